@@ -86,10 +86,10 @@ MICA_API mica_status mica_executable_open(const mica_program *program,
  *  tickets. */
 MICA_API void mica_executable_close(mica_executable **executable);
 
-/** A second executable of the same program, with the values that are set now; these are shared
- *  until one is set anew. Waits for runs.
+/** A second executable of the same program, for another thread, with what was compiled of it and
+ *  the values that are set now; these are shared until one is set anew. Waits for runs.
  *
- *  errors  those of mica_executable_open */
+ *  errors  MICA_ENOMEM */
 MICA_API mica_status mica_executable_clone(mica_executable *executable, mica_executable **clone);
 
 /* ---- values ---- */

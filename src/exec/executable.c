@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "base/options.h"
-#include "exec/bind.h"
 #include "exec/lower.h"
 
 /* ---- opening ---- */
@@ -64,43 +63,46 @@ static mica_status list_ports(mica_executable *x) {
         *param = (mc_executable_param){.name = p->names[i],
                                        .layout = &node->layout,
                                        .bytes = (size_t)mc_layout_bytes(&node->layout),
-                                       .donate = node->movable,
-                                       .leaf = MC_ABSENT};
+                                       .donate = node->movable};
         param->fed_by = default_feed(x, param);
         x->feeds = x->feeds || param->fed_by != MC_ABSENT;
     }
     return MICA_OK;
 }
 
-/* passes_off: MC_ABSENT, those that options or the environment name. */
-static mica_status open_executable(mica_executable *x, const mica_executable_options *o,
-                                   uint32_t passes_off) {
+static mica_status open_bounds(mica_executable *x, const mica_executable_options *o) {
     const char *names = o->passes_off ? o->passes_off : getenv("MICA_PASSES_OFF");
-    x->passes_off = passes_off;
-    if (passes_off == MC_ABSENT)
-        MC_TRY(mc_passes_parse(o->passes_off ? "executable_open" : "MICA_PASSES_OFF", names,
-                               &x->passes_off));
+    uint32_t passes_off;
+    MC_TRY(
+        mc_passes_parse(o->passes_off ? "executable_open" : "MICA_PASSES_OFF", names, &passes_off));
+    return mc_bounds_open(x->program, x->mode == MICA_MODE_EAGER, passes_off, &x->bounds);
+}
+
+static mica_status open_executable(mica_executable *x, const mica_executable_options *o) {
     x->slot_align = o->slot_align ? o->slot_align : 64;
     if (x->slot_align & (x->slot_align - 1))
         return mc_fail(MICA_EINVAL, "executable_open: slot_align is %zu, no power of two",
                        x->slot_align);
     MC_TRY(choose_mode(o->mode, &x->mode));
     MC_TRY(read_environment(x));
+    if (!x->bounds) MC_TRY(open_bounds(x, o));
     MC_TRY(list_ports(x));
     x->own = mc_executable_run_new(x);
     if (!x->own) return mc_fail_nomem("an executable");
     const mica_program *p = x->program;
     if (o->no_fallback) MC_TRY(mc_lower_check(x->device, p->graph, p->results, p->n_results));
-    return x->mode == MICA_MODE_COMPILED ? mc_executable_compile(x) : MICA_OK;
+    return x->mode == MICA_MODE_COMPILED ? mc_executable_bind(x) : MICA_OK;
 }
 
+/* bounds: of the one that is cloned; NULL: of its own. */
 static mica_status open_program(const mica_program *program, const mica_executable_options *o,
-                                uint32_t passes_off, mica_executable **executable) {
+                                mc_bounds *bounds, mica_executable **executable) {
     mica_executable *x = mc_calloc(1, sizeof *x);
     if (!x) return mc_fail_nomem("an executable");
     x->program = mc_program_retain(program);
     x->device = program->device;
-    mica_status status = open_executable(x, o, passes_off);
+    x->bounds = bounds ? mc_bounds_retain(bounds) : NULL;
+    mica_status status = open_executable(x, o);
     if (status != MICA_OK) mica_executable_close(&x);
     *executable = x;
     return status;
@@ -114,16 +116,15 @@ mica_status mica_executable_open(const mica_program *program,
     *executable = NULL;
     if (!program) return mc_fail(MICA_EINVAL, "executable_open: the program is NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_executable_options, passes_off, &o, options));
-    return open_program(program, &o, MC_ABSENT, executable);
+    return open_program(program, &o, NULL, executable);
 }
 
-/* Also what is left of a compilation that failed. */
-static void forget_compiled(mica_executable *x) {
-    mc_compiled_free(x->compiled);
-    x->compiled = NULL;
-    mica_scope_close(&x->passed);
-    mc_arena_deinit(&x->compiled_lists);
-    memset(x->changed, 0, sizeof x->changed);
+/* Gives back what the last run had. */
+static void unbind(mica_executable *x) {
+    if (x->bound) mc_bound_leave(x->bounds, x->bound, x->seat);
+    if (x->bound) mc_bounds_put(x->bounds, x->bound);
+    x->bound = NULL;
+    x->seat = NULL;
 }
 
 void mica_executable_close(mica_executable **executable) {
@@ -141,7 +142,8 @@ void mica_executable_close(mica_executable **executable) {
         mc_value_drop(&x->params[i].value);
         mc_storage_release(x->params[i].staging);
     }
-    forget_compiled(x);
+    unbind(x);
+    mc_bounds_release(x->bounds);
     mc_free(x->slots);
     mc_free(x->slot_memory);
     mc_arena_deinit(&x->arena);
@@ -156,7 +158,7 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
     mc_executable_drain(executable);
     const mica_executable_options o = {.slot_align = executable->slot_align,
                                        .mode = executable->mode};
-    MC_TRY(open_program(executable->program, &o, executable->passes_off, clone));
+    MC_TRY(open_program(executable->program, &o, executable->bounds, clone));
     (*clone)->feeds = executable->feeds;
     for (size_t i = 0; i < executable->n_params; i++) {
         (*clone)->params[i].value = mc_value_share(&executable->params[i].value);
@@ -167,73 +169,16 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
 
 /* ---- compiling ---- */
 
-/* Which leaf of the compiled graph each parameter is; the others are bound. */
-static void bind_leaves(mica_executable *x, const mc_trace *trace) {
-    uint32_t numbers = 0;
-    for (uint32_t i = 0; i < trace->n_leaves; i++) {
-        const mc_node *leaf = mc_scope_node(trace->scope, trace->leaves[i]);
-        if (trace->leaves[i] < x->n_params) {
-            mc_executable_param *param = &x->params[trace->leaves[i]];
-            param->leaf = i;
-            param->scalar = mc_is_scalar(leaf);
-            param->number = numbers;
-            numbers += param->scalar;
-        } else {
-            uint64_t *at = x->scalars + numbers;
-            (void)mc_bind_leaf(leaf, &x->args[i], &at); /* it has a value */
-            numbers += leaf->scalar;
-        }
-    }
-}
-
-/* Whether a run fits into the device's memory, so far as the device can tell: what each segment that
- * is sure to run takes by itself. */
-static mica_status check_memory(const mica_executable *x) {
-    const mc_backend *backend = x->device->backend;
-    uint64_t limit = mc_device_memory_limit(x->device), most = 0;
-    if (limit == 0 || !backend->measure) return MICA_OK;
-    for (uint32_t i = 0; i < x->compiled->n_segments; i++) {
-        const mc_segment *segment = &x->compiled->segments[i];
-        mc_launch_memory launch = {0};
-        if (!segment->executable || segment->device != x->device) continue;
-        MC_TRY(backend->measure(segment->executable, &launch));
-        if (launch.results + launch.others > most) most = launch.results + launch.others;
-    }
-    if (most <= limit) return MICA_OK;
-    return mc_fail(MICA_ENOMEM,
-                   "executable: a run takes %llu bytes of %s, whose limit is %llu "
-                   "(mica_device_set_memory_limit)",
-                   (unsigned long long)most, backend->name, (unsigned long long)limit);
-}
-
-static mica_status compile(mica_executable *x, mc_arena *arena, mc_trace *trace) {
-    const mica_program *p = x->program;
-    const mc_passed from = {p->graph, (uint32_t)p->n_params, (uint32_t)p->n_results, p->results};
-    mc_passed to;
-    MC_TRY(mc_passes_run(&from, x->passes_off, arena, x->changed, &to));
-    if (to.scope != p->graph) x->passed = to.scope;
-    MC_TRY(mc_trace_make(trace, arena, to.scope, to.results, p->n_results));
-    trace->dense_results = true;
-    trace->passes_off = x->passes_off;
-    x->args = mc_arena_calloc(&x->compiled_lists, (trace->n_leaves + 1) * sizeof *x->args);
-    x->scalars = mc_arena_calloc(&x->compiled_lists, (trace->n_leaves + 1) * sizeof *x->scalars);
-    if (!x->args || !x->scalars) return mc_fail_nomem("an executable");
-    MC_TRY(mc_compiled_make(x->device, trace, &x->compiled));
-    MC_TRY(check_memory(x));
-    atomic_fetch_add(&x->compiles, 1);
-    bind_leaves(x, trace);
-    return MICA_OK;
-}
-
-mica_status mc_executable_compile(mica_executable *x) {
-    mc_arena arena = {0};
-    mc_trace trace = {0};
-    if (x->compiled) return MICA_OK;
-    mica_status status = compile(x, &arena, &trace);
-    if (status != MICA_OK) forget_compiled(x);
-    mc_buffer_deinit(&trace.key);
-    mc_arena_deinit(&arena);
-    return status;
+mica_status mc_executable_bind(mica_executable *x) {
+    bool made;
+    if (x->bound) return MICA_OK;
+    MC_TRY(mc_bounds_get(x->bounds, NULL, &x->bound, &made));
+    atomic_fetch_add(&x->compiles, made);
+    if (!x->bound->compiled) return MICA_OK;
+    x->seat = mc_bound_sit(x->bounds, x->bound);
+    if (x->seat) return MICA_OK;
+    unbind(x);
+    return mc_fail_nomem("an executable");
 }
 
 /* ---- slots ---- */

@@ -9,8 +9,7 @@
 
 #include "base/cancel.h"
 #include "device/device.h"
-#include "exec/compiled.h"
-#include "exec/program.h"
+#include "exec/bound.h"
 
 /* The value of a parameter: memory, dense, with a reference, or one number's bits. */
 typedef struct mc_value_of {
@@ -30,9 +29,6 @@ typedef struct mc_executable_param {
     const mc_layout *layout;
     size_t bytes;
     bool donate;
-    uint32_t leaf; /* of the compiled graph; MC_ABSENT: nothing reads it */
-    bool scalar;   /* bound as a number */
-    uint32_t number;
     mc_value_of value;
     uint32_t fed_by;     /* result; MC_ABSENT: none */
     mc_storage *staging; /* of mica_executable_run_slots */
@@ -59,20 +55,16 @@ struct mica_executable {
     size_t slot_align;
     bool check_nan;
     const char *trace; /* a file; NULL: none */
-    uint32_t passes_off;
-    mc_arena arena; /* lists */
+    mc_arena arena;    /* lists */
     size_t n_params, n_results;
     mc_executable_param *params; /* [n_params] */
     const mc_layout **results;   /* [n_results] of the graph */
-    mc_compiled *compiled;       /* NULL: not yet, or eager */
-    mica_scope *passed;          /* the graph that was compiled; NULL: the program's */
-    mc_arena compiled_lists;
-    mc_binding *args; /* of the compiled graph */
-    uint64_t *scalars;
-    uint32_t changed[MC_PASS_COUNT]; /* by the passes over its graph */
-    mc_executable_run *own;          /* for runs of this thread */
-    mc_executable_run *tickets;      /* that are not waited for, the last queued first */
-    bool feeds;                      /* a parameter is fed */
+    mc_bounds *bounds;           /* shared with clones */
+    mc_bound *bound; /* of the last run, held, with a seat where it is compiled; NULL: none */
+    mc_seat *seat;
+    mc_executable_run *own;     /* for runs of this thread */
+    mc_executable_run *tickets; /* that are not waited for, the last queued first */
+    bool feeds;                 /* a parameter is fed */
     mica_status broken; /* of a run that failed, for those queued behind it; with its text */
     char broken_text[1024];
     mica_slot *slots;
@@ -94,8 +86,8 @@ mica_status mc_executable_resolve(mica_executable *x, const mica_input *input, s
 mc_executable_run *mc_executable_run_new(mica_executable *x);
 void mc_executable_run_free(mc_executable_run *run);
 
-/* Compiles the program where that is not done. errors  those of mc_compiled_make */
-mica_status mc_executable_compile(mica_executable *x);
+/* Makes the program for the next run's lengths x->bound. errors  those of mc_bounds_get */
+mica_status mc_executable_bind(mica_executable *x);
 
 /* Evaluates op by op what run->given and the set values say, into run->results and layouts. */
 mica_status mc_executable_run_eager(mc_executable_run *run);

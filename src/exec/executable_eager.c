@@ -65,7 +65,7 @@ static mica_status check_finite(const eager *e, uint32_t i, const mica_array *re
 /* ---- nodes ---- */
 
 static mica_array param_of(const eager *e, uint32_t i) {
-    const mc_executable_param *param = &e->run->x->params[i];
+    const mc_bound_param *param = &e->run->x->bound->params[i];
     const mc_value_of *value = mc_executable_value(e->run, i);
     if (value->number) return mc_scalar_bits(e->s, param->layout->dtype, value->bits);
     return mc_leaf(e->s, param->layout, mc_storage_retain(value->storage), value->offset_bytes);
@@ -132,7 +132,7 @@ static mica_status open_lists(eager *e, mc_arena *arena) {
     e->needed = mc_arena_calloc(arena, (size_t)e->count + 1);
     if (!e->made || !e->needed) return mc_fail_nomem("running a program");
     for (size_t i = 0; i < e->run->x->n_results; i++)
-        e->needed[e->run->x->program->results[i].node] = true;
+        e->needed[e->run->x->bound->results[i].node] = true;
     for (uint32_t i = e->count; i-- > 0;) {
         const mc_node *node = mc_scope_node(e->graph, i);
         if (!e->needed[i]) continue;
@@ -148,7 +148,7 @@ static mica_status open_lists(eager *e, mc_arena *arena) {
 
 static mica_status take_result(eager *e, size_t i) {
     mc_executable_run *run = e->run;
-    mica_array x = e->made[run->x->program->results[i].node];
+    mica_array x = e->made[run->x->bound->results[i].node];
     const mc_node *node = mc_node_of(x);
     if (node->scalar) {
         run->layouts[i] = node->layout;
@@ -190,9 +190,9 @@ static mica_status open_trace(eager *e) {
 }
 
 mica_status mc_executable_run_eager(mc_executable_run *run) {
-    const mica_program *p = run->x->program;
+    const mica_scope *graph = run->x->bound->scope;
     mc_arena arena = {0};
-    eager e = {.run = run, .graph = p->graph, .count = mc_scope_count(p->graph)};
+    eager e = {.run = run, .graph = graph, .count = mc_scope_count(graph)};
     MC_TRY(open_trace(&e));
     mica_status status = run_all(&e, &arena);
     mica_scope_close(&e.s);

@@ -131,11 +131,12 @@ static bool report_params(const mica_executable *x, const bool *unused, mc_buffe
 /* What each pass changed: nodes, or, of those of the planner, spans of steps. */
 static bool report_passes(const mica_executable *x, mc_buffer *text) {
     bool ok = true;
-    for (int i = 0; ok && x->compiled && i < MC_PASS_COUNT; i++)
-        ok = mc_pass_is_off(x->passes_off, (mc_pass)i)
+    const mc_bound *b = x->bound;
+    for (int i = 0; ok && b && b->compiled && i < MC_PASS_COUNT; i++)
+        ok = mc_pass_is_off(x->bounds->passes_off, (mc_pass)i)
                  ? mc_buffer_printf(text, "pass %s: off\n", mc_pass_name((mc_pass)i))
                  : mc_buffer_printf(text, "pass %s: %u changed\n", mc_pass_name((mc_pass)i),
-                                    x->changed[i] + x->compiled->changed[i]);
+                                    b->changed[i] + b->compiled->changed[i]);
     return ok;
 }
 
@@ -149,10 +150,10 @@ static mica_status report(const mica_executable *x, mc_buffer *text) {
                                x->device->backend->name, modes[x->mode],
                                (unsigned long long)mica_executable_runs(x),
                                (unsigned long long)mica_executable_compiles(x));
-    if (x->compiled)
-        ok = ok &&
-             mc_buffer_printf(text, "segments: %u, %u ops on the cpu; %zu bytes of plans\n",
-                              x->compiled->n_segments, x->compiled->n_fallback, x->compiled->bytes);
+    const mc_compiled *c = x->bound ? x->bound->compiled : NULL;
+    if (c)
+        ok = ok && mc_buffer_printf(text, "segments: %u, %u ops on the cpu; %zu bytes of plans\n",
+                                    c->n_segments, c->n_fallback, c->bytes);
     ok = ok && report_passes(x, text) && report_ops(x, text) && report_params(x, unused, text);
     mc_free(unused);
     return ok ? MICA_OK : mc_fail_nomem("a report");

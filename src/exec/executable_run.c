@@ -51,7 +51,7 @@ static bool may_take(const mc_executable_run *run, size_t i) {
     return run->given[i].set ? run->given[i].own : param->fed_by != MC_ABSENT;
 }
 
-static mica_status read_number(const mica_executable *x, const mc_executable_param *param,
+static mica_status read_number(const mica_executable *x, const mc_bound_param *param,
                                const mc_value_of *value, uint64_t *bits) {
     *bits = value->bits;
     if (value->number) return MICA_OK;
@@ -62,43 +62,44 @@ static mica_status read_number(const mica_executable *x, const mc_executable_par
 
 static mica_status bind(mc_executable_run *run, size_t i) {
     mica_executable *x = run->x;
-    const mc_executable_param *param = &x->params[i];
+    const mc_bound_param *param = &x->bound->params[i];
     const mc_value_of *value = mc_executable_value(run, i);
     if (param->leaf == MC_ABSENT) return MICA_OK;
-    if (param->scalar) return read_number(x, param, value, &x->scalars[param->number]);
-    x->args[param->leaf] = (mc_binding){.storage = value->storage,
-                                        .address = value->storage->address,
-                                        .offset_bytes = value->offset_bytes};
+    if (param->scalar) return read_number(x, param, value, &x->seat->scalars[param->number]);
+    x->seat->args[param->leaf] = (mc_binding){.storage = value->storage,
+                                              .address = value->storage->address,
+                                              .offset_bytes = value->offset_bytes};
     if (!may_take(run, i)) mc_storage_retain(value->storage);
     return MICA_OK;
 }
 
 /* Ends the bindings of parameters [0, n). */
 static void unbind(mc_executable_run *run, size_t n) {
+    const mica_executable *x = run->x;
     for (size_t i = 0; i < n; i++) {
-        const mc_executable_param *param = &run->x->params[i];
+        const mc_bound_param *param = &x->bound->params[i];
         if (param->leaf == MC_ABSENT || param->scalar) continue;
-        if (!may_take(run, i)) mc_storage_release(run->x->args[param->leaf].storage);
+        if (!may_take(run, i)) mc_storage_release(x->seat->args[param->leaf].storage);
     }
 }
 
 /* Parameters that a failed run wrote over are not set any more. */
 static mica_status lose_taken(mc_executable_run *run, mica_status status) {
-    for (size_t i = 0; i < run->x->n_params; i++) {
-        mc_executable_param *param = &run->x->params[i];
+    mica_executable *x = run->x;
+    for (size_t i = 0; i < x->n_params; i++) {
+        const mc_bound_param *param = &x->bound->params[i];
         if (param->leaf == MC_ABSENT || param->scalar || run->given[i].set ||
-            !run->x->args[param->leaf].taken)
+            !x->seat->args[param->leaf].taken)
             continue;
-        mc_value_drop(&param->value);
+        mc_value_drop(&x->params[i].value);
         status = mc_fail_context(status, "parameter %.60s was written over and is not set any more",
-                                 param->name);
+                                 x->params[i].name);
     }
     return status;
 }
 
 static mica_status run_compiled(mc_executable_run *run) {
     mica_executable *x = run->x;
-    MC_TRY(mc_executable_compile(x));
     size_t bound = 0;
     mica_status status = MICA_OK;
     while (bound < x->n_params && status == MICA_OK) {
@@ -106,9 +107,12 @@ static mica_status run_compiled(mc_executable_run *run) {
         if (status == MICA_OK) bound++;
     }
     if (status == MICA_OK) {
-        status = mc_compiled_run(x->compiled, x->args, x->scalars, run->results, &run->cancel);
+        status = mc_compiled_run(x->bound->compiled, x->seat->args, x->seat->scalars, run->results,
+                                 &run->cancel);
         unbind(run, bound);
-        return status == MICA_OK ? MICA_OK : lose_taken(run, status);
+        if (status != MICA_OK) return lose_taken(run, status);
+        memcpy(run->layouts, x->bound->compiled->results, x->n_results * sizeof *run->layouts);
+        return MICA_OK;
     }
     unbind(run, bound);
     return status;
@@ -152,6 +156,7 @@ static mica_status run_once(mc_executable_run *run) {
     atomic_fetch_add(&x->runs, 1);
     mica_status status = check_complete(run);
     if (status == MICA_OK) status = mc_cancel_check(&run->cancel);
+    if (status == MICA_OK) status = mc_executable_bind(x);
     if (status == MICA_OK)
         status = x->mode == MICA_MODE_EAGER ? mc_executable_run_eager(run) : run_compiled(run);
     if (status == MICA_OK)
@@ -191,18 +196,12 @@ static mica_status check_into(const mica_executable *x, mica_scope *into, mica_a
     return mc_fail(MICA_EINVAL, "executable_run: the scope is of another device");
 }
 
-/* The layout of a result as it lies. */
-static const mc_layout *layout_of(const mc_executable_run *run, size_t i) {
-    const mica_executable *x = run->x;
-    return x->mode == MICA_MODE_EAGER ? &run->layouts[i] : &x->compiled->results[i];
-}
-
 /* Gives the results to arrays of `into`, or drops them. */
 static mica_status hand_out(mc_executable_run *run, mica_scope *into, mica_array *results) {
     const mica_executable *x = run->x;
     for (size_t i = 0; into && i < x->n_results; i++) {
         results[i] =
-            mc_leaf(into, layout_of(run, i), run->results[i].storage, run->results[i].offset_bytes);
+            mc_leaf(into, &run->layouts[i], run->results[i].storage, run->results[i].offset_bytes);
         run->results[i].storage = NULL;
     }
     drop_results(run);
@@ -351,12 +350,12 @@ static mica_status stage(mc_executable_run *run, size_t i, const void *data) {
     mica_executable *x = run->x;
     mc_executable_param *param = &x->params[i];
     mc_value_of *value = &run->given[i];
-    *value = (mc_value_of){.set = true, .own = true, .number = param->scalar};
-    if (param->scalar && x->compiled) {
+    const bool number = x->bound && x->bound->compiled && x->bound->params[i].scalar;
+    *value = (mc_value_of){.set = true, .own = true, .number = number};
+    if (number) {
         memcpy(&value->bits, data, param->bytes);
         return MICA_OK;
     }
-    value->number = false;
     if (param->staging && mc_storage_count(param->staging) > 1) {
         mc_storage_release(param->staging); /* somebody kept it, in a result */
         param->staging = NULL;
@@ -391,7 +390,7 @@ mica_status mica_executable_run_slots(mica_executable *executable, const void *c
         const mica_slot *slots;
         MC_TRY(mica_executable_slots(executable, &slots, &n));
     }
-    if (executable->mode != MICA_MODE_EAGER) MC_TRY(mc_executable_compile(executable));
+    MC_TRY(mc_executable_bind(executable));
     mica_status status = MICA_OK;
     for (size_t i = 0; i < executable->n_params && status == MICA_OK; i++)
         if (inputs[i]) status = stage(run, i, inputs[i]);

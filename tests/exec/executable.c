@@ -3,6 +3,7 @@
 #include <mica/mica.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,71 @@ static void test_values_by_name(void **state) {
         mica_executable_close(&x);
         mica_executable_close(&clone);
         EXPECT(y[0], 2, 1, 4, 3);
+        mica_scope_close(&s);
+    }
+}
+
+/* ---- clones ---- */
+
+enum { CLONES = 4, CLONE_RUNS = 50 };
+
+typedef struct cloned {
+    pthread_t thread;
+    mica_executable *x;
+    int number, wrong;
+} cloned;
+
+static void *run_clone(void *context) {
+    cloned *c = context;
+    mica_scope *s;
+    if (mica_scope_open(device, &s) != MICA_OK) return NULL;
+    for (int i = 0; i < CLONE_RUNS; i++) {
+        const float x[4] = {(float)c->number, 1, (float)i, 0};
+        const mica_input in = {.name = "x", .data = x, .bytes = sizeof x, .dtype = MICA_F32};
+        mica_array y[2];
+        float got[4];
+        /* w is {1, 2, 3, 4}, k the clone's number */
+        const float want[4] = {x[0] + 3 + x[0], 2 * x[0] + 4 + x[0], x[2] + x[0], 2 * x[2] + x[0]};
+        if (mica_executable_run(c->x, &in, 1, s, y) != MICA_OK ||
+            mica_read(y[0], got, sizeof got) != MICA_OK || memcmp(got, want, sizeof want) != 0)
+            c->wrong++;
+    }
+    mica_scope_close(&s);
+    return NULL;
+}
+
+/* Clones run at once, each in a thread of its own: with values of their own beside shared ones, and
+ * with one plan, which they may all make at once. */
+static void test_clones_run_at_once(void **state) {
+    (void)state;
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+        mica_executable *x = open_affine(mode);
+        cloned clones[CLONES];
+        uint64_t compiles = 0;
+        set(x, "weight", ONE_TO_FOUR, 4);
+        must(mica_executable_fill(x, "unused", 0));
+        for (int i = 0; i < CLONES; i++) {
+            clones[i] = (cloned){.number = i};
+            must(mica_executable_clone(x, &clones[i].x));
+            must(mica_executable_fill(clones[i].x, "k", i));
+        }
+        for (int i = 0; i < CLONES; i++)
+            assert_int_equal(pthread_create(&clones[i].thread, NULL, run_clone, &clones[i]), 0);
+        mica_scope *s = open_scope();
+        mica_array ours, theirs;
+        must(mica_executable_get(x, "weight", s, &ours));
+        for (int i = 0; i < CLONES; i++) {
+            assert_int_equal(pthread_join(clones[i].thread, NULL), 0);
+            assert_int_equal(clones[i].wrong, 0);
+            must(mica_executable_get(clones[i].x, "weight", s, &theirs));
+            assert_ptr_equal(mc_node_of(ours)->storage, mc_node_of(theirs)->storage);
+            compiles += mica_executable_compiles(clones[i].x);
+        }
+        /* One that was compiled before is everybody's. */
+        assert_int_equal(compiles + mica_executable_compiles(x), mode != MICA_MODE_EAGER);
+        mica_executable_close(&x);
+        for (int i = 0; i < CLONES; i++)
+            mica_executable_close(&clones[i].x);
         mica_scope_close(&s);
     }
 }
@@ -713,6 +779,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_by_name),
         cmocka_unit_test(test_arrays_and_other_dtypes),
+        cmocka_unit_test(test_clones_run_at_once),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_more_memory_than_there_may_be),
         cmocka_unit_test(test_a_result_feeds_a_parameter),
