@@ -8,7 +8,10 @@ static void unpack_format(check *c, mk_mode mode, int bits, int group, mk_type t
     c->kern->unpack(&m.rows, n, y.data);
     for (int64_t i = 0; i < n * k; i++) {
         double size, want = qmatrix_value(&m, i / k, i % k, &size);
-        judge(c, (double)((float *)y.data)[i], want, 4 * UNIT * size);
+        double got = (double)((float *)y.data)[i];
+        judge(c, got, want, 4 * UNIT * size);
+        if (mode != MK_AFFINE && want == 0 && signbit(got) != signbit(want))
+            fail_check(c, "a zero of the other sign");
     }
     guarded x = floats(c, k), matmul = floats(c, n);
     float other[6];

@@ -70,10 +70,11 @@ MK_INLINE uint16x8_t from_e4m3(uint16x8_t b) {
     return vbslq_u16(nan, vdupq_n_u16(0x7e00), half);
 }
 
-/* 8 codes of E2M1: twice their value, which is an integer. */
-MK_INLINE uint16x8_t twice_e2m1(uint16x8_t codes) {
-    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    return vreinterpretq_u16_s16(vmovl_s8(vqtbl1_s8(vld1q_s8(twice), vmovn_u16(codes))));
+/* 8 codes of E2M1 as f16, whose lower byte is 0 for all of them. */
+MK_INLINE uint16x8_t from_e2m1(uint16x8_t codes) {
+    static const uint8_t upper[16] = {0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46,
+                                      0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
+    return vshll_n_u8(vqtbl1_u8(vld1q_u8(upper), vmovn_u16(codes)), 8);
 }
 
 typedef struct group {
@@ -95,8 +96,7 @@ MK_INLINE float32x4_t weights_of(mk_form f, const decoder *d, const group *of, c
         float32x4_t v = mk_wide(half_of(from_e4m3(numbers), p), MK_F16);
         return vmulq_f32(of->scale, vmulq_n_f32(v, 256.0f));
     }
-    int16x4_t twice = vreinterpret_s16_u16(half_of(twice_e2m1(numbers), p));
-    return vmulq_f32(of->scale, vcvtq_n_f32_s32(vmovl_s16(twice), 1));
+    return vmulq_f32(of->scale, mk_wide(half_of(from_e2m1(numbers), p), MK_F16));
 }
 
 #include "cpu/kern/quant/quant_tmpl.h"
