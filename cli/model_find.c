@@ -139,24 +139,26 @@ static const char *resolve(const char *name, bool yes, int *code) {
 
 /* ---- finding ---- */
 
-/* The model that comes with mica: beside an installed program, in the source tree of one that was
- * built there, where `make install` puts it. */
+/* Whether a model is at `path` of the folder that is `up` levels above the program's file. */
+static bool find_beside(char *out, size_t out_bytes, int up, const char *path) {
+    if (!cli_exe_path(out, out_bytes)) return false;
+    for (; up > 0; up--) {
+        char *slash = strrchr(out, '/');
+        *(slash ? slash : out) = '\0';
+    }
+    size_t at = strlen(out);
+    int n = snprintf(out + at, out_bytes - at, "/%s", path);
+    return n > 0 && (size_t)n < out_bytes - at && cli_is_model(out);
+}
+
+/* The model that comes with mica: beside an installed program (.../bin/mica), in a build folder,
+ * which has a link to the source's, and where `make install` puts it. */
 static const char *find_own(char *out, size_t out_bytes) {
-    static const char *const compiled[] = {MICA_SOURCE_MODELS, MICA_INSTALLED_MODELS};
-    if (cli_exe_path(out, out_bytes)) {
-        for (int up = 0; up < 2; up++) { /* .../bin/mica */
-            char *slash = strrchr(out, '/');
-            *(slash ? slash : out) = '\0';
-        }
-        size_t at = strlen(out);
-        int n = snprintf(out + at, out_bytes - at, "/share/mica/models/default");
-        if (n > 0 && (size_t)n < out_bytes - at && cli_is_model(out)) return out;
-    }
-    for (size_t i = 0; i < CLI_COUNT(compiled); i++) {
-        snprintf(out, out_bytes, "%s/default", compiled[i]);
-        if (cli_is_model(out)) return out;
-    }
-    return NULL;
+    if (find_beside(out, out_bytes, 2, "share/mica/models/default") ||
+        find_beside(out, out_bytes, 1, "models/default"))
+        return out;
+    snprintf(out, out_bytes, "%s/default", MICA_INSTALLED_MODELS);
+    return cli_is_model(out) ? out : NULL;
 }
 
 const char *cli_model_find(const char *option, const char *word, bool yes, const char *verb_name,
