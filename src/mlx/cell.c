@@ -167,6 +167,20 @@ mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t
     return failed ? mc_mlx_fail("a view of an argument") : MICA_OK;
 }
 
+/* Other functions of MLX that copy share the memory where they can. */
+int mc_mlx_copy(mlx_array *array, mlx_stream stream) {
+    const int first = 0, axis = 0, *shape = mc_mlx.array_shape(*array);
+    size_t ndim = mc_mlx.array_ndim(*array);
+    if (ndim == 0) return 0; /* no kernel reads more than it */
+    mlx_array start = mc_mlx.array_new_data(&first, (const int[]){1}, 1, MLX_INT32), copy = {0};
+    int failed =
+        !start.ctx || mc_mlx.slice_dynamic(&copy, *array, start, &axis, 1, shape, ndim, stream);
+    if (!failed) failed = mc_mlx.array_set(array, copy);
+    mc_mlx.array_free(copy);
+    mc_mlx.array_free(start);
+    return failed;
+}
+
 /* ---- casts ---- */
 
 /* Of the weights of a norm, say; those of a large array would take as much memory as it does. */

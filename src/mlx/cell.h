@@ -33,6 +33,15 @@ mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, s
 mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
                              mlx_stream stream, mlx_array *array);
 
+/* Kernels of MLX's CUDA (0.32) read 16 bytes at a time of an array whose elements lie side by side,
+ * also where they begin in the middle of another array, and fail for good where these bytes are not
+ * aligned. MLX allocates aligned. */
+enum { MC_MLX_ALIGN_BYTES = 16 };
+
+/* On the thread: *array becomes a copy of its elements, which begins an allocation. Returns 0, or
+ * what MLX says of a failure. */
+int mc_mlx_copy(mlx_array *array, mlx_stream stream);
+
 /* On the thread: another handle of the cast that was kept of a view; *array's ctx NULL: none was.
  * mc_mlx_cell_keep_cast takes it over: a cast of all that the cell holds, if that is small. */
 void mc_mlx_cell_find_cast(const mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,

@@ -51,11 +51,22 @@ static ranges ranges_of(const mc_attr_slice *a, const mc_layout *x) {
     return r;
 }
 
+/* A view that begins `offset` elements into x. */
+static void give_view(mc_mlx_call *c, int64_t offset, mlx_array x) {
+    bool shared = !c->on_cpu && offset && x.ctx;
+    if (shared && offset * (int64_t)mc_mlx.array_itemsize(x) % MC_MLX_ALIGN_BYTES)
+        c->failed = c->failed || mc_mlx_copy(&x, c->stream);
+    mc_mlx_give(c, 0, x);
+}
+
 void mc_mlx_emit_slice(mc_mlx_call *c) {
     ranges r = ranges_of(c->attr, c->from[0]);
+    int64_t offset = 0;
     mlx_array y = {0};
+    for (size_t k = 0; k < r.n; k++)
+        offset += r.start[k] * c->from[0]->strides[k];
     int failed = mc_mlx.slice(&y, c->in[0], r.start, r.n, r.stop, r.n, r.step, r.n, c->stream);
-    mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
+    give_view(c, offset, mc_mlx_keep(c, failed, y));
 }
 
 /* Over rows that lie one after the other: MLX refuses others, such as a number that is repeated. */
@@ -69,7 +80,7 @@ void mc_mlx_emit_as_strided(mc_mlx_call *c) {
     int failed = mc_mlx.contiguous(&x, c->in[0], false, c->stream);
     x = mc_mlx_keep(c, failed, x);
     failed = mc_mlx.as_strided(&y, x, shape, n, a->strides, n, (size_t)a->offset, c->stream);
-    mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
+    give_view(c, a->offset, mc_mlx_keep(c, failed, y));
 }
 
 /* Any byte but 0 is true, which MLX only knows of numbers. */

@@ -163,7 +163,10 @@ static mica_status bind_param(launch *l, uint32_t i, mlx_array *array) {
         return array->ctx ? MICA_OK : mc_mlx_fail("a number");
     }
     mc_mlx_cell *cell = l->args[i]->address;
-    MC_TRY(mc_mlx_cell_view(cell, layout, l->offsets[i], state_of(x)->stream, array));
+    const mc_mlx_state *state = state_of(x);
+    MC_TRY(mc_mlx_cell_view(cell, layout, l->offsets[i], state->stream, array));
+    if (!state->on_cpu && l->offsets[i] % MC_MLX_ALIGN_BYTES && mc_mlx_copy(array, state->stream))
+        return mc_mlx_fail("a copy of an argument");
     if (l->taken[i]) mc_mlx_cell_clear(cell); /* the array holds the memory alone now */
     return MICA_OK;
 }
