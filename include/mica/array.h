@@ -103,8 +103,8 @@ MICA_API mica_device *mica_scope_device(const mica_scope *scope);
  *
  *  live    [n] arrays of s; they are evaluated, and receive their new handles. All other handles on
  *          arrays of s are void afterwards.
- *  errors  those of mica_eval; MICA_EINVAL a function records into s (mica/grad.h); MICA_ENOMEM.
- *          Nothing is dropped then */
+ *  errors  those of mica_eval; MICA_EINVAL a function (mica_compile_fn) records into s or into a
+ *          scope within it; MICA_ENOMEM. Nothing is dropped then */
 MICA_API mica_status mica_scope_collect(mica_scope *s, mica_array *live, size_t n);
 
 /** Sets what ends evaluations in s, and runs of programs into it: they ask it where control flow

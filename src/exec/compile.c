@@ -73,16 +73,8 @@ static _Thread_local bool has_recording_lock;
 typedef struct active {
     struct active *outer;
     const mica_function *f;
-    const mica_scope *s;
 } active;
 static _Thread_local active *innermost;
-
-static bool is_recorded_into(const mica_scope *s) {
-    if (mc_scope_is_recording(s)) return true;
-    for (const active *a = innermost; a; a = a->outer)
-        if (a->s == s) return true;
-    return false;
-}
 
 static mica_status check_recursion(const mica_function *f) {
     for (const active *a = innermost; a; a = a->outer)
@@ -94,11 +86,13 @@ static mica_status check_recursion(const mica_function *f) {
 
 static mica_status call_fn(mica_function *f, mica_scope *s, const mica_array *args, size_t n_args,
                            mica_array *results, size_t n_results) {
-    active self = {innermost, f, s};
+    active self = {innermost, f};
+    MC_TRY(mc_scope_begin_recording(s));
     innermost = &self;
     atomic_fetch_add(&f->traces, 1);
     mica_status status = f->fn(f->user, s, args, n_args, results, n_results);
     innermost = self.outer;
+    mc_scope_end_recording(s);
     return status;
 }
 
@@ -390,7 +384,7 @@ mica_status mica_function_call(mica_function *function, mica_scope *into, const 
     const call c = {function, args, n_args, n_results};
     if (!function || !into || (!args && n_args > 0) || (!results && n_results > 0))
         return mc_fail(MICA_EINVAL, "function_call: NULL");
-    bool inlined = is_recorded_into(into);
+    bool inlined = mc_scope_is_recording(into);
     if (!inlined) MC_TRY(mica_wait(into));
     for (size_t i = 0; i < n_results; i++)
         results[i] = (mica_array){into, MC_ABSENT};

@@ -71,7 +71,7 @@ mica_array mica_to_device(mica_scope *s, mica_array x) {
 
 mica_status mica_scope_collect(mica_scope *s, mica_array *live, size_t n) {
     if (!s || (!live && n > 0)) return mc_fail(MICA_EINVAL, "scope_collect: NULL");
-    if (mc_scope_is_recording(s))
+    if (mc_scope_is_within_call(s))
         return mc_fail(MICA_EINVAL, "scope_collect: a function records into the scope, whose "
                                     "arguments would be gone; collect when it has returned");
     MC_TRY(mica_eval_n(s, live, n));

@@ -226,6 +226,8 @@ enum { MC_RECORDING_DEPTH = 256 };
 mica_status mc_scope_begin_recording(mica_scope *s);
 void mc_scope_end_recording(mica_scope *s);
 bool mc_scope_is_recording(const mica_scope *s);
+/* Whether a function records into it or into a scope within it: its nodes must stay. */
+bool mc_scope_is_within_call(const mica_scope *s);
 
 /* ---- data ---- */
 

@@ -49,6 +49,7 @@ struct mica_scope {
     void (*release)(mica_device *device);
     mc_region *regions; /* in the arena */
     int recordings;     /* functions that record into it */
+    int inner;          /* open scopes within it */
     held_graph *held;   /* in the arena */
     mica_scope *outer;  /* of a scope within another */
     mc_buffer captures; /* mc_capture */
@@ -70,6 +71,7 @@ mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
 mica_status mc_scope_open_within(mica_scope *outer, mica_scope **scope) {
     MC_TRY(mc_scope_open(outer->device, scope));
     (*scope)->outer = outer;
+    outer->inner++;
     return MICA_OK;
 }
 
@@ -151,6 +153,7 @@ void mica_scope_close(mica_scope **scope) {
     mica_scope *s = *scope;
     *scope = NULL;
     mc_scope_reset(s);
+    if (s->outer) s->outer->inner--;
     for (uint32_t i = 0; i < s->n_blocks; i++)
         mc_free(s->blocks[i]);
     mc_free(s->blocks);
@@ -621,6 +624,10 @@ void mc_scope_end_recording(mica_scope *s) {
 
 bool mc_scope_is_recording(const mica_scope *s) {
     return s->recordings > 0;
+}
+
+bool mc_scope_is_within_call(const mica_scope *s) {
+    return s->recordings > 0 || s->inner > 0;
 }
 
 /* ---- what builders ask and use ---- */

@@ -204,7 +204,7 @@ static void test_a_function_that_calls_itself(void **state) {
 
 /* ---- errors ---- */
 
-typedef enum fault { FAILS, RECORDS_WRONG, GIVES_NOTHING, EVALUATES, NONE } fault;
+typedef enum fault { FAILS, RECORDS_WRONG, GIVES_NOTHING, EVALUATES, COLLECTS, NONE } fault;
 
 static mica_status faulty(void *user, mica_scope *r, const mica_array *args, size_t n_args,
                           mica_array *results, size_t n_results) {
@@ -220,9 +220,30 @@ static mica_status faulty(void *user, mica_scope *r, const mica_array *args, siz
     case EVALUATES:
         results[0] = mica_square(r, args[0]);
         return mica_eval(r, results[0]);
+    case COLLECTS: /* the parameters would be gone, and whose numbers are those of others */
+        results[0] = mica_square(r, args[0]);
+        return mica_scope_collect(r, NULL, 0);
     default:
         results[0] = args[0];
         return MICA_OK;
+    }
+}
+
+/* What a function was given must stay until it has returned. */
+static void test_collecting_inside(void **state) {
+    (void)state;
+    mica_array x = counting(s, SHAPE(4)), y;
+    for (int shapeless = 0; shapeless < 2; shapeless++) {
+        fault kind = COLLECTS;
+        mica_function *f = compile(faulty, &kind, shapeless);
+        expect_refused(mica_function_call(f, s, &x, 1, &y, 1), MICA_EINVAL,
+                       "scope_collect: a function records");
+        assert_false(mica_valid(y));
+        kind = NONE;
+        must(mica_function_call(f, s, &x, 1, &y, 1));
+        expect_same(x, y);
+        must(mica_scope_collect(s, &x, 1)); /* afterwards */
+        mica_function_close(&f);
     }
 }
 
@@ -571,6 +592,7 @@ int main(void) {
         TEST(test_moved_arguments_are_written_in_place),
         TEST(test_functions_within_functions),
         TEST(test_a_function_that_calls_itself),
+        TEST(test_collecting_inside),
         TEST(test_errors_of_the_function),
         TEST(test_other_lengths_that_fit),
         TEST(test_other_lengths_that_do_not_fit),

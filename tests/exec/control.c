@@ -602,6 +602,35 @@ static void test_refused_loops(void **state) {
     mica_scope_close(&s);
 }
 
+/* Collects its own scope, or the one that it is given. */
+static mica_status collect(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                           size_t n_y) {
+    (void)n, (void)n_y;
+    y[0] = mica_square(s, x[0]);
+    return mica_scope_collect(user ? user : s, NULL, 0);
+}
+
+/* Nodes of a scope stay while a function records into it or within it. */
+static void test_collecting_inside(void **state) {
+    (void)state;
+    static const char text[] = "scope_collect: a function records";
+    mica_scope *s = open_scope();
+    mica_array x = numbers(s), yes = mica_scalar(s, 1, MICA_BOOL), y;
+    for (int outer = 0; outer < 2; outer++) {
+        void *user = outer ? s : NULL;
+        refused(s, mica_if(s, yes, collect, collect, user, &x, 1, &y, 1), MICA_EINVAL, text, y);
+        refused(s, mica_if_each(s, yes, collect, collect, user, &x, 1, &y, 1), MICA_EINVAL, text,
+                y);
+        refused(s, mica_while(s, collect, collect, user, &x, 1, NULL, &y, NULL), MICA_EINVAL, text,
+                y);
+        refused(s, mica_scan(s, collect, user, &x, 1, &x, 1, NULL, &y, NULL, 0), MICA_EINVAL, text,
+                y);
+    }
+    must(mica_scope_collect(s, &x, 1)); /* afterwards */
+    EXPECT(x, 1, -2, 3, 0.5f, -4, 8);
+    mica_scope_close(&s);
+}
+
 static void test_nesting_has_an_end(void **state) {
     (void)state;
     const mica_scan_options o = {.length = 2};
@@ -717,6 +746,7 @@ int main(void) {
         cmocka_unit_test(test_cancelling_what_is_queued),
         cmocka_unit_test(test_refused_branches),
         cmocka_unit_test(test_refused_loops),
+        cmocka_unit_test(test_collecting_inside),
         cmocka_unit_test(test_nesting_has_an_end),
         cmocka_unit_test(test_no_elements),
         cmocka_unit_test(test_each_allocation_fails),
