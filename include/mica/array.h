@@ -56,7 +56,9 @@ typedef enum mica_dtype {
 /** The owner of arrays. Closing a scope frees everything made in it. */
 typedef struct mica_scope mica_scope;
 
-/** A handle on a node of a scope: plain data, copied freely, valid until its scope closes. */
+/** A handle on a node of a scope: plain data, valid until its scope closes. A copy of it is the same
+ *  array, and assigning another to it changes no array. A value never changes, so nothing copies
+ *  one: mica_detach gives another scope a share in it. */
 typedef struct mica_array {
     mica_scope *scope; /* NULL in MICA_NONE */
     uint32_t node;     /* index in the scope; in an invalid array the index of no node */
@@ -144,6 +146,17 @@ MICA_API mica_array mica_materialize(mica_scope *outer, mica_array x);
  *  returns the array in s; x must not be used again. */
 MICA_API mica_array mica_move(mica_scope *s, mica_array x);
 
+/** Frees the value of x at once, before its scope closes. x must not be used again: it is an error,
+ *  as is computing what is still to be computed from it. Memory that others share, as views, moved
+ *  and detached arrays and programs do, is freed with the last of them. Does nothing for an array
+ *  that has no value yet, which takes no memory, for a parameter, and for an invalid one.
+ *
+ *  returns  the bytes of the device's memory that were freed: 0 for memory that is still shared, or
+ *           the host's, as a mapped weight's. A device may keep them for reuse
+ *           (mica_device_clear_cache).
+ *  Threads: as adding to the scope of x. Waits for an evaluation in it that still runs. */
+MICA_API size_t mica_array_release(mica_array x);
+
 /** x as a constant of s: the same data without a history. Gradients stop here. Evaluates x. */
 MICA_API mica_array mica_detach(mica_scope *s, mica_array x);
 
@@ -189,6 +202,7 @@ MICA_API int mica_array_ndim(mica_array x);
 MICA_API int64_t mica_array_dim(mica_array x, int axis);
 MICA_API const int64_t *mica_array_shape(mica_array x); /* [ndim], lives with the scope */
 MICA_API int64_t mica_array_size(mica_array x);         /* number of elements */
+MICA_API size_t mica_array_bytes(mica_array x);         /* of all elements, side by side */
 
 /** Copies the elements of x in logical (row-major) order, whatever its strides. Evaluates x first.
  *
@@ -209,6 +223,27 @@ MICA_API mica_status mica_array_host(mica_array x, const void **pointer);
 /** The value of a one-element array as a double or an int64. Evaluates x first. */
 MICA_API mica_status mica_item_f64(mica_array x, double *out);
 MICA_API mica_status mica_item_i64(mica_array x, int64_t *out);
+
+/** Options of mica_array_text; zero means the default. */
+typedef struct mica_text_options {
+    size_t struct_bytes; /* see mica/api.h */
+    int64_t edge;        /* elements shown at either end of an axis that is longer than both
+                            together; 0: 3; -1: all elements are shown */
+    int64_t digits;      /* significant ones of a float, 1 to 17; 0: 6 */
+} mica_text_options;
+/** Writes x as text, as MLX does, in logical order whatever its strides: "array([[1, 2.5, 3],\n
+ *  [4, 5, 6]], dtype=f32)". Booleans are True and False, complex numbers 1+2j, and what is left out
+ *  of a long axis is "...". Evaluates x first.
+ *
+ *  options  NULL for the defaults. Borrowed.
+ *  buffer   receives the text, always NUL-terminated, and cut where it does not fit; may be NULL
+ *           where bytes is 0.
+ *  bytes    room in buffer, the NUL included.
+ *  length   receives the whole text's length, without the NUL: below bytes if nothing was cut; 0
+ *           after an error. May be NULL.
+ *  errors   MICA_EINVAL an option out of its range; those of mica_read */
+MICA_API mica_status mica_array_text(mica_array x, const mica_text_options *options, char *buffer,
+                                     size_t bytes, size_t *length);
 
 /** An iterator over an array in logical order. Zero begins:
  *  `mica_iter it = {0}; while (mica_next(x, &it)) use(it.value);`. The first step evaluates x.

@@ -577,6 +577,17 @@ MICA_API mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_ar
 MICA_API mica_array mica_random_key(mica_scope *s, uint64_t seed);
 /** n new keys: [n, 2] u32. */
 MICA_API mica_array mica_random_split(mica_scope *s, mica_array key, int64_t n);
+/** A stream of keys, for callers that keep none: plain data, which may be copied, saved and sent
+ *  elsewhere. A copy goes on as the original does. Threads: one at a time; take a state for each. */
+typedef struct mica_random_state {
+    uint32_t key[2]; /* private */
+} mica_random_state;
+/** The stream of a seed: the keys that MLX's calls without a key use after mx.random.seed. */
+MICA_API mica_random_state mica_random_seed(uint64_t seed);
+/** The next key of the stream, u32 [2]; an error leaves the stream as it is. In a function that is
+ *  recorded it is a constant: give such a function its keys as arguments.
+ *  errors  MICA_EINVAL state is NULL; those of mica_from_data */
+MICA_API mica_array mica_random_next(mica_scope *s, mica_random_state *state);
 /** Random bits: u32 (width_bytes 4), u16 (2), u8 (1). */
 MICA_API mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                                      int width_bytes);

@@ -141,7 +141,8 @@ static mica_status count_pending(mica_scope *s, const mica_array *xs, size_t n, 
         const mc_node *node = mc_node_of(xs[i]);
         if (xs[i].scope != s) return mc_fail(MICA_EINVAL, "eval: array %zu is of another scope", i);
         if (node->state == MC_GONE)
-            return mc_fail(MICA_EINVAL, "eval: array %zu was moved away or overwritten", i);
+            return mc_fail(MICA_EINVAL, "eval: array %zu was moved away, overwritten or released",
+                           i);
         if (node->param && !node->storage)
             return mc_fail(MICA_EINVAL,
                            "eval: array %zu is a parameter of a program, which has no value "

@@ -38,6 +38,18 @@ mica_array mica_move(mica_scope *s, mica_array x) {
     return share(s, x, "move", true, true);
 }
 
+size_t mica_array_release(mica_array x) {
+    mc_node *node = mc_node_of(x);
+    if (!node) return 0;
+    mc_scope_set_status(x.scope, mica_wait(x.scope));
+    if (node->state != MC_READY || node->param) return 0;
+    mc_storage *storage = node->storage;
+    bool last = storage && !storage->read_only && mc_storage_count(storage) == 1;
+    size_t bytes = last ? storage->bytes : 0;
+    mc_node_leave(node, MC_GONE);
+    return bytes;
+}
+
 mica_array mica_detach(mica_scope *s, mica_array x) {
     return share(s, x, "detach", false, false);
 }

@@ -39,7 +39,7 @@ static mica_status check_param(mica_scope *s, const mica_param *param, size_t i)
     const mc_node *node = mc_node_of(param->array);
     if (node->state == MC_READY) return MICA_OK;
     return mc_fail(MICA_EINVAL,
-                   node->state == MC_GONE ? "%s was moved away or overwritten"
+                   node->state == MC_GONE ? "%s was moved away, overwritten or released"
                                           : "%s is computed from others and has no value yet",
                    what);
 }

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/half.h"
 #include "base/integer.h"
 #include "device/device.h"
+#include "exec/element.h"
 
 /* Evaluates x and lets the host see its elements: at *data, whose copy, if it is one, is *owned. */
 static mica_status open_data(mica_array x, const char *what, const void **data, void **owned) {
@@ -120,24 +120,12 @@ static mica_status read_bits(mica_array x, mica_dtype *dtype, uint64_t *bits) {
     return MICA_OK;
 }
 
-static double to_real(mica_dtype dtype, uint64_t bits) {
-    return dtype == MICA_F32   ? mc_f32_from_bits((uint32_t)bits)
-           : dtype == MICA_F16 ? mc_f16_to_f32((uint16_t)bits)
-                               : mc_bf16_to_f32((uint16_t)bits);
-}
-
-/* The element of a signed integer's bits. */
-static int64_t to_signed(mica_dtype dtype, uint64_t bits) {
-    unsigned unused = 64u - 8u * (unsigned)mica_dtype_bytes(dtype);
-    return (int64_t)(bits << unused) >> unused;
-}
-
 mica_status mica_item_f64(mica_array x, double *out) {
     mica_dtype dtype;
     uint64_t bits;
     MC_TRY(read_bits(x, &dtype, &bits));
-    *out = mica_dtype_is_float(dtype)    ? to_real(dtype, bits)
-           : mica_dtype_is_signed(dtype) ? (double)to_signed(dtype, bits)
+    *out = mica_dtype_is_float(dtype)    ? mc_element_real(dtype, bits)
+           : mica_dtype_is_signed(dtype) ? (double)mc_element_signed(dtype, bits)
                                          : (double)bits;
     return MICA_OK;
 }
@@ -147,9 +135,9 @@ mica_status mica_item_i64(mica_array x, int64_t *out) {
     uint64_t bits;
     MC_TRY(read_bits(x, &dtype, &bits));
     if (mica_dtype_is_float(dtype))
-        *out = mc_to_i64(to_real(dtype, bits));
+        *out = mc_to_i64(mc_element_real(dtype, bits));
     else if (mica_dtype_is_signed(dtype))
-        *out = to_signed(dtype, bits);
+        *out = mc_element_signed(dtype, bits);
     else
         *out = bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
     return MICA_OK;

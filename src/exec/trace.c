@@ -11,9 +11,10 @@ static mica_status mark(mc_trace *t, const mica_array *xs, size_t n, uint32_t la
         if (t->ordinal[i] == MC_ABSENT) continue;
         const mc_node *node = mc_scope_node(t->scope, i);
         if (node->state == MC_GONE)
-            return mc_fail(MICA_EINVAL,
-                           "eval: needs a value that was moved away or overwritten (node %u, %s)",
-                           i, mc_op_get(node->op)->name);
+            return mc_fail(
+                MICA_EINVAL,
+                "eval: needs a value that was moved away, overwritten or released (node %u, %s)", i,
+                mc_op_get(node->op)->name);
         t->n_nodes++;
         if (mc_is_leaf(node)) {
             t->n_leaves++;

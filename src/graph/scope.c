@@ -379,7 +379,7 @@ static mica_array capture(mica_scope *s, const char *op, mica_array x) {
         return mc_invalid(s);
     }
     if (mc_node_of(x)->state == MC_GONE)
-        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away", op);
+        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away or released", op);
     if (mc_scope_set_status(s, mc_check_array(x, op)) != MICA_OK || !reserve_import(s))
         return mc_invalid(s);
     import_entry *e = import_place(&s->imports, x);
@@ -409,7 +409,7 @@ mica_array mc_import(mica_scope *s, const char *op, mica_array x) {
                              "or mica_materialize on it first",
                              op);
     if (node->state == MC_GONE)
-        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away", op);
+        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away or released", op);
     if (node->param)
         return mc_scope_fail(s, MICA_EINVAL, "%s: an operand is a parameter of another scope", op);
     import_table *t = &s->imports;
@@ -458,8 +458,8 @@ static mica_status bring_operands(mica_scope *s, mc_op op, const void *attr, con
         if (s->status != MICA_OK) return s->status;
         const mc_node *node = mc_scope_node(s, x.node);
         if (node->state == MC_GONE)
-            return mc_fail(MICA_EINVAL, "%s: operand %d was moved away or overwritten", def->name,
-                           i);
+            return mc_fail(MICA_EINVAL, "%s: operand %d was moved away, overwritten or released",
+                           def->name, i);
         indices[i] = x.node;
         layouts[i] = mc_operand_layout(op, attr, node);
         if (!layouts[i])
@@ -697,4 +697,8 @@ const int64_t *mica_array_shape(mica_array x) {
 
 int64_t mica_array_size(mica_array x) {
     return mica_valid(x) ? mc_layout_size(mc_layout_of(x)) : 0;
+}
+
+size_t mica_array_bytes(mica_array x) {
+    return mica_valid(x) ? (size_t)mc_layout_bytes(mc_layout_of(x)) : 0;
 }

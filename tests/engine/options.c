@@ -206,6 +206,10 @@ static mica_status call_fake_quantize(const void *options) {
     return status;
 }
 
+static mica_status call_text(const void *options) {
+    return mica_array_text(mica_f32(scope, 1), options, NULL, 0, NULL);
+}
+
 static mica_status call_attention(const void *options) {
     mica_scope *s = open_scope();
     mica_array x = mica_zeros(s, (int64_t[]){1, 1, 2, 8}, 4, MICA_F32);
@@ -288,6 +292,7 @@ static const options_case cases[] = {
     CASE(mica_sample_options, min_p, call_sample),
     CASE(mica_qmatmul_options, multiplier, call_qmatmul),
     CASE(mica_fake_quantize_options, scale, call_fake_quantize),
+    CASE(mica_text_options, digits, call_text),
     CASE(mica_masked_attention_options, mask, call_attention),
     CASE(mica_custom_op, vjp, call_custom_register),
     CASE(mica_program_options, result_names, call_program_build),

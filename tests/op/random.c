@@ -22,6 +22,34 @@ static void known_answer(void **state) {
     bench_close(&b);
 }
 
+/* A stream's keys are what splitting gives, for any seed; a copy goes on alike; what fails takes
+ * none. */
+static void streams(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (uint64_t seed = 1; seed != 0; seed <<= 9) {
+        mica_random_state stream = mica_random_seed(seed - 1), copy;
+        mica_array key = mica_random_key(b.s, seed - 1);
+        for (int i = 0; i < 4; i++) {
+            mica_array both = mica_random_split(b.s, key, 2), next = mica_random_next(b.s, &stream);
+            uint32_t words[4], got[2];
+            assert_int_equal(mica_read(both, words, sizeof words), MICA_OK);
+            assert_int_equal(mica_read(next, got, sizeof got), MICA_OK);
+            assert_memory_equal(got, words + 2, sizeof got);
+            key = mica_squeeze(b.s, mica_slice_axis(b.s, both, 0, 0, 1), 0);
+        }
+        copy = stream;
+        uint32_t one[2], other[2];
+        assert_int_equal(mica_read(mica_random_next(b.s, &stream), one, 8), MICA_OK);
+        assert_false(mica_valid(mica_random_next(NULL, &copy)));
+        assert_int_equal(mica_read(mica_random_next(b.s, &copy), other, 8), MICA_OK);
+        assert_memory_equal(one, other, sizeof one);
+    }
+    assert_false(mica_valid(mica_random_next(b.s, NULL)));
+    assert_int_equal(mica_scope_status(b.s), MICA_EINVAL);
+    bench_close(&b);
+}
+
 static void moments(bench *b, mica_array x, double mean, double deviation) {
     float *v = read_f32(x);
     double sum = 0, square = 0;
@@ -147,8 +175,10 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answer), cmocka_unit_test(distributions), cmocka_unit_test(bounds),
-        cmocka_unit_test(categorical),  cmocka_unit_test(threads_agree), cmocka_unit_test(refuses),
+        cmocka_unit_test(known_answer),  cmocka_unit_test(streams),
+        cmocka_unit_test(distributions), cmocka_unit_test(bounds),
+        cmocka_unit_test(categorical),   cmocka_unit_test(threads_agree),
+        cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
