@@ -56,9 +56,9 @@ typedef enum mica_dtype {
 /** The owner of arrays. Closing a scope frees everything made in it. */
 typedef struct mica_scope mica_scope;
 
-/** A handle on a node of a scope: plain data, valid until its scope closes. A copy of it is the same
- *  array, and assigning another to it changes no array. A value never changes, so nothing copies
- *  one: mica_detach gives another scope a share in it. */
+/** A handle on a node of a scope: plain data, valid until its scope closes. A copy of it is the
+ *  same array, and assigning another to it changes no array. A value never changes, so nothing
+ *  copies one: mica_detach gives another scope a share in it. */
 typedef struct mica_array {
     mica_scope *scope; /* NULL in MICA_NONE */
     uint32_t node;     /* index in the scope; in an invalid array the index of no node */

@@ -269,6 +269,29 @@ MICA_API mica_array mica_dequant_matmul(mica_scope *s, mica_array x, const mica_
 
 /* ---- layers ---- */
 
+/** A weight [N, K] as MLX's nn.Linear and nn.Embedding hold it, dense or quantised. */
+typedef struct mica_linear_weights {
+    mica_array weight; /* [N, K] float; or the codes of mica_quantize, u32 */
+    mica_array scales; /* of codes, [N, K / group_size]; or none: weight is dense */
+    mica_array biases; /* of affine codes, as scales */
+    mica_array bias;   /* [N] float, added to products; or none */
+    mica_quant quant;  /* of codes */
+} mica_linear_weights;
+/** A linear layer: x weight^T + bias. With an embedding's weights, its output layer.
+ *
+ *  x        [.., K] float.
+ *  returns  [.., N], x's dtype promoted with that of a dense weight and of the bias.
+ *  errors   MICA_EINVAL w is NULL; those of mica_matmul and mica_quantized_matmul
+ *  source   mlx.nn.Linear, QuantizedLinear, Embedding.as_linear. */
+MICA_API mica_array mica_linear(mica_scope *s, mica_array x, const mica_linear_weights *w);
+/** Rows of the weight; bias is not added.
+ *
+ *  ids      [..] any integers, negative from the end.
+ *  returns  [.., K], the dtype of the weight, or of affine scales, or else f32.
+ *  errors   MICA_EINVAL w is NULL; those of mica_take and mica_dequantize
+ *  source   mlx.nn.Embedding, QuantizedEmbedding. */
+MICA_API mica_array mica_embedding(mica_scope *s, mica_array ids, const mica_linear_weights *w);
+
 /** Activations by their number, of layers and of mica_activation_backward. */
 typedef enum mica_activation {
     MICA_ACT_IDENTITY, /* x */

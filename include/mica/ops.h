@@ -577,8 +577,8 @@ MICA_API mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_ar
 MICA_API mica_array mica_random_key(mica_scope *s, uint64_t seed);
 /** n new keys: [n, 2] u32. */
 MICA_API mica_array mica_random_split(mica_scope *s, mica_array key, int64_t n);
-/** A stream of keys, for callers that keep none: plain data, which may be copied, saved and sent
- *  elsewhere. A copy goes on as the original does. Threads: one at a time; take a state for each. */
+/** A stream of keys, for callers that keep none: plain data, which may be copied and saved. A copy
+ *  goes on as the original does. Threads: one at a time; take a state for each. */
 typedef struct mica_random_state {
     uint32_t key[2]; /* private */
 } mica_random_state;

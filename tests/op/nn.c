@@ -42,6 +42,26 @@ static void positions_refuse(void **state) {
     bench_close(&b);
 }
 
+static void linear_refuses(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_linear_weights w = {0};
+    expect_failure(&b, mica_linear(b.s, ONES(2, 4), NULL), MICA_EINVAL, "linear: the weights");
+    expect_failure(&b, mica_embedding(b.s, INTS(2), NULL), MICA_EINVAL, "embedding: the weights");
+    expect_failure(&b, mica_linear(b.s, ONES(2, 4), &w), MICA_EINVAL, "the invalid array");
+    expect_failure(&b, mica_embedding(b.s, INTS(2), &w), MICA_EINVAL, "the invalid array");
+    w.weight = ONES(3, 4);
+    expect_failure(&b, mica_linear(b.s, ONES(2, 5), &w), MICA_ESHAPE, "matmul");
+    w.weight = ONES(3, 4);
+    expect_failure(&b, mica_embedding(b.s, ONES(2), &w), MICA_EDTYPE, "take");
+    w = (mica_linear_weights){.weight = mica_astype(b.s, ONES(3, 8), MICA_U32),
+                              .scales = ONES(3, 2),
+                              .biases = ONES(3, 2),
+                              .quant = {MICA_QUANT_AFFINE, 4, 32}};
+    expect_failure(&b, mica_linear(b.s, ONES(2, 5), &w), MICA_ESHAPE, "quantized_matmul");
+    bench_close(&b);
+}
+
 static void refuse_sample(bench *b, const float *logits, const mica_sample_options *o,
                           const char *part) {
     mica_array x = f32s(b->s, logits, SHAPE(2, 3));
@@ -330,17 +350,12 @@ static void empty(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms_refuse),
-        cmocka_unit_test(positions_refuse),
-        cmocka_unit_test(sample_refuses),
-        cmocka_unit_test(sample_by_rows),
-        cmocka_unit_test(quantised_values_refuse),
-        cmocka_unit_test(quantised_edges),
-        cmocka_unit_test(layers_refuse),
-        cmocka_unit_test(solve_refuses),
-        cmocka_unit_test(backward_ops),
-        cmocka_unit_test(each_allocation_fails),
-        cmocka_unit_test(empty),
+        cmocka_unit_test(norms_refuse),          cmocka_unit_test(positions_refuse),
+        cmocka_unit_test(linear_refuses),        cmocka_unit_test(sample_refuses),
+        cmocka_unit_test(sample_by_rows),        cmocka_unit_test(quantised_values_refuse),
+        cmocka_unit_test(quantised_edges),       cmocka_unit_test(layers_refuse),
+        cmocka_unit_test(solve_refuses),         cmocka_unit_test(backward_ops),
+        cmocka_unit_test(each_allocation_fails), cmocka_unit_test(empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
