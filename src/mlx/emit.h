@@ -30,6 +30,9 @@ bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *co
 /* Rows of more than one group, on a GPU. */
 bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
                                       int n_in, const mc_layout *out);
+/* Results whose rows are multiples of 8 where those of the first operand are, on a GPU. */
+bool mc_mlx_supports_gather_mm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                               const mc_layout *out);
 /* Not a number for each position. */
 bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                           const mc_layout *out);

@@ -139,12 +139,23 @@ static bool picks_nothing(mc_mlx_call *c) {
     return true;
 }
 
+/* Of rows whose length is a multiple of 8, MLX's CUDA (0.32) reads 8 elements at a time of both
+ * operands, also where they lie in columns of another length, which are then not aligned. */
+enum { TOGETHER = 8 };
+
+bool mc_mlx_supports_gather_mm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                               const mc_layout *out) {
+    (void)attr, (void)n_in;
+    return !in || on_cpu || in[0]->shape[in[0]->ndim - 1] % TOGETHER ||
+           out->shape[out->ndim - 1] % TOGETHER == 0;
+}
+
 void mc_mlx_emit_gather_mm(mc_mlx_call *c) {
     mica_dtype dtype = c->on_cpu ? MICA_F32 : c->to->dtype;
     mlx_array y = {0}, lhs = numbers_of(c, 0, 2), rhs = numbers_of(c, 1, 3);
     if (picks_nothing(c)) return;
     c->narrow = dtype != c->to->dtype;
-    mlx_array a = mc_mlx_in(c, 0, dtype), b = mc_mlx_in(c, 1, dtype);
+    mlx_array a = mc_mlx_dense(c, mc_mlx_in(c, 0, dtype)), b = mc_mlx_in(c, 1, dtype);
     int failed = mc_mlx.gather_mm(&y, a, b, lhs, rhs, false, c->stream);
     y = mc_mlx_keep(c, failed, y);
     mc_mlx_give(c, 0, mc_mlx_reshape(c, y, c->to->shape, c->to->ndim));
