@@ -2,6 +2,7 @@
 #include "mlx/emit.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/integer.h"
@@ -69,18 +70,42 @@ void mc_mlx_emit_slice(mc_mlx_call *c) {
     give_view(c, offset, mc_mlx_keep(c, failed, y));
 }
 
-/* Over rows that lie one after the other: MLX refuses others, such as a number that is repeated. */
+/* Whether two elements may be the same one, apart from numbers that are repeated (strides of 0): an
+ * axis begins again before the smaller steps have ended. */
+static bool overlaps(const mc_attr_strided *a) {
+    for (int64_t k = 0; k < a->ndim; k++) {
+        int64_t step = llabs(a->strides[k]), reach = 0;
+        if (step == 0 || a->shape[k] == 1) continue;
+        for (int64_t i = 0; i < a->ndim; i++) {
+            int64_t other = llabs(a->strides[i]);
+            if (i != k && (other < step || (other == step && i < k)))
+                reach += other * (a->shape[i] - 1);
+        }
+        if (reach >= step) return true;
+    }
+    return false;
+}
+
+/* Over rows that lie one after the other: MLX refuses others, such as a number that is repeated.
+ * Its reductions take an inner axis that is dense for one that the others step over, and read and
+ * write behind the end of what overlaps (0.32.4); so that is copied. */
 void mc_mlx_emit_as_strided(mc_mlx_call *c) {
     const mc_attr_strided *a = c->attr;
     int shape[MICA_MAX_NDIM] = {0};
     size_t n = (size_t)c->to->ndim;
-    mlx_array x = {0}, y = {0};
+    mlx_array x = {0}, y = {0}, copy = {0};
     for (size_t k = 0; k < n; k++)
         shape[k] = (int)a->shape[k];
     int failed = mc_mlx.contiguous(&x, c->in[0], false, c->stream);
     x = mc_mlx_keep(c, failed, x);
     failed = mc_mlx.as_strided(&y, x, shape, n, a->strides, n, (size_t)a->offset, c->stream);
-    give_view(c, a->offset, mc_mlx_keep(c, failed, y));
+    y = mc_mlx_keep(c, failed, y);
+    if (!y.ctx || mc_layout_size(c->to) == 0 || !overlaps(a)) {
+        give_view(c, a->offset, y);
+        return;
+    }
+    failed = mc_mlx.contiguous(&copy, y, false, c->stream);
+    mc_mlx_give(c, 0, mc_mlx_keep(c, failed, copy));
 }
 
 /* Any byte but 0 is true, which MLX only knows of numbers. */
