@@ -8,6 +8,7 @@
 #define MICA_NN_H
 
 #include <mica/ops.h>
+#include <mica/signal.h>
 
 MICA_BEGIN
 
@@ -171,14 +172,14 @@ MICA_API mica_array mica_quantize_int8(mica_scope *s, mica_array x, mica_array s
 MICA_API mica_array mica_dequantize_int8(mica_scope *s, mica_array q, mica_array scale,
                                          mica_array zero_point, const int *axis);
 
-/** Options of mica_qmatmul. */
+/** Options of mica_qmatmul and mica_qconv2d. */
 typedef struct mica_qmatmul_options {
     size_t struct_bytes;   /* see mica/api.h */
     int32_t x_zero_point;  /* of x */
     int32_t w_zero_point;  /* of w */
     int64_t zero_point;    /* of the result */
     mica_array multiplier; /* float, [] or [N]: scale of x times that of w by that of the result; or
-                              none: 1 */
+                              none: 1. N is the last axis of w, or qconv2d's channels O */
 } mica_qmatmul_options;
 /** An int8 product: clamp(round((bias + sum (x - x_zero_point) (w - w_zero_point)) multiplier) +
  *  zero_point) with exact i32 sums.
@@ -189,6 +190,21 @@ typedef struct mica_qmatmul_options {
  *  returns  [.., N] i8
  *  errors   MICA_ESHAPE, MICA_EDTYPE. source  ONNX, QLinearMatMul. */
 MICA_API mica_array mica_qmatmul(mica_scope *s, mica_array x, mica_array w, mica_array bias,
+                                 const mica_qmatmul_options *options);
+
+/** An int8 convolution: mica_qmatmul over the windows of x, with exact i32 sums. Padding is the zero
+ *  point of x.
+ *
+ *  x        [N, C, H, W] i8
+ *  w        [O, C / groups, KH, KW] i8
+ *  bias     [O] i32 or MICA_NONE
+ *  conv     as of mica_conv2d; NULL: the defaults. Borrowed.
+ *  options  zero points from -255 to 255; NULL: the defaults. Borrowed.
+ *  returns  [N, O, ..] i8
+ *  errors   MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL a number is out of range
+ *  source   ONNX, QLinearConv. */
+MICA_API mica_array mica_qconv2d(mica_scope *s, mica_array x, mica_array w, mica_array bias,
+                                 const mica_conv_options *conv,
                                  const mica_qmatmul_options *options);
 
 /** Where the scale of mica_fake_quantize is from. */

@@ -169,6 +169,8 @@ mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_kind kind
                               const mica_window_options *o) {
     if (!mc_operands_ok(s, "reduce_window", &x, 1)) return mc_invalid(s);
     if (!o) return mc_scope_fail(s, MICA_EINVAL, "reduce_window: options is NULL");
+    if (kind < MICA_WINDOW_MAX || kind > MICA_WINDOW_MEAN)
+        return mc_scope_fail(s, MICA_EINVAL, "reduce_window: there is no kind %d", (int)kind);
     mica_dtype given = mica_array_dtype(x);
     if (given == MICA_C64)
         return mc_scope_fail(s, MICA_EDTYPE, "reduce_window: it does not take complex numbers");

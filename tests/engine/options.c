@@ -197,6 +197,15 @@ static mica_status call_qmatmul(const void *options) {
     return status;
 }
 
+static mica_status call_qconv2d(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){1, 1, 2, 2}, 4, MICA_I8);
+    (void)mica_qconv2d(s, x, x, MICA_NONE, NULL, options);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
 static mica_status call_fake_quantize(const void *options) {
     mica_scope *s = open_scope();
     mica_array x = mica_zeros(s, (int64_t[]){2, 2}, 2, MICA_F32);
@@ -291,6 +300,7 @@ static const options_case cases[] = {
     CASE(mica_selective_scan_options, initial, call_selective_scan),
     CASE(mica_sample_options, min_p, call_sample),
     CASE(mica_qmatmul_options, multiplier, call_qmatmul),
+    CASE(mica_qmatmul_options, multiplier, call_qconv2d),
     CASE(mica_fake_quantize_options, scale, call_fake_quantize),
     CASE(mica_text_options, digits, call_text),
     CASE(mica_masked_attention_options, mask, call_attention),

@@ -1,5 +1,5 @@
 /* Goldens of layers, losses, quantised values, sampling and linear equations: ops/layer.json, which
- * tools/make_layer_goldens.py makes. Backward ops are held against the same gradients. */
+ * tools/make_layer_goldens.py makes, and ops/int8.json, of tools/make_int8_goldens.py. Backward ops are held against the same gradients. */
 #include <string.h>
 
 #include "op/golden.h"
@@ -168,12 +168,27 @@ static bool run_dequantize_int8(golden *g) {
     return true;
 }
 
+static mica_qmatmul_options qmatmul_options(const golden *g) {
+    return (mica_qmatmul_options){.x_zero_point = (int32_t)golden_int(g, "x_zero", 0),
+                                  .w_zero_point = (int32_t)golden_int(g, "w_zero", 0),
+                                  .zero_point = golden_int(g, "zero", 0),
+                                  .multiplier = golden_in(g, "factor")};
+}
+
 static bool run_qmatmul(golden *g) {
-    const mica_qmatmul_options o = {.x_zero_point = (int32_t)golden_int(g, "x_zero", 0),
-                                    .w_zero_point = (int32_t)golden_int(g, "w_zero", 0),
-                                    .zero_point = golden_int(g, "zero", 0),
-                                    .multiplier = golden_in(g, "factor")};
+    const mica_qmatmul_options o = qmatmul_options(g);
     g->out[0] = mica_qmatmul(g->s, x_of(g), golden_in(g, "w"), golden_in(g, "bias"), &o);
+    return true;
+}
+
+static bool run_qconv2d(golden *g) {
+    const mica_qmatmul_options o = qmatmul_options(g);
+    mica_conv_options conv = {.groups = golden_int(g, "groups", 0)};
+    golden_ints(g, "stride", conv.stride, 2);
+    golden_ints(g, "padding_lo", conv.padding_lo, 2);
+    golden_ints(g, "padding_hi", conv.padding_hi, 2);
+    golden_ints(g, "dilation", conv.kernel_dilation, 2);
+    g->out[0] = mica_qconv2d(g->s, x_of(g), golden_in(g, "w"), golden_in(g, "bias"), &conv, &o);
     return true;
 }
 
@@ -223,3 +238,9 @@ static const golden_row rows[] = {
 };
 
 const golden_group golden_layer = {"layer", rows, sizeof rows / sizeof *rows, NULL};
+
+static const golden_row int8_rows[] = {
+    ROW(qmatmul),
+    ROW(qconv2d),
+};
+const golden_group golden_int8 = {"int8", int8_rows, sizeof int8_rows / sizeof *int8_rows, NULL};

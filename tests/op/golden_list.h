@@ -19,6 +19,8 @@ GROUP(module)
 GROUP(conv)
 GROUP(convfft)
 GROUP(window)
+GROUP(pool)
+GROUP(int8)
 GROUP(fft)
 
 #undef GROUP

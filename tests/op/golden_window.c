@@ -1,5 +1,5 @@
-/* Goldens of pools and of reduce_window, and of their gradients: ops/window.json, which
- * tools/make_window_goldens.py makes. Outputs are the result and, with dy, the gradient of
+/* Goldens of pools and of reduce_window, and of their gradients: ops/window.json and ops/pool.json,
+ * which tools/make_window_goldens.py and tools/make_pool_goldens.py make. Outputs are the result and, with dy, the gradient of
  * sum(result * dy). */
 #include <mica/signal.h>
 
@@ -60,3 +60,4 @@ static const golden_row rows[] = {
 };
 
 const golden_group golden_window = {"window", rows, sizeof rows / sizeof *rows, NULL};
+const golden_group golden_pool = {"pool", rows, 1, NULL};

@@ -144,6 +144,25 @@ static void quantised_values_refuse(void **state) {
                    "not i8");
     expect_failure(&b, mica_qmatmul(b.s, ONES(2, 3), ONES(3, 2), none, NULL), MICA_EDTYPE,
                    "are not i8");
+    mica_array q = mica_zeros(b.s, SHAPE(1, 4, 5, 5), MICA_I8);
+    mica_array w3 = mica_zeros(b.s, SHAPE(6, 3, 2, 2), MICA_I8);
+    expect_failure(&b, mica_qconv2d(b.s, q, w3, none, NULL, NULL), MICA_ESHAPE,
+                   "qconv2d: w i8[6,3,2,2] does not fit x i8[1,4,5,5] in 1 groups");
+    q = mica_zeros(b.s, SHAPE(1, 4, 5, 5), MICA_I8);
+    w3 = mica_zeros(b.s, SHAPE(6, 1, 2, 2), MICA_I8);
+    const mica_conv_options groups = {.groups = 4}, back = {.groups = -1};
+    expect_failure(&b, mica_qconv2d(b.s, q, w3, none, &groups, NULL), MICA_ESHAPE, "in 4 groups");
+    q = mica_zeros(b.s, SHAPE(1, 4, 5, 5), MICA_I8);
+    expect_failure(&b, mica_qconv2d(b.s, q, q, none, &back, NULL), MICA_ESHAPE, "-1 groups");
+    q = mica_zeros(b.s, SHAPE(1, 4, 5), MICA_I8);
+    expect_failure(&b, mica_qconv2d(b.s, q, q, none, NULL, NULL), MICA_ESHAPE, "qconv2d");
+    expect_failure(&b, mica_qconv2d(b.s, ONES(1, 1, 2, 2), ONES(1, 1, 2, 2), none, NULL, NULL),
+                   MICA_EDTYPE, "are not i8");
+    q = mica_zeros(b.s, SHAPE(1, 1, 5, 5), MICA_I8);
+    mica_qmatmul_options far = {.x_zero_point = INT32_MIN};
+    expect_failure(&b, mica_qconv2d(b.s, q, q, none, NULL, &far), MICA_EINVAL, "-255 to 255");
+    q = mica_zeros(b.s, SHAPE(1, 1, 5, 5), MICA_I8);
+    expect_failure(&b, mica_qconv2d(b.s, q, q, ONES(1), NULL, NULL), MICA_EDTYPE, "bias");
     mica_fake_quantize_options o = {.bits = 9};
     expect_failure(&b, mica_fake_quantize(b.s, ONES(2), &o, NULL), MICA_EINVAL, "9 bits");
     o = (mica_fake_quantize_options){.mode = MICA_SCALE_FIXED, .scale = ONES(3)};

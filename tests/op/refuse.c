@@ -252,6 +252,97 @@ static void test_attention(void **state) {
            "2^40 scores");
 }
 
+/* Numbers from which lengths are computed, and memory. */
+static const int64_t far[] = {-1, 0, HUGE_INT, (int64_t)1 << 30, INT64_MIN, INT64_MAX};
+enum { FAR = sizeof far / sizeof *far };
+
+static void test_convolutions(void **state) {
+    bench *b = *state;
+    const mc_attr_conv plain = {1, {1}, {0}, {0}, {1}, {1}, 1, 0};
+    for (int i = 0; i < FAR; i++) {
+        mc_attr_conv a = plain;
+        int64_t *const positive[] = {a.stride, a.kernel_dilation, a.input_dilation, &a.groups};
+        static const char *const names[] = {"stride", "dilation", "base dilation", "groups"};
+        for (int k = 0; k < 4; k++) {
+            int64_t kept = *positive[k];
+            *positive[k] = far[i];
+            REFUSE(CONV_GENERAL, &a, OPERANDS(F32(1, 5, 2), F32(3, 2, 2)), names[k]);
+            *positive[k] = kept;
+        }
+        if (far[i] == 0 || far[i] == -1) continue;
+        a.padding_lo[0] = far[i];
+        REFUSE(CONV_GENERAL, &a, OPERANDS(F32(1, 5, 2), F32(3, 2, 2)), "padding");
+        a = plain;
+        a.padding_hi[0] = far[i];
+        REFUSE(CONV_GENERAL, &a, OPERANDS(F32(1, 5, 2), F32(3, 2, 2)), "padding");
+        a = plain;
+        a.spatial = far[i];
+        REFUSE(CONV_GENERAL, &a, OPERANDS(F32(1, 5, 2), F32(3, 2, 2)), "attributes");
+        a = plain;
+        a.flip = far[i];
+        REFUSE(CONV_GENERAL, &a, OPERANDS(F32(1, 5, 2), F32(3, 2, 2)), "attributes");
+    }
+    REFUSE(CONV_GENERAL, &plain, OPERANDS(F32(1, 5, 2), F32(3, 0, 2)), "window 0");
+    REFUSE(CONV_GENERAL, &plain, OPERANDS(F32(1, 5, 2), F32(3, 2, 1)), "last axis");
+    REFUSE(CONV_GENERAL, &plain, OPERANDS(F32(5, 2), F32(3, 2)), "3, 4 or 5 axes");
+    REFUSE(CONV_GENERAL, &plain, OPERANDS(F32(1, 1, 5, 2), F32(3, 1, 2, 2)), "attributes");
+    REFUSE(CONV_GENERAL, &plain, OPERANDS(I32(1, 5, 2), F32(3, 2, 2)), "floats");
+    REFUSE(CONV_GENERAL, &plain, OPERANDS(F32(1, 5, 2)), "1 operands");
+}
+
+static void test_windows(void **state) {
+    bench *b = *state;
+    const mc_attr_window plain = {MICA_WINDOW_SUM, 1, 2, 1, 1, 1, 0, 0};
+    for (int i = 0; i < FAR; i++) {
+        mc_attr_window a = plain;
+        int64_t *const positive[] = {&a.size, &a.stride, &a.dilation, &a.base};
+        static const char *const names[] = {"window", "stride", "dilation", "base dilation"};
+        for (int k = 0; k < 4; k++) {
+            int64_t kept = *positive[k];
+            *positive[k] = far[i];
+            REFUSE(REDUCE_WINDOW, &a, OPERANDS(F32(2, 5)), names[k]);
+            *positive[k] = kept;
+        }
+        if (far[i] == 0) continue;
+        a.kind = far[i];
+        REFUSE(REDUCE_WINDOW, &a, OPERANDS(F32(2, 5)), "there is no kind");
+        a = plain;
+        a.axis = far[i];
+        REFUSE(REDUCE_WINDOW, &a, OPERANDS(F32(2, 5)), "there is no axis");
+        if (far[i] == -1) continue;
+        a = plain;
+        a.lo = far[i];
+        REFUSE(REDUCE_WINDOW, &a, OPERANDS(F32(2, 5)), "padding");
+        a = plain;
+        a.hi = far[i];
+        REFUSE(REDUCE_WINDOW, &a, OPERANDS(F32(2, 5)), "padding");
+    }
+    REFUSE(REDUCE_WINDOW, (&(mc_attr_window){MICA_WINDOW_MEAN, 1, 2, 1, 1, 1, 0, 0}),
+           OPERANDS(F32(2, 5)), "there is no kind 4");
+    REFUSE(REDUCE_WINDOW, &plain, OPERANDS(mica_zeros(b->s, SHAPE(2, 5), MICA_C64)), "complex");
+}
+
+static void test_transforms(void **state) {
+    bench *b = *state;
+    for (int i = 0; i < FAR; i++)
+        if (far[i] != 0)
+            REFUSE(FFT, &(mc_attr_fft){far[i]}, OPERANDS(F32(3, 4, 2)), "inverse must be 0 or 1");
+    REFUSE(FFT, &(mc_attr_fft){0}, OPERANDS(F32(3, 4)), "no rows of pairs");
+    REFUSE(FFT, &(mc_attr_fft){0}, OPERANDS(F32(2)), "no rows of pairs");
+    REFUSE(FFT, &(mc_attr_fft){0}, OPERANDS(I32(4, 2)), "no rows of pairs");
+    REFUSE(FFT, &(mc_attr_fft){1}, OPERANDS(F32((int64_t)1 << 30, 2)), "2^30 - 1 numbers");
+    REFUSE(SELECTIVE_SCAN, NULL,
+           OPERANDS(F32(1, 3, 2), F32(1, 3, 2), F32(2, 4), F32(1, 3, 4), F32(1, 3, 5), MICA_NONE),
+           "C is f32[1,3,5]");
+    REFUSE(SELECTIVE_SCAN, NULL,
+           OPERANDS(F32(1, 3, 2), F32(1, 3, 2), F32(3, 4), F32(1, 3, 4), F32(1, 3, 4), MICA_NONE),
+           "[B, L, H] and [H, N] are needed");
+    REFUSE(GATED_DELTA, NULL,
+           OPERANDS(F32(1, 3, 2, 4), F32(1, 3, 2, 4), F32(1, 3, 2, 5), F32(1, 3, 2), F32(1, 3, 1),
+                    MICA_NONE),
+           "beta is f32[1,3,1]");
+}
+
 static int open_bench(void **state) {
     static bench b;
     b = bench_open();
@@ -293,11 +384,13 @@ static void test_requirements(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axes),     cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_slices),   cmocka_unit_test(test_gather_and_scatter),
-        cmocka_unit_test(test_operands), cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_parts),    cmocka_unit_test(test_requirements),
+        cmocka_unit_test(test_axes),         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_slices),       cmocka_unit_test(test_gather_and_scatter),
+        cmocka_unit_test(test_operands),     cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_parts),        cmocka_unit_test(test_requirements),
+        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_transforms),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }
