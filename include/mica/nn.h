@@ -192,8 +192,8 @@ typedef struct mica_qmatmul_options {
 MICA_API mica_array mica_qmatmul(mica_scope *s, mica_array x, mica_array w, mica_array bias,
                                  const mica_qmatmul_options *options);
 
-/** An int8 convolution: mica_qmatmul over the windows of x, with exact i32 sums. Padding is the zero
- *  point of x.
+/** An int8 convolution: mica_qmatmul over the windows of x, with exact i32 sums. Padding is the
+ *  zero point of x.
  *
  *  x        [N, C, H, W] i8
  *  w        [O, C / groups, KH, KW] i8

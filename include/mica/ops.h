@@ -272,6 +272,11 @@ MICA_API mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start
 /** x[start:stop] along one axis. */
 MICA_API mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start,
                                     int64_t stop);
+/** `length` elements along one axis, from `start` on (negative: from the end). Unlike a slice it is
+ *  never cut.
+ *  errors  MICA_EINVAL they are not all there. source  torch.narrow. */
+MICA_API mica_array mica_narrow(mica_scope *s, mica_array x, int axis, int64_t start,
+                                int64_t length);
 
 /** x with update written at start:stop:step (as mica_slice). update broadcasts to that shape and is
  *  converted to x's dtype. Runs in place if x is a moved array or has no other reader. */

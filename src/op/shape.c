@@ -511,6 +511,19 @@ mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start,
     return mica_slice(s, x, starts, stops, NULL);
 }
 
+mica_array mica_narrow(mica_scope *s, mica_array x, int axis, int64_t start, int64_t length) {
+    if (!mc_operands_ok(s, "narrow", &x, 1)) return mc_invalid(s);
+    const mc_layout *l = mc_layout_of(x);
+    char text[MC_LAYOUT_TEXT];
+    int at;
+    if (!mc_find_axis(s, "narrow", l, axis, &at)) return mc_invalid(s);
+    int64_t n = l->shape[at], begin = start < 0 ? start + n : start;
+    if (begin < 0 || begin > n || length < 0 || length > n - begin)
+        return mc_scope_fail(s, MICA_EINVAL, "narrow: %lld elements from %lld on of axis %d of %s",
+                             (long long)length, (long long)start, at, mc_layout_text(l, text));
+    return mica_slice_axis(s, x, at, begin, begin + length);
+}
+
 /* ---- as_strided ---- */
 
 /* Adds a * b to *sum. false: overflow. */

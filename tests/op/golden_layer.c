@@ -1,5 +1,6 @@
 /* Goldens of layers, losses, quantised values, sampling and linear equations: ops/layer.json, which
- * tools/make_layer_goldens.py makes, and ops/int8.json, of tools/make_int8_goldens.py. Backward ops are held against the same gradients. */
+ * tools/make_layer_goldens.py makes, and ops/int8.json, of tools/make_int8_goldens.py. Backward ops
+ * are held against the same gradients. */
 #include <string.h>
 
 #include "op/golden.h"

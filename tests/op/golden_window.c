@@ -1,6 +1,6 @@
 /* Goldens of pools and of reduce_window, and of their gradients: ops/window.json and ops/pool.json,
- * which tools/make_window_goldens.py and tools/make_pool_goldens.py make. Outputs are the result and, with dy, the gradient of
- * sum(result * dy). */
+ * which tools/make_window_goldens.py and tools/make_pool_goldens.py make. Outputs are the result
+ * and, with dy, the gradient of sum(result * dy). */
 #include <mica/signal.h>
 
 #include <string.h>

@@ -206,6 +206,24 @@ static void slices_at_the_edges(void **state) {
     bench_close(&b);
 }
 
+static void narrow_is_never_cut(void **state) {
+    (void)state;
+    bench b = bench_open();
+    expect_i32(mica_narrow(b.s, counting(b.s, SHAPE(5)), 0, 1, 3), (int32_t[]){1, 2, 3}, SHAPE(3));
+    expect_i32(mica_narrow(b.s, counting(b.s, SHAPE(2, 3)), -1, -2, 2), (int32_t[]){1, 2, 4, 5},
+               SHAPE(2, 2));
+    expect_i32(mica_narrow(b.s, counting(b.s, SHAPE(5)), 0, 5, 0), NULL, SHAPE(0));
+    static const int64_t bad[][2] = {{3, 3},         {0, 6},         {6, 0},
+                                     {-6, 1},        {2, -1},        {-1, 2},
+                                     {INT64_MAX, 1}, {INT64_MIN, 1}, {1, INT64_MAX}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_failure(&b, mica_narrow(b.s, counting(b.s, SHAPE(5)), 0, bad[i][0], bad[i][1]),
+                       MICA_EINVAL, "of axis 0 of i32[5]");
+    expect_failure(&b, mica_narrow(b.s, counting(b.s, SHAPE(5)), 1, 0, 1), MICA_EINVAL,
+                   "there is no axis 1");
+    bench_close(&b);
+}
+
 static void as_strided_stays_inside(void **state) {
     (void)state;
     bench b = bench_open();
@@ -240,6 +258,7 @@ int main(void) {
         cmocka_unit_test(transpositions),
         cmocka_unit_test(broadcasts),
         cmocka_unit_test(slices_at_the_edges),
+        cmocka_unit_test(narrow_is_never_cut),
         cmocka_unit_test(as_strided_stays_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
