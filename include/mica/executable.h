@@ -37,6 +37,11 @@
  * The last three are those of a device whose kernels are mica's own, as "cpu". With them off, each
  * op runs alone. MICA_MODE_EAGER runs no pass.
  *
+ * Lengths that vary: a program may have symbols for lengths (mica_program_dim). Each run binds them
+ * to the lengths of its values, of all parameters the same, and the program is compiled for them
+ * once. A parameter that is fed by a result of another length has that length in the next run: so a
+ * cache may grow.
+ *
  * Threads: an executable belongs to one thread at a time. Different ones run at once, clones
  * (mica_executable_clone) too. */
 #ifndef MICA_EXECUTABLE_H
@@ -66,6 +71,9 @@ typedef struct mica_executable_options {
     int no_fallback;        /* 1: ops that the device lacks are an error, and not the CPU's */
     const char *passes_off; /* names of passes that are left out, "fold,regions", or "all"; NULL:
                                those that $MICA_PASSES_OFF names. Borrowed */
+    size_t max_plans;       /* of a program with symbols, how many lengths it is kept compiled for,
+                               in all clones; those used longest ago go. 0: 32 */
+    size_t max_plan_bytes;  /* and of how many bytes, one at least. 0: 64 MiB */
 } mica_executable_options;
 
 /** Opens an executable of a program.
@@ -92,13 +100,21 @@ MICA_API void mica_executable_close(mica_executable **executable);
  *  errors  MICA_ENOMEM */
 MICA_API mica_status mica_executable_clone(mica_executable *executable, mica_executable **clone);
 
+/** Compiles a program with symbols for lengths that will come, so that their first run does not.
+ *
+ *  lengths  [n] of all symbols, in any order. Borrowed.
+ *  errors   those of mica_program_bind, and of compiling */
+MICA_API mica_status mica_executable_precompile(mica_executable *executable,
+                                                const mica_length *lengths, size_t n);
+
 /* ---- values ---- */
 
 /** A value for a parameter: data, or an array. An element of an array: it gets no new members. */
 typedef struct mica_input {
     const char *name; /* of the parameter */
     const void *data; /* [bytes] in row-major order, copied; NULL: array */
-    size_t bytes;     /* exactly those of the parameter's elements in dtype */
+    size_t bytes;     /* exactly those of the parameter's elements in dtype. Of a parameter with one
+                         symbol they say its length; one with several is given as an array */
     mica_dtype dtype; /* of data, which is the parameter's unless `convert` */
     bool convert;     /* other dtypes are converted, as by mica_astype */
     mica_array array; /* evaluated (or it is evaluated), of any scope of the device. Shared, where
@@ -115,11 +131,13 @@ MICA_API mica_status mica_executable_set(mica_executable *executable, const mica
 /** Sets bytes [offset, offset + bytes) of a parameter's elements in row-major order. What was not
  *  set before is 0.
  *
- *  errors  MICA_ENOENT; MICA_ESHAPE they end behind the parameter's; MICA_ENOMEM */
+ *  errors  MICA_ENOENT; MICA_ESHAPE they end behind the parameter's, or its length is a symbol and it
+ *          is not set; MICA_ENOMEM */
 MICA_API mica_status mica_executable_set_range(mica_executable *executable, const char *name,
                                                size_t offset, const void *data, size_t bytes);
 
-/** Sets all elements of a parameter to a number. errors  MICA_ENOENT, MICA_ENOMEM */
+/** Sets all elements of a parameter to a number. errors  MICA_ENOENT; MICA_ESHAPE as
+ *  mica_executable_set_range; MICA_ENOMEM */
 MICA_API mica_status mica_executable_fill(mica_executable *executable, const char *name,
                                           double value);
 
@@ -159,7 +177,8 @@ MICA_API mica_status mica_executable_check(mica_executable *executable, const mi
  *  results  [results of the program] receives arrays of into, dense; invalid ones after an error.
  *           While one that feeds a parameter lives, the next run cannot write over it. NULL as into
  *           is.
- *  errors   those of mica_executable_set for an input; MICA_EINVAL an input is there twice, or
+ *  errors   those of mica_executable_set for an input; MICA_ESHAPE a symbol has two values, or an op
+ *           does not fit the lengths; MICA_EINVAL an input is there twice, or
  *           parameters are neither given nor set (the text names all); those of
  *           mica_program_run */
 MICA_API mica_status mica_executable_run(mica_executable *executable, const mica_input *inputs,
@@ -216,7 +235,7 @@ typedef struct mica_slot {
 /** The slots of the results, the same as long as the executable lives.
  *
  *  slots   receives [*n], borrowed from the executable.
- *  errors  MICA_ENOMEM */
+ *  errors  MICA_EUNSUPPORTED the program has symbols (mica_program_bind sets them); MICA_ENOMEM */
 MICA_API mica_status mica_executable_slots(mica_executable *executable, const mica_slot **slots,
                                            size_t *n);
 

@@ -41,6 +41,24 @@ typedef struct mica_param {
 MICA_API mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const int64_t *shape,
                                        int ndim);
 
+/** A length that is not known yet, for shapes of parameters: a symbol, by its name.
+ *
+ *      int64_t n = mica_program_dim(s, "batch");
+ *      mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){n, 784}, 2);
+ *
+ *  The program runs with any length for it: an executable takes it from the arrays of each run
+ *  (mica/executable.h), mica_program_bind sets it for good. Until then the symbol has a length that
+ *  mica chose, a prime above 20,000, and what is recorded has lengths made of it. They may be given
+ *  to ops like others. Where the symbol gets its value, an axis of such a length, a multiple of the
+ *  symbol's, a number that is nearer to it than 64, and places along an axis that are nearer to its
+ *  end than to its beginning follow, in shapes, in whole numbers of 32 or 64 bits and f32, and as 1
+ *  / n in f32, so that means are right. Other numbers that the caller computed from it stay, as the
+ *  root of it would.
+ *
+ *  name     UTF-8, 1 to 63 bytes; the same name is the same symbol. 16 at most.
+ *  returns  the length; 0 after an error, which s keeps. */
+MICA_API int64_t mica_program_dim(mica_scope *s, const char *name);
+
 /** Options of mica_program_build; zero means the default. */
 typedef struct mica_program_options {
     size_t struct_bytes;             /* see mica/api.h */
@@ -57,7 +75,9 @@ typedef struct mica_program_options {
  *  options  NULL for the defaults. Borrowed.
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
- *           there twice, or one that results need and params lacks; MICA_EUNSUPPORTED; MICA_ENOMEM
+ *           there twice, or one that results need and params lacks, a symbol that no parameter has,
+ *           or a constant of its length; MICA_ESHAPE with symbols, what some op needs does not
+ *           follow from them; MICA_EUNSUPPORTED; MICA_ENOMEM
  *  grad     results by params that are floats, where their ops have one. */
 MICA_API mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
                                         const mica_array *results, size_t n_results,
@@ -76,7 +96,10 @@ MICA_API void mica_program_close(mica_program **program);
  *           as by mica_move, also where the run fails; an argument that is refused takes none.
  *  results  [n_results] receives evaluated arrays of `into`; invalid ones after an error.
  *  errors   MICA_EINVAL, MICA_ESHAPE, MICA_EDTYPE an argument does not fit (the text names it);
- *           those of mica_eval. None is kept in `into` */
+ *           those of mica_eval. None is kept in `into`
+ *
+ *  A program with symbols is bound to the arguments' lengths each time: an executable keeps what is
+ *  compiled. */
 MICA_API mica_status mica_program_run(const mica_program *program, mica_scope *into,
                                       const mica_array *args, mica_array *results);
 
@@ -86,18 +109,42 @@ MICA_API size_t mica_program_result_count(const mica_program *program);
 
 /** What a parameter or result is; the strings and shape live as long as the program. */
 typedef struct mica_port {
-    size_t struct_bytes;  /* see mica/api.h */
-    const char *name;     /* as it was built, or loaded; "0", "1", ... */
-    mica_dtype dtype;     /* of its elements */
-    bool donate;          /* of a parameter: a run may write over the argument */
-    int ndim;             /* number of axes */
-    const int64_t *shape; /* [ndim] */
+    size_t struct_bytes;        /* see mica/api.h */
+    const char *name;           /* as it was built, or loaded; "0", "1", ... */
+    mica_dtype dtype;           /* of its elements */
+    bool donate;                /* of a parameter: a run may write over the argument */
+    int ndim;                   /* number of axes */
+    const int64_t *shape;       /* [ndim]; -1: not known before symbols are */
+    const char *const *symbols; /* [ndim] names of symbols, NULL where an axis is none; NULL, the
+                                   list: of a program without */
 } mica_port;
 
 /** Fills *port. errors  MICA_EINVAL there is no such one */
 MICA_API mica_status mica_program_get_param(const mica_program *program, size_t i, mica_port *port);
 MICA_API mica_status mica_program_get_result(const mica_program *program, size_t i,
                                              mica_port *port);
+
+/* ---- symbols ---- */
+
+/** How many symbols the program has, and the name of the i-th; NULL: past the end. */
+MICA_API size_t mica_program_symbol_count(const mica_program *program);
+MICA_API const char *mica_program_symbol(const mica_program *program, size_t i);
+
+/** A value for a symbol. An element of an array: it gets no new members. */
+typedef struct mica_length {
+    const char *name;
+    int64_t length; /* 0 or more */
+} mica_length;
+
+/** Makes the program for given values of all symbols: one without symbols.
+ *
+ *  lengths  [n] one for each symbol, in any order. Borrowed.
+ *  bound    receives it, owned by the caller; NULL after an error. Constants are shared.
+ *  errors   MICA_ENOENT there is no such symbol; MICA_EINVAL one is there twice or negative, or one
+ *           is missing; MICA_ESHAPE an op does not fit the lengths (the text names it);
+ *           MICA_ENOMEM */
+MICA_API mica_status mica_program_bind(const mica_program *program, const mica_length *lengths,
+                                       size_t n, mica_program **bound);
 
 /** What a run of a program takes of the device's memory, in bytes as mica_device_active_bytes
  *  counts them; arguments and constants are there before. */
@@ -115,7 +162,7 @@ typedef struct mica_program_memory {
  *  row-major order take their bytes in addition.
  *
  *  errors  MICA_EUNSUPPORTED the device cannot tell, as "mlx"; another device runs some of the ops;
- *          or there is control flow. MICA_EINVAL NULL; MICA_ENOMEM */
+ *          or there is control flow, or symbols. MICA_EINVAL NULL; MICA_ENOMEM */
 MICA_API mica_status mica_program_get_memory(const mica_program *program,
                                              mica_program_memory *memory);
 

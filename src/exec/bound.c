@@ -107,10 +107,15 @@ static mica_status list_ports(const mc_bounds *bounds, mc_bound *b) {
 
 static mica_status make_graph(const mc_bounds *bounds, const int64_t *lengths, mc_bound *b) {
     const mica_program *p = bounds->program;
-    (void)lengths;
     b->scope = p->graph;
     b->results = p->results;
-    return MICA_OK;
+    if (p->n_symbols == 0) return MICA_OK;
+    b->lengths = mc_arena_alloc(&b->arena, p->n_symbols * sizeof *b->lengths);
+    b->results = mc_arena_alloc(&b->arena, (p->n_results + 1) * sizeof *b->results);
+    if (!b->lengths || !b->results) return mc_fail_nomem("an executable");
+    memcpy(b->lengths, lengths, p->n_symbols * sizeof *b->lengths);
+    b->scope = NULL;
+    return mc_program_record(p, lengths, &b->scope, b->results);
 }
 
 static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_bound **bound) {
@@ -125,7 +130,7 @@ static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_boun
         return status;
     }
     b->bytes = sizeof *b + mc_arena_bytes(&b->arena) + (b->compiled ? b->compiled->bytes : 0);
-    if (b->scope != bounds->program->graph) b->bytes += mc_scope_bytes(b->scope);
+    if (b->lengths) b->bytes += mc_scope_bytes(b->scope);
     if (b->passed) b->bytes += mc_scope_bytes(b->passed);
     *bound = b;
     return MICA_OK;
@@ -170,8 +175,10 @@ void mc_bounds_release(mc_bounds *b) {
 
 /* Under the lock. */
 static mc_bound *find(mc_bounds *bounds, const int64_t *lengths) {
-    (void)lengths;
+    const size_t n = bounds->program->n_symbols * sizeof *lengths;
     mc_bound *b = bounds->first;
+    while (b && n > 0 && memcmp(b->lengths, lengths, n) != 0)
+        b = b->next;
     if (!b) return NULL;
     b->used = ++bounds->clock;
     b->users++;

@@ -36,14 +36,31 @@ static mica_status read_environment(mica_executable *x) {
     return MICA_OK;
 }
 
+/* Whether a result may feed a parameter, whose symbols take any length. */
+bool mc_executable_feeds(const mica_executable *x, size_t result, size_t param) {
+    const mc_layout *from = x->results[result], *to = x->params[param].layout;
+    bool same = from->ndim == to->ndim;
+    for (int k = 0; same && k < to->ndim; k++)
+        same = from->shape[k] == to->shape[k] ||
+               mc_program_symbol_of(x->program, to->shape[k]) < x->program->n_symbols;
+    return same;
+}
+
+static bool has_symbols(const mica_program *p, const mc_layout *l) {
+    for (int k = 0; k < l->ndim; k++)
+        if (mc_program_symbol_of(p, l->shape[k]) < p->n_symbols) return true;
+    return false;
+}
+
 /* The number of the result that a parameter named "out<number>" is fed by, where they are alike. */
-static uint32_t default_feed(const mica_executable *x, const mc_executable_param *param) {
+static uint32_t default_feed(const mica_executable *x, size_t number) {
+    const mc_executable_param *param = &x->params[number];
     char *end;
     if (strncmp(param->name, "out", 3) != 0 || param->name[3] < '0' || param->name[3] > '9')
         return MC_ABSENT;
     unsigned long i = strtoul(param->name + 3, &end, 10);
     if (*end || i >= x->n_results || x->results[i]->dtype != param->layout->dtype ||
-        !mc_layout_same_shape(x->results[i], param->layout))
+        !mc_executable_feeds(x, i, number))
         return MC_ABSENT;
     return (uint32_t)i;
 }
@@ -63,8 +80,9 @@ static mica_status list_ports(mica_executable *x) {
         *param = (mc_executable_param){.name = p->names[i],
                                        .layout = &node->layout,
                                        .bytes = (size_t)mc_layout_bytes(&node->layout),
+                                       .open = has_symbols(p, &node->layout),
                                        .donate = node->movable};
-        param->fed_by = default_feed(x, param);
+        param->fed_by = default_feed(x, i);
         x->feeds = x->feeds || param->fed_by != MC_ABSENT;
     }
     return MICA_OK;
@@ -75,7 +93,10 @@ static mica_status open_bounds(mica_executable *x, const mica_executable_options
     uint32_t passes_off;
     MC_TRY(
         mc_passes_parse(o->passes_off ? "executable_open" : "MICA_PASSES_OFF", names, &passes_off));
-    return mc_bounds_open(x->program, x->mode == MICA_MODE_EAGER, passes_off, &x->bounds);
+    MC_TRY(mc_bounds_open(x->program, x->mode == MICA_MODE_EAGER, passes_off, &x->bounds));
+    if (o->max_plans > 0) x->bounds->max_count = o->max_plans;
+    if (o->max_plan_bytes > 0) x->bounds->max_bytes = o->max_plan_bytes;
+    return MICA_OK;
 }
 
 static mica_status open_executable(mica_executable *x, const mica_executable_options *o) {
@@ -91,7 +112,7 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     if (!x->own) return mc_fail_nomem("an executable");
     const mica_program *p = x->program;
     if (o->no_fallback) MC_TRY(mc_lower_check(x->device, p->graph, p->results, p->n_results));
-    return x->mode == MICA_MODE_COMPILED ? mc_executable_bind(x) : MICA_OK;
+    return x->mode == MICA_MODE_COMPILED && p->n_symbols == 0 ? mc_executable_bind(x) : MICA_OK;
 }
 
 /* bounds: of the one that is cloned; NULL: of its own. */
@@ -171,8 +192,10 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
 
 mica_status mc_executable_bind(mica_executable *x) {
     bool made;
-    if (x->bound) return MICA_OK;
-    MC_TRY(mc_bounds_get(x->bounds, NULL, &x->bound, &made));
+    const size_t n = x->program->n_symbols * sizeof *x->lengths;
+    if (x->bound && (n == 0 || memcmp(x->bound->lengths, x->lengths, n) == 0)) return MICA_OK;
+    unbind(x);
+    MC_TRY(mc_bounds_get(x->bounds, x->lengths, &x->bound, &made));
     atomic_fetch_add(&x->compiles, made);
     if (!x->bound->compiled) return MICA_OK;
     x->seat = mc_bound_sit(x->bounds, x->bound);
@@ -181,9 +204,28 @@ mica_status mc_executable_bind(mica_executable *x) {
     return mc_fail_nomem("an executable");
 }
 
+mica_status mica_executable_precompile(mica_executable *executable, const mica_length *lengths,
+                                       size_t n) {
+    int64_t values[MC_MAX_SYMBOLS];
+    bool made;
+    mc_bound *bound;
+    if (!executable) return mc_fail(MICA_EINVAL, "executable_precompile: NULL");
+    mica_status status = mc_program_lengths(executable->program, lengths, n, values);
+    if (status == MICA_OK) status = mc_bounds_get(executable->bounds, values, &bound, &made);
+    if (status != MICA_OK) return mc_fail_context(status, "executable_precompile");
+    atomic_fetch_add(&executable->compiles, made);
+    mc_bounds_put(executable->bounds, bound);
+    return MICA_OK;
+}
+
 /* ---- slots ---- */
 
 static mica_status make_slots(mica_executable *x) {
+    if (x->program->n_symbols > 0)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "executable_slots: they have fixed sizes, and symbol %s has no value "
+                       "(mica_program_bind)",
+                       x->program->symbols[0].name);
     size_t end = 0, align = x->slot_align > 64 ? x->slot_align : 64;
     mica_slot *slots = mc_array_alloc(x->n_results + 1, sizeof *slots);
     if (!slots) return mc_fail_nomem("slots");

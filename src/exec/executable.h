@@ -19,6 +19,7 @@ typedef struct mc_value_of {
     uint64_t bits;
     mc_storage *storage;
     int64_t offset_bytes;
+    mc_layout layout; /* of a parameter with symbols: the shape that it has */
 } mc_value_of;
 
 void mc_value_drop(mc_value_of *value);
@@ -28,6 +29,7 @@ typedef struct mc_executable_param {
     const char *name; /* the program's */
     const mc_layout *layout;
     size_t bytes;
+    bool open; /* its layout has symbols: what is set, or given, says more */
     bool donate;
     mc_value_of value;
     uint32_t fed_by;     /* result; MC_ABSENT: none */
@@ -62,9 +64,10 @@ struct mica_executable {
     mc_bounds *bounds;           /* shared with clones */
     mc_bound *bound; /* of the last run, held, with a seat where it is compiled; NULL: none */
     mc_seat *seat;
-    mc_executable_run *own;     /* for runs of this thread */
-    mc_executable_run *tickets; /* that are not waited for, the last queued first */
-    bool feeds;                 /* a parameter is fed */
+    int64_t lengths[MC_MAX_SYMBOLS]; /* of the run at hand */
+    mc_executable_run *own;          /* for runs of this thread */
+    mc_executable_run *tickets;      /* that are not waited for, the last queued first */
+    bool feeds;                      /* a parameter is fed */
     mica_status broken; /* of a run that failed, for those queued behind it; with its text */
     char broken_text[1024];
     mica_slot *slots;
@@ -82,12 +85,21 @@ mica_status mc_executable_find(mica_executable *x, const char *what, const char 
 mica_status mc_executable_resolve(mica_executable *x, const mica_input *input, size_t i,
                                   mc_value_of *value);
 
+/* Whether a result has the shape of a parameter, whose symbols take any length. */
+bool mc_executable_feeds(const mica_executable *x, size_t result, size_t param);
+
 /* A run with room for values and results; NULL: no memory. */
 mc_executable_run *mc_executable_run_new(mica_executable *x);
 void mc_executable_run_free(mc_executable_run *run);
 
-/* Makes the program for the next run's lengths x->bound. errors  those of mc_bounds_get */
+/* Makes the program for x->lengths x->bound. errors  those of mc_bounds_get */
 mica_status mc_executable_bind(mica_executable *x);
+
+/* The layout of a parameter's value. */
+static inline const mc_layout *mc_executable_layout(const mc_executable_param *param,
+                                                    const mc_value_of *value) {
+    return param->open ? &value->layout : param->layout;
+}
 
 /* Evaluates op by op what run->given and the set values say, into run->results and layouts. */
 mica_status mc_executable_run_eager(mc_executable_run *run);

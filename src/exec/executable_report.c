@@ -140,6 +140,21 @@ static bool report_passes(const mica_executable *x, mc_buffer *text) {
     return ok;
 }
 
+/* The lengths of the last run, and for how many the program is there. */
+static bool report_symbols(const mica_executable *x, mc_buffer *text) {
+    const mica_program *p = x->program;
+    bool ok = true;
+    if (p->n_symbols == 0) return true;
+    for (size_t i = 0; ok && i < p->n_symbols; i++) {
+        ok = mc_buffer_printf(text, "%s%s", i ? ", " : "symbols: ", p->symbols[i].name);
+        if (ok && x->bound) ok = mc_buffer_printf(text, " %lld", (long long)x->bound->lengths[i]);
+    }
+    pthread_mutex_lock(&x->bounds->lock);
+    size_t n = x->bounds->count, bytes = x->bounds->bytes;
+    pthread_mutex_unlock(&x->bounds->lock);
+    return ok && mc_buffer_printf(text, "; %zu sets of lengths, %zu bytes\n", n, bytes);
+}
+
 static mica_status report(const mica_executable *x, mc_buffer *text) {
     static const char *const modes[] = {"", "lazy", "eager", "compiled"};
     size_t nodes = mc_scope_count(x->program->graph);
@@ -154,7 +169,8 @@ static mica_status report(const mica_executable *x, mc_buffer *text) {
     if (c)
         ok = ok && mc_buffer_printf(text, "segments: %u, %u ops on the cpu; %zu bytes of plans\n",
                                     c->n_segments, c->n_fallback, c->bytes);
-    ok = ok && report_passes(x, text) && report_ops(x, text) && report_params(x, unused, text);
+    ok = ok && report_symbols(x, text) && report_passes(x, text) && report_ops(x, text) &&
+         report_params(x, unused, text);
     mc_free(unused);
     return ok ? MICA_OK : mc_fail_nomem("a report");
 }

@@ -147,7 +147,23 @@ static void feed(mc_executable_run *run) {
         mc_value_drop(&param->value);
         param->value = (mc_value_of){
             .set = true, .storage = result->storage, .offset_bytes = result->offset_bytes};
+        if (param->open) param->value.layout = run->layouts[param->fed_by];
     }
+}
+
+/* The symbols' lengths, from all values. */
+static mica_status find_lengths(mc_executable_run *run) {
+    mica_executable *x = run->x;
+    const mica_program *p = x->program;
+    for (size_t i = 0; i < p->n_symbols; i++)
+        x->lengths[i] = -1;
+    for (size_t i = 0; p->n_symbols > 0 && i < x->n_params; i++) {
+        if (!x->params[i].open) continue;
+        mica_status status =
+            mc_program_match(p, i, &mc_executable_value(run, i)->layout, x->lengths);
+        if (status != MICA_OK) return mc_fail_context(status, "executable");
+    }
+    return MICA_OK;
 }
 
 /* Runs; what was given is dropped. */
@@ -156,6 +172,7 @@ static mica_status run_once(mc_executable_run *run) {
     atomic_fetch_add(&x->runs, 1);
     mica_status status = check_complete(run);
     if (status == MICA_OK) status = mc_cancel_check(&run->cancel);
+    if (status == MICA_OK) status = find_lengths(run);
     if (status == MICA_OK) status = mc_executable_bind(x);
     if (status == MICA_OK)
         status = x->mode == MICA_MODE_EAGER ? mc_executable_run_eager(run) : run_compiled(run);

@@ -175,7 +175,8 @@ static mica_status build(mica_program *p, mica_scope *s, const mica_param *param
     mica_status status = open_lists(p);
     if (status == MICA_OK) status = name_results(p, options->result_names);
     if (status == MICA_OK) status = copy_graph(p, s, params, results, &arena, &trace);
-    if (status == MICA_OK) status = compile(p, &arena, &trace);
+    if (status == MICA_OK) status = mc_program_find_symbols(p, s);
+    if (status == MICA_OK && p->n_symbols == 0) status = compile(p, &arena, &trace);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     return status;
@@ -422,6 +423,32 @@ static void make_invalid(const mica_program *p, mica_scope *into, mica_array *re
         results[i] = (mica_array){into, MC_ABSENT};
 }
 
+/* Runs a program with symbols, bound to the arguments' lengths. */
+static mica_status run_bound(const mica_program *p, mica_scope *into, const mica_array *args,
+                             mica_array *results, mc_fence *fence) {
+    int64_t lengths[MC_MAX_SYMBOLS];
+    mica_length given[MC_MAX_SYMBOLS];
+    mica_program *bound;
+    for (size_t i = 0; i < p->n_symbols; i++)
+        lengths[i] = -1;
+    for (size_t i = 0; i < p->n_params; i++) {
+        char what[96];
+        snprintf(what, sizeof what, "program_run: argument %.60s", p->names[i]);
+        MC_TRY(mc_check_valid(args[i], what));
+        mica_status status = mc_program_match(p, i, mc_layout_of(args[i]), lengths);
+        if (status != MICA_OK) return mc_fail_context(status, "program_run");
+    }
+    for (size_t i = 0; i < p->n_symbols; i++)
+        given[i] = (mica_length){p->symbols[i].name, lengths[i]};
+    MC_TRY(mica_program_bind(p, given, p->n_symbols, &bound));
+    mica_status status = fence ? mc_program_launch(bound, into, args, results, fence)
+                               : mica_program_run(bound, into, args, results);
+    if (status == MICA_OK && fence && *fence) status = mc_device_wait(p->device, *fence);
+    if (fence) *fence = 0; /* the plan goes with the program */
+    mica_program_close(&bound);
+    return status;
+}
+
 /* mica_program_run, and mc_program_launch where there is a fence. */
 static mica_status start(const mica_program *program, mica_scope *into, const mica_array *args,
                          mica_array *results, mc_fence *fence) {
@@ -433,6 +460,7 @@ static mica_status start(const mica_program *program, mica_scope *into, const mi
     MC_TRY(mica_scope_status(into));
     if (mica_scope_device(into) != p->device)
         return mc_fail(MICA_EINVAL, "program_run: the scope is of another device");
+    if (p->n_symbols > 0) return run_bound(p, into, args, results, fence);
     MC_TRY(check_args(p, args));
     buffers *b = take_buffers(p);
     if (!b) return mc_fail_nomem("running a program");
@@ -465,12 +493,15 @@ size_t mica_program_result_count(const mica_program *program) {
     return program ? program->n_results : 0;
 }
 
-static void fill_port(mica_port *port, const char *name, const mc_node *node) {
+/* open: what symbols leave open; NULL: nothing. */
+static void fill_port(mica_port *port, const char *name, const mc_node *node,
+                      const mica_port *open) {
     const mica_port found = {.name = name,
                              .dtype = node->layout.dtype,
                              .donate = node->movable,
                              .ndim = node->layout.ndim,
-                             .shape = node->layout.shape};
+                             .shape = open ? open->shape : node->layout.shape,
+                             .symbols = open ? open->symbols : NULL};
     MC_INFO_COPY(mica_port, shape, port, &found);
 }
 
@@ -479,7 +510,8 @@ mica_status mica_program_get_param(const mica_program *program, size_t i, mica_p
     if (i >= program->n_params)
         return mc_fail(MICA_EINVAL, "program_get_param: there is no parameter %zu of %zu", i,
                        program->n_params);
-    fill_port(port, program->names[i], mc_scope_node(program->graph, (uint32_t)i));
+    fill_port(port, program->names[i], mc_scope_node(program->graph, (uint32_t)i),
+              program->ports ? &program->ports[i] : NULL);
     return MICA_OK;
 }
 
@@ -488,7 +520,8 @@ mica_status mica_program_get_result(const mica_program *program, size_t i, mica_
     if (i >= program->n_results)
         return mc_fail(MICA_EINVAL, "program_get_result: there is no result %zu of %zu", i,
                        program->n_results);
-    fill_port(port, program->result_names[i], mc_node_of(program->results[i]));
+    fill_port(port, program->result_names[i], mc_node_of(program->results[i]),
+              program->ports ? &program->ports[program->n_params + i] : NULL);
     return MICA_OK;
 }
 
@@ -503,6 +536,10 @@ static void add_leaves(const mica_program *p, mica_program_memory *memory) {
 
 mica_status mica_program_get_memory(const mica_program *program, mica_program_memory *memory) {
     if (!program || !memory) return mc_fail(MICA_EINVAL, "program_get_memory: NULL");
+    if (program->n_symbols > 0)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "program_get_memory: symbol %s has no value (mica_program_bind)",
+                       program->symbols[0].name);
     const mc_compiled *c = program->cached->compiled;
     const mc_backend *backend = program->device->backend;
     mc_launch_memory launch = {0};
@@ -526,7 +563,13 @@ mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_po
         params[i] = (mc_graph_port){p->names[i], i, mc_scope_node(p->graph, i)->movable};
     for (size_t i = 0; i < p->n_results; i++)
         results[i] = p->results[i].node;
-    *ports = (mc_graph_ports){params, p->n_params, results, p->result_names, p->n_results};
+    *ports = (mc_graph_ports){.params = params,
+                              .n_params = p->n_params,
+                              .results = results,
+                              .result_names = p->result_names,
+                              .n_results = p->n_results,
+                              .symbols = p->symbols,
+                              .n_symbols = p->n_symbols};
     return MICA_OK;
 }
 

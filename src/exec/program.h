@@ -30,9 +30,12 @@ struct mica_program {
     mc_program_place *places;  /* [n_params] */
     mica_array *results;       /* [n_results] of the graph */
     const char **result_names; /* [n_results] */
+    size_t n_symbols;
+    const mc_symbol *symbols; /* [n_symbols] that parameters have; the graph has their lengths */
+    mica_port *ports;         /* [n_params + n_results] with symbols: shapes and names; or NULL */
     uint32_t n_leaves;
-    uint32_t *leaves; /* [n_leaves] nodes of the graph */
-    mc_cached *cached;
+    uint32_t *leaves;  /* [n_leaves] nodes of the graph */
+    mc_cached *cached; /* NULL: there are symbols */
     pthread_mutex_t lock;
     mc_program_buffers *spare; /* guarded by lock */
 };
@@ -51,5 +54,32 @@ mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_po
  *  errors  as mica_program_run, but those that depend on data */
 mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
                               mica_array *results, mc_fence *fence);
+
+/* ---- symbols (exec/program_dims.c) ---- */
+
+/* Finds the symbols that parameters of the graph have, and whether all follows from them.
+ * errors  those of mica_program_build */
+mica_status mc_program_find_symbols(mica_program *p, const mica_scope *from);
+
+/* Whether a length is that of a symbol: which, or n_symbols. */
+size_t mc_program_symbol_of(const mica_program *p, int64_t length);
+
+/* Compares a layout with that of parameter i, but for its dtype, and takes symbols' values from it.
+ *
+ *  lengths  [n_symbols] -1: not known yet
+ *  errors   MICA_ESHAPE it does not fit, or a symbol has another value: the text has both */
+mica_status mc_program_match(const mica_program *p, size_t i, const mc_layout *given,
+                             int64_t *lengths);
+
+/* Records the graph for values of the symbols in a new scope, whose first nodes are the parameters.
+ *
+ *  results  [n_results] receives those of it
+ *  errors   MICA_ESHAPE; MICA_ENOMEM */
+mica_status mc_program_record(const mica_program *p, const int64_t *lengths, mica_scope **scope,
+                              mica_array *results);
+
+/* lengths [n_symbols] receives the values by name. errors  those of mica_program_bind */
+mica_status mc_program_lengths(const mica_program *p, const mica_length *given, size_t n,
+                               int64_t *lengths);
 
 #endif

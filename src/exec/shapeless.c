@@ -144,8 +144,9 @@ static const unsigned char rules[MC_OP_COUNT] = {
 typedef struct again {
     const mc_recorded *from;
     mc_recorded *into;
-    mica_array *made; /* [nodes of from]; of a derived BROADCAST_TO: what it reads */
-    mica_array *in;   /* room for the operands */
+    mica_array *made;    /* [nodes of from]; of a derived BROADCAST_TO: what it reads */
+    mica_array *in;      /* room for the operands */
+    mc_lengths *lengths; /* of a graph with symbols; NULL: by rules */
 } again;
 
 static mica_status refuse(const again *a, uint32_t i, const char *why) {
@@ -321,7 +322,7 @@ static mica_status graph_again(const again *a, const mc_node *node, const void *
         into.params[i] = mc_leaf_param(into.s, &layout, false);
         status = mica_scope_status(into.s);
     }
-    if (status == MICA_OK) status = mc_record_again(&from, &into);
+    if (status == MICA_OK) status = mc_record_again(&from, &into, a->lengths);
     if (status == MICA_OK)
         status = mc_subgraph_make(into.s, into.params, NULL, into.n_params, into.results,
                                   into.n_results, made);
@@ -339,6 +340,7 @@ static mica_status record_control(again *a, uint32_t i, const mc_node *node) {
     const mc_attr_field *fields = mc_op_get(node->op)->attr_fields;
     mica_status status = MICA_OK;
     memcpy(attr, node->attr, node->attr_bytes);
+    if (a->lengths) MC_TRY(mc_lengths_attr(a->lengths, node->op, NULL, NULL, (void *)attr));
     if (node->op == MC_OP_SCAN) {
         mc_attr_scan_over *scan = (mc_attr_scan_over *)(void *)attr;
         if (scan->n_xs > 0) scan->length = mica_array_dim(a->in[scan->n_carried], 0);
@@ -386,11 +388,65 @@ static mica_status check_rule(const again *a, uint32_t i, const mc_node *node) {
     }
 }
 
+/* ---- with symbols ---- */
+
+static mica_status check_size(const mc_layout *l) {
+    char text[MC_LAYOUT_TEXT];
+    if (mc_layout_bytes(l) <= (int64_t)1 << 46) return MICA_OK;
+    return mc_fail(MICA_ESHAPE, "an array %s is larger than 2^46 bytes", mc_layout_text(l, text));
+}
+
+/* Records a node whose numbers follow the lengths. */
+static mica_status follow_node(again *a, uint32_t i) {
+    const mc_node *node = mc_scope_node(a->from->s, i);
+    int64_t attr[MC_ATTR_MAX_WORDS];
+    for (uint32_t k = 0; k < node->n_in; k++)
+        a->in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : a->made[node->in[k]];
+    if (rules[node->op] == SUBGRAPHS) return record_control(a, i, node);
+    bool first = node->n_in > 0 && node->in[0] != MC_ABSENT;
+    if (node->attr_bytes > 0) memcpy(attr, node->attr, node->attr_bytes);
+    MC_TRY(mc_lengths_attr(a->lengths, node->op, first ? old_layout(a, node->in[0]) : NULL,
+                           first ? mc_layout_of(a->in[0]) : NULL, attr));
+    a->made[i] =
+        mc_record(a->into->s, node->op, node->attr_bytes > 0 ? attr : NULL, a->in, (int)node->n_in);
+    return MICA_OK;
+}
+
+static mica_status record_with_symbols(again *a, uint32_t i) {
+    const mc_node *node = mc_scope_node(a->from->s, i);
+    mica_status status = follow_node(a, i);
+    if (status == MICA_OK && !mica_valid(a->made[i])) status = mica_scope_status(a->into->s);
+    const mc_layout *before = mc_node_results(node);
+    for (int k = 0; status == MICA_OK && k < mc_node_n_out(node); k++) {
+        const mc_layout *now = &mc_node_results(mc_node_of(a->made[i]))[k];
+        status = check_size(now);
+        if (status == MICA_OK) status = mc_lengths_add(a->lengths, &before[k], now);
+    }
+    return status == MICA_OK ? status
+                             : mc_fail_context(status, "%s %%%u", mc_op_get(node->op)->name, i);
+}
+
+/* A leaf that has a value. */
+static mica_status record_leaf(again *a, uint32_t i) {
+    const mc_node *node = mc_scope_node(a->from->s, i);
+    uint64_t bits = node->value;
+    if (!a->lengths || !node->scalar) {
+        a->made[i] = mc_copy_leaf(a->into->s, node);
+        return MICA_OK;
+    }
+    MC_TRY(mc_lengths_scalar(a->lengths, node->layout.dtype, &bits));
+    a->made[i] = mc_scalar_bits(a->into->s, node->layout.dtype, bits);
+    return MICA_OK;
+}
+
+/* ---- all nodes, again ---- */
+
 static mica_status record_node(again *a, uint32_t i) {
     const mc_node *node = mc_scope_node(a->from->s, i);
     mc_attr_shape shape;
     mc_attr_slice part;
     const void *attr = node->attr;
+    if (a->lengths) return record_with_symbols(a, i);
     if (is_aligning(a, i)) { /* made by the op that reads it */
         a->made[i] = a->made[node->in[0]];
         return MICA_OK;
@@ -423,14 +479,11 @@ static mica_status record_nodes(again *a, const mc_trace *trace) {
         uint32_t i = trace->nodes[t];
         const mc_node *node = mc_scope_node(a->from->s, i);
         if (mica_valid(a->made[i])) continue; /* a parameter */
-        if (mc_is_leaf(node))
-            a->made[i] = mc_copy_leaf(a->into->s, node);
-        else
-            MC_TRY(record_node(a, i));
+        MC_TRY(mc_is_leaf(node) ? record_leaf(a, i) : record_node(a, i));
         if (!mica_valid(a->made[i])) return mica_scope_status(a->into->s);
     }
     /* Nodes that a builder did not change for their lengths. */
-    for (uint32_t t = 0; t < trace->n_nodes; t++) {
+    for (uint32_t t = 0; !a->lengths && t < trace->n_nodes; t++) {
         uint32_t i = trace->nodes[t];
         if (mc_scope_node(a->from->s, i)->fixed && has_changed(a, i))
             return refuse(a, i,
@@ -440,10 +493,10 @@ static mica_status record_nodes(again *a, const mc_trace *trace) {
     return MICA_OK;
 }
 
-mica_status mc_record_again(const mc_recorded *from, mc_recorded *into) {
+mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths) {
     mc_arena arena = {0};
     mc_trace trace = {0};
-    again a = {.from = from, .into = into};
+    again a = {.from = from, .into = into, .lengths = lengths};
     uint32_t max = 1;
     mica_status status = mc_trace_make(&trace, &arena, from->s, from->results, from->n_results);
     for (uint32_t t = 0; status == MICA_OK && t < trace.n_nodes; t++) {
@@ -455,6 +508,9 @@ mica_status mc_record_again(const mc_recorded *from, mc_recorded *into) {
     if (status == MICA_OK && (!a.made || !a.in)) status = mc_fail_nomem("a graph of other lengths");
     for (size_t i = 0; status == MICA_OK && i < from->n_params; i++)
         a.made[from->params[i].node] = into->params[i];
+    for (size_t i = 0; status == MICA_OK && lengths && i < from->n_params; i++)
+        status =
+            mc_lengths_add(lengths, mc_layout_of(from->params[i]), mc_layout_of(into->params[i]));
     if (status == MICA_OK) status = record_nodes(&a, &trace);
     for (size_t i = 0; status == MICA_OK && i < from->n_results; i++)
         into->results[i] = a.made[from->results[i].node];

@@ -3,10 +3,12 @@
  * Whatever the graph's builders took from lengths must follow from the new ones, or the graph is
  * refused: views that a builder marked as derived are made for the new lengths, ops whose
  * attributes hold lengths are refused where the lengths of their operands changed (shapeless.c has
- * the rule of each op), and axes that met elementwise must still have equal lengths. */
+ * the rule of each op), and axes that met elementwise must still have equal lengths. The graph of
+ * a program with symbols goes by exec/lengths.h instead. */
 #ifndef EXEC_SHAPELESS_H
 #define EXEC_SHAPELESS_H
 
+#include "exec/lengths.h"
 #include "exec/trace.h"
 
 /* A graph that was recorded: what comes from params [n_params]. */
@@ -20,7 +22,10 @@ typedef struct mc_recorded {
 
 /* Records the graph of `from` in the scope into->s, for params of into, parameters that stand there
  * already; sets into's results, for which there is room.
- * errors  MICA_ESHAPE an op that the new lengths do not fit, or that holds lengths; MICA_ENOMEM */
-mica_status mc_record_again(const mc_recorded *from, mc_recorded *into);
+ *
+ *  lengths  what numbers became, to which those of all nodes are added; NULL: ops have rules
+ *  errors   MICA_ESHAPE an op that the new lengths do not fit, or that holds lengths, or an array of
+ *           more than 2^46 bytes; MICA_ENOMEM */
+mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths);
 
 #endif

@@ -5,6 +5,7 @@
  *     header     "MICAGRPH"; the version and 0x01020304 (two u32); the file's size in bytes;
  *                mc_hash of all that follows; how many ops, nodes, parameters and results there
  *                are; where the data begin
+ *     symbols    how many there are; of each its name, and the length that it has in the graph
  *     parameter  its name; its node and 1 where it is donated (two u32)
  *     result     its name, "" where it has none; its node
  *     op         its name; how many attributes it has; of each the name and the number of words
@@ -20,8 +21,8 @@
  *
  * A text is its length in bytes, then these, padded with 0. Numbers of enums are those of the
  * public headers. Ops and attributes go by their names: a new one changes no file, and an attribute
- * that a file lacks is 0. Strides of constants are not kept. Version 2, which is read, too, has no
- * subgraphs; version 1 has no names of results either.
+ * that a file lacks is 0. Strides of constants are not kept. Older versions are read, too: 3 has no
+ * symbols, 2 no subgraphs, 1 no names of results either.
  *
  * A file is hostile: every count is held against the bytes that are left before memory is taken for
  * it, every node goes through mc_record, and no array may have more than 2^46 bytes.

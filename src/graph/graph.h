@@ -270,6 +270,23 @@ typedef struct mc_capture {
 /* The captures so far, in the order of their first use. */
 size_t mc_scope_captures(const mica_scope *s, const mc_capture **captures);
 
+/* A length that is not known while a graph is recorded, and the one that it has until then: a
+ * prime, far from lengths that networks have. */
+typedef struct mc_symbol {
+    char name[64];
+    int64_t length;
+} mc_symbol;
+enum { MC_MAX_SYMBOLS = 16 };
+
+/* The symbol of that name of a scope, or of the one around it, made where there is none.
+ *
+ *  length  of a new one; 0: the first that no other symbol has
+ *  errors  MICA_EINVAL the name is no UTF-8, empty, or has more than 63 bytes; there are
+ *          MC_MAX_SYMBOLS, or another symbol has the length; MICA_ENOMEM */
+mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_symbol *symbol);
+/* All, in the order in which they were made; they stay when the scope is reset. */
+size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols);
+
 /* What is called with the device when the scope has closed. */
 void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device));
 
@@ -315,6 +332,8 @@ typedef struct mc_graph_ports {
     const uint32_t *results;         /* [n_results] nodes */
     const char *const *result_names; /* [n_results] never NULL; the list: they have none */
     size_t n_results;
+    const mc_symbol *symbols; /* [n_symbols] */
+    size_t n_symbols;
 } mc_graph_ports;
 
 /* Checks the first three of the invariants above. errors  MICA_EINTERNAL naming the node;

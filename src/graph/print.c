@@ -107,6 +107,9 @@ static bool print_graphs(const mc_node *node, int depth, mc_buffer *text) {
 
 mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_buffer *text) {
     bool ok = true;
+    for (size_t i = 0; ports && ok && i < ports->n_symbols; i++)
+        ok = mc_buffer_printf(text, "symbol %lld %s\n", (long long)ports->symbols[i].length,
+                              ports->symbols[i].name);
     for (size_t i = 0; ports && ok && i < ports->n_params; i++) {
         const mc_graph_port *p = &ports->params[i];
         ok = mc_buffer_printf(text, "param %%%u %s%s\n", p->node, p->name,

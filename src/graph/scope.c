@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/utf8.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "graph/subgraph.h"
@@ -53,6 +54,7 @@ struct mica_scope {
     held_graph *held;   /* in the arena */
     mica_scope *outer;  /* of a scope within another */
     mc_buffer captures; /* mc_capture */
+    mc_buffer symbols;  /* mc_symbol */
     const struct mica_cancel *cancel;
 };
 
@@ -160,6 +162,7 @@ void mica_scope_close(mica_scope **scope) {
     mc_arena_deinit(&s->arena);
     mc_free(s->imports.entries);
     mc_buffer_deinit(&s->captures);
+    mc_buffer_deinit(&s->symbols);
     if (s->space) s->free_space(s->space);
     mica_device *device = s->device;
     void (*release)(mica_device *) = s->release;
@@ -254,6 +257,50 @@ void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *spa
 
 void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device)) {
     s->release = release;
+}
+
+/* ---- symbols ---- */
+
+size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols) {
+    while (s->outer)
+        s = s->outer;
+    *symbols = MC_BUFFER_AT(&s->symbols, mc_symbol);
+    return MC_BUFFER_COUNT(&s->symbols, mc_symbol);
+}
+
+/* The first prime of a table that no symbol has, or `length`. */
+static int64_t choose_length(const mc_symbol *symbols, size_t n, int64_t length) {
+    static const uint16_t primes[MC_MAX_SYMBOLS] = {20753, 22147, 23539, 24923, 26309, 27697,
+                                                    29077, 30643, 31847, 33223, 34613, 36187,
+                                                    37379, 38767, 40151, 41539};
+    for (size_t i = 0; i < MC_MAX_SYMBOLS; i++) {
+        int64_t wanted = length ? length : primes[i];
+        size_t k = 0;
+        while (k < n && symbols[k].length != wanted)
+            k++;
+        if (k == n) return wanted;
+    }
+    return 0;
+}
+
+mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_symbol *symbol) {
+    const mc_symbol *symbols;
+    size_t n = mc_scope_symbols(s, &symbols), bytes = strlen(name);
+    if (bytes == 0 || bytes >= sizeof symbol->name || !mc_utf8_valid(name, bytes))
+        return mc_fail(MICA_EINVAL, "program_dim: the name is no UTF-8, empty, or too long");
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(symbols[i].name, name) == 0) {
+            *symbol = symbols[i];
+            return MICA_OK;
+        }
+    *symbol = (mc_symbol){.length = choose_length(symbols, n, length)};
+    memcpy(symbol->name, name, bytes);
+    if (n == MC_MAX_SYMBOLS || symbol->length == 0)
+        return mc_fail(MICA_EINVAL, "program_dim: %.63s is one symbol too many; %d is the limit",
+                       name, MC_MAX_SYMBOLS);
+    while (s->outer)
+        s = s->outer;
+    return mc_buffer_add(&s->symbols, symbol, sizeof *symbol) ? MICA_OK : mc_fail_nomem("a symbol");
 }
 
 /* ---- nodes ---- */

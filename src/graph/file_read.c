@@ -1,328 +1,18 @@
+/* Graphs from files. */
 #include "graph/file.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/utf8.h"
 #include "graph/attr.h"
+#include "graph/file_format.h"
 #include "graph/subgraph.h"
 
-enum { BYTE_ORDER_MARK = 0x01020304, WORD = 8, ALIGN = 64 };
-enum { NAMELESS = 1, FLAT = 2, VERSION = 3 }; /* results without names; no subgraphs */
-
-#define LEAF UINT32_MAX                    /* in the place of an op's index */
 #define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
 
-static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'G', 'R', 'P', 'H'};
-
-typedef enum leaf_kind { PARAM, SCALAR, NAMED, INSIDE, LEAF_KINDS } leaf_kind;
-
-typedef struct header { /* whole words, no padding */
-    char magic[8];
-    uint32_t version, byte_order;
-    uint64_t bytes;
-    uint64_t hash; /* of what follows */
-    uint64_t n_ops, n_nodes, n_params, n_results;
-    uint64_t data; /* where they begin */
-} header;
-
-enum { HASHED = offsetof(header, n_ops) };
-
-/* The low bytes of a scalar, which are its value. */
-static uint64_t scalar_bytes(mica_dtype dtype, uint64_t value) {
-    return value & (UINT64_MAX >> (64 - 8 * mica_dtype_bytes(dtype)));
-}
-
-/* ---- writing ---- */
-
-typedef struct writer {
-    mica_scope *s;
-    const mc_graph_ports *ports;
-    const mc_graph_saver *saver;
-    mc_buffer *out;
-    size_t begin;              /* of the file in *out */
-    mc_arena arena;            /* the two lists */
-    uint32_t *index;           /* [count] MC_ABSENT: left out; else its number */
-    leaf_kind *kind;           /* [count] of those that are written as leaves; LEAF_KINDS: as ops */
-    uint32_t ops[MC_OP_COUNT]; /* number of each, or LEAF */
-    mc_buffer graphs;          /* const mc_subgraph *, those within others first */
-    uint64_t control;          /* bytes that control flow takes */
-    uint32_t n_ops, n_nodes;
-    uint32_t count; /* of s, before the saver reads: that may record more */
-} writer;
-
-static bool add_word(writer *w, uint64_t word) {
-    return mc_buffer_add(w->out, &word, sizeof word);
-}
-
-static bool add_halves(writer *w, uint32_t low, uint32_t high) {
-    return add_word(w, (uint64_t)high << 32 | low);
-}
-
-/* Zeros up to a multiple of `step` bytes of the file. */
-static bool add_padding(writer *w, size_t step) {
-    static const char zeros[ALIGN] = {0};
-    size_t over = (w->out->len - w->begin) % step;
-    return over == 0 || mc_buffer_add(w->out, zeros, step - over);
-}
-
-static bool add_text(writer *w, const char *text) {
-    return add_word(w, strlen(text)) && mc_buffer_add_text(w->out, text) && add_padding(w, WORD);
-}
-
-static mica_status check_name(const char *name) {
-    size_t n = strlen(name);
-    if (n <= MC_GRAPH_MAX_NAME && mc_utf8_valid(name, n)) return MICA_OK;
-    return mc_fail(MICA_EINVAL,
-                   "saving a graph: the name \"%.60s\" is no UTF-8, or longer than %d bytes", name,
-                   MC_GRAPH_MAX_NAME);
-}
-
-static const char *result_name(const mc_graph_ports *ports, size_t i) {
-    return ports->result_names ? ports->result_names[i] : "";
-}
-
-static mica_status check_node(const writer *w, uint32_t node) {
-    if (node < w->count) return mc_check_array((mica_array){w->s, node}, "saving a graph");
-    return mc_fail(MICA_EINVAL, "saving a graph: there is no node %%%u", node);
-}
-
-/* Marks parameters and what the results need; inputs come before users. */
-static mica_status mark(writer *w) {
-    const mc_graph_ports *p = w->ports;
-    for (uint32_t i = 0; i < w->count; i++) {
-        w->index[i] = MC_ABSENT;
-        w->kind[i] = LEAF_KINDS;
-    }
-    for (size_t i = 0; i < p->n_params; i++) {
-        MC_TRY(check_node(w, p->params[i].node));
-        MC_TRY(check_name(p->params[i].name));
-        if (w->kind[p->params[i].node] == PARAM)
-            return mc_fail(MICA_EINVAL, "saving a graph: parameter %s is listed twice",
-                           p->params[i].name);
-        w->kind[p->params[i].node] = PARAM;
-        w->index[p->params[i].node] = 0;
-    }
-    for (size_t i = 0; i < p->n_results; i++) {
-        MC_TRY(check_node(w, p->results[i]));
-        MC_TRY(check_name(result_name(p, i)));
-        w->index[p->results[i]] = 0;
-    }
-    for (uint32_t i = w->count; i-- > 0;) {
-        const mc_node *node = mc_scope_node(w->s, i);
-        if (w->index[i] == MC_ABSENT || w->kind[i] == PARAM) continue;
-        for (uint32_t k = 0; k < node->n_in; k++)
-            if (node->in[k] != MC_ABSENT) w->index[node->in[k]] = 0;
-    }
-    return MICA_OK;
-}
-
-static const char *constant_name(const writer *w, uint32_t i) {
-    const mc_graph_saver *saver = w->saver;
-    return saver->name ? saver->name(saver->context, (mica_array){w->s, i}) : NULL;
-}
-
-/* ---- subgraphs ---- */
-
-static uint64_t graph_index(const writer *w, const mc_subgraph *g) {
-    const mc_subgraph *const *graphs = MC_BUFFER_AT(&w->graphs, const mc_subgraph *);
-    uint64_t i = 0, n = MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *);
-    while (i < n && graphs[i] != g)
-        i++;
-    return i;
-}
-
-static mica_status list_graph(writer *w, const mc_subgraph *g);
-
-/* Numbers the node's op, and lists its subgraphs. */
-static mica_status number_op(writer *w, const mc_node *node) {
-    const mc_op_def *def = mc_op_get(node->op);
-    if (w->ops[node->op] == LEAF) w->ops[node->op] = w->n_ops++;
-    MC_TRY(mc_control_charge(&w->control, node->op, node->attr));
-    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++)
-        if (f->kind == MC_ATTR_GRAPH) MC_TRY(list_graph(w, mc_attr_graph(node->attr, f)));
-    return MICA_OK;
-}
-
-/* They nest MC_SUBGRAPH_DEPTH deep at most. */
-static mica_status list_graph(writer *w, const mc_subgraph *g) {
-    if (graph_index(w, g) < MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *)) return MICA_OK;
-    for (uint32_t i = 0; i < mc_scope_count(g->graph); i++) {
-        const mc_node *node = mc_scope_node(g->graph, i);
-        if (node->op != MC_OP_LEAF) MC_TRY(number_op(w, node));
-    }
-    bool ok = MC_BUFFER_PUSH(&w->graphs, const mc_subgraph *, g);
-    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
-}
-
-/* ---- nodes ---- */
-
-/* Numbers the marked nodes and their ops, and decides what leaves are. */
-static mica_status number(writer *w) {
-    for (uint32_t i = 0; i < w->count; i++) {
-        const mc_node *node = mc_scope_node(w->s, i);
-        if (w->index[i] == MC_ABSENT) continue;
-        w->index[i] = w->n_nodes++;
-        if (w->kind[i] == PARAM) continue;
-        if (node->op != MC_OP_LEAF) {
-            MC_TRY(number_op(w, node));
-            continue;
-        }
-        if (node->state != MC_READY)
-            return mc_fail(MICA_EINVAL,
-                           "saving a graph: leaf %%%u has no data, and is no parameter", i);
-        w->kind[i] = node->scalar ? SCALAR : constant_name(w, i) ? NAMED : INSIDE;
-    }
-    return MICA_OK;
-}
-
-static bool add_op(writer *w, const mc_op_def *def) {
-    const mc_attr_field *f = def->attr_fields;
-    uint64_t n = 0;
-    while (f && f[n].name)
-        n++;
-    bool ok = add_text(w, def->name) && add_word(w, n);
-    for (uint64_t i = 0; ok && i < n; i++)
-        ok = add_text(w, f[i].name) && add_word(w, (uint64_t)f[i].words);
-    return ok;
-}
-
-/* In the order of their numbers, which is that of their first use. */
-static bool add_ops(writer *w) {
-    bool ok = true;
-    for (uint32_t next = 0; ok && next < w->n_ops; next++)
-        for (int op = 0; op < MC_OP_COUNT; op++)
-            if (w->ops[op] == next) ok = ok && add_op(w, mc_op_get((mc_op)op));
-    return ok;
-}
-
-static mica_status add_leaf(writer *w, uint32_t i) {
-    const mc_node *node = mc_scope_node(w->s, i);
-    const mc_layout *l = &node->layout;
-    bool ok = add_halves(w, LEAF, (uint32_t)w->kind[i]) &&
-              add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim) &&
-              mc_buffer_add(w->out, l->shape, (size_t)l->ndim * sizeof *l->shape);
-    if (w->kind[i] == SCALAR) ok = ok && add_word(w, scalar_bytes(l->dtype, node->value));
-    if (w->kind[i] == NAMED) {
-        const char *name = constant_name(w, i);
-        MC_TRY(check_name(name));
-        ok = ok && add_text(w, name);
-    }
-    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
-}
-
-static bool add_attr(writer *w, const mc_node *node) {
-    const mc_op_def *def = mc_op_get(node->op);
-    if (!mc_op_is_control(def)) return mc_buffer_add(w->out, node->attr, node->attr_bytes);
-    bool ok = true;
-    for (const mc_attr_field *f = def->attr_fields; ok && f->name; f++)
-        ok = add_word(w, f->kind == MC_ATTR_GRAPH ? graph_index(w, mc_attr_graph(node->attr, f))
-                                                  : ((const uint64_t *)node->attr)[f->at]);
-    return ok;
-}
-
-/* index: the numbers of nodes; NULL: they have their own. */
-static bool add_op_node(writer *w, const mc_node *node, const uint32_t *index) {
-    bool ok = add_halves(w, w->ops[node->op], node->n_in);
-    for (uint32_t k = 0; ok && k < node->n_in; k++) {
-        uint32_t in = node->in[k];
-        ok = add_word(w, in != MC_ABSENT && index ? index[in] : in);
-    }
-    return ok && add_attr(w, node);
-}
-
-static mica_status add_node(writer *w, uint32_t i) {
-    if (w->kind[i] != LEAF_KINDS) return add_leaf(w, i);
-    bool ok = add_op_node(w, mc_scope_node(w->s, i), w->index);
-    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
-}
-
-static bool add_graph_leaf(writer *w, const mc_node *node) {
-    const mc_layout *l = &node->layout;
-    return add_halves(w, LEAF, node->scalar ? SCALAR : PARAM) &&
-           add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim) &&
-           mc_buffer_add(w->out, l->shape, (size_t)l->ndim * sizeof *l->shape) &&
-           (!node->scalar || add_word(w, scalar_bytes(l->dtype, node->value)));
-}
-
-static bool add_graphs(writer *w) {
-    uint64_t n = MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *);
-    bool ok = add_word(w, n);
-    for (uint64_t i = 0; ok && i < n; i++) {
-        const mc_subgraph *g = MC_BUFFER_AT(&w->graphs, const mc_subgraph *)[i];
-        uint32_t count = mc_scope_count(g->graph);
-        ok = add_word(w, g->n_params) && add_word(w, count) && add_word(w, g->n_results);
-        for (uint32_t k = 0; ok && k < g->n_results; k++)
-            ok = add_word(w, g->results[k]);
-        for (uint32_t k = 0; ok && k < count; k++) {
-            const mc_node *node = mc_scope_node(g->graph, k);
-            ok = node->op == MC_OP_LEAF ? add_graph_leaf(w, node) : add_op_node(w, node, NULL);
-        }
-    }
-    return ok;
-}
-
-static mica_status add_constants(writer *w) {
-    for (uint32_t i = 0; i < w->count; i++) {
-        if (w->index[i] == MC_ABSENT || w->kind[i] != INSIDE) continue;
-        size_t bytes = (size_t)mc_layout_bytes(&mc_scope_node(w->s, i)->layout);
-        if (!mc_buffer_reserve(w->out, bytes + ALIGN)) return mc_fail_nomem("saving a graph");
-        MC_TRY(w->saver->read(w->saver->context, (mica_array){w->s, i}, w->out->data + w->out->len,
-                              bytes));
-        w->out->len += bytes;
-        if (!add_padding(w, ALIGN)) return mc_fail_nomem("saving a graph");
-    }
-    return MICA_OK;
-}
-
-static mica_status write_graph(writer *w) {
-    const mc_graph_ports *p = w->ports;
-    header head = {.version = VERSION, .byte_order = BYTE_ORDER_MARK};
-    MC_TRY(mark(w));
-    MC_TRY(number(w));
-    memcpy(head.magic, MAGIC, sizeof head.magic);
-    head.n_ops = w->n_ops;
-    head.n_nodes = w->n_nodes;
-    head.n_params = p->n_params;
-    head.n_results = p->n_results;
-    bool ok = mc_buffer_add(w->out, &head, sizeof head);
-    for (size_t i = 0; ok && i < p->n_params; i++)
-        ok = add_text(w, p->params[i].name) &&
-             add_halves(w, w->index[p->params[i].node], p->params[i].donate);
-    for (size_t i = 0; ok && i < p->n_results; i++)
-        ok = add_text(w, result_name(p, i)) && add_word(w, w->index[p->results[i]]);
-    ok = ok && add_ops(w) && add_graphs(w);
-    for (uint32_t i = 0; ok && i < w->count; i++)
-        if (w->index[i] != MC_ABSENT) MC_TRY(add_node(w, i));
-    if (!ok || !add_padding(w, ALIGN)) return mc_fail_nomem("saving a graph");
-    head.data = w->out->len - w->begin;
-    MC_TRY(add_constants(w));
-    char *file = w->out->data + w->begin;
-    head.bytes = w->out->len - w->begin;
-    memcpy(file, &head, sizeof head);
-    head.hash = mc_hash(file + HASHED, head.bytes - HASHED, 0);
-    memcpy(file, &head, sizeof head);
-    return MICA_OK;
-}
-
-mica_status mc_graph_write(mica_scope *s, const mc_graph_ports *ports, const mc_graph_saver *saver,
-                           mc_buffer *out) {
-    writer w = {.s = s, .ports = ports, .saver = saver, .out = out, .begin = out->len};
-    w.count = mc_scope_count(s);
-    for (int op = 0; op < MC_OP_COUNT; op++)
-        w.ops[op] = LEAF;
-    w.index = mc_arena_alloc(&w.arena, w.count * sizeof *w.index);
-    w.kind = mc_arena_alloc(&w.arena, w.count * sizeof *w.kind);
-    mica_status status = w.index && w.kind ? write_graph(&w) : mc_fail_nomem("saving a graph");
-    mc_arena_deinit(&w.arena);
-    mc_buffer_deinit(&w.graphs);
-    if (status != MICA_OK) out->len = w.begin;
-    return status;
-}
-
-/* ---- reading ---- */
+enum { MIN_LENGTH = 4097, MAX_LENGTH = 1 << 20 }; /* of symbols */
 
 typedef struct file_op { /* how the file has an op */
     mc_op op;
@@ -343,7 +33,7 @@ typedef struct reader {
     size_t at, end; /* of what is read word by word; behind it are the data */
     size_t size;
     size_t constant; /* where the next one begins */
-    header head;
+    mc_graph_header head;
     mica_scope *into;
     const mc_graph_loader *loader;
     mc_arena *arena;   /* the caller's */
@@ -351,6 +41,8 @@ typedef struct reader {
     mica_array *nodes; /* [n_nodes] */
     mica_array *in;    /* operands of the node at hand, room for n_in */
     size_t max_in;
+    const mc_symbol *symbols; /* [n_symbols] of into */
+    size_t n_symbols;
     mc_graph_port *params; /* [n_params] */
     uint32_t *param_of;    /* [n_nodes] number of the parameter that a node is, or MC_ABSENT */
     graph_refs graphs;     /* so far */
@@ -392,7 +84,7 @@ static mica_status take_text(reader *r, const char **text) {
     const char *data;
     MC_TRY(take_word(r, &n));
     if (n > MC_GRAPH_MAX_NAME) return malformed(r, "a name is too long");
-    MC_TRY(take(r, (n + WORD - 1) / WORD * WORD, &data));
+    MC_TRY(take(r, (n + MC_GRAPH_WORD - 1) / MC_GRAPH_WORD * MC_GRAPH_WORD, &data));
     if (memchr(data, 0, (size_t)n) || !mc_utf8_valid(data, (size_t)n))
         return malformed(r, "a name is no text");
     *text = mc_arena_strndup(r->arena, data, (size_t)n);
@@ -401,7 +93,7 @@ static mica_status take_text(reader *r, const char **text) {
 
 /* Room for `n` of them, each of which takes `words` or more of the file. */
 static mica_status take_room(reader *r, uint64_t n, size_t words, size_t each, void *list) {
-    if (n > (r->end - r->at) / (words * WORD)) return malformed(r, "ends too early");
+    if (n > (r->end - r->at) / (words * MC_GRAPH_WORD)) return malformed(r, "ends too early");
     void *room = mc_arena_alloc(r->arena, (size_t)n * each);
     memcpy(list, &room, sizeof room);
     return room ? MICA_OK : mc_fail_nomem("a graph's file");
@@ -442,7 +134,9 @@ static mica_status take_op(reader *r, file_op *op) {
 
 /* ---- nodes ---- */
 
+/* With symbols, arrays have their size once these have values: it is checked then. */
 static mica_status check_size(const reader *r, const mc_layout *l) {
+    if (r->n_symbols > 0) return MICA_OK;
     int64_t bytes = (int64_t)mica_dtype_bytes(l->dtype);
     for (int k = 0; k < l->ndim; k++)
         bytes *= l->shape[k] > 0 ? l->shape[k] : 1; /* mc_layout_init saw that this fits */
@@ -480,7 +174,7 @@ static mica_status take_layout(reader *r, mc_layout *l) {
 /* The next constant of the data. */
 static mica_status take_constant(reader *r, const mc_layout *l, const char **data) {
     size_t bytes = (size_t)mc_layout_bytes(l), left = r->size - r->constant;
-    size_t padded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t padded = (bytes + MC_GRAPH_ALIGN - 1) / MC_GRAPH_ALIGN * MC_GRAPH_ALIGN;
     if (padded > left) return malformed(r, "a constant lies behind the end");
     *data = r->data + r->constant;
     r->constant += padded;
@@ -488,41 +182,41 @@ static mica_status take_constant(reader *r, const mc_layout *l, const char **dat
 }
 
 /* A leaf of a subgraph. */
-static mica_status make_graph_leaf(reader *r, leaf_kind kind, uint32_t i, const mc_layout *l,
+static mica_status make_graph_leaf(reader *r, mc_leaf_kind kind, uint32_t i, const mc_layout *l,
                                    mica_array *x) {
     uint64_t value;
-    if (kind != SCALAR && kind != PARAM) return malformed(r, "a subgraph has data");
-    if ((kind == PARAM) != (i < r->graph_params))
+    if (kind != MC_LEAF_SCALAR && kind != MC_LEAF_PARAM) return malformed(r, "a subgraph has data");
+    if ((kind == MC_LEAF_PARAM) != (i < r->graph_params))
         return malformed(r, "a parameter of a subgraph is not in its place");
-    if (kind == PARAM) {
+    if (kind == MC_LEAF_PARAM) {
         *x = mc_leaf_param(r->into, l, false);
         return MICA_OK;
     }
     if (l->ndim != 0) return malformed(r, "a number has axes");
     MC_TRY(take_word(r, &value));
-    *x = mc_scalar_bits(r->into, l->dtype, scalar_bytes(l->dtype, value));
+    *x = mc_scalar_bits(r->into, l->dtype, mc_scalar_low(l->dtype, value));
     return MICA_OK;
 }
 
-static mica_status make_leaf(reader *r, leaf_kind kind, uint32_t i, const mc_layout *l,
+static mica_status make_leaf(reader *r, mc_leaf_kind kind, uint32_t i, const mc_layout *l,
                              mica_array *x) {
     const mc_graph_loader *loader = r->loader;
     const char *data = NULL;
     uint64_t value;
     const mc_graph_port *port = r->param_of[i] == MC_ABSENT ? NULL : &r->params[r->param_of[i]];
-    if ((kind == PARAM) != (port != NULL))
+    if ((kind == MC_LEAF_PARAM) != (port != NULL))
         return malformed(r, "a leaf without data is no parameter");
     switch (kind) {
-    case PARAM:
+    case MC_LEAF_PARAM:
         *x = loader->param ? loader->param(loader->context, r->into, port, l)
                            : mc_leaf_param(r->into, l, port->donate);
         return MICA_OK;
-    case SCALAR:
+    case MC_LEAF_SCALAR:
         if (l->ndim != 0) return malformed(r, "a number has axes");
         MC_TRY(take_word(r, &value));
-        *x = mc_scalar_bits(r->into, l->dtype, scalar_bytes(l->dtype, value));
+        *x = mc_scalar_bits(r->into, l->dtype, mc_scalar_low(l->dtype, value));
         return MICA_OK;
-    case NAMED:
+    case MC_LEAF_NAMED:
         MC_TRY(take_text(r, &data));
         if (!loader->named)
             return mc_fail(MICA_ENOENT, "%s: the constant %s is not in the file", r->name, data);
@@ -538,10 +232,10 @@ static mica_status make_leaf(reader *r, leaf_kind kind, uint32_t i, const mc_lay
 static mica_status take_leaf(reader *r, uint32_t kind, uint32_t i) {
     mc_layout l;
     mica_array x = MICA_NONE;
-    if (kind >= LEAF_KINDS) return malformed(r, "a leaf of an unknown kind");
+    if (kind >= MC_LEAF_KINDS) return malformed(r, "a leaf of an unknown kind");
     MC_TRY(take_layout(r, &l));
-    MC_TRY(r->is_graph ? make_graph_leaf(r, (leaf_kind)kind, i, &l, &x)
-                       : make_leaf(r, (leaf_kind)kind, i, &l, &x));
+    MC_TRY(r->is_graph ? make_graph_leaf(r, (mc_leaf_kind)kind, i, &l, &x)
+                       : make_leaf(r, (mc_leaf_kind)kind, i, &l, &x));
     MC_TRY(check_made(r, x));
     const mc_node *node = mc_node_of(x);
     if (node->op != MC_OP_LEAF || node->layout.dtype != l.dtype ||
@@ -591,7 +285,7 @@ static mica_status find_graphs(reader *r, const file_op *op, int64_t *attr) {
 static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_MAX_WORDS]) {
     const char *words;
     memset(attr, 0, MC_ATTR_MAX_WORDS * sizeof *attr);
-    MC_TRY(take(r, (uint64_t)op->words * WORD, &words));
+    MC_TRY(take(r, (uint64_t)op->words * MC_GRAPH_WORD, &words));
     for (uint32_t f = 0; f < op->n_fields; f++) {
         memcpy(attr + op->fields[f].at, words, op->fields[f].words * sizeof *attr);
         words += op->fields[f].words * sizeof *attr;
@@ -614,7 +308,7 @@ static mica_status take_node(reader *r, uint32_t i) {
     uint32_t index, n_in;
     int64_t attr[MC_ATTR_MAX_WORDS];
     MC_TRY(take_halves(r, &index, &n_in));
-    if (index == LEAF) return take_leaf(r, n_in, i);
+    if (index == MC_GRAPH_LEAF) return take_leaf(r, n_in, i);
     bool param = r->is_graph ? i < r->graph_params : r->param_of[i] != MC_ABSENT;
     if (index >= r->head.n_ops || param)
         return malformed(r, "an op is not in the table, or is a parameter");
@@ -680,7 +374,7 @@ static mica_status take_graph(reader *r, const mc_subgraph **graph) {
 
 static mica_status take_graphs(reader *r) {
     uint64_t n = 0;
-    if (r->head.version > FLAT) MC_TRY(take_word(r, &n));
+    if (r->head.version > MC_GRAPH_FLAT) MC_TRY(take_word(r, &n));
     MC_TRY(take_room(r, n, 3, sizeof *r->graphs.list, &r->graphs.list));
     while (r->graphs.n < n) {
         MC_TRY(take_graph(r, &r->graphs.list[r->graphs.n]));
@@ -692,23 +386,62 @@ static mica_status take_graphs(reader *r) {
 /* ---- the whole ---- */
 
 static mica_status check_header(reader *r, size_t bytes) {
-    header *head = &r->head;
-    if (bytes < sizeof *head || memcmp(r->data, MAGIC, sizeof MAGIC) != 0)
+    mc_graph_header *head = &r->head;
+    if (bytes < sizeof *head || memcmp(r->data, MC_GRAPH_MAGIC, sizeof head->magic) != 0)
         return mc_fail(MICA_EFORMAT, "%s: no graph's file", r->name);
     memcpy(head, r->data, sizeof *head);
-    if (head->byte_order != BYTE_ORDER_MARK || head->version < NAMELESS || head->version > VERSION)
+    if (head->byte_order != MC_GRAPH_ORDER || head->version < MC_GRAPH_NAMELESS ||
+        head->version > MC_GRAPH_VERSION)
         return mc_fail(
             MICA_EUNSUPPORTED,
             "%s: a graph of version %u, or from a computer of another kind; versions %d to %d are "
             "known",
-            r->name, (unsigned)head->version, NAMELESS, VERSION);
-    if (head->bytes != bytes || bytes % ALIGN != 0 || head->data > bytes ||
-        head->data % ALIGN != 0 || head->data < sizeof *head ||
-        mc_hash(r->data + HASHED, bytes - HASHED, 0) != head->hash)
+            r->name, (unsigned)head->version, MC_GRAPH_NAMELESS, MC_GRAPH_VERSION);
+    if (head->bytes != bytes || bytes % MC_GRAPH_ALIGN != 0 || head->data > bytes ||
+        head->data % MC_GRAPH_ALIGN != 0 || head->data < sizeof *head ||
+        mc_hash(r->data + MC_GRAPH_HASHED, bytes - MC_GRAPH_HASHED, 0) != head->hash)
         return mc_fail(MICA_EFORMAT, "%s: the graph's file was cut short or altered", r->name);
     r->at = sizeof *head;
     r->end = r->constant = (size_t)head->data;
     r->size = bytes;
+    return MICA_OK;
+}
+
+static mica_status take_symbol(reader *r) {
+    const char *name;
+    uint64_t length;
+    mc_symbol symbol;
+    size_t n = mc_scope_symbols(r->into, &r->symbols);
+    MC_TRY(take_text(r, &name));
+    MC_TRY(take_word(r, &length));
+    if (length < MIN_LENGTH || length > MAX_LENGTH) return malformed(r, "the length of a symbol");
+    mica_status status = mc_scope_symbol(r->into, name, (int64_t)length, &symbol);
+    r->n_symbols = mc_scope_symbols(r->into, &r->symbols);
+    if (status == MICA_EINVAL || (status == MICA_OK && r->n_symbols == n))
+        return malformed(r, "a symbol is there twice, or has no name");
+    return status;
+}
+
+static mica_status take_symbols(reader *r) {
+    uint64_t n = 0;
+    if (r->head.version > MC_GRAPH_FIXED) MC_TRY(take_word(r, &n));
+    if (n > MC_MAX_SYMBOLS) return malformed(r, "too many symbols");
+    for (uint64_t i = 0; i < n; i++)
+        MC_TRY(take_symbol(r));
+    return MICA_OK;
+}
+
+/* Each symbol is the length of a parameter, so that it has a value when the program runs. */
+static mica_status check_symbols(const reader *r) {
+    for (size_t i = 0; i < r->n_symbols; i++) {
+        bool found = false;
+        for (uint64_t k = 0; k < r->head.n_params && !found; k++) {
+            const mc_layout *l = &mc_scope_node(r->into, r->params[k].node)->layout;
+            for (int axis = 0; axis < l->ndim; axis++)
+                found = found || l->shape[axis] == r->symbols[i].length;
+        }
+        if (!found) return malformed(r, "no parameter has a symbol");
+    }
     return MICA_OK;
 }
 
@@ -725,7 +458,7 @@ static mica_status take_param(reader *r, uint32_t i) {
 
 /* Room for the lists, and all parameters. */
 static mica_status take_params(reader *r) {
-    const header *head = &r->head;
+    const mc_graph_header *head = &r->head;
     if (head->n_nodes >= MC_ABSENT) return malformed(r, "too many nodes");
     MC_TRY(take_room(r, head->n_params, 2, sizeof *r->params, &r->params));
     MC_TRY(take_room(r, head->n_nodes, 2, sizeof *r->nodes, &r->nodes));
@@ -742,7 +475,7 @@ static mica_status take_results(reader *r, uint32_t *results, const char **names
     for (uint64_t i = 0; i < r->head.n_results; i++) {
         uint64_t node;
         names[i] = "";
-        if (r->head.version != NAMELESS) MC_TRY(take_text(r, &names[i]));
+        if (r->head.version != MC_GRAPH_NAMELESS) MC_TRY(take_text(r, &names[i]));
         MC_TRY(take_word(r, &node));
         if (node >= r->head.n_nodes) return malformed(r, "a result is no node");
         results[i] = (uint32_t)node;
@@ -753,6 +486,7 @@ static mica_status take_results(reader *r, uint32_t *results, const char **names
 static mica_status read_graph(reader *r, mc_graph_ports *ports) {
     uint32_t *results;
     const char **names;
+    MC_TRY(take_symbols(r));
     MC_TRY(take_params(r));
     MC_TRY(take_room(r, r->head.n_results, 1, sizeof *results, &results));
     MC_TRY(take_room(r, r->head.n_results, 1, sizeof *names, &names));
@@ -766,7 +500,7 @@ static mica_status read_graph(reader *r, mc_graph_ports *ports) {
     MC_TRY(take_graphs(r));
     for (uint32_t i = 0; i < r->head.n_nodes; i++)
         MC_TRY(take_node(r, i));
-    if (r->end - r->at >= ALIGN || r->constant != r->size)
+    if (r->end - r->at >= MC_GRAPH_ALIGN || r->constant != r->size)
         return malformed(r, "something follows that belongs to no node");
     for (uint32_t i = 0; i < r->head.n_nodes; i++)
         if (r->param_of[i] != MC_ABSENT) r->params[r->param_of[i]].node = r->nodes[i].node;
@@ -775,9 +509,14 @@ static mica_status read_graph(reader *r, mc_graph_ports *ports) {
             return malformed(r, "a result is an op of several");
         results[i] = r->nodes[results[i]].node;
     }
-    *ports = (mc_graph_ports){r->params, (size_t)r->head.n_params, results, names,
-                              (size_t)r->head.n_results};
-    return MICA_OK;
+    *ports = (mc_graph_ports){.params = r->params,
+                              .n_params = (size_t)r->head.n_params,
+                              .results = results,
+                              .result_names = names,
+                              .n_results = (size_t)r->head.n_results,
+                              .symbols = r->symbols,
+                              .n_symbols = r->n_symbols};
+    return check_symbols(r);
 }
 
 mica_status mc_graph_read(const void *data, size_t bytes, const char *name, mica_scope *into,

@@ -1,0 +1,578 @@
+/* Programs with symbols for lengths: what they compute is what the program that was recorded for
+ * these lengths computes, in all modes, from files, and in queued runs. */
+#include <mica/mica.h>
+
+#include <string.h>
+
+#include "base/map.h"
+#include "device/device.h"
+#include "exec/expect.h"
+#include "graph/graph.h"
+
+#define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
+
+static mica_device *device;
+
+static int open_device(void **state) {
+    (void)state;
+    return test_device_open(&(mica_device_options){.threads = 2}, &device);
+}
+
+static int close_device(void **state) {
+    (void)state;
+    test_forget_plans(device);
+    int64_t left = (int64_t)mica_device_active_bytes(device);
+    mica_device_close(&device);
+    return left != 0 && !test_device_is_other();
+}
+
+static mica_scope *open_scope(void) {
+    mica_scope *s;
+    must(mica_scope_open(device, &s));
+    return s;
+}
+
+/* Numbers in [-1, 1), the same each time. */
+static mica_array numbers(mica_scope *s, const int64_t *shape, int ndim) {
+    float x[1 << 14];
+    uint32_t seed = 7;
+    int64_t n = 1;
+    for (int k = 0; k < ndim; k++)
+        n *= shape[k];
+    assert_true(n <= (int64_t)(sizeof x / sizeof *x));
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(seed >> 8) / (float)(1 << 23) - 1.0f;
+    }
+    return mica_from_data(s, x, MICA_F32, shape, ndim);
+}
+
+/* ---- programs ---- */
+
+/* What a program is recorded from: x [B, L, D] for given lengths, fixed or symbols. */
+enum { D = 8, HEADS = 2, MAX_RESULTS = 6 };
+typedef int (*record_fn)(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y);
+
+/* Attention with heads, spelled out, over reshapes that name the lengths, with a causal mask; a
+ * class token; means over one and two symbols. */
+static int record_encoder(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y) {
+    mica_array w = numbers(s, SHAPE(D, 3 * D)), token = numbers(s, SHAPE(1, 1, D)), part[3];
+    mica_array h = mica_layer_norm(s, x, MICA_NONE, MICA_NONE, 1e-5f);
+    mica_array first = mica_broadcast_to(s, token, SHAPE(b, 1, D));
+    h = mica_concatenate(s, (mica_array[]){first, h}, 2, 1); /* [b, l + 1, D] */
+    mica_array qkv = mica_matmul(s, mica_reshape(s, h, SHAPE(b * (l + 1), D)), w);
+    must(mica_split(s, qkv, (const int64_t[]){D, 2 * D}, 2, -1, part));
+    for (int i = 0; i < 3; i++)
+        part[i] =
+            mica_swapaxes(s, mica_reshape(s, part[i], SHAPE(b, l + 1, HEADS, D / HEADS)), 1, 2);
+    mica_array scores = mica_matmul(s, part[0], mica_swapaxes(s, part[1], 2, 3));
+    mica_array row = mica_arange(s, 0, (double)(l + 1), 1, MICA_I32);
+    mica_array sees = mica_greater_equal(s, mica_expand_dims(s, row, 1), row);
+    scores = mica_where(s, sees, scores, mica_f32(s, -1e9f));
+    mica_array a = mica_matmul(s, mica_softmax(s, scores, -1), part[2]);
+    a = mica_reshape(s, mica_swapaxes(s, a, 1, 2), SHAPE(b, l + 1, D));
+    y[0] = mica_slice_axis(s, a, 1, 1, MICA_END_OF_AXIS);
+    y[1] = mica_mean(s, a, (const int[]){1}, 1, false);
+    y[2] = mica_mean(s, a, (const int[]){0, 1}, 2, true);
+    y[3] = mica_slice_axis(s, a, 1, 0, 1);
+    return 4;
+}
+
+/* Slices from both ends, reversed, in steps; padding, zeros, and repeats. */
+static int record_parts(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y) {
+    const int64_t start[] = {0, 0, 0}, stop[] = {b, l, D}, step[] = {1, 2, 1};
+    y[0] = mica_flip(s, mica_slice_axis(s, x, 1, 0, l - 1), 1);
+    y[1] = mica_slice(s, x, start, stop, step);
+    y[2] = mica_add(s, mica_roll(s, x, 1, 1), mica_zeros(s, SHAPE(1, l, 1), MICA_F32));
+    y[3] = mica_pad(s, x, (const int64_t[]){0, 1, 0}, (const int64_t[]){1, 2, 0}, mica_f32(s, 3));
+    y[4] = mica_var(s, mica_repeat(s, x, 2, 1), (const int[]){1}, 1, false, 1);
+    y[5] = mica_cumsum(s, mica_tile(s, x, (const int64_t[]){2, 1, 1}, 3), 1, true, false);
+    return 6;
+}
+
+/* Convolutions and pools over the lengths, and what is left as one row an example. */
+static int record_image(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y) {
+    mica_array image = mica_reshape(s, x, SHAPE(1, b, l, D)); /* [1, height, width, D] */
+    mica_array w = numbers(s, SHAPE(4, 3, 3, D));
+    const mica_conv_options options = {
+        .padding_lo = {1, 1}, .padding_hi = {1, 1}, .stride = {2, 2}};
+    const mica_pool_options window = {.kernel = {2, 2}, .padding_lo = {1, 1}, .padding_hi = {1, 1}};
+    mica_array h = mica_conv2d(s, image, w, MICA_CHANNELS_LAST, &options);
+    h = mica_pool(s, h, 2, MICA_WINDOW_MAX, MICA_CHANNELS_LAST, &window);
+    y[0] = h;
+    y[1] = mica_mean(s, mica_flatten(s, h, 1, 2), (const int[]){1}, 1, false);
+    y[2] =
+        mica_matmul(s, mica_reshape(s, x, SHAPE(b, l * D)),
+                    mica_reshape(s, mica_transpose(s, x, (const int[]){1, 2, 0}), SHAPE(l * D, b)));
+    return 3;
+}
+
+typedef struct lengths_of {
+    int64_t b, l;
+} lengths_of;
+
+static mica_status step(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                        mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    mica_array mean = mica_mean(s, args[1], (const int[]){0}, 1, true);
+    results[0] = mica_add(s, mica_multiply(s, args[0], mica_f32(s, 0.5f)), mean);
+    results[1] = mica_subtract(s, args[1], results[0]);
+    return MICA_OK;
+}
+
+static mica_status is_below(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                            mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    const lengths_of *of = user;
+    results[0] = mica_less(s, args[1], mica_i32(s, (int32_t)of->l));
+    return MICA_OK;
+}
+
+static mica_status double_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                             mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    const lengths_of *of = user;
+    mica_array x = mica_reshape(s, args[0], SHAPE(of->b * of->l, D));
+    results[0] = mica_reshape(s, mica_multiply(s, x, mica_f32(s, 1.25f)), SHAPE(of->b, of->l, D));
+    results[1] = mica_add(s, args[1], mica_i32(s, 1));
+    return MICA_OK;
+}
+
+static mica_status halve_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                            mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = mica_multiply(s, args[0], mica_f32(s, 0.5f));
+    return MICA_OK;
+}
+
+static mica_status keep_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                           mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = mica_negative(s, args[0]);
+    return MICA_OK;
+}
+
+/* A scan over the length, a loop that counts to it, and a branch. */
+static int record_control(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y) {
+    lengths_of of = {b, l};
+    mica_array rows = mica_swapaxes(s, x, 0, 1), carried = mica_zeros(s, SHAPE(b, D), MICA_F32);
+    must(mica_scan(s, step, NULL, &carried, 1, &rows, 1, NULL, &y[0], &y[1], 1));
+    const mica_array init[] = {x, mica_i32(s, 0)};
+    mica_array out[2], rounds;
+    must(mica_while(s, is_below, double_it, &of, init, 2, NULL, out, &rounds));
+    y[2] = mica_add(s, out[0], mica_astype(s, rounds, MICA_F32));
+    mica_array pred = mica_greater(s, mica_sum(s, x, NULL, 0, false), mica_f32(s, 0));
+    must(mica_if(s, pred, halve_it, keep_it, NULL, &x, 1, &y[3], 1));
+    return 4;
+}
+
+static const record_fn records[] = {record_encoder, record_parts, record_image, record_control};
+enum { RECORDS = sizeof records / sizeof *records };
+
+/* A program of x [b, l, D]; lengths of 0 are symbols. */
+static mica_program *build(record_fn record, int64_t b, int64_t l) {
+    mica_scope *s = open_scope();
+    mica_array y[MAX_RESULTS];
+    mica_program *p;
+    if (b == 0) b = mica_program_dim(s, "batch");
+    if (l == 0) l = mica_program_dim(s, "length");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(b, l, D));
+    int n = record(s, x, b, l, y);
+    const mica_param param = {.name = "x", .array = x};
+    must(mica_program_build(s, &param, 1, y, (size_t)n, NULL, &p));
+    mica_scope_close(&s);
+    return p;
+}
+
+static const lengths_of lengths[] = {{2, 3}, {5, 7}, {1, 130}, {3, 2}, {2, 3}};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+/* ---- the same as with fixed lengths ---- */
+
+static void expect_same(mica_array got, mica_array want, int record, int i) {
+    static float a[1 << 14], b[1 << 14];
+    const mc_layout *l = mc_layout_of(got), *m = mc_layout_of(want);
+    char x[MC_LAYOUT_TEXT], y[MC_LAYOUT_TEXT];
+    if (!mc_layout_same_shape(l, m))
+        fail_msg("program %d, result %d: %s, not %s", record, i, mc_layout_text(l, x),
+                 mc_layout_text(m, y));
+    size_t n = (size_t)mc_layout_size(l);
+    must(mica_read(got, a, n * sizeof *a));
+    must(mica_read(want, b, n * sizeof *b));
+    for (size_t k = 0; k < n; k++) {
+        float apart = a[k] < b[k] ? b[k] - a[k] : a[k] - b[k], size = b[k] < 0 ? -b[k] : b[k];
+        if (!test_device_is_other() ? memcmp(&a[k], &b[k], sizeof *a) != 0
+                                    : !(apart <= 1e-5f * (size + 1)))
+            fail_msg("program %d, result %d, element %zu: %g, not %g", record, i, k, (double)a[k],
+                     (double)b[k]);
+    }
+}
+
+static void run_at(mica_executable *x, int record, lengths_of at) {
+    mica_scope *s = open_scope();
+    mica_array got[MAX_RESULTS], want[MAX_RESULTS];
+    mica_program *fixed = build(records[record], at.b, at.l);
+    mica_array input = numbers(s, SHAPE(at.b, at.l, D));
+    must(mica_eval(s, input));
+    must(mica_program_run(fixed, s, &input, want));
+    must(mica_executable_run(x, &(mica_input){.name = "x", .array = input}, 1, s, got));
+    mica_program *open = build(records[record], 0, 0), *bound;
+    const mica_length values[] = {{"batch", at.b}, {"length", at.l}};
+    char *text;
+    must(mica_program_bind(open, values, 2, &bound));
+    must(mica_program_diff(bound, fixed, &text));
+    if (at.b > 1 && at.l > 2) assert_string_equal(text, ""); /* node by node */
+    mica_free(text);
+    mica_program_close(&bound);
+    mica_program_close(&open);
+    for (size_t i = 0; i < mica_program_result_count(fixed); i++)
+        expect_same(got[i], want[i], record, (int)i);
+    mica_program_close(&fixed);
+    mica_scope_close(&s);
+}
+
+static void test_all_that_follows(void **state) {
+    (void)state;
+    for (int r = 0; r < RECORDS; r++)
+        for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+            mica_program *p = build(records[r], 0, 0);
+            mica_executable *x;
+            must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &x));
+            mica_program_close(&p);
+            for (int i = 0; i < LENGTHS; i++)
+                run_at(x, r, lengths[i]);
+            assert_int_equal(mica_executable_compiles(x),
+                             mode == MICA_MODE_EAGER ? 0 : LENGTHS - 1);
+            mica_executable_close(&x);
+        }
+}
+
+/* Through a file, bound for good, and as a plain program. */
+static void test_other_ways(void **state) {
+    (void)state;
+    for (int r = 0; r < RECORDS; r++) {
+        mica_program *p = build(records[r], 0, 0), *loaded, *bound;
+        void *file;
+        size_t bytes;
+        must(mica_program_encode(p, NULL, &file, &bytes));
+        must(mica_program_decode(device, file, bytes, NULL, &loaded));
+        mica_free(file);
+        char *text;
+        must(mica_program_diff(p, loaded, &text));
+        assert_string_equal(text, "");
+        mica_free(text);
+        const mica_length at[] = {{"length", 5}, {"batch", 3}};
+        must(mica_program_bind(loaded, at, 2, &bound));
+        assert_int_equal(mica_program_symbol_count(bound), 0);
+        mica_scope *s = open_scope();
+        mica_program *fixed = build(records[r], 3, 5);
+        mica_array x = numbers(s, SHAPE(3, 5, D)), got[MAX_RESULTS], want[MAX_RESULTS];
+        must(mica_program_run(fixed, s, &x, want));
+        must(mica_program_run(bound, s, &x, got));
+        for (size_t i = 0; i < mica_program_result_count(fixed); i++)
+            expect_same(got[i], want[i], r, (int)i);
+        must(mica_program_run(loaded, s, &x, got));
+        for (size_t i = 0; i < mica_program_result_count(fixed); i++)
+            expect_same(got[i], want[i], r, (int)i);
+        mica_program_close(&fixed);
+        mica_program_close(&bound);
+        mica_program_close(&loaded);
+        mica_program_close(&p);
+        mica_scope_close(&s);
+    }
+}
+
+static void test_ports(void **state) {
+    (void)state;
+    mica_program *p = build(record_image, 0, 0);
+    mica_port port = {.struct_bytes = sizeof port};
+    must(mica_program_get_param(p, 0, &port));
+    assert_int_equal(port.shape[0], -1);
+    assert_string_equal(port.symbols[0], "batch");
+    assert_string_equal(port.symbols[1], "length");
+    assert_int_equal(port.shape[2], D);
+    assert_null(port.symbols[2]);
+    must(mica_program_get_result(p, 0, &port)); /* [1, batch / 2 + ..., length / 2 + ..., 4] */
+    assert_int_equal(port.shape[0], 1);
+    assert_int_equal(port.shape[1], -1);
+    assert_null(port.symbols[1]);
+    assert_int_equal(port.shape[3], 4);
+    assert_int_equal(mica_program_symbol_count(p), 2);
+    assert_string_equal(mica_program_symbol(p, 1), "length");
+    assert_null(mica_program_symbol(p, 2));
+    mica_program_close(&p);
+}
+
+/* Files that were altered: each word of the beginning becomes another one, the hash fitting. */
+static void test_altered_files(void **state) {
+    (void)state;
+    static const uint64_t words[] = {0, 1, 2, 17, 4097, 20753, 22147, UINT64_MAX};
+    enum { HEADER_BYTES = 72, WORDS = sizeof words / sizeof *words };
+    mica_program *p = build(record_parts, 0, 0), *loaded;
+    void *file;
+    size_t bytes, refused = 0;
+    must(mica_program_encode(p, NULL, &file, &bytes));
+    mica_program_close(&p);
+    for (size_t i = 0; i < 40 * WORDS; i++) {
+        char *at = (char *)file + HEADER_BYTES + i / WORDS * 8;
+        uint64_t was, hash = 0;
+        memcpy(&was, at, sizeof was);
+        memcpy(at, &words[i % WORDS], sizeof was);
+        hash = mc_hash((char *)file + 32, bytes - 32, 0);
+        memcpy((char *)file + 24, &hash, sizeof hash);
+        refused += mica_program_decode(device, file, bytes, NULL, &loaded) != MICA_OK;
+        mica_program_close(&loaded);
+        memcpy(at, &was, sizeof was);
+    }
+    assert_in_range(refused, 20 * WORDS, 40 * WORDS);
+    mica_free(file);
+}
+
+/* ---- executables ---- */
+
+/* y = x w + bias[i], x f32 [batch, 2], more f32 [batch], w f32 [2, 2]. */
+static mica_program *two_inputs(void) {
+    mica_scope *s = open_scope();
+    int64_t batch = mica_program_dim(s, "batch");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(batch, 2));
+    mica_array more = mica_program_param(s, MICA_F32, SHAPE(batch));
+    mica_array w = mica_program_param(s, MICA_F32, SHAPE(2, 2));
+    mica_array y = mica_add(s, mica_matmul(s, x, w), mica_expand_dims(s, more, 1));
+    const mica_param params[] = {
+        {.name = "x", .array = x}, {.name = "more", .array = more}, {.name = "w", .array = w}};
+    mica_program *p;
+    must(mica_program_build(s, params, 3, &y, 1, NULL, &p));
+    mica_scope_close(&s);
+    return p;
+}
+
+static mica_input data(const char *name, const float *values, size_t n) {
+    return (mica_input){.name = name, .data = values, .bytes = n * sizeof *values, MICA_F32};
+}
+
+static void expect(mica_array x, const float *want, size_t n) {
+    float got[64];
+    assert_int_equal(mica_array_size(x), n);
+    must(mica_read(x, got, n * sizeof *got));
+    for (size_t i = 0; i < n; i++)
+        if (got[i] != want[i])
+            fail_msg("element %zu is %g, not %g", i, (double)got[i], (double)want[i]);
+}
+#define EXPECT(x, ...) \
+    expect(x, (const float[]){__VA_ARGS__}, sizeof((float[]){__VA_ARGS__}) / sizeof(float))
+
+static const float ONE_TO_SIX[6] = {1, 2, 3, 4, 5, 6};
+
+static void test_bytes_say_one_length(void **state) {
+    (void)state;
+    mica_program *p = two_inputs();
+    mica_executable *x;
+    mica_array y;
+    const mica_executable_options two = {.struct_bytes = sizeof two, .max_plans = 2};
+    must(mica_executable_open(p, &two, &x));
+    const mica_input w = data("w", ONE_TO_SIX, 4);
+    must(mica_executable_set(x, &w));
+    must(mica_executable_precompile(x, &(mica_length){"batch", 3}, 1));
+    assert_int_equal(mica_executable_compiles(x), 1);
+    mica_scope *s = open_scope();
+    for (int i = 0; i < 3; i++) { /* 3, 1, 2: two plans are kept */
+        const size_t n = (size_t[]){3, 1, 2}[i];
+        const mica_input in[] = {data("x", ONE_TO_SIX, 2 * n), data("more", ONE_TO_SIX, n)};
+        must(mica_executable_run(x, in, 2, s, &y));
+        expect(y, (const float[]){8, 11, 17, 24, 26, 37}, 2 * n);
+        assert_int_equal(mica_executable_compiles(x), i + 1);
+    }
+    const mica_input again[] = {data("x", ONE_TO_SIX, 6), data("more", ONE_TO_SIX, 3)};
+    must(mica_executable_run(x, again, 2, s, &y));
+    assert_int_equal(mica_executable_compiles(x), 4); /* the first was used longest ago */
+    must(mica_executable_run(x, again, 2, s, &y));
+    assert_int_equal(mica_executable_compiles(x), 4);
+
+    /* Empty, and queued with other lengths. */
+    mica_ticket *tickets[3];
+    for (size_t i = 0; i < 3; i++) {
+        const mica_input in[] = {data("x", ONE_TO_SIX, 2 * i), data("more", ONE_TO_SIX, i)};
+        must(mica_executable_run_async(x, in, 2, &tickets[i]));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        must(mica_ticket_wait(&tickets[i], s, &y));
+        assert_int_equal(mica_array_dim(y, 0), i);
+    }
+    EXPECT(y, 8, 11, 17, 24);
+    mica_executable_close(&x);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+static void test_lengths_that_are_refused(void **state) {
+    (void)state;
+    mica_program *p = two_inputs(), *bound;
+    mica_executable *x;
+    mica_array y;
+    mica_scope *s = open_scope();
+    must(mica_executable_open(p, NULL, &x));
+    must(mica_executable_fill(x, "w", 1));
+    mica_input in[] = {data("x", ONE_TO_SIX, 6), data("more", ONE_TO_SIX, 2)};
+    expect_refused(mica_executable_run(x, in, 2, s, &y), MICA_ESHAPE,
+                   "batch is 3, and axis 0 of more, f32[2], has 2");
+    in[0].bytes = 20;
+    expect_refused(mica_executable_run(x, in, 2, s, &y), MICA_ESHAPE, "20 bytes are no multiple");
+    in[0] = (mica_input){.name = "x", .array = mica_zeros(s, SHAPE(2, 3), MICA_F32)};
+    expect_refused(mica_executable_run(x, in, 2, s, &y), MICA_ESHAPE, "f32[2,3] does not fit");
+    expect_refused(mica_executable_fill(x, "more", 1), MICA_ESHAPE, "not known before it is set");
+    const mica_slot *slots;
+    size_t n;
+    expect_refused(mica_executable_slots(x, &slots, &n), MICA_EUNSUPPORTED, "symbol batch has no");
+    const void *none[3] = {NULL};
+    expect_refused(mica_executable_run_slots(x, none, 3), MICA_EUNSUPPORTED, "symbol batch has no");
+    mica_length at[] = {{"batch", 3}, {"batch", 3}};
+    expect_refused(mica_executable_precompile(x, at, 0), MICA_EINVAL, "no length for batch");
+    expect_refused(mica_executable_precompile(x, at, 2), MICA_EINVAL, "batch is there twice");
+    at[0] = (mica_length){"batsh", 3};
+    expect_refused(mica_program_bind(p, at, 1, &bound), MICA_ENOENT, "no symbol \"batsh\"");
+    at[0] = (mica_length){"batch", -3};
+    expect_refused(mica_program_bind(p, at, 1, &bound), MICA_EINVAL, "negative");
+    mica_program_memory memory = {.struct_bytes = sizeof memory};
+    expect_refused(mica_program_get_memory(p, &memory), MICA_EUNSUPPORTED, "symbol batch");
+    mica_cost cost = {.struct_bytes = sizeof cost};
+    expect_refused(mica_program_get_cost(p, device, &cost), MICA_EINVAL, "symbol batch");
+    /* Nothing was lost. Slots of the bound program. */
+    in[0] = data("x", ONE_TO_SIX, 4);
+    must(mica_executable_run(x, in, 2, s, &y));
+    EXPECT(y, 4, 4, 9, 9);
+    mica_executable_close(&x);
+    at[0].length = 2;
+    must(mica_program_bind(p, at, 1, &bound));
+    must(mica_executable_open(bound, NULL, &x));
+    must(mica_executable_fill(x, "w", 1));
+    const void *const inputs[] = {ONE_TO_SIX, ONE_TO_SIX, NULL};
+    must(mica_executable_run_slots(x, inputs, 3));
+    assert_memory_equal(mica_executable_arena(x), ((float[]){4, 4, 9, 9}), 16);
+    mica_executable_close(&x);
+    mica_program_close(&bound);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* What cannot follow is refused when the program is built. */
+static void test_programs_that_are_refused(void **state) {
+    (void)state;
+    mica_program *p;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n"), m = mica_program_dim(s, "m");
+    assert_int_equal(n, mica_program_dim(s, "n"));
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n, 4));
+    const mica_param param = {.name = "x", .array = x};
+    mica_array y =
+        mica_add(s, mica_zeros(s, SHAPE(m, 4), MICA_F32), mica_sum(s, x, NULL, 0, false));
+    expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_EINVAL,
+                   "no parameter has symbol m");
+    y = mica_slice_axis(s, x, 0, 0, n / 2);
+    expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_ESHAPE,
+                   "slice %1: place 10376 of 20753, as recorded, follows from no symbol");
+    mica_array constant = mica_zeros(s, SHAPE(n), MICA_F32);
+    must(mica_eval(s, constant));
+    y = mica_add(s, x, mica_expand_dims(s, constant, 1));
+    expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_EINVAL,
+                   "which is that of symbol n");
+    mica_scope_close(&s);
+    s = open_scope();
+    assert_int_equal(mica_program_dim(s, ""), 0);
+    expect_refused(mica_scope_status(s), MICA_EINVAL, "empty");
+    mica_scope_close(&s);
+    s = open_scope();
+    for (char name[] = "a"; *name < 'a' + 16; ++*name)
+        assert_true(mica_program_dim(s, name) > 20000);
+    assert_int_equal(mica_program_dim(s, "z"), 0);
+    expect_refused(mica_scope_status(s), MICA_EINVAL, "z is one symbol too many");
+    mica_scope_close(&s);
+}
+
+/* A cache that grows: out0 [n, 2] is fed by what a run has behind it. */
+static void test_a_cache_grows(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array cache = mica_program_param(s, MICA_F32, SHAPE(mica_program_dim(s, "past"), 2));
+    mica_array rows = mica_program_param(s, MICA_F32, SHAPE(mica_program_dim(s, "new"), 2)), y[2];
+    y[0] = mica_concatenate(s, (mica_array[]){cache, rows}, 2, 0);
+    y[1] = mica_sum(s, y[0], (const int[]){0}, 1, false);
+    const mica_param params[] = {{.name = "out0", .array = cache, .donate = true},
+                                 {.name = "rows", .array = rows}};
+    mica_program *p;
+    mica_executable *x;
+    must(mica_program_build(s, params, 2, y, 2, NULL, &p));
+    must(mica_executable_open(p, NULL, &x));
+    mica_program_close(&p);
+    mica_array none = mica_zeros(s, SHAPE(0, 2), MICA_F32), kept;
+    must(mica_executable_set(x, &(mica_input){.name = "out0", .array = none}));
+    mica_ticket *tickets[3];
+    for (size_t i = 0; i < 3; i++) {
+        const mica_input in = data("rows", ONE_TO_SIX, 2 * (i + 1));
+        must(mica_executable_run_async(x, &in, 1, &tickets[i]));
+    }
+    for (size_t i = 0; i < 3; i++)
+        must(mica_ticket_wait(&tickets[i], s, y));
+    EXPECT(y[1], 1 + 4 + 9, 2 + 6 + 12);
+    assert_int_equal(mica_array_dim(y[0], 0), 6);
+    must(mica_executable_get(x, "out0", s, &kept));
+    EXPECT(kept, 1, 2, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6);
+    char *text;
+    must(mica_executable_report(x, &text));
+    assert_non_null(strstr(text, "symbols: past 3, new 3; 3 sets of lengths"));
+    mica_free(text);
+    mica_executable_close(&x);
+    mica_scope_close(&s);
+}
+
+/* ---- without memory ---- */
+
+static bool run_all(void *arg) {
+    (void)arg;
+    mica_scope *s = NULL;
+    mica_program *p = NULL, *loaded = NULL;
+    mica_executable *x = NULL;
+    void *file = NULL;
+    size_t bytes;
+    bool ok = mica_scope_open(device, &s) == MICA_OK;
+    if (ok) {
+        int64_t n = mica_program_dim(s, "n");
+        mica_array in = mica_program_param(s, MICA_F32, SHAPE(n, 2));
+        mica_array y = mica_reshape(s, mica_square(s, in), SHAPE(2 * n));
+        const mica_param param = {.name = "x", .array = in};
+        const mica_input input = data("x", ONE_TO_SIX, 6);
+        ok = mica_program_build(s, &param, 1, &y, 1, NULL, &p) == MICA_OK &&
+             mica_program_encode(p, NULL, &file, &bytes) == MICA_OK &&
+             mica_program_decode(device, file, bytes, NULL, &loaded) == MICA_OK &&
+             mica_executable_open(loaded, NULL, &x) == MICA_OK &&
+             mica_executable_precompile(x, &(mica_length){"n", 2}, 1) == MICA_OK &&
+             mica_executable_run(x, &input, 1, s, &y) == MICA_OK;
+    }
+    mica_executable_close(&x);
+    mica_program_close(&loaded);
+    mica_program_close(&p);
+    mica_free(file);
+    mica_scope_close(&s);
+    test_forget_plans(device);
+    return ok;
+}
+
+static void test_each_allocation_fails(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip();
+    assert_true(test_fail_each_allocation(run_all, NULL) > 60);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_that_follows),
+        cmocka_unit_test(test_other_ways),
+        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_altered_files),
+        cmocka_unit_test(test_bytes_say_one_length),
+        cmocka_unit_test(test_lengths_that_are_refused),
+        cmocka_unit_test(test_programs_that_are_refused),
+        cmocka_unit_test(test_a_cache_grows),
+        cmocka_unit_test(test_each_allocation_fails),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
