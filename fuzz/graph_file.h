@@ -13,7 +13,7 @@
  * file. Freed with free(); NULL: no memory. */
 static inline char *fuzz_graph_file(const uint8_t *data, size_t *size) {
     enum { HASHED = 32, ALIGN = 64 };
-    static const uint32_t versions[3][2] = {{1, 0x01020304}, {2, 0x01020304}, {3, 0x01020304}};
+    static const uint32_t order = 0x01020304;
     bool mend = *size % 2 == 0;
     if (mend) *size = *size / ALIGN * ALIGN;
     char *file = malloc(*size ? *size : 1);
@@ -22,7 +22,9 @@ static inline char *fuzz_graph_file(const uint8_t *data, size_t *size) {
     if (!mend) return file;
     uint64_t bytes = *size;
     memcpy(file, "MICAGRPH", 8);
-    memcpy(file + 8, versions[file[8] == 1 ? 0 : file[8] == 2 ? 1 : 2], sizeof versions[0]);
+    const uint32_t version = file[8] >= 1 && file[8] <= 4 ? (uint32_t)file[8] : 3;
+    memcpy(file + 8, &version, sizeof version);
+    memcpy(file + 12, &order, sizeof order);
     memcpy(file + 16, &bytes, sizeof bytes);
     uint64_t hash = mc_hash(file + HASHED, *size - HASHED, 0);
     memcpy(file + 24, &hash, sizeof hash);
