@@ -107,6 +107,17 @@ MICA_API mica_status mica_executable_clone(mica_executable *executable, mica_exe
 MICA_API mica_status mica_executable_precompile(mica_executable *executable,
                                                 const mica_length *lengths, size_t n);
 
+/** Runs only the first rows of what runs are given, where a symbol is the outermost length.
+ *
+ *  symbol  its name. Where a run has more rows than `rows`, the first ones are computed, and results
+ *          are that much shorter; parameters that are fed may have either number. Where some op
+ *          mixes rows, as a sum over them does, or is not known to keep them apart, all are
+ *          computed, results are whole, and mica_executable_report names the op.
+ *  rows    0 or more; -1: all, as at first.
+ *  errors  MICA_ENOENT there is no such symbol; MICA_EINVAL rows is below -1; MICA_ENOMEM */
+MICA_API mica_status mica_executable_set_extent(mica_executable *executable, const char *symbol,
+                                                int64_t rows);
+
 /* ---- values ---- */
 
 /** A value for a parameter: data, or an array. An element of an array: it gets no new members. */

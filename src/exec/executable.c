@@ -108,6 +108,8 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     MC_TRY(read_environment(x));
     if (!x->bounds) MC_TRY(open_bounds(x, o));
     MC_TRY(list_ports(x));
+    for (size_t i = 0; i < MC_MAX_SYMBOLS; i++)
+        x->rows[i] = -1;
     x->own = mc_executable_run_new(x);
     if (!x->own) return mc_fail_nomem("an executable");
     const mica_program *p = x->program;
@@ -181,6 +183,9 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
                                        .mode = executable->mode};
     MC_TRY(open_program(executable->program, &o, executable->bounds, clone));
     (*clone)->feeds = executable->feeds;
+    memcpy((*clone)->rows, executable->rows, sizeof executable->rows);
+    memcpy((*clone)->mixes, executable->mixes, sizeof executable->mixes);
+    memcpy((*clone)->asked, executable->asked, sizeof executable->asked);
     for (size_t i = 0; i < executable->n_params; i++) {
         (*clone)->params[i].value = mc_value_share(&executable->params[i].value);
         (*clone)->params[i].fed_by = executable->params[i].fed_by;
@@ -202,6 +207,23 @@ mica_status mc_executable_bind(mica_executable *x) {
     if (x->seat) return MICA_OK;
     unbind(x);
     return mc_fail_nomem("an executable");
+}
+
+mica_status mica_executable_set_extent(mica_executable *executable, const char *symbol,
+                                       int64_t rows) {
+    size_t i = 0;
+    if (!executable || !symbol) return mc_fail(MICA_EINVAL, "executable_set_extent: NULL");
+    mica_executable *x = executable;
+    mc_executable_drain(x);
+    while (i < x->program->n_symbols && strcmp(x->program->symbols[i].name, symbol) != 0)
+        i++;
+    if (i == x->program->n_symbols)
+        return mc_fail(MICA_ENOENT, "executable_set_extent: there is no symbol \"%.63s\"", symbol);
+    if (rows < -1) return mc_fail(MICA_EINVAL, "executable_set_extent: %lld rows", (long long)rows);
+    if (!x->asked[i]) MC_TRY(mc_extent_check(x->program, i, x->mixes[i]));
+    x->asked[i] = true;
+    x->rows[i] = rows;
+    return MICA_OK;
 }
 
 mica_status mica_executable_precompile(mica_executable *executable, const mica_length *lengths,

@@ -10,6 +10,7 @@
 #include "base/cancel.h"
 #include "device/device.h"
 #include "exec/bound.h"
+#include "exec/extent.h"
 
 /* The value of a parameter: memory, dense, with a reference, or one number's bits. */
 typedef struct mc_value_of {
@@ -64,10 +65,13 @@ struct mica_executable {
     mc_bounds *bounds;           /* shared with clones */
     mc_bound *bound; /* of the last run, held, with a seat where it is compiled; NULL: none */
     mc_seat *seat;
-    int64_t lengths[MC_MAX_SYMBOLS]; /* of the run at hand */
-    mc_executable_run *own;          /* for runs of this thread */
-    mc_executable_run *tickets;      /* that are not waited for, the last queued first */
-    bool feeds;                      /* a parameter is fed */
+    int64_t lengths[MC_MAX_SYMBOLS];            /* of the run at hand */
+    int64_t rows[MC_MAX_SYMBOLS];               /* that are computed at most; -1: all */
+    char mixes[MC_MAX_SYMBOLS][MC_EXTENT_TEXT]; /* why all are; "": they need not be */
+    bool asked[MC_MAX_SYMBOLS];                 /* mixes is known */
+    mc_executable_run *own;                     /* for runs of this thread */
+    mc_executable_run *tickets;                 /* that are not waited for, the last queued first */
+    bool feeds;                                 /* a parameter is fed */
     mica_status broken; /* of a run that failed, for those queued behind it; with its text */
     char broken_text[1024];
     mica_slot *slots;

@@ -152,7 +152,16 @@ static bool report_symbols(const mica_executable *x, mc_buffer *text) {
     pthread_mutex_lock(&x->bounds->lock);
     size_t n = x->bounds->count, bytes = x->bounds->bytes;
     pthread_mutex_unlock(&x->bounds->lock);
-    return ok && mc_buffer_printf(text, "; %zu sets of lengths, %zu bytes\n", n, bytes);
+    ok = ok && mc_buffer_printf(text, "; %zu sets of lengths, %zu bytes\n", n, bytes);
+    for (size_t i = 0; ok && i < p->n_symbols; i++) {
+        if (x->rows[i] < 0) continue;
+        ok =
+            mc_buffer_printf(text, "extent of %s: %lld", p->symbols[i].name, (long long)x->rows[i]);
+        if (ok && *x->mixes[i])
+            ok = mc_buffer_printf(text, "; all rows are computed, for %s mixes them", x->mixes[i]);
+        ok = ok && mc_buffer_add_byte(text, '\n');
+    }
+    return ok;
 }
 
 static mica_status report(const mica_executable *x, mc_buffer *text) {

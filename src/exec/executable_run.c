@@ -151,16 +151,46 @@ static void feed(mc_executable_run *run) {
     }
 }
 
+/* The most rows that a value of the run has of a symbol, which is outermost. */
+static int64_t find_rows(const mc_executable_run *run, size_t symbol) {
+    const mica_executable *x = run->x;
+    int64_t most = 0;
+    for (size_t i = 0; i < x->n_params; i++) {
+        const mc_executable_param *param = &x->params[i];
+        if (!param->open || param->layout->shape[0] != x->program->symbols[symbol].length) continue;
+        int64_t n = mc_executable_value(run, i)->layout.shape[0];
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* For each symbol how many rows values may have more than are computed: -1 none. */
+static void find_extents(const mc_executable_run *run, int64_t *more) {
+    const mica_executable *x = run->x;
+    for (size_t i = 0; i < x->program->n_symbols; i++) {
+        more[i] = -1;
+        if (x->rows[i] < 0 || *x->mixes[i]) continue;
+        int64_t most = find_rows(run, i);
+        if (most > x->rows[i]) more[i] = most;
+    }
+}
+
 /* The symbols' lengths, from all values. */
 static mica_status find_lengths(mc_executable_run *run) {
     mica_executable *x = run->x;
     const mica_program *p = x->program;
+    int64_t more[MC_MAX_SYMBOLS];
+    if (p->n_symbols == 0) return MICA_OK;
+    find_extents(run, more);
     for (size_t i = 0; i < p->n_symbols; i++)
         x->lengths[i] = -1;
-    for (size_t i = 0; p->n_symbols > 0 && i < x->n_params; i++) {
+    for (size_t i = 0; i < x->n_params; i++) {
         if (!x->params[i].open) continue;
-        mica_status status =
-            mc_program_match(p, i, &mc_executable_value(run, i)->layout, x->lengths);
+        mc_layout layout = mc_executable_value(run, i)->layout;
+        size_t symbol = mc_program_symbol_of(p, x->params[i].layout->shape[0]);
+        if (symbol < p->n_symbols && layout.shape[0] == more[symbol])
+            layout.shape[0] = x->rows[symbol];
+        mica_status status = mc_program_match(p, i, &layout, x->lengths);
         if (status != MICA_OK) return mc_fail_context(status, "executable");
     }
     return MICA_OK;
