@@ -109,9 +109,9 @@ MICA_API mica_status mica_executable_precompile(mica_executable *executable,
 
 /** Runs only the first rows of what runs are given, where a symbol is the outermost length.
  *
- *  symbol  its name. Where a run has more rows than `rows`, the first ones are computed, and results
- *          are that much shorter; parameters that are fed may have either number. Where some op
- *          mixes rows, as a sum over them does, or is not known to keep them apart, all are
+ *  symbol  its name. Where a run has more rows than `rows`, the first ones are computed, and
+ *          results are that much shorter; parameters that are fed may have either number. Where
+ *          some op mixes rows, as a sum over them does, or is not known to keep them apart, all are
  *          computed, results are whole, and mica_executable_report names the op.
  *  rows    0 or more; -1: all, as at first.
  *  errors  MICA_ENOENT there is no such symbol; MICA_EINVAL rows is below -1; MICA_ENOMEM */
@@ -142,8 +142,8 @@ MICA_API mica_status mica_executable_set(mica_executable *executable, const mica
 /** Sets bytes [offset, offset + bytes) of a parameter's elements in row-major order. What was not
  *  set before is 0.
  *
- *  errors  MICA_ENOENT; MICA_ESHAPE they end behind the parameter's, or its length is a symbol and it
- *          is not set; MICA_ENOMEM */
+ *  errors  MICA_ENOENT; MICA_ESHAPE they end behind the parameter's, or its length is a symbol and
+ *          it is not set; MICA_ENOMEM */
 MICA_API mica_status mica_executable_set_range(mica_executable *executable, const char *name,
                                                size_t offset, const void *data, size_t bytes);
 
@@ -188,8 +188,8 @@ MICA_API mica_status mica_executable_check(mica_executable *executable, const mi
  *  results  [results of the program] receives arrays of into, dense; invalid ones after an error.
  *           While one that feeds a parameter lives, the next run cannot write over it. NULL as into
  *           is.
- *  errors   those of mica_executable_set for an input; MICA_ESHAPE a symbol has two values, or an op
- *           does not fit the lengths; MICA_EINVAL an input is there twice, or
+ *  errors   those of mica_executable_set for an input; MICA_ESHAPE a symbol has two values, or an
+ *           op does not fit the lengths; MICA_EINVAL an input is there twice, or
  *           parameters are neither given nor set (the text names all); those of
  *           mica_program_run */
 MICA_API mica_status mica_executable_run(mica_executable *executable, const mica_input *inputs,

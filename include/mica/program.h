@@ -132,8 +132,8 @@ MICA_API const char *mica_program_symbol(const mica_program *program, size_t i);
 
 /** A value for a symbol. An element of an array: it gets no new members. */
 typedef struct mica_length {
-    const char *name;
-    int64_t length; /* 0 or more */
+    const char *name; /* of the symbol */
+    int64_t length;   /* 0 or more */
 } mica_length;
 
 /** Makes the program for given values of all symbols: one without symbols.

@@ -24,8 +24,8 @@ typedef struct mc_recorded {
  * already; sets into's results, for which there is room.
  *
  *  lengths  what numbers became, to which those of all nodes are added; NULL: ops have rules
- *  errors   MICA_ESHAPE an op that the new lengths do not fit, or that holds lengths, or an array of
- *           more than 2^46 bytes; MICA_ENOMEM */
+ *  errors   MICA_ESHAPE an op that the new lengths do not fit, or that holds lengths, or an array
+ *           of more than 2^46 bytes; MICA_ENOMEM */
 mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths);
 
 #endif
