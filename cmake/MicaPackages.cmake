@@ -25,7 +25,8 @@ set(CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
 
 # The source, for whoever builds: a Homebrew formula names it.
 set(CPACK_SOURCE_GENERATOR TGZ)
-set(CPACK_SOURCE_IGNORE_FILES /build/ "/\\\\.git(/|$)" "/\\\\.ci/" "~$")
+string(REGEX REPLACE "[^A-Za-z0-9_/-]" "." mica_source_pattern ${PROJECT_SOURCE_DIR})
+set(CPACK_SOURCE_IGNORE_FILES "^${mica_source_pattern}/build/" "/\\\\.git(/|$)" "/\\\\.ci/" "~$")
 set(CPACK_SOURCE_PACKAGE_FILE_NAME mica-${PROJECT_VERSION}-source)
 
 # A .deb is installed in /usr, a .tar.gz is unpacked anywhere.
@@ -49,5 +50,20 @@ foreach(pair "pcre2:TRUE" "simdjson:TRUE" "utf8proc:TRUE" "libyaml:MICA_HAVE_YAM
     string(APPEND mica_brew "  depends_on \"${CMAKE_MATCH_1}\"\n")
   endif()
 endforeach()
+# The formula's addresses. Without those of a release they are files of this machine.
+set(mica_archive ${CPACK_SOURCE_PACKAGE_FILE_NAME}.tar.gz)
+set(mica_formula_for "# For this machine alone: no address of a release was given.\n")
+set(mica_homepage file://${PROJECT_SOURCE_DIR}/README.md)
+set(mica_url file://${PROJECT_SOURCE_DIR}/build/packages/${mica_archive})
+if(MICA_HOMEPAGE)
+  set(mica_formula_for "")
+  set(mica_homepage ${MICA_HOMEPAGE})
+  set(mica_url ${MICA_HOMEPAGE}/releases/download/v${PROJECT_VERSION}/${mica_archive})
+  if(MICA_DOWNLOADS)
+    set(mica_url ${MICA_DOWNLOADS}/${mica_archive})
+  endif()
+elseif(MICA_DOWNLOADS)
+  message(FATAL_ERROR "MICA_DOWNLOADS is given without MICA_HOMEPAGE, which the formula needs, too")
+endif()
 configure_file(cmake/mica.rb.in mica.rb @ONLY)
 include(CPack)

@@ -68,6 +68,7 @@ if [ "$tier" = check ]; then
     have aarch64-linux-gnu-g++ || need arm-compiler
     have llvm-nm-14 || need llvm
     have dpkg-source || need dpkg-dev
+    have ruby || need ruby
     python3 -m pip --version > /dev/null 2>&1 || need pip
   fi
   ! have apt-get || have qemu-aarch64 || need qemu
