@@ -13,6 +13,11 @@ if(NOT DEFINED MICA_TEST_DEVICES)
 endif()
 mark_as_advanced(MICA_VALGRIND)
 
+# macOS hides what POSIX has, mkdtemp for one, from those who ask for POSIX.
+if(APPLE)
+  add_compile_definitions(_DARWIN_C_SOURCE)
+endif()
+
 # What code inside the library's walls is linked with: every symbol and every header of src/.
 add_library(mica_internal INTERFACE)
 target_include_directories(mica_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)

@@ -204,7 +204,7 @@ static void write_corpus(const folder_sources *s, const char *target, const char
 
 static void write_template(chance *c, const folder_sources *s, const char *to) {
     char path[PATH_BYTES];
-    mc_json_doc *doc;
+    mc_json_doc *doc = NULL;
     mc_str text;
     int n = snprintf(path, sizeof path, "%s/chat/%s", s->fixtures, CHANCE_NAME(c, s->templates));
     check(n < PATH_BYTES && mc_json_load(path, MC_FILE_TOKENIZER, &doc) == MICA_OK, path);

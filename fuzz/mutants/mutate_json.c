@@ -131,8 +131,8 @@ static const char *const others[] = {
     "[-1, 9223372036854775807]",
     "[4294967296, 4294967296]",
     "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]",
-    "{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
-    "\"original_max_position_embeddings\": 8192}",
+    ("{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
+     "\"original_max_position_embeddings\": 8192}"),
     "{\"group_size\": 64, \"bits\": 4}",
     "{\"group_size\": 32, \"bits\": 8, \"mode\": \"mxfp8\"}",
 };

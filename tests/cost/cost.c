@@ -22,7 +22,7 @@ static int set_up(void **state) {
     unsetenv("MICA_DEVICE");
     unsetenv("MICA_CALIBRATION");
     setenv("XDG_CACHE_HOME", cache, 1);
-    return mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device);
+    return mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device) != MICA_OK;
 }
 
 static int tear_down(void **state) {
@@ -371,7 +371,7 @@ static size_t pick(mica_candidate *c, size_t n, const mica_array *args) {
 static void picks_the_cheapest(void **state) {
     (void)state;
     mica_device *one = open_cpu(1), *other = open_cpu(2);
-    mica_candidate c[] = {{NULL}, {.device = one}, {.device = device}, {.device = other}};
+    mica_candidate c[] = {{.device = NULL}, {.device = one}, {.device = device}, {.device = other}};
     assert_int_equal(pick(c, 4, NULL), 1); /* all are unmeasured */
     assert_int_equal(c[0].state, MICA_CANDIDATE_UNABLE);
     assert_int_equal(c[1].state, MICA_CANDIDATE_UNMEASURED);
@@ -400,7 +400,7 @@ static void takes_the_device_that_is_named(void **state) {
     (void)state;
     size_t i;
     mica_program *p = product_of(device);
-    mica_candidate c[] = {{NULL}, {.device = device}};
+    mica_candidate c[] = {{.device = NULL}, {.device = device}};
     setenv("MICA_DEVICE", "cpu", 1);
     must(mica_pick_device(p, c, 2, NULL, &i));
     assert_int_equal(i, 1);

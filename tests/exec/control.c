@@ -17,7 +17,7 @@ static mica_device *device;
 
 static int open_device(void **state) {
     (void)state;
-    return test_device_open(&(mica_device_options){.threads = 2}, &device);
+    return test_device_open(&(mica_device_options){.threads = 2}, &device) != MICA_OK;
 }
 
 static int close_device(void **state) {
@@ -355,7 +355,7 @@ static mica_status sum_rows(void *user, mica_scope *s, const mica_array *x, size
     (void)user, (void)n, (void)n_y;
     mica_array zero =
         mica_min(s, mica_multiply(s, x[0], mica_f32(s, 0)), (const int[]){0}, 1, false);
-    mica_array sum, ys;
+    mica_array sum, ys = MICA_NONE;
     mica_status status = mica_scan(s, accumulate, NULL, &zero, 1, x, 1, NULL, &sum, NULL, 0);
     if (status == MICA_OK)
         status = mica_while(s, is_small, add_itself, NULL, &sum, 1, NULL, &ys, NULL);

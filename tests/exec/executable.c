@@ -18,7 +18,7 @@ static mica_device *device;
 
 static int open_device(void **state) {
     (void)state;
-    return test_device_open(&(mica_device_options){.threads = 2}, &device);
+    return test_device_open(&(mica_device_options){.threads = 2}, &device) != MICA_OK;
 }
 
 static int close_device(void **state) {

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -138,8 +139,10 @@ static bool answer_missing(const request *r, const char *code) {
 
 /* Sends nothing more until the client or the test gives up. */
 static void stall(const request *r) {
-    struct pollfd poll_fd = {.fd = r->fd, .events = POLLRDHUP};
-    while (!r->hub->stop && poll(&poll_fd, 1, 20) == 0) {}
+    struct pollfd poll_fd = {.fd = r->fd, .events = POLLIN};
+    char byte;
+    while (!r->hub->stop)
+        if (poll(&poll_fd, 1, 20) != 0 && recv(r->fd, &byte, 1, MSG_PEEK) <= 0) return;
 }
 
 static bool send_body(const request *r, const char *repo, const char *file, const char *data,
@@ -392,8 +395,9 @@ mock_hub *mock_hub_start(const char *root) {
         struct sockaddr_in address = {.sin_family = AF_INET,
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t len = sizeof address;
-        hub->sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (bind(hub->sockets[i], (struct sockaddr *)&address, len) ||
+        hub->sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
+        if (fcntl(hub->sockets[i], F_SETFD, FD_CLOEXEC) ||
+            bind(hub->sockets[i], (struct sockaddr *)&address, len) ||
             listen(hub->sockets[i], 64) ||
             getsockname(hub->sockets[i], (struct sockaddr *)&address, &len))
             die("listen");

@@ -100,7 +100,7 @@ static void check(const model_fixture *f) {
     static parameters p;
     mica_array grads[MAX_PARAMETERS];
     mica_scope *s;
-    double loss, want;
+    double loss = 0, want;
     find_parameters(f->lm, &p);
     assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
     mica_array y = loss_of(f, s);

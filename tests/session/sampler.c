@@ -60,7 +60,7 @@ static void check_survivors(mc_json golden, size_t number, const int32_t *surviv
 
     mc_json_iter id = mc_json_begin(mc_json_exists(of) ? of : listed);
     for (mc_json_iter it = mc_json_begin(mc_json_find(golden, "probs")); mc_json_next(&it);) {
-        double want;
+        double want = 0;
         assert_true(mc_json_next(&id) && mc_json_get_float(it.value, &want));
         size_t i = find_token(survivors, count, id.value, number);
         if (fabs(probs[i] - want) > 1e-5)
@@ -134,7 +134,7 @@ static size_t count_survivors(const mc_sampling *sampling) {
     for (int i = 0; i < LARGE; i++)
         total += exp((double)large[i] - (double)large[sorted[0]]);
     while (n < LARGE && large[sorted[n]] > -INFINITY &&
-           (!sampling->top_p || sum < (double)sampling->top_p * total) &&
+           (sampling->top_p == 0 || sum < (double)sampling->top_p * total) &&
            (!sampling->top_k || n < (size_t)sampling->top_k)) {
         double weight = exp((double)large[sorted[n]] - (double)large[sorted[0]]);
         if (weight < (double)sampling->min_p) break;
@@ -149,12 +149,12 @@ static void check_large(mc_sampling sampling) {
     const int32_t *survivors;
     const double *probs;
     size_t count, want = count_survivors(&sampling);
-    if (!sampling.temperature) sampling.temperature = 0.8f;
+    if (sampling.temperature == 0) sampling.temperature = 0.8f;
     mc_sampler_init(&sampler, &sampling);
     assert_int_equal(
         mc_sampler_survivors(&sampler, large, LARGE, NULL, 0, &survivors, &probs, &count), MICA_OK);
     assert_int_equal(count, want);
-    if (sampling.top_p || sampling.top_k)
+    if (sampling.top_p > 0 || sampling.top_k > 0)
         assert_memory_equal(survivors, sorted, count * sizeof *survivors);
     mc_sampler_deinit(&sampler);
 }
@@ -199,7 +199,7 @@ static double fraction(uint64_t seed, uint64_t n) {
 /* The survivors in the order of drawing: likeliest first if any cut counts tokens, else by ids. */
 static size_t list_survivors(const mc_sampling *sampling, int32_t *list) {
     size_t n = count_survivors(sampling), kept = 0;
-    if (sampling->top_p || sampling->top_k) {
+    if (sampling->top_p > 0 || sampling->top_k > 0) {
         memcpy(list, sorted, n * sizeof *list);
         return n;
     }

@@ -209,7 +209,7 @@ static mica_status train(const small *t, const mica_lora_options *lora,
 
 static double score(const small *t, const char *adapter) {
     mica_model *model;
-    mica_score_result *result;
+    mica_score_result *result = NULL;
     const mica_model_options options = {
         .adapter = adapter, .arithmetic = MICA_ARITHMETIC_EXACT, .threads = 1};
     if (mica_model_open(t->model, &options, &model) != MICA_OK ||

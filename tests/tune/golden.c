@@ -151,7 +151,7 @@ static void check_steps(training *t, bool correction, bool checkpoint, int64_t r
                                 : member(t, "mlx", "mlx_nobias_losses");
     mc_json_iter it = mc_json_begin(losses);
     for (int step = 0; step < STEPS; step++) {
-        double want;
+        double want = 0;
         assert_true(mc_json_next(&it) && mc_json_get_float(it.value, &want));
         if (mc_steps_gradient(steps, &t->batch, &loss, &weight) != MICA_OK)
             fail_msg("%s: %s", t->f.name, mica_last_error());

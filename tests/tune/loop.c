@@ -196,7 +196,7 @@ static void test_learns(void **state) {
     assert_true(result.train_loss < 0.05 && result.iteration == 40);
     mica_model *model;
     mica_session *session;
-    mica_stream *stream;
+    mica_stream *stream = NULL;
     mica_token token;
     char answer[512] = "";
     const mica_model_options options = {.adapter = b.adapter};

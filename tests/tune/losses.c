@@ -101,7 +101,7 @@ static void check(const char *prefix, const char *loss, mica_tune_kind kind, boo
                                       .chunk_rows = checkpoint ? 16 : 0};
     mc_trainable t;
     mc_steps *steps;
-    double value, weight;
+    double value = 0, weight;
     if (kind == MICA_TUNE_DORA) g.batch.rows = 2; /* the chosen texts alone */
     if (mc_trainable_init(&t, g.f.lm, g.f.device, &lora) != MICA_OK)
         fail_msg("%s", mica_last_error());
@@ -136,7 +136,7 @@ static void test_dora(void **state) {
 
 static double formula(mica_scope *s, const char *name, const mica_array *in, size_t n) {
     mica_array loss;
-    double value;
+    double value = 0;
     if (mica_loss(s, name, in, n, NULL, &loss) != MICA_OK || mica_item_f64(loss, &value) != MICA_OK)
         fail_msg("%s: %s", name, mica_last_error());
     return value;
