@@ -28,6 +28,9 @@ typedef bool (*mc_mlx_supports_fn)(bool on_cpu, const void *attr, const mc_layou
 bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                               const mc_layout *out);
 /* Rows of more than one group, on a GPU. */
+bool mc_mlx_supports_gather_qmm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                                const mc_layout *out);
+/* The same, and there no batch that is broadcast. */
 bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
                                       int n_in, const mc_layout *out);
 /* Results whose rows are multiples of 8 where those of the first operand are, on a GPU. */

@@ -119,7 +119,7 @@ EMIT_IF(QUANTIZED_MATMUL, mc_mlx_emit_quantized_matmul, quantized_matmul)
 
 /* products of matrices that indices pick: emit_matmul.c */
 EMIT_IF(GATHER_MM, mc_mlx_emit_gather_mm, gather_mm)
-EMIT_IF(GATHER_QMM, mc_mlx_emit_gather_qmm, quantized_matmul)
+EMIT_IF(GATHER_QMM, mc_mlx_emit_gather_qmm, gather_qmm)
 
 /* the decoder's fused ops: emit_fused.c, emit_attention.c */
 EMIT(RMS_NORM, mc_mlx_emit_rms_norm)

@@ -72,11 +72,27 @@ static mica_dtype quantised_dtype(const mc_mlx_call *c, bool affine) {
 }
 
 /* MLX's CUDA (0.32) gives wrong sums for rows of one group. */
-bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
-                                      int n_in, const mc_layout *out) {
+bool mc_mlx_supports_gather_qmm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                                const mc_layout *out) {
     const mc_attr_quant *a = attr;
     (void)n_in, (void)out;
     return !in || on_cpu || !a->transpose || in[0]->shape[in[0]->ndim - 1] > a->group_size;
+}
+
+/* Whether each matrix of the result has an x and weights of its own. */
+static bool in_pairs(const mc_layout *x, const mc_layout *codes, const mc_layout *y) {
+    if (x->ndim != y->ndim || codes->ndim != y->ndim) return false;
+    for (int k = 0; k < y->ndim - 2; k++)
+        if (x->shape[k] != y->shape[k] || codes->shape[k] != y->shape[k]) return false;
+    return true;
+}
+
+/* Nor does it take a batch of weights for an x that is broadcast, or broadcast weights. */
+bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
+                                      int n_in, const mc_layout *out) {
+    bool batch = in && !on_cpu && in[1]->ndim > 2;
+    return mc_mlx_supports_gather_qmm(on_cpu, attr, in, n_in, out) &&
+           (!batch || in_pairs(in[0], in[1], out));
 }
 
 /* Weights, scales or biases: MLX's CUDA wants their rows side by side. Those of a model are. */
@@ -108,7 +124,7 @@ void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
         mc_mlx_give(c, 0, mc_mlx_zeros(c, c->to));
         return;
     }
-    mlx_array x = with_batch(c, mc_mlx_in(c, 0, dtype));
+    mlx_array x = mc_mlx_dense(c, with_batch(c, mc_mlx_in(c, 0, dtype)));
     c->narrow = dtype != c->to->dtype;
     weights w = weights_of(c, dtype, affine);
     int failed = mc_mlx.quantized_matmul(&y, x, w.codes, w.scales, w.biases, a->transpose != 0,
