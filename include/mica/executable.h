@@ -37,6 +37,11 @@
  * The last three are those of a device whose kernels are mica's own, as "cpu". With them off, each
  * op runs alone. MICA_MODE_EAGER runs no pass.
  *
+ * Precision: floats may be computed in other dtypes than those that were recorded. Casts are put
+ * before the ops; values, results, and what goes in and out of control flow, keep their dtypes, and
+ * so do the operands of view, to_fp8 and ops of the application. An astype to a float gives the
+ * dtype of the policy, too: else it would round.
+ *
  * Lengths that vary: a program may have symbols for lengths (mica_program_dim). Each run binds them
  * to the lengths of its values, of all parameters the same, and the program is compiled for them
  * once. A parameter that is fed by a result of another length has that length in the next run: so a
@@ -63,6 +68,21 @@ typedef enum mica_mode {
     MICA_MODE_COMPILED = 3, /* compiled when it is opened */
 } mica_mode;
 
+/** What floats are computed in. The values are fixed: new ones are added at the end. */
+typedef enum mica_precision {
+    MICA_PRECISION_RECORDED = 0,     /* the dtypes that the program was recorded with */
+    MICA_PRECISION_F32 = 1,          /* f32, however small the operands are */
+    MICA_PRECISION_BF16_PRODUCTS = 2 /* products, matmul, quantized_matmul, gather_mm, gather_qmm
+                                        and conv_general, of operands that are rounded to bf16, in
+                                        f32 sums, rounded to bf16; all else in f32 */
+} mica_precision;
+
+/** The precision of an op. An element of an array: it gets no new members. */
+typedef struct mica_op_precision {
+    const char *op;   /* mica_op_name */
+    mica_dtype dtype; /* a float; MICA_DTYPE_COUNT: as recorded */
+} mica_op_precision;
+
 /** Options of mica_executable_open; zero means the default. */
 typedef struct mica_executable_options {
     size_t struct_bytes;    /* see mica/api.h */
@@ -74,6 +94,11 @@ typedef struct mica_executable_options {
     size_t max_plans;       /* of a program with symbols, how many lengths it is kept compiled for,
                                in all clones; those used longest ago go. 0: 32 */
     size_t max_plan_bytes;  /* and of how many bytes, one at least. 0: 64 MiB */
+    mica_precision precision;               /* what floats are computed in */
+    int unused;                             /* 0 */
+    const mica_op_precision *op_precisions; /* [n_op_precisions] of single ops, instead. Borrowed
+                                               while it is opened */
+    size_t n_op_precisions;                 /* number of op_precisions */
 } mica_executable_options;
 
 /** Opens an executable of a program.
@@ -82,7 +107,8 @@ typedef struct mica_executable_options {
  *  options     NULL for the defaults. Borrowed.
  *  executable  receives it, owned by the caller; NULL after an error.
  *  errors      MICA_EINVAL an unknown mode or pass, also in $MICA_MODE or $MICA_PASSES_OFF, or
- *              slot_align is no power of two; MICA_EUNSUPPORTED with no_fallback, the device lacks
+ *              slot_align is no power of two, or a precision is none; MICA_ENOENT an op of
+ *              op_precisions is unknown; MICA_EUNSUPPORTED with no_fallback, the device lacks
  *              ops: the text names all, with their nodes; those of compiling, which come at the
  *              first run of one that is lazy; MICA_ENOMEM, also where a run takes more than the
  *              device's memory limit and the device can tell before: the text has the bytes */

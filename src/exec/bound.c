@@ -109,13 +109,14 @@ static mica_status make_graph(const mc_bounds *bounds, const int64_t *lengths, m
     const mica_program *p = bounds->program;
     b->scope = p->graph;
     b->results = p->results;
-    if (p->n_symbols == 0) return MICA_OK;
-    b->lengths = mc_arena_alloc(&b->arena, p->n_symbols * sizeof *b->lengths);
+    const mc_precision *precision = bounds->precision.any ? &bounds->precision : NULL;
+    if (p->n_symbols == 0 && !precision) return MICA_OK;
+    b->lengths = mc_arena_alloc(&b->arena, p->n_symbols * sizeof *b->lengths + 1);
     b->results = mc_arena_alloc(&b->arena, (p->n_results + 1) * sizeof *b->results);
     if (!b->lengths || !b->results) return mc_fail_nomem("an executable");
     memcpy(b->lengths, lengths, p->n_symbols * sizeof *b->lengths);
     b->scope = NULL;
-    return mc_program_record(p, lengths, &b->scope, b->results);
+    return mc_program_record(p, lengths, precision, &b->scope, b->results);
 }
 
 static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_bound **bound) {

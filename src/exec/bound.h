@@ -51,6 +51,7 @@ typedef struct mc_bounds {
     mica_program *program; /* a reference */
     bool eager;            /* nothing is compiled */
     uint32_t passes_off;
+    mc_precision precision;
     size_t max_count, max_bytes;
     pthread_mutex_t lock; /* of all below */
     mc_bound *first;

@@ -228,7 +228,7 @@ static mica_status make_shapeless(const call *c, mica_program **program) {
     if (matches(&r->of, c, false)) return build(&r->graph, c, program);
     mc_recorded again = {0};
     mica_status status = recorded_init(&again, c);
-    if (status == MICA_OK) status = mc_record_again(&r->graph, &again, NULL);
+    if (status == MICA_OK) status = mc_record_again(&r->graph, &again, NULL, NULL);
     if (status == MICA_OK) status = build(&again, c, program);
     recorded_deinit(&again);
     return status;

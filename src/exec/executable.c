@@ -94,6 +94,8 @@ static mica_status open_bounds(mica_executable *x, const mica_executable_options
     MC_TRY(
         mc_passes_parse(o->passes_off ? "executable_open" : "MICA_PASSES_OFF", names, &passes_off));
     MC_TRY(mc_bounds_open(x->program, x->mode == MICA_MODE_EAGER, passes_off, &x->bounds));
+    MC_TRY(mc_precision_choose(o->precision, o->op_precisions, o->n_op_precisions,
+                               &x->bounds->precision));
     if (o->max_plans > 0) x->bounds->max_count = o->max_plans;
     if (o->max_plan_bytes > 0) x->bounds->max_bytes = o->max_plan_bytes;
     return MICA_OK;

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "exec/cache.h"
+#include "exec/precision.h"
 
 /* What a run needs in memory, a list of which a program keeps (program.c). */
 typedef struct mc_program_buffers mc_program_buffers;
@@ -73,9 +74,11 @@ mica_status mc_program_match(const mica_program *p, size_t i, const mc_layout *g
 
 /* Records the graph for values of the symbols in a new scope, whose first nodes are the parameters.
  *
- *  results  [n_results] receives those of it
- *  errors   MICA_ESHAPE; MICA_ENOMEM */
-mica_status mc_program_record(const mica_program *p, const int64_t *lengths, mica_scope **scope,
+ *  precision  what floats are computed in; NULL: what they were recorded in
+ *  results    [n_results] receives those of it
+ *  errors     MICA_ESHAPE, MICA_EDTYPE; MICA_ENOMEM */
+mica_status mc_program_record(const mica_program *p, const int64_t *lengths,
+                              const mc_precision *precision, mica_scope **scope,
                               mica_array *results);
 
 /* lengths [n_symbols] receives the values by name. errors  those of mica_program_bind */

@@ -34,7 +34,8 @@ size_t mc_program_symbol_of(const mica_program *p, int64_t length) {
 
 /* ---- recording for other lengths ---- */
 
-mica_status mc_program_record(const mica_program *p, const int64_t *lengths, mica_scope **scope,
+mica_status mc_program_record(const mica_program *p, const int64_t *lengths,
+                              const mc_precision *precision, mica_scope **scope,
                               mica_array *results) {
     mc_lengths followed;
     mica_array *params = mc_array_alloc(2 * p->n_params, sizeof *params);
@@ -58,7 +59,7 @@ mica_status mc_program_record(const mica_program *p, const int64_t *lengths, mic
         into.params[i] = mc_leaf_param(*scope, &layout, node->movable);
         status = mica_scope_status(*scope);
     }
-    if (status == MICA_OK) status = mc_record_again(&from, &into, &followed);
+    if (status == MICA_OK) status = mc_record_again(&from, &into, &followed, precision);
     mc_lengths_close(&followed);
     mc_free(params);
     if (status == MICA_OK) return MICA_OK;
@@ -123,7 +124,7 @@ static mica_status try_lengths(mica_program *p) {
     if (!results || !p->ports) return mc_fail_nomem("a program");
     for (size_t i = 0; i < p->n_symbols; i++)
         lengths[i] = p->symbols[i].length - 6001;
-    mica_status status = mc_program_record(p, lengths, &s, results);
+    mica_status status = mc_program_record(p, lengths, NULL, &s, results);
     if (status != MICA_OK)
         return mc_fail_context(status, "program_build: lengths of %zu symbols", p->n_symbols);
     for (uint32_t i = 0; status == MICA_OK && i < p->n_params; i++)
@@ -224,7 +225,7 @@ mica_status mica_program_bind(const mica_program *program, const mica_length *le
     mica_status status = mc_program_lengths(program, lengths, n, values);
     mica_array *results = mc_array_alloc(program->n_results, sizeof *results);
     if (status == MICA_OK && !results) status = mc_fail_nomem("a program");
-    if (status == MICA_OK) status = mc_program_record(program, values, &s, results);
+    if (status == MICA_OK) status = mc_program_record(program, values, NULL, &s, results);
     if (status == MICA_OK) status = build(program, s, results, bound);
     mica_scope_close(&s);
     mc_free(results);

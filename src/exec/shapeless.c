@@ -144,9 +144,11 @@ static const unsigned char rules[MC_OP_COUNT] = {
 typedef struct again {
     const mc_recorded *from;
     mc_recorded *into;
-    mica_array *made;    /* [nodes of from]; of a derived BROADCAST_TO: what it reads */
-    mica_array *in;      /* room for the operands */
-    mc_lengths *lengths; /* of a graph with symbols; NULL: by rules */
+    mica_array *made;              /* [nodes of from]; of a derived BROADCAST_TO: what it reads */
+    mica_array *in;                /* room for the operands */
+    mc_lengths *lengths;           /* of a graph with symbols; NULL: by rules */
+    const mc_precision *precision; /* NULL: as recorded */
+    const mc_layout **was;         /* room for those of operands, as recorded */
 } again;
 
 static mica_status refuse(const again *a, uint32_t i, const char *why) {
@@ -322,7 +324,7 @@ static mica_status graph_again(const again *a, const mc_node *node, const void *
         into.params[i] = mc_leaf_param(into.s, &layout, false);
         status = mica_scope_status(into.s);
     }
-    if (status == MICA_OK) status = mc_record_again(&from, &into, a->lengths);
+    if (status == MICA_OK) status = mc_record_again(&from, &into, a->lengths, a->precision);
     if (status == MICA_OK)
         status = mc_subgraph_make(into.s, into.params, NULL, into.n_params, into.results,
                                   into.n_results, made);
@@ -396,17 +398,25 @@ static mica_status check_size(const mc_layout *l) {
     return mc_fail(MICA_ESHAPE, "an array %s is larger than 2^46 bytes", mc_layout_text(l, text));
 }
 
+static void cast_operands(again *a, const mc_node *node, int64_t *attr) {
+    for (uint32_t k = 0; k < node->n_in; k++)
+        a->was[k] = node->in[k] == MC_ABSENT ? NULL : old_layout(a, node->in[k]);
+    mc_precision_cast(a->precision, a->into->s, node, a->was, a->in, attr);
+}
+
 /* Records a node whose numbers follow the lengths. */
 static mica_status follow_node(again *a, uint32_t i) {
     const mc_node *node = mc_scope_node(a->from->s, i);
     int64_t attr[MC_ATTR_MAX_WORDS];
     for (uint32_t k = 0; k < node->n_in; k++)
         a->in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : a->made[node->in[k]];
+    if (node->attr_bytes > 0) memcpy(attr, node->attr, node->attr_bytes);
+    if (a->precision) cast_operands(a, node, attr);
     if (rules[node->op] == SUBGRAPHS) return record_control(a, i, node);
     bool first = node->n_in > 0 && node->in[0] != MC_ABSENT;
-    if (node->attr_bytes > 0) memcpy(attr, node->attr, node->attr_bytes);
     MC_TRY(mc_lengths_attr(a->lengths, node->op, first ? old_layout(a, node->in[0]) : NULL,
                            first ? mc_layout_of(a->in[0]) : NULL, attr));
+    MC_TRY(mica_scope_status(a->into->s));
     a->made[i] =
         mc_record(a->into->s, node->op, node->attr_bytes > 0 ? attr : NULL, a->in, (int)node->n_in);
     return MICA_OK;
@@ -493,10 +503,11 @@ static mica_status record_nodes(again *a, const mc_trace *trace) {
     return MICA_OK;
 }
 
-mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths) {
+mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths,
+                            const mc_precision *precision) {
     mc_arena arena = {0};
     mc_trace trace = {0};
-    again a = {.from = from, .into = into, .lengths = lengths};
+    again a = {.from = from, .into = into, .lengths = lengths, .precision = precision};
     uint32_t max = 1;
     mica_status status = mc_trace_make(&trace, &arena, from->s, from->results, from->n_results);
     for (uint32_t t = 0; status == MICA_OK && t < trace.n_nodes; t++) {
@@ -505,7 +516,9 @@ mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengt
     }
     a.made = mc_arena_calloc(&arena, ((size_t)mc_scope_count(from->s) + 1) * sizeof *a.made);
     a.in = mc_arena_alloc(&arena, max * sizeof *a.in);
-    if (status == MICA_OK && (!a.made || !a.in)) status = mc_fail_nomem("a graph of other lengths");
+    a.was = mc_arena_alloc(&arena, max * sizeof *a.was);
+    if (status == MICA_OK && (!a.made || !a.in || !a.was))
+        status = mc_fail_nomem("a graph of other lengths");
     for (size_t i = 0; status == MICA_OK && i < from->n_params; i++)
         a.made[from->params[i].node] = into->params[i];
     for (size_t i = 0; status == MICA_OK && lengths && i < from->n_params; i++)
@@ -513,7 +526,9 @@ mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengt
             mc_lengths_add(lengths, mc_layout_of(from->params[i]), mc_layout_of(into->params[i]));
     if (status == MICA_OK) status = record_nodes(&a, &trace);
     for (size_t i = 0; status == MICA_OK && i < from->n_results; i++)
-        into->results[i] = a.made[from->results[i].node];
+        into->results[i] = mc_precision_restore(into->s, a.made[from->results[i].node],
+                                                mica_array_dtype(from->results[i]));
+    if (status == MICA_OK) status = mica_scope_status(into->s);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     return status;

@@ -9,6 +9,7 @@
 #define EXEC_SHAPELESS_H
 
 #include "exec/lengths.h"
+#include "exec/precision.h"
 #include "exec/trace.h"
 
 /* A graph that was recorded: what comes from params [n_params]. */
@@ -23,9 +24,11 @@ typedef struct mc_recorded {
 /* Records the graph of `from` in the scope into->s, for params of into, parameters that stand there
  * already; sets into's results, for which there is room.
  *
- *  lengths  what numbers became, to which those of all nodes are added; NULL: ops have rules
- *  errors   MICA_ESHAPE an op that the new lengths do not fit, or that holds lengths, or an array
- *           of more than 2^46 bytes; MICA_ENOMEM */
-mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths);
+ *  lengths    what numbers became, to which those of all nodes are added; NULL: ops have rules
+ *  precision  with lengths: what floats are computed in. NULL: as they were
+ *  errors     MICA_ESHAPE an op that the new lengths do not fit, or that holds lengths, or an array
+ *             of more than 2^46 bytes; MICA_ENOMEM */
+mica_status mc_record_again(const mc_recorded *from, mc_recorded *into, mc_lengths *lengths,
+                            const mc_precision *precision);
 
 #endif
