@@ -208,7 +208,7 @@ int cli_program_check(const cli_program_inputs *in) {
 /* Prints the first elements. Numbers are printed from f32 and i64, which hold all kinds. */
 static mica_status print_elements(mica_array x, mica_scope *s) {
     mica_dtype dtype = mica_array_dtype(x);
-    bool real = mica_dtype_is_float(dtype) || dtype == MICA_C64;
+    bool real = mica_dtype_is_float(dtype) || dtype == MICA_C64 || dtype == MICA_F64;
     float reals[PRINTED];
     int64_t integers[PRINTED], size = mica_array_size(x), n = size < PRINTED ? size : PRINTED;
     mica_array y = mica_slice_axis(s, mica_reshape(s, x, (int64_t[]){-1}, 1), 0, 0, n);

@@ -48,10 +48,12 @@ typedef enum mica_dtype {
     MICA_F16,
     MICA_BF16,
     MICA_F32,
-    MICA_C64 /* a complex number of two f32, the real part first: mica/signal.h */
+    MICA_C64, /* a complex number of two f32, the real part first: mica/signal.h */
+    MICA_F64  /* of files, inputs and results: it is read, written and moved, and converted by
+                 mica_astype, by way of f32. Ops that compute refuse it: MICA_EDTYPE */
 } mica_dtype;
 /** The number of dtypes. */
-#define MICA_DTYPE_COUNT 13
+#define MICA_DTYPE_COUNT 14
 
 /** The owner of arrays. Closing a scope frees everything made in it. */
 typedef struct mica_scope mica_scope;

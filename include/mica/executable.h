@@ -80,7 +80,7 @@ typedef enum mica_precision {
 /** The precision of an op. An element of an array: it gets no new members. */
 typedef struct mica_op_precision {
     const char *op;   /* mica_op_name */
-    mica_dtype dtype; /* a float; MICA_DTYPE_COUNT: as recorded */
+    mica_dtype dtype; /* a float; MICA_BOOL: as recorded */
 } mica_op_precision;
 
 /** Options of mica_executable_open; zero means the default. */

@@ -66,8 +66,8 @@ MICA_API bool mica_array_file_metadata(const mica_array_file *file, size_t i, mi
 /** Copies the i-th array into s.
  *
  *  returns  the array, with its dtype and shape in the file. It is invalid after an error, which s
- *           keeps: MICA_EINVAL no such array; MICA_EDTYPE the file's dtype is none of mica's (F64,
- *           F8_E4M3, ...); MICA_EFORMAT the data of an npz file is broken: unpacking fails, or the
+ *           keeps: MICA_EINVAL no such array; MICA_EDTYPE the file's dtype is none of mica's
+ *           (F8_E4M3, ...); MICA_EFORMAT the data of an npz file is broken: unpacking fails, or the
  *           checksum differs; MICA_ENOMEM */
 MICA_API mica_array mica_array_file_load(const mica_array_file *file, size_t i, mica_scope *s);
 

@@ -86,7 +86,7 @@ static mica_status add_part(mc_source *source, folder *f, const mc_packing *pack
                             const mc_weight_tensor *t) {
     size_t i = source->count;
     mc_part *part = &source->parts[i];
-    if (!t->has_dtype) {
+    if (!t->has_dtype || t->dtype == MICA_F64 || t->dtype == MICA_C64) {
         char why[96];
         snprintf(why, sizeof why, "mica cannot convert dtype %s", t->kind);
         return bad(t, MICA_EUNSUPPORTED, why);

@@ -150,6 +150,8 @@ const float *mc_block_f32(const mc_operand *x, int64_t begin, int64_t n, mc_bloc
         READ(int32_t, float);
     case MICA_I64:
         READ(int64_t, float);
+    case MICA_F64:
+        READ(double, float);
     case MICA_C64: /* none of the ops that convert takes it */
         break;
     }
@@ -226,6 +228,8 @@ void mc_block_put_f32(const mc_operand *out, int64_t begin, int64_t n, const flo
         WRITE(int32_t, (int32_t)saturate(v[i], INT32_MIN, INT32_MAX));
     case MICA_I64:
         WRITE(int64_t, saturate(v[i], INT64_MIN, INT64_MAX));
+    case MICA_F64:
+        WRITE(double, (double)v[i]);
     case MICA_C64:
         break;
     }

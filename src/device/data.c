@@ -71,6 +71,9 @@ mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype) {
     case MICA_F32:
         bits = mc_f32_bits((float)value);
         break;
+    case MICA_F64:
+        memcpy(&bits, &value, sizeof bits);
+        break;
     case MICA_U64:
         bits = to_u64(value);
         break;

@@ -14,7 +14,7 @@ mica_status mc_precision_choose(mica_precision policy, const mica_op_precision *
         return mc_fail(MICA_EINVAL, "executable_open: there is no precision %d", (int)policy);
     if (!ops && n > 0) return mc_fail(MICA_EINVAL, "executable_open: op_precisions is NULL");
     bool recorded = policy == MICA_PRECISION_RECORDED;
-    memset(precision->dtype, recorded ? MICA_DTYPE_COUNT : MICA_F32, sizeof precision->dtype);
+    memset(precision->dtype, recorded ? MICA_BOOL : MICA_F32, sizeof precision->dtype);
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         if (policy == MICA_PRECISION_BF16_PRODUCTS) precision->dtype[products[i]] = MICA_BF16;
     for (size_t i = 0; i < n; i++) {
@@ -23,7 +23,7 @@ mica_status mc_precision_choose(mica_precision policy, const mica_op_precision *
             op++;
         if (op == MC_OP_COUNT)
             return mc_fail(MICA_ENOENT, "executable_open: there is no op %.60s", ops[i].op);
-        if (ops[i].dtype != MICA_DTYPE_COUNT && !mica_dtype_is_float(ops[i].dtype))
+        if (ops[i].dtype != MICA_BOOL && !mica_dtype_is_float(ops[i].dtype))
             return mc_fail(MICA_EINVAL, "executable_open: the precision of %s is no float",
                            ops[i].op);
         precision->dtype[op] = (unsigned char)ops[i].dtype;
@@ -63,7 +63,7 @@ static bool is_cast(mc_op op, uint32_t k) {
 void mc_precision_cast(const mc_precision *precision, mica_scope *s, const mc_node *node,
                        const mc_layout *const *was, mica_array *in, int64_t *attr) {
     mica_dtype dtype = (mica_dtype)precision->dtype[node->op];
-    bool as_recorded = dtype == MICA_DTYPE_COUNT || is_exact(node->op);
+    bool as_recorded = dtype == MICA_BOOL || is_exact(node->op);
     if (is_moving(node)) return;
     if (node->op == MC_OP_ASTYPE) {
         mc_attr_dtype *cast = (mc_attr_dtype *)(void *)attr;

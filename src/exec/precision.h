@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-/* For each op the dtype of its floats; MICA_DTYPE_COUNT: as recorded. */
+/* For each op the dtype of its floats; MICA_BOOL: as recorded. */
 typedef struct mc_precision {
     bool any; /* some are not as recorded */
     unsigned char dtype[MC_OP_COUNT];

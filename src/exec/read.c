@@ -124,7 +124,7 @@ mica_status mica_item_f64(mica_array x, double *out) {
     mica_dtype dtype;
     uint64_t bits;
     MC_TRY(read_bits(x, &dtype, &bits));
-    *out = mica_dtype_is_float(dtype)    ? mc_element_real(dtype, bits)
+    *out = mc_element_is_real(dtype)     ? mc_element_real(dtype, bits)
            : mica_dtype_is_signed(dtype) ? (double)mc_element_signed(dtype, bits)
                                          : (double)bits;
     return MICA_OK;
@@ -134,7 +134,7 @@ mica_status mica_item_i64(mica_array x, int64_t *out) {
     mica_dtype dtype;
     uint64_t bits;
     MC_TRY(read_bits(x, &dtype, &bits));
-    if (mica_dtype_is_float(dtype))
+    if (mc_element_is_real(dtype))
         *out = mc_to_i64(mc_element_real(dtype, bits));
     else if (mica_dtype_is_signed(dtype))
         *out = mc_element_signed(dtype, bits);

@@ -63,7 +63,7 @@ static void put_value(printer *p, mica_dtype dtype, uint64_t bits) {
         put(p, bits ? "True" : "False");
     else if (dtype == MICA_C64)
         put_complex(p, bits);
-    else if (mica_dtype_is_float(dtype))
+    else if (mc_element_is_real(dtype))
         put_real(p, mc_element_real(dtype, bits));
     else if (mica_dtype_is_signed(dtype))
         snprintf(text, sizeof text, "%lld", (long long)mc_element_signed(dtype, bits));

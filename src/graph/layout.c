@@ -10,7 +10,7 @@ static const struct {
     [MICA_U32] = {"u32", 4},   [MICA_U64] = {"u64", 8},   [MICA_I8] = {"i8", 1},
     [MICA_I16] = {"i16", 2},   [MICA_I32] = {"i32", 4},   [MICA_I64] = {"i64", 8},
     [MICA_F16] = {"f16", 2},   [MICA_BF16] = {"bf16", 2}, [MICA_F32] = {"f32", 4},
-    [MICA_C64] = {"c64", 8},
+    [MICA_C64] = {"c64", 8},   [MICA_F64] = {"f64", 8},
 };
 
 static bool dtype_known(mica_dtype dtype) {

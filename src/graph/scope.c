@@ -529,8 +529,8 @@ static mica_status hold_graphs(mica_scope *s, const mc_op_def *def, const void *
 }
 
 /* Runs the shape rule, which fills the node's layouts. */
-/* Ops that move elements, or pass them on, take complex numbers. Arithmetic on them is recorded as
- * ops on their parts. */
+/* Ops that move elements, or pass them on, take complex numbers and f64. Arithmetic on complex ones
+ * is recorded as ops on their parts; f64 is only converted. */
 static const bool takes_complex[MC_OP_COUNT] = {
     [MC_OP_LEAF] = true,          [MC_OP_PART] = true,         [MC_OP_VIEW] = true,
     [MC_OP_WHERE] = true,         [MC_OP_RESHAPE] = true,      [MC_OP_TRANSPOSE] = true,
@@ -540,21 +540,28 @@ static const bool takes_complex[MC_OP_COUNT] = {
     [MC_OP_SCAN] = true,
 };
 
+static const char *wide_name(mica_dtype dtype) {
+    return dtype == MICA_F64 ? "f64, which is read, written and converted alone"
+                             : "complex numbers";
+}
+
 static mica_status check_complex(const mc_op_def *def, mc_op op, const mc_layout *const *in,
                                  int n_in) {
     char text[MC_LAYOUT_TEXT];
     for (int i = 0; i < n_in && !takes_complex[op]; i++)
-        if (in[i] && in[i]->dtype == MICA_C64)
-            return mc_fail(MICA_EDTYPE, "%s: %s: it does not take complex numbers", def->name,
-                           mc_layout_text(in[i], text));
+        if (in[i] && (in[i]->dtype == MICA_C64 || (in[i]->dtype == MICA_F64 && op != MC_OP_ASTYPE)))
+            return mc_fail(MICA_EDTYPE, "%s: %s: it does not take %s", def->name,
+                           mc_layout_text(in[i], text), wide_name(in[i]->dtype));
     return MICA_OK;
 }
 
 static mica_status check_complex_result(const mc_op_def *def, mc_op op, const mc_node *node) {
     char text[MC_LAYOUT_TEXT];
-    if (takes_complex[op] || node->layout.dtype != MICA_C64) return MICA_OK;
-    return mc_fail(MICA_EDTYPE, "%s: %s: it gives no complex numbers", def->name,
-                   mc_layout_text(&node->layout, text));
+    mica_dtype dtype = node->layout.dtype;
+    bool converted = dtype == MICA_F64 && op == MC_OP_ASTYPE;
+    if (takes_complex[op] || converted || (dtype != MICA_C64 && dtype != MICA_F64)) return MICA_OK;
+    return mc_fail(MICA_EDTYPE, "%s: %s: it gives no %s", def->name,
+                   mc_layout_text(&node->layout, text), wide_name(dtype));
 }
 
 static mica_status infer(mica_scope *s, const mc_op_def *def, const void *attr,

@@ -11,11 +11,11 @@ static const struct {
     const char *descr;
     mica_dtype dtype;
 } kinds[] = {
-    {"|b1", MICA_BOOL}, {"|u1", MICA_U8},   {"|i1", MICA_I8},  {"<u2", MICA_U16},
-    {"<i2", MICA_I16},  {"<u4", MICA_U32},  {"<i4", MICA_I32}, {"<u8", MICA_U64},
-    {"<i8", MICA_I64},  {"<f2", MICA_F16},  {"<f4", MICA_F32}, {"<c8", MICA_C64},
-    {"<V2", MICA_BF16}, {"|V2", MICA_BF16}, {"<u1", MICA_U8},  {"<i1", MICA_I8},
-    {"<b1", MICA_BOOL},
+    {"|b1", MICA_BOOL}, {"|u1", MICA_U8},   {"|i1", MICA_I8},   {"<u2", MICA_U16},
+    {"<i2", MICA_I16},  {"<u4", MICA_U32},  {"<i4", MICA_I32},  {"<u8", MICA_U64},
+    {"<i8", MICA_I64},  {"<f2", MICA_F16},  {"<f4", MICA_F32},  {"<c8", MICA_C64},
+    {"<f8", MICA_F64},  {"<V2", MICA_BF16}, {"|V2", MICA_BF16}, {"<u1", MICA_U8},
+    {"<i1", MICA_I8},   {"<b1", MICA_BOOL},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

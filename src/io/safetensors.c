@@ -57,7 +57,7 @@ static const kind kinds[] = {
     {"U32", 32, true, MICA_U32},  {"U64", 64, true, MICA_U64},   {"I8", 8, true, MICA_I8},
     {"I16", 16, true, MICA_I16},  {"I32", 32, true, MICA_I32},   {"I64", 64, true, MICA_I64},
     {"F16", 16, true, MICA_F16},  {"BF16", 16, true, MICA_BF16}, {"F32", 32, true, MICA_F32},
-    {"F64", 64, false, 0},        {"C64", 64, false, 0},         {"F8_E4M3", 8, false, 0},
+    {"F64", 64, true, MICA_F64},  {"C64", 64, true, MICA_C64},   {"F8_E4M3", 8, false, 0},
     {"F8_E5M2", 8, false, 0},     {"F8_E8M0", 8, false, 0},      {"F8_E4M3FNUZ", 8, false, 0},
     {"F8_E5M2FNUZ", 8, false, 0}, {"F6_E2M3", 6, false, 0},      {"F6_E3M2", 6, false, 0},
     {"F4", 4, false, 0},

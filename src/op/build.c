@@ -37,6 +37,11 @@ mica_array mc_as_it_is(mica_scope *s, mica_array x) {
 
 mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype) {
     const mc_layout *l = mc_layout_of(x);
+    char text[MC_LAYOUT_TEXT];
     if (!l || l->dtype == dtype) return x;
+    if (l->dtype == MICA_F64)
+        return mc_scope_fail(s, MICA_EDTYPE,
+                             "%s is not computed with: mica_astype converts it to f32",
+                             mc_layout_text(l, text));
     return mica_astype(s, x, dtype);
 }

@@ -18,6 +18,11 @@ static mica_status astype_infer(const void *attr, const mc_layout *const *in, in
         return mc_fail(MICA_EDTYPE, "astype: %lld is not a dtype", (long long)a->dtype);
     *out = *in[0];
     out->dtype = (mica_dtype)a->dtype;
+    bool wide = in[0]->dtype == MICA_F64 || out->dtype == MICA_F64;
+    bool narrow = in[0]->dtype == MICA_F32 || out->dtype == MICA_F32;
+    if (wide && !narrow && in[0]->dtype != out->dtype)
+        return mc_fail(MICA_EDTYPE, "astype: %s to %s: f64 goes by way of f32",
+                       mica_dtype_name(in[0]->dtype), mica_dtype_name(out->dtype));
     return MICA_OK;
 }
 
@@ -28,7 +33,11 @@ MC_GRADIENT(astype, mc_same_rule, mc_same_rule); /* what rules give is converted
 mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "astype", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == dtype) return x;
-    if (mica_array_dtype(x) == MICA_C64 || dtype == MICA_C64) return mc_complex_astype(s, x, dtype);
+    bool wide = mica_array_dtype(x) == MICA_F64 || dtype == MICA_F64;
+    if (!wide && (mica_array_dtype(x) == MICA_C64 || dtype == MICA_C64))
+        return mc_complex_astype(s, x, dtype);
+    if (wide && mica_array_dtype(x) != MICA_F32 && dtype != MICA_F32)
+        return mica_astype(s, mica_astype(s, x, MICA_F32), dtype);
     return mc_record(s, MC_OP_ASTYPE, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
 }
 

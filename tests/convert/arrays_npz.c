@@ -212,6 +212,47 @@ static void test_views(void **state) {
     mica_free(loaded);
 }
 
+/* f64 comes from numpy's file as it is, and goes into files as it came. */
+static void test_f64(void **state) {
+    (void)state;
+    char *file = golden("foreign.npz");
+    mica_named_array *loaded, *again;
+    size_t n;
+    double got[2] = {0};
+    assert_int_equal(mica_load_npz(file, s, &loaded, &n), MICA_OK);
+    assert_int_equal(n, 2);
+    assert_string_equal(loaded[0].name, "f8");
+    assert_int_equal(mica_array_dtype(loaded[0].array), MICA_F64);
+    assert_int_equal(mica_read(loaded[0].array, got, sizeof got), MICA_OK);
+    assert_true(got[0] == 1 && got[1] == 1);
+    const double values[3] = {0.1, -1e300, 4e-324};
+    const float pairs[4] = {1, -2, 0.5f, 3};
+    const mica_named_array saved[] = {
+        {"wide", mica_from_data(s, values, MICA_F64, (int64_t[]){3}, 1)},
+        {"pairs", mica_from_data(s, pairs, MICA_C64, (int64_t[]){2}, 1)}};
+    for (int kind = 0; kind < 2; kind++) {
+        assert_int_equal(kind ? mica_save_npz(path, saved, 2, true)
+                              : mica_save_safetensors(path, saved, 2, NULL, 0),
+                         MICA_OK);
+        assert_int_equal(kind ? mica_load_npz(path, s, &again, &n)
+                              : mica_load_safetensors(path, s, &again, &n),
+                         MICA_OK);
+        for (size_t i = 0; i < n; i++) {
+            bool wide = strcmp(again[i].name, "wide") == 0;
+            char bytes[24];
+            size_t size = wide ? sizeof values : sizeof pairs;
+            assert_int_equal(mica_array_dtype(again[i].array), wide ? MICA_F64 : MICA_C64);
+            assert_int_equal(mica_read(again[i].array, bytes, size), MICA_OK);
+            assert_memory_equal(bytes, wide ? (const void *)values : pairs, size);
+        }
+        assert_int_equal(n, 2);
+        mica_free(again);
+    }
+    assert_int_equal(remove(path), 0);
+    mica_free(loaded);
+    free(file);
+}
+
 /* ---- what is refused ---- */
 
 static void refuse_file(const char *name, mica_status want, const char *says) {
@@ -228,6 +269,23 @@ static void refuse_file(const char *name, mica_status want, const char *says) {
     free(file);
 }
 
+/* A kind of numpy's that mica lacks. */
+static void test_foreign_kind(void **state) {
+    (void)state;
+    static const char pairs[] = "\x93NUMPY\1\0v\0" /* of numpy.save */
+                                "{'descr': '<c16', 'fortran_order': False, 'shape': (0,), }"
+                                "                                                           \n";
+    mica_named_array *loaded;
+    size_t n;
+    mica_scope *own;
+    assert_int_equal(mica_scope_open(device, &own), MICA_OK);
+    test_write_file(path, pairs, sizeof pairs - 1);
+    assert_int_equal(mica_load_npz(path, own, &loaded, &n), MICA_EDTYPE);
+    assert_non_null(strstr(mica_last_error(), "mica has no dtype for numpy's kind '<c16'"));
+    assert_int_equal(remove(path), 0);
+    mica_scope_close(&own);
+}
+
 static void test_refused(void **state) {
     (void)state;
     const float one = 1;
@@ -235,7 +293,6 @@ static void test_refused(void **state) {
     mica_named_array two[] = {{"a", x}, {"a", x}}, *loaded;
     char *npz = golden("stored.npz"), *none = test_format("%s/none/x.npz", dir);
     size_t n;
-    refuse_file("foreign.npz", MICA_EDTYPE, "'f8': mica has no dtype for numpy's kind '<f8'");
     refuse_file("objects.npz", MICA_EUNSUPPORTED, "'|O'");
     refuse_file("big.npy", MICA_EUNSUPPORTED, "'>f4'");
     refuse_file("values.safetensors", MICA_EFORMAT, "neither an npz nor an npy");
@@ -352,9 +409,10 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_numpy),      TEST(test_fortran),       TEST(test_mlx),     TEST(test_npy_bytes),
-        TEST(test_round_trip), TEST(test_views),         TEST(test_refused), TEST(test_damage),
-        TEST(test_overlap),    TEST(test_out_of_memory),
+        TEST(test_numpy),        TEST(test_fortran),    TEST(test_mlx),
+        TEST(test_npy_bytes),    TEST(test_round_trip), TEST(test_views),
+        TEST(test_refused),      TEST(test_damage),     TEST(test_f64),
+        TEST(test_foreign_kind), TEST(test_overlap),    TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,47 @@ static void integers_are_cut(void **state) {
     bench_close(&b);
 }
 
+/* f64 is converted by way of f32, moved, and refused by what computes. The f32 are NumPy's. */
+static void f64_is_converted_alone(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const double x[6] = {0.1, 1e300, 1 + 0x1p-24, 1 + 0x3p-24, -1e-50, -(double)INFINITY};
+    const float want[6] = {0x1.99999ap-4f, INFINITY, 1, 0x1.000004p+0f, -0.0f, -INFINITY};
+    mica_array a = mica_from_data(b.s, x, MICA_F64, SHAPE(2, 3));
+    expect_f32(mica_astype(b.s, a, MICA_F32), want, SHAPE(2, 3), 0);
+    double back[6], one, element;
+    mica_array wide = mica_astype(b.s, mica_from_data(b.s, want, MICA_F32, SHAPE(2, 3)), MICA_F64);
+    assert_int_equal(mica_read(wide, back, sizeof back), MICA_OK);
+    for (int i = 0; i < 6; i++)
+        assert_true(back[i] == (double)want[i]);
+    mica_array turned = mica_transpose(b.s, mica_slice_axis(b.s, a, 1, 0, 2), NULL), parts[2];
+    parts[0] = parts[1] = turned;
+    turned = mica_concatenate(b.s, parts, 2, 0); /* [4, 2] */
+    double moved[8];
+    assert_int_equal(mica_read(mica_contiguous(b.s, turned), moved, sizeof moved), MICA_OK);
+    assert_true(moved[0] == x[0] && moved[1] == x[3] && moved[6] == x[1] && moved[7] == x[4]);
+    expect_i32(
+        mica_astype(b.s, mica_astype(b.s, i32s(b.s, (int32_t[]){7}, SHAPE(1)), MICA_F64), MICA_I32),
+        (int32_t[]){7}, SHAPE(1));
+    assert_int_equal(mica_read(mica_scalar(b.s, 0.1, MICA_F64), &one, sizeof one), MICA_OK);
+    assert_true(one == 0.1);
+    assert_int_equal(mica_item_f64(mica_scalar(b.s, 0.1, MICA_F64), &element), MICA_OK);
+    assert_true(element == 0.1);
+    for (int i = 0; i < 8; i++) {
+        a = mica_from_data(b.s, x, MICA_F64, SHAPE(2, 3));
+        mica_array refused = i == 0   ? mica_add(b.s, a, a)
+                             : i == 1 ? mica_add(b.s, a, mica_f32(b.s, 1))
+                             : i == 2 ? mica_mean(b.s, a, NULL, 0, false)
+                             : i == 3 ? mica_exp(b.s, a)
+                             : i == 4 ? mica_matmul(b.s, a, mica_transpose(b.s, a, NULL))
+                             : i == 5 ? mica_sum(b.s, a, NULL, 0, false)
+                             : i == 6 ? mica_argmax(b.s, a, 0, false)
+                                      : mica_sort(b.s, a, 0);
+        expect_failure(&b, refused, MICA_EDTYPE, "f64");
+    }
+    bench_close(&b);
+}
+
 /* Files and callers may use any byte but 0 for true. */
 static void any_byte_is_true(void **state) {
     (void)state;
@@ -180,6 +221,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_to_integers_saturate),
         cmocka_unit_test(integers_are_cut),
+        cmocka_unit_test(f64_is_converted_alone),
         cmocka_unit_test(any_byte_is_true),
         cmocka_unit_test(halves_round_trip),
         cmocka_unit_test(bytes_seen_otherwise),
