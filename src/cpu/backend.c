@@ -1,5 +1,6 @@
 /* The cpu backend: opens a pool and chooses kernels. Ops run by the table of eval_list.h. */
 #include "cpu/cpu.h"
+#include "cpu/fft_tables.h"
 
 #include "base/alloc.h"
 #include "base/system.h"
@@ -81,6 +82,7 @@ static void cpu_close(void *state) {
     if (!state) return;
     cpu_state *st = state;
     mc_pool_close(&st->cpu.pool);
+    mc_fft_cache_close(&st->cpu.fft);
     mc_free(st);
 }
 
@@ -99,6 +101,7 @@ static mica_status cpu_open(const mica_device_options *options, const char *vari
     st->cpu.kern = &st->kernels;
     st->cpu.threads = threads > 0 ? threads : mc_core_count();
     mica_status status = mc_pool_open(st->cpu.threads, &st->cpu.pool);
+    if (status == MICA_OK) status = mc_fft_cache_open(&st->cpu.fft);
     if (status != MICA_OK) {
         cpu_close(st);
         return status;

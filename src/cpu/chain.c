@@ -1,6 +1,7 @@
 #include "cpu/chain.h"
 
 #include "cpu/eval.h"
+#include "cpu/fuse.h"
 #include "cpu/rows.h"
 
 /* of a chain; with that many rows, one row more makes a thread little later */
@@ -138,7 +139,51 @@ static bool is_coarse(const mc_chain *chain, int64_t rows) {
     return worth(chain) * (max - even) / (double)rows > chain->n - 1;
 }
 
+/* ---- element-wise stages ---- */
+
+/* Rows shorter than this are faster by the ops' own loops. */
+#define MIN_ROW (4 * MK_STEP_TILE)
+
+/* Elements that a stage does at a time. */
+static int64_t row_of(const mc_chain *chain, const mc_stage *s) {
+    if (chain->n == 1 || chain->call->axis == MC_BY_ELEMENT) return s->units;
+    return s->rows > 0 && s->outer > 0 ? s->units / (s->outer * s->rows) : 0;
+}
+
+/* How many stages from i on can run as one loop: in a region all that follow each other. */
+static int count_fusible(const mc_chain *chain, int i) {
+    bool region = chain->call->axis == MC_BY_ELEMENT;
+    int n = 0;
+    if (i >= chain->n_calls) return 0;
+    if (row_of(chain, &chain->stages[i]) < (region ? MK_STEP_TILE : MIN_ROW)) return 0;
+    while (i + n < chain->n_calls && (region || n == 0) && mc_can_fuse(&chain->call[i + n]))
+        n++;
+    return n;
+}
+
+/* Replaces stages by loops. The chain refers to `fusion`. */
+static void fuse_stages(mc_chain *chain, mc_fusion *fusion) {
+    int to = 0, n;
+    fusion->n_steps = fusion->n_fused = 0;
+    for (int i = 0; i < chain->n; i += n, to++) {
+        mc_stage stage = chain->stages[i];
+        double worth = 0;
+        n = count_fusible(chain, i);
+        for (int k = 0; k < n; k++)
+            worth += 1 / (double)chain->stages[i + k].grain;
+        if (n > 0)
+            mc_stage_set(&stage, mc_run_fused, mc_fuse(fusion, &chain->call[i], n), stage.units,
+                         (int64_t)(1 / worth));
+        else
+            n = 1;
+        chain->stages[to] = stage;
+    }
+    chain->n = to;
+}
+
 void mc_chain_run(mc_chain *chain) {
+    mc_fusion fusion;
+    fuse_stages(chain, &fusion);
     int64_t rows = chain->n > 1 ? chain->stages[0].rows : 0;
     if (is_coarse(chain, rows)) {
         for (int i = 0; i < chain->n; i++) {

@@ -10,6 +10,7 @@ typedef struct mc_cpu {
     mc_pool *pool;
     const mk_kernels *kern; /* the kernels chosen for this machine */
     int threads;
+    struct mc_fft_cache *fft;
     char description[160];
 } mc_cpu;
 

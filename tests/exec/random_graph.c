@@ -82,6 +82,7 @@ static mica_array data(graph *g) {
     l->scalar = false;
     for (int k = 0; k < l->ndim; k++) {
         l->shape[k] = below(g, 12) == 0 ? 0 : 1 + below(g, 6);
+        if (l->ndim == 1 && below(g, 2)) l->shape[k] = 120 + below(g, 97); /* a tile of elements */
         size *= l->shape[k];
     }
     for (int64_t i = 0; i < size; i++)

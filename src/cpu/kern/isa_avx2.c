@@ -1,5 +1,7 @@
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/dense/dense.h"
+#include "cpu/kern/elem/elem.h"
+#include "cpu/kern/fft/fft.h"
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/quant/quant.h"
 #include "cpu/kern/row/row.h"
@@ -22,6 +24,8 @@ void mk_fill_avx2(mk_kernels *kernels) {
     mk_dense_avx2(kernels);
     mk_attn_avx2(kernels);
     mk_quant_avx2(kernels);
+    mk_elem_avx2(kernels);
+    mk_fft_avx2(kernels);
     mk_row_avx2(kernels);
     mk_scan_avx2(kernels);
     mk_int8_avx2(kernels);

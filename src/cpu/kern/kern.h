@@ -98,6 +98,43 @@ typedef struct mk_tiles {
 /* Channels, or columns of a state, that the scan family computes side by side. */
 #define MK_LANES 16
 
+/* One of several ops that run as one loop (elem_list.h): what it does to v, the value that goes
+ * through them. Binary ops take an array, a number (x[0]) or v itself beside v; those that end in
+ * from_array and from_number take v as their second operand. */
+typedef enum mk_step_op {
+    MK_STEP_load,        /* v = x[i] */
+    MK_STEP_load_number, /* v = x[0] */
+    MK_STEP_store,       /* y[i] = v */
+#define ALIKE(name, expression) \
+    MK_STEP_##name##_array, MK_STEP_##name##_number, MK_STEP_##name##_itself,
+#define BINARY(name, expression) \
+    ALIKE(name, expression) MK_STEP_##name##_from_array, MK_STEP_##name##_from_number,
+#define UNARY(name, expression) MK_STEP_##name,
+#define COSTLY(name, function) MK_STEP_##name,
+#include "cpu/kern/elem/elem_step_list.h"
+    MK_STEP_COUNT
+} mk_step_op;
+
+typedef struct mk_step {
+    mk_step_op op;
+    const float *x;
+    float *y;
+} mk_step;
+
+/* The most elements that a tile of elem_steps has. */
+#define MK_STEP_TILE 128
+
+/* A pass of a transform (fft_list.h), with arrays of n = radix m s numbers. */
+#define MK_FFT_RADIX 13
+typedef struct mk_fft_pass {
+    int radix;
+    int64_t m, s;
+    const float *x_re, *x_im;
+    float *y_re, *y_im;
+    const float *roots_re, *roots_im; /* [radix - 1, m] */
+    const float *units;               /* [radix, 2]: exp(-2 pi i j / radix) */
+} mk_fft_pass;
+
 typedef struct mk_kernels {
 #define KERN(name, result, args) result(*name) args;
 #include "cpu/kern/kern_list.h"

@@ -1,0 +1,144 @@
+/* Element-wise ops that run as one loop: the bits of plain C, and of the same ops over pieces that
+ * are too short for it; results that are read again; numbers that a chain computes itself. */
+#include <mica/mica.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+
+enum { MAX_N = 100003 };
+
+static float numbers[2][MAX_N], got[MAX_N], other[MAX_N];
+
+static void fill(void) {
+    uint32_t state = 9;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < MAX_N; i++) {
+            state = state * 1664525u + 1013904223u;
+            numbers[k][i] = i % 97 == 5 ? NAN : (float)(int32_t)state * 0x1p-29f;
+        }
+}
+
+static mica_scope *open_scope(int threads, mica_device **device) {
+    mica_scope *s = NULL;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = threads}, device),
+                     MICA_OK);
+    assert_int_equal(mica_scope_open(*device, &s), MICA_OK);
+    return s;
+}
+
+static void close_scope(mica_scope **s, mica_device **device) {
+    mica_scope_close(s);
+    assert_int_equal(mica_device_active_bytes(*device), 0);
+    mica_device_close(device);
+}
+
+static mica_array part(mica_scope *s, int which, int64_t begin, int64_t n) {
+    return mica_from_data(s, numbers[which] + begin, MICA_F32, &n, 1);
+}
+
+static void read_floats(mica_array x, float *out) {
+    size_t bytes = (size_t)mica_array_size(x) * sizeof *out;
+    if (mica_read(x, out, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+static void same_floats(const float *a, const float *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0 && !(isnan(a[i]) && isnan(b[i])))
+            fail_msg("element %lld of %lld: %.9g, not %.9g", (long long)i, (long long)n,
+                     (double)a[i], (double)b[i]);
+}
+
+/* Every form of operand; `early` is a result, too, and is read by two. */
+static void bits_of_plain_c(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {1, 100, 127, 128, 129, 255, 1000, MAX_N};
+    for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes; k++) {
+        int64_t n = sizes[k / 2];
+        mica_device *device;
+        mica_scope *s = open_scope(1 + (int)(k % 2), &device);
+        mica_array x = part(s, 0, 0, n), z = part(s, 1, 0, n), three = mica_f32(s, 3);
+        mica_array early = mica_subtract(s, three, mica_abs(s, x));
+        mica_array y = mica_multiply(s, mica_add(s, early, early), z);
+        y = mica_maximum(s, mica_divide(s, z, y), early);
+        y = mica_minimum(s, three, mica_subtract(s, mica_negative(s, y), three));
+        y = mica_add(s, mica_square(s, y), mica_multiply(s, x, x));
+        const mica_array results[2] = {y, early};
+        assert_int_equal(mica_eval_n(s, results, 2), MICA_OK);
+        for (int64_t i = 0; i < n; i++) {
+            float a = numbers[0][i], b = numbers[1][i], e = 3 - fabsf(a), v = b / ((e + e) * b);
+            v = isnan(v) || v > e ? v : e;
+            v = -v - 3;
+            v = isnan(v) ? v : 3 < v ? 3.0f : v;
+            other[i] = v * v + a * a;
+        }
+        read_floats(y, got);
+        same_floats(got, other, n);
+        for (int64_t i = 0; i < n; i++)
+            other[i] = 3 - fabsf(numbers[0][i]);
+        read_floats(early, got);
+        same_floats(got, other, n);
+        close_scope(&s, &device);
+    }
+}
+
+static mica_array functions(mica_scope *s, mica_array x, mica_array z) {
+    mica_array (*const ops[])(mica_scope *, mica_array) = {
+        mica_tanh, mica_exp, mica_reciprocal, mica_sigmoid,     mica_silu,
+        mica_log,  mica_abs, mica_sqrt,       mica_gelu_approx, mica_rsqrt};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        x = mica_add(s, ops[i](s, x), z);
+    return x;
+}
+
+static void bits_of_short_pieces(void **state) {
+    (void)state;
+    enum { N = 5000, PIECE = 100 };
+    for (int threads = 1; threads < 4; threads++) {
+        mica_device *device;
+        mica_scope *s = open_scope(threads, &device);
+        read_floats(functions(s, part(s, 0, 0, N), part(s, 1, 0, N)), got);
+        for (int64_t at = 0; at < N; at += PIECE)
+            read_floats(functions(s, part(s, 0, at, PIECE), part(s, 1, at, PIECE)), other + at);
+        same_floats(got, other, N);
+        close_scope(&s, &device);
+    }
+}
+
+/* A chain of rows: the number that all elements are divided by is computed by the chain. */
+static void numbers_of_the_chain(void **state) {
+    (void)state;
+    enum { N = 2000 };
+    mica_device *device;
+    mica_scope *s = open_scope(1, &device);
+    for (int64_t rows = 1; rows < 6; rows++) {
+        const int64_t shape[2] = {rows, N};
+        mica_array x = mica_reshape(s, part(s, 1, 0, rows * N), shape, 2);
+        x = mica_where(s, mica_isnan(s, x), mica_f32(s, 1), x);
+        mica_array y = mica_rms_norm(s, x, MICA_NONE, 1e-5f);
+        y = mica_divide(s, y, mica_slice_axis(s, y, 1, 3, 4));
+        y = mica_multiply(s, mica_add(s, y, x), mica_f32(s, 0.5f));
+        read_floats(y, got);
+        mica_array z = mica_rms_norm(s, x, MICA_NONE, 1e-5f);
+        assert_int_equal(mica_eval(s, z), MICA_OK);
+        z = mica_divide(s, z, mica_slice_axis(s, z, 1, 3, 4));
+        assert_int_equal(mica_eval(s, z), MICA_OK);
+        z = mica_add(s, z, x);
+        assert_int_equal(mica_eval(s, z), MICA_OK);
+        read_floats(mica_multiply(s, z, mica_f32(s, 0.5f)), other);
+        same_floats(got, other, rows * N);
+    }
+    close_scope(&s, &device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_of_plain_c),
+        cmocka_unit_test(bits_of_short_pieces),
+        cmocka_unit_test(numbers_of_the_chain),
+    };
+    fill();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
