@@ -104,7 +104,9 @@ static double seconds_of(const mc_rates *r, const mc_node *node, const mc_layout
     case MC_WORK_ELEMENTS:
         break;
     }
-    return fmax(work->operations / r->of[MC_RATE_FUNCTION], bytes);
+    /* what an op without a rule of its own does to an element, many take together */
+    mc_rate rate = mc_op_get(node->op)->work ? MC_RATE_FUNCTION : MC_RATE_ELEMENT;
+    return fmax(work->operations / r->of[rate], bytes);
 }
 
 /* ---- a graph as the device runs it ---- */

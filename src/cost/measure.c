@@ -14,7 +14,14 @@
 
 /* A batch of runs is at least so long; the median of so many batches counts, or of fewer: after the
  * limit of a probe no further one begins. */
-enum { BATCH_US = 2000, BATCHES = 5, PROBE_US = 60000, MAX_RUNS = 1000, MAX_OPERANDS = 4 };
+enum {
+    BATCH_US = 2000,
+    BATCHES = 5,
+    PROBE_US = 60000,
+    MAX_RUNS = 1000,
+    MAX_WARM_UPS = 6,
+    MAX_OPERANDS = 4
+};
 
 /* Ops that depend on each other, in one program. */
 enum { CHAIN = 16, LONG_CHAIN = 100 };
@@ -141,6 +148,16 @@ static void reduce(sample *m, int64_t size) {
 static void function(sample *m, int64_t size) {
     m->out = mica_tanh(m->s, input(m, MICA_F32, SHAPE(size)));
     m->amount = MC_WORK_FUNCTION * (double)size;
+}
+
+/* Steps of a region. */
+static void elements(sample *m, int64_t size) {
+    enum { STEPS = 12 };
+    m->out = input(m, MICA_F32, SHAPE(size));
+    for (int i = 0; i < STEPS; i++)
+        m->out = i % 2 ? mica_add(m->s, m->out, mica_f32(m->s, 1))
+                       : mica_multiply(m->s, m->out, mica_f32(m->s, 0.5f));
+    m->amount = STEPS * (double)size;
 }
 
 static void scan(sample *m, int64_t length) {
@@ -307,6 +324,7 @@ static const probe probes[] = {
     {MC_RATE_ATTENTION, attention, 128},
     {MC_RATE_REDUCE, reduce, 1024},
     {MC_RATE_FUNCTION, function, 1 << 16},
+    {MC_RATE_ELEMENT, elements, 1 << 16},
     {MC_RATE_SCAN, scan, 256},
     {MC_RATE_FFT, fft, 1024},
     {MC_RATE_MEMORY_SMALL, copy, 1 << 22},
