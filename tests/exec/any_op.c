@@ -1,11 +1,5 @@
 #include "exec/any_op.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "support/support.h"
-
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 #define LIST(...) ((const int64_t[]){__VA_ARGS__})
 
