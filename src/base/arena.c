@@ -21,7 +21,7 @@ static void use_chunk(mc_arena *arena, mc_arena_chunk *chunk) {
 }
 
 static mc_arena_chunk *add_chunk(mc_arena *arena, size_t min) {
-    size_t bytes = FIRST_CHUNK_BYTES - sizeof(mc_arena_chunk);
+    size_t bytes = (arena->first ? arena->first : FIRST_CHUNK_BYTES) - sizeof(mc_arena_chunk);
     if (arena->head && arena->head->bytes <= SIZE_MAX / 4) bytes = arena->head->bytes * 2;
     if (bytes < min) bytes = min;
     if (bytes > SIZE_MAX - sizeof(mc_arena_chunk)) return NULL;

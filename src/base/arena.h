@@ -14,6 +14,7 @@ typedef struct mc_arena { /* zero is an empty arena */
     mc_arena_chunk *head;
     char *next;
     char *end;
+    size_t first; /* bytes of the first chunk; 0: 4096 */
 } mc_arena;
 
 void *mc_arena_alloc(mc_arena *arena, size_t bytes);  /* uninitialised; NULL: no memory */

@@ -1,5 +1,7 @@
 #include "exec/split.h"
 
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "exec/lower.h"
 
@@ -17,9 +19,19 @@ typedef struct splitter {
     uint32_t *slot;   /* [count] MC_ABSENT: none */
     mica_array *made; /* [count] in the part at hand */
     bool *needed;     /* [count] by the part at hand */
+    uint32_t *base;   /* [count] the op, PART or leaf that a view looks at; else itself */
+    uint32_t *reader; /* [count] of leaves: the level that reads it, MC_ABSENT: none, MANY */
+    uint32_t *part;   /* [count] of control flow: its first PART; of a PART: the next; MC_ABSENT */
+    uint32_t *list;   /* [count] nodes of the part at hand */
+    uint32_t n_list;
+    uint32_t *first; /* [n_levels] the first node that a level makes, or MC_ABSENT */
+    uint32_t *next;  /* [count] the next one of the same level */
+    mica_array *in;  /* room for operands */
     uint32_t n_levels;
     uint32_t n_slots;
 } splitter;
+
+#define MANY (MC_ABSENT - 1)
 
 static bool is_view(const mc_node *node) {
     return mc_op_get(node->op)->view != NULL;
@@ -41,7 +53,18 @@ static mica_status open_lists(splitter *s) {
     s->slot = list(s, sizeof *s->slot);
     s->made = list(s, sizeof *s->made);
     s->needed = list(s, sizeof *s->needed);
-    bool done = s->level && s->falls_back && s->crosses && s->slot && s->made && s->needed;
+    s->base = list(s, sizeof *s->base);
+    s->reader = list(s, sizeof *s->reader);
+    s->part = list(s, sizeof *s->part);
+    s->list = list(s, sizeof *s->list);
+    s->next = list(s, sizeof *s->next);
+    uint32_t max = 1;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (mc_scope_node(s->from->graph, i)->n_in > max)
+            max = mc_scope_node(s->from->graph, i)->n_in;
+    s->in = mc_arena_alloc(s->arena, max * sizeof *s->in);
+    bool done = s->level && s->falls_back && s->crosses && s->slot && s->made && s->needed &&
+                s->base && s->reader && s->part && s->list && s->next && s->in;
     return done ? MICA_OK : mc_fail_nomem("splitting a graph");
 }
 
@@ -96,16 +119,17 @@ static uint32_t level_of_result(const splitter *s, uint32_t node) {
     return s->level[node] == MC_ABSENT ? 0 : s->level[node];
 }
 
-/* The op, PART or leaf that a view looks at. */
-static uint32_t base_of(const splitter *s, uint32_t node) {
-    while (is_view(mc_scope_node(s->from->graph, node)))
-        node = mc_scope_node(s->from->graph, node)->in[0];
-    return node;
+/* What each view looks at; users come behind. */
+static void find_bases(splitter *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        const mc_node *node = mc_scope_node(s->from->graph, i);
+        s->base[i] = is_view(node) ? s->base[node->in[0]] : i;
+    }
 }
 
 /* The op under `node` is needed on a level. */
 static void cross(splitter *s, uint32_t node, uint32_t level) {
-    uint32_t base = base_of(s, node);
+    uint32_t base = s->base[node];
     if (s->level[base] != MC_ABSENT && s->level[base] != level) s->crosses[base] = true;
 }
 
@@ -141,37 +165,63 @@ static bool is_made_in(const splitter *s, uint32_t node, uint32_t level) {
     return !is_op(mc_scope_node(s->from->graph, node)) || s->level[node] == level;
 }
 
-/* Marks what the part of a level has: its ops, the results that it makes, and what they read.
- * Returns how many nodes that are. */
-static uint32_t mark_part(splitter *s, uint32_t level) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        bool made = is_op(mc_scope_node(s->from->graph, i)) || s->crosses[i];
-        s->needed[i] = made && level_of_result(s, i) == level;
-    }
-    for (uint32_t i = 0; i < s->from->n_results; i++)
-        if (level_of_result(s, s->from->results[i]) == level) s->needed[s->from->results[i]] = true;
-    for (uint32_t i = s->count; i-- > 0;) {
-        n += s->needed[i];
-        if (!s->needed[i] || !is_made_in(s, i, level)) continue;
-        const mc_node *node = mc_scope_node(s->from->graph, i);
-        for (uint32_t k = 0; k < node->n_in; k++)
-            if (node->in[k] != MC_ABSENT) s->needed[node->in[k]] = true;
-    }
-    return n;
+static void note_reader(splitter *s, uint32_t node, uint32_t level) {
+    uint32_t *reader = &s->reader[s->base[node]];
+    *reader = *reader == MC_ABSENT || *reader == level ? level : MANY;
 }
 
-/* Whether the part is the only one that reads a parameter, which may then be donated to it. */
-static bool reads_alone(const splitter *s, uint32_t leaf, uint32_t level) {
-    for (uint32_t i = 0; i < s->count; i++) {
+/* What levels make, in order, by level; which levels read leaves; the PARTs of control flow. */
+static mica_status list_nodes(splitter *s) {
+    s->first = mc_arena_alloc(s->arena, s->n_levels * sizeof *s->first);
+    if (!s->first) return mc_fail_nomem("splitting a graph");
+    for (uint32_t level = 0; level < s->n_levels; level++)
+        s->first[level] = MC_ABSENT;
+    for (uint32_t i = 0; i < s->count; i++)
+        s->reader[i] = s->part[i] = MC_ABSENT;
+    for (uint32_t i = s->count; i-- > 0;) { /* the last first: lists are in order then */
         const mc_node *node = mc_scope_node(s->from->graph, i);
         for (uint32_t k = 0; is_op(node) && k < node->n_in; k++)
-            if (node->in[k] != MC_ABSENT && base_of(s, node->in[k]) == leaf && s->level[i] != level)
-                return false;
+            if (node->in[k] != MC_ABSENT) note_reader(s, node->in[k], s->level[i]);
+        if (node->op == MC_OP_PART) {
+            s->part[i] = s->part[node->in[0]];
+            s->part[node->in[0]] = i;
+        }
+        if (!is_op(node) && s->slot[i] == MC_ABSENT) continue;
+        uint32_t *first = &s->first[level_of_result(s, i)];
+        s->next[i] = *first;
+        *first = i;
     }
     for (uint32_t i = 0; i < s->from->n_results; i++)
-        if (base_of(s, s->from->results[i]) == leaf && level != 0) return false;
-    return true;
+        note_reader(s, s->from->results[i], 0);
+    return MICA_OK;
+}
+
+static void need(splitter *s, uint32_t node) {
+    if (s->needed[node]) return;
+    s->needed[node] = true;
+    s->list[s->n_list++] = node;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Lists what the part of a level has, in order: its ops, the results that it makes, and what they
+ * read. */
+static void list_part(splitter *s, uint32_t level) {
+    s->n_list = 0;
+    for (uint32_t i = s->first[level]; i != MC_ABSENT; i = s->next[i])
+        need(s, i);
+    for (uint32_t n = 0; n < s->n_list; n++) {
+        const mc_node *node = mc_scope_node(s->from->graph, s->list[n]);
+        if (!is_made_in(s, s->list[n], level)) continue;
+        for (uint32_t k = 0; k < node->n_in; k++)
+            if (node->in[k] != MC_ABSENT) need(s, node->in[k]);
+    }
+    qsort(s->list, s->n_list, sizeof *s->list, by_number);
+    for (uint32_t n = 0; n < s->n_list; n++)
+        s->needed[s->list[n]] = false;
 }
 
 /* Brings data in as the next parameter of the part, which is in that slot. */
@@ -194,12 +244,12 @@ static mica_array bring_leaf(splitter *s, mc_part *part, uint32_t i, uint32_t le
         part->scalars[part->lowered->n_scalars] = param.index;
         param.index = part->lowered->n_scalars++;
     }
-    param.donated = param.donated && !part->fallback && reads_alone(s, i, level);
+    param.donated = param.donated && !part->fallback && s->reader[i] == level;
     return bring(part, &node->layout, (uint32_t)node->value, param);
 }
 
-static mica_array make_node(splitter *s, mc_part *part, uint32_t i, uint32_t level,
-                            mica_array *in) {
+static mica_array make_node(splitter *s, mc_part *part, uint32_t i, uint32_t level) {
+    mica_array *in = s->in;
     const mc_node *node = mc_scope_node(s->from->graph, i);
     if (node->op == MC_OP_LEAF) return bring_leaf(s, part, i, level);
     if (!is_made_in(s, i, level))
@@ -213,31 +263,28 @@ static mica_array make_node(splitter *s, mc_part *part, uint32_t i, uint32_t lev
 /* What the part leaves: what crosses to other levels, and results. */
 static void list_results(splitter *s, mc_part *part, uint32_t level) {
     mc_lowered *l = part->lowered;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (s->slot[i] == MC_ABSENT || !s->needed[i] || level_of_result(s, i) != level) continue;
+    for (uint32_t n = 0; n < s->n_list; n++) {
+        uint32_t i = s->list[n];
+        if (s->slot[i] == MC_ABSENT || level_of_result(s, i) != level) continue;
         part->results[l->n_results] = s->slot[i];
         l->results[l->n_results++] = s->made[i].node;
     }
 }
 
 static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
-    uint32_t max = 1, n = mark_part(s, level);
+    list_part(s, level);
+    uint32_t n = s->n_list;
     part->fallback = level % KINDS == FALLBACK;
     part->args = mc_arena_alloc(s->arena, n * sizeof *part->args);
     part->scalars = mc_arena_alloc(s->arena, n * sizeof *part->scalars);
     part->results = mc_arena_alloc(s->arena, n * sizeof *part->results);
-    for (uint32_t i = 0; i < s->count; i++)
-        if (mc_scope_node(s->from->graph, i)->n_in > max)
-            max = mc_scope_node(s->from->graph, i)->n_in;
-    mica_array *in = mc_arena_alloc(s->arena, max * sizeof *in);
-    if (!part->args || !part->scalars || !part->results || !in)
-        return mc_fail_nomem("splitting a graph");
+    if (!part->args || !part->scalars || !part->results) return mc_fail_nomem("splitting a graph");
     MC_TRY(mc_lowered_new(s->device, n, n, &part->lowered));
     part->lowered->n_params = part->lowered->n_results = 0;
     part->lowered->passes_off = s->from->passes_off;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (!s->needed[i]) continue;
-        s->made[i] = make_node(s, part, i, level, in);
+    for (uint32_t k = 0; k < s->n_list; k++) {
+        uint32_t i = s->list[k];
+        s->made[i] = make_node(s, part, i, level);
         if (!mica_valid(s->made[i])) return mica_scope_status(part->lowered->graph);
     }
     list_results(s, part, level);
@@ -275,19 +322,17 @@ static mica_status fill_control(splitter *s, mc_part *part, uint32_t i) {
         part->control_args[k] = find_arg(s, node->in[k]);
     for (uint32_t k = 0; k < n_out; k++)
         part->results[k] = MC_ABSENT;
-    for (uint32_t k = i + 1; k < s->count; k++) {
-        const mc_node *reader = mc_scope_node(s->from->graph, k);
-        if (reader->op == MC_OP_PART && reader->in[0] == i && s->slot[k] != MC_ABSENT)
-            part->results[mc_node_part(reader)] = s->slot[k];
-    }
+    for (uint32_t k = s->part[i]; k != MC_ABSENT; k = s->part[k])
+        if (s->slot[k] != MC_ABSENT)
+            part->results[mc_node_part(mc_scope_node(s->from->graph, k))] = s->slot[k];
     return MICA_OK;
 }
 
 /* The parts of a level. */
 static mica_status fill_level(splitter *s, mc_part *parts, uint32_t *n, uint32_t level) {
     if (level % KINDS == CONTROL) {
-        for (uint32_t i = 0; i < s->count; i++) {
-            if (!is_control(mc_scope_node(s->from->graph, i)) || s->level[i] != level) continue;
+        for (uint32_t i = s->first[level]; i != MC_ABSENT; i = s->next[i]) {
+            if (!is_control(mc_scope_node(s->from->graph, i))) continue;
             MC_TRY(fill_control(s, &parts[*n], i));
             ++*n;
         }
@@ -321,8 +366,10 @@ mica_status mc_split(mica_device *device, const mc_lowered *lowered, const uint3
     for (uint32_t i = 0; i < n_fallback; i++)
         s.falls_back[fallback[i]] = true;
     find_levels(&s);
+    find_bases(&s);
     find_crossings(&s);
     number_slots(&s, result_slots);
+    MC_TRY(list_nodes(&s));
     *n_slots = s.n_slots;
     *parts = mc_arena_calloc(arena, (s.n_levels + count_control(&s)) * sizeof **parts);
     if (!*parts) return mc_fail_nomem("splitting a graph");

@@ -287,6 +287,9 @@ mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_
 /* All, in the order in which they were made; they stay when the scope is reset. */
 size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols);
 
+/* Says of a new scope that it will have few nodes: it takes less memory at first. */
+void mc_scope_expect_few(mica_scope *s);
+
 /* What is called with the device when the scope has closed. */
 void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device));
 

@@ -211,6 +211,7 @@ static mica_status add_params(copying *c, const mica_array *params, const mc_lay
 static mica_status fill(mc_subgraph *g, copying *c, const mica_array *params,
                         const mc_layout *layouts, const mica_array *results) {
     MC_TRY(mc_scope_open(mica_scope_device(c->from), &g->graph));
+    mc_scope_expect_few(g->graph);
     c->to = g->graph;
     MC_TRY(open_copying(c));
     MC_TRY(add_params(c, params, layouts, g->n_params));

@@ -8,7 +8,8 @@
 
 #include "device/device.h"
 #include "exec/expect.h"
-#include "graph/graph.h"
+#include "graph/attr.h"
+#include "graph/subgraph.h"
 
 enum { N = 6 };
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
@@ -54,6 +55,43 @@ static int64_t item(mica_array x) {
     int64_t value;
     must(mica_item_i64(x, &value));
     return value;
+}
+
+/* ---- many ---- */
+
+static mica_status add_one(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                           size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_add(s, x[0], mica_f32(s, 1));
+    return MICA_OK;
+}
+
+static mica_status leave_it(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                            size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_negative(s, x[0]);
+    return MICA_OK;
+}
+
+/* A chain of branches, each with two subgraphs of two nodes, which take little memory: a small file
+ * has room for many. */
+static void test_many_small_branches(void **state) {
+    (void)state;
+    enum { BRANCHES = 600, MAX_BYTES = 4500 };
+    mica_scope *s = open_scope();
+    mica_array x = numbers(s), pred = mica_scalar(s, 1, MICA_BOOL);
+    for (int i = 0; i < BRANCHES; i++) {
+        must(mica_if(s, pred, add_one, leave_it, NULL, &x, 1, &x, 1));
+        if (i % 100 == 7) x = mica_multiply(s, x, mica_f32(s, 1));
+    }
+    for (uint32_t i = 0; i < mc_scope_count(s); i++) {
+        const mc_node *node = mc_scope_node(s, i);
+        if (node->op != MC_OP_IF) continue;
+        const mc_attr_if *attr = node->attr;
+        assert_in_range(mc_scope_bytes(attr->then_graph.graph->graph), 1, MAX_BYTES);
+    }
+    EXPECT(x, 601, 598, 603, 600.5f, 596, 608);
+    mica_scope_close(&s);
 }
 
 /* ---- if ---- */
@@ -733,6 +771,7 @@ static void test_threads_share_a_program(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_small_branches),
         cmocka_unit_test(test_one_branch_runs),
         cmocka_unit_test(test_errors_of_branches),
         cmocka_unit_test(test_while),
