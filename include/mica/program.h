@@ -28,7 +28,7 @@ typedef struct mica_program mica_program;
 
 /** A parameter of a program. An element of an array: it gets no new members. */
 typedef struct mica_param {
-    const char *name; /* for errors, texts and files; NULL: "0", "1", ... */
+    const char *name; /* UTF-8, different among parameters; NULL: "0", "1", ... */
     mica_array array; /* what stands for it where the program is recorded */
     bool donate;      /* a run may write over the argument, which is gone afterwards */
 } mica_param;
@@ -62,8 +62,8 @@ MICA_API int64_t mica_program_dim(mica_scope *s, const char *name);
 /** Options of mica_program_build; zero means the default. */
 typedef struct mica_program_options {
     size_t struct_bytes;             /* see mica/api.h */
-    const char *const *result_names; /* [n_results], for texts and files; NULL, the list or a name
-                                        in it: "0", "1", ... Copied */
+    const char *const *result_names; /* [n_results], UTF-8, different from each other; NULL, the
+                                        list or a name in it: "0", "1", ... Copied */
 } mica_program_options;
 
 /** Builds the program that computes results from params.
@@ -76,7 +76,7 @@ typedef struct mica_program_options {
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
  *           there twice, or one that results need and params lacks, a symbol that no parameter has,
- *           or a constant of its length; MICA_ESHAPE with symbols, what some op needs does not
+ *           a constant of its length, or a name that is empty, no UTF-8, or there twice; MICA_ESHAPE with symbols, what some op needs does not
  *           follow from them; MICA_EUNSUPPORTED; MICA_ENOMEM
  *  grad     results by params that are floats, where their ops have one. */
 MICA_API mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
@@ -209,8 +209,8 @@ typedef struct mica_program_file_options {
  *  options  NULL for the defaults. constants: arrays by which the program was built. One whose
  *           memory and layout a constant of the program has is saved as the name alone; others of
  *           the list are left out. Borrowed.
- *  errors   MICA_EINVAL two parameters, two results or two constants have the same name, or a name
- *           is no UTF-8 or is too long; MICA_ENOENT, MICA_EIO, MICA_ENOMEM */
+ *  errors   MICA_EINVAL two constants have the same name, or a name is no UTF-8 or is too long;
+ *           MICA_ENOENT, MICA_EIO, MICA_ENOMEM */
 MICA_API mica_status mica_program_save(const mica_program *program, const char *path,
                                        const mica_program_file_options *options);
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "base/options.h"
+#include "base/utf8.h"
 #include "device/device.h"
 #include "exec/bind.h"
 
@@ -44,24 +46,33 @@ static mica_status check_param(mica_scope *s, const mica_param *param, size_t i)
                    what);
 }
 
-/* The name, or the number where it has none. */
-static mica_status set_name(mica_program *p, const char *name, size_t number, const char **out) {
+/* The name, or the number where it has none; seen: names of its kind before. */
+static mica_status set_name(mica_program *p, const char *what, const char *name, size_t number,
+                            mc_map *seen, const char **out) {
     char text[24];
+    uint64_t first;
     snprintf(text, sizeof text, "%zu", number);
     if (!name) name = text;
+    if (!*name || !mc_utf8_valid(name, strlen(name)))
+        return mc_fail(MICA_EINVAL, "program_build: the name of %s %zu is empty, or no UTF-8", what,
+                       number);
+    if (mc_map_find(seen, mc_str_of(name), &first))
+        return mc_fail(MICA_EINVAL, "program_build: %ss %zu and %zu have the same name, %.60s",
+                       what, (size_t)first, number, name);
     *out = mc_arena_strndup(&p->arena, name, strlen(name));
-    return *out ? MICA_OK : mc_fail_nomem("a program");
+    bool kept = *out && mc_map_put(seen, mc_str_of(*out), number);
+    return kept ? MICA_OK : mc_fail_nomem("a program");
 }
 
 /* The parameters, as the first nodes of the program's graph; made, by node of s, tells them. */
 static mica_status add_params(mica_program *p, mica_scope *s, const mica_param *params,
-                              mica_array *made) {
+                              mc_map *seen, mica_array *made) {
     for (size_t i = 0; i < p->n_params; i++) {
         MC_TRY(check_param(s, &params[i], i));
         const mc_node *node = mc_node_of(params[i].array);
         if (mica_valid(made[params[i].array.node]))
             return mc_fail(MICA_EINVAL, "program_build: parameter %zu is there twice", i);
-        MC_TRY(set_name(p, params[i].name, i, &p->names[i]));
+        MC_TRY(set_name(p, "parameter", params[i].name, i, seen, &p->names[i]));
         mc_layout layout = node->layout;
         mc_layout_set_dense(&layout); /* so that any argument can be laid out for it */
         mica_array leaf = mc_leaf_param(p->graph, &layout, params[i].donate);
@@ -128,7 +139,10 @@ static mica_status copy_graph(mica_program *p, mica_scope *s, const mica_param *
     MC_TRY(check_results(s, results, p->n_results));
     mica_array *made = mc_arena_calloc(arena, (mc_scope_count(s) + 1) * sizeof *made);
     if (!made) return mc_fail_nomem("a program");
-    MC_TRY(add_params(p, s, params, made));
+    mc_map seen = {0};
+    mica_status status = add_params(p, s, params, &seen, made);
+    mc_map_deinit(&seen);
+    MC_TRY(status);
     MC_TRY(mc_trace_make(trace, arena, s, results, p->n_results));
     MC_TRY(copy_nodes(p, trace, made, arena));
     for (size_t i = 0; i < p->n_results; i++)
@@ -162,9 +176,12 @@ static mica_status compile(mica_program *p, mc_arena *arena, mc_trace *trace) {
 }
 
 static mica_status name_results(mica_program *p, const char *const *names) {
-    for (size_t i = 0; i < p->n_results; i++)
-        MC_TRY(set_name(p, names ? names[i] : NULL, i, &p->result_names[i]));
-    return MICA_OK;
+    mc_map seen = {0};
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < p->n_results && status == MICA_OK; i++)
+        status = set_name(p, "result", names ? names[i] : NULL, i, &seen, &p->result_names[i]);
+    mc_map_deinit(&seen);
+    return status;
 }
 
 static mica_status build(mica_program *p, mica_scope *s, const mica_param *params,

@@ -83,8 +83,6 @@ static mica_status encode(const mica_program *p, const options *o, mc_buffer *fi
     saver w = {.options = o};
     const mc_graph_saver s = {.name = name_of, .read = read_constant, .context = &w};
     mica_status status = check_constants(o, &arena);
-    if (status == MICA_OK) status = check_names("parameter", p->names, p->n_params);
-    if (status == MICA_OK) status = check_names("result", p->result_names, p->n_results);
     if (status == MICA_OK) status = mc_program_ports(p, &arena, &ports);
     if (status == MICA_OK) status = mica_scope_open(p->device, &w.scratch);
     if (status == MICA_OK) status = mc_graph_write(p->graph, &ports, &s, file);
@@ -175,13 +173,11 @@ static mica_array copy_constant(void *context, mica_scope *into, const mc_layout
 static mica_status build(mica_scope *s, const mc_graph_ports *ports, mc_arena *arena,
                          mica_program **program) {
     mica_param *params = mc_arena_alloc(arena, ports->n_params * sizeof *params);
-    const char **names = mc_arena_alloc(arena, ports->n_params * sizeof *names);
     mica_array *results = mc_arena_alloc(arena, ports->n_results * sizeof *results);
     const char **result_names = mc_arena_alloc(arena, ports->n_results * sizeof *result_names);
-    if (!params || !names || !results || !result_names) return mc_fail_nomem("a program");
+    if (!params || !results || !result_names) return mc_fail_nomem("a program");
     for (size_t i = 0; i < ports->n_params; i++) {
         const mc_graph_port *port = &ports->params[i];
-        names[i] = port->name;
         params[i] = (mica_param){port->name, {s, port->node}, port->donate};
     }
     for (size_t i = 0; i < ports->n_results; i++) {
@@ -189,15 +185,10 @@ static mica_status build(mica_scope *s, const mc_graph_ports *ports, mc_arena *a
         const char *name = ports->result_names[i];
         result_names[i] = *name ? name : NULL;
     }
-    mica_status status = check_names("parameter", names, ports->n_params);
-    if (status != MICA_OK) return status == MICA_EINVAL ? MICA_EFORMAT : status;
     const mica_program_options named = {.result_names = result_names};
-    MC_TRY(
-        mica_program_build(s, params, ports->n_params, results, ports->n_results, &named, program));
-    status = check_names("result", (*program)->result_names, ports->n_results);
-    if (status == MICA_OK) return MICA_OK;
-    mica_program_close(program);
-    return status == MICA_EINVAL ? MICA_EFORMAT : status;
+    mica_status status =
+        mica_program_build(s, params, ports->n_params, results, ports->n_results, &named, program);
+    return status == MICA_EINVAL ? MICA_EFORMAT : status; /* what the file says, such as names */
 }
 
 static mica_status decode(mica_device *device, const void *data, size_t bytes, const char *name,
