@@ -296,9 +296,11 @@ MICA_API mica_status mica_executable_run_slots(mica_executable *executable,
 MICA_API uint64_t mica_executable_runs(const mica_executable *executable);
 MICA_API uint64_t mica_executable_compiles(const mica_executable *executable);
 
-/** What the executable is, as text: its mode and device; of each op how many nodes there are, and
- *  whether the device has a kernel for it, runs its decomposition, or leaves it to the CPU; the
- *  subgraphs of control flow; parameters that are set, fed, or unused, with their bytes.
+/** What the executable is, as text: its mode and device; how often it ran and was compiled; symbols
+ *  and extents; bytes of parameters, constants, the arena, and of a run where the device can tell;
+ *  what each pass changed; of each op how many nodes there are, and whether the device has a kernel
+ *  for it, runs its decomposition, or leaves it to the CPU; the subgraphs of control flow;
+ *  parameters that are set, fed, or unused, with their bytes.
  *
  *  text    receives it, freed with mica_free; NULL after an error.
  *  errors  MICA_ENOMEM */

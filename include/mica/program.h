@@ -62,7 +62,7 @@ MICA_API int64_t mica_program_dim(mica_scope *s, const char *name);
 /** Options of mica_program_build; zero means the default. */
 typedef struct mica_program_options {
     size_t struct_bytes;             /* see mica/api.h */
-    const char *const *result_names; /* [n_results], UTF-8, different from each other; NULL, the
+    const char *const *result_names; /* [n_results] UTF-8, different from each other; NULL, the
                                         list or a name in it: "0", "1", ... Copied */
 } mica_program_options;
 
@@ -76,8 +76,9 @@ typedef struct mica_program_options {
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
  *           there twice, or one that results need and params lacks, a symbol that no parameter has,
- *           a constant of its length, or a name that is empty, no UTF-8, or there twice; MICA_ESHAPE with symbols, what some op needs does not
- *           follow from them; MICA_EUNSUPPORTED; MICA_ENOMEM
+ *           a constant of its length, or a name that is empty, no UTF-8, or there twice;
+ *           MICA_ESHAPE with symbols, what some op needs does not follow from them;
+ *           MICA_EUNSUPPORTED; MICA_ENOMEM
  *  grad     results by params that are floats, where their ops have one. */
 MICA_API mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
                                         const mica_array *results, size_t n_results,

@@ -128,6 +128,33 @@ static bool report_params(const mica_executable *x, const bool *unused, mc_buffe
     return ok;
 }
 
+/* Bytes of what is there, and of what a run adds, where the device can tell. */
+static bool report_bytes(const mica_executable *x, mc_buffer *text) {
+    const mc_compiled *c = x->bound ? x->bound->compiled : NULL;
+    const mc_backend *backend = x->device->backend;
+    mc_launch_memory launch = {0};
+    uint64_t params = 0, constants = 0, slots = 0;
+    for (size_t i = 0; i < x->n_params; i++)
+        if (x->params[i].value.set)
+            params +=
+                (uint64_t)mc_layout_bytes(mc_executable_layout(&x->params[i], &x->params[i].value));
+    for (uint32_t i = 0; i < mc_scope_count(x->program->graph); i++) {
+        const mc_node *node = mc_scope_node(x->program->graph, i);
+        if (node->storage) constants += (uint64_t)mc_layout_bytes(&node->layout);
+    }
+    for (size_t i = 0; x->slots && i < x->n_results; i++)
+        if (x->slots[i].offset + x->slots[i].bytes > slots)
+            slots = x->slots[i].offset + x->slots[i].bytes;
+    bool ok = mc_buffer_printf(
+        text, "bytes: %llu of parameters that are set, %llu of constants, %llu of the arena\n",
+        (unsigned long long)params, (unsigned long long)constants, (unsigned long long)slots);
+    if (!c || !c->whole || !backend->measure) return ok;
+    if (backend->measure(c->segments->executable, &launch) != MICA_OK) return false;
+    return ok &&
+           mc_buffer_printf(text, "a run: %llu bytes of results, at most %llu beside them\n",
+                            (unsigned long long)launch.results, (unsigned long long)launch.others);
+}
+
 /* What each pass changed: nodes, or, of those of the planner, spans of steps. */
 static bool report_passes(const mica_executable *x, mc_buffer *text) {
     bool ok = true;
@@ -178,8 +205,8 @@ static mica_status report(const mica_executable *x, mc_buffer *text) {
     if (c)
         ok = ok && mc_buffer_printf(text, "segments: %u, %u ops on the cpu; %zu bytes of plans\n",
                                     c->n_segments, c->n_fallback, c->bytes);
-    ok = ok && report_symbols(x, text) && report_passes(x, text) && report_ops(x, text) &&
-         report_params(x, unused, text);
+    ok = ok && report_symbols(x, text) && report_bytes(x, text) && report_passes(x, text) &&
+         report_ops(x, text) && report_params(x, unused, text);
     mc_free(unused);
     return ok ? MICA_OK : mc_fail_nomem("a report");
 }

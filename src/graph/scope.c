@@ -11,8 +11,8 @@
 
 enum {
     BLOCK = 64,       /* nodes a block: blocks never move, so that node pointers hold */
-    FIRST_BLOCK = 8,  /* nodes: subgraphs are small */
-    SMALL_BLOCKS = 4, /* of 8, 8, 16 and 32 nodes, which are BLOCK together */
+    FIRST_BLOCK = 8,  /* nodes, where few are expected */
+    SMALL_BLOCKS = 4, /* of 8, 8, 16 and 32 nodes then, which are BLOCK together */
     FEW_OPERANDS = 8, /* whose layouts need no memory while an op is recorded */
 };
 
@@ -41,6 +41,7 @@ struct mica_scope {
     mc_arena arena; /* input lists and attributes of nodes */
     mc_node **blocks;
     uint32_t n_blocks;
+    uint32_t n_split; /* blocks that the first BLOCK nodes have beyond one */
     uint32_t count;
     mica_status status;
     char error[1024]; /* the text of status */
@@ -74,6 +75,7 @@ mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
 
 void mc_scope_expect_few(mica_scope *s) {
     s->arena.first = 512;
+    s->n_split = SMALL_BLOCKS - 1;
 }
 
 mica_status mc_scope_open_within(mica_scope *outer, mica_scope **scope) {
@@ -231,21 +233,21 @@ uint32_t mc_scope_count(const mica_scope *s) {
 }
 
 /* How many nodes the first n blocks hold. */
-static uint32_t room_of(uint32_t n) {
-    if (n >= SMALL_BLOCKS) return (n - SMALL_BLOCKS + 1) * BLOCK;
+static uint32_t room_of(const mica_scope *s, uint32_t n) {
+    if (n > s->n_split) return (n - s->n_split) * BLOCK;
     return n == 0 ? 0 : (uint32_t)FIRST_BLOCK << (n - 1);
 }
 
 size_t mc_scope_bytes(const mica_scope *s) {
     return sizeof *s + mc_arena_bytes(&s->arena) + s->n_blocks * sizeof *s->blocks +
-           room_of(s->n_blocks) * sizeof **s->blocks;
+           room_of(s, s->n_blocks) * sizeof **s->blocks;
 }
 
 mc_node *mc_scope_node(const mica_scope *s, uint32_t index) {
-    if (index >= BLOCK) return &s->blocks[index / BLOCK + SMALL_BLOCKS - 1][index % BLOCK];
-    if (index < FIRST_BLOCK) return &s->blocks[0][index];
+    if (index >= BLOCK) return &s->blocks[index / BLOCK + s->n_split][index % BLOCK];
+    if (s->n_split == 0 || index < FIRST_BLOCK) return &s->blocks[0][index];
     uint32_t block = index < 2 * FIRST_BLOCK ? 1 : index < 4 * FIRST_BLOCK ? 2 : 3;
-    return &s->blocks[block][index - room_of(block)];
+    return &s->blocks[block][index - room_of(s, block)];
 }
 
 mc_node *mc_node_of(mica_array x) {
@@ -324,7 +326,7 @@ static mica_status add_block(mica_scope *s) {
     mc_node **blocks = mc_realloc(s->blocks, (s->n_blocks + 1) * sizeof *blocks);
     if (!blocks) return mc_fail_nomem("a scope's nodes");
     s->blocks = blocks;
-    size_t room = room_of(s->n_blocks + 1) - room_of(s->n_blocks);
+    size_t room = room_of(s, s->n_blocks + 1) - room_of(s, s->n_blocks);
     blocks[s->n_blocks] = mc_array_alloc(room, sizeof(mc_node));
     if (!blocks[s->n_blocks]) return mc_fail_nomem("a scope's nodes");
     s->n_blocks++;
@@ -333,7 +335,7 @@ static mica_status add_block(mica_scope *s) {
 
 /* A new, zeroed node at the end; NULL: no memory, which s keeps as its error. */
 static mc_node *add_node(mica_scope *s, mica_array *handle) {
-    if (s->count == room_of(s->n_blocks) && mc_scope_set_status(s, add_block(s)) != MICA_OK)
+    if (s->count == room_of(s, s->n_blocks) && mc_scope_set_status(s, add_block(s)) != MICA_OK)
         return NULL;
     *handle = (mica_array){s, s->count};
     mc_node *node = mc_scope_node(s, s->count++);

@@ -318,6 +318,44 @@ static void test_more_memory_than_there_may_be(void **state) {
     }
 }
 
+/* As many results as are asked for, of constants of every dtype, too, in each mode. */
+static void test_many_results_of_all_dtypes(void **state) {
+    (void)state;
+    enum { MANY = 80 };
+    static const char bytes[16] = {1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1};
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(2)), y[MANY], got[MANY];
+    for (int i = 0; i < MANY; i++)
+        y[i] = i < MICA_DTYPE_COUNT ? mica_from_data(s, bytes, (mica_dtype)i, SHAPE(2))
+                                    : mica_add(s, x, mica_f32(s, (float)i));
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    must(mica_program_build(s, &param, 1, y, MANY, NULL, &p));
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+        mica_executable *exe;
+        char *text;
+        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
+        const mica_input in = data("x", ONE_TO_FOUR, 2);
+        must(mica_executable_run(exe, &in, 1, s, got));
+        for (int i = 0; i < MANY; i++) {
+            char read[16];
+            if (i >= MICA_DTYPE_COUNT) EXPECT(got[i], 1 + (float)i, 2 + (float)i);
+            if (i >= MICA_DTYPE_COUNT) continue;
+            size_t n = 2 * mica_dtype_bytes((mica_dtype)i);
+            assert_int_equal(mica_array_dtype(got[i]), i);
+            must(mica_read(got[i], read, n));
+            assert_memory_equal(read, bytes, n);
+        }
+        must(mica_executable_report(exe, &text));
+        assert_non_null(
+            strstr(text, "bytes: 0 of parameters that are set, 110 of constants, 0 of"));
+        mica_free(text);
+        mica_executable_close(&exe);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
 /* ---- feeding ---- */
 
 /* The state out0 f32 [256, 4], donated, has a row written at place `at`; the other result is the
@@ -515,6 +553,7 @@ static void test_cancelled_runs(void **state) {
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_EAGER; mode++) {
         must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
         must(mica_executable_fill(exe, "x", 0));
+        must(mica_executable_feed(exe, "0", "x"));
         mica_ticket *first, *second;
         must(mica_executable_run_async(exe, NULL, 0, &first));
         must(mica_executable_run_async(exe, NULL, 0, &second));
@@ -522,6 +561,10 @@ static void test_cancelled_runs(void **state) {
         mica_ticket_cancel(first);
         assert_int_equal(mica_ticket_wait(&first, NULL, NULL), MICA_ECANCELLED);
         assert_int_equal(mica_ticket_wait(&second, NULL, NULL), MICA_ECANCELLED);
+        int64_t kept = 1;
+        must(mica_executable_get(exe, "x", s, &y)); /* nothing was fed */
+        must(mica_item_i64(y, &kept));
+        assert_int_equal(kept, 0);
         mica_executable_close(&exe);
     }
     mica_program_close(&p);
@@ -782,6 +825,7 @@ int main(void) {
         cmocka_unit_test(test_clones_run_at_once),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_more_memory_than_there_may_be),
+        cmocka_unit_test(test_many_results_of_all_dtypes),
         cmocka_unit_test(test_a_result_feeds_a_parameter),
         cmocka_unit_test(test_queued_runs_keep_their_order),
         cmocka_unit_test(test_errors_of_queued_runs),

@@ -515,7 +515,7 @@ static void expect_alike(const char *got, const char *want, size_t n, int seed, 
     }
 }
 
-/* Through slots, and queued. */
+/* Through slots, queued, and through a handle of a clone. */
 static void check_other_runs(mica_executable *x, const float *data, const char *want, int seed) {
     const mica_slot *slots;
     char got[BYTES];
@@ -536,6 +536,15 @@ static void check_other_runs(mica_executable *x, const float *data, const char *
     for (size_t i = 0; i < n; at += slots[i++].bytes)
         must(mica_read(ys[i], got + at, slots[i].bytes));
     expect_alike(got, want, at, seed, "queued");
+    mica_executable *clone; /* through a handle, and of a clone */
+    must(mica_executable_set(x, &in));
+    must(mica_executable_clone(x, &clone));
+    must(mica_executable_run(clone, NULL, 0, s, ys));
+    at = 0;
+    for (size_t i = 0; i < n; at += slots[i++].bytes)
+        must(mica_read(ys[i], got + at, slots[i].bytes));
+    expect_alike(got, want, at, seed, "through a handle");
+    mica_executable_close(&clone);
     mica_scope_close(&s);
 }
 
