@@ -13,18 +13,13 @@ if(NOT DEFINED MICA_TEST_DEVICES)
 endif()
 mark_as_advanced(MICA_VALGRIND)
 
-# macOS hides what POSIX has, mkdtemp for one, from those who ask for POSIX.
-if(APPLE)
-  add_compile_definitions(_DARWIN_C_SOURCE)
-endif()
-
 # What code inside the library's walls is linked with: every symbol and every header of src/.
 add_library(mica_internal INTERFACE)
 target_include_directories(mica_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(mica_internal INTERFACE mica_compile mica_static Threads::Threads)
 
-# The programs that tests start, as they start them: those of a cross build by the emulator, which
-# does not follow a program to what that starts.
+# The programs that tests start, as they start them: those of a cross build by a script that calls
+# the emulator, which does not follow a program to what that starts.
 function(mica_started target out)
   set(${out} $<TARGET_FILE:${target}> PARENT_SCOPE)
   if(CMAKE_CROSSCOMPILING_EMULATOR)

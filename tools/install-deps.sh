@@ -46,7 +46,7 @@ case $tier in
     if [ "$(uname -s)" != Darwin ]; then
       python3 -m pip --version > /dev/null 2>&1 || need pip
       have cargo || need cargo
-      ldconfig -p 2> /dev/null | grep -q 'libopenblasp\?\.so\.0 ' || need openblas
+      ldconfig -p 2> /dev/null | grep -qE 'libopenblasp?\.so\.0 ' || need openblas
     fi
     ;;
   test | check)

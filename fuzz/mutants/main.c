@@ -13,7 +13,8 @@
  * memory of the folder's files plus 64 MB. Prints a line for each failure, then a table; returns 1
  * if there was one. */
 #define _XOPEN_SOURCE 700
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE  /* MAP_ANONYMOUS */
+#define _DARWIN_C_SOURCE /* mkdtemp, too */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -133,13 +133,13 @@ and what mica has not is told with its advice.
   --output
   --de-quantize
   --dequantize
-  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | sed 's/ELSEWHERE(/\n/g' | sed '1,2d; s/"  *"//g' > elsewhere
+  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | awk '{ gsub(/ELSEWHERE[(]/, "\n"); print }' | sed '1,2d; s/"  *"//g' > elsewhere
   > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
   > while IFS='|' read -r names advice; do
   >   for name in $names; do
   >     case $name in -*) mica run $name x ;; *) mica $name x ;; esac 2>&1 | grep -qF -- "; $advice" || echo $name
   >   done
-  > done < pairs; [ $(wc -l < pairs) = $(($(grep -c '^ELSEWHERE(' $ROOT/cli/elsewhere_list.h) - 1)) ]
+  > done < pairs; [ $(wc -l < pairs) = $(grep -c '^ELSEWHERE(' $ROOT/cli/elsewhere_list.h) ]
 
 Guesses are made only where they are close.
 

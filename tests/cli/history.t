@@ -51,8 +51,8 @@ A history that is no regular file, or too large, is neither read nor written.
   $ cd .local/state/mica; printf 'wait >\nsend /set\\n\nwait system\nwait >\nsend /bye\\n\n' > ~/typed
   > rm history; mkfifo history; pty mica chat model < ~/typed; ls -F history
   > rm history; ln -s /dev/zero history; pty mica chat model < ~/typed; ls -F history
-  > rm history; truncate -s 3G history; (echo wait has more than 64 MB; cat ~/typed) | pty mica chat model
-  > stat -c %s history
+  > rm history; sparse 3 history; (echo wait has more than 64 MB; cat ~/typed) | pty mica chat model
+  > wc -c < history
   history|
   history@
   3221225472

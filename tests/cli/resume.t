@@ -10,9 +10,9 @@ Its model is taken, unless another is named.
   > wait --resume continues this conversation
   > END
   > umask 022; mkdir -p .local; pty mica chat model -n 8 < tell
-  > cd .local/state/mica; stat -c %a talks talks/*; sed "s|$ROOT|ROOT|; s|/.*/|.../|" talks/*; ls ../mica/talks | wc -l
-  700
-  600
+  > cd .local/state/mica; ls -ld talks talks/* | cut -c 1-10; sed "s|$ROOT|ROOT|; s|/.*/|.../|" talks/*; ls ../mica/talks | wc -l
+  drwx------
+  -rw-------
   {"model": "ROOT.../default"}
   {"role": "user", "content": "What is tar?"}
   {"role": "assistant", "content": "tar is the GNU program for packing"}
@@ -92,11 +92,11 @@ So is its adapter, where neither a model nor another adapter is named.
 
 At most 20 are kept, and none for more than 30 days. Files of other names stay.
 
-  $ cd .local/state/mica/talks; touch -d '31 days ago' 1-1.jsonl mine.jsonl; touch -d '29 days ago' 2-2.jsonl
-  > for i in $(seq 10 40); do touch -d "$i hours ago" "$i-1.jsonl"; done; cd
+  $ cd .local/state/mica/talks; aged 744 1-1.jsonl mine.jsonl; aged 696 2-2.jsonl
+  > for i in $(seq 10 40); do aged $i "$i-1.jsonl"; done; cd
   > pty mica chat -n 1 < typed; cd .local/state/mica/talks; ls | wc -l; ls | grep '^[0-9]*-[0-9].jsonl' | tail -1; ls mine.jsonl
-  > cd; rm .local/state/mica/talks/*; touch -d '31 days ago' .local/state/mica/talks/1-1.jsonl
-  > touch -d '29 days ago' .local/state/mica/talks/2-2.jsonl
+  > cd; rm .local/state/mica/talks/*; aged 744 .local/state/mica/talks/1-1.jsonl
+  > aged 696 .local/state/mica/talks/2-2.jsonl
   > pty mica chat -n 1 < typed; ls .local/state/mica/talks | wc -l; ls .local/state/mica/talks | grep '^[0-9]-'
   21
   28-1.jsonl

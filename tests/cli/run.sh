@@ -7,11 +7,13 @@
 # In a transcript a line "  $ COMMAND" is run by sh, lines "  > ..." after it being more of it. Its
 # standard output follows, each line two blanks in, and "  [N]" where it exits with N and not 0.
 # All other lines are for readers. A transcript with the line "Needs libedit." is skipped where mica
-# was compiled without.
+# was compiled without, one with "Needs /dev/full." where there is no such device.
 #
-# Commands find: mica and pty (pty.c) in PATH; $ROOT, the project; a new folder as working
-# directory and HOME, with `model`, a link to the default model, and `endless`, the same model
-# without anything that would end an answer.
+# Transcripts are for Linux and macOS: tools/check_scripts reads them, too. Commands find: mica and
+# pty (pty.c) in PATH, wc without the blanks of BSD's, `aged HOURS FILE...`, which sets the time of
+# files to hours ago, and `sparse N FILE`, which makes a file of N GiB that takes no room; $ROOT,
+# the project; a new folder as working directory and HOME, with `model`, a link to the default
+# model, and `endless`, the same model without anything that would end an answer.
 set -eu
 update=
 [ "$1" != --update ] || { update=1; shift; }
@@ -25,6 +27,15 @@ mkdir "$work/bin" "$work/home" "$work/home/endless"
 ln -s "$mica" "$work/bin/mica"
 ln -s "$pty" "$work/bin/pty"
 ln -s "$(dirname "$pty")/mock_hub" "$work/bin/mock_hub"
+tool() { # NAME LINE
+  printf '#!/bin/sh\n%s\n' "$2" > "$work/bin/$1"
+  chmod +x "$work/bin/$1"
+}
+tool wc "$(command -v wc) \"\$@\" | sed 's/^ *//'"
+tool sparse 'exec dd if=/dev/null of="$2" bs=1048576 seek="$(($1 * 1024))" 2> /dev/null'
+if date -v-1H > /dev/null 2>&1; then ago='-v-"$1H"'; else ago='-d "$1 hours ago"'; fi
+tool aged "stamp=\$(date $ago +%Y%m%d%H%M.%S); shift; for file; do
+  [ -e \"\$file\" ] || : > \"\$file\"; touch -h -t \"\$stamp\" \"\$file\"; done"
 ln -s "$ROOT/models/default" "$work/home/model"
 for file in model.safetensors tokenizer.json tokenizer_config.json chat_template.jinja; do
   ln -s "$ROOT/models/default/$file" "$work/home/endless/$file"
@@ -44,6 +55,10 @@ PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
 export PATH HOME TERM LC_ALL
 cd "$HOME"
 
+if grep -q '^Needs /dev/full\.$' "$case" && [ ! -e /dev/full ]; then
+  echo "there is no /dev/full"
+  exit 77
+fi
 if grep -q '^Needs libedit\.$' "$case" && ! mica version | grep -q libedit; then
   echo "mica has no line editing"
   exit 77

@@ -490,6 +490,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_availability),  cmocka_unit_test(test_engine_options),
     };
     if (fake_bridge_is(argc, argv)) return fake_bridge_run(argc, argv);
-    program = realpath(argv[0], NULL);
+    program = test_program(argv[0]);
     return cmocka_run_group_tests_name("engine/mlx_lm", tests, find_files, free_files);
 }

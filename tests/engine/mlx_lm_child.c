@@ -445,6 +445,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_no_memory),
     };
     if (fake_bridge_is(argc, argv)) return fake_bridge_run(argc, argv);
-    program = realpath(argv[0], NULL);
+    program = test_program(argv[0]);
     return cmocka_run_group_tests_name("engine/mlx_lm_child", tests, find_files, free_files);
 }

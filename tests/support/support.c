@@ -1,4 +1,5 @@
 #define _XOPEN_SOURCE 700
+#define _DARWIN_C_SOURCE /* mkdtemp */
 
 #include "support/support.h"
 
@@ -168,6 +169,11 @@ void test_copy_file(const char *from, const char *to) {
     char *data = test_read_file(from, &size);
     test_write_file(to, data, size);
     free(data);
+}
+
+char *test_program(const char *own) {
+    const char *given = getenv("MICA_TEST_PROGRAM");
+    return given && *given ? test_format("%s", given) : realpath(own, NULL);
 }
 
 char *test_temp_dir(void) {

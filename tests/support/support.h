@@ -70,6 +70,10 @@ void test_write_below(const char *root, const char *path, const char *text);
 
 void test_copy_file(const char *from, const char *to);
 
+/* How a test starts its own program as a child: $MICA_TEST_PROGRAM, which CMake gives because a
+ * cross build's programs need the emulator, else the file of argv[0]. To be freed. */
+char *test_program(const char *own);
+
 /* A new empty folder; test_temp_dir_remove deletes it with all in it and frees the name. */
 char *test_temp_dir(void);
 void test_temp_dir_remove(char *dir);

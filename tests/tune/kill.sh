@@ -32,9 +32,10 @@ start() { # FOLDER [OPTION...]
 }
 train() { (start "$@"); }
 
-begin=$(date +%s%N)
-train whole > /dev/null || fail "training failed"
-span=$((($(date +%s%N) - begin) / 1000000))
+TIMEFORMAT=%R # seconds with three digits behind a point
+LC_ALL=C
+span=$({ time train whole > /dev/null 2> log; } 2>&1) || fail "training failed: $(cat log)"
+span=$((10#${span/./})) # ms
 
 RANDOM=${SEED:-7}
 kills=0
