@@ -28,10 +28,14 @@ function(mica_started target out)
       set(name ${target})
     endif()
     set(script ${PROJECT_BINARY_DIR}/run/${name})
-    list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
-    file(GENERATE OUTPUT ${script}
-      CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${target}> \"$@\"\n"
-      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    get_target_property(made ${target} MICA_STARTED)
+    if(NOT made) # a file is generated once
+      list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+      file(GENERATE OUTPUT ${script}
+        CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${target}> \"$@\"\n"
+        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+      set_target_properties(${target} PROPERTIES MICA_STARTED ${script})
+    endif()
     set(${out} ${script} PARENT_SCOPE)
   endif()
 endfunction()
