@@ -207,19 +207,11 @@ static void test_endless_errors(void **state) {
 
 /* ---- what a child gets ---- */
 
-/* QEMU's user mode runs vfork as fork, after which a child cannot tell why exec failed. */
-static bool spawn_tells(const char *const *argv) {
-    pid_t pid;
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, (char **)(uintptr_t)argv, NULL) != 0) return true;
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    return false;
-}
-
 static void test_start(void **state) {
     (void)state;
     mc_process *p;
     const char *const nothing[] = {"mica-has-no-such-program", NULL};
-    if (!spawn_tells(nothing)) skip();
+    if (!test_spawn_tells()) skip();
     mc_process_options options = {.argv = nothing, .max_line_bytes = LINE};
     assert_int_equal(mc_process_start(&options, &p), MICA_ENOENT);
     assert_null(p);

@@ -429,6 +429,12 @@ static void test_availability(void **state) {
     expect_error(mica_model_open(folder, &(mica_model_options){.engine = "mlx_lm"}, &model),
                  MICA_ENOENT, "the engine \"mlx_lm\" is not available: no such thing");
     unsetenv("FAKE_BRIDGE");
+}
+
+static void test_no_python(void **state) {
+    (void)state;
+    mica_model *model;
+    if (!test_spawn_tells()) skip();
     const mica_mlx_lm_options missing = {.python = "no-such-python"};
     const mica_model_options options = {.engine = "mlx_lm", .mlx_lm = &missing};
     expect_error(mica_model_open(folder, &options, &model), MICA_ENOENT,
@@ -481,13 +487,14 @@ static int free_files(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),          cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_alternatives),  cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_batch),         cmocka_unit_test(test_two_threads),
-        cmocka_unit_test(test_unread_answer), cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_stop_strings),  cmocka_unit_test(test_model_options),
-        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_unknown_family),
-        cmocka_unit_test(test_availability),  cmocka_unit_test(test_engine_options),
+        cmocka_unit_test(test_info),           cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_alternatives),   cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_batch),          cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_unread_answer),  cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_stop_strings),   cmocka_unit_test(test_model_options),
+        cmocka_unit_test(test_tasks),          cmocka_unit_test(test_unknown_family),
+        cmocka_unit_test(test_availability),   cmocka_unit_test(test_no_python),
+        cmocka_unit_test(test_engine_options),
     };
     if (fake_bridge_is(argc, argv)) return fake_bridge_run(argc, argv);
     program = test_program(argv[0]);

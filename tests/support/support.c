@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -169,6 +171,15 @@ void test_copy_file(const char *from, const char *to) {
     char *data = test_read_file(from, &size);
     test_write_file(to, data, size);
     free(data);
+}
+
+bool test_spawn_tells(void) {
+    extern char **environ;
+    char *const nothing[] = {"mica-has-no-such-program", NULL};
+    pid_t pid;
+    if (posix_spawnp(&pid, nothing[0], NULL, NULL, nothing, environ) != 0) return true;
+    waitpid(pid, NULL, 0);
+    return false;
 }
 
 char *test_program(const char *own) {

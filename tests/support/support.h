@@ -70,6 +70,10 @@ void test_write_below(const char *root, const char *path, const char *text);
 
 void test_copy_file(const char *from, const char *to);
 
+/* Whether posix_spawn tells that there is no such program. QEMU's user mode runs vfork as fork,
+ * after which a child cannot tell why exec failed. */
+bool test_spawn_tells(void);
+
 /* How a test starts its own program as a child: $MICA_TEST_PROGRAM, which CMake gives because a
  * cross build's programs need the emulator, else the file of argv[0]. To be freed. */
 char *test_program(const char *own);
