@@ -60,6 +60,15 @@ MICA_API mica_status mica_device_open(const char *name, const mica_device_option
  *  they need of the device until they close. */
 MICA_API void mica_device_close(mica_device **device);
 
+/** Whether mica_device_open can open a device here, without opening it. It may load the device's
+ *  library, as that of "mlx".
+ *
+ *  name    as of mica_device_open.
+ *  returns MICA_OK, or what mica_device_open returns: the text says what is missing and how to get
+ *          it.
+ *  errors  MICA_EDEVICE, MICA_EINVAL */
+MICA_API mica_status mica_device_available(const char *name);
+
 /** The number of devices of this build, and the name of the i-th; NULL: past the end. */
 MICA_API size_t mica_device_count(void);
 MICA_API const char *mica_device_name(size_t i);

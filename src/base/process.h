@@ -5,7 +5,8 @@
  * forks. The child inherits no descriptor but these three, has default signal handlers and an empty
  * mask, and a process group of its own, which mc_process_close ends. It gets no terminal signals.
  * If this process dies, however it does, the child reads the end of its input: it must exit then.
- * Writing to a child that is gone is a status: no SIGPIPE is raised.
+ * Writing to a child that is gone is a status: no SIGPIPE is raised. A fork of this process has no
+ * part in its children: it holds none of their descriptors, talks to none and ends none.
  *
  * Threads: one may write while another reads; each of these one at a time. */
 #ifndef BASE_PROCESS_H
@@ -37,7 +38,8 @@ typedef struct mc_process_options {
 mica_status mc_process_start(const mc_process_options *options, mc_process **process);
 
 /* Writes n bytes to the child. deadline: as mc_now_us tells the time.
- * errors  MICA_EIO the child has closed its input, or has not read all of it in time */
+ * errors  MICA_EIO the child has closed its input, or has not read all of it in time; this process
+ *         is a fork of the one that started it */
 mica_status mc_process_write(mc_process *process, const char *bytes, size_t n, uint64_t deadline);
 
 typedef enum mc_process_got {

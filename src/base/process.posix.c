@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ extern char **environ;
 enum { STREAMS = 3, CHUNK = 65536, KEPT_ERRORS = 4096, LOOK_US = 1000, END_US = 200000 };
 
 struct mc_process {
+    mc_process *next; /* in the list of all; guarded by its lock */
+    bool is_anothers; /* this process is a fork of the one that started it */
     pid_t pid;
     int in, out, err; /* our ends; -1: closed */
     size_t max_line;
@@ -72,6 +75,59 @@ static bool make_pair(int pair[2]) {
     close_fd(&pair[1]);
     errno = error;
     return false;
+}
+
+/* ---- forks ---- */
+
+/* The processes that this one has started. One that forks has copies of their descriptors: open,
+ * they would hide the end of the input from a child whose parent dies. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static mc_process *list;
+
+static void before_fork(void) {
+    pthread_mutex_lock(&list_lock);
+}
+
+static void after_fork(void) {
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void leave_to_parent(void) {
+    for (mc_process *p = list; p; p = p->next) {
+        close_fd(&p->in);
+        close_fd(&p->out);
+        close_fd(&p->err);
+        p->is_anothers = true;
+    }
+    list = NULL;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void watch_forks(void) {
+    (void)pthread_atfork(before_fork, after_fork, leave_to_parent); /* or they are not noticed */
+}
+
+static void add_to_list(mc_process *process) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&list_lock);
+    process->next = list;
+    list = process;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void take_from_list(const mc_process *process) {
+    pthread_mutex_lock(&list_lock);
+    mc_process **at = &list;
+    while (*at && *at != process)
+        at = &(*at)->next;
+    if (*at) *at = process->next;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static mica_status check_own(const mc_process *process) {
+    if (!process->is_anothers) return MICA_OK;
+    return mc_fail(MICA_EIO, "this process is a fork of the one that talks to the other");
 }
 
 /* ---- starting ---- */
@@ -170,6 +226,7 @@ mica_status mc_process_start(const mc_process_options *options, mc_process **out
     if (!process) return mc_fail_nomem("a process");
     process->in = process->out = process->err = -1;
     process->max_line = options->max_line_bytes;
+    add_to_list(process);
     mica_status status = start(process, options, theirs);
     for (int i = 0; i < STREAMS; i++)
         close_fd(&theirs[i]);
@@ -203,6 +260,7 @@ static int send_flags(void) {
 }
 
 mica_status mc_process_write(mc_process *process, const char *bytes, size_t n, uint64_t deadline) {
+    MC_TRY(check_own(process));
     while (n > 0) {
         ssize_t sent = send(process->in, bytes, n, send_flags());
         if (sent >= 0) {
@@ -296,6 +354,7 @@ mica_status mc_process_read(mc_process *process, uint64_t deadline, mc_str *line
                             mc_process_got *got) {
     *line = (mc_str){"", 0};
     *got = MC_PROCESS_LINE;
+    MC_TRY(check_own(process));
     while (!find_line(process, line)) {
         if (process->lines.len - process->begin > process->max_line) return too_long(process);
         if (process->out < 0) {
@@ -331,7 +390,7 @@ const char *mc_process_errors(mc_process *process) {
  * own. */
 static bool has_ended(mc_process *process) {
     siginfo_t info = {.si_pid = 0};
-    if (process->ended || process->pid <= 0) return true;
+    if (process->ended || process->is_anothers || process->pid <= 0) return true;
     int got = waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT);
     if (got != 0 && errno == ECHILD) { /* the program waits for all children, or for none */
         process->ended = process->waited = true;
@@ -368,8 +427,9 @@ void mc_process_close(mc_process **process, uint64_t grace_us) {
     if (!process || !*process) return;
     mc_process *p = *process;
     *process = NULL;
+    take_from_list(p);
     close_fd(&p->in);
-    if (p->pid > 0) {
+    if (p->pid > 0 && !p->is_anothers) {
         await_end(p, mc_now_us() + grace_us);
         if (!p->waited) {
             kill(-p->pid, SIGKILL); /* what it has started */

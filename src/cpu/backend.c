@@ -86,10 +86,20 @@ static void cpu_close(void *state) {
     mc_free(st);
 }
 
+static mica_status check_variant(const char *variant) {
+    if (variant[0] == '\0') return MICA_OK;
+    return mc_fail(MICA_EDEVICE, "cpu: the device has no variants, and so no \"%s\"", variant);
+}
+
+static mica_status cpu_available(const char *variant) {
+    mk_isa isa;
+    MC_TRY(check_variant(variant));
+    return choose_isa(&isa);
+}
+
 static mica_status cpu_open(const mica_device_options *options, const char *variant, void **state) {
     *state = NULL;
-    if (variant[0] != '\0')
-        return mc_fail(MICA_EDEVICE, "cpu: the device has no variants, and so no \"%s\"", variant);
+    MC_TRY(check_variant(variant));
     int threads = options ? options->threads : 0;
     if (threads < 0) return mc_fail(MICA_EINVAL, "cpu: %d threads; 0 takes all cores", threads);
     mk_isa isa;
@@ -226,6 +236,7 @@ const mc_backend mc_backend_cpu = {
     .name = "cpu",
     .host_memory = true,
     .keys_together = MC_KEYS_TOGETHER,
+    .available = cpu_available,
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,

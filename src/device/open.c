@@ -94,6 +94,13 @@ mica_status mica_device_open(const char *name, const mica_device_options *option
     return mc_device_open_backend(backend, variant, options, device);
 }
 
+mica_status mica_device_available(const char *name) {
+    const char *variant;
+    const mc_backend *backend = find_backend(name, &variant);
+    if (!backend) return fail_unknown(name);
+    return backend->available ? backend->available(variant) : MICA_OK;
+}
+
 void mc_device_retain(mica_device *device) {
     atomic_fetch_add_explicit(&device->count, 1u, memory_order_relaxed);
 }

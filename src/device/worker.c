@@ -1,6 +1,7 @@
 #include "device/worker.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/system.h"
 
@@ -35,7 +36,19 @@ static void *work(void *context) {
     return NULL;
 }
 
+/* Whether the thread, and who holds the lock, may be left behind in another process. */
+static bool is_left_behind(const mc_worker *w) {
+    return w->started && w->process != getpid();
+}
+
+static mica_status fail_left_behind(void) {
+    return mc_fail(MICA_EDEVICE,
+                   "this process is a fork of the one that opened the device: it must "
+                   "open a device of its own");
+}
+
 void mc_worker_deinit(mc_worker *w) {
+    if (is_left_behind(w)) return;
     pthread_mutex_lock(&w->lock);
     w->stop = true;
     pthread_cond_broadcast(&w->changed);
@@ -47,12 +60,14 @@ void mc_worker_deinit(mc_worker *w) {
 
 mica_status mc_worker_submit(mc_worker *w, mc_job *job) {
     mica_status status = MICA_OK;
+    if (is_left_behind(w)) return fail_left_behind();
     pthread_mutex_lock(&w->lock);
     if (!w->started) {
         int error = mc_thread_start(&w->thread, work, w);
         if (error != 0)
             status =
                 mc_fail(MICA_EDEVICE, "cannot start the background thread: %s", strerror(error));
+        w->process = getpid();
         w->started = error == 0;
     }
     if (status == MICA_OK) {
@@ -69,14 +84,17 @@ mica_status mc_worker_submit(mc_worker *w, mc_job *job) {
     return status;
 }
 
-void mc_worker_wait(mc_worker *w, mc_job *job) {
+mica_status mc_worker_wait(mc_worker *w, mc_job *job) {
+    if (is_left_behind(w)) return job->done ? MICA_OK : fail_left_behind();
     pthread_mutex_lock(&w->lock);
     while (!job->done)
         pthread_cond_wait(&w->changed, &w->lock);
     pthread_mutex_unlock(&w->lock);
+    return MICA_OK;
 }
 
 bool mc_worker_is_done(mc_worker *w, const mc_job *job) {
+    if (is_left_behind(w)) return job->done;
     pthread_mutex_lock(&w->lock);
     bool done = job->done;
     pthread_mutex_unlock(&w->lock);

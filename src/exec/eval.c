@@ -199,9 +199,12 @@ static void run_in_background(mc_job *job) {
 
 static mica_status wait_for_run(mica_scope *s, void *context) {
     evaluation *e = context;
-    mc_worker_wait(&mica_scope_device(s)->worker, &e->job);
+    mica_status status = mc_worker_wait(&mica_scope_device(s)->worker, &e->job);
     mc_scope_set_run(s, NULL, NULL);
-    if (e->status != MICA_OK) mc_fail(e->status, "%s", e->error);
+    if (status != MICA_OK)
+        e->status = status;
+    else if (e->status != MICA_OK)
+        mc_fail(e->status, "%s", e->error);
     return finish(e);
 }
 

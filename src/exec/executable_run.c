@@ -263,7 +263,7 @@ static mica_status hand_out(mc_executable_run *run, mica_scope *into, mica_array
 
 void mc_executable_drain(mica_executable *x) {
     for (mc_executable_run *run = x->tickets; run; run = run->next)
-        mc_worker_wait(&x->device->worker, &run->job);
+        (void)mc_worker_wait(&x->device->worker, &run->job);
 }
 
 /* Forgets a run that failed, where nobody can still see it in a ticket: what is queued then is to
@@ -332,13 +332,14 @@ mica_status mica_ticket_wait(mica_ticket **ticket, mica_scope *into, mica_array 
     mc_executable_run *run = *ticket;
     mica_executable *x = run->x;
     mica_status status = check_into(x, into, results);
-    mc_worker_wait(&x->device->worker, &run->job);
+    mica_status waited = mc_worker_wait(&x->device->worker, &run->job);
     *ticket = NULL;
     for (mc_executable_run **at = &x->tickets; *at; at = &(*at)->next)
         if (*at == run) {
             *at = run->next;
             break;
         }
+    if (status == MICA_OK) status = waited;
     if (status == MICA_OK && run->status != MICA_OK)
         status = mc_fail(run->status, "%s", run->error);
     if (status == MICA_OK) status = hand_out(run, into, results);

@@ -50,22 +50,31 @@ static bool is_there(mlx_device_type type) {
     return there;
 }
 
-/* Sets the device that a variant names. */
-static mica_status choose_device(mc_mlx_state *state, const char *variant) {
-    bool any = variant[0] == '\0', gpu = is_there(MLX_GPU);
+/* Whether MLX has the device that a variant names; *gpu: whether there is a GPU. */
+static mica_status find_variant(const char *variant, bool *gpu) {
+    bool any = variant[0] == '\0';
+    *gpu = is_there(MLX_GPU);
     if (!any && strcmp(variant, "cpu") != 0 && strcmp(variant, "gpu") != 0)
         return mc_fail(MICA_EDEVICE, "mlx: there is no \"mlx:%s\"; there are mlx:gpu and mlx:cpu",
                        variant);
-    if (strcmp(variant, "gpu") == 0 && !gpu)
+    if (strcmp(variant, "gpu") == 0 && !*gpu)
         return mc_fail(MICA_EDEVICE,
                        "mlx: there is no GPU here, or this MLX was built without it; mlx:cpu runs "
                        "everywhere");
+    return MICA_OK;
+}
+
+/* Sets the device that a variant names. */
+static mica_status choose_device(mc_mlx_state *state, const char *variant) {
+    bool gpu;
+    MC_TRY(find_variant(variant, &gpu));
     state->on_cpu = !gpu || strcmp(variant, "cpu") == 0;
     state->device = mc_mlx.device_new_type(state->on_cpu ? MLX_CPU : MLX_GPU, 0);
     state->stream = mc_mlx.stream_new();
     if (mc_mlx.set_default_device(state->device) ||
         mc_mlx.get_default_stream(&state->stream, state->device))
         return mc_mlx_fail("opening the device");
+    mc_mlx_thread_add_stream(state->device, state->on_cpu);
     return MICA_OK;
 }
 
@@ -157,7 +166,6 @@ static mica_status open_on_thread(mc_mlx_task *task) {
     describe(o->state);
     (void)mc_mlx.metal_is_available(&metal); /* it is not, then */
     o->state->host_reads = o->state->on_cpu || metal;
-    if (!o->state->host_reads) mc_mlx_thread_keep(); /* CUDA */
     uint64_t limit = o->options ? o->options->memory_limit_bytes : 0;
     state_task limited = {.state = o->state, .bytes = (size_t)limit};
     MC_TRY(change_memory_limit(&limited.task));
@@ -165,6 +173,17 @@ static mica_status open_on_thread(mc_mlx_task *task) {
     if (cache > 0 && mc_mlx.set_cache_limit(&before, (size_t)cache))
         return mc_mlx_fail("limiting its cache");
     return MICA_OK;
+}
+
+static mica_status look_on_thread(mc_mlx_task *task) {
+    bool gpu;
+    return find_variant(((open_task *)(void *)task)->variant, &gpu);
+}
+
+static mica_status device_available(const char *variant) {
+    open_task task = {.task.run = look_on_thread, .variant = variant};
+    MC_TRY(mc_mlx_thread_start());
+    return mc_mlx_call_on_thread(&task.task);
 }
 
 static mica_status free_on_thread(mc_mlx_task *task) {
@@ -180,7 +199,6 @@ static void device_close(void *state) {
     if (!state) return;
     state_task task = {.task.run = free_on_thread, .state = state};
     (void)mc_mlx_call_on_thread(&task.task);
-    mc_mlx_thread_close();
     mc_free(state);
 }
 
@@ -192,7 +210,7 @@ static mica_status device_open(const mica_device_options *options, const char *v
     mc_mlx_state *state = mc_calloc(1, sizeof *state);
     if (!state) return mc_fail_nomem("the mlx device");
     state->mode = mode;
-    mica_status status = mc_mlx_thread_open();
+    mica_status status = mc_mlx_thread_start();
     if (status != MICA_OK) {
         mc_free(state);
         return status;
@@ -206,6 +224,7 @@ static mica_status device_open(const mica_device_options *options, const char *v
         device_close(state);
         return mc_fail(status, "%s", text);
     }
+    mc_mlx_thread_stop_at_exit(0);
     *out = state;
     return MICA_OK;
 }
@@ -422,6 +441,7 @@ static mc_support device_supports(const void *state, mc_op op, const void *attr,
 const mc_backend mc_backend_mlx = {
     .name = "mlx",
     .late = true,
+    .available = device_available,
     .open = device_open,
     .close = device_close,
     .info = device_info,

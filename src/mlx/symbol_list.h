@@ -25,7 +25,6 @@ SYMBOL(metal_is_available)
 SYMBOL(get_default_stream)
 SYMBOL(stream_new)
 SYMBOL(stream_free)
-SYMBOL(clear_streams)
 
 /* memory */
 SYMBOL(get_active_memory)

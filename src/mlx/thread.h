@@ -1,10 +1,12 @@
 /* The thread that all of MLX runs on: its streams belong to the thread that made them.
  *
  * There is one for the whole process, as MLX's memory, default device and error handler are. It
- * starts when the first device opens and ends when the last one closes.
+ * starts when the first device opens and stays: MLX never ends the threads of its streams, so each
+ * thread of our own would leave more of them behind. The library stays loaded with it. At the end
+ * of the process it stops before MLX's objects go.
  *
- * MLX does not survive fork: a child that goes on without exec gets MICA_EDEVICE from all that it
- * asks for. */
+ * A fork waits until MLX computes nothing. MLX does not survive it: a child that goes on without
+ * exec gets MICA_EDEVICE from all that it asks for. */
 #ifndef MLX_THREAD_H
 #define MLX_THREAD_H
 
@@ -20,16 +22,17 @@ struct mc_mlx_task {
     char error[1024]; /* of status */
 };
 
-/* Counts one opener more, loads the library and starts the thread where it is the first; and one
- * less. errors  MICA_EDEVICE */
-mica_status mc_mlx_thread_open(void);
-void mc_mlx_thread_close(void);
-/* From here on the thread and its streams stay until the process ends: MLX's CUDA frees a stream in
- * a thread of its own, which ends the process if the driver is gone by then. */
-void mc_mlx_thread_keep(void);
+/* Loads the library and starts the thread, if that was not done yet. errors  MICA_EDEVICE */
+mica_status mc_mlx_thread_start(void);
+/* Lets the thread stop at the end of the process before those of MLX's objects go that are there
+ * now: it makes them when it needs them, so this is called at each stage. Does nothing when it was
+ * called for the stage before. */
+void mc_mlx_thread_stop_at_exit(unsigned stage);
+/* On the thread: a device whose default stream is used, for which forks and the end wait. */
+void mc_mlx_thread_add_stream(mlx_device device, bool on_cpu);
 
 /* Hands a task over, which lives until it has been waited for.
- * errors  MICA_EDEVICE the process is a fork of the one that opened the device */
+ * errors  MICA_EDEVICE the process is a fork of the one that opened the device, or ends */
 mica_status mc_mlx_submit(mc_mlx_task *task);
 /* Waits for its end. Returns its status, with the error's text. */
 mica_status mc_mlx_wait(mc_mlx_task *task);

@@ -358,6 +358,59 @@ static void test_orphan(void **state) {
     expect_death(pid);
 }
 
+/* What a fork of this process does with a child that is not its own; exits with 0 if it is right. */
+static void meddle(mc_process *p) {
+    mc_str line;
+    mc_process_got got;
+    bool right = mc_process_write(p, "from the fork\n", 14, after(SECOND)) == MICA_EIO &&
+                 mc_process_read(p, after(SECOND), &line, &got) == MICA_EIO &&
+                 strstr(mica_last_error(), "fork");
+    mc_process_close(&p, 20 * SECOND);
+    _exit(right ? 0 : 1);
+}
+
+/* A fork of this process neither talks to its child nor ends it. */
+static void test_fork(void **state) {
+    (void)state;
+    int status = -1;
+    mc_process *p = start("while read -r x; do echo \"$x\"; done");
+    pid_t fork_of_this = fork();
+    assert_true(fork_of_this >= 0);
+    if (fork_of_this == 0) meddle(p);
+    assert_int_equal(waitpid(fork_of_this, &status, 0), fork_of_this);
+    assert_int_equal(status, 0);
+    assert_int_equal(mc_process_write(p, "one\n", 4, after(20 * SECOND)), MICA_OK);
+    expect(p, MC_PROCESS_LINE, "one");
+    finish(&p);
+}
+
+/* If this process dies, its child sees the end of its input though a fork of this one lives on. */
+static void test_orphan_of_a_fork(void **state) {
+    (void)state;
+    int pids[2], end[2];
+    long pid = 0;
+    char byte;
+    assert_int_equal(pipe(pids), 0);
+    assert_int_equal(pipe(end), 0);
+    pid_t parent = fork();
+    assert_true(parent >= 0);
+    if (parent == 0) {
+        mc_process *p = start("read -r x");
+        pid = (long)mc_process_id(p);
+        close(end[1]);
+        if (fork() == 0) _exit((int)read(end[0], &byte, 1)); /* until the test is over */
+        if (write(pids[1], &pid, sizeof pid) != sizeof pid) _exit(1);
+        raise(SIGKILL);
+    }
+    assert_int_equal(read(pids[0], &pid, sizeof pid), sizeof pid);
+    assert_int_equal(waitpid(parent, NULL, 0), parent);
+    expect_death(pid);
+    for (int i = 0; i < 2; i++) {
+        close(pids[i]);
+        close(end[i]);
+    }
+}
+
 static void test_nothing_is_left(void **state) {
     (void)state;
     if (access("/proc/self/fd", R_OK) != 0) skip();
@@ -392,15 +445,25 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),          cmocka_unit_test(test_conversation),
-        cmocka_unit_test(test_many),           cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_errors),         cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_endless_errors), cmocka_unit_test(test_start),
-        cmocka_unit_test(test_descriptors),    cmocka_unit_test(test_closed_descriptors),
-        cmocka_unit_test(test_signals),        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_killing),        cmocka_unit_test(test_others_wait),
-        cmocka_unit_test(test_orphan),         cmocka_unit_test(test_nothing_is_left),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_conversation),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_endless_errors),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_closed_descriptors),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_killing),
+        cmocka_unit_test(test_others_wait),
+        cmocka_unit_test(test_orphan),
+        cmocka_unit_test(test_nothing_is_left),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_orphan_of_a_fork),
     };
     return cmocka_run_group_tests_name("base/process", tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ static void expect_refused(const char *name, mica_status status, const char *par
     mica_device *device;
     assert_int_equal(mica_device_open(name, NULL, &device), status);
     assert_null(device);
+    if (status == MICA_EDEVICE) assert_int_equal(mica_device_available(name), status);
     if (!strstr(mica_last_error(), part))
         fail_msg("\"%s\" does not say \"%s\"", mica_last_error(), part);
 }
@@ -48,6 +49,27 @@ static void test_names_and_modes(void **state) {
         assert_string_equal(info.name, "mlx:cpu");
         assert_true(info.architecture[0] != '\0');
         assert_int_equal(info.unified_memory, 1);
+        mica_device_close(&device);
+    }
+}
+
+/* Asking opens nothing, and says what opening would. */
+static void test_availability(void **state) {
+    (void)state;
+    assert_int_equal(mica_device_available(NULL), MICA_OK);
+    assert_int_equal(mica_device_available("cpu"), MICA_OK);
+    expect_refused("cpu:2", MICA_EDEVICE, "no variants");
+    expect_refused("abacus", MICA_EDEVICE, "there are: cpu, mlx");
+    expect_refused("", MICA_EDEVICE, "there are: cpu, mlx");
+    const char *const names[] = {"mlx", "mlx:cpu", "mlx:gpu"};
+    for (int i = 0; i < 3; i++) {
+        char text[256];
+        mica_device *device;
+        mica_status status = mica_device_available(names[i]);
+        (void)mica_error_text(text, sizeof text);
+        assert_int_equal(mica_device_open(names[i], NULL, &device), status);
+        if (status != MICA_OK) assert_string_equal(mica_last_error(), text);
+        if (HAVE_MLX && i < 2) assert_int_equal(status, MICA_OK);
         mica_device_close(&device);
     }
 }
@@ -160,6 +182,7 @@ static void test_devices_have_limits_of_their_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_missing_is_said),
+        cmocka_unit_test(test_availability),
         cmocka_unit_test(test_names_and_modes),
         cmocka_unit_test(test_indices_out_of_range),
         cmocka_unit_test(test_steps_keep_memory_flat),
