@@ -1,9 +1,12 @@
-/* The sampler chain against goldens, and its draws. */
+/* The sampler chain against goldens, and its draws. The chain is the host's; on other devices the
+ * goldens' logits are what a program of the device gives. */
 #include "support/support.h"
 
 #include "base/json.h"
 #include "io/safetensors.h"
 #include "session/sampler.h"
+
+#include <mica/ops.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +71,21 @@ static void check_survivors(mc_json golden, size_t number, const int32_t *surviv
     }
 }
 
-static void check_case(mc_json golden, size_t number, const mc_weights *logits) {
+/* The logits from a device that has computed them, which changes no bit: -(-x). */
+static float *compute_logits(mica_device *device, const mc_weight_tensor *t) {
+    mica_scope *s;
+    float *row = malloc(t->bytes);
+    assert_non_null(row);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array x = mica_from_data(s, t->data, MICA_F32, t->shape, t->ndim);
+    mica_array y = mica_negative(s, mica_negative(s, x));
+    if (mica_read(y, row, t->bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return row;
+}
+
+static void check_case(mica_device *device, mc_json golden, size_t number,
+                       const mc_weights *logits) {
     mc_json params = mc_json_find(golden, "params");
     mc_sampling sampling = sampling_of(params);
     mc_sampler sampler;
@@ -82,9 +99,7 @@ static void check_case(mc_json golden, size_t number, const mc_weights *logits) 
     snprintf(text, sizeof text, "%.*s", MC_STR_ARG(name));
     const mc_weight_tensor *t = mc_weights_find(logits, text);
     assert_non_null(t);
-    float *row = malloc(t->bytes);
-    assert_non_null(row);
-    memcpy(row, t->data, t->bytes);
+    float *row = compute_logits(device, t);
     mc_sampler_init(&sampler, &sampling);
     assert_int_equal(
         mc_sampler_survivors(&sampler, row, t->shape[0], tokens, n, &survivors, &probs, &count),
@@ -99,16 +114,19 @@ static void test_goldens(void **state) {
     (void)state;
     mc_json_doc *doc;
     mc_weights *logits;
+    mica_device *device;
     size_t number = 0;
     char *json = test_format("%s/sampling/sampling.json", test_fixtures_dir());
     char *tensors = test_format("%s/sampling/logits.safetensors", test_fixtures_dir());
     doc = test_load_json(json);
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
     assert_int_equal(mc_weights_open(tensors, NULL, &logits), MICA_OK);
     for (mc_json_iter it = mc_json_begin(mc_json_find(mc_json_root(doc), "cases"));
          mc_json_next(&it);)
-        check_case(it.value, number++, logits);
+        check_case(device, it.value, number++, logits);
     printf("sampling: %zu checked\n", number);
     assert_true(number > 0);
+    mica_device_close(&device);
     mc_weights_close(&logits);
     mc_json_close(&doc);
     free(json);
@@ -511,6 +529,9 @@ static void test_no_memory(void **state) {
 }
 
 int main(void) {
+    const struct CMUnitTest goldens[] = {cmocka_unit_test(test_goldens)};
+    if (test_device_is_other())
+        return cmocka_run_group_tests_name("session/sampler", goldens, NULL, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_large_vocabularies),
