@@ -1,7 +1,12 @@
 /* What the device mlx says that it computes, on MLX's CPU and on a GPU, which need not be here. */
+#define _POSIX_C_SOURCE 200809L
 #include "mlx/emit.h"
 
 #include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "device/device.h"
 #include "mlx/executable.h"
@@ -30,20 +35,75 @@ static mica_op_support support_of(const mica_device *device, mc_op op) {
     return mica_device_op_support(device, (size_t)op);
 }
 
-/* The column of `mica devices --ops`. */
+/* Ops without a row: a new one needs a row, or a place here and in docs/mlx.md. */
+static const char *const decomposed[] = {
+    "silu",
+    "gelu",
+    "gelu_approx",
+    "logsumexp",
+    "topk",
+    "topk_indices",
+    "identity",
+    "stop_gradient",
+    "sdpa_lse",
+    "sdpa_gradient",
+    "cross_entropy",
+    "cross_entropy_gradient",
+    "reduce_window",
+    "rms_norm_gradient",
+    "gated_delta",
+    "layer_norm_gradient",
+    "selective_scan",
+    "selective_scan_gradient",
+    "if",
+    "while",
+    "scan",
+};
+static const char *const on_cpu[] = {"to_q8", "from_q8", "dense_solve", "require", "custom"};
+
+static bool lists(const char *const *names, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+#define LISTS(names, name) lists(names, sizeof names / sizeof *names, name)
+
+/* The column of `mica devices --ops`, the same in all modes. */
 static void test_the_table_of_ops(void **state) {
     (void)state;
-    mica_device *device;
-    assert_int_equal(mica_device_open("mlx:cpu", NULL, &device), MICA_OK);
-    assert_int_equal(support_of(device, MC_OP_RESHAPE), MICA_OP_NO_WORK);
-    assert_int_equal(support_of(device, MC_OP_SDPA), MICA_OP_NATIVE);
-    assert_int_equal(support_of(device, MC_OP_SCATTER), MICA_OP_NATIVE);
-    assert_int_equal(support_of(device, MC_OP_GELU), MICA_OP_DECOMPOSED);
-    assert_int_equal(support_of(device, MC_OP_TO_Q8), MICA_OP_FALLBACK);
-    for (size_t i = 0; i < mica_op_count(); i++)
-        if (mica_device_op_support(device, i) == MICA_OP_UNKNOWN)
-            fail_msg("%s has no way to run", mica_op_name(i));
-    mica_device_close(&device);
+    static const char *const modes[] = {"lazy", "eager", "compiled"};
+    for (int mode = 0; mode < 3; mode++) {
+        mica_device *device;
+        setenv("MICA_MLX_MODE", modes[mode], 1);
+        assert_int_equal(mica_device_open("mlx:cpu", NULL, &device), MICA_OK);
+        assert_int_equal(support_of(device, MC_OP_RESHAPE), MICA_OP_NO_WORK);
+        assert_int_equal(support_of(device, MC_OP_SDPA), MICA_OP_NATIVE);
+        assert_int_equal(support_of(device, MC_OP_SCATTER), MICA_OP_NATIVE);
+        for (size_t i = 0; i < mica_op_count(); i++) {
+            const char *name = mica_op_name(i);
+            mica_op_support support = mica_device_op_support(device, i);
+            if (support == MICA_OP_UNKNOWN) fail_msg("%s has no way to run", name);
+            if ((support == MICA_OP_DECOMPOSED) != LISTS(decomposed, name) ||
+                (support == MICA_OP_FALLBACK) != LISTS(on_cpu, name))
+                fail_msg("%s is not where it is listed", name);
+        }
+        mica_device_close(&device);
+    }
+    unsetenv("MICA_MLX_MODE");
+}
+
+/* docs/mlx.md names them, as `mica devices --ops` does. */
+static void test_what_has_no_row_is_documented(void **state) {
+    (void)state;
+    static char text[65536];
+    FILE *file = fopen("docs/mlx.md", "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    for (size_t i = 0; i < sizeof decomposed / sizeof *decomposed; i++)
+        if (!strstr(text, decomposed[i])) fail_msg("%s is not in docs/mlx.md", decomposed[i]);
+    for (size_t i = 0; i < sizeof on_cpu / sizeof *on_cpu; i++)
+        if (!strstr(text, on_cpu[i])) fail_msg("%s is not in docs/mlx.md", on_cpu[i]);
 }
 
 /* As on a GPU, what a fast matmul gives is bf16, here parts of it, and is widened for an op with
@@ -79,6 +139,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ops_without_layouts),
         cmocka_unit_test(test_the_table_of_ops),
+        cmocka_unit_test(test_what_has_no_row_is_documented),
         cmocka_unit_test(test_many_narrow_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
