@@ -26,6 +26,15 @@ static void expect_refused(const char *name, mica_status status, const char *par
     if (status == MICA_EDEVICE) assert_int_equal(mica_device_available(name), status);
     if (!strstr(mica_last_error(), part))
         fail_msg("\"%s\" does not say \"%s\"", mica_last_error(), part);
+    /* So does a model that is to be computed on it. */
+    char *path = test_format("%s/default", test_models_dir());
+    mica_model *model;
+    const mica_model_options options = {.device_name = name};
+    assert_int_equal(mica_model_open(path, &options, &model), status);
+    assert_null(model);
+    if (!strstr(mica_last_error(), part))
+        fail_msg("\"%s\" does not say \"%s\"", mica_last_error(), part);
+    free(path);
 }
 
 /* The first test: a library that was found stays loaded. */
