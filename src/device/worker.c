@@ -37,8 +37,9 @@ static void *work(void *context) {
 }
 
 /* Whether the thread, and who holds the lock, may be left behind in another process. */
-static bool is_left_behind(const mc_worker *w) {
-    return w->started && w->process != getpid();
+static bool is_left_behind(mc_worker *w) {
+    long process = atomic_load(&w->process);
+    return process != 0 && process != getpid();
 }
 
 static mica_status fail_left_behind(void) {
@@ -67,8 +68,8 @@ mica_status mc_worker_submit(mc_worker *w, mc_job *job) {
         if (error != 0)
             status =
                 mc_fail(MICA_EDEVICE, "cannot start the background thread: %s", strerror(error));
-        w->process = getpid();
         w->started = error == 0;
+        if (w->started) atomic_store(&w->process, getpid());
     }
     if (status == MICA_OK) {
         job->next = NULL;

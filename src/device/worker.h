@@ -6,8 +6,8 @@
 #define DEVICE_WORKER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/status.h"
 
@@ -22,7 +22,7 @@ typedef struct mc_worker {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a job came, or one is done */
     pthread_t thread;
-    pid_t process; /* that started it */
+    atomic_long process; /* that started it; 0: none yet */
     bool started, stop;
     mc_job *first, *last;
 } mc_worker;
