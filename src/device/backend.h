@@ -124,8 +124,8 @@ typedef struct mc_backend {
      * drops a multiple of it changes no bits. 0: any number. */
     int keys_together;
 
-    /* Whether a variant can be opened here, without opening it: what open says first. NULL: it always
-     * can. errors  MICA_EDEVICE, MICA_EINVAL as of open */
+    /* Whether a variant can be opened here, without opening it: what open says first. NULL: it
+     * always can. errors  MICA_EDEVICE, MICA_EINVAL as of open */
     mica_status (*available)(const char *variant);
 
     /* Opens what the device needs; *state is handed to the other slots.

@@ -358,7 +358,8 @@ static void test_orphan(void **state) {
     expect_death(pid);
 }
 
-/* What a fork of this process does with a child that is not its own; exits with 0 if it is right. */
+/* What a fork of this process does with a child that is not its own; exits with 0 if that is
+ * right. */
 static void meddle(mc_process *p) {
     mc_str line;
     mc_process_got got;

@@ -173,7 +173,7 @@ static void test_a_long_answer_is_bounded(void **state) {
     check_a_long_answer("compiled");
 }
 
-/* With an argument only test_answers_leave_nothing runs, of so many answers: under Valgrind, say. */
+/* With an argument only test_answers_leave_nothing runs, of so many answers: for Valgrind. */
 int main(int argc, char **argv) {
     setenv("MICA_TEST_DEVICE", "mlx:cpu", 1);
     const struct CMUnitTest leaks[] = {cmocka_unit_test(test_answers_leave_nothing)};
