@@ -2,8 +2,6 @@
  *
  * A device is opened by name and serves any number of scopes and models. A device that is closed
  * while scopes are open ends when the last of them closes.
- * A child process cannot use what its parent has opened. It opens devices of its own, "mlx" only if
- * the parent never did.
  * Threads: every function here may be called from any thread. */
 #ifndef MICA_DEVICE_H
 #define MICA_DEVICE_H
