@@ -82,6 +82,8 @@ static void test_elements_of_every_dtype(void **state) {
            "array([-9223372036854775808], dtype=i64)");
     expect(mica_from_data(s, (const bool[]){true, false}, MICA_BOOL, SHAPE(1, 2)),
            "array([[True, False]], dtype=bool)");
+    expect(mica_from_data(s, (const double[]){0.1, -2e-300}, MICA_F64, SHAPE(2)),
+           "array([0.1, -2e-300], dtype=f64)");
     const float parts[] = {1, 2, 1, -2.5f, 0, -INFINITY};
     expect(mica_from_data(s, parts, MICA_C64, SHAPE(3)),
            "array([1+2j, 1-2.5j, 0-infj], dtype=c64)");
