@@ -119,6 +119,14 @@ static mica_status make_graph(const mc_bounds *bounds, const int64_t *lengths, m
     return mc_program_record(p, lengths, precision, &b->scope, b->results);
 }
 
+/* The bytes of the arrays that a graph holds. */
+static size_t data_bytes(const mica_scope *s) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < mc_scope_count(s); i++)
+        if (mc_scope_node(s, i)->storage) bytes += mc_scope_node(s, i)->storage->bytes;
+    return bytes;
+}
+
 static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_bound **bound) {
     mc_bound *b = mc_calloc(1, sizeof *b);
     *bound = NULL;
@@ -132,7 +140,10 @@ static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_boun
     }
     b->bytes = sizeof *b + mc_arena_bytes(&b->arena) + (b->compiled ? b->compiled->bytes : 0);
     if (b->lengths) b->bytes += mc_scope_bytes(b->scope);
-    if (b->passed) b->bytes += mc_scope_bytes(b->passed);
+    if (b->passed) { /* constants that were computed are its own */
+        size_t all = data_bytes(b->passed), shared = data_bytes(b->scope);
+        b->bytes += mc_scope_bytes(b->passed) + (all > shared ? all - shared : 0);
+    }
     *bound = b;
     return MICA_OK;
 }
