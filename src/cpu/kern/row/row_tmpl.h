@@ -135,29 +135,39 @@ static void widen_q8(int64_t n, const uint8_t *codes, const uint8_t *scales, flo
     }
 }
 
-/* Sums of n <= TAP_LANES elements; they are registers where n is TAP_LANES. */
+/* Sums of n < TAP_LANES elements. */
 #define TAP_LANES (2 * LANES)
-static inline void sum_taps_of(int64_t taps, int64_t n, int64_t at, int64_t stride,
-                               const float *const *rows, const float *w, float *y) {
+static void sum_few_taps(int64_t taps, int64_t n, const float *const *rows, const float *w,
+                         float *y) {
     float sums[TAP_LANES] = {0};
-    for (int64_t t = 0; t < taps; t++) {
-        const float *x = rows[t] + at, *v = w + t * stride + at;
+    for (int64_t t = 0; t < taps; t++)
         for (int64_t lane = 0; lane < n; lane++)
-            sums[lane] += x[lane] * v[lane];
-    }
+            sums[lane] += rows[t][lane] * w[t * n + lane];
     for (int64_t lane = 0; lane < n; lane++)
-        y[at + lane] = sums[lane];
+        y[lane] = sums[lane];
 }
 
+/* Vectors by name: of arrays, compilers join taps and keep the sums in memory. */
+typedef float tap_lanes __attribute__((vector_size(LANES * 4)));
+
+/* The last block begins before the end of the one before it: an element has the same sum wherever
+ * it is. */
 static void sum_taps(int64_t taps, int64_t n, const float *const *rows, const float *w, float *y) {
-    int64_t at = 0;
-    for (; at + TAP_LANES <= n; at += TAP_LANES)
-        sum_taps_of(taps, TAP_LANES, at, n, rows, w, y);
-    if (at + LANES <= n) {
-        sum_taps_of(taps, LANES, at, n, rows, w, y);
-        at += LANES;
+    if (n < TAP_LANES) {
+        sum_few_taps(taps, n, rows, w, y);
+        return;
     }
-    if (at < n) sum_taps_of(taps, n - at, at, n, rows, w, y);
+    for (int64_t i = 0; i < n; i += TAP_LANES) {
+        int64_t at = i + TAP_LANES <= n ? i : n - TAP_LANES;
+        tap_lanes sums[2] = {{0}, {0}}, x[2], v[2];
+        for (int64_t t = 0; t < taps; t++) {
+            memcpy(x, rows[t] + at, sizeof x);
+            memcpy(v, w + t * n + at, sizeof v);
+            sums[0] += x[0] * v[0];
+            sums[1] += x[1] * v[1];
+        }
+        memcpy(y + at, sums, sizeof sums);
+    }
 }
 
 void FILL(mk_kernels *kernels) {
