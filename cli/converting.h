@@ -33,4 +33,10 @@ extern const cli_option cli_convert_options[CLI_CONVERT_OPTIONS];
 int cli_convert(const cli_convert_values *values, const char *verb_name, char **args, int count,
                 mica_convert_options *options);
 
+/** Makes a program's file of an ONNX file (convert_onnx.c).
+ *
+ *  dims     of --dim: NAME=N
+ *  returns  an exit code; what was made is printed on stdout */
+int cli_convert_onnx(const char *from, const char *to, const cli_texts *dims);
+
 #endif

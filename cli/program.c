@@ -1,4 +1,4 @@
-/* mica program: shows and runs programs that were saved to files. */
+/* mica program: shows, runs and estimates programs that were saved to files. */
 #include "program.h"
 
 #include "report.h"
@@ -61,6 +61,7 @@ typedef int (*action_fn)(const cli_program_values *values, mica_device *device,
 static action_fn find_action(const char *word) {
     if (strcmp(word, "show") == 0) return show;
     if (strcmp(word, "run") == 0) return cli_program_run;
+    if (strcmp(word, "cost") == 0) return cli_program_cost;
     return NULL;
 }
 
@@ -85,8 +86,9 @@ static int run(const void *verb_values, char **args, int count) {
     mica_device *device = NULL;
     mica_program *program = NULL;
     action_fn action = count > 0 ? find_action(args[0]) : NULL;
-    if (count > 0 && !action) return cli_usage("program", "'%s' is neither show nor run", args[0]);
-    if (count < 2) return cli_usage("program", "say show or run, and name a program's file");
+    if (count > 0 && !action)
+        return cli_usage("program", "'%s' is none of show, run and cost", args[0]);
+    if (count < 2) return cli_usage("program", "say show, run or cost, and name a program's file");
     const mica_device_options options = {.struct_bytes = sizeof options,
                                          .threads = (int)values->threads};
     mica_status status = mica_device_open(values->device, &options, &device);
@@ -177,10 +179,10 @@ static const cli_option device_options[] = {
 };
 
 const cli_verb cli_verb_program = {
-    .synopsis = "show|run FILE",
+    .synopsis = "show|run|cost FILE",
     .details =
-        "A program is a network in one file: what C code records, mica_program_save writes\n"
-        "(mica/program.h).\n"
+        "A program is a network in one file: mica convert makes it of an ONNX file, and\n"
+        "mica_program_save of what C code records (mica/program.h).\n"
         "\n"
         "show prints its parameters, a line a node with dtype, shape and operands, the\n"
         "graphs of branches and loops indented, and its results; with --output x.svg as a\n"
@@ -189,7 +191,10 @@ const cli_verb cli_verb_program = {
         "run computes its results. Each input needs a value, by --input or --param; what is\n"
         "missing is listed with dtype and shape. Files may be npy, npz or safetensors: their\n"
         "first bytes tell. Without --output the first elements of each result are printed.\n"
-        "--time measures runs after the first one, which plans and warms up.\n",
+        "--time measures runs after the first one, which plans and warms up.\n"
+        "\n"
+        "cost estimates a run on each device by what the device was measured at, which takes\n"
+        "a second and is kept (mica help devices), and says which one it would choose.\n",
     .examples = "  mica program show net.mica\n"
                 "  mica program show net.mica -o net.svg\n"
                 "  mica program run net.mica --input x=x.npy --output y=y.npy\n"

@@ -44,6 +44,12 @@ void cli_program_dot(const char *text, FILE *out);
  *  returns  an exit code, after it reported an error */
 int cli_program_draw(const char *text, const char *path);
 
+/* ---- program_cost.c ---- */
+
+/** Prints what a run is estimated to take on each device, or on that of --device, and which one
+ *  mica_pick_device takes.  returns  an exit code */
+int cli_program_cost(const cli_program_values *values, mica_device *device, mica_program *program);
+
 /* ---- program_run.c ---- */
 
 /** Runs a program as the options say.  returns an exit code */

@@ -54,7 +54,22 @@ foreach(part ZLIB ZSTD)
   endif()
 endforeach()
 
-# Only headers: the library is loaded when the device is first opened. They are looked for where
+# Of ONNX files: the library, and the compiler of its messages, which runs on this machine.
+set(MICA_HAVE_ONNX OFF)
+if(NOT MICA_ONNX STREQUAL "OFF")
+  pkg_check_modules(PROTOBUF_C IMPORTED_TARGET libprotobuf-c>=1.4)
+  find_program(MICA_PROTOC_C protoc-c)
+  mark_as_advanced(MICA_PROTOC_C)
+  if(PROTOBUF_C_FOUND AND MICA_PROTOC_C)
+    set(MICA_HAVE_ONNX ON)
+    list(APPEND mica_unpackers PkgConfig::PROTOBUF_C)
+  elseif(MICA_ONNX STREQUAL "ON")
+    message(FATAL_ERROR "MICA_ONNX is ON and protobuf-c, or its compiler protoc-c, was not found")
+  else()
+    message(STATUS "protobuf-c or protoc-c was not found: mica reads no ONNX files")
+  endif()
+endif()
+
 # Only headers: the libraries are loaded when something is first downloaded.
 set(MICA_HAVE_HUB OFF)
 if(NOT MICA_HUB STREQUAL "OFF")

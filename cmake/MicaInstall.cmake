@@ -36,7 +36,7 @@ install(FILES
 # What a C program must add to link libmica.a. Not Requires.private: it brings flags for compiling,
 # which would be given for the shared library too.
 set(mica_pc_libs ${PCRE2_STATIC_LDFLAGS} ${UTF8PROC_STATIC_LDFLAGS} ${ZLIB_STATIC_LDFLAGS}
-  ${ZSTD_STATIC_LDFLAGS} -lsimdjson)
+  ${ZSTD_STATIC_LDFLAGS} ${PROTOBUF_C_STATIC_LDFLAGS} -lsimdjson)
 foreach(dir ${CMAKE_C_IMPLICIT_LINK_DIRECTORIES})
   list(REMOVE_ITEM mica_pc_libs -L${dir})
 endforeach()

@@ -21,7 +21,8 @@ set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${mica_deb_machine})
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
-  "libsimdjson-dev, libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, pkg-config")
+  "libsimdjson-dev, libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, "
+  "libprotobuf-c-dev, pkg-config")
 
 # The source, for whoever builds: a Homebrew formula names it.
 set(CPACK_SOURCE_GENERATOR TGZ)
@@ -44,7 +45,7 @@ set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/package_prefix.cmake)
 # Homebrew's names of the libraries that were found; Apple's own need none.
 set(mica_brew "")
 foreach(pair "pcre2:TRUE" "simdjson:TRUE" "utf8proc:TRUE" "libyaml:MICA_HAVE_YAML"
-    "zstd:MICA_HAVE_ZSTD" "openssl@3:MICA_HAVE_HUB")
+    "zstd:MICA_HAVE_ZSTD" "protobuf-c:MICA_HAVE_ONNX" "openssl@3:MICA_HAVE_HUB")
   string(REGEX MATCH "^([^:]*):(.*)$" pair ${pair})
   if(${CMAKE_MATCH_2})
     string(APPEND mica_brew "  depends_on \"${CMAKE_MATCH_1}\"\n")

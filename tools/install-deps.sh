@@ -3,8 +3,8 @@
 #
 #   tools/install-deps.sh [build|test|check|mlx]
 #
-#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl and OpenSSL, which
-#          are optional
+#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl, OpenSSL and
+#          protobuf-c, which are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, and with apt
 #          a compiler for 64-bit ARM, QEMU, and what make macos and make packages need
@@ -39,6 +39,7 @@ library zlib zlib.h || need zlib
 library libzstd zstd.h || need zstd
 library yaml-0.1 yaml.h || need libyaml
 library libcurl curl/curl.h || need libcurl
+library libprotobuf-c protobuf-c/protobuf-c.h && have protoc-c || need protobuf-c
 library libcrypto openssl/evp.h || need openssl
 case $tier in
   build) ;;
@@ -88,6 +89,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:libyaml) echo libyaml-dev ;;
     apt:libcurl) echo libcurl4-openssl-dev ;;
     apt:openssl) echo libssl-dev ;;
+    apt:protobuf-c) echo libprotobuf-c-dev protobuf-c-compiler ;;
     apt:cmocka) echo libcmocka-dev ;;
     apt:clang-format) echo clang-format-14 ;;
     apt:clang) # where the sanitizers' runtime lies differs between releases
@@ -114,6 +116,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:libyaml) echo libyaml-devel ;;
     dnf:libcurl) echo libcurl-devel ;;
     dnf:openssl) echo openssl-devel ;;
+    dnf:protobuf-c) echo protobuf-c-devel protobuf-c-compiler ;;
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;
     dnf:clang) echo clang compiler-rt ;;

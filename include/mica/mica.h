@@ -6,7 +6,8 @@
  * gradients (mica/grad.h), control flow (mica/control.h), ops of an application (mica/custom.h),
  * fine-tuning (mica/tune.h), programs (mica/program.h, mica/executable.h), what they cost
  * (mica/cost.h), devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h),
- * files of arrays (mica/io.h), models in other forms (mica/convert.h), status codes
+ * files of arrays (mica/io.h), models in other forms (mica/convert.h), ONNX
+ * (mica/onnx.h), status codes
  * (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
@@ -26,6 +27,7 @@
 #include <mica/io.h>
 #include <mica/model.h>
 #include <mica/nn.h>
+#include <mica/onnx.h>
 #include <mica/ops.h>
 #include <mica/program.h>
 #include <mica/signal.h>

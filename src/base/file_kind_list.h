@@ -8,4 +8,5 @@ FILE_KIND(INDEX, "an index of weights", 100000000) /* model.safetensors.index.js
 FILE_KIND(WEIGHTS, "a file of weights", SIZE_MAX)  /* no limit */
 FILE_KIND(SESSION, "a session", SIZE_MAX)          /* its header limits its size */
 FILE_KIND(PROGRAM, "a program", SIZE_MAX)          /* its header, too */
+FILE_KIND(ONNX, "an ONNX file", INT32_MAX)         /* as protobuf limits it */
 FILE_KIND(CALIBRATION, "measured rates", 1000000)

@@ -113,6 +113,14 @@ writes value at `at` into cache and gives the sum of squares, 7 * 4 + 25.
   $ mica program run step --input c.npy --input at=0 --input value=1 --report 2>&1 | grep ^device
   device cpu, mode lazy: 1 runs, 1 compiles
 
+What a run takes is estimated on each device that was measured, and one of them is chosen.
+
+  $ mica program cost step --device cpu | sed 's/^\(cpu\) *[0-9.e-]* ms, /\1 N ms, /'
+  cpu N ms, 17 operations, 112 bytes, 3 steps: estimated
+  the choice: cpu
+  $ MICA_CALIBRATION=off mica program cost step --device cpu 2>&1 | head -n 1
+  mica: device_calibrate: MICA_CALIBRATION is off: nothing is measured
+
 What is wrong is named.
 
   $ mica program run step --input at=3 2>&1
@@ -161,11 +169,11 @@ What is wrong is named.
   mica: there is no result '7'; mica program show lists them
   [1]
   $ mica program walk step 2>&1
-  mica: 'walk' is neither show nor run
+  mica: 'walk' is none of show, run and cost
   Try: mica help program
   [2]
   $ mica program show 2>&1
-  mica: say show or run, and name a program's file
+  mica: say show, run or cost, and name a program's file
   Try: mica help program
   [2]
   $ mica program show c.npy 2>&1

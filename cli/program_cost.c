@@ -1,0 +1,47 @@
+/* mica program cost: what a run takes on each device, estimated, and the choice of one. */
+#include "program.h"
+
+#include "report.h"
+
+#include <stdlib.h>
+
+static void print_candidate(const char *name, const mica_candidate *c,
+                            const mica_program *program) {
+    mica_cost cost = {.struct_bytes = sizeof cost};
+    printf("%-8s", name);
+    if (c->seconds > 0) printf(" %.4g ms", 1e3 * c->seconds);
+    if (c->device && mica_program_get_cost(program, c->device, &cost) == MICA_OK)
+        printf(", %.4g operations, %.4g bytes, %llu steps", cost.operations, cost.bytes,
+               (unsigned long long)cost.steps);
+    printf("%s%s\n", *c->reason ? ": " : "", c->reason);
+}
+
+int cli_program_cost(const cli_program_values *values, mica_device *device, mica_program *program) {
+    size_t n = mica_device_count(), pick = 0;
+    const mica_device_options options = {.struct_bytes = sizeof options,
+                                         .threads = (int)values->threads};
+    mica_candidate *candidates = calloc(n, sizeof *candidates);
+    int code = CLI_DONE;
+    (void)device;
+    if (!candidates) return cli_fail("out of memory");
+    for (size_t i = 0; i < n; i++) {
+        if (values->device && i > 0) break;
+        const char *name = values->device ? values->device : mica_device_name(i);
+        if (mica_device_open(name, &options, &candidates[i].device) != MICA_OK) continue;
+        if (mica_device_calibrate(candidates[i].device, false) != MICA_OK)
+            code = cli_fail_status(MICA_EUNSUPPORTED);
+    }
+    if (values->device) n = 1;
+    mica_status status = mica_pick_device(program, candidates, n, NULL, &pick);
+    for (size_t i = 0; i < n; i++)
+        print_candidate(values->device ? values->device : mica_device_name(i), &candidates[i],
+                        program);
+    if (status != MICA_OK)
+        code = cli_fail_status(status);
+    else
+        printf("the choice: %s\n", values->device ? values->device : mica_device_name(pick));
+    for (size_t i = 0; i < n; i++)
+        mica_device_close(&candidates[i].device);
+    free(candidates);
+    return code;
+}

@@ -1,0 +1,220 @@
+#include "onnx/import.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+
+#include <string.h>
+
+enum {
+    LARGE = 1 << 22 /* elements that are computed while importing, if no operand has so many */
+};
+
+/* ---- operators ---- */
+
+static const mc_onnx_op ops[] = {
+#define ONNX_OP(name, min_in, max_in, build) {#name, min_in, max_in, build},
+#include "onnx/op_list.h"
+#undef ONNX_OP
+};
+
+enum { OP_COUNT = sizeof ops / sizeof ops[0] };
+
+size_t mica_onnx_op_count(void) {
+    return OP_COUNT;
+}
+
+const char *mica_onnx_op_name(size_t i) {
+    return i < OP_COUNT ? ops[i].name : NULL;
+}
+
+const mc_onnx_op *mc_onnx_find_op(const char *name, const char *domain) {
+    if (domain && *domain && strcmp(domain, "ai.onnx") != 0) return NULL;
+    for (size_t i = 0; name && i < OP_COUNT; i++)
+        if (strcmp(ops[i].name, name) == 0) return &ops[i];
+    return NULL;
+}
+
+/* ---- names ---- */
+
+void mc_onnx_names_init(mc_onnx_names *names, mica_scope *s, mc_onnx_names *outer) {
+    *names = (mc_onnx_names){.s = s, .outer = outer};
+}
+
+void mc_onnx_names_deinit(mc_onnx_names *names) {
+    mc_map_deinit(&names->map);
+}
+
+mica_status mc_onnx_define(mc_onnx_import *import, mc_onnx_names *names, const char *name,
+                           const mc_onnx_value *value) {
+    uint64_t there;
+    if (mc_map_find(&names->map, mc_str_of(name), &there))
+        return mc_fail(MICA_EFORMAT, "two values are called '%s'", name);
+    uint64_t i = MC_BUFFER_COUNT(&import->values, mc_onnx_value);
+    if (!mc_buffer_add(&import->values, value, sizeof *value) ||
+        !mc_map_put(&names->map, mc_str_of(name), i))
+        return mc_fail_nomem("the values of a graph");
+    return MICA_OK;
+}
+
+mica_status mc_onnx_lookup(const mc_onnx_import *import, const mc_onnx_names *names,
+                           const char *name, mc_onnx_value *value) {
+    uint64_t i;
+    for (; names; names = names->outer) {
+        if (!mc_map_find(&names->map, mc_str_of(name), &i)) continue;
+        *value = MC_BUFFER_AT(&import->values, mc_onnx_value)[i];
+        return MICA_OK;
+    }
+    return mc_fail(MICA_EFORMAT, "there is no value '%s' before it", name);
+}
+
+mica_status mc_onnx_constant(mc_onnx_import *import, const void *data, mica_dtype dtype,
+                             const int64_t *shape, int ndim, mc_onnx_value *value) {
+    *value = (mc_onnx_value){.known = true};
+    value->x = mica_from_data(import->constants, data, dtype, shape, ndim);
+    return mica_scope_status(import->constants);
+}
+
+/* ---- nodes ---- */
+
+static bool has_graph(const mc_onnx_proto_node *proto) {
+    for (size_t i = 0; i < proto->n_attribute; i++)
+        if (proto->attribute[i]->g) return true;
+    return false;
+}
+
+/* The operands of a node; *known: it can be computed while importing. */
+static mica_status find_operands(mc_onnx_node *n, bool *known) {
+    *known = !has_graph(n->proto);
+    for (size_t i = 0; i < n->n_in; i++) {
+        const char *name = n->proto->input[i];
+        if (!*name) continue;
+        MC_TRY(mc_onnx_lookup(n->import, n->names, name, &n->in[i]));
+        *known = *known && n->in[i].known;
+    }
+    return MICA_OK;
+}
+
+static uint64_t bytes_of(mica_array x) {
+    return (uint64_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
+}
+
+/* Whether results are to be computed at once: they are not larger than operands are, or small. */
+static bool worth_folding(const mc_onnx_node *n, uint64_t *bytes) {
+    int64_t elements = LARGE;
+    *bytes = 0;
+    for (size_t i = 0; i < n->n_in; i++)
+        if (mica_valid(n->in[i].x)) elements = mc_max(elements, mica_array_size(n->in[i].x));
+    for (size_t i = 0; i < n->n_out; i++) {
+        if (!mica_valid(n->out[i].x)) continue;
+        if (mica_array_size(n->out[i].x) > elements) return false;
+        *bytes += bytes_of(n->out[i].x);
+    }
+    return *bytes <= n->import->fold_left;
+}
+
+static mica_status build(mc_onnx_node *n, const mc_onnx_op *op, mica_scope *s) {
+    n->s = s;
+    memset(n->out, 0, n->n_out * sizeof *n->out);
+    MC_TRY(op->build(n));
+    return mica_scope_status(s);
+}
+
+static mica_status evaluate(mc_onnx_node *n) {
+    for (size_t i = 0; i < n->n_out; i++) {
+        if (!mica_valid(n->out[i].x)) continue;
+        MC_TRY(mica_eval(n->s, n->out[i].x));
+        n->out[i] = (mc_onnx_value){.x = n->out[i].x, .known = true};
+    }
+    return MICA_OK;
+}
+
+/* Builds a node: where all that it reads is known, in the scope of constants, and evaluates it. */
+static mica_status build_node(mc_onnx_node *n, const mc_onnx_op *op) {
+    bool known;
+    uint64_t bytes;
+    MC_TRY(find_operands(n, &known));
+    if (!known) return build(n, op, n->names->s);
+    MC_TRY(build(n, op, n->import->constants));
+    if (!worth_folding(n, &bytes)) return build(n, op, n->names->s);
+    n->import->fold_left -= bytes;
+    return evaluate(n);
+}
+
+static mica_status define_results(mc_onnx_node *n) {
+    for (size_t i = 0; i < n->n_out; i++) {
+        const char *name = n->proto->output[i];
+        if (!*name) continue;
+        if (!mica_valid(n->out[i].x))
+            return mc_fail(MICA_EUNSUPPORTED, "result %zu, '%s', is not computed", i, name);
+        MC_TRY(mc_onnx_define(n->import, n->names, name, &n->out[i]));
+    }
+    return MICA_OK;
+}
+
+static mica_status check_count(const mc_onnx_node *n, const mc_onnx_op *op) {
+    size_t given = n->n_in;
+    for (size_t i = 0; i < op->min_in && i < n->n_in; i++)
+        if (!*n->proto->input[i]) given = i;
+    if (given < op->min_in || n->n_in > op->max_in)
+        return mc_fail(MICA_EFORMAT, "it has %zu operands", given);
+    if (n->n_out == 0) return mc_fail(MICA_EFORMAT, "it has no results");
+    return MICA_OK;
+}
+
+static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
+                             const mc_onnx_proto_node *proto) {
+    const mc_onnx_op *op = mc_onnx_find_op(proto->op_type, proto->domain);
+    mc_onnx_node n = {.import = import, .names = names, .proto = proto};
+    if (!op) return mc_fail(MICA_EUNSUPPORTED, "there is no operator '%s'", proto->op_type);
+    if (import->nodes_left-- <= 0)
+        return mc_fail(MICA_EUNSUPPORTED, "its loops have too many rounds to be written out");
+    n.n_in = proto->n_input;
+    n.n_out = proto->n_output;
+    mica_status status = check_count(&n, op);
+    n.in = mc_calloc(n.n_in + 1, sizeof *n.in);
+    n.out = mc_calloc(n.n_out + 1, sizeof *n.out);
+    if (status == MICA_OK && !(n.in && n.out)) status = mc_fail_nomem("a node");
+    if (status == MICA_OK) status = build_node(&n, op);
+    if (status == MICA_OK) status = define_results(&n);
+    mc_free(n.in);
+    mc_free(n.out);
+    return status;
+}
+
+/* ---- graphs ---- */
+
+/* Graphs of loops that are written out are read several times, with their constants. */
+static mica_status count_bytes(mc_onnx_import *import, mica_array x) {
+    if (bytes_of(x) > import->fold_left)
+        return mc_fail(MICA_EUNSUPPORTED, "loops make too many constants");
+    import->fold_left -= bytes_of(x);
+    return MICA_OK;
+}
+
+static mica_status read_initializers(mc_onnx_import *import, mc_onnx_names *names,
+                                     const mc_onnx_graph *graph) {
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const mc_onnx_tensor *t = graph->initializer[i];
+        const char *name = t->name ? t->name : "";
+        mc_onnx_value value = {.known = true};
+        mica_status status = mc_onnx_tensor_array(t, &import->outside, import->constants, &value.x);
+        if (status == MICA_OK && names->outer) status = count_bytes(import, value.x);
+        if (status == MICA_OK) status = mc_onnx_define(import, names, name, &value);
+        if (status != MICA_OK) return mc_fail_context(status, "tensor '%s'", name);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_onnx_read_graph(mc_onnx_import *import, mc_onnx_names *names,
+                               const mc_onnx_graph *graph) {
+    MC_TRY(read_initializers(import, names, graph));
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const mc_onnx_proto_node *node = graph->node[i];
+        mica_status status = read_node(import, names, node);
+        if (status != MICA_OK)
+            return mc_fail_context(
+                status, "node %zu, %s%s%s", i, node->op_type ? node->op_type : "",
+                node->name && *node->name ? " " : "", node->name ? node->name : "");
+    }
+    return MICA_OK;
+}

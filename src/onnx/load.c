@@ -1,0 +1,276 @@
+#include <mica/onnx.h>
+
+#include "base/alloc.h"
+#include "base/integer.h"
+#include "base/options.h"
+#include "onnx/import.h"
+
+#include <mica/ops.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FOLD_BYTES = 1 << 30, MAX_NODES = 1 << 18, MAX_LISTED = 24, OLDEST_OPSET = 13 };
+
+/* ---- what mica lacks ---- */
+
+/* Operators that are missing, and how many nodes each has. */
+typedef struct missing {
+    const char *name, *domain;
+    uint64_t nodes;
+} missing;
+
+static bool is_own(const char *domain) {
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+static mica_status count_missing(const mc_onnx_graph *graph, mc_buffer *found) {
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const mc_onnx_proto_node *node = graph->node[i];
+        const char *name = node->op_type ? node->op_type : "";
+        const char *domain = is_own(node->domain) ? "" : node->domain;
+        for (size_t k = 0; k < node->n_attribute; k++) /* no deeper than MC_ONNX_DEPTH */
+            if (node->attribute[k]->g) MC_TRY(count_missing(node->attribute[k]->g, found));
+        if (mc_onnx_find_op(node->op_type, node->domain)) continue;
+        missing *rows = MC_BUFFER_AT(found, missing);
+        size_t n = MC_BUFFER_COUNT(found, missing), at = 0;
+        while (at < n && (strcmp(rows[at].name, name) != 0 || strcmp(rows[at].domain, domain) != 0))
+            at++;
+        if (at < n)
+            rows[at].nodes++;
+        else if (!mc_buffer_add(found, &(missing){name, domain, 1}, sizeof(missing)))
+            return mc_fail_nomem("the operators of a graph");
+        if (n > MAX_NODES / 64)
+            return mc_fail(MICA_EUNSUPPORTED, "it has thousands of unknown operators");
+    }
+    return MICA_OK;
+}
+
+static int64_t version_of(const mc_onnx_model *model, const char *domain) {
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const char *name = model->opset_import[i]->domain;
+        if (is_own(domain) ? is_own(name) : name && strcmp(name, domain) == 0)
+            return model->opset_import[i]->version;
+    }
+    return 0;
+}
+
+static mica_status fail_missing(const mc_onnx_model *model, const mc_buffer *found) {
+    mc_buffer text = {0};
+    size_t n = MC_BUFFER_COUNT(found, missing);
+    bool ok = true;
+    for (size_t i = 0; ok && i < n && i < MAX_LISTED; i++) {
+        const missing *row = &MC_BUFFER_AT(found, missing)[i];
+        ok = mc_buffer_printf(&text, "%s%s%s%.40s (version %lld, %llu nodes)", i > 0 ? ", " : "",
+                              row->domain, *row->domain ? "." : "", row->name,
+                              (long long)version_of(model, row->domain),
+                              (unsigned long long)row->nodes);
+    }
+    if (ok && n > MAX_LISTED) ok = mc_buffer_printf(&text, " and %zu more", n - MAX_LISTED);
+    mica_status status =
+        ok && mc_buffer_cstr(&text)
+            ? mc_fail(MICA_EUNSUPPORTED, "mica lacks %zu of its operators: %s", n, text.data)
+            : mc_fail_nomem("the operators of a graph");
+    mc_buffer_deinit(&text);
+    return status;
+}
+
+static mica_status check_operators(const mc_onnx_model *model) {
+    mc_buffer found = {0};
+    int64_t version = version_of(model, "");
+    if (version < OLDEST_OPSET)
+        return mc_fail(MICA_EUNSUPPORTED, "its opset is %lld; mica reads %d and later",
+                       (long long)version, OLDEST_OPSET);
+    mica_status status = count_missing(model->graph, &found);
+    if (status == MICA_OK && found.len > 0) status = fail_missing(model, &found);
+    mc_buffer_deinit(&found);
+    return status;
+}
+
+/* ---- inputs ---- */
+
+/* A length: a number of the file, or by its name of the options. */
+static bool find_length(const mc_onnx_import *import, const char *input, size_t axis,
+                        const Mc__Onnx__Dimension *dim, char name[256], int64_t *length) {
+    *length = dim->dim_value;
+    if (dim->has_dim_value && dim->dim_value >= 0) return true;
+    if (dim->dim_param && *dim->dim_param)
+        snprintf(name, 256, "%s", dim->dim_param);
+    else
+        snprintf(name, 256, "%.200s.%zu", input, axis);
+    for (size_t i = 0; i < import->options->n_dims; i++) {
+        const mica_onnx_dim *given = &import->options->dims[i];
+        *length = given->length;
+        if (given->name && strcmp(given->name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* An input's shape; names of lengths that nobody gave are added to a list. */
+static mica_status shape_of(const mc_onnx_import *import, const mc_onnx_port *port,
+                            int64_t shape[MICA_MAX_NDIM], int *ndim, mc_buffer *open) {
+    const Mc__Onnx__Shape *s = port->type->tensor_type->shape;
+    char name[256];
+    if (!s) return mc_fail(MICA_EUNSUPPORTED, "its number of axes is not told");
+    if (s->n_dim > MICA_MAX_NDIM)
+        return mc_fail(MICA_EUNSUPPORTED, "it has %zu axes; mica has %d", s->n_dim, MICA_MAX_NDIM);
+    *ndim = (int)s->n_dim;
+    for (size_t k = 0; k < s->n_dim; k++) {
+        shape[k] = 1;
+        if (find_length(import, port->name, k, s->dim[k], name, &shape[k])) continue;
+        shape[k] = 1;
+        if ((open->len > 0 && strstr(open->data, name)) || open->len > 600) continue;
+        if (!mc_buffer_printf(open, "%s%s", open->len > 0 ? ", " : "", name) ||
+            !mc_buffer_cstr(open))
+            return mc_fail_nomem("the lengths of a graph");
+    }
+    return MICA_OK;
+}
+
+static bool has_initializer(const mc_onnx_graph *graph, const char *name) {
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (graph->initializer[i]->name && strcmp(graph->initializer[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_double(const mc_onnx_port *port) {
+    return port->type && port->type->tensor_type &&
+           port->type->tensor_type->elem_type == MC_ONNX_DOUBLE;
+}
+
+/* params [inputs of the graph] receives those without an initializer. */
+static mica_status read_inputs(mc_onnx_import *import, mc_onnx_names *names,
+                               const mc_onnx_graph *graph, mica_param *params, size_t *n) {
+    mc_buffer open = {0};
+    mica_status status = MICA_OK;
+    for (size_t i = 0; status == MICA_OK && i < graph->n_input; i++) {
+        const mc_onnx_port *port = graph->input[i];
+        int64_t shape[MICA_MAX_NDIM];
+        int ndim = 0;
+        mica_dtype dtype;
+        mc_onnx_value value = {.known = false};
+        if (!port->name) port = NULL;
+        if (port && has_initializer(graph, port->name)) continue;
+        if (!port || !port->type || !port->type->tensor_type)
+            status = mc_fail(MICA_EUNSUPPORTED, "it is no tensor");
+        if (status == MICA_OK) status = mc_onnx_dtype(port->type->tensor_type->elem_type, &dtype);
+        if (status == MICA_OK) status = shape_of(import, port, shape, &ndim, &open);
+        if (status == MICA_OK) {
+            mica_dtype given = is_double(port) ? MICA_F64 : dtype;
+            value.x = mica_program_param(import->s, given, shape, ndim);
+            params[(*n)++] = (mica_param){.name = port->name, .array = value.x};
+            if (given != dtype) value.x = mica_astype(import->s, value.x, dtype);
+            status = mc_onnx_define(import, names, port->name, &value);
+        }
+        if (status != MICA_OK)
+            status = mc_fail_context(status, "input '%s'", port ? port->name : "");
+    }
+    if (status == MICA_OK && open.len > 0)
+        status = mc_fail(MICA_EINVAL, "these lengths have no number: %s", open.data);
+    mc_buffer_deinit(&open);
+    return status;
+}
+
+/* ---- the program ---- */
+
+static mica_status find_results(mc_onnx_import *import, mc_onnx_names *names,
+                                const mc_onnx_graph *graph, mica_array *results,
+                                const char **result_names) {
+    for (size_t i = 0; i < graph->n_output; i++) {
+        mc_onnx_value value;
+        result_names[i] = graph->output[i]->name ? graph->output[i]->name : "";
+        MC_TRY(mc_onnx_lookup(import, names, result_names[i], &value));
+        results[i] = value.x.scope == import->s ? value.x : mica_detach(import->s, value.x);
+        if (is_double(graph->output[i])) results[i] = mica_astype(import->s, results[i], MICA_F64);
+    }
+    return mica_scope_status(import->s);
+}
+
+static mica_status build(mc_onnx_import *import, const mc_onnx_graph *graph, mica_param *params,
+                         mica_array *results, const char **result_names, mica_program **program) {
+    size_t n = 0;
+    mc_onnx_names names;
+    mc_onnx_names_init(&names, import->s, NULL);
+    mica_status status = read_inputs(import, &names, graph, params, &n);
+    if (status == MICA_OK) status = mc_onnx_read_graph(import, &names, graph);
+    if (status == MICA_OK) status = find_results(import, &names, graph, results, result_names);
+    const mica_program_options options = {.struct_bytes = sizeof options,
+                                          .result_names = result_names};
+    if (status == MICA_OK)
+        status =
+            mica_program_build(import->s, params, n, results, graph->n_output, &options, program);
+    mc_onnx_names_deinit(&names);
+    return status;
+}
+
+static mica_status import_model(mc_onnx_import *import, const mc_onnx_model *model,
+                                mica_program **program) {
+    const mc_onnx_graph *graph = model->graph;
+    MC_TRY(check_operators(model));
+    import->opset = version_of(model, "");
+    MC_TRY(mica_scope_open(import->device, &import->constants));
+    MC_TRY(mica_scope_open(import->device, &import->s));
+    mica_param *params = mc_calloc(graph->n_input + 1, sizeof *params);
+    mica_array *results = mc_calloc(graph->n_output + 1, sizeof *results);
+    const char **names = mc_calloc(graph->n_output + 1, sizeof *names);
+    mica_status status = params && results && names
+                             ? build(import, graph, params, results, names, program)
+                             : mc_fail_nomem("a graph");
+    mc_free(params);
+    mc_free(results);
+    mc_free(names);
+    return status;
+}
+
+static mica_status load(mica_device *device, const void *data, size_t bytes, const char *folder,
+                        const mica_onnx_options *options, mica_program **program) {
+    mc_onnx_model *model;
+    mc_onnx_import import = {.device = device,
+                             .options = options,
+                             .outside = {.folder = folder},
+                             .fold_left = FOLD_BYTES,
+                             .nodes_left = MAX_NODES};
+    MC_TRY(mc_onnx_decode(data, bytes, &model));
+    mica_status status = import_model(&import, model, program);
+    mica_scope_close(&import.s);
+    mica_scope_close(&import.constants);
+    mc_onnx_outside_close(&import.outside);
+    mc_arena_deinit(&import.arena);
+    mc_buffer_deinit(&import.values);
+    mc_onnx_close(&model);
+    return status;
+}
+
+static mica_status check(mica_device *device, const void *source, mica_program **program,
+                         const mica_onnx_options *given, mica_onnx_options *options) {
+    if (program) *program = NULL;
+    if (!device || !source || !program) return mc_fail(MICA_EINVAL, "mica_onnx_load: NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_onnx_options, n_dims, options, given));
+    for (size_t i = 0; i < options->n_dims; i++)
+        if (!options->dims || options->dims[i].length < 0)
+            return mc_fail(MICA_EINVAL, "mica_onnx_load: a length is negative");
+    return MICA_OK;
+}
+
+mica_status mica_onnx_decode(mica_device *device, const void *data, size_t bytes,
+                             const mica_onnx_options *given, mica_program **program) {
+    mica_onnx_options options;
+    MC_TRY(check(device, data, program, given, &options));
+    return load(device, data, bytes, NULL, &options, program);
+}
+
+mica_status mica_onnx_load(mica_device *device, const char *path, const mica_onnx_options *given,
+                           mica_program **program) {
+    mica_onnx_options options;
+    mc_filemap map = {0};
+    MC_TRY(check(device, path, program, given, &options));
+    MC_TRY(mc_filemap_open(path, MC_FILE_ONNX, &map));
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? mc_strndup(path, (size_t)(slash - path) + 1) : mc_strdup(".");
+    mica_status status =
+        folder ? load(device, map.data, map.size, folder, &options, program) : mc_fail_nomem(path);
+    mc_free(folder);
+    mc_filemap_close(&map);
+    return status == MICA_OK ? MICA_OK : mc_fail_context(status, "%s", path);
+}

@@ -1,0 +1,312 @@
+#include "onnx/model.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- nesting ---- */
+
+/* The messages on the way from a model to a graph within it. */
+typedef enum message { MODEL, GRAPH, NODE, ATTRIBUTE, NO_MESSAGE } message;
+
+enum { MAX_MESSAGES = 3 * MC_ONNX_DEPTH + 1, BYTES = 2, MAX_VARINT = 10 };
+
+static message message_of(message outer, uint64_t field) {
+    if (outer == MODEL && field == 7) return GRAPH;
+    if (outer == GRAPH && field == 1) return NODE;
+    if (outer == NODE && field == 5) return ATTRIBUTE;
+    if (outer == ATTRIBUTE && field == 6) return GRAPH;
+    return NO_MESSAGE;
+}
+
+static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *value) {
+    *value = 0;
+    for (int i = 0; i < MAX_VARINT && *at < end; i++) {
+        uint8_t byte = *(*at)++;
+        *value |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+/* The bytes of a field of a wire type; length is that of BYTES. false: there is no such type. */
+static bool field_bytes(uint64_t type, const uint8_t **at, const uint8_t *end, uint64_t *bytes) {
+    uint64_t ignored;
+    *bytes = 0;
+    if (type == 0) return read_varint(at, end, &ignored);
+    if (type == BYTES) return read_varint(at, end, bytes);
+    *bytes = type == 1 ? 8 : 4;
+    return type == 1 || type == 5;
+}
+
+/* A walk over the messages that may hold graphs, with a stack of its own. */
+static mica_status check_nesting(const uint8_t *at, size_t size) {
+    struct {
+        message kind;
+        const uint8_t *end;
+    } open[MAX_MESSAGES];
+    int depth = 1;
+    open[0].kind = MODEL;
+    open[0].end = at + size;
+    while (depth > 0) {
+        uint64_t tag, bytes;
+        const uint8_t *end = open[depth - 1].end;
+        if (at == end) {
+            depth--;
+            continue;
+        }
+        if (!read_varint(&at, end, &tag) || !field_bytes(tag & 7, &at, end, &bytes) ||
+            bytes > (uint64_t)(end - at))
+            return mc_fail(MICA_EFORMAT, "no ONNX file, or it was altered or cut short");
+        message inner = message_of(open[depth - 1].kind, tag >> 3);
+        if ((tag & 7) != BYTES || inner == NO_MESSAGE) {
+            at += bytes;
+            continue;
+        }
+        if (depth == MAX_MESSAGES)
+            return mc_fail(MICA_EUNSUPPORTED, "graphs nest more than %d deep", MC_ONNX_DEPTH);
+        open[depth].kind = inner;
+        open[depth++].end = at + bytes;
+    }
+    return MICA_OK;
+}
+
+/* ---- decoding ---- */
+
+/* Memory for protobuf-c: a message of two bytes becomes a structure of some 100. */
+typedef struct budget {
+    uint64_t left;
+} budget;
+
+enum { MIN_BUDGET = 1 << 20, EXPANSION = 128 };
+
+static void *take(void *user, size_t bytes) {
+    budget *b = user;
+    if (bytes > b->left) return NULL;
+    b->left -= bytes;
+    return mc_alloc(bytes);
+}
+
+static void give(void *user, void *ptr) {
+    (void)user;
+    mc_free(ptr);
+}
+
+mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model) {
+    budget b = {MIN_BUDGET + EXPANSION * (uint64_t)bytes};
+    ProtobufCAllocator allocator = {take, give, &b};
+    *model = NULL;
+    if (bytes == 0) return mc_fail(MICA_EFORMAT, "no ONNX file: it is empty");
+    MC_TRY(check_nesting(data, bytes));
+    *model = mc__onnx__model__unpack(&allocator, bytes, data);
+    if (!*model) return mc_fail(MICA_EFORMAT, "no ONNX file, or it was altered, or out of memory");
+    if ((*model)->graph && (*model)->n_opset_import > 0) return MICA_OK;
+    mc_onnx_close(model);
+    return mc_fail(MICA_EFORMAT, "no ONNX file: it has no graph, or no operator set");
+}
+
+void mc_onnx_close(mc_onnx_model **model) {
+    ProtobufCAllocator allocator = {take, give, NULL};
+    if (*model) mc__onnx__model__free_unpacked(*model, &allocator);
+    *model = NULL;
+}
+
+/* ---- tensors ---- */
+
+mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype) {
+    static const char *const names[] = {
+        "UNDEFINED", "FLOAT",      "UINT8",    "INT8",       "UINT16",     "INT16",     "INT32",
+        "INT64",     "STRING",     "BOOL",     "FLOAT16",    "DOUBLE",     "UINT32",    "UINT64",
+        "COMPLEX64", "COMPLEX128", "BFLOAT16", "FLOAT8E4M3", "FLOAT8FNUZ", "FLOAT8E5M2"};
+    static const struct {
+        int number;
+        mica_dtype dtype;
+    } rows[] = {
+        {1, MICA_F32},  {2, MICA_U8},   {3, MICA_I8},   {4, MICA_U16},  {5, MICA_I16},
+        {6, MICA_I32},  {7, MICA_I64},  {9, MICA_BOOL}, {10, MICA_F16}, {MC_ONNX_DOUBLE, MICA_F32},
+        {12, MICA_U32}, {13, MICA_U64}, {14, MICA_C64}, {16, MICA_BF16}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].number != number) continue;
+        *dtype = rows[i].dtype;
+        return MICA_OK;
+    }
+    bool known = number >= 0 && number < (int64_t)(sizeof names / sizeof names[0]);
+    return mc_fail(MICA_EUNSUPPORTED, "mica has no dtype for ONNX's %s (%lld)",
+                   known ? names[number] : "kind", (long long)number);
+}
+
+void mc_onnx_outside_close(mc_onnx_outside *outside) {
+    mc_filemap_close(&outside->map);
+    mc_free(outside->name);
+    outside->name = NULL;
+}
+
+/* Whether a path is one within a folder: relative, and without "..". */
+static bool is_inside(const char *path) {
+    if (!*path || *path == '/') return false;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t n = strcspn(part, "/");
+        if (n == 2 && strncmp(part, "..", 2) == 0) return false;
+    }
+    return true;
+}
+
+static mica_status open_outside(mc_onnx_outside *outside, const char *name) {
+    if (!outside->folder || !is_inside(name))
+        return mc_fail(MICA_EINVAL,
+                       "its data is in the file '%s', which is not in the model's "
+                       "folder",
+                       name);
+    if (outside->name && strcmp(outside->name, name) == 0) return MICA_OK;
+    mc_onnx_outside_close(outside);
+    char *path = mc_path_join(outside->folder, name);
+    outside->name = mc_strdup(name);
+    mica_status status = path && outside->name
+                             ? mc_filemap_open(path, MC_FILE_WEIGHTS, &outside->map)
+                             : mc_fail_nomem("a tensor's file");
+    mc_free(path);
+    if (status != MICA_OK) mc_onnx_outside_close(outside);
+    return status;
+}
+
+/* A number of an entry of external data; false: it is none. */
+static bool read_number(const char *text, uint64_t *value) {
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    *value = number;
+    return *text >= '0' && *text <= '9' && !*end && errno == 0;
+}
+
+static mica_status find_outside(const mc_onnx_tensor *t, mc_onnx_outside *outside,
+                                const uint8_t **data, size_t *bytes) {
+    const char *location = "";
+    uint64_t offset = 0, length = UINT64_MAX;
+    for (size_t i = 0; i < t->n_external_data; i++) {
+        const char *key = t->external_data[i]->key, *value = t->external_data[i]->value;
+        bool ok = key && value;
+        if (ok && strcmp(key, "location") == 0) location = value;
+        if (ok && strcmp(key, "offset") == 0) ok = read_number(value, &offset);
+        if (ok && strcmp(key, "length") == 0) ok = read_number(value, &length);
+        if (!ok) return mc_fail(MICA_EFORMAT, "where its data is cannot be read");
+    }
+    MC_TRY(open_outside(outside, location));
+    if (offset > outside->map.size)
+        return mc_fail(MICA_EFORMAT, "its data begins behind the end of '%s'", location);
+    *data = outside->map.data + offset;
+    *bytes = outside->map.size - (size_t)offset;
+    if (length == UINT64_MAX) return MICA_OK;
+    if (length > *bytes)
+        return mc_fail(MICA_EFORMAT, "its data ends behind the end of '%s'", location);
+    *bytes = (size_t)length;
+    return MICA_OK;
+}
+
+/* Where a tensor's values are lists of numbers: elements of the dtype, made of those. */
+static mica_status pack(const mc_onnx_tensor *t, mica_dtype dtype, void *out, size_t n) {
+    size_t bytes = mica_dtype_bytes(dtype), have = 0;
+    const char *list = "float_data";
+    if (dtype == MICA_F32 || dtype == MICA_C64) {
+        have = t->n_float_data * sizeof(float) / bytes;
+        if (have == n && n > 0) memcpy(out, t->float_data, n * bytes);
+    } else if (dtype == MICA_I64) {
+        list = "int64_data";
+        have = t->n_int64_data;
+        if (have == n && n > 0) memcpy(out, t->int64_data, n * bytes);
+    } else if (dtype == MICA_U32 || dtype == MICA_U64) {
+        list = "uint64_data";
+        have = t->n_uint64_data;
+        for (size_t i = 0; have == n && i < n; i++)
+            memcpy((char *)out + i * bytes, &t->uint64_data[i], bytes); /* little-endian */
+    } else {
+        list = "int32_data";
+        have = t->n_int32_data;
+        for (size_t i = 0; have == n && i < n; i++)
+            memcpy((char *)out + i * bytes, &t->int32_data[i], bytes);
+    }
+    if (have == n) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "its shape has %zu elements, its %s %zu", n, list, have);
+}
+
+static mica_status shape_of(const mc_onnx_tensor *t, int64_t *n) {
+    if (t->n_dims > MICA_MAX_NDIM)
+        return mc_fail(MICA_EUNSUPPORTED, "it has %zu axes; mica has %d", t->n_dims, MICA_MAX_NDIM);
+    *n = 1;
+    for (size_t i = 0; i < t->n_dims; i++)
+        if (t->dims[i] < 0 || __builtin_mul_overflow(*n, t->dims[i], n) || *n > INT64_MAX / 16)
+            return mc_fail(MICA_EFORMAT, "its shape is out of range");
+    return MICA_OK;
+}
+
+/* The elements of a tensor whose data is as in memory. */
+static mica_status from_bytes(const mc_onnx_tensor *t, const uint8_t *data, size_t bytes,
+                              mica_dtype dtype, size_t want, mica_scope *s, mica_array *x) {
+    uint8_t *bools = NULL;
+    if (bytes != want)
+        return mc_fail(MICA_EFORMAT, "its shape takes %zu bytes, its data has %zu", want, bytes);
+    if (dtype == MICA_BOOL) {
+        bools = mc_alloc(bytes);
+        if (!bools) return mc_fail_nomem("a tensor");
+        for (size_t i = 0; i < bytes; i++)
+            bools[i] = data[i] != 0;
+        data = bools;
+    }
+    *x = mica_from_data(s, data ? data : (const uint8_t *)"", dtype, t->dims, (int)t->n_dims);
+    mc_free(bools);
+    return mica_scope_status(s);
+}
+
+static mica_status from_lists(const mc_onnx_tensor *t, mica_dtype dtype, size_t n, mica_scope *s,
+                              mica_array *x) {
+    size_t have = t->n_float_data + t->n_int32_data + t->n_int64_data + t->n_uint64_data;
+    if (n > have) return mc_fail(MICA_EFORMAT, "its shape has %zu elements, its data fewer", n);
+    void *data = mc_calloc(n ? n : 1, mica_dtype_bytes(dtype));
+    if (!data) return mc_fail_nomem("a tensor");
+    mica_status status = pack(t, dtype, data, n);
+    if (status == MICA_OK)
+        status = from_bytes(t, data, n * mica_dtype_bytes(dtype), dtype,
+                            n * mica_dtype_bytes(dtype), s, x);
+    mc_free(data);
+    return status;
+}
+
+/* Doubles, which are computed with as f32. */
+static mica_status from_doubles(const mc_onnx_tensor *t, const uint8_t *data, size_t bytes,
+                                size_t n, mica_scope *s, mica_array *x) {
+    if (bytes != n * sizeof(double))
+        return mc_fail(MICA_EFORMAT, "its shape takes %zu bytes, its data has %zu",
+                       n * sizeof(double), bytes);
+    float *floats = mc_array_alloc(n + 1, sizeof *floats);
+    if (!floats) return mc_fail_nomem("a tensor");
+    for (size_t i = 0; i < n; i++) {
+        double value;
+        memcpy(&value, data + i * sizeof value, sizeof value);
+        floats[i] = (float)value;
+    }
+    *x = mica_from_data(s, floats, MICA_F32, t->dims, (int)t->n_dims);
+    mc_free(floats);
+    return mica_scope_status(s);
+}
+
+mica_status mc_onnx_tensor_array(const mc_onnx_tensor *t, mc_onnx_outside *outside, mica_scope *s,
+                                 mica_array *x) {
+    mica_dtype dtype;
+    int64_t n = 0;
+    *x = MICA_NONE;
+    MC_TRY(mc_onnx_dtype(t->data_type, &dtype));
+    MC_TRY(shape_of(t, &n));
+    size_t want = (size_t)n * mica_dtype_bytes(dtype), bytes = t->raw_data.len;
+    const uint8_t *data = t->raw_data.data;
+    if (t->data_location == 1)
+        MC_TRY(find_outside(t, outside, &data, &bytes));
+    else if (!t->has_raw_data && t->data_type == MC_ONNX_DOUBLE)
+        data = (const uint8_t *)t->double_data, bytes = t->n_double_data * sizeof(double);
+    else if (!t->has_raw_data)
+        return from_lists(t, dtype, (size_t)n, s, x);
+    if (t->data_type == MC_ONNX_DOUBLE) return from_doubles(t, data, bytes, (size_t)n, s, x);
+    return from_bytes(t, data, bytes, dtype, want, s, x);
+}

@@ -1,0 +1,56 @@
+/* ONNX's files: what onnx.proto describes, decoded by protobuf-c, and their tensors.
+ *
+ * protobuf-c unpacks nested messages by recursion, without a limit, and makes structures of empty
+ * messages. So before it runs the nesting is checked, and its memory is bounded by the file's size.
+ *
+ * Threads: a model belongs to one.
+ * Source: onnx.ai/onnx/repo-docs/IR.html, and the field numbers of its schema. */
+#ifndef ONNX_MODEL_H
+#define ONNX_MODEL_H
+
+#include <mica/array.h>
+
+#include <onnx.pb-c.h>
+
+#include "base/filemap.h"
+#include "base/status.h"
+#include "base/str.h"
+
+typedef Mc__Onnx__Model mc_onnx_model;
+typedef Mc__Onnx__Graph mc_onnx_graph;
+typedef Mc__Onnx__Node mc_onnx_proto_node;
+typedef Mc__Onnx__Attribute mc_onnx_attribute;
+typedef Mc__Onnx__Tensor mc_onnx_tensor;
+typedef Mc__Onnx__Value mc_onnx_port;
+
+enum { MC_ONNX_DEPTH = 16 }; /* how deep graphs may nest */
+
+/* Decodes a file's bytes.
+ *
+ * model   owned by the caller; NULL after an error.
+ * errors  MICA_EFORMAT; MICA_EUNSUPPORTED graphs nest too deep; MICA_ENOMEM */
+mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model);
+void mc_onnx_close(mc_onnx_model **model); /* nothing for NULL */
+
+/* The file of a tensor's data that is outside of the model; zero at the beginning. The last one
+ * stays open. */
+typedef struct mc_onnx_outside {
+    const char *folder; /* that the files are in; NULL: there are none */
+    char *name;
+    mc_filemap map;
+} mc_onnx_outside;
+void mc_onnx_outside_close(mc_onnx_outside *outside);
+
+enum { MC_ONNX_DOUBLE = 11 /* ONNX's number of f64, with which mica computes as f32 */ };
+
+/* The dtype that mica computes with, by ONNX's number of one.
+ * errors  MICA_EUNSUPPORTED mica has none of the kind */
+mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype);
+
+/* A tensor as an evaluated array of s.
+ * errors  MICA_EFORMAT its data has another size than its shape; MICA_EUNSUPPORTED its dtype;
+ *         MICA_EINVAL its file is not in the model's folder; those of mc_filemap_open */
+mica_status mc_onnx_tensor_array(const mc_onnx_tensor *tensor, mc_onnx_outside *outside,
+                                 mica_scope *s, mica_array *x);
+
+#endif

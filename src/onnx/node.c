@@ -1,0 +1,190 @@
+/* What builders ask of a node, and what they give. */
+#include "onnx/import.h"
+
+#include <mica/ops.h>
+
+#include <string.h>
+
+/* ---- operands ---- */
+
+mica_array mc_onnx_x(const mc_onnx_node *n, size_t i) {
+    return i < n->n_in ? n->in[i].x : MICA_NONE;
+}
+
+bool mc_onnx_has(const mc_onnx_node *n, size_t i) {
+    return i < n->n_in && n->in[i].x.scope;
+}
+
+bool mc_onnx_known(const mc_onnx_node *n, size_t i) {
+    return mc_onnx_has(n, i) && n->in[i].known;
+}
+
+mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
+                                 int *count) {
+    *count = -1;
+    if (!mc_onnx_has(n, i)) return MICA_OK;
+    if (!n->in[i].known)
+        return mc_fail(
+            MICA_EUNSUPPORTED,
+            "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
+            n->proto->input[i]);
+    mica_array x = n->in[i].x;
+    int64_t size = mica_array_size(x);
+    if (size > max)
+        return mc_fail(MICA_EFORMAT, "operand %zu has %lld numbers", i, (long long)size);
+    x = mica_astype(n->import->constants, x, MICA_I64);
+    MC_TRY(mica_read(x, list, (size_t)size * sizeof *list));
+    *count = (int)size;
+    return MICA_OK;
+}
+
+mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwise, double *value) {
+    *value = otherwise;
+    if (!mc_onnx_has(n, i)) return MICA_OK;
+    if (!n->in[i].known)
+        return mc_fail(
+            MICA_EUNSUPPORTED,
+            "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
+            n->proto->input[i]);
+    if (mica_array_size(n->in[i].x) != 1)
+        return mc_fail(MICA_EFORMAT, "operand %zu is not one number", i);
+    return mica_item_f64(n->in[i].x, value);
+}
+
+/* ---- attributes ---- */
+
+const mc_onnx_attribute *mc_onnx_attr(const mc_onnx_node *n, const char *name) {
+    for (size_t i = 0; i < n->proto->n_attribute; i++) {
+        const mc_onnx_attribute *a = n->proto->attribute[i];
+        if (a->name && strcmp(a->name, name) == 0) return a;
+    }
+    return NULL;
+}
+
+int64_t mc_onnx_int(const mc_onnx_node *n, const char *name, int64_t otherwise) {
+    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    return a && a->has_i ? a->i : otherwise;
+}
+
+double mc_onnx_real(const mc_onnx_node *n, const char *name, double otherwise) {
+    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    return a && a->has_f ? (double)a->f : otherwise;
+}
+
+mc_str mc_onnx_text(const mc_onnx_node *n, const char *name, const char *otherwise) {
+    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    if (!a || !a->has_s) return mc_str_of(otherwise);
+    return (mc_str){a->s.data ? (const char *)a->s.data : "", a->s.len};
+}
+
+mica_status mc_onnx_ints(const mc_onnx_node *n, const char *name, int max, int64_t *list,
+                         int *count) {
+    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    *count = -1;
+    if (!a) return MICA_OK;
+    if (a->n_ints > (size_t)max)
+        return mc_fail(MICA_EFORMAT, "%s has %zu numbers", name, a->n_ints);
+    for (size_t i = 0; i < a->n_ints; i++)
+        list[i] = a->ints[i];
+    *count = (int)a->n_ints;
+    return MICA_OK;
+}
+
+/* ---- axes ---- */
+
+static mica_status count_axis(int64_t axis, int ndim, int *out) {
+    int64_t from_0 = axis < 0 ? axis + ndim : axis;
+    if (from_0 < 0 || from_0 >= ndim)
+        return mc_fail(MICA_EFORMAT, "there is no axis %lld of %d", (long long)axis, ndim);
+    *out = (int)from_0;
+    return MICA_OK;
+}
+
+mica_status mc_onnx_axis(const mc_onnx_node *n, int64_t otherwise, int ndim, int *axis) {
+    return count_axis(mc_onnx_int(n, "axis", otherwise), ndim, axis);
+}
+
+mica_status mc_onnx_axes(const mc_onnx_node *n, size_t at, int ndim, int axes[MICA_MAX_NDIM],
+                         int *count) {
+    int64_t list[MICA_MAX_NDIM];
+    MC_TRY(mc_onnx_operand_ints(n, at, MICA_MAX_NDIM, list, count));
+    if (*count < 0) MC_TRY(mc_onnx_ints(n, "axes", MICA_MAX_NDIM, list, count));
+    for (int i = 0; i < *count; i++)
+        MC_TRY(count_axis(list[i], ndim, &axes[i]));
+    return MICA_OK;
+}
+
+/* ---- results ---- */
+
+mica_status mc_onnx_give(mc_onnx_node *n, size_t i, mica_array x) {
+    if (i < n->n_out) n->out[i] = (mc_onnx_value){.x = x};
+    return mica_scope_status(n->s);
+}
+
+mica_status mc_onnx_give_last(mc_onnx_node *n, size_t i, mica_array last) {
+    if (i < n->n_out) n->out[i] = (mc_onnx_value){.x = mc_onnx_to_first(n->s, last), .last = last};
+    return mica_scope_status(n->s);
+}
+
+mica_array mc_onnx_to_first(mica_scope *s, mica_array last) {
+    int axes[MICA_MAX_NDIM], ndim = mica_array_ndim(last);
+    if (ndim < 3) return last;
+    axes[0] = 0;
+    axes[1] = ndim - 1;
+    for (int k = 2; k < ndim; k++)
+        axes[k] = k - 1;
+    return mica_transpose(s, last, axes);
+}
+
+mica_array mc_onnx_to_last(mica_scope *s, mica_array x) {
+    int axes[MICA_MAX_NDIM], ndim = mica_array_ndim(x);
+    if (ndim < 3) return x;
+    axes[0] = 0;
+    axes[ndim - 1] = 1;
+    for (int k = 2; k < ndim; k++)
+        axes[k - 1] = k;
+    return mica_transpose(s, x, axes);
+}
+
+mica_array mc_onnx_last(const mc_onnx_node *n, size_t i) {
+    if (i < n->n_in && n->in[i].last.scope) return n->in[i].last;
+    return mc_onnx_to_last(n->s, mc_onnx_x(n, i));
+}
+
+mica_status mc_onnx_refuse(const mc_onnx_node *n, const char *what) {
+    (void)n;
+    return mc_fail(MICA_EUNSUPPORTED, "mica does not have %s", what);
+}
+
+/* ---- element by element ---- */
+
+mica_status mc_onnx_map(mc_onnx_node *n, mc_onnx_unary f) {
+    if (n->in[0].last.scope) return mc_onnx_give_last(n, 0, f(n->s, n->in[0].last));
+    return mc_onnx_give(n, 0, f(n->s, n->in[0].x));
+}
+
+mica_status mc_onnx_map_with(mc_onnx_node *n, mc_onnx_mapped f, const double *numbers) {
+    if (n->in[0].last.scope) return mc_onnx_give_last(n, 0, f(n, n->in[0].last, numbers));
+    return mc_onnx_give(n, 0, f(n, n->in[0].x, numbers));
+}
+
+/* An operand that broadcasts to ndim axes in the form with the channels last. */
+static mica_array spread_last(const mc_onnx_node *n, size_t i, int ndim) {
+    mica_array x = n->in[i].x;
+    int own = mica_array_ndim(x);
+    int64_t shape[MICA_MAX_NDIM];
+    if (n->in[i].last.scope && own == ndim) return n->in[i].last;
+    if (own == 0) return x;
+    for (int k = 0; k < ndim; k++)
+        shape[k] = k < ndim - own ? 1 : mica_array_dim(x, k - (ndim - own));
+    return mc_onnx_to_last(n->s, mica_reshape(n->s, x, shape, ndim));
+}
+
+mica_status mc_onnx_map2(mc_onnx_node *n, mc_onnx_binary f) {
+    int ndim = mica_array_ndim(n->in[0].x), other = mica_array_ndim(n->in[1].x);
+    bool last = (n->in[0].last.scope && ndim >= other) || (n->in[1].last.scope && other >= ndim);
+    if (!last) return mc_onnx_give(n, 0, f(n->s, n->in[0].x, n->in[1].x));
+    if (other > ndim) ndim = other;
+    mica_array a = spread_last(n, 0, ndim), b = spread_last(n, 1, ndim);
+    return mc_onnx_give_last(n, 0, f(n->s, a, b));
+}

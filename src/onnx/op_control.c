@@ -1,0 +1,343 @@
+/* Branches and loops. What is known beforehand is written out: a branch whose condition is, a loop
+ * of few rounds. Others become nodes of control flow (mica/control.h). */
+#include "onnx/import.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+
+#include <mica/control.h>
+#include <mica/ops.h>
+
+enum { MAX_CARRIED = 64, WRITTEN_OUT = 64 /* rounds of a loop that becomes none */ };
+
+/* A graph that a function of control flow records. */
+typedef struct body {
+    mc_onnx_node *n;
+    const mc_onnx_graph *graph;
+    mica_array limit; /* of a loop: rounds; or none */
+} body;
+
+/* ---- a graph within a node ---- */
+
+static mica_status find_graph(const mc_onnx_node *n, const char *name, size_t n_in, size_t n_out,
+                              const mc_onnx_graph **graph) {
+    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    if (!a || !a->g) return mc_fail(MICA_EFORMAT, "it has no %s", name);
+    *graph = a->g;
+    if ((*graph)->n_input != n_in || (*graph)->n_output != n_out)
+        return mc_fail(MICA_EFORMAT, "%s has %zu inputs and %zu results, where %zu and %zu belong",
+                       name, (*graph)->n_input, (*graph)->n_output, n_in, n_out);
+    return MICA_OK;
+}
+
+/* Reads a graph into s. inputs [of the graph]; results [of the graph] receives what it gives. */
+static mica_status read_graph(mc_onnx_node *n, const mc_onnx_graph *graph, mica_scope *s,
+                              const mc_onnx_value *inputs, mc_onnx_value *results) {
+    mc_onnx_names names;
+    mica_status status = MICA_OK;
+    mc_onnx_names_init(&names, s, n->names);
+    for (size_t i = 0; status == MICA_OK && i < graph->n_input; i++) {
+        const char *name = graph->input[i]->name;
+        status = mc_onnx_define(n->import, &names, name ? name : "", &inputs[i]);
+    }
+    if (status == MICA_OK) status = mc_onnx_read_graph(n->import, &names, graph);
+    for (size_t i = 0; status == MICA_OK && i < graph->n_output; i++) {
+        const char *name = graph->output[i]->name;
+        status = mc_onnx_lookup(n->import, &names, name ? name : "", &results[i]);
+    }
+    mc_onnx_names_deinit(&names);
+    return status;
+}
+
+/* The same of arrays, for a function of control flow. */
+static mica_status record_graph(body *b, mica_scope *s, const mc_onnx_value *inputs,
+                                mica_array *results) {
+    size_t n = b->graph->n_output;
+    mc_onnx_value *values = mc_calloc(n + 1, sizeof *values);
+    if (!values) return mc_fail_nomem("a graph within a node");
+    mica_status status = read_graph(b->n, b->graph, s, inputs, values);
+    for (size_t i = 0; status == MICA_OK && i < n; i++)
+        results[i] = values[i].x;
+    mc_free(values);
+    return status;
+}
+
+/* ---- branches ---- */
+
+typedef struct branches {
+    body then_body, else_body;
+} branches;
+
+static mica_status record_then(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    (void)args, (void)n_args, (void)n_results;
+    return record_graph(&((branches *)user)->then_body, s, NULL, results);
+}
+
+static mica_status record_else(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    (void)args, (void)n_args, (void)n_results;
+    return record_graph(&((branches *)user)->else_body, s, NULL, results);
+}
+
+mica_status mc_onnx_if(mc_onnx_node *n) {
+    branches b = {.then_body = {.n = n}, .else_body = {.n = n}};
+    mica_array results[MAX_CARRIED];
+    if (n->n_out > MAX_CARRIED) return mc_onnx_refuse(n, "so many results");
+    MC_TRY(find_graph(n, "then_branch", 0, n->n_out, &b.then_body.graph));
+    MC_TRY(find_graph(n, "else_branch", 0, n->n_out, &b.else_body.graph));
+    if (n->in[0].known) {
+        double condition;
+        MC_TRY(mc_onnx_operand_real(n, 0, 0, &condition));
+        return read_graph(n, condition != 0 ? b.then_body.graph : b.else_body.graph, n->s, NULL,
+                          n->out);
+    }
+    MC_TRY(mica_if(n->s, n->in[0].x, record_then, record_else, &b, NULL, 0, results, n->n_out));
+    for (size_t i = 0; i < n->n_out; i++)
+        MC_TRY(mc_onnx_give(n, i, results[i]));
+    return MICA_OK;
+}
+
+/* ---- loops that are written out ---- */
+
+/* Stacks what the rounds gave: rounds [count * n], the i-th of n. */
+static mica_status stack(mc_onnx_node *n, const mica_array *rounds, size_t count, size_t each,
+                         size_t i, mica_array *y) {
+    mica_array *xs = mc_array_alloc(count + 1, sizeof *xs);
+    if (!xs) return mc_fail_nomem("the results of a loop");
+    for (size_t r = 0; r < count; r++)
+        xs[r] = rounds[r * each + i];
+    *y = mica_stack(n->s, xs, (int)count, 0);
+    mc_free(xs);
+    return mica_scope_status(n->s);
+}
+
+/* Rounds of a loop, one after the other; *open: how often it is repeated is not known.
+ *
+ * values  [2 + carried + collected]: number, condition and what is carried; then what is
+ *         collected */
+static mica_status write_out(mc_onnx_node *n, const mc_onnx_graph *graph, int64_t limit,
+                             mc_onnx_value *values, size_t carried, mc_buffer *rounds, bool *open) {
+    size_t collected = graph->n_output - 1 - carried;
+    *open = false;
+    for (int64_t r = 0; r < limit && !*open; r++) {
+        double go = 1;
+        if (values[1].known) MC_TRY(mica_item_f64(values[1].x, &go));
+        if (go == 0) break;
+        MC_TRY(mc_onnx_constant(n->import, &r, MICA_I64, NULL, 0, &values[0]));
+        MC_TRY(read_graph(n, graph, n->s, values, values + 1)); /* results follow the number */
+        *open = !values[1].known;
+        for (size_t i = 0; i < collected; i++)
+            if (!MC_BUFFER_PUSH(rounds, mica_array, values[2 + carried + i].x))
+                return mc_fail_nomem("the results of a loop");
+    }
+    return MICA_OK;
+}
+
+static mica_status finish_written(mc_onnx_node *n, const mc_onnx_value *values, size_t carried,
+                                  const mc_buffer *rounds) {
+    size_t collected = n->n_out - carried;
+    for (size_t i = 0; i < carried; i++)
+        n->out[i] = values[2 + i];
+    size_t count = collected ? MC_BUFFER_COUNT(rounds, mica_array) / collected : 0;
+    if (collected && count == 0)
+        return mc_onnx_refuse(n, "loops without a round that collect results");
+    for (size_t i = 0; i < collected; i++) {
+        mica_array y;
+        MC_TRY(stack(n, MC_BUFFER_AT(rounds, mica_array), count, collected, i, &y));
+        MC_TRY(mc_onnx_give(n, carried + i, y));
+    }
+    return MICA_OK;
+}
+
+static void set_operands(const mc_onnx_node *n, mc_onnx_value *values, size_t carried) {
+    if (mc_onnx_has(n, 1)) values[1] = n->in[1];
+    for (size_t i = 0; i < carried; i++)
+        values[2 + i] = n->in[2 + i];
+}
+
+/* *done: the loop was written out. */
+static mica_status try_to_write_out(mc_onnx_node *n, const mc_onnx_graph *graph, size_t carried,
+                                    bool *done) {
+    double limit = 0;
+    bool open = true, yes = true;
+    mc_buffer rounds = {0};
+    *done = false;
+    if (!mc_onnx_known(n, 0) || (mc_onnx_has(n, 1) && !n->in[1].known)) return MICA_OK;
+    MC_TRY(mc_onnx_operand_real(n, 0, 0, &limit));
+    if (limit > WRITTEN_OUT) return MICA_OK;
+    mc_onnx_value *values = mc_calloc(n->n_out + 3, sizeof *values);
+    if (!values) return mc_fail_nomem("a loop");
+    mica_status status = mc_onnx_constant(n->import, &yes, MICA_BOOL, NULL, 0, &values[1]);
+    set_operands(n, values, carried);
+    if (status == MICA_OK)
+        status = write_out(n, graph, (int64_t)limit, values, carried, &rounds, &open);
+    if (status == MICA_OK && !open) {
+        *done = true;
+        status = finish_written(n, values, carried, &rounds);
+    }
+    mc_buffer_deinit(&rounds);
+    mc_free(values);
+    return status;
+}
+
+/* ---- loops ---- */
+
+/* args: number, condition, what is carried. */
+static mica_status record_condition(void *user, mica_scope *s, const mica_array *args,
+                                    size_t n_args, mica_array *results, size_t n_results) {
+    const body *b = user;
+    (void)n_args, (void)n_results;
+    results[0] = mica_reshape(s, args[1], NULL, 0);
+    if (b->limit.scope)
+        results[0] = mica_logical_and(s, results[0], mica_less(s, args[0], b->limit));
+    return mica_scope_status(s);
+}
+
+static mica_status record_round(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                mica_array *results, size_t n_results) {
+    body *b = user;
+    (void)n_results;
+    mc_onnx_value *inputs = mc_calloc(n_args, sizeof *inputs);
+    if (!inputs) return mc_fail_nomem("a loop");
+    for (size_t i = 0; i < n_args; i++)
+        inputs[i].x = args[i];
+    mica_status status = record_graph(b, s, inputs, results + 1);
+    mc_free(inputs);
+    if (status != MICA_OK) return status;
+    results[0] = mica_add(s, args[0], mica_scalar(s, 1, MICA_I64));
+    results[1] = mica_reshape(s, results[1], mica_array_shape(args[1]), mica_array_ndim(args[1]));
+    return mica_scope_status(s);
+}
+
+static mica_status repeat(mc_onnx_node *n, body *b, size_t carried) {
+    mica_array init[MAX_CARRIED + 2], results[MAX_CARRIED + 2];
+    init[0] = mica_scalar(n->s, 0, MICA_I64);
+    init[1] = mc_onnx_has(n, 1) ? n->in[1].x : mica_scalar(n->s, 1, MICA_BOOL);
+    for (size_t i = 0; i < carried; i++)
+        init[2 + i] = mc_onnx_x(n, 2 + i);
+    if (mc_onnx_has(n, 0)) b->limit = mica_reshape(n->s, n->in[0].x, NULL, 0);
+    MC_TRY(mica_while(n->s, record_condition, record_round, b, init, carried + 2, NULL, results,
+                      NULL));
+    for (size_t i = 0; i < carried; i++)
+        MC_TRY(mc_onnx_give(n, i, results[2 + i]));
+    return MICA_OK;
+}
+
+/* A round of a loop whose number of rounds is known and that collects results: args are what is
+ * carried, then the number. The condition must stay known. */
+static mica_status record_step(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    body *b = user;
+    size_t carried = n_args - 1;
+    bool yes = true;
+    mc_onnx_value *values = mc_calloc(n_args + 1 + n_results + 1, sizeof *values);
+    if (!values) return mc_fail_nomem("a loop");
+    mica_status status = mc_onnx_constant(b->n->import, &yes, MICA_BOOL, NULL, 0, &values[1]);
+    values[0].x = args[carried];
+    for (size_t i = 0; i < carried; i++)
+        values[2 + i].x = args[i];
+    if (status == MICA_OK) status = read_graph(b->n, b->graph, s, values, values + n_args + 1);
+    double go = 0;
+    const mc_onnx_value *given = values + n_args + 1;
+    if (status == MICA_OK && given[0].known) status = mica_item_f64(given[0].x, &go);
+    if (status == MICA_OK && go == 0)
+        status = mc_onnx_refuse(b->n, "loops that collect results and may end early");
+    for (size_t i = 0; status == MICA_OK && i < n_results; i++)
+        results[i] = given[1 + i].x;
+    mc_free(values);
+    return status;
+}
+
+static mica_status collect(mc_onnx_node *n, body *b, size_t carried) {
+    mica_array init[MAX_CARRIED], results[MAX_CARRIED], ys[MAX_CARRIED];
+    double limit, go = 1;
+    if (!mc_onnx_has(n, 0)) return mc_onnx_refuse(n, "loops that collect results without an end");
+    MC_TRY(mc_onnx_operand_real(n, 0, 0, &limit));
+    MC_TRY(mc_onnx_operand_real(n, 1, 1, &go));
+    if (go == 0 || !(limit >= 1 && limit < INT32_MAX))
+        return mc_onnx_refuse(n, "loops without a round that collect results");
+    for (size_t i = 0; i < carried; i++)
+        init[i] = mc_onnx_x(n, 2 + i);
+    mica_array numbers = mica_arange(n->s, 0, limit, 1, MICA_I64);
+    MC_TRY(mica_scan(n->s, record_step, b, init, carried, &numbers, 1, NULL, results, ys,
+                     n->n_out - carried));
+    for (size_t i = 0; i < n->n_out; i++)
+        MC_TRY(mc_onnx_give(n, i, i < carried ? results[i] : ys[i - carried]));
+    return MICA_OK;
+}
+
+mica_status mc_onnx_loop(mc_onnx_node *n) {
+    body b = {.n = n};
+    bool done;
+    if (n->n_in < 2 || n->n_out > MAX_CARRIED || n->n_out < n->n_in - 2)
+        return mc_fail(MICA_EFORMAT, "its operands and results do not fit");
+    size_t carried = n->n_in - 2;
+    MC_TRY(find_graph(n, "body", carried + 2, n->n_out + 1, &b.graph));
+    for (size_t i = 0; i < carried; i++)
+        if (!mc_onnx_has(n, 2 + i)) return mc_fail(MICA_EFORMAT, "operand %zu is absent", 2 + i);
+    MC_TRY(try_to_write_out(n, b.graph, carried, &done));
+    if (done) return MICA_OK;
+    return n->n_out == carried ? repeat(n, &b, carried) : collect(n, &b, carried);
+}
+
+/* ---- scans ---- */
+
+static mica_status record_scan(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    body *b = user;
+    (void)n_results;
+    mc_onnx_value *inputs = mc_calloc(n_args + 1, sizeof *inputs);
+    if (!inputs) return mc_fail_nomem("a scan");
+    for (size_t i = 0; i < n_args; i++)
+        inputs[i].x = args[i];
+    mica_status status = record_graph(b, s, inputs, results);
+    mc_free(inputs);
+    return status;
+}
+
+/* The numbers of a list of a scan, as many as `want`; 0 where there is none. */
+static mica_status scan_list(const mc_onnx_node *n, const char *name, size_t want, int64_t *list) {
+    int count;
+    MC_TRY(mc_onnx_ints(n, name, MAX_CARRIED, list, &count));
+    if (count >= 0 && (size_t)count != want)
+        return mc_fail(MICA_EFORMAT, "%s has %d numbers", name, count);
+    for (size_t i = 0; count < 0 && i < want; i++)
+        list[i] = 0;
+    for (size_t i = 0; i < want; i++)
+        if (list[i] < -MICA_MAX_NDIM || list[i] > MICA_MAX_NDIM)
+            return mc_fail(MICA_EFORMAT, "%s is out of range", name);
+    return MICA_OK;
+}
+
+mica_status mc_onnx_scan(mc_onnx_node *n) {
+    body b = {.n = n};
+    int64_t n_xs = mc_onnx_int(n, "num_scan_inputs", 0), axes[MAX_CARRIED], back[MAX_CARRIED];
+    mica_array operands[MAX_CARRIED], results[MAX_CARRIED];
+    if (n_xs < 0 || (size_t)n_xs > n->n_in || n->n_in > MAX_CARRIED || n->n_out > MAX_CARRIED ||
+        n->n_out < n->n_in - (size_t)n_xs)
+        return mc_fail(MICA_EFORMAT, "its operands and results do not fit");
+    size_t carried = n->n_in - (size_t)n_xs, n_ys = n->n_out - carried;
+    MC_TRY(find_graph(n, "body", n->n_in, n->n_out, &b.graph));
+    MC_TRY(scan_list(n, "scan_input_axes", (size_t)n_xs, axes));
+    MC_TRY(scan_list(n, "scan_input_directions", (size_t)n_xs, back));
+    for (size_t i = 0; i < n->n_in; i++) {
+        operands[i] = mc_onnx_x(n, i);
+        if (i < carried) continue;
+        size_t k = i - carried;
+        if (axes[k] != 0) operands[i] = mica_moveaxis(n->s, operands[i], (int)axes[k], 0);
+        if (back[k]) operands[i] = mica_flip(n->s, operands[i], 0);
+    }
+    MC_TRY(mica_scan(n->s, record_scan, &b, operands, carried, operands + carried, (size_t)n_xs,
+                     NULL, results, results + carried, n_ys));
+    MC_TRY(scan_list(n, "scan_output_axes", n_ys, axes));
+    MC_TRY(scan_list(n, "scan_output_directions", n_ys, back));
+    for (size_t i = 0; i < n->n_out; i++) {
+        mica_array y = results[i];
+        if (i >= carried && back[i - carried]) y = mica_flip(n->s, y, 0);
+        if (i >= carried && axes[i - carried] != 0)
+            y = mica_moveaxis(n->s, y, 0, (int)axes[i - carried]);
+        MC_TRY(mc_onnx_give(n, i, y));
+    }
+    return MICA_OK;
+}

@@ -1,0 +1,171 @@
+/* Operators that make arrays, or pick elements by indices. */
+#include "onnx/import.h"
+
+#include <mica/ops.h>
+
+#include <string.h>
+
+/* ---- constants ---- */
+
+mica_status mc_onnx_constant_op(mc_onnx_node *n) {
+    const mc_onnx_attribute *a = n->proto->n_attribute == 1 ? n->proto->attribute[0] : NULL;
+    const char *name = a && a->name ? a->name : "";
+    if (strcmp(name, "value") == 0 && a->t) {
+        n->out[0] = (mc_onnx_value){.known = true};
+        return mc_onnx_tensor_array(a->t, &n->import->outside, n->import->constants, &n->out[0].x);
+    }
+    if (strcmp(name, "value_float") == 0 && a->has_f)
+        return mc_onnx_constant(n->import, &a->f, MICA_F32, NULL, 0, &n->out[0]);
+    if (strcmp(name, "value_int") == 0 && a->has_i)
+        return mc_onnx_constant(n->import, &a->i, MICA_I64, NULL, 0, &n->out[0]);
+    if (strcmp(name, "value_floats") == 0)
+        return mc_onnx_constant(n->import, a->n_floats ? a->floats : (const float[]){0}, MICA_F32,
+                                (int64_t[]){(int64_t)a->n_floats}, 1, &n->out[0]);
+    if (strcmp(name, "value_ints") == 0)
+        return mc_onnx_constant(n->import, a->n_ints ? a->ints : (const int64_t[]){0}, MICA_I64,
+                                (int64_t[]){(int64_t)a->n_ints}, 1, &n->out[0]);
+    return mc_onnx_refuse(n, "this kind of constant");
+}
+
+mica_status mc_onnx_constant_of_shape(mc_onnx_node *n) {
+    int64_t shape[MICA_MAX_NDIM];
+    int count;
+    const mc_onnx_attribute *a = mc_onnx_attr(n, "value");
+    mica_array value = mica_scalar(n->s, 0, MICA_F32);
+    MC_TRY(mc_onnx_operand_ints(n, 0, MICA_MAX_NDIM, shape, &count));
+    if (a && a->t) {
+        MC_TRY(mc_onnx_tensor_array(a->t, &n->import->outside, n->import->constants, &value));
+        if (mica_array_size(value) != 1)
+            return mc_fail(MICA_EFORMAT, "its value is not one number");
+        value = mica_reshape(n->import->constants, value, NULL, 0);
+        MC_TRY(mica_eval(n->import->constants, value));
+    }
+    return mc_onnx_give(n, 0, mica_full(n->s, shape, count, value));
+}
+
+mica_status mc_onnx_range(mc_onnx_node *n) {
+    double start, limit, delta;
+    MC_TRY(mc_onnx_operand_real(n, 0, 0, &start));
+    MC_TRY(mc_onnx_operand_real(n, 1, 0, &limit));
+    MC_TRY(mc_onnx_operand_real(n, 2, 1, &delta));
+    return mc_onnx_give(n, 0, mica_arange(n->s, start, limit, delta, mica_array_dtype(n->in[0].x)));
+}
+
+mica_status mc_onnx_eye_like(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    mica_dtype dtype = mica_array_dtype(x);
+    if (mc_onnx_attr(n, "dtype")) MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "dtype", 0), &dtype));
+    if (mica_array_ndim(x) != 2) return mc_fail(MICA_ESHAPE, "its operand is no matrix");
+    return mc_onnx_give(
+        n, 0,
+        mica_eye(n->s, mica_array_dim(x, 0), mica_array_dim(x, 1), mc_onnx_int(n, "k", 0), dtype));
+}
+
+mica_status mc_onnx_one_hot(mc_onnx_node *n) {
+    mica_array at = n->in[0].x, values = n->in[2].x;
+    double depth;
+    int axis, ndim = mica_array_ndim(at);
+    MC_TRY(mc_onnx_operand_real(n, 1, 0, &depth));
+    if (!(depth >= 0 && depth < INT32_MAX))
+        return mc_fail(MICA_EFORMAT, "its depth is out of range");
+    if (ndim + 1 > MICA_MAX_NDIM || mica_array_size(values) != 2)
+        return mc_fail(MICA_ESHAPE, "its operands do not fit");
+    MC_TRY(mc_onnx_axis(n, -1, ndim + 1, &axis));
+    at = mica_astype(n->s, at, MICA_I64);
+    mica_array zero = mica_scalar(n->s, 0, MICA_I64), all = mica_scalar(n->s, depth, MICA_I64);
+    at = mica_where(n->s, mica_less(n->s, at, zero), mica_add(n->s, at, all), at);
+    at = mica_expand_dims(n->s, at, axis);
+    int64_t shape[MICA_MAX_NDIM];
+    for (int k = 0; k <= ndim; k++)
+        shape[k] = k == axis ? (int64_t)depth : 1;
+    mica_array places =
+        mica_reshape(n->s, mica_arange(n->s, 0, depth, 1, MICA_I64), shape, ndim + 1);
+    mica_array off = mica_reshape(n->s, mica_slice_axis(n->s, values, 0, 0, 1), NULL, 0);
+    mica_array on = mica_reshape(n->s, mica_slice_axis(n->s, values, 0, 1, 2), NULL, 0);
+    return mc_onnx_give(n, 0, mica_where(n->s, mica_equal(n->s, at, places), on, off));
+}
+
+mica_status mc_onnx_dropout(mc_onnx_node *n) {
+    double training = 0;
+    if (mc_onnx_has(n, 2)) MC_TRY(mc_onnx_operand_real(n, 2, 0, &training));
+    if (training != 0) return mc_onnx_refuse(n, "dropout while training");
+    mica_array x = n->in[0].x;
+    if (n->n_out > 1)
+        MC_TRY(mc_onnx_give(n, 1,
+                            mica_ones(n->s, mica_array_shape(x), mica_array_ndim(x), MICA_BOOL)));
+    n->out[0] = n->in[0];
+    return MICA_OK;
+}
+
+/* ---- indices ---- */
+
+mica_status mc_onnx_gather(mc_onnx_node *n) {
+    int axis;
+    MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(n->in[0].x), &axis));
+    return mc_onnx_give(n, 0, mica_take(n->s, n->in[0].x, n->in[1].x, axis));
+}
+
+mica_status mc_onnx_gather_elements(mc_onnx_node *n) {
+    mica_array x = n->in[0].x, at = n->in[1].x;
+    int axis, ndim = mica_array_ndim(x);
+    MC_TRY(mc_onnx_axis(n, 0, ndim, &axis));
+    if (mica_array_ndim(at) != ndim) return mc_fail(MICA_ESHAPE, "its operands do not fit");
+    for (int k = 0; k < ndim; k++) { /* other axes may be shorter than those of x */
+        int64_t length = mica_array_dim(at, k);
+        if (k != axis && length < mica_array_dim(x, k)) x = mica_slice_axis(n->s, x, k, 0, length);
+    }
+    return mc_onnx_give(n, 0, mica_take_along_axis(n->s, x, at, axis));
+}
+
+mica_status mc_onnx_gather_nd(mc_onnx_node *n) {
+    int64_t dims = mc_onnx_int(n, "batch_dims", 0);
+    if (dims < 0 || dims > MICA_MAX_NDIM)
+        return mc_fail(MICA_EFORMAT, "batch_dims is out of range");
+    return mc_onnx_give(n, 0, mica_gather_nd(n->s, n->in[0].x, n->in[1].x, (int)dims));
+}
+
+static mica_status find_mode(const mc_onnx_node *n, mica_scatter_mode *mode) {
+    static const char *const names[] = {"none", "add", "mul", "max", "min"};
+    mc_str text = mc_onnx_text(n, "reduction", "none");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!mc_str_is(text, names[i])) continue;
+        *mode = (mica_scatter_mode)i;
+        return MICA_OK;
+    }
+    return mc_onnx_refuse(n, "this reduction");
+}
+
+/* x[.., at[.., i, ..], ..] = updates[.., i, ..]: the places along other axes are counted. */
+mica_status mc_onnx_scatter_elements(mc_onnx_node *n) {
+    mica_array x = n->in[0].x, at = n->in[1].x, updates = n->in[2].x, index[MICA_MAX_NDIM];
+    mica_scatter_mode mode;
+    int axis, ndim = mica_array_ndim(x), axes[MICA_MAX_NDIM];
+    int64_t shape[2 * MICA_MAX_NDIM];
+    MC_TRY(mc_onnx_axis(n, 0, ndim, &axis));
+    MC_TRY(find_mode(n, &mode));
+    if (mica_array_ndim(at) != ndim || mica_array_ndim(updates) != ndim)
+        return mc_fail(MICA_ESHAPE, "its operands do not fit");
+    if (2 * ndim > MICA_MAX_NDIM) return mc_onnx_refuse(n, "so many axes");
+    for (int k = 0; k < ndim; k++) {
+        axes[k] = k;
+        shape[k] = 1;
+    }
+    for (int k = 0; k < ndim; k++) {
+        shape[k] = mica_array_dim(at, k);
+        index[k] = mica_arange(n->s, 0, (double)shape[k], 1, MICA_I64);
+        index[k] = k == axis ? at : mica_reshape(n->s, index[k], shape, ndim);
+        shape[k] = 1;
+    }
+    for (int k = 0; k < ndim; k++) {
+        shape[k] = mica_array_dim(updates, k);
+        shape[ndim + k] = 1;
+    }
+    updates = mica_reshape(n->s, updates, shape, 2 * ndim);
+    return mc_onnx_give(n, 0, mica_scatter(n->s, x, index, ndim, axes, updates, mode));
+}
+
+mica_status mc_onnx_scatter_nd(mc_onnx_node *n) {
+    mica_scatter_mode mode;
+    MC_TRY(find_mode(n, &mode));
+    return mc_onnx_give(n, 0, mica_scatter_nd(n->s, n->in[0].x, n->in[1].x, n->in[2].x, mode));
+}

@@ -1,0 +1,235 @@
+/* Operators over axes: reductions, softmax, running sums, order, products of matrices. */
+#include "onnx/import.h"
+
+#include <mica/nn.h>
+#include <mica/ops.h>
+
+#include <math.h>
+#include <string.h>
+
+/* ---- reductions ---- */
+
+typedef mica_array (*reduction)(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                                bool keepdims);
+
+/* Where an axis without elements is reduced: the neutral element, which mica has no maximum of. */
+static mica_array neutral(mc_onnx_node *n, mica_array x, const int *axes, int count, bool keepdims,
+                          double value) {
+    mica_array y = mica_sum(n->s, x, axes, count, keepdims);
+    y = mica_astype(n->s, y, mica_array_dtype(x));
+    if (mica_array_dtype(x) == MICA_BOOL) value = value > 0;
+    return mica_full(n->s, mica_array_shape(y), mica_array_ndim(y),
+                     mica_scalar(n->s, value, mica_array_dtype(x)));
+}
+
+static mica_status reduce_by(mc_onnx_node *n, mica_array x, reduction f, mica_array *y) {
+    int axes[MICA_MAX_NDIM], count, ndim = mica_array_ndim(x);
+    bool keepdims = mc_onnx_int(n, "keepdims", 1) != 0;
+    MC_TRY(mc_onnx_axes(n, 1, ndim, axes, &count));
+    *y = x;
+    if (count <= 0 && mc_onnx_int(n, "noop_with_empty_axes", 0)) return MICA_OK;
+    if (ndim == 0) return MICA_OK;
+    for (int i = 0; count <= 0 && i < ndim; i++)
+        axes[i] = i;
+    if (count <= 0) count = ndim;
+    bool extreme = f == mica_max || f == mica_min;
+    if (extreme && mica_array_size(x) == 0)
+        *y = neutral(n, x, axes, count, keepdims, f == mica_max ? -INFINITY : INFINITY);
+    else
+        *y = f(n->s, x, axes, count, keepdims);
+    return MICA_OK;
+}
+
+/* before, then f over the axes, then after; each may be NULL. The result has x's dtype. */
+static mica_status reduce(mc_onnx_node *n, mc_onnx_unary before, reduction f, mc_onnx_unary after) {
+    mica_array x = n->in[0].x, y;
+    mica_dtype dtype = mica_array_dtype(x);
+    if (before) x = before(n->s, x);
+    MC_TRY(reduce_by(n, x, f, &y));
+    if (after) y = after(n->s, y);
+    return mc_onnx_give(n, 0, mica_astype(n->s, y, dtype));
+}
+
+mica_status mc_onnx_reduce_sum(mc_onnx_node *n) {
+    return reduce(n, NULL, mica_sum, NULL);
+}
+mica_status mc_onnx_reduce_prod(mc_onnx_node *n) {
+    return reduce(n, NULL, mica_prod, NULL);
+}
+mica_status mc_onnx_reduce_max(mc_onnx_node *n) {
+    return reduce(n, NULL, mica_max, NULL);
+}
+mica_status mc_onnx_reduce_min(mc_onnx_node *n) {
+    return reduce(n, NULL, mica_min, NULL);
+}
+mica_status mc_onnx_reduce_mean(mc_onnx_node *n) {
+    return reduce(n, NULL, mica_mean, NULL);
+}
+mica_status mc_onnx_reduce_l1(mc_onnx_node *n) {
+    return reduce(n, mica_abs, mica_sum, NULL);
+}
+mica_status mc_onnx_reduce_l2(mc_onnx_node *n) {
+    return reduce(n, mica_square, mica_sum, mica_sqrt);
+}
+mica_status mc_onnx_reduce_log_sum(mc_onnx_node *n) {
+    return reduce(n, NULL, mica_sum, mica_log);
+}
+mica_status mc_onnx_reduce_sum_square(mc_onnx_node *n) {
+    return reduce(n, mica_square, mica_sum, NULL);
+}
+mica_status mc_onnx_reduce_log_sum_exp(mc_onnx_node *n) {
+    if (mica_array_size(n->in[0].x) == 0) return reduce(n, mica_exp, mica_sum, mica_log);
+    return reduce(n, NULL, mica_logsumexp, NULL);
+}
+
+static mica_status arg(mc_onnx_node *n, bool largest) {
+    mica_array x = n->in[0].x;
+    int axis;
+    bool keepdims = mc_onnx_int(n, "keepdims", 1) != 0;
+    bool last = mc_onnx_int(n, "select_last_index", 0) != 0;
+    MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(x), &axis));
+    if (last) x = mica_flip(n->s, x, axis);
+    mica_array y =
+        largest ? mica_argmax(n->s, x, axis, keepdims) : mica_argmin(n->s, x, axis, keepdims);
+    y = mica_astype(n->s, y, MICA_I64);
+    double end = (double)(mica_array_dim(x, axis) - 1);
+    if (last) y = mica_subtract(n->s, mica_scalar(n->s, end, MICA_I64), y);
+    return mc_onnx_give(n, 0, y);
+}
+
+mica_status mc_onnx_argmax(mc_onnx_node *n) {
+    return arg(n, true);
+}
+mica_status mc_onnx_argmin(mc_onnx_node *n) {
+    return arg(n, false);
+}
+
+/* ---- softmax ---- */
+
+mica_status mc_onnx_softmax(mc_onnx_node *n) {
+    int axis;
+    MC_TRY(mc_onnx_axis(n, -1, mica_array_ndim(n->in[0].x), &axis));
+    return mc_onnx_give(n, 0, mica_softmax(n->s, n->in[0].x, axis));
+}
+
+mica_status mc_onnx_log_softmax(mc_onnx_node *n) {
+    int axis;
+    mica_array x = n->in[0].x;
+    MC_TRY(mc_onnx_axis(n, -1, mica_array_ndim(x), &axis));
+    return mc_onnx_give(n, 0, mica_subtract(n->s, x, mica_logsumexp(n->s, x, &axis, 1, true)));
+}
+
+/* 0, 1, ... along an axis: [1, .., L, .., 1]. */
+static mica_array count_along(mica_scope *s, mica_array x, int axis, mica_dtype dtype) {
+    int64_t shape[MICA_MAX_NDIM];
+    for (int k = 0; k < mica_array_ndim(x); k++)
+        shape[k] = k == axis ? mica_array_dim(x, k) : 1;
+    mica_array y = mica_arange(s, 0, (double)mica_array_dim(x, axis), 1, dtype);
+    return mica_reshape(s, y, shape, mica_array_ndim(x));
+}
+
+mica_status mc_onnx_hardmax(mc_onnx_node *n) {
+    int axis;
+    mica_array x = n->in[0].x;
+    MC_TRY(mc_onnx_axis(n, -1, mica_array_ndim(x), &axis));
+    mica_array at = mica_argmax(n->s, x, axis, true);
+    mica_array y = mica_equal(n->s, count_along(n->s, x, axis, MICA_U32), at);
+    return mc_onnx_give(n, 0, mica_astype(n->s, y, mica_array_dtype(x)));
+}
+
+/* ---- running sums, order ---- */
+
+typedef mica_array (*running)(mica_scope *s, mica_array x, int axis, bool reverse, bool inclusive);
+
+static mica_status accumulate(mc_onnx_node *n, running f) {
+    int64_t axis;
+    int count;
+    mica_array x = n->in[0].x;
+    MC_TRY(mc_onnx_operand_ints(n, 1, 1, &axis, &count));
+    if (count != 1 || axis < -mica_array_ndim(x) || axis >= mica_array_ndim(x))
+        return mc_fail(MICA_EFORMAT, "there is no such axis");
+    mica_array y = f(n->s, x, (int)axis, mc_onnx_int(n, "reverse", 0) != 0,
+                     mc_onnx_int(n, "exclusive", 0) == 0);
+    return mc_onnx_give(n, 0, mica_astype(n->s, y, mica_array_dtype(x)));
+}
+
+mica_status mc_onnx_cumsum(mc_onnx_node *n) {
+    return accumulate(n, mica_cumsum);
+}
+mica_status mc_onnx_cumprod(mc_onnx_node *n) {
+    return accumulate(n, mica_cumprod);
+}
+
+mica_status mc_onnx_topk(mc_onnx_node *n) {
+    int64_t k;
+    int count, axis;
+    mica_array x = n->in[0].x, indices, y;
+    bool largest = mc_onnx_int(n, "largest", 1) != 0;
+    MC_TRY(mc_onnx_axis(n, -1, mica_array_ndim(x), &axis));
+    MC_TRY(mc_onnx_operand_ints(n, 1, 1, &k, &count));
+    if (count != 1) return mc_fail(MICA_EFORMAT, "k is not one number");
+    if (largest) {
+        y = mica_topk_indices(n->s, x, k, axis, &indices);
+    } else {
+        if (k < 0 || k > mica_array_dim(x, axis))
+            return mc_fail(MICA_EFORMAT, "k is %lld of %lld", (long long)k,
+                           (long long)mica_array_dim(x, axis));
+        indices = mica_slice_axis(n->s, mica_argsort(n->s, x, axis), axis, 0, k);
+        y = mica_take_along_axis(n->s, x, indices, axis);
+    }
+    MC_TRY(mc_onnx_give(n, 0, y));
+    return mc_onnx_give(n, 1, mica_astype(n->s, indices, MICA_I64));
+}
+
+/* ---- products of matrices ---- */
+
+/* A known matrix on the right, such as a layer's weights, in memory as its transpose: rows of it
+ * are what the product's kernel reads. */
+static mica_status turn_weights(mc_onnx_node *n, mica_array *w) {
+    mica_scope *s = n->import->constants;
+    if (!n->in[1].known || n->in[0].known || mica_array_ndim(*w) != 2) return MICA_OK;
+    mica_array rows = mica_contiguous(s, mica_transpose(s, *w, NULL));
+    MC_TRY(mica_eval(s, rows));
+    *w = mica_transpose(n->s, rows, NULL);
+    return MICA_OK;
+}
+
+mica_status mc_onnx_matmul(mc_onnx_node *n) {
+    mica_array a = n->in[0].x, b = n->in[1].x;
+    mica_dtype dtype = mica_array_dtype(a);
+    if (!mica_dtype_is_float(dtype)) return mc_onnx_refuse(n, "products of integers");
+    MC_TRY(turn_weights(n, &b));
+    return mc_onnx_give(n, 0, mica_matmul(n->s, a, b));
+}
+
+static mica_array scaled(mc_onnx_node *n, mica_array x, const char *name) {
+    double factor = mc_onnx_real(n, name, 1);
+    if (factor == 1) return x;
+    return mica_multiply(n->s, x, mica_scalar(n->s, factor, mica_array_dtype(x)));
+}
+
+mica_status mc_onnx_gemm(mc_onnx_node *n) {
+    mica_array a = n->in[0].x, b = n->in[1].x;
+    if (mica_array_ndim(a) != 2 || mica_array_ndim(b) != 2)
+        return mc_fail(MICA_ESHAPE, "an operand is no matrix");
+    if (mc_onnx_int(n, "transA", 0)) a = mica_transpose(n->s, a, NULL);
+    if (mc_onnx_int(n, "transB", 0)) b = mica_transpose(n->s, b, NULL);
+    mica_array y = scaled(n, mica_matmul(n->s, a, b), "alpha");
+    if (mc_onnx_has(n, 2)) y = mica_add(n->s, y, scaled(n, n->in[2].x, "beta"));
+    return mc_onnx_give(n, 0, y);
+}
+
+enum { MAX_EQUATION = 256, MAX_EINSUM = 16 };
+
+mica_status mc_onnx_einsum(mc_onnx_node *n) {
+    mc_str equation = mc_onnx_text(n, "equation", "");
+    char text[MAX_EQUATION];
+    mica_array xs[MAX_EINSUM];
+    if (equation.len >= sizeof text || n->n_in > MAX_EINSUM)
+        return mc_onnx_refuse(n, "einsums as long as this");
+    memcpy(text, equation.ptr, equation.len);
+    text[equation.len] = '\0';
+    for (size_t i = 0; i < n->n_in; i++)
+        xs[i] = mc_onnx_x(n, i);
+    return mc_onnx_give(n, 0, mica_einsum(n->s, text, xs, (int)n->n_in));
+}

@@ -1,0 +1,225 @@
+/* Resize: each axis by itself, by picking elements, or by a product with a matrix of weights that
+ * is made while importing. */
+#include "onnx/import.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+
+#include <mica/ops.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_WEIGHTS (INT64_C(1) << 24)
+
+/* An axis: `length` elements become `out`. */
+typedef struct axis {
+    int64_t length, out;
+    double scale, begin, end; /* begin, end: of the region of interest */
+} axis;
+
+typedef struct resize {
+    mc_str mode, place, nearest;
+    double cubic, outside;
+    bool antialias, exclude;
+} resize;
+
+/* ---- where elements come from ---- */
+
+/* The place in the operand of element i of the result. */
+static double place_of(const resize *r, const axis *a, int64_t i) {
+    double at = (double)i, length = (double)a->length, out = (double)a->out;
+    if (mc_str_is(r->place, "asymmetric")) return at / a->scale;
+    if (mc_str_is(r->place, "align_corners")) {
+        out = a->scale * length; /* which need not be whole */
+        return out == 1 ? 0 : at * (length - 1) / (out - 1);
+    }
+    if (mc_str_is(r->place, "pytorch_half_pixel") && a->out == 1) return 0;
+    if (mc_str_is(r->place, "tf_crop_and_resize")) {
+        if (a->out == 1) return 0.5 * (a->begin + a->end) * (length - 1);
+        return a->begin * (length - 1) + at * (a->end - a->begin) * (length - 1) / (out - 1);
+    }
+    double offset = 0;
+    if (mc_str_is(r->place, "half_pixel_symmetric"))
+        offset = length / 2 * (1 - out / (a->scale * length));
+    return offset + (at + 0.5) / a->scale - 0.5;
+}
+
+static bool is_place(mc_str text) {
+    static const char *const names[] = {"asymmetric",         "align_corners",
+                                        "pytorch_half_pixel", "tf_crop_and_resize",
+                                        "half_pixel",         "half_pixel_symmetric"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (mc_str_is(text, names[i])) return true;
+    return false;
+}
+
+static int64_t nearest_of(const resize *r, double at, int64_t length) {
+    double whole = ceil(at - 0.5);
+    if (mc_str_is(r->nearest, "round_prefer_ceil")) whole = floor(at + 0.5);
+    if (mc_str_is(r->nearest, "floor")) whole = floor(at);
+    if (mc_str_is(r->nearest, "ceil")) whole = ceil(at);
+    return mc_to_i64(fmax(0, fmin(whole, (double)(length - 1))));
+}
+
+/* ---- weights ---- */
+
+/* Of an element at a distance. source  Keys 1981 for the cubic ones */
+static double weight_of(const resize *r, double distance) {
+    double d = fabs(distance), a = r->cubic;
+    if (mc_str_is(r->mode, "linear")) return d < 1 ? 1 - d : 0;
+    if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/* A row of weights [length]: those of elements outside are the edge's, or none. */
+static void fill_row(const resize *r, const axis *a, double at, float *row) {
+    double scale = r->antialias ? fmin(a->scale, 1) : 1, sum = 0;
+    double reach = (mc_str_is(r->mode, "linear") ? 1 : 2) / scale;
+    int64_t from = (int64_t)floor(at - reach), to = (int64_t)ceil(at + reach);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t k = from; k <= to; k++) {
+            double weight = weight_of(r, ((double)k - at) * scale);
+            if (r->exclude && (k < 0 || k >= a->length)) continue;
+            if (pass == 0) sum += weight;
+            int64_t in = mc_max(0, mc_min(k, a->length - 1));
+            if (pass == 1) row[in] += (float)(sum != 0 ? weight / sum : weight);
+        }
+}
+
+static mica_status weights(mc_onnx_node *n, const resize *r, const axis *a, mica_array *w) {
+    if (a->out > MAX_WEIGHTS / mc_max(a->length, 1))
+        return mc_onnx_refuse(n, "images of this size");
+    float *rows = mc_calloc((size_t)(a->out * a->length) + 1, sizeof *rows);
+    if (!rows) return mc_fail_nomem("a resize");
+    for (int64_t i = 0; i < a->out; i++) {
+        double at = place_of(r, a, i);
+        bool outside =
+            mc_str_is(r->place, "tf_crop_and_resize") && (at < 0 || at > (double)(a->length - 1));
+        if (!outside && fabs(at) < 1e15) fill_row(r, a, at, rows + i * a->length);
+    }
+    *w = mica_from_data(n->s, rows, MICA_F32, (int64_t[]){a->out, a->length}, 2);
+    mc_free(rows);
+    return mica_scope_status(n->s);
+}
+
+static mica_status pick(mc_onnx_node *n, const resize *r, const axis *a, int k, mica_array *x) {
+    int64_t *at = mc_array_alloc((size_t)a->out + 1, sizeof *at);
+    if (!at) return mc_fail_nomem("a resize");
+    for (int64_t i = 0; i < a->out; i++)
+        at[i] = nearest_of(r, place_of(r, a, i), a->length);
+    mica_array index = mica_from_data(n->s, at, MICA_I64, (int64_t[]){a->out}, 1);
+    mc_free(at);
+    *x = mica_take(n->s, *x, index, k);
+    return mica_scope_status(n->s);
+}
+
+/* x with axis k resized. */
+static mica_status resize_axis(mc_onnx_node *n, const resize *r, const axis *a, int k,
+                               mica_array *x) {
+    if (a->length == 0) return mc_fail(MICA_ESHAPE, "an axis is empty");
+    if (mc_str_is(r->mode, "nearest")) return pick(n, r, a, k, x);
+    mica_array w, y;
+    MC_TRY(weights(n, r, a, &w));
+    mica_dtype dtype = mica_array_dtype(*x);
+    y = mica_moveaxis(n->s, mica_astype(n->s, *x, MICA_F32), k, -1);
+    y = mica_moveaxis(n->s, mica_matmul(n->s, y, mica_transpose(n->s, w, NULL)), -1, k);
+    *x = mica_astype(n->s, y, dtype);
+    return mica_scope_status(n->s);
+}
+
+/* ---- lengths ---- */
+
+/* The numbers of an operand; count: how many, 0 where it is absent. */
+static mica_status read_reals(const mc_onnx_node *n, size_t i, int max, double *list, int *count) {
+    mica_iter it = {0};
+    *count = 0;
+    if (!mc_onnx_has(n, i) || mica_array_size(n->in[i].x) == 0) return MICA_OK;
+    if (!n->in[i].known)
+        return mc_fail(
+            MICA_EUNSUPPORTED,
+            "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
+            n->proto->input[i]);
+    if (mica_array_size(n->in[i].x) > max)
+        return mc_fail(MICA_EFORMAT, "operand %zu is too long", i);
+    mica_array x = mica_astype(n->import->constants, n->in[i].x, MICA_F32);
+    while (mica_next(x, &it))
+        list[(*count)++] = (double)*(const float *)it.value;
+    return it.status;
+}
+
+/* Scales by sizes: of all axes one that keeps the aspect, where that is asked for. */
+static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
+    mc_str policy = mc_onnx_text(n, "keep_aspect_ratio_policy", "stretch");
+    double lo = INFINITY, hi = 0;
+    for (int i = 0; i < count; i++) {
+        axes[i].scale = (double)axes[i].out / (double)axes[i].length;
+        lo = fmin(lo, axes[i].scale);
+        hi = fmax(hi, axes[i].scale);
+    }
+    if (mc_str_is(policy, "stretch")) return MICA_OK;
+    for (int i = 0; i < count; i++) {
+        axes[i].scale = mc_str_is(policy, "not_larger") ? lo : hi;
+        axes[i].out = mc_to_i64(floor(axes[i].scale * (double)axes[i].length + 0.5));
+    }
+    return MICA_OK;
+}
+
+static mica_status read_axes(const mc_onnx_node *n, axis *axes, const int *which, int count) {
+    double scales[MICA_MAX_NDIM], roi[2 * MICA_MAX_NDIM];
+    int64_t sizes[MICA_MAX_NDIM];
+    int n_scales, n_sizes, n_roi;
+    MC_TRY(read_reals(n, 1, 2 * MICA_MAX_NDIM, roi, &n_roi));
+    MC_TRY(read_reals(n, 2, MICA_MAX_NDIM, scales, &n_scales));
+    MC_TRY(mc_onnx_operand_ints(n, 3, MICA_MAX_NDIM, sizes, &n_sizes));
+    bool by_size = n_sizes > 0;
+    if ((by_size ? n_sizes : n_scales) != count)
+        return mc_fail(MICA_EFORMAT, "it has no scales, or too few");
+    for (int i = 0; i < count; i++) {
+        int64_t length = mica_array_dim(n->in[0].x, which[i]);
+        axes[i] = (axis){.length = length, .end = 1};
+        if (n_roi == 2 * count) axes[i].begin = roi[i], axes[i].end = roi[count + i];
+        if (by_size) axes[i].out = sizes[i];
+        if (!by_size) axes[i].scale = scales[i];
+        if (!by_size) axes[i].out = mc_to_i64(floor((double)length * scales[i]));
+        if (axes[i].out < 0 || axes[i].out > INT32_MAX || (!by_size && !(scales[i] > 0)))
+            return mc_fail(MICA_EFORMAT, "a size is out of range");
+    }
+    return by_size ? set_sizes(n, axes, count) : MICA_OK;
+}
+
+mica_status mc_onnx_resize(mc_onnx_node *n) {
+    int64_t list[MICA_MAX_NDIM];
+    int which[MICA_MAX_NDIM], count, ndim = mica_array_ndim(n->in[0].x);
+    axis axes[MICA_MAX_NDIM];
+    const resize r = {.mode = mc_onnx_text(n, "mode", "nearest"),
+                      .place = mc_onnx_text(n, "coordinate_transformation_mode", "half_pixel"),
+                      .nearest = mc_onnx_text(n, "nearest_mode", "round_prefer_floor"),
+                      .cubic = mc_onnx_real(n, "cubic_coeff_a", -0.75),
+                      .outside = mc_onnx_real(n, "extrapolation_value", 0),
+                      .antialias = mc_onnx_int(n, "antialias", 0) != 0,
+                      .exclude = mc_onnx_int(n, "exclude_outside", 0) != 0};
+    bool known =
+        mc_str_is(r.mode, "nearest") || mc_str_is(r.mode, "linear") || mc_str_is(r.mode, "cubic");
+    if (!known || !is_place(r.place)) return mc_onnx_refuse(n, "this mode of resizing");
+    if (mc_str_is(r.place, "tf_crop_and_resize") && r.outside != 0)
+        return mc_onnx_refuse(n, "values beyond the edges when resizing");
+    MC_TRY(mc_onnx_ints(n, "axes", MICA_MAX_NDIM, list, &count));
+    for (int i = 0; i < ndim && count < 0; i++)
+        list[i] = i;
+    if (count < 0) count = ndim;
+    for (int i = 0; i < count; i++) {
+        if (list[i] < -ndim || list[i] >= ndim)
+            return mc_fail(MICA_EFORMAT, "there is no such axis");
+        which[i] = (int)(list[i] < 0 ? list[i] + ndim : list[i]);
+    }
+    MC_TRY(read_axes(n, axes, which, count));
+    mica_array x = n->in[0].last.scope ? n->in[0].last : n->in[0].x;
+    for (int i = 0; i < count; i++) {
+        int k = which[i];
+        if (n->in[0].last.scope) k = k == 1 ? ndim - 1 : k > 1 ? k - 1 : k;
+        bool same = axes[i].out == axes[i].length && axes[i].scale == 1 && axes[i].begin == 0;
+        if (!same) MC_TRY(resize_axis(n, &r, &axes[i], k, &x));
+    }
+    return n->in[0].last.scope ? mc_onnx_give_last(n, 0, x) : mc_onnx_give(n, 0, x);
+}

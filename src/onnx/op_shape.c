@@ -1,0 +1,368 @@
+/* Operators of shapes: they move elements, or tell lengths. */
+#include "onnx/import.h"
+
+#include "base/integer.h"
+
+#include <mica/ops.h>
+
+#include <string.h>
+
+enum { MAX_PIECES = 1024 };
+
+/* ---- lengths ---- */
+
+static mica_status give_lengths(mc_onnx_node *n, const int64_t *lengths, int count, int ndim) {
+    const int64_t shape[] = {count};
+    return mc_onnx_constant(n->import, lengths, MICA_I64, shape, ndim, &n->out[0]);
+}
+
+mica_status mc_onnx_shape(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int ndim = mica_array_ndim(x);
+    int64_t start = mc_onnx_int(n, "start", 0), end = mc_onnx_int(n, "end", ndim);
+    if (start < 0) start = mc_max(start + ndim, 0);
+    if (end < 0) end = mc_max(end + ndim, 0);
+    start = mc_min(start, ndim);
+    end = mc_min(end, ndim);
+    int64_t none = 0;
+    if (end <= start) return give_lengths(n, &none, 0, 1);
+    return give_lengths(n, mica_array_shape(x) + start, (int)(end - start), 1);
+}
+
+mica_status mc_onnx_size(mc_onnx_node *n) {
+    int64_t size = mica_array_size(n->in[0].x);
+    return give_lengths(n, &size, 1, 0);
+}
+
+/* ---- other shapes ---- */
+
+mica_status mc_onnx_identity(mc_onnx_node *n) {
+    n->out[0] = n->in[0];
+    return MICA_OK;
+}
+
+mica_status mc_onnx_reshape(mc_onnx_node *n) {
+    int64_t shape[MICA_MAX_NDIM];
+    int count;
+    mica_array x = n->in[0].x;
+    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, shape, &count));
+    for (int i = 0; i < count && !mc_onnx_int(n, "allowzero", 0); i++)
+        if (shape[i] == 0) shape[i] = mica_array_dim(x, i);
+    return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, count));
+}
+
+mica_status mc_onnx_flatten(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int ndim = mica_array_ndim(x);
+    int64_t axis = mc_onnx_int(n, "axis", 1), shape[] = {1, 1};
+    if (axis < 0) axis += ndim;
+    if (axis < 0 || axis > ndim) return mc_fail(MICA_EFORMAT, "there is no such axis");
+    for (int k = 0; k < ndim; k++)
+        shape[k >= axis] *= mica_array_dim(x, k);
+    return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, 2));
+}
+
+mica_status mc_onnx_squeeze(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int axes[MICA_MAX_NDIM], count, ndim = mica_array_ndim(x), out = 0;
+    int64_t shape[MICA_MAX_NDIM];
+    MC_TRY(mc_onnx_axes(n, 1, ndim, axes, &count));
+    for (int k = 0; k < ndim; k++) {
+        bool drop = count < 0 && mica_array_dim(x, k) == 1;
+        for (int i = 0; i < count; i++)
+            drop = drop || axes[i] == k;
+        if (drop && mica_array_dim(x, k) != 1)
+            return mc_fail(MICA_ESHAPE, "axis %d has more than one element", k);
+        if (!drop) shape[out++] = mica_array_dim(x, k);
+    }
+    return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, out));
+}
+
+mica_status mc_onnx_unsqueeze(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int axes[MICA_MAX_NDIM], count, ndim = mica_array_ndim(x), at = 0;
+    int64_t list[MICA_MAX_NDIM], shape[MICA_MAX_NDIM];
+    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, list, &count));
+    if (count < 0) return mc_fail(MICA_EFORMAT, "it has no axes");
+    if (ndim + count > MICA_MAX_NDIM)
+        return mc_fail(MICA_EUNSUPPORTED, "its result has more than %d axes", MICA_MAX_NDIM);
+    MC_TRY(mc_onnx_axes(n, 1, ndim + count, axes, &count));
+    for (int k = 0; k < ndim + count; k++) {
+        bool added = false;
+        for (int i = 0; i < count; i++)
+            added = added || axes[i] == k;
+        if (!added && at == ndim) return mc_fail(MICA_EFORMAT, "an axis is there twice");
+        shape[k] = added ? 1 : mica_array_dim(x, at++);
+    }
+    return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, ndim + count));
+}
+
+mica_status mc_onnx_transpose(mc_onnx_node *n) {
+    int64_t perm[MICA_MAX_NDIM];
+    int count, axes[MICA_MAX_NDIM], ndim = mica_array_ndim(n->in[0].x);
+    MC_TRY(mc_onnx_ints(n, "perm", MICA_MAX_NDIM, perm, &count));
+    if (count >= 0 && count != ndim) return mc_fail(MICA_EFORMAT, "perm has %d axes", count);
+    for (int i = 0; i < count; i++) {
+        if (perm[i] < 0 || perm[i] >= ndim) return mc_fail(MICA_EFORMAT, "there is no such axis");
+        axes[i] = (int)perm[i];
+    }
+    return mc_onnx_give(n, 0, mica_transpose(n->s, n->in[0].x, count < 0 ? NULL : axes));
+}
+
+mica_status mc_onnx_expand(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int64_t want[MICA_MAX_NDIM], shape[MICA_MAX_NDIM];
+    int count, own = mica_array_ndim(x);
+    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, want, &count));
+    int ndim = count > own ? count : own;
+    for (int k = 0; k < ndim; k++) {
+        int64_t a = k < ndim - own ? 1 : mica_array_dim(x, k - (ndim - own));
+        int64_t b = k < ndim - count ? 1 : want[k - (ndim - count)];
+        shape[k] = a == 1 ? b : a;
+        if (b != 1 && b != shape[k]) return mc_fail(MICA_ESHAPE, "axis %d does not broadcast", k);
+    }
+    return mc_onnx_give(n, 0, mica_broadcast_to(n->s, x, shape, ndim));
+}
+
+mica_status mc_onnx_tile(mc_onnx_node *n) {
+    int64_t repeats[MICA_MAX_NDIM];
+    int count;
+    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, repeats, &count));
+    return mc_onnx_give(n, 0, mica_tile(n->s, n->in[0].x, repeats, count));
+}
+
+/* ---- joining and cutting ---- */
+
+mica_status mc_onnx_concat(mc_onnx_node *n) {
+    mica_array xs[MAX_PIECES];
+    int axis, ndim = mica_array_ndim(n->in[0].x);
+    bool last = ndim >= 3;
+    if (n->n_in > MAX_PIECES) return mc_onnx_refuse(n, "so many operands");
+    MC_TRY(mc_onnx_axis(n, 0, ndim, &axis));
+    for (size_t i = 0; i < n->n_in; i++) {
+        if (!mc_onnx_has(n, i)) return mc_fail(MICA_EFORMAT, "operand %zu is absent", i);
+        last = last && n->in[i].last.scope;
+    }
+    for (size_t i = 0; i < n->n_in; i++)
+        xs[i] = last ? n->in[i].last : n->in[i].x;
+    if (!last) return mc_onnx_give(n, 0, mica_concatenate(n->s, xs, (int)n->n_in, axis));
+    int at = axis == 1 ? ndim - 1 : axis == 0 ? 0 : axis - 1;
+    return mc_onnx_give_last(n, 0, mica_concatenate(n->s, xs, (int)n->n_in, at));
+}
+
+mica_status mc_onnx_split(mc_onnx_node *n) {
+    int64_t lengths[MAX_PIECES], at[MAX_PIECES], sum = 0;
+    mica_array pieces[MAX_PIECES], x = n->in[0].x;
+    int axis, count, n_out = (int)n->n_out;
+    if (n->n_out > MAX_PIECES) return mc_onnx_refuse(n, "so many results");
+    MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(x), &axis));
+    MC_TRY(mc_onnx_operand_ints(n, 1, MAX_PIECES, lengths, &count));
+    int64_t length = mica_array_dim(x, axis), each = (length + n_out - 1) / n_out;
+    for (int i = 0; count < 0 && i < n_out; i++)
+        lengths[i] = mc_max(0, mc_min(each, length - each * i));
+    if (count >= 0 && count != n_out) return mc_fail(MICA_EFORMAT, "it is split in %d", count);
+    for (int i = 0; i < n_out; i++) {
+        if (lengths[i] < 0 || lengths[i] > length - sum)
+            return mc_fail(MICA_ESHAPE, "the pieces are longer than the axis");
+        sum += lengths[i];
+        at[i] = sum;
+    }
+    MC_TRY(mica_split(n->s, x, at, n_out - 1, axis, pieces));
+    for (size_t i = 0; i < n->n_out; i++)
+        MC_TRY(mc_onnx_give(n, i, pieces[i]));
+    return MICA_OK;
+}
+
+/* A range of an axis of `length` elements, as Python's slices, as mica_slice has it. */
+static void cut(int64_t length, int64_t *start, int64_t *stop, int64_t *step) {
+    int64_t lo = *step > 0 ? 0 : -1, hi = *step > 0 ? length : length - 1;
+    if (length == 0) {
+        *start = *stop = 0;
+        *step = 1;
+        return;
+    }
+    if (*start < 0) *start = *start < -length ? lo : *start + length;
+    if (*stop < 0) *stop = *stop < -length ? lo : *stop + length;
+    *start = mc_max(lo, mc_min(*start, hi));
+    *stop = mc_max(lo, mc_min(*stop, hi));
+    if (*step < 0 && *start < 0) *start = *stop = 0; /* nothing */
+    if (*step < 0 && *stop < 0) *stop = MICA_END_OF_AXIS;
+}
+
+mica_status mc_onnx_slice(mc_onnx_node *n) {
+    int64_t starts[MICA_MAX_NDIM], ends[MICA_MAX_NDIM], steps[MICA_MAX_NDIM];
+    int64_t start[MICA_MAX_NDIM], stop[MICA_MAX_NDIM], step[MICA_MAX_NDIM];
+    int axes[MICA_MAX_NDIM], n_starts, n_ends, n_axes, n_steps;
+    mica_array x = n->in[0].x;
+    int ndim = mica_array_ndim(x);
+    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, starts, &n_starts));
+    MC_TRY(mc_onnx_operand_ints(n, 2, MICA_MAX_NDIM, ends, &n_ends));
+    MC_TRY(mc_onnx_axes(n, 3, ndim, axes, &n_axes));
+    MC_TRY(mc_onnx_operand_ints(n, 4, MICA_MAX_NDIM, steps, &n_steps));
+    if (n_starts != n_ends || (n_axes >= 0 && n_axes != n_starts) ||
+        (n_steps >= 0 && n_steps != n_starts) || n_starts > ndim)
+        return mc_fail(MICA_EFORMAT, "starts, ends, axes and steps have different lengths");
+    for (int k = 0; k < ndim; k++) {
+        start[k] = 0;
+        stop[k] = MICA_END_OF_AXIS;
+        step[k] = 1;
+    }
+    for (int i = 0; i < n_starts; i++) {
+        int k = n_axes < 0 ? i : axes[i];
+        start[k] = starts[i];
+        stop[k] = ends[i];
+        step[k] = n_steps < 0 ? 1 : steps[i];
+        if (step[k] == 0) return mc_fail(MICA_EFORMAT, "a step is 0");
+        step[k] = mc_max(step[k], -INT32_MAX);
+        cut(mica_array_dim(x, k), &start[k], &stop[k], &step[k]);
+    }
+    return mc_onnx_give(n, 0, mica_slice(n->s, x, start, stop, step));
+}
+
+/* ---- padding ---- */
+
+/* Where element i of a padded axis comes from, by the mode. */
+static int64_t source_of(int64_t i, int64_t length, char mode) {
+    if (mode == 'e') return mc_max(0, mc_min(i, length - 1));
+    if (mode == 'w') return ((i % length) + length) % length;
+    if (length == 1) return 0;
+    int64_t period = 2 * (length - 1), at = ((i % period) + period) % period;
+    return at < length ? at : period - at;
+}
+
+/* x with an axis of elements of it, repeated by a mode. */
+static mica_array repeat_axis(mc_onnx_node *n, mica_array x, int axis, int64_t before,
+                              int64_t after, char mode) {
+    int64_t length = mica_array_dim(x, axis), total = length + before + after;
+    mica_array pieces[2 * MAX_PIECES];
+    int64_t begin = 0, run = 0;
+    int count = 0;
+    /* runs of elements that lie one behind the other, forwards or backwards */
+    while (begin < total && count < 2 * MAX_PIECES) {
+        int64_t from = source_of(begin - before, length, mode), step = 1;
+        if (begin + 1 < total) step = source_of(begin + 1 - before, length, mode) - from;
+        if (step != 1 && step != -1) step = 0;
+        for (run = 1; begin + run < total && step != 0; run++)
+            if (source_of(begin + run - before, length, mode) != from + step * run) break;
+        int64_t lo = step < 0 ? from - run + 1 : from;
+        mica_array piece = mica_slice_axis(n->s, x, axis, lo, lo + run);
+        pieces[count++] = step < 0 ? mica_flip(n->s, piece, axis) : piece;
+        begin += run;
+    }
+    return mica_concatenate(n->s, pieces, count, axis);
+}
+
+static mica_status read_pads(mc_onnx_node *n, int64_t before[MICA_MAX_NDIM],
+                             int64_t after[MICA_MAX_NDIM]) {
+    int64_t pads[2 * MICA_MAX_NDIM];
+    int count, n_axes, axes[MICA_MAX_NDIM], ndim = mica_array_ndim(n->in[0].x);
+    MC_TRY(mc_onnx_operand_ints(n, 1, 2 * MICA_MAX_NDIM, pads, &count));
+    MC_TRY(mc_onnx_axes(n, 3, ndim, axes, &n_axes));
+    int listed = n_axes < 0 ? ndim : n_axes;
+    if (count != 2 * listed) return mc_fail(MICA_EFORMAT, "it has %d pads", count);
+    for (int k = 0; k < ndim; k++)
+        before[k] = after[k] = 0;
+    for (int i = 0; i < listed; i++) {
+        int k = n_axes < 0 ? i : axes[i];
+        before[k] = pads[i];
+        after[k] = pads[listed + i];
+        if (before[k] > INT32_MAX || after[k] > INT32_MAX || before[k] < -INT32_MAX ||
+            after[k] < -INT32_MAX)
+            return mc_fail(MICA_EFORMAT, "a pad is out of range");
+    }
+    return MICA_OK;
+}
+
+mica_status mc_onnx_pad(mc_onnx_node *n) {
+    int64_t before[MICA_MAX_NDIM], after[MICA_MAX_NDIM];
+    mica_array x = n->in[0].x, value = mc_onnx_x(n, 2);
+    mc_str mode = mc_onnx_text(n, "mode", "constant");
+    MC_TRY(read_pads(n, before, after));
+    for (int k = 0; k < mica_array_ndim(x); k++) { /* negative ones leave elements out */
+        int64_t length = mica_array_dim(x, k), lo = mc_max(0, -before[k]);
+        int64_t hi = length - mc_max(0, -after[k]);
+        if (lo > hi) return mc_fail(MICA_ESHAPE, "a pad leaves out more than there is");
+        if (lo > 0 || hi < length) x = mica_slice_axis(n->s, x, k, lo, hi);
+        before[k] = mc_max(0, before[k]);
+        after[k] = mc_max(0, after[k]);
+    }
+    if (!value.scope) value = mica_scalar(n->s, 0, mica_array_dtype(x));
+    if (mica_array_ndim(value) > 0) value = mica_reshape(n->s, value, NULL, 0);
+    if (mc_str_is(mode, "constant"))
+        return mc_onnx_give(n, 0, mica_pad(n->s, x, before, after, value));
+    if (!mc_str_is(mode, "edge") && !mc_str_is(mode, "reflect") && !mc_str_is(mode, "wrap"))
+        return mc_onnx_refuse(n, "this mode");
+    for (int k = 0; k < mica_array_ndim(x); k++) {
+        if (before[k] == 0 && after[k] == 0) continue;
+        if (mica_array_dim(x, k) == 0) return mc_fail(MICA_ESHAPE, "an axis is empty");
+        if (before[k] + after[k] > 2 * MAX_PIECES) return mc_onnx_refuse(n, "pads as long as this");
+        x = repeat_axis(n, x, k, before[k], after[k], mode.ptr[0]);
+    }
+    return mc_onnx_give(n, 0, x);
+}
+
+/* ---- blocks of channels ---- */
+
+mica_status mc_onnx_depth_to_space(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int64_t b = mc_onnx_int(n, "blocksize", 1);
+    bool crd = mc_str_is(mc_onnx_text(n, "mode", "DCR"), "CRD");
+    if (mica_array_ndim(x) != 4 || b < 1 || b > INT16_MAX || mica_array_dim(x, 1) % (b * b) != 0)
+        return mc_fail(MICA_ESHAPE, "its operand has no such blocks");
+    int64_t N = mica_array_dim(x, 0), C = mica_array_dim(x, 1) / (b * b);
+    int64_t H = mica_array_dim(x, 2), W = mica_array_dim(x, 3);
+    const int64_t dcr_shape[] = {N, b, b, C, H, W}, crd_shape[] = {N, C, b, b, H, W};
+    const int dcr_axes[] = {0, 3, 4, 1, 5, 2}, crd_axes[] = {0, 1, 4, 2, 5, 3};
+    mica_array y = mica_reshape(n->s, x, crd ? crd_shape : dcr_shape, 6);
+    y = mica_transpose(n->s, y, crd ? crd_axes : dcr_axes);
+    return mc_onnx_give(n, 0, mica_reshape(n->s, y, (int64_t[]){N, C, H * b, W * b}, 4));
+}
+
+mica_status mc_onnx_space_to_depth(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int64_t b = mc_onnx_int(n, "blocksize", 1);
+    if (mica_array_ndim(x) != 4 || b < 1 || b > INT16_MAX || mica_array_dim(x, 2) % b != 0 ||
+        mica_array_dim(x, 3) % b != 0)
+        return mc_fail(MICA_ESHAPE, "its operand has no such blocks");
+    int64_t N = mica_array_dim(x, 0), C = mica_array_dim(x, 1);
+    int64_t H = mica_array_dim(x, 2) / b, W = mica_array_dim(x, 3) / b;
+    mica_array y = mica_reshape(n->s, x, (int64_t[]){N, C, H, b, W, b}, 6);
+    bool crd = mc_str_is(mc_onnx_text(n, "mode", "DCR"), "CRD");
+    const int dcr_axes[] = {0, 3, 5, 1, 2, 4}, crd_axes[] = {0, 1, 3, 5, 2, 4};
+    y = mica_transpose(n->s, y, crd ? crd_axes : dcr_axes);
+    return mc_onnx_give(n, 0, mica_reshape(n->s, y, (int64_t[]){N, C * b * b, H, W}, 4));
+}
+
+/* ---- triangles, reversed rows ---- */
+
+mica_status mc_onnx_trilu(mc_onnx_node *n) {
+    int64_t k = 0;
+    int count;
+    MC_TRY(mc_onnx_operand_ints(n, 1, 1, &k, &count));
+    k = mc_max(-INT32_MAX, mc_min(k, INT32_MAX));
+    mica_array x = n->in[0].x;
+    return mc_onnx_give(n, 0,
+                        mc_onnx_int(n, "upper", 1) ? mica_triu(n->s, x, k) : mica_tril(n->s, x, k));
+}
+
+mica_status mc_onnx_reverse_sequence(mc_onnx_node *n) {
+    mica_array x = n->in[0].x, lengths = n->in[1].x;
+    int64_t time = mc_onnx_int(n, "time_axis", 0), batch = mc_onnx_int(n, "batch_axis", 1);
+    int ndim = mica_array_ndim(x);
+    if (time < 0 || time > 1 || batch != 1 - time || ndim < 2)
+        return mc_onnx_refuse(n, "these axes");
+    int64_t shape[MICA_MAX_NDIM], across[MICA_MAX_NDIM], along[MICA_MAX_NDIM];
+    for (int k = 0; k < ndim; k++) {
+        shape[k] = mica_array_dim(x, k);
+        across[k] = k == batch ? shape[k] : 1;
+        along[k] = k == time ? shape[k] : 1;
+    }
+    mica_array t = mica_arange(n->s, 0, (double)shape[time], 1, MICA_I64);
+    t = mica_reshape(n->s, t, along, ndim);
+    lengths = mica_reshape(n->s, mica_astype(n->s, lengths, MICA_I64), across, ndim);
+    mica_array back =
+        mica_subtract(n->s, mica_subtract(n->s, lengths, mica_scalar(n->s, 1, MICA_I64)), t);
+    mica_array at = mica_where(n->s, mica_less(n->s, t, lengths), back, t);
+    at = mica_broadcast_to(n->s, at, shape, ndim);
+    return mc_onnx_give(n, 0, mica_take_along_axis(n->s, x, at, (int)time));
+}
