@@ -76,7 +76,8 @@ typedef struct mica_program_options {
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
  *           there twice, or one that results need and params lacks, a symbol that no parameter has,
- *           a constant of its length, or a name that is empty, no UTF-8, or there twice;
+ *           a constant of its length, a parameter with an axis that is made of it (2 * n, n + 1)
+ *           and is no symbol itself, or a name that is empty, no UTF-8, or there twice;
  *           MICA_ESHAPE with symbols, what some op needs does not follow from them;
  *           MICA_EUNSUPPORTED; MICA_ENOMEM
  *  grad     results by params that are floats, where their ops have one. */

@@ -38,11 +38,15 @@ static mica_status read_environment(mica_executable *x) {
 
 /* Whether a result may feed a parameter, whose symbols take any length. */
 bool mc_executable_feeds(const mica_executable *x, size_t result, size_t param) {
+    const mica_program *p = x->program;
     const mc_layout *from = x->results[result], *to = x->params[param].layout;
+    const mica_port *port = p->ports ? &p->ports[p->n_params + result] : NULL;
     bool same = from->ndim == to->ndim;
-    for (int k = 0; same && k < to->ndim; k++)
-        same = from->shape[k] == to->shape[k] ||
-               mc_program_symbol_of(x->program, to->shape[k]) < x->program->n_symbols;
+    for (int k = 0; same && k < to->ndim; k++) {
+        bool varies = port && port->shape[k] < 0;
+        same = (from->shape[k] == to->shape[k] && !varies) ||
+               mc_program_symbol_of(p, to->shape[k]) < p->n_symbols;
+    }
     return same;
 }
 

@@ -1,11 +1,13 @@
 #include "exec/extent.h"
 
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "exec/lengths.h"
 #include "graph/attr.h"
+#include "graph/subgraph.h"
 
 /* How an op keeps rows, the elements along axis 0, apart. */
 typedef enum rule {
@@ -74,9 +76,10 @@ static const unsigned char rules[MC_OP_COUNT] = {
 
 typedef struct extent {
     const mica_program *p;
-    int64_t length; /* of the symbol */
-    bool *rows;     /* [nodes] has rows of it, along axis 0 */
-    bool *needed;   /* [nodes] */
+    int64_t length;     /* of the symbol */
+    bool *rows;         /* [nodes] has rows of it, along axis 0 */
+    bool *needed;       /* [nodes] */
+    mc_lengths lengths; /* one row less */
 } extent;
 
 /* Those of one or two operands, or of where, lie side by side in op_list.h. */
@@ -169,42 +172,73 @@ static bool keeps_apart(const extent *e, const mc_node *node) {
     }
 }
 
-/* Whether a number, or the first one of ARANGE, follows the symbol. */
-static mica_status follows(const extent *e, const mc_node *node, bool *found) {
-    mc_lengths lengths;
-    mc_symbol symbol = {.length = e->length};
-    int64_t less = e->length - 1, first = 0, now = 0;
-    uint64_t bits = node->value;
-    MC_TRY(mc_lengths_open(&lengths, &symbol, &less, 1));
-    mica_status status = MICA_OK;
-    if (node->op == MC_OP_ARANGE) {
-        double start = ((const mc_attr_range *)node->attr)->start;
-        first = fabs(start) < 1e15 ? (int64_t)start : 0;
-        status = mc_lengths_follow(&lengths, first, &now);
-    } else {
-        status = mc_lengths_scalar(&lengths, node->layout.dtype, &bits);
+/* ---- numbers that follow ---- */
+
+/* The word of a node's attributes that is the number of rows of its result; -1: none. */
+static int rows_word(mc_op op) {
+    switch (op) {
+    case MC_OP_RESHAPE:
+    case MC_OP_BROADCAST_TO:
+        return offsetof(mc_attr_shape, shape) / sizeof(int64_t);
+    case MC_OP_SLICE:
+    case MC_OP_SLICE_UPDATE:
+        return offsetof(mc_attr_slice, count) / sizeof(int64_t);
+    case MC_OP_ARANGE:
+        return offsetof(mc_attr_range, count) / sizeof(int64_t);
+    default:
+        return -1;
     }
-    mc_lengths_close(&lengths);
-    *found = status != MICA_OK || bits != node->value || now != first;
-    return MICA_OK;
 }
 
-/* Sets e->rows[i]; apart: whether rows stay apart in node i. */
-static mica_status look_at(extent *e, uint32_t i, bool *apart) {
+/* Whether a number of a node of s follows the symbol: it is one, or its attributes hold one, other
+ * than that of rows, which may. */
+static bool follows(const extent *e, const mica_scope *s, const mc_node *node, bool rows) {
+    int64_t attr[MC_ATTR_MAX_WORDS], was[MC_ATTR_MAX_WORDS];
+    uint64_t bits = node->value;
+    mc_layout before = {.ndim = 0}, now;
+    if (node->scalar)
+        return mc_lengths_scalar(&e->lengths, node->layout.dtype, &bits) != MICA_OK ||
+               bits != node->value;
+    if (node->op == MC_OP_LEAF || node->attr_bytes == 0) return false;
+    if (node->n_in > 0 && node->in[0] != MC_ABSENT) before = mc_scope_node(s, node->in[0])->layout;
+    now = before;
+    if (now.ndim > 0 && is_multiple(e, now.shape[0])) now.shape[0] -= now.shape[0] / e->length;
+    memcpy(attr, node->attr, node->attr_bytes);
+    memcpy(was, node->attr, node->attr_bytes);
+    if (mc_lengths_attr(&e->lengths, node->op, &before, &now, attr) != MICA_OK) return true;
+    int word = rows ? rows_word(node->op) : -1;
+    if (word >= 0) attr[word] = was[word];
+    return memcmp(attr, was, node->attr_bytes) != 0;
+}
+
+/* Whether numbers follow in the subgraphs of a node; these nest to MC_SUBGRAPH_DEPTH. */
+static bool follows_within(const extent *e, const mc_node *node) {
+    const mc_op_def *def = mc_op_get(node->op);
+    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++) {
+        if (f->kind != MC_ATTR_GRAPH) continue;
+        const mica_scope *s = mc_attr_graph(node->attr, f)->graph;
+        for (uint32_t i = 0; i < mc_scope_count(s); i++) {
+            const mc_node *inner = mc_scope_node(s, i);
+            if (follows(e, s, inner, false) || follows_within(e, inner)) return true;
+        }
+    }
+    return false;
+}
+
+/* Sets e->rows[i], and says whether rows stay apart in node i. */
+static bool look_at(extent *e, uint32_t i) {
     const mc_node *node = mc_scope_node(e->p->graph, i);
-    bool any = false, number = false;
-    *apart = true;
-    if (node->scalar || node->op == MC_OP_ARANGE) MC_TRY(follows(e, node, &number));
+    bool any = false, apart = true;
     for (uint32_t k = 0; k < node->n_in; k++)
         any = any || (node->in[k] != MC_ABSENT && e->rows[node->in[k]]);
     for (int k = 0; k < mc_node_n_out(node); k++) {
         bool rows = false;
-        *apart = *apart && leads(e, &mc_node_results(node)[k], &rows) && (rows || !any);
+        apart = apart && leads(e, &mc_node_results(node)[k], &rows) && (rows || !any);
         e->rows[i] = e->rows[i] || rows;
     }
     bool made = e->rows[i] && !any && node->op != MC_OP_LEAF && rule_of(node->op) != MAKES;
-    *apart = *apart && !number && !made && (!any || keeps_apart(e, node));
-    return MICA_OK;
+    return apart && !made && (!any || keeps_apart(e, node)) &&
+           !follows(e, e->p->graph, node, e->rows[i]) && !follows_within(e, node);
 }
 
 static void mark_needed(extent *e) {
@@ -221,20 +255,22 @@ mica_status mc_extent_check(const mica_program *p, size_t symbol, char *cause) {
     uint32_t count = mc_scope_count(p->graph);
     bool *lists = mc_calloc(2 * (size_t)count + 1, sizeof *lists), apart = true;
     if (!lists) return mc_fail_nomem("an extent");
-    extent e = {p, p->symbols[symbol].length, lists, lists + count};
-    mica_status status = MICA_OK;
+    extent e = {p, p->symbols[symbol].length, lists, lists + count, {.n_symbols = 0}};
+    const int64_t less = e.length - 1;
+    mica_status status = mc_lengths_open(&e.lengths, &p->symbols[symbol], &less, 1);
     *cause = 0;
     mark_needed(&e);
     for (uint32_t i = 0; status == MICA_OK && i < count && apart; i++) {
         if (!e.needed[i] && i >= p->n_params) continue;
-        status = look_at(&e, i, &apart);
-        if (status != MICA_OK || apart) continue;
+        apart = look_at(&e, i);
+        if (apart) continue;
         if (i < p->n_params)
             snprintf(cause, MC_EXTENT_TEXT, "parameter %.100s", p->names[i]);
         else
             snprintf(cause, MC_EXTENT_TEXT, "%s %%%u",
                      mc_op_get(mc_scope_node(p->graph, i)->op)->name, i);
     }
+    mc_lengths_close(&e.lengths);
     mc_free(lists);
     return status;
 }

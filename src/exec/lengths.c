@@ -6,8 +6,8 @@
 
 #include "graph/attr.h"
 
-enum { SMALL = 128, NEAR = 64, LARGE = 4096 }; /* LARGE: whose multiples follow, too */
-#define MAX ((int64_t)1 << 50)                 /* no number of elements */
+enum { SMALL = 128, NEAR = MC_SYMBOL_NEAR, LARGE = 4096 }; /* LARGE: whose multiples follow, too */
+#define MAX ((int64_t)1 << 50)                             /* no number of elements */
 
 typedef struct pair {
     int64_t before, now;
@@ -114,11 +114,45 @@ static mica_status follow_place(const mc_lengths *lengths, int64_t place, int64_
                    (long long)place, (long long)before);
 }
 
+/* Of n elements of an axis that kept its length, from a place that moved. */
+static mica_status follow_count(const mc_lengths *lengths, int64_t from, int64_t n, int64_t start,
+                                int64_t *count) {
+    int64_t last;
+    MC_TRY(mc_lengths_follow(lengths, n, count));
+    if (*count != n) return MICA_OK;
+    MC_TRY(mc_lengths_follow(lengths, from + n, &last));
+    if (last != from + n) {
+        *count = last - start;
+        return MICA_OK;
+    }
+    if (n <= SMALL || start == from) return MICA_OK;
+    return mc_fail(MICA_ESHAPE,
+                   "%lld elements from %lld on, as recorded: their end follows from no symbol",
+                   (long long)n, (long long)from);
+}
+
+/* A part of an axis that kept its length, whose places may follow symbols. */
+static mica_status follow_fixed(const mc_lengths *lengths, int64_t length, int64_t *start,
+                                int64_t *count, int64_t step) {
+    int64_t from = *start, n = *count, size = step < 0 ? -step : step;
+    if (n == 0) return MICA_OK;
+    MC_TRY(mc_lengths_follow(lengths, from, start));
+    bool to_end = step > 0 && from + n * step >= length, to_begin = from + n * step < 0;
+    if (*start != from && (to_end || to_begin)) {
+        int64_t room = to_end ? length - *start : *start + 1;
+        *count = room > 0 ? (room + size - 1) / size : 0;
+        return MICA_OK;
+    }
+    return step == 1 ? follow_count(lengths, from, n, *start, count)
+                     : mc_lengths_follow(lengths, n, count);
+}
+
 /* A part of an axis: steps that end at an end of it end there again. */
 static mica_status follow_part(const mc_lengths *lengths, int64_t before, int64_t now,
                                int64_t *start, int64_t *count, int64_t step) {
     int64_t from = *start, n = *count, last;
-    if (before == now || n == 0) return mc_lengths_follow(lengths, n, count);
+    if (n == 0) return MICA_OK;
+    if (before == now) return follow_fixed(lengths, now, start, count, step);
     int64_t size = step < 0 ? -step : step;
     bool to_end = step > 0 && from + n * step >= before, to_begin = from + n * step < 0;
     MC_TRY(follow_place(lengths, from, before, now, start));
@@ -227,7 +261,11 @@ mica_status mc_lengths_scalar(const mc_lengths *lengths, mica_dtype dtype, uint6
     case MICA_I32:
         value = (int32_t)(uint32_t)*bits;
         break;
+    case MICA_U32:
+        value = (int64_t)(uint32_t)*bits;
+        break;
     case MICA_I64:
+    case MICA_U64: /* from 2^63 on it is negative, and no length */
         memcpy(&value, bits, sizeof value);
         break;
     case MICA_F32:
@@ -236,10 +274,11 @@ mica_status mc_lengths_scalar(const mc_lengths *lengths, mica_dtype dtype, uint6
         *bits = 0;
         memcpy(bits, &real, sizeof real);
         return MICA_OK;
-    default: /* too small for the length of a symbol; or a key of random numbers */
+    default: /* too small for the length of a symbol */
         return MICA_OK;
     }
+    if (dtype == MICA_U64 && value < 0) return MICA_OK;
     MC_TRY(mc_lengths_follow(lengths, value, &value));
-    *bits = dtype == MICA_I32 ? (uint64_t)(uint32_t)value : (uint64_t)value;
+    *bits = dtype == MICA_I32 || dtype == MICA_U32 ? (uint64_t)(uint32_t)value : (uint64_t)value;
     return MICA_OK;
 }

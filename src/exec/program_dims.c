@@ -93,6 +93,25 @@ static mica_status check_lengths(const mica_program *p, const mc_symbol *symbol,
     return MICA_OK;
 }
 
+/* A length that was made from a symbol's would be taken as fixed in a parameter. */
+static mica_status check_made(const mica_program *p, const mc_symbol *symbols, size_t n,
+                              const mc_symbol *symbol) {
+    for (uint32_t i = 0; i < p->n_params; i++) {
+        const mc_layout *l = &mc_scope_node(p->graph, i)->layout;
+        for (int k = 0; k < l->ndim; k++) {
+            size_t own = 0;
+            while (own < n && symbols[own].length != l->shape[k])
+                own++;
+            if (own < n || !mc_symbol_made(symbol, l->shape[k])) continue;
+            return mc_fail(MICA_EINVAL,
+                           "program_build: axis %d of parameter %.60s follows from symbol %s, but "
+                           "is none (mica_program_dim makes it one)",
+                           k, p->names[i], symbol->name);
+        }
+    }
+    return MICA_OK;
+}
+
 /* Of an axis: its symbol, if it is one, or that it changes with them. */
 static void fill_axis(const mica_program *p, int64_t *length, int64_t elsewhere,
                       const char **name) {
@@ -144,7 +163,9 @@ mica_status mc_program_find_symbols(mica_program *p, const mica_scope *from) {
     for (size_t i = 0; i < n; i++) {
         bool found = false;
         MC_TRY(check_lengths(p, &symbols[i], &found));
-        if (found) own[p->n_symbols++] = symbols[i];
+        if (!found) continue;
+        MC_TRY(check_made(p, symbols, n, &symbols[i]));
+        own[p->n_symbols++] = symbols[i];
     }
     p->symbols = own;
     return p->n_symbols > 0 ? try_lengths(p) : MICA_OK;

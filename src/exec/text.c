@@ -89,7 +89,7 @@ static void put_element(printer *p, int64_t offset) {
 /* ---- axes ---- */
 
 static bool is_cut(const printer *p, int64_t length) {
-    return p->edge >= 0 && length > 2 * p->edge;
+    return p->edge >= 0 && length - p->edge > p->edge; /* 2 * edge may overflow */
 }
 
 /* What stands between two of an axis. */

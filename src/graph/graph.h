@@ -276,7 +276,10 @@ typedef struct mc_symbol {
     char name[64];
     int64_t length;
 } mc_symbol;
-enum { MC_MAX_SYMBOLS = 16 };
+enum { MC_MAX_SYMBOLS = 16, MC_SYMBOL_NEAR = 64 };
+
+/* Whether a number was made from the length of a symbol: a multiple, or one that is near. */
+bool mc_symbol_made(const mc_symbol *symbol, int64_t number);
 
 /* The symbol of that name of a scope, or of the one around it, made where there is none.
  *

@@ -285,6 +285,12 @@ size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols) {
     return MC_BUFFER_COUNT(&s->symbols, mc_symbol);
 }
 
+bool mc_symbol_made(const mc_symbol *symbol, int64_t number) {
+    int64_t apart = number - symbol->length;
+    return number > 0 &&
+           (number % symbol->length == 0 || (apart >= -MC_SYMBOL_NEAR && apart <= MC_SYMBOL_NEAR));
+}
+
 /* The first prime of a table that no symbol has, or `length`. */
 static int64_t choose_length(const mc_symbol *symbols, size_t n, int64_t length) {
     static const uint16_t primes[MC_MAX_SYMBOLS] = {20753, 22147, 23539, 24923, 26309, 27697,

@@ -43,5 +43,9 @@ mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype) {
         return mc_scope_fail(s, MICA_EDTYPE,
                              "%s is not computed with: mica_astype converts it to f32",
                              mc_layout_text(l, text));
+    if (dtype == MICA_F64 && !mica_dtype_is_float(l->dtype)) /* by way of f32 it loses some */
+        return mc_scope_fail(s, MICA_EDTYPE,
+                             "%s does not become f64 by itself: mica_astype converts",
+                             mc_layout_text(l, text));
     return mica_astype(s, x, dtype);
 }

@@ -66,7 +66,7 @@ mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, con
     if (!mc_operands_ok(s, "slice_update", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
-    mica_status status = mc_slice_resolve("slice_update", l, start, stop, step, &attr);
+    mica_status status = mc_slice_resolve(s, "slice_update", l, start, stop, step, &attr);
     if (status != MICA_OK) return mc_fail_in(s, status);
     in[1] = mc_broadcast(s, mc_cast(s, update, l->dtype), attr.count, l->ndim);
     return mc_record(s, MC_OP_SLICE_UPDATE, &attr, in, 2);

@@ -440,9 +440,29 @@ static void resolve_axis(int64_t n, int64_t start, int64_t stop, int64_t step, m
     attr->step[k] = attr->count[k] > 1 ? stride : 1;
 }
 
-mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *start,
-                             const int64_t *stop, const int64_t *step, mc_attr_slice *attr) {
+/* A place that follows a symbol, past the end of an axis of n that does not: what is recorded is
+ * cut, and would stay so. */
+static mica_status check_place(const mica_scope *s, const char *op, int k, int64_t n,
+                               int64_t place) {
+    const mc_symbol *symbols;
+    size_t count = place > n && place != MICA_END_OF_AXIS ? mc_scope_symbols(s, &symbols) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (mc_symbol_made(&symbols[i], place) && !mc_symbol_made(&symbols[i], n))
+            return mc_fail(MICA_EINVAL,
+                           "%s: axis %d has length %lld, and symbol %s, of which a place along it "
+                           "is made, may be less: use mica_take with mica_arange",
+                           op, k, (long long)n, symbols[i].name);
+    return MICA_OK;
+}
+
+mica_status mc_slice_resolve(const mica_scope *s, const char *op, const mc_layout *x,
+                             const int64_t *start, const int64_t *stop, const int64_t *step,
+                             mc_attr_slice *attr) {
     memset(attr, 0, sizeof *attr);
+    for (int k = 0; k < x->ndim; k++) {
+        if (start) MC_TRY(check_place(s, op, k, x->shape[k], start[k]));
+        if (stop) MC_TRY(check_place(s, op, k, x->shape[k], stop[k]));
+    }
     for (int k = 0; k < x->ndim; k++) {
         int64_t by = !step ? 1 : step[k];
         if (by == 0) return mc_fail(MICA_EINVAL, "%s: the step of axis %d is 0", op, k);
@@ -484,7 +504,7 @@ mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const i
     if (!mc_operands_ok(s, "slice", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
-    mica_status status = mc_slice_resolve("slice", l, start, stop, step, &attr);
+    mica_status status = mc_slice_resolve(s, "slice", l, start, stop, step, &attr);
     if (status != MICA_OK) return mc_fail_in(s, status);
     bool whole = true, open = true; /* open: axes that are whole are so at any length */
     for (int k = 0; k < l->ndim; k++) {

@@ -193,6 +193,8 @@ static void test_own_rules(void **state) {
     expect_refused(mica_executable_open(p, &o, &x), MICA_ENOENT, "no op matmull");
     o.op_precisions = &(mica_op_precision){"matmul", MICA_I32};
     expect_refused(mica_executable_open(p, &o, &x), MICA_EINVAL, "precision of matmul is no float");
+    o.op_precisions = &(mica_op_precision){NULL, MICA_F32};
+    expect_refused(mica_executable_open(p, &o, &x), MICA_EINVAL, "name of an op is NULL");
     mica_program_close(&p);
 }
 

@@ -7,9 +7,8 @@
 #include "base/map.h"
 #include "device/device.h"
 #include "exec/expect.h"
+#include "exec/symbols.h"
 #include "graph/graph.h"
-
-#define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
 
 static mica_device *device;
 
@@ -26,14 +25,14 @@ static int close_device(void **state) {
     return left != 0 && !test_device_is_other();
 }
 
-static mica_scope *open_scope(void) {
+mica_scope *open_scope(void) {
     mica_scope *s;
     must(mica_scope_open(device, &s));
     return s;
 }
 
 /* Numbers in [-1, 1), the same each time. */
-static mica_array numbers(mica_scope *s, const int64_t *shape, int ndim) {
+mica_array numbers(mica_scope *s, const int64_t *shape, int ndim) {
     float x[1 << 14];
     uint32_t seed = 7;
     int64_t n = 1;
@@ -50,7 +49,7 @@ static mica_array numbers(mica_scope *s, const int64_t *shape, int ndim) {
 /* ---- programs ---- */
 
 /* What a program is recorded from: x [B, L, D] for given lengths, fixed or symbols. */
-enum { D = 8, HEADS = 2, MAX_RESULTS = 6 };
+enum { HEADS = 2, MAX_RESULTS = 6 };
 typedef int (*record_fn)(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y);
 
 /* Attention with heads, spelled out, over reshapes that name the lengths, with a causal mask; a
@@ -107,10 +106,6 @@ static int record_image(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_
     return 3;
 }
 
-typedef struct lengths_of {
-    int64_t b, l;
-} lengths_of;
-
 static mica_status step(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                         mica_array *results, size_t n_results) {
     (void)user, (void)n_args, (void)n_results;
@@ -120,8 +115,8 @@ static mica_status step(void *user, mica_scope *s, const mica_array *args, size_
     return MICA_OK;
 }
 
-static mica_status is_below(void *user, mica_scope *s, const mica_array *args, size_t n_args,
-                            mica_array *results, size_t n_results) {
+mica_status is_below(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                     mica_array *results, size_t n_results) {
     (void)n_args, (void)n_results;
     const lengths_of *of = user;
     results[0] = mica_less(s, args[1], mica_i32(s, (int32_t)of->l));
@@ -138,15 +133,23 @@ static mica_status double_it(void *user, mica_scope *s, const mica_array *args, 
     return MICA_OK;
 }
 
-static mica_status halve_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
-                            mica_array *results, size_t n_results) {
+mica_status count_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                     mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = mica_multiply(s, args[0], mica_f32(s, 0.5f));
+    results[1] = mica_add(s, args[1], mica_i32(s, 1));
+    return MICA_OK;
+}
+
+mica_status halve_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                     mica_array *results, size_t n_results) {
     (void)user, (void)n_args, (void)n_results;
     results[0] = mica_multiply(s, args[0], mica_f32(s, 0.5f));
     return MICA_OK;
 }
 
-static mica_status keep_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
-                           mica_array *results, size_t n_results) {
+mica_status keep_it(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                    mica_array *results, size_t n_results) {
     (void)user, (void)n_args, (void)n_results;
     results[0] = mica_negative(s, args[0]);
     return MICA_OK;
@@ -189,7 +192,7 @@ enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 /* ---- the same as with fixed lengths ---- */
 
-static void expect_same(mica_array got, mica_array want, int record, int i) {
+void expect_same(mica_array got, mica_array want, int record, int i) {
     static float a[1 << 14], b[1 << 14];
     const mc_layout *l = mc_layout_of(got), *m = mc_layout_of(want);
     char x[MC_LAYOUT_TEXT], y[MC_LAYOUT_TEXT];
@@ -475,6 +478,14 @@ static void test_programs_that_are_refused(void **state) {
     y = mica_add(s, x, mica_expand_dims(s, constant, 1));
     expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_EINVAL,
                    "which is that of symbol n");
+    for (int i = 0; i < 2; i++) {
+        x = mica_program_param(s, MICA_F32, SHAPE(n));
+        mica_array made = mica_program_param(s, MICA_F32, SHAPE(2, i ? n + 1 : 3 * n));
+        const mica_param two[] = {{.name = "x", .array = x}, {.name = "made", .array = made}};
+        y = mica_add(s, mica_sum(s, x, NULL, 0, false), made);
+        expect_refused(mica_program_build(s, two, 2, &y, 1, NULL, &p), MICA_EINVAL,
+                       "axis 1 of parameter made follows from symbol n");
+    }
     mica_scope_close(&s);
     s = open_scope();
     assert_int_equal(mica_program_dim(s, ""), 0);
@@ -524,174 +535,158 @@ static void test_a_cache_grows(void **state) {
     mica_scope_close(&s);
 }
 
-/* ---- extents ---- */
-
-/* Rows that stay apart: embeddings, attention within each example, norms, sums, fused ops. */
-static mica_program *apart(void) {
-    mica_scope *s = open_scope();
-    int64_t n = mica_program_dim(s, "batch"), l = mica_program_dim(s, "length");
-    mica_array ids = mica_program_param(s, MICA_I32, SHAPE(n, l)), y[4];
-    mica_array kept = mica_program_param(s, MICA_F32, SHAPE(n, D));
-    mica_array x = mica_take(s, numbers(s, SHAPE(11, D)), ids, 0); /* [n, l, D] */
-    mica_array h = mica_matmul(s, mica_reshape(s, x, SHAPE(n * l, D)), numbers(s, SHAPE(D, 2 * D)));
-    h = mica_reshape(s, mica_silu(s, h), SHAPE(n, l, 2, D));
-    h = mica_swapaxes(s, mica_rms_norm(s, h, MICA_NONE, 1e-5f), 1, 2); /* [n, 2, l, D] */
-    mica_array a = mica_sdpa(s, h, h, h, &(mica_sdpa_options){.causal = true});
-    mica_array scores = mica_softmax(s, mica_matmul(s, h, mica_swapaxes(s, h, 2, 3)), -1);
-    y[0] = mica_add(s, kept, mica_mean(s, a, (const int[]){1, 2}, 2, false)); /* [n, D] */
-    y[1] = mica_sum(s, mica_matmul(s, scores, h), (const int[]){1}, 1, false);
-    y[2] = mica_concatenate(s, (mica_array[]){x, mica_zeros(s, SHAPE(n, 2, D), MICA_F32)}, 2, 1);
-    y[3] = mica_mean(s, numbers(s, SHAPE(3, D)), NULL, 0, false);
-    const mica_param params[] = {{.name = "ids", .array = ids}, {.name = "out0", .array = kept}};
-    mica_program *p;
-    must(mica_program_build(s, params, 2, y, 4, NULL, &p));
-    mica_scope_close(&s);
-    return p;
-}
-
-static void run_apart(mica_executable *x, mica_scope *s, int64_t n, int64_t kept, mica_array *y) {
-    int32_t ids[30];
-    for (int i = 0; i < 30; i++)
-        ids[i] = (i * 7) % 11;
-    const mica_input in[] = {
-        {.name = "ids", .array = mica_from_data(s, ids, MICA_I32, SHAPE(n, 5))},
-        {.name = "out0", .array = numbers(s, SHAPE(kept < 0 ? 0 : kept, D))}};
-    must(mica_executable_run(x, in, kept < 0 ? 1 : 2, s, y));
-}
-
-static void test_extents_of_rows_apart(void **state) {
+/* A result of a length that varies cannot feed one that does not: not where another length shows it
+ * when it is named, and not in the run whose length shows it. */
+static void test_feeds_that_vary(void **state) {
     (void)state;
-    mica_program *p = apart();
+    static float many[40000];
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
-        mica_executable *x;
-        mica_scope *s = open_scope();
-        mica_array all[4], some[4];
-        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &x));
-        run_apart(x, s, 6, 6, all);
-        must(mica_executable_set_extent(x, "batch", 4));
-        run_apart(x, s, 6, 6, some);
-        for (int i = 0; i < 3; i++) {
-            assert_int_equal(mica_array_dim(some[i], 0), 4);
-            expect_same(some[i], mica_slice_axis(s, all[i], 0, 0, 4), -1, i);
-        }
-        expect_same(some[3], all[3], -1, 3);
-        run_apart(x, s, 6, -1, some); /* what was fed has 4 rows */
-        assert_int_equal(mica_array_dim(some[0], 0), 4);
-        run_apart(x, s, 3, 3, some); /* fewer than the extent: all */
-        expect_same(some[1], mica_slice_axis(s, all[1], 0, 0, 3), -1, 1);
-        must(mica_executable_set_extent(x, "batch", 0));
-        run_apart(x, s, 6, 6, some);
-        assert_int_equal(mica_array_size(some[0]), 0);
-        must(mica_executable_set_extent(x, "batch", -1));
-        run_apart(x, s, 6, 6, some);
-        expect_same(some[2], all[2], -1, 2);
-        char *text;
-        must(mica_executable_set_extent(x, "length", 2));
-        must(mica_executable_report(x, &text));
-        assert_non_null(
-            strstr(text, "extent of length: 2; all rows are computed, for parameter ids"));
-        mica_free(text);
-        run_apart(x, s, 6, 6, some);
-        expect_same(some[2], all[2], -1, 2);
-        expect_refused(mica_executable_set_extent(x, "width", 2), MICA_ENOENT, "no symbol");
-        expect_refused(mica_executable_set_extent(x, "batch", -2), MICA_EINVAL, "-2 rows");
-        mica_executable_close(&x);
-        mica_scope_close(&s);
-    }
-    mica_program_close(&p);
-}
-
-/* Every way to mix rows is found, and named. x f32 [n, D]. */
-typedef mica_array (*mix_fn)(mica_scope *s, mica_array x, int64_t n);
-
-static mica_array mix_sum(mica_scope *s, mica_array x, int64_t n) {
-    (void)n;
-    return mica_sum(s, x, (const int[]){0}, 1, true);
-}
-
-static mica_array mix_mean(mica_scope *s, mica_array x, int64_t n) {
-    return mica_multiply(s, x, mica_f32(s, (float)n));
-}
-
-static mica_array mix_scan(mica_scope *s, mica_array x, int64_t n) {
-    (void)n;
-    return mica_cumsum(s, x, 0, false, true);
-}
-
-static mica_array mix_concatenate(mica_scope *s, mica_array x, int64_t n) {
-    (void)n;
-    return mica_concatenate(s, (mica_array[]){x, x}, 2, 0);
-}
-
-static mica_array mix_transpose(mica_scope *s, mica_array x, int64_t n) {
-    (void)n;
-    return mica_matmul(s, x, mica_swapaxes(s, x, 0, 1));
-}
-
-static mica_array mix_reshape(mica_scope *s, mica_array x, int64_t n) {
-    return mica_reshape(s, x, SHAPE(D, n));
-}
-
-static mica_array mix_flip(mica_scope *s, mica_array x, int64_t n) {
-    (void)n;
-    return mica_flip(s, x, 0);
-}
-
-static mica_array mix_take(mica_scope *s, mica_array x, int64_t n) {
-    mica_array order = mica_arange(s, (double)n - 1, -1, -1, MICA_I32);
-    return mica_add(s, x, mica_astype(s, mica_expand_dims(s, order, 1), MICA_F32));
-}
-
-static mica_array mix_random(mica_scope *s, mica_array x, int64_t n) {
-    mica_array key = mica_random_key(s, 5);
-    return mica_add(s, x, mica_random_uniform(s, key, SHAPE(n, D), MICA_F32, 0, 1));
-}
-
-static mica_array mix_shift(mica_scope *s, mica_array x, int64_t n) {
-    mica_array shifted = mica_slice_axis(s, x, 0, 1, n);
-    return mica_concatenate(s, (mica_array[]){shifted, mica_zeros(s, SHAPE(1, D), MICA_F32)}, 2, 0);
-}
-
-static void test_rows_that_mix(void **state) {
-    (void)state;
-    static const struct {
-        mix_fn fn;
-        const char *op;
-    } mixes[] = {{mix_sum, "sum %"},
-                 {mix_mean, "leaf %"},
-                 {mix_scan, "transpose %"},
-                 {mix_concatenate, "concatenate %"},
-                 {mix_transpose, "transpose %"},
-                 {mix_reshape, "reshape %"},
-                 {mix_flip, "slice %"},
-                 {mix_take, "arange %"},
-                 {mix_random, "random_bits %"},
-                 {mix_shift, "slice %"}};
-    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
         mica_scope *s = open_scope();
         int64_t n = mica_program_dim(s, "n");
-        mica_array x = mica_program_param(s, MICA_F32, SHAPE(n, D)), y = mixes[i].fn(s, x, n);
-        const mica_param param = {.name = "x", .array = x};
-        const mica_input in = {.name = "x", .array = numbers(s, SHAPE(6, D))};
-        mica_array all, some;
+        mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[3], got[3], kept;
+        mica_array out0 = mica_program_param(s, MICA_F32, SHAPE(21));
+        mica_array two = mica_program_param(s, MICA_F32, SHAPE(2));
+        const int64_t start[] = {0}, stop[] = {MICA_END_OF_AXIS}, often[] = {1000},
+                      rarely[] = {12000};
+        y[0] = mica_slice(s, x, start, stop, often);  /* 21, as recorded */
+        y[1] = mica_slice(s, x, start, stop, rarely); /* 2, from 12001 to 24000 */
+        y[2] = mica_add(s, mica_sum(s, out0, NULL, 0, false), two);
+        const mica_param params[] = {{.name = "x", .array = x},
+                                     {.name = "out0", .array = out0},
+                                     {.name = "two", .array = two, .donate = true}};
         mica_program *p;
         mica_executable *exe;
-        must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
-        must(mica_executable_open(p, NULL, &exe));
-        must(mica_executable_run(exe, &in, 1, s, &all));
-        must(mica_executable_set_extent(exe, "n", 4));
-        must(mica_executable_run(exe, &in, 1, s, &some));
-        expect_same(some, all, -2, (int)i);
-        char *text;
-        must(mica_executable_report(exe, &text));
-        const char *cause = strstr(text, "all rows are computed, for ");
-        if (!cause || strncmp(cause + 27, mixes[i].op, strlen(mixes[i].op)) != 0)
-            fail_msg("case %zu: %s", i, text);
-        mica_free(text);
+        const char *const names[] = {"often", "rarely", "sum"};
+        must(mica_program_build(s, params, 3, y, 3, &(mica_program_options){.result_names = names},
+                                &p));
+        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
+        expect_refused(mica_executable_feed(exe, "often", "out0"), MICA_ESHAPE, "result often is");
+        must(mica_executable_feed(exe, "rarely", "two"));
+        must(mica_executable_fill(exe, "out0", 2));
+        must(mica_executable_fill(exe, "two", 5));
+        many[0] = many[12000] = 7;
+        const mica_input some = data("x", many, 20000), all = data("x", many, 40000);
+        must(mica_executable_run(exe, &some, 1, s, got)); /* what has 20 now feeds nothing */
+        EXPECT(got[2], 47, 47);
+        must(mica_executable_get(exe, "out0", s, &kept));
+        assert_int_equal(mica_array_size(kept), 21);
+        expect_refused(mica_executable_run(exe, &all, 1, s, got), MICA_ESHAPE,
+                       "parameter two is f32[2], fed with f32[4]");
+        must(mica_executable_fill(exe, "two", 5));
+        must(mica_executable_run(exe, &some, 1, s, got));
+        EXPECT(got[2], 47, 47);
+        must(mica_executable_get(exe, "two", s, &kept));
+        EXPECT(kept, 7, 7);
         mica_executable_close(&exe);
         mica_program_close(&p);
         mica_scope_close(&s);
     }
+}
+
+/* ---- numbers of their own ---- */
+
+/* Parts of an axis that has a fixed length: rows of a table by what symbols are. */
+static void test_rows_of_a_table(void **state) {
+    (void)state;
+    enum { ROWS = 30000 };
+    static float table[ROWS], got[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        table[i] = (float)i;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[7];
+    mica_array t = mica_program_param(s, MICA_F32, SHAPE(ROWS)), none = mica_f32(s, -1);
+    y[0] = mica_slice_axis(s, t, 0, n - 1, n);
+    y[1] = mica_slice_axis(s, t, 0, n, MICA_END_OF_AXIS);
+    y[2] = mica_slice_axis(s, t, 0, 100, n);
+    y[3] = mica_slice_axis(s, t, 0, n, n + 100);
+    y[4] = mica_slice_axis(s, t, 0, 0, n);
+    y[5] = mica_slice(s, t, (const int64_t[]){n - 1}, (const int64_t[]){MICA_END_OF_AXIS},
+                      (const int64_t[]){-1});
+    y[6] = mica_slice_update(s, t, none, (const int64_t[]){n - 1}, (const int64_t[]){n}, NULL);
+    const mica_param params[] = {{.name = "x", .array = x}, {.name = "table", .array = t}};
+    mica_program *p;
+    mica_executable *exe;
+    must(mica_program_build(s, params, 2, y, 7, NULL, &p));
+    must(mica_executable_open(p, NULL, &exe));
+    const mica_input whole = data("table", table, ROWS);
+    must(mica_executable_set(exe, &whole));
+    for (int i = 0; i < 4; i++) {
+        const int64_t m = (const int64_t[]){n - 1, n, n + 1, 500}[i];
+        const int64_t first[] = {m - 1, m, 100, m, 0, m - 1, 0};
+        const int64_t size[] = {1, ROWS - m, m - 100, 100, m, m, ROWS};
+        const mica_input in = data("x", table, (size_t)m);
+        must(mica_executable_run(exe, &in, 1, s, y));
+        for (int k = 0; k < 7; k++) {
+            assert_int_equal(mica_array_size(y[k]), size[k]);
+            must(mica_read(y[k], got, (size_t)size[k] * sizeof *got));
+            for (int64_t j = 0; j < size[k]; j++) {
+                int64_t want = k == 5 ? m - 1 - j : k == 6 && j == m - 1 ? -1 : first[k] + j;
+                if (got[j] != (float)want)
+                    fail_msg("part %d of %lld rows, element %lld is %g, not %lld", k, (long long)m,
+                             (long long)j, (double)got[j], (long long)want);
+            }
+        }
+    }
+    mica_executable_close(&exe);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* A table that may be shorter than a symbol is not cut while the program is recorded. */
+static void test_short_tables(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array table = mica_arange(s, 0, 1024, 1, MICA_F32), y[2];
+    assert_false(mica_valid(mica_slice_axis(s, table, 0, 0, n)));
+    expect_refused(mica_scope_status(s), MICA_EINVAL, "axis 0 has length 1024, and symbol n");
+    mica_scope_close(&s);
+    s = open_scope();
+    n = mica_program_dim(s, "n");
+    table = mica_arange(s, 0, 1024, 1, MICA_F32);
+    assert_false(mica_valid(mica_slice_axis(s, table, 0, n - 1, MICA_END_OF_AXIS)));
+    mica_scope_close(&s);
+    s = open_scope();
+    n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n, 1));
+    table = mica_arange(s, 0, 1024, 1, MICA_F32);
+    y[0] = mica_take(s, table, mica_arange(s, 0, (double)n, 1, MICA_I32), 0);
+    y[1] = mica_slice_axis(s, x, 0, 0, n + 1); /* the same at any length */
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    must(mica_program_build(s, &param, 1, y, 2, NULL, &p));
+    x = numbers(s, SHAPE(4, 1));
+    must(mica_program_run(p, s, &x, y));
+    EXPECT(y[0], 0, 1, 2, 3);
+    assert_int_equal(mica_array_size(y[1]), 4);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* Numbers of 32 and 64 bits, signed and not. */
+static void test_whole_numbers(void **state) {
+    (void)state;
+    static const mica_dtype dtypes[] = {MICA_I32, MICA_I64, MICA_U32, MICA_U64, MICA_F32};
+    enum { N = sizeof dtypes / sizeof *dtypes };
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[2 * N];
+    for (int i = 0; i < N; i++) {
+        y[i] = mica_astype(s, mica_scalar(s, (double)(2 * n), dtypes[i]), MICA_F32);
+        y[N + i] = mica_astype(s, mica_scalar(s, 1e9, dtypes[i]), MICA_F32);
+    }
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    must(mica_program_build(s, &param, 1, y, 2 * N, NULL, &p));
+    x = numbers(s, SHAPE(5));
+    must(mica_program_run(p, s, &x, y));
+    for (int i = 0; i < N; i++) {
+        EXPECT(y[i], 10);
+        EXPECT(y[N + i], 1e9f);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
 }
 
 /* ---- without memory ---- */
@@ -743,6 +738,10 @@ int main(void) {
         cmocka_unit_test(test_lengths_that_are_refused),
         cmocka_unit_test(test_programs_that_are_refused),
         cmocka_unit_test(test_a_cache_grows),
+        cmocka_unit_test(test_feeds_that_vary),
+        cmocka_unit_test(test_rows_of_a_table),
+        cmocka_unit_test(test_short_tables),
+        cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_extents_of_rows_apart),
         cmocka_unit_test(test_rows_that_mix),
         cmocka_unit_test(test_each_allocation_fails),

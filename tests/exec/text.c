@@ -122,6 +122,8 @@ static void test_long_axes_are_cut(void **state) {
                 "       [9, ..., 69]], dtype=i32)");
     expect_with(counting(SHAPE(8)), &(mica_text_options){.edge = -1},
                 "array([0, 1, 2, 3, 4, 5, 6, 7], dtype=i32)");
+    expect_with(counting(SHAPE(3)), &(mica_text_options){.edge = INT64_MAX},
+                "array([0, 1, 2], dtype=i32)");
     expect_with(FLOATS(1 / 3.0f, 1e6f), &(mica_text_options){.digits = 9},
                 "array([0.333333343, 1000000], dtype=f32)");
     /* In a large array nothing else is read. */

@@ -89,6 +89,22 @@ static void f64_is_converted_alone(void **state) {
                                       : mica_sort(b.s, a, 0);
         expect_failure(&b, refused, MICA_EDTYPE, "f64");
     }
+    /* Floats meet f64; what f32 on the way would change does not. */
+    a = mica_from_data(b.s, x, MICA_F64, SHAPE(6));
+    mica_array met[] = {a, mica_astype(b.s, mica_f32(b.s, 0.5f), MICA_BF16)};
+    met[1] = mica_reshape(b.s, met[1], SHAPE(1));
+    double seven[7];
+    assert_int_equal(mica_read(mica_concatenate(b.s, met, 2, 0), seven, sizeof seven), MICA_OK);
+    assert_true(seven[0] == x[0] && seven[6] == 0.5);
+    static const mica_dtype others[] = {MICA_C64, MICA_I64, MICA_I32, MICA_BOOL};
+    for (int i = 0; i < 8; i++) {
+        mica_array other = mica_ones(b.s, SHAPE(6), others[i / 2]);
+        met[0] = a = mica_from_data(b.s, x, MICA_F64, SHAPE(6));
+        met[1] = other;
+        mica_array refused = i % 2 ? mica_where(b.s, mica_isnan(b.s, mica_f32(b.s, 0)), other, a)
+                                   : mica_concatenate(b.s, met, 2, 0);
+        expect_failure(&b, refused, MICA_EDTYPE, "f64");
+    }
     bench_close(&b);
 }
 
