@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests/fixtures"
@@ -202,6 +203,44 @@ def outside():
             dict(x=normal(2, 8)))
 
 
+def halves():
+    """f16: a norm that becomes a part of a convolution, and one that must not, with f16's range."""
+    H = TensorProto.FLOAT16
+    nodes = [node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
+             node("BatchNormalization", "c s h m v", "n"), node("Relu", "n", "y"),
+             node("Conv", "x w", "d"), node("BatchNormalization", "d s h m v", "e"),
+             node("Add", "d e", "z")]
+    init = dict(w=normal(4, 3, 3, 3), b=normal(4), s=normal(4), h=normal(4), m=normal(4),
+                v=np.abs(normal(4)) + 0.1)
+    return (nodes, [value("x", H, 2, 3, 5, 6)], [value(n, H, 2, 4, None, None) for n in "yz"],
+            weights(**{k: v.astype("f2") for k, v in init.items()}),
+            dict(x=normal(2, 3, 5, 6).astype("f2")))
+
+
+def corners():
+    """What is at the edges of operators: pads longer than the axis, regions that lead out of an
+    image, remainders of infinity, zeros that a file leaves out, the default activations."""
+    crop = dict(coordinate_transformation_mode="tf_crop_and_resize")
+    nodes = [node("Pad", "v long", "pe", mode="edge"), node("Pad", "v both", "pr", mode="reflect"),
+             node("Resize", "x half none fewer", "rh", mode="linear", **crop),
+             node("Resize", "x out none more", "rn", mode="nearest", **crop),
+             node("Resize", "x out none more", "rl", mode="linear", **crop),
+             node("Mod", "a b", "f", fmod=1), node("Mod", "i j", "g", fmod=1),
+             node("Softmax", "x", "s", axis=0),
+             node("LSTM", "t lw lr", "ly", hidden_size=4, activations=["Sigmoid", "Tanh", "Tanh"])]
+    nodes[7].attribute[0].ClearField("i")
+    init = weights(long=np.array([1024, 1024]), both=np.array([3, 2]), half=np.array([0, 0, 1, 0.5], "f4"),
+                   out=np.array([0, -0.5, 1, 1.5], "f4"), none=np.zeros(0, "f4"),
+                   fewer=np.array([2, 5]), more=np.array([3, 7]), lw=normal(1, 16, 3), lr=normal(1, 16, 4))
+    feeds = dict(v=normal(4), a=np.array([-1, -1e-8, 5.5, -5.5, 5.5, -4], "f4"),
+                 b=np.array([np.inf, 3, -2, 2, np.inf, 2], "f4"), i=np.array([-7, 7, -7, -(2**63)]),
+                 j=np.array([3, -3, -3, 3]), x=normal(3, 5), t=normal(2, 1, 3))
+    outputs = [value(n, F, None) for n in ("pe", "pr", "f")]
+    outputs += [value(n, F, None, None) for n in ("rh", "rn", "rl")] + [value("g", I, 4), value("s", F, 3, 5), value("ly", F, 2, 1, 1, 4)]
+    return (nodes, [value("v", F, 4), value("a", F, 6), value("b", F, 6), value("i", I, 4),
+                    value("j", I, 4), value("x", F, 3, 5), value("t", F, 2, 1, 3)], outputs, init, feeds)
+
+
 def make(name, parts):
     nodes, inputs, outputs, init, feeds = parts
     graph = helper.make_graph(nodes, name, inputs, outputs, init)
@@ -214,6 +253,8 @@ def make(name, parts):
     results = session.run(None, feeds)
     arrays = {f"in.{k}": v for k, v in feeds.items()}
     arrays |= {f"out.{o.name}": r for o, r in zip(outputs, results)}
+    if name == "corners":  # onnxruntime leaves out regions of axes whose length stays
+        arrays["out.rh"] = ReferenceEvaluator(model).run(["rh"], feeds)[0]
     np.savez(OUT / f"{name}.npz", **arrays)
     if name == "outside":
         onnx.save(model, OUT / "outside.onnx", save_as_external_data=True, location="outside.data",
@@ -236,6 +277,7 @@ if __name__ == "__main__":
     for folder in (OUT, SEEDS):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    for case in (mlp, cnn, shapes, branch, loops, numbers, outside, vision, quantised, recurrent):
+    for case in (mlp, cnn, shapes, branch, loops, numbers, outside, vision, quantised, recurrent,
+                 halves, corners):
         make(case.__name__, case())
     update_manifest()

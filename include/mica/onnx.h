@@ -38,7 +38,7 @@ typedef struct mica_onnx_options {
  *  maps.
  *
  *  path     Tensors whose data is in files beside it are read from there: their names must not
- *           lead out of its folder. Borrowed.
+ *           lead out of its folder; symbolic links in it are followed. Borrowed.
  *  options  NULL for the defaults. Borrowed.
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   begin with the path. MICA_ENOENT, MICA_EIO; MICA_EFORMAT it is no ONNX file, or its

@@ -50,7 +50,12 @@ mica_status mc_onnx_define(mc_onnx_import *import, mc_onnx_names *names, const c
     if (mc_map_find(&names->map, mc_str_of(name), &there))
         return mc_fail(MICA_EFORMAT, "two values are called '%s'", name);
     uint64_t i = MC_BUFFER_COUNT(&import->values, mc_onnx_value);
-    if (!mc_buffer_add(&import->values, value, sizeof *value) ||
+    mc_onnx_value named = *value;
+    if (named.known && !named.form) {
+        named.form = mc_arena_calloc(&import->arena, sizeof *named.form);
+        if (!named.form) return mc_fail_nomem("the values of a graph");
+    }
+    if (!mc_buffer_add(&import->values, &named, sizeof named) ||
         !mc_map_put(&names->map, mc_str_of(name), i))
         return mc_fail_nomem("the values of a graph");
     return MICA_OK;
@@ -72,6 +77,41 @@ mica_status mc_onnx_constant(mc_onnx_import *import, const void *data, mica_dtyp
     *value = (mc_onnx_value){.known = true};
     value->x = mica_from_data(import->constants, data, dtype, shape, ndim);
     return mica_scope_status(import->constants);
+}
+
+/* ---- what a file may cost ---- */
+
+mica_status mc_onnx_charge(mc_onnx_import *import, uint64_t bytes) {
+    if (bytes > import->fold_left)
+        return mc_fail(MICA_EUNSUPPORTED, "its constants take too much memory");
+    import->fold_left -= bytes;
+    return MICA_OK;
+}
+
+/* Takes one from what loops may still record. */
+static mica_status count_one(mc_onnx_import *import) {
+    if (import->nodes_left-- > 0) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "its loops have too many rounds to be written out");
+}
+
+static mica_status count_use(mc_onnx_import *import, const char *name) {
+    uint64_t uses = 0;
+    (void)mc_map_find(&import->uses, mc_str_of(name), &uses);
+    return mc_map_put(&import->uses, mc_str_of(name), uses + 1) ? MICA_OK
+                                                                : mc_fail_nomem("a graph");
+}
+
+mica_status mc_onnx_count_uses(mc_onnx_import *import, const mc_onnx_graph *graph) {
+    for (size_t i = 0; i < graph->n_output; i++)
+        if (graph->output[i]->name) MC_TRY(count_use(import, graph->output[i]->name));
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const mc_onnx_proto_node *node = graph->node[i];
+        for (size_t k = 0; k < node->n_input; k++)
+            MC_TRY(count_use(import, node->input[k]));
+        for (size_t k = 0; k < node->n_attribute; k++) /* no deeper than MC_ONNX_DEPTH */
+            if (node->attribute[k]->g) MC_TRY(mc_onnx_count_uses(import, node->attribute[k]->g));
+    }
+    return MICA_OK;
 }
 
 /* ---- nodes ---- */
@@ -115,7 +155,13 @@ static bool worth_folding(const mc_onnx_node *n, uint64_t *bytes) {
 static mica_status build(mc_onnx_node *n, const mc_onnx_op *op, mica_scope *s) {
     n->s = s;
     memset(n->out, 0, n->n_out * sizeof *n->out);
-    MC_TRY(op->build(n));
+    const char *outer = n->import->mistyped; /* of a node whose graph this one is in */
+    n->import->mistyped = NULL;
+    mica_status status = op->build(n);
+    if (n->import->mistyped)
+        return mc_fail(MICA_EFORMAT, "its attribute '%s' is of another type", n->import->mistyped);
+    n->import->mistyped = outer;
+    MC_TRY(status);
     return mica_scope_status(s);
 }
 
@@ -128,6 +174,13 @@ static mica_status evaluate(mc_onnx_node *n) {
     return MICA_OK;
 }
 
+/* Whether results are there without being computed, as those of Constant and Shape. */
+static bool all_known(const mc_onnx_node *n) {
+    for (size_t i = 0; i < n->n_out; i++)
+        if (mica_valid(n->out[i].x) && !n->out[i].known) return false;
+    return true;
+}
+
 /* Builds a node: where all that it reads is known, in the scope of constants, and evaluates it. */
 static mica_status build_node(mc_onnx_node *n, const mc_onnx_op *op) {
     bool known;
@@ -135,7 +188,10 @@ static mica_status build_node(mc_onnx_node *n, const mc_onnx_op *op) {
     MC_TRY(find_operands(n, &known));
     if (!known) return build(n, op, n->names->s);
     MC_TRY(build(n, op, n->import->constants));
-    if (!worth_folding(n, &bytes)) return build(n, op, n->names->s);
+    bool worth = worth_folding(n, &bytes);
+    if (all_known(n)) /* bytes of the file, which loops read again and again */
+        return n->names->outer && n->n_in == 0 ? mc_onnx_charge(n->import, bytes) : MICA_OK;
+    if (!worth) return build(n, op, n->names->s);
     n->import->fold_left -= bytes;
     return evaluate(n);
 }
@@ -166,8 +222,7 @@ static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
     const mc_onnx_op *op = mc_onnx_find_op(proto->op_type, proto->domain);
     mc_onnx_node n = {.import = import, .names = names, .proto = proto};
     if (!op) return mc_fail(MICA_EUNSUPPORTED, "there is no operator '%s'", proto->op_type);
-    if (import->nodes_left-- <= 0)
-        return mc_fail(MICA_EUNSUPPORTED, "its loops have too many rounds to be written out");
+    MC_TRY(count_one(import));
     n.n_in = proto->n_input;
     n.n_out = proto->n_output;
     mica_status status = check_count(&n, op);
@@ -183,22 +238,16 @@ static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
 
 /* ---- graphs ---- */
 
-/* Graphs of loops that are written out are read several times, with their constants. */
-static mica_status count_bytes(mc_onnx_import *import, mica_array x) {
-    if (bytes_of(x) > import->fold_left)
-        return mc_fail(MICA_EUNSUPPORTED, "loops make too many constants");
-    import->fold_left -= bytes_of(x);
-    return MICA_OK;
-}
-
 static mica_status read_initializers(mc_onnx_import *import, mc_onnx_names *names,
                                      const mc_onnx_graph *graph) {
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const mc_onnx_tensor *t = graph->initializer[i];
         const char *name = t->name ? t->name : "";
         mc_onnx_value value = {.known = true};
-        mica_status status = mc_onnx_tensor_array(t, &import->outside, import->constants, &value.x);
-        if (status == MICA_OK && names->outer) status = count_bytes(import, value.x);
+        mica_status status = names->outer ? count_one(import) : MICA_OK;
+        if (status == MICA_OK)
+            status = mc_onnx_tensor_array(t, &import->outside, import->constants, &value.x);
+        if (status == MICA_OK && names->outer) status = mc_onnx_charge(import, bytes_of(value.x));
         if (status == MICA_OK) status = mc_onnx_define(import, names, name, &value);
         if (status != MICA_OK) return mc_fail_context(status, "tensor '%s'", name);
     }

@@ -26,11 +26,20 @@ typedef struct mc_onnx_conv {
     mica_conv_options options; /* of mica_conv_general */
 } mc_onnx_conv;
 
+/* A known value as a kernel reads it: made once for all nodes that read the value. */
+typedef struct mc_onnx_form {
+    int64_t kind; /* 0: none yet */
+    mica_array x; /* of the scope of constants */
+} mc_onnx_form;
+
+enum { MC_ONNX_TRANSPOSED = -1, MC_ONNX_LAST = -2 }; /* kinds; others are numbers of groups */
+
 typedef struct mc_onnx_value {
     mica_array x;    /* as ONNX has it; MICA_NONE: absent */
     mica_array last; /* [N, ..., C] where x is [N, C, ...]; or none */
     bool known;      /* evaluated while importing */
     const mc_onnx_conv *conv;
+    mc_onnx_form *form; /* of a known value with a name; else NULL */
 } mc_onnx_value;
 
 typedef struct mc_onnx_import {
@@ -41,9 +50,11 @@ typedef struct mc_onnx_import {
     int64_t opset; /* version of ONNX's own operators */
     mc_onnx_outside outside;
     mc_arena arena;
-    mc_buffer values;   /* mc_onnx_value; names are maps to indices */
-    uint64_t fold_left; /* bytes that known values may still take */
-    int64_t nodes_left; /* that loops which are written out may still record */
+    mc_buffer values;     /* mc_onnx_value; names are maps to indices */
+    mc_map uses;          /* by name: how often nodes and outputs read it */
+    const char *mistyped; /* an attribute that a builder asked for as another type; or NULL */
+    uint64_t fold_left;   /* bytes that known values may still take */
+    int64_t nodes_left;   /* and tensors that loops which are written out may still record */
 } mc_onnx_import;
 
 /* A graph while it is read: the names in it, and in those around it. */
@@ -93,6 +104,12 @@ mica_status mc_onnx_lookup(const mc_onnx_import *import, const mc_onnx_names *na
 mica_status mc_onnx_read_graph(mc_onnx_import *import, mc_onnx_names *names,
                                const mc_onnx_graph *graph);
 
+/* Counts how often the graph and those within it read each name. errors  MICA_ENOMEM */
+mica_status mc_onnx_count_uses(mc_onnx_import *import, const mc_onnx_graph *graph);
+/* Takes bytes from those that known values may take.
+ * errors  MICA_EUNSUPPORTED there are not so many left */
+mica_status mc_onnx_charge(mc_onnx_import *import, uint64_t bytes);
+
 /* A known value of bits of the host. */
 mica_status mc_onnx_constant(mc_onnx_import *import, const void *data, mica_dtype dtype,
                              const int64_t *shape, int ndim, mc_onnx_value *value);
@@ -103,8 +120,17 @@ mica_status mc_onnx_constant(mc_onnx_import *import, const void *data, mica_dtyp
 mica_array mc_onnx_x(const mc_onnx_node *n, size_t i);
 bool mc_onnx_has(const mc_onnx_node *n, size_t i);
 bool mc_onnx_known(const mc_onnx_node *n, size_t i);
+/* Whether nothing else reads the i-th operand. */
+bool mc_onnx_used_once(const mc_onnx_node *n, size_t i);
 
-/* Attributes, or what holds where there is none. Texts are borrowed. */
+/* make of the i-th operand. That of a known one is evaluated and shared by all that ask for the
+ * kind; where the value has another kind already, it is recorded. */
+typedef mica_array (*mc_onnx_make)(mica_scope *s, mica_array x, int64_t kind);
+mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make make,
+                           mica_array *y);
+
+/* Attributes, or what holds where there is none. Texts are borrowed. One of another type fails the
+ * node when its builder is done. */
 const mc_onnx_attribute *mc_onnx_attr(const mc_onnx_node *n, const char *name);
 int64_t mc_onnx_int(const mc_onnx_node *n, const char *name, int64_t otherwise);
 double mc_onnx_real(const mc_onnx_node *n, const char *name, double otherwise);

@@ -10,7 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FOLD_BYTES = 1 << 30, MAX_NODES = 1 << 18, MAX_LISTED = 24, OLDEST_OPSET = 13 };
+enum {
+    FOLD_BYTES = 1 << 30,
+    MAX_NODES = 1 << 18,
+    MAX_LISTED = 24,
+    MAX_OPEN = 600,
+    OLDEST_OPSET = 13
+};
 
 /* ---- what mica lacks ---- */
 
@@ -106,9 +112,46 @@ static bool find_length(const mc_onnx_import *import, const char *input, size_t 
     return false;
 }
 
+/* Names of lengths that nobody gave. */
+typedef struct open_lengths {
+    mc_map seen;
+    mc_arena names;
+    mc_buffer text; /* the first ones */
+    size_t more;
+} open_lengths;
+
+static mica_status add_open(open_lengths *open, const char *name) {
+    uint64_t there;
+    if (mc_map_find(&open->seen, mc_str_of(name), &there)) return MICA_OK;
+    const char *own = mc_arena_strndup(&open->names, name, strlen(name));
+    if (!own || !mc_map_put(&open->seen, mc_str_of(own), 0))
+        return mc_fail_nomem("the lengths of a graph");
+    if (open->text.len > MAX_OPEN) {
+        open->more++;
+        return MICA_OK;
+    }
+    return mc_buffer_printf(&open->text, "%s%s", open->text.len > 0 ? ", " : "", name)
+               ? MICA_OK
+               : mc_fail_nomem("the lengths of a graph");
+}
+
+static mica_status fail_open(open_lengths *open) {
+    if (open->text.len == 0) return MICA_OK;
+    if ((open->more > 0 && !mc_buffer_printf(&open->text, " and %zu more", open->more)) ||
+        !mc_buffer_cstr(&open->text))
+        return mc_fail_nomem("the lengths of a graph");
+    return mc_fail(MICA_EINVAL, "these lengths have no number: %s", open->text.data);
+}
+
+static void close_open(open_lengths *open) {
+    mc_map_deinit(&open->seen);
+    mc_arena_deinit(&open->names);
+    mc_buffer_deinit(&open->text);
+}
+
 /* An input's shape; names of lengths that nobody gave are added to a list. */
 static mica_status shape_of(const mc_onnx_import *import, const mc_onnx_port *port,
-                            int64_t shape[MICA_MAX_NDIM], int *ndim, mc_buffer *open) {
+                            int64_t shape[MICA_MAX_NDIM], int *ndim, open_lengths *open) {
     const Mc__Onnx__Shape *s = port->type->tensor_type->shape;
     char name[256];
     if (!s) return mc_fail(MICA_EUNSUPPORTED, "its number of axes is not told");
@@ -119,19 +162,18 @@ static mica_status shape_of(const mc_onnx_import *import, const mc_onnx_port *po
         shape[k] = 1;
         if (find_length(import, port->name, k, s->dim[k], name, &shape[k])) continue;
         shape[k] = 1;
-        if ((open->len > 0 && strstr(open->data, name)) || open->len > 600) continue;
-        if (!mc_buffer_printf(open, "%s%s", open->len > 0 ? ", " : "", name) ||
-            !mc_buffer_cstr(open))
-            return mc_fail_nomem("the lengths of a graph");
+        MC_TRY(add_open(open, name));
     }
     return MICA_OK;
 }
 
-static bool has_initializer(const mc_onnx_graph *graph, const char *name) {
-    for (size_t i = 0; i < graph->n_initializer; i++)
-        if (graph->initializer[i]->name && strcmp(graph->initializer[i]->name, name) == 0)
-            return true;
-    return false;
+static mica_status list_initializers(const mc_onnx_graph *graph, mc_map *names) {
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const char *name = graph->initializer[i]->name;
+        if (name && !mc_map_put(names, mc_str_of(name), 0))
+            return mc_fail_nomem("the tensors of a graph");
+    }
+    return MICA_OK;
 }
 
 static bool is_double(const mc_onnx_port *port) {
@@ -139,11 +181,22 @@ static bool is_double(const mc_onnx_port *port) {
            port->type->tensor_type->elem_type == MC_ONNX_DOUBLE;
 }
 
+/* A parameter of the program in the dtype that is computed with. */
+static mica_array add_param(mc_onnx_import *import, const mc_onnx_port *port, mica_dtype dtype,
+                            const int64_t *shape, int ndim, mica_param *param) {
+    mica_dtype given = is_double(port) ? MICA_F64 : dtype;
+    mica_array x = mica_program_param(import->s, given, shape, ndim);
+    *param = (mica_param){.name = port->name, .array = x};
+    return given == dtype ? x : mica_astype(import->s, x, dtype);
+}
+
 /* params [inputs of the graph] receives those without an initializer. */
 static mica_status read_inputs(mc_onnx_import *import, mc_onnx_names *names,
                                const mc_onnx_graph *graph, mica_param *params, size_t *n) {
-    mc_buffer open = {0};
-    mica_status status = MICA_OK;
+    open_lengths open = {.more = 0};
+    mc_map initializers = {0};
+    uint64_t there;
+    mica_status status = list_initializers(graph, &initializers);
     for (size_t i = 0; status == MICA_OK && i < graph->n_input; i++) {
         const mc_onnx_port *port = graph->input[i];
         int64_t shape[MICA_MAX_NDIM];
@@ -151,24 +204,22 @@ static mica_status read_inputs(mc_onnx_import *import, mc_onnx_names *names,
         mica_dtype dtype;
         mc_onnx_value value = {.known = false};
         if (!port->name) port = NULL;
-        if (port && has_initializer(graph, port->name)) continue;
+        if (port && mc_map_find(&initializers, mc_str_of(port->name), &there)) continue;
         if (!port || !port->type || !port->type->tensor_type)
             status = mc_fail(MICA_EUNSUPPORTED, "it is no tensor");
         if (status == MICA_OK) status = mc_onnx_dtype(port->type->tensor_type->elem_type, &dtype);
         if (status == MICA_OK) status = shape_of(import, port, shape, &ndim, &open);
         if (status == MICA_OK) {
-            mica_dtype given = is_double(port) ? MICA_F64 : dtype;
-            value.x = mica_program_param(import->s, given, shape, ndim);
-            params[(*n)++] = (mica_param){.name = port->name, .array = value.x};
-            if (given != dtype) value.x = mica_astype(import->s, value.x, dtype);
-            status = mc_onnx_define(import, names, port->name, &value);
+            value.x = add_param(import, port, dtype, shape, ndim, &params[(*n)++]);
+            status = mica_scope_status(import->s);
         }
+        if (status == MICA_OK) status = mc_onnx_define(import, names, port->name, &value);
         if (status != MICA_OK)
             status = mc_fail_context(status, "input '%s'", port ? port->name : "");
     }
-    if (status == MICA_OK && open.len > 0)
-        status = mc_fail(MICA_EINVAL, "these lengths have no number: %s", open.data);
-    mc_buffer_deinit(&open);
+    if (status == MICA_OK) status = fail_open(&open);
+    close_open(&open);
+    mc_map_deinit(&initializers);
     return status;
 }
 
@@ -192,7 +243,8 @@ static mica_status build(mc_onnx_import *import, const mc_onnx_graph *graph, mic
     size_t n = 0;
     mc_onnx_names names;
     mc_onnx_names_init(&names, import->s, NULL);
-    mica_status status = read_inputs(import, &names, graph, params, &n);
+    mica_status status = mc_onnx_count_uses(import, graph);
+    if (status == MICA_OK) status = read_inputs(import, &names, graph, params, &n);
     if (status == MICA_OK) status = mc_onnx_read_graph(import, &names, graph);
     if (status == MICA_OK) status = find_results(import, &names, graph, results, result_names);
     const mica_program_options options = {.struct_bytes = sizeof options,
@@ -238,6 +290,7 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
     mc_onnx_outside_close(&import.outside);
     mc_arena_deinit(&import.arena);
     mc_buffer_deinit(&import.values);
+    mc_map_deinit(&import.uses);
     mc_onnx_close(&model);
     return status;
 }

@@ -79,6 +79,7 @@ static mica_status check_nesting(const uint8_t *at, size_t size) {
 /* Memory for protobuf-c: a message of two bytes becomes a structure of some 100. */
 typedef struct budget {
     uint64_t left;
+    bool failed; /* there was no memory */
 } budget;
 
 enum { MIN_BUDGET = 1 << 20, EXPANSION = 128 };
@@ -87,7 +88,9 @@ static void *take(void *user, size_t bytes) {
     budget *b = user;
     if (bytes > b->left) return NULL;
     b->left -= bytes;
-    return mc_alloc(bytes);
+    void *ptr = mc_alloc(bytes);
+    b->failed = b->failed || !ptr;
+    return ptr;
 }
 
 static void give(void *user, void *ptr) {
@@ -96,13 +99,14 @@ static void give(void *user, void *ptr) {
 }
 
 mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model) {
-    budget b = {MIN_BUDGET + EXPANSION * (uint64_t)bytes};
+    budget b = {.left = MIN_BUDGET + EXPANSION * (uint64_t)bytes};
     ProtobufCAllocator allocator = {take, give, &b};
     *model = NULL;
     if (bytes == 0) return mc_fail(MICA_EFORMAT, "no ONNX file: it is empty");
     MC_TRY(check_nesting(data, bytes));
     *model = mc__onnx__model__unpack(&allocator, bytes, data);
-    if (!*model) return mc_fail(MICA_EFORMAT, "no ONNX file, or it was altered, or out of memory");
+    if (!*model && b.failed) return mc_fail_nomem("an ONNX file");
+    if (!*model) return mc_fail(MICA_EFORMAT, "no ONNX file, or it was altered");
     if ((*model)->graph && (*model)->n_opset_import > 0) return MICA_OK;
     mc_onnx_close(model);
     return mc_fail(MICA_EFORMAT, "no ONNX file: it has no graph, or no operator set");

@@ -19,6 +19,28 @@ bool mc_onnx_known(const mc_onnx_node *n, size_t i) {
     return mc_onnx_has(n, i) && n->in[i].known;
 }
 
+bool mc_onnx_used_once(const mc_onnx_node *n, size_t i) {
+    uint64_t uses = 0;
+    return mc_map_find(&n->import->uses, mc_str_of(n->proto->input[i]), &uses) && uses == 1;
+}
+
+mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make make,
+                           mica_array *y) {
+    mica_scope *s = n->import->constants;
+    mc_onnx_form *form = n->in[i].known ? n->in[i].form : NULL;
+    if (!form || (form->kind != 0 && form->kind != kind)) {
+        *y = make(n->s, n->in[i].x, kind);
+        return mica_scope_status(n->s);
+    }
+    if (form->kind == 0) {
+        mica_array x = mica_contiguous(s, make(s, n->in[i].x, kind));
+        MC_TRY(mica_eval(s, x));
+        *form = (mc_onnx_form){kind, x};
+    }
+    *y = form->x;
+    return MICA_OK;
+}
+
 mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count) {
     *count = -1;
@@ -61,25 +83,36 @@ const mc_onnx_attribute *mc_onnx_attr(const mc_onnx_node *n, const char *name) {
     return NULL;
 }
 
-int64_t mc_onnx_int(const mc_onnx_node *n, const char *name, int64_t otherwise) {
+enum { FLOAT = 1, INT = 2, STRING = 3, INTS = 7 }; /* ONNX's numbers of types */
+
+/* The attribute of a type, or NULL. Writers leave out fields that are 0, so what tells its type is
+ * the number; those of the oldest files have none. */
+static const mc_onnx_attribute *attr_of(const mc_onnx_node *n, const char *name, int type) {
     const mc_onnx_attribute *a = mc_onnx_attr(n, name);
-    return a && a->has_i ? a->i : otherwise;
+    if (!a || !a->has_type || a->type == 0 || a->type == type) return a;
+    n->import->mistyped = name;
+    return NULL;
+}
+
+int64_t mc_onnx_int(const mc_onnx_node *n, const char *name, int64_t otherwise) {
+    const mc_onnx_attribute *a = attr_of(n, name, INT);
+    return a ? a->i : otherwise;
 }
 
 double mc_onnx_real(const mc_onnx_node *n, const char *name, double otherwise) {
-    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
-    return a && a->has_f ? (double)a->f : otherwise;
+    const mc_onnx_attribute *a = attr_of(n, name, FLOAT);
+    return a ? (double)a->f : otherwise;
 }
 
 mc_str mc_onnx_text(const mc_onnx_node *n, const char *name, const char *otherwise) {
-    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
-    if (!a || !a->has_s) return mc_str_of(otherwise);
+    const mc_onnx_attribute *a = attr_of(n, name, STRING);
+    if (!a) return mc_str_of(otherwise);
     return (mc_str){a->s.data ? (const char *)a->s.data : "", a->s.len};
 }
 
 mica_status mc_onnx_ints(const mc_onnx_node *n, const char *name, int max, int64_t *list,
                          int *count) {
-    const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    const mc_onnx_attribute *a = attr_of(n, name, INTS);
     *count = -1;
     if (!a) return MICA_OK;
     if (a->n_ints > (size_t)max)

@@ -165,7 +165,7 @@ static mica_status try_to_write_out(mc_onnx_node *n, const mc_onnx_graph *graph,
     *done = false;
     if (!mc_onnx_known(n, 0) || (mc_onnx_has(n, 1) && !n->in[1].known)) return MICA_OK;
     MC_TRY(mc_onnx_operand_real(n, 0, 0, &limit));
-    if (limit > WRITTEN_OUT) return MICA_OK;
+    if (!(limit <= WRITTEN_OUT)) return MICA_OK; /* NaN, too */
     mc_onnx_value *values = mc_calloc(n->n_out + 3, sizeof *values);
     if (!values) return mc_fail_nomem("a loop");
     mica_status status = mc_onnx_constant(n->import, &yes, MICA_BOOL, NULL, 0, &values[1]);

@@ -14,9 +14,9 @@ mica_status mc_onnx_constant_op(mc_onnx_node *n) {
         n->out[0] = (mc_onnx_value){.known = true};
         return mc_onnx_tensor_array(a->t, &n->import->outside, n->import->constants, &n->out[0].x);
     }
-    if (strcmp(name, "value_float") == 0 && a->has_f)
+    if (strcmp(name, "value_float") == 0)
         return mc_onnx_constant(n->import, &a->f, MICA_F32, NULL, 0, &n->out[0]);
-    if (strcmp(name, "value_int") == 0 && a->has_i)
+    if (strcmp(name, "value_int") == 0)
         return mc_onnx_constant(n->import, &a->i, MICA_I64, NULL, 0, &n->out[0]);
     if (strcmp(name, "value_floats") == 0)
         return mc_onnx_constant(n->import, a->n_floats ? a->floats : (const float[]){0}, MICA_F32,

@@ -76,6 +76,8 @@ static mica_status nll(mc_onnx_node *n, mica_array log_p, size_t weight) {
                zero = mica_scalar(n->s, 0, MICA_I64);
     mica_dtype dtype = mica_array_dtype(log_p);
     mc_str how = mc_onnx_text(n, "reduction", "mean");
+    if (!mc_str_is(how, "mean") && !mc_str_is(how, "sum") && !mc_str_is(how, "none"))
+        return mc_onnx_refuse(n, "this reduction");
     if (mica_array_ndim(log_p) < 2 || mica_array_ndim(targets) != mica_array_ndim(log_p) - 1)
         return mc_fail(MICA_ESHAPE, "its operands do not fit");
     mica_array w = mica_full(n->s, mica_array_shape(targets), mica_array_ndim(targets),

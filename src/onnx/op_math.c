@@ -58,6 +58,8 @@ mica_status mc_onnx_relu(mc_onnx_node *n) {
 
 mica_status mc_onnx_gelu(mc_onnx_node *n) {
     mc_str how = mc_onnx_text(n, "approximate", "none");
+    if (!mc_str_is(how, "none") && !mc_str_is(how, "tanh"))
+        return mc_onnx_refuse(n, "this approximation");
     return mc_onnx_map(n, mc_str_is(how, "tanh") ? mica_gelu_approx : mica_gelu);
 }
 
@@ -217,9 +219,14 @@ mica_status mc_onnx_div(mc_onnx_node *n) {
     return mc_onnx_map2(n, divide);
 }
 
-/* The remainder with the sign of a, as C's fmod. */
+/* The remainder with the sign of a, as C's fmod. Floats are not corrected by b, which may be
+ * infinite, or large beside a. */
 static mica_array fmod_of(mica_scope *s, mica_array a, mica_array b) {
     mica_array zero = mica_scalar(s, 0, mica_array_dtype(a));
+    if (is_float(a)) {
+        mica_array r = mica_remainder(s, mica_abs(s, a), mica_abs(s, b));
+        return mica_where(s, mica_less(s, a, zero), mica_negative(s, r), r);
+    }
     mica_array r = mica_remainder(s, a, b);
     mica_array other = mica_not_equal(s, mica_less(s, a, zero), mica_less(s, b, zero));
     other = mica_logical_and(s, other, mica_not_equal(s, r, zero));
@@ -254,7 +261,9 @@ mica_status mc_onnx_prelu(mc_onnx_node *n) {
 }
 
 mica_status mc_onnx_bit_shift(mc_onnx_node *n) {
-    bool left = mc_str_is(mc_onnx_text(n, "direction", ""), "LEFT");
+    mc_str direction = mc_onnx_text(n, "direction", "");
+    bool left = mc_str_is(direction, "LEFT");
+    if (!left && !mc_str_is(direction, "RIGHT")) return mc_onnx_refuse(n, "this direction");
     return mc_onnx_map2(n, left ? mica_left_shift : mica_right_shift);
 }
 

@@ -24,15 +24,23 @@ static mica_status spread(mc_onnx_node *n, mica_array v, mica_array x, mica_arra
         return MICA_OK;
     }
     MC_TRY(mc_onnx_axis(n, 1, ndim, &axis));
+    int64_t length = mica_array_dim(x, axis);
     if (mica_array_ndim(v) == 1) {
+        if (mica_array_size(v) != length)
+            return mc_fail(MICA_ESHAPE, "it has %lld scales for an axis of %lld",
+                           (long long)mica_array_size(v), (long long)length);
         for (int k = 0; k < ndim; k++)
             shape[k] = k == axis ? mica_array_size(v) : 1;
         *out = mica_reshape(n->s, v, shape, ndim);
         return MICA_OK;
     }
     if (block < 1) return mc_fail(MICA_EFORMAT, "its scales are blocks of no size");
+    if (mica_array_ndim(v) != ndim) return mc_fail(MICA_ESHAPE, "its scales do not fit");
+    if (mica_array_dim(v, axis) != length / block + (length % block != 0))
+        return mc_fail(MICA_ESHAPE, "it has %lld blocks of %lld for an axis of %lld",
+                       (long long)mica_array_dim(v, axis), (long long)block, (long long)length);
     v = mica_repeat(n->s, v, block, axis);
-    *out = mica_slice_axis(n->s, v, axis, 0, mica_array_dim(x, axis));
+    *out = mica_slice_axis(n->s, v, axis, 0, length);
     return MICA_OK;
 }
 

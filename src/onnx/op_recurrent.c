@@ -87,11 +87,24 @@ static mica_status run_direction(mc_onnx_node *n, layer *l, int direction, bool 
     return mica_scan(n->s, step, l, init, l->gates == LSTM ? 2 : 1, &xs, 1, &options, states, y, 1);
 }
 
+/* Whether `activations` are absent or, for each direction, what holds where they are. */
+static bool are_default(const mc_onnx_node *n, int gates) {
+    static const char *const names[] = {"Sigmoid", "Tanh", "Tanh"};
+    const char *const *want = gates == RNN ? names + 1 : names;
+    const mc_onnx_attribute *a = mc_onnx_attr(n, "activations");
+    size_t each = gates == RNN ? 1 : gates == GRU ? 2 : 3;
+    for (size_t i = 0; a && i < a->n_strings; i++) {
+        mc_str name = {a->strings[i].data ? (const char *)a->strings[i].data : "",
+                       a->strings[i].len};
+        if (!mc_str_is(name, want[i % each])) return false;
+    }
+    return true;
+}
+
 static mica_status check_layer(const mc_onnx_node *n, const layer *l, int directions) {
     mica_array x = n->in[0].x, w = n->in[1].x, r = n->in[2].x;
     if (mc_onnx_int(n, "layout", 0) != 0) return mc_onnx_refuse(n, "this layout");
-    if (mc_onnx_attr(n, "activations") || mc_onnx_attr(n, "clip") ||
-        mc_onnx_int(n, "input_forget", 0))
+    if (!are_default(n, l->gates) || mc_onnx_attr(n, "clip") || mc_onnx_int(n, "input_forget", 0))
         return mc_onnx_refuse(n, "other activations of recurrent layers");
     if (mc_onnx_has(n, 4)) return mc_onnx_refuse(n, "lengths of sequences");
     if (mc_onnx_has(n, 7)) return mc_onnx_refuse(n, "peepholes");
@@ -108,6 +121,8 @@ static mica_status build(mc_onnx_node *n, int gates) {
     mc_str direction = mc_onnx_text(n, "direction", "forward");
     bool reverse = mc_str_is(direction, "reverse");
     int directions = mc_str_is(direction, "bidirectional") ? 2 : 1;
+    if (!reverse && directions == 1 && !mc_str_is(direction, "forward"))
+        return mc_onnx_refuse(n, "this direction");
     layer l = {.gates = gates, .reset_last = mc_onnx_int(n, "linear_before_reset", 0) != 0};
     l.hidden = mc_onnx_int(n, "hidden_size", mica_array_dim(n->in[2].x, -1));
     MC_TRY(check_layer(n, &l, directions));

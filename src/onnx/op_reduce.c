@@ -183,13 +183,17 @@ mica_status mc_onnx_topk(mc_onnx_node *n) {
 
 /* ---- products of matrices ---- */
 
+static mica_array transposed(mica_scope *s, mica_array w, int64_t kind) {
+    (void)kind;
+    return mica_transpose(s, w, NULL);
+}
+
 /* A known matrix on the right, such as a layer's weights, in memory as its transpose: rows of it
  * are what the product's kernel reads. */
 static mica_status turn_weights(mc_onnx_node *n, mica_array *w) {
-    mica_scope *s = n->import->constants;
+    mica_array rows;
     if (!n->in[1].known || n->in[0].known || mica_array_ndim(*w) != 2) return MICA_OK;
-    mica_array rows = mica_contiguous(s, mica_transpose(s, *w, NULL));
-    MC_TRY(mica_eval(s, rows));
+    MC_TRY(mc_onnx_formed(n, 1, MC_ONNX_TRANSPOSED, transposed, &rows));
     *w = mica_transpose(n->s, rows, NULL);
     return MICA_OK;
 }

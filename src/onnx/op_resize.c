@@ -62,6 +62,11 @@ static int64_t nearest_of(const resize *r, double at, int64_t length) {
     return mc_to_i64(fmax(0, fmin(whole, (double)(length - 1))));
 }
 
+/* Whether a place is one that has no element: of a region that leads out of the operand. */
+static bool is_outside(const resize *r, const axis *a, double at) {
+    return mc_str_is(r->place, "tf_crop_and_resize") && (at < 0 || at > (double)(a->length - 1));
+}
+
 /* ---- weights ---- */
 
 /* Of an element at a distance. source  Keys 1981 for the cubic ones */
@@ -90,27 +95,44 @@ static void fill_row(const resize *r, const axis *a, double at, float *row) {
 static mica_status weights(mc_onnx_node *n, const resize *r, const axis *a, mica_array *w) {
     if (a->out > MAX_WEIGHTS / mc_max(a->length, 1))
         return mc_onnx_refuse(n, "images of this size");
+    MC_TRY(mc_onnx_charge(n->import, (uint64_t)(a->out * a->length) * sizeof(float)));
     float *rows = mc_calloc((size_t)(a->out * a->length) + 1, sizeof *rows);
     if (!rows) return mc_fail_nomem("a resize");
     for (int64_t i = 0; i < a->out; i++) {
         double at = place_of(r, a, i);
-        bool outside =
-            mc_str_is(r->place, "tf_crop_and_resize") && (at < 0 || at > (double)(a->length - 1));
-        if (!outside && fabs(at) < 1e15) fill_row(r, a, at, rows + i * a->length);
+        if (!is_outside(r, a, at) && fabs(at) < 1e15) fill_row(r, a, at, rows + i * a->length);
     }
     *w = mica_from_data(n->s, rows, MICA_F32, (int64_t[]){a->out, a->length}, 2);
     mc_free(rows);
     return mica_scope_status(n->s);
 }
 
+/* Elements of axis k by their numbers; 0 where the number is -1. */
+static mica_array take_or_0(mc_onnx_node *n, mica_array x, mica_array index, int k) {
+    int64_t shape[MICA_MAX_NDIM];
+    for (int i = 0; i < mica_array_ndim(x); i++)
+        shape[i] = i == k ? mica_array_size(index) : 1;
+    mica_array none = mica_less(n->s, index, mica_scalar(n->s, 0, MICA_I64));
+    none = mica_reshape(n->s, none, shape, mica_array_ndim(x));
+    mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(x));
+    return mica_where(n->s, none, zero, mica_take(n->s, x, index, k));
+}
+
 static mica_status pick(mc_onnx_node *n, const resize *r, const axis *a, int k, mica_array *x) {
+    bool outside = false;
+    if (a->out > MAX_WEIGHTS) return mc_onnx_refuse(n, "images of this size");
+    MC_TRY(mc_onnx_charge(n->import, (uint64_t)a->out * sizeof(int64_t)));
     int64_t *at = mc_array_alloc((size_t)a->out + 1, sizeof *at);
     if (!at) return mc_fail_nomem("a resize");
-    for (int64_t i = 0; i < a->out; i++)
-        at[i] = nearest_of(r, place_of(r, a, i), a->length);
+    for (int64_t i = 0; i < a->out; i++) {
+        double place = place_of(r, a, i);
+        bool none = is_outside(r, a, place);
+        at[i] = none ? -1 : nearest_of(r, place, a->length);
+        outside = outside || none;
+    }
     mica_array index = mica_from_data(n->s, at, MICA_I64, (int64_t[]){a->out}, 1);
     mc_free(at);
-    *x = mica_take(n->s, *x, index, k);
+    *x = outside ? take_or_0(n, *x, index, k) : mica_take(n->s, *x, index, k);
     return mica_scope_status(n->s);
 }
 
@@ -158,9 +180,13 @@ static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
         hi = fmax(hi, axes[i].scale);
     }
     if (mc_str_is(policy, "stretch")) return MICA_OK;
+    if (!mc_str_is(policy, "not_larger") && !mc_str_is(policy, "not_smaller"))
+        return mc_onnx_refuse(n, "this policy of aspect ratios");
     for (int i = 0; i < count; i++) {
         axes[i].scale = mc_str_is(policy, "not_larger") ? lo : hi;
         axes[i].out = mc_to_i64(floor(axes[i].scale * (double)axes[i].length + 0.5));
+        if (axes[i].out < 0 || axes[i].out > INT32_MAX)
+            return mc_fail(MICA_EFORMAT, "a size is out of range");
     }
     return MICA_OK;
 }
@@ -218,7 +244,8 @@ mica_status mc_onnx_resize(mc_onnx_node *n) {
     for (int i = 0; i < count; i++) {
         int k = which[i];
         if (n->in[0].last.scope) k = k == 1 ? ndim - 1 : k > 1 ? k - 1 : k;
-        bool same = axes[i].out == axes[i].length && axes[i].scale == 1 && axes[i].begin == 0;
+        bool whole = axes[i].begin == 0 && axes[i].end == 1;
+        bool same = axes[i].out == axes[i].length && axes[i].scale == 1 && whole;
         if (!same) MC_TRY(resize_axis(n, &r, &axes[i], k, &x));
     }
     return n->in[0].last.scope ? mc_onnx_give_last(n, 0, x) : mc_onnx_give(n, 0, x);

@@ -167,6 +167,9 @@ mica_status mc_onnx_split(mc_onnx_node *n) {
         sum += lengths[i];
         at[i] = sum;
     }
+    if (sum != length)
+        return mc_fail(MICA_ESHAPE, "its pieces have %lld elements, the axis %lld", (long long)sum,
+                       (long long)length);
     MC_TRY(mica_split(n->s, x, at, n_out - 1, axis, pieces));
     for (size_t i = 0; i < n->n_out; i++)
         MC_TRY(mc_onnx_give(n, i, pieces[i]));
@@ -223,33 +226,58 @@ mica_status mc_onnx_slice(mc_onnx_node *n) {
 
 /* Where element i of a padded axis comes from, by the mode. */
 static int64_t source_of(int64_t i, int64_t length, char mode) {
-    if (mode == 'e') return mc_max(0, mc_min(i, length - 1));
     if (mode == 'w') return ((i % length) + length) % length;
     if (length == 1) return 0;
     int64_t period = 2 * (length - 1), at = ((i % period) + period) % period;
     return at < length ? at : period - at;
 }
 
-/* x with an axis of elements of it, repeated by a mode. */
-static mica_array repeat_axis(mc_onnx_node *n, mica_array x, int axis, int64_t before,
-                              int64_t after, char mode) {
-    int64_t length = mica_array_dim(x, axis), total = length + before + after;
-    mica_array pieces[2 * MAX_PIECES];
-    int64_t begin = 0, run = 0;
-    int count = 0;
-    /* runs of elements that lie one behind the other, forwards or backwards */
-    while (begin < total && count < 2 * MAX_PIECES) {
-        int64_t from = source_of(begin - before, length, mode), step = 1;
-        if (begin + 1 < total) step = source_of(begin + 1 - before, length, mode) - from;
+/* Elements [begin, end) of a padded axis, counted from the first one of x, as pieces of x: runs of
+ * elements that lie one behind the other, forwards or backwards. */
+static void add_runs(mc_onnx_node *n, mica_array x, int axis, int64_t begin, int64_t end, char mode,
+                     mica_array *pieces, int *count) {
+    int64_t length = mica_array_dim(x, axis), run;
+    for (; begin < end; begin += run) {
+        int64_t from = source_of(begin, length, mode), step = 1;
+        if (begin + 1 < end) step = source_of(begin + 1, length, mode) - from;
         if (step != 1 && step != -1) step = 0;
-        for (run = 1; begin + run < total && step != 0; run++)
-            if (source_of(begin + run - before, length, mode) != from + step * run) break;
+        for (run = 1; begin + run < end && step != 0; run++)
+            if (source_of(begin + run, length, mode) != from + step * run) break;
         int64_t lo = step < 0 ? from - run + 1 : from;
         mica_array piece = mica_slice_axis(n->s, x, axis, lo, lo + run);
-        pieces[count++] = step < 0 ? mica_flip(n->s, piece, axis) : piece;
-        begin += run;
+        pieces[(*count)++] = step < 0 ? mica_flip(n->s, piece, axis) : piece;
     }
-    return mica_concatenate(n->s, pieces, count, axis);
+}
+
+/* Element `at` of an axis, `times`. */
+static mica_array repeat_element(mc_onnx_node *n, mica_array x, int axis, int64_t at,
+                                 int64_t times) {
+    int64_t shape[MICA_MAX_NDIM];
+    for (int k = 0; k < mica_array_ndim(x); k++)
+        shape[k] = k == axis ? times : mica_array_dim(x, k);
+    mica_array one = mica_slice_axis(n->s, x, axis, at, at + 1);
+    return mica_broadcast_to(n->s, one, shape, mica_array_ndim(x));
+}
+
+/* x with an axis of elements of it, repeated by a mode. */
+static mica_status repeat_axis(mc_onnx_node *n, int axis, int64_t before, int64_t after, char mode,
+                               mica_array *x) {
+    mica_array pieces[2 * MAX_PIECES + 1];
+    int64_t length = mica_array_dim(*x, axis);
+    int count = 0;
+    if (length == 0) return mc_fail(MICA_ESHAPE, "an axis is empty");
+    if (mode == 'e') {
+        pieces[count++] = repeat_element(n, *x, axis, 0, before);
+        pieces[count++] = *x;
+        pieces[count++] = repeat_element(n, *x, axis, length - 1, after);
+    } else {
+        if (before + after > 2 * MAX_PIECES) return mc_onnx_refuse(n, "pads as long as this");
+        add_runs(n, *x, axis, -before, 0, mode, pieces, &count);
+        pieces[count++] = *x;
+        add_runs(n, *x, axis, length, length + after, mode, pieces, &count);
+    }
+    *x = mica_concatenate(n->s, pieces, count, axis);
+    return mica_scope_status(n->s);
 }
 
 static mica_status read_pads(mc_onnx_node *n, int64_t before[MICA_MAX_NDIM],
@@ -294,9 +322,7 @@ mica_status mc_onnx_pad(mc_onnx_node *n) {
         return mc_onnx_refuse(n, "this mode");
     for (int k = 0; k < mica_array_ndim(x); k++) {
         if (before[k] == 0 && after[k] == 0) continue;
-        if (mica_array_dim(x, k) == 0) return mc_fail(MICA_ESHAPE, "an axis is empty");
-        if (before[k] + after[k] > 2 * MAX_PIECES) return mc_onnx_refuse(n, "pads as long as this");
-        x = repeat_axis(n, x, k, before[k], after[k], mode.ptr[0]);
+        MC_TRY(repeat_axis(n, k, before[k], after[k], mode.ptr[0], &x));
     }
     return mc_onnx_give(n, 0, x);
 }

@@ -52,12 +52,14 @@ static mica_status read_window(const mc_onnx_node *n, const int64_t *kernel, win
     MC_TRY(read_list(n, "dilations", w->spatial, 1, w->dilation));
     MC_TRY(read_list(n, "pads", 2 * w->spatial, 0, pads));
     bool same = mc_str_is(how, "SAME_UPPER") || mc_str_is(how, "SAME_LOWER");
-    w->given = !same && !mc_str_is(how, "VALID");
+    w->given = mc_str_is(how, "NOTSET");
+    if (!same && !w->given && !mc_str_is(how, "VALID")) return mc_onnx_refuse(n, "this auto_pad");
     for (int i = 0; i < w->spatial; i++) {
         if (kernel) w->kernel[i] = kernel[i];
         w->lo[i] = w->given ? pads[i] : 0;
         w->hi[i] = w->given ? pads[w->spatial + i] : 0;
-        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1)
+        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 ||
+            w->kernel[i] > INT32_MAX / w->dilation[i])
             return mc_fail(MICA_EFORMAT, "its window is out of range");
         if (same) pad_same(w, i, mica_array_dim(x, 2 + i), mc_str_is(how, "SAME_UPPER"));
     }
@@ -85,6 +87,11 @@ static mica_status give_conv(mc_onnx_node *n, const mc_onnx_conv *conv, bool kno
     return MICA_OK;
 }
 
+static mica_array weights_last(mica_scope *s, mica_array w, int64_t kind) {
+    (void)kind;
+    return mc_onnx_to_last(s, w);
+}
+
 mica_status mc_onnx_conv_op(mc_onnx_node *n) {
     mica_array w = n->in[1].x;
     window win;
@@ -93,8 +100,8 @@ mica_status mc_onnx_conv_op(mc_onnx_node *n) {
     if (mica_array_ndim(w) != mica_array_ndim(n->in[0].x))
         return mc_fail(MICA_ESHAPE, "its weights have another number of axes than its operand");
     MC_TRY(read_window(n, mica_array_shape(w) + 2, &win));
-    conv.w = mc_onnx_to_last(n->in[1].known ? n->import->constants : n->s, w);
-    if (n->in[1].known) MC_TRY(keep(n->import, &conv.w));
+    MC_TRY(mc_onnx_formed(n, 1, MC_ONNX_LAST, weights_last, &conv.w));
+    known = known && conv.w.scope == n->import->constants;
     conv.options.groups = mc_onnx_int(n, "group", 1);
     for (int i = 0; i < win.spatial; i++) {
         conv.options.stride[i] = win.stride[i];
@@ -134,6 +141,8 @@ static mica_status pad_transposed(const mc_onnx_node *n, window *w, const int64_
         return mc_fail(MICA_EFORMAT, "output_shape does not fit");
     for (int i = 0; i < w->spatial && (same || count >= 0); i++) {
         int64_t length = mica_array_dim(n->in[0].x, 2 + i);
+        if (count >= 0 && (shape[i] < 0 || shape[i] > INT32_MAX))
+            return mc_fail(MICA_EFORMAT, "output_shape is out of range");
         int64_t out = count >= 0 ? shape[i] : length * w->stride[i];
         int64_t total =
             w->stride[i] * (length - 1) + more[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - out;
@@ -155,8 +164,7 @@ mica_status mc_onnx_conv_transpose(mc_onnx_node *n) {
     MC_TRY(read_window(n, mica_array_shape(w) + 2, &win));
     MC_TRY(read_list(n, "output_padding", win.spatial, 0, more));
     MC_TRY(pad_transposed(n, &win, more));
-    conv.w = exchange(n->in[1].known ? n->import->constants : n->s, w, groups);
-    if (n->in[1].known) MC_TRY(keep(n->import, &conv.w));
+    MC_TRY(mc_onnx_formed(n, 1, groups, exchange, &conv.w));
     conv.options.groups = groups;
     conv.options.flip = true;
     for (int i = 0; i < win.spatial; i++) {
@@ -257,12 +265,20 @@ static mica_array upright(mica_scope *s, mica_array v, int ndim) {
     return mica_reshape(s, v, shape, ndim);
 }
 
+static uint64_t bytes_of(mica_array x) {
+    return (uint64_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
+}
+
 /* The convolution before a norm, with other weights: w a, bias a + b. */
 static mica_status change_conv(mc_onnx_node *n, mica_array a, mica_array b) {
     mica_scope *s = n->import->constants;
     mc_onnx_conv conv = *n->in[0].conv;
+    mica_dtype dtype = mica_array_dtype(conv.w);
+    MC_TRY(mc_onnx_charge(n->import, bytes_of(conv.w)));
     conv.w = mica_multiply(s, conv.w, upright(s, a, mica_array_ndim(conv.w)));
     conv.bias = conv.bias.scope ? mica_add(s, mica_multiply(s, conv.bias, a), b) : b;
+    conv.w = mica_astype(s, conv.w, dtype);
+    conv.bias = mica_astype(s, conv.bias, dtype);
     MC_TRY(keep(n->import, &conv.w));
     MC_TRY(keep(n->import, &conv.bias));
     return give_conv(n, &conv, true);
@@ -284,7 +300,8 @@ mica_status mc_onnx_batch_norm(mc_onnx_node *n) {
     mica_array b = mica_subtract(s, n->in[2].x, mica_multiply(s, n->in[3].x, a));
     if (known) MC_TRY(keep(n->import, &a));
     if (known) MC_TRY(keep(n->import, &b));
-    if (known && n->in[0].conv) return change_conv(n, a, b);
+    bool fits = n->in[0].conv && bytes_of(n->in[0].conv->w) <= n->import->fold_left;
+    if (known && fits && mc_onnx_used_once(n, 0)) return change_conv(n, a, b);
     mica_array x = mc_onnx_last(n, 0);
     mica_dtype dtype = mica_array_dtype(x);
     mica_array y = mica_add(n->s, mica_multiply(n->s, x, a), b);
