@@ -27,6 +27,8 @@ static int run(const void *verb_values, char **args, int count) {
     if (from && is_onnx(from)) {
         if (used < count) return cli_usage("convert", "'%s' is one argument too many", args[used]);
         if (!to) return cli_usage("convert", "name the file to make, such as net.mica");
+        if (values->common.dtype != 0 || values->common.shard_size != CLI_SHARD_SIZE)
+            return cli_usage("convert", "--dtype and --shard-size are not for ONNX files");
         return cli_convert_onnx(from, to, &values->dims);
     }
     if (values->dims.count > 0) return cli_usage("convert", "--dim is for ONNX files");

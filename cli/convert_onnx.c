@@ -4,6 +4,7 @@
 #include "report.h"
 #include "ui.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,8 +18,9 @@ static int read_dim(const char *word, char name[DIM_NAME], mica_onnx_dim *dim) {
     char *end = NULL;
     if (!equals || equals == word || equals - word >= DIM_NAME)
         return cli_usage("convert", "--dim: '%s' is not NAME=N", word);
+    errno = 0;
     long long length = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || *end || length < 0)
+    if (end == equals + 1 || *end || length < 0 || errno != 0)
         return cli_usage("convert", "--dim: '%s' is no length", equals + 1);
     snprintf(name, DIM_NAME, "%.*s", (int)(equals - word), word);
     *dim = (mica_onnx_dim){.name = name, .length = length};

@@ -14,7 +14,7 @@ typedef struct cli_convert_values {
     bool quiet;
 } cli_convert_values;
 
-enum { CLI_CONVERT_OPTIONS = 6 };
+enum { CLI_CONVERT_OPTIONS = 6, CLI_SHARD_SIZE = 5120 /* where no option gives another */ };
 extern const cli_option cli_convert_options[CLI_CONVERT_OPTIONS];
 
 /* A paragraph of --help. */

@@ -24,6 +24,14 @@ An ONNX file becomes a program. What it lacks is listed.
   mica: --dim: 'few' is no length
   Try: mica help convert
   [2]
+  $ mica convert mlp.onnx other.mica --dim batch=99999999999999999999 2>&1
+  mica: --dim: '99999999999999999999' is no length
+  Try: mica help convert
+  [2]
+  $ mica convert mlp.onnx other.mica --dim batch=1 --dtype float16 2>&1
+  mica: --dtype and --shard-size are not for ONNX files
+  Try: mica help convert
+  [2]
   $ mica convert outside.onnx other.mica 2>&1
   mica: outside.onnx: tensor 'w': ./outside.data: No such file or directory
   [1]
