@@ -779,8 +779,8 @@ static void check_no_memory(const char *name, mica_arithmetic arithmetic) {
     uint64_t n = 1;
     fixture_open(name, &f);
     mc_lm_set_arithmetic(f.lm, arithmetic);
-    /* On MLX's GPU `fast` is bf16, with 8 bits. */
-    double rounding = arithmetic == MICA_ARITHMETIC_FAST ? 0.05 : 0;
+    /* On MLX's GPU `fast` is bf16, with 8 bits; the largest logits are 10. */
+    double rounding = arithmetic == MICA_ARITHMETIC_FAST ? 0.2 : 0;
     while (!feed_without(&f, rounding, n))
         n += test_failure_step();
     assert_true(n > 100);
