@@ -30,7 +30,7 @@ bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *co
 /* Rows of more than one group, on a GPU. */
 bool mc_mlx_supports_gather_qmm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                                 const mc_layout *out);
-/* The same, and there no batch that is broadcast. */
+/* The same, and there no batch that is broadcast, nor many rows in f32 of large groups. */
 bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
                                       int n_in, const mc_layout *out);
 /* Results whose rows are multiples of 8 where those of the first operand are, on a GPU. */

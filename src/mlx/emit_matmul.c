@@ -1,4 +1,5 @@
 /* Products with matrices, dense and quantised, and of those that indices pick. */
+#include "base/integer.h"
 #include "mlx/emit.h"
 
 static mica_dtype dtype_of(const mc_mlx_call *c, int k) {
@@ -62,13 +63,12 @@ static mlx_array with_batch(mc_mlx_call *c, mlx_array x) {
 /* The dtype that MLX computes in. Its CPU also adds up in it, so that is f32. Its GPU adds up in
  * f32: with `fast`, x becomes that of the scales, for converting these each time would take as long
  * as the product. */
-static mica_dtype quantised_dtype(const mc_mlx_call *c, bool affine) {
-    const mc_attr_quant *a = c->attr;
-    mica_dtype x = dtype_of(c, 0);
-    if (c->on_cpu) return MICA_F32;
-    if (!affine) return x;
-    if (a->fast && dtype_of(c, 2) == dtype_of(c, 3)) return dtype_of(c, 2);
-    return mica_dtype_promote(mica_dtype_promote(x, dtype_of(c, 2)), dtype_of(c, 3));
+static mica_dtype quantised_dtype(bool on_cpu, const mc_attr_quant *a, const mc_layout *const *in) {
+    mica_dtype x = in[0]->dtype;
+    if (on_cpu) return MICA_F32;
+    if (a->mode != MICA_QUANT_AFFINE) return x;
+    if (a->fast && in[2]->dtype == in[3]->dtype) return in[2]->dtype;
+    return mica_dtype_promote(mica_dtype_promote(x, in[2]->dtype), in[3]->dtype);
 }
 
 /* MLX's CUDA (0.32) gives wrong sums for rows of one group. */
@@ -87,12 +87,21 @@ static bool in_pairs(const mc_layout *x, const mc_layout *codes, const mc_layout
     return true;
 }
 
+/* Nor does it start ("invalid argument") for f32 and groups of 128 with 40 rows; with 17 it does. */
+static bool starts(const mc_attr_quant *a, const mc_layout *const *in) {
+    enum { MAX_ROWS = 17, LARGE_GROUP = 128 };
+    const mc_layout *x = in[0];
+    int64_t k = mc_max(1, x->shape[x->ndim - 1]);
+    return mc_layout_size(x) / k <= MAX_ROWS || a->group_size < LARGE_GROUP ||
+           quantised_dtype(false, a, in) != MICA_F32;
+}
+
 /* Nor does it take a batch of weights for an x that is broadcast, or broadcast weights. */
 bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
                                       int n_in, const mc_layout *out) {
-    bool batch = in && !on_cpu && in[1]->ndim > 2;
-    return mc_mlx_supports_gather_qmm(on_cpu, attr, in, n_in, out) &&
-           (!batch || in_pairs(in[0], in[1], out));
+    if (!mc_mlx_supports_gather_qmm(on_cpu, attr, in, n_in, out)) return false;
+    if (!in || on_cpu) return true;
+    return starts(attr, in) && (in[1]->ndim == 2 || in_pairs(in[0], in[1], out));
 }
 
 /* Weights, scales or biases: MLX's CUDA wants their rows side by side. Those of a model are. */
@@ -118,7 +127,7 @@ void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
     const mc_attr_quant *a = c->attr;
     const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
     bool affine = a->mode == MICA_QUANT_AFFINE;
-    mica_dtype dtype = quantised_dtype(c, affine);
+    mica_dtype dtype = quantised_dtype(c->on_cpu, a, c->from);
     mlx_array y = {0};
     if (mc_layout_size(c->from[0]) == 0) { /* MLX divides by the length of rows */
         mc_mlx_give(c, 0, mc_mlx_zeros(c, c->to));
@@ -181,7 +190,7 @@ void mc_mlx_emit_gather_qmm(mc_mlx_call *c) {
     const mc_attr_quant *a = c->attr;
     const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
     bool affine = a->mode == MICA_QUANT_AFFINE;
-    mica_dtype dtype = quantised_dtype(c, affine);
+    mica_dtype dtype = quantised_dtype(c->on_cpu, a, c->from);
     mlx_array y = {0}, lhs = numbers_of(c, 0, 4), rhs = numbers_of(c, 1, 5);
     if (picks_nothing(c)) return;
     mlx_array x = mc_mlx_in(c, 0, dtype);
