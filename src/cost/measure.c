@@ -19,7 +19,6 @@ enum {
     BATCHES = 5,
     PROBE_US = 60000,
     MAX_RUNS = 1000,
-    MAX_WARM_UPS = 6,
     MAX_OPERANDS = 4
 };
 

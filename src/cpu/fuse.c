@@ -87,7 +87,8 @@ static void add_call(mc_fusion *f, const mc_call *call, const void *before) {
     if (!a_is_v && !b_is_v) {
         add_load(f, a);
         a_is_v = true;
-        b_is_v = a->data == b->data && !mc_block_is_one(b->layout);
+        bool numbers = mc_block_is_one(a->layout) || mc_block_is_one(b->layout);
+        b_is_v = a->data == b->data && !numbers;
     }
     const mc_operand *other = a_is_v ? b : a;
     int form = mc_block_is_one(other->layout) ? NUMBER : ARRAY;

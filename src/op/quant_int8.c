@@ -170,7 +170,8 @@ static mica_array conv_part(mica_scope *s, mica_array x, mica_array w, const par
         x = mica_slice_axis(s, mica_reshape(s, x, split, 5), 4, p->begin[2], stop[3]);
         x = mica_reshape(s, x, joined, 4);
     }
-    return mica_astype(s, mica_conv_general(s, x, w, &o), MICA_I32);
+    /* Devices may transform before they multiply (Winograd), which is not exact: rounded. */
+    return mica_astype(s, mica_round(s, mica_conv_general(s, x, w, &o)), MICA_I32);
 }
 
 /* f32 convolutions of integers, in i32; each has so few terms that it is exact. */
@@ -178,20 +179,20 @@ static mica_array conv_exact(mica_scope *s, mica_array x, mica_array w, int64_t 
                              const mica_conv_options *o) {
     const int64_t *shape = mica_array_shape(w);
     const int64_t size[3] = {shape[1], shape[2], shape[3]};
-    int64_t most[3];
+    int64_t max[3];
     for (int k = 1; k < 4; k++) { /* columns, rows, channels */
         int64_t at = k == 1 ? 1 : k == 2 ? 0 : 2, n = size[at] > 1 ? size[at] : 1;
-        most[at] = n < terms ? n : terms;
-        terms /= most[at];
+        max[at] = n < terms ? n : terms;
+        terms /= max[at];
     }
     mica_array sum = MICA_NONE;
     part p;
-    for (p.begin[0] = 0; p.begin[0] == 0 || p.begin[0] < size[0]; p.begin[0] += most[0])
-        for (p.begin[1] = 0; p.begin[1] == 0 || p.begin[1] < size[1]; p.begin[1] += most[1])
-            for (p.begin[2] = 0; p.begin[2] == 0 || p.begin[2] < size[2]; p.begin[2] += most[2]) {
+    for (p.begin[0] = 0; p.begin[0] == 0 || p.begin[0] < size[0]; p.begin[0] += max[0])
+        for (p.begin[1] = 0; p.begin[1] == 0 || p.begin[1] < size[1]; p.begin[1] += max[1])
+            for (p.begin[2] = 0; p.begin[2] == 0 || p.begin[2] < size[2]; p.begin[2] += max[2]) {
                 for (int k = 0; k < 3; k++) {
                     int64_t rest = size[k] - p.begin[k];
-                    p.n[k] = rest < most[k] ? rest : most[k];
+                    p.n[k] = rest < max[k] ? rest : max[k];
                 }
                 mica_array y = conv_part(s, x, w, &p, o);
                 sum = sum.scope ? mica_add(s, sum, y) : y;
@@ -211,6 +212,15 @@ static bool check_qconv2d(mica_scope *s, mica_array x, mica_array w, const mica_
         mc_scope_fail(s, MICA_EINVAL, "qconv2d: zero points %d and %d, -255 to 255 are possible",
                       (int)zx, (int)zw);
         return false;
+    }
+    for (int k = 0; k < 2; k++) {
+        const int64_t parts[] = {o->kernel_dilation[k], o->padding_lo[k], o->padding_hi[k]};
+        for (int i = 0; i < 3; i++) {
+            if (parts[i] >= -INT32_MAX && parts[i] <= INT32_MAX) continue;
+            mc_scope_fail(s, MICA_EINVAL, "qconv2d: a dilation or padding of %lld",
+                          (long long)parts[i]);
+            return false;
+        }
     }
     bool fits = a->ndim == 4 && b->ndim == 4 && o->groups > 0;
     fits = fits && a->shape[1] % o->groups == 0 && b->shape[1] == a->shape[1] / o->groups;

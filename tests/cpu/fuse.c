@@ -133,11 +133,42 @@ static void numbers_of_the_chain(void **state) {
     close_scope(&s, &device);
 }
 
+/* A number that is the first element of the other operand has its address. */
+static void first_element_of_the_other(void **state) {
+    (void)state;
+    enum { N = 2000 };
+    mica_array (*const ops[])(mica_scope *, mica_array, mica_array) = {
+        mica_subtract, mica_multiply, mica_divide, mica_maximum, mica_add};
+    mica_device *device;
+    mica_scope *s = open_scope(1, &device);
+    mica_array x = part(s, 1, 0, N);
+    x = mica_detach(s, mica_where(s, mica_isnan(s, x), mica_f32(s, 1), x));
+    mica_array first = mica_slice_axis(s, x, 0, 0, 1);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        for (int swapped = 0; swapped < 2; swapped++) {
+            for (int region = 0; region < 2; region++) { /* alone, and followed by another */
+                mica_array a = swapped ? x : first, b = swapped ? first : x;
+                mica_array y = ops[i](s, a, b);
+                read_floats(region ? mica_negative(s, y) : y, got);
+                mica_array apart =
+                    mica_contiguous(s, mica_broadcast_to(s, first, &(int64_t){N}, 1));
+                apart =
+                    mica_detach(s, mica_add(s, apart, mica_zeros(s, &(int64_t){N}, 1, MICA_F32)));
+                y = mica_detach(s, swapped ? ops[i](s, x, apart) : ops[i](s, apart, x));
+                read_floats(region ? mica_negative(s, y) : y, other);
+                same_floats(got, other, N);
+            }
+        }
+    }
+    close_scope(&s, &device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_of_plain_c),
         cmocka_unit_test(bits_of_short_pieces),
         cmocka_unit_test(numbers_of_the_chain),
+        cmocka_unit_test(first_element_of_the_other),
     };
     fill();
     return cmocka_run_group_tests(tests, NULL, NULL);
