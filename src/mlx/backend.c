@@ -165,7 +165,8 @@ static mica_status open_on_thread(mc_mlx_task *task) {
     MC_TRY(choose_device(o->state, o->variant));
     describe(o->state);
     (void)mc_mlx.metal_is_available(&metal); /* it is not, then */
-    o->state->host_reads = o->state->on_cpu || metal;
+    o->state->place = o->state->on_cpu ? MC_MLX_ON_CPU : metal ? MC_MLX_ON_METAL : MC_MLX_ON_CUDA;
+    o->state->host_reads = o->state->place != MC_MLX_ON_CUDA;
     uint64_t limit = o->options ? o->options->memory_limit_bytes : 0;
     state_task limited = {.state = o->state, .bytes = (size_t)limit};
     MC_TRY(change_memory_limit(&limited.task));
@@ -434,8 +435,8 @@ static mc_support device_supports(const void *state, mc_op op, const void *attr,
                                   const mc_layout *const *in, int n_in, const mc_layout *out,
                                   int n_out) {
     (void)n_out;
-    bool on_cpu = ((const mc_mlx_state *)state)->on_cpu;
-    return (mc_support){.yes = mc_mlx_supports(on_cpu, op, attr, in, n_in, out)};
+    mc_mlx_place place = ((const mc_mlx_state *)state)->place;
+    return (mc_support){.yes = mc_mlx_supports(place, op, attr, in, n_in, out)};
 }
 
 const mc_backend mc_backend_mlx = {

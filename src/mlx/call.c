@@ -95,7 +95,7 @@ mlx_array mc_mlx_in(mc_mlx_call *c, int k, mica_dtype dtype) {
 
 mlx_array mc_mlx_dense(mc_mlx_call *c, mlx_array x) {
     mlx_array y = {0};
-    if (c->on_cpu) return x;
+    if (!c->on_cuda) return x;
     return mc_mlx_keep(c, mc_mlx.contiguous(&y, x, false, c->stream), y);
 }
 

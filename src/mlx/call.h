@@ -52,7 +52,8 @@ typedef struct mc_mlx_call {
     const mc_layout *to;          /* [n_out] of the results */
     mlx_array *out;               /* [n_out] */
     mlx_stream stream;
-    bool on_cpu; /* MLX's CPU computes f16 and bf16 op by op in these */
+    bool on_cpu;  /* MLX's CPU computes f16 and bf16 op by op in these */
+    bool on_cuda; /* where operands are to begin at multiples of MC_MLX_ALIGN_BYTES */
     mc_mlx_checks *checks;
     mc_mlx_masks *masks;
     mc_mlx_bounds *bounds;
@@ -90,7 +91,7 @@ mlx_array mc_mlx_int(mc_mlx_call *c, int64_t value, mica_dtype dtype);
 /* in[k] of a dtype. A cast is made once for all ops that read the operand. */
 mlx_array mc_mlx_in(mc_mlx_call *c, int k, mica_dtype dtype);
 /* x with its elements side by side, for functions of MLX's CUDA that take other strides wrongly; x
- * itself on MLX's CPU. */
+ * itself elsewhere. */
 mlx_array mc_mlx_dense(mc_mlx_call *c, mlx_array x);
 /* The dtype of an array that is f16 or bf16. */
 mica_dtype mc_mlx_half(mlx_array array);

@@ -12,6 +12,9 @@
 #include "graph/storage.h"
 #include "mlx/thread.h"
 
+/* Where MLX computes. */
+typedef enum mc_mlx_place { MC_MLX_ON_CPU, MC_MLX_ON_METAL, MC_MLX_ON_CUDA } mc_mlx_place;
+
 typedef struct mc_mlx_cell {
     mlx_array array; /* ctx NULL: there is none yet, or it was taken */
     void *host;      /* bytes that will be the array; NULL: there are none, or no longer */

@@ -54,12 +54,12 @@ static bool is_double(const mc_layout *l) {
     return l && l->dtype == MICA_F64;
 }
 
-bool mc_mlx_supports(bool on_cpu, mc_op op, const void *attr, const mc_layout *const *in, int n_in,
-                     const mc_layout *out) {
+bool mc_mlx_supports(mc_mlx_place place, mc_op op, const void *attr, const mc_layout *const *in,
+                     int n_in, const mc_layout *out) {
     if (!rows[op].emit || !lengths_fit(out) || is_double(out)) return false;
     for (int i = 0; i < n_in; i++)
         if (!lengths_fit(in[i]) || is_double(in[i])) return false;
-    return !rows[op].supports || rows[op].supports(on_cpu, attr, in, n_in, out);
+    return !rows[op].supports || rows[op].supports(place, attr, in, n_in, out);
 }
 
 /* Results without elements need nothing computed; take still looks at its indices. */

@@ -5,10 +5,9 @@
 #include "device/backend.h"
 #include "mlx/call.h"
 
-/* Whether there is a row for an op over these layouts; attr, in and out NULL: over some. on_cpu: of
- * MLX. */
-bool mc_mlx_supports(bool on_cpu, mc_op op, const void *attr, const mc_layout *const *in, int n_in,
-                     const mc_layout *out);
+/* Whether there is a row for an op over these layouts; attr, in and out NULL: over some. */
+bool mc_mlx_supports(mc_mlx_place place, mc_op op, const void *attr, const mc_layout *const *in,
+                     int n_in, const mc_layout *out);
 
 /* On the thread: builds MLX's graph for an op that has a row, views too; frees what the call
  * owns. errors  MICA_EDEVICE */
@@ -21,29 +20,29 @@ mica_status mc_mlx_emit(mc_mlx_call *c);
 #include "mlx/emit_list.h"
 
 /* Of EMIT_IF's rows; takes NULL as mc_mlx_supports does. */
-typedef bool (*mc_mlx_supports_fn)(bool on_cpu, const void *attr, const mc_layout *const *in,
+typedef bool (*mc_mlx_supports_fn)(mc_mlx_place place, const void *attr, const mc_layout *const *in,
                                    int n_in, const mc_layout *out);
 
 /* Writes to one element come in the order of the indices. */
-bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                              const mc_layout *out);
+bool mc_mlx_supports_in_order(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                              int n_in, const mc_layout *out);
 /* Rows of more than one group, on a GPU. */
-bool mc_mlx_supports_gather_qmm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                                const mc_layout *out);
+bool mc_mlx_supports_gather_qmm(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                                int n_in, const mc_layout *out);
 /* The same, and there no batch that is broadcast, nor many rows in f32 of large groups. */
-bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
-                                      int n_in, const mc_layout *out);
+bool mc_mlx_supports_quantized_matmul(mc_mlx_place place, const void *attr,
+                                      const mc_layout *const *in, int n_in, const mc_layout *out);
 /* Results whose rows are multiples of 8 where those of the first operand are, on a GPU. */
-bool mc_mlx_supports_gather_mm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                               const mc_layout *out);
+bool mc_mlx_supports_gather_mm(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                               int n_in, const mc_layout *out);
 /* Not a number for each position. */
-bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                          const mc_layout *out);
+bool mc_mlx_supports_rope(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out);
 /* Scores without a cap, keys and values that are floats. */
-bool mc_mlx_supports_sdpa(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                          const mc_layout *out);
+bool mc_mlx_supports_sdpa(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out);
 /* Groups where MLX has them right, padding that adds, and something to compute. */
-bool mc_mlx_supports_conv(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                          const mc_layout *out);
+bool mc_mlx_supports_conv(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out);
 
 #endif

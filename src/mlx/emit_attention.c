@@ -6,9 +6,9 @@
 
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
-bool mc_mlx_supports_sdpa(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                          const mc_layout *out) {
-    (void)on_cpu, (void)n_in, (void)out;
+bool mc_mlx_supports_sdpa(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out) {
+    (void)place, (void)n_in, (void)out;
     const mc_attr_sdpa *a = attr;
     return !in || (a->softcap == 0 && in[K]->dtype != MICA_U8 && in[K]->shape[2] > 0);
 }

@@ -4,9 +4,9 @@
 /* MLX has no groups over three axes, and gives wrong numbers for groups with zeros between the
  * elements of x. Where nothing is left to compute it refuses, and so it does where padding that is
  * negative leaves less than nothing. */
-bool mc_mlx_supports_conv(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                          const mc_layout *out) {
-    (void)on_cpu, (void)n_in;
+bool mc_mlx_supports_conv(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out) {
+    (void)place, (void)n_in;
     const mc_attr_conv *a = attr;
     if (!a) return true;
     bool dilated = false;

@@ -25,9 +25,9 @@ void mc_mlx_emit_layer_norm(mc_mlx_call *c) {
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
 }
 
-bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                          const mc_layout *out) {
-    (void)on_cpu, (void)attr, (void)n_in, (void)out;
+bool mc_mlx_supports_rope(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out) {
+    (void)place, (void)attr, (void)n_in, (void)out;
     return !in || in[0]->ndim > 2 || in[1]->ndim == 0;
 }
 

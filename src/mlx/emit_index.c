@@ -31,10 +31,10 @@ void mc_mlx_emit_take_along_axis(mc_mlx_call *c) {
 }
 
 /* The GPU's threads write in any order. */
-bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                              const mc_layout *out) {
+bool mc_mlx_supports_in_order(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                              int n_in, const mc_layout *out) {
     (void)attr, (void)in, (void)n_in, (void)out;
-    return on_cpu;
+    return place == MC_MLX_ON_CPU;
 }
 
 void mc_mlx_emit_put_along_axis(mc_mlx_call *c) {

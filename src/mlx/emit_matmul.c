@@ -72,11 +72,12 @@ static mica_dtype quantised_dtype(bool on_cpu, const mc_attr_quant *a, const mc_
 }
 
 /* MLX's CUDA (0.32) gives wrong sums for rows of one group. */
-bool mc_mlx_supports_gather_qmm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                                const mc_layout *out) {
+bool mc_mlx_supports_gather_qmm(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                                int n_in, const mc_layout *out) {
     const mc_attr_quant *a = attr;
     (void)n_in, (void)out;
-    return !in || on_cpu || !a->transpose || in[0]->shape[in[0]->ndim - 1] > a->group_size;
+    return !in || place != MC_MLX_ON_CUDA || !a->transpose ||
+           in[0]->shape[in[0]->ndim - 1] > a->group_size;
 }
 
 /* Whether each matrix of the result has an x and weights of its own. */
@@ -87,7 +88,8 @@ static bool in_pairs(const mc_layout *x, const mc_layout *codes, const mc_layout
     return true;
 }
 
-/* Nor does it start ("invalid argument") for f32 and groups of 128 with 40 rows; with 17 it does. */
+/* Nor does it start ("invalid argument") for f32 and groups of 128 with 40 rows; with 17 it does, and the
+ * numbers between were not tried. */
 static bool starts(const mc_attr_quant *a, const mc_layout *const *in) {
     enum { MAX_ROWS = 17, LARGE_GROUP = 128 };
     const mc_layout *x = in[0];
@@ -97,10 +99,10 @@ static bool starts(const mc_attr_quant *a, const mc_layout *const *in) {
 }
 
 /* Nor does it take a batch of weights for an x that is broadcast, or broadcast weights. */
-bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
-                                      int n_in, const mc_layout *out) {
-    if (!mc_mlx_supports_gather_qmm(on_cpu, attr, in, n_in, out)) return false;
-    if (!in || on_cpu) return true;
+bool mc_mlx_supports_quantized_matmul(mc_mlx_place place, const void *attr,
+                                      const mc_layout *const *in, int n_in, const mc_layout *out) {
+    if (!mc_mlx_supports_gather_qmm(place, attr, in, n_in, out)) return false;
+    if (!in || place != MC_MLX_ON_CUDA) return true;
     return starts(attr, in) && (in[1]->ndim == 2 || in_pairs(in[0], in[1], out));
 }
 
@@ -168,10 +170,10 @@ static bool picks_nothing(mc_mlx_call *c) {
  * operands, also where they lie in columns of another length, which are then not aligned. */
 enum { TOGETHER = 8 };
 
-bool mc_mlx_supports_gather_mm(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
-                               const mc_layout *out) {
+bool mc_mlx_supports_gather_mm(mc_mlx_place place, const void *attr, const mc_layout *const *in,
+                               int n_in, const mc_layout *out) {
     (void)attr, (void)n_in;
-    return !in || on_cpu || in[0]->shape[in[0]->ndim - 1] % TOGETHER ||
+    return !in || place != MC_MLX_ON_CUDA || in[0]->shape[in[0]->ndim - 1] % TOGETHER ||
            out->shape[out->ndim - 1] % TOGETHER == 0;
 }
 

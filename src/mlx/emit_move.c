@@ -54,7 +54,7 @@ static ranges ranges_of(const mc_attr_slice *a, const mc_layout *x) {
 
 /* A view that begins `offset` elements into x. */
 static void give_view(mc_mlx_call *c, int64_t offset, mlx_array x) {
-    bool shared = !c->on_cpu && offset && x.ctx;
+    bool shared = c->on_cuda && offset && x.ctx;
     if (shared && offset * (int64_t)mc_mlx.array_itemsize(x) % MC_MLX_ALIGN_BYTES)
         c->failed = c->failed || mc_mlx_copy(&x, c->stream);
     mc_mlx_give(c, 0, x);

@@ -165,7 +165,8 @@ static mica_status bind_param(launch *l, uint32_t i, mlx_array *array) {
     mc_mlx_cell *cell = l->args[i]->address;
     const mc_mlx_state *state = state_of(x);
     MC_TRY(mc_mlx_cell_view(cell, layout, l->offsets[i], state->stream, array));
-    if (!state->on_cpu && l->offsets[i] % MC_MLX_ALIGN_BYTES && mc_mlx_copy(array, state->stream))
+    if (state->place == MC_MLX_ON_CUDA && l->offsets[i] % MC_MLX_ALIGN_BYTES &&
+        mc_mlx_copy(array, state->stream))
         return mc_mlx_fail("a copy of an argument");
     if (l->taken[i]) mc_mlx_cell_clear(cell); /* the array holds the memory alone now */
     return MICA_OK;
@@ -176,7 +177,7 @@ static mica_status build(launch *l, mlx_array *params, mlx_vector_array results)
     const mc_mlx_state *state = state_of(x);
     const uint64_t *known = state->mode == MC_MLX_COMPILED ? NULL : l->scalars;
     x->traces++;
-    return mc_mlx_graph_build(&x->graph, params, l->casts, known, state->stream, state->on_cpu,
+    return mc_mlx_graph_build(&x->graph, params, l->casts, known, state->stream, state->place,
                               state->mode == MC_MLX_EAGER, &x->checks, results);
 }
 

@@ -13,6 +13,7 @@ typedef enum mc_mlx_mode { MC_MLX_LAZY, MC_MLX_EAGER, MC_MLX_COMPILED } mc_mlx_m
 /* What an open device is. */
 typedef struct mc_mlx_state {
     bool on_cpu;
+    mc_mlx_place place;
     mc_mlx_mode mode;
     bool host_reads; /* the host sees the arrays' memory */
     mlx_device device;

@@ -76,7 +76,8 @@ typedef struct builder {
     const uint64_t *scalars;  /* the run's; NULL: they are not known */
     const mc_layout **from;
     mlx_stream stream;
-    bool on_cpu, eager;
+    mc_mlx_place place;
+    bool eager;
     mc_mlx_checks checks;
     mc_mlx_masks masks;
     mc_mlx_bounds bounds;
@@ -157,7 +158,8 @@ static mica_status build_op(builder *b, uint32_t i) {
         .to = mc_node_results(node),
         .out = &b->values[g->value[i]],
         .stream = b->stream,
-        .on_cpu = b->on_cpu,
+        .on_cpu = b->place == MC_MLX_ON_CPU,
+        .on_cuda = b->place == MC_MLX_ON_CUDA,
         .checks = &b->checks,
         .masks = &b->masks,
         .bounds = &b->bounds,
@@ -256,13 +258,13 @@ static void take_params(builder *b, mlx_array *params, bool room) {
 }
 
 mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, mlx_array *casts,
-                               const uint64_t *scalars, mlx_stream stream, bool on_cpu, bool eager,
-                               mc_buffer *checks, mlx_vector_array results) {
+                               const uint64_t *scalars, mlx_stream stream, mc_mlx_place place,
+                               bool eager, mc_buffer *checks, mlx_vector_array results) {
     builder b = {.graph = g,
                  .param_casts = casts,
                  .scalars = scalars,
                  .stream = stream,
-                 .on_cpu = on_cpu,
+                 .place = place,
                  .eager = eager};
     b.values = mc_calloc(g->n_values + 1, sizeof *b.values);
     b.casts = mc_calloc(g->n_values + 1, sizeof *b.casts);

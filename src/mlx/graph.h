@@ -30,7 +30,7 @@ void mc_mlx_graph_deinit(mc_mlx_graph *graph);
  *  eager   evaluates each op by itself: an error names it
  *  errors  MICA_ENOMEM; MICA_EDEVICE with the op's name */
 mica_status mc_mlx_graph_build(const mc_mlx_graph *graph, mlx_array *params, mlx_array *casts,
-                               const uint64_t *scalars, mlx_stream stream, bool on_cpu, bool eager,
-                               mc_buffer *checks, mlx_vector_array results);
+                               const uint64_t *scalars, mlx_stream stream, mc_mlx_place place,
+                               bool eager, mc_buffer *checks, mlx_vector_array results);
 
 #endif

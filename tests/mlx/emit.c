@@ -12,8 +12,8 @@
 #include "mlx/executable.h"
 #include "support/support.h"
 
-static bool says(bool on_cpu, mc_op op) {
-    return mc_mlx_supports(on_cpu, op, NULL, NULL, 0, NULL);
+static bool says(mc_mlx_place place, mc_op op) {
+    return mc_mlx_supports(place, op, NULL, NULL, 0, NULL);
 }
 
 /* Without layouts, an op is the device's if there are layouts for which it is. */
@@ -21,13 +21,13 @@ static void test_ops_without_layouts(void **state) {
     (void)state;
     const mc_op rows[] = {MC_OP_ADD, MC_OP_SDPA, MC_OP_ROPE, MC_OP_QUANTIZED_MATMUL};
     const mc_op others[] = {MC_OP_GELU, MC_OP_TO_Q8};
-    for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
+    for (mc_mlx_place place = MC_MLX_ON_CPU; place <= MC_MLX_ON_CUDA; place++) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            assert_true(says(on_cpu, rows[i]));
+            assert_true(says(place, rows[i]));
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-            assert_false(says(on_cpu, others[i]));
-        assert_int_equal(says(on_cpu, MC_OP_SCATTER), on_cpu);
-        assert_int_equal(says(on_cpu, MC_OP_PUT_ALONG_AXIS), on_cpu);
+            assert_false(says(place, others[i]));
+        assert_int_equal(says(place, MC_OP_SCATTER), place == MC_MLX_ON_CPU);
+        assert_int_equal(says(place, MC_OP_PUT_ALONG_AXIS), place == MC_MLX_ON_CPU);
     }
 }
 
