@@ -14,13 +14,7 @@
 
 /* A batch of runs is at least so long; the median of so many batches counts, or of fewer: after the
  * limit of a probe no further one begins. */
-enum {
-    BATCH_US = 2000,
-    BATCHES = 5,
-    PROBE_US = 60000,
-    MAX_RUNS = 1000,
-    MAX_OPERANDS = 4
-};
+enum { BATCH_US = 2000, BATCHES = 5, PROBE_US = 60000, MAX_RUNS = 1000, MAX_OPERANDS = 4 };
 
 /* Ops that depend on each other, in one program. */
 enum { CHAIN = 16, LONG_CHAIN = 100 };
