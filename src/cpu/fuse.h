@@ -25,8 +25,8 @@ typedef struct mc_fusion {
 bool mc_can_fuse(const mc_call *call);
 
 /* The loop of calls [0, n), which all can, and in all chains of a fusion are MC_MAX_CHAIN at most.
- * Each has the bits that it has alone, but those of a NaN; a result is stored where somebody else may
- * read it. */
+ * Each has the bits that it has alone, but those of a NaN; a result is stored where somebody else
+ * may read it. */
 mc_fused *mc_fuse(mc_fusion *fusion, const mc_call *calls, int n);
 
 /* Runs elements of the mc_fused that `context` points to: an mc_range_fn. */

@@ -88,8 +88,8 @@ static bool in_pairs(const mc_layout *x, const mc_layout *codes, const mc_layout
     return true;
 }
 
-/* Nor does it start ("invalid argument") for f32 and groups of 128 with 40 rows; with 17 it does, and
- * the numbers between were not tried. */
+/* Nor does it start ("invalid argument") for f32 and groups of 128 with 40 rows; with 17 it does,
+ * and the numbers between were not tried. */
 static bool starts(const mc_attr_quant *a, const mc_layout *const *in) {
     enum { MAX_ROWS = 17, LARGE_GROUP = 128 };
     const mc_layout *x = in[0];
