@@ -50,7 +50,8 @@ typedef enum mica_dtype {
     MICA_F32,
     MICA_C64, /* a complex number of two f32, the real part first: mica/signal.h */
     MICA_F64  /* of files, inputs and results: it is read, written and moved, and converted by
-                 mica_astype, by way of f32. Ops that compute refuse it: MICA_EDTYPE */
+                 mica_astype, by way of f32: large integers, and doubles beyond f32's digits or
+                 range, lose some. Ops that compute refuse it: MICA_EDTYPE */
 } mica_dtype;
 /** The number of dtypes. */
 #define MICA_DTYPE_COUNT 14

@@ -109,7 +109,8 @@ typedef struct mica_executable_options {
  *  errors      MICA_EINVAL an unknown mode or pass, also in $MICA_MODE or $MICA_PASSES_OFF, or
  *              slot_align is no power of two, or a precision is none; MICA_ENOENT an op of
  *              op_precisions is unknown; MICA_EUNSUPPORTED with no_fallback, the device lacks
- *              ops: the text names all, with their nodes; those of compiling, which come at the
+ *              ops: the text names all, with their nodes, and with symbols or a precision it may
+ *              come when it is compiled; those of compiling, which come at the
  *              first run of one that is lazy; MICA_ENOMEM, also where a run takes more than the
  *              device's memory limit and the device can tell before: the text has the bytes */
 MICA_API mica_status mica_executable_open(const mica_program *program,

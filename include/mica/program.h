@@ -168,8 +168,9 @@ typedef struct mica_program_memory {
 MICA_API mica_status mica_program_get_memory(const mica_program *program,
                                              mica_program_memory *memory);
 
-/** The program as text: lines "param %0 x" and "param %1 cache donated", then a line a node, "%7 =
- *  add f32[2,3] %5 %6", then "result %7 y" for each result.
+/** The program as text: of each symbol "symbol 20753 batch", with the length that stands for it in
+ *  shapes and numbers; lines "param %0 x" and "param %1 cache donated"; then a line a node, "%7 =
+ *  add f32[2,3] %5 %6"; then "result %7 y" for each result.
  *
  *  text    receives it, freed with mica_free; NULL after an error.
  *  errors  MICA_ENOMEM */

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "device/device.h"
 #include "exec/bind.h"
+#include "exec/lower.h"
 #include "exec/pass.h"
 
 enum { MAX_COUNT = 32 };
@@ -32,20 +33,20 @@ static void place_params(mc_bound *b, const mica_program *p, const mc_trace *tra
  * that is sure to run takes by itself. */
 static mica_status check_memory(const mica_program *p, const mc_bound *b) {
     const mc_backend *backend = p->device->backend;
-    uint64_t limit = mc_device_memory_limit(p->device), most = 0;
+    uint64_t limit = mc_device_memory_limit(p->device), max = 0;
     if (limit == 0 || !backend->measure) return MICA_OK;
     for (uint32_t i = 0; i < b->compiled->n_segments; i++) {
         const mc_segment *segment = &b->compiled->segments[i];
         mc_launch_memory launch = {0};
         if (!segment->executable || segment->device != p->device) continue;
         MC_TRY(backend->measure(segment->executable, &launch));
-        if (launch.results + launch.others > most) most = launch.results + launch.others;
+        if (launch.results + launch.others > max) max = launch.results + launch.others;
     }
-    if (most <= limit) return MICA_OK;
+    if (max <= limit) return MICA_OK;
     return mc_fail(MICA_ENOMEM,
                    "executable: a run takes %llu bytes of %s, whose limit is %llu "
                    "(mica_device_set_memory_limit)",
-                   (unsigned long long)most, backend->name, (unsigned long long)limit);
+                   (unsigned long long)max, backend->name, (unsigned long long)limit);
 }
 
 static mica_status compile_graph(const mc_bounds *bounds, mc_bound *b, mc_arena *arena,
@@ -133,6 +134,9 @@ static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_boun
     if (!b) return mc_fail_nomem("an executable");
     mica_status status = make_graph(bounds, lengths, b);
     if (status == MICA_OK) status = list_ports(bounds, b);
+    if (status == MICA_OK && bounds->no_fallback)
+        status = mc_lower_check(bounds->program->device, b->scope, b->results,
+                                bounds->program->n_results);
     if (status == MICA_OK && !bounds->eager) status = compile(bounds, b);
     if (status != MICA_OK) {
         free_bound(bounds, b);

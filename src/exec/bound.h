@@ -50,6 +50,7 @@ typedef struct mc_bounds {
     atomic_uint users;
     mica_program *program; /* a reference */
     bool eager;            /* nothing is compiled */
+    bool no_fallback;      /* ops that the device lacks are an error */
     uint32_t passes_off;
     mc_precision precision;
     size_t max_count, max_bytes;

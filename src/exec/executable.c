@@ -100,6 +100,7 @@ static mica_status open_bounds(mica_executable *x, const mica_executable_options
     MC_TRY(mc_bounds_open(x->program, x->mode == MICA_MODE_EAGER, passes_off, &x->bounds));
     MC_TRY(mc_precision_choose(o->precision, o->op_precisions, o->n_op_precisions,
                                &x->bounds->precision));
+    x->bounds->no_fallback = o->no_fallback != 0;
     if (o->max_plans > 0) x->bounds->max_count = o->max_plans;
     if (o->max_plan_bytes > 0) x->bounds->max_bytes = o->max_plan_bytes;
     return MICA_OK;
@@ -119,7 +120,8 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     x->own = mc_executable_run_new(x);
     if (!x->own) return mc_fail_nomem("an executable");
     const mica_program *p = x->program;
-    if (o->no_fallback) MC_TRY(mc_lower_check(x->device, p->graph, p->results, p->n_results));
+    if (o->no_fallback && !x->bounds->precision.any) /* else the graph is another one */
+        MC_TRY(mc_lower_check(x->device, p->graph, p->results, p->n_results));
     return x->mode == MICA_MODE_COMPILED && p->n_symbols == 0 ? mc_executable_bind(x) : MICA_OK;
 }
 

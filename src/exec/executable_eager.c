@@ -127,7 +127,7 @@ static mica_status run_node(eager *e, uint32_t i) {
 /* ---- the whole ---- */
 
 static mica_status open_lists(eager *e, mc_arena *arena) {
-    uint32_t most = 1, parts = 0;
+    uint32_t max = 1, parts = 0;
     e->made = mc_arena_calloc(arena, ((size_t)e->count + 1) * sizeof *e->made);
     e->needed = mc_arena_calloc(arena, (size_t)e->count + 1);
     if (!e->made || !e->needed) return mc_fail_nomem("running a program");
@@ -137,12 +137,12 @@ static mica_status open_lists(eager *e, mc_arena *arena) {
         const mc_node *node = mc_scope_node(e->graph, i);
         if (!e->needed[i]) continue;
         parts += mc_node_part(node) >= 0;
-        if (node->n_in > most) most = node->n_in;
+        if (node->n_in > max) max = node->n_in;
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k] != MC_ABSENT) e->needed[node->in[k]] = true;
     }
-    if (parts > most) most = parts;
-    e->in = mc_arena_alloc(arena, most * sizeof *e->in);
+    if (parts > max) max = parts;
+    e->in = mc_arena_alloc(arena, max * sizeof *e->in);
     return e->in ? MICA_OK : mc_fail_nomem("running a program");
 }
 

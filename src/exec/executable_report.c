@@ -113,14 +113,18 @@ static bool report_ops(const mica_executable *x, mc_buffer *text) {
 }
 
 static bool report_params(const mica_executable *x, const bool *unused, mc_buffer *text) {
-    char layout[MC_LAYOUT_TEXT];
+    char layout[MC_PORT_TEXT];
     bool ok = true;
     for (size_t i = 0; ok && i < x->n_params; i++) {
         const mc_executable_param *p = &x->params[i];
-        ok = mc_buffer_printf(text, "param %s: %s, %zu bytes%s%s%s", p->name,
-                              mc_layout_text(p->layout, layout), p->bytes,
-                              p->value.set ? ", set" : "", p->donate ? ", donated" : "",
-                              unused[i] ? ", unused" : "");
+        const mc_layout *l = p->value.set ? mc_executable_layout(p, &p->value) : p->layout;
+        bool known = !p->open || p->value.set;
+        ok = mc_buffer_printf(text, "param %s: %s", p->name,
+                              known ? mc_layout_text(l, layout)
+                                    : mc_program_port_text(x->program, i, l, layout));
+        if (known) ok = ok && mc_buffer_printf(text, ", %lld bytes", (long long)mc_layout_bytes(l));
+        ok = ok && mc_buffer_printf(text, "%s%s%s", p->value.set ? ", set" : "",
+                                    p->donate ? ", donated" : "", unused[i] ? ", unused" : "");
         if (p->fed_by != MC_ABSENT)
             ok = ok && mc_buffer_printf(text, ", fed by %s", x->program->result_names[p->fed_by]);
         ok = ok && mc_buffer_add_byte(text, '\n');
@@ -149,7 +153,7 @@ static bool report_bytes(const mica_executable *x, mc_buffer *text) {
         text, "bytes: %llu of parameters that are set, %llu of constants, %llu of the arena\n",
         (unsigned long long)params, (unsigned long long)constants, (unsigned long long)slots);
     if (!c || !c->whole || !backend->measure) return ok;
-    if (backend->measure(c->segments->executable, &launch) != MICA_OK) return false;
+    if (backend->measure(c->segments->executable, &launch) != MICA_OK) return ok; /* cannot tell */
     return ok &&
            mc_buffer_printf(text, "a run: %llu bytes of results, at most %llu beside them\n",
                             (unsigned long long)launch.results, (unsigned long long)launch.others);

@@ -127,11 +127,12 @@ static mica_status check_complete(const mc_executable_run *run) {
         i++;
     if (i == x->n_params) return MICA_OK;
     mc_names names = {0};
-    for (; i < x->n_params; i++)
-        if (!mc_executable_value(run, i)) MC_TRY(mc_names_add(&names, x->params[i].name));
+    mica_status status = MICA_OK;
+    for (; i < x->n_params && status == MICA_OK; i++)
+        if (!mc_executable_value(run, i)) status = mc_names_add(&names, x->params[i].name);
     const char *text = mc_names_text(&names);
-    mica_status status =
-        mc_fail(MICA_EINVAL, "executable: neither given nor set: %s", text ? text : "");
+    if (status == MICA_OK)
+        status = mc_fail(MICA_EINVAL, "executable: neither given nor set: %s", text ? text : "");
     mc_names_deinit(&names);
     return status;
 }
@@ -171,14 +172,14 @@ static void feed(mc_executable_run *run) {
 /* The most rows that a value of the run has of a symbol, which is outermost. */
 static int64_t find_rows(const mc_executable_run *run, size_t symbol) {
     const mica_executable *x = run->x;
-    int64_t most = 0;
+    int64_t max = 0;
     for (size_t i = 0; i < x->n_params; i++) {
         const mc_executable_param *param = &x->params[i];
         if (!param->open || param->layout->shape[0] != x->program->symbols[symbol].length) continue;
         int64_t n = mc_executable_value(run, i)->layout.shape[0];
-        if (n > most) most = n;
+        if (n > max) max = n;
     }
-    return most;
+    return max;
 }
 
 /* For each symbol how many rows values may have more than are computed: -1 none. */
@@ -187,8 +188,8 @@ static void find_extents(const mc_executable_run *run, int64_t *more) {
     for (size_t i = 0; i < x->program->n_symbols; i++) {
         more[i] = -1;
         if (x->rows[i] < 0 || *x->mixes[i]) continue;
-        int64_t most = find_rows(run, i);
-        if (most > x->rows[i]) more[i] = most;
+        int64_t max = find_rows(run, i);
+        if (max > x->rows[i]) more[i] = max;
     }
 }
 
@@ -213,8 +214,20 @@ static mica_status find_lengths(mc_executable_run *run) {
     return MICA_OK;
 }
 
-/* Runs; what was given is dropped. */
-static mica_status run_once(mc_executable_run *run) {
+static mica_status fill_slots(mc_executable_run *run) {
+    const mica_executable *x = run->x;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < x->n_results && status == MICA_OK; i++)
+        status = mc_storage_read(x->device, run->results[i].storage,
+                                 (size_t)run->results[i].offset_bytes,
+                                 x->slot_memory + x->slots[i].offset, x->slots[i].bytes);
+    return status == MICA_OK || !x->seat ? status : lose_taken(run, status);
+}
+
+/* Runs; what was given is dropped. Parameters are fed once nothing can fail any more.
+ *
+ *  slots  the results are copied there, too */
+static mica_status run_once(mc_executable_run *run, bool slots) {
     mica_executable *x = run->x;
     atomic_fetch_add(&x->runs, 1);
     mica_status status = check_complete(run);
@@ -224,6 +237,7 @@ static mica_status run_once(mc_executable_run *run) {
     if (status == MICA_OK)
         status = x->mode == MICA_MODE_EAGER ? mc_executable_run_eager(run) : run_compiled(run);
     if (status == MICA_OK) status = check_feeds(run);
+    if (status == MICA_OK && slots) status = fill_slots(run);
     if (status == MICA_OK)
         feed(run);
     else
@@ -257,7 +271,8 @@ static mica_status check_into(const mica_executable *x, mica_scope *into, mica_a
     if (!into) return MICA_OK;
     MC_TRY(mica_wait(into));
     MC_TRY(mica_scope_status(into));
-    if (mica_scope_device(into) == x->device) return MICA_OK;
+    if (mica_scope_device(into) == x->device)
+        return mc_scope_reserve(into, x->n_results); /* a run that is over is not to fail */
     return mc_fail(MICA_EINVAL, "executable_run: the scope is of another device");
 }
 
@@ -303,7 +318,7 @@ mica_status mica_executable_run(mica_executable *executable, const mica_input *i
     mc_executable_drain(executable);
     MC_TRY(take_inputs(run, inputs, n));
     if (into && mc_scope_cancel(into)) run->cancel.also[0] = mc_scope_cancel(into);
-    mica_status status = run_once(run);
+    mica_status status = run_once(run, false);
     run->cancel.also[0] = NULL;
     return status == MICA_OK ? hand_out(run, into, results) : status;
 }
@@ -316,7 +331,7 @@ static void run_queued(mc_job *job) {
         run->status = mc_fail(x->broken, "an earlier run failed: %.900s", x->broken_text);
         drop_given(run);
     } else {
-        run->status = run_once(run);
+        run->status = run_once(run, false);
     }
     if (run->status == MICA_OK) return;
     snprintf(run->error, sizeof run->error, "%s", mica_last_error());
@@ -432,17 +447,6 @@ static mica_status stage(mc_executable_run *run, size_t i, const void *data) {
     return mc_storage_write(x->device, param->staging, 0, data, param->bytes);
 }
 
-static mica_status fill_slots(mc_executable_run *run) {
-    const mica_executable *x = run->x;
-    mica_status status = MICA_OK;
-    for (size_t i = 0; i < x->n_results && status == MICA_OK; i++)
-        status = mc_storage_read(x->device, run->results[i].storage,
-                                 (size_t)run->results[i].offset_bytes,
-                                 x->slot_memory + x->slots[i].offset, x->slots[i].bytes);
-    drop_results(run);
-    return status;
-}
-
 mica_status mica_executable_run_slots(mica_executable *executable, const void *const *inputs,
                                       size_t n) {
     if (!executable || (!inputs && n > 0))
@@ -464,6 +468,7 @@ mica_status mica_executable_run_slots(mica_executable *executable, const void *c
         drop_given(run);
         return status;
     }
-    status = run_once(run);
-    return status == MICA_OK ? fill_slots(run) : status;
+    status = run_once(run, true);
+    drop_results(run);
+    return status;
 }

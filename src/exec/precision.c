@@ -68,7 +68,11 @@ void mc_precision_cast(const mc_precision *precision, mica_scope *s, const mc_no
     if (is_moving(node)) return;
     if (node->op == MC_OP_ASTYPE) {
         mc_attr_dtype *cast = (mc_attr_dtype *)(void *)attr;
-        if (!as_recorded && mica_dtype_is_float((mica_dtype)cast->dtype)) cast->dtype = dtype;
+        bool wide = cast->dtype == MICA_F64 || was[0]->dtype == MICA_F64; /* f32 alone meets f64 */
+        if (wide)
+            in[0] = mc_precision_restore(s, in[0], was[0]->dtype);
+        else if (!as_recorded && mica_dtype_is_float((mica_dtype)cast->dtype))
+            cast->dtype = dtype;
         return;
     }
     for (uint32_t k = 0; k < node->n_in; k++)

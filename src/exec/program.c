@@ -462,6 +462,7 @@ static mica_status run_bound(const mica_program *p, mica_scope *into, const mica
                                : mica_program_run(bound, into, args, results);
     if (status == MICA_OK && fence && *fence) status = mc_device_wait(p->device, *fence);
     if (fence) *fence = 0; /* the plan goes with the program */
+    if (status != MICA_OK) make_invalid(p, into, results);
     mica_program_close(&bound);
     return status;
 }

@@ -65,6 +65,12 @@ mica_status mc_program_find_symbols(mica_program *p, const mica_scope *from);
 /* Whether a length is that of a symbol: which, or n_symbols. */
 size_t mc_program_symbol_of(const mica_program *p, int64_t length);
 
+/* The layout of port i, parameters before results, with names of symbols: "f32[batch,784]", and "?"
+ * for a length that follows from them. */
+#define MC_PORT_TEXT 640
+const char *mc_program_port_text(const mica_program *p, size_t i, const mc_layout *l,
+                                 char text[MC_PORT_TEXT]);
+
 /* Compares a layout with that of parameter i, but for its dtype, and takes symbols' values from it.
  *
  *  lengths  [n_symbols] -1: not known yet

@@ -1,4 +1,5 @@
 /* Programs with symbols: lengths that are known when they run. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -30,6 +31,22 @@ size_t mc_program_symbol_of(const mica_program *p, int64_t length) {
     while (i < p->n_symbols && p->symbols[i].length != length)
         i++;
     return i;
+}
+
+const char *mc_program_port_text(const mica_program *p, size_t i, const mc_layout *l,
+                                 char text[MC_PORT_TEXT]) {
+    const mica_port *port = p->ports ? &p->ports[i] : NULL;
+    int n = snprintf(text, MC_PORT_TEXT, "%s[", mica_dtype_name(l->dtype));
+    for (int k = 0; k < l->ndim; k++) {
+        const char *name = port ? port->symbols[k] : NULL, *comma = k > 0 ? "," : "";
+        if (port && port->shape[k] < 0)
+            n += snprintf(text + n, MC_PORT_TEXT - (size_t)n, "%s%.63s", comma, name ? name : "?");
+        else
+            n += snprintf(text + n, MC_PORT_TEXT - (size_t)n, "%s%lld", comma,
+                          (long long)l->shape[k]);
+    }
+    snprintf(text + n, MC_PORT_TEXT - (size_t)n, "]");
+    return text;
 }
 
 /* ---- recording for other lengths ---- */
@@ -214,11 +231,12 @@ mica_status mc_program_lengths(const mica_program *p, const mica_length *given, 
             return mc_fail(MICA_EINVAL, "symbol %s is there twice, or negative", given[k].name);
         lengths[i] = given[k].length;
     }
-    for (size_t i = 0; i < p->n_symbols; i++)
-        if (lengths[i] < 0) MC_TRY(mc_names_add(&missing, p->symbols[i].name));
-    if (missing.count == 0) return MICA_OK;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < p->n_symbols && status == MICA_OK; i++)
+        if (lengths[i] < 0) status = mc_names_add(&missing, p->symbols[i].name);
     const char *text = mc_names_text(&missing);
-    mica_status status = mc_fail(MICA_EINVAL, "no length for %s", text ? text : "symbols");
+    if (status == MICA_OK && missing.count > 0)
+        status = mc_fail(MICA_EINVAL, "no length for %s", text ? text : "symbols");
     mc_names_deinit(&missing);
     return status;
 }

@@ -12,8 +12,6 @@
 
 #define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
 
-enum { MIN_LENGTH = 4097, MAX_LENGTH = 1 << 20 }; /* of symbols */
-
 typedef struct file_op { /* how the file has an op */
     mc_op op;
     uint32_t words; /* of its attributes */
@@ -414,11 +412,12 @@ static mica_status take_symbol(reader *r) {
     size_t n = mc_scope_symbols(r->into, &r->symbols);
     MC_TRY(take_text(r, &name));
     MC_TRY(take_word(r, &length));
-    if (length < MIN_LENGTH || length > MAX_LENGTH) return malformed(r, "the length of a symbol");
+    if (length == 0 || length > INT64_MAX) return malformed(r, "the length of a symbol");
     mica_status status = mc_scope_symbol(r->into, name, (int64_t)length, &symbol);
     r->n_symbols = mc_scope_symbols(r->into, &r->symbols);
     if (status == MICA_EINVAL || (status == MICA_OK && r->n_symbols == n))
-        return malformed(r, "a symbol is there twice, or has no name");
+        return malformed(
+            r, "a symbol is there twice, has no name, or another length than symbols have");
     return status;
 }
 

@@ -285,10 +285,13 @@ bool mc_symbol_made(const mc_symbol *symbol, int64_t number);
  *
  *  length  of a new one; 0: the first that no other symbol has
  *  errors  MICA_EINVAL the name is no UTF-8, empty, or has more than 63 bytes; there are
- *          MC_MAX_SYMBOLS, or another symbol has the length; MICA_ENOMEM */
+ *          MC_MAX_SYMBOLS, or another symbol has the length, or none may; MICA_ENOMEM */
 mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_symbol *symbol);
 /* All, in the order in which they were made; they stay when the scope is reset. */
 size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols);
+
+/* Makes room for n nodes more. errors  MICA_ENOMEM */
+mica_status mc_scope_reserve(mica_scope *s, size_t n);
 
 /* Says of a new scope that it will have few nodes: it takes less memory at first. */
 void mc_scope_expect_few(mica_scope *s);

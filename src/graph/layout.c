@@ -42,6 +42,7 @@ mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b) {
     mica_dtype low = a < b ? a : b;
     mica_dtype high = a < b ? b : a;
     if (low == MICA_F16 && high == MICA_BF16) return MICA_F32;
+    if (low == MICA_C64) return low; /* with f64 */
     if (high >= MICA_F16 || low == MICA_BOOL) return high;
     /* The enum is ordered by width within the unsigned and within the signed. */
     bool both_unsigned = high <= MICA_U64, both_signed = low >= MICA_I8;

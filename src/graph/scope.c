@@ -291,17 +291,16 @@ bool mc_symbol_made(const mc_symbol *symbol, int64_t number) {
            (number % symbol->length == 0 || (apart >= -MC_SYMBOL_NEAR && apart <= MC_SYMBOL_NEAR));
 }
 
-/* The first prime of a table that no symbol has, or `length`. */
+/* The first prime of a table that no symbol has, or `length` if it is one of them; 0: none. */
 static int64_t choose_length(const mc_symbol *symbols, size_t n, int64_t length) {
     static const uint16_t primes[MC_MAX_SYMBOLS] = {20753, 22147, 23539, 24923, 26309, 27697,
                                                     29077, 30643, 31847, 33223, 34613, 36187,
                                                     37379, 38767, 40151, 41539};
     for (size_t i = 0; i < MC_MAX_SYMBOLS; i++) {
-        int64_t wanted = length ? length : primes[i];
         size_t k = 0;
-        while (k < n && symbols[k].length != wanted)
+        while (k < n && symbols[k].length != primes[i])
             k++;
-        if (k == n) return wanted;
+        if (k == n && (length == 0 || length == primes[i])) return primes[i];
     }
     return 0;
 }
@@ -336,6 +335,12 @@ static mica_status add_block(mica_scope *s) {
     blocks[s->n_blocks] = mc_array_alloc(room, sizeof(mc_node));
     if (!blocks[s->n_blocks]) return mc_fail_nomem("a scope's nodes");
     s->n_blocks++;
+    return MICA_OK;
+}
+
+mica_status mc_scope_reserve(mica_scope *s, size_t n) {
+    while (room_of(s, s->n_blocks) - s->count < n)
+        MC_TRY(add_block(s));
     return MICA_OK;
 }
 
@@ -552,10 +557,9 @@ static mica_status hold_graphs(mica_scope *s, const mc_op_def *def, const void *
     return MICA_OK;
 }
 
-/* Runs the shape rule, which fills the node's layouts. */
 /* Ops that move elements, or pass them on, take complex numbers and f64. Arithmetic on complex ones
  * is recorded as ops on their parts; f64 is only converted. */
-static const bool takes_complex[MC_OP_COUNT] = {
+static const bool takes_wide[MC_OP_COUNT] = {
     [MC_OP_LEAF] = true,          [MC_OP_PART] = true,         [MC_OP_VIEW] = true,
     [MC_OP_WHERE] = true,         [MC_OP_RESHAPE] = true,      [MC_OP_TRANSPOSE] = true,
     [MC_OP_BROADCAST_TO] = true,  [MC_OP_SLICE] = true,        [MC_OP_CONTIGUOUS] = true,
@@ -569,25 +573,26 @@ static const char *wide_name(mica_dtype dtype) {
                              : "complex numbers";
 }
 
-static mica_status check_complex(const mc_op_def *def, mc_op op, const mc_layout *const *in,
-                                 int n_in) {
+static mica_status check_wide(const mc_op_def *def, mc_op op, const mc_layout *const *in,
+                              int n_in) {
     char text[MC_LAYOUT_TEXT];
-    for (int i = 0; i < n_in && !takes_complex[op]; i++)
+    for (int i = 0; i < n_in && !takes_wide[op]; i++)
         if (in[i] && (in[i]->dtype == MICA_C64 || (in[i]->dtype == MICA_F64 && op != MC_OP_ASTYPE)))
             return mc_fail(MICA_EDTYPE, "%s: %s: it does not take %s", def->name,
                            mc_layout_text(in[i], text), wide_name(in[i]->dtype));
     return MICA_OK;
 }
 
-static mica_status check_complex_result(const mc_op_def *def, mc_op op, const mc_node *node) {
+static mica_status check_wide_result(const mc_op_def *def, mc_op op, const mc_node *node) {
     char text[MC_LAYOUT_TEXT];
     mica_dtype dtype = node->layout.dtype;
     bool converted = dtype == MICA_F64 && op == MC_OP_ASTYPE;
-    if (takes_complex[op] || converted || (dtype != MICA_C64 && dtype != MICA_F64)) return MICA_OK;
+    if (takes_wide[op] || converted || (dtype != MICA_C64 && dtype != MICA_F64)) return MICA_OK;
     return mc_fail(MICA_EDTYPE, "%s: %s: it gives no %s", def->name,
                    mc_layout_text(&node->layout, text), wide_name(dtype));
 }
 
+/* Runs the shape rule, which fills the node's layouts. */
 static mica_status infer(mica_scope *s, const mc_op_def *def, const void *attr,
                          const mc_layout *const *in, int n_in, mc_node *node) {
     if (def->n_out < 2 && !mc_op_is_control(def)) { /* nearly every op */
@@ -623,9 +628,9 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
 
     mc_node *node = add_node(s, out);
     if (!node) return s->status;
-    mica_status status = check_complex(def, op, layouts, n_in);
+    mica_status status = check_wide(def, op, layouts, n_in);
     if (status == MICA_OK) status = infer(s, def, attr, layouts, n_in, node);
-    if (status == MICA_OK) status = check_complex_result(def, op, node);
+    if (status == MICA_OK) status = check_wide_result(def, op, node);
     if (status != MICA_OK) {
         s->count--; /* the node */
         return status;

@@ -801,6 +801,54 @@ static bool use_loop(void *arg) {
     return status == MICA_OK;
 }
 
+/* The value that is fed is the result of a run that did not fail, or what it was. Allocation n
+ * fails, of a run into a scope that has `nodes`. False: there are fewer. */
+static bool feed_once(mica_executable *x, int nodes, uint64_t n) {
+    mica_scope *s;
+    mica_array y, kept;
+    int32_t value;
+    must(mica_executable_fill(x, "x", 1));
+    must(mica_scope_open(device, &s));
+    for (int i = 0; i < nodes; i++)
+        (void)mica_i32(s, i);
+    mc_alloc_fail_at(n);
+    mica_status status = mica_executable_run(x, NULL, 0, s, &y);
+    bool failed = mc_alloc_count() >= n;
+    mc_alloc_fail_at(0);
+    assert_int_equal(status, failed ? MICA_ENOMEM : MICA_OK);
+    mc_scope_reset(s);
+    must(mica_executable_get(x, "x", s, &kept));
+    must(mica_read(kept, &value, sizeof value));
+    assert_int_equal(value, failed ? 1 : 2);
+    mica_scope_close(&s);
+    mica_device_clear_cache(device);
+    return failed;
+}
+
+static void test_failed_runs_feed_nothing(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip();
+    mica_program *p;
+    mica_executable *exe;
+    mica_scope *s;
+    must(mica_scope_open(device, &s));
+    mica_array x = mica_program_param(s, MICA_I32, (const int64_t[]){1}, 1);
+    mica_array y = mica_add(s, x, mica_i32(s, 1));
+    const mica_param param = {.name = "x", .array = x};
+    must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
+    mica_scope_close(&s);
+    must(mica_executable_open(p, NULL, &exe));
+    must(mica_executable_feed(exe, "0", "x"));
+    enum { NODES = 130 }; /* with some number of them the scope is full */
+    uint64_t failures = 0;
+    for (int nodes = 0; nodes < NODES; nodes++)
+        for (uint64_t n = 1; feed_once(exe, nodes, n); n++)
+            failures++;
+    assert_true(failures > 3);
+    mica_executable_close(&exe);
+    mica_program_close(&p);
+}
+
 static void test_each_allocation_fails_in_loops(void **state) {
     (void)state;
     if (test_device_is_other()) skip();
@@ -836,6 +884,7 @@ int main(void) {
         cmocka_unit_test(test_errors_name_the_op_when_eager),
         cmocka_unit_test(test_a_result_that_is_there_often),
         cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_failed_runs_feed_nothing),
         cmocka_unit_test(test_each_allocation_fails_in_loops),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -262,6 +262,43 @@ static void test_all_that_is_missing_is_named(void **state) {
     mica_scope_close(&s);
 }
 
+static mc_support supports_no_bf16_sort(const void *state, mc_op op, const void *attr,
+                                        const mc_layout *const *in, int n_in, const mc_layout *out,
+                                        int n_out) {
+    if (op == MC_OP_SORT && in[0]->dtype == MICA_BF16) return (mc_support){.yes = false};
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
+}
+
+/* What is looked at is what is computed: in the dtypes of the precision. */
+static void test_what_is_missing_in_a_precision(void **state) {
+    (void)state;
+    poor.supports = supports_no_bf16_sort;
+    device->backend = &poor;
+    for (int small = 0; small < 2; small++) {
+        mica_scope *s;
+        mica_program *program;
+        mica_executable *x;
+        assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+        mica_dtype dtype = small ? MICA_BF16 : MICA_F32;
+        mica_array a = mica_program_param(s, dtype, (int64_t[]){4}, 1), y = mica_sort(s, a, 0);
+        const mica_param param = {.name = "a", .array = a};
+        const mica_op_precision other = {"sort", small ? MICA_F32 : MICA_BF16};
+        assert_int_equal(mica_program_build(s, &param, 1, &y, 1, NULL, &program), MICA_OK);
+        const mica_executable_options o = {.struct_bytes = sizeof o,
+                                           .no_fallback = 1,
+                                           .op_precisions = &other,
+                                           .n_op_precisions = 1};
+        assert_int_equal(mica_executable_open(program, &o, &x), MICA_OK);
+        assert_int_equal(mica_executable_fill(x, "a", 1), MICA_OK);
+        mica_status status = mica_executable_run(x, NULL, 0, s, &y);
+        assert_int_equal(status, small ? MICA_OK : MICA_EUNSUPPORTED);
+        if (!small) assert_non_null(strstr(mica_last_error(), "for 1 ops: sort"));
+        mica_executable_close(&x);
+        mica_program_close(&program);
+        mica_scope_close(&s);
+    }
+}
+
 enum { THREADS = 4, ROUNDS = 60 };
 
 typedef struct runner {
@@ -347,6 +384,7 @@ int main(void) {
         WITH_DEVICE(test_many_operands_are_made_dense),
         WITH_DEVICE(test_what_falls_back_closes_in_any_order),
         WITH_DEVICE(test_all_that_is_missing_is_named),
+        WITH_DEVICE(test_what_is_missing_in_a_precision),
         WITH_DEVICE(test_many_threads_run_compile_and_forget),
         WITH_DEVICE(test_every_failing_allocation_is_a_status),
     };

@@ -198,6 +198,45 @@ static void test_own_rules(void **state) {
     mica_program_close(&p);
 }
 
+/* f64 is made of what a policy computed, in f32, and read as f32. */
+static void test_f64(void **state) {
+    (void)state;
+    const mica_op_precision rule = {"matmul", MICA_F16};
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F64, SHAPE(3, 8)), y[3], got[3];
+    mica_array args[3] = {mica_astype(s, x, MICA_F32),
+                          mica_program_param(s, MICA_F32, SHAPE(8, 6))};
+    args[2] = mica_from_data(s, W2, MICA_F32, SHAPE(6, 8));
+    must(network(NULL, s, args, 3, &y[0], 1));
+    y[1] = mica_astype(s, y[0], MICA_F64);
+    y[2] = mica_astype(s, mica_matmul(s, args[0], args[1]), MICA_F64);
+    const mica_param params[] = {{.name = "x", .array = x}, {.name = "w1", .array = args[1]}};
+    mica_program *p;
+    must(mica_program_build(s, params, 2, y, 3, NULL, &p));
+    for (int policy = 0; policy < 4; policy++) {
+        mica_executable_options o = options_of(MICA_MODE_LAZY, (mica_precision)(policy % 3));
+        o.op_precisions = &rule;
+        o.n_op_precisions = policy == 3;
+        mica_executable *exe;
+        float single[SIZE];
+        double wide[SIZE];
+        must(mica_executable_open(p, &o, &exe));
+        const mica_input in[] = {
+            {.name = "x", .array = mica_from_data(s, X, MICA_F32, SHAPE(3, 8)), .convert = true},
+            {.name = "w1", .array = mica_from_data(s, W1, MICA_F32, SHAPE(8, 6))}};
+        must(mica_executable_run(exe, in, 2, s, got));
+        assert_int_equal(mica_array_dtype(got[1]), MICA_F64);
+        assert_int_equal(mica_array_dtype(got[2]), MICA_F64);
+        must(mica_read(got[0], single, sizeof single));
+        must(mica_read(got[1], wide, sizeof wide));
+        for (int i = 0; i < SIZE; i++)
+            assert_true(wide[i] == (double)single[i]);
+        mica_executable_close(&exe);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
 /* Products of bf16 differ from those of f32 by more than the tolerance of either, so that the tests
  * above tell them apart. */
 static void test_that_the_numbers_differ(void **state) {
@@ -237,6 +276,7 @@ int main(void) {
         cmocka_unit_test(test_policies),
         cmocka_unit_test(test_control_flow),
         cmocka_unit_test(test_own_rules),
+        cmocka_unit_test(test_f64),
         cmocka_unit_test(test_that_the_numbers_differ),
         cmocka_unit_test(test_each_allocation_fails),
     };

@@ -328,6 +328,14 @@ static void test_altered_files(void **state) {
         memcpy(at, &was, sizeof was);
     }
     assert_in_range(refused, 20 * WORDS, 40 * WORDS);
+    for (size_t at = HEADER_BYTES; at + 8 <= bytes; at += 8) { /* a length that no symbol has */
+        const uint64_t ours = 20753, other = 20011;
+        if (memcmp((char *)file + at, &ours, 8) == 0) memcpy((char *)file + at, &other, 8);
+    }
+    uint64_t hash = mc_hash((char *)file + 32, bytes - 32, 0);
+    memcpy((char *)file + 24, &hash, sizeof hash);
+    expect_refused(mica_program_decode(device, file, bytes, NULL, &loaded), MICA_EFORMAT,
+                   "another length than symbols have");
     mica_free(file);
 }
 
@@ -390,6 +398,14 @@ static void test_bytes_say_one_length(void **state) {
     assert_int_equal(mica_executable_compiles(x), 4); /* the first was used longest ago */
     must(mica_executable_run(x, again, 2, s, &y));
     assert_int_equal(mica_executable_compiles(x), 4);
+
+    /* Empty, without data. */
+    const mica_input none[] = {{.name = "x", .dtype = MICA_F32},
+                               {.name = "more", .dtype = MICA_F32}};
+    must(mica_executable_run(x, none, 2, s, &y));
+    assert_int_equal(mica_array_dim(y, 0), 0);
+    expect_refused(mica_executable_run(x, &(mica_input){.name = "x"}, 1, s, &y), MICA_EDTYPE,
+                   "parameter x is f32[batch,2], given bool[0,2]");
 
     /* Empty, and queued with other lengths. */
     mica_ticket *tickets[3];
@@ -530,6 +546,8 @@ static void test_a_cache_grows(void **state) {
     char *text;
     must(mica_executable_report(x, &text));
     assert_non_null(strstr(text, "symbols: past 3, new 3; 3 sets of lengths"));
+    assert_non_null(strstr(text, "param out0: f32[6,2], 48 bytes, set"));
+    assert_non_null(strstr(text, "param rows: f32[new,2]\n"));
     mica_free(text);
     mica_executable_close(&x);
     mica_scope_close(&s);
@@ -560,7 +578,8 @@ static void test_feeds_that_vary(void **state) {
         must(mica_program_build(s, params, 3, y, 3, &(mica_program_options){.result_names = names},
                                 &p));
         must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
-        expect_refused(mica_executable_feed(exe, "often", "out0"), MICA_ESHAPE, "result often is");
+        expect_refused(mica_executable_feed(exe, "often", "out0"), MICA_ESHAPE,
+                       "result often is f32[?]");
         must(mica_executable_feed(exe, "rarely", "two"));
         must(mica_executable_fill(exe, "out0", 2));
         must(mica_executable_fill(exe, "two", 5));

@@ -69,7 +69,7 @@ bool golden_dtype_of(const char *name, mica_dtype *out) {
     } names[] = {{"bool", MICA_BOOL}, {"u8", MICA_U8},   {"u16", MICA_U16},   {"u32", MICA_U32},
                  {"u64", MICA_U64},   {"i8", MICA_I8},   {"i16", MICA_I16},   {"i32", MICA_I32},
                  {"i64", MICA_I64},   {"f16", MICA_F16}, {"bf16", MICA_BF16}, {"f32", MICA_F32},
-                 {"c64", MICA_C64}};
+                 {"c64", MICA_C64},   {"f64", MICA_F64}};
     char lower[16] = {0};
     for (size_t i = 0; i + 1 < sizeof lower && name[i]; i++)
         lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
