@@ -1,6 +1,7 @@
 /* Input: a program of tests/exec/any_op.c, 6 bytes an op: its kind, which of the earlier nodes it
- * reads (3) and its seed (2). It is run optimised, without any pass and op by op, with the same
- * numbers, which must give the same bits. */
+ * reads (3) and its seed (2). Where the first byte is not below the number of kinds, the arrays are
+ * large, so that loops for these run. The program is run optimised, without any pass and op by op,
+ * with the same numbers, which must give the same bits. */
 #include <mica/mica.h>
 
 #include <math.h>
@@ -9,7 +10,7 @@
 
 #include "exec/any_op.h"
 
-enum { OP_BYTES = 6, MAX_OPS = 12, LEAVES = 3, LEAF = 24, MAX_BYTES = 8 * ANY_OP_MAX };
+enum { OP_BYTES = 6, MAX_OPS = 12, LEAVES = 3, LEAF = 600, MAX_BYTES = 8 * ANY_OP_MAX };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,9 +28,9 @@ static void fill_numbers(void) {
             numbers[i][k] = (float)(any_below(&g, 4001) - 2000) / 1000.0f;
 }
 
-/* The last node is the result, and one in the middle. */
-static mica_program *build(mica_scope *s, const uint8_t *data, int n) {
-    static const int64_t shape[2] = {4, 6};
+/* The last node is the result, and one in the middle. The parameters have `leaf` elements. */
+static mica_program *build(mica_scope *s, const uint8_t *data, int n, int leaf) {
+    const int64_t shape[2] = {4, leaf / 4};
     mica_array nodes[LEAVES + MAX_OPS];
     mica_param params[LEAVES];
     mica_program *p = NULL;
@@ -57,14 +58,15 @@ typedef struct outcome {
     char values[2][MAX_BYTES];
 } outcome;
 
-static void run(mica_device *device, const mica_program *p, mica_mode mode, const char *off,
-                outcome *out) {
+static void run(mica_device *device, const mica_program *p, int leaf, mica_mode mode,
+                const char *off, outcome *out) {
     mica_executable *x;
     mica_input in[LEAVES];
     mica_array ys[2];
     mica_scope *s;
     for (int i = 0; i < LEAVES; i++)
-        in[i] = (mica_input){names[i], numbers[i], sizeof numbers[i], MICA_F32, false, MICA_NONE};
+        in[i] = (mica_input){names[i], numbers[i], (size_t)leaf * sizeof(float),
+                             MICA_F32, false,      MICA_NONE};
     const mica_executable_options options = {.mode = mode, .passes_off = off};
     must(mica_executable_open(p, &options, &x) == MICA_OK);
     must(mica_scope_open(device, &s) == MICA_OK);
@@ -106,10 +108,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
     fill_numbers();
     must(mica_scope_open(device, &s) == MICA_OK);
-    mica_program *p = build(s, data, n);
-    run(device, p, MICA_MODE_COMPILED, NULL, &optimised);
-    run(device, p, MICA_MODE_COMPILED, "all", &plain);
-    run(device, p, MICA_MODE_EAGER, NULL, &singly);
+    int leaf = data[0] < any_op_count() ? 24 : LEAF;
+    mica_program *p = build(s, data, n, leaf);
+    run(device, p, leaf, MICA_MODE_COMPILED, NULL, &optimised);
+    run(device, p, leaf, MICA_MODE_COMPILED, "all", &plain);
+    run(device, p, leaf, MICA_MODE_EAGER, NULL, &singly);
     compare(&optimised, &plain);
     compare(&optimised, &singly);
     mica_program_close(&p);

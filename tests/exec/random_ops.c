@@ -100,14 +100,15 @@ static recipe recipe_of(int number) {
 static void make_leaf(const recipe *r, int i, value *v) {
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_BF16, MICA_I32, MICA_F16};
     any_op g = {NULL, r->seeds[i]};
-    float numbers[216];
+    float numbers[ANY_OP_MAX];
     mica_device *cpu;
     mica_scope *s;
     v->ndim = any_below(&g, 4);
     int64_t size = 1;
     for (int k = 0; k < v->ndim; k++) {
         v->shape[k] = any_below(&g, 25) == 0 ? 0 : 1 + any_below(&g, 6);
-        if (v->ndim == 1 && any_below(&g, 2)) v->shape[k] = 120 + any_below(&g, 97);
+        if (v->ndim == 1 && any_below(&g, 2)) /* so that loops for long rows run */
+            v->shape[k] = any_below(&g, 2) ? 120 + any_below(&g, 97) : 512 + any_below(&g, 88);
         size *= v->shape[k];
     }
     for (int64_t k = 0; k < size; k++)
