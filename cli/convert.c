@@ -51,7 +51,7 @@ const cli_verb cli_verb_convert = {
         "file: blocks that MLX's quantisation has, too, are kept as they are (Q4_0, Q4_1,\n"
         "Q5_0, Q5_1, Q8_0, MXFP4), others are dequantised.\n"
         "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP "\n"
-        "Or MODEL is an ONNX file, of opset 13 or later, and FOLDER the file of a program to\n"
+        "Or MODEL is an ONNX file, of opset 13 to 28, and FOLDER the file of a program to\n"
         "make (mica help program). What the file's constants decide is computed. Operators\n"
         "that mica lacks are listed, all of them.\n",
     .examples = "  mica convert qwen3-0.6b-q8_0.gguf ~/models/qwen3-0.6b-8bit\n"

@@ -28,8 +28,8 @@ int cli_program_cost(const cli_program_values *values, mica_device *device, mica
         if (values->device && i > 0) break;
         const char *name = values->device ? values->device : mica_device_name(i);
         if (mica_device_open(name, &options, &candidates[i].device) != MICA_OK) continue;
-        if (mica_device_calibrate(candidates[i].device, false) != MICA_OK)
-            code = cli_fail_status(MICA_EUNSUPPORTED);
+        mica_status calibrated = mica_device_calibrate(candidates[i].device, false);
+        if (calibrated != MICA_OK) code = cli_fail_status(calibrated);
     }
     if (values->device) n = 1;
     mica_status status = mica_pick_device(program, candidates, n, NULL, &pick);

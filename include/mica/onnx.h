@@ -5,7 +5,7 @@
  *     mica_status status = mica_onnx_load(
  *         device, "model.onnx", &(mica_onnx_options){.dims = &batch, .n_dims = 1}, &program);
  *
- * Operators are those of opset 13 and later. What depends on constants alone is computed while the
+ * Operators are those of opset 13 to 28. What depends on constants alone is computed while the
  * file is read: lengths, axes, and what else an operator must know beforehand. A build without
  * protobuf-c has these functions, too; they are MICA_EUNSUPPORTED.
  *

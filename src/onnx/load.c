@@ -15,7 +15,8 @@ enum {
     MAX_NODES = 1 << 18,
     MAX_LISTED = 24,
     MAX_OPEN = 600,
-    OLDEST_OPSET = 13
+    OLDEST_OPSET = 13,
+    NEWEST_OPSET = 28
 };
 
 /* ---- what mica lacks ---- */
@@ -67,10 +68,10 @@ static mica_status fail_missing(const mc_onnx_model *model, const mc_buffer *fou
     bool ok = true;
     for (size_t i = 0; ok && i < n && i < MAX_LISTED; i++) {
         const missing *row = &MC_BUFFER_AT(found, missing)[i];
-        ok = mc_buffer_printf(&text, "%s%s%s%.40s (version %lld, %llu nodes)", i > 0 ? ", " : "",
+        ok = mc_buffer_printf(&text, "%s%s%s%.40s (version %lld, %llu node%s)", i > 0 ? ", " : "",
                               row->domain, *row->domain ? "." : "", row->name,
                               (long long)version_of(model, row->domain),
-                              (unsigned long long)row->nodes);
+                              (unsigned long long)row->nodes, row->nodes == 1 ? "" : "s");
     }
     if (ok && n > MAX_LISTED) ok = mc_buffer_printf(&text, " and %zu more", n - MAX_LISTED);
     mica_status status =
@@ -84,9 +85,9 @@ static mica_status fail_missing(const mc_onnx_model *model, const mc_buffer *fou
 static mica_status check_operators(const mc_onnx_model *model) {
     mc_buffer found = {0};
     int64_t version = version_of(model, "");
-    if (version < OLDEST_OPSET)
-        return mc_fail(MICA_EUNSUPPORTED, "its opset is %lld; mica reads %d and later",
-                       (long long)version, OLDEST_OPSET);
+    if (version < OLDEST_OPSET || version > NEWEST_OPSET)
+        return mc_fail(MICA_EUNSUPPORTED, "its opset is %lld; mica reads %d to %d",
+                       (long long)version, OLDEST_OPSET, NEWEST_OPSET);
     mica_status status = count_missing(model->graph, &found);
     if (status == MICA_OK && found.len > 0) status = fail_missing(model, &found);
     mc_buffer_deinit(&found);
@@ -228,6 +229,7 @@ static mica_status read_inputs(mc_onnx_import *import, mc_onnx_names *names,
 static mica_status find_results(mc_onnx_import *import, mc_onnx_names *names,
                                 const mc_onnx_graph *graph, mica_array *results,
                                 const char **result_names) {
+    if (graph->n_output == 0) return mc_fail(MICA_EFORMAT, "its graph has no outputs");
     for (size_t i = 0; i < graph->n_output; i++) {
         mc_onnx_value value;
         result_names[i] = graph->output[i]->name ? graph->output[i]->name : "";

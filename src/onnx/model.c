@@ -76,13 +76,14 @@ static mica_status check_nesting(const uint8_t *at, size_t size) {
 
 /* ---- decoding ---- */
 
-/* Memory for protobuf-c: a message of two bytes becomes a structure of some 100. */
+/* Memory for protobuf-c: a message of two bytes becomes a structure of some 100, a number of a list
+ * 8 bytes. Large files have few of the former. */
 typedef struct budget {
     uint64_t left;
     bool failed; /* there was no memory */
 } budget;
 
-enum { MIN_BUDGET = 1 << 20, EXPANSION = 128 };
+enum { MIN_BUDGET = 1 << 20, MAX_STRUCTURES = 1 << 28, EXPANSION = 120, NUMBER = 8 };
 
 static void *take(void *user, size_t bytes) {
     budget *b = user;
@@ -99,7 +100,8 @@ static void give(void *user, void *ptr) {
 }
 
 mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model) {
-    budget b = {.left = MIN_BUDGET + EXPANSION * (uint64_t)bytes};
+    uint64_t structures = (uint64_t)mc_min(MAX_STRUCTURES, EXPANSION * (int64_t)bytes);
+    budget b = {.left = MIN_BUDGET + structures + NUMBER * (uint64_t)bytes};
     ProtobufCAllocator allocator = {take, give, &b};
     *model = NULL;
     if (bytes == 0) return mc_fail(MICA_EFORMAT, "no ONNX file: it is empty");
@@ -201,7 +203,8 @@ static mica_status find_outside(const mc_onnx_tensor *t, mc_onnx_outside *outsid
     MC_TRY(open_outside(outside, location));
     if (offset > outside->map.size)
         return mc_fail(MICA_EFORMAT, "its data begins behind the end of '%s'", location);
-    *data = outside->map.data + offset;
+    *data = outside->map.data;
+    if (offset > 0) *data += offset; /* an empty file has no data */
     *bytes = outside->map.size - (size_t)offset;
     if (length == UINT64_MAX) return MICA_OK;
     if (length > *bytes)

@@ -73,7 +73,8 @@ mica_status mc_onnx_lp_norm(mc_onnx_node *n) {
 }
 
 mica_status mc_onnx_mean_variance_norm(mc_onnx_node *n) {
-    mica_array x = n->in[0].x;
+    mica_dtype dtype = mica_array_dtype(n->in[0].x);
+    mica_array x = mica_astype(n->s, n->in[0].x, MICA_F32); /* f16 has no such eps */
     int64_t list[MICA_MAX_NDIM];
     int axes[MICA_MAX_NDIM] = {0, 2, 3}, count;
     MC_TRY(mc_onnx_ints(n, "axes", MICA_MAX_NDIM, list, &count));
@@ -82,7 +83,7 @@ mica_status mc_onnx_mean_variance_norm(mc_onnx_node *n) {
     if (count < 0) count = 3;
     mica_array mean = mica_mean(n->s, x, axes, count, true);
     mica_array deviation = mica_std(n->s, x, axes, count, true, 0);
-    mica_array eps = mica_scalar(n->s, 1e-9, mica_array_dtype(x));
-    return mc_onnx_give(
-        n, 0, mica_divide(n->s, mica_subtract(n->s, x, mean), mica_add(n->s, deviation, eps)));
+    mica_array eps = mica_scalar(n->s, 1e-9, MICA_F32);
+    x = mica_divide(n->s, mica_subtract(n->s, x, mean), mica_add(n->s, deviation, eps));
+    return mc_onnx_give(n, 0, mica_astype(n->s, x, dtype));
 }

@@ -82,7 +82,8 @@ static mica_status run_direction(mc_onnx_node *n, layer *l, int direction, bool 
     l->bias = mica_slice_axis(n->s, bias, 0, width, 2 * width);
     mica_array xs = mica_matmul(n->s, x, mica_transpose(n->s, w, NULL));
     xs = mica_add(n->s, xs, mica_slice_axis(n->s, bias, 0, 0, width));
-    mica_array init[] = {part(n, 5, direction, state, 2), part(n, 6, direction, state, 2)};
+    mica_array init[2] = {part(n, 5, direction, state, 2)};
+    if (l->gates == LSTM) init[1] = part(n, 6, direction, state, 2);
     const mica_scan_options options = {.reverse = reverse};
     return mica_scan(n->s, step, l, init, l->gates == LSTM ? 2 : 1, &xs, 1, &options, states, y, 1);
 }

@@ -47,7 +47,7 @@ An ONNX file becomes a program. What it lacks is listed.
   Try: mica help convert
   [2]
   $ sed 's/Relu/Rely/' mlp.onnx > odd.onnx; mica convert odd.onnx odd.mica 2>&1
-  mica: odd.onnx: mica lacks 1 of its operators: Rely (version 18, 1 nodes)
+  mica: odd.onnx: mica lacks 1 of its operators: Rely (version 18, 1 node)
   [1]
   $ head -c 900 mlp.onnx > cut.onnx; mica convert cut.onnx cut.mica 2>&1
   mica: cut.onnx: no ONNX file, or it was altered or cut short

@@ -170,9 +170,11 @@ static void test_missing_operators(void **state) {
     put_port(&graph, 12, "y", 2, NULL);
     refuse(&graph, MICA_EUNSUPPORTED,
            "mica lacks 2 of its operators: Foo (version 18, 2 nodes), com.acme.Bar (version 0, 1 "
-           "nodes)");
+           "node)");
     message old = model_of(&graph, 12);
-    refuse_bytes(old.data, old.n, MICA_EUNSUPPORTED, "its opset is 12; mica reads 13 and later");
+    refuse_bytes(old.data, old.n, MICA_EUNSUPPORTED, "its opset is 12; mica reads 13 to 28");
+    message early = model_of(&graph, 1000);
+    refuse_bytes(early.data, early.n, MICA_EUNSUPPORTED, "its opset is 1000; mica reads 13 to 28");
 }
 
 static void test_graphs(void **state) {
@@ -199,6 +201,19 @@ static void test_graphs(void **state) {
 
 /* ---- attributes, operands ---- */
 
+static void put_cube(message *graph, const char *name, int64_t length) {
+    message dim = {.n = 0}, shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0}, port = {.n = 0};
+    put_int(&dim, 1, length);
+    for (int i = 0; i < 3; i++)
+        put(&shape, 1, &dim);
+    put_int(&tensor, 1, 1);
+    put(&tensor, 2, &shape);
+    put(&type, 1, &tensor);
+    put_text(&port, 1, name);
+    put(&port, 2, &type);
+    put(graph, 11, &port);
+}
+
 static void test_attributes(void **state) {
     (void)state;
     message a = {.n = 0}, b = {.n = 0}, axis = attribute_of("axis", KIND_FLOAT);
@@ -214,6 +229,26 @@ static void test_attributes(void **state) {
     put_node_with(&b, "Flatten", "x", "y", &axes, 1);
     put_port(&b, 12, "y", 2, NULL);
     refuse(&b, MICA_EFORMAT, "node 0, Flatten: its attribute 'axis' is of another type");
+}
+
+/* Words that mica does not know; no default takes their place. */
+static void test_words(void **state) {
+    (void)state;
+    static const struct {
+        const char *op, *in, *attribute, *text;
+    } rows[] = {
+        {"Gelu", "x", "approximate", "this approximation"},
+        {"BitShift", "x x", "direction", "this direction"},
+        {"MaxPool", "x", "auto_pad", "this auto_pad"},
+        {"GRU", "x x x", "direction", "this direction"},
+        {"SoftmaxCrossEntropyLoss", "x x", "reduction", "this reduction"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        message graph = {.n = 0}, word = text_attribute(rows[i].attribute, "none such");
+        put_cube(&graph, "x", 2);
+        put_node_with(&graph, rows[i].op, rows[i].in, "y", &word, 1);
+        refuse(&graph, MICA_EUNSUPPORTED, rows[i].text);
+    }
 }
 
 /* Lengths without a number are all named, even where a name is in another one. */
@@ -233,24 +268,11 @@ static void test_lengths(void **state) {
     refuse(&b, MICA_EINVAL, "and 12 more");
 }
 
-static void put_cube(message *graph, const char *name, int64_t length) {
-    message dim = {.n = 0}, shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0}, port = {.n = 0};
-    put_int(&dim, 1, length);
-    for (int i = 0; i < 3; i++)
-        put(&shape, 1, &dim);
-    put_int(&tensor, 1, 1);
-    put(&tensor, 2, &shape);
-    put(&type, 1, &tensor);
-    put_text(&port, 1, name);
-    put(&port, 2, &type);
-    put(graph, 11, &port);
-}
-
 static void test_operands(void **state) {
     (void)state;
     static const int64_t lengths[] = {3}, image[] = {1, 1, INT32_MAX};
     static const float scales[] = {1, 1, 1};
-    message a = {.n = 0}, b = {.n = 0}, c = {.n = 0}, d = {.n = 0};
+    message a = {.n = 0}, b = {.n = 0}, c = {.n = 0}, d = {.n = 0}, e = {.n = 0}, f = {.n = 0};
     put_cube(&a, "x", INT64_C(1) << 40);
     refuse(&a, MICA_EINVAL, "input 'x'");
     put_port(&b, 11, "x", 4, NULL);
@@ -269,6 +291,13 @@ static void test_operands(void **state) {
     put_numbers(&d, "none", 1, scales, 0);
     put_node_with(&d, "Resize", "x none none sizes", "y", NULL, 0);
     refuse(&d, MICA_EUNSUPPORTED, "images of this size");
+    put_cube(&e, "x", 1);
+    put_numbers(&e, "scales", 1, scales, 3);
+    put_node(&e, "", "QuantizeLinear", "x", "scales", "y");
+    refuse(&e, MICA_ESHAPE, "it has 3 scales for an axis of 1");
+    put_node(&f, "", "Relu", "x", NULL, "y");
+    put_cube(&f, "x", 1);
+    refuse(&f, MICA_EFORMAT, "its graph has no outputs");
 }
 
 /* ---- tensors ---- */
@@ -339,6 +368,49 @@ static void test_outside(void **state) {
     free(secret);
 }
 
+/* Ranges of a file of 8 bytes that data is in. */
+static void test_outside_ranges(void **state) {
+    (void)state;
+    static const struct {
+        const char *offset, *length, *text; /* NULL: it is read */
+    } rows[] = {
+        {"0", "8", NULL},
+        {"9", "8", "its data begins behind the end of 'w.data'"},
+        {"4", "8", "its data ends behind the end of 'w.data'"},
+        {"4", "4", "its shape takes 8 bytes, its data has 4"},
+        {"-1", "8", "where its data is cannot be read"},
+        {"99999999999999999999", "8", "where its data is cannot be read"},
+    };
+    char *dir = test_temp_dir(), *path = test_format("%s/x.onnx", dir);
+    test_write_below(dir, "w.data", "12345678");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const pairs[][2] = {
+            {"location", "w.data"}, {"offset", rows[i].offset}, {"length", rows[i].length}};
+        message graph = {.n = 0}, tensor = {.n = 0};
+        mica_program *program;
+        put_int(&tensor, 1, 2);
+        put_int(&tensor, 2, 1);
+        put_text(&tensor, 8, "w");
+        for (int k = 0; k < 3; k++) {
+            message entry = {.n = 0};
+            put_text(&entry, 1, pairs[k][0]);
+            put_text(&entry, 2, pairs[k][1]);
+            put(&tensor, 13, &entry);
+        }
+        put_int(&tensor, 14, 1);
+        put(&graph, 5, &tensor);
+        put_port(&graph, 12, "w", 2, NULL);
+        message model = model_of(&graph, 18);
+        test_write_file(path, model.data, model.n);
+        mica_status status = mica_onnx_load(device, path, NULL, &program);
+        assert_int_equal(status, rows[i].text ? MICA_EFORMAT : MICA_OK);
+        if (rows[i].text) assert_non_null(strstr(mica_last_error(), rows[i].text));
+        mica_program_close(&program);
+    }
+    test_temp_dir_remove(dir);
+    free(path);
+}
+
 /* Graphs within attributes within nodes, a hundred deep. */
 static void test_nesting(void **state) {
     (void)state;
@@ -397,6 +469,38 @@ static void put_loop(message *graph, const char *in, const char *out, const mess
     message attribute = attribute_of("body", KIND_GRAPH);
     put(&attribute, 6, body);
     put_node_with(graph, "Loop", in, out, &attribute, 1);
+}
+
+/* A norm of f16 that does not vary is 0, not 0 / 0. */
+static void test_flat_halves(void **state) {
+    (void)state;
+    static const int64_t shape[] = {1, 2, 2, 2};
+    message graph = {.n = 0};
+    mica_program *program = NULL;
+    mica_executable *executable = NULL;
+    mica_scope *s = NULL;
+    mica_array y;
+    mica_iter it = {0};
+    put_tensor(&graph, "x", 8, 10, 16, NULL);
+    put_numbers(&graph, "shape", 7, shape, 4);
+    put_node(&graph, "", "Reshape", "x", "shape", "x4");
+    put_node(&graph, "", "MeanVarianceNormalization", "x4", NULL, "y");
+    put_port(&graph, 12, "y", 1, NULL);
+    message model = model_of(&graph, 18);
+    assert_int_equal(mica_onnx_decode(device, model.data, model.n, NULL, &program), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_executable_open(program, NULL, &executable), MICA_OK);
+    assert_int_equal(mica_executable_run(executable, NULL, 0, s, &y), MICA_OK);
+    assert_int_equal(mica_array_dtype(y), MICA_F16);
+    while (mica_next(y, &it)) {
+        uint16_t bits;
+        memcpy(&bits, it.value, sizeof bits);
+        assert_int_equal(bits, 0);
+    }
+    assert_int_equal(it.status, MICA_OK);
+    mica_executable_close(&executable);
+    mica_scope_close(&s);
+    mica_program_close(&program);
 }
 
 /* Loops within loops read the tensors of their bodies again and again. */
@@ -531,6 +635,9 @@ int main(void) {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_long_axis),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_flat_halves),
+        cmocka_unit_test(test_outside_ranges),
         cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
