@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How a region runs.
  *
@@ -116,6 +117,7 @@ struct mc_pool {
     pthread_cond_t wake;
     pthread_cond_t left;
 
+    pid_t process; /* that opened it */
     int threads;
     int started; /* running workers; threads - 1 when the pool is open */
     uint64_t spin_us;
@@ -459,6 +461,7 @@ mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool) {
     mc_pool *made = mc_aligned_alloc(CACHE_LINE, bytes);
     if (!made) return mc_fail_nomem("thread pool");
     memset(made, 0, bytes);
+    made->process = getpid();
     made->threads = threads;
     /* With fewer CPUs than threads, a spinning thread may keep the one it waits for from
      * running. */
@@ -479,6 +482,11 @@ mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool) {
 void mc_pool_close(mc_pool **pool) {
     mc_pool *p = *pool;
     if (!p) return;
+    *pool = NULL;
+    if (p->process != getpid()) { /* a fork has neither the workers nor who holds the lock */
+        mc_free(p);
+        return;
+    }
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->stop, true);
     pthread_cond_broadcast(&p->wake);
@@ -489,7 +497,6 @@ void mc_pool_close(mc_pool **pool) {
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
     mc_free(p);
-    *pool = NULL;
 }
 
 int mc_pool_threads(const mc_pool *pool) {

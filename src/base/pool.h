@@ -30,6 +30,7 @@ typedef void (*mc_tasks_fn)(void *context, int begin, int end, int worker);
 mica_status mc_pool_open(int threads, mc_pool **pool);
 /* The same on a machine with the nodes of `numa`, which is borrowed until this returns. */
 mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool);
+/* In a fork of the process that opened it: frees its memory alone. */
 void mc_pool_close(mc_pool **pool);
 int mc_pool_threads(const mc_pool *pool); /* 1 for NULL */
 
