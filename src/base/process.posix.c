@@ -80,7 +80,8 @@ static bool make_pair(int pair[2]) {
 /* ---- forks ---- */
 
 /* The processes that this one has started. One that forks has copies of their descriptors: open,
- * they would hide the end of the input from a child whose parent dies. */
+ * they would hide the end of the input from a child whose parent dies. They change with the lock
+ * alone: a fork between would keep one, or close another of the same number. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static mc_process *list;
 
@@ -107,17 +108,25 @@ static void watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork, leave_to_parent); /* or they are not noticed */
 }
 
-static void add_to_list(mc_process *process) {
+static void lock_list(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&list_lock);
-    process->next = list;
-    list = process;
+}
+
+/* Closes a descriptor of a process in the list. */
+static void close_own(int *fd) {
+    lock_list();
+    close_fd(fd);
     pthread_mutex_unlock(&list_lock);
 }
 
-static void take_from_list(const mc_process *process) {
-    pthread_mutex_lock(&list_lock);
+/* Closes all that are open, and takes the process from the list. */
+static void leave_list(mc_process *process) {
+    lock_list();
+    close_fd(&process->in);
+    close_fd(&process->out);
+    close_fd(&process->err);
     mc_process **at = &list;
     while (*at && *at != process)
         at = &(*at)->next;
@@ -204,6 +213,7 @@ static int spawn(const char *const *argv, const char **env, const int theirs[STR
     return error;
 }
 
+/* With the lock of the list: spawning calls no handlers of forks. */
 static mica_status start(mc_process *process, const mc_process_options *options, int theirs[]) {
     int *ours[STREAMS] = {&process->in, &process->out, &process->err}, pair[2];
     for (int i = 0; i < STREAMS; i++) {
@@ -226,10 +236,13 @@ mica_status mc_process_start(const mc_process_options *options, mc_process **out
     if (!process) return mc_fail_nomem("a process");
     process->in = process->out = process->err = -1;
     process->max_line = options->max_line_bytes;
-    add_to_list(process);
+    lock_list();
+    process->next = list;
+    list = process;
     mica_status status = start(process, options, theirs);
     for (int i = 0; i < STREAMS; i++)
         close_fd(&theirs[i]);
+    pthread_mutex_unlock(&list_lock);
     if (status == MICA_OK)
         *out = process;
     else
@@ -295,7 +308,7 @@ static void read_errors(mc_process *process) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (n <= 0)
-            close_fd(&process->err);
+            close_own(&process->err);
         else
             kept->len += (size_t)n;
     }
@@ -315,7 +328,7 @@ static mica_status read_output(mc_process *process) {
     if (n > 0)
         lines->len += (size_t)n;
     else if (n == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK))
-        close_fd(&process->out);
+        close_own(&process->out);
     return MICA_OK;
 }
 
@@ -414,7 +427,7 @@ static void await_end(mc_process *process, uint64_t deadline) {
         if (fds[1].revents) read_errors(process);
         if (!fds[0].revents) continue;
         ssize_t n = read(process->out, dropped, sizeof dropped);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_fd(&process->out);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_own(&process->out);
     }
 }
 
@@ -427,8 +440,7 @@ void mc_process_close(mc_process **process, uint64_t grace_us) {
     if (!process || !*process) return;
     mc_process *p = *process;
     *process = NULL;
-    take_from_list(p);
-    close_fd(&p->in);
+    close_own(&p->in);
     if (p->pid > 0 && !p->is_anothers) {
         await_end(p, mc_now_us() + grace_us);
         if (!p->waited) {
@@ -437,8 +449,7 @@ void mc_process_close(mc_process **process, uint64_t grace_us) {
             while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {}
         }
     }
-    close_fd(&p->out);
-    close_fd(&p->err);
+    leave_list(p);
     mc_buffer_deinit(&p->lines);
     mc_buffer_deinit(&p->errors);
     mc_free(p);

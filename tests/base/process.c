@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -444,6 +446,51 @@ static void test_no_memory(void **state) {
     expect_no_child();
 }
 
+/* Of the first 64. */
+static int count_open(void) {
+    int n = 0;
+    for (int fd = 0; fd < 64; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+typedef struct forking {
+    int open; /* descriptors that a fork is to have */
+    atomic_bool stop;
+    int forks, wrong;
+} forking;
+
+static void *fork_and_count(void *context) {
+    forking *f = context;
+    for (; !atomic_load(&f->stop); f->forks++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) _exit(count_open() == f->open ? 0 : 1);
+        f->wrong += child < 0 || waitpid(child, &status, 0) != child || status != 0;
+    }
+    return NULL;
+}
+
+/* Forks of another thread, at any moment, keep no descriptor and lose none of their own. */
+static void test_forks_meanwhile(void **state) {
+    (void)state;
+    pthread_t thread;
+    forking f = {.open = count_open()};
+    mc_process *first = start("exit 0"); /* forks are watched from here on */
+    mc_process_close(&first, 20 * SECOND);
+    assert_int_equal(pthread_create(&thread, NULL, fork_and_count, &f), 0);
+    for (int i = 0; i < 100; i++) {
+        mc_process *p = start("echo one");
+        expect(p, MC_PROCESS_LINE, "one");
+        expect(p, MC_PROCESS_END, "");
+        mc_process_close(&p, 20 * SECOND);
+    }
+    atomic_store(&f.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(f.forks > 0);
+    assert_int_equal(f.wrong, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
@@ -465,6 +512,7 @@ int main(void) {
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_orphan_of_a_fork),
+        cmocka_unit_test(test_forks_meanwhile),
     };
     return cmocka_run_group_tests_name("base/process", tests, NULL, NULL);
 }
