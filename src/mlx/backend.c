@@ -184,7 +184,9 @@ static mica_status look_on_thread(mc_mlx_task *task) {
 static mica_status device_available(const char *variant) {
     open_task task = {.task.run = look_on_thread, .variant = variant};
     MC_TRY(mc_mlx_thread_start());
-    return mc_mlx_call_on_thread(&task.task);
+    mica_status status = mc_mlx_call_on_thread(&task.task);
+    mc_mlx_thread_stop_at_exit(MC_MLX_LOOKED);
+    return status;
 }
 
 static mica_status free_on_thread(mc_mlx_task *task) {
@@ -225,7 +227,7 @@ static mica_status device_open(const mica_device_options *options, const char *v
         device_close(state);
         return mc_fail(status, "%s", text);
     }
-    mc_mlx_thread_stop_at_exit(0);
+    mc_mlx_thread_stop_at_exit(MC_MLX_OPENED);
     *out = state;
     return MICA_OK;
 }

@@ -351,7 +351,7 @@ static mica_status end_launch(mc_mlx_task *task) {
     else
         status = read_checks(l);
     drop_waited(l);
-    mc_mlx_thread_stop_at_exit(1 + (unsigned)state_of(l->x)->mode);
+    mc_mlx_thread_stop_at_exit(MC_MLX_LAUNCHED + (unsigned)state_of(l->x)->mode);
     return status;
 }
 

@@ -145,6 +145,7 @@ static mica_status synchronize(mc_mlx_task *task) {
 /* With submit_lock: returns when nothing is computed or waits to be. */
 static void wait_until_idle(void) {
     mc_mlx_task task = {.run = synchronize, .job.run = run_task};
+    if (!worker.started) return; /* it starts with submit_lock held */
     if (mc_worker_submit(&worker, &task.job) == MICA_OK) (void)mc_worker_wait(&worker, &task.job);
 }
 

@@ -27,6 +27,7 @@ mica_status mc_mlx_thread_start(void);
 /* Lets the thread stop at the end of the process before those of MLX's objects go that are there
  * now: it makes them when it needs them, so this is called at each stage. Does nothing when it was
  * called for the stage before. */
+enum { MC_MLX_LOOKED, MC_MLX_OPENED, MC_MLX_LAUNCHED }; /* + its mode */
 void mc_mlx_thread_stop_at_exit(unsigned stage);
 /* On the thread: a device whose default stream is used, for which forks and the end wait. */
 void mc_mlx_thread_add_stream(mlx_device device, bool on_cpu);

@@ -108,6 +108,21 @@ static void test_forks_while_it_computes(void **state) {
     mica_device_close(&device);
 }
 
+/* MLX is loaded, and no device was opened: forks, and the end. */
+static int look_and_fork(void) {
+    int status = -1;
+    alarm(60);
+    if (mica_device_available("mlx:cpu") != MICA_OK) return 1;
+    pid_t child = fork();
+    if (child == 0) _exit(mica_device_available("mlx:cpu") == MICA_EDEVICE ? 0 : 2);
+    return waitpid(child, &status, 0) == child && status == 0 ? 0 : 3;
+}
+
+static void test_a_look_at_the_device(void **state) {
+    (void)state;
+    assert_int_equal(run_self("look", ""), 0);
+}
+
 /* ---- the end ---- */
 
 static void *compute_for_ever(void *context) {
@@ -192,10 +207,12 @@ int main(int argc, char **argv) {
     self = argv[0];
     setenv("OPENBLAS_NUM_THREADS", "2", 1);
     if (argc == 3 && strcmp(argv[1], "end") == 0) return end_meanwhile(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "look") == 0) return look_and_fork();
     if (argc == 3 && strcmp(argv[1], "unload") == 0) return unload_twice(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_devices_leave_no_threads),
         cmocka_unit_test(test_forks_while_it_computes),
+        cmocka_unit_test(test_a_look_at_the_device),
         cmocka_unit_test(test_the_process_ends_while_it_computes),
         cmocka_unit_test(test_the_library_is_unloaded),
     };
