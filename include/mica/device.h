@@ -57,7 +57,11 @@ MICA_API mica_status mica_device_open(const char *name, const mica_device_option
                                       mica_device **device);
 
 /** Closes *device and sets it to NULL. Does nothing for NULL. Scopes that are still open keep what
- *  they need of the device until they close. */
+ *  they need of the device until they close.
+ *
+ *  Forks: a fork of the process has none of the device's threads. It should only close what it got
+ *  (what is under way there is MICA_EDEVICE, and is not freed), and open a device of its own; and
+ *  it must be made while no other thread uses the device, whose locks it would find held. */
 MICA_API void mica_device_close(mica_device **device);
 
 /** Whether mica_device_open can open a device here, without opening it. It may load the device's

@@ -7,6 +7,7 @@
 
 mica_status mc_worker_init(mc_worker *w) {
     memset(w, 0, sizeof *w);
+    w->process = getpid();
     if (pthread_mutex_init(&w->lock, NULL) != 0)
         return mc_fail(MICA_EDEVICE, "cannot make a mutex for the background thread");
     if (pthread_cond_init(&w->changed, NULL) != 0) {
@@ -37,9 +38,8 @@ static void *work(void *context) {
 }
 
 /* Whether the thread, and who holds the lock, may be left behind in another process. */
-static bool is_left_behind(mc_worker *w) {
-    long process = atomic_load(&w->process);
-    return process != 0 && process != getpid();
+static bool is_left_behind(const mc_worker *w) {
+    return w->process != getpid();
 }
 
 static mica_status fail_left_behind(void) {
@@ -69,7 +69,6 @@ mica_status mc_worker_submit(mc_worker *w, mc_job *job) {
             status =
                 mc_fail(MICA_EDEVICE, "cannot start the background thread: %s", strerror(error));
         w->started = error == 0;
-        if (w->started) atomic_store(&w->process, getpid());
     }
     if (status == MICA_OK) {
         job->next = NULL;

@@ -6,7 +6,6 @@
 #define DEVICE_WORKER_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/status.h"
@@ -22,7 +21,8 @@ typedef struct mc_worker {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a job came, or one is done */
     pthread_t thread;
-    atomic_long process; /* that started it; 0: none yet */
+    long
+        process; /* that made it: it is set before there is anything that a fork can leave behind */
     bool started, stop;
     mc_job *first, *last;
 } mc_worker;

@@ -200,11 +200,10 @@ static void run_in_background(mc_job *job) {
 static mica_status wait_for_run(mica_scope *s, void *context) {
     evaluation *e = context;
     mica_status status = mc_worker_wait(&mica_scope_device(s)->worker, &e->job);
+    /* In a fork: nobody runs it. What it was at is half written and stays as it is. */
+    if (status != MICA_OK) return status;
     mc_scope_set_run(s, NULL, NULL);
-    if (status != MICA_OK)
-        e->status = status;
-    else if (e->status != MICA_OK)
-        mc_fail(e->status, "%s", e->error);
+    if (e->status != MICA_OK) mc_fail(e->status, "%s", e->error);
     return finish(e);
 }
 

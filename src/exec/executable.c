@@ -162,7 +162,7 @@ void mica_executable_close(mica_executable **executable) {
     if (!executable || !*executable) return;
     mica_executable *x = *executable;
     *executable = NULL;
-    mc_executable_drain(x);
+    if (mc_executable_drain(x) != MICA_OK) return; /* in a fork: what half-done runs hold stays */
     while (x->tickets) {
         mc_executable_run *run = x->tickets;
         x->tickets = run->next;
@@ -186,7 +186,7 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
     if (!clone) return mc_fail(MICA_EINVAL, "executable_clone: clone is NULL");
     *clone = NULL;
     if (!executable) return mc_fail(MICA_EINVAL, "executable_clone: the executable is NULL");
-    mc_executable_drain(executable);
+    MC_TRY(mc_executable_drain(executable));
     const mica_executable_options o = {.slot_align = executable->slot_align,
                                        .mode = executable->mode};
     MC_TRY(open_program(executable->program, &o, executable->bounds, clone));
@@ -222,7 +222,7 @@ mica_status mica_executable_set_extent(mica_executable *executable, const char *
     size_t i = 0;
     if (!executable || !symbol) return mc_fail(MICA_EINVAL, "executable_set_extent: NULL");
     mica_executable *x = executable;
-    mc_executable_drain(x);
+    MC_TRY(mc_executable_drain(x));
     while (i < x->program->n_symbols && strcmp(x->program->symbols[i].name, symbol) != 0)
         i++;
     if (i == x->program->n_symbols)

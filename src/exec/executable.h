@@ -79,8 +79,8 @@ struct mica_executable {
     atomic_ullong runs, compiles;
 };
 
-/* Waits for all that is queued. */
-void mc_executable_drain(mica_executable *x);
+/* Waits for all that is queued. errors  MICA_EDEVICE it never ends: this process is a fork */
+mica_status mc_executable_drain(mica_executable *x);
 
 /* errors  MICA_ENOENT, with the nearest name */
 mica_status mc_executable_find(mica_executable *x, const char *what, const char *name, size_t *i);

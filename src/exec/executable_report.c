@@ -66,7 +66,7 @@ mica_status mica_executable_check(mica_executable *executable, const mica_input 
     bool complete = true;
     if (text) *text = NULL;
     if (!executable || (!inputs && n > 0)) return mc_fail(MICA_EINVAL, "executable_check: NULL");
-    mc_executable_drain(executable);
+    MC_TRY(mc_executable_drain(executable));
     mica_status status = check(executable, inputs, n, &buffer, &complete);
     if (status == MICA_OK && !complete)
         status = mc_fail(MICA_EINVAL, "executable_check: %s", buffer.data);
@@ -219,7 +219,7 @@ mica_status mica_executable_report(mica_executable *executable, char **text) {
     mc_buffer buffer = {0};
     if (!executable || !text) return mc_fail(MICA_EINVAL, "executable_report: NULL");
     *text = NULL;
-    mc_executable_drain(executable);
+    MC_TRY(mc_executable_drain(executable));
     mica_status status = report(executable, &buffer);
     if (status == MICA_OK && !mc_buffer_cstr(&buffer)) status = mc_fail_nomem("a report");
     if (status == MICA_OK)

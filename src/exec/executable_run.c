@@ -294,9 +294,10 @@ static mica_status hand_out(mc_executable_run *run, mica_scope *into, mica_array
 
 /* ---- queued runs ---- */
 
-void mc_executable_drain(mica_executable *x) {
+mica_status mc_executable_drain(mica_executable *x) {
     for (mc_executable_run *run = x->tickets; run; run = run->next)
-        (void)mc_worker_wait(&x->device->worker, &run->job);
+        MC_TRY(mc_worker_wait(&x->device->worker, &run->job));
+    return MICA_OK;
 }
 
 /* Forgets a run that failed, where nobody can still see it in a ticket: what is queued then is to
@@ -315,7 +316,7 @@ mica_status mica_executable_run(mica_executable *executable, const mica_input *i
     if (!executable) return mc_fail(MICA_EINVAL, "executable_run: the executable is NULL");
     mc_executable_run *run = executable->own;
     MC_TRY(check_into(executable, into, results));
-    mc_executable_drain(executable);
+    MC_TRY(mc_executable_drain(executable));
     MC_TRY(take_inputs(run, inputs, n));
     if (into && mc_scope_cancel(into)) run->cancel.also[0] = mc_scope_cancel(into);
     mica_status status = run_once(run, false);
@@ -367,12 +368,12 @@ mica_status mica_ticket_wait(mica_ticket **ticket, mica_scope *into, mica_array 
     mica_status status = check_into(x, into, results);
     mica_status waited = mc_worker_wait(&x->device->worker, &run->job);
     *ticket = NULL;
+    if (waited != MICA_OK) return waited; /* in a fork: it stays among the runs that never end */
     for (mc_executable_run **at = &x->tickets; *at; at = &(*at)->next)
         if (*at == run) {
             *at = run->next;
             break;
         }
-    if (status == MICA_OK) status = waited;
     if (status == MICA_OK && run->status != MICA_OK)
         status = mc_fail(run->status, "%s", run->error);
     if (status == MICA_OK) status = hand_out(run, into, results);
@@ -455,7 +456,7 @@ mica_status mica_executable_run_slots(mica_executable *executable, const void *c
         return mc_fail(MICA_EINVAL, "executable_run_slots: %zu inputs for %zu parameters", n,
                        executable->n_params);
     mc_executable_run *run = executable->own;
-    mc_executable_drain(executable);
+    MC_TRY(mc_executable_drain(executable));
     if (!executable->slots) {
         const mica_slot *slots;
         MC_TRY(mica_executable_slots(executable, &slots, &n));

@@ -224,7 +224,7 @@ mica_status mc_executable_resolve(mica_executable *x, const mica_input *input, s
 /* The parameter of that name, with nothing queued. */
 static mica_status begin(mica_executable *x, const char *what, const char *name, size_t *i) {
     if (!x) return mc_fail(MICA_EINVAL, "%s: the executable is NULL", what);
-    mc_executable_drain(x);
+    MC_TRY(mc_executable_drain(x));
     return mc_executable_find(x, what, name, i);
 }
 

@@ -106,9 +106,11 @@ static void forget_imports(mica_scope *s) {
 
 void mc_scope_reset(mica_scope *s) {
     wait_for_run(s);
+    uint32_t count = s->run ? 0 : s->count; /* in a fork, what a run holds that never ends stays */
+    s->run = NULL;
     /* The last first: the next storage of a size is the one that was released last, and the same
      * graph recorded again lies where it lay. */
-    for (uint32_t i = s->count; i-- > 0;)
+    for (uint32_t i = count; i-- > 0;)
         mc_storage_release(mc_scope_node(s, i)->storage);
     s->count = 0;
     s->status = MICA_OK;
