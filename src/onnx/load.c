@@ -141,7 +141,8 @@ static mica_status fail_open(open_lengths *open) {
     if ((open->more > 0 && !mc_buffer_printf(&open->text, " and %zu more", open->more)) ||
         !mc_buffer_cstr(&open->text))
         return mc_fail_nomem("the lengths of a graph");
-    return mc_fail(MICA_EINVAL, "these lengths have no number: %s", open->text.data);
+    return mc_fail(MICA_EINVAL, "these lengths have no number: %s; say each (--dim NAME=N)",
+                   open->text.data);
 }
 
 static void close_open(open_lengths *open) {

@@ -14,7 +14,7 @@ An ONNX file becomes a program. What it lacks is listed.
   [1]
   $ N=$ROOT/tests/fixtures/onnx; cp $N/mlp.onnx $N/outside.onnx .
   > mica convert mlp.onnx other.mica 2>&1
-  mica: mlp.onnx: these lengths have no number: batch
+  mica: mlp.onnx: these lengths have no number: batch; say each (--dim NAME=N)
   [1]
   $ mica convert mlp.onnx other.mica --dim batch 2>&1
   mica: --dim: 'batch' is not NAME=N
