@@ -125,26 +125,40 @@ static void test_a_look_at_the_device(void **state) {
 
 /* ---- the end ---- */
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static int evaluations;
+static bool failed;
+
 static void *compute_for_ever(void *context) {
     mica_device *device = context;
     mica_status status = MICA_OK;
     while (status == MICA_OK) {
-        mica_scope *s;
-        if (mica_scope_open(device, &s) != MICA_OK) break;
-        status = mica_eval(s, products(s, 50, 30));
+        mica_scope *s = NULL;
+        status = mica_scope_open(device, &s);
+        if (status == MICA_OK) status = mica_eval(s, products(s, 50, 30));
         mica_scope_close(&s);
+        pthread_mutex_lock(&lock);
+        evaluations++;
+        failed = failed || status != MICA_OK;
+        pthread_cond_signal(&more);
+        pthread_mutex_unlock(&lock);
     }
     return NULL;
 }
 
-/* Ends while three threads compute. */
-static int end_meanwhile(const char *milliseconds) {
+/* Ends while three threads compute, after so many evaluations. */
+static int end_meanwhile(const char *count) {
     pthread_t thread;
     mica_device *device = open_device();
     for (int i = 0; i < 3; i++)
         if (pthread_create(&thread, NULL, compute_for_ever, device) != 0) return 1;
-    usleep(1000 * (unsigned)atoi(milliseconds));
-    return 0;
+    pthread_mutex_lock(&lock);
+    while (evaluations < atoi(count) && !failed)
+        pthread_cond_wait(&more, &lock);
+    bool wrong = failed;
+    pthread_mutex_unlock(&lock);
+    return wrong;
 }
 
 static void test_the_process_ends_while_it_computes(void **state) {
@@ -152,7 +166,7 @@ static void test_the_process_ends_while_it_computes(void **state) {
     const char *const modes[] = {"lazy", "compiled"};
     for (int i = 0; i < 40; i++) {
         char after[8];
-        snprintf(after, sizeof after, "%d", 10 + 2 * i);
+        snprintf(after, sizeof after, "%d", 1 + i / 2);
         setenv("MICA_MLX_MODE", modes[i % 2], 1);
         assert_int_equal(run_self("end", after), 0);
     }
@@ -193,7 +207,9 @@ static int unload_twice(const char *path) {
     for (int i = 0; i < 2; i++) {
         int wrong = load_and_unload(path);
         if (wrong) return wrong;
-        usleep(20000);
+        void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+        if (!library) return 6;
+        dlclose(library);
     }
     return 0;
 }
