@@ -7,27 +7,13 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "exec/device.h"
 #include "exec/expect.h"
 #include "graph/attr.h"
 #include "graph/subgraph.h"
 
 enum { N = 6 };
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
-
-static mica_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return test_device_open(&(mica_device_options){.threads = 2}, &device) != MICA_OK;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    test_forget_plans(device);
-    int64_t left = (int64_t)mica_device_active_bytes(device);
-    mica_device_close(&device);
-    return left != 0 && !test_device_is_other();
-}
 
 static mica_scope *open_scope(void) {
     mica_scope *s;

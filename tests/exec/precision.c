@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "exec/device.h"
 #include "exec/expect.h"
 
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
@@ -51,21 +52,6 @@ static const float IN_BF16[] = {
     0.625f,       2.0625f,       0.34375f,      -1.34375f,   0.86328125f, 0.53125f};
 
 enum { SIZE = 24 }; /* of x [3, 8] */
-
-static mica_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return test_device_open(&(mica_device_options){.threads = 2}, &device);
-}
-
-static int close_device(void **state) {
-    (void)state;
-    test_forget_plans(device);
-    int64_t left = (int64_t)mica_device_active_bytes(device);
-    mica_device_close(&device);
-    return left != 0 && !test_device_is_other();
-}
 
 static mica_scope *open_scope(void) {
     mica_scope *s;
