@@ -47,7 +47,8 @@ def mlp():
     nodes = [node("Gemm", "x w1 b1", "h", transB=1), node("Relu", "h", "r"),
              node("Gemm", "r w2 b2", "z", alpha=0.5, beta=2.0), node("Softmax", "z", "y")]
     init = weights(w1=normal(16, 8), b1=normal(16), w2=normal(16, 4), b2=normal(4))
-    return nodes, [value("x", F, "batch", 8)], [value("y", F, "batch", 4)], init, dict(x=normal(3, 8))
+    return (nodes, [value("x", F, "batch", 8)], [value("y", F, "batch", 4)], init,
+            dict(x=normal(3, 8)))
 
 
 def cnn():
@@ -68,7 +69,8 @@ def cnn():
     init = weights(w1=normal(8, 3, 3, 3), b1=normal(8), s1=normal(8), h1=normal(8), m1=normal(8),
                    v1=np.abs(normal(8)) + 0.1, w2=normal(8, 1, 3, 3), w3=normal(6, 8, 3, 3),
                    w4=normal(6, 2, 3, 3), w5=normal(8, 5), scale=normal(8, 1, 1))
-    return (nodes, [value("x", F, 2, 3, 21, 18)], [value("y", F, 2, 5), value("r1", F, 2, 8, 11, 9)],
+    return (nodes, [value("x", F, 2, 3, 21, 18)],
+            [value("y", F, 2, 5), value("r1", F, 2, 8, 11, 9)],
             init, dict(x=normal(2, 3, 21, 18)))
 
 
@@ -76,13 +78,17 @@ def shapes():
     """Lengths that the graph computes, as exporters write them: attention over heads."""
     nodes = [
         node("Gather", "table ids", "x", axis=0), node("Shape", "x", "shape"),
-        node("Gather", "shape zero", "batch", axis=0), node("Gather", "shape one", "length", axis=0),
+        node("Gather", "shape zero", "batch", axis=0),
+        node("Gather", "shape one", "length", axis=0),
         node("Unsqueeze", "batch axis", "b1"), node("Unsqueeze", "length axis", "l1"),
         node("Concat", "b1 l1 heads each", "split", axis=0), node("MatMul", "x wq", "q"),
-        node("MatMul", "x wk", "k"), node("Reshape", "q split", "q4"), node("Reshape", "k split", "k4"),
-        node("Transpose", "q4", "qt", perm=[0, 2, 1, 3]), node("Transpose", "k4", "kt", perm=[0, 2, 3, 1]),
+        node("MatMul", "x wk", "k"), node("Reshape", "q split", "q4"),
+        node("Reshape", "k split", "k4"),
+        node("Transpose", "q4", "qt", perm=[0, 2, 1, 3]),
+        node("Transpose", "k4", "kt", perm=[0, 2, 3, 1]),
         node("MatMul", "qt kt", "s"), node("Div", "s root", "sd"),
-        node("Cast", "mask", "mf", to=F), node("Sub", "onef mf", "im"), node("Mul", "im low", "bias"),
+        node("Cast", "mask", "mf", to=F), node("Sub", "onef mf", "im"),
+        node("Mul", "im low", "bias"),
         node("Unsqueeze", "bias axes12", "bias4"), node("Add", "sd bias4", "sm"),
         node("Softmax", "sm", "p", axis=-1), node("MatMul", "p qt", "o"),
         node("Transpose", "o", "ot", perm=[0, 2, 1, 3]), node("Concat", "b1 minus", "flat", axis=0),
@@ -100,7 +106,8 @@ def shapes():
 
 def branch():
     inner = lambda op, other: helper.make_graph(
-        [node(op, f"x {other}", "r")], op, [], [value("r", F, 2, 3)], weights(**{other: normal(2, 3)}))
+        [node(op, f"x {other}", "r")], op, [], [value("r", F, 2, 3)],
+        weights(**{other: normal(2, 3)}))
     nodes = [node("ReduceSum", "x", "sum", keepdims=0), node("Greater", "sum zero", "c"),
              node("If", "c", "y", then_branch=inner("Mul", "a"), else_branch=inner("Sub", "b")),
              node("If", "yes", "k", then_branch=inner("Add", "a2"), else_branch=inner("Sub", "b2"))]
@@ -121,8 +128,10 @@ def loops():
         [value("i", I), value("c", B), value("v", F, 4)],
         [value("go", B), value("v1", F, 4), value("o", F, 4)])
     step = helper.make_graph([node("Add", "s a", "s1"), node("Tanh", "s1", "o")], "step",
-                             [value("s", F, 3), value("a", F, 3)], [value("s1", F, 3), value("o", F, 3)])
-    nodes = [node("Loop", " yes x", "h", body=halve), node("Loop", "hundred yes x", "e es", body=walk()),
+                             [value("s", F, 3), value("a", F, 3)],
+                             [value("s1", F, 3), value("o", F, 3)])
+    nodes = [node("Loop", " yes x", "h", body=halve),
+             node("Loop", "hundred yes x", "e es", body=walk()),
              node("Loop", "three yes x", "d ds", body=walk()),
              node("Scan", "s0 rows", "last all", body=step, num_scan_inputs=1, scan_input_axes=[1],
                   scan_input_directions=[1], scan_output_axes=[1])]
@@ -138,17 +147,24 @@ def loops():
 def numbers():
     """Integers, bools, indices and what picks elements."""
     nodes = [node("Div", "i j", "q"), node("Mod", "i j", "r"), node("TopK", "x two", "t ti"),
-             node("ArgMax", "x", "am", axis=1, select_last_index=1), node("CumSum", "x one", "cs", reverse=1),
-             node("OneHot", "i depth offon", "oh"), node("ScatterND", "x at up", "sn", reduction="add"),
-             node("GatherElements", "x ge", "gg", axis=1), node("Pad", "x pads", "pd", mode="reflect"),
+             node("ArgMax", "x", "am", axis=1, select_last_index=1),
+             node("CumSum", "x one", "cs", reverse=1),
+             node("OneHot", "i depth offon", "oh"),
+             node("ScatterND", "x at up", "sn", reduction="add"),
+             node("GatherElements", "x ge", "gg", axis=1),
+             node("Pad", "x pads", "pd", mode="reflect"),
              node("Where", "c x y", "w"), node("Split", "x", "sa sb", axis=1, num_outputs=2),
              node("Identity", "x", "same"), node("Einsum", "x y", "ee", equation="ij,kj->ik")]
-    init = weights(two=np.array([2]), one=np.int64(1), depth=np.int64(4), offon=np.array([-1, 2], "f4"),
-                   at=np.array([[0], [2], [0]]), up=normal(3, 5), ge=np.array([[0, -1], [2, 2], [4, 1]]),
+    init = weights(two=np.array([2]), one=np.int64(1), depth=np.int64(4),
+                   offon=np.array([-1, 2], "f4"),
+                   at=np.array([[0], [2], [0]]), up=normal(3, 5),
+                   ge=np.array([[0, -1], [2, 2], [4, 1]]),
                    pads=np.array([1, 2, 0, 3]))
-    feeds = dict(i=np.array([-7, 7, -3, 2]), j=np.array([2, -2, 3, 5]), x=normal(3, 5), y=normal(3, 5),
+    feeds = dict(i=np.array([-7, 7, -3, 2]), j=np.array([2, -2, 3, 5]), x=normal(3, 5),
+                 y=normal(3, 5),
                  c=random.integers(0, 2, (3, 5)).astype(bool))
-    kinds = dict(q=I, r=I, t=F, ti=I, am=I, cs=F, oh=F, sn=F, gg=F, pd=F, w=F, sa=F, sb=F, same=F, ee=F)
+    kinds = dict(q=I, r=I, t=F, ti=I, am=I, cs=F, oh=F, sn=F, gg=F, pd=F, w=F, sa=F, sb=F, same=F,
+                 ee=F)
     outputs = [value(n, t, *[None] * (1 if n in "qr" else 2)) for n, t in kinds.items()]
     return (nodes, [value("i", I, 4), value("j", I, 4), value("x", F, 3, 5), value("y", F, 3, 5),
                     value("c", B, 3, 5)], outputs, init, feeds)
@@ -158,28 +174,35 @@ def vision():
     """Sizes that change, and what is picked and put back."""
     nodes = [
         node("Resize", "x  twice", "a", mode="linear"),
-        node("Resize", "x   small", "b", mode="cubic", coordinate_transformation_mode="align_corners"),
-        node("Conv", "x w", "c", pads=[1, 1, 1, 1]), node("Resize", "c  twice", "d", mode="nearest"),
+        node("Resize", "x   small", "b", mode="cubic",
+             coordinate_transformation_mode="align_corners"),
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("Resize", "c  twice", "d", mode="nearest"),
         node("DepthToSpace", "d", "e", blocksize=2), node("InstanceNormalization", "c s h", "f"),
         node("LpPool", "c", "g", kernel_shape=[2, 2]), node("LRN", "c", "k", size=3)]
     nodes[0].input[:], nodes[1].input[:] = ["x", "", "twice"], ["x", "", "", "small"]
     nodes[3].input[:] = ["c", "", "twice"]
-    init = weights(twice=np.array([1, 1, 2, 2], "f4"), small=np.array([2, 4, 3, 5]), w=normal(4, 4, 3, 3),
+    init = weights(twice=np.array([1, 1, 2, 2], "f4"), small=np.array([2, 4, 3, 5]),
+                   w=normal(4, 4, 3, 3),
                    s=normal(4), h=normal(4))
-    return (nodes, [value("x", F, 2, 4, 5, 7)], [value(n, F, None, None, None, None) for n in "abefgk"],
+    return (nodes, [value("x", F, 2, 4, 5, 7)],
+            [value(n, F, None, None, None, None) for n in "abefgk"],
             init, dict(x=normal(2, 4, 5, 7)))
 
 
 def quantised():
     nodes = [node("QuantizeLinear", "x xs xz", "q"), node("DequantizeLinear", "q xs xz", "dq"),
-             node("DynamicQuantizeLinear", "x", "u us uz"), node("DequantizeLinear", "w ws", "dw", axis=1),
+             node("DynamicQuantizeLinear", "x", "u us uz"),
+             node("DequantizeLinear", "w ws", "dw", axis=1),
              node("MatMul", "dq dw", "y"), node("MatMulInteger", "u w uz", "i"),
              node("QLinearMatMul", "q xs xz w w1 wz ys yz", "ql")]
-    init = weights(xs=np.float32(0.02), xz=np.int8(3), w=random.integers(-128, 128, (8, 6)).astype("i1"),
+    init = weights(xs=np.float32(0.02), xz=np.int8(3),
+                   w=random.integers(-128, 128, (8, 6)).astype("i1"),
                    ws=np.abs(normal(6)) / 50 + 0.01, w1=np.float32(0.03), wz=np.int8(-2),
                    ys=np.float32(0.1), yz=np.int8(1))
     I8, U8, I32 = TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32
-    outputs = [value("q", I8, 5, 8), value("u", U8, 5, 8), value("y", F, 5, 6), value("i", I32, 5, 6),
+    outputs = [value("q", I8, 5, 8), value("u", U8, 5, 8), value("y", F, 5, 6),
+               value("i", I32, 5, 6),
                value("ql", I8, 5, 6)]
     return nodes, [value("x", F, 5, 8)], outputs, init, dict(x=normal(5, 8))
 
@@ -199,7 +222,8 @@ def recurrent():
 
 def outside():
     nodes = [node("MatMul", "x w", "z"), node("Add", "z b", "y")]
-    return (nodes, [value("x", F, 2, 8)], [value("y", F, 2, 6)], weights(w=normal(8, 6), b=normal(6)),
+    return (nodes, [value("x", F, 2, 8)], [value("y", F, 2, 6)],
+            weights(w=normal(8, 6), b=normal(6)),
             dict(x=normal(2, 8)))
 
 
@@ -229,16 +253,20 @@ def corners():
              node("Softmax", "x", "s", axis=0),
              node("LSTM", "t lw lr", "ly", hidden_size=4, activations=["Sigmoid", "Tanh", "Tanh"])]
     nodes[7].attribute[0].ClearField("i")
-    init = weights(long=np.array([1024, 1024]), both=np.array([3, 2]), half=np.array([0, 0, 1, 0.5], "f4"),
+    init = weights(long=np.array([1024, 1024]), both=np.array([3, 2]),
+                   half=np.array([0, 0, 1, 0.5], "f4"),
                    out=np.array([0, -0.5, 1, 1.5], "f4"), none=np.zeros(0, "f4"),
-                   fewer=np.array([2, 5]), more=np.array([3, 7]), lw=normal(1, 16, 3), lr=normal(1, 16, 4))
+                   fewer=np.array([2, 5]), more=np.array([3, 7]), lw=normal(1, 16, 3),
+                   lr=normal(1, 16, 4))
     feeds = dict(v=normal(4), a=np.array([-1, -1e-8, 5.5, -5.5, 5.5, -4], "f4"),
                  b=np.array([np.inf, 3, -2, 2, np.inf, 2], "f4"), i=np.array([-7, 7, -7, -(2**63)]),
                  j=np.array([3, -3, -3, 3]), x=normal(3, 5), t=normal(2, 1, 3))
     outputs = [value(n, F, None) for n in ("pe", "pr", "f")]
-    outputs += [value(n, F, None, None) for n in ("rh", "rn", "rl")] + [value("g", I, 4), value("s", F, 3, 5), value("ly", F, 2, 1, 1, 4)]
+    outputs += [value(n, F, None, None) for n in ("rh", "rn", "rl")]
+    outputs += [value("g", I, 4), value("s", F, 3, 5), value("ly", F, 2, 1, 1, 4)]
     return (nodes, [value("v", F, 4), value("a", F, 6), value("b", F, 6), value("i", I, 4),
-                    value("j", I, 4), value("x", F, 3, 5), value("t", F, 2, 1, 3)], outputs, init, feeds)
+                    value("j", I, 4), value("x", F, 3, 5), value("t", F, 2, 1, 3)], outputs, init,
+            feeds)
 
 
 def make(name, parts):

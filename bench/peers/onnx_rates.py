@@ -81,7 +81,8 @@ class Layer(nn.Module):
 
     def forward(self, x):
         b, l, d = x.shape
-        q, k, v = (f(x).view(b, l, self.heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+        q, k, v = (f(x).view(b, l, self.heads, -1).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
         p = torch.softmax(q @ k.transpose(-1, -2) / (d // self.heads) ** 0.5, -1)
         x = self.n1(x + self.o((p @ v).transpose(1, 2).reshape(b, l, d)))
         return self.n2(x + self.down(nn.functional.gelu(self.up(x))))
@@ -149,7 +150,8 @@ def main():
             theirs.append(1e3 * statistics.median(seconds))
         a, b = statistics.median(ours), statistics.median(theirs)
         off = np.abs(np.load(out) - want).max() / np.abs(want).max()
-        print(f"{name:12} {a:7.2f} ms {b:9.2f} ms {b / a:6.2f}   {off:.1e} of the largest", flush=True)
+        print(f"{name:12} {a:7.2f} ms {b:9.2f} ms {b / a:6.2f}   {off:.1e} of the largest",
+              flush=True)
         assert off < 1e-4
 
 

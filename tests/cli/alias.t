@@ -133,7 +133,8 @@ and what mica has not is told with its advice.
   --output
   --de-quantize
   --dequantize
-  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | awk '{ gsub(/ELSEWHERE[(]/, "\n"); print }' | sed '1,2d; s/"  *"//g' > elsewhere
+  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | awk '{ gsub(/ELSEWHERE[(]/, "\n"); print }' |
+  >   sed '1,2d; s/"  *"//g' > elsewhere
   > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
   > while IFS='|' read -r names advice; do
   >   for name in $names; do

@@ -120,7 +120,8 @@ With --output a second run answers only what is new; half a line, as a crash lea
 
 What failed is tried again.
 
-  $ sed '4s/.*/{"prompt": "d", "max_tokens": 1}/' twice > again; mv again twice; mica batch twice -o rows 2>&1 | sed 's/, [0-9]* tokens.*//'; tail -1 rows | cut -c 1-20
+  $ sed '4s/.*/{"prompt": "d", "max_tokens": 1}/' twice > again; mv again twice
+  > mica batch twice -o rows 2>&1 | sed 's/, [0-9]* tokens.*//'; tail -1 rows | cut -c 1-20
   mica: twice, line 2: its id is that of an earlier line
   1 answered, 2 already there, 1 failed
   {"id": 4, "text": "a

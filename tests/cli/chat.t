@@ -141,7 +141,8 @@ the same again in another chat with that seed. What was said before stays.
   > grep -c '^>' said; wc -l < said; sed -n 2p a > b; sed -n 3p a > c; ! cmp -s b c; tail -1 said | cmp - c
   2
   4
-  $ printf '/regenerate\nWhat is curl?\n/regenerate\n/show\n' | mica chat -q -n 4 --session again 2>&1 | grep -vE '^(model|quant)'
+  $ printf '/regenerate\nWhat is curl?\n/regenerate\n/show\n' | mica chat -q -n 4 --session again 2>&1 |
+  >   grep -vE '^(model|quant)'
   > wc -l < again
   mica: there is no answer to repeat yet
   curl is a command

@@ -56,7 +56,8 @@ mind; the turns before it are not lost.
 
   $ long=$(seq 1000 | tr '\n' ' ')
   > printf 'What is tar?\n%s\n/show\n' "$long" | mica chat -q -n 4 2>&1 | grep '^messages'
-  > printf 'What is tar?\n%s\n/show\n' "$long" | mica chat -q -n 4 -c 300 2>&1 | grep -E '^context|forgets'
+  > printf 'What is tar?\n%s\n/show\n' "$long" | mica chat -q -n 4 -c 300 2>&1 |
+  >   grep -E '^context|forgets'
   messages      2
   mica: --context 300 forgets 3601 of the prompt's 3901 tokens
   context       300 of 300 tokens

@@ -14,12 +14,14 @@ Needs /dev/full.
   mica: cannot write /dev/full: No space left on device
   0 answered
   [1]
-  $ ln -s /dev/full full; printf 'What is tar?\n/save full\n' | mica chat -q -n 1 model 2>&1; ls -F | grep '^full'
+  $ ln -s /dev/full full
+  > printf 'What is tar?\n/save full\n' | mica chat -q -n 1 model 2>&1; ls -F | grep '^full'
   tar
   mica: cannot write full: No space left on device
   full@
   $ echo '{"prompt": "a", "completion": "b"}' > train.jsonl
-  $ mica tune model --data train.jsonl --batch-size 1 --iters 1 --adapter-path c --log /dev/full -q 2>&1
+  $ mica tune model --data train.jsonl --batch-size 1 --iters 1 \
+  >   --adapter-path c --log /dev/full -q 2>&1
   mica: /dev/full: No space left on device: this log ends here; all steps are done and saved
   [1]
   $ ls c

@@ -4,7 +4,8 @@ The models in and below folders, by name, as a table or JSON.
   > ln -s $ROOT/tests/fixtures/models/qwen3_tied found/deep/qwen
   > mkdir found/other; echo '{"model_type": "mamba"}' > found/other/config.json
   > : > found/other/model.safetensors
-  > aged 73 found/other/config.json; mica list found | sed "s/  */ /g; s/ [0-9][0-9]* [hmdwy][a-z]* / AGE /; s/ now / AGE /"
+  > aged 73 found/other/config.json
+  > mica list found | sed "s/  */ /g; s/ [0-9][0-9]* [hmdwy][a-z]* / AGE /; s/ now / AGE /"
   name architecture quantisation weights age path
   deep/qwen qwen3 none 488.5 kB AGE found/deep/qwen
   default gemma3_text 4 bit, groups of 32 (affine) 12.8 MB AGE found/default

@@ -1,6 +1,7 @@
 An ONNX file becomes a program. What it lacks is listed.
 
-  $ N=$ROOT/tests/fixtures/onnx; mica convert $N/mlp.onnx mlp.mica --dim batch=3 | sed "s/ [0-9.]* kB/ N kB/"
+  $ N=$ROOT/tests/fixtures/onnx
+  > mica convert $N/mlp.onnx mlp.mica --dim batch=3 | sed "s/ [0-9.]* kB/ N kB/"
   > mica program run mlp.mica --input x=$N/mlp.npz:in.x -o y=y.npy; tail -c 48 y.npy | od -An -tf4 |
   >   awk '{ printf "%.4f %.4f %.4f %.4f\n", $1, $2, $3, $4 }'
   > mica convert $N/mlp.onnx mlp.mica --dim batch=3 2>&1

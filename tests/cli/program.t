@@ -70,9 +70,11 @@ As a graph for Graphviz: an edge for each operand, a cluster for each graph of a
     g0_11 [label="while\nf32[4,6] i32[] max_rounds=5"];
   8
   $ mkdir bin; printf '#!/bin/sh\necho "$@"; cat > drawn\n' > bin/dot; chmod +x bin/dot
-  > PATH=$PWD/bin:$PATH mica program show step -o step.svg; mica program show step --dot | cmp - drawn
+  > PATH=$PWD/bin:$PATH mica program show step -o step.svg
+  > mica program show step --dot | cmp - drawn
   -Tsvg -o step.svg
-  $ printf '#!/bin/sh\nexit 3\n' > bin/dot; PATH=$PWD/bin:$PATH mica program show step -o step.png 2>&1
+  $ printf '#!/bin/sh\nexit 3\n' > bin/dot
+  > PATH=$PWD/bin:$PATH mica program show step -o step.png 2>&1
   mica: step.png: Graphviz's dot failed
   [1]
   $ PATH=$(dirname "$(command -v mica)") mica program show step -o step.svg 2>&1
@@ -86,7 +88,8 @@ writes value at `at` into cache and gives the sum of squares, 7 * 4 + 25.
   0 f32[8]: 2 2 2 5 2 2 2 2
   1 f32[]: 53
   2 i32[]: 3
-  $ mica program run step --input cache=2 --input at=3 --input value=5 -o 0=c.npy; od -An -tf4 c.npy | tail -2
+  $ mica program run step --input cache=2 --input at=3 --input value=5 -o 0=c.npy
+  > od -An -tf4 c.npy | tail -2
                  2               2               2               5
                  2               2               2               2
   $ mica program run step --input - --input at=0 --input value=1 < c.npy

@@ -10,7 +10,8 @@ Its model is taken, unless another is named.
   > wait --resume continues this conversation
   > END
   > umask 022; mkdir -p .local; pty mica chat model -n 8 < tell
-  > cd .local/state/mica; ls -ld talks talks/* | cut -c 1-10; sed "s|$ROOT|ROOT|; s|/.*/|.../|" talks/*; ls ../mica/talks | wc -l
+  > cd .local/state/mica; ls -ld talks talks/* | cut -c 1-10
+  > sed "s|$ROOT|ROOT|; s|/.*/|.../|" talks/*; ls ../mica/talks | wc -l
   drwx------
   -rw-------
   {"model": "ROOT.../default"}

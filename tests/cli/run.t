@@ -52,7 +52,8 @@ The same seed draws the same tokens. Without one each answer has its own, which 
   > mica run "Tell me of vim" -T 50 -n 30 --ignore-eos -q -s -1 > b; MICA_SEED=random mica run "Tell me of vim" -T 50 -n 30 --ignore-eos -q > c
   > cmp -s a b || cmp -s b c || echo different
   different
-  $ sed -E 's/[0-9][0-9.]* (tok|s |.B of)/N \1/g; s/seed .*/seed N/; s/; .* threads/; .../; s/.B of/MB of/' err
+  $ sed -E 's/[0-9][0-9.]* (tok|s |.B of)/N \1/g; s/seed .*/seed N/; s/; .* threads/; .../
+  > s/.B of/MB of/' err
   model   model, gemma3_text, 4 bit, groups of 32 (affine), 12.8 MB; ...
   answer  temperature 50, top-k 0, top-p 1, min-p 0, repetition-penalty 1, presence-penalty 0, frequency-penalty 0, penalty-window 0, max-tokens 30, min-tokens 0, seed N
   13 prompt tokens at N tok/s, 30 generated at N tok/s, the end of --max-tokens
