@@ -1,24 +1,6 @@
 /* Goldens of control flow and its gradients: ops/control.json, which tools/make_control_goldens.py
  * makes with JAX. */
-#include "op/golden.h"
-
-#define FUNCTION(name)                                                                  \
-    static mica_status name(void *user, mica_scope *s, const mica_array *x, size_t n_x, \
-                            mica_array *y, size_t n_y)
-#define UNUSED (void)user, (void)s, (void)x, (void)n_x, (void)y, (void)n_y
-
-/* A failure is one of the record: the result is invalid. */
-static void tell(const golden *g, mica_status status) {
-    if (status != MICA_OK) print_error("%s: %s\n", g->name, mica_last_error());
-}
-
-/* Arrays side by side. */
-static mica_array flat(mica_scope *s, const mica_array *xs, int n) {
-    mica_array rows[4];
-    for (int i = 0; i < n; i++)
-        rows[i] = mica_reshape(s, xs[i], (const int64_t[]){mica_array_size(xs[i])}, 1);
-    return n == 1 ? rows[0] : mica_concatenate(s, rows, n, 0);
-}
+#include "op/golden_control.h"
 
 static mica_array truth(golden *g, const char *key) {
     return mica_scalar(g->s, golden_bool(g, key, false), MICA_BOOL);

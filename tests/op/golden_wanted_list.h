@@ -3,6 +3,6 @@
  * anything else fails. So does a row for an op that exists by now. */
 WANTED("grad", "quantized_matmul_x", "the weights of the record")
 WANTED("promotion", "an op of c64", "more ops on complex numbers")
-WANTED("promotion", "an op of f64", "f64 is converted alone")
+WANTED("promotion", "an op of f64", "ops that compute in f64")
 
 #undef WANTED
