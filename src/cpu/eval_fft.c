@@ -36,7 +36,7 @@ static mc_parts swapped(mc_parts x) {
     return (mc_parts){x.im, x.re};
 }
 
-/* x [n, 2] to its parts, those of a chirped row times the chirp and then zeros. */
+/* x [n, 2] to its parts. */
 static void load_row(const work *w, const float *x, mc_parts to) {
     if (w->inverse) to = swapped(to);
     for (int64_t k = 0; k < w->n; k++) {

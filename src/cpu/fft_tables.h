@@ -21,7 +21,7 @@ typedef struct mc_fft_plan {
     int passes;
     int factors[MC_FFT_PASSES];
     mc_parts roots[MC_FFT_PASSES];     /* [factor - 1, m] of each pass (mk_fft_pass) */
-    const float *units[MC_FFT_PASSES]; /* [factor, 2], of factors above 5 */
+    const float *units[MC_FFT_PASSES]; /* [factor, 2] of each pass */
 } mc_fft_plan;
 
 typedef struct mc_fft_tables {

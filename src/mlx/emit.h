@@ -26,13 +26,13 @@ typedef bool (*mc_mlx_supports_fn)(mc_mlx_place place, const void *attr, const m
 /* Writes to one element come in the order of the indices. */
 bool mc_mlx_supports_in_order(mc_mlx_place place, const void *attr, const mc_layout *const *in,
                               int n_in, const mc_layout *out);
-/* Rows of more than one group, on a GPU. */
+/* Rows of more than one group, on CUDA. */
 bool mc_mlx_supports_gather_qmm(mc_mlx_place place, const void *attr, const mc_layout *const *in,
                                 int n_in, const mc_layout *out);
-/* The same, and there no batch that is broadcast, nor many rows in f32 of large groups. */
+/* The same, and on CUDA no batch that is broadcast, nor many rows in f32 of large groups. */
 bool mc_mlx_supports_quantized_matmul(mc_mlx_place place, const void *attr,
                                       const mc_layout *const *in, int n_in, const mc_layout *out);
-/* Results whose rows are multiples of 8 where those of the first operand are, on a GPU. */
+/* Results whose rows are multiples of 8 where those of the first operand are, on CUDA. */
 bool mc_mlx_supports_gather_mm(mc_mlx_place place, const void *attr, const mc_layout *const *in,
                                int n_in, const mc_layout *out);
 /* Not a number for each position. */

@@ -4,7 +4,7 @@
  * ALIKE(name, expression): v = a op b, where a and b may change places.
  * BINARY(name, expression): the same, where they may not.
  * UNARY(name, expression): v = f(a).
- * COSTLY(name, function): v = f(a), by a function of vmath.h. */
+ * COSTLY(name, function): v = f(a), by a function of one number. */
 ALIKE(add, (a) + (b))
 BINARY(subtract, (a) - (b))
 ALIKE(multiply, (a) * (b))
