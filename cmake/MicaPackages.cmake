@@ -20,7 +20,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${mica_deb_machine})
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
+string(CONCAT CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
   "libsimdjson-dev, libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, "
   "libprotobuf-c-dev, pkg-config")
 
