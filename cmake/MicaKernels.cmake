@@ -11,10 +11,9 @@ add_subdirectory(src/cpu/kern)
 
 set(base src/base/alloc.c src/base/cgroup.c src/base/numa.c src/base/pool.c
   src/base/status.c src/base/system.linux.c src/base/system.posix.c src/base/utf8.c)
-set(kcheck kbench.c kcheck.c kcheck_attn.c kcheck_dense.c kcheck_int8.c kcheck_quant.c kcheck_row.c
-  kcheck_scan.c kjudge.c kmemory.c)
+include(tests/cpu/kcheck.cmake)
 list(TRANSFORM kcheck PREPEND tests/cpu/)
-add_executable(kcheck $<TARGET_OBJECTS:mica_objects> ${base} ${kcheck})
+add_executable(kcheck $<TARGET_OBJECTS:mica_objects> ${base} tests/cpu/kcheck.c ${kcheck})
 target_include_directories(kcheck PRIVATE include src tests)
 target_link_libraries(kcheck PRIVATE mica_compile Threads::Threads m)
 

@@ -165,7 +165,7 @@ static void test_the_process_ends_while_it_computes(void **state) {
     (void)state;
     const char *const modes[] = {"lazy", "compiled"};
     for (int i = 0; i < 40; i++) {
-        char after[8];
+        char after[16];
         snprintf(after, sizeof after, "%d", 1 + i / 2);
         setenv("MICA_MLX_MODE", modes[i % 2], 1);
         assert_int_equal(run_self("end", after), 0);
