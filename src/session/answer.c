@@ -98,7 +98,7 @@ mica_status mc_answer_check(const mc_answer *answer) {
 
 /* ---- handing out ---- */
 
-static bool stops_at(const mc_answer *answer, int32_t id) {
+bool mc_answer_stops_at(const mc_answer *answer, int32_t id) {
     const int32_t *stops = MC_BUFFER_AT(&answer->stops, int32_t);
     for (size_t i = 0; i < MC_BUFFER_COUNT(&answer->stops, int32_t); i++)
         if (stops[i] == id) return true;
@@ -181,7 +181,8 @@ bool mc_answer_next(mc_answer *answer, mc_answer_compute compute, void *context,
     if (mc_answer_is_full(answer)) return end(answer, MICA_FINISH_LENGTH, token);
     mica_status status = compute_token(answer, compute, context, &next, &stopped);
     if (status == MICA_OK && stopped != MICA_FINISH_NONE) return end(answer, stopped, token);
-    if (status == MICA_OK && stops_at(answer, next.id)) return end(answer, MICA_FINISH_STOP, token);
+    if (status == MICA_OK && mc_answer_stops_at(answer, next.id))
+        return end(answer, MICA_FINISH_STOP, token);
     if (status == MICA_OK) status = decode_text(answer, &next, &found);
     if (status != MICA_OK) return fail(answer, status);
     *token = next;

@@ -58,6 +58,9 @@ bool mc_answer_is_cancelled(const mc_answer *answer);
 /* errors  MICA_ECANCELLED */
 mica_status mc_answer_check(const mc_answer *answer);
 
+/* Whether a token is a stop id: it ends the answer and is not handed out. */
+bool mc_answer_stops_at(const mc_answer *answer, int32_t id);
+
 /* Whether max_tokens or the end of the context is reached. */
 bool mc_answer_is_full(const mc_answer *answer);
 

@@ -78,6 +78,8 @@ void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params) {
 void mc_sampler_deinit(mc_sampler *sampler) {
     mc_buffer_deinit(&sampler->edits);
     mc_buffer_deinit(&sampler->counts);
+    mc_buffer_deinit(&sampler->few);
+    mc_buffer_deinit(&sampler->few_ids);
     mc_buffer_deinit(&sampler->blocks);
     mc_buffer_deinit(&sampler->order);
     mc_buffer_deinit(&sampler->buckets);
@@ -186,6 +188,77 @@ static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab
         if (sampler->banned[i] >= 0 && sampler->banned[i] < vocab)
             set(&sampler->edits, logits, sampler->banned[i], -INFINITY);
     return MICA_OK;
+}
+
+/* ---- the tokens that a constraint allows ---- */
+
+/* What tokens are drawn from: the row, or the logits of few tokens. */
+typedef struct candidates {
+    const float *logits;
+    int64_t count;
+    const int32_t *ids; /* [count]; NULL: the index of a logit is its token */
+} candidates;
+
+static bool is_allowed(const uint32_t *allowed, int64_t id) {
+    return allowed[id / 32] >> (id % 32) & 1;
+}
+
+static int64_t count_allowed(const uint32_t *allowed, int64_t vocab) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < vocab / 32; i++) {
+        uint32_t bits = allowed[i];
+        bits -= bits >> 1 & 0x55555555u;
+        bits = (bits & 0x33333333u) + (bits >> 2 & 0x33333333u);
+        n += ((bits + (bits >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
+    }
+    for (int64_t id = vocab / 32 * 32; id < vocab; id++)
+        n += is_allowed(allowed, id);
+    return n;
+}
+
+/* Collects the logits of the n allowed tokens. */
+static mica_status collect_allowed(mc_sampler *sampler, const float *logits, int64_t vocab,
+                                   int64_t n, candidates *from) {
+    MC_TRY(resize(&sampler->few, (size_t)n * sizeof(float)));
+    MC_TRY(resize(&sampler->few_ids, (size_t)n * sizeof(int32_t)));
+    float *few = MC_BUFFER_AT(&sampler->few, float);
+    int32_t *ids = MC_BUFFER_AT(&sampler->few_ids, int32_t);
+    int64_t k = 0;
+    for (int64_t id = 0; id < vocab; id++) {
+        if (id % 32 == 0 && !sampler->allowed[id / 32]) {
+            id += 31;
+            continue;
+        }
+        if (!is_allowed(sampler->allowed, id)) continue;
+        few[k] = logits[id];
+        ids[k++] = (int32_t)id;
+    }
+    *from = (candidates){few, n, ids};
+    return MICA_OK;
+}
+
+/* Bans all but the n allowed tokens. */
+static mica_status ban_others(mc_sampler *sampler, float *logits, int64_t vocab, int64_t n) {
+    if (!mc_buffer_reserve(&sampler->edits, (size_t)(vocab - n) * sizeof(edit)))
+        return mc_fail_nomem("sampling");
+    for (int64_t id = 0; id < vocab; id++) {
+        if (id % 32 == 0 && sampler->allowed[id / 32] == UINT32_MAX)
+            id += 31;
+        else if (!is_allowed(sampler->allowed, id))
+            set(&sampler->edits, logits, (int32_t)id, -INFINITY);
+    }
+    return MICA_OK;
+}
+
+/* Finds what tokens are drawn from; the logits are edited already. */
+static mica_status find_allowed(mc_sampler *sampler, float *logits, int64_t vocab,
+                                candidates *from) {
+    *from = (candidates){logits, vocab, NULL};
+    if (!sampler->allowed) return MICA_OK;
+    int64_t n = count_allowed(sampler->allowed, vocab);
+    if (!n) return mc_fail(MICA_EINVAL, "sampling: the constraint allows no token");
+    return n <= vocab / 2 ? collect_allowed(sampler, logits, vocab, n, from)
+                          : ban_others(sampler, logits, vocab, n);
 }
 
 /* ---- scanning the row ---- */
@@ -541,8 +614,7 @@ static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64
     if (nucleus) /* mostly few tokens are enough */
         MC_TRY(select_few(sampler, logits, vocab, best, min, blocks / 2 + 1, count, &more));
     if (!more) return MICA_OK;
-    if (nucleus || max < (size_t)vocab)
-        return select_many(sampler, logits, vocab, best, min, max, count);
+    if (nucleus || params->top_k) return select_many(sampler, logits, vocab, best, min, max, count);
     *count = gather(sampler, logits, vocab, min, MC_BUFFER_AT(&sampler->order, int32_t));
     return cut_runs(sampler, *count);
 }
@@ -602,18 +674,23 @@ mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t voc
                                  const int32_t **survivors, const double **probs, size_t *count) {
     int32_t best;
     double total;
+    candidates from;
     MC_TRY(edit_logits(sampler, logits, vocab, history, n_history));
-    mica_status status = survive(sampler, logits, vocab, &best, count, &total);
+    mica_status status = find_allowed(sampler, logits, vocab, &from);
+    if (status == MICA_OK) status = survive(sampler, from.logits, from.count, &best, count, &total);
     const run *runs = MC_BUFFER_AT(&sampler->runs, run);
     double *weights = MC_BUFFER_AT(&sampler->weights, double);
+    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     if (status == MICA_OK) {
         for (size_t i = 0, begin = 0; begin < *count; begin = runs[i++].end)
-            sort_run(sampler, logits, logits[best], begin, runs[i].end);
-        for (size_t i = 0; i < *count; i++)
+            sort_run(sampler, from.logits, from.logits[best], begin, runs[i].end);
+        for (size_t i = 0; i < *count; i++) {
             weights[i] /= total;
+            if (from.ids) tokens[i] = from.ids[tokens[i]];
+        }
     }
     undo(sampler, logits);
-    *survivors = MC_BUFFER_AT(&sampler->order, int32_t);
+    *survivors = tokens;
     *probs = weights;
     return status;
 }
@@ -649,11 +726,15 @@ mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
     int32_t best;
     size_t count;
     double total;
+    candidates from;
     MC_TRY(edit_logits(sampler, logits, vocab, history, n_history));
-    mica_status status = survive(sampler, logits, vocab, &best, &count, &total);
+    mica_status status = find_allowed(sampler, logits, vocab, &from);
+    if (status == MICA_OK)
+        status = survive(sampler, from.logits, from.count, &best, &count, &total);
     if (status == MICA_OK) {
         double rest = total * uniform(sampler->params.seed, sampler->draws++);
-        *token = pick(sampler, logits, logits[best], rest);
+        *token = pick(sampler, from.logits, from.logits[best], rest);
+        if (from.ids) *token = from.ids[*token];
     }
     undo(sampler, logits);
     return status;

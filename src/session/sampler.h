@@ -7,6 +7,7 @@
  *                       penalty is subtracted once a token, the frequency penalty for each
  *                       occurrence
  *   bans                banned tokens are never drawn
+ *   allowed             nor are those that a constraint does not allow
  *   top_p               the fewest tokens whose probabilities sum to p, likeliest first
  *   min_p               of these, those with at least min_p times the best's probability
  *   top_k               of these, the k likeliest
@@ -18,7 +19,8 @@
  * two parts are sorted: where it ends and where the draw falls.
  *
  * Bias, penalties and bans change the logits of their tokens in place, and are undone before a
- * function returns. The row is never copied.
+ * function returns. The row is never copied. Under a constraint that allows few tokens, what
+ * follows sees the logits of these only; if it allows most, the others are banned.
  *
  * Draws come from a counter: draw n of a seed is output n of SplitMix64 (Steele, Lea & Flood 2014),
  * its upper 53 bits as a fraction of 1. So a draw depends only on the seed and on its number.
@@ -50,9 +52,14 @@ typedef struct mc_sampler {
     mc_sampling params;
     const int32_t *banned; /* [banned_count]. The owner may change it between draws. Borrowed */
     size_t banned_count;
+    /* Bits [vocab / 32, rounded up]: the tokens that a constraint allows (session/constraint.h).
+     * NULL: all. The owner may change it between draws. Borrowed */
+    const uint32_t *allowed;
     uint64_t draws;         /* draws made so far */
     mc_buffer edits;        /* logits that were changed, with their old values */
     mc_buffer counts;       /* uint32 [V]: occurrences of a token; zero between draws */
+    mc_buffer few;          /* float: the logits of the allowed tokens, if these are few */
+    mc_buffer few_ids;      /* int32: these tokens, ascending */
     mc_buffer blocks;       /* float: the largest of each 256 logits */
     mc_buffer order;        /* int32: tokens, the survivors first */
     mc_buffer buckets;      /* tokens with similar logits */
@@ -81,10 +88,11 @@ void mc_sampler_deinit(mc_sampler *sampler);
  *
  *  logits     [vocab]; restored on return.
  *  history    [n_history] tokens, the latest last.
- *  survivors  int32 [*count]; sorted, the likeliest first, if any token was cut, else in order of
+ *  survivors  int32 [*count]; sorted, the likeliest first, with top_k or top_p, else in order of
  *             ids. Greedy: one. Valid until the sampler's next call.
  *  probs      double [*count], summing to 1.
- *  errors     MICA_EINVAL a logit is NaN or +infinity, or none is finite; MICA_ENOMEM */
+ *  errors     MICA_EINVAL a logit is NaN or +infinity, or none is finite; no token is allowed;
+ *             MICA_ENOMEM */
 mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t vocab,
                                  const int32_t *history, size_t n_history,
                                  const int32_t **survivors, const double **probs, size_t *count);

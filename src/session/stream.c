@@ -15,6 +15,8 @@ struct mc_stream {
     mc_answer answer;
     mc_buffer bias; /* mica_logit_bias */
     mc_sampler sampler;
+    mc_constraint *constraint; /* NULL: none */
+    mc_buffer allowed;         /* uint32: of the constraint's mask */
     mc_draft draft;
     int64_t draft_tokens; /* max guesses of a pass; 0: none */
     bool shared;          /* mc_stream_share */
@@ -91,6 +93,8 @@ void mc_stream_close(mc_stream **stream) {
     if (!stream || !*stream) return;
     mc_answer_close(&(*stream)->answer);
     mc_sampler_deinit(&(*stream)->sampler);
+    mc_constraint_close(&(*stream)->constraint);
+    mc_buffer_deinit(&(*stream)->allowed);
     mc_buffer_deinit(&(*stream)->bias);
     mc_free(*stream);
     *stream = NULL;
@@ -98,6 +102,23 @@ void mc_stream_close(mc_stream **stream) {
 
 void mc_stream_share(mc_stream *stream) {
     stream->shared = true;
+}
+
+static mica_status take_constraint(mc_stream *stream, mc_constraint *constraint) {
+    size_t bytes = ((size_t)stream->session->model->lm->spec.vocab + 31) / 32 * sizeof(uint32_t);
+    if (stream->number || stream->constraint)
+        return mc_fail(MICA_EINVAL, "a constraint: the answer has %s",
+                       stream->number ? "begun" : "one already");
+    if (!mc_buffer_reserve(&stream->allowed, bytes)) return mc_fail_nomem("a constraint");
+    stream->allowed.len = bytes;
+    stream->constraint = constraint;
+    return MICA_OK;
+}
+
+mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint) {
+    mica_status status = take_constraint(stream, constraint);
+    if (status != MICA_OK) mc_constraint_close(&constraint);
+    return status;
 }
 
 void mc_stream_cancel(mc_stream *stream) {
@@ -151,7 +172,7 @@ static mica_status prefill(mc_stream *stream, const float **logits) {
 /* Whether the best token is enough, without logits. */
 static bool is_greedy(const mc_stream *stream) {
     return mc_sampling_is_greedy(&stream->sampler.params) && !stream->answer.min_tokens &&
-           !stream->logprobs;
+           !stream->logprobs && !stream->constraint;
 }
 
 static mica_status begin(mc_stream *stream, const float **logits) {
@@ -191,6 +212,47 @@ static mica_status step(mc_stream *stream, const float **logits) {
     return mc_session_feed(stream->session, &last, 1, logits);
 }
 
+/* Whether any bit of an id is set. */
+static bool allows_some(const uint32_t *allowed, size_t vocab) {
+    uint32_t rest = vocab % 32 ? allowed[vocab / 32] & ((1u << vocab % 32) - 1) : 0;
+    for (size_t i = 0; i < vocab / 32; i++)
+        rest |= allowed[i];
+    return rest != 0;
+}
+
+/* Gives or takes the bits of the stop ids. */
+static void allow_stops(const mc_stream *stream, const mc_token_mask *mask, bool allow) {
+    const int32_t *stops = MC_BUFFER_AT(&stream->answer.stops, int32_t);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&stream->answer.stops, int32_t); i++) {
+        if (stops[i] < 0 || (size_t)stops[i] >= mask->vocab) continue;
+        uint32_t bit = 1u << stops[i] % 32, *word = &mask->allowed[stops[i] / 32];
+        *word = allow ? *word | bit : *word & ~bit;
+    }
+}
+
+/* Asks the constraint which tokens may come next, for the sampler. *end is set if none may but the
+ * answer may end. */
+static mica_status ask_constraint(mc_stream *stream, mica_finish *end) {
+    mc_token_mask mask = {.allowed = MC_BUFFER_AT(&stream->allowed, uint32_t),
+                          .vocab = (size_t)stream->session->model->lm->spec.vocab};
+    if (!stream->constraint) return MICA_OK;
+    MC_TRY(stream->constraint->ops->mask(stream->constraint, &mask));
+    stream->sampler.allowed = mask.all && mask.may_end ? NULL : mask.allowed;
+    if (!stream->sampler.allowed) return MICA_OK;
+    if (mask.all) memset(mask.allowed, 0xff, stream->allowed.len);
+    allow_stops(stream, &mask, false);
+    if (!allows_some(mask.allowed, mask.vocab)) {
+        if (!mask.may_end)
+            return mc_fail(MICA_EINVAL,
+                           "the constraint allows no token, and no end, after %lld "
+                           "tokens of the answer",
+                           (long long)stream->answer.generated);
+        *end = MICA_FINISH_STOP;
+    }
+    if (mask.may_end) allow_stops(stream, &mask, true);
+    return MICA_OK;
+}
+
 /* Draws a token from the session's logits. */
 static mica_status draw_from(mc_stream *stream, mica_token *token) {
     float *logits = mc_session_logits(stream->session);
@@ -217,7 +279,8 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
     } else {
         MC_TRY(draw_from(stream, token));
     }
-    return MICA_OK;
+    if (!stream->constraint || mc_answer_stops_at(&stream->answer, token->id)) return MICA_OK;
+    return stream->constraint->ops->accept(stream->constraint, token->id);
 }
 
 /* Whether the token that is computed now is likely to be followed by another. Drafts want to be
@@ -232,7 +295,8 @@ static bool goes_on(const mc_stream *stream) {
 static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     mc_stream *stream = context;
     const float *logits = NULL;
-    (void)end;
+    MC_TRY(ask_constraint(stream, end));
+    if (*end != MICA_FINISH_NONE) return MICA_OK;
     if (!stream->number) {
         stream->session->follow = goes_on(stream);
         MC_TRY(begin(stream, &logits));

@@ -5,6 +5,7 @@
 #define SESSION_STREAM_H
 
 #include "session/answer.h"
+#include "session/constraint.h"
 #include "session/sampler.h"
 #include "session/session.h"
 
@@ -18,6 +19,14 @@ typedef struct mc_stream mc_stream;
 mica_status mc_stream_open(mc_session *session, const int32_t *ids, size_t n,
                            const mica_generate_options *options, mc_stream **stream);
 void mc_stream_close(mc_stream **stream); /* takes NULL */
+
+/* Constrains the answer, before its first token. Where the constraint lets the answer end, the
+ * stop ids may be drawn, and nowhere else; where nothing else may come, the answer ends without
+ * one, also below min_tokens. Log-probabilities stay those of the unchanged logits.
+ *
+ *  constraint  taken over, also with an error.
+ *  errors      MICA_EINVAL the answer has begun, or has a constraint; MICA_ENOMEM */
+mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint);
 
 bool mc_stream_next(mc_stream *stream, mica_token *token);
 

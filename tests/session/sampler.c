@@ -413,6 +413,99 @@ static void test_changed_logits(void **state) {
     }
 }
 
+/* ---- tokens that a constraint allows ---- */
+
+/* The reference: the others have logits of -infinity. `every`: one token in so many is allowed, or
+ * not allowed, as `most` says. */
+static void check_allowed(const mc_sampling *sampling, int every, bool most) {
+    static uint32_t allowed[(LARGE + 31) / 32];
+    static float kept[LARGE];
+    static int32_t want[LARGE];
+    mc_sampler sampler, reference;
+    const int32_t *survivors, history[] = {0, 5, 5, 64};
+    const double *probs;
+    int32_t token, expected;
+    size_t n, count;
+    memset(allowed, 0, sizeof allowed);
+    for (int i = 0; i < LARGE; i++) {
+        bool may = (i % every == 0) != most;
+        allowed[i / 32] |= (uint32_t)may << i % 32;
+        kept[i] = may ? large[i] : -INFINITY;
+    }
+    mc_sampler_init(&sampler, sampling);
+    mc_sampler_init(&reference, sampling);
+    sampler.allowed = allowed;
+    assert_int_equal(
+        mc_sampler_survivors(&reference, kept, LARGE, history, 4, &survivors, &probs, &n), MICA_OK);
+    memcpy(want, survivors, n * sizeof *want);
+    assert_int_equal(
+        mc_sampler_survivors(&sampler, large, LARGE, history, 4, &survivors, &probs, &count),
+        MICA_OK);
+    assert_int_equal(count, n);
+    assert_memory_equal(survivors, want, n * sizeof *want);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(mc_sampler_draw(&reference, kept, LARGE, history, 4, &expected), MICA_OK);
+        assert_int_equal(mc_sampler_draw(&sampler, large, LARGE, history, 4, &token), MICA_OK);
+        assert_int_equal(token, expected);
+    }
+    mc_sampler_deinit(&sampler);
+    mc_sampler_deinit(&reference);
+}
+
+static void test_allowed(void **state) {
+    (void)state;
+    static const mica_logit_bias bias[] = {{64, 30.0f}};
+    static const mc_sampling settings[] = {
+        {.temperature = 0.0f},
+        {.temperature = 0.8f, .seed = 5},
+        {.temperature = 1.0f, .top_k = 40},
+        {.temperature = 1.2f, .top_p = 0.95f},
+        {.temperature = 0.9f, .top_p = 0.9f, .min_p = 0.1f, .top_k = 5000},
+        {.temperature = 1.0f, .bias = bias, .bias_count = 1, .repetition_penalty = 1.3f},
+    };
+    uint32_t random = 1;
+    for (int i = 0; i < LARGE; i++) {
+        random = random * 1664525u + 1013904223u;
+        large[i] = logit_of_kind(2, i, random);
+    }
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        for (int every = 2; every < LARGE; every *= 8) {
+            check_allowed(&settings[i], every, false);
+            check_allowed(&settings[i], every, true);
+        }
+}
+
+/* The row is as it was, the log-probabilities are those of the whole row, and a mask without a bit
+ * of the vocabulary is an error. */
+static void test_allowed_leaves_the_row(void **state) {
+    (void)state;
+    float logits[] = {1.0f, 4.0f, 2.0f, 3.0f, 0.0f}, before[5], logprob;
+    uint32_t allowed = 1u << 2 | 1u << 4 | 1u << 5; /* no token 5 */
+    const mica_alternative *alternatives;
+    mc_sampler sampler;
+    int32_t token;
+    size_t count;
+    memcpy(before, logits, sizeof logits);
+    mc_sampler_init(&sampler, &(mc_sampling){0});
+    sampler.allowed = &allowed;
+    for (int all = 0; all < 2; all++, allowed = ~2u) { /* few allowed, few not allowed */
+        assert_int_equal(mc_sampler_draw(&sampler, logits, 5, NULL, 0, &token), MICA_OK);
+        assert_int_equal(token, all ? 3 : 2);
+        assert_memory_equal(logits, before, sizeof logits);
+        assert_int_equal(
+            mc_sampler_logprobs(&sampler, logits, 5, token, 1, &logprob, &alternatives, &count),
+            MICA_OK);
+        assert_int_equal(alternatives[0].id, 1);
+        assert_true(fabs(logprob - (before[token] - log(exp(1) + exp(4) + exp(2) + exp(3) + 1))) <
+                    1e-6);
+    }
+    allowed = 1u << 5;
+    assert_int_equal(mc_sampler_draw(&sampler, logits, 5, NULL, 0, &token), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "allows no token"));
+    assert_memory_equal(logits, before, sizeof logits);
+    mc_sampler_deinit(&sampler);
+}
+
 /* ---- log-probabilities ---- */
 
 static void test_logprobs(void **state) {
@@ -541,6 +634,8 @@ int main(void) {
         cmocka_unit_test(test_greedy_takes_the_first_of_equals),
         cmocka_unit_test(test_cut_logits_are_never_drawn),
         cmocka_unit_test(test_changed_logits),
+        cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_allowed_leaves_the_row),
         cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_broken_logits),
         cmocka_unit_test(test_options),
