@@ -78,13 +78,16 @@ bool mc_json_put_line(mc_buffer *out, int depth) {
 
 static bool put_children(mc_buffer *out, mc_json value, int depth) {
     bool object = mc_json_get_type(value) == MC_JSON_OBJECT, first = true;
+    bool lines = depth != MC_JSON_ONE_LINE;
+    int within = lines ? depth + 1 : MC_JSON_ONE_LINE;
     bool done = mc_buffer_add_byte(out, object ? '{' : '[');
     for (mc_json_iter it = mc_json_begin(value); done && mc_json_next(&it); first = false) {
-        done = (first || mc_buffer_add_byte(out, ',')) && mc_json_put_line(out, depth + 1);
+        done = first || mc_buffer_add_text(out, lines ? "," : ", ");
+        if (lines) done = done && mc_json_put_line(out, within);
         if (done && object) done = mc_json_put_str(out, it.key) && mc_buffer_add_text(out, ": ");
-        done = done && mc_json_put_value(out, it.value, depth + 1);
+        done = done && mc_json_put_value(out, it.value, within);
     }
-    if (done && !first) done = mc_json_put_line(out, depth);
+    if (done && !first && lines) done = mc_json_put_line(out, depth);
     return done && mc_buffer_add_byte(out, object ? '}' : ']');
 }
 

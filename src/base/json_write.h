@@ -16,9 +16,11 @@ bool mc_json_put_str(mc_buffer *out, mc_str text);
 /* Adds a number with all its digits; null for what is not finite. false: no memory. */
 bool mc_json_put_number(mc_buffer *out, double value);
 
+enum { MC_JSON_ONE_LINE = -1 };
+
 /* Adds a parsed value as Python's json.dump writes it with indent=4, `depth` levels in: members and
- * elements on lines of their own, numbers with as many digits as tell them from others. A whole
- * float keeps its point. false: no memory. */
+ * elements on lines of their own; or without indent, where depth is MC_JSON_ONE_LINE. Numbers have
+ * as many digits as tell them from others. A whole float keeps its point. false: no memory. */
 bool mc_json_put_value(mc_buffer *out, mc_json value, int depth);
 
 /* Begins a line, `depth` levels in. */

@@ -201,6 +201,16 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
     return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &given, ids, n);
 }
 
+mica_status mc_model_render_json(const mica_model *model, const mc_prompt_request *request,
+                                 mc_buffer *text) {
+    return mc_prompt_render_json(&model->prompt, model->opened.chat, request, text);
+}
+
+mica_status mc_model_chat_json(const mica_model *model, const mc_prompt_request *request,
+                               int32_t **ids, size_t *n) {
+    return mc_prompt_chat_json(&model->prompt, model->opened.chat, request, ids, n);
+}
+
 /* ---- sessions ---- */
 
 /* Opens the session saved at `path`; path NULL: an empty session. */

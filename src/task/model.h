@@ -3,6 +3,7 @@
 #define TASK_MODEL_H
 
 #include "session/session.h"
+#include "text/chat/prompt.h"
 
 /* The model for sessions; lives as long as the model.
  * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
@@ -17,5 +18,12 @@ void mc_model_release(const mica_model *model);
  * errors  those of mica_chat for messages */
 mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
                           const mica_generate_options *options, int32_t **ids, size_t *n);
+
+/* A conversation in JSON, as the HTTP APIs carry it, as the text of a prompt, or as ids, freed with
+ * mica_free (text/chat/prompt.h, with the model's chat format). */
+mica_status mc_model_render_json(const mica_model *model, const mc_prompt_request *request,
+                                 mc_buffer *text);
+mica_status mc_model_chat_json(const mica_model *model, const mc_prompt_request *request,
+                               int32_t **ids, size_t *n);
 
 #endif

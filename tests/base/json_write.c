@@ -73,6 +73,11 @@ static void test_values(void **state) {
     assert_int_equal(mc_json_parse(text, sizeof text - 1, "text", &doc), MICA_OK);
     assert_true(mc_json_put_value(&out, mc_json_root(doc), 0));
     assert_string_equal(mc_buffer_cstr(&out), text);
+    mc_buffer_clear(&out);
+    assert_true(mc_json_put_value(&out, mc_json_root(doc), MC_JSON_ONE_LINE)); /* no indent */
+    assert_string_equal(mc_buffer_cstr(&out),
+                        "{\"a\": [1, -2.5, 1e-06, 1.0, 0.1, 1e+20, null, true, \"\\u20ac "
+                        "\\u0000\"], \"b\": {}, \"c\": {\"d\": []}}");
     mc_buffer_deinit(&out);
     mc_json_close(&doc);
 }

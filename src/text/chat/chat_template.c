@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/utf8.h"
+#include "text/find.h"
 #include "text/jinja/jinja.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ enum { SPECIAL_TOKENS = sizeof special_tokens / sizeof *special_tokens };
 struct mc_chat_template {
     mc_jinja *usual;
     mc_jinja *tool_use;             /* NULL: `usual` is used with tools, too */
+    bool developer;                 /* some of them has the word */
     mc_json_doc *config;            /* tokenizer_config.json, or NULL */
     mc_str special[SPECIAL_TOKENS]; /* texts, in `config`; ptr NULL: none */
 };
@@ -31,11 +33,16 @@ static mica_status path_of(const char *folder, const char *name, mc_buffer *path
     return mc_fail_nomem("a path");
 }
 
+static mica_status parse(mc_chat_template *t, mc_str source, const char *name, mc_jinja **to) {
+    t->developer = t->developer || mc_find(source, MC_STR("developer"), 0) < source.len;
+    return mc_jinja_parse(source, name, to);
+}
+
 static mica_status load_jinja(const char *path, mc_chat_template *t) {
     mc_filemap map = {0};
     MC_TRY(mc_filemap_read(path, MC_FILE_CHAT_TEMPLATE, 0, NULL, &map));
     const char *text = map.data ? (const char *)map.data : "";
-    mica_status status = mc_jinja_parse((mc_str){text, map.size}, path, &t->usual);
+    mica_status status = parse(t, (mc_str){text, map.size}, path, &t->usual);
     mc_filemap_close(&map);
     return status;
 }
@@ -53,14 +60,14 @@ static mica_status load_named(mc_json entry, const char *path, mc_chat_template 
     if (!usual && !mc_str_is(name, "tool_use")) return MICA_OK;
     mc_jinja **to = usual ? &t->usual : &t->tool_use;
     mc_jinja_close(to);
-    return mc_jinja_parse(source, path, to);
+    return parse(t, source, path, to);
 }
 
 /* Loads the value of "chat_template" in a JSON file. */
 static mica_status load_value(mc_json v, const char *path, mc_chat_template *t) {
     mc_str source;
     if (!mc_json_exists(v)) return MICA_OK;
-    if (mc_json_get_str(v, &source)) return mc_jinja_parse(source, path, &t->usual);
+    if (mc_json_get_str(v, &source)) return parse(t, source, path, &t->usual);
     if (mc_json_get_type(v) != MC_JSON_ARRAY)
         return mc_fail(MICA_EFORMAT, "%s: chat_template is neither text nor a list", path);
     for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);)
@@ -93,7 +100,7 @@ static mica_status load_chat_json(const char *path, mc_chat_template *t) {
 
 static mica_status load_parts(const char *folder, const char *given, mc_buffer *path,
                               mc_chat_template *t) {
-    if (given) MC_TRY(mc_jinja_parse(mc_str_of(given), "the given chat template", &t->usual));
+    if (given) MC_TRY(parse(t, mc_str_of(given), "the given chat template", &t->usual));
     MC_TRY(path_of(folder, "chat_template.jinja", path));
     if (!t->usual && mc_path_is_file(path->data)) MC_TRY(load_jinja(path->data, t));
     MC_TRY(path_of(folder, "tokenizer_config.json", path));
@@ -129,6 +136,10 @@ void mc_chat_template_close(mc_chat_template **t) {
     mc_json_close(&(*t)->config);
     mc_free(*t);
     *t = NULL;
+}
+
+bool mc_chat_template_has_developer(const mc_chat_template *t) {
+    return t->developer;
 }
 
 /* -- rendering -- */

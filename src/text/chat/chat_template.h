@@ -30,6 +30,9 @@ typedef struct mc_chat_template mc_chat_template;
 mica_status mc_chat_template_load(const char *folder, const char *given, mc_chat_template **out);
 void mc_chat_template_close(mc_chat_template **t); /* does nothing for a pointer to NULL */
 
+/* Whether the template's text has the word "developer", a role that most do not know. */
+bool mc_chat_template_has_developer(const mc_chat_template *t);
+
 /* The input of a template. All is borrowed, all text is UTF-8. */
 typedef struct mc_chat_request {
     const mc_chat_message *messages; /* [count] */

@@ -3,8 +3,9 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "io/config.h"
-#include "text/chat/chat.h"
+#include "text/chat/chat_json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_IDS = 64 };
@@ -99,15 +100,19 @@ static bool find_format(const char *name, mc_chat_format *format) {
     return false;
 }
 
+static mica_status check_no_template(const mica_generate_options *options) {
+    if (!options->template_variables && !options->tools) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "the model has no chat template of its own: its family's built-in format takes "
+                   "no %s",
+                   options->tools ? "tools" : "variables");
+}
+
 /* Renders the prompt in the built-in format of that name. */
 static mica_status render_format(const mc_prompt *prompt, const char *name,
                                  const mc_chat_message *messages, size_t count,
                                  const mica_generate_options *options, mc_buffer *text) {
-    if (options->template_variables || options->tools)
-        return mc_fail(MICA_EUNSUPPORTED,
-                       "the model has no chat template of its own: its family's built-in format "
-                       "takes no %s",
-                       options->tools ? "tools" : "variables");
+    MC_TRY(check_no_template(options));
     return mc_prompt_render(prompt, name, messages, count, true, text);
 }
 
@@ -153,5 +158,82 @@ mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica
         status = mica_tokenizer_encode(prompt->tokenizer, text.data, text.len, false, ids, n);
     mc_buffer_deinit(&text);
     mc_free(copies);
+    return status;
+}
+
+/* ---- conversations in JSON ---- */
+
+static mica_status conversation_by_format(const mc_prompt *prompt, const char *format,
+                                          const mc_prompt_request *request,
+                                          const mc_chat_json *conversation, mc_buffer *text) {
+    mc_chat_message *messages;
+    size_t count;
+    const mica_generate_options options = {.tools = request->tools,
+                                           .template_variables = request->variables};
+    MC_TRY(check_no_template(&options));
+    MC_TRY(mc_chat_json_messages(conversation, &messages, &count));
+    mica_status status = mc_prompt_render(prompt, format, messages, count,
+                                          !request->open && !request->continue_last, text);
+    mc_chat_json_free_messages(messages, count);
+    return status;
+}
+
+static mica_status conversation_by_template(const mc_prompt *prompt,
+                                            const mc_prompt_request *request,
+                                            const mc_chat_json *conversation, mc_buffer *text) {
+    struct tm now;
+    const mc_chat_request chat = {.messages_json = conversation->json.data,
+                                  .tools = request->tools,
+                                  .variables = request->variables,
+                                  .add_generation_prompt =
+                                      !request->open && !request->continue_last,
+                                  .bos = prompt->bos,
+                                  .cancel = request->cancel,
+                                  .now = mc_local_time(&now) ? &now : NULL};
+    return mc_chat_template_render(prompt->chat, &chat, text);
+}
+
+/* Renders with arguments of calls in one form. *again: another form may do better. */
+static mica_status render_conversation(const mc_prompt *prompt, const char *format,
+                                       const mc_prompt_request *request, mc_arguments arguments,
+                                       mc_buffer *text, bool *again) {
+    mc_chat_json conversation;
+    bool developer = prompt->chat && mc_chat_template_has_developer(prompt->chat);
+    mica_status status = mc_chat_json_read(request->messages, request->messages_len, arguments,
+                                           developer, &conversation);
+    *again = false;
+    if (status == MICA_OK && prompt->chat) {
+        status = conversation_by_template(prompt, request, &conversation, text);
+        *again = status == MICA_EINVAL && conversation.calls;
+    } else if (status == MICA_OK) {
+        status = conversation_by_format(prompt, format, request, &conversation, text);
+    }
+    if (status == MICA_OK && request->continue_last) status = mc_chat_json_cut(&conversation, text);
+    mc_chat_json_deinit(&conversation);
+    return status;
+}
+
+mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
+                                  const mc_prompt_request *request, mc_buffer *text) {
+    bool again;
+    char error[512];
+    if (prompt->chat_error) return mc_fail(MICA_EFORMAT, "%s", prompt->chat_error);
+    mica_status status =
+        render_conversation(prompt, format, request, MC_ARGUMENTS_OBJECT, text, &again);
+    if (!again) return status;
+    snprintf(error, sizeof error, "%s", mica_last_error()); /* the likelier of two reasons */
+    if (render_conversation(prompt, format, request, MC_ARGUMENTS_TEXT, text, &again) == MICA_OK)
+        return MICA_OK;
+    return mc_fail(status, "%s", error);
+}
+
+mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
+                                const mc_prompt_request *request, int32_t **ids, size_t *n) {
+    mc_buffer text = {0};
+    mica_status status = mc_prompt_render_json(prompt, format, request, &text);
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(prompt->tokenizer, text.data ? text.data : "", text.len,
+                                       false, ids, n);
+    mc_buffer_deinit(&text);
     return status;
 }

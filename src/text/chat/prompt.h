@@ -40,4 +40,25 @@ mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
                            const mica_message *messages, size_t count,
                            const mica_generate_options *options, int32_t **ids, size_t *n);
 
+/* A conversation in JSON, and how it is rendered. All is borrowed. */
+typedef struct mc_prompt_request {
+    const char *messages; /* [messages_len] a JSON array: see text/chat/chat_json.h */
+    size_t messages_len;
+    const char *tools;         /* a JSON array, as mica_generate_options.tools; NULL: none */
+    const char *variables;     /* a JSON object of the template's variables; NULL: none */
+    bool open;                 /* no beginning of the model's turn behind the messages */
+    bool continue_last;        /* the answer continues the last message, the assistant's */
+    const mica_cancel *cancel; /* NULL: none */
+} mc_prompt_request;
+
+/* Turns messages in JSON to the text of a prompt, which holds special tokens: encode it without
+ * adding any. A template that does not take a call's arguments as an object gets them as text.
+ * errors  those of mc_prompt_chat, mc_chat_json_read and mc_chat_json_cut */
+mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
+                                  const mc_prompt_request *request, mc_buffer *text);
+
+/* The same, and encodes it to ids, freed with mica_free. */
+mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
+                                const mc_prompt_request *request, int32_t **ids, size_t *n);
+
 #endif
