@@ -136,11 +136,47 @@ def add_recurrences():
     add("gated_delta", {}, gated_delta, heads(1, 70, 1, 6, 18) | {"state": normal(1, 1, 6, 18)})
 
 
+def kv_write(pool, x, slots):
+    pool, length = pool.clone(), pool.shape[2]
+    for b in range(x.shape[0]):
+        for l in range(x.shape[2]):
+            slot = int(slots[b, l])
+            pool[slot // length, :, slot % length] = x[b, :, l]
+    return pool
+
+
+def paged_sdpa(q, k, v, table, offset, window=0):
+    rows = []
+    for b in range(q.shape[0]):
+        keys, values = (torch.cat([p[int(i)] for i in table[b]], 1) for p in (k, v))
+        group = q.shape[1] // k.shape[1]
+        keys, values = keys.repeat_interleave(group, 0), values.repeat_interleave(group, 0)
+        at = int(offset[b]) + torch.arange(q.shape[2])[:, None]
+        key = torch.arange(keys.shape[1])[None]
+        seen = (key <= at) & (key > at - window) if window else key <= at
+        rows.append(F.scaled_dot_product_attention(q[b], keys, values, attn_mask=seen))
+    return torch.stack(rows)
+
+
+def add_blocks():
+    def ints(*values):
+        return torch.tensor(values, dtype=torch.int32)
+
+    add("kv_write", {}, kv_write, {"pool": normal(3, 2, 4, 5), "x": normal(2, 2, 3, 5),
+                                   "slots": ints([11, 0, 5], [6, 1, 8])})
+    table, offset = ints([4, 0, 2], [1, 3, 0]), ints(9, 4)
+    for window in (0, 5):
+        add("paged_sdpa", {"window": window}, lambda **o: paged_sdpa(**o, window=window),
+            {"q": normal(2, 4, 3, 8), "k": normal(5, 2, 4, 8), "v": normal(5, 2, 4, 6),
+             "table": table, "offset": offset})
+
+
 def main():
     add_activations()
     add_norms()
     add_positions()
     add_recurrences()
+    add_blocks()
     records.save()
 
 

@@ -561,6 +561,38 @@ typedef struct mica_sdpa_options {
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                               const mica_sdpa_options *options);
 
+/** Writes rows into blocks of a pool: a KV cache whose sequences lie in blocks (mica_paged_sdpa).
+ *
+ *      pool[slots[b, l] / P, h, slots[b, l] % P] = x[b, h, l]
+ *
+ *  pool    [N, H, P, W]: N blocks of P entries, any dtype. Moved (mica_move) or donated, it is
+ *          written in place.
+ *  x       [B, H, L, W], converted to the pool's dtype.
+ *  slots   i32 [B, L], -N * P to N * P - 1, negative from the end. Of rows with one slot any may
+ *          stay.
+ *  returns [N, H, P, W], dtype of pool.
+ *  errors  MICA_ESHAPE also if N * P is 0 or above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL at
+ *          evaluation: a slot out of range
+ *  grad    pool, x. */
+MICA_API mica_array mica_kv_write(mica_scope *s, mica_array pool, mica_array x, mica_array slots);
+
+/** mica_sdpa over keys and values in blocks: row b of the batch has the keys k[table[b, 0]],
+ *  k[table[b, 1]], ..., one block after the other, and likewise the values.
+ *
+ *  q        [B, Hq, Lq, D] float.
+ *  k, v     [N, Hkv, P, D] and [N, Hkv, P, Dv], as those of mica_sdpa, or both u8.
+ *  table    i32 [B, M], -N to N - 1, negative from the end. So Lk is M * P. Rows may share blocks.
+ *           Blocks that no query sees must hold finite numbers.
+ *  options  of mica_sdpa: causal and offset must be given, which says how many of the keys there
+ *           are; mask must not.
+ *  returns  what mica_sdpa gives for these keys and values, on the CPU with the same bits if P is
+ *           a multiple of 32.
+ *  errors   those of mica_sdpa; MICA_EINVAL at evaluation: a block out of range
+ *  source   Kwon et al. 2023 (arXiv:2309.06180).
+ *  grad     q, k, v, sinks. */
+MICA_API mica_array mica_paged_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                                    mica_array table, const mica_sdpa_options *options);
+
 /** mica_sdpa with the logarithm of each softmax's denominator, by which attention over parts of the
  *  keys is put together.
  *

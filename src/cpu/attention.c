@@ -11,6 +11,10 @@
  * rounded to bf16, or all are converted to int16 (kern/attn/attn_int16.h). Values are then summed
  * in groups of keys, so the order of summation also depends on a key's index in its group.
  *
+ * Keys and values may lie in the blocks of a pool, in the order of a table (paged_sdpa). They are
+ * read where they lie, a block at a time. As blocks hold a multiple of the keys that are summed
+ * together, the order of summation is the same.
+ *
  * 8-bit rows (q8) are widened to f32, which is exact. If the machine multiplies such rows, queries
  * are rounded to 8 bits too, scores are sums of integers, and values are rounded to bf16 if the
  * machine multiplies bf16. */
@@ -25,7 +29,7 @@
 #include "cpu/matmul.h"
 #include "cpu/rows.h"
 
-enum { Q, K, V, MASK, OFFSET, SINKS };
+enum { Q, K, V, MASK, OFFSET, SINKS, TABLE };
 
 #define KEYS MC_ATTN_KEYS
 #define EDGE 16       /* min keys in a piece that only some rows attend to */
@@ -70,11 +74,30 @@ static int64_t index_of(const mc_attn_block *b, int64_t key) {
     return key - b->first + b->lead;
 }
 
+int64_t mc_attn_table(const mc_attention *at, int64_t batch, int64_t i) {
+    const mc_operand *table = operand(at, TABLE);
+    const int64_t *strides = table->layout->strides;
+    int64_t id = ((const int32_t *)table->data)[batch * strides[0] + i * strides[1]];
+    return id < 0 ? id + at->call->in[K].layout->shape[0] : id;
+}
+
 /* The element index of column `column` of the block's key (or value) j. */
 static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t column) {
     const mc_layout *l = b->at->call->in[which].layout;
+    int64_t page = b->at->page;
+    if (page) {
+        int64_t key = key_at(b, j);
+        return mc_attn_table(b->at, b->batch, key / page) * l->strides[0] +
+               b->kv_head * l->strides[1] + key % page * l->strides[2] + column * l->strides[3];
+    }
     return b->batch * l->strides[0] + b->kv_head * l->strides[1] + key_at(b, j) * l->strides[2] +
            column * l->strides[3];
+}
+
+/* The end of the keys from j on, before `end`, that lie one after the other. */
+static int64_t run_end(const mc_attn_block *b, int64_t j, int64_t end) {
+    int64_t page = b->at->page;
+    return page ? mc_min(end, j + page - key_at(b, j) % page) : end;
 }
 
 /* The bytes of a q8 row: in place, or in a copy behind the tile if they are not contiguous. */
@@ -304,7 +327,10 @@ void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end) {
     for (int64_t j = begin, next; j < end; j = next) {
         next = piece_end(b, j, end, b->at->q8_direct ? KEYS : edge_of(b->at));
         mc_attn_block part = rows_that_see(b, j, next);
-        if (part.rows > 0) multiply_keys(&part, j, next);
+        for (int64_t i = j, stop; part.rows > 0 && i < next; i = stop) {
+            stop = run_end(b, i, next);
+            multiply_keys(&part, i, stop);
+        }
     }
 }
 
@@ -315,7 +341,10 @@ static void sum_values(const mc_attn_block *b, int64_t begin, int64_t end) {
     for (int64_t j = 0, next; j < b->width; j = next) {
         next = piece_end(b, j, b->width, edge_of(b->at));
         mc_attn_block part = rows_that_see(b, j, next);
-        if (part.rows > 0) add_values(&part, &(piece){j, next - j, begin, end});
+        for (int64_t i = j, stop; part.rows > 0 && i < next; i = stop) {
+            stop = run_end(b, i, next);
+            add_values(&part, &(piece){i, stop - i, begin, end});
+        }
     }
 }
 
@@ -430,7 +459,8 @@ static void touch_first(const mc_attn_block *b, int which) {
     int64_t item = (int64_t)mica_dtype_bytes(x->layout->dtype);
     int64_t step = x->layout->strides[2] * item, bytes = x->layout->shape[3] * item;
     if (b->rows > DIRECT_ROWS || x->layout->strides[3] != 1) return;
-    int64_t keys = mc_min(b->width - b->lead, KEYS);
+    int64_t keys = run_end(b, b->lead, mc_min(b->width, b->lead + KEYS)) - b->lead;
+    if (keys <= 0) return;
     const volatile char *row = (const char *)x->data + element_at(b, which, b->lead, 0) * item;
     for (int64_t j = 0; j < keys && j * bytes < TOUCHED; j++, row += step)
         for (int64_t l = 0; l < bytes; l += 64)
@@ -476,6 +506,10 @@ void mc_attn_describe(const mc_call *call, mc_attention *at) {
     at->kv_heads = k->shape[1];
     at->group = at->heads / at->kv_heads;
     at->lk = k->shape[2];
+    if (call->op == MC_OP_PAGED_SDPA) {
+        at->page = k->shape[2];
+        at->lk *= call->in[TABLE].layout->shape[1];
+    }
     at->d = q->shape[3];
     if (k->dtype == MICA_U8) at->q8_bytes = k->shape[3];
     at->q8_direct = takes_q8(at);

@@ -18,6 +18,7 @@ typedef struct mc_attention { /* a call of attention */
     const mc_attr_sdpa *attr;
     mc_layout mask; /* broadcast to [B, Hq, Lq, Lk], if there is one */
     int64_t heads, kv_heads, group, lq, lk, d, dv;
+    int64_t page;            /* keys in a block of a pool (paged_sdpa); 0: they are in a row */
     bool pairs;              /* weights and values are bf16; q and k too, unless q8_direct */
     int64_t values_together; /* a block begins at a multiple of this many keys */
     int64_t lead;            /* `keep` rounded up to values_together; 0: no keys are kept */
@@ -55,6 +56,8 @@ int64_t mc_attn_stride(int64_t width);
 
 /* The position, among the keys, of query 0 in a batch row. */
 int64_t mc_attn_offset(const mc_attention *at, int64_t batch);
+/* Of paged_sdpa: the pool's block with keys i * page ... of a batch row. */
+int64_t mc_attn_table(const mc_attention *at, int64_t batch, int64_t i);
 /* The keys that a query attends to, by causal and window: begin <= j < end, and the kept ones
  * before begin. */
 void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t *end);

@@ -35,7 +35,7 @@ static bool has_whole_rows(const mc_layout *l) {
 
 mc_row_form mc_stage_form(mc_op op, const mc_layout *const *in, int n_in) {
     bool second = stage_table[op].by_row == SECOND;
-    if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT)
+    if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT || op == MC_OP_KV_WRITE)
         if (!has_whole_rows(in[second])) return (mc_row_form){0}; /* copying in tiles is better */
     if (second) return (mc_row_form){.by_row = 2};
     uint32_t all = (UINT32_C(1) << n_in) - 1;

@@ -6,6 +6,8 @@
  * phases into parts of about equal size: scores by keys, the softmax by rows, values by columns. No
  * sum is split.
  *
+ * Keys and values in the blocks of a pool (paged_sdpa) differ in where attention.c finds them.
+ *
  * Joint calls, such as those of sequences that are decoded together, are one set of blocks. */
 #include "base/integer.h"
 #include "cpu/attention.h"
@@ -28,7 +30,8 @@ typedef struct blocks {
     int64_t unit_queries;    /* queries of a block */
     int64_t query_blocks, n; /* n: blocks of all batch rows and kv heads */
     int64_t span;            /* max keys of a block */
-    int64_t weights, work;   /* of a block: number of weights, and products with keys for them */
+    int64_t work;            /* of the largest block: products with keys for its weights */
+    int64_t weights;         /* of all blocks */
     int64_t parts[PHASES];   /* parts of a block in each phase, if blocks are split */
     /* if blocks are split: where its blocks' results begin, and the floats of one */
     int64_t results, floats;
@@ -201,16 +204,22 @@ static int64_t span_of(const mc_attention *at, int64_t queries) {
     return mc_min(at->lk, at->lead + at->values_together - 1 + window + queries - 1);
 }
 
-/* Max keys that a block attends to in this call. */
-static int64_t max_seen(const blocks *some, int64_t batch) {
+/* Max keys that a block of a batch row attends to. */
+static int64_t max_seen(const blocks *some, int64_t batch_row) {
     const mc_attention *at = &some->at;
     if (at->attr->causal == 0) return some->span;
-    int64_t max = 0;
+    return mc_max(0, mc_min(mc_attn_offset(at, batch_row) + at->lq, some->span));
+}
+
+/* Counts the weights of all blocks, and the work of the largest. */
+static void count_weights(blocks *some, int64_t batch) {
+    int64_t max = 0, blocks_a_row = some->n / mc_max(1, batch);
     for (int64_t i = 0; i < batch; i++) {
-        int64_t seen = mc_attn_offset(at, i) + at->lq;
-        if (seen > max) max = seen;
+        int64_t weights = rows_of(some) * max_seen(some, i);
+        some->weights += blocks_a_row * weights;
+        max = mc_max(max, weights);
     }
-    return mc_min(max, some->span);
+    some->work = max * some->at.d;
 }
 
 /* Chooses the size of blocks: large enough for the caches, small enough that the blocks of `calls`
@@ -227,8 +236,7 @@ static void choose_blocks(blocks *some, int64_t batch, int64_t enough, int calls
     some->query_blocks = (at->lq - 1) / some->unit_queries + 1;
     some->n = kv_rows * some->query_blocks;
     some->span = span_of(at, some->unit_queries);
-    some->weights = rows_of(some) * max_seen(some, batch);
-    some->work = some->weights * at->d;
+    count_weights(some, batch);
 }
 
 /* Adds a call whose result is not empty to those computed together. */
@@ -242,8 +250,8 @@ static void add_call(together *all, const mc_call *call, int64_t enough) {
         rows * mc_attn_stride(some->span) + mc_round_up(rows * (some->at.dv + 1), MC_ATTN_LINE);
     if (all->n > 1) some->results = some[-1].results + some[-1].n * some[-1].floats;
     all->blocks += some->n;
-    all->weights += some->n * some->weights;
-    all->work += some->n * some->work;
+    all->weights += some->weights;
+    all->work += some->weights * some->at.d;
     if (all->worker_floats < worker) all->worker_floats = worker;
     if (all->block_floats < some->floats) all->block_floats = some->floats;
 }
@@ -255,6 +263,19 @@ static bool is_uneven(const together *all) {
     for (int i = 0; i < all->n; i++)
         if (all->each[i].work > max) max = all->each[i].work;
     return max > 2 * MC_SMALL_WORK && max > all->work / (2 * all->threads);
+}
+
+/* Whether tables name blocks that are there. */
+static mica_status check_tables(const mc_attention *at, int64_t batch) {
+    int64_t there = at->call->in[1].layout->shape[0], n = at->page ? at->lk / at->page : 0;
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t i = 0; i < n; i++) {
+            int64_t id = mc_attn_table(at, b, i);
+            if (id >= 0 && id < there) continue;
+            return mc_fail(MICA_EINVAL, "paged_sdpa: block %lld of a pool that has %lld",
+                           (long long)(id < 0 ? id - there : id), (long long)there);
+        }
+    return MICA_OK;
 }
 
 mica_status mc_eval_sdpa(const mc_call *call) {
@@ -271,6 +292,8 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     int64_t floats = all.worker_floats * all.threads + results;
     all.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *all.scratch);
     if (!all.scratch) return MICA_ENOMEM;
+    for (int i = 0; i < all.n; i++)
+        MC_TRY(check_tables(&all.each[i].at, all.each[i].at.call->out.layout->shape[0]));
     if (all.split)
         attend_in_parts(&all);
     else

@@ -117,7 +117,8 @@ typedef struct mc_attr_rope {
 } mc_attr_rope;
 
 typedef struct mc_attr_sdpa { /* in = q, k, v, mask, offset, sinks; the last three optional; of
-                                sdpa_gradient dy and, optional, dlse after them */
+                                sdpa_gradient dy and, optional, dlse after them, of paged_sdpa the
+                                table */
     double scale;
     double softcap;
     int64_t causal;

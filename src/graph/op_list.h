@@ -131,12 +131,14 @@ OP(QUANTIZED_MATMUL, quantized_matmul)
 OP(GATHER_MM, gather_mm)
 OP(GATHER_QMM, gather_qmm)
 
-/* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c, op/loss.c */
+/* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c, op/paged.c, op/loss.c */
 OP(RMS_NORM, rms_norm)
 OP(LAYER_NORM, layer_norm)
 OP(ROPE, rope)
 OP(SDPA, sdpa)
 OP(SDPA_LSE, sdpa_lse)
+OP(KV_WRITE, kv_write)
+OP(PAGED_SDPA, paged_sdpa)
 OP(CROSS_ENTROPY, cross_entropy)
 
 /* op/random.c */

@@ -260,21 +260,34 @@ const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
                                   .work = mc_sdpa_work};
 MC_GRADIENT(sdpa_lse, mc_sdpa_vjp, NULL);
 
-static mica_array record(mica_scope *s, mc_op op, mica_array q, mica_array k, mica_array v,
-                         const mica_sdpa_options *options) {
+bool mc_sdpa_read_options(mica_scope *s, const mica_sdpa_options *options, mica_array q,
+                          mc_attr_sdpa *attr, mica_array *in) {
     mica_sdpa_options o;
     mica_status status = MC_OPTIONS_COPY(mica_sdpa_options, sinks, &o, options);
-    if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
-    mica_array in[OPERANDS] = {q, k, v, o.mask, o.offset, o.sinks};
-    if (!mc_operands_ok(s, mc_op_get(op)->name, in, 3)) return mc_invalid(s);
+    if (status != MICA_OK) {
+        (void)mc_scope_fail(s, status, "%s", mica_last_error());
+        return false;
+    }
+    in[MASK] = o.mask;
+    in[OFFSET] = o.offset;
+    in[SINKS] = o.sinks;
     int64_t d = mica_array_dim(q, -1);
-    mc_attr_sdpa attr = {
+    *attr = (mc_attr_sdpa){
         .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),
         .softcap = (double)o.softcap,
         .causal = o.causal,
         .window = o.window < INT32_MAX ? o.window : INT32_MAX, /* positions are i32 */
         .keep = o.keep < INT32_MAX ? o.keep : INT32_MAX,
     };
+    return true;
+}
+
+static mica_array record(mica_scope *s, mc_op op, mica_array q, mica_array k, mica_array v,
+                         const mica_sdpa_options *options) {
+    mica_array in[OPERANDS] = {q, k, v};
+    mc_attr_sdpa attr;
+    if (!mc_operands_ok(s, mc_op_get(op)->name, in, 3)) return mc_invalid(s);
+    if (!mc_sdpa_read_options(s, options, q, &attr, in)) return mc_invalid(s);
     return mc_record(s, op, &attr, in, OPERANDS);
 }
 

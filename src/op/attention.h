@@ -6,7 +6,9 @@
 #include "graph/gradient.h"
 #include "op/work.h"
 
-/* The operands of sdpa and sdpa_lse, and those of sdpa_gradient. */
+#include <mica/ops.h>
+
+/* The operands of sdpa and sdpa_lse, and those of sdpa_gradient and paged_sdpa. */
 enum {
     MC_SDPA_Q,
     MC_SDPA_K,
@@ -16,8 +18,14 @@ enum {
     MC_SDPA_SINKS,
     MC_SDPA_DY,
     MC_SDPA_DLSE,
-    MC_SDPA_OPERANDS
+    MC_SDPA_OPERANDS,
+    MC_SDPA_TABLE = MC_SDPA_DY /* of paged_sdpa, whose mask is absent */
 };
+
+/* Reads the options of a builder: sets attr, and mask, offset and sinks of in. q is valid. false:
+ * they are refused, which s keeps. */
+bool mc_sdpa_read_options(mica_scope *s, const mica_sdpa_options *options, mica_array q,
+                          mc_attr_sdpa *attr, mica_array *in);
 
 MC_WORK_RULE(mc_sdpa_work);
 mica_status mc_sdpa_infer(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);

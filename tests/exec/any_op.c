@@ -447,6 +447,20 @@ MAKER(norm) {
     }
 }
 
+/* x [1, 4, 3, 8] over y and z [1, 2, 5, 8], which are written into blocks. */
+static mica_array attend_blocks(any_op *g, mica_array x, mica_array y, mica_array z) {
+    mica_scope *s = g->s;
+    mica_sdpa_options o = {.causal = true, .offset = mica_i32(s, below(4))};
+    mica_array at = mica_arange(s, 0, 5, 1, MICA_I32);
+    at = mica_reshape(s, mica_add(s, at, mica_i32(s, below(8))), LIST(1, 5), 2);
+    mica_array pool = mica_zeros(s, LIST(3, 2, 4, 8), 4, mica_array_dtype(y));
+    y = mica_kv_write(s, pool, y, at);
+    z = mica_kv_write(s, mica_add(s, pool, mica_scalar(s, 1, mica_array_dtype(z))), z, at);
+    if (below(2)) o.window = 3;
+    mica_array table = mica_reshape(s, mica_arange(s, 2, -1, -1, MICA_I32), LIST(1, 3), 2);
+    return mica_paged_sdpa(s, x, y, z, table, &o);
+}
+
 /* Of one dtype: with bf16 keys a device may round queries. */
 static mica_array attend(any_op *g, mica_array x, mica_array y, mica_array z) {
     mica_sdpa_options o = {.causal = below(2), .softcap = below(2) ? 2 : 0};
@@ -456,6 +470,7 @@ static mica_array attend(any_op *g, mica_array x, mica_array y, mica_array z) {
     y = mica_astype(g->s, SHAPED(floats(g, y), 1, 2, 5, 8), dtype);
     z = mica_astype(g->s, SHAPED(floats(g, z), 1, 2, 5, 8), dtype);
     mica_array lse;
+    if (below(3) == 0) return attend_blocks(g, x, y, z);
     if (below(2)) return mica_sdpa(g->s, x, y, z, &o);
     x = mica_sdpa_lse(g->s, x, y, z, &o, &lse);
     x = mica_add(g->s, mica_sum(g->s, x, (const int[]){3}, 1, false), lse);

@@ -92,7 +92,8 @@ static mica_array copy(mica_scope *s, mica_array x) {
 }
 
 static bool has_other_orders(mc_op op) {
-    return op == MC_OP_MATMUL || op == MC_OP_GATHER_MM || op == MC_OP_SDPA || op == MC_OP_SDPA_LSE;
+    return op == MC_OP_MATMUL || op == MC_OP_GATHER_MM || op == MC_OP_SDPA ||
+           op == MC_OP_SDPA_LSE || op == MC_OP_PAGED_SDPA;
 }
 
 /* The op over operands, its results read one behind the other; the size, or -1 where it refuses

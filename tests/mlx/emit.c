@@ -47,6 +47,8 @@ static const char *const decomposed[] = {
     "stop_gradient",
     "sdpa_lse",
     "sdpa_gradient",
+    "kv_write",
+    "paged_sdpa",
     "cross_entropy",
     "cross_entropy_gradient",
     "reduce_window",

@@ -116,6 +116,18 @@ static bool run_gated_delta(golden *g) {
     return finish_two(g, y, last, 5e-5);
 }
 
+static bool run_kv_write(golden *g) {
+    return finish(g, mica_kv_write(g->s, golden_in(g, "pool"), x_of(g), golden_in(g, "slots")), 0);
+}
+
+static bool run_paged_sdpa(golden *g) {
+    const mica_sdpa_options o = {
+        .causal = true, .window = golden_int(g, "window", 0), .offset = golden_in(g, "offset")};
+    mica_array y = mica_paged_sdpa(g->s, golden_in(g, "q"), golden_in(g, "k"), golden_in(g, "v"),
+                                   golden_in(g, "table"), &o);
+    return finish(g, y, 1e-5);
+}
+
 #define ROW(name) \
     { .op = #name, .run = run_##name }
 static const golden_row rows[] = {
@@ -124,7 +136,8 @@ static const golden_row rows[] = {
     ROW(layer_norm_axis),  ROW(group_norm),
     ROW(rope_tables),      ROW(axial_rope2d),
     ROW(resize_nearest2x), ROW(selective_scan),
-    ROW(gated_delta),
+    ROW(gated_delta),      ROW(kv_write),
+    ROW(paged_sdpa),
 };
 
 const golden_group golden_nn = {"nn", rows, sizeof rows / sizeof *rows, NULL};
