@@ -2,9 +2,7 @@
  * what to do instead. The advice ends a message: "mica: there is no command 'ls'; ...", "mica:
  * run has no option -ngl; ...". Names are separated by blanks; those of options include their
  * dashes. A row is removed when mica gets the feature. */
-ELSEWHERE("serve server",
-          "mica is not a server yet: mica batch answers a file of prompts, and programs can "
-          "use libmica")
+ELSEWHERE("server", "did you mean 'serve'?")
 ELSEWHERE("ps", "mica keeps no model loaded between commands: mica list shows the models on disk")
 ELSEWHERE("stop", "mica keeps no model loaded between commands: Ctrl-C stops an answer")
 ELSEWHERE("download", "did you mean 'pull'?")

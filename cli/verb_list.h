@@ -3,6 +3,7 @@
 VERB(chat, "Talk", "talk with a model")
 VERB(run, "Talk", "answer one prompt")
 VERB(generate, "Talk", "continue a raw text, without a chat format")
+VERB(serve, "Talk", "answer requests over HTTP")
 VERB(batch, "Many texts", "answer the prompts of a file")
 VERB(classify, "Many texts", "find the likeliest label of each text")
 VERB(embed, "Many texts", "turn texts to vectors (embeddings)")

@@ -84,6 +84,19 @@ if(NOT MICA_HUB STREQUAL "OFF")
   endif()
 endif()
 
+# The same: the library is loaded when a server is opened.
+set(MICA_HAVE_SERVE OFF)
+if(NOT MICA_SERVE STREQUAL "OFF")
+  pkg_check_modules(MICROHTTPD libmicrohttpd>=0.9.71)
+  if(MICROHTTPD_FOUND)
+    set(MICA_HAVE_SERVE ON)
+  elseif(MICA_SERVE STREQUAL "ON")
+    message(FATAL_ERROR "MICA_SERVE is ON and libmicrohttpd was not found")
+  else()
+    message(STATUS "libmicrohttpd was not found: mica serve is unavailable")
+  endif()
+endif()
+
 # Sets `out` to the name by which programs find a library: on Linux its SONAME.
 function(mica_library_name out library)
   find_library(MICA_LIBRARY_${library} ${library} REQUIRED HINTS ${ARGN})
@@ -98,6 +111,9 @@ endfunction()
 if(MICA_HAVE_HUB)
   mica_library_name(MICA_CURL_LIBRARY curl ${CURL_LIBRARY_DIRS})
   mica_library_name(MICA_CRYPTO_LIBRARY crypto ${CRYPTO_LIBRARY_DIRS})
+endif()
+if(MICA_HAVE_SERVE)
+  mica_library_name(MICA_MICROHTTPD_LIBRARY microhttpd ${MICROHTTPD_LIBRARY_DIRS})
 endif()
 
 # The same: the library is loaded when the device is first opened. The headers are looked for where

@@ -3,8 +3,8 @@
 #
 #   tools/install-deps.sh [build|test|check|mlx]
 #
-#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl, OpenSSL and
-#          protobuf-c, which are optional
+#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl, OpenSSL,
+#          protobuf-c and libmicrohttpd, which are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, and with apt
 #          a compiler for 64-bit ARM, QEMU, and what make macos and make packages need
@@ -41,6 +41,7 @@ library yaml-0.1 yaml.h || need libyaml
 library libcurl curl/curl.h || need libcurl
 library libprotobuf-c protobuf-c/protobuf-c.h && have protoc-c || need protobuf-c
 library libcrypto openssl/evp.h || need openssl
+library libmicrohttpd microhttpd.h || need libmicrohttpd
 case $tier in
   build) ;;
   mlx)
@@ -89,6 +90,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:libyaml) echo libyaml-dev ;;
     apt:libcurl) echo libcurl4-openssl-dev ;;
     apt:openssl) echo libssl-dev ;;
+    apt:libmicrohttpd) echo libmicrohttpd-dev ;;
     apt:protobuf-c) echo libprotobuf-c-dev protobuf-c-compiler ;;
     apt:cmocka) echo libcmocka-dev ;;
     apt:clang-format) echo clang-format-14 ;;
@@ -116,6 +118,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:libyaml) echo libyaml-devel ;;
     dnf:libcurl) echo libcurl-devel ;;
     dnf:openssl) echo openssl-devel ;;
+    dnf:libmicrohttpd) echo libmicrohttpd-devel ;;
     dnf:protobuf-c) echo protobuf-c-devel protobuf-c-compiler ;;
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;

@@ -7,8 +7,8 @@
  * fine-tuning (mica/tune.h), programs (mica/program.h, mica/executable.h), what they cost
  * (mica/cost.h), devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h),
  * files of arrays (mica/io.h), models in other forms (mica/convert.h), ONNX
- * (mica/onnx.h), status codes
- * (mica/status.h), the version (mica/version.h). */
+ * (mica/onnx.h), serving models over HTTP (mica/serve.h), status codes (mica/status.h), the
+ * version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -30,6 +30,7 @@
 #include <mica/onnx.h>
 #include <mica/ops.h>
 #include <mica/program.h>
+#include <mica/serve.h>
 #include <mica/signal.h>
 #include <mica/status.h>
 #include <mica/tasks.h>

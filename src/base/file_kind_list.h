@@ -10,3 +10,4 @@ FILE_KIND(SESSION, "a session", SIZE_MAX)          /* its header limits its size
 FILE_KIND(PROGRAM, "a program", SIZE_MAX)          /* its header, too */
 FILE_KIND(ONNX, "an ONNX file", INT32_MAX)         /* as protobuf limits it */
 FILE_KIND(CALIBRATION, "measured rates", 1000000)
+FILE_KIND(CERTIFICATE, "a certificate", 4000000) /* a chain of them, or a key, for TLS */

@@ -9,6 +9,7 @@ The command alone, and `help`, print the short help.
     chat         talk with a model
     run          answer one prompt
     generate     continue a raw text, without a chat format
+    serve        answer requests over HTTP
   
   Many texts:
     batch        answer the prompts of a file

@@ -1,0 +1,116 @@
+/* A server: models over HTTP, by the APIs that clients already speak.
+ *
+ *     mica_server *server = NULL;
+ *     mica_status status = mica_server_open(&(mica_server_options){.port = 8080}, &server);
+ *     if (!status) status = mica_server_add(server, "gemma", model, NULL);
+ *     if (!status) status = mica_server_run(server);    // until mica_server_stop, from a handler
+ *     mica_server_close(&server);
+ *
+ * docs/serve.md lists the endpoints and their fields. A field that an API defines is honoured, or
+ * refused with a 400 that names it.
+ *
+ * A server answers in threads of its own from mica_server_open on: /health says 503 until it has a
+ * model. It listens at the loopback address only, unless there are keys or `insecure` insists. A
+ * request that it cannot serve is refused with a status; none ends the process, and each kind of
+ * memory and descriptor has a limit.
+ *
+ * A build without libmicrohttpd has these functions, too: mica_server_open is then
+ * MICA_EUNSUPPORTED. */
+#ifndef MICA_SERVE_H
+#define MICA_SERVE_H
+
+#include <mica/api.h>
+#include <mica/model.h>
+#include <mica/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MICA_BEGIN
+
+/** A server and the models that it serves. */
+typedef struct mica_server mica_server;
+
+/** Takes a line about a request that has ended, without a line feed: method, path, status,
+ *  milliseconds, tokens. It holds nothing of prompts, answers and keys. Called from any thread. */
+typedef void (*mica_server_log)(void *user, const char *line);
+
+/** Options of mica_server_open; zero means the default. Strings are borrowed during the call. */
+typedef struct mica_server_options {
+    size_t struct_bytes;          /* see mica/api.h */
+    const char *host;             /* address or name to listen at, or unix:PATH for a socket of the
+                                     file system; NULL: "127.0.0.1" */
+    int port;                     /* 0: one that is free */
+    bool insecure;                /* listen at any address without keys */
+    const char *certificate;      /* PEM file with the chain for TLS; NULL: no TLS */
+    const char *certificate_key;  /* PEM file with its private key */
+    const char *const *api_keys;  /* [api_key_count] each request but /health must have one of them,
+                                     as "Authorization: Bearer KEY" or "x-api-key: KEY" */
+    size_t api_key_count;         /* 0: none is asked for */
+    const char *const *origins;   /* [origin_count] origins whose pages may use the server (CORS);
+                                     "*": all */
+    size_t origin_count;          /* 0: the server's own pages only */
+    const char *const *hosts;     /* [host_count] names that requests may have as their Host besides
+                                     localhost, addresses and `host`. With keys every name may */
+    size_t host_count;            /* number of names */
+    uint64_t max_body;            /* bytes of a request's body; 0: 10 MB */
+    int max_connections;          /* 0: 4096; fewer if the process may open fewer files */
+    int max_connections_per_host; /* from one address; 0: half of max_connections */
+    int request_seconds;          /* a connection whose next request has not come whole for so long
+                                     is closed; 0: 60 */
+    int comment_seconds;          /* a stream that has nothing to say for so long gets a comment, so
+                                     that proxies keep it; 0: 10 */
+    mica_server_log log;          /* NULL: nothing is logged */
+    void *log_user;               /* given to log */
+} mica_server_options;
+
+/** Starts a server without models.
+ *
+ *  options NULL for the defaults. Borrowed.
+ *  server  receives the server, closed with mica_server_close; NULL after an error.
+ *  errors  MICA_EINVAL an option is out of range, or the address is not of the loopback interface
+ *          and there are neither keys nor `insecure`; MICA_EIO the address is in use or not this
+ *          machine's; MICA_ENOENT, MICA_EFORMAT of certificate and key; MICA_EUNSUPPORTED there is
+ *          no libmicrohttpd, or it has no TLS; MICA_ENOMEM */
+MICA_API mica_status mica_server_open(const mica_server_options *options, mica_server **server);
+
+/** How a model is served; zero means the default. */
+typedef struct mica_serving_options {
+    size_t struct_bytes;  /* see mica/api.h */
+    int rows;             /* number of answers computed together; 0: 16 */
+    int64_t step_tokens;  /* tokens of prompts computed beside one step of decoding; 0: 512 */
+    size_t queue;         /* number of requests that may wait; 0: 256 */
+    uint64_t cache_bytes; /* of all caches, kept prefixes too; 0: a share of free memory */
+    double max_seconds;   /* of waiting and computing, for each request; 0: no limit */
+} mica_serving_options;
+
+/** Serves a model from now on.
+ *
+ *  name    what requests call it. Copied.
+ *  model   kept open until the server is closed.
+ *  options NULL for the defaults. Borrowed.
+ *  errors  MICA_EINVAL the name is empty or in use, an option is out of range; MICA_ENOMEM */
+MICA_API mica_status mica_server_add(mica_server *server, const char *name, const mica_model *model,
+                                     const mica_serving_options *options);
+
+/** Where it listens: "http://127.0.0.1:8080" or "unix:PATH". Lives as long as the server; "" for
+ *  NULL. */
+MICA_API const char *mica_server_address(const mica_server *server);
+
+/** Waits until mica_server_stop is called. Then it drains: requests that were accepted are
+ *  answered, later ones are refused with 503, and it returns when all are done.
+ *  errors  MICA_ECANCELLED it was stopped again, and requests were cut off; MICA_EIO */
+MICA_API mica_status mica_server_run(mica_server *server);
+
+/** Asks mica_server_run to drain and return; a second call to end at once. May be called from any
+ *  thread and from a signal handler. Does nothing for NULL. */
+MICA_API void mica_server_stop(mica_server *server);
+
+/** Ends what is under way, closes *server and sets it to NULL. Does nothing for NULL. No call of
+ *  mica_server_run may be under way. */
+MICA_API void mica_server_close(mica_server **server);
+
+MICA_END
+
+#endif

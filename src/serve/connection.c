@@ -1,0 +1,299 @@
+#include "serve/connection.h"
+
+#include "base/system.h"
+#include "serve/endpoint.h"
+#include "serve/state.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 16 << 10 };
+
+/* ---- answers ---- */
+
+static ssize_t read_stream(void *cls, uint64_t pos, char *bytes, size_t max) {
+    (void)pos;
+    int64_t n = mc_exchange_take(cls, bytes, max);
+    if (n == -1) return MHD_CONTENT_READER_END_OF_STREAM;
+    return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : (ssize_t)n;
+}
+
+/* Lets pages of an allowed origin read the answer, and do what they ask for beforehand. */
+static void add_origin(const mica_server *server, struct MHD_Connection *connection,
+                       struct MHD_Response *response, const mc_exchange *http);
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, mc_exchange *http) {
+    struct MHD_Response *response =
+        http->streaming
+            ? mc_mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, http,
+                                                   NULL)
+            : mc_mhd.create_response_from_buffer(http->out.len, http->out.len ? http->out.data : "",
+                                                 MHD_RESPMEM_PERSISTENT);
+    if (!response) return MHD_NO;
+    if (http->content_type[0])
+        mc_mhd.add_response_header(response, "Content-Type", http->content_type);
+    if (http->streaming) {
+        mc_mhd.add_response_header(response, "Cache-Control", "no-cache");
+        mc_mhd.add_response_header(response, "X-Accel-Buffering", "no"); /* nginx waits otherwise */
+        mc_mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                     MC_IDLE_SECONDS + 1u);
+    }
+    for (int i = 0; i < MC_EXCHANGE_HEADERS && http->headers[i].name; i++)
+        mc_mhd.add_response_header(response, http->headers[i].name, http->headers[i].value);
+    if (atomic_load(&http->server->draining))
+        mc_mhd.add_response_header(response, "Connection", "close");
+    add_origin(http->server, connection, response, http);
+    enum MHD_Result result = mc_mhd.queue_response(connection, (unsigned)http->status, response);
+    mc_mhd.destroy_response(response);
+    return result;
+}
+
+/* ---- heads ---- */
+
+static enum MHD_Result add_head(void *cls, enum MHD_ValueKind kind, const char *name,
+                                const char *value) {
+    (void)kind;
+    mc_head_add(cls, name, value);
+    return MHD_YES;
+}
+
+static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char *name,
+                                  const char *value) {
+    (void)kind, (void)value;
+    *(const char **)cls = name;
+    return MHD_YES;
+}
+
+static mc_head head_of(struct MHD_Connection *connection) {
+    mc_head head = {0};
+    mc_mhd.get_connection_values(connection, MHD_HEADER_KIND, add_head, &head);
+    return head;
+}
+
+static void add_origin(const mica_server *server, struct MHD_Connection *connection,
+                       struct MHD_Response *response, const mc_exchange *http) {
+    if (!server->guard.origin_count) return;
+    mc_head head = head_of(connection);
+    mc_mhd.add_response_header(response, "Vary", "Origin");
+    if (!head.origin || !mc_guard_allows_origin(&server->guard, head.origin)) return;
+    mc_mhd.add_response_header(response, "Access-Control-Allow-Origin", head.origin);
+    if (strcmp(http->method, "OPTIONS") != 0) return;
+    mc_mhd.add_response_header(response, "Access-Control-Allow-Methods",
+                               "GET, POST, DELETE, OPTIONS");
+    if (head.asked_headers)
+        mc_mhd.add_response_header(response, "Access-Control-Allow-Headers", head.asked_headers);
+    mc_mhd.add_response_header(response, "Access-Control-Max-Age", "600");
+}
+
+/* Whether a request may go on, by its head alone. If not, *at_once says that its body must not be
+ * read: where it ends is not sure, or far away. */
+static bool check_head(mica_server *server, struct MHD_Connection *connection, mc_exchange *http,
+                       bool *at_once) {
+    mc_head head = head_of(connection);
+    mc_failure *failure = &http->failure;
+    const char *query = NULL;
+    uint64_t limit = server->options.max_body;
+    uint64_t length = head.length ? strtoull(head.length, NULL, 10) : 0;
+    bool preflight = strcmp(http->method, "OPTIONS") == 0 && head.origin;
+    bool open = preflight; /* a browser sends no key before it may ask */
+    if (!preflight) {
+        http->endpoint = mc_endpoint_find(http->method, http->path, &http->tail, failure);
+        open = http->endpoint && http->endpoint->flags & MC_ENDPOINT_OPEN;
+    }
+    mc_failure unknown = *failure;
+    *at_once = length / 2 > limit || head.lengths + head.encodings > 1 ||
+               (head.encoding && strcmp(head.encoding, "chunked") != 0);
+    if (!mc_guard_check(&server->guard, &head, open, failure)) return false;
+    if (preflight) return true;
+    *failure = unknown; /* only who may ask learns what there is */
+    if (!http->endpoint) return false;
+    if (atomic_load(&server->draining) && !(http->endpoint->flags & MC_ENDPOINT_ALWAYS))
+        return mc_failure_set(failure, 503, "draining", NULL, "the server is being stopped");
+    mc_mhd.get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_query, &query);
+    if (query)
+        return mc_failure_set(failure, 400, "unknown_field", query,
+                              "%.60s: this endpoint takes no query", query);
+    if (length > limit)
+        return mc_failure_set(failure, 413, "body_too_large", NULL,
+                              "the body has %.20s bytes; the limit is %" PRIu64 " (--max-body)",
+                              head.length, limit);
+    return true;
+}
+
+/* ---- bodies ---- */
+
+static void drop_body(mc_exchange *http) {
+    atomic_fetch_sub(&http->server->body_bytes, http->counted);
+    http->counted = 0;
+    mc_buffer_deinit(&http->body);
+}
+
+/* Adds a part of the body. What cannot be kept is read to its end, for the answer comes after it,
+ * but not more than the limit twice more. false: the connection is closed. */
+static bool add_body(mica_server *server, mc_exchange *http, const char *data, size_t size) {
+    uint64_t limit = server->options.max_body;
+    if (!http->failure.status && http->body.len + size > limit)
+        mc_failure_set(&http->failure, 413, "body_too_large", NULL,
+                       "the body has more than %" PRIu64 " bytes (--max-body)", limit);
+    else if (!http->failure.status && atomic_load(&server->body_bytes) > limit * MC_BODIES)
+        mc_failure_set(&http->failure, 503, "overloaded", NULL,
+                       "too many large requests are under way");
+    else if (!http->failure.status && !mc_buffer_add(&http->body, data, size))
+        mc_failure_set(&http->failure, 503, "out_of_memory", NULL,
+                       "there is no memory for the body");
+    atomic_fetch_add(&server->body_bytes, http->body.cap - http->counted);
+    http->counted = http->body.cap;
+    if (!http->failure.status) return true;
+    drop_body(http);
+    http->discarded += size;
+    return http->discarded <= 2 * limit;
+}
+
+/* ---- requests ---- */
+
+static mc_exchange *http_of(mc_work *item) {
+    return (mc_exchange *)(void *)((char *)item - offsetof(mc_exchange, item));
+}
+
+static void log_request(const mica_server *server, const mc_exchange *http) {
+    char line[512];
+    if (!server->options.log) return;
+    snprintf(line, sizeof line, "%s %.200s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens%s",
+             http->method, http->path, http->status,
+             (double)(mc_now_us() - http->started_us) / 1000, http->prompt_tokens,
+             http->answer_tokens, http->broken ? ", cut off" : "");
+    server->options.log(server->options.log_user, line);
+}
+
+static void count_request(mica_server *server, const mc_exchange *http) {
+    mc_server_counts *counts = &server->counts;
+    atomic_fetch_add(&counts->requests, 1u);
+    if (!http->ready || http->broken)
+        atomic_fetch_add(&counts->dropped, 1u);
+    else if (http->status < 400)
+        atomic_fetch_add(&counts->ok, 1u);
+    else if (http->status < 500)
+        atomic_fetch_add(&counts->client_errors, 1u);
+    else
+        atomic_fetch_add(&counts->server_errors, 1u);
+}
+
+/* The end of a request: neither the connection nor the handler has it any more. */
+static void finish(mc_work *item) {
+    mc_exchange *http = http_of(item);
+    mica_server *server = http->server;
+    bool dispatched = http->dispatched;
+    if (http->work.close) http->work.close(http->work.user);
+    http->work = (mc_exchange_work){0};
+    count_request(server, http);
+    log_request(server, http);
+    drop_body(http);
+    mc_exchange_free(http);
+    if (dispatched) atomic_fetch_sub(&server->under_way, 1);
+}
+
+/* Runs the handler. Who leaves last, it or the connection, has the request finished. */
+static void handle(mc_work *item) {
+    mc_exchange *http = http_of(item);
+    if (!http->endpoint->handle(http)) mc_exchange_refuse(http);
+    pthread_mutex_lock(&http->lock);
+    http->handling = false;
+    bool last = !http->connection;
+    pthread_mutex_unlock(&http->lock);
+    if (last) finish(item);
+}
+
+/* A request is there whole. */
+static void dispatch(mica_server *server, mc_exchange *http) {
+    http->dispatched = true;
+    atomic_fetch_add(&server->under_way, 1);
+    mc_watch_begin(&server->watch, http->peer, http);
+    if (atomic_load(&server->closing))
+        mc_exchange_hangup(http, true); /* it was not among those cut */
+    if (http->failure.status) {
+        mc_exchange_refuse(http);
+    } else if (!http->endpoint) { /* a page asks what it may do */
+        http->content_type = "";
+        mc_exchange_reply(http, 204, "");
+    } else if (http->endpoint->flags & MC_ENDPOINT_AT_ONCE) {
+        if (!http->endpoint->handle(http)) mc_exchange_refuse(http);
+    } else {
+        http->handling = true;
+        mc_workers_add(&server->workers, &http->item, handle);
+    }
+}
+
+static enum MHD_Result begin(mica_server *server, struct MHD_Connection *connection,
+                             const char *method, const char *url, void **request) {
+    static const char *const methods[] = {"GET", "POST", "HEAD", "OPTIONS", "DELETE", "PUT"};
+    const char *known = "other";
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (strcmp(methods[i], method) == 0) known = methods[i];
+    mc_exchange *http = mc_exchange_new(server, known, url);
+    if (!http) return MHD_NO;
+    const union MHD_ConnectionInfo *info =
+        mc_mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    http->peer = info ? info->socket_context : NULL;
+    http->connection = connection;
+    *request = http;
+    if (!http->peer) return MHD_NO;
+    bool at_once;
+    if (check_head(server, connection, http, &at_once) || !at_once) return MHD_YES;
+    mc_exchange_refuse(http); /* the connection ends with it */
+    mc_watch_begin(&server->watch, http->peer, http);
+    return send_answer(connection, http);
+}
+
+enum MHD_Result mc_connection_handle(void *cls, struct MHD_Connection *connection, const char *url,
+                                     const char *method, const char *version, const char *data,
+                                     size_t *size, void **request) {
+    mica_server *server = cls;
+    mc_exchange *http = *request;
+    bool gone;
+    (void)version;
+    if (!http) return begin(server, connection, method, url, request);
+    if (*size) {
+        bool kept = add_body(server, http, data, *size);
+        *size = 0;
+        return kept ? MHD_YES : MHD_NO;
+    }
+    if (!http->dispatched) dispatch(server, http);
+    if (mc_exchange_wait(http, &gone)) return send_answer(connection, http);
+    return gone ? MHD_NO : MHD_YES;
+}
+
+void mc_connection_done(void *cls, struct MHD_Connection *connection, void **request,
+                        enum MHD_RequestTerminationCode how) {
+    mica_server *server = cls;
+    mc_exchange *http = *request;
+    (void)connection;
+    if (!http) return;
+    *request = NULL;
+    if (http->peer) mc_watch_done(&server->watch, http->peer);
+    pthread_mutex_lock(&http->lock);
+    http->leaving = true;
+    pthread_mutex_unlock(&http->lock);
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK) mc_exchange_hangup(http, false);
+    pthread_mutex_lock(&http->lock);
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK) http->broken = true;
+    http->connection = NULL;
+    bool last = !http->handling;
+    pthread_mutex_unlock(&http->lock);
+    if (last) mc_workers_add(&server->workers, &http->item, finish);
+}
+
+void mc_connection_notify(void *cls, struct MHD_Connection *connection, void **peer,
+                          enum MHD_ConnectionNotificationCode what) {
+    mica_server *server = cls;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            mc_mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *peer = info ? mc_watch_add(&server->watch, info->connect_fd) : NULL;
+    } else if (*peer) {
+        mc_watch_remove(&server->watch, *peer);
+        *peer = NULL;
+    }
+}

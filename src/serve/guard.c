@@ -1,0 +1,164 @@
+#include "serve/guard.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* ---- the guard ---- */
+
+static bool copy(const char *const *from, size_t count, char ***out, size_t *n) {
+    *out = mc_calloc(count ? count : 1, sizeof **out);
+    if (!*out) return false;
+    for (; *n < count; ++*n)
+        if (!((*out)[*n] = mc_strdup(from[*n]))) return false;
+    return true;
+}
+
+mica_status mc_guard_open(mc_guard *guard, const mica_server_options *options, bool unix_socket) {
+    *guard = (mc_guard){.any_host = options->api_key_count > 0 || unix_socket};
+    for (size_t i = 0; i < options->api_key_count; i++)
+        if (!options->api_keys[i] || !*options->api_keys[i])
+            return mc_fail(MICA_EINVAL, "a key is empty");
+    if (options->host && !(guard->own = mc_strdup(options->host)))
+        return mc_fail_nomem("the server's options");
+    bool done =
+        copy(options->api_keys, options->api_key_count, &guard->keys, &guard->key_count) &&
+        copy(options->origins, options->origin_count, &guard->origins, &guard->origin_count) &&
+        copy(options->hosts, options->host_count, &guard->hosts, &guard->host_count);
+    return done ? MICA_OK : mc_fail_nomem("the server's options");
+}
+
+static void free_all(char **texts, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        mc_free(texts[i]);
+    mc_free(texts);
+}
+
+void mc_guard_close(mc_guard *guard) {
+    free_all(guard->keys, guard->key_count);
+    free_all(guard->origins, guard->origin_count);
+    free_all(guard->hosts, guard->host_count);
+    mc_free(guard->own);
+    *guard = (mc_guard){0};
+}
+
+/* ---- heads ---- */
+
+void mc_head_add(mc_head *head, const char *name, const char *value) {
+    if (!value) value = "";
+    if (strcasecmp(name, "host") == 0) {
+        head->host = value;
+        head->hosts++;
+    } else if (strcasecmp(name, "content-length") == 0) {
+        head->length = value;
+        head->lengths++;
+    } else if (strcasecmp(name, "transfer-encoding") == 0) {
+        head->encoding = value;
+        head->encodings++;
+    } else if (strcasecmp(name, "origin") == 0) {
+        head->origin = value;
+    } else if (strcasecmp(name, "authorization") == 0) {
+        head->authorization = value;
+    } else if (strcasecmp(name, "x-api-key") == 0) {
+        head->api_key = value;
+    } else if (strcasecmp(name, "access-control-request-headers") == 0) {
+        head->asked_headers = value;
+    }
+}
+
+/* The name in a Host or an Origin: without scheme and port, of [::1] what is in the brackets. */
+static mc_str name_of(const char *host) {
+    const char *scheme = strstr(host, "://");
+    if (scheme) host = scheme + 3;
+    if (*host == '[') return (mc_str){host + 1, strcspn(host + 1, "]")};
+    return (mc_str){host, strcspn(host, ":/")};
+}
+
+static bool same_name(mc_str a, const char *b) {
+    return a.len == strlen(b) && strncasecmp(a.ptr, b, a.len) == 0;
+}
+
+/* An address is no name that somebody else could make mean this machine. */
+static bool is_address(mc_str name) {
+    size_t digits = 0;
+    bool colon = false;
+    for (size_t i = 0; i < name.len; i++) {
+        colon = colon || name.ptr[i] == ':';
+        if (strchr("0123456789.", name.ptr[i])) digits++;
+    }
+    if (colon) return true; /* a name holds none, and a port's was cut off */
+    return name.len > 0 && digits == name.len && name.ptr[name.len - 1] != '.';
+}
+
+static bool is_own_host(const mc_guard *guard, const char *host) {
+    mc_str name = name_of(host);
+    if (is_address(name) || same_name(name, "localhost")) return true;
+    if (guard->own && same_name(name, guard->own)) return true;
+    for (size_t i = 0; i < guard->host_count; i++)
+        if (same_name(name, guard->hosts[i])) return true;
+    return false;
+}
+
+bool mc_guard_allows_origin(const mc_guard *guard, const char *origin) {
+    for (size_t i = 0; i < guard->origin_count; i++)
+        if (strcmp(guard->origins[i], "*") == 0 || strcasecmp(guard->origins[i], origin) == 0)
+            return true;
+    return false;
+}
+
+/* A page of the server itself: its origin is the Host that it asks. */
+static bool is_own_origin(const mc_head *head) {
+    const char *scheme = strstr(head->origin, "://");
+    return scheme && strcasecmp(scheme + 3, head->host) == 0;
+}
+
+/* ---- keys ---- */
+
+/* Takes as long for every text of one length. */
+static bool same_key(const char *key, const char *given, size_t len) {
+    size_t key_len = strlen(key);
+    unsigned differ = key_len != len;
+    for (size_t i = 0; i < len; i++)
+        differ |=
+            (unsigned)((unsigned char)key[key_len ? i % key_len : 0] ^ (unsigned char)given[i]);
+    return differ == 0;
+}
+
+static bool has_key(const mc_guard *guard, const mc_head *head) {
+    const char *given = head->api_key;
+    if (head->authorization && strncasecmp(head->authorization, "bearer ", 7) == 0)
+        given = head->authorization + 7;
+    if (!given) return false;
+    size_t len = strlen(given);
+    bool found = false;
+    for (size_t i = 0; i < guard->key_count; i++) /* all of them, whichever fits */
+        found = same_key(guard->keys[i], given, len) | found;
+    return found;
+}
+
+bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, mc_failure *failure) {
+    if (head->hosts != 1)
+        return mc_failure_set(failure, 400, "invalid_host", NULL, "the request has %s Host header",
+                              head->hosts ? "more than one" : "no");
+    if (head->lengths > 1)
+        return mc_failure_set(failure, 400, "invalid_length", NULL,
+                              "the request has more than one Content-Length");
+    if (head->lengths && head->encodings)
+        return mc_failure_set(failure, 400, "invalid_length", NULL,
+                              "the request has both Content-Length and Transfer-Encoding");
+    if (head->encodings > 1 || (head->encoding && strcasecmp(head->encoding, "chunked") != 0))
+        return mc_failure_set(failure, 400, "invalid_encoding", NULL,
+                              "the Transfer-Encoding must be chunked");
+    if (!guard->any_host && !is_own_host(guard, head->host))
+        return mc_failure_set(failure, 403, "invalid_host", NULL,
+                              "the Host %.100s is no name of this server (--allow-host)",
+                              head->host);
+    if (head->origin && !is_own_origin(head) && !mc_guard_allows_origin(guard, head->origin))
+        return mc_failure_set(failure, 403, "invalid_origin", NULL,
+                              "pages of %.100s may not use this server (--cors)", head->origin);
+    if (!open && guard->key_count && !has_key(guard, head))
+        return mc_failure_set(failure, 401, "invalid_api_key", NULL,
+                              "the request has no valid key: want Authorization: Bearer KEY");
+    return true;
+}

@@ -1,0 +1,141 @@
+/* mica's own endpoints around the tokenizer: what a text's tokens are, and back. */
+#include "serve/endpoint.h"
+#include "serve/ids.h"
+#include "serve/state.h"
+
+typedef struct tokenize_values {
+    mc_str model, prompt;
+    bool add_special, pieces;
+} tokenize_values;
+
+static const mc_field tokenize_fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = offsetof(tokenize_values, model),
+     .help = "the model; without it, the first one"},
+    {.name = "prompt",
+     .kind = MC_FIELD_TEXT,
+     .required = true,
+     .offset = offsetof(tokenize_values, prompt),
+     .help = "the text"},
+    {.name = "add_special_tokens",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = offsetof(tokenize_values, add_special),
+     .help = "add the tokens that the tokenizer puts around a text, such as <bos>"},
+    {.name = "return_token_strs",
+     .kind = MC_FIELD_BOOL,
+     .offset = offsetof(tokenize_values, pieces),
+     .help = "also the tokens as the vocabulary spells them"},
+};
+
+static void put_tokens(mc_put *put, const mica_tokenizer *tok, const int32_t *ids, size_t n,
+                       bool pieces) {
+    mc_put_open(put, "tokens", '[');
+    for (size_t i = 0; i < n; i++)
+        mc_put_int(put, NULL, ids[i]);
+    mc_put_close(put, ']');
+    if (!pieces) return;
+    mc_put_open(put, "token_strs", '[');
+    for (size_t i = 0; i < n; i++) {
+        size_t len = 0;
+        const char *piece = mica_tokenizer_token(tok, ids[i], &len);
+        mc_put_str(put, NULL, (mc_str){piece ? piece : "", piece ? len : 0});
+    }
+    mc_put_close(put, ']');
+}
+
+static bool finish(mc_exchange *http, mc_put *put) {
+    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+    mc_exchange_reply(http, 200, NULL);
+    return true;
+}
+
+static bool tokenize(mc_exchange *http) {
+    tokenize_values values;
+    int32_t *ids;
+    size_t n;
+    if (!mc_exchange_read(http, &values)) return false;
+    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    if (!served) return false;
+    const mica_tokenizer *tok = mica_model_tokenizer(served->model);
+    mica_status status = mica_tokenizer_encode(tok, values.prompt.ptr, values.prompt.len,
+                                               values.add_special, &ids, &n);
+    if (status != MICA_OK) return mc_failure_of(&http->failure, status, "prompt");
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(served->model, &info);
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_int(&put, "count", (int64_t)n);
+    mc_put_int(&put, "max_model_len", info.context_length);
+    put_tokens(&put, tok, ids, n, values.pieces);
+    mc_put_close(&put, '}');
+    mica_free(ids);
+    return finish(http, &put);
+}
+
+typedef struct detokenize_values {
+    mc_str model;
+    mc_json tokens;
+    bool skip_special;
+} detokenize_values;
+
+static const mc_field detokenize_fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = offsetof(detokenize_values, model),
+     .help = "the model; without it, the first one"},
+    {.name = "tokens",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .required = true,
+     .offset = offsetof(detokenize_values, tokens),
+     .help = "token ids"},
+    {.name = "skip_special_tokens",
+     .kind = MC_FIELD_BOOL,
+     .offset = offsetof(detokenize_values, skip_special),
+     .help = "leave out special tokens"},
+};
+
+static bool detokenize(mc_exchange *http) {
+    detokenize_values values;
+    mc_buffer ids = {0};
+    char *text;
+    size_t len;
+    if (!mc_exchange_read(http, &values)) return false;
+    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    if (!served) return false;
+    const mica_tokenizer *tok = mica_model_tokenizer(served->model);
+    if (!mc_ids_read(values.tokens, mica_tokenizer_vocab_size(tok), "tokens", &ids, &http->failure))
+        return false;
+    mica_status status =
+        mica_tokenizer_decode(tok, MC_BUFFER_AT(&ids, int32_t), MC_BUFFER_COUNT(&ids, int32_t),
+                              values.skip_special, &text, &len);
+    mc_buffer_deinit(&ids);
+    if (status != MICA_OK) return mc_failure_of(&http->failure, status, "tokens");
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_str(&put, "prompt", (mc_str){text, len});
+    mc_put_close(&put, '}');
+    mica_free(text);
+    return finish(http, &put);
+}
+
+#define TABLE(fields) \
+    { fields, sizeof(fields) / sizeof *(fields), 0 }
+
+static const mc_endpoint endpoints[] = {
+    {.method = "POST",
+     .path = "/tokenize",
+     .handle = tokenize,
+     .tables = {TABLE(tokenize_fields)},
+     .help = "the token ids of a text"},
+    {.method = "POST",
+     .path = "/detokenize",
+     .handle = detokenize,
+     .tables = {TABLE(detokenize_fields)},
+     .help = "the text of token ids"},
+};
+
+const mc_endpoint_list mc_endpoints_own = {"mica's own", endpoints,
+                                           sizeof endpoints / sizeof *endpoints};

@@ -1,0 +1,78 @@
+#include "serve/put.h"
+
+#include <inttypes.h>
+
+/* What stands before a value. */
+static void begin(mc_put *put, const char *key) {
+    if (put->failed) return;
+    bool done = !put->comma || mc_buffer_add_byte(put->out, ',');
+    if (done && key) done = mc_json_put_text(put->out, key) && mc_buffer_add_byte(put->out, ':');
+    put->failed = !done;
+    put->comma = true;
+}
+
+void mc_put_open(mc_put *put, const char *key, char bracket) {
+    begin(put, key);
+    if (!put->failed) put->failed = !mc_buffer_add_byte(put->out, bracket);
+    put->comma = false;
+}
+
+void mc_put_close(mc_put *put, char bracket) {
+    if (!put->failed) put->failed = !mc_buffer_add_byte(put->out, bracket);
+    put->comma = true;
+}
+
+void mc_put_text(mc_put *put, const char *key, const char *text) {
+    if (text)
+        mc_put_str(put, key, mc_str_of(text));
+    else
+        mc_put_null(put, key);
+}
+
+void mc_put_str(mc_put *put, const char *key, mc_str text) {
+    begin(put, key);
+    if (!put->failed) put->failed = !mc_json_put_str(put->out, text);
+}
+
+void mc_put_int(mc_put *put, const char *key, int64_t value) {
+    begin(put, key);
+    if (!put->failed) put->failed = !mc_buffer_printf(put->out, "%" PRId64, value);
+}
+
+void mc_put_real(mc_put *put, const char *key, double value) {
+    begin(put, key);
+    if (!put->failed) put->failed = !mc_json_put_number(put->out, value);
+}
+
+void mc_put_bool(mc_put *put, const char *key, bool value) {
+    mc_put_json(put, key, value ? "true" : "false");
+}
+
+void mc_put_null(mc_put *put, const char *key) {
+    mc_put_json(put, key, "null");
+}
+
+void mc_put_json(mc_put *put, const char *key, const char *json) {
+    begin(put, key);
+    if (!put->failed) put->failed = !mc_buffer_add_text(put->out, json);
+}
+
+void mc_put_value(mc_put *put, const char *key, mc_json value) {
+    mc_json_type type = mc_json_get_type(value);
+    if (type != MC_JSON_OBJECT && type != MC_JSON_ARRAY) {
+        begin(put, key);
+        if (!put->failed) put->failed = !mc_json_put_value(put->out, value, 0);
+        return;
+    }
+    bool object = type == MC_JSON_OBJECT;
+    mc_put_open(put, key, object ? '{' : '[');
+    for (mc_json_iter it = mc_json_begin(value); !put->failed && mc_json_next(&it);) {
+        if (object) { /* a key may hold NULs, so it is written as a text and its value after it */
+            mc_put_str(put, NULL, it.key);
+            if (!put->failed) put->failed = !mc_buffer_add_byte(put->out, ':');
+            put->comma = false;
+        }
+        mc_put_value(put, NULL, it.value);
+    }
+    mc_put_close(put, object ? '}' : ']');
+}

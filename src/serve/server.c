@@ -1,0 +1,214 @@
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "base/filemap.h"
+#include "base/options.h"
+#include "serve/connection.h"
+#include "serve/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 32 << 10, OWN_FILES = 128, DRAIN_MS = 10 };
+
+/* ---- opening ---- */
+
+static mica_status set_number(int *value, int initial, const char *name) {
+    if (*value < 0) return mc_fail(MICA_EINVAL, "%s %d: want 1 or more", name, *value);
+    if (!*value) *value = initial;
+    return MICA_OK;
+}
+
+/* Sets what is zero, within what the process may open. */
+static mica_status set_options(mica_server_options *options) {
+    struct rlimit files;
+    if (!options->max_body) options->max_body = 10u << 20;
+    MC_TRY(set_number(&options->request_seconds, 60, "request_seconds"));
+    MC_TRY(set_number(&options->comment_seconds, 10, "comment_seconds"));
+    MC_TRY(set_number(&options->max_connections, 4096, "max_connections"));
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+        int most = files.rlim_cur > OWN_FILES + 1 ? (int)files.rlim_cur - OWN_FILES : 1;
+        if (options->max_connections > most) options->max_connections = most;
+    }
+    MC_TRY(set_number(&options->max_connections_per_host, (options->max_connections + 1) / 2,
+                      "max_connections_per_host"));
+    if (!options->certificate != !options->certificate_key)
+        return mc_fail(MICA_EINVAL, "TLS needs both a certificate and its key");
+    return MICA_OK;
+}
+
+static mica_status check_address(const mica_server *server, const mica_server_options *options) {
+    if (server->listening.loopback || options->api_key_count || options->insecure) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "%s is reached by other machines: give a key that requests must have, or insist "
+                   "that none is needed (insecure)",
+                   server->listening.address);
+}
+
+/* What TLS reads its certificate from. */
+typedef struct tls {
+    mc_filemap certificate, key;
+} tls;
+
+static void free_tls(tls *files) {
+    mc_filemap_close(&files->certificate);
+    mc_filemap_close(&files->key);
+}
+
+static mica_status read_tls(const mica_server_options *options, tls *files) {
+    if (!options->certificate) return MICA_OK;
+    if (mc_mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return mc_fail(MICA_EUNSUPPORTED, "this libmicrohttpd was built without TLS");
+    MC_TRY(
+        mc_filemap_read(options->certificate, MC_FILE_CERTIFICATE, 1, NULL, &files->certificate));
+    return mc_filemap_read(options->certificate_key, MC_FILE_CERTIFICATE, 1, NULL, &files->key);
+}
+
+static mica_status start_daemon(mica_server *server, const tls *files) {
+    const mica_server_options *options = &server->options;
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    struct MHD_OptionItem items[3] = {{MHD_OPTION_END, 0, NULL}};
+    if (files->certificate.size) {
+        flags |= MHD_USE_TLS;
+        items[0] =
+            (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)files->certificate.data};
+        items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)files->key.data};
+        items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    }
+    server->daemon = mc_mhd.start_daemon(
+        flags, 0, NULL, NULL, mc_connection_handle, server, MHD_OPTION_LISTEN_SOCKET,
+        server->listening.fd, MHD_OPTION_NOTIFY_COMPLETED, mc_connection_done, server,
+        MHD_OPTION_NOTIFY_CONNECTION, mc_connection_notify, server,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)options->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned)options->max_connections_per_host, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)MC_IDLE_SECONDS, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
+    if (server->daemon) return MICA_OK;
+    if (files->certificate.size)
+        return mc_fail(MICA_EFORMAT, "libmicrohttpd refuses the certificate or its key");
+    return mc_fail(MICA_EIO, "libmicrohttpd does not start at %s", server->listening.address);
+}
+
+static mica_status open_pipe(mica_server *server) {
+    if (pipe(server->stop_pipe) != 0) return mc_fail_errno(errno, "cannot open a pipe");
+    for (int i = 0; i < 2; i++) {
+        fcntl(server->stop_pipe[i], F_SETFD, FD_CLOEXEC);
+        fcntl(server->stop_pipe[i], F_SETFL, O_NONBLOCK);
+    }
+    return MICA_OK;
+}
+
+/* What is open is closed by what was opened before it. */
+static mica_status open_threads(mica_server *server, const tls *files) {
+    const mica_server_options *options = &server->options;
+    MC_TRY(mc_workers_open(&server->workers));
+    mica_status status =
+        mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
+    if (status == MICA_OK) {
+        status = start_daemon(server, files);
+        if (status == MICA_OK) return MICA_OK;
+        mc_watch_close(&server->watch);
+    }
+    mc_workers_close(&server->workers);
+    return status;
+}
+
+static mica_status open_server(mica_server *server, const mica_server_options *given) {
+    tls files = {{0}, {0}};
+    server->options = *given;
+    MC_TRY(set_options(&server->options));
+    MC_TRY(mc_listen_open(given->host, given->port, &server->listening));
+    MC_TRY(check_address(server, given));
+    MC_TRY(mc_guard_open(&server->guard, given, server->listening.port == 0));
+    MC_TRY(open_pipe(server));
+    const char *scheme = given->certificate ? "https://" : "http://";
+    snprintf(server->address, sizeof server->address, "%s%s", server->listening.port ? scheme : "",
+             server->listening.address);
+    mica_status status = read_tls(given, &files);
+    if (status == MICA_OK) status = open_threads(server, &files);
+    free_tls(&files);
+    return status;
+}
+
+/* Frees what open_server had opened, but threads. */
+static void free_server(mica_server *server) {
+    if (!server->daemon && server->listening.fd >= 0) close(server->listening.fd);
+    if (server->listening.fd >= 0) mc_listen_forget(&server->listening);
+    for (int i = 0; i < 2; i++)
+        if (server->stop_pipe[i] >= 0) close(server->stop_pipe[i]);
+    mc_guard_close(&server->guard);
+    mc_models_deinit(&server->models);
+    mc_free(server);
+}
+
+mica_status mica_server_open(const mica_server_options *options, mica_server **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_server_open: server is NULL");
+    *out = NULL;
+    mica_server_options given;
+    MC_TRY(MC_OPTIONS_COPY(mica_server_options, log_user, &given, options));
+    MC_TRY(mc_mhd_load());
+    mica_server *server = mc_calloc(1, sizeof *server);
+    if (!server) return mc_fail_nomem("a server");
+    server->listening.fd = server->stop_pipe[0] = server->stop_pipe[1] = -1;
+    mc_models_init(&server->models);
+    mica_status status = open_server(server, &given);
+    if (status == MICA_OK)
+        *out = server;
+    else
+        free_server(server);
+    return status;
+}
+
+mica_status mica_server_add(mica_server *server, const char *name, const mica_model *model,
+                            const mica_serving_options *options) {
+    mica_serving_options given;
+    if (!server) return mc_fail(MICA_EINVAL, "mica_server_add: server is NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_seconds, &given, options));
+    return mc_models_add(&server->models, name, model, &given);
+}
+
+const char *mica_server_address(const mica_server *server) {
+    return server ? server->address : "";
+}
+
+/* ---- running and ending ---- */
+
+mica_status mica_server_run(mica_server *server) {
+    if (!server) return mc_fail(MICA_EINVAL, "mica_server_run: server is NULL");
+    struct pollfd stop = {.fd = server->stop_pipe[0], .events = POLLIN};
+    while (!atomic_load(&server->stops))
+        if (poll(&stop, 1, -1) < 0 && errno != EINTR)
+            return mc_fail_errno(errno, "cannot wait for the server's end");
+    atomic_store(&server->draining, true);
+    while (atomic_load(&server->under_way) > 0 && atomic_load(&server->stops) < 2)
+        poll(NULL, 0, DRAIN_MS);
+    if (atomic_load(&server->stops) < 2) return MICA_OK;
+    return mc_fail(MICA_ECANCELLED, "the server was stopped before all requests were answered");
+}
+
+void mica_server_stop(mica_server *server) {
+    if (!server) return;
+    int error = errno;
+    atomic_fetch_add(&server->stops, 1);
+    ssize_t written = write(server->stop_pipe[1], "", 1); /* a full pipe wakes as well */
+    (void)written;
+    errno = error;
+}
+
+void mica_server_close(mica_server **handle) {
+    if (!handle || !*handle) return;
+    mica_server *server = *handle;
+    *handle = NULL;
+    atomic_store(&server->draining, true);
+    atomic_store(&server->closing, true);
+    mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
+    mc_mhd.stop_daemon(server->daemon);
+    mc_workers_close(&server->workers);
+    mc_watch_close(&server->watch);
+    free_server(server);
+}

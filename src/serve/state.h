@@ -1,0 +1,37 @@
+/* What a server is made of. Endpoints read it; serve/server.c opens and closes it. */
+#ifndef SERVE_STATE_H
+#define SERVE_STATE_H
+
+#include "serve/exchange.h"
+#include "serve/guard.h"
+#include "serve/listen.h"
+#include "serve/models.h"
+#include "serve/watch.h"
+#include "serve/worker.h"
+
+#include <stdatomic.h>
+
+/* Requests since the server was opened, by how they were answered. */
+typedef struct mc_server_counts {
+    atomic_uint_fast64_t requests; /* all */
+    atomic_uint_fast64_t ok, client_errors, server_errors, dropped;
+} mc_server_counts;
+
+struct mica_server {
+    mica_server_options options; /* numbers only, all set; strings are in the guard */
+    char address[300];
+    mc_listen listening;
+    mc_guard guard;
+    mc_models models;
+    mc_watch watch;
+    mc_workers workers;
+    void *daemon; /* struct MHD_Daemon */
+    mc_server_counts counts;
+    atomic_uint_fast64_t body_bytes; /* of all bodies that are there */
+    atomic_int under_way;            /* requests that were accepted and are not done */
+    atomic_int stops;                /* calls of mica_server_stop */
+    atomic_bool draining, closing;
+    int stop_pipe[2]; /* a byte for each call of mica_server_stop */
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* A client of HTTP over plain sockets, which can do what a well-behaved one does not. */
+#ifndef SERVE_CLIENT_H
+#define SERVE_CLIENT_H
+
+#include "support/support.h"
+
+#include <mica/mica.h>
+
+/* A server in this process with the model that comes with mica. */
+typedef struct served {
+    mica_server *server;
+    mica_model *model;
+} served;
+
+/* options NULL: a free port of 127.0.0.1. */
+served served_open(const mica_server_options *options);
+void served_close(served *s);
+
+/* A connection to the server; -1: it was refused. */
+int client_connect(const mica_server *server);
+void client_send(int fd, const char *bytes, size_t n); /* false where the other side is gone */
+void client_print(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* An answer. */
+typedef struct answer {
+    int status;  /* 0: there is none, the connection ended */
+    char *head;  /* with its empty line */
+    char *body;  /* of chunks, what they hold */
+    size_t len;  /* of the body */
+    bool closes; /* the connection ended after it */
+} answer;
+
+/* Reads one answer. */
+answer client_read(int fd);
+void answer_free(answer *a);
+
+/* One request with a body of JSON on a connection of its own; body NULL: none. */
+answer client_ask(const mica_server *server, const char *method, const char *path,
+                  const char *body);
+
+/* The same, and the document of the body, for mc_json_close. Checks the status. */
+mc_json_doc *client_json(const mica_server *server, const char *method, const char *path,
+                         const char *body, int status);
+
+/* Asks, and checks that the answer is an error with that status, code and param ("": null). */
+void client_refused(const mica_server *server, const char *path, const char *body, int status,
+                    const char *code, const char *param);
+
+/* Descriptors that this process has open. */
+size_t client_files(void);
+
+/* Waits until it has as few as that again. False: not within 10 seconds. */
+bool client_files_back(size_t files);
+
+#endif

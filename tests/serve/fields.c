@@ -1,0 +1,145 @@
+/* Reading a request's fields by tables: what is set, and what is refused by its name. */
+#include "serve/fields.h"
+#include "support/support.h"
+
+#include <string.h>
+
+typedef struct values {
+    bool flag;
+    int64_t count;
+    double rate;
+    mc_str text;
+    int choice;
+    mc_json any;
+    struct {
+        bool usage;
+    } inner;
+    int64_t shared;
+} values;
+
+static const mc_field inner_fields[] = {
+    {.name = "usage", .kind = MC_FIELD_BOOL, .offset = offsetof(values, inner.usage)},
+};
+static const mc_field fields[] = {
+    {.name = "flag", .kind = MC_FIELD_BOOL, .initial = 1, .offset = offsetof(values, flag)},
+    {.name = "count",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = 8,
+     .initial = 3,
+     .offset = offsetof(values, count)},
+    {.name = "rate",
+     .kind = MC_FIELD_REAL,
+     .max = 2,
+     .initial = 0.5,
+     .offset = offsetof(values, rate)},
+    {.name = "text", .kind = MC_FIELD_TEXT, .required = true, .offset = offsetof(values, text)},
+    {.name = "choice",
+     .kind = MC_FIELD_CHOICE,
+     .choices = "none auto required",
+     .initial = 1,
+     .offset = offsetof(values, choice)},
+    {.name = "any",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .offset = offsetof(values, any)},
+    {.name = "inner", .kind = MC_FIELD_OBJECT, .fields = inner_fields, .count = 1},
+    {.name = "store", .kind = MC_FIELD_ONLY, .choices = "false", .help = "nothing is stored"},
+    {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models speak no sounds"},
+    {.name = "user", .kind = MC_FIELD_NOTED},
+};
+static const mc_field shared_fields[] = {
+    {.name = "shared", .kind = MC_FIELD_INT, .min = -1e18, .max = 1e18},
+};
+static const mc_field_table tables[MC_FIELD_TABLES] = {
+    {fields, sizeof fields / sizeof *fields, 0},
+    {shared_fields, 1, offsetof(values, shared)},
+};
+
+static mc_json_doc *doc;
+
+static bool read(const char *json, values *out, mc_failure *failure) {
+    mc_json_close(&doc);
+    *failure = (mc_failure){0};
+    assert_int_equal(mc_json_parse(json, strlen(json), "body", &doc), MICA_OK);
+    memset(out, 0xee, sizeof *out);
+    return mc_fields_read(tables, mc_json_root(doc), out, failure);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    values v;
+    mc_failure failure;
+    assert_true(read("{\"text\": \"a\\u0000b\"}", &v, &failure));
+    assert_true(v.flag && v.count == 3 && v.rate == 0.5 && v.choice == 1);
+    assert_true(v.text.len == 3 && !v.inner.usage && v.shared == 0);
+    assert_int_equal(mc_json_get_type(v.any), MC_JSON_NONE);
+    assert_true(read("{\"flag\": false, \"count\": 8, \"rate\": 2, \"text\": \"\", \"choice\": "
+                     "\"required\", \"any\": [1], \"inner\": {\"usage\": true}, \"store\": false, "
+                     "\"user\": {\"x\": 1}, \"shared\": -7, \"audio\": null}",
+                     &v, &failure));
+    assert_true(!v.flag && v.count == 8 && v.rate == 2 && v.choice == 2 && v.inner.usage);
+    assert_int_equal(v.shared, -7);
+    assert_int_equal(mc_json_count(v.any), 1);
+    assert_non_null(v.text.ptr);
+    mc_json_close(&doc);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *json, *code, *param;
+    } cases[] = {
+        {"{}", "missing_field", "text"},
+        {"{\"text\": null}", "missing_field", "text"},
+        {"{\"text\": 1}", "invalid_type", "text"},
+        {"{\"text\": \"\", \"flag\": 1}", "invalid_type", "flag"},
+        {"{\"text\": \"\", \"count\": 0}", "invalid_value", "count"},
+        {"{\"text\": \"\", \"count\": 1.5}", "invalid_type", "count"},
+        {"{\"text\": \"\", \"count\": \"3\"}", "invalid_type", "count"},
+        {"{\"text\": \"\", \"rate\": 2.01}", "invalid_value", "rate"},
+        {"{\"text\": \"\", \"rate\": -1e-9}", "invalid_value", "rate"},
+        {"{\"text\": \"\", \"choice\": \"some\"}", "invalid_type", "choice"},
+        {"{\"text\": \"\", \"choice\": \"\"}", "invalid_type", "choice"},
+        {"{\"text\": \"\", \"any\": {}}", "invalid_type", "any"},
+        {"{\"text\": \"\", \"inner\": []}", "invalid_type", "inner"},
+        {"{\"text\": \"\", \"inner\": {\"usage\": \"yes\"}}", "invalid_type", "inner.usage"},
+        {"{\"text\": \"\", \"inner\": {\"usages\": true}}", "unknown_field", "inner.usages"},
+        {"{\"text\": \"\", \"store\": true}", "unsupported_value", "store"},
+        {"{\"text\": \"\", \"audio\": false}", "unsupported_field", "audio"},
+        {"{\"text\": \"\", \"texts\": 1}", "unknown_field", "texts"},
+        {"{\"text\": \"\", \"count\": 2, \"count\": 3}", "repeated_field", "count"},
+        {"[]", "invalid_body", ""},
+        {"3", "invalid_body", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        values v;
+        mc_failure failure;
+        if (read(cases[i].json, &v, &failure)) fail_msg("%s was taken", cases[i].json);
+        assert_int_equal(failure.status, 400);
+        assert_string_equal(failure.code, cases[i].code);
+        assert_string_equal(failure.param, cases[i].param);
+        if (!strstr(failure.message, cases[i].param)) fail_msg("%s", failure.message);
+    }
+    mc_json_close(&doc);
+}
+
+static void test_types(void **state) {
+    (void)state;
+    char text[160];
+    mc_field_type(&fields[1], text, sizeof text);
+    assert_string_equal(text, "integer, 1 to 8");
+    mc_field_type(&fields[5], text, sizeof text);
+    assert_string_equal(text, "string or array");
+    mc_field_type(&fields[4], text, sizeof text);
+    assert_string_equal(text, "one of none auto required");
+    mc_field_type(&shared_fields[0], text, sizeof text);
+    assert_string_equal(text, "integer");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_types)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
