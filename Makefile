@@ -66,6 +66,9 @@ bench: ## rates of the default model, the programs of bench/, and other engines 
 docs: ## the pages of the public headers, in build/docs/html (needs doxygen)
 	@tools/check_docs build/docs
 
+web: ## build the page of mica serve from web/ (needs Node)
+	@tools/build-web
+
 format: ## format all C and C++ files with clang-format 14
 	@tools/install-deps.sh test
 	@tools/format
@@ -79,4 +82,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check tsan valgrind qemu arm64 packages macos fuzz mutants bench docs format install clean help
+.PHONY: all chat test test-quick check tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help

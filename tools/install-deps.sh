@@ -7,7 +7,8 @@
 #          protobuf-c and libmicrohttpd, which are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, and with apt
-#          a compiler for 64-bit ARM, QEMU, and what make macos and make packages need
+#          a compiler for 64-bit ARM, QEMU, what make macos and make packages need, and Node and
+#          Chromium for the page
 #   mlx    build, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
@@ -72,6 +73,8 @@ if [ "$tier" = check ]; then
     have dpkg-source || need dpkg-dev
     have ruby || need ruby
     python3 -m pip --version > /dev/null 2>&1 || need pip
+    have npm || need node
+    have chromium || have google-chrome || need chromium
   fi
   ! have apt-get || have qemu-aarch64 || need qemu
 fi
@@ -102,6 +105,7 @@ package() { # MANAGER WORD: the packages that a word stands for
         echo gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross ;;
     apt:qemu) echo qemu-user ;;
     apt:llvm) echo llvm-14 ;;
+    apt:node) echo nodejs npm ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
 

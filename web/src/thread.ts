@@ -1,0 +1,97 @@
+// The messages of the conversation that is shown.
+
+import { MessageView, type MessageActions } from "./message";
+import type { Run } from "./run";
+import { childrenOf, shownPath } from "./tree";
+import type { Conversation } from "./types";
+
+export class Thread {
+    private views: MessageView[] = [];
+    private follow = true; // the end stays in view
+    private latest: HTMLButtonElement;
+    private list: HTMLElement;
+
+    constructor(
+        private scroller: HTMLElement,
+        private actions: MessageActions,
+    ) {
+        this.list = scroller.querySelector(".thread")!;
+        this.latest = document.querySelector("#latest")!;
+        this.latest.onclick = () => this.toEnd();
+        scroller.addEventListener("scroll", () => this.noteScroll(), { passive: true });
+    }
+
+    // Shows the conversation's branch; views of messages that stay are kept.
+    show(conversation: Conversation | null, run: Run | undefined): void {
+        const path = conversation ? shownPath(conversation) : [];
+        const old = new Map(this.views.map((view) => [view.message.id, view]));
+        this.views = path.map((message, i) => {
+            const siblings = childrenOf(conversation!, message.parent);
+            const place = { index: siblings.indexOf(message), count: siblings.length };
+            const kept = old.get(message.id);
+            if (kept && kept.message === message && kept.sameAs(place, i === path.length - 1)) {
+                old.delete(message.id);
+                return kept;
+            }
+            return new MessageView(message, place, this.actions, i === path.length - 1);
+        });
+        for (const view of old.values()) {
+            view.dispose();
+            view.element.remove();
+        }
+        this.views.forEach((view, i) => {
+            if (this.list.children[i] !== view.element)
+                this.list.insertBefore(view.element, this.list.children[i] ?? null);
+        });
+        if (run) this.update(run);
+        this.offerResults();
+        document.body.classList.toggle("empty", path.length === 0);
+    }
+
+    update(run: Run): void {
+        this.views.find((view) => view.message === run.message)?.update(run);
+        this.stay();
+    }
+
+    finish(run: Run): void {
+        this.views.find((view) => view.message === run.message)?.update(undefined);
+        this.offerResults();
+        this.stay();
+    }
+
+    // Of the last message, tool calls without results.
+    private offerResults(): void {
+        const last = this.views[this.views.length - 1];
+        if (last?.message.toolCalls?.length && !last.element.classList.contains("running"))
+            last.askResults(last.message.toolCalls);
+    }
+
+    // The last message of the user, for the key that edits it.
+    lastUser(): MessageView | undefined {
+        return [...this.views].reverse().find((view) => view.message.role === "user");
+    }
+
+    focusAt(step: number): void {
+        const at = this.views.findIndex((view) => view.element.contains(document.activeElement));
+        const next = this.views[at < 0 ? this.views.length - 1 : at + step];
+        next?.element.focus();
+        next?.element.scrollIntoView({ block: "nearest" });
+    }
+
+    private noteScroll(): void {
+        const { scrollHeight, scrollTop, clientHeight } = this.scroller;
+        this.follow = scrollHeight - scrollTop - clientHeight < 60;
+        this.latest.hidden = this.follow;
+    }
+
+    stay(): void {
+        if (this.follow) this.scroller.scrollTop = this.scroller.scrollHeight;
+        else this.latest.hidden = false;
+    }
+
+    toEnd(): void {
+        this.follow = true;
+        this.latest.hidden = true;
+        this.stay();
+    }
+}

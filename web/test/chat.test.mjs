@@ -1,0 +1,237 @@
+// Talking: streaming, Markdown, thoughts, tools, stopping, and the tree of versions.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ask, finished, send, texts, useBrowser } from "./browser.mjs";
+
+const own = useBrowser();
+
+test("an answer streams, and says what it took", async () => {
+    const { page, mock } = own;
+    await send(page, "slow");
+    await page.waitForFunction(() =>
+        /word9 /.test(document.querySelector(".assistant .body").innerText),
+    );
+    assert.equal(await page.locator(".running").count(), 1);
+    assert.match(await page.locator(".running .meta").innerText(), /tokens/);
+    await page.keyboard.press("Escape");
+    await finished(page);
+    await ask(page, "plain");
+    const meta = (await texts(page, ".assistant .meta")).at(-1);
+    assert.match(meta, /qwen3-0\.6b · 8 tokens/);
+    assert.match(meta, /first after \d+ ms · prompt 1,204, 1,024 cached/);
+    assert.match(await page.locator("#context").innerText(), /^1,212 of 32,768 tokens$/);
+    const body = mock.requests[1];
+    assert.equal(body.stream, true);
+    assert.deepEqual(body.stream_options, { include_usage: true });
+    assert.equal(body.model, "qwen3-0.6b");
+    assert.deepEqual(
+        body.messages.map(({ role }) => role),
+        ["user", "assistant", "user"],
+    );
+});
+
+test("Markdown: code is highlighted and copied by a click", async () => {
+    const { page } = own;
+    await ask(page, "code");
+    const block = page.locator(".code");
+    assert.equal(await block.locator("figcaption span").first().innerText(), "python");
+    assert.equal(await block.locator(".hljs-keyword").first().innerText(), "def");
+    await block.locator(".copy").click();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(copied, /^def mean\(values\):\n {4}"""/);
+    assert.match(copied, /# fails on none$/);
+    assert.equal(await page.locator(".assistant strong").innerText(), "linear");
+    const link = page.locator(".assistant a");
+    assert.equal(await link.getAttribute("href"), "https://example.com/a");
+    assert.match(await link.getAttribute("rel"), /noopener/);
+});
+
+test("Markdown: tables, lists, alignment", async () => {
+    const { page } = own;
+    await ask(page, "How does a KV cache work?");
+    assert.equal(await page.locator(".assistant table tbody tr").count(), 2);
+    const align = await page
+        .locator(".assistant td")
+        .nth(1)
+        .evaluate((cell) => getComputedStyle(cell).textAlign);
+    assert.equal(align, "right");
+    assert.equal(await page.locator(".assistant ol li").count(), 2);
+});
+
+test("thinking is folded", async () => {
+    const { page, mock } = own;
+    await ask(page, "think");
+    const thoughts = page.locator(".thoughts");
+    assert.match(await thoughts.locator("summary").innerText(), /^Thought for/);
+    assert.equal(await page.getByText("First I count the sheets.").isVisible(), false);
+    await thoughts.locator("summary").click();
+    await page.getByText("First I count the sheets.").waitFor();
+    assert.equal(await page.locator(".assistant .body").innerText(), "There are three.");
+    await ask(page, "plain"); // thoughts are not sent back
+    assert.equal(JSON.stringify(mock.requests[1]).includes("count the sheets"), false);
+});
+
+test("tool calls are shown, and their results sent", async () => {
+    const { page, mock } = own;
+    await ask(page, "tool");
+    assert.deepEqual(await texts(page, ".call-name strong"), ["get_weather", "get_time"]);
+    assert.match(await page.locator(".call code").first().innerText(), /"city": "Oslo"/);
+    await page.getByLabel("Result of get_weather").fill("rain");
+    await page.getByLabel("Result of get_time").fill("noon");
+    await page.getByRole("button", { name: "Send the results" }).click();
+    await page.getByText("It is raining there.").waitFor();
+    await finished(page);
+    const { messages } = mock.requests[1];
+    assert.deepEqual(messages.slice(1), [
+        {
+            role: "assistant",
+            content: "",
+            tool_calls: [
+                {
+                    id: "call_1",
+                    type: "function",
+                    function: { name: "get_weather", arguments: '{"city": "Oslo"}' },
+                },
+                { id: "call_2", type: "function", function: { name: "get_time", arguments: "{}" } },
+            ],
+        },
+        { role: "tool", tool_call_id: "call_1", content: "rain" },
+        { role: "tool", tool_call_id: "call_2", content: "noon" },
+    ]);
+    assert.equal(await page.locator(".results").count(), 0);
+});
+
+test("stop ends the request and keeps what came", async () => {
+    const { page, mock } = own;
+    await send(page, "slow");
+    await page.waitForFunction(() => /word3/.test(document.body.innerText));
+    await page.getByRole("button", { name: "Stop" }).click();
+    await finished(page);
+    assert.match(await page.locator(".assistant .body").innerText(), /^word0 word1/);
+    assert.match(await page.locator(".assistant .meta").innerText(), /stopped$/);
+    await page.waitForTimeout(100);
+    assert.equal(mock.aborted, 1);
+    await page.getByRole("button", { name: "Send" }).waitFor();
+});
+
+test("stop works while the prompt is read", async () => {
+    const { page, mock } = own;
+    await send(page, "endless prompt");
+    await page.getByText("Reading the prompt…").waitFor();
+    await page.keyboard.press("Escape");
+    await finished(page);
+    assert.equal(mock.aborted, 1);
+});
+
+test("regenerate makes another version; both can be seen", async () => {
+    const { page, mock } = own;
+    await ask(page, "plain");
+    await page.getByRole("button", { name: "Regenerate" }).click();
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    assert.deepEqual(mock.requests[0].messages, mock.requests[1].messages);
+    await page.getByRole("button", { name: "Previous version" }).click();
+    await page.getByText("1 / 2").waitFor();
+    assert.match(await page.locator(".assistant .body").innerText(), /thin sheets/);
+});
+
+test("edit asks again on another branch; the first one stays", async () => {
+    const { page, mock } = own;
+    await ask(page, "plain");
+    await ask(page, "think");
+    await page.locator(".message.user").first().hover();
+    await page.locator(".message.user").first().getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of the message").fill("rather this: json");
+    await page.locator(".editor").getByRole("button", { name: "Send" }).click();
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    assert.deepEqual(mock.requests[2].messages, [{ role: "user", content: "rather this: json" }]);
+    assert.equal(await page.locator(".message").count(), 2);
+    await page.getByRole("button", { name: "Previous version" }).click();
+    await page.getByText("There are three.").waitFor();
+    assert.equal(await page.locator(".message").count(), 4);
+});
+
+test("an answer can be edited, and what follows starts from there", async () => {
+    const { page, mock } = own;
+    await ask(page, "plain");
+    await page.locator(".assistant").getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of the message").fill("Mine.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("2 / 2").waitFor();
+    await ask(page, "plain");
+    assert.equal(mock.requests[1].messages[1].content, "Mine.");
+});
+
+test("branch: a conversation of its own up to there", async () => {
+    const { page } = own;
+    await ask(page, "plain");
+    await ask(page, "think");
+    await page.locator(".assistant").first().hover();
+    await page
+        .locator(".assistant")
+        .first()
+        .getByRole("button", { name: /^Branch/ })
+        .click();
+    await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
+    await page.waitForFunction(
+        () => document.querySelectorAll("#conversations .item").length === 2,
+    );
+    await ask(page, "json");
+    assert.equal(await page.locator(".message").count(), 4);
+    await page.locator("#conversations .open").nth(1).click();
+    await page.getByText("There are three.").waitFor();
+});
+
+test("delete removes a message and what follows", async () => {
+    const { page } = own;
+    await ask(page, "plain");
+    await ask(page, "think");
+    await page.locator(".message.user").last().hover();
+    await page
+        .locator(".message.user")
+        .last()
+        .getByRole("button", { name: /^Delete/ })
+        .click();
+    await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
+});
+
+test("errors say what the server said, and can be tried again", async () => {
+    const { page, mock } = own;
+    await ask(page, "too long");
+    assert.match(await page.locator(".notice").innerText(), /40,000 tokens, the context 32,768/);
+    await ask(page, "busy");
+    assert.match(
+        await page.locator(".notice").innerText(),
+        /the queue is full It asks to wait 7 s/,
+    );
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    assert.equal(mock.requests.length, 3);
+    await ask(page, "broken");
+    assert.match(
+        await page.locator(".assistant").last().innerText(),
+        /This is the beg\s+The connection broke off\./,
+    );
+    await ask(page, "fails");
+    assert.match(
+        await page.locator(".assistant").last().innerText(),
+        /Some\s+the device is out of memory/,
+    );
+    await ask(page, "cut");
+    assert.match((await texts(page, ".meta")).at(-1), /limit of tokens/);
+});
+
+test("a conversation goes on while another is in view", async () => {
+    const { page } = own;
+    await send(page, "slow");
+    await page.waitForFunction(() => /word3/.test(document.body.innerText));
+    await page.getByRole("button", { name: "New conversation", exact: true }).click();
+    await ask(page, "plain");
+    await page.locator("#conversations .open", { hasText: "slow" }).click();
+    await page.waitForFunction(() => /word30/.test(document.querySelector(".thread").innerText));
+    assert.equal(await page.locator(".running").count(), 1);
+    await page.keyboard.press("Escape");
+    await finished(page);
+});

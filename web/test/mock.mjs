@@ -1,0 +1,203 @@
+// A server that speaks as `mica serve` does, with answers from a script: the last message of the
+// user names the answer. It keeps the requests, for the tests to look at.
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { answers } from "./answers.mjs";
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export class Mock {
+    requests = []; // bodies of /v1/chat/completions
+    aborted = 0; // answers whose reader went away
+    key = ""; // asked for, if set
+    healthy = true;
+    models = [
+        { id: "qwen3-0.6b", object: "model", created: 1, owned_by: "mica", max_model_len: 32768 },
+        {
+            id: "qwen3-0.6b:legal",
+            object: "model",
+            created: 1,
+            owned_by: "mica",
+            parent: "qwen3-0.6b",
+        },
+        {
+            id: "llama-3.2-1b",
+            object: "model",
+            created: 1,
+            owned_by: "mica",
+            max_model_len: 131072,
+        },
+    ];
+    ticks = 0;
+
+    static async start(page) {
+        const mock = new Mock();
+        mock.page = page;
+        mock.server = createServer((request, response) =>
+            mock.serve(request, response).catch(() => response.destroy()),
+        );
+        await new Promise((resolve) => mock.server.listen(0, "127.0.0.1", resolve));
+        mock.url = `http://127.0.0.1:${mock.server.address().port}/`;
+        return mock;
+    }
+
+    stop() {
+        this.server.closeAllConnections();
+        this.server.close();
+    }
+
+    async serve(request, response) {
+        const { pathname } = new URL(request.url, this.url);
+        if (pathname === "/") return this.sendPage(response);
+        if (this.key && request.headers.authorization !== `Bearer ${this.key}`)
+            return this.fail(response, 401, "a key is needed");
+        if (pathname === "/v1/models")
+            return this.json(response, { object: "list", data: this.models });
+        if (pathname === "/health")
+            return this.healthy
+                ? this.json(response, { status: "ok" })
+                : this.fail(response, 503, "loading");
+        if (pathname === "/metrics") return response.end(this.metrics());
+        if (pathname === "/v1/chat/completions") return this.chat(request, response);
+        return this.fail(response, 404, `no ${pathname}`);
+    }
+
+    sendPage(response) {
+        const html = readFileSync(this.page, "utf8");
+        const policy = /Content-Security-Policy" content="([^"]*)"/.exec(html)[1];
+        response.setHeader("Content-Type", "text/html; charset=utf-8");
+        response.setHeader("Content-Security-Policy", `${policy}; frame-ancestors 'none'`);
+        response.end(html);
+    }
+
+    json(response, value) {
+        response.setHeader("Content-Type", "application/json");
+        response.end(JSON.stringify(value));
+    }
+
+    fail(response, status, message, headers = {}) {
+        response.writeHead(status, { "Content-Type": "application/json", ...headers });
+        response.end(
+            JSON.stringify({ error: { message, type: "error", param: null, code: null } }),
+        );
+    }
+
+    metrics() {
+        const t = this.ticks++;
+        const wave = (low, high, speed) => low + ((high - low) * (1 + Math.sin(t * speed))) / 2;
+        this.generated = (this.generated ?? 0) + Math.round(wave(60, 180, 0.5));
+        const lines = (name, type, help, ...samples) =>
+            [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...samples].join("\n");
+        return (
+            [
+                lines(
+                    "mica_requests_running",
+                    "gauge",
+                    "Requests that are computed",
+                    `mica_requests_running{model="qwen3-0.6b"} ${Math.round(wave(1, 8, 0.7))}`,
+                ),
+                lines(
+                    "mica_requests_waiting",
+                    "gauge",
+                    "Requests in the queue",
+                    `mica_requests_waiting{model="qwen3-0.6b"} ${Math.round(wave(0, 3, 0.9))}`,
+                ),
+                lines(
+                    "mica_cache_used_ratio",
+                    "gauge",
+                    "Of the cache's budget, in use",
+                    `mica_cache_used_ratio ${wave(0.2, 0.7, 0.3).toFixed(3)}`,
+                ),
+                lines(
+                    "mica_cache_bytes",
+                    "gauge",
+                    "Bytes of caches",
+                    `mica_cache_bytes ${Math.round(wave(2e8, 7e8, 0.3))}`,
+                ),
+                lines(
+                    "mica_generation_tokens_total",
+                    "counter",
+                    "Tokens generated",
+                    `mica_generation_tokens_total ${this.generated}`,
+                ),
+                lines(
+                    "mica_time_to_first_token_seconds",
+                    "histogram",
+                    "From request to first token",
+                    `mica_time_to_first_token_seconds_bucket{le="+Inf"} ${t}`,
+                    `mica_time_to_first_token_seconds_sum ${t * 0.21}`,
+                    `mica_time_to_first_token_seconds_count ${t}`,
+                ),
+                "vllm:num_requests_running 2",
+            ].join("\n") + "\n"
+        );
+    }
+
+    async chat(request, response) {
+        let text = "";
+        for await (const part of request) text += part;
+        const body = JSON.parse(text);
+        this.requests.push(body);
+        const last = body.messages[body.messages.length - 1];
+        const words = last.role === "tool" ? "after tool" : last.content;
+        const name =
+            Object.keys(answers)
+                .sort((a, b) => b.length - a.length)
+                .find((key) => words.endsWith(key)) ?? "plain";
+        const answer = answers[name](body);
+        if (answer.status)
+            return this.fail(response, answer.status, answer.message, answer.headers);
+        response.writeHead(200, {
+            "Content-Type": "text/event-stream",
+            "Cache-Control": "no-store",
+        });
+        response.on("close", () => {
+            if (!response.writableFinished) this.aborted++;
+        });
+        await this.stream(response, body, answer);
+    }
+
+    async stream(response, body, answer) {
+        let tokens = 0;
+        const send = (choices, extra = {}) =>
+            response.write(
+                `data: ${JSON.stringify({
+                    id: "chatcmpl-1",
+                    object: "chat.completion.chunk",
+                    created: 1,
+                    model: body.model,
+                    choices,
+                    ...extra,
+                })}\n\n`,
+            );
+        const delta = (value) => send([{ index: 0, delta: value, finish_reason: null }]);
+        response.write(": keep-alive\n\n");
+        await wait(answer.firstMs ?? 5);
+        delta({ role: "assistant", content: "" });
+        for (const piece of answer.pieces) {
+            if (response.destroyed) return;
+            delta(typeof piece === "string" ? { content: piece } : piece);
+            tokens++;
+            if (answer.ms) await wait(answer.ms);
+        }
+        if (answer.error) {
+            response.end(`data: ${JSON.stringify({ error: { message: answer.error } })}\n\n`);
+            return;
+        }
+        if (answer.breaks) {
+            await wait(50);
+            return response.destroy();
+        }
+        send([{ index: 0, delta: {}, finish_reason: answer.finish ?? "stop" }]);
+        if (body.stream_options?.include_usage)
+            send([], {
+                usage: {
+                    prompt_tokens: 1204,
+                    completion_tokens: tokens,
+                    total_tokens: 1204 + tokens,
+                    prompt_tokens_details: { cached_tokens: 1024 },
+                },
+            });
+        response.end("data: [DONE]\n\n");
+    }
+}
