@@ -28,7 +28,8 @@ typedef enum mica_status {
     MICA_ECONTEXT,     /* the prompt does not fit the context */
     MICA_ECANCELLED,   /* stopped by the caller */
     MICA_EDEVICE,      /* a device failed or does not exist */
-    MICA_EINTERNAL     /* a broken invariant of mica's own: please report it */
+    MICA_EINTERNAL,    /* a broken invariant of mica's own: please report it */
+    MICA_EBUSY         /* too much is under way already: try again later */
 } mica_status;
 
 /** The name of a status, such as "MICA_ESHAPE". Never NULL; static storage. */

@@ -43,6 +43,8 @@ const char *mica_status_name(mica_status status) {
         return "MICA_EDEVICE";
     case MICA_EINTERNAL:
         return "MICA_EINTERNAL";
+    case MICA_EBUSY:
+        return "MICA_EBUSY";
     }
     return "unknown status";
 }

@@ -11,7 +11,9 @@ enum { DRAFT_TOKENS = 7 }; /* the default with a draft model */
 
 struct mc_stream {
     mc_session *session;
-    uint64_t number; /* session->streams when this stream began; 0: it has not begun */
+    uint64_t number; /* session->streams when this stream began to read; 0: not yet */
+    int64_t read;    /* tokens of the prompt that the session has */
+    bool begun;      /* the prompt is read, and the first token computed */
     mc_answer answer;
     mc_buffer bias; /* mica_logit_bias */
     mc_sampler sampler;
@@ -137,36 +139,12 @@ static int64_t answer_begun(const mc_stream *stream, const mc_session *session) 
     return n < MC_MAX_AHEAD ? n : MC_MAX_AHEAD;
 }
 
-/* Computes the prompt in chunks, without the prefix that the session has already seen. The session
- * is the stream's or its draft model's. */
-static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *reused,
-                               const float **logits) {
-    const int32_t *ids = MC_BUFFER_AT(&stream->answer.text.ids, int32_t);
-    int64_t at = mc_session_reuse_text(session, &stream->answer.text);
-    *reused = at;
-    session->to_come += answer_begun(stream, session);
-    while (at < stream->answer.prompt) {
-        int64_t n = stream->answer.prompt - at;
-        if (n > session->chunk) n = session->chunk;
-        bool last = at + n == stream->answer.prompt;
-        MC_TRY(mc_answer_check(&stream->answer));
-        MC_TRY(mc_session_feed(session, ids + at, n, last ? logits : NULL));
-        at += n;
-        if (stream->progress && session == stream->session)
-            stream->progress(stream->progress_user, (uint64_t)at, (uint64_t)stream->answer.prompt);
-    }
-    return MICA_OK;
-}
-
-static mica_status prefill(mc_stream *stream, const float **logits) {
-    mc_session *draft = stream->session->draft;
-    int64_t unused;
-    MC_TRY(read_prompt(stream, stream->session, &stream->reused, logits));
-    if (!draft || stream->answer.prompt > mc_session_room(draft)) return MICA_OK;
-    mica_status status = read_prompt(stream, draft, &unused, NULL);
-    if (status == MICA_OK || status == MICA_ECANCELLED) return status;
-    stream->draft.model = NULL; /* an answer needs no guesses */
-    return MICA_OK;
+/* Whether the token that is computed now is likely to be followed by another. Drafts want to be
+ * computed with their first token, and others compute the tokens of a batch. */
+static bool goes_on(const mc_stream *stream) {
+    const mc_answer *answer = &stream->answer;
+    return !stream->draft_tokens && !stream->shared && answer->generated < answer->max_tokens - 1 &&
+           answer->prompt + answer->generated < answer->room;
 }
 
 /* Whether the best token is enough, without logits. */
@@ -175,12 +153,77 @@ static bool is_greedy(const mc_stream *stream) {
            !stream->logprobs && !stream->constraint;
 }
 
-static mica_status begin(mc_stream *stream, const float **logits) {
-    uint64_t start = mc_now_us();
+/* Computes up to `max` tokens of the prompt, from *at on. The session is the stream's or its draft
+ * model's. */
+static mica_status read_chunk(mc_stream *stream, mc_session *session, int64_t max, int64_t *at,
+                              const float **logits) {
+    const int32_t *ids = MC_BUFFER_AT(&stream->answer.text.ids, int32_t);
+    int64_t n = mc_min(stream->answer.prompt - *at, mc_min(max, session->chunk));
+    bool last = *at + n == stream->answer.prompt;
+    MC_TRY(mc_answer_check(&stream->answer));
+    MC_TRY(mc_session_feed(session, ids + *at, n, last ? logits : NULL));
+    *at += n;
+    if (stream->progress && session == stream->session)
+        stream->progress(stream->progress_user, (uint64_t)*at, (uint64_t)stream->answer.prompt);
+    return MICA_OK;
+}
+
+/* Goes back to the prefix of the prompt that a session has already seen, and returns its length. */
+static int64_t begin_prompt(const mc_stream *stream, mc_session *session) {
+    int64_t reused = mc_session_reuse_text(session, &stream->answer.text);
+    session->to_come += answer_begun(stream, session);
+    return reused;
+}
+
+static void begin(mc_stream *stream) {
     stream->number = ++stream->session->streams;
     stream->session->greedy = is_greedy(stream);
-    mica_status status = prefill(stream, logits);
-    stream->prefill_us = mc_now_us() - start;
+    stream->read = stream->reused = begin_prompt(stream, stream->session);
+}
+
+/* The draft model's session reads the prompt, too. */
+static mica_status prefill_draft(mc_stream *stream) {
+    mc_session *draft = stream->session->draft;
+    if (!draft || stream->answer.prompt > mc_session_room(draft)) return MICA_OK;
+    int64_t at = begin_prompt(stream, draft);
+    mica_status status = MICA_OK;
+    while (status == MICA_OK && at < stream->answer.prompt)
+        status = read_chunk(stream, draft, draft->chunk, &at, NULL);
+    if (status == MICA_OK || status == MICA_ECANCELLED) return status;
+    stream->draft.model = NULL; /* an answer needs no guesses */
+    return MICA_OK;
+}
+
+static mica_status check_number(const mc_stream *stream) {
+    if (stream->number == stream->session->streams) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "the session was reset, or another answer of it has begun: this "
+                                "one is over");
+}
+
+mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
+    uint64_t start = mc_now_us();
+    const float *logits = NULL;
+    mica_status status = MICA_OK;
+    *left = 0;
+    if (!stream->number) begin(stream);
+    MC_TRY(check_number(stream));
+    stream->session->follow = goes_on(stream);
+    if (max > 0 && stream->read < stream->answer.prompt)
+        status = read_chunk(stream, stream->session, max, &stream->read, &logits);
+    *left = stream->answer.prompt - stream->read;
+    stream->prefill_us += mc_now_us() - start;
+    return status;
+}
+
+/* Reads what is left of the prompt. */
+static mica_status prefill(mc_stream *stream) {
+    int64_t left;
+    do
+        MC_TRY(mc_stream_read(stream, INT64_MAX, &left));
+    while (left);
+    uint64_t start = mc_now_us();
+    mica_status status = prefill_draft(stream);
+    stream->prefill_us += mc_now_us() - start;
     return status;
 }
 
@@ -283,29 +326,18 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
     return stream->constraint->ops->accept(stream->constraint, token->id);
 }
 
-/* Whether the token that is computed now is likely to be followed by another. Drafts want to be
- * computed with their first token, and others compute the tokens of a batch. */
-static bool goes_on(const mc_stream *stream) {
-    const mc_answer *answer = &stream->answer;
-    return !stream->draft_tokens && !stream->shared && answer->generated < answer->max_tokens - 1 &&
-           answer->prompt + answer->generated < answer->room;
-}
-
 /* mc_answer_compute */
 static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     mc_stream *stream = context;
     const float *logits = NULL;
     MC_TRY(ask_constraint(stream, end));
     if (*end != MICA_FINISH_NONE) return MICA_OK;
-    if (!stream->number) {
-        stream->session->follow = goes_on(stream);
-        MC_TRY(begin(stream, &logits));
+    if (!stream->begun) {
+        MC_TRY(prefill(stream));
+        stream->begun = true;
         return draw(stream, token);
     }
-    if (stream->number != stream->session->streams)
-        return mc_fail(MICA_EINVAL,
-                       "the session was reset, or another answer of it has begun: this "
-                       "one is over");
+    MC_TRY(check_number(stream));
     uint64_t start = mc_now_us();
     stream->session->follow = goes_on(stream);
     MC_TRY(step(stream, &logits));
@@ -316,7 +348,7 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
 }
 
 bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
-    if (!stream->number || stream->number != stream->session->streams ||
+    if (!stream->begun || stream->number != stream->session->streams ||
         mc_session_is_ahead(stream->session) || stream->answer.ended ||
         mc_answer_is_full(&stream->answer) || mc_answer_is_cancelled(&stream->answer))
         return false;

@@ -30,6 +30,16 @@ mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint);
 
 bool mc_stream_next(mc_stream *stream, mica_token *token);
 
+/* Computes some of the prompt before the first mc_stream_next, which computes what is left of it.
+ * The first call goes back to what the session has of the prompt. The size of the parts changes no
+ * bit.
+ *
+ *  max     tokens, 0 or more; the session's chunk is another limit
+ *  left    receives how many tokens are not computed yet
+ *  errors  MICA_ECANCELLED; MICA_EINVAL the session was reset meanwhile; those of mc_session_feed.
+ *          The stream must be closed then */
+mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left);
+
 /* Says, before the first token, that tokens may be computed outside of the stream, with those of
  * others (mc_stream_pending): no pass of its own runs ahead then. */
 void mc_stream_share(mc_stream *stream);

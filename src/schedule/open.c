@@ -1,0 +1,255 @@
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+
+#include "base/alloc.h"
+#include "base/integer.h"
+#include "base/options.h"
+#include "base/system.h"
+#include "schedule/state.h"
+#include "session/draft.h"
+#include "task/model.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ROWS = 16, STEP_TOKENS = 512, QUEUE = 256 };
+
+/* ---- opening ---- */
+
+static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
+    if (o->rows < 0 || o->rows > MC_MAX_ROWS)
+        return mc_fail(MICA_EINVAL, "rows %d: want 1 to %d, or 0 for %d", o->rows, MC_MAX_ROWS,
+                       ROWS);
+    if (o->step_tokens < 0)
+        return mc_fail(MICA_EINVAL, "step_tokens %lld: want 1 or more, or 0 for %d",
+                       (long long)o->step_tokens, STEP_TOKENS);
+    s->options = (mc_schedule_options){
+        .rows = o->rows ? o->rows : ROWS,
+        .step_tokens = o->step_tokens ? o->step_tokens : STEP_TOKENS,
+        .queue = o->queue ? o->queue : QUEUE,
+        .cache_bytes = o->cache_bytes ? o->cache_bytes : mc_memory_bytes() / 4,
+    };
+    return MICA_OK;
+}
+
+/* What prompts are checked against. */
+static void describe(mc_schedule *s) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(s->model, &info);
+    s->said.tokenizer = mica_model_tokenizer(s->model);
+    s->said.vocab = info.vocab_size;
+    s->said.room = info.context_length > 0 ? info.context_length : INT32_MAX;
+    if (!s->local) return;
+    s->said.vocab = s->local->lm->spec.vocab;
+    s->said.room = s->local->context ? INT32_MAX : s->local->lm->spec.context;
+    s->said.stop_ids = s->local->stop_ids;
+    s->said.stop_count = s->local->stop_count;
+}
+
+static bool init_lock(mc_schedule *s) {
+    if (pthread_mutex_init(&s->lock, NULL) != 0) return false;
+    if (pthread_cond_init(&s->changed, NULL) == 0) return true;
+    pthread_mutex_destroy(&s->lock);
+    return false;
+}
+
+static mica_status open_parts(mc_schedule *s, const mc_schedule_options *options) {
+    MC_TRY(take_options(s, options));
+    if (mc_model_local(s->model, &s->local) != MICA_OK) {
+        s->local = NULL;
+        s->options.rows = 1;
+    }
+    describe(s);
+    s->stats.rows = (size_t)s->options.rows;
+    s->stats.queue = s->options.queue;
+    s->stats.cache_budget = s->options.cache_bytes;
+    if (s->local) MC_TRY(mc_rows_open(s));
+    int error = mc_thread_start(&s->thread, mc_schedule_work, s);
+    if (error != 0)
+        return mc_fail(MICA_EDEVICE, "cannot start the schedule's thread: %s", strerror(error));
+    s->started = true;
+    return MICA_OK;
+}
+
+mica_status mc_schedule_open(const mica_model *model, const mc_schedule_options *options,
+                             mc_schedule **schedule) {
+    const mc_schedule_options none = {0};
+    *schedule = NULL;
+    mc_schedule *s = mc_calloc(1, sizeof *s);
+    if (!s || !init_lock(s)) {
+        mc_free(s);
+        return mc_fail_nomem("a schedule");
+    }
+    atomic_init(&s->count, 1u);
+    atomic_init(&s->stop, false);
+    s->model = mc_model_retain(model);
+    mica_status status = open_parts(s, options ? options : &none);
+    if (status == MICA_OK)
+        *schedule = s;
+    else
+        mc_schedule_close(&s);
+    return status;
+}
+
+mc_schedule *mc_schedule_retain(mc_schedule *s) {
+    atomic_fetch_add_explicit(&s->count, 1u, memory_order_relaxed);
+    return s;
+}
+
+void mc_schedule_release(mc_schedule *s) {
+    if (atomic_fetch_sub_explicit(&s->count, 1u, memory_order_acq_rel) != 1u) return;
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    mc_free(s);
+}
+
+void mc_schedule_close(mc_schedule **schedule) {
+    if (!schedule || !*schedule) return;
+    mc_schedule *s = *schedule;
+    *schedule = NULL;
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->stop, true);
+    if (s->turn) mica_stream_cancel(s->turn);
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    if (s->started) pthread_join(s->thread, NULL);
+    mc_rows_close(s);
+    mica_session_close(&s->session);
+    mc_model_release(s->model);
+    mc_schedule_release(s);
+}
+
+/* ---- admission ---- */
+
+/* Bytes of cache that a choice may need. */
+static mica_status check_cache(mc_schedule *s, const mc_answer *answer,
+                               const mica_generate_options *o, uint64_t *bytes) {
+    int64_t room = answer->room - answer->prompt;
+    int64_t more = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
+    *bytes = mica_model_cache_bytes(s->model, answer->prompt + more);
+    if (*bytes <= s->options.cache_bytes) return MICA_OK;
+    return mc_fail(MICA_ECONTEXT,
+                   "the prompt has %lld tokens, the answer up to %lld: their cache needs %llu "
+                   "bytes, and the budget has %llu: shorten the prompt, or set a smaller "
+                   "max_tokens",
+                   (long long)answer->prompt, (long long)more, (unsigned long long)*bytes,
+                   (unsigned long long)s->options.cache_bytes);
+}
+
+static mica_status check_request(mc_schedule *s, const mc_request_options *options,
+                                 uint64_t *bytes) {
+    mica_generate_options o;
+    mc_answer answer;
+    mc_sampling sampling;
+    if (options->constraints && !s->local)
+        return mc_fail(MICA_EUNSUPPORTED, "constraints: open the model with the engine native");
+    if (!options->ids && options->n_ids) return mc_fail(MICA_EINVAL, "ids is NULL");
+    if (options->choices > MC_MAX_ROWS)
+        return mc_fail(MICA_EINVAL, "choices %zu: want 1 to %d, or 0 for 1", options->choices,
+                       MC_MAX_ROWS);
+    if (!(options->max_seconds >= 0 && options->max_seconds <= 1e9))
+        return mc_fail(MICA_EINVAL, "max_seconds %g: want more than 0, or 0 for no limit",
+                       options->max_seconds);
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &o, options->generate));
+    if (o.draft_tokens < 0 || o.draft_tokens > MC_DRAFT_MAX)
+        return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", o.draft_tokens,
+                       MC_DRAFT_MAX);
+    MC_TRY(mc_sampling_check(&o, s->said.vocab, &sampling));
+    mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, &o);
+    if (status == MICA_OK) status = check_cache(s, &answer, &o, bytes);
+    mc_answer_close(&answer);
+    return status;
+}
+
+static mica_status count_refused(mc_schedule *s, mica_status status) {
+    pthread_mutex_lock(&s->lock);
+    *(status == MICA_ECONTEXT ? &s->stats.refused_context
+      : status == MICA_EBUSY  ? &s->stats.refused_busy
+                              : &s->stats.refused_other) += 1;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* Puts a request at the end of the queue. */
+static mica_status add(mc_schedule *s, mc_request *request, mc_request **out) {
+    mica_status status = MICA_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->stats.draining || atomic_load(&s->stop)) {
+        status = mc_fail(MICA_EBUSY, "the model is being closed: it takes no new requests");
+    } else if (s->stats.waiting >= s->options.queue) {
+        status = mc_fail(MICA_EBUSY, "%zu requests wait already, as many as may: try again later",
+                         s->stats.waiting);
+    } else {
+        *out = request;
+        if (s->last)
+            s->last->next = request;
+        else
+            s->first = request;
+        s->last = request;
+        s->stats.waiting++;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static void drop_constraints(const mc_request_options *options) {
+    size_t n = options->choices ? options->choices : 1;
+    for (size_t i = 0; options->constraints && i < n; i++) {
+        mc_constraint *constraint = options->constraints[i];
+        mc_constraint_close(&constraint);
+    }
+}
+
+mica_status mc_schedule_submit(mc_schedule *s, const mc_request_options *options,
+                               mc_request **out) {
+    mc_request *request = NULL;
+    uint64_t bytes = 0;
+    *out = NULL;
+    mica_status status = check_request(s, options, &bytes);
+    if (status == MICA_OK) status = mc_request_new(s, options, &request);
+    if (status != MICA_OK) {
+        drop_constraints(options);
+        return count_refused(s, status);
+    }
+    request->cache_bytes = bytes;
+    status = add(s, request, out);
+    if (status == MICA_OK) return status;
+    mc_request_release(request);
+    mc_request_release(request);
+    return count_refused(s, status);
+}
+
+void mc_request_cancel(mc_request *request) {
+    if (!request) return;
+    mc_schedule *s = request->schedule;
+    atomic_store_explicit(&request->cancelled, true, memory_order_relaxed);
+    pthread_mutex_lock(&s->lock);
+    if (s->turn && s->turns_of == request) mica_stream_cancel(s->turn);
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- draining ---- */
+
+/* The moment `more` seconds from now, for pthread_cond_timedwait. */
+static struct timespec moment(double more) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    double whole = more > 1e9 ? 1e9 : more < 0.0 ? 0.0 : more;
+    int64_t ns = at.tv_nsec + (int64_t)((whole - (double)(int64_t)whole) * 1e9);
+    at.tv_sec += (time_t)whole + (time_t)(ns / 1000000000);
+    at.tv_nsec = (long)(ns % 1000000000);
+    return at;
+}
+
+bool mc_schedule_drain(mc_schedule *s, double max_seconds) {
+    const struct timespec end = moment(max_seconds);
+    int error = 0;
+    pthread_mutex_lock(&s->lock);
+    s->stats.draining = true;
+    while ((s->first || s->stats.running) && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+    bool done = !s->first && !s->stats.running;
+    pthread_mutex_unlock(&s->lock);
+    return done;
+}

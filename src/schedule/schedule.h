@@ -1,0 +1,138 @@
+/* The scheduler of one open model: requests from any threads, whose answers are computed together.
+ *
+ * It owns a thread, which does all computing. Each choice of a request is a row: an ordinary stream
+ * over an ordinary session. A step computes one token of each row whose prompt is read, together,
+ * and reads a few tokens of the other rows' prompts beside that. Rows join and leave between any
+ * two steps. What a request gets is what it would get alone from mica_generate_ids, to the bit, on
+ * devices whose rows have the same bits alone and among others (the CPU).
+ *
+ * Requests that find no row wait in a queue of limited length. The highest priority is next, of
+ * equal ones the one that has waited longest. A request that was overtaken by 8 others counts one
+ * priority higher, so none waits for ever.
+ *
+ * A model of an engine that computes elsewhere gets its requests one after another.
+ *
+ * Threads: all functions may be called from any thread, those of one request until it is closed.
+ * Within a callback only mc_request_cancel, mc_request_close, mc_schedule_submit,
+ * mc_schedule_get_stats and mc_schedule_retry_seconds may be called. */
+#ifndef SCHEDULE_SCHEDULE_H
+#define SCHEDULE_SCHEDULE_H
+
+#include "base/status.h"
+#include "session/constraint.h"
+
+#include <mica/model.h>
+
+typedef struct mc_schedule mc_schedule;
+typedef struct mc_request mc_request; /* under way, with its choices */
+
+typedef struct mc_schedule_options {
+    int rows;             /* answers computed together, 1 to 256; 0: 16 */
+    int64_t step_tokens;  /* tokens of prompts read beside one step of decoding; 0: 512 */
+    size_t queue;         /* requests that may wait; 0: 256 */
+    uint64_t cache_bytes; /* budget of all caches; 0: a quarter of the memory */
+} mc_schedule_options;
+
+/* How a choice ended. Valid during the call. */
+typedef struct mc_choice_end {
+    mica_status status; /* of the stream: MICA_OK, MICA_ECANCELLED or an error */
+    const char *error;  /* its text; "": none */
+    mica_finish finish; /* why it ended */
+    bool timed_out;     /* it was cancelled because max_seconds were over */
+    mica_metrics metrics;
+    double queue_seconds;       /* from the submission to its row */
+    double first_token_seconds; /* from the submission to its first token; 0: it has none */
+    double total_seconds;       /* from the submission to now */
+} mc_choice_end;
+
+/* A request. Everything is copied, but constraints.
+ *
+ * Callbacks run in the scheduler's thread and must not block: all answers wait meanwhile. Those of
+ * one request never run at once. */
+typedef struct mc_request_options {
+    const int32_t *ids; /* the prompt, [n_ids] */
+    size_t n_ids;
+    /* Of each choice; choice i draws with seed + i. NULL: the defaults. Its progress is not called
+     * and its cancel is not watched: prefill and mc_request_cancel are there. */
+    const mica_generate_options *generate;
+    size_t choices;     /* answers to compute; 0: 1 */
+    int priority;       /* higher first */
+    double max_seconds; /* limit of waiting and computing; 0: none */
+    /* What each choice may say, [choices], each or all NULL: anything. Taken over by the call, also
+     * with an error; closed in any thread. */
+    mc_constraint *const *constraints;
+    /* After each chunk of the prompt: `done` of `total` tokens are read, `cached` of these were
+     * there already. May be NULL. Of the choice that reads. */
+    void (*prefill)(void *user, int64_t done, int64_t total, int64_t cached);
+    /* A token of a choice, as mica_stream_next gives it; false cancels the choice. May be NULL. */
+    bool (*token)(void *user, size_t choice, const mica_token *token);
+    /* Once for each choice, always, and last. In the thread that closes the request, if that closes
+     * it sooner. May be NULL. */
+    void (*end)(void *user, size_t choice, const mc_choice_end *end);
+    void *user;
+} mc_request_options;
+
+/* The model is kept open until the schedule ends.
+ *  options  NULL: the defaults
+ *  errors   MICA_EINVAL an option is out of range; MICA_ENOMEM, MICA_EDEVICE no thread */
+mica_status mc_schedule_open(const mica_model *model, const mc_schedule_options *options,
+                             mc_schedule **schedule);
+
+/* Cancels all requests, and ends when the thread has. Requests that are not closed stay valid.
+ * Takes NULL inside. */
+void mc_schedule_close(mc_schedule **schedule);
+
+/* Puts a request into the queue. *request is set before the first callback.
+ *
+ *  errors  no callback is ever called then:
+ *          MICA_ECONTEXT the prompt is longer than the context, or prompt and max_tokens need more
+ *          cache than the budget has: the text has the numbers
+ *          MICA_EBUSY the queue is full, or the schedule is draining: the text says which
+ *          MICA_EINVAL as mica_generate_ids; choices or max_seconds out of range
+ *          MICA_EUNSUPPORTED constraints, and another engine computes the model
+ *          MICA_ENOMEM */
+mica_status mc_schedule_submit(mc_schedule *schedule, const mc_request_options *options,
+                               mc_request **request);
+
+/* In how many seconds a request that was refused may be taken: how long the queue takes now, 1 to
+ * 600. */
+double mc_schedule_retry_seconds(mc_schedule *schedule);
+
+/* Ends all choices within one step: their `end` says MICA_ECANCELLED. Takes NULL. */
+void mc_request_cancel(mc_request *request);
+
+/* Cancels what has not ended, calls `end` for it, and frees the request. Waits for a callback of
+ * the request that runs just now, so the caller must hold no lock that callbacks take; it may be
+ * called within one. No callback runs once it has returned. Takes NULL inside. */
+void mc_request_close(mc_request **request);
+
+/* Refuses new requests from now on. Waits until all others have ended, but not longer than
+ * max_seconds. Whether they have. */
+bool mc_schedule_drain(mc_schedule *schedule, double max_seconds);
+
+/* Runs other work with the model in the schedule's thread, between two steps, and returns its
+ * status and error text.
+ *  errors  MICA_EBUSY the schedule is being closed; MICA_EINVAL called within a callback; those of
+ *          the work */
+mica_status mc_schedule_run(mc_schedule *schedule, mica_status (*work)(void *context),
+                            void *context);
+
+/* Counters since it was opened, and how things stand now. */
+typedef struct mc_schedule_stats {
+    size_t rows, queue;      /* limits */
+    size_t running, waiting; /* answers in rows; requests in the queue */
+    bool draining;
+    uint64_t steps;         /* of decoding */
+    uint64_t step_rows;     /* tokens computed in them */
+    uint64_t prompt_tokens; /* of the prompts that were read */
+    uint64_t cached_tokens; /* of these, in the caches already */
+    uint64_t generated_tokens;
+    uint64_t stopped, length, cancelled, timed_out, failed; /* answers, by how they ended */
+    uint64_t refused_context, refused_busy, refused_other;  /* requests */
+    uint64_t cache_bytes, cache_budget; /* bytes of the caches of all rows; the budget */
+} mc_schedule_stats;
+
+/* An answer is counted before its `end` is called, and runs until that has returned. */
+void mc_schedule_get_stats(mc_schedule *schedule, mc_schedule_stats *stats);
+
+#endif

@@ -1,0 +1,95 @@
+/* The state of a schedule, for the files of this room.
+ *
+ * open.c has what callers call, thread.c the queue and the thread; rows.c computes for models of
+ * this process, turns.c for others. */
+#ifndef SCHEDULE_STATE_H
+#define SCHEDULE_STATE_H
+
+#include "schedule/request.h"
+#include "session/answer.h"
+#include "session/stream.h"
+#include "task/batch.h"
+
+/* Work of mc_schedule_run. */
+typedef struct mc_schedule_job {
+    mica_status (*work)(void *context);
+    void *context;
+    mica_status status;
+    char error[1024];
+    bool done;
+    struct mc_schedule_job *next;
+} mc_schedule_job;
+
+/* A row: a choice that is being computed. */
+typedef struct mc_row {
+    mc_request *request; /* NULL: free */
+    size_t choice;
+    uint64_t number;     /* rows that were taken before this one */
+    mc_session *session; /* NULL: never used */
+    mc_stream *stream;   /* NULL: it has just been taken */
+    int64_t left;        /* tokens of the prompt that are not read */
+    uint64_t decode_us;
+    int64_t decoded; /* tokens computed in steps */
+} mc_row;
+
+/* Of the thread alone. */
+typedef struct mc_rows {
+    mc_batch batch;
+    mc_row *rows; /* [options.rows] */
+    uint64_t taken;
+} mc_rows;
+
+struct mc_schedule {
+    atomic_uint count;             /* its handle, and requests */
+    const mica_model *model;       /* held while the thread lives */
+    const mc_session_model *local; /* NULL: another engine computes */
+    mc_schedule_options options;   /* without zeros */
+    mc_answer_model said;          /* what prompts are checked against */
+    pthread_t thread;
+    bool started;     /* the thread */
+    atomic_bool stop; /* set under the lock: all ends */
+    mc_rows rows;
+    mica_session *session; /* of turns.c; NULL: not opened yet */
+
+    pthread_mutex_t lock;       /* of what follows */
+    pthread_cond_t changed;     /* any of it */
+    mc_request *first, *last;   /* the queue, in order of arrival */
+    mc_schedule_job *jobs;      /* in order */
+    mica_stream *turn;          /* that turns.c computes; NULL: none */
+    const mc_request *turns_of; /* its request */
+    uint64_t choice_us;         /* time of a choice in its row: a moving average */
+    mc_schedule_stats stats;
+};
+
+void *mc_schedule_work(void *schedule); /* the thread */
+
+/* ---- for the thread: rows.c and turns.c ---- */
+
+/* Takes the choice that is next and that the budget has bytes for. false: there is none. */
+bool mc_schedule_take(mc_schedule *s, mc_request **request, size_t *choice);
+
+/* Ends a choice that was taken, with the thread's error text if `status` is an error. */
+void mc_schedule_end(mc_schedule *s, mc_request *request, size_t choice, mica_status status,
+                     mica_finish finish, const mica_metrics *metrics);
+
+/* Whether a request must not go on, now. */
+bool mc_schedule_is_over(mc_schedule *s, mc_request *request);
+
+/* What is done between two steps: jobs run, and requests that wait in vain end. */
+void mc_schedule_pause(mc_schedule *s);
+
+/* Counts a step of n rows, and tokens of a prompt. */
+void mc_schedule_count_step(mc_schedule *s, size_t n);
+void mc_schedule_count_prompt(mc_schedule *s, int64_t tokens, int64_t cached);
+
+/* Opens and closes the rows. After an error they must be closed, too. errors  MICA_ENOMEM */
+mica_status mc_rows_open(mc_schedule *s);
+void mc_rows_close(mc_schedule *s);
+
+/* Takes choices, and computes a step. */
+void mc_rows_step(mc_schedule *s);
+
+/* Computes a choice by another engine. */
+void mc_turns_step(mc_schedule *s);
+
+#endif

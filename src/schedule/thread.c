@@ -1,0 +1,227 @@
+#include "base/system.h"
+#include "schedule/state.h"
+
+#include <stdio.h>
+
+enum { OVERTAKEN = 8 };
+
+/* ---- the queue ---- */
+
+static void unlink_request(mc_schedule *s, mc_request *before, mc_request *request) {
+    if (before)
+        before->next = request->next;
+    else
+        s->first = request->next;
+    if (s->last == request) s->last = before;
+    request->next = NULL;
+    s->stats.waiting--;
+}
+
+static int64_t priority_of(const mc_request *request) {
+    return (int64_t)request->given.priority + request->overtaken / OVERTAKEN;
+}
+
+/* The request that is next, and the one before it in the queue. */
+static mc_request *find_next(mc_schedule *s, mc_request **before) {
+    mc_request *best = NULL, *last = NULL;
+    *before = NULL;
+    for (mc_request *r = s->first; r; last = r, r = r->next) {
+        if (best && priority_of(r) <= priority_of(best)) continue;
+        best = r;
+        *before = last;
+    }
+    return best;
+}
+
+bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
+    mc_request *before;
+    pthread_mutex_lock(&s->lock);
+    mc_request *request = find_next(s, &before);
+    bool fits = request && s->stats.cache_bytes + request->cache_bytes <= s->options.cache_bytes;
+    if (fits) {
+        *out = request;
+        *choice = request->entered++;
+        s->stats.running++;
+        s->stats.cache_bytes += request->cache_bytes;
+        if (request->entered == request->given.choices) {
+            for (mc_request *r = s->first; r != request; r = r->next)
+                r->overtaken++;
+            unlink_request(s, before, request);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (fits) mc_request_start(*out, *choice);
+    return fits;
+}
+
+bool mc_schedule_is_over(mc_schedule *s, mc_request *request) {
+    bool timed_out;
+    return atomic_load(&s->stop) || mc_request_is_over(request, mc_now_us(), &timed_out);
+}
+
+/* ---- ends ---- */
+
+static uint64_t *count_of(mc_schedule_stats *stats, const mc_choice_end *end) {
+    if (end->timed_out) return &stats->timed_out;
+    switch (end->finish) {
+    case MICA_FINISH_STOP:
+        return &stats->stopped;
+    case MICA_FINISH_LENGTH:
+        return &stats->length;
+    case MICA_FINISH_CANCELLED:
+        return &stats->cancelled;
+    case MICA_FINISH_NONE:
+    case MICA_FINISH_ERROR:
+        break;
+    }
+    return &stats->failed;
+}
+
+/* Ends a choice, and lets go of the request with its last one. */
+static void end_choice(mc_schedule *s, mc_request *request, size_t choice, bool ran,
+                       mc_choice_end *end) {
+    pthread_mutex_lock(&s->lock);
+    *count_of(&s->stats, end) += 1;
+    s->stats.generated_tokens += (uint64_t)end->metrics.generated_tokens;
+    pthread_mutex_unlock(&s->lock);
+    mc_request_end(request, choice, end);
+    uint64_t started = request->choices[choice].started, now = mc_now_us();
+    pthread_mutex_lock(&s->lock);
+    if (ran) {
+        s->stats.running--;
+        s->stats.cache_bytes -= request->cache_bytes;
+        s->choice_us = s->choice_us ? (7 * s->choice_us + now - started) / 8 : now - started;
+    }
+    bool last = --request->left == 0;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    if (last) mc_request_release(request);
+}
+
+/* Whether a request's time is over; then the thread's error text says so. */
+static bool is_late(mc_request *request) {
+    bool timed_out;
+    (void)mc_request_is_over(request, mc_now_us(), &timed_out);
+    if (timed_out)
+        mc_fail(MICA_ECANCELLED, "the time is over: %g seconds were allowed",
+                request->given.max_seconds);
+    return timed_out;
+}
+
+void mc_schedule_end(mc_schedule *s, mc_request *request, size_t choice, mica_status status,
+                     mica_finish finish, const mica_metrics *metrics) {
+    char error[1024] = "";
+    bool timed_out = status == MICA_ECANCELLED && is_late(request);
+    if (status != MICA_OK) snprintf(error, sizeof error, "%s", mica_last_error());
+    mc_choice_end end = {
+        .status = status,
+        .error = error,
+        .finish = finish,
+        .timed_out = timed_out,
+        .metrics = *metrics,
+    };
+    end_choice(s, request, choice, true, &end);
+}
+
+/* Ends the choices of a request that has left the queue before they got a row. */
+static void end_waiting(mc_schedule *s, mc_request *request) {
+    char error[1024] = "the answer was cancelled";
+    bool timed_out = is_late(request);
+    if (timed_out) snprintf(error, sizeof error, "%s", mica_last_error());
+    size_t i = request->entered, n = request->given.choices;
+    request->entered = n;
+    for (; i < n; i++) { /* the last one lets go of the request */
+        mc_choice_end end = {
+            .status = MICA_ECANCELLED,
+            .error = error,
+            .finish = MICA_FINISH_CANCELLED,
+            .timed_out = timed_out,
+            .metrics = {.prompt_tokens = (int64_t)request->given.n_ids},
+        };
+        end_choice(s, request, i, false, &end);
+    }
+}
+
+/* Ends the requests that wait in vain. */
+static void sweep(mc_schedule *s) {
+    mc_request *over = NULL, *before = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (mc_request *r = s->first, *next; r; r = next) {
+        next = r->next;
+        if (!mc_schedule_is_over(s, r)) {
+            before = r;
+            continue;
+        }
+        unlink_request(s, before, r);
+        r->next = over;
+        over = r;
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (mc_request *next; over; over = next) {
+        next = over->next;
+        end_waiting(s, over);
+    }
+}
+
+/* ---- the thread ---- */
+
+static void run_jobs(mc_schedule *s) {
+    pthread_mutex_lock(&s->lock);
+    while (s->jobs) {
+        mc_schedule_job *job = s->jobs;
+        s->jobs = job->next;
+        pthread_mutex_unlock(&s->lock);
+        job->status = job->work(job->context);
+        if (job->status != MICA_OK)
+            snprintf(job->error, sizeof job->error, "%s", mica_last_error());
+        pthread_mutex_lock(&s->lock);
+        job->done = true;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void mc_schedule_pause(mc_schedule *s) {
+    run_jobs(s);
+    sweep(s);
+}
+
+/* Waits for something to do. false: it is to end, and nothing is left. */
+static bool wait_for_work(mc_schedule *s) {
+    pthread_mutex_lock(&s->lock);
+    while (!s->first && !s->jobs && !s->stats.running && !atomic_load(&s->stop))
+        pthread_cond_wait(&s->changed, &s->lock);
+    bool more = s->first || s->jobs || s->stats.running;
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+void *mc_schedule_work(void *context) {
+    mc_schedule *s = context;
+    while (wait_for_work(s)) {
+        mc_schedule_pause(s);
+        if (s->local)
+            mc_rows_step(s);
+        else
+            mc_turns_step(s);
+    }
+    return NULL;
+}
+
+mica_status mc_schedule_run(mc_schedule *s, mica_status (*run)(void *context), void *context) {
+    mc_schedule_job job = {.work = run, .context = context};
+    if (pthread_equal(pthread_self(), s->thread))
+        return mc_fail(MICA_EINVAL, "mc_schedule_run within a callback of the schedule");
+    pthread_mutex_lock(&s->lock);
+    bool stopped = atomic_load(&s->stop);
+    mc_schedule_job **end = &s->jobs;
+    while (*end)
+        end = &(*end)->next;
+    if (!stopped) *end = &job;
+    pthread_cond_broadcast(&s->changed);
+    while (!stopped && !job.done)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    if (stopped) return mc_fail(MICA_EBUSY, "the model is being closed: it takes no new requests");
+    return job.status == MICA_OK ? MICA_OK : mc_fail(job.status, "%s", job.error);
+}
