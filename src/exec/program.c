@@ -408,9 +408,15 @@ static mica_status hand_out(const mica_program *p, buffers *b, mica_scope *into,
     return mica_scope_status(into);
 }
 
-/* fence NULL: waits. */
+/* How a program is run. fence NULL: waits. keep: donated arguments stay if it fails. */
+typedef struct manner {
+    mc_fence *fence;
+    bool keep;
+} manner;
+
 static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica_array *args,
-                       mica_array *results, mc_fence *fence) {
+                       mica_array *results, manner how) {
+    mc_fence *fence = how.fence;
     const mc_compiled *c = p->cached->compiled;
     size_t bound = 0;
     mica_status status = MICA_OK;
@@ -423,8 +429,8 @@ static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica
         status = fence ? mc_compiled_launch(c, b->args, b->scalars, b->results, cancel, fence)
                        : mc_compiled_run(c, b->args, b->scalars, b->results, cancel);
         unbind_args(p, b, bound);
-        give_up_donated(p, args);
         if (status == MICA_OK) status = hand_out(p, b, into, results);
+        if (status == MICA_OK || !how.keep) give_up_donated(p, args);
         if (status != MICA_OK && fence) {
             (void)mc_device_wait(p->device, *fence);
             *fence = 0;
@@ -469,7 +475,7 @@ static mica_status run_bound(const mica_program *p, mica_scope *into, const mica
 
 /* mica_program_run, and mc_program_launch where there is a fence. */
 static mica_status start(const mica_program *program, mica_scope *into, const mica_array *args,
-                         mica_array *results, mc_fence *fence) {
+                         mica_array *results, manner how) {
     mica_program *p = (mica_program *)(uintptr_t)program; /* only the list of buffers changes */
     if (!p || !into || (!args && p->n_params > 0) || (!results && p->n_results > 0))
         return mc_fail(MICA_EINVAL, "program_run: NULL");
@@ -478,11 +484,11 @@ static mica_status start(const mica_program *program, mica_scope *into, const mi
     MC_TRY(mica_scope_status(into));
     if (mica_scope_device(into) != p->device)
         return mc_fail(MICA_EINVAL, "program_run: the scope is of another device");
-    if (p->n_symbols > 0) return run_bound(p, into, args, results, fence);
+    if (p->n_symbols > 0) return run_bound(p, into, args, results, how.fence);
     MC_TRY(check_args(p, args));
     buffers *b = take_buffers(p);
     if (!b) return mc_fail_nomem("running a program");
-    mica_status status = run(p, b, into, args, results, fence);
+    mica_status status = run(p, b, into, args, results, how);
     give_back(p, b);
     if (status == MICA_OK) return MICA_OK;
     make_invalid(p, into, results);
@@ -492,13 +498,18 @@ static mica_status start(const mica_program *program, mica_scope *into, const mi
 
 mica_status mica_program_run(const mica_program *program, mica_scope *into, const mica_array *args,
                              mica_array *results) {
-    return start(program, into, args, results, NULL);
+    return start(program, into, args, results, (manner){.fence = NULL});
+}
+
+mica_status mc_program_run_kept(const mica_program *program, mica_scope *into,
+                                const mica_array *args, mica_array *results) {
+    return start(program, into, args, results, (manner){.keep = true});
 }
 
 mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
                               mica_array *results, mc_fence *fence) {
     *fence = 0;
-    return start(program, into, args, results, fence);
+    return start(program, into, args, results, (manner){.fence = fence});
 }
 
 /* ---- asking ---- */

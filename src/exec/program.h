@@ -56,6 +56,12 @@ mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_po
 mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
                               mica_array *results, mc_fence *fence);
 
+/* mica_program_run, where donated arguments stay the caller's if the run fails. Ops that had begun
+ * may have written into them, in place: for who knows which elements these are.
+ * errors  as mica_program_run */
+mica_status mc_program_run_kept(const mica_program *program, mica_scope *into,
+                                const mica_array *args, mica_array *results);
+
 /* ---- symbols (exec/program_dims.c) ---- */
 
 /* Finds the symbols that parameters of the graph have, and whether all follows from them.

@@ -66,6 +66,7 @@ static mica_array attend_cached(const pass *p, const mc_kv_store *store, int lay
         .mask = seen.mask,
         .offset = seen.offset,
     };
+    if (seen.table.scope) return mica_paged_sdpa(p->s, q, seen.k, seen.v, seen.table, &options);
     return mica_sdpa(p->s, q, seen.k, seen.v, &options);
 }
 

@@ -121,6 +121,10 @@ typedef struct mc_attended {
     int64_t window;    /* keys that a query attends to, its own included; 0: all up to its own */
     int64_t keep;      /* with a window: this many first keys are attended to beside it */
     mica_array mask;   /* bool [B, 1, L, N], what a query sees of these; MICA_NONE: all */
+    /* i32 [B, M]: k and v are in blocks, and row b of the batch attends to those that row b of the
+     * table names (mica_paged_sdpa); offset is i32 [B], and there is no mask. MICA_NONE: they are
+     * in a row. */
+    mica_array table;
 } mc_attended;
 
 #define MC_MAX_ROWS 256 /* of a batch whose rows have their own stores */

@@ -7,9 +7,11 @@
 
 #include <string.h>
 
-/* STEP: entries by which buffers grow. AXIS: the axis of entries. SLACK: entries kept beyond a
- * window. KEEP: first entries that a context keeps. */
-enum { STEP = 256, AXIS = 2, SLACK = 64, KEEP = 4 };
+/* STEP: entries by which buffers grow. AXIS: the axis of entries. */
+enum { STEP = MC_CACHE_STEP, AXIS = 2 };
+
+/* A cache on a pool, as the rows of a batch of one. */
+#define ROW(cache) ((const mc_paged *const[]){&(cache)->paged})
 
 /* Attention sums values in groups of so many keys. Entries are dropped in multiples of it, so that
  * groups stay whole. */
@@ -17,44 +19,13 @@ static int64_t group_of(const mc_lm *lm) {
     return mc_max(1, mica_scope_device(lm->scope)->backend->keys_together);
 }
 
-static int64_t smaller_limit(int64_t a, int64_t b) {
-    if (!a || !b) return a ? a : b;
-    return mc_min(a, b);
-}
-
-static void plan_layer(mc_cache_layer *layer, const mc_lm *lm, int index, int64_t context,
-                       int64_t chunk) {
-    const mc_layer_spec *spec = &lm->spec.layers[index];
-    int64_t group = group_of(lm);
-    layer->window = smaller_limit(spec->window, context);
-    if (!layer->window) return;
-    if (layer->window != spec->window) {
-        layer->keep = mc_min(KEEP, context / 2);
-        layer->head = mc_round_up(layer->keep, group);
-        layer->window -= layer->keep;
-    }
-    layer->max = mc_round_up(layer->head + layer->window + chunk + group, STEP / 2);
-}
-
-/* Layers are alike that drop the same entries. */
-static int find_alike(const mc_cache_layer *layers, int index) {
-    const mc_cache_layer *layer = &layers[index];
-    for (int i = 0; i < index; i++)
-        if (layers[i].window == layer->window && layers[i].keep == layer->keep &&
-            layers[i].head == layer->head && layers[i].max == layer->max)
-            return i;
-    return index;
-}
-
-mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
-                          int64_t chunk) {
+mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, mc_kv_pool *pool,
+                          int64_t context, int64_t chunk) {
     *cache = (mc_cache){.lm = lm};
     cache->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *cache->layers);
     if (!cache->layers) return mc_fail_nomem("a session's caches");
-    for (int i = 0; i < lm->spec.n_layers; i++) {
-        plan_layer(&cache->layers[i], lm, i, context, chunk);
-        cache->layers[i].alike = find_alike(cache->layers, i);
-    }
+    mc_cache_plan(lm, context, chunk, pool ? pool->block : group_of(lm), cache->layers);
+    if (pool) MC_TRY(mc_paged_init(&cache->paged, pool, cache->layers, context, chunk));
     size_t live = 2 * (size_t)lm->spec.n_layers + MC_CACHE_MORE;
     cache->live = mc_array_alloc(live, sizeof *cache->live);
     if (!cache->live) return mc_fail_nomem("a session's caches");
@@ -63,12 +34,14 @@ mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device,
 
 void mc_cache_deinit(mc_cache *cache) {
     mica_scope_close(&cache->scratch);
+    if (cache->paged.pool) mc_paged_deinit(&cache->paged);
     mc_free(cache->layers);
     mc_free(cache->live);
     *cache = (mc_cache){0};
 }
 
 void mc_cache_clear(mc_cache *cache) {
+    if (cache->paged.pool) mc_paged_clear(&cache->paged);
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         mc_cache_layer *layer = &cache->layers[i];
         layer->k = layer->v = MICA_NONE;
@@ -110,11 +83,11 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
                                  int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
     int64_t group = group_of(cache->lm);
-    int64_t cap = smaller_limit(mc_round_up(layer->count + later, STEP), layer->max), drop = 0;
+    int64_t cap = mc_cache_limit(mc_round_up(layer->count + later, STEP), layer->max), drop = 0;
     if (layer->max && layer->count + n > layer->max) {
         int64_t rest = layer->count - layer->head, needed = layer->window - 1;
         int64_t room = layer->max - layer->head - n - (group - 1);
-        int64_t wanted = mc_max(needed, mc_min(needed + SLACK, room));
+        int64_t wanted = mc_max(needed, mc_min(needed + MC_CACHE_SLACK, room));
         drop = (rest - mc_min(wanted, rest)) / group * group;
     }
     MC_TRY(replace(cache, home, layer, drop, cap, &layer->k));
@@ -125,9 +98,19 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
 }
 
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later) {
+    if (cache->paged.pool) return mc_paged_reserve(&cache->paged, n, later);
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         MC_TRY(reserve_layer(cache, home, &cache->layers[i], n, later));
     return MICA_OK;
+}
+
+bool mc_cache_can_reserve(const mc_cache *cache, int64_t n) {
+    return !cache->paged.pool ||
+           mc_paged_needed(&cache->paged, n) <= mc_kv_pool_available(cache->paged.pool);
+}
+
+mica_status mc_cache_fork(const mc_cache *from, mc_cache *to) {
+    return mc_paged_fork(&from->paged, &to->paged);
 }
 
 bool mc_cache_has_room(const mc_cache *cache, int64_t n) {
@@ -154,13 +137,20 @@ static mc_attended append(void *context, mica_scope *s, int index, mica_array k,
 }
 
 uint64_t mc_cache_shape(const mc_cache *cache) {
+    if (cache->paged.pool) return mc_paged_shape(ROW(cache), 1);
     uint64_t hash = 0;
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         hash = mc_hash(&cache->layers[i].cap, sizeof cache->layers[i].cap, hash);
     return hash;
 }
 
+size_t mc_cache_result_count(const mc_cache *cache) {
+    if (cache->paged.pool) return mc_paged_result_count(cache->paged.pool);
+    return 2 * (size_t)cache->lm->spec.n_layers;
+}
+
 size_t mc_cache_param_count(const mc_cache *cache) {
+    if (cache->paged.pool) return mc_paged_param_count(cache->paged.pool);
     size_t n = 0;
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         n += cache->layers[i].alike == i ? 3 : 2;
@@ -168,6 +158,10 @@ size_t mc_cache_param_count(const mc_cache *cache) {
 }
 
 void mc_cache_params(const mc_cache *cache, mica_param *params) {
+    if (cache->paged.pool) {
+        mc_paged_params(cache->paged.pool, params);
+        return;
+    }
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &cache->layers[i];
         *params++ = (mica_param){.array = layer->param_k, .donate = true};
@@ -177,13 +171,21 @@ void mc_cache_params(const mc_cache *cache, mica_param *params) {
 }
 
 void mc_cache_results(const mc_cache *cache, mica_array *results) {
+    if (cache->paged.pool) {
+        mc_paged_results(cache->paged.pool, results);
+        return;
+    }
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         *results++ = cache->layers[i].next_k;
         *results++ = cache->layers[i].next_v;
     }
 }
 
-void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args) {
+void mc_cache_args(const mc_cache *cache, mica_scope *s, int64_t n, mica_array *args) {
+    if (cache->paged.pool) {
+        mc_paged_args(ROW(cache), 1, s, n, args);
+        return;
+    }
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &cache->layers[i];
         *args++ = layer->k;
@@ -193,6 +195,7 @@ void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args) {
 }
 
 mica_status mc_cache_take(mc_cache *cache, mica_scope *home, const mica_array *results) {
+    if (cache->paged.pool) return mc_pool_set_arrays(cache->paged.pool, results);
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         mc_cache_layer *layer = &cache->layers[i];
         mica_array k = *results++, v = *results++;
@@ -204,6 +207,7 @@ mica_status mc_cache_take(mc_cache *cache, mica_scope *home, const mica_array *r
 
 mica_status mc_cache_collect(mc_cache *cache, mica_scope *home, mica_array *more, size_t n_more) {
     size_t n = 0;
+    if (cache->paged.pool) return mica_scope_collect(home, more, n_more);
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         if (!cache->layers[i].cap) continue;
         cache->live[n++] = cache->layers[i].k;
@@ -224,6 +228,7 @@ mica_status mc_cache_collect(mc_cache *cache, mica_scope *home, mica_array *more
 }
 
 mc_kv_store mc_cache_store(mc_cache *cache) {
+    if (cache->paged.pool) return mc_paged_store(ROW(cache), 1);
     return (mc_kv_store){.append = append, .context = cache};
 }
 
@@ -253,13 +258,20 @@ bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to) {
 void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         cache->layers[i].count -= total - to;
+    if (cache->paged.pool) mc_paged_trim(&cache->paged);
+}
+
+/* The first entries that a file has in any case: those of the head, without what fills up the last
+ * block of a pool. */
+static int64_t head_of(const mc_cache *cache, const mc_cache_layer *layer) {
+    return mc_min(layer->head, mc_round_up(layer->keep, group_of(cache->lm)));
 }
 
 bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t count) {
     const mc_cache_layer *layer = &cache->layers[index];
     const mc_cache_layer *alike = &cache->layers[layer->alike];
     if (count < 0 || count > total || (layer->alike < index && alike->count != count)) return false;
-    return count == total || (layer->window && count >= layer->head + layer->window - 1);
+    return count == total || (layer->window && count >= head_of(cache, layer) + layer->window - 1);
 }
 
 /* A buffer of `cap` entries that begins with `count` given ones. */
@@ -284,7 +296,8 @@ static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t c
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t count,
                           const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
-    layer->cap = mc_max(count, smaller_limit(mc_round_up(count, STEP), layer->max));
+    if (cache->paged.pool) return mc_paged_fill(&cache->paged, index, count, k, v);
+    layer->cap = mc_max(count, mc_cache_limit(mc_round_up(count, STEP), layer->max));
     layer->k = fill(cache->lm, home, layer->cap, count, k);
     layer->v = fill(cache->lm, home, layer->cap, count, v);
     if (!mica_valid(layer->k) || !mica_valid(layer->v)) return MICA_ENOMEM;
@@ -292,13 +305,38 @@ mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t 
     return MICA_OK;
 }
 
+int64_t mc_cache_saved_count(const mc_cache *cache, int64_t total, int index) {
+    const mc_cache_layer *layer = &cache->layers[index];
+    return layer->count - (total > layer->count ? layer->head - head_of(cache, layer) : 0);
+}
+
+mica_status mc_cache_read(mc_cache *cache, int64_t total, int index, int which, void *data) {
+    const mc_cache_layer *layer = &cache->layers[index];
+    int64_t head = head_of(cache, layer), count = mc_cache_saved_count(cache, total, index);
+    mica_scope *s = cache->scratch;
+    mica_array x = which ? layer->v : layer->k;
+    if (cache->paged.pool) x = mc_paged_entries(&cache->paged, s, index, which);
+    const mica_array parts[] = {
+        mica_slice_axis(s, x, AXIS, 0, head),
+        mica_slice_axis(s, x, AXIS, head + layer->count - count, layer->count)};
+    if (count < layer->count)
+        x = mica_concatenate(s, parts, 2, AXIS);
+    else
+        x = mica_slice_axis(s, x, AXIS, 0, count);
+    size_t bytes = (size_t)(count * cache->lm->spec.kv_heads * mc_lm_kv_width(cache->lm)) *
+                   mica_dtype_bytes(cache->lm->kv_dtype);
+    mica_status status = mica_read(x, data, bytes);
+    mc_scope_reset(s);
+    return status;
+}
+
 uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_t chunk) {
     const mc_decoder_spec *spec = &lm->spec;
     uint64_t entries = 0;
     for (int i = 0; i < spec->n_layers; i++) {
         mc_cache_layer layer = {0};
-        plan_layer(&layer, lm, i, context, chunk);
-        entries += (uint64_t)smaller_limit(mc_round_up(tokens, STEP), layer.max);
+        mc_cache_plan_layer(lm, i, context, chunk, group_of(lm), &layer);
+        entries += (uint64_t)mc_cache_limit(mc_round_up(tokens, STEP), layer.max);
     }
     return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(lm) *
            mica_dtype_bytes(lm->kv_dtype);

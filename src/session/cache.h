@@ -24,53 +24,55 @@
  * and mc_cache_take when it runs. The caller then says how it ended: mc_cache_commit counts its
  * tokens, at once or a few at a time, and mc_cache_clear drops everything.
  *
+ * A cache may live on a pool of blocks instead (session/pool.h), with the same functions and, on a
+ * device that keeps an order of sums, the same bits. A layer's entries are then in the blocks of a
+ * table, and are dropped by whole blocks; passes are over the pool's arrays, which they write in
+ * place, and several caches of a pool are rows of one pass (session/paged.h).
+ *
  * Threads: one at a time. */
 #ifndef SESSION_CACHE_H
 #define SESSION_CACHE_H
 
 #include "base/status.h"
 #include "model/lm.h"
+#include "session/paged.h"
 
 #include <mica/program.h>
 
-typedef struct mc_cache_layer {
-    mica_array k, v; /* MICA_NONE while empty */
-    /* Of the pass that is recorded: the parameters for the buffers and for the entry at which it
-     * begins to write, which layers that are alike share, and the buffers that it leaves. */
-    mica_array param_k, param_v, start, next_k, next_v;
-    int64_t cap;    /* entries that the buffers have room for */
-    int64_t count;  /* entries in the buffers */
-    int64_t window; /* entries attended to, the last ones; 0: all */
-    int64_t keep;   /* first entries that are attended to beside the window */
-    int64_t head;   /* first entries that are never dropped */
-    int64_t max;    /* limit of cap; 0: none */
-    int alike;      /* the first layer that has as many entries as this one, always */
-} mc_cache_layer;
-
 typedef struct mc_cache {
     const mc_lm *lm;
+    mc_paged paged;      /* pool NULL: the cache has buffers */
     mica_scope *scratch; /* for copying between buffers */
     mc_cache_layer *layers;
     mica_array *live; /* [2 * layers + MC_CACHE_MORE] for mc_cache_collect */
 } mc_cache;
 
-/* Results of a pass, for each layer. */
-enum { MC_CACHE_RESULTS = 2 };
-
-/*  context  max tokens that a layer attends to; 0: no limit
+/*  pool     NULL: the cache has buffers of its own. It must outlive the cache, and be for such a
+ *           context.
+ *  context  max tokens that a layer attends to; 0: no limit
  *  chunk    max tokens of a pass
- *  errors   MICA_ENOMEM */
-mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
-                          int64_t chunk);
+ *  errors   MICA_ENOMEM; MICA_EINVAL the pool is of another model or context */
+mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, mc_kv_pool *pool,
+                          int64_t context, int64_t chunk);
 void mc_cache_deinit(mc_cache *cache);
 
-/* Drops all entries and the last references to the buffers, those of their scope aside. */
+/* Drops all entries and the last references to the buffers, those of their scope aside. Blocks go
+ * back to their pool. */
 void mc_cache_clear(mc_cache *cache);
 
 /* Makes room for n more tokens. A layer without room for them gets room for `later` >= n, the
- * tokens known to come, but never for more than its `max`. New buffers belong to `home`. After an
- * error the cache must be cleared. */
+ * tokens known to come, but never for more than its `max`. New buffers belong to `home`. Of a
+ * pool, blocks for n tokens are taken, and those that others share become copies.
+ *  errors  MICA_ENOMEM also if the pool has no more blocks (mc_cache_can_reserve); then the cache
+ *          must be cleared */
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later);
+
+/* Whether the pool has the blocks that mc_cache_reserve takes for n tokens. Without a pool: true. */
+bool mc_cache_can_reserve(const mc_cache *cache, int64_t n);
+
+/* Makes an empty cache of the same pool a copy of another one, which shares its blocks.
+ *  errors  MICA_ENOMEM; then `to` is empty */
+mica_status mc_cache_fork(const mc_cache *from, mc_cache *to);
 
 /* The store that mc_lm_forward writes to, valid as long as the cache. */
 mc_kv_store mc_cache_store(mc_cache *cache);
@@ -78,16 +80,18 @@ mc_kv_store mc_cache_store(mc_cache *cache);
 /* Two caches of a model with one context that have the same shape take the same program. */
 uint64_t mc_cache_shape(const mc_cache *cache);
 
-/* How many parameters a pass has. */
+/* How many parameters and results a pass has. */
 size_t mc_cache_param_count(const mc_cache *cache);
+size_t mc_cache_result_count(const mc_cache *cache);
 
 /* Of the pass that was recorded last: its parameters [mc_cache_param_count], and its results
- * [MC_CACHE_RESULTS * layers]. */
+ * [mc_cache_result_count]. */
 void mc_cache_params(const mc_cache *cache, mica_param *params);
 void mc_cache_results(const mc_cache *cache, mica_array *results);
 
-/* The arguments of its program now, as mc_cache_params orders them; numbers are made in s. */
-void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args);
+/* The arguments of its program over n tokens now, as mc_cache_params orders them; numbers are made
+ * in s, which keeps errors. */
+void mc_cache_args(const mc_cache *cache, mica_scope *s, int64_t n, mica_array *args);
 
 /* The buffers are what the program gave, as mc_cache_results orders them. They move to `home` where
  * they are not there.
@@ -124,6 +128,13 @@ bool mc_cache_can_hold(const mc_cache *cache, int layer, int64_t total, int64_t 
  *  errors  MICA_ENOMEM; then the cache must be cleared */
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int layer, int64_t count,
                           const void *k, const void *v);
+
+/* Reads the entries of a layer's keys (which 0), or values (1), that a file of a session of `total`
+ * tokens holds: count = mc_cache_saved_count, data [kv_heads, count, mc_lm_kv_width] of
+ * lm->kv_dtype.
+ *  errors  MICA_ENOMEM; those of mica_read */
+int64_t mc_cache_saved_count(const mc_cache *cache, int64_t total, int layer);
+mica_status mc_cache_read(mc_cache *cache, int64_t total, int layer, int which, void *data);
 
 /* Bytes of the buffers after `tokens` tokens. */
 uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_t chunk);

@@ -21,7 +21,8 @@ uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
 static mica_status open_parts(mc_session *session) {
     const mc_session_model *model = session->model;
     int64_t room = spare_room(session->chunk);
-    MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, model->context, room));
+    MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, model->pool, model->context,
+                         room));
     if (model->context) session->history.limit = mc_cache_reach(&session->cache);
     MC_TRY(mica_scope_open(model->device, &session->scope));
     MC_TRY(mica_scope_open(model->device, &session->recording));
@@ -39,6 +40,8 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     if (!session) return mc_fail_nomem("a session");
     session->model = model;
     session->chunk = chunk ? chunk : DEFAULT_CHUNK;
+    session->programs = model->pool ? model->pool->programs : session->own_programs;
+    session->n_programs = model->pool ? MC_POOL_PROGRAMS : MC_SESSION_PROGRAMS;
     mica_status status = open_parts(session);
     if (status == MICA_OK)
         *out = session;
@@ -64,8 +67,7 @@ void mc_session_close(mc_session **session) {
     mc_session *s = *session;
     (void)drop_follower(s);
     mc_session_close(&s->draft);
-    for (int i = 0; i < MC_SESSION_PROGRAMS; i++)
-        mica_program_close(&s->programs[i].program);
+    mc_pass_close_all(s->own_programs, MC_SESSION_PROGRAMS);
     mica_scope_close(&s->scope);
     mica_scope_close(&s->recording);
     mc_arena_deinit(&s->arena);
@@ -209,8 +211,7 @@ static void observe(void *context, int layer, mica_array q, mica_array k) {
 
 /* How many results a pass has. */
 static size_t count_results(const mc_session *session, const mc_session_wish *wish) {
-    return MC_CACHE_RESULTS * (size_t)session->model->lm->spec.n_layers + wanted_arrays(wish) +
-           2 * wish->n_layers;
+    return mc_cache_result_count(&session->cache) + wanted_arrays(wish) + 2 * wish->n_layers;
 }
 
 enum { PASS_PARAMS = 2 }; /* beside the cache's: ids, position */
@@ -229,7 +230,7 @@ static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
     mica_param *params = mc_arena_alloc(&session->arena, n_params * sizeof *params);
     mica_array *results = mc_arena_calloc(&session->arena, n_results * sizeof *results);
     if (!params || !results) return mc_fail_nomem("a session");
-    mica_array *wished = results + MC_CACHE_RESULTS * (size_t)lm->spec.n_layers;
+    mica_array *wished = results + mc_cache_result_count(&session->cache);
     observation observer = {wish, wished + wanted};
     mc_kv_store store = mc_cache_store(&session->cache);
     if (wish->n_layers) {
@@ -252,13 +253,6 @@ static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
     return mica_program_build(s, params, n_params, results, n_results, NULL, program);
 }
 
-/* Moves a program to the front, and those before it one place back. */
-static void bring_forward(mc_session *session, int i) {
-    mc_session_program first = session->programs[i];
-    memmove(&session->programs[1], &session->programs[0], (size_t)i * sizeof first);
-    session->programs[0] = first;
-}
-
 static mica_status make_program(mc_session *session, int64_t n, const mc_session_wish *wish,
                                 mica_program **program) {
     mica_status status = build_pass(session, session->recording, n, wish, program);
@@ -266,45 +260,41 @@ static mica_status make_program(mc_session *session, int64_t n, const mc_session
     return status;
 }
 
-/* Finds or builds the program of a pass, which is then the session's first. */
+/* Finds or builds the program of a pass, which is then the first of the list. */
 static mica_status find_program(mc_session *session, int64_t n, const mc_session_wish *wish) {
-    const mc_session_program want = {.n = n,
-                                     .shape = mc_cache_shape(&session->cache),
-                                     .wanted = wish->wanted,
-                                     .best = wish->best,
-                                     .launched = wish->fence != NULL};
-    const int last = MC_SESSION_PROGRAMS - 1;
-    for (int i = 0; i <= last; i++) {
-        const mc_session_program *p = &session->programs[i];
-        if (!p->program || p->n != want.n || p->shape != want.shape || p->wanted != want.wanted ||
-            p->best != want.best || p->launched != want.launched)
-            continue;
-        bring_forward(session, i);
-        return MICA_OK;
-    }
-    mica_program_close(&session->programs[last].program);
-    session->programs[last] = want;
-    bring_forward(session, last);
+    const mc_pass_key key = {.n = n,
+                             .shape = mc_cache_shape(&session->cache),
+                             .wanted = wish->wanted,
+                             .best = wish->best,
+                             .launched = wish->fence != NULL};
+    if (mc_pass_find(session->programs, session->n_programs, &key)) return MICA_OK;
     return make_program(session, n, wish, &session->programs[0].program);
+}
+
+/* Runs a program, or launches it. The arrays of a pool, which others use, stay if a run fails. */
+static mica_status run_or_launch(mc_session *session, const mica_program *program,
+                                 const mica_array *args, const mc_session_wish *wish,
+                                 mica_array *results) {
+    mica_scope *s = session->scope;
+    if (wish->fence) return mc_program_launch(program, s, args, results, wish->fence);
+    if (session->cache.paged.pool) return mc_program_run_kept(program, s, args, results);
+    return mica_program_run(program, s, args, results);
 }
 
 /* Computes a pass over ids [1, n] i32 by its program, or launches it. */
 static mica_status run_program(mc_session *session, const mica_program *program, mica_array ids,
-                               const mc_session_wish *wish, mica_array *results) {
+                               int64_t n, const mc_session_wish *wish, mica_array *results) {
     mica_scope *s = session->scope;
-    size_t caches = MC_CACHE_RESULTS * (size_t)session->model->lm->spec.n_layers;
+    size_t caches = mc_cache_result_count(&session->cache);
     size_t n_results = count_results(session, wish);
     mica_array *args = mc_arena_alloc(&session->arena, count_params(session) * sizeof *args);
     mica_array *all = mc_arena_alloc(&session->arena, n_results * sizeof *all);
     if (!args || !all) return mc_fail_nomem("a session");
     args[0] = ids;
     args[1] = mica_i32(s, (int32_t)mc_session_count(session));
-    mc_cache_args(&session->cache, s, args + PASS_PARAMS);
+    mc_cache_args(&session->cache, s, n, args + PASS_PARAMS);
     MC_TRY(mica_scope_status(s));
-    if (wish->fence)
-        MC_TRY(mc_program_launch(program, s, args, all, wish->fence));
-    else
-        MC_TRY(mica_program_run(program, s, args, all));
+    MC_TRY(run_or_launch(session, program, args, wish, all));
     MC_TRY(mc_cache_take(&session->cache, s, all)); /* arrays of s: it cannot fail */
     memcpy(results, all + caches, (n_results - caches) * sizeof *results);
     return MICA_OK;
@@ -319,10 +309,10 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
     mica_array tokens = mica_from_data(session->scope, ids, MICA_I32, shape, 2);
     if (!wish->n_layers) {
         MC_TRY(find_program(session, n, wish));
-        return run_program(session, session->programs[0].program, tokens, wish, results);
+        return run_program(session, session->programs[0].program, tokens, n, wish, results);
     }
     mica_status status = make_program(session, n, wish, &once);
-    if (status == MICA_OK) status = run_program(session, once, tokens, wish, results);
+    if (status == MICA_OK) status = run_program(session, once, tokens, n, wish, results);
     mica_program_close(&once);
     return status;
 }
@@ -384,7 +374,7 @@ static void follow(mc_session *session, mica_array chosen) {
     next->status = find_program(session, 1, &wish);
     if (next->status == MICA_OK)
         next->status =
-            run_program(session, session->programs[0].program, chosen, &wish, next->results);
+            run_program(session, session->programs[0].program, chosen, 1, &wish, next->results);
     if (next->status != MICA_OK) snprintf(next->error, sizeof next->error, "%s", mica_last_error());
     session->has_follower = true;
 }
@@ -392,7 +382,8 @@ static void follow(mc_session *session, mica_array chosen) {
 /* Ends a launched pass, whose tokens are counted, and keeps its best token. What follows it is
  * launched first. */
 static mica_status take_best(mc_session *session, const mc_session_launch *pass) {
-    if (session->follow && mc_cache_has_room(&session->cache, 1) &&
+    /* A pool's programs and arrays are those of other sessions, too, which may come between. */
+    if (session->follow && !session->cache.paged.pool && mc_cache_has_room(&session->cache, 1) &&
         mc_session_count(session) < mc_session_room(session))
         follow(session, pass->results[MC_BEST_ARRAYS]);
     mica_status status = end_launch(session, pass);
@@ -456,6 +447,34 @@ float *mc_session_logits(mc_session *session) {
 
 const mc_best *mc_session_best(const mc_session *session) {
     return session->has_best ? &session->best[row_of(session)] : NULL;
+}
+
+/* ---- forks ---- */
+
+static mica_status copy_session(const mc_session *from, mc_session *to) {
+    const mc_tokens *text = &from->history;
+    size_t row = (size_t)from->model->lm->spec.vocab * sizeof(float);
+    to->greedy = from->greedy;
+    to->has_best = from->has_best;
+    to->best[0] = from->best[row_of(from)];
+    if (!from->has_best && mc_tokens_count(text) > 0)
+        memcpy(to->logits.data, from->logits.data + row_of(from) * row, row);
+    to->history.start = text->start;
+    to->history.hash = text->hash;
+    if (!mc_tokens_add(&to->history, MC_BUFFER_AT(&text->ids, int32_t),
+                       (int64_t)MC_BUFFER_COUNT(&text->ids, int32_t)))
+        return mc_fail_nomem("a session");
+    return mc_cache_fork(&from->cache, &to->cache);
+}
+
+mica_status mc_session_fork(mc_session *from, mc_session **session) {
+    *session = NULL;
+    if (!from->model->pool) return mc_fail(MICA_EINVAL, "a fork of a session without a pool");
+    MC_TRY(mc_session_settle(from));
+    MC_TRY(mc_session_open(from->model, from->chunk, session));
+    mica_status status = copy_session(from, *session);
+    if (status != MICA_OK) mc_session_close(session);
+    return status;
 }
 
 /* ---- tokens computed ahead ---- */

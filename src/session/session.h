@@ -23,6 +23,7 @@
 #include "device/device.h"
 #include "model/lm.h"
 #include "session/cache.h"
+#include "session/programs.h"
 #include "session/tokens.h"
 
 #include <mica/model.h>
@@ -37,6 +38,7 @@ typedef struct mc_session_model {
     int64_t context;
     const int32_t *stop_ids; /* [stop_count] */
     size_t stop_count;
+    mc_kv_pool *pool; /* of the sessions' caches, which it outlives; NULL: buffers of their own */
 } mc_session_model;
 
 /* The largest logit of a row, NaN if any of the row is, and the first token that has it. */
@@ -49,18 +51,10 @@ enum { MC_BEST_ARRAYS = 2 }; /* of mc_best_record */
 
 enum { MC_MAX_AHEAD = 64 };
 
-/* The program of a pass, and its key. The parameters are ids [1, n] i32, the position [] i32,
- * then those of the cache; its results those of the cache, then what is wanted. */
-typedef struct mc_session_program {
-    mica_program *program; /* NULL: none */
-    int64_t n;             /* tokens */
-    uint64_t shape;        /* mc_cache_shape */
-    mc_wanted wanted;
-    bool best, launched; /* of mc_session_wish: best, and whether it has a fence */
-} mc_session_program;
-
 /* Programs that a session keeps: one token, a chunk of prefill and a few numbers of drafts
- * alternate. */
+ * alternate. Sessions on a pool share those of the pool. The parameters of a pass are ids [1, n]
+ * i32, the position [] i32, then those of the cache; its results those of the cache, then what is
+ * wanted. */
 enum { MC_SESSION_PROGRAMS = 4 };
 
 /* A pass that was launched: what it leaves beside the caches is the best token, as mc_best_record
@@ -81,9 +75,11 @@ typedef struct mc_session {
     mc_cache cache;
     mica_scope *scope;     /* of the caches' buffers, and of the last pass's results */
     mica_scope *recording; /* empty but while a pass is recorded */
-    mc_session_program programs[MC_SESSION_PROGRAMS]; /* the one used last first */
-    mc_arena arena;                                   /* lists of the pass at hand */
-    int64_t chunk;                                    /* max tokens of a prefill pass */
+    mc_pass_program own_programs[MC_SESSION_PROGRAMS]; /* without a pool */
+    mc_pass_program *programs;                         /* the one used last first */
+    size_t n_programs;
+    mc_arena arena; /* lists of the pass at hand */
+    int64_t chunk;  /* max tokens of a prefill pass */
     /* Tokens that later passes bring, for which the caches get room at once; 0: those of the next
      * pass. mc_session_reuse sets it, and the owner may add to it. */
     int64_t to_come;
@@ -108,6 +104,11 @@ typedef struct mc_session {
  *  errors  MICA_EINVAL a chunk below 0; MICA_ENOMEM */
 mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **session);
 void mc_session_close(mc_session **session); /* takes NULL */
+
+/* Opens a session with the history, the caches and the last logits of another one, whose blocks it
+ * shares. Tokens ahead are not taken along.
+ *  errors  MICA_EINVAL the session has no pool; MICA_ENOMEM; those of mc_session_settle */
+mica_status mc_session_fork(mc_session *from, mc_session **session);
 
 /* Gives a session a draft model, which must outlive it (session/draft.h).
  *  errors  MICA_EINVAL another vocabulary: the text says where it differs; MICA_ENOMEM */

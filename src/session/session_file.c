@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 3, BYTE_ORDER_MARK = 0x01020304, WORD = 8, AXIS = 2, SAMPLE = 64 };
+enum { VERSION = 3, BYTE_ORDER_MARK = 0x01020304, WORD = 8, SAMPLE = 64 };
 
 static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'S', 'E', 'S', 'S'};
 
@@ -184,13 +184,12 @@ static mica_status put(writer *w, const void *data, size_t size) {
     return MICA_OK;
 }
 
-/* Writes entries [0, count) of a layer's keys or values. */
-static mica_status put_entries(writer *w, mica_scope *scratch, mica_array buffer, int64_t count,
-                               size_t bytes) {
+/* Writes a layer's keys or values. */
+static mica_status put_entries(writer *w, mc_session *session, int layer, int which, size_t bytes) {
     void *data = mc_alloc(bytes);
     if (!data) return mc_fail_nomem("saving a session");
-    mica_status status = mica_read(mica_slice_axis(scratch, buffer, AXIS, 0, count), data, bytes);
-    mc_scope_reset(scratch);
+    mica_status status =
+        mc_cache_read(&session->cache, mc_session_count(session), layer, which, data);
     if (status == MICA_OK) status = put(w, data, bytes);
     mc_free(data);
     return status;
@@ -216,13 +215,12 @@ static mica_status put_session(writer *w, mc_session *session) {
     MC_TRY(put(w, &head, sizeof head));
     MC_TRY(put(w, session->history.ids.data, session->history.ids.len));
     for (int i = 0; i < spec->n_layers; i++) {
-        const mc_cache_layer *layer = &session->cache.layers[i];
-        size_t bytes = (size_t)(layer->count * spec->kv_heads * mc_lm_kv_width(model->lm)) *
+        int64_t count = mc_cache_saved_count(&session->cache, head.tokens, i);
+        size_t bytes = (size_t)(count * spec->kv_heads * mc_lm_kv_width(model->lm)) *
                        mica_dtype_bytes(model->lm->kv_dtype);
-        MC_TRY(put(w, &layer->count, sizeof layer->count));
-        if (!bytes) continue;
-        MC_TRY(put_entries(w, session->cache.scratch, layer->k, layer->count, bytes));
-        MC_TRY(put_entries(w, session->cache.scratch, layer->v, layer->count, bytes));
+        MC_TRY(put(w, &count, sizeof count));
+        for (int which = 0; bytes && which < 2; which++)
+            MC_TRY(put_entries(w, session, i, which, bytes));
     }
     uint64_t sum = add_word(w->sum, w->size);
     return put(w, &sum, sizeof sum);

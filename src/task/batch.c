@@ -1,9 +1,11 @@
 #include "task/batch.h"
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "base/options.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "exec/program.h"
 #include "session/stream.h"
 #include "task/batch_rows.h"
 #include "task/task.h"
@@ -19,11 +21,10 @@ mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
 }
 
 void mc_batch_deinit(mc_batch *batch) {
-    mica_program_close(&batch->program);
+    mc_pass_close_all(&batch->last, 1);
     mica_scope_close(&batch->scope);
     mica_scope_close(&batch->recording);
     mc_arena_deinit(&batch->arena);
-    mc_buffer_deinit(&batch->shapes);
     mc_buffer_deinit(&batch->logits);
 }
 
@@ -62,109 +63,146 @@ static mica_status hand_out_best(const mica_array *arrays, mc_session *const *se
 
 enum { STEP_PARAMS = 2 }; /* beside the caches': ids, positions */
 
-static size_t count_results(const mc_batch *batch, size_t n, bool greedy) {
-    return n * MC_CACHE_RESULTS * (size_t)batch->model->lm->spec.n_layers +
-           (greedy ? MC_BEST_ARRAYS : 1);
+/* The rows of a step: their caches are all on one pool, or none is. */
+typedef struct step_rows {
+    mc_session *const *sessions; /* [n] */
+    size_t n;
+    bool greedy;
+    mc_kv_pool *pool;                   /* NULL: each has buffers of its own */
+    const mc_paged *paged[MC_MAX_ROWS]; /* [n] with a pool */
+} step_rows;
+
+static step_rows rows_of(mc_session *const *sessions, size_t n) {
+    step_rows rows = {.sessions = sessions, .n = n, .greedy = true};
+    rows.pool = sessions[0]->cache.paged.pool;
+    for (size_t i = 0; i < n; i++) {
+        /* if one row needs logits, all rows get logits */
+        rows.greedy = rows.greedy && sessions[i]->greedy;
+        rows.paged[i] = &sessions[i]->cache.paged;
+    }
+    return rows;
 }
 
-/* The rows' caches have the same number each. */
-static size_t count_params(mc_session *const *sessions, size_t n) {
-    return STEP_PARAMS + n * mc_cache_param_count(&sessions[0]->cache);
+/* Of each row's own cache, or of all together: they have the same number each. */
+static size_t lists_of_caches(const step_rows *rows) {
+    return rows->pool ? 1 : rows->n;
+}
+
+static size_t count_results(const step_rows *rows) {
+    return lists_of_caches(rows) * mc_cache_result_count(&rows->sessions[0]->cache) +
+           (rows->greedy ? MC_BEST_ARRAYS : 1);
+}
+
+static size_t count_params(const step_rows *rows) {
+    return STEP_PARAMS + lists_of_caches(rows) * mc_cache_param_count(&rows->sessions[0]->cache);
+}
+
+/* The caches' parameters and results of the step that was recorded. */
+static void list_ports(const step_rows *rows, mica_param *params, mica_array *results) {
+    for (size_t i = 0; i < lists_of_caches(rows); i++) {
+        const mc_cache *cache = &rows->sessions[i]->cache;
+        mc_cache_params(cache, params + i * mc_cache_param_count(cache));
+        mc_cache_results(cache, results + i * mc_cache_result_count(cache));
+    }
 }
 
 /* Records a step in s and builds its program. Parameters: ids [n, 1], positions [n], then those of
  * the rows' caches. Results: those of the caches, then the step's. */
-static mica_status build_step(mc_batch *batch, mica_scope *s, mc_session *const *sessions, size_t n,
-                              bool greedy) {
+static mica_status build_step(mc_batch *batch, mica_scope *s, const step_rows *rows,
+                              mica_program **program) {
     const mc_lm *lm = batch->model->lm;
-    const int64_t rows = (int64_t)n, shape[] = {rows, 1};
-    size_t n_params = count_params(sessions, n), n_results = count_results(batch, n, greedy);
-    size_t layers = (size_t)lm->spec.n_layers, each = mc_cache_param_count(&sessions[0]->cache);
-    mc_kv_store stores[MC_MAX_ROWS];
+    const int64_t n = (int64_t)rows->n, shape[] = {n, 1};
+    size_t n_params = count_params(rows), n_results = count_results(rows);
+    mc_kv_store stores[MC_MAX_ROWS], all = {.rows = stores};
     mica_param *params = mc_arena_alloc(&batch->arena, n_params * sizeof *params);
     mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
     if (!params || !results) return mc_fail_nomem("a batch");
-    for (size_t i = 0; i < n; i++)
-        stores[i] = mc_cache_store(&sessions[i]->cache);
-    const mc_kv_store all = {.rows = stores};
+    for (size_t i = 0; i < rows->n && !rows->pool; i++)
+        stores[i] = mc_cache_store(&rows->sessions[i]->cache);
+    if (rows->pool) all = mc_paged_store(rows->paged, rows->n);
     mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
-    mica_array positions = mica_program_param(s, MICA_I32, &rows, 1);
+    mica_array positions = mica_program_param(s, MICA_I32, &n, 1);
     mica_array logits = mc_lm_forward(s, lm, ids, positions, &all, MC_LAST_LOGITS);
-    mica_array *last = results + n * MC_CACHE_RESULTS * layers;
-    if (greedy)
+    mica_array *last = results + n_results - (rows->greedy ? MC_BEST_ARRAYS : 1);
+    if (rows->greedy)
         mc_best_record(s, logits, last);
     else
         last[0] = logits;
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
     params[1] = (mica_param){.name = "positions", .array = positions};
-    for (size_t i = 0; i < n; i++) {
-        mc_cache_params(&sessions[i]->cache, params + STEP_PARAMS + i * each);
-        mc_cache_results(&sessions[i]->cache, results + i * MC_CACHE_RESULTS * layers);
+    list_ports(rows, params + STEP_PARAMS, results);
+    return mica_program_build(s, params, n_params, results, n_results, NULL, program);
+}
+
+/* Finds or builds the program of a step. */
+static mica_status find_program(mc_batch *batch, const step_rows *rows, mica_program **program) {
+    mc_pass_key key = {
+        .rows = rows->n, .n = 1, .wanted = MC_LAST_LOGITS, .best = rows->greedy, .shape = 0};
+    mc_pass_program *list = rows->pool ? rows->pool->programs : &batch->last;
+    for (size_t i = 0; i < rows->n && !rows->pool; i++) {
+        uint64_t shape = mc_cache_shape(&rows->sessions[i]->cache);
+        key.shape = mc_hash(&shape, sizeof shape, key.shape);
     }
-    return mica_program_build(s, params, n_params, results, n_results, NULL, &batch->program);
-}
-
-/* Whether the program is that of a step of these sessions. */
-static bool fits(const mc_batch *batch, mc_session *const *sessions, size_t n, bool greedy) {
-    if (!batch->program || batch->greedy != greedy ||
-        MC_BUFFER_COUNT(&batch->shapes, uint64_t) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (MC_BUFFER_AT(&batch->shapes, uint64_t)[i] != mc_cache_shape(&sessions[i]->cache))
-            return false;
-    return true;
-}
-
-static mica_status find_program(mc_batch *batch, mc_session *const *sessions, size_t n,
-                                bool greedy) {
-    if (fits(batch, sessions, n, greedy)) return MICA_OK;
-    mica_program_close(&batch->program);
-    mc_buffer_clear(&batch->shapes);
-    for (size_t i = 0; i < n; i++)
-        if (!MC_BUFFER_PUSH(&batch->shapes, uint64_t, mc_cache_shape(&sessions[i]->cache)))
-            return mc_fail_nomem("a batch");
-    batch->greedy = greedy;
-    mica_status status = build_step(batch, batch->recording, sessions, n, greedy);
-    mc_scope_reset(batch->recording);
+    if (rows->pool) key.shape = mc_paged_shape(rows->paged, rows->n);
+    mica_status status = MICA_OK;
+    if (!mc_pass_find(list, rows->pool ? MC_POOL_PROGRAMS : 1, &key)) {
+        status = build_step(batch, batch->recording, rows, &list[0].program);
+        mc_scope_reset(batch->recording);
+    }
+    *program = list[0].program;
     return status;
 }
 
 /* The program's arguments. */
-static mica_status list_args(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
-                             size_t n, mica_array *args) {
-    const int64_t rows = (int64_t)n, shape[] = {rows, 1};
-    size_t each = mc_cache_param_count(&sessions[0]->cache);
+static mica_status list_args(mc_batch *batch, const step_rows *rows, const int32_t *ids,
+                             mica_array *args) {
+    const int64_t n = (int64_t)rows->n, shape[] = {n, 1};
+    size_t each = mc_cache_param_count(&rows->sessions[0]->cache);
     int32_t positions[MC_MAX_ROWS];
-    for (size_t i = 0; i < n; i++) {
-        positions[i] = (int32_t)mc_session_count(sessions[i]);
-        mc_cache_args(&sessions[i]->cache, batch->scope, args + STEP_PARAMS + i * each);
+    for (size_t i = 0; i < rows->n; i++) {
+        positions[i] = (int32_t)mc_session_count(rows->sessions[i]);
+        if (!rows->pool)
+            mc_cache_args(&rows->sessions[i]->cache, batch->scope, 1,
+                          args + STEP_PARAMS + i * each);
     }
+    if (rows->pool) mc_paged_args(rows->paged, rows->n, batch->scope, 1, args + STEP_PARAMS);
     args[0] = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
-    args[1] = mica_from_data(batch->scope, positions, MICA_I32, &rows, 1);
+    args[1] = mica_from_data(batch->scope, positions, MICA_I32, &n, 1);
     return mica_scope_status(batch->scope);
+}
+
+/* Runs a program; gives the caches what it left. */
+static mica_status run_program(mc_batch *batch, const step_rows *rows, const mica_program *program,
+                               const mica_array *args, mica_array *results) {
+    size_t each = mc_cache_result_count(&rows->sessions[0]->cache);
+    if (rows->pool) {
+        MC_TRY(mc_program_run_kept(program, batch->scope, args, results));
+        return mc_pool_set_arrays(rows->pool, results);
+    }
+    MC_TRY(mica_program_run(program, batch->scope, args, results));
+    for (size_t i = 0; i < rows->n; i++)
+        MC_TRY(
+            mc_cache_take(&rows->sessions[i]->cache, rows->sessions[i]->scope, results + i * each));
+    return MICA_OK;
 }
 
 /* Computes a step. */
 static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                             size_t n) {
-    size_t each = MC_CACHE_RESULTS * (size_t)batch->model->lm->spec.n_layers;
-    bool greedy = true; /* if one row needs logits, all rows get logits */
-    for (size_t i = 0; i < n; i++)
-        greedy = greedy && sessions[i]->greedy;
+    const step_rows rows = rows_of(sessions, n);
+    mica_program *program;
     mc_arena_reset(&batch->arena);
     mc_scope_reset(batch->scope);
-    MC_TRY(find_program(batch, sessions, n, greedy));
-    size_t n_results = count_results(batch, n, greedy);
-    mica_array *args = mc_arena_alloc(&batch->arena, count_params(sessions, n) * sizeof *args);
+    MC_TRY(find_program(batch, &rows, &program));
+    size_t n_results = count_results(&rows);
+    mica_array *args = mc_arena_alloc(&batch->arena, count_params(&rows) * sizeof *args);
     mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
     if (!args || !results) return mc_fail_nomem("a batch");
-    MC_TRY(list_args(batch, sessions, ids, n, args));
-    MC_TRY(mica_program_run(batch->program, batch->scope, args, results));
-    for (size_t i = 0; i < n; i++)
-        MC_TRY(mc_cache_take(&sessions[i]->cache, sessions[i]->scope, results + i * each));
-    const mica_array *last = results + n * each;
-    return greedy ? hand_out_best(last, sessions, n) : hand_out(batch, last[0], sessions, n);
+    MC_TRY(list_args(batch, &rows, ids, args));
+    MC_TRY(run_program(batch, &rows, program, args, results));
+    const mica_array *last = results + n_results - (rows.greedy ? MC_BEST_ARRAYS : 1);
+    return rows.greedy ? hand_out_best(last, sessions, n) : hand_out(batch, last[0], sessions, n);
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
@@ -179,7 +217,8 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
                           size_t n) {
     mica_status status = feed(batch, sessions, ids, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
-        mc_session_reset(sessions[i]); /* its caches may be half written */
+        if (!sessions[i]->cache.paged.pool)
+            mc_session_reset(sessions[i]); /* its caches may be half written */
     return status;
 }
 

@@ -6,7 +6,9 @@
  * (mc_session_knows) and continue as usual. When a row ends, its slot is free for the next item.
  *
  * A step is a program (mica/program.h), run as long as the number of rows and the sizes of their
- * buffers stay. The rows' buffers are donated to it and go back to their sessions.
+ * buffers stay. The rows' buffers are donated to it and go back to their sessions. Rows on a pool
+ * (session/pool.h) are read through one table; lengths are data then, and programs are kept for
+ * numbers of rows and for lengths of the table, which are powers of two.
  *
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_BATCH_H
@@ -21,9 +23,7 @@ typedef struct mc_batch {
     const mc_session_model *model;
     mica_scope *scope;     /* of the results of the last step */
     mica_scope *recording; /* empty but while a step is recorded */
-    mica_program *program; /* of the last step; NULL: none */
-    mc_buffer shapes;      /* uint64_t: mc_cache_shape of its rows */
-    bool greedy;           /* it gives the rows' best tokens, not logits */
+    mc_pass_program last;  /* of the last step, without a pool */
     mc_arena arena;        /* lists of the step at hand */
     mc_buffer logits;      /* float [rows, vocab] of a step */
 } mc_batch;
@@ -40,7 +40,8 @@ mica_status mc_batch_reserve(mc_session *session);
 /* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS, as
  * mc_session_feed does. The sessions' next mc_session_feed returns these logits without computing.
  *
- * errors  those of mc_session_feed; all these sessions are then empty */
+ * errors  those of mc_session_feed; all these sessions are then empty, but those on a pool, which
+ *         are as before */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
 

@@ -1,0 +1,358 @@
+#include "session/pool.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+#include "device/device.h"
+#include "exec/program.h"
+
+#include <mica/ops.h>
+
+#include <string.h>
+
+enum { BLOCK = 64 };
+
+/* ---- the layout ---- */
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* How many layers are alike to layer i, it among them; 0: it is not the first of them. */
+static int count_alike(const mc_kv_pool *pool, int i) {
+    int n = 0;
+    for (int k = 0; k < pool->lm->spec.n_layers; k++)
+        n += pool->layers[k].alike == i;
+    return n;
+}
+
+/* Divides the layers into groups. Those that are alike fill groups one after the other. */
+static void place_layers(mc_kv_pool *pool) {
+    int layers = pool->lm->spec.n_layers;
+    int64_t size = 0;
+    for (int i = 0; i < layers; i++)
+        size = greatest_divisor(count_alike(pool, i), size);
+    pool->slots = (int)size;
+    pool->groups = 0;
+    for (int i = 0; i < layers; i++) {
+        if (pool->layers[i].alike != i) continue;
+        int n = 0;
+        for (int k = i; k < layers; k++) {
+            if (pool->layers[k].alike != i) continue;
+            pool->places[k] = (mc_kv_place){pool->groups + n / pool->slots, n % pool->slots};
+            if (n % pool->slots == 0) pool->leaders[pool->groups + n / pool->slots] = k;
+            n++;
+        }
+        pool->groups += n / pool->slots;
+    }
+}
+
+static mica_status plan(mc_kv_pool *pool) {
+    size_t layers = (size_t)pool->lm->spec.n_layers;
+    pool->places = mc_calloc(layers, sizeof *pool->places);
+    pool->layers = mc_calloc(layers, sizeof *pool->layers);
+    pool->leaders = mc_calloc(layers, sizeof *pool->leaders);
+    if (!pool->places || !pool->layers || !pool->leaders) return mc_fail_nomem("a pool of caches");
+    mc_cache_plan(pool->lm, pool->context, 0, pool->block, pool->layers);
+    place_layers(pool);
+    const mc_lm *lm = pool->lm;
+    pool->block_bytes = 2 * (uint64_t)pool->slots * (uint64_t)lm->spec.kv_heads *
+                        (uint64_t)pool->block * (uint64_t)mc_lm_kv_width(lm) *
+                        mica_dtype_bytes(lm->kv_dtype);
+    return MICA_OK;
+}
+
+/* ---- opening ---- */
+
+/* An array of the pool. On the CPU, whose kernels read nothing that was not written, it is not
+ * touched; others read whole tables and need finite numbers. */
+static mica_array make_array(mc_kv_pool *pool) {
+    const mc_lm *lm = pool->lm;
+    const int64_t shape[] = {pool->blocks, lm->spec.kv_heads, pool->block, mc_lm_kv_width(lm)};
+    mica_scope *s = pool->scope;
+    mc_storage *storage = NULL;
+    if (!mc_device_is_last(pool->device)) {
+        mica_array zeros = mica_contiguous(s, mica_zeros(s, shape, 4, lm->kv_dtype));
+        mc_scope_set_status(s, mica_eval(s, zeros));
+        return zeros;
+    }
+    mc_layout layout = {.dtype = lm->kv_dtype, .ndim = 4};
+    memcpy(layout.shape, shape, sizeof shape);
+    mc_layout_set_dense(&layout);
+    mica_status status = mc_storage_new(pool->device, (size_t)mc_layout_bytes(&layout), &storage);
+    if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
+    return mc_leaf(s, &layout, storage, 0);
+}
+
+static mica_status open_blocks(mc_kv_pool *pool, uint64_t bytes) {
+    uint64_t limit = (uint64_t)INT32_MAX / (uint64_t)pool->block; /* slots are i32 */
+    uint64_t blocks = bytes / pool->block_bytes < limit ? bytes / pool->block_bytes : limit;
+    if (blocks < (uint64_t)pool->groups)
+        return mc_fail(MICA_EINVAL,
+                       "a pool of caches of %llu bytes: %lld tokens take %llu at least",
+                       (unsigned long long)bytes, (long long)pool->block,
+                       (unsigned long long)(pool->block_bytes * (uint64_t)pool->groups));
+    pool->blocks = (int32_t)blocks;
+    pool->refs = mc_calloc((size_t)blocks, sizeof *pool->refs);
+    pool->free = mc_array_alloc((size_t)blocks, sizeof *pool->free);
+    if (!pool->refs || !pool->free) return mc_fail_nomem("a pool of caches");
+    while (pool->n_free < pool->blocks) {
+        pool->free[pool->n_free] = pool->blocks - 1 - pool->n_free;
+        pool->n_free++;
+    }
+    return MICA_OK;
+}
+
+static mica_status open_arrays(mc_kv_pool *pool) {
+    size_t arrays = 2 * (size_t)pool->slots, groups = (size_t)pool->groups;
+    pool->arrays = mc_calloc(arrays, sizeof *pool->arrays);
+    pool->pass.params = mc_calloc(2 * arrays + 3 * groups, sizeof *pool->pass.params);
+    pool->pass.lengths = mc_calloc(groups, sizeof *pool->pass.lengths);
+    if (!pool->arrays || !pool->pass.params || !pool->pass.lengths)
+        return mc_fail_nomem("a pool of caches");
+    pool->pass.next = pool->pass.params + arrays;
+    pool->pass.tables = pool->pass.next + arrays;
+    pool->pass.slots = pool->pass.tables + groups;
+    pool->pass.start = pool->pass.slots + groups;
+    MC_TRY(mica_scope_open(pool->device, &pool->scope));
+    MC_TRY(mica_scope_open(pool->device, &pool->recording));
+    for (size_t i = 0; i < arrays; i++)
+        pool->arrays[i] = make_array(pool);
+    MC_TRY(mica_scope_status(pool->scope));
+    /* Once as after a pass: the scope then has room for what passes leave. */
+    for (size_t i = 0; i < arrays; i++)
+        pool->arrays[i] = mica_materialize(pool->scope, pool->arrays[i]);
+    MC_TRY(mica_scope_status(pool->scope));
+    return mica_scope_collect(pool->scope, pool->arrays, arrays);
+}
+
+mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_pool_options *options,
+                            mc_kv_pool **out) {
+    int64_t together = mc_max(1, device->backend->keys_together);
+    int64_t block = options->block ? options->block : mc_round_up(BLOCK, together);
+    *out = NULL;
+    if (block < 1 || block > INT32_MAX / 2 || block % together != 0)
+        return mc_fail(MICA_EINVAL, "a pool with blocks of %lld tokens: want a multiple of %lld",
+                       (long long)block, (long long)together);
+    mc_kv_pool *pool = mc_calloc(1, sizeof *pool);
+    if (!pool) return mc_fail_nomem("a pool of caches");
+    pool->lm = lm;
+    pool->device = device;
+    pool->block = block;
+    pool->context = options->context;
+    mica_status status = plan(pool);
+    if (status == MICA_OK) status = open_blocks(pool, options->bytes);
+    if (status == MICA_OK) status = open_arrays(pool);
+    if (status == MICA_OK)
+        *out = pool;
+    else
+        mc_kv_pool_close(&pool);
+    return status;
+}
+
+void mc_kv_pool_close(mc_kv_pool **out) {
+    if (!out || !*out) return;
+    mc_kv_pool *pool = *out;
+    mc_pass_close_all(pool->programs, MC_POOL_PROGRAMS);
+    mica_program_close(&pool->copy);
+    mica_scope_close(&pool->recording);
+    mica_scope_close(&pool->scope);
+    mc_arena_deinit(&pool->arena);
+    mc_free(pool->pass.params);
+    mc_free(pool->pass.lengths);
+    mc_free(pool->arrays);
+    mc_free(pool->refs);
+    mc_free(pool->free);
+    mc_free(pool->places);
+    mc_free(pool->layers);
+    mc_free(pool->leaders);
+    mc_free(pool);
+    *out = NULL;
+}
+
+/* ---- blocks ---- */
+
+int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
+    return pool->n_free;
+}
+
+int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
+    int64_t blocks = 0;
+    for (int g = 0; g < pool->groups; g++) {
+        const mc_cache_layer *layer = &pool->layers[pool->leaders[g]];
+        int64_t entries = tokens;
+        if (layer->window)
+            entries = mc_min(entries, layer->head + mc_cache_kept(layer, pool->block) +
+                                          pool->block - 1 + chunk);
+        blocks += (entries + pool->block - 1) / pool->block;
+    }
+    return blocks;
+}
+
+mica_status mc_pool_take(mc_kv_pool *pool, int32_t *id) {
+    if (!pool->n_free)
+        return mc_fail(MICA_ENOMEM, "all %lld blocks of the KV pool, of %lld tokens, are in use",
+                       (long long)pool->blocks, (long long)pool->block);
+    *id = pool->free[--pool->n_free];
+    pool->refs[*id] = 1;
+    return MICA_OK;
+}
+
+void mc_pool_retain(mc_kv_pool *pool, int32_t id) {
+    pool->refs[id]++;
+}
+
+void mc_pool_release(mc_kv_pool *pool, int32_t id) {
+    if (--pool->refs[id] == 0) pool->free[pool->n_free++] = id;
+}
+
+/* ---- arrays ---- */
+
+/* Moves arrays to the pool's scope, which has room for them. */
+static mica_status set_arrays(mc_kv_pool *pool, mica_array *arrays, const mica_array *results,
+                              size_t n) {
+    for (size_t i = 0; i < n; i++)
+        arrays[i] = mica_materialize(pool->scope, results[i]);
+    MC_TRY(mica_scope_status(pool->scope));
+    return mica_scope_collect(pool->scope, pool->arrays, 2 * (size_t)pool->slots);
+}
+
+mica_status mc_pool_set_arrays(mc_kv_pool *pool, const mica_array *results) {
+    return set_arrays(pool, pool->arrays, results, 2 * (size_t)pool->slots);
+}
+
+static mica_array array_param(const mc_kv_pool *pool, mica_scope *s) {
+    const mc_lm *lm = pool->lm;
+    const int64_t shape[] = {pool->blocks, lm->spec.kv_heads, pool->block, mc_lm_kv_width(lm)};
+    return mica_program_param(s, lm->kv_dtype, shape, 4);
+}
+
+/* Builds a program over n arrays, then two parameters more. */
+static mica_status build(mc_kv_pool *pool, const mica_array *arrays, const mica_array *results,
+                         size_t n, const mica_array *more, mica_program **program) {
+    mc_arena_reset(&pool->arena);
+    mica_param *params = mc_arena_calloc(&pool->arena, (n + 2) * sizeof *params);
+    if (!params) return mc_fail_nomem("a pool of caches");
+    for (size_t i = 0; i < n; i++)
+        params[i] = (mica_param){.array = arrays[i], .donate = true};
+    for (size_t i = 0; i < 2; i++)
+        params[n + i] = (mica_param){.array = more[i]};
+    MC_TRY(mica_scope_status(pool->recording));
+    return mica_program_build(pool->recording, params, n + 2, results, n, NULL, program);
+}
+
+/* Runs such a program over n of the pool's arrays. They stay where it fails. */
+static mica_status run(mc_kv_pool *pool, const mica_program *program, mica_array *arrays, size_t n,
+                       const mica_array *more) {
+    size_t bytes = n * sizeof(mica_array);
+    mc_arena_reset(&pool->arena);
+    mica_array *results = mc_arena_alloc(&pool->arena, bytes);
+    mica_array *args = mc_arena_alloc(&pool->arena, bytes + 2 * sizeof *args);
+    if (!results || !args) return mc_fail_nomem("a pool of caches");
+    MC_TRY(mica_scope_status(pool->recording));
+    memcpy(args, arrays, bytes);
+    memcpy(args + n, more, 2 * sizeof *args);
+    MC_TRY(mc_program_run_kept(program, pool->recording, args, results));
+    return set_arrays(pool, arrays, results, n);
+}
+
+/* The slots of entries [0, count) of the blocks: i32 [count / n, n]. */
+static mica_array slots_of(const mc_kv_pool *pool, const int32_t *ids, int64_t count, int64_t n) {
+    const int64_t shape[] = {count / n, n};
+    int32_t *slots = mc_array_alloc((size_t)count, sizeof *slots);
+    if (!slots) return mc_scope_fail(pool->recording, MICA_ENOMEM, "no memory for a KV pool");
+    for (int64_t i = 0; i < count; i++)
+        slots[i] = (int32_t)(ids[i / pool->block] * pool->block + i % pool->block);
+    mica_array array = mica_from_data(pool->recording, slots, MICA_I32, shape, 2);
+    mc_free(slots);
+    return array;
+}
+
+/* Builds the copies of n blocks: of all arrays, those to read i32 [n], slots to write [n, block]. */
+static mica_status build_copy(mc_kv_pool *pool, int64_t n) {
+    mica_scope *s = pool->recording;
+    size_t arrays = 2 * (size_t)pool->slots;
+    const int64_t shape[] = {n, pool->block};
+    const mica_array more[] = {mica_program_param(s, MICA_I32, shape, 1),
+                               mica_program_param(s, MICA_I32, shape, 2)};
+    for (size_t i = 0; i < arrays; i++) {
+        mica_array x = pool->pass.params[i] = array_param(pool, s);
+        pool->pass.next[i] = mica_kv_write(s, x, mica_take(s, x, more[0], 0), more[1]);
+    }
+    mica_status status = build(pool, pool->pass.params, pool->pass.next, arrays, more, &pool->copy);
+    pool->copied = n;
+    mc_scope_reset(s);
+    return status;
+}
+
+/* Copies blocks from [n] to others. */
+static mica_status copy_blocks(mc_kv_pool *pool, const int32_t *from, const int32_t *to,
+                               int64_t n) {
+    if (pool->copied != n) mica_program_close(&pool->copy);
+    if (!pool->copy) MC_TRY(build_copy(pool, n));
+    const mica_array more[] = {mica_from_data(pool->recording, from, MICA_I32, &n, 1),
+                               slots_of(pool, to, n * pool->block, pool->block)};
+    mica_status status = run(pool, pool->copy, pool->arrays, 2 * (size_t)pool->slots, more);
+    mc_scope_reset(pool->recording);
+    return status;
+}
+
+mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n) {
+    int32_t *from = mc_array_alloc(2 * n, sizeof *from), *to = from ? from + n : NULL;
+    size_t shared = 0, taken = 0;
+    mica_status status = from ? MICA_OK : mc_fail_nomem("a pool of caches");
+    for (size_t i = 0; i < n && status == MICA_OK; i++)
+        if (pool->refs[*ids[i]] > 1) from[shared++] = *ids[i];
+    for (; taken < shared && status == MICA_OK; taken += status == MICA_OK)
+        status = mc_pool_take(pool, &to[taken]);
+    if (status == MICA_OK && shared) status = copy_blocks(pool, from, to, (int64_t)shared);
+    for (size_t i = 0; i < taken && status != MICA_OK; i++)
+        mc_pool_release(pool, to[i]);
+    for (size_t i = 0, k = 0; i < n && status == MICA_OK; i++) {
+        if (k == shared || *ids[i] != from[k]) continue;
+        *ids[i] = to[k];
+        mc_pool_release(pool, from[k++]);
+    }
+    mc_free(from);
+    return status;
+}
+
+/* The array of a layer's keys, or values. */
+static mica_array *array_of(mc_kv_pool *pool, int layer, int which) {
+    return &pool->arrays[2 * pool->places[layer].slot + which];
+}
+
+mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which,
+                           const int32_t *ids, int64_t n) {
+    static const int axes[] = {1, 0, 2, 3};
+    mica_array table = mica_from_data(s, ids, MICA_I32, &n, 1);
+    mica_array x = mica_take(s, *array_of(pool, layer, which), table, 0);
+    x = mica_flatten(s, mica_transpose(s, x, axes), 1, 2);
+    return mica_expand_dims(s, x, 0);
+}
+
+mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,
+                          const void *data) {
+    const mc_lm *lm = pool->lm;
+    const int64_t shape[] = {1, lm->spec.kv_heads, count, mc_lm_kv_width(lm)};
+    const int64_t row[] = {1, count};
+    mica_scope *s = pool->recording;
+    mica_program *program = NULL;
+    const mica_array params[] = {mica_program_param(s, lm->kv_dtype, shape, 4),
+                                 mica_program_param(s, MICA_I32, row, 2)};
+    mica_array x = array_param(pool, s), y = mica_kv_write(s, x, params[0], params[1]);
+    mica_status status = build(pool, &x, &y, 1, params, &program);
+    mc_scope_reset(s);
+    if (status == MICA_OK) {
+        const mica_array args[] = {mica_from_data(s, data, lm->kv_dtype, shape, 4),
+                                   slots_of(pool, ids, count, count)};
+        status = run(pool, program, array_of(pool, layer, which), 1, args);
+    }
+    mica_program_close(&program);
+    mc_scope_reset(s);
+    return status;
+}

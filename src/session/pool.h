@@ -1,0 +1,119 @@
+/* A pool of KV blocks: the memory of the caches of many sessions, with a hard limit in bytes.
+ *
+ * A block has room for the keys and values of `block` tokens in the layers of a group. A group's
+ * layers attend to the same entries, so that a session has one table of blocks for all of them. A
+ * model whose layers are all alike is one group; if some have a sliding window, groups are as large
+ * as the numbers of layers of each kind allow (their greatest common divisor), so that all groups
+ * take blocks of one size out of one pool.
+ *
+ * Memory is two arrays [blocks, kv_heads, block, kv width] for each layer of a group, one for keys
+ * and one for values. Passes over sessions write them in place (kv_write) and read them through
+ * tables (paged_sdpa).
+ *
+ * Blocks are counted by reference: tables of several sessions may share them, and so may the cache
+ * of prefixes (session/prefix.h). A block that is shared is never written: mc_pool_own copies it
+ * first.
+ *
+ * Threads: one at a time, with all its sessions. */
+#ifndef SESSION_POOL_H
+#define SESSION_POOL_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "model/lm.h"
+#include "session/cache_layer.h"
+#include "session/programs.h"
+
+#include <mica/program.h>
+
+typedef struct mc_kv_pool_options {
+    uint64_t bytes;  /* limit of all blocks */
+    int64_t block;   /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
+    int64_t context; /* mc_session_model's, of all sessions */
+} mc_kv_pool_options;
+
+/* Where a layer's keys and values are: in the tables of a group, in the arrays of a slot. */
+typedef struct mc_kv_place {
+    int group, slot;
+} mc_kv_place;
+
+/* The pass that is recorded: parameters, and what the arrays became. */
+typedef struct mc_kv_pass {
+    size_t rows;                        /* of the batch */
+    int64_t *lengths;                   /* [groups] blocks of a table */
+    mica_array *params;                 /* [2 * slots] for the arrays */
+    mica_array *next;                   /* [2 * slots] as the pass leaves them */
+    mica_array *tables, *slots, *start; /* [groups] */
+} mc_kv_pass;
+
+/* Programs that a pool keeps: for each number of rows a few lengths of tables. */
+enum { MC_POOL_PROGRAMS = 48 };
+
+typedef struct mc_kv_pool {
+    const mc_lm *lm;
+    mica_device *device;
+    int64_t block, context;
+    int groups, slots;      /* slots: layers of a group */
+    mc_kv_place *places;    /* [layers] */
+    mc_cache_layer *layers; /* [layers] what they attend to */
+    int *leaders;           /* [groups] the first layer of each */
+    mica_scope *scope;      /* of the arrays */
+    mica_array *arrays;     /* [2 * slots]: keys and values of each slot */
+    uint64_t block_bytes;
+    int32_t blocks;
+    uint32_t *refs; /* [blocks] */
+    int32_t *free;  /* [n_free] blocks without references, the next to be taken last */
+    int32_t n_free;
+    mica_scope *recording; /* empty but while a program is recorded */
+    mica_program *copy;    /* of `copied` blocks; NULL: not needed so far */
+    int64_t copied;
+    mc_kv_pass pass;
+    mc_pass_program programs[MC_POOL_PROGRAMS];
+    mc_arena arena; /* lists of the pass at hand */
+} mc_kv_pool;
+
+/* Opens a pool for the sessions of a model.
+ *  errors  MICA_EINVAL a wrong block, or a limit below one block for each group; MICA_ENOMEM */
+mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_pool_options *options,
+                            mc_kv_pool **pool);
+/* Closes *pool and sets it to NULL; nothing for NULL. After all of its sessions. */
+void mc_kv_pool_close(mc_kv_pool **pool);
+
+/* Blocks that a table can take now. */
+int64_t mc_kv_pool_available(const mc_kv_pool *pool);
+
+/* Blocks that a session of `tokens` tokens takes at most, over all groups, in passes of up to
+ * `chunk` tokens. */
+int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk);
+
+/* ---- blocks ---- */
+
+/* A block with one reference, of unknown content. errors  MICA_ENOMEM all are in use */
+mica_status mc_pool_take(mc_kv_pool *pool, int32_t *id);
+void mc_pool_retain(mc_kv_pool *pool, int32_t id);
+void mc_pool_release(mc_kv_pool *pool, int32_t id);
+
+/* Makes n blocks, each in a table, blocks of their tables alone: those that are shared become
+ * copies.
+ *  ids     [n] where the tables name them
+ *  errors  MICA_ENOMEM; MICA_EDEVICE. The tables are as they were */
+mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n);
+
+/* ---- arrays ---- */
+
+/* The arrays are what a pass left: results [2 * slots], which move to the pool.
+ *  errors  MICA_ENOMEM; then the pool is lost */
+mica_status mc_pool_set_arrays(mc_kv_pool *pool, const mica_array *results);
+
+/* A layer's keys (which 0) or values (1) in n blocks, as an array of s: [1, kv_heads, n * block, kv
+ * width]. Errors are in s. */
+mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which,
+                           const int32_t *ids, int64_t n);
+
+/* Writes `count` entries of a layer's keys or values into blocks, from the first on: data
+ * [kv_heads, count, kv width] of lm->kv_dtype.
+ *  errors  MICA_ENOMEM; MICA_EDEVICE */
+mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,
+                          const void *data);
+
+#endif
