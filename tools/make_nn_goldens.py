@@ -141,15 +141,15 @@ def kv_write(pool, x, slots):
     for b in range(x.shape[0]):
         for l in range(x.shape[2]):
             slot = int(slots[b, l])
-            pool[slot // length, :, slot % length] = x[b, :, l]
+            pool[:, slot // length, slot % length] = x[b, :, l]
     return pool
 
 
 def paged_sdpa(q, k, v, table, offset, window=0):
     rows = []
     for b in range(q.shape[0]):
-        keys, values = (torch.cat([p[int(i)] for i in table[b]], 1) for p in (k, v))
-        group = q.shape[1] // k.shape[1]
+        keys, values = (torch.cat([p[:, int(i)] for i in table[b]], 1) for p in (k, v))
+        group = q.shape[1] // k.shape[0]
         keys, values = keys.repeat_interleave(group, 0), values.repeat_interleave(group, 0)
         at = int(offset[b]) + torch.arange(q.shape[2])[:, None]
         key = torch.arange(keys.shape[1])[None]
@@ -162,12 +162,12 @@ def add_blocks():
     def ints(*values):
         return torch.tensor(values, dtype=torch.int32)
 
-    add("kv_write", {}, kv_write, {"pool": normal(3, 2, 4, 5), "x": normal(2, 2, 3, 5),
+    add("kv_write", {}, kv_write, {"pool": normal(2, 3, 4, 5), "x": normal(2, 2, 3, 5),
                                    "slots": ints([11, 0, 5], [6, 1, 8])})
     table, offset = ints([4, 0, 2], [1, 3, 0]), ints(9, 4)
     for window in (0, 5):
         add("paged_sdpa", {"window": window}, lambda **o: paged_sdpa(**o, window=window),
-            {"q": normal(2, 4, 3, 8), "k": normal(5, 2, 4, 8), "v": normal(5, 2, 4, 6),
+            {"q": normal(2, 4, 3, 8), "k": normal(2, 5, 4, 8), "v": normal(2, 5, 4, 6),
              "table": table, "offset": offset})
 
 

@@ -563,24 +563,25 @@ MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_ar
 
 /** Writes rows into blocks of a pool: a KV cache whose sequences lie in blocks (mica_paged_sdpa).
  *
- *      pool[slots[b, l] / P, h, slots[b, l] % P] = x[b, h, l]
+ *      pool[h, slots[b, l] / P, slots[b, l] % P] = x[b, h, l]
  *
- *  pool    [N, H, P, W]: N blocks of P entries, any dtype. Moved (mica_move) or donated, it is
+ *  pool    [H, N, P, W]: N blocks of P entries, any dtype. Moved (mica_move) or donated, it is
  *          written in place.
  *  x       [B, H, L, W], converted to the pool's dtype.
  *  slots   i32 [B, L], -N * P to N * P - 1, negative from the end. Of rows with one slot any may
  *          stay.
- *  returns [N, H, P, W], dtype of pool.
+ *  returns [H, N, P, W], dtype of pool.
  *  errors  MICA_ESHAPE also if N * P is 0 or above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL at
  *          evaluation: a slot out of range
  *  grad    pool, x. */
 MICA_API mica_array mica_kv_write(mica_scope *s, mica_array pool, mica_array x, mica_array slots);
 
-/** mica_sdpa over keys and values in blocks: row b of the batch has the keys k[table[b, 0]],
- *  k[table[b, 1]], ..., one block after the other, and likewise the values.
+/** mica_sdpa over keys and values in blocks: row b of the batch has the keys k[:, table[b, 0]],
+ *  k[:, table[b, 1]], ..., one block after the other, and likewise the values. Blocks that follow
+ *  each other in the pool are read as fast as keys in a row.
  *
  *  q        [B, Hq, Lq, D] float.
- *  k, v     [N, Hkv, P, D] and [N, Hkv, P, Dv], as those of mica_sdpa, or both u8.
+ *  k, v     [Hkv, N, P, D] and [Hkv, N, P, Dv], as those of mica_sdpa, or both u8.
  *  table    i32 [B, M], -N to N - 1, negative from the end. So Lk is M * P. Rows may share blocks.
  *           Blocks that no query sees must hold finite numbers.
  *  options  of mica_sdpa: causal and offset must be given, which says how many of the keys there

@@ -78,7 +78,7 @@ int64_t mc_attn_table(const mc_attention *at, int64_t batch, int64_t i) {
     const mc_operand *table = operand(at, TABLE);
     const int64_t *strides = table->layout->strides;
     int64_t id = ((const int32_t *)table->data)[batch * strides[0] + i * strides[1]];
-    return id < 0 ? id + at->call->in[K].layout->shape[0] : id;
+    return id < 0 ? id + at->call->in[K].layout->shape[1] : id;
 }
 
 /* The element index of column `column` of the block's key (or value) j. */
@@ -87,17 +87,29 @@ static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t 
     int64_t page = b->at->page;
     if (page) {
         int64_t key = key_at(b, j);
-        return mc_attn_table(b->at, b->batch, key / page) * l->strides[0] +
-               b->kv_head * l->strides[1] + key % page * l->strides[2] + column * l->strides[3];
+        return b->kv_head * l->strides[0] +
+               mc_attn_table(b->at, b->batch, key / page) * l->strides[1] +
+               key % page * l->strides[2] + column * l->strides[3];
     }
     return b->batch * l->strides[0] + b->kv_head * l->strides[1] + key_at(b, j) * l->strides[2] +
            column * l->strides[3];
 }
 
-/* The end of the keys from j on, before `end`, that lie one after the other. */
+/* The end of the keys from j on, before `end`, that lie one after the other: blocks of a pool may
+ * follow each other. */
 static int64_t run_end(const mc_attn_block *b, int64_t j, int64_t end) {
     int64_t page = b->at->page;
-    return page ? mc_min(end, j + page - key_at(b, j) % page) : end;
+    if (!page) return end;
+    int64_t key = key_at(b, j), next = key / page, id = mc_attn_table(b->at, b->batch, next);
+    const int64_t *k = b->at->call->in[K].layout->strides, *v = b->at->call->in[V].layout->strides;
+    bool dense = k[1] == page * k[2] && v[1] == page * v[2];
+    int64_t stop = j + page - key % page;
+    while (dense && stop < end && mc_attn_table(b->at, b->batch, next + 1) == id + 1) {
+        stop += page;
+        next++;
+        id++;
+    }
+    return mc_min(end, stop);
 }
 
 /* The bytes of a q8 row: in place, or in a copy behind the tile if they are not contiguous. */
@@ -504,12 +516,13 @@ void mc_attn_describe(const mc_call *call, mc_attention *at) {
     at->lq = q->shape[2];
     at->dv = k->dtype == MICA_U8 ? q->shape[3] : call->in[V].layout->shape[3];
     at->kv_heads = k->shape[1];
-    at->group = at->heads / at->kv_heads;
     at->lk = k->shape[2];
     if (call->op == MC_OP_PAGED_SDPA) {
+        at->kv_heads = k->shape[0];
         at->page = k->shape[2];
         at->lk *= call->in[TABLE].layout->shape[1];
     }
+    at->group = at->heads / at->kv_heads;
     at->d = q->shape[3];
     if (k->dtype == MICA_U8) at->q8_bytes = k->shape[3];
     at->q8_direct = takes_q8(at);

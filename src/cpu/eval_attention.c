@@ -267,7 +267,7 @@ static bool is_uneven(const together *all) {
 
 /* Whether tables name blocks that are there. */
 static mica_status check_tables(const mc_attention *at, int64_t batch) {
-    int64_t there = at->call->in[1].layout->shape[0], n = at->page ? at->lk / at->page : 0;
+    int64_t there = at->call->in[1].layout->shape[1], n = at->page ? at->lk / at->page : 0;
     for (int64_t b = 0; b < batch; b++)
         for (int64_t i = 0; i < n; i++) {
             int64_t id = mc_attn_table(at, b, i);

@@ -6,7 +6,7 @@
 #include "cpu/rows.h"
 
 enum { POOL, ROWS, SLOTS };
-enum { HEADS = 1, ENTRIES, WIDTH };
+enum { HEADS, BLOCKS, ENTRIES, WIDTH }; /* of a pool */
 
 typedef struct write_work {
     const mc_operand *x, *slots;
@@ -52,9 +52,9 @@ static void write_rows(void *context, int64_t begin, int64_t end, int worker) {
     mc_row_walk from = mc_row_walk_begin(x, WIDTH, begin);
     (void)worker;
     for (int64_t r = begin; r < end; r++, mc_row_walk_next(&from)) {
-        int64_t slot = slot_at(w, from.coords[0], from.coords[ENTRIES]);
-        int64_t to = slot / pool->shape[ENTRIES] * pool->strides[0] +
-                     from.coords[HEADS] * pool->strides[HEADS] +
+        int64_t slot = slot_at(w, from.coords[0], from.coords[2]);
+        int64_t to = from.coords[1] * pool->strides[HEADS] +
+                     slot / pool->shape[ENTRIES] * pool->strides[BLOCKS] +
                      slot % pool->shape[ENTRIES] * pool->strides[ENTRIES];
         copy_row(w->data + to * item, (const char *)w->x->data + from.offset * item, width,
                  x->strides[WIDTH], item);
@@ -67,7 +67,7 @@ mica_status mc_stage_kv_write(const mc_call *call, mc_stage *stage) {
     if (!w) return MICA_OK;
     *w = (write_work){.x = &call->in[ROWS], .slots = &call->in[SLOTS], .pool = pool};
     w->data = call->out.data;
-    w->all_slots = pool->shape[0] * pool->shape[ENTRIES];
+    w->all_slots = pool->shape[BLOCKS] * pool->shape[ENTRIES];
     MC_TRY(check_slots(w));
     mc_copy_base(call, &call->in[POOL]);
     int64_t bytes = x->shape[WIDTH] * (int64_t)mica_dtype_bytes(x->dtype);

@@ -9,8 +9,9 @@
 #include "op/build.h"
 #include "op/work.h"
 
-/* The axes of a pool [N, H, P, W]: blocks, heads, entries of a block, elements of an entry. */
-enum { BLOCKS, HEADS, ENTRIES, WIDTH, POOL_AXES };
+/* The axes of a pool [H, N, P, W]: heads, blocks, entries of a block, elements of an entry. Of one
+ * head, blocks that follow each other in memory are as good as keys in a row. */
+enum { HEADS, BLOCKS, ENTRIES, WIDTH, POOL_AXES };
 
 /* ---- kv_write ---- */
 
@@ -24,14 +25,14 @@ static mica_status kv_write_infer(const void *attr, const mc_layout *const *in, 
     mica_status status = MICA_OK;
     if (pool->dtype != x->dtype || slots->dtype != MICA_I32) status = MICA_EDTYPE;
     bool fits = pool->ndim == POOL_AXES && x->ndim == POOL_AXES && slots->ndim == 2;
-    fits = fits && x->shape[HEADS] == pool->shape[HEADS] && x->shape[WIDTH] == pool->shape[WIDTH] &&
+    fits = fits && x->shape[1] == pool->shape[HEADS] && x->shape[WIDTH] == pool->shape[WIDTH] &&
            slots->shape[0] == x->shape[0] && slots->shape[1] == x->shape[2];
     fits = fits && pool->shape[BLOCKS] >= 1 && pool->shape[ENTRIES] >= 1 &&
            pool->shape[BLOCKS] <= INT32_MAX / pool->shape[ENTRIES]; /* slots are i32 */
     if (status == MICA_OK && !fits) status = MICA_ESHAPE;
     if (status != MICA_OK)
         return mc_fail(status,
-                       "kv_write: pool %s, x %s and slots %s are not [N,H,P,W], [B,H,L,W] of one "
+                       "kv_write: pool %s, x %s and slots %s are not [H,N,P,W], [B,H,L,W] of one "
                        "dtype and i32[B,L], with 1 to 2147483647 slots",
                        mc_layout_text(pool, a), mc_layout_text(x, b), mc_layout_text(slots, c));
     *out = *pool;
@@ -46,7 +47,7 @@ static void kv_write_decompose(mica_scope *s, const void *attr, const mica_array
     const mica_array at[] = {mica_floor_divide(s, in[SLOTS], block),
                              mica_remainder(s, in[SLOTS], block)};
     const int64_t *x = mica_array_shape(in[ROWS]);
-    const int64_t shape[] = {x[0], x[2], 1, x[1], 1, x[3]};
+    const int64_t shape[] = {x[0], x[2], x[1], 1, 1, x[3]};
     mica_array rows = mica_reshape(s, mica_transpose(s, in[ROWS], by_token), shape, 6);
     *out = mica_scatter(s, in[POOL], at, 2, axes, rows, MICA_SCATTER_SET);
 }
@@ -89,7 +90,7 @@ static mica_status check_paged(const void *attr, const mc_layout *const *in) {
         k->shape[BLOCKS] < 1 || k->shape[ENTRIES] != v->shape[ENTRIES] || k->shape[ENTRIES] < 1 ||
         table->shape[1] > INT32_MAX / k->shape[ENTRIES])
         return mc_fail(MICA_ESHAPE,
-                       "paged_sdpa: k %s and v %s are not [N,H,P,D] with a block or more, and "
+                       "paged_sdpa: k %s and v %s are not [H,N,P,D] with a block or more, and "
                        "at most 2147483647 keys in a row of the table %s",
                        mc_layout_text(k, a), mc_layout_text(v, b), mc_layout_text(table, c));
     return MICA_OK;
@@ -99,6 +100,7 @@ static mica_status check_paged(const void *attr, const mc_layout *const *in) {
 static mc_layout gathered_layout(const mc_layout *pool, const mc_layout *table) {
     mc_layout l = *pool;
     l.shape[0] = table->shape[0];
+    l.shape[1] = pool->shape[HEADS];
     l.shape[2] = table->shape[1] * pool->shape[ENTRIES];
     return l;
 }
@@ -122,7 +124,7 @@ static mica_status paged_sdpa_infer(const void *attr, const mc_layout *const *in
 }
 
 static mica_array gather_blocks(mica_scope *s, mica_array pool, mica_array table) {
-    static const int axes[] = {0, 2, 1, 3, 4};
+    static const int axes[] = {1, 0, 2, 3, 4};
     mica_array blocks = mica_transpose(s, mica_take(s, pool, table, BLOCKS), axes);
     const int64_t shape[] = {mica_array_dim(table, 0), mica_array_dim(pool, HEADS),
                              mica_array_dim(table, 1) * mica_array_dim(pool, ENTRIES),

@@ -67,7 +67,7 @@ void mc_cache_clear(mc_cache *cache);
  *          must be cleared */
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later);
 
-/* Whether the pool has the blocks that mc_cache_reserve takes for n tokens. Without a pool: true. */
+/* Whether the pool has the blocks that mc_cache_reserve takes for n tokens; true without one. */
 bool mc_cache_can_reserve(const mc_cache *cache, int64_t n);
 
 /* Makes an empty cache of the same pool a copy of another one, which shares its blocks.

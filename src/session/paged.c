@@ -133,7 +133,7 @@ static mica_status table_reserve(mc_kv_table *table, int64_t n) {
 static mica_status grow_table(mc_kv_pool *pool, mc_kv_table *table, int64_t n) {
     MC_TRY(table_reserve(table, n));
     while (table->n < n) {
-        MC_TRY(mc_pool_take(pool, &table->ids[table->n]));
+        MC_TRY(mc_pool_take(pool, table->n ? table->ids[table->n - 1] : -1, &table->ids[table->n]));
         table->n++;
     }
     return MICA_OK;
@@ -226,7 +226,7 @@ static void add_params(mc_kv_pool *pool, mica_scope *s, mc_kv_place at, int64_t 
     mc_kv_pass *pass = &pool->pass;
     const mc_lm *lm = pool->lm;
     const int64_t rows = (int64_t)pass->rows;
-    const int64_t shape[] = {pool->blocks, lm->spec.kv_heads, pool->block, mc_lm_kv_width(lm)};
+    const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
     if (!pass->tables[at.group].scope) {
         const int64_t table[] = {rows, pass->lengths[at.group]}, slots[] = {rows, tokens};
         pass->tables[at.group] = mica_program_param(s, MICA_I32, table, 2);

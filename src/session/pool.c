@@ -72,7 +72,7 @@ static mica_status plan(mc_kv_pool *pool) {
  * touched; others read whole tables and need finite numbers. */
 static mica_array make_array(mc_kv_pool *pool) {
     const mc_lm *lm = pool->lm;
-    const int64_t shape[] = {pool->blocks, lm->spec.kv_heads, pool->block, mc_lm_kv_width(lm)};
+    const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
     mica_scope *s = pool->scope;
     mc_storage *storage = NULL;
     if (!mc_device_is_last(pool->device)) {
@@ -88,6 +88,14 @@ static mica_array make_array(mc_kv_pool *pool) {
     return mc_leaf(s, &layout, storage, 0);
 }
 
+static int32_t extent_of(int32_t id) {
+    return id / MC_POOL_EXTENT;
+}
+
+static int32_t extent_size(const mc_kv_pool *pool, int32_t extent) {
+    return (int32_t)mc_min(MC_POOL_EXTENT, pool->blocks - extent * MC_POOL_EXTENT);
+}
+
 static mica_status open_blocks(mc_kv_pool *pool, uint64_t bytes) {
     uint64_t limit = (uint64_t)INT32_MAX / (uint64_t)pool->block; /* slots are i32 */
     uint64_t blocks = bytes / pool->block_bytes < limit ? bytes / pool->block_bytes : limit;
@@ -97,13 +105,13 @@ static mica_status open_blocks(mc_kv_pool *pool, uint64_t bytes) {
                        (unsigned long long)bytes, (long long)pool->block,
                        (unsigned long long)(pool->block_bytes * (uint64_t)pool->groups));
     pool->blocks = (int32_t)blocks;
+    pool->n_free = pool->blocks;
+    int32_t extents = extent_of(pool->blocks - 1) + 1;
     pool->refs = mc_calloc((size_t)blocks, sizeof *pool->refs);
-    pool->free = mc_array_alloc((size_t)blocks, sizeof *pool->free);
-    if (!pool->refs || !pool->free) return mc_fail_nomem("a pool of caches");
-    while (pool->n_free < pool->blocks) {
-        pool->free[pool->n_free] = pool->blocks - 1 - pool->n_free;
-        pool->n_free++;
-    }
+    pool->free_in = mc_calloc((size_t)extents, sizeof *pool->free_in);
+    if (!pool->refs || !pool->free_in) return mc_fail_nomem("a pool of caches");
+    for (int32_t i = 0; i < extents; i++)
+        pool->free_in[i] = extent_size(pool, i);
     return MICA_OK;
 }
 
@@ -166,7 +174,7 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     mc_free(pool->pass.lengths);
     mc_free(pool->arrays);
     mc_free(pool->refs);
-    mc_free(pool->free);
+    mc_free(pool->free_in);
     mc_free(pool->places);
     mc_free(pool->layers);
     mc_free(pool->leaders);
@@ -193,12 +201,32 @@ int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk)
     return blocks;
 }
 
-mica_status mc_pool_take(mc_kv_pool *pool, int32_t *id) {
+/* The next extent whose blocks are all free, or else one with as many as any; some block is. */
+static int32_t find_extent(mc_kv_pool *pool) {
+    int32_t n = extent_of(pool->blocks - 1) + 1, best = 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t extent = (pool->cursor + i) % n;
+        if (pool->free_in[extent] == extent_size(pool, extent)) {
+            pool->cursor = extent + 1;
+            return extent;
+        }
+        if (pool->free_in[extent] > pool->free_in[best]) best = extent;
+    }
+    return best;
+}
+
+mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id) {
     if (!pool->n_free)
         return mc_fail(MICA_ENOMEM, "all %lld blocks of the KV pool, of %lld tokens, are in use",
                        (long long)pool->blocks, (long long)pool->block);
-    *id = pool->free[--pool->n_free];
-    pool->refs[*id] = 1;
+    int32_t found = after + 1;
+    if (after < 0 || found >= pool->blocks || pool->refs[found])
+        for (found = find_extent(pool) * MC_POOL_EXTENT; pool->refs[found];)
+            found++;
+    pool->free_in[extent_of(found)]--;
+    pool->n_free--;
+    pool->refs[found] = 1;
+    *id = found;
     return MICA_OK;
 }
 
@@ -207,7 +235,9 @@ void mc_pool_retain(mc_kv_pool *pool, int32_t id) {
 }
 
 void mc_pool_release(mc_kv_pool *pool, int32_t id) {
-    if (--pool->refs[id] == 0) pool->free[pool->n_free++] = id;
+    if (--pool->refs[id]) return;
+    pool->free_in[extent_of(id)]++;
+    pool->n_free++;
 }
 
 /* ---- arrays ---- */
@@ -227,7 +257,7 @@ mica_status mc_pool_set_arrays(mc_kv_pool *pool, const mica_array *results) {
 
 static mica_array array_param(const mc_kv_pool *pool, mica_scope *s) {
     const mc_lm *lm = pool->lm;
-    const int64_t shape[] = {pool->blocks, lm->spec.kv_heads, pool->block, mc_lm_kv_width(lm)};
+    const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
     return mica_program_param(s, lm->kv_dtype, shape, 4);
 }
 
@@ -272,7 +302,8 @@ static mica_array slots_of(const mc_kv_pool *pool, const int32_t *ids, int64_t c
     return array;
 }
 
-/* Builds the copies of n blocks: of all arrays, those to read i32 [n], slots to write [n, block]. */
+/* Builds the copies of n blocks in all arrays: parameters the blocks i32 [n] and the slots to write
+ * to i32 [n, block]. */
 static mica_status build_copy(mc_kv_pool *pool, int64_t n) {
     mica_scope *s = pool->recording;
     size_t arrays = 2 * (size_t)pool->slots;
@@ -281,7 +312,8 @@ static mica_status build_copy(mc_kv_pool *pool, int64_t n) {
                                mica_program_param(s, MICA_I32, shape, 2)};
     for (size_t i = 0; i < arrays; i++) {
         mica_array x = pool->pass.params[i] = array_param(pool, s);
-        pool->pass.next[i] = mica_kv_write(s, x, mica_take(s, x, more[0], 0), more[1]);
+        mica_array from = mica_swapaxes(s, mica_take(s, x, more[0], 1), 0, 1);
+        pool->pass.next[i] = mica_kv_write(s, x, from, more[1]);
     }
     mica_status status = build(pool, pool->pass.params, pool->pass.next, arrays, more, &pool->copy);
     pool->copied = n;
@@ -308,7 +340,7 @@ mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n) {
     for (size_t i = 0; i < n && status == MICA_OK; i++)
         if (pool->refs[*ids[i]] > 1) from[shared++] = *ids[i];
     for (; taken < shared && status == MICA_OK; taken += status == MICA_OK)
-        status = mc_pool_take(pool, &to[taken]);
+        status = mc_pool_take(pool, -1, &to[taken]);
     if (status == MICA_OK && shared) status = copy_blocks(pool, from, to, (int64_t)shared);
     for (size_t i = 0; i < taken && status != MICA_OK; i++)
         mc_pool_release(pool, to[i]);
@@ -328,11 +360,9 @@ static mica_array *array_of(mc_kv_pool *pool, int layer, int which) {
 
 mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which,
                            const int32_t *ids, int64_t n) {
-    static const int axes[] = {1, 0, 2, 3};
     mica_array table = mica_from_data(s, ids, MICA_I32, &n, 1);
-    mica_array x = mica_take(s, *array_of(pool, layer, which), table, 0);
-    x = mica_flatten(s, mica_transpose(s, x, axes), 1, 2);
-    return mica_expand_dims(s, x, 0);
+    mica_array x = mica_take(s, *array_of(pool, layer, which), table, 1);
+    return mica_expand_dims(s, mica_flatten(s, x, 1, 2), 0);
 }
 
 mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,

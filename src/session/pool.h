@@ -6,9 +6,11 @@
  * as the numbers of layers of each kind allow (their greatest common divisor), so that all groups
  * take blocks of one size out of one pool.
  *
- * Memory is two arrays [blocks, kv_heads, block, kv width] for each layer of a group, one for keys
+ * Memory is two arrays [kv_heads, blocks, block, kv width] for each layer of a group, one for keys
  * and one for values. Passes over sessions write them in place (kv_write) and read them through
- * tables (paged_sdpa).
+ * tables (paged_sdpa). Blocks that follow each other in a table should do so in memory, where
+ * attention reads them as one: a table grows by the block behind its last, if that is free, and
+ * else goes on in an empty extent of blocks.
  *
  * Blocks are counted by reference: tables of several sessions may share them, and so may the cache
  * of prefixes (session/prefix.h). A block that is shared is never written: mc_pool_own copies it
@@ -47,7 +49,7 @@ typedef struct mc_kv_pass {
 } mc_kv_pass;
 
 /* Programs that a pool keeps: for each number of rows a few lengths of tables. */
-enum { MC_POOL_PROGRAMS = 48 };
+enum { MC_POOL_PROGRAMS = 48, MC_POOL_EXTENT = 16 };
 
 typedef struct mc_kv_pool {
     const mc_lm *lm;
@@ -61,9 +63,10 @@ typedef struct mc_kv_pool {
     mica_array *arrays;     /* [2 * slots]: keys and values of each slot */
     uint64_t block_bytes;
     int32_t blocks;
-    uint32_t *refs; /* [blocks] */
-    int32_t *free;  /* [n_free] blocks without references, the next to be taken last */
-    int32_t n_free;
+    uint32_t *refs;        /* [blocks] */
+    int32_t n_free;        /* blocks without references */
+    int32_t *free_in;      /* of each extent: of MC_POOL_EXTENT blocks from a multiple of it on */
+    int32_t cursor;        /* the extent where the search for an empty one begins */
     mica_scope *recording; /* empty but while a program is recorded */
     mica_program *copy;    /* of `copied` blocks; NULL: not needed so far */
     int64_t copied;
@@ -88,8 +91,9 @@ int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk)
 
 /* ---- blocks ---- */
 
-/* A block with one reference, of unknown content. errors  MICA_ENOMEM all are in use */
-mica_status mc_pool_take(mc_kv_pool *pool, int32_t *id);
+/* A block with one reference, of unknown content; the one behind block `after`, if that can be. -1:
+ * behind none. errors  MICA_ENOMEM all are in use */
+mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id);
 void mc_pool_retain(mc_kv_pool *pool, int32_t id);
 void mc_pool_release(mc_kv_pool *pool, int32_t id);
 

@@ -453,7 +453,7 @@ static mica_array attend_blocks(any_op *g, mica_array x, mica_array y, mica_arra
     mica_sdpa_options o = {.causal = true, .offset = mica_i32(s, below(4))};
     mica_array at = mica_arange(s, 0, 5, 1, MICA_I32);
     at = mica_reshape(s, mica_add(s, at, mica_i32(s, below(8))), LIST(1, 5), 2);
-    mica_array pool = mica_zeros(s, LIST(3, 2, 4, 8), 4, mica_array_dtype(y));
+    mica_array pool = mica_zeros(s, LIST(2, 3, 4, 8), 4, mica_array_dtype(y));
     y = mica_kv_write(s, pool, y, at);
     z = mica_kv_write(s, mica_add(s, pool, mica_scalar(s, 1, mica_array_dtype(z))), z, at);
     if (below(2)) o.window = 3;

@@ -461,7 +461,7 @@ static void record_attention(mica_scope *s) {
     const int32_t starts[2] = {1, 4};
     o = (mica_sdpa_options){.causal = true, .window = 2, .offset = i32s(s, starts, SHAPE(2))};
     mica_sdpa(s, q, k, v, &o);
-    mica_array pool = mica_zeros(s, SHAPE(3, 2, 4, 4), MICA_F32);
+    mica_array pool = mica_zeros(s, SHAPE(2, 3, 4, 4), MICA_F32);
     const int32_t table[4] = {2, 0, 1, -1}, slots[10] = {3, 0, 11, 5, 4, 1, -2, 7, 8, 2};
     mica_array new_keys = mica_kv_write(s, pool, k, i32s(s, slots, SHAPE(2, 5)));
     o = (mica_sdpa_options){.causal = true, .offset = i32s(s, starts, SHAPE(2))};

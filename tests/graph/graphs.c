@@ -195,7 +195,7 @@ static void record_fused(test_graph *g) {
     (void)mica_sdpa_lse(s, heads, keys, keys, &o, &lse); /* of two results one */
     result(g, lse);
     const int32_t table[3] = {3, 0, -3}, slots[8] = {31, 0, 9, 17, 1, 2, -5, 24};
-    mica_array pool = mica_reshape(s, g->w, SHAPE(4, 1, 8, 8));
+    mica_array pool = mica_reshape(s, g->w, SHAPE(1, 4, 8, 8));
     pool = mica_kv_write(s, pool, mica_slice_axis(s, heads, 1, 0, 1),
                          mica_from_data(s, slots, MICA_I32, SHAPE(1, 8)));
     const mica_sdpa_options paged = {

@@ -31,7 +31,7 @@ static void write_by_hand(int32_t *pool, const int32_t *x, const int32_t *slots)
             for (int l = 0; l < L; l++)
                 for (int w = 0; w < W; w++) {
                     int slot = slots[b * L + l] < 0 ? slots[b * L + l] + N * P : slots[b * L + l];
-                    pool[((slot / P * H + h) * P + slot % P) * W + w] =
+                    pool[((h * N + slot / P) * P + slot % P) * W + w] =
                         x[((b * H + h) * L + l) * W + w];
                 }
 }
@@ -49,7 +49,7 @@ static void rows_are_written(void **state) {
             pool[i] = i;
         for (int i = 0; i < B * H * L * W; i++)
             x[i] = 1000 + i;
-        mica_array into = i32s(b.s, pool, SHAPE(N, H, P, W));
+        mica_array into = i32s(b.s, pool, SHAPE(H, N, P, W));
         mica_array rows = i32s(b.s, x, SHAPE(B, H, L, W));
         if (round % 3 == 1) { /* as projections give them */
             rows = mica_swapaxes(b.s, rows, 1, 2);
@@ -60,8 +60,8 @@ static void rows_are_written(void **state) {
         }
         mica_array y = mica_kv_write(b.s, into, rows, i32s(b.s, slots, SHAPE(B, L)));
         write_by_hand(pool, x, slots);
-        expect_i32(decomposed(b.s, y), pool, SHAPE(N, H, P, W));
-        expect_i32(y, pool, SHAPE(N, H, P, W));
+        expect_i32(decomposed(b.s, y), pool, SHAPE(H, N, P, W));
+        expect_i32(y, pool, SHAPE(H, N, P, W));
     }
     bench_close(&b);
 }
@@ -71,7 +71,7 @@ static void a_pool_is_written_in_place(void **state) {
     (void)state;
     enum { BLOCKS = 64, EACH = 32, STEPS = 12 };
     bench b = bench_open_cpu(NULL);
-    mica_array pool = noise(b.s, 1, MICA_F32, SHAPE(BLOCKS, 4, EACH, 16));
+    mica_array pool = noise(b.s, 1, MICA_F32, SHAPE(4, BLOCKS, EACH, 16));
     assert_int_equal(mica_eval(b.s, pool), MICA_OK);
     uint64_t before = mica_device_active_bytes(b.device);
     mica_device_reset_peak(b.device);
@@ -87,7 +87,7 @@ static void a_pool_is_written_in_place(void **state) {
     assert_true(mica_device_peak_bytes(b.device) - before < BLOCKS * 4 * EACH * 16 * 2);
     float *values = floats_of(b.s, pool);
     for (int i = 0; i < STEPS; i++)
-        assert_true(values[(37 * i / EACH * 4 + 3) * EACH * 16 + 37 * i % EACH * 16] == (float)i);
+        assert_true(values[(3 * BLOCKS * EACH + 37 * i) * 16] == (float)i);
     free(values);
     bench_close(&b);
 }
@@ -102,17 +102,17 @@ static void wrong_writes_are_refused(void **state) {
     (void)state;
     static const int32_t bad[][2] = {{0, 8}, {-9, 0}, {INT32_MAX, 1}, {1, INT32_MIN}};
     static const write wrong[] = {
-        {{2, 3, 4}, {1, 3, 2, 5}, {1, 2}, 3, 2, MICA_I32},
+        {{3, 2, 4}, {1, 3, 2, 5}, {1, 2}, 3, 2, MICA_I32},
         {{2, 2, 4, 5}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
-        {{2, 3, 4, 6}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
-        {{2, 3, 0, 5}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
-        {{2, 3, 4, 5}, {2, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
-        {{2, 3, 4, 5}, {1, 3, 2, 5}, {2}, 4, 1, MICA_I32},
-        {{2, 3, 4, 5}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I64},
+        {{3, 2, 4, 6}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
+        {{3, 2, 0, 5}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
+        {{3, 2, 4, 5}, {2, 3, 2, 5}, {1, 2}, 4, 2, MICA_I32},
+        {{3, 2, 4, 5}, {1, 3, 2, 5}, {2}, 4, 1, MICA_I32},
+        {{3, 2, 4, 5}, {1, 3, 2, 5}, {1, 2}, 4, 2, MICA_I64},
     };
     bench b = bench_open();
     for (int i = 0; i < 4; i++) {
-        mica_array pool = mica_zeros(b.s, SHAPE(2, 3, 4, 5), MICA_F32);
+        mica_array pool = mica_zeros(b.s, SHAPE(3, 2, 4, 5), MICA_F32);
         mica_array x = mica_zeros(b.s, SHAPE(1, 3, 2, 5), MICA_F32);
         expect_eval_failure(&b, mica_kv_write(b.s, pool, x, i32s(b.s, bad[i], SHAPE(1, 2))),
                             MICA_EINVAL, "");
@@ -145,7 +145,7 @@ static mica_array entries(mica_scope *s, uint64_t seed, mica_dtype dtype, const 
 }
 
 static mica_array gathered(mica_scope *s, mica_array pool, mica_array table) {
-    mica_array y = mica_swapaxes(s, mica_take(s, pool, table, 0), 1, 2);
+    mica_array y = mica_swapaxes(s, mica_take(s, pool, table, 1), 0, 1);
     return mica_contiguous(s, mica_flatten(s, y, 2, 3));
 }
 
@@ -157,11 +157,13 @@ static paged make(mica_scope *s, uint64_t *seed, mica_dtype dtype, int64_t heads
     int64_t dv = dtype == MICA_U8 ? D : 12;
     paged p;
     shuffle(seed, order, all);
+    for (int i = 0, run = (int)below(seed, 2); run && i < all; i++)
+        order[i] = below(seed, 4) ? i : (int32_t)below(seed, (uint64_t)all); /* mostly in a row */
     for (int i = 0; i < ROWS * blocks; i++)
         if (below(seed, 4) == 0) order[i] -= all; /* from the end */
     p.q = noise(s, *seed + 1, of_q, SHAPE(ROWS, heads, lq, D));
-    p.pool_k = entries(s, *seed + 2, dtype, SHAPE(all, KV_HEADS, block, D));
-    p.pool_v = entries(s, *seed + 3, dtype, SHAPE(all, KV_HEADS, block, dv));
+    p.pool_k = entries(s, *seed + 2, dtype, SHAPE(KV_HEADS, all, block, D));
+    p.pool_v = entries(s, *seed + 3, dtype, SHAPE(KV_HEADS, all, block, dv));
     p.table = i32s(s, order, SHAPE(ROWS, blocks));
     p.k = gathered(s, p.pool_k, p.table);
     p.v = gathered(s, p.pool_v, p.table);
@@ -236,8 +238,8 @@ static void bits_of_threads(void **state) {
             const int32_t offsets[] = {32, 4000};
             mica_sdpa_options o = {.causal = true, .offset = i32s(b.s, offsets, SHAPE(2))};
             mica_array q = noise(b.s, 1, MICA_F32, SHAPE(2, HEADS, 1, 64));
-            mica_array k = entries(b.s, 2, dtypes[d], SHAPE(BLOCKS, 1, EACH, 64));
-            mica_array v = entries(b.s, 3, dtypes[d], SHAPE(BLOCKS, 1, EACH, 64));
+            mica_array k = entries(b.s, 2, dtypes[d], SHAPE(1, BLOCKS, EACH, 64));
+            mica_array v = entries(b.s, 3, dtypes[d], SHAPE(1, BLOCKS, EACH, 64));
             mica_array at = i32s(b.s, &table[0][0], SHAPE(2, BLOCKS));
             float *got = floats_of(b.s, mica_paged_sdpa(b.s, q, k, v, at, &o));
             if (want) assert_memory_equal(got, want, 2 * HEADS * 64 * sizeof *got);
@@ -255,7 +257,7 @@ static void empty_ones(void **state) {
     (void)state;
     bench b = bench_open();
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(2, 4, 3, 8));
-    mica_array k = noise(b.s, 2, MICA_F32, SHAPE(5, 2, 32, 8));
+    mica_array k = noise(b.s, 2, MICA_F32, SHAPE(2, 5, 32, 8));
     mica_sdpa_options o = {.causal = true, .offset = mica_i32(b.s, 0)};
     mica_array none = mica_zeros(b.s, SHAPE(2, 0), MICA_I32);
     mica_array y = mica_paged_sdpa(b.s, q, k, k, none, &o);
@@ -267,17 +269,17 @@ static void empty_ones(void **state) {
     bench_close(&b);
 }
 
-/* Attention of q [2, heads, 1, 8] over k [5, 2, 32, 8] and v [n, 2, 32, 8] by a table [rows, 3] of
+/* Attention of q [2, heads, 1, 8] over k [2, 5, 32, 8] and v [2, n, 32, 8] by a table [rows, 3] of
  * zeros, or the given one. */
 static mica_array attend(bench *b, int64_t heads, int64_t n, int64_t rows, const int32_t *table,
                          mica_dtype of_table, const mica_sdpa_options *options) {
     mica_array q = noise(b->s, 1, MICA_F32, SHAPE(2, heads, 1, 8));
-    mica_array k = noise(b->s, 2, MICA_F32, SHAPE(5, 2, 32, 8));
+    mica_array k = noise(b->s, 2, MICA_F32, SHAPE(2, 5, 32, 8));
     mica_array at = mica_zeros(b->s, SHAPE(rows, 3), of_table);
     if (table) at = i32s(b->s, table, SHAPE(rows, 3));
     mica_sdpa_options o = {.causal = true, .offset = mica_i32(b->s, 0)};
     if (options) o = *options;
-    return mica_paged_sdpa(b->s, q, k, mica_slice_axis(b->s, k, 0, 0, n), at, &o);
+    return mica_paged_sdpa(b->s, q, k, mica_slice_axis(b->s, k, 1, 0, n), at, &o);
 }
 
 static void wrong_tables_are_refused(void **state) {
@@ -297,7 +299,7 @@ static void wrong_tables_are_refused(void **state) {
     expect_failure(&b, attend(&b, 4, 5, 3, NULL, MICA_I32, NULL), MICA_ESHAPE,
                    "paged_sdpa: the table is i32[3,3]");
     expect_failure(&b, attend(&b, 4, 4, 2, NULL, MICA_I32, NULL), MICA_ESHAPE,
-                   "paged_sdpa: k f32[5,2,32,8] and v f32[4,2,32,8]");
+                   "paged_sdpa: k f32[2,5,32,8] and v f32[2,4,32,8]");
     expect_failure(&b, attend(&b, 3, 5, 2, NULL, MICA_I32, NULL), MICA_ESHAPE,
                    "paged_sdpa: q f32[2,3,1,8]");
     bench_close(&b);

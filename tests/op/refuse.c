@@ -247,18 +247,18 @@ static void test_attention(void **state) {
                "must be 0");
     int64_t many = (int64_t)1 << 30;
     REFUSE(PAGED_SDPA, (&(mc_attr_sdpa){.scale = 1, .causal = 1}),
-           OPERANDS(F32(1, 1, 1, 4), F32(2, 1, many, 4), F32(2, 1, many, 4), MICA_NONE, I32(1),
+           OPERANDS(F32(1, 1, 1, 4), F32(1, 2, many, 4), F32(1, 2, many, 4), MICA_NONE, I32(1),
                     MICA_NONE, I32(1, 2)),
            "at most 2147483647 keys");
     REFUSE(PAGED_SDPA, (&(mc_attr_sdpa){.scale = 1, .causal = 1}),
-           OPERANDS(F32(1, 1, 1, 4), F32(2, 1, 0, 4), F32(2, 1, 0, 4), MICA_NONE, I32(1), MICA_NONE,
+           OPERANDS(F32(1, 1, 1, 4), F32(1, 2, 0, 4), F32(1, 2, 0, 4), MICA_NONE, I32(1), MICA_NONE,
                     I32(1, 2)),
            "with a block or more");
     REFUSE(PAGED_SDPA, (&(mc_attr_sdpa){.scale = 1, .causal = 1}),
-           OPERANDS(F32(1, 1, 1, 4), F32(2, 1, 8, 4), F32(2, 1, 8, 4), MICA_NONE, I32(1), MICA_NONE,
+           OPERANDS(F32(1, 1, 1, 4), F32(1, 2, 8, 4), F32(1, 2, 8, 4), MICA_NONE, I32(1), MICA_NONE,
                     MICA_NONE),
            "there is no table");
-    REFUSE(KV_WRITE, NULL, OPERANDS(F32(4, 1, many, 1), F32(1, 1, 1, 1), I32(1, 1)),
+    REFUSE(KV_WRITE, NULL, OPERANDS(F32(1, 4, many, 1), F32(1, 1, 1, 1), I32(1, 1)),
            "1 to 2147483647 slots");
     REFUSE(SDPA, &(mc_attr_sdpa){.scale = 1},
            OPERANDS(F32(1, many, 1, 1), F32(1, 1, many, 1), F32(1, 1, many, 1), MICA_NONE,
