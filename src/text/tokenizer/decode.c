@@ -339,6 +339,28 @@ mica_status mc_decoder_learn(mc_decoder *d, size_t n, size_t bytes,
     return status;
 }
 
+/* All bytes, one after the other. */
+static const char *every_byte(void) {
+#define BYTES_4(n) (char)(n), (char)((n) + 1), (char)((n) + 2), (char)((n) + 3)
+#define BYTES_16(n) BYTES_4(n), BYTES_4((n) + 4), BYTES_4((n) + 8), BYTES_4((n) + 12)
+#define BYTES_64(n) BYTES_16(n), BYTES_16((n) + 16), BYTES_16((n) + 32), BYTES_16((n) + 48)
+    static const char bytes[] = {BYTES_64(0), BYTES_64(64), BYTES_64(128), BYTES_64(192)};
+#undef BYTES_64
+#undef BYTES_16
+#undef BYTES_4
+    return bytes;
+}
+
+bool mc_decoder_bytes(const mc_decoder *d, int32_t id, mc_str *bytes) {
+    if (id < 0 || (size_t)id >= MC_BUFFER_COUNT(&d->tokens, mc_decoded)) return false;
+    mc_decoded known = MC_BUFFER_AT(&d->tokens, mc_decoded)[id];
+    if (known.len_flags & MC_DECODED_NONE) return false;
+    *bytes = known.len_flags & MC_DECODED_BYTE
+                 ? (mc_str){every_byte() + known.start, 1}
+                 : (mc_str){d->texts.data + known.start, known.len_flags & MC_DECODED_LEN};
+    return true;
+}
+
 void mc_decoding_reset(mc_decoding *s) {
     mc_buffer_clear(&s->text);
     clear_bytes(s);

@@ -55,6 +55,10 @@ mica_status mc_decoder_learn(mc_decoder *d, size_t n, size_t bytes,
                              mc_str (*spelled)(const void *arg, int32_t id), const void *arg);
 void mc_decoder_deinit(mc_decoder *d);
 
+/* The bytes that a token behind the first one adds to a text; alive as long as the decoder. false:
+ * no token has this id. */
+bool mc_decoder_bytes(const mc_decoder *d, int32_t id, mc_str *bytes);
+
 typedef struct mc_decoding { /* zero is the beginning of a text */
     mc_buffer text;          /* complete text, to be handed out */
     mc_buffer bytes;         /* a run of bytes that is not text yet */

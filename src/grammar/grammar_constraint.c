@@ -1,0 +1,226 @@
+#include "grammar/grammar_constraint.h"
+
+#include "base/alloc.h"
+#include "grammar/matcher.h"
+#include "grammar/token_trie.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { KEPT = 16 }; /* matchers of ended answers */
+
+struct mc_grammars {
+    atomic_uint count; /* its handle and its constraints */
+    pthread_mutex_t lock;
+    mica_tokenizer *tokenizer; /* held */
+    size_t vocab;
+    mc_token_trie *trie;    /* NULL: not built yet */
+    mc_matcher *kept[KEPT]; /* the one used last first; NULL: free */
+};
+
+typedef struct grammar_constraint {
+    mc_constraint constraint;
+    mc_grammars *grammars; /* held */
+    const mc_token_trie *trie;
+    mc_matcher *matcher; /* its held state is the answer's */
+    bool failed;         /* the matcher is not kept */
+} grammar_constraint;
+
+/* ---- what a model has ---- */
+
+mica_status mc_grammars_open(const mica_tokenizer *tokenizer, size_t vocab, mc_grammars **out) {
+    *out = NULL;
+    mc_grammars *g = mc_calloc(1, sizeof *g);
+    if (!g) return mc_fail_nomem("grammars");
+    atomic_init(&g->count, 1u);
+    pthread_mutex_init(&g->lock, NULL);
+    g->tokenizer = mc_tokenizer_retain(tokenizer);
+    g->vocab = vocab;
+    *out = g;
+    return MICA_OK;
+}
+
+static void close_matcher(mc_matcher *m) {
+    if (!m) return;
+    mc_matcher_close(m);
+    mc_free(m);
+}
+
+static void release(mc_grammars *g) {
+    if (!g || atomic_fetch_sub_explicit(&g->count, 1u, memory_order_acq_rel) != 1u) return;
+    for (size_t i = 0; i < KEPT; i++)
+        close_matcher(g->kept[i]);
+    mc_token_trie_close(&g->trie);
+    mica_tokenizer_close(&g->tokenizer);
+    pthread_mutex_destroy(&g->lock);
+    mc_free(g);
+}
+
+void mc_grammars_close(mc_grammars **grammars) {
+    mc_grammars *g = *grammars;
+    *grammars = NULL;
+    release(g);
+}
+
+/* Takes a matcher of the grammar that is kept; NULL: there is none. */
+static mc_matcher *take_kept(mc_grammars *g, const mc_grammar *grammar) {
+    mc_matcher *found = NULL;
+    pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; i < KEPT && !found; i++)
+        if (g->kept[i] && g->kept[i]->grammar == grammar) {
+            found = g->kept[i];
+            memmove(g->kept + i, g->kept + i + 1, (KEPT - 1 - i) * sizeof *g->kept);
+            g->kept[KEPT - 1] = NULL;
+        }
+    pthread_mutex_unlock(&g->lock);
+    return found;
+}
+
+/* Keeps a matcher for the next answer, instead of the one used longest ago. */
+static void keep(mc_grammars *g, mc_matcher *m) {
+    pthread_mutex_lock(&g->lock);
+    mc_matcher *last = g->kept[KEPT - 1];
+    memmove(g->kept + 1, g->kept, (KEPT - 1) * sizeof *g->kept);
+    g->kept[0] = m;
+    pthread_mutex_unlock(&g->lock);
+    close_matcher(last);
+}
+
+static mica_status need_trie(mc_grammars *g, const mc_token_trie **trie) {
+    mica_status status = MICA_OK;
+    pthread_mutex_lock(&g->lock);
+    if (!g->trie) status = mc_token_trie_open(g->tokenizer, g->vocab, &g->trie);
+    *trie = g->trie;
+    pthread_mutex_unlock(&g->lock);
+    return status;
+}
+
+/* ---- masks ---- */
+
+/* Walks the tree: sets the bits of the tokens that may come in a state. */
+static mica_status walk(mc_matcher *m, const mc_trie *trie, int32_t from, uint32_t *allowed) {
+    const mc_trie_node *nodes = MC_BUFFER_AT(&trie->nodes, mc_trie_node);
+    const int32_t *ids = MC_BUFFER_AT(&trie->ids, int32_t);
+    size_t count = MC_BUFFER_COUNT(&trie->nodes, mc_trie_node);
+    int32_t states[UINT8_MAX + 2]; /* before each byte of the path */
+    states[0] = from;
+    for (size_t i = 0; i < count;) {
+        const mc_trie_node *n = &nodes[i];
+        int32_t *to = &states[n->depth + 1];
+        const int32_t *after = mc_matcher_state(m, states[n->depth])->after;
+        *to = after ? after[n->byte] : MC_STATE_UNKNOWN;
+        if (*to == MC_STATE_UNKNOWN) MC_TRY(mc_matcher_step(m, states[n->depth], n->byte, to));
+        if (*to == MC_STATE_DEAD) {
+            i = n->end;
+            continue;
+        }
+        for (uint32_t k = 0; k < n->count; k++)
+            allowed[ids[n->first + k] / 32] |= 1u << ids[n->first + k] % 32;
+        i++;
+    }
+    return MICA_OK;
+}
+
+/* The mask of the held state, which is made once and kept with it. */
+static mica_status need_mask(grammar_constraint *c, const uint32_t **mask) {
+    mc_matcher *m = c->matcher;
+    mc_state *state = mc_matcher_state(m, m->held);
+    if (!state->mask) {
+        uint32_t *made = mc_calloc(c->trie->words, sizeof *made);
+        bool plain = state->plain;
+        if (!made) return mc_fail_nomem("a mask");
+        if (plain) memcpy(made, c->trie->plain, c->trie->words * sizeof *made);
+        mica_status status = walk(m, plain ? &c->trie->others : &c->trie->all, m->held, made);
+        if (status != MICA_OK) {
+            mc_free(made);
+            return status;
+        }
+        state = mc_matcher_state(m, m->held); /* the states may have moved */
+        state->mask = made;
+        m->bytes += m->mask_bytes;
+    }
+    *mask = state->mask;
+    return MICA_OK;
+}
+
+static mica_status constraint_mask(mc_constraint *constraint, mc_token_mask *mask) {
+    grammar_constraint *c = (grammar_constraint *)constraint;
+    const uint32_t *made = NULL;
+    size_t words = (mask->vocab + 31) / 32;
+    mica_status status = need_mask(c, &made);
+    c->failed = c->failed || status != MICA_OK;
+    if (!made) return status;
+    if (words > c->trie->words) memset(mask->allowed, 0, words * sizeof *made);
+    memcpy(mask->allowed, made, (words < c->trie->words ? words : c->trie->words) * sizeof *made);
+    mask->all = false;
+    mask->may_end = mc_matcher_state(c->matcher, c->matcher->held)->may_end;
+    return MICA_OK;
+}
+
+static mica_status take_token(grammar_constraint *c, int32_t id) {
+    mc_matcher *m = c->matcher;
+    int32_t state = m->held;
+    mc_str text = {NULL, 0};
+    if (id >= 0 && (size_t)id < c->trie->vocab) text = c->trie->texts[id];
+    if (!text.ptr) return mc_fail(MICA_EINVAL, "the grammar does not allow token %d", (int)id);
+    for (size_t i = 0; i < text.len; i++) {
+        MC_TRY(mc_matcher_step(m, state, (uint8_t)text.ptr[i], &state));
+        if (state == MC_STATE_DEAD)
+            return mc_fail(MICA_EINVAL, "the grammar does not allow token %d here", (int)id);
+    }
+    m->held = state;
+    return mc_matcher_trim(m);
+}
+
+static mica_status constraint_accept(mc_constraint *constraint, int32_t id) {
+    grammar_constraint *c = (grammar_constraint *)constraint;
+    mica_status status = take_token(c, id);
+    c->failed = c->failed || status != MICA_OK;
+    return status;
+}
+
+static void constraint_close(mc_constraint *constraint) {
+    grammar_constraint *c = (grammar_constraint *)constraint;
+    if (c->failed)
+        close_matcher(c->matcher);
+    else if (c->matcher)
+        keep(c->grammars, c->matcher);
+    release(c->grammars);
+    mc_free(c);
+}
+
+/* ---- opening ---- */
+
+static mica_status open_matcher(grammar_constraint *c, mc_grammar *grammar) {
+    mc_matcher *m = take_kept(c->grammars, grammar);
+    mica_status status = MICA_OK;
+    if (m) {
+        status = mc_matcher_reset(m);
+    } else {
+        m = mc_calloc(1, sizeof *m);
+        if (!m) return mc_fail_nomem("a constraint");
+        status = mc_matcher_open(grammar, c->trie->words * sizeof(uint32_t), m);
+    }
+    if (status != MICA_OK)
+        close_matcher(m);
+    else
+        c->matcher = m;
+    return status;
+}
+
+mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
+                                  mc_constraint **constraint) {
+    static const mc_constraint_ops ops = {constraint_mask, constraint_accept, constraint_close};
+    *constraint = NULL;
+    grammar_constraint *c = mc_calloc(1, sizeof *c);
+    if (!c) return mc_fail_nomem("a constraint");
+    c->constraint.ops = &ops;
+    c->grammars = grammars;
+    atomic_fetch_add_explicit(&grammars->count, 1u, memory_order_relaxed);
+    mica_status status = need_trie(grammars, &c->trie);
+    if (status == MICA_OK) status = open_matcher(c, grammar);
+    *constraint = &c->constraint;
+    if (status != MICA_OK) mc_constraint_close(constraint);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Constraints of grammars: masks over a model's vocabulary.
+ *
+ * An mc_grammars belongs to one model: it has the tree of its tokens, built when the first answer
+ * needs it, and keeps the states and masks of the grammars that were used last, for the next answer
+ * of the same grammar.
+ *
+ * Threads: an mc_grammars may be used by any number of threads; a constraint belongs to one. */
+#ifndef GRAMMAR_GRAMMAR_CONSTRAINT_H
+#define GRAMMAR_GRAMMAR_CONSTRAINT_H
+
+#include "grammar/grammar.h"
+#include "session/constraint.h"
+
+#include <mica/tokenizer.h>
+
+#include <stdint.h>
+
+typedef struct mc_grammars mc_grammars;
+
+/* vocab: the number of the model's logits. Builds nothing yet; keeps the tokenizer open.
+ * errors  MICA_EUNSUPPORTED the tokenizer is none for constraints; MICA_ENOMEM */
+mica_status mc_grammars_open(const mica_tokenizer *tokenizer, size_t vocab, mc_grammars **grammars);
+void mc_grammars_close(mc_grammars **grammars); /* constraints may outlive it; takes NULL inside */
+
+/* A constraint whose answer is a document of the grammar, which is kept as long as needed.
+ * errors  MICA_ENOMEM */
+mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
+                                  mc_constraint **constraint);
+
+#endif

@@ -1,0 +1,46 @@
+/* JSON schemas as grammars.
+ *
+ * Every document of the grammar validates against the schema. Not every document that validates is
+ * one of the grammar: strictness keeps models on the way.
+ *  - Members of objects come in the order of "properties", then other required ones, then
+ *    additional ones. Without "additionalProperties" there are additional ones only if there are no
+ *    "properties" either.
+ *  - A schema without "type" is one of the types that its keywords are about, if there are any.
+ *  - Numbers, white space (grammar/grammar_json.h) and depth (MC_GRAMMAR_DEPTH) are bounded.
+ *  - Of a format there are the usual forms, such as no leap days of "date".
+ *
+ * Supported are type, enum, const, properties, required, additionalProperties, items, prefixItems,
+ * minItems, maxItems, minLength, maxLength, pattern (grammar/grammar_regex.h), format (a few),
+ * minimum, maximum, exclusiveMinimum, exclusiveMaximum, anyOf, oneOf whose alternatives exclude
+ * each other by their types or by a property's constants, allOf of one, $ref within the schema,
+ * $defs and definitions. Of these, patterns and formats stand without lengths, and enum, const,
+ * anyOf, oneOf, allOf and $ref without keywords that constrain more, but for the type of enum and
+ * const. Annotations are ignored. All else is refused, with a JSON pointer to it.
+ *
+ * Source: JSON Schema, draft 2020-12.
+ * Threads: any. */
+#ifndef GRAMMAR_SCHEMA_H
+#define GRAMMAR_SCHEMA_H
+
+#include "base/json.h"
+#include "grammar/grammar.h"
+#include "grammar/grammar_json.h"
+
+/* Compiles the text of a schema.
+ * errors  MICA_EFORMAT no JSON, or no schema; MICA_EUNSUPPORTED, with the pointer; MICA_EINVAL
+ *         nothing satisfies it, or it is too large; MICA_ENOMEM */
+mica_status mc_schema_compile(const char *text, size_t len, mc_grammar **grammar);
+
+/* The documents of a schema, as a part of a larger grammar. References are to places within
+ * `schema`; pointers in errors begin with `name`.
+ * errors  of the builder, as above */
+int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, int32_t next);
+
+/* Any JSON object. errors  MICA_ENOMEM */
+mica_status mc_grammar_json_object(mc_grammar **grammar);
+
+/* The texts that a regular expression (grammar/grammar_regex.h) matches as a whole.
+ * errors  MICA_EFORMAT, MICA_EUNSUPPORTED with the place; MICA_EINVAL, MICA_ENOMEM */
+mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **grammar);
+
+#endif

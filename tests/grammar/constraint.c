@@ -1,0 +1,305 @@
+/* Masks over vocabularies: a token may come exactly if its bytes may, and answers keep to their
+ * grammar. Run with "time FOLDER" it prints how long masks of a real vocabulary take. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/json.h"
+#include "base/system.h"
+#include "grammar/grammar_constraint.h"
+#include "grammar/matcher.h"
+#include "grammar/schema.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mica_tokenizer *tokenizer; /* the default model's */
+static size_t vocab;
+static const char *const schemas[] = {
+    "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"n\": {\"type\":"
+    " \"integer\", \"maximum\": 77}, \"s\": {\"type\": \"string\", \"maxLength\": 40}},"
+    " \"required\": [\"name\", \"n\"]}",
+    "{\"type\": \"array\", \"items\": {\"anyOf\": [{\"enum\": [\"the\", \"they\", \"an\"]},"
+    " {\"type\": \"number\"}, {\"$ref\": \"#\"}]}}",
+    "{\"pattern\": \"^[a-z ]{3,12}\xc3\xa9?$\"}",
+    "{}",
+};
+
+static int open_tokenizer(void **state) {
+    (void)state;
+    char *folder = test_format("%s/default", test_models_dir());
+    mica_status status = mica_tokenizer_open(folder, &tokenizer);
+    free(folder);
+    if (status == MICA_OK) vocab = mica_tokenizer_vocab_size(tokenizer);
+    return status != MICA_OK;
+}
+
+static int close_tokenizer(void **state) {
+    (void)state;
+    mica_tokenizer_close(&tokenizer);
+    return 0;
+}
+
+static mc_grammar *compile(const char *schema) {
+    mc_grammar *g;
+    if (mc_schema_compile(schema, strlen(schema), &g) != MICA_OK) fail_msg("%s", mica_last_error());
+    return g;
+}
+
+static uint64_t next_random(uint64_t *seed) {
+    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return *seed >> 33;
+}
+
+/* ---- masks against the definition ---- */
+
+/* Whether text and the token's bytes may begin a document. */
+static bool may_come(mc_grammar *g, const mc_buffer *text, int32_t id) {
+    mc_buffer whole = {0};
+    mc_str bytes;
+    size_t prefix = 0;
+    bool accepted;
+    if (mica_tokenizer_is_special(tokenizer, id) ||
+        !mc_decoder_bytes(&tokenizer->decoder, id, &bytes) || !bytes.len)
+        return false;
+    assert_true(mc_buffer_add(&whole, text->data, text->len) &&
+                mc_buffer_add(&whole, bytes.ptr, bytes.len));
+    assert_int_equal(mc_grammar_accepts(g, whole.data, whole.len, &accepted, &prefix), MICA_OK);
+    bool may = prefix == whole.len;
+    mc_buffer_deinit(&whole);
+    return may;
+}
+
+/* A random token of the mask; -1: there is none. */
+static int32_t draw(const uint32_t *allowed, uint64_t *seed) {
+    size_t n = 0;
+    for (size_t id = 0; id < vocab; id++)
+        n += allowed[id / 32] >> id % 32 & 1;
+    size_t at = n ? next_random(seed) % n : 0;
+    for (size_t id = 0; n && id < vocab; id++)
+        if (allowed[id / 32] >> id % 32 & 1 && at-- == 0) return (int32_t)id;
+    return -1;
+}
+
+static void check_masks(mc_grammars *grammars, const char *schema, uint64_t seed) {
+    uint32_t *allowed = malloc((vocab + 63) / 32 * sizeof *allowed);
+    mc_grammar *g = compile(schema);
+    mc_constraint *c;
+    mc_buffer text = {0};
+    assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+    for (int step = 0; step < 14; step++) {
+        mc_token_mask mask = {.allowed = allowed, .vocab = vocab + 32}; /* more logits than ids */
+        bool accepted;
+        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+        for (size_t i = 0; i < 300; i++) {
+            size_t id = i < 32 ? vocab + i : next_random(&seed) % vocab;
+            bool got = allowed[id / 32] >> id % 32 & 1;
+            bool want = id < vocab && may_come(g, &text, (int32_t)id);
+            if (got != want)
+                fail_msg("%s: behind \"%.*s\" token %zu is %s", schema, (int)text.len, text.data,
+                         id, got ? "allowed" : "not allowed");
+        }
+        assert_int_equal(
+            mc_grammar_accepts(g, text.data ? text.data : "", text.len, &accepted, NULL), MICA_OK);
+        assert_int_equal(mask.may_end, accepted);
+        mc_str bytes;
+        int32_t id = draw(allowed, &seed);
+        if (id < 0) break;
+        assert_true(mc_decoder_bytes(&tokenizer->decoder, id, &bytes));
+        assert_true(mc_buffer_add(&text, bytes.ptr, bytes.len));
+        assert_int_equal(c->ops->accept(c, id), MICA_OK);
+    }
+    mc_buffer_deinit(&text);
+    mc_constraint_close(&c);
+    mc_grammar_close(&g);
+    free(allowed);
+}
+
+static void test_masks(void **state) {
+    (void)state;
+    mc_grammars *grammars;
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
+        for (uint64_t seed = 0; seed < 6; seed++)
+            check_masks(grammars, schemas[i], seed);
+    mc_grammars_close(&grammars);
+}
+
+/* ---- keeping, sharing, refusing ---- */
+
+static void test_refused_tokens(void **state) {
+    (void)state;
+    mc_grammars *grammars;
+    mc_constraint *c;
+    mc_grammar *g = compile("{\"type\": \"object\"}");
+    int32_t brace = mica_tokenizer_find(tokenizer, "{", 1);
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+    assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, "[", 1)), MICA_EINVAL);
+    assert_int_equal(c->ops->accept(c, -1), MICA_EINVAL);
+    assert_int_equal(c->ops->accept(c, 1 << 30), MICA_EINVAL);
+    assert_int_equal(c->ops->accept(c, mica_tokenizer_eos(tokenizer)), MICA_EINVAL);
+    assert_int_equal(c->ops->accept(c, brace), MICA_OK); /* the others have changed nothing */
+    mc_grammar_close(&g);
+    mc_grammars_close(&grammars); /* the constraint outlives both */
+    assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, "}", 1)), MICA_OK);
+    mc_constraint_close(&c);
+}
+
+/* What a matcher knows is forgotten when it grows too large; the answer goes on. */
+static void test_forgetting(void **state) {
+    (void)state;
+    mc_grammar *g = compile("{\"pattern\": \"^(a|b)*a(a|b){18}$\"}");
+    mc_matcher m;
+    uint64_t seed = 5;
+    size_t forgotten = 0, states = 0;
+    assert_int_equal(mc_matcher_open(g, 0, &m), MICA_OK);
+    for (int i = 0; i < 300000; i++) {
+        int32_t next;
+        char byte = i ? "ab"[next_random(&seed) % 2] : '"';
+        assert_int_equal(mc_matcher_step(&m, m.held, (uint8_t)byte, &next), MICA_OK);
+        assert_true(next >= 0);
+        m.held = next;
+        assert_int_equal(mc_matcher_trim(&m), MICA_OK);
+        size_t now = MC_BUFFER_COUNT(&m.states, mc_state);
+        forgotten += now < states;
+        states = now;
+        assert_true(m.bytes < (64u << 20));
+    }
+    assert_true(forgotten > 0);
+    mc_matcher_close(&m);
+    mc_grammar_close(&g);
+}
+
+typedef struct shared {
+    mc_grammars *grammars;
+    mc_grammar *grammar;
+    uint64_t seed;
+} shared;
+
+static void *answer(void *context) {
+    const shared *s = context;
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    uint64_t seed = s->seed;
+    for (int round = 0; round < 4; round++) {
+        mc_constraint *c;
+        if (mc_grammars_constrain(s->grammars, s->grammar, &c) != MICA_OK) return NULL;
+        for (int step = 0; step < 20; step++) {
+            mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+            if (c->ops->mask(c, &mask) != MICA_OK) return NULL;
+            int32_t id = draw(allowed, &seed);
+            if (id < 0) break;
+            if (c->ops->accept(c, id) != MICA_OK) return NULL;
+        }
+        mc_constraint_close(&c);
+    }
+    free(allowed);
+    return context;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    enum { N = 4 };
+    pthread_t threads[N];
+    shared each[N] = {0};
+    mc_grammars *grammars;
+    mc_grammar *g = compile(schemas[1]);
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    for (int i = 0; i < N; i++) {
+        each[i] = (shared){grammars, g, (uint64_t)i};
+        assert_int_equal(pthread_create(&threads[i], NULL, answer, &each[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        void *done;
+        pthread_join(threads[i], &done);
+        assert_non_null(done);
+    }
+    mc_grammar_close(&g);
+    mc_grammars_close(&grammars);
+}
+
+static bool constrain_once(void *context) {
+    mc_grammars *grammars = NULL;
+    mc_constraint *c = NULL;
+    mc_grammar *g = context;
+    static uint32_t allowed[1 << 14];
+    mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+    bool done = mc_grammars_open(tokenizer, vocab, &grammars) == MICA_OK &&
+                mc_grammars_constrain(grammars, g, &c) == MICA_OK &&
+                c->ops->mask(c, &mask) == MICA_OK &&
+                c->ops->accept(c, mica_tokenizer_find(tokenizer, "[", 1)) == MICA_OK &&
+                c->ops->mask(c, &mask) == MICA_OK;
+    mc_constraint_close(&c);
+    mc_grammars_close(&grammars);
+    return done;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    mc_grammar *g = compile("{\"type\": \"array\", \"items\": {\"const\": 1}}");
+    test_fail_each_allocation(constrain_once, g);
+    mc_grammar_close(&g);
+}
+
+/* ---- times ---- */
+
+static double mask_us(mc_constraint *c, uint32_t *allowed) {
+    mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+    uint64_t start = mc_now_us();
+    assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+    return (double)(mc_now_us() - start);
+}
+
+static int print_times(const char *folder) {
+    static const char schema[] =
+        "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"tags\":"
+        " {\"type\": \"array\", \"items\": {\"type\": \"string\", \"maxLength\": 64}}, \"age\":"
+        " {\"type\": \"integer\"}}, \"required\": [\"name\", \"tags\", \"age\"]}";
+    static const char *const texts[] = {"",
+                                        "{",
+                                        "{\"name\": \"",
+                                        "{\"name\": \"A",
+                                        "{\"name\": \"A\", \"tags\": [\"x",
+                                        "{\"name\": \"A\",",
+                                        "{\"name\": \"A\", \"tags\": [], \"age\": 1"};
+    mc_grammars *grammars;
+    mc_grammar *g = compile(schema);
+    if (mica_tokenizer_open(folder, &tokenizer) != MICA_OK) return 1;
+    vocab = mica_tokenizer_vocab_size(tokenizer);
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    printf("%zu tokens\n", vocab);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        mc_constraint *c;
+        uint64_t start = mc_now_us();
+        assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+        if (i == 0) printf("tree of the tokens: %.1f ms\n", (double)(mc_now_us() - start) / 1e3);
+        for (const char *t = texts[i]; *t; t++) {
+            int32_t id =
+                mica_tokenizer_find(tokenizer, *t == ' ' ? "\xc4\xa0" : t, *t == ' ' ? 2 : 1);
+            assert_int_equal(c->ops->accept(c, id), MICA_OK);
+        }
+        double cold = mask_us(c, allowed), warm = mask_us(c, allowed);
+        printf("behind %-45s first %8.0f us, then %6.0f us\n", texts[i], cold, warm);
+        mc_constraint_close(&c);
+    }
+    mc_grammar_close(&g);
+    mc_grammars_close(&grammars);
+    mica_tokenizer_close(&tokenizer);
+    free(allowed);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_masks),      cmocka_unit_test(test_refused_tokens),
+        cmocka_unit_test(test_forgetting), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_no_memory),
+    };
+    if (argc == 3 && strcmp(argv[1], "time") == 0) return print_times(argv[2]);
+    return cmocka_run_group_tests_name("grammar/constraint", tests, open_tokenizer,
+                                       close_tokenizer);
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Checks constrained generation against JSON-Schema-Test-Suite.
+
+    tools/check_schemas.py WALKER TOKENIZER_FOLDER [--suite FOLDER] [--walks N] [--drafts NAME...]
+
+WALKER is build/tests/grammar_walker: a random model that writes documents under a schema's
+constraint. The suite and the Python package jsonschema are what tools/setup-jsonschema installs.
+For every schema that is not refused
+
+ - each finished document must parse and validate, by the Python package jsonschema, and
+ - no instance that the suite calls invalid may be accepted.
+
+Valid instances that are not accepted are counted: grammars may be stricter (src/grammar/schema.h).
+Returns 1 if a document or an instance is wrong, 77 without jsonschema or the suite.
+"""
+
+import argparse
+import collections
+import glob
+import json
+import os
+import subprocess
+import sys
+
+CACHE = os.path.join(os.environ.get("MICA_TEST_CACHE", os.path.expanduser("~/.cache/mica-tests")),
+                     "jsonschema")  # of tools/setup-jsonschema
+
+try:
+    import jsonschema
+except ImportError:
+    python = os.path.join(CACHE, "venv", "bin", "python")
+    if os.path.exists(python) and sys.prefix != os.path.join(CACHE, "venv"):
+        os.execv(python, [python, *sys.argv])
+    print("check_schemas: the Python package jsonschema is not there: tools/setup-jsonschema")
+    sys.exit(77)
+
+VALIDATORS = {
+    "draft4": "Draft4Validator", "draft6": "Draft6Validator", "draft7": "Draft7Validator",
+    "draft2019-09": "Draft201909Validator", "draft2020-12": "Draft202012Validator",
+}
+
+
+def find_suite(folder):
+    """The folder with tests/<draft>/*.json."""
+    found = glob.glob(os.path.join(folder, "**", "tests", "draft2020-12"), recursive=True)
+    return os.path.dirname(min(found, key=len)) if found else None
+
+
+def find_cases(suite, draft):
+    """All (name, schema, tests) of a draft. Those of optional behaviour and of other servers'
+    schemas are not of it."""
+    for path in sorted(glob.glob(os.path.join(suite, draft, "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            for case in json.load(file):
+                name = f"{draft}/{os.path.basename(path)}: {case['description']}"
+                yield name, case["schema"], case["tests"]
+
+
+class Walker:
+    """The random model, as a process that answers line by line."""
+
+    def __init__(self, path, tokenizer):
+        self.process = subprocess.Popen([path, tokenizer], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"check_schemas: the walker ended: {request['schema'][:500]}")
+        return json.loads(line)
+
+
+def check_documents(validator, walks, tally):
+    """The finished documents that do not validate."""
+    for walk in walks:
+        tally["documents"] += 1
+        if not walk["finished"]:
+            tally["unfinished"] += 1
+            continue
+        try:
+            errors = [e.message for e in validator.iter_errors(json.loads(walk["text"]))]
+        except ValueError as error:
+            errors = [f"no JSON: {error}"]
+        if errors:
+            yield f"wrote {walk['text'][:300]!r}: {errors[0][:200]}"
+
+
+def check_instances(tests, accepted, tally):
+    """The instances that are accepted and invalid."""
+    for test, is_accepted in zip(tests, accepted):
+        if test["valid"]:
+            tally["valid"] += 1
+            tally["valid, accepted"] += is_accepted
+        else:
+            tally["invalid"] += 1
+            if is_accepted:
+                yield f"accepts {json.dumps(test['data'])[:300]}"
+
+
+def check_case(walker, draft, name, schema, tests, options, tally, refusals):
+    tally["schemas"] += 1
+    answer = walker.ask(schema=json.dumps(schema), walks=options.walks, seed=tally["schemas"],
+                        max_tokens=options.max_tokens,
+                        instances=[json.dumps(test["data"]) for test in tests])
+    if "error" in answer:
+        tally["refused"] += 1
+        refusals[answer["error"].split(": ", 1)[-1][:40] if answer["status"] != "MICA_EUNSUPPORTED"
+                 else answer["error"].split(":")[0].rsplit("/", 1)[-1]] += 1
+        return 0
+    validator = getattr(jsonschema, VALIDATORS[draft])(schema)
+    wrong = list(check_documents(validator, answer["walks"], tally))
+    wrong += check_instances(tests, answer["accepted"], tally)
+    for line in wrong:
+        print(f"{name}: {json.dumps(schema)[:300]}: {line}")
+    return len(wrong)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("walker")
+    parser.add_argument("tokenizer")
+    parser.add_argument("--suite", default=os.path.join(CACHE, "suite"))
+    parser.add_argument("--walks", type=int, default=20, help="documents of each schema")
+    parser.add_argument("--max-tokens", type=int, default=800)
+    parser.add_argument("--drafts", nargs="*", default=["draft2020-12"])
+    options = parser.parse_args()
+    suite = find_suite(options.suite)
+    if not suite:
+        print(f"check_schemas: JSON-Schema-Test-Suite is not below {options.suite}")
+        return 77
+    walker = Walker(options.walker, options.tokenizer)
+    wrong = 0
+    for draft in options.drafts:
+        tally, refusals = collections.Counter(), collections.Counter()
+        for name, schema, tests in find_cases(suite, draft):
+            wrong += check_case(walker, draft, name, schema, tests, options, tally, refusals)
+        print(f"{draft}: {dict(tally)}")
+        print(f"{draft}: refused for {dict(refusals.most_common(12))}")
+        if tally["documents"] == 0:
+            print(f"check_schemas: {draft}: nothing was checked")
+            wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
