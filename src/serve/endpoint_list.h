@@ -3,4 +3,5 @@
 ENDPOINTS(models)
 ENDPOINTS(own)
 ENDPOINTS(health)
+ENDPOINTS(page)
 #undef ENDPOINTS

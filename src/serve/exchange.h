@@ -80,7 +80,7 @@ struct mc_exchange {
     mc_json_doc *doc;
     struct { /* of the answer, besides Content-Type */
         const char *name;
-        char value[256];
+        char value[512]; /* a policy of the page is this long */
     } headers[MC_EXCHANGE_HEADERS];
     int status; /* of the answer */
     const char *content_type;

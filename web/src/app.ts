@@ -41,6 +41,7 @@ export class App {
     private panel: SettingsPanel;
     private select = document.querySelector<HTMLSelectElement>("#model")!;
     private channel = "BroadcastChannel" in window ? new BroadcastChannel("mica") : null;
+    private updateTimer = 0;
     private saveTimers = new Map<string, number>();
 
     constructor(private showChat: () => void) {
@@ -242,9 +243,15 @@ export class App {
         void this.save(conversation);
     }
 
+    // Shown once for all that comes within some 30 ms.
     private runChanged(run: Run): void {
-        if (run.conversation === this.current) this.thread.update(run);
         this.saveSoon(run.conversation);
+        if (this.updateTimer) return;
+        this.updateTimer = window.setTimeout(() => {
+            this.updateTimer = 0;
+            const shown = runOf(this.current);
+            if (shown) this.thread.update(shown);
+        }, 30);
     }
 
     private async runEnded(run: Run, error: ApiError | null): Promise<void> {
@@ -356,19 +363,23 @@ export class App {
         );
     }
 
-    async save(conversation: Conversation): Promise<boolean> {
-        clearTimeout(this.saveTimers.get(conversation.id));
-        this.saveTimers.delete(conversation.id);
+    // How many of them were saved: up to the first for which there is no room.
+    async save(...conversations: Conversation[]): Promise<number> {
+        let saved = 0;
         try {
-            await saveConversation(conversation);
+            for (const conversation of conversations) {
+                clearTimeout(this.saveTimers.get(conversation.id));
+                this.saveTimers.delete(conversation.id);
+                await saveConversation(conversation);
+                saved++;
+            }
+            dismiss("full");
         } catch (error) {
             this.notSaved(error);
-            return false;
         }
-        dismiss("full");
         this.channel?.postMessage("changed");
         this.sidebar.show(this.current.id);
-        return true;
+        return saved;
     }
 
     private notSaved(error: unknown): void {

@@ -30,7 +30,7 @@ function setOpen(id: string, open: boolean): void {
     find(`#toggle-${id}`).setAttribute("aria-expanded", String(open));
     find(`#${id}`).inert = !open;
     try {
-        if (!narrow.matches) localStorage.setItem(`mica.${id}`, open ? "1" : "");
+        if (!narrow.matches) localStorage.setItem(`mica.open.${id}`, open ? "1" : "");
     } catch {
         /* off */
     }
@@ -55,7 +55,7 @@ function closeDrawer(): void {
 function initialPanels(): void {
     const stored = (id: string, otherwise: boolean): boolean => {
         try {
-            const value = localStorage.getItem(`mica.${id}`);
+            const value = localStorage.getItem(`mica.open.${id}`);
             return value === null ? otherwise : value === "1";
         } catch {
             return otherwise;
@@ -127,11 +127,7 @@ async function importFile(file: File): Promise<void> {
     if (file.size > maxImport) return notice("import", "The file is too large to be read.");
     try {
         const conversations = fromJson(await file.text());
-        let saved = 0;
-        for (const conversation of conversations) {
-            if (!(await app.save(conversation))) break;
-            saved++;
-        }
+        const saved = await app.save(...conversations);
         announce(`${saved} conversations imported.`);
         if (saved === 1) void app.open(conversations[0]!.id);
     } catch (error) {

@@ -168,12 +168,15 @@ export class Answer {
     set(text: string, done: boolean): void {
         this.text = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
         this.whole = done;
-        if (!this.timer) this.schedule(0);
+        if (this.timer) return;
+        this.root.setAttribute("aria-busy", "true");
+        this.schedule(0);
     }
 
     cancel(): void {
         clearTimeout(this.timer);
         this.timer = 0;
+        this.root.removeAttribute("aria-busy");
     }
 
     private schedule(ms: number): void {
@@ -187,6 +190,7 @@ export class Answer {
             // At most a quarter of the time is spent here.
             if (more || this.text !== text || this.whole !== whole)
                 this.schedule(Math.max(30, 3 * took));
+            else this.root.removeAttribute("aria-busy");
         }, ms);
     }
 

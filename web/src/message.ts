@@ -73,7 +73,8 @@ export class MessageView {
     // After the message has changed. run: it is under way.
     update(run: Run | undefined): void {
         const { message } = this;
-        this.element.toggleAttribute("aria-busy", Boolean(run));
+        if (run) this.element.setAttribute("aria-busy", "true");
+        else this.element.removeAttribute("aria-busy");
         this.element.classList.toggle("running", Boolean(run));
         this.element.classList.toggle("last", this.last);
         if (message.role === "assistant") {

@@ -55,15 +55,15 @@ const kept = 120; // points: four minutes
 
 export class History {
     readonly series = new Map<string, Series>();
-    private last = new Map<string, Family>();
+    families = new Map<string, Family>(); // of the last look
     private lastAt = 0;
 
-    add(text: string, at: number): Map<string, Family> {
+    add(text: string, at: number): void {
         const families = parseMetrics(text);
         const seconds = (at - this.lastAt) / 1000;
         for (const family of families.values()) {
             if (!family.name.startsWith("mica_") || family.type === "untyped") continue;
-            const before = this.last.get(family.name);
+            const before = this.families.get(family.name);
             const value =
                 family.type === "gauge"
                     ? total(family, "")
@@ -72,9 +72,8 @@ export class History {
                       : null;
             if (value !== null && Number.isFinite(value)) this.push(family, value);
         }
-        this.last = families;
+        this.families = families;
         this.lastAt = at;
-        return families;
     }
 
     private change(family: Family, before: Family, seconds: number): number | null {
@@ -102,6 +101,33 @@ function total(family: Family, part: string): number {
     return sum;
 }
 
+// What is shown first, in this order.
+const titles: Record<string, string> = {
+    mica_requests_running: "Answers under way",
+    mica_requests_waiting: "Requests waiting",
+    mica_generated_tokens_total: "Tokens of answers",
+    mica_prompt_tokens_total: "Tokens of prompts",
+    mica_cached_tokens_total: "Of these, cached",
+    mica_cache_bytes: "Caches",
+    mica_first_token_seconds: "Time to the first token",
+    mica_answer_seconds: "Time of an answer",
+};
+
+export const isChief = (name: string): boolean => name in titles;
+
+// The order of the plots: the chief ones, then the others as they came.
+export function rank(name: string): number {
+    const at = Object.keys(titles).indexOf(name);
+    return at < 0 ? 1000 : at;
+}
+
+// The sum of a family's samples of one model.
+export function ofModel(family: Family | undefined, model: string): number | null {
+    const label = `model=${JSON.stringify(model)}`;
+    const own = family?.samples.filter(({ labels }) => labels.includes(label)) ?? [];
+    return own.length ? own.reduce((sum, { value }) => sum + value, 0) : null;
+}
+
 function caption(family: Family): { title: string; unit: string } {
     const words = family.name.replace(/^mica_/, "").replace(/_total$/, "");
     const unit = /_bytes$/.test(words)
@@ -112,6 +138,6 @@ function caption(family: Family): { title: string; unit: string } {
             ? "%"
             : "";
     const base = words.replace(/_(bytes|seconds|ratio|perc)$/, "").replace(/_/g, " ");
-    const title = base[0]!.toUpperCase() + base.slice(1);
+    const title = titles[family.name] ?? base[0]!.toUpperCase() + base.slice(1);
     return family.type === "counter" ? { title, unit: unit ? `${unit}/s` : "/s" } : { title, unit };
 }

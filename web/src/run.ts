@@ -2,7 +2,7 @@
 
 import { ApiError, chatBody, streamChat, type Chunk, type Delta } from "./api";
 import { pathTo } from "./tree";
-import type { Conversation, Message, Settings } from "./types";
+import type { Conversation, Message, Settings, Usage } from "./types";
 
 export interface Run {
     conversation: Conversation;
@@ -80,7 +80,7 @@ export async function startRun(
 function addChunk(run: Run, chunk: Chunk): void {
     const { message } = run;
     if (chunk.model) message.model = chunk.model;
-    if (chunk.usage) message.usage = chunk.usage;
+    if (chunk.usage) message.usage = keptUsage(chunk.usage);
     const choice = chunk.choices?.[0];
     if (!choice) return;
     if (choice.finish_reason) message.finish = choice.finish_reason;
@@ -99,6 +99,14 @@ function addChunk(run: Run, chunk: Chunk): void {
     }
     if (content) message.content += content;
     for (const call of calls ?? []) addCall(message, call);
+}
+
+function keptUsage(usage: Usage): Usage {
+    return {
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        prompt_tokens_details: { cached_tokens: usage.prompt_tokens_details?.cached_tokens ?? 0 },
+    };
 }
 
 function addCall(message: Message, delta: NonNullable<Delta["tool_calls"]>[number]): void {

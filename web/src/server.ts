@@ -2,70 +2,65 @@
 
 import { ApiError, listModels, request } from "./api";
 import { formatBytes, formatCount, formatSeconds, h } from "./dom";
-import { History, type Family, type Series } from "./metrics";
+import { History, isChief, ofModel, rank, type Series } from "./metrics";
 import type { Model } from "./types";
 
 const periodMs = 2000;
+const maxPlots = 60;
 
 export class ServerView {
     private history = new History();
+    private shown = false;
     private timer = 0;
+    private list: Model[] = [];
     private state = h("p", { class: "state", role: "status" });
     private models = h("tbody");
-    private plots = h("div", { class: "plots" });
-    private cards = new Map<string, Plot>();
+    private chief = h("div", { class: "plots" });
+    private others = h("div", { class: "plots" });
+    private plots = new Map<string, Plot>();
     private all = h("tbody");
     private details = h(
         "details",
         { class: "all" },
         h("summary", null, "All figures"),
+        this.others,
         h("div", { class: "table-box" }, h("table", null, this.all)),
     );
 
     constructor(root: HTMLElement) {
+        const titles = ["Model", "Kind", "Context", "Under way", "Waiting"].map((title, i) =>
+            h("th", { scope: "col", align: i > 1 ? "right" : null }, title),
+        );
         root.append(
             h("h1", null, "Server"),
             this.state,
             h("h2", null, "Models"),
-            h(
-                "div",
-                { class: "table-box" },
-                h(
-                    "table",
-                    null,
-                    h(
-                        "thead",
-                        null,
-                        h(
-                            "tr",
-                            null,
-                            ...["Model", "Kind", "Context", "Owner"].map((title) =>
-                                h("th", { scope: "col" }, title),
-                            ),
-                        ),
-                    ),
-                    this.models,
-                ),
-            ),
+            box(h("thead", null, h("tr", null, ...titles)), this.models),
             h("h2", null, "Now"),
-            this.plots,
+            this.chief,
             this.details,
         );
+        this.details.addEventListener("toggle", () => this.listAll());
     }
 
     open(): void {
-        if (!this.timer) void this.poll();
+        if (this.shown) return;
+        this.shown = true;
+        void this.poll();
     }
 
     close(): void {
+        this.shown = false;
         clearTimeout(this.timer);
-        this.timer = 0;
     }
 
     private async poll(): Promise<void> {
-        this.timer = window.setTimeout(() => void this.poll(), periodMs);
-        if (document.hidden) return;
-        await Promise.allSettled([this.readHealth(), this.readModels(), this.readMetrics()]);
+        clearTimeout(this.timer);
+        if (!document.hidden) {
+            await Promise.allSettled([this.readHealth(), this.readModels(), this.readMetrics()]);
+            this.showModels();
+        }
+        if (this.shown) this.timer = window.setTimeout(() => void this.poll(), periodMs);
     }
 
     private async readHealth(): Promise<void> {
@@ -83,53 +78,79 @@ export class ServerView {
     }
 
     private async readModels(): Promise<void> {
-        const list = await listModels();
-        this.models.replaceChildren(...list.map(modelRow));
+        this.list = await listModels();
+    }
+
+    private showModels(): void {
+        const { families } = this.history;
+        const count = (name: string, { id }: Model) => ofModel(families.get(name), id);
+        this.models.replaceChildren(
+            ...this.list.map((model) =>
+                modelRow(
+                    model,
+                    count("mica_requests_running", model),
+                    count("mica_requests_waiting", model),
+                ),
+            ),
+        );
     }
 
     private async readMetrics(): Promise<void> {
         const text = (await (await request("/metrics")).text()).slice(0, 4 << 20);
-        const families = this.history.add(text, performance.now());
+        this.history.add(text, performance.now());
         for (const series of this.history.series.values()) {
-            let card = this.cards.get(series.name);
-            if (!card) {
-                if (this.cards.size >= 60) break;
-                card = new Plot(series, families.get(series.name)?.help ?? "");
-                this.cards.set(series.name, card);
-                this.plots.append(card.element);
-            }
-            card.draw(series);
+            const plot = this.plots.get(series.name) ?? this.addPlot(series);
+            plot?.draw(series);
         }
-        if (this.details.open) this.listAll(families);
+        if (this.details.open) this.listAll();
     }
 
-    private listAll(families: Map<string, Family>): void {
+    private addPlot(series: Series): Plot | undefined {
+        if (this.plots.size >= maxPlots) return undefined;
+        const plot = new Plot(series, this.history.families.get(series.name)?.help ?? "");
+        this.plots.set(series.name, plot);
+        const into = isChief(series.name) ? this.chief : this.others;
+        const after = [...into.children].find(
+            (other) => rank((other as HTMLElement).dataset["name"]!) > rank(series.name),
+        );
+        into.insertBefore(plot.element, after ?? null);
+        return plot;
+    }
+
+    private listAll(): void {
         const rows: HTMLElement[] = [];
-        for (const { name, help, samples } of families.values())
-            for (const { labels, value } of samples.slice(0, 50))
-                if (!labels.startsWith("_bucket"))
-                    rows.push(
-                        h(
-                            "tr",
-                            { title: help },
-                            h("td", null, h("code", null, name + labels)),
-                            h("td", { class: "figures" }, String(value)),
-                        ),
-                    );
+        for (const { name, help, samples } of this.history.families.values())
+            for (const { labels, value } of samples.slice(0, 50)) {
+                if (labels.startsWith("_bucket")) continue;
+                rows.push(
+                    h(
+                        "tr",
+                        { title: help },
+                        h("td", null, h("code", null, name + labels)),
+                        h("td", { align: "right" }, String(value)),
+                    ),
+                );
+            }
         this.all.replaceChildren(...rows.slice(0, 1000));
     }
 }
 
-function modelRow(model: Model): HTMLElement {
+const box = (...parts: HTMLElement[]) =>
+    h("div", { class: "table-box" }, h("table", null, ...parts));
+
+function modelRow(model: Model, running: number | null, waiting: number | null): HTMLElement {
     const length = Number(model.max_model_len ?? model["context_length"]);
     const adapter = model.parent ?? (model.id.includes(":") ? model.id.split(":")[0] : "");
+    const figure = (value: number | null) =>
+        h("td", { align: "right" }, value === null ? "–" : formatCount(value));
     return h(
         "tr",
         null,
         h("td", null, model.id),
         h("td", null, adapter ? `adapter of ${adapter}` : "model"),
-        h("td", { class: "figures" }, length ? formatCount(length) : "–"),
-        h("td", null, model.owned_by ?? "–"),
+        figure(length || null),
+        figure(running),
+        figure(waiting),
     );
 }
 
@@ -180,7 +201,7 @@ class Plot {
         const top = Math.max(...points, 0);
         const low = Math.min(...points, 0);
         const span = top - low || 1;
-        const step = width / 119;
+        const step = width / Math.max(29, points.length - 1); // a minute at least
         const from = width - (points.length - 1) * step;
         const yOf = (value: number) =>
             (height - 3 - ((height - 6) * (value - low)) / span).toFixed(1);

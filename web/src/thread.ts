@@ -8,6 +8,7 @@ import type { Conversation } from "./types";
 export class Thread {
     private views: MessageView[] = [];
     private follow = true; // the end stays in view
+    private lastTop = 0;
     private latest: HTMLButtonElement;
     private list: HTMLElement;
 
@@ -78,20 +79,25 @@ export class Thread {
         next?.element.scrollIntoView({ block: "nearest" });
     }
 
+    // The reader has scrolled away if the top went up and the end is out of view: that the end runs
+    // away below happens with every line of an answer.
     private noteScroll(): void {
         const { scrollHeight, scrollTop, clientHeight } = this.scroller;
-        this.follow = scrollHeight - scrollTop - clientHeight < 60;
-        this.latest.hidden = this.follow;
+        const gap = scrollHeight - scrollTop - clientHeight;
+        if (gap < 60) this.follow = true;
+        else if (scrollTop < this.lastTop - 2) this.follow = false;
+        this.lastTop = scrollTop;
+        this.latest.hidden = this.follow || gap < 60;
     }
 
     stay(): void {
+        this.noteScroll();
         if (this.follow) this.scroller.scrollTop = this.scroller.scrollHeight;
-        else this.latest.hidden = false;
+        this.lastTop = this.scroller.scrollTop;
     }
 
     toEnd(): void {
-        this.follow = true;
-        this.latest.hidden = true;
+        this.scroller.scrollTop = this.scroller.scrollHeight;
         this.stay();
     }
 }

@@ -14,7 +14,6 @@ export interface Usage {
     prompt_tokens: number;
     completion_tokens: number;
     prompt_tokens_details?: { cached_tokens?: number } | null;
-    completion_tokens_details?: { reasoning_tokens?: number } | null;
 }
 
 export interface Message {

@@ -68,7 +68,7 @@ export const answers = {
     "plain": () => ({ pieces: words("Mica splits into thin sheets. That is all.") }),
     "code": () => ({ pieces: tokens(code) }),
     "How does a KV cache work?": () => ({
-        ms: 1,
+        ms: 8,
         pieces: [
             ...words("The user wants the idea, the cost, and a number. Keep it short.").map(
                 (part) => ({ reasoning_content: part }),

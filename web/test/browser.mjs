@@ -8,9 +8,11 @@ import { Mock } from "./mock.mjs";
 const built = fileURLToPath(new URL("../../../web/dist/index.html", import.meta.url));
 
 // Opens a browser for the tests of a file; each test gets a fresh profile, page and mock.
-export function useBrowser(options = {}) {
+// url: starts another server than the mock, and gives its address.
+export function useBrowser({ url, ...options } = {}) {
     const own = {};
     before(async () => {
+        if (url) own.url = await url();
         own.browser = await chromium.launch({
             executablePath: process.env.MICA_CHROMIUM || "/usr/bin/chromium",
             args: ["--no-sandbox", "--disable-dev-shm-usage"],
@@ -18,7 +20,10 @@ export function useBrowser(options = {}) {
     });
     after(() => own.browser?.close());
     beforeEach(async () => {
-        own.mock = await Mock.start(built);
+        if (!url) {
+            own.mock = await Mock.start(built);
+            own.url = own.mock.url;
+        }
         own.errors = [];
         own.outside = [];
         own.context = await own.browser.newContext({
@@ -30,7 +35,7 @@ export function useBrowser(options = {}) {
     });
     afterEach(async () => {
         await own.context.close();
-        own.mock.stop();
+        own.mock?.stop();
         assert.deepEqual(own.errors, [], "errors of the page");
         assert.deepEqual(own.outside, [], "requests to elsewhere");
     });
@@ -40,7 +45,7 @@ export function useBrowser(options = {}) {
 // Another page of the profile.
 export async function openPage(own, hash = "") {
     const page = await own.context.newPage();
-    page.setDefaultTimeout(15000);
+    page.setDefaultTimeout(120000);
     page.on("pageerror", (error) => own.errors.push(error.message));
     page.on("console", (message) => {
         // A status that is not 200 is an error for the console, too: those are asked for.
@@ -52,10 +57,10 @@ export async function openPage(own, hash = "") {
     });
     page.on("request", (request) => {
         const { protocol } = new URL(request.url());
-        if (!request.url().startsWith(own.mock.url) && /^(https?|wss?):$/.test(protocol))
+        if (!request.url().startsWith(own.url) && /^(https?|wss?):$/.test(protocol))
             own.outside.push(request.url());
     });
-    await page.goto(own.mock.url + hash);
+    await page.goto(own.url + hash);
     await page.waitForFunction(() => document.querySelector("#model").options.length > 0);
     return page;
 }
@@ -68,14 +73,15 @@ export async function send(page, text) {
 // Until no answer is under way, and all of it is shown.
 export async function finished(page) {
     await page.waitForFunction(
-        () => document.querySelector(".message.assistant") && !document.querySelector(".running"),
+        () =>
+            document.querySelector(".message.assistant") &&
+            !document.querySelector(".running, [aria-busy]"),
     );
-    await page.waitForTimeout(120);
 }
 
+// The messages are there when the key has been pressed.
 export async function ask(page, text) {
     await send(page, text);
-    await page.waitForSelector(".running", { timeout: 300 }).catch(() => {});
     await finished(page);
 }
 

@@ -82,55 +82,36 @@ export class Mock {
         );
     }
 
+    // With the names of src/serve/metrics.c.
     metrics() {
         const t = this.ticks++;
         const wave = (low, high, speed) => low + ((high - low) * (1 + Math.sin(t * speed))) / 2;
         this.generated = (this.generated ?? 0) + Math.round(wave(60, 180, 0.5));
-        const lines = (name, type, help, ...samples) =>
-            [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...samples].join("\n");
-        return (
-            [
-                lines(
-                    "mica_requests_running",
-                    "gauge",
-                    "Requests that are computed",
-                    `mica_requests_running{model="qwen3-0.6b"} ${Math.round(wave(1, 8, 0.7))}`,
-                ),
-                lines(
-                    "mica_requests_waiting",
-                    "gauge",
-                    "Requests in the queue",
-                    `mica_requests_waiting{model="qwen3-0.6b"} ${Math.round(wave(0, 3, 0.9))}`,
-                ),
-                lines(
-                    "mica_cache_used_ratio",
-                    "gauge",
-                    "Of the cache's budget, in use",
-                    `mica_cache_used_ratio ${wave(0.2, 0.7, 0.3).toFixed(3)}`,
-                ),
-                lines(
-                    "mica_cache_bytes",
-                    "gauge",
-                    "Bytes of caches",
-                    `mica_cache_bytes ${Math.round(wave(2e8, 7e8, 0.3))}`,
-                ),
-                lines(
-                    "mica_generation_tokens_total",
-                    "counter",
-                    "Tokens generated",
-                    `mica_generation_tokens_total ${this.generated}`,
-                ),
-                lines(
-                    "mica_time_to_first_token_seconds",
-                    "histogram",
-                    "From request to first token",
-                    `mica_time_to_first_token_seconds_bucket{le="+Inf"} ${t}`,
-                    `mica_time_to_first_token_seconds_sum ${t * 0.21}`,
-                    `mica_time_to_first_token_seconds_count ${t}`,
-                ),
-                "vllm:num_requests_running 2",
-            ].join("\n") + "\n"
-        );
+        const model = '{model="qwen3-0.6b"}';
+        const family = (name, type, help, ...samples) =>
+            [`# HELP ${name} ${help}.`, `# TYPE ${name} ${type}`]
+                .concat(samples.map(([labels, value]) => `${name}${labels} ${value}`))
+                .join("\n");
+        const one = (name, type, help, value) => family(name, type, help, [model, value]);
+        return [
+            one("mica_requests_running", "gauge", "Running", Math.round(wave(1, 8, 0.7))),
+            one("mica_requests_waiting", "gauge", "In the queue", Math.round(wave(0, 3, 0.9))),
+            one("mica_rows", "gauge", "Answers computed together at most", 16),
+            one("mica_prompt_tokens_total", "counter", "Of prompts", this.generated * 6),
+            one("mica_cached_tokens_total", "counter", "Not read again", this.generated * 4),
+            one("mica_generated_tokens_total", "counter", "Of answers", this.generated),
+            one("mica_cache_bytes", "gauge", "Of all caches", Math.round(wave(2e8, 7e8, 0.3))),
+            family("mica_http_requests", "gauge", "Of HTTP", ["", 2]),
+            family(
+                "mica_first_token_seconds",
+                "histogram",
+                "From request to first token",
+                ['_bucket{model="qwen3-0.6b",le="+Inf"}', t],
+                [`_sum${model}`, t * 0.21],
+                [`_count${model}`, t],
+            ),
+            "vllm:num_requests_running 2\n",
+        ].join("\n");
     }
 
     async chat(request, response) {

@@ -1,0 +1,167 @@
+// Settings, models, the key, files, and what of them the request says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ask, finished, openPage, send, useBrowser } from "./browser.mjs";
+
+const own = useBrowser();
+
+async function openSettings(page) {
+    if (await page.locator("#settings").isHidden())
+        await page.getByRole("button", { name: "Settings", exact: true }).click();
+}
+
+test("system prompt and sampling are sent; what is empty is not", async () => {
+    const { page, mock } = own;
+    await openSettings(page);
+    await page.getByLabel("System prompt").fill("Be brief.");
+    await page.getByLabel("Temperature").fill("0.25");
+    await page.getByLabel("Top p").fill("0.9");
+    await page.getByLabel("Top k").fill("40");
+    await page.getByLabel("Min p").fill("0.05");
+    await page.getByLabel("Tokens at most").fill("64");
+    await page.getByLabel("Seed").fill("7");
+    await page.getByLabel("Presence penalty").fill("-0.5");
+    await page.getByLabel("Stop texts").fill("END\nSTOP");
+    await page.getByLabel("Thinking", { exact: true }).selectOption("Off");
+    await page.getByLabel("Effort").selectOption("Low");
+    await ask(page, "plain");
+    const { messages, model, stream, stream_options, ...rest } = mock.requests[0];
+    assert.deepEqual(messages[0], { role: "system", content: "Be brief." });
+    assert.deepEqual(rest, {
+        temperature: 0.25,
+        top_p: 0.9,
+        top_k: 40,
+        min_p: 0.05,
+        max_tokens: 64,
+        seed: 7,
+        presence_penalty: -0.5,
+        stop: ["END", "STOP"],
+        reasoning_effort: "low",
+        chat_template_kwargs: { enable_thinking: false },
+    });
+    await page.getByLabel("Temperature").fill("9");
+    assert.equal(await page.getByLabel("Temperature").getAttribute("aria-invalid"), "true");
+    await ask(page, "plain");
+    assert.equal("temperature" in mock.requests[1], false);
+});
+
+test("settings are the conversation's, and the next one begins with them", async () => {
+    const { page, mock } = own;
+    await openSettings(page);
+    await page.getByLabel("System prompt").fill("First.");
+    await ask(page, "plain");
+    await page.getByRole("button", { name: "New conversation", exact: true }).click();
+    assert.equal(await page.getByLabel("System prompt").inputValue(), "First.");
+    await page.getByLabel("System prompt").fill("Second.");
+    await ask(page, "think");
+    await page.locator("#conversations .open", { hasText: "plain" }).click();
+    await page.waitForFunction(
+        () => document.querySelector("#settings textarea").value === "First.",
+    );
+    await ask(page, "json");
+    assert.equal(mock.requests[2].messages[0].content, "First.");
+});
+
+test("models and adapters are chosen at the top", async () => {
+    const { page, mock } = own;
+    const options = await page.locator("#model option").allTextContents();
+    assert.deepEqual(options, ["qwen3-0.6b", "qwen3-0.6b:legal", "llama-3.2-1b"]);
+    await page.getByLabel("Model", { exact: true }).selectOption("qwen3-0.6b:legal");
+    await ask(page, "plain");
+    assert.equal(mock.requests[0].model, "qwen3-0.6b:legal");
+    assert.match(await page.locator(".assistant .meta").innerText(), /^qwen3-0\.6b:legal/);
+    const again = await openPage(own);
+    assert.equal(await again.locator("#model").inputValue(), "qwen3-0.6b:legal");
+});
+
+test("structured output: the schema is checked, and sent", async () => {
+    const { page, mock } = own;
+    await openSettings(page);
+    await page.getByLabel("Answers follow this schema").check();
+    const box = page.getByLabel("JSON schema");
+    await box.fill('{"type": "object", ');
+    assert.match(await page.locator("#settings .error:visible").innerText(), /^Not JSON/);
+    await send(page, "json");
+    await page.getByText(/^The schema: Not JSON/).waitFor();
+    assert.equal(mock.requests.length, 0);
+    const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    await box.fill(JSON.stringify(schema));
+    assert.equal(await page.locator("#settings .error:visible").count(), 0);
+    await ask(page, "again, json");
+    assert.deepEqual(mock.requests[0].response_format, {
+        type: "json_schema",
+        json_schema: { name: "answer", strict: true, schema },
+    });
+    assert.match(await page.locator("#context").innerText(), /schema/);
+    await page.getByLabel("Answers follow this schema").uncheck();
+    await ask(page, "json");
+    assert.equal("response_format" in mock.requests[1], false);
+});
+
+test("tools are offered", async () => {
+    const { page, mock } = own;
+    await openSettings(page);
+    const tools = [{ type: "function", function: { name: "get_weather", parameters: {} } }];
+    await page.getByLabel("Tools", { exact: true }).fill(JSON.stringify(tools));
+    await page.getByLabel("Offer these tools").check();
+    await ask(page, "tool");
+    assert.deepEqual(mock.requests[0].tools, tools);
+});
+
+test("the key is asked for, kept in the session alone, and never written down", async () => {
+    const { page, mock, context } = own;
+    mock.key = "secret-key-1";
+    await ask(page, "plain");
+    await page.getByText("The server wants an API key.").last().waitFor();
+    await page.getByRole("button", { name: "Enter the key" }).last().click();
+    await page.getByLabel("API key").fill("secret-key-1");
+    await page.keyboard.press("Tab");
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    await page.locator(".assistant", { hasText: "thin sheets" }).waitFor();
+    await page.reload();
+    await page.locator("#model option[value='qwen3-0.6b']").waitFor({ state: "attached" });
+    const kept = await page.evaluate(async () => {
+        const open = indexedDB.open("mica");
+        await new Promise((resolve) => (open.onsuccess = resolve));
+        const store = open.result.transaction("conversations").objectStore("conversations");
+        const all = store.getAll();
+        await new Promise((resolve) => (all.onsuccess = resolve));
+        return JSON.stringify([{ ...localStorage }, all.result, document.cookie]);
+    });
+    assert.match(kept, /thin sheets/);
+    assert.equal(kept.includes("secret-key-1"), false);
+    const other = await context.newPage(); // another tab has no key
+    await other.goto(mock.url);
+    await other.getByText("The server wants an API key.").waitFor();
+});
+
+test("text files are attached, and what is no text refused", async () => {
+    const { page, mock } = own;
+    const picker = page.locator(".composer input[type=file]");
+    await picker.setInputFiles([
+        { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("one\ntwo\n") },
+        { name: "pixel.png", mimeType: "image/png", buffer: Buffer.from([137, 80, 78, 71]) },
+    ]);
+    await page.getByText("pixel.png: only text can be attached.").waitFor();
+    await picker.setInputFiles([
+        { name: "data.bin", mimeType: "", buffer: Buffer.from([0xff, 0xfe, 0x00]) },
+    ]);
+    await page.getByText(/^data\.bin: it is not a text/).waitFor();
+    await picker.setInputFiles([
+        { name: "big.txt", mimeType: "text/plain", buffer: Buffer.alloc(1100000, "a") },
+    ]);
+    await page.getByText(/^big\.txt: its 1\.10 MB are more than/).waitFor();
+    await picker.setInputFiles([
+        { name: "b.txt", mimeType: "text/plain", buffer: Buffer.from("b") },
+    ]);
+    await page.getByRole("button", { name: "Remove b.txt" }).click();
+    assert.equal(await page.locator("#chips .chip").count(), 1);
+    await ask(page, "what is in it? plain");
+    assert.equal(
+        mock.requests[0].messages[0].content,
+        "File notes.txt:\n```\none\ntwo\n```\n\nwhat is in it? plain",
+    );
+    assert.match(await page.locator(".message.user .file").innerText(), /notes\.txt/);
+    assert.equal(await page.locator("#chips .chip").count(), 0);
+});
