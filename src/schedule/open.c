@@ -26,7 +26,7 @@ static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
         .rows = o->rows ? o->rows : ROWS,
         .step_tokens = o->step_tokens ? o->step_tokens : STEP_TOKENS,
         .queue = o->queue ? o->queue : QUEUE,
-        .cache_bytes = o->cache_bytes ? o->cache_bytes : mc_memory_bytes() / 4,
+        .cache_bytes = o->cache_bytes,
     };
     return MICA_OK;
 }
@@ -45,6 +45,37 @@ static void describe(mc_schedule *s) {
     s->said.stop_count = s->local->stop_count;
 }
 
+/* A quarter of the memory, or what all rows can use: a quarter more than their tokens, for blocks
+ * that are not full. */
+static uint64_t default_budget(const mc_schedule *s) {
+    uint64_t row = mica_model_cache_bytes(s->model, s->said.room);
+    uint64_t limit = mc_memory_bytes() / 4, rows = (uint64_t)s->options.rows;
+    return row && row < limit / rows ? row * rows + row * rows / 4 : limit;
+}
+
+/* How many tokens the budget is enough for, in one answer. */
+static int64_t find_fit(const mc_schedule *s) {
+    int64_t low = 0, high = INT32_MAX;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (mc_rows_needed(s, middle) <= mc_rows_blocks(s))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static mica_status open_rows(mc_schedule *s) {
+    if (!s->options.cache_bytes) s->options.cache_bytes = default_budget(s);
+    s->stats.cache_budget = s->options.cache_bytes;
+    MC_TRY(mc_rows_open(s));
+    s->fit = find_fit(s);
+    if (s->fit > 1) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "cache_bytes %llu: not enough for an answer",
+                   (unsigned long long)s->options.cache_bytes);
+}
+
 static bool init_lock(mc_schedule *s) {
     if (pthread_mutex_init(&s->lock, NULL) != 0) return false;
     if (pthread_cond_init(&s->changed, NULL) == 0) return true;
@@ -61,8 +92,8 @@ static mica_status open_parts(mc_schedule *s, const mc_schedule_options *options
     describe(s);
     s->stats.rows = (size_t)s->options.rows;
     s->stats.queue = s->options.queue;
-    s->stats.cache_budget = s->options.cache_bytes;
-    if (s->local) MC_TRY(mc_rows_open(s));
+    s->fit = INT64_MAX;
+    if (s->local) MC_TRY(open_rows(s));
     int error = mc_thread_start(&s->thread, mc_schedule_work, s);
     if (error != 0)
         return mc_fail(MICA_EDEVICE, "cannot start the schedule's thread: %s", strerror(error));
@@ -120,24 +151,26 @@ void mc_schedule_close(mc_schedule **schedule) {
 
 /* ---- admission ---- */
 
-/* Bytes of cache that a choice may need. */
-static mica_status check_cache(mc_schedule *s, const mc_answer *answer,
-                               const mica_generate_options *o, uint64_t *bytes) {
-    int64_t room = answer->room - answer->prompt;
+/* Refuses what can never fit into the budget. An answer without a limit gets what there is. */
+static mica_status check_cache(const mc_schedule *s, const mc_answer *answer,
+                               mica_generate_options *o) {
+    int64_t room = answer->room - answer->prompt, fit = s->fit - answer->prompt;
     int64_t more = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
-    *bytes = mica_model_cache_bytes(s->model, answer->prompt + more);
-    if (*bytes <= s->options.cache_bytes) return MICA_OK;
+    if (more <= fit) return MICA_OK;
+    if (!o->max_tokens && fit > 0) {
+        o->max_tokens = fit;
+        return MICA_OK;
+    }
     return mc_fail(MICA_ECONTEXT,
-                   "the prompt has %lld tokens, the answer up to %lld: their cache needs %llu "
-                   "bytes, and the budget has %llu: shorten the prompt, or set a smaller "
+                   "the prompt has %lld tokens, the answer up to %lld: the budget of the caches, "
+                   "%llu bytes, is enough for %lld together: shorten the prompt, or set a smaller "
                    "max_tokens",
-                   (long long)answer->prompt, (long long)more, (unsigned long long)*bytes,
-                   (unsigned long long)s->options.cache_bytes);
+                   (long long)answer->prompt, (long long)more,
+                   (unsigned long long)s->options.cache_bytes, (long long)s->fit);
 }
 
 static mica_status check_request(mc_schedule *s, const mc_request_options *options,
-                                 uint64_t *bytes) {
-    mica_generate_options o;
+                                 mica_generate_options *o) {
     mc_answer answer;
     mc_sampling sampling;
     if (options->constraints && !s->local)
@@ -149,13 +182,13 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
     if (!(options->max_seconds >= 0 && options->max_seconds <= 1e9))
         return mc_fail(MICA_EINVAL, "max_seconds %g: want more than 0, or 0 for no limit",
                        options->max_seconds);
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &o, options->generate));
-    if (o.draft_tokens < 0 || o.draft_tokens > MC_DRAFT_MAX)
-        return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", o.draft_tokens,
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, o, options->generate));
+    if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
+        return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", o->draft_tokens,
                        MC_DRAFT_MAX);
-    MC_TRY(mc_sampling_check(&o, s->said.vocab, &sampling));
-    mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, &o);
-    if (status == MICA_OK) status = check_cache(s, &answer, &o, bytes);
+    MC_TRY(mc_sampling_check(o, s->said.vocab, &sampling));
+    mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, o);
+    if (status == MICA_OK) status = check_cache(s, &answer, o);
     mc_answer_close(&answer);
     return status;
 }
@@ -203,15 +236,19 @@ static void drop_constraints(const mc_request_options *options) {
 mica_status mc_schedule_submit(mc_schedule *s, const mc_request_options *options,
                                mc_request **out) {
     mc_request *request = NULL;
-    uint64_t bytes = 0;
+    mica_generate_options generate;
     *out = NULL;
-    mica_status status = check_request(s, options, &bytes);
-    if (status == MICA_OK) status = mc_request_new(s, options, &request);
+    mica_status status = check_request(s, options, &generate);
+    if (status == MICA_OK) {
+        mc_request_options checked = *options;
+        checked.generate = &generate;
+        status = mc_request_new(s, &checked, &request);
+    }
     if (status != MICA_OK) {
         drop_constraints(options);
         return count_refused(s, status);
     }
-    request->cache_bytes = bytes;
+    request->read = !s->local; /* whose choices are computed one after another */
     status = add(s, request, out);
     if (status == MICA_OK) return status;
     mc_request_release(request);

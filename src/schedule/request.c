@@ -112,8 +112,9 @@ bool mc_request_is_over(mc_request *r, uint64_t now, bool *timed_out) {
 
 void mc_request_start(mc_request *r, size_t choice) {
     pthread_mutex_lock(&r->lock);
-    r->choices[choice].started = mc_now_us();
+    uint64_t now = r->choices[choice].started = mc_now_us();
     pthread_mutex_unlock(&r->lock);
+    mc_schedule_count_seconds(r->schedule, MC_QUEUE_TIME, now - r->arrived);
 }
 
 /* ---- callbacks ---- */
@@ -128,9 +129,15 @@ void mc_request_tell(mc_request *r, int64_t done, int64_t total, int64_t cached)
 bool mc_request_give(mc_request *r, size_t choice, const mica_token *token) {
     pthread_mutex_lock(&r->lock);
     mc_choice *c = &r->choices[choice];
-    bool go_on = !r->closed;
-    if (!c->first) c->first = mc_now_us();
-    if (token->id >= 0 && !token->prompt) c->generated++;
+    bool go_on = !r->closed, computed = token->id >= 0 && !token->prompt;
+    uint64_t now = mc_now_us(), since = c->first ? c->latest : r->arrived;
+    mc_time which = c->first ? MC_TOKEN_TIME : MC_FIRST_TOKEN_TIME;
+    if (computed) {
+        c->generated++;
+        c->latest = now;
+        if (!c->first) c->first = now;
+        mc_schedule_count_seconds(r->schedule, which, now - since);
+    }
     if (go_on && r->given.token) go_on = r->given.token(r->given.user, choice, token);
     pthread_mutex_unlock(&r->lock);
     return go_on;
@@ -149,6 +156,7 @@ static void end_choice(mc_request *r, size_t choice, mc_choice_end *end) {
     end->queue_seconds = seconds(r->arrived, c->started ? c->started : now);
     end->first_token_seconds = c->first ? seconds(r->arrived, c->first) : 0.0;
     end->total_seconds = seconds(r->arrived, now);
+    mc_schedule_count_seconds(r->schedule, MC_TOTAL_TIME, now - r->arrived);
     if (r->given.end) r->given.end(r->given.user, choice, end);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "schedule/schedule.h"
+#include "session/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 typedef struct mc_choice {
     bool ended;
     uint64_t started, first; /* when it got its row and its first token, mc_now_us; 0: not yet */
+    uint64_t latest;         /* when it got its latest token */
     int64_t generated;       /* tokens handed out */
 } mc_choice;
 
@@ -27,15 +29,17 @@ struct mc_request {
     mc_constraint *
         *constraints;           /* [given.choices], those that streams have not taken; NULL: none */
     uint64_t arrived, deadline; /* mc_now_us; deadline 0: none */
-    uint64_t cache_bytes;       /* that a choice may need */
     atomic_bool cancelled;
     pthread_mutex_t lock; /* of what follows */
     bool closed;
     mc_choice *choices; /* [given.choices] */
 
+    mc_session *source; /* of the thread: has the prompt, for the other choices; NULL: none */
+
     /* Guarded by the schedule's lock: */
     mc_request *next;   /* in the queue */
     size_t entered;     /* choices that got a row, or ended without one */
+    bool read;          /* the first choice has read the prompt, or has ended: others may follow */
     unsigned overtaken; /* requests that came later and went first */
     size_t left;        /* choices that the schedule has not ended yet */
 };
@@ -43,6 +47,10 @@ struct mc_request {
 /* Of the schedule that a request holds. */
 mc_schedule *mc_schedule_retain(mc_schedule *schedule);
 void mc_schedule_release(mc_schedule *schedule);
+
+/* Counts a choice's seconds: which of the schedule's statistics. */
+typedef enum mc_time { MC_QUEUE_TIME, MC_FIRST_TOKEN_TIME, MC_TOKEN_TIME, MC_TOTAL_TIME } mc_time;
+void mc_schedule_count_seconds(mc_schedule *schedule, mc_time which, uint64_t us);
 
 /* Copies the options, which are checked, and takes the constraints. errors  MICA_ENOMEM; the
  * constraints are not taken then */

@@ -6,12 +6,82 @@
 
 #include <stdio.h>
 
+enum { CHUNK = 512 }; /* max tokens of a pass over a prompt */
+
+static int64_t chunk_of(const mc_schedule *s) {
+    return mc_min(s->options.step_tokens, CHUNK);
+}
+
+/* ---- blocks ---- */
+
+/* Blocks that each group may take beyond its tokens: a copy of a shared one, and the next one. */
+static int64_t spare(const mc_schedule *s) {
+    return 2 * (int64_t)s->rows.model.pool->groups;
+}
+
+int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens) {
+    return mc_kv_pool_needed(s->rows.model.pool, tokens, chunk_of(s)) + spare(s);
+}
+
+int64_t mc_rows_blocks(const mc_schedule *s) {
+    return s->rows.model.pool->blocks;
+}
+
+static uint64_t used_bytes(const mc_schedule *s) {
+    const mc_kv_pool *pool = s->rows.model.pool;
+    return (uint64_t)(pool->blocks - mc_kv_pool_available(pool)) * pool->block_bytes;
+}
+
+/* How many rows compute, and how many are paused. */
+static size_t count_rows(const mc_schedule *s, bool paused) {
+    size_t n = 0;
+    for (int i = 0; i < s->options.rows; i++)
+        n += s->rows.rows[i].request && s->rows.rows[i].paused == paused;
+    return n;
+}
+
+/* Whether there are blocks for so many tokens, and for the next ones of the rows that compute. */
+static bool has_blocks(const mc_schedule *s, int64_t tokens) {
+    int64_t running = (int64_t)count_rows(s, false);
+    if (!running) return true;
+    return mc_rows_needed(s, tokens) + running * s->rows.model.pool->groups <=
+           mc_kv_pool_available(s->rows.model.pool);
+}
+
+/* Blocks that a choice may ever need. */
+static int64_t limit_of(const mc_schedule *s, const mc_request *request) {
+    int64_t n = (int64_t)request->given.n_ids, more = request->generate.max_tokens;
+    return mc_rows_needed(s, more && more < INT32_MAX - n ? n + more : INT32_MAX);
+}
+
+/* Whether there are blocks for all that a choice and the rows may ever need. */
+static bool has_all_blocks(const mc_schedule *s, const mc_request *request) {
+    int64_t all = limit_of(s, request);
+    for (int i = 0; i < s->options.rows; i++)
+        if (s->rows.rows[i].request) all += limit_of(s, s->rows.rows[i].request);
+    return all <= mc_rows_blocks(s);
+}
+
+bool mc_rows_fit(const mc_schedule *s, const mc_request *request) {
+    if (count_rows(s, true)) return false;
+    if (s->local->context && count_rows(s, false)) /* rows that cannot pause */
+        return has_all_blocks(s, request);
+    return has_blocks(s, request->source ? 1 : (int64_t)request->given.n_ids + 1);
+}
+
 /* ---- rows ---- */
+
+static mica_status open_parts(mc_schedule *s) {
+    const mc_kv_pool_options options = {.bytes = s->options.cache_bytes,
+                                        .context = s->local->context};
+    s->rows.model = *s->local;
+    MC_TRY(mc_kv_pool_open(s->local->lm, s->local->device, &options, &s->rows.model.pool));
+    return mc_batch_init(&s->rows.batch, &s->rows.model);
+}
 
 mica_status mc_rows_open(mc_schedule *s) {
     s->rows.rows = mc_calloc((size_t)s->options.rows, sizeof *s->rows.rows);
-    if (!s->rows.rows) return mc_fail_nomem("a schedule");
-    return mc_batch_init(&s->rows.batch, s->local);
+    return s->rows.rows ? open_parts(s) : mc_fail_nomem("a schedule");
 }
 
 void mc_rows_close(mc_schedule *s) {
@@ -19,7 +89,12 @@ void mc_rows_close(mc_schedule *s) {
     for (int i = 0; i < s->options.rows; i++)
         mc_session_close(&s->rows.rows[i].session);
     mc_batch_deinit(&s->rows.batch);
+    mc_kv_pool_close(&s->rows.model.pool);
     mc_free(s->rows.rows);
+}
+
+static void count_cache(mc_schedule *s) {
+    mc_schedule_count_cache(s, used_bytes(s), count_rows(s, true), s->rows.pauses);
 }
 
 static mica_metrics metrics_of(const mc_row *row) {
@@ -30,27 +105,109 @@ static mica_metrics metrics_of(const mc_row *row) {
     return m;
 }
 
-/* Ends a row and frees it. */
+/* Ends a row, with the thread's error text, and frees it. */
 static void leave(mc_schedule *s, mc_row *row, mica_status status, mica_finish finish) {
+    char error[1024];
+    mc_request *request = row->request;
     const mica_metrics metrics = metrics_of(row);
-    mc_schedule_end(s, row->request, row->choice, status, finish, &metrics);
-    row->request = NULL;
+    snprintf(error, sizeof error, "%s", mica_last_error());
     mc_stream_close(&row->stream);
     if (row->session) mc_session_reset(row->session);
+    if (request->entered == request->given.choices) mc_session_close(&request->source);
+    row->request = NULL;
+    count_cache(s);
+    mc_schedule_set_read(s, request);
+    if (status != MICA_OK) mc_fail(status, "%s", error);
+    mc_schedule_end(s, request, row->choice, status, finish, &metrics);
 }
 
 static void leave_with_error(mc_schedule *s, mc_row *row, mica_status status) {
     leave(s, row, status, status == MICA_ECANCELLED ? MICA_FINISH_CANCELLED : MICA_FINISH_ERROR);
 }
 
+/* ---- pauses ---- */
+
+static bool goes_before(const mc_row *a, const mc_row *b) {
+    int x = a->request->given.priority, y = b->request->given.priority;
+    return x > y || (x == y && a->number < b->number);
+}
+
+/* Takes the blocks of a row. false: it cannot read its text again. */
+static bool pause_row(mc_schedule *s, mc_row *row) {
+    if (!mc_stream_pause(row->stream)) return false;
+    row->paused = true;
+    row->left = 1; /* of how many is known when it goes on */
+    s->rows.pauses++;
+    return true;
+}
+
+/* Closes a session that waits for further choices: these read the prompt themselves. */
+static bool drop_source(mc_schedule *s) {
+    bool dropped = false;
+    pthread_mutex_lock(&s->lock);
+    for (mc_request *r = s->first; r && !dropped; r = r->next) {
+        dropped = r->source != NULL;
+        mc_session_close(&r->source);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return dropped;
+}
+
+/* Frees blocks until n more tokens of a row have room. false: the row itself pauses. */
+static bool make_room(mc_schedule *s, mc_row *row, int64_t n) {
+    while (!mc_cache_can_reserve(&row->session->cache, n)) {
+        mc_row *last = NULL;
+        if (drop_source(s)) continue;
+        for (int i = 0; i < s->options.rows; i++) {
+            mc_row *other = &s->rows.rows[i];
+            if (!other->request || other->paused) continue;
+            if (other != row && !mc_session_count(other->session)) continue; /* it has none */
+            if (!last || goes_before(last, other)) last = other;
+        }
+        if (!last || count_rows(s, false) == 1) return true; /* the pass will say what is wrong */
+        if (!pause_row(s, last)) return true;
+        if (last == row) return false;
+    }
+    return true;
+}
+
+/* Lets paused rows go on while there are blocks for their texts. */
+static void resume_rows(mc_schedule *s) {
+    for (;;) {
+        mc_row *first = NULL;
+        for (int i = 0; i < s->options.rows; i++) {
+            mc_row *row = &s->rows.rows[i];
+            if (row->request && row->paused && (!first || goes_before(row, first))) first = row;
+        }
+        if (!first) return;
+        const mica_metrics m = mc_stream_metrics(first->stream);
+        if (!has_blocks(s, m.prompt_tokens + m.generated_tokens + 1)) return;
+        first->paused = false;
+        mica_status status = mc_stream_read(first->stream, 0, &first->left);
+        if (status != MICA_OK) leave_with_error(s, first, status);
+    }
+}
+
 /* ---- prompts ---- */
+
+/* Opens a row's session: with the prompt, if another choice has read it. */
+static mica_status open_session(mc_schedule *s, mc_row *row) {
+    mc_request *request = row->request;
+    if (!request->source) {
+        if (row->session) return MICA_OK;
+        return mc_session_open(&s->rows.model, chunk_of(s), &row->session);
+    }
+    mc_session_close(&row->session);
+    mica_status status = mc_session_fork(request->source, &row->session);
+    if (request->entered == request->given.choices) mc_session_close(&request->source);
+    return status;
+}
 
 static mica_status open_stream(mc_schedule *s, mc_row *row) {
     mc_request *request = row->request;
     mica_generate_options options = request->generate;
     options.seed += row->choice;
-    if (!row->session)
-        MC_TRY(mc_session_open(s->local, mc_min(s->options.step_tokens, 512), &row->session));
+    MC_TRY(open_session(s, row));
     MC_TRY(mc_stream_open(row->session, request->given.ids, request->given.n_ids, &options,
                           &row->stream));
     mc_stream_share(row->stream);
@@ -67,38 +224,52 @@ static void take_choices(mc_schedule *s) {
     for (int i = 0; i < s->options.rows; i++) {
         mc_row *row = &s->rows.rows[i];
         while (!row->request) {
-            if (!mc_schedule_take(s, &row->request, &row->choice)) return;
-            row->number = s->rows.taken++;
-            row->decode_us = 0;
-            row->decoded = 0;
+            mc_row taken = {.session = row->session, .number = s->rows.taken};
+            if (!mc_schedule_take(s, &taken.request, &taken.choice)) return;
+            *row = taken;
+            s->rows.taken++;
             mica_status status = open_stream(s, row);
             if (status != MICA_OK) leave_with_error(s, row, status);
         }
     }
 }
 
-/* Reads up to n tokens of a row's prompt. */
-static void read_prompt(mc_schedule *s, mc_row *row, int64_t n) {
+/* The prompt is read: other choices may begin with it. */
+static void end_prompt(mc_schedule *s, mc_row *row, const mica_metrics *m) {
+    mc_request *request = row->request;
+    if (row->counted) return; /* its text was read again after a pause */
+    row->counted = true;
+    mc_schedule_count_prompt(s, m->prompt_tokens, m->reused_tokens);
+    if (request->entered < request->given.choices && !request->source)
+        (void)mc_session_fork(row->session, &request->source); /* without, they read it, too */
+    mc_schedule_set_read(s, request);
+}
+
+/* Reads up to n tokens of a row's text. */
+static void read_text(mc_schedule *s, mc_row *row, int64_t n) {
     for (int64_t end = mc_max(row->left - n, 0); row->left > end;) {
-        mica_status status = mc_stream_read(row->stream, row->left - end, &row->left);
+        int64_t part = mc_min(row->left - end, chunk_of(s));
+        if (!make_room(s, row, part)) return;
+        mica_status status = mc_stream_read(row->stream, part, &row->left);
         if (status != MICA_OK) {
             leave_with_error(s, row, status);
             return;
         }
         const mica_metrics m = mc_stream_metrics(row->stream);
-        mc_request_tell(row->request, m.prompt_tokens - row->left, m.prompt_tokens,
-                        m.reused_tokens);
-        if (!row->left) mc_schedule_count_prompt(s, m.prompt_tokens, m.reused_tokens);
+        if (!row->counted)
+            mc_request_tell(row->request, m.prompt_tokens - row->left, m.prompt_tokens,
+                            m.reused_tokens);
+        if (!row->left) end_prompt(s, row, &m);
     }
 }
 
-/* Lists the rows whose prompts are not read, those with the fewest tokens left first. Returns how
+/* Lists the rows whose texts are not read, those with the fewest tokens left first. Returns how
  * many there are. */
 static size_t list_readers(mc_schedule *s, mc_row **readers) {
     size_t n = 0;
     for (int i = 0; i < s->options.rows; i++) {
         mc_row *row = &s->rows.rows[i];
-        if (!row->request || !row->left) continue;
+        if (!row->request || row->paused || !row->left) continue;
         size_t at = n++;
         for (; at && readers[at - 1]->left > row->left; at--)
             readers[at] = readers[at - 1];
@@ -109,7 +280,7 @@ static size_t list_readers(mc_schedule *s, mc_row **readers) {
 
 /* Reads as many tokens of prompts as a step may. One half is for the row that has waited longest;
  * the shortest prompts come first with the others, so that a long one does not hold them up. */
-static void read_prompts(mc_schedule *s) {
+static void read_texts(mc_schedule *s) {
     mc_row *readers[MC_MAX_ROWS], *oldest = NULL;
     size_t n = list_readers(s, readers);
     for (size_t i = 0; i < n; i++)
@@ -120,7 +291,7 @@ static void read_prompts(mc_schedule *s) {
         if (readers[i] == oldest) kept = 0;
         int64_t part = mc_min(readers[i]->left, budget - kept);
         budget -= part;
-        if (part > 0) read_prompt(s, readers[i], part);
+        if (part > 0 && !readers[i]->paused) read_text(s, readers[i], part);
     }
 }
 
@@ -160,15 +331,16 @@ static void collect(mc_schedule *s, step *t) {
     }
 }
 
-/* Makes room for a token in each row. Rows that get none leave. */
+/* Makes room for a token in each row. Rows without room pause, or leave. */
 static void reserve(mc_schedule *s, step *t) {
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
+        if (t->rows[i]->paused || !make_room(s, t->rows[i], 1)) continue;
         mica_status status = mc_batch_reserve(t->sessions[i]);
-        if (status != MICA_OK) {
-            leave_with_error(s, t->rows[i], status);
-            continue;
-        }
+        if (status != MICA_OK) leave_with_error(s, t->rows[i], status);
+    }
+    for (size_t i = 0; i < t->n; i++) { /* some may have paused for later ones */
+        if (!t->rows[i]->request || t->rows[i]->paused) continue;
         t->rows[n] = t->rows[i];
         t->sessions[n] = t->sessions[i];
         t->ids[n++] = t->ids[i];
@@ -176,18 +348,20 @@ static void reserve(mc_schedule *s, step *t) {
     t->n = n;
 }
 
+/* Computes a token of each row; of each alone if that fails, for one's failure is its own. */
 static void compute(mc_schedule *s, const step *t) {
-    char error[1024];
     uint64_t start = mc_now_us();
     mica_status status = mc_batch_feed(&s->rows.batch, t->sessions, t->ids, t->n);
+    for (size_t i = 0; status != MICA_OK && i < t->n; i++) {
+        mica_status alone = mc_batch_feed(&s->rows.batch, &t->sessions[i], &t->ids[i], 1);
+        if (alone != MICA_OK) leave_with_error(s, t->rows[i], alone);
+    }
     uint64_t took = mc_now_us() - start;
-    snprintf(error, sizeof error, "%s", mica_last_error());
-    mc_schedule_count_step(s, t->n);
     for (size_t i = 0; i < t->n; i++) {
         t->rows[i]->decode_us += took;
         t->rows[i]->decoded++;
-        if (status != MICA_OK) leave_with_error(s, t->rows[i], mc_fail(status, "%s", error));
     }
+    mc_schedule_count_step(s, t->n);
 }
 
 /* Cancels the rows of requests that are over. */
@@ -196,17 +370,22 @@ static void cancel_rows(mc_schedule *s) {
         mc_row *row = &s->rows.rows[i];
         if (!row->request || !mc_schedule_is_over(s, row->request)) continue;
         mc_stream_cancel(row->stream);
-        if (row->left) read_prompt(s, row, 1); /* which ends it */
+        if (row->left) { /* it reads: the next part ends it */
+            mica_status status = mc_stream_read(row->stream, 1, &row->left);
+            leave_with_error(s, row, status);
+        }
     }
 }
 
 void mc_rows_step(mc_schedule *s) {
     step t;
     cancel_rows(s);
+    resume_rows(s);
     take_choices(s);
     collect(s, &t); /* rows that ended leave before the next ones come in */
     reserve(s, &t);
     if (t.n) compute(s, &t);
     collect(s, &t);
-    read_prompts(s);
+    read_texts(s);
+    count_cache(s);
 }

@@ -6,6 +6,11 @@
  * two steps. What a request gets is what it would get alone from mica_generate_ids, to the bit, on
  * devices whose rows have the same bits alone and among others (the CPU).
  *
+ * The caches of all rows are in one pool of blocks (session/pool.h), which is the budget. A request
+ * is taken when there are blocks for its prompt. If an answer needs a block and none is free, the
+ * row that came last pauses: it gives its blocks back, and reads its text again when there are
+ * blocks for it. The choices of a request share the blocks of the prompt, which is read once.
+ *
  * Requests that find no row wait in a queue of limited length. The highest priority is next, of
  * equal ones the one that has waited longest. A request that was overtaken by 8 others counts one
  * priority higher, so none waits for ever.
@@ -27,10 +32,11 @@ typedef struct mc_schedule mc_schedule;
 typedef struct mc_request mc_request; /* under way, with its choices */
 
 typedef struct mc_schedule_options {
-    int rows;             /* answers computed together, 1 to 256; 0: 16 */
-    int64_t step_tokens;  /* tokens of prompts read beside one step of decoding; 0: 512 */
-    size_t queue;         /* requests that may wait; 0: 256 */
-    uint64_t cache_bytes; /* budget of all caches; 0: a quarter of the memory */
+    int rows;            /* answers computed together, 1 to 256; 0: 16 */
+    int64_t step_tokens; /* tokens of prompts read beside one step of decoding; 0: 512 */
+    size_t queue;        /* requests that may wait; 0: 256 */
+    /* Budget of all caches. 0: a quarter of the memory, but no more than all rows can use. */
+    uint64_t cache_bytes;
 } mc_schedule_options;
 
 /* How a choice ended. Valid during the call. */
@@ -82,7 +88,8 @@ mica_status mc_schedule_open(const mica_model *model, const mc_schedule_options 
  * Takes NULL inside. */
 void mc_schedule_close(mc_schedule **schedule);
 
-/* Puts a request into the queue. *request is set before the first callback.
+/* Puts a request into the queue. *request is set before the first callback. An answer without
+ * max_tokens ends by MICA_FINISH_LENGTH where the context does, or the budget.
  *
  *  errors  no callback is ever called then:
  *          MICA_ECONTEXT the prompt is longer than the context, or prompt and max_tokens need more
@@ -117,19 +124,35 @@ bool mc_schedule_drain(mc_schedule *schedule, double max_seconds);
 mica_status mc_schedule_run(mc_schedule *schedule, mica_status (*work)(void *context),
                             void *context);
 
+/* Seconds, counted in buckets: [i] up to mc_schedule_bounds[i], the last one beyond them all. */
+enum { MC_SCHEDULE_BOUNDS = 18 };
+extern const double mc_schedule_bounds[MC_SCHEDULE_BOUNDS];
+
+typedef struct mc_seconds {
+    uint64_t counts[MC_SCHEDULE_BOUNDS + 1];
+    uint64_t count;
+    double sum;
+} mc_seconds;
+
 /* Counters since it was opened, and how things stand now. */
 typedef struct mc_schedule_stats {
     size_t rows, queue;      /* limits */
     size_t running, waiting; /* answers in rows; requests in the queue */
+    size_t paused;           /* of those in rows */
     bool draining;
     uint64_t steps;         /* of decoding */
     uint64_t step_rows;     /* tokens computed in them */
     uint64_t prompt_tokens; /* of the prompts that were read */
     uint64_t cached_tokens; /* of these, in the caches already */
     uint64_t generated_tokens;
+    uint64_t pauses;
     uint64_t stopped, length, cancelled, timed_out, failed; /* answers, by how they ended */
     uint64_t refused_context, refused_busy, refused_other;  /* requests */
-    uint64_t cache_bytes, cache_budget; /* bytes of the caches of all rows; the budget */
+    uint64_t cache_bytes, cache_budget;                     /* in use; the budget */
+    mc_seconds queue_time;       /* from a submission to its row; of choices */
+    mc_seconds first_token_time; /* from a submission to the first token of a choice */
+    mc_seconds token_time;       /* between two tokens of a choice */
+    mc_seconds total_time;       /* from a submission to the end of a choice */
 } mc_schedule_stats;
 
 /* An answer is counted before its `end` is called, and runs until that has returned. */

@@ -27,16 +27,19 @@ typedef struct mc_row {
     uint64_t number;     /* rows that were taken before this one */
     mc_session *session; /* NULL: never used */
     mc_stream *stream;   /* NULL: it has just been taken */
-    int64_t left;        /* tokens of the prompt that are not read */
+    int64_t left;        /* tokens of the text that are not read */
+    bool paused;         /* it has no blocks */
+    bool counted;        /* its prompt was read once */
     uint64_t decode_us;
     int64_t decoded; /* tokens computed in steps */
 } mc_row;
 
 /* Of the thread alone. */
 typedef struct mc_rows {
+    mc_session_model model; /* the schedule's, with a pool */
     mc_batch batch;
     mc_row *rows; /* [options.rows] */
-    uint64_t taken;
+    uint64_t taken, pauses;
 } mc_rows;
 
 struct mc_schedule {
@@ -45,6 +48,7 @@ struct mc_schedule {
     const mc_session_model *local; /* NULL: another engine computes */
     mc_schedule_options options;   /* without zeros */
     mc_answer_model said;          /* what prompts are checked against */
+    int64_t fit;                   /* tokens of an answer that the budget is enough for */
     pthread_t thread;
     bool started;     /* the thread */
     atomic_bool stop; /* set under the lock: all ends */
@@ -65,7 +69,7 @@ void *mc_schedule_work(void *schedule); /* the thread */
 
 /* ---- for the thread: rows.c and turns.c ---- */
 
-/* Takes the choice that is next and that the budget has bytes for. false: there is none. */
+/* Takes the choice that is next, if there are blocks for it. false: there is none. */
 bool mc_schedule_take(mc_schedule *s, mc_request **request, size_t *choice);
 
 /* Ends a choice that was taken, with the thread's error text if `status` is an error. */
@@ -82,9 +86,21 @@ void mc_schedule_pause(mc_schedule *s);
 void mc_schedule_count_step(mc_schedule *s, size_t n);
 void mc_schedule_count_prompt(mc_schedule *s, int64_t tokens, int64_t cached);
 
+/* Says that other choices of a request may follow the first. */
+void mc_schedule_set_read(mc_schedule *s, mc_request *request);
+
+void mc_schedule_count_cache(mc_schedule *s, uint64_t bytes, size_t paused, uint64_t pauses);
+
 /* Opens and closes the rows. After an error they must be closed, too. errors  MICA_ENOMEM */
 mica_status mc_rows_open(mc_schedule *s);
 void mc_rows_close(mc_schedule *s);
+
+/* Blocks that an answer of so many tokens needs, and those of the pool. */
+int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens);
+int64_t mc_rows_blocks(const mc_schedule *s);
+
+/* Whether there are blocks for the request's prompt. */
+bool mc_rows_fit(const mc_schedule *s, const mc_request *request);
 
 /* Takes choices, and computes a step. */
 void mc_rows_step(mc_schedule *s);

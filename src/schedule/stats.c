@@ -1,5 +1,36 @@
 #include "schedule/state.h"
 
+const double mc_schedule_bounds[MC_SCHEDULE_BOUNDS] = {0.001, 0.0025, 0.005, 0.01,  0.025, 0.05,
+                                                       0.1,   0.25,   0.5,   1.0,   2.5,   5.0,
+                                                       10.0,  25.0,   50.0,  100.0, 250.0, 600.0};
+
+static mc_seconds *seconds_of(mc_schedule_stats *stats, mc_time which) {
+    switch (which) {
+    case MC_QUEUE_TIME:
+        return &stats->queue_time;
+    case MC_FIRST_TOKEN_TIME:
+        return &stats->first_token_time;
+    case MC_TOKEN_TIME:
+        return &stats->token_time;
+    case MC_TOTAL_TIME:
+        break;
+    }
+    return &stats->total_time;
+}
+
+void mc_schedule_count_seconds(mc_schedule *s, mc_time which, uint64_t us) {
+    double seconds = (double)us * 1e-6;
+    int bucket = 0;
+    while (bucket < MC_SCHEDULE_BOUNDS && seconds > mc_schedule_bounds[bucket])
+        bucket++;
+    pthread_mutex_lock(&s->lock);
+    mc_seconds *counted = seconds_of(&s->stats, which);
+    counted->counts[bucket]++;
+    counted->count++;
+    counted->sum += seconds;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void mc_schedule_count_step(mc_schedule *s, size_t n) {
     pthread_mutex_lock(&s->lock);
     s->stats.steps++;
@@ -11,6 +42,14 @@ void mc_schedule_count_prompt(mc_schedule *s, int64_t tokens, int64_t cached) {
     pthread_mutex_lock(&s->lock);
     s->stats.prompt_tokens += (uint64_t)tokens;
     s->stats.cached_tokens += (uint64_t)cached;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void mc_schedule_count_cache(mc_schedule *s, uint64_t bytes, size_t paused, uint64_t pauses) {
+    pthread_mutex_lock(&s->lock);
+    s->stats.cache_bytes = bytes;
+    s->stats.paused = paused;
+    s->stats.pauses = pauses;
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -21,12 +21,18 @@ static int64_t priority_of(const mc_request *request) {
     return (int64_t)request->given.priority + request->overtaken / OVERTAKEN;
 }
 
+/* Whether a choice of a request may get a row now. The others wait until the first has read the
+ * prompt. */
+static bool may_enter(const mc_request *request) {
+    return !request->entered || request->read;
+}
+
 /* The request that is next, and the one before it in the queue. */
 static mc_request *find_next(mc_schedule *s, mc_request **before) {
     mc_request *best = NULL, *last = NULL;
     *before = NULL;
     for (mc_request *r = s->first; r; last = r, r = r->next) {
-        if (best && priority_of(r) <= priority_of(best)) continue;
+        if (!may_enter(r) || (best && priority_of(r) <= priority_of(best))) continue;
         best = r;
         *before = last;
     }
@@ -37,12 +43,11 @@ bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
     mc_request *before;
     pthread_mutex_lock(&s->lock);
     mc_request *request = find_next(s, &before);
-    bool fits = request && s->stats.cache_bytes + request->cache_bytes <= s->options.cache_bytes;
+    bool fits = request && (!s->local || mc_rows_fit(s, request));
     if (fits) {
         *out = request;
         *choice = request->entered++;
         s->stats.running++;
-        s->stats.cache_bytes += request->cache_bytes;
         if (request->entered == request->given.choices) {
             for (mc_request *r = s->first; r != request; r = r->next)
                 r->overtaken++;
@@ -52,6 +57,12 @@ bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
     pthread_mutex_unlock(&s->lock);
     if (fits) mc_request_start(*out, *choice);
     return fits;
+}
+
+void mc_schedule_set_read(mc_schedule *s, mc_request *request) {
+    pthread_mutex_lock(&s->lock);
+    request->read = true;
+    pthread_mutex_unlock(&s->lock);
 }
 
 bool mc_schedule_is_over(mc_schedule *s, mc_request *request) {
@@ -89,7 +100,6 @@ static void end_choice(mc_schedule *s, mc_request *request, size_t choice, bool 
     pthread_mutex_lock(&s->lock);
     if (ran) {
         s->stats.running--;
-        s->stats.cache_bytes -= request->cache_bytes;
         s->choice_us = s->choice_us ? (7 * s->choice_us + now - started) / 8 : now - started;
     }
     bool last = --request->left == 0;
@@ -130,6 +140,7 @@ static void end_waiting(mc_schedule *s, mc_request *request) {
     if (timed_out) snprintf(error, sizeof error, "%s", mica_last_error());
     size_t i = request->entered, n = request->given.choices;
     request->entered = n;
+    mc_session_close(&request->source);
     for (; i < n; i++) { /* the last one lets go of the request */
         mc_choice_end end = {
             .status = MICA_ECANCELLED,

@@ -12,8 +12,8 @@ enum { DRAFT_TOKENS = 7 }; /* the default with a draft model */
 struct mc_stream {
     mc_session *session;
     uint64_t number; /* session->streams when this stream began to read; 0: not yet */
-    int64_t read;    /* tokens of the prompt that the session has */
-    bool begun;      /* the prompt is read, and the first token computed */
+    int64_t read;    /* tokens of the text that the session has, while it is read */
+    bool drawing;    /* the text was read: tokens are drawn, and computed one by one */
     mc_answer answer;
     mc_buffer bias; /* mica_logit_bias */
     mc_sampler sampler;
@@ -153,17 +153,22 @@ static bool is_greedy(const mc_stream *stream) {
            !stream->logprobs && !stream->constraint;
 }
 
-/* Computes up to `max` tokens of the prompt, from *at on. The session is the stream's or its draft
+/* The text to read: the prompt, and what was drawn before a pause. */
+static int64_t text_length(const mc_stream *stream) {
+    return mc_tokens_count(&stream->answer.text);
+}
+
+/* Computes up to `max` tokens of the text, from *at on. The session is the stream's or its draft
  * model's. */
 static mica_status read_chunk(mc_stream *stream, mc_session *session, int64_t max, int64_t *at,
                               const float **logits) {
     const int32_t *ids = MC_BUFFER_AT(&stream->answer.text.ids, int32_t);
-    int64_t n = mc_min(stream->answer.prompt - *at, mc_min(max, session->chunk));
-    bool last = *at + n == stream->answer.prompt;
+    int64_t n = mc_min(text_length(stream) - *at, mc_min(max, session->chunk));
+    bool last = *at + n == text_length(stream);
     MC_TRY(mc_answer_check(&stream->answer));
     MC_TRY(mc_session_feed(session, ids + *at, n, last ? logits : NULL));
     *at += n;
-    if (stream->progress && session == stream->session)
+    if (stream->progress && session == stream->session && *at <= stream->answer.prompt)
         stream->progress(stream->progress_user, (uint64_t)*at, (uint64_t)stream->answer.prompt);
     return MICA_OK;
 }
@@ -178,7 +183,8 @@ static int64_t begin_prompt(const mc_stream *stream, mc_session *session) {
 static void begin(mc_stream *stream) {
     stream->number = ++stream->session->streams;
     stream->session->greedy = is_greedy(stream);
-    stream->read = stream->reused = begin_prompt(stream, stream->session);
+    stream->read = begin_prompt(stream, stream->session);
+    if (!stream->answer.generated) stream->reused = stream->read;
 }
 
 /* The draft model's session reads the prompt, too. */
@@ -187,7 +193,7 @@ static mica_status prefill_draft(mc_stream *stream) {
     if (!draft || stream->answer.prompt > mc_session_room(draft)) return MICA_OK;
     int64_t at = begin_prompt(stream, draft);
     mica_status status = MICA_OK;
-    while (status == MICA_OK && at < stream->answer.prompt)
+    while (status == MICA_OK && at < text_length(stream))
         status = read_chunk(stream, draft, draft->chunk, &at, NULL);
     if (status == MICA_OK || status == MICA_ECANCELLED) return status;
     stream->draft.model = NULL; /* an answer needs no guesses */
@@ -205,17 +211,26 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
     const float *logits = NULL;
     mica_status status = MICA_OK;
     *left = 0;
+    if (stream->drawing) return MICA_OK;
     if (!stream->number) begin(stream);
     MC_TRY(check_number(stream));
     stream->session->follow = goes_on(stream);
-    if (max > 0 && stream->read < stream->answer.prompt)
+    if (max > 0 && stream->read < text_length(stream))
         status = read_chunk(stream, stream->session, max, &stream->read, &logits);
-    *left = stream->answer.prompt - stream->read;
+    *left = text_length(stream) - stream->read;
     stream->prefill_us += mc_now_us() - start;
     return status;
 }
 
-/* Reads what is left of the prompt. */
+bool mc_stream_pause(mc_stream *stream) {
+    if (stream->answer.text.start) return false;
+    mc_session_reset(stream->session);
+    stream->number = 0;
+    stream->drawing = false;
+    return true;
+}
+
+/* Reads what is left of the text. */
 static mica_status prefill(mc_stream *stream) {
     int64_t left;
     do
@@ -332,9 +347,9 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     const float *logits = NULL;
     MC_TRY(ask_constraint(stream, end));
     if (*end != MICA_FINISH_NONE) return MICA_OK;
-    if (!stream->begun) {
+    if (!stream->drawing) {
         MC_TRY(prefill(stream));
-        stream->begun = true;
+        stream->drawing = true;
         return draw(stream, token);
     }
     MC_TRY(check_number(stream));
@@ -348,7 +363,7 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
 }
 
 bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
-    if (!stream->begun || stream->number != stream->session->streams ||
+    if (!stream->drawing || stream->number != stream->session->streams ||
         mc_session_is_ahead(stream->session) || stream->answer.ended ||
         mc_answer_is_full(&stream->answer) || mc_answer_is_cancelled(&stream->answer))
         return false;

@@ -32,13 +32,18 @@ bool mc_stream_next(mc_stream *stream, mica_token *token);
 
 /* Computes some of the prompt before the first mc_stream_next, which computes what is left of it.
  * The first call goes back to what the session has of the prompt. The size of the parts changes no
- * bit.
+ * bit. Does nothing once it is read.
  *
  *  max     tokens, 0 or more; the session's chunk is another limit
  *  left    receives how many tokens are not computed yet
  *  errors  MICA_ECANCELLED; MICA_EINVAL the session was reset meanwhile; those of mc_session_feed.
  *          The stream must be closed then */
 mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left);
+
+/* Resets the session, which others may need the memory of, in the middle of an answer: the prompt
+ * and what was drawn are read again, by mc_stream_read and mc_stream_next, before the answer goes
+ * on. That changes no bit. false: its text is not known any more, for the context slides. */
+bool mc_stream_pause(mc_stream *stream);
 
 /* Says, before the first token, that tokens may be computed outside of the stream, with those of
  * others (mc_stream_pending): no pass of its own runs ahead then. */

@@ -157,6 +157,9 @@ static void test_choices(void **state) {
                 &(mc_request_options){
                     .ids = prompt, .n_ids = 40, .generate = &options, .choices = CLIENT_CHOICES});
     client_wait_ends(&c, CLIENT_CHOICES);
+    const mc_schedule_stats stats = stats_of(schedule);
+    assert_int_equal(stats.prompt_tokens, 40 * CLIENT_CHOICES);
+    assert_int_equal(stats.cached_tokens, 39 * (CLIENT_CHOICES - 1)); /* it was read once */
     for (size_t i = 0; i < CLIENT_CHOICES; i++, options.seed++) {
         client_choice want = generate_alone(models[1], prompt, 40, &options);
         choice_compare(&c.choices[i], &want, "a choice");
@@ -297,31 +300,73 @@ static void test_refusals(void **state) {
     free(prompt);
 }
 
-/* A budget for one answer of this length: they come one after another. */
-static void test_budget(void **state) {
-    (void)state;
-    enum { N = 4 };
-    uint64_t bytes = mica_model_cache_bytes(models[1], 256);
-    mc_schedule *schedule =
-        open_schedule(models[1], &(mc_schedule_options){.cache_bytes = bytes * 3 / 2});
-    const mica_generate_options o = {.max_tokens = 20, .ignore_eos = true};
-    int32_t *prompt = make_prompt(30, 5);
+/* Long answers in a budget for two and a half of them: rows pause and read their texts again. */
+static void check_budget(const mica_model *model, const mica_generate_options *o) {
+    enum { N = 6, PROMPT = 100 };
+    uint64_t bytes = mica_model_cache_bytes(model, 512) * 5 / 2;
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.cache_bytes = bytes});
+    int32_t *prompt = make_prompt(PROMPT + N, 5);
     client clients[N];
     for (int i = 0; i < N; i++) {
         client_init(&clients[i]);
         must_submit(&clients[i], schedule,
-                    &(mc_request_options){.ids = prompt, .n_ids = 30, .generate = &o});
+                    &(mc_request_options){.ids = prompt + i, .n_ids = PROMPT, .generate = o});
     }
     for (int i = 0; i < N; i++) {
         client_wait_ends(&clients[i], 1);
-        assert_int_equal(clients[i].choices[0].finish, MICA_FINISH_LENGTH);
-        client_deinit(&clients[i]);
+        client_choice want = generate_alone(model, prompt + i, PROMPT, o);
+        choice_compare(&clients[i].choices[0], &want, "a row that may have paused");
+        choice_free(&want);
     }
+    assert_true(mc_schedule_drain(schedule, 1e9));
     const mc_schedule_stats stats = stats_of(schedule);
-    assert_int_equal(stats.steps, stats.step_rows);
-    assert_int_equal(stats.steps, N * 19);
+    assert_true(stats.pauses > 0);
+    assert_int_equal(stats.paused, 0);
+    assert_int_equal(stats.cache_bytes, 0);
+    assert_int_equal(stats.prompt_tokens, N * PROMPT);
+    assert_int_equal(stats.generated_tokens, N * o->max_tokens);
+    assert_int_equal(stats.total_time.count, N);
+    assert_int_equal(stats.first_token_time.count, N);
+    assert_int_equal(stats.queue_time.count, N);
+    assert_int_equal(stats.token_time.count, N * (o->max_tokens - 1));
+    for (int i = 0; i < N; i++)
+        client_deinit(&clients[i]);
     free(prompt);
     mc_schedule_close(&schedule);
+}
+
+static void test_budget(void **state) {
+    (void)state;
+    const mica_generate_options greedy = {.max_tokens = 300, .ignore_eos = true},
+                                drawn = {.max_tokens = 300,
+                                         .temperature = 1.0f,
+                                         .frequency_penalty = 0.5f,
+                                         .ignore_eos = true,
+                                         .seed = 3};
+    check_budget(models[0], &drawn);
+    check_budget(models[1], &greedy);
+}
+
+/* An answer without a limit ends where the budget does. */
+static void test_end_of_budget(void **state) {
+    (void)state;
+    uint64_t bytes = mica_model_cache_bytes(models[1], 512) * 2;
+    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.cache_bytes = bytes});
+    const mica_generate_options endless = {.ignore_eos = true};
+    int32_t *prompt = make_prompt(10, 5);
+    client c;
+    client_init(&c);
+    must_submit(&c, schedule,
+                &(mc_request_options){.ids = prompt, .n_ids = 10, .generate = &endless});
+    client_wait_ends(&c, 1);
+    assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
+    assert_true(client_tokens(&c, 0) > 500 && client_tokens(&c, 0) < 2000);
+    client_deinit(&c);
+    free(prompt);
+    mc_schedule_close(&schedule);
+    assert_int_equal(
+        mc_schedule_open(models[1], &(mc_schedule_options){.cache_bytes = 1}, &schedule),
+        MICA_EINVAL);
 }
 
 static void test_full_queue(void **state) {
@@ -629,11 +674,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixtures),    cmocka_unit_test(test_choices),
         cmocka_unit_test(test_constraints), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_budget),      cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_drain),       cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_close),       cmocka_unit_test(test_max_seconds),
-        cmocka_unit_test(test_priorities),  cmocka_unit_test(test_long_prompt),
-        cmocka_unit_test(test_jobs),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_budget),      cmocka_unit_test(test_end_of_budget),
+        cmocka_unit_test(test_full_queue),  cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_close),
+        cmocka_unit_test(test_max_seconds), cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/schedule", tests, open_models, close_models);
 }
