@@ -36,48 +36,23 @@ mica_status mc_batch_reserve(mc_session *session) {
     return status;
 }
 
-/* Gives row i of logits [n, 1, vocab] to session i. */
-static mica_status hand_out(mc_batch *batch, mica_array logits, mc_session *const *sessions,
-                            size_t n) {
-    size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
-    mc_buffer_clear(&batch->logits);
-    if (!mc_buffer_reserve(&batch->logits, n * bytes)) return mc_fail_nomem("a batch");
-    MC_TRY(mica_read(logits, batch->logits.data, n * bytes));
-    for (size_t i = 0; i < n; i++) {
-        memcpy(sessions[i]->logits.data, batch->logits.data + i * bytes, bytes);
-        sessions[i]->has_best = false;
-    }
-    return MICA_OK;
-}
-
-/* Gives the best token of row i to session i. */
-static mica_status hand_out_best(const mica_array *arrays, mc_session *const *sessions, size_t n) {
-    mc_best best[MC_MAX_ROWS];
-    MC_TRY(mc_best_read(arrays, best, n));
-    for (size_t i = 0; i < n; i++) {
-        sessions[i]->best[0] = best[i];
-        sessions[i]->has_best = true;
-    }
-    return MICA_OK;
-}
-
 enum { STEP_PARAMS = 2 }; /* beside the caches': ids, positions */
 
 /* The rows of a step: their caches are all on one pool, or none is. */
 typedef struct step_rows {
     mc_session *const *sessions; /* [n] */
     size_t n;
-    bool greedy;
+    bool best, logits;                  /* some rows want their best token, some their logits */
     mc_kv_pool *pool;                   /* NULL: each has buffers of its own */
     const mc_paged *paged[MC_MAX_ROWS]; /* [n] with a pool */
 } step_rows;
 
 static step_rows rows_of(mc_session *const *sessions, size_t n) {
-    step_rows rows = {.sessions = sessions, .n = n, .greedy = true};
+    step_rows rows = {.sessions = sessions, .n = n};
     rows.pool = sessions[0]->cache.paged.pool;
     for (size_t i = 0; i < n; i++) {
-        /* if one row needs logits, all rows get logits */
-        rows.greedy = rows.greedy && sessions[i]->greedy;
+        rows.best |= sessions[i]->greedy;
+        rows.logits |= !sessions[i]->greedy;
         rows.paged[i] = &sessions[i]->cache.paged;
     }
     return rows;
@@ -88,9 +63,14 @@ static size_t lists_of_caches(const step_rows *rows) {
     return rows->pool ? 1 : rows->n;
 }
 
+/* Arrays that a step leaves beside the caches': the best tokens, then the logits. */
+static size_t count_wanted(const step_rows *rows) {
+    return (rows->best ? (size_t)MC_BEST_ARRAYS : 0u) + (rows->logits ? 1u : 0u);
+}
+
 static size_t count_results(const step_rows *rows) {
     return lists_of_caches(rows) * mc_cache_result_count(&rows->sessions[0]->cache) +
-           (rows->greedy ? MC_BEST_ARRAYS : 1);
+           count_wanted(rows);
 }
 
 static size_t count_params(const step_rows *rows) {
@@ -123,11 +103,8 @@ static mica_status build_step(mc_batch *batch, mica_scope *s, const step_rows *r
     mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
     mica_array positions = mica_program_param(s, MICA_I32, &n, 1);
     mica_array logits = mc_lm_forward(s, lm, ids, positions, &all, MC_LAST_LOGITS);
-    mica_array *last = results + n_results - (rows->greedy ? MC_BEST_ARRAYS : 1);
-    if (rows->greedy)
-        mc_best_record(s, logits, last);
-    else
-        last[0] = logits;
+    if (rows->best) mc_best_record(s, logits, results + n_results - count_wanted(rows));
+    if (rows->logits) results[n_results - 1] = logits;
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
     params[1] = (mica_param){.name = "positions", .array = positions};
@@ -137,8 +114,11 @@ static mica_status build_step(mc_batch *batch, mica_scope *s, const step_rows *r
 
 /* Finds or builds the program of a step. */
 static mica_status find_program(mc_batch *batch, const step_rows *rows, mica_program **program) {
-    mc_pass_key key = {
-        .rows = rows->n, .n = 1, .wanted = MC_LAST_LOGITS, .best = rows->greedy, .shape = 0};
+    mc_pass_key key = {.rows = rows->n,
+                       .n = 1,
+                       .wanted = MC_LAST_LOGITS,
+                       .best = rows->best,
+                       .both = rows->best && rows->logits};
     mc_pass_program *list = rows->pool ? rows->pool->programs : &batch->last;
     for (size_t i = 0; i < rows->n && !rows->pool; i++) {
         uint64_t shape = mc_cache_shape(&rows->sessions[i]->cache);
@@ -187,6 +167,38 @@ static mica_status run_program(mc_batch *batch, const step_rows *rows, const mic
     return MICA_OK;
 }
 
+/* Gives their best tokens to the rows that want these. */
+static mica_status hand_out_best(const step_rows *rows, const mica_array *arrays) {
+    mc_best best[MC_MAX_ROWS];
+    MC_TRY(mc_best_read(arrays, best, rows->n));
+    for (size_t i = 0; i < rows->n; i++) {
+        mc_session *session = rows->sessions[i];
+        if (!session->greedy) continue;
+        session->best[0] = best[i];
+        session->has_best = true;
+    }
+    return MICA_OK;
+}
+
+/* Gives rows of logits [n, 1, vocab] to the sessions that want them. */
+static mica_status hand_out_logits(mc_batch *batch, const step_rows *rows, mica_array logits) {
+    size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
+    const void *all;
+    if (mica_array_host(logits, &all) != MICA_OK) { /* the device has memory of its own */
+        mc_buffer_clear(&batch->logits);
+        if (!mc_buffer_reserve(&batch->logits, rows->n * bytes)) return mc_fail_nomem("a batch");
+        MC_TRY(mica_read(logits, batch->logits.data, rows->n * bytes));
+        all = batch->logits.data;
+    }
+    for (size_t i = 0; i < rows->n; i++) {
+        mc_session *session = rows->sessions[i];
+        if (session->greedy) continue;
+        memcpy(session->logits.data, (const char *)all + i * bytes, bytes);
+        session->has_best = false;
+    }
+    return MICA_OK;
+}
+
 /* Computes a step. */
 static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                             size_t n) {
@@ -201,8 +213,9 @@ static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const 
     if (!args || !results) return mc_fail_nomem("a batch");
     MC_TRY(list_args(batch, &rows, ids, args));
     MC_TRY(run_program(batch, &rows, program, args, results));
-    const mica_array *last = results + n_results - (rows.greedy ? MC_BEST_ARRAYS : 1);
-    return rows.greedy ? hand_out_best(last, sessions, n) : hand_out(batch, last[0], sessions, n);
+    const mica_array *last = results + n_results - count_wanted(&rows);
+    if (rows.best) MC_TRY(hand_out_best(&rows, last));
+    return rows.logits ? hand_out_logits(batch, &rows, results[n_results - 1]) : MICA_OK;
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,

@@ -206,6 +206,15 @@ static void test_turns_are_recorded_once(void **state) {
         t.together[i]->greedy = true;
     for (int i = 0; i < 3; i++)
         assert_int_equal(decode_step(&t, others, 3), i == 0);
+    t.together[1]->greedy = false; /* the others still get their best tokens alone */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(decode_step(&t, others, 3), i == 0);
+        assert_non_null(mc_session_logits(t.together[1]));
+        assert_non_null(mc_session_best(t.together[0]));
+        assert_non_null(mc_session_best(t.together[2]));
+    }
+    t.together[1]->greedy = true;
+    assert_true(decode_step(&t, others, 3));
     mc_session_reset(t.together[2]);
     for (int i = 0; i < 3; i++)
         assert_int_equal(decode_step(&t, others, 2), i == 0);
