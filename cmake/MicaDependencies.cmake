@@ -70,6 +70,19 @@ if(NOT MICA_ONNX STREQUAL "OFF")
   endif()
 endif()
 
+# Of hashes of prefixes: a header, from which the functions are compiled.
+set(MICA_HAVE_XXHASH OFF)
+if(NOT MICA_XXHASH STREQUAL "OFF")
+  pkg_check_modules(XXHASH IMPORTED_TARGET libxxhash>=0.8)
+  if(XXHASH_FOUND)
+    set(MICA_HAVE_XXHASH ON)
+  elseif(MICA_XXHASH STREQUAL "ON")
+    message(FATAL_ERROR "MICA_XXHASH is ON and libxxhash was not found")
+  else()
+    message(STATUS "libxxhash was not found: caches of prompts are not shared")
+  endif()
+endif()
+
 # Only headers: the libraries are loaded when something is first downloaded.
 set(MICA_HAVE_HUB OFF)
 if(NOT MICA_HUB STREQUAL "OFF")

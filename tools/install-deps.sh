@@ -4,7 +4,7 @@
 #   tools/install-deps.sh [build|test|check|mlx]
 #
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl, OpenSSL,
-#          protobuf-c and libmicrohttpd, which are optional
+#          protobuf-c, libmicrohttpd and xxhash, which are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, and with apt
 #          a compiler for 64-bit ARM, QEMU, what make macos and make packages need, and Node and
@@ -43,6 +43,7 @@ library libcurl curl/curl.h || need libcurl
 library libprotobuf-c protobuf-c/protobuf-c.h && have protoc-c || need protobuf-c
 library libcrypto openssl/evp.h || need openssl
 library libmicrohttpd microhttpd.h || need libmicrohttpd
+library libxxhash xxhash.h || need xxhash
 case $tier in
   build) ;;
   mlx)
@@ -94,6 +95,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:libcurl) echo libcurl4-openssl-dev ;;
     apt:openssl) echo libssl-dev ;;
     apt:libmicrohttpd) echo libmicrohttpd-dev ;;
+    apt:xxhash) echo libxxhash-dev ;;
     apt:protobuf-c) echo libprotobuf-c-dev protobuf-c-compiler ;;
     apt:cmocka) echo libcmocka-dev ;;
     apt:clang-format) echo clang-format-14 ;;
@@ -123,6 +125,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:libcurl) echo libcurl-devel ;;
     dnf:openssl) echo openssl-devel ;;
     dnf:libmicrohttpd) echo libmicrohttpd-devel ;;
+    dnf:xxhash) echo xxhash-devel ;;
     dnf:protobuf-c) echo protobuf-c-devel protobuf-c-compiler ;;
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;

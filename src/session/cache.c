@@ -258,7 +258,7 @@ bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to) {
 void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         cache->layers[i].count -= total - to;
-    if (cache->paged.pool) mc_paged_trim(&cache->paged);
+    if (cache->paged.pool) mc_paged_cut(&cache->paged, to);
 }
 
 /* The first entries that a file has in any case: those of the head, without what fills up the last

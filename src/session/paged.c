@@ -28,6 +28,7 @@ mica_status mc_paged_init(mc_paged *cache, mc_kv_pool *pool, mc_cache_layer *lay
     cache->pool = pool;
     cache->layers = layers;
     cache->chunk = chunk;
+    mc_trail_init(&cache->trail, pool, cache->tables, layers);
     return MICA_OK;
 }
 
@@ -38,18 +39,21 @@ static void cut_table(mc_kv_pool *pool, mc_kv_table *table, int64_t from) {
 }
 
 void mc_paged_clear(mc_paged *cache) {
+    mc_trail_leave(&cache->trail);
     for (int g = 0; g < cache->pool->groups; g++)
         cut_table(cache->pool, &cache->tables[g], 0);
 }
 
 void mc_paged_deinit(mc_paged *cache) {
     mc_paged_clear(cache);
+    mc_trail_deinit(&cache->trail);
     for (int g = 0; g < cache->pool->groups; g++)
         mc_free(cache->tables[g].ids);
     mc_free(cache->tables);
 }
 
-void mc_paged_trim(mc_paged *cache) {
+void mc_paged_cut(mc_paged *cache, int64_t to) {
+    mc_trail_cut(&cache->trail, to);
     for (int g = 0; g < cache->pool->groups; g++)
         cut_table(cache->pool, &cache->tables[g], blocks_of(cache->pool, leader(cache, g)->count));
 }
@@ -119,19 +123,9 @@ static mica_status own_last(mc_paged *cache) {
     return status;
 }
 
-static mica_status table_reserve(mc_kv_table *table, int64_t n) {
-    if (n <= table->cap) return MICA_OK;
-    int64_t cap = mc_max(n, 2 * table->cap);
-    int32_t *ids = mc_realloc(table->ids, (size_t)cap * sizeof *ids);
-    if (!ids) return mc_fail_nomem("a session's caches");
-    table->ids = ids;
-    table->cap = cap;
-    return MICA_OK;
-}
-
 /* Takes blocks until the table has n. */
 static mica_status grow_table(mc_kv_pool *pool, mc_kv_table *table, int64_t n) {
-    MC_TRY(table_reserve(table, n));
+    MC_TRY(mc_kv_table_reserve(table, n));
     while (table->n < n) {
         MC_TRY(mc_pool_take(pool, table->n ? table->ids[table->n - 1] : -1, &table->ids[table->n]));
         table->n++;
@@ -162,15 +156,15 @@ mica_status mc_paged_reserve(mc_paged *cache, int64_t n, int64_t later) {
         MC_TRY(grow_table(cache->pool, &cache->tables[g], blocks));
         choose_length(cache, g, later);
     }
-    return MICA_OK;
+    return mc_trail_reserve(&cache->trail, n);
 }
 
 mica_status mc_paged_fork(const mc_paged *from, mc_paged *to) {
-    mica_status status = MICA_OK;
+    mica_status status = mc_trail_copy(&from->trail, &to->trail);
     for (int g = 0; g < from->pool->groups && status == MICA_OK; g++) {
         mc_kv_table *table = &to->tables[g];
         int64_t n = blocks_of(from->pool, leader(from, g)->count);
-        status = table_reserve(table, n);
+        status = mc_kv_table_reserve(table, n);
         for (int64_t i = 0; i < n && status == MICA_OK; i++) {
             table->ids[table->n++] = from->tables[g].ids[i];
             mc_pool_retain(from->pool, from->tables[g].ids[i]);
@@ -180,7 +174,9 @@ mica_status mc_paged_fork(const mc_paged *from, mc_paged *to) {
         to->layers[i].count = from->layers[i].count;
         to->layers[i].cap = from->layers[i].cap;
     }
-    if (status != MICA_OK) mc_paged_clear(to);
+    if (status == MICA_OK) return MICA_OK;
+    to->trail.lost = true; /* what was copied is not all there */
+    mc_paged_clear(to);
     return status;
 }
 
@@ -190,6 +186,7 @@ mica_status mc_paged_fill(mc_paged *cache, int index, int64_t count, const void 
     mc_kv_pool *pool = cache->pool;
     int group = pool->places[index].group;
     mc_kv_table *table = &cache->tables[group];
+    cache->trail.lost = true;
     MC_TRY(grow_table(pool, table, blocks_of(pool, count)));
     MC_TRY(mc_pool_write(pool, index, 0, table->ids, count, k));
     MC_TRY(mc_pool_write(pool, index, 1, table->ids, count, v));

@@ -12,19 +12,14 @@
 #ifndef SESSION_CACHE_POOL_H
 #define SESSION_CACHE_POOL_H
 
-#include "session/pool.h"
-
-/* The blocks of a group's layers. */
-typedef struct mc_kv_table {
-    int32_t *ids; /* [n], with room for `cap` */
-    int64_t n, cap;
-} mc_kv_table;
+#include "session/trail.h"
 
 typedef struct mc_paged {
     mc_kv_pool *pool;
     mc_kv_table *tables;    /* [pool->groups] */
     mc_cache_layer *layers; /* the cache's, with the numbers of entries */
     int64_t chunk;          /* max tokens of a pass */
+    mc_trail trail;
 } mc_paged;
 
 /*  layers  borrowed
@@ -37,8 +32,8 @@ mica_status mc_paged_reserve(mc_paged *cache, int64_t n, int64_t later);
 /* How many blocks mc_paged_reserve takes for n tokens, less those that it gives back before. */
 int64_t mc_paged_needed(const mc_paged *cache, int64_t n);
 mica_status mc_paged_fork(const mc_paged *from, mc_paged *to);
-/* Gives the blocks behind the last entry back. */
-void mc_paged_trim(mc_paged *cache);
+/* Of a text, only the first `to` tokens are left: gives the blocks behind the last entry back. */
+void mc_paged_cut(mc_paged *cache, int64_t to);
 mica_status mc_paged_fill(mc_paged *cache, int layer, int64_t count, const void *k, const void *v);
 /* A layer's keys, or values, [1, kv_heads, n, width] with all entries and what is behind them. */
 mica_array mc_paged_entries(const mc_paged *cache, mica_scope *s, int layer, int which);

@@ -59,10 +59,25 @@ static mica_status plan(mc_kv_pool *pool) {
     if (!pool->places || !pool->layers || !pool->leaders) return mc_fail_nomem("a pool of caches");
     mc_cache_plan(pool->lm, pool->context, 0, pool->block, pool->layers);
     place_layers(pool);
+    for (int g = 0; g < pool->groups; g++) {
+        bool windows = pool->layers[pool->leaders[g]].window > 0;
+        pool->has_windows = pool->has_windows || windows;
+        pool->has_full = pool->has_full || !windows;
+    }
     const mc_lm *lm = pool->lm;
     pool->block_bytes = 2 * (uint64_t)pool->slots * (uint64_t)lm->spec.kv_heads *
                         (uint64_t)pool->block * (uint64_t)mc_lm_kv_width(lm) *
                         mica_dtype_bytes(lm->kv_dtype);
+    return MICA_OK;
+}
+
+mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n) {
+    if (n <= table->cap) return MICA_OK;
+    int64_t cap = mc_max(n, 2 * table->cap);
+    int32_t *ids = mc_realloc(table->ids, (size_t)cap * sizeof *ids);
+    if (!ids) return mc_fail_nomem("a session's caches");
+    table->ids = ids;
+    table->cap = cap;
     return MICA_OK;
 }
 
@@ -112,6 +127,7 @@ static mica_status open_blocks(mc_kv_pool *pool, uint64_t bytes) {
     if (!pool->refs || !pool->free_in) return mc_fail_nomem("a pool of caches");
     for (int32_t i = 0; i < extents; i++)
         pool->free_in[i] = extent_size(pool, i);
+    if (pool->keeps) MC_TRY(mc_prefixes_init(&pool->prefixes, pool->blocks, pool->groups));
     return MICA_OK;
 }
 
@@ -146,8 +162,11 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     if (block < 1 || block > INT32_MAX / 2 || block % together != 0)
         return mc_fail(MICA_EINVAL, "a pool with blocks of %lld tokens: want a multiple of %lld",
                        (long long)block, (long long)together);
+    if (options->keep && !mc_prefix_available())
+        return mc_fail(MICA_EUNSUPPORTED, "mica was built without xxhash: no prefixes are kept");
     mc_kv_pool *pool = mc_calloc(1, sizeof *pool);
     if (!pool) return mc_fail_nomem("a pool of caches");
+    pool->keeps = options->keep;
     pool->lm = lm;
     pool->device = device;
     pool->block = block;
@@ -173,6 +192,7 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     mc_free(pool->pass.params);
     mc_free(pool->pass.lengths);
     mc_free(pool->arrays);
+    mc_prefixes_deinit(&pool->prefixes);
     mc_free(pool->refs);
     mc_free(pool->free_in);
     mc_free(pool->places);
@@ -185,7 +205,23 @@ void mc_kv_pool_close(mc_kv_pool **out) {
 /* ---- blocks ---- */
 
 int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
-    return pool->n_free;
+    int64_t blocks = pool->n_free;
+    if (!pool->keeps) return blocks;
+    for (int32_t i = pool->prefixes.newest; i >= 0; i = pool->prefixes.entries[i].older)
+        for (int g = 0; g < pool->groups; g++) {
+            int32_t id = mc_prefix_blocks(&pool->prefixes, i)[g];
+            blocks += id >= 0 && pool->refs[id] == 1;
+        }
+    return blocks;
+}
+
+bool mc_pool_forget(mc_kv_pool *pool) {
+    int32_t entry = pool->keeps ? mc_prefix_drop_oldest(&pool->prefixes) : -1;
+    for (int g = 0; g < pool->groups && entry >= 0; g++) {
+        int32_t id = mc_prefix_blocks(&pool->prefixes, entry)[g];
+        if (id >= 0) mc_pool_release(pool, id);
+    }
+    return entry >= 0;
 }
 
 int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
@@ -216,6 +252,8 @@ static int32_t find_extent(mc_kv_pool *pool) {
 }
 
 mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id) {
+    while (!pool->n_free && mc_pool_forget(pool))
+        ;
     if (!pool->n_free)
         return mc_fail(MICA_ENOMEM, "all %lld blocks of the KV pool, of %lld tokens, are in use",
                        (long long)pool->blocks, (long long)pool->block);

@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "model/lm.h"
 #include "session/cache_layer.h"
+#include "session/prefix.h"
 #include "session/programs.h"
 
 #include <mica/program.h>
@@ -32,12 +33,22 @@ typedef struct mc_kv_pool_options {
     uint64_t bytes;  /* limit of all blocks */
     int64_t block;   /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
     int64_t context; /* mc_session_model's, of all sessions */
+    bool keep;       /* prefixes of texts, for other sessions (session/trail.h) */
 } mc_kv_pool_options;
 
 /* Where a layer's keys and values are: in the tables of a group, in the arrays of a slot. */
 typedef struct mc_kv_place {
     int group, slot;
 } mc_kv_place;
+
+/* The blocks of a group's layers. */
+typedef struct mc_kv_table {
+    int32_t *ids; /* [n], with room for `cap` */
+    int64_t n, cap;
+} mc_kv_table;
+
+/* errors  MICA_ENOMEM */
+mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n);
 
 /* The pass that is recorded: parameters, and what the arrays became. */
 typedef struct mc_kv_pass {
@@ -73,16 +84,21 @@ typedef struct mc_kv_pool {
     mc_kv_pass pass;
     mc_pass_program programs[MC_POOL_PROGRAMS];
     mc_arena arena; /* lists of the pass at hand */
+    mc_prefixes prefixes;
+    bool keeps;                 /* prefixes */
+    bool has_full, has_windows; /* groups that attend to all positions, and others */
+    uint64_t asked, found;      /* tokens of prompts that came, and those of them that were known */
 } mc_kv_pool;
 
 /* Opens a pool for the sessions of a model.
- *  errors  MICA_EINVAL a wrong block, or a limit below one block for each group; MICA_ENOMEM */
+ *  errors  MICA_EINVAL a wrong block, or a limit below one block for each group; MICA_EUNSUPPORTED
+ *          to keep prefixes in a build without xxhash; MICA_ENOMEM */
 mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_pool_options *options,
                             mc_kv_pool **pool);
 /* Closes *pool and sets it to NULL; nothing for NULL. After all of its sessions. */
 void mc_kv_pool_close(mc_kv_pool **pool);
 
-/* Blocks that a table can take now. */
+/* Blocks that tables can take now: free ones, and those of prefixes that nobody uses. */
 int64_t mc_kv_pool_available(const mc_kv_pool *pool);
 
 /* Blocks that a session of `tokens` tokens takes at most, over all groups, in passes of up to
@@ -102,6 +118,9 @@ void mc_pool_release(mc_kv_pool *pool, int32_t id);
  *  ids     [n] where the tables name them
  *  errors  MICA_ENOMEM; MICA_EDEVICE. The tables are as they were */
 mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n);
+
+/* Drops the prefix used longest ago, with its blocks. false: there is none that nobody uses. */
+bool mc_pool_forget(mc_kv_pool *pool);
 
 /* ---- arrays ---- */
 

@@ -122,6 +122,7 @@ static void forget(mc_session *session) {
 
 void mc_session_reset(mc_session *session) {
     forget(session);
+    if (session->cache.paged.pool) mc_trail_unmark(&session->cache.paged.trail);
     session->streams++;
     if (session->draft) mc_session_reset(session->draft);
 }
@@ -139,6 +140,16 @@ mica_status mc_session_settle(mc_session *session) {
     return status == MICA_OK ? status : reset_after(session, status);
 }
 
+mica_status mc_session_mark(mc_session *session, int64_t position) {
+    return session->cache.paged.pool ? mc_trail_mark(&session->cache.paged.trail, position)
+                                     : MICA_OK;
+}
+
+void mc_session_set_salt(mc_session *session, const char *salt) {
+    mc_session_reset(session);
+    session->cache.paged.trail.seed = mc_prefix_seed(salt);
+}
+
 int64_t mc_session_count(const mc_session *session) {
     return mc_tokens_count(&session->history);
 }
@@ -152,20 +163,42 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
     return mc_session_reuse_text(session, &(mc_tokens){.ids = {data, (size_t)n * sizeof *ids, 0}});
 }
 
+/* How many of a text's first tokens the pool has. */
+static int64_t known_of(const mc_session *session, const mc_tokens *text) {
+    if (!session->cache.paged.pool || text->start) return 0;
+    return mc_trail_known(&session->cache.paged.trail, MC_BUFFER_AT(&text->ids, int32_t),
+                          mc_tokens_count(text));
+}
+
+/* Begins an empty session with what the pool has of a text; returns how many tokens. */
+static int64_t take_known(mc_session *session, const mc_tokens *text) {
+    const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
+    int64_t known = known_of(session, text);
+    if (known < 1 || !mc_tokens_reserve(&session->history, known)) return 0;
+    if (mc_trail_take(&session->cache.paged.trail, ids, known) != MICA_OK) return 0;
+    (void)mc_tokens_add(&session->history, ids, known);
+    return known;
+}
+
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
     if (drop_follower(session) != MICA_OK) forget(session); /* it had the caches */
     int64_t count = mc_session_count(session), n = mc_tokens_count(text);
     int64_t common = mc_min(mc_tokens_common(&session->history, text), n - 1);
+    mc_kv_pool *pool = session->cache.paged.pool;
     drop_ahead(session);
     if (common > 0 && common >= session->history.start &&
-        mc_cache_can_cut(&session->cache, count, common)) {
+        mc_cache_can_cut(&session->cache, count, common) && common >= known_of(session, text)) {
         mc_cache_cut(&session->cache, count, common);
         mc_tokens_cut(&session->history, common);
     } else {
         forget(session);
-        common = 0;
+        common = take_known(session, text);
     }
     session->to_come = n - common;
+    if (!pool) return common;
+    pool->asked += (uint64_t)n;
+    pool->found += (uint64_t)common;
+    (void)mc_session_mark(session, n); /* without memory windows are not kept there */
     return common;
 }
 
@@ -335,8 +368,12 @@ static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t 
 
 /* Adds the next n tokens in the caches to the history, which has room for them. */
 static void count(mc_session *session, const int32_t *ids, int64_t n) {
+    const mc_tokens *text = &session->history;
     (void)mc_tokens_add(&session->history, ids, n);
     mc_cache_commit(&session->cache, n);
+    if (session->cache.paged.pool)
+        mc_trail_extend(&session->cache.paged.trail, MC_BUFFER_AT(&text->ids, int32_t), text->start,
+                        mc_tokens_count(text));
     session->to_come = session->to_come > n ? session->to_come - n : 0;
 }
 

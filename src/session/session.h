@@ -126,9 +126,19 @@ int64_t mc_session_room(const mc_session *session);
 
 /* Goes back to the longest common prefix of the history and a text, and returns its length. At
  * least one token of the text is left to compute. If the caches cannot go back so far, for a
- * sliding window, the session forgets everything. */
+ * sliding window, the session forgets everything. On a pool that keeps prefixes it goes on from
+ * what the pool has of the text, if that is more. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
+
+/* On a pool that keeps prefixes: says that other texts may begin with the session's first
+ * `position` tokens, before or after these are fed: the end of a system prompt, or of a message. A
+ * model without windows needs no marks, and the end of each text is one. mc_session_reset drops
+ * them. errors  MICA_ENOMEM */
+mica_status mc_session_mark(mc_session *session, int64_t position);
+
+/* Prefixes are shared among sessions of one salt; a new session's is "". Resets the session. */
+void mc_session_set_salt(mc_session *session, const char *salt);
 
 /* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. If a
  * single token was computed ahead, it is only counted.

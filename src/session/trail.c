@@ -1,0 +1,291 @@
+#include "session/trail.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+
+#include <string.h>
+
+void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_kv_table *tables, mc_cache_layer *layers) {
+    *t = (mc_trail){.pool = pool, .tables = tables, .layers = layers, .seed = mc_prefix_seed("")};
+}
+
+void mc_trail_deinit(mc_trail *t) {
+    mc_buffer_deinit(&t->hashes);
+    mc_buffer_deinit(&t->pins);
+    mc_buffer_deinit(&t->marks);
+}
+
+static int64_t count_of(const mc_trail *t) {
+    return (int64_t)MC_BUFFER_COUNT(&t->hashes, mc_prefix_hash);
+}
+
+static const mc_cache_layer *leader(const mc_trail *t, int group) {
+    return &t->layers[t->pool->leaders[group]];
+}
+
+/* The hash under which blocks of groups with a window are kept. */
+static mc_prefix_hash of_windows(mc_prefix_hash hash) {
+    hash.high = ~hash.high;
+    return hash;
+}
+
+mica_status mc_trail_reserve(mc_trail *t, int64_t n) {
+    size_t blocks = (size_t)(n / t->pool->block + 1);
+    if (!t->pool->keeps || t->lost) return MICA_OK;
+    if (mc_buffer_reserve(&t->hashes, blocks * sizeof(mc_prefix_hash)) &&
+        mc_buffer_reserve(&t->pins, blocks * sizeof(int32_t)))
+        return MICA_OK;
+    return mc_fail_nomem("a session's caches");
+}
+
+/* ---- blocks and where they are ---- */
+
+/* Blocks that a group needs of a text of n blocks: the first `head` ones, and from `first` on. */
+typedef struct needed {
+    int64_t head, first;
+} needed;
+
+static needed needed_of(const mc_trail *t, int group, int64_t n) {
+    const mc_cache_layer *layer = leader(t, group);
+    int64_t block = t->pool->block, head = layer->head / block;
+    if (!layer->window) return (needed){0, 0};
+    int64_t first = mc_max(0, n * block - (layer->window - 1)) / block;
+    return first > head ? (needed){head, first} : (needed){0, 0};
+}
+
+static bool is_needed(needed part, int64_t i) {
+    return i < part.head || i >= part.first;
+}
+
+/* The text's block i in a group's table; -1: the window has moved on. */
+static int32_t block_at(const mc_trail *t, int group, int64_t i) {
+    const mc_cache_layer *layer = leader(t, group);
+    int64_t head = layer->head / t->pool->block;
+    int64_t at = i < head ? i : i - (t->total - layer->count) / t->pool->block;
+    if (i >= head && at < head) return -1;
+    return t->tables[group].ids[at];
+}
+
+/* ---- entries ---- */
+
+static int32_t add_entry(mc_kv_pool *pool, mc_prefix_hash hash) {
+    int32_t entry = mc_prefix_add(&pool->prefixes, hash);
+    if (entry < 0 && mc_pool_forget(pool)) entry = mc_prefix_add(&pool->prefixes, hash);
+    return entry;
+}
+
+static void name_block(mc_kv_pool *pool, int32_t *name, int32_t id) {
+    *name = id;
+    mc_pool_retain(pool, id);
+}
+
+/* Finds, or adds, the entry of block i. Where it was known, the cache's own copy goes: its bits are
+ * the same. */
+static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
+    mc_kv_pool *pool = t->pool;
+    if (!pool->has_full) return -1;
+    int32_t entry = mc_prefix_find(&pool->prefixes, hash);
+    bool known = entry >= 0;
+    if (known)
+        mc_prefix_pin(&pool->prefixes, entry);
+    else
+        entry = add_entry(pool, hash);
+    for (int g = 0; g < pool->groups && entry >= 0; g++) {
+        int32_t *name = &mc_prefix_blocks(&pool->prefixes, entry)[g];
+        int32_t *own = &t->tables[g].ids[i];
+        if (leader(t, g)->window) continue;
+        if (!known) {
+            name_block(pool, name, *own);
+        } else if (*own != *name) {
+            mc_pool_retain(pool, *name);
+            mc_pool_release(pool, *own);
+            *own = *name;
+        }
+    }
+    return entry;
+}
+
+/* Keeps the blocks of windows that block i of the text has. */
+static void keep_block(mc_trail *t, int64_t i, int64_t boundary) {
+    mc_kv_pool *pool = t->pool;
+    mc_prefix_hash hash = of_windows(MC_BUFFER_AT(&t->hashes, mc_prefix_hash)[i]);
+    int32_t entry = mc_prefix_find(&pool->prefixes, hash);
+    if (entry >= 0)
+        mc_prefix_pin(&pool->prefixes, entry);
+    else
+        entry = add_entry(pool, hash);
+    for (int g = 0; g < pool->groups && entry >= 0; g++) {
+        int32_t *name = &mc_prefix_blocks(&pool->prefixes, entry)[g];
+        if (!leader(t, g)->window || *name >= 0 || !is_needed(needed_of(t, g, boundary), i))
+            continue;
+        int32_t id = block_at(t, g, i);
+        if (id >= 0) name_block(pool, name, id);
+    }
+    if (entry >= 0) mc_prefix_unpin(&pool->prefixes, entry);
+}
+
+/* Keeps what a text needs that goes on after the first `boundary` blocks. */
+static void keep_windows(mc_trail *t, int64_t boundary) {
+    mc_kv_pool *pool = t->pool;
+    if (!pool->has_windows) return;
+    for (int64_t i = boundary - 1; i >= 0; i--) {
+        bool wanted = false;
+        for (int g = 0; g < pool->groups && !wanted; g++)
+            wanted = leader(t, g)->window && is_needed(needed_of(t, g, boundary), i);
+        if (wanted) keep_block(t, i, boundary);
+    }
+}
+
+/* ---- along the text ---- */
+
+/* Keeps windows at the marks that the text has reached. */
+static void pass_marks(mc_trail *t) {
+    int64_t *marks = MC_BUFFER_AT(&t->marks, int64_t);
+    size_t n = MC_BUFFER_COUNT(&t->marks, int64_t), left = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (marks[i] > t->total)
+            marks[left++] = marks[i];
+        else
+            keep_windows(t, mc_min(marks[i] / t->pool->block, count_of(t)));
+    }
+    t->marks.len = left * sizeof *marks;
+}
+
+void mc_trail_extend(mc_trail *t, const int32_t *ids, int64_t start, int64_t total) {
+    int64_t block = t->pool->block;
+    if (!t->pool->keeps || t->lost) return;
+    t->total = total;
+    for (int64_t i = count_of(t); (i + 1) * block <= total; i++) {
+        mc_prefix_hash before = i ? MC_BUFFER_AT(&t->hashes, mc_prefix_hash)[i - 1] : t->seed;
+        if (i * block < start) { /* forgotten */
+            mc_trail_leave(t);
+            t->lost = true;
+            return;
+        }
+        mc_prefix_hash hash = mc_prefix_next(before, ids + (i * block - start), block);
+        int32_t entry = enter(t, hash, i); /* there is room: mc_trail_reserve */
+        (void)mc_buffer_add(&t->hashes, &hash, sizeof hash);
+        (void)mc_buffer_add(&t->pins, &entry, sizeof entry);
+    }
+    pass_marks(t);
+}
+
+/* Unpins blocks from n on; the first of them last, for without it the others cannot be found. */
+static void unpin_from(mc_trail *t, int64_t n) {
+    for (int64_t i = count_of(t) - 1; i >= n; i--) {
+        int32_t entry = MC_BUFFER_AT(&t->pins, int32_t)[i];
+        if (entry >= 0) mc_prefix_unpin(&t->pool->prefixes, entry);
+    }
+    if (n >= count_of(t)) return;
+    t->hashes.len = (size_t)n * sizeof(mc_prefix_hash);
+    t->pins.len = (size_t)n * sizeof(int32_t);
+}
+
+void mc_trail_cut(mc_trail *t, int64_t to) {
+    if (!t->pool->keeps || t->lost) return;
+    unpin_from(t, to / t->pool->block);
+    t->total = to;
+}
+
+void mc_trail_leave(mc_trail *t) {
+    if (!t->lost) keep_windows(t, count_of(t));
+    unpin_from(t, 0);
+    t->total = 0;
+    t->lost = false;
+}
+
+void mc_trail_unmark(mc_trail *t) {
+    mc_buffer_clear(&t->marks);
+}
+
+mica_status mc_trail_mark(mc_trail *t, int64_t position) {
+    if (!t->pool->keeps || t->lost || !t->pool->has_windows) return MICA_OK;
+    if (!MC_BUFFER_PUSH(&t->marks, int64_t, position)) return mc_fail_nomem("a session's caches");
+    pass_marks(t);
+    return MICA_OK;
+}
+
+mica_status mc_trail_copy(const mc_trail *from, mc_trail *to) {
+    to->seed = from->seed;
+    to->lost = from->lost;
+    if (from->hashes.len && (!mc_buffer_add(&to->hashes, from->hashes.data, from->hashes.len) ||
+                             !mc_buffer_add(&to->pins, from->pins.data, from->pins.len))) {
+        mc_buffer_clear(&to->hashes);
+        return mc_fail_nomem("a session's caches");
+    }
+    to->total = from->total;
+    for (int64_t i = 0; i < count_of(to); i++) {
+        int32_t entry = MC_BUFFER_AT(&to->pins, int32_t)[i];
+        if (entry >= 0) mc_prefix_pin(&to->pool->prefixes, entry);
+    }
+    return MICA_OK;
+}
+
+/* ---- what is known of a text ---- */
+
+/* Whether groups with a window have all that they need of the first n blocks of a text. */
+static bool has_windows(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
+    const mc_prefixes *prefixes = &t->pool->prefixes;
+    for (int g = 0; g < t->pool->groups; g++) {
+        if (!leader(t, g)->window) continue;
+        needed part = needed_of(t, g, n);
+        for (int64_t i = n - 1; i >= 0; i--) {
+            if (!is_needed(part, i)) continue;
+            int32_t entry = mc_prefix_find(prefixes, of_windows(hashes[i]));
+            if (entry < 0 || mc_prefix_blocks(prefixes, entry)[g] < 0) return false;
+        }
+    }
+    return true;
+}
+
+int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
+    int64_t block = t->pool->block, max = (n - 1) / block, found = 0;
+    if (!t->pool->keeps || max < 1) return 0;
+    mc_prefix_hash *hashes = mc_array_alloc((size_t)max, sizeof *hashes);
+    if (!hashes) return 0;
+    for (; found < max; found++) {
+        hashes[found] =
+            mc_prefix_next(found ? hashes[found - 1] : t->seed, ids + found * block, block);
+        if (t->pool->has_full && mc_prefix_find(&t->pool->prefixes, hashes[found]) < 0) break;
+    }
+    while (found > 0 && !has_windows(t, hashes, found))
+        found--;
+    mc_free(hashes);
+    return found * block;
+}
+
+/* Puts block i of a text of n blocks into the tables. */
+static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
+    mc_kv_pool *pool = t->pool;
+    int32_t full = pool->has_full ? mc_prefix_find(&pool->prefixes, hash) : -1;
+    int32_t part = pool->has_windows ? mc_prefix_find(&pool->prefixes, of_windows(hash)) : -1;
+    if (full >= 0) mc_prefix_pin(&pool->prefixes, full);
+    (void)mc_buffer_add(&t->hashes, &hash, sizeof hash);
+    (void)mc_buffer_add(&t->pins, &full, sizeof full);
+    for (int g = 0; g < pool->groups; g++) {
+        bool windows = leader(t, g)->window > 0;
+        if (windows && !is_needed(needed_of(t, g, n), i)) continue;
+        int32_t id = mc_prefix_blocks(&pool->prefixes, windows ? part : full)[g];
+        t->tables[g].ids[t->tables[g].n++] = id;
+        mc_pool_retain(pool, id);
+    }
+    if (part < 0) return;
+    mc_prefix_pin(&pool->prefixes, part); /* used last */
+    mc_prefix_unpin(&pool->prefixes, part);
+}
+
+mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known) {
+    int64_t block = t->pool->block, n = known / block;
+    MC_TRY(mc_trail_reserve(t, known));
+    for (int g = 0; g < t->pool->groups; g++)
+        MC_TRY(mc_kv_table_reserve(&t->tables[g], n));
+    mc_prefix_hash hash = t->seed;
+    for (int64_t i = 0; i < n; i++) {
+        hash = mc_prefix_next(hash, ids + i * block, block);
+        take_block(t, i, n, hash);
+    }
+    t->total = known;
+    for (int i = 0; i < t->pool->lm->spec.n_layers; i++)
+        t->layers[i].count = t->tables[t->pool->places[i].group].n * block;
+    return MICA_OK;
+}
