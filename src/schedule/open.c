@@ -176,6 +176,10 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
     if (options->constraints && !s->local)
         return mc_fail(MICA_EUNSUPPORTED, "constraints: open the model with the engine native");
     if (!options->ids && options->n_ids) return mc_fail(MICA_EINVAL, "ids is NULL");
+    for (size_t i = 0; i < options->n_marks; i++)
+        if (options->marks[i] < 0 || (uint64_t)options->marks[i] > options->n_ids)
+            return mc_fail(MICA_EINVAL, "mark %zu is at %lld, beyond the prompt's %zu tokens", i,
+                           (long long)options->marks[i], options->n_ids);
     if (options->choices > MC_MAX_ROWS)
         return mc_fail(MICA_EINVAL, "choices %zu: want 1 to %d, or 0 for 1", options->choices,
                        MC_MAX_ROWS);

@@ -48,6 +48,10 @@ static mica_status copy_options(mc_request *r, const mc_request_options *options
     MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &r->generate, options->generate));
     r->given.generate = &r->generate;
     r->given.ids = copy(&r->arena, options->ids, options->n_ids * sizeof *options->ids, &ok);
+    r->given.marks =
+        copy(&r->arena, options->marks, options->n_marks * sizeof *options->marks, &ok);
+    if (!options->salt) r->given.salt = "";
+    r->given.salt = copy(&r->arena, r->given.salt, strlen(r->given.salt) + 1, &ok);
     if (!r->given.choices) r->given.choices = 1;
     r->choices = mc_arena_calloc(&r->arena, r->given.choices * sizeof *r->choices);
     if (!ok || !r->choices || !copy_generate(r)) return mc_fail_nomem("a request");

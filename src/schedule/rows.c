@@ -5,8 +5,11 @@
 #include "schedule/state.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { CHUNK = 512 }; /* max tokens of a pass over a prompt */
+/* CHUNK: max tokens of a pass over a prompt. COUNT_STEPS: steps after which blocks are counted, which
+ * goes through all kept prefixes. */
+enum { CHUNK = 512, COUNT_STEPS = 16 };
 
 static int64_t chunk_of(const mc_schedule *s) {
     return mc_min(s->options.step_tokens, CHUNK);
@@ -25,11 +28,6 @@ int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens) {
 
 int64_t mc_rows_blocks(const mc_schedule *s) {
     return s->rows.model.pool->blocks;
-}
-
-static uint64_t used_bytes(const mc_schedule *s) {
-    const mc_kv_pool *pool = s->rows.model.pool;
-    return (uint64_t)(pool->blocks - mc_kv_pool_available(pool)) * pool->block_bytes;
 }
 
 /* How many rows compute, and how many are paused. */
@@ -73,7 +71,8 @@ bool mc_rows_fit(const mc_schedule *s, const mc_request *request) {
 
 static mica_status open_parts(mc_schedule *s) {
     const mc_kv_pool_options options = {.bytes = s->options.cache_bytes,
-                                        .context = s->local->context};
+                                        .context = s->local->context,
+                                        .keep = mc_prefix_available()};
     s->rows.model = *s->local;
     MC_TRY(mc_kv_pool_open(s->local->lm, s->local->device, &options, &s->rows.model.pool));
     return mc_batch_init(&s->rows.batch, &s->rows.model);
@@ -94,7 +93,11 @@ void mc_rows_close(mc_schedule *s) {
 }
 
 static void count_cache(mc_schedule *s) {
-    mc_schedule_count_cache(s, used_bytes(s), count_rows(s, true), s->rows.pauses);
+    const mc_kv_pool *pool = s->rows.model.pool;
+    int64_t available = mc_kv_pool_available(pool);
+    mc_schedule_count_cache(s, (uint64_t)(pool->blocks - available) * pool->block_bytes,
+                            (uint64_t)(available - pool->n_free) * pool->block_bytes,
+                            count_rows(s, true), s->rows.pauses);
 }
 
 static mica_metrics metrics_of(const mc_row *row) {
@@ -203,11 +206,62 @@ static mica_status open_session(mc_schedule *s, mc_row *row) {
     return status;
 }
 
+/* ---- prompts that begin alike ---- */
+
+static int64_t common_of(const mc_request *a, const mc_request *b) {
+    size_t n = 0;
+    if (strcmp(a->given.salt, b->given.salt) != 0) return 0;
+    while (n < a->given.n_ids && n < b->given.n_ids && a->given.ids[n] == b->given.ids[n])
+        n++;
+    return (int64_t)n;
+}
+
+/* Whether a row reads its prompt for the first time. */
+static bool reads_prompt(const mc_row *row) {
+    return row->request && row->stream && row->left && !row->counted && !row->paused;
+}
+
+/* Finds the row that reads most of what a new one begins with, at least a block. It keeps that for
+ * others. */
+static bool find_leader(mc_schedule *s, mc_row *row) {
+    const mc_kv_pool *pool = s->rows.model.pool;
+    mc_row *leader = NULL;
+    for (int i = 0; i < s->options.rows && pool->keeps; i++) {
+        mc_row *other = &s->rows.rows[i];
+        if (other == row || !reads_prompt(other)) continue;
+        int64_t common = common_of(row->request, other->request) / pool->block * pool->block;
+        if (common <= row->common) continue;
+        row->common = common;
+        leader = other;
+    }
+    if (!leader || mc_session_mark(leader->session, row->common) != MICA_OK) return false;
+    row->leader = leader;
+    row->leaders_number = leader->number;
+    return true;
+}
+
+/* Whether a row still waits for its leader. If not, it begins with what that has read. */
+static bool waits(mc_schedule *s, mc_row *row) {
+    const mc_row *leader = row->leader;
+    if (!leader) return false;
+    if (leader->number == row->leaders_number && reads_prompt(leader) &&
+        (int64_t)leader->request->given.n_ids - leader->left < row->common)
+        return true;
+    row->leader = NULL;
+    mica_status status = mc_stream_read(row->stream, 0, &row->left);
+    if (status != MICA_OK) leave_with_error(s, row, status);
+    return false;
+}
+
 static mica_status open_stream(mc_schedule *s, mc_row *row) {
     mc_request *request = row->request;
     mica_generate_options options = request->generate;
     options.seed += row->choice;
+    bool fork = request->source != NULL;
     MC_TRY(open_session(s, row));
+    if (!fork) mc_session_set_salt(row->session, request->given.salt);
+    for (size_t i = 0; i < request->given.n_marks && !fork; i++)
+        MC_TRY(mc_session_mark(row->session, request->given.marks[i]));
     MC_TRY(mc_stream_open(row->session, request->given.ids, request->given.n_ids, &options,
                           &row->stream));
     mc_stream_share(row->stream);
@@ -215,6 +269,10 @@ static mica_status open_stream(mc_schedule *s, mc_row *row) {
         mc_constraint *constraint = request->constraints[row->choice];
         request->constraints[row->choice] = NULL;
         MC_TRY(mc_stream_constrain(row->stream, constraint));
+    }
+    if (!fork && find_leader(s, row)) {
+        row->left = (int64_t)request->given.n_ids; /* for now: it begins to read later */
+        return MICA_OK;
     }
     return mc_stream_read(row->stream, 0, &row->left);
 }
@@ -269,7 +327,7 @@ static size_t list_readers(mc_schedule *s, mc_row **readers) {
     size_t n = 0;
     for (int i = 0; i < s->options.rows; i++) {
         mc_row *row = &s->rows.rows[i];
-        if (!row->request || row->paused || !row->left) continue;
+        if (!row->request || row->paused || !row->left || waits(s, row) || !row->request) continue;
         size_t at = n++;
         for (; at && readers[at - 1]->left > row->left; at--)
             readers[at] = readers[at - 1];
@@ -387,5 +445,5 @@ void mc_rows_step(mc_schedule *s) {
     if (t.n) compute(s, &t);
     collect(s, &t);
     read_texts(s);
-    count_cache(s);
+    if (s->rows.steps++ % COUNT_STEPS == 0) count_cache(s);
 }

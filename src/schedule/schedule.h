@@ -11,6 +11,10 @@
  * row that came last pauses: it gives its blocks back, and reads its text again when there are
  * blocks for it. The choices of a request share the blocks of the prompt, which is read once.
  *
+ * Blocks that no row needs stay in the pool until others need the room, those used longest ago
+ * first. A prompt that begins like an earlier text of the same salt goes on from these. One that
+ * begins like another that is being read waits until that has read what both have.
+ *
  * Requests that find no row wait in a queue of limited length. The highest priority is next, of
  * equal ones the one that has waited longest. A request that was overtaken by 8 others counts one
  * priority higher, so none waits for ever.
@@ -61,8 +65,14 @@ typedef struct mc_request_options {
     /* Of each choice; choice i draws with seed + i. NULL: the defaults. Its progress is not called
      * and its cancel is not watched: prefill and mc_request_cancel are there. */
     const mica_generate_options *generate;
-    size_t choices;     /* answers to compute; 0: 1 */
-    int priority;       /* higher first */
+    size_t choices;   /* answers to compute; 0: 1 */
+    int priority;     /* higher first */
+    const char *salt; /* caches are shared among requests of one salt; NULL: "" */
+    /* Positions in the prompt, [n_marks], at which other prompts may part from it: the ends of the
+     * system prompt and of messages. Models with sliding windows begin with a known prefix only
+     * there; others need none. */
+    const int64_t *marks;
+    size_t n_marks;
     double max_seconds; /* limit of waiting and computing; 0: none */
     /* What each choice may say, [choices], each or all NULL: anything. Taken over by the call, also
      * with an error; closed in any thread. */
@@ -148,7 +158,8 @@ typedef struct mc_schedule_stats {
     uint64_t pauses;
     uint64_t stopped, length, cancelled, timed_out, failed; /* answers, by how they ended */
     uint64_t refused_context, refused_busy, refused_other;  /* requests */
-    uint64_t cache_bytes, cache_budget;                     /* in use; the budget */
+    uint64_t cache_bytes, kept_bytes,
+        cache_budget;            /* of rows; of prefixes that none uses; of all */
     mc_seconds queue_time;       /* from a submission to its row; of choices */
     mc_seconds first_token_time; /* from a submission to the first token of a choice */
     mc_seconds token_time;       /* between two tokens of a choice */

@@ -26,10 +26,14 @@ typedef struct mc_row {
     size_t choice;
     uint64_t number;     /* rows that were taken before this one */
     mc_session *session; /* NULL: never used */
-    mc_stream *stream;   /* NULL: it has just been taken */
-    int64_t left;        /* tokens of the text that are not read */
-    bool paused;         /* it has no blocks */
-    bool counted;        /* its prompt was read once */
+    /* Another row whose prompt begins with the same `common` tokens, for which this one waits. */
+    const struct mc_row *leader; /* NULL: none */
+    uint64_t leaders_number;
+    int64_t common;
+    mc_stream *stream; /* NULL: it has just been taken */
+    int64_t left;      /* tokens of the text that are not read */
+    bool paused;       /* it has no blocks */
+    bool counted;      /* its prompt was read once */
     uint64_t decode_us;
     int64_t decoded; /* tokens computed in steps */
 } mc_row;
@@ -39,7 +43,7 @@ typedef struct mc_rows {
     mc_session_model model; /* the schedule's, with a pool */
     mc_batch batch;
     mc_row *rows; /* [options.rows] */
-    uint64_t taken, pauses;
+    uint64_t taken, pauses, steps;
 } mc_rows;
 
 struct mc_schedule {
@@ -89,7 +93,8 @@ void mc_schedule_count_prompt(mc_schedule *s, int64_t tokens, int64_t cached);
 /* Says that other choices of a request may follow the first. */
 void mc_schedule_set_read(mc_schedule *s, mc_request *request);
 
-void mc_schedule_count_cache(mc_schedule *s, uint64_t bytes, size_t paused, uint64_t pauses);
+void mc_schedule_count_cache(mc_schedule *s, uint64_t used_bytes, uint64_t kept_bytes,
+                             size_t paused, uint64_t pauses);
 
 /* Opens and closes the rows. After an error they must be closed, too. errors  MICA_ENOMEM */
 mica_status mc_rows_open(mc_schedule *s);

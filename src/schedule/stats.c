@@ -45,9 +45,11 @@ void mc_schedule_count_prompt(mc_schedule *s, int64_t tokens, int64_t cached) {
     pthread_mutex_unlock(&s->lock);
 }
 
-void mc_schedule_count_cache(mc_schedule *s, uint64_t bytes, size_t paused, uint64_t pauses) {
+void mc_schedule_count_cache(mc_schedule *s, uint64_t used_bytes, uint64_t kept_bytes,
+                             size_t paused, uint64_t pauses) {
     pthread_mutex_lock(&s->lock);
-    s->stats.cache_bytes = bytes;
+    s->stats.cache_bytes = used_bytes;
+    s->stats.kept_bytes = kept_bytes;
     s->stats.paused = paused;
     s->stats.pauses = pauses;
     pthread_mutex_unlock(&s->lock);

@@ -105,8 +105,10 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
 }
 
 bool mc_cache_can_reserve(const mc_cache *cache, int64_t n) {
-    return !cache->paged.pool ||
-           mc_paged_needed(&cache->paged, n) <= mc_kv_pool_available(cache->paged.pool);
+    const mc_kv_pool *pool = cache->paged.pool;
+    if (!pool) return true;
+    int64_t needed = mc_paged_needed(&cache->paged, n);
+    return needed <= pool->n_free || needed <= mc_kv_pool_available(pool);
 }
 
 mica_status mc_cache_fork(const mc_cache *from, mc_cache *to) {
