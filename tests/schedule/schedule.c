@@ -71,7 +71,7 @@ static unsigned draw(unsigned *seed, unsigned n) {
 static mica_generate_options make_options(unsigned kind, unsigned seed) {
     static const char *const stops[] = {"the", "\n\n"};
     static const mica_logit_bias bias[] = {{300, 2.0f}, {17, -3.0f}};
-    mica_generate_options o = {.max_tokens = 1 + seed % 40, .ignore_eos = true, .seed = seed};
+    mica_generate_options o = {.max_tokens = 2 + seed % 40, .ignore_eos = true, .seed = seed};
     if (kind == 1) o.temperature = 1.0f;
     if (kind == 2)
         o = (mica_generate_options){
@@ -145,6 +145,69 @@ static void test_mixtures(void **state) {
         check_mixture(models[i], NULL, 1);
         check_mixture(models[i], &small, 2);
     }
+}
+
+/* Whether what a cancelled one got is the beginning of what it would have got. */
+static void expect_beginning(const client_choice *got, const client_choice *want) {
+    assert_int_equal(got->status, MICA_ECANCELLED);
+    assert_true(got->ids.len <= want->ids.len);
+    if (got->ids.len) assert_memory_equal(got->ids.data, want->ids.data, got->ids.len);
+}
+
+/* Requests that come, are cancelled and closed at random, in a budget for few of them. */
+static void check_chaos(const mica_model *model, unsigned seed) {
+    enum { N = 30 };
+    client clients[N];
+    unsigned length[N], prompt_seed[N], fate[N];
+    mica_generate_options generate[N];
+    const mc_schedule_options options = {
+        .rows = 5, .step_tokens = 70, .cache_bytes = mica_model_cache_bytes(model, 256) * 3};
+    mc_schedule *schedule = open_schedule(model, &options);
+    for (unsigned i = 0; i < N; i++) {
+        length[i] = 1 + draw(&seed, 250);
+        prompt_seed[i] = draw(&seed, 4); /* many begin alike */
+        fate[i] = draw(&seed, 5);        /* 0: cancelled, 1: closed, 2: stops itself, else: ends */
+        generate[i] = make_options(draw(&seed, KINDS), draw(&seed, 1000));
+        int32_t *prompt = make_prompt(length[i], prompt_seed[i]);
+        client_init(&clients[i]);
+        if (fate[i] == 2) clients[i].stop_at = 1 + draw(&seed, 4);
+        must_submit(&clients[i], schedule,
+                    &(mc_request_options){.ids = prompt,
+                                          .n_ids = length[i],
+                                          .generate = &generate[i],
+                                          .priority = (int)draw(&seed, 2)});
+        free(prompt);
+        unsigned other = draw(&seed, i + 1);
+        if (draw(&seed, 2)) client_wait_tokens(&clients[other], 0, draw(&seed, 5));
+        if (fate[other] == 0) mc_request_cancel(clients[other].request);
+        if (fate[other] == 1) client_close(&clients[other]);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        int32_t *prompt = make_prompt(length[i], prompt_seed[i]);
+        client_wait_ends(&clients[i], 1);
+        client_choice want = generate_alone(model, prompt, length[i], &generate[i]);
+        if (clients[i].choices[0].finish == MICA_FINISH_CANCELLED) {
+            assert_true(fate[i] < 3);
+            expect_beginning(&clients[i].choices[0], &want);
+        } else {
+            choice_compare(&clients[i].choices[0], &want, "one that nobody cancelled");
+        }
+        choice_free(&want);
+        client_deinit(&clients[i]);
+        assert_int_equal(clients[i].late, 0);
+        assert_int_equal(clients[i].choices[0].ends, 1);
+        free(prompt);
+    }
+    assert_true(mc_schedule_drain(schedule, 1e9));
+    assert_int_equal(stats_of(schedule).cache_bytes, 0);
+    mc_schedule_close(&schedule);
+}
+
+static void test_chaos(void **state) {
+    (void)state;
+    check_chaos(models[0], 1);
+    for (unsigned seed = 2; seed < 5; seed++)
+        check_chaos(models[1], seed);
 }
 
 /* Choice i draws with seed + i. */
@@ -760,15 +823,15 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixtures),      cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_known_prompts),
-        cmocka_unit_test(test_alike_prompts), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_budget),        cmocka_unit_test(test_end_of_budget),
-        cmocka_unit_test(test_full_queue),    cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_close),
-        cmocka_unit_test(test_max_seconds),   cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_long_prompt),   cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_mixtures),      cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_constraints),
+        cmocka_unit_test(test_known_prompts), cmocka_unit_test(test_alike_prompts),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_end_of_budget), cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_drain),         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_close),         cmocka_unit_test(test_max_seconds),
+        cmocka_unit_test(test_priorities),    cmocka_unit_test(test_long_prompt),
+        cmocka_unit_test(test_jobs),          cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/schedule", tests, open_models, close_models);
 }
