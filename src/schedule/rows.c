@@ -104,7 +104,7 @@ static mica_metrics metrics_of(const mc_row *row) {
     mica_metrics m = {.prompt_tokens = (int64_t)row->request->given.n_ids};
     if (row->stream) m = mc_stream_metrics(row->stream);
     m.decode_seconds += (double)row->decode_us * 1e-6; /* the stream's is the time of sampling */
-    m.decode_rate = row->decode_us ? (double)row->decoded / m.decode_seconds : 0.0;
+    m.decode_rate = m.decode_seconds > 0 ? (double)row->decoded / m.decode_seconds : 0.0;
     return m;
 }
 
@@ -264,7 +264,7 @@ static mica_status open_stream(mc_schedule *s, mc_row *row) {
         MC_TRY(mc_session_mark(row->session, request->given.marks[i]));
     MC_TRY(mc_stream_open(row->session, request->given.ids, request->given.n_ids, &options,
                           &row->stream));
-    mc_stream_share(row->stream);
+    mc_stream_share(row->stream, true);
     if (request->constraints && request->constraints[row->choice]) {
         mc_constraint *constraint = request->constraints[row->choice];
         request->constraints[row->choice] = NULL;
@@ -355,15 +355,20 @@ static void read_texts(mc_schedule *s) {
 
 /* ---- steps ---- */
 
-/* Hands out the row's tokens until one must be computed (true, in *pending), or it ends. */
+/* Hands out the row's tokens until one must be computed (true, in *pending), or it ends. A row that
+ * computes alone hands out one. */
 static bool pull(mc_schedule *s, mc_row *row, int32_t *pending) {
     mica_token token;
     while (!mc_stream_pending(row->stream, pending)) {
+        if (row->alone && !make_room(s, row, 1 + row->request->generate.draft_tokens)) return false;
         if (!mc_stream_next(row->stream, &token)) {
             leave(s, row, mc_stream_status(row->stream), mc_stream_finish(row->stream));
             return false;
         }
         if (!mc_request_give(row->request, row->choice, &token)) mc_stream_cancel(row->stream);
+        if (!row->alone) continue;
+        row->decoded++;
+        return false;
     }
     return true;
 }
@@ -422,6 +427,47 @@ static void compute(mc_schedule *s, const step *t) {
     mc_schedule_count_step(s, t->n);
 }
 
+static bool decodes(const mc_row *row) {
+    return row->request && !row->left && !row->paused;
+}
+
+/* Says whether a row is the only one that decodes, and computes alone: with drafts, or ahead of the
+ * host on a device that launches late. */
+static void find_alone(mc_schedule *s) {
+    size_t n = 0;
+    for (int i = 0; i < s->options.rows; i++)
+        n += decodes(&s->rows.rows[i]);
+    for (int i = 0; i < s->options.rows; i++) {
+        mc_row *row = &s->rows.rows[i];
+        if (!decodes(row)) continue;
+        bool gains = row->request->generate.draft_tokens || s->local->device->backend->late;
+        row->alone = n == 1 && gains;
+        mc_stream_share(row->stream, !row->alone);
+    }
+}
+
+/* Computes the next token of the one row by itself. */
+static void compute_alone(mc_schedule *s, mc_row *row) {
+    mica_token token;
+    if (!make_room(s, row, 1 + row->request->generate.draft_tokens)) return;
+    mc_schedule_count_step(s, 1);
+    row->decoded++;
+    if (!mc_stream_next(row->stream, &token))
+        leave(s, row, mc_stream_status(row->stream), mc_stream_finish(row->stream));
+    else if (!mc_request_give(row->request, row->choice, &token))
+        mc_stream_cancel(row->stream);
+}
+
+/* Computes a token of each row that needs one. */
+static void decode(mc_schedule *s, step *t) {
+    if (t->n == 1 && t->rows[0]->alone) {
+        compute_alone(s, t->rows[0]);
+        return;
+    }
+    reserve(s, t);
+    if (t->n) compute(s, t);
+}
+
 /* Cancels the rows of requests that are over. */
 static void cancel_rows(mc_schedule *s) {
     for (int i = 0; i < s->options.rows; i++) {
@@ -440,9 +486,9 @@ void mc_rows_step(mc_schedule *s) {
     cancel_rows(s);
     resume_rows(s);
     take_choices(s);
+    find_alone(s);
     collect(s, &t); /* rows that ended leave before the next ones come in */
-    reserve(s, &t);
-    if (t.n) compute(s, &t);
+    decode(s, &t);
     collect(s, &t);
     read_texts(s);
     if (s->rows.steps++ % COUNT_STEPS == 0) count_cache(s);

@@ -102,8 +102,8 @@ void mc_stream_close(mc_stream **stream) {
     *stream = NULL;
 }
 
-void mc_stream_share(mc_stream *stream) {
-    stream->shared = true;
+void mc_stream_share(mc_stream *stream, bool shared) {
+    stream->shared = shared;
 }
 
 static mica_status take_constraint(mc_stream *stream, mc_constraint *constraint) {

@@ -45,9 +45,9 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left);
  * on. That changes no bit. false: its text is not known any more, for the context slides. */
 bool mc_stream_pause(mc_stream *stream);
 
-/* Says, before the first token, that tokens may be computed outside of the stream, with those of
- * others (mc_stream_pending): no pass of its own runs ahead then. */
-void mc_stream_share(mc_stream *stream);
+/* Says, between two tokens, whether others compute tokens of the stream, with those of others
+ * (mc_stream_pending): no pass of its own runs ahead then. At first nobody does. */
+void mc_stream_share(mc_stream *stream, bool shared);
 
 /* Whether the next mc_stream_next begins by computing one more token in the session. *id receives
  * that token. */

@@ -294,7 +294,7 @@ static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     MC_TRY(task->encode(task->context, i, &ids, &n));
     mica_status status = mc_stream_open(slot->session, ids, n, &options, &slot->stream);
     mc_free(ids);
-    if (status == MICA_OK) mc_stream_share(slot->stream);
+    if (status == MICA_OK) mc_stream_share(slot->stream, true);
     slot->item = i;
     slot->decode_us = 0;
     slot->decoded = 0;

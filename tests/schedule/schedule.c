@@ -314,6 +314,29 @@ static void test_constraints(void **state) {
     free(prompt);
 }
 
+/* A request that is alone drafts, and gets what it gets without. */
+static void test_drafts(void **state) {
+    (void)state;
+    enum { N = 60 };
+    mc_schedule *schedule = open_schedule(models[1], NULL);
+    mica_generate_options o = {.max_tokens = 40, .ignore_eos = true, .draft_tokens = 6};
+    int32_t prompt[N];
+    for (int i = 0; i < N; i++)
+        prompt[i] = tall[i % 7];
+    client c;
+    client_init(&c);
+    must_submit(&c, schedule, &(mc_request_options){.ids = prompt, .n_ids = N, .generate = &o});
+    client_wait_ends(&c, 1);
+    o.draft_tokens = 0;
+    client_choice want = generate_alone(models[1], prompt, N, &o);
+    choice_compare(&c.choices[0], &want, "with drafts");
+    assert_true(c.choices[0].metrics.drafted_tokens > 0);
+    assert_true(c.choices[0].metrics.decode_rate > 0.0);
+    choice_free(&want);
+    client_deinit(&c);
+    mc_schedule_close(&schedule);
+}
+
 /* ---- prompts that begin alike ---- */
 
 enum { HEAD = 500, TAIL = 30, ALIKE = 6 };
@@ -824,14 +847,15 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixtures),      cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_choices),       cmocka_unit_test(test_constraints),
-        cmocka_unit_test(test_known_prompts), cmocka_unit_test(test_alike_prompts),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_end_of_budget), cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_drain),         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_close),         cmocka_unit_test(test_max_seconds),
-        cmocka_unit_test(test_priorities),    cmocka_unit_test(test_long_prompt),
-        cmocka_unit_test(test_jobs),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_drafts),        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_known_prompts),
+        cmocka_unit_test(test_alike_prompts), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_budget),        cmocka_unit_test(test_end_of_budget),
+        cmocka_unit_test(test_full_queue),    cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_max_seconds),   cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_long_prompt),   cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/schedule", tests, open_models, close_models);
 }

@@ -32,7 +32,7 @@ static mc_stream *open_stream(mc_session *session, const int32_t *ids, size_t n,
     mc_stream *stream;
     if (mc_stream_open(session, ids, n, &options, &stream) != MICA_OK)
         fail_msg("%s", mica_last_error());
-    if (!follow) mc_stream_share(stream);
+    if (!follow) mc_stream_share(stream, true);
     return stream;
 }
 
