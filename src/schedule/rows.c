@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CHUNK: max tokens of a pass over a prompt. COUNT_STEPS: steps after which blocks are counted, which
- * goes through all kept prefixes. */
+/* CHUNK: max tokens of a pass over a prompt. COUNT_STEPS: steps after which blocks are counted,
+ * which goes through all kept prefixes. */
 enum { CHUNK = 512, COUNT_STEPS = 16 };
 
 static int64_t chunk_of(const mc_schedule *s) {
