@@ -100,15 +100,14 @@ static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t 
 static int64_t run_end(const mc_attn_block *b, int64_t j, int64_t end) {
     int64_t page = b->at->page;
     if (!page) return end;
-    int64_t key = key_at(b, j), next = key / page, id = mc_attn_table(b->at, b->batch, next);
-    const int64_t *k = b->at->call->in[K].layout->strides, *v = b->at->call->in[V].layout->strides;
-    bool dense = k[1] == page * k[2] && v[1] == page * v[2];
-    int64_t stop = j + page - key % page;
-    while (dense && stop < end && mc_attn_table(b->at, b->batch, next + 1) == id + 1) {
+    const mc_operand *in = b->at->call->in;
+    const int64_t *k = in[K].layout->strides, *v = in[V].layout->strides;
+    const int64_t *strides = in[TABLE].layout->strides, step = strides[1];
+    int64_t key = key_at(b, j), stop = j + page - key % page;
+    const int32_t *id = (const int32_t *)in[TABLE].data + b->batch * strides[0] + key / page * step;
+    if (k[1] != page * k[2] || v[1] != page * v[2]) return mc_min(end, stop);
+    for (; stop < end && id[step] == *id + 1 && *id != -1; id += step) /* -1: the pool's last */
         stop += page;
-        next++;
-        id++;
-    }
     return mc_min(end, stop);
 }
 

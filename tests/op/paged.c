@@ -253,6 +253,24 @@ static void bits_of_threads(void **state) {
     }
 }
 
+/* Blocks -1 and 0 do not follow each other: behind the pool's last there is none. */
+static void the_last_block_is_an_end(void **state) {
+    (void)state;
+    bench b = bench_open();
+    static const int32_t tables[][4] = {{-1, 0, 1, 2}, {-3, -2, -1, 0}, {2, -1, 0, 1}};
+    for (int i = 0; i < 12; i++) {
+        int d = i % 4;
+        mica_array table = i32s(b.s, tables[i / 4], SHAPE(1, 4));
+        mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 4, 1, D));
+        mica_array k = entries(b.s, 2, dtypes[d], SHAPE(KV_HEADS, 3, 32, D));
+        mica_array v = entries(b.s, 3, dtypes[d], SHAPE(KV_HEADS, 3, 32, D));
+        mica_sdpa_options o = {.causal = true, .offset = mica_i32(b.s, 120)};
+        mica_array want = mica_sdpa(b.s, q, gathered(b.s, k, table), gathered(b.s, v, table), &o);
+        expect_same_sums(b.s, mica_paged_sdpa(b.s, q, k, v, table, &o), want, slack[d]);
+    }
+    bench_close(&b);
+}
+
 static void empty_ones(void **state) {
     (void)state;
     bench b = bench_open();
@@ -307,13 +325,10 @@ static void wrong_tables_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_written),
-        cmocka_unit_test(a_pool_is_written_in_place),
-        cmocka_unit_test(wrong_writes_are_refused),
-        cmocka_unit_test(bits_of_keys_in_a_row),
-        cmocka_unit_test(blocks_of_any_length),
-        cmocka_unit_test(bits_of_threads),
-        cmocka_unit_test(empty_ones),
+        cmocka_unit_test(rows_are_written),         cmocka_unit_test(a_pool_is_written_in_place),
+        cmocka_unit_test(wrong_writes_are_refused), cmocka_unit_test(bits_of_keys_in_a_row),
+        cmocka_unit_test(blocks_of_any_length),     cmocka_unit_test(bits_of_threads),
+        cmocka_unit_test(the_last_block_is_an_end), cmocka_unit_test(empty_ones),
         cmocka_unit_test(wrong_tables_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
