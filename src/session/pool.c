@@ -127,8 +127,12 @@ static mica_status open_blocks(mc_kv_pool *pool, uint64_t bytes) {
     if (!pool->refs || !pool->free_in) return mc_fail_nomem("a pool of caches");
     for (int32_t i = 0; i < extents; i++)
         pool->free_in[i] = extent_size(pool, i);
-    if (pool->keeps) MC_TRY(mc_prefixes_init(&pool->prefixes, pool->blocks, pool->groups));
-    return MICA_OK;
+    if (!pool->keeps) return MICA_OK;
+    pool->owners = mc_array_alloc((size_t)blocks, sizeof *pool->owners);
+    if (!pool->owners) return mc_fail_nomem("a pool of caches");
+    for (int32_t i = 0; i < pool->blocks; i++)
+        pool->owners[i] = -1;
+    return mc_prefixes_init(&pool->prefixes, pool->blocks, pool->groups);
 }
 
 static mica_status open_arrays(mc_kv_pool *pool) {
@@ -194,6 +198,7 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     mc_free(pool->arrays);
     mc_prefixes_deinit(&pool->prefixes);
     mc_free(pool->refs);
+    mc_free(pool->owners);
     mc_free(pool->free_in);
     mc_free(pool->places);
     mc_free(pool->layers);
@@ -205,23 +210,7 @@ void mc_kv_pool_close(mc_kv_pool **out) {
 /* ---- blocks ---- */
 
 int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
-    int64_t blocks = pool->n_free;
-    if (!pool->keeps) return blocks;
-    for (int32_t i = pool->prefixes.newest; i >= 0; i = pool->prefixes.entries[i].older)
-        for (int g = 0; g < pool->groups; g++) {
-            int32_t id = mc_prefix_blocks(&pool->prefixes, i)[g];
-            blocks += id >= 0 && pool->refs[id] == 1;
-        }
-    return blocks;
-}
-
-bool mc_pool_forget(mc_kv_pool *pool) {
-    int32_t entry = pool->keeps ? mc_prefix_drop_oldest(&pool->prefixes) : -1;
-    for (int g = 0; g < pool->groups && entry >= 0; g++) {
-        int32_t id = mc_prefix_blocks(&pool->prefixes, entry)[g];
-        if (id >= 0) mc_pool_release(pool, id);
-    }
-    return entry >= 0;
+    return pool->n_free + pool->idle;
 }
 
 int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
@@ -236,6 +225,76 @@ int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk)
     }
     return blocks;
 }
+
+/* Whether only a prefix has a block, and nobody uses that. */
+static bool is_idle(const mc_kv_pool *pool, int32_t id) {
+    return pool->keeps && pool->refs[id] == 1 && pool->owners[id] >= 0 &&
+           pool->prefixes.entries[pool->owners[id]].pins == 0;
+}
+
+void mc_pool_retain(mc_kv_pool *pool, int32_t id) {
+    pool->idle -= is_idle(pool, id);
+    pool->refs[id]++;
+}
+
+void mc_pool_release(mc_kv_pool *pool, int32_t id) {
+    if (--pool->refs[id]) {
+        pool->idle += is_idle(pool, id);
+        return;
+    }
+    pool->free_in[extent_of(id)]++;
+    pool->n_free++;
+}
+
+/* ---- prefixes ---- */
+
+static int64_t count_idle(const mc_kv_pool *pool, int32_t prefix) {
+    int64_t n = 0;
+    for (int g = 0; g < pool->groups; g++) {
+        int32_t id = mc_prefix_blocks(&pool->prefixes, prefix)[g];
+        n += id >= 0 && is_idle(pool, id);
+    }
+    return n;
+}
+
+void mc_pool_pin(mc_kv_pool *pool, int32_t prefix) {
+    pool->idle -= count_idle(pool, prefix);
+    mc_prefix_pin(&pool->prefixes, prefix);
+}
+
+void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix) {
+    mc_prefix_unpin(&pool->prefixes, prefix);
+    if (pool->prefixes.entries[prefix].pins == 0) pool->idle += count_idle(pool, prefix);
+}
+
+void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id) {
+    mc_prefix_blocks(&pool->prefixes, prefix)[group] = id;
+    pool->owners[id] = prefix;
+    mc_pool_retain(pool, id);
+}
+
+/* Drops the prefix used longest ago, with its blocks. false: there is none that nobody uses. */
+static bool forget_oldest(mc_kv_pool *pool) {
+    int32_t prefix = pool->keeps ? pool->prefixes.oldest : -1;
+    if (prefix < 0) return false;
+    pool->idle -= count_idle(pool, prefix);
+    (void)mc_prefix_drop_oldest(&pool->prefixes);
+    for (int g = 0; g < pool->groups; g++) {
+        int32_t id = mc_prefix_blocks(&pool->prefixes, prefix)[g];
+        if (id < 0) continue;
+        pool->owners[id] = -1;
+        mc_pool_release(pool, id);
+    }
+    return true;
+}
+
+int32_t mc_pool_add_prefix(mc_kv_pool *pool, mc_prefix_hash hash) {
+    int32_t prefix = mc_prefix_add(&pool->prefixes, hash);
+    if (prefix < 0 && forget_oldest(pool)) prefix = mc_prefix_add(&pool->prefixes, hash);
+    return prefix;
+}
+
+/* ---- taking blocks ---- */
 
 /* The next extent whose blocks are all free, or else one with as many as any; some block is. */
 static int32_t find_extent(mc_kv_pool *pool) {
@@ -252,7 +311,7 @@ static int32_t find_extent(mc_kv_pool *pool) {
 }
 
 mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id) {
-    while (!pool->n_free && mc_pool_forget(pool))
+    while (!pool->n_free && forget_oldest(pool))
         ;
     if (!pool->n_free)
         return mc_fail(MICA_ENOMEM, "all %lld blocks of the KV pool, of %lld tokens, are in use",
@@ -266,16 +325,6 @@ mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id) {
     pool->refs[found] = 1;
     *id = found;
     return MICA_OK;
-}
-
-void mc_pool_retain(mc_kv_pool *pool, int32_t id) {
-    pool->refs[id]++;
-}
-
-void mc_pool_release(mc_kv_pool *pool, int32_t id) {
-    if (--pool->refs[id]) return;
-    pool->free_in[extent_of(id)]++;
-    pool->n_free++;
 }
 
 /* ---- arrays ---- */

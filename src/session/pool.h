@@ -85,6 +85,8 @@ typedef struct mc_kv_pool {
     mc_pass_program programs[MC_POOL_PROGRAMS];
     mc_arena arena; /* lists of the pass at hand */
     mc_prefixes prefixes;
+    int32_t *owners;            /* [blocks] the prefix that names a block; -1: none */
+    int64_t idle;               /* blocks that only prefixes have which nobody uses */
     bool keeps;                 /* prefixes */
     bool has_full, has_windows; /* groups that attend to all positions, and others */
     uint64_t asked, found;      /* tokens of prompts that came, and those of them that were known */
@@ -119,8 +121,15 @@ void mc_pool_release(mc_kv_pool *pool, int32_t id);
  *  errors  MICA_ENOMEM; MICA_EDEVICE. The tables are as they were */
 mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n);
 
-/* Drops the prefix used longest ago, with its blocks. false: there is none that nobody uses. */
-bool mc_pool_forget(mc_kv_pool *pool);
+/* ---- prefixes, of a pool that keeps them ---- */
+
+/* A prefix without blocks, and with one pin; others go for it if there is no room. -1: there is
+ * still none. */
+int32_t mc_pool_add_prefix(mc_kv_pool *pool, mc_prefix_hash hash);
+/* Gives a pinned prefix a reference to a block of a group. */
+void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id);
+void mc_pool_pin(mc_kv_pool *pool, int32_t prefix);
+void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);
 
 /* ---- arrays ---- */
 

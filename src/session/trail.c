@@ -68,17 +68,6 @@ static int32_t block_at(const mc_trail *t, int group, int64_t i) {
 
 /* ---- entries ---- */
 
-static int32_t add_entry(mc_kv_pool *pool, mc_prefix_hash hash) {
-    int32_t entry = mc_prefix_add(&pool->prefixes, hash);
-    if (entry < 0 && mc_pool_forget(pool)) entry = mc_prefix_add(&pool->prefixes, hash);
-    return entry;
-}
-
-static void name_block(mc_kv_pool *pool, int32_t *name, int32_t id) {
-    *name = id;
-    mc_pool_retain(pool, id);
-}
-
 /* Finds, or adds, the entry of block i. Where it was known, the cache's own copy goes: its bits are
  * the same. */
 static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
@@ -87,20 +76,20 @@ static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
     int32_t entry = mc_prefix_find(&pool->prefixes, hash);
     bool known = entry >= 0;
     if (known)
-        mc_prefix_pin(&pool->prefixes, entry);
+        mc_pool_pin(pool, entry);
     else
-        entry = add_entry(pool, hash);
+        entry = mc_pool_add_prefix(pool, hash);
     for (int g = 0; g < pool->groups && entry >= 0; g++) {
-        int32_t *name = &mc_prefix_blocks(&pool->prefixes, entry)[g];
-        int32_t *own = &t->tables[g].ids[i];
+        int32_t *own = &t->tables[g].ids[i], theirs;
         if (leader(t, g)->window) continue;
         if (!known) {
-            name_block(pool, name, *own);
-        } else if (*own != *name) {
-            mc_pool_retain(pool, *name);
-            mc_pool_release(pool, *own);
-            *own = *name;
+            mc_pool_name(pool, entry, g, *own);
+            continue;
         }
+        theirs = mc_prefix_blocks(&pool->prefixes, entry)[g];
+        mc_pool_retain(pool, theirs);
+        mc_pool_release(pool, *own);
+        *own = theirs;
     }
     return entry;
 }
@@ -111,17 +100,16 @@ static void keep_block(mc_trail *t, int64_t i, int64_t boundary) {
     mc_prefix_hash hash = of_windows(MC_BUFFER_AT(&t->hashes, mc_prefix_hash)[i]);
     int32_t entry = mc_prefix_find(&pool->prefixes, hash);
     if (entry >= 0)
-        mc_prefix_pin(&pool->prefixes, entry);
+        mc_pool_pin(pool, entry);
     else
-        entry = add_entry(pool, hash);
+        entry = mc_pool_add_prefix(pool, hash);
     for (int g = 0; g < pool->groups && entry >= 0; g++) {
-        int32_t *name = &mc_prefix_blocks(&pool->prefixes, entry)[g];
-        if (!leader(t, g)->window || *name >= 0 || !is_needed(needed_of(t, g, boundary), i))
-            continue;
+        bool named = mc_prefix_blocks(&pool->prefixes, entry)[g] >= 0;
+        if (!leader(t, g)->window || named || !is_needed(needed_of(t, g, boundary), i)) continue;
         int32_t id = block_at(t, g, i);
-        if (id >= 0) name_block(pool, name, id);
+        if (id >= 0) mc_pool_name(pool, entry, g, id);
     }
-    if (entry >= 0) mc_prefix_unpin(&pool->prefixes, entry);
+    if (entry >= 0) mc_pool_unpin(pool, entry);
 }
 
 /* Keeps what a text needs that goes on after the first `boundary` blocks. */
@@ -174,7 +162,7 @@ void mc_trail_extend(mc_trail *t, const int32_t *ids, int64_t start, int64_t tot
 static void unpin_from(mc_trail *t, int64_t n) {
     for (int64_t i = count_of(t) - 1; i >= n; i--) {
         int32_t entry = MC_BUFFER_AT(&t->pins, int32_t)[i];
-        if (entry >= 0) mc_prefix_unpin(&t->pool->prefixes, entry);
+        if (entry >= 0) mc_pool_unpin(t->pool, entry);
     }
     if (n >= count_of(t)) return;
     t->hashes.len = (size_t)n * sizeof(mc_prefix_hash);
@@ -216,26 +204,37 @@ mica_status mc_trail_copy(const mc_trail *from, mc_trail *to) {
     to->total = from->total;
     for (int64_t i = 0; i < count_of(to); i++) {
         int32_t entry = MC_BUFFER_AT(&to->pins, int32_t)[i];
-        if (entry >= 0) mc_prefix_pin(&to->pool->prefixes, entry);
+        if (entry >= 0) mc_pool_pin(to->pool, entry);
     }
     return MICA_OK;
 }
 
 /* ---- what is known of a text ---- */
 
-/* Whether groups with a window have all that they need of the first n blocks of a text. */
-static bool has_windows(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
+/* The last of the first n blocks of a text that a group with a window needs and the pool does not
+ * have; -1: there is none. */
+static int64_t find_missing(const mc_trail *t, int group, const mc_prefix_hash *hashes, int64_t n) {
     const mc_prefixes *prefixes = &t->pool->prefixes;
-    for (int g = 0; g < t->pool->groups; g++) {
-        if (!leader(t, g)->window) continue;
-        needed part = needed_of(t, g, n);
-        for (int64_t i = n - 1; i >= 0; i--) {
-            if (!is_needed(part, i)) continue;
-            int32_t entry = mc_prefix_find(prefixes, of_windows(hashes[i]));
-            if (entry < 0 || mc_prefix_blocks(prefixes, entry)[g] < 0) return false;
-        }
+    needed part = needed_of(t, group, n);
+    for (int64_t i = n - 1; i >= 0; i--) {
+        if (i < part.first && i >= part.head) i = part.head - 1;
+        if (i < 0) break;
+        int32_t entry = mc_prefix_find(prefixes, of_windows(hashes[i]));
+        if (entry < 0 || mc_prefix_blocks(prefixes, entry)[group] < 0) return i;
     }
-    return true;
+    return -1;
+}
+
+/* How many of the first n blocks of a text groups with a window can go on from. Between a block
+ * that is missing and n there is no such place, for all need it. */
+static int64_t windows_reach(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
+    for (int g = 0; g < t->pool->groups && n > 0; g++) {
+        int64_t missing = leader(t, g)->window ? find_missing(t, g, hashes, n) : -1;
+        if (missing < 0) continue;
+        n = missing;
+        g = -1; /* all again, for fewer */
+    }
+    return n;
 }
 
 int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
@@ -248,8 +247,7 @@ int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
             mc_prefix_next(found ? hashes[found - 1] : t->seed, ids + found * block, block);
         if (t->pool->has_full && mc_prefix_find(&t->pool->prefixes, hashes[found]) < 0) break;
     }
-    while (found > 0 && !has_windows(t, hashes, found))
-        found--;
+    found = windows_reach(t, hashes, found);
     mc_free(hashes);
     return found * block;
 }
@@ -259,7 +257,7 @@ static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
     mc_kv_pool *pool = t->pool;
     int32_t full = pool->has_full ? mc_prefix_find(&pool->prefixes, hash) : -1;
     int32_t part = pool->has_windows ? mc_prefix_find(&pool->prefixes, of_windows(hash)) : -1;
-    if (full >= 0) mc_prefix_pin(&pool->prefixes, full);
+    if (full >= 0) mc_pool_pin(pool, full);
     (void)mc_buffer_add(&t->hashes, &hash, sizeof hash);
     (void)mc_buffer_add(&t->pins, &full, sizeof full);
     for (int g = 0; g < pool->groups; g++) {
@@ -270,8 +268,8 @@ static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
         mc_pool_retain(pool, id);
     }
     if (part < 0) return;
-    mc_prefix_pin(&pool->prefixes, part); /* used last */
-    mc_prefix_unpin(&pool->prefixes, part);
+    mc_pool_pin(pool, part); /* used last */
+    mc_pool_unpin(pool, part);
 }
 
 mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known) {

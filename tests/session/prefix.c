@@ -73,6 +73,13 @@ static void check_accounts(const world *w, mc_session *const *sessions, size_t n
         unused += refs[i] == 0;
     }
     assert_int_equal(unused, pool->n_free);
+    int64_t idle = 0;
+    for (int32_t e = pool->prefixes.newest; e >= 0; e = pool->prefixes.entries[e].older)
+        for (int g = 0; g < pool->groups; g++) {
+            int32_t id = mc_prefix_blocks(&pool->prefixes, e)[g];
+            idle += id >= 0 && pool->refs[id] == 1;
+        }
+    assert_int_equal(mc_kv_pool_available(pool), unused + idle);
     free(refs);
 }
 
