@@ -25,7 +25,7 @@ typedef struct serve_values {
     int64_t max_body, max_connections, max_connections_per_host;
     int64_t rows, queue, step_tokens, cache_bytes;
     double max_seconds;
-    bool log;
+    bool log, vllm_metrics;
     cli_model_values model;
 } serve_values;
 
@@ -90,6 +90,7 @@ static mica_server_options server_options(const serve_values *values, const cli_
         .host = values->host,
         .port = (int)values->port,
         .insecure = values->insecure,
+        .vllm_metrics = values->vllm_metrics,
         .certificate = values->certificate,
         .certificate_key = values->certificate_key,
         .api_keys = (const char *const *)keys->texts,
@@ -198,6 +199,10 @@ static const cli_option server_table[] = {
      .kind = CLI_FLAG,
      .help = "print a line for each request: path, status, time, number of tokens",
      .offset = offsetof(serve_values, log)},
+    {.name = "vllm-metrics",
+     .kind = CLI_FLAG,
+     .help = "/metrics also has the names that vLLM made customary",
+     .offset = offsetof(serve_values, vllm_metrics)},
 };
 
 static const cli_option access_table[] = {

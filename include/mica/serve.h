@@ -43,6 +43,7 @@ typedef struct mica_server_options {
                                      file system; NULL: "127.0.0.1" */
     int port;                     /* 0: one that is free */
     bool insecure;                /* listen at any address without keys */
+    bool vllm_metrics;            /* /metrics also has the names that vLLM made customary */
     const char *certificate;      /* PEM file with the chain for TLS; NULL: no TLS */
     const char *certificate_key;  /* PEM file with its private key */
     const char *const *api_keys;  /* [api_key_count] each request but /health must have one of them,

@@ -154,7 +154,7 @@ static bool add_body(mica_server *server, mc_exchange *http, const char *data, s
 
 /* ---- requests ---- */
 
-static mc_exchange *http_of(mc_work *item) {
+static mc_exchange *http_of(mc_handler_item *item) {
     return (mc_exchange *)(void *)((char *)item - offsetof(mc_exchange, item));
 }
 
@@ -182,7 +182,7 @@ static void count_request(mica_server *server, const mc_exchange *http) {
 }
 
 /* The end of a request: neither the connection nor the handler has it any more. */
-static void finish(mc_work *item) {
+static void finish(mc_handler_item *item) {
     mc_exchange *http = http_of(item);
     mica_server *server = http->server;
     bool dispatched = http->dispatched;
@@ -196,7 +196,7 @@ static void finish(mc_work *item) {
 }
 
 /* Runs the handler. Who leaves last, it or the connection, has the request finished. */
-static void handle(mc_work *item) {
+static void handle(mc_handler_item *item) {
     mc_exchange *http = http_of(item);
     if (!http->endpoint->handle(http)) mc_exchange_refuse(http);
     pthread_mutex_lock(&http->lock);
@@ -222,7 +222,7 @@ static void dispatch(mica_server *server, mc_exchange *http) {
         if (!http->endpoint->handle(http)) mc_exchange_refuse(http);
     } else {
         http->handling = true;
-        mc_workers_add(&server->workers, &http->item, handle);
+        mc_handlers_add(&server->handlers, &http->item, handle);
     }
 }
 
@@ -282,7 +282,7 @@ void mc_connection_done(void *cls, struct MHD_Connection *connection, void **req
     http->connection = NULL;
     bool last = !http->handling;
     pthread_mutex_unlock(&http->lock);
-    if (last) mc_workers_add(&server->workers, &http->item, finish);
+    if (last) mc_handlers_add(&server->handlers, &http->item, finish);
 }
 
 void mc_connection_notify(void *cls, struct MHD_Connection *connection, void **peer,

@@ -1,7 +1,10 @@
 /* The files of endpoints, in the order of docs/serve.md: ENDPOINTS(name) for mc_endpoints_<name>.
  * Include this file with ENDPOINTS defined; it is undefined at the end. */
+ENDPOINTS(openai_chat)
+ENDPOINTS(openai_text)
 ENDPOINTS(models)
 ENDPOINTS(own)
 ENDPOINTS(health)
 ENDPOINTS(page)
+ENDPOINTS(metrics)
 #undef ENDPOINTS

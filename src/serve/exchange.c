@@ -50,7 +50,8 @@ void mc_exchange_hangup(mc_exchange *http, bool cut) {
     mica_cancel_set(&http->cancel);
     pthread_mutex_lock(&http->lock);
     mc_exchange_work work = http->work;
-    if (work.hangup || cut) {
+    bool sent = http->ready && (!http->streaming || (http->ended && http->sent == http->out.len));
+    if ((work.hangup || cut) && !sent) {
         http->broken = true;
         resume(http);
     }
@@ -165,7 +166,7 @@ static bool add(mc_exchange *http, const mc_str *parts, int count) {
     for (int i = 0; i < count; i++)
         mc_buffer_add(&http->out, parts[i].ptr, parts[i].len);
     http->wrote_us = mc_now_us();
-    resume(http);
+    if (http->streaming) resume(http); /* else it waits for the stream's beginning */
     return true;
 }
 
@@ -193,12 +194,14 @@ bool mc_exchange_event(mc_exchange *http, const char *name, const char *data, si
     return done;
 }
 
-void mc_exchange_comment(mc_exchange *http, uint64_t since_us) {
+bool mc_exchange_look(mc_exchange *http, uint64_t since_us) {
     pthread_mutex_lock(&http->lock);
     if (http->streaming && !http->ended && http->wrote_us < since_us &&
         strcmp(http->content_type, "text/event-stream") == 0)
         add(http, &MC_STR(": waiting\n\n"), 1);
+    bool broken = http->broken;
     pthread_mutex_unlock(&http->lock);
+    return broken;
 }
 
 void mc_exchange_end(mc_exchange *http) {

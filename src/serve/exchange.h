@@ -23,8 +23,8 @@
 #include "base/cancel.h"
 #include "serve/failure.h"
 #include "serve/fields.h"
+#include "serve/handlers.h"
 #include "serve/put.h"
-#include "serve/worker.h"
 
 #include <mica/serve.h>
 
@@ -100,7 +100,7 @@ struct mc_exchange {
     uint64_t discarded; /* bytes of a body that is not kept */
     bool dispatched;
     void *peer;
-    mc_work item;
+    mc_handler_item item;
 };
 
 /* ---- for endpoints ---- */
@@ -142,8 +142,9 @@ void mc_exchange_free(mc_exchange *http);       /* its work was closed */
  * waits goes on, so that it ends; else the answer is waited for, unless `cut`. */
 void mc_exchange_hangup(mc_exchange *http, bool cut);
 
-/* Adds a comment to an event stream that was not written to since then. */
-void mc_exchange_comment(mc_exchange *http, uint64_t since_us);
+/* Looks after a request: adds a comment to an event stream that was not written to since then.
+ * Returns whether it was cut off, so that its connection is of no use. */
+bool mc_exchange_look(mc_exchange *http, uint64_t since_us);
 
 /* Takes up to `max` bytes of a stream. Returns their number; 0: there are none yet, and the
  * connection is suspended; -1: the end; -2: it is cut off. */

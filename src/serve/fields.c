@@ -38,6 +38,14 @@ static int choice_of(const char *choices, mc_str word) {
     return -1;
 }
 
+/* An array of one string, as JSON. */
+static void print_single(mc_json array, char *out, size_t bytes) {
+    mc_json_iter it = mc_json_begin(array);
+    mc_str str;
+    if (mc_json_next(&it) && mc_json_get_str(it.value, &str) && str.len < 60)
+        snprintf(out, bytes, "[\"%.*s\"]", (int)str.len, str.ptr);
+}
+
 /* Whether a value is one of the JSON texts of `choices`. */
 static bool is_only(const char *choices, mc_json value) {
     char text[64] = "";
@@ -52,6 +60,8 @@ static bool is_only(const char *choices, mc_json value) {
         snprintf(text, sizeof text, "\"%.*s\"", (int)(str.len < 60 ? str.len : 60), str.ptr);
     else if (mc_json_get_type(value) == MC_JSON_ARRAY && mc_json_count(value) == 0)
         snprintf(text, sizeof text, "[]");
+    else if (mc_json_get_type(value) == MC_JSON_ARRAY && mc_json_count(value) == 1)
+        print_single(value, text, sizeof text);
     else if (mc_json_get_type(value) == MC_JSON_OBJECT && mc_json_count(value) == 0)
         snprintf(text, sizeof text, "{}");
     return text[0] && choice_of(choices, mc_str_of(text)) >= 0;
@@ -261,7 +271,7 @@ static void print_types(unsigned types, char *out, size_t bytes) {
 }
 
 static void print_range(const mc_field *field, const char *noun, char *out, size_t bytes) {
-    bool ends = field->max < 9e15; /* else only the type limits it */
+    bool ends = field->max < 1e9; /* else only the type, or nobody, limits it */
     if (ends)
         snprintf(out, bytes, "%s, %g to %g", noun, field->min, field->max);
     else if (field->min > -9e15)

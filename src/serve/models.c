@@ -11,6 +11,7 @@ void mc_models_init(mc_models *models) {
 }
 
 static void close_one(mc_served *served) {
+    mc_schedule_close(&served->schedule);
     mc_model_release(served->model);
     mc_free(served->name);
     mc_free(served);
@@ -49,12 +50,20 @@ mica_status mc_models_add(mc_models *models, const char *name, const mica_model 
     mc_served *served = mc_calloc(1, sizeof *served);
     if (!served) return mc_fail_nomem("a served model");
     served->name = mc_strdup(name);
-    if (!served->name) {
-        mc_free(served);
-        return mc_fail_nomem("a served model");
-    }
     served->model = mc_model_retain(model);
     served->options = *options;
+    mica_status status = served->name ? MICA_OK : mc_fail_nomem("a served model");
+    if (status == MICA_OK)
+        status = mc_schedule_open(model,
+                                  &(mc_schedule_options){.rows = options->rows,
+                                                         .step_tokens = options->step_tokens,
+                                                         .queue = options->queue,
+                                                         .cache_bytes = options->cache_bytes},
+                                  &served->schedule);
+    if (status != MICA_OK) {
+        close_one(served);
+        return status;
+    }
     served->created = (int64_t)time(NULL);
     pthread_mutex_lock(&models->lock);
     *models->last = served;

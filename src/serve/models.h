@@ -3,7 +3,9 @@
 #define SERVE_MODELS_H
 
 #include "base/str.h"
+#include "schedule/schedule.h"
 #include "serve/failure.h"
+#include "serve/histogram.h"
 
 #include <mica/serve.h>
 
@@ -14,8 +16,10 @@ typedef struct mc_served {
     struct mc_served *next;
     char *name;
     const mica_model *model;
+    mc_schedule *schedule; /* computes its answers */
     mica_serving_options options;
-    int64_t created; /* seconds since 1970 */
+    int64_t created;                 /* seconds since 1970 */
+    mc_histogram first_token, whole; /* seconds of its answers from their submission */
 } mc_served;
 
 typedef struct mc_models {

@@ -29,12 +29,14 @@ static inline mc_put mc_put_into(mc_buffer *out) {
 void mc_put_open(mc_put *put, const char *key, char bracket);
 void mc_put_close(mc_put *put, char bracket);
 void mc_put_text(mc_put *put, const char *key, const char *text); /* NULL: null */
-void mc_put_str(mc_put *put, const char *key, mc_str text);       /* as mc_json_put_str */
+void mc_put_str(mc_put *put, const char *key, mc_str text);       /* U+FFFD for what is not UTF-8 */
 void mc_put_int(mc_put *put, const char *key, int64_t value);
 void mc_put_real(mc_put *put, const char *key, double value);
 void mc_put_bool(mc_put *put, const char *key, bool value);
 void mc_put_null(mc_put *put, const char *key);
 void mc_put_json(mc_put *put, const char *key, const char *json); /* a text that is JSON */
 void mc_put_value(mc_put *put, const char *key, mc_json value);   /* a parsed one, on one line */
+/* A member of a parsed object. */
+void mc_put_member(mc_put *put, mc_str key, mc_json value);
 
 #endif

@@ -106,7 +106,7 @@ static mica_status open_pipe(mica_server *server) {
 /* What is open is closed by what was opened before it. */
 static mica_status open_threads(mica_server *server, const tls *files) {
     const mica_server_options *options = &server->options;
-    MC_TRY(mc_workers_open(&server->workers));
+    MC_TRY(mc_handlers_open(&server->handlers));
     mica_status status =
         mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
     if (status == MICA_OK) {
@@ -114,7 +114,7 @@ static mica_status open_threads(mica_server *server, const tls *files) {
         if (status == MICA_OK) return MICA_OK;
         mc_watch_close(&server->watch);
     }
-    mc_workers_close(&server->workers);
+    mc_handlers_close(&server->handlers);
     return status;
 }
 
@@ -208,7 +208,7 @@ void mica_server_close(mica_server **handle) {
     atomic_store(&server->closing, true);
     mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
     mc_mhd.stop_daemon(server->daemon);
-    mc_workers_close(&server->workers);
+    mc_handlers_close(&server->handlers);
     mc_watch_close(&server->watch);
     free_server(server);
 }

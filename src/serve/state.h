@@ -4,10 +4,10 @@
 
 #include "serve/exchange.h"
 #include "serve/guard.h"
+#include "serve/handlers.h"
 #include "serve/listen.h"
 #include "serve/models.h"
 #include "serve/watch.h"
-#include "serve/worker.h"
 
 #include <stdatomic.h>
 
@@ -24,7 +24,7 @@ struct mica_server {
     mc_guard guard;
     mc_models models;
     mc_watch watch;
-    mc_workers workers;
+    mc_handlers handlers;
     void *daemon; /* struct MHD_Daemon */
     mc_server_counts counts;
     atomic_uint_fast64_t body_bytes; /* of all bodies that are there */

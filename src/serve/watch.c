@@ -37,13 +37,12 @@ static void take_hangups(mc_watch *watch) {
 
 static void look_round(mc_watch *watch, uint64_t now) {
     pthread_mutex_lock(&watch->lock);
+    uint64_t since = now > watch->comment_us ? now - watch->comment_us : 0;
     for (mc_peer *peer = watch->peers; peer; peer = peer->next) {
-        if (peer->deadline_us && now > peer->deadline_us) {
-            peer->deadline_us = 0;
-            shutdown(peer->fd, SHUT_RDWR);
-        } else if (peer->http && now > watch->comment_us) {
-            mc_exchange_comment(peer->http, now - watch->comment_us);
-        }
+        bool late = peer->deadline_us && now > peer->deadline_us;
+        if (!late && !(peer->http && mc_exchange_look(peer->http, since))) continue;
+        peer->deadline_us = 0;
+        shutdown(peer->fd, SHUT_RDWR); /* it may wait for a client that does not read */
     }
     pthread_mutex_unlock(&watch->lock);
 }

@@ -14,10 +14,32 @@ typedef struct scoring {
     mica_scope *s;
     const int32_t *ids;
     int64_t n;
-    int64_t rows;    /* rows of logits computed at a time */
-    mc_buffer index; /* int32 [rows]: hidden states to gather; then float [2, rows]: results */
-    float *logprobs; /* [n] */
+    int64_t rows;        /* rows of logits computed at a time */
+    mc_buffer index;     /* int32 [rows]: hidden states to gather; then float [2, rows]: results */
+    float *logprobs;     /* [n] */
+    int64_t top;         /* alternatives of a token */
+    mc_buffer likeliest; /* float [rows, top], u32 [rows, top] */
+    mica_alternative *alternatives; /* [n, top] */
 } scoring;
+
+/* Sets the alternatives of the tokens after row `at`, whose logits [1, rows, vocab] have the
+ * logarithms norm [rows] of their exponentials' sums. */
+static mica_status find_likeliest(const scoring *w, mica_array logits, const float *norm,
+                                  int64_t at, int64_t rows) {
+    if (!w->top) return MICA_OK;
+    mica_array pair[2];
+    size_t count = (size_t)(rows * w->top);
+    float *values = MC_BUFFER_AT(&w->likeliest, float);
+    uint32_t *ids = MC_BUFFER_AT(&w->likeliest, uint32_t) + count;
+    pair[0] = mica_topk_indices(w->s, logits, w->top, 2, &pair[1]);
+    MC_TRY(mica_eval_n(w->s, pair, 2));
+    MC_TRY(mica_read(pair[0], values, count * sizeof *values));
+    MC_TRY(mica_read(pair[1], ids, count * sizeof *ids));
+    for (int64_t i = 0; i < rows * w->top; i++)
+        w->alternatives[(at + 1) * w->top + i] =
+            (mica_alternative){(int32_t)ids[i], values[i] - norm[i / w->top]};
+    return MICA_OK;
+}
 
 /* Sets the log-probabilities of the tokens after rows [from, from + rows) of hidden [1, L, hidden];
  * row 0 is token `at`. The rows are gathered, not sliced: their indices are then data, and every
@@ -42,7 +64,7 @@ static mica_status score_rows(const scoring *w, mica_array hidden, int64_t from,
     MC_TRY(mica_read(pair[1], norm, bytes));
     for (int64_t i = 0; i < rows; i++)
         w->logprobs[at + 1 + i] = logit[i] - norm[i];
-    return MICA_OK;
+    return find_likeliest(w, logits, norm, at, rows);
 }
 
 static mica_status score_chunk(void *context, const mica_array *results, int64_t at, int64_t n) {
@@ -62,7 +84,8 @@ static mica_status score(const mc_session_model *model, scoring *w,
                          const mica_task_options *options) {
     const mc_session_wish wish = {.wanted = MC_HIDDEN};
     mica_array hidden;
-    if (!mc_buffer_reserve(&w->index, (size_t)w->rows * 2 * sizeof(float)))
+    if (!mc_buffer_reserve(&w->index, (size_t)w->rows * 2 * sizeof(float)) ||
+        !mc_buffer_reserve(&w->likeliest, (size_t)(w->rows * w->top) * 2 * sizeof(float)))
         return mc_fail_nomem("a text's score");
     MC_TRY(mica_scope_open(model->device, &w->s));
     return mc_task_feed(model, w->ids, (size_t)w->n, options, &wish, &hidden, score_chunk, w);
@@ -92,8 +115,16 @@ static mica_score_result *new_result(const int32_t *ids, size_t n) {
 
 mica_status mc_score(const mc_session_model *model, const int32_t *ids, size_t n,
                      const mica_task_options *options, mica_score_result **result) {
+    mica_alternative *none;
+    return mc_score_top(model, ids, n, 0, options, result, &none);
+}
+
+mica_status mc_score_top(const mc_session_model *model, const int32_t *ids, size_t n, int64_t top,
+                         const mica_task_options *options, mica_score_result **result,
+                         mica_alternative **alternatives) {
     uint64_t start = mc_now_us();
     *result = NULL;
+    *alternatives = NULL;
     MC_TRY(mc_task_check_ids(model, ids, n));
     if (n < 2)
         return mc_fail(MICA_EINVAL, "the text has one token: a score needs two or more, for "
@@ -106,17 +137,23 @@ mica_status mc_score(const mc_session_model *model, const int32_t *ids, size_t n
                  .ids = r->ids,
                  .n = (int64_t)n,
                  .rows = rows > 1 ? rows : 1,
-                 .logprobs = (float *)r->logprobs};
-    mica_status status = score(model, &w, options);
+                 .logprobs = (float *)r->logprobs,
+                 .top = top,
+                 .alternatives = top ? mc_calloc(n * (size_t)top, sizeof(mica_alternative)) : NULL};
+    mica_status status =
+        top && !w.alternatives ? mc_fail_nomem("a text's score") : score(model, &w, options);
     mica_scope_close(&w.s);
     mc_buffer_deinit(&w.index);
+    mc_buffer_deinit(&w.likeliest);
     if (status != MICA_OK) {
+        mc_free(w.alternatives);
         mica_score_free(&r);
         return status;
     }
     sum_up(r);
     r->seconds = (double)(mc_now_us() - start) * 1e-6;
     *result = r;
+    *alternatives = w.alternatives;
     return MICA_OK;
 }
 

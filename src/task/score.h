@@ -14,4 +14,13 @@
 mica_status mc_score(const mc_session_model *model, const int32_t *ids, size_t n,
                      const mica_task_options *options, mica_score_result **result);
 
+/* The same, with the likeliest tokens in the place of each.
+ *
+ *  top           number of them, at most the vocabulary's size; 0: none.
+ *  alternatives  receives [n, top], the likeliest first, freed with mc_free; those of the first
+ *                token are zero. NULL with top 0 and after an error. */
+mica_status mc_score_top(const mc_session_model *model, const int32_t *ids, size_t n, int64_t top,
+                         const mica_task_options *options, mica_score_result **result,
+                         mica_alternative **alternatives);
+
 #endif

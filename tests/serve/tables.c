@@ -32,7 +32,8 @@ static void format_initial(const mc_field *field, char *out, size_t bytes) {
         break;
     case MC_FIELD_INT:
     case MC_FIELD_REAL: /* what no request may say stands for a field that is not given */
-        if (field->initial >= field->min) snprintf(out, bytes, ", %g by default", field->initial);
+        if (field->initial >= field->min && field->initial < 1e9)
+            snprintf(out, bytes, ", %g by default", field->initial);
         break;
     case MC_FIELD_CHOICE:
         for (const char *at = field->choices; *at; index++) {

@@ -51,9 +51,45 @@ static void check_prompt(const model_fixture *f, int prompt) {
     assert_null(r);
 }
 
+/* Alternatives are the golden logits' largest, in their order where these are far enough apart, and
+ * the token itself has the same bits among them as alone. */
+static void check_top(const model_fixture *f, int prompt) {
+    enum { TOP = 5 };
+    size_t n, vocab = (size_t)f->lm->spec.vocab;
+    const int32_t *ids = fixture_ints(f, &n, "prompt%d.ids", prompt);
+    const float *logits = fixture_floats(f, NULL, "prompt%d.logits", prompt);
+    mc_session_model model = shared_of(f);
+    mica_score_result *r, *plain;
+    mica_alternative *top;
+    if (!ids || !logits || n < 2) return;
+    assert_int_equal(mc_score_top(&model, ids, n, TOP, &(mica_task_options){0}, &r, &top), MICA_OK);
+    assert_int_equal(mc_score(&model, ids, n, &(mica_task_options){0}, &plain), MICA_OK);
+    assert_memory_equal(r->logprobs, plain->logprobs, n * sizeof *r->logprobs);
+    for (size_t i = 1; i < n; i++) {
+        const float *row = logits + (i - 1) * vocab;
+        for (size_t k = 0; k < TOP; k++) {
+            mica_alternative at = top[i * TOP + k];
+            double want = logprob(row, vocab, at.id);
+            size_t larger = 0; /* logits that are so for certain */
+            if (fabs((double)at.logprob - want) > 2.0 * f->tolerance)
+                fail_msg("%s: token %zu, alternative %zu", f->name, i, k);
+            for (size_t j = 0; j < vocab; j++)
+                larger += (double)row[j] > (double)row[at.id] + 2.0 * f->tolerance;
+            assert_true(larger <= k);
+            assert_true(k == 0 || at.logprob <= top[i * TOP + k - 1].logprob);
+            if (at.id == ids[i]) assert_memory_equal(&at.logprob, &r->logprobs[i], sizeof(float));
+        }
+    }
+    mc_free(top);
+    mica_score_free(&r);
+    mica_score_free(&plain);
+}
+
 static void check_prompts(const model_fixture *f) {
     for (int i = 0; i < 16; i++)
         check_prompt(f, i);
+    for (int i = 0; i < 16; i++)
+        check_top(f, i);
     assert_non_null(fixture_floats(f, NULL, "prompt3.logits"));
 }
 

@@ -1,0 +1,155 @@
+#include "serve/completion.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A prompt on its way: the user of its callbacks. */
+struct mc_completion_request {
+    mc_completion *job;
+    size_t first; /* its first choice */
+    mc_request *request;
+};
+
+static void cancel(mc_completion *job) {
+    atomic_store(&job->cancelled, true);
+    size_t n = atomic_load(&job->submitted);
+    for (size_t i = 0; i < n; i++)
+        mc_request_cancel(job->requests[i].request);
+}
+
+/* ---- the scheduler's callbacks ---- */
+
+static void on_prefill(void *user, int64_t done, int64_t total, int64_t cached) {
+    const mc_completion_request *at = user;
+    char comment[96];
+    (void)cached;
+    if (!at->job->comments || atomic_load(&at->job->cancelled)) return;
+    int n = snprintf(comment, sizeof comment, ": prompt %" PRId64 " of %" PRId64 " tokens\n\n",
+                     done, total);
+    mc_exchange_write(at->job->http, comment, (size_t)n);
+}
+
+static bool on_token(void *user, size_t choice, const mica_token *token) {
+    const mc_completion_request *at = user;
+    mc_completion *job = at->job;
+    if (atomic_load(&job->cancelled)) return false;
+    pthread_mutex_lock(&job->lock);
+    bool more = job->ops->token(job, at->first + choice, token);
+    pthread_mutex_unlock(&job->lock);
+    if (!more) cancel(job);
+    return more;
+}
+
+static void count_end(mc_completion *job, size_t choice, const mc_choice_end *end) {
+    const mica_metrics *metrics = &end->metrics;
+    if (choice % job->choices == 0) {
+        job->prompt_tokens += metrics->prompt_tokens;
+        job->cached_tokens += metrics->reused_tokens;
+    }
+    job->answer_tokens += metrics->generated_tokens;
+}
+
+static void note_failure(mc_completion *job, const mc_choice_end *end) {
+    if (end->timed_out) {
+        mc_failure_set(&job->failure, 504, "timeout", NULL, "the request took too long");
+    } else {
+        mica_status status = mc_fail(end->status, "%s", end->error);
+        mc_failure_of(&job->failure, status, NULL);
+    }
+}
+
+static void on_end(void *user, size_t choice, const mc_choice_end *end) {
+    const mc_completion_request *at = user;
+    mc_completion *job = at->job;
+    bool failed = end->timed_out || (end->status != MICA_OK && end->status != MICA_ECANCELLED);
+    if (failed) cancel(job);
+    pthread_mutex_lock(&job->lock);
+    count_end(job, at->first + choice, end);
+    if (end->first_token_seconds > 0)
+        mc_histogram_add(&job->served->first_token, end->first_token_seconds);
+    mc_histogram_add(&job->served->whole, end->total_seconds);
+    if (failed && !job->failure.status) note_failure(job, end);
+    job->ops->end(job, at->first + choice, end);
+    if (--job->left == 0) {
+        job->http->prompt_tokens = job->prompt_tokens;
+        job->http->answer_tokens = job->answer_tokens;
+        job->ops->done(job);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* ---- the request ---- */
+
+static void on_hangup(void *user) {
+    cancel(user);
+}
+
+static void on_close(void *user) {
+    mc_completion *job = user;
+    size_t n = atomic_load(&job->submitted);
+    for (size_t i = 0; i < n; i++)
+        mc_request_close(&job->requests[i].request);
+    for (size_t i = 0; i < job->count; i++)
+        mica_free(job->prompts[i].ids);
+    mc_free(job->prompts);
+    mc_free(job->requests);
+    pthread_mutex_destroy(&job->lock);
+    job->ops->close(job);
+}
+
+static bool fail_submit(mc_completion *job, mica_status status) {
+    mc_failure *failure = &job->http->failure;
+    if (status == MICA_EBUSY) {
+        mc_failure_set(failure, 503, "overloaded", NULL, "%s", mica_last_error());
+        failure->retry_seconds = (int)mc_schedule_retry_seconds(job->served->schedule);
+    } else {
+        mc_failure_of(failure, status, NULL);
+    }
+    /* Those that were submitted already: no callback runs once they are closed. */
+    atomic_store(&job->cancelled, true);
+    for (size_t i = 0; i < job->count; i++)
+        mc_request_close(&job->requests[i].request);
+    return false;
+}
+
+void mc_completion_attach(mc_completion *job) {
+    job->left = job->count * job->choices;
+    pthread_mutex_init(&job->lock, NULL);
+    job->attached = true;
+    mc_exchange_attach(job->http, &(mc_exchange_work){on_hangup, on_close, job});
+}
+
+bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
+    if (!job->attached) mc_completion_attach(job);
+    job->requests = mc_calloc(job->count, sizeof *job->requests);
+    if (!job->requests) return mc_failure_of(&job->http->failure, mc_fail_nomem("a request"), NULL);
+    for (size_t i = 0; i < job->count; i++) {
+        mc_completion_request *at = &job->requests[i];
+        at->job = job;
+        at->first = i * job->choices;
+        mc_request_options request = {
+            .ids = job->prompts[i].ids,
+            .n_ids = job->prompts[i].n,
+            .generate = options,
+            .choices = job->choices,
+            .priority = job->priority,
+            .max_seconds = job->served->options.max_seconds,
+            .prefill = on_prefill,
+            .token = on_token,
+            .end = on_end,
+            .user = at,
+        };
+        mica_status status = mc_schedule_submit(job->served->schedule, &request, &at->request);
+        if (status != MICA_OK) return fail_submit(job, status);
+        atomic_store(&job->submitted, i + 1);
+        if (atomic_load(&job->cancelled)) mc_request_cancel(at->request);
+    }
+    return true;
+}
+
+void mc_completion_stream(mc_completion *job, const char *content_type) {
+    mc_exchange_stream(job->http, content_type);
+}

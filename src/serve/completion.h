@@ -1,0 +1,76 @@
+/* Answers that the scheduler computes for a request: the bridge between its callbacks and the
+ * connection.
+ *
+ * A job has prompts, and as many choices for each: choice = prompt * choices + i. An endpoint fills
+ * in a job at the beginning of a struct of its own, and its ops, which the scheduler's thread calls
+ * one after another; they must not block:
+ *
+ *     token   a token of a choice; what it writes to a stream goes out at once
+ *     end     a choice has ended
+ *     done    all have: now the whole answer is sent, or the stream ended
+ *     close   frees the struct; in a worker's thread, after all of these
+ *
+ * If a choice fails, the others are cancelled, and job->failure says why when `done` is called.
+ * When the client is gone, or does not read its stream fast enough, all choices are cancelled. */
+#ifndef SERVE_COMPLETION_H
+#define SERVE_COMPLETION_H
+
+#include "schedule/schedule.h"
+#include "serve/exchange.h"
+#include "serve/models.h"
+
+typedef struct mc_completion mc_completion;
+
+typedef struct mc_completion_ops {
+    bool (*token)(mc_completion *job, size_t choice,
+                  const mica_token *token); /* false: cancels it */
+    void (*end)(mc_completion *job, size_t choice, const mc_choice_end *end);
+    void (*done)(mc_completion *job);
+    void (*close)(mc_completion *job);
+} mc_completion_ops;
+
+/* The token ids of a prompt. */
+typedef struct mc_completion_prompt {
+    int32_t *ids; /* [n], freed with mica_free when the job closes */
+    size_t n;
+} mc_completion_prompt;
+
+typedef struct mc_completion_request mc_completion_request;
+
+struct mc_completion {
+    const mc_completion_ops *ops;
+    mc_exchange *http;
+    mc_served *served;
+    mc_completion_prompt *prompts; /* [count], freed when the job closes */
+    size_t count;
+    size_t choices; /* for each prompt */
+    int priority;
+    bool comments; /* an event stream that gets comments while prompts are read */
+
+    /* Sums over what has ended. */
+    int64_t prompt_tokens, cached_tokens, answer_tokens;
+    mc_failure failure; /* the first choice that failed; status 0: none has */
+
+    /* Private. */
+    mc_completion_request *requests; /* [count] */
+    atomic_size_t submitted;
+    atomic_bool cancelled;
+    bool attached;
+    pthread_mutex_t lock; /* held while an op but close is called: requests may be ended by the
+                             thread that closes them */
+    size_t left;          /* choices that have not ended */
+};
+
+/* Ties the job to its exchange: from now on it is closed with that, whatever happens. */
+void mc_completion_attach(mc_completion *job);
+
+/* Submits all prompts; attaches the job first, if it is not.
+ *
+ *  options  of each choice. Borrowed during the call.
+ *  returns  false: http->failure says why, and no op but close is called any more */
+bool mc_completion_start(mc_completion *job, const mica_generate_options *options);
+
+/* Begins to stream what ops write: to be called once mc_completion_start has returned true. */
+void mc_completion_stream(mc_completion *job, const char *content_type);
+
+#endif

@@ -1,0 +1,211 @@
+/* /metrics: how the server and its models stand, in Prometheus' text format. */
+#include "serve/endpoint.h"
+#include "serve/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Numbers of a model, each under its own name and, for some, under vLLM's. */
+typedef struct number {
+    const char *name, *vllm, *type, *help;
+    double (*value)(const mc_schedule_stats *stats);
+} number;
+
+#define NUMBER(function, expression)                     \
+    static double function(const mc_schedule_stats *s) { \
+        return (double)(expression);                     \
+    }
+NUMBER(running, s->running)
+NUMBER(waiting, s->waiting)
+NUMBER(rows, s->rows)
+NUMBER(queue, s->queue)
+NUMBER(steps, s->steps)
+NUMBER(step_rows, s->step_rows)
+NUMBER(prompt_tokens, s->prompt_tokens)
+NUMBER(cached_tokens, s->cached_tokens)
+NUMBER(generated_tokens, s->generated_tokens)
+NUMBER(cache_bytes, s->cache_bytes)
+NUMBER(cache_budget, s->cache_budget)
+NUMBER(cache_share, s->cache_budget ? (double)s->cache_bytes / (double)s->cache_budget : 0)
+
+static const number numbers[] = {
+    {"mica_requests_running", "vllm:num_requests_running", "gauge", "Answers being computed",
+     running},
+    {"mica_requests_waiting", "vllm:num_requests_waiting", "gauge", "Requests in the queue",
+     waiting},
+    {"mica_rows", NULL, "gauge", "Answers that are computed together at most", rows},
+    {"mica_queue", NULL, "gauge", "Requests that may wait", queue},
+    {"mica_steps_total", NULL, "counter", "Steps of decoding", steps},
+    {"mica_step_rows_total", NULL, "counter", "Tokens computed in these steps", step_rows},
+    {"mica_prompt_tokens_total", "vllm:prompt_tokens_total", "counter", "Tokens of prompts",
+     prompt_tokens},
+    {"mica_cached_tokens_total", "vllm:prefix_cache_hits_total", "counter",
+     "Tokens of prompts that were in the caches", cached_tokens},
+    {NULL, "vllm:prefix_cache_queries_total", "counter", "Tokens of prompts", prompt_tokens},
+    {"mica_generated_tokens_total", "vllm:generation_tokens_total", "counter", "Tokens of answers",
+     generated_tokens},
+    {"mica_cache_bytes", NULL, "gauge", "Bytes of all caches", cache_bytes},
+    {"mica_cache_budget_bytes", NULL, "gauge", "Bytes that all caches may have", cache_budget},
+    {NULL, "vllm:kv_cache_usage_perc", "gauge", "Share of the caches' bytes in use", cache_share},
+};
+
+/* How answers ended, and why requests were refused. */
+typedef struct kind {
+    const char *label;
+    uint64_t (*count)(const mc_schedule_stats *stats);
+} kind;
+
+#define KIND(function, member)                             \
+    static uint64_t function(const mc_schedule_stats *s) { \
+        return s->member;                                  \
+    }
+KIND(stopped, stopped)
+KIND(length, length)
+KIND(cancelled, cancelled)
+KIND(timed_out, timed_out)
+KIND(failed, failed)
+KIND(refused_context, refused_context)
+KIND(refused_busy, refused_busy)
+KIND(refused_other, refused_other)
+
+static const kind ends[] = {{"stop", stopped},
+                            {"length", length},
+                            {"abort", cancelled},
+                            {"timeout", timed_out},
+                            {"error", failed}};
+static const kind refusals[] = {
+    {"context", refused_context}, {"busy", refused_busy}, {"other", refused_other}};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* What is being written. */
+typedef struct page {
+    mc_buffer *out;
+    const mc_served *first; /* of the models */
+    bool failed;
+} page;
+
+static void head(page *p, const char *name, const char *type, const char *help) {
+    if (!p->failed)
+        p->failed =
+            !mc_buffer_printf(p->out, "# HELP %s %s.\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* A sample of a model. extra: more labels, with a comma before them. */
+static void sample(page *p, const char *name, const char *label, const char *model,
+                   const char *extra, double value) {
+    if (p->failed) return;
+    p->failed = !mc_buffer_printf(p->out, "%s{%s=", name, label) ||
+                !mc_json_put_text(p->out, model) || /* escapes what Prometheus escapes */
+                !mc_buffer_printf(p->out, "%s} ", extra) || !mc_json_put_number(p->out, value) ||
+                !mc_buffer_add_byte(p->out, '\n');
+}
+
+static void put_numbers(page *p, bool vllm) {
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        const char *name = vllm ? numbers[i].vllm : numbers[i].name;
+        if (!name) continue;
+        head(p, name, numbers[i].type, numbers[i].help);
+        for (const mc_served *at = p->first; at; at = at->next) {
+            mc_schedule_stats stats;
+            mc_schedule_get_stats(at->schedule, &stats);
+            sample(p, name, vllm ? "model_name" : "model", at->name, "", numbers[i].value(&stats));
+        }
+    }
+}
+
+static void put_kinds(page *p, const char *name, const char *help, const char *label,
+                      const char *kind_label, const kind *kinds, size_t count) {
+    head(p, name, "counter", help);
+    for (const mc_served *at = p->first; at; at = at->next) {
+        mc_schedule_stats stats;
+        mc_schedule_get_stats(at->schedule, &stats);
+        for (size_t i = 0; i < count; i++) {
+            char extra[64];
+            snprintf(extra, sizeof extra, ",%s=\"%s\"", kind_label, kinds[i].label);
+            sample(p, name, label, at->name, extra, (double)kinds[i].count(&stats));
+        }
+    }
+}
+
+static void put_histogram(page *p, const char *name, const char *help, const char *label,
+                          bool first_token) {
+    char bucket[96], extra[64];
+    head(p, name, "histogram", help);
+    for (const mc_served *at = p->first; at; at = at->next) {
+        const mc_histogram *h = first_token ? &at->first_token : &at->whole;
+        uint64_t sum = 0;
+        snprintf(bucket, sizeof bucket, "%s_bucket", name);
+        for (size_t i = 0; i <= MC_HISTOGRAM_BOUNDS; i++) {
+            sum += atomic_load_explicit(&h->counts[i], memory_order_relaxed);
+            if (i < MC_HISTOGRAM_BOUNDS)
+                snprintf(extra, sizeof extra, ",le=\"%g\"", mc_histogram_bounds[i]);
+            else
+                snprintf(extra, sizeof extra, ",le=\"+Inf\"");
+            sample(p, bucket, label, at->name, extra, (double)sum);
+        }
+        snprintf(bucket, sizeof bucket, "%s_sum", name);
+        sample(p, bucket, label, at->name, "", (double)atomic_load(&h->sum_us) * 1e-6);
+        snprintf(bucket, sizeof bucket, "%s_count", name);
+        sample(p, bucket, label, at->name, "", (double)sum);
+    }
+}
+
+static void put_server(page *p, mica_server *server) {
+    mc_server_counts *counts = &server->counts;
+    const struct {
+        const char *result;
+        uint64_t count;
+    } results[] = {{"ok", atomic_load(&counts->ok)},
+                   {"client_error", atomic_load(&counts->client_errors)},
+                   {"server_error", atomic_load(&counts->server_errors)},
+                   {"dropped", atomic_load(&counts->dropped)}};
+    head(p, "mica_http_requests_total", "counter", "Requests of HTTP that have ended");
+    for (size_t i = 0; i < COUNT(results); i++)
+        sample(p, "mica_http_requests_total", "result", results[i].result, "",
+               (double)results[i].count);
+    head(p, "mica_http_requests", "gauge", "Requests of HTTP that are under way");
+    if (!p->failed)
+        p->failed =
+            !mc_buffer_printf(p->out, "mica_http_requests %d\n", atomic_load(&server->under_way));
+    head(p, "mica_draining", "gauge", "Whether the server is being stopped");
+    if (!p->failed)
+        p->failed =
+            !mc_buffer_printf(p->out, "mica_draining %d\n", (int)atomic_load(&server->draining));
+}
+
+static bool metrics(mc_exchange *http) {
+    mica_server *server = http->server;
+    page p = {.out = &http->out, .first = mc_models_first(&server->models)};
+    put_server(&p, server);
+    put_numbers(&p, false);
+    put_kinds(&p, "mica_answers_total", "Answers, by how they ended", "model", "end", ends,
+              COUNT(ends));
+    put_kinds(&p, "mica_refused_total", "Requests that were refused, and why", "model", "reason",
+              refusals, COUNT(refusals));
+    put_histogram(&p, "mica_first_token_seconds", "Time to the first token", "model", true);
+    put_histogram(&p, "mica_answer_seconds", "Time of whole answers", "model", false);
+    if (server->options.vllm_metrics) {
+        put_numbers(&p, true);
+        put_kinds(&p, "vllm:request_success_total", "Answers, by how they ended", "model_name",
+                  "finished_reason", ends, 3);
+        put_histogram(&p, "vllm:time_to_first_token_seconds", "Time to the first token",
+                      "model_name", true);
+        put_histogram(&p, "vllm:e2e_request_latency_seconds", "Time of whole answers", "model_name",
+                      false);
+    }
+    if (p.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+    mc_exchange_reply(http, 200, "text/plain; version=0.0.4; charset=utf-8");
+    return true;
+}
+
+static const mc_endpoint endpoints[] = {
+    {.method = "GET",
+     .path = "/metrics",
+     .flags = MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
+     .handle = metrics,
+     .help = "requests, tokens, caches and times in Prometheus' text format, as mica_*; with "
+             "--vllm-metrics also under the names that vLLM made customary"},
+};
+
+const mc_endpoint_list mc_endpoints_metrics = {"Metrics", endpoints, COUNT(endpoints)};

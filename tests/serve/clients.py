@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The README's Python, and OpenAI's own client against a server of the default model.
+
+   clients.py MICA FOLDER     FOLDER: where tools/setup-clients has put the packages
+
+Skipped (77) where the package openai is neither there nor installed.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+mica, folder = sys.argv[1:3]
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, folder)
+try:
+    import openai
+except ImportError:
+    print("there is no package openai: tools/setup-clients installs it")
+    sys.exit(77)
+
+QUESTION = [{"role": "user", "content": "What is curl?"}]
+
+
+def start(*options):
+    """A server, and its address."""
+    command = [mica, "serve", "--port", "0", "--model", root + "/models/default", *options]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    return server, re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
+
+
+def stop(server):
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(60) == 0, server.returncode
+
+
+def run(*words):
+    return subprocess.run([mica, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def expected():
+    return run("run", "--model", root + "/models/default", QUESTION[0]["content"])
+
+
+def check_readme():
+    server, address = start()
+    text = open(root + "/README.md", encoding="utf-8").read()
+    program = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    assert "http://127.0.0.1:8080" in program
+    program = program.replace("http://127.0.0.1:8080", address)
+    env = dict(os.environ, PYTHONPATH=folder)
+    said = subprocess.run([sys.executable, "-c", program], env=env, check=True,
+                          capture_output=True, text=True).stdout
+    assert said.startswith("curl is a command line tool"), said
+    stop(server)
+
+
+def check_chat(client):
+    chats = client.chat.completions
+    whole = chats.create(model="default", messages=QUESTION, temperature=0)
+    assert whole.choices[0].message.content == expected()
+    assert whole.choices[0].finish_reason == "stop"
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+    pieces = list(chats.create(model="default", messages=QUESTION, temperature=0, stream=True,
+                               stream_options={"include_usage": True}))
+    text = "".join(p.choices[0].delta.content or "" for p in pieces if p.choices)
+    assert text == whole.choices[0].message.content
+    assert pieces[-1].usage == whole.usage or pieces[-1].usage.total_tokens == \
+        whole.usage.total_tokens
+    many = chats.create(model="default", messages=QUESTION, n=3, seed=5, temperature=2,
+                        max_tokens=9, logprobs=True, top_logprobs=2, logit_bias={"444": 1},
+                        stop=["zzz"], frequency_penalty=0.1, presence_penalty=0.1, user="me",
+                        extra_body={"min_p": 0.01, "top_k": 50})
+    assert [c.index for c in many.choices] == [0, 1, 2]
+    for choice in many.choices:
+        for token in choice.logprobs.content:
+            assert bytes(token.bytes).decode(errors="replace") == token.token
+            assert len(token.top_logprobs) == 2
+
+
+def check_text(client):
+    one = client.completions.create(model="default", prompt="curl is", temperature=0, max_tokens=8,
+                                    echo=True, logprobs=1)
+    choice = one.choices[0]
+    generated = run("generate", "--model", root + "/models/default", "--max-tokens", "8", "curl is")
+    assert choice.text.strip() == generated or choice.text.endswith(generated), choice.text
+    assert len(choice.logprobs.tokens) == one.usage.total_tokens
+    score = json.loads(run("score", "--json", "--model", root + "/models/default", "curl is"))
+    logprobs = [v for v in choice.logprobs.token_logprobs if v is not None]
+    ours = sum(logprobs[:one.usage.prompt_tokens - 1])
+    assert abs(ours - score["log_probability"]) < 1e-6, (ours, score)
+    two = client.completions.create(model="default", prompt=[[1, 2], [3]], max_tokens=2)
+    assert [c.index for c in two.choices] == [0, 1]
+
+
+def check_errors(client, address):
+    for create, kind, named in (
+            (lambda: client.chat.completions.create(model="none", messages=QUESTION),
+             openai.NotFoundError, "none"),
+            (lambda: client.chat.completions.create(model="default", messages=[]),
+             openai.BadRequestError, "message"),
+            (lambda: client.chat.completions.create(model="default", messages=QUESTION,
+                                                    extra_body={"temprature": 1}),
+             openai.BadRequestError, "temprature"),
+            (lambda: openai.OpenAI(base_url=address + "/v1", api_key="wrong").models.list(),
+             openai.AuthenticationError, "key")):
+        try:
+            create()
+        except kind as error:
+            assert named in str(error), error
+        else:
+            raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def main():
+    check_readme()
+    server, address = start("--api-key", "sesame")
+    client = openai.OpenAI(base_url=address + "/v1", api_key="sesame")
+    assert [m.id for m in client.models.list()] == ["default"]
+    assert client.models.retrieve("default").id == "default"
+    check_chat(client)
+    check_text(client)
+    check_errors(client, address)
+    stop(server)
+    print("openai", openai.__version__, "passed")
+
+
+main()

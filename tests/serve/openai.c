@@ -1,0 +1,553 @@
+/* OpenAI's endpoints for answers: they say what mica_chat and mica_generate say, to the bit. */
+#define _POSIX_C_SOURCE 200809L
+#include "client.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static served s;
+
+static int open_shared(void **state) {
+    (void)state;
+    s = served_open(NULL);
+    return 0;
+}
+
+static int close_shared(void **state) {
+    (void)state;
+    served_close(&s);
+    return 0;
+}
+
+#define CHAT "/v1/chat/completions"
+#define TEXT "/v1/completions"
+#define HELLO "\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}]"
+
+/* ---- what is expected ---- */
+
+typedef struct expected {
+    char text[8192];
+    size_t len;
+    int32_t ids[2048];
+    float logprobs[2048];
+    mica_alternative first[2048]; /* the likeliest one */
+    size_t count;
+    const char *finish;
+    int64_t prompt_tokens;
+} expected;
+
+/* The answer of the library to a chat, or to a raw prompt. */
+static expected *expect(bool chat, const char *prompt, const mica_generate_options *options) {
+    expected *e = calloc(1, sizeof *e);
+    mica_session *session = NULL;
+    mica_stream *stream = NULL;
+    assert_non_null(e);
+    assert_int_equal(mica_session_open(s.model, NULL, &session), MICA_OK);
+    mica_message message = {"user", prompt};
+    mica_status status = chat ? mica_chat(session, &message, 1, options, &stream)
+                              : mica_generate(session, prompt, 0, options, &stream);
+    assert_int_equal(status, MICA_OK);
+    for (mica_token t; mica_stream_next(stream, &t);) {
+        memcpy(e->text + e->len, t.text, t.len);
+        e->len += t.len;
+        if (t.id < 0) continue;
+        e->logprobs[e->count] = t.logprob;
+        if (t.alternative_count) e->first[e->count] = t.alternatives[0];
+        e->ids[e->count++] = t.id;
+    }
+    e->finish = mica_stream_finish(stream) == MICA_FINISH_STOP ? "stop" : "length";
+    mica_metrics metrics = {.struct_bytes = sizeof metrics};
+    mica_stream_metrics(stream, &metrics);
+    e->prompt_tokens = metrics.prompt_tokens;
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+    return e;
+}
+
+/* ---- reading ---- */
+
+static mc_json at(mc_json array, size_t i) {
+    mc_json_iter it = mc_json_begin(array);
+    for (size_t k = 0; mc_json_next(&it); k++)
+        if (k == i) return it.value;
+    return (mc_json){0};
+}
+
+static mc_json find(mc_json value, const char *a, const char *b) {
+    value = mc_json_find(value, a);
+    return b ? mc_json_find(value, b) : value;
+}
+
+static mc_str text_of(mc_json value) {
+    mc_str text = {NULL, 0};
+    mc_json_get_str(value, &text);
+    return text;
+}
+
+static int64_t int_of(mc_json value) {
+    int64_t n = -1;
+    mc_json_get_int(value, &n);
+    return n;
+}
+
+static void check_text(mc_str got, const expected *e) {
+    if (got.len != e->len || memcmp(got.ptr, e->text, e->len) != 0)
+        fail_msg("got \"%.*s\", want \"%s\"", MC_STR_ARG(got), e->text);
+}
+
+static void check_usage(mc_json root, int64_t prompt, int64_t tokens) {
+    mc_json usage = mc_json_find(root, "usage");
+    assert_int_equal(int_of(mc_json_find(usage, "prompt_tokens")), prompt);
+    assert_int_equal(int_of(mc_json_find(usage, "completion_tokens")), tokens);
+    assert_int_equal(int_of(mc_json_find(usage, "total_tokens")), prompt + tokens);
+}
+
+/* ---- answers ---- */
+
+typedef struct variant {
+    const char *fields; /* of the request */
+    mica_generate_options options;
+} variant;
+
+static const mica_logit_bias biases[] = {{444, 5.0f}, {558, -100.0f}};
+static const char *const stops[] = {"transferring", "zzz"};
+static const int32_t stop_ids[] = {293};
+
+static const variant variants[] = {
+    {"\"temperature\": 0", {.penalty_window = 1}},
+    {"\"temperature\": 0, \"max_tokens\": 7", {.max_tokens = 7, .penalty_window = 1}},
+    {"\"seed\": 11", {.temperature = 1.0f, .seed = 11}},
+    {"\"seed\": 3, \"temperature\": 1.7, \"top_p\": 0.9, \"top_k\": 40, \"min_p\": 0.01, "
+     "\"max_tokens\": 40",
+     {.temperature = 1.7f,
+      .top_p = 0.9f,
+      .top_k = 40,
+      .min_p = 0.01f,
+      .seed = 3,
+      .max_tokens = 40}},
+    {"\"seed\": 5, \"temperature\": 2, \"frequency_penalty\": 0.5, \"presence_penalty\": -0.25, "
+     "\"repetition_penalty\": 1.3, \"penalty_window\": 9, \"max_tokens\": 40",
+     {.temperature = 2.0f,
+      .frequency_penalty = 0.5f,
+      .presence_penalty = -0.25f,
+      .repetition_penalty = 1.3f,
+      .penalty_window = 9,
+      .seed = 5,
+      .max_tokens = 40}},
+    {"\"temperature\": 0, \"stop\": [\"transferring\", \"zzz\"]",
+     {.stop_strings = stops, .stop_string_count = 2}},
+    {"\"temperature\": 0, \"stop\": \"transferring\", \"min_tokens\": 20, \"max_tokens\": 60",
+     {.stop_strings = stops, .stop_string_count = 1, .min_tokens = 20, .max_tokens = 60}},
+    {"\"temperature\": 0, \"logit_bias\": {\"444\": 5, \"558\": -100}, \"stop_token_ids\": [293], "
+     "\"max_tokens\": 40",
+     {.logit_bias = biases,
+      .logit_bias_count = 2,
+      .stop_ids = stop_ids,
+      .stop_count = 1,
+      .max_tokens = 40}},
+    {"\"temperature\": 0, \"ignore_eos\": true, \"max_tokens\": 70",
+     {.ignore_eos = true, .max_tokens = 70}},
+};
+
+/* An answer in one piece: text, end and numbers of tokens are those of the library. */
+static void test_chat(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        expected *e = expect(true, "What is curl?", &variants[i].options);
+        char *body = test_format("{" HELLO ", %s}", variants[i].fields);
+        mc_json_doc *doc = client_json(s.server, "POST", CHAT, body, 200);
+        mc_json root = mc_json_root(doc), choice = at(mc_json_find(root, "choices"), 0);
+        check_text(text_of(find(choice, "message", "content")), e);
+        assert_true(mc_str_is(text_of(mc_json_find(choice, "finish_reason")), e->finish));
+        check_usage(root, e->prompt_tokens, (int64_t)e->count);
+        mc_json_close(&doc);
+        free(body);
+        free(e);
+    }
+}
+
+static void test_text(void **state) {
+    (void)state;
+    for (size_t i = 1; i < sizeof variants / sizeof *variants; i++) {
+        mica_generate_options options = variants[i].options;
+        if (!options.max_tokens) options.max_tokens = 16; /* as the API has it */
+        expected *e = expect(false, "curl is", &options);
+        char *body = test_format("{\"prompt\": \"curl is\", %s}", variants[i].fields);
+        mc_json_doc *doc = client_json(s.server, "POST", TEXT, body, 200);
+        mc_json root = mc_json_root(doc), choice = at(mc_json_find(root, "choices"), 0);
+        check_text(text_of(mc_json_find(choice, "text")), e);
+        assert_true(mc_str_is(text_of(mc_json_find(choice, "finish_reason")), e->finish));
+        check_usage(root, e->prompt_tokens, (int64_t)e->count);
+        mc_json_close(&doc);
+        free(body);
+        free(e);
+    }
+}
+
+/* Choice i is what its seed gives alone. */
+static void test_choices(void **state) {
+    (void)state;
+    mc_json_doc *doc = client_json(s.server, "POST", CHAT,
+                                   "{" HELLO ", \"n\": 5, \"seed\": 70, \"temperature\": 3, "
+                                   "\"max_tokens\": 12}",
+                                   200);
+    mc_json choices = mc_json_find(mc_json_root(doc), "choices");
+    assert_int_equal(mc_json_count(choices), 5);
+    for (size_t i = 0; i < 5; i++) {
+        mica_generate_options options = {.temperature = 3, .seed = 70 + i, .max_tokens = 12};
+        expected *e = expect(true, "What is curl?", &options);
+        assert_int_equal(int_of(mc_json_find(at(choices, i), "index")), i);
+        check_text(text_of(find(at(choices, i), "message", "content")), e);
+        free(e);
+    }
+    mc_json_close(&doc);
+}
+
+static void check_token(mc_json token, const mica_tokenizer *tok, int32_t id, float logprob) {
+    double got;
+    size_t len, spelled;
+    const char *piece = mica_tokenizer_token(tok, id, &spelled);
+    mc_str text = text_of(mc_json_find(token, "token"));
+    assert_true(mc_json_get_float(mc_json_find(token, "logprob"), &got));
+    assert_true((float)got == logprob);
+    /* "_is" of the vocabulary is " is" of a text: the same but for the mark of a blank. */
+    len = spelled >= 3 && memcmp(piece, "\xe2\x96\x81", 3) == 0 ? spelled - 2 : spelled;
+    if (piece[0] != '<') assert_int_equal(text.len, len);
+    if (piece[0] != '<') assert_int_equal(mc_json_count(mc_json_find(token, "bytes")), len);
+}
+
+static void test_logprobs(void **state) {
+    (void)state;
+    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    mica_generate_options options = {
+        .temperature = 1, .seed = 4, .max_tokens = 9, .top_logprobs = 3};
+    expected *e = expect(true, "What is curl?", &options);
+    mc_json_doc *doc = client_json(s.server, "POST", CHAT,
+                                   "{" HELLO ", \"seed\": 4, \"max_tokens\": 9, \"logprobs\": true,"
+                                   " \"top_logprobs\": 3}",
+                                   200);
+    mc_json choice = at(mc_json_find(mc_json_root(doc), "choices"), 0);
+    mc_json content = find(choice, "logprobs", "content");
+    assert_int_equal(mc_json_count(content), e->count);
+    for (size_t i = 0; i < e->count; i++) {
+        mc_json token = at(content, i), top = mc_json_find(token, "top_logprobs");
+        check_token(token, tok, e->ids[i], e->logprobs[i]);
+        assert_int_equal(mc_json_count(top), 3);
+        check_token(at(top, 0), tok, e->first[i].id, e->first[i].logprob);
+    }
+    mc_json_close(&doc);
+    free(e);
+}
+
+/* ---- streams ---- */
+
+/* The data of the next event of a stream; NULL: there is none. Ends it with a NUL. */
+static char *next_event(char **stream) {
+    while (**stream) {
+        char *line = *stream, *end = strchr(line, '\n');
+        assert_non_null(end); /* no event is cut off */
+        *end = '\0';
+        *stream = end + 1;
+        if (strncmp(line, "data: ", 6) == 0) return line + 6;
+        assert_true(line[0] == '\0' || line[0] == ':');
+    }
+    return NULL;
+}
+
+/* Joins the pieces of a stream by its choices; returns how the last one ended. */
+static void join(answer *a, const char *member, const char *inner, char texts[4][8192],
+                 mc_json_doc **last, size_t *events) {
+    char *stream = a->body, *data;
+    size_t ends = 0;
+    *events = 0;
+    *last = NULL;
+    while ((data = next_event(&stream)) && strcmp(data, "[DONE]") != 0) {
+        mc_json_doc *doc;
+        if (mc_json_parse(data, strlen(data), "event", &doc) != MICA_OK) fail_msg("%s", data);
+        mc_json choice = at(mc_json_find(mc_json_root(doc), "choices"), 0);
+        mc_str piece = text_of(find(choice, member, inner));
+        int64_t index = int_of(mc_json_find(choice, "index"));
+        if (piece.len) {
+            assert_true(index >= 0 && index < 4);
+            strncat(texts[index], piece.ptr, piece.len);
+        }
+        ends += text_of(mc_json_find(choice, "finish_reason")).len > 0;
+        mc_json_close(last);
+        *last = doc;
+        ++*events;
+    }
+    assert_non_null(data);
+    assert_null(next_event(&stream)); /* [DONE] is the last one */
+    assert_int_equal(ends, 3);
+}
+
+static void test_stream(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *prompt, *member, *inner;
+    } kinds[] = {{CHAT, HELLO, "delta", "content"},
+                 {TEXT, "\"prompt\": \"curl is\"", "text", NULL}};
+    for (size_t k = 0; k < 2; k++) {
+        char texts[4][8192] = {""};
+        size_t events;
+        mc_json_doc *last;
+        char *body =
+            test_format("{%s, \"stream\": true, \"n\": 3, \"seed\": 21, \"temperature\": 2,"
+                        " \"max_tokens\": 30, \"stream_options\": {\"include_usage\": "
+                        "true}}",
+                        kinds[k].prompt);
+        answer a = client_ask(s.server, "POST", kinds[k].path, body);
+        assert_int_equal(a.status, 200);
+        assert_non_null(strstr(a.head, "Content-Type: text/event-stream"));
+        assert_false(a.closes);
+        join(&a, kinds[k].member, kinds[k].inner, texts, &last, &events);
+        int64_t tokens = 0, prompt = 0;
+        for (size_t i = 0; i < 3; i++) {
+            mica_generate_options options = {.temperature = 2, .seed = 21 + i, .max_tokens = 30};
+            expected *e = expect(k == 0, k == 0 ? "What is curl?" : "curl is", &options);
+            check_text(mc_str_of(texts[i]), e);
+            tokens += (int64_t)e->count;
+            prompt = e->prompt_tokens;
+            free(e);
+        }
+        assert_int_equal(mc_json_count(mc_json_find(mc_json_root(last), "choices")), 0);
+        check_usage(mc_json_root(last), prompt, tokens);
+        mc_json_close(&last);
+        answer_free(&a);
+        free(body);
+    }
+}
+
+/* While a long prompt is read, comments keep the stream alive. */
+static void test_comments(void **state) {
+    (void)state;
+    char *prompt = calloc(1, 8 * 1500 + 64);
+    assert_non_null(prompt);
+    strcpy(prompt, "{\"stream\": true, \"max_tokens\": 1, \"prompt\": \"");
+    for (int i = 0; i < 1500; i++)
+        strcat(prompt, "curl ");
+    strcat(prompt, "\"}");
+    answer a = client_ask(s.server, "POST", TEXT, prompt);
+    assert_int_equal(a.status, 200);
+    size_t comments = 0;
+    const char *first = strstr(a.body, "data: ");
+    for (const char *c = strstr(a.body, ": prompt "); c && c < first;
+         c = strstr(c + 1, ": prompt "))
+        comments++;
+    assert_true(comments >= 2);
+    answer_free(&a);
+    free(prompt);
+}
+
+/* ---- prompts ---- */
+
+static void test_prompts(void **state) {
+    (void)state;
+    static const char *const texts[] = {"curl is", "apache is", "What"};
+    mc_json_doc *doc = client_json(s.server, "POST", TEXT,
+                                   "{\"prompt\": [\"curl is\", \"apache is\", \"What\"], "
+                                   "\"temperature\": 0, \"max_tokens\": 6, \"n\": 2}",
+                                   200);
+    mc_json choices = mc_json_find(mc_json_root(doc), "choices");
+    assert_int_equal(mc_json_count(choices), 6);
+    for (size_t i = 0; i < 6; i++) {
+        expected *e = expect(false, texts[i / 2], &(mica_generate_options){.max_tokens = 6});
+        check_text(text_of(mc_json_find(at(choices, i), "text")), e);
+        free(e);
+    }
+    mc_json_close(&doc);
+    expected *e = expect(false, "curl is", &(mica_generate_options){.max_tokens = 6});
+    int32_t *ids;
+    size_t n;
+    assert_int_equal(
+        mica_tokenizer_encode(mica_model_tokenizer(s.model), "curl is", 7, true, &ids, &n),
+        MICA_OK);
+    assert_int_equal(n, 3);
+    char *body = test_format("{\"prompt\": [[%d, %d, %d], [%d, %d, %d]], \"temperature\": 0, "
+                             "\"max_tokens\": 6, \"echo\": true}",
+                             ids[0], ids[1], ids[2], ids[0], ids[1], ids[2]);
+    doc = client_json(s.server, "POST", TEXT, body, 200);
+    choices = mc_json_find(mc_json_root(doc), "choices");
+    for (size_t i = 0; i < 2; i++) {
+        mc_str text = text_of(mc_json_find(at(choices, i), "text"));
+        assert_true(text.len > 7 && memcmp(text.ptr, "curl is", 7) == 0);
+        check_text((mc_str){text.ptr + 7, text.len - 7}, e);
+    }
+    mc_json_close(&doc);
+    mica_free(ids);
+    free(body);
+    free(e);
+}
+
+/* With echo and logprobs a prompt's tokens have the log-probabilities of mica_score. */
+static void test_scores(void **state) {
+    (void)state;
+    static const char text[] = "curl is a command line tool for transferring data with URLs.";
+    mica_score_result *score;
+    assert_int_equal(mica_score(s.model, text, 0, NULL, &score), MICA_OK);
+    for (int max_tokens = 0; max_tokens < 2; max_tokens++) {
+        char *body = test_format("{\"prompt\": \"%s\", \"echo\": true, \"logprobs\": 1, "
+                                 "\"max_tokens\": %d, \"temperature\": 0}",
+                                 text, max_tokens);
+        mc_json_doc *doc = client_json(s.server, "POST", TEXT, body, 200);
+        mc_json choice = at(mc_json_find(mc_json_root(doc), "choices"), 0);
+        mc_json logprobs = mc_json_find(choice, "logprobs");
+        mc_json values = mc_json_find(logprobs, "token_logprobs");
+        mc_json top = mc_json_find(logprobs, "top_logprobs");
+        size_t n = score->count + (size_t)max_tokens;
+        assert_int_equal(mc_json_count(values), n);
+        assert_int_equal(mc_json_count(mc_json_find(logprobs, "tokens")), n);
+        assert_int_equal(mc_json_count(mc_json_find(logprobs, "text_offset")), n);
+        assert_int_equal(mc_json_get_type(at(values, 0)), MC_JSON_NULL);
+        for (size_t i = 1; i < score->count; i++) {
+            double value, likeliest = -INFINITY;
+            assert_true(mc_json_get_float(at(values, i), &value));
+            assert_true((float)value == score->logprobs[i]);
+            mc_json_iter it = mc_json_begin(at(top, i));
+            assert_true(mc_json_next(&it) && mc_json_get_float(it.value, &likeliest));
+            assert_true(likeliest >= value);
+        }
+        assert_true(mc_str_starts(text_of(mc_json_find(choice, "text")), mc_str_of(text)));
+        mc_json_close(&doc);
+        free(body);
+    }
+    mica_score_free(&score);
+}
+
+/* ---- what is refused ---- */
+
+static void test_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *fields, *code, *param;
+    } cases[] = {
+        {CHAT, "\"model\": \"default\"", "missing_field", "messages"},
+        {CHAT, "\"messages\": []", "", "messages"},
+        {CHAT, "\"messages\": [{\"role\": \"user\"}, 3]", "", "messages"},
+        {CHAT, "\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]", "",
+         "messages"},
+        {CHAT, HELLO ", \"temperature\": -1", "invalid_value", "temperature"},
+        {CHAT, HELLO ", \"temprature\": 1", "unknown_field", "temprature"},
+        {CHAT, HELLO ", \"n\": 0", "invalid_value", "n"},
+        {CHAT, HELLO ", \"n\": 129", "invalid_value", "n"},
+        {CHAT, HELLO ", \"max_tokens\": 0", "invalid_value", "max_tokens"},
+        {CHAT, HELLO ", \"max_tokens\": 3, \"max_completion_tokens\": 4", "invalid_value",
+         "max_tokens"},
+        {CHAT, HELLO ", \"top_logprobs\": 2", "invalid_value", "top_logprobs"},
+        {CHAT, HELLO ", \"stop\": [\"\"]", "invalid_value", "stop"},
+        {CHAT, HELLO ", \"stop\": [1]", "invalid_type", "stop"},
+        {CHAT, HELLO ", \"stop_token_ids\": [99999]", "invalid_value", "stop_token_ids"},
+        {CHAT, HELLO ", \"logit_bias\": {\"x\": 1}", "invalid_value", "logit_bias"},
+        {CHAT, HELLO ", \"logit_bias\": {\"99999999999999999999\": 1}", "invalid_value",
+         "logit_bias"},
+        {CHAT, HELLO ", \"logit_bias\": {\"1\": 101}", "invalid_value", "logit_bias"},
+        {CHAT, HELLO ", \"stream_options\": {\"include_use\": true}", "unknown_field",
+         "stream_options.include_use"},
+        {CHAT, HELLO ", \"store\": true", "unsupported_value", "store"},
+        {CHAT, HELLO ", \"service_tier\": \"priority\"", "unsupported_value", "service_tier"},
+        {CHAT, HELLO ", \"modalities\": [\"text\", \"audio\"]", "unsupported_value", "modalities"},
+        {CHAT, HELLO ", \"audio\": {}", "unsupported_field", "audio"},
+        {CHAT, HELLO ", \"reasoning_effort\": \"much\"", "invalid_type", "reasoning_effort"},
+        {TEXT, "\"prompt\": []", "invalid_value", "prompt"},
+        {TEXT, "\"prompt\": [\"a\", 1]", "invalid_type", "prompt"},
+        {TEXT, "\"prompt\": [1, \"a\"]", "invalid_value", "prompt"},
+        {TEXT, "\"prompt\": \"a\", \"suffix\": \"b\"", "unsupported_field", "suffix"},
+        {TEXT, "\"prompt\": \"a\", \"best_of\": 2", "unsupported_value", "best_of"},
+        {TEXT, "\"prompt\": \"a\", \"logprobs\": -1", "invalid_value", "logprobs"},
+        {TEXT, "\"prompt\": \"a\", \"max_tokens\": 0", "invalid_value", "max_tokens"},
+        {TEXT, "\"prompt\": [\"a\", \"b\", \"c\"], \"n\": 1000", "invalid_value", "n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *body = test_format("{%s}", cases[i].fields);
+        client_refused(s.server, cases[i].path, body, 400, cases[i].code, cases[i].param);
+        free(body);
+    }
+    client_refused(s.server, CHAT, "{" HELLO ", \"model\": \"gpt\"}", 404, "model_not_found",
+                   "model");
+}
+
+/* What does not fit the context is refused with the numbers, and cut only if asked for. */
+static void test_context(void **state) {
+    (void)state;
+    char *prompt = calloc(1, 5 * 4000 + 128);
+    assert_non_null(prompt);
+    strcpy(prompt, "{\"max_tokens\": 1, \"prompt\": \"");
+    for (int i = 0; i < 4000; i++)
+        strcat(prompt, "curl ");
+    size_t len = strlen(prompt);
+    strcpy(prompt + len, "\"}");
+    client_refused(s.server, TEXT, prompt, 400, "context_length_exceeded", "");
+    strcpy(prompt + len, "\", \"truncate\": true}");
+    mc_json_doc *doc = client_json(s.server, "POST", TEXT, prompt, 200);
+    assert_true(int_of(find(mc_json_root(doc), "usage", "prompt_tokens")) <= 2048);
+    mc_json_close(&doc);
+    free(prompt);
+}
+
+/* ---- metrics ---- */
+
+/* The value of a sample; -1: there is none. */
+static double metric(const char *page, const char *name) {
+    size_t len = strlen(name);
+    for (const char *at = strstr(page, name); at; at = strstr(at + 1, name))
+        if ((at == page || at[-1] == '\n') && at[len] == ' ') return strtod(at + len, NULL);
+    return -1;
+}
+
+/* Every line is a comment, or a sample: a name and labels, a blank, a number. */
+static void check_samples(const char *page) {
+    for (const char *line = page, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        assert_non_null(end);
+        if (*line == '#') continue;
+        const char *value = end;
+        while (value > line && value[-1] != ' ')
+            value--;
+        assert_true(value > line);
+        char *after;
+        strtod(value, &after);
+        assert_ptr_equal(after, end);
+    }
+}
+
+/* The counters count what was asked and answered. */
+static void test_metrics(void **state) {
+    (void)state;
+    mica_server_options options = {.struct_bytes = sizeof options, .vllm_metrics = true};
+    served own = served_open(&options);
+    mc_json_doc *doc =
+        client_json(own.server, "POST", CHAT, "{" HELLO ", \"n\": 2, \"max_tokens\": 5}", 200);
+    double prompt = (double)int_of(find(mc_json_root(doc), "usage", "prompt_tokens"));
+    mc_json_close(&doc);
+    client_refused(own.server, CHAT, "{}", 400, "missing_field", "messages");
+    answer a = client_ask(own.server, "GET", "/metrics", NULL);
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.head, "Content-Type: text/plain; version=0.0.4"));
+    check_samples(a.body);
+#define MODEL "{model=\"default\""
+    assert_true(metric(a.body, "mica_generated_tokens_total" MODEL "}") == 10);
+    assert_true(metric(a.body, "vllm:generation_tokens_total{model_name=\"default\"}") == 10);
+    assert_true(metric(a.body, "mica_prompt_tokens_total" MODEL "}") >= prompt);
+    assert_true(metric(a.body, "mica_answers_total" MODEL ",end=\"length\"}") == 2);
+    assert_true(metric(a.body, "mica_answer_seconds_count" MODEL "}") == 2);
+    assert_true(metric(a.body, "mica_first_token_seconds_bucket" MODEL ",le=\"+Inf\"}") == 2);
+    assert_true(metric(a.body, "mica_draining") == 0);
+    answer_free(&a);
+    served_close(&own);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chat),    cmocka_unit_test(test_text),
+        cmocka_unit_test(test_choices), cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_stream),  cmocka_unit_test(test_comments),
+        cmocka_unit_test(test_prompts), cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_context),
+        cmocka_unit_test(test_metrics),
+    };
+    return cmocka_run_group_tests(tests, open_shared, close_shared);
+}
