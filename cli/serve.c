@@ -153,7 +153,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_keys_free(&keys);
     if (status != MICA_OK) {
         code = cli_fail_status(status);
-        if (status == MICA_EINVAL && !options.api_key_count && !options.insecure)
+        if (strstr(mica_last_error(), "(insecure)"))
             cli_hint("--api-key-file FILE gives keys; --insecure does without.");
         return code;
     }

@@ -4,33 +4,23 @@
 #include "serve/generation.h"
 #include "serve/openai.h"
 #include "serve/state.h"
+#include "serve/talk.h"
 
 #include "base/alloc.h"
-#include "task/model.h"
 
 #include <string.h>
 #include <time.h>
 
 typedef struct chat_values {
     mc_generation generation;
-    mc_json messages, variables, tools;
+    mc_talk talk;
     int64_t max_tokens, max_completion_tokens, top_logprobs;
-    bool logprobs, open_turn, continue_last;
-    int effort; /* of the choices of the field */
+    bool logprobs;
 } chat_values;
-
-static const char efforts[] = "default none minimal low medium high xhigh";
 
 #define AT(member) offsetof(chat_values, member)
 
 static const mc_field fields[] = {
-    {.name = "messages",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(messages),
-     .help = "the conversation: role, content (text, or parts of type text), reasoning_content, "
-             "tool_calls, tool_call_id, name; images and audio are refused"},
     {.name = "max_tokens",
      .kind = MC_FIELD_INT,
      .min = 1,
@@ -52,26 +42,6 @@ static const mc_field fields[] = {
      .max = 20,
      .offset = AT(top_logprobs),
      .help = "and those of the likeliest tokens in their places"},
-    {.name = "chat_template_kwargs",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(variables),
-     .help = "variables of the chat template"},
-    {.name = "reasoning_effort",
-     .kind = MC_FIELD_CHOICE,
-     .choices = efforts,
-     .offset = AT(effort),
-     .help = "a variable of the chat template; none also sets enable_thinking to false"},
-    {.name = "add_generation_prompt",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(open_turn),
-     .help = "begin the model's turn behind the messages"},
-    {.name = "continue_final_message",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(continue_last),
-     .help = "the answer continues the last message, the assistant's"},
-    {.name = "tools", .kind = MC_FIELD_ONLY, .choices = "[]"},
     {.name = "tool_choice", .kind = MC_FIELD_ONLY, .choices = "\"none\" \"auto\""},
     {.name = "parallel_tool_calls", .kind = MC_FIELD_ONLY, .choices = "true false"},
     {.name = "response_format",
@@ -285,47 +255,6 @@ static const mc_completion_ops ops = {on_token, on_end, on_done, on_close};
 
 /* ---- the request ---- */
 
-/* The template's variables, with the effort of reasoning among them. */
-static bool put_variables(const chat_values *values, mc_buffer *out) {
-    mc_put put = mc_put_into(out);
-    size_t len = 0;
-    const char *effort = efforts;
-    for (int i = 0; i <= values->effort; i++) {
-        effort += len + strspn(effort + len, " ");
-        len = strcspn(effort, " ");
-    }
-    mc_put_open(&put, NULL, '{');
-    if (values->effort > 0) mc_put_str(&put, "reasoning_effort", (mc_str){effort, len});
-    if (values->effort == 1) mc_put_bool(&put, "enable_thinking", false);
-    for (mc_json_iter it = mc_json_begin(values->variables); mc_json_next(&it);)
-        mc_put_member(&put, it.key, it.value);
-    mc_put_close(&put, '}');
-    return !put.failed && mc_buffer_cstr(out);
-}
-
-static bool render(mc_exchange *http, const chat_values *values, const mica_model *model,
-                   mc_completion_prompt *prompt) {
-    mc_buffer messages = {0}, variables = {0};
-    mc_put put = mc_put_into(&messages);
-    mc_put_value(&put, NULL, values->messages);
-    bool given = values->effort > 0 || mc_json_count(values->variables) > 0;
-    mica_status status = MICA_OK;
-    if (put.failed || (given && !put_variables(values, &variables)))
-        status = mc_fail_nomem("a conversation");
-    mc_prompt_request request = {
-        .messages = messages.data,
-        .messages_len = messages.len,
-        .variables = given ? variables.data : NULL,
-        .open = !values->open_turn,
-        .continue_last = values->continue_last,
-        .cancel = &http->cancel,
-    };
-    if (status == MICA_OK) status = mc_model_chat_json(model, &request, &prompt->ids, &prompt->n);
-    mc_buffer_deinit(&messages);
-    mc_buffer_deinit(&variables);
-    return status == MICA_OK || mc_failure_of(&http->failure, status, "messages");
-}
-
 static chat_job *new_job(mc_exchange *http, const chat_values *values, mc_served *served) {
     chat_job *chat = mc_calloc(1, sizeof *chat);
     if (!chat) return NULL;
@@ -359,6 +288,9 @@ static bool check(const chat_values *values, mc_failure *failure) {
     if (values->top_logprobs && !values->logprobs)
         return mc_failure_set(failure, 400, "invalid_value", "top_logprobs",
                               "top_logprobs needs logprobs");
+    if (mc_json_count(values->talk.tools) > 0)
+        return mc_failure_set(failure, 400, "unsupported_field", "tools",
+                              "tools are not supported yet: calls in an answer would stay text");
     return true;
 }
 
@@ -370,7 +302,9 @@ static bool chat(mc_exchange *http) {
     if (!mc_exchange_read(http, &values) || !check(&values, &http->failure)) return false;
     const mc_generation *generation = &values.generation;
     mc_served *served = mc_models_find(&http->server->models, generation->model, &http->failure);
-    if (!served || !render(http, &values, served->model, &prompt)) return false;
+    if (!served || !mc_talk_ids(&values.talk, served->model, &http->cancel, &prompt.ids, &prompt.n,
+                                &http->failure))
+        return false;
     size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(served->model));
     bool done = mc_generation_options(generation, vocab, &arena, &options, &http->failure);
     options.max_tokens = values.max_tokens ? values.max_tokens : values.max_completion_tokens;
@@ -396,6 +330,7 @@ static const mc_endpoint endpoints[] = {
      .path = "/v1/chat/completions",
      .handle = chat,
      .tables = {{fields, sizeof fields / sizeof *fields, 0},
+                {mc_talk_fields, MC_TALK_FIELDS, AT(talk)},
                 {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
      .help = "an answer to a conversation"},
 };

@@ -2,6 +2,7 @@
 #include "serve/endpoint.h"
 #include "serve/ids.h"
 #include "serve/state.h"
+#include "serve/talk.h"
 
 typedef struct tokenize_values {
     mc_str model, prompt;
@@ -121,6 +122,33 @@ static bool detokenize(mc_exchange *http) {
     return finish(http, &put);
 }
 
+typedef struct template_values {
+    mc_str model;
+    mc_talk talk;
+} template_values;
+
+static const mc_field template_fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = offsetof(template_values, model),
+     .help = "the model; without it, the first one"},
+};
+
+static bool apply_template(mc_exchange *http) {
+    template_values values;
+    mc_buffer text = {0};
+    if (!mc_exchange_read(http, &values)) return false;
+    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    if (!served || !mc_talk_text(&values.talk, served->model, &http->cancel, &text, &http->failure))
+        return false;
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_str(&put, "prompt", (mc_str){text.data, text.len});
+    mc_put_close(&put, '}');
+    mc_buffer_deinit(&text);
+    return finish(http, &put);
+}
+
 #define TABLE(fields) \
     { fields, sizeof(fields) / sizeof *(fields), 0 }
 
@@ -135,6 +163,12 @@ static const mc_endpoint endpoints[] = {
      .handle = detokenize,
      .tables = {TABLE(detokenize_fields)},
      .help = "the text of token ids"},
+    {.method = "POST",
+     .path = "/apply-template",
+     .handle = apply_template,
+     .tables = {TABLE(template_fields),
+                {mc_talk_fields, MC_TALK_FIELDS, offsetof(template_values, talk)}},
+     .help = "the prompt that a conversation becomes"},
 };
 
 const mc_endpoint_list mc_endpoints_own = {"mica's own", endpoints,
