@@ -2,8 +2,11 @@
  * Include this file with ENDPOINTS defined; it is undefined at the end. */
 ENDPOINTS(openai_chat)
 ENDPOINTS(openai_text)
+ENDPOINTS(embeddings)
 ENDPOINTS(models)
 ENDPOINTS(own)
+ENDPOINTS(scores)
+ENDPOINTS(classes)
 ENDPOINTS(health)
 ENDPOINTS(page)
 ENDPOINTS(metrics)

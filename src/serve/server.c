@@ -106,15 +106,20 @@ static mica_status open_pipe(mica_server *server) {
 /* What is open is closed by what was opened before it. */
 static mica_status open_threads(mica_server *server, const tls *files) {
     const mica_server_options *options = &server->options;
-    MC_TRY(mc_handlers_open(&server->handlers));
-    mica_status status =
-        mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
+    MC_TRY(mc_evaluator_open(&server->evaluator));
+    mica_status status = mc_handlers_open(&server->handlers);
+    if (status != MICA_OK) {
+        mc_evaluator_close(&server->evaluator);
+        return status;
+    }
+    status = mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
     if (status == MICA_OK) {
         status = start_daemon(server, files);
         if (status == MICA_OK) return MICA_OK;
         mc_watch_close(&server->watch);
     }
     mc_handlers_close(&server->handlers);
+    mc_evaluator_close(&server->evaluator);
     return status;
 }
 
@@ -209,6 +214,7 @@ void mica_server_close(mica_server **handle) {
     mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
     mc_mhd.stop_daemon(server->daemon);
     mc_handlers_close(&server->handlers);
+    mc_evaluator_close(&server->evaluator); /* the handlers close what it has */
     mc_watch_close(&server->watch);
     free_server(server);
 }

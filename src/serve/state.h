@@ -2,6 +2,7 @@
 #ifndef SERVE_STATE_H
 #define SERVE_STATE_H
 
+#include "serve/evaluation.h"
 #include "serve/exchange.h"
 #include "serve/guard.h"
 #include "serve/handlers.h"
@@ -25,6 +26,7 @@ struct mica_server {
     mc_models models;
     mc_watch watch;
     mc_handlers handlers;
+    mc_evaluator evaluator;
     void *daemon; /* struct MHD_Daemon */
     mc_server_counts counts;
     atomic_uint_fast64_t body_bytes; /* of all bodies that are there */

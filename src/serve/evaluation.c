@@ -1,0 +1,131 @@
+#include "serve/evaluation.h"
+
+#include "base/system.h"
+#include "serve/state.h"
+
+/* Takes an evaluation out of the queue. Called with the lock held. */
+static void take_out(mc_evaluator *evaluator, mc_evaluation *evaluation) {
+    mc_evaluation **link = &evaluator->first;
+    while (*link != evaluation)
+        link = &(*link)->next;
+    *link = evaluation->next;
+    evaluation->next = NULL;
+    evaluation->waits = false;
+    evaluator->count--;
+}
+
+static void compute(mc_evaluation *evaluation) {
+    mc_exchange *http = evaluation->http;
+    mc_evaluation_progress(evaluation, 0, 1);
+    bool done = mc_cancel_check(&evaluation->cancel) == MICA_OK
+                    ? evaluation->ops->run(evaluation)
+                    : mc_evaluation_fail(evaluation, MICA_ECANCELLED, NULL);
+    if (done)
+        mc_exchange_reply(http, 200, NULL);
+    else
+        mc_exchange_refuse(http);
+}
+
+static void *work(void *context) {
+    mc_evaluator *evaluator = context;
+    pthread_mutex_lock(&evaluator->lock);
+    for (;;) {
+        while (!evaluator->first && !evaluator->ending)
+            pthread_cond_wait(&evaluator->changed, &evaluator->lock);
+        mc_evaluation *evaluation = evaluator->first;
+        if (!evaluation) break;
+        take_out(evaluator, evaluation);
+        evaluation->runs = true;
+        pthread_mutex_unlock(&evaluator->lock);
+        compute(evaluation);
+        pthread_mutex_lock(&evaluator->lock);
+        evaluation->runs = false;
+        pthread_cond_broadcast(&evaluator->changed);
+    }
+    pthread_mutex_unlock(&evaluator->lock);
+    return NULL;
+}
+
+mica_status mc_evaluator_open(mc_evaluator *evaluator) {
+    *evaluator = (mc_evaluator){.first = NULL};
+    pthread_mutex_init(&evaluator->lock, NULL);
+    pthread_cond_init(&evaluator->changed, NULL);
+    if (mc_thread_start(&evaluator->thread, work, evaluator) == 0) return MICA_OK;
+    pthread_cond_destroy(&evaluator->changed);
+    pthread_mutex_destroy(&evaluator->lock);
+    return mc_fail_nomem("a thread of the server");
+}
+
+void mc_evaluator_close(mc_evaluator *evaluator) {
+    pthread_mutex_lock(&evaluator->lock);
+    evaluator->ending = true;
+    pthread_cond_broadcast(&evaluator->changed);
+    pthread_mutex_unlock(&evaluator->lock);
+    pthread_join(evaluator->thread, NULL);
+    pthread_cond_destroy(&evaluator->changed);
+    pthread_mutex_destroy(&evaluator->lock);
+}
+
+/* ---- evaluations ---- */
+
+/* The flag of the exchange is set already, and `cancel` looks at it. */
+static void on_hangup(void *user) {
+    (void)user;
+}
+
+static void on_close(void *user) {
+    mc_evaluation *evaluation = user;
+    mc_evaluator *evaluator = &evaluation->http->server->evaluator;
+    pthread_mutex_lock(&evaluator->lock);
+    if (evaluation->waits) take_out(evaluator, evaluation);
+    while (evaluation->runs)
+        pthread_cond_wait(&evaluator->changed, &evaluator->lock);
+    pthread_mutex_unlock(&evaluator->lock);
+    evaluation->ops->close(evaluation);
+}
+
+/* Puts it at the end of the queue. */
+static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
+    pthread_mutex_lock(&evaluator->lock);
+    bool fits = evaluator->count < MC_EVALUATIONS;
+    if (fits) {
+        mc_evaluation **link = &evaluator->first;
+        while (*link)
+            link = &(*link)->next;
+        *link = evaluation;
+        evaluation->waits = true;
+        evaluator->count++;
+        pthread_cond_broadcast(&evaluator->changed);
+    }
+    pthread_mutex_unlock(&evaluator->lock);
+    return fits;
+}
+
+bool mc_evaluation_start(mc_evaluation *evaluation) {
+    mc_exchange *http = evaluation->http;
+    double seconds = evaluation->served->options.max_seconds;
+    if (seconds > 0.0) evaluation->deadline_us = mc_now_us() + (uint64_t)(seconds * 1e6);
+    mc_cancel_init_either(&evaluation->cancel, &http->cancel, NULL);
+    mc_exchange_attach(http, &(mc_exchange_work){on_hangup, on_close, evaluation});
+    if (add(&http->server->evaluator, evaluation)) return true;
+    return mc_failure_set(&http->failure, 503, "overloaded", NULL,
+                          "%d requests wait already, as many as may: try again later",
+                          MC_EVALUATIONS);
+}
+
+static bool is_late(const mc_evaluation *evaluation) {
+    return evaluation->deadline_us && mc_now_us() >= evaluation->deadline_us;
+}
+
+void mc_evaluation_progress(void *user, uint64_t done, uint64_t total) {
+    mc_evaluation *evaluation = user;
+    (void)done, (void)total;
+    if (is_late(evaluation)) mica_cancel_set(&evaluation->cancel);
+}
+
+bool mc_evaluation_fail(mc_evaluation *evaluation, mica_status status, const char *param) {
+    mc_failure *failure = &evaluation->http->failure;
+    if (status == MICA_ECANCELLED && is_late(evaluation))
+        return mc_failure_set(failure, 504, "timeout", NULL, "the request took too long");
+    return mc_failure_of(failure, status, param);
+}

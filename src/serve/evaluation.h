@@ -1,0 +1,64 @@
+/* Computations of requests that are no answers: embeddings, scores, classes.
+ *
+ * One thread of the server runs them one after another, beside the threads that compute answers:
+ * both share the workers of the device, so that neither stalls the other. An endpoint fills in an
+ * evaluation at the beginning of a struct of its own:
+ *
+ *     run     in that thread: computes, and writes http->out. It gives `cancel` to all that is long,
+ *             and mc_evaluation_progress to what reports progress
+ *     close   frees the struct; in a thread that may block, after run has returned
+ *
+ * When the client is gone, or max_seconds of the model are over, `cancel` is set. Threads: any. */
+#ifndef SERVE_EVALUATION_H
+#define SERVE_EVALUATION_H
+
+#include "serve/exchange.h"
+#include "serve/models.h"
+
+typedef struct mc_evaluation mc_evaluation;
+
+typedef struct mc_evaluation_ops {
+    bool (*run)(mc_evaluation *evaluation); /* false: http->failure says why */
+    void (*close)(mc_evaluation *evaluation);
+} mc_evaluation_ops;
+
+struct mc_evaluation {
+    const mc_evaluation_ops *ops;
+    mc_exchange *http;
+    mc_served *served;
+    mica_cancel cancel;
+
+    /* Private. */
+    mc_evaluation *next;
+    uint64_t deadline_us; /* 0: none */
+    bool waits, runs;     /* guarded by the lock of the evaluator */
+};
+
+enum { MC_EVALUATIONS = 256 }; /* that may wait */
+
+/* The thread, of a server. */
+typedef struct mc_evaluator {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    mc_evaluation *first;
+    size_t count; /* that wait */
+    bool ending;
+} mc_evaluator;
+
+/* errors  MICA_ENOMEM. After an error there is nothing to close. */
+mica_status mc_evaluator_open(mc_evaluator *evaluator);
+void mc_evaluator_close(mc_evaluator *evaluator); /* all evaluations are closed */
+
+/* Has it run. From now on it is closed with its exchange, whatever happens.
+ *  returns  false: http->failure says why, and it does not run */
+bool mc_evaluation_start(mc_evaluation *evaluation);
+
+/* A mica_progress whose user is an evaluation: ends it when its time is over. */
+void mc_evaluation_progress(void *evaluation, uint64_t done, uint64_t total);
+
+/* Sets http->failure from a failed computation: that its time is over, if that is why. Returns
+ * false. */
+bool mc_evaluation_fail(mc_evaluation *evaluation, mica_status status, const char *param);
+
+#endif

@@ -1,0 +1,437 @@
+/* /v1/score and /v1/rerank: how likely texts are, how alike they are, and how well they answer a
+ * query. */
+#include "base/alloc.h"
+#include "serve/chance.h"
+#include "serve/endpoint.h"
+#include "serve/evaluation.h"
+#include "serve/inputs.h"
+#include "serve/state.h"
+#include "task/embed.h"
+#include "task/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct scores {
+    mc_evaluation evaluation;
+    mc_inputs first;    /* texts, text_1, the query */
+    mc_inputs second;   /* text_2, documents */
+    size_t count;       /* of results */
+    mc_json *documents; /* [second.count] as they were given; NULL: not asked for */
+} scores;
+
+static scores *scores_of(mc_evaluation *evaluation) {
+    return (scores *)(void *)evaluation;
+}
+
+static void on_close(mc_evaluation *evaluation) {
+    scores *e = scores_of(evaluation);
+    mc_free(e->documents);
+    mc_inputs_free(&e->first);
+    mc_inputs_free(&e->second);
+    mc_free(e);
+}
+
+static scores *new_scores(mc_exchange *http, mc_str model, const mc_evaluation_ops *ops) {
+    mc_served *served = mc_models_find(&http->server->models, model, &http->failure);
+    scores *e = served ? mc_calloc(1, sizeof *e) : NULL;
+    if (e) e->evaluation = (mc_evaluation){.ops = ops, .http = http, .served = served};
+    if (served && !e) mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
+    return e;
+}
+
+static mica_task_options options_of(scores *e) {
+    mica_task_options options = {.struct_bytes = sizeof options,
+                                 .progress = mc_evaluation_progress,
+                                 .progress_user = &e->evaluation,
+                                 .cancel = &e->evaluation.cancel};
+    return options;
+}
+
+static mc_put begin(scores *e, const char *prefix, const char *list) {
+    char id[MC_NAME_BYTES];
+    mc_put put = mc_put_into(&e->evaluation.http->out);
+    mc_chance_name(prefix, id);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "id", id);
+    mc_put_text(&put, "object", "list");
+    mc_put_int(&put, "created", (int64_t)time(NULL));
+    mc_put_text(&put, "model", e->evaluation.served->name);
+    mc_put_open(&put, list, '[');
+    return put;
+}
+
+static bool finish(scores *e, mc_put *put, int64_t tokens) {
+    mc_exchange *http = e->evaluation.http;
+    mc_put_close(put, ']');
+    mc_inputs_put_usage(put, tokens);
+    mc_put_close(put, '}');
+    http->prompt_tokens = tokens;
+    return !put->failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+}
+
+/* ---- /v1/score ---- */
+
+typedef struct score_values {
+    mc_str model;
+    mc_json input, text_1, text_2;
+} score_values;
+
+#define SCORE(member) offsetof(score_values, member)
+
+static const mc_field score_fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = SCORE(model),
+     .help = "the model; without it, the first one"},
+    {.name = "input",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .offset = SCORE(input),
+     .help = "a text, texts, token ids, or arrays of these, of two tokens or more each: "
+             "token_logprobs are ln P(token | those before it), null for the first one, logprob "
+             "their sum, perplexity exp(-logprob / (tokens - 1))"},
+    {.name = "text_1",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .offset = SCORE(text_1),
+     .help = "instead of input: a text for all of text_2, or as many texts"},
+    {.name = "text_2",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .offset = SCORE(text_2),
+     .help = "score is the cosine of the angle between the embeddings of the pair's texts, as "
+             "/v1/embeddings gives them"},
+};
+
+static void put_score(mc_put *put, const mica_score_result *result, size_t i) {
+    mc_put_open(put, NULL, '{');
+    mc_put_int(put, "index", (int64_t)i);
+    mc_put_text(put, "object", "score");
+    mc_put_open(put, "tokens", '[');
+    for (size_t j = 0; j < result->count; j++)
+        mc_put_int(put, NULL, result->ids[j]);
+    mc_put_close(put, ']');
+    mc_put_open(put, "token_logprobs", '[');
+    mc_put_null(put, NULL);
+    for (size_t j = 1; j < result->count; j++)
+        mc_put_real(put, NULL, (double)result->logprobs[j]);
+    mc_put_close(put, ']');
+    mc_put_real(put, "logprob", result->total);
+    mc_put_real(put, "perplexity", result->perplexity);
+    mc_put_close(put, '}');
+}
+
+static bool run_score(mc_evaluation *evaluation) {
+    scores *e = scores_of(evaluation);
+    mc_put put = begin(e, "score", "data");
+    const mica_task_options options = options_of(e);
+    for (size_t i = 0; i < e->count && !put.failed; i++) {
+        const mc_completion_prompt *input = &e->first.prompts[i];
+        mica_score_result *result;
+        mica_status status =
+            mica_score_ids(evaluation->served->model, input->ids, input->n, &options, &result);
+        if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "input");
+        put_score(&put, result, i);
+        mica_score_free(&result);
+    }
+    return finish(e, &put, e->first.tokens);
+}
+
+/* The vectors of texts [count, hidden], freed with mc_free. NULL: http->failure says why. */
+static float *embed_all(scores *e, const mc_inputs *inputs, const mc_session_model *local) {
+    size_t hidden = (size_t)local->lm->spec.hidden;
+    const mica_embed_options options = {.struct_bytes = sizeof options,
+                                        .normalise = true,
+                                        .progress = mc_evaluation_progress,
+                                        .progress_user = &e->evaluation,
+                                        .cancel = &e->evaluation.cancel};
+    float *all = mc_array_alloc(inputs->count * hidden, sizeof *all), *vector;
+    mica_status status = all ? MICA_OK : mc_fail_nomem("vectors");
+    for (size_t i = 0; status == MICA_OK && i < inputs->count; i++) {
+        status = mc_embed(local, inputs->prompts[i].ids, inputs->prompts[i].n, &options, &vector);
+        if (status == MICA_OK) memcpy(all + i * hidden, vector, hidden * sizeof *vector);
+        mc_free(vector);
+    }
+    if (status == MICA_OK) return all;
+    mc_free(all);
+    mc_evaluation_fail(&e->evaluation, status, NULL);
+    return NULL;
+}
+
+static double dot(const float *a, const float *b, size_t n) {
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+static bool run_pairs(mc_evaluation *evaluation) {
+    scores *e = scores_of(evaluation);
+    const mc_session_model *local;
+    mica_status status = mc_model_local(evaluation->served->model, &local);
+    if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "model");
+    size_t hidden = (size_t)local->lm->spec.hidden;
+    float *first = embed_all(e, &e->first, local);
+    float *second = first ? embed_all(e, &e->second, local) : NULL;
+    if (second) {
+        mc_put put = begin(e, "score", "data");
+        for (size_t i = 0; i < e->count && !put.failed; i++) {
+            mc_put_open(&put, NULL, '{');
+            mc_put_int(&put, "index", (int64_t)i);
+            mc_put_text(&put, "object", "score");
+            mc_put_real(
+                &put, "score",
+                dot(first + (e->first.count > 1 ? i : 0) * hidden, second + i * hidden, hidden));
+            mc_put_close(&put, '}');
+        }
+        finish(e, &put, e->first.tokens + e->second.tokens);
+    }
+    bool done = second && !evaluation->http->failure.status;
+    mc_free(first);
+    mc_free(second);
+    return done;
+}
+
+static const mc_evaluation_ops score_ops = {run_score, on_close};
+static const mc_evaluation_ops pair_ops = {run_pairs, on_close};
+
+/* Whether input, or text_1 and text_2 are given. */
+static bool check_fields(const score_values *values, mc_failure *failure) {
+    bool pairs = mc_json_exists(values->text_1) || mc_json_exists(values->text_2);
+    if (pairs == mc_json_exists(values->input))
+        return mc_failure_set(failure, 400, pairs ? "invalid_value" : "missing_field", "input",
+                              "want either input, or text_1 and text_2");
+    const char *missing = !pairs                            ? NULL
+                          : !mc_json_exists(values->text_1) ? "text_1"
+                          : !mc_json_exists(values->text_2) ? "text_2"
+                                                            : NULL;
+    return !missing ||
+           mc_failure_set(failure, 400, "missing_field", missing, "%s is missing", missing);
+}
+
+static bool read_pairs(scores *e, const score_values *values) {
+    mc_failure *failure = &e->evaluation.http->failure;
+    const mica_model *model = e->evaluation.served->model;
+    if (!mc_inputs_read(values->text_1, "text_1", model, &e->first, failure) ||
+        !mc_inputs_read(values->text_2, "text_2", model, &e->second, failure))
+        return false;
+    e->count = e->second.count;
+    return e->first.count == 1 || e->first.count == e->count ||
+           mc_failure_set(failure, 400, "invalid_value", "text_1",
+                          "text_1 has %zu texts, text_2 %zu: want one, or as many", e->first.count,
+                          e->count);
+}
+
+static bool score(mc_exchange *http) {
+    score_values values;
+    if (!mc_exchange_read(http, &values) || !check_fields(&values, &http->failure)) return false;
+    bool pairs = mc_json_exists(values.text_1);
+    scores *e = new_scores(http, values.model, pairs ? &pair_ops : &score_ops);
+    if (!e) return false;
+    bool done = pairs ? read_pairs(e, &values)
+                      : mc_inputs_read(values.input, "input", e->evaluation.served->model,
+                                       &e->first, &http->failure);
+    if (!pairs) e->count = e->first.count;
+    if (done) return mc_evaluation_start(&e->evaluation);
+    on_close(&e->evaluation);
+    return false;
+}
+
+/* ---- /v1/rerank ---- */
+
+typedef struct rerank_values {
+    mc_str model, query;
+    mc_json documents;
+    int64_t top_n; /* 0: all */
+    bool return_documents;
+} rerank_values;
+
+#define RERANK(member) offsetof(rerank_values, member)
+
+static const mc_field rerank_fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = RERANK(model),
+     .help = "the model; without it, the first one"},
+    {.name = "query",
+     .kind = MC_FIELD_TEXT,
+     .required = true,
+     .offset = RERANK(query),
+     .help = "what is asked"},
+    {.name = "documents",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .required = true,
+     .offset = RERANK(documents),
+     .help = "up to 2048 texts, or objects with a text. relevance_score is the geometric mean of "
+             "the probabilities of the query's tokens behind the document and a line feed: exp(1/n "
+             "sum ln P(q[i] | document, line feed, q[0 .. i - 1]))"},
+    {.name = "top_n",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = RERANK(top_n),
+     .help = "only so many of the best; all by default"},
+    {.name = "return_documents",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = RERANK(return_documents),
+     .help = "repeat each document in its result"},
+};
+
+typedef struct rank {
+    size_t index;
+    double score;
+} rank;
+
+/* The best first; of equals, the first. */
+static int compare_ranks(const void *a, const void *b) {
+    const rank *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The score of document i. */
+static mica_status score_document(scores *e, size_t i, double *result) {
+    const mc_completion_prompt *query = &e->first.prompts[0], *document = &e->second.prompts[i];
+    const mica_task_options options = options_of(e);
+    size_t n = document->n + query->n;
+    int32_t *ids = mc_array_alloc(n, sizeof *ids);
+    mica_score_result *scored;
+    if (!ids) return mc_fail_nomem("token ids");
+    memcpy(ids, document->ids, document->n * sizeof *ids);
+    memcpy(ids + document->n, query->ids, query->n * sizeof *ids);
+    mica_status status = mica_score_ids(e->evaluation.served->model, ids, n, &options, &scored);
+    mc_free(ids);
+    if (status != MICA_OK) return status;
+    double sum = 0.0;
+    for (size_t j = document->n; j < n; j++)
+        sum += (double)scored->logprobs[j];
+    *result = exp(sum / (double)query->n);
+    mica_score_free(&scored);
+    return MICA_OK;
+}
+
+static void put_document(mc_put *put, mc_json document) {
+    mc_str text;
+    if (!mc_json_get_str(document, &text)) {
+        mc_put_value(put, "document", document);
+        return;
+    }
+    mc_put_open(put, "document", '{');
+    mc_put_str(put, "text", text);
+    mc_put_close(put, '}');
+}
+
+static bool run_rerank(mc_evaluation *evaluation) {
+    scores *e = scores_of(evaluation);
+    rank *ranks = mc_array_alloc(e->second.count, sizeof *ranks);
+    mica_status status = ranks ? MICA_OK : mc_fail_nomem("scores");
+    for (size_t i = 0; status == MICA_OK && i < e->second.count; i++) {
+        ranks[i].index = i;
+        status = score_document(e, i, &ranks[i].score);
+    }
+    if (status == MICA_OK) {
+        qsort(ranks, e->second.count, sizeof *ranks, compare_ranks);
+        mc_put put = begin(e, "rerank", "results");
+        for (size_t i = 0; i < e->count && !put.failed; i++) {
+            mc_put_open(&put, NULL, '{');
+            mc_put_int(&put, "index", (int64_t)ranks[i].index);
+            if (e->documents) put_document(&put, e->documents[ranks[i].index]);
+            mc_put_real(&put, "relevance_score", ranks[i].score);
+            mc_put_close(&put, '}');
+        }
+        finish(e, &put,
+               e->second.tokens + (int64_t)e->second.count * (int64_t)e->first.prompts[0].n);
+    }
+    mc_free(ranks);
+    if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "documents");
+    return !evaluation->http->failure.status;
+}
+
+static const mc_evaluation_ops rerank_ops = {run_rerank, on_close};
+
+/* Sets input i to a text and what stands behind it. */
+static bool encode(scores *e, mc_str text, const char *behind, bool add_special,
+                   mc_completion_prompt *input, const char *name) {
+    mc_failure *failure = &e->evaluation.http->failure;
+    mc_buffer whole = {0};
+    mica_status status = MICA_OK;
+    if (!mc_buffer_add(&whole, text.ptr, text.len) || !mc_buffer_add_text(&whole, behind))
+        status = mc_fail_nomem("a text");
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(mica_model_tokenizer(e->evaluation.served->model),
+                                       whole.data, whole.len, add_special, &input->ids, &input->n);
+    mc_buffer_deinit(&whole);
+    return status == MICA_OK || mc_failure_of(failure, status, name);
+}
+
+static bool read_documents(scores *e, const rerank_values *values) {
+    mc_failure *failure = &e->evaluation.http->failure;
+    size_t count = mc_json_count(values->documents), i = 0;
+    if (!count || count > MC_PROMPTS)
+        return mc_failure_set(failure, 400, "invalid_value", "documents",
+                              "documents: want 1 to %d of them", MC_PROMPTS);
+    e->second.prompts = mc_calloc(count, sizeof *e->second.prompts);
+    if (values->return_documents) e->documents = mc_calloc(count, sizeof *e->documents);
+    if (!e->second.prompts || (values->return_documents && !e->documents))
+        return mc_failure_of(failure, mc_fail_nomem("documents"), NULL);
+    for (mc_json_iter it = mc_json_begin(values->documents); mc_json_next(&it); i++) {
+        mc_str text;
+        bool object = mc_json_get_type(it.value) == MC_JSON_OBJECT;
+        if (!mc_json_get_str(object ? mc_json_find(it.value, "text") : it.value, &text) ||
+            mc_json_count(it.value) > 1)
+            return mc_failure_set(failure, 400, "invalid_type", "documents",
+                                  "documents[%zu]: want a string, or an object with nothing but a "
+                                  "text",
+                                  i);
+        e->second.count = i + 1;
+        if (!encode(e, text, "\n", true, &e->second.prompts[i], "documents")) return false;
+        e->second.tokens += (int64_t)e->second.prompts[i].n;
+        if (e->documents) e->documents[i] = it.value;
+    }
+    return true;
+}
+
+static bool read_query(scores *e, const rerank_values *values) {
+    mc_failure *failure = &e->evaluation.http->failure;
+    if (!values->query.len)
+        return mc_failure_set(failure, 400, "invalid_value", "query", "query is empty");
+    e->first.prompts = mc_calloc(1, sizeof *e->first.prompts);
+    if (!e->first.prompts) return mc_failure_of(failure, mc_fail_nomem("a query"), NULL);
+    e->first.count = 1;
+    return encode(e, values->query, "", false, &e->first.prompts[0], "query");
+}
+
+static bool rerank(mc_exchange *http) {
+    rerank_values values;
+    if (!mc_exchange_read(http, &values)) return false;
+    scores *e = new_scores(http, values.model, &rerank_ops);
+    if (!e) return false;
+    if (read_query(e, &values) && read_documents(e, &values)) {
+        size_t top = (size_t)values.top_n;
+        e->count = top && top < e->second.count ? top : e->second.count;
+        return mc_evaluation_start(&e->evaluation);
+    }
+    on_close(&e->evaluation);
+    return false;
+}
+
+static const mc_endpoint endpoints[] = {
+    {.method = "POST",
+     .path = "/v1/score",
+     .handle = score,
+     .tables = {{score_fields, sizeof score_fields / sizeof *score_fields, 0}},
+     .help = "the log-probabilities of texts (as mica_score), or how alike pairs of texts are"},
+    {.method = "POST",
+     .path = "/v1/rerank",
+     .handle = rerank,
+     .tables = {{rerank_fields, sizeof rerank_fields / sizeof *rerank_fields, 0}},
+     .help = "documents by how likely they make a query, the best first"},
+};
+
+const mc_endpoint_list mc_endpoints_scores = {"mica's own: scores", endpoints,
+                                              sizeof endpoints / sizeof *endpoints};
