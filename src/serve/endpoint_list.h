@@ -2,6 +2,7 @@
  * Include this file with ENDPOINTS defined; it is undefined at the end. */
 ENDPOINTS(openai_chat)
 ENDPOINTS(openai_text)
+ENDPOINTS(responses)
 ENDPOINTS(embeddings)
 ENDPOINTS(models)
 ENDPOINTS(own)

@@ -78,6 +78,12 @@ void mc_put_json(mc_put *put, const char *key, const char *json) {
     if (!put->failed) put->failed = !mc_buffer_add_text(put->out, json);
 }
 
+void mc_put_members(mc_put *put, const mc_buffer *json) {
+    if (!json->len) return;
+    begin(put, NULL);
+    if (!put->failed) put->failed = !mc_buffer_add(put->out, json->data, json->len);
+}
+
 void mc_put_member(mc_put *put, mc_str key, mc_json value) {
     mc_put_str(put, NULL, key); /* it may hold NULs */
     if (!put->failed) put->failed = !mc_buffer_add_byte(put->out, ':');

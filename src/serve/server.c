@@ -148,6 +148,7 @@ static void free_server(mica_server *server) {
         if (server->stop_pipe[i] >= 0) close(server->stop_pipe[i]);
     mc_guard_close(&server->guard);
     mc_models_deinit(&server->models);
+    mc_response_store_deinit(&server->responses);
     mc_free(server);
 }
 
@@ -161,6 +162,7 @@ mica_status mica_server_open(const mica_server_options *options, mica_server **o
     if (!server) return mc_fail_nomem("a server");
     server->listening.fd = server->stop_pipe[0] = server->stop_pipe[1] = -1;
     mc_models_init(&server->models);
+    mc_response_store_init(&server->responses);
     mica_status status = open_server(server, &given);
     if (status == MICA_OK)
         *out = server;

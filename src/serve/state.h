@@ -8,6 +8,7 @@
 #include "serve/handlers.h"
 #include "serve/listen.h"
 #include "serve/models.h"
+#include "serve/response_store.h"
 #include "serve/watch.h"
 
 #include <stdatomic.h>
@@ -27,6 +28,7 @@ struct mica_server {
     mc_watch watch;
     mc_handlers handlers;
     mc_evaluator evaluator;
+    mc_response_store responses;
     void *daemon; /* struct MHD_Daemon */
     mc_server_counts counts;
     atomic_uint_fast64_t body_bytes; /* of all bodies that are there */

@@ -1,0 +1,451 @@
+/* /v1/responses: answers to items, which may continue an earlier response. */
+#include "base/alloc.h"
+#include "serve/endpoint.h"
+#include "serve/generation.h"
+#include "serve/response.h"
+#include "serve/response_items.h"
+#include "serve/state.h"
+#include "task/model.h"
+
+#include <string.h>
+#include <time.h>
+
+typedef struct response_values {
+    mc_generation generation;
+    mc_json input, include, metadata, variables;
+    mc_str instructions, previous, cache_key, safety, user;
+    int64_t max_tokens, top_logprobs;
+    int truncation, effort;
+    bool stores;
+} response_values;
+
+static const char efforts[] = "default none minimal low medium high xhigh";
+static const char unconstrained[] = "answers are not constrained yet";
+
+#define AT(member) offsetof(response_values, member)
+
+static const mc_field reasoning_fields[] = {
+    {.name = "effort",
+     .kind = MC_FIELD_CHOICE,
+     .choices = efforts,
+     .offset = AT(effort),
+     .help = "the chat template's variable reasoning_effort; none also sets enable_thinking to "
+             "false"},
+    {.name = "summary", .kind = MC_FIELD_REFUSED, .help = "nothing writes summaries of reasoning"},
+    {.name = "generate_summary",
+     .kind = MC_FIELD_REFUSED,
+     .help = "nothing writes summaries of reasoning"},
+    {.name = "context", .kind = MC_FIELD_ONLY, .choices = "\"auto\""},
+    {.name = "mode", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
+};
+
+static const mc_field format_fields[] = {
+    {.name = "type", .kind = MC_FIELD_ONLY, .choices = "\"text\"", .help = unconstrained},
+    {.name = "name", .kind = MC_FIELD_REFUSED, .help = unconstrained},
+    {.name = "schema", .kind = MC_FIELD_REFUSED, .help = unconstrained},
+    {.name = "strict", .kind = MC_FIELD_REFUSED, .help = unconstrained},
+    {.name = "description", .kind = MC_FIELD_REFUSED, .help = unconstrained},
+};
+
+static const mc_field text_fields[] = {
+    {.name = "format", .kind = MC_FIELD_OBJECT, .fields = format_fields, .count = 5},
+    {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
+};
+
+static const mc_field stream_fields[] = {
+    {.name = "include_obfuscation",
+     .kind = MC_FIELD_ONLY,
+     .choices = "false",
+     .help = "events are not padded"},
+};
+
+static const mc_field fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(generation.model),
+     .help = "the model; without it, the first one"},
+    {.name = "input",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .required = true,
+     .offset = AT(input),
+     .help = "a user's text, or items: message, reasoning, function_call, function_call_output; "
+             "contents are text or parts input_text, output_text, refusal; other items and parts "
+             "(images, files, audio) are refused"},
+    {.name = "instructions",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(instructions),
+     .help = "a system message before all others, of this response only"},
+    {.name = "previous_response_id",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(previous),
+     .help = "continue the conversation of that response, which the server must still remember"},
+    {.name = "store",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = AT(stores),
+     .help = "remember the response, in memory: up to 1024 of them and 64 MiB, then those used "
+             "least recently are forgotten"},
+    {.name = "max_output_tokens",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = AT(max_tokens),
+     .help = "limit of the answer's tokens; without it, the end of the context"},
+    {.name = "temperature",
+     .kind = MC_FIELD_REAL,
+     .max = 100,
+     .initial = 1,
+     .offset = AT(generation.temperature),
+     .help = "sampling temperature; 0: always the likeliest token"},
+    {.name = "top_p",
+     .kind = MC_FIELD_REAL,
+     .max = 1,
+     .initial = 1,
+     .offset = AT(generation.top_p),
+     .help = "the fewest tokens whose probabilities reach it"},
+    {.name = "top_k",
+     .kind = MC_FIELD_INT,
+     .min = -1,
+     .max = 1e9,
+     .offset = AT(generation.top_k),
+     .help = "the likeliest tokens; 0 or -1: all"},
+    {.name = "min_p",
+     .kind = MC_FIELD_REAL,
+     .max = 1,
+     .offset = AT(generation.min_p),
+     .help = "tokens of at least this share of the likeliest one's probability"},
+    {.name = "seed",
+     .kind = MC_FIELD_INT,
+     .min = -9223372036854774784.0,
+     .max = 9223372036854774784.0,
+     .initial = (double)INT64_MIN,
+     .offset = AT(generation.seed),
+     .help = "the same seed gives the same answer"},
+    {.name = "priority",
+     .kind = MC_FIELD_INT,
+     .min = -1000000,
+     .max = 1000000,
+     .offset = AT(generation.priority),
+     .help = "requests of a higher one are computed first"},
+    {.name = "include",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(include),
+     .help = "message.output_text.logprobs: also the tokens' log-probabilities; nothing else"},
+    {.name = "top_logprobs",
+     .kind = MC_FIELD_INT,
+     .max = 20,
+     .offset = AT(top_logprobs),
+     .help = "and those of the likeliest tokens in their places"},
+    {.name = "truncation",
+     .kind = MC_FIELD_CHOICE,
+     .choices = "disabled auto",
+     .offset = AT(truncation),
+     .help = "auto: cut the beginning of a prompt that is too long; disabled: refuse it"},
+    {.name = "metadata",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_OBJECT,
+     .offset = AT(metadata),
+     .help = "up to 16 texts of up to 512 bytes, by names of up to 64, kept with the response"},
+    {.name = "stream",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(generation.stream),
+     .help = "send the answer piece by piece, as server-sent events"},
+    {.name = "stream_options", .kind = MC_FIELD_OBJECT, .fields = stream_fields, .count = 1},
+    {.name = "reasoning", .kind = MC_FIELD_OBJECT, .fields = reasoning_fields, .count = 5},
+    {.name = "text", .kind = MC_FIELD_OBJECT, .fields = text_fields, .count = 2},
+    {.name = "chat_template_kwargs",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_OBJECT,
+     .offset = AT(variables),
+     .help = "variables of the chat template"},
+    {.name = "tools", .kind = MC_FIELD_ONLY, .choices = "[]"},
+    {.name = "tool_choice", .kind = MC_FIELD_ONLY, .choices = "\"none\" \"auto\""},
+    {.name = "parallel_tool_calls", .kind = MC_FIELD_ONLY, .choices = "true false"},
+    {.name = "max_tool_calls",
+     .kind = MC_FIELD_NOTED,
+     .help = "of tools that the server runs; there are none"},
+    {.name = "user", .kind = MC_FIELD_TEXT, .offset = AT(user), .help = "repeated in the answer"},
+    {.name = "safety_identifier",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(safety),
+     .help = "repeated in the answer"},
+    {.name = "prompt_cache_key",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(cache_key),
+     .help = "repeated in the answer; beginnings of prompts are found without it"},
+    {.name = "prompt_cache_retention", .kind = MC_FIELD_NOTED},
+    {.name = "service_tier", .kind = MC_FIELD_ONLY, .choices = "\"auto\" \"default\""},
+    {.name = "background", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "background_options", .kind = MC_FIELD_REFUSED, .help = "see background"},
+    {.name = "conversation",
+     .kind = MC_FIELD_REFUSED,
+     .help = "conversations are continued by previous_response_id"},
+    {.name = "prompt", .kind = MC_FIELD_REFUSED, .help = "there are no stored prompts"},
+    {.name = "prompt_cache_options", .kind = MC_FIELD_REFUSED, .help = "caching is automatic"},
+    {.name = "context_management", .kind = MC_FIELD_REFUSED, .help = "nothing is compacted"},
+    {.name = "moderation", .kind = MC_FIELD_REFUSED, .help = "nothing is moderated"},
+    {.name = "image", .kind = MC_FIELD_REFUSED, .help = "models read and write text only"},
+    {.name = "access_programs", .kind = MC_FIELD_REFUSED, .help = "there are none"},
+};
+
+/* ---- checks ---- */
+
+static bool check_metadata(mc_json metadata, mc_failure *failure) {
+    size_t n = 0;
+    mc_str value;
+    for (mc_json_iter it = mc_json_begin(metadata); mc_json_next(&it); n++)
+        if (n >= 16 || it.key.len > 64 || !mc_json_get_str(it.value, &value) || value.len > 512)
+            return mc_failure_set(failure, 400, "invalid_value", "metadata",
+                                  "metadata: want up to 16 texts of up to 512 bytes, by names of "
+                                  "up to 64");
+    return true;
+}
+
+static bool read_include(mc_json include, bool *logprobs, mc_failure *failure) {
+    mc_str what;
+    for (mc_json_iter it = mc_json_begin(include); mc_json_next(&it); *logprobs = true)
+        if (!mc_json_get_str(it.value, &what) || !mc_str_is(what, "message.output_text.logprobs"))
+            return mc_failure_set(failure, 400, "unsupported_value", "include",
+                                  "include: mica supports only message.output_text.logprobs here");
+    return true;
+}
+
+/* ---- the conversation ---- */
+
+/* Reads the conversation into response->messages. */
+static bool read_messages(mc_response *r, const response_values *values) {
+    mc_exchange *http = r->job.http;
+    bool found = true;
+    if (values->previous.ptr && !mc_response_store_find(&http->server->responses, values->previous,
+                                                        NULL, &r->messages, &found))
+        return mc_failure_of(&http->failure, mc_fail_nomem("a conversation"), NULL);
+    if (!found)
+        return mc_failure_set(&http->failure, 400, "previous_response_not_found",
+                              "previous_response_id", "there is no response %.*s, or no longer",
+                              (int)(values->previous.len < 60 ? values->previous.len : 60),
+                              values->previous.ptr);
+    if (mc_json_get_type(values->input) == MC_JSON_ARRAY && !mc_json_count(values->input))
+        return mc_failure_set(&http->failure, 400, "invalid_value", "input", "input is empty");
+    return mc_response_items_read(values->input, &r->messages, &http->failure);
+}
+
+/* The name of a choice. */
+static mc_str word_of(const char *choices, int index) {
+    size_t len = strcspn(choices, " ");
+    for (; index > 0; index--) {
+        choices += len + strspn(choices + len, " ");
+        len = strcspn(choices, " ");
+    }
+    return (mc_str){choices, len};
+}
+
+/* The template's variables as JSON; "" where none are given. false: no memory */
+static bool put_variables(const response_values *values, mc_buffer *out) {
+    mc_put put = mc_put_into(out);
+    if (values->effort == 0 && !mc_json_count(values->variables)) return true;
+    mc_put_open(&put, NULL, '{');
+    if (values->effort > 0) mc_put_str(&put, "reasoning_effort", word_of(efforts, values->effort));
+    if (values->effort == 1) mc_put_bool(&put, "enable_thinking", false);
+    for (mc_json_iter it = mc_json_begin(values->variables); mc_json_next(&it);)
+        mc_put_member(&put, it.key, it.value);
+    mc_put_close(&put, '}');
+    return !put.failed && mc_buffer_cstr(out);
+}
+
+static bool render(mc_response *r, const response_values *values) {
+    mc_exchange *http = r->job.http;
+    mc_buffer messages = {0}, variables = {0};
+    mc_put put = mc_put_into(&messages);
+    mc_put_open(&put, NULL, '[');
+    if (values->instructions.ptr) {
+        mc_put_open(&put, NULL, '{');
+        mc_put_text(&put, "role", "system");
+        mc_put_str(&put, "content", values->instructions);
+        mc_put_close(&put, '}');
+    }
+    mc_put_members(&put, &r->messages);
+    mc_put_close(&put, ']');
+    bool done = !put.failed && put_variables(values, &variables);
+    mc_prompt_request request = {
+        .messages = messages.data,
+        .messages_len = messages.len,
+        .variables = variables.len ? variables.data : NULL,
+        .cancel = &http->cancel,
+    };
+    mc_completion_prompt *prompt = &r->job.prompts[0];
+    mica_status status =
+        done ? mc_model_chat_json(r->job.served->model, &request, &prompt->ids, &prompt->n)
+             : mc_fail_nomem("a conversation");
+    mc_buffer_deinit(&messages);
+    mc_buffer_deinit(&variables);
+    return status == MICA_OK || mc_failure_of(&http->failure, status, "input");
+}
+
+/* ---- what the answer repeats ---- */
+
+static void put_given(mc_put *put, const char *key, mc_str text) {
+    if (text.ptr)
+        mc_put_str(put, key, text);
+    else
+        mc_put_null(put, key);
+}
+
+static bool put_echo(const response_values *values, const char *model, mc_buffer *out) {
+    mc_put put = mc_put_into(out);
+    put_given(&put, "instructions", values->instructions);
+    if (values->max_tokens)
+        mc_put_int(&put, "max_output_tokens", values->max_tokens);
+    else
+        mc_put_null(&put, "max_output_tokens");
+    mc_put_text(&put, "model", model);
+    mc_put_bool(&put, "parallel_tool_calls", true);
+    put_given(&put, "previous_response_id", values->previous);
+    mc_put_open(&put, "reasoning", '{');
+    put_given(&put, "effort",
+              values->effort ? word_of(efforts, values->effort) : (mc_str){NULL, 0});
+    mc_put_null(&put, "summary");
+    mc_put_close(&put, '}');
+    mc_put_text(&put, "service_tier", "default");
+    mc_put_bool(&put, "store", values->stores);
+    mc_put_real(&put, "temperature", values->generation.temperature);
+    mc_put_json(&put, "text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"medium\"}");
+    mc_put_text(&put, "tool_choice", "auto");
+    mc_put_json(&put, "tools", "[]");
+    mc_put_int(&put, "top_logprobs", values->top_logprobs);
+    mc_put_real(&put, "top_p", values->generation.top_p);
+    mc_put_text(&put, "truncation", values->truncation ? "auto" : "disabled");
+    put_given(&put, "user", values->user);
+    put_given(&put, "safety_identifier", values->safety);
+    put_given(&put, "prompt_cache_key", values->cache_key);
+    if (mc_json_exists(values->metadata))
+        mc_put_value(&put, "metadata", values->metadata);
+    else
+        mc_put_json(&put, "metadata", "{}");
+    return !put.failed;
+}
+
+/* ---- the request ---- */
+
+static mc_response *new_response(mc_exchange *http, const response_values *values) {
+    mc_served *served =
+        mc_models_find(&http->server->models, values->generation.model, &http->failure);
+    if (!served) return NULL;
+    mc_response *r = mc_calloc(1, sizeof *r);
+    mc_completion_prompt *prompts = mc_calloc(1, sizeof *prompts);
+    if (!r || !prompts) {
+        mc_free(r);
+        mc_free(prompts);
+        mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
+        return NULL;
+    }
+    *r = (mc_response){
+        .job = {.ops = &mc_response_ops,
+                .http = http,
+                .served = served,
+                .prompts = prompts,
+                .count = 1,
+                .choices = 1,
+                .priority = (int)values->generation.priority,
+                .comments = values->generation.stream},
+        .stream = values->generation.stream,
+        .stores = values->stores,
+        .logprobs = values->top_logprobs > 0,
+        .created = (int64_t)time(NULL),
+    };
+    mc_chance_name("resp", r->id);
+    mc_chance_name("msg", r->item);
+    r->id[4] = r->item[3] = '_'; /* as clients know them */
+    return r;
+}
+
+/* Sets the fields of generation that responses do not have. */
+static void set_generation(response_values *values) {
+    mc_generation *g = &values->generation;
+    g->repetition = 1;
+    g->penalty_window = INT32_MAX;
+    g->n = 1;
+    g->truncate = values->truncation == 1;
+}
+
+static bool respond(mc_exchange *http) {
+    response_values values;
+    mica_generate_options options;
+    mc_arena arena = {0};
+    memset(&values, 0, sizeof values);
+    if (!mc_exchange_read(http, &values) || !check_metadata(values.metadata, &http->failure))
+        return false;
+    set_generation(&values);
+    mc_response *r = new_response(http, &values);
+    if (!r) return false;
+    const mica_model *model = r->job.served->model;
+    mc_completion_attach(&r->job);
+    if (!read_include(values.include, &r->logprobs, &http->failure) || !read_messages(r, &values) ||
+        !render(r, &values))
+        return false;
+    if (!put_echo(&values, r->job.served->name, &r->echo))
+        return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
+    size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(model));
+    bool done = mc_generation_options(&values.generation, vocab, &arena, &options, &http->failure);
+    options.max_tokens = values.max_tokens;
+    options.logprobs = r->logprobs;
+    options.top_logprobs = (int)values.top_logprobs;
+    if (done && r->stream) mc_response_begin(r);
+    done = done && mc_completion_start(&r->job, &options);
+    if (done && values.generation.stream) mc_completion_stream(&r->job, NULL);
+    mc_arena_deinit(&arena);
+    return done;
+}
+
+/* ---- responses that are remembered ---- */
+
+static bool is_missing(mc_exchange *http) {
+    return mc_failure_set(&http->failure, 404, "response_not_found", "id",
+                          "there is no response %.60s, or no longer", http->tail);
+}
+
+static bool retrieve(mc_exchange *http) {
+    bool found;
+    if (!mc_response_store_find(&http->server->responses, mc_str_of(http->tail), &http->out, NULL,
+                                &found))
+        return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+    if (!found) return is_missing(http);
+    mc_exchange_reply(http, 200, NULL);
+    return true;
+}
+
+static bool forget(mc_exchange *http) {
+    if (!mc_response_store_remove(&http->server->responses, mc_str_of(http->tail)))
+        return is_missing(http);
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "id", http->tail);
+    mc_put_text(&put, "object", "response");
+    mc_put_bool(&put, "deleted", true);
+    mc_put_close(&put, '}');
+    if (put.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+    mc_exchange_reply(http, 200, NULL);
+    return true;
+}
+
+static const mc_endpoint endpoints[] = {
+    {.method = "POST",
+     .path = "/v1/responses",
+     .handle = respond,
+     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+     .help = "an answer to items"},
+    {.method = "GET",
+     .path = "/v1/responses/*",
+     .flags = MC_ENDPOINT_AT_ONCE,
+     .handle = retrieve,
+     .help = "a response that the server remembers, by its id"},
+    {.method = "DELETE",
+     .path = "/v1/responses/*",
+     .flags = MC_ENDPOINT_AT_ONCE,
+     .handle = forget,
+     .help = "forgets one"},
+};
+
+const mc_endpoint_list mc_endpoints_responses = {"OpenAI: responses", endpoints,
+                                                 sizeof endpoints / sizeof *endpoints};

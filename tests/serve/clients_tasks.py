@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""OpenAI's own client against a server of the default model: embeddings and responses.
+
+   clients_tasks.py MICA FOLDER     FOLDER: where tools/setup-clients has put the packages
+
+Skipped (77) where the package openai is neither there nor installed.
+"""
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+
+mica, folder = sys.argv[1:3]
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, folder)
+try:
+    import openai
+except ImportError:
+    print("there is no package openai: tools/setup-clients installs it")
+    sys.exit(77)
+
+MODEL = root + "/models/default"
+
+
+def run(*words, stdin=""):
+    return subprocess.run([mica, *words], check=True, capture_output=True, text=True,
+                          input=stdin).stdout.strip()
+
+
+def refused(create, named):
+    try:
+        create()
+    except openai.BadRequestError as error:
+        assert named in str(error), error
+    else:
+        raise AssertionError(f"{named} was not refused")
+
+
+def check_embeddings(client):
+    texts = ["What is curl?", "The sea is wide."]
+    made = client.embeddings.create(model="default", input=texts)  # as base64
+    plain = client.embeddings.create(model="default", input=texts, encoding_format="float")
+    for i, text in enumerate(texts):
+        vector = made.data[i].embedding
+        assert vector == plain.data[i].embedding
+        ours = json.loads(run("embed", "--quiet", "--normalise", "--model", MODEL,
+                              stdin=text))["embedding"]
+        assert all(abs(a - b) < 1e-6 for a, b in zip(vector, ours)) and len(vector) == len(ours)
+        assert abs(sum(x * x for x in vector) - 1) < 1e-5
+    short = client.embeddings.create(model="default", input=texts[0], dimensions=8).data[0].embedding
+    length = math.sqrt(sum(x * x for x in plain.data[0].embedding[:8]))
+    assert all(abs(a - b / length) < 1e-6 for a, b in zip(short, plain.data[0].embedding))
+    assert made.usage.prompt_tokens == made.usage.total_tokens > 0
+    refused(lambda: client.embeddings.create(model="default", input=""), "input")
+    refused(lambda: client.embeddings.create(model="default", input="a", dimensions=9999),
+            "dimensions")
+
+
+def check_responses(client):
+    question = "What is curl?"
+    whole = client.responses.create(model="default", input=question, temperature=0,
+                                    metadata={"a": "b"})
+    assert whole.output_text == run("run", "--model", MODEL, question)
+    assert whole.status == "completed" and whole.metadata == {"a": "b"}
+    assert whole.usage.total_tokens == whole.usage.input_tokens + whole.usage.output_tokens
+    text, types = "", []
+    for event in client.responses.create(model="default", input=question, temperature=0,
+                                         stream=True):
+        types.append(event.type)
+        if event.type == "response.output_text.delta":
+            text += event.delta
+    assert text == whole.output_text == event.response.output_text
+    assert types[0] == "response.created" and types[-1] == "response.completed"
+    with client.responses.stream(model="default", input=question, temperature=0) as stream:
+        for event in stream:
+            pass
+        assert stream.get_final_response().output_text == text
+    chat = [{"role": "user", "content": question}, {"role": "assistant", "content": text},
+            {"role": "user", "content": "Why?"}]
+    more = client.responses.create(model="default", previous_response_id=whole.id, input="Why?",
+                                   temperature=0, store=False)
+    same = client.responses.create(model="default", input=chat, temperature=0, store=False)
+    assert more.output_text == same.output_text
+    # The output of a response is input of the next one.
+    again = client.responses.create(
+        model="default", temperature=0, store=False,
+        input=[chat[0], *(item.model_dump() for item in whole.output), chat[2]])
+    assert again.output_text == same.output_text
+    assert client.responses.retrieve(whole.id).output_text == whole.output_text
+    client.responses.delete(whole.id)
+    for missing in (whole.id, more.id):
+        try:
+            client.responses.retrieve(missing)
+        except openai.NotFoundError:
+            pass
+        else:
+            raise AssertionError("a response that was forgotten is there")
+    refused(lambda: client.responses.create(model="default", input=question, background=True),
+            "background")
+    refused(lambda: client.responses.create(model="default", input=question,
+                                            tools=[{"type": "web_search"}]), "tools")
+
+
+def main():
+    server = subprocess.Popen([mica, "serve", "--port", "0", "--model", MODEL],
+                              stderr=subprocess.PIPE, text=True)
+    address = re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
+    client = openai.OpenAI(base_url=address + "/v1", api_key="none")
+    check_embeddings(client)
+    check_responses(client)
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(60) == 0, server.returncode
+    print("openai", openai.__version__, "passed")
+
+
+main()
