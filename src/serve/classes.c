@@ -166,7 +166,7 @@ static bool classify(mc_exchange *http) {
     e->as_chat = values.as_chat;
     if (read_texts(e, values.input, "input", 1, &e->prompts, &e->count) &&
         read_texts(e, values.labels, "labels", 0, &e->labels, &e->label_count))
-        return mc_evaluation_start(&e->evaluation);
+        return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
     on_close(&e->evaluation);
     return false;
 }

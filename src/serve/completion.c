@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* How much lower the priority of background requests is than all that requests may have. */
+enum { BACKGROUND = 1 << 22 };
+
 /* A prompt on its way: the user of its callbacks. */
 struct mc_completion_request {
     mc_completion *job;
@@ -135,7 +138,7 @@ bool mc_completion_start(mc_completion *job, const mica_generate_options *option
             .n_ids = job->prompts[i].n,
             .generate = options,
             .choices = job->choices,
-            .priority = job->priority,
+            .priority = job->priority - (job->http->background ? BACKGROUND : 0),
             .max_seconds = job->served->options.max_seconds,
             .prefill = on_prefill,
             .token = on_token,

@@ -1,5 +1,6 @@
 #include "serve/connection.h"
 
+#include "base/alloc.h"
 #include "base/system.h"
 #include "serve/endpoint.h"
 #include "serve/state.h"
@@ -25,13 +26,20 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *bytes, size_t max) {
 static void add_origin(const mica_server *server, struct MHD_Connection *connection,
                        struct MHD_Response *response, const mc_exchange *http);
 
+static struct MHD_Response *make_response(mc_exchange *http) {
+    if (http->streaming)
+        return mc_mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream,
+                                                    http, NULL);
+    if (http->file < 0)
+        return mc_mhd.create_response_from_buffer(
+            http->out.len, http->out.len ? http->out.data : "", MHD_RESPMEM_PERSISTENT);
+    int file = http->file;
+    http->file = -1; /* the response closes it */
+    return mc_mhd.create_response_from_fd64(http->file_bytes, file);
+}
+
 static enum MHD_Result send_answer(struct MHD_Connection *connection, mc_exchange *http) {
-    struct MHD_Response *response =
-        http->streaming
-            ? mc_mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, http,
-                                                   NULL)
-            : mc_mhd.create_response_from_buffer(http->out.len, http->out.len ? http->out.data : "",
-                                                 MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = make_response(http);
     if (!response) return MHD_NO;
     if (http->content_type[0])
         mc_mhd.add_response_header(response, "Content-Type", http->content_type);
@@ -60,11 +68,31 @@ static enum MHD_Result add_head(void *cls, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
+/* The number of a word; -1: it is none of them. */
+static int word_number(const char *words, const char *word) {
+    size_t len = strlen(word);
+    for (int i = 0; words && *words; i++) {
+        size_t n = strcspn(words, " ");
+        if (n == len && memcmp(words, word, n) == 0) return i;
+        words += n + strspn(words + n, " ");
+    }
+    return -1;
+}
+
 static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char *name,
                                   const char *value) {
-    (void)kind, (void)value;
-    *(const char **)cls = name;
-    return MHD_YES;
+    mc_exchange *http = cls;
+    int i = word_number(http->endpoint->query, name);
+    (void)kind;
+    if (i < 0)
+        mc_failure_set(&http->failure, 400, "unknown_field", name,
+                       "%.60s: this endpoint's query takes %s", name,
+                       http->endpoint->query ? http->endpoint->query : "nothing");
+    else if (http->query[i])
+        mc_failure_set(&http->failure, 400, "repeated_field", name, "%s is given twice", name);
+    else if (!(http->query[i] = mc_strdup(value ? value : "")))
+        mc_failure_of(&http->failure, mc_fail_nomem("a query"), NULL);
+    return http->failure.status ? MHD_NO : MHD_YES;
 }
 
 static mc_head head_of(struct MHD_Connection *connection) {
@@ -94,7 +122,6 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
                        bool *at_once) {
     mc_head head = head_of(connection);
     mc_failure *failure = &http->failure;
-    const char *query = NULL;
     uint64_t limit = server->options.max_body;
     uint64_t length = head.length ? strtoull(head.length, NULL, 10) : 0;
     bool preflight = strcmp(http->method, "OPTIONS") == 0 && head.origin;
@@ -112,10 +139,8 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
     if (!http->endpoint) return false;
     if (atomic_load(&server->draining) && !(http->endpoint->flags & MC_ENDPOINT_ALWAYS))
         return mc_failure_set(failure, 503, "draining", NULL, "the server is being stopped");
-    mc_mhd.get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_query, &query);
-    if (query)
-        return mc_failure_set(failure, 400, "unknown_field", query,
-                              "%.60s: this endpoint takes no query", query);
+    mc_mhd.get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_query, http);
+    if (failure->status) return false;
     if (length > limit)
         return mc_failure_set(failure, 413, "body_too_large", NULL,
                               "the body has %.20s bytes; the limit is %" PRIu64 " (--max-body)",

@@ -195,7 +195,7 @@ static bool embed(mc_exchange *http) {
     };
     if (mc_inputs_read(values.input, "input", served->model, &e->inputs, &http->failure) &&
         check(e, &values, &http->failure))
-        return mc_evaluation_start(&e->evaluation);
+        return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
     on_close(&e->evaluation);
     return false;
 }

@@ -1,7 +1,6 @@
 #include "serve/evaluation.h"
 
 #include "base/system.h"
-#include "serve/state.h"
 
 /* Takes an evaluation out of the queue. Called with the lock held. */
 static void take_out(mc_evaluator *evaluator, mc_evaluation *evaluation) {
@@ -75,7 +74,7 @@ static void on_hangup(void *user) {
 
 static void on_close(void *user) {
     mc_evaluation *evaluation = user;
-    mc_evaluator *evaluator = &evaluation->http->server->evaluator;
+    mc_evaluator *evaluator = evaluation->evaluator;
     pthread_mutex_lock(&evaluator->lock);
     if (evaluation->waits) take_out(evaluator, evaluation);
     while (evaluation->runs)
@@ -84,14 +83,16 @@ static void on_close(void *user) {
     evaluation->ops->close(evaluation);
 }
 
-/* Puts it at the end of the queue. */
+/* Puts it into the queue, behind those that came before, but background requests. */
 static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
     pthread_mutex_lock(&evaluator->lock);
     bool fits = evaluator->count < MC_EVALUATIONS;
     if (fits) {
         mc_evaluation **link = &evaluator->first;
-        while (*link)
+        bool background = evaluation->http->background;
+        while (*link && (background || !(*link)->http->background))
             link = &(*link)->next;
+        evaluation->next = *link;
         *link = evaluation;
         evaluation->waits = true;
         evaluator->count++;
@@ -101,13 +102,14 @@ static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
     return fits;
 }
 
-bool mc_evaluation_start(mc_evaluation *evaluation) {
+bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator) {
     mc_exchange *http = evaluation->http;
     double seconds = evaluation->served->options.max_seconds;
     if (seconds > 0.0) evaluation->deadline_us = mc_now_us() + (uint64_t)(seconds * 1e6);
+    evaluation->evaluator = evaluator;
     mc_cancel_init_either(&evaluation->cancel, &http->cancel, NULL);
     mc_exchange_attach(http, &(mc_exchange_work){on_hangup, on_close, evaluation});
-    if (add(&http->server->evaluator, evaluation)) return true;
+    if (add(evaluator, evaluation)) return true;
     return mc_failure_set(&http->failure, 503, "overloaded", NULL,
                           "%d requests wait already, as many as may: try again later",
                           MC_EVALUATIONS);

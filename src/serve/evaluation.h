@@ -4,8 +4,8 @@
  * both share the workers of the device, so that neither stalls the other. An endpoint fills in an
  * evaluation at the beginning of a struct of its own:
  *
- *     run     in that thread: computes, and writes http->out. It gives `cancel` to all that is long,
- *             and mc_evaluation_progress to what reports progress
+ *     run     in that thread: computes, and writes http->out. It gives `cancel` to all that is
+ *             long, and mc_evaluation_progress to what reports progress
  *     close   frees the struct; in a thread that may block, after run has returned
  *
  * When the client is gone, or max_seconds of the model are over, `cancel` is set. Threads: any. */
@@ -30,6 +30,7 @@ struct mc_evaluation {
 
     /* Private. */
     mc_evaluation *next;
+    struct mc_evaluator *evaluator;
     uint64_t deadline_us; /* 0: none */
     bool waits, runs;     /* guarded by the lock of the evaluator */
 };
@@ -52,7 +53,7 @@ void mc_evaluator_close(mc_evaluator *evaluator); /* all evaluations are closed 
 
 /* Has it run. From now on it is closed with its exchange, whatever happens.
  *  returns  false: http->failure says why, and it does not run */
-bool mc_evaluation_start(mc_evaluation *evaluation);
+bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator);
 
 /* A mica_progress whose user is an evaluation: ends it when its time is over. */
 void mc_evaluation_progress(void *evaluation, uint64_t done, uint64_t total);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the connection ---- */
 
@@ -29,6 +30,7 @@ mc_exchange *mc_exchange_new(mica_server *server, const char *method, const char
     http->method = method;
     http->path = mc_strdup(path);
     http->tail = "";
+    http->file = -1;
     http->started_us = mc_now_us();
     mc_cancel_init_either(&http->cancel, NULL, NULL);
     pthread_mutex_init(&http->lock, NULL);
@@ -38,6 +40,9 @@ mc_exchange *mc_exchange_new(mica_server *server, const char *method, const char
 }
 
 void mc_exchange_free(mc_exchange *http) {
+    for (int i = 0; i < MC_EXCHANGE_QUERY; i++)
+        mc_free(http->query[i]);
+    if (http->file >= 0) close(http->file);
     mc_json_close(&http->doc);
     mc_buffer_deinit(&http->body);
     mc_buffer_deinit(&http->out);
@@ -121,6 +126,13 @@ void mc_exchange_reply(mc_exchange *http, int status, const char *content_type) 
     http->ready = true;
     resume(http);
     pthread_mutex_unlock(&http->lock);
+    if (http->answered) http->answered(http, http->answered_user);
+}
+
+void mc_exchange_reply_file(mc_exchange *http, int fd, uint64_t bytes, const char *content_type) {
+    http->file = fd;
+    http->file_bytes = bytes;
+    mc_exchange_reply(http, 200, content_type);
 }
 
 void mc_exchange_refuse(mc_exchange *http) {
@@ -145,6 +157,7 @@ void mc_exchange_stream(mc_exchange *http, const char *content_type) {
     http->wrote_us = mc_now_us();
     resume(http);
     pthread_mutex_unlock(&http->lock);
+    if (http->answered) http->answered(http, http->answered_user);
 }
 
 /* Adds parts to a stream, all of them or none. Called with the lock held. */

@@ -31,7 +31,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MC_EXCHANGE_BEHIND = 4 << 20, MC_EXCHANGE_HEADERS = 4 };
+enum { MC_EXCHANGE_BEHIND = 4 << 20, MC_EXCHANGE_HEADERS = 4, MC_EXCHANGE_QUERY = 2 };
 
 typedef struct mc_exchange mc_exchange;
 
@@ -51,6 +51,8 @@ typedef struct mc_endpoint {
     /* Returns false after it has set http->failure. */
     bool (*handle)(mc_exchange *http);
     mc_field_table tables[MC_FIELD_TABLES]; /* of the body; none: it has no body */
+    const char *query;                      /* the arguments of the path's query that it takes:
+                                               up to MC_EXCHANGE_QUERY words; NULL: none */
     const char *help;                       /* a line of docs/serve.md */
 } mc_endpoint;
 
@@ -70,11 +72,19 @@ struct mc_exchange {
     const char *method;
     char *path;                           /* without the query */
     const char *tail;                     /* what the path's star stands for; "" */
+    char *query[MC_EXCHANGE_QUERY];       /* the query's arguments, in the order of the endpoint's
+                                             words; NULL: not given */
     mc_buffer body;                       /* as it came */
     mica_cancel cancel;                   /* set when the client is gone */
     mc_failure failure;                   /* why it is refused */
     mc_buffer out;                        /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */
+
+    /* Of a request without a connection, which the server itself makes. */
+    bool background;                                 /* what it computes comes after all else */
+    void (*answered)(mc_exchange *http, void *user); /* the answer is there, or a stream has begun;
+                                                        in any thread, must not block */
+    void *answered_user;
 
     /* Private. */
     mc_json_doc *doc;
@@ -83,6 +93,8 @@ struct mc_exchange {
         char value[512]; /* a policy of the page is this long */
     } headers[MC_EXCHANGE_HEADERS];
     int status; /* of the answer */
+    int file;   /* the answer's body, [file_bytes]; -1: `out` is */
+    uint64_t file_bytes;
     const char *content_type;
     pthread_mutex_t lock; /* guards all that follows, and `out` of a stream */
     void *connection;     /* struct MHD_Connection; NULL: it has ended */
@@ -113,6 +125,9 @@ void mc_exchange_header(mc_exchange *http, const char *name, const char *value);
 
 /* Sends http->out as the whole answer. content_type NULL: "application/json". */
 void mc_exchange_reply(mc_exchange *http, int status, const char *content_type);
+
+/* Sends a file as the whole answer. fd: taken over. */
+void mc_exchange_reply_file(mc_exchange *http, int fd, uint64_t bytes, const char *content_type);
 
 /* Sends http->failure as the whole answer. */
 void mc_exchange_refuse(mc_exchange *http);

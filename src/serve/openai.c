@@ -55,3 +55,14 @@ void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, dou
         mc_put_int(put, NULL, (unsigned char)scratch->data[i]);
     mc_put_close(put, ']');
 }
+
+bool mc_openai_check_metadata(mc_json metadata, mc_failure *failure) {
+    size_t n = 0;
+    mc_str value;
+    for (mc_json_iter it = mc_json_begin(metadata); mc_json_next(&it); n++)
+        if (n >= 16 || it.key.len > 64 || !mc_json_get_str(it.value, &value) || value.len > 512)
+            return mc_failure_set(failure, 400, "invalid_value", "metadata",
+                                  "metadata: want up to 16 texts of up to 512 bytes, by names of "
+                                  "up to 64");
+    return true;
+}

@@ -23,4 +23,7 @@ void mc_openai_stream_failure(mc_completion *job, mc_buffer *scratch);
 void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, double logprob,
                          mc_buffer *scratch);
 
+/* Whether "metadata" is what OpenAI's API allows. false: *failure says why */
+bool mc_openai_check_metadata(mc_json metadata, mc_failure *failure);
+
 #endif

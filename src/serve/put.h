@@ -37,7 +37,7 @@ void mc_put_null(mc_put *put, const char *key);
 void mc_put_json(mc_put *put, const char *key, const char *json); /* a text that is JSON */
 /* Members or elements that are JSON already, with commas between them; may be empty. */
 void mc_put_members(mc_put *put, const mc_buffer *json);
-void mc_put_value(mc_put *put, const char *key, mc_json value);   /* a parsed one, on one line */
+void mc_put_value(mc_put *put, const char *key, mc_json value); /* a parsed one, on one line */
 /* A member of a parsed object. */
 void mc_put_member(mc_put *put, mc_str key, mc_json value);
 

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "serve/endpoint.h"
 #include "serve/generation.h"
+#include "serve/openai.h"
 #include "serve/response.h"
 #include "serve/response_items.h"
 #include "serve/state.h"
@@ -192,17 +193,6 @@ static const mc_field fields[] = {
 
 /* ---- checks ---- */
 
-static bool check_metadata(mc_json metadata, mc_failure *failure) {
-    size_t n = 0;
-    mc_str value;
-    for (mc_json_iter it = mc_json_begin(metadata); mc_json_next(&it); n++)
-        if (n >= 16 || it.key.len > 64 || !mc_json_get_str(it.value, &value) || value.len > 512)
-            return mc_failure_set(failure, 400, "invalid_value", "metadata",
-                                  "metadata: want up to 16 texts of up to 512 bytes, by names of "
-                                  "up to 64");
-    return true;
-}
-
 static bool read_include(mc_json include, bool *logprobs, mc_failure *failure) {
     mc_str what;
     for (mc_json_iter it = mc_json_begin(include); mc_json_next(&it); *logprobs = true)
@@ -374,7 +364,8 @@ static bool respond(mc_exchange *http) {
     mica_generate_options options;
     mc_arena arena = {0};
     memset(&values, 0, sizeof values);
-    if (!mc_exchange_read(http, &values) || !check_metadata(values.metadata, &http->failure))
+    if (!mc_exchange_read(http, &values) ||
+        !mc_openai_check_metadata(values.metadata, &http->failure))
         return false;
     set_generation(&values);
     mc_response *r = new_response(http, &values);

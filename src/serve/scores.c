@@ -235,7 +235,7 @@ static bool score(mc_exchange *http) {
                       : mc_inputs_read(values.input, "input", e->evaluation.served->model,
                                        &e->first, &http->failure);
     if (!pairs) e->count = e->first.count;
-    if (done) return mc_evaluation_start(&e->evaluation);
+    if (done) return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
     on_close(&e->evaluation);
     return false;
 }
@@ -414,7 +414,7 @@ static bool rerank(mc_exchange *http) {
     if (read_query(e, &values) && read_documents(e, &values)) {
         size_t top = (size_t)values.top_n;
         e->count = top && top < e->second.count ? top : e->second.count;
-        return mc_evaluation_start(&e->evaluation);
+        return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
     }
     on_close(&e->evaluation);
     return false;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/options.h"
+#include "serve/batch_run.h"
 #include "serve/connection.h"
 #include "serve/state.h"
 
@@ -103,23 +104,37 @@ static mica_status open_pipe(mica_server *server) {
     return MICA_OK;
 }
 
+/* Ends the threads that compute; no connection is left. */
+static void close_workers(mica_server *server) {
+    mc_batch_queue_close(&server->batches);
+    mc_handlers_close(&server->handlers);
+    mc_evaluator_close(&server->evaluator); /* the others close what it has */
+}
+
 /* What is open is closed by what was opened before it. */
-static mica_status open_threads(mica_server *server, const tls *files) {
-    const mica_server_options *options = &server->options;
+static mica_status open_workers(mica_server *server) {
     MC_TRY(mc_evaluator_open(&server->evaluator));
     mica_status status = mc_handlers_open(&server->handlers);
-    if (status != MICA_OK) {
-        mc_evaluator_close(&server->evaluator);
-        return status;
+    if (status == MICA_OK) {
+        status = mc_batch_queue_open(&server->batches, server, mc_batch_run);
+        if (status == MICA_OK) return MICA_OK;
+        mc_handlers_close(&server->handlers);
     }
-    status = mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
+    mc_evaluator_close(&server->evaluator);
+    return status;
+}
+
+static mica_status open_threads(mica_server *server, const tls *files) {
+    const mica_server_options *options = &server->options;
+    MC_TRY(open_workers(server));
+    mica_status status =
+        mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
     if (status == MICA_OK) {
         status = start_daemon(server, files);
         if (status == MICA_OK) return MICA_OK;
         mc_watch_close(&server->watch);
     }
-    mc_handlers_close(&server->handlers);
-    mc_evaluator_close(&server->evaluator);
+    close_workers(server);
     return status;
 }
 
@@ -149,6 +164,7 @@ static void free_server(mica_server *server) {
     mc_guard_close(&server->guard);
     mc_models_deinit(&server->models);
     mc_response_store_deinit(&server->responses);
+    mc_file_store_deinit(&server->files);
     mc_free(server);
 }
 
@@ -163,6 +179,7 @@ mica_status mica_server_open(const mica_server_options *options, mica_server **o
     server->listening.fd = server->stop_pipe[0] = server->stop_pipe[1] = -1;
     mc_models_init(&server->models);
     mc_response_store_init(&server->responses);
+    mc_file_store_init(&server->files);
     mica_status status = open_server(server, &given);
     if (status == MICA_OK)
         *out = server;
@@ -215,8 +232,7 @@ void mica_server_close(mica_server **handle) {
     atomic_store(&server->closing, true);
     mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
     mc_mhd.stop_daemon(server->daemon);
-    mc_handlers_close(&server->handlers);
-    mc_evaluator_close(&server->evaluator); /* the handlers close what it has */
+    close_workers(server);
     mc_watch_close(&server->watch);
     free_server(server);
 }

@@ -2,8 +2,10 @@
 #ifndef SERVE_STATE_H
 #define SERVE_STATE_H
 
+#include "serve/batch_queue.h"
 #include "serve/evaluation.h"
 #include "serve/exchange.h"
+#include "serve/file_store.h"
 #include "serve/guard.h"
 #include "serve/handlers.h"
 #include "serve/listen.h"
@@ -29,6 +31,8 @@ struct mica_server {
     mc_handlers handlers;
     mc_evaluator evaluator;
     mc_response_store responses;
+    mc_file_store files;
+    mc_batch_queue batches;
     void *daemon; /* struct MHD_Daemon */
     mc_server_counts counts;
     atomic_uint_fast64_t body_bytes; /* of all bodies that are there */

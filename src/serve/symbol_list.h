@@ -15,6 +15,7 @@ SYMBOL(resume_connection)
 /* responses */
 SYMBOL(create_response_from_buffer)
 SYMBOL(create_response_from_callback)
+SYMBOL(create_response_from_fd64)
 SYMBOL(add_response_header)
 SYMBOL(queue_response)
 SYMBOL(destroy_response)

@@ -194,6 +194,21 @@ void client_refused(const mica_server *server, const char *path, const char *bod
     mc_json_close(&doc);
 }
 
+void client_without_memory(const mica_server *server, const char *path, const char *body) {
+    for (uint64_t n = 1, count = n; count >= n; n += 1 + n / 16) {
+        mc_alloc_fail_at(n);
+        answer a = client_ask(server, "POST", path, body);
+        count = mc_alloc_count();
+        mc_alloc_fail_at(0);
+        if (a.status != 0 && a.status != 200 && a.status != 503)
+            fail_msg("%s, allocation %d: %d %s", path, (int)n, a.status, a.body);
+        answer_free(&a);
+    }
+    answer a = client_ask(server, "POST", path, body);
+    assert_int_equal(a.status, 200);
+    answer_free(&a);
+}
+
 /* ---- descriptors ---- */
 
 size_t client_files(void) {

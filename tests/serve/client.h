@@ -46,6 +46,10 @@ mc_json_doc *client_json(const mica_server *server, const char *method, const ch
 void client_refused(const mica_server *server, const char *path, const char *body, int status,
                     const char *code, const char *param);
 
+/* Asks again and again, while allocation after allocation fails: each request is answered, refused
+ * with 503 or dropped, and the last one, which lacks nothing, is answered. */
+void client_without_memory(const mica_server *server, const char *path, const char *body);
+
 /* Descriptors that this process has open. */
 size_t client_files(void);
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""OpenAI's own client against a server of the default model: embeddings and responses.
+"""OpenAI's own client against a server of the default model: embeddings, responses, files and
+batches.
 
    clients_tasks.py MICA FOLDER     FOLDER: where tools/setup-clients has put the packages
 
@@ -12,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 mica, folder = sys.argv[1:3]
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -104,6 +106,43 @@ def check_responses(client):
                                             tools=[{"type": "web_search"}]), "tools")
 
 
+def check_batches(client):
+    lines = [{"custom_id": f"c{i}", "method": "POST", "url": "/v1/responses",
+              "body": {"model": "default", "input": f"{i}?", "temperature": 0,
+                       "max_output_tokens": 8, **({"colour": 1} if i == 3 else {})}}
+             for i in range(12)]
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    file = client.files.create(file=("in.jsonl", content.encode()), purpose="batch")
+    assert client.files.content(file.id).text == content
+    assert client.files.retrieve(file.id).bytes == len(content)
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/responses",
+                                  completion_window="24h", metadata={"a": "b"})
+    for _ in range(600):
+        batch = client.batches.retrieve(batch.id)
+        if batch.status == "completed":
+            break
+        time.sleep(0.1)
+    assert batch.status == "completed" and batch.metadata == {"a": "b"}, batch
+    assert (batch.request_counts.total, batch.request_counts.failed) == (12, 1)
+    made = {}
+    for line in client.files.content(batch.output_file_id).text.splitlines():
+        made[json.loads(line)["custom_id"]] = json.loads(line)["response"]["body"]
+    for i in (0, 5, 11):
+        direct = client.responses.create(**lines[i]["body"])
+        assert direct.output_text == made[f"c{i}"]["output"][0]["content"][0]["text"]
+    assert "colour" in client.files.content(batch.error_file_id).text
+    assert [b.id for b in client.batches.list(limit=1)] == [batch.id]
+    assert client.files.delete(file.id).deleted
+    assert file.id not in [f.id for f in client.files.list()]
+    try:
+        client.batches.cancel(batch.id)
+    except openai.ConflictError:
+        pass
+    else:
+        raise AssertionError("a batch that has ended was cancelled")
+    refused(lambda: client.files.create(file=("a", b"b"), purpose="fine-tune"), "purpose")
+
+
 def main():
     server = subprocess.Popen([mica, "serve", "--port", "0", "--model", MODEL],
                               stderr=subprocess.PIPE, text=True)
@@ -111,6 +150,7 @@ def main():
     client = openai.OpenAI(base_url=address + "/v1", api_key="none")
     check_embeddings(client)
     check_responses(client)
+    check_batches(client)
     server.send_signal(signal.SIGTERM)
     assert server.wait(60) == 0, server.returncode
     print("openai", openai.__version__, "passed")

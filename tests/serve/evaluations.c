@@ -438,7 +438,7 @@ static char *long_body(size_t count, size_t n) {
 static void test_hangup(void **state) {
     (void)state;
     size_t files = client_files();
-    char *body = long_body(200, 1000);
+    char *body = long_body(2000, 100);
     int fds[4];
     for (int i = 0; i < 4; i++) {
         fds[i] = client_connect(s.server);
@@ -461,7 +461,7 @@ static void test_hangup(void **state) {
 /* A chat is answered while a long computation runs, which goes on meanwhile. */
 static void test_beside_answers(void **state) {
     (void)state;
-    char *body = long_body(400, 1000);
+    char *body = long_body(2000, 200);
     int fd = client_connect(s.server);
     client_print(fd,
                  "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
@@ -485,13 +485,23 @@ static void test_timeout(void **state) {
     (void)state;
     mica_server *server = NULL;
     mica_serving_options options = {.max_seconds = 0.2};
-    char *body = long_body(200, 1000);
+    char *body = long_body(2000, 100);
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
     assert_int_equal(mica_server_add(server, "slow", s.model, &options), MICA_OK);
     client_refused(server, "/v1/embeddings", body, 504, "timeout", "");
     client_refused(server, "/v1/score", body, 504, "timeout", "");
     mica_server_close(&server);
     free(body);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    client_without_memory(s.server, "/v1/embeddings", "{\"input\": [\"a b c\", \"d\"]}");
+    client_without_memory(s.server, "/v1/score", "{\"input\": \"a b c\"}");
+    client_without_memory(s.server, "/v1/score", "{\"text_1\": \"a b c\", \"text_2\": \"d\"}");
+    client_without_memory(s.server, "/v1/rerank", "{\"query\": \"a\", \"documents\": [\"b\"]}");
+    client_without_memory(s.server, "/v1/classify",
+                          "{\"input\": \"a b c\", \"labels\": [\"d\", \"e\"]}");
 }
 
 int main(void) {
@@ -502,6 +512,7 @@ int main(void) {
         cmocka_unit_test(test_score_refused),  cmocka_unit_test(test_rerank),
         cmocka_unit_test(test_classify),       cmocka_unit_test(test_hangup),
         cmocka_unit_test(test_beside_answers), cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

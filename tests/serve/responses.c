@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static served s;
 static const char path[] = "/v1/responses";
@@ -414,13 +416,30 @@ static void test_truncation(void **state) {
     char *body = test_format("{\"input\": \"%s %s\", \"max_output_tokens\": 2}", words, words);
     client_refused(s.server, path, body, 400, "context_length_exceeded", "");
     free(body);
-    body = test_format("{\"input\": \"%s %s\", \"max_output_tokens\": 2, \"truncation\": \"auto\"}",
-                       words, words);
-    mc_json_doc *doc = client_json(s.server, "POST", path, body, 200);
-    assert_true(mc_str_is(text_at(mc_json_root(doc), "truncation"), "auto"));
-    mc_json_close(&doc);
+    body = test_format("{\"input\": \"%s %s\", \"stream\": true, \"truncation\": \"auto\"}", words,
+                       words);
+    int fd = client_connect(s.server); /* it need not be read to its end */
+    client_print(fd, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", path,
+                 strlen(body));
+    client_send(fd, body, strlen(body));
+    char begin[16] = "";
+    assert_int_equal(recv(fd, begin, 12, MSG_WAITALL), 12);
+    assert_string_equal(begin, "HTTP/1.1 200");
+    close(fd);
     free(body);
     free(words);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char fields[] = "\"input\": [{\"role\": \"user\", \"content\": \"Hi\"}], "
+                                 "\"max_output_tokens\": 3, \"top_logprobs\": 1";
+    char *body = test_format("{%s}", fields),
+         *stream = test_format("{%s, \"stream\": true}", fields);
+    client_without_memory(s.server, path, body);
+    client_without_memory(s.server, path, stream);
+    free(body);
+    free(stream);
 }
 
 int main(void) {
@@ -429,7 +448,7 @@ int main(void) {
         cmocka_unit_test(test_messages),   cmocka_unit_test(test_previous),
         cmocka_unit_test(test_store),      cmocka_unit_test(test_stream),
         cmocka_unit_test(test_logprobs),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_truncation), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

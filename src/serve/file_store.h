@@ -1,0 +1,73 @@
+/* The files of a server: those that clients upload, and the results of batches.
+ *
+ * They lie in a folder of their own below $TMPDIR, which only this user may read and which is made
+ * with the first one and removed with the server. Their names there are random: nothing of a
+ * request becomes a path. The server holds up to MC_FILES of them and MC_FILE_BYTES.
+ *
+ * Threads: any. */
+#ifndef SERVE_FILE_STORE_H
+#define SERVE_FILE_STORE_H
+
+#include "base/status.h"
+#include "base/str.h"
+#include "serve/chance.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { MC_FILES = 1024, MC_FILE_NAME = 256 };
+#define MC_FILE_BYTES ((int64_t)1 << 30)
+
+/* What is known of a file. */
+typedef struct mc_stored_file {
+    char id[MC_NAME_BYTES];
+    char filename[MC_FILE_NAME]; /* as the client called it: UTF-8, for answers alone */
+    const char *purpose;         /* "batch" or "batch_output" */
+    int64_t bytes;
+    int64_t created; /* seconds since 1970 */
+} mc_stored_file;
+
+typedef struct mc_file_entry mc_file_entry;
+
+typedef struct mc_file_store {
+    pthread_mutex_t lock;
+    char folder[512]; /* "": not made yet */
+    mc_file_entry *first, **last;
+    size_t count;
+    int64_t bytes; /* of all, and of those that are being written */
+} mc_file_store;
+
+void mc_file_store_init(mc_file_store *store);
+void mc_file_store_deinit(mc_file_store *store); /* removes all files and the folder */
+
+/* A file that is being written. */
+typedef struct mc_file_writer {
+    mc_file_store *store;
+    FILE *file;
+    mc_stored_file about;
+} mc_file_writer;
+
+/* Begins a file. errors  MICA_EBUSY there are as many as may be; MICA_EIO, MICA_ENOMEM */
+mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, mc_str filename,
+                                const char *purpose);
+/* errors  MICA_EBUSY the files have as many bytes as may be; MICA_EIO */
+mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t n);
+/* Ends it: with MICA_OK it is among the store's files, else it is removed, and that status
+ * returned. errors  MICA_EIO, MICA_ENOMEM */
+mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status);
+
+/* What is known of a file. false: there is none. */
+bool mc_file_store_find(mc_file_store *store, mc_str id, mc_stored_file *about);
+
+/* The file behind one of an id, "" the first one, in the order of making. false: there is none. */
+bool mc_file_store_next(mc_file_store *store, mc_str id, mc_stored_file *about);
+
+/* Opens a file for reading; it may be removed meanwhile. Returns a descriptor; -1: there is none.
+ */
+int mc_file_store_open_file(mc_file_store *store, mc_str id, mc_stored_file *about);
+
+bool mc_file_store_remove(mc_file_store *store, mc_str id); /* false: there is none */
+
+#endif

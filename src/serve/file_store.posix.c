@@ -1,0 +1,187 @@
+#define _DEFAULT_SOURCE  /* mkdtemp */
+#define _DARWIN_C_SOURCE /* mkdtemp */
+#include "serve/file_store.h"
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct mc_file_entry {
+    mc_file_entry *next;
+    mc_stored_file about;
+};
+
+enum { PATH_BYTES = 512 + MC_NAME_BYTES };
+
+void mc_file_store_init(mc_file_store *store) {
+    *store = (mc_file_store){.last = &store->first};
+    pthread_mutex_init(&store->lock, NULL);
+}
+
+/* Called with the lock held, or by its owner alone. */
+static void path_of(const mc_file_store *store, const char *id, char out[PATH_BYTES]) {
+    snprintf(out, PATH_BYTES, "%s/%s", store->folder, id);
+}
+
+static void remove_entry(mc_file_store *store, mc_file_entry **link) {
+    char path[PATH_BYTES];
+    mc_file_entry *entry = *link;
+    path_of(store, entry->about.id, path);
+    unlink(path);
+    *link = entry->next;
+    if (!*link) store->last = link;
+    store->count--;
+    store->bytes -= entry->about.bytes;
+    mc_free(entry);
+}
+
+void mc_file_store_deinit(mc_file_store *store) {
+    while (store->first)
+        remove_entry(store, &store->first);
+    if (store->folder[0]) rmdir(store->folder);
+    pthread_mutex_destroy(&store->lock);
+}
+
+/* ---- writing ---- */
+
+/* Called with the lock held. */
+static mica_status make_folder(mc_file_store *store) {
+    const char *parent = getenv("TMPDIR");
+    if (store->folder[0]) return MICA_OK;
+    if (!parent || !*parent) parent = "/tmp";
+    int n = snprintf(store->folder, sizeof store->folder, "%s/mica-serve-XXXXXX", parent);
+    bool fits = n > 0 && (size_t)n < sizeof store->folder;
+    if (fits && mkdtemp(store->folder)) return MICA_OK; /* mode 0700 */
+    int error = errno;
+    store->folder[0] = '\0';
+    if (!fits) return mc_fail(MICA_EIO, "$TMPDIR is too long");
+    return mc_fail_errno(error, "cannot make a folder below %s", parent);
+}
+
+/* A name for answers: its first bytes that are UTF-8. */
+static void set_filename(mc_stored_file *about, mc_str name) {
+    size_t n = name.len < MC_FILE_NAME - 1 ? name.len : MC_FILE_NAME - 1;
+    while (n > 0 && !mc_utf8_valid(name.ptr, n))
+        n--;
+    memcpy(about->filename, name.ptr ? name.ptr : "", n);
+    about->filename[n] = '\0';
+}
+
+mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, mc_str filename,
+                                const char *purpose) {
+    char path[PATH_BYTES];
+    *writer = (mc_file_writer){.store = store,
+                               .about = {.purpose = purpose, .created = (int64_t)time(NULL)}};
+    mc_chance_name("file", writer->about.id);
+    set_filename(&writer->about, filename);
+    pthread_mutex_lock(&store->lock);
+    mica_status status = make_folder(store);
+    if (status == MICA_OK && store->count >= MC_FILES)
+        status = mc_fail(MICA_EBUSY, "the server has %d files, as many as may be: delete some",
+                         MC_FILES);
+    if (status == MICA_OK) store->count++;
+    path_of(store, writer->about.id, path);
+    pthread_mutex_unlock(&store->lock);
+    if (status != MICA_OK) return status;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    writer->file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (writer->file) return MICA_OK;
+    status = mc_fail_errno(errno, "cannot make a file in %s", store->folder);
+    if (fd >= 0) close(fd);
+    return mc_file_writer_close(writer, status);
+}
+
+mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t n) {
+    mc_file_store *store = writer->store;
+    pthread_mutex_lock(&store->lock);
+    bool fits = store->bytes + (int64_t)n <= MC_FILE_BYTES;
+    if (fits) store->bytes += (int64_t)n;
+    pthread_mutex_unlock(&store->lock);
+    if (!fits)
+        return mc_fail(MICA_EBUSY,
+                       "the server's files have %lld MiB, as many as may be: delete "
+                       "some",
+                       (long long)(MC_FILE_BYTES >> 20));
+    writer->about.bytes += (int64_t)n;
+    if (n == 0 || fwrite(bytes, n, 1, writer->file) == 1) return MICA_OK;
+    return mc_fail_errno(errno, "cannot write a file in %s", store->folder);
+}
+
+mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status) {
+    mc_file_store *store = writer->store;
+    char path[PATH_BYTES];
+    if (writer->file && fclose(writer->file) != 0 && status == MICA_OK)
+        status = mc_fail_errno(errno, "cannot write a file in %s", store->folder);
+    writer->file = NULL;
+    mc_file_entry *entry = status == MICA_OK ? mc_calloc(1, sizeof *entry) : NULL;
+    if (status == MICA_OK && !entry) status = mc_fail_nomem("a file");
+    pthread_mutex_lock(&store->lock);
+    path_of(store, writer->about.id, path);
+    if (entry) {
+        entry->about = writer->about;
+        *store->last = entry;
+        store->last = &entry->next;
+    } else {
+        unlink(path);
+        store->count--;
+        store->bytes -= writer->about.bytes;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* The link to an entry, or to the list's end. Called with the lock held. */
+static mc_file_entry **find(mc_file_store *store, mc_str id) {
+    mc_file_entry **link = &store->first;
+    while (*link && !mc_str_is(id, (*link)->about.id))
+        link = &(*link)->next;
+    return link;
+}
+
+bool mc_file_store_find(mc_file_store *store, mc_str id, mc_stored_file *about) {
+    pthread_mutex_lock(&store->lock);
+    mc_file_entry *entry = *find(store, id);
+    if (entry) *about = entry->about;
+    pthread_mutex_unlock(&store->lock);
+    return entry != NULL;
+}
+
+bool mc_file_store_next(mc_file_store *store, mc_str id, mc_stored_file *about) {
+    pthread_mutex_lock(&store->lock);
+    mc_file_entry *entry = id.len ? *find(store, id) : store->first;
+    if (entry && id.len) entry = entry->next;
+    if (entry) *about = entry->about;
+    pthread_mutex_unlock(&store->lock);
+    return entry != NULL;
+}
+
+int mc_file_store_open_file(mc_file_store *store, mc_str id, mc_stored_file *about) {
+    char path[PATH_BYTES];
+    int fd = -1;
+    pthread_mutex_lock(&store->lock);
+    mc_file_entry *entry = *find(store, id);
+    if (entry) {
+        *about = entry->about;
+        path_of(store, entry->about.id, path);
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return fd;
+}
+
+bool mc_file_store_remove(mc_file_store *store, mc_str id) {
+    pthread_mutex_lock(&store->lock);
+    mc_file_entry **link = find(store, id);
+    bool found = *link != NULL;
+    if (found) remove_entry(store, link);
+    pthread_mutex_unlock(&store->lock);
+    return found;
+}

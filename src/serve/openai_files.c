@@ -1,0 +1,161 @@
+/* /v1/files: what batches read and write. */
+#include "serve/openai_files.h"
+#include "serve/endpoint.h"
+#include "serve/multipart.h"
+#include "serve/state.h"
+
+#include <string.h>
+
+static const mc_field fields[] = {
+    {.name = "file",
+     .kind = MC_FIELD_TEXT,
+     .required = true,
+     .help = "the file: JSON lines, see /v1/batches"},
+    {.name = "purpose", .kind = MC_FIELD_ONLY, .required = true, .choices = "\"batch\""},
+    {.name = "expires_after",
+     .kind = MC_FIELD_REFUSED,
+     .help = "files stay until they are deleted, or the server ends"},
+};
+
+void mc_openai_put_file(mc_put *put, const mc_stored_file *file) {
+    mc_put_open(put, NULL, '{');
+    mc_put_text(put, "id", file->id);
+    mc_put_text(put, "object", "file");
+    mc_put_int(put, "bytes", file->bytes);
+    mc_put_int(put, "created_at", file->created);
+    mc_put_text(put, "filename", file->filename);
+    mc_put_text(put, "purpose", file->purpose);
+    mc_put_text(put, "status", "processed");
+    mc_put_close(put, '}');
+}
+
+bool mc_openai_fail_file(mc_failure *failure, mica_status status) {
+    if (status == MICA_EBUSY)
+        return mc_failure_set(failure, 413, "too_many_files", "file", "%s", mica_last_error());
+    return mc_failure_set(failure, 500, NULL, NULL, "the file cannot be written");
+}
+
+static bool send(mc_exchange *http, const mc_put *put) {
+    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+    mc_exchange_reply(http, 200, NULL);
+    return true;
+}
+
+/* ---- uploads ---- */
+
+/* Checks a part by its name, and finds the file among them. */
+static bool check_part(const mc_part *part, const mc_part **file, bool *purpose,
+                       mc_failure *failure) {
+    char name[64];
+    size_t len = part->name.len < sizeof name - 1 ? part->name.len : sizeof name - 1;
+    memcpy(name, part->name.ptr, len);
+    name[len] = '\0';
+    if (mc_str_is(part->name, "file")) {
+        *file = part;
+    } else if (mc_str_is(part->name, "purpose")) {
+        *purpose = true;
+        if (!mc_str_is(part->content, "batch"))
+            return mc_failure_set(failure, 400, "unsupported_value", name,
+                                  "purpose: mica supports only batch here");
+    } else if (mc_str_starts(part->name, MC_STR("expires_after"))) {
+        return mc_failure_set(failure, 400, "unsupported_field", "expires_after",
+                              "expires_after is not supported: %s", fields[2].help);
+    } else {
+        return mc_failure_set(failure, 400, "unknown_field", name, "there is no field %s", name);
+    }
+    return true;
+}
+
+static bool upload(mc_exchange *http) {
+    mc_part parts[MC_PARTS];
+    const mc_part *file = NULL;
+    bool purpose = false;
+    size_t n;
+    mc_failure *failure = &http->failure;
+    if (!mc_multipart_read((mc_str){http->body.data, http->body.len}, parts, &n, failure))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!check_part(&parts[i], &file, &purpose, failure)) return false;
+    if (!file || !purpose) {
+        const char *name = file ? "purpose" : "file";
+        return mc_failure_set(failure, 400, "missing_field", name, "%s is missing", name);
+    }
+    mc_file_writer writer;
+    mica_status status =
+        mc_file_writer_open(&writer, &http->server->files, file->filename, "batch");
+    if (status == MICA_OK) {
+        status = mc_file_writer_add(&writer, file->content.ptr, file->content.len);
+        status = mc_file_writer_close(&writer, status);
+    }
+    if (status != MICA_OK) return mc_openai_fail_file(failure, status);
+    mc_put put = mc_put_into(&http->out);
+    mc_openai_put_file(&put, &writer.about);
+    return send(http, &put);
+}
+
+/* ---- what there is ---- */
+
+static bool is_missing(mc_exchange *http) {
+    return mc_failure_set(&http->failure, 404, "file_not_found", "id", "there is no file %.60s",
+                          http->tail);
+}
+
+/* GET /v1/files/ID and /v1/files/ID/content. */
+static bool retrieve(mc_exchange *http) {
+    mc_str id = mc_str_of(http->tail);
+    mc_stored_file about;
+    if (mc_str_ends(id, MC_STR("/content"))) {
+        id.len -= 8;
+        int fd = mc_file_store_open_file(&http->server->files, id, &about);
+        if (fd < 0) return is_missing(http);
+        mc_exchange_reply_file(http, fd, (uint64_t)about.bytes, "application/octet-stream");
+        return true;
+    }
+    if (!mc_file_store_find(&http->server->files, id, &about)) return is_missing(http);
+    mc_put put = mc_put_into(&http->out);
+    mc_openai_put_file(&put, &about);
+    return send(http, &put);
+}
+
+static bool list(mc_exchange *http) {
+    mc_stored_file about = {.id = ""};
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "object", "list");
+    mc_put_open(&put, "data", '[');
+    while (mc_file_store_next(&http->server->files, mc_str_of(about.id), &about))
+        mc_openai_put_file(&put, &about);
+    mc_put_close(&put, ']');
+    mc_put_bool(&put, "has_more", false);
+    mc_put_close(&put, '}');
+    return send(http, &put);
+}
+
+static bool forget(mc_exchange *http) {
+    if (!mc_file_store_remove(&http->server->files, mc_str_of(http->tail))) return is_missing(http);
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "id", http->tail);
+    mc_put_text(&put, "object", "file");
+    mc_put_bool(&put, "deleted", true);
+    mc_put_close(&put, '}');
+    return send(http, &put);
+}
+
+static const mc_endpoint endpoints[] = {
+    {.method = "POST",
+     .path = "/v1/files",
+     .handle = upload,
+     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+     .help = "uploads a file as multipart/form-data, up to --max-body; the server holds 1024 of "
+             "them and 1 GiB, in a private folder that it removes when it ends"},
+    {.method = "GET", .path = "/v1/files", .handle = list, .help = "the files, oldest first"},
+    {.method = "GET",
+     .path = "/v1/files/*",
+     .handle = retrieve,
+     .help = "what is known of a file; its content by /v1/files/ID/content"},
+    {.method = "DELETE", .path = "/v1/files/*", .handle = forget, .help = "deletes one"},
+};
+
+const mc_endpoint_list mc_endpoints_openai_files = {"OpenAI: files", endpoints,
+                                                    sizeof endpoints / sizeof *endpoints};
