@@ -100,6 +100,7 @@ static void on_close(void *user) {
     mc_free(job->prompts);
     mc_free(job->requests);
     pthread_mutex_destroy(&job->lock);
+    mc_grammar_close(&job->grammar);
     job->ops->close(job);
 }
 
@@ -125,6 +126,49 @@ void mc_completion_attach(mc_completion *job) {
     mc_exchange_attach(job->http, &(mc_exchange_work){on_hangup, on_close, job});
 }
 
+/* Makes a constraint for each choice of a prompt, [choices]. */
+static mica_status constrain(const mc_completion *job, mc_constraint **constraints) {
+    if (!job->served->grammars)
+        return mc_fail(MICA_EUNSUPPORTED, "the model's tokenizer allows no constrained answers");
+    for (size_t i = 0; i < job->choices; i++) {
+        mica_status status =
+            mc_grammars_constrain(job->served->grammars, job->grammar, &constraints[i]);
+        if (status == MICA_OK) continue;
+        while (i > 0)
+            mc_constraint_close(&constraints[--i]);
+        return status;
+    }
+    return MICA_OK;
+}
+
+/* Submits a prompt. */
+static mica_status submit(mc_completion *job, mc_completion_request *at, size_t prompt,
+                          const mica_generate_options *options) {
+    mc_constraint **constraints = NULL;
+    mica_status status = MICA_OK;
+    if (job->grammar) {
+        constraints = mc_calloc(job->choices, sizeof(mc_constraint *));
+        status = constraints ? constrain(job, constraints) : mc_fail_nomem("a request");
+    }
+    mc_request_options request = {
+        .ids = job->prompts[prompt].ids,
+        .n_ids = job->prompts[prompt].n,
+        .generate = options,
+        .choices = job->choices,
+        .priority = job->priority - (job->http->background ? BACKGROUND : 0),
+        .max_seconds = job->served->options.max_seconds,
+        .constraints = constraints,
+        .prefill = on_prefill,
+        .token = on_token,
+        .end = on_end,
+        .user = at,
+    };
+    if (status == MICA_OK)
+        status = mc_schedule_submit(job->served->schedule, &request, &at->request);
+    mc_free(constraints);
+    return status;
+}
+
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
     if (!job->attached) mc_completion_attach(job);
     job->requests = mc_calloc(job->count, sizeof *job->requests);
@@ -133,19 +177,7 @@ bool mc_completion_start(mc_completion *job, const mica_generate_options *option
         mc_completion_request *at = &job->requests[i];
         at->job = job;
         at->first = i * job->choices;
-        mc_request_options request = {
-            .ids = job->prompts[i].ids,
-            .n_ids = job->prompts[i].n,
-            .generate = options,
-            .choices = job->choices,
-            .priority = job->priority - (job->http->background ? BACKGROUND : 0),
-            .max_seconds = job->served->options.max_seconds,
-            .prefill = on_prefill,
-            .token = on_token,
-            .end = on_end,
-            .user = at,
-        };
-        mica_status status = mc_schedule_submit(job->served->schedule, &request, &at->request);
+        mica_status status = submit(job, at, i, options);
         if (status != MICA_OK) return fail_submit(job, status);
         atomic_store(&job->submitted, i + 1);
         if (atomic_load(&job->cancelled)) mc_request_cancel(at->request);

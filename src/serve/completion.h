@@ -45,7 +45,8 @@ struct mc_completion {
     size_t count;
     size_t choices; /* for each prompt */
     int priority;
-    bool comments; /* an event stream that gets comments while prompts are read */
+    mc_grammar *grammar; /* of all answers, closed with the job; NULL: they may say anything */
+    bool comments;       /* an event stream that gets comments while prompts are read */
 
     /* Sums over what has ended. */
     int64_t prompt_tokens, cached_tokens, answer_tokens;

@@ -12,6 +12,7 @@ void mc_models_init(mc_models *models) {
 
 static void close_one(mc_served *served) {
     mc_schedule_close(&served->schedule);
+    mc_grammars_close(&served->grammars);
     mc_model_release(served->model);
     mc_free(served->name);
     mc_free(served);
@@ -41,6 +42,14 @@ static mc_served *find(mc_models *models, mc_str name) {
     return at;
 }
 
+static mica_status open_grammars(mc_served *served) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(served->model, &info);
+    mica_status status = mc_grammars_open(mica_model_tokenizer(served->model),
+                                          (size_t)info.vocab_size, &served->grammars);
+    return status == MICA_EUNSUPPORTED ? MICA_OK : status;
+}
+
 mica_status mc_models_add(mc_models *models, const char *name, const mica_model *model,
                           const mica_serving_options *options) {
     if (!name || !*name) return mc_fail(MICA_EINVAL, "a served model needs a name");
@@ -60,6 +69,7 @@ mica_status mc_models_add(mc_models *models, const char *name, const mica_model 
                                                          .queue = options->queue,
                                                          .cache_bytes = options->cache_bytes},
                                   &served->schedule);
+    if (status == MICA_OK) status = open_grammars(served);
     if (status != MICA_OK) {
         close_one(served);
         return status;

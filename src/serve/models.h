@@ -3,6 +3,7 @@
 #define SERVE_MODELS_H
 
 #include "base/str.h"
+#include "grammar/grammar_constraint.h"
 #include "schedule/schedule.h"
 #include "serve/failure.h"
 #include "serve/histogram.h"
@@ -17,6 +18,7 @@ typedef struct mc_served {
     char *name;
     const mica_model *model;
     mc_schedule *schedule; /* computes its answers */
+    mc_grammars *grammars; /* constrain them; NULL: the tokenizer allows none */
     mica_serving_options options;
     int64_t created;                 /* seconds since 1970 */
     mc_histogram first_token, whole; /* seconds of its answers from their submission */

@@ -1,6 +1,7 @@
 /* /v1/responses: answers to items, which may continue an earlier response. */
 #include "base/alloc.h"
 #include "serve/endpoint.h"
+#include "serve/format.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
 #include "serve/response.h"
@@ -13,7 +14,7 @@
 
 typedef struct response_values {
     mc_generation generation;
-    mc_json input, include, metadata, variables;
+    mc_json input, include, metadata, variables, format;
     mc_str instructions, previous, cache_key, safety, user;
     int64_t max_tokens, top_logprobs;
     int truncation, effort;
@@ -21,7 +22,6 @@ typedef struct response_values {
 } response_values;
 
 static const char efforts[] = "default none minimal low medium high xhigh";
-static const char unconstrained[] = "answers are not constrained yet";
 
 #define AT(member) offsetof(response_values, member)
 
@@ -40,16 +40,14 @@ static const mc_field reasoning_fields[] = {
     {.name = "mode", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
 };
 
-static const mc_field format_fields[] = {
-    {.name = "type", .kind = MC_FIELD_ONLY, .choices = "\"text\"", .help = unconstrained},
-    {.name = "name", .kind = MC_FIELD_REFUSED, .help = unconstrained},
-    {.name = "schema", .kind = MC_FIELD_REFUSED, .help = unconstrained},
-    {.name = "strict", .kind = MC_FIELD_REFUSED, .help = unconstrained},
-    {.name = "description", .kind = MC_FIELD_REFUSED, .help = unconstrained},
-};
-
 static const mc_field text_fields[] = {
-    {.name = "format", .kind = MC_FIELD_OBJECT, .fields = format_fields, .count = 5},
+    {.name = "format",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_OBJECT,
+     .offset = AT(format),
+     .help =
+         "type text, json_object, or json_schema with name and schema: the answer is JSON that "
+         "the schema admits, if it ends by itself; keywords that are not supported are refused"},
     {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
 };
 
@@ -300,7 +298,13 @@ static bool put_echo(const response_values *values, const char *model, mc_buffer
     mc_put_text(&put, "service_tier", "default");
     mc_put_bool(&put, "store", values->stores);
     mc_put_real(&put, "temperature", values->generation.temperature);
-    mc_put_json(&put, "text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"medium\"}");
+    mc_put_open(&put, "text", '{');
+    if (mc_json_exists(values->format))
+        mc_put_value(&put, "format", values->format);
+    else
+        mc_put_json(&put, "format", "{\"type\":\"text\"}");
+    mc_put_text(&put, "verbosity", "medium");
+    mc_put_close(&put, '}');
     mc_put_text(&put, "tool_choice", "auto");
     mc_put_json(&put, "tools", "[]");
     mc_put_int(&put, "top_logprobs", values->top_logprobs);
@@ -372,8 +376,9 @@ static bool respond(mc_exchange *http) {
     if (!r) return false;
     const mica_model *model = r->job.served->model;
     mc_completion_attach(&r->job);
-    if (!read_include(values.include, &r->logprobs, &http->failure) || !read_messages(r, &values) ||
-        !render(r, &values))
+    if (!read_include(values.include, &r->logprobs, &http->failure) ||
+        !mc_format_read(values.format, "text.format", &r->job.grammar, &http->failure) ||
+        !read_messages(r, &values) || !render(r, &values))
         return false;
     if (!put_echo(&values, r->job.served->name, &r->echo))
         return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);

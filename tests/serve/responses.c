@@ -354,6 +354,45 @@ static void test_logprobs(void **state) {
     mc_json_close(&doc);
 }
 
+/* ---- formats ---- */
+
+/* An answer that ended by itself keeps to its schema, however it was drawn. */
+static void test_formats(void **state) {
+    (void)state;
+    size_t ended = 0;
+    for (int seed = 0; seed < 12; seed++) {
+        bool object = seed & 1;
+        char *body = test_format(
+            "{\"input\": \"Hi\", \"temperature\": 2, \"max_output_tokens\": 200, \"seed\": %d, "
+            "\"store\": false, \"text\": {\"format\": %s}}",
+            seed,
+            object ? "{\"type\": \"json_object\"}"
+                   : "{\"type\": \"json_schema\", \"name\": \"a\", \"strict\": true, \"schema\": "
+                     "{\"type\": \"object\", \"properties\": {\"n\": {\"type\": \"integer\", "
+                     "\"minimum\": 3, \"maximum\": 5}, \"s\": {\"enum\": [\"x\", \"y\"]}}, "
+                     "\"required\": [\"n\", \"s\"], \"additionalProperties\": false}}");
+        mc_json_doc *doc = client_json(s.server, "POST", path, body, 200), *said = NULL;
+        if (mc_str_is(text_at(mc_json_root(doc), "status"), "completed")) {
+            mc_str text = text_at(part_of(mc_json_root(doc)), "text");
+            if (mc_json_parse(text.ptr, text.len, "the answer", &said) != MICA_OK)
+                fail_msg("%.*s", MC_STR_ARG(text));
+            mc_json root = mc_json_root(said);
+            assert_int_equal(mc_json_get_type(root), MC_JSON_OBJECT);
+            if (!object) {
+                int64_t n = int_at(root, "n");
+                mc_str letter = text_at(root, "s");
+                assert_true(n >= 3 && n <= 5 && mc_json_count(root) == 2);
+                assert_true(mc_str_is(letter, "x") || mc_str_is(letter, "y"));
+            }
+            ended++;
+        }
+        mc_json_close(&said);
+        mc_json_close(&doc);
+        free(body);
+    }
+    assert_true(ended >= 6); /* those of the schema end soon */
+}
+
 /* ---- refused ---- */
 
 static void test_refused(void **state) {
@@ -365,8 +404,17 @@ static void test_refused(void **state) {
         {"\"background\": true", "unsupported_value", "background"},
         {"\"conversation\": \"c\"", "unsupported_field", "conversation"},
         {"\"prompt\": {\"id\": \"p\"}", "unsupported_field", "prompt"},
-        {"\"text\": {\"format\": {\"type\": \"json_schema\"}}", "unsupported_value",
-         "text.format.type"},
+        {"\"text\": {\"format\": {\"type\": \"xml\"}}", "unsupported_value", "text.format.type"},
+        {"\"text\": {\"format\": {}}", "missing_field", "text.format.type"},
+        {"\"text\": {\"format\": {\"type\": \"text\", \"name\": \"a\"}}", "unknown_field",
+         "text.format.name"},
+        {"\"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"a\"}}", "invalid_type",
+         "text.format.schema"},
+        {"\"text\": {\"format\": {\"type\": \"json_schema\", \"schema\": {}}}", "invalid_type",
+         "text.format.name"},
+        {"\"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"a\", \"schema\": "
+         "{\"not\": {}}}}",
+         "", "text.format.schema"},
         {"\"text\": {\"verbosity\": \"high\"}", "unsupported_value", "text.verbosity"},
         {"\"reasoning\": {\"summary\": \"auto\"}", "unsupported_field", "reasoning.summary"},
         {"\"tools\": [{\"type\": \"web_search\"}]", "unsupported_value", "tools"},
@@ -444,11 +492,12 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),      cmocka_unit_test(test_items),
-        cmocka_unit_test(test_messages),   cmocka_unit_test(test_previous),
-        cmocka_unit_test(test_store),      cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_logprobs),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncation), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_whole),     cmocka_unit_test(test_items),
+        cmocka_unit_test(test_messages),  cmocka_unit_test(test_previous),
+        cmocka_unit_test(test_store),     cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_logprobs),  cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
