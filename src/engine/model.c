@@ -201,6 +201,10 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
     return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &given, ids, n);
 }
 
+mc_str mc_model_template(const mica_model *model) {
+    return model->prompt.chat ? mc_chat_template_source(model->prompt.chat) : (mc_str){"", 0};
+}
+
 mica_status mc_model_render_json(const mica_model *model, const mc_prompt_request *request,
                                  mc_buffer *text) {
     return mc_prompt_render_json(&model->prompt, model->opened.chat, request, text);

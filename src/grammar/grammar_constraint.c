@@ -41,6 +41,11 @@ mica_status mc_grammars_open(const mica_tokenizer *tokenizer, size_t vocab, mc_g
     return MICA_OK;
 }
 
+mc_grammars *mc_grammars_retain(mc_grammars *grammars) {
+    atomic_fetch_add_explicit(&grammars->count, 1u, memory_order_relaxed);
+    return grammars;
+}
+
 static void close_matcher(mc_matcher *m) {
     if (!m) return;
     mc_matcher_close(m);
@@ -87,7 +92,7 @@ static void keep(mc_grammars *g, mc_matcher *m) {
     close_matcher(last);
 }
 
-static mica_status need_trie(mc_grammars *g, const mc_token_trie **trie) {
+mica_status mc_grammars_need_trie(mc_grammars *g, const mc_token_trie **trie) {
     mica_status status = MICA_OK;
     pthread_mutex_lock(&g->lock);
     if (!g->trie) status = mc_token_trie_open(g->tokenizer, g->vocab, &g->trie);
@@ -216,9 +221,8 @@ mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
     grammar_constraint *c = mc_calloc(1, sizeof *c);
     if (!c) return mc_fail_nomem("a constraint");
     c->constraint.ops = &ops;
-    c->grammars = grammars;
-    atomic_fetch_add_explicit(&grammars->count, 1u, memory_order_relaxed);
-    mica_status status = need_trie(grammars, &c->trie);
+    c->grammars = mc_grammars_retain(grammars);
+    mica_status status = mc_grammars_need_trie(grammars, &c->trie);
     if (status == MICA_OK) status = open_matcher(c, grammar);
     *constraint = &c->constraint;
     if (status != MICA_OK) mc_constraint_close(constraint);

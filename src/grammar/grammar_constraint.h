@@ -19,8 +19,15 @@ typedef struct mc_grammars mc_grammars;
 
 /* vocab: the number of the model's logits. Builds nothing yet; keeps the tokenizer open.
  * errors  MICA_EUNSUPPORTED the tokenizer is none for constraints; MICA_ENOMEM */
+struct mc_token_trie;
+
 mica_status mc_grammars_open(const mica_tokenizer *tokenizer, size_t vocab, mc_grammars **grammars);
 void mc_grammars_close(mc_grammars **grammars); /* constraints may outlive it; takes NULL inside */
+/* Keeps it until it is closed once more. */
+mc_grammars *mc_grammars_retain(mc_grammars *grammars);
+
+/* The tree of the vocabulary, which lives as long as the grammars. errors  MICA_ENOMEM */
+mica_status mc_grammars_need_trie(mc_grammars *grammars, const struct mc_token_trie **trie);
 
 /* A constraint whose answer is a document of the grammar, which is kept as long as needed.
  * errors  MICA_ENOMEM */

@@ -291,6 +291,7 @@ typedef struct object {
     mc_json required;
     mc_json additional; /* NONE: not given */
     size_t listed;
+    bool given; /* there are "properties", though there may be none in it */
 } object;
 
 static bool is_in(const mc_json list, mc_str name) {
@@ -407,7 +408,7 @@ static int32_t build_object(object *o) {
     size_t n = 0;
     for (mc_json_iter it = mc_json_begin(o->properties); mc_json_next(&it);)
         schemas[n++] = it.value;
-    bool additional = given ? !mc_json_get_bool(o->additional, &truth) || truth : !o->listed;
+    bool additional = given ? !mc_json_get_bool(o->additional, &truth) || truth : !o->given;
     int32_t all = members(o, schemas, additional, byte(s, '}', MC_RETURN));
     mc_free(schemas);
     return byte(s, '{', all);
@@ -416,6 +417,7 @@ static int32_t build_object(object *o) {
 int32_t mc_build_typed_object(mc_schema *s, const mc_keywords *k) {
     object o = {.s = s,
                 .properties = k->at[MC_KEY_PROPERTIES],
+                .given = has(k, MC_KEY_PROPERTIES),
                 .required = k->at[MC_KEY_REQUIRED],
                 .additional = k->at[MC_KEY_ADDITIONAL]};
     if (has(k, MC_KEY_PROPERTIES) && mc_json_get_type(o.properties) != MC_JSON_OBJECT)

@@ -19,6 +19,10 @@ void mc_model_release(const mica_model *model);
 mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
                           const mica_generate_options *options, int32_t **ids, size_t *n);
 
+/* The text of the model's chat template, "" for none; lives as long as the model. For its built-in
+ * chat format there is none. */
+mc_str mc_model_template(const mica_model *model);
+
 /* A conversation in JSON, as the HTTP APIs carry it, as the text of a prompt, or as ids, freed with
  * mica_free (text/chat/prompt.h, with the model's chat format). */
 mica_status mc_model_render_json(const mica_model *model, const mc_prompt_request *request,

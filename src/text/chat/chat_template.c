@@ -21,6 +21,7 @@ struct mc_chat_template {
     mc_jinja *usual;
     mc_jinja *tool_use;             /* NULL: `usual` is used with tools, too */
     bool developer;                 /* some of them has the word */
+    mc_buffer source;               /* the text of the last of them that was parsed */
     mc_json_doc *config;            /* tokenizer_config.json, or NULL */
     mc_str special[SPECIAL_TOKENS]; /* texts, in `config`; ptr NULL: none */
 };
@@ -35,6 +36,12 @@ static mica_status path_of(const char *folder, const char *name, mc_buffer *path
 
 static mica_status parse(mc_chat_template *t, mc_str source, const char *name, mc_jinja **to) {
     t->developer = t->developer || mc_find(source, MC_STR("developer"), 0) < source.len;
+    bool kept = t->source.len && to == &t->usual; /* that for tools was parsed before */
+    if (!kept) {
+        mc_buffer_clear(&t->source);
+        if (!mc_buffer_add(&t->source, source.ptr, source.len))
+            return mc_fail_nomem("a chat template");
+    }
     return mc_jinja_parse(source, name, to);
 }
 
@@ -134,8 +141,13 @@ void mc_chat_template_close(mc_chat_template **t) {
     mc_jinja_close(&(*t)->usual);
     mc_jinja_close(&(*t)->tool_use);
     mc_json_close(&(*t)->config);
+    mc_buffer_deinit(&(*t)->source);
     mc_free(*t);
     *t = NULL;
+}
+
+mc_str mc_chat_template_source(const mc_chat_template *t) {
+    return (mc_str){t->source.data ? t->source.data : "", t->source.len};
 }
 
 bool mc_chat_template_has_developer(const mc_chat_template *t) {

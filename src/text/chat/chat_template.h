@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/cancel.h"
 #include "base/status.h"
+#include "base/str.h"
 #include "text/chat/chat.h"
 
 #include <time.h>
@@ -29,6 +30,9 @@ typedef struct mc_chat_template mc_chat_template;
  *         without "default"; MICA_EIO, MICA_ENOMEM */
 mica_status mc_chat_template_load(const char *folder, const char *given, mc_chat_template **out);
 void mc_chat_template_close(mc_chat_template **t); /* does nothing for a pointer to NULL */
+
+/* The text of the template; of the one for tools, if there are two. Lives as long as it. */
+mc_str mc_chat_template_source(const mc_chat_template *t);
 
 /* Whether the template's text has the word "developer", a role that most do not know. */
 bool mc_chat_template_has_developer(const mc_chat_template *t);

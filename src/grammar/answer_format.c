@@ -1,0 +1,74 @@
+#include "grammar/answer_format.h"
+
+#include "text/find.h"
+#include "text/space.h"
+
+#define HERMES_BLOCK \
+    { "<tool_call>", "</tool_call>", MC_CALLS_JSON, false }
+#define JSON_BLOCK \
+    { "{", NULL, MC_CALLS_JSON, true }
+#define JSON_FENCE \
+    { "```json", "```", MC_CALLS_JSON, false }
+#define PYTHON_BLOCK \
+    { "[", NULL, MC_CALLS_PYTHON, true }
+#define LLAMA_CALL "{\"name\": ", ", \"parameters\": ", "}", NULL
+
+/* A format is found by the first of its marks that a template has. */
+static const struct {
+    mc_call_format format;
+    const char *marks[4];
+} formats[] = {
+    {{"hermes",
+      {HERMES_BLOCK},
+      "<tool_call>\n{\"name\": ",
+      ", \"arguments\": ",
+      "}\n</tool_call>",
+      "\n"},
+     {"<tool_call>"}},
+    {{"pythonic", {PYTHON_BLOCK, JSON_BLOCK}, LLAMA_CALL}, {"func_name1(", "<|python_start|>"}},
+    {{"llama", {{"<|python_tag|>", NULL, MC_CALLS_JSON, false}, JSON_BLOCK}, LLAMA_CALL},
+     {"<|python_tag|>", "Environment: ipython", "\"parameters\": dictionary"}},
+    {{"gemma",
+      {{"```tool_code", "```", MC_CALLS_PYTHON, false}, JSON_FENCE, JSON_BLOCK, PYTHON_BLOCK},
+      LLAMA_CALL},
+     {"<start_of_turn>"}},
+    {{"generic",
+      {HERMES_BLOCK, JSON_FENCE, JSON_BLOCK, {"[", NULL, MC_CALLS_JSON, true}},
+      "{\"name\": ",
+      ", \"arguments\": ",
+      "}",
+      NULL},
+     {""}},
+};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static bool has(mc_str text, const char *word) {
+    return !*word || mc_find(text, mc_str_of(word), 0) < text.len;
+}
+
+mc_answer_format mc_answer_format_find(mc_str chat_template) {
+    static const char *const thoughts[][2] = {{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}};
+    mc_answer_format found = {.takes_tools = has(chat_template, "tools")};
+    for (size_t i = 0; i < FORMATS && !found.calls; i++)
+        for (const char *const *mark = formats[i].marks; *mark && !found.calls; mark++)
+            if (has(chat_template, *mark)) found.calls = &formats[i].format;
+    for (size_t i = 0; i < sizeof thoughts / sizeof *thoughts && !found.think_end; i++)
+        if (has(chat_template, thoughts[i][1])) {
+            found.think_begin = thoughts[i][0];
+            found.think_end = thoughts[i][1];
+        }
+    return found;
+}
+
+bool mc_answer_format_is_open(const mc_answer_format *format, mc_str prompt) {
+    if (!format->think_begin) return false;
+    prompt.len -= mc_space_at_end(prompt.ptr, prompt.len);
+    return mc_str_ends(prompt, mc_str_of(format->think_begin));
+}
+
+const mc_call_format *mc_call_format_find(const char *name) {
+    for (size_t i = 0; i < FORMATS; i++)
+        if (mc_str_is(mc_str_of(name), formats[i].format.name)) return &formats[i].format;
+    return NULL;
+}

@@ -1,0 +1,156 @@
+#include "grammar/answer_grammar.h"
+
+#include "base/alloc.h"
+#include "grammar/grammar_regex.h"
+#include "grammar/schema.h"
+
+#include <stdio.h>
+
+static int32_t text(mc_builder *b, const char *bytes, int32_t next) {
+    return mc_build_text(b, bytes, strlen(bytes), next);
+}
+
+/* ---- thoughts ---- */
+
+/* White space between a thought and what follows. */
+static int32_t gap(mc_builder *b, int32_t next) {
+    enum { MAX_BREAKS = 4 };
+    for (int i = 0; i < MAX_BREAKS; i++)
+        next = mc_build_split(b, next, mc_build_range(b, '\n', '\n', next));
+    return next;
+}
+
+/* The thoughts before what begins at `next`. */
+static int32_t thoughts(mc_builder *b, const mc_answer_format *format, mc_thinking thinking,
+                        int32_t next) {
+    if (thinking == MC_THINKING_NONE || !format->think_end) return next;
+    int32_t rest = mc_build_until(b, mc_str_of(format->think_end), gap(b, next), MC_DEAD);
+    if (thinking == MC_THINKING_IS_OPEN) return rest;
+    return mc_build_split(b, next, text(b, format->think_begin, rest));
+}
+
+/* ---- documents ---- */
+
+mica_status mc_answer_grammar_document(mc_response kind, const char *source, size_t len,
+                                       const mc_answer_format *format, mc_thinking thinking,
+                                       mc_grammar **grammar) {
+    mc_json_doc *doc = NULL;
+    mc_builder b;
+    mc_json_rules rules;
+    int32_t start;
+    *grammar = NULL;
+    if (kind == MC_RESPONSE_SCHEMA) MC_TRY(mc_json_parse(source, len, "schema", &doc));
+    mc_builder_init(&b);
+    mc_json_rules_init(&rules, &b);
+    if (kind == MC_RESPONSE_SCHEMA)
+        start = mc_build_schema(&rules, mc_json_root(doc), "schema", MC_RETURN);
+    else if (kind == MC_RESPONSE_REGEX)
+        start = mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){source, len}, false, MC_RETURN);
+    else
+        start = mc_build_any_object(&rules, MC_RETURN);
+    mc_json_close(&doc);
+    return mc_grammar_finish(&b, thoughts(&b, format, thinking, start), grammar);
+}
+
+/* ---- calls ---- */
+
+/* The arguments of a tool; any object, where its schema is not supported and need not be. */
+static int32_t arguments(mc_json_rules *rules, const mc_tool *tool, int32_t next) {
+    char name[160];
+    mc_grammar *alone;
+    if (mc_json_get_type(tool->parameters) == MC_JSON_NONE) return mc_build_any_object(rules, next);
+    snprintf(name, sizeof name, "tools/%.*s", MC_STR_ARG(tool->name));
+    if (!tool->strict) { /* tried apart, for an error would stick */
+        mc_builder b;
+        mc_json_rules own;
+        mc_builder_init(&b);
+        mc_json_rules_init(&own, &b);
+        int32_t start = mc_build_schema(&own, tool->parameters, name, MC_RETURN);
+        mica_status status = mc_grammar_finish(&b, start, &alone);
+        mc_grammar_close(&alone);
+        if (status == MICA_EUNSUPPORTED || status == MICA_EINVAL)
+            return mc_build_any_object(rules, next);
+    }
+    return mc_build_schema(rules, tool->parameters, name, next);
+}
+
+/* A call of a tool. */
+static int32_t call(mc_json_rules *rules, const mc_call_format *format, const mc_tool *tool,
+                    int32_t next) {
+    mc_builder *b = rules->b;
+    int32_t rest = arguments(rules, tool, text(b, format->after, next));
+    rest = text(b, "\"", text(b, format->middle, rest));
+    rest = mc_build_text(b, tool->name.ptr, tool->name.len, rest);
+    return text(b, format->before, text(b, "\"", rest));
+}
+
+/* One call, of the named tool or of any. */
+static int32_t one_call(mc_json_rules *rules, const mc_call_format *format, const mc_tools *tools,
+                        const mc_tool *named, int32_t next) {
+    int32_t all = MC_DEAD;
+    if (named) return call(rules, format, named, next);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&tools->list, mc_tool); i++)
+        all = mc_build_split(rules->b, all,
+                             call(rules, format, &MC_BUFFER_AT(&tools->list, mc_tool)[i], next));
+    return all;
+}
+
+static int32_t required(mc_json_rules *rules, const mc_call_format *format, const mc_tools *tools,
+                        const mc_tool *named, bool parallel) {
+    mc_builder *b = rules->b;
+    if (named || !parallel || !format->between)
+        return one_call(rules, format, tools, named, MC_RETURN);
+    int32_t more = mc_build_open(b);
+    int32_t first = one_call(rules, format, tools, NULL, more);
+    mc_build_close(b, more, MC_RETURN, text(b, format->between, first));
+    return first;
+}
+
+/* Text, and calls behind each mark that begins one. */
+static int32_t among_text(mc_json_rules *rules, const mc_call_format *format,
+                          const mc_tools *tools) {
+    mc_builder *b = rules->b;
+    const char *mark = format->blocks[0].begin;
+    mc_call_format rest = *format;
+    rest.before += strlen(mark);
+    int32_t loop = mc_build_open(b);
+    int32_t after = one_call(rules, &rest, tools, NULL, loop);
+    int32_t text_first = mc_build_until(b, mc_str_of(mark), after, MC_RETURN);
+    mc_build_close(b, loop, text_first, MC_RETURN);
+    return text_first;
+}
+
+static bool some_is_strict(const mc_tools *tools) {
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&tools->list, mc_tool); i++)
+        if (MC_BUFFER_AT(&tools->list, mc_tool)[i].strict) return true;
+    return false;
+}
+
+/* Whether forced calls begin with the mark that the format's blocks begin with. */
+static bool is_marked(const mc_call_format *format) {
+    return mc_str_starts(mc_str_of(format->before), mc_str_of(format->blocks[0].begin)) &&
+           !format->blocks[0].first;
+}
+
+mica_status mc_answer_grammar_tools(const mc_tools *tools, mc_tool_choice choice, const char *name,
+                                    bool parallel, const mc_answer_format *format,
+                                    mc_thinking thinking, mc_grammar **grammar) {
+    const mc_tool *named = name ? mc_tools_find(tools, mc_str_of(name)) : NULL;
+    mc_builder b;
+    mc_json_rules rules;
+    *grammar = NULL;
+    if (name && !named) return mc_fail(MICA_EINVAL, "tool_choice: there is no tool \"%s\"", name);
+    if (!name && choice == MC_TOOLS_NONE) return MICA_OK;
+    if (!MC_BUFFER_COUNT(&tools->list, mc_tool)) {
+        if (choice == MC_TOOLS_AUTO) return MICA_OK;
+        return mc_fail(MICA_EINVAL, "tool_choice: \"required\", but there are no tools");
+    }
+    bool automatic = !name && choice == MC_TOOLS_AUTO;
+    if (automatic && (!some_is_strict(tools) || !is_marked(format->calls))) return MICA_OK;
+    mc_builder_init(&b);
+    mc_json_rules_init(&rules, &b);
+    int32_t start = automatic ? among_text(&rules, format->calls, tools)
+                              : required(&rules, format->calls, tools, named, parallel);
+    if (!automatic) start = thoughts(&b, format, thinking, start); /* else they are text */
+    return mc_grammar_finish(&b, start, grammar);
+}

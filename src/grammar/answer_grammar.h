@@ -1,0 +1,48 @@
+/* Grammars of whole answers: thoughts, then a document of a schema, or calls of tools in the
+ * model's own format (grammar/answer_format.h). Threads: any. */
+#ifndef GRAMMAR_ANSWER_GRAMMAR_H
+#define GRAMMAR_ANSWER_GRAMMAR_H
+
+#include "grammar/answer_format.h"
+#include "grammar/grammar.h"
+#include "grammar/tools.h"
+
+/* Whether an answer may begin with thoughts. */
+typedef enum mc_thinking {
+    MC_THINKING_NONE,    /* it may not */
+    MC_THINKING_MAY,     /* between the format's marks */
+    MC_THINKING_IS_OPEN, /* it begins within a thought: the prompt has the first mark */
+} mc_thinking;
+
+typedef enum mc_response {
+    MC_RESPONSE_JSON_OBJECT,
+    MC_RESPONSE_SCHEMA,
+    MC_RESPONSE_REGEX
+} mc_response;
+
+/* Answers that are a document: any JSON object, one of a schema (its text), or what matches a
+ * regular expression.
+ * errors  those of grammar/schema.h */
+mica_status mc_answer_grammar_document(mc_response kind, const char *text, size_t len,
+                                       const mc_answer_format *format, mc_thinking thinking,
+                                       mc_grammar **grammar);
+
+typedef enum mc_tool_choice { MC_TOOLS_AUTO, MC_TOOLS_NONE, MC_TOOLS_REQUIRED } mc_tool_choice;
+
+/* Answers with calls of tools: at least one of any (required), exactly one of the tool `name`, or
+ * text with calls within it (auto; only these are constrained, and only if a tool is strict and the
+ * format marks where calls begin).
+ *
+ * The arguments keep to the tool's schema. If that is not supported, a strict tool is refused, and
+ * one that is not takes any object.
+ *
+ *  name      the tool that must be called; NULL: none is named.
+ *  parallel  whether there may be more than one call; not all formats have that.
+ *  grammar   NULL, with MICA_OK: there is nothing to constrain.
+ *  errors    MICA_EINVAL no tools, or none of that name; those of grammar/schema.h, with
+ *            "tools/NAME" before their pointers */
+mica_status mc_answer_grammar_tools(const mc_tools *tools, mc_tool_choice choice, const char *name,
+                                    bool parallel, const mc_answer_format *format,
+                                    mc_thinking thinking, mc_grammar **grammar);
+
+#endif

@@ -1,0 +1,192 @@
+#include "grammar/call_parse.h"
+
+#include "grammar/call_python.h"
+#include "text/space.h"
+
+#include <string.h>
+
+static size_t skip_space(mc_str text, size_t at) {
+    while (at < text.len && strchr(" \t\r\n", text.ptr[at]) && text.ptr[at])
+        at++;
+    return at;
+}
+
+/* ---- JSON, by its brackets and quotes ---- */
+
+/* The end of a string that begins at `at`; beyond the text: it has none. */
+static size_t string_end(mc_str text, size_t at) {
+    for (at++; at < text.len && text.ptr[at] != '"'; at++)
+        if (text.ptr[at] == '\\') at++;
+    return at + 1;
+}
+
+/* The end of a value; beyond the text: it has none. */
+static size_t value_end(mc_str text, size_t at) {
+    size_t depth = 0;
+    while (at < text.len) {
+        char c = text.ptr[at];
+        if (c == '"') {
+            at = string_end(text, at);
+        } else if (c == '{' || c == '[') {
+            depth++;
+            at++;
+        } else if (c == '}' || c == ']') {
+            if (depth == 0) return at;
+            depth--;
+            at++;
+        } else if (depth == 0 && strchr(",:; \t\r\n", c)) {
+            return at;
+        } else {
+            at++;
+            if (depth == 0) continue; /* a number or a word */
+        }
+        if (depth == 0 && c != ':') return at;
+    }
+    return depth ? text.len + 1 : at;
+}
+
+bool mc_calls_is_open(mc_str json) {
+    return value_end(json, skip_space(json, 0)) > json.len;
+}
+
+/* The text of an object's member; ptr NULL: it has none of the names. */
+static mc_str member(mc_str object, const char *const *names, size_t count) {
+    size_t at = skip_space(object, 1);
+    while (at < object.len && object.ptr[at] == '"') {
+        size_t end = string_end(object, at);
+        const mc_str key = {object.ptr + at + 1, end - at - 2};
+        at = skip_space(object, skip_space(object, end) + 1); /* behind the colon */
+        if (at >= object.len) break;
+        end = value_end(object, at);
+        for (size_t i = 0; i < count; i++)
+            if (mc_str_is(key, names[i])) return (mc_str){object.ptr + at, end - at};
+        at = skip_space(object, end);
+        if (at < object.len && object.ptr[at] == ',') at = skip_space(object, at + 1);
+    }
+    return (mc_str){NULL, 0};
+}
+
+/* ---- calls in JSON ---- */
+
+/* Adds a call. arguments: an object's text. false: no memory. */
+static bool add_call(mc_calls *calls, mc_str name, mc_str arguments) {
+    const mc_call call = {calls->text.len, name.len, calls->text.len + name.len, arguments.len};
+    return mc_buffer_add(&calls->text, name.ptr, name.len) &&
+           mc_buffer_add(&calls->text, arguments.ptr, arguments.len) &&
+           mc_buffer_add(&calls->list, &call, sizeof call);
+}
+
+/* Adds a call whose arguments may be the text of an object. */
+static mica_status add_arguments(mc_calls *calls, mc_str name, mc_json value, mc_str raw,
+                                 bool *good) {
+    mc_json_doc *doc = NULL;
+    mc_str text;
+    bool done = true;
+    if (!mc_json_exists(value)) {
+        done = add_call(calls, name, MC_STR("{}"));
+    } else if (mc_json_get_str(value, &text)) {
+        *good = mc_json_parse(text.ptr, text.len, "arguments", &doc) == MICA_OK &&
+                mc_json_get_type(mc_json_root(doc)) == MC_JSON_OBJECT;
+        if (*good) done = add_call(calls, name, text);
+        mc_json_close(&doc);
+    } else {
+        *good = mc_json_get_type(value) == MC_JSON_OBJECT && raw.len && *raw.ptr == '{';
+        if (*good) done = add_call(calls, name, raw);
+    }
+    return done ? MICA_OK : mc_fail_nomem("calls of tools");
+}
+
+/* Reads an object, whose text is `raw`. */
+static mica_status read_object(mc_json object, mc_str raw, const mc_tools *tools, mc_calls *calls,
+                               bool *good) {
+    static const char *const inner[] = {"function"}, *const given[] = {"arguments", "parameters"};
+    mc_json within = mc_json_find(object, "function");
+    mc_str name;
+    if (mc_json_get_type(within) == MC_JSON_OBJECT) {
+        raw = member(raw, inner, 1);
+        object = within;
+    }
+    *good = raw.ptr && mc_json_get_str(mc_json_find(object, "name"), &name) &&
+            mc_tools_find(tools, name);
+    if (!*good) return MICA_OK;
+    mc_json value = mc_json_find(object, "arguments");
+    bool first = mc_json_get_type(value) != MC_JSON_NONE;
+    if (!first) value = mc_json_find(object, "parameters");
+    return add_arguments(calls, name, value, member(raw, first ? given : given + 1, 1), good);
+}
+
+static mica_status read_value(mc_json value, mc_str raw, const mc_tools *tools, mc_calls *calls,
+                              bool *good) {
+    if (mc_json_get_type(value) == MC_JSON_OBJECT)
+        return read_object(value, raw, tools, calls, good);
+    *good = mc_json_get_type(value) == MC_JSON_ARRAY && mc_json_count(value) > 0;
+    size_t at = skip_space(raw, 1);
+    for (mc_json_iter it = mc_json_begin(value); *good && mc_json_next(&it);) {
+        size_t end = value_end(raw, at);
+        if (mc_json_get_type(it.value) != MC_JSON_OBJECT)
+            *good = false;
+        else
+            MC_TRY(read_object(it.value, (mc_str){raw.ptr + at, end - at}, tools, calls, good));
+        at = skip_space(raw, skip_space(raw, end) + 1); /* behind the comma */
+    }
+    return MICA_OK;
+}
+
+/* Values one after the other, with commas, semicolons or nothing between them. */
+static mica_status read_json(mc_str text, const mc_tools *tools, mc_calls *calls, bool *good) {
+    size_t at = skip_space(text, 0);
+    *good = at < text.len;
+    while (*good && at < text.len) {
+        size_t end = value_end(text, at);
+        const mc_str raw = {text.ptr + at, end - at};
+        mc_json_doc *doc = NULL;
+        *good = end > at && end <= text.len;
+        if (*good) {
+            mica_status status = mc_json_parse(raw.ptr, raw.len, "call", &doc);
+            *good = status == MICA_OK;
+            if (*good) status = read_value(mc_json_root(doc), raw, tools, calls, good);
+            mc_json_close(&doc);
+            if (status == MICA_ENOMEM) return status;
+        }
+        at = skip_space(text, end);
+        if (at < text.len && (text.ptr[at] == ';' || text.ptr[at] == ','))
+            at = skip_space(text, at + 1);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_calls_read(mc_call_body body, mc_str text, const mc_tools *tools, mc_calls *calls,
+                          bool *good) {
+    mc_buffer_clear(&calls->list);
+    mc_buffer_clear(&calls->text);
+    if (body == MC_CALLS_PYTHON) return mc_python_calls_read(text, tools, calls, good);
+    return read_json(text, tools, calls, good);
+}
+
+/* ---- beginnings ---- */
+
+static bool may_begin_object(mc_str text, size_t at) {
+    static const char *const keys[] = {"\"name\"",      "\"type\"",       "\"function\"",
+                                       "\"arguments\"", "\"parameters\"", "\"id\""};
+    at = skip_space(text, at + 1);
+    const mc_str rest = {text.ptr + at, at < text.len ? text.len - at : 0};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (mc_str_starts(rest, mc_str_of(keys[i])) || mc_str_starts(mc_str_of(keys[i]), rest))
+            return true;
+    return false;
+}
+
+bool mc_calls_may_begin(mc_call_body body, mc_str text) {
+    size_t at = skip_space(text, 0);
+    if (at < text.len && text.ptr[at] == '[') {
+        at = skip_space(text, at + 1);
+        if (body == MC_CALLS_PYTHON) {
+            size_t from = at;
+            while (at < text.len && mc_is_python_name(text.ptr[at]))
+                at++;
+            return at == text.len || (at > from && text.ptr[at] == '(');
+        }
+    }
+    if (at == text.len) return true;
+    return text.ptr[at] == '{' && may_begin_object(text, at);
+}

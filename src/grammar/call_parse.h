@@ -1,0 +1,20 @@
+/* Reading calls of tools as models write them: as JSON, or as Python. Threads: any. */
+#ifndef GRAMMAR_CALL_PARSE_H
+#define GRAMMAR_CALL_PARSE_H
+
+#include "grammar/answer_format.h"
+#include "grammar/tool_calls.h"
+
+/* Reads a text that is one or more calls of the tools, and nothing else; replaces what calls hold.
+ * *good: whether it is. Arguments in JSON stay as they are written.
+ *  errors  MICA_ENOMEM */
+mica_status mc_calls_read(mc_call_body body, mc_str text, const mc_tools *tools, mc_calls *calls,
+                          bool *good);
+
+/* Whether a text that is not complete may begin calls in that form. */
+bool mc_calls_may_begin(mc_call_body body, mc_str text);
+
+/* Whether a JSON text ends within a value. */
+bool mc_calls_is_open(mc_str json);
+
+#endif

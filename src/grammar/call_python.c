@@ -1,0 +1,230 @@
+#include "grammar/call_python.h"
+
+#include "base/utf8.h"
+#include "grammar/grammar_chars.h"
+
+#include <string.h>
+
+enum { MAX_DEPTH = 64 };
+
+typedef struct reader {
+    mc_str text;
+    size_t at;
+    int depth;
+    mc_buffer *out; /* JSON */
+    bool no_memory;
+} reader;
+
+bool mc_is_python_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
+}
+
+static bool put(reader *r, const char *bytes, size_t n) {
+    if (mc_buffer_add(r->out, bytes, n)) return true;
+    r->no_memory = true;
+    return false;
+}
+
+static void skip_space(reader *r) {
+    while (r->at < r->text.len && r->text.ptr[r->at] && strchr(" \t\r\n", r->text.ptr[r->at]))
+        r->at++;
+}
+
+/* The next character that is no white space; 0: the end. */
+static char peek(reader *r) {
+    skip_space(r);
+    return r->at < r->text.len ? r->text.ptr[r->at] : '\0';
+}
+
+static bool take(reader *r, char c) {
+    if (peek(r) != c) return false;
+    r->at++;
+    return true;
+}
+
+static bool read_value(reader *r);
+
+/* ---- strings ---- */
+
+static bool take_hex(reader *r, int count, uint32_t *value) {
+    *value = 0;
+    for (int i = 0; i < count; i++, r->at++) {
+        static const char hex[] = "0123456789abcdef";
+        if (r->at >= r->text.len) return false;
+        int c = r->text.ptr[r->at];
+        if (c >= 'A' && c <= 'F') c += 'a' - 'A';
+        const char *found = c ? strchr(hex, c) : NULL;
+        if (!found) return false;
+        *value = *value * 16 + (uint32_t)(found - hex);
+    }
+    return true;
+}
+
+/* What follows a backslash. */
+static bool read_escape(reader *r, mc_buffer *text) {
+    static const char names[] = "ntr\\'\"bf0", values[] = "\n\t\r\\'\"\b\f\0";
+    char c = r->at < r->text.len ? r->text.ptr[r->at++] : '\0';
+    const char *found = c ? strchr(names, c) : NULL;
+    char bytes[4];
+    uint32_t value;
+    if (c == '\n') return true;
+    if (found) return mc_buffer_add_byte(text, values[found - names]);
+    if (c == 'x' || c == 'u' || c == 'U') {
+        if (!take_hex(r, c == 'x' ? 2 : c == 'u' ? 4 : 8, &value)) return false;
+        if (value > MC_CHAR_MAX || (value >= 0xd800 && value <= 0xdfff)) return false;
+        return mc_buffer_add(text, bytes, mc_utf8_encode(value, bytes));
+    }
+    return c && mc_buffer_add_byte(text, '\\') && mc_buffer_add_byte(text, c); /* as Python does */
+}
+
+static bool read_quoted(reader *r, mc_buffer *text) {
+    char quote = r->text.ptr[r->at++];
+    while (r->at < r->text.len && r->text.ptr[r->at] != quote) {
+        char c = r->text.ptr[r->at++];
+        if (c == '\\' ? !read_escape(r, text) : !mc_buffer_add_byte(text, c)) return false;
+    }
+    return r->at++ < r->text.len;
+}
+
+static bool read_string(reader *r) {
+    mc_buffer text = {0};
+    bool good = read_quoted(r, &text) && mc_utf8_valid(text.data ? text.data : "", text.len);
+    good = good && put(r, "\"", 1);
+    if (good && !mc_json_escape(r->out, (mc_str){text.data, text.len})) {
+        r->no_memory = true;
+        good = false;
+    }
+    mc_buffer_deinit(&text);
+    return good && put(r, "\"", 1);
+}
+
+/* ---- other values ---- */
+
+static bool read_word(reader *r) {
+    static const struct {
+        const char *word, *json;
+    } words[] = {{"True", "true"}, {"False", "false"}, {"None", "null"},
+                 {"true", "true"}, {"false", "false"}, {"null", "null"}};
+    const mc_str rest = {r->text.ptr + r->at, r->text.len - r->at};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mc_str_starts(rest, mc_str_of(words[i].word))) {
+            r->at += strlen(words[i].word);
+            return put(r, words[i].json, strlen(words[i].json));
+        }
+    return false;
+}
+
+static size_t count_digits(const reader *r, size_t at) {
+    size_t n = 0;
+    while (at + n < r->text.len && r->text.ptr[at + n] >= '0' && r->text.ptr[at + n] <= '9')
+        n++;
+    return n;
+}
+
+/* A number of JSON's form; Python's others are refused. */
+static bool read_number(reader *r) {
+    size_t from = r->at, at = r->at + (r->text.ptr[r->at] == '-'), n = count_digits(r, at);
+    if (!n || (n > 1 && r->text.ptr[at] == '0')) return false;
+    at += n;
+    if (at < r->text.len && r->text.ptr[at] == '.') {
+        n = count_digits(r, at + 1);
+        if (!n) return false;
+        at += n + 1;
+    }
+    if (at < r->text.len && (r->text.ptr[at] | 0x20) == 'e') {
+        at++;
+        if (at < r->text.len && strchr("+-", r->text.ptr[at]) && r->text.ptr[at]) at++;
+        n = count_digits(r, at);
+        if (!n) return false;
+        at += n;
+    }
+    r->at = at;
+    return put(r, r->text.ptr + from, at - from);
+}
+
+/* What is between brackets: values, or keys and values. */
+static bool read_elements(reader *r, char close, bool keys) {
+    if (!put(r, keys ? "{" : "[", 1)) return false;
+    for (size_t i = 0; peek(r) != close; i++) {
+        if (i && !take(r, ',')) return false;
+        if (peek(r) == close) break; /* a comma behind the last one */
+        if (i && !put(r, ", ", 2)) return false;
+        if (keys) {
+            if (peek(r) != '"' && peek(r) != '\'') return false;
+            if (!read_string(r) || !take(r, ':') || !put(r, ": ", 2)) return false;
+        }
+        if (!read_value(r)) return false;
+    }
+    r->at++;
+    return put(r, keys ? "}" : "]", 1);
+}
+
+static bool read_value(reader *r) {
+    char c = peek(r);
+    bool good;
+    if (c == '"' || c == '\'') return read_string(r);
+    if (c == '-' || (c >= '0' && c <= '9')) return read_number(r);
+    if (c != '[' && c != '(' && c != '{') return read_word(r);
+    if (++r->depth > MAX_DEPTH) return false;
+    r->at++;
+    good = read_elements(r, c == '[' ? ']' : c == '(' ? ')' : '}', c == '{');
+    r->depth--;
+    return good;
+}
+
+/* ---- calls ---- */
+
+static mc_str read_name(reader *r) {
+    skip_space(r);
+    size_t from = r->at;
+    while (r->at < r->text.len && mc_is_python_name(r->text.ptr[r->at]))
+        r->at++;
+    return (mc_str){r->text.ptr + from, r->at - from};
+}
+
+/* key=value, ... behind the parenthesis, as an object. */
+static bool read_arguments(reader *r) {
+    if (!put(r, "{", 1)) return false;
+    for (size_t i = 0; peek(r) != ')'; i++) {
+        if (i && !take(r, ',')) return false;
+        if (peek(r) == ')') break;
+        mc_str key = read_name(r);
+        if (!key.len || !take(r, '=')) return false;
+        if ((i && !put(r, ", ", 2)) || !put(r, "\"", 1) || !put(r, key.ptr, key.len) ||
+            !put(r, "\": ", 3))
+            return false;
+        if (!read_value(r)) return false;
+    }
+    r->at++;
+    return put(r, "}", 1);
+}
+
+static bool read_call(reader *r, const mc_tools *tools, mc_calls *calls) {
+    mc_str name = read_name(r);
+    if (!take(r, '(')) return false;
+    if (mc_str_is(name, "print") && !mc_tools_find(tools, name))
+        return read_call(r, tools, calls) && take(r, ')');
+    if (!mc_tools_find(tools, name)) return false;
+    mc_call call = {.name = calls->text.len, .name_len = name.len};
+    if (!put(r, name.ptr, name.len)) return false;
+    call.arguments = calls->text.len;
+    if (!read_arguments(r)) return false;
+    call.arguments_len = calls->text.len - call.arguments;
+    if (mc_buffer_add(&calls->list, &call, sizeof call)) return true;
+    r->no_memory = true;
+    return false;
+}
+
+mica_status mc_python_calls_read(mc_str text, const mc_tools *tools, mc_calls *calls, bool *good) {
+    reader r = {.text = text, .out = &calls->text};
+    bool list = take(&r, '[');
+    *good = true;
+    do {
+        *good = read_call(&r, tools, calls);
+        (void)(take(&r, ',') || take(&r, ';'));
+    } while (*good && peek(&r) && peek(&r) != ']');
+    if (*good && list) *good = take(&r, ']');
+    *good = *good && !peek(&r);
+    return r.no_memory ? mc_fail_nomem("calls of tools") : MICA_OK;
+}

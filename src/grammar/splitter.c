@@ -1,0 +1,289 @@
+#include "grammar/splitter.h"
+
+#include "base/alloc.h"
+#include "grammar/call_parse.h"
+#include "text/find.h"
+
+#include <string.h>
+
+enum { MAX_HELD = 1 << 20 }; /* longer calls are text */
+
+typedef enum part { PART_BEGIN, PART_THOUGHT, PART_TEXT, PART_CALLS } part;
+
+struct mc_splitter {
+    mc_answer_format format;
+    const mc_tools *tools; /* NULL: none */
+    mc_take_piece take;
+    void *user;
+    part part;
+    mc_buffer held;  /* of the answer, not handed out */
+    bool drop_space; /* white space that comes next is dropped */
+    bool some_text;  /* some text or call was handed out */
+    bool ended;
+    const mc_call_block *block; /* CALLS: what may be calls */
+    size_t block_at;            /* where its mark is in `held`, behind white space */
+    mc_calls calls;
+};
+
+mica_status mc_splitter_open(const mc_answer_format *format, const mc_tools *tools, bool is_open,
+                             mc_take_piece take, void *user, mc_splitter **out) {
+    mc_splitter *s = *out = mc_calloc(1, sizeof *s);
+    if (!s) return mc_fail_nomem("an answer");
+    s->format = *format;
+    s->tools = tools && MC_BUFFER_COUNT(&tools->list, mc_tool) ? tools : NULL;
+    s->take = take;
+    s->user = user;
+    s->part = !format->think_end ? PART_TEXT : is_open ? PART_THOUGHT : PART_BEGIN;
+    s->drop_space = s->part == PART_THOUGHT;
+    return MICA_OK;
+}
+
+void mc_splitter_close(mc_splitter **splitter) {
+    mc_splitter *s = *splitter;
+    *splitter = NULL;
+    if (!s) return;
+    mc_buffer_deinit(&s->held);
+    mc_calls_deinit(&s->calls);
+    mc_free(s);
+}
+
+bool mc_splitter_is_thinking(const mc_splitter *splitter) {
+    return splitter->part == PART_THOUGHT;
+}
+
+/* ---- what is held ---- */
+
+static mc_str held(const mc_splitter *s) {
+    return (mc_str){s->held.data ? s->held.data : "", s->held.len};
+}
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static size_t space_at_start(mc_str text) {
+    size_t n = 0;
+    while (n < text.len && is_space(text.ptr[n]))
+        n++;
+    return n;
+}
+
+static size_t without_space_at_end(mc_str text) {
+    while (text.len && is_space(text.ptr[text.len - 1]))
+        text.len--;
+    return text.len;
+}
+
+static void drop(mc_splitter *s, size_t n) {
+    if (!n) return;
+    memmove(s->held.data, s->held.data + n, s->held.len - n);
+    s->held.len -= n;
+}
+
+/* Hands out the first n bytes. */
+static mica_status hand_out(mc_splitter *s, mc_piece_kind kind, size_t n) {
+    if (!n) return MICA_OK;
+    const mc_piece piece = {.kind = kind, .text = {s->held.data, n}};
+    s->some_text = s->some_text || kind == MC_PIECE_TEXT;
+    mica_status status = s->take(s->user, &piece);
+    drop(s, n);
+    return status;
+}
+
+/* How many bytes at the end may begin the mark. */
+static size_t begun(mc_str text, mc_str mark) {
+    size_t n = text.len < mark.len ? text.len : mark.len - 1;
+    while (n && memcmp(text.ptr + text.len - n, mark.ptr, n) != 0)
+        n--;
+    return n;
+}
+
+/* ---- thoughts ---- */
+
+/* Whether the answer begins with a thought. Returns whether that is known. */
+static bool begin(mc_splitter *s) {
+    const mc_str text = held(s), mark = mc_str_of(s->format.think_begin);
+    size_t space = space_at_start(text);
+    const mc_str rest = {text.ptr + space, text.len - space};
+    if (mc_str_starts(rest, mark)) {
+        drop(s, space + mark.len);
+        s->part = PART_THOUGHT;
+        s->drop_space = true;
+        return true;
+    }
+    if (mc_str_starts(mark, rest) && !s->ended) return false;
+    s->part = PART_TEXT;
+    return true;
+}
+
+static mica_status think(mc_splitter *s, bool *more) {
+    const mc_str mark = mc_str_of(s->format.think_end), first = mc_str_of(s->format.think_begin);
+    mc_str text = held(s);
+    if (s->drop_space) { /* the mark may be there once more where the prompt has it, too */
+        size_t space = space_at_start(text);
+        const mc_str rest = {text.ptr + space, text.len - space};
+        if (mc_str_starts(first, rest) && rest.len < first.len && !s->ended) return MICA_OK;
+        drop(s, space + (mc_str_starts(rest, first) ? first.len : 0));
+        drop(s, space_at_start(held(s)));
+        if (!s->held.len) return MICA_OK;
+        s->drop_space = false;
+        text = held(s);
+    }
+    size_t at = mc_find(text, mark, 0);
+    bool found = at < text.len;
+    if (!found) at = text.len - begun(text, mark);
+    if (s->ended && !found) at = text.len;
+    size_t kept = without_space_at_end((mc_str){text.ptr, at}), rest = text.len - at;
+    MC_TRY(hand_out(s, MC_PIECE_THOUGHT, kept));
+    if (s->ended && !found) {
+        drop(s, s->held.len);
+    } else if (found) {
+        drop(s, s->held.len - rest + mark.len);
+        s->part = PART_TEXT;
+        s->drop_space = *more = true;
+    }
+    return MICA_OK;
+}
+
+/* ---- text ---- */
+
+/* The first block that begins in the text, and where; NULL: none. */
+static const mc_call_block *find_block(const mc_splitter *s, mc_str text, size_t *at) {
+    const mc_call_block *found = NULL;
+    *at = text.len;
+    for (const mc_call_block *b = s->format.calls->blocks;
+         b < s->format.calls->blocks + MC_CALL_BLOCKS && b->begin; b++) {
+        size_t space = space_at_start(text);
+        const mc_str rest = {text.ptr + space, text.len - space}, mark = mc_str_of(b->begin);
+        size_t place = mc_find(text, mark, 0);
+        if (b->first) place = !s->some_text && mc_str_starts(rest, mark) ? space : text.len;
+        if (place >= *at) continue;
+        *at = place;
+        found = b;
+    }
+    return found;
+}
+
+/* How much of a text without a block can be handed out: what may begin one is held. */
+static size_t settled(const mc_splitter *s, mc_str text) {
+    size_t n = text.len;
+    for (const mc_call_block *b = s->format.calls->blocks;
+         b < s->format.calls->blocks + MC_CALL_BLOCKS && b->begin; b++) {
+        size_t left = text.len - begun(text, mc_str_of(b->begin));
+        if (!b->first && left < n) n = left;
+    }
+    return without_space_at_end((mc_str){text.ptr, n});
+}
+
+static mica_status say(mc_splitter *s, bool *more) {
+    size_t at;
+    if (s->drop_space) {
+        drop(s, space_at_start(held(s)));
+        if (!s->held.len) return MICA_OK;
+        s->drop_space = false;
+    }
+    mc_str text = held(s);
+    if (!s->tools) return hand_out(s, MC_PIECE_TEXT, text.len);
+    const mc_call_block *block = find_block(s, text, &at);
+    if (!block) return hand_out(s, MC_PIECE_TEXT, s->ended ? text.len : settled(s, text));
+    size_t kept = without_space_at_end((mc_str){text.ptr, at});
+    s->part = PART_CALLS;
+    s->block = block;
+    s->block_at = at - kept;
+    *more = true;
+    return hand_out(s, MC_PIECE_TEXT, kept);
+}
+
+/* ---- calls ---- */
+
+/* The block is text: what begins it is handed out, and the rest looked at again. */
+static mica_status give_up(mc_splitter *s, bool *more) {
+    size_t n = s->block_at + (s->block->first ? 1 : strlen(s->block->begin));
+    s->part = PART_TEXT;
+    *more = true;
+    return hand_out(s, MC_PIECE_TEXT, n < s->held.len ? n : s->held.len);
+}
+
+static mica_status hand_out_calls(mc_splitter *s) {
+    const mc_call *list = MC_BUFFER_AT(&s->calls.list, mc_call);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&s->calls.list, mc_call); i++) {
+        const char *text = s->calls.text.data;
+        const mc_piece piece = {.kind = MC_PIECE_CALL,
+                                .text = {text + list[i].arguments, list[i].arguments_len},
+                                .name = {text + list[i].name, list[i].name_len}};
+        MC_TRY(s->take(s->user, &piece));
+    }
+    s->some_text = s->drop_space = true;
+    return MICA_OK;
+}
+
+/* Finds the end of the block behind its mark. Returns false if it may still come. */
+static bool find_end(const mc_splitter *s, size_t body, size_t *at, size_t *end) {
+    const mc_str text = held(s);
+    *at = *end = text.len;
+    if (s->block->end) {
+        const mc_str mark = mc_str_of(s->block->end);
+        for (size_t from = body; (*at = mc_find(text, mark, from)) < text.len; from = *at + 1) {
+            const mc_str inner = {text.ptr + body, *at - body};
+            *end = *at + mark.len;
+            if (s->block->body != MC_CALLS_JSON || !mc_calls_is_open(inner)) return true;
+        }
+        *end = text.len;
+    }
+    return s->ended;
+}
+
+static mica_status call(mc_splitter *s, bool *more) {
+    size_t body = s->block_at + (s->block->first ? 0 : strlen(s->block->begin)), at, end;
+    bool good = false;
+    mc_str text = held(s);
+    if (!find_end(s, body, &at, &end)) {
+        const mc_str inner = {text.ptr + body, text.len - body};
+        if (text.len > MAX_HELD || (s->block->first && !mc_calls_may_begin(s->block->body, inner)))
+            return give_up(s, more);
+        return MICA_OK;
+    }
+    MC_TRY(mc_calls_read(s->block->body, (mc_str){text.ptr + body, at - body}, s->tools, &s->calls,
+                         &good));
+    if (!good) return give_up(s, more);
+    drop(s, end);
+    s->part = PART_TEXT;
+    *more = true;
+    return hand_out_calls(s);
+}
+
+/* ---- all ---- */
+
+static mica_status run(mc_splitter *s) {
+    bool more = true;
+    while (more) {
+        more = false;
+        switch (s->part) {
+        case PART_BEGIN:
+            more = begin(s);
+            break;
+        case PART_THOUGHT:
+            MC_TRY(think(s, &more));
+            break;
+        case PART_TEXT:
+            MC_TRY(say(s, &more));
+            break;
+        case PART_CALLS:
+            MC_TRY(call(s, &more));
+            break;
+        }
+    }
+    return MICA_OK;
+}
+
+mica_status mc_splitter_push(mc_splitter *splitter, const char *text, size_t len) {
+    if (!len || splitter->ended) return MICA_OK;
+    if (!mc_buffer_add(&splitter->held, text, len)) return mc_fail_nomem("an answer");
+    return run(splitter);
+}
+
+mica_status mc_splitter_end(mc_splitter *splitter) {
+    if (splitter->ended) return MICA_OK;
+    splitter->ended = true;
+    return run(splitter);
+}

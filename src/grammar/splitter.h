@@ -1,0 +1,45 @@
+/* Splitting an answer, as it comes, into what the model thought, what it says, and calls of tools.
+ *
+ * Pieces of any length go in, down to single bytes; the same parts come out. Text that may turn out
+ * to begin a mark, or a call, is held back until that is known. A call comes out when it is
+ * complete; one that is malformed, or of none of the request's tools, comes out as the text that it
+ * is. White space around thoughts and calls is dropped.
+ *
+ * Threads: a splitter belongs to one thread at a time. */
+#ifndef GRAMMAR_SPLITTER_H
+#define GRAMMAR_SPLITTER_H
+
+#include "grammar/answer_format.h"
+#include "grammar/tools.h"
+
+typedef enum mc_piece_kind { MC_PIECE_TEXT, MC_PIECE_THOUGHT, MC_PIECE_CALL } mc_piece_kind;
+
+typedef struct mc_piece {
+    mc_piece_kind kind;
+    mc_str text; /* not empty; CALL: the arguments, the text of a JSON object */
+    mc_str name; /* CALL: the tool */
+} mc_piece;
+
+/* Called for each part, in order. An error ends the call of the splitter with it. */
+typedef mica_status (*mc_take_piece)(void *user, const mc_piece *piece);
+
+typedef struct mc_splitter mc_splitter;
+
+/* format   copied.
+ * tools    of the request; NULL: no calls are looked for. Borrowed.
+ * is_open  the answer begins within a thought (mc_answer_format_is_open).
+ * errors   MICA_ENOMEM */
+mica_status mc_splitter_open(const mc_answer_format *format, const mc_tools *tools, bool is_open,
+                             mc_take_piece take, void *user, mc_splitter **splitter);
+void mc_splitter_close(mc_splitter **splitter); /* takes NULL inside */
+
+/* Takes the next bytes of the answer. errors  MICA_ENOMEM; those of `take` */
+mica_status mc_splitter_push(mc_splitter *splitter, const char *text, size_t len);
+
+/* Ends the answer: hands out all that is held back. errors  as above */
+mica_status mc_splitter_end(mc_splitter *splitter);
+
+/* Whether the answer is within a thought now. */
+bool mc_splitter_is_thinking(const mc_splitter *splitter);
+
+#endif

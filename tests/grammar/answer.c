@@ -1,0 +1,349 @@
+/* Grammars of whole answers, and budgets of thoughts: what they force, the splitter reads. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "grammar/answer_grammar.h"
+#include "grammar/reasoning.h"
+#include "grammar/splitter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char tools_text[] =
+    "[{\"type\": \"function\", \"function\": {\"name\": \"get_weather\", \"strict\": true,"
+    " \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": {\"enum\": [\"Rome\","
+    " \"Oslo\"]}}, \"required\": [\"city\"], \"additionalProperties\": false}}},"
+    " {\"type\": \"function\", \"function\": {\"name\": \"now\"}}]";
+static mc_tools tools;
+static mica_tokenizer *tokenizer;
+static size_t vocab;
+static mc_grammars *grammars;
+
+static int open_all(void **state) {
+    (void)state;
+    char *folder = test_format("%s/default", test_models_dir());
+    mica_status status = mica_tokenizer_open(folder, &tokenizer);
+    free(folder);
+    if (status != MICA_OK) return 1;
+    vocab = mica_tokenizer_vocab_size(tokenizer);
+    return mc_grammars_open(tokenizer, vocab, &grammars) != MICA_OK ||
+           mc_tools_read(tools_text, strlen(tools_text), &tools) != MICA_OK;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    mc_tools_deinit(&tools);
+    mc_grammars_close(&grammars);
+    mica_tokenizer_close(&tokenizer);
+    return 0;
+}
+
+static mc_answer_format format_of(const char *calls, bool thinks) {
+    return (mc_answer_format){.calls = mc_call_format_find(calls),
+                              .think_begin = thinks ? "<think>" : NULL,
+                              .think_end = thinks ? "</think>" : NULL};
+}
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void check(mc_grammar *g, const char *const *good, const char *const *bad) {
+    bool accepted;
+    for (; *good; good++) {
+        assert_int_equal(mc_grammar_accepts(g, *good, strlen(*good), &accepted, NULL), MICA_OK);
+        if (!accepted) fail_msg("not accepted: %s", *good);
+    }
+    for (; *bad; bad++) {
+        assert_int_equal(mc_grammar_accepts(g, *bad, strlen(*bad), &accepted, NULL), MICA_OK);
+        if (accepted) fail_msg("accepted: %s", *bad);
+    }
+    mc_grammar_close(&g);
+}
+
+/* ---- documents ---- */
+
+static void test_documents(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", true), plain = format_of("hermes", false);
+    static const char schema[] = "{\"type\": \"integer\"}";
+    mc_grammar *g;
+    assert_int_equal(
+        mc_answer_grammar_document(MC_RESPONSE_JSON_OBJECT, NULL, 0, &plain, MC_THINKING_MAY, &g),
+        MICA_OK);
+    check(g, LIST("{}", "{\"a\": [1]}"), LIST("", "1", "[]", "<think></think>{}", "{} "));
+    assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema), &format,
+                                                MC_THINKING_MAY, &g),
+                     MICA_OK);
+    check(g, LIST("7", "<think>a <b> {\n</think>\n\n7", "<think></think>7"),
+          LIST("{}", "<think>7", "x</think>7", "<think></think>", "<think></think>\n\n\n\n\n7"));
+    assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema), &format,
+                                                MC_THINKING_IS_OPEN, &g),
+                     MICA_OK);
+    check(g, LIST("a</think>7", "</think>\n\n-1"), LIST("7", "<think>7", "a</think>b</think>7"));
+    assert_int_equal(
+        mc_answer_grammar_document(MC_RESPONSE_REGEX, "a|b+", 4, &format, MC_THINKING_NONE, &g),
+        MICA_OK);
+    check(g, LIST("a", "bb"), LIST("", "ab", "<think></think>a"));
+    assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, "{\"not\": 1}", 10, &format,
+                                                MC_THINKING_NONE, &g),
+                     MICA_EUNSUPPORTED);
+    assert_null(g);
+}
+
+/* ---- calls ---- */
+
+static mc_grammar *tool_grammar(mc_tool_choice choice, const char *name, bool parallel,
+                                const mc_answer_format *format, mc_thinking thinking) {
+    mc_grammar *g;
+    if (mc_answer_grammar_tools(&tools, choice, name, parallel, format, thinking, &g) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    return g;
+}
+
+#define ROME \
+    "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"
+#define NOW "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"
+
+static void test_forced_calls(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", true), llama = format_of("llama", false);
+    check(tool_grammar(MC_TOOLS_REQUIRED, NULL, false, &format, MC_THINKING_NONE), LIST(ROME, NOW),
+          LIST("", "hello", ROME "\n" NOW, "<tool_call>\n{\"name\": \"other\"",
+               "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>"));
+    check(tool_grammar(MC_TOOLS_REQUIRED, NULL, true, &format, MC_THINKING_NONE),
+          LIST(ROME, ROME "\n" NOW "\n" NOW), LIST("", ROME NOW));
+    check(tool_grammar(MC_TOOLS_AUTO, "get_weather", true, &format, MC_THINKING_MAY),
+          LIST(ROME, "<think>so</think>\n\n" ROME), LIST(NOW, "", ROME "\n" ROME));
+    check(tool_grammar(MC_TOOLS_REQUIRED, NULL, true, &llama, MC_THINKING_NONE),
+          LIST("{\"name\": \"now\", \"parameters\": {\"a\": 1}}",
+               "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Oslo\"}}"),
+          LIST("", ROME, "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Bonn\"}}"));
+}
+
+static void test_free_calls(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", true), llama = format_of("llama", false);
+    check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &format, MC_THINKING_MAY),
+          LIST("", "hello", "a <tool_cal", ROME, "a\n" ROME " b <tool\n" NOW "\xff",
+               "<think>x</think>" NOW),
+          LIST("<tool_call>", "<tool_call>{}", ROME "<tool_call>x",
+               "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>"));
+    /* Nothing marks where these calls begin. */
+    assert_null(tool_grammar(MC_TOOLS_AUTO, NULL, true, &llama, MC_THINKING_NONE));
+    assert_null(tool_grammar(MC_TOOLS_NONE, NULL, true, &format, MC_THINKING_NONE));
+}
+
+static void test_tool_errors(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", false);
+    static const char odd[] = "[{\"type\": \"function\", \"function\": {\"name\": \"a\", "
+                              "\"strict\": true, \"parameters\":"
+                              " {\"properties\": {\"b\": {\"not\": {}}}}}}]";
+    mc_tools list = {0};
+    mc_grammar *g;
+    assert_int_equal(mc_answer_grammar_tools(&tools, MC_TOOLS_AUTO, "none", false, &format,
+                                             MC_THINKING_NONE, &g),
+                     MICA_EINVAL);
+    assert_int_equal(mc_answer_grammar_tools(&list, MC_TOOLS_REQUIRED, NULL, false, &format,
+                                             MC_THINKING_NONE, &g),
+                     MICA_EINVAL);
+    assert_int_equal(mc_tools_read(odd, strlen(odd), &list), MICA_OK);
+    assert_int_equal(mc_answer_grammar_tools(&list, MC_TOOLS_REQUIRED, NULL, false, &format,
+                                             MC_THINKING_NONE, &g),
+                     MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "tools/a/properties/b/not"));
+    mc_tools_deinit(&list);
+    /* One that is not strict takes any object then. */
+    char *loose = test_format("%s", odd);
+    memcpy(strstr(loose, "true"), "null", 4);
+    assert_int_equal(mc_tools_read(loose, strlen(loose), &list), MICA_OK);
+    assert_int_equal(mc_answer_grammar_tools(&list, MC_TOOLS_REQUIRED, NULL, false, &format,
+                                             MC_THINKING_NONE, &g),
+                     MICA_OK);
+    check(g, LIST("<tool_call>\n{\"name\": \"a\", \"arguments\": {\"b\": 1}}\n</tool_call>"),
+          LIST("<tool_call>\n{\"name\": \"a\", \"arguments\": []}\n</tool_call>"));
+    mc_tools_deinit(&list);
+    free(loose);
+}
+
+/* ---- answers of a random model ---- */
+
+static uint64_t next_random(uint64_t *seed) {
+    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return *seed >> 33;
+}
+
+/* Draws an answer of at most max tokens; *tokens receives how many came. */
+static char *random_answer(mc_constraint *c, uint64_t seed, size_t max, size_t *tokens) {
+    mica_decoder_stream *decoder;
+    mc_buffer text = {0};
+    const char *piece;
+    size_t len;
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    assert_int_equal(mica_decoder_stream_open(tokenizer, true, &decoder), MICA_OK);
+    for (*tokens = 0; *tokens < max; ++*tokens) {
+        mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+        size_t n = 0;
+        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+        for (size_t id = 0; id < vocab; id++) {
+            if (mask.all && !mica_tokenizer_is_special(tokenizer, (int32_t)id))
+                allowed[id / 32] |= 1u << id % 32;
+            n += allowed[id / 32] >> id % 32 & 1;
+        }
+        if (!n || (mask.may_end && next_random(&seed) % 8 == 0)) break;
+        size_t at = next_random(&seed) % n, id = 0;
+        while (!(allowed[id / 32] >> id % 32 & 1) || at-- > 0)
+            id++;
+        assert_int_equal(c->ops->accept(c, (int32_t)id), MICA_OK);
+        assert_int_equal(mica_decoder_stream_push(decoder, (int32_t)id, &piece, &len), MICA_OK);
+        mc_buffer_add(&text, piece, len);
+    }
+    assert_int_equal(mica_decoder_stream_flush(decoder, &piece, &len), MICA_OK);
+    mc_buffer_add(&text, piece, len);
+    mica_decoder_stream_close(&decoder);
+    free(allowed);
+    return mc_buffer_take(&text);
+}
+
+typedef struct counts {
+    size_t text, thoughts, calls;
+} counts;
+
+static mica_status count(void *user, const mc_piece *piece) {
+    counts *c = user;
+    c->text += piece->kind == MC_PIECE_TEXT;
+    c->thoughts += piece->kind == MC_PIECE_THOUGHT;
+    c->calls += piece->kind == MC_PIECE_CALL;
+    return MICA_OK;
+}
+
+static counts split(const mc_answer_format *format, bool is_open, const char *answer) {
+    counts c = {0};
+    mc_splitter *s;
+    assert_int_equal(mc_splitter_open(format, &tools, is_open, count, &c, &s), MICA_OK);
+    assert_int_equal(mc_splitter_push(s, answer, strlen(answer)), MICA_OK);
+    assert_int_equal(mc_splitter_end(s), MICA_OK);
+    mc_splitter_close(&s);
+    return c;
+}
+
+/* Forced calls come back as calls and nothing else, in every format. */
+static void test_forced_calls_are_read(void **state) {
+    (void)state;
+    static const char *const names[] = {"hermes", "llama", "pythonic", "gemma", "generic"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const mc_answer_format format = format_of(names[i], false);
+        mc_grammar *g =
+            tool_grammar(MC_TOOLS_AUTO, "get_weather", false, &format, MC_THINKING_NONE);
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            mc_constraint *c;
+            size_t tokens;
+            assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+            char *answer = random_answer(c, seed, 500, &tokens);
+            counts got = split(&format, false, answer);
+            if (got.calls != 1 || got.text) fail_msg("%s: %s", names[i], answer);
+            free(answer);
+            mc_constraint_close(&c);
+        }
+        mc_grammar_close(&g);
+    }
+}
+
+/* ---- budgets ---- */
+
+static size_t thought_tokens(const char *answer) {
+    int32_t *ids;
+    size_t n;
+    const char *end = strstr(answer, "\n</think>");
+    assert_non_null(end);
+    assert_int_equal(
+        mica_tokenizer_encode(tokenizer, answer, (size_t)(end - answer), false, &ids, &n), MICA_OK);
+    mica_free(ids);
+    return n;
+}
+
+static void check_budget(int64_t budget, bool is_open, bool with_schema, uint64_t seed) {
+    const mc_answer_format format = format_of("hermes", true);
+    static const char schema[] = "{\"type\": \"integer\", \"minimum\": 100, \"maximum\": 999}";
+    mc_constraint *inner = NULL, *c;
+    mc_grammar *g = NULL;
+    size_t tokens;
+    if (with_schema) {
+        mc_thinking thinking = is_open ? MC_THINKING_IS_OPEN : MC_THINKING_MAY;
+        assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema),
+                                                    &format, thinking, &g),
+                         MICA_OK);
+        assert_int_equal(mc_grammars_constrain(grammars, g, &inner), MICA_OK);
+    }
+    assert_int_equal(mc_reasoning_constrain(grammars, &format, budget, is_open, inner, &c),
+                     MICA_OK);
+    if (!is_open) /* the model begins a thought */
+        for (const char *p = "<think>"; *p; p++)
+            assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, p, 1)), MICA_OK);
+    char *answer = random_answer(c, seed, 400, &tokens);
+    counts got = split(&format, true, answer);
+    if (strstr(answer, "\n</think>")) assert_true(thought_tokens(answer) <= (size_t)budget * 4 + 4);
+    if (with_schema) {
+        assert_non_null(strstr(answer, "</think>"));
+        const char *number = strstr(answer, "</think>") + strlen("</think>");
+        number += strspn(number, "\n");
+        assert_int_equal(strspn(number, "0123456789"), 3);
+        assert_int_equal(strlen(number), 3);
+        assert_true(got.text > 0);
+    }
+    free(answer);
+    mc_constraint_close(&c);
+    mc_grammar_close(&g);
+}
+
+static void test_budgets(void **state) {
+    (void)state;
+    for (int64_t budget = 0; budget < 20; budget += 4)
+        for (uint64_t seed = 0; seed < 4; seed++)
+            for (int k = 0; k < 4; k++)
+                check_budget(budget, k & 1, k & 2, seed);
+}
+
+/* Without a budget's end nothing is forced: a budget of 3 forces after 3 tokens exactly. */
+static void test_when_it_is_forced(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", true), none = format_of("hermes", false);
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+    int32_t word = mica_tokenizer_find(tokenizer, "a", 1);
+    mc_constraint *c;
+    assert_int_equal(mc_reasoning_constrain(grammars, &format, 3, true, NULL, &c), MICA_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+        assert_true(mask.all && mask.may_end);
+        assert_int_equal(c->ops->accept(c, word), MICA_OK);
+    }
+    assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+    assert_false(mask.all || mask.may_end);
+    assert_false(allowed[word / 32] >> word % 32 & 1);
+    for (const char *p = "\n</think>"; *p; p++) {
+        int32_t id = mica_tokenizer_find(tokenizer, p, 1);
+        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+        assert_true(allowed[id / 32] >> id % 32 & 1);
+        assert_int_equal(c->ops->accept(c, id), MICA_OK);
+    }
+    assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+    assert_true(mask.all && mask.may_end);
+    mc_constraint_close(&c);
+    assert_int_equal(mc_reasoning_constrain(grammars, &none, 3, true, NULL, &c), MICA_EUNSUPPORTED);
+    assert_null(c);
+    assert_int_equal(mc_reasoning_constrain(grammars, &format, -1, true, NULL, &c), MICA_EINVAL);
+    free(allowed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_forced_calls),
+        cmocka_unit_test(test_free_calls),
+        cmocka_unit_test(test_tool_errors),
+        cmocka_unit_test(test_forced_calls_are_read),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_when_it_is_forced),
+    };
+    return cmocka_run_group_tests_name("grammar/answer", tests, open_all, close_all);
+}

@@ -1,0 +1,455 @@
+/* Answers in parts: thoughts, text and calls of tools. Every answer goes in whole, in pieces of
+ * every length from one byte on, and cut in two at every place; the same must come out. What models
+ * write is taken from transformers' renderings of their templates. */
+#include "support/support.h"
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "base/json_write.h"
+#include "grammar/splitter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char tools_text[] =
+    "[{\"type\": \"function\", \"function\": {\"name\": \"get_weather\"}}, {\"type\": \"function\","
+    " \"function\": {\"name\": \"f\"}}, {\"type\": \"function\", \"function\": {\"name\": "
+    "\"add\"}}]";
+static mc_tools tools;
+
+static int read_tools(void **state) {
+    (void)state;
+    return mc_tools_read(tools_text, strlen(tools_text), &tools) != MICA_OK;
+}
+
+static int free_tools(void **state) {
+    (void)state;
+    mc_tools_deinit(&tools);
+    return 0;
+}
+
+/* ---- parts as text: "thought(...)", "text(...)", "name(arguments)" one after the other ---- */
+
+typedef struct parts {
+    mc_buffer text;
+    int kind; /* of the last part */
+} parts;
+
+static mica_status take(void *user, const mc_piece *piece) {
+    parts *p = user;
+    assert_true(piece->text.len > 0);
+    if (piece->kind == MC_PIECE_CALL || p->kind != (int)piece->kind) {
+        if (p->text.len) mc_buffer_add_byte(&p->text, '|');
+        if (piece->kind == MC_PIECE_CALL)
+            mc_buffer_printf(&p->text, "%.*s:", MC_STR_ARG(piece->name));
+        else
+            mc_buffer_add_text(&p->text, piece->kind == MC_PIECE_TEXT ? "text:" : "thought:");
+    }
+    p->kind = (int)piece->kind;
+    mc_buffer_add(&p->text, piece->text.ptr, piece->text.len);
+    return MICA_OK;
+}
+
+/* An answer in pieces: the first of `first` bytes, then of `step`. */
+static char *split(const mc_answer_format *format, const mc_tools *with, bool is_open,
+                   const char *answer, size_t first, size_t step) {
+    parts p = {.kind = -1};
+    mc_splitter *s;
+    assert_int_equal(mc_splitter_open(format, with, is_open, take, &p, &s), MICA_OK);
+    size_t len = strlen(answer);
+    for (size_t at = 0, n = first; at < len; at += n, n = step) {
+        if (n > len - at) n = len - at;
+        assert_int_equal(mc_splitter_push(s, answer + at, n), MICA_OK);
+    }
+    assert_int_equal(mc_splitter_end(s), MICA_OK);
+    assert_int_equal(mc_splitter_end(s), MICA_OK);
+    mc_splitter_close(&s);
+    return mc_buffer_take(&p.text);
+}
+
+static void expect_one(const mc_answer_format *format, const mc_tools *with, bool is_open,
+                       const char *answer, size_t first, size_t step, const char *want) {
+    char *got = split(format, with, is_open, answer, first, step);
+    if (strcmp(got, want) != 0)
+        fail_msg("%s, in pieces of %zu and %zu:\n\"%s\" gives\n\"%s\", want\n\"%s\"",
+                 format->calls->name, first, step, answer, got, want);
+    free(got);
+}
+
+static void expect_with(const mc_answer_format *format, const mc_tools *with, bool is_open,
+                        const char *answer, const char *want) {
+    size_t len = strlen(answer);
+    for (size_t step = 1; step <= 9; step++)
+        expect_one(format, with, is_open, answer, step, step, want);
+    for (size_t first = 1; first <= len; first++)
+        expect_one(format, with, is_open, answer, first, len, want);
+}
+
+static mc_answer_format format_of(const char *calls, bool thinks) {
+    return (mc_answer_format){.calls = mc_call_format_find(calls),
+                              .think_begin = thinks ? "<think>" : NULL,
+                              .think_end = thinks ? "</think>" : NULL};
+}
+
+static void expect(const char *calls, const char *answer, const char *want) {
+    const mc_answer_format format = format_of(calls, false);
+    assert_non_null(format.calls);
+    expect_with(&format, &tools, false, answer, want);
+}
+
+/* ---- thoughts ---- */
+
+static void test_thoughts(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", true);
+#define THINK(is_open, answer, want) expect_with(&format, NULL, is_open, answer, want)
+    THINK(false, "<think>\nhm, <b> \n\nok\n</think>\n\nYes.", "thought:hm, <b> \n\nok|text:Yes.");
+    THINK(true, "hm\n</think>\n\nYes.\n", "thought:hm|text:Yes.\n");
+    THINK(true, "\n<think>hm</think>Yes", "thought:hm|text:Yes");
+    THINK(false, "Yes. <think>no</think>", "text:Yes. <think>no</think>");
+    THINK(false, "  <thi", "text:  <thi");
+    THINK(false, "<think>\n\n</think>\n\n a", "text:a");
+    THINK(true, "cut </thin", "thought:cut </thin");
+    THINK(true, "a </think b</think>c</think>", "thought:a </think b|text:c</think>");
+    THINK(true, "", "");
+    THINK(false, "\n\n", "text:\n\n");
+#undef THINK
+    const mc_answer_format none = format_of("hermes", false);
+    expect_with(&none, NULL, false, "<think>a</think>b", "text:<think>a</think>b");
+    expect_with(&format, &tools, true,
+                "x <tool_call> y</think>\n<tool_call>\n{\"name\": \"f\"}\n</tool_call>",
+                "thought:x <tool_call> y|f:{}");
+}
+
+/* ---- calls ---- */
+
+static void test_hermes(void **state) {
+    (void)state;
+    expect("hermes",
+           "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\":"
+           " \"K\xc3\xb6ln </tool_call>\", \"n\": 12345678901234567890}}\n</tool_call>\n",
+           "text:Let me see.|get_weather:{\"city\": \"K\xc3\xb6ln </tool_call>\", \"n\":"
+           " 12345678901234567890}");
+    expect("hermes",
+           "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n<tool_call>"
+           "{\"arguments\": {\"a\": [1, {}]}, \"name\": \"add\"}</tool_call> Done.",
+           "f:{}|add:{\"a\": [1, {}]}|text:Done.");
+    expect("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>",
+           "f:{\"a\": 1}");
+    expect("hermes",
+           "<tool_call>{\"type\": \"function\", \"function\": {\"name\": \"f\","
+           " \"parameters\": {\"x\": \"}\"}}}</tool_call>",
+           "f:{\"x\": \"}\"}");
+    expect("hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n", "f:{}"); /* cut */
+    /* Not calls: */
+    static const char *const texts[] = {
+        "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", /* of no tool */
+        "<tool_call>{\"name\": \"f\", \"arguments\": {}</tool_call>",
+        "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call> x",
+        "<tool_call>{\"name\": \"f\", \"arguments\": \"{\"}</tool_call>",
+        "<tool_call>{\"name\": \"f\", \"arguments\": 5, \"arguments\": {}}</tool_call>",
+        "<tool_call></tool_call>",
+        "<tool_call>",
+        "a <tool_call",
+        "<tool_call>f()</tool_call>",
+        "{\"name\": \"f\", \"arguments\": {}}",
+        " a <\n",
+        "",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *want = test_format("%s%s", *texts[i] ? "text:" : "", texts[i]);
+        expect("hermes", texts[i], want);
+        free(want);
+    }
+    expect("hermes", "<tool_call>{</tool_call>\n<tool_call>{\"name\": \"f\"}</tool_call>",
+           "text:<tool_call>{</tool_call>|f:{}");
+}
+
+static void test_llama(void **state) {
+    (void)state;
+    expect("llama", "{\"name\": \"f\", \"parameters\": {\"a\": \"b\"}}", "f:{\"a\": \"b\"}");
+    expect("llama",
+           "\n{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}; {\"name\":"
+           " \"add\", \"parameters\": {\"x\": 1.50}}\n",
+           "f:{}|add:{\"x\": 1.50}");
+    expect("llama", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}", "f:{}");
+    expect("llama", "{\"answer\": 42}", "text:{\"answer\": 42}");
+    expect("llama", "{\"name\": \"Bob\"}", "text:{\"name\": \"Bob\"}");
+    expect("llama", "{\"name\": \"f\", \"parameters\": {}} and more",
+           "text:{\"name\": \"f\", \"parameters\": {}} and more");
+    expect("llama", "Use {\"name\": \"f\", \"parameters\": {}}",
+           "text:Use {\"name\": \"f\", \"parameters\": {}}");
+}
+
+static void test_pythonic(void **state) {
+    (void)state;
+    expect("pythonic",
+           "[get_weather(city='San \"F\"', days=3, deep=[1, (2.5,), {'k': None}]), f()]",
+           "get_weather:{\"city\": \"San \\\"F\\\"\", \"days\": 3, \"deep\": [1, [2.5], {\"k\":"
+           " null}]}|f:{}");
+    expect("pythonic", "[add(a=-1e3, b=True, c=\"\\n\\u00e9\\x41\",)]\n",
+           "add:{\"a\": -1e3, \"b\": true, \"c\": \"\\n\xc3\xa9"
+           "A\"}");
+    expect("pythonic", "{\"name\": \"f\", \"parameters\": {}}", "f:{}");
+    static const char *const texts[] = {"[1, 2]",  "[f(1)]",    "[g()]",
+                                        "[f(a=1)", "[f(a=01)]", "[f(a=b)]",
+                                        "[f()] x", "[f(a='x)]", "[f(a=\"\\ud800\")]",
+                                        "[]",      "text [f()]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *want = test_format("text:%s", texts[i]);
+        expect("pythonic", texts[i], want);
+        free(want);
+    }
+}
+
+static void test_gemma(void **state) {
+    (void)state;
+    expect("gemma", "Sure:\n```tool_code\nprint(get_weather(city=\"Rome\"))\n```",
+           "text:Sure:|get_weather:{\"city\": \"Rome\"}");
+    expect("gemma", "```tool_code\nf()\nadd(a=1, b=2)\n```\n", "f:{}|add:{\"a\": 1, \"b\": 2}");
+    expect("gemma", "```json\n{\"name\": \"f\", \"parameters\": {}}\n```", "f:{}");
+    expect("gemma", "```json\n{\"a\": 1}\n```\nok", "text:```json\n{\"a\": 1}\n```\nok");
+    expect("gemma", "```python\nf()\n```", "text:```python\nf()\n```");
+}
+
+static void test_generic(void **state) {
+    (void)state;
+    expect("generic", "{\"name\": \"f\", \"arguments\": {}}", "f:{}");
+    expect("generic", "[{\"name\": \"f\"}, {\"name\": \"add\", \"parameters\": {\"a\": 1}}]",
+           "f:{}|add:{\"a\": 1}");
+    expect("generic", "Yes.\n\n```json\n{\"name\": \"f\", \"arguments\": {}}\n```\nThere.",
+           "text:Yes.|f:{}|text:There.");
+    expect("generic", "[1, 2, 3]", "text:[1, 2, 3]");
+    expect("generic", "[{\"name\": \"f\"}, 3]", "text:[{\"name\": \"f\"}, 3]");
+}
+
+/* ---- what templates render is read back ---- */
+
+/* The last assistant's turn of a rendered conversation. */
+static char *last_turn(const char *text, const char *begin, const char *end) {
+    const char *from = NULL;
+    for (const char *p = text; (p = strstr(p, begin)); p++)
+        if (strstr(p, end)) from = p + strlen(begin);
+    if (!from) return NULL;
+    const char *to = strstr(from, end);
+    char *turn = malloc((size_t)(to - from) + 1);
+    memcpy(turn, from, (size_t)(to - from));
+    turn[to - from] = '\0';
+    return turn;
+}
+
+/* A message's content and calls as the parts that they should come out as, compared as JSON. */
+static void check_parts(const char *parts_text, mc_json message, size_t *calls) {
+    mc_str content = MC_STR(""), name;
+    const char *at = parts_text;
+    mc_json_get_str(mc_json_find(message, "content"), &content);
+    if (content.len && strncmp(at, "text:", 5) == 0) { /* Llama's template drops it */
+        assert_true(strncmp(at + 5, content.ptr, content.len) == 0);
+        at = strchr(at, '|');
+    }
+    for (mc_json_iter it = mc_json_begin(mc_json_find(message, "tool_calls")); mc_json_next(&it);) {
+        mc_json function = mc_json_find(it.value, "function");
+        mc_json_doc *doc;
+        mc_buffer want = {0}, got = {0};
+        assert_non_null(at);
+        at += *at == '|';
+        assert_true(mc_json_get_str(mc_json_find(function, "name"), &name));
+        assert_true(strncmp(at, name.ptr, name.len) == 0 && at[name.len] == ':');
+        at += name.len + 1;
+        const char *end = strstr(at, "}|");
+        size_t len = end ? (size_t)(end + 1 - at) : strlen(at);
+        assert_int_equal(mc_json_parse(at, len, "arguments", &doc), MICA_OK);
+        mc_json_put_value(&got, mc_json_root(doc), MC_JSON_ONE_LINE);
+        mc_json_put_value(&want, mc_json_find(function, "arguments"), MC_JSON_ONE_LINE);
+        assert_string_equal(mc_buffer_cstr(&got), mc_buffer_cstr(&want));
+        mc_buffer_deinit(&got);
+        mc_buffer_deinit(&want);
+        mc_json_close(&doc);
+        at += len;
+        ++*calls;
+    }
+}
+
+/* The tools of all calls of a message. */
+static void tools_of(mc_json message, mc_tools *list) {
+    mc_buffer text = {0};
+    mc_str name;
+    const char *comma = "";
+    mc_buffer_add_byte(&text, '[');
+    for (mc_json_iter it = mc_json_begin(mc_json_find(message, "tool_calls")); mc_json_next(&it);) {
+        assert_true(
+            mc_json_get_str(mc_json_find(mc_json_find(it.value, "function"), "name"), &name));
+        char *known = test_format("\"%.*s\"", MC_STR_ARG(name));
+        if (!strstr(mc_buffer_cstr(&text), known)) {
+            mc_buffer_printf(&text, "%s{\"type\": \"function\", \"function\": {\"name\": %s}}",
+                             comma, known);
+            comma = ",";
+        }
+        free(known);
+    }
+    mc_buffer_add_byte(&text, ']');
+    assert_int_equal(mc_tools_read(text.data, text.len, list), MICA_OK);
+    mc_buffer_deinit(&text);
+}
+
+static void check_goldens(const char *name, const char *begin, const char *end,
+                          const char *format_name) {
+    char *path = test_format("%s/chat/%s.json", test_cases_dir(), name);
+    mc_json_doc *doc = test_load_json(path);
+    mc_str template, text;
+    size_t calls = 0;
+    assert_true(mc_json_get_str(mc_json_find(mc_json_root(doc), "chat_template"), &template));
+    const mc_answer_format format = mc_answer_format_find(template);
+    assert_string_equal(format.calls->name, format_name);
+    assert_true(format.takes_tools);
+    for (mc_json_iter it = mc_json_begin(mc_json_find(mc_json_root(doc), "cases"));
+         mc_json_next(&it);) {
+        mc_json message = {0};
+        mc_json messages = mc_json_find(it.value, "messages");
+        for (mc_json_iter m = mc_json_begin(messages); mc_json_next(&m);)
+            if (mc_json_get_type(mc_json_find(m.value, "tool_calls")) == MC_JSON_ARRAY)
+                message = m.value;
+        mc_json_iter first = mc_json_begin(mc_json_find(message, "tool_calls"));
+        if (!mc_json_next(&first) || !mc_json_exists(mc_json_find(first.value, "function")) ||
+            !mc_json_get_str(mc_json_find(it.value, "text"), &text))
+            continue;
+        char *turn = last_turn(text.ptr, begin, end);
+        mc_tools list;
+        tools_of(message, &list);
+        char *got = turn ? split(&format, &list, false, turn, 3, 5) : NULL;
+        if (got && strstr(turn, "\"name\"")) check_parts(got, message, &calls);
+        free(got);
+        free(turn);
+        mc_tools_deinit(&list);
+    }
+    print_message("%s: %zu calls read back\n", name, calls);
+    assert_true(calls > 0);
+    mc_json_close(&doc);
+    free(path);
+}
+
+static void test_goldens(void **state) {
+    (void)state;
+    check_goldens("qwen2_5", "<|im_start|>assistant\n", "<|im_end|>", "hermes");
+    check_goldens("qwen3", "<|im_start|>assistant\n", "<|im_end|>", "hermes");
+    check_goldens("llama3_2", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>",
+                  "llama");
+}
+
+static void test_formats(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *calls;
+        bool thinks;
+    } rows[] = {{"qwen3", "hermes", true},      {"qwen2_5", "hermes", false},
+                {"llama3_1", "generic", false}, {"llama3_2", "llama", false},
+                {"gemma3", "gemma", false},     {"r1_distill_handwritten", "generic", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *path = test_format("%s/chat/%s.json", test_cases_dir(), rows[i].file);
+        mc_json_doc *doc = test_load_json(path);
+        mc_str template;
+        assert_true(mc_json_get_str(mc_json_find(mc_json_root(doc), "chat_template"), &template));
+        mc_answer_format format = mc_answer_format_find(template);
+        if (strcmp(format.calls->name, rows[i].calls) != 0)
+            fail_msg("%s: %s", rows[i].file, format.calls->name);
+        assert_int_equal(format.think_end != NULL, rows[i].thinks);
+        mc_json_close(&doc);
+        free(path);
+    }
+    mc_answer_format format = mc_answer_format_find(MC_STR(""));
+    assert_string_equal(format.calls->name, "generic");
+    assert_false(format.takes_tools);
+    format = format_of("hermes", true);
+    assert_true(mc_answer_format_is_open(&format, MC_STR("a<think>\n")));
+    assert_false(mc_answer_format_is_open(&format, MC_STR("<think>\n\n</think>\n\n")));
+    assert_null(mc_call_format_find("none"));
+}
+
+/* ---- errors ---- */
+
+static mica_status refuse_piece(void *user, const mc_piece *piece) {
+    (void)user;
+    (void)piece;
+    return MICA_ECANCELLED;
+}
+
+static bool split_once(void *context) {
+    static const char answer[] = "<think>a</think>b <tool_call>{\"name\": \"f\"}</tool_call>";
+    const mc_answer_format format = format_of("hermes", true);
+    mc_splitter *s;
+    parts p = {.kind = -1};
+    (void)context;
+    bool done = mc_splitter_open(&format, &tools, false, take, &p, &s) == MICA_OK;
+    for (size_t i = 0; done && answer[i]; i++)
+        done = mc_splitter_push(s, answer + i, 1) == MICA_OK;
+    done = done && mc_splitter_end(s) == MICA_OK;
+    mc_splitter_close(&s);
+    done = done && p.text.len == strlen("thought:a|text:b|f:{}");
+    mc_buffer_deinit(&p.text);
+    return done;
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", false);
+    mc_splitter *s;
+    assert_int_equal(mc_splitter_open(&format, NULL, false, refuse_piece, NULL, &s), MICA_OK);
+    assert_int_equal(mc_splitter_push(s, "a", 1), MICA_ECANCELLED);
+    mc_splitter_close(&s);
+    mc_splitter_close(&s);
+    test_fail_each_allocation(split_once, NULL);
+}
+
+static void test_long_calls_are_text(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", false);
+    parts p = {.kind = -1};
+    mc_splitter *s;
+    char block[4096];
+    memset(block, '[', sizeof block);
+    assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
+    assert_int_equal(mc_splitter_push(s, "<tool_call>", 11), MICA_OK);
+    for (int i = 0; i < 600; i++)
+        assert_int_equal(mc_splitter_push(s, block, sizeof block), MICA_OK);
+    assert_true(p.text.len > 1 << 20);
+    mc_splitter_close(&s);
+    mc_buffer_deinit(&p.text);
+}
+
+static void refuse_tools(const char *text, mica_status status, const char *word) {
+    mc_tools list;
+    assert_int_equal(mc_tools_read(text, strlen(text), &list), status);
+    if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
+    mc_tools_deinit(&list);
+}
+
+static void test_tools(void **state) {
+    (void)state;
+#define TOOL(function) "[{\"type\": \"function\", \"function\": {" function "}}]"
+    refuse_tools("{", MICA_EFORMAT, "tools");
+    refuse_tools("{}", MICA_EFORMAT, "want an array");
+    refuse_tools("[3]", MICA_EFORMAT, "tools[0].type");
+    refuse_tools("[{\"type\": \"custom\"}]", MICA_EUNSUPPORTED, "\"custom\"");
+    refuse_tools(TOOL(""), MICA_EFORMAT, "tools[0].function.name");
+    refuse_tools(TOOL("\"name\": \"a b\""), MICA_EFORMAT, "function.name");
+    refuse_tools(TOOL("\"name\": \"a\", \"parameters\": 3"), MICA_EFORMAT, "parameters");
+    refuse_tools(TOOL("\"name\": \"a\", \"strict\": 3"), MICA_EFORMAT, "strict");
+    refuse_tools(TOOL("\"name\": \"a\", \"mood\": 3"), MICA_EUNSUPPORTED, "function.mood");
+    refuse_tools("[{\"type\": \"function\", \"function\": {\"name\": \"a\"}},"
+                 " {\"type\": \"function\", \"function\": {\"name\": \"a\"}}]",
+                 MICA_EINVAL, "tools[1].function.name");
+#undef TOOL
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_thoughts), cmocka_unit_test(test_hermes),
+        cmocka_unit_test(test_llama),    cmocka_unit_test(test_pythonic),
+        cmocka_unit_test(test_gemma),    cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_goldens),  cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_errors),   cmocka_unit_test(test_long_calls_are_text),
+        cmocka_unit_test(test_tools),
+    };
+    return cmocka_run_group_tests_name("grammar/splitter", tests, read_tools, free_tools);
+}
