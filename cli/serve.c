@@ -19,7 +19,7 @@ typedef struct serve_values {
     int64_t port;
     const char *name;
     const char *api_key, *api_key_file;
-    bool insecure;
+    bool insecure, downloads;
     cli_texts origins, hosts;
     const char *certificate, *certificate_key;
     int64_t max_body, max_connections, max_connections_per_host;
@@ -90,6 +90,7 @@ static mica_server_options server_options(const serve_values *values, const cli_
         .host = values->host,
         .port = (int)values->port,
         .insecure = values->insecure,
+        .downloads = values->downloads,
         .vllm_metrics = values->vllm_metrics,
         .certificate = values->certificate,
         .certificate_key = values->certificate_key,
@@ -221,6 +222,11 @@ static const cli_option access_table[] = {
      .kind = CLI_FLAG,
      .help = "let other machines ask without a key",
      .offset = offsetof(serve_values, insecure),
+     .no_variable = true},
+    {.name = "allow-downloads",
+     .kind = CLI_FLAG,
+     .help = "let requests download models to the Hugging Face cache, and remove them from it",
+     .offset = offsetof(serve_values, downloads),
      .no_variable = true},
     {.name = "cors",
      .kind = CLI_TEXTS,

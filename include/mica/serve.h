@@ -43,6 +43,8 @@ typedef struct mica_server_options {
                                      file system; NULL: "127.0.0.1" */
     int port;                     /* 0: one that is free */
     bool insecure;                /* listen at any address without keys */
+    bool downloads;               /* requests may download models to the Hugging Face cache, and
+                                     remove them from it */
     bool vllm_metrics;            /* /metrics also has the names that vLLM made customary */
     const char *certificate;      /* PEM file with the chain for TLS; NULL: no TLS */
     const char *certificate_key;  /* PEM file with its private key */

@@ -98,9 +98,9 @@ static void on_close(void *user) {
     for (size_t i = 0; i < job->count; i++)
         mica_free(job->prompts[i].ids);
     mc_free(job->prompts);
+    mc_answer_form_deinit(&job->form);
     mc_free(job->requests);
     pthread_mutex_destroy(&job->lock);
-    mc_grammar_close(&job->grammar);
     job->ops->close(job);
 }
 
@@ -126,30 +126,29 @@ void mc_completion_attach(mc_completion *job) {
     mc_exchange_attach(job->http, &(mc_exchange_work){on_hangup, on_close, job});
 }
 
-/* Makes a constraint for each choice of a prompt, [choices]. */
-static mica_status constrain(const mc_completion *job, mc_constraint **constraints) {
-    if (!job->served->grammars)
-        return mc_fail(MICA_EUNSUPPORTED, "the model's tokenizer allows no constrained answers");
-    for (size_t i = 0; i < job->choices; i++) {
-        mica_status status =
-            mc_grammars_constrain(job->served->grammars, job->grammar, &constraints[i]);
-        if (status == MICA_OK) continue;
-        while (i > 0)
-            mc_constraint_close(&constraints[--i]);
-        return status;
+/* What each choice of a prompt may say, for mc_schedule_submit: [choices], each may be NULL. Freed
+ * with mc_free. */
+static mica_status make_constraints(const mc_completion *job, mc_constraint ***out) {
+    mc_constraint **constraints = mc_calloc(job->choices, sizeof *constraints);
+    mica_status status = constraints ? MICA_OK : mc_fail_nomem("constraints");
+    bool any = false;
+    for (size_t i = 0; status == MICA_OK && i < job->choices; i++) {
+        status = mc_answer_form_constrain(&job->form, job->served->grammars, &constraints[i]);
+        any = any || constraints[i];
     }
-    return MICA_OK;
+    *out = status == MICA_OK && any ? constraints : NULL;
+    if (*out) return MICA_OK;
+    for (size_t i = 0; constraints && i < job->choices; i++)
+        mc_constraint_close(&constraints[i]);
+    mc_free(constraints);
+    return status;
 }
 
 /* Submits a prompt. */
 static mica_status submit(mc_completion *job, mc_completion_request *at, size_t prompt,
                           const mica_generate_options *options) {
-    mc_constraint **constraints = NULL;
-    mica_status status = MICA_OK;
-    if (job->grammar) {
-        constraints = mc_calloc(job->choices, sizeof(mc_constraint *));
-        status = constraints ? constrain(job, constraints) : mc_fail_nomem("a request");
-    }
+    mc_constraint **constraints;
+    MC_TRY(make_constraints(job, &constraints));
     mc_request_options request = {
         .ids = job->prompts[prompt].ids,
         .n_ids = job->prompts[prompt].n,
@@ -163,8 +162,7 @@ static mica_status submit(mc_completion *job, mc_completion_request *at, size_t 
         .end = on_end,
         .user = at,
     };
-    if (status == MICA_OK)
-        status = mc_schedule_submit(job->served->schedule, &request, &at->request);
+    mica_status status = mc_schedule_submit(job->served->schedule, &request, &at->request);
     mc_free(constraints);
     return status;
 }

@@ -16,6 +16,7 @@
 #define SERVE_COMPLETION_H
 
 #include "schedule/schedule.h"
+#include "serve/answer_form.h"
 #include "serve/exchange.h"
 #include "serve/models.h"
 
@@ -45,7 +46,7 @@ struct mc_completion {
     size_t count;
     size_t choices; /* for each prompt */
     int priority;
-    mc_grammar *grammar; /* of all answers, closed with the job; NULL: they may say anything */
+    mc_answer_form form; /* of each answer; zero: any text. Freed when the job closes */
     bool comments;       /* an event stream that gets comments while prompts are read */
 
     /* Sums over what has ended. */

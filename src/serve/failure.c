@@ -66,7 +66,9 @@ static void put_anthropic(const mc_failure *failure, mc_put *put) {
     const char *type = failure->type;
     if (failure->status == 413) type = "request_too_large";
     if (failure->status == 503) type = "overloaded_error";
-    if (failure->status >= 500 && failure->status != 503) type = "api_error";
+    if (failure->status == 504) type = "timeout_error";
+    if (failure->status >= 500 && failure->status != 503 && failure->status != 504)
+        type = "api_error";
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "type", "error");
     mc_put_open(put, "error", '{');

@@ -1,5 +1,7 @@
-/* /v1/models: the models that are served, as OpenAI's API lists them. */
+/* /v1/models: the models that are served, as OpenAI's and Anthropic's APIs list them: each has the
+ * members of both. */
 #include "serve/endpoint.h"
+#include "serve/put_time.h"
 #include "serve/state.h"
 
 static void put_model(mc_put *put, const mc_served *served) {
@@ -11,6 +13,10 @@ static void put_model(mc_put *put, const mc_served *served) {
     mc_put_int(put, "created", served->created);
     mc_put_text(put, "owned_by", "mica");
     mc_put_int(put, "max_model_len", info.context_length);
+    mc_put_text(put, "type", "model");
+    mc_put_text(put, "display_name", served->name);
+    mc_put_time(put, "created_at", served->created);
+    mc_put_int(put, "max_input_tokens", info.context_length);
     mc_put_close(put, '}');
 }
 
@@ -24,10 +30,16 @@ static bool list(mc_exchange *http) {
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "object", "list");
+    const mc_served *first = mc_models_first(&http->server->models), *last = first;
     mc_put_open(&put, "data", '[');
-    for (const mc_served *at = mc_models_first(&http->server->models); at; at = at->next)
+    for (const mc_served *at = first; at; at = at->next) {
         put_model(&put, at);
+        last = at;
+    }
     mc_put_close(&put, ']');
+    mc_put_bool(&put, "has_more", false);
+    mc_put_text(&put, "first_id", first ? first->name : NULL);
+    mc_put_text(&put, "last_id", last ? last->name : NULL);
     mc_put_close(&put, '}');
     return send(http, &put);
 }

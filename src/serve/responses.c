@@ -377,7 +377,7 @@ static bool respond(mc_exchange *http) {
     const mica_model *model = r->job.served->model;
     mc_completion_attach(&r->job);
     if (!read_include(values.include, &r->logprobs, &http->failure) ||
-        !mc_format_read(values.format, "text.format", &r->job.grammar, &http->failure) ||
+        !mc_format_read(values.format, "text.format", &r->job.form.grammar, &http->failure) ||
         !read_messages(r, &values) || !render(r, &values))
         return false;
     if (!put_echo(&values, r->job.served->name, &r->echo))

@@ -100,3 +100,12 @@ mica_status mc_stop_text_push(mc_stop_text *stops, const char *text, size_t len,
     if (stops->held.len) memmove(stops->held.data, stops->held.data + decided, stops->held.len);
     return MICA_OK;
 }
+
+const char *mc_stop_text_found(const mc_stop_text *stops) {
+    const mc_stop_string *longest = NULL;
+    for (size_t i = 0; i < stops->count; i++) {
+        const mc_stop_string *s = &stops->strings[i];
+        if (s->matched == s->len && (!longest || s->len > longest->len)) longest = s;
+    }
+    return longest ? longest->text : NULL;
+}

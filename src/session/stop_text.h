@@ -50,4 +50,7 @@ typedef enum mc_stop_mode {
 mica_status mc_stop_text_push(mc_stop_text *stops, const char *text, size_t len, mc_stop_mode mode,
                               const char **out, size_t *out_len, bool *found);
 
+/* The stop string that was found, which lives as long as `stops`; NULL: none was. */
+const char *mc_stop_text_found(const mc_stop_text *stops);
+
 #endif

@@ -1,0 +1,118 @@
+#include "serve/answer_form.h"
+
+#include "grammar/reasoning.h"
+#include "serve/put.h"
+#include "task/model.h"
+
+enum { FIELD_TOOLS, FIELD_THINKING, FIELD_DOCUMENT };
+
+static bool is_document(const mc_answer_form *form) {
+    return form->object || mc_json_exists(form->schema);
+}
+
+static bool prepare_tools(mc_answer_form *form, mc_failure *failure) {
+    const char *name = form->fields[FIELD_TOOLS];
+    if (form->choice == MC_TOOLS_NONE && !form->tool[0]) mc_buffer_clear(&form->tools_text);
+    if (!form->tools_text.len) {
+        if (!form->tool[0] && form->choice != MC_TOOLS_REQUIRED) return true;
+        return mc_failure_set(failure, 400, "invalid_value", name,
+                              "%s: a tool must be called, but there is none", name);
+    }
+    if (!form->format.takes_tools)
+        return mc_failure_set(failure, 400, "unsupported_field", name,
+                              "%s: the model's chat template takes none", name);
+    if (is_document(form))
+        return mc_failure_set(failure, 400, "unsupported_field", name, "%s: not together with %s",
+                              name, form->fields[FIELD_DOCUMENT]);
+    if (!mc_buffer_cstr(&form->tools_text))
+        return mc_failure_of(failure, mc_fail_nomem("tools"), NULL);
+    mica_status status = mc_tools_read(form->tools_text.data, form->tools_text.len, &form->tools);
+    return status == MICA_OK || mc_failure_of(failure, status, name);
+}
+
+bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_failure *failure) {
+    const char *name = form->fields[FIELD_THINKING];
+    form->format = mc_answer_format_find(mc_model_template(model));
+    if (form->thinking == MC_PROMPT_THINKING_ON && !form->format.think_end)
+        return mc_failure_set(failure, 400, "unsupported_value", name,
+                              "%s: the model's chat template marks no thoughts", name);
+    return prepare_tools(form, failure);
+}
+
+/* ---- compiling ---- */
+
+/* Whether the text of a prompt ends with the mark that begins a thought. */
+static bool find_open(mc_answer_form *form, const mica_model *model, const int32_t *ids, size_t n) {
+    enum { TAIL = 16 };
+    char *text;
+    size_t len, first = n > TAIL ? n - TAIL : 0;
+    if (mica_tokenizer_decode(mica_model_tokenizer(model), ids + first, n - first, false, &text,
+                              &len) != MICA_OK)
+        return false;
+    form->is_open = mc_answer_format_is_open(&form->format, (mc_str){text, len});
+    mica_free(text);
+    return true;
+}
+
+static mc_thinking thinking_of(const mc_answer_form *form) {
+    if (form->is_open) return MC_THINKING_IS_OPEN;
+    bool may = form->format.think_end && form->thinking != MC_PROMPT_THINKING_OFF;
+    return may ? MC_THINKING_MAY : MC_THINKING_NONE;
+}
+
+static mica_status compile_document(mc_answer_form *form) {
+    mc_buffer text = {0};
+    mc_put put = mc_put_into(&text);
+    if (!form->object) mc_put_value(&put, NULL, form->schema);
+    mica_status status =
+        put.failed ? mc_fail_nomem("a schema")
+                   : mc_answer_grammar_document(
+                         form->object ? MC_RESPONSE_JSON_OBJECT : MC_RESPONSE_SCHEMA, text.data,
+                         text.len, &form->format, thinking_of(form), &form->grammar);
+    mc_buffer_deinit(&text);
+    if (status != MICA_OK) mc_fail_context(status, "%s", form->fields[FIELD_DOCUMENT]);
+    return status;
+}
+
+bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const int32_t *ids,
+                            size_t n, mc_failure *failure) {
+    const char *name = form->fields[is_document(form) ? FIELD_DOCUMENT : FIELD_TOOLS];
+    mica_status status = MICA_OK;
+    if (form->format.think_end && !find_open(form, model, ids, n)) status = mc_fail_nomem("a text");
+    if (status == MICA_OK && is_document(form)) status = compile_document(form);
+    if (status == MICA_OK && form->tools_text.len)
+        status = mc_answer_grammar_tools(&form->tools, form->choice,
+                                         form->tool[0] ? form->tool : NULL, !form->single,
+                                         &form->format, thinking_of(form), &form->grammar);
+    return status == MICA_OK || mc_failure_of(failure, status, name);
+}
+
+/* ---- answers ---- */
+
+mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
+                                     mc_constraint **constraint) {
+    mc_constraint *inner = NULL;
+    bool budget = form->budget > 0 && form->format.think_end;
+    *constraint = NULL;
+    if (!form->grammar && !budget) return MICA_OK;
+    if (!grammars)
+        return mc_fail(MICA_EUNSUPPORTED, "answers cannot be constrained with this tokenizer");
+    if (form->grammar) MC_TRY(mc_grammars_constrain(grammars, form->grammar, &inner));
+    if (budget)
+        return mc_reasoning_constrain(grammars, &form->format, form->budget, form->is_open, inner,
+                                      constraint);
+    *constraint = inner;
+    return MICA_OK;
+}
+
+mica_status mc_answer_form_split(const mc_answer_form *form, mc_take_piece take, void *user,
+                                 mc_splitter **splitter) {
+    return mc_splitter_open(&form->format, form->tools_text.len ? &form->tools : NULL,
+                            form->is_open, take, user, splitter);
+}
+
+void mc_answer_form_deinit(mc_answer_form *form) {
+    mc_grammar_close(&form->grammar);
+    mc_tools_deinit(&form->tools);
+    mc_buffer_deinit(&form->tools_text);
+}

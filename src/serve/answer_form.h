@@ -1,0 +1,68 @@
+/* What the answer to a conversation may be: text, thoughts, calls of tools, a document. Each API
+ * sets it from fields of its own.
+ *
+ *     mc_answer_form form = {.tools_text = ..., .thinking = ...};
+ *     mc_answer_form_prepare(&form, model, &failure)     // then the prompt is rendered with it
+ *     mc_answer_form_compile(&form, model, &prompt, &failure)
+ *     mc_answer_form_constrain(&form, grammars, &constraint)      // for each choice
+ *
+ * Threads: one at a time; a compiled one never changes. */
+#ifndef SERVE_ANSWER_FORM_H
+#define SERVE_ANSWER_FORM_H
+
+#include "base/buffer.h"
+#include "grammar/answer_grammar.h"
+#include "grammar/grammar_constraint.h"
+#include "grammar/splitter.h"
+#include "serve/failure.h"
+
+#include <mica/model.h>
+
+typedef enum mc_prompt_thinking {
+    MC_PROMPT_THINKING_DEFAULT, /* as the model's chat template has it */
+    MC_PROMPT_THINKING_OFF,
+    MC_PROMPT_THINKING_ON
+} mc_prompt_thinking;
+
+enum { MC_TOOL_NAME = 129 };
+
+typedef struct mc_answer_form { /* zero: as the model likes */
+    mc_buffer tools_text;       /* the tools, as OpenAI's API has them; empty: none */
+    mc_tool_choice choice;
+    char tool[MC_TOOL_NAME]; /* that must be called; "": none is named */
+    bool single;             /* at most one call */
+    mc_prompt_thinking thinking;
+    int64_t budget;        /* tokens of thoughts; 0: no limit */
+    mc_json schema;        /* of the document that the answer is; NONE: it is none */
+    bool object;           /* it is any object of JSON */
+    const char *fields[3]; /* names in failures: of tools, of thinking, of the document */
+
+    /* Set by the functions below. */
+    mc_answer_format format; /* of the model */
+    mc_tools tools;
+    bool is_open;        /* the answer begins within a thought */
+    mc_grammar *grammar; /* NULL: nothing is constrained but thoughts */
+} mc_answer_form;
+
+/* Reads the tools, and checks that the model's chat template has what is asked for. Tools that may
+ * not be called are dropped.
+ * returns  false: *failure says why */
+bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_failure *failure);
+
+/* Compiles what the answer to a prompt may say.
+ * returns  false: *failure says why */
+bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const int32_t *ids,
+                            size_t n, mc_failure *failure);
+
+/* A constraint of one answer; *constraint NULL: none is needed.
+ * errors  MICA_EUNSUPPORTED grammars is NULL; MICA_ENOMEM */
+mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
+                                     mc_constraint **constraint);
+
+/* A splitter of one answer; the form must outlive it. errors  MICA_ENOMEM */
+mica_status mc_answer_form_split(const mc_answer_form *form, mc_take_piece take, void *user,
+                                 mc_splitter **splitter);
+
+void mc_answer_form_deinit(mc_answer_form *form);
+
+#endif

@@ -1,0 +1,35 @@
+/* What ollama's endpoints share. Threads: any. */
+#ifndef SERVE_OLLAMA_H
+#define SERVE_OLLAMA_H
+
+#include "serve/completion.h"
+
+/* The model that a request names, as "name" or "name:latest".
+ * returns  NULL: *failure says why */
+mc_served *mc_ollama_find(mc_exchange *http, mc_str name);
+
+/* Checks keep_alive: any duration but 0, since what is served is kept. */
+bool mc_ollama_check_keep(mc_json keep, mc_failure *failure);
+
+/* Sends http->out, in which a value was put. */
+bool mc_ollama_reply(mc_exchange *http, const mc_put *put);
+
+/* Adds the messages of a chat as chat templates take them. *last_is_assistant: so is the last.
+ * returns  false: *failure names the place */
+bool mc_ollama_messages(mc_json messages, mc_buffer *out, bool *last_is_assistant,
+                        mc_failure *failure);
+
+bool mc_ollama_tags(mc_exchange *http);
+bool mc_ollama_ps(mc_exchange *http);
+bool mc_ollama_version(mc_exchange *http);
+enum { MC_OLLAMA_SHOW_FIELDS = 6 };
+extern const mc_field mc_ollama_show_fields[MC_OLLAMA_SHOW_FIELDS];
+bool mc_ollama_show(mc_exchange *http);
+
+enum { MC_OLLAMA_PULL_FIELDS = 6, MC_OLLAMA_DELETE_FIELDS = 2 };
+extern const mc_field mc_ollama_pull_fields[MC_OLLAMA_PULL_FIELDS];
+extern const mc_field mc_ollama_delete_fields[MC_OLLAMA_DELETE_FIELDS];
+bool mc_ollama_pull(mc_exchange *http);
+bool mc_ollama_delete(mc_exchange *http);
+
+#endif

@@ -1,0 +1,36 @@
+/* The requests for answers of ollama's API: /api/chat and /api/generate. Threads: any. */
+#ifndef SERVE_OLLAMA_ANSWER_H
+#define SERVE_OLLAMA_ANSWER_H
+
+#include "serve/exchange.h"
+#include "serve/generation.h"
+
+typedef struct mc_ollama_answer {
+    mc_generation generation;
+    int64_t num_predict; /* 0 or less: no limit */
+    int64_t num_ctx;     /* 0: the model's */
+    int64_t top_logprobs;
+    bool logprobs;
+    mc_json think, keep_alive, format;
+    mc_json tools, messages; /* of a chat */
+    mc_str prompt, system;   /* of a generation */
+    bool raw;
+} mc_ollama_answer;
+
+enum { MC_OLLAMA_ANSWER_FIELDS = 10, MC_OLLAMA_CHAT_FIELDS = 2, MC_OLLAMA_GENERATE_FIELDS = 10 };
+extern const mc_field mc_ollama_answer_fields[MC_OLLAMA_ANSWER_FIELDS]; /* of both */
+extern const mc_field mc_ollama_chat_fields[MC_OLLAMA_CHAT_FIELDS];
+extern const mc_field mc_ollama_generate_fields[MC_OLLAMA_GENERATE_FIELDS];
+
+/* The options of an answer to a prompt of n tokens, with num_ctx as a limit of both together.
+ *
+ *  context  the model's.
+ *  vocab, arena  as for mc_generation_options.
+ *  returns  false: *failure says why */
+bool mc_ollama_options(const mc_ollama_answer *values, size_t n, int64_t context, size_t vocab,
+                       mc_arena *arena, mica_generate_options *options, mc_failure *failure);
+
+bool mc_ollama_chat(mc_exchange *http);
+bool mc_ollama_generate(mc_exchange *http);
+
+#endif

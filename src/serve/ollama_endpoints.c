@@ -1,0 +1,62 @@
+/* ollama's endpoints. */
+#include "serve/endpoint.h"
+#include "serve/ollama.h"
+#include "serve/ollama_answer.h"
+
+static const mc_endpoint endpoints[] = {
+    {.method = "POST",
+     .path = "/api/chat",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_chat,
+     .tables = {{mc_ollama_chat_fields, MC_OLLAMA_CHAT_FIELDS, 0},
+                {mc_ollama_answer_fields, MC_OLLAMA_ANSWER_FIELDS, 0}},
+     .help = "an answer to a conversation, as lines of JSON"},
+    {.method = "POST",
+     .path = "/api/generate",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_generate,
+     .tables = {{mc_ollama_generate_fields, MC_OLLAMA_GENERATE_FIELDS, 0},
+                {mc_ollama_answer_fields, MC_OLLAMA_ANSWER_FIELDS, 0}},
+     .help = "an answer to a prompt, as lines of JSON"},
+    {.method = "GET",
+     .path = "/api/tags",
+     .api = MC_API_OLLAMA,
+     .flags = MC_ENDPOINT_AT_ONCE,
+     .handle = mc_ollama_tags,
+     .help = "the models that are served. Their digest is empty: a folder has none"},
+    {.method = "POST",
+     .path = "/api/show",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_show,
+     .tables = {{mc_ollama_show_fields, MC_OLLAMA_SHOW_FIELDS, 0}},
+     .help = "what a model is"},
+    {.method = "GET",
+     .path = "/api/ps",
+     .api = MC_API_OLLAMA,
+     .flags = MC_ENDPOINT_AT_ONCE,
+     .handle = mc_ollama_ps,
+     .help = "the models in memory: all that are served"},
+    {.method = "GET",
+     .path = "/api/version",
+     .api = MC_API_OLLAMA,
+     .flags = MC_ENDPOINT_AT_ONCE,
+     .handle = mc_ollama_version,
+     .help = "mica's version"},
+    {.method = "POST",
+     .path = "/api/pull",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_pull,
+     .tables = {{mc_ollama_pull_fields, MC_OLLAMA_PULL_FIELDS, 0}},
+     .help = "download a model to the cache, which is then there for mica serve. Needs "
+             "--allow-downloads, else 403"},
+    {.method = "DELETE",
+     .path = "/api/delete",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_delete,
+     .tables = {{mc_ollama_delete_fields, MC_OLLAMA_DELETE_FIELDS, 0}},
+     .help = "remove a model, which is not being served, from the cache. Needs --allow-downloads, "
+             "else 403"},
+};
+
+const mc_endpoint_list mc_endpoints_ollama = {"ollama", endpoints,
+                                              sizeof endpoints / sizeof *endpoints};

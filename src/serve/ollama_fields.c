@@ -1,0 +1,227 @@
+/* The fields of ollama's requests for answers. */
+#include "serve/ollama_answer.h"
+
+#include <inttypes.h>
+
+#define AT(member) offsetof(mc_ollama_answer, member)
+
+static const mc_field option_fields[] = {
+    {.name = "num_predict",
+     .kind = MC_FIELD_INT,
+     .min = -2,
+     .max = INT32_MAX,
+     .initial = -1,
+     .offset = AT(num_predict),
+     .help = "limit of the answer's tokens; 0, -1 or -2: the end of the context"},
+    {.name = "num_ctx",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = AT(num_ctx),
+     .help = "limit of prompt and answer together, at most the model's context, which it is "
+             "without"},
+    {.name = "temperature",
+     .kind = MC_FIELD_REAL,
+     .max = 100,
+     .initial = 0.8,
+     .offset = AT(generation.temperature),
+     .help = "sampling temperature; 0: always the likeliest token"},
+    {.name = "top_k",
+     .kind = MC_FIELD_INT,
+     .min = -1,
+     .max = 1e9,
+     .initial = 40,
+     .offset = AT(generation.top_k),
+     .help = "the likeliest tokens; 0 or -1: all"},
+    {.name = "top_p",
+     .kind = MC_FIELD_REAL,
+     .max = 1,
+     .initial = 0.9,
+     .offset = AT(generation.top_p),
+     .help = "the fewest tokens whose probabilities reach it"},
+    {.name = "min_p",
+     .kind = MC_FIELD_REAL,
+     .max = 1,
+     .offset = AT(generation.min_p),
+     .help = "tokens of at least this share of the likeliest one's probability"},
+    {.name = "seed",
+     .kind = MC_FIELD_INT,
+     .min = -9223372036854774784.0,
+     .max = 9223372036854774784.0,
+     .initial = -1,
+     .offset = AT(generation.seed),
+     .help = "the same seed gives the same answer; -1: another one each time"},
+    {.name = "stop",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .offset = AT(generation.stop),
+     .help = "texts that end the answer, which are not part of it"},
+    {.name = "repeat_penalty",
+     .kind = MC_FIELD_REAL,
+     .min = 0.01,
+     .max = 100,
+     .initial = 1.1,
+     .offset = AT(generation.repetition),
+     .help = "divides the logit of a token that occurs, if above 0"},
+    {.name = "repeat_last_n",
+     .kind = MC_FIELD_INT,
+     .min = -1,
+     .max = INT32_MAX,
+     .initial = 64,
+     .offset = AT(generation.penalty_window),
+     .help = "the last tokens, of prompt and answer, that penalties count; 0: none, -1: all"},
+    {.name = "presence_penalty",
+     .kind = MC_FIELD_REAL,
+     .min = -2,
+     .max = 2,
+     .offset = AT(generation.presence),
+     .help = "taken from a token's logit if it occurs"},
+    {.name = "frequency_penalty",
+     .kind = MC_FIELD_REAL,
+     .min = -2,
+     .max = 2,
+     .offset = AT(generation.frequency),
+     .help = "taken from a token's logit for each time that it occurs"},
+    {.name = "penalize_newline", .kind = MC_FIELD_ONLY, .choices = "true"},
+    {.name = "num_keep", .kind = MC_FIELD_REFUSED, .help = "contexts are not shifted"},
+    {.name = "typical_p", .kind = MC_FIELD_ONLY, .choices = "1"},
+    {.name = "tfs_z", .kind = MC_FIELD_ONLY, .choices = "1"},
+    {.name = "mirostat", .kind = MC_FIELD_ONLY, .choices = "0"},
+    {.name = "mirostat_tau", .kind = MC_FIELD_NOTED, .help = "of mirostat"},
+    {.name = "mirostat_eta", .kind = MC_FIELD_NOTED, .help = "of mirostat"},
+    {.name = "num_batch", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "num_thread", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "num_gpu", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "main_gpu", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "low_vram", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "numa", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "use_mmap", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "use_mlock", .kind = MC_FIELD_NOTED, .help = "a matter of the server's options"},
+    {.name = "f16_kv", .kind = MC_FIELD_REFUSED, .help = "caches have the model's dtype"},
+    {.name = "logits_all", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "vocab_only", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "embedding_only", .kind = MC_FIELD_ONLY, .choices = "false"},
+};
+
+const mc_field mc_ollama_answer_fields[MC_OLLAMA_ANSWER_FIELDS] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .required = true,
+     .offset = AT(generation.model),
+     .help = "the model's name, with or without :latest"},
+    {.name = "options",
+     .kind = MC_FIELD_OBJECT,
+     .fields = option_fields,
+     .count = sizeof option_fields / sizeof *option_fields},
+    {.name = "stream",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = AT(generation.stream),
+     .help = "send the answer piece by piece, a line of JSON for each"},
+    {.name = "think",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_BOOL | MC_FIELD_IS_TEXT,
+     .offset = AT(think),
+     .help = "the chat template's enable_thinking; low, medium or high are also its "
+             "reasoning_effort. Refused where the template marks no thoughts"},
+    {.name = "logprobs",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(logprobs),
+     .help = "also the tokens' log-probabilities"},
+    {.name = "top_logprobs",
+     .kind = MC_FIELD_INT,
+     .max = 20,
+     .offset = AT(top_logprobs),
+     .help = "and those of the likeliest tokens in their places"},
+    {.name = "truncate",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(generation.truncate),
+     .help = "cut a prompt that is longer than the context instead of refusing it"},
+    {.name = "shift",
+     .kind = MC_FIELD_ONLY,
+     .choices = "false",
+     .help = "answers end with the context"},
+    {.name = "format",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+     .offset = AT(format),
+     .help =
+         "\"json\": the answer is an object of JSON; a schema: it satisfies that. What mica does "
+         "not support of a schema is refused"},
+    {.name = "keep_alive",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_NUMBER | MC_FIELD_IS_TEXT,
+     .offset = AT(keep_alive),
+     .help = "models are kept longer than any; 0 is refused"},
+};
+
+const mc_field mc_ollama_chat_fields[MC_OLLAMA_CHAT_FIELDS] = {
+    {.name = "messages",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(messages),
+     .help = "the conversation: role, content, thinking, tool_calls, tool_name, tool_call_id; "
+             "images are refused. The answer continues a last message of the assistant. Without "
+             "messages, the answer says that the model is loaded"},
+    {.name = "tools",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(tools),
+     .help = "type function, function: name, description, parameters. Refused where the model's "
+             "chat template takes none"},
+};
+
+const mc_field mc_ollama_generate_fields[MC_OLLAMA_GENERATE_FIELDS] = {
+    {.name = "prompt",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(prompt),
+     .help = "what the user says. Without it, the answer says that the model is loaded"},
+    {.name = "system", .kind = MC_FIELD_TEXT, .offset = AT(system), .help = "the system prompt"},
+    {.name = "raw",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(raw),
+     .help = "continue the prompt as it is, without the chat template"},
+    {.name = "suffix", .kind = MC_FIELD_ONLY, .choices = "\"\"", .help = "gaps are not filled"},
+    {.name = "images", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "models read text only"},
+    {.name = "template",
+     .kind = MC_FIELD_ONLY,
+     .choices = "\"\"",
+     .help = "a model has the chat template that it was opened with"},
+    {.name = "context", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "/api/chat has messages"},
+    {.name = "width", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
+    {.name = "height", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
+    {.name = "steps", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
+};
+
+static bool check_context(const mc_ollama_answer *values, size_t n, int64_t context,
+                          mc_failure *failure) {
+    if (values->num_ctx > context)
+        return mc_failure_set(failure, 400, "invalid_value", "options.num_ctx",
+                              "options.num_ctx: the model's context is %" PRId64 " tokens",
+                              context);
+    if (values->num_ctx && (int64_t)n > values->num_ctx)
+        return mc_failure_set(failure, 400, "context_length_exceeded", "options.num_ctx",
+                              "the prompt has %zu tokens, options.num_ctx is %" PRId64, n,
+                              values->num_ctx);
+    return true;
+}
+
+bool mc_ollama_options(const mc_ollama_answer *values, size_t n, int64_t context, size_t vocab,
+                       mc_arena *arena, mica_generate_options *options, mc_failure *failure) {
+    mc_generation generation = values->generation;
+    if (!check_context(values, n, context, failure)) return false;
+    if (generation.seed == -1) generation.seed = INT64_MIN; /* drawn */
+    if (generation.penalty_window == -1) generation.penalty_window = INT32_MAX;
+    if (generation.penalty_window == 0) {
+        generation.penalty_window = 1;
+        generation.repetition = 1;
+        generation.presence = generation.frequency = 0;
+    }
+    if (!mc_generation_options(&generation, vocab, arena, options, failure)) return false;
+    int64_t room = values->num_ctx ? values->num_ctx - (int64_t)n + 1 : 0;
+    options->max_tokens = values->num_predict > 0 ? values->num_predict : 0;
+    if (room && (!options->max_tokens || options->max_tokens > room)) options->max_tokens = room;
+    options->logprobs = values->logprobs;
+    options->top_logprobs = (int)values->top_logprobs;
+    return true;
+}

@@ -1,0 +1,47 @@
+/* The content blocks of an answer that is kept: pieces of one kind are one block. */
+#include "serve/anthropic_blocks.h"
+
+#include "support/support.h"
+
+#include <string.h>
+
+static bool add_all(mc_anthropic_blocks *blocks) {
+    return mc_anthropic_blocks_add(blocks, MC_BLOCK_THINKING, MC_STR("a\"")) &&
+           mc_anthropic_blocks_add(blocks, MC_BLOCK_TEXT, MC_STR("")) && /* begins nothing */
+           mc_anthropic_blocks_add(blocks, MC_BLOCK_THINKING, MC_STR("b")) &&
+           mc_anthropic_blocks_add(blocks, MC_BLOCK_TEXT, MC_STR("c")) &&
+           mc_anthropic_blocks_add(blocks, MC_BLOCK_TEXT, MC_STR("d")) &&
+           mc_anthropic_blocks_end(blocks) && mc_anthropic_blocks_end(blocks);
+}
+
+static void test_whole(void **state) {
+    (void)state;
+    mc_anthropic_blocks blocks = {0};
+    assert_true(add_all(&blocks));
+    assert_int_equal(blocks.count, 2);
+    assert_string_equal(mc_buffer_cstr(&blocks.whole),
+                        "{\"type\":\"thinking\",\"thinking\":\"a\\\"b\",\"signature\":\"\"},"
+                        "{\"type\":\"text\",\"text\":\"cd\"}");
+    mc_anthropic_blocks_deinit(&blocks);
+}
+
+static bool add_with_failures(void *arg) {
+    (void)arg;
+    mc_anthropic_blocks blocks = {0};
+    bool done = add_all(&blocks);
+    mc_anthropic_blocks_deinit(&blocks);
+    return done;
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    test_fail_each_allocation(add_with_failures, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

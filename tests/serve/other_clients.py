@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Anthropic's and ollama's own clients against a server of the default model.
+
+   other_clients.py MICA FOLDER NAME    FOLDER: where tools/setup-clients has put the packages
+                                        NAME: anthropic or ollama
+
+What must be answered is in the model's golden.json, which transformers made. Skipped (77) where
+the package is neither there nor installed.
+"""
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+mica, folder, name = sys.argv[1:4]
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, folder)
+try:
+    package = importlib.import_module(name)
+except ImportError:
+    print(f"there is no package {name}: tools/setup-clients installs it")
+    sys.exit(77)
+
+with open(root + "/models/default/golden.json", encoding="utf-8") as file:
+    golden = json.load(file)[0]
+QUESTION = golden["messages"]
+TEXT = golden["text"]
+PROMPT_TOKENS = len(golden["prompt_ids"])
+ANSWER_TOKENS = len(golden["greedy_ids"]) - 1  # without the stop id
+
+
+def raises(kind, call, *words):
+    """The call must fail with that error, whose text has all of the words."""
+    try:
+        call()
+    except kind as error:
+        for word in words:
+            assert word in str(error), (word, error)
+    else:
+        raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def check_anthropic(anthropic, address):
+    client = anthropic.Anthropic(base_url=address, api_key="sesame", max_retries=0)
+    messages = client.messages
+    request = {"model": "default", "max_tokens": 100, "messages": QUESTION,
+               "extra_body": {"temperature": 0}}  # newer clients have no argument for it
+    whole = messages.create(**request, system=[], metadata={"user_id": "me"})
+    assert [(block.type, block.text) for block in whole.content] == [("text", TEXT)], whole
+    assert (whole.stop_reason, whole.stop_sequence) == ("end_turn", None)
+    usage = whole.usage
+    assert usage.input_tokens + usage.cache_read_input_tokens == PROMPT_TOKENS, usage
+    assert usage.output_tokens == ANSWER_TOKENS, usage
+    with messages.stream(**request) as stream:
+        assert "".join(stream.text_stream) == TEXT
+        final = stream.get_final_message()
+    assert final.content[0].text == TEXT and final.stop_reason == "end_turn"
+    assert final.usage.output_tokens == ANSWER_TOKENS
+    cut = messages.create(**request, stop_sequences=["nowhere", "HTTPS"])
+    assert (cut.stop_reason, cut.stop_sequence) == ("stop_sequence", "HTTPS")
+    assert cut.content[0].text == TEXT[:TEXT.index("HTTPS")]
+    listed = [(m.id, m.display_name, m.type) for m in client.models.list()]
+    assert listed == [("default", "default", "model")], listed
+    assert client.models.retrieve("default").created_at.year >= 2026
+    schema = {"type": "object", "properties": {"tools": {"type": "integer"}},
+              "required": ["tools"], "additionalProperties": False}
+    shaped = messages.create(**request, output_config={
+        "format": {"type": "json_schema", "schema": schema}})
+    assert isinstance(json.loads(shaped.content[0].text)["tools"], int), shaped
+    counted = messages.count_tokens(model="default", messages=QUESTION)
+    assert counted.input_tokens == PROMPT_TOKENS
+    beta = client.beta.messages.create(model="default", max_tokens=3, messages=QUESTION)
+    assert beta.stop_reason == "max_tokens" and beta.usage.output_tokens == 3, beta
+    image = {"type": "image", "source": {"type": "url", "url": "http://localhost/a.png"}}
+    seen = [{"role": "user", "content": [image]}]
+    raises(anthropic.BadRequestError, lambda: messages.create(**{**request, "messages": seen}),
+           "images")
+    raises(anthropic.NotFoundError, lambda: messages.create(**{**request, "model": "another"}),
+           "another", "not_found_error")
+    stranger = anthropic.Anthropic(base_url=address, api_key="wrong", max_retries=0)
+    raises(anthropic.AuthenticationError, lambda: stranger.messages.create(**request),
+           "authentication_error")
+
+
+def check_ollama(ollama, address):
+    client = ollama.Client(host=address, headers={"Authorization": "Bearer sesame"})
+    greedy = {"temperature": 0, "repeat_penalty": 1}
+    whole = client.chat("default", messages=QUESTION, options=greedy)
+    assert whole.message.content == TEXT and whole.done_reason == "stop", whole
+    assert whole.prompt_eval_count == PROMPT_TOKENS and whole.eval_count == ANSWER_TOKENS, whole
+    assert 0 < whole.eval_duration < whole.total_duration and whole.created_at.endswith("Z")
+    pieces = list(client.chat("default", messages=QUESTION, options=greedy, stream=True))
+    assert "".join(piece.message.content for piece in pieces) == TEXT
+    assert [piece.done for piece in pieces] == [False] * ANSWER_TOKENS + [True]
+    text = client.generate("default:latest", QUESTION[0]["content"],
+                           options=ollama.Options(**greedy, num_predict=3, seed=1))
+    assert text.response == "curl is a" and text.done_reason == "length", text
+    assert client.generate("default").done_reason == "load"
+    raw = client.generate("default", "curl is", raw=True, options={**greedy, "stop": ["tool"]},
+                          logprobs=True, top_logprobs=1)
+    assert raw.response == " a command line ", raw
+    assert raw.logprobs[0].top_logprobs[0].logprob == raw.logprobs[0].logprob
+    schema = {"type": "object", "properties": {"tools": {"type": "integer"}},
+              "required": ["tools"], "additionalProperties": False}
+    shaped = client.chat("default", messages=QUESTION, format=schema, options={"seed": 1})
+    assert isinstance(json.loads(shaped.message.content)["tools"], int), shaped
+    assert isinstance(json.loads(client.generate("default", "a", format="json").response), dict)
+    assert [model.model for model in client.list().models] == ["default"]
+    assert [model.name for model in client.ps().models] == ["default"]
+    shown = client.show("default")
+    assert shown.modelinfo["general.architecture"] == "gemma3_text", shown
+    assert "completion" in shown.capabilities
+    for call, words in (
+            (lambda: client.chat("another", messages=QUESTION), ("another", "404")),
+            (lambda: client.generate("default", "a", suffix="b"), ("suffix", "400")),
+            (lambda: client.chat("default", messages=[{**QUESTION[0], "images": [b"a"]}]),
+             ("images", "400")),
+            (lambda: ollama.Client(host=address).list(), ("key", "401"))):
+        raises(ollama.ResponseError, call, *words)
+
+
+def main():
+    command = [mica, "serve", "--port", "0", "--api-key", "sesame",
+               "--model", root + "/models/default"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    address = re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
+    try:
+        {"anthropic": check_anthropic, "ollama": check_ollama}[name](package, address)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0, server.returncode
+    print(name, "passed")
+
+
+main()

@@ -1,0 +1,20 @@
+/* Reading answers, and the model's own golden.json, which transformers made. */
+#ifndef SERVE_READING_H
+#define SERVE_READING_H
+
+#include "client.h"
+
+/* A value by a path of members and indices with points between them: "content.0.text". */
+mc_json at(mc_json value, const char *path);
+mc_str text_at(mc_json value, const char *path); /* ptr NULL: it is no text */
+int64_t int_at(mc_json value, const char *path); /* -1: it is no integer */
+double real_at(mc_json value, const char *path); /* NaN: it is no number */
+void check_text(mc_json value, const char *path, mc_str want);
+void check_null(mc_json value, const char *path); /* it is there, and null */
+
+/* The i-th golden of the default model: messages, prompt_ids, greedy_ids (with the stop id), text.
+ */
+mc_json golden(int i);
+void goldens_close(void);
+
+#endif
