@@ -31,7 +31,7 @@ static int32_t thoughts(mc_builder *b, const mc_answer_format *format, mc_thinki
 
 /* ---- documents ---- */
 
-mica_status mc_answer_grammar_document(mc_response kind, const char *source, size_t len,
+mica_status mc_answer_grammar_document(mc_response_kind kind, const char *source, size_t len,
                                        const mc_answer_format *format, mc_thinking thinking,
                                        mc_grammar **grammar) {
     mc_json_doc *doc = NULL;

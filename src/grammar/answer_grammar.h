@@ -14,16 +14,16 @@ typedef enum mc_thinking {
     MC_THINKING_IS_OPEN, /* it begins within a thought: the prompt has the first mark */
 } mc_thinking;
 
-typedef enum mc_response {
+typedef enum mc_response_kind {
     MC_RESPONSE_JSON_OBJECT,
     MC_RESPONSE_SCHEMA,
     MC_RESPONSE_REGEX
-} mc_response;
+} mc_response_kind;
 
 /* Answers that are a document: any JSON object, one of a schema (its text), or what matches a
  * regular expression.
  * errors  those of grammar/schema.h */
-mica_status mc_answer_grammar_document(mc_response kind, const char *text, size_t len,
+mica_status mc_answer_grammar_document(mc_response_kind kind, const char *text, size_t len,
                                        const mc_answer_format *format, mc_thinking thinking,
                                        mc_grammar **grammar);
 

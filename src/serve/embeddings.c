@@ -1,4 +1,6 @@
 /* /v1/embeddings: texts as vectors. */
+#include "serve/embeddings.h"
+
 #include "base/alloc.h"
 #include "serve/endpoint.h"
 #include "serve/evaluation.h"
@@ -89,8 +91,7 @@ static bool add_base64(mc_buffer *out, const unsigned char *bytes, size_t n) {
     return true;
 }
 
-/* Normalises the first n numbers of a vector that is longer. */
-static void shorten(float *vector, size_t n) {
+void mc_embeddings_shorten(float *vector, size_t n) {
     double square = 0.0;
     for (size_t i = 0; i < n; i++)
         square += (double)vector[i] * (double)vector[i];
@@ -119,7 +120,7 @@ static bool put_input(mc_put *put, embeddings *e, const mc_session_model *local,
     mica_status status = mc_embed(local, input->ids, input->n, &e->options, &vector);
     if (status != MICA_OK) return mc_evaluation_fail(&e->evaluation, status, "input");
     if (e->options.normalise && e->dimensions < (size_t)local->lm->spec.hidden)
-        shorten(vector, e->dimensions);
+        mc_embeddings_shorten(vector, e->dimensions);
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "object", "embedding");
     mc_put_int(put, "index", (int64_t)i);

@@ -26,6 +26,12 @@ enum { MC_OLLAMA_SHOW_FIELDS = 6 };
 extern const mc_field mc_ollama_show_fields[MC_OLLAMA_SHOW_FIELDS];
 bool mc_ollama_show(mc_exchange *http);
 
+enum { MC_OLLAMA_EMBED_FIELDS = 6, MC_OLLAMA_EMBEDDINGS_FIELDS = 4 };
+extern const mc_field mc_ollama_embed_fields[MC_OLLAMA_EMBED_FIELDS];
+extern const mc_field mc_ollama_embeddings_fields[MC_OLLAMA_EMBEDDINGS_FIELDS];
+bool mc_ollama_embed(mc_exchange *http);
+bool mc_ollama_embeddings(mc_exchange *http);
+
 enum { MC_OLLAMA_PULL_FIELDS = 6, MC_OLLAMA_DELETE_FIELDS = 2 };
 extern const mc_field mc_ollama_pull_fields[MC_OLLAMA_PULL_FIELDS];
 extern const mc_field mc_ollama_delete_fields[MC_OLLAMA_DELETE_FIELDS];

@@ -208,6 +208,95 @@ static void test_loaded(void **state) {
     }
 }
 
+/* ---- vectors ---- */
+
+/* The library's vector of a text; to be freed with mica_free. */
+static float *vector_of(const char *text, bool normalise, size_t *n) {
+    const mica_embed_options options = {.normalise = normalise};
+    float *vector;
+    assert_int_equal(mica_embed(s.model, text, 0, &options, &vector, n), MICA_OK);
+    return vector;
+}
+
+static void check_vector(mc_json got, const float *want, size_t n) {
+    size_t i = 0;
+    assert_int_equal(mc_json_count(got), n);
+    for (mc_json_iter it = mc_json_begin(got); mc_json_next(&it); i++) {
+        double x;
+        assert_true(mc_json_get_float(it.value, &x) && (float)x == want[i]);
+    }
+}
+
+static void test_embed(void **state) {
+    (void)state;
+    size_t n;
+    float *one = vector_of("curl", true, &n), *two = vector_of("a wolf", true, &n);
+    float *raw = vector_of("curl", false, &n);
+    mc_json_doc *doc =
+        client_json(s.server, "POST", "/api/embed",
+                    "{\"model\": \"default\", \"input\": [\"curl\", \"a wolf\"]}", 200);
+    mc_json root = mc_json_root(doc);
+    assert_int_equal(mc_json_count(at(root, "embeddings")), 2);
+    check_vector(at(root, "embeddings.0"), one, n);
+    check_vector(at(root, "embeddings.1"), two, n);
+    int32_t *ids;
+    size_t some, more;
+    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    assert_int_equal(mica_tokenizer_encode(tok, "curl", 4, true, &ids, &some), MICA_OK);
+    mica_free(ids);
+    assert_int_equal(mica_tokenizer_encode(tok, "a wolf", 6, true, &ids, &more), MICA_OK);
+    mica_free(ids);
+    assert_int_equal(int_at(root, "prompt_eval_count"), some + more);
+    mc_json_close(&doc);
+    doc = client_json(s.server, "POST", "/api/embeddings",
+                      "{\"model\": \"default\", \"prompt\": \"curl\"}", 200);
+    check_vector(at(mc_json_root(doc), "embedding"), raw, n);
+    mc_json_close(&doc);
+    mica_free(one);
+    mica_free(two);
+    mica_free(raw);
+}
+
+/* A vector of fewer numbers has length 1 again, and a direction of its own. */
+static void test_embed_options(void **state) {
+    (void)state;
+    mc_json_doc *doc = client_json(s.server, "POST", "/api/embed",
+                                   "{\"model\": \"default\", \"input\": \"curl\", "
+                                   "\"dimensions\": 7}",
+                                   200);
+    mc_json vector = at(mc_json_root(doc), "embeddings.0");
+    double square = 0;
+    assert_int_equal(mc_json_count(vector), 7);
+    for (mc_json_iter it = mc_json_begin(vector); mc_json_next(&it);) {
+        double x = 0;
+        assert_true(mc_json_get_float(it.value, &x));
+        square += x * x;
+    }
+    assert_true(square > 0.999999 && square < 1.000001);
+    mc_json_close(&doc);
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(s.model, &info);
+    size_t words = (size_t)info.context_length + 100;
+    char *text = malloc(2 * words + 1);
+    assert_non_null(text);
+    for (size_t i = 0; i < words; i++)
+        memcpy(text + 2 * i, "a ", 2);
+    text[2 * words] = '\0';
+    char *body = test_format("{\"model\": \"default\", \"input\": \"%s\"}", text);
+    doc = client_json(s.server, "POST", "/api/embed", body, 400); /* longer than the context */
+    mc_json_close(&doc);
+    free(body);
+    body = test_format("{\"model\": \"default\", \"input\": \"%s\", \"truncate\": true}", text);
+    doc = client_json(s.server, "POST", "/api/embed", body, 200);
+    assert_int_equal(int_at(mc_json_root(doc), "prompt_eval_count"), info.context_length);
+    mc_json_close(&doc);
+    free(body);
+    free(text);
+    doc = client_json(s.server, "POST", "/api/embed", "{\"model\": \"default\"}", 200);
+    assert_int_equal(mc_json_count(at(mc_json_root(doc), "embeddings")), 0);
+    mc_json_close(&doc);
+}
+
 /* ---- models ---- */
 
 static void test_models(void **state) {
@@ -302,6 +391,10 @@ static void test_refused(void **state) {
     refused(GENERATE, "\"prompt\": \"a\", \"template\": \"b\"", 400, "template");
     refused(GENERATE, "\"prompt\": \"a\", \"context\": [1]", 400, "context");
     refused(GENERATE, "\"prompt\": \"a\", \"raw\": true, \"system\": \"b\"", 400, "system");
+    refused("/api/embed", "\"input\": [1]", 400, "input");
+    refused("/api/embed", "\"input\": [\"a\"], \"dimensions\": 100000", 400, "dimensions");
+    refused("/api/embed", "\"input\": \"a\", \"options\": {\"a\": 1}", 400, "options");
+    refused("/api/embeddings", "\"input\": \"a\"", 400, "input");
     refused("/api/show", "\"verbose\": true", 400, "verbose");
     mc_json_doc *doc = client_json(s.server, "POST", CHAT, "{\"model\": \"other\"}", 404);
     mc_json_close(&doc);
@@ -312,6 +405,7 @@ int main(void) {
         cmocka_unit_test(test_whole),   cmocka_unit_test(test_stream),
         cmocka_unit_test(test_options), cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_schema),  cmocka_unit_test(test_loaded),
+        cmocka_unit_test(test_embed),   cmocka_unit_test(test_embed_options),
         cmocka_unit_test(test_models),  cmocka_unit_test(test_time),
         cmocka_unit_test(test_refused),
     };

@@ -108,6 +108,11 @@ def check_ollama(ollama, address):
     shaped = client.chat("default", messages=QUESTION, format=schema, options={"seed": 1})
     assert isinstance(json.loads(shaped.message.content)["tools"], int), shaped
     assert isinstance(json.loads(client.generate("default", "a", format="json").response), dict)
+    vectors = client.embed("default", ["curl", "a wolf"]).embeddings
+    assert len(vectors) == 2 and all(abs(sum(x * x for x in v) - 1) < 1e-5 for v in vectors)
+    older = client.embeddings("default", "curl").embedding
+    scale = sum(x * x for x in older) ** 0.5
+    assert all(abs(x / scale - y) < 1e-5 for x, y in zip(older, vectors[0]))
     assert [model.model for model in client.list().models] == ["default"]
     assert [model.name for model in client.ps().models] == ["default"]
     shown = client.show("default")
