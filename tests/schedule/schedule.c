@@ -521,6 +521,35 @@ static void test_budget(void **state) {
     check_budget(models[1], &greedy);
 }
 
+/* A context that slides: rows cannot read their texts again, so they wait instead of pausing. */
+static void test_sliding_context(void **state) {
+    (void)state;
+    enum { N = 5, LENGTH = 90 };
+    mica_model *model =
+        open_model("default", &(mica_model_options){.threads = 2, .context_length = 64});
+    uint64_t bytes = mica_model_cache_bytes(model, 2000) * 3 / 2;
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.cache_bytes = bytes});
+    const mica_generate_options o = {.max_tokens = 150, .ignore_eos = true};
+    int32_t *prompt = make_prompt(LENGTH + N, 8);
+    client c[N];
+    for (int i = 0; i < N; i++) {
+        client_init(&c[i]);
+        must_submit(&c[i], schedule,
+                    &(mc_request_options){.ids = prompt + i, .n_ids = LENGTH, .generate = &o});
+    }
+    for (int i = 0; i < N; i++) {
+        client_wait_ends(&c[i], 1);
+        client_choice want = generate_alone(model, prompt + i, LENGTH, &o);
+        choice_compare(&c[i].choices[0], &want, "a context that slides");
+        choice_free(&want);
+        client_deinit(&c[i]);
+    }
+    assert_int_equal(stats_of(schedule).pauses, 0);
+    mc_schedule_close(&schedule);
+    mica_model_close(&model);
+    free(prompt);
+}
+
 /* An answer without a limit ends where the budget does. */
 static void test_end_of_budget(void **state) {
     (void)state;
@@ -846,15 +875,25 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixtures),      cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_drafts),        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_constraints),   cmocka_unit_test(test_known_prompts),
-        cmocka_unit_test(test_alike_prompts), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_budget),        cmocka_unit_test(test_end_of_budget),
-        cmocka_unit_test(test_full_queue),    cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_close),
-        cmocka_unit_test(test_max_seconds),   cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_long_prompt),   cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_constraints),
+        cmocka_unit_test(test_known_prompts),
+        cmocka_unit_test(test_alike_prompts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_end_of_budget),
+        cmocka_unit_test(test_sliding_context),
+        cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_max_seconds),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_long_prompt),
+        cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/schedule", tests, open_models, close_models);
