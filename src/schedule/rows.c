@@ -431,8 +431,7 @@ static bool decodes(const mc_row *row) {
     return row->request && !row->left && !row->paused;
 }
 
-/* Says whether a row is the only one that decodes, and computes alone: with drafts, or ahead of the
- * host on a device that launches late. */
+/* Says whether a row is the only one that decodes, and computes alone, because it has drafts. */
 static void find_alone(mc_schedule *s) {
     size_t n = 0;
     for (int i = 0; i < s->options.rows; i++)
@@ -440,8 +439,7 @@ static void find_alone(mc_schedule *s) {
     for (int i = 0; i < s->options.rows; i++) {
         mc_row *row = &s->rows.rows[i];
         if (!decodes(row)) continue;
-        bool gains = row->request->generate.draft_tokens || s->local->device->backend->late;
-        row->alone = n == 1 && gains;
+        row->alone = n == 1 && row->request->generate.draft_tokens;
         mc_stream_share(row->stream, !row->alone);
     }
 }

@@ -141,10 +141,9 @@ static void check_mixture(const mica_model *model, const mc_schedule_options *op
 static void test_mixtures(void **state) {
     (void)state;
     static const mc_schedule_options small = {.rows = 3, .step_tokens = 50};
-    for (int i = 0; i < 2; i++) {
-        check_mixture(models[i], NULL, 1);
-        check_mixture(models[i], &small, 2);
-    }
+    check_mixture(models[0], &small, 1);
+    check_mixture(models[1], NULL, 2);
+    check_mixture(models[1], &small, 3);
 }
 
 /* Whether what a cancelled one got is the beginning of what it would have got. */
@@ -206,7 +205,7 @@ static void check_chaos(const mica_model *model, unsigned seed) {
 static void test_chaos(void **state) {
     (void)state;
     check_chaos(models[0], 1);
-    for (unsigned seed = 2; seed < 5; seed++)
+    for (unsigned seed = 2; seed < 4; seed++)
         check_chaos(models[1], seed);
 }
 
@@ -474,10 +473,10 @@ static void test_refusals(void **state) {
     free(prompt);
 }
 
-/* Long answers in a budget for two and a half of them: rows pause and read their texts again. */
+/* Long answers in a budget for two of them: rows pause and read their texts again. */
 static void check_budget(const mica_model *model, const mica_generate_options *o) {
-    enum { N = 6, PROMPT = 100 };
-    uint64_t bytes = mica_model_cache_bytes(model, 512) * 5 / 2;
+    enum { N = 4, PROMPT = 100 };
+    uint64_t bytes = mica_model_cache_bytes(model, 512) * 3 / 2;
     mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.cache_bytes = bytes});
     int32_t *prompt = make_prompt(PROMPT + N, 5);
     client clients[N];
