@@ -71,9 +71,6 @@ static void on_end(void *user, size_t choice, const mc_choice_end *end) {
     if (failed) cancel(job);
     pthread_mutex_lock(&job->lock);
     count_end(job, at->first + choice, end);
-    if (end->first_token_seconds > 0)
-        mc_histogram_add(&job->served->first_token, end->first_token_seconds);
-    mc_histogram_add(&job->served->whole, end->total_seconds);
     if (failed && !job->failure.status) note_failure(job, end);
     job->ops->end(job, at->first + choice, end);
     if (--job->left == 0) {

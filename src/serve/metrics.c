@@ -25,6 +25,9 @@ NUMBER(prompt_tokens, s->prompt_tokens)
 NUMBER(cached_tokens, s->cached_tokens)
 NUMBER(generated_tokens, s->generated_tokens)
 NUMBER(cache_bytes, s->cache_bytes)
+NUMBER(kept_bytes, s->kept_bytes)
+NUMBER(paused, s->paused)
+NUMBER(pauses, s->pauses)
 NUMBER(cache_budget, s->cache_budget)
 NUMBER(cache_share, s->cache_budget ? (double)s->cache_bytes / (double)s->cache_budget : 0)
 
@@ -44,7 +47,13 @@ static const number numbers[] = {
     {NULL, "vllm:prefix_cache_queries_total", "counter", "Tokens of prompts", prompt_tokens},
     {"mica_generated_tokens_total", "vllm:generation_tokens_total", "counter", "Tokens of answers",
      generated_tokens},
-    {"mica_cache_bytes", NULL, "gauge", "Bytes of all caches", cache_bytes},
+    {"mica_requests_paused", NULL, "gauge", "Running answers that wait for room in the caches",
+     paused},
+    {"mica_pauses_total", "vllm:num_preemptions_total", "counter",
+     "Answers that lost their caches and read their text again", pauses},
+    {"mica_cache_bytes", NULL, "gauge", "Bytes of the caches of running answers", cache_bytes},
+    {"mica_cache_kept_bytes", NULL, "gauge", "Bytes of caches that are kept for prompts to come",
+     kept_bytes},
     {"mica_cache_budget_bytes", NULL, "gauge", "Bytes that all caches may have", cache_budget},
     {NULL, "vllm:kv_cache_usage_perc", "gauge", "Share of the caches' bytes in use", cache_share},
 };
@@ -128,26 +137,61 @@ static void put_kinds(page *p, const char *name, const char *help, const char *l
     }
 }
 
-static void put_histogram(page *p, const char *name, const char *help, const char *label,
-                          bool first_token) {
+/* Times of a model's answers, counted in buckets. */
+typedef struct duration {
+    const char *name, *vllm, *help;
+    const mc_seconds *(*seconds)(const mc_schedule_stats *stats);
+} duration;
+
+#define DURATION(function, member)                                  \
+    static const mc_seconds *function(const mc_schedule_stats *s) { \
+        return &s->member;                                          \
+    }
+DURATION(queue_time, queue_time)
+DURATION(first_token_time, first_token_time)
+DURATION(token_time, token_time)
+DURATION(total_time, total_time)
+
+static const duration durations[] = {
+    {"mica_queue_seconds", "vllm:request_queue_time_seconds", "Time before an answer is begun",
+     queue_time},
+    {"mica_first_token_seconds", "vllm:time_to_first_token_seconds", "Time to the first token",
+     first_token_time},
+    {"mica_token_seconds", "vllm:inter_token_latency_seconds", "Time between two tokens",
+     token_time},
+    {"mica_answer_seconds", "vllm:e2e_request_latency_seconds", "Time of whole answers",
+     total_time},
+};
+
+static void put_seconds(page *p, const char *name, const char *label, const char *model,
+                        const mc_seconds *seconds) {
     char bucket[96], extra[64];
-    head(p, name, "histogram", help);
-    for (const mc_served *at = p->first; at; at = at->next) {
-        const mc_histogram *h = first_token ? &at->first_token : &at->whole;
-        uint64_t sum = 0;
-        snprintf(bucket, sizeof bucket, "%s_bucket", name);
-        for (size_t i = 0; i <= MC_HISTOGRAM_BOUNDS; i++) {
-            sum += atomic_load_explicit(&h->counts[i], memory_order_relaxed);
-            if (i < MC_HISTOGRAM_BOUNDS)
-                snprintf(extra, sizeof extra, ",le=\"%g\"", mc_histogram_bounds[i]);
-            else
-                snprintf(extra, sizeof extra, ",le=\"+Inf\"");
-            sample(p, bucket, label, at->name, extra, (double)sum);
+    uint64_t sum = 0;
+    snprintf(bucket, sizeof bucket, "%s_bucket", name);
+    for (size_t i = 0; i <= MC_SCHEDULE_BOUNDS; i++) {
+        sum += seconds->counts[i];
+        if (i < MC_SCHEDULE_BOUNDS)
+            snprintf(extra, sizeof extra, ",le=\"%g\"", mc_schedule_bounds[i]);
+        else
+            snprintf(extra, sizeof extra, ",le=\"+Inf\"");
+        sample(p, bucket, label, model, extra, (double)sum);
+    }
+    snprintf(bucket, sizeof bucket, "%s_sum", name);
+    sample(p, bucket, label, model, "", seconds->sum);
+    snprintf(bucket, sizeof bucket, "%s_count", name);
+    sample(p, bucket, label, model, "", (double)seconds->count);
+}
+
+static void put_durations(page *p, bool vllm) {
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        const char *name = vllm ? durations[i].vllm : durations[i].name;
+        head(p, name, "histogram", durations[i].help);
+        for (const mc_served *at = p->first; at; at = at->next) {
+            mc_schedule_stats stats;
+            mc_schedule_get_stats(at->schedule, &stats);
+            put_seconds(p, name, vllm ? "model_name" : "model", at->name,
+                        durations[i].seconds(&stats));
         }
-        snprintf(bucket, sizeof bucket, "%s_sum", name);
-        sample(p, bucket, label, at->name, "", (double)atomic_load(&h->sum_us) * 1e-6);
-        snprintf(bucket, sizeof bucket, "%s_count", name);
-        sample(p, bucket, label, at->name, "", (double)sum);
     }
 }
 
@@ -183,16 +227,12 @@ static bool metrics(mc_exchange *http) {
               COUNT(ends));
     put_kinds(&p, "mica_refused_total", "Requests that were refused, and why", "model", "reason",
               refusals, COUNT(refusals));
-    put_histogram(&p, "mica_first_token_seconds", "Time to the first token", "model", true);
-    put_histogram(&p, "mica_answer_seconds", "Time of whole answers", "model", false);
+    put_durations(&p, false);
     if (server->options.vllm_metrics) {
         put_numbers(&p, true);
         put_kinds(&p, "vllm:request_success_total", "Answers, by how they ended", "model_name",
                   "finished_reason", ends, 3);
-        put_histogram(&p, "vllm:time_to_first_token_seconds", "Time to the first token",
-                      "model_name", true);
-        put_histogram(&p, "vllm:e2e_request_latency_seconds", "Time of whole answers", "model_name",
-                      false);
+        put_durations(&p, true);
     }
     if (p.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
     mc_exchange_reply(http, 200, "text/plain; version=0.0.4; charset=utf-8");

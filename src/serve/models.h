@@ -6,7 +6,6 @@
 #include "grammar/grammar_constraint.h"
 #include "schedule/schedule.h"
 #include "serve/failure.h"
-#include "serve/histogram.h"
 
 #include <mica/serve.h>
 
@@ -20,8 +19,7 @@ typedef struct mc_served {
     mc_schedule *schedule; /* computes its answers */
     mc_grammars *grammars; /* constrain them; NULL: the tokenizer allows none */
     mica_serving_options options;
-    int64_t created;                 /* seconds since 1970 */
-    mc_histogram first_token, whole; /* seconds of its answers from their submission */
+    int64_t created; /* seconds since 1970 */
 } mc_served;
 
 typedef struct mc_models {

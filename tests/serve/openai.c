@@ -556,6 +556,11 @@ static void test_metrics(void **state) {
     assert_true(metric(a.body, "mica_answers_total" MODEL ",end=\"length\"}") == 2);
     assert_true(metric(a.body, "mica_answer_seconds_count" MODEL "}") == 2);
     assert_true(metric(a.body, "mica_first_token_seconds_bucket" MODEL ",le=\"+Inf\"}") == 2);
+    assert_true(metric(a.body, "mica_queue_seconds_count" MODEL "}") == 2);
+    assert_true(metric(a.body, "mica_token_seconds_count" MODEL "}") == 8);
+    assert_true(metric(a.body, "vllm:inter_token_latency_seconds_count{model_name=\"default\"}") ==
+                8);
+    assert_true(metric(a.body, "mica_pauses_total" MODEL "}") == 0);
     assert_true(metric(a.body, "mica_draining") == 0);
     answer_free(&a);
     served_close(&own);
