@@ -7,8 +7,9 @@
 #include "serve/response.h"
 #include "serve/response_items.h"
 #include "serve/state.h"
-#include "task/model.h"
+#include "serve/talk.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,14 +22,12 @@ typedef struct response_values {
     bool stores;
 } response_values;
 
-static const char efforts[] = "default none minimal low medium high xhigh";
-
 #define AT(member) offsetof(response_values, member)
 
 static const mc_field reasoning_fields[] = {
     {.name = "effort",
      .kind = MC_FIELD_CHOICE,
-     .choices = efforts,
+     .choices = mc_talk_efforts,
      .offset = AT(effort),
      .help = "the chat template's variable reasoning_effort; none also sets enable_thinking to "
              "false"},
@@ -219,32 +218,12 @@ static bool read_messages(mc_response *r, const response_values *values) {
     return mc_response_items_read(values->input, &r->messages, &http->failure);
 }
 
-/* The name of a choice. */
-static mc_str word_of(const char *choices, int index) {
-    size_t len = strcspn(choices, " ");
-    for (; index > 0; index--) {
-        choices += len + strspn(choices + len, " ");
-        len = strcspn(choices, " ");
-    }
-    return (mc_str){choices, len};
-}
-
-/* The template's variables as JSON; "" where none are given. false: no memory */
-static bool put_variables(const response_values *values, mc_buffer *out) {
-    mc_put put = mc_put_into(out);
-    if (values->effort == 0 && !mc_json_count(values->variables)) return true;
-    mc_put_open(&put, NULL, '{');
-    if (values->effort > 0) mc_put_str(&put, "reasoning_effort", word_of(efforts, values->effort));
-    if (values->effort == 1) mc_put_bool(&put, "enable_thinking", false);
-    for (mc_json_iter it = mc_json_begin(values->variables); mc_json_next(&it);)
-        mc_put_member(&put, it.key, it.value);
-    mc_put_close(&put, '}');
-    return !put.failed && mc_buffer_cstr(out);
-}
-
+/* Makes the conversation a prompt, behind the instructions. */
 static bool render(mc_response *r, const response_values *values) {
     mc_exchange *http = r->job.http;
-    mc_buffer messages = {0}, variables = {0};
+    mc_completion_prompt *prompt = &r->job.prompts[0];
+    mc_json_doc *doc = NULL;
+    mc_buffer messages = {0};
     mc_put put = mc_put_into(&messages);
     mc_put_open(&put, NULL, '[');
     if (values->instructions.ptr) {
@@ -255,20 +234,19 @@ static bool render(mc_response *r, const response_values *values) {
     }
     mc_put_members(&put, &r->messages);
     mc_put_close(&put, ']');
-    bool done = !put.failed && put_variables(values, &variables);
-    mc_prompt_request request = {
-        .messages = messages.data,
-        .messages_len = messages.len,
-        .variables = variables.len ? variables.data : NULL,
-        .cancel = &http->cancel,
-    };
-    mc_completion_prompt *prompt = &r->job.prompts[0];
-    mica_status status =
-        done ? mc_model_chat_json(r->job.served->model, &request, &prompt->ids, &prompt->n)
-             : mc_fail_nomem("a conversation");
+    mica_status status = put.failed
+                             ? mc_fail_nomem("a conversation")
+                             : mc_json_parse(messages.data, messages.len, "the messages", &doc);
+    mc_talk talk = {.variables = values->variables, .turn = true, .effort = values->effort};
+    if (status == MICA_OK) talk.messages = mc_json_root(doc);
+    bool done = status == MICA_OK ? mc_talk_ids(&talk, r->job.served->model, &http->cancel,
+                                                &prompt->ids, &prompt->n, &http->failure)
+                                  : mc_failure_of(&http->failure, status, "input");
+    if (!done && strcmp(http->failure.param, "messages") == 0)
+        snprintf(http->failure.param, sizeof http->failure.param, "input");
+    mc_json_close(&doc);
     mc_buffer_deinit(&messages);
-    mc_buffer_deinit(&variables);
-    return status == MICA_OK || mc_failure_of(&http->failure, status, "input");
+    return done;
 }
 
 /* ---- what the answer repeats ---- */
@@ -291,8 +269,7 @@ static bool put_echo(const response_values *values, const char *model, mc_buffer
     mc_put_bool(&put, "parallel_tool_calls", true);
     put_given(&put, "previous_response_id", values->previous);
     mc_put_open(&put, "reasoning", '{');
-    put_given(&put, "effort",
-              values->effort ? word_of(efforts, values->effort) : (mc_str){NULL, 0});
+    put_given(&put, "effort", values->effort ? mc_talk_effort(values->effort) : (mc_str){NULL, 0});
     mc_put_null(&put, "summary");
     mc_put_close(&put, '}');
     mc_put_text(&put, "service_tier", "default");

@@ -7,7 +7,7 @@
 
 #define AT(member) offsetof(mc_talk, member)
 
-static const char efforts[] = "default none minimal low medium high xhigh";
+const char mc_talk_efforts[] = "default none minimal low medium high xhigh";
 enum { EFFORT_DEFAULT, EFFORT_NONE };
 
 const mc_field mc_talk_fields[MC_TALK_FIELDS] = {
@@ -30,7 +30,7 @@ const mc_field mc_talk_fields[MC_TALK_FIELDS] = {
      .help = "variables of the chat template"},
     {.name = "reasoning_effort",
      .kind = MC_FIELD_CHOICE,
-     .choices = efforts,
+     .choices = mc_talk_efforts,
      .offset = AT(effort),
      .help = "a variable of the chat template; none also sets enable_thinking to false"},
     {.name = "add_generation_prompt",
@@ -55,9 +55,8 @@ static void free_parts(parts *p) {
     mc_buffer_deinit(&p->tools);
 }
 
-/* The word of a choice. */
-static mc_str effort_word(int effort) {
-    const char *at = efforts;
+mc_str mc_talk_effort(int effort) {
+    const char *at = mc_talk_efforts;
     for (int i = 0; i < effort; i++)
         at += strcspn(at, " ") + 1;
     return (mc_str){at, strcspn(at, " ")};
@@ -68,7 +67,7 @@ static bool put_variables(const mc_talk *conversation, mc_buffer *out) {
     mc_put put = mc_put_into(out);
     mc_put_open(&put, NULL, '{');
     if (conversation->effort != EFFORT_DEFAULT)
-        mc_put_str(&put, "reasoning_effort", effort_word(conversation->effort));
+        mc_put_str(&put, "reasoning_effort", mc_talk_effort(conversation->effort));
     if (conversation->effort == EFFORT_NONE) mc_put_bool(&put, "enable_thinking", false);
     for (mc_json_iter it = mc_json_begin(conversation->variables); mc_json_next(&it);)
         mc_put_member(&put, it.key, it.value);

@@ -14,6 +14,10 @@ typedef struct mc_talk {
     int effort; /* of the choices of the field */
 } mc_talk;
 
+/* The choices of the effort of reasoning, and one of these words. */
+extern const char mc_talk_efforts[];
+mc_str mc_talk_effort(int effort);
+
 enum { MC_TALK_FIELDS = 6 };
 extern const mc_field mc_talk_fields[MC_TALK_FIELDS];
 
