@@ -80,19 +80,21 @@ static bool add_call(mc_calls *calls, mc_str name, mc_str arguments) {
 static mica_status add_arguments(mc_calls *calls, mc_str name, mc_json value, mc_str raw,
                                  bool *good) {
     mc_json_doc *doc = NULL;
+    mica_status status = MICA_OK;
     mc_str text;
     bool done = true;
     if (!mc_json_exists(value)) {
         done = add_call(calls, name, MC_STR("{}"));
     } else if (mc_json_get_str(value, &text)) {
-        *good = mc_json_parse(text.ptr, text.len, "arguments", &doc) == MICA_OK &&
-                mc_json_get_type(mc_json_root(doc)) == MC_JSON_OBJECT;
+        status = mc_json_parse(text.ptr, text.len, "arguments", &doc);
+        *good = status == MICA_OK && mc_json_get_type(mc_json_root(doc)) == MC_JSON_OBJECT;
         if (*good) done = add_call(calls, name, text);
         mc_json_close(&doc);
     } else {
         *good = mc_json_get_type(value) == MC_JSON_OBJECT && raw.len && *raw.ptr == '{';
         if (*good) done = add_call(calls, name, raw);
     }
+    if (status == MICA_ENOMEM) return status;
     return done ? MICA_OK : mc_fail_nomem("calls of tools");
 }
 

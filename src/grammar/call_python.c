@@ -20,10 +20,14 @@ bool mc_is_python_name(char c) {
            c == '.' || c == '-';
 }
 
-static bool put(reader *r, const char *bytes, size_t n) {
-    if (mc_buffer_add(r->out, bytes, n)) return true;
+static bool add(reader *r, mc_buffer *to, const char *bytes, size_t n) {
+    if (mc_buffer_add(to, bytes, n)) return true;
     r->no_memory = true;
     return false;
+}
+
+static bool put(reader *r, const char *bytes, size_t n) {
+    return add(r, r->out, bytes, n);
 }
 
 static void skip_space(reader *r) {
@@ -69,20 +73,20 @@ static bool read_escape(reader *r, mc_buffer *text) {
     char bytes[4];
     uint32_t value;
     if (c == '\n') return true;
-    if (found) return mc_buffer_add_byte(text, values[found - names]);
+    if (found) return add(r, text, &values[found - names], 1);
     if (c == 'x' || c == 'u' || c == 'U') {
         if (!take_hex(r, c == 'x' ? 2 : c == 'u' ? 4 : 8, &value)) return false;
         if (value > MC_CHAR_MAX || (value >= 0xd800 && value <= 0xdfff)) return false;
-        return mc_buffer_add(text, bytes, mc_utf8_encode(value, bytes));
+        return add(r, text, bytes, mc_utf8_encode(value, bytes));
     }
-    return c && mc_buffer_add_byte(text, '\\') && mc_buffer_add_byte(text, c); /* as Python does */
+    return c && add(r, text, "\\", 1) && add(r, text, &c, 1); /* as Python does */
 }
 
 static bool read_quoted(reader *r, mc_buffer *text) {
     char quote = r->text.ptr[r->at++];
     while (r->at < r->text.len && r->text.ptr[r->at] != quote) {
         char c = r->text.ptr[r->at++];
-        if (c == '\\' ? !read_escape(r, text) : !mc_buffer_add_byte(text, c)) return false;
+        if (c == '\\' ? !read_escape(r, text) : !add(r, text, &c, 1)) return false;
     }
     return r->at++ < r->text.len;
 }
