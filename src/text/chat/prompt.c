@@ -4,6 +4,8 @@
 #include "base/system.h"
 #include "io/config.h"
 #include "text/chat/chat_json.h"
+#include "text/chat/chat_tools.h"
+#include "text/find.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -163,13 +165,18 @@ mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica
 
 /* ---- conversations in JSON ---- */
 
+/* Whether the folder's template has a word, such as "tools". */
+static bool has_word(const mc_prompt *prompt, mc_str word) {
+    mc_str source = prompt->chat ? mc_chat_template_source(prompt->chat) : (mc_str){"", 0};
+    return mc_find(source, word, 0) < source.len;
+}
+
 static mica_status conversation_by_format(const mc_prompt *prompt, const char *format,
                                           const mc_prompt_request *request,
                                           const mc_chat_json *conversation, mc_buffer *text) {
     mc_chat_message *messages;
     size_t count;
-    const mica_generate_options options = {.tools = request->tools,
-                                           .template_variables = request->variables};
+    const mica_generate_options options = {.template_variables = request->variables};
     MC_TRY(check_no_template(&options));
     MC_TRY(mc_chat_json_messages(conversation, &messages, &count));
     mica_status status = mc_prompt_render(prompt, format, messages, count,
@@ -182,15 +189,27 @@ static mica_status conversation_by_template(const mc_prompt *prompt,
                                             const mc_prompt_request *request,
                                             const mc_chat_json *conversation, mc_buffer *text) {
     struct tm now;
-    const mc_chat_request chat = {.messages_json = conversation->json.data,
-                                  .tools = request->tools,
-                                  .variables = request->variables,
-                                  .add_generation_prompt =
-                                      !request->open && !request->continue_last,
-                                  .bos = prompt->bos,
-                                  .cancel = request->cancel,
-                                  .now = mc_local_time(&now) ? &now : NULL};
+    const mc_chat_request chat = {
+        .messages_json = conversation->json.data,
+        .tools = has_word(prompt, MC_STR("tools")) ? request->tools : NULL,
+        .variables = request->variables,
+        .add_generation_prompt = !request->open && !request->continue_last,
+        .bos = prompt->bos,
+        .cancel = request->cancel,
+        .now = mc_local_time(&now) ? &now : NULL};
     return mc_chat_template_render(prompt->chat, &chat, text);
+}
+
+/* Reads the messages, and puts tools in them where the format has no place for any. */
+static mica_status read_conversation(const mc_prompt *prompt, const mc_prompt_request *request,
+                                     mc_arguments arguments, mc_chat_json *conversation) {
+    bool developer = prompt->chat && mc_chat_template_has_developer(prompt->chat);
+    MC_TRY(mc_chat_json_read(request->messages, request->messages_len, arguments, developer,
+                             conversation));
+    bool placed = has_word(prompt, MC_STR("tools")),
+         called = placed || has_word(prompt, MC_STR("tool_calls"));
+    if (request->tools ? placed : called || !conversation->calls) return MICA_OK;
+    return mc_chat_tools_write(conversation, request->tools);
 }
 
 /* Renders with arguments of calls in one form. *again: another form may do better. */
@@ -198,9 +217,7 @@ static mica_status render_conversation(const mc_prompt *prompt, const char *form
                                        const mc_prompt_request *request, mc_arguments arguments,
                                        mc_buffer *text, bool *again) {
     mc_chat_json conversation;
-    bool developer = prompt->chat && mc_chat_template_has_developer(prompt->chat);
-    mica_status status = mc_chat_json_read(request->messages, request->messages_len, arguments,
-                                           developer, &conversation);
+    mica_status status = read_conversation(prompt, request, arguments, &conversation);
     *again = false;
     if (status == MICA_OK && prompt->chat) {
         status = conversation_by_template(prompt, request, &conversation, text);

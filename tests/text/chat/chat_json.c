@@ -254,10 +254,14 @@ static void test_built_in_format(void **state) {
                   "<bos><start_of_turn>user\nWhat is curl?<end_of_turn>\n");
     expect_prompt(&prompt, (mc_prompt_request){.messages = half, .continue_last = true},
                   "<bos><start_of_turn>user\nq<end_of_turn>\n<start_of_turn>model\nhalf a");
-    expect_no_prompt(&prompt, (mc_prompt_request){.messages = question, .tools = "[]"},
-                     MICA_EUNSUPPORTED, "tools");
-    expect_no_prompt(&prompt, (mc_prompt_request){.messages = call}, MICA_EUNSUPPORTED,
-                     "messages[0].tool_calls");
+    expect_no_prompt(&prompt, (mc_prompt_request){.messages = question, .variables = "{}"},
+                     MICA_EUNSUPPORTED, "variables");
+    expect_no_prompt(&prompt, (mc_prompt_request){.messages = question, .tools = "{}"},
+                     MICA_EFORMAT, "tools");
+    expect_no_prompt(&prompt,
+                     (mc_prompt_request){.messages = "[{\"role\": \"user\", \"content\": \"\","
+                                                     "\"name\": \"Bob\"}]"},
+                     MICA_EUNSUPPORTED, "messages[0].name");
     mc_prompt_close(&prompt);
 }
 
@@ -299,10 +303,47 @@ static void test_templates(void **state) {
     mc_prompt_close(&prompt);
 }
 
+/* A format without a place for tools has them in the system message, calls and results in text. */
+static void test_written_tools(void **state) {
+    (void)state;
+    static const char messages[] =
+        "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\":"
+        " \"Well.\", \"tool_calls\": [{\"id\": \"7\", \"function\": {\"name\": \"f\","
+        " \"arguments\": \"{\\\"a\\\": 1}\"}}, {\"id\": \"8\", \"function\": {\"name\": \"g\","
+        " \"arguments\": {}}}]}, {\"role\": \"tool\", \"tool_call_id\": \"7\", \"content\":"
+        " \"x\"}, {\"role\": \"tool\", \"tool_call_id\": \"8\", \"content\": \"y\"},"
+        " {\"role\": \"user\", \"content\": \"and?\"}]";
+    static const char tools[] = "[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]";
+#define CALLS                                                                            \
+    "[assistant]Well.\n{\"name\": \"f\", \"parameters\": {\"a\": 1}}\n{\"name\": \"g\"," \
+    " \"parameters\": {}};[user]Result of f:\nx\n\nResult of g:\ny\n\nand?;"
+    mc_prompt prompt;
+    open_prompt("{% for m in messages %}[{{ m.role }}]{{ m.content }};{% endfor %}", &prompt);
+    expect_prompt(&prompt, (mc_prompt_request){.messages = messages}, "[user]q;" CALLS);
+    expect_prompt(
+        &prompt, (mc_prompt_request){.messages = messages, .tools = tools},
+        "[system]You can call these functions:\n\n{\"name\": \"f\"}\n\nTo call one, answer "
+        "with a line of JSON and nothing else, or one line for each call:\n{\"name\": the "
+        "function's name, \"parameters\": an object of its arguments};[user]q;" CALLS);
+    mc_buffer text = {0};
+    static const char kind[] = "[{\"role\": \"system\", \"content\": \"Be kind.\"},"
+                               "{\"role\": \"tool\", \"content\": \"z\"}]";
+    const mc_prompt_request request = {
+        .messages = kind, .messages_len = strlen(kind), .tools = tools};
+    assert_int_equal(mc_prompt_render_json(&prompt, NULL, &request, &text), MICA_OK);
+    assert_non_null(strstr(mc_buffer_cstr(&text), "[system]Be kind.\n\nYou can call"));
+    assert_non_null(strstr(text.data, ";[user]Result of the function:\nz;"));
+    mc_buffer_deinit(&text);
+    mc_prompt_close(&prompt);
+#undef CALLS
+}
+
 static bool render_once(void *context) {
     const mc_prompt *prompt = context;
-    const mc_prompt_request request = {
-        .messages = half, .messages_len = strlen(half), .continue_last = true};
+    const mc_prompt_request request = {.messages = half,
+                                       .messages_len = strlen(half),
+                                       .tools = "[{\"function\": {\"name\": \"f\"}}]",
+                                       .continue_last = true};
     mc_buffer text = {0};
     bool done = mc_prompt_render_json(prompt, "gemma", &request, &text) == MICA_OK;
     mc_buffer_deinit(&text);
@@ -315,7 +356,7 @@ static void test_no_memory(void **state) {
     open_prompt(NULL, &prompt);
     test_fail_each_allocation(render_once, &prompt);
     mc_prompt_close(&prompt);
-    open_prompt("{{ messages[1].content }}", &prompt);
+    open_prompt("{{ messages[-1].content }}", &prompt);
     test_fail_each_allocation(render_once, &prompt);
     mc_prompt_close(&prompt);
 }
@@ -324,7 +365,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),   cmocka_unit_test(test_forms),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_built_in_format),
-        cmocka_unit_test(test_templates), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_templates), cmocka_unit_test(test_written_tools),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("text/chat/chat_json", tests, NULL, NULL);
 }
