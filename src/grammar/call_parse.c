@@ -70,7 +70,8 @@ static mc_str member(mc_str object, const char *const *names, size_t count) {
 
 /* Adds a call. arguments: an object's text. false: no memory. */
 static bool add_call(mc_calls *calls, mc_str name, mc_str arguments) {
-    const mc_call call = {calls->text.len, name.len, calls->text.len + name.len, arguments.len};
+    const mc_tool_call call = {calls->text.len, name.len, calls->text.len + name.len,
+                               arguments.len};
     return mc_buffer_add(&calls->text, name.ptr, name.len) &&
            mc_buffer_add(&calls->text, arguments.ptr, arguments.len) &&
            mc_buffer_add(&calls->list, &call, sizeof call);

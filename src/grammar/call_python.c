@@ -210,7 +210,7 @@ static bool read_call(reader *r, const mc_tools *tools, mc_calls *calls) {
     if (mc_str_is(name, "print") && !mc_tools_find(tools, name))
         return read_call(r, tools, calls) && take(r, ')');
     if (!mc_tools_find(tools, name)) return false;
-    mc_call call = {.name = calls->text.len, .name_len = name.len};
+    mc_tool_call call = {.name = calls->text.len, .name_len = name.len};
     if (!put(r, name.ptr, name.len)) return false;
     call.arguments = calls->text.len;
     if (!read_arguments(r)) return false;

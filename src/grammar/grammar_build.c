@@ -7,9 +7,10 @@
 #include <string.h>
 
 void mc_builder_init(mc_builder *b) {
-    const mc_node ret = {.kind = MC_NODE_RETURN, .next = MC_DEAD, .other = MC_DEAD};
+    const mc_grammar_node ret = {.kind = MC_NODE_RETURN, .next = MC_DEAD, .other = MC_DEAD};
     *b = (mc_builder){0};
-    if (!MC_BUFFER_PUSH(&b->nodes, mc_node, ret)) mc_builder_fail(b, mc_fail_nomem("a grammar"));
+    if (!MC_BUFFER_PUSH(&b->nodes, mc_grammar_node, ret))
+        mc_builder_fail(b, mc_fail_nomem("a grammar"));
 }
 
 void mc_builder_deinit(mc_builder *b) {
@@ -25,8 +26,8 @@ void mc_builder_fail(mc_builder *b, mica_status status) {
 
 /* ---- nodes ---- */
 
-static int32_t add_node(mc_builder *b, mc_node node) {
-    size_t count = MC_BUFFER_COUNT(&b->nodes, mc_node);
+static int32_t add_node(mc_builder *b, mc_grammar_node node) {
+    size_t count = MC_BUFFER_COUNT(&b->nodes, mc_grammar_node);
     if (b->status != MICA_OK) return MC_DEAD;
     if (count >= MC_GRAMMAR_NODES) {
         mc_builder_fail(b, mc_fail(MICA_EINVAL, "the grammar is too large: more than %d nodes",
@@ -40,17 +41,17 @@ static int32_t add_node(mc_builder *b, mc_node node) {
     return (int32_t)count;
 }
 
-static mc_node *node_at(mc_builder *b, int32_t i) {
-    return &MC_BUFFER_AT(&b->nodes, mc_node)[i];
+static mc_grammar_node *node_at(mc_builder *b, int32_t i) {
+    return &MC_BUFFER_AT(&b->nodes, mc_grammar_node)[i];
 }
 
 int32_t mc_build_range(mc_builder *b, int low, int high, int32_t next) {
     if (next == MC_DEAD || low > high) return MC_DEAD;
-    return add_node(b, (mc_node){.kind = MC_NODE_RANGE,
-                                 .low = (uint8_t)low,
-                                 .high = (uint8_t)high,
-                                 .next = next,
-                                 .other = MC_DEAD});
+    return add_node(b, (mc_grammar_node){.kind = MC_NODE_RANGE,
+                                         .low = (uint8_t)low,
+                                         .high = (uint8_t)high,
+                                         .next = next,
+                                         .other = MC_DEAD});
 }
 
 int32_t mc_build_text(mc_builder *b, const char *bytes, size_t len, int32_t next) {
@@ -61,17 +62,17 @@ int32_t mc_build_text(mc_builder *b, const char *bytes, size_t len, int32_t next
 
 int32_t mc_build_call(mc_builder *b, int32_t rule, int32_t next) {
     if (next == MC_DEAD || rule == MC_DEAD) return MC_DEAD;
-    return add_node(b, (mc_node){.kind = MC_NODE_CALL, .next = next, .other = rule});
+    return add_node(b, (mc_grammar_node){.kind = MC_NODE_CALL, .next = next, .other = rule});
 }
 
 int32_t mc_build_split(mc_builder *b, int32_t one, int32_t other) {
     if (one == MC_DEAD || one == other) return other;
     if (other == MC_DEAD) return one;
-    return add_node(b, (mc_node){.kind = MC_NODE_SPLIT, .next = one, .other = other});
+    return add_node(b, (mc_grammar_node){.kind = MC_NODE_SPLIT, .next = one, .other = other});
 }
 
 int32_t mc_build_open(mc_builder *b) {
-    return add_node(b, (mc_node){.kind = MC_NODE_SPLIT, .next = MC_DEAD, .other = MC_DEAD});
+    return add_node(b, (mc_grammar_node){.kind = MC_NODE_SPLIT, .next = MC_DEAD, .other = MC_DEAD});
 }
 
 void mc_build_close(mc_builder *b, int32_t node, int32_t one, int32_t other) {
@@ -178,7 +179,7 @@ int32_t mc_build_until(mc_builder *b, mc_str text, int32_t next, int32_t without
 
 /* ---- finishing ---- */
 
-static int height_of(const mc_node *nodes, int32_t node) {
+static int height_of(const mc_grammar_node *nodes, int32_t node) {
     return node == MC_DEAD ? MC_GRAMMAR_DEPTH + 1 : nodes[node].height;
 }
 
@@ -186,9 +187,10 @@ static int smaller(int a, int b) {
     return a < b ? a : b;
 }
 
-static int height_from(const mc_node *nodes, const int32_t *rules, const mc_node *n) {
+static int height_from(const mc_grammar_node *nodes, const int32_t *rules,
+                       const mc_grammar_node *n) {
     int next = height_of(nodes, n->next), callee;
-    switch ((mc_node_kind)n->kind) {
+    switch ((mc_grammar_node_kind)n->kind) {
     case MC_NODE_RETURN:
         return 0;
     case MC_NODE_RANGE:
@@ -203,10 +205,10 @@ static int height_from(const mc_node *nodes, const int32_t *rules, const mc_node
 }
 
 /* Computes the heights again, in one direction. Returns whether one changed. */
-static bool lower_heights(mc_node *nodes, size_t count, const int32_t *rules, bool up) {
+static bool lower_heights(mc_grammar_node *nodes, size_t count, const int32_t *rules, bool up) {
     bool changed = false;
     for (size_t i = 0; i < count; i++) {
-        mc_node *n = &nodes[up ? i : count - 1 - i];
+        mc_grammar_node *n = &nodes[up ? i : count - 1 - i];
         int height = height_from(nodes, rules, n);
         changed = changed || height != n->height;
         n->height = (int16_t)height;
@@ -215,7 +217,7 @@ static bool lower_heights(mc_node *nodes, size_t count, const int32_t *rules, bo
 }
 
 /* Heights shrink until they are what rules need at least. */
-static mica_status find_heights(mc_node *nodes, size_t count, const int32_t *rules) {
+static mica_status find_heights(mc_grammar_node *nodes, size_t count, const int32_t *rules) {
     enum { MAX_ROUNDS = 1000 }; /* against grammars that are made to take long */
     for (size_t i = 0; i < count; i++)
         nodes[i].height = MC_GRAMMAR_DEPTH + 1;
@@ -225,10 +227,10 @@ static mica_status find_heights(mc_node *nodes, size_t count, const int32_t *rul
 }
 
 static mica_status finish(mc_builder *b, int32_t start, mc_grammar **grammar) {
-    mc_node *nodes = MC_BUFFER_AT(&b->nodes, mc_node);
+    mc_grammar_node *nodes = MC_BUFFER_AT(&b->nodes, mc_grammar_node);
     const int32_t *rules = MC_BUFFER_AT(&b->rules, int32_t);
     if (b->status != MICA_OK) return mc_fail(b->status, "%s", b->error);
-    MC_TRY(find_heights(nodes, MC_BUFFER_COUNT(&b->nodes, mc_node), rules));
+    MC_TRY(find_heights(nodes, MC_BUFFER_COUNT(&b->nodes, mc_grammar_node), rules));
     if (height_of(nodes, start) > MC_GRAMMAR_DEPTH)
         return mc_fail(MICA_EINVAL, "nothing satisfies it, or nothing that nests less than %d deep",
                        MC_GRAMMAR_DEPTH);

@@ -29,25 +29,25 @@ enum {
     MC_PLAIN_CHARS = 24
 };
 
-typedef enum mc_node_kind {
+typedef enum mc_grammar_node_kind {
     MC_NODE_RETURN,
     MC_NODE_RANGE,
     MC_NODE_SPLIT,
     MC_NODE_CALL
-} mc_node_kind;
+} mc_grammar_node_kind;
 
-typedef struct mc_node {
+typedef struct mc_grammar_node {
     uint8_t kind;
     uint8_t low, high; /* RANGE: the bytes that it reads */
     bool plain;        /* every plain text is accepted from here, and leads somewhere */
     int16_t height;    /* how many frames finishing the rule takes at least; > DEPTH: impossible */
     int32_t next;      /* RANGE, CALL: what comes behind; SPLIT: one way */
     int32_t other;     /* SPLIT: the other way; CALL: the rule */
-} mc_node;
+} mc_grammar_node;
 
 struct mc_grammar {
     atomic_uint count;
-    mc_buffer nodes; /* mc_node */
+    mc_buffer nodes; /* mc_grammar_node */
     mc_buffer rules; /* int32 */
     int32_t start;
 };
@@ -55,7 +55,7 @@ struct mc_grammar {
 struct mc_builder {
     mica_status status;
     char error[512];
-    mc_buffer nodes; /* mc_node */
+    mc_buffer nodes; /* mc_grammar_node */
     mc_buffer rules; /* int32: the node that begins a rule */
 };
 typedef struct mc_builder mc_builder;

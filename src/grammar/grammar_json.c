@@ -93,7 +93,7 @@ int32_t mc_build_any_number(mc_json_rules *rules, int32_t next) {
     mc_builder *b = rules->b;
     if (b->status != MICA_OK) return MC_DEAD;
     if (rules->number == MC_DEAD) {
-        const mc_bound none = {0};
+        const mc_number_bound none = {0};
         rules->number = mc_build_rule(b);
         mc_build_define(b, rules->number, mc_build_number(b, false, none, none, MC_RETURN));
     }

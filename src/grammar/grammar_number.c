@@ -175,7 +175,8 @@ static int32_t magnitudes(mc_builder *b, bool integer, const decimal *low, const
 
 /* ---- all numbers ---- */
 
-static int32_t bounded(mc_builder *b, bool integer, mc_bound low, mc_bound high, int32_t next) {
+static int32_t bounded(mc_builder *b, bool integer, mc_number_bound low, mc_number_bound high,
+                       int32_t next) {
     decimal least, greatest;
     if ((low.given && !to_decimal(fabs(low.value), low.exclusive, &least)) ||
         (high.given && !to_decimal(fabs(high.value), high.exclusive, &greatest))) {
@@ -202,7 +203,8 @@ static int32_t bounded(mc_builder *b, bool integer, mc_bound low, mc_bound high,
     return mc_build_split(b, positive, negative);
 }
 
-int32_t mc_build_number(mc_builder *b, bool integer, mc_bound low, mc_bound high, int32_t next) {
+int32_t mc_build_number(mc_builder *b, bool integer, mc_number_bound low, mc_number_bound high,
+                        int32_t next) {
     if (low.given || high.given) return bounded(b, integer, low, high, next);
     if (integer) return minus_or_not(b, whole(b, next));
     return minus_or_not(b, whole(b, fraction(b, exponent(b, next))));

@@ -56,27 +56,27 @@ static mica_status grow_slots(mc_buffer *slots, size_t count, const mc_matcher *
 
 /* ---- frames ---- */
 
-static const mc_frame *frame_at(const mc_matcher *m, int32_t frame) {
-    return &MC_BUFFER_AT(&m->frames, mc_frame)[frame];
+static const mc_matcher_frame *frame_at(const mc_matcher *m, int32_t frame) {
+    return &MC_BUFFER_AT(&m->frames, mc_matcher_frame)[frame];
 }
 
 static uint32_t hash_frame(const mc_matcher *m, size_t i) {
-    const mc_frame *f = frame_at(m, (int32_t)i);
+    const mc_matcher_frame *f = frame_at(m, (int32_t)i);
     return mix(mix(1, (uint32_t)f->node), (uint32_t)f->below);
 }
 
 static mica_status find_frame(mc_matcher *m, int32_t node, int32_t below, int32_t *frame) {
-    size_t count = MC_BUFFER_COUNT(&m->frames, mc_frame);
+    size_t count = MC_BUFFER_COUNT(&m->frames, mc_matcher_frame);
     MC_TRY(grow_slots(&m->frame_slots, count, m, hash_frame));
     const int32_t *slots = MC_BUFFER_AT(&m->frame_slots, int32_t);
     uint32_t hash = mix(mix(1, (uint32_t)node), (uint32_t)below);
     size_t mask = MC_BUFFER_COUNT(&m->frame_slots, int32_t) - 1;
     for (size_t at = hash & mask; slots[at] >= 0; at = (at + 1) & mask) {
-        const mc_frame *f = frame_at(m, slots[at]);
+        const mc_matcher_frame *f = frame_at(m, slots[at]);
         *frame = slots[at];
         if (f->node == node && f->below == below) return MICA_OK;
     }
-    const mc_frame new = {node, below, frame_at(m, below)->depth + 1};
+    const mc_matcher_frame new = {node, below, frame_at(m, below)->depth + 1};
     if (!mc_buffer_add(&m->frames, &new, sizeof new)) return nomem();
     *frame = (int32_t)count;
     put_slot(&m->frame_slots, hash, *frame);
@@ -85,19 +85,19 @@ static mica_status find_frame(mc_matcher *m, int32_t node, int32_t below, int32_
 
 /* ---- the closure: what can be read without reading anything before ---- */
 
-static uint32_t hash_config(mc_config c) {
+static uint32_t hash_config(mc_matcher_config c) {
     return mix(mix(2, (uint32_t)c.node), (uint32_t)c.stack);
 }
 
 static uint32_t hash_todo(const mc_matcher *m, size_t i) {
-    return hash_config(MC_BUFFER_AT(&m->todo, mc_config)[i]);
+    return hash_config(MC_BUFFER_AT(&m->todo, mc_matcher_config)[i]);
 }
 
 /* Adds a configuration that was not seen, and from which the document can be finished. */
 static mica_status visit(mc_matcher *m, int32_t node, int32_t stack) {
-    const mc_node *nodes = MC_BUFFER_AT(&m->grammar->nodes, mc_node);
-    const mc_config c = {node, stack};
-    size_t count = MC_BUFFER_COUNT(&m->todo, mc_config);
+    const mc_grammar_node *nodes = MC_BUFFER_AT(&m->grammar->nodes, mc_grammar_node);
+    const mc_matcher_config c = {node, stack};
+    size_t count = MC_BUFFER_COUNT(&m->todo, mc_matcher_config);
     if (node == MC_DEAD || frame_at(m, stack)->depth + nodes[node].height > MC_GRAMMAR_DEPTH)
         return MICA_OK;
     MC_TRY(grow_slots(&m->visited, count, m, hash_todo));
@@ -105,7 +105,7 @@ static mica_status visit(mc_matcher *m, int32_t node, int32_t stack) {
     uint32_t hash = hash_config(c);
     size_t mask = MC_BUFFER_COUNT(&m->visited, int32_t) - 1;
     for (size_t at = hash & mask; slots[at] >= 0; at = (at + 1) & mask) {
-        const mc_config *seen = &MC_BUFFER_AT(&m->todo, mc_config)[slots[at]];
+        const mc_matcher_config *seen = &MC_BUFFER_AT(&m->todo, mc_matcher_config)[slots[at]];
         if (seen->node == node && seen->stack == stack) return MICA_OK;
     }
     if (count >= MAX_VISITED) return MICA_OK;
@@ -114,10 +114,10 @@ static mica_status visit(mc_matcher *m, int32_t node, int32_t stack) {
     return MICA_OK;
 }
 
-static mica_status expand(mc_matcher *m, mc_config c) {
-    const mc_node *n = &MC_BUFFER_AT(&m->grammar->nodes, mc_node)[c.node];
+static mica_status expand(mc_matcher *m, mc_matcher_config c) {
+    const mc_grammar_node *n = &MC_BUFFER_AT(&m->grammar->nodes, mc_grammar_node)[c.node];
     int32_t frame = c.stack;
-    switch ((mc_node_kind)n->kind) {
+    switch ((mc_grammar_node_kind)n->kind) {
     case MC_NODE_SPLIT:
         m->plain = m->plain || n->plain;
         MC_TRY(visit(m, n->next, c.stack));
@@ -143,11 +143,11 @@ static mica_status begin_closure(mc_matcher *m) {
 
 /* Adds all that a configuration leads to, unless there is enough. */
 static mica_status close_over(mc_matcher *m, int32_t node, int32_t stack) {
-    size_t i = MC_BUFFER_COUNT(&m->todo, mc_config);
-    if (MC_BUFFER_COUNT(&m->found, mc_config) >= MAX_CONFIGS) return MICA_OK;
+    size_t i = MC_BUFFER_COUNT(&m->todo, mc_matcher_config);
+    if (MC_BUFFER_COUNT(&m->found, mc_matcher_config) >= MAX_CONFIGS) return MICA_OK;
     MC_TRY(visit(m, node, stack));
-    for (; i < MC_BUFFER_COUNT(&m->todo, mc_config); i++)
-        MC_TRY(expand(m, MC_BUFFER_AT(&m->todo, mc_config)[i]));
+    for (; i < MC_BUFFER_COUNT(&m->todo, mc_matcher_config); i++)
+        MC_TRY(expand(m, MC_BUFFER_AT(&m->todo, mc_matcher_config)[i]));
     if (i >= MAX_VISITED) m->plain = false; /* what it relies on may be left out */
     return MICA_OK;
 }
@@ -155,7 +155,7 @@ static mica_status close_over(mc_matcher *m, int32_t node, int32_t stack) {
 /* ---- states ---- */
 
 static int by_node(const void *a, const void *b) {
-    const mc_config *one = a, *other = b;
+    const mc_matcher_config *one = a, *other = b;
     if (one->node != other->node) return one->node < other->node ? -1 : 1;
     return (one->stack > other->stack) - (one->stack < other->stack);
 }
@@ -166,16 +166,16 @@ static uint32_t hash_state(const mc_matcher *m, size_t i) {
 
 static bool is_state(const mc_matcher *m, int32_t state, uint32_t hash) {
     const mc_state *s = &MC_BUFFER_AT(&m->states, mc_state)[state];
-    size_t count = MC_BUFFER_COUNT(&m->found, mc_config);
+    size_t count = MC_BUFFER_COUNT(&m->found, mc_matcher_config);
     return s->hash == hash && s->count == count && s->plain == m->plain &&
-           memcmp(&MC_BUFFER_AT(&m->configs, mc_config)[s->begin], m->found.data, m->found.len) ==
-               0;
+           memcmp(&MC_BUFFER_AT(&m->configs, mc_matcher_config)[s->begin], m->found.data,
+                  m->found.len) == 0;
 }
 
 /* The number of the state of the configurations found. */
 static mica_status find_state(mc_matcher *m, int32_t *state) {
-    mc_config *found = MC_BUFFER_AT(&m->found, mc_config);
-    size_t n = MC_BUFFER_COUNT(&m->found, mc_config);
+    mc_matcher_config *found = MC_BUFFER_AT(&m->found, mc_matcher_config);
+    size_t n = MC_BUFFER_COUNT(&m->found, mc_matcher_config);
     size_t count = MC_BUFFER_COUNT(&m->states, mc_state);
     uint32_t hash = m->plain;
     *state = MC_STATE_DEAD;
@@ -190,7 +190,7 @@ static mica_status find_state(mc_matcher *m, int32_t *state) {
         *state = slots[at];
         if (is_state(m, *state, hash)) return MICA_OK;
     }
-    const mc_state new = {.begin = MC_BUFFER_COUNT(&m->configs, mc_config),
+    const mc_state new = {.begin = MC_BUFFER_COUNT(&m->configs, mc_matcher_config),
                           .count = (uint32_t)n,
                           .hash = hash,
                           .may_end = found[0].node == MC_RETURN,
@@ -223,11 +223,11 @@ mica_status mc_matcher_step(mc_matcher *m, int32_t from, uint8_t byte, int32_t *
     MC_TRY(need_after(m, s));
     *to = s->after[byte];
     if (*to != MC_STATE_UNKNOWN) return MICA_OK;
-    const mc_node *nodes = MC_BUFFER_AT(&m->grammar->nodes, mc_node);
+    const mc_grammar_node *nodes = MC_BUFFER_AT(&m->grammar->nodes, mc_grammar_node);
     MC_TRY(begin_closure(m));
     for (size_t i = s->begin; i < s->begin + s->count; i++) {
-        mc_config c = MC_BUFFER_AT(&m->configs, mc_config)[i];
-        const mc_node *n = &nodes[c.node];
+        mc_matcher_config c = MC_BUFFER_AT(&m->configs, mc_matcher_config)[i];
+        const mc_grammar_node *n = &nodes[c.node];
         if (n->kind == MC_NODE_RANGE && byte >= n->low && byte <= n->high)
             MC_TRY(close_over(m, n->next, c.stack));
     }
@@ -254,7 +254,7 @@ static void forget(mc_matcher *m) {
 
 /* Begins with nothing known: frame 0 is none. */
 static mica_status begin(mc_matcher *m) {
-    const mc_frame none = {MC_DEAD, MC_DEAD, 0};
+    const mc_matcher_frame none = {MC_DEAD, MC_DEAD, 0};
     return mc_buffer_add(&m->frames, &none, sizeof none) ? MICA_OK : nomem();
 }
 
@@ -300,7 +300,7 @@ static mica_status copy_held(mc_matcher *m, const mc_matcher *old) {
     MC_TRY(begin(m));
     MC_TRY(begin_closure(m));
     for (size_t i = s->begin; i < s->begin + s->count; i++) {
-        mc_config c = MC_BUFFER_AT(&old->configs, mc_config)[i];
+        mc_matcher_config c = MC_BUFFER_AT(&old->configs, mc_matcher_config)[i];
         MC_TRY(copy_stack(m, old, c.stack, &c.stack));
         if (!mc_buffer_add(&m->found, &c, sizeof c)) return nomem();
     }

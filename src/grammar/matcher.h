@@ -12,10 +12,10 @@
 #include "base/buffer.h"
 #include "grammar/grammar_build.h"
 
-typedef struct mc_config {
+typedef struct mc_matcher_config {
     int32_t node;  /* a range, or MC_RETURN with an empty stack: the document may end */
     int32_t stack; /* the top frame; 0: none */
-} mc_config;
+} mc_matcher_config;
 
 typedef struct mc_state {
     size_t begin; /* of its configurations */
@@ -29,18 +29,18 @@ typedef struct mc_state {
 
 enum { MC_STATE_DEAD = -1, MC_STATE_UNKNOWN = -2 };
 
-typedef struct mc_frame {
+typedef struct mc_matcher_frame {
     int32_t node, below;
     int32_t depth;
-} mc_frame;
+} mc_matcher_frame;
 
 typedef struct mc_matcher {             /* zero is closed */
     mc_grammar *grammar;                /* held */
-    mc_buffer frames;                   /* mc_frame; 0 is no frame */
-    mc_buffer configs;                  /* mc_config, of all states */
+    mc_buffer frames;                   /* mc_matcher_frame; 0 is no frame */
+    mc_buffer configs;                  /* mc_matcher_config, of all states */
     mc_buffer states;                   /* mc_state */
     mc_buffer state_slots, frame_slots; /* int32: hash tables; -1: free */
-    mc_buffer todo, found;              /* mc_config: of the closure that is made */
+    mc_buffer todo, found;              /* mc_matcher_config: of the closure that is made */
     mc_buffer visited;                  /* int32: a hash table into `todo` */
     size_t bytes;                       /* of what states hold beside */
     size_t mask_bytes;                  /* of a mask */

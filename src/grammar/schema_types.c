@@ -91,9 +91,9 @@ int32_t mc_build_typed_string(mc_schema *s, const mc_keywords *k) {
 /* ---- numbers ---- */
 
 static bool read_bound(mc_schema *s, const mc_keywords *k, mc_keyword key, bool exclusive,
-                       mc_bound *bound) {
+                       mc_number_bound *bound) {
     int64_t whole;
-    *bound = (mc_bound){.exclusive = exclusive};
+    *bound = (mc_number_bound){.exclusive = exclusive};
     if (!has(k, key)) return true;
     if (!mc_json_get_float(k->at[key], &bound->value)) {
         mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(key), "want a number");
@@ -108,14 +108,14 @@ static bool read_bound(mc_schema *s, const mc_keywords *k, mc_keyword key, bool 
 }
 
 /* The tighter of two bounds; sign 1: the greater is. */
-static mc_bound tighter(mc_bound a, mc_bound b, double sign) {
+static mc_number_bound tighter(mc_number_bound a, mc_number_bound b, double sign) {
     if (!a.given || !b.given) return a.given ? a : b;
     if (a.value == b.value) return a.exclusive ? a : b;
     return sign * a.value > sign * b.value ? a : b;
 }
 
 int32_t mc_build_typed_number(mc_schema *s, const mc_keywords *k, bool integer) {
-    mc_bound low[2], high[2];
+    mc_number_bound low[2], high[2];
     if (!read_bound(s, k, MC_KEY_MINIMUM, false, &low[0]) ||
         !read_bound(s, k, MC_KEY_EXCLUSIVE_MINIMUM, true, &low[1]) ||
         !read_bound(s, k, MC_KEY_MAXIMUM, false, &high[0]) ||

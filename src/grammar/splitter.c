@@ -205,8 +205,8 @@ static mica_status give_up(mc_splitter *s, bool *more) {
 }
 
 static mica_status hand_out_calls(mc_splitter *s) {
-    const mc_call *list = MC_BUFFER_AT(&s->calls.list, mc_call);
-    for (size_t i = 0; i < MC_BUFFER_COUNT(&s->calls.list, mc_call); i++) {
+    const mc_tool_call *list = MC_BUFFER_AT(&s->calls.list, mc_tool_call);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&s->calls.list, mc_tool_call); i++) {
         const char *text = s->calls.text.data;
         const mc_piece piece = {.kind = MC_PIECE_CALL,
                                 .text = {text + list[i].arguments, list[i].arguments_len},

@@ -5,13 +5,13 @@
 #include "base/buffer.h"
 #include "grammar/tools.h"
 
-typedef struct mc_call { /* places in mc_calls.text */
+typedef struct mc_tool_call { /* places in mc_calls.text */
     size_t name, name_len;
     size_t arguments, arguments_len; /* the text of a JSON object */
-} mc_call;
+} mc_tool_call;
 
 typedef struct mc_calls { /* zero is empty */
-    mc_buffer list;       /* mc_call */
+    mc_buffer list;       /* mc_tool_call */
     mc_buffer text;
 } mc_calls;
 
