@@ -29,9 +29,10 @@ static const struct {
 
 /* Keywords that constrain no document. */
 static const char *const annotations[] = {
-    "title",      "description",     "default",          "example",       "examples", "$comment",
-    "deprecated", "readOnly",        "writeOnly",        "$schema",       "$defs",    "definitions",
-    "$anchor",    "contentEncoding", "contentMediaType", "contentSchema",
+    "title",         "description",   "default",  "example",         "examples",
+    "$comment",      "deprecated",    "readOnly", "writeOnly",       "$schema",
+    "$defs",         "definitions",   "$anchor",  "contentEncoding", "contentMediaType",
+    "contentSchema", "discriminator",
 };
 
 const char *mc_keyword_name(mc_keyword key) {
