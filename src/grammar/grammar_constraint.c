@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { KEPT = 16 }; /* matchers of ended answers */
+enum { KEPT = 8 }; /* matchers of ended answers */
 
 struct mc_grammars {
     atomic_uint count; /* its handle and its constraints */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 enum {
-    MAX_CONFIGS = 1024,      /* of a state, or little more: the others only forbid more */
-    MAX_VISITED = 1 << 16,   /* for these */
-    TRIM_BYTES = 48 << 20,   /* what is kept between two tokens */
-    LIMIT_BYTES = 256 << 20, /* what a single token may take */
+    MAX_CONFIGS = 1024,     /* of a state, or little more: the others only forbid more */
+    MAX_VISITED = 1 << 16,  /* for these */
+    TRIM_BYTES = 16 << 20,  /* what is kept between two tokens */
+    LIMIT_BYTES = 64 << 20, /* what a single token may take */
     FIRST_SLOTS = 256
 };
 
