@@ -107,9 +107,29 @@ function wireMessage(message: Message): object {
     };
 }
 
+// Answers that never came are left out, and what was then asked again is one message: chat formats
+// want the roles to take turns.
+function wireMessages(path: Message[]): object[] {
+    const messages: object[] = [];
+    let last: Message | undefined;
+    for (const message of path) {
+        if (message.role === "assistant" && !message.content && !message.toolCalls?.length)
+            continue;
+        if (message.role === "user" && last?.role === "user") {
+            const files = [...(last.files ?? []), ...(message.files ?? [])];
+            last = { ...last, content: `${last.content}\n\n${message.content}`, files };
+            messages.pop();
+        } else {
+            last = message;
+        }
+        messages.push(wireMessage(last));
+    }
+    return messages;
+}
+
 // The request's body. Only what the user has set is sent: the rest is the server's default.
 export function chatBody(settings: Settings, path: Message[]): Record<string, unknown> {
-    const messages = path.filter((message) => !message.error || message.content).map(wireMessage);
+    const messages = wireMessages(path);
     if (settings.system.trim()) messages.unshift({ role: "system", content: settings.system });
     const body: Record<string, unknown> = {
         model: settings.model,

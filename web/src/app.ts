@@ -52,6 +52,7 @@ export class App {
         });
         this.thread = new Thread(document.querySelector<HTMLElement>("#scroller")!, {
             regenerate: (message) => this.regenerate(message),
+            answer: (message) => void (this.ready() && this.answer(message)),
             edit: (message, text) => this.edit(message, text),
             branch: (message) => this.branch(message),
             remove: (message) => this.removeMessage(message),
@@ -79,6 +80,9 @@ export class App {
                 "This browser keeps nothing here: conversations last until the page is closed.",
             );
         this.channel?.addEventListener("message", () => void this.reread());
+        document.addEventListener("visibilitychange", () => {
+            if (!document.hidden) void this.loadModels(); // they come and go
+        });
         addEventListener("beforeunload", (event) => {
             if (anyRun()) event.preventDefault();
         });
@@ -100,7 +104,11 @@ export class App {
     private showModels(): void {
         const { settings } = this.current;
         const ids = this.models.map(({ id }) => id);
-        if (ids.length && !ids.includes(settings.model)) settings.model = ids[0]!;
+        if (ids.length && !ids.includes(settings.model)) {
+            if (Object.keys(this.current.messages).length)
+                notice("model", `${settings.model} is not served now: ${ids[0]} answers.`);
+            settings.model = ids[0]!;
+        }
         this.select.replaceChildren(
             ...this.models.map((model) => {
                 const base = model.parent ?? "";
@@ -146,6 +154,7 @@ export class App {
     private enter(conversation: Conversation): void {
         this.current = conversation;
         dismiss("failed");
+        dismiss("model");
         this.panel.show(conversation.settings);
         this.showModels();
         this.refresh();
@@ -261,8 +270,8 @@ export class App {
             this.composer.setRunning(Boolean(runOf(this.current)));
             this.showContext();
         }
-        if (error) this.failed(error, "failed", () => this.regenerate(message));
-        else announce(message.finish === "stopped" ? "Stopped." : endText(message));
+        if (error?.status === 401) this.failed(error, "failed", () => this.regenerate(message));
+        if (!error) announce(message.finish === "stopped" ? "Stopped." : endText(message));
         await this.save(conversation);
     }
 
@@ -274,10 +283,7 @@ export class App {
             });
             return;
         }
-        const wait = error.retrySeconds
-            ? ` It asks to wait ${formatCount(error.retrySeconds)} s.`
-            : "";
-        notice(key, error.message + wait, { label: "Try again", run: again });
+        notice(key, error.message, { label: "Try again", run: again });
     }
 
     stop(): void {

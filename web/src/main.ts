@@ -96,8 +96,9 @@ function showView(): void {
     find("#server").hidden = !isServer;
     find("#chat").hidden = isServer;
     find("#toggle-server").setAttribute("aria-pressed", String(isServer));
-    if (isServer) server.open();
-    else server.close();
+    if (isServer) return server.open();
+    server.close();
+    if (app.models.length) void app.loadModels();
 }
 
 function toggleServer(): void {

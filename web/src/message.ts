@@ -8,6 +8,7 @@ import type { Message, TextFile, ToolCall } from "./types";
 
 export interface MessageActions {
     regenerate: (message: Message) => void;
+    answer: (message: Message) => void;
     edit: (message: Message, text: string) => void;
     branch: (message: Message) => void;
     remove: (message: Message) => void;
@@ -26,7 +27,7 @@ export class MessageView {
     private answer: Answer | null = null;
     private calls = h("div", { class: "calls" });
     private callBlocks: { name: HTMLElement; block: CodeBlock }[] = [];
-    private error = h("p", { class: "error" });
+    private error = h("p", { class: "error", role: "alert" });
     private meta = h("p", { class: "meta" });
     private actions = h("div", { class: "actions" });
 
@@ -82,8 +83,7 @@ export class MessageView {
             this.updateAnswer(run);
             this.updateCalls(run);
         }
-        this.error.textContent = message.error ?? "";
-        this.error.hidden = !message.error;
+        this.updateError();
         this.meta.textContent = run ? liveText(run) : metaText(message);
         this.meta.hidden = !this.meta.textContent;
         if (run) this.actions.replaceChildren();
@@ -93,6 +93,17 @@ export class MessageView {
     dispose(): void {
         this.answer?.cancel();
         this.thoughts?.answer.cancel();
+    }
+
+    private updateError(): void {
+        const { message } = this;
+        this.error.hidden = !message.error;
+        if (!message.error || this.error.firstChild) return;
+        const again = () => this.act.regenerate(message);
+        this.error.append(
+            message.error,
+            h("button", { type: "button", class: "text-button", onclick: again }, "Try again"),
+        );
     }
 
     private updateThoughts(run: Run | undefined): void {
@@ -185,6 +196,8 @@ export class MessageView {
         if (message.content) list.push(copy);
         if (message.role === "assistant")
             list.push(iconButton("again", "Regenerate", () => act.regenerate(message)));
+        else if (this.last)
+            list.push(iconButton("again", "Ask for an answer", () => act.answer(message)));
         if (message.role !== "tool") list.push(iconButton("edit", "Edit", () => this.openEditor()));
         list.push(
             iconButton("branch", "Branch into a new conversation", () => act.branch(message)),

@@ -69,6 +69,7 @@ export async function startRun(
         else {
             failure = error instanceof ApiError ? error : new ApiError((error as Error).message, 0);
             message.error = failure.message;
+            if (failure.retrySeconds) message.error += ` (wait for ${failure.retrySeconds} s)`;
         }
     }
     runs.delete(message.id);

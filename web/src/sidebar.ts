@@ -24,10 +24,14 @@ export class Sidebar {
     private list = document.querySelector<HTMLElement>("#conversations")!;
     private search = document.querySelector<HTMLInputElement>("#search")!;
     private searching: AbortController | null = null;
+    private timer = 0;
     private current = "";
 
     constructor(private actions: SidebarActions) {
-        this.search.addEventListener("input", () => void this.find());
+        this.search.addEventListener("input", () => {
+            clearTimeout(this.timer);
+            this.timer = window.setTimeout(() => void this.find(), 150);
+        });
     }
 
     show(current: string): void {

@@ -61,7 +61,7 @@ export async function openPage(own, hash = "") {
             own.outside.push(request.url());
     });
     await page.goto(own.url + hash);
-    await page.waitForFunction(() => document.querySelector("#model").options.length > 0);
+    await page.waitForFunction(() => document.querySelector("#model").value);
     return page;
 }
 

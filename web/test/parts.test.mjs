@@ -154,6 +154,21 @@ test("the request: what is not set is not sent, files are fenced", async () => {
         stream: true,
         stream_options: { include_usage: true },
     });
+    const said = (id, role, content, more) => ({ ...user, id, role, content, ...more });
+    const asked = [
+        user,
+        said("2", "assistant", "", { error: "gone" }),
+        said("3", "user", "again"),
+        said("4", "assistant", "yes", { reasoning: "hm" }),
+        said("5", "user", "more"),
+        said("6", "assistant", "", { finish: "stopped" }),
+        said("7", "user", "still more"),
+    ];
+    assert.deepEqual(chatBody(emptySettings, asked).messages, [
+        { role: "user", content: "hi\n\nagain" },
+        { role: "assistant", content: "yes" },
+        { role: "user", content: "more\n\nstill more" },
+    ]);
     const files = [{ name: "a.md", text: "```js\n````\n" }];
     const [{ content }] = chatBody(emptySettings, [{ ...user, files }]).messages;
     assert.equal(content, "File a.md:\n`````\n```js\n````\n`````\n\nhi");

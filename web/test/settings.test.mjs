@@ -87,7 +87,8 @@ test("structured output: the schema is checked, and sent", async () => {
     const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
     await box.fill(JSON.stringify(schema));
     assert.equal(await page.locator("#settings .error:visible").count(), 0);
-    await ask(page, "again, json");
+    await page.getByRole("button", { name: "Ask for an answer" }).click();
+    await finished(page);
     assert.deepEqual(mock.requests[0].response_format, {
         type: "json_schema",
         json_schema: { name: "answer", strict: true, schema },
@@ -164,4 +165,18 @@ test("text files are attached, and what is no text refused", async () => {
     );
     assert.match(await page.locator(".message.user .file").innerText(), /notes\.txt/);
     assert.equal(await page.locator("#chips .chip").count(), 0);
+});
+
+test("a model that is gone is told; models that come are offered", async () => {
+    const { page, mock } = own;
+    await page.getByLabel("Model", { exact: true }).selectOption("llama-3.2-1b");
+    await ask(page, "plain");
+    mock.models = [mock.models[0], { id: "new-model", object: "model" }];
+    await page.reload();
+    await page.locator("#conversations .open").first().click();
+    await page.getByText("llama-3.2-1b is not served now: qwen3-0.6b answers.").waitFor();
+    assert.deepEqual(await page.locator("#model option").allTextContents(), [
+        "qwen3-0.6b",
+        "new-model",
+    ]);
 });
