@@ -31,6 +31,7 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_tool_choice choice;
     char tool[MC_TOOL_NAME]; /* that must be called; "": none is named */
     bool single;             /* at most one call */
+    bool forces_hidden;      /* a call may be forced of tools that the template does not show */
     mc_prompt_thinking thinking;
     int64_t budget;        /* tokens of thoughts; 0: no limit */
     mc_json schema;        /* of the document that the answer is; NONE: it is none */

@@ -31,7 +31,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MC_EXCHANGE_BEHIND = 4 << 20, MC_EXCHANGE_HEADERS = 4, MC_EXCHANGE_QUERY = 2 };
+enum { MC_EXCHANGE_BEHIND = 1 << 20, MC_EXCHANGE_HEADERS = 4, MC_EXCHANGE_QUERY = 2 };
 
 typedef struct mc_exchange mc_exchange;
 

@@ -3,6 +3,7 @@
 #include "serve/endpoint.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
+#include "serve/openai_form.h"
 #include "serve/state.h"
 #include "serve/talk.h"
 
@@ -14,6 +15,7 @@
 typedef struct chat_values {
     mc_generation generation;
     mc_talk talk;
+    mc_openai_wish wish;
     int64_t max_tokens, max_completion_tokens, top_logprobs;
     bool logprobs;
 } chat_values;
@@ -42,11 +44,22 @@ static const mc_field fields[] = {
      .max = 20,
      .offset = AT(top_logprobs),
      .help = "and those of the likeliest tokens in their places"},
-    {.name = "tool_choice", .kind = MC_FIELD_ONLY, .choices = "\"none\" \"auto\""},
-    {.name = "parallel_tool_calls", .kind = MC_FIELD_ONLY, .choices = "true false"},
+    {.name = "tool_choice",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+     .offset = AT(wish.choice),
+     .help = "none, auto, required, or the function that must be called"},
+    {.name = "parallel_tool_calls",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = AT(wish.parallel),
+     .help = "a required answer may have several calls, in formats that have that"},
     {.name = "response_format",
-     .kind = MC_FIELD_REFUSED,
-     .help = "answers are not constrained yet"},
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_OBJECT,
+     .offset = AT(wish.response_format),
+     .help = "text, json_object, or json_schema: answers keep to it; keywords of schemas that are "
+             "not supported are refused by their place"},
     {.name = "modalities", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
     {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
@@ -60,20 +73,28 @@ static const mc_field fields[] = {
 
 /* ---- the job ---- */
 
+typedef struct chat_job chat_job;
+
 typedef struct chat_choice {
-    mc_buffer text;     /* of an answer that is not streamed */
-    mc_buffer logprobs; /* elements of JSON, with commas between them */
+    chat_job *chat;
+    size_t index;
+    mc_splitter *splitter; /* NULL: the answer has no parts */
+    size_t calls;          /* of tools, so far */
+    mc_buffer text;        /* of an answer that is not streamed */
+    mc_buffer thoughts;    /* the same */
+    mc_buffer tools;       /* calls of tools: elements of JSON, with commas between them */
+    mc_buffer logprobs;    /* elements of JSON, with commas between them */
     mica_finish finish;
 } chat_choice;
 
-typedef struct chat_job {
+struct chat_job {
     mc_completion job;
     bool stream, usage, logprobs;
     int64_t created;
     char id[MC_NAME_BYTES];
     mc_buffer scratch, token; /* of the event that is being written */
     chat_choice *choices;     /* [job.choices] */
-} chat_job;
+};
 
 static chat_job *chat_of(mc_completion *job) {
     return (chat_job *)(void *)job;
@@ -114,26 +135,60 @@ static bool end_event(chat_job *chat, mc_put *put) {
            mc_exchange_event(chat->job.http, NULL, chat->scratch.data, chat->scratch.len);
 }
 
-/* role: the first event of a choice. finish NULL: not the last one. */
-static bool send_event(chat_job *chat, size_t choice, bool role, mc_str text,
-                       const mica_token *logprob, const char *finish) {
+/* What an event says of its choice; zero is nothing. */
+typedef struct delta {
+    bool role; /* the first event */
+    const mc_piece *piece;
+    const mica_token *logprob;
+    const char *finish; /* the last event */
+} delta;
+
+/* A call of a tool. index: of an event, else negative. */
+static void put_call(mc_put *put, int64_t index, const mc_piece *call) {
+    char id[MC_NAME_BYTES];
+    mc_chance_name("call", id);
+    mc_put_open(put, NULL, '{');
+    if (index >= 0) mc_put_int(put, "index", index);
+    mc_put_text(put, "id", id);
+    mc_put_text(put, "type", "function");
+    mc_put_open(put, "function", '{');
+    mc_put_str(put, "name", call->name);
+    mc_put_str(put, "arguments", call->text);
+    mc_put_close(put, '}');
+    mc_put_close(put, '}');
+}
+
+static void put_delta(mc_put *put, chat_choice *choice, const delta *d) {
+    const mc_piece *piece = d->piece;
+    mc_put_open(put, "delta", '{');
+    if (d->role) mc_put_text(put, "role", "assistant");
+    if (d->role || (d->logprob && !piece)) mc_put_text(put, "content", "");
+    if (piece && piece->kind == MC_PIECE_TEXT) mc_put_str(put, "content", piece->text);
+    if (piece && piece->kind == MC_PIECE_THOUGHT) mc_put_str(put, "reasoning_content", piece->text);
+    if (piece && piece->kind == MC_PIECE_CALL) {
+        mc_put_open(put, "tool_calls", '[');
+        put_call(put, (int64_t)choice->calls++, piece);
+        mc_put_close(put, ']');
+    }
+    mc_put_close(put, '}');
+}
+
+static bool send_event(chat_choice *choice, const delta *d) {
+    chat_job *chat = choice->chat;
     mc_put put = begin_event(chat);
     mc_put_open(&put, NULL, '{');
-    mc_put_int(&put, "index", (int64_t)choice);
-    mc_put_open(&put, "delta", '{');
-    if (role) mc_put_text(&put, "role", "assistant");
-    if (role || text.len || logprob) mc_put_str(&put, "content", text);
-    mc_put_close(&put, '}');
-    if (logprob) {
+    mc_put_int(&put, "index", (int64_t)choice->index);
+    put_delta(&put, choice, d);
+    if (d->logprob) {
         mc_put_open(&put, "logprobs", '{');
         mc_put_open(&put, "content", '[');
-        put_logprob(&put, chat, logprob);
+        put_logprob(&put, chat, d->logprob);
         mc_put_close(&put, ']');
         mc_put_close(&put, '}');
     } else {
         mc_put_null(&put, "logprobs");
     }
-    mc_put_text(&put, "finish_reason", finish);
+    mc_put_text(&put, "finish_reason", d->finish);
     mc_put_close(&put, '}');
     return end_event(chat, &put);
 }
@@ -160,26 +215,42 @@ static void end_stream(chat_job *chat) {
 
 /* ---- whole ---- */
 
+/* A list of elements that were written before. */
+static void put_list(mc_put *put, const char *key, const mc_buffer *elements) {
+    mc_put_open(put, key, '[');
+    if (elements->len && !put->failed)
+        put->failed = !mc_buffer_add(put->out, elements->data, elements->len);
+    mc_put_close(put, ']');
+}
+
+static const char *finish_of(const chat_choice *choice) {
+    if (choice->calls && choice->finish == MICA_FINISH_STOP) return "tool_calls";
+    return mc_openai_finish(choice->finish);
+}
+
 static void put_choice(mc_put *put, chat_job *chat, size_t index) {
     const chat_choice *choice = &chat->choices[index];
     mc_put_open(put, NULL, '{');
     mc_put_int(put, "index", (int64_t)index);
     mc_put_open(put, "message", '{');
     mc_put_text(put, "role", "assistant");
-    mc_put_str(put, "content", (mc_str){choice->text.data, choice->text.len});
+    if (choice->calls && !choice->text.len)
+        mc_put_null(put, "content");
+    else
+        mc_put_str(put, "content", (mc_str){choice->text.data, choice->text.len});
+    if (choice->thoughts.len)
+        mc_put_str(put, "reasoning_content", (mc_str){choice->thoughts.data, choice->thoughts.len});
+    if (choice->calls) put_list(put, "tool_calls", &choice->tools);
     mc_put_null(put, "refusal");
     mc_put_close(put, '}');
     if (chat->logprobs) {
         mc_put_open(put, "logprobs", '{');
-        mc_put_open(put, "content", '[');
-        if (choice->logprobs.len && !put->failed)
-            put->failed = !mc_buffer_add(put->out, choice->logprobs.data, choice->logprobs.len);
-        mc_put_close(put, ']');
+        put_list(put, "content", &choice->logprobs);
         mc_put_close(put, '}');
     } else {
         mc_put_null(put, "logprobs");
     }
-    mc_put_text(put, "finish_reason", mc_openai_finish(choice->finish));
+    mc_put_text(put, "finish_reason", finish_of(choice));
     mc_put_close(put, '}');
 }
 
@@ -205,30 +276,73 @@ static void send_whole(chat_job *chat) {
 
 /* ---- its ops ---- */
 
-static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
-    chat_job *chat = chat_of(job);
-    const mica_token *logprob = chat->logprobs && token->id >= 0 ? token : NULL;
-    mc_str text = {token->text, token->len};
-    if (chat->stream)
-        return (!text.len && !logprob) || send_event(chat, choice, false, text, logprob, NULL);
-    chat_choice *at = &chat->choices[choice];
-    bool done = mc_buffer_add(&at->text, text.ptr, text.len);
-    if (done && logprob) {
-        mc_put put = mc_put_into(&at->logprobs);
-        put.comma = at->logprobs.len > 0;
-        put_logprob(&put, chat, logprob);
-        done = !put.failed;
+static bool add_call(chat_choice *choice, const mc_piece *call) {
+    mc_put put = mc_put_into(&choice->tools);
+    put.comma = choice->calls++ > 0;
+    put_call(&put, -1, call);
+    return !put.failed;
+}
+
+/* Takes a part of an answer. */
+static mica_status take(void *user, const mc_piece *piece) {
+    chat_choice *choice = user;
+    bool done = false;
+    if (choice->chat->stream)
+        return send_event(choice, &(delta){.piece = piece})
+                   ? MICA_OK
+                   : mc_fail(MICA_ECANCELLED, "the client is gone");
+    switch (piece->kind) {
+    case MC_PIECE_TEXT:
+        done = mc_buffer_add(&choice->text, piece->text.ptr, piece->text.len);
+        break;
+    case MC_PIECE_THOUGHT:
+        done = mc_buffer_add(&choice->thoughts, piece->text.ptr, piece->text.len);
+        break;
+    case MC_PIECE_CALL:
+        done = add_call(choice, piece);
+        break;
     }
-    if (!done && !job->failure.status)
-        mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);
-    return done;
+    return done ? MICA_OK : mc_fail_nomem("an answer");
+}
+
+static mica_status add_logprob(chat_choice *choice, const mica_token *token) {
+    mc_put put = mc_put_into(&choice->logprobs);
+    if (choice->chat->stream) return MICA_OK;
+    put.comma = choice->logprobs.len > 0;
+    put_logprob(&put, choice->chat, token);
+    return put.failed ? mc_fail_nomem("an answer") : MICA_OK;
+}
+
+static mica_status add_token(chat_choice *choice, const mica_token *token) {
+    chat_job *chat = choice->chat;
+    bool logprob = chat->logprobs && token->id >= 0;
+    const mc_piece text = {.kind = MC_PIECE_TEXT, .text = {token->text, token->len}};
+    if (logprob) MC_TRY(add_logprob(choice, token));
+    if (choice->splitter) MC_TRY(mc_splitter_push(choice->splitter, token->text, token->len));
+    if (!chat->stream || (!logprob && (choice->splitter || !token->len)))
+        return choice->splitter || !token->len ? MICA_OK : take(choice, &text);
+    const delta d = {.piece = choice->splitter || !token->len ? NULL : &text,
+                     .logprob = logprob ? token : NULL};
+    return send_event(choice, &d) ? MICA_OK : mc_fail(MICA_ECANCELLED, "the client is gone");
+}
+
+/* Whether it went well; if not, the job has failed, unless only its client is gone. */
+static bool note(mc_completion *job, mica_status status) {
+    if (status != MICA_OK && status != MICA_ECANCELLED && !job->failure.status)
+        mc_failure_of(&job->failure, status, NULL);
+    return status == MICA_OK;
+}
+
+static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
+    return note(job, add_token(&chat_of(job)->choices[choice], token));
 }
 
 static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) {
-    chat_job *chat = chat_of(job);
-    const char *finish = mc_openai_finish(end->finish);
-    chat->choices[choice].finish = end->finish;
-    if (chat->stream && finish) send_event(chat, choice, false, MC_STR(""), NULL, finish);
+    chat_choice *at = &chat_of(job)->choices[choice];
+    at->finish = end->finish;
+    if (at->splitter && end->status == MICA_OK) note(job, mc_splitter_end(at->splitter));
+    const char *finish = finish_of(at);
+    if (at->chat->stream && finish) send_event(at, &(delta){.finish = finish});
 }
 
 static void on_done(mc_completion *job) {
@@ -242,7 +356,10 @@ static void on_done(mc_completion *job) {
 static void on_close(mc_completion *job) {
     chat_job *chat = chat_of(job);
     for (size_t i = 0; chat->choices && i < job->choices; i++) {
+        mc_splitter_close(&chat->choices[i].splitter);
         mc_buffer_deinit(&chat->choices[i].text);
+        mc_buffer_deinit(&chat->choices[i].thoughts);
+        mc_buffer_deinit(&chat->choices[i].tools);
         mc_buffer_deinit(&chat->choices[i].logprobs);
     }
     mc_buffer_deinit(&chat->scratch);
@@ -288,9 +405,49 @@ static bool check(const chat_values *values, mc_failure *failure) {
     if (values->top_logprobs && !values->logprobs)
         return mc_failure_set(failure, 400, "invalid_value", "top_logprobs",
                               "top_logprobs needs logprobs");
-    if (mc_json_count(values->talk.tools) > 0)
-        return mc_failure_set(failure, 400, "unsupported_field", "tools",
-                              "tools are not supported yet: calls in an answer would stay text");
+    return true;
+}
+
+/* Each choice of an answer that may have parts splits its own. */
+static mica_status open_choices(chat_job *chat) {
+    const mc_answer_form *form = &chat->job.form;
+    bool parts = form->tools_text.len || form->format.think_end;
+    for (size_t i = 0; i < chat->job.choices; i++) {
+        chat_choice *at = &chat->choices[i];
+        at->chat = chat;
+        at->index = i;
+        if (parts) MC_TRY(mc_answer_form_split(form, take, at, &at->splitter));
+    }
+    return MICA_OK;
+}
+
+/* Renders the prompt, and makes what constrains and splits its answers. */
+static bool prepare(chat_job *chat, chat_values *values) {
+    mc_completion *job = &chat->job;
+    mc_completion_prompt *prompt = &job->prompts[0];
+    mc_failure *failure = &job->http->failure;
+    const mica_model *model = job->served->model;
+    values->wish.tools = values->talk.tools;
+    if (!mc_openai_form_read(&values->wish, &job->form, failure) ||
+        !mc_answer_form_prepare(&job->form, model, failure))
+        return false;
+    if (!job->form.tools_text.len || !job->form.format.takes_tools)
+        values->talk.tools = (mc_json){0}; /* none may be called, or none is shown */
+    if (!mc_talk_ids(&values->talk, model, &job->http->cancel, &prompt->ids, &prompt->n, failure) ||
+        !mc_answer_form_compile(&job->form, model, prompt->ids, prompt->n, failure))
+        return false;
+    mica_status status = open_choices(chat);
+    return status == MICA_OK || mc_failure_of(failure, status, NULL);
+}
+
+static bool start(chat_job *chat, chat_values *values, const mica_generate_options *options) {
+    mc_completion *job = &chat->job;
+    mc_completion_attach(job);
+    if (!prepare(chat, values)) return false;
+    for (size_t i = 0; chat->stream && i < job->choices; i++)
+        send_event(&chat->choices[i], &(delta){.role = true}); /* waits until the stream begins */
+    if (!mc_completion_start(job, options)) return false;
+    if (chat->stream) mc_completion_stream(job, NULL);
     return true;
 }
 
@@ -298,13 +455,10 @@ static bool chat(mc_exchange *http) {
     chat_values values;
     mica_generate_options options;
     mc_arena arena = {0};
-    mc_completion_prompt prompt = {0};
     if (!mc_exchange_read(http, &values) || !check(&values, &http->failure)) return false;
     const mc_generation *generation = &values.generation;
     mc_served *served = mc_models_find(&http->server->models, generation->model, &http->failure);
-    if (!served || !mc_talk_ids(&values.talk, served->model, &http->cancel, &prompt.ids, &prompt.n,
-                                &http->failure))
-        return false;
+    if (!served) return false;
     size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(served->model));
     bool done = mc_generation_options(generation, vocab, &arena, &options, &http->failure);
     options.max_tokens = values.max_tokens ? values.max_tokens : values.max_completion_tokens;
@@ -312,15 +466,7 @@ static bool chat(mc_exchange *http) {
     options.top_logprobs = (int)values.top_logprobs;
     chat_job *job = done ? new_job(http, &values, served) : NULL;
     if (done && !job) done = mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
-    if (!done) {
-        mica_free(prompt.ids);
-    } else {
-        job->job.prompts[0] = prompt;
-        for (size_t i = 0; generation->stream && i < job->job.choices; i++)
-            send_event(job, i, true, MC_STR(""), NULL, NULL); /* waits until the stream begins */
-        done = mc_completion_start(&job->job, &options);
-        if (done && generation->stream) mc_completion_stream(&job->job, NULL);
-    }
+    done = done && start(job, &values, &options);
     mc_arena_deinit(&arena);
     return done;
 }

@@ -95,6 +95,24 @@ def check_text(client):
     assert [c.index for c in two.choices] == [0, 1]
 
 
+def check_forms(client):
+    """A forced call of a tool, and a document of a schema."""
+    weather = {"name": "weather", "parameters": {
+        "type": "object", "additionalProperties": False, "required": ["days"],
+        "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9}}}}
+    answer = client.chat.completions.create(
+        model="default", messages=QUESTION, tools=[{"type": "function", "function": weather}],
+        tool_choice={"type": "function", "function": {"name": "weather"}}, max_tokens=200)
+    call = answer.choices[0].message.tool_calls[0]
+    assert call.function.name == "weather"
+    assert 1 <= json.loads(call.function.arguments)["days"] <= 9
+    answer = client.chat.completions.create(
+        model="default", messages=QUESTION, max_tokens=200, response_format={
+            "type": "json_schema", "json_schema": {
+                "name": "weather", "strict": True, "schema": weather["parameters"]}})
+    assert 1 <= json.loads(answer.choices[0].message.content)["days"] <= 9
+
+
 def check_errors(client, address):
     for create, kind, named in (
             (lambda: client.chat.completions.create(model="none", messages=QUESTION),
@@ -122,6 +140,7 @@ def main():
     assert client.models.retrieve("default").id == "default"
     check_chat(client)
     check_text(client)
+    check_forms(client)
     check_errors(client, address)
     stop(server)
     print("openai", openai.__version__, "passed")
