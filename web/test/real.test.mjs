@@ -99,3 +99,24 @@ test("the view of the server", async () => {
     ])
         await page.locator(`[data-name="mica_${name}"]`).waitFor();
 });
+
+test("an answer keeps to the schema of the box", async () => {
+    const { page } = own;
+    await page.getByRole("button", { name: "Settings", exact: true }).click();
+    const properties = { name: { enum: ["curl", "mica"] }, old: { type: "boolean" } };
+    const schema = {
+        type: "object",
+        properties,
+        required: ["name", "old"],
+        additionalProperties: false,
+    };
+    await page.getByLabel("JSON schema").fill(JSON.stringify(schema));
+    await page.getByLabel("Answers follow this schema").check();
+    await page.getByLabel("Tokens at most").fill("200");
+    await ask(page, "What is curl?");
+    await page.locator(".assistant").getByRole("button", { name: "Copy", exact: true }).click();
+    const answer = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    assert.deepEqual(Object.keys(answer).sort(), ["name", "old"]);
+    assert.ok(properties.name.enum.includes(answer.name));
+    assert.equal(typeof answer.old, "boolean");
+});
