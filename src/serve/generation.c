@@ -8,7 +8,7 @@
 
 #define AT(member) offsetof(mc_generation, member)
 
-enum { MAX_STOPS = 64 };
+enum { MAX_STOPS = 64, MAX_TOKENS = 1024 };
 
 static const mc_field stream_fields[] = {
     {.name = "include_usage",
@@ -92,12 +92,12 @@ const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(stop_ids),
-     .help = "tokens that end the answer"},
+     .help = "tokens that end the answer, up to 1024"},
     {.name = "logit_bias",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(bias),
-     .help = "token ids and what is added to their logits, -100 to 100"},
+     .help = "up to 1024 token ids, each once, and what is added to their logits, -100 to 100"},
     {.name = "n",
      .kind = MC_FIELD_INT,
      .min = 1,
@@ -148,6 +148,13 @@ static bool no_memory(mc_failure *failure) {
     return mc_failure_of(failure, mc_fail_nomem("a request"), NULL);
 }
 
+/* Lists of tokens are looked through for every token that is computed. */
+static bool check_count(mc_json list, const char *name, mc_failure *failure) {
+    return mc_json_count(list) <= MAX_TOKENS ||
+           mc_failure_set(failure, 400, "invalid_value", name, "%s: want %d tokens or fewer", name,
+                          MAX_TOKENS);
+}
+
 /* ---- stops ---- */
 
 static bool read_stops(mc_json stop, mc_arena *arena, mica_generate_options *options,
@@ -181,6 +188,7 @@ static bool read_stops(mc_json stop, mc_arena *arena, mica_generate_options *opt
 static bool read_stop_ids(mc_json array, size_t vocab, mc_arena *arena,
                           mica_generate_options *options, mc_failure *failure) {
     size_t n = 0;
+    if (!check_count(array, "stop_token_ids", failure)) return false;
     int32_t *ids = mc_arena_alloc(arena, (mc_json_count(array) + 1) * sizeof *ids);
     if (!ids) return no_memory(failure);
     for (mc_json_iter it = mc_json_begin(array); mc_json_next(&it); n++) {
@@ -207,9 +215,16 @@ static int32_t id_of(mc_str key, size_t vocab) {
     return key.len && id < vocab ? (int32_t)id : -1;
 }
 
+static bool has_bias(const mica_logit_bias *biases, size_t n, int32_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (biases[i].id == id) return true;
+    return false;
+}
+
 static bool read_biases(mc_json object, size_t vocab, mc_arena *arena,
                         mica_generate_options *options, mc_failure *failure) {
     size_t n = 0;
+    if (!check_count(object, "logit_bias", failure)) return false;
     mica_logit_bias *biases = mc_arena_alloc(arena, (mc_json_count(object) + 1) * sizeof *biases);
     if (!biases) return no_memory(failure);
     for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it); n++) {
@@ -222,6 +237,9 @@ static bool read_biases(mc_json object, size_t vocab, mc_arena *arena,
         if (!mc_json_get_float(it.value, &bias) || fabs(bias) > 100)
             return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
                                   "logit_bias: want numbers, -100 to 100");
+        if (has_bias(biases, n, id))
+            return mc_failure_set(failure, 400, "repeated_field", "logit_bias",
+                                  "logit_bias: token %d is given twice", (int)id);
         biases[n] = (mica_logit_bias){id, (float)bias};
     }
     options->logit_bias = biases;

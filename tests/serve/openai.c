@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -465,6 +466,7 @@ static void test_refused(void **state) {
         {CHAT, HELLO ", \"logit_bias\": {\"x\": 1}", "invalid_value", "logit_bias"},
         {CHAT, HELLO ", \"logit_bias\": {\"99999999999999999999\": 1}", "invalid_value",
          "logit_bias"},
+        {CHAT, HELLO ", \"logit_bias\": {\"1\": 1, \"01\": 2}", "repeated_field", "logit_bias"},
         {CHAT, HELLO ", \"logit_bias\": {\"1\": 101}", "invalid_value", "logit_bias"},
         {CHAT, HELLO ", \"stream_options\": {\"include_use\": true}", "unknown_field",
          "stream_options.include_use"},
@@ -489,6 +491,22 @@ static void test_refused(void **state) {
     }
     client_refused(s.server, CHAT, "{" HELLO ", \"model\": \"gpt\"}", 404, "model_not_found",
                    "model");
+}
+
+/* Lists of tokens have an end. */
+static void test_many_tokens(void **state) {
+    (void)state;
+    char ids[1025 * 8], pairs[1025 * 16];
+    for (int i = 0, a = 0, b = 0; i < 1025; i++) {
+        a += sprintf(ids + a, "%s1", i ? ", " : "");
+        b += sprintf(pairs + b, "%s\"%d\": 1", i ? ", " : "", i);
+    }
+    char *many = test_format("{" HELLO ", \"stop_token_ids\": [%s]}", ids);
+    client_refused(s.server, CHAT, many, 400, "invalid_value", "stop_token_ids");
+    free(many);
+    many = test_format("{" HELLO ", \"logit_bias\": {%s}}", pairs);
+    client_refused(s.server, CHAT, many, 400, "invalid_value", "logit_bias");
+    free(many);
 }
 
 /* What does not fit the context is refused with the numbers, and cut only if asked for. */
@@ -568,12 +586,13 @@ static void test_metrics(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chat),     cmocka_unit_test(test_text),
-        cmocka_unit_test(test_choices),  cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_stream),   cmocka_unit_test(test_comments),
-        cmocka_unit_test(test_prompts),  cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_template), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_context),  cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_chat),        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_choices),     cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_stream),      cmocka_unit_test(test_comments),
+        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_template),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many_tokens), cmocka_unit_test(test_context),
+        cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
