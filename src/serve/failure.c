@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *type_of(int status) {
     switch (status) {
@@ -29,8 +30,18 @@ bool mc_failure_set(mc_failure *failure, int status, const char *code, const cha
     return false;
 }
 
+/* An error's text without the folder of the file that it begins with: where models lie is nothing
+ * that clients need to know. Places in a schema, "/properties/a", have no ending and stay. */
+static const char *without_folder(const char *text) {
+    size_t len = strcspn(text, ":,\n"), at = len;
+    while (at > 0 && text[at - 1] != '/')
+        at--;
+    bool file = *text == '/' && memchr(text + at, '.', len - at);
+    return file ? text + at : text;
+}
+
 bool mc_failure_of(mc_failure *failure, mica_status status, const char *param) {
-    const char *text = mica_last_error();
+    const char *text = without_folder(mica_last_error());
     switch (status) {
     case MICA_EINVAL:
     case MICA_EFORMAT:

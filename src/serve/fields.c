@@ -115,16 +115,21 @@ static bool read_fields(const mc_field *fields, size_t count, const char *prefix
 static bool read_object(const mc_field *field, mc_json value, void *values, place *at,
                         mc_failure *failure) {
     char prefix[96];
+    bool seen[MAX_FIELDS] = {false};
     if (mc_json_get_type(value) != MC_JSON_OBJECT) return wrong(failure, at, field);
     snprintf(prefix, sizeof prefix, "%s%s.", at->prefix, at->name);
     for (mc_json_iter it = mc_json_begin(value); mc_json_next(&it);) {
-        bool known = false;
-        for (size_t i = 0; i < field->count && !known; i++)
-            known = mc_str_is(it.key, field->fields[i].name);
-        if (known) continue;
+        size_t i = 0;
+        while (i < field->count && !mc_str_is(it.key, field->fields[i].name))
+            i++;
+        bool known = i < field->count, repeated = known && i < MAX_FIELDS && seen[i];
+        if (known && i < MAX_FIELDS) seen[i] = true;
+        if (known && !repeated) continue;
         char name[160];
         snprintf(name, sizeof name, "%s%.*s", prefix, (int)(it.key.len < 60 ? it.key.len : 60),
                  it.key.ptr);
+        if (repeated)
+            return mc_failure_set(failure, 400, "repeated_field", name, "%s is given twice", name);
         return mc_failure_set(failure, 400, "unknown_field", name, "there is no field %s", name);
     }
     return read_fields(field->fields, field->count, prefix, value, values, failure);

@@ -74,9 +74,9 @@ static bool end_turn(reader *r) {
 
 /* ---- fields ---- */
 
-/* Whether an item has no other members than `names`, words with blanks between them; those that
- * are null do not count. */
-static bool check_members(const reader *r, mc_json item, const char *names) {
+/* Whether an item, or what it has at `where`, has no other members than `names`, words with blanks
+ * between them; those that are null do not count. */
+static bool check_members_at(const reader *r, const char *where, mc_json item, const char *names) {
     for (mc_json_iter it = mc_json_begin(item); mc_json_next(&it);) {
         bool known = !mc_json_exists(it.value);
         for (const char *at = names; *at && !known;) {
@@ -85,10 +85,14 @@ static bool check_members(const reader *r, mc_json item, const char *names) {
             at += len + strspn(at + len, " ");
         }
         if (!known)
-            return refuse(r, "unsupported_field", ".%.*s is not supported",
+            return refuse(r, "unsupported_field", "%s.%.*s is not supported", where,
                           (int)(it.key.len < 60 ? it.key.len : 60), it.key.ptr);
     }
     return true;
+}
+
+static bool check_members(const reader *r, mc_json item, const char *names) {
+    return check_members_at(r, "", item, names);
 }
 
 static bool get_text(const reader *r, mc_json item, const char *name, mc_str *text) {
@@ -101,6 +105,19 @@ static mc_str type_of(mc_json value) {
     mc_str type = MC_STR("");
     mc_json_get_str(mc_json_find(value, "type"), &type);
     return type;
+}
+
+/* Reads the text of a part, whose type is known. */
+static bool read_part(const reader *r, const char *name, size_t i, mc_json part, mc_str *text) {
+    mc_str type = type_of(part);
+    const char *key = mc_str_is(type, "refusal") ? "refusal" : "text", *names = "type text";
+    if (mc_str_is(type, "refusal")) names = "type refusal";
+    if (mc_str_is(type, "output_text")) names = "type text annotations logprobs";
+    char where[48];
+    snprintf(where, sizeof where, ".%s[%zu]", name, i);
+    if (!check_members_at(r, where, part, names)) return false;
+    return mc_json_get_str(mc_json_find(part, key), text) ||
+           refuse(r, "invalid_type", "%s.%s: want a string", where, key);
 }
 
 /* Adds a content to a text: a string, or parts of the types, words with blanks between them, with a
@@ -124,9 +141,7 @@ static bool add_content(const reader *r, mc_json content, const char *name, cons
         if (!known)
             return refuse(r, "unsupported_value", ".%s[%zu]: parts of type %.*s are not supported",
                           name, i, (int)(type.len < 60 ? type.len : 60), type.ptr);
-        const char *key = mc_str_is(type, "refusal") ? "refusal" : "text";
-        if (!mc_json_get_str(mc_json_find(it.value, key), &text))
-            return refuse(r, "invalid_type", ".%s[%zu].%s: want a string", name, i, key);
+        if (!read_part(r, name, i, it.value, &text)) return false;
         if ((i && !mc_buffer_add_byte(out, '\n')) || !mc_buffer_add(out, text.ptr, text.len))
             return no_memory(r);
     }

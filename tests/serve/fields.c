@@ -105,6 +105,8 @@ static void test_refused(void **state) {
         {"{\"text\": \"\", \"inner\": []}", "invalid_type", "inner"},
         {"{\"text\": \"\", \"inner\": {\"usage\": \"yes\"}}", "invalid_type", "inner.usage"},
         {"{\"text\": \"\", \"inner\": {\"usages\": true}}", "unknown_field", "inner.usages"},
+        {"{\"text\": \"\", \"inner\": {\"usage\": true, \"usage\": false}}", "repeated_field",
+         "inner.usage"},
         {"{\"text\": \"\", \"store\": true}", "unsupported_value", "store"},
         {"{\"text\": \"\", \"audio\": false}", "unsupported_field", "audio"},
         {"{\"text\": \"\", \"texts\": 1}", "unknown_field", "texts"},
@@ -137,9 +139,25 @@ static void test_types(void **state) {
     assert_string_equal(text, "integer");
 }
 
+/* Clients learn a file's name, but not its folder. */
+static void test_status_texts(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {
+        {"/srv/my models/a/chat_template.jinja, line 3: no", "chat_template.jinja, line 3: no"},
+        {"/srv/a/config.json: no", "config.json: no"},
+        {"/properties/a/type: no", "/properties/a/type: no"},
+        {"the text a/b.c: no", "the text a/b.c: no"},
+        {"", ""}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        mc_failure failure;
+        assert_false(mc_failure_of(&failure, mc_fail(MICA_EFORMAT, "%s", texts[i][0]), "x"));
+        assert_string_equal(failure.message, texts[i][1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_types)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_types),
+                                       cmocka_unit_test(test_status_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -435,6 +435,12 @@ static void test_refused(void **state) {
         "[{\"role\": \"user\", \"content\": 1}]",
         "[{\"role\": \"user\", \"content\": [{\"type\": \"input_image\", \"image_url\": \"x\"}]}]",
         "[{\"role\": \"user\", \"content\": \"a\", \"phase\": \"commentary\"}]",
+        "[{\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": \"a\", \"x\": "
+        "1}]}]",
+        "[{\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": \"a\", "
+        "\"annotations\": []}]}]",
+        "[{\"role\": \"assistant\", \"content\": [{\"type\": \"refusal\", \"refusal\": \"a\", "
+        "\"text\": \"b\"}]}]",
         "[{\"type\": \"function_call\", \"name\": \"f\", \"arguments\": \"{}\"}]",
         "[{\"type\": \"reasoning\", \"summary\": [], \"encrypted_content\": \"x\"}]",
     };
