@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 16 << 10 };
+enum { BLOCK_BYTES = 16 << 10, GONE_SECONDS = 1 };
 
 /* ---- answers ---- */
 
@@ -33,9 +33,9 @@ static struct MHD_Response *make_response(mc_exchange *http) {
     if (http->file < 0)
         return mc_mhd.create_response_from_buffer(
             http->out.len, http->out.len ? http->out.data : "", MHD_RESPMEM_PERSISTENT);
-    int file = http->file;
-    http->file = -1; /* the response closes it */
-    return mc_mhd.create_response_from_fd64(http->file_bytes, file);
+    struct MHD_Response *response = mc_mhd.create_response_from_fd64(http->file_bytes, http->file);
+    if (response) http->file = -1; /* the response closes it */
+    return response;
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, mc_exchange *http) {
@@ -62,9 +62,11 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, mc_exchang
 /* ---- heads ---- */
 
 static enum MHD_Result add_head(void *cls, enum MHD_ValueKind kind, const char *name,
-                                const char *value) {
+                                size_t name_len, const char *value, size_t value_len) {
+    mc_head *head = cls;
     (void)kind;
-    mc_head_add(cls, name, value);
+    mc_head_add(head, name, value);
+    if (strlen(name) != name_len || (value && strlen(value) != value_len)) head->malformed = true;
     return MHD_YES;
 }
 
@@ -97,7 +99,7 @@ static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char
 
 static mc_head head_of(struct MHD_Connection *connection) {
     mc_head head = {0};
-    mc_mhd.get_connection_values(connection, MHD_HEADER_KIND, add_head, &head);
+    mc_mhd.get_connection_values_n(connection, MHD_HEADER_KIND, add_head, &head);
     return head;
 }
 
@@ -131,7 +133,7 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
         open = http->endpoint && http->endpoint->flags & MC_ENDPOINT_OPEN;
     }
     mc_failure unknown = *failure;
-    *at_once = length / 2 > limit || head.lengths + head.encodings > 1 ||
+    *at_once = head.malformed || length / 2 > limit || head.lengths + head.encodings > 1 ||
                (head.encoding && strcmp(head.encoding, "chunked") != 0);
     if (!mc_guard_check(&server->guard, &head, open, failure)) return false;
     if (preflight) return true;
@@ -163,7 +165,7 @@ static bool add_body(mica_server *server, mc_exchange *http, const char *data, s
     if (!http->failure.status && http->body.len + size > limit)
         mc_failure_set(&http->failure, 413, "body_too_large", NULL,
                        "the body has more than %" PRIu64 " bytes (--max-body)", limit);
-    else if (!http->failure.status && atomic_load(&server->body_bytes) > limit * MC_BODIES)
+    else if (!http->failure.status && atomic_load(&server->body_bytes) / MC_BODIES > limit)
         mc_failure_set(&http->failure, 503, "overloaded", NULL,
                        "too many large requests are under way");
     else if (!http->failure.status && !mc_buffer_add(&http->body, data, size))
@@ -174,7 +176,7 @@ static bool add_body(mica_server *server, mc_exchange *http, const char *data, s
     if (!http->failure.status) return true;
     drop_body(http);
     http->discarded += size;
-    return http->discarded <= 2 * limit;
+    return http->discarded / 2 <= limit;
 }
 
 /* ---- requests ---- */
@@ -183,13 +185,23 @@ static mc_exchange *http_of(mc_handler_item *item) {
     return (mc_exchange *)(void *)((char *)item - offsetof(mc_exchange, item));
 }
 
+/* A path as a line of a log has it: a client's control characters are spelled out. */
+static void print_path(const char *path, char *out, size_t bytes) {
+    size_t len = 0;
+    for (; *path && len + 4 <= bytes; path++) {
+        bool control = (unsigned char)*path < 0x20 || *path == 0x7f;
+        len += (size_t)snprintf(out + len, bytes - len, control ? "%%%02X" : "%c", *path);
+    }
+    out[len] = '\0';
+}
+
 static void log_request(const mica_server *server, const mc_exchange *http) {
-    char line[512];
+    char line[512], path[204];
     if (!server->options.log) return;
-    snprintf(line, sizeof line, "%s %.200s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens%s",
-             http->method, http->path, http->status,
-             (double)(mc_now_us() - http->started_us) / 1000, http->prompt_tokens,
-             http->answer_tokens, http->broken ? ", cut off" : "");
+    print_path(http->path, path, sizeof path);
+    snprintf(line, sizeof line, "%s %s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens%s",
+             http->method, path, http->status, (double)(mc_now_us() - http->started_us) / 1000,
+             http->prompt_tokens, http->answer_tokens, http->broken ? ", cut off" : "");
     server->options.log(server->options.log_user, line);
 }
 
@@ -223,7 +235,11 @@ static void finish(mc_handler_item *item) {
 /* Runs the handler. Who leaves last, it or the connection, has the request finished. */
 static void handle(mc_handler_item *item) {
     mc_exchange *http = http_of(item);
-    if (!http->endpoint->handle(http)) mc_exchange_refuse(http);
+    /* A client that is gone long ago is spared the work; one that has only said all is not. */
+    bool gone = mc_cancel_check(&http->cancel) != MICA_OK &&
+                mc_now_us() - http->queued_us > GONE_SECONDS * 1000000u;
+    if (gone) mc_failure_of(&http->failure, MICA_ECANCELLED, NULL);
+    if (gone || !http->endpoint->handle(http)) mc_exchange_refuse(http);
     pthread_mutex_lock(&http->lock);
     http->handling = false;
     bool last = !http->connection;
@@ -247,8 +263,32 @@ static void dispatch(mica_server *server, mc_exchange *http) {
         if (!http->endpoint->handle(http)) mc_exchange_refuse(http);
     } else {
         http->handling = true;
+        http->queued_us = mc_now_us();
         mc_handlers_add(&server->handlers, &http->item, handle);
     }
+}
+
+static int digit_of(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+size_t mc_connection_unescape(void *cls, struct MHD_Connection *connection, char *text) {
+    char *out = text;
+    (void)cls;
+    (void)connection;
+    for (const char *at = text; *at; at++) {
+        int high = *at == '%' ? digit_of(at[1]) : -1, low = high < 0 ? -1 : digit_of(at[2]);
+        if (low >= 0 && high + low > 0) {
+            *out++ = (char)(high * 16 + low);
+            at += 2;
+        } else {
+            *out++ = *at;
+        }
+    }
+    *out = '\0';
+    return (size_t)(out - text);
 }
 
 static enum MHD_Result begin(mica_server *server, struct MHD_Connection *connection,
@@ -267,7 +307,8 @@ static enum MHD_Result begin(mica_server *server, struct MHD_Connection *connect
     if (!http->peer) return MHD_NO;
     bool at_once;
     if (check_head(server, connection, http, &at_once) || !at_once) return MHD_YES;
-    mc_exchange_refuse(http); /* the connection ends with it */
+    mc_exchange_header(http, "Connection", "close");
+    mc_exchange_refuse(http);
     mc_watch_begin(&server->watch, http->peer, http);
     return send_answer(connection, http);
 }

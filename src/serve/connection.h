@@ -27,4 +27,7 @@ void mc_connection_done(void *cls, struct MHD_Connection *connection, void **req
 void mc_connection_notify(void *cls, struct MHD_Connection *connection, void **peer,
                           enum MHD_ConnectionNotificationCode what);
 
+/* Decodes %XX in place; %00 stays as it is, so that no text ends early. Returns the length. */
+size_t mc_connection_unescape(void *cls, struct MHD_Connection *connection, char *text);
+
 #endif

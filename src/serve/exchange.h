@@ -107,7 +107,7 @@ struct mc_exchange {
     uint64_t wrote_us; /* when the stream was last written to */
     mc_exchange_work work;
     /* Of the connection. */
-    uint64_t started_us;
+    uint64_t started_us, queued_us;
     size_t counted;     /* bytes of the body among the server's body_bytes */
     uint64_t discarded; /* bytes of a body that is not kept */
     bool dispatched;

@@ -45,8 +45,22 @@ void mc_guard_close(mc_guard *guard) {
 
 /* ---- heads ---- */
 
+/* Whether a name is a token (RFC 9110 5.6.2) and a value has no control characters but tabs. */
+static bool is_header(const char *name, const char *value) {
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    if (!*name) return false;
+    for (; *name; name++) {
+        bool letter = (*name | 0x20) >= 'a' && (*name | 0x20) <= 'z';
+        if (!letter && !(*name >= '0' && *name <= '9') && !strchr(marks, *name)) return false;
+    }
+    for (; *value; value++)
+        if (((unsigned char)*value < 0x20 && *value != '\t') || *value == 0x7f) return false;
+    return true;
+}
+
 void mc_head_add(mc_head *head, const char *name, const char *value) {
     if (!value) value = "";
+    if (!is_header(name, value)) head->malformed = true;
     if (strcasecmp(name, "host") == 0) {
         head->host = value;
         head->hosts++;
@@ -67,12 +81,14 @@ void mc_head_add(mc_head *head, const char *name, const char *value) {
     }
 }
 
-/* The name in a Host or an Origin: without scheme and port, of [::1] what is in the brackets. */
+/* The name in a Host: without port, of [::1] what is in the brackets. Empty: it is no Host. */
 static mc_str name_of(const char *host) {
-    const char *scheme = strstr(host, "://");
-    if (scheme) host = scheme + 3;
-    if (*host == '[') return (mc_str){host + 1, strcspn(host + 1, "]")};
-    return (mc_str){host, strcspn(host, ":/")};
+    bool brackets = *host == '[';
+    mc_str name = {host + brackets, strcspn(host + brackets, brackets ? "]" : ":")};
+    const char *rest = name.ptr + name.len;
+    if (brackets && *rest++ != ']') return MC_STR("");
+    if (*rest == ':') rest += 1 + strspn(rest + 1, "0123456789");
+    return *rest ? MC_STR("") : name;
 }
 
 static bool same_name(mc_str a, const char *b) {
@@ -93,6 +109,7 @@ static bool is_address(mc_str name) {
 
 static bool is_own_host(const mc_guard *guard, const char *host) {
     mc_str name = name_of(host);
+    if (!name.len) return false;
     if (is_address(name) || same_name(name, "localhost")) return true;
     if (guard->own && same_name(name, guard->own)) return true;
     for (size_t i = 0; i < guard->host_count; i++)
@@ -138,6 +155,9 @@ static bool has_key(const mc_guard *guard, const mc_head *head) {
 }
 
 bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, mc_failure *failure) {
+    if (head->malformed)
+        return mc_failure_set(failure, 400, "invalid_header", NULL,
+                              "a header's name is no token, or its value has control characters");
     if (head->hosts != 1)
         return mc_failure_set(failure, 400, "invalid_host", NULL, "the request has %s Host header",
                               head->hosts ? "more than one" : "no");

@@ -3,8 +3,9 @@
  * Against pages of other sites, which a browser on this machine lets ask: the Host must be a name
  * of this server (a page's own name may be made to mean 127.0.0.1), and the Origin the server's own
  * or one that was allowed. Against servers in front that understand a head otherwise: a length and
- * a transfer encoding together, more than one length, more than one Host or none. Against others:
- * keys, compared in a time that does not depend on where they differ.
+ * a transfer encoding together, more than one length, more than one Host or none, headers whose
+ * name is no token or whose value has control characters. Against others: keys, compared in a time
+ * that does not depend on where they differ.
  *
  * Threads: an open guard never changes. */
 #ifndef SERVE_GUARD_H
@@ -19,6 +20,7 @@ typedef struct mc_head {
     const char *host, *origin, *authorization, *api_key, *encoding, *length;
     const char *asked_headers;     /* Access-Control-Request-Headers */
     int hosts, lengths, encodings; /* numbers of these headers */
+    bool malformed;                /* a header is none: others may read the head otherwise */
 } mc_head;
 
 typedef struct mc_guard {
@@ -33,7 +35,8 @@ typedef struct mc_guard {
 mica_status mc_guard_open(mc_guard *guard, const mica_server_options *options, bool unix_socket);
 void mc_guard_close(mc_guard *guard);
 
-/* Adds a header's value to a head. Only the headers of mc_head count. value NULL: "". */
+/* Adds a header's value to a head. Only the headers of mc_head count, but all must be
+ * well-formed. value NULL: "". */
 void mc_head_add(mc_head *head, const char *name, const char *value);
 
 /* open: no key is needed. false: *failure says why. */

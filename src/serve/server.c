@@ -88,7 +88,8 @@ static mica_status start_daemon(mica_server *server, const tls *files) {
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)options->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)options->max_connections_per_host, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)MC_IDLE_SECONDS, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
+        (unsigned)MC_IDLE_SECONDS, MHD_OPTION_UNESCAPE_CALLBACK, mc_connection_unescape, NULL,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
     if (server->daemon) return MICA_OK;
     if (files->certificate.size)
         return mc_fail(MICA_EFORMAT, "libmicrohttpd refuses the certificate or its key");

@@ -8,6 +8,7 @@ SYMBOL(is_feature_supported)
 /* connections */
 SYMBOL(get_connection_info)
 SYMBOL(get_connection_values)
+SYMBOL(get_connection_values_n)
 SYMBOL(set_connection_option)
 SYMBOL(suspend_connection)
 SYMBOL(resume_connection)

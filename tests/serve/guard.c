@@ -38,7 +38,12 @@ static void test_hosts(void **state) {
                                       "localhos",
                                       "1.2.3.4.",
                                       "a:1",
-                                      ":80"};
+                                      ":80",
+                                      "x://localhost",
+                                      "localhost/",
+                                      "localhost:80x",
+                                      "[evil:com",
+                                      "[::1]evil"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (CHECK("Host", good[i]) != 0) fail_msg("%s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -63,6 +68,12 @@ static void test_framing(void **state) {
     assert_int_equal(
         CHECK("Host", "localhost", "Transfer-Encoding", "chunked", "Transfer-Encoding", "chunked"),
         400);
+    assert_int_equal(CHECK("Host", "localhost", "X", "a\tb \xc3\xa4"), 0);
+    assert_int_equal(CHECK("Host", "localhost", "Transfer-Encoding ", "chunked"), 400);
+    assert_int_equal(CHECK("Host", "localhost", "", "a"), 400);
+    assert_int_equal(CHECK("Host", "localhost", "X\xc3\xa4", "a"), 400);
+    assert_int_equal(CHECK("Host", "localhost", "X", "a\nb"), 400);
+    assert_int_equal(CHECK("Host", "localhost", "X", "\x7f"), 400);
     mc_guard_close(&guard);
 }
 

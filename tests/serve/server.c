@@ -3,6 +3,7 @@
 #include "client.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -147,6 +148,12 @@ static void test_framing(void **state) {
     assert_int_equal(ask_raw("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
                              "gzip\r\n\r\n"),
                      400);
+    assert_int_equal(ask_raw("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+                             "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+                     400);
+    assert_int_equal(ask_raw("GET /health HTTP/1.1\r\nHost: localhost\r\nX: \x0b\r\n\r\n"), 400);
+    assert_int_equal(get(s.server, "/v1/models%00x"), 404);
+    assert_int_equal(get(s.server, "/v1/%6dodels"), 200);
     assert_int_equal(ask_raw("BREW /health HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
     int status = ask_raw("\x16\x03\x01 nonsense\r\n\r\n");
     assert_true(status == 0 || status == 400);
@@ -202,6 +209,38 @@ static void test_sizes(void **state) {
     answer_free(&a);
     close(fd);
     free(body);
+}
+
+/* The largest limit of all is no limit. */
+static void test_no_limit(void **state) {
+    (void)state;
+    mica_server *server = NULL;
+    mica_server_options options = {.max_body = (uint64_t)1 << 60};
+    assert_int_equal(mica_server_open(&options, &server), MICA_OK);
+    assert_int_equal(mica_server_add(server, "a", s.model, NULL), MICA_OK);
+    char *body = test_format("{\"tokens\": []%300000s", "}");
+    answer a = client_ask(server, "POST", "/detokenize", body);
+    assert_int_equal(a.status, 200);
+    answer_free(&a);
+    free(body);
+    mica_server_close(&server);
+}
+
+static void keep_line(void *user, const char *line) {
+    snprintf(user, 256, "%s", line);
+}
+
+/* What a client asks for cannot look like another line of the log. */
+static void test_log(void **state) {
+    (void)state;
+    char line[256] = "";
+    mica_server *server = NULL;
+    mica_server_options options = {.log = keep_line, .log_user = line};
+    assert_int_equal(mica_server_open(&options, &server), MICA_OK);
+    assert_int_equal(get(server, "/a%0d%0aGET%20/b%1b%7f%zz"), 404);
+    mica_server_close(&server);
+    static const char start[] = "GET /a%0D%0AGET /b%1B%7F%zz 404 ";
+    if (strncmp(line, start, sizeof start - 1) != 0) fail_msg("%s", line);
 }
 
 /* ---- how it is talked to ---- */
@@ -419,6 +458,7 @@ int main(void) {
         cmocka_unit_test(test_health),    cmocka_unit_test(test_models),
         cmocka_unit_test(test_tokens),    cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_framing),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_no_limit),  cmocka_unit_test(test_log),
         cmocka_unit_test(test_pieces),    cmocka_unit_test(test_half_closed),
         cmocka_unit_test(test_aborted),   cmocka_unit_test(test_slow),
         cmocka_unit_test(test_keys),      cmocka_unit_test(test_origins),
