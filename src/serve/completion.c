@@ -12,15 +12,29 @@ enum { BACKGROUND = 1 << 22 };
 /* A prompt on its way: the user of its callbacks. */
 struct mc_completion_request {
     mc_completion *job;
-    size_t first; /* its first choice */
-    mc_request *request;
+    size_t first;        /* its first choice */
+    mc_request *request; /* guarded by requests_lock once it is submitted; NULL: closed */
+    bool dropped;        /* the job's op wanted no more tokens */
 };
 
 static void cancel(mc_completion *job) {
     atomic_store(&job->cancelled, true);
     size_t n = atomic_load(&job->submitted);
+    pthread_mutex_lock(&job->requests_lock);
     for (size_t i = 0; i < n; i++)
         mc_request_cancel(job->requests[i].request);
+    pthread_mutex_unlock(&job->requests_lock);
+}
+
+/* Closes the first n requests: without the lock, which callbacks that are waited for take. */
+static void close_requests(mc_completion *job, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        pthread_mutex_lock(&job->requests_lock);
+        mc_request *request = job->requests[i].request;
+        job->requests[i].request = NULL;
+        pthread_mutex_unlock(&job->requests_lock);
+        mc_request_close(&request);
+    }
 }
 
 /* ---- the scheduler's callbacks ---- */
@@ -36,12 +50,13 @@ static void on_prefill(void *user, int64_t done, int64_t total, int64_t cached) 
 }
 
 static bool on_token(void *user, size_t choice, const mica_token *token) {
-    const mc_completion_request *at = user;
+    mc_completion_request *at = user;
     mc_completion *job = at->job;
     if (atomic_load(&job->cancelled)) return false;
     pthread_mutex_lock(&job->lock);
     bool more = job->ops->token(job, at->first + choice, token);
     pthread_mutex_unlock(&job->lock);
+    at->dropped = at->dropped || !more;
     if (!more) cancel(job);
     return more;
 }
@@ -72,6 +87,9 @@ static void on_end(void *user, size_t choice, const mc_choice_end *end) {
     pthread_mutex_lock(&job->lock);
     count_end(job, at->first + choice, end);
     if (failed && !job->failure.status) note_failure(job, end);
+    if (!failed && !at->dropped && !job->failure.status && end->finish != MICA_FINISH_STOP &&
+        end->finish != MICA_FINISH_LENGTH)
+        mc_failure_set(&job->failure, 499, "cancelled", NULL, "the request was cancelled");
     job->ops->end(job, at->first + choice, end);
     if (--job->left == 0) {
         job->http->prompt_tokens = job->prompt_tokens;
@@ -89,14 +107,13 @@ static void on_hangup(void *user) {
 
 static void on_close(void *user) {
     mc_completion *job = user;
-    size_t n = atomic_load(&job->submitted);
-    for (size_t i = 0; i < n; i++)
-        mc_request_close(&job->requests[i].request);
+    close_requests(job, atomic_load(&job->submitted));
     for (size_t i = 0; i < job->count; i++)
         mica_free(job->prompts[i].ids);
     mc_free(job->prompts);
     mc_answer_form_deinit(&job->form);
     mc_free(job->requests);
+    pthread_mutex_destroy(&job->requests_lock);
     pthread_mutex_destroy(&job->lock);
     job->ops->close(job);
 }
@@ -111,14 +128,14 @@ static bool fail_submit(mc_completion *job, mica_status status) {
     }
     /* Those that were submitted already: no callback runs once they are closed. */
     atomic_store(&job->cancelled, true);
-    for (size_t i = 0; i < job->count; i++)
-        mc_request_close(&job->requests[i].request);
+    close_requests(job, atomic_load(&job->submitted));
     return false;
 }
 
 void mc_completion_attach(mc_completion *job) {
     job->left = job->count * job->choices;
     pthread_mutex_init(&job->lock, NULL);
+    pthread_mutex_init(&job->requests_lock, NULL);
     job->attached = true;
     mc_exchange_attach(job->http, &(mc_exchange_work){on_hangup, on_close, job});
 }

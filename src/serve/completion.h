@@ -10,7 +10,8 @@
  *     done    all have: now the whole answer is sent, or the stream ended
  *     close   frees the struct; in a worker's thread, after all of these
  *
- * If a choice fails, the others are cancelled, and job->failure says why when `done` is called.
+ * If a choice fails, the others are cancelled, and job->failure says why when `done` is called. A
+ * choice that is cancelled by anything but `token` has failed.
  * When the client is gone, or does not read its stream fast enough, all choices are cancelled. */
 #ifndef SERVE_COMPLETION_H
 #define SERVE_COMPLETION_H
@@ -60,7 +61,8 @@ struct mc_completion {
     bool attached;
     pthread_mutex_t lock; /* held while an op but close is called: requests may be ended by the
                              thread that closes them */
-    size_t left;          /* choices that have not ended */
+    pthread_mutex_t requests_lock; /* guards the requests' handles; no callback waits for it */
+    size_t left;                   /* choices that have not ended */
 };
 
 /* Ties the job to its exchange: from now on it is closed with that, whatever happens. */

@@ -68,8 +68,9 @@ void mc_exchange_hangup(mc_exchange *http, bool cut) {
 bool mc_exchange_wait(mc_exchange *http, bool *gone) {
     pthread_mutex_lock(&http->lock);
     bool ready = http->ready;
-    *gone = http->broken && !ready;
+    *gone = http->broken; /* an answer that comes after that was cut short */
     if (!ready && !*gone) suspend(http);
+    ready = ready && !*gone;
     pthread_mutex_unlock(&http->lock);
     return ready;
 }

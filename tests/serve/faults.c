@@ -124,6 +124,28 @@ static void test_half_closed(void **state) {
     served_close(&s);
 }
 
+/* The same while its answer is computed whole: nothing is sent that looks like one. */
+static void test_half_closed_whole(void **state) {
+    (void)state;
+    static const char *const requests[][2] = {
+        {CHAT, "{" HELLO ", \"ignore_eos\": true}"},
+        {"/v1/completions", "{\"prompt\": \"a\", \"max_tokens\": 1900, \"ignore_eos\": true}"},
+    };
+    served s = served_open(NULL);
+    for (size_t i = 0; i < 40; i++) { /* it depends on the moment what happens */
+        const char *const *request = requests[i % 2];
+        int fd = client_connect(s.server);
+        client_print(fd, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+                     request[0], strlen(request[1]), request[1]);
+        shutdown(fd, SHUT_WR);
+        answer a = client_read(fd);
+        if (a.status) assert_int_equal(a.status, 499);
+        answer_free(&a);
+        close(fd);
+    }
+    served_close(&s);
+}
+
 /* ---- a full queue ---- */
 
 static void test_full_queue(void **state) {
@@ -251,7 +273,7 @@ int main(void) {
         cmocka_unit_test(test_dropped),     cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_half_closed), cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_drain),       cmocka_unit_test(test_stop_twice),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_half_closed_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
