@@ -27,13 +27,14 @@ static bool add_likeliest(mc_logprobs *logprobs, const mica_tokenizer *tok,
     for (size_t i = 0; i < count && !put.failed; i++) {
         mc_buffer key = {0};
         mc_put name = mc_put_into(&key);
-        put.failed = !mc_token_text(tok, alternatives[i].id, &logprobs->text);
+        put.failed = !mc_buffer_add_byte(&key, '\n') || /* no text of JSON has one */
+                     !mc_token_text(tok, alternatives[i].id, &logprobs->text);
         mc_put_str(&name, NULL, (mc_str){logprobs->text.data, logprobs->text.len});
-        put.failed = put.failed || name.failed || !mc_buffer_add_byte(&key, ':');
+        put.failed = put.failed || name.failed || !mc_buffer_add(&key, ":\n", 2);
         bool seen = !put.failed && keys.len && strstr(mc_buffer_cstr(&keys), mc_buffer_cstr(&key));
         if (!put.failed && !seen) {
             put.failed = (put.comma && !mc_buffer_add_byte(put.out, ',')) ||
-                         !mc_buffer_add(put.out, key.data, key.len) ||
+                         !mc_buffer_add(put.out, key.data + 1, key.len - 2) ||
                          !mc_json_put_number(put.out, (double)alternatives[i].logprob) ||
                          !mc_buffer_add(&keys, key.data, key.len);
             put.comma = true;
