@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/system.h"
 #include "serve/endpoint.h"
 #include "serve/state.h"
 
@@ -12,14 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 8, MAX_PROBLEMS = 20 };
+enum { SLOTS = 8, MAX_PROBLEMS = 20, AGAIN_US = 1000000 };
 
 /* A request that is being answered. */
 typedef struct slot {
     struct run *run;
-    mc_exchange *http; /* NULL: free */
+    mc_exchange *http; /* NULL: free, or it is begun again */
+    mc_str line;       /* of the input, while it has no answer; ptr NULL: free */
     mc_str custom_id;
-    bool answered; /* guarded by the queue's lock */
+    uint64_t again_us; /* when it is begun again */
+    bool answered;     /* guarded by the queue's lock */
 } slot;
 
 typedef struct run {
@@ -33,7 +36,7 @@ typedef struct run {
     bool has_output, has_errors;
     mica_status status; /* of writing */
     slot slots[SLOTS];
-    size_t slot_count, under_way;
+    size_t slot_count;
 } run;
 
 /* ---- lines ---- */
@@ -192,32 +195,50 @@ static void on_answered(mc_exchange *http, void *user) {
     pthread_mutex_unlock(&queue->lock);
 }
 
-static void free_slot(run *r, slot *at) {
+static void free_slot(slot *at) {
     mc_exchange_work work = at->http->work;
     if (work.close) work.close(work.user);
     mc_exchange_free(at->http);
     at->http = NULL;
     at->answered = false;
-    r->under_way--;
 }
 
-/* Begins the request of the next line in a free slot. false: there is none, or no memory. */
+/* Clients may fill the queues: then a line waits, rather than that it fails. */
+static bool is_overloaded(const mc_exchange *http) {
+    const char *code = http->failure.code;
+    return http->status == 503 && code && strcmp(code, "overloaded") == 0;
+}
+
+/* Takes what was answered. */
+static void finish(run *r, slot *at) {
+    if (is_overloaded(at->http)) {
+        at->again_us = mc_now_us() + AGAIN_US;
+    } else {
+        write_answer(r, at);
+        at->line.ptr = NULL;
+    }
+    free_slot(at);
+}
+
+/* Begins the request of the slot's line, or of the next one. false: there is none, or no memory. */
 static bool begin(run *r, slot *at) {
     mc_json_doc *doc = NULL;
-    mc_str line, id;
+    mc_str line = at->line, id;
     size_t number = 0;
-    if (r->status != MICA_OK || !take_line(&r->rest, &line, &number)) return false;
+    if (r->status != MICA_OK || (!line.ptr && !take_line(&r->rest, &line, &number))) return false;
     mc_exchange *http = mc_exchange_new(r->queue->server, "POST", r->batch->endpoint);
     bool done = http && !check_line(r, line, &doc, &id);
     if (done) {
         mc_put put = mc_put_into(&http->body);
         mc_put_value(&put, NULL, mc_json_find(mc_json_root(doc), "body"));
-        at->custom_id = (mc_str){mc_arena_strndup(&r->arena, id.ptr, id.len), id.len};
+        if (!at->line.ptr)
+            at->custom_id = (mc_str){mc_arena_strndup(&r->arena, id.ptr, id.len), id.len};
         done = !put.failed && at->custom_id.ptr;
     }
     mc_json_close(&doc);
     if (!done) {
         if (http) mc_exchange_free(http);
+        at->line.ptr = NULL;
         r->status = mc_fail_nomem("a batch");
         return false;
     }
@@ -226,12 +247,24 @@ static bool begin(run *r, slot *at) {
     http->answered = on_answered;
     http->answered_user = at;
     at->http = http;
-    r->under_way++;
+    at->line = line;
     if (!r->endpoint->handle(http)) mc_exchange_refuse(http);
     return true;
 }
 
 /* ---- the batch ---- */
+
+/* Whether a line that waits is to be begun again. */
+static bool is_due(const slot *at) {
+    return !at->http && at->line.ptr && mc_now_us() >= at->again_us;
+}
+
+/* Whether some line has no answer yet. */
+static bool is_under_way(const run *r) {
+    for (size_t i = 0; i < r->slot_count; i++)
+        if (r->slots[i].line.ptr) return true;
+    return false;
+}
 
 /* Whether no more requests are to be begun, and those under way are to end. Called with the lock
  * held. */
@@ -241,13 +274,13 @@ static bool is_over(const run *r) {
            (int64_t)time(NULL) >= batch->since[MC_BATCH_VALIDATING] + MC_BATCH_HOURS * 3600;
 }
 
-/* Waits until some request is answered. false: the batch is over. */
+/* Waits until some request is answered or begun again. false: the batch is over. */
 static bool wait_for_answer(run *r) {
     bool over, any = false;
     pthread_mutex_lock(&r->queue->lock);
     while (!(over = is_over(r)) && !any) {
         for (size_t i = 0; i < r->slot_count; i++)
-            any |= r->slots[i].answered;
+            any |= r->slots[i].answered || is_due(&r->slots[i]);
         if (any) break;
         struct timespec soon;
         clock_gettime(CLOCK_REALTIME, &soon);
@@ -266,11 +299,11 @@ static void answer_all(run *r) {
             pthread_mutex_lock(&r->queue->lock);
             bool answered = at->answered, over = is_over(r);
             pthread_mutex_unlock(&r->queue->lock);
-            if (answered) write_answer(r, at);
-            if (answered) free_slot(r, at);
-            if (!at->http && more && !over) more = begin(r, at);
+            if (answered) finish(r, at);
+            if (over || at->http) continue;
+            if (at->line.ptr ? is_due(at) : more) more = begin(r, at) && more;
         }
-    } while (r->under_way > 0 && wait_for_answer(r));
+    } while (is_under_way(r) && wait_for_answer(r));
 }
 
 /* Ends the requests under way, and says of those and of the rest that they were missed. */
@@ -279,10 +312,10 @@ static void end_all(run *r, const char *code) {
     size_t number = 0;
     for (size_t i = 0; i < r->slot_count; i++) {
         slot *at = &r->slots[i];
-        if (!at->http) continue;
-        mc_exchange_hangup(at->http, true);
+        if (!at->line.ptr) continue;
+        if (at->http) mc_exchange_hangup(at->http, true);
         write_missed(r, at->custom_id, code);
-        free_slot(r, at);
+        if (at->http) free_slot(at);
     }
     while (r->status == MICA_OK && !r->queue->ending && take_line(&r->rest, &line, &number)) {
         mc_json_doc *doc = NULL;
@@ -383,7 +416,7 @@ void mc_batch_run(mc_batch_queue *queue, mc_queued_batch *batch) {
         pthread_mutex_lock(&queue->lock);
         bool cancelled = batch->state == MC_BATCH_CANCELLING;
         pthread_mutex_unlock(&queue->lock);
-        bool whole = !cancelled && !r->under_way && !r->rest.len;
+        bool whole = !cancelled && !is_under_way(r) && !r->rest.len;
         if (!whole) end_all(r, cancelled ? "batch_cancelled" : "batch_expired");
         if (whole) set_state(r, MC_BATCH_FINALIZING);
         close_file(r, &r->output, r->has_output, batch->output);

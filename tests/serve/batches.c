@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static served s;
 static char *folder; /* $TMPDIR of the server */
@@ -317,6 +318,41 @@ static void test_answers(void **state) {
     free(lines);
 }
 
+/* A line that finds the queue full waits until there is room for it. */
+static void test_full_queue(void **state) {
+    (void)state;
+    static const char body[] =
+        "{\"prompt\": \"a\", \"ignore_eos\": true, \"stream\": true, \"max_tokens\": 1500}";
+    enum { CLIENTS = 2 };
+    served shared = s;
+    mica_serving_options options = {.rows = 1, .queue = 1};
+    char *path = test_format("%s/default", test_models_dir()), id[64];
+    assert_int_equal(mica_model_open(path, &(mica_model_options){.threads = 2}, &s.model), MICA_OK);
+    assert_int_equal(mica_server_open(NULL, &s.server), MICA_OK);
+    assert_int_equal(mica_server_add(s.server, "default", s.model, &options), MICA_OK);
+    free(path);
+    int fds[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(s.server);
+        client_print(fds[i],
+                     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     strlen(body), body);
+        poll(&(struct pollfd){.fd = fds[i], .events = POLLIN}, 1, 5000); /* its stream begins */
+    }
+    add_batch("{\"custom_id\": \"a\", \"method\": \"POST\", \"url\": \"/v1/completions\", "
+              "\"body\": {\"prompt\": \"a\", \"max_tokens\": 2}}",
+              "/v1/completions", id);
+    mc_json_doc *doc = wait_for(id, "completed");
+    mc_json counts = mc_json_find(mc_json_root(doc), "request_counts");
+    assert_int_equal(int_at(counts, "completed"), 1);
+    mc_json_close(&doc);
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    served_close(&s);
+    s = shared;
+}
+
 static void test_cancel(void **state) {
     (void)state;
     char *lines = test_format("%s", ""), id[64];
@@ -486,7 +522,7 @@ int main(void) {
         cmocka_unit_test(test_answers),       cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_invalid),       cmocka_unit_test(test_listed),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_close),         cmocka_unit_test(test_full_queue),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
