@@ -181,8 +181,19 @@ static mica_status submit(mc_completion *job, mc_completion_request *at, size_t 
     return status;
 }
 
+/* More prompts than may wait would never all find a place in the queue. */
+static bool check_count(const mc_completion *job) {
+    mc_schedule_stats stats;
+    mc_schedule_get_stats(job->served->schedule, &stats);
+    return job->count == 1 || job->count <= stats.queue ||
+           mc_failure_set(&job->http->failure, 400, "invalid_value", "prompt",
+                          "prompt: %zu prompts, and no more than %zu may wait for this model",
+                          job->count, stats.queue);
+}
+
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
     if (!job->attached) mc_completion_attach(job);
+    if (!check_count(job)) return false;
     job->requests = mc_calloc(job->count, sizeof *job->requests);
     if (!job->requests) return mc_failure_of(&job->http->failure, mc_fail_nomem("a request"), NULL);
     for (size_t i = 0; i < job->count; i++) {

@@ -29,7 +29,7 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .required = true,
      .offset = AT(prompt),
-     .help = "a text, texts, token ids, or arrays of token ids"},
+     .help = "a text, texts, token ids, or arrays of token ids; as many prompts as may wait (256)"},
     {.name = "max_tokens",
      .kind = MC_FIELD_INT,
      .max = INT32_MAX,
@@ -47,7 +47,8 @@ static const mc_field fields[] = {
     {.name = "echo",
      .kind = MC_FIELD_BOOL,
      .offset = AT(echo),
-     .help = "the prompt comes first, with logprobs also those of its tokens"},
+     .help = "the prompt comes first, with logprobs also those of its tokens; what "
+             "is longer than a stream holds (4 MiB) is refused with stream"},
     {.name = "suffix", .kind = MC_FIELD_REFUSED, .help = "texts are continued, not filled in"},
 };
 
@@ -251,6 +252,23 @@ static bool echo_prompts(text_job *text, int64_t top) {
     return true;
 }
 
+/* Whether a stream holds the prompts, which it gets at once. */
+static bool check_echo(text_job *text) {
+    enum { ESCAPED = 6, AROUND = 1024 }; /* bytes, at most, of a byte in JSON; of an event's rest */
+    size_t bytes = 0;
+    for (size_t i = 0; i < count_choices(text); i++) {
+        const mc_logprobs *logprobs = &text->choices[i].logprobs;
+        bytes += text->choices[i].text.len * ESCAPED + AROUND;
+        bytes += logprobs->tokens.len + logprobs->values.len;
+        bytes += logprobs->offsets.len + logprobs->likeliest.len;
+    }
+    return bytes <= MC_EXCHANGE_BEHIND ||
+           mc_failure_set(&text->job.http->failure, 400, "invalid_value", "stream",
+                          "stream: the prompts that echo repeats are too long for a stream, which "
+                          "holds %d bytes; ask for less, or without stream",
+                          MC_EXCHANGE_BEHIND);
+}
+
 /* ---- the request ---- */
 
 /* Takes over the prompts. NULL: no memory. */
@@ -299,6 +317,7 @@ static bool start(text_job *text, const text_values *values, mica_generate_optio
     options->top_logprobs = values->logprobs > 0 ? (int)values->logprobs : 0;
     mc_completion_attach(job);
     if (values->echo && !echo_prompts(text, options->top_logprobs)) return false;
+    if (values->echo && text->stream && !check_echo(text)) return false;
     if (!values->max_tokens) {
         answer_echo(text);
         return true;

@@ -3,6 +3,8 @@
 #include "client.h"
 
 #include "base/json_write.h"
+#include "serve/openai_logprobs.h"
+#include "serve/token_text.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -421,6 +423,71 @@ static void test_scores(void **state) {
     mica_score_free(&score);
 }
 
+/* Prompts that are too long for a stream, or too many for the queue, are refused. */
+static void test_too_much(void **state) {
+    (void)state;
+    char *ids = test_format("1"), *many = test_format("\"a\"");
+    for (int i = 1; i < 300; i++) {
+        char *more = test_format("%s,%d", ids, 300 + i * 7 % 200);
+        free(ids);
+        ids = more;
+        more = test_format("%s,\"a\"", many);
+        free(many);
+        many = more;
+    }
+    for (int max_tokens = 0; max_tokens < 2; max_tokens++) {
+        char *body = test_format("{\"prompt\": [%s], \"echo\": true, \"logprobs\": 20, \"n\": 64, "
+                                 "\"max_tokens\": %d, \"stream\": true}",
+                                 ids, max_tokens);
+        client_refused(s.server, TEXT, body, 400, "invalid_value", "stream");
+        free(body);
+    }
+    char *body = test_format("{\"prompt\": [%s], \"max_tokens\": 1}", many);
+    client_refused(s.server, TEXT, body, 400, "invalid_value", "prompt");
+    free(body);
+    free(ids);
+    free(many);
+}
+
+/* The token with a text that begins so, and is longer or not; -1: there is none. */
+static int32_t find_token(const mica_tokenizer *tok, const char *begin, bool longer) {
+    mc_buffer text = {0};
+    int32_t found = -1;
+    for (int32_t id = 0; found < 0 && id < (int32_t)mica_tokenizer_vocab_size(tok); id++) {
+        assert_true(mc_token_text(tok, id, &text));
+        mc_str got = {text.data, text.len};
+        if (mc_str_starts(got, mc_str_of(begin)) && (got.len > strlen(begin)) == longer) found = id;
+    }
+    mc_buffer_deinit(&text);
+    return found;
+}
+
+/* No alternative is taken for a part of the others' names. */
+static void test_alternatives(void **state) {
+    (void)state;
+    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const int32_t longer = find_token(tok, ":", true), colon = find_token(tok, ":", false);
+    const int32_t a = find_token(tok, "a", false);
+    assert_true(longer >= 0 && colon >= 0 && a >= 0);
+    const mica_alternative alternatives[] = {
+        {.id = a, .logprob = -1},
+        {.id = longer, .logprob = -2},
+        {.id = colon, .logprob = -3},
+        {.id = colon, .logprob = -4},
+    };
+    const float logprob = -1;
+    mc_logprobs logprobs = {0};
+    assert_true(mc_logprobs_add(&logprobs, tok, a, &logprob, alternatives, 4));
+    mc_json_doc *doc;
+    const mc_buffer *json = &logprobs.likeliest;
+    assert_int_equal(mc_json_parse(json->data, json->len, "alternatives", &doc), MICA_OK);
+    double value;
+    assert_int_equal(mc_json_count(mc_json_root(doc)), 3);
+    assert_true(mc_json_get_float(mc_json_find(mc_json_root(doc), ":"), &value) && value == -3);
+    mc_json_close(&doc);
+    mc_logprobs_deinit(&logprobs);
+}
+
 /* The prompt of a conversation is the one that a chat reads. */
 static void test_template(void **state) {
     (void)state;
@@ -586,13 +653,14 @@ static void test_metrics(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chat),        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_choices),     cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_stream),      cmocka_unit_test(test_comments),
-        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_template),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_many_tokens), cmocka_unit_test(test_context),
-        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_chat),         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_choices),      cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_stream),       cmocka_unit_test(test_comments),
+        cmocka_unit_test(test_prompts),      cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_template),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many_tokens),  cmocka_unit_test(test_context),
+        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_alternatives),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
