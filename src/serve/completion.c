@@ -163,6 +163,9 @@ static mica_status submit(mc_completion *job, mc_completion_request *at, size_t 
                           const mica_generate_options *options) {
     mc_constraint **constraints;
     MC_TRY(make_constraints(job, &constraints));
+    /* Who has another key must not see by the time of an answer what others have asked. */
+    char salt[32];
+    snprintf(salt, sizeof salt, job->http->background ? "batches" : "key %zu", job->http->key);
     mc_request_options request = {
         .ids = job->prompts[prompt].ids,
         .n_ids = job->prompts[prompt].n,
@@ -170,6 +173,7 @@ static mica_status submit(mc_completion *job, mc_completion_request *at, size_t 
         .choices = job->choices,
         .priority = job->priority - (job->http->background ? BACKGROUND : 0),
         .max_seconds = job->served->options.max_seconds,
+        .salt = salt,
         .constraints = constraints,
         .prefill = on_prefill,
         .token = on_token,

@@ -135,7 +135,7 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
     mc_failure unknown = *failure;
     *at_once = head.malformed || length / 2 > limit || head.lengths + head.encodings > 1 ||
                (head.encoding && strcmp(head.encoding, "chunked") != 0);
-    if (!mc_guard_check(&server->guard, &head, open, failure)) return false;
+    if (!mc_guard_check(&server->guard, &head, open, &http->key, failure)) return false;
     if (preflight) return true;
     *failure = unknown; /* only who may ask learns what there is */
     if (!http->endpoint) return false;

@@ -70,14 +70,15 @@ struct mc_exchange {
     mica_server *server;
     const mc_endpoint *endpoint;
     const char *method;
-    char *path;                           /* without the query */
-    const char *tail;                     /* what the path's star stands for; "" */
-    char *query[MC_EXCHANGE_QUERY];       /* the query's arguments, in the order of the endpoint's
+    char *path;                     /* without the query */
+    const char *tail;               /* what the path's star stands for; "" */
+    char *query[MC_EXCHANGE_QUERY]; /* the query's arguments, in the order of the endpoint's
                                              words; NULL: not given */
-    mc_buffer body;                       /* as it came */
-    mica_cancel cancel;                   /* set when the client is gone */
-    mc_failure failure;                   /* why it is refused */
-    mc_buffer out;                        /* the answer; of a stream, what was not sent yet */
+    mc_buffer body;                 /* as it came */
+    mica_cancel cancel;             /* set when the client is gone */
+    size_t key;                     /* which of the server's keys it has, from 1 on; 0: none */
+    mc_failure failure;             /* why it is refused */
+    mc_buffer out;                  /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */
 
     /* Of a request without a connection, which the server itself makes. */

@@ -142,19 +142,21 @@ static bool same_key(const char *key, const char *given, size_t len) {
     return differ == 0;
 }
 
-static bool has_key(const mc_guard *guard, const mc_head *head) {
+/* Which of the keys the head has, from 1 on; 0: none. */
+static size_t find_key(const mc_guard *guard, const mc_head *head) {
     const char *given = head->api_key;
     if (head->authorization && strncasecmp(head->authorization, "bearer ", 7) == 0)
         given = head->authorization + 7;
-    if (!given) return false;
-    size_t len = strlen(given);
-    bool found = false;
+    if (!given) return 0;
+    size_t len = strlen(given), found = 0;
     for (size_t i = 0; i < guard->key_count; i++) /* all of them, whichever fits */
-        found = same_key(guard->keys[i], given, len) | found;
+        found = same_key(guard->keys[i], given, len) ? i + 1 : found;
     return found;
 }
 
-bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, mc_failure *failure) {
+bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, size_t *key,
+                    mc_failure *failure) {
+    *key = find_key(guard, head);
     if (head->malformed)
         return mc_failure_set(failure, 400, "invalid_header", NULL,
                               "a header's name is no token, or its value has control characters");
@@ -177,7 +179,7 @@ bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, mc_fa
     if (head->origin && !is_own_origin(head) && !mc_guard_allows_origin(guard, head->origin))
         return mc_failure_set(failure, 403, "invalid_origin", NULL,
                               "pages of %.100s may not use this server (--cors)", head->origin);
-    if (!open && guard->key_count && !has_key(guard, head))
+    if (!open && guard->key_count && !*key)
         return mc_failure_set(failure, 401, "invalid_api_key", NULL,
                               "the request has no valid key: want Authorization: Bearer KEY");
     return true;

@@ -39,8 +39,12 @@ void mc_guard_close(mc_guard *guard);
  * well-formed. value NULL: "". */
 void mc_head_add(mc_head *head, const char *name, const char *value);
 
-/* open: no key is needed. false: *failure says why. */
-bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, mc_failure *failure);
+/* open: no key is needed.
+ *
+ *  key      receives which of the keys it has, from 1 on; 0: none.
+ *  returns  false: *failure says why */
+bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, size_t *key,
+                    mc_failure *failure);
 
 /* Whether pages of that origin may read answers: it was allowed by name or by "*". */
 bool mc_guard_allows_origin(const mc_guard *guard, const char *origin);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 static mc_guard guard;
+static size_t key; /* of the head that was checked last */
 
 /* headers: pairs of name and value, NULL at the end. Returns the HTTP status, 0: it may go on. */
 static int check(bool open, const char *const *headers) {
@@ -12,7 +13,7 @@ static int check(bool open, const char *const *headers) {
     mc_failure failure = {0};
     for (; *headers; headers += 2)
         mc_head_add(&head, headers[0], headers[1]);
-    bool fine = mc_guard_check(&guard, &head, open, &failure);
+    bool fine = mc_guard_check(&guard, &head, open, &key, &failure);
     assert_true(fine == (failure.status == 0));
     return failure.status;
 }
@@ -102,8 +103,11 @@ static void test_keys(void **state) {
                                    .api_key_count = 2};
     open_guard(&options, false);
     assert_int_equal(CHECK("Host", "any.example"), 401);
+    assert_int_equal(key, 0);
     assert_int_equal(CHECK("Host", "any.example", "Authorization", "Bearer sesame"), 0);
+    assert_int_equal(key, 1);
     assert_int_equal(CHECK("Host", "any.example", "Authorization", "bearer other-key"), 0);
+    assert_int_equal(key, 2);
     assert_int_equal(CHECK("Host", "any.example", "X-Api-Key", "sesame"), 0);
     static const char *const bad[] = {
         "Bearer sesam",       "Bearer sesames", "Bearer ", "sesame",         "Basic sesame",

@@ -651,6 +651,41 @@ static void test_metrics(void **state) {
     served_close(&own);
 }
 
+/* Tokens of the prompt that the caches had. */
+static int64_t cached_for(const mica_server *server, const char *key, const char *body) {
+    int fd = client_connect(server);
+    client_print(fd,
+                 "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nx-api-key: %s\r\n"
+                 "Content-Length: %zu\r\n\r\n%s",
+                 key, strlen(body), body);
+    answer a = client_read(fd);
+    assert_int_equal(a.status, 200);
+    mc_json_doc *doc = NULL;
+    assert_int_equal(mc_json_parse(a.body, a.len, "answer", &doc), MICA_OK);
+    mc_json details = find(mc_json_root(doc), "usage", "prompt_tokens_details");
+    int64_t cached = int_of(mc_json_find(details, "cached_tokens"));
+    mc_json_close(&doc);
+    answer_free(&a);
+    close(fd);
+    return cached;
+}
+
+/* Who has another key cannot tell by the time of an answer that somebody has asked the same. */
+static void test_keys_share_no_caches(void **state) {
+    (void)state;
+    mica_server_options options = {.api_keys = (const char *const[]){"one", "two"},
+                                   .api_key_count = 2};
+    served own = served_open(&options);
+    char body[2048] = "{\"max_tokens\": 2, \"prompt\": \"";
+    for (int i = 0; i < 200; i++)
+        strcat(body, "curl ");
+    strcat(body, "\"}");
+    assert_int_equal(cached_for(own.server, "one", body), 0);
+    assert_true(cached_for(own.server, "one", body) > 0);
+    assert_int_equal(cached_for(own.server, "two", body), 0);
+    served_close(&own);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chat),         cmocka_unit_test(test_text),
@@ -660,7 +695,7 @@ int main(void) {
         cmocka_unit_test(test_template),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_many_tokens),  cmocka_unit_test(test_context),
         cmocka_unit_test(test_metrics),      cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_alternatives),
+        cmocka_unit_test(test_alternatives), cmocka_unit_test(test_keys_share_no_caches),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
