@@ -99,10 +99,11 @@ static void read_head(char *text) {
     }
     for (size_t n = 0; n < 2; n++) {
         mc_guard guard;
+        size_t key;
         options.api_key_count = n;
         failure = (mc_failure){0};
         must(mc_guard_open(&guard, &options, false) == MICA_OK);
-        if (!mc_guard_check(&guard, &head, false, &failure)) check_failure(&failure);
+        if (!mc_guard_check(&guard, &head, false, &key, &failure)) check_failure(&failure);
         mc_guard_close(&guard);
     }
 }
