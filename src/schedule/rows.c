@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CHUNK: max tokens of a pass over a prompt. COUNT_STEPS: steps after which blocks are counted,
- * which goes through all kept prefixes. */
-enum { CHUNK = 512, COUNT_STEPS = 16 };
+enum { CHUNK = 512 }; /* max tokens of a pass over a prompt */
 
 static int64_t chunk_of(const mc_schedule *s) {
     return mc_min(s->options.step_tokens, CHUNK);
@@ -489,5 +487,5 @@ void mc_rows_step(mc_schedule *s) {
     decode(s, &t);
     collect(s, &t);
     read_texts(s);
-    if (s->rows.steps++ % COUNT_STEPS == 0) count_cache(s);
+    count_cache(s);
 }

@@ -44,7 +44,7 @@ typedef struct mc_rows {
     mc_session_model model; /* the schedule's, with a pool */
     mc_batch batch;
     mc_row *rows; /* [options.rows] */
-    uint64_t taken, pauses, steps;
+    uint64_t taken, pauses;
 } mc_rows;
 
 struct mc_schedule {
