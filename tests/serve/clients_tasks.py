@@ -52,9 +52,10 @@ def check_embeddings(client):
                               stdin=text))["embedding"]
         assert all(abs(a - b) < 1e-6 for a, b in zip(vector, ours)) and len(vector) == len(ours)
         assert abs(sum(x * x for x in vector) - 1) < 1e-5
-    short = client.embeddings.create(model="default", input=texts[0], dimensions=8).data[0].embedding
+    short = client.embeddings.create(model="default", input=texts[0], dimensions=8)
     length = math.sqrt(sum(x * x for x in plain.data[0].embedding[:8]))
-    assert all(abs(a - b / length) < 1e-6 for a, b in zip(short, plain.data[0].embedding))
+    assert all(abs(a - b / length) < 1e-6 for a, b in zip(short.data[0].embedding,
+                                                          plain.data[0].embedding))
     assert made.usage.prompt_tokens == made.usage.total_tokens > 0
     refused(lambda: client.embeddings.create(model="default", input=""), "input")
     refused(lambda: client.embeddings.create(model="default", input="a", dimensions=9999),
