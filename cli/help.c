@@ -63,9 +63,8 @@ static void print_option(const cli_option *option, FILE *out) {
 
 static void print_variables(const cli_verb *verb, FILE *out) {
     char variable[CLI_VARIABLE], text[400];
-    const cli_option *option = cli_option_at(verb, 0, NULL);
-    for (size_t i = 1; option->no_variable; i++)
-        option = cli_option_at(verb, i, NULL);
+    const cli_option *option = cli_option_with_variable(verb);
+    if (!option) return;
     cli_option_variable(option, variable);
     snprintf(text, sizeof text,
              "Each option can also be set in the environment: --%s as %s, a flag as on or off. "
@@ -110,7 +109,7 @@ void cli_options_help(const cli_verb *verb, const char *name, const char *summar
     }
     fputs("\nHelp:\n", out);
     print_option(cli_option_at(verb, count, NULL), out);
-    if (cli_has_options(verb)) print_variables(verb, out);
+    print_variables(verb, out);
     print_aliases(verb, out);
     if (verb->examples) fprintf(out, "\nExamples:\n%s", verb->examples);
 }

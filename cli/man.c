@@ -150,7 +150,7 @@ static void put_verb_page(const cli_verb_row *row) {
     puts("\n.SH DESCRIPTION");
     put_paragraphs(row->verb->details);
     put_options(row->verb);
-    if (cli_has_options(row->verb)) put_variables(row->verb);
+    if (cli_option_with_variable(row->verb)) put_variables(row->verb);
     put_aliases(row->verb);
     if (row->verb->examples) put_examples(row->verb->examples);
     puts(".SH SEE ALSO\n\\fBmica\\fR(1)");

@@ -314,6 +314,13 @@ bool cli_has_options(const cli_verb *verb) {
     return verb->groups[0].title != NULL;
 }
 
+const cli_option *cli_option_with_variable(const cli_verb *verb) {
+    const cli_option *option = cli_option_at(verb, 0, NULL);
+    for (size_t i = 1; option && option->no_variable; i++)
+        option = cli_option_at(verb, i, NULL);
+    return option;
+}
+
 void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]) {
     snprintf(out, CLI_VARIABLE, "MICA_%s", option->name);
     for (char *c = out; *c; c++) {

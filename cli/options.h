@@ -111,6 +111,9 @@ typedef struct cli_verb {
 /** Writes the name of an option's environment variable: MICA_ and the long name in capitals. */
 void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]);
 
+/** Returns the first option of a verb that has an environment variable; NULL: none has. */
+const cli_option *cli_option_with_variable(const cli_verb *verb);
+
 /** Returns the i-th option of a verb, NULL past the end. --help is the last one.
  *
  *  offset  receives the offset of its table's struct in the verb's struct; may be NULL */

@@ -676,6 +676,6 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this help and exit
   $ for verb in $(mica | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -v -e help -e mica); do
-  >   mica help $verb > a; mica $verb --help > b; mica $verb -h > c
+  >   mica help $verb > a && mica $verb --help > b && mica $verb -h > c || echo $verb failed
   >   cmp a b; cmp a c; awk 'length > 80' a
   > done
