@@ -11,19 +11,9 @@
 #define COUNT "/v1/messages/count_tokens"
 #define CURL "\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}]"
 
-static served s;
-
-static int open_shared(void **state) {
-    (void)state;
-    s = served_open(NULL);
-    return 0;
-}
-
 static int close_shared(void **state) {
-    (void)state;
     goldens_close();
-    served_close(&s);
-    return 0;
+    return served_close_shared(state);
 }
 
 /* A request for the i-th golden's answer; to be freed. */
@@ -49,7 +39,7 @@ static void test_whole(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
         char *body = golden_request(i, "");
-        mc_json_doc *doc = client_json(s.server, "POST", MESSAGES, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES, body, 200);
         mc_json root = mc_json_root(doc);
         check_text(root, "content.0.text", text_at(golden(i), "text"));
         check_text(root, "content.0.type", MC_STR("text"));
@@ -74,7 +64,7 @@ typedef struct events {
 } events;
 
 static events ask_events(const char *body) {
-    events e = {.whole = client_ask(s.server, "POST", MESSAGES, body)};
+    events e = {.whole = client_ask(shared.server, "POST", MESSAGES, body)};
     if (e.whole.status != 200) fail_msg("%s", e.whole.body);
     e.next = e.whole.body;
     return e;
@@ -149,7 +139,7 @@ static void test_stream(void **state) {
 
 static void check_end(const char *fields, const char *text, const char *reason, const char *stop) {
     char *body = test_format("{\"model\": \"default\", \"temperature\": 0, %s, " CURL "}", fields);
-    mc_json_doc *doc = client_json(s.server, "POST", MESSAGES, body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES, body, 200);
     mc_json root = mc_json_root(doc);
     check_text(root, "content.0.text", mc_str_of(text));
     check_text(root, "stop_reason", mc_str_of(reason));
@@ -187,7 +177,7 @@ static void test_ends(void **state) {
 static void test_context(void **state) {
     (void)state;
     mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(s.model, &info);
+    mica_model_get_info(shared.model, &info);
     size_t words = (size_t)info.context_length - 20;
     char *text = malloc(2 * words + 1), *body;
     assert_non_null(text);
@@ -197,7 +187,7 @@ static void test_context(void **state) {
     body = test_format("{\"model\": \"default\", \"max_tokens\": 100000, \"temperature\": 0, "
                        "\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}]}",
                        text);
-    mc_json_doc *doc = client_json(s.server, "POST", MESSAGES, body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES, body, 200);
     mc_json root = mc_json_root(doc);
     check_text(root, "stop_reason", MC_STR("model_context_window_exceeded"));
     assert_true(int_at(root, "usage.input_tokens") + int_at(root, "usage.output_tokens") >=
@@ -216,7 +206,7 @@ static void test_continues(void **state) {
                              "\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}, "
                              "{\"role\": \"assistant\", \"content\": \"%s\"}]}",
                              beginning);
-    mc_json_doc *doc = client_json(s.server, "POST", MESSAGES, body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES, body, 200);
     check_text(mc_json_root(doc), "content.0.text",
                (mc_str){text.ptr + strlen(beginning), text.len - strlen(beginning)});
     mc_json_close(&doc);
@@ -233,7 +223,7 @@ static void test_schema(void **state) {
                                               "{\"const\": [\"nothing\", \"else\"]}}");
         char *body =
             test_format("{\"model\": \"default\", \"max_tokens\": 60, %s, " CURL "}", format);
-        mc_json_doc *doc = client_json(s.server, "POST", MESSAGES, body, 200), *inner = NULL;
+        mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES, body, 200), *inner = NULL;
         mc_str text = text_at(mc_json_root(doc), "content.0.text");
         check_text(mc_json_root(doc), "stop_reason", MC_STR("end_turn"));
         assert_int_equal(mc_json_parse(text.ptr, text.len, "answer", &inner), MICA_OK);
@@ -251,7 +241,7 @@ static void test_schema(void **state) {
 
 static void check_count(const char *fields, int64_t want) {
     char *body = test_format("{\"model\": \"default\", %s}", fields);
-    mc_json_doc *doc = client_json(s.server, "POST", COUNT, body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", COUNT, body, 200);
     int64_t got = int_at(mc_json_root(doc), "input_tokens");
     if (got != want) fail_msg("%s: %d tokens, want %d", body, (int)got, (int)want);
     mc_json_close(&doc);
@@ -263,10 +253,10 @@ static void test_count(void **state) {
     size_t n = mc_json_count(at(golden(0), "prompt_ids"));
     check_count(CURL, (int64_t)n);
     check_count(CURL ", \"system\": []", (int64_t)n);
-    mc_json_doc *doc = client_json(s.server, "POST", COUNT "?beta=true",
+    mc_json_doc *doc = client_json(shared.server, "POST", COUNT "?beta=true",
                                    "{\"model\": \"default\", " CURL "}", 200);
     mc_json_close(&doc);
-    doc = client_json(s.server, "POST", COUNT "?beta=true&alpha=1",
+    doc = client_json(shared.server, "POST", COUNT "?beta=true&alpha=1",
                       "{\"model\": \"default\", " CURL "}", 400);
     mc_json_close(&doc);
     check_count("\"messages\": [{\"role\": \"user\", \"content\": []}, {\"role\": \"user\", "
@@ -277,7 +267,7 @@ static void test_count(void **state) {
     static const char text[] = "Be kind.\n\nWhat is curl?";
     int32_t *ids, *plain;
     size_t all, some;
-    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
     assert_int_equal(mica_tokenizer_encode(tok, text, strlen(text), false, &ids, &all), MICA_OK);
     assert_int_equal(mica_tokenizer_encode(tok, text + 10, strlen(text + 10), false, &plain, &some),
                      MICA_OK);
@@ -292,7 +282,7 @@ static void test_count(void **state) {
 
 static void refused(const char *fields, const char *name) {
     char *body = test_format("{\"model\": \"default\", \"max_tokens\": 5, %s}", fields);
-    mc_json_doc *doc = client_json(s.server, "POST", MESSAGES, body, 400);
+    mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES, body, 400);
     mc_json root = mc_json_root(doc);
     check_text(root, "type", MC_STR("error"));
     check_text(root, "error.type", MC_STR("invalid_request_error"));
@@ -343,7 +333,7 @@ static void test_refused(void **state) {
     refused("\"messages\": [{\"role\": \"user\", \"content\": \"\", \"name\": \"a\"}]",
             "messages[0]");
     refused(CURL ", \"system\": [{\"type\": \"tool_use\"}]", "system[0]");
-    mc_json_doc *doc = client_json(s.server, "POST", MESSAGES,
+    mc_json_doc *doc = client_json(shared.server, "POST", MESSAGES,
                                    "{\"model\": \"other\", \"max_tokens\": 1, " CURL "}", 404);
     check_text(mc_json_root(doc), "error.type", MC_STR("not_found_error"));
     mc_json_close(&doc);
@@ -380,5 +370,5 @@ int main(void) {
         cmocka_unit_test(test_count),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_keys),
     };
-    return cmocka_run_group_tests(tests, open_shared, close_shared);
+    return cmocka_run_group_tests(tests, served_open_shared, close_shared);
 }

@@ -1,7 +1,7 @@
 /* Files and batches over sockets: a batch's answers are those that clients get, and nothing of a
  * request becomes a path. */
 #define _POSIX_C_SOURCE 200809L
-#include "client.h"
+#include "reading.h"
 
 #include "serve/multipart.h"
 
@@ -31,18 +31,6 @@ static int close_shared(void **state) {
     assert_int_equal(test_count_entries(folder), 0);
     test_temp_dir_remove(folder);
     return 0;
-}
-
-static mc_str text_at(mc_json value, const char *key) {
-    mc_str text = MC_STR("");
-    if (!mc_json_get_str(mc_json_find(value, key), &text)) fail_msg("%s is no text", key);
-    return text;
-}
-
-static int64_t int_at(mc_json value, const char *key) {
-    int64_t number = 0;
-    if (!mc_json_get_int(mc_json_find(value, key), &number)) fail_msg("%s is no integer", key);
-    return number;
 }
 
 /* ---- multipart ---- */
@@ -324,7 +312,7 @@ static void test_full_queue(void **state) {
     static const char body[] =
         "{\"prompt\": \"a\", \"ignore_eos\": true, \"stream\": true, \"max_tokens\": 1500}";
     enum { CLIENTS = 2 };
-    served shared = s;
+    served others = s;
     mica_serving_options options = {.rows = 1, .queue = 1};
     char *path = test_format("%s/default", test_models_dir()), id[64];
     assert_int_equal(mica_model_open(path, &(mica_model_options){.threads = 2}, &s.model), MICA_OK);
@@ -350,7 +338,7 @@ static void test_full_queue(void **state) {
     for (int i = 0; i < CLIENTS; i++)
         close(fds[i]);
     served_close(&s);
-    s = shared;
+    s = others;
 }
 
 static void test_cancel(void **state) {

@@ -31,6 +31,20 @@ void served_close(served *s) {
     mica_model_close(&s->model);
 }
 
+served shared;
+
+int served_open_shared(void **state) {
+    (void)state;
+    shared = served_open(NULL);
+    return 0;
+}
+
+int served_close_shared(void **state) {
+    (void)state;
+    served_close(&shared);
+    return 0;
+}
+
 int client_connect(const mica_server *server) {
     const char *address = mica_server_address(server);
     struct sockaddr_in in = {.sin_family = AF_INET};

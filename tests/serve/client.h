@@ -16,6 +16,11 @@ typedef struct served {
 served served_open(const mica_server_options *options);
 void served_close(served *s);
 
+/* The server, without options, that the tests of a group share: cmocka's setup and teardown. */
+extern served shared;
+int served_open_shared(void **state);
+int served_close_shared(void **state);
+
 /* A connection to the server; -1: it was refused. */
 int client_connect(const mica_server *server);
 void client_send(int fd, const char *bytes, size_t n); /* false where the other side is gone */

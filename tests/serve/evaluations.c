@@ -1,7 +1,7 @@
 /* Embeddings, scores, classes and ranks over sockets: to the bit what the library's functions give,
  * and what of their fields is refused. */
 #define _POSIX_C_SOURCE 200809L
-#include "client.h"
+#include "reading.h"
 
 #include <math.h>
 #include <poll.h>
@@ -10,31 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static served s;
-
-static int open_shared(void **state) {
-    (void)state;
-    s = served_open(NULL);
-    return 0;
-}
-
-static int close_shared(void **state) {
-    (void)state;
-    served_close(&s);
-    return 0;
-}
-
 static mc_json post(const char *path, const char *body, mc_json_doc **doc) {
-    *doc = client_json(s.server, "POST", path, body, 200);
+    *doc = client_json(shared.server, "POST", path, body, 200);
     return mc_json_root(*doc);
-}
-
-static mc_json element(mc_json array, size_t i) {
-    mc_json_iter it = mc_json_begin(array);
-    for (size_t at = 0; mc_json_next(&it); at++)
-        if (at == i) return it.value;
-    fail_msg("there is no element %zu", i);
-    return array;
 }
 
 static double number(mc_json object, const char *key) {
@@ -60,9 +38,9 @@ static char *ids_of(const char *text) {
     int32_t *ids;
     size_t n;
     char *out = test_format("[");
-    assert_int_equal(
-        mica_tokenizer_encode(mica_model_tokenizer(s.model), text, strlen(text), true, &ids, &n),
-        MICA_OK);
+    assert_int_equal(mica_tokenizer_encode(mica_model_tokenizer(shared.model), text, strlen(text),
+                                           true, &ids, &n),
+                     MICA_OK);
     for (size_t i = 0; i < n; i++) {
         char *more = test_format("%s%s%d", out, i ? ", " : "", (int)ids[i]);
         free(out);
@@ -81,7 +59,7 @@ static const char *const texts[] = {"What is curl?", "The sea is wide and blue t
 static float *embed(const char *text, mica_pooling pooling, bool normalise, size_t *n) {
     float *vector;
     mica_embed_options options = {.pooling = pooling, .normalise = normalise};
-    assert_int_equal(mica_embed(s.model, text, 0, &options, &vector, n), MICA_OK);
+    assert_int_equal(mica_embed(shared.model, text, 0, &options, &vector, n), MICA_OK);
     return vector;
 }
 
@@ -197,31 +175,32 @@ static void test_base64(void **state) {
 static void test_embeddings_refused(void **state) {
     (void)state;
     static const char path[] = "/v1/embeddings";
-    client_refused(s.server, path, "{}", 400, "missing_field", "input");
-    client_refused(s.server, path, "{\"input\": \"\"}", 400, "invalid_value", "input");
-    client_refused(s.server, path, "{\"input\": []}", 400, "invalid_value", "input");
-    client_refused(s.server, path, "{\"input\": [\"a\", 1]}", 400, "invalid_type", "input");
-    client_refused(s.server, path, "{\"input\": [[1], []]}", 400, "invalid_value", "input");
-    client_refused(s.server, path, "{\"input\": [1, 99999999]}", 400, "invalid_value", "input");
-    client_refused(s.server, path, "{\"input\": \"a\", \"dimensions\": 385}", 400, "invalid_value",
-                   "dimensions");
-    client_refused(s.server, path, "{\"input\": \"a\", \"encoding_format\": \"f16\"}", 400,
+    client_refused(shared.server, path, "{}", 400, "missing_field", "input");
+    client_refused(shared.server, path, "{\"input\": \"\"}", 400, "invalid_value", "input");
+    client_refused(shared.server, path, "{\"input\": []}", 400, "invalid_value", "input");
+    client_refused(shared.server, path, "{\"input\": [\"a\", 1]}", 400, "invalid_type", "input");
+    client_refused(shared.server, path, "{\"input\": [[1], []]}", 400, "invalid_value", "input");
+    client_refused(shared.server, path, "{\"input\": [1, 99999999]}", 400, "invalid_value",
+                   "input");
+    client_refused(shared.server, path, "{\"input\": \"a\", \"dimensions\": 385}", 400,
+                   "invalid_value", "dimensions");
+    client_refused(shared.server, path, "{\"input\": \"a\", \"encoding_format\": \"f16\"}", 400,
                    "invalid_type", "encoding_format");
-    client_refused(s.server, path, "{\"input\": \"a\", \"truncate\": true}", 400, "unknown_field",
-                   "truncate");
+    client_refused(shared.server, path, "{\"input\": \"a\", \"truncate\": true}", 400,
+                   "unknown_field", "truncate");
     char *many = malloc(20000), *body;
     assert_non_null(many);
     size_t at = 0;
     for (int i = 0; i < 2049; i++)
         at += (size_t)snprintf(many + at, 20000 - at, "%s7", i ? "," : "");
     body = test_format("{\"input\": [%s]}", many);
-    client_refused(s.server, path, body, 400, "context_length_exceeded", "input");
+    client_refused(shared.server, path, body, 400, "context_length_exceeded", "input");
     free(body);
     at = 0;
     for (int i = 0; i < 2049; i++)
         at += (size_t)snprintf(many + at, 20000 - at, "%s[7]", i ? "," : "");
     body = test_format("{\"input\": [%s]}", many);
-    client_refused(s.server, path, body, 400, "invalid_value", "input");
+    client_refused(shared.server, path, body, 400, "invalid_value", "input");
     free(body);
     free(many);
 }
@@ -230,7 +209,7 @@ static void test_embeddings_refused(void **state) {
 
 static void check_score(mc_json row, const char *text) {
     mica_score_result *want;
-    assert_int_equal(mica_score(s.model, text, 0, NULL, &want), MICA_OK);
+    assert_int_equal(mica_score(shared.model, text, 0, NULL, &want), MICA_OK);
     mc_json logprobs = mc_json_find(row, "token_logprobs"), tokens = mc_json_find(row, "tokens");
     assert_int_equal(mc_json_count(tokens), want->count);
     assert_int_equal(mc_json_count(logprobs), want->count);
@@ -297,19 +276,21 @@ static void test_pairs(void **state) {
 
 static void test_score_refused(void **state) {
     (void)state;
-    client_refused(s.server, "/v1/score", "{}", 400, "missing_field", "input");
-    client_refused(s.server, "/v1/score", "{\"input\": \"a\", \"text_1\": \"b\"}", 400,
+    client_refused(shared.server, "/v1/score", "{}", 400, "missing_field", "input");
+    client_refused(shared.server, "/v1/score", "{\"input\": \"a\", \"text_1\": \"b\"}", 400,
                    "invalid_value", "input");
-    client_refused(s.server, "/v1/score", "{\"text_1\": \"b\"}", 400, "missing_field", "text_2");
-    client_refused(s.server, "/v1/score", "{\"text_1\": [\"a\", \"b\"], \"text_2\": \"b\"}", 400,
-                   "invalid_value", "text_1");
-    client_refused(s.server, "/v1/score", "{\"input\": [5]}", 400, "", "input"); /* one token */
+    client_refused(shared.server, "/v1/score", "{\"text_1\": \"b\"}", 400, "missing_field",
+                   "text_2");
+    client_refused(shared.server, "/v1/score", "{\"text_1\": [\"a\", \"b\"], \"text_2\": \"b\"}",
+                   400, "invalid_value", "text_1");
+    client_refused(shared.server, "/v1/score", "{\"input\": [5]}", 400, "",
+                   "input"); /* one token */
 }
 
 /* ---- ranks ---- */
 
 static double rank_of(const char *document, const char *query) {
-    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
     char *context = test_format("%s\n", document);
     int32_t *a, *b, ids[512];
     size_t n, m;
@@ -319,7 +300,7 @@ static double rank_of(const char *document, const char *query) {
     assert_true(n + m <= 512);
     memcpy(ids, a, n * sizeof *ids);
     memcpy(ids + n, b, m * sizeof *ids);
-    assert_int_equal(mica_score_ids(s.model, ids, n + m, NULL, &score), MICA_OK);
+    assert_int_equal(mica_score_ids(shared.model, ids, n + m, NULL, &score), MICA_OK);
     double sum = 0;
     for (size_t i = n; i < n + m; i++)
         sum += (double)score->logprobs[i];
@@ -363,14 +344,14 @@ static void test_rerank(void **state) {
     assert_false(mc_json_exists(mc_json_find(element(results, 0), "document")));
     mc_json_close(&doc);
     free(body);
-    client_refused(s.server, "/v1/rerank", "{\"query\": \"a\", \"documents\": []}", 400,
+    client_refused(shared.server, "/v1/rerank", "{\"query\": \"a\", \"documents\": []}", 400,
                    "invalid_value", "documents");
-    client_refused(s.server, "/v1/rerank", "{\"query\": \"a\", \"documents\": [1]}", 400,
+    client_refused(shared.server, "/v1/rerank", "{\"query\": \"a\", \"documents\": [1]}", 400,
                    "invalid_type", "documents");
-    client_refused(s.server, "/v1/rerank",
+    client_refused(shared.server, "/v1/rerank",
                    "{\"query\": \"a\", \"documents\": [{\"text\": \"b\", \"image\": \"c\"}]}", 400,
                    "invalid_type", "documents");
-    client_refused(s.server, "/v1/rerank", "{\"query\": \"\", \"documents\": [\"b\"]}", 400,
+    client_refused(shared.server, "/v1/rerank", "{\"query\": \"\", \"documents\": [\"b\"]}", 400,
                    "invalid_value", "query");
 }
 
@@ -389,7 +370,7 @@ static void test_classify(void **state) {
         mica_classify_results *want;
         mica_classify_options options = {
             .labels = labels, .label_count = 2, .as_chat = as_chat != 0};
-        assert_int_equal(mica_classify(s.model, texts, 2, &options, &want), MICA_OK);
+        assert_int_equal(mica_classify(shared.model, texts, 2, &options, &want), MICA_OK);
         mc_json data = mc_json_find(post("/v1/classify", body, &doc), "data");
         assert_int_equal(mc_json_count(data), 2);
         for (size_t i = 0; i < 2; i++) {
@@ -408,11 +389,11 @@ static void test_classify(void **state) {
         mc_json_close(&doc);
         free(body);
     }
-    client_refused(s.server, "/v1/classify", "{\"input\": []}", 400, "invalid_value", "input");
-    client_refused(s.server, "/v1/classify", "{\"input\": \"a\\u0000b\"}", 400, "invalid_value",
-                   "input");
-    client_refused(s.server, "/v1/classify", "{\"input\": \"a\", \"labels\": [\"x\", \"x\"]}", 400,
-                   "", "labels");
+    client_refused(shared.server, "/v1/classify", "{\"input\": []}", 400, "invalid_value", "input");
+    client_refused(shared.server, "/v1/classify", "{\"input\": \"a\\u0000b\"}", 400,
+                   "invalid_value", "input");
+    client_refused(shared.server, "/v1/classify", "{\"input\": \"a\", \"labels\": [\"x\", \"x\"]}",
+                   400, "", "labels");
 }
 
 /* ---- long ones ---- */
@@ -441,7 +422,7 @@ static void test_hangup(void **state) {
     char *body = long_body(2000, 100);
     int fds[4];
     for (int i = 0; i < 4; i++) {
-        fds[i] = client_connect(s.server);
+        fds[i] = client_connect(shared.server);
         client_print(fds[i],
                      "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n"
                      "\r\n",
@@ -462,7 +443,7 @@ static void test_hangup(void **state) {
 static void test_beside_answers(void **state) {
     (void)state;
     char *body = long_body(2000, 200);
-    int fd = client_connect(s.server);
+    int fd = client_connect(shared.server);
     client_print(fd,
                  "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
                  strlen(body));
@@ -487,7 +468,7 @@ static void test_timeout(void **state) {
     mica_serving_options options = {.max_seconds = 0.2};
     char *body = long_body(2000, 100);
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
-    assert_int_equal(mica_server_add(server, "slow", s.model, &options), MICA_OK);
+    assert_int_equal(mica_server_add(server, "slow", shared.model, &options), MICA_OK);
     client_refused(server, "/v1/embeddings", body, 504, "timeout", "");
     client_refused(server, "/v1/score", body, 504, "timeout", "");
     mica_server_close(&server);
@@ -496,11 +477,12 @@ static void test_timeout(void **state) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    client_without_memory(s.server, "/v1/embeddings", "{\"input\": [\"a b c\", \"d\"]}");
-    client_without_memory(s.server, "/v1/score", "{\"input\": \"a b c\"}");
-    client_without_memory(s.server, "/v1/score", "{\"text_1\": \"a b c\", \"text_2\": \"d\"}");
-    client_without_memory(s.server, "/v1/rerank", "{\"query\": \"a\", \"documents\": [\"b\"]}");
-    client_without_memory(s.server, "/v1/classify",
+    client_without_memory(shared.server, "/v1/embeddings", "{\"input\": [\"a b c\", \"d\"]}");
+    client_without_memory(shared.server, "/v1/score", "{\"input\": \"a b c\"}");
+    client_without_memory(shared.server, "/v1/score", "{\"text_1\": \"a b c\", \"text_2\": \"d\"}");
+    client_without_memory(shared.server, "/v1/rerank",
+                          "{\"query\": \"a\", \"documents\": [\"b\"]}");
+    client_without_memory(shared.server, "/v1/classify",
                           "{\"input\": \"a b c\", \"labels\": [\"d\", \"e\"]}");
 }
 
@@ -514,5 +496,5 @@ int main(void) {
         cmocka_unit_test(test_beside_answers), cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests(tests, open_shared, close_shared);
+    return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }

@@ -12,19 +12,9 @@
 #define CURL "\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}]"
 #define GREEDY "\"options\": {\"temperature\": 0, \"repeat_penalty\": 1}"
 
-static served s;
-
-static int open_shared(void **state) {
-    (void)state;
-    s = served_open(NULL);
-    return 0;
-}
-
 static int close_shared(void **state) {
-    (void)state;
     goldens_close();
-    served_close(&s);
-    return 0;
+    return served_close_shared(state);
 }
 
 /* ---- answers ---- */
@@ -50,7 +40,7 @@ static void test_whole(void **state) {
         char *body = test_format("{\"model\": \"default\", " GREEDY ", \"stream\": false, "
                                  "\"messages\": [{\"role\": \"user\", \"content\": \"%.*s\"}]}",
                                  MC_STR_ARG(question));
-        mc_json_doc *doc = client_json(s.server, "POST", CHAT, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", CHAT, body, 200);
         check_text(mc_json_root(doc), "message.content", text_at(golden(i), "text"));
         check_text(mc_json_root(doc), "message.role", MC_STR("assistant"));
         check_end(mc_json_root(doc), "stop", golden(i));
@@ -59,7 +49,7 @@ static void test_whole(void **state) {
         body = test_format("{\"model\": \"default:latest\", " GREEDY ", \"stream\": false, "
                            "\"prompt\": \"%.*s\"}",
                            MC_STR_ARG(question));
-        doc = client_json(s.server, "POST", GENERATE, body, 200);
+        doc = client_json(shared.server, "POST", GENERATE, body, 200);
         check_text(mc_json_root(doc), "response", text_at(golden(i), "text"));
         check_end(mc_json_root(doc), "stop", golden(i));
         mc_json_close(&doc);
@@ -70,7 +60,7 @@ static void test_whole(void **state) {
 /* Reads a stream: the pieces under `path` give the golden's text, each line but the last is not
  * done, and each token is a line of its own. */
 static void check_stream(const char *endpoint, const char *body, const char *path) {
-    answer a = client_ask(s.server, "POST", endpoint, body);
+    answer a = client_ask(shared.server, "POST", endpoint, body);
     char text[4096], *line = a.body;
     size_t len = 0, lines = 0;
     assert_int_equal(a.status, 200);
@@ -104,7 +94,7 @@ static void test_stream(void **state) {
 
 static mc_json_doc *generate(const char *fields) {
     char *body = test_format("{\"model\": \"default\", \"stream\": false, %s}", fields);
-    mc_json_doc *doc = client_json(s.server, "POST", GENERATE, body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", GENERATE, body, 200);
     free(body);
     return doc;
 }
@@ -202,7 +192,7 @@ static void test_loaded(void **state) {
                  {CHAT, "{\"model\": \"default\", \"keep_alive\": -1}"},
                  {GENERATE, "{\"model\": \"default\", \"keep_alive\": \"10m\"}"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mc_json_doc *doc = client_json(s.server, "POST", cases[i].path, cases[i].body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", cases[i].path, cases[i].body, 200);
         check_text(mc_json_root(doc), "done_reason", MC_STR("load"));
         mc_json_close(&doc);
     }
@@ -214,7 +204,7 @@ static void test_loaded(void **state) {
 static float *vector_of(const char *text, bool normalise, size_t *n) {
     const mica_embed_options options = {.normalise = normalise};
     float *vector;
-    assert_int_equal(mica_embed(s.model, text, 0, &options, &vector, n), MICA_OK);
+    assert_int_equal(mica_embed(shared.model, text, 0, &options, &vector, n), MICA_OK);
     return vector;
 }
 
@@ -233,7 +223,7 @@ static void test_embed(void **state) {
     float *one = vector_of("curl", true, &n), *two = vector_of("a wolf", true, &n);
     float *raw = vector_of("curl", false, &n);
     mc_json_doc *doc =
-        client_json(s.server, "POST", "/api/embed",
+        client_json(shared.server, "POST", "/api/embed",
                     "{\"model\": \"default\", \"input\": [\"curl\", \"a wolf\"]}", 200);
     mc_json root = mc_json_root(doc);
     assert_int_equal(mc_json_count(at(root, "embeddings")), 2);
@@ -241,14 +231,14 @@ static void test_embed(void **state) {
     check_vector(at(root, "embeddings.1"), two, n);
     int32_t *ids;
     size_t some, more;
-    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
     assert_int_equal(mica_tokenizer_encode(tok, "curl", 4, true, &ids, &some), MICA_OK);
     mica_free(ids);
     assert_int_equal(mica_tokenizer_encode(tok, "a wolf", 6, true, &ids, &more), MICA_OK);
     mica_free(ids);
     assert_int_equal(int_at(root, "prompt_eval_count"), some + more);
     mc_json_close(&doc);
-    doc = client_json(s.server, "POST", "/api/embeddings",
+    doc = client_json(shared.server, "POST", "/api/embeddings",
                       "{\"model\": \"default\", \"prompt\": \"curl\"}", 200);
     check_vector(at(mc_json_root(doc), "embedding"), raw, n);
     mc_json_close(&doc);
@@ -260,7 +250,7 @@ static void test_embed(void **state) {
 /* A vector of fewer numbers has length 1 again, and a direction of its own. */
 static void test_embed_options(void **state) {
     (void)state;
-    mc_json_doc *doc = client_json(s.server, "POST", "/api/embed",
+    mc_json_doc *doc = client_json(shared.server, "POST", "/api/embed",
                                    "{\"model\": \"default\", \"input\": \"curl\", "
                                    "\"dimensions\": 7}",
                                    200);
@@ -275,7 +265,7 @@ static void test_embed_options(void **state) {
     assert_true(square > 0.999999 && square < 1.000001);
     mc_json_close(&doc);
     mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(s.model, &info);
+    mica_model_get_info(shared.model, &info);
     size_t words = (size_t)info.context_length + 100;
     char *text = malloc(2 * words + 1);
     assert_non_null(text);
@@ -283,16 +273,16 @@ static void test_embed_options(void **state) {
         memcpy(text + 2 * i, "a ", 2);
     text[2 * words] = '\0';
     char *body = test_format("{\"model\": \"default\", \"input\": \"%s\"}", text);
-    doc = client_json(s.server, "POST", "/api/embed", body, 400); /* longer than the context */
+    doc = client_json(shared.server, "POST", "/api/embed", body, 400); /* longer than the context */
     mc_json_close(&doc);
     free(body);
     body = test_format("{\"model\": \"default\", \"input\": \"%s\", \"truncate\": true}", text);
-    doc = client_json(s.server, "POST", "/api/embed", body, 200);
+    doc = client_json(shared.server, "POST", "/api/embed", body, 200);
     assert_int_equal(int_at(mc_json_root(doc), "prompt_eval_count"), info.context_length);
     mc_json_close(&doc);
     free(body);
     free(text);
-    doc = client_json(s.server, "POST", "/api/embed", "{\"model\": \"default\"}", 200);
+    doc = client_json(shared.server, "POST", "/api/embed", "{\"model\": \"default\"}", 200);
     assert_int_equal(mc_json_count(at(mc_json_root(doc), "embeddings")), 0);
     mc_json_close(&doc);
 }
@@ -302,10 +292,10 @@ static void test_embed_options(void **state) {
 static void test_models(void **state) {
     (void)state;
     mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(s.model, &info);
+    mica_model_get_info(shared.model, &info);
     static const char *const lists[] = {"/api/tags", "/api/ps"};
     for (int i = 0; i < 2; i++) {
-        mc_json_doc *doc = client_json(s.server, "GET", lists[i], NULL, 200);
+        mc_json_doc *doc = client_json(shared.server, "GET", lists[i], NULL, 200);
         mc_json root = mc_json_root(doc);
         assert_int_equal(mc_json_count(at(root, "models")), 1);
         check_text(root, "models.0.name", MC_STR("default"));
@@ -314,14 +304,15 @@ static void test_models(void **state) {
         assert_int_equal(int_at(root, "models.0.size"), info.weight_bytes);
         mc_json_close(&doc);
     }
-    mc_json_doc *doc = client_json(s.server, "POST", "/api/show", "{\"name\": \"default\"}", 200);
+    mc_json_doc *doc =
+        client_json(shared.server, "POST", "/api/show", "{\"name\": \"default\"}", 200);
     mc_json model_info = at(mc_json_root(doc), "model_info");
     check_text(mc_json_root(doc), "capabilities.0", MC_STR("completion"));
     int64_t length = -1;
     assert_true(mc_json_get_int(mc_json_find(model_info, "gemma3_text.context_length"), &length));
     assert_int_equal(length, info.context_length);
     mc_json_close(&doc);
-    doc = client_json(s.server, "GET", "/api/version", NULL, 200);
+    doc = client_json(shared.server, "GET", "/api/version", NULL, 200);
     check_text(mc_json_root(doc), "version", mc_str_of(MICA_VERSION));
     mc_json_close(&doc);
 }
@@ -354,7 +345,7 @@ static void test_time(void **state) {
 
 static void refused(const char *path, const char *fields, int status, const char *name) {
     char *body = test_format("{\"model\": \"default\", %s}", fields);
-    mc_json_doc *doc = client_json(s.server, "POST", path, body, status);
+    mc_json_doc *doc = client_json(shared.server, "POST", path, body, status);
     mc_str message = text_at(mc_json_root(doc), "error");
     char *text = test_format("%.*s", MC_STR_ARG(message));
     if (!strstr(text, name)) fail_msg("%s: \"%s\" does not name %s", fields, text, name);
@@ -396,7 +387,7 @@ static void test_refused(void **state) {
     refused("/api/embed", "\"input\": \"a\", \"options\": {\"a\": 1}", 400, "options");
     refused("/api/embeddings", "\"input\": \"a\"", 400, "input");
     refused("/api/show", "\"verbose\": true", 400, "verbose");
-    mc_json_doc *doc = client_json(s.server, "POST", CHAT, "{\"model\": \"other\"}", 404);
+    mc_json_doc *doc = client_json(shared.server, "POST", CHAT, "{\"model\": \"other\"}", 404);
     mc_json_close(&doc);
 }
 
@@ -409,5 +400,5 @@ int main(void) {
         cmocka_unit_test(test_models),  cmocka_unit_test(test_time),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, open_shared, close_shared);
+    return cmocka_run_group_tests(tests, served_open_shared, close_shared);
 }

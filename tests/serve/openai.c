@@ -14,20 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static served s;
-
-static int open_shared(void **state) {
-    (void)state;
-    s = served_open(NULL);
-    return 0;
-}
-
-static int close_shared(void **state) {
-    (void)state;
-    served_close(&s);
-    return 0;
-}
-
 #define CHAT "/v1/chat/completions"
 #define TEXT "/v1/completions"
 #define HELLO "\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}]"
@@ -51,7 +37,7 @@ static expected *expect(bool chat, const char *prompt, const mica_generate_optio
     mica_session *session = NULL;
     mica_stream *stream = NULL;
     assert_non_null(e);
-    assert_int_equal(mica_session_open(s.model, NULL, &session), MICA_OK);
+    assert_int_equal(mica_session_open(shared.model, NULL, &session), MICA_OK);
     mica_message message = {"user", prompt};
     mica_status status = chat ? mica_chat(session, &message, 1, options, &stream)
                               : mica_generate(session, prompt, 0, options, &stream);
@@ -164,7 +150,7 @@ static void test_chat(void **state) {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         expected *e = expect(true, "What is curl?", &variants[i].options);
         char *body = test_format("{" HELLO ", %s}", variants[i].fields);
-        mc_json_doc *doc = client_json(s.server, "POST", CHAT, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", CHAT, body, 200);
         mc_json root = mc_json_root(doc), choice = at(mc_json_find(root, "choices"), 0);
         check_text(text_of(find(choice, "message", "content")), e);
         assert_true(mc_str_is(text_of(mc_json_find(choice, "finish_reason")), e->finish));
@@ -182,7 +168,7 @@ static void test_text(void **state) {
         if (!options.max_tokens) options.max_tokens = 16; /* as the API has it */
         expected *e = expect(false, "curl is", &options);
         char *body = test_format("{\"prompt\": \"curl is\", %s}", variants[i].fields);
-        mc_json_doc *doc = client_json(s.server, "POST", TEXT, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", TEXT, body, 200);
         mc_json root = mc_json_root(doc), choice = at(mc_json_find(root, "choices"), 0);
         check_text(text_of(mc_json_find(choice, "text")), e);
         assert_true(mc_str_is(text_of(mc_json_find(choice, "finish_reason")), e->finish));
@@ -196,7 +182,7 @@ static void test_text(void **state) {
 /* Choice i is what its seed gives alone. */
 static void test_choices(void **state) {
     (void)state;
-    mc_json_doc *doc = client_json(s.server, "POST", CHAT,
+    mc_json_doc *doc = client_json(shared.server, "POST", CHAT,
                                    "{" HELLO ", \"n\": 5, \"seed\": 70, \"temperature\": 3, "
                                    "\"max_tokens\": 12}",
                                    200);
@@ -227,11 +213,11 @@ static void check_token(mc_json token, const mica_tokenizer *tok, int32_t id, fl
 
 static void test_logprobs(void **state) {
     (void)state;
-    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
     mica_generate_options options = {
         .temperature = 1, .seed = 4, .max_tokens = 9, .top_logprobs = 3};
     expected *e = expect(true, "What is curl?", &options);
-    mc_json_doc *doc = client_json(s.server, "POST", CHAT,
+    mc_json_doc *doc = client_json(shared.server, "POST", CHAT,
                                    "{" HELLO ", \"seed\": 4, \"max_tokens\": 9, \"logprobs\": true,"
                                    " \"top_logprobs\": 3}",
                                    200);
@@ -305,7 +291,7 @@ static void test_stream(void **state) {
                         " \"max_tokens\": 30, \"stream_options\": {\"include_usage\": "
                         "true}}",
                         kinds[k].prompt);
-        answer a = client_ask(s.server, "POST", kinds[k].path, body);
+        answer a = client_ask(shared.server, "POST", kinds[k].path, body);
         assert_int_equal(a.status, 200);
         assert_non_null(strstr(a.head, "Content-Type: text/event-stream"));
         assert_false(a.closes);
@@ -336,7 +322,7 @@ static void test_comments(void **state) {
     for (int i = 0; i < 1500; i++)
         strcat(prompt, "curl ");
     strcat(prompt, "\"}");
-    answer a = client_ask(s.server, "POST", TEXT, prompt);
+    answer a = client_ask(shared.server, "POST", TEXT, prompt);
     assert_int_equal(a.status, 200);
     size_t comments = 0;
     const char *first = strstr(a.body, "data: ");
@@ -353,7 +339,7 @@ static void test_comments(void **state) {
 static void test_prompts(void **state) {
     (void)state;
     static const char *const texts[] = {"curl is", "apache is", "What"};
-    mc_json_doc *doc = client_json(s.server, "POST", TEXT,
+    mc_json_doc *doc = client_json(shared.server, "POST", TEXT,
                                    "{\"prompt\": [\"curl is\", \"apache is\", \"What\"], "
                                    "\"temperature\": 0, \"max_tokens\": 6, \"n\": 2}",
                                    200);
@@ -369,13 +355,13 @@ static void test_prompts(void **state) {
     int32_t *ids;
     size_t n;
     assert_int_equal(
-        mica_tokenizer_encode(mica_model_tokenizer(s.model), "curl is", 7, true, &ids, &n),
+        mica_tokenizer_encode(mica_model_tokenizer(shared.model), "curl is", 7, true, &ids, &n),
         MICA_OK);
     assert_int_equal(n, 3);
     char *body = test_format("{\"prompt\": [[%d, %d, %d], [%d, %d, %d]], \"temperature\": 0, "
                              "\"max_tokens\": 6, \"echo\": true}",
                              ids[0], ids[1], ids[2], ids[0], ids[1], ids[2]);
-    doc = client_json(s.server, "POST", TEXT, body, 200);
+    doc = client_json(shared.server, "POST", TEXT, body, 200);
     choices = mc_json_find(mc_json_root(doc), "choices");
     for (size_t i = 0; i < 2; i++) {
         mc_str text = text_of(mc_json_find(at(choices, i), "text"));
@@ -393,12 +379,12 @@ static void test_scores(void **state) {
     (void)state;
     static const char text[] = "curl is a command line tool for transferring data with URLs.";
     mica_score_result *score;
-    assert_int_equal(mica_score(s.model, text, 0, NULL, &score), MICA_OK);
+    assert_int_equal(mica_score(shared.model, text, 0, NULL, &score), MICA_OK);
     for (int max_tokens = 0; max_tokens < 2; max_tokens++) {
         char *body = test_format("{\"prompt\": \"%s\", \"echo\": true, \"logprobs\": 1, "
                                  "\"max_tokens\": %d, \"temperature\": 0}",
                                  text, max_tokens);
-        mc_json_doc *doc = client_json(s.server, "POST", TEXT, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", TEXT, body, 200);
         mc_json choice = at(mc_json_find(mc_json_root(doc), "choices"), 0);
         mc_json logprobs = mc_json_find(choice, "logprobs");
         mc_json values = mc_json_find(logprobs, "token_logprobs");
@@ -439,11 +425,11 @@ static void test_too_much(void **state) {
         char *body = test_format("{\"prompt\": [%s], \"echo\": true, \"logprobs\": 20, \"n\": 64, "
                                  "\"max_tokens\": %d, \"stream\": true}",
                                  ids, max_tokens);
-        client_refused(s.server, TEXT, body, 400, "invalid_value", "stream");
+        client_refused(shared.server, TEXT, body, 400, "invalid_value", "stream");
         free(body);
     }
     char *body = test_format("{\"prompt\": [%s], \"max_tokens\": 1}", many);
-    client_refused(s.server, TEXT, body, 400, "invalid_value", "prompt");
+    client_refused(shared.server, TEXT, body, 400, "invalid_value", "prompt");
     free(body);
     free(ids);
     free(many);
@@ -465,7 +451,7 @@ static int32_t find_token(const mica_tokenizer *tok, const char *begin, bool lon
 /* No alternative is taken for a part of the others' names. */
 static void test_alternatives(void **state) {
     (void)state;
-    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
     const int32_t longer = find_token(tok, ":", true), colon = find_token(tok, ":", false);
     const int32_t a = find_token(tok, "a", false);
     assert_true(longer >= 0 && colon >= 0 && a >= 0);
@@ -491,17 +477,18 @@ static void test_alternatives(void **state) {
 /* The prompt of a conversation is the one that a chat reads. */
 static void test_template(void **state) {
     (void)state;
-    mc_json_doc *doc = client_json(s.server, "POST", CHAT, "{" HELLO ", \"max_tokens\": 1}", 200);
+    mc_json_doc *doc =
+        client_json(shared.server, "POST", CHAT, "{" HELLO ", \"max_tokens\": 1}", 200);
     int64_t count = int_of(find(mc_json_root(doc), "usage", "prompt_tokens"));
     mc_json_close(&doc);
-    doc = client_json(s.server, "POST", "/apply-template", "{" HELLO "}", 200);
+    doc = client_json(shared.server, "POST", "/apply-template", "{" HELLO "}", 200);
     mc_str prompt = text_of(mc_json_find(mc_json_root(doc), "prompt"));
     assert_true(prompt.len > 0);
     mc_buffer body = {0};
     assert_true(mc_buffer_add_text(&body, "{\"add_special_tokens\": false, \"prompt\": ") &&
                 mc_json_put_str(&body, prompt) && mc_buffer_add_text(&body, "}"));
     mc_json_close(&doc);
-    doc = client_json(s.server, "POST", "/tokenize", mc_buffer_cstr(&body), 200);
+    doc = client_json(shared.server, "POST", "/tokenize", mc_buffer_cstr(&body), 200);
     assert_int_equal(int_of(mc_json_find(mc_json_root(doc), "count")), count);
     mc_json_close(&doc);
     mc_buffer_deinit(&body);
@@ -553,10 +540,10 @@ static void test_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *body = test_format("{%s}", cases[i].fields);
-        client_refused(s.server, cases[i].path, body, 400, cases[i].code, cases[i].param);
+        client_refused(shared.server, cases[i].path, body, 400, cases[i].code, cases[i].param);
         free(body);
     }
-    client_refused(s.server, CHAT, "{" HELLO ", \"model\": \"gpt\"}", 404, "model_not_found",
+    client_refused(shared.server, CHAT, "{" HELLO ", \"model\": \"gpt\"}", 404, "model_not_found",
                    "model");
 }
 
@@ -569,10 +556,10 @@ static void test_many_tokens(void **state) {
         b += sprintf(pairs + b, "%s\"%d\": 1", i ? ", " : "", i);
     }
     char *many = test_format("{" HELLO ", \"stop_token_ids\": [%s]}", ids);
-    client_refused(s.server, CHAT, many, 400, "invalid_value", "stop_token_ids");
+    client_refused(shared.server, CHAT, many, 400, "invalid_value", "stop_token_ids");
     free(many);
     many = test_format("{" HELLO ", \"logit_bias\": {%s}}", pairs);
-    client_refused(s.server, CHAT, many, 400, "invalid_value", "logit_bias");
+    client_refused(shared.server, CHAT, many, 400, "invalid_value", "logit_bias");
     free(many);
 }
 
@@ -586,9 +573,9 @@ static void test_context(void **state) {
         strcat(prompt, "curl ");
     size_t len = strlen(prompt);
     strcpy(prompt + len, "\"}");
-    client_refused(s.server, TEXT, prompt, 400, "context_length_exceeded", "");
+    client_refused(shared.server, TEXT, prompt, 400, "context_length_exceeded", "");
     strcpy(prompt + len, "\", \"truncate\": true}");
-    mc_json_doc *doc = client_json(s.server, "POST", TEXT, prompt, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", TEXT, prompt, 200);
     assert_true(int_of(find(mc_json_root(doc), "usage", "prompt_tokens")) <= 2048);
     mc_json_close(&doc);
     free(prompt);
@@ -697,5 +684,5 @@ int main(void) {
         cmocka_unit_test(test_metrics),      cmocka_unit_test(test_too_much),
         cmocka_unit_test(test_alternatives), cmocka_unit_test(test_keys_share_no_caches),
     };
-    return cmocka_run_group_tests(tests, open_shared, close_shared);
+    return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }

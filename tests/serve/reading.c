@@ -1,15 +1,19 @@
 #include "reading.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static mc_json element(mc_json array, int index) {
+static mc_json find_element(mc_json array, size_t i) {
     mc_json_iter it = mc_json_begin(array);
     while (mc_json_next(&it))
-        if (index-- == 0) return it.value;
+        if (i-- == 0) return it.value;
     return (mc_json){0};
+}
+
+mc_json element(mc_json array, size_t i) {
+    if (i >= mc_json_count(array)) fail_msg("there is no element %zu", i);
+    return find_element(array, i);
 }
 
 mc_json at(mc_json value, const char *path) {
@@ -18,33 +22,34 @@ mc_json at(mc_json value, const char *path) {
         size_t len = strcspn(path, ".");
         snprintf(name, sizeof name, "%.*s", (int)len, path);
         bool array = mc_json_get_type(value) == MC_JSON_ARRAY;
-        value = array ? element(value, atoi(name)) : mc_json_find(value, name);
+        value = array ? find_element(value, (size_t)strtoul(name, NULL, 10))
+                      : mc_json_find(value, name);
         path += len + (path[len] == '.');
     }
     return value;
 }
 
 mc_str text_at(mc_json value, const char *path) {
-    mc_str text = {NULL, 0};
-    mc_json_get_str(at(value, path), &text);
+    mc_str text = MC_STR("");
+    if (!mc_json_get_str(at(value, path), &text)) fail_msg("%s is no text", path);
     return text;
 }
 
 int64_t int_at(mc_json value, const char *path) {
-    int64_t n = -1;
-    mc_json_get_int(at(value, path), &n);
+    int64_t n = 0;
+    if (!mc_json_get_int(at(value, path), &n)) fail_msg("%s is no integer", path);
     return n;
 }
 
 double real_at(mc_json value, const char *path) {
-    double x = NAN;
-    mc_json_get_float(at(value, path), &x);
+    double x = 0;
+    if (!mc_json_get_float(at(value, path), &x)) fail_msg("%s is no number", path);
     return x;
 }
 
 void check_text(mc_json value, const char *path, mc_str want) {
     mc_str got = text_at(value, path);
-    if (!got.ptr || !mc_str_eq(got, want))
+    if (!mc_str_eq(got, want))
         fail_msg("%s: \"%.*s\", want \"%.*s\"", path, MC_STR_ARG(got), MC_STR_ARG(want));
 }
 
@@ -60,7 +65,7 @@ mc_json golden(int i) {
         goldens = test_load_json(path);
         free(path);
     }
-    return element(mc_json_root(goldens), i);
+    return element(mc_json_root(goldens), (size_t)i);
 }
 
 void goldens_close(void) {

@@ -4,11 +4,15 @@
 
 #include "client.h"
 
-/* A value by a path of members and indices with points between them: "content.0.text". */
+/* The i-th element of an array. The test fails where there is none. */
+mc_json element(mc_json array, size_t i);
+
+/* A value by a path of members and indices with points between them: "content.0.text"; no value
+ * where there is none. The others fail where it is of another type. */
 mc_json at(mc_json value, const char *path);
-mc_str text_at(mc_json value, const char *path); /* ptr NULL: it is no text */
-int64_t int_at(mc_json value, const char *path); /* -1: it is no integer */
-double real_at(mc_json value, const char *path); /* NaN: it is no number */
+mc_str text_at(mc_json value, const char *path);
+int64_t int_at(mc_json value, const char *path);
+double real_at(mc_json value, const char *path);
 void check_text(mc_json value, const char *path, mc_str want);
 void check_null(mc_json value, const char *path); /* it is there, and null */
 

@@ -1,7 +1,7 @@
 /* /v1/responses over sockets: the answers are those of chats, whole and streamed; conversations are
  * continued and forgotten; what is not supported is refused by name. */
 #define _POSIX_C_SOURCE 200809L
-#include "client.h"
+#include "reading.h"
 
 #include "serve/response_items.h"
 #include "serve/response_store.h"
@@ -12,40 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static served s;
 static const char path[] = "/v1/responses";
-
-static int open_shared(void **state) {
-    (void)state;
-    s = served_open(NULL);
-    return 0;
-}
-
-static int close_shared(void **state) {
-    (void)state;
-    served_close(&s);
-    return 0;
-}
-
-static mc_str text_at(mc_json value, const char *key) {
-    mc_str text = MC_STR("");
-    if (!mc_json_get_str(mc_json_find(value, key), &text)) fail_msg("%s is no text", key);
-    return text;
-}
-
-static int64_t int_at(mc_json value, const char *key) {
-    int64_t number = 0;
-    if (!mc_json_get_int(mc_json_find(value, key), &number)) fail_msg("%s is no integer", key);
-    return number;
-}
-
-static mc_json element(mc_json array, size_t i) {
-    mc_json_iter it = mc_json_begin(array);
-    for (size_t at = 0; mc_json_next(&it); at++)
-        if (at == i) return it.value;
-    fail_msg("there is no element %zu", i);
-    return array;
-}
 
 static mc_json part_of(mc_json response) {
     mc_json message = element(mc_json_find(response, "output"), 0);
@@ -56,7 +23,7 @@ static mc_json part_of(mc_json response) {
 static char *chat(const char *messages, int max_tokens) {
     char *body = test_format("{\"messages\": [%s], \"temperature\": 0, \"max_tokens\": %d}",
                              messages, max_tokens);
-    mc_json_doc *doc = client_json(s.server, "POST", "/v1/chat/completions", body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", "/v1/chat/completions", body, 200);
     mc_json choice = element(mc_json_find(mc_json_root(doc), "choices"), 0);
     mc_str text = text_at(mc_json_find(choice, "message"), "content");
     char *copy = test_format("%.*s", MC_STR_ARG(text));
@@ -74,7 +41,7 @@ static char *quoted(const char *text) {
     return copy;
 }
 
-static void check_text(mc_json response, const char *want) {
+static void check_answer_text(mc_json response, const char *want) {
     mc_str text = text_at(part_of(response), "text");
     if (!mc_str_is(text, want)) fail_msg("\"%.*s\", want \"%s\"", MC_STR_ARG(text), want);
 }
@@ -84,13 +51,13 @@ static void check_text(mc_json response, const char *want) {
 static void test_whole(void **state) {
     (void)state;
     char *want = chat("{\"role\": \"user\", \"content\": \"What is curl?\"}", 16);
-    mc_json_doc *doc = client_json(s.server, "POST", path,
+    mc_json_doc *doc = client_json(shared.server, "POST", path,
                                    "{\"model\": \"default\", \"input\": \"What is curl?\", "
                                    "\"temperature\": 0, \"max_output_tokens\": 16, "
                                    "\"metadata\": {\"a\": \"b\"}}",
                                    200);
     mc_json root = mc_json_root(doc), usage = mc_json_find(root, "usage");
-    check_text(root, want);
+    check_answer_text(root, want);
     assert_true(mc_str_starts(text_at(root, "id"), MC_STR("resp_")));
     assert_true(mc_str_is(text_at(root, "object"), "response"));
     assert_true(mc_str_is(text_at(mc_json_find(root, "metadata"), "a"), "b"));
@@ -113,7 +80,7 @@ static void test_items(void **state) {
                       "{\"role\": \"user\", \"content\": \"What is\\ncurl?\"}",
                       8);
     mc_json_doc *doc = client_json(
-        s.server, "POST", path,
+        shared.server, "POST", path,
         "{\"instructions\": \"Be brief.\", \"temperature\": 0, \"max_output_tokens\": 8, "
         "\"input\": "
         "[{\"role\": \"user\", \"content\": \"Hi\"}, {\"type\": \"message\", \"id\": \"msg_1\", "
@@ -122,7 +89,7 @@ static void test_items(void **state) {
         "\"content\": [{\"type\": \"input_text\", \"text\": \"What is\"}, {\"type\": "
         "\"input_text\", \"text\": \"curl?\"}]}]}",
         200);
-    check_text(mc_json_root(doc), want);
+    check_answer_text(mc_json_root(doc), want);
     mc_json_close(&doc);
     free(want);
 }
@@ -168,7 +135,7 @@ static void test_messages(void **state) {
 
 static mc_json_doc *post(const char *fmt, const char *id) {
     char *body = test_format(fmt, id);
-    mc_json_doc *doc = client_json(s.server, "POST", path, body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", path, body, 200);
     free(body);
     return doc;
 }
@@ -183,30 +150,30 @@ static void test_previous(void **state) {
     char *want = chat(messages, 8), id[64], other[64];
     mc_json_doc *doc =
         post("{\"input\": \"Hi\", \"temperature\": 0, \"max_output_tokens\": 8}", "");
-    check_text(mc_json_root(doc), first);
+    check_answer_text(mc_json_root(doc), first);
     snprintf(id, sizeof id, "%.*s", MC_STR_ARG(text_at(mc_json_root(doc), "id")));
     mc_json_close(&doc);
     doc = post("{\"previous_response_id\": \"%s\", \"input\": \"More\", \"temperature\": 0, "
                "\"max_output_tokens\": 8, \"store\": false}",
                id);
-    check_text(mc_json_root(doc), want);
+    check_answer_text(mc_json_root(doc), want);
     snprintf(other, sizeof other, "%.*s", MC_STR_ARG(text_at(mc_json_root(doc), "id")));
     mc_json_close(&doc);
     char *url = test_format("/v1/responses/%s", id);
-    doc = client_json(s.server, "GET", url, NULL, 200);
-    check_text(mc_json_root(doc), first);
+    doc = client_json(shared.server, "GET", url, NULL, 200);
+    check_answer_text(mc_json_root(doc), first);
     mc_json_close(&doc);
-    doc = client_json(s.server, "DELETE", url, NULL, 200);
+    doc = client_json(shared.server, "DELETE", url, NULL, 200);
     mc_json_close(&doc);
-    doc = client_json(s.server, "GET", url, NULL, 404);
+    doc = client_json(shared.server, "GET", url, NULL, 404);
     mc_json_close(&doc);
-    doc = client_json(s.server, "DELETE", url, NULL, 404);
+    doc = client_json(shared.server, "DELETE", url, NULL, 404);
     mc_json_close(&doc);
     char *unstored = test_format("/v1/responses/%s", other);
-    doc = client_json(s.server, "GET", unstored, NULL, 404);
+    doc = client_json(shared.server, "GET", unstored, NULL, 404);
     mc_json_close(&doc);
     char *body = test_format("{\"previous_response_id\": \"%s\", \"input\": \"More\"}", id);
-    client_refused(s.server, path, body, 400, "previous_response_not_found",
+    client_refused(shared.server, path, body, 400, "previous_response_not_found",
                    "previous_response_id");
     free(body);
     free(unstored);
@@ -285,7 +252,7 @@ static void test_stream(void **state) {
         "response.output_item.done",  "response.incomplete",
     };
     char *want = chat("{\"role\": \"user\", \"content\": \"What is curl?\"}", 16);
-    answer a = client_ask(s.server, "POST", path,
+    answer a = client_ask(shared.server, "POST", path,
                           "{\"input\": \"What is curl?\", \"temperature\": 0, "
                           "\"max_output_tokens\": 16, \"stream\": true}");
     const char *at = a.body;
@@ -311,15 +278,15 @@ static void test_stream(void **state) {
             assert_true(mc_str_is(text_at(event, "text"), want));
         if (next == 8) {
             mc_json response = mc_json_find(event, "response");
-            check_text(response, want);
+            check_answer_text(response, want);
             snprintf(id, sizeof id, "/v1/responses/%.*s", MC_STR_ARG(text_at(response, "id")));
         }
         mc_json_close(&doc);
     }
     assert_int_equal(next, 8);
     assert_true(mc_str_is((mc_str){text.data, text.len}, want));
-    doc = client_json(s.server, "GET", id, NULL, 200);
-    check_text(mc_json_root(doc), want);
+    doc = client_json(shared.server, "GET", id, NULL, 200);
+    check_answer_text(mc_json_root(doc), want);
     mc_json_close(&doc);
     mc_buffer_deinit(&text);
     answer_free(&a);
@@ -329,12 +296,12 @@ static void test_stream(void **state) {
 /* The log-probabilities of a chat. */
 static void test_logprobs(void **state) {
     (void)state;
-    mc_json_doc *of_chat = client_json(s.server, "POST", "/v1/chat/completions",
+    mc_json_doc *of_chat = client_json(shared.server, "POST", "/v1/chat/completions",
                                        "{\"messages\": [{\"role\": \"user\", \"content\": "
                                        "\"Hi\"}], \"temperature\": 0, \"max_tokens\": 4, "
                                        "\"logprobs\": true, \"top_logprobs\": 2}",
                                        200);
-    mc_json_doc *doc = client_json(s.server, "POST", path,
+    mc_json_doc *doc = client_json(shared.server, "POST", path,
                                    "{\"input\": \"Hi\", \"temperature\": 0, \"max_output_tokens\": "
                                    "4, \"top_logprobs\": 2, \"include\": "
                                    "[\"message.output_text.logprobs\"]}",
@@ -371,7 +338,7 @@ static void test_formats(void **state) {
                      "{\"type\": \"object\", \"properties\": {\"n\": {\"type\": \"integer\", "
                      "\"minimum\": 3, \"maximum\": 5}, \"s\": {\"enum\": [\"x\", \"y\"]}}, "
                      "\"required\": [\"n\", \"s\"], \"additionalProperties\": false}}");
-        mc_json_doc *doc = client_json(s.server, "POST", path, body, 200), *said = NULL;
+        mc_json_doc *doc = client_json(shared.server, "POST", path, body, 200), *said = NULL;
         if (mc_str_is(text_at(mc_json_root(doc), "status"), "completed")) {
             mc_str text = text_at(part_of(mc_json_root(doc)), "text");
             if (mc_json_parse(text.ptr, text.len, "the answer", &said) != MICA_OK)
@@ -446,17 +413,17 @@ static void test_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *body = test_format("{\"input\": \"a\", %s}", cases[i].fields);
-        client_refused(s.server, path, body, 400, cases[i].code, cases[i].param);
+        client_refused(shared.server, path, body, 400, cases[i].code, cases[i].param);
         free(body);
     }
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         char *body = test_format("{\"input\": %s}", inputs[i]);
-        mc_json_doc *doc = client_json(s.server, "POST", path, body, 400);
+        mc_json_doc *doc = client_json(shared.server, "POST", path, body, 400);
         assert_true(mc_str_is(text_at(mc_json_find(mc_json_root(doc), "error"), "param"), "input"));
         mc_json_close(&doc);
         free(body);
     }
-    client_refused(s.server, path, "{}", 400, "missing_field", "input");
+    client_refused(shared.server, path, "{}", 400, "missing_field", "input");
 }
 
 /* What is too long is refused, unless it may be cut. */
@@ -468,11 +435,11 @@ static void test_truncation(void **state) {
         memcpy(words + i, "the ", 4);
     words[8000] = '\0';
     char *body = test_format("{\"input\": \"%s %s\", \"max_output_tokens\": 2}", words, words);
-    client_refused(s.server, path, body, 400, "context_length_exceeded", "");
+    client_refused(shared.server, path, body, 400, "context_length_exceeded", "");
     free(body);
     body = test_format("{\"input\": \"%s %s\", \"stream\": true, \"truncation\": \"auto\"}", words,
                        words);
-    int fd = client_connect(s.server); /* it need not be read to its end */
+    int fd = client_connect(shared.server); /* it need not be read to its end */
     client_print(fd, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", path,
                  strlen(body));
     client_send(fd, body, strlen(body));
@@ -490,8 +457,8 @@ static void test_no_memory(void **state) {
                                  "\"max_output_tokens\": 3, \"top_logprobs\": 1";
     char *body = test_format("{%s}", fields),
          *stream = test_format("{%s, \"stream\": true}", fields);
-    client_without_memory(s.server, path, body);
-    client_without_memory(s.server, path, stream);
+    client_without_memory(shared.server, path, body);
+    client_without_memory(shared.server, path, stream);
     free(body);
     free(stream);
 }
@@ -505,5 +472,5 @@ int main(void) {
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests(tests, open_shared, close_shared);
+    return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }

@@ -10,23 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static served s; /* of the tests that need no options */
-
-static int open_shared(void **state) {
-    (void)state;
-    s = served_open(NULL);
-    return 0;
-}
-
-static int close_shared(void **state) {
-    (void)state;
-    served_close(&s);
-    return 0;
-}
-
 /* Sends a request as it is. Returns the answer's status; 0: none. */
 static int ask_raw(const char *request) {
-    int fd = client_connect(s.server);
+    int fd = client_connect(shared.server);
     client_send(fd, request, strlen(request));
     answer a = client_read(fd);
     close(fd);
@@ -48,9 +34,9 @@ static void test_health(void **state) {
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
     assert_int_equal(get(server, "/health"), 503); /* no model yet */
     client_refused(server, "/tokenize", "{\"prompt\": \"a\"}", 503, "loading", "model");
-    assert_int_equal(mica_server_add(server, "a", s.model, NULL), MICA_OK);
-    assert_int_equal(mica_server_add(server, "a", s.model, NULL), MICA_EINVAL);
-    assert_int_equal(mica_server_add(server, "", s.model, NULL), MICA_EINVAL);
+    assert_int_equal(mica_server_add(server, "a", shared.model, NULL), MICA_OK);
+    assert_int_equal(mica_server_add(server, "a", shared.model, NULL), MICA_EINVAL);
+    assert_int_equal(mica_server_add(server, "", shared.model, NULL), MICA_EINVAL);
     assert_int_equal(get(server, "/health"), 200);
     mica_server_close(&server);
     assert_null(server);
@@ -58,28 +44,28 @@ static void test_health(void **state) {
 
 static void test_models(void **state) {
     (void)state;
-    mc_json_doc *doc = client_json(s.server, "GET", "/v1/models", NULL, 200);
+    mc_json_doc *doc = client_json(shared.server, "GET", "/v1/models", NULL, 200);
     mc_json data = mc_json_find(mc_json_root(doc), "data");
     mc_str id;
     assert_int_equal(mc_json_count(data), 1);
     for (mc_json_iter it = mc_json_begin(data); mc_json_next(&it);)
         assert_true(mc_json_get_str(mc_json_find(it.value, "id"), &id) && mc_str_is(id, "default"));
     mc_json_close(&doc);
-    assert_int_equal(get(s.server, "/v1/models/default"), 200);
-    assert_int_equal(get(s.server, "/v1/models/other"), 404);
-    assert_int_equal(get(s.server, "/v1/models/"), 404);
+    assert_int_equal(get(shared.server, "/v1/models/default"), 200);
+    assert_int_equal(get(shared.server, "/v1/models/other"), 404);
+    assert_int_equal(get(shared.server, "/v1/models/"), 404);
 }
 
 /* Tokens are the tokenizer's, and their text is the text again. */
 static void test_tokens(void **state) {
     (void)state;
     static const char text[] = "What is curl? \xc3\xa4\xe2\x82\xac";
-    const mica_tokenizer *tok = mica_model_tokenizer(s.model);
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
     int32_t *ids;
     size_t n, i = 0;
     assert_int_equal(mica_tokenizer_encode(tok, text, strlen(text), false, &ids, &n), MICA_OK);
     char *body = test_format("{\"prompt\": \"%s\", \"add_special_tokens\": false}", text);
-    mc_json_doc *doc = client_json(s.server, "POST", "/tokenize", body, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", "/tokenize", body, 200);
     mc_json tokens = mc_json_find(mc_json_root(doc), "tokens");
     char *back = test_format("{\"tokens\": [");
     assert_int_equal(mc_json_count(tokens), n);
@@ -92,7 +78,7 @@ static void test_tokens(void **state) {
     }
     char *whole = test_format("%s]}", back);
     mc_json_close(&doc);
-    doc = client_json(s.server, "POST", "/detokenize", whole, 200);
+    doc = client_json(shared.server, "POST", "/detokenize", whole, 200);
     mc_str prompt;
     assert_true(mc_json_get_str(mc_json_find(mc_json_root(doc), "prompt"), &prompt));
     assert_true(mc_str_is(prompt, text));
@@ -107,21 +93,21 @@ static void test_tokens(void **state) {
 
 static void test_bodies(void **state) {
     (void)state;
-    client_refused(s.server, "/tokenize", "{}", 400, "missing_field", "prompt");
-    client_refused(s.server, "/tokenize", "{\"prompt\": \"\", \"promt\": 1}", 400, "unknown_field",
-                   "promt");
-    client_refused(s.server, "/tokenize", "{\"prompt\": \"\", \"model\": \"x\"}", 404,
+    client_refused(shared.server, "/tokenize", "{}", 400, "missing_field", "prompt");
+    client_refused(shared.server, "/tokenize", "{\"prompt\": \"\", \"promt\": 1}", 400,
+                   "unknown_field", "promt");
+    client_refused(shared.server, "/tokenize", "{\"prompt\": \"\", \"model\": \"x\"}", 404,
                    "model_not_found", "model");
-    client_refused(s.server, "/detokenize", "{\"tokens\": [1, -2]}", 400, "invalid_value",
+    client_refused(shared.server, "/detokenize", "{\"tokens\": [1, -2]}", 400, "invalid_value",
                    "tokens");
-    client_refused(s.server, "/detokenize", "{\"tokens\": [1, 1e9]}", 400, "invalid_value",
+    client_refused(shared.server, "/detokenize", "{\"tokens\": [1, 1e9]}", 400, "invalid_value",
                    "tokens");
-    client_refused(s.server, "/tokenize", "{\"prompt\": \"\"", 400, "invalid_json", "");
-    client_refused(s.server, "/tokenize", "\xff{}", 400, "invalid_json", "");
-    client_refused(s.server, "/tokenize", "", 400, "missing_body", "");
-    client_refused(s.server, "/tokenise", "{}", 404, "unknown_url", "");
-    client_refused(s.server, "/health", "{}", 405, "method_not_allowed", "");
-    client_refused(s.server, "/tokenize?prompt=a", "{}", 400, "unknown_field", "prompt");
+    client_refused(shared.server, "/tokenize", "{\"prompt\": \"\"", 400, "invalid_json", "");
+    client_refused(shared.server, "/tokenize", "\xff{}", 400, "invalid_json", "");
+    client_refused(shared.server, "/tokenize", "", 400, "missing_body", "");
+    client_refused(shared.server, "/tokenise", "{}", 404, "unknown_url", "");
+    client_refused(shared.server, "/health", "{}", 405, "method_not_allowed", "");
+    client_refused(shared.server, "/tokenize?prompt=a", "{}", 400, "unknown_field", "prompt");
     size_t depth = 100000; /* nothing recurses over it */
     char *deep = malloc(2 * depth + 32);
     assert_non_null(deep);
@@ -129,7 +115,7 @@ static void test_bodies(void **state) {
     memset(deep + 11, '[', depth);
     memset(deep + 11 + depth, ']', depth);
     strcpy(deep + 11 + 2 * depth, "}");
-    client_refused(s.server, "/tokenize", deep, 400, "invalid_json", "");
+    client_refused(shared.server, "/tokenize", deep, 400, "invalid_json", "");
     free(deep);
 }
 
@@ -152,8 +138,8 @@ static void test_framing(void **state) {
                              "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
                      400);
     assert_int_equal(ask_raw("GET /health HTTP/1.1\r\nHost: localhost\r\nX: \x0b\r\n\r\n"), 400);
-    assert_int_equal(get(s.server, "/v1/models%00x"), 404);
-    assert_int_equal(get(s.server, "/v1/%6dodels"), 200);
+    assert_int_equal(get(shared.server, "/v1/models%00x"), 404);
+    assert_int_equal(get(shared.server, "/v1/%6dodels"), 200);
     assert_int_equal(ask_raw("BREW /health HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
     int status = ask_raw("\x16\x03\x01 nonsense\r\n\r\n");
     assert_true(status == 0 || status == 400);
@@ -180,13 +166,13 @@ static void test_sizes(void **state) {
     memset(body, ' ', limit + 1);
     body[limit] = '\0';
     memcpy(body, "{\"tokens\": []}", 14);
-    answer a = client_ask(s.server, "POST", "/detokenize", body);
+    answer a = client_ask(shared.server, "POST", "/detokenize", body);
     assert_int_equal(a.status, 200);
     answer_free(&a);
     body[limit] = ' ';
     body[limit + 1] = '\0';
-    client_refused(s.server, "/detokenize", body, 413, "body_too_large", "");
-    int fd = client_connect(s.server); /* the same in chunks, whose sum is not told */
+    client_refused(shared.server, "/detokenize", body, 413, "body_too_large", "");
+    int fd = client_connect(shared.server); /* the same in chunks, whose sum is not told */
     client_print(fd, "POST /detokenize HTTP/1.1\r\nHost: localhost\r\n"
                      "Transfer-Encoding: chunked\r\n\r\n");
     client_print(fd, "%zx\r\n", limit + 1);
@@ -196,7 +182,7 @@ static void test_sizes(void **state) {
     assert_int_equal(a.status, 413);
     answer_free(&a);
     close(fd);
-    fd = client_connect(s.server); /* one that does not end is ended */
+    fd = client_connect(shared.server); /* one that does not end is ended */
     client_print(fd, "POST /detokenize HTTP/1.1\r\nHost: localhost\r\n"
                      "Transfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 4; i++) {
@@ -217,7 +203,7 @@ static void test_no_limit(void **state) {
     mica_server *server = NULL;
     mica_server_options options = {.max_body = (uint64_t)1 << 60};
     assert_int_equal(mica_server_open(&options, &server), MICA_OK);
-    assert_int_equal(mica_server_add(server, "a", s.model, NULL), MICA_OK);
+    assert_int_equal(mica_server_add(server, "a", shared.model, NULL), MICA_OK);
     char *body = test_format("{\"tokens\": []%300000s", "}");
     answer a = client_ask(server, "POST", "/detokenize", body);
     assert_int_equal(a.status, 200);
@@ -250,7 +236,7 @@ static void test_pieces(void **state) {
     (void)state;
     static const char request[] = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
                                   "Content-Length: 15\r\n\r\n{\"prompt\": \"a\"}";
-    int fd = client_connect(s.server);
+    int fd = client_connect(shared.server);
     for (size_t i = 0; i < sizeof request - 1; i++)
         client_send(fd, request + i, 1);
     answer a = client_read(fd);
@@ -279,7 +265,7 @@ static void test_half_closed(void **state) {
     (void)state;
     static const char request[] = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
                                   "Content-Length: 15\r\n\r\n{\"prompt\": \"a\"}";
-    int fd = client_connect(s.server);
+    int fd = client_connect(shared.server);
     client_send(fd, request, sizeof request - 1);
     shutdown(fd, SHUT_WR);
     answer a = client_read(fd);
@@ -295,12 +281,12 @@ static void test_aborted(void **state) {
                                   "Content-Length: 15\r\n\r\n{\"prompt\": \"a\"}";
     size_t files = client_files();
     for (size_t n = 0; n < sizeof request; n++) {
-        int fd = client_connect(s.server);
+        int fd = client_connect(shared.server);
         client_send(fd, request, n);
         close(fd);
     }
     assert_true(client_files_back(files));
-    assert_int_equal(get(s.server, "/health"), 200);
+    assert_int_equal(get(shared.server, "/health"), 200);
 }
 
 /* A connection whose request does not come is closed, and others are served meanwhile. */
@@ -433,7 +419,7 @@ static void test_unix(void **state) {
 
 static void *run(void *context) {
     mica_status *status = context;
-    *status = mica_server_run(s.server);
+    *status = mica_server_run(shared.server);
     return NULL;
 }
 
@@ -442,13 +428,13 @@ static void test_stop(void **state) {
     (void)state;
     mica_status status = MICA_EINTERNAL;
     pthread_t thread;
-    int idle = client_connect(s.server);
+    int idle = client_connect(shared.server);
     assert_int_equal(pthread_create(&thread, NULL, run, &status), 0);
-    mica_server_stop(s.server);
+    mica_server_stop(shared.server);
     pthread_join(thread, NULL);
     assert_int_equal(status, MICA_OK);
-    assert_int_equal(get(s.server, "/health"), 503);
-    client_refused(s.server, "/tokenize", "{\"prompt\": \"a\"}", 503, "draining", "");
+    assert_int_equal(get(shared.server, "/health"), 503);
+    client_refused(shared.server, "/tokenize", "{\"prompt\": \"a\"}", 503, "draining", "");
     close(idle);
     mica_server_stop(NULL);
 }
@@ -465,5 +451,5 @@ int main(void) {
         cmocka_unit_test(test_addresses), cmocka_unit_test(test_unix),
         cmocka_unit_test(test_stop), /* last: it stops the server */
     };
-    return cmocka_run_group_tests(tests, open_shared, close_shared);
+    return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }

@@ -1,6 +1,6 @@
 /* Chats whose answers have a form: calls of tools, documents of a schema, thoughts apart. The model
  * knows nothing of these, so what keeps to them does so because it is made to. */
-#include "client.h"
+#include "reading.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +31,6 @@ static served open_with(const char *chat_template) {
     assert_int_equal(mica_server_add(s.server, "default", s.model, NULL), MICA_OK);
     free(path);
     return s;
-}
-
-static mc_json element(mc_json array, size_t i) {
-    mc_json_iter it = mc_json_begin(array);
-    for (size_t k = 0; mc_json_next(&it); k++)
-        if (k == i) return it.value;
-    return (mc_json){0};
 }
 
 static mc_str text_of(mc_json value) {
