@@ -18,6 +18,7 @@ struct mc_splitter {
     part part;
     mc_buffer held;  /* of the answer, not handed out */
     bool drop_space; /* white space that comes next is dropped */
+    bool drop_mark;  /* and one think_begin: the prompt has it, the answer may have it again */
     bool some_text;  /* some text or call was handed out */
     bool ended;
     const mc_call_block *block; /* CALLS: what may be calls */
@@ -34,7 +35,7 @@ mica_status mc_splitter_open(const mc_answer_format *format, const mc_tools *too
     s->take = take;
     s->user = user;
     s->part = !format->think_end ? PART_TEXT : is_open ? PART_THOUGHT : PART_BEGIN;
-    s->drop_space = s->part == PART_THOUGHT;
+    s->drop_space = s->drop_mark = s->part == PART_THOUGHT;
     return MICA_OK;
 }
 
@@ -118,17 +119,19 @@ static bool begin(mc_splitter *s) {
 
 static mica_status think(mc_splitter *s, bool *more) {
     const mc_str mark = mc_str_of(s->format.think_end), first = mc_str_of(s->format.think_begin);
-    mc_str text = held(s);
-    if (s->drop_space) { /* the mark may be there once more where the prompt has it, too */
-        size_t space = space_at_start(text);
-        const mc_str rest = {text.ptr + space, text.len - space};
+    if (s->drop_mark) {
+        size_t space = space_at_start(held(s));
+        const mc_str rest = {held(s).ptr + space, held(s).len - space};
         if (mc_str_starts(first, rest) && rest.len < first.len && !s->ended) return MICA_OK;
         drop(s, space + (mc_str_starts(rest, first) ? first.len : 0));
+        s->drop_mark = false;
+    }
+    if (s->drop_space) {
         drop(s, space_at_start(held(s)));
         if (!s->held.len) return MICA_OK;
         s->drop_space = false;
-        text = held(s);
     }
+    const mc_str text = held(s);
     size_t at = mc_find(text, mark, 0);
     bool found = at < text.len;
     if (!found) at = text.len - begun(text, mark);

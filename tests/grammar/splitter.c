@@ -107,6 +107,8 @@ static void test_thoughts(void **state) {
     THINK(false, "<think>\nhm, <b> \n\nok\n</think>\n\nYes.", "thought:hm, <b> \n\nok|text:Yes.");
     THINK(true, "hm\n</think>\n\nYes.\n", "thought:hm|text:Yes.\n");
     THINK(true, "\n<think>hm</think>Yes", "thought:hm|text:Yes");
+    THINK(true, "<think> <think> a</think>b", "thought:<think> a|text:b");
+    THINK(false, "<think><think> a</think>b", "thought:<think> a|text:b");
     THINK(false, "Yes. <think>no</think>", "text:Yes. <think>no</think>");
     THINK(false, "  <thi", "text:  <thi");
     THINK(false, "<think>\n\n</think>\n\n a", "text:a");
