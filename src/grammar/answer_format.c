@@ -47,12 +47,22 @@ static bool has(mc_str text, const char *word) {
     return !*word || mc_find(text, mc_str_of(word), 0) < text.len;
 }
 
+/* Whether a format has calls as text/chat/chat_tools.h asks for them: a template without a place
+ * for tools shows no other. */
+static bool reads_lines(const mc_call_format *format) {
+    for (const mc_call_block *b = format->blocks; b->begin; b++)
+        if (b->begin[0] == '{') return true;
+    return false;
+}
+
 mc_answer_format mc_answer_format_find(mc_str chat_template) {
     static const char *const thoughts[][2] = {{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}};
-    mc_answer_format found = {.takes_tools = has(chat_template, "tools")};
+    bool placed = has(chat_template, "tools");
+    mc_answer_format found = {0};
     for (size_t i = 0; i < FORMATS && !found.calls; i++)
         for (const char *const *mark = formats[i].marks; *mark && !found.calls; mark++)
-            if (has(chat_template, *mark)) found.calls = &formats[i].format;
+            if (has(chat_template, *mark) && (placed || reads_lines(&formats[i].format)))
+                found.calls = &formats[i].format;
     for (size_t i = 0; i < sizeof thoughts / sizeof *thoughts && !found.think_end; i++)
         if (has(chat_template, thoughts[i][1])) {
             found.think_begin = thoughts[i][0];

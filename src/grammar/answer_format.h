@@ -37,8 +37,7 @@ typedef struct mc_call_format {
 
 /* What a model is known to write. */
 typedef struct mc_answer_format {
-    const mc_call_format *calls; /* never NULL */
-    bool takes_tools; /* its template has a place for tools; else text/chat/chat_tools.h has one */
+    const mc_call_format *calls;         /* never NULL */
     const char *think_begin, *think_end; /* NULL: it marks no thoughts */
 } mc_answer_format;
 

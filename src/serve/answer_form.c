@@ -18,10 +18,6 @@ static bool prepare_tools(mc_answer_form *form, mc_failure *failure) {
         return mc_failure_set(failure, 400, "invalid_value", name,
                               "%s: a tool must be called, but there is none", name);
     }
-    bool forced = form->forces_hidden && (form->tool[0] || form->choice == MC_TOOLS_REQUIRED);
-    if (!form->format.takes_tools && !forced)
-        return mc_failure_set(failure, 400, "unsupported_field", name,
-                              "%s: the model's chat template takes none", name);
     if (is_document(form))
         return mc_failure_set(failure, 400, "unsupported_field", name, "%s: not together with %s",
                               name, form->fields[FIELD_DOCUMENT]);

@@ -31,7 +31,6 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_tool_choice choice;
     char tool[MC_TOOL_NAME]; /* that must be called; "": none is named */
     bool single;             /* at most one call */
-    bool forces_hidden;      /* a call may be forced of tools that the template does not show */
     mc_prompt_thinking thinking;
     int64_t budget;        /* tokens of thoughts; 0: no limit */
     mc_json schema;        /* of the document that the answer is; NONE: it is none */
@@ -45,8 +44,9 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_grammar *grammar; /* NULL: nothing is constrained but thoughts */
 } mc_answer_form;
 
-/* Reads the tools, and checks that the model's chat template has what is asked for. Tools that may
- * not be called are dropped.
+/* Reads the tools, and checks that the model's chat template marks thoughts if any are asked for.
+ * Tools that may not be called are dropped. A template without a place for tools gets them in the
+ * system message (text/chat/chat_tools.h).
  * returns  false: *failure says why */
 bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_failure *failure);
 

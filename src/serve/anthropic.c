@@ -94,8 +94,8 @@ const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(tools),
-     .help = "name, description, input_schema, strict; only tools of the client. Refused where the "
-             "model's chat template takes none"},
+     .help = "name, description, input_schema, strict; only tools of the client. A chat template "
+             "without a place for tools has them in its system message"},
     {.name = "tool_choice", .kind = MC_FIELD_OBJECT, .fields = choice_fields, .count = 3},
     {.name = "cache_control",
      .kind = MC_FIELD_JSON,

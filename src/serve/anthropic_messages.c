@@ -215,10 +215,9 @@ static bool take(message_job *message, mc_str piece, mc_stop_mode mode) {
     mica_status status = mc_stop_text_push(&message->stops, piece.ptr, piece.len, mode, &text.ptr,
                                            &text.len, &found);
     if (status == MICA_OK) status = mc_splitter_push(message->splitter, text.ptr, text.len);
-    if (status != MICA_OK && status != MICA_ECANCELLED && !job->failure.status)
-        mc_failure_of(&job->failure, status, NULL);
+    bool done = mc_completion_note(job, status);
     if (found) message->stop = mc_stop_text_found(&message->stops);
-    return status == MICA_OK && !found;
+    return done && !found;
 }
 
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
@@ -231,9 +230,7 @@ static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) 
     (void)choice;
     message->finish = end->finish;
     if (!message->stop && !take(message, MC_STR(""), MC_STOPS_LAST)) return;
-    mica_status status = mc_splitter_end(message->splitter);
-    if (status != MICA_OK && status != MICA_ECANCELLED && !job->failure.status)
-        mc_failure_of(&job->failure, status, NULL);
+    mc_completion_note(job, mc_splitter_end(message->splitter));
 }
 
 static void on_done(mc_completion *job) {

@@ -212,6 +212,12 @@ bool mc_completion_start(mc_completion *job, const mica_generate_options *option
     return true;
 }
 
+bool mc_completion_note(mc_completion *job, mica_status status) {
+    if (status != MICA_OK && status != MICA_ECANCELLED && !job->failure.status)
+        mc_failure_of(&job->failure, status, NULL);
+    return status == MICA_OK;
+}
+
 void mc_completion_stream(mc_completion *job, const char *content_type) {
     mc_exchange_stream(job->http, content_type);
 }

@@ -74,6 +74,10 @@ void mc_completion_attach(mc_completion *job);
  *  returns  false: http->failure says why, and no op but close is called any more */
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options);
 
+/* Whether something in an op went well; if not, the job has failed, unless only its client is gone.
+ */
+bool mc_completion_note(mc_completion *job, mica_status status);
+
 /* Begins to stream what ops write: to be called once mc_completion_start has returned true. */
 void mc_completion_stream(mc_completion *job, const char *content_type);
 

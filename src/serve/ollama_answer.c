@@ -178,20 +178,16 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
     return done ? MICA_OK : mc_fail_nomem("an answer");
 }
 
-static bool note(ollama_job *at, mica_status status) {
-    if (status != MICA_OK && !at->job.failure.status) mc_failure_of(&at->job.failure, status, NULL);
-    return status == MICA_OK;
-}
-
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
     ollama_job *at = job_of(job);
     (void)choice;
-    if (!note(at, mc_splitter_push(at->splitter, token->text, token->len))) return false;
+    if (!mc_completion_note(job, mc_splitter_push(at->splitter, token->text, token->len)))
+        return false;
     if (at->logprobs && token->id >= 0) {
         mc_put put = mc_put_into(&at->numbers);
         put.comma = at->numbers.len > 0;
         put_logprob(&put, at, token);
-        if (put.failed) return note(at, mc_fail_nomem("an answer"));
+        if (put.failed) return mc_completion_note(job, mc_fail_nomem("an answer"));
     }
     return !at->stream || !has_pieces(at) || send_pieces(at);
 }
@@ -202,7 +198,7 @@ static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) 
     at->finish = end->finish;
     at->metrics = end->metrics;
     at->seconds = end->total_seconds;
-    note(at, mc_splitter_end(at->splitter));
+    mc_completion_note(job, mc_splitter_end(at->splitter));
 }
 
 static void on_done(mc_completion *job) {

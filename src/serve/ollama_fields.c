@@ -167,8 +167,8 @@ const mc_field mc_ollama_chat_fields[MC_OLLAMA_CHAT_FIELDS] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(tools),
-     .help = "type function, function: name, description, parameters. Refused where the model's "
-             "chat template takes none"},
+     .help = "type function, function: name, description, parameters. A chat template without a "
+             "place for tools has them in its system message"},
 };
 
 const mc_field mc_ollama_generate_fields[MC_OLLAMA_GENERATE_FIELDS] = {

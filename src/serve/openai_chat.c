@@ -1,11 +1,11 @@
 /* /v1/chat/completions: answers to conversations. */
 #include "serve/chance.h"
+#include "serve/chat_prompt.h"
 #include "serve/endpoint.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
 #include "serve/openai_form.h"
 #include "serve/state.h"
-#include "serve/talk.h"
 
 #include "base/alloc.h"
 
@@ -14,7 +14,7 @@
 
 typedef struct chat_values {
     mc_generation generation;
-    mc_talk talk;
+    mc_chat_values chat;
     mc_openai_wish wish;
     int64_t max_tokens, max_completion_tokens, top_logprobs;
     bool logprobs;
@@ -44,11 +44,20 @@ static const mc_field fields[] = {
      .max = 20,
      .offset = AT(top_logprobs),
      .help = "and those of the likeliest tokens in their places"},
+    {.name = "tools",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(wish.tools),
+     .help =
+         "functions that the model may call; a chat template without a place for tools has them "
+         "in its system message"},
     {.name = "tool_choice",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
      .offset = AT(wish.choice),
-     .help = "none, auto, required, or the function that must be called"},
+     .help =
+         "none, auto, required, the function that must be called, or allowed_tools: some of the "
+         "tools, which are then the only ones"},
     {.name = "parallel_tool_calls",
      .kind = MC_FIELD_BOOL,
      .initial = 1,
@@ -57,7 +66,7 @@ static const mc_field fields[] = {
     {.name = "response_format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(wish.response_format),
+     .offset = AT(wish.format),
      .help = "text, json_object, or json_schema: answers keep to it; keywords of schemas that are "
              "not supported are refused by their place"},
     {.name = "modalities", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
@@ -326,21 +335,15 @@ static mica_status add_token(chat_choice *choice, const mica_token *token) {
     return send_event(choice, &d) ? MICA_OK : mc_fail(MICA_ECANCELLED, "the client is gone");
 }
 
-/* Whether it went well; if not, the job has failed, unless only its client is gone. */
-static bool note(mc_completion *job, mica_status status) {
-    if (status != MICA_OK && status != MICA_ECANCELLED && !job->failure.status)
-        mc_failure_of(&job->failure, status, NULL);
-    return status == MICA_OK;
-}
-
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
-    return note(job, add_token(&chat_of(job)->choices[choice], token));
+    return mc_completion_note(job, add_token(&chat_of(job)->choices[choice], token));
 }
 
 static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) {
     chat_choice *at = &chat_of(job)->choices[choice];
     at->finish = end->finish;
-    if (at->splitter && end->status == MICA_OK) note(job, mc_splitter_end(at->splitter));
+    if (at->splitter && end->status == MICA_OK)
+        mc_completion_note(job, mc_splitter_end(at->splitter));
     const char *finish = finish_of(at);
     if (at->chat->stream && finish) send_event(at, &(delta){.finish = finish});
 }
@@ -424,20 +427,16 @@ static mica_status open_choices(chat_job *chat) {
 /* Renders the prompt, and makes what constrains and splits its answers. */
 static bool prepare(chat_job *chat, chat_values *values) {
     mc_completion *job = &chat->job;
-    mc_completion_prompt *prompt = &job->prompts[0];
     mc_failure *failure = &job->http->failure;
-    const mica_model *model = job->served->model;
-    values->wish.tools = values->talk.tools;
-    if (!mc_openai_form_read(&values->wish, &job->form, failure) ||
-        !mc_answer_form_prepare(&job->form, model, failure))
-        return false;
-    if (!job->form.tools_text.len || !job->form.format.takes_tools)
-        values->talk.tools = (mc_json){0}; /* none may be called, or none is shown */
-    if (!mc_talk_ids(&values->talk, model, &job->http->cancel, &prompt->ids, &prompt->n, failure) ||
-        !mc_answer_form_compile(&job->form, model, prompt->ids, prompt->n, failure))
-        return false;
-    mica_status status = open_choices(chat);
-    return status == MICA_OK || mc_failure_of(failure, status, NULL);
+    mc_chat_prompt prompt = {.field = NULL};
+    values->wish.shape = MC_OPENAI_CHAT;
+    values->wish.effort = values->chat.effort;
+    bool done = mc_openai_form_read(&values->wish, &job->form, failure) &&
+                mc_chat_prompt_set(&prompt, &values->chat, failure) &&
+                mc_chat_prompt_prepare(job, &prompt);
+    mc_buffer_deinit(&prompt.messages);
+    mica_status status = done ? open_choices(chat) : MICA_OK;
+    return status == MICA_OK ? done : mc_failure_of(failure, status, NULL);
 }
 
 static bool start(chat_job *chat, chat_values *values, const mica_generate_options *options) {
@@ -476,7 +475,7 @@ static const mc_endpoint endpoints[] = {
      .path = "/v1/chat/completions",
      .handle = chat,
      .tables = {{fields, sizeof fields / sizeof *fields, 0},
-                {mc_talk_fields, MC_TALK_FIELDS, AT(talk)},
+                {mc_chat_fields, MC_CHAT_FIELDS, AT(chat)},
                 {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
      .help = "an answer to a conversation"},
 };

@@ -1,78 +1,269 @@
 #include "serve/openai_form.h"
 
+#include "serve/chat_prompt.h"
 #include "serve/put.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* Reads the choice of a tool: a word, or the name of a function. */
-static bool read_choice(mc_json value, mc_answer_form *form, mc_failure *failure) {
-    mc_str word = MC_STR("auto"), type = MC_STR(""), name;
-    if (!mc_json_exists(value)) return true;
-    if (mc_json_get_str(value, &word)) {
-        if (mc_str_is(word, "required")) form->choice = MC_TOOLS_REQUIRED;
-        if (mc_str_is(word, "none")) form->choice = MC_TOOLS_NONE;
-        if (form->choice != MC_TOOLS_AUTO || mc_str_is(word, "auto")) return true;
-    } else if (mc_json_get_str(mc_json_find(value, "type"), &type) && mc_str_is(type, "function") &&
-               mc_json_get_str(mc_json_find(mc_json_find(value, "function"), "name"), &name) &&
-               name.len > 0 && name.len < MC_TOOL_NAME) {
-        memcpy(form->tool, name.ptr, name.len);
-        form->choice = MC_TOOLS_REQUIRED;
-        return true;
-    }
-    return mc_failure_set(failure, 400, "invalid_value", "tool_choice",
-                          "tool_choice: want none, auto, required, or {\"type\": \"function\", "
-                          "\"function\": {\"name\": ...}}");
-}
+/* The names of fields, for failures. */
+static const struct {
+    const char *thinking, *format, *inner, *schema;
+} names[] = {
+    [MC_OPENAI_CHAT] = {"reasoning_effort", "response_format", "response_format.json_schema",
+                        "response_format.json_schema.schema"},
+    [MC_OPENAI_RESPONSES] = {"reasoning.effort", "text.format", "text.format",
+                             "text.format.schema"},
+};
 
-/* The members that an object may have; anything else is refused by name. */
-static bool check_members(mc_json object, const char *names, const char *field,
+/* The members that an object may have, words with blanks between them; anything else is refused by
+ * name, unless it is null. */
+static bool check_members(mc_json object, const char *known, const char *field,
                           mc_failure *failure) {
     for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it);) {
-        bool known = false;
-        for (const char *at = names; *at && !known; at += strcspn(at, " "), at += *at == ' ')
-            known = mc_str_eq(it.key, (mc_str){at, strcspn(at, " ")});
-        if (!known)
-            return mc_failure_set(failure, 400, "unknown_field", field, "%s: there is no %.*s",
-                                  field, (int)(it.key.len < 60 ? it.key.len : 60), it.key.ptr);
+        bool found = !mc_json_exists(it.value);
+        for (const char *at = known; *at && !found; at += strcspn(at, " "), at += *at == ' ')
+            found = mc_str_eq(it.key, (mc_str){at, strcspn(at, " ")});
+        if (found) continue;
+        char name[96];
+        snprintf(name, sizeof name, "%s.%.*s", field, (int)(it.key.len < 40 ? it.key.len : 40),
+                 it.key.ptr);
+        return mc_failure_set(failure, 400, "unknown_field", name, "there is no field %s", name);
     }
     return true;
 }
 
-static bool read_format(mc_json format, mc_answer_form *form, mc_failure *failure) {
-    static const char field[] = "response_format", inner[] = "response_format.json_schema";
+static mc_str type_of(mc_json value) {
     mc_str type = MC_STR("");
-    mc_json wrapped = mc_json_find(format, "json_schema");
-    mc_json schema = mc_json_find(wrapped, "schema");
-    if (!mc_json_exists(format)) return true;
-    mc_json_get_str(mc_json_find(format, "type"), &type);
-    bool is_schema = mc_str_is(type, "json_schema");
-    if (!check_members(format, is_schema ? "type json_schema" : "type", field, failure))
+    mc_json_get_str(mc_json_find(value, "type"), &type);
+    return type;
+}
+
+/* ---- which tool is called ---- */
+
+/* The object of a function in a tool, or in a choice of one. NONE: it is of another type. */
+static mc_json function_of(const mc_openai_wish *wish, mc_json tool) {
+    if (!mc_str_is(type_of(tool), "function")) return (mc_json){0};
+    return wish->shape == MC_OPENAI_CHAT ? mc_json_find(tool, "function") : tool;
+}
+
+static bool refuse_choice(const mc_openai_wish *wish, mc_failure *failure) {
+    return mc_failure_set(failure, 400, "invalid_value", "tool_choice",
+                          "tool_choice: want none, auto, required, %s, or allowed_tools with a "
+                          "mode and tools",
+                          wish->shape == MC_OPENAI_CHAT
+                              ? "{\"type\": \"function\", \"function\": {\"name\": ...}}"
+                              : "{\"type\": \"function\", \"name\": ...}");
+}
+
+static bool read_word(mc_str word, mc_tool_choice *choice) {
+    if (mc_str_is(word, "auto"))
+        *choice = MC_TOOLS_AUTO;
+    else if (mc_str_is(word, "none"))
+        *choice = MC_TOOLS_NONE;
+    else if (mc_str_is(word, "required"))
+        *choice = MC_TOOLS_REQUIRED;
+    else
         return false;
-    form->object = mc_str_is(type, "json_object");
-    if (form->object || mc_str_is(type, "text")) return true;
-    if (!is_schema)
-        return mc_failure_set(failure, 400, "unsupported_value", "response_format.type",
-                              "response_format.type: want text, json_object or json_schema");
-    if (!check_members(wrapped, "name description schema strict", inner, failure)) return false;
-    if (mc_json_get_type(schema) != MC_JSON_OBJECT)
-        return mc_failure_set(failure, 400, "missing_field", "response_format.json_schema.schema",
-                              "response_format.json_schema.schema: want an object");
-    form->schema = schema;
-    form->fields[2] = inner;
     return true;
+}
+
+/* Reads a choice among some of the tools; *allowed receives these. */
+static bool read_allowed(const mc_openai_wish *wish, mc_answer_form *form, mc_json *allowed,
+                         mc_failure *failure) {
+    bool chat = wish->shape == MC_OPENAI_CHAT;
+    mc_json inner = chat ? mc_json_find(wish->choice, "allowed_tools") : wish->choice;
+    mc_str mode = MC_STR("");
+    if (!check_members(wish->choice, chat ? "type allowed_tools" : "type mode tools", "tool_choice",
+                       failure) ||
+        (chat && !check_members(inner, "mode tools", "tool_choice.allowed_tools", failure)))
+        return false;
+    *allowed = mc_json_find(inner, "tools");
+    mc_json_get_str(mc_json_find(inner, "mode"), &mode);
+    if (mc_json_count(*allowed) > 0 && read_word(mode, &form->choice) &&
+        form->choice != MC_TOOLS_NONE)
+        return true;
+    return refuse_choice(wish, failure);
+}
+
+/* Reads the choice of a tool: a word, the name of a function, or those that are allowed. */
+static bool read_choice(const mc_openai_wish *wish, mc_answer_form *form, mc_json *allowed,
+                        mc_failure *failure) {
+    bool chat = wish->shape == MC_OPENAI_CHAT;
+    mc_str word, name;
+    mc_json function = function_of(wish, wish->choice);
+    if (!mc_json_exists(wish->choice)) return true;
+    if (mc_json_get_str(wish->choice, &word))
+        return read_word(word, &form->choice) || refuse_choice(wish, failure);
+    if (mc_str_is(type_of(wish->choice), "allowed_tools"))
+        return read_allowed(wish, form, allowed, failure);
+    if (!mc_json_get_str(mc_json_find(function, "name"), &name) || !name.len ||
+        name.len >= MC_TOOL_NAME || memchr(name.ptr, '\0', name.len))
+        return refuse_choice(wish, failure);
+    memcpy(form->tool, name.ptr, name.len);
+    form->choice = MC_TOOLS_REQUIRED;
+    return check_members(wish->choice, chat ? "type function" : "type name", "tool_choice",
+                         failure) &&
+           (!chat || check_members(function, "name", "tool_choice.function", failure));
+}
+
+/* ---- tools ---- */
+
+static bool refuse_tool(size_t number, const char *member, const char *what, mc_failure *failure) {
+    char name[96];
+    snprintf(name, sizeof name, "tools[%zu].%.60s", number, member);
+    return mc_failure_set(failure, 400, "unsupported_value", name, "%s: %s", name, what);
+}
+
+/* Members of a response's tool that ask for nothing else than what mica does. */
+static bool check_tool(size_t number, mc_json tool, mc_failure *failure) {
+    char name[32];
+    bool flag;
+    mc_str type = type_of(tool), caller;
+    if (!mc_str_is(type, "function"))
+        return refuse_tool(number, "type", "only tools of type function are supported", failure);
+    mc_json defers = mc_json_find(tool, "defer_loading"), waits = mc_json_find(tool, "async");
+    if ((mc_json_exists(defers) && (!mc_json_get_bool(defers, &flag) || flag)) ||
+        (mc_json_exists(waits) && (!mc_json_get_bool(waits, &flag) || flag)))
+        return refuse_tool(number, mc_json_exists(defers) ? "defer_loading" : "async",
+                           "only false is supported", failure);
+    for (mc_json_iter it = mc_json_begin(mc_json_find(tool, "allowed_callers")); mc_json_next(&it);)
+        if (!mc_json_get_str(it.value, &caller) || !mc_str_is(caller, "direct"))
+            return refuse_tool(number, "allowed_callers", "only direct is supported", failure);
+    snprintf(name, sizeof name, "tools[%zu]", number);
+    return check_members(tool,
+                         "type name description parameters strict defer_loading async "
+                         "allowed_callers",
+                         name, failure);
+}
+
+/* Writes a response's tool as chats have it. */
+static void put_flat(mc_put *put, mc_json tool) {
+    static const char *const members[] = {"name", "description", "parameters", "strict"};
+    mc_put_open(put, NULL, '{');
+    mc_put_text(put, "type", "function");
+    mc_put_open(put, "function", '{');
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        mc_json value = mc_json_find(tool, members[i]);
+        if (mc_json_exists(value)) mc_put_value(put, members[i], value);
+    }
+    mc_put_close(put, '}');
+    mc_put_close(put, '}');
+}
+
+static mc_str name_of(const mc_openai_wish *wish, mc_json tool) {
+    mc_str name = MC_STR("");
+    mc_json_get_str(mc_json_find(function_of(wish, tool), "name"), &name);
+    return name;
+}
+
+/* Whether a list has a function of that name. */
+static bool has_name(const mc_openai_wish *wish, mc_json list, mc_str name) {
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);)
+        if (name.len && mc_str_eq(name_of(wish, it.value), name)) return true;
+    return false;
+}
+
+/* What is allowed must be among the tools. */
+static bool check_allowed(const mc_openai_wish *wish, mc_json allowed, mc_failure *failure) {
+    enum { MAX_TOOLS = 512 }; /* each is looked for among all */
+    if (mc_json_count(allowed) > MAX_TOOLS ||
+        (mc_json_count(allowed) > 0 && mc_json_count(wish->tools) > MAX_TOOLS))
+        return mc_failure_set(failure, 400, "invalid_value", "tool_choice",
+                              "tool_choice: want %d tools or fewer", MAX_TOOLS);
+    for (mc_json_iter it = mc_json_begin(allowed); mc_json_next(&it);) {
+        mc_str name = name_of(wish, it.value);
+        if (!has_name(wish, wish->tools, name))
+            return mc_failure_set(failure, 400, "invalid_value", "tool_choice",
+                                  "tool_choice: there is no function \"%.*s\" among the tools",
+                                  (int)(name.len < 60 ? name.len : 60), name.ptr);
+    }
+    return true;
+}
+
+/* Writes the tools that may be called. */
+static bool put_tools(const mc_openai_wish *wish, mc_json allowed, mc_buffer *out,
+                      mc_failure *failure) {
+    bool flat = wish->shape == MC_OPENAI_RESPONSES;
+    size_t number = 0;
+    if (!check_allowed(wish, allowed, failure)) return false;
+    if (!mc_json_count(wish->tools)) return true;
+    mc_put put = mc_put_into(out);
+    mc_put_open(&put, NULL, '[');
+    for (mc_json_iter it = mc_json_begin(wish->tools); mc_json_next(&it); number++) {
+        if (flat && !check_tool(number, it.value, failure)) return false;
+        if (mc_json_exists(allowed) && !has_name(wish, allowed, name_of(wish, it.value))) continue;
+        if (flat)
+            put_flat(&put, it.value);
+        else
+            mc_put_value(&put, NULL, it.value);
+    }
+    mc_put_close(&put, ']');
+    return !put.failed || mc_failure_of(failure, mc_fail_nomem("tools"), NULL);
+}
+
+/* ---- the format ---- */
+
+static bool want(mc_failure *failure, const char *code, const char *field, const char *member,
+                 const char *what) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s", field, member);
+    return mc_failure_set(failure, 400, code, name, "%s: want %s", name, what);
+}
+
+/* Reads the object that has a schema. */
+static bool read_schema(mc_json object, const char *field, mc_answer_form *form,
+                        mc_failure *failure) {
+    mc_str text;
+    bool strict;
+    mc_json schema = mc_json_find(object, "schema"), flag = mc_json_find(object, "strict");
+    mc_json described = mc_json_find(object, "description");
+    if (!mc_json_exists(schema))
+        return want(failure, "missing_field", field, "schema", "an object, which is missing");
+    if (mc_json_get_type(schema) != MC_JSON_OBJECT)
+        return want(failure, "invalid_type", field, "schema", "an object");
+    if (!mc_json_get_str(mc_json_find(object, "name"), &text) || !text.len || text.len > 64)
+        return want(failure, "invalid_type", field, "name", "a string of up to 64 bytes");
+    if (mc_json_exists(flag) && !mc_json_get_bool(flag, &strict))
+        return want(failure, "invalid_type", field, "strict", "a boolean");
+    if (mc_json_exists(described) && !mc_json_get_str(described, &text))
+        return want(failure, "invalid_type", field, "description", "a string");
+    form->schema = schema;
+    return true;
+}
+
+static bool read_format(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
+    static const char members[] = "name description schema strict";
+    const char *field = names[wish->shape].format, *inner = names[wish->shape].inner;
+    bool chat = wish->shape == MC_OPENAI_CHAT;
+    mc_json format = wish->format;
+    if (!mc_json_exists(format)) return true;
+    mc_str type = type_of(format);
+    if (!mc_json_exists(mc_json_find(format, "type")))
+        return want(failure, "missing_field", field, "type", "a string, which is missing");
+    if (mc_str_is(type, "json_schema")) {
+        mc_json object = chat ? mc_json_find(format, "json_schema") : format;
+        form->fields[2] = names[wish->shape].schema;
+        return check_members(format,
+                             chat ? "type json_schema" : "type name description schema strict",
+                             field, failure) &&
+               (!chat || check_members(object, members, inner, failure)) &&
+               read_schema(object, inner, form, failure);
+    }
+    form->object = mc_str_is(type, "json_object");
+    if (!form->object && !mc_str_is(type, "text"))
+        return want(failure, "unsupported_value", field, "type",
+                    "text, json_object or json_schema");
+    return check_members(format, "type", field, failure);
 }
 
 bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
+    mc_json allowed = {0};
     form->single = !wish->parallel;
-    form->forces_hidden = true;
     form->fields[0] = "tools";
-    form->fields[1] = "reasoning_effort";
-    form->fields[2] = "response_format";
-    if (mc_json_count(wish->tools) > 0) {
-        mc_put put = mc_put_into(&form->tools_text);
-        mc_put_value(&put, NULL, wish->tools);
-        if (put.failed) return mc_failure_of(failure, mc_fail_nomem("tools"), NULL);
-    }
-    return read_choice(wish->choice, form, failure) &&
-           read_format(wish->response_format, form, failure);
+    form->fields[1] = names[wish->shape].thinking;
+    form->fields[2] = names[wish->shape].format;
+    if (wish->effort == MC_EFFORT_NONE) form->thinking = MC_PROMPT_THINKING_OFF;
+    return read_choice(wish, form, &allowed, failure) &&
+           put_tools(wish, allowed, &form->tools_text, failure) && read_format(wish, form, failure);
 }

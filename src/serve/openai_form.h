@@ -1,19 +1,27 @@
-/* The fields of OpenAI's chats that say what an answer may be: tools, and which of them may be
- * called; the format of the text. Threads: any. */
+/* The fields of OpenAI's chats, responses and completions that say what an answer may be: tools,
+ * which of them may be called, thoughts, and the format of the text. Threads: any. */
 #ifndef SERVE_OPENAI_FORM_H
 #define SERVE_OPENAI_FORM_H
 
 #include "serve/answer_form.h"
 
+/* How an API has them. */
+typedef enum mc_openai_shape {
+    MC_OPENAI_CHAT,     /* {"type": "function", "function": {"name", ...}}, and formats alike */
+    MC_OPENAI_RESPONSES /* {"type": "function", "name", ...} */
+} mc_openai_shape;
+
 typedef struct mc_openai_wish { /* absent fields are no value */
+    mc_openai_shape shape;
     mc_json tools;
-    mc_json choice; /* "none", "auto", "required", or an object that names a function */
-    mc_json response_format;
-    bool parallel; /* several calls are fine */
+    mc_json choice; /* "none", "auto", "required", or an object that names functions */
+    mc_json format; /* of type text, json_object, json_schema */
+    bool parallel;  /* several calls are fine */
+    int effort;     /* of mc_chat_efforts (serve/chat_prompt.h) */
 } mc_openai_wish;
 
 /* Sets what an answer's form is asked to be; mc_answer_form_prepare goes on. *form is zeroed, and
- * freed in any case. false: *failure says why */
+ * freed in any case. What it points to lives with the request. false: *failure says why */
 bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure);
 
 #endif

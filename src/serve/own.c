@@ -1,8 +1,9 @@
 /* mica's own endpoints around the tokenizer: what a text's tokens are, and back. */
+#include "serve/chat_prompt.h"
 #include "serve/endpoint.h"
 #include "serve/ids.h"
+#include "serve/openai_form.h"
 #include "serve/state.h"
-#include "serve/talk.h"
 
 typedef struct tokenize_values {
     mc_str model, prompt;
@@ -124,7 +125,8 @@ static bool detokenize(mc_exchange *http) {
 
 typedef struct template_values {
     mc_str model;
-    mc_talk talk;
+    mc_chat_values chat;
+    mc_json tools;
 } template_values;
 
 static const mc_field template_fields[] = {
@@ -132,15 +134,31 @@ static const mc_field template_fields[] = {
      .kind = MC_FIELD_TEXT,
      .offset = offsetof(template_values, model),
      .help = "the model; without it, the first one"},
+    {.name = "tools",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = offsetof(template_values, tools),
+     .help = "functions that the model may call"},
 };
 
 static bool apply_template(mc_exchange *http) {
     template_values values;
     mc_buffer text = {0};
+    mc_answer_form form = {0};
+    mc_chat_prompt chat = {.field = NULL};
     if (!mc_exchange_read(http, &values)) return false;
     mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
-    if (!served || !mc_talk_text(&values.talk, served->model, &http->cancel, &text, &http->failure))
+    const mc_openai_wish wish = {.tools = values.tools, .effort = values.chat.effort};
+    bool done = served && mc_openai_form_read(&wish, &form, &http->failure) &&
+                mc_chat_prompt_set(&chat, &values.chat, &http->failure);
+    chat.form = &form;
+    done = done && mc_chat_prompt_text(http, served->model, &chat, &text);
+    mc_answer_form_deinit(&form);
+    mc_buffer_deinit(&chat.messages);
+    if (!done) {
+        mc_buffer_deinit(&text);
         return false;
+    }
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
     mc_put_str(&put, "prompt", (mc_str){text.data, text.len});
@@ -167,7 +185,7 @@ static const mc_endpoint endpoints[] = {
      .path = "/apply-template",
      .handle = apply_template,
      .tables = {TABLE(template_fields),
-                {mc_talk_fields, MC_TALK_FIELDS, offsetof(template_values, talk)}},
+                {mc_chat_fields, MC_CHAT_FIELDS, offsetof(template_values, chat)}},
      .help = "the prompt that a conversation becomes"},
 };
 

@@ -4,6 +4,7 @@
 #include "serve/openai.h"
 #include "serve/response_items.h"
 #include "serve/state.h"
+#include "text/space.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -14,33 +15,8 @@ static mc_response *response_of(mc_completion *job) {
 
 /* ---- objects ---- */
 
-/* The answer's text; whole: all of it, else it has just begun. */
-static void put_part(mc_put *put, const char *key, const mc_response *r, bool whole) {
-    mc_put_open(put, key, '{');
-    mc_put_text(put, "type", "output_text");
-    mc_put_open(put, "annotations", '[');
-    mc_put_close(put, ']');
-    mc_put_open(put, "logprobs", '[');
-    if (whole) mc_put_members(put, &r->logprob_elements);
-    mc_put_close(put, ']');
-    mc_put_str(put, "text", whole ? (mc_str){r->text.data, r->text.len} : MC_STR(""));
-    mc_put_close(put, '}');
-}
-
-/* status: of a message that is there whole; NULL: it has just begun. */
-static void put_message(mc_put *put, const char *key, const mc_response *r, const char *status) {
-    mc_put_open(put, key, '{');
-    mc_put_text(put, "id", r->item);
-    mc_put_text(put, "type", "message");
-    mc_put_text(put, "status", status ? status : "in_progress");
-    mc_put_open(put, "content", '[');
-    if (status) put_part(put, NULL, r, true);
-    mc_put_close(put, ']');
-    mc_put_text(put, "role", "assistant");
-    mc_put_close(put, '}');
-}
-
-static void put_usage(mc_put *put, const mc_completion *job) {
+static void put_usage(mc_put *put, const mc_response *r) {
+    const mc_completion *job = &r->job;
     mc_put_open(put, "usage", '{');
     mc_put_int(put, "input_tokens", job->prompt_tokens);
     mc_put_open(put, "input_tokens_details", '{');
@@ -49,7 +25,7 @@ static void put_usage(mc_put *put, const mc_completion *job) {
     mc_put_close(put, '}');
     mc_put_int(put, "output_tokens", job->answer_tokens);
     mc_put_open(put, "output_tokens_details", '{');
-    mc_put_int(put, "reasoning_tokens", 0);
+    mc_put_int(put, "reasoning_tokens", r->thought_tokens);
     mc_put_close(put, '}');
     mc_put_int(put, "total_tokens", job->prompt_tokens + job->answer_tokens);
     mc_put_close(put, '}');
@@ -80,12 +56,12 @@ static void put_response(mc_put *put, const char *key, const mc_response *r, con
     if (!begun && !failed) mc_put_int(put, "completed_at", (int64_t)time(NULL));
     mc_put_members(put, &r->echo);
     mc_put_open(put, "output", '[');
-    if (!begun && !failed) put_message(put, NULL, r, status);
+    if (!begun && !failed) mc_put_members(put, &r->output.items);
     mc_put_close(put, ']');
     if (begun)
         mc_put_null(put, "usage");
     else
-        put_usage(put, &r->job);
+        put_usage(put, r);
     mc_put_close(put, '}');
 }
 
@@ -106,74 +82,48 @@ static void put_logprob(mc_put *put, mc_response *r, const mica_token *token) {
 
 /* ---- events ---- */
 
-static mc_put begin_event(mc_response *r, const char *type) {
-    mc_buffer_clear(&r->scratch);
-    mc_put put = mc_put_into(&r->scratch);
-    mc_put_open(&put, NULL, '{');
-    mc_put_text(&put, "type", type);
-    mc_put_int(&put, "sequence_number", r->sequence++);
-    return put;
-}
-
-/* The place of the message, and of its part. */
-static void put_place(mc_put *put, const mc_response *r, bool part) {
-    if (part) mc_put_text(put, "item_id", r->item);
-    mc_put_int(put, "output_index", 0);
-    if (part) mc_put_int(put, "content_index", 0);
-}
-
-static bool send_event(mc_response *r, mc_put *put, const char *type) {
-    mc_put_close(put, '}');
-    return !put->failed && mc_exchange_event(r->job.http, type, r->scratch.data, r->scratch.len);
-}
-
 static bool send_response(mc_response *r, const char *type, const char *status) {
-    mc_put put = begin_event(r, type);
+    mc_put put = mc_response_event(&r->output, type);
     put_response(&put, "response", r, status);
-    return send_event(r, &put, type);
-}
-
-static bool send_message(mc_response *r, const char *type, const char *status) {
-    mc_put put = begin_event(r, type);
-    put_place(&put, r, false);
-    put_message(&put, "item", r, status);
-    return send_event(r, &put, type);
-}
-
-static bool send_part(mc_response *r, const char *type, bool whole) {
-    mc_put put = begin_event(r, type);
-    put_place(&put, r, true);
-    put_part(&put, "part", r, whole);
-    return send_event(r, &put, type);
-}
-
-static bool send_delta(mc_response *r, mc_str text, const mica_token *logprob) {
-    static const char type[] = "response.output_text.delta";
-    mc_put put = begin_event(r, type);
-    put_place(&put, r, true);
-    mc_put_str(&put, "delta", text);
-    mc_put_open(&put, "logprobs", '[');
-    if (logprob) put_logprob(&put, r, logprob);
-    mc_put_close(&put, ']');
-    return send_event(r, &put, type);
-}
-
-static bool send_text(mc_response *r) {
-    static const char type[] = "response.output_text.done";
-    mc_put put = begin_event(r, type);
-    put_place(&put, r, true);
-    mc_put_str(&put, "text", (mc_str){r->text.data, r->text.len});
-    mc_put_open(&put, "logprobs", '[');
-    mc_put_members(&put, &r->logprob_elements);
-    mc_put_close(&put, ']');
-    return send_event(r, &put, type);
+    return mc_response_send(&r->output, type, &put);
 }
 
 void mc_response_begin(mc_response *r) {
+    r->output.stream = r->job.http;
     send_response(r, "response.created", "in_progress");
     send_response(r, "response.in_progress", "in_progress");
-    send_message(r, "response.output_item.added", NULL);
-    send_part(r, "response.content_part.added", false);
+}
+
+/* ---- parts of the answer ---- */
+
+/* Why a part could not be added. */
+static mica_status lost(const mc_response *r) {
+    return r->stream ? mc_fail(MICA_ECANCELLED, "the client is gone") : mc_fail_nomem("an answer");
+}
+
+static mica_status take(void *user, const mc_piece *piece) {
+    mc_response *r = user;
+    mc_response_output *output = &r->output;
+    bool done = false;
+    if (piece->kind != MC_PIECE_TEXT) mc_buffer_clear(&r->pending);
+    r->gap = piece->kind != MC_PIECE_TEXT;
+    switch (piece->kind) {
+    case MC_PIECE_TEXT:
+        done = mc_response_output_add(output, MC_OUTPUT_MESSAGE, piece->text, &r->pending);
+        break;
+    case MC_PIECE_THOUGHT:
+        done = mc_response_output_add(output, r->summary ? MC_OUTPUT_SUMMARY : MC_OUTPUT_REASONING,
+                                      piece->text, &r->pending);
+        break;
+    case MC_PIECE_CALL:
+        done = mc_response_output_call(output, piece->name, piece->text);
+        break;
+    }
+    return done ? MICA_OK : lost(r);
+}
+
+mica_status mc_response_split(mc_response *r) {
+    return mc_answer_form_split(&r->job.form, take, r, &r->splitter);
 }
 
 /* ---- its end ---- */
@@ -183,24 +133,52 @@ static const char *status_of(const mc_response *r) {
     return r->finish == MICA_FINISH_LENGTH ? "incomplete" : "completed";
 }
 
+/* Adds the output to the conversation, as if the client had sent it back. */
+static bool add_output(mc_response *r) {
+    mc_json_doc *doc = NULL;
+    mc_buffer items = {0};
+    mc_put put = mc_put_into(&items);
+    mc_put_open(&put, NULL, '[');
+    mc_put_members(&put, &r->output.items);
+    mc_put_close(&put, ']');
+    mica_status status = put.failed ? mc_fail_nomem("the output")
+                                    : mc_json_parse(items.data, items.len, "the output", &doc);
+    bool done = status == MICA_OK
+                    ? mc_response_items_read(mc_json_root(doc), &r->messages, &r->job.failure)
+                    : mc_failure_of(&r->job.failure, status, "store");
+    mc_json_close(&doc);
+    mc_buffer_deinit(&items);
+    return done;
+}
+
 /* Remembers the response, which is in `json`. */
 static void store(mc_response *r, const mc_buffer *json) {
     mc_buffer copy = {0};
-    bool done =
-        mc_buffer_add(&copy, json->data, json->len) &&
-        mc_response_items_add(&r->messages, "assistant", (mc_str){r->text.data, r->text.len}) &&
-        mc_response_store_add(&r->job.http->server->responses, r->id, &copy, &r->messages);
+    if (!add_output(r)) return;
+    bool done = mc_buffer_add(&copy, json->data, json->len) &&
+                mc_response_store_add(&r->job.http->server->responses, r->id, &copy, &r->messages);
     mc_buffer_deinit(&copy);
     if (!done)
         mc_failure_set(&r->job.failure, 503, "out_of_memory", "store",
                        "the response cannot be stored");
 }
 
-/* Ends without an answer that could be stored. */
+/* Ends the output: an answer without a word is an empty message. */
+static void end_output(mc_response *r) {
+    mc_response_output *output = &r->output;
+    bool none = !output->count && output->open == MC_OUTPUT_NONE;
+    if (output->open == MC_OUTPUT_MESSAGE || none)
+        mc_completion_note(&r->job, take(r, &(mc_piece){.kind = MC_PIECE_TEXT}));
+    if (!mc_response_output_end(output, r->finish == MICA_FINISH_LENGTH))
+        mc_completion_note(&r->job, lost(r));
+}
+
+/* Ends that leave no answer have failed. */
 static void check_end(mc_response *r) {
     mc_failure *failure = &r->job.failure;
     if (!failure->status && r->finish != MICA_FINISH_STOP && r->finish != MICA_FINISH_LENGTH)
         mc_failure_set(failure, 499, "cancelled", NULL, "the request was cancelled");
+    if (!failure->status) end_output(r);
 }
 
 /* Writes the object, and remembers it if that is asked for. false: job.failure says why. */
@@ -218,11 +196,6 @@ static void end_stream(mc_response *r) {
     if (!r->job.failure.status && r->stores) write_whole(r, &json);
     mc_buffer_deinit(&json);
     const char *status = status_of(r);
-    if (!r->job.failure.status) {
-        send_text(r);
-        send_part(r, "response.content_part.done", true);
-        send_message(r, "response.output_item.done", status);
-    }
     char type[40];
     snprintf(type, sizeof type, "response.%s", status);
     send_response(r, type, status);
@@ -242,29 +215,37 @@ static void send_whole(mc_response *r) {
 
 /* ---- ops ---- */
 
-static bool add_logprob(mc_response *r, const mica_token *token) {
-    mc_put put = mc_put_into(&r->logprob_elements);
-    put.comma = r->logprob_elements.len > 0;
+/* The log-probability of a token goes with the text that the token is of, or begins to be of. */
+static mica_status add_logprob(mc_response *r, const mica_token *token) {
+    bool blank = mc_space_at_start(token->text, token->len) == token->len;
+    if (!r->logprobs || token->id < 0 || (r->gap && token->len && blank)) return MICA_OK;
+    mc_put put = mc_put_into(&r->pending);
+    put.comma = r->pending.len > 0;
     put_logprob(&put, r, token);
-    return !put.failed;
+    return put.failed ? mc_fail_nomem("an answer") : MICA_OK;
+}
+
+static mica_status add_token(mc_response *r, const mica_token *token) {
+    bool thought = mc_splitter_is_thinking(r->splitter);
+    MC_TRY(add_logprob(r, token));
+    MC_TRY(mc_splitter_push(r->splitter, token->text, token->len));
+    if (!thought && !mc_splitter_is_thinking(r->splitter)) return MICA_OK;
+    r->thought_tokens++;
+    r->gap = true;
+    mc_buffer_clear(&r->pending);
+    return MICA_OK;
 }
 
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
-    mc_response *r = response_of(job);
-    const mica_token *logprob = r->logprobs && token->id >= 0 ? token : NULL;
     (void)choice;
-    if (!token->len && !logprob) return true;
-    if (!mc_buffer_add(&r->text, token->text, token->len) ||
-        (logprob && !add_logprob(r, logprob))) {
-        if (!job->failure.status) mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);
-        return false;
-    }
-    return !r->stream || send_delta(r, (mc_str){token->text, token->len}, logprob);
+    return mc_completion_note(job, add_token(response_of(job), token));
 }
 
 static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) {
+    mc_response *r = response_of(job);
     (void)choice;
-    response_of(job)->finish = end->finish;
+    r->finish = end->finish;
+    if (end->status == MICA_OK) mc_completion_note(job, mc_splitter_end(r->splitter));
 }
 
 static void on_done(mc_completion *job) {
@@ -279,10 +260,10 @@ static void on_close(mc_completion *job) {
     mc_response *r = response_of(job);
     mc_buffer_deinit(&r->echo);
     mc_buffer_deinit(&r->messages);
-    mc_buffer_deinit(&r->text);
-    mc_buffer_deinit(&r->logprob_elements);
-    mc_buffer_deinit(&r->scratch);
+    mc_buffer_deinit(&r->pending);
     mc_buffer_deinit(&r->token);
+    mc_response_output_deinit(&r->output);
+    mc_splitter_close(&r->splitter);
     mc_free(r);
 }
 

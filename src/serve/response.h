@@ -5,26 +5,33 @@
 #ifndef SERVE_RESPONSE_H
 #define SERVE_RESPONSE_H
 
-#include "serve/chance.h"
 #include "serve/completion.h"
+#include "serve/response_output.h"
 
 typedef struct mc_response {
     mc_completion job;
     bool stream, stores, logprobs;
+    bool summary; /* thoughts are told as summaries */
     int64_t created;
-    char id[MC_NAME_BYTES], item[MC_NAME_BYTES]; /* of the response, of its message */
+    char id[MC_NAME_BYTES];
     mc_buffer echo;     /* members of the object that repeat the request, without braces */
     mc_buffer messages; /* the conversation: JSON objects with commas between them */
 
     /* Private. */
-    int64_t sequence;           /* of the next event */
-    mc_buffer text;             /* the answer so far */
-    mc_buffer logprob_elements; /* JSON with commas between them */
-    mc_buffer scratch, token;   /* of the event that is being written */
+    mc_splitter *splitter;
+    mc_response_output output;
+    int64_t thought_tokens;
+    mc_buffer
+        pending;     /* log-probabilities of tokens whose text is held back: as elements of JSON */
+    mc_buffer token; /* scratch */
+    bool gap;        /* behind a thought or a call: white space is dropped */
     mica_finish finish;
 } mc_response;
 
 extern const mc_completion_ops mc_response_ops;
+
+/* Makes what splits the answer, whose form is compiled. errors  MICA_ENOMEM */
+mica_status mc_response_split(mc_response *response);
 
 /* Writes the events at the beginning of a stream, which waits for it. */
 void mc_response_begin(mc_response *response);

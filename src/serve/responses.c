@@ -1,13 +1,13 @@
 /* /v1/responses: answers to items, which may continue an earlier response. */
 #include "base/alloc.h"
+#include "serve/chat_prompt.h"
 #include "serve/endpoint.h"
-#include "serve/format.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
+#include "serve/openai_form.h"
 #include "serve/response.h"
 #include "serve/response_items.h"
 #include "serve/state.h"
-#include "serve/talk.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,26 +15,37 @@
 
 typedef struct response_values {
     mc_generation generation;
-    mc_json input, include, metadata, variables, format;
+    mc_openai_wish wish;
+    mc_json input, include, metadata, variables;
     mc_str instructions, previous, cache_key, safety, user;
     int64_t max_tokens, top_logprobs;
-    int truncation, effort;
+    int truncation, summary, older_summary;
     bool stores;
 } response_values;
 
 #define AT(member) offsetof(response_values, member)
 
+enum { NOT_GIVEN = -1 };
+
 static const mc_field reasoning_fields[] = {
     {.name = "effort",
      .kind = MC_FIELD_CHOICE,
-     .choices = mc_talk_efforts,
-     .offset = AT(effort),
+     .choices = mc_chat_efforts,
+     .offset = AT(wish.effort),
      .help = "the chat template's variable reasoning_effort; none also sets enable_thinking to "
              "false"},
-    {.name = "summary", .kind = MC_FIELD_REFUSED, .help = "nothing writes summaries of reasoning"},
+    {.name = "summary",
+     .kind = MC_FIELD_CHOICE,
+     .choices = "auto detailed",
+     .initial = NOT_GIVEN,
+     .offset = AT(summary),
+     .help = "thoughts stand whole in the summary of their item; without it, in its content"},
     {.name = "generate_summary",
-     .kind = MC_FIELD_REFUSED,
-     .help = "nothing writes summaries of reasoning"},
+     .kind = MC_FIELD_CHOICE,
+     .choices = "auto detailed",
+     .initial = NOT_GIVEN,
+     .offset = AT(older_summary),
+     .help = "the same"},
     {.name = "context", .kind = MC_FIELD_ONLY, .choices = "\"auto\""},
     {.name = "mode", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
 };
@@ -43,7 +54,7 @@ static const mc_field text_fields[] = {
     {.name = "format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(format),
+     .offset = AT(wish.format),
      .help =
          "type text, json_object, or json_schema with name and schema: the answer is JSON that "
          "the schema admits, if it ends by itself; keywords that are not supported are refused"},
@@ -158,9 +169,25 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(variables),
      .help = "variables of the chat template"},
-    {.name = "tools", .kind = MC_FIELD_ONLY, .choices = "[]"},
-    {.name = "tool_choice", .kind = MC_FIELD_ONLY, .choices = "\"none\" \"auto\""},
-    {.name = "parallel_tool_calls", .kind = MC_FIELD_ONLY, .choices = "true false"},
+    {.name = "tools",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(wish.tools),
+     .help = "functions that the model may call: type function, name, description, parameters, "
+             "strict (false if it is not given); tools that a server runs are refused. A chat "
+             "template without a place for tools has them in its system message"},
+    {.name = "tool_choice",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+     .offset = AT(wish.choice),
+     .help =
+         "none, auto, required, the function that must be called, or allowed_tools: some of the "
+         "tools, which are then the only ones"},
+    {.name = "parallel_tool_calls",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = AT(wish.parallel),
+     .help = "a required answer may have several calls, in formats that have that"},
     {.name = "max_tool_calls",
      .kind = MC_FIELD_NOTED,
      .help = "of tools that the server runs; there are none"},
@@ -218,13 +245,13 @@ static bool read_messages(mc_response *r, const response_values *values) {
     return mc_response_items_read(values->input, &r->messages, &http->failure);
 }
 
-/* Makes the conversation a prompt, behind the instructions. */
-static bool render(mc_response *r, const response_values *values) {
-    mc_exchange *http = r->job.http;
-    mc_completion_prompt *prompt = &r->job.prompts[0];
-    mc_json_doc *doc = NULL;
-    mc_buffer messages = {0};
-    mc_put put = mc_put_into(&messages);
+/* Makes the conversation a prompt, behind the instructions, and what the answer to it may be. */
+static bool prepare(mc_response *r, const response_values *values) {
+    mc_failure *failure = &r->job.http->failure;
+    mc_chat_prompt chat = {.variables = values->variables,
+                           .effort = mc_chat_effort(values->wish.effort),
+                           .field = "input"};
+    mc_put put = mc_put_into(&chat.messages);
     mc_put_open(&put, NULL, '[');
     if (values->instructions.ptr) {
         mc_put_open(&put, NULL, '{');
@@ -234,19 +261,12 @@ static bool render(mc_response *r, const response_values *values) {
     }
     mc_put_members(&put, &r->messages);
     mc_put_close(&put, ']');
-    mica_status status = put.failed
-                             ? mc_fail_nomem("a conversation")
-                             : mc_json_parse(messages.data, messages.len, "the messages", &doc);
-    mc_talk talk = {.variables = values->variables, .turn = true, .effort = values->effort};
-    if (status == MICA_OK) talk.messages = mc_json_root(doc);
-    bool done = status == MICA_OK ? mc_talk_ids(&talk, r->job.served->model, &http->cancel,
-                                                &prompt->ids, &prompt->n, &http->failure)
-                                  : mc_failure_of(&http->failure, status, "input");
-    if (!done && strcmp(http->failure.param, "messages") == 0)
-        snprintf(http->failure.param, sizeof http->failure.param, "input");
-    mc_json_close(&doc);
-    mc_buffer_deinit(&messages);
-    return done;
+    bool done = put.failed ? mc_failure_of(failure, mc_fail_nomem("a conversation"), NULL)
+                           : mc_openai_form_read(&values->wish, &r->job.form, failure) &&
+                                 mc_chat_prompt_prepare(&r->job, &chat);
+    mc_buffer_deinit(&chat.messages);
+    mica_status status = done ? mc_response_split(r) : MICA_OK;
+    return status == MICA_OK ? done : mc_failure_of(failure, status, NULL);
 }
 
 /* ---- what the answer repeats ---- */
@@ -258,6 +278,17 @@ static void put_given(mc_put *put, const char *key, mc_str text) {
         mc_put_null(put, key);
 }
 
+static void put_value(mc_put *put, const char *key, mc_json value, const char *absent) {
+    if (mc_json_exists(value))
+        mc_put_value(put, key, value);
+    else
+        mc_put_json(put, key, absent);
+}
+
+static bool tells_summary(const response_values *values) {
+    return values->summary != NOT_GIVEN || values->older_summary != NOT_GIVEN;
+}
+
 static bool put_echo(const response_values *values, const char *model, mc_buffer *out) {
     mc_put put = mc_put_into(out);
     put_given(&put, "instructions", values->instructions);
@@ -266,34 +297,28 @@ static bool put_echo(const response_values *values, const char *model, mc_buffer
     else
         mc_put_null(&put, "max_output_tokens");
     mc_put_text(&put, "model", model);
-    mc_put_bool(&put, "parallel_tool_calls", true);
+    mc_put_bool(&put, "parallel_tool_calls", values->wish.parallel);
     put_given(&put, "previous_response_id", values->previous);
     mc_put_open(&put, "reasoning", '{');
-    put_given(&put, "effort", values->effort ? mc_talk_effort(values->effort) : (mc_str){NULL, 0});
-    mc_put_null(&put, "summary");
+    put_given(&put, "effort", mc_chat_effort(values->wish.effort));
+    mc_put_text(&put, "summary", tells_summary(values) ? "detailed" : NULL);
     mc_put_close(&put, '}');
     mc_put_text(&put, "service_tier", "default");
     mc_put_bool(&put, "store", values->stores);
     mc_put_real(&put, "temperature", values->generation.temperature);
     mc_put_open(&put, "text", '{');
-    if (mc_json_exists(values->format))
-        mc_put_value(&put, "format", values->format);
-    else
-        mc_put_json(&put, "format", "{\"type\":\"text\"}");
+    put_value(&put, "format", values->wish.format, "{\"type\":\"text\"}");
     mc_put_text(&put, "verbosity", "medium");
     mc_put_close(&put, '}');
-    mc_put_text(&put, "tool_choice", "auto");
-    mc_put_json(&put, "tools", "[]");
+    put_value(&put, "tool_choice", values->wish.choice, "\"auto\"");
+    put_value(&put, "tools", values->wish.tools, "[]");
     mc_put_int(&put, "top_logprobs", values->top_logprobs);
     mc_put_real(&put, "top_p", values->generation.top_p);
     mc_put_text(&put, "truncation", values->truncation ? "auto" : "disabled");
     put_given(&put, "user", values->user);
     put_given(&put, "safety_identifier", values->safety);
     put_given(&put, "prompt_cache_key", values->cache_key);
-    if (mc_json_exists(values->metadata))
-        mc_put_value(&put, "metadata", values->metadata);
-    else
-        mc_put_json(&put, "metadata", "{}");
+    put_value(&put, "metadata", values->metadata, "{}");
     return !put.failed;
 }
 
@@ -322,12 +347,11 @@ static mc_response *new_response(mc_exchange *http, const response_values *value
                 .comments = values->generation.stream},
         .stream = values->generation.stream,
         .stores = values->stores,
+        .summary = tells_summary(values),
         .logprobs = values->top_logprobs > 0,
         .created = (int64_t)time(NULL),
     };
-    mc_chance_name("resp", r->id);
-    mc_chance_name("msg", r->item);
-    r->id[4] = r->item[3] = '_'; /* as clients know them */
+    mc_response_name("resp", r->id);
     return r;
 }
 
@@ -338,6 +362,7 @@ static void set_generation(response_values *values) {
     g->penalty_window = INT32_MAX;
     g->n = 1;
     g->truncate = values->truncation == 1;
+    values->wish.shape = MC_OPENAI_RESPONSES;
 }
 
 static bool respond(mc_exchange *http) {
@@ -353,9 +378,8 @@ static bool respond(mc_exchange *http) {
     if (!r) return false;
     const mica_model *model = r->job.served->model;
     mc_completion_attach(&r->job);
-    if (!read_include(values.include, &r->logprobs, &http->failure) ||
-        !mc_format_read(values.format, "text.format", &r->job.form.grammar, &http->failure) ||
-        !read_messages(r, &values) || !render(r, &values))
+    if (!read_include(values.include, &r->logprobs, &http->failure) || !read_messages(r, &values) ||
+        !prepare(r, &values))
         return false;
     if (!put_echo(&values, r->job.served->name, &r->echo))
         return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);

@@ -204,10 +204,8 @@ static void test_refused(void **state) {
     refused(&plain, MESSAGES, ", \"thinking\": {\"type\": \"between_tools\"}", "thinking.type");
     refused(&plain, CHAT, ", \"think\": \"deep\"", "think");
     refused(&plain, CHAT, ", \"tools\": [{\"function\": {}}]", "tools[0]");
-    served usual = served_open(NULL); /* whose template has neither */
-    refused(&usual, MESSAGES, ", " TOOLS, "tools");
+    served usual = served_open(NULL); /* whose template marks no thoughts */
     refused(&usual, MESSAGES, ", \"thinking\": {\"type\": \"adaptive\"}", "thinking.type");
-    refused(&usual, CHAT, ", " FUNCTIONS, "tools");
     refused(&usual, CHAT, ", \"think\": true", "think");
     served_close(&usual);
 }

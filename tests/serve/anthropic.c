@@ -304,7 +304,6 @@ static void test_refused(void **state) {
     refused(CURL ", \"top_k\": -1", "top_k");
     refused(CURL ", \"stop_sequences\": [1]", "stop_sequences[0]");
     refused(CURL ", \"stop_sequences\": [\"a\", \"\"]", "stop_sequences[1]");
-    refused(CURL ", \"tools\": [{\"name\": \"a\", \"input_schema\": {}}]", "tools");
     refused(CURL ", \"tool_choice\": {\"type\": \"any\"}", "tools");
     refused(CURL ", \"tool_choice\": {\"type\": \"tool\"}", "tool_choice.name");
     refused(CURL ", \"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 2000}", "thinking");

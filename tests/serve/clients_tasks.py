@@ -62,6 +62,34 @@ def check_embeddings(client):
             "dimensions")
 
 
+def check_response_tools(client):
+    """A forced call, whole and streamed, and the next response, which has it and its output."""
+    weather = {"type": "function", "name": "weather", "strict": True, "description": "of a city",
+               "parameters": {"type": "object", "additionalProperties": False,
+                              "required": ["city"],
+                              "properties": {"city": {"enum": ["Oslo", "Rome"]}}}}
+    asked = dict(model="default", input="What is curl?", tools=[weather], temperature=0,
+                 tool_choice={"type": "function", "name": "weather"})
+    whole = client.responses.create(**asked)
+    call = whole.output[0]
+    assert len(whole.output) == 1 and call.type == "function_call" and call.name == "weather"
+    assert json.loads(call.arguments)["city"] in ("Oslo", "Rome")
+    with client.responses.stream(**asked) as stream:
+        types = [event.type for event in stream]
+        final = stream.get_final_response()
+    assert "response.function_call_arguments.delta" in types
+    assert "response.function_call_arguments.done" in types
+    assert final.output[0].arguments == call.arguments
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "cold"}
+    more = client.responses.create(model="default", previous_response_id=whole.id, input=[result],
+                                   tools=[weather], temperature=0, max_output_tokens=8)
+    same = client.responses.create(
+        model="default", tools=[weather], temperature=0, max_output_tokens=8,
+        input=[{"role": "user", "content": "What is curl?"}, call.model_dump(), result])
+    assert more.output_text == same.output_text
+    assert more.usage.input_tokens == same.usage.input_tokens > whole.usage.input_tokens
+
+
 def check_responses(client):
     question = "What is curl?"
     whole = client.responses.create(model="default", input=question, temperature=0,
@@ -151,6 +179,7 @@ def main():
     client = openai.OpenAI(base_url=address + "/v1", api_key="none")
     check_embeddings(client)
     check_responses(client)
+    check_response_tools(client)
     check_batches(client)
     server.send_signal(signal.SIGTERM)
     assert server.wait(60) == 0, server.returncode

@@ -1,5 +1,7 @@
 #include "reading.h"
 
+#include "base/json_write.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,4 +72,28 @@ mc_json golden(int i) {
 
 void goldens_close(void) {
     mc_json_close(&goldens);
+}
+
+char *quoted(const char *text) {
+    mc_buffer out = {0};
+    assert_true(mc_json_put_text(&out, text));
+    char *copy = test_format("%.*s", (int)out.len, out.data);
+    mc_buffer_deinit(&out);
+    return copy;
+}
+
+mc_json_doc *read_event(const char **at) {
+    mc_json_doc *doc;
+    char name[64];
+    while (**at == ':') /* a comment */
+        *at = strstr(*at, "\n\n") + 2;
+    if (!**at) return NULL;
+    assert_int_equal(sscanf(*at, "event: %63s\n", name), 1);
+    const char *data = strstr(*at, "\ndata: "), *end = strstr(*at, "\n\n");
+    assert_true(data && end && data < end);
+    data += 7;
+    assert_int_equal(mc_json_parse(data, (size_t)(end - data), "an event", &doc), MICA_OK);
+    assert_true(mc_str_is(text_at(mc_json_root(doc), "type"), name));
+    *at = end + 2;
+    return doc;
 }

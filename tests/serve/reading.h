@@ -16,6 +16,13 @@ double real_at(mc_json value, const char *path);
 void check_text(mc_json value, const char *path, mc_str want);
 void check_null(mc_json value, const char *path); /* it is there, and null */
 
+/* A text as it stands in JSON, freed with free. */
+char *quoted(const char *text);
+
+/* The data of the event at *at, which is moved behind it; NULL: there is none. Checks that its name
+ * is its type. */
+mc_json_doc *read_event(const char **at);
+
 /* The i-th golden of the default model: messages, prompt_ids, greedy_ids (with the stop id), text.
  */
 mc_json golden(int i);

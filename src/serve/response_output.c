@@ -1,0 +1,215 @@
+#include "serve/response_output.h"
+
+#include <string.h>
+
+#define PART_ADDED "response.content_part.added"
+#define PART_DONE "response.content_part.done"
+#define SUMMARY "response.reasoning_summary_"
+
+/* How a kind is called: the beginning of its ids, its type, the type of its part, the member that
+ * has the part and the one with its number, and its events. */
+static const struct {
+    const char *name, *type, *part, *member, *number, *added, *delta, *done, *ended;
+} kinds[] = {
+    [MC_OUTPUT_MESSAGE] = {"msg", "message", "output_text", "content", "content_index", PART_ADDED,
+                           "response.output_text.delta", "response.output_text.done", PART_DONE},
+    [MC_OUTPUT_REASONING] = {"rs", "reasoning", "reasoning_text", "content", "content_index",
+                             PART_ADDED, "response.reasoning_text.delta",
+                             "response.reasoning_text.done", PART_DONE},
+    [MC_OUTPUT_SUMMARY] = {"rs", "reasoning", "summary_text", "summary", "summary_index",
+                           SUMMARY "part.added", SUMMARY "text.delta", SUMMARY "text.done",
+                           SUMMARY "part.done"},
+};
+
+void mc_response_name(const char *kind, char name[MC_NAME_BYTES]) {
+    mc_chance_name(kind, name);
+    name[strlen(kind)] = '_';
+}
+
+/* ---- objects ---- */
+
+/* The part of the item that is being made; whole: with its text, else it has just begun. */
+static void put_part(mc_put *put, const char *key, const mc_response_output *o, bool whole) {
+    mc_put_open(put, key, '{');
+    mc_put_text(put, "type", kinds[o->open].part);
+    if (o->open == MC_OUTPUT_MESSAGE) {
+        mc_put_json(put, "annotations", "[]");
+        mc_put_open(put, "logprobs", '[');
+        if (whole) mc_put_members(put, &o->logprobs);
+        mc_put_close(put, ']');
+    }
+    mc_put_str(put, "text", whole ? (mc_str){o->text.data, o->text.len} : MC_STR(""));
+    mc_put_close(put, '}');
+}
+
+/* status: of an item that is there whole; NULL: it has just begun. */
+static void put_item(mc_put *put, const char *key, const mc_response_output *o,
+                     const char *status) {
+    mc_put_open(put, key, '{');
+    mc_put_text(put, "id", o->id);
+    mc_put_text(put, "type", kinds[o->open].type);
+    mc_put_text(put, "status", status ? status : "in_progress");
+    if (o->open == MC_OUTPUT_REASONING) mc_put_json(put, "summary", "[]");
+    mc_put_open(put, kinds[o->open].member, '[');
+    if (status) put_part(put, NULL, o, true);
+    mc_put_close(put, ']');
+    if (o->open == MC_OUTPUT_MESSAGE) mc_put_text(put, "role", "assistant");
+    mc_put_close(put, '}');
+}
+
+static void put_call(mc_put *put, const char *key, const char *id, const char *call_id, mc_str name,
+                     mc_str arguments, const char *status) {
+    mc_put_open(put, key, '{');
+    mc_put_text(put, "id", id);
+    mc_put_text(put, "type", "function_call");
+    mc_put_text(put, "status", status);
+    mc_put_text(put, "call_id", call_id);
+    mc_put_str(put, "name", name);
+    mc_put_str(put, "arguments", arguments);
+    mc_put_close(put, '}');
+}
+
+/* ---- events ---- */
+
+mc_put mc_response_event(mc_response_output *output, const char *type) {
+    mc_buffer_clear(&output->event);
+    mc_put put = mc_put_into(&output->event);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "type", type);
+    mc_put_int(&put, "sequence_number", output->sequence++);
+    return put;
+}
+
+bool mc_response_send(mc_response_output *output, const char *type, mc_put *put) {
+    mc_put_close(put, '}');
+    return !put->failed &&
+           mc_exchange_event(output->stream, type, output->event.data, output->event.len);
+}
+
+/* An event of an item: its beginning or its end. */
+static bool send_item(mc_response_output *o, const char *type, const char *status) {
+    mc_put put = mc_response_event(o, type);
+    mc_put_int(&put, "output_index", (int64_t)o->count);
+    put_item(&put, "item", o, status);
+    return mc_response_send(o, type, &put);
+}
+
+/* Begins an event of the item's part. */
+static mc_put begin_part(mc_response_output *o, const char *type, const char *id) {
+    mc_put put = mc_response_event(o, type);
+    mc_put_text(&put, "item_id", id);
+    mc_put_int(&put, "output_index", (int64_t)o->count);
+    return put;
+}
+
+static bool send_part(mc_response_output *o, const char *type, bool whole) {
+    mc_put put = begin_part(o, type, o->id);
+    mc_put_int(&put, kinds[o->open].number, 0);
+    put_part(&put, "part", o, whole);
+    return mc_response_send(o, type, &put);
+}
+
+/* The next text of the part, or all of it. */
+static bool send_text(mc_response_output *o, const char *type, const char *member, mc_str text,
+                      const mc_buffer *logprobs) {
+    mc_put put = begin_part(o, type, o->id);
+    mc_put_int(&put, kinds[o->open].number, 0);
+    mc_put_str(&put, member, text);
+    if (o->open == MC_OUTPUT_MESSAGE) {
+        mc_put_open(&put, "logprobs", '[');
+        mc_put_members(&put, logprobs);
+        mc_put_close(&put, ']');
+    }
+    return mc_response_send(o, type, &put);
+}
+
+/* ---- items ---- */
+
+static bool begin(mc_response_output *o, mc_output_kind kind) {
+    o->open = kind;
+    mc_response_name(kinds[kind].name, o->id);
+    return !o->stream || (send_item(o, "response.output_item.added", NULL) &&
+                          send_part(o, kinds[kind].added, false));
+}
+
+static bool send_end(mc_response_output *o, const char *status) {
+    const mc_str text = {o->text.data, o->text.len};
+    return send_text(o, kinds[o->open].done, "text", text, &o->logprobs) &&
+           send_part(o, kinds[o->open].ended, true) &&
+           send_item(o, "response.output_item.done", status);
+}
+
+bool mc_response_output_end(mc_response_output *output, bool cut) {
+    const char *status = cut ? "incomplete" : "completed";
+    if (output->open == MC_OUTPUT_NONE) return true;
+    mc_put put = mc_put_into(&output->items);
+    put.comma = output->count > 0;
+    put_item(&put, NULL, output, status);
+    bool done = !put.failed && (!output->stream || send_end(output, status));
+    mc_buffer_clear(&output->text);
+    mc_buffer_clear(&output->logprobs);
+    output->open = MC_OUTPUT_NONE;
+    output->count++;
+    return done;
+}
+
+/* Adds elements behind others. */
+static bool add_elements(mc_buffer *to, const mc_buffer *from) {
+    return !from->len ||
+           ((!to->len || mc_buffer_add_byte(to, ',')) && mc_buffer_add(to, from->data, from->len));
+}
+
+bool mc_response_output_add(mc_response_output *output, mc_output_kind kind, mc_str text,
+                            mc_buffer *logprobs) {
+    if (output->open != kind && (!mc_response_output_end(output, false) || !begin(output, kind)))
+        return false;
+    if (!text.len && !logprobs->len) return true;
+    bool done = mc_buffer_add(&output->text, text.ptr, text.len) &&
+                add_elements(&output->logprobs, logprobs) &&
+                (!output->stream || send_text(output, kinds[kind].delta, "delta", text, logprobs));
+    mc_buffer_clear(logprobs);
+    return done;
+}
+
+/* The events of a call: it comes when it is complete. */
+static bool send_call(mc_response_output *o, const char *id, const char *call_id, mc_str name,
+                      mc_str arguments) {
+    static const char added[] = "response.output_item.added", ended[] = "response.output_item.done",
+                      delta[] = "response.function_call_arguments.delta",
+                      done[] = "response.function_call_arguments.done";
+    mc_put put = mc_response_event(o, added);
+    mc_put_int(&put, "output_index", (int64_t)o->count);
+    put_call(&put, "item", id, call_id, name, MC_STR(""), "in_progress");
+    if (!mc_response_send(o, added, &put)) return false;
+    put = begin_part(o, delta, id);
+    mc_put_str(&put, "delta", arguments);
+    if (!mc_response_send(o, delta, &put)) return false;
+    put = begin_part(o, done, id);
+    mc_put_str(&put, "name", name);
+    mc_put_str(&put, "arguments", arguments);
+    if (!mc_response_send(o, done, &put)) return false;
+    put = mc_response_event(o, ended);
+    mc_put_int(&put, "output_index", (int64_t)o->count);
+    put_call(&put, "item", id, call_id, name, arguments, "completed");
+    return mc_response_send(o, ended, &put);
+}
+
+bool mc_response_output_call(mc_response_output *output, mc_str name, mc_str arguments) {
+    char id[MC_NAME_BYTES], call_id[MC_NAME_BYTES];
+    if (!mc_response_output_end(output, false)) return false;
+    mc_response_name("fc", id);
+    mc_response_name("call", call_id);
+    mc_put put = mc_put_into(&output->items);
+    put.comma = output->count > 0;
+    put_call(&put, NULL, id, call_id, name, arguments, "completed");
+    bool done = !put.failed && (!output->stream || send_call(output, id, call_id, name, arguments));
+    output->count++;
+    return done;
+}
+
+void mc_response_output_deinit(mc_response_output *output) {
+    mc_buffer_deinit(&output->items);
+    mc_buffer_deinit(&output->text);
+    mc_buffer_deinit(&output->logprobs);
+    mc_buffer_deinit(&output->event);
+}
