@@ -1,0 +1,23 @@
+/* What the tests of a schedule share: the models, prompts, and calls that must not fail. */
+#ifndef SCHEDULE_PROMPTS_H
+#define SCHEDULE_PROMPTS_H
+
+#include "schedule/client.h"
+
+extern mica_model *models[2]; /* the default model, exact and fast */
+
+/* Of a group of tests. */
+int open_models(void **state);
+int close_models(void **state);
+
+mc_schedule *open_schedule(const mica_model *model, const mc_schedule_options *options);
+mc_schedule_stats stats_of(mc_schedule *schedule);
+void must_submit(client *c, mc_schedule *schedule, const mc_request_options *options);
+
+/* A prompt of n tokens, to be freed; another one for each seed. */
+int32_t *make_prompt(size_t n, unsigned seed);
+
+/* A number below n, by a generator of its own. */
+unsigned draw(unsigned *seed, unsigned n);
+
+#endif
