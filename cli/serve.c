@@ -24,6 +24,7 @@ typedef struct serve_values {
     const char *certificate, *certificate_key;
     int64_t max_body, max_connections, max_connections_per_host;
     int64_t rows, queue, step_tokens, cache_bytes;
+    int64_t draft_tokens;
     double max_seconds;
     bool log, vllm_metrics;
     cli_model_values model;
@@ -132,6 +133,7 @@ static int serve_model(const serve_values *values, const char *word, mica_server
         .queue = (size_t)values->queue,
         .cache_bytes = (uint64_t)values->cache_bytes << 20,
         .max_seconds = values->max_seconds,
+        .draft_tokens = (int)values->draft_tokens,
     };
     mica_status status = mica_server_add(server, name, model, &serving);
     mica_model_close(&model);
@@ -297,6 +299,13 @@ static const cli_option schedule_table[] = {
      .max = 1e7,
      .help = "memory of all caches in MiB; 0: a share of what is free",
      .offset = offsetof(serve_values, cache_bytes)},
+    {.name = "draft-tokens",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 63,
+     .help = "draft up to N tokens where a text repeats itself (speculative decoding)",
+     .offset = offsetof(serve_values, draft_tokens)},
     {.name = "max-seconds",
      .kind = CLI_REAL,
      .placeholder = "S",

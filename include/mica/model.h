@@ -296,7 +296,7 @@ typedef struct mica_logit_bias {
  *  drafts are dropped: tokens, text and logprobs have the same bits as without drafts, whatever the
  *  options. The number of drafted tokens, up to draft_tokens, follows how many were right lately.
  *  Answers that repeat the prompt or themselves (summaries, edited code) get faster, others hardly
- *  slower. Rows of a batch are not drafted.
+ *  slower. Rows of mica_batch_generate are not drafted; those of a server are (mica/serve.h).
  *
  *  A prompt longer than the context is MICA_ECONTEXT. With `truncate` it is cut instead: it keeps
  *  its first token (such as <bos>) and loses the oldest of the others. A prompt that leaves no room

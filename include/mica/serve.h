@@ -86,6 +86,7 @@ typedef struct mica_serving_options {
     size_t queue;         /* number of requests that may wait; 0: 256 */
     uint64_t cache_bytes; /* of all caches, kept prefixes too; 0: a share of free memory */
     double max_seconds;   /* of waiting and computing, for each request; 0: no limit */
+    int draft_tokens;     /* mica_generate_options.draft_tokens of all answers; 0: none */
 } mica_serving_options;
 
 /** Serves a model from now on.

@@ -15,6 +15,11 @@ enum { ROWS = 16, STEP_TOKENS = 512, QUEUE = 256 };
 
 /* ---- opening ---- */
 
+static mica_status refuse_drafts(int draft_tokens) {
+    return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", draft_tokens,
+                   MC_DRAFT_MAX);
+}
+
 static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
     if (o->rows < 0 || o->rows > MC_MAX_ROWS)
         return mc_fail(MICA_EINVAL, "rows %d: want 1 to %d, or 0 for %d", o->rows, MC_MAX_ROWS,
@@ -22,11 +27,14 @@ static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
     if (o->step_tokens < 0)
         return mc_fail(MICA_EINVAL, "step_tokens %lld: want 1 or more, or 0 for %d",
                        (long long)o->step_tokens, STEP_TOKENS);
+    if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
+        return refuse_drafts(o->draft_tokens);
     s->options = (mc_schedule_options){
         .rows = o->rows ? o->rows : ROWS,
         .step_tokens = o->step_tokens ? o->step_tokens : STEP_TOKENS,
         .queue = o->queue ? o->queue : QUEUE,
         .cache_bytes = o->cache_bytes,
+        .draft_tokens = o->draft_tokens,
     };
     return MICA_OK;
 }
@@ -187,9 +195,9 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
         return mc_fail(MICA_EINVAL, "max_seconds %g: want more than 0, or 0 for no limit",
                        options->max_seconds);
     MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, o, options->generate));
+    if (!o->draft_tokens) o->draft_tokens = s->options.draft_tokens;
     if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
-        return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", o->draft_tokens,
-                       MC_DRAFT_MAX);
+        return refuse_drafts(o->draft_tokens);
     MC_TRY(mc_sampling_check(o, s->said.vocab, &sampling));
     mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, o);
     if (status == MICA_OK) status = check_cache(s, &answer, o);

@@ -102,7 +102,8 @@ static mica_metrics metrics_of(const mc_row *row) {
     mica_metrics m = {.prompt_tokens = (int64_t)row->request->given.n_ids};
     if (row->stream) m = mc_stream_metrics(row->stream);
     m.decode_seconds += (double)row->decode_us * 1e-6; /* the stream's is the time of sampling */
-    m.decode_rate = m.decode_seconds > 0 ? (double)row->decoded / m.decode_seconds : 0.0;
+    double decoded = (double)mc_max(0, m.generated_tokens - 1); /* the prompt gave the first one */
+    m.decode_rate = m.decode_seconds > 0 ? decoded / m.decode_seconds : 0.0;
     return m;
 }
 
@@ -353,30 +354,27 @@ static void read_texts(mc_schedule *s) {
 
 /* ---- steps ---- */
 
-/* Hands out the row's tokens until one must be computed (true, in *pending), or it ends. A row that
- * computes alone hands out one. */
+/* Hands out the row's tokens until one must be computed (true, in *pending), or it ends. */
 static bool pull(mc_schedule *s, mc_row *row, int32_t *pending) {
     mica_token token;
     while (!mc_stream_pending(row->stream, pending)) {
-        if (row->alone && !make_room(s, row, 1 + row->request->generate.draft_tokens)) return false;
         if (!mc_stream_next(row->stream, &token)) {
             leave(s, row, mc_stream_status(row->stream), mc_stream_finish(row->stream));
             return false;
         }
         if (!mc_request_give(row->request, row->choice, &token)) mc_stream_cancel(row->stream);
-        if (!row->alone) continue;
-        row->decoded++;
-        return false;
     }
     return true;
 }
 
-/* The inputs of one step. */
+/* The inputs of one step: of each row the token that comes next, and perhaps guesses behind it. */
 typedef struct step {
     mc_row *rows[MC_MAX_ROWS];
     mc_session *sessions[MC_MAX_ROWS];
-    int32_t ids[MC_MAX_ROWS];
+    int32_t next[MC_MAX_ROWS];
+    int64_t counts[MC_MAX_ROWS]; /* tokens of each row, for which there is room */
     size_t n;
+    int32_t ids[MC_MAX_ROWS]; /* of all rows, one row's after the other's */
 } step;
 
 /* Hands out all tokens that are computed, and collects the rows that need another. */
@@ -388,79 +386,85 @@ static void collect(mc_schedule *s, step *t) {
         if (!row->request || row->left || !pull(s, row, &id)) continue;
         t->rows[t->n] = row;
         t->sessions[t->n] = row->session;
-        t->ids[t->n++] = id;
+        t->next[t->n++] = id;
     }
 }
 
-/* Makes room for a token in each row. Rows without room pause, or leave. */
-static void reserve(mc_schedule *s, step *t) {
+/* Drops the rows that have left or paused. */
+static void keep_rest(step *t) {
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
-        if (t->rows[i]->paused || !make_room(s, t->rows[i], 1)) continue;
-        mica_status status = mc_batch_reserve(t->sessions[i]);
-        if (status != MICA_OK) leave_with_error(s, t->rows[i], status);
-    }
-    for (size_t i = 0; i < t->n; i++) { /* some may have paused for later ones */
         if (!t->rows[i]->request || t->rows[i]->paused) continue;
         t->rows[n] = t->rows[i];
         t->sessions[n] = t->sessions[i];
-        t->ids[n++] = t->ids[i];
+        t->counts[n] = t->counts[i];
+        t->next[n++] = t->next[i];
     }
     t->n = n;
 }
 
-/* Computes a token of each row; of each alone if that fails, for one's failure is its own. */
+/* Takes the blocks for the row's next tokens. */
+static void reserve_row(mc_schedule *s, step *t, size_t i, int64_t count) {
+    mica_status status = mc_batch_reserve(t->sessions[i], count);
+    if (status != MICA_OK) leave_with_error(s, t->rows[i], status);
+    t->counts[i] = count;
+}
+
+/* Makes room for a token in each row. Rows without room pause, or leave. Then for guesses, for
+ * which nobody pauses. */
+static void reserve(mc_schedule *s, step *t) {
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->rows[i]->paused && make_room(s, t->rows[i], 1)) reserve_row(s, t, i, 1);
+    keep_rest(t);
+    for (size_t i = 0; i < t->n; i++) {
+        int64_t count = 1 + t->rows[i]->request->generate.draft_tokens;
+        if (count > 1 && mc_cache_can_reserve(&t->sessions[i]->cache, count))
+            reserve_row(s, t, i, count);
+    }
+    keep_rest(t);
+}
+
+/* Lists the tokens of all rows. Guesses are the fewer, the more rows there are. */
+static void guess(step *t) {
+    int32_t *at = t->ids;
+    int64_t room = MC_MAX_ROWS - (int64_t)t->n; /* for guesses */
+    for (size_t i = 0; i < t->n; i++) {
+        int64_t max = mc_min(t->counts[i] - 1, room);
+        *at++ = t->next[i];
+        int64_t guesses = mc_stream_guess(t->rows[i]->stream, max, (int64_t)t->n, at);
+        t->counts[i] = 1 + guesses;
+        at += guesses;
+        room -= guesses;
+    }
+}
+
+/* Computes the tokens of each row. A row alone makes a pass of its own, which reads its cache once
+ * for all of them. */
+static mica_status compute_together(mc_schedule *s, const step *t) {
+    if (t->n == 1 && t->counts[0] > 1)
+        return mc_session_look_ahead(t->sessions[0], t->ids, t->counts[0]);
+    return mc_batch_look_ahead(&s->rows.batch, t->sessions, t->ids, t->counts, t->n);
+}
+
+/* Computes a step; if that fails, a token of each row by itself, for one's failure is its own. */
 static void compute(mc_schedule *s, const step *t) {
     uint64_t start = mc_now_us();
-    mica_status status = mc_batch_feed(&s->rows.batch, t->sessions, t->ids, t->n);
-    for (size_t i = 0; status != MICA_OK && i < t->n; i++) {
-        mica_status alone = mc_batch_feed(&s->rows.batch, &t->sessions[i], &t->ids[i], 1);
+    mica_status status = compute_together(s, t);
+    if (status != MICA_OK && t->n == 1) leave_with_error(s, t->rows[0], status);
+    for (size_t i = 0; status != MICA_OK && t->n > 1 && i < t->n; i++) {
+        mica_status alone = mc_batch_feed(&s->rows.batch, &t->sessions[i], &t->next[i], 1);
         if (alone != MICA_OK) leave_with_error(s, t->rows[i], alone);
     }
     uint64_t took = mc_now_us() - start;
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < t->n; i++)
         t->rows[i]->decode_us += took;
-        t->rows[i]->decoded++;
-    }
     mc_schedule_count_step(s, t->n);
-}
-
-static bool decodes(const mc_row *row) {
-    return row->request && !row->left && !row->paused;
-}
-
-/* Says whether a row is the only one that decodes, and computes alone, because it has drafts. */
-static void find_alone(mc_schedule *s) {
-    size_t n = 0;
-    for (int i = 0; i < s->options.rows; i++)
-        n += decodes(&s->rows.rows[i]);
-    for (int i = 0; i < s->options.rows; i++) {
-        mc_row *row = &s->rows.rows[i];
-        if (!decodes(row)) continue;
-        row->alone = n == 1 && row->request->generate.draft_tokens;
-        mc_stream_share(row->stream, !row->alone);
-    }
-}
-
-/* Computes the next token of the one row by itself. */
-static void compute_alone(mc_schedule *s, mc_row *row) {
-    mica_token token;
-    if (!make_room(s, row, 1 + row->request->generate.draft_tokens)) return;
-    mc_schedule_count_step(s, 1);
-    row->decoded++;
-    if (!mc_stream_next(row->stream, &token))
-        leave(s, row, mc_stream_status(row->stream), mc_stream_finish(row->stream));
-    else if (!mc_request_give(row->request, row->choice, &token))
-        mc_stream_cancel(row->stream);
 }
 
 /* Computes a token of each row that needs one. */
 static void decode(mc_schedule *s, step *t) {
-    if (t->n == 1 && t->rows[0]->alone) {
-        compute_alone(s, t->rows[0]);
-        return;
-    }
     reserve(s, t);
+    guess(t);
     if (t->n) compute(s, t);
 }
 
@@ -482,7 +486,6 @@ void mc_rows_step(mc_schedule *s) {
     cancel_rows(s);
     resume_rows(s);
     take_choices(s);
-    find_alone(s);
     collect(s, &t); /* rows that ended leave before the next ones come in */
     decode(s, &t);
     collect(s, &t);

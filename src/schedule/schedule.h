@@ -6,6 +6,9 @@
  * two steps. What a request gets is what it would get alone from mica_generate_ids, to the bit, on
  * devices whose rows have the same bits alone and among others (the CPU).
  *
+ * Answers with draft_tokens have guesses computed in the same steps. Each guess makes the step
+ * longer for all rows, so there are fewer the more rows there are, and none among many.
+ *
  * The caches of all rows are in one pool of blocks (session/pool.h), which is the budget. A request
  * is taken when there are blocks for its prompt. If an answer needs a block and none is free, the
  * row that came last pauses: it gives its blocks back, and reads its text again when there are
@@ -41,6 +44,7 @@ typedef struct mc_schedule_options {
     size_t queue;        /* requests that may wait; 0: 256 */
     /* Budget of all caches. 0: a quarter of the memory, but no more than all rows can use. */
     uint64_t cache_bytes;
+    int draft_tokens; /* of requests that say nothing about it, up to MC_DRAFT_MAX; 0: none */
 } mc_schedule_options;
 
 /* How a choice ended. Valid during the call. */
@@ -155,6 +159,7 @@ typedef struct mc_schedule_stats {
     uint64_t prompt_tokens; /* of the prompts that were read */
     uint64_t cached_tokens; /* of these, in the caches already */
     uint64_t generated_tokens;
+    uint64_t drafted_tokens, accepted_tokens; /* of answers that have ended: mica_metrics */
     uint64_t pauses;
     uint64_t stopped, length, cancelled, timed_out, failed; /* answers, by how they ended */
     uint64_t refused_context, refused_busy, refused_other;  /* requests */

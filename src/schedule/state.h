@@ -33,10 +33,8 @@ typedef struct mc_row {
     mc_stream *stream; /* NULL: it has just been taken */
     int64_t left;      /* tokens of the text that are not read */
     bool paused;       /* it has no blocks */
-    bool alone;        /* it computes by itself, not in steps with others */
     bool counted;      /* its prompt was read once */
     uint64_t decode_us;
-    int64_t decoded; /* tokens computed in steps */
 } mc_row;
 
 /* Of the thread alone. */

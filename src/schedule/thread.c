@@ -94,6 +94,8 @@ static void end_choice(mc_schedule *s, mc_request *request, size_t choice, bool 
     pthread_mutex_lock(&s->lock);
     *count_of(&s->stats, end) += 1;
     s->stats.generated_tokens += (uint64_t)end->metrics.generated_tokens;
+    s->stats.drafted_tokens += (uint64_t)end->metrics.drafted_tokens;
+    s->stats.accepted_tokens += (uint64_t)end->metrics.accepted_tokens;
     pthread_mutex_unlock(&s->lock);
     mc_request_end(request, choice, end);
     uint64_t started = request->choices[choice].started, now = mc_now_us();

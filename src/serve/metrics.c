@@ -24,6 +24,8 @@ NUMBER(step_rows, s->step_rows)
 NUMBER(prompt_tokens, s->prompt_tokens)
 NUMBER(cached_tokens, s->cached_tokens)
 NUMBER(generated_tokens, s->generated_tokens)
+NUMBER(drafted_tokens, s->drafted_tokens)
+NUMBER(accepted_tokens, s->accepted_tokens)
 NUMBER(cache_bytes, s->cache_bytes)
 NUMBER(kept_bytes, s->kept_bytes)
 NUMBER(paused, s->paused)
@@ -39,7 +41,7 @@ static const number numbers[] = {
     {"mica_rows", NULL, "gauge", "Answers that are computed together at most", rows},
     {"mica_queue", NULL, "gauge", "Requests that may wait", queue},
     {"mica_steps_total", NULL, "counter", "Steps of decoding", steps},
-    {"mica_step_rows_total", NULL, "counter", "Tokens computed in these steps", step_rows},
+    {"mica_step_rows_total", NULL, "counter", "Answers in these steps", step_rows},
     {"mica_prompt_tokens_total", "vllm:prompt_tokens_total", "counter", "Tokens of prompts",
      prompt_tokens},
     {"mica_cached_tokens_total", "vllm:prefix_cache_hits_total", "counter",
@@ -47,6 +49,10 @@ static const number numbers[] = {
     {NULL, "vllm:prefix_cache_queries_total", "counter", "Tokens of prompts", prompt_tokens},
     {"mica_generated_tokens_total", "vllm:generation_tokens_total", "counter", "Tokens of answers",
      generated_tokens},
+    {"mica_drafted_tokens_total", "vllm:spec_decode_num_draft_tokens_total", "counter",
+     "Tokens that were guessed and computed ahead", drafted_tokens},
+    {"mica_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens_total", "counter",
+     "Of these, tokens that were right", accepted_tokens},
     {"mica_requests_paused", NULL, "gauge", "Running answers that wait for room in the caches",
      paused},
     {"mica_pauses_total", "vllm:num_preemptions_total", "counter",

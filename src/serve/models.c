@@ -67,6 +67,7 @@ mica_status mc_models_add(mc_models *models, const char *name, const mica_model 
                                   &(mc_schedule_options){.rows = options->rows,
                                                          .step_tokens = options->step_tokens,
                                                          .queue = options->queue,
+                                                         .draft_tokens = options->draft_tokens,
                                                          .cache_bytes = options->cache_bytes},
                                   &served->schedule);
     if (status == MICA_OK) status = open_grammars(served);

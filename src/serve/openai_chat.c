@@ -74,7 +74,7 @@ static const mc_field fields[] = {
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
     {.name = "prediction",
      .kind = MC_FIELD_REFUSED,
-     .help = "tokens are drafted from the conversation itself"},
+     .help = "--draft-tokens drafts from the conversation itself"},
     {.name = "web_search_options", .kind = MC_FIELD_REFUSED, .help = "there is no search"},
     {.name = "functions", .kind = MC_FIELD_REFUSED, .help = "tools took their place"},
     {.name = "function_call", .kind = MC_FIELD_REFUSED, .help = "tool_choice took its place"},

@@ -185,7 +185,7 @@ void mc_cache_results(const mc_cache *cache, mica_array *results) {
 
 void mc_cache_args(const mc_cache *cache, mica_scope *s, int64_t n, mica_array *args) {
     if (cache->paged.pool) {
-        mc_paged_args(ROW(cache), 1, s, n, args);
+        mc_paged_args(ROW(cache), NULL, 1, s, n, args);
         return;
     }
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {

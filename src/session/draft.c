@@ -64,6 +64,13 @@ static int64_t look_up(const int32_t *ids, int64_t n, int64_t *match) {
     return best;
 }
 
+/* The cost of a guess to all rows of a pass. A pass over n rows takes 1 + cost * (n - 1). Each
+ * guess makes it longer by `each`, for the n tokens that the rows get of it. */
+static float share_cost(float each, int64_t rows) {
+    float n = (float)rows;
+    return each * n / (1.0f + cost * (n - 1.0f));
+}
+
 /* The number of guesses, up to `max`, that yields most tokens a second. A pass over k guesses takes
  * 1 + k * each; it yields one token and all guesses before the first wrong one. */
 static int64_t choose_length(mc_draft *draft, int64_t max, float each) {
@@ -105,7 +112,7 @@ static mica_status ask(mc_draft *draft, const mc_tokens *text, int64_t k) {
     return MICA_OK;
 }
 
-int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max) {
+int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max, int64_t rows) {
     const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
     int64_t length = 0, n = (int64_t)MC_BUFFER_COUNT(&text->ids, int32_t);
     learn(draft, text);
@@ -115,7 +122,7 @@ int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max) {
     if (draft->match >= 2) {
         for (int64_t i = 0; i < max; i++) /* beyond the end, the guesses repeat themselves */
             draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
-        length = choose_length(draft, max, cost);
+        length = choose_length(draft, max, share_cost(cost, rows));
         /* guesses that are not computed count for learning too */
         draft->count = length ? length : 1;
     }
@@ -126,7 +133,7 @@ int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max) {
         draft->declined_match = draft->match;
     }
     draft->match = draft->count = 0;
-    length = choose_length(draft, max, cost + draft->model_cost);
+    length = choose_length(draft, max, share_cost(cost + draft->model_cost, rows));
     if (length == 0 && ++draft->skipped % ASK_INTERVAL) return 0;
     if (ask(draft, text, length ? length : 1) != MICA_OK) draft->model = NULL;
     return draft->count;

@@ -43,7 +43,9 @@ void mc_draft_init(mc_draft *draft, const mc_session *session);
 
 /* Guesses how the text goes on. Returns how many of draft->ids are worth computing together with
  * the text's last token: 0 to `max`, which is 0 to MC_DRAFT_MAX. A draft model that fails, or that
- * lacks tokens which the text has forgotten, is not asked again. */
-int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max);
+ * lacks tokens which the text has forgotten, is not asked again.
+ *  rows  of the pass, this one among them. All of them wait for a guess, and only this one gains by
+ *        it: so the more rows there are, the surer a guess must be */
+int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max, int64_t rows);
 
 #endif

@@ -287,9 +287,15 @@ void mc_paged_results(const mc_kv_pool *pool, mica_array *results) {
     memcpy(results, pool->pass.next, mc_paged_result_count(pool) * sizeof *results);
 }
 
+/* Index of a row's first new entry. */
+static int64_t first_entry(const mc_paged *const *rows, const int64_t *ahead, size_t row,
+                           int group) {
+    return leader(rows[row], group)->count + (ahead ? ahead[row] : 0);
+}
+
 /* The table of a group, the slots and the first index of its rows. room: of the longer list. */
-static void group_args(const mc_paged *const *rows, size_t n, int group, mica_scope *s,
-                       int64_t tokens, int32_t *room, mica_array *args) {
+static void group_args(const mc_paged *const *rows, const int64_t *ahead, size_t n, int group,
+                       mica_scope *s, int64_t tokens, int32_t *room, mica_array *args) {
     const mc_kv_pool *pool = rows[0]->pool;
     const int64_t count = (int64_t)n, length = table_length(rows, n, group);
     const int64_t table[] = {count, length}, slots[] = {count, tokens};
@@ -300,19 +306,19 @@ static void group_args(const mc_paged *const *rows, size_t n, int group, mica_sc
     args[0] = mica_from_data(s, room, MICA_I32, table, 2);
     for (size_t i = 0; i < n; i++) {
         const int32_t *ids = rows[i]->tables[group].ids;
-        int64_t at = leader(rows[i], group)->count;
+        int64_t at = first_entry(rows, ahead, i, group);
         for (int64_t k = 0; k < tokens; k++, at++)
             room[(int64_t)i * tokens + k] =
                 (int32_t)(ids[at / pool->block] * pool->block + at % pool->block);
     }
     args[1] = mica_from_data(s, room, MICA_I32, slots, 2);
     for (size_t i = 0; i < n; i++)
-        room[i] = (int32_t)leader(rows[i], group)->count;
+        room[i] = (int32_t)first_entry(rows, ahead, i, group);
     args[2] = mica_from_data(s, room, MICA_I32, &count, 1);
 }
 
-void mc_paged_args(const mc_paged *const *rows, size_t n, mica_scope *s, int64_t tokens,
-                   mica_array *args) {
+void mc_paged_args(const mc_paged *const *rows, const int64_t *ahead, size_t n, mica_scope *s,
+                   int64_t tokens, mica_array *args) {
     mc_kv_pool *pool = rows[0]->pool;
     int64_t longest = mc_max(tokens, 1);
     memcpy(args, pool->arrays, mc_paged_result_count(pool) * sizeof *args);
@@ -323,7 +329,7 @@ void mc_paged_args(const mc_paged *const *rows, size_t n, mica_scope *s, int64_t
     int32_t *room = mc_arena_alloc(&pool->arena, n * (size_t)longest * sizeof *room);
     for (int g = 0; g < pool->groups; g++, args += 3) {
         if (room)
-            group_args(rows, n, g, s, tokens, room, args);
+            group_args(rows, ahead, n, g, s, tokens, room, args);
         else
             args[0] = args[1] = args[2] =
                 mc_scope_fail(s, MICA_ENOMEM, "no memory for the tables of a KV pool");

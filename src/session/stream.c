@@ -242,21 +242,24 @@ static mica_status prefill(mc_stream *stream) {
     return status;
 }
 
+int64_t mc_stream_guess(mc_stream *stream, int64_t max, int64_t rows, int32_t *ids) {
+    int64_t left = stream->answer.max_tokens - stream->answer.generated,
+            room = mc_session_room(stream->session) - mc_tokens_count(&stream->answer.text);
+    max = mc_min(mc_min(max, stream->draft_tokens), mc_min(left - 1, room));
+    if (!stream->draft_tokens) return 0;
+    int64_t count = mc_draft_make(&stream->draft, &stream->answer.text, max, rows);
+    memcpy(ids, stream->draft.ids, (size_t)count * sizeof *ids);
+    stream->drafted += count;
+    return count;
+}
+
 /* Guesses the tokens after the last one, and computes them with it. A right guess is drawn later
  * from the logits that it would have got alone, so nothing else shows that it was guessed. */
 static mica_status look_ahead(mc_stream *stream) {
     int32_t ahead[MC_MAX_AHEAD];
-    int64_t left = stream->answer.max_tokens - stream->answer.generated,
-            room = mc_session_room(stream->session);
-    int64_t max = stream->draft_tokens;
-    if (max > left - 1) max = left - 1;
-    if (max > room - mc_tokens_count(&stream->answer.text))
-        max = room - mc_tokens_count(&stream->answer.text);
-    int64_t count = mc_draft_make(&stream->draft, &stream->answer.text, max);
+    int64_t count = mc_stream_guess(stream, MC_DRAFT_MAX, 1, ahead + 1);
     if (count == 0) return MICA_OK;
     ahead[0] = mc_tokens_last(&stream->answer.text);
-    memcpy(ahead + 1, stream->draft.ids, (size_t)count * sizeof *ahead);
-    stream->drafted += count;
     return mc_session_look_ahead(stream->session, ahead, count + 1);
 }
 
@@ -264,7 +267,7 @@ static mica_status look_ahead(mc_stream *stream) {
 static mica_status step(mc_stream *stream, const float **logits) {
     int32_t last = mc_tokens_last(&stream->answer.text);
     if (mc_session_knows(stream->session, last))
-        stream->accepted += stream->drafted > 0; /* without guesses, a batch computed it */
+        stream->accepted += stream->session->taken > 0; /* the first one ahead was no guess */
     else if (stream->draft_tokens)
         MC_TRY(look_ahead(stream));
     return mc_session_feed(stream->session, &last, 1, logits);
@@ -363,12 +366,10 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
 }
 
 bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
-    if (!stream->drawing || stream->number != stream->session->streams ||
-        mc_session_is_ahead(stream->session) || stream->answer.ended ||
-        mc_answer_is_full(&stream->answer) || mc_answer_is_cancelled(&stream->answer))
-        return false;
     *id = mc_tokens_last(&stream->answer.text);
-    return true;
+    return stream->drawing && stream->number == stream->session->streams &&
+           !mc_session_knows(stream->session, *id) && !stream->answer.ended &&
+           !mc_answer_is_full(&stream->answer) && !mc_answer_is_cancelled(&stream->answer);
 }
 
 bool mc_stream_next(mc_stream *stream, mica_token *token) {

@@ -53,6 +53,13 @@ void mc_stream_share(mc_stream *stream, bool shared);
  * that token. */
 bool mc_stream_pending(const mc_stream *stream, int32_t *id);
 
+/* Guesses, where mc_stream_pending is true, the tokens after that one, for who computes them with
+ * it (mc_session_set_ahead): the answer gets no other bit by that.
+ *  max, rows  as in mc_draft_make; the stream's draft_tokens is another limit
+ *  ids        [max] receives the guesses
+ *  returns    how many there are; they count as computed */
+int64_t mc_stream_guess(mc_stream *stream, int64_t max, int64_t rows, int32_t *ids);
+
 mica_finish mc_stream_finish(const mc_stream *stream);
 mica_status mc_stream_status(const mc_stream *stream);
 void mc_stream_cancel(mc_stream *stream);

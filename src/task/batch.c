@@ -28,34 +28,41 @@ void mc_batch_deinit(mc_batch *batch) {
     mc_buffer_deinit(&batch->logits);
 }
 
-mica_status mc_batch_reserve(mc_session *session) {
+mica_status mc_batch_reserve(mc_session *session, int64_t n) {
     mica_status status = mc_session_settle(session);
     if (status == MICA_OK) status = mc_cache_collect(&session->cache, session->scope, NULL, 0);
-    if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, 1, 1);
+    if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, n);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
 }
 
 enum { STEP_PARAMS = 2 }; /* beside the caches': ids, positions */
 
-/* The rows of a step: their caches are all on one pool, or none is. */
+/* The rows of a step: their caches are all on one pool, or none is. A row is one token. */
 typedef struct step_rows {
-    mc_session *const *sessions; /* [n] */
+    mc_session *sessions[MC_MAX_ROWS]; /* [n] */
+    int64_t ahead[MC_MAX_ROWS];        /* [n] tokens of the session in earlier rows */
     size_t n;
     bool best, logits;                  /* some rows want their best token, some their logits */
     mc_kv_pool *pool;                   /* NULL: each has buffers of its own */
     const mc_paged *paged[MC_MAX_ROWS]; /* [n] with a pool */
 } step_rows;
 
-static step_rows rows_of(mc_session *const *sessions, size_t n) {
-    step_rows rows = {.sessions = sessions, .n = n};
-    rows.pool = sessions[0]->cache.paged.pool;
+/* The rows of `counts` [n] tokens of each session; NULL: of one. */
+static void list_rows(step_rows *rows, mc_session *const *sessions, const int64_t *counts,
+                      size_t n) {
+    rows->n = 0;
+    rows->best = rows->logits = false;
+    rows->pool = sessions[0]->cache.paged.pool;
     for (size_t i = 0; i < n; i++) {
-        rows.best |= sessions[i]->greedy;
-        rows.logits |= !sessions[i]->greedy;
-        rows.paged[i] = &sessions[i]->cache.paged;
+        rows->best |= sessions[i]->greedy;
+        rows->logits |= !sessions[i]->greedy;
+        for (int64_t k = 0; k < (counts ? counts[i] : 1); k++, rows->n++) {
+            rows->sessions[rows->n] = sessions[i];
+            rows->ahead[rows->n] = k;
+            rows->paged[rows->n] = &sessions[i]->cache.paged;
+        }
     }
-    return rows;
 }
 
 /* Of each row's own cache, or of all together: they have the same number each. */
@@ -141,12 +148,13 @@ static mica_status list_args(mc_batch *batch, const step_rows *rows, const int32
     size_t each = mc_cache_param_count(&rows->sessions[0]->cache);
     int32_t positions[MC_MAX_ROWS];
     for (size_t i = 0; i < rows->n; i++) {
-        positions[i] = (int32_t)mc_session_count(rows->sessions[i]);
+        positions[i] = (int32_t)(mc_session_count(rows->sessions[i]) + rows->ahead[i]);
         if (!rows->pool)
             mc_cache_args(&rows->sessions[i]->cache, batch->scope, 1,
                           args + STEP_PARAMS + i * each);
     }
-    if (rows->pool) mc_paged_args(rows->paged, rows->n, batch->scope, 1, args + STEP_PARAMS);
+    if (rows->pool)
+        mc_paged_args(rows->paged, rows->ahead, rows->n, batch->scope, 1, args + STEP_PARAMS);
     args[0] = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
     args[1] = mica_from_data(batch->scope, positions, MICA_I32, &n, 1);
     return mica_scope_status(batch->scope);
@@ -174,8 +182,21 @@ static mica_status hand_out_best(const step_rows *rows, const mica_array *arrays
     for (size_t i = 0; i < rows->n; i++) {
         mc_session *session = rows->sessions[i];
         if (!session->greedy) continue;
-        session->best[0] = best[i];
+        session->best[rows->ahead[i]] = best[i];
         session->has_best = true;
+    }
+    return MICA_OK;
+}
+
+/* Makes room in sessions for `counts` [n] rows of logits. */
+static mica_status reserve_logits(const mc_batch *batch, mc_session *const *sessions,
+                                  const int64_t *counts, size_t n) {
+    size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
+    for (size_t i = 0; i < n; i++) {
+        mc_buffer_clear(&sessions[i]->logits);
+        if (!sessions[i]->greedy &&
+            !mc_buffer_reserve(&sessions[i]->logits, (size_t)counts[i] * bytes))
+            return mc_fail_nomem("a session's logits");
     }
     return MICA_OK;
 }
@@ -193,42 +214,52 @@ static mica_status hand_out_logits(mc_batch *batch, const step_rows *rows, mica_
     for (size_t i = 0; i < rows->n; i++) {
         mc_session *session = rows->sessions[i];
         if (session->greedy) continue;
-        memcpy(session->logits.data, (const char *)all + i * bytes, bytes);
+        memcpy(session->logits.data + (size_t)rows->ahead[i] * bytes, (const char *)all + i * bytes,
+               bytes);
         session->has_best = false;
     }
     return MICA_OK;
 }
 
 /* Computes a step. */
-static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
-                            size_t n) {
-    const step_rows rows = rows_of(sessions, n);
+static mica_status run_step(mc_batch *batch, const step_rows *rows, const int32_t *ids) {
     mica_program *program;
     mc_arena_reset(&batch->arena);
     mc_scope_reset(batch->scope);
-    MC_TRY(find_program(batch, &rows, &program));
-    size_t n_results = count_results(&rows);
-    mica_array *args = mc_arena_alloc(&batch->arena, count_params(&rows) * sizeof *args);
+    MC_TRY(find_program(batch, rows, &program));
+    size_t n_results = count_results(rows);
+    mica_array *args = mc_arena_alloc(&batch->arena, count_params(rows) * sizeof *args);
     mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
     if (!args || !results) return mc_fail_nomem("a batch");
-    MC_TRY(list_args(batch, &rows, ids, args));
-    MC_TRY(run_program(batch, &rows, program, args, results));
-    const mica_array *last = results + n_results - count_wanted(&rows);
-    if (rows.best) MC_TRY(hand_out_best(&rows, last));
-    return rows.logits ? hand_out_logits(batch, &rows, results[n_results - 1]) : MICA_OK;
+    MC_TRY(list_args(batch, rows, ids, args));
+    MC_TRY(run_program(batch, rows, program, args, results));
+    const mica_array *last = results + n_results - count_wanted(rows);
+    if (rows->best) MC_TRY(hand_out_best(rows, last));
+    return rows->logits ? hand_out_logits(batch, rows, results[n_results - 1]) : MICA_OK;
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
-                        size_t n) {
-    MC_TRY(run_step(batch, sessions, ids, n));
-    for (size_t i = 0; i < n; i++)
-        MC_TRY(mc_session_set_ahead(sessions[i], &ids[i], 1));
+                        const int64_t *counts, size_t n) {
+    step_rows rows;
+    list_rows(&rows, sessions, counts, n);
+    MC_TRY(run_step(batch, &rows, ids));
+    for (size_t i = 0; i < n; i++) {
+        int64_t count = counts ? counts[i] : 1;
+        MC_TRY(mc_session_set_ahead(sessions[i], ids, count));
+        ids += count;
+    }
     return MICA_OK;
+}
+
+mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                                const int64_t *counts, size_t n) {
+    MC_TRY(reserve_logits(batch, sessions, counts, n));
+    return feed(batch, sessions, ids, counts, n);
 }
 
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n) {
-    mica_status status = feed(batch, sessions, ids, n);
+    mica_status status = feed(batch, sessions, ids, NULL, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
         if (!sessions[i]->cache.paged.pool)
             mc_session_reset(sessions[i]); /* its caches may be half written */
@@ -353,7 +384,7 @@ static void prepare(work *w, step *t) {
         if (slot->stream && cancelled) mc_stream_cancel(slot->stream);
         bool lives = slot->stream && pull(w, slot, &id);
         if (!lives && !enter(w, slot, &id)) continue;
-        mica_status status = mc_batch_reserve(slot->session);
+        mica_status status = mc_batch_reserve(slot->session, 1);
         if (status != MICA_OK) {
             leave(w, slot, status, MICA_FINISH_ERROR);
             continue;

@@ -32,10 +32,10 @@ typedef struct mc_batch {
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model);
 void mc_batch_deinit(mc_batch *batch);
 
-/* Makes room for the next token of a session. The session's own scope does that: an error in the
+/* Makes room for the next n tokens of a session. The session's own scope does that: an error in the
  * batch's scope would affect all sessions.
  * errors  MICA_ENOMEM; the session is then empty */
-mica_status mc_batch_reserve(mc_session *session);
+mica_status mc_batch_reserve(mc_session *session, int64_t n);
 
 /* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS, as
  * mc_session_feed does. The sessions' next mc_session_feed returns these logits without computing.
@@ -44,6 +44,16 @@ mica_status mc_batch_reserve(mc_session *session);
  *         are as before */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
+
+/* The same for sessions on a pool, with guesses behind their tokens (mc_session_look_ahead): each
+ * token is a row of the step, and those of one session have one table.
+ *
+ *  ids     of all sessions, one session's after the other's: its next token, then guesses
+ *  counts  [n] how many of them are each session's, 1 to MC_MAX_AHEAD, MC_MAX_ROWS together, for
+ *          which it has room
+ *  errors  those of mc_session_feed; MICA_ENOMEM. All these sessions are as before */
+mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                                const int64_t *counts, size_t n);
 
 typedef struct mc_batch_task {
     const mc_session_model *model; /* NULL: for mc_batch_in_turn */

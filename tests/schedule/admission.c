@@ -54,6 +54,9 @@ static void test_refusals(void **state) {
     assert_int_equal(
         mc_schedule_open(models[1], &(mc_schedule_options){.step_tokens = -1}, &schedule),
         MICA_EINVAL);
+    assert_int_equal(
+        mc_schedule_open(models[1], &(mc_schedule_options){.draft_tokens = 64}, &schedule),
+        MICA_EINVAL);
     assert_null(schedule);
     free(prompt);
 }

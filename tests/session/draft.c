@@ -40,7 +40,7 @@ static const mc_session nobody; /* no draft model */
 
 static int64_t make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max) {
     char *data = (char *)(uintptr_t)ids; /* never written to */
-    return mc_draft_make(draft, &(mc_tokens){.ids = {data, (size_t)n * sizeof *ids, 0}}, max);
+    return mc_draft_make(draft, &(mc_tokens){.ids = {data, (size_t)n * sizeof *ids, 0}}, max, 1);
 }
 
 /* Texts of few different tokens: matches of all lengths. */
@@ -100,6 +100,35 @@ static void test_length(void **state) {
          n++) /* guesses that were not computed were right, so guessing resumes */
         made = make(&draft, ids, n, 16);
     assert_int_equal(made, 16);
+}
+
+/* How many guesses that are right at a rate are worth computing among some rows. */
+static int64_t guesses_among(int64_t rows, float rate) {
+    static const int32_t ids[] = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4};
+    mc_tokens text = {.ids = {(char *)(uintptr_t)ids, sizeof ids, 0}};
+    mc_draft draft;
+    mc_draft_init(&draft, &nobody);
+    for (int i = 0; i <= MC_DRAFT_MATCH; i++)
+        draft.right[i] = rate;
+    return mc_draft_make(&draft, &text, 16, rows);
+}
+
+/* The more rows wait for a guess, the fewer there are; none among many. */
+static void test_rows(void **state) {
+    (void)state;
+    for (int i = 0; i <= 20; i++) {
+        int64_t before = 16;
+        for (int64_t rows = 1; rows <= 64; rows++) {
+            int64_t n = guesses_among(rows, (float)i * 0.05f);
+            assert_true(n <= before);
+            before = n;
+        }
+        assert_int_equal(before, 0);
+    }
+    assert_int_equal(guesses_among(1, 1.0f), 16);
+    assert_true(guesses_among(8, 0.95f) > 0);
+    assert_int_equal(guesses_among(8, 0.6f), 0);
+    assert_true(guesses_among(1, 0.6f) > 0);
 }
 
 /* ---- answers ---- */
@@ -503,12 +532,12 @@ static void test_draft_model_that_missed_something(void **state) {
     assert_int_equal(mc_session_set_draft(session, &lesser), MICA_OK);
     mc_draft_init(&draft, session);
     draft.model_cost = 0.0f;
-    assert_int_equal(mc_draft_make(&draft, &text, 4), 0);
+    assert_int_equal(mc_draft_make(&draft, &text, 4, 1), 0);
     assert_null(draft.model);
     text.start = 0;
     mc_draft_init(&draft, session);
     draft.model_cost = 0.0f;
-    assert_true(mc_draft_make(&draft, &text, 4) > 0);
+    assert_true(mc_draft_make(&draft, &text, 4, 1) > 0);
     mc_session_close(&session);
 }
 
@@ -607,6 +636,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_look_up),
         cmocka_unit_test(test_length),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_every_family),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_default_model),

@@ -138,7 +138,7 @@ static void do_batch(world *w, pair *unused) {
         pair *p = &w->pairs[i];
         if (p->n == 0 || p->n + 1 > MAX_TEXT || below(w, 4) == 0) continue;
         if (!mc_cache_can_reserve(&p->paged->cache, 1)) continue;
-        must(mc_batch_reserve(p->paged));
+        must(mc_batch_reserve(p->paged, 1));
         rows[n] = p;
         sessions[n] = p->paged;
         ids[n++] = p->text[p->n++] = any_token(w);
@@ -147,6 +147,37 @@ static void do_batch(world *w, pair *unused) {
     must(mc_batch_feed(&w->batch, sessions, ids, n));
     for (size_t i = 0; i < n; i++)
         feed_pair(w, rows[i], "a row of a batch");
+}
+
+/* A step of some sessions with guesses, of which the first few are right. */
+static void do_batch_ahead(world *w, pair *unused) {
+    mc_session *sessions[PAIRS];
+    int32_t ids[8 * PAIRS], *at = ids;
+    int64_t counts[PAIRS];
+    pair *rows[PAIRS];
+    size_t n = 0;
+    (void)unused;
+    for (int i = 0; i < PAIRS; i++) {
+        pair *p = &w->pairs[i];
+        int64_t count = 1 + below(w, 8);
+        if (p->n == 0 || p->n + count > MAX_TEXT || below(w, 4) == 0) continue;
+        if (!mc_cache_can_reserve(&p->paged->cache, count)) continue;
+        must(mc_batch_reserve(p->paged, count));
+        for (int64_t k = 0; k < count; k++)
+            *at++ = any_token(w);
+        rows[n] = p;
+        sessions[n] = p->paged;
+        counts[n++] = count;
+    }
+    if (n == 0) return;
+    must(mc_batch_look_ahead(&w->batch, sessions, ids, counts, n));
+    at = ids;
+    for (size_t i = 0; i < n; at += counts[i++])
+        for (int64_t k = 0, right = 1 + below(w, counts[i]); k < right; k++) {
+            assert_true(mc_session_knows(sessions[i], at[k]));
+            rows[i]->text[rows[i]->n++] = at[k];
+            feed_pair(w, rows[i], "a guess of a batch");
+        }
 }
 
 /* Another end of the text. */
@@ -191,8 +222,9 @@ static void do_reset(world *w, pair *p) {
 }
 
 static void live(world *w, int steps) {
-    static void (*const acts[])(world *, pair *) = {do_feed, do_feed, do_batch, do_batch, do_batch,
-                                                    do_cut,  do_fork, do_ahead, do_reset};
+    static void (*const acts[])(world *, pair *) = {
+        do_feed, do_feed,  do_batch, do_batch,       do_batch,      do_cut,
+        do_fork, do_ahead, do_reset, do_batch_ahead, do_batch_ahead};
     for (int i = 0; i < steps; i++) {
         acts[below(w, sizeof acts / sizeof *acts)](w, &w->pairs[below(w, PAIRS)]);
         check_accounts(w);
@@ -286,7 +318,7 @@ static void lengths_are_data(void **state) {
             add_tokens(&w, &w.pairs[i], 1);
             sessions[i] = w.pairs[i].paged;
             ids[i] = w.pairs[i].text[w.pairs[i].n - 1];
-            must(mc_batch_reserve(sessions[i]));
+            must(mc_batch_reserve(sessions[i], 1));
         }
         must(mc_batch_feed(&w.batch, sessions, ids, PAIRS));
         for (int i = 0; i < PAIRS; i++)
