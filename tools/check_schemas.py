@@ -11,11 +11,14 @@ For every schema that is not refused
  - no instance that the suite calls invalid may be accepted.
 
 Valid instances that are not accepted are counted: grammars may be stricter (src/grammar/schema.h).
-Returns 1 if a document or an instance is wrong, 77 without jsonschema or the suite.
+Of the schemas that clients send (tests/grammar/client_schemas.json) none may be refused, and all
+valid instances must be accepted. Returns 1 if a document or an instance is wrong, 77 without
+jsonschema or the suite.
 """
 
 import argparse
 import collections
+import decimal
 import glob
 import json
 import os
@@ -37,6 +40,7 @@ except ImportError:
 VALIDATORS = {
     "draft4": "Draft4Validator", "draft6": "Draft6Validator", "draft7": "Draft7Validator",
     "draft2019-09": "Draft201909Validator", "draft2020-12": "Draft202012Validator",
+    "clients": "Draft202012Validator",
 }
 
 
@@ -46,10 +50,15 @@ def find_suite(folder):
     return os.path.dirname(min(found, key=len)) if found else None
 
 
+CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "grammar",
+                       "client_schemas.json")  # made by tools/make_client_schemas.py
+
+
 def find_cases(suite, draft):
     """All (name, schema, tests) of a draft. Those of optional behaviour and of other servers'
     schemas are not of it."""
-    for path in sorted(glob.glob(os.path.join(suite, draft, "*.json"))):
+    paths = [CLIENTS] if draft == "clients" else glob.glob(os.path.join(suite, draft, "*.json"))
+    for path in sorted(paths):
         with open(path, encoding="utf-8") as file:
             for case in json.load(file):
                 name = f"{draft}/{os.path.basename(path)}: {case['description']}"
@@ -72,6 +81,16 @@ class Walker:
         return json.loads(line)
 
 
+def check_multiple(validator, divisor, instance, schema):
+    """multipleOf by the decimal digits, as the definition has it: the package divides doubles."""
+    if not validator.is_type(instance, "number"):
+        return
+    with decimal.localcontext() as context:
+        context.prec = 400
+        if decimal.Decimal(repr(instance)) % decimal.Decimal(repr(divisor)):
+            yield jsonschema.ValidationError(f"{instance!r} is not a multiple of {divisor}")
+
+
 def check_documents(validator, walks, tally):
     """The finished documents that do not validate."""
     for walk in walks:
@@ -87,12 +106,15 @@ def check_documents(validator, walks, tally):
             yield f"wrote {walk['text'][:300]!r}: {errors[0][:200]}"
 
 
-def check_instances(tests, accepted, tally):
-    """The instances that are accepted and invalid."""
+def check_instances(tests, accepted, exact, tally):
+    """The instances that are accepted and invalid; `exact`: those that are refused and valid, too.
+    """
     for test, is_accepted in zip(tests, accepted):
         if test["valid"]:
             tally["valid"] += 1
             tally["valid, accepted"] += is_accepted
+            if exact and not is_accepted:
+                yield f"does not accept {json.dumps(test['data'])[:300]}"
         else:
             tally["invalid"] += 1
             if is_accepted:
@@ -108,10 +130,13 @@ def check_case(walker, draft, name, schema, tests, options, tally, refusals):
         tally["refused"] += 1
         refusals[answer["error"].split(": ", 1)[-1][:40] if answer["status"] != "MICA_EUNSUPPORTED"
                  else answer["error"].split(":")[0].rsplit("/", 1)[-1]] += 1
-        return 0
-    validator = getattr(jsonschema, VALIDATORS[draft])(schema)
+        if draft == "clients":
+            print(f"{name}: {answer['error']}")
+        return draft == "clients"
+    kind = getattr(jsonschema, VALIDATORS[draft])
+    validator = jsonschema.validators.extend(kind, {"multipleOf": check_multiple})(schema)
     wrong = list(check_documents(validator, answer["walks"], tally))
-    wrong += check_instances(tests, answer["accepted"], tally)
+    wrong += check_instances(tests, answer["accepted"], draft == "clients", tally)
     for line in wrong:
         print(f"{name}: {json.dumps(schema)[:300]}: {line}")
     return len(wrong)
@@ -124,7 +149,7 @@ def main():
     parser.add_argument("--suite", default=os.path.join(CACHE, "suite"))
     parser.add_argument("--walks", type=int, default=20, help="documents of each schema")
     parser.add_argument("--max-tokens", type=int, default=800)
-    parser.add_argument("--drafts", nargs="*", default=["draft2020-12"])
+    parser.add_argument("--drafts", nargs="*", default=["clients", "draft2020-12"])
     options = parser.parse_args()
     suite = find_suite(options.suite)
     if not suite:

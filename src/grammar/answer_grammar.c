@@ -45,7 +45,7 @@ mica_status mc_answer_grammar_document(mc_response_kind kind, const char *source
     if (kind == MC_RESPONSE_SCHEMA)
         start = mc_build_schema(&rules, mc_json_root(doc), "schema", MC_RETURN);
     else if (kind == MC_RESPONSE_REGEX)
-        start = mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){source, len}, false, MC_RETURN);
+        start = mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){source, len}, MC_REGEX_WHOLE, MC_RETURN);
     else
         start = mc_build_any_object(&rules, MC_RETURN);
     mc_json_close(&doc);

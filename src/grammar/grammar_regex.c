@@ -1,5 +1,6 @@
 #include "grammar/grammar_regex.h"
 
+#include "base/alloc.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct part {
 typedef struct regex {
     mc_builder *b;
     mc_char_form form;
+    mc_regex_match match;
     mc_str text;
     size_t at;
     int depth;
@@ -284,9 +286,10 @@ static int32_t both(regex *r, int32_t one, int32_t other) {
     return add_part(r, (part){PART_BOTH, one, other, 0, 0});
 }
 
-/* An alternative. `top`: of a pattern that may match anywhere, with its anchors. */
+/* An alternative. `top`: of the whole pattern, with its anchors. */
 static int32_t read_sequence(regex *r, bool top) {
-    bool begins = top && !take(r, '^'), ends = top;
+    bool begins = top && !take(r, '^') && r->match == MC_REGEX_ANYWHERE;
+    bool ends = top && r->match != MC_REGEX_WHOLE;
     int32_t all = begins ? anything(r) : add_part(r, (part){.kind = PART_EMPTY});
     while (r->b->status == MICA_OK && peek(r) >= 0 && peek(r) != '|' && peek(r) != ')') {
         if (top && peek(r) == '$' && (r->at + 1 == r->text.len || r->text.ptr[r->at + 1] == '|')) {
@@ -368,18 +371,83 @@ static int32_t build(regex *r, int32_t number, int32_t next) {
     }
 }
 
-int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, bool search,
+/* Reads a pattern. Returns its last part. */
+static int32_t read_pattern(regex *r) {
+    if (r->text.len > MAX_PATTERN) return fail(r, MICA_EUNSUPPORTED, "the pattern is too long");
+    int32_t all = read_either(r, true);
+    if (r->b->status == MICA_OK && r->at < r->text.len)
+        return fail(r, MICA_EFORMAT, "a ) without its (");
+    return all;
+}
+
+static void deinit(regex *r) {
+    mc_buffer_deinit(&r->parts);
+    mc_buffer_deinit(&r->ranges);
+}
+
+int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, mc_regex_match match,
                        int32_t next) {
-    regex r = {.b = b, .form = form, .text = pattern};
-    int32_t all = MC_DEAD, start = MC_DEAD;
+    regex r = {.b = b, .form = form, .match = match, .text = pattern};
+    int32_t start = MC_DEAD;
     if (b->status != MICA_OK) return MC_DEAD;
-    if (pattern.len > MAX_PATTERN)
-        fail(&r, MICA_EUNSUPPORTED, "the pattern is too long");
-    else
-        all = read_either(&r, search);
-    if (b->status == MICA_OK && r.at < pattern.len) fail(&r, MICA_EFORMAT, "a ) without its (");
+    int32_t all = read_pattern(&r);
     if (b->status == MICA_OK) start = build(&r, all, next);
-    mc_buffer_deinit(&r.parts);
-    mc_buffer_deinit(&r.ranges);
+    deinit(&r);
     return start;
+}
+
+/* ---- lengths ---- */
+
+typedef struct lengths {
+    int64_t min, max; /* max -1: no limit */
+} lengths;
+
+static lengths lengths_of(part p, const lengths *of) {
+    enum { MANY = 1 << 30 }; /* what is longer counts as that long, or as without limit */
+    lengths l = {0, 0}, one = {0, 0}, other = {0, 0};
+    if (p.kind == PART_BOTH || p.kind == PART_EITHER || p.kind == PART_REPEAT) one = of[p.one];
+    if (p.kind == PART_BOTH || p.kind == PART_EITHER) other = of[p.other];
+    bool open = one.max < 0 || other.max < 0;
+    switch (p.kind) {
+    case PART_EMPTY:
+        break;
+    case PART_CLASS:
+        l = (lengths){1, 1};
+        break;
+    case PART_BOTH:
+        l = (lengths){one.min + other.min, open ? -1 : one.max + other.max};
+        break;
+    case PART_EITHER:
+        l.min = one.min < other.min ? one.min : other.min;
+        l.max = open ? -1 : one.max > other.max ? one.max : other.max;
+        break;
+    case PART_REPEAT:
+        l = (lengths){one.min * p.min, open || p.max < 0 ? -1 : one.max * p.max};
+        if (one.max == 0 || p.max == 0) l.max = 0;
+        break;
+    }
+    if (l.min > MANY) l.min = MANY;
+    if (l.max > MANY) l.max = -1;
+    return l;
+}
+
+bool mc_regex_lengths(mc_str pattern, mc_regex_match match, int64_t *min, int64_t *max) {
+    mc_builder b;
+    regex r = {.b = &b, .match = match, .text = pattern};
+    bool known = false;
+    mc_builder_init(&b);
+    int32_t all = b.status == MICA_OK ? read_pattern(&r) : -1;
+    size_t count = MC_BUFFER_COUNT(&r.parts, part);
+    lengths *of = b.status == MICA_OK ? mc_array_alloc(count, sizeof *of) : NULL;
+    for (size_t i = 0; of && i < count; i++)
+        of[i] = lengths_of(MC_BUFFER_AT(&r.parts, part)[i], of);
+    if (of && all >= 0) {
+        *min = of[all].min;
+        *max = of[all].max;
+        known = true;
+    }
+    mc_free(of);
+    deinit(&r);
+    mc_builder_deinit(&b);
+    return known;
 }

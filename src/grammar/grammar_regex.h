@@ -12,11 +12,20 @@
 
 #include "grammar/grammar_chars.h"
 
+typedef enum mc_regex_match {
+    MC_REGEX_WHOLE,    /* the pattern matches the whole text: ^ and $ at its ends say nothing */
+    MC_REGEX_ANYWHERE, /* it matches somewhere in the text, unless ^ and $ bind it */
+    MC_REGEX_BEGINNING /* it matches at the text's beginning, and to its end only where $ says so */
+} mc_regex_match;
+
 /* Texts that a pattern matches.
  *
- *  search  whether it may match anywhere in the text, as the patterns of schemas do, unless ^ and $
- *          bind it; else it matches the whole text.
  *  errors  of the builder: MICA_EUNSUPPORTED, MICA_EFORMAT with the place in the pattern */
-int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, bool search, int32_t next);
+int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, mc_regex_match match,
+                       int32_t next);
+
+/* How many characters texts have at least, and at most (-1: there is no limit), that a pattern
+ * matches. false: it is none; the thread's error text does not say why. */
+bool mc_regex_lengths(mc_str pattern, mc_regex_match match, int64_t *min, int64_t *max);
 
 #endif

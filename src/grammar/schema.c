@@ -1,11 +1,13 @@
 #include "grammar/schema.h"
 
 #include "base/alloc.h"
-#include "grammar/grammar_regex.h"
+#include "grammar/grammar_pattern.h"
 #include "grammar/schema_parts.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- keywords ---- */
@@ -29,14 +31,18 @@ static const struct {
 
 /* Keywords that constrain no document. */
 static const char *const annotations[] = {
-    "title",         "description",   "default",  "example",         "examples",
-    "$comment",      "deprecated",    "readOnly", "writeOnly",       "$schema",
-    "$defs",         "definitions",   "$anchor",  "contentEncoding", "contentMediaType",
-    "contentSchema", "discriminator",
+    "title",         "description",   "default",     "example",         "examples",
+    "$comment",      "deprecated",    "readOnly",    "writeOnly",       "$schema",
+    "$defs",         "definitions",   "$anchor",     "contentEncoding", "contentMediaType",
+    "contentSchema", "discriminator", "$vocabulary", "$dynamicAnchor",  "$recursiveAnchor",
 };
 
 const char *mc_keyword_name(mc_keyword key) {
     return keywords[key].name;
+}
+
+int mc_keyword_about(mc_keyword key) {
+    return keywords[key].about;
 }
 
 int32_t mc_schema_fail(mc_schema *s, mica_status status, const char *keyword, const char *fmt,
@@ -59,22 +65,30 @@ int32_t mc_schema_fail_at(mc_schema *s, const char *keyword) {
     return mc_schema_fail(s, status, keyword, "%s", text);
 }
 
+int32_t mc_schema_nomem(mc_schema *s) {
+    mc_builder_fail(s->b, mc_fail_nomem("a schema"));
+    return MC_DEAD;
+}
+
+bool mc_schema_work(mc_schema *s, size_t steps) {
+    enum { MAX_STEPS = 1 << 22 };
+    s->steps += steps;
+    if (s->b->status != MICA_OK) return false;
+    if (s->steps <= MAX_STEPS) return true;
+    mc_builder_fail(s->b, mc_fail(MICA_EUNSUPPORTED, "%s: it has too many combinations", s->name));
+    return false;
+}
+
 static bool is_annotation(mc_str key) {
     for (size_t i = 0; i < sizeof annotations / sizeof *annotations; i++)
         if (mc_str_is(key, annotations[i])) return true;
     return false;
 }
 
-/* Whether a keyword that is not supported has a value that constrains nothing. */
-static bool says_nothing(const mc_schema *s, mc_str key, mc_json v) {
-    bool truth = true;
-    int64_t count = 1;
+/* "$id" names the whole schema; within it would change what "$ref" means. */
+static bool names_whole(const mc_schema *s, mc_str key, mc_json v) {
     mc_str text;
-    if (mc_str_is(key, "$id") && mc_json_get_str(v, &text))
-        return strcmp(s->pointer, s->name) == 0; /* within, it would change what $ref means */
-    if (mc_str_is(key, "uniqueItems")) return mc_json_get_bool(v, &truth) && !truth;
-    if (mc_str_is(key, "minProperties")) return mc_json_get_int(v, &count) && count == 0;
-    return false;
+    return mc_str_is(key, "$id") && mc_json_get_str(v, &text) && strcmp(s->pointer, s->name) == 0;
 }
 
 bool mc_schema_keywords(mc_schema *s, mc_json schema, mc_keywords *k) {
@@ -87,7 +101,7 @@ bool mc_schema_keywords(mc_schema *s, mc_json schema, mc_keywords *k) {
             if (mc_json_get_type(k->at[i]) != MC_JSON_NONE)
                 return mc_schema_fail(s, MICA_EFORMAT, keywords[i].name, "is there twice"), false;
             k->at[i] = it.value;
-        } else if (!is_annotation(it.key) && !says_nothing(s, it.key, it.value)) {
+        } else if (!is_annotation(it.key) && !names_whole(s, it.key, it.value)) {
             char name[64];
             snprintf(name, sizeof name, "%.*s", MC_STR_ARG(it.key));
             mc_schema_fail(s, MICA_EUNSUPPORTED, name, "not supported");
@@ -97,25 +111,10 @@ bool mc_schema_keywords(mc_schema *s, mc_json schema, mc_keywords *k) {
     return true;
 }
 
-static bool has(const mc_keywords *k, mc_keyword key) {
-    return mc_json_get_type(k->at[key]) != MC_JSON_NONE;
-}
-
-/* Whether a keyword stands alone, but for `also`. An error of the builder if not. */
-static bool stands_alone(mc_schema *s, const mc_keywords *k, mc_keyword key, mc_keyword also) {
-    for (int i = 0; i < MC_KEY_COUNT; i++)
-        if (i != (int)key && i != (int)also && has(k, (mc_keyword)i)) {
-            mc_schema_fail(s, MICA_EUNSUPPORTED, keywords[i].name, "not supported beside %s",
-                           keywords[key].name);
-            return false;
-        }
-    return true;
-}
-
 bool mc_schema_count(mc_schema *s, const mc_keywords *k, mc_keyword key, int64_t fallback,
                      int64_t *count) {
     *count = fallback;
-    if (!has(k, key)) return true;
+    if (!mc_has(k, key)) return true;
     if (mc_json_get_int(k->at[key], count) && *count >= 0) return true;
     mc_schema_fail(s, MICA_EFORMAT, keywords[key].name, "want a whole number of 0 or more");
     return false;
@@ -138,7 +137,7 @@ int mc_schema_types(mc_schema *s, const mc_keywords *k) {
     mc_json v = k->at[MC_KEY_TYPE];
     mc_str name;
     int all = 0;
-    if (!has(k, MC_KEY_TYPE)) return MC_TYPE_ANY;
+    if (!mc_has(k, MC_KEY_TYPE)) return MC_TYPE_ANY;
     if (mc_json_get_str(v, &name)) all = type_of_name(name);
     for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) {
         int type = mc_json_get_str(it.value, &name) ? type_of_name(name) : 0;
@@ -153,222 +152,242 @@ int mc_schema_types(mc_schema *s, const mc_keywords *k) {
     return all;
 }
 
-/* ---- references ---- */
-
-static mica_status put_segment(mc_buffer *pointer, mc_str segment) {
-    bool done = mc_buffer_add_byte(pointer, '/');
-    for (size_t i = 0; done && i < segment.len; i++) {
-        char c = segment.ptr[i];
-        if (c == '~' || c == '/')
-            done = mc_buffer_add_text(pointer, c == '~' ? "~0" : "~1");
-        else
-            done = mc_buffer_add_byte(pointer, c);
+int mc_schema_type_of(mc_json v) {
+    double number = 0;
+    switch (mc_json_get_type(v)) {
+    case MC_JSON_NULL:
+        return MC_TYPE_NULL;
+    case MC_JSON_BOOL:
+        return MC_TYPE_BOOLEAN;
+    case MC_JSON_INT:
+        return MC_TYPE_INTEGER;
+    case MC_JSON_FLOAT:
+        mc_json_get_float(v, &number);
+        return floor(number) == number ? MC_TYPE_INTEGER : MC_TYPE_FRACTION;
+    case MC_JSON_STRING:
+        return MC_TYPE_STRING;
+    case MC_JSON_ARRAY:
+        return MC_TYPE_ARRAY;
+    case MC_JSON_OBJECT:
+        return MC_TYPE_OBJECT;
+    case MC_JSON_NONE:
+        break;
     }
-    return done ? MICA_OK : mc_fail_nomem("a schema");
-}
-
-static int hex(char c) {
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
-}
-
-/* Takes the next segment of a reference, decoded. false: it is ill-formed, or no memory. */
-static bool take_segment(mc_str *rest, mc_buffer *segment) {
-    mc_buffer_clear(segment);
-    while (rest->len && rest->ptr[0] != '/') {
-        char c = rest->ptr[0];
-        size_t n = 1;
-        if (c == '%' && rest->len > 2 && hex(rest->ptr[1]) >= 0 && hex(rest->ptr[2]) >= 0) {
-            c = (char)(hex(rest->ptr[1]) * 16 + hex(rest->ptr[2]));
-            n = 3;
-        }
-        rest->ptr += n;
-        rest->len -= n;
-        if (c == '~') {
-            if (!rest->len || (rest->ptr[0] != '0' && rest->ptr[0] != '1')) return false;
-            c = rest->ptr[0] == '0' ? '~' : '/';
-            rest->ptr++;
-            rest->len--;
-        }
-        if (!mc_buffer_add_byte(segment, c)) return false;
-    }
-    return mc_buffer_cstr(segment) != NULL;
-}
-
-/* The member or element of a value. */
-static mc_json child(mc_json v, mc_str segment) {
-    const mc_json none = {0};
-    if (mc_json_get_type(v) == MC_JSON_OBJECT) {
-        for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);)
-            if (mc_str_eq(it.key, segment)) return it.value;
-        return none;
-    }
-    size_t index = 0;
-    if (mc_json_get_type(v) != MC_JSON_ARRAY || !segment.len || segment.len > 9) return none;
-    for (size_t i = 0; i < segment.len; i++) {
-        if (segment.ptr[i] < '0' || segment.ptr[i] > '9') return none;
-        index = index * 10 + (size_t)(segment.ptr[i] - '0');
-    }
-    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);)
-        if (index-- == 0) return it.value;
-    return none;
-}
-
-/* Follows a reference. *pointer receives where it leads. */
-static mc_json follow(mc_schema *s, mc_json ref, mc_buffer *pointer) {
-    const mc_json none = {0};
-    mc_buffer segment = {0};
-    mc_str text;
-    mc_json at = s->root;
-    bool good = mc_json_get_str(ref, &text) && text.len && text.ptr[0] == '#' &&
-                mc_buffer_add_text(pointer, s->name);
-    mc_str rest = good ? (mc_str){text.ptr + 1, text.len - 1} : (mc_str){"", 0};
-    while (good && rest.len) {
-        good = rest.ptr[0] == '/';
-        rest.ptr++;
-        rest.len--;
-        good = good && take_segment(&rest, &segment) &&
-               put_segment(pointer, (mc_str){segment.data, segment.len}) == MICA_OK;
-        if (good) at = child(at, (mc_str){segment.data, segment.len});
-        good = good && mc_json_get_type(at) != MC_JSON_NONE;
-    }
-    mc_buffer_deinit(&segment);
-    if (good && mc_buffer_cstr(pointer)) return at;
-    mc_schema_fail(s, MICA_EUNSUPPORTED, "$ref",
-                   "want \"#\" or \"#/...\", a place within the schema");
-    return none;
-}
-
-mc_json mc_schema_resolve(mc_schema *s, mc_json ref) {
-    mc_buffer pointer = {0};
-    mc_json at = follow(s, ref, &pointer);
-    mc_buffer_deinit(&pointer);
-    return at;
+    return 0;
 }
 
 /* ---- schemas as rules ---- */
 
-enum { MAX_SCHEMAS = 10000 };
+enum { MAX_SCHEMAS = 10000, MAX_LITERALS = 1000 };
 
-/* The rule of a schema, which is compiled later. Takes the pointer over. */
-static int32_t need_rule(mc_schema *s, mc_json schema, mc_buffer *pointer) {
-    uint64_t number;
-    mc_schema_item item = {schema, MC_DEAD, NULL};
-    if (!mc_buffer_cstr(pointer)) {
-        mc_builder_fail(s->b, mc_fail_nomem("a schema"));
-    } else if (mc_map_find(&s->known, (mc_str){pointer->data, pointer->len}, &number)) {
-        mc_buffer_deinit(pointer);
-        return MC_BUFFER_AT(&s->items, mc_schema_item)[number].rule;
-    }
-    number = MC_BUFFER_COUNT(&s->items, mc_schema_item);
-    if (number >= MAX_SCHEMAS)
-        mc_builder_fail(
-            s->b, mc_fail(MICA_EUNSUPPORTED, "%s: more than %d schemas", s->name, MAX_SCHEMAS));
-    if (s->b->status == MICA_OK) item.rule = mc_build_rule(s->b);
-    if (s->b->status != MICA_OK) {
-        mc_buffer_deinit(pointer);
+bool mc_literals_add(mc_schema *s, mc_buffer *literals, mc_json schema, const char *pointer,
+                     const char *where, mc_str key) {
+    bool truth = false;
+    if (mc_json_get_bool(schema, &truth) && truth) return true;
+    const mc_literal new = {schema, mc_schema_place(s, pointer, where, key), false};
+    if (!new.pointer) return false;
+    return mc_buffer_add(literals, &new, sizeof new) || (mc_schema_nomem(s), false);
+}
+
+static int by_place(const void *a, const void *b) {
+    const mc_literal *one = a, *other = b;
+    int order = strcmp(one->pointer, other->pointer);
+    return order ? order : one->negated - other->negated;
+}
+
+/* Sorts literals and leaves out those that are there twice. Returns how many there are. */
+static size_t sort_literals(mc_literal *all, size_t count) {
+    size_t n = 0;
+    if (count > 1) qsort(all, count, sizeof *all, by_place);
+    for (size_t i = 0; i < count; i++)
+        if (!n || by_place(&all[n - 1], &all[i]) != 0) all[n++] = all[i];
+    return n;
+}
+
+/* Text that tells literals, which are sorted, from others. */
+static bool put_places(mc_buffer *text, const mc_literal *all, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!mc_buffer_add_text(text, all[i].negated ? "\n!" : "\n ") ||
+            !mc_buffer_add_text(text, all[i].pointer))
+            return false;
+    return true;
+}
+
+/* Makes the rule of literals, which keep their order: members come in that. */
+static int32_t make_rule(mc_schema *s, const mc_literal *all, size_t count, mc_str places) {
+    size_t number = MC_BUFFER_COUNT(&s->items, mc_schema_item);
+    if (number >= MAX_SCHEMAS || count > MAX_LITERALS) {
+        mc_builder_fail(s->b, mc_fail(MICA_EUNSUPPORTED, "%s: more than %d schemas", s->name,
+                                      count > MAX_LITERALS ? MAX_LITERALS : MAX_SCHEMAS));
         return MC_DEAD;
     }
-    size_t len = pointer->len;
-    item.pointer = mc_buffer_take(pointer);
-    if (!item.pointer || !mc_buffer_add(&s->items, &item, sizeof item)) {
-        mc_free(item.pointer);
-        mc_builder_fail(s->b, mc_fail_nomem("a schema"));
-        return MC_DEAD;
-    }
-    if (!mc_map_put(&s->known, (mc_str){item.pointer, len}, number))
-        mc_builder_fail(s->b, mc_fail_nomem("a schema"));
+    mc_literal *kept = mc_arena_alloc(&s->arena, count * sizeof *kept);
+    char *text = mc_arena_strndup(&s->arena, places.ptr, places.len);
+    if (!kept || !text) return mc_schema_nomem(s);
+    memcpy(kept, all, count * sizeof *kept);
+    const mc_schema_item item = {kept, count, mc_build_rule(s->b)};
+    if (!mc_buffer_add(&s->items, &item, sizeof item) ||
+        !mc_map_put(&s->known, (mc_str){text, places.len}, number))
+        return mc_schema_nomem(s);
     return item.rule;
 }
 
-int32_t mc_build_subschema(mc_schema *s, mc_json schema, const char *where, mc_str key,
-                           int32_t next) {
-    mc_buffer pointer = {0};
+/* The rule of literals. */
+static int32_t need_rule(mc_schema *s, const mc_literal *all, size_t count) {
+    mc_buffer places = {0};
+    uint64_t number;
+    int32_t rule = MC_DEAD;
+    mc_literal *sorted = mc_array_alloc(count, sizeof *sorted);
+    if (!sorted) return mc_schema_nomem(s);
+    memcpy(sorted, all, count * sizeof *sorted);
+    size_t n = sort_literals(sorted, count);
+    if (!put_places(&places, sorted, n))
+        mc_schema_nomem(s);
+    else if (mc_map_find(&s->known, (mc_str){places.data, places.len}, &number))
+        rule = MC_BUFFER_AT(&s->items, mc_schema_item)[number].rule;
+    else
+        rule = make_rule(s, all, count, (mc_str){places.data, places.len});
+    mc_buffer_deinit(&places);
+    mc_free(sorted);
+    return rule;
+}
+
+int32_t mc_build_all(mc_schema *s, const mc_literal *all, size_t count, int32_t next) {
     if (next == MC_DEAD || s->b->status != MICA_OK) return MC_DEAD;
-    bool done = mc_buffer_add_text(&pointer, s->pointer) &&
-                put_segment(&pointer, mc_str_of(where)) == MICA_OK &&
-                (!key.ptr || put_segment(&pointer, key) == MICA_OK);
-    if (done) return mc_build_call(s->b, need_rule(s, schema, &pointer), next);
-    mc_buffer_deinit(&pointer);
-    mc_builder_fail(s->b, mc_fail_nomem("a schema"));
-    return MC_DEAD;
+    if (!count) return mc_build_any_value(s->rules, next);
+    return mc_build_call(s->b, need_rule(s, all, count), next);
 }
 
-static int32_t build_ref(mc_schema *s, const mc_keywords *k) {
-    mc_buffer pointer = {0};
-    if (!stands_alone(s, k, MC_KEY_REF, MC_KEY_REF)) return MC_DEAD;
-    mc_json at = follow(s, k->at[MC_KEY_REF], &pointer);
-    if (s->b->status == MICA_OK) return mc_build_call(s->b, need_rule(s, at, &pointer), MC_RETURN);
-    mc_buffer_deinit(&pointer);
-    return MC_DEAD;
-}
+/* ---- documents ---- */
 
-static int32_t build_all_of(mc_schema *s, const mc_keywords *k) {
-    mc_json_iter it = mc_json_begin(k->at[MC_KEY_ALL_OF]);
-    if (!stands_alone(s, k, MC_KEY_ALL_OF, MC_KEY_ALL_OF)) return MC_DEAD;
-    if (mc_json_get_type(k->at[MC_KEY_ALL_OF]) != MC_JSON_ARRAY ||
-        mc_json_count(k->at[MC_KEY_ALL_OF]) != 1 || !mc_json_next(&it))
-        return mc_schema_fail(s, MICA_EUNSUPPORTED, "allOf", "of more than one is not supported");
-    return mc_build_subschema(s, it.value, "allOf", MC_STR("0"), MC_RETURN);
-}
-
-/* The types of a schema without "type": those that its keywords are about. */
-static int implied_types(const mc_keywords *k) {
-    int types = 0;
-    for (int i = 0; i < MC_KEY_COUNT; i++)
-        if (has(k, (mc_keyword)i)) types |= keywords[i].about;
-    return types;
-}
-
-static int32_t build_types(mc_schema *s, const mc_keywords *k) {
-    mc_builder *b = s->b;
-    int types = has(k, MC_KEY_TYPE) ? mc_schema_types(s, k) : implied_types(k);
+static int32_t build_booleans(mc_schema *s, const mc_clause *c) {
     int32_t all = MC_DEAD;
+    bool out[2] = {false, false}, truth;
+    for (const mc_fact *f = c->facts; f; f = f->before)
+        if (f->kind == MC_FACT_NOT && mc_json_get_bool(f->value, &truth)) out[truth] = true;
+    if (!out[true]) all = mc_build_text(s->b, "true", 4, MC_RETURN);
+    if (out[false]) return all;
+    return mc_build_split(s->b, all, mc_build_text(s->b, "false", 5, MC_RETURN));
+}
+
+/* Whether a clause says that null is out. A list that is out has no place here: it is refused. */
+static bool excludes(mc_schema *s, const mc_clause *c, int type) {
+    for (const mc_fact *f = c->facts; f; f = f->before) {
+        if (f->kind != MC_FACT_NOT || mc_schema_type_of(f->value) != type) continue;
+        if (f->key != MC_KEY_CONST) continue;
+        if (type == MC_TYPE_NULL) return true;
+        s->pointer = f->pointer;
+        mc_schema_fail(s, MICA_EUNSUPPORTED, "", "not supported under not: arrays and objects");
+    }
+    return false;
+}
+
+static int32_t build_types(mc_schema *s, const mc_clause *c) {
+    mc_builder *b = s->b;
+    int32_t all = MC_DEAD;
+    int types = c->types;
     if (b->status != MICA_OK) return MC_DEAD;
-    if (!types) return mc_build_any_value(s->rules, MC_RETURN);
-    if (types & MC_TYPE_NULL) all = mc_build_text(b, "null", 4, MC_RETURN);
-    if (types & MC_TYPE_BOOLEAN)
-        all = mc_build_split(b,
-                             mc_build_split(b, mc_build_text(b, "true", 4, MC_RETURN),
-                                            mc_build_text(b, "false", 5, MC_RETURN)),
-                             all);
-    if (types & MC_TYPE_INTEGER)
-        all = mc_build_split(b, mc_build_typed_number(s, k, !(types & MC_TYPE_FRACTION)), all);
-    if (types & MC_TYPE_STRING) all = mc_build_split(b, mc_build_typed_string(s, k), all);
-    if (types & MC_TYPE_ARRAY) all = mc_build_split(b, mc_build_typed_array(s, k), all);
-    if (types & MC_TYPE_OBJECT) all = mc_build_split(b, mc_build_typed_object(s, k), all);
+    if (types == MC_TYPE_ANY && !c->groups && !c->facts)
+        return mc_build_any_value(s->rules, MC_RETURN);
+    if (types & MC_TYPE_NULL && !excludes(s, c, MC_TYPE_NULL))
+        all = mc_build_text(b, "null", 4, MC_RETURN);
+    if (types & MC_TYPE_BOOLEAN) all = mc_build_split(b, build_booleans(s, c), all);
+    if (types & MC_TYPE_NUMBER)
+        all = mc_build_split(b, mc_build_typed_number(s, c, types & MC_TYPE_NUMBER), all);
+    if (types & MC_TYPE_STRING) all = mc_build_split(b, mc_build_typed_string(s, c), all);
+    if (types & MC_TYPE_ARRAY && !excludes(s, c, MC_TYPE_ARRAY))
+        all = mc_build_split(b, mc_build_typed_array(s, c), all);
+    if (types & MC_TYPE_OBJECT && !excludes(s, c, MC_TYPE_OBJECT))
+        all = mc_build_split(b, mc_build_typed_object(s, c), all);
     return all;
 }
 
-static int32_t build_schema(mc_schema *s, mc_json schema) {
-    mc_keywords k;
-    bool truth;
-    if (mc_json_get_bool(schema, &truth))
-        return truth ? mc_build_any_value(s->rules, MC_RETURN) : MC_DEAD;
-    if (mc_json_get_type(schema) != MC_JSON_OBJECT)
-        return mc_schema_fail(s, MICA_EFORMAT, "", "want a schema: an object, true or false");
-    if (!mc_schema_keywords(s, schema, &k)) return MC_DEAD;
-    if (has(&k, MC_KEY_REF)) return build_ref(s, &k);
-    if (has(&k, MC_KEY_ALL_OF)) return build_all_of(s, &k);
-    if (has(&k, MC_KEY_ANY_OF))
-        return stands_alone(s, &k, MC_KEY_ANY_OF, MC_KEY_ANY_OF) ? mc_build_any_of(s, &k) : MC_DEAD;
-    if (has(&k, MC_KEY_ONE_OF))
-        return stands_alone(s, &k, MC_KEY_ONE_OF, MC_KEY_ONE_OF) ? mc_build_one_of(s, &k) : MC_DEAD;
-    mc_keyword constant = has(&k, MC_KEY_ENUM) ? MC_KEY_ENUM : MC_KEY_CONST;
-    if (has(&k, constant))
-        return stands_alone(s, &k, constant, MC_KEY_TYPE) ? mc_build_constants(s, &k) : MC_DEAD;
-    return build_types(s, &k);
+/* The group of a clause that has constants; NULL: none. */
+static const mc_group *constant_group(const mc_clause *c) {
+    const mc_group *found = NULL;
+    for (const mc_group *g = c->groups; g; g = g->before)
+        if (mc_has(&g->k, MC_KEY_ENUM) || mc_has(&g->k, MC_KEY_CONST)) found = g;
+    return found;
 }
 
-/* Compiles the schemas that are needed, those needed by them, and so on. */
+static int32_t build_clauses(mc_schema *s, const mc_schema_item *item) {
+    mc_buffer clauses = {0};
+    const mc_group *last = NULL;
+    int32_t all = MC_DEAD;
+    bool done = mc_schema_clauses(s, item->all, item->count, &clauses);
+    for (size_t i = 0; done && i < MC_BUFFER_COUNT(&clauses, mc_clause); i++) {
+        const mc_clause *c = &MC_BUFFER_AT(&clauses, mc_clause)[i];
+        const mc_group *constants = constant_group(c);
+        int32_t way = MC_DEAD;
+        if (!constants)
+            way = build_types(s, c);
+        else if (!last || constants->pointer != last->pointer) /* else they are there already */
+            way = mc_build_constants(s, c, constants);
+        if (constants) last = constants;
+        all = mc_build_split(s->b, all, way);
+    }
+    mc_buffer_deinit(&clauses);
+    return all;
+}
+
+/* A schema with one keyword, whose alternatives or whose target are rules of their own: they share
+ * them with others. false: it is no such schema, or there is an error of the builder. */
+static bool build_single(mc_schema *s, const mc_literal *literal, int32_t *built) {
+    mc_keywords k;
+    mc_keyword key = MC_KEY_COUNT;
+    if (literal->negated || mc_json_get_type(literal->schema) != MC_JSON_OBJECT) return false;
+    if (!mc_schema_keywords(s, literal->schema, &k)) return false;
+    for (int i = 0; i < MC_KEY_COUNT; i++) {
+        if (!mc_has(&k, (mc_keyword)i)) continue;
+        if (key != MC_KEY_COUNT) return false;
+        key = (mc_keyword)i;
+    }
+    mc_json list = key == MC_KEY_COUNT ? (mc_json){0} : k.at[key];
+    if (key == MC_KEY_REF) {
+        const char *pointer = NULL;
+        const mc_literal target = {mc_schema_resolve(s, list, &pointer), pointer, false};
+        if (s->b->status == MICA_OK) *built = mc_build_all(s, &target, 1, MC_RETURN);
+        return s->b->status == MICA_OK;
+    }
+    bool one = key == MC_KEY_ALL_OF && mc_json_count(list) == 1;
+    if (!one && key != MC_KEY_ANY_OF && key != MC_KEY_ONE_OF) return false;
+    if (mc_json_get_type(list) != MC_JSON_ARRAY || !mc_json_count(list)) return false;
+    if (key == MC_KEY_ONE_OF && !mc_schema_exclusive(s, list)) return false;
+    int number = 0;
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); number++) {
+        char text[16];
+        mc_buffer way = {0};
+        snprintf(text, sizeof text, "%d", number);
+        if (mc_literals_add(s, &way, it.value, literal->pointer, mc_keyword_name(key),
+                            mc_str_of(text)))
+            *built = mc_build_split(s->b, *built,
+                                    mc_build_all(s, MC_BUFFER_AT(&way, mc_literal),
+                                                 MC_BUFFER_COUNT(&way, mc_literal), MC_RETURN));
+        mc_buffer_deinit(&way);
+    }
+    return s->b->status == MICA_OK;
+}
+
+/* Compiles the rules that are needed, those needed by them, and so on. */
 static void build_items(mc_schema *s) {
     for (size_t i = 0; i < MC_BUFFER_COUNT(&s->items, mc_schema_item); i++) {
         mc_schema_item item = MC_BUFFER_AT(&s->items, mc_schema_item)[i];
+        int32_t start = MC_DEAD;
         if (s->b->status != MICA_OK) return;
-        s->pointer = item.pointer;
-        mc_build_define(s->b, item.rule, build_schema(s, item.schema));
+        s->pointer = item.all[0].pointer;
+        if (item.count > 1 || !build_single(s, &item.all[0], &start))
+            start = build_clauses(s, &item);
+        mc_build_define(s->b, item.rule, start);
     }
+}
+
+static void deinit(mc_schema *s) {
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&s->patterns, mc_schema_pattern); i++)
+        mc_grammar_close(&MC_BUFFER_AT(&s->patterns, mc_schema_pattern)[i].grammar);
+    mc_buffer_deinit(&s->patterns);
+    mc_buffer_deinit(&s->items);
+    mc_map_deinit(&s->known);
+    mc_arena_deinit(&s->arena);
 }
 
 int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, int32_t next) {
@@ -378,16 +397,12 @@ int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, 
                    .name = name,
                    .pointer = name,
                    .other_chars = MC_DEAD};
-    mc_buffer pointer = {0};
-    if (rules->b->status != MICA_OK) return MC_DEAD;
-    if (!mc_buffer_add_text(&pointer, name)) mc_builder_fail(rules->b, mc_fail_nomem("a schema"));
-    int32_t rule = need_rule(&s, schema, &pointer);
+    const mc_literal root = {schema, name, false};
+    if (next == MC_DEAD || rules->b->status != MICA_OK) return MC_DEAD;
+    int32_t all = mc_build_all(&s, &root, 1, next);
     build_items(&s);
-    for (size_t i = 0; i < MC_BUFFER_COUNT(&s.items, mc_schema_item); i++)
-        mc_free(MC_BUFFER_AT(&s.items, mc_schema_item)[i].pointer);
-    mc_buffer_deinit(&s.items);
-    mc_map_deinit(&s.known);
-    return mc_build_call(rules->b, rule, next);
+    deinit(&s);
+    return all;
 }
 
 /* ---- whole grammars ---- */
@@ -417,6 +432,14 @@ mica_status mc_grammar_json_object(mc_grammar **grammar) {
 mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **grammar) {
     mc_builder b;
     mc_builder_init(&b);
-    int32_t start = mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){pattern, len}, false, MC_RETURN);
+    int32_t start =
+        mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){pattern, len}, MC_REGEX_WHOLE, MC_RETURN);
+    return mc_grammar_finish(&b, start, grammar);
+}
+
+mica_status mc_grammar_pattern(const char *pattern, size_t len, mc_grammar **grammar) {
+    mc_builder b;
+    mc_builder_init(&b);
+    int32_t start = mc_build_pattern(&b, MC_CHARS_TEXT, (mc_str){pattern, len}, MC_RETURN);
     return mc_grammar_finish(&b, start, grammar);
 }

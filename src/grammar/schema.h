@@ -3,19 +3,15 @@
  * Every document of the grammar validates against the schema. Not every document that validates is
  * one of the grammar: strictness keeps models on the way.
  *  - Members of objects come in the order of "properties", then other required ones, then
- *    additional ones. Without "additionalProperties" there are additional ones only if there are no
- *    "properties" either.
+ *    additional ones. Of these there are some only where a keyword says what they may be, or where
+ *    there are no "properties".
  *  - A schema without "type" is one of the types that its keywords are about, if there are any.
  *  - Numbers, white space (grammar/grammar_json.h) and depth (MC_GRAMMAR_DEPTH) are bounded.
  *  - Of a format there are the usual forms, such as no leap days of "date".
+ *  - Where a schema must not hold, it does so in one of the ways that can be built.
  *
- * Supported are type, enum, const, properties, required, additionalProperties, items, prefixItems,
- * minItems, maxItems, minLength, maxLength, pattern (grammar/grammar_regex.h), format (a few),
- * minimum, maximum, exclusiveMinimum, exclusiveMaximum, anyOf, oneOf whose alternatives exclude
- * each other by their types or by a property's constants, allOf of one, $ref within the schema,
- * $defs and definitions. Of these, patterns and formats stand without lengths, and enum, const,
- * anyOf, oneOf, allOf and $ref without keywords that constrain more, but for the type of enum and
- * const. Annotations are ignored. All else is refused, with a JSON pointer to it.
+ * The keywords are those of schema_parts.h; docs/structured.md says what of them is supported.
+ * Annotations are ignored. All else is refused, with a JSON pointer to it.
  *
  * Source: JSON Schema, draft 2020-12.
  * Threads: any. */
@@ -42,5 +38,9 @@ mica_status mc_grammar_json_object(mc_grammar **grammar);
 /* The texts that a regular expression (grammar/grammar_regex.h) matches as a whole.
  * errors  MICA_EFORMAT, MICA_EUNSUPPORTED with the place; MICA_EINVAL, MICA_ENOMEM */
 mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **grammar);
+
+/* The texts in which a pattern of a schema (grammar/grammar_pattern.h) matches somewhere.
+ * errors  as above */
+mica_status mc_grammar_pattern(const char *pattern, size_t len, mc_grammar **grammar);
 
 #endif

@@ -1,108 +1,67 @@
-/* Alternatives and constants: enum, const, anyOf, oneOf. */
-#include "base/json_write.h"
+/* Constants, and whether the alternatives of oneOf exclude each other. */
 #include "grammar/schema_parts.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-static bool has(const mc_keywords *k, mc_keyword key) {
-    return mc_json_get_type(k->at[key]) != MC_JSON_NONE;
-}
-
-/* The type of a value, as a set of one. */
-static int type_of(mc_json v) {
-    double number = 0;
-    switch (mc_json_get_type(v)) {
-    case MC_JSON_NULL:
-        return MC_TYPE_NULL;
-    case MC_JSON_BOOL:
-        return MC_TYPE_BOOLEAN;
-    case MC_JSON_INT:
-        return MC_TYPE_INTEGER;
-    case MC_JSON_FLOAT:
-        mc_json_get_float(v, &number);
-        return floor(number) == number ? MC_TYPE_INTEGER : MC_TYPE_FRACTION;
-    case MC_JSON_STRING:
-        return MC_TYPE_STRING;
-    case MC_JSON_ARRAY:
-        return MC_TYPE_ARRAY;
-    case MC_JSON_OBJECT:
-        return MC_TYPE_OBJECT;
-    case MC_JSON_NONE:
-        break;
-    }
-    return 0;
-}
 
 /* ---- constants ---- */
 
-/* The strings among them share their beginnings; there may be many. */
-static int32_t strings(mc_schema *s, mc_json list) {
+/* The strings among values share their beginnings; there may be many. */
+static int32_t strings(mc_schema *s, const mc_json *values, size_t count) {
     mc_buffer texts = {0};
     mc_str text;
     int32_t all = MC_DEAD;
     bool done = true;
-    for (mc_json_iter it = mc_json_begin(list); done && mc_json_next(&it);)
-        if (mc_json_get_str(it.value, &text)) done = mc_buffer_add(&texts, &text, sizeof text);
+    for (size_t i = 0; done && i < count; i++)
+        if (mc_json_get_str(values[i], &text)) done = mc_buffer_add(&texts, &text, sizeof text);
     if (done)
         all = mc_build_string_choice(s->rules, MC_BUFFER_AT(&texts, mc_str),
                                      MC_BUFFER_COUNT(&texts, mc_str), MC_RETURN);
-    if (!done) mc_builder_fail(s->b, mc_fail_nomem("a schema"));
+    if (!done) mc_schema_nomem(s);
     mc_buffer_deinit(&texts);
     return all;
 }
 
-static int32_t constant(mc_schema *s, const char *keyword, mc_json v) {
-    int32_t all = mc_build_constant(s->rules, v, MC_RETURN);
-    if (s->b->status != MICA_EUNSUPPORTED) return all;
-    return mc_schema_fail_at(s, keyword);
+/* Adds a value of enum or const if it satisfies all schemas. */
+static bool add_value(mc_schema *s, const mc_clause *c, mc_json value, mc_buffer *values) {
+    for (size_t i = 0; i < c->count; i++) {
+        bool yes = false;
+        if (!mc_value_satisfies(s, value, &c->all[i], &yes)) return false;
+        if (!yes) return true;
+    }
+    return mc_buffer_add(values, &value, sizeof value) || (mc_schema_nomem(s), false);
 }
 
-int32_t mc_build_constants(mc_schema *s, const mc_keywords *k) {
-    mc_json list = k->at[MC_KEY_ENUM];
-    int types = mc_schema_types(s, k);
-    int32_t all = MC_DEAD;
-    if (s->b->status != MICA_OK) return MC_DEAD;
-    if (!has(k, MC_KEY_ENUM)) {
-        mc_json v = k->at[MC_KEY_CONST];
-        return type_of(v) & types ? constant(s, "const", v) : MC_DEAD;
+bool mc_schema_constants(mc_schema *s, const mc_clause *c, const mc_group *group,
+                         mc_buffer *values) {
+    mc_json list = group->k.at[MC_KEY_ENUM];
+    s->pointer = group->pointer;
+    if (!mc_has(&group->k, MC_KEY_ENUM)) return add_value(s, c, group->k.at[MC_KEY_CONST], values);
+    if (mc_json_get_type(list) != MC_JSON_ARRAY) {
+        mc_schema_fail(s, MICA_EFORMAT, "enum", "want an array");
+        return false;
     }
-    if (mc_json_get_type(list) != MC_JSON_ARRAY)
-        return mc_schema_fail(s, MICA_EFORMAT, "enum", "want an array");
     for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);)
-        if (type_of(it.value) != MC_TYPE_STRING && type_of(it.value) & types)
-            all = mc_build_split(s->b, constant(s, "enum", it.value), all);
-    return types & MC_TYPE_STRING ? mc_build_split(s->b, strings(s, list), all) : all;
+        if (!add_value(s, c, it.value, values)) return false;
+    return true;
 }
 
-/* ---- anyOf ---- */
-
-static bool check_list(mc_schema *s, const mc_keywords *k, mc_keyword key) {
-    if (mc_json_get_type(k->at[key]) == MC_JSON_ARRAY && mc_json_count(k->at[key]) > 0) return true;
-    mc_schema_fail(s, MICA_EFORMAT, mc_keyword_name(key), "want an array of schemas");
-    return false;
-}
-
-static int32_t any_of(mc_schema *s, const mc_keywords *k, mc_keyword key) {
+int32_t mc_build_constants(mc_schema *s, const mc_clause *c, const mc_group *group) {
+    mc_buffer values = {0};
     int32_t all = MC_DEAD;
-    int i = 0;
-    if (!check_list(s, k, key)) return MC_DEAD;
-    for (mc_json_iter it = mc_json_begin(k->at[key]); mc_json_next(&it);) {
-        char number[16];
-        snprintf(number, sizeof number, "%d", i++);
-        int32_t way =
-            mc_build_subschema(s, it.value, mc_keyword_name(key), mc_str_of(number), MC_RETURN);
-        all = mc_build_split(s->b, all, way);
-    }
+    bool done = mc_schema_constants(s, c, group, &values);
+    const mc_json *at = MC_BUFFER_AT(&values, mc_json);
+    size_t count = MC_BUFFER_COUNT(&values, mc_json);
+    for (size_t i = 0; done && i < count; i++)
+        if (mc_json_get_type(at[i]) != MC_JSON_STRING)
+            all = mc_build_split(s->b, mc_build_constant(s->rules, at[i], MC_RETURN), all);
+    if (done && s->b->status == MICA_EUNSUPPORTED)
+        mc_schema_fail_at(s, mc_has(&group->k, MC_KEY_ENUM) ? "enum" : "const");
+    if (done) all = mc_build_split(s->b, strings(s, at, count), all);
+    mc_buffer_deinit(&values);
     return all;
 }
 
-int32_t mc_build_any_of(mc_schema *s, const mc_keywords *k) {
-    return any_of(s, k, MC_KEY_ANY_OF);
-}
-
-/* ---- oneOf: whether alternatives exclude each other ---- */
+/* ---- whether alternatives exclude each other ---- */
 
 /* Beyond these it counts as unknown: a schema must not take long. */
 enum { MAX_COMPARED = 64, MAX_PAIRS = 100000, MAX_ALTERNATIVES = 64 };
@@ -115,8 +74,8 @@ static bool see_through(mc_schema *s, mc_json schema, mc_keywords *k) {
     for (int i = 0; i < MAX_HOPS; i++) {
         if (mc_json_get_bool(schema, &truth)) return true;
         if (!mc_schema_keywords(s, schema, k)) return false;
-        if (!has(k, MC_KEY_REF)) return true;
-        schema = mc_schema_resolve(s, k->at[MC_KEY_REF]);
+        if (!mc_has(k, MC_KEY_REF)) return true;
+        schema = mc_schema_resolve(s, k->at[MC_KEY_REF], NULL);
         if (s->b->status != MICA_OK) return false;
     }
     memset(k, 0, sizeof *k); /* nothing is known of it */
@@ -126,10 +85,10 @@ static bool see_through(mc_schema *s, mc_json schema, mc_keywords *k) {
 /* The types that documents of a schema can have. */
 static int possible_types(mc_schema *s, const mc_keywords *k) {
     int types = mc_schema_types(s, k), constants = 0;
-    if (has(k, MC_KEY_CONST)) return types & type_of(k->at[MC_KEY_CONST]);
-    if (!has(k, MC_KEY_ENUM)) return types;
+    if (mc_has(k, MC_KEY_CONST)) return types & mc_schema_type_of(k->at[MC_KEY_CONST]);
+    if (!mc_has(k, MC_KEY_ENUM)) return types;
     for (mc_json_iter it = mc_json_begin(k->at[MC_KEY_ENUM]); mc_json_next(&it);)
-        constants |= type_of(it.value);
+        constants |= mc_schema_type_of(it.value);
     return types & constants;
 }
 
@@ -137,7 +96,8 @@ static int possible_types(mc_schema *s, const mc_keywords *k) {
 static bool differ(mc_json a, mc_json b) {
     mc_str one, other;
     bool yes = false, no = false;
-    if (type_of(a) != type_of(b)) return (type_of(a) | type_of(b)) != MC_TYPE_NUMBER;
+    if (mc_schema_type_of(a) != mc_schema_type_of(b))
+        return (mc_schema_type_of(a) | mc_schema_type_of(b)) != MC_TYPE_NUMBER;
     if (mc_json_get_str(a, &one) && mc_json_get_str(b, &other)) return !mc_str_eq(one, other);
     if (mc_json_get_bool(a, &yes) && mc_json_get_bool(b, &no)) return yes != no;
     int64_t i, j;
@@ -151,12 +111,12 @@ static bool constants_differ(const mc_keywords *a, const mc_keywords *b) {
     const mc_keywords *both[] = {a, b};
     mc_json_iter its[2];
     for (int i = 0; i < 2; i++)
-        if (!has(both[i], MC_KEY_CONST) && !has(both[i], MC_KEY_ENUM)) return false;
+        if (!mc_has(both[i], MC_KEY_CONST) && !mc_has(both[i], MC_KEY_ENUM)) return false;
     if (mc_json_count(a->at[MC_KEY_ENUM]) * mc_json_count(b->at[MC_KEY_ENUM]) > MAX_PAIRS)
         return false;
-    if (has(a, MC_KEY_CONST) && has(b, MC_KEY_CONST))
+    if (mc_has(a, MC_KEY_CONST) && mc_has(b, MC_KEY_CONST))
         return differ(a->at[MC_KEY_CONST], b->at[MC_KEY_CONST]);
-    const mc_keywords *single = has(a, MC_KEY_CONST) ? a : has(b, MC_KEY_CONST) ? b : NULL;
+    const mc_keywords *single = mc_has(a, MC_KEY_CONST) ? a : mc_has(b, MC_KEY_CONST) ? b : NULL;
     its[0] = mc_json_begin((single == a ? b : a)->at[MC_KEY_ENUM]);
     while (mc_json_next(&its[0])) {
         if (single) {
@@ -212,20 +172,12 @@ static bool exclude_each_other(mc_schema *s, mc_json one, mc_json other) {
     return shared == MC_TYPE_OBJECT && property_differs(s, &a, &b);
 }
 
-int32_t mc_build_one_of(mc_schema *s, const mc_keywords *k) {
-    mc_json list = k->at[MC_KEY_ONE_OF];
-    if (!check_list(s, k, MC_KEY_ONE_OF)) return MC_DEAD;
-    if (mc_json_count(list) > MAX_ALTERNATIVES)
-        return mc_schema_fail(s, MICA_EUNSUPPORTED, "oneOf", "more than %d alternatives",
-                              MAX_ALTERNATIVES);
+bool mc_schema_exclusive(mc_schema *s, mc_json list) {
+    if (mc_json_count(list) > MAX_ALTERNATIVES) return false;
     for (mc_json_iter i = mc_json_begin(list); mc_json_next(&i);) {
         mc_json_iter j = i;
         while (mc_json_next(&j))
-            if (!exclude_each_other(s, i.value, j.value))
-                return mc_schema_fail(
-                    s, MICA_EUNSUPPORTED, "oneOf",
-                    "only of alternatives that exclude each other by their types, or by constants "
-                    "of a required property; write anyOf if more than one may hold");
+            if (!mc_schema_work(s, 10) || !exclude_each_other(s, i.value, j.value)) return false;
     }
-    return any_of(s, k, MC_KEY_ONE_OF);
+    return true;
 }

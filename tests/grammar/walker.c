@@ -42,13 +42,21 @@ static bool closes(size_t id) {
     return text && len == 1 && strchr("\"]},:0eltrufasn", text[0]);
 }
 
-/* One of the allowed tokens; -1: the end. hurry: one that closes something, if there is any. */
+/* Whether a token is short enough to draw in a hurry: `any` single byte, or one that closes. */
+static bool hurries(size_t id, bool any) {
+    size_t len;
+    return closes(id) || (any && mica_tokenizer_token(tokenizer, (int32_t)id, &len) && len == 1);
+}
+
+/* One of the allowed tokens; -1: the end. hurry: mostly one that closes something, if there is any,
+ * else a single byte, since a document may need some. */
 static int64_t draw(const mc_token_mask *mask, bool hurry, uint64_t *random) {
+    bool any = hurry && next_random(random) % 3 == 0;
     size_t n = 0, closing = 0, at;
     for (size_t id = 0; id < vocab; id++) {
         if (!(allowed[id / 32] >> id % 32 & 1)) continue;
         n++;
-        closing += closes(id);
+        closing += hurries(id, any);
     }
     if (mask->may_end && (hurry || next_random(random) % (n + 1) == 0)) return -1;
     if (!n) {
@@ -58,7 +66,7 @@ static int64_t draw(const mc_token_mask *mask, bool hurry, uint64_t *random) {
     hurry = hurry && closing;
     at = next_random(random) % (hurry ? closing : n);
     for (size_t id = 0;; id++)
-        if (allowed[id / 32] >> id % 32 & 1 && (!hurry || closes(id)) && at-- == 0)
+        if (allowed[id / 32] >> id % 32 & 1 && (!hurry || hurries(id, any)) && at-- == 0)
             return (int64_t)id;
 }
 

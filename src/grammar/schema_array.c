@@ -1,0 +1,318 @@
+/* Arrays of a clause. */
+#include "base/alloc.h"
+#include "grammar/schema_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_FOUND = 64 }; /* elements that are counted for "contains" */
+
+typedef struct array {
+    mc_schema *s;
+    const mc_clause *c;
+    const mc_group **groups; /* in their order */
+    size_t group_count;
+    int64_t min, max;             /* elements; max -1: no limit */
+    int64_t prefix_count;         /* places that have schemas of their own */
+    const mc_literal *contains;   /* NULL: none */
+    int64_t found_min, found_max; /* elements that it holds for; max -1: no limit */
+} array;
+
+static int32_t byte(const array *a, int c, int32_t next) {
+    return mc_build_range(a->s->b, c, c, next);
+}
+
+/* Older drafts write "items" for "prefixItems", and "additionalItems" for "items". */
+static bool is_older(const mc_group *g) {
+    return mc_json_get_type(g->k.at[MC_KEY_ITEMS]) == MC_JSON_ARRAY;
+}
+
+static mc_keyword prefix_key(const mc_group *g) {
+    return is_older(g) ? MC_KEY_ITEMS : MC_KEY_PREFIX_ITEMS;
+}
+
+static mc_keyword rest_key(const mc_group *g) {
+    return is_older(g) ? MC_KEY_ADDITIONAL_ITEMS : MC_KEY_ITEMS;
+}
+
+/* ---- elements ---- */
+
+/* Adds the schemas of the element at a place: mc_literal. */
+static bool add_schemas(const array *a, int64_t place, mc_buffer *all) {
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)place);
+    for (size_t i = 0; i < a->group_count; i++) {
+        const mc_group *g = a->groups[i];
+        mc_json list = g->k.at[prefix_key(g)], rest = g->k.at[rest_key(g)];
+        mc_keyword key = rest_key(g);
+        mc_str segment = {NULL, 0};
+        if (place < (int64_t)mc_json_count(list)) {
+            mc_json_iter it = mc_json_begin(list);
+            for (int64_t n = 0; n <= place; n++)
+                mc_json_next(&it);
+            rest = it.value;
+            key = prefix_key(g);
+            segment = mc_str_of(number);
+        }
+        if (mc_json_get_type(rest) != MC_JSON_NONE &&
+            !mc_literals_add(a->s, all, rest, g->pointer, mc_keyword_name(key), segment))
+            return false;
+    }
+    for (const mc_fact *f = a->c->facts; f; f = f->before) {
+        const mc_literal denied = {f->value, f->pointer, true};
+        if (f->kind == MC_FACT_ELEMENTS && !mc_buffer_add(all, &denied, sizeof denied))
+            return mc_schema_nomem(a->s), false;
+    }
+    return true;
+}
+
+/* The element at a place, and what follows it. contained: whether "contains" holds for it: 1 it
+ * does, -1 it does not, 0 either. */
+static int32_t element(const array *a, int64_t place, int contained, int32_t next) {
+    mc_buffer all = {0};
+    int32_t start = MC_DEAD;
+    bool done = add_schemas(a, place, &all);
+    if (done && contained) {
+        mc_literal found = *a->contains;
+        found.negated = found.negated != (contained < 0);
+        done = mc_buffer_add(&all, &found, sizeof found);
+        if (!done) mc_schema_nomem(a->s);
+    }
+    if (done)
+        start = mc_build_all(a->s, MC_BUFFER_AT(&all, mc_literal),
+                             MC_BUFFER_COUNT(&all, mc_literal), next);
+    mc_buffer_deinit(&all);
+    return start;
+}
+
+/* An element with `found` before it for which "contains" holds, and what follows: places[found].
+ * What has been found often enough is not counted. */
+static int32_t counted(const array *a, int64_t place, int64_t found, int64_t levels,
+                       const int32_t *places) {
+    if (!a->contains) return element(a, place, 0, places[0]);
+    int32_t one = found < levels ? element(a, place, 1, places[found + 1]) : MC_DEAD;
+    int other = a->found_max >= 0 ? -1 : 0;
+    return mc_build_split(a->s->b, one, element(a, place, other, places[found]));
+}
+
+/* Behind the beginning of an array: its elements, then `end`, the bracket. later: [levels + 1] what
+ * comes behind an element, by how many were found. */
+static int32_t elements(const array *a, int64_t levels, int32_t *later, int32_t end) {
+    mc_json_rules *rules = a->s->rules;
+    mc_builder *b = a->s->b;
+    int64_t top = a->max >= 0 ? a->max : a->min > a->prefix_count ? a->min : a->prefix_count;
+    int32_t close = mc_build_space(rules, end), first = MC_DEAD;
+    int64_t need = a->contains ? a->found_min : 0;
+    for (int64_t f = levels; f >= 0; f--) {
+        later[f] = f >= need ? close : MC_DEAD;
+        if (a->max >= 0) continue;
+        int32_t may_end = later[f];
+        later[f] = mc_build_open(b);
+        first = counted(a, top, f, levels, later);
+        mc_build_close(b, later[f], byte(a, ',', mc_build_space(rules, first)), may_end);
+    }
+    for (int64_t i = top - 1; i >= 0 && b->status == MICA_OK; i--) /* i elements are there */
+        for (int64_t f = 0; f <= levels; f++) { /* later[f + 1] is still that behind this one */
+            int32_t way = f <= i ? counted(a, i, f, levels, later) : MC_DEAD;
+            int32_t more = byte(a, ',', mc_build_space(rules, way));
+            if (f == 0) first = way;
+            later[f] = mc_build_split(b, more, i >= a->min && f >= need ? close : MC_DEAD);
+        }
+    return mc_build_space(rules, mc_build_split(b, first, a->min > 0 || need > 0 ? MC_DEAD : end));
+}
+
+/* ---- elements that differ ---- */
+
+/* The one schema of all elements, if these are constants: mc_json, none twice. *known false: they
+ * are not. */
+static bool find_values(const array *a, mc_buffer *values, bool *known) {
+    mc_schema *s = a->s;
+    mc_buffer all = {0}, clauses = {0};
+    *known = false;
+    bool done = add_schemas(a, a->prefix_count, &all);
+    if (done && all.len)
+        done = mc_schema_clauses(s, MC_BUFFER_AT(&all, mc_literal),
+                                 MC_BUFFER_COUNT(&all, mc_literal), &clauses);
+    if (done && MC_BUFFER_COUNT(&clauses, mc_clause) == 1) {
+        const mc_clause *c = MC_BUFFER_AT(&clauses, mc_clause);
+        for (const mc_group *g = c->groups; g && !*known; g = g->before) {
+            *known = mc_has(&g->k, MC_KEY_ENUM) || mc_has(&g->k, MC_KEY_CONST);
+            if (*known) done = mc_schema_constants(s, c, g, values);
+        }
+    }
+    mc_buffer_deinit(&all);
+    mc_buffer_deinit(&clauses);
+    size_t n = 0;
+    mc_json *at = MC_BUFFER_AT(values, mc_json);
+    for (size_t i = 0; done && i < MC_BUFFER_COUNT(values, mc_json); i++) {
+        bool twice = false;
+        for (size_t j = 0; j < n && !twice; j++)
+            twice = mc_values_equal(at[j], at[i]);
+        if (!twice) at[n++] = at[i];
+        done = mc_schema_work(s, n);
+    }
+    values->len = n * sizeof(mc_json);
+    return done;
+}
+
+/* Arrays of some of the values, in their order. later: [count + 1] what comes behind some. */
+static int32_t unique_elements(const array *a, const mc_json *values, int64_t count, int32_t *later,
+                               int32_t end) {
+    mc_json_rules *rules = a->s->rules;
+    mc_builder *b = a->s->b;
+    int32_t close = mc_build_space(rules, end);
+    for (int64_t n = 0; n <= count; n++)
+        later[n] = n >= a->min && (a->max < 0 || n <= a->max) ? (n ? close : end) : MC_DEAD;
+    for (int64_t i = count - 1; i >= 0 && b->status == MICA_OK; i--)
+        for (int64_t n = 0; n <= i; n++) { /* n values were written before the i-th */
+            int32_t way = mc_build_constant(rules, values[i], later[n + 1]);
+            if (n) way = byte(a, ',', mc_build_space(rules, way));
+            later[n] = mc_build_split(b, way, later[n]);
+        }
+    return mc_build_space(rules, later[0]);
+}
+
+static int32_t build_unique(const array *a, const char *pointer, int32_t end) {
+    enum { MAX_VALUES = 100 };
+    mc_schema *s = a->s;
+    mc_buffer values = {0};
+    bool known;
+    int32_t all = MC_DEAD, later[MAX_VALUES + 1];
+    bool done = find_values(a, &values, &known);
+    int64_t count = (int64_t)MC_BUFFER_COUNT(&values, mc_json);
+    s->pointer = pointer;
+    if (done && (!known || a->prefix_count || a->contains || count > MAX_VALUES)) {
+        mc_schema_fail(s, MICA_EUNSUPPORTED, "uniqueItems",
+                       "only of items of up to %d constants, and without prefixItems and contains",
+                       MAX_VALUES);
+    } else if (done) {
+        all = unique_elements(a, MC_BUFFER_AT(&values, mc_json), count, later, end);
+        if (s->b->status == MICA_EUNSUPPORTED) mc_schema_fail_at(s, "items");
+    }
+    mc_buffer_deinit(&values);
+    return all;
+}
+
+/* ---- what a clause says ---- */
+
+/* Reads the keywords of a group that are about places. */
+static bool read_places(array *a, const mc_group *g) {
+    mc_schema *s = a->s;
+    bool some = true;
+    int64_t count = (int64_t)mc_json_count(g->k.at[prefix_key(g)]);
+    s->pointer = g->pointer;
+    if (mc_has(&g->k, MC_KEY_PREFIX_ITEMS) &&
+        (is_older(g) || mc_json_get_type(g->k.at[MC_KEY_PREFIX_ITEMS]) != MC_JSON_ARRAY)) {
+        mc_schema_fail(s, MICA_EFORMAT, "prefixItems", "want an array of schemas, beside a schema");
+        return false;
+    }
+    if (count > MC_SCHEMA_NAMES) {
+        mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(prefix_key(g)), "more than %d",
+                       MC_SCHEMA_NAMES);
+        return false;
+    }
+    if (count > a->prefix_count) a->prefix_count = count;
+    bool none = mc_json_get_bool(g->k.at[rest_key(g)], &some) && !some;
+    if (none && (a->max < 0 || a->max > count)) a->max = count;
+    return true;
+}
+
+/* "unevaluatedItems": false means that only places may be there which some schema is about. */
+static void close_places(array *a) {
+    bool closed = false, rest = false;
+    int64_t count = 0;
+    for (size_t i = 0; i < a->group_count; i++) {
+        const mc_group *g = a->groups[i];
+        int64_t here = (int64_t)mc_json_count(g->k.at[prefix_key(g)]);
+        bool truth = true;
+        if (mc_json_get_bool(g->k.at[MC_KEY_UNEVALUATED_ITEMS], &truth) && !truth) closed = true;
+        if (g->silent) continue;
+        rest = rest || mc_has(&g->k, rest_key(g));
+        if (here > count) count = here;
+    }
+    if (closed && !rest && (a->max < 0 || a->max > count)) a->max = count;
+}
+
+/* Takes one thing that arrays contain; there may be one. */
+static bool take_contains(array *a, mc_literal literal, int64_t min, int64_t max) {
+    mc_schema *s = a->s;
+    if (min == 0 && max < 0) return true;
+    mc_literal *kept = mc_arena_alloc(&s->arena, sizeof *kept);
+    if (!kept) return mc_schema_nomem(s), false;
+    *kept = literal;
+    if (a->contains || min > MAX_FOUND || max > MAX_FOUND) {
+        mc_schema_fail(s, MICA_EUNSUPPORTED, "contains", "more than one, or more than %d elements",
+                       MAX_FOUND);
+        return false;
+    }
+    a->contains = kept;
+    a->found_min = min;
+    a->found_max = max;
+    return true;
+}
+
+static bool read_contains(array *a) {
+    mc_schema *s = a->s;
+    int64_t min, max;
+    for (size_t i = 0; i < a->group_count; i++) {
+        const mc_group *g = a->groups[i];
+        if (!mc_has(&g->k, MC_KEY_CONTAINS)) continue;
+        s->pointer = g->pointer;
+        const char *pointer = mc_schema_place(s, g->pointer, "contains", (mc_str){NULL, 0});
+        if (!pointer || !mc_schema_count(s, &g->k, MC_KEY_MIN_CONTAINS, 1, &min) ||
+            !mc_schema_count(s, &g->k, MC_KEY_MAX_CONTAINS, -1, &max) ||
+            !take_contains(a, (mc_literal){g->k.at[MC_KEY_CONTAINS], pointer, false}, min, max))
+            return false;
+    }
+    for (const mc_fact *f = a->c->facts; f; f = f->before)
+        if (f->kind == MC_FACT_CONTAINS &&
+            !take_contains(a, (mc_literal){f->value, f->pointer, true}, 1, -1))
+            return false;
+    return true;
+}
+
+static bool read_array(array *a) {
+    mc_schema *s = a->s;
+    a->groups = mc_clause_groups(s, a->c, &a->group_count);
+    if (!a->groups || !mc_clause_count(s, a->c, MC_KEY_MIN_ITEMS, 0, &a->min) ||
+        !mc_clause_count(s, a->c, MC_KEY_MAX_ITEMS, -1, &a->max))
+        return false;
+    for (size_t i = 0; i < a->group_count; i++)
+        if (!read_places(a, a->groups[i])) return false;
+    close_places(a);
+    return read_contains(a);
+}
+
+/* Where it says that elements must differ; NULL: nowhere. */
+static bool read_unique(const array *a, const char **unique) {
+    mc_schema *s = a->s;
+    *unique = NULL;
+    for (size_t i = 0; i < a->group_count; i++) {
+        mc_json v = a->groups[i]->k.at[MC_KEY_UNIQUE_ITEMS];
+        bool truth = false;
+        s->pointer = a->groups[i]->pointer;
+        if (mc_json_get_type(v) != MC_JSON_NONE && !mc_json_get_bool(v, &truth)) {
+            mc_schema_fail(s, MICA_EFORMAT, "uniqueItems", "want true or false");
+            return false;
+        }
+        if (truth) *unique = s->pointer;
+    }
+    return true;
+}
+
+int32_t mc_build_typed_array(mc_schema *s, const mc_clause *c) {
+    array a = {.s = s, .c = c, .found_max = -1};
+    int32_t later[MAX_FOUND + 1], all = MC_DEAD;
+    const char *unique;
+    if (!c->groups && !c->facts) return mc_build_any_array(s->rules, MC_RETURN);
+    if (!read_array(&a) || !read_unique(&a, &unique)) return MC_DEAD;
+    if (a.max >= 0 && a.min > a.max) return MC_DEAD;
+    int32_t end = byte(&a, ']', MC_RETURN);
+    int64_t levels = !a.contains ? 0 : a.found_max >= 0 ? a.found_max : a.found_min;
+    if (a.contains && a.found_max >= 0 && a.found_min > a.found_max) return MC_DEAD;
+    if (unique && (a.max < 0 || a.max > 1))
+        all = build_unique(&a, unique, end);
+    else
+        all = elements(&a, levels, later, end);
+    return byte(&a, '[', all);
+}
