@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { OVERTAKEN = 8 }; /* that many make a request's priority one higher */
+
 /* ---- copies ---- */
 
 /* A copy of n bytes, NULL for none; sets *ok to false without memory. */
@@ -112,6 +114,10 @@ void mc_request_release(mc_request *r) {
 bool mc_request_is_over(mc_request *r, uint64_t now, bool *timed_out) {
     *timed_out = r->deadline && now >= r->deadline;
     return *timed_out || atomic_load_explicit(&r->cancelled, memory_order_relaxed);
+}
+
+int64_t mc_request_priority(const mc_request *r) {
+    return (int64_t)r->given.priority + r->overtaken / OVERTAKEN;
 }
 
 void mc_request_start(mc_request *r, size_t choice) {

@@ -34,14 +34,15 @@ struct mc_request {
     bool closed;
     mc_choice *choices; /* [given.choices] */
 
-    mc_session *source; /* of the thread: has the prompt, for the other choices; NULL: none */
+    /* Of the thread: */
+    mc_session *source; /* has the prompt, for the other choices; NULL: none */
+    unsigned overtaken; /* requests that went first and came later, or whose priority is higher */
 
     /* Guarded by the schedule's lock: */
-    mc_request *next;   /* in the queue */
-    size_t entered;     /* choices that got a row, or ended without one */
-    bool read;          /* the first choice has read the prompt, or has ended: others may follow */
-    unsigned overtaken; /* requests that came later and went first */
-    size_t left;        /* choices that the schedule has not ended yet */
+    mc_request *next; /* in the queue */
+    size_t entered;   /* choices that got a row, or ended without one */
+    bool read;        /* the first choice has read the prompt, or has ended: others may follow */
+    size_t left;      /* choices that the schedule has not ended yet */
 };
 
 /* Of the schedule that a request holds. */
@@ -61,6 +62,9 @@ void mc_request_release(mc_request *request);
 
 /* Whether it need not go on: cancelled, closed or out of time; *timed_out says whether the last. */
 bool mc_request_is_over(mc_request *request, uint64_t now, bool *timed_out);
+
+/* Its priority, which grows with the requests that overtake it: all are computed some time. */
+int64_t mc_request_priority(const mc_request *request);
 
 /* A choice gets its row. */
 void mc_request_start(mc_request *request, size_t choice);

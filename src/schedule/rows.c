@@ -31,7 +31,7 @@ int64_t mc_rows_blocks(const mc_schedule *s) {
 /* How many rows compute, and how many are paused. */
 static size_t count_rows(const mc_schedule *s, bool paused) {
     size_t n = 0;
-    for (int i = 0; i < s->options.rows; i++)
+    for (int i = 0; i < s->rows.n; i++)
         n += s->rows.rows[i].request && s->rows.rows[i].paused == paused;
     return n;
 }
@@ -53,16 +53,9 @@ static int64_t limit_of(const mc_schedule *s, const mc_request *request) {
 /* Whether there are blocks for all that a choice and the rows may ever need. */
 static bool has_all_blocks(const mc_schedule *s, const mc_request *request) {
     int64_t all = limit_of(s, request);
-    for (int i = 0; i < s->options.rows; i++)
+    for (int i = 0; i < s->rows.n; i++)
         if (s->rows.rows[i].request) all += limit_of(s, s->rows.rows[i].request);
     return all <= mc_rows_blocks(s);
-}
-
-bool mc_rows_fit(const mc_schedule *s, const mc_request *request) {
-    if (count_rows(s, true)) return false;
-    if (s->local->context && count_rows(s, false)) /* rows that cannot pause */
-        return has_all_blocks(s, request);
-    return has_blocks(s, request->source ? 1 : (int64_t)request->given.n_ids + 1);
 }
 
 /* ---- rows ---- */
@@ -77,13 +70,14 @@ static mica_status open_parts(mc_schedule *s) {
 }
 
 mica_status mc_rows_open(mc_schedule *s) {
-    s->rows.rows = mc_calloc((size_t)s->options.rows, sizeof *s->rows.rows);
+    s->rows.n = 2 * s->options.rows;
+    s->rows.rows = mc_calloc((size_t)s->rows.n, sizeof *s->rows.rows);
     return s->rows.rows ? open_parts(s) : mc_fail_nomem("a schedule");
 }
 
 void mc_rows_close(mc_schedule *s) {
     if (!s->rows.rows) return;
-    for (int i = 0; i < s->options.rows; i++)
+    for (int i = 0; i < s->rows.n; i++)
         mc_session_close(&s->rows.rows[i].session);
     mc_batch_deinit(&s->rows.batch);
     mc_kv_pool_close(&s->rows.model.pool);
@@ -130,8 +124,19 @@ static void leave_with_error(mc_schedule *s, mc_row *row, mica_status status) {
 /* ---- pauses ---- */
 
 static bool goes_before(const mc_row *a, const mc_row *b) {
-    int x = a->request->given.priority, y = b->request->given.priority;
+    int64_t x = mc_request_priority(a->request), y = mc_request_priority(b->request);
     return x > y || (x == y && a->number < b->number);
+}
+
+/* The row, of those that are paused or of the others, that goes before them all. NULL: none. */
+static mc_row *find_first(const mc_schedule *s, bool paused) {
+    mc_row *first = NULL;
+    for (int i = 0; i < s->rows.n; i++) {
+        mc_row *row = &s->rows.rows[i];
+        if (!row->request || row->paused != paused) continue;
+        if (!first || goes_before(row, first)) first = row;
+    }
+    return first;
 }
 
 /* Takes the blocks of a row. false: it cannot read its text again. */
@@ -139,6 +144,7 @@ static bool pause_row(mc_schedule *s, mc_row *row) {
     if (!mc_stream_pause(row->stream)) return false;
     row->paused = true;
     row->left = 1; /* of how many is known when it goes on */
+    row->leader = NULL;
     s->rows.pauses++;
     return true;
 }
@@ -160,7 +166,7 @@ static bool make_room(mc_schedule *s, mc_row *row, int64_t n) {
     while (!mc_cache_can_reserve(&row->session->cache, n)) {
         mc_row *last = NULL;
         if (drop_source(s)) continue;
-        for (int i = 0; i < s->options.rows; i++) {
+        for (int i = 0; i < s->rows.n; i++) {
             mc_row *other = &s->rows.rows[i];
             if (!other->request || other->paused) continue;
             if (other != row && !mc_session_count(other->session)) continue; /* it has none */
@@ -176,17 +182,78 @@ static bool make_room(mc_schedule *s, mc_row *row, int64_t n) {
 /* Lets paused rows go on while there are blocks for their texts. */
 static void resume_rows(mc_schedule *s) {
     for (;;) {
-        mc_row *first = NULL;
-        for (int i = 0; i < s->options.rows; i++) {
-            mc_row *row = &s->rows.rows[i];
-            if (row->request && row->paused && (!first || goes_before(row, first))) first = row;
-        }
-        if (!first) return;
+        mc_row *first = find_first(s, true);
+        if (!first || count_rows(s, false) == (size_t)s->options.rows) return;
+        if (mc_schedule_next_priority(s) > mc_request_priority(first->request)) return;
         const mica_metrics m = mc_stream_metrics(first->stream);
         if (!has_blocks(s, m.prompt_tokens + m.generated_tokens + 1)) return;
         first->paused = false;
         mica_status status = mc_stream_read(first->stream, 0, &first->left);
         if (status != MICA_OK) leave_with_error(s, first, status);
+    }
+}
+
+/* ---- who enters ---- */
+
+static bool overtakes(const mc_request *request, const mc_row *row) {
+    return row && mc_request_priority(request) > mc_request_priority(row->request);
+}
+
+/* Whether there are a row and blocks for a request's prompt. */
+static bool has_room(const mc_schedule *s, const mc_request *request) {
+    size_t running = count_rows(s, false);
+    if (running == (size_t)s->options.rows) return false;
+    if (s->local->context && running) /* rows that cannot pause */
+        return has_all_blocks(s, request);
+    return has_blocks(s, request->source ? 1 : (int64_t)request->given.n_ids + 1);
+}
+
+/* The row that computes and goes last. */
+static mc_row *find_last(const mc_schedule *s) {
+    mc_row *last = NULL;
+    for (int i = 0; i < s->rows.n; i++) {
+        mc_row *row = &s->rows.rows[i];
+        if (!row->request || row->paused) continue;
+        if (!last || goes_before(last, row)) last = row;
+    }
+    return last;
+}
+
+/* Whether there would be room for a request if all rows that it overtakes had paused. Blocks that
+ * these share are counted for each. */
+static bool may_have_room(const mc_schedule *s, const mc_request *request) {
+    int64_t blocks = mc_kv_pool_available(s->rows.model.pool), others = 0;
+    for (int i = 0; i < s->rows.n; i++) {
+        const mc_row *row = &s->rows.rows[i];
+        if (!row->request || row->paused) continue;
+        if (!overtakes(request, row))
+            others++;
+        else if (row->session)
+            blocks += mc_paged_blocks(&row->session->cache.paged);
+    }
+    int64_t tokens = request->source ? 1 : (int64_t)request->given.n_ids + 1;
+    return others < s->options.rows &&
+           (!others || mc_rows_needed(s, tokens) + others * s->rows.model.pool->groups <= blocks);
+}
+
+bool mc_rows_admit(mc_schedule *s, const mc_request *request) {
+    const mc_row *paused = find_first(s, true);
+    if (paused && !overtakes(request, paused)) return false;
+    if (has_room(s, request)) return true;
+    if (s->local->context || !may_have_room(s, request)) return false;
+    do {
+        mc_row *last = find_last(s);
+        if (!overtakes(request, last) || !pause_row(s, last)) return false;
+    } while (!has_room(s, request));
+    return true;
+}
+
+/* A choice of a request has entered: those that pause were overtaken by it. */
+static void count_overtaken(const mc_schedule *s, const mc_request *entered) {
+    if (entered->entered < entered->given.choices) return;
+    for (int i = 0; i < s->rows.n; i++) {
+        const mc_row *row = &s->rows.rows[i];
+        if (row->request && row->paused) row->request->overtaken++;
     }
 }
 
@@ -225,7 +292,7 @@ static bool reads_prompt(const mc_row *row) {
 static bool find_leader(mc_schedule *s, mc_row *row) {
     const mc_kv_pool *pool = s->rows.model.pool;
     mc_row *leader = NULL;
-    for (int i = 0; i < s->options.rows && pool->keeps; i++) {
+    for (int i = 0; i < s->rows.n && pool->keeps; i++) {
         mc_row *other = &s->rows.rows[i];
         if (other == row || !reads_prompt(other)) continue;
         int64_t common = common_of(row->request, other->request) / pool->block * pool->block;
@@ -278,13 +345,14 @@ static mica_status open_stream(mc_schedule *s, mc_row *row) {
 
 /* Takes choices into all free rows. */
 static void take_choices(mc_schedule *s) {
-    for (int i = 0; i < s->options.rows; i++) {
+    for (int i = 0; i < s->rows.n; i++) {
         mc_row *row = &s->rows.rows[i];
         while (!row->request) {
             mc_row taken = {.session = row->session, .number = s->rows.taken};
             if (!mc_schedule_take(s, &taken.request, &taken.choice)) return;
             *row = taken;
             s->rows.taken++;
+            count_overtaken(s, row->request);
             mica_status status = open_stream(s, row);
             if (status != MICA_OK) leave_with_error(s, row, status);
         }
@@ -324,7 +392,7 @@ static void read_text(mc_schedule *s, mc_row *row, int64_t n) {
  * many there are. */
 static size_t list_readers(mc_schedule *s, mc_row **readers) {
     size_t n = 0;
-    for (int i = 0; i < s->options.rows; i++) {
+    for (int i = 0; i < s->rows.n; i++) {
         mc_row *row = &s->rows.rows[i];
         if (!row->request || row->paused || !row->left || waits(s, row) || !row->request) continue;
         size_t at = n++;
@@ -380,7 +448,7 @@ typedef struct step {
 /* Hands out all tokens that are computed, and collects the rows that need another. */
 static void collect(mc_schedule *s, step *t) {
     t->n = 0;
-    for (int i = 0; i < s->options.rows; i++) {
+    for (int i = 0; i < s->rows.n; i++) {
         mc_row *row = &s->rows.rows[i];
         int32_t id;
         if (!row->request || row->left || !pull(s, row, &id)) continue;
@@ -470,7 +538,7 @@ static void decode(mc_schedule *s, step *t) {
 
 /* Cancels the rows of requests that are over. */
 static void cancel_rows(mc_schedule *s) {
-    for (int i = 0; i < s->options.rows; i++) {
+    for (int i = 0; i < s->rows.n; i++) {
         mc_row *row = &s->rows.rows[i];
         if (!row->request || !mc_schedule_is_over(s, row->request)) continue;
         mc_stream_cancel(row->stream);

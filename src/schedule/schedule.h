@@ -11,16 +11,19 @@
  *
  * The caches of all rows are in one pool of blocks (session/pool.h), which is the budget. A request
  * is taken when there are blocks for its prompt. If an answer needs a block and none is free, the
- * row that came last pauses: it gives its blocks back, and reads its text again when there are
- * blocks for it. The choices of a request share the blocks of the prompt, which is read once.
+ * row of the lowest priority that came last pauses: it gives its blocks back, and reads its text
+ * again when there are blocks for it. Rows also pause for a request of a higher priority that finds
+ * no row or no blocks. Nothing is copied elsewhere: on the CPU there is no other memory. What
+ * nobody has taken of a paused row's blocks meanwhile is found again, like any prefix. The choices
+ * of a request share the blocks of the prompt, which is read once.
  *
  * Blocks that no row needs stay in the pool until others need the room, those used longest ago
  * first. A prompt that begins like an earlier text of the same salt goes on from these. One that
  * begins like another that is being read waits until that has read what both have.
  *
  * Requests that find no row wait in a queue of limited length. The highest priority is next, of
- * equal ones the one that has waited longest. A request that was overtaken by 8 others counts one
- * priority higher, so none waits for ever.
+ * equal ones the one that has waited longest. A request that was overtaken by 8 others, in the
+ * queue or while it pauses, counts one priority higher, so none waits for ever.
  *
  * A model of an engine that computes elsewhere gets its requests one after another.
  *
@@ -151,8 +154,8 @@ typedef struct mc_seconds {
 /* Counters since it was opened, and how things stand now. */
 typedef struct mc_schedule_stats {
     size_t rows, queue;      /* limits */
-    size_t running, waiting; /* answers in rows; requests in the queue */
-    size_t paused;           /* of those in rows */
+    size_t running, waiting; /* answers that have begun; requests in the queue */
+    size_t paused;           /* of those that have begun */
     bool draining;
     uint64_t steps;         /* of decoding */
     uint64_t step_rows;     /* tokens computed in them */

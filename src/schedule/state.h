@@ -41,7 +41,9 @@ typedef struct mc_row {
 typedef struct mc_rows {
     mc_session_model model; /* the schedule's, with a pool */
     mc_batch batch;
-    mc_row *rows; /* [options.rows] */
+    /* [n], twice options.rows: as many as may compute, and as many that are paused */
+    mc_row *rows;
+    int n;
     uint64_t taken, pauses;
 } mc_rows;
 
@@ -75,6 +77,9 @@ void *mc_schedule_work(void *schedule); /* the thread */
 /* Takes the choice that is next, if there are blocks for it. false: there is none. */
 bool mc_schedule_take(mc_schedule *s, mc_request **request, size_t *choice);
 
+/* The priority of that choice; INT64_MIN: there is none. */
+int64_t mc_schedule_next_priority(mc_schedule *s);
+
 /* Ends a choice that was taken, with the thread's error text if `status` is an error. */
 void mc_schedule_end(mc_schedule *s, mc_request *request, size_t choice, mica_status status,
                      mica_finish finish, const mica_metrics *metrics);
@@ -103,8 +108,9 @@ void mc_rows_close(mc_schedule *s);
 int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens);
 int64_t mc_rows_blocks(const mc_schedule *s);
 
-/* Whether there are blocks for the request's prompt. */
-bool mc_rows_fit(const mc_schedule *s, const mc_request *request);
+/* Whether there are a row and blocks for the request's prompt. Rows of a lower priority pause for
+ * it. The lock is held. */
+bool mc_rows_admit(mc_schedule *s, const mc_request *request);
 
 /* Takes choices, and computes a step. */
 void mc_rows_step(mc_schedule *s);

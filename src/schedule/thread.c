@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-enum { OVERTAKEN = 8 };
-
 /* ---- the queue ---- */
 
 static void unlink_request(mc_schedule *s, mc_request *before, mc_request *request) {
@@ -15,10 +13,6 @@ static void unlink_request(mc_schedule *s, mc_request *before, mc_request *reque
     if (s->last == request) s->last = before;
     request->next = NULL;
     s->stats.waiting--;
-}
-
-static int64_t priority_of(const mc_request *request) {
-    return (int64_t)request->given.priority + request->overtaken / OVERTAKEN;
 }
 
 /* Whether a choice of a request may get a row now. The others wait until the first has read the
@@ -32,7 +26,8 @@ static mc_request *find_next(mc_schedule *s, mc_request **before) {
     mc_request *best = NULL, *last = NULL;
     *before = NULL;
     for (mc_request *r = s->first; r; last = r, r = r->next) {
-        if (!may_enter(r) || (best && priority_of(r) <= priority_of(best))) continue;
+        if (!may_enter(r) || (best && mc_request_priority(r) <= mc_request_priority(best)))
+            continue;
         best = r;
         *before = last;
     }
@@ -43,7 +38,7 @@ bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
     mc_request *before;
     pthread_mutex_lock(&s->lock);
     mc_request *request = find_next(s, &before);
-    bool fits = request && (!s->local || mc_rows_fit(s, request));
+    bool fits = request && (!s->local || mc_rows_admit(s, request));
     if (fits) {
         *out = request;
         *choice = request->entered++;
@@ -57,6 +52,15 @@ bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
     pthread_mutex_unlock(&s->lock);
     if (fits) mc_request_start(*out, *choice);
     return fits;
+}
+
+int64_t mc_schedule_next_priority(mc_schedule *s) {
+    mc_request *before;
+    pthread_mutex_lock(&s->lock);
+    const mc_request *next = find_next(s, &before);
+    int64_t priority = next ? mc_request_priority(next) : INT64_MIN;
+    pthread_mutex_unlock(&s->lock);
+    return priority;
 }
 
 void mc_schedule_set_read(mc_schedule *s, mc_request *request) {

@@ -80,6 +80,13 @@ static int32_t *behind_head(const mc_paged *cache, int group) {
     return cache->tables[group].ids + leader(cache, group)->head / cache->pool->block;
 }
 
+int64_t mc_paged_blocks(const mc_paged *cache) {
+    int64_t blocks = 0;
+    for (int g = 0; g < cache->pool->groups; g++)
+        blocks += cache->tables[g].n;
+    return blocks;
+}
+
 int64_t mc_paged_needed(const mc_paged *cache, int64_t n) {
     int64_t needed = 0;
     for (int g = 0; g < cache->pool->groups; g++) {

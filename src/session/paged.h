@@ -29,6 +29,8 @@ mica_status mc_paged_init(mc_paged *cache, mc_kv_pool *pool, mc_cache_layer *lay
 void mc_paged_deinit(mc_paged *cache);
 void mc_paged_clear(mc_paged *cache);
 mica_status mc_paged_reserve(mc_paged *cache, int64_t n, int64_t later);
+/* How many blocks its tables name. */
+int64_t mc_paged_blocks(const mc_paged *cache);
 /* How many blocks mc_paged_reserve takes for n tokens, less those that it gives back before. */
 int64_t mc_paged_needed(const mc_paged *cache, int64_t n);
 mica_status mc_paged_fork(const mc_paged *from, mc_paged *to);

@@ -35,6 +35,101 @@ static void test_priorities(void **state) {
     mc_schedule_close(&schedule);
 }
 
+/* ---- rows that pause for others ---- */
+
+static void ask(client *c, mc_schedule *schedule, const int32_t *prompt, size_t n,
+                const mica_generate_options *o, int priority) {
+    client_init(c);
+    must_submit(
+        c, schedule,
+        &(mc_request_options){.ids = prompt, .n_ids = n, .generate = o, .priority = priority});
+}
+
+/* Waits for the answer, which is the same as alone; returns which it was of all. */
+static unsigned expect_same(client *c, const int32_t *prompt, size_t n,
+                            const mica_generate_options *o) {
+    client_wait_ends(c, 1);
+    client_choice want = generate_alone(models[1], prompt, n, o);
+    choice_compare(&c->choices[0], &want, "one of several priorities");
+    choice_free(&want);
+    unsigned order = c->choices[0].order;
+    client_deinit(c);
+    return order;
+}
+
+/* All rows are taken by long answers of low priority: the latest of them pause. */
+static void test_no_row(void **state) {
+    (void)state;
+    enum { LOW = 2, LENGTH = 70 };
+    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = LOW});
+    const mica_generate_options tall = {.max_tokens = 120, .ignore_eos = true, .temperature = 1.0f},
+                                few = {.max_tokens = 3, .ignore_eos = true};
+    int32_t *prompt = make_prompt(LENGTH + 4, 4);
+    client low[LOW], high, same;
+    for (int i = 0; i < LOW; i++)
+        ask(&low[i], schedule, prompt + i, LENGTH, &tall, 0);
+    for (int i = 0; i < LOW; i++)
+        client_wait_tokens(&low[i], 0, 5);
+    ask(&same, schedule, prompt + 3, LENGTH, &few, 0);
+    ask(&high, schedule, prompt + 2, LENGTH, &few, 1);
+    unsigned first = expect_same(&high, prompt + 2, LENGTH, &few), order[LOW];
+    for (int i = 0; i < LOW; i++)
+        order[i] = expect_same(&low[i], prompt + i, LENGTH, &tall);
+    assert_true(first < order[0] && order[0] < order[1]); /* the latest has paused */
+    /* one of the same priority waits for a row, behind the one that has paused */
+    assert_true(expect_same(&same, prompt + 3, LENGTH, &few) > order[0]);
+    assert_true(mc_schedule_drain(schedule, 1e9));
+    assert_int_equal(stats_of(schedule).pauses, 1);
+    assert_int_equal(stats_of(schedule).paused, 0);
+    assert_int_equal(stats_of(schedule).prompt_tokens, (LOW + 2) * LENGTH);
+    free(prompt);
+    mc_schedule_close(&schedule);
+}
+
+/* There are rows, but the caches of low answers take all blocks. */
+static void test_no_blocks(void **state) {
+    (void)state;
+    enum { LENGTH = 300 };
+    uint64_t bytes = mica_model_cache_bytes(models[1], 512) * 3 / 2;
+    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.cache_bytes = bytes});
+    const mica_generate_options tall = {.max_tokens = 200, .ignore_eos = true},
+                                few = {.max_tokens = 3, .ignore_eos = true};
+    int32_t *prompt = make_prompt(LENGTH + 5, 4);
+    client low, high;
+    ask(&low, schedule, prompt, LENGTH, &tall, -1);
+    client_wait_tokens(&low, 0, 5);
+    ask(&high, schedule, prompt + 5, LENGTH, &few, 2);
+    unsigned first = expect_same(&high, prompt + 5, LENGTH, &few);
+    assert_true(first < expect_same(&low, prompt, LENGTH, &tall));
+    assert_true(stats_of(schedule).pauses > 0);
+    free(prompt);
+    mc_schedule_close(&schedule);
+}
+
+/* Requests of a higher priority keep coming: the low one is overtaken by 8, then it goes on. */
+static void test_overtaken_row(void **state) {
+    (void)state;
+    enum { HIGH = 24 };
+    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = 1});
+    const mica_generate_options tall = {.max_tokens = 60, .ignore_eos = true},
+                                few = {.max_tokens = 2, .ignore_eos = true};
+    int32_t *prompt = make_prompt(20, 4);
+    client low, high[HIGH];
+    ask(&low, schedule, prompt, 20, &tall, 0);
+    client_wait_tokens(&low, 0, 2);
+    gate g;
+    gate_shut(&g, schedule);
+    for (int i = 0; i < HIGH; i++)
+        ask(&high[i], schedule, prompt, 10, &few, 1);
+    gate_open(&g);
+    unsigned order = expect_same(&low, prompt, 20, &tall);
+    for (int i = 0; i < HIGH; i++)
+        assert_true((expect_same(&high[i], prompt, 10, &few) < order) == (i < 8));
+    assert_int_equal(stats_of(schedule).pauses, 1);
+    free(prompt);
+    mc_schedule_close(&schedule);
+}
+
 /* While a long prompt is read in 16 parts, the others get a token a part; and a short prompt that
  * comes later need not wait for it. */
 static void test_long_prompt(void **state) {
@@ -76,7 +171,8 @@ static void test_long_prompt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_priorities),  cmocka_unit_test(test_no_row),
+        cmocka_unit_test(test_no_blocks),   cmocka_unit_test(test_overtaken_row),
         cmocka_unit_test(test_long_prompt),
     };
     return cmocka_run_group_tests_name("schedule/order", tests, open_models, close_models);
