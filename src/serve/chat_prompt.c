@@ -82,8 +82,8 @@ static bool put_variables(const mc_chat_prompt *chat, mc_buffer *out) {
 
 /* ---- prompts ---- */
 
-bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
-                         mc_buffer *text) {
+mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
+                                  const mc_chat_prompt *chat, mc_buffer *text) {
     mc_buffer variables = {0}, tools = {0};
     mc_prompt_request request = {
         .messages = chat->messages.data,
@@ -105,9 +105,110 @@ bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_ch
     }
     mc_buffer_deinit(&variables);
     mc_buffer_deinit(&tools);
+    return status;
+}
+
+bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
+                         mc_buffer *text) {
+    mica_status status = mc_chat_prompt_render(http, model, chat, text);
     return status == MICA_OK ||
            mc_failure_of(&http->failure, status, chat->field ? chat->field : "messages");
 }
+
+/* ---- marks ---- */
+
+/* Marks that are this close save nothing: a block of the cache has more tokens. */
+enum { MIN_DISTANCE = 8 };
+
+static bool has_windows(const mica_model *model) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(model, &info);
+    return info.sliding_window > 0;
+}
+
+/* From the end on, for conversations part there more often; one place is left. */
+static void mark_messages(const mica_tokenizer *tokenizer, mc_completion_prompt *prompt) {
+    size_t last = prompt->n;
+    prompt->marks[prompt->n_marks++] = (int64_t)last;
+    for (size_t at = prompt->n; at > 0 && prompt->n_marks < MC_PROMPT_MARKS - 1; at--) {
+        if (last - at < MIN_DISTANCE || !mica_tokenizer_is_special(tokenizer, prompt->ids[at - 1]))
+            continue;
+        last = at;
+        prompt->marks[prompt->n_marks++] = (int64_t)at;
+    }
+}
+
+static bool is_system(mc_json message) {
+    mc_str role = MC_STR("");
+    mc_json_get_str(mc_json_find(message, "role"), &role);
+    return mc_str_is(role, "system") || mc_str_is(role, "developer");
+}
+
+/* Writes the system messages at the beginning of a conversation, and a user's message without a
+ * text. Returns how many there are; -1: no memory. */
+static int64_t put_beginning(mc_json messages, mc_buffer *out) {
+    int64_t count = 0;
+    mc_put put = mc_put_into(out);
+    mc_put_open(&put, NULL, '[');
+    for (mc_json_iter it = mc_json_begin(messages); mc_json_next(&it) && is_system(it.value);
+         count++)
+        mc_put_value(&put, NULL, it.value);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "role", "user");
+    mc_put_text(&put, "content", "");
+    mc_put_close(&put, '}');
+    mc_put_close(&put, ']');
+    return put.failed ? -1 : count;
+}
+
+/* Marks how many of the prompt's tokens a beginning of its text has. */
+static void mark_beginning(const mica_tokenizer *tokenizer, mc_str beginning,
+                           mc_completion_prompt *prompt) {
+    int32_t *ids;
+    size_t n, same = 0;
+    if (mica_tokenizer_encode(tokenizer, beginning.ptr, beginning.len, false, &ids, &n) != MICA_OK)
+        return;
+    while (same < n && same < prompt->n && ids[same] == prompt->ids[same])
+        same++;
+    mica_free(ids);
+    prompt->marks[prompt->n_marks++] = (int64_t)same;
+}
+
+/* What is rendered before the text of the user's first message, is before that of others, too. */
+static void mark_system(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
+                        mc_str text, mc_completion_prompt *prompt) {
+    mc_json_doc *doc;
+    mc_buffer other = {0};
+    size_t same = 0;
+    mc_chat_prompt beginning = *chat;
+    beginning.messages = (mc_buffer){0};
+    beginning.open = true;
+    beginning.continues = false;
+    if (mc_json_parse(chat->messages.data, chat->messages.len, "messages", &doc) != MICA_OK) return;
+    int64_t count = put_beginning(mc_json_root(doc), &beginning.messages);
+    mc_json_close(&doc);
+    if ((count > 0 || (count == 0 && chat->form->tools_text.len)) &&
+        mc_chat_prompt_render(http, model, &beginning, &other) == MICA_OK) {
+        while (same < other.len && same < text.len && other.data[same] == text.ptr[same])
+            same++;
+        mark_beginning(mica_model_tokenizer(model), (mc_str){text.ptr, same}, prompt);
+    }
+    mc_buffer_deinit(&beginning.messages);
+    mc_buffer_deinit(&other);
+}
+
+/* Sets the prompt's marks, from its ids: the last ends of messages, which are where the chat format
+ * has special tokens, the end of the prompt, and the end of the system prompt and the tools, which
+ * may be in the middle of a message. What fails leaves fewer marks: they only save time. */
+static void find_marks(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
+                       mc_str text, mc_completion_prompt *prompt) {
+    prompt->n_marks = 0;
+    if (!has_windows(model)) return;
+    mark_messages(mica_model_tokenizer(model), prompt);
+    mark_system(http, model, chat, text, prompt);
+}
+
+/* ---- ids ---- */
 
 bool mc_chat_prompt_encode(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
                            mc_completion_prompt *prompt) {
@@ -118,6 +219,7 @@ bool mc_chat_prompt_encode(mc_exchange *http, const mica_model *model, const mc_
             mica_tokenizer_encode(mica_model_tokenizer(model), text.data ? text.data : "", text.len,
                                   false, &prompt->ids, &prompt->n);
         done = status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
+        if (done) find_marks(http, model, chat, (mc_str){text.data, text.len}, prompt);
     }
     mc_buffer_deinit(&text);
     return done;

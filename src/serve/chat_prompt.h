@@ -37,14 +37,18 @@ mc_str mc_chat_effort(int effort);
  * why */
 bool mc_chat_prompt_set(mc_chat_prompt *chat, const mc_chat_values *values, mc_failure *failure);
 
-/* The text of the prompt, with its special tokens. A family's built-in chat format, which has no
- * variables, is fine where they only turn thinking off: none of them thinks.
- *
- *  returns  false: http->failure says why */
+/* Adds the text of the prompt, with its special tokens. A family's built-in chat format, which has
+ * no variables, is fine where they only turn thinking off: none of them thinks.
+ * errors  those of mc_model_render_json */
+mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
+                                  const mc_chat_prompt *chat, mc_buffer *text);
+
+/* The same. false: http->failure says why */
 bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
                          mc_buffer *text);
 
-/* Its token ids, freed with mica_free. */
+/* Its token ids, freed with mica_free, and its marks: for models with sliding windows, which keep
+ * what they need to go on from there, where other conversations may part from this one. */
 bool mc_chat_prompt_encode(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
                            mc_completion_prompt *prompt);
 

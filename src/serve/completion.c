@@ -174,6 +174,8 @@ static mica_status submit(mc_completion *job, mc_completion_request *at, size_t 
         .priority = job->priority - (job->http->background ? BACKGROUND : 0),
         .max_seconds = job->served->options.max_seconds,
         .salt = salt,
+        .marks = job->prompts[prompt].marks,
+        .n_marks = job->prompts[prompt].n_marks,
         .constraints = constraints,
         .prefill = on_prefill,
         .token = on_token,

@@ -31,10 +31,14 @@ typedef struct mc_completion_ops {
     void (*close)(mc_completion *job);
 } mc_completion_ops;
 
+enum { MC_PROMPT_MARKS = 64 };
+
 /* The token ids of a prompt. */
 typedef struct mc_completion_prompt {
     int32_t *ids; /* [n], freed with mica_free when the job closes */
     size_t n;
+    int64_t marks[MC_PROMPT_MARKS]; /* [n_marks] where others may part from it */
+    size_t n_marks;
 } mc_completion_prompt;
 
 typedef struct mc_completion_request mc_completion_request;
