@@ -312,8 +312,8 @@ static void test_refused(void **state) {
     refused(CURL ", \"thinking\": {}", "thinking.type");
     refused(CURL ", \"output_config\": {\"format\": {}}", "output_config.format");
     refused(CURL ", \"output_config\": {\"format\": {\"type\": \"json_schema\", \"schema\": "
-                 "{\"not\": {}}}}",
-            "schema/not");
+                 "{\"never\": {}}}}",
+            "schema/never");
     refused(CURL ", \"container\": \"a\"", "container");
     refused(CURL ", \"metadata\": {\"other\": 1}", "metadata.other");
     refused(CURL ", \"cache_control\": {\"type\": \"eternal\"}", "cache_control");

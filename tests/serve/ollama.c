@@ -364,9 +364,9 @@ static void test_refused(void **state) {
     refused(CHAT, CURL ", \"options\": {\"num_ctx\": 3}", 400, "options.num_ctx");
     refused(CHAT, CURL ", \"options\": {\"mirostat\": 1}", 400, "options.mirostat");
     refused(CHAT, CURL ", \"format\": \"yaml\"", 400, "format");
-    refused(CHAT, CURL ", \"format\": {\"not\": {}}", 400, "format");
-    refused(CHAT, CURL ", \"format\": {\"properties\": {\"a\": {\"not\": {}}}}", 400,
-            "properties/a/not");
+    refused(CHAT, CURL ", \"format\": {\"never\": {}}", 400, "format");
+    refused(CHAT, CURL ", \"format\": {\"properties\": {\"a\": {\"never\": {}}}}", 400,
+            "properties/a/never");
     refused(CHAT, CURL ", \"tools\": [{}]", 400, "tools");
     refused(CHAT, CURL ", \"think\": true", 400, "think");
     refused(CHAT, CURL ", \"think\": \"high\"", 400, "think");

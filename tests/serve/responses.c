@@ -354,7 +354,7 @@ static void test_refused(void **state) {
         {"\"text\": {\"format\": {\"type\": \"json_schema\", \"schema\": {}}}", "invalid_type",
          "text.format.name"},
         {"\"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"a\", \"schema\": "
-         "{\"not\": {}}}}",
+         "{\"never\": {}}}}",
          "", "text.format.schema"},
         {"\"text\": {\"verbosity\": \"high\"}", "unsupported_value", "text.verbosity"},
         {"\"include\": [\"web_search_call.results\"]", "unsupported_value", "include"},
