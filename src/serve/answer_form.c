@@ -3,11 +3,17 @@
 #include "grammar/reasoning.h"
 #include "serve/put.h"
 #include "task/model.h"
+#include "text/find.h"
 
 enum { FIELD_TOOLS, FIELD_THINKING, FIELD_DOCUMENT };
 
 static bool is_document(const mc_answer_form *form) {
-    return form->object || mc_json_exists(form->schema);
+    return form->object || form->matches || mc_json_exists(form->schema);
+}
+
+bool mc_answer_form_is_forced(const mc_answer_form *form) {
+    bool called = form->tools_text.len && (form->tool[0] || form->choice == MC_TOOLS_REQUIRED);
+    return called || is_document(form);
 }
 
 static bool prepare_tools(mc_answer_form *form, mc_failure *failure) {
@@ -36,6 +42,22 @@ bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_fa
     return prepare_tools(form, failure);
 }
 
+void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str effort) {
+    static const struct {
+        const char *effort;
+        int64_t budget;
+    } rows[] = {{"minimal", 1024}, {"low", 1024}, {"medium", 8192}, {"high", 24576}};
+    const mc_str variable = MC_STR("reasoning_effort");
+    if (form->limited || !form->format.think_end ||
+        mc_find(chat_template, variable, 0) < chat_template.len)
+        return;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (effort.ptr && mc_str_is(effort, rows[i].effort)) {
+            form->limited = true;
+            form->budget = rows[i].budget;
+        }
+}
+
 /* ---- compiling ---- */
 
 /* Whether the text of a prompt ends with the mark that begins a thought. */
@@ -60,12 +82,18 @@ static mc_thinking thinking_of(const mc_answer_form *form) {
 static mica_status compile_document(mc_answer_form *form) {
     mc_buffer text = {0};
     mc_put put = mc_put_into(&text);
-    if (!form->object) mc_put_value(&put, NULL, form->schema);
+    mc_response_kind kind = form->object ? MC_RESPONSE_JSON_OBJECT : MC_RESPONSE_SCHEMA;
+    const mc_buffer *source = &text;
+    if (form->matches) {
+        kind = MC_RESPONSE_REGEX;
+        source = &form->regex;
+    } else if (!form->object) {
+        mc_put_value(&put, NULL, form->schema);
+    }
     mica_status status =
         put.failed ? mc_fail_nomem("a schema")
-                   : mc_answer_grammar_document(
-                         form->object ? MC_RESPONSE_JSON_OBJECT : MC_RESPONSE_SCHEMA, text.data,
-                         text.len, &form->format, thinking_of(form), &form->grammar);
+                   : mc_answer_grammar_document(kind, source->data ? source->data : "", source->len,
+                                                &form->format, thinking_of(form), &form->grammar);
     mc_buffer_deinit(&text);
     if (status != MICA_OK) mc_fail_context(status, "%s", form->fields[FIELD_DOCUMENT]);
     return status;
@@ -89,7 +117,7 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
 mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
                                      mc_constraint **constraint) {
     mc_constraint *inner = NULL;
-    bool budget = form->budget > 0 && form->format.think_end;
+    bool budget = form->limited && form->format.think_end;
     *constraint = NULL;
     if (!form->grammar && !budget) return MICA_OK;
     if (!grammars)
@@ -112,4 +140,6 @@ void mc_answer_form_deinit(mc_answer_form *form) {
     mc_grammar_close(&form->grammar);
     mc_tools_deinit(&form->tools);
     mc_buffer_deinit(&form->tools_text);
+    mc_buffer_deinit(&form->regex);
+    mc_json_close(&form->parsed);
 }

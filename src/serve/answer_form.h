@@ -32,9 +32,13 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     char tool[MC_TOOL_NAME]; /* that must be called; "": none is named */
     bool single;             /* at most one call */
     mc_prompt_thinking thinking;
-    int64_t budget;        /* tokens of thoughts; 0: no limit */
-    mc_json schema;        /* of the document that the answer is; NONE: it is none */
-    bool object;           /* it is any object of JSON */
+    bool limited;          /* thoughts have a budget */
+    int64_t budget;        /* its tokens, from 0 */
+    mc_json schema;        /* of the document that the answer is; NONE: there is no schema */
+    mc_json_doc *parsed;   /* that the schema is of; NULL: another one */
+    bool object;           /* the answer is any object of JSON */
+    bool matches;          /* it matches the regular expression */
+    mc_buffer regex;       /* its text */
     const char *fields[3]; /* names in failures: of tools, of thinking, of the document */
 
     /* Set by the functions below. */
@@ -54,6 +58,15 @@ bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_fa
  * returns  false: *failure says why */
 bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const int32_t *ids,
                             size_t n, mc_failure *failure);
+
+/* Sets a budget for thoughts by the word of an effort, where none is given and the chat template
+ * marks thoughts but has no variable reasoning_effort: 1024 tokens for minimal and low, 8192 for
+ * medium, 24576 for high, none for other words, as Google's API for OpenAI's clients maps them. */
+void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str effort);
+
+/* Whether the answer is made to be a document or calls: it ends where these are whole, and stop
+ * strings within do not cut it. */
+bool mc_answer_form_is_forced(const mc_answer_form *form);
 
 /* A constraint of one answer; *constraint NULL: none is needed.
  * errors  MICA_EUNSUPPORTED grammars is NULL; MICA_ENOMEM */

@@ -166,12 +166,13 @@ static bool find_schema(const mc_anthropic_prompt *values, mc_answer_form *form,
 }
 
 /* Sets what the answer may be. */
-static bool read_form(const mc_anthropic_prompt *values, const mica_model *model,
-                      mc_answer_form *form, mc_failure *failure) {
+static bool read_form(const mc_anthropic_prompt *values, mc_answer_form *form,
+                      mc_failure *failure) {
     static const mc_tool_choice choices[] = {MC_TOOLS_AUTO, MC_TOOLS_REQUIRED, MC_TOOLS_REQUIRED,
                                              MC_TOOLS_NONE};
     *form = (mc_answer_form){.choice = choices[values->choice],
                              .single = values->single,
+                             .limited = values->thinking_budget > 0,
                              .budget = values->thinking_budget,
                              .fields = {"tools", "thinking.type"}};
     if (values->thinking == THINKING_DISABLED)
@@ -182,32 +183,31 @@ static bool read_form(const mc_anthropic_prompt *values, const mica_model *model
     return check_thinking(values, failure) && check_choice(values, failure) &&
            mc_anthropic_check_cache(values->cache_control, "cache_control", failure) &&
            find_schema(values, form, failure) &&
-           mc_anthropic_tools(values->tools, &form->tools_text, failure) &&
-           mc_answer_form_prepare(form, model, failure);
+           mc_anthropic_tools(values->tools, &form->tools_text, failure);
 }
 
-bool mc_anthropic_render(mc_exchange *http, const mc_anthropic_prompt *values,
-                         const mica_model *model, mc_answer_form *form,
-                         mc_completion_prompt *prompt) {
-    mc_chat_prompt chat = {.form = form, .effort = word_at(efforts, values->effort)};
-    bool done = read_form(values, model, form, &http->failure) &&
-                mc_anthropic_conversation(values->system, values->messages, &chat.messages,
-                                          &chat.continues, &http->failure) &&
-                mc_chat_prompt_encode(http, model, &chat, prompt);
-    mc_buffer_deinit(&chat.messages);
-    if (!done) mc_answer_form_deinit(form);
-    return done;
+bool mc_anthropic_read(const mc_anthropic_prompt *values, mc_answer_form *form,
+                       mc_chat_prompt *chat, mc_failure *failure) {
+    *chat = (mc_chat_prompt){.form = form, .effort = word_at(efforts, values->effort)};
+    return read_form(values, form, failure) &&
+           mc_anthropic_conversation(values->system, values->messages, &chat->messages,
+                                     &chat->continues, failure);
 }
 
 static bool count_tokens(mc_exchange *http) {
     mc_anthropic_prompt values;
     mc_completion_prompt prompt = {0};
-    mc_answer_form form;
+    mc_answer_form form = {0};
+    mc_chat_prompt chat = {.field = NULL};
     if (!mc_exchange_read(http, &values)) return false;
     mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
-    if (!served || !mc_anthropic_render(http, &values, served->model, &form, &prompt)) return false;
+    bool done = served && mc_anthropic_read(&values, &form, &chat, &http->failure) &&
+                mc_answer_form_prepare(&form, served->model, &http->failure) &&
+                mc_chat_prompt_encode(http, served->model, &chat, &prompt);
     mc_answer_form_deinit(&form);
+    mc_buffer_deinit(&chat.messages);
     mica_free(prompt.ids);
+    if (!done) return false;
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
     mc_put_int(&put, "input_tokens", (int64_t)prompt.n);

@@ -1,8 +1,9 @@
-/* What Anthropic's endpoints share: the fields of a conversation, and its prompt. Threads: any. */
+/* What Anthropic's endpoints share: the fields of a conversation, and how they are read.
+ * Threads: any. */
 #ifndef SERVE_ANTHROPIC_H
 #define SERVE_ANTHROPIC_H
 
-#include "serve/completion.h"
+#include "serve/chat_prompt.h"
 
 /* The fields of a conversation. */
 typedef struct mc_anthropic_prompt {
@@ -19,13 +20,10 @@ typedef struct mc_anthropic_prompt {
 enum { MC_ANTHROPIC_PROMPT_FIELDS = 13 };
 extern const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS];
 
-/* Turns a conversation to the ids of a prompt, freed with mica_free.
- *
- *  form     receives what the answer may be, for mc_answer_form_compile and _deinit.
- *  returns  false: http->failure says why, and there is nothing to free */
-bool mc_anthropic_render(mc_exchange *http, const mc_anthropic_prompt *values,
-                         const mica_model *model, mc_answer_form *form,
-                         mc_completion_prompt *prompt);
+/* Reads a conversation, and what the answer may be, for mc_chat_prompt_prepare. Form and messages
+ * are freed in any case. false: *failure says why */
+bool mc_anthropic_read(const mc_anthropic_prompt *values, mc_answer_form *form,
+                       mc_chat_prompt *chat, mc_failure *failure);
 
 /* POST /v1/messages, and its own fields. */
 bool mc_anthropic_messages(mc_exchange *http);

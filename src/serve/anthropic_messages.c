@@ -34,7 +34,8 @@ const mc_field mc_anthropic_message_fields[MC_ANTHROPIC_MESSAGE_FIELDS] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(stops),
-     .help = "texts that end the answer, which are not part of it"},
+     .help = "texts that end the answer, which are not part of it; they do not cut a document or a "
+             "call that is asked for"},
     {.name = "temperature",
      .kind = MC_FIELD_REAL,
      .max = 1,
@@ -212,6 +213,7 @@ static bool take(message_job *message, mc_str piece, mc_stop_mode mode) {
     mc_completion *job = &message->job;
     mc_str text = {NULL, 0};
     bool found = false;
+    if (mc_answer_form_is_forced(&job->form) && mode == MC_STOPS_ON) mode = MC_STOPS_IGNORED;
     mica_status status = mc_stop_text_push(&message->stops, piece.ptr, piece.len, mode, &text.ptr,
                                            &text.len, &found);
     if (status == MICA_OK) status = mc_splitter_push(message->splitter, text.ptr, text.len);
@@ -293,15 +295,15 @@ static void discard(message_job *message) {
 static bool prepare(message_job *message, const message_values *values) {
     mc_completion *job = &message->job;
     mc_failure *failure = &job->http->failure;
-    const mica_model *model = job->served->model;
-    mc_completion_prompt *prompt = job->prompts;
+    mc_chat_prompt chat = {.field = NULL};
     if (values->prompt.thinking_budget >= values->max_tokens)
         return mc_failure_set(failure, 400, "invalid_value", "thinking.budget_tokens",
                               "thinking.budget_tokens: want less than max_tokens");
-    if (!mc_anthropic_render(job->http, &values->prompt, model, &job->form, prompt) ||
-        !mc_answer_form_compile(&job->form, model, prompt->ids, prompt->n, failure) ||
-        !read_stops(values->stops, &message->stops, failure))
-        return false;
+    bool done = mc_anthropic_read(&values->prompt, &job->form, &chat, failure) &&
+                mc_chat_prompt_prepare(job, &chat) &&
+                read_stops(values->stops, &message->stops, failure);
+    mc_buffer_deinit(&chat.messages);
+    if (!done) return false;
     mica_status status = mc_answer_form_split(&job->form, take_piece, message, &message->splitter);
     return status == MICA_OK || mc_failure_of(failure, status, NULL);
 }

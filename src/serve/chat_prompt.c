@@ -25,7 +25,9 @@ const mc_field mc_chat_fields[MC_CHAT_FIELDS] = {
      .kind = MC_FIELD_CHOICE,
      .choices = mc_chat_efforts,
      .offset = AT(effort),
-     .help = "a variable of the chat template; none also sets enable_thinking to false"},
+     .help = "a variable of the chat template; none also sets enable_thinking to false. A template "
+             "that marks thoughts but lacks the variable: the thoughts' budget, 1024 tokens for "
+             "minimal and low, 8192 for medium, 24576 for high"},
     {.name = "add_generation_prompt",
      .kind = MC_FIELD_BOOL,
      .initial = 1,
@@ -230,8 +232,11 @@ bool mc_chat_prompt_prepare(mc_completion *job, mc_chat_prompt *chat) {
     mc_answer_form *form = &job->form;
     const mica_model *model = job->served->model;
     mc_completion_prompt *prompt = &job->prompts[0];
+    const mc_session_model *local; /* other engines have no constraints */
     chat->form = form;
-    return mc_answer_form_prepare(form, model, &http->failure) &&
-           mc_chat_prompt_encode(http, model, chat, prompt) &&
+    if (!mc_answer_form_prepare(form, model, &http->failure)) return false;
+    if (job->served->grammars && mc_model_local(model, &local) == MICA_OK)
+        mc_answer_form_limit(form, mc_model_template(model), chat->effort);
+    return mc_chat_prompt_encode(http, model, chat, prompt) &&
            mc_answer_form_compile(form, model, prompt->ids, prompt->n, &http->failure);
 }

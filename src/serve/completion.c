@@ -200,13 +200,15 @@ static bool check_count(const mc_completion *job) {
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
     if (!job->attached) mc_completion_attach(job);
     if (!check_count(job)) return false;
+    mica_generate_options own = *options;
+    if (mc_answer_form_is_forced(&job->form)) own.stop_string_count = 0;
     job->requests = mc_calloc(job->count, sizeof *job->requests);
     if (!job->requests) return mc_failure_of(&job->http->failure, mc_fail_nomem("a request"), NULL);
     for (size_t i = 0; i < job->count; i++) {
         mc_completion_request *at = &job->requests[i];
         at->job = job;
         at->first = i * job->choices;
-        mica_status status = submit(job, at, i, options);
+        mica_status status = submit(job, at, i, &own);
         if (status != MICA_OK) return fail_submit(job, status);
         atomic_store(&job->submitted, i + 1);
         if (atomic_load(&job->cancelled)) mc_request_cancel(at->request);

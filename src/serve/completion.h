@@ -56,7 +56,8 @@ struct mc_completion {
 
     /* Sums over what has ended. */
     int64_t prompt_tokens, cached_tokens, answer_tokens;
-    mc_failure failure; /* the first choice that failed; status 0: none has */
+    int64_t thought_tokens; /* of the answers; where the job's ops count them */
+    mc_failure failure;     /* the first choice that failed; status 0: none has */
 
     /* Private. */
     mc_completion_request *requests; /* [count] */

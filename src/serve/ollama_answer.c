@@ -306,26 +306,32 @@ static void discard(ollama_job *at) {
     on_close(&at->job);
 }
 
-/* Renders the prompt, and makes what splits the answer. */
-static bool prepare(ollama_job *at, const mc_ollama_answer *values) {
+/* A prompt as it is, and an answer that is text alone. */
+static bool prepare_raw(ollama_job *at, const mc_ollama_answer *values) {
     mc_exchange *http = at->job.http;
     const mica_model *model = at->job.served->model;
     mc_answer_form *form = &at->job.form;
     mc_completion_prompt *prompt = at->job.prompts;
-    mc_chat_prompt chat = {.form = form};
-    bool done = read_form(values, form, &chat.effort, &http->failure) &&
-                mc_answer_form_prepare(form, model, &http->failure);
-    if (values->raw) form->format.think_begin = form->format.think_end = NULL; /* all is text */
+    if (!mc_answer_form_prepare(form, model, &http->failure)) return false;
+    form->format.think_begin = form->format.think_end = NULL;
+    return encode_raw(http, values, model, prompt) &&
+           mc_answer_form_compile(form, model, prompt->ids, prompt->n, &http->failure);
+}
+
+/* Renders the prompt, and makes what splits the answer. */
+static bool prepare(ollama_job *at, const mc_ollama_answer *values) {
+    mc_failure *failure = &at->job.http->failure;
+    mc_chat_prompt chat = {.field = NULL};
+    bool done = read_form(values, &at->job.form, &chat.effort, failure);
     if (done && values->raw)
-        done = encode_raw(http, values, model, prompt);
+        done = prepare_raw(at, values);
     else if (done)
-        done = read_messages(values, at->chat, &chat, &http->failure) &&
-               mc_chat_prompt_encode(http, model, &chat, prompt);
+        done = read_messages(values, at->chat, &chat, failure) &&
+               mc_chat_prompt_prepare(&at->job, &chat);
     mc_buffer_deinit(&chat.messages);
-    if (!done || !mc_answer_form_compile(form, model, prompt->ids, prompt->n, &http->failure))
-        return false;
-    mica_status status = mc_answer_form_split(form, take_piece, at, &at->splitter);
-    return status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
+    if (!done) return false;
+    mica_status status = mc_answer_form_split(&at->job.form, take_piece, at, &at->splitter);
+    return status == MICA_OK || mc_failure_of(failure, status, NULL);
 }
 
 /* NULL: http->failure says why. */

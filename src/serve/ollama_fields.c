@@ -55,7 +55,8 @@ static const mc_field option_fields[] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .offset = AT(generation.stop),
-     .help = "texts that end the answer, which are not part of it"},
+     .help = "texts that end the answer, which are not part of it; they do not cut a document that "
+             "is asked for"},
     {.name = "repeat_penalty",
      .kind = MC_FIELD_REAL,
      .min = 0.01,

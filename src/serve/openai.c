@@ -27,6 +27,9 @@ void mc_openai_put_usage(mc_put *put, const mc_completion *job) {
     mc_put_open(put, "prompt_tokens_details", '{');
     mc_put_int(put, "cached_tokens", job->cached_tokens);
     mc_put_close(put, '}');
+    mc_put_open(put, "completion_tokens_details", '{');
+    mc_put_int(put, "reasoning_tokens", job->thought_tokens);
+    mc_put_close(put, '}');
     mc_put_close(put, '}');
 }
 

@@ -17,12 +17,45 @@ typedef struct chat_values {
     mc_chat_values chat;
     mc_openai_wish wish;
     int64_t max_tokens, max_completion_tokens, top_logprobs;
+    int64_t budget, other_budget, reasoning_budget; /* of thoughts; -1: not given */
+    int effort;                                     /* as chat.effort */
     bool logprobs;
 } chat_values;
 
 #define AT(member) offsetof(chat_values, member)
 
+static const mc_field reasoning_fields[] = {
+    {.name = "effort",
+     .kind = MC_FIELD_CHOICE,
+     .choices = mc_chat_efforts,
+     .offset = AT(effort),
+     .help = "as reasoning_effort"},
+    {.name = "max_tokens",
+     .kind = MC_FIELD_INT,
+     .max = INT32_MAX,
+     .initial = -1,
+     .offset = AT(reasoning_budget),
+     .help = "as thinking_token_budget"},
+    {.name = "exclude", .kind = MC_FIELD_ONLY, .choices = "false", .help = "thoughts are told"},
+};
+
 static const mc_field fields[] = {
+    {.name = "thinking_token_budget",
+     .kind = MC_FIELD_INT,
+     .min = -1,
+     .max = INT32_MAX,
+     .initial = -1,
+     .offset = AT(budget),
+     .help = "after so many tokens of thoughts these are ended, and the answer follows; -1: no "
+             "limit. vLLM's name"},
+    {.name = "reasoning_budget_tokens",
+     .kind = MC_FIELD_INT,
+     .min = -1,
+     .max = INT32_MAX,
+     .initial = -1,
+     .offset = AT(other_budget),
+     .help = "the same; llama-server's name"},
+    {.name = "reasoning", .kind = MC_FIELD_OBJECT, .fields = reasoning_fields, .count = 3},
     {.name = "max_tokens",
      .kind = MC_FIELD_INT,
      .min = 1,
@@ -67,8 +100,8 @@ static const mc_field fields[] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(wish.format),
-     .help = "text, json_object, or json_schema: answers keep to it; keywords of schemas that are "
-             "not supported are refused by their place"},
+     .help = "text, json_object, json_schema, or regex with regex: answers keep to it; keywords of "
+             "schemas and parts of expressions that are not supported are refused by their place"},
     {.name = "modalities", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
     {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
@@ -327,7 +360,11 @@ static mica_status add_token(chat_choice *choice, const mica_token *token) {
     bool logprob = chat->logprobs && token->id >= 0;
     const mc_piece text = {.kind = MC_PIECE_TEXT, .text = {token->text, token->len}};
     if (logprob) MC_TRY(add_logprob(choice, token));
-    if (choice->splitter) MC_TRY(mc_splitter_push(choice->splitter, token->text, token->len));
+    if (choice->splitter) {
+        bool thought = mc_splitter_is_thinking(choice->splitter);
+        MC_TRY(mc_splitter_push(choice->splitter, token->text, token->len));
+        if (thought || mc_splitter_is_thinking(choice->splitter)) chat->job.thought_tokens++;
+    }
     if (!chat->stream || (!logprob && (choice->splitter || !token->len)))
         return choice->splitter || !token->len ? MICA_OK : take(choice, &text);
     const delta d = {.piece = choice->splitter || !token->len ? NULL : &text,
@@ -400,6 +437,28 @@ static chat_job *new_job(mc_exchange *http, const chat_values *values, mc_served
     return NULL;
 }
 
+/* Sets what has several names. */
+static bool read_reasoning(chat_values *values, mc_failure *failure) {
+    const int64_t budgets[] = {values->budget, values->other_budget, values->reasoning_budget};
+    mc_openai_wish *wish = &values->wish;
+    wish->budget = -1;
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        if (budgets[i] < 0) continue;
+        if (wish->budget >= 0 && wish->budget != budgets[i])
+            return mc_failure_set(failure, 400, "invalid_value", "thinking_token_budget",
+                                  "thinking_token_budget, reasoning_budget_tokens and "
+                                  "reasoning.max_tokens differ");
+        wish->budget = budgets[i];
+    }
+    if (values->effort && values->chat.effort && values->effort != values->chat.effort)
+        return mc_failure_set(failure, 400, "invalid_value", "reasoning_effort",
+                              "reasoning_effort and reasoning.effort differ");
+    if (values->effort) values->chat.effort = values->effort;
+    wish->effort = values->chat.effort;
+    wish->shape = MC_OPENAI_CHAT;
+    return true;
+}
+
 static bool check(const chat_values *values, mc_failure *failure) {
     if (values->max_tokens && values->max_completion_tokens &&
         values->max_tokens != values->max_completion_tokens)
@@ -429,8 +488,6 @@ static bool prepare(chat_job *chat, chat_values *values) {
     mc_completion *job = &chat->job;
     mc_failure *failure = &job->http->failure;
     mc_chat_prompt prompt = {.field = NULL};
-    values->wish.shape = MC_OPENAI_CHAT;
-    values->wish.effort = values->chat.effort;
     bool done = mc_openai_form_read(&values->wish, &job->form, failure) &&
                 mc_chat_prompt_set(&prompt, &values->chat, failure) &&
                 mc_chat_prompt_prepare(job, &prompt);
@@ -454,7 +511,9 @@ static bool chat(mc_exchange *http) {
     chat_values values;
     mica_generate_options options;
     mc_arena arena = {0};
-    if (!mc_exchange_read(http, &values) || !check(&values, &http->failure)) return false;
+    if (!mc_exchange_read(http, &values) || !check(&values, &http->failure) ||
+        !read_reasoning(&values, &http->failure))
+        return false;
     const mc_generation *generation = &values.generation;
     mc_served *served = mc_models_find(&http->server->models, generation->model, &http->failure);
     if (!served) return false;
@@ -476,6 +535,7 @@ static const mc_endpoint endpoints[] = {
      .handle = chat,
      .tables = {{fields, sizeof fields / sizeof *fields, 0},
                 {mc_chat_fields, MC_CHAT_FIELDS, AT(chat)},
+                {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
                 {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
      .help = "an answer to a conversation"},
 };

@@ -16,6 +16,47 @@ static const struct {
                              "text.format.schema"},
 };
 
+#define AT(member) offsetof(mc_openai_wish, member)
+
+static const mc_field structured[] = {
+    {.name = "json",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+     .offset = AT(json),
+     .help = "a schema, or its text: as response_format of type json_schema"},
+    {.name = "json_object",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(object),
+     .help = "as response_format of type json_object"},
+    {.name = "regex",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(regex),
+     .help = "as response_format of type regex"},
+    {.name = "choice",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(choices),
+     .help = "texts, up to 256: the answer is one of them"},
+    {.name = "grammar", .kind = MC_FIELD_REFUSED, .help = "there are schemas and expressions"},
+    {.name = "structural_tag", .kind = MC_FIELD_REFUSED, .help = "tools are forced by tool_choice"},
+    {.name = "whitespace_pattern",
+     .kind = MC_FIELD_REFUSED,
+     .help = "white space is any of JSON's"},
+    {.name = "disable_any_whitespace", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "disable_additional_properties", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "disable_fallback",
+     .kind = MC_FIELD_ONLY,
+     .choices = "true false",
+     .help = "there is no other engine to fall back to"},
+};
+
+const mc_field mc_openai_structured_fields[MC_OPENAI_STRUCTURED_FIELDS] = {
+    {.name = "structured_outputs",
+     .kind = MC_FIELD_OBJECT,
+     .fields = structured,
+     .count = sizeof structured / sizeof *structured},
+};
+
 /* The members that an object may have, words with blanks between them; anything else is refused by
  * name, unless it is null. */
 static bool check_members(mc_json object, const char *known, const char *field,
@@ -232,6 +273,19 @@ static bool read_schema(mc_json object, const char *field, mc_answer_form *form,
     return true;
 }
 
+/* Reads a regular expression, as "regex" or, as xgrammar calls it, "pattern". */
+static bool read_regex(mc_json format, const char *field, mc_answer_form *form,
+                       mc_failure *failure) {
+    mc_str text;
+    mc_json regex = mc_json_find(format, "regex"), pattern = mc_json_find(format, "pattern");
+    if (mc_json_exists(regex) == mc_json_exists(pattern) ||
+        !mc_json_get_str(mc_json_exists(regex) ? regex : pattern, &text))
+        return want(failure, "missing_field", field, "regex", "a string, here or in pattern");
+    form->matches = true;
+    return mc_buffer_add(&form->regex, text.ptr, text.len) ||
+           mc_failure_of(failure, mc_fail_nomem("a pattern"), NULL);
+}
+
 static bool read_format(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
     static const char members[] = "name description schema strict";
     const char *field = names[wish->shape].format, *inner = names[wish->shape].inner;
@@ -250,11 +304,67 @@ static bool read_format(const mc_openai_wish *wish, mc_answer_form *form, mc_fai
                (!chat || check_members(object, members, inner, failure)) &&
                read_schema(object, inner, form, failure);
     }
+    if (mc_str_is(type, "regex"))
+        return check_members(format, "type regex pattern", field, failure) &&
+               read_regex(format, field, form, failure);
     form->object = mc_str_is(type, "json_object");
     if (!form->object && !mc_str_is(type, "text"))
         return want(failure, "unsupported_value", field, "type",
-                    "text, json_object or json_schema");
+                    "text, json_object, json_schema or regex");
     return check_members(format, "type", field, failure);
+}
+
+/* ---- vLLM's structured_outputs ---- */
+
+/* Writes a regular expression of texts, one of which it matches. */
+static bool put_choices(mc_json choices, mc_buffer *out, mc_failure *failure) {
+    enum { MAX_CHOICES = 256 };
+    static const char field[] = "structured_outputs.choice", special[] = "^$\\.*+?()[]{}|/";
+    bool done = true, first = true;
+    mc_str text;
+    if (!mc_json_count(choices) || mc_json_count(choices) > MAX_CHOICES)
+        return mc_failure_set(failure, 400, "invalid_value", field, "%s: want 1 to %d texts", field,
+                              MAX_CHOICES);
+    for (mc_json_iter it = mc_json_begin(choices); done && mc_json_next(&it); first = false) {
+        if (!mc_json_get_str(it.value, &text) || !text.len)
+            return mc_failure_set(failure, 400, "invalid_type", field,
+                                  "%s: want texts that are not empty", field);
+        done = first || mc_buffer_add_byte(out, '|');
+        for (size_t i = 0; done && i < text.len; i++) {
+            bool escaped = text.ptr[i] && strchr(special, text.ptr[i]);
+            done =
+                (!escaped || mc_buffer_add_byte(out, '\\')) && mc_buffer_add_byte(out, text.ptr[i]);
+        }
+    }
+    return done || mc_failure_of(failure, mc_fail_nomem("a pattern"), NULL);
+}
+
+/* Reads the schema, which may be a text. */
+static bool read_json(mc_json json, mc_answer_form *form, mc_failure *failure) {
+    mc_str text;
+    form->schema = json;
+    if (!mc_json_get_str(json, &text)) return true;
+    mica_status status = mc_json_parse(text.ptr, text.len, "the schema", &form->parsed);
+    if (status != MICA_OK) return mc_failure_of(failure, status, "structured_outputs.json");
+    form->schema = mc_json_root(form->parsed);
+    return true;
+}
+
+static bool read_structured(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
+    int given = mc_json_exists(wish->json) + mc_json_exists(wish->choices) + wish->object +
+                (wish->regex.ptr != NULL);
+    if (!given) return true;
+    if (given > 1 || mc_json_exists(wish->format))
+        return mc_failure_set(failure, 400, "invalid_value", "structured_outputs",
+                              "structured_outputs: want one of json, json_object, regex and "
+                              "choice, and no response_format");
+    form->object = wish->object;
+    form->matches = wish->regex.ptr || mc_json_exists(wish->choices);
+    form->fields[2] = "structured_outputs";
+    if (mc_json_exists(wish->json)) return read_json(wish->json, form, failure);
+    if (mc_json_exists(wish->choices)) return put_choices(wish->choices, &form->regex, failure);
+    return mc_buffer_add(&form->regex, wish->regex.ptr, wish->regex.len) ||
+           mc_failure_of(failure, mc_fail_nomem("a pattern"), NULL);
 }
 
 bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
@@ -264,6 +374,9 @@ bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_fa
     form->fields[1] = names[wish->shape].thinking;
     form->fields[2] = names[wish->shape].format;
     if (wish->effort == MC_EFFORT_NONE) form->thinking = MC_PROMPT_THINKING_OFF;
+    form->limited = wish->budget >= 0;
+    form->budget = wish->budget;
     return read_choice(wish, form, &allowed, failure) &&
-           put_tools(wish, allowed, &form->tools_text, failure) && read_format(wish, form, failure);
+           put_tools(wish, allowed, &form->tools_text, failure) &&
+           read_format(wish, form, failure) && read_structured(wish, form, failure);
 }

@@ -4,10 +4,12 @@
 #define SERVE_OPENAI_FORM_H
 
 #include "serve/answer_form.h"
+#include "serve/fields.h"
 
 /* How an API has them. */
 typedef enum mc_openai_shape {
-    MC_OPENAI_CHAT,     /* {"type": "function", "function": {"name", ...}}, and formats alike */
+    MC_OPENAI_CHAT,     /* {"type": "function", "function": {"name", ...}}, and formats alike;
+                           also that of completions */
     MC_OPENAI_RESPONSES /* {"type": "function", "name", ...} */
 } mc_openai_shape;
 
@@ -15,10 +17,21 @@ typedef struct mc_openai_wish { /* absent fields are no value */
     mc_openai_shape shape;
     mc_json tools;
     mc_json choice; /* "none", "auto", "required", or an object that names functions */
-    mc_json format; /* of type text, json_object, json_schema */
+    mc_json format; /* of type text, json_object, json_schema, regex */
     bool parallel;  /* several calls are fine */
     int effort;     /* of mc_chat_efforts (serve/chat_prompt.h) */
+    int64_t budget; /* tokens of thoughts; negative: no limit */
+
+    /* vLLM's structured_outputs, beside the format. */
+    mc_json json;    /* a schema, or the text of one */
+    mc_json choices; /* texts, of which the answer is one */
+    mc_str regex;    /* ptr NULL: none */
+    bool object;
 } mc_openai_wish;
+
+/* The fields of vLLM's structured_outputs, of an mc_openai_wish. */
+enum { MC_OPENAI_STRUCTURED_FIELDS = 1 };
+extern const mc_field mc_openai_structured_fields[MC_OPENAI_STRUCTURED_FIELDS];
 
 /* Sets what an answer's form is asked to be; mc_answer_form_prepare goes on. *form is zeroed, and
  * freed in any case. What it points to lives with the request. false: *failure says why */

@@ -3,6 +3,7 @@
 #include "serve/endpoint.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
+#include "serve/openai_form.h"
 #include "serve/openai_logprobs.h"
 #include "serve/prompts.h"
 #include "serve/state.h"
@@ -16,6 +17,7 @@
 
 typedef struct text_values {
     mc_generation generation;
+    mc_openai_wish wish;
     mc_json prompt;
     int64_t max_tokens, logprobs; /* logprobs -1: none */
     bool echo;
@@ -49,6 +51,11 @@ static const mc_field fields[] = {
      .offset = AT(echo),
      .help = "the prompt comes first, with logprobs also those of its tokens; what "
              "is longer than a stream holds (4 MiB) is refused with stream"},
+    {.name = "response_format",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_OBJECT,
+     .offset = AT(wish.format),
+     .help = "as that of chats"},
     {.name = "suffix", .kind = MC_FIELD_REFUSED, .help = "texts are continued, not filled in"},
 };
 
@@ -310,12 +317,27 @@ static void answer_echo(text_job *text) {
     if (text->stream) mc_completion_stream(job, NULL);
 }
 
+/* Compiles what the answers may be. */
+static bool read_form(text_job *text, const text_values *values) {
+    const mc_openai_wish *asked = &values->wish;
+    const mc_openai_wish wish = {.format = asked->format,
+                                 .json = asked->json,
+                                 .choices = asked->choices,
+                                 .regex = asked->regex,
+                                 .object = asked->object,
+                                 .budget = -1};
+    mc_completion *job = &text->job;
+    return mc_openai_form_read(&wish, &job->form, &job->http->failure) &&
+           mc_answer_form_compile(&job->form, job->served->model, NULL, 0, &job->http->failure);
+}
+
 static bool start(text_job *text, const text_values *values, mica_generate_options *options) {
     mc_completion *job = &text->job;
     options->max_tokens = values->max_tokens;
     options->logprobs = text->logprobs;
     options->top_logprobs = values->logprobs > 0 ? (int)values->logprobs : 0;
     mc_completion_attach(job);
+    if (!read_form(text, values)) return false;
     if (values->echo && !echo_prompts(text, options->top_logprobs)) return false;
     if (values->echo && text->stream && !check_echo(text)) return false;
     if (!values->max_tokens) {
@@ -364,6 +386,7 @@ static const mc_endpoint endpoints[] = {
      .path = "/v1/completions",
      .handle = complete,
      .tables = {{fields, sizeof fields / sizeof *fields, 0},
+                {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
                 {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
      .help = "the continuation of raw texts"},
 };

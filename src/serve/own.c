@@ -148,7 +148,7 @@ static bool apply_template(mc_exchange *http) {
     mc_chat_prompt chat = {.field = NULL};
     if (!mc_exchange_read(http, &values)) return false;
     mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
-    const mc_openai_wish wish = {.tools = values.tools, .effort = values.chat.effort};
+    const mc_openai_wish wish = {.tools = values.tools, .effort = values.chat.effort, .budget = -1};
     bool done = served && mc_openai_form_read(&wish, &form, &http->failure) &&
                 mc_chat_prompt_set(&chat, &values.chat, &http->failure);
     chat.form = &form;

@@ -25,7 +25,7 @@ static void put_usage(mc_put *put, const mc_response *r) {
     mc_put_close(put, '}');
     mc_put_int(put, "output_tokens", job->answer_tokens);
     mc_put_open(put, "output_tokens_details", '{');
-    mc_put_int(put, "reasoning_tokens", r->thought_tokens);
+    mc_put_int(put, "reasoning_tokens", r->job.thought_tokens);
     mc_put_close(put, '}');
     mc_put_int(put, "total_tokens", job->prompt_tokens + job->answer_tokens);
     mc_put_close(put, '}');
@@ -230,7 +230,7 @@ static mica_status add_token(mc_response *r, const mica_token *token) {
     MC_TRY(add_logprob(r, token));
     MC_TRY(mc_splitter_push(r->splitter, token->text, token->len));
     if (!thought && !mc_splitter_is_thinking(r->splitter)) return MICA_OK;
-    r->thought_tokens++;
+    r->job.thought_tokens++;
     r->gap = true;
     mc_buffer_clear(&r->pending);
     return MICA_OK;

@@ -20,7 +20,6 @@ typedef struct mc_response {
     /* Private. */
     mc_splitter *splitter;
     mc_response_output output;
-    int64_t thought_tokens;
     mc_buffer
         pending;     /* log-probabilities of tokens whose text is held back: as elements of JSON */
     mc_buffer token; /* scratch */

@@ -32,8 +32,13 @@ static const mc_field reasoning_fields[] = {
      .kind = MC_FIELD_CHOICE,
      .choices = mc_chat_efforts,
      .offset = AT(wish.effort),
-     .help = "the chat template's variable reasoning_effort; none also sets enable_thinking to "
-             "false"},
+     .help = "as reasoning_effort of chats"},
+    {.name = "max_tokens",
+     .kind = MC_FIELD_INT,
+     .max = INT32_MAX,
+     .initial = -1,
+     .offset = AT(wish.budget),
+     .help = "after so many tokens of thoughts these are ended, and the answer follows"},
     {.name = "summary",
      .kind = MC_FIELD_CHOICE,
      .choices = "auto detailed",
@@ -56,8 +61,10 @@ static const mc_field text_fields[] = {
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(wish.format),
      .help =
-         "type text, json_object, or json_schema with name and schema: the answer is JSON that "
-         "the schema admits, if it ends by itself; keywords that are not supported are refused"},
+         "type text, json_object, json_schema with name and schema, or regex with regex: the "
+         "answer "
+         "keeps to it, if it ends by itself; what is not supported of schemas and expressions is "
+         "refused"},
     {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
 };
 
@@ -162,7 +169,7 @@ static const mc_field fields[] = {
      .offset = AT(generation.stream),
      .help = "send the answer piece by piece, as server-sent events"},
     {.name = "stream_options", .kind = MC_FIELD_OBJECT, .fields = stream_fields, .count = 1},
-    {.name = "reasoning", .kind = MC_FIELD_OBJECT, .fields = reasoning_fields, .count = 5},
+    {.name = "reasoning", .kind = MC_FIELD_OBJECT, .fields = reasoning_fields, .count = 6},
     {.name = "text", .kind = MC_FIELD_OBJECT, .fields = text_fields, .count = 2},
     {.name = "chat_template_kwargs",
      .kind = MC_FIELD_JSON,

@@ -2,6 +2,8 @@
  * knows nothing of these, so what keeps to them does so because it is made to. */
 #include "reading.h"
 
+#include "serve/answer_form.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,20 @@ static served open_with(const char *chat_template) {
     return s;
 }
 
+static served plain;
+
+static int open_plain(void **state) {
+    (void)state;
+    plain = open_with(NULL);
+    return 0;
+}
+
+static int close_plain(void **state) {
+    (void)state;
+    served_close(&plain);
+    return 0;
+}
+
 static mc_str text_of(mc_json value) {
     mc_str text = MC_STR("");
     mc_json_get_str(value, &text);
@@ -59,7 +75,7 @@ static void check_call(mc_json call) {
 
 static void test_calls(void **state) {
     (void)state;
-    served s = open_with(NULL);
+    const served s = plain;
     for (int seed = 0; seed < 6; seed++) {
         char *body = test_format("{" HELLO ", " TOOLS ", " NAMED ", \"seed\": %d, \"temperature\": "
                                  "2, \"max_tokens\": 300}",
@@ -75,13 +91,12 @@ static void test_calls(void **state) {
         mc_json_close(&doc);
         free(body);
     }
-    served_close(&s);
 }
 
 /* Streamed, the call comes as a delta, and the end says why. */
 static void test_streamed_call(void **state) {
     (void)state;
-    served s = open_with(NULL);
+    const served s = plain;
     answer a = client_ask(s.server, "POST", CHAT,
                           "{" HELLO ", " TOOLS ", " NAMED ", \"stream\": true, \"seed\": 1}");
     assert_int_equal(a.status, 200);
@@ -101,12 +116,11 @@ static void test_streamed_call(void **state) {
     assert_int_equal(calls, 1);
     assert_true(ended);
     answer_free(&a);
-    served_close(&s);
 }
 
 static void test_documents(void **state) {
     (void)state;
-    served s = open_with(NULL);
+    const served s = plain;
     mc_json_doc *doc = client_json(s.server, "POST", CHAT,
                                    "{" HELLO ", " SCHEMA ", \"n\": 8, \"temperature\": 3}", 200);
     mc_json choices = mc_json_find(mc_json_root(doc), "choices");
@@ -124,16 +138,17 @@ static void test_documents(void **state) {
         mc_json_close(&said);
     }
     mc_json_close(&doc);
-    served_close(&s);
 }
+
+/* Its prompts begin a thought. */
+static const char thinker[] = "{% for m in messages %}{{ m.content }}{% if '</think>' in m.content "
+                              "%}!{% endif %}{% endfor %}{% if add_generation_prompt %}<think>\n"
+                              "{% endif %}";
 
 /* A prompt that ends within a thought: what comes is thought, for the model never ends it. */
 static void test_thoughts(void **state) {
     (void)state;
-    static const char template[] =
-        "{% for m in messages %}{{ m.content }}{% if '</think>' in m.content %}!{% endif %}"
-        "{% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}";
-    served s = open_with(template);
+    served s = open_with(thinker);
     for (int stream = 0; stream < 2; stream++) {
         char *body = test_format("{" HELLO ", \"temperature\": 0, \"max_tokens\": 6, "
                                  "\"stream\": %s}",
@@ -148,9 +163,189 @@ static void test_thoughts(void **state) {
     served_close(&s);
 }
 
+/* ---- thoughts with an end ---- */
+
+/* What was thought, and said, of 60 tokens; and how many are of thoughts. */
+static void think(const served *s, const char *fields, size_t *thought, size_t *said,
+                  int64_t *tokens) {
+    char *body = test_format("{" HELLO ", \"temperature\": 0, \"max_tokens\": 60, \"ignore_eos\": "
+                             "true%s%s}",
+                             *fields ? ", " : "", fields);
+    mc_json_doc *doc = client_json(s->server, "POST", CHAT, body, 200);
+    mc_json message = at(mc_json_root(doc), "choices.0.message");
+    *thought = text_of(mc_json_find(message, "reasoning_content")).len;
+    *said = text_of(mc_json_find(message, "content")).len;
+    *tokens = int_at(mc_json_root(doc), "usage.completion_tokens_details.reasoning_tokens");
+    mc_json_close(&doc);
+    free(body);
+}
+
+/* At the budget the thought ends, and the answer follows. */
+static void test_budgets(void **state) {
+    (void)state;
+    static const char *const fields[] = {"\"thinking_token_budget\": 6",
+                                         "\"reasoning_budget_tokens\": 6",
+                                         "\"reasoning\": {\"max_tokens\": 6}"};
+    served s = open_with(thinker);
+    size_t all, thought, said, none;
+    int64_t tokens;
+    think(&s, "", &all, &said, &tokens);
+    assert_true(all > 60 && said == 0); /* the model ends no thought by itself */
+    assert_int_equal(tokens, 60);
+    think(&s, "\"thinking_token_budget\": -1", &thought, &said, &tokens);
+    assert_int_equal(thought, all);
+    for (size_t i = 0; i < 3; i++) {
+        think(&s, fields[i], &thought, &said, &tokens);
+        assert_true(thought > 0 && thought < all / 3 && said > 60);
+        assert_true(tokens > 6 && tokens < 20); /* with those of the mark that ends it */
+    }
+    think(&s, "\"thinking_token_budget\": 0", &none, &said, &tokens);
+    assert_true(none < thought && said > 60);
+    think(&s, "\"reasoning_effort\": \"low\"", &thought, &said, &tokens); /* 1024 tokens */
+    assert_int_equal(thought, all);
+    char *body = test_format("{\"input\": \"What is curl?\", \"temperature\": 0, "
+                             "\"max_output_tokens\": 60, \"reasoning\": {\"max_tokens\": 6}}");
+    mc_json_doc *doc = client_json(s.server, "POST", "/v1/responses", body, 200);
+    check_text(mc_json_root(doc), "output.0.type", MC_STR("reasoning"));
+    check_text(mc_json_root(doc), "output.1.type", MC_STR("message"));
+    mc_json_close(&doc);
+    free(body);
+    served_close(&s);
+}
+
+/* A template that knows no efforts has them as budgets; one that does has the variable. */
+static void test_efforts(void **state) {
+    (void)state;
+    static const struct {
+        const char *chat_template, *effort;
+        int64_t budget; /* -1: none */
+    } rows[] = {{"<think></think>", "low", 1024},
+                {"<think></think>", "high", 24576},
+                {"<think></think>", "max", -1},
+                {"<think></think>{{reasoning_effort}}", "low", -1},
+                {"nothing is thought", "low", -1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const mc_str text = mc_str_of(rows[i].chat_template);
+        mc_answer_form form = {.format = mc_answer_format_find(text)};
+        mc_answer_form_limit(&form, text, mc_str_of(rows[i].effort));
+        assert_int_equal(form.limited, rows[i].budget >= 0);
+        if (form.limited) assert_int_equal(form.budget, rows[i].budget);
+    }
+    mc_answer_form given = {.limited = true, .budget = 5};
+    given.format = mc_answer_format_find(mc_str_of(rows[0].chat_template));
+    mc_answer_form_limit(&given, mc_str_of(rows[0].chat_template), MC_STR("high"));
+    assert_int_equal(given.budget, 5);
+}
+
+/* ---- regular expressions, choices, stop strings ---- */
+
+/* Whether a text is two capital letters, a dash, and one to three digits. */
+static bool is_code(mc_str text) {
+    size_t digits = 0;
+    while (3 + digits < text.len && text.ptr[3 + digits] >= '0' && text.ptr[3 + digits] <= '9')
+        digits++;
+    return text.len >= 4 && text.len <= 6 && digits == text.len - 3 && text.ptr[0] >= 'A' &&
+           text.ptr[0] <= 'Z' && text.ptr[1] >= 'A' && text.ptr[1] <= 'Z' && text.ptr[2] == '-';
+}
+
+static void test_regex(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        "\"response_format\": {\"type\": \"regex\", \"regex\": \"[A-Z]{2}-\\\\d{1,3}\"}",
+        "\"response_format\": {\"type\": \"regex\", \"pattern\": \"[A-Z]{2}-\\\\d{1,3}\"}",
+        "\"structured_outputs\": {\"regex\": \"[A-Z]{2}-\\\\d{1,3}\"}"};
+    const served s = plain;
+    for (size_t i = 0; i < 3; i++) {
+        char *body = test_format("{" HELLO ", %s, \"n\": 4, \"temperature\": 3}", forms[i]);
+        char *raw = test_format("{\"prompt\": [\"curl\", \"wget\"], %s, \"n\": 2, \"temperature\": "
+                                "3}",
+                                forms[i]);
+        mc_json_doc *doc = client_json(s.server, "POST", CHAT, body, 200),
+                    *text = client_json(s.server, "POST", "/v1/completions", raw, 200);
+        for (size_t k = 0; k < 4; k++) {
+            mc_json of_chat = element(at(mc_json_root(doc), "choices"), k);
+            mc_json of_text = element(at(mc_json_root(text), "choices"), k);
+            assert_true(is_code(text_at(of_chat, "message.content")));
+            assert_true(is_code(text_at(of_text, "text")));
+        }
+        mc_json_close(&doc);
+        mc_json_close(&text);
+        free(body);
+        free(raw);
+    }
+    mc_json_doc *doc = client_json(s.server, "POST", "/v1/responses",
+                                   "{\"input\": \"Hi\", \"text\": {\"format\": {\"type\": "
+                                   "\"regex\", \"regex\": \"[A-Z]{2}-[0-9]{1,3}\"}}}",
+                                   200);
+    assert_true(is_code(text_at(mc_json_root(doc), "output.0.content.0.text")));
+    mc_json_close(&doc);
+}
+
+static void test_choices(void **state) {
+    (void)state;
+    const served s = plain;
+    bool found[2] = {false};
+    for (int seed = 0; seed < 12; seed++) {
+        char *body = test_format("{" HELLO ", \"structured_outputs\": {\"choice\": [\"a+(b)\", "
+                                 "\"C.\\n\"]}, \"seed\": %d, \"temperature\": 50}",
+                                 seed);
+        mc_json_doc *doc = client_json(s.server, "POST", CHAT, body, 200);
+        mc_str text = text_at(mc_json_root(doc), "choices.0.message.content");
+        assert_true(mc_str_is(text, "a+(b)") || mc_str_is(text, "C.\n"));
+        found[text.ptr[0] == 'C'] = true;
+        mc_json_close(&doc);
+        free(body);
+    }
+    assert_true(found[0] && found[1]);
+    mc_json_doc *doc = client_json(s.server, "POST", "/v1/completions",
+                                   "{\"prompt\": \"a\", \"structured_outputs\": {\"json\": "
+                                   "\"{\\\"const\\\": 17}\"}}",
+                                   200);
+    check_text(mc_json_root(doc), "choices.0.text", MC_STR("17"));
+    mc_json_close(&doc);
+}
+
+/* A stop string that stands in a document, or in a call, does not cut it. */
+static void test_stops(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *body, *place, *want;
+    } rows[] = {
+        {CHAT,
+         "{" HELLO ", \"stop\": [\"stop\"], \"structured_outputs\": {\"choice\": [\"a stop "
+         "b\"]}}",
+         "choices.0.message.content", "a stop b"},
+        {CHAT,
+         "{" HELLO ", \"stop\": [\"\\\"\"], \"response_format\": {\"type\": \"json_schema\", "
+         "\"json_schema\": {\"name\": \"x\", \"schema\": {\"const\": \"a stop b\"}}}}",
+         "choices.0.message.content", "\"a stop b\""},
+        {CHAT, "{" HELLO ", \"stop\": [\"name\"], " TOOLS ", " NAMED "}",
+         "choices.0.message.tool_calls.0.function.name", "weather"},
+        {"/v1/completions",
+         "{\"prompt\": \"a\", \"stop\": [\"stop\"], \"response_format\": {\"type\": \"regex\", "
+         "\"regex\": \"a stop b\"}}",
+         "choices.0.text", "a stop b"},
+        {"/v1/messages",
+         "{\"model\": \"default\", \"max_tokens\": 50, " HELLO ", \"stop_sequences\": [\"stop\"], "
+         "\"output_config\": {\"format\": {\"type\": \"json_schema\", \"schema\": {\"const\": \"a "
+         "stop b\"}}}}",
+         "content.0.text", "\"a stop b\""},
+        {"/api/chat",
+         "{\"model\": \"default\", \"stream\": false, " HELLO ", \"options\": {\"stop\": "
+         "[\"stop\"]}, \"format\": {\"const\": \"a stop b\"}}",
+         "message.content", "\"a stop b\""},
+    };
+    const served s = plain;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mc_json_doc *doc = client_json(s.server, "POST", rows[i].path, rows[i].body, 200);
+        check_text(mc_json_root(doc), rows[i].place, mc_str_of(rows[i].want));
+        mc_json_close(&doc);
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
-    served s = open_with(NULL);
+    const served s = plain;
     static const struct {
         const char *fields, *code, *param;
     } cases[] = {
@@ -160,13 +355,28 @@ static void test_refused(void **state) {
         {TOOLS ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"x\"}}", "",
          "tools"},
         {TOOLS ", " NAMED ", " SCHEMA, "unsupported_field", "tools"},
+        {"\"response_format\": {\"type\": \"regex\"}", "missing_field", "response_format.regex"},
+        {"\"response_format\": {\"type\": \"regex\", \"regex\": \"(?=a)b\"}", "",
+         "response_format"},
+        {"\"response_format\": {\"type\": \"regex\", \"regex\": \"a\", \"flags\": \"i\"}",
+         "unknown_field", "response_format.flags"},
+        {"\"structured_outputs\": {\"regex\": \"a\", \"json\": {}}", "invalid_value",
+         "structured_outputs"},
+        {"\"structured_outputs\": {\"regex\": \"(\"}", "", "structured_outputs"},
+        {"\"structured_outputs\": {\"choice\": []}", "invalid_value", "structured_outputs.choice"},
+        {"\"structured_outputs\": {\"grammar\": \"root ::= a\"}", "unsupported_field",
+         "structured_outputs.grammar"},
+        {"\"thinking_token_budget\": 1, \"reasoning\": {\"max_tokens\": 2}", "invalid_value",
+         "thinking_token_budget"},
+        {"\"reasoning_effort\": \"low\", \"reasoning\": {\"effort\": \"high\"}", "invalid_value",
+         "reasoning_effort"},
         {"\"response_format\": {\"type\": \"xml\"}", "unsupported_value", "response_format.type"},
         {"\"response_format\": {\"type\": \"json_object\", \"schema\": {}}", "unknown_field",
          "response_format.schema"},
         {"\"response_format\": {\"type\": \"json_schema\", \"json_schema\": {\"name\": \"x\"}}",
          "missing_field", "response_format.json_schema.schema"},
         {"\"response_format\": {\"type\": \"json_schema\", \"json_schema\": {\"name\": \"x\", "
-         "\"schema\": {\"not\": {}}}}",
+         "\"schema\": {\"never\": {}}}}",
          "", "response_format.json_schema.schema"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -179,14 +389,15 @@ static void test_refused(void **state) {
                                    "\"response_format\": {\"type\": \"text\"}, \"max_tokens\": 2}",
                                    200);
     mc_json_close(&doc);
-    served_close(&s);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls),     cmocka_unit_test(test_streamed_call),
         cmocka_unit_test(test_documents), cmocka_unit_test(test_thoughts),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_efforts),   cmocka_unit_test(test_regex),
+        cmocka_unit_test(test_choices),   cmocka_unit_test(test_stops),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_plain, close_plain);
 }

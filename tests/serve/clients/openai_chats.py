@@ -84,6 +84,10 @@ def check_forms(client):
             "type": "json_schema", "json_schema": {
                 "name": "weather", "strict": True, "schema": weather["parameters"]}})
     assert 1 <= json.loads(answer.choices[0].message.content)["days"] <= 9
+    answer = client.chat.completions.create(  # as vLLM's users ask for it
+        model="default", messages=QUESTION, stop=["\n"],
+        extra_body={"structured_outputs": {"regex": "[a-z]{3,8}@mica\\.example"}})
+    assert re.fullmatch(r"[a-z]{3,8}@mica\.example", answer.choices[0].message.content)
 
 
 def check_errors(client, address):
