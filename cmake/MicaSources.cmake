@@ -34,6 +34,14 @@ function(mica_kernel_sources processor)
   target_sources(mica_objects PRIVATE ${arg_SOURCES})
   set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY mica_objects PROPERTIES
     COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${arg_FLAGS}")
+  # Reading weights, which nobody writes, would be nine tenths of an answer under ThreadSanitizer.
+  # How results are divided among threads is the same for float matmuls, whose kernels it sees.
+  if(MICA_SANITIZE MATCHES "thread")
+    set(quantized ${arg_SOURCES})
+    list(FILTER quantized INCLUDE REGEX "/(quant|int8)/")
+    set_property(SOURCE ${quantized} TARGET_DIRECTORY mica_objects APPEND PROPERTY
+      COMPILE_OPTIONS -fno-sanitize=thread)
+  endif()
   if(MICA_SANITIZE AND NOT MICA_LIBFUZZER)
     list(FILTER arg_SOURCES EXCLUDE REGEX
       "/int8_[^/]*(avx2|vnni|vnni256|once|quarters|twice|amx|neon|dotprod|i8mm)\\.c$")
