@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs the cases of ONNX's own backend tests through mica convert and mica program run.
 
-  tools/check_onnx.py MICA [--only REGEX] [--jobs N] [--list] [--device NAME] [--mode MODE]
+  tools/check_onnx.py MICA [--only REGEX] [--each N] [--jobs N] [--list] [--device NAME]
+                       [--mode MODE]
 
 The cases are those that Python's onnx carries: those of nodes, which its code makes, and those of
 files (onnx/backend/test/data), with their numbers. Inputs that mica must know beforehand, such as
-axes and shapes, become constants with the case's values. Counted are cases that pass, that fail,
+axes and shapes, become constants with the case's values. With --each N, of the cases that have the
+same operators only the first N run. Counted are cases that pass, that fail,
 and that mica says it does not support, by what it lacks. The last line is "N passed, N failed, N
 not supported". Returns 1 if one failed, 77 without onnx (tools/setup-onnx).
 """
@@ -107,6 +109,16 @@ def collect():
             yield folder_case(folder)
 
 
+def first_of_each(cases, n):
+    """Of the cases that have the same operators, the first n."""
+    seen = collections.Counter()
+    for case in cases:
+        kind = frozenset(node.op_type for node in case[1].graph.node)
+        seen[kind] += 1
+        if seen[kind] <= n:
+            yield case
+
+
 def dim_options(ports, arrays):
     for port, x in zip(ports, arrays):
         for k, dim in enumerate(port.type.tensor_type.shape.dim):
@@ -169,6 +181,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mica")
     parser.add_argument("--only", default="")
+    parser.add_argument("--each", type=int, metavar="N", help="cases of the same operators")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="print a line for each case")
     parser.add_argument("--device")
@@ -177,6 +190,8 @@ def main():
     options = ["--device", args.device] if args.device else []
     options += ["--mode", args.mode] if args.mode else []
     cases = [c for c in collect() if re.search(args.only, c[0])]
+    if args.each:
+        cases = list(first_of_each(cases, args.each))
 
     def run(case):
         try:

@@ -18,6 +18,9 @@ static const char lines[] =
     "{\"prompt\": \"What is C?\", \"completion\": \"A language, captain.\"}\n"
     "{\"prompt\": \"What is a CPU?\", \"completion\": \"A processor, and a fast one, captain.\"}\n";
 
+/* For sanitizers: fewer steps. What is learned is the same in all builds. */
+static bool brief;
+
 typedef struct bench {
     char *dir, *adapter, *model;
     mica_tuner *tuner;
@@ -187,6 +190,7 @@ static void test_compressed_set(void **state) {
 static void test_learns(void **state) {
     (void)state;
     bench b;
+    if (brief) skip();
     begin(&b, lines);
     apply(&b, &(mica_lora_options){.rank = 8});
     b.options.iterations = 40;
@@ -262,7 +266,8 @@ static void test_parameters(void **state) {
     end(&b);
 }
 
-/* Each kind of training learns: the mean loss of the last four steps is below half of the first. */
+/* Each kind of training learns: the mean loss of the last four steps is below half of the first,
+ * and of a few below it. */
 static void test_every_kind_learns(void **state) {
     (void)state;
     static const struct {
@@ -292,11 +297,11 @@ static void test_every_kind_learns(void **state) {
         b.optimizer.learning_rate = 3e-4;
         for (int last = 0; last < 2; last++) {
             apply(&b, &rows[i].lora);
-            b.options.iterations = last ? 12 : 1;
+            b.options.iterations = !last ? 1 : brief ? 4 : 12;
             losses[last] = tune(&b).train_loss;
         }
         print_message("  %s: %.3f to %.3f\n", rows[i].name, losses[0], losses[1]);
-        assert_true(losses[1] < 0.5 * losses[0]);
+        assert_true(losses[1] < (brief ? 1.0 : 0.5) * losses[0]);
         end(&b);
     }
 }
@@ -598,6 +603,7 @@ static void test_estimate(void **state) {
         b.options.watch_user = &estimate;
         b.options.batch_size = i == 1 ? 5 : 2;
         b.options.checkpoint = i == 2;
+        b.options.iterations = 2;
         uint64_t peak = tune(&b).peak_bytes, weights = 7 << 20;
         print_message("  told %.1f MB, counted %.1f MB\n", (double)estimate / 1e6,
                       (double)peak / 1e6);
@@ -731,7 +737,8 @@ static void test_cancel(void **state) {
     end(&b);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clipped),     cmocka_unit_test(test_compressed_set),
         cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
