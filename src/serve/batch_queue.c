@@ -139,12 +139,13 @@ static bool forget_one(mc_batch_queue *queue) {
     return true;
 }
 
-bool mc_batch_queue_add(mc_batch_queue *queue, const char *input, const char *endpoint,
+bool mc_batch_queue_add(mc_batch_queue *queue, size_t key, const char *input, const char *endpoint,
                         mc_buffer *metadata, mc_put *put, mc_failure *failure) {
     mc_queued_batch *batch = mc_calloc(1, sizeof *batch);
     if (!batch) return mc_failure_of(failure, mc_fail_nomem("a batch"), NULL);
     mc_chance_name("batch", batch->id);
     snprintf(batch->input, sizeof batch->input, "%s", input);
+    batch->key = key;
     batch->endpoint = endpoint;
     batch->metadata = *metadata;
     *metadata = (mc_buffer){0};
@@ -166,24 +167,24 @@ bool mc_batch_queue_add(mc_batch_queue *queue, const char *input, const char *en
 }
 
 /* Called with the lock held. */
-static mc_queued_batch *find(mc_batch_queue *queue, mc_str id) {
+static mc_queued_batch *find(mc_batch_queue *queue, size_t key, mc_str id) {
     mc_queued_batch *batch = queue->first;
-    while (batch && !mc_str_is(id, batch->id))
+    while (batch && (batch->key != key || !mc_str_is(id, batch->id)))
         batch = batch->next;
     return batch;
 }
 
-bool mc_batch_queue_put(mc_batch_queue *queue, mc_str id, mc_put *put) {
+bool mc_batch_queue_put(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put) {
     pthread_mutex_lock(&queue->lock);
-    const mc_queued_batch *batch = find(queue, id);
+    const mc_queued_batch *batch = find(queue, key, id);
     if (batch) put_batch(put, batch);
     pthread_mutex_unlock(&queue->lock);
     return batch != NULL;
 }
 
-bool mc_batch_queue_cancel(mc_batch_queue *queue, mc_str id, mc_put *put, bool *ended) {
+bool mc_batch_queue_cancel(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put, bool *ended) {
     pthread_mutex_lock(&queue->lock);
-    mc_queued_batch *batch = find(queue, id);
+    mc_queued_batch *batch = find(queue, key, id);
     *ended = batch && has_ended(batch);
     if (batch && !*ended) {
         if (batch->state != MC_BATCH_CANCELLING) mc_batch_set_state(batch, MC_BATCH_CANCELLING);
@@ -195,12 +196,13 @@ bool mc_batch_queue_cancel(mc_batch_queue *queue, mc_str id, mc_put *put, bool *
     return batch != NULL;
 }
 
-bool mc_batch_queue_list(mc_batch_queue *queue, mc_str after, size_t limit, mc_put *put) {
+bool mc_batch_queue_list(mc_batch_queue *queue, size_t key, mc_str after, size_t limit,
+                         mc_put *put) {
     const mc_queued_batch *found[MC_BATCHES];
     size_t n = 0, end, count = 0;
     pthread_mutex_lock(&queue->lock);
     for (const mc_queued_batch *at = queue->first; at; at = at->next)
-        found[n++] = at;
+        if (at->key == key) found[n++] = at;
     for (end = n; after.ptr && end > 0; end--)
         if (mc_str_is(after, found[end - 1]->id)) break;
     bool known = !after.ptr || end > 0;

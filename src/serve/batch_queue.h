@@ -3,7 +3,8 @@
  * A thread of the server takes them in order. It answers several requests of a batch at once, by
  * the handlers that answer clients, after everything that clients ask (mc_exchange.background). The
  * server holds MC_BATCHES of them; the oldest that has ended is forgotten for a new one. They
- * end with the server.
+ * end with the server. A batch is there only for requests that have the same of the server's keys
+ * as the one that made it.
  *
  * Threads: any. */
 #ifndef SERVE_BATCH_QUEUE_H
@@ -35,6 +36,7 @@ typedef enum mc_batch_state {
 typedef struct mc_queued_batch {
     struct mc_queued_batch *next;
     char id[MC_NAME_BYTES], input[MC_NAME_BYTES]; /* input: the file's */
+    size_t key;                                   /* whose it is (mc_exchange.key) */
     const char *endpoint;                         /* "/v1/embeddings" */
     mc_buffer metadata;                           /* JSON; empty: none */
 
@@ -68,16 +70,17 @@ void mc_batch_set_state(mc_queued_batch *batch, mc_batch_state state);
 
 /* Puts a batch at the end and writes its object to `put`. metadata: taken over.
  * returns  false: *failure says why */
-bool mc_batch_queue_add(mc_batch_queue *queue, const char *input, const char *endpoint,
+bool mc_batch_queue_add(mc_batch_queue *queue, size_t key, const char *input, const char *endpoint,
                         mc_buffer *metadata, mc_put *put, mc_failure *failure);
 
 /* Write the object of a batch. false: there is none. */
-bool mc_batch_queue_put(mc_batch_queue *queue, mc_str id, mc_put *put);
+bool mc_batch_queue_put(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put);
 /* First asks it to end. *ended: it has already. */
-bool mc_batch_queue_cancel(mc_batch_queue *queue, mc_str id, mc_put *put, bool *ended);
+bool mc_batch_queue_cancel(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put, bool *ended);
 
-/* Writes up to `limit` of those before the one called `after` (ptr NULL: all), the newest first, as
- * members of a list's object. false: there is no such batch. */
-bool mc_batch_queue_list(mc_batch_queue *queue, mc_str after, size_t limit, mc_put *put);
+/* Writes up to `limit` of the key's before the one called `after` (ptr NULL: all), the newest
+ * first, as members of a list's object. false: there is no such batch. */
+bool mc_batch_queue_list(mc_batch_queue *queue, size_t key, mc_str after, size_t limit,
+                         mc_put *put);
 
 #endif

@@ -146,7 +146,8 @@ static void write_line(run *r, mc_put *put, bool good) {
     if (put->failed || !mc_buffer_add_byte(put->out, '\n')) r->status = mc_fail_nomem("a batch");
     if (r->status == MICA_OK && !*has) {
         mc_str name = good ? MC_STR("output.jsonl") : MC_STR("errors.jsonl");
-        r->status = mc_file_writer_open(writer, &r->queue->server->files, name, "batch_output");
+        r->status = mc_file_writer_open(writer, &r->queue->server->files, r->batch->key, name,
+                                        "batch_output");
         *has = r->status == MICA_OK;
     }
     if (r->status == MICA_OK) r->status = mc_file_writer_add(writer, put->out->data, put->out->len);
@@ -244,6 +245,7 @@ static bool begin(run *r, slot *at) {
     }
     http->endpoint = r->endpoint;
     http->background = true;
+    http->key = r->batch->key;
     http->answered = on_answered;
     http->answered_user = at;
     at->http = http;
@@ -350,7 +352,8 @@ static void fail(run *r, const char *code, const char *message) {
 
 static bool read_input(run *r) {
     mc_stored_file about;
-    int fd = mc_file_store_open_file(&r->queue->server->files, mc_str_of(r->batch->input), &about);
+    int fd = mc_file_store_open_file(&r->queue->server->files, r->batch->key,
+                                     mc_str_of(r->batch->input), &about);
     if (fd < 0) return false;
     bool done = mc_buffer_reserve(&r->input, (size_t)about.bytes + 1);
     while (done && r->input.len < (size_t)about.bytes) {

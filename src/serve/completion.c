@@ -165,7 +165,7 @@ static mica_status submit(mc_completion *job, mc_completion_request *at, size_t 
     MC_TRY(make_constraints(job, &constraints));
     /* Who has another key must not see by the time of an answer what others have asked. */
     char salt[32];
-    snprintf(salt, sizeof salt, job->http->background ? "batches" : "key %zu", job->http->key);
+    snprintf(salt, sizeof salt, "key %zu", job->http->key);
     mc_request_options request = {
         .ids = job->prompts[prompt].ids,
         .n_ids = job->prompts[prompt].n,

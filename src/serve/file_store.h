@@ -2,7 +2,8 @@
  *
  * They lie in a folder of their own below $TMPDIR, which only this user may read and which is made
  * with the first one and removed with the server. Their names there are random: nothing of a
- * request becomes a path. The server holds up to MC_FILES of them and MC_FILE_BYTES.
+ * request becomes a path. The server holds up to MC_FILES of them and MC_FILE_BYTES. A file is
+ * there only for requests that have the same of the server's keys as the one that made it.
  *
  * Threads: any. */
 #ifndef SERVE_FILE_STORE_H
@@ -25,6 +26,7 @@ typedef struct mc_stored_file {
     char id[MC_NAME_BYTES];
     char filename[MC_FILE_NAME]; /* as the client called it: UTF-8, for answers alone */
     const char *purpose;         /* "batch" or "batch_output" */
+    size_t key;                  /* whose it is (mc_exchange.key) */
     int64_t bytes;
     int64_t created; /* seconds since 1970 */
 } mc_stored_file;
@@ -50,8 +52,8 @@ typedef struct mc_file_writer {
 } mc_file_writer;
 
 /* Begins a file. errors  MICA_EBUSY there are as many as may be; MICA_EIO, MICA_ENOMEM */
-mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, mc_str filename,
-                                const char *purpose);
+mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, size_t key,
+                                mc_str filename, const char *purpose);
 /* errors  MICA_EBUSY the files have as many bytes as may be; MICA_EIO */
 mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t n);
 /* Ends it: with MICA_OK it is among the store's files, else it is removed, and that status
@@ -59,15 +61,16 @@ mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t
 mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status);
 
 /* What is known of a file. false: there is none. */
-bool mc_file_store_find(mc_file_store *store, mc_str id, mc_stored_file *about);
+bool mc_file_store_find(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
 
-/* The file behind one of an id, "" the first one, in the order of making. false: there is none. */
-bool mc_file_store_next(mc_file_store *store, mc_str id, mc_stored_file *about);
+/* The key's file behind one of an id, "" the first one, in the order of making. false: there is
+ * none. */
+bool mc_file_store_next(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
 
 /* Opens a file for reading; it may be removed meanwhile. Returns a descriptor; -1: there is none.
  */
-int mc_file_store_open_file(mc_file_store *store, mc_str id, mc_stored_file *about);
+int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
 
-bool mc_file_store_remove(mc_file_store *store, mc_str id); /* false: there is none */
+bool mc_file_store_remove(mc_file_store *store, size_t key, mc_str id); /* false: there is none */
 
 #endif

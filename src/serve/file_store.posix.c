@@ -73,11 +73,11 @@ static void set_filename(mc_stored_file *about, mc_str name) {
     about->filename[n] = '\0';
 }
 
-mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, mc_str filename,
-                                const char *purpose) {
+mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, size_t key,
+                                mc_str filename, const char *purpose) {
     char path[PATH_BYTES];
-    *writer = (mc_file_writer){.store = store,
-                               .about = {.purpose = purpose, .created = (int64_t)time(NULL)}};
+    *writer = (mc_file_writer){
+        .store = store, .about = {.purpose = purpose, .key = key, .created = (int64_t)time(NULL)}};
     mc_chance_name("file", writer->about.id);
     set_filename(&writer->about, filename);
     pthread_mutex_lock(&store->lock);
@@ -139,35 +139,37 @@ mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status) {
 /* ---- reading ---- */
 
 /* The link to an entry, or to the list's end. Called with the lock held. */
-static mc_file_entry **find(mc_file_store *store, mc_str id) {
+static mc_file_entry **find(mc_file_store *store, size_t key, mc_str id) {
     mc_file_entry **link = &store->first;
-    while (*link && !mc_str_is(id, (*link)->about.id))
+    while (*link && ((*link)->about.key != key || !mc_str_is(id, (*link)->about.id)))
         link = &(*link)->next;
     return link;
 }
 
-bool mc_file_store_find(mc_file_store *store, mc_str id, mc_stored_file *about) {
+bool mc_file_store_find(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
     pthread_mutex_lock(&store->lock);
-    mc_file_entry *entry = *find(store, id);
+    mc_file_entry *entry = *find(store, key, id);
     if (entry) *about = entry->about;
     pthread_mutex_unlock(&store->lock);
     return entry != NULL;
 }
 
-bool mc_file_store_next(mc_file_store *store, mc_str id, mc_stored_file *about) {
+bool mc_file_store_next(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
     pthread_mutex_lock(&store->lock);
-    mc_file_entry *entry = id.len ? *find(store, id) : store->first;
+    mc_file_entry *entry = id.len ? *find(store, key, id) : store->first;
     if (entry && id.len) entry = entry->next;
+    while (entry && entry->about.key != key)
+        entry = entry->next;
     if (entry) *about = entry->about;
     pthread_mutex_unlock(&store->lock);
     return entry != NULL;
 }
 
-int mc_file_store_open_file(mc_file_store *store, mc_str id, mc_stored_file *about) {
+int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
     char path[PATH_BYTES];
     int fd = -1;
     pthread_mutex_lock(&store->lock);
-    mc_file_entry *entry = *find(store, id);
+    mc_file_entry *entry = *find(store, key, id);
     if (entry) {
         *about = entry->about;
         path_of(store, entry->about.id, path);
@@ -177,9 +179,9 @@ int mc_file_store_open_file(mc_file_store *store, mc_str id, mc_stored_file *abo
     return fd;
 }
 
-bool mc_file_store_remove(mc_file_store *store, mc_str id) {
+bool mc_file_store_remove(mc_file_store *store, size_t key, mc_str id) {
     pthread_mutex_lock(&store->lock);
-    mc_file_entry **link = find(store, id);
+    mc_file_entry **link = find(store, key, id);
     bool found = *link != NULL;
     if (found) remove_entry(store, link);
     pthread_mutex_unlock(&store->lock);

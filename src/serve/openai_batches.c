@@ -67,7 +67,7 @@ static bool create(mc_exchange *http) {
     if (!mc_exchange_read(http, &values) ||
         !mc_openai_check_metadata(values.metadata, &http->failure))
         return false;
-    if (!mc_file_store_find(&http->server->files, values.input, &file))
+    if (!mc_file_store_find(&http->server->files, http->key, values.input, &file))
         return mc_failure_set(&http->failure, 400, "file_not_found", "input_file_id",
                               "input_file_id: there is no file %.*s",
                               (int)(values.input.len < 60 ? values.input.len : 60),
@@ -81,8 +81,8 @@ static bool create(mc_exchange *http) {
     if (kept.failed || !mc_buffer_cstr(&metadata))
         mc_failure_of(&http->failure, mc_fail_nomem("a batch"), NULL);
     else
-        mc_batch_queue_add(&http->server->batches, file.id, paths[values.endpoint], &metadata, &put,
-                           &http->failure);
+        mc_batch_queue_add(&http->server->batches, http->key, file.id, paths[values.endpoint],
+                           &metadata, &put, &http->failure);
     mc_buffer_deinit(&metadata);
     return !http->failure.status && send(http, &put);
 }
@@ -90,8 +90,8 @@ static bool create(mc_exchange *http) {
 static bool retrieve(mc_exchange *http) {
     mc_put put = mc_put_into(&http->out);
     mc_str id = mc_str_of(http->tail);
-    return mc_batch_queue_put(&http->server->batches, id, &put) ? send(http, &put)
-                                                                : is_missing(http, id);
+    return mc_batch_queue_put(&http->server->batches, http->key, id, &put) ? send(http, &put)
+                                                                           : is_missing(http, id);
 }
 
 /* POST /v1/batches/ID/cancel. */
@@ -101,7 +101,7 @@ static bool cancel(mc_exchange *http) {
     bool ended;
     if (!mc_str_ends(id, MC_STR("/cancel"))) return is_missing(http, id);
     id.len -= 7;
-    if (!mc_batch_queue_cancel(&http->server->batches, id, &put, &ended))
+    if (!mc_batch_queue_cancel(&http->server->batches, http->key, id, &put, &ended))
         return is_missing(http, id);
     if (ended)
         return mc_failure_set(&http->failure, 409, "batch_ended", NULL, "the batch has ended");
@@ -120,8 +120,9 @@ static bool list(mc_exchange *http) {
     }
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
-    bool known = mc_batch_queue_list(
-        &http->server->batches, after ? mc_str_of(after) : (mc_str){NULL, 0}, (size_t)limit, &put);
+    bool known =
+        mc_batch_queue_list(&http->server->batches, http->key,
+                            after ? mc_str_of(after) : (mc_str){NULL, 0}, (size_t)limit, &put);
     mc_put_close(&put, '}');
     if (!known)
         return mc_failure_set(&http->failure, 400, "batch_not_found", "after",
@@ -139,7 +140,8 @@ static const mc_endpoint endpoints[] = {
      .path = "/v1/batches",
      .handle = list,
      .query = "after limit",
-     .help = "the batches, newest first: up to limit (20) of those before the one called after"},
+     .help = "the batches of the same key, newest first: up to limit (20) of those before the one "
+             "called after"},
     {.method = "GET", .path = "/v1/batches/*", .handle = retrieve, .help = "one of them"},
     {.method = "POST",
      .path = "/v1/batches/*",

@@ -82,7 +82,7 @@ static bool upload(mc_exchange *http) {
     }
     mc_file_writer writer;
     mica_status status =
-        mc_file_writer_open(&writer, &http->server->files, file->filename, "batch");
+        mc_file_writer_open(&writer, &http->server->files, http->key, file->filename, "batch");
     if (status == MICA_OK) {
         status = mc_file_writer_add(&writer, file->content.ptr, file->content.len);
         status = mc_file_writer_close(&writer, status);
@@ -106,12 +106,12 @@ static bool retrieve(mc_exchange *http) {
     mc_stored_file about;
     if (mc_str_ends(id, MC_STR("/content"))) {
         id.len -= 8;
-        int fd = mc_file_store_open_file(&http->server->files, id, &about);
+        int fd = mc_file_store_open_file(&http->server->files, http->key, id, &about);
         if (fd < 0) return is_missing(http);
         mc_exchange_reply_file(http, fd, (uint64_t)about.bytes, "application/octet-stream");
         return true;
     }
-    if (!mc_file_store_find(&http->server->files, id, &about)) return is_missing(http);
+    if (!mc_file_store_find(&http->server->files, http->key, id, &about)) return is_missing(http);
     mc_put put = mc_put_into(&http->out);
     mc_openai_put_file(&put, &about);
     return send(http, &put);
@@ -123,7 +123,7 @@ static bool list(mc_exchange *http) {
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "object", "list");
     mc_put_open(&put, "data", '[');
-    while (mc_file_store_next(&http->server->files, mc_str_of(about.id), &about))
+    while (mc_file_store_next(&http->server->files, http->key, mc_str_of(about.id), &about))
         mc_openai_put_file(&put, &about);
     mc_put_close(&put, ']');
     mc_put_bool(&put, "has_more", false);
@@ -132,7 +132,8 @@ static bool list(mc_exchange *http) {
 }
 
 static bool forget(mc_exchange *http) {
-    if (!mc_file_store_remove(&http->server->files, mc_str_of(http->tail))) return is_missing(http);
+    if (!mc_file_store_remove(&http->server->files, http->key, mc_str_of(http->tail)))
+        return is_missing(http);
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "id", http->tail);
@@ -149,7 +150,10 @@ static const mc_endpoint endpoints[] = {
      .tables = {{fields, sizeof fields / sizeof *fields, 0}},
      .help = "uploads a file as multipart/form-data, up to --max-body; the server holds 1024 of "
              "them and 1 GiB, in a private folder that it removes when it ends"},
-    {.method = "GET", .path = "/v1/files", .handle = list, .help = "the files, oldest first"},
+    {.method = "GET",
+     .path = "/v1/files",
+     .handle = list,
+     .help = "the files of the same key, oldest first"},
     {.method = "GET",
      .path = "/v1/files/*",
      .handle = retrieve,

@@ -153,10 +153,12 @@ static bool add_output(mc_response *r) {
 
 /* Remembers the response, which is in `json`. */
 static void store(mc_response *r, const mc_buffer *json) {
+    mc_exchange *http = r->job.http;
     mc_buffer copy = {0};
     if (!add_output(r)) return;
-    bool done = mc_buffer_add(&copy, json->data, json->len) &&
-                mc_response_store_add(&r->job.http->server->responses, r->id, &copy, &r->messages);
+    bool done =
+        mc_buffer_add(&copy, json->data, json->len) &&
+        mc_response_store_add(&http->server->responses, http->key, r->id, &copy, &r->messages);
     mc_buffer_deinit(&copy);
     if (!done)
         mc_failure_set(&r->job.failure, 503, "out_of_memory", "store",

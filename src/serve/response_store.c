@@ -35,9 +35,9 @@ static void put_first(mc_response_store *store, mc_stored_response *stored) {
     store->bytes += bytes_of(stored);
 }
 
-static mc_stored_response **find(mc_response_store *store, mc_str id) {
+static mc_stored_response **find(mc_response_store *store, size_t key, mc_str id) {
     mc_stored_response **link = &store->first;
-    while (*link && !mc_str_is(id, (*link)->id))
+    while (*link && ((*link)->key != key || !mc_str_is(id, (*link)->id)))
         link = &(*link)->next;
     return link;
 }
@@ -55,11 +55,12 @@ void mc_response_store_deinit(mc_response_store *store) {
     pthread_mutex_destroy(&store->lock);
 }
 
-bool mc_response_store_add(mc_response_store *store, const char *id, mc_buffer *response,
-                           mc_buffer *messages) {
+bool mc_response_store_add(mc_response_store *store, size_t key, const char *id,
+                           mc_buffer *response, mc_buffer *messages) {
     mc_stored_response *stored = mc_calloc(1, sizeof *stored);
     if (!stored) return false;
     snprintf(stored->id, sizeof stored->id, "%s", id);
+    stored->key = key;
     stored->response = *response;
     stored->messages = *messages;
     *response = *messages = (mc_buffer){0};
@@ -75,11 +76,11 @@ bool mc_response_store_add(mc_response_store *store, const char *id, mc_buffer *
     return true;
 }
 
-bool mc_response_store_find(mc_response_store *store, mc_str id, mc_buffer *response,
+bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_buffer *response,
                             mc_buffer *messages, bool *found) {
     bool done = true;
     pthread_mutex_lock(&store->lock);
-    mc_stored_response **link = find(store, id);
+    mc_stored_response **link = find(store, key, id);
     *found = *link != NULL;
     if (*found) {
         mc_stored_response *stored = take(store, link);
@@ -92,9 +93,9 @@ bool mc_response_store_find(mc_response_store *store, mc_str id, mc_buffer *resp
     return done;
 }
 
-bool mc_response_store_remove(mc_response_store *store, mc_str id) {
+bool mc_response_store_remove(mc_response_store *store, size_t key, mc_str id) {
     pthread_mutex_lock(&store->lock);
-    mc_stored_response **link = find(store, id);
+    mc_stored_response **link = find(store, key, id);
     mc_stored_response *stored = *link ? take(store, link) : NULL;
     pthread_mutex_unlock(&store->lock);
     if (stored) free_stored(stored);

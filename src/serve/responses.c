@@ -239,8 +239,9 @@ static bool read_include(mc_json include, bool *logprobs, mc_failure *failure) {
 static bool read_messages(mc_response *r, const response_values *values) {
     mc_exchange *http = r->job.http;
     bool found = true;
-    if (values->previous.ptr && !mc_response_store_find(&http->server->responses, values->previous,
-                                                        NULL, &r->messages, &found))
+    if (values->previous.ptr &&
+        !mc_response_store_find(&http->server->responses, http->key, values->previous, NULL,
+                                &r->messages, &found))
         return mc_failure_of(&http->failure, mc_fail_nomem("a conversation"), NULL);
     if (!found)
         return mc_failure_set(&http->failure, 400, "previous_response_not_found",
@@ -411,8 +412,8 @@ static bool is_missing(mc_exchange *http) {
 
 static bool retrieve(mc_exchange *http) {
     bool found;
-    if (!mc_response_store_find(&http->server->responses, mc_str_of(http->tail), &http->out, NULL,
-                                &found))
+    if (!mc_response_store_find(&http->server->responses, http->key, mc_str_of(http->tail),
+                                &http->out, NULL, &found))
         return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
     if (!found) return is_missing(http);
     mc_exchange_reply(http, 200, NULL);
@@ -420,7 +421,7 @@ static bool retrieve(mc_exchange *http) {
 }
 
 static bool forget(mc_exchange *http) {
-    if (!mc_response_store_remove(&http->server->responses, mc_str_of(http->tail)))
+    if (!mc_response_store_remove(&http->server->responses, http->key, mc_str_of(http->tail)))
         return is_missing(http);
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');

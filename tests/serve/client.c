@@ -170,17 +170,22 @@ void answer_free(answer *a) {
     free(a->body);
 }
 
-answer client_ask(const mica_server *server, const char *method, const char *path,
-                  const char *body) {
+answer client_ask_with(const mica_server *server, const char *headers, const char *method,
+                       const char *path, const char *body) {
     int fd = client_connect(server);
     assert_true(fd >= 0);
-    client_print(fd, "%s %s HTTP/1.1\r\nHost: localhost\r\n", method, path);
+    client_print(fd, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s", method, path, headers);
     if (body) client_print(fd, "Content-Length: %zu\r\n", strlen(body));
     client_print(fd, "\r\n");
     if (body) client_send(fd, body, strlen(body));
     answer a = client_read(fd);
     close(fd);
     return a;
+}
+
+answer client_ask(const mica_server *server, const char *method, const char *path,
+                  const char *body) {
+    return client_ask_with(server, "", method, path, body);
 }
 
 mc_json_doc *client_json(const mica_server *server, const char *method, const char *path,
@@ -206,6 +211,13 @@ void client_refused(const mica_server *server, const char *path, const char *bod
     assert_true(mc_json_get_str(mc_json_find(error, "message"), &text) && text.len > 0);
     assert_true(mc_json_get_str(mc_json_find(error, "type"), &text));
     mc_json_close(&doc);
+}
+
+double client_metric(const char *page, const char *name) {
+    size_t len = strlen(name);
+    for (const char *at = strstr(page, name); at; at = strstr(at + 1, name))
+        if ((at == page || at[-1] == '\n') && at[len] == ' ') return strtod(at + len, NULL);
+    return -1;
 }
 
 void client_without_memory(const mica_server *server, const char *path, const char *body) {

@@ -43,13 +43,20 @@ void answer_free(answer *a);
 answer client_ask(const mica_server *server, const char *method, const char *path,
                   const char *body);
 
-/* The same, and the document of the body, for mc_json_close. Checks the status. */
+/* The same with more headers, each with its line's end. */
+answer client_ask_with(const mica_server *server, const char *headers, const char *method,
+                       const char *path, const char *body);
+
+/* As client_ask, and the document of the body, for mc_json_close. Checks the status. */
 mc_json_doc *client_json(const mica_server *server, const char *method, const char *path,
                          const char *body, int status);
 
 /* Asks, and checks that the answer is an error with that status, code and param ("": null). */
 void client_refused(const mica_server *server, const char *path, const char *body, int status,
                     const char *code, const char *param);
+
+/* The value of a sample of /metrics; -1: there is none. */
+double client_metric(const char *page, const char *name);
 
 /* Asks again and again, while allocation after allocation fails: each request is answered, refused
  * with 503 or dropped, and the last one, which lacks nothing, is answered. */

@@ -180,14 +180,14 @@ static void add_stored(mc_response_store *store, int i, size_t bytes) {
     char id[32];
     snprintf(id, sizeof id, "resp_%d", i);
     assert_true(mc_buffer_reserve(&messages, bytes) && mc_buffer_add_text(&response, id));
-    assert_true(mc_response_store_add(store, id, &response, &messages));
+    assert_true(mc_response_store_add(store, 0, id, &response, &messages));
 }
 
 static bool has_stored(mc_response_store *store, int i) {
     char id[32];
     bool found;
     snprintf(id, sizeof id, "resp_%d", i);
-    assert_true(mc_response_store_find(store, mc_str_of(id), NULL, NULL, &found));
+    assert_true(mc_response_store_find(store, 0, mc_str_of(id), NULL, NULL, &found));
     return found;
 }
 
@@ -210,7 +210,7 @@ static void test_store(void **state) {
     assert_true(store.bytes <= MC_STORED_BYTES);
     mc_buffer response = {0}, messages = {0};
     assert_true(mc_buffer_reserve(&messages, (size_t)MC_STORED_BYTES + 1));
-    assert_false(mc_response_store_add(&store, "resp_x", &response, &messages));
+    assert_false(mc_response_store_add(&store, 0, "resp_x", &response, &messages));
     assert_true(has_stored(&store, -1));
     mc_response_store_deinit(&store);
 }
