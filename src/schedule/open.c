@@ -218,9 +218,10 @@ static mica_status count_refused(mc_schedule *s, mica_status status) {
 static mica_status add(mc_schedule *s, mc_request *request, mc_request **out) {
     mica_status status = MICA_OK;
     pthread_mutex_lock(&s->lock);
-    if (s->stats.draining || atomic_load(&s->stop)) {
+    bool follows = request->given.follows;
+    if ((s->stats.draining && !follows) || atomic_load(&s->stop)) {
         status = mc_fail(MICA_EBUSY, "the model is being closed: it takes no new requests");
-    } else if (s->stats.waiting >= s->options.queue) {
+    } else if (s->stats.waiting >= s->options.queue && !follows) {
         status = mc_fail(MICA_EBUSY, "%zu requests wait already, as many as may: try again later",
                          s->stats.waiting);
     } else {
@@ -266,6 +267,12 @@ mica_status mc_schedule_submit(mc_schedule *s, const mc_request_options *options
     mc_request_release(request);
     mc_request_release(request);
     return count_refused(s, status);
+}
+
+mica_status mc_schedule_check(mc_schedule *s, const mc_request_options *options) {
+    mica_generate_options generate;
+    mica_status status = check_request(s, options, &generate);
+    return status == MICA_OK ? status : count_refused(s, status);
 }
 
 void mc_request_cancel(mc_request *request) {

@@ -149,6 +149,7 @@ bool mc_request_give(mc_request *r, size_t choice, const mica_token *token) {
         mc_schedule_count_seconds(r->schedule, which, now - since);
     }
     if (go_on && r->given.token) go_on = r->given.token(r->given.user, choice, token);
+    c->stopped = !go_on && !atomic_load_explicit(&r->cancelled, memory_order_relaxed);
     pthread_mutex_unlock(&r->lock);
     return go_on;
 }

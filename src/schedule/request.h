@@ -15,6 +15,7 @@
 
 typedef struct mc_choice {
     bool ended;
+    bool stopped;            /* its callback wanted no more, and the request was not cancelled */
     uint64_t started, first; /* when it got its row and its first token, mc_now_us; 0: not yet */
     uint64_t latest;         /* when it got its latest token */
     int64_t generated;       /* tokens handed out */

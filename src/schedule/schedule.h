@@ -81,13 +81,15 @@ typedef struct mc_request_options {
     const int64_t *marks;
     size_t n_marks;
     double max_seconds; /* limit of waiting and computing; 0: none */
+    bool follows; /* it is the rest of work that was taken: a full queue takes it, and a drain */
     /* What each choice may say, [choices], each or all NULL: anything. Taken over by the call, also
      * with an error; closed in any thread. */
     mc_constraint *const *constraints;
     /* After each chunk of the prompt: `done` of `total` tokens are read, `cached` of these were
      * there already. May be NULL. Of the choice that reads. */
     void (*prefill)(void *user, int64_t done, int64_t total, int64_t cached);
-    /* A token of a choice, as mica_stream_next gives it; false cancels the choice. May be NULL. */
+    /* A token of a choice, as mica_stream_next gives it; false ends the choice: as one that was
+     * cancelled, but it counts as stopped where the request was not. May be NULL. */
     bool (*token)(void *user, size_t choice, const mica_token *token);
     /* Once for each choice, always, and last. In the thread that closes the request, if that closes
      * it sooner. May be NULL. */
@@ -117,6 +119,10 @@ void mc_schedule_close(mc_schedule **schedule);
  *          MICA_ENOMEM */
 mica_status mc_schedule_submit(mc_schedule *schedule, const mc_request_options *options,
                                mc_request **request);
+
+/* Whether a request could be taken if nothing else were under way. Takes no constraints over.
+ *  errors  as mc_schedule_submit, but MICA_EBUSY */
+mica_status mc_schedule_check(mc_schedule *schedule, const mc_request_options *options);
 
 /* In how many seconds a request that was refused may be taken: how long the queue takes now, 1 to
  * 600. */

@@ -76,8 +76,9 @@ bool mc_schedule_is_over(mc_schedule *s, mc_request *request) {
 
 /* ---- ends ---- */
 
-static uint64_t *count_of(mc_schedule_stats *stats, const mc_choice_end *end) {
+static uint64_t *count_of(mc_schedule_stats *stats, const mc_choice_end *end, bool stopped) {
     if (end->timed_out) return &stats->timed_out;
+    if (stopped) return &stats->stopped;
     switch (end->finish) {
     case MICA_FINISH_STOP:
         return &stats->stopped;
@@ -96,7 +97,7 @@ static uint64_t *count_of(mc_schedule_stats *stats, const mc_choice_end *end) {
 static void end_choice(mc_schedule *s, mc_request *request, size_t choice, bool ran,
                        mc_choice_end *end) {
     pthread_mutex_lock(&s->lock);
-    *count_of(&s->stats, end) += 1;
+    *count_of(&s->stats, end, request->choices[choice].stopped) += 1;
     s->stats.generated_tokens += (uint64_t)end->metrics.generated_tokens;
     s->stats.drafted_tokens += (uint64_t)end->metrics.drafted_tokens;
     s->stats.accepted_tokens += (uint64_t)end->metrics.accepted_tokens;

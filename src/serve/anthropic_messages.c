@@ -219,6 +219,7 @@ static bool take(message_job *message, mc_str piece, mc_stop_mode mode) {
     if (status == MICA_OK) status = mc_splitter_push(message->splitter, text.ptr, text.len);
     bool done = mc_completion_note(job, status);
     if (found) message->stop = mc_stop_text_found(&message->stops);
+    job->stopped = found;
     return done && !found;
 }
 

@@ -14,6 +14,7 @@ struct mc_completion_request {
     mc_completion *job;
     size_t first;        /* its first choice */
     mc_request *request; /* guarded by requests_lock once it is submitted; NULL: closed */
+    size_t left;         /* its choices that have not ended */
     bool dropped;        /* the job's op wanted no more tokens */
 };
 
@@ -26,15 +27,98 @@ static void cancel(mc_completion *job) {
     pthread_mutex_unlock(&job->requests_lock);
 }
 
-/* Closes the first n requests: without the lock, which callbacks that are waited for take. */
-static void close_requests(mc_completion *job, size_t n) {
-    for (size_t i = 0; i < n; i++) {
+/* Closes all requests: without the locks, which callbacks that are waited for take. Such a callback
+ * may have submitted one more. */
+static void close_requests(mc_completion *job) {
+    atomic_store(&job->cancelled, true);
+    for (size_t i = 0; i < atomic_load(&job->submitted); i++) {
         pthread_mutex_lock(&job->requests_lock);
         mc_request *request = job->requests[i].request;
         job->requests[i].request = NULL;
         pthread_mutex_unlock(&job->requests_lock);
         mc_request_close(&request);
     }
+}
+
+/* ---- submitting ---- */
+
+/* What each choice of a prompt may say, for mc_schedule_submit: [choices], each may be NULL. Freed
+ * with mc_free. */
+static mica_status make_constraints(const mc_completion *job, mc_constraint ***out) {
+    mc_constraint **constraints = mc_calloc(job->choices, sizeof *constraints);
+    mica_status status = constraints ? MICA_OK : mc_fail_nomem("constraints");
+    bool any = false;
+    for (size_t i = 0; status == MICA_OK && i < job->choices; i++) {
+        status = mc_answer_form_constrain(&job->form, job->served->grammars, &constraints[i]);
+        any = any || constraints[i];
+    }
+    *out = status == MICA_OK && any ? constraints : NULL;
+    if (*out) return MICA_OK;
+    for (size_t i = 0; constraints && i < job->choices; i++)
+        mc_constraint_close(&constraints[i]);
+    mc_free(constraints);
+    return status;
+}
+
+static void on_prefill(void *user, int64_t done, int64_t total, int64_t cached);
+static bool on_token(void *user, size_t choice, const mica_token *token);
+static void on_end(void *user, size_t choice, const mc_choice_end *end);
+
+/* A prompt as the scheduler wants it, without constraints. salt: [32] */
+static mc_request_options request_of(mc_completion *job, size_t prompt, char *salt) {
+    /* Who has another key must not see by the time of an answer what others have asked. */
+    snprintf(salt, 32, "key %zu", job->http->key);
+    return (mc_request_options){
+        .ids = job->prompts[prompt].ids,
+        .n_ids = job->prompts[prompt].n,
+        .generate = &job->options,
+        .choices = job->choices,
+        .priority = job->priority - (job->http->background ? BACKGROUND : 0),
+        .max_seconds = job->served->options.max_seconds,
+        .salt = salt,
+        .marks = job->prompts[prompt].marks,
+        .n_marks = job->prompts[prompt].n_marks,
+        .prefill = on_prefill,
+        .token = on_token,
+        .end = on_end,
+    };
+}
+
+/* Submits the next prompt. follows: in place of one that has ended. Called with the lock held. */
+static mica_status submit(mc_completion *job, bool follows) {
+    char salt[32];
+    mc_constraint **constraints;
+    size_t i = job->next;
+    mc_completion_request *at = &job->requests[i];
+    MC_TRY(make_constraints(job, &constraints));
+    mc_request_options request = request_of(job, i, salt);
+    *at = (mc_completion_request){.job = job, .first = i * job->choices, .left = job->choices};
+    request.follows = follows;
+    request.constraints = constraints;
+    request.user = at;
+    mica_status status = mc_schedule_submit(job->served->schedule, &request, &at->request);
+    mc_free(constraints);
+    if (status != MICA_OK) return status;
+    job->next++;
+    atomic_store(&job->submitted, i + 1);
+    pthread_mutex_lock(&job->requests_lock);
+    if (atomic_load(&job->cancelled)) mc_request_cancel(at->request);
+    pthread_mutex_unlock(&job->requests_lock);
+    return MICA_OK;
+}
+
+/* A prompt has ended: the next one follows. Once the job is cancelled none does, and the rest
+ * counts as ended. Called with the lock held. */
+static void follow(mc_completion *job) {
+    if (job->next == job->count) return;
+    if (!atomic_load(&job->cancelled)) {
+        mica_status status = submit(job, true);
+        if (status == MICA_OK) return;
+        if (!job->failure.status) mc_failure_of(&job->failure, status, NULL);
+        atomic_store(&job->cancelled, true);
+    }
+    job->left -= (job->count - job->next) * job->choices;
+    job->next = job->count;
 }
 
 /* ---- the scheduler's callbacks ---- */
@@ -52,12 +136,16 @@ static void on_prefill(void *user, int64_t done, int64_t total, int64_t cached) 
 static bool on_token(void *user, size_t choice, const mica_token *token) {
     mc_completion_request *at = user;
     mc_completion *job = at->job;
-    if (atomic_load(&job->cancelled)) return false;
+    if (atomic_load(&job->cancelled)) {
+        cancel(job); /* before it ends: it has not stopped */
+        return false;
+    }
     pthread_mutex_lock(&job->lock);
     bool more = job->ops->token(job, at->first + choice, token);
-    pthread_mutex_unlock(&job->lock);
+    bool stopped = !more && job->stopped;
     at->dropped = at->dropped || !more;
-    if (!more) cancel(job);
+    pthread_mutex_unlock(&job->lock);
+    if (!more && !stopped) cancel(job);
     return more;
 }
 
@@ -79,24 +167,34 @@ static void note_failure(mc_completion *job, const mc_choice_end *end) {
     }
 }
 
-static void on_end(void *user, size_t choice, const mc_choice_end *end) {
-    const mc_completion_request *at = user;
+/* Called with the lock held. */
+static void end_choice(mc_completion_request *at, size_t choice, const mc_choice_end *end,
+                       bool failed) {
     mc_completion *job = at->job;
-    bool failed = end->timed_out || (end->status != MICA_OK && end->status != MICA_ECANCELLED);
-    if (failed) cancel(job);
-    pthread_mutex_lock(&job->lock);
     count_end(job, at->first + choice, end);
     if (failed && !job->failure.status) note_failure(job, end);
     if (!failed && !at->dropped && !job->failure.status && end->finish != MICA_FINISH_STOP &&
         end->finish != MICA_FINISH_LENGTH)
         mc_failure_set(&job->failure, 499, "cancelled", NULL, "the request was cancelled");
     job->ops->end(job, at->first + choice, end);
-    if (--job->left == 0) {
-        job->http->prompt_tokens = job->prompt_tokens;
-        job->http->answer_tokens = job->answer_tokens;
-        job->ops->done(job);
-    }
+    job->left--;
+    if (--at->left == 0) follow(job);
+    if (job->left > 0) return;
+    job->http->prompt_tokens = job->prompt_tokens;
+    job->http->answer_tokens = job->answer_tokens;
+    job->ops->done(job);
+}
+
+static void on_end(void *user, size_t choice, const mc_choice_end *end) {
+    mc_completion_request *at = user;
+    mc_completion *job = at->job;
+    bool failed = end->timed_out || (end->status != MICA_OK && end->status != MICA_ECANCELLED);
+    if (failed) cancel(job);
+    pthread_mutex_lock(&job->lock);
+    if (!job->refused) end_choice(at, choice, end, failed);
+    bool cancelled = job->left > 0 && job->next == job->count && atomic_load(&job->cancelled);
     pthread_mutex_unlock(&job->lock);
+    if (cancelled) cancel(job);
 }
 
 /* ---- the request ---- */
@@ -107,11 +205,12 @@ static void on_hangup(void *user) {
 
 static void on_close(void *user) {
     mc_completion *job = user;
-    close_requests(job, atomic_load(&job->submitted));
+    close_requests(job);
     for (size_t i = 0; i < job->count; i++)
         mica_free(job->prompts[i].ids);
     mc_free(job->prompts);
     mc_answer_form_deinit(&job->form);
+    mc_arena_deinit(&job->arena);
     mc_free(job->requests);
     pthread_mutex_destroy(&job->requests_lock);
     pthread_mutex_destroy(&job->lock);
@@ -126,9 +225,10 @@ static bool fail_submit(mc_completion *job, mica_status status) {
     } else {
         mc_failure_of(failure, status, NULL);
     }
-    /* Those that were submitted already: no callback runs once they are closed. */
-    atomic_store(&job->cancelled, true);
-    close_requests(job, atomic_load(&job->submitted));
+    pthread_mutex_lock(&job->lock);
+    job->refused = true;
+    pthread_mutex_unlock(&job->lock);
+    close_requests(job); /* those that were submitted already */
     return false;
 }
 
@@ -140,80 +240,43 @@ void mc_completion_attach(mc_completion *job) {
     mc_exchange_attach(job->http, &(mc_exchange_work){on_hangup, on_close, job});
 }
 
-/* What each choice of a prompt may say, for mc_schedule_submit: [choices], each may be NULL. Freed
- * with mc_free. */
-static mica_status make_constraints(const mc_completion *job, mc_constraint ***out) {
-    mc_constraint **constraints = mc_calloc(job->choices, sizeof *constraints);
-    mica_status status = constraints ? MICA_OK : mc_fail_nomem("constraints");
-    bool any = false;
-    for (size_t i = 0; status == MICA_OK && i < job->choices; i++) {
-        status = mc_answer_form_constrain(&job->form, job->served->grammars, &constraints[i]);
-        any = any || constraints[i];
-    }
-    *out = status == MICA_OK && any ? constraints : NULL;
-    if (*out) return MICA_OK;
-    for (size_t i = 0; constraints && i < job->choices; i++)
-        mc_constraint_close(&constraints[i]);
-    mc_free(constraints);
-    return status;
-}
-
-/* Submits a prompt. */
-static mica_status submit(mc_completion *job, mc_completion_request *at, size_t prompt,
-                          const mica_generate_options *options) {
-    mc_constraint **constraints;
-    MC_TRY(make_constraints(job, &constraints));
-    /* Who has another key must not see by the time of an answer what others have asked. */
+/* What is wrong with one of the prompts, before any is computed. */
+static mica_status check_all(mc_completion *job) {
     char salt[32];
-    snprintf(salt, sizeof salt, "key %zu", job->http->key);
-    mc_request_options request = {
-        .ids = job->prompts[prompt].ids,
-        .n_ids = job->prompts[prompt].n,
-        .generate = options,
-        .choices = job->choices,
-        .priority = job->priority - (job->http->background ? BACKGROUND : 0),
-        .max_seconds = job->served->options.max_seconds,
-        .salt = salt,
-        .marks = job->prompts[prompt].marks,
-        .n_marks = job->prompts[prompt].n_marks,
-        .constraints = constraints,
-        .prefill = on_prefill,
-        .token = on_token,
-        .end = on_end,
-        .user = at,
-    };
-    mica_status status = mc_schedule_submit(job->served->schedule, &request, &at->request);
-    mc_free(constraints);
-    return status;
+    for (size_t i = 0; i < job->count; i++) {
+        mc_request_options request = request_of(job, i, salt);
+        MC_TRY(mc_schedule_check(job->served->schedule, &request));
+    }
+    return MICA_OK;
 }
 
-/* More prompts than may wait would never all find a place in the queue. */
-static bool check_count(const mc_completion *job) {
+/* How many prompts are under way at once: all, or half of what may wait, so that others find room,
+ * but as many as are computed together. */
+static size_t count_at_once(const mc_completion *job) {
     mc_schedule_stats stats;
     mc_schedule_get_stats(job->served->schedule, &stats);
-    return job->count == 1 || job->count <= stats.queue ||
-           mc_failure_set(&job->http->failure, 400, "invalid_value", "prompt",
-                          "prompt: %zu prompts, and no more than %zu may wait for this model",
-                          job->count, stats.queue);
+    size_t half = (stats.queue + 1) / 2, rows = stats.rows < stats.queue ? stats.rows : stats.queue;
+    if (job->count <= stats.queue) return job->count;
+    return half > rows ? half : rows;
 }
 
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
     if (!job->attached) mc_completion_attach(job);
-    if (!check_count(job)) return false;
-    mica_generate_options own = *options;
-    if (mc_answer_form_is_forced(&job->form)) own.stop_string_count = 0;
+    size_t at_once = count_at_once(job);
+    job->options = *options;
+    if (mc_answer_form_is_forced(&job->form)) job->options.stop_string_count = 0;
     job->requests = mc_calloc(job->count, sizeof *job->requests);
     if (!job->requests) return mc_failure_of(&job->http->failure, mc_fail_nomem("a request"), NULL);
-    for (size_t i = 0; i < job->count; i++) {
-        mc_completion_request *at = &job->requests[i];
-        at->job = job;
-        at->first = i * job->choices;
-        mica_status status = submit(job, at, i, &own);
-        if (status != MICA_OK) return fail_submit(job, status);
-        atomic_store(&job->submitted, i + 1);
-        if (atomic_load(&job->cancelled)) mc_request_cancel(at->request);
+    mica_status status = at_once < job->count ? check_all(job) : MICA_OK;
+    bool more = status == MICA_OK;
+    for (size_t n = 0; more && n < at_once; n++) {
+        pthread_mutex_lock(&job->lock);
+        more = job->next < job->count; /* those that have ended already are followed by others */
+        if (more) status = submit(job, false);
+        more = more && status == MICA_OK;
+        pthread_mutex_unlock(&job->lock);
     }
-    return true;
+    return status == MICA_OK || fail_submit(job, status);
 }
 
 bool mc_completion_note(mc_completion *job, mica_status status) {

@@ -10,12 +10,14 @@
  *     done    all have: now the whole answer is sent, or the stream ended
  *     close   frees the struct; in a worker's thread, after all of these
  *
- * If a choice fails, the others are cancelled, and job->failure says why when `done` is called. A
+ * If there are more prompts than may wait, the rest is submitted as those before end. If a choice
+ * fails, the others are cancelled, and job->failure says why when `done` is called. A
  * choice that is cancelled by anything but `token` has failed.
  * When the client is gone, or does not read its stream fast enough, all choices are cancelled. */
 #ifndef SERVE_COMPLETION_H
 #define SERVE_COMPLETION_H
 
+#include "base/arena.h"
 #include "schedule/schedule.h"
 #include "serve/answer_form.h"
 #include "serve/exchange.h"
@@ -54,28 +56,37 @@ struct mc_completion {
     mc_answer_form form; /* of each answer; zero: any text. Freed when the job closes */
     bool comments;       /* an event stream that gets comments while prompts are read */
 
+    mc_arena arena; /* what the options point at. Freed when the job closes */
+    bool stopped;   /* `token` has found that the answer is whole, and returns false: it counts as
+                     stopped, and the other choices go on */
+
     /* Sums over what has ended. */
     int64_t prompt_tokens, cached_tokens, answer_tokens;
     int64_t thought_tokens; /* of the answers; where the job's ops count them */
     mc_failure failure;     /* the first choice that failed; status 0: none has */
 
     /* Private. */
+    mica_generate_options options;   /* of each choice */
     mc_completion_request *requests; /* [count] */
+    size_t next;                     /* the first prompt that was not submitted */
     atomic_size_t submitted;
+    bool refused; /* nothing is told the ops any more */
     atomic_bool cancelled;
     bool attached;
     pthread_mutex_t lock; /* held while an op but close is called: requests may be ended by the
                              thread that closes them */
     pthread_mutex_t requests_lock; /* guards the requests' handles; no callback waits for it */
-    size_t left;                   /* choices that have not ended */
+    size_t left;                   /* choices that have not ended, of prompts that were submitted or
+                                      will be */
 };
 
 /* Ties the job to its exchange: from now on it is closed with that, whatever happens. */
 void mc_completion_attach(mc_completion *job);
 
-/* Submits all prompts; attaches the job first, if it is not.
+/* Submits the prompts; attaches the job first, if it is not.
  *
- *  options  of each choice. Borrowed during the call.
+ *  options  of each choice. Copied; what it points at is borrowed during the call, or until the job
+ *           closes where it has several prompts.
  *  returns  false: http->failure says why, and no op but close is called any more */
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options);
 

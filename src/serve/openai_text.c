@@ -31,7 +31,7 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .required = true,
      .offset = AT(prompt),
-     .help = "a text, texts, token ids, or arrays of token ids; as many prompts as may wait (256)"},
+     .help = "a text, texts, token ids, or arrays of token ids; up to 2048 prompts"},
     {.name = "max_tokens",
      .kind = MC_FIELD_INT,
      .max = INT32_MAX,
@@ -352,7 +352,6 @@ static bool start(text_job *text, const text_values *values, mica_generate_optio
 static bool complete(mc_exchange *http) {
     text_values values;
     mica_generate_options options;
-    mc_arena arena = {0};
     mc_completion_prompt *prompts;
     size_t count;
     if (!mc_exchange_read(http, &values)) return false;
@@ -369,16 +368,18 @@ static bool complete(mc_exchange *http) {
     bool done = count * (size_t)values.generation.n <= MC_PROMPTS ||
                 mc_failure_set(&http->failure, 400, "invalid_value", "n",
                                "n: want %d answers or fewer to all prompts", MC_PROMPTS);
+    mc_arena arena = {0};
     done =
         done && mc_generation_options(&values.generation, vocab, &arena, &options, &http->failure);
     text_job *text = done ? new_job(http, &values, served, prompts, count) : NULL;
-    if (done && !text) done = mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
-    if (done)
-        done = start(text, &values, &options);
-    else
-        mc_prompts_free(prompts, count);
+    if (text) {
+        text->job.arena = arena; /* later prompts need the options, too */
+        return start(text, &values, &options);
+    }
+    if (done) mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
+    mc_prompts_free(prompts, count);
     mc_arena_deinit(&arena);
-    return done;
+    return false;
 }
 
 static const mc_endpoint endpoints[] = {

@@ -151,6 +151,14 @@ static void check_end(const char *fields, const char *text, const char *reason, 
     free(body);
 }
 
+/* Answers that have stopped, and those that were cancelled, by /metrics. */
+static void count_ends(double ends[2]) {
+    answer a = client_ask(shared.server, "GET", "/metrics", NULL);
+    ends[0] = client_metric(a.body, "mica_answers_total{model=\"default\",end=\"stop\"}");
+    ends[1] = client_metric(a.body, "mica_answers_total{model=\"default\",end=\"abort\"}");
+    answer_free(&a);
+}
+
 static void test_ends(void **state) {
     (void)state;
     check_end("\"max_tokens\": 3", "curl is a", "max_tokens", NULL);
@@ -159,8 +167,12 @@ static void test_ends(void **state) {
               NULL);
     check_end("\"max_tokens\": 99, \"stop_sequences\": [\"nowhere\", \"line\", \"command li\"]",
               "curl is a ", "stop_sequence", "command li");
+    double before[2], after[2];
+    count_ends(before);
     check_end("\"max_tokens\": 99, \"stop_sequences\": [\"d l\", \"command l\"]", "curl is a ",
               "stop_sequence", "command l"); /* complete at once: the longest */
+    count_ends(after);
+    assert_true(after[0] == before[0] + 1 && after[1] == before[1]); /* it was not cancelled */
     char *body = golden_request(0, "\"stream\": true, \"stop_sequences\": [\"curl\"], ");
     events e = ask_events(body); /* at the very beginning: no block */
     next_event(&e, "message_start");
