@@ -124,7 +124,7 @@ static void on_close(mc_evaluation *evaluation) {
     mc_free(e);
 }
 
-static const mc_evaluation_ops ops = {run, on_close};
+static const mc_evaluation_ops ops = {MC_EVALUATION_CLASSIFY, run, on_close};
 
 /* ---- the request ---- */
 

@@ -10,15 +10,39 @@ static void take_out(mc_evaluator *evaluator, mc_evaluation *evaluation) {
     *link = evaluation->next;
     evaluation->next = NULL;
     evaluation->waits = false;
-    evaluator->count--;
+    evaluator->stats.waiting--;
+}
+
+static bool is_late(const mc_evaluation *evaluation) {
+    return evaluation->deadline_us && mc_now_us() >= evaluation->deadline_us;
+}
+
+static mc_evaluation_end end_of(const mc_evaluation *evaluation, bool done) {
+    if (done) return MC_EVALUATION_DONE;
+    if (evaluation->http->failure.status == 504) return MC_EVALUATION_TIMED_OUT;
+    if (mc_cancel_check(&evaluation->cancel) != MICA_OK) return MC_EVALUATION_CANCELLED;
+    return MC_EVALUATION_FAILED;
+}
+
+/* Counts one that has run, before its answer is sent. */
+static void count_end(mc_evaluation *evaluation, bool done, uint64_t began_us) {
+    mc_evaluator *evaluator = evaluation->evaluator;
+    pthread_mutex_lock(&evaluator->lock);
+    mc_evaluation_kind kind = evaluation->ops->kind;
+    evaluator->stats.kinds[kind].ended[end_of(evaluation, done)]++;
+    evaluator->stats.kinds[kind].seconds += (double)(mc_now_us() - began_us) / 1e6;
+    if (done) evaluator->stats.kinds[kind].tokens += (uint64_t)evaluation->http->prompt_tokens;
+    pthread_mutex_unlock(&evaluator->lock);
 }
 
 static void compute(mc_evaluation *evaluation) {
     mc_exchange *http = evaluation->http;
+    uint64_t began_us = mc_now_us();
     mc_evaluation_progress(evaluation, 0, 1);
     bool done = mc_cancel_check(&evaluation->cancel) == MICA_OK
                     ? evaluation->ops->run(evaluation)
                     : mc_evaluation_fail(evaluation, MICA_ECANCELLED, NULL);
+    count_end(evaluation, done, began_us);
     if (done)
         mc_exchange_reply(http, 200, NULL);
     else
@@ -35,10 +59,12 @@ static void *work(void *context) {
         if (!evaluation) break;
         take_out(evaluator, evaluation);
         evaluation->runs = true;
+        evaluator->stats.running = 1;
         pthread_mutex_unlock(&evaluator->lock);
         compute(evaluation);
         pthread_mutex_lock(&evaluator->lock);
         evaluation->runs = false;
+        evaluator->stats.running = 0;
         pthread_cond_broadcast(&evaluator->changed);
     }
     pthread_mutex_unlock(&evaluator->lock);
@@ -65,6 +91,12 @@ void mc_evaluator_close(mc_evaluator *evaluator) {
     pthread_mutex_destroy(&evaluator->lock);
 }
 
+void mc_evaluator_get_stats(mc_evaluator *evaluator, mc_evaluation_stats *stats) {
+    pthread_mutex_lock(&evaluator->lock);
+    *stats = evaluator->stats;
+    pthread_mutex_unlock(&evaluator->lock);
+}
+
 /* ---- evaluations ---- */
 
 /* The flag of the exchange is set already, and `cancel` looks at it. */
@@ -86,7 +118,7 @@ static void on_close(void *user) {
 /* Puts it into the queue, behind those that came before, but background requests. */
 static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
     pthread_mutex_lock(&evaluator->lock);
-    bool fits = evaluator->count < MC_EVALUATIONS;
+    bool fits = evaluator->stats.waiting < MC_EVALUATIONS;
     if (fits) {
         mc_evaluation **link = &evaluator->first;
         bool background = evaluation->http->background;
@@ -95,8 +127,10 @@ static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
         evaluation->next = *link;
         *link = evaluation;
         evaluation->waits = true;
-        evaluator->count++;
+        evaluator->stats.waiting++;
         pthread_cond_broadcast(&evaluator->changed);
+    } else {
+        evaluator->stats.refused++;
     }
     pthread_mutex_unlock(&evaluator->lock);
     return fits;
@@ -113,10 +147,6 @@ bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator) {
     return mc_failure_set(&http->failure, 503, "overloaded", NULL,
                           "%d requests wait already, as many as may: try again later",
                           MC_EVALUATIONS);
-}
-
-static bool is_late(const mc_evaluation *evaluation) {
-    return evaluation->deadline_us && mc_now_us() >= evaluation->deadline_us;
 }
 
 void mc_evaluation_progress(void *user, uint64_t done, uint64_t total) {

@@ -17,7 +17,25 @@
 
 typedef struct mc_evaluation mc_evaluation;
 
+typedef enum mc_evaluation_kind {
+    MC_EVALUATION_EMBED,
+    MC_EVALUATION_SCORE,
+    MC_EVALUATION_RERANK,
+    MC_EVALUATION_CLASSIFY,
+    MC_EVALUATION_KINDS
+} mc_evaluation_kind;
+
+/* How one has ended. */
+typedef enum mc_evaluation_end {
+    MC_EVALUATION_DONE,
+    MC_EVALUATION_CANCELLED,
+    MC_EVALUATION_TIMED_OUT,
+    MC_EVALUATION_FAILED,
+    MC_EVALUATION_ENDS
+} mc_evaluation_end;
+
 typedef struct mc_evaluation_ops {
+    mc_evaluation_kind kind;
     bool (*run)(mc_evaluation *evaluation); /* false: http->failure says why */
     void (*close)(mc_evaluation *evaluation);
 } mc_evaluation_ops;
@@ -37,19 +55,32 @@ struct mc_evaluation {
 
 enum { MC_EVALUATIONS = 256 }; /* that may wait */
 
+/* Gauges, and counters since the server was opened. */
+typedef struct mc_evaluation_stats {
+    size_t waiting, running;
+    uint64_t refused; /* too many waited */
+    struct {
+        uint64_t ended[MC_EVALUATION_ENDS];
+        uint64_t tokens; /* of the texts of those that are done */
+        double seconds;  /* of computing */
+    } kinds[MC_EVALUATION_KINDS];
+} mc_evaluation_stats;
+
 /* The thread, of a server. */
 typedef struct mc_evaluator {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     mc_evaluation *first;
-    size_t count; /* that wait */
+    mc_evaluation_stats stats;
     bool ending;
 } mc_evaluator;
 
 /* errors  MICA_ENOMEM. After an error there is nothing to close. */
 mica_status mc_evaluator_open(mc_evaluator *evaluator);
 void mc_evaluator_close(mc_evaluator *evaluator); /* all evaluations are closed */
+
+void mc_evaluator_get_stats(mc_evaluator *evaluator, mc_evaluation_stats *stats);
 
 /* Has it run. From now on it is closed with its exchange, whatever happens.
  *  returns  false: http->failure says why, and it does not run */

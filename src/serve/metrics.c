@@ -116,6 +116,14 @@ static void sample(page *p, const char *name, const char *label, const char *mod
                 !mc_buffer_add_byte(p->out, '\n');
 }
 
+/* A number without labels. */
+static void put_plain(page *p, const char *name, const char *type, const char *help, double value) {
+    head(p, name, type, help);
+    if (!p->failed)
+        p->failed = !mc_buffer_printf(p->out, "%s ", name) || !mc_json_put_number(p->out, value) ||
+                    !mc_buffer_add_byte(p->out, '\n');
+}
+
 static void put_numbers(page *p, bool vllm) {
     for (size_t i = 0; i < COUNT(numbers); i++) {
         const char *name = vllm ? numbers[i].vllm : numbers[i].name;
@@ -214,14 +222,39 @@ static void put_server(page *p, mica_server *server) {
     for (size_t i = 0; i < COUNT(results); i++)
         sample(p, "mica_http_requests_total", "result", results[i].result, "",
                (double)results[i].count);
-    head(p, "mica_http_requests", "gauge", "Requests of HTTP that are under way");
-    if (!p->failed)
-        p->failed =
-            !mc_buffer_printf(p->out, "mica_http_requests %d\n", atomic_load(&server->under_way));
-    head(p, "mica_draining", "gauge", "Whether the server is being stopped");
-    if (!p->failed)
-        p->failed =
-            !mc_buffer_printf(p->out, "mica_draining %d\n", (int)atomic_load(&server->draining));
+    put_plain(p, "mica_http_requests", "gauge", "Requests of HTTP that are under way",
+              atomic_load(&server->under_way));
+    put_plain(p, "mica_draining", "gauge", "Whether the server is being stopped",
+              atomic_load(&server->draining));
+}
+
+/* Embeddings, scores, ranks and classes. */
+static void put_evaluations(page *p, mica_server *server) {
+    static const char *const kinds[MC_EVALUATION_KINDS] = {"embed", "score", "rerank", "classify"};
+    static const char *const named[MC_EVALUATION_ENDS] = {"done", "abort", "timeout", "error"};
+    mc_evaluation_stats stats;
+    mc_evaluator_get_stats(&server->evaluator, &stats);
+    put_plain(p, "mica_evaluations_running", "gauge", "Evaluations being computed",
+              (double)stats.running);
+    put_plain(p, "mica_evaluations_waiting", "gauge", "Evaluations in the queue",
+              (double)stats.waiting);
+    put_plain(p, "mica_evaluations_refused_total", "counter",
+              "Evaluations that found the queue full", (double)stats.refused);
+    head(p, "mica_evaluations_total", "counter", "Evaluations, by how they ended");
+    for (size_t i = 0; i < MC_EVALUATION_KINDS; i++)
+        for (size_t end = 0; end < MC_EVALUATION_ENDS; end++) {
+            char extra[32];
+            snprintf(extra, sizeof extra, ",end=\"%s\"", named[end]);
+            sample(p, "mica_evaluations_total", "kind", kinds[i], extra,
+                   (double)stats.kinds[i].ended[end]);
+        }
+    head(p, "mica_evaluation_tokens_total", "counter", "Tokens of evaluated texts");
+    for (size_t i = 0; i < MC_EVALUATION_KINDS; i++)
+        sample(p, "mica_evaluation_tokens_total", "kind", kinds[i], "",
+               (double)stats.kinds[i].tokens);
+    head(p, "mica_evaluation_seconds_total", "counter", "Time of evaluations");
+    for (size_t i = 0; i < MC_EVALUATION_KINDS; i++)
+        sample(p, "mica_evaluation_seconds_total", "kind", kinds[i], "", stats.kinds[i].seconds);
 }
 
 static bool metrics(mc_exchange *http) {
@@ -234,6 +267,7 @@ static bool metrics(mc_exchange *http) {
     put_kinds(&p, "mica_refused_total", "Requests that were refused, and why", "model", "reason",
               refusals, COUNT(refusals));
     put_durations(&p, false);
+    put_evaluations(&p, server);
     if (server->options.vllm_metrics) {
         put_numbers(&p, true);
         put_kinds(&p, "vllm:request_success_total", "Answers, by how they ended", "model_name",

@@ -195,8 +195,8 @@ static bool run_pairs(mc_evaluation *evaluation) {
     return done;
 }
 
-static const mc_evaluation_ops score_ops = {run_score, on_close};
-static const mc_evaluation_ops pair_ops = {run_pairs, on_close};
+static const mc_evaluation_ops score_ops = {MC_EVALUATION_SCORE, run_score, on_close};
+static const mc_evaluation_ops pair_ops = {MC_EVALUATION_SCORE, run_pairs, on_close};
 
 /* Whether input, or text_1 and text_2 are given. */
 static bool check_fields(const score_values *values, mc_failure *failure) {
@@ -352,7 +352,7 @@ static bool run_rerank(mc_evaluation *evaluation) {
     return !evaluation->http->failure.status;
 }
 
-static const mc_evaluation_ops rerank_ops = {run_rerank, on_close};
+static const mc_evaluation_ops rerank_ops = {MC_EVALUATION_RERANK, run_rerank, on_close};
 
 /* Sets input i to a text and what stands behind it. */
 static bool encode(scores *e, mc_str text, const char *behind, bool add_special,

@@ -475,6 +475,38 @@ static void test_timeout(void **state) {
     free(body);
 }
 
+/* /metrics counts them by what they compute and how they end. */
+static void test_metrics(void **state) {
+    (void)state;
+    mica_server *server = NULL;
+    mica_serving_options options = {.max_seconds = 0.3};
+    char *body = long_body(2000, 100);
+    assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
+    assert_int_equal(mica_server_add(server, "default", shared.model, &options), MICA_OK);
+    mc_json_doc *doc =
+        client_json(server, "POST", "/v1/embeddings", "{\"input\": [\"a b c\", \"d\"]}", 200);
+    double tokens = (double)int_at(mc_json_root(doc), "usage.prompt_tokens");
+    mc_json_close(&doc);
+    doc = client_json(server, "POST", "/v1/rerank", "{\"query\": \"a\", \"documents\": [\"b\"]}",
+                      200);
+    mc_json_close(&doc);
+    client_refused(server, "/v1/score", body, 504, "timeout", "");
+    answer a = client_ask(server, "GET", "/metrics", NULL);
+#define ENDED(kind, end) \
+    client_metric(a.body, "mica_evaluations_total{kind=\"" kind "\",end=\"" end "\"}")
+    assert_true(ENDED("embed", "done") == 1);
+    assert_true(ENDED("rerank", "done") == 1);
+    assert_true(ENDED("score", "timeout") == 1);
+    assert_true(ENDED("score", "done") == 0 && ENDED("classify", "error") == 0);
+    assert_true(client_metric(a.body, "mica_evaluation_tokens_total{kind=\"embed\"}") == tokens);
+    assert_true(client_metric(a.body, "mica_evaluation_seconds_total{kind=\"score\"}") >= 0.3);
+    assert_true(client_metric(a.body, "mica_evaluations_waiting") == 0);
+    assert_true(client_metric(a.body, "mica_evaluations_refused_total") == 0);
+    answer_free(&a);
+    mica_server_close(&server);
+    free(body);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     client_without_memory(shared.server, "/v1/embeddings", "{\"input\": [\"a b c\", \"d\"]}");
@@ -494,7 +526,7 @@ int main(void) {
         cmocka_unit_test(test_score_refused),  cmocka_unit_test(test_rerank),
         cmocka_unit_test(test_classify),       cmocka_unit_test(test_hangup),
         cmocka_unit_test(test_beside_answers), cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }
