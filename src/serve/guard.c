@@ -78,7 +78,24 @@ void mc_head_add(mc_head *head, const char *name, const char *value) {
         head->api_key = value;
     } else if (strcasecmp(name, "access-control-request-headers") == 0) {
         head->asked_headers = value;
+    } else if (strcasecmp(name, "if-none-match") == 0) {
+        head->known_tags = value;
     }
+}
+
+bool mc_head_knows(const char *tags, const char *etag) {
+    size_t len = strlen(etag);
+    while (tags && *tags) {
+        tags += strspn(tags, " \t,");
+        if (*tags == '*') return true;
+        if (strncmp(tags, "W/", 2) == 0) tags += 2; /* weak ones are equal, too */
+        bool same = strncmp(tags, etag, len) == 0 && strchr(" \t,", tags[len]);
+        if (same) return true;
+        tags += *tags == '"' ? 1 : 0;
+        tags += strcspn(tags, "\"");
+        tags += *tags == '"';
+    }
+    return false;
 }
 
 /* The name in a Host: without port, of [::1] what is in the brackets. Empty: it is no Host. */

@@ -19,6 +19,7 @@
 typedef struct mc_head {
     const char *host, *origin, *authorization, *api_key, *encoding, *length;
     const char *asked_headers;     /* Access-Control-Request-Headers */
+    const char *known_tags;        /* If-None-Match */
     int hosts, lengths, encodings; /* numbers of these headers */
     bool malformed;                /* a header is none: others may read the head otherwise */
 } mc_head;
@@ -45,6 +46,9 @@ void mc_head_add(mc_head *head, const char *name, const char *value);
  *  returns  false: *failure says why */
 bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, size_t *key,
                     mc_failure *failure);
+
+/* Whether an ETag is among those of an If-None-Match (RFC 9110 13.1.2), tags; NULL: it has none. */
+bool mc_head_knows(const char *tags, const char *etag);
 
 /* Whether pages of that origin may read answers: it was allowed by name or by "*". */
 bool mc_guard_allows_origin(const mc_guard *guard, const char *origin);

@@ -4,6 +4,7 @@
 SYMBOL(start_daemon)
 SYMBOL(stop_daemon)
 SYMBOL(is_feature_supported)
+SYMBOL(get_version)
 
 /* connections */
 SYMBOL(get_connection_info)

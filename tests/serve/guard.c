@@ -97,6 +97,19 @@ static void test_origins(void **state) {
     mc_guard_close(&guard);
 }
 
+static void test_tags(void **state) {
+    (void)state;
+    static const char *const known[] = {"\"a\"", "W/\"a\"", "*", "\"b\", \"a\"",
+                                        "\"b\",W/\"a\" ,\"c\""};
+    static const char *const other[] = {"",   "a",  "\"b\"",      "\"a\"b",
+                                        "\"", "W/", "\"b\\\"a\"", "b \"a"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true(mc_head_knows(known[i], "\"a\""));
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (mc_head_knows(other[i], "\"a\"")) fail_msg("%s", other[i]);
+    assert_false(mc_head_knows(NULL, "\"a\""));
+}
+
 static void test_keys(void **state) {
     (void)state;
     mica_server_options options = {.api_keys = (const char *const[]){"sesame", "other-key"},
@@ -124,6 +137,7 @@ static void test_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_hosts), cmocka_unit_test(test_framing),
-                                       cmocka_unit_test(test_origins), cmocka_unit_test(test_keys)};
+                                       cmocka_unit_test(test_origins), cmocka_unit_test(test_tags),
+                                       cmocka_unit_test(test_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

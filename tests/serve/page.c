@@ -26,6 +26,21 @@ static void test_page(void **state) {
     expect_header(&a, "ETag", mc_page_etag);
     expect_header(&a, "X-Content-Type-Options", "nosniff");
     answer_free(&a);
+    /* A browser that has it gets nothing but that. */
+    char *known = test_format("If-None-Match: \"other\", %s\r\n", mc_page_etag);
+    static const char *const methods[] = {"GET", "HEAD"};
+    for (size_t i = 0; i < 2; i++) {
+        a = client_ask_with(s.server, known, methods[i], "/", NULL);
+        assert_int_equal(a.status, 304);
+        assert_int_equal(a.len, 0);
+        expect_header(&a, "ETag", mc_page_etag);
+        answer_free(&a);
+    }
+    free(known);
+    a = client_ask_with(s.server, "If-None-Match: \"other\"\r\n", "GET", "/", NULL);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(a.len, mc_page_bytes);
+    answer_free(&a);
     a = client_ask(s.server, "GET", "/v1/models", NULL); /* the rest wants the key */
     assert_int_equal(a.status, 401);
     answer_free(&a);

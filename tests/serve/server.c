@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "client.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,22 @@ static void test_bodies(void **state) {
     free(deep);
 }
 
+/* Where others may see another end of the head or of the body. */
+#define BYTES(text) \
+    { text, sizeof text - 1 }
+static const struct {
+    const char *bytes;
+    size_t n;
+} hidden[] = {
+    BYTES("Transfer-Encoding: chunked\0x\r\n\r\n0\r\n\r\n"),
+    BYTES("Transfer-Encoding: chunked\0\r\nX: y\r\n\r\n0\r\n\r\n"),
+    BYTES("Transfer-Encoding\0: chunked\r\n\r\n0\r\n\r\n"),
+    BYTES("Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n"),
+    BYTES("Content-Length:\r\n 2\r\n\r\n{}"),
+    BYTES("Content-Length: 1\r\n\t2\r\n\r\n{}"),
+    BYTES("X: a\r\n b\r\nContent-Length: 2\r\n\r\n{}"),
+};
+
 static void test_framing(void **state) {
     (void)state;
     assert_int_equal(ask_raw("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200);
@@ -138,6 +155,15 @@ static void test_framing(void **state) {
                              "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
                      400);
     assert_int_equal(ask_raw("GET /health HTTP/1.1\r\nHost: localhost\r\nX: \x0b\r\n\r\n"), 400);
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        int fd = client_connect(shared.server);
+        client_print(fd, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n");
+        client_send(fd, hidden[i].bytes, hidden[i].n);
+        answer a = client_read(fd);
+        if (a.status != 400 || !a.closes) fail_msg("%zu: %d %s", i, a.status, a.body);
+        answer_free(&a);
+        close(fd);
+    }
     assert_int_equal(get(shared.server, "/v1/models%00x"), 404);
     assert_int_equal(get(shared.server, "/v1/%6dodels"), 200);
     assert_int_equal(ask_raw("BREW /health HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
@@ -261,6 +287,32 @@ static void test_pieces(void **state) {
 }
 
 /* A client that says that it has said all gets its answer. */
+/* A long head in pieces of all sizes is taken as it is. */
+static void test_long_head(void **state) {
+    (void)state;
+    char *head = test_format("GET /health HTTP/1.1\r\nHost: localhost\r\nEmpty:\r\nBlank: \r\n");
+    for (int i = 0; i < 60; i++) {
+        char *more = test_format("%sName-%d: %0*d\r\n", head, i, 1 + i * 8, i);
+        free(head);
+        head = more;
+    }
+    size_t n = strlen(head);
+    assert_true(n > 14000);
+    for (size_t piece = 1; piece < n; piece = piece * 3 + 1) {
+        int fd = client_connect(shared.server);
+        for (size_t i = 0; i < n; i += piece) {
+            client_send(fd, head + i, n - i < piece ? n - i : piece);
+            if (piece > 100) poll(NULL, 0, 1);
+        }
+        client_send(fd, "\r\n", 2);
+        answer a = client_read(fd);
+        assert_int_equal(a.status, 200);
+        answer_free(&a);
+        close(fd);
+    }
+    free(head);
+}
+
 static void test_half_closed(void **state) {
     (void)state;
     static const char request[] = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
@@ -441,14 +493,23 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_health),    cmocka_unit_test(test_models),
-        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_framing),   cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_no_limit),  cmocka_unit_test(test_log),
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_half_closed),
-        cmocka_unit_test(test_aborted),   cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_keys),      cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_health),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_long_head),
+        cmocka_unit_test(test_half_closed),
+        cmocka_unit_test(test_aborted),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_unix),
         cmocka_unit_test(test_stop), /* last: it stops the server */
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
