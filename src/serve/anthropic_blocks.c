@@ -100,8 +100,7 @@ static void put_call(mc_put *put, const char *key, const char *id, mc_str name, 
     mc_put_text(put, "type", "tool_use");
     mc_put_text(put, "id", id);
     mc_put_str(put, "name", name);
-    mc_put_json(put, "input", "");
-    if (!put->failed) put->failed = !mc_buffer_add(put->out, input.ptr, input.len);
+    mc_put_raw(put, "input", input);
     mc_put_close(put, '}');
 }
 

@@ -168,8 +168,7 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
         mc_put_open(&put, NULL, '{');
         mc_put_open(&put, "function", '{');
         mc_put_str(&put, "name", piece->name);
-        mc_put_json(&put, "arguments", "");
-        if (!put.failed) put.failed = !mc_buffer_add(put.out, piece->text.ptr, piece->text.len);
+        mc_put_raw(&put, "arguments", piece->text);
         mc_put_close(&put, '}');
         mc_put_close(&put, '}');
         done = !put.failed;

@@ -78,6 +78,15 @@ void mc_put_json(mc_put *put, const char *key, const char *json) {
     if (!put->failed) put->failed = !mc_buffer_add_text(put->out, json);
 }
 
+void mc_put_raw(mc_put *put, const char *key, mc_str json) {
+    begin(put, key);
+    for (size_t i = 0; !put->failed && i < json.len;
+         i++) { /* texts hold no line ends as they are */
+        bool line = json.ptr[i] == '\n' || json.ptr[i] == '\r';
+        put->failed = !mc_buffer_add_byte(put->out, line ? ' ' : json.ptr[i]);
+    }
+}
+
 void mc_put_members(mc_put *put, const mc_buffer *json) {
     if (!json->len) return;
     begin(put, NULL);

@@ -35,6 +35,8 @@ void mc_put_real(mc_put *put, const char *key, double value);
 void mc_put_bool(mc_put *put, const char *key, bool value);
 void mc_put_null(mc_put *put, const char *key);
 void mc_put_json(mc_put *put, const char *key, const char *json); /* a text that is JSON */
+/* The text of a value, perhaps on several lines: written on one. */
+void mc_put_raw(mc_put *put, const char *key, mc_str json);
 /* Members or elements that are JSON already, with commas between them; may be empty. */
 void mc_put_members(mc_put *put, const mc_buffer *json);
 void mc_put_value(mc_put *put, const char *key, mc_json value); /* a parsed one, on one line */

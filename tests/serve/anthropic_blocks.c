@@ -25,6 +25,17 @@ static void test_whole(void **state) {
     mc_anthropic_blocks_deinit(&blocks);
 }
 
+/* A model may write a call on several lines; what it becomes has one. */
+static void test_lines(void **state) {
+    (void)state;
+    mc_anthropic_blocks blocks = {0};
+    assert_true(mc_anthropic_blocks_call(&blocks, MC_STR("f\n"), MC_STR("{\n\"a\":\r\n[1]}")));
+    const char *text = mc_buffer_cstr(&blocks.whole);
+    assert_non_null(strstr(text, "\"name\":\"f\\u000a\",\"input\":{ \"a\":  [1]}"));
+    assert_null(strpbrk(text, "\r\n"));
+    mc_anthropic_blocks_deinit(&blocks);
+}
+
 static bool add_with_failures(void *arg) {
     (void)arg;
     mc_anthropic_blocks blocks = {0};
@@ -41,6 +52,7 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
