@@ -98,6 +98,53 @@ typedef struct mica_serving_options {
 MICA_API mica_status mica_server_add(mica_server *server, const char *name, const mica_model *model,
                                      const mica_serving_options *options);
 
+/** Which models a server loads, and when; zero means the default. All is copied, but what `model`
+ *  borrows beyond texts: its device is kept, and its mlx_lm must outlive the server. */
+typedef struct mica_loading_options {
+    size_t struct_bytes;        /* see mica/api.h */
+    const char *const *names;   /* [count] what requests call the models that are loaded at once.
+                                   They stay; a request without a model's name means the first */
+    const char *const *folders; /* [count] for mica_model_open */
+    size_t count;               /* number of them */
+    const char *const *places;  /* [place_count] where other models are searched when a request
+                                   names one: folders as mica_discover takes them, a NULL among them
+                                   for the Hugging Face cache. Requests name them as mica_discover
+                                   does */
+    size_t place_count;         /* 0: there are no others */
+    const char *const *adapter_names;    /* [adapter_count] "BASE:NAME" is the model BASE with that
+                                           adapter. Without colons */
+    const char *const *adapter_folders;  /* [adapter_count] as mica_model_options.adapter */
+    size_t adapter_count;                /* number of adapters */
+    const mica_model_options *model;     /* how models are opened; NULL: the defaults. `adapter` and
+                                           `chat_template` are for those in `names` alone;
+                                           `progress` is called for these, in a thread of the
+                                           server; `cancel` must be NULL */
+    const mica_serving_options *serving; /* how they are served; NULL: the defaults */
+    double keep_alive_seconds; /* how long one that is not in `names` stays in memory after its last
+                                  request; 0: 300; negative: as long as there is room; to close it
+                                  at once, a tiny number. Requests by ollama's API may say another
+                                  time */
+    int max_models;            /* number of models in memory; 0: as many as there is room for */
+    uint64_t memory_bytes;     /* of weights, whether mapped or not, and caches of all models;
+                                  0: three quarters of the memory. Those in `names` are loaded even
+                                  if they need more */
+} mica_loading_options;
+
+/** Serves models of folders. Loads those in `names`, one after another, and returns when all are
+ *  there; /health says until then that the server is loading. It loads others when a request names
+ *  them: meanwhile all else is served, and requests for the model wait. Where there is no room,
+ *  models without requests are closed first, the one used longest ago first. A model and the same
+ *  with an adapter map the same files, but have caches of their own.
+ *
+ *  To be called once for a server.
+ *
+ *  options NULL for the defaults: nothing is loaded, and only models that are added are served.
+ *          Borrowed.
+ *  errors  MICA_EINVAL it was called before, a name is empty or in use, an option is out of range;
+ *          those of mica_model_open for the models in `names`; MICA_ENOMEM. After an error the
+ *          server should be closed */
+MICA_API mica_status mica_server_load(mica_server *server, const mica_loading_options *options);
+
 /** Where it listens: "http://127.0.0.1:8080" or "unix:PATH". Lives as long as the server; "" for
  *  NULL. */
 MICA_API const char *mica_server_address(const mica_server *server);

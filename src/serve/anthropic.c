@@ -200,7 +200,7 @@ static bool count_tokens(mc_exchange *http) {
     mc_answer_form form = {0};
     mc_chat_prompt chat = {.field = NULL};
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
     bool done = served && mc_anthropic_read(&values, &form, &chat, &http->failure) &&
                 mc_answer_form_prepare(&form, served->model, &http->failure) &&
                 mc_chat_prompt_encode(http, served->model, &chat, &prompt);

@@ -338,7 +338,7 @@ static message_job *new_job(mc_exchange *http, const message_values *values, mc_
 bool mc_anthropic_messages(mc_exchange *http) {
     message_values values;
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.prompt.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.prompt.model);
     message_job *message = served ? new_job(http, &values, served) : NULL;
     if (!message) return false;
     const mica_generate_options options = {

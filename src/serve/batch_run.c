@@ -397,9 +397,11 @@ static bool validate(run *r) {
 
 /* Half of the rows that the first model computes together: the others are for clients. */
 static size_t count_slots(mica_server *server) {
-    const mc_served *served = mc_models_first(&server->models);
+    size_t count;
+    mc_served **held = mc_models_hold(&server->models, &count);
     mc_schedule_stats stats = {.rows = 2};
-    if (served) mc_schedule_get_stats(served->schedule, &stats);
+    if (count) mc_schedule_get_stats(held[0]->schedule, &stats);
+    mc_models_drop(&server->models, held, count);
     size_t half = stats.rows / 2;
     return half < 1 ? 1 : half > SLOTS ? SLOTS : half;
 }

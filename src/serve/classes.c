@@ -158,7 +158,7 @@ static bool read_texts(classes *e, mc_json value, const char *name, size_t min, 
 static bool classify(mc_exchange *http) {
     class_values values;
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
     if (!served) return false;
     classes *e = mc_calloc(1, sizeof *e);
     if (!e) return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);

@@ -271,14 +271,20 @@ static void finish(mc_handler_item *item) {
     if (dispatched) atomic_fetch_sub(&server->under_way, 1);
 }
 
-/* Runs the handler. Who leaves last, it or the connection, has the request finished. */
+/* Runs the handler, once more where it has waited for its model (serve/models.h). Who leaves last,
+ * it or the connection, has the request finished. */
 static void handle(mc_handler_item *item) {
     mc_exchange *http = http_of(item);
     /* A client that is gone long ago is spared the work; one that has only said all is not. */
     bool gone = mc_cancel_check(&http->cancel) != MICA_OK &&
                 mc_now_us() - http->queued_us > GONE_SECONDS * 1000000u;
     if (gone) mc_failure_of(&http->failure, MICA_ECANCELLED, NULL);
-    if (gone || !http->endpoint->handle(http)) mc_exchange_refuse(http);
+    bool refused = http->failure.status || !http->endpoint->handle(http);
+    if (refused && http->awaited) {
+        mc_models_wait(http);
+        return;
+    }
+    if (refused) mc_exchange_refuse(http);
     pthread_mutex_lock(&http->lock);
     http->handling = false;
     bool last = !http->connection;

@@ -180,7 +180,7 @@ static bool check(embeddings *e, const embedding_values *values, mc_failure *fai
 static bool embed(mc_exchange *http) {
     embedding_values values;
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
     if (!served) return false;
     embeddings *e = mc_calloc(1, sizeof *e);
     if (!e) return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);

@@ -40,6 +40,7 @@ mc_exchange *mc_exchange_new(mica_server *server, const char *method, const char
 }
 
 void mc_exchange_free(mc_exchange *http) {
+    if (http->release) http->release(http);
     for (int i = 0; i < MC_EXCHANGE_QUERY; i++)
         mc_free(http->query[i]);
     if (http->file >= 0) close(http->file);
@@ -99,7 +100,7 @@ int64_t mc_exchange_take(mc_exchange *http, char *bytes, size_t max) {
 
 /* ---- endpoints ---- */
 
-bool mc_exchange_read(mc_exchange *http, void *values) {
+static bool parse_body(mc_exchange *http) {
     if (!http->body.len)
         return mc_failure_set(&http->failure, 400, "missing_body", NULL,
                               "the request has no body: want an object of JSON");
@@ -108,6 +109,11 @@ bool mc_exchange_read(mc_exchange *http, void *values) {
         return mc_failure_set(&http->failure, 400, "invalid_json", NULL, "%s", mica_last_error());
     if (status != MICA_OK) return mc_failure_of(&http->failure, status, NULL);
     mc_buffer_deinit(&http->body); /* the document holds it all */
+    return true;
+}
+
+bool mc_exchange_read(mc_exchange *http, void *values) {
+    if (!http->doc && !parse_body(http)) return false;
     return mc_fields_read(http->endpoint->tables, mc_json_root(http->doc), values, &http->failure);
 }
 

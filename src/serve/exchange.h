@@ -12,6 +12,9 @@
  *                        mc_exchange_refuse or mc_exchange_stream come from another thread
  *     or refuses         it sets http->failure and returns false
  *
+ * A handler whose model must be loaded first returns false as well (mc_models_take), and is called
+ * once more, from its beginning, when it is there.
+ *
  * A stream that is not read fast enough is not waited for: what is written to it is kept up to
  * MC_EXCHANGE_BEHIND bytes; beyond that mc_exchange_write returns false, and the stream is cut off.
  *
@@ -80,12 +83,20 @@ struct mc_exchange {
     mc_failure failure;             /* why it is refused */
     mc_buffer out;                  /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */
+    uint64_t load_us;                     /* how long it waited for its model to be loaded */
 
     /* Of a request without a connection, which the server itself makes. */
     bool background;                                 /* what it computes comes after all else */
     void (*answered)(mc_exchange *http, void *user); /* the answer is there, or a stream has begun;
                                                         in any thread, must not block */
     void *answered_user;
+
+    /* Of the models (serve/models.h). */
+    struct mc_served *served;           /* its reference; NULL: it has none yet */
+    struct mc_served *awaited;          /* its reference to one that is to be loaded; NULL: none */
+    void (*release)(mc_exchange *http); /* ends the reference; NULL: it has none */
+    struct mc_exchange *next_waiting;   /* for the same one */
+    uint64_t awaited_us;                /* since when */
 
     /* Private. */
     mc_json_doc *doc;
@@ -118,7 +129,8 @@ struct mc_exchange {
 
 /* ---- for endpoints ---- */
 
-/* Parses the body and sets `values` by the endpoint's tables. false: http->failure says why. */
+/* Parses the body, once, and sets `values` by the endpoint's tables. false: http->failure says
+ * why. */
 bool mc_exchange_read(mc_exchange *http, void *values);
 
 /* Adds a header to the answer, before it begins. */
@@ -152,7 +164,8 @@ void mc_exchange_attach(mc_exchange *http, const mc_exchange_work *work);
 
 mc_exchange *mc_exchange_new(mica_server *server, const char *method,
                              const char *path); /* NULL: no memory */
-void mc_exchange_free(mc_exchange *http);       /* its work was closed */
+/* Its work was closed. Ends its reference to a model. */
+void mc_exchange_free(mc_exchange *http);
 
 /* The client is gone: cancels what is under way. Where something was attached, a connection that
  * waits goes on, so that it ends; else the answer is waited for, unless `cut`. */

@@ -5,7 +5,7 @@
 static bool health(mc_exchange *http) {
     mica_server *server = http->server;
     const char *status = "ok";
-    if (!mc_models_first(&server->models)) status = "loading";
+    if (!mc_models_ready(&server->models)) status = "loading";
     if (atomic_load(&server->draining)) status = "draining";
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
@@ -21,7 +21,9 @@ static const mc_endpoint endpoints[] = {
      .path = "/health",
      .flags = MC_ENDPOINT_OPEN | MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
      .handle = health,
-     .help = "200 once a model is loaded; 503 before, and while the server is being stopped"},
+     .help = "200 once the models that were named are loaded; 503 before, and while the server is "
+             "being "
+             "stopped"},
 };
 
 const mc_endpoint_list mc_endpoints_health = {"The server", endpoints,

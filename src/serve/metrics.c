@@ -96,7 +96,8 @@ static const kind refusals[] = {
 /* What is being written. */
 typedef struct page {
     mc_buffer *out;
-    const mc_served *first; /* of the models */
+    mc_served **models; /* [count], loaded */
+    size_t count;
     bool failed;
 } page;
 
@@ -129,7 +130,8 @@ static void put_numbers(page *p, bool vllm) {
         const char *name = vllm ? numbers[i].vllm : numbers[i].name;
         if (!name) continue;
         head(p, name, numbers[i].type, numbers[i].help);
-        for (const mc_served *at = p->first; at; at = at->next) {
+        for (size_t m = 0; m < p->count; m++) {
+            const mc_served *at = p->models[m];
             mc_schedule_stats stats;
             mc_schedule_get_stats(at->schedule, &stats);
             sample(p, name, vllm ? "model_name" : "model", at->name, "", numbers[i].value(&stats));
@@ -140,7 +142,8 @@ static void put_numbers(page *p, bool vllm) {
 static void put_kinds(page *p, const char *name, const char *help, const char *label,
                       const char *kind_label, const kind *kinds, size_t count) {
     head(p, name, "counter", help);
-    for (const mc_served *at = p->first; at; at = at->next) {
+    for (size_t m = 0; m < p->count; m++) {
+        const mc_served *at = p->models[m];
         mc_schedule_stats stats;
         mc_schedule_get_stats(at->schedule, &stats);
         for (size_t i = 0; i < count; i++) {
@@ -200,7 +203,8 @@ static void put_durations(page *p, bool vllm) {
     for (size_t i = 0; i < COUNT(durations); i++) {
         const char *name = vllm ? durations[i].vllm : durations[i].name;
         head(p, name, "histogram", durations[i].help);
-        for (const mc_served *at = p->first; at; at = at->next) {
+        for (size_t m = 0; m < p->count; m++) {
+            const mc_served *at = p->models[m];
             mc_schedule_stats stats;
             mc_schedule_get_stats(at->schedule, &stats);
             put_seconds(p, name, vllm ? "model_name" : "model", at->name,
@@ -257,10 +261,32 @@ static void put_evaluations(page *p, mica_server *server) {
         sample(p, "mica_evaluation_seconds_total", "kind", kinds[i], "", stats.kinds[i].seconds);
 }
 
+static void put_loads(page *p, mc_models *models) {
+    pthread_mutex_lock(&models->lock);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } figures[] = {
+        {"mica_model_loads_total", "counter", "Models that were loaded", models->loads},
+        {"mica_model_load_failures_total", "counter", "Loads that failed", models->failures},
+        {"mica_model_unloads_total", "counter", "Loaded models that were closed", models->unloads}};
+    pthread_mutex_unlock(&models->lock);
+    for (size_t i = 0; i < COUNT(figures); i++) {
+        head(p, figures[i].name, figures[i].type, figures[i].help);
+        if (!p->failed)
+            p->failed =
+                !mc_buffer_printf(p->out, "%s %" PRIu64 "\n", figures[i].name, figures[i].value);
+    }
+    head(p, "mica_models", "gauge", "Models in memory");
+    if (!p->failed) p->failed = !mc_buffer_printf(p->out, "mica_models %zu\n", p->count);
+}
+
 static bool metrics(mc_exchange *http) {
     mica_server *server = http->server;
-    page p = {.out = &http->out, .first = mc_models_first(&server->models)};
+    page p = {.out = &http->out};
+    p.models = mc_models_hold(&server->models, &p.count);
     put_server(&p, server);
+    put_loads(&p, &server->models);
     put_numbers(&p, false);
     put_kinds(&p, "mica_answers_total", "Answers, by how they ended", "model", "end", ends,
               COUNT(ends));
@@ -274,6 +300,7 @@ static bool metrics(mc_exchange *http) {
                   "finished_reason", ends, 3);
         put_durations(&p, true);
     }
+    mc_models_drop(&server->models, p.models, p.count);
     if (p.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
     mc_exchange_reply(http, 200, "text/plain; version=0.0.4; charset=utf-8");
     return true;

@@ -1,22 +1,30 @@
-/* /v1/models: the models that are served, as OpenAI's and Anthropic's APIs list them: each has the
- * members of both. */
+/* /v1/models: the models that requests may name, as OpenAI's and Anthropic's APIs list them: each
+ * has the members of both. */
 #include "serve/endpoint.h"
 #include "serve/put_time.h"
 #include "serve/state.h"
 
-static void put_model(mc_put *put, const mc_served *served) {
-    mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(served->model, &info);
+static void put_context(mc_put *put, const char *key, const mc_model_row *row) {
+    if (row->loaded)
+        mc_put_int(put, key, row->info.context_length);
+    else
+        mc_put_null(put, key); /* known when it is loaded */
+}
+
+static void put_model(mc_put *put, const mc_model_row *row) {
     mc_put_open(put, NULL, '{');
-    mc_put_text(put, "id", served->name);
+    mc_put_text(put, "id", row->name);
     mc_put_text(put, "object", "model");
-    mc_put_int(put, "created", served->created);
+    mc_put_int(put, "created", row->time);
     mc_put_text(put, "owned_by", "mica");
-    mc_put_int(put, "max_model_len", info.context_length);
+    mc_put_text(put, "root", row->base ? row->base : row->name);
+    mc_put_text(put, "parent", row->base);
+    mc_put_bool(put, "loaded", row->loaded);
+    put_context(put, "max_model_len", row);
     mc_put_text(put, "type", "model");
-    mc_put_text(put, "display_name", served->name);
-    mc_put_time(put, "created_at", served->created);
-    mc_put_int(put, "max_input_tokens", info.context_length);
+    mc_put_text(put, "display_name", row->name);
+    mc_put_time(put, "created_at", row->time);
+    put_context(put, "max_input_tokens", row);
     mc_put_close(put, '}');
 }
 
@@ -28,40 +36,45 @@ static bool send(mc_exchange *http, const mc_put *put) {
 
 static bool list(mc_exchange *http) {
     mc_put put = mc_put_into(&http->out);
+    mc_arena arena = {0};
+    mc_model_row *rows;
+    size_t count;
+    mica_status status = mc_models_list(&http->server->models, &arena, &rows, &count);
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "object", "list");
-    const mc_served *first = mc_models_first(&http->server->models), *last = first;
     mc_put_open(&put, "data", '[');
-    for (const mc_served *at = first; at; at = at->next) {
-        put_model(&put, at);
-        last = at;
-    }
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        put_model(&put, &rows[i]);
     mc_put_close(&put, ']');
     mc_put_bool(&put, "has_more", false);
-    mc_put_text(&put, "first_id", first ? first->name : NULL);
-    mc_put_text(&put, "last_id", last ? last->name : NULL);
+    mc_put_text(&put, "first_id", status == MICA_OK && count ? rows[0].name : NULL);
+    mc_put_text(&put, "last_id", status == MICA_OK && count ? rows[count - 1].name : NULL);
     mc_put_close(&put, '}');
+    put.failed = put.failed || status != MICA_OK;
+    mc_arena_deinit(&arena);
     return send(http, &put);
 }
 
 static bool retrieve(mc_exchange *http) {
-    const mc_served *served =
-        mc_models_find(&http->server->models, mc_str_of(http->tail), &http->failure);
-    if (!served) return false;
     mc_put put = mc_put_into(&http->out);
-    put_model(&put, served);
-    return send(http, &put);
+    mc_arena arena = {0};
+    mc_model_row row;
+    bool found =
+        mc_models_row(&http->server->models, mc_str_of(http->tail), &arena, &row, &http->failure);
+    if (found) put_model(&put, &row);
+    mc_arena_deinit(&arena);
+    return found && send(http, &put);
 }
 
 static const mc_endpoint endpoints[] = {
     {.method = "GET",
      .path = "/v1/models",
-     .flags = MC_ENDPOINT_AT_ONCE,
      .handle = list,
-     .help = "the models that are served"},
+     .help =
+         "the models that requests may name: those that are loaded, and those that will be when "
+         "they are asked for; `loaded` says which, `parent` is what an adapter is for"},
     {.method = "GET",
      .path = "/v1/models/*",
-     .flags = MC_ENDPOINT_AT_ONCE,
      .handle = retrieve,
      .help = "one of them, by its name"},
 };

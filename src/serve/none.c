@@ -18,6 +18,11 @@ mica_status mica_server_add(mica_server *server, const char *name, const mica_mo
     return mc_fail(MICA_EINVAL, "mica_server_add: server is NULL");
 }
 
+mica_status mica_server_load(mica_server *server, const mica_loading_options *options) {
+    (void)server, (void)options;
+    return mc_fail(MICA_EINVAL, "mica_server_load: server is NULL");
+}
+
 const char *mica_server_address(const mica_server *server) {
     (void)server;
     return "";

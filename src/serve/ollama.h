@@ -4,12 +4,15 @@
 
 #include "serve/completion.h"
 
-/* The model that a request names, as "name" or "name:latest".
- * returns  NULL: *failure says why */
-mc_served *mc_ollama_find(mc_exchange *http, mc_str name);
+/* As mc_models_take, of "name" or "name:latest". */
+mc_served *mc_ollama_take(mc_exchange *http, mc_str name);
 
-/* Checks keep_alive: any duration but 0, since what is served is kept. */
-bool mc_ollama_check_keep(mc_json keep, mc_failure *failure);
+/* As mc_models_row, of "name" or "name:latest", with http->failure. */
+bool mc_ollama_row(mc_exchange *http, mc_str name, mc_arena *arena, mc_model_row *row);
+
+/* Reads keep_alive: seconds, or a duration such as "5m"; negative: MC_KEEP_ALWAYS.
+ * returns  false: *failure says why */
+bool mc_ollama_read_keep(mc_json keep, int64_t *keep_us, bool *given, mc_failure *failure);
 
 /* Sends http->out, in which a value was put. */
 bool mc_ollama_reply(mc_exchange *http, const mc_put *put);

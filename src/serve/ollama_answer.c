@@ -61,12 +61,13 @@ static void put_ns(mc_put *put, const char *key, double seconds) {
     mc_put_int(put, key, (int64_t)(seconds * 1e9));
 }
 
-/* Why it ended, and the numbers. The model was loaded before. */
+/* Why it ended, and the numbers. */
 static void put_end(mc_put *put, const ollama_job *at) {
     mc_put_bool(put, "done", true);
     mc_put_text(put, "done_reason", mc_openai_finish(at->finish));
-    put_ns(put, "total_duration", at->seconds);
-    put_ns(put, "load_duration", 0);
+    double load = (double)at->job.http->load_us / 1e6;
+    put_ns(put, "total_duration", at->seconds + load);
+    put_ns(put, "load_duration", load);
     mc_put_int(put, "prompt_eval_count", at->job.prompt_tokens);
     put_ns(put, "prompt_eval_duration", at->metrics.prefill_seconds);
     mc_put_int(put, "eval_count", at->job.answer_tokens);
@@ -287,14 +288,25 @@ static bool encode_raw(mc_exchange *http, const mc_ollama_answer *values, const 
 
 /* ---- requests ---- */
 
-/* Without a prompt, clients only want the model to be loaded. */
-static bool reply_loaded(mc_exchange *http, bool chat, const mc_served *served) {
+/* Without a prompt, clients only want the model to be loaded, or to go. */
+static bool reply_empty(mc_exchange *http, bool chat, const char *model, const char *reason) {
     mc_put put = mc_put_into(&http->out);
-    put_answer(&put, chat, served->name, NULL);
+    put_answer(&put, chat, model, NULL);
     mc_put_bool(&put, "done", true);
-    mc_put_text(&put, "done_reason", "load");
+    mc_put_text(&put, "done_reason", reason);
     mc_put_close(&put, '}');
     return mc_ollama_reply(http, &put);
+}
+
+/* Has a model closed when it has no requests, without loading it for that. */
+static bool unload(mc_exchange *http, bool chat, mc_str name) {
+    mc_arena arena = {0};
+    mc_model_row row;
+    bool done = mc_ollama_row(http, name, &arena, &row) &&
+                mc_models_unload(&http->server->models, mc_str_of(row.name), &http->failure) &&
+                reply_empty(http, chat, row.name, "unload");
+    mc_arena_deinit(&arena);
+    return done;
 }
 
 /* Frees a job that was not started. */
@@ -383,11 +395,13 @@ static bool answer(mc_exchange *http, bool chat) {
     if (values.top_logprobs && !values.logprobs)
         return mc_failure_set(&http->failure, 400, "invalid_value", "top_logprobs",
                               "top_logprobs needs logprobs");
-    if (!mc_ollama_check_keep(values.keep_alive, &http->failure)) return false;
-    mc_served *served = mc_ollama_find(http, values.generation.model);
-    if (!served) return false;
-    bool empty = chat ? mc_json_count(values.messages) == 0 : !values.prompt.len;
-    if (empty) return reply_loaded(http, chat, served);
+    int64_t keep_us;
+    bool keeps, empty = chat ? mc_json_count(values.messages) == 0 : !values.prompt.len;
+    if (!mc_ollama_read_keep(values.keep_alive, &keep_us, &keeps, &http->failure)) return false;
+    if (empty && keep_us == 0) return unload(http, chat, values.generation.model);
+    mc_served *served = mc_ollama_take(http, values.generation.model);
+    if (!served || (keeps && !mc_models_keep(http, keep_us))) return false;
+    if (empty) return reply_empty(http, chat, served->name, "load");
     ollama_job *at = new_job(http, chat, &values, served);
     return at && start(at, &values);
 }

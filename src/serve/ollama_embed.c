@@ -25,11 +25,11 @@ typedef struct embed_values {
         .name = "model", .kind = MC_FIELD_TEXT, .required = true, .offset = AT(model), \
         .help = "the model's name, with or without :latest"                            \
     }
-#define KEEP_FIELD                                                                \
-    {                                                                             \
-        .name = "keep_alive", .kind = MC_FIELD_JSON,                              \
-        .types = MC_FIELD_IS_NUMBER | MC_FIELD_IS_TEXT, .offset = AT(keep_alive), \
-        .help = "models are kept longer than any; 0 is refused"                   \
+#define KEEP_FIELD                                                                    \
+    {                                                                                 \
+        .name = "keep_alive", .kind = MC_FIELD_JSON,                                  \
+        .types = MC_FIELD_IS_NUMBER | MC_FIELD_IS_TEXT, .offset = AT(keep_alive),     \
+        .help = "how long the model stays in memory after this, as for /api/generate" \
     }
 #define OPTIONS_FIELD                                              \
     {                                                              \
@@ -192,11 +192,13 @@ static bool prepare(vectors *at, const embed_values *values, mc_json input, mc_f
 
 static bool embed(mc_exchange *http, bool older) {
     embed_values values = {0};
+    int64_t keep_us;
+    bool keeps;
     if (!mc_exchange_read(http, &values) ||
-        !mc_ollama_check_keep(values.keep_alive, &http->failure))
+        !mc_ollama_read_keep(values.keep_alive, &keep_us, &keeps, &http->failure))
         return false;
-    mc_served *served = mc_ollama_find(http, values.model);
-    if (!served) return false;
+    mc_served *served = mc_ollama_take(http, values.model);
+    if (!served || (keeps && !mc_models_keep(http, keep_us))) return false;
     vectors *at = mc_calloc(1, sizeof *at);
     if (!at) return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
     at->evaluation = (mc_evaluation){.ops = &ops, .http = http, .served = served};

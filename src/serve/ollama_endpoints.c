@@ -21,9 +21,8 @@ static const mc_endpoint endpoints[] = {
     {.method = "GET",
      .path = "/api/tags",
      .api = MC_API_OLLAMA,
-     .flags = MC_ENDPOINT_AT_ONCE,
      .handle = mc_ollama_tags,
-     .help = "the models that are served. Their digest is empty: a folder has none"},
+     .help = "the models that requests may name. Their digest is empty: a folder has none"},
     {.method = "POST",
      .path = "/api/show",
      .api = MC_API_OLLAMA,
@@ -33,9 +32,8 @@ static const mc_endpoint endpoints[] = {
     {.method = "GET",
      .path = "/api/ps",
      .api = MC_API_OLLAMA,
-     .flags = MC_ENDPOINT_AT_ONCE,
      .handle = mc_ollama_ps,
-     .help = "the models in memory: all that are served"},
+     .help = "the models in memory, and until when"},
     {.method = "GET",
      .path = "/api/version",
      .api = MC_API_OLLAMA,
@@ -59,15 +57,15 @@ static const mc_endpoint endpoints[] = {
      .api = MC_API_OLLAMA,
      .handle = mc_ollama_pull,
      .tables = {{mc_ollama_pull_fields, MC_OLLAMA_PULL_FIELDS, 0}},
-     .help = "download a model to the cache, which is then there for mica serve. Needs "
-             "--allow-downloads, else 403"},
+     .help = "download a model to the cache; requests may then name it. Needs --allow-downloads, "
+             "else 403"},
     {.method = "DELETE",
      .path = "/api/delete",
      .api = MC_API_OLLAMA,
      .handle = mc_ollama_delete,
      .tables = {{mc_ollama_delete_fields, MC_OLLAMA_DELETE_FIELDS, 0}},
-     .help = "remove a model, which is not being served, from the cache. Needs --allow-downloads, "
-             "else 403"},
+     .help = "remove a model, which has no requests under way, from the cache. Needs "
+             "--allow-downloads, else 403"},
 };
 
 const mc_endpoint_list mc_endpoints_ollama = {"ollama", endpoints,

@@ -7,12 +7,6 @@
 #include <mica/version.h>
 #include <stdio.h>
 
-static mica_model_info info_of(const mc_served *served) {
-    mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(served->model, &info);
-    return info;
-}
-
 /* "20.5M", "1.0B": the number of parameters for people. */
 static void put_count(mc_put *put, const char *key, uint64_t parameters) {
     char text[32];
@@ -38,33 +32,45 @@ static void put_details(mc_put *put, const mica_model_info *info) {
 }
 
 /* What both lists have of a model. */
-static void put_entry(mc_put *put, const mc_served *served, const mica_model_info *info) {
-    mc_put_text(put, "name", served->name);
-    mc_put_text(put, "model", served->name);
-    mc_put_int(put, "size", (int64_t)info->weight_bytes);
+static void put_entry(mc_put *put, const mc_model_row *row) {
+    mc_put_text(put, "name", row->name);
+    mc_put_text(put, "model", row->name);
+    mc_put_int(put, "size", (int64_t)row->info.weight_bytes);
     mc_put_text(put, "digest", "");
-    put_details(put, info);
+    put_details(put, &row->info);
+}
+
+static void put_running(mc_put *put, const mc_model_row *row) {
+    if (row->expires < 0)
+        mc_put_text(put, "expires_at", "9999-12-31T23:59:59Z"); /* never */
+    else
+        mc_put_time(put, "expires_at", row->expires);
+    mc_put_int(put, "size_vram", 0);
+    mc_put_int(put, "context_length", row->info.context_length);
 }
 
 static bool put_list(mc_exchange *http, bool running) {
     mc_put put = mc_put_into(&http->out);
+    mc_arena arena = {0};
+    mc_model_row *rows;
+    size_t count;
+    mica_status status = mc_models_list(&http->server->models, &arena, &rows, &count);
     mc_put_open(&put, NULL, '{');
     mc_put_open(&put, "models", '[');
-    for (const mc_served *at = mc_models_first(&http->server->models); at; at = at->next) {
-        mica_model_info info = info_of(at);
+    for (size_t i = 0; status == MICA_OK && i < count; i++) {
+        if (running && !rows[i].loaded) continue;
         mc_put_open(&put, NULL, '{');
-        put_entry(&put, at, &info);
-        if (running) {
-            mc_put_text(&put, "expires_at", "9999-12-31T23:59:59Z"); /* never */
-            mc_put_int(&put, "size_vram", 0);
-            mc_put_int(&put, "context_length", info.context_length);
-        } else {
-            mc_put_time(&put, "modified_at", at->created);
-        }
+        put_entry(&put, &rows[i]);
+        if (running)
+            put_running(&put, &rows[i]);
+        else
+            mc_put_time(&put, "modified_at", rows[i].time);
         mc_put_close(&put, '}');
     }
     mc_put_close(&put, ']');
     mc_put_close(&put, '}');
+    mc_arena_deinit(&arena);
+    put.failed = put.failed || status != MICA_OK;
     return mc_ollama_reply(http, &put);
 }
 
@@ -116,9 +122,13 @@ static void put_property(mc_put *put, const mica_model_info *info, const char *n
     mc_put_int(put, key, value);
 }
 
-static void put_properties(mc_put *put, const mica_model_info *info) {
+static void put_properties(mc_put *put, const mica_model_info *info, bool loaded) {
     mc_put_open(put, "model_info", '{');
     mc_put_text(put, "general.architecture", info->architecture);
+    if (!loaded) { /* known when it is */
+        mc_put_close(put, '}');
+        return;
+    }
     mc_put_int(put, "general.parameter_count", (int64_t)info->parameters);
     put_property(put, info, "context_length", info->context_length);
     put_property(put, info, "embedding_length", info->hidden_size);
@@ -133,26 +143,44 @@ static void put_properties(mc_put *put, const mica_model_info *info) {
     mc_put_close(put, '}');
 }
 
+static void put_model(mc_put *put, const mc_model_row *row) {
+    mc_put_open(put, NULL, '{');
+    mc_put_text(put, "modelfile", "");
+    mc_put_text(put, "parameters", "");
+    mc_put_text(put, "template", "");
+    put_details(put, &row->info);
+    put_properties(put, &row->info, row->loaded);
+    mc_put_open(put, "capabilities", '[');
+    mc_put_text(put, NULL, "completion");
+    mc_put_close(put, ']');
+    mc_put_time(put, "modified_at", row->time);
+    mc_put_close(put, '}');
+}
+
+bool mc_ollama_row(mc_exchange *http, mc_str name, mc_arena *arena, mc_model_row *row) {
+    const mc_str tag = MC_STR(":latest");
+    mc_models *models = &http->server->models;
+    mc_failure first;
+    if (mc_models_row(models, name, arena, row, &http->failure)) return true;
+    if (!mc_str_ends(name, tag) || name.len == tag.len) return false;
+    first = http->failure;
+    bool found =
+        mc_models_row(models, (mc_str){name.ptr, name.len - tag.len}, arena, row, &http->failure);
+    http->failure = found ? (mc_failure){0} : first;
+    return found;
+}
+
 bool mc_ollama_show(mc_exchange *http) {
     show_values values;
     if (!mc_exchange_read(http, &values)) return false;
     mc_str name = values.model.ptr ? values.model : values.name;
     if (!name.ptr)
         return mc_failure_set(&http->failure, 400, "missing_field", "model", "model is missing");
-    const mc_served *served = mc_ollama_find(http, name);
-    if (!served) return false;
-    mica_model_info info = info_of(served);
+    mc_arena arena = {0};
+    mc_model_row row;
     mc_put put = mc_put_into(&http->out);
-    mc_put_open(&put, NULL, '{');
-    mc_put_text(&put, "modelfile", "");
-    mc_put_text(&put, "parameters", "");
-    mc_put_text(&put, "template", "");
-    put_details(&put, &info);
-    put_properties(&put, &info);
-    mc_put_open(&put, "capabilities", '[');
-    mc_put_text(&put, NULL, "completion");
-    mc_put_close(&put, ']');
-    mc_put_time(&put, "modified_at", served->created);
-    mc_put_close(&put, '}');
-    return mc_ollama_reply(http, &put);
+    bool found = mc_ollama_row(http, name, &arena, &row);
+    if (found) put_model(&put, &row);
+    mc_arena_deinit(&arena);
+    return found && mc_ollama_reply(http, &put);
 }

@@ -147,6 +147,7 @@ static bool run_pull(mc_exchange *http, const char *name, bool stream) {
     }
     mica_status status = mica_pull(name, &options, &folder);
     mica_free(folder);
+    if (status == MICA_OK) mc_models_refresh(&http->server->models);
     if (stream) {
         end_stream(&at, status);
         return true;
@@ -170,27 +171,9 @@ bool mc_ollama_pull(mc_exchange *http) {
 
 /* ---- delete ---- */
 
-/* Whether a model that is served has its files in that repository of the cache. */
-static bool is_served(mc_models *models, const char *name) {
-    char folder[300];
-    const char *slash = strchr(name, '/');
-    int owner = slash ? (int)(slash - name) : 0;
-    snprintf(folder, sizeof folder, "/models--%.*s--%s/", owner, name, slash ? slash + 1 : name);
-    for (const mc_served *at = mc_models_first(models); at; at = at->next) {
-        mica_model_info info = {.struct_bytes = sizeof info};
-        mica_model_get_info(at->model, &info);
-        if (strstr(info.path, folder) || strcmp(at->name, name) == 0) return true;
-    }
-    return false;
-}
-
 bool mc_ollama_delete(mc_exchange *http) {
     hub_values values = {0};
     char name[256];
     if (!read_request(http, &values, name, sizeof name)) return false;
-    if (is_served(&http->server->models, name))
-        return mc_failure_set(&http->failure, 409, "model_in_use", "model", "%s is being served",
-                              name);
-    mica_status status = mica_cache_remove(name, NULL, NULL);
-    return status == MICA_OK ? reply_success(http) : mc_failure_of(&http->failure, status, "model");
+    return mc_models_remove(&http->server->models, name, &http->failure) && reply_success(http);
 }

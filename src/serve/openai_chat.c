@@ -515,7 +515,7 @@ static bool chat(mc_exchange *http) {
         !read_reasoning(&values, &http->failure))
         return false;
     const mc_generation *generation = &values.generation;
-    mc_served *served = mc_models_find(&http->server->models, generation->model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, generation->model);
     if (!served) return false;
     size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(served->model));
     bool done = mc_generation_options(generation, vocab, &arena, &options, &http->failure);

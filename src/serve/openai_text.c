@@ -358,8 +358,7 @@ static bool complete(mc_exchange *http) {
     if (!values.max_tokens && !values.echo)
         return mc_failure_set(&http->failure, 400, "invalid_value", "max_tokens",
                               "max_tokens 0 needs echo: nothing else is answered");
-    mc_served *served =
-        mc_models_find(&http->server->models, values.generation.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.generation.model);
     if (!served) return false;
     const mica_tokenizer *tok = mica_model_tokenizer(served->model);
     size_t vocab = mica_tokenizer_vocab_size(tok);

@@ -58,7 +58,7 @@ static bool tokenize(mc_exchange *http) {
     int32_t *ids;
     size_t n;
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
     if (!served) return false;
     const mica_tokenizer *tok = mica_model_tokenizer(served->model);
     mica_status status = mica_tokenizer_encode(tok, values.prompt.ptr, values.prompt.len,
@@ -105,7 +105,7 @@ static bool detokenize(mc_exchange *http) {
     char *text;
     size_t len;
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
     if (!served) return false;
     const mica_tokenizer *tok = mica_model_tokenizer(served->model);
     if (!mc_ids_read(values.tokens, mica_tokenizer_vocab_size(tok), "tokens", &ids, &http->failure))
@@ -147,7 +147,7 @@ static bool apply_template(mc_exchange *http) {
     mc_answer_form form = {0};
     mc_chat_prompt chat = {.field = NULL};
     if (!mc_exchange_read(http, &values)) return false;
-    mc_served *served = mc_models_find(&http->server->models, values.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
     const mc_openai_wish wish = {.tools = values.tools, .effort = values.chat.effort, .budget = -1};
     bool done = served && mc_openai_form_read(&wish, &form, &http->failure) &&
                 mc_chat_prompt_set(&chat, &values.chat, &http->failure);

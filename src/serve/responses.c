@@ -333,8 +333,7 @@ static bool put_echo(const response_values *values, const char *model, mc_buffer
 /* ---- the request ---- */
 
 static mc_response *new_response(mc_exchange *http, const response_values *values) {
-    mc_served *served =
-        mc_models_find(&http->server->models, values->generation.model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, values->generation.model);
     if (!served) return NULL;
     mc_response *r = mc_calloc(1, sizeof *r);
     mc_completion_prompt *prompts = mc_calloc(1, sizeof *prompts);

@@ -35,7 +35,7 @@ static void on_close(mc_evaluation *evaluation) {
 }
 
 static scores *new_scores(mc_exchange *http, mc_str model, const mc_evaluation_ops *ops) {
-    mc_served *served = mc_models_find(&http->server->models, model, &http->failure);
+    mc_served *served = mc_models_take(&http->server->models, http, model);
     scores *e = served ? mc_calloc(1, sizeof *e) : NULL;
     if (e) e->evaluation = (mc_evaluation){.ops = ops, .http = http, .served = served};
     if (served && !e) mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "serve/batch_run.h"
 #include "serve/connection.h"
+#include "serve/loader.h"
 #include "serve/state.h"
 
 #include <errno.h>
@@ -178,7 +179,7 @@ mica_status mica_server_open(const mica_server_options *options, mica_server **o
     mica_server *server = mc_calloc(1, sizeof *server);
     if (!server) return mc_fail_nomem("a server");
     server->listening.fd = server->stop_pipe[0] = server->stop_pipe[1] = -1;
-    mc_models_init(&server->models);
+    mc_models_init(&server->models, &server->handlers);
     mc_response_store_init(&server->responses);
     mc_file_store_init(&server->files);
     mica_status status = open_server(server, &given);
@@ -195,6 +196,13 @@ mica_status mica_server_add(mica_server *server, const char *name, const mica_mo
     if (!server) return mc_fail(MICA_EINVAL, "mica_server_add: server is NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_seconds, &given, options));
     return mc_models_add(&server->models, name, model, &given);
+}
+
+mica_status mica_server_load(mica_server *server, const mica_loading_options *options) {
+    mica_loading_options given;
+    if (!server) return mc_fail(MICA_EINVAL, "mica_server_load: server is NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_loading_options, memory_bytes, &given, options));
+    return mc_models_load(&server->models, &given);
 }
 
 const char *mica_server_address(const mica_server *server) {
@@ -233,6 +241,7 @@ void mica_server_close(mica_server **handle) {
     atomic_store(&server->closing, true);
     mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
     mc_mhd.stop_daemon(server->daemon);
+    mc_loader_end(&server->models);
     close_workers(server);
     mc_watch_close(&server->watch);
     free_server(server);

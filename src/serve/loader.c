@@ -1,0 +1,356 @@
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include "serve/loader.h"
+
+#include "base/alloc.h"
+#include "base/system.h"
+#include "device/device.h"
+#include "task/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* How long a load waits for models that have requests to give up their room; and how long a loaded
+ * one stays at least that nobody waits for: who asked for it will come again. */
+enum { ROOM_US = 60000000, FIRST_US = 5000000, SECOND_US = 1000000 };
+
+/* ---- one model ---- */
+
+static mica_status open_grammars(mc_served *served) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(served->model, &info);
+    mica_status status = mc_grammars_open(mica_model_tokenizer(served->model),
+                                          (size_t)info.vocab_size, &served->grammars);
+    return status == MICA_EUNSUPPORTED ? MICA_OK : status;
+}
+
+static void close_parts(mc_served *served) {
+    mc_schedule_close(&served->schedule);
+    mc_grammars_close(&served->grammars);
+    mc_model_release(served->model);
+    served->model = NULL;
+}
+
+void mc_served_free(mc_served *served) {
+    close_parts(served);
+    mc_free(served->name);
+    mc_free(served->base);
+    mc_free(served->folder);
+    mc_free(served->adapter);
+    mc_free(served);
+}
+
+mica_status mc_served_open(mc_served *served, const mica_model *model) {
+    const mica_serving_options *options = &served->options;
+    const mc_schedule_options schedule = {.rows = options->rows,
+                                          .step_tokens = options->step_tokens,
+                                          .queue = options->queue,
+                                          .draft_tokens = options->draft_tokens,
+                                          .cache_bytes = options->cache_bytes};
+    mc_schedule_stats stats;
+    served->model = model;
+    mica_status status = mc_schedule_open(model, &schedule, &served->schedule);
+    if (status == MICA_OK) status = open_grammars(served);
+    if (status != MICA_OK) {
+        close_parts(served);
+        return status;
+    }
+    mc_schedule_get_stats(served->schedule, &stats);
+    served->cache_bytes = stats.cache_budget;
+    served->created = (int64_t)time(NULL);
+    return MICA_OK;
+}
+
+bool mc_served_has_failed(const mc_served *served) {
+    return served->failed_us && served->status != MICA_ENOMEM &&
+           mc_now_us() - served->failed_us < MC_FAILED_US;
+}
+
+bool mc_served_refuse(const mc_served *served, mc_failure *failure) {
+    char text[sizeof failure->message];
+    mc_failure_of(failure, mc_fail(served->status, "%s", served->error), "model");
+    failure->code = "model_not_loaded";
+    snprintf(text, sizeof text, "%s", failure->message);
+    snprintf(failure->message, sizeof failure->message, "%.200s cannot be loaded: %.800s",
+             served->name, text);
+    return false;
+}
+
+uint64_t mc_served_expires(const mc_served *served) {
+    if (served->state != MC_SERVED_LOADED || !served->folder || served->keep_us == MC_KEEP_ALWAYS)
+        return UINT64_MAX;
+    return (served->refs ? mc_now_us() : served->used_us) + (uint64_t)served->keep_us;
+}
+
+/* ---- who waits ---- */
+
+void mc_loader_settle(mc_models *models, mc_served *served, mc_exchange *http) {
+    http->awaited = NULL;
+    http->load_us += mc_now_us() - http->awaited_us;
+    if (served->state == MC_SERVED_LOADED) {
+        http->served = served;
+    } else {
+        served->refs--;
+        if (models->ending)
+            mc_failure_set(&http->failure, 503, "draining", NULL, "the server is being stopped");
+        else
+            mc_served_refuse(served, &http->failure);
+    }
+    mc_handlers_add(models->handlers, &http->item, http->item.run);
+}
+
+/* All, in the order in which they came. */
+static void settle_all(mc_models *models, mc_served *served) {
+    mc_exchange *in_order = NULL;
+    while (served->waiting) {
+        mc_exchange *http = served->waiting;
+        served->waiting = http->next_waiting;
+        http->next_waiting = in_order;
+        in_order = http;
+    }
+    while (in_order) {
+        mc_exchange *http = in_order;
+        in_order = http->next_waiting;
+        mc_loader_settle(models, served, http);
+    }
+}
+
+/* ---- room ---- */
+
+/* Whether its folder is in memory for another model as well: their weights are the same pages. */
+static bool is_shared(const mc_models *models, const mc_served *served) {
+    for (const mc_served *at = models->first; at; at = at->next)
+        if (at != served && at->state == MC_SERVED_LOADED && at->folder && served->folder &&
+            strcmp(at->folder, served->folder) == 0 &&
+            (served->state != MC_SERVED_LOADED || at < served))
+            return true;
+    return false;
+}
+
+/* What the loaded models take, and `next`; NULL: none. *count: how many these are. */
+static uint64_t count_bytes(const mc_models *models, const mc_served *next, int *count) {
+    uint64_t bytes = 0;
+    *count = 0;
+    for (const mc_served *at = models->first; at; at = at->next) {
+        if (at->state != MC_SERVED_LOADED && at != next) continue;
+        if (!is_shared(models, at)) bytes += at->weight_bytes;
+        if (at->state == MC_SERVED_LOADED) bytes += at->cache_bytes;
+        ++*count;
+    }
+    return bytes;
+}
+
+static bool fits(const mc_models *models, const mc_served *next) {
+    int count;
+    uint64_t bytes = count_bytes(models, next, &count);
+    const mc_loading *loading = &models->loading;
+    return bytes <= loading->memory_bytes && (!loading->max_models || count <= loading->max_models);
+}
+
+/* Whether a model may be closed for the room of others. */
+static bool may_go(const mc_served *served) {
+    return served->state == MC_SERVED_LOADED && served->folder && !served->stays;
+}
+
+/* The model that was used longest ago of those without requests; NULL: none. */
+static mc_served *find_oldest(const mc_models *models) {
+    mc_served *oldest = NULL;
+    for (mc_served *at = models->first; at; at = at->next)
+        if (may_go(at) && !at->refs && (!oldest || at->used_us < oldest->used_us)) oldest = at;
+    return oldest;
+}
+
+static bool any_may_go(const mc_models *models) {
+    for (const mc_served *at = models->first; at; at = at->next)
+        if (may_go(at)) return true;
+    return false;
+}
+
+/* Waits until something changes, or that time. */
+static void wait_until(mc_models *models, uint64_t until_us) {
+    uint64_t now = mc_now_us();
+    struct timespec time;
+    if (until_us <= now) return;
+    uint64_t left = until_us - now, hour = 3600u * (uint64_t)SECOND_US;
+    if (left > hour) left = hour;
+    clock_gettime(CLOCK_REALTIME, &time);
+    uint64_t nanoseconds = (uint64_t)time.tv_nsec + left % SECOND_US * 1000;
+    time.tv_sec += (time_t)(left / SECOND_US + nanoseconds / 1000000000u);
+    time.tv_nsec = (long)(nanoseconds % 1000000000u);
+    pthread_cond_timedwait(&models->changed, &models->lock, &time);
+}
+
+static mica_status fail_room(const mc_models *models, const mc_served *served) {
+    int count;
+    uint64_t bytes = count_bytes(models, served, &count);
+    if (bytes > models->loading.memory_bytes)
+        return mc_fail(MICA_ENOMEM,
+                       "it and what is in memory need %" PRIu64 " MiB, and models may have %" PRIu64
+                       " MiB (--model-memory)",
+                       bytes >> 20, models->loading.memory_bytes >> 20);
+    return mc_fail(MICA_ENOMEM, "%d models may be in memory (--max-models), and all have requests",
+                   models->loading.max_models);
+}
+
+/* Closes others until there is room for it. A model that stays is loaded all the same. */
+static mica_status make_room(mc_models *models, const mc_served *served) {
+    uint64_t deadline = mc_now_us() + ROOM_US;
+    while (!models->ending && !fits(models, served)) {
+        mc_served *oldest = find_oldest(models);
+        if (oldest) {
+            mc_loader_close(models, oldest);
+        } else {
+            if (served->stays) break;
+            if (!any_may_go(models) || mc_now_us() >= deadline) return fail_room(models, served);
+            wait_until(models, deadline);
+        }
+    }
+    return MICA_OK;
+}
+
+/* ---- loading and closing ---- */
+
+/* Opens it, without the lock. */
+static mica_status open_model(mc_models *models, mc_served *served) {
+    mica_model_options options = models->loading.model;
+    mica_model *model = NULL;
+    options.cancel = &models->cancel;
+    options.adapter = served->adapter;
+    if (!options.device) options.device = models->device;
+    if (!served->stays) options.chat_template = NULL;
+    if (served->was_loaded || !served->stays) options.progress = NULL;
+    MC_TRY(mica_model_open(served->folder, &options, &model));
+    if (!models->device && mica_model_device(model)) {
+        models->device = mica_model_device(model);
+        mc_device_retain(models->device);
+    }
+    const mica_model *kept = mc_model_retain(model);
+    mica_model_close(&model);
+    return mc_served_open(served, kept);
+}
+
+/* Opens it where there is room, as often as closing others may help. */
+static mica_status open_with_room(mc_models *models, mc_served *served) {
+    for (;;) {
+        MC_TRY(make_room(models, served));
+        if (models->ending) return mc_fail(MICA_ECANCELLED, "the server is being stopped");
+        pthread_mutex_unlock(&models->lock);
+        mica_status status = open_model(models, served);
+        pthread_mutex_lock(&models->lock);
+        mc_served *oldest = status == MICA_ENOMEM ? find_oldest(models) : NULL;
+        if (!oldest) return status;
+        mc_loader_close(models, oldest);
+    }
+}
+
+static void load(mc_models *models, mc_served *served) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    served->state = MC_SERVED_LOADING;
+    mica_status status = open_with_room(models, served);
+    if (status == MICA_OK) {
+        mica_model_get_info(served->model, &info);
+        served->weight_bytes = info.weight_bytes;
+        served->state = MC_SERVED_LOADED;
+        served->was_loaded = true;
+        served->failed_us = 0;
+        served->keep_us = served->stays ? MC_KEEP_ALWAYS : models->loading.keep_us;
+        served->used_us = mc_now_us() + (served->refs ? 0 : FIRST_US);
+        models->loads++;
+    } else {
+        served->state = MC_SERVED_IDLE;
+        served->failed_us = mc_now_us();
+        served->status = status;
+        snprintf(served->error, sizeof served->error, "%s", mica_last_error());
+        models->failures++;
+    }
+    settle_all(models, served);
+    pthread_cond_broadcast(&models->changed);
+}
+
+void mc_loader_close(mc_models *models, mc_served *served) {
+    served->state = MC_SERVED_CLOSING;
+    pthread_mutex_unlock(&models->lock);
+    close_parts(served);
+    pthread_mutex_lock(&models->lock);
+    served->state = served->refs ? MC_SERVED_WANTED : MC_SERVED_IDLE;
+    if (served->refs) served->wanted_us = mc_now_us();
+    models->unloads++;
+    pthread_cond_broadcast(&models->changed);
+}
+
+/* ---- the thread ---- */
+
+static mc_served *find_wanted(const mc_models *models) {
+    mc_served *first = NULL;
+    for (mc_served *at = models->first; at; at = at->next)
+        if (at->state == MC_SERVED_WANTED && (!first || at->wanted_us < first->wanted_us))
+            first = at;
+    return first;
+}
+
+/* A model whose time is over; NULL: none. *next: when the next one's will be. */
+static mc_served *find_expired(const mc_models *models, uint64_t now, uint64_t *next) {
+    for (mc_served *at = models->first; at; at = at->next) {
+        uint64_t expires = mc_served_expires(at);
+        if (!at->refs && expires <= now) return at;
+        if (!at->refs && expires < *next) *next = expires;
+    }
+    return NULL;
+}
+
+/* Takes out entries that stand for nothing: of models that are not in memory, and were not named.
+ * *next: when the next one's failure is forgotten. */
+static void forget(mc_models *models, uint64_t *next) {
+    for (mc_served **link = &models->first; *link;) {
+        mc_served *at = *link;
+        bool idle = at->state == MC_SERVED_IDLE && !at->refs && !at->stays;
+        if (idle && !at->removed && mc_served_has_failed(at)) {
+            if (at->failed_us + MC_FAILED_US < *next) *next = at->failed_us + MC_FAILED_US;
+        } else if (idle) {
+            *link = at->next;
+            mc_served_free(at);
+            continue;
+        }
+        link = &at->next;
+    }
+}
+
+static void *run(void *context) {
+    mc_models *models = context;
+    pthread_mutex_lock(&models->lock);
+    while (!models->ending) {
+        uint64_t next = UINT64_MAX;
+        mc_served *expired = find_expired(models, mc_now_us(), &next);
+        mc_served *wanted = expired ? NULL : find_wanted(models);
+        if (expired)
+            mc_loader_close(models, expired);
+        else if (wanted)
+            load(models, wanted);
+        else {
+            forget(models, &next);
+            wait_until(models, next);
+        }
+    }
+    for (mc_served *at = models->first; at; at = at->next)
+        settle_all(models, at);
+    pthread_mutex_unlock(&models->lock);
+    return NULL;
+}
+
+mica_status mc_loader_start(mc_models *models) {
+    pthread_mutex_lock(&models->lock);
+    models->has_thread = mc_thread_start(&models->thread, run, models) == 0;
+    pthread_mutex_unlock(&models->lock);
+    return models->has_thread ? MICA_OK : mc_fail_nomem("a thread of the server");
+}
+
+void mc_loader_end(mc_models *models) {
+    pthread_mutex_lock(&models->lock);
+    bool ends = models->has_thread && !models->ending;
+    models->ending = true;
+    mica_cancel_set(&models->cancel);
+    pthread_cond_broadcast(&models->changed);
+    pthread_mutex_unlock(&models->lock);
+    if (ends) pthread_join(models->thread, NULL);
+}

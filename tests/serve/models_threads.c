@@ -1,0 +1,182 @@
+/* Models that are loaded and closed while many threads ask for them, and while the server ends. */
+#define _POSIX_C_SOURCE 200809L
+#include "loading.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static int close_group(void **state) {
+    (void)state;
+    goldens_close();
+    return 0;
+}
+
+typedef struct asker {
+    const mica_server *server;
+    const char *body;
+    int status;
+    bool same;
+} asker;
+
+static void *ask(void *context) {
+    asker *a = context;
+    answer got = client_ask(a->server, "POST", GENERATE, a->body);
+    mc_json_doc *doc = NULL;
+    a->status = got.status;
+    if (got.status == 200 && mc_json_parse(got.body, got.len, "a", &doc) == MICA_OK)
+        a->same = is_golden(mc_json_root(doc));
+    mc_json_close(&doc);
+    answer_free(&got);
+    return NULL;
+}
+
+enum { ASKERS = 20 };
+
+/* Asks from as many threads, in turn by each of the bodies. */
+static void ask_all(const mica_server *server, const char *const *bodies, size_t count,
+                    asker askers[ASKERS]) {
+    pthread_t threads[ASKERS];
+    golden(0); /* read before there are threads */
+    for (size_t i = 0; i < ASKERS; i++) {
+        askers[i] = (asker){.server = server, .body = bodies[i % count]};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    }
+    for (size_t i = 0; i < ASKERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* More requests than the server has threads wait for models that are loaded once each, and others
+ * are answered meanwhile. */
+static void test_once(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){0});
+    static const char *const bodies[] = {ASK("a"), ASK("b"), ASK("default"), ASK("a"),
+                                         ASK("broken")};
+    asker askers[ASKERS];
+    ask_all(f.server, bodies, 5, askers);
+    for (size_t i = 0; i < ASKERS; i++) {
+        assert_int_equal(askers[i].status, i % 5 == 4 ? 400 : 200);
+        assert_int_equal(askers[i].same, i % 5 != 4);
+    }
+    assert_int_equal(metric(f.server, "mica_model_loads_total"), 3);
+    assert_int_equal(metric(f.server, "mica_models"), 3);
+    assert_int_equal(metric(f.server, "mica_model_load_failures_total"), 1);
+    close_fixture(&f);
+}
+
+/* One with a request under way does not go: the other waits for its end. */
+static void test_busy(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){.max_models = 2});
+    static const char body[] = "{\"model\": \"a\", \"prompt\": \"curl\", \"raw\": true, "
+                               "\"options\": {\"temperature\": 0, \"num_predict\": 60}}";
+    int fd = client_connect(f.server);
+    client_print(fd, "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+                 strlen(body));
+    client_send(fd, body, strlen(body));
+    char first;
+    assert_int_equal(recv(fd, &first, 1, MSG_PEEK), 1); /* it has begun */
+    assert_true(answers(f.server, ASK("b")));
+    answer a = client_read(fd);
+    assert_non_null(strstr(a.body, "\"done\":true"));
+    answer_free(&a);
+    close(fd);
+    wait_until_runs(f.server, "default,b,");
+    close_fixture(&f);
+}
+
+/* Two models take turns in the place of one: every request is answered. */
+static void test_turns(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){.max_models = 2});
+    static const char *const bodies[] = {ASK("a"), ASK("b"), ASK("c")};
+    asker askers[ASKERS];
+    ask_all(f.server, bodies, 3, askers);
+    for (size_t i = 0; i < ASKERS; i++)
+        assert_true(askers[i].status == 200 && askers[i].same);
+    close_fixture(&f);
+}
+
+static void *run_server(void *context) {
+    mica_server_run(context);
+    return NULL;
+}
+
+/* A server that drains answers what it has accepted, also what waits for a model. */
+static void test_drain(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){0});
+    static const char body[] = ASK("a");
+    pthread_t runner;
+    golden(0);
+    assert_int_equal(pthread_create(&runner, NULL, run_server, f.server), 0);
+    int fd = client_connect(f.server);
+    client_print(fd,
+                 "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+                 strlen(body), body);
+    while (metric(f.server, "mica_http_requests") == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    mica_server_stop(f.server);
+    answer a = client_read(fd);
+    assert_int_equal(a.status, 200);
+    answer_free(&a);
+    close(fd);
+    pthread_join(runner, NULL);
+    close_fixture(&f);
+}
+
+/* A server is closed while models are loaded, closed and asked for. */
+static void test_close(void **state) {
+    (void)state;
+    for (long delay = 0; delay < 6; delay++) {
+        fixture f = open_fixture((mica_loading_options){.max_models = 2});
+        int fds[12];
+        for (size_t i = 0; i < 12; i++) {
+            char *body =
+                test_format("{\"model\": \"%c\", \"prompt\": \"a\", " GREEDY "}", "abc"[i % 3]);
+            fds[i] = client_connect(f.server);
+            client_print(fds[i],
+                         "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\n"
+                         "Content-Length: %zu\r\n\r\n%s",
+                         strlen(body), body);
+            free(body);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = delay * delay * 3000000}, NULL);
+        close_fixture(&f);
+        for (size_t i = 0; i < 12; i++)
+            close(fds[i]);
+    }
+}
+
+/* Clients that go while they wait leave nothing behind. */
+static void test_gone(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){0});
+    static const char body[] = ASK("a");
+    size_t files = client_files();
+    for (size_t i = 0; i < 20; i++) {
+        int fd = client_connect(f.server);
+        client_print(
+            fd, "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+            strlen(body), body);
+        close(fd);
+    }
+    assert_true(client_files_back(files + 4)); /* the loaded model's own, at most */
+    assert_true(answers(f.server, ASK("a")));
+    check_says(f.server, "{\"model\": \"a\", \"keep_alive\": 0}", 200, "unload");
+    wait_until_runs(f.server, "default,");
+    assert_true(client_files_back(files));
+    close_fixture(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_once),  cmocka_unit_test(test_busy),  cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_drain), cmocka_unit_test(test_close), cmocka_unit_test(test_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_group);
+}
