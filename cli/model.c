@@ -1,7 +1,6 @@
 #include "model.h"
 
 #include "report.h"
-#include "text.h"
 #include "ui.h"
 #include "verb.h"
 
@@ -129,18 +128,20 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     cli_progress_start("loading", quiet);
     mica_status status = mica_model_open(path, &with_progress, &model);
     cli_progress_clear();
-    if (status == MICA_OK) return model;
+    if (status != MICA_OK) cli_model_report(status, path, options);
+    return model;
+}
+
+void cli_model_report(mica_status status, const char *path, const mica_model_options *options) {
     if (status == MICA_ENOMEM && options->mlock)
         cli_fail("%s", mica_last_error()); /* without advice: there may be plenty of memory */
     else
         cli_fail_status(status);
     if (status == MICA_ENOENT && !cli_is_model(path))
         cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
-    return NULL;
 }
 
-/* Reads the text of --chat-template or its file; empty if neither is given. returns an exit code */
-static int read_template(const cli_model_values *values, const char *verb_name, cli_text *out) {
+int cli_model_read_template(const cli_model_values *values, const char *verb_name, cli_text *out) {
     const char *text = values->chat_template, *file = values->chat_template_file;
     if (text && file)
         return cli_usage(verb_name, "two templates: --chat-template and --chat-template-file %s",
@@ -163,7 +164,7 @@ mica_model *cli_model_open_default(const cli_model_values *values, const char *w
     mica_model *model = NULL;
     mica_model_options options = cli_model_get_options(values);
     const char *path = cli_model_find(values->model, word, values->yes, verb_name, code);
-    if (path) *code = read_template(values, verb_name, &chat_template);
+    if (path) *code = cli_model_read_template(values, verb_name, &chat_template);
     if (path && *code == CLI_DONE) {
         *code = CLI_FAILED;
         options.chat_template = chat_template.data;

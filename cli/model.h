@@ -3,6 +3,7 @@
 #define CLI_MODEL_H
 
 #include "options.h"
+#include "text.h"
 
 #include <mica/mica.h>
 
@@ -69,6 +70,14 @@ const char *cli_model_find(const char *option, const char *word, bool yes, const
  *
  *  returns NULL after it reported the error; freed with mica_model_close */
 mica_model *cli_model_open(const char *path, const mica_model_options *options, bool quiet);
+
+/** Reports why a model does not open, and what may help. */
+void cli_model_report(mica_status status, const char *path, const mica_model_options *options);
+
+/** Reads the text of --chat-template or its file; empty if neither is given.
+ *
+ *  returns an exit code */
+int cli_model_read_template(const cli_model_values *values, const char *verb_name, cli_text *out);
 
 /** As cli_model_find, then cli_model_open with the options and the chat template. */
 mica_model *cli_model_open_default(const cli_model_values *values, const char *word,

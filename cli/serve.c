@@ -3,6 +3,7 @@
 #include "model.h"
 #include "report.h"
 #include "serve_keys.h"
+#include "serve_models.h"
 #include "ui.h"
 #include "verb.h"
 
@@ -27,6 +28,10 @@ typedef struct serve_values {
     int64_t draft_tokens;
     double max_seconds;
     bool log, vllm_metrics;
+    double keep_alive;
+    int64_t max_models, model_memory;
+    bool named_only;
+    cli_texts adapters;
     cli_model_values model;
 } serve_values;
 
@@ -60,26 +65,6 @@ static void raise_files(void) {
     setrlimit(RLIMIT_NOFILE, &files); /* without, there are fewer connections */
 }
 
-/* The name that requests have for a model: what its folder is called, or the name of a hub's
- * repository. */
-static const char *model_name(const serve_values *values, const char *word,
-                              const mica_model *model) {
-    mica_model_info info = {.struct_bytes = sizeof info};
-    const char *given = values->model.model ? values->model.model : word;
-    if (values->name) return values->name;
-    mica_model_get_info(model, &info);
-    if (given && !cli_is_model(given)) return given;
-    size_t len = strlen(info.path);
-    while (len > 1 && info.path[len - 1] == '/')
-        len--;
-    size_t begin = len;
-    while (begin > 0 && info.path[begin - 1] != '/')
-        begin--;
-    static char name[256];
-    snprintf(name, sizeof name, "%.*s", (int)(len - begin), info.path + begin);
-    return name;
-}
-
 static void log_line(void *user, const char *line) {
     (void)user;
     fprintf(stderr, "mica: %s\n", line);
@@ -109,24 +94,25 @@ static mica_server_options server_options(const serve_values *values, const cli_
 }
 
 /* Where it listens, and what can be typed to see that. */
-static void greet(const mica_server *server, const char *name) {
+static void greet(const mica_server *server, const serve_models *models) {
     const char *address = mica_server_address(server);
     bool file = strncmp(address, "unix:", 5) == 0;
-    fprintf(stderr, "mica: serving %s at %s\n", name, address);
+    fprintf(stderr, "mica: serving ");
+    for (size_t i = 0; i < models->count; i++)
+        fprintf(stderr, "%s%s", i ? ", " : "", models->names[i]);
+    fprintf(stderr, " at %s\n", address);
     fprintf(stderr,
             "  curl %s%s %s/v1/chat/completions -d '{\"model\": \"%s\", "
             "\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
             file ? "--unix-socket " : "", file ? address + 5 : "-s",
-            file ? "http://localhost" : address, name);
+            file ? "http://localhost" : address, models->names[0]);
 }
 
-/* Opens the model, while the server says that it is loading, and runs until a signal stops it. */
-static int serve_model(const serve_values *values, const char *word, mica_server *server) {
-    int code;
-    mica_model *model = cli_model_open_default(&values->model, word, "serve", false, &code);
-    if (!model) return code;
-    const char *name = model_name(values, word, model);
-    mica_serving_options serving = {
+/* Loads the models, while the server says that it is loading. returns an exit code */
+static int load(const serve_values *values, const serve_models *models, const char *template,
+                mica_server *server) {
+    const char *places[CLI_MODEL_PLACES];
+    const mica_serving_options serving = {
         .struct_bytes = sizeof serving,
         .rows = (int)values->rows,
         .step_tokens = values->step_tokens,
@@ -135,13 +121,52 @@ static int serve_model(const serve_values *values, const char *word, mica_server
         .max_seconds = values->max_seconds,
         .draft_tokens = (int)values->draft_tokens,
     };
-    mica_status status = mica_server_add(server, name, model, &serving);
-    mica_model_close(&model);
-    if (status != MICA_OK) return cli_fail_status(status);
-    greet(server, name);
-    status = mica_server_run(server);
-    if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
-    return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
+    mica_model_options options = cli_model_get_options(&values->model);
+    options.struct_bytes = sizeof options;
+    options.adapter = models->own_adapter;
+    options.chat_template = template;
+    options.progress = cli_progress_tick;
+    const mica_loading_options loading = {
+        .struct_bytes = sizeof loading,
+        .names = models->names,
+        .folders = models->folders,
+        .count = models->count,
+        .places = places,
+        .place_count = values->named_only ? 0 : cli_model_places(places),
+        .adapter_names = models->adapter_names,
+        .adapter_folders = models->adapter_folders,
+        .adapter_count = models->adapter_count,
+        .model = &options,
+        .serving = &serving,
+        /* 0 is the default there */
+        .keep_alive_seconds = values->keep_alive == 0 ? 1e-6 : values->keep_alive,
+        .max_models = (int)values->max_models,
+        .memory_bytes = (uint64_t)values->model_memory << 20,
+    };
+    cli_progress_start("loading", false);
+    mica_status status = mica_server_load(server, &loading);
+    cli_progress_clear();
+    if (status != MICA_OK) cli_model_report(status, models->folders[models->count - 1], &options);
+    return status == MICA_OK ? CLI_DONE : CLI_FAILED;
+}
+
+/* Finds and loads the models, and runs until a signal stops it. */
+static int serve(const serve_values *values, char **words, int count, mica_server *server) {
+    serve_models models = {0};
+    cli_text template = {0};
+    const serve_named named = {values->model.model, values->name, values->model.yes};
+    int code = serve_models_find(&named, words, count, &values->adapters, &models);
+    if (code == CLI_DONE) code = cli_model_read_template(&values->model, "serve", &template);
+    if (code == CLI_DONE) code = load(values, &models, template.data, server);
+    if (code == CLI_DONE) {
+        greet(server, &models);
+        mica_status status = mica_server_run(server);
+        if (status != MICA_OK)
+            code = status == MICA_ECANCELLED ? CLI_INTERRUPTED : cli_fail_status(status);
+    }
+    free(template.data);
+    serve_models_free(&models);
+    return code;
 }
 
 static int run(const void *verb_values, char **args, int count) {
@@ -161,7 +186,7 @@ static int run(const void *verb_values, char **args, int count) {
         return code;
     }
     watch_signals(server);
-    code = serve_model(values, count > 0 ? args[0] : NULL, server);
+    code = serve(values, args, count, server);
     atomic_store(&stopped, NULL);
     mica_server_close(&server);
     return code;
@@ -186,7 +211,7 @@ static const cli_option server_table[] = {
     {.name = "name",
      .kind = CLI_TEXT,
      .placeholder = "NAME",
-     .help = "what requests call the model; the default is its folder's name",
+     .help = "what requests call the model, if it is one; the default is its folder's name",
      .offset = offsetof(serve_values, name)},
     {.name = "tls-cert",
      .kind = CLI_FILE,
@@ -315,21 +340,67 @@ static const cli_option schedule_table[] = {
      .offset = offsetof(serve_values, max_seconds)},
 };
 
+static const cli_option models_table[] = {
+    {.name = "keep-alive",
+     .kind = CLI_REAL,
+     .placeholder = "S",
+     .initial = "300",
+     .min = -1,
+     .max = 1e9,
+     .help =
+         "how many seconds a model that was loaded for a request stays in memory after its last "
+         "one; -1: as long as there is room",
+     .offset = offsetof(serve_values, keep_alive)},
+    {.name = "max-models",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1000,
+     .help = "number of models in memory; 0: as many as there is room for",
+     .offset = offsetof(serve_values, max_models)},
+    {.name = "model-memory",
+     .kind = CLI_INT,
+     .placeholder = "MIB",
+     .initial = "0",
+     .max = 1e7,
+     .help = "memory of all models in MiB, weights and caches; 0: three quarters of what there is",
+     .offset = offsetof(serve_values, model_memory)},
+    {.name = "named-only",
+     .kind = CLI_FLAG,
+     .help = "serve the named models and no other",
+     .offset = offsetof(serve_values, named_only)},
+    {.name = "adapter",
+     .letter = 'a',
+     .kind = CLI_TEXTS,
+     .placeholder = "NAME=FOLDER",
+     .help =
+         "requests for MODEL:NAME get the model with this LoRA adapter, made by mlx-lm or PEFT; "
+         "may be repeated. FOLDER alone: all named models have it",
+     .offset = offsetof(serve_values, adapters)},
+};
+
 const cli_verb cli_verb_serve = {
-    .synopsis = "[MODEL]",
+    .synopsis = "[MODEL...]",
     .details =
         "Answers requests by OpenAI's API over HTTP until it is interrupted, and prints where.\n"
+        "Each MODEL is loaded at once and stays. Requests may name any other model that mica list\n"
+        "shows, too: it is loaded when it is asked for. mica ps shows what is loaded, mica stop\n"
+        "unloads.\n"
         "Ctrl-C and SIGTERM let it end what it has begun; the second one ends it at once.\n"
         "docs/serve.md lists the endpoints and their fields.\n\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica serve\n"
                 "  mica serve ~/models/gemma-3-1b-it-4bit --port 8000\n"
+                "  mica serve gemma qwen --adapter pirate=~/adapters/pirate\n"
                 "  MICA_API_KEY=... mica serve --host 0.0.0.0\n",
-    .max_args = 1,
+    .max_args = -1,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(serve_values),
     .groups = {{"Server", server_table, CLI_COUNT(server_table), 0},
                {"Access", access_table, CLI_COUNT(access_table), 0},
                {"Many requests", schedule_table, CLI_COUNT(schedule_table), 0},
-               {"Model", cli_model_options, CLI_MODEL_CHAT, offsetof(serve_values, model)}},
+               {"Models", models_table, CLI_COUNT(models_table), 0},
+               {"Model", cli_model_options, CLI_MODEL_FOLDER, offsetof(serve_values, model)},
+               {"Loading", cli_model_options + CLI_MODEL_ADAPTER,
+                CLI_MODEL_CHAT - CLI_MODEL_ADAPTER, offsetof(serve_values, model)}},
     .run = run,
 };
