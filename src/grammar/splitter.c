@@ -21,6 +21,8 @@ struct mc_splitter {
     bool drop_mark;  /* and one think_begin: the prompt has it, the answer may have it again */
     bool some_text;  /* some text or call was handed out */
     bool ended;
+    bool one_call;              /* only the first call is handed out */
+    bool called;                /* it was */
     const mc_call_block *block; /* CALLS: what may be calls */
     size_t block_at;            /* where its mark is in `held`, behind white space */
     mc_calls calls;
@@ -37,6 +39,10 @@ mica_status mc_splitter_open(const mc_answer_format *format, const mc_tools *too
     s->part = !format->think_end ? PART_TEXT : is_open ? PART_THOUGHT : PART_BEGIN;
     s->drop_space = s->drop_mark = s->part == PART_THOUGHT;
     return MICA_OK;
+}
+
+void mc_splitter_keep_one_call(mc_splitter *splitter) {
+    splitter->one_call = true;
 }
 
 void mc_splitter_close(mc_splitter **splitter) {
@@ -214,6 +220,8 @@ static mica_status hand_out_calls(mc_splitter *s) {
         const mc_piece piece = {.kind = MC_PIECE_CALL,
                                 .text = {text + list[i].arguments, list[i].arguments_len},
                                 .name = {text + list[i].name, list[i].name_len}};
+        if (s->one_call && s->called) continue;
+        s->called = true;
         MC_TRY(s->take(s->user, &piece));
     }
     s->some_text = s->drop_space = true;

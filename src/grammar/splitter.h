@@ -33,6 +33,9 @@ mica_status mc_splitter_open(const mc_answer_format *format, const mc_tools *too
                              mc_take_piece take, void *user, mc_splitter **splitter);
 void mc_splitter_close(mc_splitter **splitter); /* takes NULL inside */
 
+/* Only the first call comes out; others are dropped. */
+void mc_splitter_keep_one_call(mc_splitter *splitter);
+
 /* Takes the next bytes of the answer. errors  MICA_ENOMEM; those of `take` */
 mica_status mc_splitter_push(mc_splitter *splitter, const char *text, size_t len);
 

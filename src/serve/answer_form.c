@@ -132,8 +132,10 @@ mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *gr
 
 mica_status mc_answer_form_split(const mc_answer_form *form, mc_take_piece take, void *user,
                                  mc_splitter **splitter) {
-    return mc_splitter_open(&form->format, form->tools_text.len ? &form->tools : NULL,
-                            form->is_open, take, user, splitter);
+    MC_TRY(mc_splitter_open(&form->format, form->tools_text.len ? &form->tools : NULL,
+                            form->is_open, take, user, splitter));
+    if (form->single) mc_splitter_keep_one_call(*splitter);
+    return MICA_OK;
 }
 
 void mc_answer_form_deinit(mc_answer_form *form) {

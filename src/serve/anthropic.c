@@ -51,7 +51,7 @@ static const mc_field choice_fields[] = {
     {.name = "disable_parallel_tool_use",
      .kind = MC_FIELD_BOOL,
      .offset = AT(single),
-     .help = "at most one call, where calls are forced"},
+     .help = "at most one call: the first"},
 };
 
 static const mc_field output_fields[] = {

@@ -95,7 +95,8 @@ static const mc_field fields[] = {
      .kind = MC_FIELD_BOOL,
      .initial = 1,
      .offset = AT(wish.parallel),
-     .help = "a required answer may have several calls, in formats that have that"},
+     .help = "an answer may have several calls, in formats that have that; false: it has the first "
+             "one alone"},
     {.name = "response_format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,

@@ -194,7 +194,8 @@ static const mc_field fields[] = {
      .kind = MC_FIELD_BOOL,
      .initial = 1,
      .offset = AT(wish.parallel),
-     .help = "a required answer may have several calls, in formats that have that"},
+     .help = "an answer may have several calls, in formats that have that; false: it has the first "
+             "one alone"},
     {.name = "max_tool_calls",
      .kind = MC_FIELD_NOTED,
      .help = "of tools that the server runs; there are none"},

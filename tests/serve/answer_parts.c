@@ -134,6 +134,10 @@ static void test_whole(void **state) {
     check_items(at(mc_json_root(doc), "output"), true);
     check_text(mc_json_root(doc), "reasoning.summary", MC_STR("detailed"));
     mc_json_close(&doc);
+    doc = respond("echo", SAID, FLAT ", \"parallel_tool_calls\": false"); /* the first call */
+    assert_int_equal(mc_json_count(at(mc_json_root(doc), "output")), 3);
+    check_city(mc_json_root(doc), "output.2.arguments", "Oslo");
+    mc_json_close(&doc);
     doc = respond("echo", SAID, FLAT ", \"tool_choice\": \"none\""); /* calls are text then */
     assert_int_equal(mc_json_count(at(mc_json_root(doc), "output")), 2);
     mc_json_close(&doc);
