@@ -1,46 +1,23 @@
 #!/usr/bin/env python3
 """Anthropic's and ollama's own clients against a server of the default model.
 
-   other_clients.py MICA FOLDER NAME    FOLDER: where tools/setup-clients has put the packages
-                                        NAME: anthropic or ollama
+   anthropic_ollama.py MICA FOLDER NAME     NAME: anthropic or ollama
 
-What must be answered is in the model's golden.json, which transformers made. Skipped (77) where
-the package is neither there nor installed.
+What must be answered is in the model's golden.json, which transformers made.
 """
-import importlib
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
 
-mica, folder, name = sys.argv[1:4]
-root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, folder)
-try:
-    package = importlib.import_module(name)
-except ImportError:
-    print(f"there is no package {name}: tools/setup-clients installs it")
-    sys.exit(77)
+from serving import ROOT, find, raises, served
 
-with open(root + "/models/default/golden.json", encoding="utf-8") as file:
+NAME = sys.argv[3]
+package = find(NAME)
+with open(ROOT + "/models/default/golden.json", encoding="utf-8") as file:
     golden = json.load(file)[0]
 QUESTION = golden["messages"]
 TEXT = golden["text"]
 PROMPT_TOKENS = len(golden["prompt_ids"])
 ANSWER_TOKENS = len(golden["greedy_ids"]) - 1  # without the stop id
-
-
-def raises(kind, call, *words):
-    """The call must fail with that error, whose text has all of the words."""
-    try:
-        call()
-    except kind as error:
-        for word in words:
-            assert word in str(error), (word, error)
-    else:
-        raise AssertionError(f"{kind.__name__} was not raised")
 
 
 def check_anthropic(anthropic, address):
@@ -132,16 +109,10 @@ def check_ollama(ollama, address):
 
 
 def main():
-    command = [mica, "serve", "--port", "0", "--api-key", "sesame",
-               "--model", root + "/models/default"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    address = re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
-    try:
-        {"anthropic": check_anthropic, "ollama": check_ollama}[name](package, address)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(60) == 0, server.returncode
-    print(name, "passed")
+    check = {"anthropic": check_anthropic, "ollama": check_ollama}[NAME]
+    with served("--api-key", "sesame") as address:
+        check(package, address)
+    print(NAME, "passed")
 
 
 main()

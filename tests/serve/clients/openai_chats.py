@@ -1,60 +1,33 @@
 #!/usr/bin/env python3
 """The README's Python, and OpenAI's own client against a server of the default model.
 
-   clients.py MICA FOLDER     FOLDER: where tools/setup-clients has put the packages
-
-Skipped (77) where the package openai is neither there nor installed.
+   openai_chats.py MICA FOLDER
 """
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
-mica, folder = sys.argv[1:3]
-root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, folder)
-try:
-    import openai
-except ImportError:
-    print("there is no package openai: tools/setup-clients installs it")
-    sys.exit(77)
+from serving import FOLDER, MODEL, ROOT, find, raises, run, served
 
+openai = find("openai")
 QUESTION = [{"role": "user", "content": "What is curl?"}]
 
 
-def start(*options):
-    """A server, and its address."""
-    command = [mica, "serve", "--port", "0", "--model", root + "/models/default", *options]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    return server, re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
-
-
-def stop(server):
-    server.send_signal(signal.SIGTERM)
-    assert server.wait(60) == 0, server.returncode
-
-
-def run(*words):
-    return subprocess.run([mica, *words], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def expected():
-    return run("run", "--model", root + "/models/default", QUESTION[0]["content"])
+    return run("run", "--model", MODEL, QUESTION[0]["content"])
 
 
 def check_readme():
-    server, address = start()
-    text = open(root + "/README.md", encoding="utf-8").read()
+    text = open(ROOT + "/README.md", encoding="utf-8").read()
     program = re.search(r"```python\n(.*?)```", text, re.S).group(1)
     assert "http://127.0.0.1:8080" in program
-    program = program.replace("http://127.0.0.1:8080", address)
-    env = dict(os.environ, PYTHONPATH=folder)
-    said = subprocess.run([sys.executable, "-c", program], env=env, check=True,
-                          capture_output=True, text=True).stdout
+    with served() as address:
+        program = program.replace("http://127.0.0.1:8080", address)
+        said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True,
+                              env=dict(os.environ, PYTHONPATH=FOLDER), text=True).stdout
     assert said.startswith("curl is a command line tool"), said
-    stop(server)
 
 
 def check_chat(client):
@@ -84,10 +57,10 @@ def check_text(client):
     one = client.completions.create(model="default", prompt="curl is", temperature=0, max_tokens=8,
                                     echo=True, logprobs=1)
     choice = one.choices[0]
-    generated = run("generate", "--model", root + "/models/default", "--max-tokens", "8", "curl is")
+    generated = run("generate", "--model", MODEL, "--max-tokens", "8", "curl is")
     assert choice.text.strip() == generated or choice.text.endswith(generated), choice.text
     assert len(choice.logprobs.tokens) == one.usage.total_tokens
-    score = json.loads(run("score", "--json", "--model", root + "/models/default", "curl is"))
+    score = json.loads(run("score", "--json", "--model", MODEL, "curl is"))
     logprobs = [v for v in choice.logprobs.token_logprobs if v is not None]
     ours = sum(logprobs[:one.usage.prompt_tokens - 1])
     assert abs(ours - score["log_probability"]) < 1e-6, (ours, score)
@@ -128,25 +101,19 @@ def check_errors(client, address):
              openai.BadRequestError, "temprature"),
             (lambda: openai.OpenAI(base_url=address + "/v1", api_key="wrong").models.list(),
              openai.AuthenticationError, "key")):
-        try:
-            create()
-        except kind as error:
-            assert named in str(error), error
-        else:
-            raise AssertionError(f"{kind.__name__} was not raised")
+        raises(kind, create, named)
 
 
 def main():
     check_readme()
-    server, address = start("--api-key", "sesame")
-    client = openai.OpenAI(base_url=address + "/v1", api_key="sesame")
-    assert [m.id for m in client.models.list()] == ["default"]
-    assert client.models.retrieve("default").id == "default"
-    check_chat(client)
-    check_text(client)
-    check_forms(client)
-    check_errors(client, address)
-    stop(server)
+    with served("--api-key", "sesame") as address:
+        client = openai.OpenAI(base_url=address + "/v1", api_key="sesame")
+        assert [m.id for m in client.models.list()] == ["default"]
+        assert client.models.retrieve("default").id == "default"
+        check_chat(client)
+        check_text(client)
+        check_forms(client)
+        check_errors(client, address)
     print("openai", openai.__version__, "passed")
 
 

@@ -2,43 +2,19 @@
 """OpenAI's own client against a server of the default model: embeddings, responses, files and
 batches.
 
-   clients_tasks.py MICA FOLDER     FOLDER: where tools/setup-clients has put the packages
-
-Skipped (77) where the package openai is neither there nor installed.
+   openai_tasks.py MICA FOLDER
 """
 import json
 import math
-import os
-import re
-import signal
-import subprocess
-import sys
 import time
 
-mica, folder = sys.argv[1:3]
-root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, folder)
-try:
-    import openai
-except ImportError:
-    print("there is no package openai: tools/setup-clients installs it")
-    sys.exit(77)
+from serving import MODEL, find, raises, run, served
 
-MODEL = root + "/models/default"
-
-
-def run(*words, stdin=""):
-    return subprocess.run([mica, *words], check=True, capture_output=True, text=True,
-                          input=stdin).stdout.strip()
+openai = find("openai")
 
 
 def refused(create, named):
-    try:
-        create()
-    except openai.BadRequestError as error:
-        assert named in str(error), error
-    else:
-        raise AssertionError(f"{named} was not refused")
+    raises(openai.BadRequestError, create, named)
 
 
 def check_embeddings(client):
@@ -123,12 +99,7 @@ def check_responses(client):
     assert client.responses.retrieve(whole.id).output_text == whole.output_text
     client.responses.delete(whole.id)
     for missing in (whole.id, more.id):
-        try:
-            client.responses.retrieve(missing)
-        except openai.NotFoundError:
-            pass
-        else:
-            raise AssertionError("a response that was forgotten is there")
+        raises(openai.NotFoundError, lambda: client.responses.retrieve(missing))
     refused(lambda: client.responses.create(model="default", input=question, background=True),
             "background")
     refused(lambda: client.responses.create(model="default", input=question,
@@ -163,26 +134,17 @@ def check_batches(client):
     assert [b.id for b in client.batches.list(limit=1)] == [batch.id]
     assert client.files.delete(file.id).deleted
     assert file.id not in [f.id for f in client.files.list()]
-    try:
-        client.batches.cancel(batch.id)
-    except openai.ConflictError:
-        pass
-    else:
-        raise AssertionError("a batch that has ended was cancelled")
+    raises(openai.ConflictError, lambda: client.batches.cancel(batch.id))
     refused(lambda: client.files.create(file=("a", b"b"), purpose="fine-tune"), "purpose")
 
 
 def main():
-    server = subprocess.Popen([mica, "serve", "--port", "0", "--model", MODEL],
-                              stderr=subprocess.PIPE, text=True)
-    address = re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
-    client = openai.OpenAI(base_url=address + "/v1", api_key="none")
-    check_embeddings(client)
-    check_responses(client)
-    check_response_tools(client)
-    check_batches(client)
-    server.send_signal(signal.SIGTERM)
-    assert server.wait(60) == 0, server.returncode
+    with served() as address:
+        client = openai.OpenAI(base_url=address + "/v1", api_key="none")
+        check_embeddings(client)
+        check_responses(client)
+        check_response_tools(client)
+        check_batches(client)
     print("openai", openai.__version__, "passed")
 
 
