@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 5, MAX_WAIT_SECONDS = 60, PIECE = 1 << 20 };
-enum { LOCK_WAIT_US = 200000, TRY_WAIT_US = 250000, SECOND_US = 1000000 };
+enum { MAX_TRIES = 5, PIECE = 1 << 20, LOCK_WAIT_US = 200000 };
 
 typedef enum load_state { WAITING, LOADING, LOADED } load_state;
 
@@ -232,34 +231,19 @@ static mica_status begin(batch *b, load *l) {
     return start_transfer(b, l);
 }
 
-/* Whether the same question may be answered another time. */
-static bool may_try_again(const mc_http_transfer *t) {
-    if (t->status != MICA_OK) return t->status == MICA_EIO; /* the network failed */
-    return t->code == 0 || t->code == 408 || t->code == 416 || t->code == 429 || t->code >= 500 ||
-           (t->code >= 200 && t->code < 300); /* too short */
-}
-
-/* A connection that broke is replaced at once, one that did not get on later and later. */
-static uint64_t wait_us(const load *l) {
-    int seconds = l->transfer.retry_after;
-    if (seconds > MAX_WAIT_SECONDS) seconds = MAX_WAIT_SECONDS;
-    if (seconds > 0) return (uint64_t)seconds * SECOND_US;
-    return l->tries > 1 ? (uint64_t)TRY_WAIT_US << (l->tries - 1) : 0;
-}
-
 static mica_status go_on(batch *b, load *l) {
     mc_http_transfer *t = &l->transfer;
     const mc_download_options *o = b->options;
-    bool answered = t->status == MICA_OK && t->code >= 200 && t->code < 300;
+    bool answered = mc_http_answered(t);
     mica_status status = MICA_OK;
     if (answered && l->have == l->file->size)
         status = check(b, l);
-    else if (l->failed || l->tries++ == MAX_TRIES || !may_try_again(t))
+    else if (l->failed || l->tries++ == MAX_TRIES || !mc_http_may_retry(t))
         status = mc_hub_explain(t, o->endpoint, o->name, l->file->path);
     else {
         if (t->code == 416) status = empty(l);
         l->state = WAITING;
-        l->at_us = mc_now_us() + wait_us(l);
+        l->at_us = mc_now_us() + mc_http_retry_us(t, l->tries);
     }
     mc_http_drop(o->http, t);
     return status;

@@ -11,6 +11,7 @@
 #include <mica/version.h>
 
 enum { MAX_REDIRECTS = 10, CONNECT_SECONDS = 15, WAIT_MS = 100 };
+enum { MAX_WAIT_SECONDS = 60, TRY_WAIT_US = 250000 };
 
 struct mc_http {
     mc_http_options options;
@@ -242,6 +243,23 @@ mica_status mc_http_wait(mc_http *http) {
     MC_TRY(mc_cancel_check(http->options.cancel));
     if (!bad && !news) bad = mc_hub.multi_poll(http->multi, NULL, 0, WAIT_MS, NULL);
     return bad ? mc_fail(MICA_EIO, "libcurl: %s", mc_hub.multi_strerror(bad)) : MICA_OK;
+}
+
+bool mc_http_answered(const mc_http_transfer *t) {
+    return t->status == MICA_OK && t->code >= 200 && t->code < 300;
+}
+
+bool mc_http_may_retry(const mc_http_transfer *t) {
+    if (t->status != MICA_OK) return t->status == MICA_EIO; /* the network failed */
+    return t->code == 0 || t->code == 408 || t->code == 416 || t->code == 429 || t->code >= 500 ||
+           mc_http_answered(t); /* too short */
+}
+
+uint64_t mc_http_retry_us(const mc_http_transfer *t, int tries) {
+    uint64_t seconds = t->retry_after > 0 ? (uint64_t)t->retry_after : 0;
+    if (seconds > MAX_WAIT_SECONDS) seconds = MAX_WAIT_SECONDS;
+    if (seconds > 0) return seconds * 1000000;
+    return tries > 1 ? (uint64_t)TRY_WAIT_US << (tries - 1) : 0;
 }
 
 /* ---- opening and closing ---- */

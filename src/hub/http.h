@@ -70,6 +70,16 @@ mica_status mc_http_start(mc_http *http, mc_http_transfer *transfer);
  * errors  MICA_ECANCELLED; MICA_EIO */
 mica_status mc_http_wait(mc_http *http);
 
+/* Whether an ended transfer brought a body. */
+bool mc_http_answered(const mc_http_transfer *transfer);
+
+/* Whether the same question may be answered another time. */
+bool mc_http_may_retry(const mc_http_transfer *transfer);
+
+/* How long to wait for that after so many tries: as long as the answer says, a minute at most; else
+ * a connection that broke is replaced at once, and one that broke again later and later. */
+uint64_t mc_http_retry_us(const mc_http_transfer *transfer, int tries);
+
 /* Ends a transfer, if it has not ended, and frees what it has. Does nothing for one that was not
  * started. */
 void mc_http_drop(mc_http *http, mc_http_transfer *transfer);

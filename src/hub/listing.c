@@ -2,10 +2,11 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/system.h"
 
 #include <string.h>
 
-enum { MAX_PAGES = 64, MAX_PAGE_BYTES = 16 << 20 };
+enum { MAX_PAGES = 64, MAX_PAGE_BYTES = 16 << 20, MAX_TRIES = 3 };
 
 /* ---- addresses ---- */
 
@@ -64,6 +65,20 @@ static mica_status take_text(mc_http_transfer *t, const void *bytes, size_t coun
     return mc_buffer_add(text, bytes, count) ? MICA_OK : mc_fail_nomem("an answer of the hub");
 }
 
+/* Asks until there is a body, or an answer that would be the same another time. */
+static mica_status ask(mc_http *http, mc_http_transfer *t) {
+    for (int tries = 1;; tries++) {
+        MC_TRY(mc_http_start(http, t));
+        while (!t->ended)
+            MC_TRY(mc_http_wait(http));
+        if (mc_http_answered(t) || tries > MAX_TRIES || !mc_http_may_retry(t)) return MICA_OK;
+        mc_http_drop(http, t);
+        mc_buffer_clear(t->user);
+        for (uint64_t until = mc_now_us() + mc_http_retry_us(t, tries); mc_now_us() < until;)
+            MC_TRY(mc_http_wait(http));
+    }
+}
+
 /* Gets a page and the address of the next one: "" behind the last. */
 static mica_status get_page(mc_http *http, const char *endpoint, const char *name, mc_buffer *url,
                             const char *what, mc_json_doc **doc) {
@@ -71,10 +86,8 @@ static mica_status get_page(mc_http *http, const char *endpoint, const char *nam
     mc_http_transfer t = {.url = mc_buffer_cstr(url), .take = take_text, .user = &text};
     *doc = NULL;
     if (!t.url) return mc_fail_nomem("an address");
-    mica_status status = mc_http_start(http, &t);
-    while (status == MICA_OK && !t.ended)
-        status = mc_http_wait(http);
-    if (status == MICA_OK && (t.status != MICA_OK || t.code < 200 || t.code > 299))
+    mica_status status = ask(http, &t);
+    if (status == MICA_OK && !mc_http_answered(&t))
         status = mc_hub_explain(&t, endpoint, name, what);
     if (status == MICA_OK) status = mc_json_parse(text.data, text.len, endpoint, doc);
     mc_http_drop(http, &t);

@@ -93,6 +93,19 @@ static void test_giving_up(void **state) {
     hub_test_close(&t);
 }
 
+/* What the hub says of a repository is asked for again, too. */
+static void test_asked_again(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "status * 503 3\n");
+    check_pull(&t);
+    hub_test_close(&t);
+    t = hub_test_open();
+    hub_test_fail(&t, "status * 503\n");
+    check_refused(&t, MICA_EIO, "503");
+    hub_test_close(&t);
+}
+
 static void test_no_hub(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -291,13 +304,14 @@ static void test_killed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),       cmocka_unit_test(test_cuts_anywhere),
-        cmocka_unit_test(test_stalls),     cmocka_unit_test(test_ranges_ignored),
-        cmocka_unit_test(test_giving_up),  cmocka_unit_test(test_no_hub),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_wrong_checksum),
-        cmocka_unit_test(test_short_file), cmocka_unit_test(test_wrong_beginning),
-        cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_killed),     cmocka_unit_test(test_two_sizes),
+        cmocka_unit_test(test_cuts),        cmocka_unit_test(test_cuts_anywhere),
+        cmocka_unit_test(test_stalls),      cmocka_unit_test(test_ranges_ignored),
+        cmocka_unit_test(test_giving_up),   cmocka_unit_test(test_no_hub),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_wrong_checksum),
+        cmocka_unit_test(test_short_file),  cmocka_unit_test(test_wrong_beginning),
+        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_killed),      cmocka_unit_test(test_two_sizes),
+        cmocka_unit_test(test_asked_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
