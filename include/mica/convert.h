@@ -93,7 +93,8 @@ MICA_API const char *mica_recipe_name(size_t i);
  *  options  NULL for the defaults. Borrowed.
  *  result   is filled; may be NULL.
  *  errors   MICA_EINVAL `to` exists; options that exclude each other; bits or groups that the mode
- *           does not have; `quantise` of a model that is quantised; from a GGUF file to another
+ *           does not have; `quantise` of a model that is quantised, or that has no matrix
+ *           whose rows are whole groups; from a GGUF file to another
  *           MICA_ENOENT no such model, adapter or parent folder; the adapter is for another model
  *           (the text lists the modules that the model lacks)
  *           MICA_ESHAPE the adapter's factors do not fit; a tensor of a GGUF file has another shape

@@ -84,6 +84,29 @@ static mica_status check_quant(const mica_convert_options *o, mc_plan *plan) {
                    plan->common.group_size);
 }
 
+static bool is_matrix(const mc_part *part) {
+    return part->ndim == 2 && mica_dtype_is_float(part->dtype) && !mc_lm_ignores(part->name) &&
+           mc_str_ends(mc_str_of(part->name), MC_STR(".weight"));
+}
+
+/* Whether a part is a matrix whose rows are whole groups. */
+static bool has_groups(const mc_part *part, int group_size) {
+    return is_matrix(part) && part->shape[1] > 0 && part->shape[1] % group_size == 0;
+}
+
+static bool any_has_groups(const mc_source *source, int group_size) {
+    for (size_t i = 0; i < source->count; i++)
+        if (has_groups(&source->parts[i], group_size)) return true;
+    return false;
+}
+
+/* A model of which nothing would be quantised is refused, not copied. */
+static mica_status check_groups(const mc_source *source, const mica_quant *quant) {
+    if (any_has_groups(source, quant->group_size)) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "the model has no matrix whose rows are whole groups of %d%s",
+                   quant->group_size, any_has_groups(source, 32) ? "; groups of 32 would fit" : "");
+}
+
 static mica_status check_calibration(const mc_source *source, const mica_convert_options *o) {
     if (!o->calibration && o->target_bits != 0)
         return mc_fail(MICA_EINVAL, "target bits are for a calibration, which is not asked for");
@@ -131,7 +154,8 @@ static mica_status check_options(const mc_source *source, const mica_convert_opt
                            "take the model that it was made of",
                            source->parts[i].name);
     if (!plan->cast) plan->cast = config_dtype(source->config, &plan->dtype);
-    return check_quant(o, plan);
+    MC_TRY(check_quant(o, plan));
+    return check_groups(source, &plan->common);
 }
 
 /* ---- parts ---- */
@@ -143,15 +167,10 @@ static bool is_left_out(const mc_part *part, bool tied) {
     return head && tied;
 }
 
-static bool is_matrix(const mc_part *part) {
-    return part->ndim == 2 && mica_dtype_is_float(part->dtype) && !mc_lm_ignores(part->name) &&
-           mc_str_ends(mc_str_of(part->name), MC_STR(".weight"));
-}
-
 static void plan_quant(const mc_source *source, const mica_convert_options *o, const mc_plan *plan,
                        const mc_part *part, mc_target *target) {
     mica_quant quant = plan->common;
-    if (!is_matrix(part) || part->shape[1] % quant.group_size != 0 || part->shape[1] == 0) return;
+    if (!has_groups(part, quant.group_size)) return;
     size_t i = (size_t)(part - source->parts);
     if (plan->bits && plan->bits[i]) quant.bits = plan->bits[i];
     if (o->recipe)

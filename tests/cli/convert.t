@@ -114,8 +114,8 @@ told.
   $ mica convert back.gguf other.gguf 2>&1
   mica: back.gguf is a GGUF file: convert it to a folder first, then that to other.gguf
   [1]
-  $ mica quantize dense x.gguf --bits 6 2>&1
-  mica: GGUF has no blocks that hold affine of 6 bits in groups of 64 as MLX has them; it has some for affine of 2, 3, 4 and 5 bits, and for mxfp4
+  $ mica quantize dense x.gguf --bits 6 -g 32 2>&1
+  mica: GGUF has no blocks that hold affine of 6 bits in groups of 32 as MLX has them; it has some for affine of 2, 3, 4 and 5 bits, and for mxfp4
   [1]
 
 The bits of each layer are chosen by what they cost; the size is that which was asked for.

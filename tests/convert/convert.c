@@ -307,6 +307,9 @@ static void test_refused(void **state) {
            .quant.mode = MICA_QUANT_NVFP4);
     REFUSE("qwen3_tied", MICA_EINVAL, "not asked for", .recipe = "mixed_2_6");
     REFUSE("qwen3_tied", MICA_EINVAL, "float8", .dtype = "float8");
+    REFUSE("qwen2_tied", MICA_EINVAL, "whole groups of 32", .quantise = true,
+           .quant.group_size = 32);
+    REFUSE("qwen3_tied", MICA_EINVAL, "of 64; groups of 32 would fit", .quantise = true);
     REFUSE("llama_untied_f32", MICA_ESHAPE, "does not fit", .adapter = adapter);
     REFUSE("qwen3_tied", MICA_ENOENT, "/none", .adapter = "/none");
 #undef REFUSE
