@@ -39,11 +39,47 @@ typedef struct serve_values {
 static _Atomic(mica_server *) stopped;
 static atomic_int signals;
 
+static void add_text(char *line, size_t *len, const char *text) {
+    size_t n = strlen(text);
+    memcpy(line + *len, text, n);
+    *len += n;
+}
+
+/* Adds a count of things, without what a signal handler may not call. */
+static void add_count(char *line, size_t *len, int count, const char *thing, const char *plural) {
+    char digits[16];
+    size_t n = 0;
+    for (int rest = count; rest > 0; rest /= 10)
+        digits[n++] = (char)('0' + rest % 10);
+    while (n > 0)
+        line[(*len)++] = digits[--n];
+    add_text(line, len, thing);
+    if (count > 1) add_text(line, len, plural);
+}
+
+/* Says what the server waits for, if it does. */
+static void tell_waiting(const mica_server *server) {
+    char line[160];
+    int requests, batches;
+    size_t len = 0;
+    mica_server_under_way(server, &requests, &batches);
+    if (requests <= 0 && batches <= 0) return;
+    add_text(line, &len, "mica: waiting for ");
+    if (requests > 0) add_count(line, &len, requests, " request", "s");
+    if (requests > 0 && batches > 0) add_text(line, &len, " and ");
+    if (batches > 0) add_count(line, &len, batches, " batch", "es");
+    add_text(line, &len, "; again to end at once\n");
+    ssize_t written = write(STDERR_FILENO, line, len);
+    (void)written;
+}
+
 static void on_stop(int signo) {
     int saved = errno;
     (void)signo;
     mica_server *server = atomic_load(&stopped);
-    if (atomic_fetch_add(&signals, 1) > 1 || !server) _exit(CLI_INTERRUPTED);
+    int before = atomic_fetch_add(&signals, 1);
+    if (before > 1 || !server) _exit(CLI_INTERRUPTED);
+    if (before == 0) tell_waiting(server);
     mica_server_stop(server);
     errno = saved;
 }

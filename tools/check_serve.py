@@ -451,7 +451,7 @@ async def soak_one(server, client, number, counts):
 
 
 async def check_soak(args):
-    server = Server(args, "--cache-memory", "64", "--queue", "1000")
+    server = Server(args, "--cache-memory", "16", "--queue", "1000")
     number, counts, states = 0, {}, []
     began = time.monotonic()
 
@@ -465,6 +465,9 @@ async def check_soak(args):
                 mine.close()
         mine.close()
 
+    for i in range(1100):  # as many responses as it remembers
+        path, body = "/v1/responses", {"input": f"one {i}", "max_output_tokens": 1}
+        check((await ask(server, "POST", path, body)).status == 200, path)
     for end in (args.requests // 100, args.requests // 10, args.requests // 2, args.requests):
         await asyncio.gather(*(client() for _ in range(args.clients)))
         await asyncio.sleep(2)  # what was cancelled ends

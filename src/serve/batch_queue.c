@@ -56,7 +56,13 @@ static void put_batch(mc_put *put, const mc_queued_batch *batch) {
 
 /* ---- the thread ---- */
 
+static bool is_end(mc_batch_state state) {
+    return state == MC_BATCH_FAILED || state == MC_BATCH_COMPLETED || state == MC_BATCH_EXPIRED ||
+           state == MC_BATCH_CANCELLED;
+}
+
 void mc_batch_set_state(mc_queued_batch *batch, mc_batch_state state) {
+    if (!is_end(batch->state) && is_end(state)) atomic_fetch_sub(batch->unfinished, 1);
     batch->state = state;
     batch->since[state] = (int64_t)time(NULL);
 }
@@ -120,15 +126,10 @@ void mc_batch_queue_close(mc_batch_queue *queue) {
 
 /* ---- what clients do ---- */
 
-static bool has_ended(const mc_queued_batch *batch) {
-    return batch->state == MC_BATCH_FAILED || batch->state == MC_BATCH_COMPLETED ||
-           batch->state == MC_BATCH_EXPIRED || batch->state == MC_BATCH_CANCELLED;
-}
-
 /* Forgets the oldest batch that has ended. false: none has. Called with the lock held. */
 static bool forget_one(mc_batch_queue *queue) {
     mc_queued_batch **link = &queue->first;
-    while (*link && ((*link)->busy || !has_ended(*link)))
+    while (*link && ((*link)->busy || !is_end((*link)->state)))
         link = &(*link)->next;
     mc_queued_batch *batch = *link;
     if (!batch) return false;
@@ -156,6 +157,8 @@ bool mc_batch_queue_add(mc_batch_queue *queue, size_t key, const char *input, co
         *queue->last = batch;
         queue->last = &batch->next;
         queue->count++;
+        batch->unfinished = &queue->unfinished;
+        atomic_fetch_add(&queue->unfinished, 1);
         put_batch(put, batch);
         pthread_cond_broadcast(&queue->changed);
     }
@@ -185,7 +188,7 @@ bool mc_batch_queue_put(mc_batch_queue *queue, size_t key, mc_str id, mc_put *pu
 bool mc_batch_queue_cancel(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put, bool *ended) {
     pthread_mutex_lock(&queue->lock);
     mc_queued_batch *batch = find(queue, key, id);
-    *ended = batch && has_ended(batch);
+    *ended = batch && is_end(batch->state);
     if (batch && !*ended) {
         if (batch->state != MC_BATCH_CANCELLING) mc_batch_set_state(batch, MC_BATCH_CANCELLING);
         if (!batch->busy) mc_batch_set_state(batch, MC_BATCH_CANCELLED); /* it had not begun */

@@ -18,6 +18,8 @@
 
 #include <mica/serve.h>
 
+#include <stdatomic.h>
+
 enum { MC_BATCHES = 256, MC_BATCH_LINES = 50000, MC_BATCH_HOURS = 24 };
 
 typedef enum mc_batch_state {
@@ -40,6 +42,7 @@ typedef struct mc_queued_batch {
     const char *endpoint;                         /* "/v1/embeddings" */
     mc_buffer metadata;                           /* JSON; empty: none */
 
+    atomic_int *unfinished; /* of the queue */
     mc_batch_state state;
     int64_t since[MC_BATCH_STATES]; /* seconds since 1970 when it got into a state; 0: never */
     size_t total, completed, failed;
@@ -56,6 +59,7 @@ typedef struct mc_batch_queue {
     void (*run)(struct mc_batch_queue *queue, mc_queued_batch *batch);
     mc_queued_batch *first, **last; /* oldest first */
     size_t count;
+    atomic_int unfinished; /* of them */
     bool ending;
 } mc_batch_queue;
 

@@ -71,6 +71,10 @@ bool mc_file_store_next(mc_file_store *store, size_t key, mc_str id, mc_stored_f
  */
 int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
 
+/* Whether results of a batch are there that were written within so many seconds and that nobody has
+ * read. */
+bool mc_file_store_has_news(mc_file_store *store, int seconds);
+
 bool mc_file_store_remove(mc_file_store *store, size_t key, mc_str id); /* false: there is none */
 
 #endif

@@ -3,11 +3,13 @@
 #include "serve/file_store.h"
 
 #include "base/alloc.h"
+#include "base/system.h"
 #include "base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +17,8 @@
 struct mc_file_entry {
     mc_file_entry *next;
     mc_stored_file about;
+    uint64_t written_us; /* when it was complete */
+    bool read;
 };
 
 enum { PATH_BYTES = 512 + MC_NAME_BYTES };
@@ -125,6 +129,7 @@ mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status) {
     path_of(store, writer->about.id, path);
     if (entry) {
         entry->about = writer->about;
+        entry->written_us = mc_now_us();
         *store->last = entry;
         store->last = &entry->next;
     } else {
@@ -172,11 +177,23 @@ int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stor
     mc_file_entry *entry = *find(store, key, id);
     if (entry) {
         *about = entry->about;
+        entry->read = true;
         path_of(store, entry->about.id, path);
         fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     }
     pthread_mutex_unlock(&store->lock);
     return fd;
+}
+
+bool mc_file_store_has_news(mc_file_store *store, int seconds) {
+    uint64_t now = mc_now_us(), limit = (uint64_t)seconds * 1000000u;
+    bool found = false;
+    pthread_mutex_lock(&store->lock);
+    for (const mc_file_entry *at = store->first; at && !found; at = at->next)
+        found = !at->read && strcmp(at->about.purpose, "batch_output") == 0 &&
+                now - at->written_us < limit;
+    pthread_mutex_unlock(&store->lock);
+    return found;
 }
 
 bool mc_file_store_remove(mc_file_store *store, size_t key, mc_str id) {

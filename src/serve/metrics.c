@@ -228,6 +228,8 @@ static void put_server(page *p, mica_server *server) {
                (double)results[i].count);
     put_plain(p, "mica_http_requests", "gauge", "Requests of HTTP that are under way",
               atomic_load(&server->under_way));
+    put_plain(p, "mica_batches", "gauge", "Batches that have not ended",
+              atomic_load(&server->batches.unfinished));
     put_plain(p, "mica_draining", "gauge", "Whether the server is being stopped",
               atomic_load(&server->draining));
 }

@@ -23,6 +23,12 @@ mica_status mica_server_load(mica_server *server, const mica_loading_options *op
     return mc_fail(MICA_EINVAL, "mica_server_load: server is NULL");
 }
 
+void mica_server_under_way(const mica_server *server, int *requests, int *batches) {
+    (void)server;
+    if (requests) *requests = 0;
+    if (batches) *batches = 0;
+}
+
 const char *mica_server_address(const mica_server *server) {
     (void)server;
     return "";

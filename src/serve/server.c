@@ -16,7 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 32 << 10, OWN_FILES = 128, DRAIN_MS = 10 };
+/* RESULT_SECONDS: how long a server that drains keeps the results of batches for who made them. */
+enum { HEAD_BYTES = 32 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30 };
 
 /* ---- opening ---- */
 
@@ -211,6 +212,17 @@ const char *mica_server_address(const mica_server *server) {
 
 /* ---- running and ending ---- */
 
+void mica_server_under_way(const mica_server *server, int *requests, int *batches) {
+    if (requests) *requests = server ? atomic_load(&server->under_way) : 0;
+    if (batches) *batches = server ? atomic_load(&server->batches.unfinished) : 0;
+}
+
+static bool is_under_way(mica_server *server) {
+    int requests, batches;
+    mica_server_under_way(server, &requests, &batches);
+    return requests > 0 || batches > 0 || mc_file_store_has_news(&server->files, RESULT_SECONDS);
+}
+
 mica_status mica_server_run(mica_server *server) {
     if (!server) return mc_fail(MICA_EINVAL, "mica_server_run: server is NULL");
     struct pollfd stop = {.fd = server->stop_pipe[0], .events = POLLIN};
@@ -218,7 +230,7 @@ mica_status mica_server_run(mica_server *server) {
         if (poll(&stop, 1, -1) < 0 && errno != EINTR)
             return mc_fail_errno(errno, "cannot wait for the server's end");
     atomic_store(&server->draining, true);
-    while (atomic_load(&server->under_way) > 0 && atomic_load(&server->stops) < 2)
+    while (atomic_load(&server->stops) < 2 && is_under_way(server))
         poll(NULL, 0, DRAIN_MS);
     if (atomic_load(&server->stops) < 2) return MICA_OK;
     return mc_fail(MICA_ECANCELLED, "the server was stopped before all requests were answered");

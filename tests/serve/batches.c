@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -503,6 +505,58 @@ static void test_close(void **state) {
     s = kept;
 }
 
+static void *run_server(void *context) {
+    atomic_int *status = context;
+    atomic_store(status, (int)mica_server_run(s.server));
+    return NULL;
+}
+
+/* A server that is stopped ends its batches, and keeps their results until they are read. */
+static void test_drain(void **state) {
+    (void)state;
+    served other = served_open(NULL), kept = s;
+    atomic_int status = MICA_EINVAL;
+    char *lines = test_format("%s", ""), id[64];
+    int requests, batches;
+    pthread_t thread;
+    for (int i = 0; i < 30; i++) {
+        char *more = test_format("%s{\"custom_id\": \"%d\", \"method\": \"POST\", \"url\": "
+                                 "\"/v1/completions\", \"body\": {\"prompt\": \"a\", "
+                                 "\"max_tokens\": 20, \"ignore_eos\": true}}\n",
+                                 lines, i);
+        free(lines);
+        lines = more;
+    }
+    s = other;
+    mica_server_under_way(s.server, NULL, &batches);
+    assert_int_equal(batches, 0);
+    add_batch(lines, "/v1/completions", id);
+    mica_server_under_way(s.server, &requests, &batches);
+    assert_int_equal(batches, 1);
+    pthread_create(&thread, NULL, run_server, &status);
+    mica_server_stop(s.server);
+    answer a;
+    do {
+        a = client_ask(s.server, "GET", "/health", NULL);
+        answer_free(&a);
+    } while (a.status != 503);
+    client_refused(s.server, "/v1/batches", "{}", 503, "draining", "");
+    mc_json_doc *doc = wait_for(id, "completed");
+    assert_int_equal(int_at(mc_json_find(mc_json_root(doc), "request_counts"), "completed"), 30);
+    mica_server_under_way(s.server, NULL, &batches);
+    assert_int_equal(batches, 0);
+    poll(NULL, 0, 50);
+    assert_int_equal(atomic_load(&status), MICA_EINVAL); /* it goes on until the results are read */
+    mc_json_doc *line = line_of(mc_json_root(doc), "output_file_id", "29");
+    mc_json_close(&line);
+    mc_json_close(&doc);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&status), MICA_OK);
+    served_close(&other);
+    s = kept;
+    free(lines);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_multipart),     cmocka_unit_test(test_files),
@@ -511,6 +565,7 @@ int main(void) {
         cmocka_unit_test(test_invalid),       cmocka_unit_test(test_listed),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_close),         cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

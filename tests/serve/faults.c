@@ -242,6 +242,48 @@ static void test_stop_twice(void **state) {
     close(fd);
 }
 
+/* ---- no model ---- */
+
+/* A model whose files are deleted while it is served is served on: all of it is mapped or read. */
+static void test_deleted(void **state) {
+    (void)state;
+    static const char *const files[] = {
+        "config.json",         "tokenizer.json",         "tokenizer_config.json",
+        "chat_template.jinja", "generation_config.json", "model.safetensors"};
+    static const char *const requests[][2] = {
+        {CHAT, "{" HELLO ", \"max_tokens\": 2}"},
+        {CHAT, "{" HELLO ", \"max_tokens\": 8, \"response_format\": {\"type\": \"json_object\"}}"},
+        {"/v1/completions",
+         "{\"prompt\": \"a\", \"max_tokens\": 1, \"echo\": true, \"logprobs\": 1}"},
+        {"/v1/embeddings", "{\"input\": \"a\"}"},
+        {"/v1/score", "{\"input\": \"a b\"}"},
+        {"/v1/classify", "{\"input\": \"a\", \"labels\": [\"b\"]}"},
+    };
+    served s = {0};
+    char *folder = test_temp_dir();
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *from = test_format("%s/default/%s", test_models_dir(), files[i]);
+        char *to = test_format("%s/%s", folder, files[i]);
+        test_copy_file(from, to);
+        free(from);
+        free(to);
+    }
+    assert_int_equal(mica_model_open(folder, &(mica_model_options){.threads = 2}, &s.model),
+                     MICA_OK);
+    assert_int_equal(mica_server_open(NULL, &s.server), MICA_OK);
+    assert_int_equal(mica_server_add(s.server, "default", s.model, NULL), MICA_OK);
+    int fd = begin_chat(s.server, LONG);
+    wait_for_stream(fd);
+    test_temp_dir_remove(folder);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        answer a = client_ask(s.server, "POST", requests[i][0], requests[i][1]);
+        if (a.status != 200) fail_msg("%s: %d %s", requests[i][0], a.status, a.body);
+        answer_free(&a);
+    }
+    close(fd);
+    served_close(&s);
+}
+
 /* ---- no memory ---- */
 
 /* A request for which an allocation fails is refused or dropped; the next one is answered. */
@@ -274,6 +316,7 @@ int main(void) {
         cmocka_unit_test(test_half_closed), cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_drain),       cmocka_unit_test(test_stop_twice),
         cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_half_closed_whole),
+        cmocka_unit_test(test_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
