@@ -159,8 +159,8 @@ MICA_API mica_status mica_server_run(mica_server *server);
 MICA_API void mica_server_stop(mica_server *server);
 
 /** What is under way, and what a draining server waits for: requests that were accepted and have no
- *  whole answer yet, and batches that have not ended. Each may be NULL. May be called from any thread
- *  and from a signal handler. Zeros for NULL. */
+ *  whole answer yet, and batches that have not ended. Each may be NULL. May be called from any
+ *  thread and from a signal handler. Zeros for NULL. */
 MICA_API void mica_server_under_way(const mica_server *server, int *requests, int *batches);
 
 /** Ends what is under way, closes *server and sets it to NULL. Does nothing for NULL. No call of
