@@ -14,24 +14,11 @@ static const struct op_row {
     kind kind;
     mk_step_op step;
 } op_table[MC_OP_COUNT] = {
-    [MC_OP_ADD] = {ALIKE_OP, MK_STEP_add_array},
-    [MC_OP_SUBTRACT] = {BINARY_OP, MK_STEP_subtract_array},
-    [MC_OP_MULTIPLY] = {ALIKE_OP, MK_STEP_multiply_array},
-    [MC_OP_DIVIDE] = {BINARY_OP, MK_STEP_divide_array},
-    [MC_OP_MAXIMUM] = {BINARY_OP, MK_STEP_maximum_array},
-    [MC_OP_MINIMUM] = {BINARY_OP, MK_STEP_minimum_array},
-    [MC_OP_ABS] = {UNARY_OP, MK_STEP_abs},
-    [MC_OP_NEGATIVE] = {UNARY_OP, MK_STEP_negative},
-    [MC_OP_SQUARE] = {UNARY_OP, MK_STEP_square},
-    [MC_OP_RECIPROCAL] = {UNARY_OP, MK_STEP_reciprocal},
-    [MC_OP_SQRT] = {UNARY_OP, MK_STEP_sqrt},
-    [MC_OP_RSQRT] = {UNARY_OP, MK_STEP_rsqrt},
-    [MC_OP_EXP] = {UNARY_OP, MK_STEP_exp},
-    [MC_OP_LOG] = {UNARY_OP, MK_STEP_log},
-    [MC_OP_SIGMOID] = {UNARY_OP, MK_STEP_sigmoid},
-    [MC_OP_TANH] = {UNARY_OP, MK_STEP_tanh},
-    [MC_OP_SILU] = {UNARY_OP, MK_STEP_silu},
-    [MC_OP_GELU_APPROX] = {UNARY_OP, MK_STEP_gelu_approx},
+#define ALIKE(op, name, expression) [MC_OP_##op] = {ALIKE_OP, MK_STEP_##name##_array},
+#define BINARY(op, name, expression) [MC_OP_##op] = {BINARY_OP, MK_STEP_##name##_array},
+#define UNARY(op, name, expression) [MC_OP_##op] = {UNARY_OP, MK_STEP_##name},
+#define COSTLY UNARY
+#include "cpu/kern/elem/elem_step_list.h"
 };
 
 /* Whether x is dense f32, or one number for all. */

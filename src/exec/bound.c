@@ -95,14 +95,9 @@ static void free_bound(const mc_bounds *bounds, mc_bound *b) {
 static mica_status list_ports(const mc_bounds *bounds, mc_bound *b) {
     const mica_program *p = bounds->program;
     b->params = mc_arena_calloc(&b->arena, (p->n_params + 1) * sizeof *b->params);
-    b->layouts = mc_arena_alloc(&b->arena, (p->n_results + 1) * sizeof *b->layouts);
-    if (!b->params || !b->layouts) return mc_fail_nomem("an executable");
-    for (size_t i = 0; i < p->n_results; i++)
-        b->layouts[i] = mc_layout_of(b->results[i]);
-    for (uint32_t i = 0; i < p->n_params; i++) {
-        const mc_layout *layout = &mc_scope_node(b->scope, i)->layout;
-        b->params[i] = (mc_bound_param){layout, (size_t)mc_layout_bytes(layout), .leaf = MC_ABSENT};
-    }
+    if (!b->params) return mc_fail_nomem("an executable");
+    for (uint32_t i = 0; i < p->n_params; i++)
+        b->params[i] = (mc_bound_param){&mc_scope_node(b->scope, i)->layout, .leaf = MC_ABSENT};
     return MICA_OK;
 }
 
@@ -134,7 +129,7 @@ static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_boun
     if (!b) return mc_fail_nomem("an executable");
     mica_status status = make_graph(bounds, lengths, b);
     if (status == MICA_OK) status = list_ports(bounds, b);
-    if (status == MICA_OK && bounds->no_fallback)
+    if (status == MICA_OK && bounds->no_fallback && b->scope != bounds->program->graph)
         status = mc_lower_check(bounds->program->device, b->scope, b->results,
                                 bounds->program->n_results);
     if (status == MICA_OK && !bounds->eager) status = compile(bounds, b);

@@ -13,7 +13,6 @@
 /* A parameter of a bound program. */
 typedef struct mc_bound_param {
     const mc_layout *layout;
-    size_t bytes;
     uint32_t leaf; /* of the compiled graph; MC_ABSENT: nothing reads it */
     bool scalar;   /* bound as a number */
     uint32_t number;
@@ -29,18 +28,17 @@ struct mc_seat {
 
 typedef struct mc_bound {
     struct mc_bound *next;
-    uint32_t users;            /* holders, and the list; guarded by it, as the next two */
-    uint64_t used;             /* when last, by the list's clock */
-    mc_seat *spare;            /* that nobody has */
-    size_t bytes;              /* of memory that it holds, about */
-    mc_arena arena;            /* the lists below */
-    int64_t *lengths;          /* [symbols of the program] */
-    mica_scope *scope;         /* the graph: the program's, or one for these lengths */
-    mica_array *results;       /* [n_results] of it */
-    const mc_layout **layouts; /* [n_results] */
-    mc_bound_param *params;    /* [n_params] */
-    mc_compiled *compiled;     /* NULL where ops are evaluated one by one */
-    mica_scope *passed;        /* the graph that was compiled; NULL: scope */
+    uint32_t users;         /* holders, and the list; guarded by it, as the next two */
+    uint64_t used;          /* when last, by the list's clock */
+    mc_seat *spare;         /* that nobody has */
+    size_t bytes;           /* of memory that it holds, about */
+    mc_arena arena;         /* the lists below */
+    int64_t *lengths;       /* [symbols of the program] */
+    mica_scope *scope;      /* the graph: the program's, or one for these lengths */
+    mica_array *results;    /* [n_results] of it */
+    mc_bound_param *params; /* [n_params] */
+    mc_compiled *compiled;  /* NULL where ops are evaluated one by one */
+    mica_scope *passed;     /* the graph that was compiled; NULL: scope */
     uint32_t n_leaves;
     uint32_t *leaves;                /* [n_leaves] of that graph */
     uint32_t changed[MC_PASS_COUNT]; /* by the passes over its graph */

@@ -120,7 +120,7 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     x->own = mc_executable_run_new(x);
     if (!x->own) return mc_fail_nomem("an executable");
     const mica_program *p = x->program;
-    if (o->no_fallback && !x->bounds->precision.any) /* else the graph is another one */
+    if (o->no_fallback && !x->bounds->precision.any) /* other graphs: when they are made */
         MC_TRY(mc_lower_check(x->device, p->graph, p->results, p->n_results));
     return x->mode == MICA_MODE_COMPILED && p->n_symbols == 0 ? mc_executable_bind(x) : MICA_OK;
 }
@@ -219,12 +219,10 @@ mica_status mc_executable_bind(mica_executable *x) {
 
 mica_status mica_executable_set_extent(mica_executable *executable, const char *symbol,
                                        int64_t rows) {
-    size_t i = 0;
     if (!executable || !symbol) return mc_fail(MICA_EINVAL, "executable_set_extent: NULL");
     mica_executable *x = executable;
     MC_TRY(mc_executable_drain(x));
-    while (i < x->program->n_symbols && strcmp(x->program->symbols[i].name, symbol) != 0)
-        i++;
+    size_t i = mc_program_find_symbol(x->program, symbol);
     if (i == x->program->n_symbols)
         return mc_fail(MICA_ENOENT, "executable_set_extent: there is no symbol \"%.63s\"", symbol);
     if (rows < -1) return mc_fail(MICA_EINVAL, "executable_set_extent: %lld rows", (long long)rows);

@@ -21,14 +21,7 @@ static bool add_line(mc_buffer *text, const mica_executable *x, const char *titl
 
 /* Marks the parameters that no result needs. */
 static void find_unused(const mica_executable *x, bool *needed, bool *unused) {
-    const mica_program *p = x->program;
-    for (size_t i = 0; i < p->n_results; i++)
-        needed[p->results[i].node] = true;
-    for (uint32_t i = mc_scope_count(p->graph); i-- > 0;) {
-        const mc_node *node = mc_scope_node(p->graph, i);
-        for (uint32_t k = 0; needed[i] && k < node->n_in; k++)
-            if (node->in[k] != MC_ABSENT) needed[node->in[k]] = true;
-    }
+    mc_program_mark_needed(x->program, needed);
     for (size_t i = 0; i < x->n_params; i++)
         unused[i] = !needed[i];
 }

@@ -57,7 +57,7 @@ static mica_status read_number(const mica_executable *x, const mc_bound_param *p
     if (value->number) return MICA_OK;
     *bits = 0;
     return mc_storage_read(x->device, value->storage, (size_t)value->offset_bytes, bits,
-                           param->bytes);
+                           (size_t)mc_layout_bytes(param->layout));
 }
 
 static mica_status bind(mc_executable_run *run, size_t i) {

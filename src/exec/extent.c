@@ -241,16 +241,6 @@ static bool look_at(extent *e, uint32_t i) {
            !follows(e, e->p->graph, node, e->rows[i]) && !follows_within(e, node);
 }
 
-static void mark_needed(extent *e) {
-    for (size_t i = 0; i < e->p->n_results; i++)
-        e->needed[e->p->results[i].node] = true;
-    for (uint32_t i = mc_scope_count(e->p->graph); i-- > 0;) {
-        const mc_node *node = mc_scope_node(e->p->graph, i);
-        for (uint32_t k = 0; e->needed[i] && k < node->n_in; k++)
-            if (node->in[k] != MC_ABSENT) e->needed[node->in[k]] = true;
-    }
-}
-
 mica_status mc_extent_check(const mica_program *p, size_t symbol, char *cause) {
     uint32_t count = mc_scope_count(p->graph);
     bool *lists = mc_calloc(2 * (size_t)count + 1, sizeof *lists), apart = true;
@@ -259,7 +249,7 @@ mica_status mc_extent_check(const mica_program *p, size_t symbol, char *cause) {
     const int64_t less = e.length - 1;
     mica_status status = mc_lengths_open(&e.lengths, &p->symbols[symbol], &less, 1);
     *cause = 0;
-    mark_needed(&e);
+    mc_program_mark_needed(p, e.needed);
     for (uint32_t i = 0; status == MICA_OK && i < count && apart; i++) {
         if (!e.needed[i] && i >= p->n_params) continue;
         apart = look_at(&e, i);

@@ -131,16 +131,21 @@ static mica_status follow_count(const mc_lengths *lengths, int64_t from, int64_t
                    (long long)n, (long long)from);
 }
 
+/* How many steps there are in so many elements. */
+static int64_t steps_within(int64_t elements, int64_t step) {
+    int64_t size = step < 0 ? -step : step;
+    return elements > 0 ? (elements + size - 1) / size : 0;
+}
+
 /* A part of an axis that kept its length, whose places may follow symbols. */
 static mica_status follow_fixed(const mc_lengths *lengths, int64_t length, int64_t *start,
                                 int64_t *count, int64_t step) {
-    int64_t from = *start, n = *count, size = step < 0 ? -step : step;
+    int64_t from = *start, n = *count;
     if (n == 0) return MICA_OK;
     MC_TRY(mc_lengths_follow(lengths, from, start));
     bool to_end = step > 0 && from + n * step >= length, to_begin = from + n * step < 0;
     if (*start != from && (to_end || to_begin)) {
-        int64_t room = to_end ? length - *start : *start + 1;
-        *count = room > 0 ? (room + size - 1) / size : 0;
+        *count = steps_within(to_end ? length - *start : *start + 1, step);
         return MICA_OK;
     }
     return step == 1 ? follow_count(lengths, from, n, *start, count)
@@ -153,12 +158,10 @@ static mica_status follow_part(const mc_lengths *lengths, int64_t before, int64_
     int64_t from = *start, n = *count, last;
     if (n == 0) return MICA_OK;
     if (before == now) return follow_fixed(lengths, now, start, count, step);
-    int64_t size = step < 0 ? -step : step;
     bool to_end = step > 0 && from + n * step >= before, to_begin = from + n * step < 0;
     MC_TRY(follow_place(lengths, from, before, now, start));
     if (to_end || to_begin) {
-        int64_t room = to_end ? now - *start : *start + 1;
-        *count = room > 0 ? (room + size - 1) / size : 0;
+        *count = steps_within(to_end ? now - *start : *start + 1, step);
         return MICA_OK;
     }
     if (step != 1) return mc_lengths_follow(lengths, n, count);
@@ -219,6 +222,11 @@ mica_status mc_lengths_attr(const mc_lengths *lengths, mc_op op, const mc_layout
 
 /* ---- numbers ---- */
 
+/* A whole number as f32, or its inverse. */
+static float rounded(int64_t n, bool inverse) {
+    return (float)(inverse ? 1.0 / (double)n : (double)n);
+}
+
 /* The whole number that was rounded to x, or whose inverse was: it is a multiple of a length of its
  * own, where f32 cannot hold it. 0: there is none. */
 static int64_t find_whole(const mc_lengths *lengths, float x, bool inverse) {
@@ -228,12 +236,12 @@ static int64_t find_whole(const mc_lengths *lengths, float x, bool inverse) {
     double whole = inverse ? 1.0 / (double)x : (double)x;
     if (!(whole < (double)MAX)) return 0;
     int64_t n = llround(whole);
-    if (n <= EXACT) return (float)(inverse ? 1.0 / (double)n : (double)n) == x ? n : 0;
+    if (n <= EXACT) return rounded(n, inverse) == x ? n : 0;
     for (size_t i = 0; i < count; i++) {
         if (pairs[i].before <= LARGE || pairs[i].before == pairs[i].now) continue;
         int64_t m = llround(whole / (double)pairs[i].before), now;
         n = m * pairs[i].before;
-        bool same = (float)(inverse ? 1.0 / (double)n : (double)n) == x;
+        bool same = rounded(n, inverse) == x;
         if (same && (m <= SMALL || (mc_lengths_follow(lengths, m, &now) == MICA_OK && now != m)))
             return n;
     }
@@ -249,7 +257,7 @@ static mica_status follow_f32(const mc_lengths *lengths, float *x) {
     if (n <= SMALL) return MICA_OK;
     MC_TRY(mc_lengths_follow(lengths, n, &now));
     if (now == n) return MICA_OK;
-    size = (float)(inverse ? 1.0 / (double)now : (double)now);
+    size = rounded(now, inverse);
     *x = *x < 0.0f ? -size : size;
     return MICA_OK;
 }

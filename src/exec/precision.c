@@ -18,10 +18,8 @@ mica_status mc_precision_choose(mica_precision policy, const mica_op_precision *
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         if (policy == MICA_PRECISION_BF16_PRODUCTS) precision->dtype[products[i]] = MICA_BF16;
     for (size_t i = 0; i < n; i++) {
-        int op = MC_OP_LEAF + 1;
         if (!ops[i].op) return mc_fail(MICA_EINVAL, "executable_open: the name of an op is NULL");
-        while (op < MC_OP_COUNT && strcmp(mc_op_get((mc_op)op)->name, ops[i].op) != 0)
-            op++;
+        const mc_op op = mc_op_find(ops[i].op);
         if (op == MC_OP_COUNT)
             return mc_fail(MICA_ENOENT, "executable_open: there is no op %.60s", ops[i].op);
         if (ops[i].dtype != MICA_BOOL && !mica_dtype_is_float(ops[i].dtype))

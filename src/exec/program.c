@@ -450,7 +450,6 @@ static void make_invalid(const mica_program *p, mica_scope *into, mica_array *re
 static mica_status run_bound(const mica_program *p, mica_scope *into, const mica_array *args,
                              mica_array *results, mc_fence *fence) {
     int64_t lengths[MC_MAX_SYMBOLS];
-    mica_length given[MC_MAX_SYMBOLS];
     mica_program *bound;
     for (size_t i = 0; i < p->n_symbols; i++)
         lengths[i] = -1;
@@ -461,9 +460,7 @@ static mica_status run_bound(const mica_program *p, mica_scope *into, const mica
         mica_status status = mc_program_match(p, i, mc_layout_of(args[i]), lengths);
         if (status != MICA_OK) return mc_fail_context(status, "program_run");
     }
-    for (size_t i = 0; i < p->n_symbols; i++)
-        given[i] = (mica_length){p->symbols[i].name, lengths[i]};
-    MC_TRY(mica_program_bind(p, given, p->n_symbols, &bound));
+    MC_TRY(mc_program_bind(p, lengths, &bound));
     mica_status status = fence ? mc_program_launch(bound, into, args, results, fence)
                                : mica_program_run(bound, into, args, results);
     if (status == MICA_OK && fence && *fence) status = mc_device_wait(p->device, *fence);
@@ -582,6 +579,16 @@ mica_status mica_program_get_memory(const mica_program *program, mica_program_me
     add_leaves(program, &found);
     MC_INFO_COPY(mica_program_memory, constant_bytes, memory, &found);
     return MICA_OK;
+}
+
+void mc_program_mark_needed(const mica_program *p, bool *needed) {
+    for (size_t i = 0; i < p->n_results; i++)
+        needed[p->results[i].node] = true;
+    for (uint32_t i = mc_scope_count(p->graph); i-- > 0;) {
+        const mc_node *node = mc_scope_node(p->graph, i);
+        for (uint32_t k = 0; needed[i] && k < node->n_in; k++)
+            if (node->in[k] != MC_ABSENT) needed[node->in[k]] = true;
+    }
 }
 
 mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_ports *ports) {

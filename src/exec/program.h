@@ -48,6 +48,9 @@ mica_program *mc_program_retain(const mica_program *p);
  * errors  MICA_ENOMEM */
 mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_ports *ports);
 
+/* Sets those of `needed` [nodes of the graph] that results need. */
+void mc_program_mark_needed(const mica_program *p, bool *needed);
+
 /* mica_program_run without waiting for its end: the results may be arguments of further runs, and
  * can be read, before mc_device_wait tells what came of the run. The program stays open until then.
  *
@@ -71,6 +74,9 @@ mica_status mc_program_find_symbols(mica_program *p, const mica_scope *from);
 /* Whether a length is that of a symbol: which, or n_symbols. */
 size_t mc_program_symbol_of(const mica_program *p, int64_t length);
 
+/* The symbol of a name: which, or n_symbols; a NULL name is that of none. */
+size_t mc_program_find_symbol(const mica_program *p, const char *name);
+
 /* The layout of port i, parameters before results, with names of symbols: "f32[batch,784]", and "?"
  * for a length that follows from them. */
 #define MC_PORT_TEXT 640
@@ -92,6 +98,9 @@ mica_status mc_program_match(const mica_program *p, size_t i, const mc_layout *g
 mica_status mc_program_record(const mica_program *p, const int64_t *lengths,
                               const mc_precision *precision, mica_scope **scope,
                               mica_array *results);
+
+/* The program for values of the symbols, as mica_program_bind makes it. errors  as there */
+mica_status mc_program_bind(const mica_program *p, const int64_t *lengths, mica_program **bound);
 
 /* lengths [n_symbols] receives the values by name. errors  those of mica_program_bind */
 mica_status mc_program_lengths(const mica_program *p, const mica_length *given, size_t n,

@@ -214,6 +214,13 @@ mica_status mc_program_match(const mica_program *p, size_t i, const mc_layout *g
                    p->names[i], want->ndim, mc_layout_text(given, text));
 }
 
+size_t mc_program_find_symbol(const mica_program *p, const char *name) {
+    size_t i = 0;
+    while (i < p->n_symbols && (!name || strcmp(p->symbols[i].name, name) != 0))
+        i++;
+    return i;
+}
+
 mica_status mc_program_lengths(const mica_program *p, const mica_length *given, size_t n,
                                int64_t *lengths) {
     mc_names missing = {0};
@@ -221,10 +228,8 @@ mica_status mc_program_lengths(const mica_program *p, const mica_length *given, 
     for (size_t i = 0; i < p->n_symbols; i++)
         lengths[i] = -1;
     for (size_t k = 0; k < n; k++) {
-        size_t i = 0;
-        while (i < p->n_symbols && given[k].name && strcmp(given[k].name, p->symbols[i].name) != 0)
-            i++;
-        if (i == p->n_symbols || !given[k].name)
+        size_t i = mc_program_find_symbol(p, given[k].name);
+        if (i == p->n_symbols)
             return mc_fail(MICA_ENOENT, "there is no symbol \"%.63s\"",
                            given[k].name ? given[k].name : "");
         if (lengths[i] >= 0 || given[k].length < 0)
@@ -254,19 +259,25 @@ static mica_status build(const mica_program *p, mica_scope *s, const mica_array 
     return status;
 }
 
+mica_status mc_program_bind(const mica_program *p, const int64_t *lengths, mica_program **bound) {
+    mica_scope *s = NULL;
+    *bound = NULL;
+    mica_array *results = mc_array_alloc(p->n_results, sizeof *results);
+    mica_status status =
+        results ? mc_program_record(p, lengths, NULL, &s, results) : mc_fail_nomem("a program");
+    if (status == MICA_OK) status = build(p, s, results, bound);
+    mica_scope_close(&s);
+    mc_free(results);
+    return status == MICA_OK ? status : mc_fail_context(status, "program_bind");
+}
+
 mica_status mica_program_bind(const mica_program *program, const mica_length *lengths, size_t n,
                               mica_program **bound) {
     int64_t values[MC_MAX_SYMBOLS];
-    mica_scope *s = NULL;
     if (!bound) return mc_fail(MICA_EINVAL, "program_bind: bound is NULL");
     *bound = NULL;
     if (!program) return mc_fail(MICA_EINVAL, "program_bind: the program is NULL");
     mica_status status = mc_program_lengths(program, lengths, n, values);
-    mica_array *results = mc_array_alloc(program->n_results, sizeof *results);
-    if (status == MICA_OK && !results) status = mc_fail_nomem("a program");
-    if (status == MICA_OK) status = mc_program_record(program, values, NULL, &s, results);
-    if (status == MICA_OK) status = build(program, s, results, bound);
-    mica_scope_close(&s);
-    mc_free(results);
-    return status == MICA_OK ? status : mc_fail_context(status, "program_bind");
+    if (status != MICA_OK) return mc_fail_context(status, "program_bind");
+    return mc_program_bind(program, values, bound);
 }

@@ -18,31 +18,25 @@ typedef mica_program_file_options options;
 /* ---- names ---- */
 
 /* errors  MICA_EINVAL a name is NULL, or there twice */
-static mica_status check_names(const char *what, const char *const *names, size_t n) {
+static mica_status check_constants(const options *o) {
     mc_map seen = {0};
     uint64_t first;
-    mica_status status = mc_map_reserve(&seen, n) ? MICA_OK : mc_fail_nomem("the names of a file");
-    for (size_t i = 0; i < n && status == MICA_OK; i++) {
-        if (!names[i])
-            status = mc_fail(MICA_EINVAL, "%s %zu has no name", what, i);
-        else if (mc_map_find(&seen, mc_str_of(names[i]), &first))
-            status = mc_fail(MICA_EINVAL, "%ss %zu and %zu have the same name, %s", what,
-                             (size_t)first, i, names[i]);
-        else if (!mc_map_put(&seen, mc_str_of(names[i]), i))
+    if (!o->constants && o->n_constants > 0)
+        return mc_fail(MICA_EINVAL, "constants is NULL, and there are %zu", o->n_constants);
+    bool room = mc_map_reserve(&seen, o->n_constants);
+    mica_status status = room ? MICA_OK : mc_fail_nomem("the names of a file");
+    for (size_t i = 0; i < o->n_constants && status == MICA_OK; i++) {
+        const char *name = o->constants[i].name;
+        if (!name)
+            status = mc_fail(MICA_EINVAL, "constant %zu has no name", i);
+        else if (mc_map_find(&seen, mc_str_of(name), &first))
+            status = mc_fail(MICA_EINVAL, "constants %zu and %zu have the same name, %s",
+                             (size_t)first, i, name);
+        else if (!mc_map_put(&seen, mc_str_of(name), i))
             status = mc_fail_nomem("the names of a file");
     }
     mc_map_deinit(&seen);
     return status;
-}
-
-static mica_status check_constants(const options *o, mc_arena *arena) {
-    if (!o->constants && o->n_constants > 0)
-        return mc_fail(MICA_EINVAL, "constants is NULL, and there are %zu", o->n_constants);
-    const char **names = mc_arena_alloc(arena, o->n_constants * sizeof *names);
-    if (!names) return mc_fail_nomem("the names of a file");
-    for (size_t i = 0; i < o->n_constants; i++)
-        names[i] = o->constants[i].name;
-    return check_names("constant", names, o->n_constants);
 }
 
 /* ---- saving ---- */
@@ -82,7 +76,7 @@ static mica_status encode(const mica_program *p, const options *o, mc_buffer *fi
     mc_graph_ports ports;
     saver w = {.options = o};
     const mc_graph_saver s = {.name = name_of, .read = read_constant, .context = &w};
-    mica_status status = check_constants(o, &arena);
+    mica_status status = check_constants(o);
     if (status == MICA_OK) status = mc_program_ports(p, &arena, &ports);
     if (status == MICA_OK) status = mica_scope_open(p->device, &w.scratch);
     if (status == MICA_OK) status = mc_graph_write(p->graph, &ports, &s, file);
@@ -198,7 +192,7 @@ static mica_status decode(mica_device *device, const void *data, size_t bytes, c
     mica_scope *s = NULL;
     const mc_graph_loader loader = {
         .named = find_constant, .inside = copy_constant, .context = (void *)(uintptr_t)o};
-    mica_status status = check_constants(o, &arena);
+    mica_status status = check_constants(o);
     if (status == MICA_OK) status = check_values(device, o);
     if (status == MICA_OK) status = mica_scope_open(device, &s);
     if (status != MICA_OK) status = mc_fail_context(status, "%s", name);

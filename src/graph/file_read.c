@@ -118,12 +118,9 @@ static mica_status take_op(reader *r, file_op *op) {
     const char *name;
     uint64_t n;
     MC_TRY(take_text(r, &name));
-    int found = MC_OP_LEAF + 1;
-    while (found < MC_OP_COUNT && strcmp(mc_op_get((mc_op)found)->name, name) != 0)
-        found++;
-    if (found == MC_OP_COUNT)
+    *op = (file_op){.op = mc_op_find(name)};
+    if (op->op == MC_OP_COUNT)
         return mc_fail(MICA_EUNSUPPORTED, "%s: the op %s is unknown", r->name, name);
-    *op = (file_op){.op = (mc_op)found};
     MC_TRY(take_word(r, &n));
     for (uint64_t i = 0; i < n; i++)
         MC_TRY(take_field(r, mc_op_get(op->op), op));

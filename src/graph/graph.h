@@ -122,6 +122,7 @@ typedef struct mc_op_def {
 #include "graph/op_list.h"
 
 const mc_op_def *mc_op_get(mc_op op);
+mc_op mc_op_find(const char *name); /* MC_OP_COUNT: there is none; a leaf is no op */
 
 /* How many results an op has that is not control flow. */
 static inline int mc_op_n_out(const mc_op_def *def) {

@@ -1,4 +1,6 @@
 /* The op table, made from the list, and the ops that are the graph's own: LEAF and PART. */
+#include <string.h>
+
 #include "graph/attr.h"
 #include "graph/gradient.h"
 
@@ -47,4 +49,11 @@ const mc_op_gradient *mc_op_gradient_get(mc_op op) {
 #include "graph/op_list.h"
     };
     return table[op];
+}
+
+mc_op mc_op_find(const char *name) {
+    int op = MC_OP_LEAF + 1;
+    while (op < MC_OP_COUNT && strcmp(mc_op_get((mc_op)op)->name, name) != 0)
+        op++;
+    return (mc_op)op;
 }

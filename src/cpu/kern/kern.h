@@ -105,12 +105,12 @@ typedef enum mk_step_op {
     MK_STEP_load,        /* v = x[i] */
     MK_STEP_load_number, /* v = x[0] */
     MK_STEP_store,       /* y[i] = v */
-#define ALIKE(name, expression) \
+#define ALIKE(op, name, expression) \
     MK_STEP_##name##_array, MK_STEP_##name##_number, MK_STEP_##name##_itself,
-#define BINARY(name, expression) \
-    ALIKE(name, expression) MK_STEP_##name##_from_array, MK_STEP_##name##_from_number,
-#define UNARY(name, expression) MK_STEP_##name,
-#define COSTLY(name, function) MK_STEP_##name,
+#define BINARY(op, name, expression) \
+    ALIKE(op, name, expression) MK_STEP_##name##_from_array, MK_STEP_##name##_from_number,
+#define UNARY(op, name, expression) MK_STEP_##name,
+#define COSTLY(op, name, function) MK_STEP_##name,
 #include "cpu/kern/elem/elem_step_list.h"
     MK_STEP_COUNT
 } mk_step_op;

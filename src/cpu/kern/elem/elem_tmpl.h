@@ -37,16 +37,16 @@ INLINE float sigmoid(float x) {
     return 1.0f / (1.0f + mk_expf(-x));
 }
 
-#define BINARY(name, expression)         \
+#define BINARY(op, name, expression)     \
     INLINE vec op_##name(vec a, vec b) { \
         return expression;               \
     }
 #define ALIKE BINARY
-#define UNARY(name, expression)   \
-    INLINE vec op_##name(vec a) { \
-        return expression;        \
+#define UNARY(op, name, expression) \
+    INLINE vec op_##name(vec a) {   \
+        return expression;          \
     }
-#define COSTLY(name, function)                     \
+#define COSTLY(op, name, function)                 \
     static void costly_##name(float *restrict x) { \
         for (int i = 0; i < TILE; i++)             \
             x[i] = function(x[i]);                 \
@@ -103,20 +103,20 @@ INLINE void run_tile(const mk_step *steps, int n_steps, int64_t at, int64_t n) {
             EACH(STORE, 0)
             if (n != TILE) memcpy(s->y + at, memory, (size_t)n * sizeof *y);
             break;
-#define ALIKE(name, expression)                    \
+#define ALIKE(op, name, expression)                \
     STEP(name##_array, name, SEE, WITH_ARRAY)      \
     STEP(name##_number, name, NUMBER, WITH_NUMBER) \
     STEP(name##_itself, name, (void)0, WITH_ITSELF)
-#define BINARY(name, expression)                   \
-    ALIKE(name, expression)                        \
+#define BINARY(op, name, expression)               \
+    ALIKE(op, name, expression)                    \
     STEP(name##_from_array, name, SEE, FROM_ARRAY) \
     STEP(name##_from_number, name, NUMBER, FROM_NUMBER)
-#define UNARY(name, expression) STEP(name, name, (void)0, OF_ONE)
-#define COSTLY(name, function) \
-    case MK_STEP_##name:       \
-        EACH(UNSTORE, 0)       \
-        costly_##name(memory); \
-        EACH(RELOAD, 0)        \
+#define UNARY(op, name, expression) STEP(name, name, (void)0, OF_ONE)
+#define COSTLY(op, name, function) \
+    case MK_STEP_##name:           \
+        EACH(UNSTORE, 0)           \
+        costly_##name(memory);     \
+        EACH(RELOAD, 0)            \
         break;
 #include "cpu/kern/elem/elem_step_list.h"
         case MK_STEP_COUNT:
