@@ -27,8 +27,12 @@ const char *mica_onnx_op_name(size_t i) {
     return i < OP_COUNT ? ops[i].name : NULL;
 }
 
+bool mc_onnx_is_own(const char *domain) {
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
 const mc_onnx_op *mc_onnx_find_op(const char *name, const char *domain) {
-    if (domain && *domain && strcmp(domain, "ai.onnx") != 0) return NULL;
+    if (!mc_onnx_is_own(domain)) return NULL;
     for (size_t i = 0; name && i < OP_COUNT; i++)
         if (strcmp(ops[i].name, name) == 0) return &ops[i];
     return NULL;
@@ -134,10 +138,6 @@ static mica_status find_operands(mc_onnx_node *n, bool *known) {
     return MICA_OK;
 }
 
-static uint64_t bytes_of(mica_array x) {
-    return (uint64_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
-}
-
 /* Whether results are to be computed at once: they are not larger than operands are, or small. */
 static bool worth_folding(const mc_onnx_node *n, uint64_t *bytes) {
     int64_t elements = LARGE;
@@ -147,7 +147,7 @@ static bool worth_folding(const mc_onnx_node *n, uint64_t *bytes) {
     for (size_t i = 0; i < n->n_out; i++) {
         if (!mica_valid(n->out[i].x)) continue;
         if (mica_array_size(n->out[i].x) > elements) return false;
-        *bytes += bytes_of(n->out[i].x);
+        *bytes += mica_array_bytes(n->out[i].x);
     }
     return *bytes <= n->import->fold_left;
 }
@@ -247,7 +247,8 @@ static mica_status read_initializers(mc_onnx_import *import, mc_onnx_names *name
         mica_status status = names->outer ? count_one(import) : MICA_OK;
         if (status == MICA_OK)
             status = mc_onnx_tensor_array(t, &import->outside, import->constants, &value.x);
-        if (status == MICA_OK && names->outer) status = mc_onnx_charge(import, bytes_of(value.x));
+        if (status == MICA_OK && names->outer)
+            status = mc_onnx_charge(import, mica_array_bytes(value.x));
         if (status == MICA_OK) status = mc_onnx_define(import, names, name, &value);
         if (status != MICA_OK) return mc_fail_context(status, "tensor '%s'", name);
     }

@@ -140,6 +140,12 @@ mc_str mc_onnx_text(const mc_onnx_node *n, const char *name, const char *otherwi
 mica_status mc_onnx_ints(const mc_onnx_node *n, const char *name, int max, int64_t *list,
                          int *count);
 
+/* errors  MICA_EUNSUPPORTED operand i depends on what a run is given */
+mica_status mc_onnx_need_known(const mc_onnx_node *n, size_t i);
+
+/* A vector along an axis of ndim: [1, .., L, .., 1]. */
+mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim);
+
 /* The integers that an operand has; count receives how many, -1 where it is absent.
  * errors  MICA_EUNSUPPORTED they depend on what a run is given; MICA_EFORMAT more than max */
 mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
@@ -164,8 +170,14 @@ mica_array mc_onnx_to_last(mica_scope *s, mica_array x);
 /* The form with the channels last of an operand. */
 mica_array mc_onnx_last(const mc_onnx_node *n, size_t i);
 
-/* What a builder fails with where it does not know an attribute's value. */
-mica_status mc_onnx_refuse(const mc_onnx_node *n, const char *what);
+/* What a builder fails with where mica lacks something of an operator. */
+mica_status mc_onnx_refuse(const char *what);
+
+/* Whether a domain is ONNX's own; it may be NULL. */
+bool mc_onnx_is_own(const char *domain);
+
+typedef mica_array (*mc_onnx_reduction)(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                                        bool keepdims);
 
 /* ---- builders that others use ---- */
 

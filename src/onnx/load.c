@@ -27,15 +27,11 @@ typedef struct missing {
     uint64_t nodes;
 } missing;
 
-static bool is_own(const char *domain) {
-    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
-}
-
 static mica_status count_missing(const mc_onnx_graph *graph, mc_buffer *found) {
     for (size_t i = 0; i < graph->n_node; i++) {
         const mc_onnx_proto_node *node = graph->node[i];
         const char *name = node->op_type ? node->op_type : "";
-        const char *domain = is_own(node->domain) ? "" : node->domain;
+        const char *domain = mc_onnx_is_own(node->domain) ? "" : node->domain;
         for (size_t k = 0; k < node->n_attribute; k++) /* no deeper than MC_ONNX_DEPTH */
             if (node->attribute[k]->g) MC_TRY(count_missing(node->attribute[k]->g, found));
         if (mc_onnx_find_op(node->op_type, node->domain)) continue;
@@ -56,7 +52,7 @@ static mica_status count_missing(const mc_onnx_graph *graph, mc_buffer *found) {
 static int64_t version_of(const mc_onnx_model *model, const char *domain) {
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *name = model->opset_import[i]->domain;
-        if (is_own(domain) ? is_own(name) : name && strcmp(name, domain) == 0)
+        if (mc_onnx_is_own(domain) ? mc_onnx_is_own(name) : name && strcmp(name, domain) == 0)
             return model->opset_import[i]->version;
     }
     return 0;

@@ -41,15 +41,25 @@ mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make
     return MICA_OK;
 }
 
+mica_status mc_onnx_need_known(const mc_onnx_node *n, size_t i) {
+    if (n->in[i].known) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
+                   n->proto->input[i]);
+}
+
+mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim) {
+    int64_t shape[MICA_MAX_NDIM];
+    for (int k = 0; k < ndim; k++)
+        shape[k] = k == axis ? mica_array_size(v) : 1;
+    return mica_reshape(s, v, shape, ndim);
+}
+
 mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count) {
     *count = -1;
     if (!mc_onnx_has(n, i)) return MICA_OK;
-    if (!n->in[i].known)
-        return mc_fail(
-            MICA_EUNSUPPORTED,
-            "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
-            n->proto->input[i]);
+    MC_TRY(mc_onnx_need_known(n, i));
     mica_array x = n->in[i].x;
     int64_t size = mica_array_size(x);
     if (size > max)
@@ -63,11 +73,7 @@ mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64
 mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwise, double *value) {
     *value = otherwise;
     if (!mc_onnx_has(n, i)) return MICA_OK;
-    if (!n->in[i].known)
-        return mc_fail(
-            MICA_EUNSUPPORTED,
-            "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
-            n->proto->input[i]);
+    MC_TRY(mc_onnx_need_known(n, i));
     if (mica_array_size(n->in[i].x) != 1)
         return mc_fail(MICA_EFORMAT, "operand %zu is not one number", i);
     return mica_item_f64(n->in[i].x, value);
@@ -184,8 +190,7 @@ mica_array mc_onnx_last(const mc_onnx_node *n, size_t i) {
     return mc_onnx_to_last(n->s, mc_onnx_x(n, i));
 }
 
-mica_status mc_onnx_refuse(const mc_onnx_node *n, const char *what) {
-    (void)n;
+mica_status mc_onnx_refuse(const char *what) {
     return mc_fail(MICA_EUNSUPPORTED, "mica does not have %s", what);
 }
 

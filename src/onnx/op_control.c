@@ -83,7 +83,7 @@ static mica_status record_else(void *user, mica_scope *s, const mica_array *args
 mica_status mc_onnx_if(mc_onnx_node *n) {
     branches b = {.then_body = {.n = n}, .else_body = {.n = n}};
     mica_array results[MAX_CARRIED];
-    if (n->n_out > MAX_CARRIED) return mc_onnx_refuse(n, "so many results");
+    if (n->n_out > MAX_CARRIED) return mc_onnx_refuse("so many results");
     MC_TRY(find_graph(n, "then_branch", 0, n->n_out, &b.then_body.graph));
     MC_TRY(find_graph(n, "else_branch", 0, n->n_out, &b.else_body.graph));
     if (n->in[0].known) {
@@ -141,7 +141,7 @@ static mica_status finish_written(mc_onnx_node *n, const mc_onnx_value *values, 
         n->out[i] = values[2 + i];
     size_t count = collected ? MC_BUFFER_COUNT(rounds, mica_array) / collected : 0;
     if (collected && count == 0)
-        return mc_onnx_refuse(n, "loops without a round that collect results");
+        return mc_onnx_refuse("loops without a round that collect results");
     for (size_t i = 0; i < collected; i++) {
         mica_array y;
         MC_TRY(stack(n, MC_BUFFER_AT(rounds, mica_array), count, collected, i, &y));
@@ -242,7 +242,7 @@ static mica_status record_step(void *user, mica_scope *s, const mica_array *args
     const mc_onnx_value *given = values + n_args + 1;
     if (status == MICA_OK && given[0].known) status = mica_item_f64(given[0].x, &go);
     if (status == MICA_OK && go == 0)
-        status = mc_onnx_refuse(b->n, "loops that collect results and may end early");
+        status = mc_onnx_refuse("loops that collect results and may end early");
     for (size_t i = 0; status == MICA_OK && i < n_results; i++)
         results[i] = given[1 + i].x;
     mc_free(values);
@@ -252,11 +252,11 @@ static mica_status record_step(void *user, mica_scope *s, const mica_array *args
 static mica_status collect(mc_onnx_node *n, body *b, size_t carried) {
     mica_array init[MAX_CARRIED], results[MAX_CARRIED], ys[MAX_CARRIED];
     double limit, go = 1;
-    if (!mc_onnx_has(n, 0)) return mc_onnx_refuse(n, "loops that collect results without an end");
+    if (!mc_onnx_has(n, 0)) return mc_onnx_refuse("loops that collect results without an end");
     MC_TRY(mc_onnx_operand_real(n, 0, 0, &limit));
     MC_TRY(mc_onnx_operand_real(n, 1, 1, &go));
     if (go == 0 || !(limit >= 1 && limit < INT32_MAX))
-        return mc_onnx_refuse(n, "loops without a round that collect results");
+        return mc_onnx_refuse("loops without a round that collect results");
     for (size_t i = 0; i < carried; i++)
         init[i] = mc_onnx_x(n, 2 + i);
     mica_array numbers = mica_arange(n->s, 0, limit, 1, MICA_I64);

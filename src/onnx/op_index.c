@@ -24,7 +24,7 @@ mica_status mc_onnx_constant_op(mc_onnx_node *n) {
     if (strcmp(name, "value_ints") == 0)
         return mc_onnx_constant(n->import, a->n_ints ? a->ints : (const int64_t[]){0}, MICA_I64,
                                 (int64_t[]){(int64_t)a->n_ints}, 1, &n->out[0]);
-    return mc_onnx_refuse(n, "this kind of constant");
+    return mc_onnx_refuse("this kind of constant");
 }
 
 mica_status mc_onnx_constant_of_shape(mc_onnx_node *n) {
@@ -75,11 +75,8 @@ mica_status mc_onnx_one_hot(mc_onnx_node *n) {
     mica_array zero = mica_scalar(n->s, 0, MICA_I64), all = mica_scalar(n->s, depth, MICA_I64);
     at = mica_where(n->s, mica_less(n->s, at, zero), mica_add(n->s, at, all), at);
     at = mica_expand_dims(n->s, at, axis);
-    int64_t shape[MICA_MAX_NDIM];
-    for (int k = 0; k <= ndim; k++)
-        shape[k] = k == axis ? (int64_t)depth : 1;
-    mica_array places =
-        mica_reshape(n->s, mica_arange(n->s, 0, depth, 1, MICA_I64), shape, ndim + 1);
+    mica_array places = mica_arange(n->s, 0, depth, 1, MICA_I64);
+    places = mc_onnx_along(n->s, places, axis, ndim + 1);
     mica_array off = mica_reshape(n->s, mica_slice_axis(n->s, values, 0, 0, 1), NULL, 0);
     mica_array on = mica_reshape(n->s, mica_slice_axis(n->s, values, 0, 1, 2), NULL, 0);
     return mc_onnx_give(n, 0, mica_where(n->s, mica_equal(n->s, at, places), on, off));
@@ -88,7 +85,7 @@ mica_status mc_onnx_one_hot(mc_onnx_node *n) {
 mica_status mc_onnx_dropout(mc_onnx_node *n) {
     double training = 0;
     if (mc_onnx_has(n, 2)) MC_TRY(mc_onnx_operand_real(n, 2, 0, &training));
-    if (training != 0) return mc_onnx_refuse(n, "dropout while training");
+    if (training != 0) return mc_onnx_refuse("dropout while training");
     mica_array x = n->in[0].x;
     if (n->n_out > 1)
         MC_TRY(mc_onnx_give(n, 1,
@@ -132,7 +129,7 @@ static mica_status find_mode(const mc_onnx_node *n, mica_scatter_mode *mode) {
         *mode = (mica_scatter_mode)i;
         return MICA_OK;
     }
-    return mc_onnx_refuse(n, "this reduction");
+    return mc_onnx_refuse("this reduction");
 }
 
 /* x[.., at[.., i, ..], ..] = updates[.., i, ..]: the places along other axes are counted. */
@@ -145,16 +142,11 @@ mica_status mc_onnx_scatter_elements(mc_onnx_node *n) {
     MC_TRY(find_mode(n, &mode));
     if (mica_array_ndim(at) != ndim || mica_array_ndim(updates) != ndim)
         return mc_fail(MICA_ESHAPE, "its operands do not fit");
-    if (2 * ndim > MICA_MAX_NDIM) return mc_onnx_refuse(n, "so many axes");
+    if (2 * ndim > MICA_MAX_NDIM) return mc_onnx_refuse("so many axes");
     for (int k = 0; k < ndim; k++) {
+        mica_array places = mica_arange(n->s, 0, (double)mica_array_dim(at, k), 1, MICA_I64);
         axes[k] = k;
-        shape[k] = 1;
-    }
-    for (int k = 0; k < ndim; k++) {
-        shape[k] = mica_array_dim(at, k);
-        index[k] = mica_arange(n->s, 0, (double)shape[k], 1, MICA_I64);
-        index[k] = k == axis ? at : mica_reshape(n->s, index[k], shape, ndim);
-        shape[k] = 1;
+        index[k] = k == axis ? at : mc_onnx_along(n->s, places, k, ndim);
     }
     for (int k = 0; k < ndim; k++) {
         shape[k] = mica_array_dim(updates, k);

@@ -43,10 +43,10 @@ static mica_array pad_mask(mc_onnx_node *n, mica_array mask, int64_t keys) {
 mica_status mc_onnx_attention(mc_onnx_node *n) {
     mica_array q, k, v, x = n->in[0].x;
     bool flat = mica_array_ndim(x) == 3;
-    if (mc_onnx_has(n, 6)) return mc_onnx_refuse(n, "attention over lengths of rows");
+    if (mc_onnx_has(n, 6)) return mc_onnx_refuse("attention over lengths of rows");
     if (mc_onnx_int(n, "left_window_size", -1) >= 0 || mc_onnx_int(n, "right_window_size", -1) >= 0)
-        return mc_onnx_refuse(n, "attention's windows");
-    if (n->n_out > 3 && *n->proto->output[3]) return mc_onnx_refuse(n, "the scores of attention");
+        return mc_onnx_refuse("attention's windows");
+    if (n->n_out > 3 && *n->proto->output[3]) return mc_onnx_refuse("the scores of attention");
     MC_TRY(split_heads(n, 0, "q_num_heads", &q));
     MC_TRY(split_heads(n, 1, "kv_num_heads", &k));
     MC_TRY(split_heads(n, 2, "kv_num_heads", &v));
@@ -77,7 +77,7 @@ static mica_status nll(mc_onnx_node *n, mica_array log_p, size_t weight) {
     mica_dtype dtype = mica_array_dtype(log_p);
     mc_str how = mc_onnx_text(n, "reduction", "mean");
     if (!mc_str_is(how, "mean") && !mc_str_is(how, "sum") && !mc_str_is(how, "none"))
-        return mc_onnx_refuse(n, "this reduction");
+        return mc_onnx_refuse("this reduction");
     if (mica_array_ndim(log_p) < 2 || mica_array_ndim(targets) != mica_array_ndim(log_p) - 1)
         return mc_fail(MICA_ESHAPE, "its operands do not fit");
     mica_array w = mica_full(n->s, mica_array_shape(targets), mica_array_ndim(targets),

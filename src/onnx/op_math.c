@@ -59,7 +59,7 @@ mica_status mc_onnx_relu(mc_onnx_node *n) {
 mica_status mc_onnx_gelu(mc_onnx_node *n) {
     mc_str how = mc_onnx_text(n, "approximate", "none");
     if (!mc_str_is(how, "none") && !mc_str_is(how, "tanh"))
-        return mc_onnx_refuse(n, "this approximation");
+        return mc_onnx_refuse("this approximation");
     return mc_onnx_map(n, mc_str_is(how, "tanh") ? mica_gelu_approx : mica_gelu);
 }
 
@@ -263,7 +263,7 @@ mica_status mc_onnx_prelu(mc_onnx_node *n) {
 mica_status mc_onnx_bit_shift(mc_onnx_node *n) {
     mc_str direction = mc_onnx_text(n, "direction", "");
     bool left = mc_str_is(direction, "LEFT");
-    if (!left && !mc_str_is(direction, "RIGHT")) return mc_onnx_refuse(n, "this direction");
+    if (!left && !mc_str_is(direction, "RIGHT")) return mc_onnx_refuse("this direction");
     return mc_onnx_map2(n, left ? mica_left_shift : mica_right_shift);
 }
 

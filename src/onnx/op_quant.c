@@ -18,7 +18,7 @@ static bool range_of(mica_dtype dtype, double *lo, double *hi) {
  * block of it. */
 static mica_status spread(mc_onnx_node *n, mica_array v, mica_array x, mica_array *out) {
     int axis, ndim = mica_array_ndim(x);
-    int64_t shape[MICA_MAX_NDIM], block = mc_onnx_int(n, "block_size", 0);
+    int64_t block = mc_onnx_int(n, "block_size", 0);
     if (mica_array_size(v) == 1) {
         *out = mica_reshape(n->s, v, NULL, 0);
         return MICA_OK;
@@ -29,9 +29,7 @@ static mica_status spread(mc_onnx_node *n, mica_array v, mica_array x, mica_arra
         if (mica_array_size(v) != length)
             return mc_fail(MICA_ESHAPE, "it has %lld scales for an axis of %lld",
                            (long long)mica_array_size(v), (long long)length);
-        for (int k = 0; k < ndim; k++)
-            shape[k] = k == axis ? mica_array_size(v) : 1;
-        *out = mica_reshape(n->s, v, shape, ndim);
+        *out = mc_onnx_along(n->s, v, axis, ndim);
         return MICA_OK;
     }
     if (block < 1) return mc_fail(MICA_EFORMAT, "its scales are blocks of no size");
@@ -66,7 +64,7 @@ mica_status mc_onnx_quantize(mc_onnx_node *n) {
     if (mc_onnx_int(n, "output_dtype", 0))
         MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "output_dtype", 0), &dtype));
     if (zero.scope) dtype = mica_array_dtype(zero);
-    if (!range_of(dtype, &lo, &hi)) return mc_onnx_refuse(n, "quantising to this dtype");
+    if (!range_of(dtype, &lo, &hi)) return mc_onnx_refuse("quantising to this dtype");
     MC_TRY(spread(n, n->in[1].x, x, &scale));
     if (zero.scope) MC_TRY(spread(n, zero, x, &zero));
     if (zero.scope) zero = f32(n, zero);
@@ -78,8 +76,7 @@ mica_status mc_onnx_dequantize(mc_onnx_node *n) {
     mica_dtype dtype = mica_array_dtype(scale);
     if (mc_onnx_int(n, "output_dtype", 0))
         MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "output_dtype", 0), &dtype));
-    if (mica_dtype_is_float(mica_array_dtype(x)))
-        return mc_onnx_refuse(n, "dequantising this dtype");
+    if (mica_dtype_is_float(mica_array_dtype(x))) return mc_onnx_refuse("dequantising this dtype");
     MC_TRY(spread(n, scale, x, &scale));
     mica_array y = f32(n, x);
     if (zero.scope) {
@@ -109,7 +106,7 @@ mica_status mc_onnx_dynamic_quantize(mc_onnx_node *n) {
 static mica_status as_i8(mc_onnx_node *n, mica_array x, mica_array zero, mica_array *q,
                          mica_array *z) {
     mica_dtype dtype = mica_array_dtype(x);
-    if (dtype != MICA_I8 && dtype != MICA_U8) return mc_onnx_refuse(n, "products of this dtype");
+    if (dtype != MICA_I8 && dtype != MICA_U8) return mc_onnx_refuse("products of this dtype");
     mica_array shift = mica_scalar(n->s, dtype == MICA_U8 ? 128 : 0, MICA_I32);
     *q = mica_subtract(n->s, mica_astype(n->s, x, MICA_I32), shift);
     *q = mica_astype(n->s, *q, MICA_I8);
@@ -124,7 +121,7 @@ static mica_status as_i8(mc_onnx_node *n, mica_array x, mica_array zero, mica_ar
 static mica_status product(mc_onnx_node *n, mica_array a, mica_array a_zero, mica_array b,
                            mica_array b_zero, mica_array *y) {
     int an = mica_array_ndim(a), bn = mica_array_ndim(b), batch[MICA_MAX_NDIM];
-    if (an < 2 || (bn != 2 && bn != an)) return mc_onnx_refuse(n, "products of these shapes");
+    if (an < 2 || (bn != 2 && bn != an)) return mc_onnx_refuse("products of these shapes");
     MC_TRY(as_i8(n, a, a_zero, &a, &a_zero));
     MC_TRY(as_i8(n, b, b_zero, &b, &b_zero));
     for (int k = 0; k + 2 < bn; k++)

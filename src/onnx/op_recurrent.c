@@ -104,11 +104,11 @@ static bool are_default(const mc_onnx_node *n, int gates) {
 
 static mica_status check_layer(const mc_onnx_node *n, const layer *l, int directions) {
     mica_array x = n->in[0].x, w = n->in[1].x, r = n->in[2].x;
-    if (mc_onnx_int(n, "layout", 0) != 0) return mc_onnx_refuse(n, "this layout");
+    if (mc_onnx_int(n, "layout", 0) != 0) return mc_onnx_refuse("this layout");
     if (!are_default(n, l->gates) || mc_onnx_attr(n, "clip") || mc_onnx_int(n, "input_forget", 0))
-        return mc_onnx_refuse(n, "other activations of recurrent layers");
-    if (mc_onnx_has(n, 4)) return mc_onnx_refuse(n, "lengths of sequences");
-    if (mc_onnx_has(n, 7)) return mc_onnx_refuse(n, "peepholes");
+        return mc_onnx_refuse("other activations of recurrent layers");
+    if (mc_onnx_has(n, 4)) return mc_onnx_refuse("lengths of sequences");
+    if (mc_onnx_has(n, 7)) return mc_onnx_refuse("peepholes");
     bool fits = mica_array_ndim(x) == 3 && mica_array_ndim(w) == 3 && mica_array_ndim(r) == 3 &&
                 l->hidden >= 1 && l->hidden < INT32_MAX && mica_array_dim(w, 0) == directions &&
                 mica_array_dim(r, 0) == directions &&
@@ -123,7 +123,7 @@ static mica_status build(mc_onnx_node *n, int gates) {
     bool reverse = mc_str_is(direction, "reverse");
     int directions = mc_str_is(direction, "bidirectional") ? 2 : 1;
     if (!reverse && directions == 1 && !mc_str_is(direction, "forward"))
-        return mc_onnx_refuse(n, "this direction");
+        return mc_onnx_refuse("this direction");
     layer l = {.gates = gates, .reset_last = mc_onnx_int(n, "linear_before_reset", 0) != 0};
     l.hidden = mc_onnx_int(n, "hidden_size", mica_array_dim(n->in[2].x, -1));
     MC_TRY(check_layer(n, &l, directions));

@@ -9,9 +9,6 @@
 
 /* ---- reductions ---- */
 
-typedef mica_array (*reduction)(mica_scope *s, mica_array x, const int *axes, int n_axes,
-                                bool keepdims);
-
 /* Where an axis without elements is reduced: the neutral element, which mica has no maximum of. */
 static mica_array neutral(mc_onnx_node *n, mica_array x, const int *axes, int count, bool keepdims,
                           double value) {
@@ -22,7 +19,7 @@ static mica_array neutral(mc_onnx_node *n, mica_array x, const int *axes, int co
                      mica_scalar(n->s, value, mica_array_dtype(x)));
 }
 
-static mica_status reduce_by(mc_onnx_node *n, mica_array x, reduction f, mica_array *y) {
+static mica_status reduce_by(mc_onnx_node *n, mica_array x, mc_onnx_reduction f, mica_array *y) {
     int axes[MICA_MAX_NDIM], count, ndim = mica_array_ndim(x);
     bool keepdims = mc_onnx_int(n, "keepdims", 1) != 0;
     MC_TRY(mc_onnx_axes(n, 1, ndim, axes, &count));
@@ -41,7 +38,8 @@ static mica_status reduce_by(mc_onnx_node *n, mica_array x, reduction f, mica_ar
 }
 
 /* before, then f over the axes, then after; each may be NULL. The result has x's dtype. */
-static mica_status reduce(mc_onnx_node *n, mc_onnx_unary before, reduction f, mc_onnx_unary after) {
+static mica_status reduce(mc_onnx_node *n, mc_onnx_unary before, mc_onnx_reduction f,
+                          mc_onnx_unary after) {
     mica_array x = n->in[0].x, y;
     mica_dtype dtype = mica_array_dtype(x);
     if (before) x = before(n->s, x);
@@ -119,21 +117,13 @@ mica_status mc_onnx_log_softmax(mc_onnx_node *n) {
     return mc_onnx_give(n, 0, mica_subtract(n->s, x, mica_logsumexp(n->s, x, &axis, 1, true)));
 }
 
-/* 0, 1, ... along an axis: [1, .., L, .., 1]. */
-static mica_array count_along(mica_scope *s, mica_array x, int axis, mica_dtype dtype) {
-    int64_t shape[MICA_MAX_NDIM];
-    for (int k = 0; k < mica_array_ndim(x); k++)
-        shape[k] = k == axis ? mica_array_dim(x, k) : 1;
-    mica_array y = mica_arange(s, 0, (double)mica_array_dim(x, axis), 1, dtype);
-    return mica_reshape(s, y, shape, mica_array_ndim(x));
-}
-
 mica_status mc_onnx_hardmax(mc_onnx_node *n) {
-    int axis;
     mica_array x = n->in[0].x;
-    MC_TRY(mc_onnx_axis(n, -1, mica_array_ndim(x), &axis));
-    mica_array at = mica_argmax(n->s, x, axis, true);
-    mica_array y = mica_equal(n->s, count_along(n->s, x, axis, MICA_U32), at);
+    int axis, ndim = mica_array_ndim(x);
+    MC_TRY(mc_onnx_axis(n, -1, ndim, &axis));
+    mica_array places = mica_arange(n->s, 0, (double)mica_array_dim(x, axis), 1, MICA_U32);
+    places = mc_onnx_along(n->s, places, axis, ndim);
+    mica_array y = mica_equal(n->s, places, mica_argmax(n->s, x, axis, true));
     return mc_onnx_give(n, 0, mica_astype(n->s, y, mica_array_dtype(x)));
 }
 
@@ -201,7 +191,7 @@ static mica_status turn_weights(mc_onnx_node *n, mica_array *w) {
 mica_status mc_onnx_matmul(mc_onnx_node *n) {
     mica_array a = n->in[0].x, b = n->in[1].x;
     mica_dtype dtype = mica_array_dtype(a);
-    if (!mica_dtype_is_float(dtype)) return mc_onnx_refuse(n, "products of integers");
+    if (!mica_dtype_is_float(dtype)) return mc_onnx_refuse("products of integers");
     MC_TRY(turn_weights(n, &b));
     return mc_onnx_give(n, 0, mica_matmul(n->s, a, b));
 }
@@ -230,7 +220,7 @@ mica_status mc_onnx_einsum(mc_onnx_node *n) {
     char text[MAX_EQUATION];
     mica_array xs[MAX_EINSUM];
     if (equation.len >= sizeof text || n->n_in > MAX_EINSUM)
-        return mc_onnx_refuse(n, "einsums as long as this");
+        return mc_onnx_refuse("einsums as long as this");
     memcpy(text, equation.ptr, equation.len);
     text[equation.len] = '\0';
     for (size_t i = 0; i < n->n_in; i++)

@@ -93,8 +93,7 @@ static void fill_row(const resize *r, const axis *a, double at, float *row) {
 }
 
 static mica_status weights(mc_onnx_node *n, const resize *r, const axis *a, mica_array *w) {
-    if (a->out > MAX_WEIGHTS / mc_max(a->length, 1))
-        return mc_onnx_refuse(n, "images of this size");
+    if (a->out > MAX_WEIGHTS / mc_max(a->length, 1)) return mc_onnx_refuse("images of this size");
     MC_TRY(mc_onnx_charge(n->import, (uint64_t)(a->out * a->length) * sizeof(float)));
     float *rows = mc_calloc((size_t)(a->out * a->length) + 1, sizeof *rows);
     if (!rows) return mc_fail_nomem("a resize");
@@ -109,18 +108,15 @@ static mica_status weights(mc_onnx_node *n, const resize *r, const axis *a, mica
 
 /* Elements of axis k by their numbers; 0 where the number is -1. */
 static mica_array take_or_0(mc_onnx_node *n, mica_array x, mica_array index, int k) {
-    int64_t shape[MICA_MAX_NDIM];
-    for (int i = 0; i < mica_array_ndim(x); i++)
-        shape[i] = i == k ? mica_array_size(index) : 1;
     mica_array none = mica_less(n->s, index, mica_scalar(n->s, 0, MICA_I64));
-    none = mica_reshape(n->s, none, shape, mica_array_ndim(x));
+    none = mc_onnx_along(n->s, none, k, mica_array_ndim(x));
     mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(x));
     return mica_where(n->s, none, zero, mica_take(n->s, x, index, k));
 }
 
 static mica_status pick(mc_onnx_node *n, const resize *r, const axis *a, int k, mica_array *x) {
     bool outside = false;
-    if (a->out > MAX_WEIGHTS) return mc_onnx_refuse(n, "images of this size");
+    if (a->out > MAX_WEIGHTS) return mc_onnx_refuse("images of this size");
     MC_TRY(mc_onnx_charge(n->import, (uint64_t)a->out * sizeof(int64_t)));
     int64_t *at = mc_array_alloc((size_t)a->out + 1, sizeof *at);
     if (!at) return mc_fail_nomem("a resize");
@@ -157,11 +153,7 @@ static mica_status read_reals(const mc_onnx_node *n, size_t i, int max, double *
     mica_iter it = {0};
     *count = 0;
     if (!mc_onnx_has(n, i) || mica_array_size(n->in[i].x) == 0) return MICA_OK;
-    if (!n->in[i].known)
-        return mc_fail(
-            MICA_EUNSUPPORTED,
-            "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
-            n->proto->input[i]);
+    MC_TRY(mc_onnx_need_known(n, i));
     if (mica_array_size(n->in[i].x) > max)
         return mc_fail(MICA_EFORMAT, "operand %zu is too long", i);
     mica_array x = mica_astype(n->import->constants, n->in[i].x, MICA_F32);
@@ -181,7 +173,7 @@ static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
     }
     if (mc_str_is(policy, "stretch")) return MICA_OK;
     if (!mc_str_is(policy, "not_larger") && !mc_str_is(policy, "not_smaller"))
-        return mc_onnx_refuse(n, "this policy of aspect ratios");
+        return mc_onnx_refuse("this policy of aspect ratios");
     for (int i = 0; i < count; i++) {
         axes[i].scale = mc_str_is(policy, "not_larger") ? lo : hi;
         axes[i].out = mc_to_i64(floor(axes[i].scale * (double)axes[i].length + 0.5));
@@ -227,9 +219,9 @@ mica_status mc_onnx_resize(mc_onnx_node *n) {
                       .exclude = mc_onnx_int(n, "exclude_outside", 0) != 0};
     bool known =
         mc_str_is(r.mode, "nearest") || mc_str_is(r.mode, "linear") || mc_str_is(r.mode, "cubic");
-    if (!known || !is_place(r.place)) return mc_onnx_refuse(n, "this mode of resizing");
+    if (!known || !is_place(r.place)) return mc_onnx_refuse("this mode of resizing");
     if (mc_str_is(r.place, "tf_crop_and_resize") && r.outside != 0)
-        return mc_onnx_refuse(n, "values beyond the edges when resizing");
+        return mc_onnx_refuse("values beyond the edges when resizing");
     MC_TRY(mc_onnx_ints(n, "axes", MICA_MAX_NDIM, list, &count));
     for (int i = 0; i < ndim && count < 0; i++)
         list[i] = i;

@@ -137,7 +137,7 @@ mica_status mc_onnx_concat(mc_onnx_node *n) {
     mica_array xs[MAX_PIECES];
     int axis, ndim = mica_array_ndim(n->in[0].x);
     bool last = ndim >= 3;
-    if (n->n_in > MAX_PIECES) return mc_onnx_refuse(n, "so many operands");
+    if (n->n_in > MAX_PIECES) return mc_onnx_refuse("so many operands");
     MC_TRY(mc_onnx_axis(n, 0, ndim, &axis));
     for (size_t i = 0; i < n->n_in; i++) {
         if (!mc_onnx_has(n, i)) return mc_fail(MICA_EFORMAT, "operand %zu is absent", i);
@@ -154,7 +154,7 @@ mica_status mc_onnx_split(mc_onnx_node *n) {
     int64_t lengths[MAX_PIECES], at[MAX_PIECES], sum = 0;
     mica_array pieces[MAX_PIECES], x = n->in[0].x;
     int axis, count, n_out = (int)n->n_out;
-    if (n->n_out > MAX_PIECES) return mc_onnx_refuse(n, "so many results");
+    if (n->n_out > MAX_PIECES) return mc_onnx_refuse("so many results");
     MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(x), &axis));
     MC_TRY(mc_onnx_operand_ints(n, 1, MAX_PIECES, lengths, &count));
     int64_t length = mica_array_dim(x, axis), each = (length + n_out - 1) / n_out;
@@ -271,7 +271,7 @@ static mica_status repeat_axis(mc_onnx_node *n, int axis, int64_t before, int64_
         pieces[count++] = *x;
         pieces[count++] = repeat_element(n, *x, axis, length - 1, after);
     } else {
-        if (before + after > 2 * MAX_PIECES) return mc_onnx_refuse(n, "pads as long as this");
+        if (before + after > 2 * MAX_PIECES) return mc_onnx_refuse("pads as long as this");
         add_runs(n, *x, axis, -before, 0, mode, pieces, &count);
         pieces[count++] = *x;
         add_runs(n, *x, axis, length, length + after, mode, pieces, &count);
@@ -319,7 +319,7 @@ mica_status mc_onnx_pad(mc_onnx_node *n) {
     if (mc_str_is(mode, "constant"))
         return mc_onnx_give(n, 0, mica_pad(n->s, x, before, after, value));
     if (!mc_str_is(mode, "edge") && !mc_str_is(mode, "reflect") && !mc_str_is(mode, "wrap"))
-        return mc_onnx_refuse(n, "this mode");
+        return mc_onnx_refuse("this mode");
     for (int k = 0; k < mica_array_ndim(x); k++) {
         if (before[k] == 0 && after[k] == 0) continue;
         MC_TRY(repeat_axis(n, k, before[k], after[k], mode.ptr[0], &x));
@@ -375,16 +375,14 @@ mica_status mc_onnx_reverse_sequence(mc_onnx_node *n) {
     mica_array x = n->in[0].x, lengths = n->in[1].x;
     int64_t time = mc_onnx_int(n, "time_axis", 0), batch = mc_onnx_int(n, "batch_axis", 1);
     int ndim = mica_array_ndim(x);
-    if (time < 0 || time > 1 || batch != 1 - time || ndim < 2)
-        return mc_onnx_refuse(n, "these axes");
-    int64_t shape[MICA_MAX_NDIM], across[MICA_MAX_NDIM], along[MICA_MAX_NDIM];
+    if (time < 0 || time > 1 || batch != 1 - time || ndim < 2) return mc_onnx_refuse("these axes");
+    int64_t shape[MICA_MAX_NDIM], across[MICA_MAX_NDIM];
     for (int k = 0; k < ndim; k++) {
         shape[k] = mica_array_dim(x, k);
         across[k] = k == batch ? shape[k] : 1;
-        along[k] = k == time ? shape[k] : 1;
     }
     mica_array t = mica_arange(n->s, 0, (double)shape[time], 1, MICA_I64);
-    t = mica_reshape(n->s, t, along, ndim);
+    t = mc_onnx_along(n->s, t, (int)time, ndim);
     lengths = mica_reshape(n->s, mica_astype(n->s, lengths, MICA_I64), across, ndim);
     mica_array back =
         mica_subtract(n->s, mica_subtract(n->s, lengths, mica_scalar(n->s, 1, MICA_I64)), t);

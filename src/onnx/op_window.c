@@ -53,7 +53,7 @@ static mica_status read_window(const mc_onnx_node *n, const int64_t *kernel, win
     MC_TRY(read_list(n, "pads", 2 * w->spatial, 0, pads));
     bool same = mc_str_is(how, "SAME_UPPER") || mc_str_is(how, "SAME_LOWER");
     w->given = mc_str_is(how, "NOTSET");
-    if (!same && !w->given && !mc_str_is(how, "VALID")) return mc_onnx_refuse(n, "this auto_pad");
+    if (!same && !w->given && !mc_str_is(how, "VALID")) return mc_onnx_refuse("this auto_pad");
     for (int i = 0; i < w->spatial; i++) {
         if (kernel) w->kernel[i] = kernel[i];
         w->lo[i] = w->given ? pads[i] : 0;
@@ -199,7 +199,7 @@ static mica_status pool(mc_onnx_node *n, mica_array last, mica_window_kind kind,
 
 mica_status mc_onnx_max_pool(mc_onnx_node *n) {
     mica_array y;
-    if (n->n_out > 1 && *n->proto->output[1]) return mc_onnx_refuse(n, "the indices of a pool");
+    if (n->n_out > 1 && *n->proto->output[1]) return mc_onnx_refuse("the indices of a pool");
     MC_TRY(pool(n, mc_onnx_last(n, 0), MICA_WINDOW_MAX, &y));
     return mc_onnx_give_last(n, 0, y);
 }
@@ -231,51 +231,41 @@ static int places(mica_array x, int axes[MICA_MAX_NDIM]) {
     return count;
 }
 
-typedef mica_array (*reduction)(mica_scope *s, mica_array x, const int *axes, int n_axes,
-                                bool keepdims);
-
-static mica_status pool_all(mc_onnx_node *n, reduction f) {
-    mica_array x = mc_onnx_last(n, 0);
+static mica_status pool_all(mc_onnx_node *n, mc_onnx_reduction f, mica_array x, mica_array *y) {
     int axes[MICA_MAX_NDIM], count = places(x, axes);
     if (count == 0) return mc_fail(MICA_ESHAPE, "its operand has no places");
-    return mc_onnx_give_last(n, 0, f(n->s, x, axes, count, true));
+    *y = f(n->s, x, axes, count, true);
+    return MICA_OK;
+}
+
+static mica_status pool_last(mc_onnx_node *n, mc_onnx_reduction f) {
+    mica_array y;
+    MC_TRY(pool_all(n, f, mc_onnx_last(n, 0), &y));
+    return mc_onnx_give_last(n, 0, y);
 }
 
 mica_status mc_onnx_global_average_pool(mc_onnx_node *n) {
-    return pool_all(n, mica_mean);
+    return pool_last(n, mica_mean);
 }
 mica_status mc_onnx_global_max_pool(mc_onnx_node *n) {
-    return pool_all(n, mica_max);
+    return pool_last(n, mica_max);
 }
 mica_status mc_onnx_global_lp_pool(mc_onnx_node *n) {
+    mica_array y;
     double p = (double)mc_onnx_int(n, "p", 2);
-    mica_array x = raise(n, mc_onnx_last(n, 0), p);
-    int axes[MICA_MAX_NDIM], count = places(x, axes);
-    if (count == 0) return mc_fail(MICA_ESHAPE, "its operand has no places");
-    return mc_onnx_give_last(n, 0, raise(n, mica_sum(n->s, x, axes, count, true), 1 / p));
+    MC_TRY(pool_all(n, mica_sum, raise(n, mc_onnx_last(n, 0), p), &y));
+    return mc_onnx_give_last(n, 0, raise(n, y, 1 / p));
 }
 
 /* ---- norms over channels ---- */
-
-/* A vector as [O, 1, ...]. */
-static mica_array upright(mica_scope *s, mica_array v, int ndim) {
-    int64_t shape[MICA_MAX_NDIM] = {mica_array_size(v)};
-    for (int k = 1; k < ndim; k++)
-        shape[k] = 1;
-    return mica_reshape(s, v, shape, ndim);
-}
-
-static uint64_t bytes_of(mica_array x) {
-    return (uint64_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
-}
 
 /* The convolution before a norm, with other weights: w a, bias a + b. */
 static mica_status change_conv(mc_onnx_node *n, mica_array a, mica_array b) {
     mica_scope *s = n->import->constants;
     mc_onnx_conv conv = *n->in[0].conv;
     mica_dtype dtype = mica_array_dtype(conv.w);
-    MC_TRY(mc_onnx_charge(n->import, bytes_of(conv.w)));
-    conv.w = mica_multiply(s, conv.w, upright(s, a, mica_array_ndim(conv.w)));
+    MC_TRY(mc_onnx_charge(n->import, mica_array_bytes(conv.w)));
+    conv.w = mica_multiply(s, conv.w, mc_onnx_along(s, a, 0, mica_array_ndim(conv.w)));
     conv.bias = conv.bias.scope ? mica_add(s, mica_multiply(s, conv.bias, a), b) : b;
     conv.w = mica_astype(s, conv.w, dtype);
     conv.bias = mica_astype(s, conv.bias, dtype);
@@ -287,7 +277,7 @@ static mica_status change_conv(mc_onnx_node *n, mica_array a, mica_array b) {
 /* x a + b with a = scale / sqrt(var + eps), b = bias - mean a */
 mica_status mc_onnx_batch_norm(mc_onnx_node *n) {
     bool known = true;
-    if (mc_onnx_int(n, "training_mode", 0)) return mc_onnx_refuse(n, "norms while training");
+    if (mc_onnx_int(n, "training_mode", 0)) return mc_onnx_refuse("norms while training");
     for (size_t i = 1; i < 5; i++) {
         known = known && n->in[i].known;
         if (mica_array_ndim(n->in[i].x) != 1)
@@ -300,7 +290,7 @@ mica_status mc_onnx_batch_norm(mc_onnx_node *n) {
     mica_array b = mica_subtract(s, n->in[2].x, mica_multiply(s, n->in[3].x, a));
     if (known) MC_TRY(keep(n->import, &a));
     if (known) MC_TRY(keep(n->import, &b));
-    bool fits = n->in[0].conv && bytes_of(n->in[0].conv->w) <= n->import->fold_left;
+    bool fits = n->in[0].conv && mica_array_bytes(n->in[0].conv->w) <= n->import->fold_left;
     if (known && fits && mc_onnx_used_once(n, 0)) return change_conv(n, a, b);
     mica_array x = mc_onnx_last(n, 0);
     mica_dtype dtype = mica_array_dtype(x);
