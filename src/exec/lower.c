@@ -5,7 +5,10 @@
 #include "graph/attr.h"
 #include "graph/subgraph.h"
 
-enum { MAX_DEPTH = 16 }; /* how deep decompositions may nest */
+enum {
+    MAX_DEPTH = 16, /* how deep decompositions may nest */
+    MAX_VIEWS = 32  /* that follow one another: each part of a split graph makes those it reads */
+};
 
 /* Ops that a device lacks, for an error: "sort %3, fft %5". */
 typedef struct missing {
@@ -104,17 +107,31 @@ static mica_array record_op(lowering *l, mc_op op, const void *attr, const mica_
     return x;
 }
 
-static mica_array make_dense(lowering *l, mica_array x) {
+static mica_array copy_dense(lowering *l, mica_array x) {
     const mc_layout *layout = mc_layout_of(x);
-    if (!layout || mc_layout_is_dense(layout)) return x;
     mc_layout out = *layout;
     mc_layout_set_dense(&out);
     bool native = l->is_last || supports(l, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
     return record_op(l, MC_OP_CONTIGUOUS, NULL, &x, 1, native);
 }
 
+static mica_array make_dense(lowering *l, mica_array x) {
+    const mc_layout *layout = mc_layout_of(x);
+    return !layout || mc_layout_is_dense(layout) ? x : copy_dense(l, x);
+}
+
+/* x, or a copy of it where it is the last of so many views. */
+static mica_array end_chain(lowering *l, mica_array x) {
+    const mc_node *node = mc_node_of(x);
+    int views = 0;
+    for (; views < MAX_VIEWS && mc_op_get(node->op)->view; views++)
+        node = mc_scope_node(l->to, node->in[0]);
+    return views < MAX_VIEWS ? x : copy_dense(l, x);
+}
+
 static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
     mc_layout layout;
+    if (mica_valid(in)) in = end_chain(l, in);
     if (!mica_valid(in)) return in;
     if (view_layout(node, mc_layout_of(in), &layout))
         return record_view_as(l->to, node, in, &layout);

@@ -285,6 +285,66 @@ static void test_split_at_the_op(void **state) {
     mica_scope_close(&s);
 }
 
+/* x + cumsum(x + ...), STEPS times, where x is read through VIEWS views. */
+static mica_array read_through_views(mica_scope *s) {
+    enum { VIEWS = 2048, STEPS = 64 };
+    mica_array x = numbers(s), y = x;
+    for (int i = 0; i < VIEWS; i++)
+        x = mica_flip(s, x, 0);
+    for (int i = 0; i < STEPS; i++)
+        y = mica_add(s, mica_cumsum(s, y, 0, false, true), x);
+    return y;
+}
+
+/* Each part makes the views that it reads anew: there are no more than so many of them. */
+static void test_parts_are_as_large_as_the_graph(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mc_arena arena = {0};
+    mc_trace trace = {0};
+    mc_buffer fallback = {0};
+    mc_lowered *lowered;
+    mc_part *parts;
+    mica_array y = read_through_views(s);
+    missing[0] = MC_OP_CUMSUM;
+    missing[1] = MC_OP_LEAF;
+    changed.supports = supports_others;
+    assert_int_equal(mc_trace_make(&trace, &arena, s, &y, 1), MICA_OK);
+    assert_int_equal(mc_lower_ops(device, &trace, &lowered, &fallback), MICA_OK);
+    uint32_t n_parts, slot, n_slots;
+    assert_int_equal(mc_split(device, lowered, MC_BUFFER_AT(&fallback, uint32_t),
+                              (uint32_t)MC_BUFFER_COUNT(&fallback, uint32_t), &arena, &parts,
+                              &n_parts, &slot, &n_slots),
+                     MICA_OK);
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < n_parts; i++) {
+        nodes += mc_scope_count(parts[i].lowered->graph);
+        mc_lowered_free(parts[i].lowered);
+    }
+    if (nodes > 3 * mc_scope_count(s)) fail_msg("%u nodes of %u", nodes, mc_scope_count(s));
+    mc_lowered_free(lowered);
+    mc_buffer_deinit(&fallback);
+    mc_buffer_deinit(&trace.key);
+    mc_arena_deinit(&arena);
+    mica_scope_close(&s);
+}
+
+static void test_long_chains_of_views(void **state) {
+    (void)state;
+    float got[2][N];
+    missing[1] = MC_OP_LEAF;
+    changed.supports = supports_others;
+    for (int split = 0; split < 2; split++) {
+        mica_scope *s = open_scope();
+        missing[0] = split ? MC_OP_CUMSUM : MC_OP_LEAF;
+        if (mica_read(read_through_views(s), got[split], sizeof *got) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        mica_scope_close(&s);
+        test_forget_plans(device);
+    }
+    assert_memory_equal(got[0], got[1], sizeof *got);
+}
+
 /* ---- ops in order ---- */
 
 enum { ORDERED = 6, WIDTH = 3 };
@@ -394,6 +454,8 @@ int main(void) {
         WITH_DEVICE(test_other_lengths),
         WITH_DEVICE(test_with_a_fallback_and_plainer_ops),
         WITH_DEVICE(test_split_at_the_op),
+        WITH_DEVICE(test_parts_are_as_large_as_the_graph),
+        WITH_DEVICE(test_long_chains_of_views),
         WITH_DEVICE(test_tokens_keep_an_order),
         WITH_DEVICE(test_every_failing_allocation_is_a_status),
     };
