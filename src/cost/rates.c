@@ -72,14 +72,15 @@ static mica_device_info info_of(const mica_device *device) {
     return info;
 }
 
-/* "calibration-mlx_cpu.json" */
+/* "calibration-mlx_cpu-8.json": of a device and its number of threads. */
 static mica_status path_of(const mica_device *device, mc_buffer *path) {
     char name[96];
-    int n = snprintf(name, sizeof name, "calibration-%s", info_of(device).name);
+    const mica_device_info info = info_of(device);
+    int n = snprintf(name, sizeof name, "calibration-%s-%d", info.name, info.threads);
     if (n < 0 || (size_t)n >= sizeof name - sizeof ".json")
         return mc_fail(MICA_EINVAL, "the device's name is too long");
     for (int i = (int)sizeof "calibration-" - 1; i < n; i++)
-        if (!isalnum((unsigned char)name[i])) name[i] = '_';
+        if (!isalnum((unsigned char)name[i]) && name[i] != '-') name[i] = '_';
     memcpy(name + n, ".json", sizeof ".json");
     return mc_cache_path(name, path);
 }

@@ -202,7 +202,7 @@ static void counts_control_flow(void **state) {
 /* ---- what is measured ---- */
 
 static char *file_path(void) {
-    return test_format("%s/mica/calibration-cpu.json", cache);
+    return test_format("%s/mica/calibration-cpu-2.json", cache);
 }
 
 static void must_be_json(const char *path) {
@@ -276,6 +276,17 @@ static bool is_kept(int threads) {
     bool kept = mica_device_rate(other, 0) > 0;
     mica_device_close(&other);
     return kept;
+}
+
+/* Numbers of threads have rates of their own, which do not displace each other. */
+static void keeps_rates_of_each_number_of_threads(void **state) {
+    (void)state;
+    mica_device *one = open_cpu(1);
+    must(mica_device_calibrate(device, false));
+    must(mica_device_calibrate(one, false));
+    mica_device_close(&one);
+    assert_true(is_kept(1));
+    assert_true(is_kept(2));
 }
 
 static void keeps_what_it_measured(void **state) {
@@ -541,6 +552,7 @@ int main(void) {
         TEST(counts_control_flow),
         TEST(is_unmeasured_until_it_is_asked_for),
         TEST(keeps_what_it_measured),
+        TEST(keeps_rates_of_each_number_of_threads),
         TEST(two_threads_measure_once),
         TEST(files_have_points),
         TEST(measures_without_a_folder),
