@@ -2,20 +2,14 @@
  * a program. */
 #include "converting.h"
 #include "model.h"
+#include "path.h"
 #include "report.h"
 #include "verb.h"
-
-#include <string.h>
 
 typedef struct convert_values {
     cli_convert_values common;
     cli_texts dims;
 } convert_values;
-
-static bool is_onnx(const char *name) {
-    const char *ending = strrchr(name, '.');
-    return ending && strcmp(ending, ".onnx") == 0;
-}
 
 static int run(const void *verb_values, char **args, int count) {
     const convert_values *values = verb_values;
@@ -24,7 +18,7 @@ static int run(const void *verb_values, char **args, int count) {
     int used = 0;
     if (!from && used < count) from = args[used++];
     if (!to && used < count) to = args[used++];
-    if (from && is_onnx(from)) {
+    if (from && cli_path_ends(from, ".onnx")) {
         if (used < count) return cli_usage("convert", "'%s' is one argument too many", args[used]);
         if (!to) return cli_usage("convert", "name the file to make, such as net.mica");
         if (values->common.dtype != 0 || values->common.shard_size != CLI_SHARD_SIZE)

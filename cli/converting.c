@@ -2,12 +2,12 @@
 
 #include "interrupt.h"
 #include "model.h"
+#include "path.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static const char *const dtype_names[] = {NULL, "float32", "float16", "bfloat16"};
 
@@ -75,8 +75,8 @@ static mica_status convert(const char *from, const char *to, mica_convert_option
 /* The path of a GGUF file, else of a model's folder. */
 static const char *find_source(const char *option, const char *word, const char *verb_name,
                                int *code) {
-    const char *name = option ? option : word, *ending = name ? strrchr(name, '.') : NULL;
-    if (ending && strcmp(ending, ".gguf") == 0 && !cli_is_model(name)) return name;
+    const char *name = option ? option : word;
+    if (name && cli_path_ends(name, ".gguf") && !cli_is_model(name)) return name;
     return cli_model_find(option, word, false, verb_name, code);
 }
 

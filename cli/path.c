@@ -38,3 +38,8 @@ const char *cli_path_expand(const char *path) {
 const char *cli_path_keep(const char *path) {
     return keep(path, "");
 }
+
+bool cli_path_ends(const char *path, const char *end) {
+    size_t length = strlen(path), n = strlen(end);
+    return length >= n && strcmp(path + length - n, end) == 0;
+}

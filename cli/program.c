@@ -1,6 +1,7 @@
 /* mica program: shows, runs and estimates programs that were saved to files. */
 #include "program.h"
 
+#include "path.h"
 #include "report.h"
 #include "verb.h"
 
@@ -12,11 +13,6 @@ void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FI
     for (int i = 0; i < ndim; i++)
         fprintf(out, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
     putc(']', out);
-}
-
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), n = strlen(end);
-    return length > n && strcmp(text + length - n, end) == 0;
 }
 
 /* The text, or the graph in Graphviz's language, into a file. */
@@ -41,12 +37,12 @@ static int show(const cli_program_values *values, mica_device *device, mica_prog
         return cli_usage("program", "show writes one file, and --output names two");
     mica_status status = mica_program_print(program, &text);
     if (status != MICA_OK) return cli_fail_status(status);
-    bool picture =
-        path && (ends_with(path, ".svg") || ends_with(path, ".png") || ends_with(path, ".pdf"));
+    bool picture = path && (cli_path_ends(path, ".svg") || cli_path_ends(path, ".png") ||
+                            cli_path_ends(path, ".pdf"));
     if (picture)
         code = cli_program_draw(text, path);
     else if (path)
-        code = save(text, values->dot || ends_with(path, ".dot"), path);
+        code = save(text, values->dot || cli_path_ends(path, ".dot"), path);
     else if (values->dot)
         cli_program_dot(text, stdout);
     else

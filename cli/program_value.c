@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 
+#include "path.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -41,12 +42,16 @@ static int open_file(const char *path, mica_array_file **file) {
 
 /* ---- parameters ---- */
 
-/* The parameter that a word "NAME=VALUE" begins with; the longest name, for names may hold "=".
- * returns  how many parameters there are where there is none */
-static size_t find_param(const mica_program *program, const char *word, size_t *value_at) {
-    size_t n = mica_program_param_count(program), best = n, longest = 0;
+typedef mica_port (*port_fn)(const mica_program *program, size_t i);
+
+/* Of n parameters or results the one that a word "NAME=VALUE" begins with; the longest name, for
+ * names may hold "=".
+ * returns  n where there is none */
+static size_t find_port(const mica_program *program, port_fn port, size_t n, const char *word,
+                        size_t *value_at) {
+    size_t best = n, longest = 0;
     for (size_t i = 0; i < n; i++) {
-        const char *name = cli_program_param(program, i).name;
+        const char *name = port(program, i).name;
         size_t length = strlen(name);
         if (strncmp(word, name, length) != 0 || word[length] != '=') continue;
         if (best < n && length < longest) continue;
@@ -175,8 +180,9 @@ int cli_program_read(cli_program_inputs *in, const cli_texts *words, bool set) {
     for (int named = 1; named >= 0; named--)
         for (size_t i = 0; code == CLI_DONE && i < words->count; i++) {
             const char *word = words->values[i];
-            size_t at, param = find_param(in->program, word, &at);
-            bool found = param < mica_program_param_count(in->program);
+            size_t at, n = mica_program_param_count(in->program);
+            size_t param = find_port(in->program, cli_program_param, n, word, &at);
+            bool found = param < n;
             if ((found || strchr(word, '=')) != named) continue;
             if (found)
                 code = read_value(in, param, word, word + at, set);
@@ -241,11 +247,6 @@ static int print_results(const mica_program *program, const mica_array *results,
     return CLI_DONE;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), n = strlen(end);
-    return length >= n && strcmp(text + length - n, end) == 0;
-}
-
 /* All results into a file of several arrays. */
 static int write_all(const mica_program *program, const mica_array *results, const char *path) {
     size_t n = mica_program_result_count(program);
@@ -253,8 +254,9 @@ static int write_all(const mica_program *program, const mica_array *results, con
     if (!named) return cli_fail("out of memory");
     for (size_t i = 0; i < n; i++)
         named[i] = (mica_named_array){cli_program_result(program, i).name, results[i]};
-    mica_status status = ends_with(path, ".npz") ? mica_save_npz(path, named, n, false)
-                                                 : mica_save_safetensors(path, named, n, NULL, 0);
+    mica_status status = cli_path_ends(path, ".npz")
+                             ? mica_save_npz(path, named, n, false)
+                             : mica_save_safetensors(path, named, n, NULL, 0);
     free(named);
     return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
 }
@@ -267,17 +269,10 @@ static int write_one(mica_array x, const char *path) {
 
 /* FILE, or NAME=FILE: the longest name of a result that the word begins with. */
 static int write_word(const mica_program *program, const mica_array *results, const char *word) {
-    size_t n = mica_program_result_count(program), found = n, longest = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *name = cli_program_result(program, i).name;
-        size_t length = strlen(name);
-        if (strncmp(word, name, length) != 0 || word[length] != '=') continue;
-        if (found < n && length < longest) continue;
-        found = i;
-        longest = length;
-    }
-    if (found < n) return write_one(results[found], word + longest + 1);
-    if (ends_with(word, ".npz") || ends_with(word, ".safetensors"))
+    size_t n = mica_program_result_count(program), value_at;
+    size_t found = find_port(program, cli_program_result, n, word, &value_at);
+    if (found < n) return write_one(results[found], word + value_at);
+    if (cli_path_ends(word, ".npz") || cli_path_ends(word, ".safetensors"))
         return write_all(program, results, word);
     if (n == 1 && !strchr(word, '=')) return write_one(results[0], word);
     if (strchr(word, '='))
