@@ -157,7 +157,10 @@ static bool read_message(reader *r, mc_json item) {
     if (!check_members(r, item, "type role content id status") || !get_text(r, item, "role", &role))
         return false;
     if (mc_str_is(role, "assistant")) {
-        if ((r->turn.speaks || r->turn.calls.len) && !end_turn(r)) return false;
+        /* What comes behind calls is of their message, or two of the assistant's would follow one
+         * another, which most chat templates refuse. */
+        if (r->turn.speaks && !r->turn.calls.len && !end_turn(r)) return false;
+        if (r->turn.speaks && !mc_buffer_add_byte(&r->turn.text, '\n')) return no_memory(r);
         r->turn.speaks = true;
         return add_content(r, content, "content", "output_text input_text refusal", &r->turn.text);
     }

@@ -16,7 +16,7 @@
  *     function_call_output  call_id, output
  *
  * What the assistant said between two messages of others becomes one message of a thought, a text
- * and calls, as far as it comes in this order.
+ * and calls, as far as it comes in this order; a text behind calls is put to that before them.
  *
  *  messages  JSON objects with commas between them; may hold some already.
  *  returns   false: *failure names the item at fault: "input[1].content[0]: ..." */

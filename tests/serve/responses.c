@@ -102,7 +102,9 @@ static void test_messages(void **state) {
         "{\"type\": \"function_call_output\", \"call_id\": \"2\", \"output\": [{\"type\": "
         "\"input_text\", \"text\": \"y\"}]},"
         "{\"role\": \"assistant\", \"content\": \"c\"}, {\"role\": \"assistant\", \"content\": "
-        "[{\"type\": \"refusal\", \"refusal\": \"d\"}]}]";
+        "[{\"type\": \"refusal\", \"refusal\": \"d\"}]}, {\"type\": \"function_call\", "
+        "\"call_id\": \"3\", \"name\": \"f\", \"arguments\": \"{}\"}, {\"role\": \"assistant\", "
+        "\"content\": \"e\"}]";
     static const char want[] =
         "{\"role\":\"user\",\"content\":\"a\"},"
         "{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":\"t\",\"tool_calls\":["
@@ -110,7 +112,10 @@ static void test_messages(void **state) {
         "{\"id\":\"2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},"
         "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"x\"},"
         "{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":\"y\"},"
-        "{\"role\":\"assistant\",\"content\":\"c\"},{\"role\":\"assistant\",\"content\":\"d\"}";
+        "{\"role\":\"assistant\",\"content\":\"c\"},{\"role\":\"assistant\",\"content\":"
+        "\"d\\u000ae\",\"tool_calls\":[{\"id\":\"3\",\"type\":\"function\",\"function\":{\"name\":"
+        "\"f\","
+        "\"arguments\":\"{}\"}}]}";
     mc_json_doc *doc;
     mc_buffer messages = {0};
     mc_failure failure = {0};

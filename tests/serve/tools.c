@@ -203,6 +203,13 @@ static void test_budgets(void **state) {
     assert_true(none < thought && said > 10);
     think(&s, "\"reasoning_effort\": \"low\"", &thought, &said, &tokens); /* 1024 tokens */
     assert_int_equal(thought, all);
+    mc_json_doc *both = client_json(s.server, "POST", CHAT,
+                                    "{" HELLO ", " SCHEMA ", \"thinking_token_budget\": 6}", 200);
+    mc_json message = at(mc_json_root(both), "choices.0.message");
+    mc_str document = text_of(mc_json_find(message, "content"));
+    assert_true(text_of(mc_json_find(message, "reasoning_content")).len > 0);
+    assert_true(mc_str_starts(document, MC_STR("{")) && mc_str_ends(document, MC_STR("}")));
+    mc_json_close(&both);
     char *body = test_format("{\"input\": \"What is curl?\", \"temperature\": 0, "
                              "\"max_output_tokens\": 30, \"reasoning\": {\"max_tokens\": 6}}");
     mc_json_doc *doc = client_json(s.server, "POST", "/v1/responses", body, 200);
