@@ -5,6 +5,7 @@
 #include "grammar/schema.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static int32_t text(mc_builder *b, const char *bytes, int32_t next) {
     return mc_build_text(b, bytes, strlen(bytes), next);
@@ -73,6 +74,116 @@ static int32_t arguments(mc_json_rules *rules, const mc_tool *tool, int32_t next
     }
     return mc_build_schema(rules, tool->parameters, name, next);
 }
+
+/* ---- calls that are the whole answer ---- */
+
+/* A beginning of answers, and what comes behind it. */
+typedef struct beginning {
+    mc_str text;
+    int32_t next;
+} beginning;
+
+static int compare_beginnings(const void *a, const void *b) {
+    const mc_str x = ((const beginning *)a)->text, y = ((const beginning *)b)->text;
+    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
+    return order ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+/* What goes on behind the first `at` bytes of all in the list, which is sorted, none of them the
+ * beginning of another: one of these with what comes behind it, or any other text, by `rest`. */
+static int32_t go_on(mc_builder *b, const beginning *list, size_t count, size_t at, int32_t rest) {
+    int32_t all = MC_RETURN;
+    int low = 0;
+    for (size_t i = 0, end; i < count; i = end) {
+        int byte = (uint8_t)list[i].text.ptr[at];
+        for (end = i + 1; end < count && (uint8_t)list[end].text.ptr[at] == byte;)
+            end++;
+        int32_t way =
+            list[i].text.len == at + 1 ? list[i].next : go_on(b, list + i, end - i, at + 1, rest);
+        if (low < byte) all = mc_build_split(b, all, mc_build_range(b, low, byte - 1, rest));
+        all = mc_build_split(b, all, mc_build_range(b, byte, byte, way));
+        low = byte + 1;
+    }
+    return low > 255 ? all : mc_build_split(b, all, mc_build_range(b, low, 255, rest));
+}
+
+/* The call of a tool behind its name: both words for its arguments are read. */
+static int32_t behind_name(mc_json_rules *rules, const mc_call_format *format, const mc_tool *tool,
+                           int32_t next) {
+    mc_builder *b = rules->b;
+    int32_t rest = arguments(rules, tool, text(b, format->after, next));
+    return mc_build_split(b, text(b, ", \"arguments\": ", rest),
+                          text(b, ", \"parameters\": ", rest));
+}
+
+/* Adds how the format writes calls up to the tools' names, and what comes behind each. `names`
+ * holds the texts. */
+static bool add_tools(mc_json_rules *rules, const mc_call_format *format, const mc_tools *tools,
+                      int32_t next, mc_buffer *names, mc_buffer *list) {
+    const mc_tool *tool = MC_BUFFER_AT(&tools->list, mc_tool);
+    size_t count = MC_BUFFER_COUNT(&tools->list, mc_tool), bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(format->before) + tool[i].name.len + 2;
+    if (!mc_buffer_reserve(names, bytes)) return false; /* then the texts stay where they are */
+    for (size_t i = 0; i < count; i++) {
+        size_t at = names->len;
+        if (!mc_buffer_add_text(names, format->before) || !mc_buffer_add_byte(names, '"') ||
+            !mc_buffer_add(names, tool[i].name.ptr, tool[i].name.len) ||
+            !mc_buffer_add_byte(names, '"'))
+            return false;
+        const beginning b = {{names->data + at, names->len - at},
+                             behind_name(rules, format, &tool[i], next)};
+        if (!mc_buffer_add(list, &b, sizeof b)) return false;
+    }
+    return true;
+}
+
+/* Further calls, each on a line of its own. `next` is where the calls in the list go on. */
+static void close_calls(mc_builder *b, const mc_buffer *list, int32_t next) {
+    int32_t more = MC_DEAD;
+    const beginning *calls = MC_BUFFER_AT(list, beginning);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(list, beginning); i++)
+        more = mc_build_split(
+            b, more, mc_build_text(b, calls[i].text.ptr, calls[i].text.len, calls[i].next));
+    mc_build_close(b, next, MC_RETURN, mc_build_range(b, '\n', '\n', more));
+}
+
+/* Adds white space, and a thought, behind which the answer begins anew. */
+static bool add_space(mc_builder *b, const mc_answer_format *format, mc_thinking thinking,
+                      int32_t start, mc_buffer *list) {
+    static const char space[] = " \n\r\t";
+    for (const char *at = space; *at; at++)
+        if (!mc_buffer_add(list, &(beginning){{at, 1}, start}, sizeof(beginning))) return false;
+    if (thinking != MC_THINKING_MAY || !format->think_end) return true;
+    const beginning thought = {mc_str_of(format->think_begin),
+                               mc_build_until(b, mc_str_of(format->think_end), start, MC_RETURN)};
+    return mc_buffer_add(list, &thought, sizeof thought);
+}
+
+/* Any text, or calls, if it begins as the format writes a call of one of the tools. */
+static int32_t text_or_calls(mc_json_rules *rules, const mc_answer_format *format,
+                             const mc_tools *tools, bool parallel, mc_thinking thinking) {
+    mc_builder *b = rules->b;
+    mc_buffer names = {0}, list = {0};
+    int32_t start = mc_build_open(b), rest = mc_build_open(b);
+    int32_t next = parallel ? mc_build_open(b) : MC_RETURN;
+    mc_build_close(b, rest, MC_RETURN, mc_build_range(b, 0, 255, rest));
+    if (!add_tools(rules, format->calls, tools, next, &names, &list))
+        mc_builder_fail(b, mc_fail_nomem("a grammar"));
+    if (parallel) close_calls(b, &list, next);
+    if (!add_space(b, format, thinking, start, &list))
+        mc_builder_fail(b, mc_fail_nomem("a grammar"));
+    beginning *all = MC_BUFFER_AT(&list, beginning);
+    size_t count = MC_BUFFER_COUNT(&list, beginning);
+    if (count > 1) qsort(all, count, sizeof *all, compare_beginnings);
+    mc_build_close(b, start, go_on(b, all, count, 0, rest), MC_DEAD);
+    mc_buffer_deinit(&names);
+    mc_buffer_deinit(&list);
+    if (thinking != MC_THINKING_IS_OPEN || !format->think_end) return start;
+    return mc_build_until(b, mc_str_of(format->think_end), start, MC_RETURN);
+}
+
+/* ---- calls in a format ---- */
 
 /* A call of a tool. */
 static int32_t call(mc_json_rules *rules, const mc_call_format *format, const mc_tool *tool,
@@ -146,11 +257,16 @@ mica_status mc_answer_grammar_tools(const mc_tools *tools, mc_tool_choice choice
         return mc_fail(MICA_EINVAL, "tool_choice: \"required\", but there are no tools");
     }
     bool automatic = !name && choice == MC_TOOLS_AUTO;
-    if (automatic && (!some_is_strict(tools) || !is_marked(format->calls))) return MICA_OK;
+    if (automatic && !some_is_strict(tools)) return MICA_OK;
     mc_builder_init(&b);
     mc_json_rules_init(&rules, &b);
-    int32_t start = automatic ? among_text(&rules, format->calls, tools)
-                              : required(&rules, format->calls, tools, named, parallel);
-    if (!automatic) start = thoughts(&b, format, thinking, start); /* else they are text */
+    int32_t start;
+    if (!automatic)
+        start =
+            thoughts(&b, format, thinking, required(&rules, format->calls, tools, named, parallel));
+    else if (is_marked(format->calls))
+        start = among_text(&rules, format->calls, tools); /* thoughts are text */
+    else
+        start = text_or_calls(&rules, format, tools, parallel, thinking);
     return mc_grammar_finish(&b, start, grammar);
 }

@@ -30,8 +30,9 @@ mica_status mc_answer_grammar_document(mc_response_kind kind, const char *text, 
 typedef enum mc_tool_choice { MC_TOOLS_AUTO, MC_TOOLS_NONE, MC_TOOLS_REQUIRED } mc_tool_choice;
 
 /* Answers with calls of tools: at least one of any (required), exactly one of the tool `name`, or
- * text with calls within it (auto; only these are constrained, and only if a tool is strict and the
- * format marks where calls begin).
+ * text with calls within it (auto; only these are constrained, and only if a tool is strict). Where
+ * the format does not mark calls, those are that the answer begins with, as the format writes them:
+ * a model that writes them in another way, such as calls in Python, is not held to a schema.
  *
  * The arguments keep to the tool's schema. If that is not supported, a strict tool is refused, and
  * one that is not takes any object.

@@ -121,15 +121,62 @@ static void test_forced_calls(void **state) {
 
 static void test_free_calls(void **state) {
     (void)state;
-    const mc_answer_format format = format_of("hermes", true), llama = format_of("llama", false);
+    const mc_answer_format format = format_of("hermes", true);
     check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &format, MC_THINKING_MAY),
           LIST("", "hello", "a <tool_cal", ROME, "a\n" ROME " b <tool\n" NOW "\xff",
                "<think>x</think>" NOW),
           LIST("<tool_call>", "<tool_call>{}", ROME "<tool_call>x",
                "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>"));
-    /* Nothing marks where these calls begin. */
-    assert_null(tool_grammar(MC_TOOLS_AUTO, NULL, true, &llama, MC_THINKING_NONE));
     assert_null(tool_grammar(MC_TOOLS_NONE, NULL, true, &format, MC_THINKING_NONE));
+}
+
+#define CALL(name, word, arguments) "{\"name\": \"" name "\", \"" word "\": " arguments "}"
+#define OSLO CALL("get_weather", "parameters", "{\"city\": \"Oslo\"}")
+
+/* Nothing marks where these calls begin: an answer that begins as a call does is one. */
+static void test_calls_of_whole_answers(void **state) {
+    (void)state;
+    static const char *const names[] = {"llama", "pythonic", "gemma", "generic"};
+    const char *const good[] = {"",
+                                "hello",
+                                "{",
+                                "{\"a\": 1}",
+                                "{\"name\": \"Bob\"}",
+                                "{\"name\": \"get_weathe",
+                                "{\"name\": \"get_weather_of\"}",
+                                "[now()] \xff",
+                                OSLO,
+                                "\n " OSLO,
+                                "so: {\"name\": \"now\"}",
+                                CALL("now", "arguments", "{\"a\": 1}"),
+                                NULL};
+    const char *const bad[] = {"{\"name\": \"now\"}",
+                               "\n{\"name\": \"now\"}",
+                               CALL("get_weather", "parameters", "{\"city\": \"Bonn\"}"),
+                               CALL("get_weather", "parameters", "{}"),
+                               CALL("now", "arguments", "1"),
+                               OSLO "x",
+                               OSLO "\nx",
+                               NULL};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const mc_answer_format format = format_of(names[i], false),
+                               thinks = format_of(names[i], true);
+        for (int parallel = 0; parallel < 2; parallel++) {
+            check(tool_grammar(MC_TOOLS_AUTO, NULL, parallel, &format, MC_THINKING_NONE), good,
+                  bad);
+            check(tool_grammar(MC_TOOLS_AUTO, NULL, parallel, &thinks, MC_THINKING_MAY), good, bad);
+        }
+        check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &format, MC_THINKING_NONE),
+              LIST(OSLO "\n" OSLO, "<think>" OSLO), LIST(OSLO OSLO));
+        check(tool_grammar(MC_TOOLS_AUTO, NULL, false, &format, MC_THINKING_NONE), LIST(OSLO),
+              LIST(OSLO "\n" OSLO));
+        check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &thinks, MC_THINKING_MAY),
+              LIST("<think>{\"name\": \"now\"}", "<think>a</think>\n\n" OSLO, "\n<think></think>b"),
+              LIST("<think>a</think>\n{\"name\": \"now\"}"));
+        check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &thinks, MC_THINKING_IS_OPEN),
+              LIST("{\"name\": \"now\"}", "a</think>" OSLO, "a</think>b"),
+              LIST("a</think>{\"name\": \"now\"}"));
+    }
 }
 
 static void test_tool_errors(void **state) {
@@ -337,13 +384,10 @@ static void test_when_it_is_forced(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_forced_calls),
-        cmocka_unit_test(test_free_calls),
-        cmocka_unit_test(test_tool_errors),
-        cmocka_unit_test(test_forced_calls_are_read),
-        cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_when_it_is_forced),
+        cmocka_unit_test(test_documents),   cmocka_unit_test(test_forced_calls),
+        cmocka_unit_test(test_free_calls),  cmocka_unit_test(test_calls_of_whole_answers),
+        cmocka_unit_test(test_tool_errors), cmocka_unit_test(test_forced_calls_are_read),
+        cmocka_unit_test(test_budgets),     cmocka_unit_test(test_when_it_is_forced),
     };
     return cmocka_run_group_tests_name("grammar/answer", tests, open_all, close_all);
 }
