@@ -5,7 +5,7 @@
 #include "task/model.h"
 #include "text/find.h"
 
-enum { FIELD_TOOLS, FIELD_THINKING, FIELD_DOCUMENT };
+enum { FIELD_TOOLS, FIELD_THINKING, FIELD_DOCUMENT, FIELD_BUDGET };
 
 static bool is_document(const mc_answer_form *form) {
     return form->object || form->matches || mc_json_exists(form->schema);
@@ -13,7 +13,7 @@ static bool is_document(const mc_answer_form *form) {
 
 bool mc_answer_form_is_forced(const mc_answer_form *form) {
     bool called = form->tools_text.len && (form->tool[0] || form->choice == MC_TOOLS_REQUIRED);
-    return called || is_document(form);
+    return called || (is_document(form) && (!form->matches || form->chosen));
 }
 
 static bool prepare_tools(mc_answer_form *form, mc_failure *failure) {
@@ -39,6 +39,12 @@ bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_fa
     if (form->thinking == MC_PROMPT_THINKING_ON && !form->format.think_end)
         return mc_failure_set(failure, 400, "unsupported_value", name,
                               "%s: the model's chat template marks no thoughts", name);
+    name = form->fields[FIELD_BUDGET];
+    if (form->limited && form->budget > 0 && !form->format.think_end)
+        return mc_failure_set(failure, 400, "unsupported_value", name,
+                              "%s: the model's chat template marks no thoughts, so that they "
+                              "cannot be counted",
+                              name);
     return prepare_tools(form, failure);
 }
 

@@ -38,8 +38,9 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_json_doc *parsed;   /* that the schema is of; NULL: another one */
     bool object;           /* the answer is any object of JSON */
     bool matches;          /* it matches the regular expression */
+    bool chosen;           /* which is of a few texts, so that each answer has an end of its own */
     mc_buffer regex;       /* its text */
-    const char *fields[3]; /* names in failures: of tools, of thinking, of the document */
+    const char *fields[4]; /* names in failures: of tools, thinking, the document, the budget */
 
     /* Set by the functions below. */
     mc_answer_format format; /* of the model */
@@ -64,8 +65,9 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
  * medium, 24576 for high, none for other words, as Google's API for OpenAI's clients maps them. */
 void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str effort);
 
-/* Whether the answer is made to be a document or calls: it ends where these are whole, and stop
- * strings within do not cut it. */
+/* Whether the answer is made to be a JSON document, one of some texts, or calls: it ends where
+ * these are whole, and stop strings within do not cut it. Another expression may have no end of its
+ * own: stop strings end it, as in vLLM. */
 bool mc_answer_form_is_forced(const mc_answer_form *form);
 
 /* A constraint of one answer; *constraint NULL: none is needed.

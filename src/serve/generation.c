@@ -87,8 +87,10 @@ const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .offset = AT(stop),
-     .help = "texts that end the answer, which are not part of it. An answer that is made to be a "
-             "document or calls ends where these are whole: they do not cut it"},
+     .help =
+         "texts that end the answer, which are not part of it. An answer that is made to be a "
+         "JSON document, one of some texts, or calls ends where these are whole: they do not cut "
+         "it. They do end a regex, and what is left may not match it"},
     {.name = "stop_token_ids",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,

@@ -47,7 +47,7 @@ static const mc_field fields[] = {
      .initial = -1,
      .offset = AT(budget),
      .help = "after so many tokens of thoughts these are ended, and the answer follows; -1: no "
-             "limit. vLLM's name"},
+             "limit. vLLM's name. Refused above 0 where the chat template marks no thoughts"},
     {.name = "reasoning_budget_tokens",
      .kind = MC_FIELD_INT,
      .min = -1,
@@ -440,6 +440,8 @@ static chat_job *new_job(mc_exchange *http, const chat_values *values, mc_served
 
 /* Sets what has several names. */
 static bool read_reasoning(chat_values *values, mc_failure *failure) {
+    static const char *const fields_of[] = {"thinking_token_budget", "reasoning_budget_tokens",
+                                            "reasoning.max_tokens"};
     const int64_t budgets[] = {values->budget, values->other_budget, values->reasoning_budget};
     mc_openai_wish *wish = &values->wish;
     wish->budget = -1;
@@ -450,6 +452,7 @@ static bool read_reasoning(chat_values *values, mc_failure *failure) {
                                   "thinking_token_budget, reasoning_budget_tokens and "
                                   "reasoning.max_tokens differ");
         wish->budget = budgets[i];
+        wish->budget_field = fields_of[i];
     }
     if (values->effort && values->chat.effort && values->effort != values->chat.effort)
         return mc_failure_set(failure, 400, "invalid_value", "reasoning_effort",

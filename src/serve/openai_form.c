@@ -158,16 +158,17 @@ static bool refuse_tool(size_t number, const char *member, const char *what, mc_
 
 /* Members of a response's tool that ask for nothing else than what mica does. */
 static bool check_tool(size_t number, mc_json tool, mc_failure *failure) {
+    static const char *const off[] = {"defer_loading", "async"};
     char name[32];
     bool flag;
     mc_str type = type_of(tool), caller;
     if (!mc_str_is(type, "function"))
         return refuse_tool(number, "type", "only tools of type function are supported", failure);
-    mc_json defers = mc_json_find(tool, "defer_loading"), waits = mc_json_find(tool, "async");
-    if ((mc_json_exists(defers) && (!mc_json_get_bool(defers, &flag) || flag)) ||
-        (mc_json_exists(waits) && (!mc_json_get_bool(waits, &flag) || flag)))
-        return refuse_tool(number, mc_json_exists(defers) ? "defer_loading" : "async",
-                           "only false is supported", failure);
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+        mc_json value = mc_json_find(tool, off[i]);
+        if (mc_json_exists(value) && (!mc_json_get_bool(value, &flag) || flag))
+            return refuse_tool(number, off[i], "only false is supported", failure);
+    }
     for (mc_json_iter it = mc_json_begin(mc_json_find(tool, "allowed_callers")); mc_json_next(&it);)
         if (!mc_json_get_str(it.value, &caller) || !mc_str_is(caller, "direct"))
             return refuse_tool(number, "allowed_callers", "only direct is supported", failure);
@@ -359,7 +360,8 @@ static bool read_structured(const mc_openai_wish *wish, mc_answer_form *form, mc
                               "structured_outputs: want one of json, json_object, regex and "
                               "choice, and no response_format");
     form->object = wish->object;
-    form->matches = wish->regex.ptr || mc_json_exists(wish->choices);
+    form->chosen = mc_json_exists(wish->choices);
+    form->matches = wish->regex.ptr || form->chosen;
     form->fields[2] = "structured_outputs";
     if (mc_json_exists(wish->json)) return read_json(wish->json, form, failure);
     if (mc_json_exists(wish->choices)) return put_choices(wish->choices, &form->regex, failure);
@@ -376,6 +378,7 @@ bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_fa
     if (wish->effort == MC_EFFORT_NONE) form->thinking = MC_PROMPT_THINKING_OFF;
     form->limited = wish->budget >= 0;
     form->budget = wish->budget;
+    form->fields[3] = wish->budget_field;
     return read_choice(wish, form, &allowed, failure) &&
            put_tools(wish, allowed, &form->tools_text, failure) &&
            read_format(wish, form, failure) && read_structured(wish, form, failure);

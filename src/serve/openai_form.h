@@ -16,11 +16,12 @@ typedef enum mc_openai_shape {
 typedef struct mc_openai_wish { /* absent fields are no value */
     mc_openai_shape shape;
     mc_json tools;
-    mc_json choice; /* "none", "auto", "required", or an object that names functions */
-    mc_json format; /* of type text, json_object, json_schema, regex */
-    bool parallel;  /* several calls are fine */
-    int effort;     /* of mc_chat_efforts (serve/chat_prompt.h) */
-    int64_t budget; /* tokens of thoughts; negative: no limit */
+    mc_json choice;           /* "none", "auto", "required", or an object that names functions */
+    mc_json format;           /* of type text, json_object, json_schema, regex */
+    bool parallel;            /* several calls are fine */
+    int effort;               /* of mc_chat_efforts (serve/chat_prompt.h) */
+    int64_t budget;           /* tokens of thoughts; negative: no limit */
+    const char *budget_field; /* its name */
 
     /* vLLM's structured_outputs, beside the format. */
     mc_json json;    /* a schema, or the text of one */

@@ -53,7 +53,7 @@ static void put_response(mc_put *put, const char *key, const mc_response *r, con
     else
         mc_put_null(put, "error");
     mc_put_json(put, "incomplete_details", cut ? "{\"reason\":\"max_output_tokens\"}" : "null");
-    if (!begun && !failed) mc_put_int(put, "completed_at", (int64_t)time(NULL));
+    if (!begun && !failed && !cut) mc_put_int(put, "completed_at", (int64_t)time(NULL));
     mc_put_members(put, &r->echo);
     mc_put_open(put, "output", '[');
     if (!begun && !failed) mc_put_members(put, &r->output.items);

@@ -38,7 +38,9 @@ static const mc_field reasoning_fields[] = {
      .max = INT32_MAX,
      .initial = -1,
      .offset = AT(wish.budget),
-     .help = "after so many tokens of thoughts these are ended, and the answer follows"},
+     .help =
+         "after so many tokens of thoughts these are ended, and the answer follows. Refused above "
+         "0 where the chat template marks no thoughts"},
     {.name = "summary",
      .kind = MC_FIELD_CHOICE,
      .choices = "auto detailed",
@@ -371,6 +373,7 @@ static void set_generation(response_values *values) {
     g->n = 1;
     g->truncate = values->truncation == 1;
     values->wish.shape = MC_OPENAI_RESPONSES;
+    values->wish.budget_field = "reasoning.max_tokens";
 }
 
 static bool respond(mc_exchange *http) {

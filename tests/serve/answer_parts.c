@@ -126,6 +126,7 @@ static void test_whole(void **state) {
     mc_json root = mc_json_root(doc);
     check_items(at(root, "output"), false);
     check_text(root, "status", MC_STR("completed"));
+    assert_true(int_at(root, "completed_at") >= int_at(root, "created_at"));
     check_text(root, "tools.0.name", MC_STR("weather"));
     int64_t thought = int_at(root, "usage.output_tokens_details.reasoning_tokens");
     assert_true(thought > 2 && thought < int_at(root, "usage.output_tokens") / 2);
@@ -145,6 +146,7 @@ static void test_whole(void **state) {
     assert_int_equal(mc_json_count(at(mc_json_root(doc), "output")), 1);
     check_text(mc_json_root(doc), "output.0.status", MC_STR("incomplete"));
     check_text(mc_json_root(doc), "status", MC_STR("incomplete"));
+    assert_int_equal(mc_json_get_type(at(mc_json_root(doc), "completed_at")), MC_JSON_NONE);
     mc_json_close(&doc);
 }
 
@@ -327,6 +329,10 @@ static void test_refused(void **state) {
         {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"x\": 1}]", "tools[0].x"},
         {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"defer_loading\": true}]",
          "tools[0].defer_loading"},
+        {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"defer_loading\": false, "
+         "\"async\": true}]",
+         "tools[0].async"},
+        {"\"reasoning\": {\"max_tokens\": 5}", "reasoning.max_tokens"},
         {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"output_schema\": {}}]",
          "tools[0].output_schema"},
         {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"parameters\": 1}]", "tools"},

@@ -330,9 +330,18 @@ static void test_stops(void **state) {
         {CHAT, "{" HELLO ", \"stop\": [\"name\"], " TOOLS ", " NAMED "}",
          "choices.0.message.tool_calls.0.function.name", "weather"},
         {"/v1/completions",
-         "{\"prompt\": \"a\", \"stop\": [\"stop\"], \"response_format\": {\"type\": \"regex\", "
-         "\"regex\": \"a stop b\"}}",
+         "{\"prompt\": \"a\", \"stop\": [\"stop\"], \"structured_outputs\": {\"choice\": [\"a stop "
+         "b\"]}}",
          "choices.0.text", "a stop b"},
+        /* but an expression may have no end of its own */
+        {"/v1/completions",
+         "{\"prompt\": \"a\", \"stop\": [\"b a\"], \"response_format\": {\"type\": \"regex\", "
+         "\"regex\": \"(ab )+\"}}",
+         "choices.0.text", "a"},
+        {CHAT,
+         "{" HELLO ", \"stop\": [\"b a\"], \"max_tokens\": 16, \"structured_outputs\": "
+         "{\"regex\": \"(ab )+\"}, \"logit_bias\": {}}",
+         "choices.0.message.content", "a"},
         {"/v1/messages",
          "{\"model\": \"default\", \"max_tokens\": 50, " HELLO ", \"stop_sequences\": [\"stop\"], "
          "\"output_config\": {\"format\": {\"type\": \"json_schema\", \"schema\": {\"const\": \"a "
@@ -374,6 +383,8 @@ static void test_refused(void **state) {
         {"\"structured_outputs\": {\"choice\": []}", "invalid_value", "structured_outputs.choice"},
         {"\"structured_outputs\": {\"grammar\": \"root ::= a\"}", "unsupported_field",
          "structured_outputs.grammar"},
+        {"\"thinking_token_budget\": 5", "unsupported_value", "thinking_token_budget"},
+        {"\"reasoning_budget_tokens\": 5", "unsupported_value", "reasoning_budget_tokens"},
         {"\"thinking_token_budget\": 1, \"reasoning\": {\"max_tokens\": 2}", "invalid_value",
          "thinking_token_budget"},
         {"\"reasoning_effort\": \"low\", \"reasoning\": {\"effort\": \"high\"}", "invalid_value",
