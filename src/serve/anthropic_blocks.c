@@ -36,6 +36,7 @@ static void put_block(mc_put *put, const char *key, mc_block_kind kind, mc_str t
     mc_put_text(put, "type", kinds[kind].type);
     mc_put_str(put, kinds[kind].member, text);
     if (kind == MC_BLOCK_THINKING) mc_put_text(put, "signature", "");
+    if (kind == MC_BLOCK_TEXT) mc_put_null(put, "citations");
     mc_put_close(put, '}');
 }
 
@@ -100,6 +101,7 @@ static void put_call(mc_put *put, const char *key, const char *id, mc_str name, 
     mc_put_text(put, "type", "tool_use");
     mc_put_text(put, "id", id);
     mc_put_str(put, "name", name);
+    mc_put_json(put, "caller", "{\"type\":\"direct\"}");
     mc_put_raw(put, "input", input);
     mc_put_close(put, '}');
 }

@@ -145,7 +145,12 @@ static bool read_thinking(writer *w, mc_json block) {
 static bool read_tool_use(writer *w, mc_json block) {
     mc_str id, name;
     mc_json input = mc_json_find(block, "input");
-    if (!check_members(w, block, "id name input")) return false;
+    mc_str caller;
+    mc_json direct = mc_json_find(block, "caller");
+    if (!check_members(w, block, "id name input caller")) return false;
+    if (mc_json_exists(direct) &&
+        (!mc_json_get_str(mc_json_find(direct, "type"), &caller) || !mc_str_is(caller, "direct")))
+        return want(w, "caller", "the type direct");
     if (!mc_json_get_str(mc_json_find(block, "id"), &id)) return want(w, "id", "a string");
     if (!mc_json_get_str(mc_json_find(block, "name"), &name)) return want(w, "name", "a string");
     if (mc_json_get_type(input) != MC_JSON_OBJECT) return want(w, "input", "an object");

@@ -101,7 +101,20 @@ static void put_usage(mc_put *put, int64_t prompt, int64_t cached, int64_t answe
     mc_put_int(put, "cache_creation_input_tokens", 0);
     mc_put_int(put, "cache_read_input_tokens", cached);
     mc_put_int(put, "output_tokens", answer);
+    static const char *const none[] = {"cache_creation", "inference_geo", "output_tokens_details",
+                                       "server_tool_use"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        mc_put_null(put, none[i]);
+    mc_put_text(put, "service_tier", "standard");
     mc_put_close(put, '}');
+}
+
+/* Why the answer ended; reason NULL: it has not. */
+static void put_stop(mc_put *put, const char *reason, const char *sequence) {
+    mc_put_text(put, "stop_reason", reason);
+    mc_put_text(put, "stop_sequence", sequence);
+    mc_put_null(put, "stop_details");
+    mc_put_null(put, "container");
 }
 
 /* The beginning of a message, up to its content. */
@@ -123,8 +136,7 @@ static void begin_stream(message_job *message) {
     mc_put_open(&put, "message", '{');
     put_head(&put, message);
     mc_put_close(&put, ']');
-    mc_put_null(&put, "stop_reason");
-    mc_put_null(&put, "stop_sequence");
+    put_stop(&put, NULL, NULL);
     put_usage(&put, (int64_t)message->job.prompts[0].n, 0, 0);
     mc_put_close(&put, '}');
     mc_anthropic_send(http, "message_start", &put);
@@ -149,8 +161,7 @@ static void end_stream(message_job *message) {
     }
     mc_put put = mc_anthropic_event(&message->blocks.event, "message_delta");
     mc_put_open(&put, "delta", '{');
-    mc_put_text(&put, "stop_reason", stop_reason(message));
-    mc_put_text(&put, "stop_sequence", message->stop);
+    put_stop(&put, stop_reason(message), message->stop);
     mc_put_close(&put, '}');
     put_usage(&put, job->prompt_tokens, job->cached_tokens, job->answer_tokens);
     mc_anthropic_send(job->http, "message_delta", &put);
@@ -171,8 +182,7 @@ static void send_whole(message_job *message) {
     put_head(&put, message);
     if (whole->len && !put.failed) put.failed = !mc_buffer_add(put.out, whole->data, whole->len);
     mc_put_close(&put, ']');
-    mc_put_text(&put, "stop_reason", stop_reason(message));
-    mc_put_text(&put, "stop_sequence", message->stop);
+    put_stop(&put, stop_reason(message), message->stop);
     put_usage(&put, job->prompt_tokens, job->cached_tokens, job->answer_tokens);
     mc_put_close(&put, '}');
     if (put.failed || !done) mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);

@@ -29,6 +29,10 @@ static bool check_member(size_t number, mc_str key, mc_json value, mc_failure *f
     }
     if (mc_str_is(key, "eager_input_streaming") && mc_json_get_bool(value, &flag))
         return true; /* calls are sent when they are complete */
+    mc_json_iter callers = mc_json_begin(value);
+    if (mc_str_is(key, "allowed_callers") && mc_json_count(value) == 1 && mc_json_next(&callers) &&
+        mc_json_get_str(callers.value, &text) && mc_str_is(text, "direct"))
+        return true;
     if (mc_str_is(key, "defer_loading") && mc_json_get_bool(value, &flag) && !flag) return true;
     return wrong(failure, number, name, "not supported");
 }

@@ -215,8 +215,10 @@ bool mc_batch_queue_list(mc_batch_queue *queue, size_t key, mc_str after, size_t
     for (; known && count < limit && count < end; count++)
         put_batch(put, found[end - 1 - count]);
     mc_put_close(put, ']');
-    mc_put_text(put, "first_id", count ? found[end - 1]->id : NULL);
-    mc_put_text(put, "last_id", count ? found[end - count]->id : NULL);
+    if (count) {
+        mc_put_text(put, "first_id", found[end - 1]->id);
+        mc_put_text(put, "last_id", found[end - count]->id);
+    }
     mc_put_bool(put, "has_more", known && count < end);
     pthread_mutex_unlock(&queue->lock);
     return known;

@@ -170,6 +170,8 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
     if (!preflight) {
         http->endpoint = mc_endpoint_find(http->method, http->path, &http->tail, failure);
         open = http->endpoint && http->endpoint->flags & MC_ENDPOINT_OPEN;
+        if (http->endpoint) http->api = http->endpoint->api;
+        if (head.anthropic && http->api == MC_API_OPENAI) http->api = MC_API_ANTHROPIC;
     }
     mc_failure unknown = *failure;
     *at_once = head.malformed || length / 2 > limit || head.lengths + head.encodings > 1 ||

@@ -34,7 +34,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MC_EXCHANGE_BEHIND = 1 << 20, MC_EXCHANGE_HEADERS = 4, MC_EXCHANGE_QUERY = 2 };
+enum { MC_EXCHANGE_BEHIND = 1 << 20, MC_EXCHANGE_HEADERS = 4, MC_EXCHANGE_QUERY = 4 };
 
 typedef struct mc_exchange mc_exchange;
 
@@ -80,6 +80,7 @@ struct mc_exchange {
     mc_buffer body;                 /* as it came */
     mica_cancel cancel;             /* set when the client is gone */
     size_t key;                     /* which of the server's keys it has, from 1 on; 0: none */
+    mc_api api;                     /* the form of its errors */
     mc_failure failure;             /* why it is refused */
     mc_buffer out;                  /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */

@@ -86,6 +86,7 @@ static void put_anthropic(const mc_failure *failure, mc_put *put) {
     mc_put_text(put, "type", type);
     mc_put_text(put, "message", failure->message);
     mc_put_close(put, '}');
+    mc_put_null(put, "request_id");
     mc_put_close(put, '}');
 }
 

@@ -80,6 +80,8 @@ void mc_head_add(mc_head *head, const char *name, const char *value) {
         head->asked_headers = value;
     } else if (strcasecmp(name, "if-none-match") == 0) {
         head->known_tags = value;
+    } else if (strcasecmp(name, "anthropic-version") == 0) {
+        head->anthropic = true;
     }
 }
 

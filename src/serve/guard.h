@@ -21,6 +21,7 @@ typedef struct mc_head {
     const char *asked_headers;     /* Access-Control-Request-Headers */
     const char *known_tags;        /* If-None-Match */
     int hosts, lengths, encodings; /* numbers of these headers */
+    bool anthropic;                /* it has Anthropic's version of its API */
     bool malformed;                /* a header is none: others may read the head otherwise */
 } mc_head;
 

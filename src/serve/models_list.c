@@ -25,6 +25,8 @@ static void put_model(mc_put *put, const mc_model_row *row) {
     mc_put_text(put, "display_name", row->name);
     mc_put_time(put, "created_at", row->time);
     put_context(put, "max_input_tokens", row);
+    mc_put_null(put, "max_tokens");
+    mc_put_null(put, "capabilities");
     mc_put_close(put, '}');
 }
 

@@ -1,9 +1,9 @@
 /* /v1/batches: files of requests, which are answered when there is time. */
 #include "serve/endpoint.h"
 #include "serve/openai.h"
+#include "serve/openai_files.h"
 #include "serve/state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct batch_values {
@@ -109,20 +109,13 @@ static bool cancel(mc_exchange *http) {
 }
 
 static bool list(mc_exchange *http) {
-    const char *after = http->query[0], *text = http->query[1];
-    long limit = 20;
-    char *end;
-    if (text) {
-        limit = strtol(text, &end, 10);
-        if (!*text || *end || limit < 1 || limit > 100)
-            return mc_failure_set(&http->failure, 400, "invalid_value", "limit",
-                                  "limit: want 1 to 100");
-    }
+    const char *after = http->query[0];
+    size_t limit = 20;
+    if (!mc_openai_read_limit(http->query[1], 100, &limit, &http->failure)) return false;
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
-    bool known =
-        mc_batch_queue_list(&http->server->batches, http->key,
-                            after ? mc_str_of(after) : (mc_str){NULL, 0}, (size_t)limit, &put);
+    bool known = mc_batch_queue_list(&http->server->batches, http->key,
+                                     after ? mc_str_of(after) : (mc_str){NULL, 0}, limit, &put);
     mc_put_close(&put, '}');
     if (!known)
         return mc_failure_set(&http->failure, 400, "batch_not_found", "after",

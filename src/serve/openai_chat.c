@@ -227,6 +227,7 @@ static bool send_event(chat_choice *choice, const delta *d) {
         mc_put_open(&put, "content", '[');
         put_logprob(&put, chat, d->logprob);
         mc_put_close(&put, ']');
+        mc_put_null(&put, "refusal");
         mc_put_close(&put, '}');
     } else {
         mc_put_null(&put, "logprobs");
@@ -289,6 +290,7 @@ static void put_choice(mc_put *put, chat_job *chat, size_t index) {
     if (chat->logprobs) {
         mc_put_open(put, "logprobs", '{');
         put_list(put, "content", &choice->logprobs);
+        mc_put_null(put, "refusal");
         mc_put_close(put, '}');
     } else {
         mc_put_null(put, "logprobs");

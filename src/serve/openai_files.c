@@ -1,9 +1,12 @@
 /* /v1/files: what batches read and write. */
 #include "serve/openai_files.h"
+
+#include "base/alloc.h"
 #include "serve/endpoint.h"
 #include "serve/multipart.h"
 #include "serve/state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const mc_field fields[] = {
@@ -117,18 +120,72 @@ static bool retrieve(mc_exchange *http) {
     return send(http, &put);
 }
 
-static bool list(mc_exchange *http) {
+bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure) {
+    char *end;
+    if (!text) return true;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end || value < 1 || (size_t)value > max)
+        return mc_failure_set(failure, 400, "invalid_value", "limit", "limit: want 1 to %zu", max);
+    *limit = (size_t)value;
+    return true;
+}
+
+/* All files of a key and a purpose, NULL: any, oldest or newest first, into found[MC_FILES]. Returns their
+ * count. */
+static size_t find_files(mc_file_store *store, size_t key, const char *purpose, bool newest,
+                         mc_stored_file *found) {
     mc_stored_file about = {.id = ""};
-    mc_put put = mc_put_into(&http->out);
-    mc_put_open(&put, NULL, '{');
-    mc_put_text(&put, "object", "list");
-    mc_put_open(&put, "data", '[');
-    while (mc_file_store_next(&http->server->files, http->key, mc_str_of(about.id), &about))
-        mc_openai_put_file(&put, &about);
-    mc_put_close(&put, ']');
-    mc_put_bool(&put, "has_more", false);
-    mc_put_close(&put, '}');
-    return send(http, &put);
+    size_t n = 0;
+    while (n < MC_FILES && mc_file_store_next(store, key, mc_str_of(about.id), &about))
+        if (!purpose || strcmp(purpose, about.purpose) == 0) found[n++] = about;
+    for (size_t i = 0; newest && i < n / 2; i++) {
+        about = found[i];
+        found[i] = found[n - 1 - i];
+        found[n - 1 - i] = about;
+    }
+    return n;
+}
+
+static void put_files(mc_put *put, const mc_stored_file *files, size_t n, bool more) {
+    mc_put_open(put, NULL, '{');
+    mc_put_text(put, "object", "list");
+    mc_put_open(put, "data", '[');
+    for (size_t i = 0; i < n; i++)
+        mc_openai_put_file(put, &files[i]);
+    mc_put_close(put, ']');
+    mc_put_text(put, "first_id", n ? files[0].id : "");
+    mc_put_text(put, "last_id", n ? files[n - 1].id : "");
+    mc_put_bool(put, "has_more", more);
+    mc_put_close(put, '}');
+}
+
+enum { QUERY_AFTER, QUERY_LIMIT, QUERY_ORDER, QUERY_PURPOSE };
+
+static bool list(mc_exchange *http) {
+    const char *after = http->query[QUERY_AFTER], *order = http->query[QUERY_ORDER];
+    mc_failure *failure = &http->failure;
+    size_t limit = MC_FILES, first = 0;
+    if (!mc_openai_read_limit(http->query[QUERY_LIMIT], 10000, &limit, failure)) return false;
+    if (order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
+        return mc_failure_set(failure, 400, "invalid_value", "order", "order: want asc or desc");
+    mc_stored_file *found = mc_calloc(MC_FILES, sizeof *found);
+    if (!found) return mc_failure_of(failure, mc_fail_nomem("a list"), NULL);
+    size_t n = find_files(&http->server->files, http->key, http->query[QUERY_PURPOSE],
+                          !order || strcmp(order, "desc") == 0, found);
+    while (after && first < n && strcmp(found[first].id, after) != 0)
+        first++;
+    bool known = !after || first < n;
+    if (known) {
+        if (after) first++;
+        size_t count = n - first < limit ? n - first : limit;
+        mc_put put = mc_put_into(&http->out);
+        put_files(&put, found + first, count, first + count < n);
+        send(http, &put);
+    }
+    mc_free(found);
+    return known ? !failure->status
+                 : mc_failure_set(failure, 400, "file_not_found", "after",
+                                  "after: there is no such file");
 }
 
 static bool forget(mc_exchange *http) {
@@ -153,8 +210,11 @@ static const mc_endpoint endpoints[] = {
     {.method = "GET",
      .path = "/v1/files",
      .flags = MC_ENDPOINT_ALWAYS,
+     .query = "after limit order purpose",
      .handle = list,
-     .help = "the files of the same key, oldest first"},
+     .help = "the files of the same key, newest first or in the order asc: up to limit (all) of "
+             "those of a purpose "
+             "behind the one called after"},
     {.method = "GET",
      .path = "/v1/files/*",
      .flags = MC_ENDPOINT_ALWAYS,

@@ -18,24 +18,26 @@ static int64_t count_characters(const mc_buffer *text) {
     return n;
 }
 
-/* An object of the alternatives by their texts. Of equal texts only the likeliest is there. */
-static bool add_likeliest(mc_logprobs *logprobs, const mica_tokenizer *tok,
+/* An object of the alternatives by their texts, and of the token itself, which need not be among
+ * them. Of equal texts only the likeliest is there. */
+static bool add_likeliest(mc_logprobs *logprobs, const mica_tokenizer *tok, mica_alternative self,
                           const mica_alternative *alternatives, size_t count) {
     mc_put put = more(&logprobs->likeliest);
     mc_buffer keys = {0};
     mc_put_open(&put, NULL, '{');
-    for (size_t i = 0; i < count && !put.failed; i++) {
+    for (size_t i = 0; i <= count && !put.failed; i++) {
+        const mica_alternative *at = i < count ? &alternatives[i] : &self;
         mc_buffer key = {0};
         mc_put name = mc_put_into(&key);
         put.failed = !mc_buffer_add_byte(&key, '\n') || /* no text of JSON has one */
-                     !mc_token_text(tok, alternatives[i].id, &logprobs->text);
+                     !mc_token_text(tok, at->id, &logprobs->text);
         mc_put_str(&name, NULL, (mc_str){logprobs->text.data, logprobs->text.len});
         put.failed = put.failed || name.failed || !mc_buffer_add(&key, ":\n", 2);
         bool seen = !put.failed && keys.len && strstr(mc_buffer_cstr(&keys), mc_buffer_cstr(&key));
         if (!put.failed && !seen) {
             put.failed = (put.comma && !mc_buffer_add_byte(put.out, ',')) ||
                          !mc_buffer_add(put.out, key.data + 1, key.len - 2) ||
-                         !mc_json_put_number(put.out, (double)alternatives[i].logprob) ||
+                         !mc_json_put_number(put.out, (double)at->logprob) ||
                          !mc_buffer_add(&keys, key.data, key.len);
             put.comma = true;
         }
@@ -58,9 +60,9 @@ bool mc_logprobs_add(mc_logprobs *logprobs, const mica_tokenizer *tok, int32_t i
         mc_put_real(&values, NULL, (double)*logprob);
     else
         mc_put_null(&values, NULL);
-    if (count == 0)
+    if (!logprob)
         mc_put_null(&likeliest, NULL);
-    else if (!add_likeliest(logprobs, tok, alternatives, count))
+    else if (!add_likeliest(logprobs, tok, (mica_alternative){id, *logprob}, alternatives, count))
         return false;
     return !tokens.failed && !values.failed && !offsets.failed && !likeliest.failed;
 }

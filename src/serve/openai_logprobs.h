@@ -16,7 +16,8 @@ typedef struct mc_logprobs {                      /* zero is empty */
 /* Adds a token.
  *
  *  logprob       NULL: nothing predicts it.
- *  alternatives  [count] the likeliest tokens in its place, likeliest first.
+ *  alternatives  [count] the likeliest tokens in its place, likeliest first. The token itself is
+ *                added if it is not among them.
  *  returns       false: no memory */
 bool mc_logprobs_add(mc_logprobs *logprobs, const mica_tokenizer *tok, int32_t id,
                      const float *logprob, const mica_alternative *alternatives, size_t count);

@@ -205,7 +205,7 @@ static const mc_field fields[] = {
     {.name = "safety_identifier",
      .kind = MC_FIELD_TEXT,
      .offset = AT(safety),
-     .help = "repeated in the answer"},
+     .help = "up to 64 characters, repeated in the answer"},
     {.name = "prompt_cache_key",
      .kind = MC_FIELD_TEXT,
      .offset = AT(cache_key),
@@ -326,14 +326,24 @@ static bool put_echo(const response_values *values, const char *model, mc_buffer
     mc_put_int(&put, "top_logprobs", values->top_logprobs);
     mc_put_real(&put, "top_p", values->generation.top_p);
     mc_put_text(&put, "truncation", values->truncation ? "auto" : "disabled");
-    put_given(&put, "user", values->user);
-    put_given(&put, "safety_identifier", values->safety);
-    put_given(&put, "prompt_cache_key", values->cache_key);
+    if (values->user.ptr) mc_put_str(&put, "user", values->user);
+    if (values->safety.ptr) mc_put_str(&put, "safety_identifier", values->safety);
+    if (values->cache_key.ptr) mc_put_str(&put, "prompt_cache_key", values->cache_key);
     put_value(&put, "metadata", values->metadata, "{}");
     return !put.failed;
 }
 
 /* ---- the request ---- */
+
+static bool check_identifier(mc_str id, mc_failure *failure) {
+    enum { MAX_CHARACTERS = 64 };
+    size_t n = 0;
+    for (size_t i = 0; i < id.len; i++)
+        n += ((unsigned char)id.ptr[i] & 0xc0) != 0x80;
+    if (n <= MAX_CHARACTERS) return true;
+    return mc_failure_set(failure, 400, "invalid_value", "safety_identifier",
+                          "safety_identifier: want up to %d characters", MAX_CHARACTERS);
+}
 
 static mc_response *new_response(mc_exchange *http, const response_values *values) {
     mc_served *served = mc_models_take(&http->server->models, http, values->generation.model);
@@ -381,7 +391,7 @@ static bool respond(mc_exchange *http) {
     mica_generate_options options;
     mc_arena arena = {0};
     memset(&values, 0, sizeof values);
-    if (!mc_exchange_read(http, &values) ||
+    if (!mc_exchange_read(http, &values) || !check_identifier(values.safety, &http->failure) ||
         !mc_openai_check_metadata(values.metadata, &http->failure))
         return false;
     set_generation(&values);

@@ -49,6 +49,10 @@ static void test_whole(void **state) {
         check_text(root, "model", MC_STR("default"));
         check_text(root, "stop_reason", MC_STR("end_turn"));
         check_null(root, "stop_sequence");
+        check_null(root, "stop_details");
+        check_null(root, "container");
+        check_null(root, "usage.cache_creation");
+        check_text(root, "usage.service_tier", MC_STR("standard"));
         check_usage(at(root, "usage"), mc_json_count(at(golden(i), "prompt_ids")),
                     mc_json_count(at(golden(i), "greedy_ids")) - 1); /* without the stop id */
         mc_json_close(&doc);

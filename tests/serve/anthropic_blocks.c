@@ -21,7 +21,7 @@ static void test_whole(void **state) {
     assert_int_equal(blocks.count, 2);
     assert_string_equal(mc_buffer_cstr(&blocks.whole),
                         "{\"type\":\"thinking\",\"thinking\":\"a\\\"b\",\"signature\":\"\"},"
-                        "{\"type\":\"text\",\"text\":\"cd\"}");
+                        "{\"type\":\"text\",\"text\":\"cd\",\"citations\":null}");
     mc_anthropic_blocks_deinit(&blocks);
 }
 

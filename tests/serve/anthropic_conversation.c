@@ -56,7 +56,8 @@ static void test_tools(void **state) {
         "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\","
         "\"signature\":\"\"}," PART(
             "t") ",{\"type\":\"tool_use\",\"id\":\"i\",\"name\":\"f\","
-                 "\"input\":{\"x\":[1]},\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]"
+                 "\"input\":{\"x\":[1]},\"caller\":{\"type\":\"direct\"},\"cache_control\":{"
+                 "\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]"
                  "},"
                  "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"i\","
                  "\"content\":\"r\"},{\"type\":\"tool_result\",\"tool_use_id\":\"j\",\"is_error\":"
@@ -91,6 +92,10 @@ static void test_refused(void **state) {
           "messages[0].content[0].input");
     check(NULL, ASSISTANT("{\"type\":\"thinking\",\"thinking\":\"a\"}"), NULL,
           "messages[0].content[0].signature");
+    check(NULL,
+          ASSISTANT("{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"b\",\"input\":{},\"caller\":"
+                    "{\"type\":\"code_execution_20250825\",\"tool_id\":\"t\"}}"),
+          NULL, "messages[0].content[0].caller");
     check(NULL, USER("{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"is_error\":1}"), NULL,
           "messages[0].content[0].is_error");
     check(

@@ -154,6 +154,68 @@ static void test_files(void **state) {
     free(get);
 }
 
+/* The ids of a list that a query gives, with commas between them, and "+" behind if it has more. */
+static void list_files(const char *query, char ids[256]) {
+    char *path = test_format("/v1/files%s", query);
+    mc_json_doc *doc = client_json(s.server, "GET", path, NULL, 200);
+    mc_json root = mc_json_root(doc), data = mc_json_find(root, "data");
+    mc_str first = text_at(root, "first_id"), last = {0};
+    bool more, any = false;
+    *ids = '\0';
+    for (mc_json_iter it = mc_json_begin(data); mc_json_next(&it); any = true) {
+        last = text_at(it.value, "id");
+        if (!any) assert_true(first.len == last.len && !memcmp(first.ptr, last.ptr, last.len));
+        size_t len = strlen(ids);
+        snprintf(ids + len, 256 - len, "%s%.*s", any ? "," : "", MC_STR_ARG(last));
+    }
+    mc_str told = text_at(root, "last_id");
+    assert_true(told.len == last.len && (!last.len || !memcmp(told.ptr, last.ptr, last.len)));
+    assert_true(mc_json_get_bool(mc_json_find(root, "has_more"), &more));
+    if (more) snprintf(ids + strlen(ids), 256 - strlen(ids), "+");
+    mc_json_close(&doc);
+    free(path);
+}
+
+static void check_listed(const char *query, const char *expected) {
+    char ids[256];
+    list_files(query, ids);
+    assert_string_equal(ids, expected);
+}
+
+static void test_files_listed(void **state) {
+    (void)state;
+    char a[64], b[64], c[64], expected[256], query[128];
+    add_file("a\n", a);
+    add_file("b\n", b);
+    add_file("c\n", c);
+    snprintf(expected, sizeof expected, "%s,%s+", c, b);
+    check_listed("?limit=2", expected);
+    check_listed("?limit=2&order=desc&purpose=batch", expected);
+    snprintf(query, sizeof query, "?after=%s&order=asc", a);
+    snprintf(expected, sizeof expected, "%s,%s", b, c);
+    check_listed(query, expected);
+    snprintf(query, sizeof query, "?limit=1&after=%s", c);
+    snprintf(expected, sizeof expected, "%s+", b);
+    check_listed(query, expected);
+    check_listed("?purpose=assistants", "");
+    static const char *const wrong[][2] = {{"?limit=0", "limit"},     {"?limit=", "limit"},
+                                           {"?limit=99999", "limit"}, {"?order=up", "order"},
+                                           {"?after=none", "after"},  {"?colour=1", "colour"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(query, sizeof query, "/v1/files%s", wrong[i][0]);
+        mc_json_doc *doc = client_json(s.server, "GET", query, NULL, 400);
+        mc_json error = mc_json_find(mc_json_root(doc), "error");
+        assert_true(mc_str_is(text_at(error, "param"), wrong[i][1]));
+        mc_json_close(&doc);
+    }
+    const char *const made[] = {a, b, c};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(query, sizeof query, "/v1/files/%s", made[i]);
+        mc_json_doc *doc = client_json(s.server, "DELETE", query, NULL, 200);
+        mc_json_close(&doc);
+    }
+}
+
 static void test_files_refused(void **state) {
     (void)state;
     mc_json_doc *doc = upload("fine-tune", "a", "b", 400);
@@ -559,13 +621,13 @@ static void test_drain(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_multipart),     cmocka_unit_test(test_files),
-        cmocka_unit_test(test_files_refused), cmocka_unit_test(test_embeddings),
-        cmocka_unit_test(test_answers),       cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_invalid),       cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_close),         cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_multipart),    cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_listed), cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_listed),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_close),
+        cmocka_unit_test(test_full_queue),   cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

@@ -224,6 +224,7 @@ static void test_logprobs(void **state) {
     mc_json choice = at(mc_json_find(mc_json_root(doc), "choices"), 0);
     mc_json content = find(choice, "logprobs", "content");
     assert_int_equal(mc_json_count(content), e->count);
+    assert_int_equal(mc_json_get_type(find(choice, "logprobs", "refusal")), MC_JSON_NULL);
     for (size_t i = 0; i < e->count; i++) {
         mc_json token = at(content, i), top = mc_json_find(token, "top_logprobs");
         check_token(token, tok, e->ids[i], e->logprobs[i]);
@@ -379,6 +380,7 @@ static void test_scores(void **state) {
     (void)state;
     static const char text[] = "curl is a command line tool for transferring data with URLs.";
     mica_score_result *score;
+    size_t others = 0;
     assert_int_equal(mica_score(shared.model, text, 0, NULL, &score), MICA_OK);
     for (int max_tokens = 0; max_tokens < 2; max_tokens++) {
         char *body = test_format("{\"prompt\": \"%s\", \"echo\": true, \"logprobs\": 1, "
@@ -401,11 +403,18 @@ static void test_scores(void **state) {
             mc_json_iter it = mc_json_begin(at(top, i));
             assert_true(mc_json_next(&it) && mc_json_get_float(it.value, &likeliest));
             assert_true(likeliest >= value);
+            /* The token is there too where another one is likelier. */
+            assert_int_equal(mc_json_next(&it), likeliest > value);
+            if (likeliest > value) {
+                assert_true(mc_json_get_float(it.value, &likeliest) && likeliest == value);
+                others++;
+            }
         }
         assert_true(mc_str_starts(text_of(mc_json_find(choice, "text")), mc_str_of(text)));
         mc_json_close(&doc);
         free(body);
     }
+    assert_true(others > 0);
     mica_score_free(&score);
 }
 
@@ -464,6 +473,10 @@ static void test_alternatives(void **state) {
     assert_int_equal(mc_json_count(mc_json_root(doc)), 3);
     assert_true(mc_json_get_float(mc_json_find(mc_json_root(doc), ":"), &value) && value == -3);
     mc_json_close(&doc);
+    /* Without alternatives there is the token. */
+    mc_logprobs_clear(&logprobs);
+    assert_true(mc_logprobs_add(&logprobs, tok, a, &logprob, NULL, 0));
+    assert_string_equal(mc_buffer_cstr(&logprobs.likeliest), "{\"a\":-1}");
     mc_logprobs_deinit(&logprobs);
 }
 

@@ -55,6 +55,10 @@ static void test_whole(void **state) {
     assert_int_equal(int_at(usage, "output_tokens") + int_at(usage, "input_tokens"),
                      int_at(usage, "total_tokens"));
     assert_int_equal(int_at(usage, "output_tokens"), 16);
+    /* What is not given and may not be null is not there. */
+    static const char *const absent[] = {"user", "safety_identifier", "prompt_cache_key"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        assert_int_equal(mc_json_get_type(mc_json_find(root, absent[i])), MC_JSON_NONE);
     assert_true(mc_str_is(text_at(root, "status"), "incomplete"));
     assert_true(mc_str_is(text_at(mc_json_find(root, "incomplete_details"), "reason"),
                           "max_output_tokens"));
@@ -364,6 +368,9 @@ static void test_refused(void **state) {
         {"\"text\": {\"verbosity\": \"high\"}", "unsupported_value", "text.verbosity"},
         {"\"include\": [\"web_search_call.results\"]", "unsupported_value", "include"},
         {"\"metadata\": {\"a\": 1}", "invalid_value", "metadata"},
+        {"\"safety_identifier\": \"0123456789012345678901234567890123456789012345678901234567890123"
+         "4\"",
+         "invalid_value", "safety_identifier"},
         {"\"truncation\": \"cut\"", "invalid_type", "truncation"},
         {"\"max_output_tokens\": 0", "invalid_value", "max_output_tokens"},
         {"\"top_logprobs\": 21", "invalid_value", "top_logprobs"},

@@ -384,6 +384,19 @@ static void test_keys(void **state) {
     assert_int_equal(a.status, 401);
     assert_non_null(strstr(a.head, "WWW-Authenticate: Bearer"));
     answer_free(&a);
+    /* Anthropic's clients understand Anthropic's errors, at paths of both APIs too. */
+    static const char *const paths[] = {"/v1/models/nothing", "/v1/nowhere", "/v1/models?colour=1"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char *ask = test_format("GET %s HTTP/1.1\r\nHost: x\r\nx-api-key: sesame\r\n"
+                                "Anthropic-Version: 2023-06-01\r\n\r\n",
+                                paths[i]);
+        client_print(fd, "%s", ask);
+        a = client_read(fd);
+        assert_true(a.status == 404 || a.status == 400);
+        assert_int_equal(strncmp(a.body, "{\"type\":\"error\"", 15), 0);
+        answer_free(&a);
+        free(ask);
+    }
     close(fd);
     served_close(&guarded);
 }

@@ -57,6 +57,8 @@ def check_anthropic(anthropic, address):
            "images")
     raises(anthropic.NotFoundError, lambda: messages.create(**{**request, "model": "another"}),
            "another", "not_found_error")
+    raises(anthropic.NotFoundError, lambda: client.models.retrieve("another"),
+           "'type': 'error'", "not_found_error")
     stranger = anthropic.Anthropic(base_url=address, api_key="wrong", max_retries=0)
     raises(anthropic.AuthenticationError, lambda: stranger.messages.create(**request),
            "authentication_error")
