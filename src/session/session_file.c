@@ -5,12 +5,13 @@
 #include "base/integer.h"
 #include "base/save.h"
 #include "device/device.h"
+#include "session/file_parts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 3, BYTE_ORDER_MARK = 0x01020304, WORD = 8, SAMPLE = 64 };
+enum { VERSION = 3, SAMPLE = 64 };
 
 static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'S', 'E', 'S', 'S'};
 
@@ -25,55 +26,16 @@ typedef struct header { /* whole words, no padding */
     uint64_t forgotten_hash;
 } header;
 
-static size_t padded(size_t bytes) {
-    return (bytes + WORD - 1) / WORD * WORD;
-}
-
-/* ---- checksums ---- */
-
-/* Each step is a bijection of the sum and of the word, so a changed word changes the sum. */
-static uint64_t add_word(uint64_t sum, uint64_t word) {
-    sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ (sum >> 29);
-}
-
-static uint64_t add_words(uint64_t sum, const void *data, size_t size) {
-    const char *bytes = data;
-    for (size_t i = 0; i < size; i += WORD) {
-        uint64_t word;
-        memcpy(&word, bytes + i, WORD);
-        sum = add_word(sum, word);
-    }
-    return sum;
-}
-
-uint64_t mc_session_checksum(const void *data, size_t size) {
-    return add_word(add_words(0, data, size), size);
-}
-
 /* ---- fingerprints ---- */
 
 static void add_int(uint64_t *sum, int64_t value) {
-    *sum = add_word(*sum, (uint64_t)value);
+    *sum = mc_sum_word(*sum, (uint64_t)value);
 }
 
 static void add_real(uint64_t *sum, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    *sum = add_word(*sum, bits);
-}
-
-static void add_bytes(uint64_t *sum, const void *data, size_t size) {
-    char last[WORD] = {0};
-    size_t whole = size / WORD * WORD;
-    add_int(sum, (int64_t)size);
-    *sum = add_words(*sum, data, whole);
-    if (size > whole) memcpy(last, (const char *)data + whole, size - whole);
-    *sum = add_words(*sum, last, WORD);
-}
-
-static void add_text(uint64_t *sum, const char *text) {
-    add_bytes(sum, text, strlen(text));
+    *sum = mc_sum_word(*sum, bits);
 }
 
 static void add_rope(uint64_t *sum, const mc_rope_spec *rope) {
@@ -91,9 +53,9 @@ static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
                             spec->qkv_bias, spec->o_bias,       spec->mlp_bias, spec->activation};
     const double reals[] = {spec->norm_eps,        spec->norm_offset,       spec->embed_scale,
                             spec->attention_scale, spec->attention_softcap, spec->final_softcap};
-    add_text(sum, spec->family);
-    *sum = add_words(*sum, ints, sizeof ints);
-    *sum = add_words(*sum, reals, sizeof reals);
+    *sum = mc_sum_text(*sum, spec->family);
+    *sum = mc_sum_words(*sum, ints, sizeof ints);
+    *sum = mc_sum_words(*sum, reals, sizeof reals);
     for (int i = 0; i < 2; i++)
         add_rope(sum, &spec->ropes[i]);
     for (int i = 0; i < spec->n_layers; i++) {
@@ -107,13 +69,13 @@ static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
 static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
     const char *data = t->bytes ? t->data : "";
     size_t n = t->bytes < SAMPLE ? t->bytes : SAMPLE;
-    add_text(sum, t->name);
-    add_text(sum, t->kind);
+    *sum = mc_sum_text(*sum, t->name);
+    *sum = mc_sum_text(*sum, t->kind);
     for (int i = 0; i < t->ndim; i++)
         add_int(sum, t->shape[i]);
-    add_bytes(sum, data, n);
-    add_bytes(sum, data + (t->bytes - n) / 2, n);
-    add_bytes(sum, data + (t->bytes - n), n);
+    *sum = mc_sum_bytes(*sum, data, n);
+    *sum = mc_sum_bytes(*sum, data + (t->bytes - n) / 2, n);
+    *sum = mc_sum_bytes(*sum, data + (t->bytes - n), n);
 }
 
 /* The factor is read in place: several threads may not evaluate in the model's scope. */
@@ -128,7 +90,7 @@ static mica_status add_factor(uint64_t *sum, mica_array factor) {
                            &node->layout, &data, &owned));
     add_int(sum, node->layout.shape[0]);
     add_int(sum, node->layout.shape[1]);
-    add_bytes(sum, data, (size_t)mc_layout_bytes(&node->layout));
+    *sum = mc_sum_bytes(*sum, data, (size_t)mc_layout_bytes(&node->layout));
     mc_free(owned);
     return MICA_OK;
 }
@@ -162,45 +124,24 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
 
 /* ---- writing ---- */
 
-typedef struct writer {
-    FILE *file;
-    const char *path; /* path of the file, for error texts */
-    uint64_t sum;     /* checksum of the `size` bytes so far, without the size itself */
-    size_t size;
-} writer;
-
-static mica_status put(writer *w, const void *data, size_t size) {
-    static const char zeros[WORD] = {0};
-    size_t whole = size / WORD * WORD;
-    char last[WORD] = {0};
-    if (size > whole) memcpy(last, (const char *)data + whole, size - whole);
-    w->size += padded(size);
-    w->sum = add_words(w->sum, data, whole);
-    if (size > whole) w->sum = add_words(w->sum, last, WORD);
-    errno = 0;
-    if ((size && fwrite(data, 1, size, w->file) != size) ||
-        (size > whole && fwrite(zeros, 1, padded(size) - size, w->file) != padded(size) - size))
-        return mc_fail_errno(errno ? errno : EIO, "cannot write %s", w->path);
-    return MICA_OK;
-}
-
 /* Writes a layer's keys or values. */
-static mica_status put_entries(writer *w, mc_session *session, int layer, int which, size_t bytes) {
+static mica_status put_entries(mc_part_writer *w, mc_session *session, int layer, int which,
+                               size_t bytes) {
     void *data = mc_alloc(bytes);
     if (!data) return mc_fail_nomem("saving a session");
     mica_status status =
         mc_cache_read(&session->cache, mc_session_count(session), layer, which, data);
-    if (status == MICA_OK) status = put(w, data, bytes);
+    if (status == MICA_OK) status = mc_part_put(w, data, bytes);
     mc_free(data);
     return status;
 }
 
-static mica_status put_session(writer *w, mc_session *session) {
+static mica_status put_session(mc_part_writer *w, mc_session *session) {
     const mc_session_model *model = session->model;
     const mc_decoder_spec *spec = &model->lm->spec;
     header head = {
         .version = VERSION,
-        .byte_order = BYTE_ORDER_MARK,
+        .byte_order = MC_BYTE_ORDER_MARK,
         .context = model->context,
         .tokens = mc_session_count(session),
         .layers = spec->n_layers,
@@ -212,51 +153,34 @@ static mica_status put_session(writer *w, mc_session *session) {
     };
     memcpy(head.magic, MAGIC, sizeof head.magic);
     MC_TRY(mc_session_fingerprint(model, &head.fingerprint));
-    MC_TRY(put(w, &head, sizeof head));
-    MC_TRY(put(w, session->history.ids.data, session->history.ids.len));
+    MC_TRY(mc_part_put(w, &head, sizeof head));
+    MC_TRY(mc_part_put(w, session->history.ids.data, session->history.ids.len));
     for (int i = 0; i < spec->n_layers; i++) {
         int64_t count = mc_cache_saved_count(&session->cache, head.tokens, i);
         size_t bytes = (size_t)(count * spec->kv_heads * mc_lm_kv_width(model->lm)) *
                        mica_dtype_bytes(model->lm->kv_dtype);
-        MC_TRY(put(w, &count, sizeof count));
+        MC_TRY(mc_part_put(w, &count, sizeof count));
         for (int which = 0; bytes && which < 2; which++)
             MC_TRY(put_entries(w, session, i, which, bytes));
     }
-    uint64_t sum = add_word(w->sum, w->size);
-    return put(w, &sum, sizeof sum);
+    return mc_part_end(w);
 }
 
 mica_status mc_session_save(mc_session *session, const char *path) {
     mc_save save;
     MC_TRY(mc_session_settle(session));
     MC_TRY(mc_save_open(&save, path));
-    writer w = {.file = save.file, .path = path};
+    mc_part_writer w = {.file = save.file, .path = path};
     return mc_save_close(&save, put_session(&w, session));
 }
 
 /* ---- reading ---- */
 
-typedef struct reader {
-    const char *data, *name;
-    size_t size, at; /* bytes, without the checksum */
-} reader;
-
-static mica_status cut_short(const reader *r) {
-    return mc_fail(MICA_EFORMAT, "%s: the session file ends too early", r->name);
-}
-
-/* Gives the next bytes, and skips the padding after them. */
-static mica_status take(reader *r, uint64_t size, const void **data) {
-    if (size > r->size - r->at || padded((size_t)size) > r->size - r->at) return cut_short(r);
-    *data = r->data + r->at;
-    r->at += padded((size_t)size);
-    return MICA_OK;
-}
-
 /* Refuses a file that is larger than any session of this model with so many tokens, before the
  * checksum reads all of it. If the header is another model's, check_header compares the checksum
  * first, then the models. */
-static mica_status check_size(const mc_session_model *model, const header *head, const reader *r) {
+static mica_status check_size(const mc_session_model *model, const header *head,
+                              const mc_part_reader *r) {
     const mc_decoder_spec *spec = &model->lm->spec;
     int64_t row =
         spec->kv_heads * mc_lm_kv_width(model->lm) * (int64_t)mica_dtype_bytes(model->lm->kv_dtype);
@@ -264,29 +188,28 @@ static mica_status check_size(const mc_session_model *model, const header *head,
         head->head_dim != spec->head_dim || head->dtype != (int64_t)model->lm->kv_dtype)
         return MICA_OK;
     double tokens = (double)mc_max(head->tokens, 0), layers = (double)head->layers;
-    double max = sizeof *head + (tokens + 4) * sizeof(int32_t) + layers * 3 * (double)WORD +
+    double max = sizeof *head + (tokens + 4) * sizeof(int32_t) + layers * 3 * (double)MC_WORD +
                  layers * 2 * tokens * (double)row;
     if ((double)r->size <= max) return MICA_OK;
     return mc_fail(MICA_EFORMAT,
                    "%s: is too large: it has %zu bytes, and a session of %lld tokens "
                    "at most %.0f",
-                   r->name, r->size + WORD, (long long)head->tokens, max + (double)WORD);
+                   r->name, r->size + MC_WORD, (long long)head->tokens, max + (double)MC_WORD);
 }
 
-static mica_status check_header(const mc_session_model *model, const header *head, reader *r) {
+static mica_status check_header(const mc_session_model *model, const header *head,
+                                mc_part_reader *r) {
     const mc_decoder_spec *spec = &model->lm->spec;
-    uint64_t fingerprint, sum;
+    uint64_t fingerprint;
     if (memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
         return mc_fail(MICA_EFORMAT, "%s: not a session file", r->name);
-    if (head->byte_order != BYTE_ORDER_MARK || head->version != VERSION)
+    if (head->byte_order != MC_BYTE_ORDER_MARK || head->version != VERSION)
         return mc_fail(MICA_EFORMAT,
                        "%s: a session file of version %u, or from a computer of another kind; "
                        "version %d is known",
                        r->name, (unsigned)head->version, VERSION);
     MC_TRY(check_size(model, head, r));
-    memcpy(&sum, r->data + r->size, sizeof sum);
-    if (r->size % WORD != 0 || mc_session_checksum(r->data, r->size) != sum)
-        return mc_fail(MICA_EFORMAT, "%s: the session file was cut short or altered", r->name);
+    MC_TRY(mc_part_check(r));
     MC_TRY(mc_session_fingerprint(model, &fingerprint));
     if (head->fingerprint != fingerprint || head->layers != spec->n_layers ||
         head->kv_heads != spec->kv_heads || head->head_dim != spec->head_dim)
@@ -308,7 +231,7 @@ static mica_status check_header(const mc_session_model *model, const header *hea
     return MICA_OK;
 }
 
-static mica_status take_history(reader *r, const header *head, mc_session *session) {
+static mica_status take_history(mc_part_reader *r, const header *head, mc_session *session) {
     const mc_decoder_spec *spec = &session->model->lm->spec;
     const void *data = NULL;
     if (head->tokens < 0 || head->tokens > mc_session_room(session))
@@ -318,7 +241,7 @@ static mica_status take_history(reader *r, const header *head, mc_session *sessi
         return mc_fail(MICA_EFORMAT, "%s: %lld of %lld tokens are forgotten", r->name,
                        (long long)head->forgotten, (long long)head->tokens);
     int64_t n = head->tokens - head->forgotten;
-    MC_TRY(take(r, (size_t)n * sizeof(int32_t), &data));
+    MC_TRY(mc_part_take(r, (size_t)n * sizeof(int32_t), &data));
     const int32_t *ids = data;
     for (int64_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= spec->vocab)
@@ -330,11 +253,11 @@ static mica_status take_history(reader *r, const header *head, mc_session *sessi
     return MICA_OK;
 }
 
-static mica_status take_layer(reader *r, mc_session *session, int index) {
+static mica_status take_layer(mc_part_reader *r, mc_session *session, int index) {
     const mc_decoder_spec *spec = &session->model->lm->spec;
     int64_t total = mc_session_count(session), count;
     const void *data = NULL, *parts[2] = {NULL, NULL};
-    MC_TRY(take(r, sizeof count, &data));
+    MC_TRY(mc_part_take(r, sizeof count, &data));
     memcpy(&count, data, sizeof count);
     if (!mc_cache_can_hold(&session->cache, index, total, count))
         return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
@@ -342,14 +265,14 @@ static mica_status take_layer(reader *r, mc_session *session, int index) {
     /* total and count are below 2^31, kv_heads times the width is below 2^48 */
     uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(session->model->lm) *
                    mica_dtype_bytes(session->model->lm->kv_dtype);
-    if (count && row > SIZE_MAX / (uint64_t)count) return cut_short(r);
+    if (count && row > SIZE_MAX / (uint64_t)count) return mc_part_cut_short(r);
     for (int i = 0; i < 2; i++)
-        MC_TRY(take(r, row * (uint64_t)count, &parts[i]));
+        MC_TRY(mc_part_take(r, row * (uint64_t)count, &parts[i]));
     if (!count) return MICA_OK;
     return mc_cache_fill(&session->cache, session->scope, index, count, parts[0], parts[1]);
 }
 
-static mica_status take_session(reader *r, const header *head, mc_session *session) {
+static mica_status take_session(mc_part_reader *r, const header *head, mc_session *session) {
     MC_TRY(take_history(r, head, session));
     for (int i = 0; i < session->model->lm->spec.n_layers; i++)
         MC_TRY(take_layer(r, session, i));
@@ -362,10 +285,11 @@ mica_status mc_session_parse(const mc_session_model *model, const void *data, si
                              const char *name, int64_t chunk, mc_session **out) {
     header head;
     *out = NULL;
-    reader r = {data, name, size - WORD, sizeof head};
-    if (size < sizeof head + WORD) {
+    mc_part_reader r = {"session file", name, data, size - MC_WORD, sizeof head};
+    if (size < sizeof head + MC_WORD) {
         bool begun = size >= sizeof MAGIC && memcmp(data, MAGIC, sizeof MAGIC) == 0;
-        return begun ? cut_short(&r) : mc_fail(MICA_EFORMAT, "%s: not a session file", name);
+        return begun ? mc_part_cut_short(&r)
+                     : mc_fail(MICA_EFORMAT, "%s: not a session file", name);
     }
     memcpy(&head, data, sizeof head);
     MC_TRY(check_header(model, &head, &r));

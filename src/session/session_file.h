@@ -19,6 +19,7 @@
 #ifndef SESSION_SESSION_FILE_H
 #define SESSION_SESSION_FILE_H
 
+#include "session/file_parts.h"
 #include "session/session.h"
 
 /* Writes a session to a new file, then renames that to `path`.
@@ -35,9 +36,7 @@ mica_status mc_session_load(const mc_session_model *model, const char *path, int
 mica_status mc_session_parse(const mc_session_model *model, const void *data, size_t size,
                              const char *name, int64_t chunk, mc_session **session);
 
-/* The model's fingerprint, and the checksum of `size` bytes, a multiple of 8. For programs that
- * make session files. */
+/* The model's fingerprint. */
 mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fingerprint);
-uint64_t mc_session_checksum(const void *data, size_t size);
 
 #endif
