@@ -46,9 +46,10 @@ static void kv_write_decompose(mica_scope *s, const void *attr, const mica_array
     mica_array block = mica_i32(s, (int32_t)mica_array_dim(in[POOL], ENTRIES));
     const mica_array at[] = {mica_floor_divide(s, in[SLOTS], block),
                              mica_remainder(s, in[SLOTS], block)};
-    const int64_t *x = mica_array_shape(in[ROWS]);
-    const int64_t shape[] = {x[0], x[2], x[1], 1, 1, x[3]};
-    mica_array rows = mica_reshape(s, mica_transpose(s, in[ROWS], by_token), shape, 6);
+    mica_array x = in[ROWS]; /* invalid without memory: then its sizes are 0 */
+    const int64_t shape[] = {mica_array_dim(x, 0), mica_array_dim(x, 2), mica_array_dim(x, 1), 1, 1,
+                             mica_array_dim(x, 3)};
+    mica_array rows = mica_reshape(s, mica_transpose(s, x, by_token), shape, 6);
     *out = mica_scatter(s, in[POOL], at, 2, axes, rows, MICA_SCATTER_SET);
 }
 
