@@ -26,6 +26,7 @@ typedef struct serve_values {
     int64_t max_body, max_connections, max_connections_per_host;
     int64_t rows, queue, step_tokens, cache_bytes;
     int64_t draft_tokens;
+    const char *prefix_cache;
     double max_seconds;
     bool log, vllm_metrics;
     double keep_alive;
@@ -144,6 +145,11 @@ static void greet(const mica_server *server, const serve_models *models) {
             file ? "http://localhost" : address, models->names[0]);
 }
 
+static void print_notice(void *user, const char *text) {
+    (void)user;
+    fprintf(stderr, "mica: %s\n", text);
+}
+
 /* Loads the models, while the server says that it is loading. returns an exit code */
 static int load(const serve_values *values, const serve_models *models, const char *template,
                 mica_server *server) {
@@ -156,6 +162,8 @@ static int load(const serve_values *values, const serve_models *models, const ch
         .cache_bytes = (uint64_t)values->cache_bytes << 20,
         .max_seconds = values->max_seconds,
         .draft_tokens = (int)values->draft_tokens,
+        .prefix_cache = values->prefix_cache,
+        .notice = print_notice,
     };
     mica_model_options options = cli_model_get_options(&values->model);
     options.struct_bytes = sizeof options;
@@ -367,6 +375,11 @@ static const cli_option schedule_table[] = {
      .max = 63,
      .help = "draft up to N tokens where a text repeats itself (speculative decoding)",
      .offset = offsetof(serve_values, draft_tokens)},
+    {.name = "prefix-cache",
+     .kind = CLI_FOLDER,
+     .placeholder = "FOLDER",
+     .help = "keep what was read of prompts for the next start, in a file of this folder",
+     .offset = offsetof(serve_values, prefix_cache)},
     {.name = "max-seconds",
      .kind = CLI_REAL,
      .placeholder = "S",

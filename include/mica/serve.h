@@ -87,6 +87,14 @@ typedef struct mica_serving_options {
     uint64_t cache_bytes; /* of all caches, kept prefixes too; 0: a share of free memory */
     double max_seconds;   /* of waiting and computing, for each request; 0: no limit */
     int draft_tokens;     /* mica_generate_options.draft_tokens of all answers; 0: none */
+    /** a folder, which is made if it is missing. What the model's caches keep of prompts and
+     *  answers is saved to a file there when the model is let go and no request is under way, and
+     *  found by the next server of this model. It tells much about these texts. NULL: none */
+    const char *prefix_cache;
+    /** takes the text of what is wrong with that file, which is then not used, or with saving it.
+     *  Called from any thread */
+    void (*notice)(void *user, const char *text);
+    void *notice_user; /* given to notice */
 } mica_serving_options;
 
 /** Serves a model from now on.

@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L /* mode_t */
 #include "base/folder.h"
 
 #include <errno.h>
@@ -6,17 +7,25 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 
-mica_status mc_folder_make(const char *path) {
+static mica_status make(const char *path, mode_t mode) {
     char *copy = mc_strdup(path);
     if (!copy) return mc_fail_nomem(path);
     for (char *at = copy + 1; *copy && *at; at++) {
         if (*at != '/') continue;
         *at = '\0';
-        (void)mkdir(copy, 0777); /* the last one tells whether it worked */
+        (void)mkdir(copy, mode); /* the last one tells whether it worked */
         *at = '/';
     }
-    int code = mkdir(copy, 0777), error = errno;
+    int code = mkdir(copy, mode), error = errno;
     mc_free(copy);
     if (code == 0 || mc_path_is_dir(path)) return MICA_OK;
     return mc_fail_errno(error, "%s: cannot make the folder", path);
+}
+
+mica_status mc_folder_make(const char *path) {
+    return make(path, 0777);
+}
+
+mica_status mc_folder_make_private(const char *path) {
+    return make(path, 0700);
 }

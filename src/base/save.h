@@ -33,6 +33,10 @@ typedef struct mc_save {
  * errors  MICA_ENOENT no such folder; MICA_EIO; MICA_ENOMEM */
 mica_status mc_save_open(mc_save *save, const char *path);
 
+/* Only the owner may read the file, before anything is written; also if it replaces one that others
+ * may read. errors  MICA_EIO */
+mica_status mc_save_make_private(mc_save *save);
+
 /* Ends a save. With the status MICA_OK the written file replaces the target. With another status
  * the written file is dropped, and that status is returned.
  * errors  MICA_EIO */

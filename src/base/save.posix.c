@@ -221,6 +221,10 @@ static mica_status put_in_place(mc_save *save, mica_status status) {
     return status;
 }
 
+mica_status mc_save_make_private(mc_save *save) {
+    return fchmod(fileno(save->file), 0600) == 0 ? MICA_OK : fail_write(save, errno);
+}
+
 mica_status mc_save_close(mc_save *save, mica_status status) {
     errno = 0;
     if (save->file && status == MICA_OK && (fflush(save->file) != 0 || !sync_file(save->lock)))

@@ -35,6 +35,8 @@ static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
         .queue = o->queue ? o->queue : QUEUE,
         .cache_bytes = o->cache_bytes,
         .draft_tokens = o->draft_tokens,
+        .notice = o->notice,
+        .notice_user = o->notice_user,
     };
     return MICA_OK;
 }
@@ -102,6 +104,7 @@ static mica_status open_parts(mc_schedule *s, const mc_schedule_options *options
     s->stats.queue = s->options.queue;
     s->fit = INT64_MAX;
     if (s->local) MC_TRY(open_rows(s));
+    MC_TRY(mc_prefixes_open(s, options->prefix_folder));
     int error = mc_thread_start(&s->thread, mc_schedule_work, s);
     if (error != 0)
         return mc_fail(MICA_EDEVICE, "cannot start the schedule's thread: %s", strerror(error));
@@ -151,6 +154,7 @@ void mc_schedule_close(mc_schedule **schedule) {
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     if (s->started) pthread_join(s->thread, NULL);
+    mc_prefixes_close(s, s->started && !s->cut_off);
     mc_rows_close(s);
     mica_session_close(&s->session);
     mc_model_release(s->model);

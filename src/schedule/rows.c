@@ -248,12 +248,23 @@ bool mc_rows_admit(mc_schedule *s, const mc_request *request) {
     return true;
 }
 
-/* A choice of a request has entered: those that pause were overtaken by it. */
+/* Whether an earlier row that pauses is of the same request. */
+static bool is_counted(const mc_schedule *s, int row) {
+    const mc_row *rows = s->rows.rows;
+    int i = 0;
+    while (i < row && !(rows[i].paused && rows[i].request == rows[row].request))
+        i++;
+    return i < row;
+}
+
+/* All choices of a request have entered: it has overtaken those that pause, each once. Those that
+ * are in the queue, too, are counted there. */
 static void count_overtaken(const mc_schedule *s, const mc_request *entered) {
     if (entered->entered < entered->given.choices) return;
     for (int i = 0; i < s->rows.n; i++) {
-        const mc_row *row = &s->rows.rows[i];
-        if (row->request && row->paused) row->request->overtaken++;
+        mc_request *request = s->rows.rows[i].request;
+        if (!request || !s->rows.rows[i].paused || is_counted(s, i)) continue;
+        if (request->entered == request->given.choices) request->overtaken++;
     }
 }
 

@@ -48,6 +48,14 @@ typedef struct mc_schedule_options {
     /* Budget of all caches. 0: a quarter of the memory, but no more than all rows can use. */
     uint64_t cache_bytes;
     int draft_tokens; /* of requests that say nothing about it, up to MC_DRAFT_MAX; 0: none */
+    /* A folder, made if it is missing, where what the caches keep of texts is saved, and found by
+     * the next schedule of this model (session/prefix_file.h). It is saved when the schedule is
+     * closed, unless requests are cut off by that. NULL: none. Copied. */
+    const char *prefix_folder;
+    /* Takes the text of what is wrong with that file, or with saving it: that ends nothing. Called
+     * within mc_schedule_open and mc_schedule_close. May be NULL. */
+    void (*notice)(void *user, const char *text);
+    void *notice_user;
 } mc_schedule_options;
 
 /* How a choice ended. Valid during the call. */

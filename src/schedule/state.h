@@ -1,7 +1,7 @@
 /* The state of a schedule, for the files of this room.
  *
- * open.c has what callers call, thread.c the queue and the thread; rows.c computes for models of
- * this process, turns.c for others. */
+ * open.c has what callers call, prefixes.c the file of prefixes, thread.c the queue and the thread;
+ * rows.c computes for models of this process, turns.c for others. */
 #ifndef SCHEDULE_STATE_H
 #define SCHEDULE_STATE_H
 
@@ -54,9 +54,11 @@ struct mc_schedule {
     mc_schedule_options options;   /* without zeros */
     mc_answer_model said;          /* what prompts are checked against */
     int64_t fit;                   /* tokens of an answer that the budget is enough for */
+    char *prefix_file;             /* of options.prefix_folder; NULL: none */
     pthread_t thread;
     bool started;     /* the thread */
     atomic_bool stop; /* set under the lock: all ends */
+    bool cut_off;     /* of the thread: a request ends for that */
     mc_rows rows;
     mica_session *session; /* of turns.c; NULL: not opened yet */
 
@@ -114,6 +116,12 @@ bool mc_rows_admit(mc_schedule *s, const mc_request *request);
 
 /* Takes choices, and computes a step. */
 void mc_rows_step(mc_schedule *s);
+
+/* Reads the model's file of a folder, and names it to be saved. NULL: there is none.
+ * errors  MICA_ENOMEM; MICA_EINTERNAL */
+mica_status mc_prefixes_open(mc_schedule *s, const char *folder);
+/* Saves it, if asked, once the thread has ended. */
+void mc_prefixes_close(mc_schedule *s, bool save);
 
 /* Computes a choice by another engine. */
 void mc_turns_step(mc_schedule *s);

@@ -71,7 +71,10 @@ void mc_schedule_set_read(mc_schedule *s, mc_request *request) {
 
 bool mc_schedule_is_over(mc_schedule *s, mc_request *request) {
     bool timed_out;
-    return atomic_load(&s->stop) || mc_request_is_over(request, mc_now_us(), &timed_out);
+    if (mc_request_is_over(request, mc_now_us(), &timed_out)) return true;
+    if (!atomic_load(&s->stop)) return false;
+    s->cut_off = true;
+    return true;
 }
 
 /* ---- ends ---- */

@@ -1,6 +1,7 @@
 #include "serve/completion.h"
 
 #include "base/alloc.h"
+#include "serve/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,10 +65,14 @@ static void on_prefill(void *user, int64_t done, int64_t total, int64_t cached);
 static bool on_token(void *user, size_t choice, const mica_token *token);
 static void on_end(void *user, size_t choice, const mc_choice_end *end);
 
-/* A prompt as the scheduler wants it, without constraints. salt: [32] */
-static mc_request_options request_of(mc_completion *job, size_t prompt, char *salt) {
-    /* Who has another key must not see by the time of an answer what others have asked. */
-    snprintf(salt, 32, "key %zu", job->http->key);
+/* Who has another key must not see by the time of an answer what others have asked, also after a
+ * restart with other keys: so the key itself, not its number, is what caches are found by. */
+static const char *salt_of(const mc_exchange *http) {
+    return http->key ? http->server->guard.keys[http->key - 1] : "";
+}
+
+/* A prompt as the scheduler wants it, without constraints. */
+static mc_request_options request_of(mc_completion *job, size_t prompt) {
     return (mc_request_options){
         .ids = job->prompts[prompt].ids,
         .n_ids = job->prompts[prompt].n,
@@ -75,7 +80,7 @@ static mc_request_options request_of(mc_completion *job, size_t prompt, char *sa
         .choices = job->choices,
         .priority = job->priority - (job->http->background ? BACKGROUND : 0),
         .max_seconds = job->served->options.max_seconds,
-        .salt = salt,
+        .salt = salt_of(job->http),
         .marks = job->prompts[prompt].marks,
         .n_marks = job->prompts[prompt].n_marks,
         .prefill = on_prefill,
@@ -86,12 +91,11 @@ static mc_request_options request_of(mc_completion *job, size_t prompt, char *sa
 
 /* Submits the next prompt. follows: in place of one that has ended. Called with the lock held. */
 static mica_status submit(mc_completion *job, bool follows) {
-    char salt[32];
     mc_constraint **constraints;
     size_t i = job->next;
     mc_completion_request *at = &job->requests[i];
     MC_TRY(make_constraints(job, &constraints));
-    mc_request_options request = request_of(job, i, salt);
+    mc_request_options request = request_of(job, i);
     *at = (mc_completion_request){.job = job, .first = i * job->choices, .left = job->choices};
     request.follows = follows;
     request.constraints = constraints;
@@ -242,9 +246,8 @@ void mc_completion_attach(mc_completion *job) {
 
 /* What is wrong with one of the prompts, before any is computed. */
 static mica_status check_all(mc_completion *job) {
-    char salt[32];
     for (size_t i = 0; i < job->count; i++) {
-        mc_request_options request = request_of(job, i, salt);
+        mc_request_options request = request_of(job, i);
         MC_TRY(mc_schedule_check(job->served->schedule, &request));
     }
     return MICA_OK;

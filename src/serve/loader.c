@@ -38,6 +38,7 @@ void mc_served_free(mc_served *served) {
     mc_free(served->base);
     mc_free(served->folder);
     mc_free(served->adapter);
+    mc_free((char *)served->options.prefix_cache);
     mc_free(served);
 }
 
@@ -47,6 +48,9 @@ mica_status mc_served_open(mc_served *served, const mica_model *model) {
                                           .step_tokens = options->step_tokens,
                                           .queue = options->queue,
                                           .draft_tokens = options->draft_tokens,
+                                          .prefix_folder = options->prefix_cache,
+                                          .notice = options->notice,
+                                          .notice_user = options->notice_user,
                                           .cache_bytes = options->cache_bytes};
     mc_schedule_stats stats;
     served->model = model;

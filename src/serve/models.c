@@ -32,6 +32,7 @@ static void free_loading(mc_loading *loading) {
     }
     mc_free(loading->adapter_names);
     mc_free(loading->adapter_folders);
+    mc_free((char *)loading->serving.prefix_cache);
     mc_free((char *)model->engine);
     mc_free((char *)model->device_name);
     mc_free((char *)model->adapter);
@@ -95,6 +96,7 @@ static mc_served *new_one(mc_models *models, mc_str name, const char *base, cons
     served->base = copy(base, &done);
     served->folder = copy(folder, &done);
     served->adapter = copy(adapter, &done);
+    served->options.prefix_cache = copy(options->prefix_cache, &done);
     if (done && served->name) return served;
     mc_served_free(served);
     return NULL;
@@ -146,6 +148,16 @@ static mica_status take_adapters(mc_loading *loading, const mica_loading_options
     return done ? MICA_OK : mc_fail_nomem("adapters");
 }
 
+static mica_status take_serving(mica_serving_options *serving, const mica_serving_options *given) {
+    mica_serving_options options;
+    bool done = true;
+    if (!given) return MICA_OK;
+    MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_seconds, &options, given));
+    options.prefix_cache = copy(options.prefix_cache, &done);
+    *serving = options;
+    return done ? MICA_OK : mc_fail_nomem("options of models");
+}
+
 static mica_status take_options(mc_models *models, const mica_loading_options *given) {
     mc_loading *loading = &models->loading;
     bool done = true;
@@ -159,9 +171,7 @@ static mica_status take_options(mc_models *models, const mica_loading_options *g
     model->chat_template = copy(model->chat_template, &done);
     if (!done) return mc_fail_nomem("options of models");
     if (model->cancel) return mc_fail(MICA_EINVAL, "mica_server_load: model.cancel is not watched");
-    if (given->serving)
-        MC_TRY(
-            MC_OPTIONS_COPY(mica_serving_options, max_seconds, &loading->serving, given->serving));
+    MC_TRY(take_serving(&loading->serving, given->serving));
     double keep = given->keep_alive_seconds;
     loading->keep_us =
         keep < 0 || keep > 1e9 ? MC_KEEP_ALWAYS : (int64_t)((keep ? keep : 300) * 1e6);

@@ -33,7 +33,7 @@ typedef struct mc_served {
     char *adapter; /* its folder; NULL: none */
     bool stays;    /* it is named on the command line: only a request to unload it closes it */
     int64_t made;  /* of its files, seconds since 1970; 0: not known */
-    mica_serving_options options;
+    mica_serving_options options; /* strings owned */
     /* Of a loaded one, for who has a reference. */
     const mica_model *model;
     mc_schedule *schedule; /* computes its answers */
@@ -58,8 +58,8 @@ typedef struct mc_served {
 
 /* How models are loaded; set once. */
 typedef struct mc_loading {
-    mica_model_options model; /* strings owned */
-    mica_serving_options serving;
+    mica_model_options model;                /* strings owned */
+    mica_serving_options serving;            /* strings owned */
     char **adapter_names, **adapter_folders; /* [adapter_count] */
     size_t adapter_count;
     int64_t keep_us;

@@ -68,16 +68,27 @@ static int32_t block_at(const mc_trail *t, int group, int64_t i) {
 
 /* ---- entries ---- */
 
+/* The entry of a hash that has the blocks of all groups without a window; -1: there is none. A file
+ * may hold any hashes (session/prefix_file.h). */
+static int32_t find_full(const mc_kv_pool *pool, mc_prefix_hash hash) {
+    int32_t entry = mc_prefix_find(&pool->prefixes, hash);
+    for (int g = 0; g < pool->groups && entry >= 0; g++)
+        if (!pool->layers[pool->leaders[g]].window &&
+            mc_prefix_blocks(&pool->prefixes, entry)[g] < 0)
+            entry = -1;
+    return entry;
+}
+
 /* Finds, or adds, the entry of block i. Where it was known, the cache's own copy goes: its bits are
  * the same. */
 static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
     mc_kv_pool *pool = t->pool;
     if (!pool->has_full) return -1;
-    int32_t entry = mc_prefix_find(&pool->prefixes, hash);
+    int32_t entry = find_full(pool, hash);
     bool known = entry >= 0;
     if (known)
         mc_pool_pin(pool, entry);
-    else
+    else if (mc_prefix_find(&pool->prefixes, hash) < 0)
         entry = mc_pool_add_prefix(pool, hash);
     for (int g = 0; g < pool->groups && entry >= 0; g++) {
         int32_t *own = &t->tables[g].ids[i], theirs;
@@ -245,7 +256,7 @@ int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
     for (; found < max; found++) {
         hashes[found] =
             mc_prefix_next(found ? hashes[found - 1] : t->seed, ids + found * block, block);
-        if (t->pool->has_full && mc_prefix_find(&t->pool->prefixes, hashes[found]) < 0) break;
+        if (t->pool->has_full && find_full(t->pool, hashes[found]) < 0) break;
     }
     found = windows_reach(t, hashes, found);
     mc_free(hashes);

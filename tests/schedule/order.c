@@ -130,6 +130,36 @@ static void test_overtaken_row(void **state) {
     mc_schedule_close(&schedule);
 }
 
+/* A request is overtaken once by another, however many of its choices pause. */
+static void test_overtaken_choices(void **state) {
+    (void)state;
+    enum { HIGH = 16, CHOICES = 2 };
+    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = CHOICES});
+    const mica_generate_options tall = {.max_tokens = 60, .ignore_eos = true},
+                                few = {.max_tokens = 2, .ignore_eos = true};
+    int32_t *prompt = make_prompt(20, 4);
+    client low, high[HIGH];
+    int before = 0;
+    client_init(&low);
+    must_submit(
+        &low, schedule,
+        &(mc_request_options){.ids = prompt, .n_ids = 20, .generate = &tall, .choices = CHOICES});
+    for (size_t i = 0; i < CHOICES; i++)
+        client_wait_tokens(&low, i, 2);
+    gate g;
+    gate_shut(&g, schedule);
+    for (int i = 0; i < HIGH; i++)
+        ask(&high[i], schedule, prompt, 10, &few, 1);
+    gate_open(&g);
+    client_wait_ends(&low, CHOICES);
+    for (int i = 0; i < HIGH; i++)
+        before += expect_same(&high[i], prompt, 10, &few) < low.choices[0].order;
+    assert_int_equal(before, 8);
+    client_deinit(&low);
+    free(prompt);
+    mc_schedule_close(&schedule);
+}
+
 /* While a long prompt is read in 16 parts, the others get a token a part; and a short prompt that
  * comes later need not wait for it. */
 static void test_long_prompt(void **state) {
@@ -171,8 +201,9 @@ static void test_long_prompt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_priorities),  cmocka_unit_test(test_no_row),
-        cmocka_unit_test(test_no_blocks),   cmocka_unit_test(test_overtaken_row),
+        cmocka_unit_test(test_priorities),    cmocka_unit_test(test_no_row),
+        cmocka_unit_test(test_no_blocks),     cmocka_unit_test(test_overtaken_row),
+        cmocka_unit_test(test_overtaken_choices),
         cmocka_unit_test(test_long_prompt),
     };
     return cmocka_run_group_tests_name("schedule/order", tests, open_models, close_models);

@@ -1,8 +1,11 @@
-/* Prompts of a schedule that begin alike: what they share is read once. */
+/* Prompts of a schedule that begin alike: what they share is read once, also by the
+ * next process. */
 #include "schedule/prompts.h"
 
 #include "session/prefix.h"
 
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +59,8 @@ static void test_known_prompts(void **state) {
     mc_schedule_close(&schedule);
 }
 
-/* All at once: what they share is read once. */
+/* All at once: what they share is read once, also by the
+ * next process. */
 static void test_alike_prompts(void **state) {
     (void)state;
     static const mica_generate_options o = {.max_tokens = 5, .ignore_eos = true};
@@ -85,10 +89,123 @@ static void test_alike_prompts(void **state) {
     mc_schedule_close(&schedule);
 }
 
+/* ---- the file ---- */
+
+/* What a schedule says of its file. */
+typedef struct notices {
+    char last[1200];
+    int count;
+} notices;
+
+static void on_notice(void *user, const char *text) {
+    notices *n = user;
+    snprintf(n->last, sizeof n->last, "%s", text);
+    n->count++;
+}
+
+static mc_schedule *open_with(const char *folder, notices *n) {
+    *n = (notices){.count = 0};
+    return open_schedule(
+        models[1],
+        &(mc_schedule_options){.prefix_folder = folder, .notice = on_notice, .notice_user = n});
+}
+
+/* The only file of a folder, to be freed. */
+static char *find_file(const char *folder) {
+    DIR *dir = opendir(folder);
+    char *path = NULL;
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir));)
+        if (strstr(e->d_name, ".prefixes")) path = test_format("%s/%s", folder, e->d_name);
+    closedir(dir);
+    return path;
+}
+
+/* A schedule that is closed leaves what it knows to the next one. */
+static void test_kept_prompts(void **state) {
+    (void)state;
+    notices n;
+    if (!mc_prefix_available()) skip();
+    char *dir = test_temp_dir(), *folder = test_format("%s/to/make", dir);
+    mc_schedule *schedule = open_with(folder, &n);
+    assert_int_equal(ask_alike(schedule, 0, NULL), 0);
+    assert_int_equal(ask_alike(schedule, 2, "tenant"), 0);
+    mc_schedule_close(&schedule);
+    schedule = open_with(folder, &n);
+    assert_true(stats_of(schedule).kept_bytes > 0);
+    assert_int_equal(ask_alike(schedule, 1, ""), HEAD / 64 * 64);
+    assert_int_equal(ask_alike(schedule, 1, "tenant"), HEAD / 64 * 64);
+    assert_int_equal(ask_alike(schedule, 1, "another"), 0);
+    mc_schedule_close(&schedule);
+    schedule = open_with(folder, &n);
+    assert_int_equal(ask_alike(schedule, 3, "another"), HEAD / 64 * 64);
+    mc_schedule_close(&schedule);
+    assert_int_equal(n.count, 0);
+    schedule = open_with("/proc/none", &n);
+    assert_non_null(strstr(n.last, "prompts are not kept"));
+    mc_schedule_close(&schedule);
+    assert_int_equal(n.count, 1);
+    free(folder);
+    test_temp_dir_remove(dir);
+}
+
+/* A file that is damaged is not used, and replaced; one that cannot be written is told. */
+static void test_bad_file(void **state) {
+    (void)state;
+    notices n;
+    if (!mc_prefix_available()) skip();
+    char *folder = test_temp_dir();
+    mc_schedule *schedule = open_with(folder, &n);
+    assert_int_equal(ask_alike(schedule, 0, NULL), 0);
+    mc_schedule_close(&schedule);
+    char *path = find_file(folder);
+    assert_non_null(path);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -100, SEEK_END), 0);
+    assert_int_equal(fwrite("damage", 1, 6, file), 6);
+    assert_int_equal(fclose(file), 0);
+    schedule = open_with(folder, &n);
+    assert_int_equal(n.count, 1);
+    assert_non_null(strstr(n.last, "altered"));
+    assert_int_equal(ask_alike(schedule, 0, NULL), 0);
+    mc_schedule_close(&schedule);
+    schedule = open_with(folder, &n);
+    assert_int_equal(n.count, 0);
+    assert_true(ask_alike(schedule, 0, NULL) > 0);
+    free(path);
+    test_temp_dir_remove(folder);
+    mc_schedule_close(&schedule);
+    assert_int_equal(n.count, 1);
+    assert_non_null(strstr(n.last, "prompts are not kept"));
+}
+
+/* A schedule that cuts requests off leaves nothing. */
+static void test_cut_off(void **state) {
+    (void)state;
+    static const mica_generate_options endless = {.ignore_eos = true};
+    notices n;
+    client c;
+    char *folder = test_temp_dir();
+    int32_t *prompt = make_prompt(100, 1);
+    mc_schedule *schedule = open_with(folder, &n);
+    client_init(&c);
+    must_submit(&c, schedule,
+                &(mc_request_options){.ids = prompt, .n_ids = 100, .generate = &endless});
+    client_wait_tokens(&c, 0, 2);
+    mc_schedule_close(&schedule);
+    assert_null(find_file(folder));
+    assert_int_equal(n.count, 0);
+    client_deinit(&c);
+    free(prompt);
+    test_temp_dir_remove(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_prompts),
-        cmocka_unit_test(test_alike_prompts),
+        cmocka_unit_test(test_known_prompts), cmocka_unit_test(test_alike_prompts),
+        cmocka_unit_test(test_kept_prompts),  cmocka_unit_test(test_bad_file),
+        cmocka_unit_test(test_cut_off),
     };
     return cmocka_run_group_tests_name("schedule/prefixes", tests, open_models, close_models);
 }

@@ -5,13 +5,16 @@
 #include "base/json_write.h"
 #include "serve/openai_logprobs.h"
 #include "serve/token_text.h"
+#include "session/prefix.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHAT "/v1/chat/completions"
@@ -673,16 +676,55 @@ static void test_keys_share_no_caches(void **state) {
     served_close(&own);
 }
 
+/* What was kept for a key is found by that key after a restart, and by no other, wherever the keys
+ * stand. Nobody else may read the file. */
+static void test_kept_for_keys(void **state) {
+    (void)state;
+    static const char *const before[] = {"one", "two"}, *const after[] = {"three", "one"};
+    if (!mc_prefix_available()) skip();
+    char *dir = test_temp_dir(), *folder = test_format("%s/kept", dir);
+    mica_serving_options serving = {.struct_bytes = sizeof serving, .prefix_cache = folder};
+    char body[2048] = "{\"max_tokens\": 2, \"prompt\": \"";
+    for (int i = 0; i < 200; i++)
+        strcat(body, "curl ");
+    strcat(body, "\"}");
+    for (int i = 0; i < 2; i++) {
+        mica_server *server;
+        mica_server_options options = {.api_keys = i ? after : before, .api_key_count = 2};
+        assert_int_equal(mica_server_open(&options, &server), MICA_OK);
+        assert_int_equal(mica_server_add(server, "default", shared.model, &serving), MICA_OK);
+        if (i) assert_int_equal(cached_for(server, "three", body), 0);
+        assert_true((cached_for(server, "one", body) > 0) == (i == 1));
+        mica_server_close(&server);
+    }
+    struct stat info;
+    assert_int_equal(stat(folder, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    DIR *files = opendir(folder);
+    assert_non_null(files);
+    for (const struct dirent *e; (e = readdir(files));) {
+        if (e->d_name[0] == '.') continue;
+        char *path = test_format("%s/%s", folder, e->d_name);
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(info.st_mode & 0777, 0600);
+        free(path);
+    }
+    closedir(files);
+    free(folder);
+    test_temp_dir_remove(dir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chat),         cmocka_unit_test(test_text),
-        cmocka_unit_test(test_choices),      cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_stream),       cmocka_unit_test(test_comments),
-        cmocka_unit_test(test_prompts),      cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_template),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_many_tokens),  cmocka_unit_test(test_context),
-        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_alternatives), cmocka_unit_test(test_keys_share_no_caches),
+        cmocka_unit_test(test_chat),          cmocka_unit_test(test_text),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_stream),        cmocka_unit_test(test_comments),
+        cmocka_unit_test(test_prompts),       cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_template),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many_tokens),   cmocka_unit_test(test_context),
+        cmocka_unit_test(test_metrics),       cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_alternatives),  cmocka_unit_test(test_keys_share_no_caches),
+        cmocka_unit_test(test_kept_for_keys),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }

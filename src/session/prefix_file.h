@@ -1,0 +1,47 @@
+/* Files of prefixes: what a pool keeps of texts (session/prefix.h), saved for a later process,
+ * which then need not read these texts again.
+ *
+ * Numbers are in the computer's byte order, in parts (session/file_parts.h):
+ *
+ *     header    struct header of prefix_file.c: magic, version, byte order, the model's
+ *               fingerprint, what computed, the shape of blocks, counts
+ *     entries   of each prefix, the one used longest ago first: its hash, and i32 [groups], the
+ *               numbers of its blocks in this file, -1: none
+ *     blocks    in pieces of 256 blocks or fewer: of each slot the keys, then the values, both
+ *               [kv_heads, blocks, block, kv width]
+ *     checksum
+ *
+ * Tokens are not in the file, only their hashes, which begin with that of a salt; so texts of
+ * another salt do not find them. Keys and values tell much about the texts all the same, so only
+ * the owner may read the file.
+ *
+ * What was computed by another version of mica, on another kind of device or processor, or with
+ * other arithmetic may have other bits, and is refused as that of another model is. A file is
+ * checked as a whole before it is used.
+ *
+ * Threads: as the pool. */
+#ifndef SESSION_PREFIX_FILE_H
+#define SESSION_PREFIX_FILE_H
+
+#include "session/session.h"
+
+/* Writes the prefixes of the model's pool that no session uses to a new file, then renames that to
+ * `path`.
+ *  errors  MICA_EUNSUPPORTED the pool keeps none; MICA_EIO, MICA_ENOENT, MICA_ENOMEM,
+ *          MICA_EDEVICE */
+mica_status mc_prefix_file_save(const mc_session_model *model, const char *path);
+
+/* Adds a file's prefixes to the model's pool, which takes free blocks for them: those used last, if
+ * there are not enough for all.
+ *
+ *  tokens  receives how many tokens these blocks have, over all texts
+ *  errors  MICA_EUNSUPPORTED the pool keeps none; MICA_ENOENT, MICA_EIO; MICA_EFORMAT; MICA_EINVAL
+ *          another model, adapter, device, version or kind of cache; MICA_ENOMEM, MICA_EDEVICE. The
+ *          pool is as before */
+mica_status mc_prefix_file_load(const mc_session_model *model, const char *path, int64_t *tokens);
+
+/* mc_prefix_file_load from memory that is aligned to words. `name` is for error texts. */
+mica_status mc_prefix_file_parse(const mc_session_model *model, const void *data, size_t size,
+                                 const char *name, int64_t *tokens);
+
+#endif
