@@ -356,10 +356,10 @@ static const cli_option schedule_table[] = {
     {.name = "step-tokens",
      .kind = CLI_INT,
      .placeholder = "N",
-     .initial = "512",
-     .min = 1,
+     .initial = "0",
      .max = 1e6,
-     .help = "tokens of prompts computed beside one token of each answer",
+     .help = "tokens of prompts computed beside one token of each answer; 0: 512, fewer if "
+             "answers would wait for more than half a second",
      .offset = offsetof(serve_values, step_tokens)},
     {.name = "cache-memory",
      .kind = CLI_INT,

@@ -82,7 +82,8 @@ MICA_API mica_status mica_server_open(const mica_server_options *options, mica_s
 typedef struct mica_serving_options {
     size_t struct_bytes;  /* see mica/api.h */
     int rows;             /* number of answers computed together; 0: 16 */
-    int64_t step_tokens;  /* tokens of prompts computed beside one step of decoding; 0: 512 */
+    int64_t step_tokens;  /* tokens of prompts computed beside one step of decoding; 0: 512, fewer
+                             if answers would wait for more than half a second */
     size_t queue;         /* number of requests that may wait; 0: 256 */
     uint64_t cache_bytes; /* of all caches, kept prefixes too; 0: a share of free memory */
     double max_seconds;   /* of waiting and computing, for each request; 0: no limit */

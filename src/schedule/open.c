@@ -29,6 +29,7 @@ static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
                        (long long)o->step_tokens, STEP_TOKENS);
     if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
         return refuse_drafts(o->draft_tokens);
+    s->adapts = !o->step_tokens;
     s->options = (mc_schedule_options){
         .rows = o->rows ? o->rows : ROWS,
         .step_tokens = o->step_tokens ? o->step_tokens : STEP_TOKENS,

@@ -9,6 +9,9 @@
 
 enum { CHUNK = 512 }; /* max tokens of a pass over a prompt */
 
+/* Answers wait so long for prompts, at most, unless even so few tokens take longer. */
+enum { MAX_READ_US = 500000, MIN_STEP_TOKENS = 64 };
+
 static int64_t chunk_of(const mc_schedule *s) {
     return mc_min(s->options.step_tokens, CHUNK);
 }
@@ -381,16 +384,24 @@ static void end_prompt(mc_schedule *s, mc_row *row, const mica_metrics *m) {
     mc_schedule_set_read(s, request);
 }
 
+/* Counts the time of reading n tokens. */
+static void count_read(mc_schedule *s, int64_t n, uint64_t us) {
+    double each = (double)us / (double)n, *average = &s->rows.read_us;
+    *average = *average > 0.0 ? *average + 0.25 * (each - *average) : each;
+}
+
 /* Reads up to n tokens of a row's text. */
 static void read_text(mc_schedule *s, mc_row *row, int64_t n) {
     for (int64_t end = mc_max(row->left - n, 0); row->left > end;) {
         int64_t part = mc_min(row->left - end, chunk_of(s));
         if (!make_room(s, row, part)) return;
+        uint64_t start = mc_now_us();
         mica_status status = mc_stream_read(row->stream, part, &row->left);
         if (status != MICA_OK) {
             leave_with_error(s, row, status);
             return;
         }
+        count_read(s, part, mc_now_us() - start);
         const mica_metrics m = mc_stream_metrics(row->stream);
         if (!row->counted)
             mc_request_tell(row->request, m.prompt_tokens - row->left, m.prompt_tokens,
@@ -414,6 +425,21 @@ static size_t list_readers(mc_schedule *s, mc_row **readers) {
     return n;
 }
 
+int64_t mc_rows_step_tokens(int64_t max, double read_us) {
+    while (max >= 2 * MIN_STEP_TOKENS && (double)max * read_us > (double)MAX_READ_US)
+        max /= 2;
+    return max;
+}
+
+/* Tokens of prompts that this step may read. Nobody waits for them if no answer is decoded. */
+static int64_t step_tokens(const mc_schedule *s) {
+    bool decodes = false;
+    for (int i = 0; i < s->rows.n && !decodes; i++)
+        decodes = s->rows.rows[i].request && !s->rows.rows[i].paused && !s->rows.rows[i].left;
+    if (!s->adapts || !decodes) return s->options.step_tokens;
+    return mc_rows_step_tokens(s->options.step_tokens, s->rows.read_us);
+}
+
 /* Reads as many tokens of prompts as a step may. One half is for the row that has waited longest;
  * the shortest prompts come first with the others, so that a long one does not hold them up. */
 static void read_texts(mc_schedule *s) {
@@ -421,7 +447,7 @@ static void read_texts(mc_schedule *s) {
     size_t n = list_readers(s, readers);
     for (size_t i = 0; i < n; i++)
         if (!oldest || readers[i]->number < oldest->number) oldest = readers[i];
-    int64_t budget = s->options.step_tokens;
+    int64_t budget = step_tokens(s);
     int64_t kept = oldest ? mc_min(oldest->left, (budget + 1) / 2) : 0;
     for (size_t i = 0; i < n; i++) {
         if (readers[i] == oldest) kept = 0;

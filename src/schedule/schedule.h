@@ -42,9 +42,11 @@ typedef struct mc_schedule mc_schedule;
 typedef struct mc_request mc_request; /* under way, with its choices */
 
 typedef struct mc_schedule_options {
-    int rows;            /* answers computed together, 1 to 256; 0: 16 */
-    int64_t step_tokens; /* tokens of prompts read beside one step of decoding; 0: 512 */
-    size_t queue;        /* requests that may wait; 0: 256 */
+    int rows; /* answers computed together, 1 to 256; 0: 16 */
+    /* Tokens of prompts read beside one step of decoding. 0: 512, but while answers are decoded as
+     * many of these, by halves, as are read in half a second, and 64 at least. */
+    int64_t step_tokens;
+    size_t queue; /* requests that may wait; 0: 256 */
     /* Budget of all caches. 0: a quarter of the memory, but no more than all rows can use. */
     uint64_t cache_bytes;
     int draft_tokens; /* of requests that say nothing about it, up to MC_DRAFT_MAX; 0: none */

@@ -45,6 +45,7 @@ typedef struct mc_rows {
     mc_row *rows;
     int n;
     uint64_t taken, pauses;
+    double read_us; /* time of a prompt's token: a moving average; 0: not known */
 } mc_rows;
 
 struct mc_schedule {
@@ -52,6 +53,7 @@ struct mc_schedule {
     const mica_model *model;       /* held while the thread lives */
     const mc_session_model *local; /* NULL: another engine computes */
     mc_schedule_options options;   /* without zeros */
+    bool adapts;                   /* step_tokens follows the time that reading takes */
     mc_answer_model said;          /* what prompts are checked against */
     int64_t fit;                   /* tokens of an answer that the budget is enough for */
     char *prefix_file;             /* of options.prefix_folder; NULL: none */
@@ -113,6 +115,10 @@ int64_t mc_rows_blocks(const mc_schedule *s);
 /* Whether there are a row and blocks for the request's prompt. Rows of a lower priority pause for
  * it. The lock is held. */
 bool mc_rows_admit(mc_schedule *s, const mc_request *request);
+
+/* How many of `max` tokens a step reads where each takes so long (0: not known), by halves, so that
+ * answers go on in time. */
+int64_t mc_rows_step_tokens(int64_t max, double read_us);
 
 /* Takes choices, and computes a step. */
 void mc_rows_step(mc_schedule *s);

@@ -1,5 +1,6 @@
 /* Whose turn it is in a schedule: priorities, and short prompts beside long ones. */
 #include "schedule/prompts.h"
+#include "schedule/state.h"
 
 #include <stdlib.h>
 
@@ -33,6 +34,19 @@ static void test_priorities(void **state) {
         client_deinit(&c[i]);
     free(prompt);
     mc_schedule_close(&schedule);
+}
+
+/* As many tokens as are read in half a second, by halves; 64 are few enough. */
+static void test_step_tokens(void **state) {
+    (void)state;
+    assert_int_equal(mc_rows_step_tokens(512, 0.0), 512);
+    assert_int_equal(mc_rows_step_tokens(512, 1430.0), 256);
+    assert_int_equal(mc_rows_step_tokens(512, 1e9), 64);
+    for (double us = 1.0; us < 1e6; us *= 1.3) {
+        int64_t n = mc_rows_step_tokens(512, us);
+        assert_true(n == 64 || (double)n * us <= 500000.0);
+        assert_true(n == 512 || (double)(2 * n) * us > 500000.0);
+    }
 }
 
 /* ---- rows that pause for others ---- */
@@ -201,9 +215,9 @@ static void test_long_prompt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_priorities),    cmocka_unit_test(test_no_row),
-        cmocka_unit_test(test_no_blocks),     cmocka_unit_test(test_overtaken_row),
-        cmocka_unit_test(test_overtaken_choices),
+        cmocka_unit_test(test_priorities),    cmocka_unit_test(test_step_tokens),
+        cmocka_unit_test(test_no_row),        cmocka_unit_test(test_no_blocks),
+        cmocka_unit_test(test_overtaken_row), cmocka_unit_test(test_overtaken_choices),
         cmocka_unit_test(test_long_prompt),
     };
     return cmocka_run_group_tests_name("schedule/order", tests, open_models, close_models);
