@@ -1,11 +1,13 @@
 /* Clients of a schedule, each of which asks anew when its answer has ended: tokens a second of all,
  * the time to the first token, and that between two tokens.
  *
- *     schedule MODEL [CLIENTS [PROMPT [ANSWER [STEP_TOKENS [ROUNDS [SHARED [TEMPERATURE]]]]]]]
+ *     schedule MODEL [CLIENTS [PROMPT [ANSWER [STEP_TOKENS [ROUNDS [SHARED [TEMPERATURE
+ *              [DRAFT_TOKENS]]]]]]]]
  *
  * PROMPT and ANSWER are numbers of tokens, 200 and 50 by default; STEP_TOKENS as in
  * mc_schedule_options. CLIENTS 0: 1, 4, 8 and 16. Each client asks ROUNDS times, 4 by default. The
- * first SHARED tokens of all prompts are the same. Answers are greedy, or drawn at TEMPERATURE. */
+ * first SHARED tokens of all prompts are the same. Answers are greedy, or drawn at TEMPERATURE,
+ * with up to DRAFT_TOKENS guesses. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -134,18 +136,22 @@ int main(int argc, char **argv) {
     int clients = argument(argc, argv, 2, 0), prompt = argument(argc, argv, 3, 200);
     int answer = argument(argc, argv, 4, 50), step_tokens = argument(argc, argv, 5, 0);
     int rounds = argument(argc, argv, 6, 4), shared = argument(argc, argv, 7, 0);
+    int draft_tokens = argument(argc, argv, 9, 0);
     float temperature = argc > 8 ? (float)atof(argv[8]) : 0.0f;
     if (argc < 2 || clients < 0 || clients > MAX_CLIENTS || prompt < 1 || prompt > MAX_PROMPT ||
         answer < 1 || rounds < 1 || shared < 0) {
         fprintf(stderr,
                 "usage: %s MODEL [CLIENTS [PROMPT [ANSWER [STEP_TOKENS [ROUNDS [SHARED "
-                "[TEMPERATURE]]]]]]]\n",
+                "[TEMPERATURE [DRAFT_TOKENS]]]]]]]]\n",
                 argv[0]);
         return 2;
     }
     mica_status status = mica_model_open(argv[1], NULL, &model);
     mica_model_get_info(model, &info);
-    bench b = {.generate = {.max_tokens = answer, .ignore_eos = true, .temperature = temperature},
+    bench b = {.generate = {.max_tokens = answer,
+                            .ignore_eos = true,
+                            .temperature = temperature,
+                            .draft_tokens = draft_tokens},
                .prompt = (size_t)prompt,
                .shared = (size_t)shared,
                .vocab = info.vocab_size};
