@@ -3,69 +3,23 @@
  * may end, and where it may it parses. A pattern goes the same way. */
 #include "grammar/schema.h"
 #include "base/alloc.h"
-#include "base/json.h"
-#include "grammar/matcher.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool truth) {
-    if (!truth) abort();
-}
-
-/* The byte that `choice` chooses of those that may come; -1: none may. */
-static int choose(mc_matcher *m, uint8_t choice, int32_t *next) {
-    int bytes[256];
-    int32_t states[256];
-    size_t n = 0;
-    for (int byte = 0; byte < 256; byte++) {
-        int32_t to;
-        if (mc_matcher_step(m, m->held, (uint8_t)byte, &to) != MICA_OK) return -2;
-        if (to == MC_STATE_DEAD) continue;
-        bytes[n] = byte;
-        states[n++] = to;
-    }
-    if (!n) return -1;
-    *next = states[choice % n];
-    return bytes[choice % n];
-}
-
-static void check_document(const mc_buffer *text) {
-    mc_json_doc *doc = NULL;
-    mica_status status = mc_json_parse(text->data ? text->data : "", text->len, "fuzz", &doc);
-    must(status == MICA_OK || status == MICA_ENOMEM);
-    mc_json_close(&doc);
-}
-
-static void walk(mc_grammar *g, mc_str choices, bool json) {
-    mc_matcher m;
-    mc_buffer text = {0};
-    if (mc_matcher_open(g, 0, &m) != MICA_OK) return;
-    for (size_t i = 0; i < choices.len && i < 400; i++) {
-        int32_t next = 0;
-        bool may_end = mc_matcher_state(&m, m.held)->may_end;
-        if (may_end && json) check_document(&text);
-        int byte = choose(&m, (uint8_t)choices.ptr[i], &next);
-        if (byte == -1) must(may_end);
-        if (byte < 0 || !mc_buffer_add_byte(&text, (char)byte)) break;
-        m.held = next;
-        if (mc_matcher_trim(&m) != MICA_OK) break;
-    }
-    mc_buffer_deinit(&text);
-    mc_matcher_close(&m);
-}
 
 static void run(mc_str source, mc_str choices) {
     mc_grammar *g;
     mica_status status = mc_schema_compile(source.ptr, source.len, &g);
-    must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
-    if (g) walk(g, choices, true);
+    fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
+    if (g) fuzz_walk(g, choices, true);
     mc_grammar_close(&g);
     status = mc_grammar_regex(source.ptr, source.len, &g);
-    must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
-    if (g) walk(g, choices, false);
+    fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
+    if (g) fuzz_walk(g, choices, false);
+    mc_grammar_close(&g);
+    status = mc_grammar_pattern(source.ptr, source.len, &g);
+    fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
+    if (g) fuzz_walk(g, choices, false);
     mc_grammar_close(&g);
 }
 

@@ -1,7 +1,9 @@
 #include "grammar/answer_grammar.h"
 
 #include "base/alloc.h"
+#include "grammar/gbnf.h"
 #include "grammar/grammar_regex.h"
+#include "grammar/lark.h"
 #include "grammar/schema.h"
 
 #include <stdio.h>
@@ -47,6 +49,10 @@ mica_status mc_answer_grammar_document(mc_response_kind kind, const char *source
         start = mc_build_schema(&rules, mc_json_root(doc), "schema", MC_RETURN);
     else if (kind == MC_RESPONSE_REGEX)
         start = mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){source, len}, MC_REGEX_WHOLE, MC_RETURN);
+    else if (kind == MC_RESPONSE_GBNF)
+        start = mc_build_gbnf(&rules, (mc_str){source, len}, MC_RETURN);
+    else if (kind == MC_RESPONSE_LARK)
+        start = mc_build_lark(&rules, (mc_str){source, len}, MC_RETURN);
     else
         start = mc_build_any_object(&rules, MC_RETURN);
     mc_json_close(&doc);

@@ -17,12 +17,14 @@ typedef enum mc_thinking {
 typedef enum mc_response_kind {
     MC_RESPONSE_JSON_OBJECT,
     MC_RESPONSE_SCHEMA,
-    MC_RESPONSE_REGEX
+    MC_RESPONSE_REGEX,
+    MC_RESPONSE_GBNF,
+    MC_RESPONSE_LARK
 } mc_response_kind;
 
-/* Answers that are a document: any JSON object, one of a schema (its text), or what matches a
- * regular expression.
- * errors  those of grammar/schema.h */
+/* Answers that are a document: any JSON object, one of a schema (its text), what matches a regular
+ * expression, or what a grammar in GBNF or Lark's notation has.
+ * errors  those of grammar/schema.h, grammar/gbnf.h, grammar/lark.h */
 mica_status mc_answer_grammar_document(mc_response_kind kind, const char *text, size_t len,
                                        const mc_answer_format *format, mc_thinking thinking,
                                        mc_grammar **grammar);

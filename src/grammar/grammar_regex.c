@@ -19,7 +19,7 @@ typedef struct part {
 typedef struct regex {
     mc_builder *b;
     mc_char_form form;
-    mc_regex_match match;
+    unsigned how;
     mc_str text;
     size_t at;
     int depth;
@@ -50,11 +50,24 @@ static int32_t add_part(regex *r, part p) {
     return mc_buffer_add(&r->parts, &p, sizeof p) ? n : nomem(r);
 }
 
-static bool add_range(regex *r, uint32_t low, uint32_t high) {
+static bool put_range(regex *r, uint32_t low, uint32_t high) {
     const mc_char_range range = {low, high};
-    if (mc_buffer_add(&r->ranges, &range, sizeof range)) return true;
+    if (low > high || mc_buffer_add(&r->ranges, &range, sizeof range)) return true;
     nomem(r);
     return false;
+}
+
+/* Adds the letters of a range that are `first` to first + 25, in the case that begins at `to`. */
+static bool fold_range(regex *r, uint32_t low, uint32_t high, uint32_t first, uint32_t to) {
+    if (low < first) low = first;
+    if (high > first + 25) high = first + 25;
+    return low > high || put_range(r, low - first + to, high - first + to);
+}
+
+static bool add_range(regex *r, uint32_t low, uint32_t high) {
+    if (!put_range(r, low, high)) return false;
+    if (!(r->how & MC_REGEX_FOLD)) return true;
+    return fold_range(r, low, high, 'a', 'A') && fold_range(r, low, high, 'A', 'a');
 }
 
 /* ---- reading ---- */
@@ -199,7 +212,8 @@ static int32_t single(regex *r, uint32_t c) {
 static int32_t read_dot(regex *r) {
     size_t first = MC_BUFFER_COUNT(&r->ranges, mc_char_range);
     mc_char_range rest[4];
-    size_t n = mc_char_ranges_invert(terminators, 3, MC_CHAR_MAX, rest);
+    size_t n =
+        mc_char_ranges_invert(terminators, r->how & MC_REGEX_DOT_ALL ? 0 : 3, MC_CHAR_MAX, rest);
     for (size_t i = 0; i < n; i++)
         if (!add_range(r, rest[i].low, rest[i].high)) return -1;
     return class_part(r, first);
@@ -288,8 +302,8 @@ static int32_t both(regex *r, int32_t one, int32_t other) {
 
 /* An alternative. `top`: of the whole pattern, with its anchors. */
 static int32_t read_sequence(regex *r, bool top) {
-    bool begins = top && !take(r, '^') && r->match == MC_REGEX_ANYWHERE;
-    bool ends = top && r->match != MC_REGEX_WHOLE;
+    bool begins = top && !take(r, '^') && (r->how & MC_REGEX_ANYWHERE);
+    bool ends = top && (r->how & (MC_REGEX_ANYWHERE | MC_REGEX_BEGINNING));
     int32_t all = begins ? anything(r) : add_part(r, (part){.kind = PART_EMPTY});
     while (r->b->status == MICA_OK && peek(r) >= 0 && peek(r) != '|' && peek(r) != ')') {
         if (top && peek(r) == '$' && (r->at + 1 == r->text.len || r->text.ptr[r->at + 1] == '|')) {
@@ -385,9 +399,9 @@ static void deinit(regex *r) {
     mc_buffer_deinit(&r->ranges);
 }
 
-int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, mc_regex_match match,
+int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, unsigned how,
                        int32_t next) {
-    regex r = {.b = b, .form = form, .match = match, .text = pattern};
+    regex r = {.b = b, .form = form, .how = how, .text = pattern};
     int32_t start = MC_DEAD;
     if (b->status != MICA_OK) return MC_DEAD;
     int32_t all = read_pattern(&r);
@@ -431,9 +445,9 @@ static lengths lengths_of(part p, const lengths *of) {
     return l;
 }
 
-bool mc_regex_lengths(mc_str pattern, mc_regex_match match, int64_t *min, int64_t *max) {
+bool mc_regex_lengths(mc_str pattern, unsigned how, int64_t *min, int64_t *max) {
     mc_builder b;
-    regex r = {.b = &b, .match = match, .text = pattern};
+    regex r = {.b = &b, .how = how, .text = pattern};
     bool known = false;
     mc_builder_init(&b);
     int32_t all = b.status == MICA_OK ? read_pattern(&r) : -1;

@@ -12,20 +12,24 @@
 
 #include "grammar/grammar_chars.h"
 
-typedef enum mc_regex_match {
-    MC_REGEX_WHOLE,    /* the pattern matches the whole text: ^ and $ at its ends say nothing */
-    MC_REGEX_ANYWHERE, /* it matches somewhere in the text, unless ^ and $ bind it */
-    MC_REGEX_BEGINNING /* it matches at the text's beginning, and to its end only where $ says so */
-} mc_regex_match;
+enum {
+    MC_REGEX_WHOLE = 0,    /* the pattern matches the whole text: ^ and $ at its ends say nothing */
+    MC_REGEX_ANYWHERE = 1, /* it matches somewhere in the text, unless ^ and $ bind it */
+    MC_REGEX_BEGINNING =
+        2,               /* it matches at the text's beginning, to its end only where $ says so */
+    MC_REGEX_FOLD = 4,   /* besides: letters of ASCII match in either case */
+    MC_REGEX_DOT_ALL = 8 /* besides: . is any character */
+};
 
 /* Texts that a pattern matches.
  *
+ *  how     one of the above, and flags.
  *  errors  of the builder: MICA_EUNSUPPORTED, MICA_EFORMAT with the place in the pattern */
-int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, mc_regex_match match,
+int32_t mc_build_regex(mc_builder *b, mc_char_form form, mc_str pattern, unsigned how,
                        int32_t next);
 
 /* How many characters texts have at least, and at most (-1: there is no limit), that a pattern
  * matches. false: it is none; the thread's error text does not say why. */
-bool mc_regex_lengths(mc_str pattern, mc_regex_match match, int64_t *min, int64_t *max);
+bool mc_regex_lengths(mc_str pattern, unsigned how, int64_t *min, int64_t *max);
 
 #endif

@@ -164,7 +164,7 @@ static bool add_denied(mc_schema *s, const mc_fact *f, mc_builder *parts, mc_buf
 }
 
 /* Leaves out a limit that a pattern keeps to by itself. */
-static void relax(mc_str pattern, mc_regex_match match, int64_t *min, int64_t *max) {
+static void relax(mc_str pattern, unsigned match, int64_t *min, int64_t *max) {
     int64_t least, greatest;
     if (!mc_regex_lengths(pattern, match, &least, &greatest)) return;
     if (least >= *min) *min = 0;

@@ -91,8 +91,8 @@ static mica_status compile_document(mc_answer_form *form) {
     mc_response_kind kind = form->object ? MC_RESPONSE_JSON_OBJECT : MC_RESPONSE_SCHEMA;
     const mc_buffer *source = &text;
     if (form->matches) {
-        kind = MC_RESPONSE_REGEX;
-        source = &form->regex;
+        kind = form->kind;
+        source = &form->source;
     } else if (!form->object) {
         mc_put_value(&put, NULL, form->schema);
     }
@@ -148,6 +148,6 @@ void mc_answer_form_deinit(mc_answer_form *form) {
     mc_grammar_close(&form->grammar);
     mc_tools_deinit(&form->tools);
     mc_buffer_deinit(&form->tools_text);
-    mc_buffer_deinit(&form->regex);
+    mc_buffer_deinit(&form->source);
     mc_json_close(&form->parsed);
 }

@@ -37,9 +37,10 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_json schema;        /* of the document that the answer is; NONE: there is no schema */
     mc_json_doc *parsed;   /* that the schema is of; NULL: another one */
     bool object;           /* the answer is any object of JSON */
-    bool matches;          /* it matches the regular expression */
-    bool chosen;           /* which is of a few texts, so that each answer has an end of its own */
-    mc_buffer regex;       /* its text */
+    bool matches;          /* it matches a regular expression, or keeps to a grammar: */
+    mc_response_kind kind; /* of which kind that is */
+    bool chosen;           /* it is of a few texts, so that each answer has an end of its own */
+    mc_buffer source;      /* the text of the expression or grammar */
     const char *fields[4]; /* names in failures: of tools, thinking, the document, the budget */
 
     /* Set by the functions below. */

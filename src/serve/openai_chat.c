@@ -101,8 +101,9 @@ static const mc_field fields[] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(wish.format),
-     .help = "text, json_object, json_schema, or regex with regex: answers keep to it; keywords of "
-             "schemas and parts of expressions that are not supported are refused by their place"},
+     .help = "text, json_object, json_schema, regex with regex, or grammar with grammar (Lark's "
+             "notation or GBNF): answers keep to it; what is not supported of schemas, expressions "
+             "and grammars is refused by its place"},
     {.name = "modalities", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
     {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models write text only"},

@@ -1,5 +1,6 @@
 #include "serve/openai_form.h"
 
+#include "grammar/gbnf.h"
 #include "serve/chat_prompt.h"
 #include "serve/put.h"
 
@@ -37,7 +38,10 @@ static const mc_field structured[] = {
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(choices),
      .help = "texts, up to 256: the answer is one of them"},
-    {.name = "grammar", .kind = MC_FIELD_REFUSED, .help = "there are schemas and expressions"},
+    {.name = "grammar",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(grammar),
+     .help = "as response_format of type grammar"},
     {.name = "structural_tag", .kind = MC_FIELD_REFUSED, .help = "tools are forced by tool_choice"},
     {.name = "whitespace_pattern",
      .kind = MC_FIELD_REFUSED,
@@ -274,17 +278,78 @@ static bool read_schema(mc_json object, const char *field, mc_answer_form *form,
     return true;
 }
 
+/* ---- regular expressions and grammars ---- */
+
+static bool keep_source(mc_answer_form *form, mc_response_kind kind, mc_str text,
+                        mc_failure *failure) {
+    form->matches = true;
+    form->kind = kind;
+    return mc_buffer_add(&form->source, text.ptr, text.len) ||
+           mc_failure_of(failure, mc_fail_nomem("a grammar"), NULL);
+}
+
 /* Reads a regular expression, as "regex" or, as xgrammar calls it, "pattern". */
 static bool read_regex(mc_json format, const char *field, mc_answer_form *form,
                        mc_failure *failure) {
     mc_str text;
     mc_json regex = mc_json_find(format, "regex"), pattern = mc_json_find(format, "pattern");
+    if (!check_members(format, "type regex pattern", field, failure)) return false;
     if (mc_json_exists(regex) == mc_json_exists(pattern) ||
         !mc_json_get_str(mc_json_exists(regex) ? regex : pattern, &text))
         return want(failure, "missing_field", field, "regex", "a string, here or in pattern");
-    form->matches = true;
-    return mc_buffer_add(&form->regex, text.ptr, text.len) ||
-           mc_failure_of(failure, mc_fail_nomem("a pattern"), NULL);
+    return keep_source(form, MC_RESPONSE_REGEX, text, failure);
+}
+
+/* A grammar of any syntax: GBNF is known by its beginning. */
+static mc_response_kind kind_of(mc_str grammar) {
+    return mc_is_gbnf(grammar) ? MC_RESPONSE_GBNF : MC_RESPONSE_LARK;
+}
+
+static bool find_syntax(mc_str name, mc_response_kind *kind) {
+    static const struct {
+        const char *name;
+        mc_response_kind kind;
+    } known[] = {{"lark", MC_RESPONSE_LARK},
+                 {"gbnf", MC_RESPONSE_GBNF},
+                 {"ebnf", MC_RESPONSE_GBNF},
+                 {"regex", MC_RESPONSE_REGEX}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (mc_str_is(name, known[i].name)) return *kind = known[i].kind, true;
+    return false;
+}
+
+/* Reads {"type": "grammar", "grammar": text}; with "definition" and "syntax", here or within
+ * "grammar", as OpenAI's custom tools have them; or {"type": "lark" | "gbnf" | "ebnf", "grammar":
+ * text}, the text also by the type's name. */
+static bool read_grammar(mc_json format, const char *field, mc_answer_form *form,
+                         mc_failure *failure) {
+    mc_str type = type_of(format), text, name;
+    char members[64];
+    mc_response_kind kind = MC_RESPONSE_LARK;
+    bool known = find_syntax(type, &kind);
+    mc_json inner = mc_json_find(format, "grammar");
+    snprintf(members, sizeof members, "type grammar definition %.*s",
+             known ? (int)type.len : (int)strlen("syntax"), known ? type.ptr : "syntax");
+    if (!check_members(format, members, field, failure)) return false;
+    if (!known && mc_json_get_type(inner) == MC_JSON_OBJECT) {
+        if (!check_members(format, "type grammar", field, failure) ||
+            !check_members(inner, "syntax definition", field, failure))
+            return false;
+        format = inner;
+        inner = (mc_json){0};
+    }
+    for (mc_json_iter it = mc_json_begin(format); known && mc_json_next(&it);)
+        if (mc_str_eq(it.key, type) && !mc_json_exists(inner)) inner = it.value;
+    mc_json definition = mc_json_find(format, "definition");
+    if (mc_json_exists(inner) == mc_json_exists(definition) ||
+        !mc_json_get_str(mc_json_exists(inner) ? inner : definition, &text))
+        return want(failure, "missing_field", field, "grammar", "a string");
+    mc_json syntax = mc_json_find(format, "syntax");
+    if (!known) kind = kind_of(text);
+    if (!known && mc_json_exists(syntax) &&
+        (!mc_json_get_str(syntax, &name) || !find_syntax(name, &kind)))
+        return want(failure, "unsupported_value", field, "syntax", "lark, gbnf or regex");
+    return keep_source(form, kind, text, failure);
 }
 
 static bool read_format(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
@@ -305,13 +370,14 @@ static bool read_format(const mc_openai_wish *wish, mc_answer_form *form, mc_fai
                (!chat || check_members(object, members, inner, failure)) &&
                read_schema(object, inner, form, failure);
     }
-    if (mc_str_is(type, "regex"))
-        return check_members(format, "type regex pattern", field, failure) &&
-               read_regex(format, field, form, failure);
+    mc_response_kind kind;
+    if (mc_str_is(type, "regex")) return read_regex(format, field, form, failure);
+    if (mc_str_is(type, "grammar") || find_syntax(type, &kind))
+        return read_grammar(format, field, form, failure);
     form->object = mc_str_is(type, "json_object");
     if (!form->object && !mc_str_is(type, "text"))
         return want(failure, "unsupported_value", field, "type",
-                    "text, json_object, json_schema or regex");
+                    "text, json_object, json_schema, regex, grammar, lark or gbnf");
     return check_members(format, "type", field, failure);
 }
 
@@ -353,20 +419,21 @@ static bool read_json(mc_json json, mc_answer_form *form, mc_failure *failure) {
 
 static bool read_structured(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {
     int given = mc_json_exists(wish->json) + mc_json_exists(wish->choices) + wish->object +
-                (wish->regex.ptr != NULL);
+                (wish->regex.ptr != NULL) + (wish->grammar.ptr != NULL);
     if (!given) return true;
     if (given > 1 || mc_json_exists(wish->format))
         return mc_failure_set(failure, 400, "invalid_value", "structured_outputs",
-                              "structured_outputs: want one of json, json_object, regex and "
-                              "choice, and no response_format");
+                              "structured_outputs: want one of json, json_object, regex, "
+                              "choice and grammar, and no response_format");
     form->object = wish->object;
-    form->chosen = mc_json_exists(wish->choices);
-    form->matches = wish->regex.ptr || form->chosen;
     form->fields[2] = "structured_outputs";
     if (mc_json_exists(wish->json)) return read_json(wish->json, form, failure);
-    if (mc_json_exists(wish->choices)) return put_choices(wish->choices, &form->regex, failure);
-    return mc_buffer_add(&form->regex, wish->regex.ptr, wish->regex.len) ||
-           mc_failure_of(failure, mc_fail_nomem("a pattern"), NULL);
+    if (wish->grammar.ptr) return keep_source(form, kind_of(wish->grammar), wish->grammar, failure);
+    if (wish->regex.ptr) return keep_source(form, MC_RESPONSE_REGEX, wish->regex, failure);
+    if (form->object) return true;
+    form->matches = form->chosen = true;
+    form->kind = MC_RESPONSE_REGEX;
+    return put_choices(wish->choices, &form->source, failure);
 }
 
 bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {

@@ -17,7 +17,7 @@ typedef struct mc_openai_wish { /* absent fields are no value */
     mc_openai_shape shape;
     mc_json tools;
     mc_json choice;           /* "none", "auto", "required", or an object that names functions */
-    mc_json format;           /* of type text, json_object, json_schema, regex */
+    mc_json format;           /* of type text, json_object, json_schema, regex, grammar */
     bool parallel;            /* several calls are fine */
     int effort;               /* of mc_chat_efforts (serve/chat_prompt.h) */
     int64_t budget;           /* tokens of thoughts; negative: no limit */
@@ -27,6 +27,7 @@ typedef struct mc_openai_wish { /* absent fields are no value */
     mc_json json;    /* a schema, or the text of one */
     mc_json choices; /* texts, of which the answer is one */
     mc_str regex;    /* ptr NULL: none */
+    mc_str grammar;  /* in GBNF or Lark's notation; ptr NULL: none */
     bool object;
 } mc_openai_wish;
 

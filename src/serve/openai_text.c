@@ -324,6 +324,7 @@ static bool read_form(text_job *text, const text_values *values) {
                                  .json = asked->json,
                                  .choices = asked->choices,
                                  .regex = asked->regex,
+                                 .grammar = asked->grammar,
                                  .object = asked->object,
                                  .budget = -1};
     mc_completion *job = &text->job;

@@ -63,10 +63,9 @@ static const mc_field text_fields[] = {
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(wish.format),
      .help =
-         "type text, json_object, json_schema with name and schema, or regex with regex: the "
-         "answer "
-         "keeps to it, if it ends by itself; what is not supported of schemas and expressions is "
-         "refused"},
+         "type text, json_object, json_schema with name and schema, regex with regex, or grammar "
+         "with grammar: the answer keeps to it, if it ends by itself; what is not supported of "
+         "schemas, expressions and grammars is refused"},
     {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
 };
 

@@ -288,6 +288,31 @@ static void test_regex(void **state) {
     mc_json_close(&doc);
 }
 
+/* A grammar, by each of the names that servers have for it. */
+static void test_grammars(void **state) {
+    (void)state;
+#define GBNF "\"root ::= [A-Z]{2} dash n{1,3}\\ndash ::= \\\"-\\\"\\nn ::= [0-9]\""
+#define LARK "\"start: UPPER~2 \\\"-\\\" DIGIT~1..3\\nUPPER: /[A-Z]/\\n%import common.DIGIT\""
+    static const char *const forms[] = {
+        "\"response_format\": {\"type\": \"grammar\", \"grammar\": " GBNF "}",
+        "\"response_format\": {\"type\": \"gbnf\", \"gbnf\": " GBNF "}",
+        "\"response_format\": {\"type\": \"grammar\", \"grammar\": " LARK "}",
+        "\"response_format\": {\"type\": \"lark\", \"definition\": " LARK "}",
+        "\"response_format\": {\"type\": \"grammar\", \"syntax\": \"lark\", \"definition\": " LARK
+        "}",
+        "\"response_format\": {\"type\": \"grammar\", \"grammar\": {\"syntax\": \"regex\", "
+        "\"definition\": \"[A-Z]{2}-[0-9]{1,3}\"}}",
+        "\"structured_outputs\": {\"grammar\": " GBNF "}"};
+    const served s = plain;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *body = test_format("{" HELLO ", %s, \"temperature\": 3}", forms[i]);
+        mc_json_doc *doc = client_json(s.server, "POST", CHAT, body, 200);
+        assert_true(is_code(text_at(mc_json_root(doc), "choices.0.message.content")));
+        mc_json_close(&doc);
+        free(body);
+    }
+}
+
 static void test_choices(void **state) {
     (void)state;
     const served s = plain;
@@ -381,8 +406,14 @@ static void test_refused(void **state) {
          "structured_outputs"},
         {"\"structured_outputs\": {\"regex\": \"(\"}", "", "structured_outputs"},
         {"\"structured_outputs\": {\"choice\": []}", "invalid_value", "structured_outputs.choice"},
-        {"\"structured_outputs\": {\"grammar\": \"root ::= a\"}", "unsupported_field",
-         "structured_outputs.grammar"},
+        {"\"structured_outputs\": {\"grammar\": \"root ::= a\"}", "", "structured_outputs"},
+        {"\"response_format\": {\"type\": \"lark\", \"grammar\": \"start: <tool>\"}", "",
+         "response_format"},
+        {"\"response_format\": {\"type\": \"grammar\"}", "missing_field",
+         "response_format.grammar"},
+        {"\"response_format\": {\"type\": \"grammar\", \"syntax\": \"abnf\", \"definition\": "
+         "\"a\"}",
+         "unsupported_value", "response_format.syntax"},
         {"\"thinking_token_budget\": 5", "unsupported_value", "thinking_token_budget"},
         {"\"reasoning_budget_tokens\": 5", "unsupported_value", "reasoning_budget_tokens"},
         {"\"thinking_token_budget\": 1, \"reasoning\": {\"max_tokens\": 2}", "invalid_value",
@@ -416,7 +447,8 @@ int main(void) {
         cmocka_unit_test(test_documents), cmocka_unit_test(test_thoughts),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_efforts),   cmocka_unit_test(test_regex),
-        cmocka_unit_test(test_choices),   cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_grammars),  cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_stops),
     };
     return cmocka_run_group_tests(tests, open_plain, close_plain);
 }

@@ -1,0 +1,33 @@
+/* Input: a grammar as users write them, a NUL, and bytes that choose what a text says. It compiles
+ * as GBNF and as Lark's notation, or fails with a text. Its grammar is never stuck. */
+#include "base/alloc.h"
+#include "grammar/answer_grammar.h"
+#include "walk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void run(mc_str source, mc_str choices) {
+    static const mc_response_kind kinds[] = {MC_RESPONSE_GBNF, MC_RESPONSE_LARK};
+    const mc_answer_format plain = {0};
+    for (size_t i = 0; i < 2; i++) {
+        mc_grammar *g;
+        mica_status status = mc_answer_grammar_document(kinds[i], source.ptr, source.len, &plain,
+                                                        MC_THINKING_NONE, &g);
+        fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
+        if (g) fuzz_walk(g, choices, false);
+        mc_grammar_close(&g);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const char *text = (const char *)data, *end = size ? memchr(text, '\0', size) : NULL;
+    size_t len = end ? (size_t)(end - text) : size;
+    mc_str source = {size ? text : "", len},
+           choices = {end ? end + 1 : "", end ? size - len - 1 : 0};
+    run(source, choices);
+    if (size == 0) return 0;
+    mc_alloc_fail_at(1 + data[size - 1] % 64);
+    run(source, choices);
+    mc_alloc_fail_at(0);
+    return 0;
+}
