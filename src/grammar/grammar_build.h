@@ -57,6 +57,7 @@ struct mc_builder {
     char error[512];
     mc_buffer nodes; /* mc_grammar_node */
     mc_buffer rules; /* int32: the node that begins a rule */
+    size_t work;     /* nodes that products have looked at: a grammar must not take long */
 };
 typedef struct mc_builder mc_builder;
 

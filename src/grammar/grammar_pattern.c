@@ -66,7 +66,8 @@ bool mc_pattern_languages(mc_builder *parts, mc_char_form form, mc_str pattern,
         rest.len--;
     }
     while (anchored && take_look_ahead(&rest, &inner, &negated)) {
-        int32_t start = mc_build_regex(parts, form, inner, MC_REGEX_BEGINNING, MC_RETURN);
+        unsigned how = MC_REGEX_BEGINNING | (negated ? MC_REGEX_WIDE : 0u);
+        int32_t start = mc_build_regex(parts, form, inner, how, MC_RETURN);
         if (!add(parts, languages, start, negated)) return false;
     }
     int32_t start = mc_build_regex(parts, form, rest,

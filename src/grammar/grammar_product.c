@@ -9,7 +9,7 @@
 
 enum {
     BETWEEN = -1,       /* separates the languages' nodes in a state */
-    MAX_WORK = 1 << 26, /* nodes that are looked at: a schema must not take long */
+    MAX_WORK = 1 << 26, /* nodes that are looked at for all products of a grammar */
     BYTES = 256
 };
 
@@ -34,7 +34,6 @@ typedef struct product {
     mc_buffer todo;    /* int32: of a closure */
     uint32_t *visited; /* [node_count] the round in which a node was seen */
     uint32_t round;
-    size_t work;
 } product;
 
 static bool fail(product *p) {
@@ -55,7 +54,7 @@ static bool close_over(product *p) {
     for (size_t i = 0; i < MC_BUFFER_COUNT(&p->todo, int32_t); i++) {
         int32_t at = MC_BUFFER_AT(&p->todo, int32_t)[i];
         const mc_grammar_node *n = &p->nodes[at];
-        p->work++;
+        p->b->work++;
         if (n->kind == MC_NODE_SPLIT) {
             if (!visit(p, n->next) || !visit(p, n->other)) return false;
         } else if (!mc_buffer_add(&p->found, &at, sizeof at)) {
@@ -89,10 +88,15 @@ static bool find_state(product *p, size_t *number) {
     uint64_t known;
     *number = MC_BUFFER_COUNT(&p->states, state);
     if (mc_map_find(&p->known, key, &known)) return *number = (size_t)known, true;
-    if (*number >= MC_PRODUCT_STATES || p->work > MAX_WORK) {
+    if (*number >= MC_PRODUCT_STATES) {
         mc_builder_fail(p->b,
                         mc_fail(MICA_EUNSUPPORTED, "needs an automaton of more than %d states",
                                 MC_PRODUCT_STATES));
+        return false;
+    }
+    if (p->b->work > MAX_WORK) {
+        mc_builder_fail(p->b,
+                        mc_fail(MICA_EUNSUPPORTED, "needs automata that take too long to build"));
         return false;
     }
     int32_t *nodes = mc_arena_alloc(&p->arena, key.len);
@@ -125,7 +129,7 @@ static bool step(product *p, const state *from, int byte, bool *alive, size_t *t
     *alive = true;
     for (size_t i = 0; i < from->count; i++) {
         int32_t node = from->nodes[i];
-        p->work++;
+        p->b->work++;
         if (node != BETWEEN) {
             const mc_grammar_node *n = &p->nodes[node];
             bool reads = n->kind == MC_NODE_RANGE && byte >= n->low && byte <= n->high;

@@ -200,7 +200,9 @@ static int32_t read_class(regex *r) {
             return fail(r, MICA_EUNSUPPORTED, "something in a class that is not supported");
     }
     r->at++;
-    if (out && !invert(r, first, named ? 0x7f : MC_CHAR_MAX)) return -1;
+    bool wide = r->how & MC_REGEX_WIDE;
+    if (named && wide && !out && !add_range(r, 0x80, MC_CHAR_MAX)) return -1;
+    if (out && !invert(r, first, named && !wide ? 0x7f : MC_CHAR_MAX)) return -1;
     return class_part(r, first);
 }
 
@@ -212,8 +214,8 @@ static int32_t single(regex *r, uint32_t c) {
 static int32_t read_dot(regex *r) {
     size_t first = MC_BUFFER_COUNT(&r->ranges, mc_char_range);
     mc_char_range rest[4];
-    size_t n =
-        mc_char_ranges_invert(terminators, r->how & MC_REGEX_DOT_ALL ? 0 : 3, MC_CHAR_MAX, rest);
+    size_t count = r->how & MC_REGEX_DOT_ALL ? 0 : r->how & MC_REGEX_WIDE ? 1 : 3;
+    size_t n = mc_char_ranges_invert(terminators, count, MC_CHAR_MAX, rest);
     for (size_t i = 0; i < n; i++)
         if (!add_range(r, rest[i].low, rest[i].high)) return -1;
     return class_part(r, first);
@@ -222,8 +224,11 @@ static int32_t read_dot(regex *r) {
 static int32_t read_escape(regex *r) {
     size_t first = MC_BUFFER_COUNT(&r->ranges, mc_char_range);
     uint32_t c;
-    if (is_class_name(peek(r)))
-        return add_named(r, r->text.ptr[r->at++]) ? class_part(r, first) : -1;
+    if (is_class_name(peek(r))) {
+        if (!add_named(r, r->text.ptr[r->at++])) return -1;
+        if (r->how & MC_REGEX_WIDE && !add_range(r, 0x80, MC_CHAR_MAX)) return -1;
+        return class_part(r, first);
+    }
     if (escaped_char(r, &c)) return single(r, c);
     return fail(r, MICA_EUNSUPPORTED, "an escape that is not supported");
 }

@@ -12,13 +12,15 @@
 
 #include "grammar/grammar_chars.h"
 
+/* Where a pattern matches, and flags. Under MC_REGEX_WIDE it has all that some engine might match,
+ * for its negation: \d, \w, \s and the others all that is not ASCII, and . all but \n. */
 enum {
-    MC_REGEX_WHOLE = 0,    /* the pattern matches the whole text: ^ and $ at its ends say nothing */
-    MC_REGEX_ANYWHERE = 1, /* it matches somewhere in the text, unless ^ and $ bind it */
-    MC_REGEX_BEGINNING =
-        2,               /* it matches at the text's beginning, to its end only where $ says so */
-    MC_REGEX_FOLD = 4,   /* besides: letters of ASCII match in either case */
-    MC_REGEX_DOT_ALL = 8 /* besides: . is any character */
+    MC_REGEX_WHOLE = 0,     /* the whole text: ^ and $ at its ends say nothing */
+    MC_REGEX_ANYWHERE = 1,  /* somewhere in the text, unless ^ and $ bind it */
+    MC_REGEX_BEGINNING = 2, /* from the text's beginning on, to its end where $ says so */
+    MC_REGEX_FOLD = 4,      /* letters of ASCII match in either case */
+    MC_REGEX_DOT_ALL = 8,   /* . is any character */
+    MC_REGEX_WIDE = 16
 };
 
 /* Texts that a pattern matches.

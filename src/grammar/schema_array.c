@@ -60,7 +60,8 @@ static bool add_schemas(const array *a, int64_t place, mc_buffer *all) {
     }
     for (const mc_fact *f = a->c->facts; f; f = f->before) {
         const mc_literal denied = {f->value, f->pointer, true};
-        if (f->kind == MC_FACT_ELEMENTS && !mc_buffer_add(all, &denied, sizeof denied))
+        bool here = f->kind == MC_FACT_ELEMENT && f->offset == place;
+        if ((here || f->kind == MC_FACT_ELEMENTS) && !mc_buffer_add(all, &denied, sizeof denied))
             return mc_schema_nomem(a->s), false;
     }
     return true;
@@ -280,6 +281,16 @@ static bool read_array(array *a) {
     for (size_t i = 0; i < a->group_count; i++)
         if (!read_places(a, a->groups[i])) return false;
     close_places(a);
+    for (const mc_fact *f = a->c->facts; f; f = f->before) {
+        if (f->kind != MC_FACT_ELEMENT) continue;
+        if (f->offset >= MC_SCHEMA_NAMES) {
+            s->pointer = f->pointer;
+            mc_schema_fail(s, MICA_EUNSUPPORTED, "", "more than %d", MC_SCHEMA_NAMES);
+            return false;
+        }
+        if (f->offset >= a->min) a->min = f->offset + 1;
+        if (f->offset >= a->prefix_count) a->prefix_count = f->offset + 1;
+    }
     return read_contains(a);
 }
 

@@ -373,6 +373,20 @@ static bool deny_by_fact(mc_schema *s, choice *c, const mc_keywords *k, const ta
     return w && fact.pointer && add_fact(s, &w->facts, fact);
 }
 
+/* An element is there that does not satisfy the schema of its place. */
+static bool deny_places(mc_schema *s, choice *c, const mc_keywords *k, const task *t) {
+    int place = 0;
+    for (mc_json_iter it = mc_json_begin(k->at[MC_KEY_PREFIX_ITEMS]); mc_json_next(&it); place++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", place);
+        way *w = add_way(s, c, MC_TYPE_ARRAY);
+        mc_fact fact = {.kind = MC_FACT_ELEMENT, .value = it.value, .offset = place};
+        fact.pointer = mc_schema_place(s, t->literal.pointer, "prefixItems", mc_str_of(number));
+        if (!w || !fact.pointer || !add_fact(s, &w->facts, fact)) return false;
+    }
+    return true;
+}
+
 static bool deny_ref(mc_schema *s, choice *c, const mc_keywords *k, const task *t) {
     const char *pointer;
     mc_json target = mc_schema_resolve(s, k->at[MC_KEY_REF], &pointer);
@@ -416,6 +430,8 @@ static bool deny(mc_schema *s, choice *c, const mc_keywords *k, const task *t, m
         return deny_required(s, c, k->at[key]);
     case MC_KEY_DEPENDENT_REQUIRED:
         return deny_dependent(s, c, k->at[key]);
+    case MC_KEY_PREFIX_ITEMS:
+        return deny_places(s, c, k, t);
     case MC_KEY_PATTERN:
     case MC_KEY_MULTIPLE_OF:
         return deny_by_fact(s, c, k, t, key, MC_FACT_NOT);

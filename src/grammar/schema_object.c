@@ -235,9 +235,10 @@ static bool other_schemas(const object *o, unsigned set, mc_buffer *all) {
 static bool add_set(const object *o, unsigned set, mc_builder *parts, mc_buffer *languages) {
     const pattern *patterns = MC_BUFFER_AT(&o->patterns, pattern);
     for (size_t i = 0; i < MC_BUFFER_COUNT(&o->patterns, pattern); i++) {
-        const mc_language new = {
-            mc_build_regex(parts, MC_CHARS_JSON, patterns[i].text, MC_REGEX_ANYWHERE, MC_RETURN),
-            !(set >> i & 1)};
+        bool out = !(set >> i & 1);
+        unsigned how = MC_REGEX_ANYWHERE | (out ? MC_REGEX_WIDE : 0u);
+        int32_t start = mc_build_regex(parts, MC_CHARS_JSON, patterns[i].text, how, MC_RETURN);
+        const mc_language new = {start, out};
         o->s->pointer = patterns[i].group->pointer;
         if (parts->status != MICA_OK) {
             mc_builder_fail(o->s->b, mc_fail(parts->status, "%s", parts->error));

@@ -188,6 +188,7 @@ typedef enum mc_fact_kind {
     MC_FACT_ABSENT,   /* it is not */
     MC_FACT_MEMBER,   /* a member `name`, if it is there, does not satisfy the schema `value` */
     MC_FACT_CONTAINS, /* an element does not satisfy `value` */
+    MC_FACT_ELEMENT,  /* the element at the place `offset` does not satisfy `value` */
     MC_FACT_ELEMENTS  /* no element satisfies `value` */
 } mc_fact_kind;
 

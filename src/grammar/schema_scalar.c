@@ -53,6 +53,8 @@ static int32_t build_product(mc_schema *s, mc_builder *parts, mc_buffer *languag
 #define QUERY "(?:\\?[A-Za-z0-9._~=&-]{0,128})?(?:#[A-Za-z0-9._~-]{0,64})?"
 #define EMAIL "[A-Za-z0-9]{1,32}(?:[._+-][A-Za-z0-9]{1,32}){0,4}@" HOST
 #define URI "[a-z][a-z0-9+.-]{0,15}://" HOST "(?::[0-9]{1,4})?" PATH QUERY
+#define UUID(version) \
+    "[0-9a-f]{8}-[0-9a-f]{4}-" version "[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 #define IPV4 "(?:" BYTE "\\.){3}" BYTE
 #define IPV6 "(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
 #define DAY_TIME                                                                   \
@@ -71,10 +73,20 @@ static const struct {
     {"time", TIME},
     {"date-time", DATE "T" TIME},
     {"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"},
+    {"uuid1", UUID("1")},
+    {"uuid3", UUID("3")},
+    {"uuid4", UUID("4")},
+    {"uuid5", UUID("5")},
+    {"uuid6", UUID("6")},
+    {"uuid7", UUID("7")},
+    {"uuid8", UUID("8")},
     {"duration", DURATION},
     {"ipv4", IPV4},
     {"ipv6", IPV6},
+    {"ipvanyaddress", IPV4},
     {"ipv4network", IPV4 "/(?:3[0-2]|[12]?[0-9])"},
+    {"ipv4interface", IPV4 "/(?:3[0-2]|[12]?[0-9])"},
+    {"ipv6interface", IPV6 "/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])"},
     {"hostname", HOST},
     {"idn-hostname", HOST},
     {"email", EMAIL},
@@ -153,7 +165,8 @@ static bool add_denied(mc_schema *s, const mc_fact *f, mc_builder *parts, mc_buf
     int32_t start = MC_DEAD;
     if (f->kind != MC_FACT_NOT || !mc_json_get_str(f->value, &text)) return true;
     if (f->key == MC_KEY_PATTERN) {
-        start = mc_build_regex(parts, MC_CHARS_JSON, text, MC_REGEX_ANYWHERE, MC_RETURN);
+        start = mc_build_regex(parts, MC_CHARS_JSON, text, MC_REGEX_ANYWHERE | MC_REGEX_WIDE,
+                               MC_RETURN);
     } else {
         mc_buffer escaped = {0};
         if (!mc_json_escape(&escaped, text)) mc_schema_nomem(s);
@@ -296,44 +309,60 @@ static bool find_bound(mc_schema *s, const mc_clause *c, const mc_keyword keys[2
     return true;
 }
 
-/* A state of mc_build_multiples: digits were read that have a remainder, and `places` of them
- * behind the point. It gets the ways on with one digit more. */
-static int32_t digits_on(mc_builder *b, const int32_t *states, int modulus, int remainder) {
+typedef struct multiples {
+    mc_builder *b;
+    int modulus, places;
+    int32_t *states; /* [places after the point, at least 1, + 1][modulus] */
+} multiples;
+
+static int32_t state_at(const multiples *m, int place, int remainder) {
+    return m->states[place * m->modulus + remainder];
+}
+
+/* The ways on with one digit more, which comes to `place` digits behind the point. Behind the last
+ * place that counts there are zeros only. */
+static int32_t digits_on(const multiples *m, int place, int remainder) {
     int32_t all = MC_DEAD;
-    for (int digit = 0; digit < 10; digit++)
-        all = mc_build_split(
-            b,
-            mc_build_range(b, '0' + digit, '0' + digit, states[(remainder * 10 + digit) % modulus]),
-            all);
+    if (place > m->places) return mc_build_range(m->b, '0', '0', state_at(m, place, remainder));
+    for (int digit = 0; digit < 10; digit++) {
+        int32_t to = state_at(m, place, (remainder * 10 + digit) % m->modulus);
+        all = mc_build_split(m->b, mc_build_range(m->b, '0' + digit, '0' + digit, to), all);
+    }
     return all;
 }
 
-/* Decimal numbers that are multiples of modulus / 10^places, with up to so many places: an
- * automaton of remainders. */
+/* Where digits were read that have a remainder, `place` of them behind the point. */
+static void build_remainder(const multiples *m, int place, int remainder) {
+    mc_builder *b = m->b;
+    int64_t whole = remainder;
+    int last = m->places > 1 ? m->places : 1;
+    for (int i = place; i < m->places; i++)
+        whole = whole * 10 % m->modulus;
+    int32_t on = place == 0          ? digits_on(m, 0, remainder)
+                 : place < m->places ? digits_on(m, place + 1, remainder)
+                                     : mc_build_range(b, '0', '0', state_at(m, last, remainder));
+    if (place == 0)
+        on = mc_build_split(b, mc_build_range(b, '.', '.', digits_on(m, 1, remainder)), on);
+    mc_build_close(b, state_at(m, place, remainder), on, whole == 0 ? MC_RETURN : MC_DEAD);
+}
+
+/* Decimal numbers that are multiples of modulus / 10^places: an automaton of remainders. */
 static int32_t build_multiples(mc_builder *b, int modulus, int places) {
-    size_t count = (size_t)modulus * (size_t)(places + 1);
-    int32_t *states = mc_array_alloc(count, sizeof *states);
-    if (!states) {
+    multiples m = {b, modulus, places, NULL};
+    int last = places > 1 ? places : 1;
+    size_t count = (size_t)modulus * (size_t)(last + 1);
+    m.states = mc_array_alloc(count, sizeof *m.states);
+    if (!m.states) {
         mc_builder_fail(b, mc_fail_nomem("a schema"));
         return MC_DEAD;
     }
     for (size_t i = 0; i < count; i++)
-        states[i] = mc_build_open(b);
-    for (int j = 0; j <= places; j++)
-        for (int r = 0; r < modulus && b->status == MICA_OK; r++) {
-            int64_t whole = r;
-            for (int i = j; i < places; i++)
-                whole = whole * 10 % modulus;
-            int32_t end = whole == 0 ? MC_RETURN : MC_DEAD, on = MC_DEAD;
-            if (j != 0 && j < places) on = digits_on(b, states + (j + 1) * modulus, modulus, r);
-            if (j == 0) on = digits_on(b, states, modulus, r);
-            if (j == 0 && places > 0)
-                on = mc_build_split(
-                    b, mc_build_range(b, '.', '.', digits_on(b, states + modulus, modulus, r)), on);
-            mc_build_close(b, states[j * modulus + r], on, end);
-        }
-    int32_t first = b->status == MICA_OK ? digits_on(b, states, modulus, 0) : MC_DEAD;
-    mc_free(states);
+        m.states[i] = mc_build_open(b);
+    for (int place = 0; place <= last; place++)
+        for (int r = 0; r < modulus && b->status == MICA_OK; r++)
+            build_remainder(&m, place, r);
+    int32_t first = b->status == MICA_OK ? digits_on(&m, 0, 0) : MC_DEAD;
+    mc_free(m.states);
     return mc_build_split(b, mc_build_range(b, '-', '-', first), first);
 }
 
@@ -344,7 +373,7 @@ static bool add_multiples(mc_schema *s, mc_json v, const char *pointer, bool neg
     int modulus, places;
     s->pointer = pointer;
     if (!mc_read_multiple(s, v, &modulus, &places)) return false;
-    if (modulus * (places + 1) > MAX_STATES) {
+    if (modulus * (places + 2) > MAX_STATES) {
         mc_schema_fail(s, MICA_EUNSUPPORTED, "multipleOf", "of so many digits");
         return false;
     }

@@ -296,6 +296,9 @@ static void test_not(void **state) {
           LIST("{'a':2}"), LIST("{}", "{'a':1}"));
     check("{'type': 'array', 'items': {'type': 'integer'}, 'not': {'items': {'const': 1}}}",
           LIST("[2]", "[1,2]", "[2,1,1]"), LIST("[]", "[1]", "[1,1]"));
+    check("{'prefixItems': [{'enum': [1, 2]}, {'enum': [3, 4]}], 'items': false,"
+          " 'not': {'prefixItems': [{'const': 1}, {'const': 3}]}}",
+          LIST("[2]", "[1,4]", "[2,3]"), LIST("[]", "[1]", "[1,3]", "[3]"));
     check("{'oneOf': [{'type': 'integer'}, {'minimum': 2, 'type': 'number'}]}",
           LIST("1", "2.5", "-3"), LIST("2", "3", "1.5"));
     check("{'if': {'type': 'integer'}, 'then': {'minimum': 3}, 'else': {'type': 'string'}}",
@@ -399,6 +402,10 @@ static void test_multiples(void **state) {
     }
     check("{'type': 'integer', 'multipleOf': 7}", LIST("0", "-7", "700", "123456789012345677"),
           LIST("1", "-8", "7.0", "123456789012345678"));
+    check("{'type': 'number', 'not': {'multipleOf': 0.5}}", LIST("0.3", "-7.25", "1.51"),
+          LIST("0.5", "0.0", "3", "1.50", "-2.0000", "1e1"));
+    check("{'type': 'string', 'not': {'pattern': '^\\\\d.$'}}", LIST("'1'", "'a1'", "'12\\n'"),
+          LIST("'1a'", "'1\xe2\x80\xa8'", "'\xd9\xa3x'"));
     check("{'type': 'integer', 'multipleOf': 6, 'not': {'multipleOf': 4}}", LIST("6", "18", "-30"),
           LIST("12", "4", "0", "9"));
     check("{'type': 'integer', 'allOf': [{'multipleOf': 2.5}, {'multipleOf': 3}]}",
