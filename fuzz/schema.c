@@ -17,10 +17,12 @@ static void run(mc_str source, mc_str choices) {
     fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
     if (g) fuzz_walk(g, choices, false);
     mc_grammar_close(&g);
-    status = mc_grammar_pattern(source.ptr, source.len, &g);
-    fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
-    if (g) fuzz_walk(g, choices, false);
-    mc_grammar_close(&g);
+    for (int wide = 0; wide < 2; wide++) {
+        status = mc_grammar_pattern(source.ptr, source.len, wide, &g);
+        fuzz_must(status == MICA_OK ? g != NULL : !g && *mica_last_error());
+        if (g) fuzz_walk(g, choices, false);
+        mc_grammar_close(&g);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -57,7 +57,9 @@ struct mc_builder {
     char error[512];
     mc_buffer nodes; /* mc_grammar_node */
     mc_buffer rules; /* int32: the node that begins a rule */
-    size_t work;     /* nodes that products have looked at: a grammar must not take long */
+    /* A grammar must not take long, of however many schemas it is made: */
+    size_t work;  /* nodes that products have looked at */
+    size_t steps; /* that schemas have taken */
 };
 typedef struct mc_builder mc_builder;
 

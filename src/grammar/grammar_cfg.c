@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_TEXT = 1 << 18, MAX_RULES = 5000, MAX_DEPTH = 64, MAX_REPEAT = 10000 };
+enum { MAX_TEXT = 1 << 18, MAX_RULES = 5000, MAX_DEPTH = 64, MAX_SUFFIXES = 4, MAX_REPEAT = 10000 };
 
 void mc_cfg_init(mc_cfg *g, mc_json_rules *rules, mc_str text) {
     *g = (mc_cfg){.b = rules->b, .rules = rules, .text = text, .ignored = -1};
@@ -171,7 +171,7 @@ static bool take_counts(mc_cfg *g, const mc_cfg_syntax *syntax, int *min, int *m
 /* A part and the suffixes behind it. */
 static int32_t read_repeat(mc_cfg *g, const mc_cfg_syntax *syntax) {
     int32_t part = syntax->read_atom(g);
-    while (g->b->status == MICA_OK) {
+    for (int suffixes = 0; g->b->status == MICA_OK; suffixes++) {
         int min = 0, max = -1;
         size_t from = g->at;
         syntax->skip(g);
@@ -185,6 +185,9 @@ static int32_t read_repeat(mc_cfg *g, const mc_cfg_syntax *syntax) {
             g->at = from;
             return part;
         }
+        if (suffixes == MAX_SUFFIXES)
+            return mc_cfg_fail(g, MICA_EUNSUPPORTED, "more than %d repetitions of one part",
+                               MAX_SUFFIXES);
         if (max > MAX_REPEAT || min > MAX_REPEAT || (max >= 0 && max < min))
             return mc_cfg_fail(g, MICA_EFORMAT, "want a repetition of up to %d", MAX_REPEAT);
         part =
@@ -385,16 +388,31 @@ static int32_t build_repeat(mc_cfg *g, mc_expr e, bool lexed, int32_t next) {
     return all;
 }
 
+/* A part that takes long is a rule of its own, so that it is built once however often it is
+ * repeated. */
+static int32_t build_once(mc_cfg *g, int32_t number, int32_t next) {
+    mc_expr *e = &MC_BUFFER_AT(&g->exprs, mc_expr)[number];
+    if (!e->made) {
+        e->other = mc_build_rule(g->b);
+        e->made = true;
+        mc_build_define(g->b, e->other,
+                        e->kind == MC_EXPR_SCHEMA
+                            ? build_schema(g, e, MC_RETURN)
+                            : mc_build_regex(g->b, MC_CHARS_TEXT, e->text, e->how, MC_RETURN));
+    }
+    return mc_build_call(g->b, e->other, next);
+}
+
 /* A part that is no others'. */
-static int32_t build_leaf(mc_cfg *g, const mc_expr *e, int32_t next) {
+static int32_t build_leaf(mc_cfg *g, int32_t number, int32_t next) {
+    const mc_expr *e = expr_at(g, number);
     const mc_char_range *ranges = MC_BUFFER_AT(&g->ranges, mc_char_range);
     if (e->kind == MC_EXPR_TEXT) return build_text(g, e, next);
     if (e->kind == MC_EXPR_CLASS)
         return mc_build_class(g->b, MC_CHARS_TEXT, ranges + e->one, (size_t)(e->other - e->one),
                               next);
-    if (e->kind == MC_EXPR_SCHEMA) return build_schema(g, e, next);
     if (e->kind == MC_EXPR_RULE) return mc_build_call(g->b, rule_at(g, e->one)->built, next);
-    return mc_build_regex(g->b, MC_CHARS_TEXT, e->text, e->how, next);
+    return build_once(g, number, next);
 }
 
 /* Expressions are as deep as groups nest, but for those of alternatives and sequences, which are
@@ -417,7 +435,7 @@ static int32_t build(mc_cfg *g, int32_t number, bool lexed, int32_t next) {
             next = build(g, e.other, lexed, next);
             break;
         default:
-            next = build_leaf(g, &e, next);
+            next = build_leaf(g, number, next);
             if (lexed && !rule && g->ignored >= 0)
                 next = mc_build_call(g->b, rule_at(g, g->ignored)->built, next);
             return mc_build_split(g->b, next, all);

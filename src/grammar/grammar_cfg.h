@@ -30,6 +30,7 @@ typedef enum mc_expr_kind {
 
 typedef struct mc_expr {
     mc_expr_kind kind;
+    bool made;    /* of REGEX and SCHEMA: `other` is the rule of the builder that it has become */
     unsigned how; /* of TEXT: MC_REGEX_FOLD or 0; of REGEX: of mc_build_regex */
     int32_t one, other;
     int min, max;

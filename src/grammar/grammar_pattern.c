@@ -57,7 +57,7 @@ static bool add(mc_builder *parts, mc_buffer *languages, int32_t start, bool neg
     return parts->status == MICA_OK;
 }
 
-bool mc_pattern_languages(mc_builder *parts, mc_char_form form, mc_str pattern,
+bool mc_pattern_languages(mc_builder *parts, mc_char_form form, mc_str pattern, bool wide,
                           mc_buffer *languages) {
     mc_str rest = pattern, inner;
     bool negated, anchored = mc_str_starts(pattern, MC_STR("^(?")) && !has_alternatives(pattern);
@@ -66,23 +66,25 @@ bool mc_pattern_languages(mc_builder *parts, mc_char_form form, mc_str pattern,
         rest.len--;
     }
     while (anchored && take_look_ahead(&rest, &inner, &negated)) {
-        unsigned how = MC_REGEX_BEGINNING | (negated ? MC_REGEX_WIDE : 0u);
+        unsigned how = MC_REGEX_BEGINNING | (negated != wide ? MC_REGEX_WIDE : 0u);
         int32_t start = mc_build_regex(parts, form, inner, how, MC_RETURN);
         if (!add(parts, languages, start, negated)) return false;
     }
-    int32_t start = mc_build_regex(parts, form, rest,
-                                   anchored ? MC_REGEX_BEGINNING : MC_REGEX_ANYWHERE, MC_RETURN);
+    unsigned how = anchored ? MC_REGEX_BEGINNING : MC_REGEX_ANYWHERE;
+    int32_t start = mc_build_regex(parts, form, rest, how | (wide ? MC_REGEX_WIDE : 0u), MC_RETURN);
     return add(parts, languages, start, false);
 }
 
-int32_t mc_build_pattern(mc_builder *b, mc_char_form form, mc_str pattern, int32_t next) {
+int32_t mc_build_pattern(mc_builder *b, mc_char_form form, mc_str pattern, bool wide,
+                         int32_t next) {
     mc_builder parts;
     mc_buffer languages = {0};
     int32_t start = MC_DEAD;
     if (!mc_str_starts(pattern, MC_STR("^(?=")) && !mc_str_starts(pattern, MC_STR("^(?!")))
-        return mc_build_regex(b, form, pattern, MC_REGEX_ANYWHERE, next);
+        return mc_build_regex(b, form, pattern, MC_REGEX_ANYWHERE | (wide ? MC_REGEX_WIDE : 0u),
+                              next);
     mc_builder_init(&parts);
-    if (mc_pattern_languages(&parts, form, pattern, &languages))
+    if (mc_pattern_languages(&parts, form, pattern, wide, &languages))
         start = mc_build_product(b, &parts, MC_BUFFER_AT(&languages, mc_language),
                                  MC_BUFFER_COUNT(&languages, mc_language), next);
     else

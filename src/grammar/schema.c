@@ -72,9 +72,9 @@ int32_t mc_schema_nomem(mc_schema *s) {
 
 bool mc_schema_work(mc_schema *s, size_t steps) {
     enum { MAX_STEPS = 1 << 22 };
-    s->steps += steps;
+    s->b->steps += steps;
     if (s->b->status != MICA_OK) return false;
-    if (s->steps <= MAX_STEPS) return true;
+    if (s->b->steps <= MAX_STEPS) return true;
     mc_builder_fail(s->b, mc_fail(MICA_EUNSUPPORTED, "%s: it has too many combinations", s->name));
     return false;
 }
@@ -382,8 +382,10 @@ static void build_items(mc_schema *s) {
 }
 
 static void deinit(mc_schema *s) {
-    for (size_t i = 0; i < MC_BUFFER_COUNT(&s->patterns, mc_schema_pattern); i++)
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&s->patterns, mc_schema_pattern); i++) {
         mc_grammar_close(&MC_BUFFER_AT(&s->patterns, mc_schema_pattern)[i].grammar);
+        mc_grammar_close(&MC_BUFFER_AT(&s->patterns, mc_schema_pattern)[i].wide);
+    }
     mc_buffer_deinit(&s->patterns);
     mc_buffer_deinit(&s->items);
     mc_map_deinit(&s->known);
@@ -437,9 +439,9 @@ mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **gramm
     return mc_grammar_finish(&b, start, grammar);
 }
 
-mica_status mc_grammar_pattern(const char *pattern, size_t len, mc_grammar **grammar) {
+mica_status mc_grammar_pattern(const char *pattern, size_t len, bool wide, mc_grammar **grammar) {
     mc_builder b;
     mc_builder_init(&b);
-    int32_t start = mc_build_pattern(&b, MC_CHARS_TEXT, (mc_str){pattern, len}, MC_RETURN);
+    int32_t start = mc_build_pattern(&b, MC_CHARS_TEXT, (mc_str){pattern, len}, wide, MC_RETURN);
     return mc_grammar_finish(&b, start, grammar);
 }

@@ -39,8 +39,9 @@ mica_status mc_grammar_json_object(mc_grammar **grammar);
  * errors  MICA_EFORMAT, MICA_EUNSUPPORTED with the place; MICA_EINVAL, MICA_ENOMEM */
 mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **grammar);
 
-/* The texts in which a pattern of a schema (grammar/grammar_pattern.h) matches somewhere.
+/* The texts in which a pattern of a schema (grammar/grammar_pattern.h) matches somewhere; wide: for
+ * some engine, else for all.
  * errors  as above */
-mica_status mc_grammar_pattern(const char *pattern, size_t len, mc_grammar **grammar);
+mica_status mc_grammar_pattern(const char *pattern, size_t len, bool wide, mc_grammar **grammar);
 
 #endif

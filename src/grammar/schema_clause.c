@@ -120,6 +120,11 @@ static bool check_object(mc_schema *s, const mc_keywords *k, mc_keyword key) {
     return false;
 }
 
+static bool want_names(mc_schema *s, mc_keyword key) {
+    mc_schema_fail(s, MICA_EFORMAT, mc_keyword_name(key), "want an array of strings");
+    return false;
+}
+
 static bool take_all_of(mc_schema *s, draft *d, const mc_keywords *k, const task *t) {
     const task *list = NULL;
     int number = 0;
@@ -183,10 +188,8 @@ static bool take_dependency(mc_schema *s, draft *d, const task *t, mc_keyword ke
                         mc_schema_place(s, t->literal.pointer, mc_keyword_name(key), name), false,
                         t);
     for (mc_json_iter it = mc_json_begin(value); mc_json_next(&it);) {
-        if (!mc_json_get_str(it.value, &other) || key == MC_KEY_DEPENDENT_SCHEMAS) {
-            mc_schema_fail(s, MICA_EFORMAT, mc_keyword_name(key), "want names");
-            return false;
-        }
+        if (!mc_json_get_str(it.value, &other) || key == MC_KEY_DEPENDENT_SCHEMAS)
+            return want_names(s, key);
         if (!add_name(s, &with->facts, MC_FACT_REQUIRED, other)) return false;
     }
     return true;
@@ -287,6 +290,7 @@ static bool deny_limit(mc_schema *s, choice *c, const mc_keywords *k, const task
     int64_t count = 0;
     if (opposites[i].offset && !mc_schema_count(s, k, key, 0, &count)) return false;
     if (opposites[i].offset < 0 && count == 0) return true; /* it always holds */
+    if (opposites[i].offset > 0 && count == INT64_MAX) return true;
     way *w = add_way(s, c, mc_keyword_about(key));
     return w && add_fact(s, &w->facts,
                          (mc_fact){.kind = MC_FACT_LIMIT,
@@ -303,6 +307,10 @@ static bool deny_constants(mc_schema *s, choice *c, const mc_keywords *k, const 
     if (mc_has(k, MC_KEY_CONST)) {
         fact.value = k->at[MC_KEY_CONST];
         return add_fact(s, &w->facts, fact);
+    }
+    if (mc_json_get_type(k->at[MC_KEY_ENUM]) != MC_JSON_ARRAY) {
+        mc_schema_fail(s, MICA_EFORMAT, "enum", "want an array");
+        return false;
     }
     for (mc_json_iter it = mc_json_begin(k->at[MC_KEY_ENUM]); mc_json_next(&it);) {
         fact.value = it.value;
@@ -342,8 +350,10 @@ static bool deny_properties(mc_schema *s, choice *c, const mc_keywords *k, const
 
 static bool deny_required(mc_schema *s, choice *c, mc_json names) {
     mc_str name;
+    if (mc_json_get_type(names) != MC_JSON_ARRAY) return want_names(s, MC_KEY_REQUIRED);
     for (mc_json_iter it = mc_json_begin(names); mc_json_next(&it);) {
-        way *w = mc_json_get_str(it.value, &name) ? add_way(s, c, MC_TYPE_OBJECT) : NULL;
+        if (!mc_json_get_str(it.value, &name)) return want_names(s, MC_KEY_REQUIRED);
+        way *w = add_way(s, c, MC_TYPE_OBJECT);
         if (!w || !add_name(s, &w->facts, MC_FACT_ABSENT, name)) return false;
     }
     return true;
@@ -354,7 +364,9 @@ static bool deny_dependent(mc_schema *s, choice *c, mc_json dependent) {
     mc_str other;
     for (mc_json_iter it = mc_json_begin(dependent); mc_json_next(&it);)
         for (mc_json_iter names = mc_json_begin(it.value); mc_json_next(&names);) {
-            way *w = mc_json_get_str(names.value, &other) ? add_way(s, c, MC_TYPE_OBJECT) : NULL;
+            if (!mc_json_get_str(names.value, &other))
+                return want_names(s, MC_KEY_DEPENDENT_REQUIRED);
+            way *w = add_way(s, c, MC_TYPE_OBJECT);
             if (!w || !add_name(s, &w->facts, MC_FACT_REQUIRED, it.key) ||
                 !add_name(s, &w->facts, MC_FACT_ABSENT, other))
                 return false;

@@ -97,7 +97,8 @@ typedef struct mc_schema_item { /* a rule: literals that hold together */
 
 typedef struct mc_schema_pattern { /* as it stands in the schema, compiled */
     mc_str text;
-    mc_grammar *grammar;
+    mc_grammar *grammar; /* what it surely matches */
+    mc_grammar *wide;    /* what some engine might match */
 } mc_schema_pattern;
 
 typedef struct mc_schema {
@@ -110,7 +111,6 @@ typedef struct mc_schema {
     mc_map known;        /* the literals' places to the number of their item */
     const char *pointer; /* of the schema that is compiled now */
     int32_t other_chars; /* the rest of a key that is none of the known ones; MC_DEAD: not made */
-    size_t steps;        /* that were taken: a schema must not take long */
     mc_buffer patterns;  /* mc_schema_pattern: those that values were compared with */
 } mc_schema;
 
@@ -259,7 +259,8 @@ bool mc_schema_exclusive(mc_schema *s, mc_json list);
 bool mc_value_satisfies(mc_schema *s, mc_json value, const mc_literal *literal, bool *yes);
 bool mc_key_satisfies(mc_schema *s, mc_str key, const mc_literal *literal, bool *yes);
 
-/* Whether a pattern matches somewhere in a text. false: error of the builder. */
+/* Whether a pattern matches somewhere in a text. false: error of the builder, also where engines
+ * differ. */
 bool mc_pattern_matches(mc_schema *s, mc_str pattern, mc_str text, bool *yes);
 
 bool mc_values_equal(mc_json a, mc_json b);

@@ -146,7 +146,7 @@ static bool add_pattern(mc_schema *s, const mc_group *g, mc_builder *parts, mc_b
         mc_schema_fail(s, MICA_EFORMAT, "pattern", "want a string");
         return false;
     }
-    (void)mc_pattern_languages(parts, MC_CHARS_JSON, pattern, languages);
+    (void)mc_pattern_languages(parts, MC_CHARS_JSON, pattern, false, languages);
     return take_error(s, parts, g->pointer, "pattern");
 }
 
@@ -226,7 +226,7 @@ static int32_t pattern_string(mc_schema *s, const mc_group *g) {
     int32_t all = MC_DEAD, end = byte(s, '"', MC_RETURN);
     s->pointer = g->pointer;
     if (mc_json_get_str(g->k.at[MC_KEY_PATTERN], &pattern))
-        all = mc_build_pattern(s->b, MC_CHARS_JSON, pattern, end);
+        all = mc_build_pattern(s->b, MC_CHARS_JSON, pattern, false, end);
     else if (mc_has(&g->k, MC_KEY_PATTERN))
         return mc_schema_fail(s, MICA_EFORMAT, "pattern", "want a string");
     else if (!find_format(s, g, &format))

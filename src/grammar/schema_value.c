@@ -142,31 +142,43 @@ static bool check_number(mc_schema *s, const mc_keywords *k, mc_json v, bool *ye
 
 /* ---- strings ---- */
 
-/* The grammar of a pattern's texts, compiled once. NULL: error of the builder. */
-static mc_grammar *need_pattern(mc_schema *s, mc_str pattern) {
+/* A pattern, compiled once. NULL: error of the builder. */
+static const mc_schema_pattern *need_pattern(mc_schema *s, mc_str pattern) {
     mc_schema_pattern *all = MC_BUFFER_AT(&s->patterns, mc_schema_pattern);
     for (size_t i = 0; i < MC_BUFFER_COUNT(&s->patterns, mc_schema_pattern); i++)
-        if (mc_str_eq(all[i].text, pattern)) return all[i].grammar;
-    mc_schema_pattern new = {pattern, NULL};
-    if (!mc_schema_work(s, 1000 + 10 * pattern.len)) return NULL;
-    mica_status status = mc_grammar_pattern(pattern.ptr, pattern.len, &new.grammar);
-    if (status != MICA_OK) {
+        if (mc_str_eq(all[i].text, pattern)) return &all[i];
+    mc_schema_pattern new = {pattern, NULL, NULL};
+    if (!mc_schema_work(s, 1000 + 20 * pattern.len)) return NULL;
+    mica_status status = mc_grammar_pattern(pattern.ptr, pattern.len, true, &new.wide);
+    if (status == MICA_OK)
+        status = mc_grammar_pattern(pattern.ptr, pattern.len, false, &new.grammar);
+    if (status == MICA_OK && mc_buffer_add(&s->patterns, &new, sizeof new))
+        return &MC_BUFFER_AT(
+            &s->patterns, mc_schema_pattern)[MC_BUFFER_COUNT(&s->patterns, mc_schema_pattern) - 1];
+    if (status == MICA_OK) {
+        mc_schema_nomem(s);
+    } else {
         mc_builder_fail(s->b, status);
         mc_schema_fail_at(s, "pattern");
-        return NULL;
     }
-    if (mc_buffer_add(&s->patterns, &new, sizeof new)) return new.grammar;
     mc_grammar_close(&new.grammar);
-    mc_schema_nomem(s);
+    mc_grammar_close(&new.wide);
     return NULL;
 }
 
 bool mc_pattern_matches(mc_schema *s, mc_str pattern, mc_str text, bool *yes) {
-    mc_grammar *g = need_pattern(s, pattern);
-    if (!g || !mc_schema_work(s, 100 + 10 * text.len)) return false;
-    mica_status status = mc_grammar_accepts(g, text.ptr, text.len, yes, NULL);
-    if (status != MICA_OK) mc_builder_fail(s->b, status);
-    return status == MICA_OK;
+    const mc_schema_pattern *p = need_pattern(s, pattern);
+    bool may = false;
+    if (!p || !mc_schema_work(s, 100 + 20 * text.len)) return false;
+    mica_status status = mc_grammar_accepts(p->grammar, text.ptr, text.len, yes, NULL);
+    if (status == MICA_OK && !*yes)
+        status = mc_grammar_accepts(p->wide, text.ptr, text.len, &may, NULL);
+    if (status != MICA_OK)
+        mc_builder_fail(s->b, status);
+    else if (may)
+        mc_schema_fail(s, MICA_EUNSUPPORTED, "pattern",
+                       "whether it matches a constant or a name depends on the engine");
+    return s->b->status == MICA_OK;
 }
 
 static int64_t count_chars(mc_str text) {

@@ -165,6 +165,25 @@ static void test_large(void **state) {
     mc_buffer_deinit(&text);
 }
 
+/* Texts that are short and take long: repeated suffixes, and what is costly many times. */
+static void test_hostile(void **state) {
+    (void)state;
+    mc_buffer text = {0};
+    mc_grammar *g;
+    mc_buffer_add_text(&text, "root ::= \"a\"");
+    for (int i = 0; i < 200000; i++)
+        mc_buffer_add_byte(&text, i % 2 ? '*' : '?');
+    refuse(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), MICA_EUNSUPPORTED, "repetitions");
+    mc_buffer_clear(&text);
+    mc_buffer_add_text(&text, "start: (%json {\"pattern\": \"^x12$\", \"enum\": [");
+    for (int i = 0; i < 6000; i++)
+        mc_buffer_printf(&text, "%s\"x%d\"", i ? ", " : "", i);
+    mc_buffer_add_text(&text, "]}){10000}");
+    assert_int_equal(compile(MC_RESPONSE_LARK, mc_buffer_cstr(&text), &g), MICA_OK);
+    mc_grammar_close(&g);
+    mc_buffer_deinit(&text);
+}
+
 static bool compile_once(void *context) {
     const char *source = context;
     mc_grammar *g;
@@ -187,9 +206,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gbnf),      cmocka_unit_test(test_lark),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_large),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_gbnf),     cmocka_unit_test(test_lark),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("grammar/cfg", tests, NULL, NULL);
 }

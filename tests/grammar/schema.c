@@ -406,6 +406,13 @@ static void test_multiples(void **state) {
           LIST("0.5", "0.0", "3", "1.50", "-2.0000", "1e1"));
     check("{'type': 'string', 'not': {'pattern': '^\\\\d.$'}}", LIST("'1'", "'a1'", "'12\\n'"),
           LIST("'1a'", "'1\xe2\x80\xa8'", "'\xd9\xa3x'"));
+    check("{'type': 'string', 'not': {'pattern': '\\\\D'}}", LIST("'12'", "''"),
+          LIST("'\xc3\xa9'", "'a'", "'1\xd9\xa3'"));
+    check("{'pattern': '^(?!.*\\\\W).+$'}", LIST("'ab_1'"), LIST("'\xc3\xa9'", "'a b'"));
+    check("{'patternProperties': {'^[^\\\\d]+$': {'type': 'integer'}}, 'additionalProperties': {}}",
+          LIST("{'a':1,'a1':[]}"), LIST("{'\xc3\xa9':'s'}", "{'\xc3\xa9':1}", "{'a':'s'}"));
+    check("{'if': {'pattern': '\\\\W'}, 'then': {'const': 'a b'}, 'else': {'type': 'string'}}",
+          LIST("'a b'", "'ab'"), LIST("'\xc3\xa9'", "'c d'"));
     check("{'type': 'integer', 'multipleOf': 6, 'not': {'multipleOf': 4}}", LIST("6", "18", "-30"),
           LIST("12", "4", "0", "9"));
     check("{'type': 'integer', 'allOf': [{'multipleOf': 2.5}, {'multipleOf': 3}]}",
@@ -430,6 +437,15 @@ static void test_refusals(void **state) {
     refuse("{\"properties\": {\"a/b\": {\"items\": {\"$dynamicRef\": \"#\"}}}}", MICA_EUNSUPPORTED,
            "schema/properties/a~1b/items/$dynamicRef: not supported");
     refuse("{\"not\": {\"format\": \"date\"}}", MICA_EUNSUPPORTED, "schema/not/format");
+    refuse("{\"not\": {\"required\": [1]}}", MICA_EFORMAT, "schema/not/required");
+    refuse("{\"not\": {\"dependentRequired\": {\"a\": [1]}}}", MICA_EFORMAT,
+           "schema/not/dependentRequired");
+    refuse("{\"not\": {\"enum\": 1}}", MICA_EFORMAT, "schema/not/enum");
+    /* Whether a letter that is not ASCII is no digit is said by all, but not what digits are. */
+    refuse("{\"enum\": [\"\xc3\xa9\"], \"not\": {\"pattern\": \"\\\\D\"}}", MICA_EUNSUPPORTED,
+           "depends on the engine");
+    refuse("{\"properties\": {\"\xc3\xa9\": {}}, \"patternProperties\": {\"^\\\\D+$\": {}}}",
+           MICA_EUNSUPPORTED, "depends on the engine");
     refuse("{\"not\": {\"const\": [1]}}", MICA_EUNSUPPORTED, "schema/not");
     refuse("{\"not\": {\"anyOf\": [{}, {}], \"uniqueItems\": true}}", MICA_EUNSUPPORTED,
            "schema/not/uniqueItems");
@@ -471,6 +487,8 @@ static void test_refusals(void **state) {
     refuse("{\"$ref\": \"#\", \"type\": \"null\"}", MICA_EINVAL, "nothing satisfies");
     refuse("{\"oneOf\": [{\"type\": \"object\"}, {\"type\": \"object\"}]}", MICA_EINVAL,
            "nothing satisfies");
+    refuse("{\"not\": {\"maxItems\": 9223372036854775807}}", MICA_EINVAL, "nothing satisfies");
+    refuse("{\"not\": {\"maxLength\": 9223372036854775807}}", MICA_EINVAL, "nothing satisfies");
     refuse("{\"enum\": []}", MICA_EINVAL, "nothing satisfies");
     refuse("{\"minItems\": 2, \"maxItems\": 1}", MICA_EINVAL, "nothing satisfies");
     refuse("{\"type\": \"integer\", \"minimum\": 1.2, \"maximum\": 1.8}", MICA_EINVAL, "nothing");
