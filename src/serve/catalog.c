@@ -61,7 +61,7 @@ static const char *real_folder(mc_arena *arena, const char *path) {
 }
 
 /* In the cache of Hugging Face config.json is a link that is as old as the model there. */
-static int64_t made_at(const char *folder) {
+int64_t mc_catalog_made(const char *folder) {
     char path[4096];
     struct stat info;
     int n = snprintf(path, sizeof path, "%s/config.json", folder);
@@ -81,7 +81,7 @@ static bool add(mc_catalog *catalog, const mica_found_model *found) {
         .architecture = copy(arena, found->architecture),
         .quantization = copy(arena, found->quantization),
         .weight_bytes = found->weight_bytes,
-        .made = made_at(found->path),
+        .made = mc_catalog_made(found->path),
     };
     if (!model.name || !model.folder || !model.family || !model.architecture || !model.quantization)
         return false;

@@ -49,6 +49,9 @@ void mc_catalog_unlock(mc_catalog *catalog);
 /* Called with the lock held. NULL: there is none of that name. */
 const mc_installed *mc_catalog_find(const mc_catalog *catalog, mc_str name);
 
+/* When a folder's model was made or downloaded, seconds since 1970; 0: not known. Needs no lock. */
+int64_t mc_catalog_made(const char *folder);
+
 /* The next lock searches the places again. Called with the lock held. */
 void mc_catalog_forget(mc_catalog *catalog);
 

@@ -194,6 +194,7 @@ static mica_status add_named(mc_models *models, const mica_loading_options *give
         free(real);
         if (!served) return mc_fail_nomem("a served model");
         served->stays = true;
+        served->made = mc_catalog_made(served->folder);
         pthread_mutex_lock(&models->lock);
         bool known = find(models, mc_str_of(name)) != NULL;
         if (!known) {
@@ -390,6 +391,7 @@ bool mc_models_unload(mc_models *models, mc_str name, mc_failure *failure) {
     bool done = set_keep(served, 0, failure);
     served->used_us = mc_now_us();
     served->refs--;
+    if (done && served->state == MC_SERVED_LOADED && !served->refs) mc_loader_close(models, served);
     pthread_cond_broadcast(&models->changed);
     pthread_mutex_unlock(&models->lock);
     return done;

@@ -10,8 +10,8 @@
  * mc_exchange_free, after all of its work was closed. A model that has references is not closed,
  * and its entry is not freed: a handler, and what it attached, use it without a lock.
  *
- * States. Only the loader (loader.c), a thread of its own, loads models, one at a time, and closes
- * them:
+ * States. The loader (loader.c), a thread of its own, loads models, one at a time, and closes
+ * them; who is asked to close one does so itself:
  *
  *     IDLE     not in memory             -> WANTED   somebody asks for it
  *     WANTED   it will be loaded         -> LOADING  it is next, and there is room for it
@@ -63,7 +63,7 @@ mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name);
  * returns  false: it was given open and stays; http->failure says so */
 bool mc_models_keep(mc_exchange *http, int64_t keep_us);
 
-/* Has the loader close a model when it has no requests.
+/* Closes a model, at once or when it has no requests any more.
  * returns  false: there is no such model, or it stays; *failure says why */
 bool mc_models_unload(mc_models *models, mc_str name, mc_failure *failure);
 
