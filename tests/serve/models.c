@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -240,6 +241,55 @@ static void test_memory(void **state) {
     close_fixture(&f);
 }
 
+/* ---- the cache ---- */
+
+static int delete (const fixture *f, const char *body) {
+    answer a = client_ask(f->server, "DELETE", "/api/delete", body);
+    answer_free(&a);
+    return a.status;
+}
+
+/* A model of the cache that is in memory: while it has a request it is not removed; else it is
+ * closed first. */
+static void test_delete(void **state) {
+    (void)state;
+    char *cache = test_temp_dir(), *own = test_format("%s/default", test_models_dir());
+    const mica_server_options may = {.struct_bytes = sizeof may, .downloads = true};
+    const char *place = NULL;
+    const mica_loading_options loading = {
+        .struct_bytes = sizeof loading, .places = &place, .place_count = 1, .model = &exact};
+    fixture f = {.root = cache};
+    test_write_below(cache, "models--org--tiny/refs/main",
+                     "0123456789abcdef0123456789abcdef01234567");
+    link_model(cache, "models--org--tiny/snapshots/0123456789abcdef0123456789abcdef01234567", own);
+    assert_int_equal(setenv("HF_HUB_CACHE", cache, 1), 0);
+    assert_int_equal(mica_server_open(&may, &f.server), MICA_OK);
+    assert_int_equal(mica_server_load(f.server, &loading), MICA_OK);
+    client_refused(f.server, "/tokenize", "{\"prompt\": \"a\"}", 400, "missing_field", "model");
+    static const char body[] = "{\"model\": \"org/tiny\", \"prompt\": \"curl\", \"raw\": true, "
+                               "\"options\": {\"temperature\": 0, \"num_predict\": 60}}";
+    int fd = client_connect(f.server);
+    client_print(fd,
+                 "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+                 strlen(body), body);
+    char first;
+    assert_int_equal(recv(fd, &first, 1, MSG_PEEK), 1); /* it has begun */
+    assert_int_equal(delete (&f, "{\"model\": \"org/tiny\"}"), 409);
+    answer a = client_read(fd);
+    assert_non_null(strstr(a.body, "\"done\":true"));
+    answer_free(&a);
+    close(fd);
+    assert_true(answers(f.server, ASK("org/tiny")));
+    while (delete (&f, "{\"model\": \"org/tiny\"}") == 409) /* the request's end is being seen to */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(runs(f.server, ""));
+    check_says(f.server, ASK("org/tiny"), 404, "no model org/tiny");
+    assert_int_equal(delete (&f, "{\"model\": \"org/tiny\"}"), 404);
+    unsetenv("HF_HUB_CACHE");
+    free(own);
+    close_fixture(&f);
+}
+
 /* ---- adapters ---- */
 
 enum { NEW_TOKENS = 12 };
@@ -404,12 +454,13 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_broken),      cmocka_unit_test(test_deleted),
-        cmocka_unit_test(test_keep_alive),  cmocka_unit_test(test_named),
-        cmocka_unit_test(test_oldest_goes), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_adapters),    cmocka_unit_test(test_other_adapter),
-        cmocka_unit_test(test_options),     cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_lists),          cmocka_unit_test(test_names),
+        cmocka_unit_test(test_broken),         cmocka_unit_test(test_deleted),
+        cmocka_unit_test(test_keep_alive),     cmocka_unit_test(test_named),
+        cmocka_unit_test(test_oldest_goes),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_delete),         cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_other_adapter),  cmocka_unit_test(test_options),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);
 }

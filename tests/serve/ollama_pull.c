@@ -22,6 +22,10 @@ static fixture open_fixture(bool downloads) {
     assert_int_equal(setenv("HF_HUB_CACHE", f.hub.cache, 1), 0);
     assert_int_equal(setenv("HF_ENDPOINT", f.hub.endpoint, 1), 0);
     f.s = served_open(&options);
+    const char *cache = NULL; /* what requests may name */
+    mica_loading_options loading = {
+        .struct_bytes = sizeof loading, .places = &cache, .place_count = 1};
+    assert_int_equal(mica_server_load(f.s.server, &loading), MICA_OK);
     return f;
 }
 
@@ -48,17 +52,26 @@ static int refused(const fixture *f, const char *method, const char *path, const
     return status;
 }
 
+static int status_of(const fixture *f, const char *method, const char *path) {
+    answer a = client_ask(f->s.server, method, path, NULL);
+    answer_free(&a);
+    return a.status;
+}
+
 static void test_pull(void **state) {
     (void)state;
     fixture f = open_fixture(true);
     char *folder = NULL;
+    assert_int_equal(status_of(&f, "GET", "/v1/models/org/model"), 404);
     must_pull(&f, "{\"name\": \"org/model\", \"stream\": false}");
+    assert_int_equal(status_of(&f, "GET", "/v1/models/org/model"), 200); /* at once */
     mica_pull_options options = hub_test_options(&f.hub);
     options.offline = true; /* so that what is there was there */
     assert_int_equal(mica_pull("org/model", &options, &folder), MICA_OK);
     hub_test_check_model(&f.hub, folder);
     mc_json_doc *doc = client_json(f.s.server, "DELETE", "/api/delete", MODEL, 200);
     mc_json_close(&doc);
+    assert_int_equal(status_of(&f, "GET", "/v1/models/org/model"), 404);
     assert_int_equal(mica_pull("org/model", &options, &folder), MICA_ENOENT);
     assert_int_equal(refused(&f, "DELETE", "/api/delete", MODEL, "org/model"), 404);
     close_fixture(&f);

@@ -28,8 +28,8 @@ export class ServerView {
     );
 
     constructor(root: HTMLElement) {
-        const titles = ["Model", "Kind", "Context", "Under way", "Waiting"].map((title, i) =>
-            h("th", { scope: "col", align: i > 1 ? "right" : null }, title),
+        const titles = ["Model", "Kind", "Loaded", "Context", "Under way", "Waiting"].map(
+            (title, i) => h("th", { scope: "col", align: i > 2 ? "right" : null }, title),
         );
         root.append(
             h("h1", null, "Server"),
@@ -148,6 +148,7 @@ function modelRow(model: Model, running: number | null, waiting: number | null):
         null,
         h("td", null, model.id),
         h("td", null, adapter ? `adapter of ${adapter}` : "model"),
+        h("td", null, model["loaded"] === false ? "no" : "yes"),
         figure(length || null),
         figure(running),
         figure(waiting),
