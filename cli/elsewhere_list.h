@@ -3,8 +3,6 @@
  * run has no option -ngl; ...". Names are separated by blanks; those of options include their
  * dashes. A row is removed when mica gets the feature. */
 ELSEWHERE("server", "did you mean 'serve'?")
-ELSEWHERE("ps", "mica keeps no model loaded between commands: mica list shows the models on disk")
-ELSEWHERE("stop", "mica keeps no model loaded between commands: Ctrl-C stops an answer")
 ELSEWHERE("download", "did you mean 'pull'?")
 ELSEWHERE("create", "a model is a folder: give options such as --system when you run it")
 ELSEWHERE("lora train finetune", "did you mean 'tune'?")

@@ -96,6 +96,7 @@ struct mc_exchange {
     struct mc_served *served;           /* its reference; NULL: it has none yet */
     struct mc_served *awaited;          /* its reference to one that is to be loaded; NULL: none */
     void (*release)(mc_exchange *http); /* ends the reference; NULL: it has none */
+    struct mc_models *models;           /* whose it is */
     struct mc_exchange *next_waiting;   /* for the same one */
     uint64_t awaited_us;                /* since when */
 

@@ -4,11 +4,10 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "serve/room.h"
 #include "task/model.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 /* How long a load waits for models that have requests to give up their room; and how long a loaded
@@ -42,7 +41,7 @@ void mc_served_free(mc_served *served) {
     mc_free(served);
 }
 
-mica_status mc_served_open(mc_served *served, const mica_model *model) {
+mica_status mc_served_open(mc_served *served, const mica_model *model, uint64_t cache_bytes) {
     const mica_serving_options *options = &served->options;
     const mc_schedule_options schedule = {.rows = options->rows,
                                           .step_tokens = options->step_tokens,
@@ -51,7 +50,7 @@ mica_status mc_served_open(mc_served *served, const mica_model *model) {
                                           .prefix_folder = options->prefix_cache,
                                           .notice = options->notice,
                                           .notice_user = options->notice_user,
-                                          .cache_bytes = options->cache_bytes};
+                                          .cache_bytes = cache_bytes};
     mc_schedule_stats stats;
     served->model = model;
     mica_status status = mc_schedule_open(model, &schedule, &served->schedule);
@@ -67,8 +66,7 @@ mica_status mc_served_open(mc_served *served, const mica_model *model) {
 }
 
 bool mc_served_has_failed(const mc_served *served) {
-    return served->failed_us && served->status != MICA_ENOMEM &&
-           mc_now_us() - served->failed_us < MC_FAILED_US;
+    return served->failed_us && mc_now_us() - served->failed_us < MC_FAILED_US;
 }
 
 bool mc_served_refuse(const mc_served *served, mc_failure *failure) {
@@ -89,18 +87,27 @@ uint64_t mc_served_expires(const mc_served *served) {
 
 /* ---- who waits ---- */
 
+/* Whether the request has waited longer than it may. */
+static bool is_late(const mc_served *served, const mc_exchange *http) {
+    double seconds = served->options.max_seconds;
+    return seconds > 0.0 && (double)http->load_us > seconds * 1e6;
+}
+
 void mc_loader_settle(mc_models *models, mc_served *served, mc_exchange *http) {
     http->awaited = NULL;
     http->load_us += mc_now_us() - http->awaited_us;
-    if (served->state == MC_SERVED_LOADED) {
+    if (models->ending)
+        mc_failure_set(&http->failure, 503, "draining", NULL, "the server is being stopped");
+    else if (mc_cancel_check(&http->cancel) != MICA_OK)
+        mc_failure_of(&http->failure, MICA_ECANCELLED, NULL);
+    else if (is_late(served, http))
+        mc_failure_set(&http->failure, 504, "timeout", NULL, "the request took too long");
+    else if (served->state == MC_SERVED_LOADED)
         http->served = served;
-    } else {
-        served->refs--;
-        if (models->ending)
-            mc_failure_set(&http->failure, 503, "draining", NULL, "the server is being stopped");
-        else
-            mc_served_refuse(served, &http->failure);
-    }
+    else
+        mc_served_refuse(served, &http->failure);
+    if (!http->served) served->refs--;
+    mc_exchange_attach(http, &(mc_exchange_work){0}); /* it waits no more */
     mc_handlers_add(models->handlers, &http->item, http->item.run);
 }
 
@@ -110,6 +117,7 @@ static void settle_all(mc_models *models, mc_served *served) {
     while (served->waiting) {
         mc_exchange *http = served->waiting;
         served->waiting = http->next_waiting;
+        served->waiting_count--;
         http->next_waiting = in_order;
         in_order = http;
     }
@@ -118,57 +126,6 @@ static void settle_all(mc_models *models, mc_served *served) {
         in_order = http->next_waiting;
         mc_loader_settle(models, served, http);
     }
-}
-
-/* ---- room ---- */
-
-/* Whether its folder is in memory for another model as well: their weights are the same pages. */
-static bool is_shared(const mc_models *models, const mc_served *served) {
-    for (const mc_served *at = models->first; at; at = at->next)
-        if (at != served && at->state == MC_SERVED_LOADED && at->folder && served->folder &&
-            strcmp(at->folder, served->folder) == 0 &&
-            (served->state != MC_SERVED_LOADED || at < served))
-            return true;
-    return false;
-}
-
-/* What the loaded models take, and `next`; NULL: none. *count: how many these are. */
-static uint64_t count_bytes(const mc_models *models, const mc_served *next, int *count) {
-    uint64_t bytes = 0;
-    *count = 0;
-    for (const mc_served *at = models->first; at; at = at->next) {
-        if (at->state != MC_SERVED_LOADED && at != next) continue;
-        if (!is_shared(models, at)) bytes += at->weight_bytes;
-        if (at->state == MC_SERVED_LOADED) bytes += at->cache_bytes;
-        ++*count;
-    }
-    return bytes;
-}
-
-static bool fits(const mc_models *models, const mc_served *next) {
-    int count;
-    uint64_t bytes = count_bytes(models, next, &count);
-    const mc_loading *loading = &models->loading;
-    return bytes <= loading->memory_bytes && (!loading->max_models || count <= loading->max_models);
-}
-
-/* Whether a model may be closed for the room of others. */
-static bool may_go(const mc_served *served) {
-    return served->state == MC_SERVED_LOADED && served->folder && !served->stays;
-}
-
-/* The model that was used longest ago of those without requests; NULL: none. */
-static mc_served *find_oldest(const mc_models *models) {
-    mc_served *oldest = NULL;
-    for (mc_served *at = models->first; at; at = at->next)
-        if (may_go(at) && !at->refs && (!oldest || at->used_us < oldest->used_us)) oldest = at;
-    return oldest;
-}
-
-static bool any_may_go(const mc_models *models) {
-    for (const mc_served *at = models->first; at; at = at->next)
-        if (may_go(at)) return true;
-    return false;
 }
 
 /* Waits until something changes, or that time. */
@@ -185,38 +142,10 @@ static void wait_until(mc_models *models, uint64_t until_us) {
     pthread_cond_timedwait(&models->changed, &models->lock, &time);
 }
 
-static mica_status fail_room(const mc_models *models, const mc_served *served) {
-    int count;
-    uint64_t bytes = count_bytes(models, served, &count);
-    if (bytes > models->loading.memory_bytes)
-        return mc_fail(MICA_ENOMEM,
-                       "it and what is in memory need %" PRIu64 " MiB, and models may have %" PRIu64
-                       " MiB (--model-memory)",
-                       bytes >> 20, models->loading.memory_bytes >> 20);
-    return mc_fail(MICA_ENOMEM, "%d models may be in memory (--max-models), and all have requests",
-                   models->loading.max_models);
-}
-
-/* Closes others until there is room for it. A model that stays is loaded all the same. */
-static mica_status make_room(mc_models *models, const mc_served *served) {
-    uint64_t deadline = mc_now_us() + ROOM_US;
-    while (!models->ending && !fits(models, served)) {
-        mc_served *oldest = find_oldest(models);
-        if (oldest) {
-            mc_loader_close(models, oldest);
-        } else {
-            if (served->stays) break;
-            if (!any_may_go(models) || mc_now_us() >= deadline) return fail_room(models, served);
-            wait_until(models, deadline);
-        }
-    }
-    return MICA_OK;
-}
-
 /* ---- loading and closing ---- */
 
 /* Opens it, without the lock. */
-static mica_status open_model(mc_models *models, mc_served *served) {
+static mica_status open_model(mc_models *models, mc_served *served, uint64_t cache_bytes) {
     mica_model_options options = models->loading.model;
     mica_model *model = NULL;
     options.cancel = &models->cancel;
@@ -231,45 +160,53 @@ static mica_status open_model(mc_models *models, mc_served *served) {
     }
     const mica_model *kept = mc_model_retain(model);
     mica_model_close(&model);
-    return mc_served_open(served, kept);
+    return mc_served_open(served, kept, cache_bytes);
 }
 
-/* Opens it where there is room, as often as closing others may help. */
-static mica_status open_with_room(mc_models *models, mc_served *served) {
+/* Opens it, as often as closing others may help. */
+static mica_status open_with_memory(mc_models *models, mc_served *served) {
     for (;;) {
-        MC_TRY(make_room(models, served));
-        if (models->ending) return mc_fail(MICA_ECANCELLED, "the server is being stopped");
+        uint64_t cache_bytes = mc_room_cache_bytes(models, served);
         pthread_mutex_unlock(&models->lock);
-        mica_status status = open_model(models, served);
+        mica_status status = open_model(models, served, cache_bytes);
         pthread_mutex_lock(&models->lock);
-        mc_served *oldest = status == MICA_ENOMEM ? find_oldest(models) : NULL;
-        if (!oldest) return status;
+        mc_served *oldest = status == MICA_ENOMEM ? mc_room_oldest(models, served) : NULL;
+        if (!oldest || models->ending) return status;
         mc_loader_close(models, oldest);
     }
+}
+
+static void fail_load(mc_models *models, mc_served *served, mica_status status) {
+    served->state = MC_SERVED_IDLE;
+    served->failed_us = mc_now_us();
+    served->status = status;
+    snprintf(served->error, sizeof served->error, "%s", mica_last_error());
+    models->failures++;
+    settle_all(models, served);
+    pthread_cond_broadcast(&models->changed);
 }
 
 static void load(mc_models *models, mc_served *served) {
     mica_model_info info = {.struct_bytes = sizeof info};
     served->state = MC_SERVED_LOADING;
-    mica_status status = open_with_room(models, served);
-    if (status == MICA_OK) {
-        mica_model_get_info(served->model, &info);
-        served->weight_bytes = info.weight_bytes;
-        served->state = MC_SERVED_LOADED;
-        served->was_loaded = true;
-        served->failed_us = 0;
-        served->keep_us = served->stays ? MC_KEEP_ALWAYS : models->loading.keep_us;
-        served->used_us = mc_now_us() + (served->refs ? 0 : FIRST_US);
-        models->loads++;
-    } else {
-        served->state = MC_SERVED_IDLE;
-        served->failed_us = mc_now_us();
-        served->status = status;
-        snprintf(served->error, sizeof served->error, "%s", mica_last_error());
-        models->failures++;
+    mica_status status = open_with_memory(models, served);
+    if (status != MICA_OK) {
+        fail_load(models, served, status);
+        return;
     }
+    mica_model_get_info(served->model, &info);
+    served->weight_bytes = info.weight_bytes;
+    served->state = MC_SERVED_LOADED;
+    served->was_loaded = true;
+    served->failed_us = 0;
+    served->keep_us = served->stays ? MC_KEEP_ALWAYS : models->loading.keep_us;
+    served->used_us = mc_now_us() + (served->refs ? 0 : FIRST_US);
+    models->loads++;
     settle_all(models, served);
     pthread_cond_broadcast(&models->changed);
+    mc_served *oldest; /* now that its size is known */
+    while ((oldest = mc_room_find_oldest(models, NULL, served)))
+        mc_loader_close(models, oldest);
 }
 
 void mc_loader_close(mc_models *models, mc_served *served) {
@@ -285,11 +222,22 @@ void mc_loader_close(mc_models *models, mc_served *served) {
 
 /* ---- the thread ---- */
 
-static mc_served *find_wanted(const mc_models *models) {
+/* The first that was asked for of those that can be loaded, or need not be waited for any more;
+ * NULL: none. *next: when one has waited long enough for room. */
+static mc_served *find_wanted(const mc_models *models, uint64_t now, mc_room *room,
+                              uint64_t *next) {
     mc_served *first = NULL;
-    for (mc_served *at = models->first; at; at = at->next)
-        if (at->state == MC_SERVED_WANTED && (!first || at->wanted_us < first->wanted_us))
-            first = at;
+    for (mc_served *at = models->first; at; at = at->next) {
+        if (at->state != MC_SERVED_WANTED || (first && at->wanted_us >= first->wanted_us)) continue;
+        mc_room there = mc_room_find(models, at);
+        if (there == MC_ROOM_LATER && now - at->wanted_us >= ROOM_US) there = MC_ROOM_NEVER;
+        if (there == MC_ROOM_LATER) {
+            if (at->wanted_us + ROOM_US < *next) *next = at->wanted_us + ROOM_US;
+            continue;
+        }
+        first = at;
+        *room = there;
+    }
     return first;
 }
 
@@ -320,21 +268,31 @@ static void forget(mc_models *models, uint64_t *next) {
     }
 }
 
+/* Does one thing; false: there is nothing to do before *next. */
+static bool work(mc_models *models, uint64_t *next) {
+    uint64_t now = mc_now_us();
+    mc_room room = MC_ROOM_THERE;
+    mc_served *expired = find_expired(models, now, next);
+    mc_served *wanted = expired ? NULL : find_wanted(models, now, &room, next);
+    mc_served *closed =
+        wanted && room == MC_ROOM_THERE ? mc_room_find_oldest(models, wanted, wanted) : expired;
+    if (closed)
+        mc_loader_close(models, closed);
+    else if (wanted && room == MC_ROOM_NEVER)
+        fail_load(models, wanted, mc_room_fail(models, wanted));
+    else if (wanted)
+        load(models, wanted);
+    return closed || wanted;
+}
+
 static void *run(void *context) {
     mc_models *models = context;
     pthread_mutex_lock(&models->lock);
     while (!models->ending) {
         uint64_t next = UINT64_MAX;
-        mc_served *expired = find_expired(models, mc_now_us(), &next);
-        mc_served *wanted = expired ? NULL : find_wanted(models);
-        if (expired)
-            mc_loader_close(models, expired);
-        else if (wanted)
-            load(models, wanted);
-        else {
-            forget(models, &next);
-            wait_until(models, next);
-        }
+        if (work(models, &next)) continue;
+        forget(models, &next);
+        wait_until(models, next);
     }
     for (mc_served *at = models->first; at; at = at->next)
         settle_all(models, at);

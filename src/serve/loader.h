@@ -16,8 +16,9 @@ mica_status mc_loader_start(mc_models *models);
 void mc_loader_end(mc_models *models);
 
 /* Opens what computes the answers of a model. After an error nothing is open.
- *  model  taken over: a reference of mc_model_retain */
-mica_status mc_served_open(mc_served *served, const mica_model *model);
+ *  model        taken over: a reference of mc_model_retain
+ *  cache_bytes  budget of its caches; 0: the schedule's default */
+mica_status mc_served_open(mc_served *served, const mica_model *model, uint64_t cache_bytes);
 
 /* Frees an entry, after it closed what is open of it. No other thread has it. */
 void mc_served_free(mc_served *served);
@@ -25,11 +26,11 @@ void mc_served_free(mc_served *served);
 /* Closes a loaded model without references, without the lock meanwhile. */
 void mc_loader_close(mc_models *models, mc_served *served);
 
-/* Gives a request that waits its model, or the failure. */
+/* Gives a request that waits, and is in the list no more, its model or a failure, and adds it to
+ * the handlers. */
 void mc_loader_settle(mc_models *models, mc_served *served, mc_exchange *http);
 
-/* Whether its last load has failed so lately that it is not tried again; where memory was short, it
- * always is. */
+/* Whether its last load has failed so lately that the failure answers who asks for it. */
 bool mc_served_has_failed(const mc_served *served);
 /* Sets *failure to why it has failed. Returns false. */
 bool mc_served_refuse(const mc_served *served, mc_failure *failure);

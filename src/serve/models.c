@@ -111,7 +111,7 @@ mica_status mc_models_add(mc_models *models, const char *name, const mica_model 
     mc_served *served = new_one(models, mc_str_of(name), NULL, NULL, NULL, options);
     if (!served) return mc_fail_nomem("a served model");
     served->stays = served->was_loaded = true;
-    mica_status status = mc_served_open(served, mc_model_retain(model));
+    mica_status status = mc_served_open(served, mc_model_retain(model), options->cache_bytes);
     pthread_mutex_lock(&models->lock);
     if (status == MICA_OK && find(models, mc_str_of(name)))
         status = mc_fail(MICA_EINVAL, "a model called %s is served already", name);
@@ -305,20 +305,29 @@ static mc_served *find_held(mc_models *models, mc_str name, mc_failure *failure)
 
 /* ---- references ---- */
 
+enum { MAX_WAITING = 256 }; /* of requests for one model, without an option that says so */
+
 /* Whether a model that is not loaded will be: then the request waits, but one of the server's own,
- * which comes again. */
+ * which comes again. Where memory was short, a client's request has it tried again at once; another
+ * would come for ever. */
 static bool is_coming(mc_models *models, mc_served *served, mc_exchange *http) {
+    mc_failure *failure = &http->failure;
+    size_t most = served->options.queue ? served->options.queue : MAX_WAITING;
     if (models->ending)
-        return mc_failure_set(&http->failure, 503, "draining", NULL, "the server is being stopped");
-    if (served->state == MC_SERVED_IDLE && mc_served_has_failed(served))
-        return mc_served_refuse(served, &http->failure);
+        return mc_failure_set(failure, 503, "draining", NULL, "the server is being stopped");
+    if (served->state == MC_SERVED_IDLE && mc_served_has_failed(served) &&
+        (served->status != MICA_ENOMEM || http->background))
+        return mc_served_refuse(served, failure);
     if (served->state == MC_SERVED_IDLE) {
         served->state = MC_SERVED_WANTED;
         served->wanted_us = mc_now_us();
         pthread_cond_broadcast(&models->changed);
     }
-    return !http->background ||
-           mc_failure_set(&http->failure, 503, "overloaded", "model", "the model is being loaded");
+    if (http->background)
+        return mc_failure_set(failure, 503, "overloaded", "model", "the model is being loaded");
+    return served->waiting_count < most ||
+           mc_failure_set(failure, 503, "overloaded", "model",
+                          "%zu requests wait for the model to be loaded, as many as may", most);
 }
 
 static void release(mc_exchange *http) {
@@ -342,6 +351,7 @@ mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name) {
     } else if (is_coming(models, served, http)) {
         http->failure = (mc_failure){0}; /* of another name that was tried */
         http->awaited = served;
+        http->models = models;
         http->awaited_us = mc_now_us();
     } else {
         served->refs--;
@@ -350,16 +360,40 @@ mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name) {
     return http->served;
 }
 
+/* Takes a request out of those that wait. false: it is not among them. */
+static bool take_out(mc_served *served, mc_exchange *http) {
+    mc_exchange **link = &served->waiting;
+    while (*link && *link != http)
+        link = &(*link)->next_waiting;
+    if (!*link) return false;
+    *link = http->next_waiting;
+    served->waiting_count--;
+    return true;
+}
+
+/* The client of a request that may wait is gone. The model lives as long as the request, which may
+ * run already, and have given its reference back. */
+static void on_gone(void *user) {
+    mc_exchange *http = user;
+    mc_models *models = http->models;
+    pthread_mutex_lock(&models->lock);
+    mc_served *served = http->awaited;
+    if (served && take_out(served, http)) mc_loader_settle(models, served, http);
+    pthread_mutex_unlock(&models->lock);
+}
+
 void mc_models_wait(mc_exchange *http) {
     mc_served *served = http->awaited;
     mc_models *models = served->models;
+    mc_exchange_attach(http, &(mc_exchange_work){.hangup = on_gone, .user = http});
     pthread_mutex_lock(&models->lock);
-    bool waits = !models->ending &&
+    bool waits = !models->ending && mc_cancel_check(&http->cancel) == MICA_OK &&
                  (served->state == MC_SERVED_WANTED || served->state == MC_SERVED_LOADING ||
                   served->state == MC_SERVED_CLOSING);
     if (waits) {
         http->next_waiting = served->waiting;
         served->waiting = http;
+        served->waiting_count++;
     } else {
         mc_loader_settle(models, served, http);
     }

@@ -24,8 +24,9 @@
  * http->awaited; the handler returns; mc_models_wait then puts the request, with its reference,
  * among those that wait for the model. The loader gives each of them its model, or the failure, and
  * adds it to the handlers, which call the endpoint's function once more from its beginning. So an
- * endpoint does nothing of effect before mc_models_take. A request that the server itself makes
- * (http->background) does not wait: it is refused as where a queue is full, and made again.
+ * endpoint does nothing of effect before mc_models_take. As many wait as the model's queue is long;
+ * one whose client goes is taken out. A request that the server itself makes (http->background)
+ * does not wait: it is refused as where a queue is full, and made again.
  *
  * Ending. A server that drains goes on loading: who waits was accepted. mc_loader_end cancels the
  * load that is under way, refuses all who wait, and ends the loader; it comes after the last

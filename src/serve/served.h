@@ -44,6 +44,7 @@ typedef struct mc_served {
     mc_served_state state;
     size_t refs;           /* requests that use it or wait for it */
     mc_exchange *waiting;  /* those that wait, by http->next_waiting */
+    size_t waiting_count;  /* how many these are: as many as may wait in its queue */
     int64_t keep_us;       /* how long it stays unused; MC_KEEP_ALWAYS: as long as there is room */
     uint64_t used_us;      /* when it was last used, or loaded */
     uint64_t wanted_us;    /* when it was asked for */

@@ -97,9 +97,8 @@ Short names that are several letters are no letter with a value.
 
 What others have and mica has not says so, and what to do instead.
 
-  $ for verb in server ps lora quantise; do mica $verb x 2>&1 | head -1; done
+  $ for verb in server lora quantise; do mica $verb x 2>&1 | head -1; done
   mica: there is no command 'server'; did you mean 'serve'?
-  mica: there is no command 'ps'; mica keeps no model loaded between commands: mica list shows the models on disk
   mica: there is no command 'lora'; did you mean 'tune'?
   mica: there is no command 'quantise'; did you mean 'quantize'?
   $ mica run --grammar g x 2>&1

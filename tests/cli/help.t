@@ -10,6 +10,8 @@ The command alone, and `help`, print the short help.
     run          answer one prompt
     generate     continue a raw text, without a chat format
     serve        answer requests over HTTP
+    ps           list the models that a server has in memory
+    stop         have a server unload a model
   
   Many texts:
     batch        answer the prompts of a file

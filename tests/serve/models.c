@@ -230,7 +230,7 @@ static void test_memory(void **state) {
     assert_true(bytes > 1 << 20);
     serving.cache_bytes = 8 << 20;
     f = open_fixture((mica_loading_options){
-        .serving = &serving, .memory_bytes = 2 * ((uint64_t)bytes + (8 << 20)) + 4096});
+        .serving = &serving, .memory_bytes = 2 * ((uint64_t)bytes + (8 << 20)) + (1 << 20)});
     assert_true(answers(f.server, ASK("a")));
     assert_true(answers(f.server, ASK("b")));
     assert_true(runs(f.server, "default,b,"));
@@ -239,6 +239,66 @@ static void test_memory(void **state) {
     assert_true(answers(f.server, ASK("default"))); /* it was named */
     check_says(f.server, ASK("a"), 503, "--model-memory");
     close_fixture(&f);
+}
+
+/* What comes counts with its caches, too: there is room for the weights of a third, not for all of
+ * it. */
+static void test_memory_of_caches(void **state) {
+    (void)state;
+    mica_serving_options serving = {.struct_bytes = sizeof serving, .cache_bytes = 32 << 20};
+    fixture f =
+        open_fixture((mica_loading_options){.serving = &serving, .memory_bytes = 120 << 20});
+    assert_true(answers(f.server, ASK("a")));
+    assert_true(runs(f.server, "default,a,")); /* twice 13 and 32 MiB */
+    assert_true(answers(f.server, ASK("b")));
+    assert_true(runs(f.server, "default,b,"));
+    close_fixture(&f);
+}
+
+/* A batch whose model finds no room ends with that, and the next one is answered. */
+static void test_batch(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){.memory_bytes = 1 << 20});
+    static const char *const models[] = {"a", "default"};
+    char *folder = test_temp_dir(), ids[2][64];
+    setenv("TMPDIR", folder, 1);
+    for (int i = 0; i < 2; i++) {
+        char *body = test_format(
+            "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--x\r\n"
+            "Content-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
+            "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": "
+            "{\"model\": \"%s\", \"prompt\": \"a\", \"max_tokens\": 1}}\n\r\n--x--\r\n",
+            models[i]);
+        mc_json_doc *doc = client_json(f.server, "POST", "/v1/files", body, 200);
+        free(body);
+        body = test_format("{\"input_file_id\": \"%.*s\", \"endpoint\": \"/v1/completions\", "
+                           "\"completion_window\": \"24h\"}",
+                           MC_STR_ARG(text_at(mc_json_root(doc), "id")));
+        mc_json_close(&doc);
+        doc = client_json(f.server, "POST", "/v1/batches", body, 200);
+        snprintf(ids[i], 64, "%.*s", MC_STR_ARG(text_at(mc_json_root(doc), "id")));
+        mc_json_close(&doc);
+        free(body);
+    }
+    for (int i = 0; i < 2; i++) {
+        char *path = test_format("/v1/batches/%s", ids[i]);
+        bool ended = false;
+        for (int n = 0; !ended && n < 1000; n++) {
+            mc_json_doc *doc = client_json(f.server, "GET", path, NULL, 200);
+            ended = mc_str_is(text_at(mc_json_root(doc), "status"), "completed");
+            if (ended) {
+                assert_int_equal(int_at(mc_json_root(doc), "request_counts.failed"), i == 0);
+                assert_int_equal(int_at(mc_json_root(doc), "request_counts.completed"), i == 1);
+            }
+            mc_json_close(&doc);
+            if (!ended) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        }
+        if (!ended) fail_msg("the batch for %s does not end", models[i]);
+        free(path);
+    }
+    close_fixture(&f);
+    unsetenv("TMPDIR");
+    test_temp_dir_remove(folder);
 }
 
 /* ---- the cache ---- */
@@ -276,7 +336,7 @@ static void test_delete(void **state) {
     assert_int_equal(recv(fd, &first, 1, MSG_PEEK), 1); /* it has begun */
     assert_int_equal(delete (&f, "{\"model\": \"org/tiny\"}"), 409);
     answer a = client_read(fd);
-    assert_non_null(strstr(a.body, "\"done\":true"));
+    if (!strstr(a.body, "\"done\":true")) fail_msg("%s%s", a.head, a.body);
     answer_free(&a);
     close(fd);
     assert_true(answers(f.server, ASK("org/tiny")));
@@ -454,12 +514,20 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),          cmocka_unit_test(test_names),
-        cmocka_unit_test(test_broken),         cmocka_unit_test(test_deleted),
-        cmocka_unit_test(test_keep_alive),     cmocka_unit_test(test_named),
-        cmocka_unit_test(test_oldest_goes),    cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_delete),         cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_other_adapter),  cmocka_unit_test(test_options),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_deleted),
+        cmocka_unit_test(test_keep_alive),
+        cmocka_unit_test(test_named),
+        cmocka_unit_test(test_oldest_goes),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_caches),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_delete),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_other_adapter),
+        cmocka_unit_test(test_options),
         cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);

@@ -89,6 +89,78 @@ static void test_busy(void **state) {
     close_fixture(&f);
 }
 
+/* Begins an answer of "a" that is as long as its context, so that it keeps its place. */
+static int begin_long(const mica_server *server) {
+    static const char body[] = "{\"model\": \"a\", \"prompt\": \"curl\", \"stream\": true, "
+                               "\"ignore_eos\": true, \"max_tokens\": 2000}";
+    char first;
+    int fd = client_connect(server);
+    client_print(
+        fd, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+        strlen(body), body);
+    assert_int_equal(recv(fd, &first, 1, MSG_PEEK), 1); /* it has begun */
+    return fd;
+}
+
+static int send_ask(const mica_server *server) {
+    static const char body[] = ASK("b");
+    int fd = client_connect(server);
+    client_print(fd,
+                 "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+                 strlen(body), body);
+    return fd;
+}
+
+/* Waits until so many requests are under way. */
+static void wait_for_requests(const mica_server *server, long count) {
+    for (int i = 0; i < 1000; i++) {
+        if (metric(server, "mica_http_requests") == count) return;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    fail_msg("%ld requests, not %ld", metric(server, "mica_http_requests"), count);
+}
+
+/* As many wait for a model as may wait in its queue; those whose clients are gone wait no more. One
+ * that waits for room does not stop others. */
+static void test_waiting(void **state) {
+    (void)state;
+    mica_serving_options serving = {.struct_bytes = sizeof serving, .queue = 3};
+    fixture f = open_fixture((mica_loading_options){.serving = &serving, .max_models = 2});
+    int busy = begin_long(f.server), fds[3];
+    long before = metric(f.server, "mica_http_requests");
+    for (int i = 0; i < 3; i++)
+        fds[i] = send_ask(f.server);
+    wait_for_requests(f.server, before + 3);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* they have come to wait */
+    check_says(f.server, ASK("b"), 503, "wait for the model");
+    check_says(f.server, "{\"model\": \"default\", \"keep_alive\": 0}", 200, "unload");
+    wait_until_runs(f.server, "a,b,"); /* room, without an end of the other */
+    for (int i = 0; i < 3; i++) {
+        answer a = client_read(fds[i]);
+        assert_int_equal(a.status, 200);
+        answer_free(&a);
+        close(fds[i]);
+    }
+    close(busy);
+    close_fixture(&f);
+}
+
+static void test_left(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){.max_models = 2});
+    int busy = begin_long(f.server), fds[8];
+    long before = metric(f.server, "mica_http_requests");
+    for (int i = 0; i < 8; i++)
+        fds[i] = send_ask(f.server);
+    wait_for_requests(f.server, before + 8);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    wait_for_requests(f.server, before); /* while the model they wanted still has no room */
+    assert_true(runs(f.server, "default,a,"));
+    close(busy);
+    close_fixture(&f);
+}
+
 /* Two models take turns in the place of one: every request is answered. */
 static void test_turns(void **state) {
     (void)state;
@@ -175,8 +247,9 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),  cmocka_unit_test(test_busy),  cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_drain), cmocka_unit_test(test_close), cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_once),  cmocka_unit_test(test_busy),  cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_left),  cmocka_unit_test(test_turns), cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_close), cmocka_unit_test(test_gone),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);
 }

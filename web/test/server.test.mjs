@@ -13,7 +13,7 @@ test("models, requests, cache and rates, as plots that move", async () => {
     const rows = page.locator("#server table").first().locator("tbody tr");
     await rows.first().waitFor();
     const [first, ...others] = await rows.allInnerTexts();
-    assert.match(first, /^qwen3-0\.6b\tmodel\t32,768\t\d\t\d$/);
+    assert.match(first, /^qwen3-0\.6b\tmodel\tyes\t32,768\t\d\t\d$/);
     assert.deepEqual(others, [
         "qwen3-0.6b:legal\tadapter of qwen3-0.6b\t–\t–\t–",
         "llama-3.2-1b\tmodel\t131,072\t–\t–",
