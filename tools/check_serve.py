@@ -85,6 +85,7 @@ class Client:
         self.server, self.key = server, key
         self.origin = (origin, 0) if origin else None
         self.reader = self.writer = None
+        self.reopened = 0
 
     async def open(self):
         self.reader, self.writer = await asyncio.open_connection(
@@ -122,10 +123,15 @@ class Client:
         return Answer(status, head, body, bool(length))
 
     async def ask(self, method, path, body=None, **more):
-        if not self.writer:
+        kept = self.writer is not None
+        if not kept:
             await self.open()
         self.send(method, path, body, **more)
         answer = await self.read()
+        if kept and answer.status == 0:  # the server had closed it, as it may where nothing is asked
+            self.close()
+            self.reopened += 1
+            return await self.ask(method, path, body, **more)
         if not answer.whole or "connection: close" in answer.head.lower():
             self.close()
         return answer
@@ -228,7 +234,8 @@ async def check_slow(args):
     check(took < 2, f"a half-closed stream ends: {took:.1f} s")
     half.close()
     server.stop()
-    return f"{grown / count:.2f} MiB for each of {count}; {others}; half-closed ends in {took:.2f} s"
+    return (f"{grown / count:.2f} MiB for each of {count}; {others}; half-closed ends in "
+            f"{took:.2f} s")
 
 
 async def check_bodies(args):
@@ -464,6 +471,7 @@ async def check_soak(args):
             if random.random() < 0.05:
                 mine.close()
         mine.close()
+        counts["reopened"] = counts.get("reopened", 0) + mine.reopened
 
     for i in range(1100):  # as many responses as it remembers
         path, body = "/v1/responses", {"input": f"one {i}", "max_output_tokens": 1}
