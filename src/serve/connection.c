@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 16 << 10, GONE_SECONDS = 1 };
+/* HEAVY_BYTES: of a body whose document and tokens need much memory. */
+enum { BLOCK_BYTES = 16 << 10, GONE_SECONDS = 1, HEAVY_BYTES = 1 << 20 };
 
 /* ---- answers ---- */
 
@@ -311,6 +312,7 @@ static void dispatch(mica_server *server, mc_exchange *http) {
     } else {
         http->handling = true;
         http->queued_us = mc_now_us();
+        http->item.heavy = http->body.len > HEAVY_BYTES;
         mc_handlers_add(&server->handlers, &http->item, handle);
     }
 }
@@ -395,7 +397,9 @@ void mc_connection_done(void *cls, struct MHD_Connection *connection, void **req
     http->connection = NULL;
     bool last = !http->handling;
     pthread_mutex_unlock(&http->lock);
-    if (last) mc_handlers_add(&server->handlers, &http->item, finish);
+    if (!last) return;
+    http->item.heavy = false; /* to free it needs no memory */
+    mc_handlers_add(&server->handlers, &http->item, finish);
 }
 
 void mc_connection_notify(void *cls, struct MHD_Connection *connection, void **peer,

@@ -2,19 +2,33 @@
 
 #include "base/system.h"
 
+/* Takes the first item that may run. NULL: there is none. Called with the lock held. */
+static mc_handler_item *take(mc_handlers *handlers) {
+    mc_handler_item **link = &handlers->first;
+    while (*link && (*link)->heavy && handlers->heavy >= MC_HEAVY)
+        link = &(*link)->next;
+    mc_handler_item *work = *link;
+    if (!work) return NULL;
+    *link = work->next;
+    if (!*link) handlers->last = link;
+    handlers->heavy += work->heavy;
+    return work;
+}
+
 static void *run(void *context) {
     mc_handlers *handlers = context;
+    mc_handler_item *work;
     pthread_mutex_lock(&handlers->lock);
     for (;;) {
-        while (!handlers->first && !handlers->ending)
+        while (!(work = take(handlers)) && (handlers->first || !handlers->ending))
             pthread_cond_wait(&handlers->added, &handlers->lock);
-        mc_handler_item *work = handlers->first;
         if (!work) break;
-        handlers->first = work->next;
-        if (!handlers->first) handlers->last = &handlers->first;
+        bool heavy = work->heavy;
         pthread_mutex_unlock(&handlers->lock);
         work->run(work);
         pthread_mutex_lock(&handlers->lock);
+        handlers->heavy -= heavy;
+        if (heavy) pthread_cond_broadcast(&handlers->added);
     }
     pthread_mutex_unlock(&handlers->lock);
     return NULL;

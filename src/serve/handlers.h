@@ -1,6 +1,7 @@
 /* Threads that run what may block: the handlers of requests, and the freeing of what was under way.
  *
- * Adding an item needs no memory, and items run in the order of adding. Threads: any may add. */
+ * Adding an item needs no memory, and items run in the order of adding, but no more than MC_HEAVY of
+ * the heavy ones at once, which need much memory: others overtake them. Threads: any may add. */
 #ifndef SERVE_HANDLERS_H
 #define SERVE_HANDLERS_H
 
@@ -13,9 +14,10 @@
 typedef struct mc_handler_item {
     struct mc_handler_item *next;
     void (*run)(struct mc_handler_item *work);
+    bool heavy; /* set before it is added */
 } mc_handler_item;
 
-enum { MC_HANDLERS = 16 };
+enum { MC_HANDLERS = 16, MC_HEAVY = 2 };
 
 typedef struct mc_handlers {
     pthread_mutex_t lock;
@@ -23,6 +25,7 @@ typedef struct mc_handlers {
     mc_handler_item *first, **last;
     pthread_t threads[MC_HANDLERS];
     int count;
+    int heavy; /* items of that kind that run */
     bool ending;
 } mc_handlers;
 
