@@ -128,7 +128,7 @@ class Client:
             await self.open()
         self.send(method, path, body, **more)
         answer = await self.read()
-        if kept and answer.status == 0:  # the server had closed it, as it may where nothing is asked
+        if kept and answer.status == 0:  # the server may close what asks nothing for long
             self.close()
             self.reopened += 1
             return await self.ask(method, path, body, **more)

@@ -1,7 +1,7 @@
 /* Threads that run what may block: the handlers of requests, and the freeing of what was under way.
  *
- * Adding an item needs no memory, and items run in the order of adding, but no more than MC_HEAVY of
- * the heavy ones at once, which need much memory: others overtake them. Threads: any may add. */
+ * Adding an item needs no memory, and items run in the order of adding, but no more than MC_HEAVY
+ * of the heavy ones at once, which need much memory: others overtake them. Threads: any may add. */
 #ifndef SERVE_HANDLERS_H
 #define SERVE_HANDLERS_H
 
