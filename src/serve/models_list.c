@@ -1,8 +1,11 @@
 /* /v1/models: the models that requests may name, as OpenAI's and Anthropic's APIs list them: each
  * has the members of both. */
 #include "serve/endpoint.h"
+#include "serve/openai.h"
 #include "serve/put_time.h"
 #include "serve/state.h"
+
+#include <string.h>
 
 static void put_context(mc_put *put, const char *key, const mc_model_row *row) {
     if (row->loaded)
@@ -36,25 +39,72 @@ static bool send(mc_exchange *http, const mc_put *put) {
     return true;
 }
 
+/* ---- pages, as Anthropic's API has them ---- */
+
+enum { QUERY_LIMIT, QUERY_AFTER, QUERY_BEFORE };
+
+typedef struct model_page {
+    size_t first, end; /* of the rows */
+    bool more;         /* there are others in the direction that was asked for */
+} model_page;
+
+/* The place of the row that a query's argument names; NULL: `absent`. */
+static bool find_row(const char *name, const char *field, const mc_model_row *rows, size_t count,
+                     size_t absent, size_t *place, mc_failure *failure) {
+    *place = absent;
+    if (!name) return true;
+    for (*place = 0; *place < count; ++*place)
+        if (strcmp(rows[*place].name, name) == 0) return true;
+    return mc_failure_set(failure, 400, "model_not_found", field, "%s: there is no model %.60s",
+                          field, name);
+}
+
+static bool find_page(const mc_exchange *http, const mc_model_row *rows, size_t count,
+                      model_page *page, mc_failure *failure) {
+    enum { MAX_LIMIT = 1000 };
+    const char *after = http->query[QUERY_AFTER], *before = http->query[QUERY_BEFORE];
+    size_t limit = count, place;
+    if (!mc_openai_read_limit(http->query[QUERY_LIMIT], MAX_LIMIT, &limit, failure) ||
+        !find_row(after, "after_id", rows, count, 0, &place, failure) ||
+        !find_row(before, "before_id", rows, count, count, &page->end, failure))
+        return false;
+    page->first = after ? place + 1 : 0;
+    if (page->end < page->first) page->end = page->first;
+    bool backwards = before && !after;
+    if (page->end - page->first > limit) {
+        if (backwards)
+            page->first = page->end - limit;
+        else
+            page->end = page->first + limit;
+    }
+    page->more = backwards ? page->first > 0 : page->end < count;
+    return true;
+}
+
 static bool list(mc_exchange *http) {
     mc_put put = mc_put_into(&http->out);
     mc_arena arena = {0};
     mc_model_row *rows;
     size_t count;
+    model_page page = {0};
     mica_status status = mc_models_list(&http->server->models, &arena, &rows, &count);
-    mc_put_open(&put, NULL, '{');
-    mc_put_text(&put, "object", "list");
-    mc_put_open(&put, "data", '[');
-    for (size_t i = 0; status == MICA_OK && i < count; i++)
-        put_model(&put, &rows[i]);
-    mc_put_close(&put, ']');
-    mc_put_bool(&put, "has_more", false);
-    mc_put_text(&put, "first_id", status == MICA_OK && count ? rows[0].name : NULL);
-    mc_put_text(&put, "last_id", status == MICA_OK && count ? rows[count - 1].name : NULL);
-    mc_put_close(&put, '}');
-    put.failed = put.failed || status != MICA_OK;
+    bool done = status == MICA_OK ? find_page(http, rows, count, &page, &http->failure)
+                                  : mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+    if (done) {
+        size_t n = page.end - page.first;
+        mc_put_open(&put, NULL, '{');
+        mc_put_text(&put, "object", "list");
+        mc_put_open(&put, "data", '[');
+        for (size_t i = page.first; i < page.end; i++)
+            put_model(&put, &rows[i]);
+        mc_put_close(&put, ']');
+        mc_put_bool(&put, "has_more", page.more);
+        mc_put_text(&put, "first_id", n ? rows[page.first].name : NULL);
+        mc_put_text(&put, "last_id", n ? rows[page.end - 1].name : NULL);
+        mc_put_close(&put, '}');
+    }
     mc_arena_deinit(&arena);
-    return send(http, &put);
+    return done && send(http, &put);
 }
 
 static bool retrieve(mc_exchange *http) {
@@ -71,10 +121,12 @@ static bool retrieve(mc_exchange *http) {
 static const mc_endpoint endpoints[] = {
     {.method = "GET",
      .path = "/v1/models",
+     .query = "limit after_id before_id",
      .handle = list,
      .help =
          "the models that requests may name: those that are loaded, and those that will be when "
-         "they are asked for; `loaded` says which, `parent` is what an adapter is for"},
+         "they are asked for; `loaded` says which, `parent` is what an adapter is for. Up to limit "
+         "(all) of those behind after_id, or before before_id"},
     {.method = "GET",
      .path = "/v1/models/*",
      .handle = retrieve,

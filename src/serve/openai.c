@@ -2,7 +2,9 @@
 
 #include "base/utf8.h"
 #include "serve/token_text.h"
+#include <stdlib.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *mc_openai_finish(mica_finish finish) {
@@ -57,6 +59,16 @@ void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, dou
     for (size_t i = 0; i < scratch->len; i++)
         mc_put_int(put, NULL, (unsigned char)scratch->data[i]);
     mc_put_close(put, ']');
+}
+
+bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure) {
+    char *end;
+    if (!text) return true;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end || value < 1 || (size_t)value > max)
+        return mc_failure_set(failure, 400, "invalid_value", "limit", "limit: want 1 to %zu", max);
+    *limit = (size_t)value;
+    return true;
 }
 
 bool mc_openai_check_metadata(mc_json metadata, mc_failure *failure) {

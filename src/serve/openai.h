@@ -26,4 +26,8 @@ void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, dou
 /* Whether "metadata" is what OpenAI's API allows. false: *failure says why */
 bool mc_openai_check_metadata(mc_json metadata, mc_failure *failure);
 
+/* The argument `limit` of a list's query, 1 to max; NULL leaves it as it is. false: *failure says
+ * why. */
+bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure);
+
 #endif

@@ -1,7 +1,6 @@
 /* /v1/batches: files of requests, which are answered when there is time. */
 #include "serve/endpoint.h"
 #include "serve/openai.h"
-#include "serve/openai_files.h"
 #include "serve/state.h"
 
 #include <string.h>

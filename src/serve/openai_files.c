@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "serve/endpoint.h"
 #include "serve/multipart.h"
+#include "serve/openai.h"
 #include "serve/state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const mc_field fields[] = {
@@ -118,16 +118,6 @@ static bool retrieve(mc_exchange *http) {
     mc_put put = mc_put_into(&http->out);
     mc_openai_put_file(&put, &about);
     return send(http, &put);
-}
-
-bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure) {
-    char *end;
-    if (!text) return true;
-    long value = strtol(text, &end, 10);
-    if (*text == '\0' || *end || value < 1 || (size_t)value > max)
-        return mc_failure_set(failure, 400, "invalid_value", "limit", "limit: want 1 to %zu", max);
-    *limit = (size_t)value;
-    return true;
 }
 
 /* All files of a key and a purpose, NULL: any, oldest or newest first, into found[MC_FILES]. Returns their

@@ -12,8 +12,4 @@ void mc_openai_put_file(mc_put *put, const mc_stored_file *file);
 /* A file that cannot be written; paths are not told. Returns false. */
 bool mc_openai_fail_file(mc_failure *failure, mica_status status);
 
-/* The argument `limit` of a list's query, 1 to max; NULL leaves it as it is. false: *failure says
- * why. */
-bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure);
-
 #endif

@@ -53,6 +53,51 @@ static void test_lists(void **state) {
     close_fixture(&f);
 }
 
+static void test_pages(void **state) {
+    (void)state;
+    fixture f = open_fixture((mica_loading_options){0});
+    char names[5][32], query[128];
+    mc_json_doc *doc = client_json(f.server, "GET", "/v1/models", NULL, 200);
+    for (size_t i = 0; i < 5; i++)
+        snprintf(names[i], sizeof names[i], "%.*s",
+                 MC_STR_ARG(text_at(element(at(mc_json_root(doc), "data"), i), "id")));
+    mc_json_close(&doc);
+    const struct {
+        const char *limit, *after, *before;
+        size_t first, count;
+        bool more;
+    } pages[] = {
+        {"limit=2", NULL, NULL, 0, 2, true},         {"limit=5", NULL, NULL, 0, 5, false},
+        {"limit=2", names[1], NULL, 2, 2, true},     {"limit=2", names[2], NULL, 3, 2, false},
+        {"limit=1", NULL, names[4], 3, 1, true},     {"limit=9", NULL, names[2], 0, 2, false},
+        {"limit=9", names[0], names[3], 1, 2, true}, {"limit=9", names[4], NULL, 5, 0, false},
+    };
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        snprintf(query, sizeof query, "/v1/models?%s%s%s%s%s", pages[i].limit,
+                 pages[i].after ? "&after_id=" : "", pages[i].after ? pages[i].after : "",
+                 pages[i].before ? "&before_id=" : "", pages[i].before ? pages[i].before : "");
+        doc = client_json(f.server, "GET", query, NULL, 200);
+        mc_json root = mc_json_root(doc);
+        bool more;
+        assert_int_equal(mc_json_count(at(root, "data")), pages[i].count);
+        assert_true(mc_json_get_bool(at(root, "has_more"), &more) && more == pages[i].more);
+        if (pages[i].count) {
+            check_text(root, "first_id", mc_str_of(names[pages[i].first]));
+            check_text(root, "last_id", mc_str_of(names[pages[i].first + pages[i].count - 1]));
+        }
+        mc_json_close(&doc);
+    }
+    static const char *const wrong[][2] = {
+        {"limit=0", "limit"}, {"after_id=none", "after_id"}, {"before_id=none", "before_id"}};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(query, sizeof query, "/v1/models?%s", wrong[i][0]);
+        doc = client_json(f.server, "GET", query, NULL, 400);
+        check_text(mc_json_root(doc), "error.param", mc_str_of(wrong[i][1]));
+        mc_json_close(&doc);
+    }
+    close_fixture(&f);
+}
+
 /* No path from a request reaches the file system, and no name but the list's is one. */
 static void test_names(void **state) {
     (void)state;
@@ -514,21 +559,14 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_deleted),
-        cmocka_unit_test(test_keep_alive),
-        cmocka_unit_test(test_named),
-        cmocka_unit_test(test_oldest_goes),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_of_caches),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_delete),
-        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_other_adapter),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_lists),    cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_names),    cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_deleted),  cmocka_unit_test(test_keep_alive),
+        cmocka_unit_test(test_named),    cmocka_unit_test(test_oldest_goes),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_memory_of_caches),
+        cmocka_unit_test(test_batch),    cmocka_unit_test(test_delete),
+        cmocka_unit_test(test_adapters), cmocka_unit_test(test_other_adapter),
+        cmocka_unit_test(test_options),  cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);
 }

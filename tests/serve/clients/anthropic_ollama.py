@@ -41,6 +41,7 @@ def check_anthropic(anthropic, address):
     assert cut.content[0].text == TEXT[:TEXT.index("HTTPS")]
     listed = [(m.id, m.display_name, m.type) for m in client.models.list()]
     assert listed == [("default", "default", "model")], listed
+    assert [m.id for m in client.models.list(limit=1)] == ["default"]
     assert client.models.retrieve("default").created_at.year >= 2026
     schema = {"type": "object", "properties": {"tools": {"type": "integer"}},
               "required": ["tools"], "additionalProperties": False}
