@@ -60,7 +60,7 @@ typedef struct mc_kv_pass {
 } mc_kv_pass;
 
 /* Programs that a pool keeps: for each number of rows a few lengths of tables. */
-enum { MC_POOL_PROGRAMS = 48, MC_POOL_EXTENT = 16 };
+enum { MC_POOL_PROGRAMS = 48, MC_POOL_EXTENT = 4 };
 
 typedef struct mc_kv_pool {
     const mc_lm *lm;
