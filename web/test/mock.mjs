@@ -26,6 +26,7 @@ export class Mock {
             created: 1,
             owned_by: "mica",
             max_model_len: 131072,
+            loaded: false,
         },
     ];
     ticks = 0;

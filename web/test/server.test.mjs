@@ -15,8 +15,8 @@ test("models, requests, cache and rates, as plots that move", async () => {
     const [first, ...others] = await rows.allInnerTexts();
     assert.match(first, /^qwen3-0\.6b\tmodel\tyes\t32,768\t\d\t\d$/);
     assert.deepEqual(others, [
-        "qwen3-0.6b:legal\tadapter of qwen3-0.6b\t–\t–\t–",
-        "llama-3.2-1b\tmodel\t131,072\t–\t–",
+        "qwen3-0.6b:legal\tadapter of qwen3-0.6b\tyes\t–\t–\t–",
+        "llama-3.2-1b\tmodel\tno\t131,072\t–\t–",
     ]);
     const card = (name) => page.locator(`[data-name="${name}"]`);
     const value = (name) => card(name).locator(".value").innerText();
