@@ -51,6 +51,8 @@ def check_error(case, response):
     error = response.json()["error"]
     if response.status_code != 400 or VENDOR != "openai" or not isinstance(case.body, dict):
         return
+    if error["code"] == "unknown_field":
+        return  # any text, which is shortened
     named = (error["param"] or "").split(".")[0].split("[")[0]
     missing = error["code"] == "missing_field" or named == "tools"
     assert missing or named in {*case.body, *(case.query or {})}, (error, case.body)
