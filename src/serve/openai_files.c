@@ -120,8 +120,8 @@ static bool retrieve(mc_exchange *http) {
     return send(http, &put);
 }
 
-/* All files of a key and a purpose, NULL: any, oldest or newest first, into found[MC_FILES]. Returns their
- * count. */
+/* All files of a key and a purpose, NULL: any, oldest or newest first, into found[MC_FILES].
+ * Returns their count. */
 static size_t find_files(mc_file_store *store, size_t key, const char *purpose, bool newest,
                          mc_stored_file *found) {
     mc_stored_file about = {.id = ""};

@@ -132,7 +132,8 @@ async function ollama() {
     for await (const part of await client.chat({ ...request, stream: true }))
         said += part.message.content;
     assert.equal(said, text);
-    const shaped = await client.generate({ model: "default", prompt: "a", format: SCHEMA, options });
+    const form = { model: "default", prompt: "a", format: SCHEMA, options };
+    const shaped = await client.generate(form);
     withinDays(JSON.parse(shaped.response).days);
     const stream = await client.generate({ model: "default", prompt: "a", stream: true });
     stream.abort();
