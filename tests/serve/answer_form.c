@@ -94,7 +94,8 @@ static void test_streamed(void **state) {
     answer a = client_ask(plain.server, "POST", MESSAGES, body);
     assert_int_equal(a.status, 200);
     assert_non_null(strstr(a.body, "\"type\":\"tool_use\",\"id\":\"toolu-"));
-    assert_non_null(strstr(a.body, "\"name\":\"weather\",\"input\":{}}"));
+    assert_non_null(
+        strstr(a.body, "\"name\":\"weather\",\"caller\":{\"type\":\"direct\"},\"input\":{}}"));
     const char *delta = strstr(a.body, "{\"type\":\"input_json_delta\",\"partial_json\":");
     assert_non_null(delta);
     const char *end = strchr(delta, '}'); /* of the delta, behind an escaped object */

@@ -31,7 +31,8 @@ static void test_lines(void **state) {
     mc_anthropic_blocks blocks = {0};
     assert_true(mc_anthropic_blocks_call(&blocks, MC_STR("f\n"), MC_STR("{\n\"a\":\r\n[1]}")));
     const char *text = mc_buffer_cstr(&blocks.whole);
-    assert_non_null(strstr(text, "\"name\":\"f\\u000a\",\"input\":{ \"a\":  [1]}"));
+    assert_non_null(strstr(
+        text, "\"name\":\"f\\u000a\",\"caller\":{\"type\":\"direct\"},\"input\":{ \"a\":  [1]}"));
     assert_null(strpbrk(text, "\r\n"));
     mc_anthropic_blocks_deinit(&blocks);
 }
