@@ -24,6 +24,14 @@ void mc_builder_fail(mc_builder *b, mica_status status) {
     snprintf(b->error, sizeof b->error, "%s", mica_last_error());
 }
 
+bool mc_builder_count(mc_builder *b) {
+    enum { MAX_PARTS = 1 << 22 };
+    if (b->status == MICA_OK && ++b->parts > MAX_PARTS)
+        mc_builder_fail(
+            b, mc_fail(MICA_EUNSUPPORTED, "repetitions within repetitions take too many steps"));
+    return b->status == MICA_OK;
+}
+
 /* ---- nodes ---- */
 
 static int32_t add_node(mc_builder *b, mc_grammar_node node) {

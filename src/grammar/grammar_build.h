@@ -60,6 +60,7 @@ struct mc_builder {
     /* A grammar must not take long, of however many schemas it is made: */
     size_t work;  /* nodes that products have looked at */
     size_t steps; /* that schemas have taken */
+    size_t parts; /* of patterns and grammars that were compiled, once for each repetition */
 };
 typedef struct mc_builder mc_builder;
 
@@ -67,6 +68,9 @@ void mc_builder_init(mc_builder *b);
 void mc_builder_deinit(mc_builder *b);
 /* Keeps the first error: the thread's error text. */
 void mc_builder_fail(mc_builder *b, mica_status status);
+/* Counts a part. Repetitions within repetitions of what reads nothing add no nodes, and yet double
+ * the work with each level. false: there was an error, or there were too many, which is one. */
+bool mc_builder_count(mc_builder *b);
 
 /* next MC_DEAD gives MC_DEAD. */
 int32_t mc_build_range(mc_builder *b, int low, int high, int32_t next);

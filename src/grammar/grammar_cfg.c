@@ -420,7 +420,7 @@ static int32_t build_leaf(mc_cfg *g, int32_t number, int32_t next) {
 static int32_t build(mc_cfg *g, int32_t number, bool lexed, int32_t next) {
     int32_t all = MC_DEAD;
     for (;;) {
-        if (g->b->status != MICA_OK) return MC_DEAD;
+        if (!mc_builder_count(g->b)) return MC_DEAD;
         const mc_expr e = *expr_at(g, number);
         bool rule = e.kind == MC_EXPR_RULE && !rule_at(g, e.one)->terminal;
         switch (e.kind) {

@@ -367,8 +367,8 @@ static int32_t build_repeat(regex *r, part p, int32_t next) {
  * by their first part. */
 static int32_t build(regex *r, int32_t number, int32_t next) {
     int32_t all = MC_DEAD;
-    if (r->b->status != MICA_OK) return MC_DEAD;
     for (;;) {
+        if (!mc_builder_count(r->b)) return MC_DEAD;
         part p = MC_BUFFER_AT(&r->parts, part)[number];
         const mc_char_range *ranges = MC_BUFFER_AT(&r->ranges, mc_char_range);
         switch (p.kind) {

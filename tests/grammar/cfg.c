@@ -170,6 +170,19 @@ static void test_hostile(void **state) {
     (void)state;
     mc_buffer text = {0};
     mc_grammar *g;
+    static const char *const inner[] = {"\"\"", "[^\\x00-\\U0010FFFF]"};
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
+        mc_buffer_clear(&text);
+        mc_buffer_add_text(&text, "root ::= ");
+        for (int k = 0; k < 60; k++)
+            mc_buffer_add_byte(&text, '(');
+        mc_buffer_add_text(&text, inner[i]);
+        for (int k = 0; k < 60; k++)
+            mc_buffer_add_text(&text, "){1,2}");
+        assert_int_not_equal(compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g), MICA_OK);
+        assert_null(g);
+    }
+    mc_buffer_clear(&text);
     mc_buffer_add_text(&text, "root ::= \"a\"");
     for (int i = 0; i < 200000; i++)
         mc_buffer_add_byte(&text, i % 2 ? '*' : '?');

@@ -142,10 +142,29 @@ static void test_refusals(void **state) {
     }
 }
 
+/* What reads nothing, or can never be, adds no nodes however often it is repeated. */
+static void test_hostile(void **state) {
+    (void)state;
+    static const char *const inner[] = {"", "[^\\s\\S]", "a?"};
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
+        mc_grammar *g;
+        mc_buffer text = {0};
+        for (int k = 0; k < 60; k++)
+            mc_buffer_add_byte(&text, '(');
+        mc_buffer_add_text(&text, inner[i]);
+        for (int k = 0; k < 60; k++)
+            mc_buffer_add_text(&text, "){1,2}");
+        assert_int_not_equal(mc_grammar_regex(text.data, text.len, &g), MICA_OK);
+        assert_null(g);
+        mc_buffer_deinit(&text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_hostile),
     };
     return cmocka_run_group_tests_name("grammar/regex", tests, NULL, NULL);
 }
