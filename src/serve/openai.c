@@ -2,7 +2,6 @@
 
 #include "base/utf8.h"
 #include "serve/token_text.h"
-#include <stdlib.h>
 
 #include <stdlib.h>
 #include <string.h>
