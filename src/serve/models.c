@@ -172,9 +172,8 @@ static mica_status take_options(mc_models *models, const mica_loading_options *g
     if (!done) return mc_fail_nomem("options of models");
     if (model->cancel) return mc_fail(MICA_EINVAL, "mica_server_load: model.cancel is not watched");
     MC_TRY(take_serving(&loading->serving, given->serving));
-    double keep = given->keep_alive_seconds;
-    loading->keep_us =
-        keep < 0 || keep > 1e9 ? MC_KEEP_ALWAYS : (int64_t)((keep ? keep : 300) * 1e6);
+    double keep = given->keep_alive_seconds != 0 ? given->keep_alive_seconds : 300;
+    loading->keep_us = keep < 0 || keep > 1e9 ? MC_KEEP_ALWAYS : (int64_t)(keep * 1e6);
     loading->max_models = given->max_models;
     loading->memory_bytes = given->memory_bytes ? given->memory_bytes : mc_memory_bytes() / 4 * 3;
     if (given->max_models < 0)
