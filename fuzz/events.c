@@ -62,8 +62,8 @@ static bool write(const mc_answer_format *format, bool is_open, mc_str text, ans
     mc_splitter *s = NULL;
     mica_status status = mc_tools_read(tools_text, sizeof tools_text - 1, &tools);
     must(status == MICA_OK || status == MICA_ENOMEM);
-    if (status != MICA_OK) return false;
-    bool done = mc_splitter_open(format, &tools, is_open, take, a, &s) == MICA_OK &&
+    bool done = status == MICA_OK &&
+                mc_splitter_open(format, &tools, is_open, take, a, &s) == MICA_OK &&
                 mc_splitter_push(s, text.ptr, text.len) == MICA_OK &&
                 mc_splitter_end(s) == MICA_OK && mc_anthropic_blocks_end(&a->blocks);
     mc_splitter_close(&s);
