@@ -264,7 +264,10 @@ static void put_evaluations(page *p, mica_server *server) {
 }
 
 static void put_loads(page *p, mc_models *models) {
+    size_t waiting = 0;
     pthread_mutex_lock(&models->lock);
+    for (const mc_served *served = models->first; served; served = served->next)
+        waiting += served->waiting_count;
     const struct {
         const char *name, *type, *help;
         uint64_t value;
@@ -279,8 +282,9 @@ static void put_loads(page *p, mc_models *models) {
             p->failed =
                 !mc_buffer_printf(p->out, "%s %" PRIu64 "\n", figures[i].name, figures[i].value);
     }
-    head(p, "mica_models", "gauge", "Models in memory");
-    if (!p->failed) p->failed = !mc_buffer_printf(p->out, "mica_models %zu\n", p->count);
+    put_plain(p, "mica_requests_loading", "gauge", "Requests that wait for a model to be loaded",
+              (double)waiting);
+    put_plain(p, "mica_models", "gauge", "Models in memory", (double)p->count);
 }
 
 static bool metrics(mc_exchange *http) {

@@ -112,12 +112,12 @@ static int send_ask(const mica_server *server) {
 }
 
 /* Waits until so many requests are under way. */
-static void wait_for_requests(const mica_server *server, long count) {
+static void wait_for(const mica_server *server, const char *name, long count) {
     for (int i = 0; i < 1000; i++) {
-        if (metric(server, "mica_http_requests") == count) return;
+        if (metric(server, name) == count) return;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    fail_msg("%ld requests, not %ld", metric(server, "mica_http_requests"), count);
+    fail_msg("%s: %ld, not %ld", name, metric(server, name), count);
 }
 
 /* As many wait for a model as may wait in its queue; those whose clients are gone wait no more. One
@@ -127,11 +127,9 @@ static void test_waiting(void **state) {
     mica_serving_options serving = {.struct_bytes = sizeof serving, .queue = 3};
     fixture f = open_fixture((mica_loading_options){.serving = &serving, .max_models = 2});
     int busy = begin_long(f.server), fds[3];
-    long before = metric(f.server, "mica_http_requests");
     for (int i = 0; i < 3; i++)
         fds[i] = send_ask(f.server);
-    wait_for_requests(f.server, before + 3);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* they have come to wait */
+    wait_for(f.server, "mica_requests_loading", 3);
     check_says(f.server, ASK("b"), 503, "wait for the model");
     check_says(f.server, "{\"model\": \"default\", \"keep_alive\": 0}", 200, "unload");
     wait_until_runs(f.server, "a,b,"); /* room, without an end of the other */
@@ -152,10 +150,11 @@ static void test_left(void **state) {
     long before = metric(f.server, "mica_http_requests");
     for (int i = 0; i < 8; i++)
         fds[i] = send_ask(f.server);
-    wait_for_requests(f.server, before + 8);
+    wait_for(f.server, "mica_requests_loading", 8);
     for (int i = 0; i < 8; i++)
         close(fds[i]);
-    wait_for_requests(f.server, before); /* while the model they wanted still has no room */
+    wait_for(f.server, "mica_http_requests",
+             before); /* while the model they wanted still has no room */
     assert_true(runs(f.server, "default,a,"));
     close(busy);
     close_fixture(&f);
@@ -190,7 +189,7 @@ static void test_drain(void **state) {
     client_print(fd,
                  "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
                  strlen(body), body);
-    while (metric(f.server, "mica_http_requests") == 0)
+    for (int i = 0; i < 1000 && metric(f.server, "mica_http_requests") == 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     mica_server_stop(f.server);
     answer a = client_read(fd);
