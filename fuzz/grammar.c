@@ -1,6 +1,5 @@
 /* Input: a grammar as users write them, a NUL, and bytes that choose what a text says. It compiles
  * as GBNF and as Lark's notation, or fails with a text. Its grammar is never stuck. */
-#include "base/alloc.h"
 #include "grammar/answer_grammar.h"
 #include "walk.h"
 
@@ -20,14 +19,5 @@ static void run(mc_str source, mc_str choices) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const char *text = (const char *)data, *end = size ? memchr(text, '\0', size) : NULL;
-    size_t len = end ? (size_t)(end - text) : size;
-    mc_str source = {size ? text : "", len},
-           choices = {end ? end + 1 : "", end ? size - len - 1 : 0};
-    run(source, choices);
-    if (size == 0) return 0;
-    mc_alloc_fail_at(1 + data[size - 1] % 64);
-    run(source, choices);
-    mc_alloc_fail_at(0);
-    return 0;
+    return fuzz_source(data, size, run);
 }

@@ -2,7 +2,6 @@
  * fails with a text. Its grammar is never stuck: in every state something may come, or the document
  * may end, and where it may it parses. A pattern goes the same way. */
 #include "grammar/schema.h"
-#include "base/alloc.h"
 #include "walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,13 +25,5 @@ static void run(mc_str source, mc_str choices) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const char *text = (const char *)data, *end = size ? memchr(text, '\0', size) : NULL;
-    size_t len = end ? (size_t)(end - text) : size;
-    mc_str source = {text, len}, choices = {end ? end + 1 : "", end ? size - len - 1 : 0};
-    run(source, choices);
-    if (size == 0) return 0;
-    mc_alloc_fail_at(1 + data[size - 1] % 64);
-    run(source, choices);
-    mc_alloc_fail_at(0);
-    return 0;
+    return fuzz_source(data, size, run);
 }

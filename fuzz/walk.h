@@ -2,6 +2,7 @@
 #ifndef FUZZ_WALK_H
 #define FUZZ_WALK_H
 
+#include "base/alloc.h"
 #include "base/json.h"
 #include "grammar/matcher.h"
 
@@ -54,6 +55,22 @@ static inline void fuzz_walk(mc_grammar *g, mc_str choices, bool json) {
     }
     mc_buffer_deinit(&text);
     mc_matcher_close(&m);
+}
+
+/* Splits an input at its first NUL into a source and what chooses among its documents, and runs
+ * them: twice, the second time with an allocation that fails. */
+static inline int fuzz_source(const uint8_t *data, size_t size,
+                              void (*run)(mc_str source, mc_str choices)) {
+    const char *text = (const char *)data, *end = size ? memchr(text, '\0', size) : NULL;
+    size_t len = end ? (size_t)(end - text) : size;
+    mc_str source = {size ? text : "", len},
+           choices = {end ? end + 1 : "", end ? size - len - 1 : 0};
+    run(source, choices);
+    if (size == 0) return 0;
+    mc_alloc_fail_at(1 + data[size - 1] % 64);
+    run(source, choices);
+    mc_alloc_fail_at(0);
+    return 0;
 }
 
 #endif
