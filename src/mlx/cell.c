@@ -11,7 +11,7 @@ mlx_dtype mc_mlx_dtype(mica_dtype dtype) {
         [MICA_U32] = MLX_UINT32,    [MICA_U64] = MLX_UINT64,    [MICA_I8] = MLX_INT8,
         [MICA_I16] = MLX_INT16,     [MICA_I32] = MLX_INT32,     [MICA_I64] = MLX_INT64,
         [MICA_F16] = MLX_FLOAT16,   [MICA_BF16] = MLX_BFLOAT16, [MICA_F32] = MLX_FLOAT32,
-        [MICA_C64] = MLX_COMPLEX64, [MICA_F64] = MLX_FLOAT64,
+        [MICA_C64] = MLX_COMPLEX64, [MICA_F64] = MLX_INT64,
     };
     return dtypes[dtype];
 }

@@ -49,7 +49,7 @@ static bool lengths_fit(const mc_layout *l) {
     return true;
 }
 
-/* GPUs have none, so that the CPU moves and converts it. */
+/* GPUs have none: it passes through MLX as its bits, and the CPU converts it. */
 static bool is_double(const mc_layout *l) {
     return l && l->dtype == MICA_F64;
 }

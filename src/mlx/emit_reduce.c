@@ -15,7 +15,7 @@ static mlx_array reduce(mc_mlx_call *c, reduce_fn function, mlx_array x) {
     for (int k = 0; k < c->from[0]->ndim; k++)
         if (a->axes >> k & 1) axes[n++] = k;
     if (n == 0) return x;
-    int failed = function(&y, x, axes, n, true, c->stream);
+    int failed = function(&y, mc_mlx_dense(c, x), axes, n, true, c->stream);
     return mc_mlx_keep(c, failed, y);
 }
 
