@@ -45,10 +45,18 @@ static mica_status check_inside(size_t room, int64_t offset, size_t bytes) {
                    (long long)offset, room);
 }
 
-/* Waits for the launch that computes the cell's array. */
+/* What MLX's CUDA allocates at once, in memory that the host sees from the beginning. */
+enum { UNMOVED_BYTES = 8 };
+
+/* Waits for the launch that computes the cell's array. On CUDA, its first read by the host moves an
+ * array into memory that both see and frees where it was, under kernels of later launches that are
+ * queued with the old address: these have to end before. */
 static mica_status wait_for(const mc_mlx_cell *cell) {
-    if (!cell->array.ctx || mc_mlx.array_eval(cell->array) == 0) return MICA_OK;
-    return mc_mlx_fail("computing an array");
+    if (!cell->array.ctx) return MICA_OK;
+    bool moves = cell->mover.ctx && cell->used > UNMOVED_BYTES;
+    int failed = mc_mlx.array_eval(cell->array);
+    if (!failed && moves) failed = mc_mlx.synchronize(cell->mover);
+    return failed ? mc_mlx_fail("computing an array") : MICA_OK;
 }
 
 mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t offset, const void *from, size_t bytes) {

@@ -16,12 +16,13 @@
 typedef enum mc_mlx_place { MC_MLX_ON_CPU, MC_MLX_ON_METAL, MC_MLX_ON_CUDA } mc_mlx_place;
 
 typedef struct mc_mlx_cell {
-    mlx_array array; /* ctx NULL: there is none yet, or it was taken */
-    void *host;      /* bytes that will be the array; NULL: there are none, or no longer */
-    bool borrowed;   /* host belongs to somebody else, and stays as it is */
-    size_t size;     /* bytes that the cell has room for */
-    size_t used;     /* bytes of host, from its beginning, that are worth an array */
-    mlx_array cast;  /* of a small array in another dtype, for later launches; ctx NULL: none */
+    mlx_array array;  /* ctx NULL: there is none yet, or it was taken */
+    void *host;       /* bytes that will be the array; NULL: there are none, or no longer */
+    bool borrowed;    /* host belongs to somebody else, and stays as it is */
+    size_t size;      /* bytes that the cell has room for */
+    size_t used;      /* bytes of host, from its beginning, that are worth an array */
+    mlx_array cast;   /* of a small array in another dtype, for later launches; ctx NULL: none */
+    mlx_stream mover; /* CUDA's, whose arrays move when the host reads them; ctx NULL: they stay */
 } mc_mlx_cell;
 
 /* On the thread: copies into a cell, or out of it, once what it holds is computed.

@@ -104,8 +104,8 @@ static int last_axis(const mc_mlx_call *c) {
 static void accumulate(mc_mlx_call *c, __typeof__(&mlx_cumsum_axis) function) {
     const mc_attr_scan *a = c->attr;
     mlx_array y = {0};
-    int failed = function(&y, mc_mlx_wide(c, 0), last_axis(c), a->reverse != 0, a->inclusive != 0,
-                          (mlx_optional_dtype){MLX_BOOL, false}, c->stream);
+    int failed = function(&y, mc_mlx_dense(c, mc_mlx_wide(c, 0)), last_axis(c), a->reverse != 0,
+                          a->inclusive != 0, (mlx_optional_dtype){MLX_BOOL, false}, c->stream);
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
 }
 
@@ -120,7 +120,8 @@ void mc_mlx_emit_cumprod(mc_mlx_call *c) {
 static void scan(mc_mlx_call *c, __typeof__(&mlx_cummax_axis) function, mlx_array x) {
     const mc_attr_scan *a = c->attr;
     mlx_array y = {0};
-    int failed = function(&y, x, last_axis(c), a->reverse != 0, a->inclusive != 0, c->stream);
+    int failed = function(&y, mc_mlx_dense(c, x), last_axis(c), a->reverse != 0, a->inclusive != 0,
+                          c->stream);
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
 }
 

@@ -436,6 +436,7 @@ static mica_status new_result(launch *l, uint32_t i, const mc_binding *args, mc_
     if (!r) return mc_fail_nomem("a result");
     atomic_init(&r->storage.count, 1u);
     atomic_init(&r->holders, 2);
+    if (state_of(x)->place == MC_MLX_ON_CUDA) r->cell.mover = state_of(x)->stream;
     r->storage.address = &r->cell;
     r->storage.bytes = (size_t)mc_layout_bytes(&x->layouts[i]);
     r->storage.release = release_result;

@@ -208,7 +208,10 @@ MAKER(convert) {
     }
 }
 
-/* ---- along axes ---- */
+/* ---- along axes ----
+ *
+ * Products are of numbers up to 1: whether a part of them overflows, and is NaN by a zero, would
+ * depend on their order. */
 
 typedef mica_array (*reduce_fn)(mica_scope *s, mica_array x, const int *axes, int n, bool keepdims);
 
@@ -220,6 +223,7 @@ MAKER(reduce) {
     int axis, kind = below(COUNT(fns) + 3);
     x = with_axis(g, x, &axis);
     if (kind >= 6 || kind == 1) x = floats(g, x);
+    if (kind == 1) x = mica_tanh(s, x);
     bool keep = below(2);
     if (kind == COUNT(fns)) return mica_var(s, x, &axis, 1, keep, 0);
     if (kind > COUNT(fns))
@@ -235,6 +239,7 @@ MAKER(scan_along) {
     int axis, kind = below(COUNT(fns));
     x = with_axis(g, x, &axis);
     if (kind > 2) x = floats(g, x);
+    if (kind == 3) x = mica_tanh(g->s, x);
     return fns[kind](g->s, x, axis, below(2), below(2));
 }
 
