@@ -2,12 +2,14 @@
  * the time to the first token, and that between two tokens.
  *
  *     schedule MODEL [CLIENTS [PROMPT [ANSWER [STEP_TOKENS [ROUNDS [SHARED [TEMPERATURE
- *              [DRAFT_TOKENS]]]]]]]]
+ *              [DRAFT_TOKENS [SCHEMA]]]]]]]]]
  *
  * PROMPT and ANSWER are numbers of tokens, 200 and 50 by default; STEP_TOKENS as in
  * mc_schedule_options. CLIENTS 0: 1, 4, 8 and 16. Each client asks ROUNDS times, 4 by default. The
  * first SHARED tokens of all prompts are the same. Answers are greedy, or drawn at TEMPERATURE,
- * with up to DRAFT_TOKENS guesses. */
+ * with up to DRAFT_TOKENS guesses. With SCHEMA, a file, they are documents of that JSON schema; the
+ * last columns are then what masks took and what answers waited for them, with nothing known of the
+ * schema at first. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -15,7 +17,10 @@
 #include <time.h>
 
 #include "base/buffer.h"
+#include "base/filemap.h"
 #include "base/system.h"
+#include "grammar/answer_grammar.h"
+#include "grammar/grammar_constraint.h"
 #include "schedule/schedule.h"
 
 enum { MAX_CLIENTS = 256, MAX_PROMPT = 32768 };
@@ -25,6 +30,9 @@ typedef struct bench {
     mica_generate_options generate;
     size_t prompt, shared;
     int64_t vocab;
+    const mica_tokenizer *tokenizer;
+    mc_grammar *grammar; /* NULL: answers are free */
+    mc_grammars *grammars;
     mc_buffer first, gaps; /* double: seconds */
     uint64_t tokens;
     mica_status status;
@@ -72,10 +80,14 @@ static void submit(client *c) {
         unsigned drawn = i < c->b->shared ? (unsigned)i * 7919u : c->seed >> 8;
         ids[i] = i ? (int32_t)(drawn % (unsigned)c->b->vocab) : first;
     }
+    mc_constraint *constraint = NULL;
+    if (c->b->grammar)
+        c->b->status = mc_grammars_constrain(c->b->grammars, c->b->grammar, &constraint);
     mica_status status = mc_schedule_submit(c->b->schedule,
                                             &(mc_request_options){.ids = ids,
                                                                   .n_ids = c->b->prompt,
                                                                   .generate = &c->b->generate,
+                                                                  .constraints = &constraint,
                                                                   .token = on_token,
                                                                   .end = on_end,
                                                                   .user = c},
@@ -103,6 +115,7 @@ static mica_status run(const mica_model *model, bench *b, int clients, int64_t s
     static client all[MAX_CLIENTS];
     mc_schedule_stats stats;
     b->tokens = 0;
+    if (b->grammar) MC_TRY(mc_grammars_open(b->tokenizer, (size_t)b->vocab, &b->grammars));
     MC_TRY(
         mc_schedule_open(model, &(mc_schedule_options){.step_tokens = step_tokens}, &b->schedule));
     uint64_t start = mc_now_us();
@@ -115,14 +128,30 @@ static mica_status run(const mica_model *model, bench *b, int clients, int64_t s
         mc_schedule_get_stats(b->schedule, &stats);
     } while (stats.running + stats.waiting > 0);
     double took = (double)(mc_now_us() - start) * 1e-6;
-    printf("%7d  %9.1f  %8.0f  %8.0f  %8.0f  %8.0f  %9.2f\n", clients, (double)b->tokens / took,
+    printf("%7d  %9.1f  %8.0f  %8.0f  %8.0f  %8.0f  %9.2f", clients, (double)b->tokens / took,
            quantile(&b->first, 0.5), quantile(&b->first, 0.99), quantile(&b->gaps, 0.5),
            quantile(&b->gaps, 0.99), (double)stats.step_rows / (double)stats.steps);
+    if (b->grammar)
+        printf("  %11.1f  %11.1f", 1e6 * stats.mask_seconds / (double)b->tokens,
+               1e6 * stats.mask_wait_seconds / (double)b->tokens);
+    printf("\n");
     fflush(stdout);
     mc_schedule_close(&b->schedule);
+    mc_grammars_close(&b->grammars);
     mc_buffer_deinit(&b->first);
     mc_buffer_deinit(&b->gaps);
     return b->status;
+}
+
+/* Reads the grammar of a JSON schema, of answers without thoughts. */
+static mica_status read_schema(const char *path, mc_grammar **grammar) {
+    mc_filemap map;
+    mc_answer_format format = {0};
+    MC_TRY(mc_filemap_open(path, MC_FILE_CONFIG, &map));
+    mica_status status = mc_answer_grammar_document(MC_RESPONSE_SCHEMA, (const char *)map.data,
+                                                    map.size, &format, MC_THINKING_NONE, grammar);
+    mc_filemap_close(&map);
+    return status;
 }
 
 static int argument(int argc, char **argv, int i, int otherwise) {
@@ -142,7 +171,7 @@ int main(int argc, char **argv) {
         answer < 1 || rounds < 1 || shared < 0) {
         fprintf(stderr,
                 "usage: %s MODEL [CLIENTS [PROMPT [ANSWER [STEP_TOKENS [ROUNDS [SHARED "
-                "[TEMPERATURE [DRAFT_TOKENS]]]]]]]]\n",
+                "[TEMPERATURE [DRAFT_TOKENS [SCHEMA]]]]]]]]]\n",
                 argv[0]);
         return 2;
     }
@@ -154,12 +183,16 @@ int main(int argc, char **argv) {
                             .draft_tokens = draft_tokens},
                .prompt = (size_t)prompt,
                .shared = (size_t)shared,
-               .vocab = info.vocab_size};
-    printf("clients   tokens/s   first p50, p99 ms   between p50, p99 ms  rows/step\n");
+               .vocab = info.vocab_size,
+               .tokenizer = model ? mica_model_tokenizer(model) : NULL};
+    if (!status && argc > 10) status = read_schema(argv[10], &b.grammar);
+    printf("clients   tokens/s   first p50, p99 ms   between p50, p99 ms  rows/step%s\n",
+           b.grammar ? "  mask us/token, waited" : "");
     if (!status && clients) status = run(model, &b, clients, step_tokens, rounds);
     for (size_t i = 0; !status && !clients && i < sizeof sizes / sizeof *sizes; i++)
         status = run(model, &b, sizes[i], step_tokens, rounds);
     if (status) fprintf(stderr, "%s\n", mica_last_error());
+    mc_grammar_close(&b.grammar);
     mica_model_close(&model);
     return status != MICA_OK;
 }

@@ -69,6 +69,7 @@ static mica_status open_parts(mc_schedule *s) {
                                         .keep = mc_prefix_available()};
     s->rows.model = *s->local;
     MC_TRY(mc_kv_pool_open(s->local->lm, s->local->device, &options, &s->rows.model.pool));
+    MC_TRY(mc_mask_worker_open(&s->rows.masks));
     return mc_batch_init(&s->rows.batch, &s->rows.model);
 }
 
@@ -83,6 +84,7 @@ void mc_rows_close(mc_schedule *s) {
     for (int i = 0; i < s->rows.n; i++)
         mc_session_close(&s->rows.rows[i].session);
     mc_batch_deinit(&s->rows.batch);
+    mc_mask_worker_close(&s->rows.masks);
     mc_kv_pool_close(&s->rows.model.pool);
     mc_free(s->rows.rows);
 }
@@ -93,6 +95,7 @@ static void count_cache(mc_schedule *s) {
     mc_schedule_count_cache(s, (uint64_t)(pool->blocks - available) * pool->block_bytes,
                             (uint64_t)(available - pool->n_free) * pool->block_bytes,
                             count_rows(s, true), s->rows.pauses);
+    mc_schedule_count_masks(s, mc_mask_worker_times(s->rows.masks));
 }
 
 static mica_metrics metrics_of(const mc_row *row) {
@@ -348,7 +351,8 @@ static mica_status open_stream(mc_schedule *s, mc_row *row) {
     if (request->constraints && request->constraints[row->choice]) {
         mc_constraint *constraint = request->constraints[row->choice];
         request->constraints[row->choice] = NULL;
-        MC_TRY(mc_stream_constrain(row->stream, constraint));
+        MC_TRY(mc_stream_constrain(row->stream, constraint, s->rows.masks));
+        mc_stream_mask_ahead(row->stream); /* while the prompt is read */
     }
     if (!fork && find_leader(s, row)) {
         row->left = (int64_t)request->given.n_ids; /* for now: it begins to read later */
@@ -569,6 +573,8 @@ static void compute(mc_schedule *s, const step *t) {
 /* Computes a token of each row that needs one. */
 static void decode(mc_schedule *s, step *t) {
     reserve(s, t);
+    for (size_t i = 0; i < t->n; i++)
+        mc_stream_mask_ahead(t->rows[i]->stream);
     guess(t);
     if (t->n) compute(s, t);
 }

@@ -180,6 +180,8 @@ typedef struct mc_schedule_stats {
     uint64_t generated_tokens;
     uint64_t drafted_tokens, accepted_tokens; /* of answers that have ended: mica_metrics */
     uint64_t pauses;
+    double mask_seconds;                                    /* that masks of constraints took */
+    double mask_wait_seconds;                               /* of these, what steps did not hide */
     uint64_t stopped, length, cancelled, timed_out, failed; /* answers, by how they ended */
     uint64_t refused_context, refused_busy, refused_other;  /* requests */
     uint64_t cache_bytes, kept_bytes,

@@ -41,6 +41,7 @@ typedef struct mc_row {
 typedef struct mc_rows {
     mc_session_model model; /* the schedule's, with a pool */
     mc_batch batch;
+    mc_mask_worker *masks;
     /* [n], twice options.rows: as many as may compute, and as many that are paused */
     mc_row *rows;
     int n;
@@ -103,6 +104,7 @@ void mc_schedule_set_read(mc_schedule *s, mc_request *request);
 
 void mc_schedule_count_cache(mc_schedule *s, uint64_t used_bytes, uint64_t kept_bytes,
                              size_t paused, uint64_t pauses);
+void mc_schedule_count_masks(mc_schedule *s, mc_mask_times times);
 
 /* Opens and closes the rows. After an error they must be closed, too. errors  MICA_ENOMEM */
 mica_status mc_rows_open(mc_schedule *s);

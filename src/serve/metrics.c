@@ -30,6 +30,8 @@ NUMBER(cache_bytes, s->cache_bytes)
 NUMBER(kept_bytes, s->kept_bytes)
 NUMBER(paused, s->paused)
 NUMBER(pauses, s->pauses)
+NUMBER(mask_seconds, s->mask_seconds)
+NUMBER(mask_wait_seconds, s->mask_wait_seconds)
 NUMBER(cache_budget, s->cache_budget)
 NUMBER(cache_share, s->cache_budget ? (double)s->cache_bytes / (double)s->cache_budget : 0)
 
@@ -57,6 +59,11 @@ static const number numbers[] = {
      paused},
     {"mica_pauses_total", "vllm:num_preemptions_total", "counter",
      "Answers that lost their caches and read their text again", pauses},
+    {"mica_mask_seconds_total", NULL, "counter",
+     "Seconds that masks of tokens took, for answers that are constrained", mask_seconds},
+    {"mica_mask_wait_seconds_total", NULL, "counter",
+     "Seconds that answers waited for them: the rest was computed while steps ran",
+     mask_wait_seconds},
     {"mica_cache_bytes", NULL, "gauge", "Bytes of the caches of running answers", cache_bytes},
     {"mica_cache_kept_bytes", NULL, "gauge", "Bytes of caches that are kept for prompts to come",
      kept_bytes},

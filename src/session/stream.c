@@ -19,6 +19,8 @@ struct mc_stream {
     mc_sampler sampler;
     mc_constraint *constraint; /* NULL: none */
     mc_buffer allowed;         /* uint32: of the constraint's mask */
+    mc_mask_worker *worker;    /* NULL: none. Borrowed */
+    mc_mask_job mask;
     mc_draft draft;
     int64_t draft_tokens; /* max guesses of a pass; 0: none */
     bool shared;          /* mc_stream_share */
@@ -95,6 +97,7 @@ void mc_stream_close(mc_stream **stream) {
     if (!stream || !*stream) return;
     mc_answer_close(&(*stream)->answer);
     mc_sampler_deinit(&(*stream)->sampler);
+    if ((*stream)->worker) mc_mask_job_drop((*stream)->worker, &(*stream)->mask);
     mc_constraint_close(&(*stream)->constraint);
     mc_buffer_deinit(&(*stream)->allowed);
     mc_buffer_deinit(&(*stream)->bias);
@@ -113,14 +116,24 @@ static mica_status take_constraint(mc_stream *stream, mc_constraint *constraint)
                        stream->number ? "begun" : "one already");
     if (!mc_buffer_reserve(&stream->allowed, bytes)) return mc_fail_nomem("a constraint");
     stream->allowed.len = bytes;
-    stream->constraint = constraint;
+    stream->mask.constraint = stream->constraint = constraint;
+    stream->mask.mask = (mc_token_mask){.allowed = MC_BUFFER_AT(&stream->allowed, uint32_t),
+                                        .vocab = (size_t)stream->session->model->lm->spec.vocab};
     return MICA_OK;
 }
 
-mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint) {
+mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint,
+                                mc_mask_worker *worker) {
     mica_status status = take_constraint(stream, constraint);
-    if (status != MICA_OK) mc_constraint_close(&constraint);
+    if (status != MICA_OK)
+        mc_constraint_close(&constraint);
+    else
+        stream->worker = worker;
     return status;
+}
+
+void mc_stream_mask_ahead(mc_stream *stream) {
+    if (stream->worker) mc_mask_job_begin(stream->worker, &stream->mask);
 }
 
 void mc_stream_cancel(mc_stream *stream) {
@@ -282,7 +295,8 @@ static bool allows_some(const uint32_t *allowed, size_t vocab) {
 }
 
 /* Gives or takes the bits of the stop ids. */
-static void allow_stops(const mc_stream *stream, const mc_token_mask *mask, bool allow) {
+static void allow_stops(const mc_stream *stream, bool allow) {
+    const mc_token_mask *mask = &stream->mask.mask;
     const int32_t *stops = MC_BUFFER_AT(&stream->answer.stops, int32_t);
     for (size_t i = 0; i < MC_BUFFER_COUNT(&stream->answer.stops, int32_t); i++) {
         if (stops[i] < 0 || (size_t)stops[i] >= mask->vocab) continue;
@@ -294,23 +308,23 @@ static void allow_stops(const mc_stream *stream, const mc_token_mask *mask, bool
 /* Asks the constraint which tokens may come next, for the sampler. *end is set if none may but the
  * answer may end. */
 static mica_status ask_constraint(mc_stream *stream, mica_finish *end) {
-    mc_token_mask mask = {.allowed = MC_BUFFER_AT(&stream->allowed, uint32_t),
-                          .vocab = (size_t)stream->session->model->lm->spec.vocab};
+    mc_token_mask *mask = &stream->mask.mask;
     if (!stream->constraint) return MICA_OK;
-    MC_TRY(stream->constraint->ops->mask(stream->constraint, &mask));
-    stream->sampler.allowed = mask.all && mask.may_end ? NULL : mask.allowed;
+    MC_TRY(stream->worker ? mc_mask_job_finish(stream->worker, &stream->mask)
+                          : stream->constraint->ops->mask(stream->constraint, mask));
+    stream->sampler.allowed = mask->all && mask->may_end ? NULL : mask->allowed;
     if (!stream->sampler.allowed) return MICA_OK;
-    if (mask.all) memset(mask.allowed, 0xff, stream->allowed.len);
-    allow_stops(stream, &mask, false);
-    if (!allows_some(mask.allowed, mask.vocab)) {
-        if (!mask.may_end)
+    if (mask->all) memset(mask->allowed, 0xff, stream->allowed.len);
+    allow_stops(stream, false);
+    if (!allows_some(mask->allowed, mask->vocab)) {
+        if (!mask->may_end)
             return mc_fail(MICA_EINVAL,
                            "the constraint allows no token, and no end, after %lld "
                            "tokens of the answer",
                            (long long)stream->answer.generated);
         *end = MICA_FINISH_STOP;
     }
-    if (mask.may_end) allow_stops(stream, &mask, true);
+    if (mask->may_end) allow_stops(stream, true);
     return MICA_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "session/answer.h"
 #include "session/constraint.h"
+#include "session/mask_worker.h"
 #include "session/sampler.h"
 #include "session/session.h"
 
@@ -25,8 +26,15 @@ void mc_stream_close(mc_stream **stream); /* takes NULL */
  * one, also below min_tokens. Log-probabilities stay those of the unchanged logits.
  *
  *  constraint  taken over, also with an error.
+ *  worker      computes masks ahead, where mc_stream_mask_ahead asks for it. NULL: nobody does.
+ *              Borrowed
  *  errors      MICA_EINVAL the answer has begun, or has a constraint; MICA_ENOMEM */
-mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint);
+mica_status mc_stream_constrain(mc_stream *stream, mc_constraint *constraint,
+                                mc_mask_worker *worker);
+
+/* Says, between two tokens, that what the next one is drawn from will be computed now: the worker
+ * computes its mask meanwhile. Changes no bit. */
+void mc_stream_mask_ahead(mc_stream *stream);
 
 bool mc_stream_next(mc_stream *stream, mica_token *token);
 

@@ -1,6 +1,5 @@
 #include "schedule/client.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +159,43 @@ void choice_compare(const client_choice *got, const client_choice *want, const c
     assert_int_equal(got->logprobs.len, want->logprobs.len);
     if (got->logprobs.len)
         assert_memory_equal(got->logprobs.data, want->logprobs.data, got->logprobs.len);
+}
+
+/* ---- a constraint ---- */
+
+typedef struct thirds {
+    mc_constraint base;
+    size_t taken, n;
+    atomic_int *open;
+} thirds;
+
+static mica_status mask_thirds(mc_constraint *constraint, mc_token_mask *mask) {
+    const thirds *t = (const thirds *)constraint;
+    memset(mask->allowed, 0, (mask->vocab + 31) / 32 * sizeof *mask->allowed);
+    for (size_t id = 0; id < mask->vocab && t->taken < t->n; id += 3)
+        mask->allowed[id / 32] |= 1u << id % 32;
+    mask->all = false;
+    mask->may_end = t->taken >= t->n;
+    return MICA_OK;
+}
+
+static mica_status accept_third(mc_constraint *constraint, int32_t id) {
+    ((thirds *)constraint)->taken++;
+    return id % 3 == 0 ? MICA_OK : mc_fail(MICA_EINVAL, "token %d", (int)id);
+}
+
+static void close_thirds(mc_constraint *constraint) {
+    atomic_fetch_sub(((thirds *)constraint)->open, 1);
+    free(constraint);
+}
+
+mc_constraint *open_thirds(atomic_int *open, size_t n) {
+    static const mc_constraint_ops ops = {mask_thirds, accept_third, close_thirds};
+    thirds *t = malloc(sizeof *t);
+    assert_non_null(t);
+    *t = (thirds){{&ops}, 0, n, open};
+    atomic_fetch_add(open, 1);
+    return &t->base;
 }
 
 /* ---- the gate ---- */

@@ -9,6 +9,7 @@
 #include "schedule/schedule.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { CLIENT_CHOICES = 4 };
 
@@ -60,6 +61,10 @@ client_choice generate_alone(const mica_model *model, const int32_t *ids, size_t
 void choice_free(client_choice *choice);
 /* Ends the test unless both gave the same, to the bit. */
 void choice_compare(const client_choice *got, const client_choice *want, const char *what);
+
+/* A constraint that allows every third token, and after n of them the end, nothing else. It counts
+ * those that are open. */
+mc_constraint *open_thirds(atomic_int *open, size_t n);
 
 /* Keeps a schedule's thread busy until it is let go, so that a queue forms. */
 typedef struct gate {

@@ -177,60 +177,22 @@ static void test_choices(void **state) {
     mc_schedule_close(&schedule);
 }
 
-/* Allows every third token, and the end after four. */
-typedef struct thirds {
-    mc_constraint base;
-    size_t taken;
-    int *open;
-} thirds;
-
-static mica_status mask_thirds(mc_constraint *constraint, mc_token_mask *mask) {
-    const thirds *t = (const thirds *)constraint;
-    for (size_t i = 0; i < (mask->vocab + 31) / 32; i++)
-        mask->allowed[i] = 0;
-    for (size_t id = 0; id < mask->vocab && t->taken < 4; id += 3)
-        mask->allowed[id / 32] |= 1u << id % 32;
-    mask->all = false;
-    mask->may_end = t->taken >= 4;
-    return MICA_OK;
-}
-
-static mica_status accept_third(mc_constraint *constraint, int32_t id) {
-    ((thirds *)constraint)->taken++;
-    return id % 3 == 0 ? MICA_OK : mc_fail(MICA_EINVAL, "token %d", (int)id);
-}
-
-static void close_thirds(mc_constraint *constraint) {
-    thirds *t = (thirds *)constraint;
-    *t->open -= 1;
-    free(t);
-}
-
-static mc_constraint *open_thirds(int *open) {
-    static const mc_constraint_ops ops = {mask_thirds, accept_third, close_thirds};
-    thirds *t = calloc(1, sizeof *t);
-    assert_non_null(t);
-    *t = (thirds){{&ops}, 0, open};
-    *open += 1;
-    return &t->base;
-}
-
 /* A constrained choice beside a free one; constraints are closed, whatever becomes of requests. */
 static void test_constraints(void **state) {
     (void)state;
-    int open = 0;
+    atomic_int open = 0;
     mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = 1});
     const mica_generate_options o = {.max_tokens = 20, .temperature = 1.0f}, bad = {.top_k = -1};
     int32_t *prompt = make_prompt(10, 3);
     client c, waits;
     client_init(&c);
     client_init(&waits);
-    mc_constraint *two[] = {NULL, open_thirds(&open)};
+    mc_constraint *two[] = {NULL, open_thirds(&open, 4)};
     must_submit(&c, schedule,
                 &(mc_request_options){
                     .ids = prompt, .n_ids = 10, .generate = &o, .choices = 2, .constraints = two});
-    two[0] = open_thirds(&open);
-    two[1] = open_thirds(&open);
+    two[0] = open_thirds(&open, 4);
+    two[1] = open_thirds(&open, 4);
     must_submit(&waits, schedule,
                 &(mc_request_options){
                     .ids = prompt, .n_ids = 10, .generate = &o, .choices = 2, .constraints = two});
@@ -242,7 +204,7 @@ static void test_constraints(void **state) {
     for (int i = 0; i < 4; i++)
         assert_int_equal(ids[i] % 3, 0);
     two[0] = two[1] = NULL;
-    two[0] = open_thirds(&open);
+    two[0] = open_thirds(&open, 4);
     assert_int_equal(
         client_submit(
             &waits, schedule,
@@ -251,7 +213,7 @@ static void test_constraints(void **state) {
     client_deinit(&c);
     client_deinit(&waits);
     mc_schedule_close(&schedule);
-    assert_int_equal(open, 0);
+    assert_int_equal(atomic_load(&open), 0);
     free(prompt);
 }
 

@@ -104,16 +104,18 @@ typedef struct answer {
     mica_metrics metrics;
 } answer;
 
-/* The whole answer of a new session; t NULL: free. */
-static answer answer_of(const toy *t, const int32_t *stops, size_t n_stops,
-                        mica_generate_options options) {
+/* The whole answer of a new session; t NULL: free. worker: computes masks ahead; NULL: none. */
+static answer answer_with(const toy *t, const int32_t *stops, size_t n_stops,
+                          mica_generate_options options, mc_mask_worker *worker) {
     answer a = {0};
     mica_token token;
     mc_stream *stream;
     mc_session *session = open_session(stops, n_stops);
     assert_int_equal(mc_stream_open(session, prompt, 7, &options, &stream), MICA_OK);
-    if (t) assert_int_equal(mc_stream_constrain(stream, toy_open(*t)), MICA_OK);
-    for (; mc_stream_next(stream, &token); a.n++) {
+    if (t) assert_int_equal(mc_stream_constrain(stream, toy_open(*t), worker), MICA_OK);
+    for (;; a.n++) {
+        mc_stream_mask_ahead(stream);
+        if (!mc_stream_next(stream, &token)) break;
         assert_true(a.n < 64);
         a.ids[a.n] = token.id;
         a.logprobs[a.n] = token.logprob;
@@ -124,6 +126,22 @@ static answer answer_of(const toy *t, const int32_t *stops, size_t n_stops,
     mc_stream_close(&stream);
     mc_session_close(&session);
     assert_int_equal(open_count, 0);
+    return a;
+}
+
+/* The same, which must not depend on who computes the masks. */
+static answer answer_of(const toy *t, const int32_t *stops, size_t n_stops,
+                        mica_generate_options options) {
+    mc_mask_worker *worker;
+    assert_int_equal(mc_mask_worker_open(&worker), MICA_OK);
+    answer ahead = answer_with(t, stops, n_stops, options, worker);
+    mc_mask_worker_close(&worker);
+    answer a = answer_with(t, stops, n_stops, options, NULL);
+    assert_int_equal(ahead.n, a.n);
+    assert_memory_equal(ahead.ids, a.ids, sizeof a.ids);
+    assert_memory_equal(ahead.logprobs, a.logprobs, sizeof a.logprobs);
+    assert_int_equal(ahead.finish, a.finish);
+    assert_int_equal(ahead.status, a.status);
     return a;
 }
 
@@ -287,13 +305,13 @@ static void test_taken_over(void **state) {
     mc_session *session = open_session(NULL, 0);
     assert_int_equal(mc_stream_open(session, prompt, 7, NULL, &stream), MICA_OK);
     mc_alloc_fail_at(1);
-    assert_int_equal(mc_stream_constrain(stream, toy_open(endless)), MICA_ENOMEM);
+    assert_int_equal(mc_stream_constrain(stream, toy_open(endless), NULL), MICA_ENOMEM);
     mc_alloc_fail_at(0);
-    assert_int_equal(mc_stream_constrain(stream, toy_open(endless)), MICA_OK);
+    assert_int_equal(mc_stream_constrain(stream, toy_open(endless), NULL), MICA_OK);
     assert_int_equal(open_count, 1);
-    assert_int_equal(mc_stream_constrain(stream, toy_open(endless)), MICA_EINVAL);
+    assert_int_equal(mc_stream_constrain(stream, toy_open(endless), NULL), MICA_EINVAL);
     assert_true(mc_stream_next(stream, &token));
-    assert_int_equal(mc_stream_constrain(stream, toy_open(endless)), MICA_EINVAL);
+    assert_int_equal(mc_stream_constrain(stream, toy_open(endless), NULL), MICA_EINVAL);
     assert_int_equal(open_count, 1);
     mc_stream_close(&stream);
     assert_int_equal(open_count, 0);
