@@ -46,6 +46,7 @@ static inline void fuzz_walk(mc_grammar *g, mc_str choices, bool json) {
     for (size_t i = 0; i < choices.len && i < 400; i++) {
         int32_t next = 0;
         bool may_end = mc_matcher_state(&m, m.held)->may_end;
+        mc_matcher_refill(&m);
         if (may_end && json) fuzz_check_document(&text);
         int byte = fuzz_choose(&m, (uint8_t)choices.ptr[i], &next);
         if (byte == -1) fuzz_must(may_end);

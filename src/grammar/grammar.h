@@ -20,7 +20,7 @@ void mc_grammar_close(mc_grammar **grammar); /* does nothing for a pointer to NU
 
 /* Whether a document is one of the grammar's. *prefix, unless NULL, receives how many of its bytes
  * may begin one.
- * errors  MICA_ENOMEM */
+ * errors  MICA_EUNSUPPORTED the grammar has too many states; MICA_ENOMEM */
 mica_status mc_grammar_accepts(mc_grammar *grammar, const char *text, size_t len, bool *accepted,
                                size_t *prefix);
 

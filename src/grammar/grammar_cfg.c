@@ -316,6 +316,29 @@ static bool is_left_recursive(beginnings *w, int32_t rule) {
     return false;
 }
 
+/* Terminals, and what is ignored, are made of terminals. A rule within them would have what is
+ * ignored before its own terminals: texts that can be read in more ways than there is time for.
+ * inside: [expressions] zero. */
+static void check_terminals(mc_cfg *g, bool *inside) {
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&g->own, mc_cfg_rule); i++)
+        if (rule_at(g, (int32_t)i)->terminal) inside[rule_at(g, (int32_t)i)->body] = true;
+    for (size_t i = MC_BUFFER_COUNT(&g->exprs, mc_expr);
+         i-- > 0;) { /* the whole before its parts */
+        const mc_expr *e = expr_at(g, (int32_t)i);
+        if (!inside[i]) continue;
+        if (e->kind == MC_EXPR_RULE && !rule_at(g, e->one)->terminal) {
+            g->at = rule_at(g, e->one)->at;
+            mc_cfg_fail(g, MICA_EUNSUPPORTED,
+                        "%.*s is a rule: terminals, and what is ignored, are made of terminals",
+                        MC_STR_ARG(rule_at(g, e->one)->name));
+            return;
+        }
+        if (e->kind == MC_EXPR_BOTH || e->kind == MC_EXPR_EITHER)
+            inside[e->one] = inside[e->other] = true;
+        if (e->kind == MC_EXPR_REPEAT) inside[e->one] = true;
+    }
+}
+
 static void check_rules(mc_cfg *g) {
     enum { MAX_WORK = 1 << 25 };
     size_t count = MC_BUFFER_COUNT(&g->exprs, mc_expr);
@@ -331,9 +354,10 @@ static void check_rules(mc_cfg *g) {
         mc_cfg_fail(g, MICA_EUNSUPPORTED, "%zu rules of %zu parts are too many", rules, count);
         return;
     }
-    bool *empty = mc_calloc(count, sizeof *empty);
+    bool *empty = mc_calloc(count, sizeof *empty), *inside = mc_calloc(count, sizeof *inside);
     beginnings w = {.g = g, .empty = empty, .seen = mc_calloc(count, sizeof *w.seen)};
-    if (!empty || !w.seen) nomem(g);
+    if (!empty || !inside || !w.seen) nomem(g);
+    if (g->b->status == MICA_OK) check_terminals(g, inside);
     if (g->b->status == MICA_OK) find_empty(g, empty);
     for (size_t i = 0; i < rules && g->b->status == MICA_OK; i++) {
         g->at = rule_at(g, (int32_t)i)->at;
@@ -344,6 +368,7 @@ static void check_rules(mc_cfg *g) {
     }
     mc_buffer_deinit(&w.todo);
     mc_free(w.seen);
+    mc_free(inside);
     mc_free(empty);
 }
 

@@ -111,6 +111,7 @@ static mica_status walk(mc_matcher *m, const mc_trie *trie, int32_t from, uint32
     int32_t states[UINT8_MAX + 2]; /* before each byte of the path */
     states[0] = from;
     for (size_t i = 0; i < count;) {
+        MC_TRY(mc_matcher_spend(m, 1));
         const mc_trie_node *n = &nodes[i];
         int32_t *to = &states[n->depth + 1];
         const int32_t *after = mc_matcher_state(m, states[n->depth])->after;
@@ -131,6 +132,7 @@ static mica_status walk(mc_matcher *m, const mc_trie *trie, int32_t from, uint32
 static mica_status need_mask(grammar_constraint *c, const uint32_t **mask) {
     mc_matcher *m = c->matcher;
     mc_state *state = mc_matcher_state(m, m->held);
+    mc_matcher_refill(m);
     if (!state->mask) {
         uint32_t *made = mc_calloc(c->trie->words, sizeof *made);
         bool plain = state->plain;
@@ -217,6 +219,7 @@ static mica_status open_matcher(grammar_constraint *c, mc_grammar *grammar) {
 mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
                                   mc_constraint **constraint) {
     static const mc_constraint_ops ops = {constraint_mask, constraint_accept, constraint_close};
+    const uint32_t *first = NULL;
     *constraint = NULL;
     grammar_constraint *c = mc_calloc(1, sizeof *c);
     if (!c) return mc_fail_nomem("a constraint");
@@ -224,6 +227,8 @@ mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
     c->grammars = mc_grammars_retain(grammars);
     mica_status status = mc_grammars_need_trie(grammars, &c->trie);
     if (status == MICA_OK) status = open_matcher(c, grammar);
+    if (status == MICA_OK) status = need_mask(c, &first);
+    c->failed = status != MICA_OK;
     *constraint = &c->constraint;
     if (status != MICA_OK) mc_constraint_close(constraint);
     return status;

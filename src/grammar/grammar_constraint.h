@@ -29,8 +29,9 @@ mc_grammars *mc_grammars_retain(mc_grammars *grammars);
 /* The tree of the vocabulary, which lives as long as the grammars. errors  MICA_ENOMEM */
 mica_status mc_grammars_need_trie(mc_grammars *grammars, const struct mc_token_trie **trie);
 
-/* A constraint whose answer is a document of the grammar, which is kept as long as needed.
- * errors  MICA_ENOMEM */
+/* A constraint whose answer is a document of the grammar, which is kept as long as needed. Its
+ * first mask is computed here, so that a grammar that takes too long fails before an answer begins.
+ * errors  MICA_EUNSUPPORTED the grammar takes too many steps (grammar/matcher.h); MICA_ENOMEM */
 mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
                                   mc_constraint **constraint);
 

@@ -10,7 +10,10 @@ enum {
     MAX_VISITED = 1 << 16,  /* for these */
     TRIM_BYTES = 16 << 20,  /* what is kept between two tokens */
     LIMIT_BYTES = 64 << 20, /* what a single token may take */
-    FIRST_SLOTS = 256
+    FIRST_SLOTS = 256,
+    /* Work: of a configuration that is looked at 1, that is met in a closure, that is sorted. */
+    VISIT_WORK = 32,
+    FOUND_WORK = 64
 };
 
 static mica_status nomem(void) {
@@ -20,6 +23,20 @@ static mica_status nomem(void) {
 static uint32_t mix(uint32_t hash, uint32_t value) {
     hash = (hash ^ value) * 0x9e3779b1u;
     return hash ^ hash >> 15;
+}
+
+/* ---- work ---- */
+
+void mc_matcher_refill(mc_matcher *m) {
+    m->work += MC_MATCHER_MORE;
+    if (m->work > MC_MATCHER_WORK) m->work = MC_MATCHER_WORK;
+}
+
+mica_status mc_matcher_spend(mc_matcher *m, size_t work) {
+    m->work -= (int64_t)work;
+    if (m->work >= 0) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "the grammar takes too many steps to say what may come next: "
+                                      "simplify its repetitions and alternatives");
 }
 
 /* ---- hash tables: slots of indices ---- */
@@ -146,8 +163,10 @@ static mica_status close_over(mc_matcher *m, int32_t node, int32_t stack) {
     size_t i = MC_BUFFER_COUNT(&m->todo, mc_matcher_config);
     if (MC_BUFFER_COUNT(&m->found, mc_matcher_config) >= MAX_CONFIGS) return MICA_OK;
     MC_TRY(visit(m, node, stack));
-    for (; i < MC_BUFFER_COUNT(&m->todo, mc_matcher_config); i++)
+    for (; i < MC_BUFFER_COUNT(&m->todo, mc_matcher_config); i++) {
+        MC_TRY(mc_matcher_spend(m, VISIT_WORK));
         MC_TRY(expand(m, MC_BUFFER_AT(&m->todo, mc_matcher_config)[i]));
+    }
     if (i >= MAX_VISITED) m->plain = false; /* what it relies on may be left out */
     return MICA_OK;
 }
@@ -180,6 +199,7 @@ static mica_status find_state(mc_matcher *m, int32_t *state) {
     uint32_t hash = m->plain;
     *state = MC_STATE_DEAD;
     if (!n) return MICA_OK;
+    MC_TRY(mc_matcher_spend(m, n * FOUND_WORK));
     qsort(found, n, sizeof *found, by_node);
     for (size_t i = 0; i < n; i++)
         hash = mix(hash, hash_config(found[i]));
@@ -209,7 +229,7 @@ static size_t bytes_of(const mc_matcher *m) {
 static mica_status need_after(mc_matcher *m, mc_state *s) {
     if (s->after) return MICA_OK;
     if (bytes_of(m) > LIMIT_BYTES)
-        return mc_fail(MICA_EINVAL, "the grammar has too many states: simplify its patterns");
+        return mc_fail(MICA_EUNSUPPORTED, "the grammar has too many states: simplify its patterns");
     s->after = mc_array_alloc(256, sizeof *s->after);
     if (!s->after) return nomem();
     for (int i = 0; i < 256; i++)
@@ -224,6 +244,7 @@ mica_status mc_matcher_step(mc_matcher *m, int32_t from, uint8_t byte, int32_t *
     *to = s->after[byte];
     if (*to != MC_STATE_UNKNOWN) return MICA_OK;
     const mc_grammar_node *nodes = MC_BUFFER_AT(&m->grammar->nodes, mc_grammar_node);
+    MC_TRY(mc_matcher_spend(m, s->count));
     MC_TRY(begin_closure(m));
     for (size_t i = s->begin; i < s->begin + s->count; i++) {
         mc_matcher_config c = MC_BUFFER_AT(&m->configs, mc_matcher_config)[i];
@@ -259,6 +280,7 @@ static mica_status begin(mc_matcher *m) {
 }
 
 mica_status mc_matcher_reset(mc_matcher *m) {
+    m->work = MC_MATCHER_WORK;
     MC_TRY(begin_closure(m));
     MC_TRY(close_over(m, m->grammar->start, 0));
     return find_state(m, &m->held);
@@ -320,13 +342,14 @@ mica_status mc_matcher_trim(mc_matcher *m) {
 
 /* ---- whole documents ---- */
 
-mica_status mc_grammar_accepts(mc_grammar *grammar, const char *text, size_t len, bool *accepted,
-                               size_t *prefix) {
+mica_status mc_matcher_accepts(mc_grammar *grammar, const char *text, size_t len, int64_t *work,
+                               bool *accepted, size_t *prefix) {
     mc_matcher m;
     size_t n = 0;
     *accepted = false;
     MC_TRY(mc_matcher_open(grammar, 0, &m));
     mica_status status = MICA_OK;
+    m.work = *work;
     int32_t state = m.held, next = MC_STATE_DEAD;
     for (; n < len; n++) {
         status = mc_matcher_step(&m, state, (uint8_t)text[n], &next);
@@ -338,6 +361,13 @@ mica_status mc_grammar_accepts(mc_grammar *grammar, const char *text, size_t len
     }
     if (prefix) *prefix = n;
     if (status == MICA_OK) *accepted = n == len && mc_matcher_state(&m, state)->may_end;
+    *work = m.work;
     mc_matcher_close(&m);
     return status;
+}
+
+mica_status mc_grammar_accepts(mc_grammar *grammar, const char *text, size_t len, bool *accepted,
+                               size_t *prefix) {
+    int64_t work = INT64_MAX;
+    return mc_matcher_accepts(grammar, text, len, &work, accepted, prefix);
 }

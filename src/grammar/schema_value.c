@@ -1,6 +1,7 @@
 /* Whether a given value satisfies a schema, as the definition has it: which constants may come, and
  * which names. */
 #include "base/utf8.h"
+#include "grammar/matcher.h"
 #include "grammar/schema.h"
 #include "grammar/schema_parts.h"
 
@@ -169,10 +170,12 @@ static const mc_schema_pattern *need_pattern(mc_schema *s, mc_str pattern) {
 bool mc_pattern_matches(mc_schema *s, mc_str pattern, mc_str text, bool *yes) {
     const mc_schema_pattern *p = need_pattern(s, pattern);
     bool may = false;
+    int64_t work = MC_MATCHER_WORK;
     if (!p || !mc_schema_work(s, 100 + 20 * text.len)) return false;
-    mica_status status = mc_grammar_accepts(p->grammar, text.ptr, text.len, yes, NULL);
+    mica_status status = mc_matcher_accepts(p->grammar, text.ptr, text.len, &work, yes, NULL);
     if (status == MICA_OK && !*yes)
-        status = mc_grammar_accepts(p->wide, text.ptr, text.len, &may, NULL);
+        status = mc_matcher_accepts(p->wide, text.ptr, text.len, &work, &may, NULL);
+    if (!mc_schema_work(s, (size_t)(MC_MATCHER_WORK - work) / 64)) return false;
     if (status != MICA_OK)
         mc_builder_fail(s->b, status);
     else if (may)

@@ -128,7 +128,12 @@ mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *gr
     if (!form->grammar && !budget) return MICA_OK;
     if (!grammars)
         return mc_fail(MICA_EUNSUPPORTED, "answers cannot be constrained with this tokenizer");
-    if (form->grammar) MC_TRY(mc_grammars_constrain(grammars, form->grammar, &inner));
+    mica_status status = MICA_OK;
+    if (form->grammar) status = mc_grammars_constrain(grammars, form->grammar, &inner);
+    if (status == MICA_EUNSUPPORTED)
+        mc_fail_context(status, "%s",
+                        form->fields[is_document(form) ? FIELD_DOCUMENT : FIELD_TOOLS]);
+    MC_TRY(status);
     if (budget)
         return mc_reasoning_constrain(grammars, &form->format, form->budget, form->is_open, inner,
                                       constraint);

@@ -141,6 +141,8 @@ static void test_refusals(void **state) {
     refuse(l, "start: %json {\"$dynamicRef\": \"#\"}", MICA_EUNSUPPORTED, "%json/$dynamicRef");
     refuse(l, "start: %json {", MICA_EFORMAT, "line 1");
     refuse(l, "start: \"a\"~x", MICA_EFORMAT, "~n");
+    refuse(l, "start: A\nA: b?\nb: \"x\"", MICA_EUNSUPPORTED, "line 3: b is a rule");
+    refuse(l, "start: A\nA: \"a\"\n%ignore (x | /y/)*\nx: A", MICA_EUNSUPPORTED, "x is a rule");
 }
 
 /* A grammar whose rules reach each other in many ways compiles in time, or is refused. */

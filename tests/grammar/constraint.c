@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/system.h"
+#include "grammar/answer_grammar.h"
 #include "grammar/grammar_constraint.h"
 #include "grammar/matcher.h"
 #include "grammar/schema.h"
@@ -160,6 +161,7 @@ static void test_forgetting(void **state) {
     for (int i = 0; i < 300000; i++) {
         int32_t next;
         char byte = i ? "ab"[next_random(&seed) % 2] : '"';
+        mc_matcher_refill(&m);
         assert_int_equal(mc_matcher_step(&m, m.held, (uint8_t)byte, &next), MICA_OK);
         assert_true(next >= 0);
         m.held = next;
@@ -219,6 +221,75 @@ static void test_threads(void **state) {
     }
     mc_grammar_close(&g);
     mc_grammars_close(&grammars);
+}
+
+/* ---- grammars that are made to take long ---- */
+
+static mc_grammar *compile_as(mc_response_kind kind, const char *text) {
+    const mc_answer_format plain = {0};
+    mc_grammar *g;
+    if (mc_answer_grammar_document(kind, text, strlen(text), &plain, MC_THINKING_NONE, &g) !=
+        MICA_OK)
+        fail_msg("%.80s: %s", text, mica_last_error());
+    return g;
+}
+
+/* Goes on behind the letter a, again and again, until a mask is refused. Returns how many masks
+ * there were before that; `max`: none was refused. */
+static size_t masks_before_refusal(mc_response_kind kind, const char *text, size_t max) {
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    const int32_t id = mica_tokenizer_find(tokenizer, "a", 1);
+    mc_grammar *g = compile_as(kind, text);
+    mc_grammars *grammars;
+    mc_constraint *c;
+    mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+    size_t n = 0;
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    mica_status status = mc_grammars_constrain(grammars, g, &c);
+    while (status == MICA_OK && n < max) {
+        status = c->ops->mask(c, &mask);
+        n += status == MICA_OK;
+        if (status == MICA_OK) status = c->ops->accept(c, id);
+    }
+    if (n < max) {
+        assert_int_equal(status, MICA_EUNSUPPORTED);
+        assert_non_null(strstr(mica_last_error(), "too many steps"));
+    }
+    mc_constraint_close(&c);
+    mc_grammars_close(&grammars);
+    mc_grammar_close(&g);
+    free(allowed);
+    return n;
+}
+
+/* Each of these took a second a mask, or many, with a vocabulary of 150,000 tokens, for which all
+ * answers waited. They are refused before the answer begins, or at the place where they take long.
+ * Grammars that are only large are not. */
+static void test_hostile(void **state) {
+    (void)state;
+    uint64_t start = mc_now_us();
+    mc_buffer text = {0};
+    /* Thousands of ways to read a letter, and as many states as there are texts. */
+    mc_buffer_add_text(&text, "root ::= d* [ae] d{19}\nr ::= [a-z ]\nd ::= r");
+    for (int i = 0; i < 3000; i++)
+        mc_buffer_add_text(&text, "|r");
+    assert_int_equal(masks_before_refusal(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), 99), 0);
+    mc_buffer_clear(&text);
+    mc_buffer_add_text(&text, "root ::= \"aaaaa\" d* [ae] d{19}\nr ::= [a-z ]\nd ::= r");
+    for (int i = 0; i < 3000; i++)
+        mc_buffer_add_text(&text, "|r");
+    size_t later = masks_before_refusal(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), 99);
+    assert_in_range(later, 1, 6);
+    static const char *const counts = "([a-z]{0,50}[a-z ]{0,50}|[a-f ]{0,40}x?){0,60}";
+    assert_true(masks_before_refusal(MC_RESPONSE_REGEX, counts, 99) < 99);
+    mc_buffer_clear(&text);
+    for (int i = 0; i < 600; i++)
+        mc_buffer_printf(&text, "%s[a-z ]*%c%c[a-z ]*", i ? "|" : "", 'a' + i % 26, 'a' + i / 26);
+    assert_true(masks_before_refusal(MC_RESPONSE_REGEX, mc_buffer_cstr(&text), 99) < 99);
+    printf("hostile grammars: %.0f ms\n", (double)(mc_now_us() - start) * 1e-3);
+    assert_int_equal(masks_before_refusal(MC_RESPONSE_REGEX, "[a-z ]{0,10000}", 999), 999);
+    assert_int_equal(masks_before_refusal(MC_RESPONSE_REGEX, "([a-z]{1,99} ){0,300}", 99), 99);
+    mc_buffer_deinit(&text);
 }
 
 static bool constrain_once(void *context) {
@@ -297,7 +368,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks),      cmocka_unit_test(test_refused_tokens),
         cmocka_unit_test(test_forgetting), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_no_memory),
     };
     if (argc == 3 && strcmp(argv[1], "time") == 0) return print_times(argv[2]);
     return cmocka_run_group_tests_name("grammar/constraint", tests, open_tokenizer,
