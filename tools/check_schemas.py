@@ -12,8 +12,10 @@ For every schema that is not refused
 
 Valid instances that are not accepted are counted: grammars may be stricter (src/grammar/schema.h).
 Of the schemas that clients send (tests/grammar/client_schemas.json) none may be refused, and all
-valid instances must be accepted. Returns 1 if a document or an instance is wrong, 77 without
-jsonschema or the suite.
+valid instances must be accepted. A document may have a name twice in an object, of which readers
+take the last: those of tests/grammar/repeated_names.json often do, and must validate.
+
+Returns 1 if a document or an instance is wrong, 77 without jsonschema or the suite.
 """
 
 import argparse
@@ -40,7 +42,7 @@ except ImportError:
 VALIDATORS = {
     "draft4": "Draft4Validator", "draft6": "Draft6Validator", "draft7": "Draft7Validator",
     "draft2019-09": "Draft201909Validator", "draft2020-12": "Draft202012Validator",
-    "clients": "Draft202012Validator",
+    "clients": "Draft202012Validator", "repeated names": "Draft202012Validator",
 }
 
 
@@ -50,14 +52,18 @@ def find_suite(folder):
     return os.path.dirname(min(found, key=len)) if found else None
 
 
-CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "grammar",
-                       "client_schemas.json")  # made by tools/make_client_schemas.py
+OWN = {  # files of tests/grammar; the first is made by tools/make_client_schemas.py
+    "clients": "client_schemas.json", "repeated names": "repeated_names.json",
+}
 
 
 def find_cases(suite, draft):
     """All (name, schema, tests) of a draft. Those of optional behaviour and of other servers'
     schemas are not of it."""
-    paths = [CLIENTS] if draft == "clients" else glob.glob(os.path.join(suite, draft, "*.json"))
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "grammar")
+    paths = glob.glob(os.path.join(suite, draft, "*.json"))
+    if draft in OWN:
+        paths = [os.path.join(here, OWN[draft])]
     for path in sorted(paths):
         with open(path, encoding="utf-8") as file:
             for case in json.load(file):
@@ -98,10 +104,14 @@ def check_documents(validator, walks, tally):
         if not walk["finished"]:
             tally["unfinished"] += 1
             continue
+        counts = []
         try:
-            errors = [e.message for e in validator.iter_errors(json.loads(walk["text"]))]
+            document = json.loads(walk["text"], object_pairs_hook=lambda pairs: (
+                counts.append(len(pairs) - len(dict(pairs))) or dict(pairs)))
+            errors = [e.message for e in validator.iter_errors(document)]
         except ValueError as error:
             errors = [f"no JSON: {error}"]
+        tally["with a name twice"] += any(counts)
         if errors:
             yield f"wrote {walk['text'][:300]!r}: {errors[0][:200]}"
 
@@ -130,9 +140,9 @@ def check_case(walker, draft, name, schema, tests, options, tally, refusals):
         tally["refused"] += 1
         refusals[answer["error"].split(": ", 1)[-1][:40] if answer["status"] != "MICA_EUNSUPPORTED"
                  else answer["error"].split(":")[0].rsplit("/", 1)[-1]] += 1
-        if draft == "clients":
+        if draft in OWN:
             print(f"{name}: {answer['error']}")
-        return draft == "clients"
+        return draft in OWN
     kind = getattr(jsonschema, VALIDATORS[draft])
     validator = jsonschema.validators.extend(kind, {"multipleOf": check_multiple})(schema)
     wrong = list(check_documents(validator, answer["walks"], tally))
@@ -149,7 +159,7 @@ def main():
     parser.add_argument("--suite", default=os.path.join(CACHE, "suite"))
     parser.add_argument("--walks", type=int, default=20, help="documents of each schema")
     parser.add_argument("--max-tokens", type=int, default=800)
-    parser.add_argument("--drafts", nargs="*", default=["clients", "draft2020-12"])
+    parser.add_argument("--drafts", nargs="*", default=[*OWN, "draft2020-12"])
     options = parser.parse_args()
     suite = find_suite(options.suite)
     if not suite:
@@ -163,7 +173,7 @@ def main():
             wrong += check_case(walker, draft, name, schema, tests, options, tally, refusals)
         print(f"{draft}: {dict(tally)}")
         print(f"{draft}: refused for {dict(refusals.most_common(12))}")
-        if tally["documents"] == 0:
+        if not tally["with a name twice" if draft == "repeated names" else "documents"]:
             print(f"check_schemas: {draft}: nothing was checked")
             wrong += 1
     return 1 if wrong else 0

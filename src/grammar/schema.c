@@ -98,8 +98,6 @@ bool mc_schema_keywords(mc_schema *s, mc_json schema, mc_keywords *k) {
         while (i < MC_KEY_COUNT && !mc_str_is(it.key, keywords[i].name))
             i++;
         if (i < MC_KEY_COUNT) {
-            if (mc_json_get_type(k->at[i]) != MC_JSON_NONE)
-                return mc_schema_fail(s, MICA_EFORMAT, keywords[i].name, "is there twice"), false;
             k->at[i] = it.value;
         } else if (!is_annotation(it.key) && !names_whole(s, it.key, it.value)) {
             char name[64];
@@ -381,6 +379,61 @@ static void build_items(mc_schema *s) {
     }
 }
 
+/* ---- names that are there twice ---- */
+
+enum { PLACE_BYTES = 256 };
+
+/* Puts a name before a place. */
+static void put_before(mc_str name, char *place) {
+    char rest[PLACE_BYTES];
+    memcpy(rest, place, PLACE_BYTES);
+    snprintf(place, PLACE_BYTES, "%.*s%s%.180s", (int)(name.len < 64 ? name.len : 64), name.ptr,
+             *rest ? "/" : "", rest);
+}
+
+static mica_status check_names(mc_json v, char *place);
+
+static mica_status check_members(mc_json v, mc_map *here, char *place) {
+    uint64_t number;
+    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) {
+        mica_status status =
+            mc_map_find(here, it.key, &number) ? MICA_EFORMAT : check_names(it.value, place);
+        if (status == MICA_EFORMAT) put_before(it.key, place);
+        if (status != MICA_OK) return status;
+        if (!mc_map_put(here, it.key, 0)) return mc_fail_nomem("a schema");
+    }
+    return MICA_OK;
+}
+
+/* Looks for an object with a name twice, of which readers take one or the other. *place, empty,
+ * receives where it is. errors  MICA_EFORMAT there is one; MICA_ENOMEM */
+static mica_status check_names(mc_json v, char *place) {
+    mc_map here = {0};
+    mica_status status = MICA_OK;
+    if (mc_json_get_type(v) == MC_JSON_OBJECT) {
+        status = check_members(v, &here, place);
+        mc_map_deinit(&here);
+        return status;
+    }
+    size_t i = 0;
+    for (mc_json_iter it = mc_json_begin(v); status == MICA_OK && mc_json_next(&it); i++)
+        status = check_names(it.value, place);
+    if (status == MICA_EFORMAT) {
+        char text[24];
+        snprintf(text, sizeof text, "%zu", i - 1);
+        put_before(mc_str_of(text), place);
+    }
+    return status;
+}
+
+static bool has_names_once(mc_schema *s) {
+    char place[PLACE_BYTES] = "";
+    mica_status status = check_names(s->root, place);
+    if (status == MICA_EFORMAT) mc_schema_fail(s, status, place, "a name is there twice");
+    if (status == MICA_ENOMEM) mc_builder_fail(s->b, status);
+    return status == MICA_OK;
+}
+
 static void deinit(mc_schema *s) {
     for (size_t i = 0; i < MC_BUFFER_COUNT(&s->patterns, mc_schema_pattern); i++) {
         mc_grammar_close(&MC_BUFFER_AT(&s->patterns, mc_schema_pattern)[i].grammar);
@@ -401,7 +454,7 @@ int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, 
                    .other_chars = MC_DEAD};
     const mc_literal root = {schema, name, false};
     if (next == MC_DEAD || rules->b->status != MICA_OK) return MC_DEAD;
-    int32_t all = mc_build_all(&s, &root, 1, next);
+    int32_t all = has_names_once(&s) ? mc_build_all(&s, &root, 1, next) : MC_DEAD;
     build_items(&s);
     deinit(&s);
     return all;

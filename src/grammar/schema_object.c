@@ -62,19 +62,9 @@ static bool check_type(const object *o, const mc_group *g, mc_keyword key, mc_js
 
 static bool take_properties(object *o, const mc_group *g) {
     if (!check_type(o, g, MC_KEY_PROPERTIES, MC_JSON_OBJECT, "an object of schemas")) return false;
-    mc_map here = {0};
-    uint64_t number;
-    bool good = true;
-    for (mc_json_iter it = mc_json_begin(g->k.at[MC_KEY_PROPERTIES]); good && mc_json_next(&it);) {
-        if (mc_map_find(&here, it.key, &number)) {
-            mc_schema_fail(o->s, MICA_EFORMAT, "properties", "a name is there twice");
-            good = false;
-        }
-        good = good && add_name(o, it.key);
-        if (good && !mc_map_put(&here, it.key, 0)) good = (mc_schema_nomem(o->s), false);
-    }
-    mc_map_deinit(&here);
-    return good;
+    for (mc_json_iter it = mc_json_begin(g->k.at[MC_KEY_PROPERTIES]); mc_json_next(&it);)
+        if (!add_name(o, it.key)) return false;
+    return true;
 }
 
 static bool take_required(object *o, const mc_group *g) {

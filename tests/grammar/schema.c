@@ -462,6 +462,12 @@ static void test_refusals(void **state) {
     refuse("{\"patternProperties\": {\"a(?<=b)\": {}}}", MICA_EUNSUPPORTED, "patternProperties");
     refuse("{\"type\": \"strin\"}", MICA_EFORMAT, "schema/type");
     refuse("{\"type\": []}", MICA_EFORMAT, "schema/type");
+    refuse("{\"type\": \"null\", \"type\": \"string\"}", MICA_EFORMAT,
+           "schema/type: a name is there twice");
+    refuse("{\"anyOf\": [{}, {\"const\": {\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}}]}",
+           MICA_EFORMAT, "schema/anyOf/1/const/b/0/c: a name is there twice");
+    refuse("{\"patternProperties\": {\"a\": {\"const\": 1}, \"a\": {\"const\": 2}}}", MICA_EFORMAT,
+           "schema/patternProperties/a: a name is there twice");
     refuse("{\"minLength\": -1}", MICA_EFORMAT, "minLength");
     refuse("{\"minLength\": \"1\"}", MICA_EFORMAT, "minLength");
     refuse("{\"pattern\": \"a(?=a)\"}", MICA_EUNSUPPORTED, "schema/pattern");
