@@ -234,6 +234,43 @@ static mica_status find_heights(mc_grammar_node *nodes, size_t count, const int3
     return mc_fail(MICA_EINVAL, "the grammar's rules are too intertwined");
 }
 
+static uint32_t mix(uint32_t hash, uint32_t value) {
+    hash = (hash ^ value) * 0x9e3779b1u;
+    return hash ^ hash >> 15;
+}
+
+static uint32_t hash_of(const mc_grammar *g) {
+    const mc_grammar_node *nodes = MC_BUFFER_AT(&g->nodes, mc_grammar_node);
+    uint32_t hash = mix(0, (uint32_t)g->start);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&g->nodes, mc_grammar_node); i++) {
+        const mc_grammar_node *n = &nodes[i];
+        hash = mix(hash, (uint32_t)(n->kind | n->low << 8 | n->high << 16 | n->plain << 24));
+        hash = mix(mix(hash, (uint32_t)n->next), (uint32_t)n->other);
+    }
+    return hash;
+}
+
+bool mc_grammar_is_same(const mc_grammar *a, const mc_grammar *b) {
+    const mc_grammar_node *of_a = MC_BUFFER_AT(&a->nodes, mc_grammar_node);
+    const mc_grammar_node *of_b = MC_BUFFER_AT(&b->nodes, mc_grammar_node);
+    if (a == b) return true;
+    bool same = a->hash == b->hash && a->start == b->start && a->nodes.len == b->nodes.len &&
+                a->rules.len == b->rules.len;
+    if (!same || (a->rules.len && memcmp(a->rules.data, b->rules.data, a->rules.len) != 0))
+        return false;
+    for (size_t i = 0; same && i < MC_BUFFER_COUNT(&a->nodes, mc_grammar_node); i++) {
+        const mc_grammar_node *m = &of_a[i], *n = &of_b[i]; /* which have padding */
+        same = m->kind == n->kind && m->low == n->low && m->high == n->high &&
+               m->plain == n->plain && m->height == n->height && m->next == n->next &&
+               m->other == n->other;
+    }
+    return same;
+}
+
+size_t mc_grammar_bytes(const mc_grammar *grammar) {
+    return sizeof *grammar + grammar->nodes.cap + grammar->rules.cap;
+}
+
 static mica_status finish(mc_builder *b, int32_t start, mc_grammar **grammar) {
     mc_grammar_node *nodes = MC_BUFFER_AT(&b->nodes, mc_grammar_node);
     const int32_t *rules = MC_BUFFER_AT(&b->rules, int32_t);
@@ -248,6 +285,7 @@ static mica_status finish(mc_builder *b, int32_t start, mc_grammar **grammar) {
     g->nodes = b->nodes;
     g->rules = b->rules;
     g->start = start;
+    g->hash = hash_of(g);
     b->nodes = b->rules = (mc_buffer){0};
     *grammar = g;
     return MICA_OK;

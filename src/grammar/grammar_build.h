@@ -47,6 +47,7 @@ typedef struct mc_grammar_node {
 
 struct mc_grammar {
     atomic_uint count;
+    uint32_t hash;   /* of what follows */
     mc_buffer nodes; /* mc_grammar_node */
     mc_buffer rules; /* int32 */
     int32_t start;
@@ -100,5 +101,11 @@ int32_t mc_build_until(mc_builder *b, mc_str text, int32_t next, int32_t without
 /* Makes a grammar whose documents begin at `start`; the builder is empty then.
  * errors  the first error of building; MICA_EINVAL nothing is accepted; MICA_ENOMEM */
 mica_status mc_grammar_finish(mc_builder *b, int32_t start, mc_grammar **grammar);
+
+/* Whether two grammars were built alike: then they have the same states, too. */
+bool mc_grammar_is_same(const mc_grammar *a, const mc_grammar *b);
+
+/* Bytes of memory that it takes. */
+size_t mc_grammar_bytes(const mc_grammar *grammar);
 
 #endif

@@ -8,15 +8,21 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { KEPT = 8 }; /* matchers of ended answers */
+/* Matchers of ended answers: how many are kept, and the bytes of all, those of some masks beside. */
+enum { KEPT = 8, KEPT_BYTES = 4 << 20, KEPT_MASKS = 256 };
+
+typedef struct kept_matcher {
+    mc_matcher *matcher; /* NULL: free, as all that follow are */
+    size_t owner;
+} kept_matcher;
 
 struct mc_grammars {
     atomic_uint count; /* its handle and its constraints */
     pthread_mutex_t lock;
     mica_tokenizer *tokenizer; /* held */
     size_t vocab;
-    mc_token_trie *trie;    /* NULL: not built yet */
-    mc_matcher *kept[KEPT]; /* the one used last first; NULL: free */
+    mc_token_trie *trie;     /* NULL: not built yet */
+    kept_matcher kept[KEPT]; /* the one used last first */
 };
 
 typedef struct grammar_constraint {
@@ -24,7 +30,8 @@ typedef struct grammar_constraint {
     mc_grammars *grammars; /* held */
     const mc_token_trie *trie;
     mc_matcher *matcher; /* its held state is the answer's */
-    bool failed;         /* the matcher is not kept */
+    size_t owner;
+    bool failed; /* the matcher is not kept */
 } grammar_constraint;
 
 /* ---- what a model has ---- */
@@ -55,7 +62,7 @@ static void close_matcher(mc_matcher *m) {
 static void release(mc_grammars *g) {
     if (!g || atomic_fetch_sub_explicit(&g->count, 1u, memory_order_acq_rel) != 1u) return;
     for (size_t i = 0; i < KEPT; i++)
-        close_matcher(g->kept[i]);
+        close_matcher(g->kept[i].matcher);
     mc_token_trie_close(&g->trie);
     mica_tokenizer_close(&g->tokenizer);
     pthread_mutex_destroy(&g->lock);
@@ -68,28 +75,47 @@ void mc_grammars_close(mc_grammars **grammars) {
     release(g);
 }
 
-/* Takes a matcher of the grammar that is kept; NULL: there is none. */
-static mc_matcher *take_kept(mc_grammars *g, const mc_grammar *grammar) {
+/* Takes a matcher that is kept of a grammar like that one; NULL: there is none. */
+static mc_matcher *take_kept(mc_grammars *g, const mc_grammar *grammar, size_t owner) {
     mc_matcher *found = NULL;
     pthread_mutex_lock(&g->lock);
-    for (size_t i = 0; i < KEPT && !found; i++)
-        if (g->kept[i] && g->kept[i]->grammar == grammar) {
-            found = g->kept[i];
+    for (size_t i = 0; i < KEPT && g->kept[i].matcher && !found; i++)
+        if (g->kept[i].owner == owner && mc_grammar_is_same(g->kept[i].matcher->grammar, grammar)) {
+            found = g->kept[i].matcher;
             memmove(g->kept + i, g->kept + i + 1, (KEPT - 1 - i) * sizeof *g->kept);
-            g->kept[KEPT - 1] = NULL;
+            g->kept[KEPT - 1].matcher = NULL;
         }
     pthread_mutex_unlock(&g->lock);
     return found;
 }
 
-/* Keeps a matcher for the next answer, instead of the one used longest ago. */
-static void keep(mc_grammars *g, mc_matcher *m) {
+/* Keeps a matcher for the next answer, and drops those that were used longest ago. */
+static void keep(mc_grammars *g, mc_matcher *m, size_t owner) {
+    mc_matcher *dropped[KEPT + 1] = {0};
+    size_t bytes = 0, limit = KEPT_BYTES + KEPT_MASKS * m->mask_bytes;
     pthread_mutex_lock(&g->lock);
-    mc_matcher *last = g->kept[KEPT - 1];
+    dropped[KEPT] = g->kept[KEPT - 1].matcher;
     memmove(g->kept + 1, g->kept, (KEPT - 1) * sizeof *g->kept);
-    g->kept[0] = m;
+    g->kept[0] = (kept_matcher){m, owner};
+    for (size_t i = 0; i < KEPT && g->kept[i].matcher; i++) {
+        bytes += mc_matcher_bytes(g->kept[i].matcher);
+        if (bytes <= limit) continue;
+        dropped[i] = g->kept[i].matcher;
+        g->kept[i].matcher = NULL;
+    }
     pthread_mutex_unlock(&g->lock);
-    close_matcher(last);
+    for (size_t i = 0; i <= KEPT; i++)
+        close_matcher(dropped[i]);
+}
+
+size_t mc_grammars_kept(mc_grammars *g, size_t *count) {
+    size_t bytes = 0, n = 0;
+    pthread_mutex_lock(&g->lock);
+    for (; n < KEPT && g->kept[n].matcher; n++)
+        bytes += mc_matcher_bytes(g->kept[n].matcher);
+    pthread_mutex_unlock(&g->lock);
+    *count = n;
+    return bytes;
 }
 
 mica_status mc_grammars_need_trie(mc_grammars *g, const mc_token_trie **trie) {
@@ -192,7 +218,7 @@ static void constraint_close(mc_constraint *constraint) {
     if (c->failed)
         close_matcher(c->matcher);
     else if (c->matcher)
-        keep(c->grammars, c->matcher);
+        keep(c->grammars, c->matcher, c->owner);
     release(c->grammars);
     mc_free(c);
 }
@@ -200,7 +226,7 @@ static void constraint_close(mc_constraint *constraint) {
 /* ---- opening ---- */
 
 static mica_status open_matcher(grammar_constraint *c, mc_grammar *grammar) {
-    mc_matcher *m = take_kept(c->grammars, grammar);
+    mc_matcher *m = take_kept(c->grammars, grammar, c->owner);
     mica_status status = MICA_OK;
     if (m) {
         status = mc_matcher_reset(m);
@@ -216,7 +242,7 @@ static mica_status open_matcher(grammar_constraint *c, mc_grammar *grammar) {
     return status;
 }
 
-mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
+mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar, size_t owner,
                                   mc_constraint **constraint) {
     static const mc_constraint_ops ops = {constraint_mask, constraint_accept, constraint_close};
     const uint32_t *first = NULL;
@@ -225,6 +251,7 @@ mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
     if (!c) return mc_fail_nomem("a constraint");
     c->constraint.ops = &ops;
     c->grammars = mc_grammars_retain(grammars);
+    c->owner = owner;
     mica_status status = mc_grammars_need_trie(grammars, &c->trie);
     if (status == MICA_OK) status = open_matcher(c, grammar);
     if (status == MICA_OK) status = need_mask(c, &first);

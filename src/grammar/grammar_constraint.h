@@ -2,7 +2,7 @@
  *
  * An mc_grammars belongs to one model: it has the tree of its tokens, built when the first answer
  * needs it, and keeps the states and masks of the grammars that were used last, for the next answer
- * of the same grammar.
+ * of a grammar that was built alike and of the same owner. What it keeps is bounded in bytes.
  *
  * Threads: an mc_grammars may be used by any number of threads; a constraint belongs to one. */
 #ifndef GRAMMAR_GRAMMAR_CONSTRAINT_H
@@ -31,8 +31,12 @@ mica_status mc_grammars_need_trie(mc_grammars *grammars, const struct mc_token_t
 
 /* A constraint whose answer is a document of the grammar, which is kept as long as needed. Its
  * first mask is computed here, so that a grammar that takes too long fails before an answer begins.
- * errors  MICA_EUNSUPPORTED the grammar takes too many steps (grammar/matcher.h); MICA_ENOMEM */
-mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar,
+ *  owner   who asks: nobody else can tell by the time that an answer takes what grammar it had
+ *  errors  MICA_EUNSUPPORTED the grammar takes too many steps (grammar/matcher.h); MICA_ENOMEM */
+mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar, size_t owner,
                                   mc_constraint **constraint);
+
+/* Bytes that are kept for answers to come, and how many grammars have them. */
+size_t mc_grammars_kept(mc_grammars *grammars, size_t *count);
 
 #endif

@@ -226,6 +226,12 @@ static size_t bytes_of(const mc_matcher *m) {
     return m->bytes + m->configs.len + m->states.len + m->frames.len;
 }
 
+size_t mc_matcher_bytes(const mc_matcher *m) {
+    return sizeof *m + m->bytes + m->configs.cap + m->states.cap + m->frames.cap +
+           m->state_slots.cap + m->frame_slots.cap + m->todo.cap + m->found.cap + m->visited.cap +
+           mc_grammar_bytes(m->grammar);
+}
+
 static mica_status need_after(mc_matcher *m, mc_state *s) {
     if (s->after) return MICA_OK;
     if (bytes_of(m) > LIMIT_BYTES)

@@ -83,6 +83,9 @@ static inline mc_state *mc_matcher_state(mc_matcher *m, int32_t state) {
 mica_status mc_matcher_accepts(mc_grammar *grammar, const char *text, size_t len, int64_t *work,
                                bool *accepted, size_t *prefix);
 
+/* Bytes of memory that it takes, with its grammar. */
+size_t mc_matcher_bytes(const mc_matcher *m);
+
 /* Where `held` is the only state that is referred to: forgets others if these are too large. */
 mica_status mc_matcher_trim(mc_matcher *m);
 

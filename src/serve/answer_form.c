@@ -121,7 +121,7 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
 /* ---- answers ---- */
 
 mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
-                                     mc_constraint **constraint) {
+                                     size_t owner, mc_constraint **constraint) {
     mc_constraint *inner = NULL;
     bool budget = form->limited && form->format.think_end;
     *constraint = NULL;
@@ -129,7 +129,7 @@ mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *gr
     if (!grammars)
         return mc_fail(MICA_EUNSUPPORTED, "answers cannot be constrained with this tokenizer");
     mica_status status = MICA_OK;
-    if (form->grammar) status = mc_grammars_constrain(grammars, form->grammar, &inner);
+    if (form->grammar) status = mc_grammars_constrain(grammars, form->grammar, owner, &inner);
     if (status == MICA_EUNSUPPORTED)
         mc_fail_context(status, "%s",
                         form->fields[is_document(form) ? FIELD_DOCUMENT : FIELD_TOOLS]);

@@ -4,7 +4,7 @@
  *     mc_answer_form form = {.tools_text = ..., .thinking = ...};
  *     mc_answer_form_prepare(&form, model, &failure)     // then the prompt is rendered with it
  *     mc_answer_form_compile(&form, model, &prompt, &failure)
- *     mc_answer_form_constrain(&form, grammars, &constraint)      // for each choice
+ *     mc_answer_form_constrain(&form, grammars, owner, &constraint) // for each choice
  *
  * Threads: one at a time; a compiled one never changes. */
 #ifndef SERVE_ANSWER_FORM_H
@@ -71,10 +71,10 @@ void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str eff
  * own: stop strings end it, as in vLLM. */
 bool mc_answer_form_is_forced(const mc_answer_form *form);
 
-/* A constraint of one answer; *constraint NULL: none is needed.
+/* A constraint of one answer; *constraint NULL: none is needed. owner: as in mc_grammars_constrain.
  * errors  MICA_EUNSUPPORTED grammars is NULL; MICA_ENOMEM */
 mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
-                                     mc_constraint **constraint);
+                                     size_t owner, mc_constraint **constraint);
 
 /* A splitter of one answer; the form must outlive it. errors  MICA_ENOMEM */
 mica_status mc_answer_form_split(const mc_answer_form *form, mc_take_piece take, void *user,

@@ -50,7 +50,8 @@ static mica_status make_constraints(const mc_completion *job, mc_constraint ***o
     mica_status status = constraints ? MICA_OK : mc_fail_nomem("constraints");
     bool any = false;
     for (size_t i = 0; status == MICA_OK && i < job->choices; i++) {
-        status = mc_answer_form_constrain(&job->form, job->served->grammars, &constraints[i]);
+        status = mc_answer_form_constrain(&job->form, job->served->grammars, job->http->key,
+                                          &constraints[i]);
         any = any || constraints[i];
     }
     *out = status == MICA_OK && any ? constraints : NULL;

@@ -284,7 +284,7 @@ static void test_forced_calls_are_read(void **state) {
         for (uint64_t seed = 0; seed < 5; seed++) {
             mc_constraint *c;
             size_t tokens;
-            assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+            assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
             char *answer = random_answer(c, seed, 500, &tokens);
             counts got = split(&format, false, answer);
             if (got.calls != 1 || got.text) fail_msg("%s: %s", names[i], answer);
@@ -319,7 +319,7 @@ static void check_budget(int64_t budget, bool is_open, bool with_schema, uint64_
         assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema),
                                                     &format, thinking, &g),
                          MICA_OK);
-        assert_int_equal(mc_grammars_constrain(grammars, g, &inner), MICA_OK);
+        assert_int_equal(mc_grammars_constrain(grammars, g, 0, &inner), MICA_OK);
     }
     assert_int_equal(mc_reasoning_constrain(grammars, &format, budget, is_open, inner, &c),
                      MICA_OK);

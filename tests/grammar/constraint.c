@@ -90,7 +90,7 @@ static void check_masks(mc_grammars *grammars, const char *schema, uint64_t seed
     mc_grammar *g = compile(schema);
     mc_constraint *c;
     mc_buffer text = {0};
-    assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+    assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
     for (int step = 0; step < 14; step++) {
         mc_token_mask mask = {.allowed = allowed, .vocab = vocab + 32}; /* more logits than ids */
         bool accepted;
@@ -138,7 +138,7 @@ static void test_refused_tokens(void **state) {
     mc_grammar *g = compile("{\"type\": \"object\"}");
     int32_t brace = mica_tokenizer_find(tokenizer, "{", 1);
     assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
-    assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+    assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
     assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, "[", 1)), MICA_EINVAL);
     assert_int_equal(c->ops->accept(c, -1), MICA_EINVAL);
     assert_int_equal(c->ops->accept(c, 1 << 30), MICA_EINVAL);
@@ -188,7 +188,7 @@ static void *answer(void *context) {
     uint64_t seed = s->seed;
     for (int round = 0; round < 4; round++) {
         mc_constraint *c;
-        if (mc_grammars_constrain(s->grammars, s->grammar, &c) != MICA_OK) return NULL;
+        if (mc_grammars_constrain(s->grammars, s->grammar, 0, &c) != MICA_OK) return NULL;
         for (int step = 0; step < 20; step++) {
             mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
             if (c->ops->mask(c, &mask) != MICA_OK) return NULL;
@@ -245,7 +245,7 @@ static size_t masks_before_refusal(mc_response_kind kind, const char *text, size
     mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
     size_t n = 0;
     assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
-    mica_status status = mc_grammars_constrain(grammars, g, &c);
+    mica_status status = mc_grammars_constrain(grammars, g, 0, &c);
     while (status == MICA_OK && n < max) {
         status = c->ops->mask(c, &mask);
         n += status == MICA_OK;
@@ -292,6 +292,66 @@ static void test_hostile(void **state) {
     mc_buffer_deinit(&text);
 }
 
+/* An answer of random tokens to a schema. Returns the bytes that are kept behind it. */
+static size_t answer_schema(mc_grammars *grammars, const char *schema, size_t owner, uint64_t seed,
+                            size_t *count) {
+    shared s = {.grammars = grammars, .grammar = compile(schema), .seed = seed};
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    mc_constraint *c;
+    assert_int_equal(mc_grammars_constrain(grammars, s.grammar, owner, &c), MICA_OK);
+    for (int step = 0; step < 300; step++) {
+        mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+        int32_t id = draw(allowed, &s.seed);
+        if (id < 0) break;
+        assert_int_equal(c->ops->accept(c, id), MICA_OK);
+    }
+    mc_constraint_close(&c);
+    mc_grammar_close(&s.grammar);
+    free(allowed);
+    return mc_grammars_kept(grammars, count);
+}
+
+/* States are kept for the next answer of a grammar that is built alike, if it is of the same owner:
+ * the same answer again makes none. */
+static void test_kept(void **state) {
+    (void)state;
+    mc_grammars *grammars;
+    size_t count;
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    size_t first = answer_schema(grammars, schemas[0], 1, 7, &count);
+    assert_int_equal(count, 1);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(answer_schema(grammars, schemas[0], 1, 7, &count), first);
+        assert_int_equal(count, 1);
+    }
+    assert_true(answer_schema(grammars, schemas[0], 2, 7, &count) == 2 * first && count == 2);
+    assert_true(answer_schema(grammars, schemas[2], 1, 7, &count) > 2 * first && count == 3);
+    mc_grammars_close(&grammars);
+}
+
+/* However many grammars, and however large, what is kept of them is bounded: in their number, and
+ * in bytes. */
+static void test_kept_bound(void **state) {
+    (void)state;
+    mc_grammars *grammars;
+    size_t limit = (4u << 20) + 256 * (vocab / 32 + 1) * sizeof(uint32_t);
+    bool small_ones_go = false, large_ones_go = false;
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    for (int i = 0; i < 60; i++) {
+        size_t count;
+        char *schema =
+            test_format(i < 20 ? "{\"const\": %d}" : "{\"pattern\": \"^[a-z]*a[a-z]{12}%d$\"}", i);
+        size_t bytes = answer_schema(grammars, schema, 0, (uint64_t)i, &count);
+        free(schema);
+        assert_true(bytes <= limit && count <= 8);
+        small_ones_go = small_ones_go || (i < 20 && count == 8);
+        large_ones_go = large_ones_go || (i >= 30 && count < 8);
+    }
+    assert_true(small_ones_go && large_ones_go);
+    mc_grammars_close(&grammars);
+}
+
 static bool constrain_once(void *context) {
     mc_grammars *grammars = NULL;
     mc_constraint *c = NULL;
@@ -299,7 +359,7 @@ static bool constrain_once(void *context) {
     static uint32_t allowed[1 << 14];
     mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
     bool done = mc_grammars_open(tokenizer, vocab, &grammars) == MICA_OK &&
-                mc_grammars_constrain(grammars, g, &c) == MICA_OK &&
+                mc_grammars_constrain(grammars, g, 0, &c) == MICA_OK &&
                 c->ops->mask(c, &mask) == MICA_OK &&
                 c->ops->accept(c, mica_tokenizer_find(tokenizer, "[", 1)) == MICA_OK &&
                 c->ops->mask(c, &mask) == MICA_OK;
@@ -346,7 +406,7 @@ static int print_times(const char *folder) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mc_constraint *c;
         uint64_t start = mc_now_us();
-        assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+        assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
         if (i == 0) printf("tree of the tokens: %.1f ms\n", (double)(mc_now_us() - start) / 1e3);
         for (const char *t = texts[i]; *t; t++) {
             int32_t id =
@@ -368,7 +428,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks),      cmocka_unit_test(test_refused_tokens),
         cmocka_unit_test(test_forgetting), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_kept_bound), cmocka_unit_test(test_no_memory),
     };
     if (argc == 3 && strcmp(argv[1], "time") == 0) return print_times(argv[2]);
     return cmocka_run_group_tests_name("grammar/constraint", tests, open_tokenizer,

@@ -50,7 +50,7 @@ static char *answer(mc_grammar *g, const mica_generate_options *options, mica_fi
     mc_buffer text = {0};
     assert_int_equal(mc_session_open(local, 0, &session), MICA_OK);
     assert_int_equal(mc_stream_open(session, prompt, prompt_len, options, &stream), MICA_OK);
-    assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+    assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
     assert_int_equal(mc_stream_constrain(stream, c, NULL), MICA_OK);
     while (mc_stream_next(stream, &token))
         assert_true(mc_buffer_add(&text, token.text, token.len));

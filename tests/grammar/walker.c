@@ -75,7 +75,7 @@ static bool walk(mc_grammar *grammar, uint64_t seed, size_t max_tokens, mc_buffe
     mica_decoder_stream *decoder;
     mc_buffer text = {0};
     bool finished = false;
-    check(mc_grammars_constrain(grammars, grammar, &c), "constrain");
+    check(mc_grammars_constrain(grammars, grammar, 0, &c), "constrain");
     check(mica_decoder_stream_open(tokenizer, true, &decoder), "decoder");
     const char *piece;
     size_t len;
