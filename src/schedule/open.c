@@ -145,7 +145,7 @@ void mc_schedule_release(mc_schedule *s) {
     mc_free(s);
 }
 
-void mc_schedule_close(mc_schedule **schedule) {
+static void close_schedule(mc_schedule **schedule, bool save) {
     if (!schedule || !*schedule) return;
     mc_schedule *s = *schedule;
     *schedule = NULL;
@@ -155,11 +155,19 @@ void mc_schedule_close(mc_schedule **schedule) {
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     if (s->started) pthread_join(s->thread, NULL);
-    mc_prefixes_close(s, s->started && !s->cut_off);
+    mc_prefixes_close(s, save && s->started && !s->cut_off);
     mc_rows_close(s);
     mica_session_close(&s->session);
     mc_model_release(s->model);
     mc_schedule_release(s);
+}
+
+void mc_schedule_close(mc_schedule **schedule) {
+    close_schedule(schedule, true);
+}
+
+void mc_schedule_discard(mc_schedule **schedule) {
+    close_schedule(schedule, false);
 }
 
 /* ---- admission ---- */

@@ -117,6 +117,9 @@ mica_status mc_schedule_open(const mica_model *model, const mc_schedule_options 
  * Takes NULL inside. */
 void mc_schedule_close(mc_schedule **schedule);
 
+/* The same, but prefixes are not saved: closing is then a matter of milliseconds. */
+void mc_schedule_discard(mc_schedule **schedule);
+
 /* Puts a request into the queue. *request is set before the first callback. An answer without
  * max_tokens ends by MICA_FINISH_LENGTH where the context does, or the budget.
  *

@@ -80,7 +80,7 @@ static mc_request_options request_of(mc_completion *job, size_t prompt) {
         .generate = &job->options,
         .choices = job->choices,
         .priority = job->priority - (job->http->background ? BACKGROUND : 0),
-        .max_seconds = job->served->options.max_seconds,
+        .max_seconds = mc_models_left_seconds(job->http),
         .salt = salt_of(job->http),
         .marks = job->prompts[prompt].marks,
         .n_marks = job->prompts[prompt].n_marks,

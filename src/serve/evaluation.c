@@ -1,6 +1,7 @@
 #include "serve/evaluation.h"
 
 #include "base/system.h"
+#include "serve/models.h"
 
 /* Takes an evaluation out of the queue. Called with the lock held. */
 static void take_out(mc_evaluator *evaluator, mc_evaluation *evaluation) {
@@ -138,7 +139,7 @@ static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
 
 bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator) {
     mc_exchange *http = evaluation->http;
-    double seconds = evaluation->served->options.max_seconds;
+    double seconds = mc_models_left_seconds(http);
     if (seconds > 0.0) evaluation->deadline_us = mc_now_us() + (uint64_t)(seconds * 1e6);
     evaluation->evaluator = evaluator;
     mc_cancel_init_either(&evaluation->cancel, &http->cancel, NULL);

@@ -87,20 +87,21 @@ uint64_t mc_served_expires(const mc_served *served) {
 
 /* ---- who waits ---- */
 
-/* Whether the request has waited longer than it may. */
-static bool is_late(const mc_served *served, const mc_exchange *http) {
+bool mc_loader_is_late(const mc_served *served, const mc_exchange *http) {
     double seconds = served->options.max_seconds;
-    return seconds > 0.0 && (double)http->load_us > seconds * 1e6;
+    uint64_t waited = http->load_us + (mc_now_us() - http->awaited_us);
+    return seconds > 0.0 && (double)waited > seconds * 1e6;
 }
 
 void mc_loader_settle(mc_models *models, mc_served *served, mc_exchange *http) {
+    bool late = mc_loader_is_late(served, http);
     http->awaited = NULL;
     http->load_us += mc_now_us() - http->awaited_us;
     if (models->ending)
         mc_failure_set(&http->failure, 503, "draining", NULL, "the server is being stopped");
     else if (mc_cancel_check(&http->cancel) != MICA_OK)
         mc_failure_of(&http->failure, MICA_ECANCELLED, NULL);
-    else if (is_late(served, http))
+    else if (late)
         mc_failure_set(&http->failure, 504, "timeout", NULL, "the request took too long");
     else if (served->state == MC_SERVED_LOADED)
         http->served = served;
@@ -211,7 +212,9 @@ static void load(mc_models *models, mc_served *served) {
 
 void mc_loader_close(mc_models *models, mc_served *served) {
     served->state = MC_SERVED_CLOSING;
+    bool removed = served->removed; /* with its files: who waits for that waits for no saving */
     pthread_mutex_unlock(&models->lock);
+    if (removed) mc_schedule_discard(&served->schedule);
     close_parts(served);
     pthread_mutex_lock(&models->lock);
     served->state = served->refs ? MC_SERVED_WANTED : MC_SERVED_IDLE;

@@ -30,6 +30,9 @@ void mc_loader_close(mc_models *models, mc_served *served);
  * the handlers. */
 void mc_loader_settle(mc_models *models, mc_served *served, mc_exchange *http);
 
+/* Whether a request that waits has done so for longer than it may. */
+bool mc_loader_is_late(const mc_served *served, const mc_exchange *http);
+
 /* Whether its last load has failed so lately that the failure answers who asks for it. */
 bool mc_served_has_failed(const mc_served *served);
 /* Sets *failure to why it has failed. Returns false. */

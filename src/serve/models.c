@@ -359,6 +359,13 @@ mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name) {
     return http->served;
 }
 
+double mc_models_left_seconds(const mc_exchange *http) {
+    double seconds = http->served->options.max_seconds;
+    if (seconds <= 0.0) return 0.0;
+    double left = seconds - (double)http->load_us / 1e6;
+    return left > 1e-3 ? left : 1e-3;
+}
+
 /* Takes a request out of those that wait. false: it is not among them. */
 static bool take_out(mc_served *served, mc_exchange *http) {
     mc_exchange **link = &served->waiting;
@@ -396,6 +403,23 @@ void mc_models_wait(mc_exchange *http) {
     } else {
         mc_loader_settle(models, served, http);
     }
+    pthread_mutex_unlock(&models->lock);
+}
+
+/* One of those that wait for a model whose time is over; NULL: none. */
+static mc_exchange *find_late(const mc_served *served) {
+    mc_exchange *http = served->waiting;
+    while (http && !mc_loader_is_late(served, http))
+        http = http->next_waiting;
+    return http;
+}
+
+void mc_models_refuse_late(mc_models *models) {
+    mc_exchange *http;
+    pthread_mutex_lock(&models->lock);
+    for (mc_served *served = models->first; served; served = served->next)
+        while ((http = find_late(served)) && take_out(served, http))
+            mc_loader_settle(models, served, http);
     pthread_mutex_unlock(&models->lock);
 }
 

@@ -68,11 +68,18 @@ bool mc_models_keep(mc_exchange *http, int64_t keep_us);
  * returns  false: there is no such model, or it stays; *failure says why */
 bool mc_models_unload(mc_models *models, mc_str name, mc_failure *failure);
 
+/* How long the request may wait and be computed from now on, of its model's max_seconds: what
+ * loading took is over. 0: no limit. */
+double mc_models_left_seconds(const mc_exchange *http);
+
 /* ---- for exchanges ---- */
 
 /* Has a request, whose handler has returned, wait for http->awaited. It may run again at once: the
  * caller must not touch it any more. */
 void mc_models_wait(mc_exchange *http);
+
+/* Refuses those that wait and whose time is over: the loader may be busy for longer. */
+void mc_models_refuse_late(mc_models *models);
 
 /* ---- for lists ---- */
 

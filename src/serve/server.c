@@ -127,11 +127,15 @@ static mica_status open_workers(mica_server *server) {
     return status;
 }
 
+static void tick(void *models) {
+    mc_models_refuse_late(models);
+}
+
 static mica_status open_threads(mica_server *server, const tls *files) {
     const mica_server_options *options = &server->options;
     MC_TRY(open_workers(server));
-    mica_status status =
-        mc_watch_open(&server->watch, options->request_seconds, options->comment_seconds);
+    mica_status status = mc_watch_open(&server->watch, options->request_seconds,
+                                       options->comment_seconds, tick, &server->models);
     if (status == MICA_OK) {
         status = start_daemon(server, files);
         if (status == MICA_OK) return MICA_OK;

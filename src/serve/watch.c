@@ -60,12 +60,16 @@ static void *run(void *context) {
         if (now - looked < TICK_MS * 1000u) continue;
         looked = now;
         look_round(watch, now);
+        watch->tick(watch->user);
     }
 }
 
-mica_status mc_watch_open(mc_watch *watch, int request_seconds, int comment_seconds) {
+mica_status mc_watch_open(mc_watch *watch, int request_seconds, int comment_seconds,
+                          void (*tick)(void *user), void *user) {
     *watch = (mc_watch){.request_us = (uint64_t)request_seconds * 1000000u,
                         .comment_us = (uint64_t)comment_seconds * 1000000u,
+                        .tick = tick,
+                        .user = user,
                         .watcher = mc_hangup_open()};
     if (watch->watcher < 0) return mc_fail_errno(errno, "cannot watch connections");
     if (pipe(watch->wake) != 0) {

@@ -1,6 +1,7 @@
 /* The connections of a server, and one thread that watches them: it notices clients that hang up
  * while their connection is suspended, closes connections whose request does not come, and keeps
- * streams alive that have nothing to say.
+ * streams alive that have nothing to say. Four times a second it also calls a function of the
+ * server's, for what is to be done by the clock.
  *
  * Threads: any. Its lock comes before that of a request. */
 #ifndef SERVE_WATCH_H
@@ -24,11 +25,15 @@ typedef struct mc_watch {
     int watcher; /* hangup.h */
     int wake[2]; /* a pipe that ends the thread */
     uint64_t request_us, comment_us;
+    void (*tick)(void *user);
+    void *user;
 } mc_watch;
 
-/* request_seconds, comment_seconds: as in mica_server_options.
+/* request_seconds, comment_seconds: as in mica_server_options. tick: called with `user` and without
+ * the lock; must not block.
  * errors  MICA_EIO, MICA_ENOMEM. After an error there is nothing to close. */
-mica_status mc_watch_open(mc_watch *watch, int request_seconds, int comment_seconds);
+mica_status mc_watch_open(mc_watch *watch, int request_seconds, int comment_seconds,
+                          void (*tick)(void *user), void *user);
 void mc_watch_close(mc_watch *watch); /* all connections were removed */
 
 mc_peer *mc_watch_add(mc_watch *watch, int fd);       /* NULL: no memory */

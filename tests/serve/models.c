@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loading.h"
 
+#include "session/prefix.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,22 +356,32 @@ static int delete (const fixture *f, const char *body) {
     return a.status;
 }
 
+/* A server that may load org/tiny of a cache, and delete it. serving: may be NULL. */
+static fixture open_cache(const mica_serving_options *serving) {
+    char *own = test_format("%s/default", test_models_dir());
+    const mica_server_options may = {.struct_bytes = sizeof may, .downloads = true};
+    const char *place = NULL;
+    const mica_loading_options loading = {.struct_bytes = sizeof loading,
+                                          .places = &place,
+                                          .place_count = 1,
+                                          .model = &exact,
+                                          .serving = serving};
+    fixture f = {.root = test_temp_dir()};
+    test_write_below(f.root, "models--org--tiny/refs/main",
+                     "0123456789abcdef0123456789abcdef01234567");
+    link_model(f.root, "models--org--tiny/snapshots/0123456789abcdef0123456789abcdef01234567", own);
+    free(own);
+    assert_int_equal(setenv("HF_HUB_CACHE", f.root, 1), 0);
+    assert_int_equal(mica_server_open(&may, &f.server), MICA_OK);
+    assert_int_equal(mica_server_load(f.server, &loading), MICA_OK);
+    return f;
+}
+
 /* A model of the cache that is in memory: while it has a request it is not removed; else it is
  * closed first. */
 static void test_delete(void **state) {
     (void)state;
-    char *cache = test_temp_dir(), *own = test_format("%s/default", test_models_dir());
-    const mica_server_options may = {.struct_bytes = sizeof may, .downloads = true};
-    const char *place = NULL;
-    const mica_loading_options loading = {
-        .struct_bytes = sizeof loading, .places = &place, .place_count = 1, .model = &exact};
-    fixture f = {.root = cache};
-    test_write_below(cache, "models--org--tiny/refs/main",
-                     "0123456789abcdef0123456789abcdef01234567");
-    link_model(cache, "models--org--tiny/snapshots/0123456789abcdef0123456789abcdef01234567", own);
-    assert_int_equal(setenv("HF_HUB_CACHE", cache, 1), 0);
-    assert_int_equal(mica_server_open(&may, &f.server), MICA_OK);
-    assert_int_equal(mica_server_load(f.server, &loading), MICA_OK);
+    fixture f = open_cache(NULL);
     client_refused(f.server, "/tokenize", "{\"prompt\": \"a\"}", 400, "missing_field", "model");
     static const char body[] = "{\"model\": \"org/tiny\", \"prompt\": \"curl\", \"raw\": true, "
                                "\"options\": {\"temperature\": 0, \"num_predict\": 60}}";
@@ -391,8 +403,43 @@ static void test_delete(void **state) {
     check_says(f.server, ASK("org/tiny"), 404, "no model org/tiny");
     assert_int_equal(delete (&f, "{\"model\": \"org/tiny\"}"), 404);
     unsetenv("HF_HUB_CACHE");
-    free(own);
     close_fixture(&f);
+}
+
+/* Others wait while a model is deleted: its kept prompts are not saved then, as they are when it is
+ * closed otherwise. */
+static void test_delete_saves_nothing(void **state) {
+    (void)state;
+    if (!mc_prefix_available()) skip();
+    char *dir = test_temp_dir(), *folder = test_format("%s/kept", dir);
+    const mica_serving_options serving = {.struct_bytes = sizeof serving, .prefix_cache = folder};
+    fixture f = open_cache(&serving);
+    char body[2048] = "{\"model\": \"org/tiny\", \"max_tokens\": 2, \"prompt\": \"";
+    for (int i = 0; i < 200; i++)
+        strcat(body, "curl ");
+    strcat(body, "\"}");
+    for (int deletes = 0; deletes < 2; deletes++) {
+        mc_json_doc *doc = client_json(f.server, "POST", "/v1/completions", body, 200);
+        mc_json_close(&doc);
+        if (deletes)
+            while (delete (&f, "{\"model\": \"org/tiny\"}") == 409)
+                nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        else
+            check_says(f.server, "{\"model\": \"org/tiny\", \"keep_alive\": 0}", 200, "unload");
+        wait_until_runs(f.server, "");
+        test_list files = test_list_files(folder, "");
+        assert_int_equal(files.count, deletes ? 0 : 1);
+        for (size_t i = 0; i < files.count; i++) {
+            char *path = test_format("%s/%s", folder, files.names[i]);
+            assert_int_equal(unlink(path), 0);
+            free(path);
+        }
+        test_list_free(&files);
+    }
+    unsetenv("HF_HUB_CACHE");
+    close_fixture(&f);
+    free(folder);
+    test_temp_dir_remove(dir);
 }
 
 /* ---- adapters ---- */
@@ -559,14 +606,23 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),    cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_deleted),  cmocka_unit_test(test_keep_alive),
-        cmocka_unit_test(test_named),    cmocka_unit_test(test_oldest_goes),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_memory_of_caches),
-        cmocka_unit_test(test_batch),    cmocka_unit_test(test_delete),
-        cmocka_unit_test(test_adapters), cmocka_unit_test(test_other_adapter),
-        cmocka_unit_test(test_options),  cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_deleted),
+        cmocka_unit_test(test_keep_alive),
+        cmocka_unit_test(test_named),
+        cmocka_unit_test(test_oldest_goes),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_caches),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_delete),
+        cmocka_unit_test(test_delete_saves_nothing),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_other_adapter),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);
 }

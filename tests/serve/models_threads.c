@@ -1,8 +1,10 @@
 /* Models that are loaded and closed while many threads ask for them, and while the server ends. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/system.h"
 #include "loading.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -244,11 +246,110 @@ static void test_gone(void **state) {
     close_fixture(&f);
 }
 
+/* ---- a load that takes long ---- */
+
+/* A load under way that goes on once `open` is set. */
+typedef struct held_load {
+    mica_server *server;
+    mica_serving_options serving;
+    pthread_t thread;
+    atomic_bool begun, open;
+} held_load;
+
+static void hold(void *user, uint64_t done, uint64_t total) {
+    held_load *load = user;
+    (void)done, (void)total;
+    atomic_store(&load->begun, true);
+    while (!atomic_load(&load->open))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void *load_held(void *context) {
+    held_load *load = context;
+    mica_model_options model = exact;
+    char *own = test_format("%s/default", test_models_dir());
+    const char *name = "default", *folder = own;
+    model.prefetch = true; /* which reports its progress */
+    model.progress = hold;
+    model.progress_user = load;
+    const mica_loading_options loading = {.struct_bytes = sizeof loading,
+                                          .names = &name,
+                                          .folders = &folder,
+                                          .count = 1,
+                                          .model = &model,
+                                          .serving = &load->serving};
+    assert_int_equal(mica_server_load(load->server, &loading), MICA_OK);
+    free(own);
+    return NULL;
+}
+
+static void begin_held(held_load *load, double max_seconds) {
+    load->serving =
+        (mica_serving_options){.struct_bytes = sizeof load->serving, .max_seconds = max_seconds};
+    assert_int_equal(mica_server_open(NULL, &load->server), MICA_OK);
+    assert_int_equal(pthread_create(&load->thread, NULL, load_held, load), 0);
+    while (!atomic_load(&load->begun))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void end_held(held_load *load) {
+    atomic_store(&load->open, true);
+    pthread_join(load->thread, NULL);
+}
+
+/* A request's time ends while its model is opened: it is refused then, not when that is done. */
+static void test_late(void **state) {
+    (void)state;
+    held_load load = {0};
+    begin_held(&load, 0.3);
+    check_says(load.server, ASK("default"), 504, "took too long");
+    end_held(&load);
+    assert_true(answers(load.server, ASK("default")));
+    mica_server_close(&load.server);
+}
+
+static int64_t ask_load_ns(const mica_server *server, int64_t *total) {
+    mc_json_doc *doc = client_json(server, "POST", GENERATE, ASK("default"), 200);
+    int64_t load = int_at(mc_json_root(doc), "load_duration");
+    *total = int_at(mc_json_root(doc), "total_duration");
+    mc_json_close(&doc);
+    return load;
+}
+
+static void *end_later(void *context) {
+    held_load *load = context;
+    wait_for(load->server, "mica_requests_loading", 1);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    atomic_store(&load->open, true);
+    return NULL;
+}
+
+/* An answer says how long its request waited for the model, which is a part of the whole time. */
+static void test_load_duration(void **state) {
+    (void)state;
+    held_load load = {0};
+    pthread_t other;
+    int64_t total;
+    begin_held(&load, 0);
+    uint64_t began = mc_now_us();
+    assert_int_equal(pthread_create(&other, NULL, end_later, &load), 0);
+    int64_t waited = ask_load_ns(load.server, &total);
+    assert_true(waited >= 50000000 && waited <= total);
+    assert_true((uint64_t)total / 1000 <= mc_now_us() - began);
+    pthread_join(other, NULL);
+    end_held(&load);
+    assert_int_equal(ask_load_ns(load.server, &total), 0);
+    assert_true(total > 0);
+    mica_server_close(&load.server);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),  cmocka_unit_test(test_busy),  cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_left),  cmocka_unit_test(test_turns), cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_close), cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_once),    cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_waiting), cmocka_unit_test(test_left),
+        cmocka_unit_test(test_turns),   cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_close),   cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_late),    cmocka_unit_test(test_load_duration),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);
 }
