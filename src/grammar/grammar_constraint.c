@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Matchers of ended answers: how many are kept, and the bytes of all, those of some masks beside. */
+/* Matchers of ended answers: how many are kept and the bytes of all, beside those of some masks. */
 enum { KEPT = 8, KEPT_BYTES = 4 << 20, KEPT_MASKS = 256 };
 
 typedef struct kept_matcher {
