@@ -78,7 +78,7 @@ static void print_table(const cli_json *json, const cli_json_node *models) {
 
 static int run(const void *verb_values, char **args, int count) {
     const ps_values *values = verb_values;
-    cli_text answer = {0};
+    char *answer = NULL;
     cli_json json = {0};
     (void)args, (void)count;
     int code = cli_remote_ask(&values->remote, "GET", "/api/ps", NULL, &answer, &json);
@@ -87,13 +87,13 @@ static int run(const void *verb_values, char **args, int count) {
     if (code == CLI_DONE && !models)
         code = cli_fail("what answers there is no mica serve");
     else if (code == CLI_DONE && values->json)
-        printf("%s\n", answer.data);
+        printf("%s\n", answer);
     else if (code == CLI_DONE && cli_json_first(&json, models))
         print_table(&json, models);
     else if (code == CLI_DONE)
         cli_hint("The server has no model in memory.");
     cli_json_deinit(&json);
-    free(answer.data);
+    mica_free(answer);
     return code;
 }
 

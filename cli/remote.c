@@ -1,28 +1,20 @@
-#define _POSIX_C_SOURCE 200809L
 #include "remote.h"
 
-#include "interrupt.h"
 #include "report.h"
 #include "serve_keys.h"
 
-#include <errno.h>
-#include <netdb.h>
+#include <mica/mica.h>
+
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-enum { WAIT_SECONDS = 60, MAX_ANSWER = 16 << 20 };
 
 const cli_option cli_remote_options[CLI_REMOTE_OPTIONS] = {
     {.name = "host",
      .kind = CLI_TEXT,
      .placeholder = "ADDRESS",
      .initial = "127.0.0.1",
-     .help = "where the server is: an address or a name, also as http://ADDRESS:PORT, or unix:PATH",
+     .help = "where the server is: an address or a name, also as http://ADDRESS:PORT or "
+             "https://ADDRESS:PORT, or unix:PATH",
      .offset = offsetof(cli_remote_values, host)},
     {.name = "port",
      .letter = 'p',
@@ -31,7 +23,7 @@ const cli_option cli_remote_options[CLI_REMOTE_OPTIONS] = {
      .initial = "8080",
      .min = 1,
      .max = 65535,
-     .help = "its port",
+     .help = "its port, where the address has none",
      .offset = offsetof(cli_remote_values, port)},
     {.name = "api-key",
      .kind = CLI_TEXT,
@@ -44,165 +36,80 @@ const cli_option cli_remote_options[CLI_REMOTE_OPTIONS] = {
      .placeholder = "FILE",
      .help = "the first key of FILE",
      .offset = offsetof(cli_remote_values, api_key_file)},
+    {.name = "cacert",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "trust the certificates of FILE, in PEM form, instead of the system's",
+     .offset = offsetof(cli_remote_values, certificates)},
+    {.name = "insecure",
+     .kind = CLI_FLAG,
+     .help = "trust any certificate: somebody else may answer in the server's place",
+     .offset = offsetof(cli_remote_values, insecure)},
 };
 
 /* ---- the address ---- */
 
-/* The parts of an address. */
-typedef struct place {
-    char host[256]; /* without brackets; of unix:PATH the path */
+enum { MAX_HOST = 256, MAX_ADDRESS = MAX_HOST + 64 };
+
+/* The port behind an address, or the option's; NULL: it is none. */
+static const char *find_port(const char *end, int64_t port, char out[16]) {
+    snprintf(out, 16, "%d", (int)port);
+    if (*end != ':') return out;
+    size_t digits = strspn(end + 1, "0123456789");
+    if (digits == 0 || digits > 5 || (end[1 + digits] && end[1 + digits] != '/')) return NULL;
+    snprintf(out, 16, "%.*s", (int)digits, end + 1);
+    return out;
+}
+
+/* Writes what the options say as mica_server_ask takes it. */
+static int find_address(const cli_remote_values *values, char out[MAX_ADDRESS]) {
+    const char *text = values->host, *scheme = "http://";
     char port[16];
-    bool file; /* a socket of the file system */
-} place;
-
-static int find_place(const cli_remote_values *values, place *out) {
-    const char *text = values->host;
-    snprintf(out->port, sizeof out->port, "%d", (int)values->port);
-    if (strncmp(text, "https://", 8) == 0)
-        return cli_fail("%s: only servers without TLS can be asked; curl %s/api/ps asks others",
-                        text, text);
-    if (strncmp(text, "http://", 7) == 0) text += 7;
-    out->file = strncmp(text, "unix:", 5) == 0;
-    if (out->file) text += 5;
+    if (strncmp(text, "unix:", 5) == 0) {
+        if (!text[5] || strlen(text) >= MAX_ADDRESS)
+            return cli_fail("--host: '%s' is no address", text);
+        strcpy(out, text);
+        return CLI_DONE;
+    }
+    if (strncmp(text, "https://", 8) == 0) scheme = "https://";
+    if (strncmp(text, scheme, strlen(scheme)) == 0) text += strlen(scheme);
     bool bracket = text[0] == '[';
-    size_t len = out->file ? strlen(text) : strcspn(text + bracket, bracket ? "]" : ":/");
-    const char *end = text + bracket + len + (bracket && text[1 + len] == ']');
-    bool bare = !out->file && !bracket && strchr(end + (*end != 0), ':'); /* ::1 */
+    size_t len = strcspn(text + bracket, bracket ? "]" : ":/");
+    const char *host = text + bracket, *end = host + len + (bracket && host[len] == ']');
+    bool bare = !bracket && strchr(end + (*end != 0), ':'); /* ::1 */
     if (bare) end = text + (len = strlen(text));
-    if (len == 0 || len >= sizeof out->host) return cli_fail("--host: '%s' is no address", text);
-    memcpy(out->host, text + bracket, len);
-    out->host[len] = '\0';
-    if (*end == ':') {
-        size_t digits = strspn(end + 1, "0123456789");
-        if (digits == 0 || digits > 5 || (end[1 + digits] && end[1 + digits] != '/'))
-            return cli_fail("--host: '%s' has no port behind its colon", text);
-        snprintf(out->port, sizeof out->port, "%.*s", (int)digits, end + 1);
-    }
+    if (len == 0 || len >= MAX_HOST || strpbrk(text, " @?#"))
+        return cli_fail("--host: '%s' is no address", text);
+    if (!find_port(end, values->port, port))
+        return cli_fail("--host: '%s' has no port behind its colon", text);
+    char name[MAX_HOST];
+    snprintf(name, sizeof name, "%.*s", (int)len, host);
     /* what a server listens at that listens everywhere */
-    if (strcmp(out->host, "0.0.0.0") == 0) strcpy(out->host, "127.0.0.1");
-    if (strcmp(out->host, "::") == 0) strcpy(out->host, "::1");
+    if (strcmp(name, "0.0.0.0") == 0) strcpy(name, "127.0.0.1");
+    if (strcmp(name, "::") == 0) strcpy(name, "::1");
+    bool numbers = strchr(name, ':') != NULL; /* of IPv6 */
+    snprintf(out, MAX_ADDRESS, "%s%s%s%s:%s", scheme, numbers ? "[" : "", name, numbers ? "]" : "",
+             port);
     return CLI_DONE;
-}
-
-static void set_limits(int fd) {
-    const struct timeval limit = {.tv_sec = WAIT_SECONDS};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
-static int connect_file(const place *at) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(at->host) >= sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    strcpy(address.sun_path, at->host);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-/* Connects to the first address of the name that answers; -1 after it reported that none does. */
-static int connect_to(const place *at) {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    int fd = -1, error = 0;
-    if (at->file) {
-        fd = connect_file(at);
-        error = errno;
-    } else {
-        int failed = getaddrinfo(at->host, at->port, &hints, &list);
-        if (failed) {
-            cli_fail("there is no server %s: %s", at->host, gai_strerror(failed));
-            return -1;
-        }
-        for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-            fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
-            if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) break;
-            error = errno;
-            if (fd >= 0) close(fd);
-            fd = -1;
-        }
-        freeaddrinfo(list);
-    }
-    if (fd >= 0) {
-        set_limits(fd);
-        return fd;
-    }
-    cli_fail("no server answers at %s%s%s: %s", at->host, at->file ? "" : " port ",
-             at->file ? "" : at->port, strerror(error));
-    cli_hint("mica serve starts one; --host and --port say where it is.");
-    return -1;
 }
 
 /* ---- the request ---- */
 
-static bool send_all(int fd, const char *bytes, size_t n) {
-    while (n > 0) {
-        ssize_t sent = send(fd, bytes, n, 0);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) return false;
-        bytes += sent;
-        n -= (size_t)sent;
+/* Reports why the server cannot be asked. */
+static int explain(mica_status status, const char *address, const cli_remote_values *values) {
+    const char *why = mica_last_error();
+    if (status == MICA_ENOENT) {
+        cli_fail("no server answers at %s: %s", address, why);
+        cli_hint("mica serve starts one; --host and --port say where it is.");
+    } else if (status == MICA_EFORMAT) {
+        cli_fail("what answers there is no mica serve: %s", why);
+    } else if (strncmp(address, "https://", 8) == 0 && !values->insecure) {
+        cli_fail("%s: %s", address, why);
+        cli_hint("--cacert FILE trusts the certificates of FILE; --insecure trusts any.");
+    } else {
+        cli_fail("%s: %s", address, why);
     }
-    return true;
-}
-
-/* Reads all that the server sends. false: it breaks off, or never ends. */
-static bool read_all(int fd, cli_text *out) {
-    char bytes[16384];
-    ssize_t n;
-    while ((n = recv(fd, bytes, sizeof bytes, 0)) != 0) {
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 || out->len > MAX_ANSWER || !cli_text_append(out, bytes, (size_t)n)) return false;
-    }
-    return true;
-}
-
-static bool write_request(cli_text *out, const place *at, const char *key, const char *method,
-                          const char *path, const char *body) {
-    bool numbers = strchr(at->host, ':') != NULL; /* of IPv6 */
-    const char *host = at->file ? "localhost" : at->host;
-    cli_text_printf(out, "%s %s HTTP/1.1\r\nHost: %s%s%s\r\nConnection: close\r\n", method, path,
-                    numbers ? "[" : "", host, numbers ? "]" : "");
-    if (key) cli_text_printf(out, "Authorization: Bearer %s\r\n", key);
-    if (body) cli_text_printf(out, "Content-Type: application/json\r\n");
-    return cli_text_printf(out, "Content-Length: %zu\r\n\r\n%s", body ? strlen(body) : 0,
-                           body ? body : "");
-}
-
-/* The length that a head tells of its body; SIZE_MAX: none. */
-static size_t body_length(const char *head, const char *end) {
-    static const char name[] = "\r\ncontent-length:";
-    for (const char *at = head; at < end; at++)
-        if (strncasecmp(at, name, sizeof name - 1) == 0)
-            return strtoul(at + sizeof name - 1, NULL, 10);
-    return SIZE_MAX;
-}
-
-/* Takes the head off an answer, and returns its status; 0: it is none, or cut off. */
-static int take_head(cli_text *answer) {
-    int status = 0;
-    if (!answer->data || strlen(answer->data) != answer->len) return 0;
-    char *end = strstr(answer->data, "\r\n\r\n");
-    if (!end || sscanf(answer->data, "HTTP/1.%*d %d", &status) != 1) return 0;
-    size_t head = (size_t)(end + 4 - answer->data), len = answer->len - head;
-    if (body_length(answer->data, end) != len) return 0;
-    memmove(answer->data, end + 4, len + 1);
-    answer->len = len;
-    return status;
-}
-
-static int exchange(int fd, const cli_text *request, cli_text *answer, int *status) {
-    cli_interrupt_survive_pipe(); /* a server that goes away is an error, not the end */
-    if (!send_all(fd, request->data, request->len) || !read_all(fd, answer))
-        return cli_fail("the server does not answer: %s",
-                        errno == EAGAIN || errno == EWOULDBLOCK ? "it is silent" : strerror(errno));
-    *status = take_head(answer);
-    return *status ? CLI_DONE : cli_fail("what answers there is no mica serve");
+    return CLI_FAILED;
 }
 
 /* Reports what the server said is wrong. */
@@ -218,24 +125,24 @@ static int report(int status, const cli_json *json) {
 }
 
 int cli_remote_ask(const cli_remote_values *values, const char *method, const char *path,
-                   const char *body, cli_text *answer, cli_json *json) {
+                   const char *body, char **answer, cli_json *json) {
     cli_keys keys = {0};
-    cli_text request = {0};
-    place at = {.file = false};
+    char address[MAX_ADDRESS];
     const char *why;
-    int status = 0, code = find_place(values, &at);
+    int status = 0, code = find_address(values, address);
     if (code == CLI_DONE) code = cli_keys_read(values->api_key, values->api_key_file, &keys);
     if (code != CLI_DONE) return code;
-    int fd = connect_to(&at);
-    if (fd < 0 ||
-        !write_request(&request, &at, keys.count ? keys.texts[0] : NULL, method, path, body))
-        code = CLI_FAILED;
-    if (code == CLI_DONE) code = exchange(fd, &request, answer, &status);
-    if (code == CLI_DONE && !cli_json_parse(json, answer->data, answer->len, &why))
+    const mica_ask_options options = {.struct_bytes = sizeof options,
+                                      .key = keys.count ? keys.texts[0] : NULL,
+                                      .certificates = values->certificates,
+                                      .any_certificate = values->insecure};
+    mica_status asked = mica_server_ask(address, method, path, body, &options, &status, answer);
+    if (asked != MICA_OK)
+        code = explain(asked, address, values);
+    else if (!cli_json_parse(json, *answer, strlen(*answer), &why))
         code = cli_fail("what answers there is no mica serve: %s", why);
-    if (code == CLI_DONE && status != 200) code = report(status, json);
-    if (fd >= 0) close(fd);
-    free(request.data);
+    else if (status != 200)
+        code = report(status, json);
     cli_keys_free(&keys);
     return code;
 }

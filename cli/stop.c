@@ -1,6 +1,7 @@
 /* mica stop: has a server unload models. */
 #include "remote.h"
 #include "report.h"
+#include "text.h"
 #include "verb.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@ typedef struct stop_values {
 } stop_values;
 
 static int stop(const stop_values *values, const char *name) {
-    cli_text body = {0}, answer = {0};
+    cli_text body = {0};
+    char *answer = NULL;
     cli_json json = {0};
     int code = CLI_FAILED;
     cli_text_printf(&body, "{\"model\": ");
@@ -21,7 +23,7 @@ static int stop(const stop_values *values, const char *name) {
         code = cli_remote_ask(&values->remote, "POST", "/api/generate", body.data, &answer, &json);
     if (code == CLI_DONE && !values->quiet) fprintf(stderr, "stopped %s\n", name);
     cli_json_deinit(&json);
-    free(answer.data);
+    mica_free(answer);
     free(body.data);
     return code;
 }

@@ -176,6 +176,35 @@ MICA_API void mica_server_under_way(const mica_server *server, int *requests, in
  *  mica_server_run may be under way. */
 MICA_API void mica_server_close(mica_server **server);
 
+/** How a running server is asked; zero means the default. Strings are borrowed. */
+typedef struct mica_ask_options {
+    size_t struct_bytes;      /* see mica/api.h */
+    const char *key;          /* that it wants; NULL: none */
+    const char *certificates; /* a file in PEM form: whose certificates are trusted, over TLS. NULL:
+                                 $SSL_CERT_FILE, else those that the system trusts */
+    int any_certificate;      /* not 0: any is trusted, also one of another name */
+    int silent_seconds;       /* a server that sends nothing for so long is given up; 0: 60 */
+} mica_ask_options;
+
+/** Sends one request to a server, of another process or of another machine, and reads the answer.
+ *  Redirects are not followed, and proxies not used.
+ *
+ *  address where it listens: "http://HOST:PORT", "https://HOST:PORT" or "unix:PATH". Borrowed, as
+ *          all that follows.
+ *  method  "GET"
+ *  path    "/api/ps"
+ *  body    JSON; NULL: none.
+ *  options NULL for the defaults.
+ *  status  receives the answer's: 200, 404; 0 after an error.
+ *  answer  receives its body, freed with mica_free. NULL after an error.
+ *  errors  MICA_ENOENT nothing answers at the address; MICA_EIO the connection broke, or the
+ *          certificate is not trusted; MICA_EFORMAT what answers does not speak HTTP, or sends more
+ *          than 16 MiB; MICA_EINVAL the address, the path or an option is malformed;
+ *          MICA_EUNSUPPORTED the build has no libcurl; MICA_ENOMEM */
+MICA_API mica_status mica_server_ask(const char *address, const char *method, const char *path,
+                                     const char *body, const mica_ask_options *options, int *status,
+                                     char **answer);
+
 MICA_END
 
 #endif

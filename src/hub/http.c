@@ -21,8 +21,7 @@ struct mc_http {
 
 /* ---- addresses ---- */
 
-/* The file of certificates that the environment names; NULL: libcurl's own. */
-static const char *find_certificates(void) {
+const char *mc_http_certificates(void) {
     static const char *const variables[] = {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
                                             "SSL_CERT_FILE"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
@@ -145,7 +144,7 @@ static bool aim(mc_http_transfer *t, const char *url) {
 static bool prepare(mc_http_transfer *t) {
     char range[32];
     CURL *easy = t->easy;
-    const char *certificates = find_certificates();
+    const char *certificates = mc_http_certificates();
     snprintf(range, sizeof range, "%llu-", (unsigned long long)t->from);
     CURLcode bad = mc_hub.easy_setopt(easy, CURLOPT_PRIVATE, t);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

@@ -59,6 +59,9 @@ typedef struct mc_http_transfer {
     char error[MC_HTTP_TEXT]; /* libcurl's */
 } mc_http_transfer;
 
+/* The file of certificates that the environment names; NULL: libcurl's own. */
+const char *mc_http_certificates(void);
+
 /* errors  MICA_EINVAL the endpoint is no http or https address; MICA_ENOMEM */
 mica_status mc_http_open(const mc_http_options *options, mc_http **http);
 void mc_http_close(mc_http **http); /* after all transfers were dropped */

@@ -25,13 +25,13 @@ mica list does, and listens and is found where MICA_HOST says.
   model  12.8 MB  2048     it is stopped
   The server has no model in memory.
   mica: there is no model nothing
-  mica: no server answers at .../s: ...
+  mica: no server answers at unix:.../s: ...
   mica serve starts one; --host and --port say where it is.
 
 What is no server, and no address.
 
-  $ mica ps --host https://example.org 2>&1
-  mica: https://example.org: only servers without TLS can be asked; curl https://example.org/api/ps asks others
+  $ mica ps --host ftp://example.org 2>&1
+  mica: --host: 'ftp://example.org' has no port behind its colon
   [1]
   $ mica ps --host 127.0.0.1:http 2>&1
   mica: --host: '127.0.0.1:http' has no port behind its colon
