@@ -82,7 +82,7 @@ static void submit(client *c) {
     }
     mc_constraint *constraint = NULL;
     if (c->b->grammar)
-        c->b->status = mc_grammars_constrain(c->b->grammars, c->b->grammar, &constraint);
+        c->b->status = mc_grammars_constrain(c->b->grammars, c->b->grammar, 0, &constraint);
     mica_status status = mc_schedule_submit(c->b->schedule,
                                             &(mc_request_options){.ids = ids,
                                                                   .n_ids = c->b->prompt,
