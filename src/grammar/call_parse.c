@@ -99,23 +99,32 @@ static mica_status add_arguments(mc_calls *calls, mc_str name, mc_json value, mc
     return done ? MICA_OK : mc_fail_nomem("calls of tools");
 }
 
+/* The first member of an object that has one of two names. */
+static mc_json first_of(mc_json object, const char *const names[2], mc_str *key) {
+    *key = MC_STR("");
+    for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it);)
+        if (mc_str_is(it.key, names[0]) || mc_str_is(it.key, names[1])) {
+            *key = it.key;
+            return it.value;
+        }
+    return (mc_json){0};
+}
+
 /* Reads an object, whose text is `raw`. */
 static mica_status read_object(mc_json object, mc_str raw, const mc_tools *tools, mc_calls *calls,
                                bool *good) {
-    static const char *const inner[] = {"function"}, *const given[] = {"arguments", "parameters"};
-    mc_json within = mc_json_find(object, "function");
-    mc_str name;
-    if (mc_json_get_type(within) == MC_JSON_OBJECT) {
+    static const char *const inner[] = {"function", "name"}, *const given[] = {"arguments",
+                                                                               "parameters"};
+    mc_str name, key;
+    mc_json within = first_of(object, inner, &key);
+    if (mc_str_is(key, "function") && mc_json_get_type(within) == MC_JSON_OBJECT) {
         raw = member(raw, inner, 1);
         object = within;
     }
     *good = raw.ptr && mc_json_get_str(mc_json_find(object, "name"), &name) &&
             mc_tools_find(tools, name);
     if (!*good) return MICA_OK;
-    mc_json value = mc_json_find(object, "arguments");
-    bool first = mc_json_get_type(value) != MC_JSON_NONE;
-    if (!first) value = mc_json_find(object, "parameters");
-    return add_arguments(calls, name, value, member(raw, first ? given : given + 1, 1), good);
+    return add_arguments(calls, name, first_of(object, given, &key), member(raw, given, 2), good);
 }
 
 static mica_status read_value(mc_json value, mc_str raw, const mc_tools *tools, mc_calls *calls,

@@ -187,18 +187,21 @@ static mc_str read_name(reader *r) {
     return (mc_str){r->text.ptr + from, r->at - from};
 }
 
+/* key=value behind `count` others. */
+static bool read_argument(reader *r, size_t count) {
+    mc_str key = read_name(r);
+    if (!key.len || !take(r, '=')) return false;
+    return (!count || put(r, ", ", 2)) && put(r, "\"", 1) && put(r, key.ptr, key.len) &&
+           put(r, "\": ", 3) && read_value(r);
+}
+
 /* key=value, ... behind the parenthesis, as an object. */
 static bool read_arguments(reader *r) {
     if (!put(r, "{", 1)) return false;
     for (size_t i = 0; peek(r) != ')'; i++) {
         if (i && !take(r, ',')) return false;
         if (peek(r) == ')') break;
-        mc_str key = read_name(r);
-        if (!key.len || !take(r, '=')) return false;
-        if ((i && !put(r, ", ", 2)) || !put(r, "\"", 1) || !put(r, key.ptr, key.len) ||
-            !put(r, "\": ", 3))
-            return false;
-        if (!read_value(r)) return false;
+        if (!read_argument(r, i)) return false;
     }
     r->at++;
     return put(r, "}", 1);
@@ -231,4 +234,43 @@ mica_status mc_python_calls_read(mc_str text, const mc_tools *tools, mc_calls *c
     if (*good && list) *good = take(&r, ']');
     *good = *good && !peek(&r);
     return r.no_memory ? mc_fail_nomem("calls of tools") : MICA_OK;
+}
+
+/* ---- arguments one after the other ---- */
+
+/* Whether what a reader stopped at may go on: a string without its end, a part of a number or of a
+ * word. */
+static bool is_cut(const reader *r) {
+    size_t at = r->at;
+    while (at < r->text.len && (mc_is_python_name(r->text.ptr[at]) || r->text.ptr[at] == '+'))
+        at++;
+    return at >= r->text.len;
+}
+
+mica_status mc_python_argument_read(mc_str text, size_t count, mc_buffer *out, size_t *used,
+                                    mc_python_part *part) {
+    reader r = {.text = text, .out = out};
+    size_t before = out->len;
+    char next = peek(&r);
+    bool good = count || put(&r, "{", 1);
+    *part = MC_PYTHON_END;
+    if (good && next == ')') {
+        r.at++;
+        good = put(&r, "}", 1);
+    } else {
+        *part = MC_PYTHON_ARGUMENT;
+        good = good && read_argument(&r, count);
+        next = good ? peek(&r) : '\0';
+        if (next == ',')
+            r.at++;
+        else if (next != ')')
+            good = false;
+    }
+    if (r.no_memory) return mc_fail_nomem("calls of tools");
+    if (!good) {
+        out->len = before;
+        *part = is_cut(&r) ? MC_PYTHON_CUT : MC_PYTHON_BAD;
+    }
+    *used = good ? r.at : 0;
+    return MICA_OK;
 }

@@ -5,9 +5,25 @@
 
 #include "grammar/tool_calls.h"
 
+#include <stddef.h>
+
 /* As mc_calls_read. Values are literals: strings, numbers, True, False, None, lists, tuples and
  * dictionaries with strings as keys. */
 mica_status mc_python_calls_read(mc_str text, const mc_tools *tools, mc_calls *calls, bool *good);
+
+typedef enum mc_python_part {
+    MC_PYTHON_ARGUMENT, /* an argument, and the comma behind it if there is one */
+    MC_PYTHON_END,      /* the closing parenthesis */
+    MC_PYTHON_CUT,      /* more of the text is needed */
+    MC_PYTHON_BAD       /* it is no argument */
+} mc_python_part;
+
+/* Reads what comes next of a call's arguments, behind `count` of them; adds their JSON to `out`,
+ * the same in all as mc_python_calls_read makes. *used: the bytes that are read; 0 for CUT and BAD,
+ * and then nothing is added, either.
+ *  errors  MICA_ENOMEM */
+mica_status mc_python_argument_read(mc_str text, size_t count, mc_buffer *out, size_t *used,
+                                    mc_python_part *part);
 
 /* Whether names of functions have this character. */
 bool mc_is_python_name(char c);

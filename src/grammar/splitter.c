@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "grammar/call_parse.h"
+#include "grammar/call_stream.h"
 #include "text/find.h"
 
 #include <string.h>
@@ -26,6 +27,11 @@ struct mc_splitter {
     const mc_call_block *block; /* CALLS: what may be calls */
     size_t block_at;            /* where its mark is in `held`, behind white space */
     mc_calls calls;
+    bool streams;          /* calls come out while they are written */
+    bool whole;            /* CALLS: what follows is read whole */
+    bool within;           /* a call has begun, and has not ended */
+    bool muted;            /* it is dropped */
+    mc_call_stream stream; /* CALLS, if they are streamed */
 };
 
 mica_status mc_splitter_open(const mc_answer_format *format, const mc_tools *tools, bool is_open,
@@ -45,12 +51,17 @@ void mc_splitter_keep_one_call(mc_splitter *splitter) {
     splitter->one_call = true;
 }
 
+void mc_splitter_stream_calls(mc_splitter *splitter) {
+    splitter->streams = true;
+}
+
 void mc_splitter_close(mc_splitter **splitter) {
     mc_splitter *s = *splitter;
     *splitter = NULL;
     if (!s) return;
     mc_buffer_deinit(&s->held);
     mc_calls_deinit(&s->calls);
+    mc_call_stream_deinit(&s->stream);
     mc_free(s);
 }
 
@@ -199,18 +210,36 @@ static mica_status say(mc_splitter *s, bool *more) {
     s->part = PART_CALLS;
     s->block = block;
     s->block_at = at - kept;
+    s->whole = !s->streams;
+    mc_call_stream_deinit(&s->stream);
+    s->stream = mc_call_stream_of(block, s->tools);
     *more = true;
     return hand_out(s, MC_PIECE_TEXT, kept);
 }
 
 /* ---- calls ---- */
 
-/* The block is text: what begins it is handed out, and the rest looked at again. */
+/* Where the block goes on in what is held. */
+static size_t body_of(const mc_splitter *s) {
+    if (s->stream.begun) return 0; /* what came before was dropped */
+    return s->block_at + (s->block->first ? 0 : strlen(s->block->begin));
+}
+
+/* The rest of the block is text: what begins it is handed out, and the rest looked at again. */
 static mica_status give_up(mc_splitter *s, bool *more) {
-    size_t n = s->block_at + (s->block->first ? 1 : strlen(s->block->begin));
+    size_t n = s->stream.begun ? 0 : body_of(s) + s->block->first;
     s->part = PART_TEXT;
     *more = true;
     return hand_out(s, MC_PIECE_TEXT, n < s->held.len ? n : s->held.len);
+}
+
+static mica_status hand_out_streamed(mc_splitter *s, mc_str name, mc_str arguments) {
+    const mc_piece pieces[] = {{.kind = MC_PIECE_CALL_BEGIN, .name = name},
+                               {.kind = MC_PIECE_CALL_TEXT, .text = arguments},
+                               {.kind = MC_PIECE_CALL_END}};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        MC_TRY(s->take(s->user, &pieces[i]));
+    return MICA_OK;
 }
 
 static mica_status hand_out_calls(mc_splitter *s) {
@@ -222,7 +251,8 @@ static mica_status hand_out_calls(mc_splitter *s) {
                                 .name = {text + list[i].name, list[i].name_len}};
         if (s->one_call && s->called) continue;
         s->called = true;
-        MC_TRY(s->take(s->user, &piece));
+        MC_TRY(s->streams ? hand_out_streamed(s, piece.name, piece.text)
+                          : s->take(s->user, &piece));
     }
     s->some_text = s->drop_space = true;
     return MICA_OK;
@@ -244,23 +274,91 @@ static bool find_end(const mc_splitter *s, size_t body, size_t *at, size_t *end)
     return s->ended;
 }
 
+/* Reads what is a whole block, or the rest of one: that of a list has lost its bracket. */
+static mica_status read_calls(mc_splitter *s, mc_str text, bool *good) {
+    mc_buffer list = {0};
+    mica_status status = MICA_OK;
+    if (s->stream.in_list) {
+        if (mc_buffer_add_byte(&list, '[') && mc_buffer_add(&list, text.ptr, text.len))
+            text = (mc_str){list.data, list.len};
+        else
+            status = mc_fail_nomem("an answer");
+    }
+    if (status == MICA_OK) status = mc_calls_read(s->block->body, text, s->tools, &s->calls, good);
+    mc_buffer_deinit(&list);
+    return status;
+}
+
 static mica_status call(mc_splitter *s, bool *more) {
-    size_t body = s->block_at + (s->block->first ? 0 : strlen(s->block->begin)), at, end;
+    size_t body = body_of(s), at, end;
     bool good = false;
     mc_str text = held(s);
     if (!find_end(s, body, &at, &end)) {
         const mc_str inner = {text.ptr + body, text.len - body};
-        if (text.len > MAX_HELD || (s->block->first && !mc_calls_may_begin(s->block->body, inner)))
-            return give_up(s, more);
-        return MICA_OK;
+        bool may = !s->block->first || s->stream.begun || mc_calls_may_begin(s->block->body, inner);
+        return text.len > MAX_HELD || !may ? give_up(s, more) : MICA_OK;
     }
-    MC_TRY(mc_calls_read(s->block->body, (mc_str){text.ptr + body, at - body}, s->tools, &s->calls,
-                         &good));
+    MC_TRY(read_calls(s, (mc_str){text.ptr + body, at - body}, &good));
     if (!good) return give_up(s, more);
     drop(s, end);
     s->part = PART_TEXT;
     *more = true;
     return hand_out_calls(s);
+}
+
+/* ---- calls that are streamed ---- */
+
+static mica_status hand_out_part(mc_splitter *s, const mc_piece *piece) {
+    if (piece->kind == MC_PIECE_CALL_BEGIN) {
+        s->muted = s->one_call && s->called;
+        s->called = s->some_text = s->within = true;
+    } else if (piece->kind == MC_PIECE_CALL_END) {
+        s->within = false;
+    }
+    return s->muted ? MICA_OK : s->take(s->user, piece);
+}
+
+/* What follows is no call: the one that has begun is not complete. */
+static mica_status break_off(mc_splitter *s, bool *more) {
+    const mc_piece end = {.kind = MC_PIECE_CALL_END, .broken = true};
+    if (s->within) MC_TRY(hand_out_part(s, &end));
+    s->drop_space = s->stream.begun;
+    return give_up(s, more);
+}
+
+static mica_status stream_calls(mc_splitter *s, bool *more) {
+    size_t body = body_of(s);
+    mc_call_step step;
+    MC_TRY(mc_call_stream_next(&s->stream, (mc_str){held(s).ptr + body, s->held.len - body},
+                               s->ended, &step));
+    const mc_piece pieces[] = {
+        [MC_CALL_BEGINS] = {.kind = MC_PIECE_CALL_BEGIN, .name = step.text},
+        [MC_CALL_TEXT] = {.kind = MC_PIECE_CALL_TEXT, .text = step.text},
+        [MC_CALL_ENDS] = {.kind = MC_PIECE_CALL_END},
+    };
+    switch (step.event) {
+    case MC_CALL_WAITS:
+        if (!step.used && s->held.len > MAX_HELD) return break_off(s, more);
+        break;
+    case MC_CALL_WHOLE:
+        s->whole = *more = true;
+        break;
+    case MC_CALL_BREAKS:
+        return break_off(s, more);
+    case MC_CALL_CLOSES:
+        s->part = PART_TEXT;
+        s->drop_space = *more = true;
+        break;
+    default:
+        *more = true;
+        MC_TRY(hand_out_part(s, &pieces[step.event]));
+        break;
+    }
+    if (step.used) {
+        drop(s, step.event == MC_CALL_BEGINS ? body + step.used : step.used);
+        *more = true;
+    }
+    return MICA_OK;
 }
 
 /* ---- all ---- */
@@ -280,7 +378,7 @@ static mica_status run(mc_splitter *s) {
             MC_TRY(say(s, &more));
             break;
         case PART_CALLS:
-            MC_TRY(call(s, &more));
+            MC_TRY(s->whole ? call(s, &more) : stream_calls(s, &more));
             break;
         }
     }

@@ -5,6 +5,11 @@
  * complete; one that is malformed, or of none of the request's tools, comes out as the text that it
  * is. White space around thoughts and calls is dropped.
  *
+ * Calls may come out while they are written (mc_splitter_stream_calls): the name once it is read,
+ * if it stands before the arguments, and these as they come. Then what the arguments add up to is
+ * what the call has that comes out whole. A call that turns out to be malformed, or is cut off,
+ * stays what it is, and is marked as broken; what follows it is text.
+ *
  * Threads: a splitter belongs to one thread at a time. */
 #ifndef GRAMMAR_SPLITTER_H
 #define GRAMMAR_SPLITTER_H
@@ -12,12 +17,20 @@
 #include "grammar/answer_format.h"
 #include "grammar/tools.h"
 
-typedef enum mc_piece_kind { MC_PIECE_TEXT, MC_PIECE_THOUGHT, MC_PIECE_CALL } mc_piece_kind;
+typedef enum mc_piece_kind {
+    MC_PIECE_TEXT,
+    MC_PIECE_THOUGHT,
+    MC_PIECE_CALL, /* a whole call. Not of a splitter that streams calls, which has these: */
+    MC_PIECE_CALL_BEGIN,
+    MC_PIECE_CALL_TEXT, /* more of its arguments */
+    MC_PIECE_CALL_END   /* follows each BEGIN, before anything else but its TEXT */
+} mc_piece_kind;
 
 typedef struct mc_piece {
     mc_piece_kind kind;
-    mc_str text; /* not empty; CALL: the arguments, the text of a JSON object */
-    mc_str name; /* CALL: the tool */
+    mc_str text; /* not empty; CALL: the arguments, the text of a JSON object; BEGIN, END: none */
+    mc_str name; /* CALL, BEGIN: the tool */
+    bool broken; /* END: the arguments are not complete, so that nobody should run the call */
 } mc_piece;
 
 /* Called for each part, in order. An error ends the call of the splitter with it. */
@@ -35,6 +48,9 @@ void mc_splitter_close(mc_splitter **splitter); /* takes NULL inside */
 
 /* Only the first call comes out; others are dropped. */
 void mc_splitter_keep_one_call(mc_splitter *splitter);
+
+/* Calls come out while they are written. To be called before anything is pushed. */
+void mc_splitter_stream_calls(mc_splitter *splitter);
 
 /* Takes the next bytes of the answer. errors  MICA_ENOMEM; those of `take` */
 mica_status mc_splitter_push(mc_splitter *splitter, const char *text, size_t len);

@@ -106,23 +106,28 @@ static void put_call(mc_put *put, const char *key, const char *id, mc_str name, 
     mc_put_close(put, '}');
 }
 
-bool mc_anthropic_blocks_call(mc_anthropic_blocks *blocks, mc_str name, mc_str input) {
+bool mc_anthropic_blocks_begin_call(mc_anthropic_blocks *blocks, mc_str name) {
     char id[MC_NAME_BYTES];
     if (!mc_anthropic_blocks_end(blocks)) return false;
     mc_chance_name("toolu", id);
-    if (!blocks->stream) {
-        mc_put put = mc_put_into(&blocks->whole);
-        put.comma = blocks->count > 0;
-        put_call(&put, NULL, id, name, input);
-        blocks->count++;
-        return !put.failed;
-    }
     mc_put put = mc_anthropic_event(&blocks->event, "content_block_start");
     mc_put_int(&put, "index", (int64_t)blocks->count);
     put_call(&put, "content_block", id, name, MC_STR("{}"));
-    if (!mc_anthropic_send(blocks->stream, "content_block_start", &put)) return false;
     blocks->open = MC_BLOCK_TOOL_USE;
-    return send_delta(blocks, kinds[MC_BLOCK_TOOL_USE].delta, kinds[MC_BLOCK_TOOL_USE].member,
-                      input) &&
-           mc_anthropic_blocks_end(blocks);
+    return mc_anthropic_send(blocks->stream, "content_block_start", &put);
+}
+
+bool mc_anthropic_blocks_call(mc_anthropic_blocks *blocks, mc_str name, mc_str input) {
+    char id[MC_NAME_BYTES];
+    if (blocks->stream)
+        return mc_anthropic_blocks_begin_call(blocks, name) &&
+               mc_anthropic_blocks_add(blocks, MC_BLOCK_TOOL_USE, input) &&
+               mc_anthropic_blocks_end(blocks);
+    if (!mc_anthropic_blocks_end(blocks)) return false;
+    mc_chance_name("toolu", id);
+    mc_put put = mc_put_into(&blocks->whole);
+    put.comma = blocks->count > 0;
+    put_call(&put, NULL, id, name, input);
+    blocks->count++;
+    return !put.failed;
 }

@@ -30,6 +30,10 @@ bool mc_anthropic_blocks_add(mc_anthropic_blocks *blocks, mc_block_kind kind, mc
 /* Adds a call of a tool, a block of its own. input: the text of a JSON object. false: as above. */
 bool mc_anthropic_blocks_call(mc_anthropic_blocks *blocks, mc_str name, mc_str input);
 
+/* Begins a call whose input comes in pieces, of a stream: by mc_anthropic_blocks_add of
+ * MC_BLOCK_TOOL_USE. The next block ends it. false: as above. */
+bool mc_anthropic_blocks_begin_call(mc_anthropic_blocks *blocks, mc_str name);
+
 /* Ends the block that is open. false: as above. */
 bool mc_anthropic_blocks_end(mc_anthropic_blocks *blocks);
 

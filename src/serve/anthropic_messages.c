@@ -79,6 +79,7 @@ typedef struct message_job {
     mica_finish finish;
     mc_splitter *splitter; /* into the blocks */
     bool called;           /* a tool */
+    bool broken;           /* a call that is not complete */
     mc_anthropic_blocks blocks;
 } message_job;
 
@@ -89,7 +90,8 @@ static message_job *message_of(mc_completion *job) {
 /* Why the answer ended. */
 static const char *stop_reason(const message_job *message) {
     if (message->stop) return "stop_sequence";
-    if (message->finish != MICA_FINISH_LENGTH) return message->called ? "tool_use" : "end_turn";
+    if (message->finish != MICA_FINISH_LENGTH)
+        return message->called && !message->broken ? "tool_use" : "end_turn";
     return message->job.answer_tokens >= message->max_tokens ? "max_tokens"
                                                              : "model_context_window_exceeded";
 }
@@ -211,6 +213,17 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
         message->called = true;
         done = mc_anthropic_blocks_call(blocks, piece->name, piece->text);
         break;
+    case MC_PIECE_CALL_BEGIN:
+        message->called = true;
+        done = mc_anthropic_blocks_begin_call(blocks, piece->name);
+        break;
+    case MC_PIECE_CALL_TEXT:
+        done = mc_anthropic_blocks_add(blocks, MC_BLOCK_TOOL_USE, piece->text);
+        break;
+    case MC_PIECE_CALL_END:
+        message->broken = message->broken || piece->broken;
+        done = mc_anthropic_blocks_end(blocks);
+        break;
     }
     if (done) return MICA_OK;
     return message->stream ? mc_fail(MICA_ECANCELLED, "the stream was cut off")
@@ -316,6 +329,7 @@ static bool prepare(message_job *message, const message_values *values) {
     mc_buffer_deinit(&chat.messages);
     if (!done) return false;
     mica_status status = mc_answer_form_split(&job->form, take_piece, message, &message->splitter);
+    if (status == MICA_OK && message->stream) mc_splitter_stream_calls(message->splitter);
     return status == MICA_OK || mc_failure_of(failure, status, NULL);
 }
 

@@ -164,7 +164,7 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
     case MC_PIECE_THOUGHT:
         done = mc_buffer_add(&at->thoughts, piece->text.ptr, piece->text.len);
         break;
-    case MC_PIECE_CALL:
+    default: /* calls come whole */
         put.comma = at->calls.len > 0;
         mc_put_open(&put, NULL, '{');
         mc_put_open(&put, "function", '{');

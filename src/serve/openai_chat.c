@@ -124,6 +124,7 @@ typedef struct chat_choice {
     size_t index;
     mc_splitter *splitter; /* NULL: the answer has no parts */
     size_t calls;          /* of tools, so far */
+    bool broken;           /* one of them is not complete */
     mc_buffer text;        /* of an answer that is not streamed */
     mc_buffer thoughts;    /* the same */
     mc_buffer tools;       /* calls of tools: elements of JSON, with commas between them */
@@ -188,7 +189,7 @@ typedef struct delta {
 } delta;
 
 /* A call of a tool. index: of an event, else negative. */
-static void put_call(mc_put *put, int64_t index, const mc_piece *call) {
+static void put_call(mc_put *put, int64_t index, mc_str name, mc_str arguments) {
     char id[MC_NAME_BYTES];
     mc_chance_name("call", id);
     mc_put_open(put, NULL, '{');
@@ -196,10 +197,26 @@ static void put_call(mc_put *put, int64_t index, const mc_piece *call) {
     mc_put_text(put, "id", id);
     mc_put_text(put, "type", "function");
     mc_put_open(put, "function", '{');
-    mc_put_str(put, "name", call->name);
-    mc_put_str(put, "arguments", call->text);
+    mc_put_str(put, "name", name);
+    mc_put_str(put, "arguments", arguments);
     mc_put_close(put, '}');
     mc_put_close(put, '}');
+}
+
+/* The beginning of a call, or more of its arguments. */
+static void put_call_delta(mc_put *put, chat_choice *choice, const mc_piece *piece) {
+    mc_put_open(put, "tool_calls", '[');
+    if (piece->kind == MC_PIECE_CALL_BEGIN) {
+        put_call(put, (int64_t)choice->calls++, piece->name, MC_STR(""));
+    } else {
+        mc_put_open(put, NULL, '{');
+        mc_put_int(put, "index", (int64_t)choice->calls - 1);
+        mc_put_open(put, "function", '{');
+        mc_put_str(put, "arguments", piece->text);
+        mc_put_close(put, '}');
+        mc_put_close(put, '}');
+    }
+    mc_put_close(put, ']');
 }
 
 static void put_delta(mc_put *put, chat_choice *choice, const delta *d) {
@@ -209,11 +226,7 @@ static void put_delta(mc_put *put, chat_choice *choice, const delta *d) {
     if (d->role || (d->logprob && !piece)) mc_put_text(put, "content", "");
     if (piece && piece->kind == MC_PIECE_TEXT) mc_put_str(put, "content", piece->text);
     if (piece && piece->kind == MC_PIECE_THOUGHT) mc_put_str(put, "reasoning_content", piece->text);
-    if (piece && piece->kind == MC_PIECE_CALL) {
-        mc_put_open(put, "tool_calls", '[');
-        put_call(put, (int64_t)choice->calls++, piece);
-        mc_put_close(put, ']');
-    }
+    if (piece && piece->kind > MC_PIECE_THOUGHT) put_call_delta(put, choice, piece);
     mc_put_close(put, '}');
 }
 
@@ -269,7 +282,8 @@ static void put_list(mc_put *put, const char *key, const mc_buffer *elements) {
 }
 
 static const char *finish_of(const chat_choice *choice) {
-    if (choice->calls && choice->finish == MICA_FINISH_STOP) return "tool_calls";
+    bool calls = choice->calls && !choice->broken; /* which are to be run */
+    if (calls && choice->finish == MICA_FINISH_STOP) return "tool_calls";
     return mc_openai_finish(choice->finish);
 }
 
@@ -325,18 +339,22 @@ static void send_whole(chat_job *chat) {
 static bool add_call(chat_choice *choice, const mc_piece *call) {
     mc_put put = mc_put_into(&choice->tools);
     put.comma = choice->calls++ > 0;
-    put_call(&put, -1, call);
+    put_call(&put, -1, call->name, call->text);
     return !put.failed;
+}
+
+static mica_status send_part(chat_choice *choice, const mc_piece *piece) {
+    choice->broken = choice->broken || piece->broken;
+    if (piece->kind == MC_PIECE_CALL_END || send_event(choice, &(delta){.piece = piece}))
+        return MICA_OK;
+    return mc_fail(MICA_ECANCELLED, "the client is gone");
 }
 
 /* Takes a part of an answer. */
 static mica_status take(void *user, const mc_piece *piece) {
     chat_choice *choice = user;
     bool done = false;
-    if (choice->chat->stream)
-        return send_event(choice, &(delta){.piece = piece})
-                   ? MICA_OK
-                   : mc_fail(MICA_ECANCELLED, "the client is gone");
+    if (choice->chat->stream) return send_part(choice, piece);
     switch (piece->kind) {
     case MC_PIECE_TEXT:
         done = mc_buffer_add(&choice->text, piece->text.ptr, piece->text.len);
@@ -344,7 +362,7 @@ static mica_status take(void *user, const mc_piece *piece) {
     case MC_PIECE_THOUGHT:
         done = mc_buffer_add(&choice->thoughts, piece->text.ptr, piece->text.len);
         break;
-    case MC_PIECE_CALL:
+    default:
         done = add_call(choice, piece);
         break;
     }
@@ -486,6 +504,7 @@ static mica_status open_choices(chat_job *chat) {
         at->chat = chat;
         at->index = i;
         if (parts) MC_TRY(mc_answer_form_split(form, take, at, &at->splitter));
+        if (parts && chat->stream) mc_splitter_stream_calls(at->splitter);
     }
     return MICA_OK;
 }

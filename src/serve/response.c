@@ -118,12 +118,23 @@ static mica_status take(void *user, const mc_piece *piece) {
     case MC_PIECE_CALL:
         done = mc_response_output_call(output, piece->name, piece->text);
         break;
+    case MC_PIECE_CALL_BEGIN:
+        done = mc_response_output_begin_call(output, piece->name);
+        break;
+    case MC_PIECE_CALL_TEXT:
+        done = mc_response_output_more(output, piece->text);
+        break;
+    case MC_PIECE_CALL_END:
+        done = mc_response_output_end(output, piece->broken);
+        break;
     }
     return done ? MICA_OK : lost(r);
 }
 
 mica_status mc_response_split(mc_response *r) {
-    return mc_answer_form_split(&r->job.form, take, r, &r->splitter);
+    MC_TRY(mc_answer_form_split(&r->job.form, take, r, &r->splitter));
+    if (r->stream) mc_splitter_stream_calls(r->splitter);
+    return MICA_OK;
 }
 
 /* ---- its end ---- */

@@ -19,6 +19,10 @@ static const struct {
     [MC_OUTPUT_SUMMARY] = {"rs", "reasoning", "summary_text", "summary", "summary_index",
                            SUMMARY "part.added", SUMMARY "text.delta", SUMMARY "text.done",
                            SUMMARY "part.done"},
+    [MC_OUTPUT_CALL] = {.name = "fc",
+                        .type = "function_call",
+                        .delta = "response.function_call_arguments.delta",
+                        .done = "response.function_call_arguments.done"},
 };
 
 void mc_response_name(const char *kind, char name[MC_NAME_BYTES]) {
@@ -42,6 +46,21 @@ static void put_part(mc_put *put, const char *key, const mc_response_output *o, 
     mc_put_close(put, '}');
 }
 
+/* What the item of a call has behind its status; whole: with its arguments. */
+static void put_call(mc_put *put, const mc_response_output *o, bool whole) {
+    mc_put_text(put, "call_id", o->call_id);
+    mc_put_str(put, "name", (mc_str){o->name.data, o->name.len});
+    mc_put_str(put, "arguments", whole ? (mc_str){o->text.data, o->text.len} : MC_STR(""));
+}
+
+static void put_content(mc_put *put, const mc_response_output *o, bool whole) {
+    if (o->open == MC_OUTPUT_REASONING) mc_put_json(put, "summary", "[]");
+    mc_put_open(put, kinds[o->open].member, '[');
+    if (whole) put_part(put, NULL, o, true);
+    mc_put_close(put, ']');
+    if (o->open == MC_OUTPUT_MESSAGE) mc_put_text(put, "role", "assistant");
+}
+
 /* status: of an item that is there whole; NULL: it has just begun. */
 static void put_item(mc_put *put, const char *key, const mc_response_output *o,
                      const char *status) {
@@ -49,23 +68,10 @@ static void put_item(mc_put *put, const char *key, const mc_response_output *o,
     mc_put_text(put, "id", o->id);
     mc_put_text(put, "type", kinds[o->open].type);
     mc_put_text(put, "status", status ? status : "in_progress");
-    if (o->open == MC_OUTPUT_REASONING) mc_put_json(put, "summary", "[]");
-    mc_put_open(put, kinds[o->open].member, '[');
-    if (status) put_part(put, NULL, o, true);
-    mc_put_close(put, ']');
-    if (o->open == MC_OUTPUT_MESSAGE) mc_put_text(put, "role", "assistant");
-    mc_put_close(put, '}');
-}
-
-static void put_call(mc_put *put, const char *key, const char *id, const char *call_id, mc_str name,
-                     mc_str arguments, const char *status) {
-    mc_put_open(put, key, '{');
-    mc_put_text(put, "id", id);
-    mc_put_text(put, "type", "function_call");
-    mc_put_text(put, "status", status);
-    mc_put_text(put, "call_id", call_id);
-    mc_put_str(put, "name", name);
-    mc_put_str(put, "arguments", arguments);
+    if (o->open == MC_OUTPUT_CALL)
+        put_call(put, o, status != NULL);
+    else
+        put_content(put, o, status != NULL);
     mc_put_close(put, '}');
 }
 
@@ -95,15 +101,15 @@ static bool send_item(mc_response_output *o, const char *type, const char *statu
 }
 
 /* Begins an event of the item's part. */
-static mc_put begin_part(mc_response_output *o, const char *type, const char *id) {
+static mc_put begin_part(mc_response_output *o, const char *type) {
     mc_put put = mc_response_event(o, type);
-    mc_put_text(&put, "item_id", id);
+    mc_put_text(&put, "item_id", o->id);
     mc_put_int(&put, "output_index", (int64_t)o->count);
     return put;
 }
 
 static bool send_part(mc_response_output *o, const char *type, bool whole) {
-    mc_put put = begin_part(o, type, o->id);
+    mc_put put = begin_part(o, type);
     mc_put_int(&put, kinds[o->open].number, 0);
     put_part(&put, "part", o, whole);
     return mc_response_send(o, type, &put);
@@ -112,7 +118,7 @@ static bool send_part(mc_response_output *o, const char *type, bool whole) {
 /* The next text of the part, or all of it. */
 static bool send_text(mc_response_output *o, const char *type, const char *member, mc_str text,
                       const mc_buffer *logprobs) {
-    mc_put put = begin_part(o, type, o->id);
+    mc_put put = begin_part(o, type);
     mc_put_int(&put, kinds[o->open].number, 0);
     mc_put_str(&put, member, text);
     if (o->open == MC_OUTPUT_MESSAGE) {
@@ -129,11 +135,22 @@ static bool begin(mc_response_output *o, mc_output_kind kind) {
     o->open = kind;
     mc_response_name(kinds[kind].name, o->id);
     return !o->stream || (send_item(o, "response.output_item.added", NULL) &&
-                          send_part(o, kinds[kind].added, false));
+                          (kind == MC_OUTPUT_CALL || send_part(o, kinds[kind].added, false)));
+}
+
+/* The next arguments of a call, or all of them. */
+static bool send_arguments(mc_response_output *o, bool whole, mc_str text) {
+    const char *type = whole ? kinds[o->open].done : kinds[o->open].delta;
+    mc_put put = begin_part(o, type);
+    if (whole) mc_put_str(&put, "name", (mc_str){o->name.data, o->name.len});
+    mc_put_str(&put, whole ? "arguments" : "delta", text);
+    return mc_response_send(o, type, &put);
 }
 
 static bool send_end(mc_response_output *o, const char *status) {
     const mc_str text = {o->text.data, o->text.len};
+    if (o->open == MC_OUTPUT_CALL)
+        return send_arguments(o, true, text) && send_item(o, "response.output_item.done", status);
     return send_text(o, kinds[o->open].done, "text", text, &o->logprobs) &&
            send_part(o, kinds[o->open].ended, true) &&
            send_item(o, "response.output_item.done", status);
@@ -171,44 +188,26 @@ bool mc_response_output_add(mc_response_output *output, mc_output_kind kind, mc_
     return done;
 }
 
-/* The events of a call: it comes when it is complete. */
-static bool send_call(mc_response_output *o, const char *id, const char *call_id, mc_str name,
-                      mc_str arguments) {
-    static const char added[] = "response.output_item.added", ended[] = "response.output_item.done",
-                      delta[] = "response.function_call_arguments.delta",
-                      done[] = "response.function_call_arguments.done";
-    mc_put put = mc_response_event(o, added);
-    mc_put_int(&put, "output_index", (int64_t)o->count);
-    put_call(&put, "item", id, call_id, name, MC_STR(""), "in_progress");
-    if (!mc_response_send(o, added, &put)) return false;
-    put = begin_part(o, delta, id);
-    mc_put_str(&put, "delta", arguments);
-    if (!mc_response_send(o, delta, &put)) return false;
-    put = begin_part(o, done, id);
-    mc_put_str(&put, "name", name);
-    mc_put_str(&put, "arguments", arguments);
-    if (!mc_response_send(o, done, &put)) return false;
-    put = mc_response_event(o, ended);
-    mc_put_int(&put, "output_index", (int64_t)o->count);
-    put_call(&put, "item", id, call_id, name, arguments, "completed");
-    return mc_response_send(o, ended, &put);
+bool mc_response_output_begin_call(mc_response_output *output, mc_str name) {
+    if (!mc_response_output_end(output, false)) return false;
+    mc_response_name("call", output->call_id);
+    mc_buffer_clear(&output->name);
+    return mc_buffer_add(&output->name, name.ptr, name.len) && begin(output, MC_OUTPUT_CALL);
+}
+
+bool mc_response_output_more(mc_response_output *output, mc_str arguments) {
+    return mc_buffer_add(&output->text, arguments.ptr, arguments.len) &&
+           (!output->stream || send_arguments(output, false, arguments));
 }
 
 bool mc_response_output_call(mc_response_output *output, mc_str name, mc_str arguments) {
-    char id[MC_NAME_BYTES], call_id[MC_NAME_BYTES];
-    if (!mc_response_output_end(output, false)) return false;
-    mc_response_name("fc", id);
-    mc_response_name("call", call_id);
-    mc_put put = mc_put_into(&output->items);
-    put.comma = output->count > 0;
-    put_call(&put, NULL, id, call_id, name, arguments, "completed");
-    bool done = !put.failed && (!output->stream || send_call(output, id, call_id, name, arguments));
-    output->count++;
-    return done;
+    return mc_response_output_begin_call(output, name) &&
+           mc_response_output_more(output, arguments) && mc_response_output_end(output, false);
 }
 
 void mc_response_output_deinit(mc_response_output *output) {
     mc_buffer_deinit(&output->items);
+    mc_buffer_deinit(&output->name);
     mc_buffer_deinit(&output->text);
     mc_buffer_deinit(&output->logprobs);
     mc_buffer_deinit(&output->event);

@@ -13,7 +13,8 @@ typedef enum mc_output_kind {
     MC_OUTPUT_NONE,
     MC_OUTPUT_MESSAGE,
     MC_OUTPUT_REASONING, /* thoughts as the content of their item */
-    MC_OUTPUT_SUMMARY    /* as its summary */
+    MC_OUTPUT_SUMMARY,   /* as its summary */
+    MC_OUTPUT_CALL       /* of a function; its text is the arguments */
 } mc_output_kind;
 
 typedef struct mc_response_output { /* zero is empty */
@@ -25,9 +26,11 @@ typedef struct mc_response_output { /* zero is empty */
     int64_t sequence;       /* of the next event */
     mc_output_kind open;    /* the item that is being made */
     char id[MC_NAME_BYTES]; /* its */
-    mc_buffer text;         /* its */
-    mc_buffer logprobs;     /* its: elements of JSON, with commas */
-    mc_buffer event;        /* that is being written */
+    char call_id[MC_NAME_BYTES];
+    mc_buffer name;     /* of a call's function */
+    mc_buffer text;     /* its */
+    mc_buffer logprobs; /* its: elements of JSON, with commas */
+    mc_buffer event;    /* that is being written */
 } mc_response_output;
 
 /* Adds a piece of text; an empty one begins an item, too. false: no memory, or the stream was cut
@@ -39,6 +42,11 @@ bool mc_response_output_add(mc_response_output *output, mc_output_kind kind, mc_
 
 /* Adds a call, an item of its own. arguments: the text of a JSON object. false: as above. */
 bool mc_response_output_call(mc_response_output *output, mc_str name, mc_str arguments);
+
+/* Begins a call whose arguments come in pieces: by mc_response_output_more, up to the end of the
+ * item. false: as above. */
+bool mc_response_output_begin_call(mc_response_output *output, mc_str name);
+bool mc_response_output_more(mc_response_output *output, mc_str arguments);
 
 /* Ends the item that is being made. cut: the answer was cut off in it. false: as above. */
 bool mc_response_output_end(mc_response_output *output, bool cut);

@@ -29,16 +29,36 @@ static int free_tools(void **state) {
     return 0;
 }
 
-/* ---- parts as text: "thought(...)", "text(...)", "name(arguments)" one after the other ---- */
+/* ---- parts as text: "thought:...", "text:...", "name:arguments" with bars between them, behind a
+ * call that is broken "!" ---- */
 
 typedef struct parts {
     mc_buffer text;
     int kind; /* of the last part */
 } parts;
 
+/* A part of a call that is streamed. */
+static mica_status take_streamed(parts *p, const mc_piece *piece) {
+    bool within = p->kind == MC_PIECE_CALL_BEGIN || p->kind == MC_PIECE_CALL_TEXT;
+    if (piece->kind == MC_PIECE_CALL_BEGIN) {
+        assert_false(within);
+        if (p->text.len) mc_buffer_add_byte(&p->text, '|');
+        mc_buffer_printf(&p->text, "%.*s:", MC_STR_ARG(piece->name));
+    } else {
+        assert_true(within);
+        mc_buffer_add(&p->text, piece->text.ptr, piece->text.len);
+        if (piece->broken) mc_buffer_add_byte(&p->text, '!');
+    }
+    p->kind = (int)piece->kind;
+    return MICA_OK;
+}
+
 static mica_status take(void *user, const mc_piece *piece) {
     parts *p = user;
-    assert_true(piece->text.len > 0);
+    bool bare = piece->kind == MC_PIECE_CALL_BEGIN || piece->kind == MC_PIECE_CALL_END;
+    assert_true(bare == !piece->text.len);
+    if (piece->kind > MC_PIECE_CALL) return take_streamed(p, piece);
+    assert_true(p->kind != MC_PIECE_CALL_BEGIN && p->kind != MC_PIECE_CALL_TEXT);
     if (piece->kind == MC_PIECE_CALL || p->kind != (int)piece->kind) {
         if (p->text.len) mc_buffer_add_byte(&p->text, '|');
         if (piece->kind == MC_PIECE_CALL)
@@ -52,11 +72,12 @@ static mica_status take(void *user, const mc_piece *piece) {
 }
 
 /* An answer in pieces: the first of `first` bytes, then of `step`. */
-static char *split(const mc_answer_format *format, const mc_tools *with, bool is_open,
+static char *split(const mc_answer_format *format, const mc_tools *with, bool is_open, bool streams,
                    const char *answer, size_t first, size_t step) {
     parts p = {.kind = -1};
     mc_splitter *s;
     assert_int_equal(mc_splitter_open(format, with, is_open, take, &p, &s), MICA_OK);
+    if (streams) mc_splitter_stream_calls(s);
     size_t len = strlen(answer);
     for (size_t at = 0, n = first; at < len; at += n, n = step) {
         if (n > len - at) n = len - at;
@@ -69,21 +90,28 @@ static char *split(const mc_answer_format *format, const mc_tools *with, bool is
 }
 
 static void expect_one(const mc_answer_format *format, const mc_tools *with, bool is_open,
-                       const char *answer, size_t first, size_t step, const char *want) {
-    char *got = split(format, with, is_open, answer, first, step);
+                       bool streams, const char *answer, size_t first, size_t step,
+                       const char *want) {
+    char *got = split(format, with, is_open, streams, answer, first, step);
     if (strcmp(got, want) != 0)
-        fail_msg("%s, in pieces of %zu and %zu:\n\"%s\" gives\n\"%s\", want\n\"%s\"",
-                 format->calls->name, first, step, answer, got, want);
+        fail_msg("%s%s, in pieces of %zu and %zu:\n\"%s\" gives\n\"%s\", want\n\"%s\"",
+                 format->calls->name, streams ? ", streamed" : "", first, step, answer, got, want);
     free(got);
+}
+
+static void expect_way(const mc_answer_format *format, const mc_tools *with, bool is_open,
+                       bool streams, const char *answer, const char *want) {
+    size_t len = strlen(answer);
+    for (size_t step = 1; step <= 9; step++)
+        expect_one(format, with, is_open, streams, answer, step, step, want);
+    for (size_t first = 1; first <= len; first++)
+        expect_one(format, with, is_open, streams, answer, first, len, want);
 }
 
 static void expect_with(const mc_answer_format *format, const mc_tools *with, bool is_open,
                         const char *answer, const char *want) {
-    size_t len = strlen(answer);
-    for (size_t step = 1; step <= 9; step++)
-        expect_one(format, with, is_open, answer, step, step, want);
-    for (size_t first = 1; first <= len; first++)
-        expect_one(format, with, is_open, answer, first, len, want);
+    expect_way(format, with, is_open, false, answer, want);
+    expect_way(format, with, is_open, true, answer, want);
 }
 
 static mc_answer_format format_of(const char *calls, bool thinks) {
@@ -96,6 +124,14 @@ static void expect(const char *calls, const char *answer, const char *want) {
     const mc_answer_format format = format_of(calls, false);
     assert_non_null(format.calls);
     expect_with(&format, &tools, false, answer, want);
+}
+
+/* What comes out differs if calls are streamed. */
+static void expect_two(const char *calls, const char *answer, const char *whole,
+                       const char *streamed) {
+    const mc_answer_format format = format_of(calls, false);
+    expect_way(&format, &tools, false, false, answer, whole);
+    expect_way(&format, &tools, false, true, answer, streamed);
 }
 
 /* ---- thoughts ---- */
@@ -147,7 +183,6 @@ static void test_hermes(void **state) {
     /* Not calls: */
     static const char *const texts[] = {
         "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", /* of no tool */
-        "<tool_call>{\"name\": \"f\", \"arguments\": {}</tool_call>",
         "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call> x",
         "<tool_call>{\"name\": \"f\", \"arguments\": \"{\"}</tool_call>",
         "<tool_call>{\"name\": \"f\", \"arguments\": 5, \"arguments\": {}}</tool_call>",
@@ -178,8 +213,6 @@ static void test_llama(void **state) {
     expect("llama", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}", "f:{}");
     expect("llama", "{\"answer\": 42}", "text:{\"answer\": 42}");
     expect("llama", "{\"name\": \"Bob\"}", "text:{\"name\": \"Bob\"}");
-    expect("llama", "{\"name\": \"f\", \"parameters\": {}} and more",
-           "text:{\"name\": \"f\", \"parameters\": {}} and more");
     expect("llama", "Use {\"name\": \"f\", \"parameters\": {}}",
            "text:Use {\"name\": \"f\", \"parameters\": {}}");
 }
@@ -194,10 +227,10 @@ static void test_pythonic(void **state) {
            "add:{\"a\": -1e3, \"b\": true, \"c\": \"\\n\xc3\xa9"
            "A\"}");
     expect("pythonic", "{\"name\": \"f\", \"parameters\": {}}", "f:{}");
-    static const char *const texts[] = {"[1, 2]",  "[f(1)]",    "[g()]",
-                                        "[f(a=1)", "[f(a=01)]", "[f(a=b)]",
-                                        "[f()] x", "[f(a='x)]", "[f(a=\"\\ud800\")]",
-                                        "[]",      "text [f()]"};
+    static const char *const texts[] = {"[1, 2]",   "[f(1)]",    "[g()]",
+                                        "[f(a=01",  "[f(a=01)]", "[f(a=b)]",
+                                        "[f(a 1)]", "[f(a='x)]", "[f(a=\"\\ud800\")]",
+                                        "[]",       "text [f()]"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *want = test_format("text:%s", texts[i]);
         expect("pythonic", texts[i], want);
@@ -224,6 +257,124 @@ static void test_generic(void **state) {
            "text:Yes.|f:{}|text:There.");
     expect("generic", "[1, 2, 3]", "text:[1, 2, 3]");
     expect("generic", "[{\"name\": \"f\"}, 3]", "text:[{\"name\": \"f\"}, 3]");
+}
+
+/* ---- calls that are streamed ---- */
+
+/* What was passed on stays: where the rest is malformed, the call is broken, or whole. */
+static void test_broken(void **state) {
+    (void)state;
+#define F "<tool_call>{\"name\": \"f\", \"arguments\": "
+    static const char *const rows[][2] = {
+        {F "{}</tool_call> x", "f:{}|text:x"}, /* a bracket is missing */
+        {F "{\"a\": 1}} and more</tool_call>", "f:{\"a\": 1}|text:and more</tool_call>"},
+        {F "{\"a\": 'x'}}</tool_call>", "f:{\"a\": !|text:'x'}}</tool_call>"},
+        {F "{\"a\": 01}}", "f:{\"a\": !|text:01}}"},
+        {F "{\"a\": \"\\ud800x\"}}", "f:{\"a\": \"!|text:\\ud800x\"}}"},
+        {F "{\"a\": \"\\q\"}}", "f:{\"a\": \"!|text:\\q\"}}"},
+        {F "{\"a\": \"x\ty\"}}", "f:{\"a\": \"x!|text:y\"}}"},
+        {F "{\"a\": [1}}}", "f:{\"a\": [1!|text:}}}"},
+        {F "{\"a\" 1}}", "f:{\"a\" !|text:1}}"},
+        {F "{\"a\": nul}}", "f:{\"a\": !|text:nul}}"},
+        {F "{\"a\": \"x", "f:{\"a\": \"x!"}, /* the answer is cut */
+        {F "{\"a\": [tr", "f:{\"a\": [tr!"},
+        {F "{\"a\": \"\\u00", "f:{\"a\": \"\\u00!"},
+        {F "{}, \"b\": bad}</tool_call>", "f:{}|text:, \"b\": bad}</tool_call>"},
+        {F "{}, \"id\": \"x\"}</tool_call>", NULL},
+        {F "{}}; {\"name\": \"add\", \"arguments\": {\"b\": }}", "f:{}|add:{\"b\": !|text:}}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *text = test_format("text:%s", rows[i][0]);
+        if (rows[i][1])
+            expect_two("hermes", rows[i][0], text, rows[i][1]);
+        else
+            expect("hermes", rows[i][0], "f:{}");
+        free(text);
+    }
+#undef F
+    expect_two("llama", "{\"name\": \"f\", \"parameters\": {}} and more",
+               "text:{\"name\": \"f\", \"parameters\": {}} and more", "f:{}|text:and more");
+    expect_two("generic", "[{\"name\": \"f\", \"parameters\": {}}, 3]",
+               "text:[{\"name\": \"f\", \"parameters\": {}}, 3]", "f:{}|text:3]");
+    expect_two("pythonic", "[f(a=1)", "text:[f(a=1)", "f:{\"a\": 1}");
+    expect_two("pythonic", "[f()] x", "text:[f()] x", "f:{}|text:] x");
+    expect_two("pythonic", "[f(a=1, b=x)]", "text:[f(a=1, b=x)]", "f:{\"a\": 1!|text:b=x)]");
+    expect_two("pythonic", "[f(a='1', b='x", "text:[f(a='1', b='x", "f:{\"a\": \"1\"!|text:b='x");
+}
+
+/* Shapes of JSON: what can be streamed is, the rest comes whole. */
+static void test_shapes(void **state) {
+    (void)state;
+    expect("generic",
+           "[{\"type\": \"function\", \"id\": \"1\", \"function\": {\"name\": \"f\", "
+           "\"arguments\": {\"a\": \"\\ud83d\\ude00 \\\\\"}}}, {\"arguments\": {}, "
+           "\"name\": \"add\"} , {\"name\" : \"f\" , \"parameters\" :{ } }]",
+           "f:{\"a\": \"\\ud83d\\ude00 \\\\\"}|add:{}|f:{ }");
+    expect("hermes",
+           "<tool_call>{\"name\": \"f\", \"parameters\": {\"n\": [-1.5e+3, true, null, {}, []]}, "
+           "\"arguments\": {}}, {\"name\": \"add\", \"arguments\": \"{}\"};\n</tool_call>",
+           "f:{\"n\": [-1.5e+3, true, null, {}, []]}|add:{}");
+    expect("hermes",
+           "<tool_call>{\"function\": {\"name\": \"f\", \"arguments\": {}}, \"name\": \"add\", "
+           "\"arguments\": {\"a\": 1}}</tool_call>",
+           "f:{}");
+    expect("hermes",
+           "<tool_call>{\"name\": \"f\", \"arguments\": {}, \"function\": {\"name\": \"add\"}}"
+           "</tool_call>",
+           "f:{}");
+    expect("pythonic", "[f(), add(a=[1, 2], b={'k': (3,)}), f(c='x, y)')]",
+           "f:{}|add:{\"a\": [1, 2], \"b\": {\"k\": [3]}}|f:{\"c\": \"x, y)\"}");
+}
+
+/* The name is there before the arguments, and these as they come: a byte in gives what it adds. */
+static void test_at_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *calls, *in, *out;
+    } rows[] = {
+        {"hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {", "f:{"},
+        {"hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b c", "f:{\"a\": \"b c"},
+        {"hermes", "<tool_call>{\"arguments\": {\"a\": \"b c", ""},
+        {"llama", "{\"name\": \"f\", \"parameters\": {\"a\": 12", "f:{\"a\": "},
+        {"llama", "{\"name\": \"f\", \"parameters\": {\"a\": 12,", "f:{\"a\": 12,"},
+        {"pythonic", "[f(a=1, b=[2", "f:{\"a\": 1"},
+        {"pythonic", "[f(a=1, b=[2],", "f:{\"a\": 1, \"b\": [2]"},
+        {"gemma", "```tool_code\nf(a='x', ", "f:{\"a\": \"x\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const mc_answer_format format = format_of(rows[i].calls, false);
+        parts p = {.kind = -1};
+        mc_splitter *s;
+        assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
+        mc_splitter_stream_calls(s);
+        for (const char *at = rows[i].in; *at; at++)
+            assert_int_equal(mc_splitter_push(s, at, 1), MICA_OK);
+        const char *got = mc_buffer_cstr(&p.text);
+        if (strcmp(got, rows[i].out) != 0) fail_msg("%s gives \"%s\"", rows[i].in, got);
+        mc_splitter_close(&s);
+        mc_buffer_deinit(&p.text);
+    }
+}
+
+/* Only the first call, whatever the others are. */
+static void test_one_streamed_call(void **state) {
+    (void)state;
+    static const char answer[] = "[f(a=1), add(a=1, b=x)] y";
+    const mc_answer_format format = format_of("pythonic", false);
+    for (size_t step = 1; step < sizeof answer; step++) {
+        parts p = {.kind = -1};
+        mc_splitter *s;
+        assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
+        mc_splitter_stream_calls(s);
+        mc_splitter_keep_one_call(s);
+        for (size_t at = 0, len = strlen(answer); at < len; at += step)
+            assert_int_equal(mc_splitter_push(s, answer + at, step < len - at ? step : len - at),
+                             MICA_OK);
+        assert_int_equal(mc_splitter_end(s), MICA_OK);
+        assert_string_equal(mc_buffer_cstr(&p.text), "f:{\"a\": 1}|text:b=x)] y");
+        mc_splitter_close(&s);
+        mc_buffer_deinit(&p.text);
+    }
 }
 
 /* ---- what templates render is read back ---- */
@@ -318,7 +469,7 @@ static void check_goldens(const char *name, const char *begin, const char *end,
         char *turn = last_turn(text.ptr, begin, end);
         mc_tools list;
         tools_of(message, &list);
-        char *got = turn ? split(&format, &list, false, turn, 3, 5) : NULL;
+        char *got = turn ? split(&format, &list, false, false, turn, 3, 5) : NULL;
         if (got && strstr(turn, "\"name\"")) check_parts(got, message, &calls);
         free(got);
         free(turn);
@@ -376,18 +527,24 @@ static mica_status refuse_piece(void *user, const mc_piece *piece) {
     return MICA_ECANCELLED;
 }
 
+/* context: the answer is one of calls in Python that are streamed. */
 static bool split_once(void *context) {
-    static const char answer[] = "<think>a</think>b <tool_call>{\"name\": \"f\"}</tool_call>";
-    const mc_answer_format format = format_of("hermes", true);
+    static const char json[] = "<think>a</think>b <tool_call>{\"name\": \"f\"}</tool_call>",
+                      python[] = "<think>a</think>[f(a='x', b=2), f()]";
+    const bool *streams = context;
+    const char *answer = *streams ? python : json;
+    const char *want =
+        *streams ? "thought:a|f:{\"a\": \"x\", \"b\": 2}|f:{}" : "thought:a|text:b|f:{}";
+    const mc_answer_format format = format_of(*streams ? "pythonic" : "hermes", true);
     mc_splitter *s;
     parts p = {.kind = -1};
-    (void)context;
     bool done = mc_splitter_open(&format, &tools, false, take, &p, &s) == MICA_OK;
+    if (done && *streams) mc_splitter_stream_calls(s);
     for (size_t i = 0; done && answer[i]; i++)
         done = mc_splitter_push(s, answer + i, 1) == MICA_OK;
     done = done && mc_splitter_end(s) == MICA_OK;
     mc_splitter_close(&s);
-    done = done && p.text.len == strlen("thought:a|text:b|f:{}");
+    done = done && p.text.len == strlen(want);
     mc_buffer_deinit(&p.text);
     return done;
 }
@@ -400,7 +557,8 @@ static void test_errors(void **state) {
     assert_int_equal(mc_splitter_push(s, "a", 1), MICA_ECANCELLED);
     mc_splitter_close(&s);
     mc_splitter_close(&s);
-    test_fail_each_allocation(split_once, NULL);
+    for (int streams = 0; streams < 2; streams++)
+        test_fail_each_allocation(split_once, &(bool){streams});
 }
 
 static void test_long_calls_are_text(void **state) {
@@ -449,6 +607,8 @@ int main(void) {
         cmocka_unit_test(test_thoughts), cmocka_unit_test(test_hermes),
         cmocka_unit_test(test_llama),    cmocka_unit_test(test_pythonic),
         cmocka_unit_test(test_gemma),    cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_broken),   cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_at_once),  cmocka_unit_test(test_one_streamed_call),
         cmocka_unit_test(test_goldens),  cmocka_unit_test(test_formats),
         cmocka_unit_test(test_errors),   cmocka_unit_test(test_long_calls_are_text),
         cmocka_unit_test(test_tools),

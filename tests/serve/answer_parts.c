@@ -35,6 +35,10 @@
     "\"strict\": false, \"parameters\": " SCHEMA "}, {\"type\": \"function\", \"name\": " \
     "\"time\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}]"
 
+#define NESTED                                                                                     \
+    "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"weather\", \"description\": " \
+    "\"of a city\", \"parameters\": " SCHEMA "}}]"
+
 static parrot bird;
 static mica_server *server;
 static mica_model *models[4];
@@ -248,6 +252,108 @@ static void test_streamed(void **state) {
     }
 }
 
+/* ---- streams that end within a call ---- */
+
+#define CUT_CALL                                                                           \
+    "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\", \"n\": [1, " \
+    "2]}}\n</tool_call>"
+#define CUT_ARGUMENTS "{\"city\": \"Oslo\", \"n\": [1, 2]}"
+
+/* How an API streams calls: what it is asked with, where its events have arguments, and the event
+ * and the reason of an answer that ends within one, and of one that has it whole. */
+typedef struct streaming {
+    const char *path, *asked, *arguments, *name, *reason, *cut, *whole;
+} streaming;
+
+static const streaming streamings[] = {
+    {"/v1/chat/completions",
+     "\"max_tokens\": %d, " NESTED ", \"messages\": [{\"role\": \"user\", "
+     "\"content\": %s}]",
+     "choices.0.delta.tool_calls.0.function.arguments",
+     "choices.0.delta.tool_calls.0.function.name", "choices.0.finish_reason", "length",
+     "tool_calls"},
+    {RESPONSES, "\"max_output_tokens\": %d, " FLAT ", \"input\": %s", "delta", "item.name",
+     "response.status", "incomplete", "completed"},
+    {"/v1/messages",
+     "\"max_tokens\": %d, \"tools\": [{\"name\": \"weather\", \"input_schema\": " SCHEMA
+     "}], \"messages\": [{\"role\": \"user\", \"content\": %s}]",
+     "delta.partial_json", "content_block.name", "delta.stop_reason", "max_tokens", "tool_use"},
+};
+
+/* Streams the call in `tokens` tokens, and adds its arguments. Returns the last reason of its end,
+ * in `reason`, and whether the call has begun. */
+static bool stream_call(const streaming *api, int tokens, mc_buffer *arguments, char reason[32]) {
+    char *text = quoted(CUT_CALL), *asked = test_format(api->asked, tokens, text);
+    char *body =
+        test_format("{\"model\": \"echo\", \"stream\": true, \"temperature\": 0, %s}", asked);
+    answer a = client_ask(server, "POST", api->path, body);
+    mc_json_doc *doc;
+    mc_str got;
+    bool begun = false;
+    assert_int_equal(a.status, 200);
+    for (const char *at_event = a.body; (at_event = strstr(at_event, "data: {"));) {
+        size_t len = strcspn(at_event + 6, "\n");
+        assert_int_equal(mc_json_parse(at_event + 6, len, "event", &doc), MICA_OK);
+        mc_json event = mc_json_root(doc);
+        if (mc_json_get_str(at(event, api->name), &got)) begun = mc_str_is(got, "weather");
+        if (mc_json_get_str(at(event, api->arguments), &got) && begun)
+            assert_true(mc_buffer_add(arguments, got.ptr, got.len));
+        if (mc_json_get_str(at(event, api->reason), &got))
+            snprintf(reason, 32, "%.*s", MC_STR_ARG(got));
+        mc_json_close(&doc);
+        at_event += len;
+    }
+    answer_free(&a);
+    free(text);
+    free(asked);
+    free(body);
+    return begun;
+}
+
+/* What is cut within a call has the beginning of its arguments, more with each token or as much,
+ * and says that it is cut; what has room enough has all of them. */
+static void test_cut_calls(void **state) {
+    (void)state;
+    const mc_str want = MC_STR(CUT_ARGUMENTS);
+    for (size_t i = 0; i < sizeof streamings / sizeof *streamings; i++) {
+        size_t before = 0, lengths = 0;
+        char reason[32] = "";
+        for (int tokens = 1; tokens < 200 && strcmp(reason, streamings[i].whole) != 0; tokens++) {
+            mc_buffer arguments = {0};
+            bool begun = stream_call(&streamings[i], tokens, &arguments, reason);
+            const mc_str got = {arguments.data, arguments.len};
+            assert_true(begun || !got.len);
+            if (!mc_str_starts(want, got) || got.len < before)
+                fail_msg("%s, %d tokens: %.*s", streamings[i].path, tokens, MC_STR_ARG(got));
+            if (strcmp(reason, streamings[i].whole) != 0)
+                assert_string_equal(reason, streamings[i].cut);
+            lengths += got.len > before;
+            before = got.len;
+            mc_buffer_deinit(&arguments);
+        }
+        assert_string_equal(reason, streamings[i].whole);
+        assert_int_equal(before, want.len);
+        assert_true(lengths > 5);
+    }
+}
+
+/* A response that is cut within a call says so of its item, too. */
+static void test_cut_item(void **state) {
+    (void)state;
+    char *body = body_of("echo", CUT_CALL, FLAT ", \"stream\": true, \"max_output_tokens\": 24");
+    answer a = client_ask(server, "POST", RESPONSES, body);
+    told t = {.last = NULL};
+    read_stream(a.body, &t);
+    mc_json call = at(mc_json_root(t.last), "response.output.0");
+    check_text(call, "type", MC_STR("function_call"));
+    check_text(call, "status", MC_STR("incomplete"));
+    assert_true(mc_str_starts(MC_STR(CUT_ARGUMENTS), text_at(call, "arguments")));
+    assert_true(mc_str_eq((mc_str){t.texts[0].data, t.texts[0].len}, text_at(call, "arguments")));
+    free_told(&t);
+    answer_free(&a);
+    free(body);
+}
+
 /* Asks `all` what it has seen of a conversation. */
 static char *seen(const char *fields) {
     char *body =
@@ -379,10 +485,6 @@ static void test_no_memory(void **state) {
 
 #define ASKED "{\\\"name\\\": \\\"weather\\\", \\\"parameters\\\": {\\\"city\\\": \\\"Oslo\\\"}}"
 #define MESSAGES "\"messages\": [{\"role\": \"user\", \"content\": \"" ASKED "\"}]"
-#define NESTED                                                                                     \
-    "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"weather\", \"description\": " \
-    "\"of a city\", \"parameters\": " SCHEMA "}}]"
-
 static void test_no_place(void **state) {
     (void)state;
     static const struct {
@@ -448,6 +550,8 @@ int main(void) {
         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_streamed),
+        cmocka_unit_test(test_cut_calls),
+        cmocka_unit_test(test_cut_item),
         cmocka_unit_test(test_previous),
         cmocka_unit_test(test_forced),
         cmocka_unit_test(test_refused),

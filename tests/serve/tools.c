@@ -93,28 +93,50 @@ static void test_calls(void **state) {
     }
 }
 
-/* Streamed, the call comes as a delta, and the end says why. */
-static void test_streamed_call(void **state) {
-    (void)state;
-    const served s = plain;
-    answer a = client_ask(s.server, "POST", CHAT,
-                          "{" HELLO ", " TOOLS ", " NAMED ", \"stream\": true, \"seed\": 1}");
-    assert_int_equal(a.status, 200);
-    size_t calls = 0;
-    bool ended = false;
-    for (char *at = strstr(a.body, "data: {"); at; at = strstr(at + 1, "data: {")) {
+/* Reads the deltas of a stream's only call: the first one has all but the arguments, the others
+ * these. Returns how many there are. */
+static size_t read_deltas(const char *body, mc_buffer *arguments, bool *ended) {
+    size_t count = 0;
+    for (const char *at = strstr(body, "data: {"); at; at = strstr(at + 1, "data: {")) {
         mc_json_doc *doc;
         size_t len = strcspn(at + 6, "\n");
         assert_int_equal(mc_json_parse(at + 6, len, "event", &doc), MICA_OK);
         mc_json choice = element(mc_json_find(mc_json_root(doc), "choices"), 0);
         mc_json list = mc_json_find(mc_json_find(choice, "delta"), "tool_calls");
-        if (mc_json_count(list) > 0) check_call(element(list, 0));
-        calls += mc_json_count(list);
-        if (mc_str_is(text_of(mc_json_find(choice, "finish_reason")), "tool_calls")) ended = true;
+        for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); count++) {
+            mc_json function = mc_json_find(it.value, "function");
+            mc_str more = text_of(mc_json_find(function, "arguments"));
+            assert_int_equal(int_at(it.value, "index"), 0);
+            assert_int_equal(mc_json_exists(mc_json_find(it.value, "id")), !count);
+            assert_int_equal(mc_json_exists(mc_json_find(function, "name")), !count);
+            assert_int_equal(more.len > 0, count > 0);
+            assert_true(mc_buffer_add(arguments, more.ptr, more.len));
+        }
+        if (mc_str_is(text_of(mc_json_find(choice, "finish_reason")), "tool_calls")) *ended = true;
         mc_json_close(&doc);
     }
-    assert_int_equal(calls, 1);
-    assert_true(ended);
+    return count;
+}
+
+/* Streamed, the arguments come piece by piece, and are those of the same answer that is whole. */
+static void test_streamed_call(void **state) {
+    (void)state;
+    const served s = plain;
+    answer a = client_ask(s.server, "POST", CHAT,
+                          "{" HELLO ", " TOOLS ", " NAMED ", \"stream\": true, \"seed\": 1}");
+    mc_json_doc *doc =
+        client_json(s.server, "POST", CHAT, "{" HELLO ", " TOOLS ", " NAMED ", \"seed\": 1}", 200);
+    assert_int_equal(a.status, 200);
+    mc_json call = at(mc_json_root(doc), "choices.0.message.tool_calls.0");
+    mc_buffer arguments = {0};
+    bool ended = false;
+    size_t count = read_deltas(a.body, &arguments, &ended);
+    check_call(call);
+    assert_true(count > 3 && ended);
+    assert_true(
+        mc_str_eq((mc_str){arguments.data, arguments.len}, text_at(call, "function.arguments")));
+    mc_buffer_deinit(&arguments);
+    mc_json_close(&doc);
     answer_free(&a);
 }
 

@@ -48,6 +48,7 @@ def check_anthropic(anthropic, address):
     shaped = messages.create(**request, output_config={
         "format": {"type": "json_schema", "schema": schema}})
     assert isinstance(json.loads(shaped.content[0].text)["tools"], int), shaped
+    check_streamed_call(messages, request)
     counted = messages.count_tokens(model="default", messages=QUESTION)
     assert counted.input_tokens == PROMPT_TOKENS
     beta = client.beta.messages.create(model="default", max_tokens=3, messages=QUESTION)
@@ -63,6 +64,25 @@ def check_anthropic(anthropic, address):
     stranger = anthropic.Anthropic(base_url=address, api_key="wrong", max_retries=0)
     raises(anthropic.AuthenticationError, lambda: stranger.messages.create(**request),
            "authentication_error")
+
+
+def check_streamed_call(messages, request):
+    """The client's own helper puts the pieces of an input together: the same as the whole one."""
+    asked = {**request, "max_tokens": 200, "tool_choice": {"type": "any"}, "tools": [
+        {"name": "weather", "input_schema": {
+            "type": "object", "additionalProperties": False, "required": ["city", "days"],
+            "properties": {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer"}}}}]}
+    whole = messages.create(**asked)
+    pieces = []
+    with messages.stream(**asked) as stream:
+        for event in stream:
+            if event.type == "input_json":
+                pieces.append(event.partial_json)
+        final = stream.get_final_message()
+    assert whole.stop_reason == final.stop_reason == "tool_use", (whole, final)
+    assert [block.type for block in final.content] == ["tool_use"], final
+    assert final.content[0].input == whole.content[0].input == json.loads("".join(pieces)), final
+    assert len(pieces) > 3, pieces
 
 
 def check_ollama(ollama, address):

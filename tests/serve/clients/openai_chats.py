@@ -90,6 +90,30 @@ def check_forms(client):
     assert re.fullmatch(r"[a-z]{3,8}@mica\.example", answer.choices[0].message.content)
 
 
+def check_streamed_call(client):
+    """The client's own helper puts the deltas of a call together: the same as the whole answer."""
+    weather = {"name": "weather", "parameters": {
+        "type": "object", "additionalProperties": False, "required": ["city", "days"],
+        "properties": {"city": {"enum": ["Oslo", "Rome"]},
+                       "days": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}}}}
+    asked = {"model": "default", "messages": QUESTION, "temperature": 0, "max_tokens": 200,
+             "tools": [{"type": "function", "function": weather}], "tool_choice": "required",
+             "parallel_tool_calls": False}
+    whole = client.chat.completions.create(**asked).choices[0].message.tool_calls[0].function
+    snapshots = []
+    with client.chat.completions.stream(**asked) as stream:
+        for event in stream:
+            if event.type == "tool_calls.function.arguments.delta":
+                snapshots.append(event.arguments)
+                assert event.arguments.endswith(event.arguments_delta), event
+        final = stream.get_final_completion().choices[0]
+    call = final.message.tool_calls[0]
+    assert final.finish_reason == "tool_calls" and call.id and call.type == "function", final
+    assert (call.function.name, call.function.arguments) == (whole.name, whole.arguments)
+    assert len(snapshots) > 3 and snapshots[-1] == whole.arguments, snapshots
+    assert all(b.startswith(a) for a, b in zip(snapshots, snapshots[1:])), snapshots
+
+
 def check_errors(client, address):
     for create, kind, named in (
             (lambda: client.chat.completions.create(model="none", messages=QUESTION),
@@ -113,6 +137,7 @@ def main():
         check_chat(client)
         check_text(client)
         check_forms(client)
+        check_streamed_call(client)
         check_errors(client, address)
     print("openai", openai.__version__, "passed")
 

@@ -53,7 +53,7 @@ def check_response_tools(client):
     with client.responses.stream(**asked) as stream:
         types = [event.type for event in stream]
         final = stream.get_final_response()
-    assert "response.function_call_arguments.delta" in types
+    assert types.count("response.function_call_arguments.delta") > 1, types
     assert "response.function_call_arguments.done" in types
     assert final.output[0].arguments == call.arguments
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "cold"}
