@@ -61,24 +61,31 @@ mica_status mc_answer_grammar_document(mc_response_kind kind, const char *source
 
 /* ---- calls ---- */
 
+/* How arguments are written: as JSON, or as those of a function in Python. */
+typedef int32_t (*build_arguments)(mc_json_rules *rules, mc_json schema, const char *name,
+                                   int32_t next);
+
 /* The arguments of a tool; any object, where its schema is not supported and need not be. */
-static int32_t arguments(mc_json_rules *rules, const mc_tool *tool, int32_t next) {
+static int32_t arguments(mc_json_rules *rules, const mc_tool *tool, mc_call_body body,
+                         int32_t next) {
     char name[160];
     mc_grammar *alone;
-    if (mc_json_get_type(tool->parameters) == MC_JSON_NONE) return mc_build_any_object(rules, next);
+    bool python = body == MC_CALLS_PYTHON;
+    build_arguments build = python ? mc_build_keywords : mc_build_schema;
+    bool any = mc_json_get_type(tool->parameters) == MC_JSON_NONE;
     snprintf(name, sizeof name, "tools/%.*s", MC_STR_ARG(tool->name));
-    if (!tool->strict) { /* tried apart, for an error would stick */
+    if (!any && !tool->strict) { /* tried apart, for an error would stick */
         mc_builder b;
         mc_json_rules own;
         mc_builder_init(&b);
         mc_json_rules_init(&own, &b);
-        int32_t start = mc_build_schema(&own, tool->parameters, name, MC_RETURN);
+        int32_t start = build(&own, tool->parameters, name, MC_RETURN);
         mica_status status = mc_grammar_finish(&b, start, &alone);
         mc_grammar_close(&alone);
-        if (status == MICA_EUNSUPPORTED || status == MICA_EINVAL)
-            return mc_build_any_object(rules, next);
+        any = status == MICA_EUNSUPPORTED || status == MICA_EINVAL;
     }
-    return mc_build_schema(rules, tool->parameters, name, next);
+    if (!any) return build(rules, tool->parameters, name, next);
+    return python ? mc_build_any_keywords(rules, next) : mc_build_any_object(rules, next);
 }
 
 /* ---- calls that are the whole answer ---- */
@@ -117,7 +124,7 @@ static int32_t go_on(mc_builder *b, const beginning *list, size_t count, size_t 
 static int32_t behind_name(mc_json_rules *rules, const mc_call_format *format, const mc_tool *tool,
                            int32_t next) {
     mc_builder *b = rules->b;
-    int32_t rest = arguments(rules, tool, text(b, format->after, next));
+    int32_t rest = arguments(rules, tool, MC_CALLS_JSON, text(b, format->after, next));
     return mc_build_split(b, text(b, ", \"arguments\": ", rest),
                           text(b, ", \"parameters\": ", rest));
 }
@@ -154,6 +161,43 @@ static void close_calls(mc_builder *b, const mc_buffer *list, int32_t next) {
     mc_build_close(b, next, MC_RETURN, mc_build_range(b, '\n', '\n', more));
 }
 
+/* Whether calls in Python may be the whole answer. */
+static bool has_python_list(const mc_call_format *format) {
+    for (const mc_call_block *block = format->blocks; block->begin; block++)
+        if (block->first && block->body == MC_CALLS_PYTHON) return true;
+    return false;
+}
+
+/* Adds how calls in a list of Python begin, and what comes behind each name. `names` holds the
+ * texts. */
+static bool add_python(mc_json_rules *rules, const mc_tools *tools, bool parallel, mc_buffer *names,
+                       mc_buffer *list) {
+    mc_builder *b = rules->b;
+    const mc_tool *tool = MC_BUFFER_AT(&tools->list, mc_tool);
+    size_t count = MC_BUFFER_COUNT(&tools->list, mc_tool), bytes = 0;
+    int32_t next = mc_build_open(b), more = MC_DEAD;
+    for (size_t i = 0; i < count; i++)
+        bytes += tool[i].name.len + 2;
+    if (!mc_buffer_reserve(names, bytes)) return false; /* then the texts stay where they are */
+    for (size_t i = 0; i < count; i++) {
+        int32_t rest = mc_build_rule(b), behind;
+        size_t at = names->len;
+        mc_build_define(b, rest, arguments(rules, &tool[i], MC_CALLS_PYTHON, MC_RETURN));
+        behind = mc_build_call(b, rest, next);
+        if (!mc_buffer_add_byte(names, '[') ||
+            !mc_buffer_add(names, tool[i].name.ptr, tool[i].name.len) ||
+            !mc_buffer_add_byte(names, '('))
+            return false;
+        const beginning one = {{names->data + at, names->len - at}, behind};
+        if (!mc_buffer_add(list, &one, sizeof one)) return false;
+        more =
+            mc_build_split(b, more, mc_build_text(b, one.text.ptr + 1, one.text.len - 1, behind));
+    }
+    int32_t comma = mc_build_range(b, ',', ',', mc_build_space(rules, more));
+    mc_build_close(b, next, mc_build_range(b, ']', ']', MC_RETURN), parallel ? comma : MC_DEAD);
+    return true;
+}
+
 /* Adds white space, and a thought, behind which the answer begins anew. */
 static bool add_space(mc_builder *b, const mc_answer_format *format, mc_thinking thinking,
                       int32_t start, mc_buffer *list) {
@@ -170,13 +214,15 @@ static bool add_space(mc_builder *b, const mc_answer_format *format, mc_thinking
 static int32_t text_or_calls(mc_json_rules *rules, const mc_answer_format *format,
                              const mc_tools *tools, bool parallel, mc_thinking thinking) {
     mc_builder *b = rules->b;
-    mc_buffer names = {0}, list = {0};
+    mc_buffer names = {0}, python = {0}, list = {0};
     int32_t start = mc_build_open(b), rest = mc_build_open(b);
     int32_t next = parallel ? mc_build_open(b) : MC_RETURN;
     mc_build_close(b, rest, MC_RETURN, mc_build_range(b, 0, 255, rest));
     if (!add_tools(rules, format->calls, tools, next, &names, &list))
         mc_builder_fail(b, mc_fail_nomem("a grammar"));
     if (parallel) close_calls(b, &list, next);
+    if (has_python_list(format->calls) && !add_python(rules, tools, parallel, &python, &list))
+        mc_builder_fail(b, mc_fail_nomem("a grammar"));
     if (!add_space(b, format, thinking, start, &list))
         mc_builder_fail(b, mc_fail_nomem("a grammar"));
     beginning *all = MC_BUFFER_AT(&list, beginning);
@@ -184,6 +230,7 @@ static int32_t text_or_calls(mc_json_rules *rules, const mc_answer_format *forma
     if (count > 1) qsort(all, count, sizeof *all, compare_beginnings);
     mc_build_close(b, start, go_on(b, all, count, 0, rest), MC_DEAD);
     mc_buffer_deinit(&names);
+    mc_buffer_deinit(&python);
     mc_buffer_deinit(&list);
     if (thinking != MC_THINKING_IS_OPEN || !format->think_end) return start;
     return mc_build_until(b, mc_str_of(format->think_end), start, MC_RETURN);
@@ -195,7 +242,7 @@ static int32_t text_or_calls(mc_json_rules *rules, const mc_answer_format *forma
 static int32_t call(mc_json_rules *rules, const mc_call_format *format, const mc_tool *tool,
                     int32_t next) {
     mc_builder *b = rules->b;
-    int32_t rest = arguments(rules, tool, text(b, format->after, next));
+    int32_t rest = arguments(rules, tool, MC_CALLS_JSON, text(b, format->after, next));
     rest = text(b, "\"", text(b, format->middle, rest));
     rest = mc_build_text(b, tool->name.ptr, tool->name.len, rest);
     return text(b, format->before, text(b, "\"", rest));

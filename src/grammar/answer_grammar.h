@@ -33,8 +33,9 @@ typedef enum mc_tool_choice { MC_TOOLS_AUTO, MC_TOOLS_NONE, MC_TOOLS_REQUIRED } 
 
 /* Answers with calls of tools: at least one of any (required), exactly one of the tool `name`, or
  * text with calls within it (auto; only these are constrained, and only if a tool is strict). Where
- * the format does not mark calls, those are that the answer begins with, as the format writes them:
- * a model that writes them in another way, such as calls in Python, is not held to a schema.
+ * the format does not mark calls, those are that the answer begins with, as the format writes them,
+ * in JSON or as a list of calls in Python: a model that writes them in another way, such as Python
+ * between fences, is not held to a schema.
  *
  * The arguments keep to the tool's schema. If that is not supported, a strict tool is refused, and
  * one that is not takes any object.

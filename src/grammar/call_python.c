@@ -65,9 +65,23 @@ static bool take_hex(reader *r, int count, uint32_t *value) {
     return true;
 }
 
-/* What follows a backslash. */
+/* The second half of a character that JSON writes as two. */
+static bool take_half(reader *r, uint32_t *value) {
+    uint32_t low;
+    if (*value < 0xd800 || *value > 0xdbff) return *value < 0xdc00 || *value > 0xdfff;
+    if (r->text.len - r->at < 2 || memcmp(r->text.ptr + r->at, "\\u", 2) != 0) {
+        if (r->text.len - r->at < 2) r->at = r->text.len; /* it may follow */
+        return false;
+    }
+    r->at += 2;
+    if (!take_hex(r, 4, &low) || low < 0xdc00 || low > 0xdfff) return false;
+    *value = 0x10000 + ((*value - 0xd800) << 10) + (low - 0xdc00);
+    return true;
+}
+
+/* What follows a backslash: Python's escapes, and JSON's. */
 static bool read_escape(reader *r, mc_buffer *text) {
-    static const char names[] = "ntr\\'\"bf0", values[] = "\n\t\r\\'\"\b\f\0";
+    static const char names[] = "ntr\\'\"bf0/", values[] = "\n\t\r\\'\"\b\f\0/";
     char c = r->at < r->text.len ? r->text.ptr[r->at++] : '\0';
     const char *found = c ? strchr(names, c) : NULL;
     char bytes[4];
@@ -76,7 +90,7 @@ static bool read_escape(reader *r, mc_buffer *text) {
     if (found) return add(r, text, &values[found - names], 1);
     if (c == 'x' || c == 'u' || c == 'U') {
         if (!take_hex(r, c == 'x' ? 2 : c == 'u' ? 4 : 8, &value)) return false;
-        if (value > MC_CHAR_MAX || (value >= 0xd800 && value <= 0xdfff)) return false;
+        if (value > MC_CHAR_MAX || !take_half(r, &value)) return false;
         return add(r, text, bytes, mc_utf8_encode(value, bytes));
     }
     return c && add(r, text, "\\", 1) && add(r, text, &c, 1); /* as Python does */

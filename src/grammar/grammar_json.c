@@ -126,6 +126,20 @@ int32_t mc_build_any_object(mc_json_rules *rules, int32_t next) {
     return mc_build_call(rules->b, rules->object, next);
 }
 
+int32_t mc_build_any_keywords(mc_json_rules *rules, int32_t next) {
+    mc_builder *b = rules->b;
+    int32_t name = mc_build_open(b), more = mc_build_open(b),
+            end = mc_build_range(b, ')', ')', next);
+    int32_t value = mc_build_range(b, '=', '=', mc_build_any_value(rules, more));
+    int32_t letters = mc_build_split(
+        b, mc_build_range(b, 'a', 'z', name),
+        mc_build_split(b, mc_build_range(b, 'A', 'Z', name), mc_build_range(b, '_', '_', name)));
+    mc_build_close(b, name, mc_build_split(b, letters, mc_build_range(b, '0', '9', name)), value);
+    int32_t comma = mc_build_range(b, ',', ',', mc_build_space(rules, letters));
+    mc_build_close(b, more, end, comma);
+    return mc_build_split(b, letters, end);
+}
+
 int32_t mc_build_any_array(mc_json_rules *rules, int32_t next) {
     if (rules->b->status != MICA_OK) return MC_DEAD;
     if (rules->array == MC_DEAD) {

@@ -26,6 +26,9 @@ int32_t mc_build_any_value(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_object(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_array(mc_json_rules *rules, int32_t next);
 
+/* Any arguments of a call in Python behind its parenthesis: a=1, b="x"). Values are JSON. */
+int32_t mc_build_any_keywords(mc_json_rules *rules, int32_t next);
+
 /* Strings of min to max characters; max -1: no limit. */
 int32_t mc_build_string(mc_json_rules *rules, int64_t min, int64_t max, int32_t next);
 

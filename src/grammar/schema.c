@@ -283,7 +283,7 @@ static bool excludes(mc_schema *s, const mc_clause *c, int type) {
 static int32_t build_types(mc_schema *s, const mc_clause *c) {
     mc_builder *b = s->b;
     int32_t all = MC_DEAD;
-    int types = c->types;
+    int types = s->keywords ? c->types & MC_TYPE_OBJECT : c->types;
     if (b->status != MICA_OK) return MC_DEAD;
     if (types == MC_TYPE_ANY && !c->groups && !c->facts)
         return mc_build_any_value(s->rules, MC_RETURN);
@@ -319,6 +319,8 @@ static int32_t build_clauses(mc_schema *s, const mc_schema_item *item) {
         int32_t way = MC_DEAD;
         if (!constants)
             way = build_types(s, c);
+        else if (s->keywords)
+            way = mc_schema_fail(s, MICA_EUNSUPPORTED, "", "constants as arguments in Python");
         else if (!last || constants->pointer != last->pointer) /* else they are there already */
             way = mc_build_constants(s, c, constants);
         if (constants) last = constants;
@@ -445,19 +447,38 @@ static void deinit(mc_schema *s) {
     mc_arena_deinit(&s->arena);
 }
 
+static mc_schema schema_of(mc_json_rules *rules, mc_json schema, const char *name) {
+    return (mc_schema){.b = rules->b,
+                       .rules = rules,
+                       .root = schema,
+                       .name = name,
+                       .pointer = name,
+                       .other_chars = MC_DEAD};
+}
+
 int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, int32_t next) {
-    mc_schema s = {.b = rules->b,
-                   .rules = rules,
-                   .root = schema,
-                   .name = name,
-                   .pointer = name,
-                   .other_chars = MC_DEAD};
+    mc_schema s = schema_of(rules, schema, name);
     const mc_literal root = {schema, name, false};
     if (next == MC_DEAD || rules->b->status != MICA_OK) return MC_DEAD;
     int32_t all = has_names_once(&s) ? mc_build_all(&s, &root, 1, next) : MC_DEAD;
     build_items(&s);
     deinit(&s);
     return all;
+}
+
+/* The object itself is no rule that others may share: within it, it is one in JSON. */
+int32_t mc_build_keywords(mc_json_rules *rules, mc_json schema, const char *name, int32_t next) {
+    mc_schema s = schema_of(rules, schema, name);
+    const mc_literal root = {schema, name, false};
+    if (next == MC_DEAD || rules->b->status != MICA_OK) return MC_DEAD;
+    const mc_schema_item item = {&root, 1, mc_build_rule(rules->b)};
+    s.keywords = true;
+    int32_t start = build_clauses(&s, &item);
+    s.keywords = false;
+    mc_build_define(rules->b, item.rule, start);
+    build_items(&s);
+    deinit(&s);
+    return mc_build_call(rules->b, item.rule, next);
 }
 
 /* ---- whole grammars ---- */

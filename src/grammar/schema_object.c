@@ -1,5 +1,6 @@
 /* Objects of a clause. */
 #include "base/alloc.h"
+#include "grammar/call_python.h"
 #include "grammar/grammar_chars.h"
 #include "grammar/grammar_pattern.h"
 #include "grammar/schema_parts.h"
@@ -24,6 +25,7 @@ typedef struct object {
     mc_buffer patterns;              /* pattern */
     int64_t min, max;                /* members; max -1: no limit */
     bool others;                     /* there may be members of other names */
+    bool keywords;                   /* it is written as the arguments of a call in Python */
     bool closed;                     /* members are only those that some schema is about */
     mc_buffer key_rules;             /* mc_literal: what "propertyNames" say */
     int32_t keys[1 << MAX_PATTERNS]; /* the rule of keys of a set of patterns; MC_DEAD: not made */
@@ -324,18 +326,31 @@ static int32_t other_member(object *o, int32_t next) {
     return all;
 }
 
+static bool is_keyword(mc_str name) {
+    bool good = name.len > 0;
+    for (size_t i = 0; i < name.len; i++)
+        good = good && mc_is_python_name(name.ptr[i]);
+    return good;
+}
+
 /* The i-th named member, and what follows. */
 static int32_t named_member(const object *o, size_t i, const mc_buffer *schemas, int32_t next) {
     mc_schema *s = o->s;
     mc_str name = MC_BUFFER_AT(&o->names, mc_str)[i];
+    if (o->keywords && !is_keyword(name)) return MC_DEAD;
     mc_buffer key = {0};
     int32_t value = mc_build_all(s, MC_BUFFER_AT(schemas, mc_literal),
                                  MC_BUFFER_COUNT(schemas, mc_literal), next);
-    bool done = mc_buffer_add_byte(&key, '"') && mc_json_escape(&key, name) &&
-                mc_buffer_add_text(&key, "\":");
+    bool done = true;
+    if (o->keywords) {
+        done = mc_buffer_add(&key, name.ptr, name.len) && mc_buffer_add_byte(&key, '=');
+    } else {
+        done = mc_buffer_add_byte(&key, '"') && mc_json_escape(&key, name) &&
+               mc_buffer_add_text(&key, "\":");
+        value = mc_build_space(s->rules, value);
+    }
     if (!done) mc_schema_nomem(s);
-    int32_t all =
-        done ? mc_build_text(s->b, key.data, key.len, mc_build_space(s->rules, value)) : MC_DEAD;
+    int32_t all = done ? mc_build_text(s->b, key.data, key.len, value) : MC_DEAD;
     mc_buffer_deinit(&key);
     return all;
 }
@@ -451,6 +466,7 @@ static bool read_object(object *o) {
         if (f->kind >= MC_FACT_REQUIRED && f->kind <= MC_FACT_MEMBER && !add_name(o, f->name))
             return false;
     if (!take_constant_keys(o)) return false;
+    if (o->keywords) o->others = false;
     int64_t count = (int64_t)MC_BUFFER_COUNT(&o->names, mc_str);
     if (o->max >= count && !o->others) o->max = -1; /* there are no more */
     if (o->min > MAX_COUNTED || o->max > MAX_COUNTED)
@@ -464,12 +480,15 @@ static int32_t build_object(object *o) {
     int32_t places[MAX_COUNTED + 1];
     int64_t cap = o->max >= 0 ? o->max : o->min > 1 ? o->min : 1;
     if (o->max >= 0 && o->min > o->max) return MC_DEAD;
+    if (o->keywords) return members(o, places, cap, byte(o, ')', MC_RETURN));
     return byte(o, '{', members(o, places, cap, byte(o, '}', MC_RETURN)));
 }
 
 int32_t mc_build_typed_object(mc_schema *s, const mc_clause *c) {
-    object o = {.s = s, .c = c};
-    if (!c->groups && !c->facts) return mc_build_any_object(s->rules, MC_RETURN);
+    object o = {.s = s, .c = c, .keywords = s->keywords};
+    if (!c->groups && !c->facts)
+        return o.keywords ? mc_build_any_keywords(s->rules, MC_RETURN)
+                          : mc_build_any_object(s->rules, MC_RETURN);
     for (size_t i = 0; i < sizeof o.keys / sizeof *o.keys; i++)
         o.keys[i] = MC_DEAD;
     int32_t all = read_object(&o) ? build_object(&o) : MC_DEAD;

@@ -112,6 +112,7 @@ typedef struct mc_schema {
     const char *pointer; /* of the schema that is compiled now */
     int32_t other_chars; /* the rest of a key that is none of the known ones; MC_DEAD: not made */
     mc_buffer patterns;  /* mc_schema_pattern: those that values were compared with */
+    bool keywords;       /* what is compiled now is an object as arguments of a call in Python */
 } mc_schema;
 
 /* ---- errors ---- */

@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "grammar/answer_grammar.h"
+#include "grammar/call_parse.h"
 #include "grammar/reasoning.h"
+#include "grammar/schema.h"
 #include "grammar/splitter.h"
 
 #include <stdlib.h>
@@ -144,7 +146,8 @@ static void test_calls_of_whole_answers(void **state) {
                                 "{\"name\": \"Bob\"}",
                                 "{\"name\": \"get_weathe",
                                 "{\"name\": \"get_weather_of\"}",
-                                "[now()] \xff",
+                                "[now] \xff",
+                                "[1, 2]",
                                 OSLO,
                                 "\n " OSLO,
                                 "so: {\"name\": \"now\"}",
@@ -176,6 +179,25 @@ static void test_calls_of_whole_answers(void **state) {
         check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &thinks, MC_THINKING_IS_OPEN),
               LIST("{\"name\": \"now\"}", "a</think>" OSLO, "a</think>b"),
               LIST("a</think>{\"name\": \"now\"}"));
+    }
+}
+
+/* A list of calls in Python, which an answer may be, keeps to the schemas, too. */
+static void test_python_calls(void **state) {
+    (void)state;
+    static const char *const names[] = {"pythonic", "gemma"};
+    for (size_t i = 0; i < 2; i++) {
+        const mc_answer_format format = format_of(names[i], false);
+        check(tool_grammar(MC_TOOLS_AUTO, NULL, true, &format, MC_THINKING_NONE),
+              LIST("[get_weather(city=\"Rome\")]", "\n[now()]",
+                   "[now(a=[1, {\"b\": null}], _c=true)]",
+                   "[now(), get_weather( city=\"Oslo\"),now(x=\"\\ud83d\\ude00\\/\")]", "[get_weat",
+                   "[get_weather2(a=3)]", "[now", "so: [get_weather()]", OSLO),
+              LIST("[get_weather()]", "[get_weather(city=\"Bonn\")]", "[get_weather(city='Rome')]",
+                   "[get_weather(city=\"Rome\", a=1)]", "[now(]", "[now(1)]", "[now(a=b)]",
+                   "[now()] x", "[now()", "[now() ", "[now(), other()]"));
+        check(tool_grammar(MC_TOOLS_AUTO, NULL, false, &format, MC_THINKING_NONE),
+              LIST("[now(a=1)]"), LIST("[now(), now()]"));
     }
 }
 
@@ -295,6 +317,61 @@ static void test_forced_calls_are_read(void **state) {
     }
 }
 
+/* What the grammar lets a random model say behind a call's beginning is read as calls that the
+ * schema admits: as JSON they are what the grammar of the schema has. */
+static void test_python_calls_are_read(void **state) {
+    (void)state;
+    static const char text[] =
+        "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"strict\": true, "
+        "\"parameters\": {\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\", "
+        "\"maxLength\": 6}, "
+        "\"b\": {\"type\": [\"number\", \"null\"]}, \"c\": {\"anyOf\": [{\"type\": \"boolean\"}, "
+        "{\"type\": \"array\", \"items\": {\"$ref\": \"#\"}, \"maxItems\": 2}]}}, "
+        "\"required\": [\"b\", \"c\"], \"additionalProperties\": false}}}]";
+    const mc_answer_format format = format_of("pythonic", false);
+    mc_tools list;
+    mc_grammar *g, *schema;
+    assert_int_equal(mc_tools_read(text, strlen(text), &list), MICA_OK);
+    assert_int_equal(
+        mc_answer_grammar_tools(&list, MC_TOOLS_AUTO, NULL, true, &format, MC_THINKING_NONE, &g),
+        MICA_OK);
+    const char *parameters = strstr(text, "{\"type\": \"object\"");
+    assert_int_equal(mc_schema_compile(parameters, strlen(parameters) - 3, &schema), MICA_OK);
+    size_t whole = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        mc_constraint *c;
+        mc_calls calls = {.text = {0}};
+        size_t tokens;
+        bool good, accepted = false;
+        assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+        for (const char *p = "[f("; *p; p++)
+            assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, p, 1)), MICA_OK);
+        char *rest = random_answer(c, seed, 400, &tokens), *answer = test_format("[f(%s", rest);
+        if (tokens < 400) {
+            whole++;
+            assert_int_equal(
+                mc_calls_read(MC_CALLS_PYTHON, mc_str_of(answer), &list, &calls, &good), MICA_OK);
+            if (!good) fail_msg("not read: %s", answer);
+            const mc_tool_call *call = MC_BUFFER_AT(&calls.list, mc_tool_call);
+            for (size_t i = 0; i < MC_BUFFER_COUNT(&calls.list, mc_tool_call); i++) {
+                const char *json = calls.text.data + call[i].arguments;
+                assert_int_equal(
+                    mc_grammar_accepts(schema, json, call[i].arguments_len, &accepted, NULL),
+                    MICA_OK);
+                if (!accepted) fail_msg("%s: %.*s", answer, (int)call[i].arguments_len, json);
+            }
+        }
+        mc_calls_deinit(&calls);
+        free(answer);
+        free(rest);
+        mc_constraint_close(&c);
+    }
+    assert_true(whole > 20);
+    mc_grammar_close(&schema);
+    mc_grammar_close(&g);
+    mc_tools_deinit(&list);
+}
+
 /* ---- budgets ---- */
 
 static size_t thought_tokens(const char *answer) {
@@ -384,10 +461,11 @@ static void test_when_it_is_forced(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_documents),   cmocka_unit_test(test_forced_calls),
-        cmocka_unit_test(test_free_calls),  cmocka_unit_test(test_calls_of_whole_answers),
-        cmocka_unit_test(test_tool_errors), cmocka_unit_test(test_forced_calls_are_read),
-        cmocka_unit_test(test_budgets),     cmocka_unit_test(test_when_it_is_forced),
+        cmocka_unit_test(test_documents),    cmocka_unit_test(test_forced_calls),
+        cmocka_unit_test(test_free_calls),   cmocka_unit_test(test_calls_of_whole_answers),
+        cmocka_unit_test(test_python_calls), cmocka_unit_test(test_python_calls_are_read),
+        cmocka_unit_test(test_tool_errors),  cmocka_unit_test(test_forced_calls_are_read),
+        cmocka_unit_test(test_budgets),      cmocka_unit_test(test_when_it_is_forced),
     };
     return cmocka_run_group_tests_name("grammar/answer", tests, open_all, close_all);
 }

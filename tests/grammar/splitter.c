@@ -227,6 +227,8 @@ static void test_pythonic(void **state) {
            "add:{\"a\": -1e3, \"b\": true, \"c\": \"\\n\xc3\xa9"
            "A\"}");
     expect("pythonic", "{\"name\": \"f\", \"parameters\": {}}", "f:{}");
+    expect("pythonic", "[f(a=\"\\ud83d\\ude00\\/\")]", "f:{\"a\": \"\xf0\x9f\x98\x80/\"}");
+    expect("pythonic", "[f(a=\"\\ud83d\\n\")]", "text:[f(a=\"\\ud83d\\n\")]");
     static const char *const texts[] = {"[1, 2]",   "[f(1)]",    "[g()]",
                                         "[f(a=01",  "[f(a=01)]", "[f(a=b)]",
                                         "[f(a 1)]", "[f(a='x)]", "[f(a=\"\\ud800\")]",
