@@ -139,7 +139,12 @@ const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
     {.name = "prompt_cache_retention", .kind = MC_FIELD_NOTED},
     {.name = "store", .kind = MC_FIELD_ONLY, .choices = "false", .help = "nothing is stored"},
     {.name = "service_tier", .kind = MC_FIELD_ONLY, .choices = "\"auto\" \"default\""},
-    {.name = "best_of", .kind = MC_FIELD_ONLY, .choices = "1"},
+    {.name = "best_of",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = 128,
+     .offset = AT(best_of),
+     .help = "the same as n: no answers are made that are not given"},
     {.name = "use_beam_search", .kind = MC_FIELD_ONLY, .choices = "false"},
     {.name = "length_penalty", .kind = MC_FIELD_ONLY, .choices = "1"},
     {.name = "include_stop_str_in_output", .kind = MC_FIELD_ONLY, .choices = "false"},
@@ -267,6 +272,9 @@ bool mc_generation_options(const mc_generation *values, size_t vocab, mc_arena *
         .ignore_eos = values->ignore_eos,
         .truncate = values->truncate,
     };
+    if (values->best_of && values->best_of != values->n)
+        return mc_failure_set(failure, 400, "unsupported_value", "best_of",
+                              "best_of: only as many as n are supported");
     return read_stops(values->stop, arena, options, failure) &&
            read_stop_ids(values->stop_ids, vocab, arena, options, failure) &&
            read_biases(values->bias, vocab, arena, options, failure);

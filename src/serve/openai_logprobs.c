@@ -1,5 +1,6 @@
 #include "serve/openai_logprobs.h"
 
+#include "base/utf8.h"
 #include "serve/token_text.h"
 
 #include <string.h>
@@ -11,11 +12,22 @@ static mc_put more(mc_buffer *list) {
     return put;
 }
 
-static int64_t count_characters(const mc_buffer *text) {
-    int64_t n = 0;
-    for (size_t i = 0; i < text->len; i++)
-        n += ((unsigned char)text->data[i] & 0xc0) != 0x80;
-    return n;
+/* Counts the characters of a token's bytes, which may complete one, and leave another to be
+ * completed. false: no memory */
+static bool count_characters(mc_logprobs *logprobs) {
+    mc_buffer bytes = {0};
+    bool done = mc_buffer_add(&bytes, logprobs->part, logprobs->part_bytes) &&
+                mc_buffer_add(&bytes, logprobs->text.data, logprobs->text.len);
+    size_t part = done && bytes.len ? mc_utf8_unfinished(bytes.data, bytes.len) : 0;
+    for (size_t i = 0; done && i < bytes.len - part; logprobs->offset++) {
+        uint32_t c;
+        size_t bad = mc_utf8_bad_len(bytes.data + i, bytes.len - part - i);
+        i += bad ? bad : mc_utf8_decode(bytes.data + i, bytes.len - part - i, &c);
+    }
+    logprobs->part_bytes = part;
+    if (part) memcpy(logprobs->part, bytes.data + bytes.len - part, part);
+    mc_buffer_deinit(&bytes);
+    return done;
 }
 
 /* An object of the alternatives by their texts, and of the token itself, which need not be among
@@ -54,8 +66,8 @@ bool mc_logprobs_add(mc_logprobs *logprobs, const mica_tokenizer *tok, int32_t i
     mc_put offsets = more(&logprobs->offsets), likeliest = more(&logprobs->likeliest);
     if (!mc_token_text(tok, id, &logprobs->text)) return false;
     mc_put_str(&tokens, NULL, (mc_str){logprobs->text.data, logprobs->text.len});
-    mc_put_int(&offsets, NULL, logprobs->offset);
-    if (!mica_tokenizer_is_special(tok, id)) logprobs->offset += count_characters(&logprobs->text);
+    mc_put_int(&offsets, NULL, logprobs->offset + (logprobs->part_bytes > 0));
+    if (!mica_tokenizer_is_special(tok, id) && !count_characters(logprobs)) return false;
     if (logprob)
         mc_put_real(&values, NULL, (double)*logprob);
     else
@@ -69,6 +81,8 @@ bool mc_logprobs_add(mc_logprobs *logprobs, const mica_tokenizer *tok, int32_t i
 
 bool mc_logprobs_copy(mc_logprobs *logprobs, const mc_logprobs *from) {
     logprobs->offset = from->offset;
+    logprobs->part_bytes = from->part_bytes;
+    memcpy(logprobs->part, from->part, sizeof from->part);
     return mc_buffer_add(&logprobs->tokens, from->tokens.data, from->tokens.len) &&
            mc_buffer_add(&logprobs->values, from->values.data, from->values.len) &&
            mc_buffer_add(&logprobs->likeliest, from->likeliest.data, from->likeliest.len) &&

@@ -9,11 +9,14 @@
 
 typedef struct mc_logprobs {                      /* zero is empty */
     mc_buffer tokens, values, likeliest, offsets; /* elements of JSON, with commas between them */
-    int64_t offset;                               /* of the next token in the text, in characters */
-    mc_buffer text;                               /* of the token that is being added */
+    int64_t offset; /* characters of the text before the next token, but the one of `part` */
+    char part[4];   /* what that token may complete */
+    size_t part_bytes;
+    mc_buffer text; /* of the token that is being added */
 } mc_logprobs;
 
-/* Adds a token.
+/* Adds a token. Its offset counts the characters that begin before it, as the text has them: U+FFFD
+ * in place of bytes that are not UTF-8.
  *
  *  logprob       NULL: nothing predicts it.
  *  alternatives  [count] the likeliest tokens in its place, likeliest first. The token itself is

@@ -4,6 +4,9 @@
 #include "serve/ids.h"
 #include "serve/openai_form.h"
 #include "serve/state.h"
+#include "task/model.h"
+
+#include <string.h>
 
 typedef struct tokenize_values {
     mc_str model, prompt;
@@ -167,6 +170,56 @@ static bool apply_template(mc_exchange *http) {
     return finish(http, &put);
 }
 
+/* ---- the tokenizer itself ---- */
+
+/* The spelling of a special token; null where there is none. */
+static void put_special(mc_put *put, const char *key, const mica_tokenizer *tok, int32_t id) {
+    size_t len = 0;
+    const char *text = id >= 0 ? mica_tokenizer_token(tok, id, &len) : NULL;
+    if (text)
+        mc_put_str(put, key, (mc_str){text, len});
+    else
+        mc_put_null(put, key);
+}
+
+/* Whether a text's tokens begin with that one. */
+static bool adds(const mica_tokenizer *tok, int32_t id, bool *yes) {
+    int32_t *ids;
+    size_t n;
+    if (mica_tokenizer_encode(tok, "a", 1, true, &ids, &n) != MICA_OK) return false;
+    *yes = id >= 0 && n > 0 && ids[0] == id;
+    mica_free(ids);
+    return true;
+}
+
+static bool tell_tokenizer(mc_exchange *http) {
+    const mc_str name = {http->query[0], http->query[0] ? strlen(http->query[0]) : 0};
+    mc_served *served = mc_models_take(&http->server->models, http, name);
+    if (!served) return false;
+    const mica_tokenizer *tok = mica_model_tokenizer(served->model);
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(served->model, &info);
+    mc_str template = mc_model_template(served->model);
+    bool adds_bos = false;
+    mc_put put = mc_put_into(&http->out);
+    put.failed = !adds(tok, mica_tokenizer_bos(tok), &adds_bos);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "tokenizer_class", "PreTrainedTokenizerFast");
+    put_special(&put, "bos_token", tok, mica_tokenizer_bos(tok));
+    put_special(&put, "eos_token", tok, mica_tokenizer_eos(tok));
+    put_special(&put, "pad_token", tok, mica_tokenizer_pad(tok));
+    put_special(&put, "unk_token", tok, mica_tokenizer_unk(tok));
+    mc_put_bool(&put, "add_bos_token", adds_bos);
+    mc_put_int(&put, "vocab_size", (int64_t)mica_tokenizer_vocab_size(tok));
+    mc_put_int(&put, "model_max_length", info.context_length);
+    if (template.len)
+        mc_put_str(&put, "chat_template", template);
+    else
+        mc_put_null(&put, "chat_template");
+    mc_put_close(&put, '}');
+    return finish(http, &put);
+}
+
 #define TABLE(fields) \
     { fields, sizeof(fields) / sizeof *(fields), 0 }
 
@@ -181,6 +234,14 @@ static const mc_endpoint endpoints[] = {
      .handle = detokenize,
      .tables = {TABLE(detokenize_fields)},
      .help = "the text of token ids"},
+    {.method = "GET",
+     .path = "/tokenizer_info",
+     .handle = tell_tokenizer,
+     .query = "model",
+     .help =
+         "the tokenizer's special tokens, its chat template and the model's context, by the "
+         "names of tokenizer_config.json, as vLLM has it; of the model that the query names, or "
+         "of the first one"},
     {.method = "POST",
      .path = "/apply-template",
      .handle = apply_template,

@@ -543,6 +543,8 @@ static void test_refused(void **state) {
         {TEXT, "\"prompt\": [1, \"a\"]", "invalid_value", "prompt"},
         {TEXT, "\"prompt\": \"a\", \"suffix\": \"b\"", "unsupported_field", "suffix"},
         {TEXT, "\"prompt\": \"a\", \"best_of\": 2", "unsupported_value", "best_of"},
+        {TEXT, "\"prompt\": \"a\", \"best_of\": 0", "invalid_value", "best_of"},
+        {TEXT, "\"prompt\": \"a\", \"n\": 3, \"best_of\": 2", "unsupported_value", "best_of"},
         {TEXT, "\"prompt\": \"a\", \"logprobs\": -1", "invalid_value", "logprobs"},
         {TEXT, "\"prompt\": \"a\", \"max_tokens\": 0", "invalid_value", "max_tokens"},
         {TEXT, "\"prompt\": [\"a\", \"b\", \"c\"], \"n\": 1000", "invalid_value", "n"},

@@ -90,6 +90,30 @@ static void test_tokens(void **state) {
     free(whole);
 }
 
+/* What there is to know of the tokenizer, by the names of tokenizer_config.json. */
+static void test_tokenizer_info(void **state) {
+    (void)state;
+    const mica_tokenizer *tok = mica_model_tokenizer(shared.model);
+    const int32_t ids[] = {mica_tokenizer_bos(tok), mica_tokenizer_eos(tok),
+                           mica_tokenizer_pad(tok), mica_tokenizer_unk(tok)};
+    static const char *const names[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
+    mc_json_doc *doc =
+        client_json(shared.server, "GET", "/tokenizer_info?model=default", NULL, 200);
+    mc_json root = mc_json_root(doc);
+    mc_str text;
+    for (size_t i = 0; i < 4; i++) {
+        size_t len = 0;
+        const char *want = ids[i] >= 0 ? mica_tokenizer_token(tok, ids[i], &len) : NULL;
+        bool told = mc_json_get_str(mc_json_find(root, names[i]), &text);
+        assert_int_equal(told, want != NULL);
+        if (told) assert_true(mc_str_eq(text, (mc_str){want, len}));
+    }
+    assert_true(mc_json_get_str(mc_json_find(root, "chat_template"), &text) && text.len > 100);
+    mc_json_close(&doc);
+    doc = client_json(shared.server, "GET", "/tokenizer_info?model=none", NULL, 404);
+    mc_json_close(&doc);
+}
+
 /* ---- what it refuses ---- */
 
 static void test_bodies(void **state) {
@@ -506,23 +530,15 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_health),
-        cmocka_unit_test(test_models),
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_no_limit),
-        cmocka_unit_test(test_log),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_long_head),
-        cmocka_unit_test(test_half_closed),
-        cmocka_unit_test(test_aborted),
-        cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_health),    cmocka_unit_test(test_models),
+        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_tokenizer_info),
+        cmocka_unit_test(test_bodies),    cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_log),       cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_long_head), cmocka_unit_test(test_half_closed),
+        cmocka_unit_test(test_aborted),   cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_keys),      cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_unix),
         cmocka_unit_test(test_stop), /* last: it stops the server */
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);

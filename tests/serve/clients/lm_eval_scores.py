@@ -55,8 +55,24 @@ def evaluate(address):
                                    task_manager=tasks, batch_size=2, bootstrap_iters=0)
 
 
+def check_tokenizer(address):
+    """lm-eval's remote tokenizer is the one that transformers makes of the folder."""
+    import transformers
+    from lm_eval.utils import RemoteTokenizer
+    remote = RemoteTokenizer(address + "/v1/completions")
+    own = transformers.AutoTokenizer.from_pretrained(MODEL)
+    text = "curl is a command line tool."
+    assert remote.encode(text) == own.encode(text, add_special_tokens=False)
+    assert remote.decode(remote.encode(text)) == text
+    for name in ("bos_token", "eos_token", "pad_token", "bos_token_id", "eos_token_id"):
+        assert getattr(remote, name) == getattr(own, name), name
+    # It renders templates without their special tokens, which the model's own needs.
+    assert remote.tokenizer_info["chat_template"] == own.chat_template
+
+
 def main():
     with served() as address:
+        check_tokenizer(address)
         result = evaluate(address)
     samples = result["samples"]["tiny"]
     assert len(samples) == len(QUESTIONS)
