@@ -93,7 +93,7 @@ static mc_call_event read_json_head(const mc_call_stream *s, mc_str text, head *
     return h->at == text.len && text.len < MAX_HEAD ? MC_CALL_WAITS : MC_CALL_WHOLE;
 }
 
-/* Reads the beginning of a call in Python. It counts as one if an argument can be read behind it. */
+/* Reads the beginning of a call in Python: it is one if an argument can be read behind it. */
 static mica_status read_python_head(mc_call_stream *s, mc_str text, head *h, mc_call_event *event) {
     size_t from = h->at, used;
     mc_python_part part;

@@ -1,5 +1,5 @@
-/* Offsets of tokens in a text: as many characters as what stands before has, when it is written with
- * U+FFFD in place of bytes that are not UTF-8. */
+/* Offsets of tokens in a text: the characters of what stands before, with U+FFFD in place of bytes
+ * that are not UTF-8. */
 #include "serve/openai_logprobs.h"
 
 #include "support/support.h"
