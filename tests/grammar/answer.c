@@ -343,7 +343,7 @@ static void test_python_calls_are_read(void **state) {
         mc_calls calls = {.text = {0}};
         size_t tokens;
         bool good, accepted = false;
-        assert_int_equal(mc_grammars_constrain(grammars, g, &c), MICA_OK);
+        assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
         for (const char *p = "[f("; *p; p++)
             assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, p, 1)), MICA_OK);
         char *rest = random_answer(c, seed, 400, &tokens), *answer = test_format("[f(%s", rest);
