@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +74,13 @@ static void test_many(void **state) {
     free(body);
 }
 
+static _Atomic bool answered;
+
 static void *ask_many(void *context) {
     answer *a = context;
     char *body = body_of(PROMPTS, "\"max_tokens\": 12, \"ignore_eos\": true");
     *a = client_ask(s.server, "POST", TEXTS, body);
+    atomic_store(&answered, true);
     free(body);
     return NULL;
 }
@@ -88,14 +92,21 @@ static double running(void) {
     return n;
 }
 
+/* Starts ask_many, and waits until it is computed; on a slow machine it may be over by then. */
+static pthread_t begin_many(answer *a) {
+    pthread_t thread;
+    atomic_store(&answered, false);
+    pthread_create(&thread, NULL, ask_many, a);
+    while (running() < ROWS && !atomic_load(&answered))
+        poll(NULL, 0, 2);
+    return thread;
+}
+
 /* Others find room in the queue meanwhile. */
 static void test_others(void **state) {
     (void)state;
-    pthread_t thread;
     answer a;
-    pthread_create(&thread, NULL, ask_many, &a);
-    while (running() < ROWS)
-        poll(NULL, 0, 2);
+    pthread_t thread = begin_many(&a);
     for (int i = 0; i < 5; i++) {
         mc_json_doc *doc =
             client_json(s.server, "POST", TEXTS, "{\"prompt\": \"a\", \"max_tokens\": 1}", 200);
@@ -154,11 +165,8 @@ static void test_no_memory(void **state) {
 /* A server that is stopped answers all of what it has begun. */
 static void test_drain(void **state) {
     (void)state;
-    pthread_t thread;
     answer a;
-    pthread_create(&thread, NULL, ask_many, &a);
-    while (running() < ROWS)
-        poll(NULL, 0, 2);
+    pthread_t thread = begin_many(&a);
     mica_server_stop(s.server);
     assert_int_equal(mica_server_run(s.server), MICA_OK);
     pthread_join(thread, NULL);
