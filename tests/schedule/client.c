@@ -166,11 +166,13 @@ void choice_compare(const client_choice *got, const client_choice *want, const c
 typedef struct thirds {
     mc_constraint base;
     size_t taken, n;
+    bool fails;
     atomic_int *open;
 } thirds;
 
 static mica_status mask_thirds(mc_constraint *constraint, mc_token_mask *mask) {
     const thirds *t = (const thirds *)constraint;
+    if (t->fails && t->taken >= t->n) return mc_fail(MICA_EFORMAT, "no mask %zu", t->taken);
     memset(mask->allowed, 0, (mask->vocab + 31) / 32 * sizeof *mask->allowed);
     for (size_t id = 0; id < mask->vocab && t->taken < t->n; id += 3)
         mask->allowed[id / 32] |= 1u << id % 32;
@@ -189,13 +191,21 @@ static void close_thirds(mc_constraint *constraint) {
     free(constraint);
 }
 
-mc_constraint *open_thirds(atomic_int *open, size_t n) {
+static mc_constraint *open_one(atomic_int *open, size_t n, bool fails) {
     static const mc_constraint_ops ops = {mask_thirds, accept_third, close_thirds};
     thirds *t = malloc(sizeof *t);
     assert_non_null(t);
-    *t = (thirds){{&ops}, 0, n, open};
+    *t = (thirds){{&ops}, 0, n, fails, open};
     atomic_fetch_add(open, 1);
     return &t->base;
+}
+
+mc_constraint *open_thirds(atomic_int *open, size_t n) {
+    return open_one(open, n, false);
+}
+
+mc_constraint *open_broken(atomic_int *open, size_t n) {
+    return open_one(open, n, true);
 }
 
 /* ---- the gate ---- */

@@ -62,9 +62,10 @@ void choice_free(client_choice *choice);
 /* Ends the test unless both gave the same, to the bit. */
 void choice_compare(const client_choice *got, const client_choice *want, const char *what);
 
-/* A constraint that allows every third token, and after n of them the end, nothing else. It counts
- * those that are open. */
+/* A constraint that allows every third token, and after n of them the end, nothing else; or fails
+ * there. It counts those that are open. */
 mc_constraint *open_thirds(atomic_int *open, size_t n);
+mc_constraint *open_broken(atomic_int *open, size_t n);
 
 /* Keeps a schedule's thread busy until it is let go, so that a queue forms. */
 typedef struct gate {

@@ -217,6 +217,38 @@ static void test_constraints(void **state) {
     free(prompt);
 }
 
+/* A constraint that fails, in the thread that computes masks, ends its own answer. */
+static void test_broken_constraints(void **state) {
+    (void)state;
+    atomic_int open = 0;
+    mc_schedule *schedule = open_schedule(models[1], NULL);
+    const mica_generate_options o = {.max_tokens = 12, .ignore_eos = true};
+    int32_t *prompt = make_prompt(10, 3);
+    client_choice want = generate_alone(models[1], prompt, 10, &o);
+    client c;
+    client_init(&c);
+    mc_constraint *all[] = {NULL, open_broken(&open, 0), open_broken(&open, 5),
+                            open_thirds(&open, 12)};
+    must_submit(&c, schedule,
+                &(mc_request_options){
+                    .ids = prompt, .n_ids = 10, .generate = &o, .choices = 4, .constraints = all});
+    client_wait_ends(&c, 4);
+    choice_compare(&c.choices[0], &want, "a free answer");
+    assert_int_equal(c.choices[1].status, MICA_EFORMAT);
+    assert_non_null(strstr(c.choices[1].error, "no mask 0"));
+    assert_int_equal(client_tokens(&c, 1), 0);
+    assert_int_equal(c.choices[2].status, MICA_EFORMAT);
+    assert_non_null(strstr(c.choices[2].error, "no mask 5"));
+    assert_int_equal(client_tokens(&c, 2), 5);
+    assert_int_equal(c.choices[3].status, MICA_OK);
+    assert_int_equal(client_tokens(&c, 3), 12);
+    client_deinit(&c);
+    mc_schedule_close(&schedule);
+    assert_int_equal(atomic_load(&open), 0);
+    choice_free(&want);
+    free(prompt);
+}
+
 /* ---- jobs ---- */
 
 static mica_status fail_job(void *context) {
@@ -284,9 +316,13 @@ static void test_no_memory(void **state) {
 int main(int argc, char **argv) {
     brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixtures), cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_choices),  cmocka_unit_test(test_constraints),
-        cmocka_unit_test(test_jobs),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_constraints),
+        cmocka_unit_test(test_broken_constraints),
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/schedule", tests, open_models, close_models);
 }
