@@ -126,16 +126,22 @@ void mc_batch_queue_close(mc_batch_queue *queue) {
 
 /* ---- what clients do ---- */
 
-/* Forgets the oldest batch that has ended. false: none has. Called with the lock held. */
-static bool forget_one(mc_batch_queue *queue) {
+static size_t count_of(const mc_batch_queue *queue, size_t key) {
+    size_t count = 0;
+    for (const mc_queued_batch *at = queue->first; at; at = at->next)
+        count += at->key == key;
+    return count;
+}
+
+/* Forgets the key's oldest batch that has ended. false: none has. Called with the lock held. */
+static bool forget_one(mc_batch_queue *queue, size_t key) {
     mc_queued_batch **link = &queue->first;
-    while (*link && ((*link)->busy || !is_end((*link)->state)))
+    while (*link && ((*link)->key != key || (*link)->busy || !is_end((*link)->state)))
         link = &(*link)->next;
     mc_queued_batch *batch = *link;
     if (!batch) return false;
     *link = batch->next;
     if (!*link) queue->last = link;
-    queue->count--;
     free_batch(batch);
     return true;
 }
@@ -152,11 +158,10 @@ bool mc_batch_queue_add(mc_batch_queue *queue, size_t key, const char *input, co
     *metadata = (mc_buffer){0};
     mc_batch_set_state(batch, MC_BATCH_VALIDATING);
     pthread_mutex_lock(&queue->lock);
-    bool fits = queue->count < MC_BATCHES || forget_one(queue);
+    bool fits = count_of(queue, key) < MC_BATCHES || forget_one(queue, key);
     if (fits) {
         *queue->last = batch;
         queue->last = &batch->next;
-        queue->count++;
         batch->unfinished = &queue->unfinished;
         atomic_fetch_add(&queue->unfinished, 1);
         put_batch(put, batch);
@@ -166,7 +171,7 @@ bool mc_batch_queue_add(mc_batch_queue *queue, size_t key, const char *input, co
     if (fits) return true;
     free_batch(batch);
     return mc_failure_set(failure, 429, "too_many_batches", NULL,
-                          "%d batches wait already, as many as may", MC_BATCHES);
+                          "%d of your batches wait already, as many as may", MC_BATCHES);
 }
 
 /* Called with the lock held. */

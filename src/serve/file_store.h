@@ -2,8 +2,9 @@
  *
  * They lie in a folder of their own below $TMPDIR, which only this user may read and which is made
  * with the first one and removed with the server. Their names there are random: nothing of a
- * request becomes a path. The server holds up to MC_FILES of them and MC_FILE_BYTES. A file is
- * there only for requests that have the same of the server's keys as the one that made it.
+ * request becomes a path. A file is there only for requests that have the same of the server's keys
+ * as the one that made it. Each key may have up to MC_FILES of them and MC_FILE_BYTES, so that none
+ * takes the room of others.
  *
  * Threads: any. */
 #ifndef SERVE_FILE_STORE_H
@@ -33,15 +34,21 @@ typedef struct mc_stored_file {
 
 typedef struct mc_file_entry mc_file_entry;
 
+/* What a key has, with what is being written. */
+typedef struct mc_file_share {
+    size_t count;
+    int64_t bytes;
+} mc_file_share;
+
 typedef struct mc_file_store {
     pthread_mutex_t lock;
     char folder[512]; /* "": not made yet */
     mc_file_entry *first, **last;
-    size_t count;
-    int64_t bytes; /* of all, and of those that are being written */
+    mc_file_share *shares; /* [keys + 1], by mc_exchange.key */
 } mc_file_store;
 
-void mc_file_store_init(mc_file_store *store);
+/* keys: how many the server has. errors  MICA_ENOMEM. After an error there is nothing to deinit. */
+mica_status mc_file_store_init(mc_file_store *store, size_t keys);
 void mc_file_store_deinit(mc_file_store *store); /* removes all files and the folder */
 
 /* A file that is being written. */
@@ -51,10 +58,10 @@ typedef struct mc_file_writer {
     mc_stored_file about;
 } mc_file_writer;
 
-/* Begins a file. errors  MICA_EBUSY there are as many as may be; MICA_EIO, MICA_ENOMEM */
+/* Begins a file. errors  MICA_EBUSY the key has as many as may be; MICA_EIO, MICA_ENOMEM */
 mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, size_t key,
                                 mc_str filename, const char *purpose);
-/* errors  MICA_EBUSY the files have as many bytes as may be; MICA_EIO */
+/* errors  MICA_EBUSY the key's files have as many bytes as may be; MICA_EIO */
 mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t n);
 /* Ends it: with MICA_OK it is among the store's files, else it is removed, and that status
  * returned. errors  MICA_EIO, MICA_ENOMEM */

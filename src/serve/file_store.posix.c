@@ -23,9 +23,16 @@ struct mc_file_entry {
 
 enum { PATH_BYTES = 512 + MC_NAME_BYTES };
 
-void mc_file_store_init(mc_file_store *store) {
+mica_status mc_file_store_init(mc_file_store *store, size_t keys) {
     *store = (mc_file_store){.last = &store->first};
+    store->shares = mc_calloc(keys + 1, sizeof *store->shares);
+    if (!store->shares) return mc_fail_nomem("a server");
     pthread_mutex_init(&store->lock, NULL);
+    return MICA_OK;
+}
+
+static mc_file_share *share_of(const mc_file_store *store, const mc_stored_file *about) {
+    return &store->shares[about->key];
 }
 
 /* Called with the lock held, or by its owner alone. */
@@ -40,8 +47,8 @@ static void remove_entry(mc_file_store *store, mc_file_entry **link) {
     unlink(path);
     *link = entry->next;
     if (!*link) store->last = link;
-    store->count--;
-    store->bytes -= entry->about.bytes;
+    share_of(store, &entry->about)->count--;
+    share_of(store, &entry->about)->bytes -= entry->about.bytes;
     mc_free(entry);
 }
 
@@ -49,6 +56,7 @@ void mc_file_store_deinit(mc_file_store *store) {
     while (store->first)
         remove_entry(store, &store->first);
     if (store->folder[0]) rmdir(store->folder);
+    mc_free(store->shares);
     pthread_mutex_destroy(&store->lock);
 }
 
@@ -86,10 +94,13 @@ mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, si
     set_filename(&writer->about, filename);
     pthread_mutex_lock(&store->lock);
     mica_status status = make_folder(store);
-    if (status == MICA_OK && store->count >= MC_FILES)
-        status = mc_fail(MICA_EBUSY, "the server has %d files, as many as may be: delete some",
+    mc_file_share *share = share_of(store, &writer->about);
+    if (status == MICA_OK && share->count >= MC_FILES)
+        status = mc_fail(MICA_EBUSY,
+                         "the server has %d files of yours, as many as may be: delete "
+                         "some",
                          MC_FILES);
-    if (status == MICA_OK) store->count++;
+    if (status == MICA_OK) share->count++;
     path_of(store, writer->about.id, path);
     pthread_mutex_unlock(&store->lock);
     if (status != MICA_OK) return status;
@@ -104,13 +115,13 @@ mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, si
 mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t n) {
     mc_file_store *store = writer->store;
     pthread_mutex_lock(&store->lock);
-    bool fits = store->bytes + (int64_t)n <= MC_FILE_BYTES;
-    if (fits) store->bytes += (int64_t)n;
+    mc_file_share *share = share_of(store, &writer->about);
+    bool fits = share->bytes + (int64_t)n <= MC_FILE_BYTES;
+    if (fits) share->bytes += (int64_t)n;
     pthread_mutex_unlock(&store->lock);
     if (!fits)
         return mc_fail(MICA_EBUSY,
-                       "the server's files have %lld MiB, as many as may be: delete "
-                       "some",
+                       "your files have %lld MiB on the server, as many as may be: delete some",
                        (long long)(MC_FILE_BYTES >> 20));
     writer->about.bytes += (int64_t)n;
     if (n == 0 || fwrite(bytes, n, 1, writer->file) == 1) return MICA_OK;
@@ -134,8 +145,8 @@ mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status) {
         store->last = &entry->next;
     } else {
         unlink(path);
-        store->count--;
-        store->bytes -= writer->about.bytes;
+        share_of(store, &writer->about)->count--;
+        share_of(store, &writer->about)->bytes -= writer->about.bytes;
     }
     pthread_mutex_unlock(&store->lock);
     return status;

@@ -171,7 +171,7 @@ static void free_server(mica_server *server) {
     mc_guard_close(&server->guard);
     mc_models_deinit(&server->models);
     mc_response_store_deinit(&server->responses);
-    mc_file_store_deinit(&server->files);
+    if (server->files.shares) mc_file_store_deinit(&server->files);
     mc_free(server);
 }
 
@@ -186,8 +186,8 @@ mica_status mica_server_open(const mica_server_options *options, mica_server **o
     server->listening.fd = server->stop_pipe[0] = server->stop_pipe[1] = -1;
     mc_models_init(&server->models, &server->handlers);
     mc_response_store_init(&server->responses);
-    mc_file_store_init(&server->files);
-    mica_status status = open_server(server, &given);
+    mica_status status = mc_file_store_init(&server->files, given.api_key_count);
+    if (status == MICA_OK) status = open_server(server, &given);
     if (status == MICA_OK)
         *out = server;
     else
