@@ -1,5 +1,6 @@
 /* mica serve: answers requests over HTTP. */
 #define _POSIX_C_SOURCE 200809L
+#include "heap.h"
 #include "model.h"
 #include "report.h"
 #include "serve_keys.h"
@@ -218,6 +219,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_keys keys = {0};
     int code = cli_keys_read(values->api_key, values->api_key_file, &keys);
     if (code != CLI_DONE) return code;
+    cli_heap_give_back();
     raise_files();
     mica_server *server = NULL;
     mica_server_options options = server_options(values, &keys);
