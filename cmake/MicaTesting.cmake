@@ -11,7 +11,8 @@ list(TRANSFORM MICA_QEMU_SLOW REPLACE " .*" "")
 if(NOT DEFINED MICA_TEST_DEVICES)
   set(MICA_TEST_DEVICES witness) # besides the cpu: tests/support/witness.h
 endif()
-mark_as_advanced(MICA_VALGRIND)
+set(MICA_TEST_LABEL "" CACHE STRING "Tests without this label are not built by default")
+mark_as_advanced(MICA_VALGRIND MICA_TEST_LABEL)
 
 # What code inside the library's walls is linked with: every symbol and every header of src/.
 add_library(mica_internal INTERFACE)
@@ -43,7 +44,8 @@ endfunction()
 # mica_add_test(<ctest name> <target> [LABELS <label>...] [ARGS <arg>...])
 #
 # Runs the target as a test. Exit status 77 counts as skipped. A test with the label `valgrind` is
-# run once more as valgrind.<name>, whose only label is `memcheck`.
+# run once more as valgrind.<name>, whose only label is `memcheck`. Where MICA_TEST_LABEL is set, a
+# target whose last test lacks that label is not built by default.
 function(mica_add_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
   set(timeout 300)
@@ -52,6 +54,13 @@ function(mica_add_test name target)
   endif()
   if(CMAKE_CROSSCOMPILING AND name IN_LIST MICA_QEMU_SLOW)
     list(APPEND arg_LABELS qemu_slow)
+  endif()
+  if(MICA_TEST_LABEL AND TARGET ${target})
+    set(left_out TRUE)
+    if(MICA_TEST_LABEL IN_LIST arg_LABELS)
+      set(left_out FALSE)
+    endif()
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ${left_out})
   endif()
   add_test(NAME ${name} COMMAND ${target} ${arg_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout}
