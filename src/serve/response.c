@@ -167,9 +167,9 @@ static void store(mc_response *r, const mc_buffer *json) {
     mc_exchange *http = r->job.http;
     mc_buffer copy = {0};
     if (!add_output(r)) return;
-    bool done =
-        mc_buffer_add(&copy, json->data, json->len) &&
-        mc_response_store_add(&http->server->responses, http->key, r->id, &copy, &r->messages);
+    bool done = mc_buffer_add(&copy, json->data, json->len) &&
+                mc_response_store_add(&http->server->responses, http->key, r->id, &copy, &r->input,
+                                      &r->messages);
     mc_buffer_deinit(&copy);
     if (!done)
         mc_failure_set(&r->job.failure, 503, "out_of_memory", "store",
@@ -272,6 +272,7 @@ static void on_done(mc_completion *job) {
 static void on_close(mc_completion *job) {
     mc_response *r = response_of(job);
     mc_buffer_deinit(&r->echo);
+    mc_buffer_deinit(&r->input);
     mc_buffer_deinit(&r->messages);
     mc_buffer_deinit(&r->pending);
     mc_buffer_deinit(&r->token);

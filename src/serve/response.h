@@ -15,6 +15,7 @@ typedef struct mc_response {
     int64_t created;
     char id[MC_NAME_BYTES];
     mc_buffer echo;     /* members of the object that repeat the request, without braces */
+    mc_buffer input;    /* of the request, if it is kept: items as response_input.h has them */
     mc_buffer messages; /* the conversation: JSON objects with commas between them */
 
     /* Private. */

@@ -1,5 +1,7 @@
 #include "serve/response_output.h"
 
+#include "serve/response_input.h"
+
 #include <string.h>
 
 #define PART_ADDED "response.content_part.added"
@@ -133,7 +135,10 @@ static bool send_text(mc_response_output *o, const char *type, const char *membe
 
 static bool begin(mc_response_output *o, mc_output_kind kind) {
     o->open = kind;
-    mc_response_name(kinds[kind].name, o->id);
+    if (o->response)
+        mc_response_item_name(kinds[kind].name, o->response, false, o->count, o->id);
+    else
+        mc_response_name(kinds[kind].name, o->id);
     return !o->stream || (send_item(o, "response.output_item.added", NULL) &&
                           (kind == MC_OUTPUT_CALL || send_part(o, kinds[kind].added, false)));
 }

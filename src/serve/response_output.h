@@ -21,6 +21,7 @@ typedef struct mc_response_output { /* zero is empty */
     mc_exchange *stream;            /* whose stream gets the events; NULL: none does */
     mc_buffer items;                /* that have ended: elements of JSON, with commas */
     size_t count;                   /* of these */
+    const char *response;           /* whose ids the items' are made of; NULL: they are any */
 
     /* Private. */
     int64_t sequence;       /* of the next event */

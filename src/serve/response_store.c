@@ -10,11 +10,12 @@ void mc_response_store_init(mc_response_store *store) {
 }
 
 static size_t bytes_of(const mc_stored_response *stored) {
-    return sizeof *stored + stored->response.cap + stored->messages.cap;
+    return sizeof *stored + stored->response.cap + stored->input.cap + stored->messages.cap;
 }
 
 static void free_stored(mc_stored_response *stored) {
     mc_buffer_deinit(&stored->response);
+    mc_buffer_deinit(&stored->input);
     mc_buffer_deinit(&stored->messages);
     mc_free(stored);
 }
@@ -56,14 +57,15 @@ void mc_response_store_deinit(mc_response_store *store) {
 }
 
 bool mc_response_store_add(mc_response_store *store, size_t key, const char *id,
-                           mc_buffer *response, mc_buffer *messages) {
+                           mc_buffer *response, mc_buffer *input, mc_buffer *messages) {
     mc_stored_response *stored = mc_calloc(1, sizeof *stored);
     if (!stored) return false;
     snprintf(stored->id, sizeof stored->id, "%s", id);
     stored->key = key;
     stored->response = *response;
+    stored->input = *input;
     stored->messages = *messages;
-    *response = *messages = (mc_buffer){0};
+    *response = *input = *messages = (mc_buffer){0};
     if (bytes_of(stored) > MC_STORED_BYTES) {
         free_stored(stored);
         return false;
@@ -77,7 +79,7 @@ bool mc_response_store_add(mc_response_store *store, size_t key, const char *id,
 }
 
 bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_buffer *response,
-                            mc_buffer *messages, bool *found) {
+                            mc_buffer *input, mc_buffer *messages, bool *found) {
     bool done = true;
     pthread_mutex_lock(&store->lock);
     mc_stored_response **link = find(store, key, id);
@@ -86,6 +88,7 @@ bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_
         mc_stored_response *stored = take(store, link);
         put_first(store, stored);
         if (response) done = mc_buffer_add(response, stored->response.data, stored->response.len);
+        if (done && input) done = mc_buffer_add(input, stored->input.data, stored->input.len);
         if (done && messages)
             done = mc_buffer_add(messages, stored->messages.data, stored->messages.len);
     }

@@ -19,6 +19,7 @@ typedef struct mc_stored_response {
     char id[MC_NAME_BYTES];
     size_t key;
     mc_buffer response; /* its JSON */
+    mc_buffer input;    /* of its request: items of JSON with commas between (response_input.h) */
     mc_buffer messages; /* of the conversation with its answer: JSON objects with commas between */
 } mc_stored_response;
 
@@ -31,14 +32,14 @@ typedef struct mc_response_store {
 void mc_response_store_init(mc_response_store *store);
 void mc_response_store_deinit(mc_response_store *store);
 
-/* Takes over both buffers, which are then empty. false: no memory, or one alone is too large. */
+/* Takes over the buffers, which are then empty. false: no memory, or one alone is too large. */
 bool mc_response_store_add(mc_response_store *store, size_t key, const char *id,
-                           mc_buffer *response, mc_buffer *messages);
+                           mc_buffer *response, mc_buffer *input, mc_buffer *messages);
 
 /* Adds copies to the buffers; NULL: not wanted. *found: whether there is one.
  * returns  false: no memory */
 bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_buffer *response,
-                            mc_buffer *messages, bool *found);
+                            mc_buffer *input, mc_buffer *messages, bool *found);
 
 /* false: there is none */
 bool mc_response_store_remove(mc_response_store *store, size_t key, mc_str id);

@@ -6,6 +6,7 @@
 #include "serve/openai.h"
 #include "serve/openai_form.h"
 #include "serve/response.h"
+#include "serve/response_input.h"
 #include "serve/response_items.h"
 #include "serve/state.h"
 
@@ -86,7 +87,8 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .required = true,
      .offset = AT(input),
-     .help = "a user's text, or items: message, reasoning, function_call, function_call_output; "
+     .help = "a user's text, or items: message, reasoning, function_call, function_call_output, "
+             "item_reference to an item of a response that the server remembers; "
              "contents are text or parts input_text, output_text, refusal; other items and parts "
              "(images, files, audio) are refused"},
     {.name = "instructions",
@@ -242,7 +244,7 @@ static bool read_messages(mc_response *r, const response_values *values) {
     mc_exchange *http = r->job.http;
     bool found = true;
     if (values->previous.ptr &&
-        !mc_response_store_find(&http->server->responses, http->key, values->previous, NULL,
+        !mc_response_store_find(&http->server->responses, http->key, values->previous, NULL, NULL,
                                 &r->messages, &found))
         return mc_failure_of(&http->failure, mc_fail_nomem("a conversation"), NULL);
     if (!found)
@@ -252,7 +254,14 @@ static bool read_messages(mc_response *r, const response_values *values) {
                               values->previous.ptr);
     if (mc_json_get_type(values->input) == MC_JSON_ARRAY && !mc_json_count(values->input))
         return mc_failure_set(&http->failure, 400, "invalid_value", "input", "input is empty");
-    return mc_response_items_read(values->input, &r->messages, &http->failure);
+    mc_json_doc *resolved;
+    if (!mc_response_input_resolve(http, values->input, &resolved)) return false;
+    mc_json input = resolved ? mc_json_root(resolved) : values->input;
+    bool done = mc_response_items_read(input, &r->messages, &http->failure);
+    if (done && r->stores && !mc_response_input_keep(input, r->id, &r->input))
+        done = mc_failure_of(&http->failure, mc_fail_nomem("a conversation"), NULL);
+    mc_json_close(&resolved);
+    return done;
 }
 
 /* Makes the conversation a prompt, behind the instructions, and what the answer to it may be. */
@@ -371,6 +380,7 @@ static mc_response *new_response(mc_exchange *http, const response_values *value
         .created = (int64_t)time(NULL),
     };
     mc_response_name("resp", r->id);
+    r->output.response = r->id;
     return r;
 }
 
@@ -424,8 +434,18 @@ static bool is_missing(mc_exchange *http) {
 
 static bool retrieve(mc_exchange *http) {
     bool found;
-    if (!mc_response_store_find(&http->server->responses, http->key, mc_str_of(http->tail),
-                                &http->out, NULL, &found))
+    mc_str id = mc_str_of(http->tail);
+    const mc_str items = MC_STR("/input_items");
+    if (mc_str_ends(id, items)) {
+        id.len -= items.len;
+        return mc_response_input_list(http, id);
+    }
+    for (size_t i = 0; i < MC_EXCHANGE_QUERY; i++)
+        if (http->query[i])
+            return mc_failure_set(&http->failure, 400, "unknown_query", NULL,
+                                  "a query is of /v1/responses/ID/input_items");
+    if (!mc_response_store_find(&http->server->responses, http->key, id, &http->out, NULL, NULL,
+                                &found))
         return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
     if (!found) return is_missing(http);
     mc_exchange_reply(http, 200, NULL);
@@ -454,9 +474,11 @@ static const mc_endpoint endpoints[] = {
      .help = "an answer to items"},
     {.method = "GET",
      .path = "/v1/responses/*",
-     .flags = MC_ENDPOINT_AT_ONCE,
      .handle = retrieve,
-     .help = "a response that the server remembers, by its id"},
+     .query = "after limit order",
+     .help = "a response that the server remembers, by its id. /v1/responses/ID/input_items: the "
+             "items of its request's input, newest first or in the order asc: up to limit (20) of "
+             "those behind the one called after"},
     {.method = "DELETE",
      .path = "/v1/responses/*",
      .flags = MC_ENDPOINT_AT_ONCE,

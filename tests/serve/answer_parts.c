@@ -401,6 +401,113 @@ static void test_previous(void **state) {
     free(next);
 }
 
+/* Asks `all` what it has seen of references to items, and of what comes next. */
+static char *seen_by_reference(mc_json first, mc_json input, const char *next) {
+    mc_buffer fields = {0};
+    const mc_json lists[] = {input, at(first, "output")};
+    assert_true(mc_buffer_add_text(&fields, "\"input\": ["));
+    for (size_t i = 0; i < 2; i++)
+        for (mc_json_iter it = mc_json_begin(lists[i]); mc_json_next(&it);)
+            assert_true(mc_buffer_printf(&fields,
+                                         "{\"type\": \"item_reference\", \"id\": \"%.*s\"}, ",
+                                         MC_STR_ARG(text_at(it.value, "id"))));
+    assert_true(mc_buffer_printf(&fields, "%s]", next));
+    char *text = seen(mc_buffer_cstr(&fields));
+    mc_buffer_deinit(&fields);
+    return text;
+}
+
+/* References to all items of a response are the same as the response before. */
+static void test_references(void **state) {
+    (void)state;
+    static const char next[] = "{\"role\": \"user\", \"content\": \"So?\"}";
+    mc_json_doc *doc = respond("echo", SAID, FLAT);
+    mc_json root = mc_json_root(doc);
+    char *path = test_format(RESPONSES "/%.*s/input_items", MC_STR_ARG(text_at(root, "id")));
+    mc_json_doc *list = client_json(server, "GET", path, NULL, 200);
+    mc_json input = at(mc_json_root(list), "data");
+    assert_int_equal(mc_json_count(input), 1);
+    check_text(input, "0.type", MC_STR("message"));
+    check_text(input, "0.role", MC_STR("user"));
+    check_text(input, "0.content.0.text", mc_str_of(SAID));
+    char *fields = test_format("\"previous_response_id\": \"%.*s\", \"input\": [%s]",
+                               MC_STR_ARG(text_at(root, "id")), next);
+    char *before = seen(fields), *referred = seen_by_reference(root, input, next);
+    assert_string_equal(referred, before);
+    assert_non_null(strstr(referred, "!weather=Rome@call_)(user:So?)"));
+    free(fields);
+    fields = test_format("{\"model\": \"all\", \"input\": [{\"id\": \"%.*s0\"}]}",
+                         MC_STR_ARG(text_at(root, "output.0.id")));
+    mc_json_doc *missing = client_json(server, "POST", RESPONSES, fields, 404);
+    check_text(mc_json_root(missing), "error.code", MC_STR("item_not_found"));
+    mc_json_close(&missing);
+    mc_json_close(&list);
+    mc_json_close(&doc);
+    free(before);
+    free(referred);
+    free(fields);
+    free(path);
+}
+
+/* A page of a response's input. */
+static void check_page(const char *id, const char *query, const char *texts, bool more) {
+    char *path = test_format(RESPONSES "/%s/input_items?%s", id, query);
+    mc_json_doc *doc = client_json(server, "GET", path, NULL, 200);
+    mc_json root = mc_json_root(doc);
+    mc_buffer got = {0};
+    bool has_more;
+    for (mc_json_iter it = mc_json_begin(at(root, "data")); mc_json_next(&it);) {
+        mc_str text = text_at(it.value, "content.0.text");
+        assert_true(mc_buffer_add(&got, text.ptr, text.len));
+    }
+    assert_string_equal(mc_buffer_cstr(&got), texts);
+    assert_true(mc_json_get_bool(at(root, "has_more"), &has_more) && has_more == more);
+    if (got.len) {
+        mc_json data = at(root, "data");
+        mc_str last = text_at(element(data, mc_json_count(data) - 1), "id");
+        check_text(root, "first_id", text_at(data, "0.id"));
+        check_text(root, "last_id", last);
+    }
+    mc_buffer_deinit(&got);
+    mc_json_close(&doc);
+    free(path);
+}
+
+static void test_input_items(void **state) {
+    (void)state;
+    mc_json_doc *doc = client_json(
+        server, "POST", RESPONSES,
+        "{\"model\": \"echo\", \"temperature\": 0, \"input\": [{\"role\": \"user\", \"content\": \"a\"}, {\"id\": "
+        "\"msg_b\", \"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": "
+        "\"b\"}]}, {\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": "
+        "\"c\"}]}]}",
+        200);
+    char *id = test_format("%.*s", MC_STR_ARG(text_at(mc_json_root(doc), "id")));
+    check_page(id, "", "cba", false);
+    check_page(id, "order=asc", "abc", false);
+    check_page(id, "limit=2", "cb", true);
+    check_page(id, "limit=1&after=msg_b", "a", false);
+    check_page(id, "limit=1&order=asc", "a", true);
+    check_page(id, "limit=1&order=asc&after=msg_b", "c", false);
+    static const struct {
+        const char *path;
+        int status;
+    } wrong[] = {{"/input_items?after=msg_x", 400},
+                 {"/input_items?order=up", 400},
+                 {"/input_items?limit=101", 400},
+                 {"/input_items?x=1", 400},
+                 {"?limit=1", 400},
+                 {"0/input_items", 404}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *path = test_format(RESPONSES "/%s%s", id, wrong[i].path);
+        mc_json_doc *refused = client_json(server, "GET", path, NULL, wrong[i].status);
+        mc_json_close(&refused);
+        free(path);
+    }
+    mc_json_close(&doc);
+    free(id);
+}
+
 /* What the model itself is made to say. */
 static void test_forced(void **state) {
     (void)state;
@@ -553,6 +660,8 @@ int main(void) {
         cmocka_unit_test(test_cut_calls),
         cmocka_unit_test(test_cut_item),
         cmocka_unit_test(test_previous),
+        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_input_items),
         cmocka_unit_test(test_forced),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_place),

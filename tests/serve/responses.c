@@ -185,18 +185,18 @@ static void test_previous(void **state) {
 }
 
 static void add_stored(mc_response_store *store, int i, size_t bytes) {
-    mc_buffer response = {0}, messages = {0};
+    mc_buffer response = {0}, input = {0}, messages = {0};
     char id[32];
     snprintf(id, sizeof id, "resp_%d", i);
     assert_true(mc_buffer_reserve(&messages, bytes) && mc_buffer_add_text(&response, id));
-    assert_true(mc_response_store_add(store, 0, id, &response, &messages));
+    assert_true(mc_response_store_add(store, 0, id, &response, &input, &messages));
 }
 
 static bool has_stored(mc_response_store *store, int i) {
     char id[32];
     bool found;
     snprintf(id, sizeof id, "resp_%d", i);
-    assert_true(mc_response_store_find(store, 0, mc_str_of(id), NULL, NULL, &found));
+    assert_true(mc_response_store_find(store, 0, mc_str_of(id), NULL, NULL, NULL, &found));
     return found;
 }
 
@@ -217,9 +217,9 @@ static void test_store(void **state) {
     assert_true(has_stored(&store, 2));
     assert_false(has_stored(&store, 500));
     assert_true(store.bytes <= MC_STORED_BYTES);
-    mc_buffer response = {0}, messages = {0};
+    mc_buffer response = {0}, input = {0}, messages = {0};
     assert_true(mc_buffer_reserve(&messages, (size_t)MC_STORED_BYTES + 1));
-    assert_false(mc_response_store_add(&store, 0, "resp_x", &response, &messages));
+    assert_false(mc_response_store_add(&store, 0, "resp_x", &response, &input, &messages));
     assert_true(has_stored(&store, -1));
     mc_response_store_deinit(&store);
 }
@@ -381,7 +381,7 @@ static void test_refused(void **state) {
     static const char *const inputs[] = {
         "[]",
         "[1]",
-        "[{\"type\": \"item_reference\", \"id\": \"msg_1\"}]",
+        "[{\"type\": \"item_reference\", \"id\": \"msg_1\", \"x\": 1}]",
         "[{\"role\": \"robot\", \"content\": \"a\"}]",
         "[{\"role\": \"user\", \"content\": 1}]",
         "[{\"role\": \"user\", \"content\": [{\"type\": \"input_image\", \"image_url\": \"x\"}]}]",

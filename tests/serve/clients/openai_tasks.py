@@ -63,6 +63,13 @@ def check_response_tools(client):
         model="default", tools=[weather], temperature=0, max_output_tokens=8,
         input=[{"role": "user", "content": "What is curl?"}, call.model_dump(), result])
     assert more.output_text == same.output_text
+    referred = client.responses.create(
+        model="default", tools=[weather], temperature=0, max_output_tokens=8, store=False,
+        input=[{"role": "user", "content": "What is curl?"},
+               {"type": "item_reference", "id": call.id}, result])
+    assert referred.output_text == same.output_text
+    items = client.responses.input_items.list(more.id, order="asc").data
+    assert [item.type for item in items] == ["function_call_output"], items
     assert more.usage.input_tokens == same.usage.input_tokens > whole.usage.input_tokens
 
 
