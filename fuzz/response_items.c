@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read(mc_json input) {
     mc_buffer messages = {0}, array = {0};
     mc_failure failure = {0};
-    bool done = mc_response_items_read(input, &messages, &failure);
+    const mc_response_seal seal = {.key = NULL};
+    bool done = mc_response_items_read(input, &seal, &messages, &failure);
     if (done == (failure.status != 0)) abort();
     if (done && mc_buffer_add_byte(&array, '[') &&
         mc_buffer_add(&array, messages.data, messages.len) && mc_buffer_add_byte(&array, ']')) {

@@ -154,9 +154,9 @@ static bool add_output(mc_response *r) {
     mc_put_close(&put, ']');
     mica_status status = put.failed ? mc_fail_nomem("the output")
                                     : mc_json_parse(items.data, items.len, "the output", &doc);
-    bool done = status == MICA_OK
-                    ? mc_response_items_read(mc_json_root(doc), &r->messages, &r->job.failure)
-                    : mc_failure_of(&r->job.failure, status, "store");
+    bool done = status == MICA_OK ? mc_response_items_read(mc_json_root(doc), &r->output.seal,
+                                                           &r->messages, &r->job.failure)
+                                  : mc_failure_of(&r->job.failure, status, "store");
     mc_json_close(&doc);
     mc_buffer_deinit(&items);
     return done;

@@ -13,6 +13,7 @@ typedef struct turn {
 } turn;
 
 typedef struct reader {
+    const mc_response_seal *seal;
     mc_buffer *messages;
     mc_failure *failure;
     turn turn;
@@ -177,15 +178,32 @@ static bool read_message(reader *r, mc_json item) {
     return done;
 }
 
+/* Reads thoughts that are sealed. *read: they are; else they must be told, too. */
+static bool read_sealed(reader *r, mc_json item, bool told, bool *read) {
+    mc_str sealed;
+    *read = false;
+    mc_json value = mc_json_find(item, "encrypted_content");
+    if (!mc_json_exists(value)) return true;
+    if (!mc_json_get_str(value, &sealed))
+        return refuse(r, "invalid_type", ".encrypted_content: want a string");
+    mica_status status = mc_response_seal_open(r->seal, sealed, &r->turn.thought, read);
+    if (status != MICA_OK) return mc_failure_of(r->failure, status, NULL);
+    return *read || told ||
+           refuse(r, "invalid_encrypted_content",
+                  ".encrypted_content: not made by this server since it was started, for this key");
+}
+
 static bool read_reasoning(reader *r, mc_json item) {
     mc_json content = mc_json_find(item, "content"), summary = mc_json_find(item, "summary");
-    if (!check_members(r, item, "type id content summary status")) return false;
-    bool whole = mc_json_count(content) > 0;
-    if (!whole && !mc_json_count(summary)) return true; /* it was not told */
+    if (!check_members(r, item, "type id content summary status encrypted_content")) return false;
+    bool whole = mc_json_count(content) > 0, sealed = false, told = mc_json_count(summary) > 0;
+    if (!whole && !told && !mc_json_exists(mc_json_find(item, "encrypted_content")))
+        return true; /* it was not told */
     if ((r->turn.thinks || r->turn.speaks || r->turn.calls.len) && !end_turn(r)) return false;
     r->turn.thinks = true;
-    return whole ? add_content(r, content, "content", "reasoning_text", &r->turn.thought)
-                 : add_content(r, summary, "summary", "summary_text", &r->turn.thought);
+    if (whole) return add_content(r, content, "content", "reasoning_text", &r->turn.thought);
+    if (!read_sealed(r, item, told, &sealed)) return false;
+    return sealed || add_content(r, summary, "summary", "summary_text", &r->turn.thought);
 }
 
 static bool read_call(reader *r, mc_json item) {
@@ -243,8 +261,9 @@ static bool read_item(reader *r, mc_json item) {
                   (int)(type.len < 60 ? type.len : 60), type.ptr);
 }
 
-bool mc_response_items_read(mc_json input, mc_buffer *messages, mc_failure *failure) {
-    reader r = {.messages = messages, .failure = failure};
+bool mc_response_items_read(mc_json input, const mc_response_seal *seal, mc_buffer *messages,
+                            mc_failure *failure) {
+    reader r = {.seal = seal, .messages = messages, .failure = failure};
     mc_str text;
     if (mc_json_get_str(input, &text))
         return mc_response_items_add(messages, "user", text) || no_memory(&r);

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "serve/failure.h"
+#include "serve/response_seal.h"
 
 /* Adds a text or an array of items to a conversation:
  *
@@ -18,9 +19,12 @@
  * What the assistant said between two messages of others becomes one message of a thought, a text
  * and calls, as far as it comes in this order; a text behind calls is put to that before them.
  *
+ *  seal      opens sealed thoughts, which are read where they are not told; key NULL: they are
+ *            refused.
  *  messages  JSON objects with commas between them; may hold some already.
  *  returns   false: *failure names the item at fault: "input[1].content[0]: ..." */
-bool mc_response_items_read(mc_json input, mc_buffer *messages, mc_failure *failure);
+bool mc_response_items_read(mc_json input, const mc_response_seal *seal, mc_buffer *messages,
+                            mc_failure *failure);
 
 /* Adds a message with a text. false: no memory. */
 bool mc_response_items_add(mc_buffer *messages, const char *role, mc_str text);

@@ -60,7 +60,10 @@ static void put_content(mc_put *put, const mc_response_output *o, bool whole) {
     mc_put_open(put, kinds[o->open].member, '[');
     if (whole) put_part(put, NULL, o, true);
     mc_put_close(put, ']');
-    if (o->open == MC_OUTPUT_MESSAGE) mc_put_text(put, "role", "assistant");
+    if (o->open == MC_OUTPUT_MESSAGE)
+        mc_put_text(put, "role", "assistant");
+    else if (whole && o->sealed.len)
+        mc_put_str(put, "encrypted_content", (mc_str){o->sealed.data, o->sealed.len});
 }
 
 /* status: of an item that is there whole; NULL: it has just begun. */
@@ -164,6 +167,9 @@ static bool send_end(mc_response_output *o, const char *status) {
 bool mc_response_output_end(mc_response_output *output, bool cut) {
     const char *status = cut ? "incomplete" : "completed";
     if (output->open == MC_OUTPUT_NONE) return true;
+    bool thought = output->open == MC_OUTPUT_REASONING || output->open == MC_OUTPUT_SUMMARY;
+    const mc_str text = {output->text.data, output->text.len};
+    if (thought && !mc_response_seal_make(&output->seal, text, &output->sealed)) return false;
     mc_put put = mc_put_into(&output->items);
     put.comma = output->count > 0;
     put_item(&put, NULL, output, status);
@@ -213,6 +219,7 @@ bool mc_response_output_call(mc_response_output *output, mc_str name, mc_str arg
 void mc_response_output_deinit(mc_response_output *output) {
     mc_buffer_deinit(&output->items);
     mc_buffer_deinit(&output->name);
+    mc_buffer_deinit(&output->sealed);
     mc_buffer_deinit(&output->text);
     mc_buffer_deinit(&output->logprobs);
     mc_buffer_deinit(&output->event);

@@ -8,6 +8,7 @@
 
 #include "serve/chance.h"
 #include "serve/exchange.h"
+#include "serve/response_seal.h"
 
 typedef enum mc_output_kind {
     MC_OUTPUT_NONE,
@@ -21,6 +22,7 @@ typedef struct mc_response_output { /* zero is empty */
     mc_exchange *stream;            /* whose stream gets the events; NULL: none does */
     mc_buffer items;                /* that have ended: elements of JSON, with commas */
     size_t count;                   /* of these */
+    mc_response_seal seal;          /* of thoughts; key NULL: they are not sealed */
     const char *response;           /* whose ids the items' are made of; NULL: they are any */
 
     /* Private. */
@@ -30,6 +32,7 @@ typedef struct mc_response_output { /* zero is empty */
     char call_id[MC_NAME_BYTES];
     mc_buffer name;     /* of a call's function */
     mc_buffer text;     /* its */
+    mc_buffer sealed;   /* of thoughts, if they are sealed */
     mc_buffer logprobs; /* its: elements of JSON, with commas */
     mc_buffer event;    /* that is being written */
 } mc_response_output;

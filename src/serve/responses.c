@@ -151,7 +151,10 @@ static const mc_field fields[] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(include),
-     .help = "message.output_text.logprobs: also the tokens' log-probabilities; nothing else"},
+     .help =
+         "message.output_text.logprobs: also the tokens' log-probabilities; "
+         "reasoning.encrypted_content: thoughts also sealed, for clients that keep the "
+         "conversation and send it back: the server reads them until it is ended; nothing else"},
     {.name = "top_logprobs",
      .kind = MC_FIELD_INT,
      .max = 20,
@@ -228,12 +231,25 @@ static const mc_field fields[] = {
 
 /* ---- checks ---- */
 
-static bool read_include(mc_json include, bool *logprobs, mc_failure *failure) {
+static bool read_include(mc_json include, mc_response *r) {
+    mc_failure *failure = &r->job.http->failure;
     mc_str what;
-    for (mc_json_iter it = mc_json_begin(include); mc_json_next(&it); *logprobs = true)
-        if (!mc_json_get_str(it.value, &what) || !mc_str_is(what, "message.output_text.logprobs"))
+    for (mc_json_iter it = mc_json_begin(include); mc_json_next(&it);) {
+        bool text = mc_json_get_str(it.value, &what);
+        if (text && mc_str_is(what, "message.output_text.logprobs")) {
+            r->logprobs = true;
+        } else if (text && mc_str_is(what, "reasoning.encrypted_content")) {
+            r->output.seal = mc_response_seal_of(r->job.http);
+            if (!r->output.seal.key)
+                return mc_failure_set(failure, 400, "unsupported_value", "include",
+                                      "include: reasoning.encrypted_content needs OpenSSL's "
+                                      "libcrypto, which is missing here");
+        } else {
             return mc_failure_set(failure, 400, "unsupported_value", "include",
-                                  "include: mica supports only message.output_text.logprobs here");
+                                  "include: mica supports only message.output_text.logprobs and "
+                                  "reasoning.encrypted_content here");
+        }
+    }
     return true;
 }
 
@@ -257,7 +273,8 @@ static bool read_messages(mc_response *r, const response_values *values) {
     mc_json_doc *resolved;
     if (!mc_response_input_resolve(http, values->input, &resolved)) return false;
     mc_json input = resolved ? mc_json_root(resolved) : values->input;
-    bool done = mc_response_items_read(input, &r->messages, &http->failure);
+    const mc_response_seal seal = mc_response_seal_of(http);
+    bool done = mc_response_items_read(input, &seal, &r->messages, &http->failure);
     if (done && r->stores && !mc_response_input_keep(input, r->id, &r->input))
         done = mc_failure_of(&http->failure, mc_fail_nomem("a conversation"), NULL);
     mc_json_close(&resolved);
@@ -408,8 +425,7 @@ static bool respond(mc_exchange *http) {
     if (!r) return false;
     const mica_model *model = r->job.served->model;
     mc_completion_attach(&r->job);
-    if (!read_include(values.include, &r->logprobs, &http->failure) || !read_messages(r, &values) ||
-        !prepare(r, &values))
+    if (!read_include(values.include, r) || !read_messages(r, &values) || !prepare(r, &values))
         return false;
     if (!put_echo(&values, r->job.served->name, &r->echo))
         return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);

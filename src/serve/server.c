@@ -3,6 +3,7 @@
 #include "base/filemap.h"
 #include "base/options.h"
 #include "serve/batch_run.h"
+#include "serve/chance.h"
 #include "serve/connection.h"
 #include "serve/loader.h"
 #include "serve/state.h"
@@ -186,6 +187,7 @@ mica_status mica_server_open(const mica_server_options *options, mica_server **o
     server->listening.fd = server->stop_pipe[0] = server->stop_pipe[1] = -1;
     mc_models_init(&server->models, &server->handlers);
     mc_response_store_init(&server->responses);
+    server->can_seal = mc_chance_bytes(server->seal_key, sizeof server->seal_key);
     mica_status status = mc_file_store_init(&server->files, given.api_key_count);
     if (status == MICA_OK) status = open_server(server, &given);
     if (status == MICA_OK)

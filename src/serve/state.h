@@ -2,6 +2,7 @@
 #ifndef SERVE_STATE_H
 #define SERVE_STATE_H
 
+#include "hub/seal.h"
 #include "serve/batch_queue.h"
 #include "serve/evaluation.h"
 #include "serve/exchange.h"
@@ -31,6 +32,8 @@ struct mica_server {
     mc_handlers handlers;
     mc_evaluator evaluator;
     mc_response_store responses;
+    uint8_t seal_key[MC_SEAL_KEY]; /* of what clients keep */
+    bool can_seal;                 /* it was drawn */
     mc_file_store files;
     mc_batch_queue batches;
     void *daemon; /* struct MHD_Daemon */

@@ -449,6 +449,67 @@ static void test_references(void **state) {
     free(path);
 }
 
+/* Thoughts that a client keeps sealed are the same as those that are told; nobody else's seal is
+ * taken. */
+static void test_sealed(void **state) {
+    (void)state;
+    static const char *const ways[] = {"\"store\": false",
+                                       "\"reasoning\": {\"summary\": \"auto\"}"};
+    for (size_t i = 0; i < 2; i++) {
+        char *fields = test_format("\"include\": [\"reasoning.encrypted_content\"], %s", ways[i]);
+        mc_json_doc *doc = respond("echo", "<think>Is it cold?</think>No.", fields);
+        mc_str seal = text_at(mc_json_root(doc), "output.0.encrypted_content");
+        char *item =
+            test_format("\"input\": [{\"type\": \"reasoning\", \"summary\": [], "
+                        "\"encrypted_content\": \"%.*s\"}, {\"role\": \"assistant\", "
+                        "\"content\": \"No.\"}, {\"role\": \"user\", \"content\": \"Oh\"}]",
+                        MC_STR_ARG(seal));
+        assert_true(seal.len > 40 && mc_find(seal, MC_STR("cold"), 0) == seal.len);
+        char *text = seen(item);
+        assert_string_equal(text, "(assistant:No.~Is it cold?)(user:Oh)");
+        free(text);
+        char *place = strstr(item, "encrypted_content\": \"") + 25;
+        *place = *place == 'A' ? 'B' : 'A';
+        char *body = test_format("{\"model\": \"all\", \"temperature\": 0, %s}", item);
+        mc_json_doc *refused = client_json(server, "POST", RESPONSES, body, 400);
+        check_text(mc_json_root(refused), "error.code", MC_STR("invalid_encrypted_content"));
+        mc_json_close(&refused);
+        mc_json_close(&doc);
+        free(body);
+        free(item);
+        free(fields);
+    }
+}
+
+/* Streamed, the item has the seal that the response has. */
+static void test_sealed_stream(void **state) {
+    (void)state;
+    char *body = body_of("echo", "<think>Hm</think>No.",
+                         "\"stream\": true, \"include\": [\"reasoning.encrypted_content\"]");
+    answer a = client_ask(server, "POST", RESPONSES, body);
+    const char *next = a.body;
+    mc_json_doc *doc;
+    mc_buffer seal = {0};
+    size_t same = 0;
+    while ((doc = read_event(&next))) {
+        mc_json event = mc_json_root(doc);
+        mc_str text, type = text_at(event, "type");
+        bool item = mc_str_is(type, "response.output_item.done");
+        if (mc_json_get_str(
+                at(event, item ? "item.encrypted_content" : "response.output.0.encrypted_content"),
+                &text)) {
+            if (!seal.len) assert_true(mc_buffer_add(&seal, text.ptr, text.len));
+            assert_true(mc_str_eq((mc_str){seal.data, seal.len}, text));
+            same++;
+        }
+        mc_json_close(&doc);
+    }
+    assert_int_equal(same, 2);
+    mc_buffer_deinit(&seal);
+    answer_free(&a);
+    free(body);
+}
+
 /* A page of a response's input. */
 static void check_page(const char *id, const char *query, const char *texts, bool more) {
     char *path = test_format(RESPONSES "/%s/input_items?%s", id, query);
@@ -477,7 +538,8 @@ static void test_input_items(void **state) {
     (void)state;
     mc_json_doc *doc = client_json(
         server, "POST", RESPONSES,
-        "{\"model\": \"echo\", \"temperature\": 0, \"input\": [{\"role\": \"user\", \"content\": \"a\"}, {\"id\": "
+        "{\"model\": \"echo\", \"temperature\": 0, \"input\": [{\"role\": \"user\", \"content\": "
+        "\"a\"}, {\"id\": "
         "\"msg_b\", \"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": "
         "\"b\"}]}, {\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": "
         "\"c\"}]}]}",
@@ -662,6 +724,8 @@ int main(void) {
         cmocka_unit_test(test_previous),
         cmocka_unit_test(test_references),
         cmocka_unit_test(test_input_items),
+        cmocka_unit_test(test_sealed),
+        cmocka_unit_test(test_sealed_stream),
         cmocka_unit_test(test_forced),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_place),

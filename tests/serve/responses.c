@@ -124,7 +124,8 @@ static void test_messages(void **state) {
     mc_buffer messages = {0};
     mc_failure failure = {0};
     assert_int_equal(mc_json_parse(items, sizeof items - 1, "items", &doc), MICA_OK);
-    assert_true(mc_response_items_read(mc_json_root(doc), &messages, &failure));
+    assert_true(mc_response_items_read(mc_json_root(doc), &(mc_response_seal){.key = NULL},
+                                       &messages, &failure));
     assert_true(mc_buffer_cstr(&messages));
     assert_string_equal(messages.data, want);
     mc_buffer_deinit(&messages);
