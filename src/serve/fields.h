@@ -57,7 +57,7 @@ typedef struct mc_field_table {
     size_t offset; /* of the struct that the table describes in the endpoint's */
 } mc_field_table;
 
-enum { MC_FIELD_TABLES = 4 }; /* of an endpoint */
+enum { MC_FIELD_TABLES = 5 }; /* of an endpoint */
 
 /* Reads a body by its tables, each field once.
  *

@@ -4,6 +4,7 @@
 #include "serve/endpoint.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
+#include "serve/openai_delta.h"
 #include "serve/openai_form.h"
 #include "serve/state.h"
 
@@ -84,19 +85,6 @@ static const mc_field fields[] = {
      .help =
          "functions that the model may call; a chat template without a place for tools has them "
          "in its system message"},
-    {.name = "tool_choice",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
-     .offset = AT(wish.choice),
-     .help =
-         "none, auto, required, the function that must be called, or allowed_tools: some of the "
-         "tools, which are then the only ones"},
-    {.name = "parallel_tool_calls",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(wish.parallel),
-     .help = "an answer may have several calls, in formats that have that; false: it has the first "
-             "one alone"},
     {.name = "response_format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
@@ -188,54 +176,13 @@ typedef struct delta {
     const char *finish; /* the last event */
 } delta;
 
-/* A call of a tool. index: of an event, else negative. */
-static void put_call(mc_put *put, int64_t index, mc_str name, mc_str arguments) {
-    char id[MC_NAME_BYTES];
-    mc_chance_name("call", id);
-    mc_put_open(put, NULL, '{');
-    if (index >= 0) mc_put_int(put, "index", index);
-    mc_put_text(put, "id", id);
-    mc_put_text(put, "type", "function");
-    mc_put_open(put, "function", '{');
-    mc_put_str(put, "name", name);
-    mc_put_str(put, "arguments", arguments);
-    mc_put_close(put, '}');
-    mc_put_close(put, '}');
-}
-
-/* The beginning of a call, or more of its arguments. */
-static void put_call_delta(mc_put *put, chat_choice *choice, const mc_piece *piece) {
-    mc_put_open(put, "tool_calls", '[');
-    if (piece->kind == MC_PIECE_CALL_BEGIN) {
-        put_call(put, (int64_t)choice->calls++, piece->name, MC_STR(""));
-    } else {
-        mc_put_open(put, NULL, '{');
-        mc_put_int(put, "index", (int64_t)choice->calls - 1);
-        mc_put_open(put, "function", '{');
-        mc_put_str(put, "arguments", piece->text);
-        mc_put_close(put, '}');
-        mc_put_close(put, '}');
-    }
-    mc_put_close(put, ']');
-}
-
-static void put_delta(mc_put *put, chat_choice *choice, const delta *d) {
-    const mc_piece *piece = d->piece;
-    mc_put_open(put, "delta", '{');
-    if (d->role) mc_put_text(put, "role", "assistant");
-    if (d->role || (d->logprob && !piece)) mc_put_text(put, "content", "");
-    if (piece && piece->kind == MC_PIECE_TEXT) mc_put_str(put, "content", piece->text);
-    if (piece && piece->kind == MC_PIECE_THOUGHT) mc_put_str(put, "reasoning_content", piece->text);
-    if (piece && piece->kind > MC_PIECE_THOUGHT) put_call_delta(put, choice, piece);
-    mc_put_close(put, '}');
-}
-
 static bool send_event(chat_choice *choice, const delta *d) {
     chat_job *chat = choice->chat;
     mc_put put = begin_event(chat);
     mc_put_open(&put, NULL, '{');
     mc_put_int(&put, "index", (int64_t)choice->index);
-    put_delta(&put, choice, d);
+    mc_openai_put_delta(&put, &(mc_openai_delta){d->role, d->logprob != NULL, d->piece},
+                        &choice->calls);
     if (d->logprob) {
         mc_put_open(&put, "logprobs", '{');
         mc_put_open(&put, "content", '[');
@@ -339,7 +286,7 @@ static void send_whole(chat_job *chat) {
 static bool add_call(chat_choice *choice, const mc_piece *call) {
     mc_put put = mc_put_into(&choice->tools);
     put.comma = choice->calls++ > 0;
-    put_call(&put, -1, call->name, call->text);
+    mc_openai_put_call(&put, -1, call->name, call->text);
     return !put.failed;
 }
 
@@ -561,6 +508,7 @@ static const mc_endpoint endpoints[] = {
      .handle = chat,
      .tables = {{fields, sizeof fields / sizeof *fields, 0},
                 {mc_chat_fields, MC_CHAT_FIELDS, AT(chat)},
+                {mc_openai_tool_fields, MC_OPENAI_TOOL_FIELDS, AT(wish)},
                 {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
                 {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
      .help = "an answer to a conversation"},

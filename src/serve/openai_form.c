@@ -19,6 +19,22 @@ static const struct {
 
 #define AT(member) offsetof(mc_openai_wish, member)
 
+const mc_field mc_openai_tool_fields[MC_OPENAI_TOOL_FIELDS] = {
+    {.name = "tool_choice",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+     .offset = AT(choice),
+     .help =
+         "none, auto, required, the function that must be called, or allowed_tools: some of the "
+         "tools, which are then the only ones"},
+    {.name = "parallel_tool_calls",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = AT(parallel),
+     .help = "an answer may have several calls, in formats that have that; false: it has the first "
+             "one alone"},
+};
+
 static const mc_field structured[] = {
     {.name = "json",
      .kind = MC_FIELD_JSON,

@@ -31,6 +31,10 @@ typedef struct mc_openai_wish { /* absent fields are no value */
     bool object;
 } mc_openai_wish;
 
+/* How chats and responses choose among the tools, of an mc_openai_wish. */
+enum { MC_OPENAI_TOOL_FIELDS = 2 };
+extern const mc_field mc_openai_tool_fields[MC_OPENAI_TOOL_FIELDS];
+
 /* The fields of vLLM's structured_outputs, of an mc_openai_wish. */
 enum { MC_OPENAI_STRUCTURED_FIELDS = 1 };
 extern const mc_field mc_openai_structured_fields[MC_OPENAI_STRUCTURED_FIELDS];

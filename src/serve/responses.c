@@ -189,19 +189,6 @@ static const mc_field fields[] = {
      .help = "functions that the model may call: type function, name, description, parameters, "
              "strict (false if it is not given); tools that a server runs are refused. A chat "
              "template without a place for tools has them in its system message"},
-    {.name = "tool_choice",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
-     .offset = AT(wish.choice),
-     .help =
-         "none, auto, required, the function that must be called, or allowed_tools: some of the "
-         "tools, which are then the only ones"},
-    {.name = "parallel_tool_calls",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(wish.parallel),
-     .help = "an answer may have several calls, in formats that have that; false: it has the first "
-             "one alone"},
     {.name = "max_tool_calls",
      .kind = MC_FIELD_NOTED,
      .help = "of tools that the server runs; there are none"},
@@ -486,7 +473,8 @@ static const mc_endpoint endpoints[] = {
     {.method = "POST",
      .path = "/v1/responses",
      .handle = respond,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+     .tables = {{fields, sizeof fields / sizeof *fields, 0},
+                {mc_openai_tool_fields, MC_OPENAI_TOOL_FIELDS, AT(wish)}},
      .help = "an answer to items"},
     {.method = "GET",
      .path = "/v1/responses/*",
