@@ -1,8 +1,8 @@
 /* Input: a byte for the format of calls, and an answer as a model may write it. It becomes events
  * as clients of three APIs get them, Anthropic's messages, OpenAI's chats and responses, which are
- * read as the standard says (WHATWG, server-sent events): each event has one line of data, an object
- * whose type is the event's name, if it has one, and together they say what the answer does. Whole
- * calls also go into lines of JSON, as ollama's clients get them. */
+ * read as the standard says (WHATWG, server-sent events): each event has one line of data, an
+ * object whose type is the event's name, if it has one, and together they say what the answer does.
+ * Whole calls also go into lines of JSON, as ollama's clients get them. */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "grammar/splitter.h"

@@ -1,4 +1,5 @@
-/* The deltas of OpenAI's streamed chats: what an event adds to a message. Threads: one at a time. */
+/* The deltas of OpenAI's streamed chats: what an event adds to a message.
+ * Threads: one at a time. */
 #ifndef SERVE_OPENAI_DELTA_H
 #define SERVE_OPENAI_DELTA_H
 
