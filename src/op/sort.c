@@ -1,6 +1,8 @@
 /* Sorting along the last axis. */
 #include <mica/ops.h>
 
+#include <math.h>
+
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
@@ -54,17 +56,66 @@ static mica_status topk_indices_infer(const void *attr, const mc_layout *const *
     return MICA_OK;
 }
 
-/* argsort is stable and ascending. So it sorts the reversed row, and its result is read from the
- * end: then of equal values the one with the lower index comes first. */
+/* The k largest of each row and where they are. argsort is stable and ascending. So it sorts the
+ * reversed row, and its result is read from the end: then of equal values the one with the lower
+ * index comes first. */
+static mica_array largest_by_sorting(mica_scope *s, mica_array x, int64_t k, mica_array *at) {
+    int64_t len = mica_array_dim(x, -1);
+    mica_array order = mica_argsort(s, mica_flip(s, x, -1), -1);
+    order = mica_slice_axis(s, mica_flip(s, order, -1), -1, 0, k);
+    *at = mica_subtract(s, mica_scalar(s, (double)(len - 1), MICA_U32), order);
+    return mica_take_along_axis(s, x, *at, -1);
+}
+
+/* log2 of the number of elements of a block, so that rows have about as many blocks as the blocks
+ * that may hold their k largest have elements. 0: the row is sorted as a whole. */
+static int block_bits(const mc_layout *x, int64_t k) {
+    int64_t len = x->shape[x->ndim - 1];
+    bool has_infinity = x->dtype == MICA_F32 || x->dtype == MICA_F16 || x->dtype == MICA_BF16;
+    int bits = 0;
+    if (x->ndim == MICA_MAX_NDIM) return 0; /* there is no axis left for blocks */
+    while (has_infinity && k << (2 * bits + 2) <= len)
+        bits++;
+    return bits < 2 ? 0 : bits;
+}
+
+/* x [..., len] -> [..., blocks, 2^bits], filled up with -infinity, which comes behind what is equal
+ * and in the row. */
+static mica_array cut_blocks(mica_scope *s, mica_array x, int bits) {
+    int ndim = mica_array_ndim(x);
+    int64_t size = INT64_C(1) << bits, len = mica_array_dim(x, -1);
+    int64_t before[MICA_MAX_NDIM] = {0}, after[MICA_MAX_NDIM] = {0};
+    const int64_t cut[] = {(len + size - 1) / size, size};
+    after[ndim - 1] = cut[0] * size - len;
+    mica_array least = mica_scalar(s, -(double)INFINITY, mica_array_dtype(x));
+    if (after[ndim - 1]) x = mica_pad(s, x, before, after, least);
+    return mica_unflatten(s, x, -1, cut, 2);
+}
+
+/* A block whose largest element is not among the k largest of all blocks, of equals the first, has
+ * none of the row's k largest elements. So two short rows are sorted: the blocks' largest elements,
+ * and the k blocks that are left, in the row's order. */
+static mica_array largest_by_blocks(mica_scope *s, mica_array x, int64_t k, int bits,
+                                    mica_array *at) {
+    const int last = -1;
+    mica_array blocks = cut_blocks(s, x, bits), which, place;
+    (void)largest_by_sorting(s, mica_max(s, blocks, &last, 1, false), k, &which);
+    which = mica_sort(s, which, -1);
+    blocks = mica_take_along_axis(s, blocks, mica_expand_dims(s, which, -1), -2);
+    mica_array values = largest_by_sorting(s, mica_flatten(s, blocks, -2, -1), k, &place);
+    mica_array shift = mica_scalar(s, bits, MICA_U32), size = mica_scalar(s, 1 << bits, MICA_U32);
+    mica_array block = mica_take_along_axis(s, which, mica_right_shift(s, place, shift), -1);
+    *at = mica_add(s, mica_multiply(s, block, size), mica_remainder(s, place, size));
+    return values;
+}
+
 static void topk_indices_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
                                    mica_array *out) {
     (void)n_in;
     const mc_attr_topk *a = attr;
-    int64_t len = mica_array_dim(in[0], -1);
-    mica_array order = mica_argsort(s, mica_flip(s, in[0], -1), -1);
-    order = mica_slice_axis(s, mica_flip(s, order, -1), -1, 0, a->k);
-    out[1] = mica_subtract(s, mica_scalar(s, (double)(len - 1), MICA_U32), order);
-    out[0] = mica_take_along_axis(s, in[0], out[1], -1);
+    int bits = block_bits(mc_layout_of(in[0]), a->k);
+    out[0] = bits ? largest_by_blocks(s, in[0], a->k, bits, &out[1])
+                  : largest_by_sorting(s, in[0], a->k, &out[1]);
 }
 
 const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer,

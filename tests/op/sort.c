@@ -64,6 +64,8 @@ static void check_sort(bench *b, mica_dtype dtype, int64_t n) {
     free(sorted);
     free(top);
     check_topk_indices(b, a, pairs, n, k);
+    check_topk_indices(b, a, pairs, n, 1);
+    if (n > 2) check_topk_indices(b, a, pairs, n, 3);
 }
 
 static void every_dtype(void **state) {
@@ -113,6 +115,39 @@ static void special_floats(void **state) {
     bench_close(&b);
 }
 
+/* Of rows of numbers that are not finite, and of their neighbours, the plainer ops find the largest
+ * that the kernel finds: where blocks do not fill the row, where there are fewer numbers than k. */
+static void largest_of_special_rows(void **state) {
+    (void)state;
+    enum { ROWS = 4, LENGTH = 1003, MAX_K = 60 };
+    static const int64_t counts[] = {1, 7, MAX_K};
+    static float x[ROWS][LENGTH];
+    uint32_t index[2][ROWS * MAX_K];
+    float values[2][ROWS * MAX_K];
+    bench b = bench_open();
+    fill(&x[0][0], (int64_t)ROWS * LENGTH, 5);
+    for (int i = 0; i < LENGTH; i++) {
+        x[0][i] = i % 90 == 7 ? NAN : i % 40 == 3 ? INFINITY : x[0][i];
+        x[1][i] = i % 333 == 8 ? 1.0f : -INFINITY;
+        x[2][i] = i < LENGTH - 1 ? -1.0f : -0.5f;
+        x[3][i] = i % 2 ? 0.0f : -0.0f;
+    }
+    mica_array a = f32s(b.s, &x[0][0], SHAPE(ROWS, LENGTH));
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const size_t bytes = (size_t)(ROWS * counts[i]) * 4;
+        mica_array both[2][2];
+        both[0][0] = mica_topk_indices(b.s, a, counts[i], -1, &both[0][1]);
+        mc_op_get(MC_OP_TOPK_INDICES)->decompose(b.s, &(mc_attr_topk){counts[i]}, &a, 1, both[1]);
+        for (int way = 0; way < 2; way++) {
+            assert_int_equal(mica_read(both[way][0], values[way], bytes), MICA_OK);
+            assert_int_equal(mica_read(both[way][1], index[way], bytes), MICA_OK);
+        }
+        assert_memory_equal(index[0], index[1], bytes);
+        assert_memory_equal(values[0], values[1], bytes);
+    }
+    bench_close(&b);
+}
+
 static void any_axis(void **state) {
     (void)state;
     bench b = bench_open();
@@ -150,9 +185,8 @@ static void any_axis(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dtype),
-        cmocka_unit_test(wide_integers),
-        cmocka_unit_test(special_floats),
+        cmocka_unit_test(every_dtype),    cmocka_unit_test(wide_integers),
+        cmocka_unit_test(special_floats), cmocka_unit_test(largest_of_special_rows),
         cmocka_unit_test(any_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
