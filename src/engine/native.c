@@ -112,10 +112,13 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     model->context = model->lm->spec.context;
     if (options->context_length && options->context_length < model->context)
         model->context = options->context_length;
+    mica_device_info info = {.struct_bytes = sizeof info};
+    mica_device_get_info(device, &info);
     model->shared = (mc_session_model){
         .lm = model->lm,
         .device = device,
         .context = options->context_length ? model->context : 0,
+        .far_logits = !info.unified_memory,
     };
     return MICA_OK;
 }

@@ -1,4 +1,5 @@
-/* Values out of arrays. */
+#include "exec/read.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
@@ -51,6 +52,20 @@ mica_status mica_read(mica_array x, void *out, size_t out_bytes) {
     gather(l, data, out);
     mc_free(owned);
     return MICA_OK;
+}
+
+mica_status mc_read_part(mica_array x, size_t offset_bytes, void *out, size_t bytes) {
+    char text[MC_LAYOUT_TEXT];
+    MC_TRY(mc_check_valid(x, "read"));
+    const mc_node *node = mc_node_of(x);
+    const mc_layout *l = &node->layout;
+    size_t have = (size_t)mc_layout_bytes(l);
+    if (node->state != MC_READY || node->scalar || !mc_layout_is_dense(l) || offset_bytes > have ||
+        bytes > have - offset_bytes)
+        return mc_fail(MICA_EINVAL, "read: %zu bytes from %zu on of %s", bytes, offset_bytes,
+                       mc_layout_text(l, text));
+    return mc_storage_read(mica_scope_device(x.scope), node->storage,
+                           (size_t)node->offset_bytes + offset_bytes, out, bytes);
 }
 
 mica_status mica_array_host(mica_array x, const void **pointer) {

@@ -15,6 +15,7 @@ typedef struct mc_pass_key {
     uint64_t shape; /* mc_cache_shape */
     mc_wanted wanted;
     bool best, launched; /* of mc_session_wish: best, and whether it has a fence */
+    bool largest;        /* mc_largest_record, and the logits */
     bool both;           /* the best and the logits */
 } mc_pass_key;
 

@@ -7,70 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_WINDOW = 20 };
-
-/* ---- options ---- */
-
-static mica_status check_penalties(const mica_generate_options *o) {
-    if (!(o->repetition_penalty >= 0.0f) || isinf(o->repetition_penalty))
-        return mc_fail(MICA_EINVAL, "repetition_penalty %g: want a number above 0, or 0 for none",
-                       (double)o->repetition_penalty);
-    if (!isfinite(o->presence_penalty))
-        return mc_fail(MICA_EINVAL, "presence_penalty %g: want a finite number",
-                       (double)o->presence_penalty);
-    if (!isfinite(o->frequency_penalty))
-        return mc_fail(MICA_EINVAL, "frequency_penalty %g: want a finite number",
-                       (double)o->frequency_penalty);
-    if (o->penalty_window < 0)
-        return mc_fail(MICA_EINVAL, "penalty_window %d: want 1 or more, or 0 for %d",
-                       o->penalty_window, DEFAULT_WINDOW);
-    return MICA_OK;
-}
-
-static mica_status check_bias(const mica_generate_options *o, int64_t vocab) {
-    if (o->logit_bias_count && !o->logit_bias)
-        return mc_fail(MICA_EINVAL, "logit_bias is NULL, logit_bias_count %zu",
-                       o->logit_bias_count);
-    for (size_t i = 0; i < o->logit_bias_count; i++) {
-        const mica_logit_bias *bias = &o->logit_bias[i];
-        if (bias->id < 0 || bias->id >= vocab)
-            return mc_fail(MICA_EINVAL,
-                           "logit_bias[%zu] is of token %d; the vocabulary is 0 to %lld", i,
-                           (int)bias->id, (long long)vocab - 1);
-        if (!(bias->bias < INFINITY))
-            return mc_fail(MICA_EINVAL, "logit_bias[%zu] is %g: want a finite number, or -infinity",
-                           i, (double)bias->bias);
-    }
-    return MICA_OK;
-}
-
-mica_status mc_sampling_check(const mica_generate_options *o, int64_t vocab, mc_sampling *params) {
-    if (!(o->temperature >= 0.0f) || isinf(o->temperature))
-        return mc_fail(MICA_EINVAL, "temperature %g: want a number of 0 or more",
-                       (double)o->temperature);
-    if (o->top_k < 0) return mc_fail(MICA_EINVAL, "top_k %d: want 0 (all) or more", o->top_k);
-    if (!(o->top_p >= 0.0f && o->top_p <= 1.0f))
-        return mc_fail(MICA_EINVAL, "top_p %g: want 0 to 1", (double)o->top_p);
-    if (!(o->min_p >= 0.0f && o->min_p <= 1.0f))
-        return mc_fail(MICA_EINVAL, "min_p %g: want 0 to 1", (double)o->min_p);
-    MC_TRY(check_penalties(o));
-    MC_TRY(check_bias(o, vocab));
-    *params = (mc_sampling){
-        .temperature = o->temperature,
-        .top_k = o->top_k,
-        .top_p = o->top_p,
-        .min_p = o->min_p,
-        .repetition_penalty = o->repetition_penalty,
-        .presence_penalty = o->presence_penalty,
-        .frequency_penalty = o->frequency_penalty,
-        .penalty_window = o->penalty_window,
-        .bias = o->logit_bias,
-        .bias_count = o->logit_bias_count,
-        .seed = o->seed,
-    };
-    return MICA_OK;
-}
-
 void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params) {
     *sampler = (mc_sampler){.params = *params};
 }
@@ -116,23 +52,6 @@ static void undo(mc_sampler *sampler, float *logits) {
     mc_buffer_clear(&sampler->edits);
 }
 
-static bool has_penalties(const mc_sampling *params) {
-    return (params->repetition_penalty != 0.0f && params->repetition_penalty != 1.0f) ||
-           params->presence_penalty != 0.0f || params->frequency_penalty != 0.0f;
-}
-
-bool mc_sampling_is_greedy(const mc_sampling *params) {
-    return params->temperature == 0.0f && params->bias_count == 0 && !has_penalties(params);
-}
-
-mica_status mc_sampling_check_best(float logit) {
-    if (isfinite(logit)) return MICA_OK;
-    return mc_fail(MICA_EINVAL,
-                   "sampling: %s: the model's weights are broken, or a bias or a penalty is "
-                   "too large",
-                   isnan(logit) ? "a logit is not a number" : "the largest logit is infinite");
-}
-
 static mica_status make_counts(mc_sampler *sampler, int64_t vocab) {
     size_t bytes = (size_t)vocab * sizeof(uint32_t);
     if (sampler->counts.len == bytes) return MICA_OK;
@@ -166,9 +85,9 @@ static mica_status penalise(mc_sampler *sampler, float *logits, int64_t vocab,
 static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab,
                                const int32_t *history, size_t n) {
     const mc_sampling *params = &sampler->params;
-    size_t window = params->penalty_window ? (size_t)params->penalty_window : DEFAULT_WINDOW;
+    size_t window = params->penalty_window ? (size_t)params->penalty_window : MC_PENALTY_WINDOW;
     if (window > n) window = n;
-    if (!has_penalties(params)) window = 0;
+    if (!mc_sampling_penalises(params)) window = 0;
     size_t max = params->bias_count + window + sampler->banned_count;
     mc_buffer_clear(&sampler->edits);
     if (max && !mc_buffer_reserve(&sampler->edits, max * sizeof(edit)))
@@ -423,12 +342,25 @@ static size_t count_reaching(const double *sums, size_t n, double reach) {
     return high;
 }
 
+/* The same where only the largest logits of a row are there: the total weight is the device's,
+ * within its error. If the answer depends on that, they are not enough. */
+static size_t nucleus_of_largest(mc_sampler *sampler, float best, const double *sums, size_t n) {
+    const mc_largest *from = sampler->largest;
+    double log_total = (double)from->log_total, error = mc_largest_error(from);
+    double reach = (double)sampler->params.top_p * exp(log_total - (double)best);
+    size_t fewest = count_reaching(sums, n, reach * (1.0 - error));
+    size_t max = count_reaching(sums, n, reach * (1.0 + error));
+    if (fewest != max || !isfinite(log_total)) sampler->unsure = true;
+    return fewest;
+}
+
 /* How many of the n likeliest tokens top_p keeps; sums has n - 1 entries or more. The total weight
  * is known between bounds: a block not yet summed weighs at least as much as its largest logit, and
  * at most 256 times that. Blocks are summed, the likeliest first, until both bounds give one
  * answer. Mostly a few blocks are enough. */
-static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t vocab, float best,
+static size_t nucleus_of(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
                          const double *sums, size_t n) {
+    if (sampler->largest) return nucleus_of_largest(sampler, best, sums, n);
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     int64_t n_blocks = (int64_t)MC_BUFFER_COUNT(&sampler->blocks, float);
     double p = (double)sampler->params.top_p, seen = 0.0,
@@ -609,11 +541,16 @@ static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64
     size_t max = params->top_k ? (size_t)params->top_k : SIZE_MAX;
     float min = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
     size_t blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
+    size_t few = blocks / 2 + 1 > MC_LARGEST ? blocks / 2 + 1 : MC_LARGEST;
     bool more = true;
-    if (max <= blocks) return select_few(sampler, logits, vocab, best, min, max, count, NULL);
+    if (max <= blocks || max <= MC_LARGEST)
+        return select_few(sampler, logits, vocab, best, min, max, count, NULL);
     if (nucleus) /* mostly few tokens are enough */
-        MC_TRY(select_few(sampler, logits, vocab, best, min, blocks / 2 + 1, count, &more));
+        MC_TRY(select_few(sampler, logits, vocab, best, min, few, count, &more));
     if (!more) return MICA_OK;
+    if (sampler->largest) /* there may be more tokens that reach what they have to */
+        sampler->unsure = nucleus || sampler->largest->logits[MC_LARGEST - 1] >= min;
+    if (sampler->largest && nucleus) return MICA_OK;
     if (nucleus || params->top_k) return select_many(sampler, logits, vocab, best, min, max, count);
     *count = gather(sampler, logits, vocab, min, MC_BUFFER_AT(&sampler->order, int32_t));
     return cut_runs(sampler, *count);
@@ -721,6 +658,12 @@ static int32_t pick(mc_sampler *sampler, const float *logits, float best, double
     return MC_BUFFER_AT(&sampler->order, int32_t)[begin];
 }
 
+/* Draws one of the survivors; returns its index. */
+static int32_t draw_one(mc_sampler *sampler, const candidates *from, int32_t best, double total) {
+    double rest = total * uniform(sampler->params.seed, sampler->draws++);
+    return pick(sampler, from->logits, from->logits[best], rest);
+}
+
 mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *history, size_t n_history, int32_t *token) {
     int32_t best;
@@ -732,11 +675,53 @@ mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
     if (status == MICA_OK)
         status = survive(sampler, from.logits, from.count, &best, &count, &total);
     if (status == MICA_OK) {
-        double rest = total * uniform(sampler->params.seed, sampler->draws++);
-        *token = pick(sampler, from.logits, from.logits[best], rest);
+        *token = draw_one(sampler, &from, best, total);
         if (from.ids) *token = from.ids[*token];
     }
     undo(sampler, logits);
+    return status;
+}
+
+/* The tokens of the largest logits in order of ids, which is that of a row's tokens. */
+static mica_status list_largest(mc_sampler *sampler, candidates *from) {
+    const mc_largest *largest = sampler->largest;
+    MC_TRY(resize(&sampler->few, sizeof largest->logits));
+    MC_TRY(resize(&sampler->few_ids, sizeof largest->ids));
+    float *few = MC_BUFFER_AT(&sampler->few, float);
+    int32_t *ids = MC_BUFFER_AT(&sampler->few_ids, int32_t);
+    for (int i = 0; i < MC_LARGEST; i++) {
+        int at = i;
+        for (; at && ids[at - 1] > largest->ids[i]; at--) {
+            ids[at] = ids[at - 1];
+            few[at] = few[at - 1];
+        }
+        ids[at] = largest->ids[i];
+        few[at] = largest->logits[i];
+    }
+    *from = (candidates){few, MC_LARGEST, ids};
+    return MICA_OK;
+}
+
+mica_status mc_sampler_draw_largest(mc_sampler *sampler, const mc_largest *largest, int32_t *token,
+                                    bool *enough) {
+    int32_t best;
+    size_t count;
+    double total;
+    candidates from;
+    *enough = false;
+    if (sampler->banned_count || sampler->allowed || !mc_sampling_takes_largest(&sampler->params))
+        return MICA_OK;
+    MC_TRY(mc_sampling_check_best(largest->logits[0])); /* NaN comes before all others */
+    sampler->largest = largest;
+    sampler->unsure = false;
+    mica_status status = list_largest(sampler, &from);
+    if (status == MICA_OK)
+        status = survive(sampler, from.logits, from.count, &best, &count, &total);
+    if (status == MICA_OK && !sampler->unsure) {
+        *token = from.ids[draw_one(sampler, &from, best, total)];
+        *enough = true;
+    }
+    sampler->largest = NULL;
     return status;
 }
 

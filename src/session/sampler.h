@@ -22,6 +22,13 @@
  * function returns. The row is never copied. Under a constraint that allows few tokens, what
  * follows sees the logits of these only; if it allows most, the others are banned.
  *
+ * Where the row is in a device's own memory, the largest of its logits may be enough
+ * (session/largest.h). The chain runs over these as it does over few allowed tokens. top_p takes
+ * the weight of the whole row from its logsumexp, which the device adds up in an order of its own:
+ * if that error could change the survivors, the row itself is read. Log-probabilities, which are
+ * that weight, always come from the row. So what is drawn does not depend on where it was drawn
+ * from.
+ *
  * Draws come from a counter: draw n of a seed is output n of SplitMix64 (Steele, Lea & Flood 2014),
  * its upper 53 bits as a fraction of 1. So a draw depends only on the seed and on its number.
  *
@@ -30,23 +37,8 @@
 #define SESSION_SAMPLER_H
 
 #include "base/buffer.h"
-#include "base/status.h"
-
-#include <mica/model.h>
-
-typedef struct mc_sampling {
-    float temperature;        /* 0: greedy */
-    int top_k;                /* 0: all */
-    float top_p;              /* 0 or 1: all */
-    float min_p;              /* 0: all */
-    float repetition_penalty; /* 0 or 1: none */
-    float presence_penalty;
-    float frequency_penalty;
-    int penalty_window;          /* 0: 20 */
-    const mica_logit_bias *bias; /* [bias_count]. Borrowed by the sampler */
-    size_t bias_count;
-    uint64_t seed;
-} mc_sampling;
+#include "session/largest.h"
+#include "session/sampling.h"
 
 typedef struct mc_sampler {
     mc_sampling params;
@@ -55,6 +47,9 @@ typedef struct mc_sampler {
     /* Bits [vocab / 32, rounded up]: the tokens that a constraint allows (session/constraint.h).
      * NULL: all. The owner may change it between draws. Borrowed */
     const uint32_t *allowed;
+    /* While these are drawn from, the largest logits of a row; unsure: they are not enough. */
+    const mc_largest *largest;
+    bool unsure;
     uint64_t draws;         /* draws made so far */
     mc_buffer edits;        /* logits that were changed, with their old values */
     mc_buffer counts;       /* uint32 [V]: occurrences of a token; zero between draws */
@@ -68,18 +63,6 @@ typedef struct mc_sampler {
     mc_buffer weights;      /* double: one for each survivor */
     mc_buffer alternatives; /* mica_alternative */
 } mc_sampler;
-
-/* Checks the options of an answer, for a model with `vocab` logits. Borrows options->logit_bias.
- *  errors  MICA_EINVAL naming the option and its range */
-mica_status mc_sampling_check(const mica_generate_options *options, int64_t vocab,
-                              mc_sampling *params);
-
-/* Whether the token of the largest unchanged logit is drawn, unless it is banned. */
-bool mc_sampling_is_greedy(const mc_sampling *params);
-
-/* Checks the largest logit of a row, which is NaN if any of the row is.
- *  errors  MICA_EINVAL it is not finite */
-mica_status mc_sampling_check_best(float logit);
 
 void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params);
 void mc_sampler_deinit(mc_sampler *sampler);
@@ -100,6 +83,15 @@ mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t voc
 /* Draws the next token; the arguments and errors of mc_sampler_survivors. */
 mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *history, size_t n_history, int32_t *token);
+
+/* Draws the next token from the largest logits of a row: the one that mc_sampler_draw draws from
+ * all of them, to the bit. *enough is false, and nothing is drawn, if that may depend on others:
+ * top_p or min_p may let more tokens through, what top_p keeps depends on the error of the row's
+ * total, tokens are banned or not allowed, or the options want all logits
+ * (mc_sampling_takes_largest).
+ *  errors  as mc_sampler_survivors */
+mica_status mc_sampler_draw_largest(mc_sampler *sampler, const mc_largest *largest, int32_t *token,
+                                    bool *enough);
 
 /* Natural logarithms of probabilities, from the softmax of the unchanged logits.
  *

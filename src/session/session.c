@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "exec/program.h"
+#include "exec/read.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,7 @@ void mc_session_close(mc_session **session) {
     mc_cache_deinit(&s->cache);
     mc_tokens_deinit(&s->history);
     mc_buffer_deinit(&s->logits);
+    mc_buffer_deinit(&s->tops);
     mc_buffer_deinit(&s->ahead);
     mc_free(s);
     *session = NULL;
@@ -113,6 +115,7 @@ static void drop_ahead(mc_session *session) {
 
 static void forget(mc_session *session) {
     (void)drop_follower(session);
+    session->rows = MICA_NONE;
     mc_cache_clear(&session->cache);
     mc_scope_reset(session->scope);
     mc_tokens_clear(&session->history);
@@ -224,7 +227,8 @@ mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best,
 static size_t wanted_arrays(const mc_session_wish *wish) {
     if (wish->wanted == MC_NO_LOGITS) return 0;
     if (wish->fence) return MC_LAUNCH_ARRAYS;
-    return wish->best ? MC_BEST_ARRAYS : 1;
+    if (wish->best) return MC_BEST_ARRAYS;
+    return wish->largest ? 2 : 1;
 }
 
 /* Where a pass puts the wished queries and keys. */
@@ -276,7 +280,8 @@ static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
     if (wanted && wish->best)
         mc_best_record(s, forward, wished);
     else if (wanted)
-        wished[0] = forward;
+        wished[wanted - 1] = forward;
+    if (wanted && wish->largest) wished[0] = mc_largest_record(s, forward);
     if (wish->fence) wished[MC_BEST_ARRAYS] = mica_astype(s, wished[0], MICA_I32);
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
@@ -299,6 +304,7 @@ static mica_status find_program(mc_session *session, int64_t n, const mc_session
                              .shape = mc_cache_shape(&session->cache),
                              .wanted = wish->wanted,
                              .best = wish->best,
+                             .largest = wish->largest,
                              .launched = wish->fence != NULL};
     if (mc_pass_find(session->programs, session->n_programs, &key)) return MICA_OK;
     return make_program(session, n, wish, &session->programs[0].program);
@@ -350,13 +356,18 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
     return status;
 }
 
+mica_status mc_session_collect(mc_session *session) {
+    session->rows = MICA_NONE;
+    return mc_cache_collect(&session->cache, session->scope, NULL, 0);
+}
+
 /* Computes a pass over tokens behind the history. They are not counted yet, and the history has
  * room for them. */
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
     int64_t later = session->to_come > n ? session->to_come : n;
     MC_TRY(mc_session_settle(session));
-    mica_status status = mc_cache_collect(&session->cache, session->scope, NULL, 0);
+    mica_status status = mc_session_collect(session);
     if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, later);
     drop_ahead(session);
     if (status == MICA_OK && !mc_tokens_reserve(&session->history, n))
@@ -392,12 +403,24 @@ static mica_status read_logits(mc_session *session, mica_array logits, size_t ro
     return mica_read(logits, session->logits.data, bytes);
 }
 
-/* Keeps the logits of a pass, `rows` rows, or their best tokens. */
+/* Keeps the largest logits of a pass, and where it left all of them. */
+static mica_status keep_largest(mc_session *session, const mica_array *results, size_t rows) {
+    mc_buffer_clear(&session->tops);
+    if (!mc_buffer_reserve(&session->tops, rows * sizeof(mc_largest)))
+        return mc_fail_nomem("a session's logits");
+    session->rows = results[1];
+    session->first_row = 0;
+    return mc_largest_read(results[0], MC_BUFFER_AT(&session->tops, mc_largest), rows);
+}
+
+/* Keeps the logits of a pass, `rows` rows, or their best tokens, or the largest of them. */
 static mica_status keep(mc_session *session, const mc_session_wish *wish, const mica_array *results,
                         size_t rows) {
-    mica_status status = wish->best ? mc_best_read(results, session->best, rows)
-                                    : read_logits(session, results[0], rows);
+    mica_status status = wish->best      ? mc_best_read(results, session->best, rows)
+                         : wish->largest ? keep_largest(session, results, rows)
+                                         : read_logits(session, results[0], rows);
     session->has_best = wish->best;
+    session->has_largest = wish->largest;
     if (status != MICA_OK) mc_session_reset(session);
     return status;
 }
@@ -426,6 +449,7 @@ static mica_status take_best(mc_session *session, const mc_session_launch *pass)
     mica_status status = end_launch(session, pass);
     if (status == MICA_OK) status = mc_best_read(pass->results, session->best, 1);
     session->has_best = true;
+    session->has_largest = false;
     return status == MICA_OK ? status : reset_after(session, status);
 }
 
@@ -451,10 +475,15 @@ static mica_status take_follower(mc_session *session, int32_t id) {
     return take_best(session, &pass);
 }
 
+bool mc_session_wants_largest(const mc_session *session) {
+    return session->largest && !session->greedy && session->model->lm->spec.vocab > MC_LARGEST;
+}
+
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits) {
     const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS,
-                                  .best = session->greedy};
+                                  .best = session->greedy,
+                                  .largest = logits && mc_session_wants_largest(session)};
     mica_array last[MC_BEST_ARRAYS];
     if (n == 1 && session->has_follower && mc_session_knows(session, ids[0])) {
         MC_TRY(take_follower(session, ids[0]));
@@ -477,7 +506,7 @@ static size_t row_of(const mc_session *session) {
 }
 
 float *mc_session_logits(mc_session *session) {
-    if (session->has_best) return NULL;
+    if (session->has_best || session->has_largest) return NULL;
     return MC_BUFFER_AT(&session->logits, float) +
            row_of(session) * (size_t)session->model->lm->spec.vocab;
 }
@@ -486,16 +515,49 @@ const mc_best *mc_session_best(const mc_session *session) {
     return session->has_best ? &session->best[row_of(session)] : NULL;
 }
 
+const mc_largest *mc_session_largest(const mc_session *session) {
+    return session->has_largest ? MC_BUFFER_AT(&session->tops, mc_largest) + row_of(session) : NULL;
+}
+
+static mica_status read_row(mc_session *session) {
+    size_t bytes = (size_t)session->model->lm->spec.vocab * sizeof(float);
+    int64_t row = session->first_row + (int64_t)row_of(session);
+    mc_buffer_clear(&session->logits);
+    if (!mc_buffer_reserve(&session->logits, bytes)) return mc_fail_nomem("a session's logits");
+    return mc_read_part(session->rows, (size_t)row * bytes, session->logits.data, bytes);
+}
+
+mica_status mc_session_read_row(mc_session *session, float **logits) {
+    mica_status status = read_row(session);
+    *logits = MC_BUFFER_AT(&session->logits, float);
+    return status == MICA_OK ? status : reset_after(session, status);
+}
+
 /* ---- forks ---- */
+
+/* Of the last pass: what it left after the token fed last. */
+static mica_status copy_logits(const mc_session *from, mc_session *to) {
+    size_t bytes = (size_t)from->model->lm->spec.vocab * sizeof(float), row = row_of(from);
+    to->has_best = from->has_best;
+    to->has_largest = from->has_largest;
+    to->best[0] = from->best[row];
+    if (from->has_best || mc_session_count(from) < 1) return MICA_OK;
+    if (!from->has_largest) {
+        memcpy(to->logits.data, from->logits.data + row * bytes, bytes);
+        return MICA_OK;
+    }
+    if (!mc_buffer_reserve(&to->tops, sizeof(mc_largest))) return mc_fail_nomem("a session");
+    *MC_BUFFER_AT(&to->tops, mc_largest) = *mc_session_largest(from);
+    to->rows = mica_detach(to->scope, from->rows);
+    to->first_row = from->first_row + (int64_t)row;
+    return mica_scope_status(to->scope);
+}
 
 static mica_status copy_session(const mc_session *from, mc_session *to) {
     const mc_tokens *text = &from->history;
-    size_t row = (size_t)from->model->lm->spec.vocab * sizeof(float);
     to->greedy = from->greedy;
-    to->has_best = from->has_best;
-    to->best[0] = from->best[row_of(from)];
-    if (!from->has_best && mc_tokens_count(text) > 0)
-        memcpy(to->logits.data, from->logits.data + row_of(from) * row, row);
+    to->largest = from->largest;
+    MC_TRY(copy_logits(from, to));
     to->history.start = text->start;
     to->history.hash = text->hash;
     if (!mc_tokens_add(&to->history, MC_BUFFER_AT(&text->ids, int32_t),
@@ -517,7 +579,9 @@ mica_status mc_session_fork(mc_session *from, mc_session **session) {
 /* ---- tokens computed ahead ---- */
 
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
-    const mc_session_wish wish = {.wanted = MC_ALL_LOGITS, .best = session->greedy};
+    const mc_session_wish wish = {.wanted = MC_ALL_LOGITS,
+                                  .best = session->greedy,
+                                  .largest = mc_session_wants_largest(session)};
     mica_array all[MC_BEST_ARRAYS];
     MC_TRY(pass_behind(session, ids, n, &wish, all));
     MC_TRY(keep(session, &wish, all, (size_t)n));

@@ -23,6 +23,7 @@
 #include "device/device.h"
 #include "model/lm.h"
 #include "session/cache.h"
+#include "session/largest.h"
 #include "session/programs.h"
 #include "session/tokens.h"
 
@@ -39,6 +40,7 @@ typedef struct mc_session_model {
     const int32_t *stop_ids; /* [stop_count] */
     size_t stop_count;
     mc_kv_pool *pool; /* of the sessions' caches, which it outlives; NULL: buffers of their own */
+    bool far_logits;  /* logits are costly to read: where a few are enough, the others stay */
 } mc_session_model;
 
 /* The largest logit of a row, NaN if any of the row is, and the first token that has it. */
@@ -89,6 +91,13 @@ typedef struct mc_session {
     mc_buffer logits;
     bool greedy;   /* set by the owner: passes leave the best token of a row, not its logits */
     bool has_best; /* the last pass that left logits or best tokens left best tokens */
+    /* Set by the owner of a session that is not greedy: passes leave the largest logits of a row,
+     * and the row on the device, from which it may be read. */
+    bool largest;
+    bool has_largest;  /* the last pass did */
+    mc_buffer tops;    /* mc_largest of each row of it */
+    mica_array rows;   /* [.., .., vocab]: the rows themselves; MICA_NONE: they are gone */
+    int64_t first_row; /* the session's, of these */
     /* Set by the owner before a token is fed: the best token after it is fed next, unless it ends
      * the text. */
     bool follow;
@@ -150,8 +159,19 @@ mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits);
 
 /* The logits that mc_session_feed gave last; the caller may change them. NULL: the pass left the
- * best token. */
+ * best token, or the largest logits. */
 float *mc_session_logits(mc_session *session);
+
+/* Whether passes leave the largest logits: a vocabulary of few tokens is read as it is. */
+bool mc_session_wants_largest(const mc_session *session);
+
+/* The largest logits of the row after the token fed last; NULL: the pass left none. */
+const mc_largest *mc_session_largest(const mc_session *session);
+
+/* Reads that row from the device, before the next pass: *logits receives [vocab], which the caller
+ * may change.
+ *  errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINVAL the row is gone. The session is empty then */
+mica_status mc_session_read_row(mc_session *session, float **logits);
 
 /* The best token after the token fed last; NULL: there are logits. */
 const mc_best *mc_session_best(const mc_session *session);
@@ -161,9 +181,13 @@ const mc_best *mc_session_best(const mc_session *session);
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
 /* Says that the caller has computed n tokens behind the history. Their logits are in
- * session->logits, or has_best is set and their best tokens are in session->best.
+ * session->logits; or has_best is set and their best tokens are in session->best; or has_largest is
+ * set and session->tops and rows have them.
  *  errors  MICA_ENOMEM; the session is empty then */
 mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
+
+/* Drops the last pass's results, so that another one may run. errors  MICA_ENOMEM */
+mica_status mc_session_collect(mc_session *session);
 
 /* Drops the follower, if there is one: for who looks at the caches.
  *  errors  those of the follower's pass; the session is empty then, as it had the caches */
@@ -183,6 +207,7 @@ mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best,
 typedef struct mc_session_wish {
     mc_wanted wanted;
     bool best;             /* only the best of the wanted logits (mc_best_record) */
+    bool largest;          /* the largest of them (mc_largest_record), before the logits */
     const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
     size_t n_layers;
     /* Not NULL, with `best`: the pass is only launched, and leaves MC_LAUNCH_ARRAYS. Receives what
@@ -193,8 +218,9 @@ typedef struct mc_session_wish {
 /* mc_session_feed with more results.
  *
  *  results  receives evaluated arrays that are valid until the next pass. First what mc_lm_forward
- *           returns, or the best of it, unless nothing is wanted. Then for each layer, in the order
- *           of wish->layers, q [1, heads, L, head_dim] and k [1, kv_heads, L, head_dim]. */
+ *           returns, or the best of it, or its largest and itself, unless nothing is wanted.
+ *           Then for each layer, in the order of wish->layers, q [1, heads, L, head_dim] and k [1,
+ *           kv_heads, L, head_dim]. */
 mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results);
 

@@ -26,6 +26,7 @@ struct mc_stream {
     bool shared;          /* mc_stream_share */
     bool logprobs;
     size_t top_logprobs;
+    int in_vain; /* how many more draws than others needed more than the largest logits */
     mica_progress progress;
     void *progress_user;
     /* Tokens: reused from the cache; decoded after the first; guessed and computed; guessed
@@ -166,6 +167,16 @@ static bool is_greedy(const mc_stream *stream) {
            !stream->logprobs && !stream->constraint;
 }
 
+/* Draws that may need whole rows before they are asked for at once. */
+enum { MAX_IN_VAIN = 8 };
+
+/* Whether the largest logits may be enough, and the others are costly to read. */
+static bool takes_largest(const mc_stream *stream) {
+    return stream->session->model->far_logits && stream->in_vain < MAX_IN_VAIN &&
+           mc_sampling_takes_largest(&stream->sampler.params) && !stream->answer.min_tokens &&
+           !stream->logprobs && !stream->constraint;
+}
+
 /* The text to read: the prompt, and what was drawn before a pause. */
 static int64_t text_length(const mc_stream *stream) {
     return mc_tokens_count(&stream->answer.text);
@@ -196,6 +207,7 @@ static int64_t begin_prompt(const mc_stream *stream, mc_session *session) {
 static void begin(mc_stream *stream) {
     stream->number = ++stream->session->streams;
     stream->session->greedy = is_greedy(stream);
+    stream->session->largest = takes_largest(stream);
     stream->read = begin_prompt(stream, stream->session);
     if (!stream->answer.generated) stream->reused = stream->read;
 }
@@ -328,15 +340,32 @@ static mica_status ask_constraint(mc_stream *stream, mica_finish *end) {
     return MICA_OK;
 }
 
+/* Draws a token from the largest of the session's logits, or else reads them all from where they
+ * are. */
+static mica_status draw_from_largest(mc_stream *stream, mica_token *token, float **logits,
+                                     bool *done) {
+    const mc_largest *largest = mc_session_largest(stream->session);
+    *done = false;
+    if (!largest) return MICA_OK;
+    MC_TRY(mc_sampler_draw_largest(&stream->sampler, largest, &token->id, done));
+    if (!*done) stream->in_vain++;
+    if (*done && stream->in_vain > 0) stream->in_vain--;
+    stream->session->largest = takes_largest(stream);
+    return *done ? MICA_OK : mc_session_read_row(stream->session, logits);
+}
+
 /* Draws a token from the session's logits. */
 static mica_status draw_from(mc_stream *stream, mica_token *token) {
     float *logits = mc_session_logits(stream->session);
+    bool done;
     int64_t vocab = stream->session->model->lm->spec.vocab;
     mc_sampler *sampler = &stream->sampler;
     bool early = stream->answer.generated < stream->answer.min_tokens;
     sampler->banned = MC_BUFFER_AT(&stream->answer.stops, int32_t);
     sampler->banned_count = early ? MC_BUFFER_COUNT(&stream->answer.stops, int32_t) : 0;
     const mc_buffer *text = &stream->answer.text.ids;
+    MC_TRY(draw_from_largest(stream, token, &logits, &done));
+    if (done) return MICA_OK;
     MC_TRY(mc_sampler_draw(sampler, logits, vocab, MC_BUFFER_AT(text, int32_t),
                            MC_BUFFER_COUNT(text, int32_t), &token->id));
     if (stream->logprobs)

@@ -6,6 +6,7 @@
 #include "base/system.h"
 #include "device/device.h"
 #include "exec/program.h"
+#include "exec/read.h"
 #include "session/stream.h"
 #include "task/batch_rows.h"
 #include "task/task.h"
@@ -25,12 +26,12 @@ void mc_batch_deinit(mc_batch *batch) {
     mica_scope_close(&batch->scope);
     mica_scope_close(&batch->recording);
     mc_arena_deinit(&batch->arena);
-    mc_buffer_deinit(&batch->logits);
+    mc_buffer_deinit(&batch->tops);
 }
 
 mica_status mc_batch_reserve(mc_session *session, int64_t n) {
     mica_status status = mc_session_settle(session);
-    if (status == MICA_OK) status = mc_cache_collect(&session->cache, session->scope, NULL, 0);
+    if (status == MICA_OK) status = mc_session_collect(session);
     if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, n);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
@@ -43,7 +44,7 @@ typedef struct step_rows {
     mc_session *sessions[MC_MAX_ROWS]; /* [n] */
     int64_t ahead[MC_MAX_ROWS];        /* [n] tokens of the session in earlier rows */
     size_t n;
-    bool best, logits;                  /* some rows want their best token, some their logits */
+    bool best, largest, logits;         /* what some rows want; the largest and all logits */
     mc_kv_pool *pool;                   /* NULL: each has buffers of its own */
     const mc_paged *paged[MC_MAX_ROWS]; /* [n] with a pool */
 } step_rows;
@@ -52,10 +53,11 @@ typedef struct step_rows {
 static void list_rows(step_rows *rows, mc_session *const *sessions, const int64_t *counts,
                       size_t n) {
     rows->n = 0;
-    rows->best = rows->logits = false;
+    rows->best = rows->largest = rows->logits = false;
     rows->pool = sessions[0]->cache.paged.pool;
     for (size_t i = 0; i < n; i++) {
         rows->best |= sessions[i]->greedy;
+        rows->largest |= mc_session_wants_largest(sessions[i]);
         rows->logits |= !sessions[i]->greedy;
         for (int64_t k = 0; k < (counts ? counts[i] : 1); k++, rows->n++) {
             rows->sessions[rows->n] = sessions[i];
@@ -70,9 +72,9 @@ static size_t lists_of_caches(const step_rows *rows) {
     return rows->pool ? 1 : rows->n;
 }
 
-/* Arrays that a step leaves beside the caches': the best tokens, then the logits. */
+/* Arrays that a step leaves beside the caches': the best tokens, the largest logits, then all. */
 static size_t count_wanted(const step_rows *rows) {
-    return (rows->best ? (size_t)MC_BEST_ARRAYS : 0u) + (rows->logits ? 1u : 0u);
+    return (rows->best ? (size_t)MC_BEST_ARRAYS : 0u) + rows->largest + rows->logits;
 }
 
 static size_t count_results(const step_rows *rows) {
@@ -111,6 +113,7 @@ static mica_status build_step(mc_batch *batch, mica_scope *s, const step_rows *r
     mica_array positions = mica_program_param(s, MICA_I32, &n, 1);
     mica_array logits = mc_lm_forward(s, lm, ids, positions, &all, MC_LAST_LOGITS);
     if (rows->best) mc_best_record(s, logits, results + n_results - count_wanted(rows));
+    if (rows->largest) results[n_results - 2] = mc_largest_record(s, logits);
     if (rows->logits) results[n_results - 1] = logits;
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
@@ -125,6 +128,7 @@ static mica_status find_program(mc_batch *batch, const step_rows *rows, mica_pro
                        .n = 1,
                        .wanted = MC_LAST_LOGITS,
                        .best = rows->best,
+                       .largest = rows->largest,
                        .both = rows->best && rows->logits};
     mc_pass_program *list = rows->pool ? rows->pool->programs : &batch->last;
     for (size_t i = 0; i < rows->n && !rows->pool; i++) {
@@ -184,39 +188,64 @@ static mica_status hand_out_best(const step_rows *rows, const mica_array *arrays
         if (!session->greedy) continue;
         session->best[rows->ahead[i]] = best[i];
         session->has_best = true;
+        session->has_largest = false;
     }
     return MICA_OK;
 }
 
-/* Makes room in sessions for `counts` [n] rows of logits. */
+/* Makes room in sessions for `counts` [n] rows of logits; NULL: for one each. */
 static mica_status reserve_logits(const mc_batch *batch, mc_session *const *sessions,
                                   const int64_t *counts, size_t n) {
     size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
     for (size_t i = 0; i < n; i++) {
-        mc_buffer_clear(&sessions[i]->logits);
+        bool largest = mc_session_wants_largest(sessions[i]);
+        mc_buffer *room = largest ? &sessions[i]->tops : &sessions[i]->logits;
+        mc_buffer_clear(room);
+        size_t count = counts ? (size_t)counts[i] : 1;
         if (!sessions[i]->greedy &&
-            !mc_buffer_reserve(&sessions[i]->logits, (size_t)counts[i] * bytes))
+            !mc_buffer_reserve(room, count * (largest ? sizeof(mc_largest) : bytes)))
             return mc_fail_nomem("a session's logits");
     }
     return MICA_OK;
 }
 
-/* Gives rows of logits [n, 1, vocab] to the sessions that want them. */
-static mica_status hand_out_logits(mc_batch *batch, const step_rows *rows, mica_array logits) {
-    size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
-    const void *all;
-    if (mica_array_host(logits, &all) != MICA_OK) { /* the device has memory of its own */
-        mc_buffer_clear(&batch->logits);
-        if (!mc_buffer_reserve(&batch->logits, rows->n * bytes)) return mc_fail_nomem("a batch");
-        MC_TRY(mica_read(logits, batch->logits.data, rows->n * bytes));
-        all = batch->logits.data;
-    }
+/* Gives their largest logits, and all rows where they are, to the sessions that want these. */
+static mica_status hand_out_largest(mc_batch *batch, const step_rows *rows, mica_array largest,
+                                    mica_array logits) {
+    mc_buffer_clear(&batch->tops);
+    if (!mc_buffer_reserve(&batch->tops, rows->n * sizeof(mc_largest)))
+        return mc_fail_nomem("a batch");
+    mc_largest *tops = MC_BUFFER_AT(&batch->tops, mc_largest);
+    MC_TRY(mc_largest_read(largest, tops, rows->n));
     for (size_t i = 0; i < rows->n; i++) {
         mc_session *session = rows->sessions[i];
-        if (session->greedy) continue;
-        memcpy(session->logits.data + (size_t)rows->ahead[i] * bytes, (const char *)all + i * bytes,
-               bytes);
+        if (!mc_session_wants_largest(session)) continue;
+        MC_BUFFER_AT(&session->tops, mc_largest)[rows->ahead[i]] = tops[i];
         session->has_best = false;
+        session->has_largest = true;
+        if (rows->ahead[i]) continue;
+        session->rows = mica_detach(session->scope, logits);
+        session->first_row = (int64_t)i;
+        MC_TRY(mica_scope_status(session->scope));
+    }
+    return MICA_OK;
+}
+
+/* Whether a session wants the logits themselves. */
+static bool wants_logits(const mc_session *session) {
+    return !session->greedy && !mc_session_wants_largest(session);
+}
+
+/* Gives rows of logits [n, 1, vocab] to the sessions that want them. */
+static mica_status hand_out_logits(const mc_batch *batch, const step_rows *rows,
+                                   mica_array logits) {
+    size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
+    for (size_t i = 0; i < rows->n; i++) {
+        mc_session *session = rows->sessions[i];
+        if (!wants_logits(session)) continue;
+        char *to = session->logits.data + (size_t)rows->ahead[i] * bytes;
+        MC_TRY(mc_read_part(logits, i * bytes, to, bytes));
+        session->has_best = session->has_largest = false;
     }
     return MICA_OK;
 }
@@ -235,6 +264,8 @@ static mica_status run_step(mc_batch *batch, const step_rows *rows, const int32_
     MC_TRY(run_program(batch, rows, program, args, results));
     const mica_array *last = results + n_results - count_wanted(rows);
     if (rows->best) MC_TRY(hand_out_best(rows, last));
+    if (rows->largest)
+        MC_TRY(hand_out_largest(batch, rows, results[n_results - 2], results[n_results - 1]));
     return rows->logits ? hand_out_logits(batch, rows, results[n_results - 1]) : MICA_OK;
 }
 
@@ -259,7 +290,8 @@ mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, co
 
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n) {
-    mica_status status = feed(batch, sessions, ids, NULL, n);
+    mica_status status = reserve_logits(batch, sessions, NULL, n);
+    if (status == MICA_OK) status = feed(batch, sessions, ids, NULL, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
         if (!sessions[i]->cache.paged.pool)
             mc_session_reset(sessions[i]); /* its caches may be half written */

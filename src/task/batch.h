@@ -25,7 +25,7 @@ typedef struct mc_batch {
     mica_scope *recording; /* empty but while a step is recorded */
     mc_pass_program last;  /* of the last step, without a pool */
     mc_arena arena;        /* lists of the step at hand */
-    mc_buffer logits;      /* float [rows, vocab] of a step */
+    mc_buffer tops;        /* mc_largest [rows] of a step */
 } mc_batch;
 
 /* After an error the batch must be deinited too. errors  MICA_ENOMEM */

@@ -1,6 +1,9 @@
 /* Answers of a schedule with drafts: the same as without, in fewer steps. */
 #include "schedule/prompts.h"
 
+#include "session/session.h"
+#include "task/model.h"
+
 #include <stdlib.h>
 
 enum { LENGTH = 60, MANY = 5 };
@@ -89,6 +92,62 @@ static void test_together(void **state) {
     check_together(models[1], NULL);
 }
 
+/* A schedule of a model as if its device had memory of its own: logits stay there, and the largest
+ * of them are drawn from. */
+static mc_schedule *open_far(const mica_model *model) {
+    const mc_session_model *local;
+    assert_int_equal(mc_model_local(model, &local), MICA_OK);
+    mc_session_model *shared = (mc_session_model *)(uintptr_t)local; /* it is no constant */
+    shared->far_logits = true;
+    mc_schedule *schedule = open_schedule(model, NULL); /* copies it */
+    shared->far_logits = false;
+    return schedule;
+}
+
+/* Rows of all kinds beside each other, with drafts, and choices that share a prompt. */
+static void test_far_logits(void **state) {
+    (void)state;
+    static const mica_generate_options kinds[MANY] = {
+        {.temperature = 0.7f, .top_k = 20, .draft_tokens = 4},
+        {.temperature = 1.0f, .top_p = 0.7f},
+        {.temperature = 1.5f, .top_p = 0.99f, .draft_tokens = 3},
+        {.temperature = 0.0f, .draft_tokens = 3},
+        {.temperature = 0.5f, .top_k = 40, .repetition_penalty = 1.1f}};
+    mc_schedule *schedule = open_far(models[0]);
+    mica_generate_options o[MANY];
+    client c[MANY];
+    gate g;
+    gate_shut(&g, schedule);
+    for (unsigned i = 0; i < MANY; i++) {
+        int32_t *prompt = make_refrain(i);
+        o[i] = kinds[i];
+        o[i].max_tokens = 40;
+        o[i].ignore_eos = true;
+        o[i].seed = 10 * i;
+        client_init(&c[i]);
+        must_submit(&c[i], schedule,
+                    &(mc_request_options){
+                        .ids = prompt, .n_ids = LENGTH, .generate = &o[i], .choices = 1 + i % 3});
+        free(prompt);
+    }
+    gate_open(&g);
+    for (unsigned i = 0; i < MANY; i++) {
+        int32_t *prompt = make_refrain(i);
+        client_wait_ends(&c[i], 1 + i % 3);
+        for (unsigned k = 0; k < 1 + i % 3; k++) {
+            mica_generate_options alone = o[i];
+            alone.draft_tokens = 0;
+            alone.seed += k;
+            client_choice want = generate_alone(models[0], prompt, LENGTH, &alone);
+            choice_compare(&c[i].choices[k], &want, "of the largest logits");
+            choice_free(&want);
+        }
+        client_deinit(&c[i]);
+        free(prompt);
+    }
+    mc_schedule_close(&schedule);
+}
+
 /* In a budget for two of them: rows pause, and guesses take only blocks that are there. */
 static void test_pauses(void **state) {
     (void)state;
@@ -114,6 +173,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_together),
+        cmocka_unit_test(test_far_logits),
         cmocka_unit_test(test_pauses),
     };
     return cmocka_run_group_tests_name("schedule/drafts", tests, open_models, close_models);

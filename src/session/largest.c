@@ -1,0 +1,42 @@
+#include "session/largest.h"
+
+#include <mica/ops.h>
+
+#include <math.h>
+
+_Static_assert(sizeof(mc_largest) == (2 * MC_LARGEST + 1) * sizeof(float), "words alone");
+
+double mc_largest_error(const mc_largest *largest) {
+    return 2e-4 + 0x1p-21 * fabs((double)largest->log_total);
+}
+
+/* logsumexp of rows [rows, vocab] -> [rows, 1], by parts about as long as there are parts: a long
+ * sum in f32 would lose its small terms. */
+static mica_array log_totals(mica_scope *s, mica_array x) {
+    const int64_t vocab = mica_array_dim(x, 1);
+    const int last = -1;
+    int64_t part = 1;
+    while (part * part < vocab)
+        part *= 2;
+    const int64_t whole = vocab / part * part, cut[] = {vocab / part, part};
+    mica_array parts = mica_unflatten(s, mica_slice_axis(s, x, 1, 0, whole), 1, cut, 2);
+    mica_array sums = mica_logsumexp(s, parts, &last, 1, false);
+    if (whole < vocab) {
+        mica_array rest = mica_slice_axis(s, x, 1, whole, vocab);
+        const mica_array both[] = {sums, mica_logsumexp(s, rest, &last, 1, true)};
+        sums = mica_concatenate(s, both, 2, 1);
+    }
+    return mica_logsumexp(s, sums, &last, 1, true);
+}
+
+mica_array mc_largest_record(mica_scope *s, mica_array logits) {
+    mica_array x = mica_flatten(s, logits, 0, 1), ids;
+    mica_array values = mica_topk_indices(s, x, MC_LARGEST, -1, &ids);
+    const mica_array words[] = {mica_view(s, values, MICA_U32), ids,
+                                mica_view(s, log_totals(s, x), MICA_U32)};
+    return mica_concatenate(s, words, 3, 1);
+}
+
+mica_status mc_largest_read(mica_array array, mc_largest *largest, size_t rows) {
+    return mica_read(array, largest, rows * sizeof *largest);
+}

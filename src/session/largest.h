@@ -1,0 +1,32 @@
+/* The largest logits of rows, found by the device that computed them: tokens can be drawn from
+ * these (mc_sampler_draw_largest), while the rows stay where they are.
+ *
+ * Threads: any. */
+#ifndef SESSION_LARGEST_H
+#define SESSION_LARGEST_H
+
+#include "base/status.h"
+
+#include <mica/array.h>
+
+enum { MC_LARGEST = 64 }; /* logits of a row */
+
+/* Of a row of logits; of 32-bit words alone, as the device leaves them. */
+typedef struct mc_largest {
+    float logits[MC_LARGEST]; /* the largest first, NaN before all others */
+    int32_t ids[MC_LARGEST];  /* their tokens, of equals the lower first */
+    float log_total;          /* the row's logsumexp, within mc_largest_error */
+} mc_largest;
+
+/* A bound of the relative error of exp(log_total). A device may add up in any order, in f32: sums
+ * of n numbers above 0 are off by less than n 2^-24, and n is here twice the square root of the
+ * vocabulary, 1024 for 262,144 tokens. That is 6e-5; 2e-4 also holds for two million tokens, and
+ * for exponentials a dozen units of the last place off. Logarithms are rounded in their own. */
+double mc_largest_error(const mc_largest *largest);
+
+/* Records the largest of logits [rows, 1, vocab] or [1, rows, vocab], vocab > MC_LARGEST: an array
+ * that mc_largest_read reads after its evaluation. Errors are in s. */
+mica_array mc_largest_record(mica_scope *s, mica_array logits);
+mica_status mc_largest_read(mica_array array, mc_largest *largest, size_t rows);
+
+#endif
