@@ -1,5 +1,6 @@
 #include "serve/endpoint.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const mc_endpoint_list *const lists[] = {
@@ -23,31 +24,55 @@ static bool has_method(const mc_endpoint *endpoint, const char *method) {
     return strcmp(method, "HEAD") == 0 && strcmp(endpoint->method, "GET") == 0;
 }
 
-const mc_endpoint *mc_endpoint_find(const char *method, const char *path, const char **tail,
-                                    mc_failure *failure) {
-    const mc_endpoint *best = NULL, *other = NULL;
-    size_t best_fit = 0;
+/* The endpoint of a method and a path. methods: receives those of the path, if it has another one;
+ * the longest pattern that fits is the endpoint's. */
+static const mc_endpoint *find(const char *method, const char *path, char *methods, size_t bytes) {
+    const mc_endpoint *best = NULL;
+    size_t best_fit = 0, len = 0;
+    methods[0] = '\0';
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
         for (size_t i = 0; i < lists[l]->count; i++) {
             const mc_endpoint *at = &lists[l]->endpoints[i];
             size_t fit = fits(at->path, path);
             if (!fit) continue;
-            if (!has_method(at, method)) {
-                other = at;
-            } else if (fit > best_fit) {
+            if (has_method(at, method) && fit > best_fit) {
                 best = at;
                 best_fit = fit;
+            } else if (!has_method(at, method) && !strstr(methods, at->method) && len < bytes) {
+                len += (size_t)snprintf(methods + len, bytes - len, "%s%s", len ? ", " : "",
+                                        at->method);
             }
         }
     }
-    if (best) {
-        *tail = best->path[strlen(best->path) - 1] == '*' ? path + strlen(best->path) - 1 : "";
-        return best;
-    }
-    if (other)
-        mc_failure_set(failure, 405, "method_not_allowed", NULL, "%s is not a method of %.200s",
-                       method, path);
+    return best;
+}
+
+/* Clients put paths behind an address, which some of them want with /v1 and some without. */
+static void fail_unknown(const char *method, const char *path, mc_failure *failure) {
+    char methods[sizeof failure->allow], with[256];
+    const char *meant = strncmp(path, "/v1/", 4) == 0 ? path + 3 : with;
+    snprintf(with, sizeof with, "/v1%.200s", path);
+    if (find(method, meant, methods, sizeof methods))
+        mc_failure_set(failure, 404, "unknown_url", NULL,
+                       "there is no %.200s here; did you mean %.200s?", path, meant);
     else
         mc_failure_set(failure, 404, "unknown_url", NULL, "there is no %.200s here", path);
+}
+
+const mc_endpoint *mc_endpoint_find(const char *method, const char *path, const char **tail,
+                                    mc_failure *failure) {
+    char methods[sizeof failure->allow];
+    const mc_endpoint *found = find(method, path, methods, sizeof methods);
+    if (found) {
+        *tail = found->path[strlen(found->path) - 1] == '*' ? path + strlen(found->path) - 1 : "";
+        return found;
+    }
+    if (!methods[0]) {
+        fail_unknown(method, path, failure);
+        return NULL;
+    }
+    mc_failure_set(failure, 405, "method_not_allowed", NULL,
+                   "%s is not a method of %.200s, which takes %s", method, path, methods);
+    snprintf(failure->allow, sizeof failure->allow, "%s", methods);
     return NULL;
 }

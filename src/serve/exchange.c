@@ -152,6 +152,7 @@ void mc_exchange_refuse(mc_exchange *http) {
     char seconds[16];
     snprintf(seconds, sizeof seconds, "%d", failure->retry_seconds);
     if (failure->retry_seconds) mc_exchange_header(http, "Retry-After", seconds);
+    if (failure->allow[0]) mc_exchange_header(http, "Allow", failure->allow);
     if (failure->status == 401) mc_exchange_header(http, "WWW-Authenticate", "Bearer");
     mc_exchange_reply(http, failure->status, NULL);
 }

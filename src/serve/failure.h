@@ -19,6 +19,7 @@ typedef struct mc_failure {
     char param[96];     /* the field at fault; "": none */
     char message[1024]; /* UTF-8 */
     int retry_seconds;  /* of Retry-After; 0: none */
+    char allow[32];     /* methods of Allow; "": none */
 } mc_failure;
 
 /* Sets it, with the type that goes with the status. param may be NULL. Returns false, so that a

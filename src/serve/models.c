@@ -297,7 +297,8 @@ static mc_served *find_held(mc_models *models, mc_str name, mc_failure *failure)
         mc_failure_set(failure, 400, "missing_field", "model",
                        "model is missing, and no model was named when the server was started");
     else
-        mc_failure_set(failure, 404, "model_not_found", "model", "there is no model %.*s",
+        mc_failure_set(failure, 404, "model_not_found", "model",
+                       "there is no model %.*s; /v1/models has those that there are",
                        (int)(name.len < 200 ? name.len : 200), name.ptr);
     return NULL;
 }

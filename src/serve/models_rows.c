@@ -183,6 +183,7 @@ bool mc_models_row(mc_models *models, mc_str name, mc_arena *arena, mc_model_row
         *row = rows[i];
         return true;
     }
-    return mc_failure_set(failure, 404, "model_not_found", "model", "there is no model %.*s",
+    return mc_failure_set(failure, 404, "model_not_found", "model",
+                          "there is no model %.*s; /v1/models has those that there are",
                           (int)(name.len < 200 ? name.len : 200), name.ptr);
 }

@@ -35,7 +35,9 @@ void mc_openai_put_file(mc_put *put, const mc_stored_file *file) {
 bool mc_openai_fail_file(mc_failure *failure, mica_status status) {
     if (status == MICA_EBUSY)
         return mc_failure_set(failure, 413, "too_many_files", "file", "%s", mica_last_error());
-    return mc_failure_set(failure, 500, NULL, NULL, "the file cannot be written");
+    return mc_failure_set(
+        failure, 500, NULL, NULL,
+        "the server cannot write the file: its $TMPDIR is full, or not for writing");
 }
 
 static bool send(mc_exchange *http, const mc_put *put) {

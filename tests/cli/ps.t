@@ -24,7 +24,7 @@ mica list does, and listens and is found where MICA_HOST says.
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
   The server has no model in memory.
-  mica: there is no model nothing
+  mica: there is no model nothing; /v1/models has those that there are
   mica: no server answers at unix:.../s: ...
   mica serve starts one; --host and --port say where it is.
 

@@ -144,6 +144,30 @@ static void test_bodies(void **state) {
     free(deep);
 }
 
+/* What the answer to a wrong address or method says to do. */
+static void test_misspelt(void **state) {
+    static const struct {
+        const char *method, *path, *says, *allow;
+    } wrong[] = {
+        {"POST", "/chat/completions", "did you mean /v1/chat/completions?", NULL},
+        {"GET", "/models", "did you mean /v1/models?", NULL},
+        {"POST", "/v1/tokenize", "did you mean /tokenize?", NULL},
+        {"POST", "/v1/tokenise", "there is no /v1/tokenise here\"", NULL},
+        {"GET", "/v1/chat/completions", "which takes POST\"", "\r\nAllow: POST\r\n"},
+        {"POST", "/v1/models", "which takes GET\"", "\r\nAllow: GET\r\n"},
+        {"PUT", "/v1/files/x", "which takes GET, DELETE\"", "\r\nAllow: GET, DELETE\r\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        answer a = client_ask(shared.server, wrong[i].method, wrong[i].path,
+                              wrong[i].method[0] == 'G' ? NULL : "{}");
+        assert_int_equal(a.status, wrong[i].allow ? 405 : 404);
+        if (!strstr(a.body, wrong[i].says)) fail_msg("%s: %s", wrong[i].path, a.body);
+        assert_true(wrong[i].allow ? !!strstr(a.head, wrong[i].allow) : !strstr(a.head, "Allow:"));
+        answer_free(&a);
+    }
+}
+
 /* Where others may see another end of the head or of the body. */
 #define BYTES(text) \
     { text, sizeof text - 1 }
@@ -530,15 +554,25 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_health),    cmocka_unit_test(test_models),
-        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_tokenizer_info),
-        cmocka_unit_test(test_bodies),    cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_no_limit),
-        cmocka_unit_test(test_log),       cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_long_head), cmocka_unit_test(test_half_closed),
-        cmocka_unit_test(test_aborted),   cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_keys),      cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_health),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_tokenizer_info),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_misspelt),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_long_head),
+        cmocka_unit_test(test_half_closed),
+        cmocka_unit_test(test_aborted),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_unix),
         cmocka_unit_test(test_stop), /* last: it stops the server */
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
