@@ -1,5 +1,5 @@
-/* ALIAS(name, option, values): the name that llama.cpp, mlx-lm or ollama uses for an option of
- * mica. The name includes its dashes; dashes within it may be typed as underscores. Rows of one
+/* ALIAS(name, option, values): the name that llama.cpp, mlx-lm, ollama or vLLM uses for an option
+ * of mica. The name includes its dashes; dashes within it may be typed as underscores. Rows of one
  * option are adjacent. `values` maps that program's values to mica's, as "8=int8 16=bf16", and
  * other values are refused; NULL: the values are the same. */
 ALIAS("--temp", "temperature", NULL)
@@ -17,9 +17,11 @@ ALIAS("-V", "verbose", NULL)
 ALIAS("--system-prompt", "system", NULL)
 ALIAS("-sys", "system", NULL)
 ALIAS("--adapter-path", "adapter", NULL)
+ALIAS("--lora-modules", "adapter", NULL)
 ALIAS("--ctx-size", "context", NULL)
 ALIAS("--max-kv-size", "context", NULL)
 ALIAS("--num-ctx", "context", NULL)
+ALIAS("--max-model-len", "context", NULL)
 ALIAS("--prefill-step-size", "prefill-chunk", NULL)
 ALIAS("--batch-size", "prefill-chunk", NULL)
 ALIAS("-b", "prefill-chunk", NULL)
@@ -38,3 +40,17 @@ ALIAS("--save-path", "output", NULL)
 ALIAS("--de-quantize", "dequantize", NULL)
 ALIAS("--wordwrap", "wrap", NULL)
 ALIAS("--nowordwrap", "wrap", "on=off")
+ALIAS("--parallel", "rows", NULL)
+ALIAS("-np", "rows", NULL)
+ALIAS("--max-num-seqs", "rows", NULL)
+ALIAS("--decode-concurrency", "rows", NULL)
+ALIAS("--max-num-batched-tokens", "step-tokens", NULL)
+ALIAS("--alias", "name", NULL)
+ALIAS("--served-model-name", "name", NULL)
+ALIAS("--ssl-cert-file", "tls-cert", NULL)
+ALIAS("--ssl-certfile", "tls-cert", NULL)
+ALIAS("--ssl-key-file", "tls-key", NULL)
+ALIAS("--ssl-keyfile", "tls-key", NULL)
+ALIAS("--models-max", "max-models", NULL)
+ALIAS("--log-requests", "log", NULL)
+ALIAS("--enable-log-requests", "log", NULL)

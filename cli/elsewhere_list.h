@@ -9,6 +9,8 @@ ELSEWHERE("lora train finetune", "did you mean 'tune'?")
 ELSEWHERE("quantise", "did you mean 'quantize'?")
 ELSEWHERE("ls", "did you mean 'list'?")
 ELSEWHERE("perplexity", "did you mean 'eval'?")
+ELSEWHERE("complete", "did you mean 'generate'?")
+ELSEWHERE("cp", "a model is a folder: copy it, or name it by --name when you serve it")
 
 ELSEWHERE("-ngl --gpu-layers --n-gpu-layers -mg --main-gpu -sm --split-mode -ts --tensor-split",
           "leave it out: mica computes all layers on the CPU")
@@ -21,14 +23,46 @@ ELSEWHERE("--no-display-prompt --simple-io --color -co",
 ELSEWHERE("-no-cnv --no-conversation --ignore-chat-template", "did you mean mica generate?")
 ELSEWHERE("-fa --flash-attn",
           "leave it out: mica always computes attention without storing all scores")
-ELSEWHERE("-ctk -ctv --cache-type-k --cache-type-v", "did you mean --cache, the type of both?")
+ELSEWHERE("-ctk -ctv --cache-type-k --cache-type-v --kv-cache-dtype",
+          "did you mean --cache, the type of both?")
 ELSEWHERE("--jinja", "leave it out: mica always uses the model's chat template")
-ELSEWHERE("--chat-template-kwargs --chat-template-config", "did you mean --variable NAME=VALUE?")
+ELSEWHERE("--chat-template-kwargs --chat-template-config --chat-template-args "
+          "--default-chat-template-kwargs",
+          "did you mean --variable NAME=VALUE? Requests to a server have chat_template_kwargs")
 ELSEWHERE("--prompt-cache --prompt-cache-file", "did you mean mica chat --session?")
 ELSEWHERE("--trust-remote-code", "leave it out: mica never runs code that comes with a model")
-ELSEWHERE("--grammar --grammar-file --json-schema --format",
-          "mica does not constrain answers yet: ask for the format in the prompt, and end the "
-          "answer with --stop")
+ELSEWHERE("--grammar --grammar-file --json-schema --json-schema-file --format",
+          "mica serve constrains answers, as requests say: response_format, or ollama's format")
 ELSEWHERE("--xtc-probability --xtc-threshold --mirostat --typical",
           "mica does not have this sampler yet: --min-p and --top-p are similar")
-ELSEWHERE("--keepalive", "leave it out: mica keeps no model loaded between commands")
+ELSEWHERE("--keepalive", "leave it out: commands keep no model loaded; mica serve has --keep-alive")
+
+ELSEWHERE("--metrics --slots --no-slots --props",
+          "leave it out: /metrics and /api/ps are always there")
+ELSEWHERE("--embedding --embeddings --pooling --rerank --reranking --runner --task",
+          "leave it out: every model has /v1/embeddings, /v1/rerank and /v1/score")
+ELSEWHERE("-cb --cont-batching --cache-prompt --cache-reuse --enable-prefix-caching "
+          "--enable-chunked-prefill --async-scheduling",
+          "leave it out: mica serve always does that")
+ELSEWHERE("--enable-auto-tool-choice --tool-call-parser --reasoning-parser --reasoning-format "
+          "--enable-reasoning --chat-template-content-format",
+          "leave it out: mica tells tool calls and thoughts by the model's chat template")
+ELSEWHERE("--slot-save-path", "did you mean --prefix-cache FOLDER?")
+ELSEWHERE("--prompt-cache-size --prompt-cache-bytes --gpu-memory-utilization --swap-space "
+          "--cpu-offload-gb --cache-ram -cram",
+          "did you mean --cache-memory, or --model-memory with the weights? Both are in MiB")
+ELSEWHERE("--tensor-parallel-size --pipeline-parallel-size --data-parallel-size",
+          "leave it out: a server has one device; docs/serve.md says how to run several")
+ELSEWHERE("--dtype --quantization --enforce-eager --load-format --tokenizer --tokenizer-mode",
+          "leave it out: a model is computed as its folder says; mica convert makes others")
+ELSEWHERE("--enable-lora --max-loras --max-lora-rank", "did you mean --adapter NAME=FOLDER?")
+ELSEWHERE("--uds", "did you mean --host unix:PATH?")
+ELSEWHERE("--allowed-origins --allow-credentials", "did you mean --cors ORIGIN?")
+ELSEWHERE("--timeout", "did you mean --max-seconds, of each request?")
+ELSEWHERE("--threads-http", "leave it out: connections take no threads of their own")
+ELSEWHERE("--log-level --uvicorn-log-level", "did you mean --log, a line for each request?")
+ELSEWHERE("--log-disable --disable-log-requests --disable-log-stats",
+          "leave it out: requests are logged with --log alone")
+ELSEWHERE("--models-dir", "did you mean the variable MICA_MODELS, a folder of models?")
+ELSEWHERE("--sleep-idle-seconds", "did you mean --keep-alive?")
+ELSEWHERE("--api-prefix --root-path", "leave it out: a proxy takes a prefix off")

@@ -349,11 +349,32 @@ static const char *nearest_option(const cli_verb *verb, const char *name) {
     return NULL;
 }
 
+/* Finds the option that requests have as a field, and writes the field's name.  returns false if
+ * they have none for it */
+static bool find_field(const cli_verb *verb, const char *word, char out[MAX_NAME + 1]) {
+    const cli_alias *alias = cli_alias_find(word);
+    const char *name = alias ? alias->option : word + strspn(word, "-");
+    for (size_t i = 0; i < verb->field_count; i++) {
+        const cli_option *option = &verb->fields[i];
+        bool letter = name[0] == option->letter && !name[1];
+        if (!letter && strcmp(option->name, name) != 0) continue;
+        snprintf(out, MAX_NAME + 1, "%s", option->name);
+        for (char *c = out; *c; c++)
+            if (*c == '-') *c = '_';
+        return true;
+    }
+    return false;
+}
+
 /* Reports an option that the verb does not have. word: with its dashes. */
 static cli_parse unknown_option(const cli_verb *verb, const char *verb_name, const char *word) {
-    const char *advice = cli_elsewhere(word);
-    const char *nearest = advice ? NULL : nearest_option(verb, word + strspn(word, "-"));
-    if (advice)
+    char name[MAX_NAME + 1];
+    const char *advice = cli_elsewhere(word), *field = find_field(verb, word, name) ? name : NULL;
+    const char *nearest = advice || field ? NULL : nearest_option(verb, word + strspn(word, "-"));
+    if (field)
+        cli_usage(verb_name, "%s has no option %s; requests have it: \"%s\"", verb_name, word,
+                  field);
+    else if (advice)
         cli_usage(verb_name, "%s has no option %s; %s", verb_name, word, advice);
     else if (nearest)
         cli_usage(verb_name, "%s has no option %s; did you mean --%s?", verb_name, word, nearest);

@@ -100,6 +100,9 @@ typedef struct cli_verb {
     size_t given_offset;  /* in that struct, of bool [CLI_MAX_OPTIONS]: whether the command line has
                              given the option of that index; 0: it is not told */
     cli_group groups[CLI_MAX_GROUPS];
+    const cli_option *fields; /* [field_count] options that requests to it have as fields, which
+                                 is said to who gives one of them on the command line */
+    size_t field_count;
 
     /* values: the verb's struct. args: [count]. Returns an exit code. */
     int (*run)(const void *values, char **args, int count);

@@ -1,5 +1,6 @@
 /* mica serve: answers requests over HTTP. */
 #define _POSIX_C_SOURCE 200809L
+#include "answer.h"
 #include "heap.h"
 #include "model.h"
 #include "report.h"
@@ -453,5 +454,7 @@ const cli_verb cli_verb_serve = {
                {"Model", cli_model_options, CLI_MODEL_FOLDER, offsetof(serve_values, model)},
                {"Loading", cli_model_options + CLI_MODEL_ADAPTER,
                 CLI_MODEL_CHAT - CLI_MODEL_ADAPTER, offsetof(serve_values, model)}},
+    .fields = cli_answer_options,
+    .field_count = CLI_ANSWER_BATCH,
     .run = run,
 };

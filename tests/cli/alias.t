@@ -102,7 +102,7 @@ What others have and mica has not says so, and what to do instead.
   mica: there is no command 'lora'; did you mean 'tune'?
   mica: there is no command 'quantise'; did you mean 'quantize'?
   $ mica run --grammar g x 2>&1
-  mica: run has no option --grammar; mica does not constrain answers yet: ask for the format in the prompt, and end the answer with --stop
+  mica: run has no option --grammar; mica serve constrains answers, as requests say: response_format, or ollama's format
   Try: mica help run
   [2]
   $ mica -m model -p hi 2>&1
@@ -132,6 +132,34 @@ and what mica has not is told with its advice.
   --output
   --de-quantize
   --dequantize
+  --parallel
+  --rows
+  -np
+  --rows
+  --max-num-seqs
+  --rows
+  --decode-concurrency
+  --rows
+  --max-num-batched-tokens
+  --step-tokens
+  --alias
+  --name
+  --served-model-name
+  --name
+  --ssl-cert-file
+  --tls-cert
+  --ssl-certfile
+  --tls-cert
+  --ssl-key-file
+  --tls-key
+  --ssl-keyfile
+  --tls-key
+  --models-max
+  --max-models
+  --log-requests
+  --log
+  --enable-log-requests
+  --log
   $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | awk '{ gsub(/ELSEWHERE[(]/, "\n"); print }' |
   >   sed '1,2d; s/"  *"//g' > elsewhere
   > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
@@ -166,8 +194,9 @@ A ~ in a file name is the home folder, where a shell leaves it too.
 Help and manual page name them.
 
   $ mica help bench | sed -n '/^Other/,/^$/p'
-  Other programs' names work, too: --adapter-path (--adapter), --kv-bits
-  (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for dashes.
+  Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for
+  dashes.
   
   $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
   .SH OTHER NAMES

@@ -200,10 +200,10 @@ Each verb explains itself, in lines of 80 columns at most.
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
-  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model), --wordwrap,
-  --nowordwrap (--wrap). Underscores stand for dashes.
+  --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
+  --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf (--model), --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica chat
@@ -338,10 +338,10 @@ Each verb explains itself, in lines of 80 columns at most.
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
-  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model), --wordwrap,
-  --nowordwrap (--wrap). Underscores stand for dashes.
+  --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
+  --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf (--model), --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -460,10 +460,11 @@ Each verb explains itself, in lines of 80 columns at most.
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), -V (--verbose), --adapter-path (--adapter), --ctx-size,
-  --max-kv-size, --num-ctx (--context), --prefill-step-size, --batch-size, -b,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
-  -hf (--model), --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
+  (--draft-model), -V (--verbose), --adapter-path, --lora-modules (--adapter),
+  --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
+  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model), --wordwrap,
+  --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40
@@ -500,9 +501,9 @@ Each verb explains itself, in lines of 80 columns at most.
   flag as on or off. Options of the command line win; --no-FLAG unsets a flag
   there.
   
-  Other programs' names work, too: --adapter-path (--adapter), --ctx-size,
-  --max-kv-size, --num-ctx (--context), --hf-path, --hf-repo, -hf (--model).
-  Underscores stand for dashes.
+  Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
+  --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context), --hf-path,
+  --hf-repo, -hf (--model). Underscores stand for dashes.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -607,8 +608,9 @@ Each verb explains itself, in lines of 80 columns at most.
   Each option can also be set in the environment: --prompt as MICA_PROMPT, a flag
   as on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
-  Other programs' names work, too: --adapter-path (--adapter), --kv-bits
-  (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for dashes.
+  Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for
+  dashes.
   
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4
