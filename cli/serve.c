@@ -133,17 +133,23 @@ static mica_server_options server_options(const serve_values *values, const cli_
 }
 
 /* Where it listens, and what can be typed to see that. */
-static void greet(const mica_server *server, const serve_models *models) {
+static void greet(const mica_server *server, const serve_models *models,
+                  const serve_values *values) {
     const char *address = mica_server_address(server);
     bool file = strncmp(address, "unix:", 5) == 0;
+    bool key = values->api_key || values->api_key_file;
     fprintf(stderr, "mica: serving ");
     for (size_t i = 0; i < models->count; i++)
         fprintf(stderr, "%s%s", i ? ", " : "", models->names[i]);
     fprintf(stderr, " at %s\n", address);
+    if (!file) fprintf(stderr, "  A browser shows a page to talk on there. To ask by hand:\n");
+    fprintf(stderr, "  curl %s%s ", file ? "--unix-socket " : "", file ? address + 5 : "-s");
+    if (key)
+        fprintf(stderr, "-H \"Authorization: Bearer %s\" ",
+                getenv("MICA_API_KEY") ? "$MICA_API_KEY" : "KEY");
     fprintf(stderr,
-            "  curl %s%s %s/v1/chat/completions -d '{\"model\": \"%s\", "
+            "%s/v1/chat/completions -d '{\"model\": \"%s\", "
             "\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
-            file ? "--unix-socket " : "", file ? address + 5 : "-s",
             file ? "http://localhost" : address, models->names[0]);
 }
 
@@ -205,13 +211,26 @@ static int serve(const serve_values *values, char **words, int count, mica_serve
     if (code == CLI_DONE) code = cli_model_read_template(&values->model, "serve", &template);
     if (code == CLI_DONE) code = load(values, &models, template.data, server);
     if (code == CLI_DONE) {
-        greet(server, &models);
+        greet(server, &models, values);
         mica_status status = mica_server_run(server);
         if (status != MICA_OK)
             code = status == MICA_ECANCELLED ? CLI_INTERRUPTED : cli_fail_status(status);
     }
     free(template.data);
     serve_models_free(&models);
+    return code;
+}
+
+static int fail_to_open(mica_status status, const serve_values *values) {
+    const char *text = mica_last_error();
+    int code = cli_fail_status(status);
+    if (strstr(text, "(insecure)"))
+        cli_hint("--api-key-file FILE or MICA_API_KEY gives keys; --insecure does without.");
+    else if (strstr(text, strerror(EADDRINUSE)))
+        cli_hint("--port N listens at another port, --port 0 at one that is free; if it is mica "
+                 "that listens there, mica ps shows what it serves.");
+    else if (!values->certificate != !values->certificate_key)
+        cli_hint("--tls-cert FILE --tls-key FILE: both in PEM.");
     return code;
 }
 
@@ -227,10 +246,7 @@ static int run(const void *verb_values, char **args, int count) {
     mica_status status = mica_server_open(&options, &server);
     cli_keys_free(&keys);
     if (status != MICA_OK) {
-        code = cli_fail_status(status);
-        if (strstr(mica_last_error(), "(insecure)"))
-            cli_hint("--api-key-file FILE gives keys; --insecure does without.");
-        return code;
+        return fail_to_open(status, values);
     }
     watch_signals(server);
     code = serve(values, args, count, server);

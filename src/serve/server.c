@@ -95,7 +95,10 @@ static mica_status start_daemon(mica_server *server, const tls *files) {
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
     if (server->daemon) return MICA_OK;
     if (files->certificate.size)
-        return mc_fail(MICA_EFORMAT, "libmicrohttpd refuses the certificate or its key");
+        return mc_fail(
+            MICA_EFORMAT,
+            "%s and %s: not a certificate and its private key, in PEM without a password",
+            options->certificate, options->certificate_key);
     return mc_fail(MICA_EIO, "libmicrohttpd does not start at %s", server->listening.address);
 }
 

@@ -2,7 +2,7 @@ What mica serve refuses before it loads a model.
 
   $ mica serve --host 0.0.0.0 --port 0 2>&1 | sed 's/:[0-9]* is/:PORT is/'
   mica: 0.0.0.0:PORT is reached by other machines: give a key that requests must have, or insist that none is needed (insecure)
-  --api-key-file FILE gives keys; --insecure does without.
+  --api-key-file FILE or MICA_API_KEY gives keys; --insecure does without.
   $ mica serve --host 0.0.0.0 --api-key-file nothing 2>&1
   mica: cannot read nothing: No such file or directory
   [1]
@@ -14,6 +14,10 @@ What mica serve refuses before it loads a model.
   [1]
   $ mica serve --port 0 --tls-cert cert.pem 2>&1
   mica: TLS needs both a certificate and its key
+  --tls-cert FILE --tls-key FILE: both in PEM.
+  [1]
+  $ echo cert > a.pem; echo key > b.pem; mica serve --port 0 --tls-cert a.pem --tls-key b.pem 2>&1
+  mica: a.pem and b.pem: not a certificate and its private key, in PEM without a password
   [1]
   $ mica serve --port 0 --tls-cert cert.pem --tls-key key.pem 2>&1
   mica: cert.pem: No such file or directory
@@ -25,3 +29,45 @@ A model that does not load ends it.
 
   $ mica serve --port 0 nowhere/model 2>&1 | head -1
   mica: there is no model nowhere/model: there is no such folder, and the Hugging Face cache has no model of that name
+
+Where another one listens already, and what to type when it is up: with a key if it wants one.
+
+  $ MICA_API_KEY=k mica serve model --port 0 2> said & server=$!
+  > until grep -q curl said || ! kill -0 $server; do :; done; port=$(sed -n '1s/.*://p' said)
+  > sed "s/:$port/:PORT/g; s/ -d .*//" said; mica serve --port $port 2>&1 | sed "s/:$port/:PORT/"
+  > MICA_API_KEY=k mica ps --port $port; kill $server; wait $server
+  > mica serve model --host unix:s --api-key k 2> said & server=$!
+  > until grep -q curl said || ! kill -0 $server; do :; done; sed 's/ -d .*//' said; kill $server; wait $server
+  mica: serving model at http://127.0.0.1:PORT
+    A browser shows a page to talk on there. To ask by hand:
+    curl -s -H "Authorization: Bearer $MICA_API_KEY" http://127.0.0.1:PORT/v1/chat/completions
+  mica: cannot listen at 127.0.0.1:PORT: Address already in use
+  --port N listens at another port, --port 0 at one that is free; if it is mica that listens there, mica ps shows what it serves.
+  name   weights  context  until
+  model  12.8 MB  2048     it is stopped
+  mica: serving model at unix:s
+    curl --unix-socket s -H "Authorization: Bearer KEY" http://localhost/v1/chat/completions
+
+What other servers call an option is taken, or told where it is.
+
+  $ for option in --ssl-certfile --ssl-cert-file; do mica serve --port 0 $option none 2>&1; done
+  mica: TLS needs both a certificate and its key
+  --tls-cert FILE --tls-key FILE: both in PEM.
+  mica: TLS needs both a certificate and its key
+  --tls-cert FILE --tls-key FILE: both in PEM.
+  [1]
+  $ for option in --parallel --max-num-seqs -np --alias --max-model-len; do mica serve $option 2>&1 | head -1; done
+  mica: --parallel needs a value: --parallel N
+  mica: --max-num-seqs needs a value: --max-num-seqs N
+  mica: -np needs a value: -np N
+  mica: --alias needs a value: --alias NAME
+  mica: --max-model-len needs a value: --max-model-len N
+  $ for option in --temp --max_tokens -n --top-k; do mica serve $option 1 2>&1 | head -1; done
+  mica: serve has no option --temp; requests have it: "temperature"
+  mica: serve has no option --max-tokens; requests have it: "max_tokens"
+  mica: serve has no option -n; requests have it: "max_tokens"
+  mica: serve has no option --top-k; requests have it: "top_k"
+  $ mica serve --uds x 2>&1
+  mica: serve has no option --uds; did you mean --host unix:PATH?
+  Try: mica help serve
+  [2]
