@@ -49,15 +49,17 @@ static mica_status read_graph(mc_onnx_node *n, const mc_onnx_graph *graph, mica_
     return status;
 }
 
-/* The same of arrays, for a function of control flow. */
-static mica_status record_graph(body *b, mica_scope *s, const mc_onnx_value *inputs,
+/* The same of arrays, for a function of control flow. args: [n_args] of the graph's inputs. */
+static mica_status record_graph(body *b, mica_scope *s, const mica_array *args, size_t n_args,
                                 mica_array *results) {
     size_t n = b->graph->n_output;
-    mc_onnx_value *values = mc_calloc(n + 1, sizeof *values);
+    mc_onnx_value *values = mc_calloc(n_args + n + 1, sizeof *values); /* inputs, then results */
     if (!values) return mc_fail_nomem("a graph within a node");
-    mica_status status = read_graph(b->n, b->graph, s, inputs, values);
+    for (size_t i = 0; i < n_args; i++)
+        values[i].x = args[i];
+    mica_status status = read_graph(b->n, b->graph, s, values, values + n_args);
     for (size_t i = 0; status == MICA_OK && i < n; i++)
-        results[i] = values[i].x;
+        results[i] = values[n_args + i].x;
     mc_free(values);
     return status;
 }
@@ -71,13 +73,13 @@ typedef struct branches {
 static mica_status record_then(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
     (void)args, (void)n_args, (void)n_results;
-    return record_graph(&((branches *)user)->then_body, s, NULL, results);
+    return record_graph(&((branches *)user)->then_body, s, NULL, 0, results);
 }
 
 static mica_status record_else(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
     (void)args, (void)n_args, (void)n_results;
-    return record_graph(&((branches *)user)->else_body, s, NULL, results);
+    return record_graph(&((branches *)user)->else_body, s, NULL, 0, results);
 }
 
 mica_status mc_onnx_if(mc_onnx_node *n) {
@@ -198,13 +200,7 @@ static mica_status record_round(void *user, mica_scope *s, const mica_array *arg
                                 mica_array *results, size_t n_results) {
     body *b = user;
     (void)n_results;
-    mc_onnx_value *inputs = mc_calloc(n_args, sizeof *inputs);
-    if (!inputs) return mc_fail_nomem("a loop");
-    for (size_t i = 0; i < n_args; i++)
-        inputs[i].x = args[i];
-    mica_status status = record_graph(b, s, inputs, results + 1);
-    mc_free(inputs);
-    if (status != MICA_OK) return status;
+    MC_TRY(record_graph(b, s, args, n_args, results + 1));
     results[0] = mica_add(s, args[0], mica_scalar(s, 1, MICA_I64));
     results[1] = mica_reshape(s, results[1], mica_array_shape(args[1]), mica_array_ndim(args[1]));
     return mica_scope_status(s);
@@ -285,15 +281,8 @@ mica_status mc_onnx_loop(mc_onnx_node *n) {
 
 static mica_status record_scan(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
-    body *b = user;
     (void)n_results;
-    mc_onnx_value *inputs = mc_calloc(n_args + 1, sizeof *inputs);
-    if (!inputs) return mc_fail_nomem("a scan");
-    for (size_t i = 0; i < n_args; i++)
-        inputs[i].x = args[i];
-    mica_status status = record_graph(b, s, inputs, results);
-    mc_free(inputs);
-    return status;
+    return record_graph(user, s, args, n_args, results);
 }
 
 /* The numbers of a list of a scan, as many as `want`; 0 where there is none. */

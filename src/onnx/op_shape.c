@@ -249,33 +249,16 @@ static void add_runs(mc_onnx_node *n, mica_array x, int axis, int64_t begin, int
     }
 }
 
-/* Element `at` of an axis, `times`. */
-static mica_array repeat_element(mc_onnx_node *n, mica_array x, int axis, int64_t at,
-                                 int64_t times) {
-    int64_t shape[MICA_MAX_NDIM];
-    for (int k = 0; k < mica_array_ndim(x); k++)
-        shape[k] = k == axis ? times : mica_array_dim(x, k);
-    mica_array one = mica_slice_axis(n->s, x, axis, at, at + 1);
-    return mica_broadcast_to(n->s, one, shape, mica_array_ndim(x));
-}
-
 /* x with an axis of elements of it, repeated by a mode. */
 static mica_status repeat_axis(mc_onnx_node *n, int axis, int64_t before, int64_t after, char mode,
                                mica_array *x) {
     mica_array pieces[2 * MAX_PIECES + 1];
     int64_t length = mica_array_dim(*x, axis);
     int count = 0;
-    if (length == 0) return mc_fail(MICA_ESHAPE, "an axis is empty");
-    if (mode == 'e') {
-        pieces[count++] = repeat_element(n, *x, axis, 0, before);
-        pieces[count++] = *x;
-        pieces[count++] = repeat_element(n, *x, axis, length - 1, after);
-    } else {
-        if (before + after > 2 * MAX_PIECES) return mc_onnx_refuse("pads as long as this");
-        add_runs(n, *x, axis, -before, 0, mode, pieces, &count);
-        pieces[count++] = *x;
-        add_runs(n, *x, axis, length, length + after, mode, pieces, &count);
-    }
+    if (before + after > 2 * MAX_PIECES) return mc_onnx_refuse("pads as long as this");
+    add_runs(n, *x, axis, -before, 0, mode, pieces, &count);
+    pieces[count++] = *x;
+    add_runs(n, *x, axis, length, length + after, mode, pieces, &count);
     *x = mica_concatenate(n->s, pieces, count, axis);
     return mica_scope_status(n->s);
 }
@@ -320,6 +303,10 @@ mica_status mc_onnx_pad(mc_onnx_node *n) {
         return mc_onnx_give(n, 0, mica_pad(n->s, x, before, after, value));
     if (!mc_str_is(mode, "edge") && !mc_str_is(mode, "reflect") && !mc_str_is(mode, "wrap"))
         return mc_onnx_refuse("this mode");
+    for (int k = 0; k < mica_array_ndim(x); k++)
+        if (before[k] + after[k] > 0 && mica_array_dim(x, k) == 0)
+            return mc_fail(MICA_ESHAPE, "an axis is empty");
+    if (mc_str_is(mode, "edge")) return mc_onnx_give(n, 0, mica_pad_edge(n->s, x, before, after));
     for (int k = 0; k < mica_array_ndim(x); k++) {
         if (before[k] == 0 && after[k] == 0) continue;
         MC_TRY(repeat_axis(n, k, before[k], after[k], mode.ptr[0], &x));

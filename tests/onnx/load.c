@@ -2,6 +2,7 @@
  * and from the files that programs are saved to, in every mode. */
 #include <mica/mica.h>
 
+#include "exec/expect.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -12,10 +13,6 @@ enum { MAX_PORTS = 32 };
 
 static mica_device *device;
 static mica_scope *s;
-
-static void must(mica_status status) {
-    if (status != MICA_OK) fail_msg("%s", mica_last_error());
-}
 
 static int open_all(void **state) {
     (void)state;

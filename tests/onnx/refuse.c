@@ -426,11 +426,8 @@ static void test_nesting(void **state) {
 }
 
 static char *read_golden(const char *name, size_t *n) {
-    char *path = test_format("%s/onnx/%s.onnx", test_cases_dir(), name), *data = malloc(1 << 16);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    *n = fread(data, 1, 1 << 16, file);
-    fclose(file);
+    char *path = test_format("%s/onnx/%s.onnx", test_cases_dir(), name);
+    char *data = test_read_file(path, n);
     free(path);
     return data;
 }
