@@ -16,8 +16,13 @@ static void print_candidate(const char *name, const mica_candidate *c,
     printf("%s%s\n", *c->reason ? ": " : "", c->reason);
 }
 
+/* The i-th device, or the one that was named. */
+static const char *name_of(const cli_program_values *values, size_t i) {
+    return values->device ? values->device : mica_device_name(i);
+}
+
 int cli_program_cost(const cli_program_values *values, mica_device *device, mica_program *program) {
-    size_t n = mica_device_count(), pick = 0;
+    size_t n = values->device ? 1 : mica_device_count(), pick = 0;
     const mica_device_options options = {.struct_bytes = sizeof options,
                                          .threads = (int)values->threads};
     mica_candidate *candidates = calloc(n, sizeof *candidates);
@@ -25,21 +30,18 @@ int cli_program_cost(const cli_program_values *values, mica_device *device, mica
     (void)device;
     if (!candidates) return cli_fail("out of memory");
     for (size_t i = 0; i < n; i++) {
-        if (values->device && i > 0) break;
-        const char *name = values->device ? values->device : mica_device_name(i);
-        if (mica_device_open(name, &options, &candidates[i].device) != MICA_OK) continue;
+        if (mica_device_open(name_of(values, i), &options, &candidates[i].device) != MICA_OK)
+            continue;
         mica_status calibrated = mica_device_calibrate(candidates[i].device, false);
         if (calibrated != MICA_OK) code = cli_fail_status(calibrated);
     }
-    if (values->device) n = 1;
     mica_status status = mica_pick_device(program, candidates, n, NULL, &pick);
     for (size_t i = 0; i < n; i++)
-        print_candidate(values->device ? values->device : mica_device_name(i), &candidates[i],
-                        program);
+        print_candidate(name_of(values, i), &candidates[i], program);
     if (status != MICA_OK)
         code = cli_fail_status(status);
     else
-        printf("the choice: %s\n", values->device ? values->device : mica_device_name(pick));
+        printf("the choice: %s\n", name_of(values, pick));
     for (size_t i = 0; i < n; i++)
         mica_device_close(&candidates[i].device);
     free(candidates);
