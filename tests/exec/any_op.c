@@ -582,7 +582,8 @@ MAKER(solve) {
 
 /* ---- control flow and gradients ---- */
 
-mica_array any_op_smooth(any_op *g, const mica_array in[3]) {
+/* As any_op_make, an op of which derivatives are asked, so that it is smooth enough. */
+static mica_array make_smooth(any_op *g, const mica_array in[3]) {
     mica_array x = in[0], y = in[1], z = in[2];
     switch (below(10)) {
     case 0:
@@ -614,7 +615,7 @@ static mica_status body(void *user, mica_scope *s, const mica_array *x, size_t n
                         size_t n_y) {
     any_op inner = {s, *(const uint64_t *)user}, *g = &inner;
     const mica_array in[3] = {x[0], n > 1 ? x[1] : x[0], x[n - 1]};
-    mica_array v = any_op_smooth(g, in);
+    mica_array v = make_smooth(g, in);
     v = mica_tanh(
         s, mica_astype(s, shaped(g, v, mica_array_shape(x[0]), mica_array_ndim(x[0])), MICA_F32));
     for (size_t i = 0; i < n_y; i++)
@@ -671,7 +672,7 @@ MAKER(gradient) {
     int which = below(2);
     if (below(8) == 0) in[1] = mica_stop_gradient(s, in[1]);
     bool branches = below(4) == 0;
-    mica_array v = branches ? make_control(g, in[0], in[1], z) : any_op_smooth(g, in), dx;
+    mica_array v = branches ? make_control(g, in[0], in[1], z) : make_smooth(g, in), dx;
     if (mica_array_dtype(v) == MICA_F32) v = mica_sin(s, v);
     v = mica_sum(s, v, NULL, 0, false);
     if (mica_grad(s, v, MICA_NONE, &in[which], 1, &dx) != MICA_OK) return MICA_NONE;

@@ -22,7 +22,5 @@ const char *any_op_name(int kind);
 /* Records an op of a kind over three operands of any dtype but c64 and of any shape. Its result has
  * ANY_OP_MAX elements at most. Evaluating it does not fail. */
 mica_array any_op_make(any_op *g, int kind, const mica_array in[3]);
-/* The same, of which derivatives are asked, so that it is smooth enough. */
-mica_array any_op_smooth(any_op *g, const mica_array in[3]);
 
 #endif

@@ -175,6 +175,17 @@ mica_dtype golden_dtype(const golden *g, const char *key, mica_dtype otherwise) 
     return otherwise;
 }
 
+mica_quant golden_quant_of(const golden *g) {
+    static const char *const names[] = {"affine", "mxfp4", "mxfp8", "nvfp4"};
+    mica_quant quant = {MICA_QUANT_AFFINE, (int)golden_int(g, "bits", 0),
+                        (int)golden_int(g, "group_size", 0)};
+    char mode[64] = "affine";
+    golden_text(g, "mode", mode);
+    for (int i = 0; i < 4; i++)
+        if (strcmp(mode, names[i]) == 0) quant.mode = (mica_quant_mode)i;
+    return quant;
+}
+
 /* ---- comparing ---- */
 
 static double float_at(const void *data, mica_dtype dtype, int64_t i) {

@@ -95,6 +95,8 @@ int golden_ints(const golden *g, const char *key, int64_t *out, int max);
 bool golden_has(const golden *g, const char *key);
 /* Copies a string argument to out, cut to 64 bytes. false: it is not a string. */
 bool golden_text(const golden *g, const char *key, char out[64]);
+/* How a record's weights are quantised: mode, bits and group_size. */
+mica_quant golden_quant_of(const golden *g);
 mica_dtype golden_dtype(const golden *g, const char *key, mica_dtype otherwise);
 /* The dtype of a name in the fixtures ("bf16", "BF16"); false if mica lacks it. */
 bool golden_dtype_of(const char *name, mica_dtype *out);

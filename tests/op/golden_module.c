@@ -5,18 +5,11 @@
 #include "op/golden.h"
 
 static mica_linear_weights weights_of(const golden *g) {
-    static const char *const names[] = {"affine", "mxfp4", "mxfp8", "nvfp4"};
-    mica_linear_weights w = {.weight = golden_in(g, "weight"),
-                             .scales = golden_in(g, "scales"),
-                             .biases = golden_in(g, "biases"),
-                             .bias = golden_in(g, "bias"),
-                             .quant = {.bits = (int)golden_int(g, "bits", 0),
-                                       .group_size = (int)golden_int(g, "group_size", 0)}};
-    char mode[64] = "affine";
-    golden_text(g, "mode", mode);
-    for (int i = 0; i < 4; i++)
-        if (strcmp(mode, names[i]) == 0) w.quant.mode = (mica_quant_mode)i;
-    return w;
+    return (mica_linear_weights){.weight = golden_in(g, "weight"),
+                                 .scales = golden_in(g, "scales"),
+                                 .biases = golden_in(g, "biases"),
+                                 .bias = golden_in(g, "bias"),
+                                 .quant = golden_quant_of(g)};
 }
 
 static bool run_linear(golden *g) {

@@ -5,25 +5,14 @@
 
 #include "op/golden.h"
 
-static mica_quant quant_of(const golden *g) {
-    static const char *const names[] = {"affine", "mxfp4", "mxfp8", "nvfp4"};
-    mica_quant quant = {MICA_QUANT_AFFINE, (int)golden_int(g, "bits", 0),
-                        (int)golden_int(g, "group_size", 0)};
-    char mode[64] = "affine";
-    golden_text(g, "mode", mode);
-    for (int i = 0; i < 4; i++)
-        if (strcmp(mode, names[i]) == 0) quant.mode = (mica_quant_mode)i;
-    return quant;
-}
-
 static bool run_quantize(golden *g) {
-    return mica_quantize(g->s, golden_in(g, "w"), quant_of(g), &g->out[0], &g->out[1],
+    return mica_quantize(g->s, golden_in(g, "w"), golden_quant_of(g), &g->out[0], &g->out[1],
                          &g->out[2]) == MICA_OK;
 }
 
 static bool run_dequantize(golden *g) {
     g->out[0] = mica_dequantize(g->s, golden_in(g, "wq"), golden_in(g, "scales"),
-                                golden_in(g, "biases"), quant_of(g), MICA_F32);
+                                golden_in(g, "biases"), golden_quant_of(g), MICA_F32);
     g->by_row = true; /* scale * code may almost cancel the bias */
     return true;
 }
@@ -39,7 +28,7 @@ static void allow_terms(golden *g, int64_t k) {
 static bool run_quantized_matmul(golden *g) {
     mica_array x = golden_in(g, "x");
     g->out[0] = mica_quantized_matmul(g->s, x, golden_in(g, "wq"), golden_in(g, "scales"),
-                                      golden_in(g, "biases"), quant_of(g),
+                                      golden_in(g, "biases"), golden_quant_of(g),
                                       golden_bool(g, "transpose", true));
     allow_terms(g, mica_array_dim(x, -1));
     return true;
@@ -47,9 +36,10 @@ static bool run_quantized_matmul(golden *g) {
 
 static bool run_gather_qmm(golden *g) {
     mica_array x = golden_in(g, "x");
-    g->out[0] = mica_gather_qmm(
-        g->s, x, golden_in(g, "wq"), golden_in(g, "scales"), golden_in(g, "biases"), quant_of(g),
-        golden_bool(g, "transpose", true), golden_in(g, "lhs"), golden_in(g, "rhs"));
+    g->out[0] =
+        mica_gather_qmm(g->s, x, golden_in(g, "wq"), golden_in(g, "scales"), golden_in(g, "biases"),
+                        golden_quant_of(g), golden_bool(g, "transpose", true), golden_in(g, "lhs"),
+                        golden_in(g, "rhs"));
     allow_terms(g, mica_array_dim(x, -1));
     return true;
 }
@@ -106,7 +96,7 @@ static double from_half(const float *w, const float *scales, const float *biases
 }
 
 static bool same_codes(const golden *g) {
-    mica_quant quant = quant_of(g);
+    mica_quant quant = golden_quant_of(g);
     mica_array w32 = mica_astype(g->s, golden_in(g, "w"), MICA_F32);
     bool affine = quant.mode == MICA_QUANT_AFFINE;
     float *w = read_all(w32), *scales = NULL, *biases = NULL;

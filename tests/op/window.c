@@ -72,15 +72,13 @@ static void every_option(void **state) {
                     for (int64_t q = 0; q < columns; q++)
                         want[n++] = (float)reduce(xs + i * shape[0] * shape[1], shape, &o, kinds[k],
                                                   (int64_t[]){p, q});
-            mica_array y = mica_reduce_window(b.s, x, kinds[k], &o), wanted;
+            mica_array y = mica_reduce_window(b.s, x, kinds[k], &o);
             expect_shape(y, MICA_F32, SHAPE(2, rows, columns));
             float *got = floats_of(b.s, y);
-            wanted = mica_from_data(b.s, want, MICA_F32, SHAPE(2, rows, columns));
             for (int64_t i = 0; i < n; i++)
                 if (!(got[i] == want[i] || fabsf(got[i] - want[i]) < 4e-6f))
                     fail_msg("round %d, kind %d, element %lld: %g, not %g", round, k, (long long)i,
                              (double)got[i], (double)want[i]);
-            assert_int_equal(mica_array_size(wanted), n);
             free(got);
         }
         free(xs);
