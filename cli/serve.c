@@ -143,7 +143,8 @@ static void greet(const mica_server *server, const serve_models *models,
         fprintf(stderr, "%s%s", i ? ", " : "", models->names[i]);
     fprintf(stderr, " at %s\n", address);
     if (!file) fprintf(stderr, "  A browser shows a page to talk on there. To ask by hand:\n");
-    fprintf(stderr, "  curl %s%s ", file ? "--unix-socket " : "", file ? address + 5 : "-s");
+    fprintf(stderr, "  curl %s%s%s", file ? "--unix-socket " : "", file ? address + 5 : "",
+            file ? " " : "");
     if (key)
         fprintf(stderr, "-H \"Authorization: Bearer %s\" ",
                 getenv("MICA_API_KEY") ? "$MICA_API_KEY" : "KEY");
@@ -226,9 +227,12 @@ static int fail_to_open(mica_status status, const serve_values *values) {
     int code = cli_fail_status(status);
     if (strstr(text, "(insecure)"))
         cli_hint("--api-key-file FILE or MICA_API_KEY gives keys; --insecure does without.");
+    else if (strstr(text, strerror(EADDRINUSE)) && strncmp(values->host, "unix:", 5) == 0)
+        cli_hint("A program listens there, or it is no socket; if that is mica, mica ps shows "
+                 "what it serves.");
     else if (strstr(text, strerror(EADDRINUSE)))
-        cli_hint("--port N listens at another port, --port 0 at one that is free; if it is mica "
-                 "that listens there, mica ps shows what it serves.");
+        cli_hint("--port N listens at another port, --port 0 at one that is free; if mica listens "
+                 "there, mica ps shows what it serves.");
     else if (!values->certificate != !values->certificate_key)
         cli_hint("--tls-cert FILE --tls-key FILE: both in PEM.");
     return code;
@@ -450,7 +454,8 @@ static const cli_option models_table[] = {
 const cli_verb cli_verb_serve = {
     .synopsis = "[MODEL...]",
     .details =
-        "Answers requests by OpenAI's API over HTTP until it is interrupted, and prints where.\n"
+        "Answers requests over HTTP by the APIs of OpenAI, Anthropic and ollama, until it is\n"
+        "interrupted, and prints where; a browser shows a page to talk on there.\n"
         "Each MODEL is loaded at once and stays. Requests may name any other model that mica list\n"
         "shows, too: it is loaded when it is asked for. mica ps shows what is loaded, mica stop\n"
         "unloads.\n"

@@ -37,16 +37,19 @@ Where another one listens already, and what to type when it is up: with a key if
   > sed "s/:$port/:PORT/g; s/ -d .*//" said; mica serve --port $port 2>&1 | sed "s/:$port/:PORT/"
   > MICA_API_KEY=k mica ps --port $port; kill $server; wait $server
   > mica serve model --host unix:s --api-key k 2> said & server=$!
-  > until grep -q curl said || ! kill -0 $server; do :; done; sed 's/ -d .*//' said; kill $server; wait $server
+  > until grep -q curl said || ! kill -0 $server; do :; done; sed 's/ -d .*//' said
+  > mica serve --host unix:s 2>&1; kill $server; wait $server
   mica: serving model at http://127.0.0.1:PORT
     A browser shows a page to talk on there. To ask by hand:
-    curl -s -H "Authorization: Bearer $MICA_API_KEY" http://127.0.0.1:PORT/v1/chat/completions
+    curl -H "Authorization: Bearer $MICA_API_KEY" http://127.0.0.1:PORT/v1/chat/completions
   mica: cannot listen at 127.0.0.1:PORT: Address already in use
-  --port N listens at another port, --port 0 at one that is free; if it is mica that listens there, mica ps shows what it serves.
+  --port N listens at another port, --port 0 at one that is free; if mica listens there, mica ps shows what it serves.
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
   mica: serving model at unix:s
     curl --unix-socket s -H "Authorization: Bearer KEY" http://localhost/v1/chat/completions
+  mica: cannot listen at unix:s: Address already in use
+  A program listens there, or it is no socket; if that is mica, mica ps shows what it serves.
 
 What other servers call an option is taken, or told where it is.
 
