@@ -45,7 +45,7 @@ bool mc_sync(int fd);
 /* Marks a thread that will start as one whose work a user waits for. A hint. */
 void mc_thread_hurry(pthread_attr_t *attr);
 /* Starts a thread with a stack of at least 4 MiB; the default of some systems is 128 kB. The thread
- * blocks all signals, so that the program's own threads get them.
+ * blocks all signals but those of its own faults, so that the program's own threads get them.
  * Returns 0 or an errno. */
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 

@@ -48,9 +48,13 @@ static int start(pthread_t *thread, void *(*run)(void *context), void *context) 
 }
 
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* A fault whose signal is blocked ends the program without its handler. */
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int error = start(thread, run, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
