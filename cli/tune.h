@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-enum { TUNE_NAME = 64, TUNE_ARGUMENTS = 4 };
+enum { TUNE_NAME = 64, TUNE_ARGUMENTS = 4, TUNE_OPTIONS = 46 };
 
 /* What only a config can say. */
 typedef struct tune_extras {
@@ -31,8 +31,7 @@ typedef struct tune_values {
     bool given[CLI_MAX_OPTIONS]; /* by the command line */
 } tune_values;
 
-extern const cli_option tune_options[];
-extern const size_t tune_option_count;
+extern const cli_option tune_options[TUNE_OPTIONS];
 
 /** Sets what a config says and the command line does not.
  *

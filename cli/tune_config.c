@@ -58,7 +58,7 @@ static const cli_option *find_option(const char *key) {
     if (len >= sizeof name) return NULL;
     for (size_t i = 0; i <= len; i++)
         name[i] = (char)(key[i] == '_' ? '-' : key[i]);
-    for (size_t i = 0; i < tune_option_count; i++)
+    for (size_t i = 0; i < TUNE_OPTIONS; i++)
         if (strcmp(tune_options[i].name, name) == 0) return &tune_options[i];
     return NULL;
 }
