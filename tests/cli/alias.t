@@ -156,10 +156,6 @@ and what mica has not is told with its advice.
   --tls-key
   --models-max
   --max-models
-  --log-requests
-  --log
-  --enable-log-requests
-  --log
   $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | awk '{ gsub(/ELSEWHERE[(]/, "\n"); print }' |
   >   sed '1,2d; s/"  *"//g' > elsewhere
   > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
