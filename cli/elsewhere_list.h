@@ -60,7 +60,8 @@ ELSEWHERE("--uds", "did you mean --host unix:PATH?")
 ELSEWHERE("--allowed-origins --allow-credentials", "did you mean --cors ORIGIN?")
 ELSEWHERE("--timeout", "did you mean --max-seconds, of each request?")
 ELSEWHERE("--threads-http", "leave it out: connections take no threads of their own")
-ELSEWHERE("--log-level --uvicorn-log-level --log-requests --enable-log-requests", "did you mean --log, a line for each request?")
+ELSEWHERE("--log-level --uvicorn-log-level --log-requests --enable-log-requests",
+          "did you mean --log, a line for each request?")
 ELSEWHERE("--log-disable --disable-log-requests --disable-log-stats",
           "leave it out: requests are logged with --log alone")
 ELSEWHERE("--models-dir", "did you mean the variable MICA_MODELS, a folder of models?")
