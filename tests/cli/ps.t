@@ -10,7 +10,7 @@ mica list does, and listens and is found where MICA_HOST says.
   > mica stop tiny tiny:lora 2>&1
   > mica ps
   > mica stop --quiet model && mica ps 2>&1
-  > mica stop nothing 2>&1
+  > mica stop nothing 2>&1 | sed 's|; .v1.models .*||'
   > kill $server; wait $server
   > mica ps 2>&1 | sed "s|$PWD|...|; s|: No such.*|: ...|"
   mica: serving model, tiny at unix:.../s
@@ -24,7 +24,7 @@ mica list does, and listens and is found where MICA_HOST says.
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
   The server has no model in memory.
-  mica: there is no model nothing; /v1/models has those that there are
+  mica: there is no model nothing
   mica: no server answers at unix:.../s: ...
   mica serve starts one; --host and --port say where it is.
 

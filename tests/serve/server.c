@@ -116,6 +116,29 @@ static void test_tokenizer_info(void **state) {
 
 /* ---- what it refuses ---- */
 
+/* What the answer to a wrong address or method says to do. */
+static void check_misspelt(void) {
+    static const struct {
+        const char *method, *path, *says, *allow;
+    } wrong[] = {
+        {"POST", "/chat/completions", "did you mean /v1/chat/completions?", NULL},
+        {"GET", "/models", "did you mean /v1/models?", NULL},
+        {"POST", "/v1/tokenize", "did you mean /tokenize?", NULL},
+        {"POST", "/v1/tokenise", "there is no /v1/tokenise here\"", NULL},
+        {"GET", "/v1/chat/completions", "which takes POST\"", "\r\nAllow: POST\r\n"},
+        {"POST", "/v1/models", "which takes GET\"", "\r\nAllow: GET\r\n"},
+        {"PUT", "/v1/files/x", "which takes GET, DELETE\"", "\r\nAllow: GET, DELETE\r\n"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        answer a = client_ask(shared.server, wrong[i].method, wrong[i].path,
+                              wrong[i].method[0] == 'G' ? NULL : "{}");
+        assert_int_equal(a.status, wrong[i].allow ? 405 : 404);
+        if (!strstr(a.body, wrong[i].says)) fail_msg("%s: %s", wrong[i].path, a.body);
+        assert_true(wrong[i].allow ? !!strstr(a.head, wrong[i].allow) : !strstr(a.head, "Allow:"));
+        answer_free(&a);
+    }
+}
+
 static void test_bodies(void **state) {
     (void)state;
     client_refused(shared.server, "/tokenize", "{}", 400, "missing_field", "prompt");
@@ -132,6 +155,7 @@ static void test_bodies(void **state) {
     client_refused(shared.server, "/tokenize", "", 400, "missing_body", "");
     client_refused(shared.server, "/tokenise", "{}", 404, "unknown_url", "");
     client_refused(shared.server, "/health", "{}", 405, "method_not_allowed", "");
+    check_misspelt();
     client_refused(shared.server, "/tokenize?prompt=a", "{}", 400, "unknown_field", "prompt");
     size_t depth = 100000; /* nothing recurses over it */
     char *deep = malloc(2 * depth + 32);
@@ -142,30 +166,6 @@ static void test_bodies(void **state) {
     strcpy(deep + 11 + 2 * depth, "}");
     client_refused(shared.server, "/tokenize", deep, 400, "invalid_json", "");
     free(deep);
-}
-
-/* What the answer to a wrong address or method says to do. */
-static void test_misspelt(void **state) {
-    static const struct {
-        const char *method, *path, *says, *allow;
-    } wrong[] = {
-        {"POST", "/chat/completions", "did you mean /v1/chat/completions?", NULL},
-        {"GET", "/models", "did you mean /v1/models?", NULL},
-        {"POST", "/v1/tokenize", "did you mean /tokenize?", NULL},
-        {"POST", "/v1/tokenise", "there is no /v1/tokenise here\"", NULL},
-        {"GET", "/v1/chat/completions", "which takes POST\"", "\r\nAllow: POST\r\n"},
-        {"POST", "/v1/models", "which takes GET\"", "\r\nAllow: GET\r\n"},
-        {"PUT", "/v1/files/x", "which takes GET, DELETE\"", "\r\nAllow: GET, DELETE\r\n"},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        answer a = client_ask(shared.server, wrong[i].method, wrong[i].path,
-                              wrong[i].method[0] == 'G' ? NULL : "{}");
-        assert_int_equal(a.status, wrong[i].allow ? 405 : 404);
-        if (!strstr(a.body, wrong[i].says)) fail_msg("%s: %s", wrong[i].path, a.body);
-        assert_true(wrong[i].allow ? !!strstr(a.head, wrong[i].allow) : !strstr(a.head, "Allow:"));
-        answer_free(&a);
-    }
 }
 
 /* Where others may see another end of the head or of the body. */
@@ -554,25 +554,15 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_health),
-        cmocka_unit_test(test_models),
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_tokenizer_info),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_misspelt),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_no_limit),
-        cmocka_unit_test(test_log),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_long_head),
-        cmocka_unit_test(test_half_closed),
-        cmocka_unit_test(test_aborted),
-        cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_health),    cmocka_unit_test(test_models),
+        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_tokenizer_info),
+        cmocka_unit_test(test_bodies),    cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_log),       cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_long_head), cmocka_unit_test(test_half_closed),
+        cmocka_unit_test(test_aborted),   cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_keys),      cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_unix),
         cmocka_unit_test(test_stop), /* last: it stops the server */
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
