@@ -213,7 +213,9 @@ static int serve(const serve_values *values, char **words, int count, mica_serve
     if (code == CLI_DONE) code = load(values, &models, template.data, server);
     if (code == CLI_DONE) {
         greet(server, &models, values);
+        cli_heap_watch(server);
         mica_status status = mica_server_run(server);
+        cli_heap_unwatch();
         if (status != MICA_OK)
             code = status == MICA_ECANCELLED ? CLI_INTERRUPTED : cli_fail_status(status);
     }
@@ -243,7 +245,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_keys keys = {0};
     int code = cli_keys_read(values->api_key, values->api_key_file, &keys);
     if (code != CLI_DONE) return code;
-    cli_heap_give_back();
+    cli_heap_set_up();
     raise_files();
     mica_server *server = NULL;
     mica_server_options options = server_options(values, &keys);

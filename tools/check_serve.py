@@ -506,7 +506,8 @@ async def soak_listed(client, number, listed):
 
 async def soak_refused(client, number):
     method, path, body = random.choice(REFUSED)
-    answer = await client.ask(method, path, varied(body, number) if isinstance(body, dict) else body)
+    body = varied(body, number) if isinstance(body, dict) else body
+    answer = await client.ask(method, path, body)
     check(400 <= answer.status < 500, f"{path}: {answer.status}")
 
 
@@ -571,9 +572,10 @@ async def check_soak(args):
     await fill_stores(server)
     for end in [args.requests // part for part in (100, 50, 20, 10, 4, 2, 1)]:
         await asyncio.gather(*(client() for _ in range(args.clients)))
-        await asyncio.sleep(2)  # what was cancelled ends
+        await asyncio.sleep(4)  # what was cancelled ends, and freed memory goes back
         states.append((end, heap.bytes(server) / 1e6, server.number("RssAnon") * 1024 / 1e6,
-                       server.number("RssFile") * 1024 / 1e6, server.files(), server.number("Threads")))
+                       server.number("RssFile") * 1024 / 1e6, server.files(),
+                       server.number("Threads")))
         print("  after {}: {:.1f} MB live, {:.1f} MB resident and {:.1f} MB of files, "
               "{} descriptors, {} threads".format(*states[-1]), flush=True)
     took = time.monotonic() - began

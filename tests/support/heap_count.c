@@ -1,6 +1,6 @@
 /* Counts the bytes of a program's heap that live, without what the allocator keeps. For glibc.
  *
- * Linked into a test it gives heap_count_bytes. Preloaded (LD_PRELOAD) into another program, as
+ * Linked into a test it gives heap_count. Preloaded (LD_PRELOAD) into another program, as
  * tools/check_serve.py does, it writes the number to the file that $HEAP_COUNT names, on SIGUSR2.
  */
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-long long heap_count_bytes(void);
+void heap_count(long long *bytes, long long *count);
 
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
@@ -72,8 +72,9 @@ void free(void *ptr) {
     __libc_free(ptr);
 }
 
-long long heap_count_bytes(void) {
-    return atomic_load(&live);
+void heap_count(long long *bytes, long long *count) {
+    *bytes = atomic_load(&live);
+    *count = atomic_load(&blocks);
 }
 
 /* In a file of its own first, so that whoever waits for the file reads all of it. */
