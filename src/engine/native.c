@@ -118,7 +118,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
         .lm = model->lm,
         .device = device,
         .context = options->context_length ? model->context : 0,
-        .far_logits = !info.unified_memory,
+        .far_memory = !info.unified_memory,
     };
     return MICA_OK;
 }

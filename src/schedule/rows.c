@@ -63,9 +63,18 @@ static bool has_all_blocks(const mc_schedule *s, const mc_request *request) {
 
 /* ---- rows ---- */
 
+/* Copies of caches get as much of the host's memory as the caches of the device's, at most a
+ * quarter. */
+static uint64_t swap_bytes(const mc_schedule *s) {
+    uint64_t limit = mc_memory_bytes() / 4, bytes = s->options.cache_bytes;
+    if (!s->local->far_memory) return 0;
+    return bytes < limit ? bytes : limit;
+}
+
 static mica_status open_parts(mc_schedule *s) {
     const mc_kv_pool_options options = {.bytes = s->options.cache_bytes,
                                         .context = s->local->context,
+                                        .swap_bytes = swap_bytes(s),
                                         .keep = mc_prefix_available()};
     s->rows.model = *s->local;
     MC_TRY(mc_kv_pool_open(s->local->lm, s->local->device, &options, &s->rows.model.pool));
@@ -95,6 +104,7 @@ static void count_cache(mc_schedule *s) {
     mc_schedule_count_cache(s, (uint64_t)(pool->blocks - available) * pool->block_bytes,
                             (uint64_t)(available - pool->n_free) * pool->block_bytes,
                             count_rows(s, true), s->rows.pauses);
+    mc_schedule_count_swaps(s, pool->swaps, pool->swapped);
     mc_schedule_count_masks(s, mc_mask_worker_times(s->rows.masks));
 }
 
@@ -145,7 +155,7 @@ static mc_row *find_first(const mc_schedule *s, bool paused) {
     return first;
 }
 
-/* Takes the blocks of a row. false: it cannot read its text again. */
+/* Takes the blocks of a row, of which a copy may stay. false: it cannot read its text again. */
 static bool pause_row(mc_schedule *s, mc_row *row) {
     if (!mc_stream_pause(row->stream)) return false;
     row->paused = true;

@@ -13,9 +13,10 @@
  * is taken when there are blocks for its prompt. If an answer needs a block and none is free, the
  * row of the lowest priority that came last pauses: it gives its blocks back, and reads its text
  * again when there are blocks for it. Rows also pause for a request of a higher priority that finds
- * no row or no blocks. Nothing is copied elsewhere: on the CPU there is no other memory. What
- * nobody has taken of a paused row's blocks meanwhile is found again, like any prefix. The choices
- * of a request share the blocks of the prompt, which is read once.
+ * no row or no blocks. What nobody has taken of a paused row's blocks meanwhile is found again,
+ * like any prefix. Of a device whose memory the processor does not read, a paused row's caches are
+ * copied to the host's, within a limit (session/swap.h). The choices of a request share the blocks
+ * of the prompt, which is read once.
  *
  * Blocks that no row needs stay in the pool until others need the room, those used longest ago
  * first. A prompt that begins like an earlier text of the same salt goes on from these. One that
@@ -183,8 +184,10 @@ typedef struct mc_schedule_stats {
     uint64_t generated_tokens;
     uint64_t drafted_tokens, accepted_tokens; /* of answers that have ended: mica_metrics */
     uint64_t pauses;
-    double mask_seconds;                                    /* that masks of constraints took */
-    double mask_wait_seconds;                               /* of these, what steps did not hide */
+    uint64_t swaps;           /* rows that went on from a copy of their caches */
+    uint64_t swapped_bytes;   /* of such copies */
+    double mask_seconds;      /* that masks of constraints took */
+    double mask_wait_seconds; /* of these, what steps did not hide */
     uint64_t stopped, length, cancelled, timed_out, failed; /* answers, by how they ended */
     uint64_t refused_context, refused_busy, refused_other;  /* requests */
     uint64_t cache_bytes, kept_bytes,

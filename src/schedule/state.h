@@ -102,6 +102,7 @@ void mc_schedule_count_prompt(mc_schedule *s, int64_t tokens, int64_t cached);
 /* Says that other choices of a request may follow the first. */
 void mc_schedule_set_read(mc_schedule *s, mc_request *request);
 
+void mc_schedule_count_swaps(mc_schedule *s, uint64_t swaps, uint64_t swapped_bytes);
 void mc_schedule_count_cache(mc_schedule *s, uint64_t used_bytes, uint64_t kept_bytes,
                              size_t paused, uint64_t pauses);
 void mc_schedule_count_masks(mc_schedule *s, mc_mask_times times);

@@ -55,6 +55,13 @@ void mc_schedule_count_cache(mc_schedule *s, uint64_t used_bytes, uint64_t kept_
     pthread_mutex_unlock(&s->lock);
 }
 
+void mc_schedule_count_swaps(mc_schedule *s, uint64_t swaps, uint64_t swapped_bytes) {
+    pthread_mutex_lock(&s->lock);
+    s->stats.swaps = swaps;
+    s->stats.swapped_bytes = swapped_bytes;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void mc_schedule_count_masks(mc_schedule *s, mc_mask_times times) {
     pthread_mutex_lock(&s->lock);
     s->stats.mask_seconds = times.computed;

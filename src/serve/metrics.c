@@ -30,6 +30,8 @@ NUMBER(cache_bytes, s->cache_bytes)
 NUMBER(kept_bytes, s->kept_bytes)
 NUMBER(paused, s->paused)
 NUMBER(pauses, s->pauses)
+NUMBER(swaps, s->swaps)
+NUMBER(swapped_bytes, s->swapped_bytes)
 NUMBER(mask_seconds, s->mask_seconds)
 NUMBER(mask_wait_seconds, s->mask_wait_seconds)
 NUMBER(cache_budget, s->cache_budget)
@@ -59,6 +61,10 @@ static const number numbers[] = {
      paused},
     {"mica_pauses_total", "vllm:num_preemptions_total", "counter",
      "Answers that lost their caches and read their text again", pauses},
+    {"mica_swaps_total", NULL, "counter", "Of these, answers whose caches came back from a copy",
+     swaps},
+    {"mica_swapped_bytes", NULL, "gauge", "Bytes of copies of caches in the host's memory",
+     swapped_bytes},
     {"mica_mask_seconds_total", NULL, "counter",
      "Seconds that masks of tokens took, for answers that are constrained", mask_seconds},
     {"mica_mask_wait_seconds_total", NULL, "counter",

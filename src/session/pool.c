@@ -175,6 +175,7 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     pool->device = device;
     pool->block = block;
     pool->context = options->context;
+    pool->swap_limit = options->swap_bytes;
     mica_status status = plan(pool);
     if (status == MICA_OK) status = open_blocks(pool, options->bytes);
     if (status == MICA_OK) status = open_arrays(pool);
@@ -190,6 +191,7 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     mc_kv_pool *pool = *out;
     mc_pass_close_all(pool->programs, MC_POOL_PROGRAMS);
     mica_program_close(&pool->copy);
+    mica_program_close(&pool->write);
     mica_scope_close(&pool->recording);
     mica_scope_close(&pool->scope);
     mc_arena_deinit(&pool->arena);
@@ -452,24 +454,29 @@ mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which
     return mica_expand_dims(s, mica_flatten(s, x, 1, 2), 0);
 }
 
+/* Builds the writing of entries into an array: parameters the entries and their slots. */
+static mica_status build_write(mc_kv_pool *pool, const int64_t shape[4]) {
+    const int64_t row[] = {1, shape[2]};
+    mica_scope *s = pool->recording;
+    const mica_array params[] = {mica_program_param(s, pool->lm->kv_dtype, shape, 4),
+                                 mica_program_param(s, MICA_I32, row, 2)};
+    mica_array x = array_param(pool, s), y = mica_kv_write(s, x, params[0], params[1]);
+    mica_status status = build(pool, &x, &y, 1, params, &pool->write);
+    pool->written = shape[2];
+    mc_scope_reset(s);
+    return status;
+}
+
 mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,
                           const void *data) {
     const mc_lm *lm = pool->lm;
     const int64_t shape[] = {1, lm->spec.kv_heads, count, mc_lm_kv_width(lm)};
-    const int64_t row[] = {1, count};
     mica_scope *s = pool->recording;
-    mica_program *program = NULL;
-    const mica_array params[] = {mica_program_param(s, lm->kv_dtype, shape, 4),
-                                 mica_program_param(s, MICA_I32, row, 2)};
-    mica_array x = array_param(pool, s), y = mica_kv_write(s, x, params[0], params[1]);
-    mica_status status = build(pool, &x, &y, 1, params, &program);
-    mc_scope_reset(s);
-    if (status == MICA_OK) {
-        const mica_array args[] = {mica_from_data(s, data, lm->kv_dtype, shape, 4),
-                                   slots_of(pool, ids, count, count)};
-        status = run(pool, program, array_of(pool, layer, which), 1, args);
-    }
-    mica_program_close(&program);
+    if (pool->written != count) mica_program_close(&pool->write);
+    if (!pool->write) MC_TRY(build_write(pool, shape));
+    const mica_array args[] = {mica_from_data(s, data, lm->kv_dtype, shape, 4),
+                               slots_of(pool, ids, count, count)};
+    mica_status status = run(pool, pool->write, array_of(pool, layer, which), 1, args);
     mc_scope_reset(s);
     return status;
 }

@@ -30,10 +30,11 @@
 #include <mica/program.h>
 
 typedef struct mc_kv_pool_options {
-    uint64_t bytes;  /* limit of all blocks */
-    int64_t block;   /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
-    int64_t context; /* mc_session_model's, of all sessions */
-    bool keep;       /* prefixes of texts, for other sessions (session/trail.h) */
+    uint64_t bytes;      /* limit of all blocks */
+    int64_t block;       /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
+    int64_t context;     /* mc_session_model's, of all sessions */
+    bool keep;           /* prefixes of texts, for other sessions (session/trail.h) */
+    uint64_t swap_bytes; /* limit of copies of caches in the host's memory (session/swap.h) */
 } mc_kv_pool_options;
 
 /* Where a layer's keys and values are: in the tables of a group, in the arrays of a slot. */
@@ -81,6 +82,10 @@ typedef struct mc_kv_pool {
     mica_scope *recording; /* empty but while a program is recorded */
     mica_program *copy;    /* of `copied` blocks; NULL: not needed so far */
     int64_t copied;
+    mica_program *write; /* of `written` entries; NULL: not needed so far */
+    int64_t written;
+    uint64_t swap_limit, swapped; /* bytes of copies of caches */
+    uint64_t swaps;               /* caches that came back from copies */
     mc_kv_pass pass;
     mc_pass_program programs[MC_POOL_PROGRAMS];
     mc_arena arena; /* lists of the pass at hand */

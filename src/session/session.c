@@ -68,6 +68,7 @@ void mc_session_close(mc_session **session) {
     mc_session *s = *session;
     (void)drop_follower(s);
     mc_session_close(&s->draft);
+    mc_swap_drop(&s->swap, s->cache.paged.pool);
     mc_pass_close_all(s->own_programs, MC_SESSION_PROGRAMS);
     mica_scope_close(&s->scope);
     mica_scope_close(&s->recording);
@@ -125,9 +126,21 @@ static void forget(mc_session *session) {
 
 void mc_session_reset(mc_session *session) {
     forget(session);
+    mc_swap_drop(&session->swap, session->cache.paged.pool);
     if (session->cache.paged.pool) mc_trail_unmark(&session->cache.paged.trail);
     session->streams++;
     if (session->draft) mc_session_reset(session->draft);
+}
+
+void mc_session_swap_out(mc_session *session) {
+    const mc_kv_pool *pool = session->cache.paged.pool;
+    bool whole = !session->model->context && !session->history.start;
+    mc_swap swap = {0};
+    if (pool && pool->swap_limit && whole && mc_session_count(session) > 0 &&
+        drop_follower(session) == MICA_OK)
+        (void)mc_swap_save(&swap, &session->cache, &session->history); /* else it is read again */
+    mc_session_reset(session);
+    session->swap = swap;
 }
 
 /* After an error, whose text stays. */
@@ -183,6 +196,34 @@ static int64_t take_known(mc_session *session, const mc_tokens *text) {
     return known;
 }
 
+/* Puts what was swapped out into the empty session, all but the text's last token. */
+static mica_status load_swapped(mc_session *session, const mc_tokens *text, int64_t n) {
+    if (!mc_tokens_reserve(&session->history, n)) return mc_fail_nomem("a session's history");
+    MC_TRY(mc_swap_load(&session->swap, &session->cache, session->scope));
+    (void)mc_tokens_add(&session->history, MC_BUFFER_AT(&text->ids, int32_t), n);
+    if (n < mc_tokens_count(text)) return MICA_OK;
+    if (!mc_cache_can_cut(&session->cache, n, n - 1))
+        return mc_fail(MICA_EINVAL, "the caches cannot go back by a token");
+    mc_cache_cut(&session->cache, n, n - 1);
+    mc_tokens_cut(&session->history, n - 1);
+    return MICA_OK;
+}
+
+/* Begins an empty session with what the pool has of a text, or with what was swapped out, if that
+ * saves a block of tokens. */
+static int64_t take_swapped(mc_session *session, const mc_tokens *text) {
+    mc_kv_pool *pool = session->cache.paged.pool;
+    int64_t known = take_known(session, text), n = mc_swap_reach(&session->swap, text);
+    if (!pool || n - known < pool->block) return known;
+    forget(session);
+    if (load_swapped(session, text, n) == MICA_OK) {
+        pool->swaps++;
+        return mc_session_count(session);
+    }
+    forget(session);
+    return take_known(session, text);
+}
+
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
     if (drop_follower(session) != MICA_OK) forget(session); /* it had the caches */
     int64_t count = mc_session_count(session), n = mc_tokens_count(text);
@@ -195,8 +236,9 @@ int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
         mc_tokens_cut(&session->history, common);
     } else {
         forget(session);
-        common = take_known(session, text);
+        common = take_swapped(session, text);
     }
+    mc_swap_drop(&session->swap, pool);
     session->to_come = n - common;
     if (!pool) return common;
     pool->asked += (uint64_t)n;

@@ -25,6 +25,7 @@
 #include "session/cache.h"
 #include "session/largest.h"
 #include "session/programs.h"
+#include "session/swap.h"
 #include "session/tokens.h"
 
 #include <mica/model.h>
@@ -40,7 +41,9 @@ typedef struct mc_session_model {
     const int32_t *stop_ids; /* [stop_count] */
     size_t stop_count;
     mc_kv_pool *pool; /* of the sessions' caches, which it outlives; NULL: buffers of their own */
-    bool far_logits;  /* logits are costly to read: where a few are enough, the others stay */
+    /* The processor does not read the device's memory. Where a few logits are enough, the others
+     * stay there, and caches are swapped out of it. */
+    bool far_memory;
 } mc_session_model;
 
 /* The largest logit of a row, NaN if any of the row is, and the first token that has it. */
@@ -75,6 +78,7 @@ typedef struct mc_session {
     /* Of the draft model, with the history of its last guesses; NULL: none. */
     struct mc_session *draft;
     mc_cache cache;
+    mc_swap swap;          /* what mc_session_swap_out saved of it */
     mica_scope *scope;     /* of the caches' buffers, and of the last pass's results */
     mica_scope *recording; /* empty but while a pass is recorded */
     mc_pass_program own_programs[MC_SESSION_PROGRAMS]; /* without a pool */
@@ -128,6 +132,11 @@ uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens);
 
 /* Clears the history and frees the caches. A stream that has begun cannot go on. */
 void mc_session_reset(mc_session *session);
+
+/* The same; but on a pool that has room for copies the caches are saved to one first, if that goes
+ * well. mc_session_reuse of a text that begins with its tokens takes it; it is dropped by that of
+ * another text, and by mc_session_reset. */
+void mc_session_swap_out(mc_session *session);
 
 /* The number of tokens that the caches have seen, and its limit (INT32_MAX: none). */
 int64_t mc_session_count(const mc_session *session);

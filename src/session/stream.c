@@ -172,7 +172,7 @@ enum { MAX_IN_VAIN = 8 };
 
 /* Whether the largest logits may be enough, and the others are costly to read. */
 static bool takes_largest(const mc_stream *stream) {
-    return stream->session->model->far_logits && stream->in_vain < MAX_IN_VAIN &&
+    return stream->session->model->far_memory && stream->in_vain < MAX_IN_VAIN &&
            mc_sampling_takes_largest(&stream->sampler.params) && !stream->answer.min_tokens &&
            !stream->logprobs && !stream->constraint;
 }
@@ -249,7 +249,7 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
 
 bool mc_stream_pause(mc_stream *stream) {
     if (stream->answer.text.start) return false;
-    mc_session_reset(stream->session);
+    mc_session_swap_out(stream->session);
     stream->number = 0;
     stream->drawing = false;
     return true;

@@ -50,7 +50,8 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left);
 
 /* Resets the session, which others may need the memory of, in the middle of an answer: the prompt
  * and what was drawn are read again, by mc_stream_read and mc_stream_next, before the answer goes
- * on. That changes no bit. false: its text is not known any more, for the context slides. */
+ * on; or they come back from a copy (mc_session_swap_out). That changes no bit. false: its text is
+ * not known any more, for the context slides. */
 bool mc_stream_pause(mc_stream *stream);
 
 /* Says, between two tokens, whether others compute tokens of the stream, with those of others

@@ -64,11 +64,13 @@ static void test_refusals(void **state) {
     free(prompt);
 }
 
-/* Long answers in a budget for two of them: rows pause and read their texts again. */
-static void check_budget(const mica_model *model, const mica_generate_options *o) {
+/* Long answers in a budget for two of them: rows pause and read their texts again, or, with memory
+ * of the device's own, go on from copies of their caches. */
+static void check_budget(const mica_model *model, const mica_generate_options *o, bool far) {
     enum { N = 4, PROMPT = 100 };
-    uint64_t bytes = mica_model_cache_bytes(model, 512) * 3 / 2;
-    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.cache_bytes = bytes});
+    const mc_schedule_options options = {.cache_bytes = mica_model_cache_bytes(model, 512) * 3 / 2};
+    mc_schedule *schedule =
+        far ? open_far_schedule(model, &options) : open_schedule(model, &options);
     int32_t *prompt = make_prompt(PROMPT + N, 5);
     client clients[N];
     for (int i = 0; i < N; i++) {
@@ -86,6 +88,8 @@ static void check_budget(const mica_model *model, const mica_generate_options *o
     const mc_schedule_stats stats = stats_of(schedule);
     assert_true(stats.pauses > 0);
     assert_int_equal(stats.paused, 0);
+    assert_int_equal(stats.swaps > 0, far);
+    assert_int_equal(stats.swapped_bytes, 0);
     assert_int_equal(stats.cache_bytes, 0);
     assert_int_equal(stats.prompt_tokens, N * PROMPT);
     assert_int_equal(stats.generated_tokens, N * o->max_tokens);
@@ -107,8 +111,9 @@ static void test_budget(void **state) {
                                          .frequency_penalty = 0.5f,
                                          .ignore_eos = true,
                                          .seed = 3};
-    if (!brief) check_budget(models[0], &drawn);
-    check_budget(models[1], &greedy);
+    if (!brief) check_budget(models[0], &drawn, false);
+    check_budget(models[1], &greedy, false);
+    check_budget(models[1], &(mica_generate_options){.max_tokens = 200, .ignore_eos = true}, true);
 }
 
 /* A context that slides: rows cannot read their texts again, so they wait instead of pausing. */

@@ -1,9 +1,6 @@
 /* Answers of a schedule with drafts: the same as without, in fewer steps. */
 #include "schedule/prompts.h"
 
-#include "session/session.h"
-#include "task/model.h"
-
 #include <stdlib.h>
 
 enum { LENGTH = 60, MANY = 5 };
@@ -92,20 +89,8 @@ static void test_together(void **state) {
     check_together(models[1], NULL);
 }
 
-/* A schedule of a model as if its device had memory of its own: logits stay there, and the largest
- * of them are drawn from. */
-static mc_schedule *open_far(const mica_model *model) {
-    const mc_session_model *local;
-    assert_int_equal(mc_model_local(model, &local), MICA_OK);
-    mc_session_model *shared = (mc_session_model *)(uintptr_t)local; /* it is no constant */
-    shared->far_logits = true;
-    mc_schedule *schedule = open_schedule(model, NULL); /* copies it */
-    shared->far_logits = false;
-    return schedule;
-}
-
 /* Rows of all kinds beside each other, with drafts, and choices that share a prompt. */
-static void test_far_logits(void **state) {
+static void test_far_memory(void **state) {
     (void)state;
     static const mica_generate_options kinds[MANY] = {
         {.temperature = 0.7f, .top_k = 20, .draft_tokens = 4},
@@ -113,7 +98,7 @@ static void test_far_logits(void **state) {
         {.temperature = 1.5f, .top_p = 0.99f, .draft_tokens = 3},
         {.temperature = 0.0f, .draft_tokens = 3},
         {.temperature = 0.5f, .top_k = 40, .repetition_penalty = 1.1f}};
-    mc_schedule *schedule = open_far(models[0]);
+    mc_schedule *schedule = open_far_schedule(models[0], NULL);
     mica_generate_options o[MANY];
     client c[MANY];
     gate g;
@@ -173,7 +158,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_together),
-        cmocka_unit_test(test_far_logits),
+        cmocka_unit_test(test_far_memory),
         cmocka_unit_test(test_pauses),
     };
     return cmocka_run_group_tests_name("schedule/drafts", tests, open_models, close_models);

@@ -1,5 +1,8 @@
 #include "schedule/prompts.h"
 
+#include "session/session.h"
+#include "task/model.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +36,16 @@ int close_models(void **state) {
 mc_schedule *open_schedule(const mica_model *model, const mc_schedule_options *options) {
     mc_schedule *schedule;
     if (mc_schedule_open(model, options, &schedule) != MICA_OK) fail_msg("%s", mica_last_error());
+    return schedule;
+}
+
+mc_schedule *open_far_schedule(const mica_model *model, const mc_schedule_options *options) {
+    const mc_session_model *local;
+    if (mc_model_local(model, &local) != MICA_OK) fail_msg("%s", mica_last_error());
+    mc_session_model *shared = (mc_session_model *)(uintptr_t)local; /* it is no constant */
+    shared->far_memory = true;
+    mc_schedule *schedule = open_schedule(model, options); /* copies it */
+    shared->far_memory = false;
     return schedule;
 }
 

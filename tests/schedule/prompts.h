@@ -11,6 +11,9 @@ int open_models(void **state);
 int close_models(void **state);
 
 mc_schedule *open_schedule(const mica_model *model, const mc_schedule_options *options);
+/* The same as if the processor did not read the memory of the model's device: logits stay there,
+ * and caches are swapped out. */
+mc_schedule *open_far_schedule(const mica_model *model, const mc_schedule_options *options);
 mc_schedule_stats stats_of(mc_schedule *schedule);
 void must_submit(client *c, mc_schedule *schedule, const mc_request_options *options);
 

@@ -335,7 +335,7 @@ static mica_status answer(mc_session *session, const mica_generate_options *opti
 /* far: rows of logits stay on the device. Returns how many tokens were drawn from the largest. */
 static int run_alone(const model_fixture *f, bool far, const mica_generate_options *options,
                      const int32_t *prompt, int32_t *ids) {
-    const mc_session_model model = {.lm = f->lm, .device = f->device, .far_logits = far};
+    const mc_session_model model = {.lm = f->lm, .device = f->device, .far_memory = far};
     mc_session *session;
     mc_stream *stream;
     mica_token token;
@@ -377,7 +377,7 @@ static void test_failed_copies(void **state) {
     (void)state;
     model_fixture f;
     fixture_open("gemma3_text_f32", &f);
-    const mc_session_model model = {.lm = f.lm, .device = f.device, .far_logits = true};
+    const mc_session_model model = {.lm = f.lm, .device = f.device, .far_memory = true};
     bool failed = f.device->backend == &witness_backend;
     for (uint64_t n = 1; failed; n += 1 + n / 3) {
         mc_session *session;
@@ -418,7 +418,7 @@ static mica_status encode(void *context, size_t i, int32_t **ids, size_t *n) {
 /* Answers of all kinds are rows of one batch. */
 static mica_batch_results *run_together(const model_fixture *f, bool far, mc_kv_pool *pool) {
     const mc_session_model model = {
-        .lm = f->lm, .device = f->device, .far_logits = far, .pool = pool};
+        .lm = f->lm, .device = f->device, .far_memory = far, .pool = pool};
     mica_batch_item items[ANSWERS];
     mica_batch_results *results;
     for (size_t i = 0; i < ANSWERS; i++)
