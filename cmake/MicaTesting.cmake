@@ -65,6 +65,10 @@ function(mica_add_test name target)
   add_test(NAME ${name} COMMAND ${target} ${arg_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${MICA_TEST_ENVIRONMENT}")
+  # Until it is known what a test takes, slow ones start before the others.
+  if("slow" IN_LIST arg_LABELS)
+    set_tests_properties(${name} PROPERTIES COST 10)
+  endif()
   if(MICA_VALGRIND AND NOT MICA_SANITIZE AND "valgrind" IN_LIST arg_LABELS)
     add_test(NAME valgrind.${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
       COMMAND ${MICA_VALGRIND} --quiet --error-exitcode=1 --leak-check=full
