@@ -93,8 +93,23 @@ static mc_call_event read_json_head(const mc_call_stream *s, mc_str text, head *
     return h->at == text.len && text.len < MAX_HEAD ? MC_CALL_WAITS : MC_CALL_WHOLE;
 }
 
+/* Reads an argument, as mc_python_argument_read. A long one is not read again for each of its
+ * bytes, but when it has grown by an eighth. */
+static mica_status try_argument(mc_call_stream *s, mc_str text, bool ended, size_t *used,
+                                mc_python_part *part) {
+    enum { SHORT = 256 };
+    mc_buffer_clear(&s->out);
+    *used = 0;
+    *part = MC_PYTHON_CUT;
+    if (!ended && s->tried > SHORT && text.len < s->tried + s->tried / 8) return MICA_OK;
+    MC_TRY(mc_python_argument_read(text, s->count, &s->out, used, part));
+    s->tried = *part == MC_PYTHON_CUT ? text.len : 0;
+    return MICA_OK;
+}
+
 /* Reads the beginning of a call in Python: it is one if an argument can be read behind it. */
-static mica_status read_python_head(mc_call_stream *s, mc_str text, head *h, mc_call_event *event) {
+static mica_status read_python_head(mc_call_stream *s, mc_str text, bool ended, head *h,
+                                    mc_call_event *event) {
     size_t from = h->at, used;
     mc_python_part part;
     while (h->at < text.len && mc_is_python_name(text.ptr[h->at]))
@@ -103,8 +118,8 @@ static mica_status read_python_head(mc_call_stream *s, mc_str text, head *h, mc_
     bool open = read_mark(text, h, '('), known = open && mc_tools_find(s->tools, h->name);
     *event = !open && h->at == text.len && text.len < MAX_HEAD ? MC_CALL_WAITS : MC_CALL_WHOLE;
     if (!known) return MICA_OK;
-    mc_buffer_clear(&s->out);
-    MC_TRY(mc_python_argument_read(rest_of(text, h->at), 0, &s->out, &used, &part));
+    s->count = 0;
+    MC_TRY(try_argument(s, rest_of(text, h->at), ended, &used, &part));
     if (part == MC_PYTHON_CUT) *event = MC_CALL_WAITS;
     if (part == MC_PYTHON_ARGUMENT || part == MC_PYTHON_END) *event = MC_CALL_BEGINS;
     return MICA_OK;
@@ -165,7 +180,7 @@ static mica_status read_between(mc_call_stream *s, mc_str text, bool ended, mc_c
     if (s->body == MC_CALLS_JSON)
         step->event = read_json_head(s, text, &h);
     else
-        MC_TRY(read_python_head(s, text, &h, &step->event));
+        MC_TRY(read_python_head(s, text, ended, &h, &step->event));
     if (step->event == MC_CALL_WAITS && ended) step->event = MC_CALL_WHOLE;
     if (step->event == MC_CALL_WAITS) return MICA_OK;
     if (step->event == MC_CALL_BEGINS || s->begun) s->in_list = in_list;
@@ -205,8 +220,7 @@ static mica_status read_python(mc_call_stream *s, mc_str text, bool ended, mc_ca
         step->event = MC_CALL_ENDS;
         return MICA_OK;
     }
-    mc_buffer_clear(&s->out);
-    MC_TRY(mc_python_argument_read(text, s->count, &s->out, &step->used, &part));
+    MC_TRY(try_argument(s, text, ended, &step->used, &part));
     if (part == MC_PYTHON_ARGUMENT) s->count++;
     if (part == MC_PYTHON_END) s->json.expect = MC_JSON_EXPECT_END;
     step->text = (mc_str){s->out.data, s->out.len};

@@ -42,6 +42,7 @@ typedef struct mc_call_stream {
     size_t scanned; /* bytes of the tail */
     size_t objects; /* that the arguments are in */
     size_t count;   /* of arguments in Python */
+    size_t tried;   /* bytes of an argument that was not complete */
     mc_buffer out;  /* JSON made of these */
 } mc_call_stream;
 

@@ -358,6 +358,31 @@ static void test_at_once(void **state) {
     }
 }
 
+/* Long arguments take a time that grows with their length, not with its square. */
+static void test_long_arguments(void **state) {
+    (void)state;
+    enum { LENGTH = 300000 };
+    static const char *const calls[] = {"pythonic", "hermes"};
+    static const char *const begins[] = {"[f(a=\"",
+                                         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \""};
+    static const char *const ends[] = {"\", b=1)]", "\", \"b\": 1}}</tool_call>"};
+    for (size_t i = 0; i < 2; i++) {
+        const mc_answer_format format = format_of(calls[i], false);
+        parts p = {.kind = -1};
+        mc_splitter *s;
+        assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
+        mc_splitter_stream_calls(s);
+        assert_int_equal(mc_splitter_push(s, begins[i], strlen(begins[i])), MICA_OK);
+        for (int n = 0; n < LENGTH; n++)
+            assert_int_equal(mc_splitter_push(s, n % 7 ? "x" : ",", 1), MICA_OK);
+        assert_int_equal(mc_splitter_push(s, ends[i], strlen(ends[i])), MICA_OK);
+        assert_int_equal(mc_splitter_end(s), MICA_OK);
+        assert_int_equal(p.text.len, LENGTH + strlen("f:{\"a\": \"\", \"b\": 1}"));
+        mc_splitter_close(&s);
+        mc_buffer_deinit(&p.text);
+    }
+}
+
 /* Only the first call, whatever the others are. */
 static void test_one_streamed_call(void **state) {
     (void)state;
@@ -606,13 +631,21 @@ static void test_tools(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thoughts), cmocka_unit_test(test_hermes),
-        cmocka_unit_test(test_llama),    cmocka_unit_test(test_pythonic),
-        cmocka_unit_test(test_gemma),    cmocka_unit_test(test_generic),
-        cmocka_unit_test(test_broken),   cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_at_once),  cmocka_unit_test(test_one_streamed_call),
-        cmocka_unit_test(test_goldens),  cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_long_calls_are_text),
+        cmocka_unit_test(test_thoughts),
+        cmocka_unit_test(test_hermes),
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_pythonic),
+        cmocka_unit_test(test_gemma),
+        cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_long_arguments),
+        cmocka_unit_test(test_one_streamed_call),
+        cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_calls_are_text),
         cmocka_unit_test(test_tools),
     };
     return cmocka_run_group_tests_name("grammar/splitter", tests, read_tools, free_tools);
