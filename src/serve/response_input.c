@@ -86,6 +86,7 @@ bool mc_response_input_keep(mc_json input, const char *response, mc_buffer *item
 /* The response whose items were looked at last. */
 typedef struct kept {
     char id[MC_NAME_BYTES];
+    size_t loaded; /* bytes, of all that were looked at */
     mc_json_doc *input, *response;
 } kept;
 
@@ -121,6 +122,7 @@ static bool load(mc_exchange *http, kept *k, mc_str id, bool *found) {
         status = mc_fail_nomem("an item");
     if (status == MICA_OK && *found) status = parse(k, &response, &input);
     if (status == MICA_OK && *found) snprintf(k->id, sizeof k->id, "%.*s", MC_STR_ARG(id));
+    k->loaded += response.len + input.len;
     mc_buffer_deinit(&response);
     mc_buffer_deinit(&input);
     return status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
@@ -173,6 +175,14 @@ static bool check_reference(mc_exchange *http, mc_json item, size_t i) {
     return true;
 }
 
+/* A few bytes may refer to many, and again and again. */
+static bool check_bytes(mc_exchange *http, const kept *k, const mc_put *put) {
+    enum { MAX_LOADED = 4 * MC_STORED_BYTES };
+    return (put->out->len <= MC_STORED_BYTES && k->loaded <= MAX_LOADED) ||
+           mc_failure_set(&http->failure, 413, "body_too_large", "input",
+                          "input: the items that it refers to are too long together");
+}
+
 static bool put_resolved(mc_exchange *http, mc_json input, mc_put *put) {
     kept k = {.input = NULL};
     size_t i = 0, references = 0;
@@ -186,7 +196,7 @@ static bool put_resolved(mc_exchange *http, mc_json input, mc_put *put) {
                                   "input: want %d references to items or fewer", MAX_REFERENCES);
         } else {
             done = check_reference(http, it.value, i) &&
-                   put_kept(http, &k, text_of(it.value, "id"), put);
+                   put_kept(http, &k, text_of(it.value, "id"), put) && check_bytes(http, &k, put);
         }
     }
     mc_put_close(put, ']');
