@@ -174,7 +174,7 @@ static mica_status read_between(mc_call_stream *s, mc_str text, bool ended, mc_c
         return MICA_OK;
     }
     if (!call) {
-        step->event = MC_CALL_BREAKS;
+        *step = (mc_call_step){MC_CALL_BREAKS, in_list ? 0 : used, {NULL, 0}};
         return MICA_OK;
     }
     if (s->body == MC_CALLS_JSON)

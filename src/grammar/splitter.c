@@ -344,6 +344,7 @@ static mica_status stream_calls(mc_splitter *s, bool *more) {
         s->whole = *more = true;
         break;
     case MC_CALL_BREAKS:
+        drop(s, step.used);
         return break_off(s, more);
     case MC_CALL_CLOSES:
         s->part = PART_TEXT;

@@ -299,7 +299,8 @@ static void test_broken(void **state) {
     expect_two("generic", "[{\"name\": \"f\", \"parameters\": {}}, 3]",
                "text:[{\"name\": \"f\", \"parameters\": {}}, 3]", "f:{}|text:3]");
     expect_two("pythonic", "[f(a=1)", "text:[f(a=1)", "f:{\"a\": 1}");
-    expect_two("pythonic", "[f()] x", "text:[f()] x", "f:{}|text:] x");
+    expect_two("pythonic", "[f()] x", "text:[f()] x", "f:{}|text:x");
+    expect_two("pythonic", "[f(), f() ]\nDone.", "text:[f(), f() ]\nDone.", "f:{}|f:{}|text:Done.");
     expect_two("pythonic", "[f(a=1, b=x)]", "text:[f(a=1, b=x)]", "f:{\"a\": 1!|text:b=x)]");
     expect_two("pythonic", "[f(a='1', b='x", "text:[f(a='1', b='x", "f:{\"a\": \"1\"!|text:b='x");
 }

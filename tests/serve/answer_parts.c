@@ -337,7 +337,20 @@ static void test_cut_calls(void **state) {
     }
 }
 
-/* A response that is cut within a call says so of its item, too. */
+/* Asks `all` what it has seen of a conversation. */
+static char *seen(const char *fields) {
+    char *body =
+        test_format("{\"model\": \"all\", \"temperature\": 0, \"store\": false, %s}", fields);
+    mc_json_doc *doc = client_json(server, "POST", RESPONSES, body, 200);
+    mc_str text = text_at(mc_json_root(doc), "output.0.content.0.text");
+    char *copy = test_format("%.*s", MC_STR_ARG(text));
+    mc_json_close(&doc);
+    free(body);
+    return copy;
+}
+
+/* A response that is cut within a call says so of its item, too; it may be continued, and its item
+ * sent back. */
 static void test_cut_item(void **state) {
     (void)state;
     char *body = body_of("echo", CUT_CALL, FLAT ", \"stream\": true, \"max_output_tokens\": 24");
@@ -349,21 +362,22 @@ static void test_cut_item(void **state) {
     check_text(call, "status", MC_STR("incomplete"));
     assert_true(mc_str_starts(MC_STR(CUT_ARGUMENTS), text_at(call, "arguments")));
     assert_true(mc_str_eq((mc_str){t.texts[0].data, t.texts[0].len}, text_at(call, "arguments")));
+    mc_str id = text_at(mc_json_root(t.last), "response.id");
+    mc_buffer item = {0};
+    assert_true(mc_json_put_value(&item, call, MC_JSON_ONE_LINE) && mc_buffer_cstr(&item));
+    char *fields[] = {
+        test_format("\"previous_response_id\": \"%.*s\", \"input\": \"So?\"", MC_STR_ARG(id)),
+        test_format("\"input\": [%s, {\"role\": \"user\", \"content\": \"So?\"}]", item.data)};
+    for (size_t i = 0; i < 2; i++) {
+        char *text = seen(fields[i]);
+        if (!strstr(text, "(assistant:!weather=@call_)(user:So?)")) fail_msg("%s", text);
+        free(text);
+        free(fields[i]);
+    }
+    mc_buffer_deinit(&item);
     free_told(&t);
     answer_free(&a);
     free(body);
-}
-
-/* Asks `all` what it has seen of a conversation. */
-static char *seen(const char *fields) {
-    char *body =
-        test_format("{\"model\": \"all\", \"temperature\": 0, \"store\": false, %s}", fields);
-    mc_json_doc *doc = client_json(server, "POST", RESPONSES, body, 200);
-    mc_str text = text_at(mc_json_root(doc), "output.0.content.0.text");
-    char *copy = test_format("%.*s", MC_STR_ARG(text));
-    mc_json_close(&doc);
-    free(body);
-    return copy;
 }
 
 /* What is remembered of a response is what a client would send back of it. */

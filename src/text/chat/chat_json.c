@@ -81,7 +81,8 @@ static mica_status read_content(reader *r, mc_json content) {
 
 /* ---- tool calls ---- */
 
-/* The arguments of a call as an object; *doc must be closed. */
+/* The arguments of a call as an object; *doc must be closed. A text that is no JSON stays one: a
+ * model has written it, or was cut off in it. */
 static mica_status parse_arguments(const reader *r, size_t call, mc_json v, mc_json_doc **doc,
                                    mc_json *object) {
     mc_str text;
@@ -90,9 +91,8 @@ static mica_status parse_arguments(const reader *r, size_t call, mc_json v, mc_j
     if (mc_json_get_str(v, &text)) {
         if (!text.len) text = MC_STR("{}");
         mica_status status = mc_json_parse(text.ptr, text.len, "arguments", doc);
-        if (status != MICA_OK)
-            return mc_fail_context(status, "messages[%zu].tool_calls[%zu].function", r->message,
-                                   call);
+        if (status == MICA_EFORMAT) return MICA_OK;
+        if (status != MICA_OK) return status;
         *object = mc_json_root(*doc);
     }
     if (mc_json_get_type(*object) == MC_JSON_OBJECT) return MICA_OK;

@@ -6,7 +6,8 @@
  *     name               text
  *     reasoning_content  text: what the assistant thought
  *     tool_calls         [{"id", "type": "function", "function": {"name", "arguments"}}], where
- *                        arguments are an object or the text of one
+ *                        arguments are an object or the text of one; a text that is no JSON,
+ *                        as of a call that was cut off, is what templates get
  *     tool_call_id       text: the call that a message of role tool answers
  * Members that are null or empty arrays count as absent. All else is refused by name, because a
  * template would drop it silently.

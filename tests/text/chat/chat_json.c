@@ -154,6 +154,11 @@ static void test_forms(void **state) {
                 "{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"}]");
     expect_json("[{\"role\": \"assistant\", \"tool_calls\": []}]",
                 "[{\"role\":\"assistant\",\"content\":\"\"}]");
+    /* A call that was cut off. */
+    expect_json("[{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", "
+                "\"arguments\": \"{\\\"a\\\": 1\"}}]}]",
+                "[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"type\":\"function\","
+                "\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\": 1\"}}]}]");
 }
 
 static void test_refusals(void **state) {
@@ -189,7 +194,7 @@ static void test_refusals(void **state) {
                            "\"arguments\": \"[1]\"}}]"),
                    MICA_EFORMAT, "want an object");
     expect_refusal(MESSAGE("\"tool_calls\": [{\"function\": {\"name\": \"f\","
-                           "\"arguments\": \"{\"}}]"),
+                           "\"arguments\": true}}]"),
                    MICA_EFORMAT, "messages[1].tool_calls[0].function");
 #undef MESSAGE
 }
