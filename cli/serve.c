@@ -38,6 +38,8 @@ typedef struct serve_values {
     cli_model_values model;
 } serve_values;
 
+enum { MAX_HOST = 1024 };
+
 /* The server that signals stop. */
 static _Atomic(mica_server *) stopped;
 static atomic_int signals;
@@ -109,11 +111,33 @@ static void log_line(void *user, const char *line) {
     fprintf(stderr, "mica: %s\n", line);
 }
 
-static mica_server_options server_options(const serve_values *values, const cli_keys *keys) {
+/* Where to listen. A port may stand behind the address, as mica ps and other programs write it. */
+static int find_place(const serve_values *values, char host[MAX_HOST], int *port) {
+    const char *text = values->host;
+    *port = (int)values->port;
+    snprintf(host, MAX_HOST, "%s", text);
+    if (strncmp(text, "unix:", 5) == 0) return CLI_DONE;
+    if (strncmp(text, "http://", 7) == 0) text += 7;
+    bool bracket = text[0] == '[';
+    size_t len = strcspn(text + bracket, bracket ? "]" : ":/");
+    const char *end = text + bracket + len + (bracket && text[bracket + len]);
+    if (!bracket && *end == ':' && strchr(end + 1, ':')) return CLI_DONE; /* ::1 */
+    size_t digits = *end == ':' ? strspn(end + 1, "0123456789") : 0;
+    const char *rest = end + digits + (digits > 0);
+    if (len == 0 || digits > 5 || (bracket && text[1 + len] != ']') ||
+        (*rest && strcmp(rest, "/") != 0))
+        return cli_usage("serve", "--host: '%s' is no address", values->host);
+    if (digits > 0) *port = atoi(end + 1);
+    snprintf(host, MAX_HOST, "%.*s", (int)len, text + bracket);
+    return CLI_DONE;
+}
+
+static mica_server_options server_options(const serve_values *values, const cli_keys *keys,
+                                          const char *host, int port) {
     return (mica_server_options){
         .struct_bytes = sizeof(mica_server_options),
-        .host = values->host,
-        .port = (int)values->port,
+        .host = host,
+        .port = port,
         .insecure = values->insecure,
         .downloads = values->downloads,
         .vllm_metrics = values->vllm_metrics,
@@ -242,18 +266,18 @@ static int fail_to_open(mica_status status, const serve_values *values) {
 
 static int run(const void *verb_values, char **args, int count) {
     const serve_values *values = verb_values;
+    char host[MAX_HOST];
     cli_keys keys = {0};
-    int code = cli_keys_read(values->api_key, values->api_key_file, &keys);
+    int port, code = find_place(values, host, &port);
+    if (code == CLI_DONE) code = cli_keys_read(values->api_key, values->api_key_file, &keys);
     if (code != CLI_DONE) return code;
     cli_heap_set_up();
     raise_files();
     mica_server *server = NULL;
-    mica_server_options options = server_options(values, &keys);
+    mica_server_options options = server_options(values, &keys, host, port);
     mica_status status = mica_server_open(&options, &server);
     cli_keys_free(&keys);
-    if (status != MICA_OK) {
-        return fail_to_open(status, values);
-    }
+    if (status != MICA_OK) return fail_to_open(status, values);
     watch_signals(server);
     code = serve(values, args, count, server);
     atomic_store(&stopped, NULL);
@@ -266,7 +290,8 @@ static const cli_option server_table[] = {
      .kind = CLI_TEXT,
      .placeholder = "ADDRESS",
      .initial = "127.0.0.1",
-     .help = "the address to listen at, or unix:PATH for a socket of the file system; one that "
+     .help = "the address to listen at, also as ADDRESS:PORT, or unix:PATH for a socket of the "
+             "file system; one that "
              "other machines reach needs --api-key or --insecure",
      .offset = offsetof(serve_values, host)},
     {.name = "port",

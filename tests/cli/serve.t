@@ -46,10 +46,36 @@ Where another one listens already, and what to type when it is up: with a key if
   --port N listens at another port, --port 0 at one that is free; if mica listens there, mica ps shows what it serves.
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
-  mica: serving model at unix:s
-    curl --unix-socket s -H "Authorization: Bearer KEY" http://localhost/v1/chat/completions
   mica: cannot listen at unix:s: Address already in use
   A program listens there, or it is no socket; if that is mica, mica ps shows what it serves.
+
+A port may stand behind the address, as in what mica ps is told by the same variable.
+
+  $ for host in 127.0.0.1:0 http://127.0.0.1:0/ localhost:0; do
+  >   mica serve --host $host --port 0 --tls-cert none --tls-key none 2>&1
+  > done
+  mica: none: No such file or directory
+  mica: none: No such file or directory
+  mica: none: No such file or directory
+  [1]
+  $ for host in : '' 127.0.0.1: 127.0.0.1:80x 127.0.0.1:99999 '[::1' 1.2.3.4:123456 a/b https://a; do
+  >   mica serve --host "$host" --insecure 2>&1 | head -1
+  > done
+  mica: --host: ':' is no address
+  mica: --host: '' is no address
+  mica: --host: '127.0.0.1:' is no address
+  mica: --host: '127.0.0.1:80x' is no address
+  mica: port 99999: want 0 to 65535
+  mica: --host: '[::1' is no address
+  mica: --host: '1.2.3.4:123456' is no address
+  mica: --host: 'a/b' is no address
+  mica: --host: 'https://a' is no address
+  $ mica serve model --host 127.0.0.1:0 --port 1 2> said & server=$!
+  > until grep -q curl said || ! kill -0 $server; do :; done; head -1 said | sed 's/[0-9]*$/PORT/'
+  > MICA_HOST=$(sed -n '1s/.*at //p' said) mica ps; kill $server; wait $server
+  mica: serving model at http://127.0.0.1:PORT
+  name   weights  context  until
+  model  12.8 MB  2048     it is stopped
 
 What other servers call an option is taken, or told where it is.
 
