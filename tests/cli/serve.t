@@ -36,8 +36,8 @@ Where another one listens already, and what to type when it is up: with a key if
   > until grep -q curl said || ! kill -0 $server; do :; done; port=$(sed -n '1s/.*://p' said)
   > sed "s/:$port/:PORT/g; s/ -d .*//" said; mica serve --port $port 2>&1 | sed "s/:$port/:PORT/"
   > MICA_API_KEY=k mica ps --port $port; kill $server; wait $server
-  > mica serve model --host unix:s --api-key k 2> said & server=$!
-  > until grep -q curl said || ! kill -0 $server; do :; done; sed 's/ -d .*//' said
+  > mica serve model --host unix:s --api-key k 2> said2 & server=$!
+  > until grep -q curl said2 || ! kill -0 $server; do :; done; sed 's/ -d .*//' said2
   > mica serve --host unix:s 2>&1; kill $server; wait $server
   mica: serving model at http://127.0.0.1:PORT
     A browser shows a page to talk on there. To ask by hand:
@@ -70,9 +70,9 @@ A port may stand behind the address, as in what mica ps is told by the same vari
   mica: --host: '1.2.3.4:123456' is no address
   mica: --host: 'a/b' is no address
   mica: --host: 'https://a' is no address
-  $ mica serve model --host 127.0.0.1:0 --port 1 2> said & server=$!
-  > until grep -q curl said || ! kill -0 $server; do :; done; head -1 said | sed 's/[0-9]*$/PORT/'
-  > MICA_HOST=$(sed -n '1s/.*at //p' said) mica ps; kill $server; wait $server
+  $ mica serve model --host 127.0.0.1:0 --port 1 2> said3 & server=$!
+  > until grep -q curl said3 || ! kill -0 $server; do :; done; head -1 said3 | sed 's/[0-9]*$/PORT/'
+  > MICA_HOST=$(sed -n '1s/.*at //p' said3) mica ps; kill $server; wait $server
   mica: serving model at http://127.0.0.1:PORT
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
