@@ -1,5 +1,5 @@
-/* The options of mica tune. Where the library has a default, the member stays zero: a config may say
- * something else. */
+/* The options of mica tune. Where the library has a default the member stays zero, so that a config
+ * may say something else. */
 #include "tune.h"
 
 const cli_option tune_options[TUNE_OPTIONS] = {

@@ -46,6 +46,8 @@ Where another one listens already, and what to type when it is up: with a key if
   --port N listens at another port, --port 0 at one that is free; if mica listens there, mica ps shows what it serves.
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
+  mica: serving model at unix:s
+    curl --unix-socket s -H "Authorization: Bearer KEY" http://localhost/v1/chat/completions
   mica: cannot listen at unix:s: Address already in use
   A program listens there, or it is no socket; if that is mica, mica ps shows what it serves.
 
