@@ -108,6 +108,11 @@ static void print_json(mica_model_list *const *lists, size_t count) {
 }
 
 static int run(const void *verb_values, char **args, int count) {
+    static const char nothing[] =
+        "There are no models. Name folders to look in, or download one with mica pull.";
+    static const char nothing_else[] =
+        "There are no models but the one that comes with mica. Name folders to look in, or "
+        "download one with mica pull.";
     const list_values *values = verb_values;
     const char *places[CLI_MODEL_PLACES];
     size_t found = 0, place_count = count > 0 ? (size_t)count : cli_model_places(places);
@@ -126,7 +131,7 @@ static int run(const void *verb_values, char **args, int count) {
     else if (code == CLI_DONE && found > 0)
         print_table(lists, place_count);
     else if (code == CLI_DONE)
-        cli_hint("There are no models. Name folders to look in, or download one with mica pull.");
+        cli_hint(count > 0 ? nothing : nothing_else);
     for (size_t i = 0; i < place_count; i++)
         mica_model_list_free(&lists[i]);
     free(lists);

@@ -26,7 +26,7 @@ The models in and below folders, by name, as a table or JSON.
 Without a folder, the Hugging Face cache and $MICA_MODELS.
 
   $ mica list 2>&1
-  There are no models. Name folders to look in, or download one with mica pull.
+  There are no models but the one that comes with mica. Name folders to look in, or download one with mica pull.
   $ MICA_MODELS=found mica list | wc -l
   4
   $ mkdir -p .cache/huggingface/hub/models--org--name/snapshots

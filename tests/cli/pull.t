@@ -37,7 +37,7 @@ A model that is not there is asked for at a terminal.
   > printf 'wait Download it? [Y/n]\nsend n\\r\n' | pty mica tokenize org/tiny hi --ids; mica list 2>&1
   > printf 'wait Download it? [Y/n]\nsend \\r\n' | pty mica tokenize org/tiny hi --ids
   > mica list | wc -l
-  There are no models. Name folders to look in, or download one with mica pull.
+  There are no models but the one that comes with mica. Name folders to look in, or download one with mica pull.
   2
 
 What is wrong is said before anything is asked.
