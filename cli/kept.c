@@ -84,7 +84,9 @@ bool cli_kept_new(char out[CLI_KEPT_PATH]) {
     if (!localtime_r(&now, &local) || !strftime(when, sizeof when, "%Y%m%d-%H%M%S", &local))
         return false;
     snprintf(name, sizeof name, "%s-%ld-%u.jsonl", when, (long)getpid(), ++number);
-    return path_of(name, out);
+    if (path_of(name, out)) return true;
+    out[0] = '\0'; /* there is no such folder, and none can be made */
+    return false;
 }
 
 bool cli_kept_last(char out[CLI_KEPT_PATH]) {

@@ -121,3 +121,9 @@ What is wrong is said.
   $ printf '{"model": 5}\n' > bad; mica chat -q --session bad < /dev/null 2>&1
   mica: bad, line 1: it is not a message: {"role": ..., "content": ...}
   [1]
+
+Where nothing can be kept, nothing says that it was.
+
+  $ printf 'wait >\nsend hi\\n\nwait generated\nwait >\nsend /bye\\n\nwait continues\n' > tell
+  > HOME=/dev/null pty mica chat model -n 1 < tell 2> said || sed '2,$d' said
+  pty: the command ended before it wrote: continues
