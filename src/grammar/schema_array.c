@@ -14,6 +14,7 @@ typedef struct array {
     size_t group_count;
     int64_t min, max;             /* elements; max -1: no limit */
     int64_t prefix_count;         /* places that have schemas of their own */
+    const mc_group *rest;         /* whose "unevaluatedItems" hold for the others; NULL: none */
     const mc_literal *contains;   /* NULL: none */
     int64_t found_min, found_max; /* elements that it holds for; max -1: no limit */
 } array;
@@ -40,6 +41,7 @@ static mc_keyword rest_key(const mc_group *g) {
 /* Adds the schemas of the element at a place: mc_literal. */
 static bool add_schemas(const array *a, int64_t place, mc_buffer *all) {
     char number[24];
+    bool about = false;
     snprintf(number, sizeof number, "%lld", (long long)place);
     for (size_t i = 0; i < a->group_count; i++) {
         const mc_group *g = a->groups[i];
@@ -54,10 +56,15 @@ static bool add_schemas(const array *a, int64_t place, mc_buffer *all) {
             key = prefix_key(g);
             segment = mc_str_of(number);
         }
-        if (mc_json_get_type(rest) != MC_JSON_NONE &&
-            !mc_literals_add(a->s, all, rest, g->pointer, mc_keyword_name(key), segment))
+        if (mc_json_get_type(rest) == MC_JSON_NONE) continue;
+        if (!mc_literals_add(a->s, all, rest, g->pointer, mc_keyword_name(key), segment))
             return false;
+        about = about || !g->silent;
     }
+    if (a->rest && !about &&
+        !mc_literals_add(a->s, all, a->rest->k.at[MC_KEY_UNEVALUATED_ITEMS], a->rest->pointer,
+                         "unevaluatedItems", (mc_str){NULL, 0}))
+        return false;
     for (const mc_fact *f = a->c->facts; f; f = f->before) {
         const mc_literal denied = {f->value, f->pointer, true};
         bool here = f->kind == MC_FACT_ELEMENT && f->offset == place;
@@ -124,35 +131,105 @@ static int32_t elements(const array *a, int64_t levels, int32_t *later, int32_t 
 
 /* ---- elements that differ ---- */
 
-/* The one schema of all elements, if these are constants: mc_json, none twice. *known false: they
- * are not. */
-static bool find_values(const array *a, mc_buffer *values, bool *known) {
-    mc_schema *s = a->s;
-    mc_buffer all = {0}, clauses = {0};
-    *known = false;
-    bool done = add_schemas(a, a->prefix_count, &all);
-    if (done && all.len)
-        done = mc_schema_clauses(s, MC_BUFFER_AT(&all, mc_literal),
-                                 MC_BUFFER_COUNT(&all, mc_literal), &clauses);
-    if (done && MC_BUFFER_COUNT(&clauses, mc_clause) == 1) {
-        const mc_clause *c = MC_BUFFER_AT(&clauses, mc_clause);
-        for (const mc_group *g = c->groups; g && !*known; g = g->before) {
-            *known = mc_has(&g->k, MC_KEY_ENUM) || mc_has(&g->k, MC_KEY_CONST);
-            if (*known) done = mc_schema_constants(s, c, g, values);
+enum { MAX_VALUES = 100 };
+
+/* The integers that a clause admits at most, from its limits: *count of them from *first on.
+ * false: there are many. */
+static bool find_integers(const mc_clause *c, int64_t *first, int64_t *count) {
+    static const struct {
+        mc_keyword key;
+        int more; /* from the limit to the first integer within */
+        bool least;
+    } limits[] = {{MC_KEY_MINIMUM, 0, true},
+                  {MC_KEY_EXCLUSIVE_MINIMUM, 1, true},
+                  {MC_KEY_MAXIMUM, 0, false},
+                  {MC_KEY_EXCLUSIVE_MAXIMUM, -1, false}};
+    enum { FAR = 1000000000 }; /* limits beyond are none */
+    int64_t low = -FAR, high = FAR, limit;
+    for (const mc_group *g = c->groups; g; g = g->before)
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            if (!mc_json_get_int(g->k.at[limits[i].key], &limit)) continue;
+            if (limit <= -FAR || limit >= FAR) continue;
+            limit += limits[i].more;
+            if (limits[i].least && limit > low) low = limit;
+            if (!limits[i].least && limit < high) high = limit;
         }
+    *first = low;
+    *count = high < low ? 0 : high - low + 1;
+    return *count <= MAX_VALUES;
+}
+
+/* Adds the values of a clause: constants to `values`, and those of a type that has few, of which
+ * not all need satisfy, as elements of a JSON array to `text`. *known false: there are many. */
+static bool add_values(const array *a, const mc_clause *c, mc_buffer *values, mc_buffer *text,
+                       bool *known) {
+    int64_t first = 0, count = 0;
+    for (const mc_group *g = c->groups; g; g = g->before)
+        if (mc_has(&g->k, MC_KEY_ENUM) || mc_has(&g->k, MC_KEY_CONST))
+            return mc_schema_constants(a->s, c, g, values);
+    *known = !(c->types & ~(MC_TYPE_NULL | MC_TYPE_BOOLEAN | MC_TYPE_INTEGER)) &&
+             (!(c->types & MC_TYPE_INTEGER) || find_integers(c, &first, &count));
+    if (!*known) return true;
+    bool done = (!(c->types & MC_TYPE_NULL) || mc_buffer_add_text(text, ",null")) &&
+                (!(c->types & MC_TYPE_BOOLEAN) || mc_buffer_add_text(text, ",false,true"));
+    for (int64_t i = 0; done && i < count; i++)
+        done = mc_buffer_printf(text, ",%lld", (long long)(first + i));
+    return done || (mc_schema_nomem(a->s), false);
+}
+
+/* Adds those of the values in a JSON array, behind its first, that satisfy all. */
+static bool take_values(const array *a, const mc_buffer *all, const mc_buffer *text,
+                        mc_json_doc **doc, mc_buffer *values) {
+    mc_schema *s = a->s;
+    const mc_literal *literals = MC_BUFFER_AT(all, mc_literal);
+    if (mc_json_parse(text->data, text->len, "values", doc) != MICA_OK)
+        return mc_schema_nomem(s), false;
+    mc_json_iter it = mc_json_begin(mc_json_root(*doc));
+    mc_json_next(&it);
+    while (mc_json_next(&it)) {
+        bool yes = true;
+        for (size_t i = 0; yes && i < MC_BUFFER_COUNT(all, mc_literal); i++)
+            if (!mc_value_satisfies(s, it.value, &literals[i], &yes)) return false;
+        if (yes && !mc_buffer_add(values, &it.value, sizeof it.value))
+            return mc_schema_nomem(s), false;
     }
-    mc_buffer_deinit(&all);
-    mc_buffer_deinit(&clauses);
-    size_t n = 0;
+    return true;
+}
+
+/* Leaves out values that are there twice. */
+static bool drop_equal(const array *a, mc_buffer *values) {
     mc_json *at = MC_BUFFER_AT(values, mc_json);
-    for (size_t i = 0; done && i < MC_BUFFER_COUNT(values, mc_json); i++) {
+    size_t n = 0;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(values, mc_json); i++) {
         bool twice = false;
         for (size_t j = 0; j < n && !twice; j++)
             twice = mc_values_equal(at[j], at[i]);
         if (!twice) at[n++] = at[i];
-        done = mc_schema_work(s, n);
+        if (!mc_schema_work(a->s, n)) return false;
     }
-    values->len = n * sizeof(mc_json);
+    values->len = n * sizeof *at;
+    return true;
+}
+
+/* The values of all elements, if they have one schema of which there are few: mc_json, none twice,
+ * some of them of *doc. *known false: there are many. */
+static bool find_values(const array *a, mc_buffer *values, mc_json_doc **doc, bool *known) {
+    mc_schema *s = a->s;
+    mc_buffer all = {0}, clauses = {0}, text = {0};
+    bool done = add_schemas(a, a->prefix_count, &all);
+    *known = done && all.len;
+    if (*known)
+        done = mc_schema_clauses(s, MC_BUFFER_AT(&all, mc_literal),
+                                 MC_BUFFER_COUNT(&all, mc_literal), &clauses);
+    if (done && !mc_buffer_add_text(&text, "[0")) done = (mc_schema_nomem(s), false);
+    for (size_t i = MC_BUFFER_COUNT(&clauses, mc_clause); done && *known && i-- > 0;)
+        done = add_values(a, &MC_BUFFER_AT(&clauses, mc_clause)[i], values, &text, known);
+    if (done && !mc_buffer_add_text(&text, "]")) done = (mc_schema_nomem(s), false);
+    if (done && *known) done = take_values(a, &all, &text, doc, values);
+    if (done) done = drop_equal(a, values);
+    mc_buffer_deinit(&all);
+    mc_buffer_deinit(&clauses);
+    mc_buffer_deinit(&text);
     return done;
 }
 
@@ -174,23 +251,24 @@ static int32_t unique_elements(const array *a, const mc_json *values, int64_t co
 }
 
 static int32_t build_unique(const array *a, const char *pointer, int32_t end) {
-    enum { MAX_VALUES = 100 };
     mc_schema *s = a->s;
     mc_buffer values = {0};
+    mc_json_doc *doc = NULL;
     bool known;
     int32_t all = MC_DEAD, later[MAX_VALUES + 1];
-    bool done = find_values(a, &values, &known);
+    bool done = find_values(a, &values, &doc, &known);
     int64_t count = (int64_t)MC_BUFFER_COUNT(&values, mc_json);
     s->pointer = pointer;
     if (done && (!known || a->prefix_count || a->contains || count > MAX_VALUES)) {
         mc_schema_fail(s, MICA_EUNSUPPORTED, "uniqueItems",
-                       "only of items of up to %d constants, and without prefixItems and contains",
+                       "only of items of up to %d values, and without prefixItems and contains",
                        MAX_VALUES);
     } else if (done) {
         all = unique_elements(a, MC_BUFFER_AT(&values, mc_json), count, later, end);
         if (s->b->status == MICA_EUNSUPPORTED) mc_schema_fail_at(s, "items");
     }
     mc_buffer_deinit(&values);
+    mc_json_close(&doc);
     return all;
 }
 
@@ -218,7 +296,8 @@ static bool read_places(array *a, const mc_group *g) {
     return true;
 }
 
-/* "unevaluatedItems": false means that only places may be there which some schema is about. */
+/* "unevaluatedItems": false means that only places may be there which some schema is about; a
+ * schema is that of the others. */
 static void close_places(array *a) {
     bool closed = false, rest = false;
     int64_t count = 0;
@@ -227,6 +306,7 @@ static void close_places(array *a) {
         int64_t here = (int64_t)mc_json_count(g->k.at[prefix_key(g)]);
         bool truth = true;
         if (mc_json_get_bool(g->k.at[MC_KEY_UNEVALUATED_ITEMS], &truth) && !truth) closed = true;
+        if (mc_json_get_type(g->k.at[MC_KEY_UNEVALUATED_ITEMS]) == MC_JSON_OBJECT) a->rest = g;
         if (g->silent) continue;
         rest = rest || mc_has(&g->k, rest_key(g));
         if (here > count) count = here;

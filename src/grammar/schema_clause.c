@@ -213,11 +213,12 @@ static bool check_unevaluated(mc_schema *s, const clauses *e, const mc_keywords 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         bool truth = true;
         if (!mc_has(k, keys[i])) continue;
-        if (!mc_json_get_bool(k->at[keys[i]], &truth)) {
-            mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(keys[i]), "want true or false");
+        bool one = mc_json_get_type(k->at[keys[i]]) == MC_JSON_OBJECT;
+        if (!one && !mc_json_get_bool(k->at[keys[i]], &truth)) {
+            mc_schema_fail(s, MICA_EFORMAT, mc_keyword_name(keys[i]), "want a schema");
             return false;
         }
-        if (truth || (!t->by && e->count == 1)) continue;
+        if ((truth && !one) || (!t->by && e->count == 1)) continue;
         mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(keys[i]),
                        "not supported within allOf, anyOf and the like");
         return false;

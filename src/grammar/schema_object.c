@@ -20,14 +20,15 @@ typedef struct object {
     const mc_clause *c;
     const mc_group **groups; /* in their order */
     size_t group_count;
-    mc_buffer names;                 /* mc_str: in the order in which members come */
-    mc_map known;                    /* a name to its number */
-    mc_buffer patterns;              /* pattern */
-    int64_t min, max;                /* members; max -1: no limit */
-    bool others;                     /* there may be members of other names */
-    bool keywords;                   /* it is written as the arguments of a call in Python */
-    bool closed;                     /* members are only those that some schema is about */
-    mc_buffer key_rules;             /* mc_literal: what "propertyNames" say */
+    mc_buffer names;      /* mc_str: in the order in which members come */
+    mc_map known;         /* a name to its number */
+    mc_buffer patterns;   /* pattern */
+    int64_t min, max;     /* members; max -1: no limit */
+    bool others;          /* there may be members of other names */
+    bool keywords;        /* it is written as the arguments of a call in Python */
+    bool closed;          /* members are only those that some schema is about */
+    const mc_group *rest; /* whose "unevaluatedProperties" hold for the others, or NULL */
+    mc_buffer key_rules;  /* mc_literal: what "propertyNames" say */
     int32_t keys[1 << MAX_PATTERNS]; /* the rule of keys of a set of patterns; MC_DEAD: not made */
 } object;
 
@@ -181,12 +182,20 @@ static bool add_named(const object *o, const mc_group *g, mc_str name, mc_buffer
                            (mc_str){NULL, 0});
 }
 
+/* Adds the schema of members that no other is about. */
+static bool add_rest(const object *o, bool about, mc_buffer *all) {
+    return about || !o->rest ||
+           mc_literals_add(o->s, all, o->rest->k.at[MC_KEY_UNEVALUATED], o->rest->pointer,
+                           "unevaluatedProperties", (mc_str){NULL, 0});
+}
+
 /* All schemas of a member of a name. *absent: there is no such member. */
 static bool named_schemas(const object *o, mc_str name, mc_buffer *all, bool *absent) {
     bool about = false, admitted;
     for (size_t i = 0; i < o->group_count; i++)
         if (!add_named(o, o->groups[i], name, all, &about)) return false;
     *absent = o->closed && !about;
+    if (!add_rest(o, about, all)) return false;
     for (const mc_fact *f = o->c->facts; f; f = f->before) {
         const mc_literal denied = {f->value, f->pointer, true};
         if (f->kind == MC_FACT_ABSENT && mc_str_eq(f->name, name)) *absent = true;
@@ -203,6 +212,7 @@ static bool named_schemas(const object *o, mc_str name, mc_buffer *all, bool *ab
  * a set. */
 static bool other_schemas(const object *o, unsigned set, mc_buffer *all) {
     const pattern *patterns = MC_BUFFER_AT(&o->patterns, pattern);
+    bool about = false;
     for (size_t g = 0; g < o->group_count; g++) {
         const mc_group *group = o->groups[g];
         bool known = false;
@@ -217,8 +227,9 @@ static bool other_schemas(const object *o, unsigned set, mc_buffer *all) {
             !mc_literals_add(o->s, all, group->k.at[MC_KEY_ADDITIONAL], group->pointer,
                              "additionalProperties", (mc_str){NULL, 0}))
             return false;
+        about = about || (!group->silent && (known || mc_has(&group->k, MC_KEY_ADDITIONAL)));
     }
-    return true;
+    return add_rest(o, about, all);
 }
 
 /* ---- keys ---- */
@@ -314,7 +325,8 @@ static int32_t other_member(object *o, int32_t next) {
     unsigned sets = 1u << MC_BUFFER_COUNT(&o->patterns, pattern);
     mc_str *names = mc_array_alloc(count, sizeof *names);
     int32_t all = MC_DEAD;
-    bool open = !o->patterns.len; /* else keys that match nothing only where they are asked for */
+    /* Keys that match no pattern only where they are asked for. */
+    bool open = !o->patterns.len || o->rest;
     for (size_t i = 0; i < o->group_count; i++)
         open = open || mc_has(&o->groups[i]->k, MC_KEY_ADDITIONAL);
     if (!names) return mc_schema_nomem(s);
@@ -438,10 +450,11 @@ static bool read_groups(object *o) {
         given = given || mc_has(&g->k, MC_KEY_ADDITIONAL) ||
                 mc_has(&g->k, MC_KEY_PATTERN_PROPERTIES) || mc_has(&g->k, MC_KEY_PROPERTY_NAMES);
         if (mc_json_get_bool(g->k.at[MC_KEY_UNEVALUATED], &truth) && !truth) o->closed = true;
+        if (mc_json_get_type(g->k.at[MC_KEY_UNEVALUATED]) == MC_JSON_OBJECT) o->rest = g;
         silent = silent || (g->silent && mc_has(&g->k, MC_KEY_PATTERN_PROPERTIES));
     }
-    if (o->closed && silent) return fail(o, "unevaluatedProperties", "beside not");
-    o->others = given || !listed;
+    if ((o->closed || o->rest) && silent) return fail(o, "unevaluatedProperties", "beside not");
+    o->others = given || !listed || o->rest;
     for (size_t i = 0; i < o->group_count; i++) {
         const mc_group *g = o->groups[i];
         bool none = mc_json_get_bool(g->k.at[MC_KEY_ADDITIONAL], &truth) && !truth;

@@ -80,7 +80,15 @@ const char *mc_schema_place(mc_schema *s, const char *pointer, const char *where
 
 /* ---- references ---- */
 
-/* Follows the path of a reference, behind its #. *pointer receives where it leads. */
+/* Whether a schema below the root is a resource of its own: references within are not to this
+ * one. */
+static bool is_resource(const mc_schema *s, mc_json v, const char *at) {
+    mc_str text;
+    return strcmp(at, s->name) != 0 && mc_json_get_str(mc_json_find(v, "$id"), &text);
+}
+
+/* Follows the path of a reference, behind its #, within the resource. *pointer receives where it
+ * leads. */
 static mc_json follow_path(mc_schema *s, mc_str rest, mc_buffer *pointer) {
     const mc_json none = {0};
     mc_buffer segment = {0};
@@ -93,7 +101,8 @@ static mc_json follow_path(mc_schema *s, mc_str rest, mc_buffer *pointer) {
         good = good && take_segment(&rest, &segment) &&
                put_segment(pointer, (mc_str){segment.data, segment.len}) == MICA_OK;
         if (good) at = child(at, (mc_str){segment.data, segment.len});
-        good = good && mc_json_get_type(at) != MC_JSON_NONE;
+        good = good && mc_json_get_type(at) != MC_JSON_NONE &&
+               (!rest.len || !is_resource(s, at, mc_buffer_cstr(pointer)));
     }
     mc_buffer_deinit(&segment);
     return good ? at : none;
@@ -105,10 +114,9 @@ static int find_anchor(mc_schema *s, mc_json v, mc_str anchor, const char *at, m
                        const char **pointer) {
     mc_str text;
     int count = 0, number = 0;
-    bool root = strcmp(at, s->name) == 0;
     if (!mc_schema_work(s, 1 + strlen(at))) return 0; /* the places stay in the arena */
     if (mc_json_get_type(v) == MC_JSON_OBJECT) {
-        if (!root && mc_json_exists(mc_json_find(v, "$id"))) return 0; /* it has its own ones */
+        if (is_resource(s, v, at)) return 0; /* it has its own ones */
         if (mc_json_get_str(mc_json_find(v, "$anchor"), &text) && mc_str_eq(text, anchor)) {
             *found = v;
             *pointer = at;
@@ -132,13 +140,27 @@ static int find_anchor(mc_schema *s, mc_json v, mc_str anchor, const char *at, m
     return count;
 }
 
+/* The fragment of a reference, with its #, where it is to this schema: without a URI, or with the
+ * root's, which is absolute. false: it is to another. */
+static bool take_fragment(const mc_schema *s, mc_str *ref) {
+    mc_str id;
+    if (ref->len && ref->ptr[0] == '#') return true;
+    if (!mc_json_get_str(mc_json_find(s->root, "$id"), &id)) return false;
+    if (id.len && id.ptr[id.len - 1] == '#') id.len--;
+    if (!id.len || !memchr(id.ptr, ':', id.len) || memchr(id.ptr, '#', id.len)) return false;
+    if (!mc_str_starts(*ref, id)) return false;
+    *ref = (mc_str){ref->ptr + id.len, ref->len - id.len};
+    if (!ref->len) *ref = MC_STR("#");
+    return ref->ptr[0] == '#';
+}
+
 mc_json mc_schema_resolve(mc_schema *s, mc_json ref, const char **pointer) {
     const mc_json none = {0};
     mc_json at = none;
     mc_buffer path = {0};
     mc_str text;
     const char *place = NULL;
-    if (mc_json_get_str(ref, &text) && text.len && text.ptr[0] == '#') {
+    if (mc_json_get_str(ref, &text) && take_fragment(s, &text)) {
         mc_str rest = {text.ptr + 1, text.len - 1};
         if (!rest.len || rest.ptr[0] == '/') {
             at = follow_path(s, rest, &path);

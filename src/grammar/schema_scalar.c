@@ -63,6 +63,12 @@ static int32_t build_product(mc_schema *s, mc_builder *parts, mc_buffer *languag
 #define DURATION                                                 \
     "P(?:" DAY_TIME "|[0-9]{1,4}D(?:" DAY_TIME ")?|[0-9]{1,4}W|" \
     "[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?)"
+/* RFC 6570: literals, and expressions of variables. */
+#define VARCHAR "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})"
+#define VARSPEC VARCHAR "(?:\\.?" VARCHAR ")*(?:\\*|:[1-9][0-9]{0,3})?"
+#define URI_TEMPLATE                                             \
+    "(?:[A-Za-z0-9\\-._~:/?#\\[\\]@!$&()*+,;=]|%[0-9A-Fa-f]{2}|" \
+    "\\{[+#./;?&]?" VARSPEC "(?:," VARSPEC ")*\\})*"
 #define BASE64 "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 
 /* The usual forms of a format, as patterns of the whole text; NULL: any text. */
@@ -97,6 +103,8 @@ static const struct {
     {"uri-reference", "(?:" URI "|" PATH QUERY ")"},
     {"iri-reference", "(?:" URI "|" PATH QUERY ")"},
     {"json-pointer", "(?:/(?:[^/~]|~[01])*)*"},
+    {"relative-json-pointer", "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^/~]|~[01])*)*)"},
+    {"uri-template", URI_TEMPLATE},
     {"byte", BASE64},
     {"base64", BASE64},
     {"base64url", "(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2}(?:==)?|[A-Za-z0-9_-]{3}=?)?"},

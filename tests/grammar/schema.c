@@ -267,6 +267,10 @@ static void test_all_of(void **state) {
           LIST("0", "3", "8", "9"), LIST("4", "7", "10", "-1"));
     check("{'$ref': '#/$defs/s', 'maxLength': 1, '$defs': {'s': {'type': 'string'}}}",
           LIST("''", "'a'"), LIST("'ab'", "1"));
+    check("{'$id': 'http://a.org/b#', '$defs': {'s': {'$anchor': 'there', 'const': 7}}, 'anyOf':"
+          " [{'$ref': 'http://a.org/b#there'}, {'items': {'$ref': 'http://a.org/b'}, 'type':"
+          " 'array'}]}",
+          LIST("7", "[[7],7]"), LIST("8", "[8]"));
     check("{'$ref': '#there', '$defs': {'s': {'$anchor': 'there', 'const': 7}}}", LIST("7"),
           LIST("8"));
     check("{'enum': [1, 'a', 'bcd', null, {'k': 1}], 'anyOf': [{'type': 'integer'},"
@@ -339,6 +343,13 @@ static void test_members(void **state) {
     check("{'properties': {'a': {}}, 'allOf': [{'properties': {'b': {}}}],"
           " 'unevaluatedProperties': false}",
           LIST("{}", "{'a':1,'b':1}"), LIST("{'c':1}"));
+    check("{'properties': {'a': {}}, 'anyOf': [{'properties': {'b': {}}, 'required': ['b']}, {}],"
+          " 'unevaluatedProperties': {'type': 'null'}}",
+          LIST("{}", "{'a':1,'b':1}", "{'a':1,'b':null,'c':null}", "{'b':null}"),
+          LIST("{'c':1}", "{'a':1,'b':1,'c':1}"));
+    check("{'type': 'object', 'patternProperties': {'^x': {}}, 'unevaluatedProperties':"
+          " {'const': 2}}",
+          LIST("{'x':1}", "{'a':2,'xa':3}"), LIST("{'a':1}", "{'x':1,'a':3}"));
 }
 
 static void test_elements(void **state) {
@@ -353,6 +364,17 @@ static void test_elements(void **state) {
           LIST("['a']", "['a','c']", "['a', 'b', 'c']"), LIST("[]", "['a','a']", "['d']"));
     check("{'type': 'array', 'uniqueItems': true, 'maxItems': 1}", LIST("[]", "[1]"),
           LIST("[1,1]"));
+    check("{'type': 'array', 'items': {'type': ['boolean', 'null']}, 'uniqueItems': true}",
+          LIST("[]", "[true]", "[null,false,true]"), LIST("[true,true]", "[1]"));
+    check("{'type': 'array', 'items': {'type': 'integer', 'minimum': 1, 'exclusiveMaximum': 6,"
+          " 'not': {'const': 3}}, 'uniqueItems': true, 'minItems': 2}",
+          LIST("[1,5]", "[1,2,4,5]"), LIST("[1]", "[3,4]", "[5,6]", "[2,2]", "[0,1]"));
+    check("{'type': 'array', 'items': {'anyOf': [{'const': 'x'}, {'enum': [1, 'y']}, {'type':"
+          " 'integer', 'minimum': 0, 'maximum': 2}]}, 'uniqueItems': true}",
+          LIST("['x','y']", "['x',1]", "['x',1,'y',0,2]", "['x',0,2]"),
+          LIST("[1,1]", "['z']", "['x','x']"));
+    check("{'type': 'array', 'prefixItems': [{}], 'unevaluatedItems': {'type': 'null'}}",
+          LIST("[]", "[1]", "[1,null,null]"), LIST("[1,1]"));
     check("{'prefixItems': [{'const': 1}], 'allOf': [{'prefixItems': [true, {'const': 2}]}],"
           " 'unevaluatedItems': false}",
           LIST("[]", "[1]", "[1,2]"), LIST("[1,3]", "[1,2,3]"));
@@ -373,6 +395,12 @@ static void test_patterns(void **state) {
           LIST("'1999-02-03'", "'2'"));
     check("{'type': 'string', 'format': 'uri', 'minLength': 1, 'maxLength': 2083}",
           LIST("'https://example.org/a?b=c'"), LIST("''", "'a'"));
+    check("{'type': 'string', 'format': 'relative-json-pointer'}",
+          LIST("'0'", "'12/a~1b/0'", "'2#'"),
+          LIST("''", "'/a'", "'01'", "'1a'", "'0#/a'", "'1/~'"));
+    check("{'type': 'string', 'format': 'uri-template'}",
+          LIST("''", "'/a/{id}'", "'http://x.org/{+path:3}{?q,lang*}{#a.b}'"),
+          LIST("'{'", "'a}'", "'{}'", "'{a,}'", "'{a b}'", "'{a:0}'", "'a b'", "'%zz'"));
     check("{'type': 'string', 'format': 'duration'}", LIST("'P1D'", "'PT1H30M'", "'P3W'"),
           LIST("'P'", "'PT'", "'1D'"));
 }
@@ -453,6 +481,9 @@ static void test_refusals(void **state) {
            "schema/allOf/0/unevaluatedProperties");
     refuse("{\"requried\": []}", MICA_EUNSUPPORTED, "schema/requried");
     refuse("{\"uniqueItems\": true}", MICA_EUNSUPPORTED, "uniqueItems");
+    refuse("{\"items\": {\"type\": \"integer\", \"minimum\": 0}, \"uniqueItems\": true}",
+           MICA_EUNSUPPORTED, "uniqueItems");
+    refuse("{\"unevaluatedItems\": 3}", MICA_EFORMAT, "unevaluatedItems: want a schema");
     refuse("{\"multipleOf\": 123457}", MICA_EUNSUPPORTED, "schema/multipleOf");
     refuse("{\"multipleOf\": 0}", MICA_EFORMAT, "schema/multipleOf");
     refuse("{\"items\": [{}], \"prefixItems\": []}", MICA_EFORMAT, "prefixItems");
@@ -462,6 +493,13 @@ static void test_refusals(void **state) {
     refuse("{\"patternProperties\": {\"a(?<=b)\": {}}}", MICA_EUNSUPPORTED, "patternProperties");
     refuse("{\"type\": \"strin\"}", MICA_EFORMAT, "schema/type");
     refuse("{\"type\": []}", MICA_EFORMAT, "schema/type");
+    refuse(
+        "{\"$ref\": \"#/$defs/a/items\", \"$defs\": {\"a\": {\"$id\": \"b\", \"items\": {\"$ref\":"
+        " \"#/$defs/a\"}}}}",
+        MICA_EUNSUPPORTED, "schema/$ref");
+    refuse("{\"$id\": \"http://a.org/b\", \"$ref\": \"http://a.org/bc#/$defs/x\", \"$defs\":"
+           " {\"x\": {}}}",
+           MICA_EUNSUPPORTED, "schema/$ref");
     refuse("{\"type\": \"null\", \"type\": \"string\"}", MICA_EFORMAT,
            "schema/type: a name is there twice");
     refuse("{\"anyOf\": [{}, {\"const\": {\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}}]}",

@@ -638,6 +638,8 @@ static void test_metrics(void **state) {
     assert_true(client_metric(
                     a.body, "vllm:inter_token_latency_seconds_count{model_name=\"default\"}") == 8);
     assert_true(client_metric(a.body, "mica_pauses_total" MODEL "}") == 0);
+    assert_true(client_metric(a.body, "mica_mask_seconds_total" MODEL "}") >= 0);
+    assert_true(client_metric(a.body, "mica_mask_wait_seconds_total" MODEL "}") >= 0);
     assert_true(client_metric(a.body, "mica_draining") == 0);
     answer_free(&a);
     served_close(&own);
