@@ -234,8 +234,13 @@ void client_without_memory(const mica_server *server, const char *path, const ch
         answer_free(&a);
     }
     if (rounds < 20) fail_msg("%s: only %d rounds lacked memory", path, (int)rounds);
+    /* What the last of them has left in the queue goes with the next step. */
     answer a = client_ask(server, "POST", path, body);
-    assert_int_equal(a.status, 200);
+    for (int i = 0; i < 1000 && a.status == 503 && strstr(a.body, "\"overloaded\""); i++) {
+        answer_free(&a);
+        a = client_ask(server, "POST", path, body);
+    }
+    if (a.status != 200) fail_msg("%s: %d %s", path, a.status, a.body);
     answer_free(&a);
 }
 
