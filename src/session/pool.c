@@ -480,3 +480,7 @@ mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t 
     mc_scope_reset(s);
     return status;
 }
+
+void mc_pool_end_writes(mc_kv_pool *pool) {
+    mica_program_close(&pool->write);
+}

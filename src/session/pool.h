@@ -148,9 +148,11 @@ mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which
                            const int32_t *ids, int64_t n);
 
 /* Writes `count` entries of a layer's keys or values into blocks, from the first on: data
- * [kv_heads, count, kv width] of lm->kv_dtype.
+ * [kv_heads, count, kv width] of lm->kv_dtype. The program stays for as many entries of others,
+ * until mc_pool_end_writes.
  *  errors  MICA_ENOMEM; MICA_EDEVICE */
 mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,
                           const void *data);
+void mc_pool_end_writes(mc_kv_pool *pool);
 
 #endif

@@ -333,6 +333,7 @@ static mica_status fill_blocks(const loader *l) {
             from += mc_padded(array_bytes(l->pool, n));
         }
     }
+    mc_pool_end_writes(l->pool);
     mc_free(room);
     return status;
 }

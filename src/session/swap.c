@@ -68,16 +68,23 @@ int64_t mc_swap_reach(const mc_swap *swap, const mc_tokens *text) {
     return begins ? (int64_t)MC_BUFFER_COUNT(&swap->ids, int32_t) : 0;
 }
 
-mica_status mc_swap_load(const mc_swap *swap, mc_cache *cache, mica_scope *home) {
+static mica_status write_layers(const mc_swap *swap, mc_cache *cache, mica_scope *home) {
     const char *from = swap->data;
-    const int32_t *ids = MC_BUFFER_AT(&swap->ids, int32_t);
-    int64_t n = (int64_t)MC_BUFFER_COUNT(&swap->ids, int32_t);
-    mc_trail *trail = &cache->paged.trail;
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         size_t bytes = bytes_of(cache->lm, counts_of(swap)[i]);
         MC_TRY(mc_cache_fill(cache, home, i, counts_of(swap)[i], from, from + bytes));
         from += 2 * bytes;
     }
+    return MICA_OK;
+}
+
+mica_status mc_swap_load(const mc_swap *swap, mc_cache *cache, mica_scope *home) {
+    const int32_t *ids = MC_BUFFER_AT(&swap->ids, int32_t);
+    int64_t n = (int64_t)MC_BUFFER_COUNT(&swap->ids, int32_t);
+    mc_trail *trail = &cache->paged.trail;
+    mica_status status = write_layers(swap, cache, home);
+    mc_pool_end_writes(cache->paged.pool);
+    MC_TRY(status);
     trail->lost = false; /* unlike that of a file, the text is known */
     MC_TRY(mc_trail_reserve(trail, n));
     mc_trail_extend(trail, ids, 0, n);
