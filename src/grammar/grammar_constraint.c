@@ -29,7 +29,8 @@ typedef struct grammar_constraint {
     mc_constraint constraint;
     mc_grammars *grammars; /* held */
     const mc_token_trie *trie;
-    mc_matcher *matcher; /* its held state is the answer's */
+    mc_grammar *grammar; /* held */
+    mc_matcher *matcher; /* its held state is the answer's; NULL: nothing was asked yet */
     size_t owner;
     bool failed; /* the matcher is not kept */
 } grammar_constraint;
@@ -154,8 +155,28 @@ static mica_status walk(mc_matcher *m, const mc_trie *trie, int32_t from, uint32
     return MICA_OK;
 }
 
+/* A matcher is taken when the answer begins: constraints that wait have no states. */
+static mica_status need_matcher(grammar_constraint *c) {
+    if (c->matcher) return MICA_OK;
+    mc_matcher *m = take_kept(c->grammars, c->grammar, c->owner);
+    mica_status status = MICA_OK;
+    if (m) {
+        status = mc_matcher_reset(m);
+    } else {
+        m = mc_calloc(1, sizeof *m);
+        if (!m) return mc_fail_nomem("a constraint");
+        status = mc_matcher_open(c->grammar, c->trie->words * sizeof(uint32_t), m);
+    }
+    if (status != MICA_OK)
+        close_matcher(m);
+    else
+        c->matcher = m;
+    return status;
+}
+
 /* The mask of the held state, which is made once and kept with it. */
 static mica_status need_mask(grammar_constraint *c, const uint32_t **mask) {
+    MC_TRY(need_matcher(c));
     mc_matcher *m = c->matcher;
     mc_state *state = mc_matcher_state(m, m->held);
     mc_matcher_refill(m);
@@ -192,6 +213,7 @@ static mica_status constraint_mask(mc_constraint *constraint, mc_token_mask *mas
 }
 
 static mica_status take_token(grammar_constraint *c, int32_t id) {
+    MC_TRY(need_matcher(c));
     mc_matcher *m = c->matcher;
     int32_t state = m->held;
     mc_str text = {NULL, 0};
@@ -219,44 +241,36 @@ static void constraint_close(mc_constraint *constraint) {
         close_matcher(c->matcher);
     else if (c->matcher)
         keep(c->grammars, c->matcher, c->owner);
+    mc_grammar_close(&c->grammar);
     release(c->grammars);
     mc_free(c);
 }
 
 /* ---- opening ---- */
 
-static mica_status open_matcher(grammar_constraint *c, mc_grammar *grammar) {
-    mc_matcher *m = take_kept(c->grammars, grammar, c->owner);
-    mica_status status = MICA_OK;
-    if (m) {
-        status = mc_matcher_reset(m);
-    } else {
-        m = mc_calloc(1, sizeof *m);
-        if (!m) return mc_fail_nomem("a constraint");
-        status = mc_matcher_open(grammar, c->trie->words * sizeof(uint32_t), m);
-    }
-    if (status != MICA_OK)
-        close_matcher(m);
-    else
-        c->matcher = m;
-    return status;
-}
-
 mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar, size_t owner,
                                   mc_constraint **constraint) {
     static const mc_constraint_ops ops = {constraint_mask, constraint_accept, constraint_close};
-    const uint32_t *first = NULL;
     *constraint = NULL;
     grammar_constraint *c = mc_calloc(1, sizeof *c);
     if (!c) return mc_fail_nomem("a constraint");
     c->constraint.ops = &ops;
     c->grammars = mc_grammars_retain(grammars);
+    c->grammar = mc_grammar_retain(grammar);
     c->owner = owner;
     mica_status status = mc_grammars_need_trie(grammars, &c->trie);
-    if (status == MICA_OK) status = open_matcher(c, grammar);
-    if (status == MICA_OK) status = need_mask(c, &first);
-    c->failed = status != MICA_OK;
     *constraint = &c->constraint;
     if (status != MICA_OK) mc_constraint_close(constraint);
+    return status;
+}
+
+mica_status mc_grammars_check(mc_grammars *grammars, mc_grammar *grammar, size_t owner) {
+    mc_constraint *constraint;
+    const uint32_t *first = NULL;
+    MC_TRY(mc_grammars_constrain(grammars, grammar, owner, &constraint));
+    grammar_constraint *c = (grammar_constraint *)constraint;
+    mica_status status = need_mask(c, &first);
+    c->failed = status != MICA_OK;
+    mc_constraint_close(&constraint);
     return status;
 }

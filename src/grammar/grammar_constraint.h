@@ -29,12 +29,17 @@ mc_grammars *mc_grammars_retain(mc_grammars *grammars);
 /* The tree of the vocabulary, which lives as long as the grammars. errors  MICA_ENOMEM */
 mica_status mc_grammars_need_trie(mc_grammars *grammars, const struct mc_token_trie **trie);
 
-/* A constraint whose answer is a document of the grammar, which is kept as long as needed. Its
- * first mask is computed here, so that a grammar that takes too long fails before an answer begins.
+/* A constraint whose answer is a document of the grammar, which is kept as long as needed. Opening
+ * one takes no time and no states: these come with its first mask.
  *  owner   who asks: nobody else can tell by the time that an answer takes what grammar it had
- *  errors  MICA_EUNSUPPORTED the grammar takes too many steps (grammar/matcher.h); MICA_ENOMEM */
+ *  errors  MICA_ENOMEM */
 mica_status mc_grammars_constrain(mc_grammars *grammars, mc_grammar *grammar, size_t owner,
                                   mc_constraint **constraint);
+
+/* Computes the first mask of such a constraint, so that a grammar that takes too long fails before
+ * an answer begins. What it finds is kept for the next constraint.
+ *  errors  MICA_EUNSUPPORTED the grammar takes too many steps (grammar/matcher.h); MICA_ENOMEM */
+mica_status mc_grammars_check(mc_grammars *grammars, mc_grammar *grammar, size_t owner);
 
 /* Bytes that are kept for answers to come, and how many grammars have them. */
 size_t mc_grammars_kept(mc_grammars *grammars, size_t *count);

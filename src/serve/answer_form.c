@@ -105,9 +105,14 @@ static mica_status compile_document(mc_answer_form *form) {
     return status;
 }
 
+/* The field that the grammar is of. */
+static const char *name_of(const mc_answer_form *form) {
+    return form->fields[is_document(form) ? FIELD_DOCUMENT : FIELD_TOOLS];
+}
+
 bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const int32_t *ids,
                             size_t n, mc_failure *failure) {
-    const char *name = form->fields[is_document(form) ? FIELD_DOCUMENT : FIELD_TOOLS];
+    const char *name = name_of(form);
     mica_status status = MICA_OK;
     if (form->format.think_end && !find_open(form, model, ids, n)) status = mc_fail_nomem("a text");
     if (status == MICA_OK && is_document(form)) status = compile_document(form);
@@ -115,6 +120,15 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
         status = mc_answer_grammar_tools(&form->tools, form->choice,
                                          form->tool[0] ? form->tool : NULL, !form->single,
                                          &form->format, thinking_of(form), &form->grammar);
+    return status == MICA_OK || mc_failure_of(failure, status, name);
+}
+
+bool mc_answer_form_check(const mc_answer_form *form, mc_grammars *grammars, size_t owner,
+                          mc_failure *failure) {
+    const char *name = name_of(form);
+    if (!form->grammar || !grammars) return true;
+    mica_status status = mc_grammars_check(grammars, form->grammar, owner);
+    if (status == MICA_EUNSUPPORTED) mc_fail_context(status, "%s", name);
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
@@ -128,12 +142,7 @@ mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *gr
     if (!form->grammar && !budget) return MICA_OK;
     if (!grammars)
         return mc_fail(MICA_EUNSUPPORTED, "answers cannot be constrained with this tokenizer");
-    mica_status status = MICA_OK;
-    if (form->grammar) status = mc_grammars_constrain(grammars, form->grammar, owner, &inner);
-    if (status == MICA_EUNSUPPORTED)
-        mc_fail_context(status, "%s",
-                        form->fields[is_document(form) ? FIELD_DOCUMENT : FIELD_TOOLS]);
-    MC_TRY(status);
+    if (form->grammar) MC_TRY(mc_grammars_constrain(grammars, form->grammar, owner, &inner));
     if (budget)
         return mc_reasoning_constrain(grammars, &form->format, form->budget, form->is_open, inner,
                                       constraint);

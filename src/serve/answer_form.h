@@ -4,6 +4,7 @@
  *     mc_answer_form form = {.tools_text = ..., .thinking = ...};
  *     mc_answer_form_prepare(&form, model, &failure)     // then the prompt is rendered with it
  *     mc_answer_form_compile(&form, model, &prompt, &failure)
+ *     mc_answer_form_check(&form, grammars, owner, &failure)        // once
  *     mc_answer_form_constrain(&form, grammars, owner, &constraint) // for each choice
  *
  * Threads: one at a time; a compiled one never changes. */
@@ -60,6 +61,12 @@ bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_fa
  * returns  false: *failure says why */
 bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const int32_t *ids,
                             size_t n, mc_failure *failure);
+
+/* Whether answers can begin: computes the first mask, which may take long (grammar/matcher.h), so
+ * not where others wait for it. Without grammars it is left to mc_answer_form_constrain.
+ * returns  false: *failure says why, and names the field */
+bool mc_answer_form_check(const mc_answer_form *form, mc_grammars *grammars, size_t owner,
+                          mc_failure *failure);
 
 /* Sets a budget for thoughts by the word of an effort, where none is given and the chat template
  * marks thoughts but has no variable reasoning_effort: 1024 tokens for minimal and low, 8192 for

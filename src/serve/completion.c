@@ -267,6 +267,10 @@ static size_t count_at_once(const mc_completion *job) {
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
     if (!job->attached) mc_completion_attach(job);
     size_t at_once = count_at_once(job);
+    /* Once for all choices, and before the lock, which the scheduler's callbacks wait for. */
+    if (!mc_answer_form_check(&job->form, job->served->grammars, job->http->key,
+                              &job->http->failure))
+        return false;
     job->options = *options;
     if (mc_answer_form_is_forced(&job->form)) job->options.stop_string_count = 0;
     job->requests = mc_calloc(job->count, sizeof *job->requests);

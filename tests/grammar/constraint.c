@@ -256,6 +256,8 @@ static size_t masks_before_refusal(mc_response_kind kind, const char *text, size
         assert_non_null(strstr(mica_last_error(), "too many steps"));
     }
     mc_constraint_close(&c);
+    status = mc_grammars_check(grammars, g, 0);
+    assert_int_equal(status, n ? MICA_OK : MICA_EUNSUPPORTED);
     mc_grammars_close(&grammars);
     mc_grammar_close(&g);
     free(allowed);
@@ -330,6 +332,40 @@ static void test_kept(void **state) {
     mc_grammars_close(&grammars);
 }
 
+/* Constraints that wait take no states, neither new ones nor those that are kept. */
+static void test_waiting(void **state) {
+    (void)state;
+    enum { N = 128 };
+    mc_grammars *grammars;
+    mc_constraint *waiting[N];
+    mc_grammar *g = compile_as(MC_RESPONSE_REGEX, "([a-z]{0,9}[a-z ]{0,9}|[a-f ]{0,9}x?){0,9}");
+    mc_token_mask mask = {.allowed = calloc(vocab / 32 + 1, sizeof(uint32_t)), .vocab = vocab};
+    size_t count;
+    assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);
+    assert_int_equal(mc_grammars_check(grammars, g, 0), MICA_OK);
+    size_t kept = mc_grammars_kept(grammars, &count);
+    assert_int_equal(count, 1);
+    mc_alloc_fail_at(0);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(mc_grammars_constrain(grammars, g, 0, &waiting[i]), MICA_OK);
+    assert_int_equal(mc_alloc_count(), N); /* the constraint itself */
+    assert_true(mc_grammars_kept(grammars, &count) == kept && count == 1);
+    mc_alloc_fail_at(0);
+    assert_int_equal(waiting[N - 1]->ops->mask(waiting[N - 1], &mask), MICA_OK);
+    assert_true(mc_alloc_count() < 4); /* the mask is known: the check has made it */
+    mc_grammars_kept(grammars, &count);
+    assert_int_equal(count, 0);
+    for (int i = 0; i < N - 1; i++)
+        mc_constraint_close(&waiting[i]);
+    mc_grammars_kept(grammars, &count);
+    assert_int_equal(count, 0);
+    mc_constraint_close(&waiting[N - 1]);
+    assert_true(mc_grammars_kept(grammars, &count) == kept && count == 1);
+    mc_grammar_close(&g);
+    mc_grammars_close(&grammars);
+    free(mask.allowed);
+}
+
 /* However many grammars, and however large, what is kept of them is bounded: in their number, and
  * in bytes. */
 static void test_kept_bound(void **state) {
@@ -359,6 +395,7 @@ static bool constrain_once(void *context) {
     static uint32_t allowed[1 << 14];
     mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
     bool done = mc_grammars_open(tokenizer, vocab, &grammars) == MICA_OK &&
+                mc_grammars_check(grammars, g, 0) == MICA_OK &&
                 mc_grammars_constrain(grammars, g, 0, &c) == MICA_OK &&
                 c->ops->mask(c, &mask) == MICA_OK &&
                 c->ops->accept(c, mica_tokenizer_find(tokenizer, "[", 1)) == MICA_OK &&
@@ -429,7 +466,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_masks),      cmocka_unit_test(test_refused_tokens),
         cmocka_unit_test(test_forgetting), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_hostile),    cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_kept_bound), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_kept_bound), cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_no_memory),
     };
     if (argc == 3 && strcmp(argv[1], "time") == 0) return print_times(argv[2]);
     return cmocka_run_group_tests_name("grammar/constraint", tests, open_tokenizer,

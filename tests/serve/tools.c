@@ -424,7 +424,7 @@ static void test_refused(void **state) {
          "response_format"},
         {"\"response_format\": {\"type\": \"regex\", \"regex\": "
          "\"([a-z]{0,50}[a-z ]{0,50}|[a-f ]{0,40}x?){0,60}\"}",
-         "", ""},
+         "", "response_format"},
         {"\"response_format\": {\"type\": \"regex\", \"regex\": \"a\", \"flags\": \"i\"}",
          "unknown_field", "response_format.flags"},
         {"\"structured_outputs\": {\"regex\": \"a\", \"json\": {}}", "invalid_value",
