@@ -362,7 +362,7 @@ static mica_status open_stream(mc_schedule *s, mc_row *row) {
         mc_constraint *constraint = request->constraints[row->choice];
         request->constraints[row->choice] = NULL;
         MC_TRY(mc_stream_constrain(row->stream, constraint, s->rows.masks));
-        mc_stream_mask_ahead(row->stream); /* the first, which needs states: not before it has a row */
+        mc_stream_mask_ahead(row->stream); /* not before it has a row: it needs states */
     }
     if (!fork && find_leader(s, row)) {
         row->left = (int64_t)request->given.n_ids; /* for now: it begins to read later */
