@@ -67,15 +67,9 @@ static bool set_address(question *q, const char *address, const char *path) {
 }
 
 static bool set_certificates(question *q) {
-    const char *file = q->options->certificates;
-    CURLcode bad = CURLE_OK;
-    if (!file) file = mc_http_certificates();
-    if (file) bad |= mc_hub.easy_setopt(q->easy, CURLOPT_CAINFO, file);
-    if (q->options->any_certificate) {
-        bad |= mc_hub.easy_setopt(q->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        bad |= mc_hub.easy_setopt(q->easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-    return !bad;
+    if (!q->options->any_certificate) return mc_http_trust(q->easy, q->options->certificates);
+    return !mc_hub.easy_setopt(q->easy, CURLOPT_SSL_VERIFYPEER, 0L) &&
+           !mc_hub.easy_setopt(q->easy, CURLOPT_SSL_VERIFYHOST, 0L);
 }
 
 static bool prepare(question *q, const char *method, const char *body) {

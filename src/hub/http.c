@@ -21,7 +21,8 @@ struct mc_http {
 
 /* ---- addresses ---- */
 
-const char *mc_http_certificates(void) {
+/* The file of certificates that the environment names; NULL: libcurl's own. */
+static const char *find_certificates(void) {
     static const char *const variables[] = {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
                                             "SSL_CERT_FILE"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
@@ -29,6 +30,15 @@ const char *mc_http_certificates(void) {
         if (value && *value) return value;
     }
     return NULL;
+}
+
+bool mc_http_trust(void *easy, const char *file) {
+    if (!file) file = find_certificates();
+    if (!file) return true;
+    /* The system's folder is looked into beside the file, unless libcurl has none. */
+    CURLcode folder = mc_hub.easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    if (folder == CURLE_NOT_BUILT_IN || folder == CURLE_UNKNOWN_OPTION) folder = CURLE_OK;
+    return !folder && !mc_hub.easy_setopt(easy, CURLOPT_CAINFO, file);
 }
 
 /* Whether two addresses have the same scheme, host and port. */
@@ -144,7 +154,6 @@ static bool aim(mc_http_transfer *t, const char *url) {
 static bool prepare(mc_http_transfer *t) {
     char range[32];
     CURL *easy = t->easy;
-    const char *certificates = mc_http_certificates();
     snprintf(range, sizeof range, "%llu-", (unsigned long long)t->from);
     CURLcode bad = mc_hub.easy_setopt(easy, CURLOPT_PRIVATE, t);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -158,8 +167,7 @@ static bool prepare(mc_http_transfer *t) {
     bad |= mc_hub.easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)t->http->options.stall_seconds);
     if (t->from) bad |= mc_hub.easy_setopt(easy, CURLOPT_RANGE, range);
-    if (certificates) bad |= mc_hub.easy_setopt(easy, CURLOPT_CAINFO, certificates);
-    return !bad && aim(t, t->url);
+    return !bad && mc_http_trust(easy, NULL) && aim(t, t->url);
 }
 
 mica_status mc_http_start(mc_http *http, mc_http_transfer *t) {

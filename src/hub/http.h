@@ -59,8 +59,9 @@ typedef struct mc_http_transfer {
     char error[MC_HTTP_TEXT]; /* libcurl's */
 } mc_http_transfer;
 
-/* The file of certificates that the environment names; NULL: libcurl's own. */
-const char *mc_http_certificates(void);
+/* Trusts the certificates of a file, and no others; file NULL: of the one that the environment
+ * names, else those that libcurl trusts. easy: a CURL. false: libcurl has no memory, or no TLS. */
+bool mc_http_trust(void *easy, const char *file);
 
 /* errors  MICA_EINVAL the endpoint is no http or https address; MICA_ENOMEM */
 mica_status mc_http_open(const mc_http_options *options, mc_http **http);

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "client.h"
 
+#include "hub/library.h"
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -98,11 +100,63 @@ static void test_refused(void **state) {
     free(address);
 }
 
+/* ---- whom it trusts ---- */
+
+static struct {
+    bool folder, no_folder;
+    char file[64];
+} trusted;
+
+static __typeof__(mc_hub.easy_setopt) set_option;
+
+/* Notes what certificates are trusted. Values of options are longs, or as long as a pointer. */
+static CURLcode note_option(CURL *easy, CURLoption option, ...) {
+    va_list args;
+    va_start(args, option);
+    void *pointer = option < CURLOPTTYPE_OBJECTPOINT ? NULL : va_arg(args, void *);
+    long number = option < CURLOPTTYPE_OBJECTPOINT ? va_arg(args, long) : 0;
+    va_end(args);
+    if (option == CURLOPT_CAPATH) trusted.folder = pointer != NULL;
+    if (option == CURLOPT_CAPATH) trusted.no_folder = !pointer;
+    if (option == CURLOPT_CAINFO)
+        snprintf(trusted.file, sizeof trusted.file, "%s", (const char *)pointer);
+    return option < CURLOPTTYPE_OBJECTPOINT ? set_option(easy, option, number)
+                                            : set_option(easy, option, pointer);
+}
+
+/* Of a file's certificates alone: the system's, which libcurl would look for beside, are not. */
+static void test_trust(void **state) {
+    (void)state;
+    const char *address = mica_server_address(shared.server);
+    mica_ask_options options = {.struct_bytes = sizeof options, .certificates = "/none.pem"};
+    int status;
+    char *text;
+    unsetenv("REQUESTS_CA_BUNDLE");
+    unsetenv("SSL_CERT_FILE");
+    unsetenv("CURL_CA_BUNDLE");
+    assert_int_equal(mc_hub_load(), MICA_OK);
+    set_option = mc_hub.easy_setopt;
+    mc_hub.easy_setopt = note_option;
+    for (int i = 0; i < 3; i++) { /* an option, a variable, neither */
+        memset(&trusted, 0, sizeof trusted);
+        if (i == 1) assert_int_equal(setenv("CURL_CA_BUNDLE", "/other.pem", 1), 0);
+        if (i > 0) options.certificates = NULL;
+        assert_int_equal(ask(address, "/health", &options, &status, &text), MICA_OK);
+        mica_free(text);
+        unsetenv("CURL_CA_BUNDLE");
+        assert_string_equal(trusted.file, i == 0 ? "/none.pem" : i == 1 ? "/other.pem" : "");
+        assert_int_equal(trusted.no_folder, i < 2);
+        assert_false(trusted.folder);
+    }
+    mc_hub.easy_setopt = set_option;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_key),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_trust),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }
