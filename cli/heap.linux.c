@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -58,8 +59,14 @@ static void *watch(void *server) {
 }
 
 void cli_heap_watch(const mica_server *server) {
+    sigset_t asked, before; /* to stop: the main thread's, which holds no lock of the heap */
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGINT);
+    sigaddset(&asked, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &asked, &before);
     watching = true;
     watching = pthread_create(&thread, NULL, watch, (void *)server) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void cli_heap_unwatch(void) {

@@ -237,6 +237,7 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
     mica_status status = MICA_OK;
     *left = 0;
     if (stream->drawing) return MICA_OK;
+    if (max > 0) MC_TRY(mc_answer_check(&stream->answer)); /* before copied caches come back */
     if (!stream->number) begin(stream);
     MC_TRY(check_number(stream));
     stream->session->follow = goes_on(stream);

@@ -210,6 +210,27 @@ static void test_dropped(void **state) {
     close_world(&w);
 }
 
+/* An answer that is cancelled while it is swapped out ends without its copy's coming back. */
+static void test_cancelled(void **state) {
+    (void)state;
+    world w;
+    mc_session *session;
+    int64_t left;
+    open_world(&w, "llama_untied_f32", MICA_CACHE_DEFAULT, BLOCKS,
+               (mc_kv_pool_options){.swap_bytes = MUCH});
+    mc_stream *stream = open_stream(&w, &session);
+    must(mc_stream_read(stream, 64, &left));
+    assert_true(mc_stream_pause(stream));
+    mc_stream_cancel(stream);
+    assert_int_equal(mc_stream_read(stream, 1, &left), MICA_ECANCELLED);
+    assert_true(w.model.pool->swapped > 0);
+    assert_int_equal(w.model.pool->swaps, 0);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+    assert_int_equal(w.model.pool->swapped, 0);
+    close_world(&w);
+}
+
 /* Whatever fails while an answer is swapped out and in, it goes on. */
 static void check_failing(const world *w, const outcome *want, void (*arm)(const world *, int),
                           bool (*failed)(const world *, int)) {
@@ -282,9 +303,8 @@ static void test_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_swapped),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_swapped),  cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_dropped),  cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests_name("session/swap", tests, NULL, NULL);
