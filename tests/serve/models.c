@@ -421,12 +421,14 @@ static void test_delete_saves_nothing(void **state) {
     for (int deletes = 0; deletes < 2; deletes++) {
         mc_json_doc *doc = client_json(f.server, "POST", "/v1/completions", body, 200);
         mc_json_close(&doc);
-        if (deletes)
+        if (deletes) {
             while (delete (&f, "{\"model\": \"org/tiny\"}") == 409)
                 nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        else
+            wait_until_runs(f.server, "");
+        } else {
             check_says(f.server, "{\"model\": \"org/tiny\", \"keep_alive\": 0}", 200, "unload");
-        wait_until_runs(f.server, "");
+            assert_true(answers(f.server, ASK("org/tiny"))); /* it is closed, and opened again */
+        }
         test_list files = test_list_files(folder, "");
         assert_int_equal(files.count, deletes ? 0 : 1);
         for (size_t i = 0; i < files.count; i++) {
