@@ -113,7 +113,7 @@ static void topk_indices_decompose(mica_scope *s, const void *attr, const mica_a
                                    mica_array *out) {
     (void)n_in;
     const mc_attr_topk *a = attr;
-    int bits = block_bits(mc_layout_of(in[0]), a->k);
+    int bits = mica_valid(in[0]) ? block_bits(mc_layout_of(in[0]), a->k) : 0;
     out[0] = bits ? largest_by_blocks(s, in[0], a->k, bits, &out[1])
                   : largest_by_sorting(s, in[0], a->k, &out[1]);
 }
