@@ -71,7 +71,7 @@ So is its adapter, where neither a model nor another adapter is named.
   > wait >
   > send /bye\n
   > END
-  > cat .local/state/mica/talks/* | grep -c user; ls .local/state/mica/talks | wc -l
+  > cat .local/state/mica/talks/* | grep -c '"user"'; ls .local/state/mica/talks | wc -l
   2
   2
   $ rm .local/state/mica/talks/*
