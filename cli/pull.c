@@ -17,6 +17,7 @@ static int run(const void *verb_values, char **args, int count) {
         const char *folder = cli_fetch(args[i], options, &code);
         if (!folder) return code;
         puts(folder);
+        if (!cli_flush()) return CLI_FAILED; /* who reads it need not wait for the others */
     }
     return CLI_DONE;
 }

@@ -19,8 +19,8 @@ Models come from a hub: here from one that the tests make.
   org/tiny gemma3_text 4 bit, groups of 32 (affine) 12.8 MB AGE .../.cache/huggingface/hub/models--org--tiny/snapshots/0123456789abcdef0123456789abcdef01234567
   curl is a command
   .../.cache/huggingface/hub/models--org--tiny/snapshots/0123456789abcdef0123456789abcdef01234567
-  mica: http://127.0.0.1 has no repository org/none, or it is private: then set HF_TOKEN to a token that may read it
   .../.cache/huggingface/hub/models--org--tiny/snapshots/0123456789abcdef0123456789abcdef01234567
+  mica: http://127.0.0.1 has no repository org/none, or it is private: then set HF_TOKEN to a token that may read it
   removed org/tiny: 13.4 MB
   To download it: mica pull org/tiny
   curl is a command
