@@ -87,9 +87,9 @@ endfunction()
 # ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2
 # and .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than
 # this one; not under sanitizers, where that would take a minute. DEVICES: again as
-# <room>.<name>.<device> on each of MICA_TEST_DEVICES; the test opens its device by
-# test_device_open. DEVICES_LONG: the same, for tests of thousands of passes: the witness then has
-# kernels for fused ops.
+# <room>.<name>.<device> on each of MICA_TEST_DEVICES, of which sanitizers see the tests labelled
+# tsan; the test opens its device by test_device_open. DEVICES_LONG: the same, for tests of
+# thousands of passes: the witness then has kernels for fused ops.
 # Both: again as <room>.<name>.mlx on MLX's CPU where MLX is there, but not under sanitizers, which
 # do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too; NO_MLX: not there,
 # for what needs that a row has the same bits alone and among others.
@@ -113,25 +113,26 @@ function(mica_test path)
         SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")
     endforeach()
   endif()
-  if(arg_DEVICES OR arg_DEVICES_LONG)
-    set(device_labels ${arg_LABELS})
-    list(FILTER device_labels INCLUDE REGEX "golden|cases")
+  set(device_labels ${arg_LABELS})
+  list(FILTER device_labels INCLUDE REGEX "golden|cases")
+  set(devices)
+  if((arg_DEVICES OR arg_DEVICES_LONG) AND (NOT MICA_SANITIZE OR "tsan" IN_LIST arg_LABELS))
     set(devices ${MICA_TEST_DEVICES})
     if(arg_NO_MLX)
       list(FILTER devices EXCLUDE REGEX "^mlx")
     endif()
-    foreach(device IN LISTS devices)
-      set(opened ${device})
-      if(arg_DEVICES_LONG AND device STREQUAL "witness")
-        set(opened witness:fused)
-      endif()
-      mica_add_test(${name}.${device} ${target} LABELS slow tsan ${device_labels} ARGS ${arg_ARGS})
-      set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${opened})
-      if(device STREQUAL "mlx:gpu") # MLX's CUDA compiles its kernels when they are first used
-        set_tests_properties(${name}.${device} PROPERTIES TIMEOUT 1800)
-      endif()
-    endforeach()
   endif()
+  foreach(device IN LISTS devices)
+    set(opened ${device})
+    if(arg_DEVICES_LONG AND device STREQUAL "witness")
+      set(opened witness:fused)
+    endif()
+    mica_add_test(${name}.${device} ${target} LABELS slow tsan ${device_labels} ARGS ${arg_ARGS})
+    set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${opened})
+    if(device STREQUAL "mlx:gpu") # MLX's CUDA compiles its kernels when they are first used
+      set_tests_properties(${name}.${device} PROPERTIES TIMEOUT 1800)
+    endif()
+  endforeach()
   if((arg_DEVICES OR arg_DEVICES_LONG) AND MICA_HAVE_MLX AND NOT arg_NO_MLX AND NOT MICA_SANITIZE)
     set(modes lazy)
     if(arg_MLX_MODES)
