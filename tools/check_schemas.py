@@ -4,7 +4,8 @@
     tools/check_schemas.py WALKER TOKENIZER_FOLDER [--suite FOLDER] [--walks N] [--drafts NAME...]
 
 WALKER is build/tests/grammar_walker: a random model that writes documents under a schema's
-constraint. The suite and the Python package jsonschema are what tools/setup-jsonschema installs.
+constraint. The suite and the Python package jsonschema are what tools/setup-jsonschema puts into
+build/jsonschema.
 For every schema that is not refused
 
  - each finished document must parse and validate, by the Python package jsonschema, and
@@ -27,15 +28,12 @@ import os
 import subprocess
 import sys
 
-CACHE = os.path.join(os.environ.get("MICA_TEST_CACHE", os.path.expanduser("~/.cache/mica-tests")),
-                     "jsonschema")  # of tools/setup-jsonschema
+INSTALLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "jsonschema")
+sys.path.insert(0, os.path.join(INSTALLED, "python"))
 
 try:
     import jsonschema
 except ImportError:
-    python = os.path.join(CACHE, "venv", "bin", "python")
-    if os.path.exists(python) and sys.prefix != os.path.join(CACHE, "venv"):
-        os.execv(python, [python, *sys.argv])
     print("check_schemas: the Python package jsonschema is not there: tools/setup-jsonschema")
     sys.exit(77)
 
@@ -156,14 +154,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("walker")
     parser.add_argument("tokenizer")
-    parser.add_argument("--suite", default=os.path.join(CACHE, "suite"))
+    parser.add_argument("--suite", default=os.path.join(INSTALLED, "suite"))
     parser.add_argument("--walks", type=int, default=20, help="documents of each schema")
     parser.add_argument("--max-tokens", type=int, default=800)
     parser.add_argument("--drafts", nargs="*", default=[*OWN, "draft2020-12"])
     options = parser.parse_args()
     suite = find_suite(options.suite)
     if not suite:
-        print(f"check_schemas: JSON-Schema-Test-Suite is not below {options.suite}")
+        print(f"check_schemas: JSON-Schema-Test-Suite is not below {options.suite}: "
+              "tools/setup-jsonschema")
         return 77
     walker = Walker(options.walker, options.tokenizer)
     wrong = 0
