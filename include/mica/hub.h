@@ -14,8 +14,9 @@
  * cache has.
  *
  * Environment variables are those of Hugging Face's own programs: HF_ENDPOINT, HF_TOKEN,
- * HF_TOKEN_PATH, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE, HF_HUB_DOWNLOAD_TIMEOUT; also the proxies'
- * (https_proxy, no_proxy) and the certificates' (SSL_CERT_FILE). */
+ * HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE,
+ * HF_HUB_DOWNLOAD_TIMEOUT; also the proxies' (https_proxy, no_proxy) and the certificates'
+ * (SSL_CERT_FILE). */
 #ifndef MICA_HUB_H
 #define MICA_HUB_H
 
@@ -55,7 +56,8 @@ typedef struct mica_pull_options {
                                    mica_discover */
     const char *endpoint;       /* address of the hub; NULL: $HF_ENDPOINT, else Hugging Face's */
     const char *token;          /* sent to the endpoint's own host only; NULL: $HF_TOKEN, else the
-                                   one that hf auth login keeps; "": none */
+                                   one that hf auth login keeps, or none where
+                                   $HF_HUB_DISABLE_IMPLICIT_TOKEN is 1; "": none */
     bool offline;               /* ask no hub: as if $HF_HUB_OFFLINE were 1 */
     int connections;            /* number of files that are downloaded at once; 0: 4 */
     int stall_seconds;          /* a connection that brings nothing for so long is ended, and the

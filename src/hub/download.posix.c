@@ -16,7 +16,12 @@
 
 enum { MAX_TRIES = 5, PIECE = 1 << 20, LOCK_WAIT_US = 200000 };
 
-typedef enum load_state { WAITING, LOADING, LOADED } load_state;
+typedef enum load_state {
+    WAITING,
+    READING, /* what is there of it, for its checksum */
+    LOADING,
+    LOADED
+} load_state;
 
 typedef struct load { /* one file */
     const mc_hub_file *file;
@@ -26,6 +31,7 @@ typedef struct load { /* one file */
     char *part;     /* the path of the file that is being written */
     char *url;
     uint64_t have;     /* bytes that are in it */
+    uint64_t read;     /* READING: of these, bytes that the digest has */
     uint64_t max_have; /* the largest number that there were */
     mc_digest *digest;
     int tries;      /* without progress */
@@ -37,7 +43,8 @@ typedef struct load { /* one file */
 typedef struct batch {
     const mc_download_options *options;
     load *loads; /* [count] */
-    size_t count, running;
+    char *piece; /* [PIECE], or NULL: what is read of a file's beginning */
+    size_t count, running, reading;
     uint64_t total;
 } batch;
 
@@ -70,25 +77,6 @@ static mica_status empty(load *l) {
     return mc_digest_open(l->file->sha256, l->file->size, &l->digest);
 }
 
-/* Reads what is there, for the checksum. */
-static mica_status read_beginning(load *l, const mica_cancel *cancel) {
-    char *piece = mc_alloc(PIECE);
-    mica_status status = piece ? MICA_OK : mc_fail_nomem(l->part);
-    for (ssize_t n = 1; status == MICA_OK && n > 0;) {
-        n = read(l->fd, piece, PIECE);
-        if (n < 0 && errno != EINTR) status = mc_fail_errno(errno, "cannot read %s", l->part);
-        if (n < 0)
-            n = 1;
-        else if (n > 0 && !mc_digest_add(l->digest, piece, (size_t)n))
-            status = mc_fail_nomem("a checksum");
-        else
-            l->have += (uint64_t)n;
-        if (status == MICA_OK) status = mc_cancel_check(cancel);
-    }
-    mc_free(piece);
-    return status;
-}
-
 static mica_status open_part(batch *b, load *l) {
     mc_free(l->part);
     l->part = mc_repository_blob(b->options->repository, l->file->blob, ".incomplete");
@@ -98,11 +86,10 @@ static mica_status open_part(batch *b, load *l) {
     if (l->fd < 0) return mc_fail_errno(errno, "cannot write %s", l->part);
     struct stat info;
     if (fstat(l->fd, &info) != 0 || (uint64_t)info.st_size > l->file->size) return empty(l);
-    l->have = 0;
-    MC_TRY(mc_digest_open(l->file->sha256, l->file->size, &l->digest));
-    MC_TRY(read_beginning(l, b->options->cancel));
-    l->continued = l->have > 0;
-    return l->have > l->file->size ? empty(l) : MICA_OK;
+    l->have = (uint64_t)info.st_size;
+    l->read = 0;
+    if (l->have > 0) l->state = READING;
+    return mc_digest_open(l->file->sha256, l->file->size, &l->digest);
 }
 
 static void close_part(load *l) {
@@ -199,6 +186,24 @@ static mica_status check(batch *b, load *l) {
 
 /* ---- beginning and going on ---- */
 
+/* Reads a piece of what is there, for the checksum: the other files' transfers go on between two
+ * pieces. */
+static mica_status read_on(batch *b, load *l) {
+    if (!b->piece && !(b->piece = mc_alloc(PIECE))) return mc_fail_nomem(l->part);
+    ssize_t n = read(l->fd, b->piece, PIECE);
+    if (n < 0 && errno == EINTR) return MICA_OK;
+    if (n < 0) return mc_fail_errno(errno, "cannot read %s", l->part);
+    if (n > 0) {
+        l->read += (uint64_t)n;
+        return mc_digest_add(l->digest, b->piece, (size_t)n) ? MICA_OK
+                                                             : mc_fail_nomem("a checksum");
+    }
+    l->have = l->read;
+    l->continued = l->have > 0;
+    if (l->have > l->file->size) MC_TRY(empty(l));
+    return l->have == l->file->size ? check(b, l) : start_transfer(b, l);
+}
+
 /* Another file of the same checksum has the lock until the end: this one is whole with it, unless
  * the hub says another size. */
 static mica_status check_sizes(const batch *b, const load *l) {
@@ -227,6 +232,7 @@ static mica_status begin(batch *b, load *l) {
         return MICA_OK;
     }
     if (l->fd < 0) MC_TRY(open_part(b, l));
+    if (l->state == READING) return MICA_OK;
     if (l->have == l->file->size) return check(b, l);
     return start_transfer(b, l);
 }
@@ -249,20 +255,27 @@ static mica_status go_on(batch *b, load *l) {
     return status;
 }
 
+static bool is_running(const load *l) {
+    return l->state == READING || l->state == LOADING;
+}
+
 /* One look at every file. */
 static mica_status look(batch *b) {
     uint64_t now = mc_now_us();
-    b->running = 0;
+    b->running = b->reading = 0;
     for (size_t i = 0; i < b->count; i++) {
         load *l = &b->loads[i];
+        if (l->state == READING) MC_TRY(read_on(b, l));
         if (l->state == LOADING && l->transfer.ended) MC_TRY(go_on(b, l));
-        b->running += l->state == LOADING;
+        b->running += is_running(l);
+        b->reading += l->state == READING;
     }
     for (size_t i = 0; i < b->count && b->running < (size_t)b->options->connections; i++) {
         load *l = &b->loads[i];
         if (l->state != WAITING || l->at_us > now) continue;
         MC_TRY(begin(b, l));
-        b->running += l->state == LOADING;
+        b->running += is_running(l);
+        b->reading += l->state == READING;
     }
     return MICA_OK;
 }
@@ -303,6 +316,7 @@ static void close_all(batch *b) {
         mc_free(l->part);
         mc_free(l->url);
     }
+    mc_free(b->piece);
     mc_free(b->loads);
 }
 
@@ -319,7 +333,9 @@ mica_status mc_download(const mc_download_options *options, const mc_hub_file *f
     (void)tell(&b);
     do {
         status = look(&b);
-    } while (status == MICA_OK && !tell(&b) && (status = mc_http_wait(options->http)) == MICA_OK);
+        if (status != MICA_OK || tell(&b)) break;
+        status = mc_http_wait(options->http, b.reading ? 0 : MC_HTTP_WAIT_MS);
+    } while (status == MICA_OK);
     if (status == MICA_OK) status = link_all(&b);
     close_all(&b);
     return status;

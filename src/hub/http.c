@@ -10,7 +10,7 @@
 
 #include <mica/version.h>
 
-enum { MAX_REDIRECTS = 10, CONNECT_SECONDS = 15, WAIT_MS = 100 };
+enum { MAX_REDIRECTS = 10, CONNECT_SECONDS = 15 };
 enum { MAX_WAIT_SECONDS = 60, TRY_WAIT_US = 250000 };
 
 struct mc_http {
@@ -234,7 +234,7 @@ static void finish(mc_http_transfer *t, CURLcode result) {
     t->ended = true;
 }
 
-mica_status mc_http_wait(mc_http *http) {
+mica_status mc_http_wait(mc_http *http, int max_ms) {
     int running, left;
     bool news = false; /* for the caller to look at */
     CURLMsg *message;
@@ -248,7 +248,7 @@ mica_status mc_http_wait(mc_http *http) {
         news = true;
     }
     MC_TRY(mc_cancel_check(http->options.cancel));
-    if (!bad && !news) bad = mc_hub.multi_poll(http->multi, NULL, 0, WAIT_MS, NULL);
+    if (!bad && !news) bad = mc_hub.multi_poll(http->multi, NULL, 0, max_ms, NULL);
     return bad ? mc_fail(MICA_EIO, "libcurl: %s", mc_hub.multi_strerror(bad)) : MICA_OK;
 }
 

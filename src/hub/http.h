@@ -4,7 +4,7 @@
  *     MC_TRY(mc_http_open(&options, &http));
  *     mc_http_transfer t = {.url = url, .take = take};
  *     mica_status status = mc_http_start(http, &t);
- *     while (status == MICA_OK && !t.ended) status = mc_http_wait(http);
+ *     while (status == MICA_OK && !t.ended) status = mc_http_wait(http, MC_HTTP_WAIT_MS);
  *     mc_http_drop(http, &t);
  *     mc_http_close(&http);
  *
@@ -30,7 +30,7 @@ typedef struct mc_http_options { /* borrowed until mc_http_close */
     const mica_cancel *cancel;
 } mc_http_options;
 
-enum { MC_HTTP_TEXT = 256, MC_HTTP_URL = 4096 };
+enum { MC_HTTP_TEXT = 256, MC_HTTP_URL = 4096, MC_HTTP_WAIT_MS = 100 };
 
 typedef struct mc_http_transfer {
     /* Set by the caller. */
@@ -70,9 +70,10 @@ void mc_http_close(mc_http **http); /* after all transfers were dropped */
 /* errors  MICA_EFORMAT an address that the endpoint may not lead to; MICA_ENOMEM */
 mica_status mc_http_start(mc_http *http, mc_http_transfer *transfer);
 
-/* Moves transfers on, and waits at most a tenth of a second for something to do.
+/* Moves transfers on, and waits for something to do.
+ * max_ms  no longer than that; 0: not at all, where the caller has other work
  * errors  MICA_ECANCELLED; MICA_EIO */
-mica_status mc_http_wait(mc_http *http);
+mica_status mc_http_wait(mc_http *http, int max_ms);
 
 /* Whether an ended transfer brought a body. */
 bool mc_http_answered(const mc_http_transfer *transfer);

@@ -70,12 +70,12 @@ static mica_status ask(mc_http *http, mc_http_transfer *t) {
     for (int tries = 1;; tries++) {
         MC_TRY(mc_http_start(http, t));
         while (!t->ended)
-            MC_TRY(mc_http_wait(http));
+            MC_TRY(mc_http_wait(http, MC_HTTP_WAIT_MS));
         if (mc_http_answered(t) || tries > MAX_TRIES || !mc_http_may_retry(t)) return MICA_OK;
         mc_http_drop(http, t);
         mc_buffer_clear(t->user);
         for (uint64_t until = mc_now_us() + mc_http_retry_us(t, tries); mc_now_us() < until;)
-            MC_TRY(mc_http_wait(http));
+            MC_TRY(mc_http_wait(http, MC_HTTP_WAIT_MS));
     }
 }
 

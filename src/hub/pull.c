@@ -62,6 +62,7 @@ static mica_status complete(mc_pull *pull) {
     if (o->stall_seconds <= 0) o->stall_seconds = STALL_SECONDS;
     if (!o->endpoint) o->endpoint = get("HF_ENDPOINT", "https://huggingface.co");
     o->offline = o->offline || is_set("HF_HUB_OFFLINE");
+    if (!o->token && is_set("HF_HUB_DISABLE_IMPLICIT_TOKEN")) o->token = "";
     if (!o->token) o->token = get("HF_TOKEN", NULL);
     return o->token ? MICA_OK : read_token(pull);
 }

@@ -148,19 +148,36 @@ static void test_refusals(void **state) {
 
 /* ---- checksums ---- */
 
+/* The path of the blob of a file that was downloaded. */
+static char *find_blob(const hub_test *t, const char *file) {
+    char target[128] = "",
+         *link = test_format("%s/models--org--model/snapshots/%s/%s", t->cache, MOCK_COMMIT, file);
+    assert_true(readlink(link, target, sizeof target - 1) > 0);
+    free(link);
+    return hub_test_path(t, target + strlen("../../"));
+}
+
 /* A wrong file is dropped: nothing of it is left under its name. */
 static void test_wrong_checksum(void **state) {
     (void)state;
     static const char *const files[] = {"model.safetensors", "config.json"};
     for (int i = 0; i < 2; i++) {
         hub_test t = hub_test_open();
+        check_pull(&t);
+        char *blob = find_blob(&t, files[i]), *part = test_format("%s.incomplete", blob);
+        assert_int_equal(access(blob, F_OK), 0);
+        assert_int_equal(mica_cache_remove("org/model", t.cache, NULL), MICA_OK);
         char *faults = test_format("corrupt %s\n", files[i]);
         hub_test_fail(&t, faults);
         check_refused(&t, MICA_EFORMAT, "checksum");
-        assert_true(hub_test_count(&t, "blobs", "") < 3);
+        assert_int_not_equal(access(blob, F_OK), 0);
+        assert_int_not_equal(access(part, F_OK), 0);
         hub_test_fail(&t, "");
         check_pull(&t);
+        assert_int_equal(access(blob, F_OK), 0);
         free(faults);
+        free(blob);
+        free(part);
         hub_test_close(&t);
     }
 }
@@ -218,7 +235,61 @@ static void test_wrong_beginning(void **state) {
     }
 }
 
+/* ---- large beginnings ---- */
+
+enum { BEGINNING = 32 << 20, MEGABYTES = 32 };
+
+/* Counts, and lets the hub have time to send. */
+static void count_call(void *user, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    ++*(int *)user;
+    poll(NULL, 0, 5);
+}
+
+/* While a large beginning is read for its checksum, other files are downloaded. */
+static void test_large_beginning(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    check_pull(&t);
+    char *blob = find_blob(&t, "model.safetensors"), *part = test_format("%s.incomplete", blob);
+    assert_int_equal(mica_cache_remove("org/model", t.cache, NULL), MICA_OK);
+    test_write_below(t.cache, part + strlen(t.cache) + 1, "");
+    assert_int_equal(truncate(part, BEGINNING), 0);
+    char *faults = test_format("size model.safetensors %d\nstatus model.safetensors 404\n"
+                               "code model.safetensors EntryNotFound\n",
+                               BEGINNING + 1);
+    hub_test_fail(&t, faults);
+    int calls = 0;
+    char *folder;
+    mica_pull_options options = hub_test_options(&t);
+    options.progress = count_call;
+    options.progress_user = &calls;
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_ENOENT);
+    assert_non_null(strstr(mica_last_error(), "has no model.safetensors"));
+    assert_true(calls > MEGABYTES); /* one behind each */
+    assert_int_equal(hub_test_count(&t, "blobs", ""), 3);
+    assert_int_equal(hub_test_count(&t, "blobs", ".incomplete"), 1);
+    free(faults);
+    free(blob);
+    free(part);
+    hub_test_close(&t);
+}
+
 /* ---- the disk ---- */
+
+/* What does not fit is not begun. */
+static void test_no_room(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "size model.safetensors 1000000000000000000\n");
+    check_refused(&t, MICA_EIO, "org/model does not fit on the disk of");
+    assert_non_null(strstr(mica_last_error(), ": 1000000000000 MB are missing of it, and "));
+    assert_int_equal(mock_hub_bodies(t.hub), 0);
+    hub_test_fail(&t, "");
+    check_pull(&t);
+    hub_test_close(&t);
+}
 
 /* Writing fails in the middle, as on a full disk: a status, and the beginning stays. */
 static void test_full_disk(void **state) {
@@ -304,14 +375,23 @@ static void test_killed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),        cmocka_unit_test(test_cuts_anywhere),
-        cmocka_unit_test(test_stalls),      cmocka_unit_test(test_ranges_ignored),
-        cmocka_unit_test(test_giving_up),   cmocka_unit_test(test_no_hub),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_wrong_checksum),
-        cmocka_unit_test(test_short_file),  cmocka_unit_test(test_wrong_beginning),
-        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_killed),      cmocka_unit_test(test_two_sizes),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_cuts_anywhere),
+        cmocka_unit_test(test_stalls),
+        cmocka_unit_test(test_ranges_ignored),
+        cmocka_unit_test(test_giving_up),
+        cmocka_unit_test(test_no_hub),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_wrong_checksum),
+        cmocka_unit_test(test_short_file),
+        cmocka_unit_test(test_wrong_beginning),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_two_sizes),
         cmocka_unit_test(test_asked_again),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_large_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

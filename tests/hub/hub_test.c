@@ -20,9 +20,9 @@ static void write_weights(const hub_test *t) {
 
 hub_test hub_test_open(void) {
     static const char *const variables[] = {
-        "HF_ENDPOINT", "HF_TOKEN",     "HF_TOKEN_PATH",           "HF_HUB_OFFLINE",
-        "HF_HOME",     "HF_HUB_CACHE", "HF_HUB_DOWNLOAD_TIMEOUT", "http_proxy",
-        "all_proxy",   "ALL_PROXY",    "XDG_CACHE_HOME"};
+        "HF_ENDPOINT",    "HF_TOKEN",  "HF_TOKEN_PATH", "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+        "HF_HUB_OFFLINE", "HF_HOME",   "HF_HUB_CACHE",  "HF_HUB_DOWNLOAD_TIMEOUT",
+        "http_proxy",     "all_proxy", "ALL_PROXY",     "XDG_CACHE_HOME"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
     hub_test t = {.folder = test_temp_dir()};

@@ -19,6 +19,9 @@
 
 enum { TEXT = 8192, PATH_BYTES = 1024, MAX_FAULTS = 32, MAX_CONNECTIONS = 64 };
 
+/* Names chunks, not the file's bytes: no checksum of these. */
+#define XET_HASH "8c1f0e9d7b6a5948372615040f3e2d1c8c1f0e9d7b6a5948372615040f3e2d1c"
+
 typedef struct fault { /* how often a fault of a file has come */
     char key[256];
     int times;
@@ -32,7 +35,7 @@ struct mock_hub {
     fault faults[MAX_FAULTS];
     size_t fault_count;
     atomic_bool stop, leaked;
-    atomic_int bodies, connections;
+    atomic_int bodies, connections, xet;
     atomic_llong bytes;
 };
 
@@ -195,14 +198,16 @@ static void list_folder(const request *r, const char *repo, const char *below, c
         digest(data, size, sum);
         bool outside = has_fault(r->hub, repo, name, "outside", NULL, NULL);
         bool deep = has_fault(r->hub, repo, name, "deep", NULL, NULL);
-        size_t told = size + has_fault(r->hub, repo, name, "short", NULL, NULL);
+        long told = (long)size + has_fault(r->hub, repo, name, "short", NULL, NULL);
+        (void)has_fault(r->hub, repo, name, "size", &told, NULL);
+        bool xet = has_fault(r->hub, repo, name, "xet", NULL, NULL);
         if (size >= MOCK_LARGE)
             snprintf(path, sizeof path,
-                     "\"oid\":\"%040d\",\"size\":%zu,\"lfs\":{\"oid\":\"%s\",\"size\":%zu,"
-                     "\"pointerSize\":135}",
-                     0, told, sum, told);
+                     "\"oid\":\"%040d\",\"size\":%ld,\"lfs\":{\"oid\":\"%s\",\"size\":%ld,"
+                     "\"pointerSize\":135}%s",
+                     0, told, sum, told, xet ? ",\"xetHash\":\"" XET_HASH "\"" : "");
         else
-            snprintf(path, sizeof path, "\"oid\":\"%s\",\"size\":%zu", sum, told);
+            snprintf(path, sizeof path, "\"oid\":\"%s\",\"size\":%ld", sum, told);
         if (asprintf(&more, "%s%s{\"type\":\"file\",\"path\":\"%s%.*s%s\",%s}", *out,
                      (*out)[1] ? "," : "", outside ? "../" : "", deep ? (int)sizeof folders : 0,
                      folders, name, path) < 0)
@@ -272,6 +277,16 @@ static bool answer_head(const request *r, const char *repo, const char *file, co
     return send_all(r->fd, text, (size_t)n);
 }
 
+/* The headers by which clients of xet find the chunks of a file. */
+static void add_xet(const request *r, const char *repo, char *headers, size_t size) {
+    const char *host = "http://127.0.0.1";
+    snprintf(headers, size,
+             "X-Xet-Hash: " XET_HASH "\r\n"
+             "Link: <%s:%d/api/models/%s/xet-read-token/" MOCK_COMMIT ">; rel=\"xet-auth\", "
+             "<%s:%d/v1/reconstructions/" XET_HASH ">; rel=\"xet-reconstruction-info\"\r\n",
+             host, r->hub->ports[0], repo, host, r->hub->ports[1]);
+}
+
 static bool answer_file(const request *r, const char *repo, const char *file) {
     char path[4 * PATH_BYTES], headers[4 * PATH_BYTES];
     bool on;
@@ -287,8 +302,13 @@ static bool answer_file(const request *r, const char *repo, const char *file) {
     if (r->head) {
         on = answer_head(r, repo, file, data, size);
     } else if (size >= MOCK_LARGE && !r->content) {
-        snprintf(headers, sizeof headers, "Location: http://127.0.0.1:%d/%s/resolve/x/%s\r\n",
-                 r->hub->ports[1], repo, file);
+        int n =
+            snprintf(headers, sizeof headers, "Location: http://127.0.0.1:%d/%s/resolve/x/%s\r\n",
+                     r->hub->ports[1], repo, file);
+        if (has_fault(r->hub, repo, file, "xet", NULL, NULL)) {
+            add_xet(r, repo, headers + n, sizeof headers - (size_t)n);
+            r->hub->xet++;
+        }
         on = answer(r, 302, headers, "");
     } else {
         if (has_fault(r->hub, repo, file, "corrupt", NULL, NULL)) data[size / 2] ^= 1;
@@ -434,6 +454,10 @@ int mock_hub_bodies(mock_hub *hub) {
 
 long long mock_hub_bytes(mock_hub *hub) {
     return hub->bytes;
+}
+
+int mock_hub_xet(mock_hub *hub) {
+    return hub->xet;
 }
 
 bool mock_hub_leaked(mock_hub *hub) {

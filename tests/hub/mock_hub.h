@@ -15,6 +15,8 @@
  *     deep FILE                 is listed in 40 folders
  *     next * ADDRESS            the list of files has that next page
  *     loop FILE                 is redirected without an end
+ *     size FILE BYTES           is listed with that size
+ *     xet FILE                  is stored by xet, as the list of files and its redirect say
  *
  * TIMES: so many answers; none: always. Files of 4,096 bytes and more are large: they have a
  * SHA-256, and are redirected to a second port, the content network, which refuses requests with a
@@ -40,6 +42,7 @@ void mock_hub_stop(mock_hub *hub);
 int mock_hub_port(const mock_hub *hub);
 int mock_hub_bodies(mock_hub *hub);      /* answers with a file's bytes */
 long long mock_hub_bytes(mock_hub *hub); /* of files that were sent */
+int mock_hub_xet(mock_hub *hub);         /* redirects with xet's headers */
 bool mock_hub_leaked(mock_hub *hub);     /* the content network was sent a token */
 
 #endif

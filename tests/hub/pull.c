@@ -37,6 +37,20 @@ static void test_cache(void **state) {
     hub_test_close(&t);
 }
 
+/* Of a file that xet stores the hub says where its chunks are. It also redirects to the whole file,
+ * which is what mica reads. */
+static void test_xet(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    char *folder;
+    hub_test_fail(&t, "xet model.safetensors\ncut model.safetensors 70000 1\n");
+    assert_int_equal(hub_test_pull(&t, "org/model", &folder), MICA_OK);
+    hub_test_check_model(&t, folder);
+    assert_int_equal(mock_hub_bytes(t.hub), 300000 + 23 + 2);
+    assert_int_equal(mock_hub_xet(t.hub), 2); /* at the beginning, and where it went on */
+    hub_test_close(&t);
+}
+
 static void test_include(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -118,6 +132,15 @@ static void test_token(void **state) {
     unsetenv("HF_TOKEN");
     test_write_below(t.folder, ".cache/huggingface/token", "hf_secret\n");
     assert_int_equal(mica_pull("org/model", &options, &folder), MICA_OK);
+    hub_test_check_model(&t, folder);
+    setenv("HF_HUB_DISABLE_IMPLICIT_TOKEN", "yes", 1); /* only a token that the caller gives */
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_ENOENT);
+    setenv("HF_TOKEN", "hf_secret", 1);
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_ENOENT);
+    options.token = "hf_secret";
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_OK);
+    unsetenv("HF_HUB_DISABLE_IMPLICIT_TOKEN");
+    unsetenv("HF_TOKEN");
     hub_test_check_model(&t, folder);
     options.token = "two\r\nlines";
     assert_int_equal(mica_pull("org/model", &options, &folder), MICA_EINVAL);
@@ -288,6 +311,7 @@ int main(void) {
         cmocka_unit_test(test_token),         cmocka_unit_test(test_confirm),
         cmocka_unit_test(test_cancel),        cmocka_unit_test(test_several),
         cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_xet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
