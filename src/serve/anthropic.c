@@ -103,7 +103,7 @@ const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS] = {
      .offset = AT(cache_control),
      .help = "type ephemeral, ttl 5m or 1h: prompts are kept without it, so it changes nothing"},
     {.name = "speed", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
-    {.name = "user_profile_id", .kind = MC_FIELD_NOTED},
+    {.name = "user_profile_id", .kind = MC_FIELD_REFUSED, .help = "there are no profiles of users"},
     {.name = "mcp_servers", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "nothing is called"},
     {.name = "context_management",
      .kind = MC_FIELD_REFUSED,

@@ -20,7 +20,11 @@ typedef struct message_values {
 
 #define AT(member) offsetof(message_values, member)
 
-static const mc_field metadata_fields[] = {{.name = "user_id", .kind = MC_FIELD_NOTED}};
+static const mc_field metadata_fields[] = {
+    {.name = "user_id",
+     .kind = MC_FIELD_NOTED,
+     .help = "names the client's user, of whom nothing is kept"},
+};
 
 const mc_field mc_anthropic_message_fields[MC_ANTHROPIC_MESSAGE_FIELDS] = {
     {.name = "max_tokens",

@@ -58,7 +58,9 @@ static const mc_field fields[] = {
      .initial = 1,
      .offset = AT(normalise),
      .help = "to a Euclidean length of 1"},
-    {.name = "user", .kind = MC_FIELD_NOTED},
+    {.name = "user",
+     .kind = MC_FIELD_NOTED,
+     .help = "names the client's user, of whom nothing is kept"},
 };
 
 typedef struct embeddings {

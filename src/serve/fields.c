@@ -315,7 +315,7 @@ void mc_field_type(const mc_field *field, char *out, size_t bytes) {
         snprintf(out, bytes, "refused");
         break;
     case MC_FIELD_NOTED:
-        snprintf(out, bytes, "any");
+        snprintf(out, bytes, "any, without effect");
         break;
     }
 }

@@ -3,7 +3,8 @@
  * A table says each field that an API defines: its name, its type and range, and what becomes of
  * it. Reading a body by its table sets the members of a struct, and refuses with a 400 that names
  * the field: a field that the table lacks, a value of the wrong type or out of range, and what mica
- * does not do. So no field is ignored silently. docs/serve.md is printed from the same tables.
+ * does not do. So no field is ignored silently: docs/serve.md is printed from the same tables, and
+ * says of those without effect why they have none.
  *
  * null stands for a field that is not given, unless it is required. Threads: any. */
 #ifndef SERVE_FIELDS_H
@@ -23,7 +24,7 @@ typedef enum mc_field_kind {
     MC_FIELD_ONLY,    /* only one of `choices`, JSON texts with blanks between them, which ask for
                          nothing else than what mica does; other values are refused */
     MC_FIELD_REFUSED, /* refused, whatever its value; `help` says why */
-    MC_FIELD_NOTED    /* any value: by its definition it changes nothing about the answer */
+    MC_FIELD_NOTED    /* any value, without effect: no answer depends on it; `help` says why */
 } mc_field_kind;
 
 /* The types that a field of MC_FIELD_JSON may have. */

@@ -334,6 +334,7 @@ static void test_refused(void **state) {
     refused(CURL ", \"metadata\": {\"other\": 1}", "metadata.other");
     refused(CURL ", \"cache_control\": {\"type\": \"eternal\"}", "cache_control");
     refused(CURL ", \"seed\": 1", "seed");
+    refused(CURL ", \"user_profile_id\": \"a\"", "user_profile_id");
     refused(BLOCK("{\"type\": \"image\", \"source\": {}}"), "images");
     refused(BLOCK("{\"type\": \"document\"}"), "messages[0].content[0]: documents");
     refused(BLOCK("{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"web\"}"),

@@ -1,5 +1,5 @@
 /* Reading a request's fields by tables: what is set, and what is refused by its name. */
-#include "serve/fields.h"
+#include "serve/endpoint.h"
 #include "support/support.h"
 
 #include <string.h>
@@ -139,6 +139,31 @@ static void test_types(void **state) {
     assert_string_equal(text, "integer");
 }
 
+static int check_help(const mc_field *at, size_t count) {
+    int found = 0;
+    for (const mc_field *end = at + count; at < end; at++) {
+        bool noted = at->kind == MC_FIELD_NOTED, refused = at->kind == MC_FIELD_REFUSED;
+        if ((noted || refused) && !at->help) fail_msg("%s: why is it not said", at->name);
+        found += noted;
+        if (at->kind == MC_FIELD_OBJECT) found += check_help(at->fields, at->count);
+    }
+    return found;
+}
+
+/* What the server takes without effect, or refuses, has a reason in docs/serve.md. */
+static void test_help(void **state) {
+    (void)state;
+    const mc_endpoint_list *list;
+    int found = 0;
+    for (size_t i = 0; (list = mc_endpoint_list_at(i)); i++)
+        for (size_t e = 0; e < list->count; e++)
+            for (size_t t = 0; t < MC_FIELD_TABLES && list->endpoints[e].tables[t].fields; t++) {
+                const mc_field_table *table = &list->endpoints[e].tables[t];
+                found += check_help(table->fields, table->count);
+            }
+    assert_true(found > 9);
+}
+
 /* Clients learn a file's name, but not its folder. */
 static void test_status_texts(void **state) {
     (void)state;
@@ -156,8 +181,8 @@ static void test_status_texts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_types),
-                                       cmocka_unit_test(test_status_texts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_refused), cmocka_unit_test(test_types),
+        cmocka_unit_test(test_help), cmocka_unit_test(test_status_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

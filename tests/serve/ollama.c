@@ -122,6 +122,12 @@ static void test_options(void **state) {
         test_format("\"prompt\": \"What is curl?\", " OPTIONS("\"num_ctx\": %zu"), n + 2);
     check_text_of(fields, "curl is a", "length");
     free(fields);
+    /* what changes no answer */
+    check_text_of(
+        "\"prompt\": \"What is curl?\", " OPTIONS(
+            "\"num_predict\": 3, \"num_thread\": 1, \"num_gpu\": 99, \"use_mmap\": false, "
+            "\"mirostat\": 0, \"mirostat_tau\": 1"),
+        "curl is a", "length");
     /* a penalty that would change the answer, over no tokens */
     check_text_of("\"prompt\": \"What is curl?\", \"options\": {\"temperature\": 0, "
                   "\"repeat_penalty\": 50, \"repeat_last_n\": 0, \"num_predict\": 3}",

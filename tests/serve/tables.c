@@ -55,7 +55,6 @@ static void print_fields(const mc_field *fields, size_t count, const char *prefi
         mc_field_type(at, type, sizeof type);
         format_initial(at, initial, sizeof initial);
         const char *help = at->help;
-        if (at->kind == MC_FIELD_NOTED && !help) help = "taken, and without effect";
         snprintf(text, sizeof text, "* `%s%s` (%s%s%s)%s%s", prefix, at->name, type,
                  at->required ? ", required" : "", initial, help ? ": " : "", help ? help : "");
         print_wrapped(text);
