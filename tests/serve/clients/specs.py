@@ -23,8 +23,11 @@ SERVED = {
         ("get", "/models/{model}"): None,
         ("get", "/responses/{response_id}"): None,
         ("delete", "/responses/{response_id}"): None,
+        ("get", "/responses/{response_id}/input_items"): None,
+        ("post", "/files"): None,
         ("get", "/files"): None,
         ("get", "/files/{file_id}"): None,
+        ("get", "/files/{file_id}/content"): None,
         ("delete", "/files/{file_id}"): None,
         ("post", "/batches"): None,
         ("get", "/batches"): None,
@@ -82,6 +85,14 @@ class Document:
         self.requests, self.bounded = {}, False
         if vendor == "openai":
             self.allow_nulls()
+            self.mend_answers()
+
+    def mend_answers(self):
+        """The bytes of a file are no text of JSON, as the document has it. Nor are the types of
+        items, by which they are told apart, the names of their schemas."""
+        content = self.whole["paths"]["/files/{file_id}/content"]["get"]["responses"]["200"]
+        content["content"] = {"application/octet-stream": {"schema": {"type": "string"}}}
+        del self.schemas["ItemResource"]["discriminator"]
 
     def allow_nulls(self):
         """Members that are null in OpenAI's answers, and in its document's examples, but not by
@@ -165,6 +176,14 @@ class Document:
         made["additionalProperties"] = False
         return self.request(made, served)
 
+    def form(self, schema, served):
+        """What a form of several parts has; null is no part"""
+        made = copy.deepcopy(self.flat(schema))
+        if served:
+            made["properties"]["purpose"]["enum"] = ["batch"]
+            del made["properties"]["expires_after"]
+        return made
+
     def reduced(self, served=False, bounded=False):
         """The document of what mica serves.
 
@@ -178,6 +197,11 @@ class Document:
             if "application/json" in content:
                 schema = content["application/json"]["schema"]
                 content["application/json"] = {"schema": self.body(path, schema, served)}
+            if "multipart/form-data" in content:
+                form = content["multipart/form-data"]
+                form["schema"] = self.form(form["schema"], served)
+            if served:
+                drop_refused(operation)
             events = SERVED[self.vendor][method, path]
             if events:  # which are checked one by one
                 operation["responses"]["200"]["content"]["text/event-stream"] = {"schema": {}}
@@ -188,6 +212,12 @@ class Document:
         schemas = {**self.schemas, **{"Request." + k: v for k, v in self.requests.items()}}
         return {"openapi": self.whole["openapi"], "info": self.whole["info"], "paths": paths,
                 "components": {"schemas": reachable(paths, schemas)}}
+
+
+def drop_refused(operation):
+    """Without the parameters that mica refuses, which are few."""
+    operation["parameters"] = [item for item in operation.get("parameters", ())
+                               if item["name"] != "include"]
 
 
 def without_nullable(part):
