@@ -97,11 +97,13 @@ static mica_status check_options(const mica_model_options *options) {
     return MICA_OK;
 }
 
-static mica_status open_parts(mica_model *model, const char *path,
-                              const mica_model_options *options) {
+/* shared: given to an engine that computes on mica's devices, if options have none; NULL: none */
+static mica_status open_parts(mica_model *model, const char *path, mica_model_options *options,
+                              mica_device *shared) {
     mc_engine_choice choice;
     MC_TRY(mc_engine_choose(options->engine, path, options, &choice));
     model->engine = choice.engine;
+    if (!options->device && model->engine->ops->local) options->device = shared;
     model->path = mc_strdup(path);
     if (!model->path) return mc_fail_nomem("a model");
     mica_status status = open_both(model, options);
@@ -117,7 +119,8 @@ static mica_status open_parts(mica_model *model, const char *path,
     return MICA_OK;
 }
 
-mica_status mica_model_open(const char *path, const mica_model_options *options, mica_model **out) {
+mica_status mc_model_open(const char *path, const mica_model_options *options, mica_device *shared,
+                          mica_model **out) {
     if (!out) return mc_fail(MICA_EINVAL, "mica_model_open: model is NULL");
     *out = NULL;
     if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
@@ -127,12 +130,16 @@ mica_status mica_model_open(const char *path, const mica_model_options *options,
     mica_model *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     atomic_init(&model->count, 1u);
-    mica_status status = open_parts(model, path, &given);
+    mica_status status = open_parts(model, path, &given, shared);
     if (status == MICA_OK)
         *out = model;
     else
         mica_model_close(&model);
     return status;
+}
+
+mica_status mica_model_open(const char *path, const mica_model_options *options, mica_model **out) {
+    return mc_model_open(path, options, NULL, out);
 }
 
 const mica_model *mc_model_retain(const mica_model *model) {

@@ -151,10 +151,9 @@ static mica_status open_model(mc_models *models, mc_served *served, uint64_t cac
     mica_model *model = NULL;
     options.cancel = &models->cancel;
     options.adapter = served->adapter;
-    if (!options.device) options.device = models->device;
     if (!served->stays) options.chat_template = NULL;
     if (served->was_loaded || !served->stays) options.progress = NULL;
-    MC_TRY(mica_model_open(served->folder, &options, &model));
+    MC_TRY(mc_model_open(served->folder, &options, models->device, &model));
     if (!models->device && mica_model_device(model)) {
         models->device = mica_model_device(model);
         mc_device_retain(models->device);

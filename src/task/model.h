@@ -5,6 +5,11 @@
 #include "session/session.h"
 #include "text/chat/prompt.h"
 
+/* mica_model_open, but where an engine computes on mica's devices and options name none that is
+ * open, it computes on `shared`; other engines are not told of it. NULL: none. */
+mica_status mc_model_open(const char *path, const mica_model_options *options, mica_device *shared,
+                          mica_model **model);
+
 /* The model for sessions; lives as long as the model.
  * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local);
