@@ -114,7 +114,8 @@ typedef struct mica_model_options {
                       or drops them. Reads them ahead, too */
     const struct mica_mlx_lm_options *mlx_lm; /* of the engine "mlx_lm" (mica/engine.h); others
                                                  ignore them. NULL: the defaults. Borrowed */
-    mica_progress progress;                   /* loading, in bytes; may be NULL */
+    mica_progress progress;                   /* loading, in bytes; may be NULL. Engines that
+                                                 cannot tell do not call it */
     void *progress_user;                      /* given to progress */
     const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
     const char *chat_template; /* a Jinja template to use instead of the folder's own or the

@@ -51,6 +51,8 @@ static mica_status cannot(const char *option, const char *why) {
     return mc_fail(MICA_EUNSUPPORTED, "%s: %s; the engine native has it", option, why);
 }
 
+/* no_mmap and prefetch ask for what it does anyway: it reads all weights into its memory before it
+ * replies to `load`. */
 static mica_status check_options(const mica_model_options *o) {
     if (o->device || o->device_name) return cannot("device", "mlx-lm computes on its own");
     if (o->threads) return cannot("threads", "mlx-lm chooses their number");

@@ -344,6 +344,12 @@ static void test_model_options(void **state) {
     expect_refused(&(mica_model_options){.cache = MICA_CACHE_F16}, "cache");
     expect_refused(&(mica_model_options){.context_length = 64}, "context_length");
     expect_refused(&(mica_model_options){.mlock = true}, "mlock");
+    must(mica_model_open(/* it reads all weights into its memory whatever is asked */
+                         folder,
+                         &(mica_model_options){
+                             .engine = "mlx_lm", .no_mmap = true, .prefetch = true},
+                         &model));
+    mica_model_close(&model);
     expect_error(
         mica_model_open(folder, &(mica_model_options){.engine = "mlx_lm", .cache = 77}, &model),
         MICA_EINVAL, "cache 77");
