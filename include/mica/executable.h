@@ -65,7 +65,8 @@ typedef enum mica_mode {
     MICA_MODE_DEFAULT = 0,  /* what $MICA_MODE names (lazy, eager, compiled); else lazy */
     MICA_MODE_LAZY = 1,     /* compiled at the first run */
     MICA_MODE_EAGER = 2,    /* each op is evaluated by itself: an error names it. To find errors */
-    MICA_MODE_COMPILED = 3, /* compiled when it is opened */
+    MICA_MODE_COMPILED = 3, /* compiled when it is opened; what a device's own library makes of a
+                               graph is made once, too (docs/mlx.md) */
 } mica_mode;
 
 /** What floats are computed in. The values are fixed: new ones are added at the end. */

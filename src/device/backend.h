@@ -13,6 +13,7 @@
 #define DEVICE_BACKEND_H
 
 #include <mica/device.h>
+#include <mica/executable.h>
 
 #include <stdbool.h>
 
@@ -44,6 +45,7 @@ typedef struct mc_lowered {
     mc_lowered_param *params; /* [n_params] */
     uint32_t *results;        /* [n_results] nodes */
     uint32_t passes_off;      /* bits of mc_pass: what a device that has such passes leaves */
+    mica_mode mode; /* of the executable that it is for; default: the device's own choice */
 } mc_lowered;
 
 void mc_lowered_free(mc_lowered *lowered); /* takes NULL */

@@ -59,6 +59,7 @@ static mica_status compile_graph(const mc_bounds *bounds, mc_bound *b, mc_arena 
     MC_TRY(mc_trace_make(trace, arena, to.scope, to.results, p->n_results));
     trace->dense_results = true;
     trace->passes_off = bounds->passes_off;
+    trace->mode = bounds->mode;
     b->n_leaves = trace->n_leaves;
     b->leaves = mc_arena_alloc(&b->arena, (trace->n_leaves + 1) * sizeof *b->leaves);
     if (!b->leaves) return mc_fail_nomem("an executable");
@@ -132,7 +133,7 @@ static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_boun
     if (status == MICA_OK && bounds->no_fallback && b->scope != bounds->program->graph)
         status = mc_lower_check(bounds->program->device, b->scope, b->results,
                                 bounds->program->n_results);
-    if (status == MICA_OK && !bounds->eager) status = compile(bounds, b);
+    if (status == MICA_OK && bounds->mode != MICA_MODE_EAGER) status = compile(bounds, b);
     if (status != MICA_OK) {
         free_bound(bounds, b);
         return status;
@@ -149,7 +150,7 @@ static mica_status make(const mc_bounds *bounds, const int64_t *lengths, mc_boun
 
 /* ---- the list ---- */
 
-mica_status mc_bounds_open(const mica_program *program, bool eager, uint32_t passes_off,
+mica_status mc_bounds_open(const mica_program *program, mica_mode mode, uint32_t passes_off,
                            mc_bounds **bounds) {
     mc_bounds *b = *bounds = mc_calloc(1, sizeof *b);
     if (!b) return mc_fail_nomem("an executable");
@@ -160,7 +161,7 @@ mica_status mc_bounds_open(const mica_program *program, bool eager, uint32_t pas
     }
     atomic_init(&b->users, 1u);
     b->program = mc_program_retain(program);
-    b->eager = eager;
+    b->mode = mode;
     b->passes_off = passes_off;
     b->max_count = MAX_COUNT;
     b->max_bytes = MAX_BYTES;
@@ -246,7 +247,7 @@ mica_status mc_bounds_get(mc_bounds *bounds, const int64_t *lengths, mc_bound **
     pthread_mutex_unlock(&bounds->lock);
     if (!*bound) {
         *bound = own;
-        if (made) *made = !bounds->eager;
+        if (made) *made = bounds->mode != MICA_MODE_EAGER;
     } else {
         dead->next = NULL; /* a clone was first */
     }

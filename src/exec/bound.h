@@ -47,7 +47,7 @@ typedef struct mc_bound {
 typedef struct mc_bounds {
     atomic_uint users;
     mica_program *program; /* a reference */
-    bool eager;            /* nothing is compiled */
+    mica_mode mode;        /* eager: nothing is compiled */
     bool no_fallback;      /* ops that the device lacks are an error */
     uint32_t passes_off;
     mc_precision precision;
@@ -59,7 +59,7 @@ typedef struct mc_bounds {
 } mc_bounds;
 
 /* errors  MICA_ENOMEM */
-mica_status mc_bounds_open(const mica_program *program, bool eager, uint32_t passes_off,
+mica_status mc_bounds_open(const mica_program *program, mica_mode mode, uint32_t passes_off,
                            mc_bounds **bounds);
 mc_bounds *mc_bounds_retain(mc_bounds *bounds);
 void mc_bounds_release(mc_bounds *bounds); /* takes NULL */

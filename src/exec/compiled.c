@@ -70,7 +70,7 @@ static void tell(const mc_compiled *c, size_t *bytes, uint32_t *changed) {
 static const mc_graph_runner runner = {
     .make = mc_compiled_make, .free = mc_compiled_free, .tell = tell, .run = mc_compiled_run};
 
-static mica_status compile_control(mc_compiled *c, const mc_part *part, uint32_t passes_off,
+static mica_status compile_control(mc_compiled *c, const mc_part *part, const mc_lowered *whole,
                                    mc_segment *segment) {
     const mc_layout *results = mc_node_results(part->control);
     *segment = (mc_segment){.device = c->device,
@@ -78,7 +78,7 @@ static mica_status compile_control(mc_compiled *c, const mc_part *part, uint32_t
                             .n_results = (uint32_t)mc_node_n_out(part->control),
                             .control_args = part->control_args,
                             .results = part->results};
-    MC_TRY(mc_control_compile(c->device, part->control, passes_off, &runner, &segment->control));
+    MC_TRY(mc_control_compile(c->device, part->control, whole, &runner, &segment->control));
     c->n_segments++;
     mc_control_tell(segment->control, &c->bytes, c->changed);
     for (uint32_t i = 0; i < segment->n_results; i++)
@@ -86,9 +86,9 @@ static mica_status compile_control(mc_compiled *c, const mc_part *part, uint32_t
     return MICA_OK;
 }
 
-static mica_status compile_part(mc_compiled *c, mc_part *part, uint32_t passes_off,
+static mica_status compile_part(mc_compiled *c, mc_part *part, const mc_lowered *whole,
                                 mc_segment *segment) {
-    if (part->control) return compile_control(c, part, passes_off, segment);
+    if (part->control) return compile_control(c, part, whole, segment);
     mica_device *device = c->device;
     mica_status status = part->fallback ? mc_device_fallback(c->device, &device) : MICA_OK;
     *segment = (mc_segment){.device = device,
@@ -126,7 +126,7 @@ static mica_status compile_parts(mc_compiled *c, const mc_lowered *lowered,
         if (node->param) c->layouts[node->value] = node->layout;
     }
     for (uint32_t i = 0; status == MICA_OK && i < n_parts; i++)
-        status = compile_part(c, &parts[i], lowered->passes_off, &c->segments[i]);
+        status = compile_part(c, &parts[i], lowered, &c->segments[i]);
     for (uint32_t i = 0; i < n_parts; i++)
         mc_lowered_free(parts[i].lowered);
     for (uint32_t i = 0; status == MICA_OK && i < c->n_results; i++)

@@ -45,6 +45,7 @@ struct mc_control {
     frame *spare; /* guarded by lock */
     size_t bytes;
     uint32_t passes_off, changed[MC_PASS_COUNT];
+    mica_mode mode;
 };
 
 /* ---- compiling ---- */
@@ -95,6 +96,7 @@ static mica_status compile_in(mc_control *c, const mc_subgraph *g, mc_arena *are
     MC_TRY(mc_trace_make(trace, arena, *s, to.results, g->n_results));
     trace->dense_results = true;
     trace->passes_off = c->passes_off;
+    trace->mode = c->mode;
     MC_TRY(list_leaves(c, r, trace));
     return c->runner->make(c->device, trace, &r->compiled);
 }
@@ -168,14 +170,15 @@ static mica_status compile(mc_control *c, const mc_node *node) {
     return MICA_OK;
 }
 
-mica_status mc_control_compile(mica_device *device, const mc_node *node, uint32_t passes_off,
+mica_status mc_control_compile(mica_device *device, const mc_node *node, const mc_lowered *lowered,
                                const mc_graph_runner *runner, mc_control **control) {
     mc_control *c = mc_calloc(1, sizeof *c);
     *control = NULL;
     if (!c) return mc_fail_nomem("compiling control flow");
     c->device = device;
     c->runner = runner;
-    c->passes_off = passes_off;
+    c->passes_off = lowered->passes_off;
+    c->mode = lowered->mode;
     mica_status status = compile(c, node);
     if (status == MICA_OK)
         *control = c;

@@ -25,10 +25,10 @@ typedef struct mc_graph_runner {
 
 typedef struct mc_control mc_control;
 
-/* Compiles the subgraphs of a node of control flow, behind the passes that are not off. runner:
- * lives as long.
+/* Compiles the subgraphs of a node of control flow of a lowered graph, behind the passes that are
+ * not off there. runner: lives as long.
  * errors  those of runner->make and of mc_passes_run; MICA_ENOMEM */
-mica_status mc_control_compile(mica_device *device, const mc_node *node, uint32_t passes_off,
+mica_status mc_control_compile(mica_device *device, const mc_node *node, const mc_lowered *lowered,
                                const mc_graph_runner *runner, mc_control **control);
 void mc_control_free(mc_control *control); /* takes NULL */
 

@@ -97,7 +97,7 @@ static mica_status open_bounds(mica_executable *x, const mica_executable_options
     uint32_t passes_off;
     MC_TRY(
         mc_passes_parse(o->passes_off ? "executable_open" : "MICA_PASSES_OFF", names, &passes_off));
-    MC_TRY(mc_bounds_open(x->program, x->mode == MICA_MODE_EAGER, passes_off, &x->bounds));
+    MC_TRY(mc_bounds_open(x->program, x->mode, passes_off, &x->bounds));
     MC_TRY(mc_precision_choose(o->precision, o->op_precisions, o->n_op_precisions,
                                &x->bounds->precision));
     x->bounds->no_fallback = o->no_fallback != 0;

@@ -333,6 +333,7 @@ mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered 
     mc_buffer_clear(fallback);
     MC_TRY(mc_lowered_new(device, trace->n_leaves, trace->n_targets, lowered));
     (*lowered)->passes_off = trace->passes_off;
+    (*lowered)->mode = trace->mode;
     mica_status status = lower(&l, trace, *lowered);
     mc_arena_deinit(&l.arena);
     if (status != MICA_OK) {

@@ -282,6 +282,7 @@ static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
     MC_TRY(mc_lowered_new(s->device, n, n, &part->lowered));
     part->lowered->n_params = part->lowered->n_results = 0;
     part->lowered->passes_off = s->from->passes_off;
+    part->lowered->mode = s->from->mode;
     for (uint32_t k = 0; k < s->n_list; k++) {
         uint32_t i = s->list[k];
         s->made[i] = make_node(s, part, i, level);

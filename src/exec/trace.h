@@ -5,6 +5,8 @@
 #ifndef EXEC_TRACE_H
 #define EXEC_TRACE_H
 
+#include <mica/executable.h>
+
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "device/pass.h"
@@ -22,6 +24,7 @@ typedef struct mc_trace {
     bool dense_results;  /* lowering makes the targets dense; set by whoever wants it */
     uint32_t passes_off; /* bits of mc_pass. Graphs are only passed over where an executable asks
                             for it */
+    mica_mode mode;      /* of the executable; default: there is none */
     mc_buffer key;
     uint64_t hash;
 } mc_trace;

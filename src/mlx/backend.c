@@ -26,16 +26,16 @@ static state_task *task_of(mc_mlx_task *task) {
 
 /* ---- opening ---- */
 
-/* The mode that MICA_MLX_MODE names; if it is unset, lazy. */
-static mica_status choose_mode(mc_mlx_mode *mode) {
+/* The mode that MICA_MLX_MODE names; if it is unset, default. */
+static mica_status read_mode(mica_mode *mode) {
     static const char *const names[] = {
-        [MC_MLX_LAZY] = "lazy", [MC_MLX_EAGER] = "eager", [MC_MLX_COMPILED] = "compiled"};
+        [MICA_MODE_LAZY] = "lazy", [MICA_MODE_EAGER] = "eager", [MICA_MODE_COMPILED] = "compiled"};
     const char *wanted = getenv("MICA_MLX_MODE");
-    *mode = MC_MLX_LAZY;
+    *mode = MICA_MODE_DEFAULT;
     if (!wanted || wanted[0] == '\0') return MICA_OK;
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
+    for (int i = MICA_MODE_LAZY; i <= MICA_MODE_COMPILED; i++) {
         if (strcasecmp(wanted, names[i]) != 0) continue;
-        *mode = (mc_mlx_mode)i;
+        *mode = (mica_mode)i;
         return MICA_OK;
     }
     return mc_fail(MICA_EINVAL, "mlx: MICA_MLX_MODE is %s: must be lazy, eager or compiled",
@@ -207,9 +207,9 @@ static void device_close(void *state) {
 
 static mica_status device_open(const mica_device_options *options, const char *variant,
                                void **out) {
-    mc_mlx_mode mode;
+    mica_mode mode;
     *out = NULL;
-    MC_TRY(choose_mode(&mode));
+    MC_TRY(read_mode(&mode));
     mc_mlx_state *state = mc_calloc(1, sizeof *state);
     if (!state) return mc_fail_nomem("the mlx device");
     state->mode = mode;

@@ -13,6 +13,7 @@ typedef struct executable {
     mica_device *device;
     mc_lowered *lowered;
     mc_mlx_graph graph;
+    mica_mode mode;     /* never default */
     mc_layout *layouts; /* [n_results] */
     uint32_t *viewed;   /* [n_results] the parameter that it is a view of; MC_ABSENT: none */
     int64_t *offsets;   /* [n_results] of such a view's first element, in bytes */
@@ -100,6 +101,11 @@ static mica_status fill(executable *x) {
     return MICA_OK;
 }
 
+static mica_mode choose_mode(const mc_mlx_state *state, const mc_lowered *lowered) {
+    if (state->mode) return state->mode;
+    return lowered->mode ? lowered->mode : MICA_MODE_LAZY;
+}
+
 mica_status mc_mlx_compile(mica_device *device, mc_lowered *lowered, mc_executable **out) {
     *out = NULL;
     executable *x = mc_calloc(1, sizeof *x);
@@ -109,6 +115,7 @@ mica_status mc_mlx_compile(mica_device *device, mc_lowered *lowered, mc_executab
     }
     x->device = device;
     x->lowered = lowered;
+    x->mode = choose_mode(state_of(x), lowered);
     mica_status status = fill(x);
     if (status != MICA_OK) {
         mc_mlx_discard(&x->base);
@@ -175,10 +182,10 @@ static mica_status bind_param(launch *l, uint32_t i, mlx_array *array) {
 static mica_status build(launch *l, mlx_array *params, mlx_vector_array results) {
     executable *x = l->x;
     const mc_mlx_state *state = state_of(x);
-    const uint64_t *known = state->mode == MC_MLX_COMPILED ? NULL : l->scalars;
+    const uint64_t *known = x->mode == MICA_MODE_COMPILED ? NULL : l->scalars;
     x->traces++;
     return mc_mlx_graph_build(&x->graph, params, l->casts, known, state->stream, state->place,
-                              state->mode == MC_MLX_EAGER, &x->checks, results);
+                              x->mode == MICA_MODE_EAGER, &x->checks, results);
 }
 
 /* What MLX calls to build the graph of an executable that it compiles. */
@@ -319,7 +326,7 @@ static mica_status keep_waited(launch *l, mlx_vector_array results) {
 
 static mica_status compute(launch *l, mlx_array *params) {
     executable *x = l->x;
-    bool compiled = state_of(x)->mode == MC_MLX_COMPILED;
+    bool compiled = x->mode == MICA_MODE_COMPILED;
     mlx_vector_array results = mc_mlx.vector_array_new();
     mica_status status = compiled ? replay(l, params, &results) : build(l, params, results);
     if (status == MICA_OK && mc_mlx.async_eval(results)) status = mc_mlx_fail("evaluating a graph");
@@ -351,7 +358,7 @@ static mica_status end_launch(mc_mlx_task *task) {
     else
         status = read_checks(l);
     drop_waited(l);
-    mc_mlx_thread_stop_at_exit(MC_MLX_LAUNCHED + (unsigned)state_of(l->x)->mode);
+    mc_mlx_thread_stop_at_exit(MC_MLX_LAUNCHED + (unsigned)l->x->mode);
     return status;
 }
 
@@ -384,7 +391,7 @@ static mica_status run_launch(mc_mlx_task *task) {
     executable *x = l->x;
     mlx_array *params = mc_calloc(2 * (size_t)x->base.n_params + 1, sizeof *params);
     if (!params) return mc_fail_nomem("a launch");
-    l->casts = state_of(x)->mode == MC_MLX_COMPILED ? NULL : params + x->base.n_params;
+    l->casts = x->mode == MICA_MODE_COMPILED ? NULL : params + x->base.n_params;
     mica_status status = check_memory(l);
     l->began = status == MICA_OK;
     if (status == MICA_OK && mc_mlx.set_default_device(state_of(x)->device))

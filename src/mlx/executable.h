@@ -1,5 +1,6 @@
 /* Executables: a lowered graph, of which MLX's graph is built at each launch (lazy), evaluated op
- * by op (eager), or built once and replayed (compiled). */
+ * by op (eager), or built once and replayed (compiled): as MICA_MLX_MODE says, else as the
+ * executable that the graph is for (mc_lowered.mode), else lazy. */
 #ifndef MLX_EXECUTABLE_H
 #define MLX_EXECUTABLE_H
 
@@ -8,13 +9,11 @@
 #include "device/backend.h"
 #include "mlx/call.h"
 
-typedef enum mc_mlx_mode { MC_MLX_LAZY, MC_MLX_EAGER, MC_MLX_COMPILED } mc_mlx_mode;
-
 /* What an open device is. */
 typedef struct mc_mlx_state {
     bool on_cpu;
     mc_mlx_place place;
-    mc_mlx_mode mode;
+    mica_mode mode;  /* that MICA_MLX_MODE named; default: none */
     bool host_reads; /* the host sees the arrays' memory */
     mlx_device device;
     mlx_stream stream;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "device/device.h"
-#include "exec/program.h"
+#include "exec/executable.h"
 #include "model/fixture.h"
 #include "session/session.h"
 
@@ -127,12 +127,67 @@ static void test_a_decode_step_is_traced_once(void **state) {
     assert_int_equal(traces[N - 1], traces[0] + N - 1);
 }
 
+/* ---- modes ---- */
+
+/* How often MLX's graph of a program is built where an executable of that mode runs it four times.
+ */
+static uint64_t count_traces(mica_device *device, mica_mode mode) {
+    enum { RUNS = 4 };
+    mica_scope *s;
+    mica_program *p;
+    mica_executable *x;
+    mica_array y;
+    float got[3];
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array in = mica_program_param(s, MICA_F32, (int64_t[]){3}, 1);
+    mica_array doubled = mica_add(s, in, in);
+    const mica_param param = {.array = in, .name = "in"};
+    assert_int_equal(mica_program_build(s, &param, 1, &doubled, 1, NULL, &p), MICA_OK);
+    if (mica_executable_open(p, &(mica_executable_options){.mode = mode}, &x) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    for (int i = 0; i < RUNS; i++) {
+        const float data[] = {(float)i, 1, 2};
+        const mica_input input = {
+            .name = "in", .data = data, .bytes = sizeof data, .dtype = MICA_F32};
+        assert_int_equal(mica_executable_run(x, &input, 1, s, &y), MICA_OK);
+        assert_int_equal(mica_read(y, got, sizeof got), MICA_OK);
+        assert_true(got[0] == 2 * (float)i && got[1] == 2 && got[2] == 4);
+    }
+    uint64_t traces = mc_mlx_traces(x->bounds->first->compiled->segments[0].executable);
+    mica_executable_close(&x);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+    return traces;
+}
+
+/* An executable says how MLX runs its graph, where MICA_MLX_MODE does not. */
+static void test_an_executable_has_a_mode(void **state) {
+    (void)state;
+    if (system("command -v g++ > /dev/null") != 0) skip(); /* MLX compiles nothing without it */
+    mica_device *device = open_in("");
+    assert_int_equal(count_traces(device, MICA_MODE_COMPILED), 1);
+    assert_int_equal(count_traces(device, MICA_MODE_LAZY), 4);
+    assert_int_equal(count_traces(device, MICA_MODE_DEFAULT), 4);
+    setenv("MICA_MODE", "compiled", 1);
+    assert_int_equal(count_traces(device, MICA_MODE_DEFAULT), 1);
+    assert_int_equal(count_traces(device, MICA_MODE_LAZY), 4);
+    unsetenv("MICA_MODE");
+    mica_device_close(&device);
+    device = open_in("lazy");
+    assert_int_equal(count_traces(device, MICA_MODE_COMPILED), 4);
+    mica_device_close(&device);
+    device = open_in("compiled");
+    assert_int_equal(count_traces(device, MICA_MODE_LAZY), 1);
+    mica_device_close(&device);
+}
+
 int main(void) {
     setenv("MICA_TEST_DEVICE", "mlx:cpu", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_refused_launch_takes_nothing),
         cmocka_unit_test(test_memory_is_kept_for_a_result_in_it),
         cmocka_unit_test(test_a_decode_step_is_traced_once),
+        cmocka_unit_test(test_an_executable_has_a_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
