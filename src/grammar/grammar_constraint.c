@@ -157,6 +157,8 @@ static mica_status walk(mc_matcher *m, const mc_trie *trie, int32_t from, uint32
 
 /* A matcher is taken when the answer begins: constraints that wait have no states. */
 static mica_status need_matcher(grammar_constraint *c) {
+    if (c->matcher && c->matcher->held == MC_STATE_DEAD)
+        return mc_fail(MICA_EUNSUPPORTED, "the grammar's state was lost by an error before");
     if (c->matcher) return MICA_OK;
     mc_matcher *m = take_kept(c->grammars, c->grammar, c->owner);
     mica_status status = MICA_OK;

@@ -6,8 +6,7 @@
 #include <string.h>
 
 enum {
-    MAX_CONFIGS = 1024,     /* of a state, or little more: the others only forbid more */
-    MAX_VISITED = 1 << 16,  /* for these */
+    MAX_VISITED = 1 << 16,  /* configurations of a closure */
     TRIM_BYTES = 16 << 20,  /* what is kept between two tokens */
     LIMIT_BYTES = 64 << 20, /* what a single token may take */
     FIRST_SLOTS = 256,
@@ -125,7 +124,11 @@ static mica_status visit(mc_matcher *m, int32_t node, int32_t stack) {
         const mc_matcher_config *seen = &MC_BUFFER_AT(&m->todo, mc_matcher_config)[slots[at]];
         if (seen->node == node && seen->stack == stack) return MICA_OK;
     }
-    if (count >= MAX_VISITED) return MICA_OK;
+    if (count >= MAX_VISITED)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "the grammar has more than %d ways to read what comes next: simplify its "
+                       "alternatives",
+                       MAX_VISITED);
     if (!mc_buffer_add(&m->todo, &c, sizeof c)) return nomem();
     put_slot(&m->visited, hash, (int32_t)count);
     return MICA_OK;
@@ -158,16 +161,14 @@ static mica_status begin_closure(mc_matcher *m) {
     return clear_slots(&m->visited, FIRST_SLOTS);
 }
 
-/* Adds all that a configuration leads to, unless there is enough. */
+/* Adds all that a configuration leads to. None is left out: a mask would be wrong without it. */
 static mica_status close_over(mc_matcher *m, int32_t node, int32_t stack) {
     size_t i = MC_BUFFER_COUNT(&m->todo, mc_matcher_config);
-    if (MC_BUFFER_COUNT(&m->found, mc_matcher_config) >= MAX_CONFIGS) return MICA_OK;
     MC_TRY(visit(m, node, stack));
     for (; i < MC_BUFFER_COUNT(&m->todo, mc_matcher_config); i++) {
         MC_TRY(mc_matcher_spend(m, VISIT_WORK));
         MC_TRY(expand(m, MC_BUFFER_AT(&m->todo, mc_matcher_config)[i]));
     }
-    if (i >= MAX_VISITED) m->plain = false; /* what it relies on may be left out */
     return MICA_OK;
 }
 
@@ -287,9 +288,12 @@ static mica_status begin(mc_matcher *m) {
 
 mica_status mc_matcher_reset(mc_matcher *m) {
     m->work = MC_MATCHER_WORK;
+    m->held = MC_STATE_DEAD;
     MC_TRY(begin_closure(m));
     MC_TRY(close_over(m, m->grammar->start, 0));
-    return find_state(m, &m->held);
+    MC_TRY(find_state(m, &m->held));
+    if (m->held != MC_STATE_DEAD) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "the grammar allows no document to begin");
 }
 
 mica_status mc_matcher_open(mc_grammar *grammar, size_t mask_bytes, mc_matcher *m) {
@@ -341,6 +345,7 @@ mica_status mc_matcher_trim(mc_matcher *m) {
     if (bytes_of(m) <= TRIM_BYTES) return MICA_OK;
     m->frames = m->configs = m->states = m->state_slots = m->frame_slots = (mc_buffer){0};
     m->bytes = 0;
+    m->held = MC_STATE_DEAD;
     mica_status status = copy_held(m, &old);
     forget(&old);
     return status;

@@ -55,13 +55,15 @@ typedef struct mc_matcher {             /* zero is closed */
     size_t bytes;                       /* of what states hold beside */
     size_t mask_bytes;                  /* of a mask */
     bool plain;                         /* of the closure that is made */
-    int32_t held;                       /* the state that is kept when all is forgotten */
+    /* The state that is kept when all is forgotten; MC_STATE_DEAD: an error has lost it. */
+    int32_t held;
 } mc_matcher;
 
 /* mask_bytes: how large a mask of mc_state is. Holds the grammar's first state. */
 mica_status mc_matcher_open(mc_grammar *grammar, size_t mask_bytes, mc_matcher *m);
 void mc_matcher_close(mc_matcher *m); /* takes a closed one */
-/* Goes back to the first state; keeps what is known. */
+/* Goes back to the first state; keeps what is known.
+ * errors  MICA_EUNSUPPORTED too much work, too many ways to begin, or none; MICA_ENOMEM */
 mica_status mc_matcher_reset(mc_matcher *m);
 
 /* Allows the work of another token. */
@@ -71,7 +73,8 @@ mica_status mc_matcher_spend(mc_matcher *m, size_t work);
 
 /* The state behind a byte. *to receives MC_STATE_DEAD if the byte may not come. Pointers to states
  * are valid until the next call.
- * errors  MICA_EUNSUPPORTED too much work, or too many states; MICA_ENOMEM */
+ * errors  MICA_EUNSUPPORTED too much work, too many states, or too many ways to read the byte:
+ *         none is left out; MICA_ENOMEM */
 mica_status mc_matcher_step(mc_matcher *m, int32_t from, uint8_t byte, int32_t *to);
 
 static inline mc_state *mc_matcher_state(mc_matcher *m, int32_t state) {
@@ -86,7 +89,8 @@ mica_status mc_matcher_accepts(mc_grammar *grammar, const char *text, size_t len
 /* Bytes of memory that it takes, with its grammar. */
 size_t mc_matcher_bytes(const mc_matcher *m);
 
-/* Where `held` is the only state that is referred to: forgets others if these are too large. */
+/* Where `held` is the only state that is referred to: forgets others if these are too large. After
+ * an error there is none. errors  as mc_matcher_step */
 mica_status mc_matcher_trim(mc_matcher *m);
 
 #endif

@@ -199,6 +199,60 @@ static void test_hostile(void **state) {
     mc_buffer_deinit(&text);
 }
 
+/* Compiles a grammar whose stacks double with each of `levels` before its first byte, `before` bytes
+ * behind its beginning. */
+static mc_grammar *compile_doubling(const char *before, int levels) {
+    mc_buffer text = {0};
+    mc_grammar *g;
+    mc_buffer_printf(&text, "root ::= \"%s\" a0\n", before);
+    for (int i = 0; i < levels; i++)
+        mc_buffer_printf(&text, "a%d ::= a%d \"x\" | a%d \"y\"\n", i, i + 1, i + 1);
+    mc_buffer_printf(&text, "a%d ::= \"z\"", levels);
+    if (compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    mc_buffer_deinit(&text);
+    return g;
+}
+
+/* Ways to read a byte are counted: too many are an error, never fewer ways. */
+static void test_doubling(void **state) {
+    (void)state;
+    bool accepted = true;
+    for (int at = 0; at < 2; at++) {
+        const char *before = at ? "bb" : "",
+                   *text = at ? "bbzxyxyxyxyxyxyxyxy" : "zxyxyxyxyxyxyxyxy";
+        mc_grammar *g = compile_doubling(before, 16);
+        assert_int_equal(mc_grammar_accepts(g, text, strlen(text), &accepted, NULL),
+                         MICA_EUNSUPPORTED);
+        assert_false(accepted);
+        assert_non_null(strstr(mica_last_error(), "ways"));
+        mc_grammar_close(&g);
+        g = compile_doubling(before, 12);
+        assert_true(accepts(g, at ? "bbzxyxyxyxyxyxy" : "zxyxyxyxyxyxy"));
+        assert_false(accepts(g, at ? "bbzxyxyxyxyxyx" : "zxyxyxyxyxyx"));
+        mc_grammar_close(&g);
+    }
+}
+
+/* Of thousands of alternatives behind a byte each is allowed, those that come last, too. */
+static void test_many_ways(void **state) {
+    (void)state;
+    enum { N = 3000 };
+    mc_buffer text = {0};
+    mc_grammar *g;
+    mc_buffer_add_text(&text, "root ::= \"-\" d\nd ::= ");
+    for (int i = 0; i < N; i++)
+        mc_buffer_printf(&text, "%s\"%d.\"", i ? "|" : "", i);
+    assert_int_equal(compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g), MICA_OK);
+    for (int i = 0; i < N; i++) {
+        mc_buffer_clear(&text);
+        mc_buffer_printf(&text, "-%d.", i);
+        if (!accepts(g, mc_buffer_cstr(&text))) fail_msg("%s", mc_buffer_cstr(&text));
+    }
+    mc_grammar_close(&g);
+    mc_buffer_deinit(&text);
+}
+
 static bool compile_once(void *context) {
     const char *source = context;
     mc_grammar *g;
@@ -221,9 +275,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gbnf),     cmocka_unit_test(test_lark),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_gbnf),      cmocka_unit_test(test_lark),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_many_ways), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("grammar/cfg", tests, NULL, NULL);
 }

@@ -407,6 +407,13 @@ static void test_stops(void **state) {
     }
 }
 
+/* A grammar whose stacks double sixteen times before its first byte. */
+#define TWICE(a, b) #a " ::= " #b " \\\"x\\\" | " #b " \\\"y\\\"\\n"
+#define DOUBLING                                                                              \
+    "\"root ::= a\\n" TWICE(a, b) TWICE(b, c) TWICE(c, d) TWICE(d, e) TWICE(e, f) TWICE(f, g) \
+        TWICE(g, h) TWICE(h, i) TWICE(i, j) TWICE(j, k) TWICE(k, l) TWICE(l, m) TWICE(m, n)   \
+            TWICE(n, o) TWICE(o, p) TWICE(p, q) "q ::= \\\"z\\\"\""
+
 static void test_refused(void **state) {
     (void)state;
     const served s = plain;
@@ -433,6 +440,8 @@ static void test_refused(void **state) {
         {"\"structured_outputs\": {\"choice\": []}", "invalid_value", "structured_outputs.choice"},
         {"\"structured_outputs\": {\"grammar\": \"root ::= a\"}", "", "structured_outputs"},
         {"\"response_format\": {\"type\": \"lark\", \"grammar\": \"start: <tool>\"}", "",
+         "response_format"},
+        {"\"response_format\": {\"type\": \"gbnf\", \"gbnf\": " DOUBLING "}", "",
          "response_format"},
         {"\"response_format\": {\"type\": \"grammar\"}", "missing_field",
          "response_format.grammar"},
