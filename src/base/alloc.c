@@ -11,16 +11,27 @@
 
 static _Atomic uint64_t allocations; /* since the last mc_alloc_fail_at */
 static _Atomic uint64_t fail_at;     /* 0: never */
+static _Atomic uint64_t fail_to;     /* the last one that fails */
 
 int mc_alloc_should_fail(void) {
     uint64_t mine = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
     uint64_t limit = atomic_load_explicit(&fail_at, memory_order_relaxed);
-    return limit != 0 && mine >= limit;
+    return limit != 0 && mine >= limit &&
+           mine <= atomic_load_explicit(&fail_to, memory_order_relaxed);
+}
+
+static void fail_from_to(uint64_t from, uint64_t to) {
+    atomic_store(&allocations, 0);
+    atomic_store(&fail_to, to);
+    atomic_store(&fail_at, from);
 }
 
 void mc_alloc_fail_at(uint64_t n) {
-    atomic_store(&allocations, 0);
-    atomic_store(&fail_at, n);
+    fail_from_to(n, UINT64_MAX);
+}
+
+void mc_alloc_fail_once(uint64_t n) {
+    fail_from_to(n, n);
 }
 
 uint64_t mc_alloc_count(void) {

@@ -26,7 +26,9 @@ char *mc_strndup(const char *text, size_t len); /* copies len bytes and adds the
 
 /* Makes the n-th allocation from now (1 is the next) and all after it fail; 0: none. For tests. */
 void mc_alloc_fail_at(uint64_t n);
-/* Allocations since the last mc_alloc_fail_at. */
+/* Makes only the n-th fail: what is tried again works. */
+void mc_alloc_fail_once(uint64_t n);
+/* Allocations since the last call of these. */
 uint64_t mc_alloc_count(void);
 /* Counts an allocation. True if it is to fail. Called for memory that does not come from mc_alloc
  * (simdjson's). */

@@ -565,15 +565,24 @@ static mica_status compute_together(mc_schedule *s, const step *t) {
     return mc_batch_look_ahead(&s->rows.batch, t->sessions, t->ids, t->counts, t->n);
 }
 
-/* Computes a step; if that fails, a token of each row by itself, for one's failure is its own. */
+/* Computes a token of each row by itself, where a step of all has failed: one's failure is its own.
+ * A session that the error has emptied has no blocks to go on with. */
+static void compute_alone(mc_schedule *s, const step *t, mica_status status) {
+    char error[1024];
+    snprintf(error, sizeof error, "%s", mica_last_error());
+    for (size_t i = 0; i < t->n; i++) {
+        mica_status alone = mc_session_count(t->sessions[i])
+                                ? mc_batch_feed(&s->rows.batch, &t->sessions[i], &t->next[i], 1)
+                                : mc_fail(status, "%s", error);
+        if (alone != MICA_OK) leave_with_error(s, t->rows[i], alone);
+    }
+}
+
 static void compute(mc_schedule *s, const step *t) {
     uint64_t start = mc_now_us();
     mica_status status = compute_together(s, t);
     if (status != MICA_OK && t->n == 1) leave_with_error(s, t->rows[0], status);
-    for (size_t i = 0; status != MICA_OK && t->n > 1 && i < t->n; i++) {
-        mica_status alone = mc_batch_feed(&s->rows.batch, &t->sessions[i], &t->next[i], 1);
-        if (alone != MICA_OK) leave_with_error(s, t->rows[i], alone);
-    }
+    if (status != MICA_OK && t->n > 1) compute_alone(s, t, status);
     uint64_t took = mc_now_us() - start;
     for (size_t i = 0; i < t->n; i++)
         t->rows[i]->decode_us += took;

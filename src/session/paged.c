@@ -300,6 +300,17 @@ static int64_t first_entry(const mc_paged *const *rows, const int64_t *ahead, si
     return leader(rows[row], group)->count + (ahead ? ahead[row] : 0);
 }
 
+/* Whether each row's table has the blocks that its new entries go to. What is behind a table's
+ * length are blocks that others have: nothing may be written there. */
+static bool has_blocks(const mc_paged *const *rows, const int64_t *ahead, size_t n, int group,
+                       int64_t tokens) {
+    for (size_t i = 0; i < n; i++) {
+        int64_t end = first_entry(rows, ahead, i, group) + tokens;
+        if (blocks_of(rows[i]->pool, end) > rows[i]->tables[group].n) return false;
+    }
+    return true;
+}
+
 /* The table of a group, the slots and the first index of its rows. room: of the longer list. */
 static void group_args(const mc_paged *const *rows, const int64_t *ahead, size_t n, int group,
                        mica_scope *s, int64_t tokens, int32_t *room, mica_array *args) {
@@ -335,8 +346,11 @@ void mc_paged_args(const mc_paged *const *rows, const int64_t *ahead, size_t n, 
     mc_arena_reset(&pool->arena);
     int32_t *room = mc_arena_alloc(&pool->arena, n * (size_t)longest * sizeof *room);
     for (int g = 0; g < pool->groups; g++, args += 3) {
-        if (room)
+        if (room && has_blocks(rows, ahead, n, g, tokens))
             group_args(rows, ahead, n, g, s, tokens, room, args);
+        else if (room)
+            args[0] = args[1] = args[2] =
+                mc_scope_fail(s, MICA_EINTERNAL, "a session without blocks for its next tokens");
         else
             args[0] = args[1] = args[2] =
                 mc_scope_fail(s, MICA_ENOMEM, "no memory for the tables of a KV pool");

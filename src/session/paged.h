@@ -49,7 +49,8 @@ size_t mc_paged_param_count(const mc_kv_pool *pool);
 size_t mc_paged_result_count(const mc_kv_pool *pool);
 void mc_paged_params(const mc_kv_pool *pool, mica_param *params);
 void mc_paged_results(const mc_kv_pool *pool, mica_array *results);
-/* The arguments for `tokens` tokens a row, which are reserved; s keeps errors.
+/* The arguments for `tokens` tokens a row, which are reserved; s keeps errors: MICA_ENOMEM, and
+ * MICA_EINTERNAL where they are not.
  *  ahead  [n] tokens of the same cache in earlier rows of the pass; NULL: none */
 void mc_paged_args(const mc_paged *const *rows, const int64_t *ahead, size_t n, mica_scope *s,
                    int64_t tokens, mica_array *args);

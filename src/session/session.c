@@ -625,18 +625,24 @@ mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64
                                   .best = session->greedy,
                                   .largest = mc_session_wants_largest(session)};
     mica_array all[MC_BEST_ARRAYS];
+    mica_status status = mc_session_reserve_ahead(session, n);
+    if (status != MICA_OK) return reset_after(session, status);
     MC_TRY(pass_behind(session, ids, n, &wish, all));
     MC_TRY(keep(session, &wish, all, (size_t)n));
-    return mc_session_set_ahead(session, ids, n);
+    mc_session_set_ahead(session, ids, n);
+    return MICA_OK;
 }
 
-mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n) {
-    drop_ahead(session);
-    if (mc_buffer_add(&session->ahead, ids, (size_t)n * sizeof *ids) &&
+mica_status mc_session_reserve_ahead(mc_session *session, int64_t n) {
+    if (mc_buffer_reserve(&session->ahead, (size_t)n * sizeof(int32_t)) &&
         mc_tokens_reserve(&session->history, n))
         return MICA_OK;
-    mc_session_reset(session);
     return mc_fail_nomem("a session's tokens");
+}
+
+void mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n) {
+    drop_ahead(session);
+    (void)mc_buffer_add(&session->ahead, ids, (size_t)n * sizeof *ids); /* there is room */
 }
 
 bool mc_session_is_ahead(const mc_session *session) {

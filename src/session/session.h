@@ -189,11 +189,14 @@ const mc_best *mc_session_best(const mc_session *session);
  *  errors  as mc_session_feed */
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
-/* Says that the caller has computed n tokens behind the history. Their logits are in
- * session->logits; or has_best is set and their best tokens are in session->best; or has_largest is
- * set and session->tops and rows have them.
- *  errors  MICA_ENOMEM; the session is empty then */
-mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
+/* Makes room for n tokens that the caller is about to compute. errors  MICA_ENOMEM; the session is
+ * as before */
+mica_status mc_session_reserve_ahead(mc_session *session, int64_t n);
+
+/* Says that the caller has computed n tokens behind the history, for which there is room. Their
+ * logits are in session->logits; or has_best is set and their best tokens are in session->best; or
+ * has_largest is set and session->tops and rows have them. */
+void mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
 /* Drops the last pass's results, so that another one may run. errors  MICA_ENOMEM */
 mica_status mc_session_collect(mc_session *session);

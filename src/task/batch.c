@@ -193,15 +193,17 @@ static mica_status hand_out_best(const step_rows *rows, const mica_array *arrays
     return MICA_OK;
 }
 
-/* Makes room in sessions for `counts` [n] rows of logits; NULL: for one each. */
-static mica_status reserve_logits(const mc_batch *batch, mc_session *const *sessions,
-                                  const int64_t *counts, size_t n) {
+/* Makes room in sessions for `counts` [n] tokens and their rows of logits; NULL: for one each. What
+ * comes behind the step cannot fail for one row, then, and leave the others with half of it. */
+static mica_status reserve_rows(const mc_batch *batch, mc_session *const *sessions,
+                                const int64_t *counts, size_t n) {
     size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
     for (size_t i = 0; i < n; i++) {
         bool largest = mc_session_wants_largest(sessions[i]);
         mc_buffer *room = largest ? &sessions[i]->tops : &sessions[i]->logits;
         mc_buffer_clear(room);
         size_t count = counts ? (size_t)counts[i] : 1;
+        MC_TRY(mc_session_reserve_ahead(sessions[i], (int64_t)count));
         if (!sessions[i]->greedy &&
             !mc_buffer_reserve(room, count * (largest ? sizeof(mc_largest) : bytes)))
             return mc_fail_nomem("a session's logits");
@@ -276,7 +278,7 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
     MC_TRY(run_step(batch, &rows, ids));
     for (size_t i = 0; i < n; i++) {
         int64_t count = counts ? counts[i] : 1;
-        MC_TRY(mc_session_set_ahead(sessions[i], ids, count));
+        mc_session_set_ahead(sessions[i], ids, count);
         ids += count;
     }
     return MICA_OK;
@@ -284,13 +286,13 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
 
 mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                                 const int64_t *counts, size_t n) {
-    MC_TRY(reserve_logits(batch, sessions, counts, n));
+    MC_TRY(reserve_rows(batch, sessions, counts, n));
     return feed(batch, sessions, ids, counts, n);
 }
 
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n) {
-    mica_status status = reserve_logits(batch, sessions, NULL, n);
+    mica_status status = reserve_rows(batch, sessions, NULL, n);
     if (status == MICA_OK) status = feed(batch, sessions, ids, NULL, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
         if (!sessions[i]->cache.paged.pool)

@@ -74,6 +74,14 @@ static void test_failures_come_at_n_and_stay(void **state) {
     assert_non_null(a);
     mc_free(a);
     mc_free(b);
+    mc_alloc_fail_once(2);
+    a = mc_alloc(8);
+    b = mc_alloc(8);
+    void *again = mc_alloc(8);
+    mc_alloc_fail_at(0);
+    assert_true(a && !b && again);
+    mc_free(a);
+    mc_free(again);
 }
 
 int main(void) {

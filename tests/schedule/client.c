@@ -1,5 +1,7 @@
 #include "schedule/client.h"
 
+#include "base/alloc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,8 @@ static bool on_token(void *user, size_t i, const mica_token *token) {
     c->late += c->closed || choice->ends;
     take_token(choice, token);
     bool go_on = !c->stop_at || MC_BUFFER_COUNT(&choice->ids, int32_t) < c->stop_at;
+    if (c->fail_at) mc_alloc_fail_once(c->fail_at);
+    c->fail_at = 0;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
     return go_on;

@@ -36,6 +36,7 @@ typedef struct client {
     size_t prefills;             /* calls of prefill */
     int64_t done, total, cached; /* of the last one */
     size_t stop_at;              /* tokens after which `token` says false; 0: never */
+    uint64_t fail_at;            /* the one allocation behind the first token that fails; 0: none */
     bool closed; /* the test has closed the request: nothing may be called any more */
     size_t late; /* callbacks after that */
     mc_request *request;

@@ -2,6 +2,7 @@
  * next process. */
 #include "schedule/prompts.h"
 
+#include "base/alloc.h"
 #include "session/prefix.h"
 
 #include <dirent.h>
@@ -87,6 +88,77 @@ static void test_alike_prompts(void **state) {
     if (mc_prefix_available())
         assert_int_equal(stats_of(schedule).cached_tokens, (ALIKE - 1) * (HEAD / 64 * 64));
     mc_schedule_close(&schedule);
+}
+
+/* ---- memory ---- */
+
+enum { SHORT = 70 };
+
+static const mica_generate_options few = {.max_tokens = 6, .ignore_eos = true, .logprobs = 1};
+
+/* Submits a prompt of a block that all share, and a few tokens more. */
+static void ask_short(client *c, mc_schedule *schedule, const int32_t *prompt) {
+    must_submit(c, schedule,
+                &(mc_request_options){.ids = prompt, .n_ids = SHORT, .generate = &few});
+}
+
+/* One after those that failed. */
+static void expect_short(mc_schedule *schedule, const int32_t *prompt, const client_choice *want) {
+    client c;
+    client_init(&c);
+    ask_short(&c, schedule, prompt);
+    client_wait_ends(&c, 1);
+    choice_compare(&c.choices[0], want, "one that begins alike, later");
+    client_deinit(&c);
+}
+
+/* Two answers with a common prefix, in which the n-th allocation after the first token of the
+ * second one fails. Each is right, or ends with MICA_ENOMEM; one after them is right. Returns
+ * whether one failed. */
+static bool fail_together(uint64_t n, int32_t *const prompts[2], const client_choice wants[2]) {
+    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = 2});
+    client c[2];
+    gate g;
+    gate_shut(&g, schedule);
+    for (int i = 0; i < 2; i++) {
+        client_init(&c[i]);
+        if (i) c[i].fail_at = n;
+        ask_short(&c[i], schedule, prompts[i]);
+    }
+    gate_open(&g);
+    for (int i = 0; i < 2; i++)
+        client_wait_ends(&c[i], 1);
+    bool failed = mc_alloc_count() >= n;
+    mc_alloc_fail_at(0);
+    for (int i = 1; i >= 0; i--) {
+        const client_choice *got = &c[i].choices[0];
+        if (got->status != MICA_ENOMEM || !failed) choice_compare(got, &wants[i], "one of two");
+        client_deinit(&c[i]);
+    }
+    if (failed) expect_short(schedule, prompts[0], &wants[0]);
+    mc_schedule_close(&schedule);
+    return failed;
+}
+
+/* What fails for one answer does not harm another that has the same blocks. */
+static void test_no_memory(void **state) {
+    (void)state;
+    int32_t *prompts[2];
+    client_choice wants[2];
+    uint64_t n = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        prompts[i] = make_prompt(SHORT, 11);
+        prompts[i][SHORT - 1] = 100 + (int32_t)i;
+        wants[i] = generate_alone(models[1], prompts[i], SHORT, &few);
+    }
+    while (fail_together(n, prompts, wants))
+        n++;
+    printf("no memory: %llu allocations failed, one after the other\n", (unsigned long long)n - 1);
+    assert_true(n > 2);
+    for (int i = 0; i < 2; i++) {
+        choice_free(&wants[i]);
+        free(prompts[i]);
+    }
 }
 
 /* ---- the file ---- */
@@ -205,7 +277,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_prompts), cmocka_unit_test(test_alike_prompts),
         cmocka_unit_test(test_kept_prompts),  cmocka_unit_test(test_bad_file),
-        cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_cut_off),       cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/prefixes", tests, open_models, close_models);
 }

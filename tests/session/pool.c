@@ -466,6 +466,33 @@ static void each_allocation_may_fail(void **state) {
     fixture_close(&f);
 }
 
+/* A table without blocks, behind whose length others' may stand, is never written through. */
+static void no_blocks_no_writes(void **state) {
+    (void)state;
+    model_fixture f;
+    world w = {.random = 12};
+    const int32_t id = 5;
+    const float *logits;
+    fixture_open("gemma3_text_f32", &f);
+    open_world(&w, &f, 40, 32, 0);
+    pair *p = &w.pairs[0], *other = &w.pairs[1];
+    add_tokens(&w, p, 40);
+    feed_pair(&w, p, "a prompt");
+    mc_session_close(&other->paged);
+    must(mc_session_fork(p->paged, &other->paged));
+    mc_session_reset(other->paged); /* its table still says where the blocks were */
+    assert_int_equal(mc_batch_feed(&w.batch, &other->paged, &id, 1), MICA_EINTERNAL);
+    mc_session *both[] = {p->paged, other->paged};
+    must(mc_batch_reserve(p->paged, 1));
+    assert_int_equal(mc_batch_feed(&w.batch, both, (int32_t[]){id, id}, 2), MICA_EINTERNAL);
+    add_tokens(&w, p, 1);
+    feed_pair(&w, p, "beside one without blocks");
+    must(mc_session_feed(other->paged, &id, 1, &logits));
+    check_accounts(&w);
+    close_world(&w);
+    fixture_close(&f);
+}
+
 static bool open_and_close(void *arg) {
     const model_fixture *f = arg;
     mc_kv_pool *pool;
@@ -507,7 +534,7 @@ int main(void) {
         cmocka_unit_test(sessions_have_the_same_bits), cmocka_unit_test(lengths_are_data),
         cmocka_unit_test(forks_share_blocks),          cmocka_unit_test(windows_free_blocks),
         cmocka_unit_test(files_are_the_same),          cmocka_unit_test(each_allocation_may_fail),
-        cmocka_unit_test(wrong_pools_are_refused),
+        cmocka_unit_test(no_blocks_no_writes),         cmocka_unit_test(wrong_pools_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
