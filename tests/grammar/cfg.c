@@ -199,8 +199,7 @@ static void test_hostile(void **state) {
     mc_buffer_deinit(&text);
 }
 
-/* Compiles a grammar whose stacks double with each of `levels` before its first byte, `before` bytes
- * behind its beginning. */
+/* Compiles a grammar whose stacks double with each of `levels`, behind the text `before`. */
 static mc_grammar *compile_doubling(const char *before, int levels) {
     mc_buffer text = {0};
     mc_grammar *g;
