@@ -45,10 +45,6 @@ static size_t value_end(mc_str text, size_t at) {
     return depth ? text.len + 1 : at;
 }
 
-bool mc_calls_is_open(mc_str json) {
-    return value_end(json, skip_space(json, 0)) > json.len;
-}
-
 /* The text of an object's member; ptr NULL: it has none of the names. */
 static mc_str member(mc_str object, const char *const *names, size_t count) {
     size_t at = skip_space(object, 1);
@@ -173,32 +169,4 @@ mica_status mc_calls_read(mc_call_body body, mc_str text, const mc_tools *tools,
     mc_buffer_clear(&calls->text);
     if (body == MC_CALLS_PYTHON) return mc_python_calls_read(text, tools, calls, good);
     return read_json(text, tools, calls, good);
-}
-
-/* ---- beginnings ---- */
-
-static bool may_begin_object(mc_str text, size_t at) {
-    static const char *const keys[] = {"\"name\"",      "\"type\"",       "\"function\"",
-                                       "\"arguments\"", "\"parameters\"", "\"id\""};
-    at = skip_space(text, at + 1);
-    const mc_str rest = {text.ptr + at, at < text.len ? text.len - at : 0};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (mc_str_starts(rest, mc_str_of(keys[i])) || mc_str_starts(mc_str_of(keys[i]), rest))
-            return true;
-    return false;
-}
-
-bool mc_calls_may_begin(mc_call_body body, mc_str text) {
-    size_t at = skip_space(text, 0);
-    if (at < text.len && text.ptr[at] == '[') {
-        at = skip_space(text, at + 1);
-        if (body == MC_CALLS_PYTHON) {
-            size_t from = at;
-            while (at < text.len && mc_is_python_name(text.ptr[at]))
-                at++;
-            return at == text.len || (at > from && text.ptr[at] == '(');
-        }
-    }
-    if (at == text.len) return true;
-    return text.ptr[at] == '{' && may_begin_object(text, at);
 }

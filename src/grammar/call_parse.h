@@ -11,10 +11,4 @@
 mica_status mc_calls_read(mc_call_body body, mc_str text, const mc_tools *tools, mc_calls *calls,
                           bool *good);
 
-/* Whether a text that is not complete may begin calls in that form. */
-bool mc_calls_may_begin(mc_call_body body, mc_str text);
-
-/* Whether a JSON text ends within a value. */
-bool mc_calls_is_open(mc_str json);
-
 #endif

@@ -224,8 +224,11 @@ static bool read_arguments(reader *r) {
 static bool read_call(reader *r, const mc_tools *tools, mc_calls *calls) {
     mc_str name = read_name(r);
     if (!take(r, '(')) return false;
-    if (mc_str_is(name, "print") && !mc_tools_find(tools, name))
-        return read_call(r, tools, calls) && take(r, ')');
+    if (mc_str_is(name, "print") && !mc_tools_find(tools, name)) {
+        bool good = ++r->depth <= MAX_DEPTH && read_call(r, tools, calls) && take(r, ')');
+        r->depth--;
+        return good;
+    }
     if (!mc_tools_find(tools, name)) return false;
     mc_tool_call call = {.name = calls->text.len, .name_len = name.len};
     if (!put(r, name.ptr, name.len)) return false;

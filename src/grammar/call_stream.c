@@ -115,7 +115,9 @@ static mica_status read_python_head(mc_call_stream *s, mc_str text, bool ended, 
     while (h->at < text.len && mc_is_python_name(text.ptr[h->at]))
         h->at++;
     h->name = (mc_str){text.ptr + from, h->at - from};
-    bool open = read_mark(text, h, '('), known = open && mc_tools_find(s->tools, h->name);
+    h->at = skip_space(text, h->at);
+    bool open = char_at(text, h->at) == '(', known = open && mc_tools_find(s->tools, h->name);
+    h->at += open; /* the argument's white space is read with it */
     *event = !open && h->at == text.len && text.len < MAX_HEAD ? MC_CALL_WAITS : MC_CALL_WHOLE;
     if (!known) return MICA_OK;
     s->count = 0;
@@ -137,23 +139,30 @@ static bool is_end(const mc_call_stream *s, mc_str text, bool ended, size_t *len
     return s->end.len && mc_str_starts(text, s->end);
 }
 
+/* Skips a run of white space, of which is remembered how far it goes: it may come byte by byte. */
+static size_t skip_run(mc_call_stream *s, mc_str text, size_t at, size_t run) {
+    s->runs[run] = skip_space(text, at < s->runs[run] ? s->runs[run] : at);
+    return s->runs[run];
+}
+
 /* Reads the commas and brackets between calls. false: no call may follow here. */
-static bool read_separator(const mc_call_stream *s, mc_str text, size_t *at, bool *in_list) {
+static bool read_separator(mc_call_stream *s, mc_str text, size_t *at, bool *in_list) {
     bool comma = false, semicolons = !*in_list || s->body == MC_CALLS_PYTHON;
-    *at = skip_space(text, *at);
+    *at = skip_run(s, text, *at, 0);
     if (!s->begun) {
         *in_list = char_at(text, *at) == '[';
-        if (*in_list) *at = skip_space(text, *at + 1);
+        if (*in_list) *at = skip_run(s, text, *at + 1, 1);
         return true;
     }
     if (char_at(text, *at) == ',' || (semicolons && char_at(text, *at) == ';')) {
         comma = true;
-        *at = skip_space(text, *at + 1);
+        *at = skip_run(s, text, *at + 1, 1);
     }
     if (*in_list && char_at(text, *at) == ']') {
         *in_list = false;
-        *at = skip_space(text, *at + 1);
-        if (char_at(text, *at) == ',' || char_at(text, *at) == ';') *at = skip_space(text, *at + 1);
+        *at = skip_run(s, text, *at + 1, 2);
+        if (char_at(text, *at) == ',' || char_at(text, *at) == ';')
+            *at = skip_run(s, text, *at + 1, 3);
         return s->body == MC_CALLS_JSON;
     }
     return comma || !*in_list || s->body == MC_CALLS_PYTHON;
@@ -259,11 +268,17 @@ static mica_status read_tail(mc_call_stream *s, mc_str text, bool ended, mc_call
     return MICA_OK;
 }
 
+static mica_status read_next(mc_call_stream *s, mc_str text, bool ended, mc_call_step *step) {
+    if (s->part == MC_CALL_TAIL) return read_tail(s, text, ended, step);
+    if (s->part == MC_CALL_BETWEEN) return read_between(s, text, ended, step);
+    return s->body == MC_CALLS_JSON ? read_json(s, text, ended, step)
+                                    : read_python(s, text, ended, step);
+}
+
 mica_status mc_call_stream_next(mc_call_stream *stream, mc_str text, bool ended,
                                 mc_call_step *step) {
     *step = (mc_call_step){.event = MC_CALL_WAITS};
-    if (stream->part == MC_CALL_TAIL) return read_tail(stream, text, ended, step);
-    if (stream->part == MC_CALL_BETWEEN) return read_between(stream, text, ended, step);
-    return stream->body == MC_CALLS_JSON ? read_json(stream, text, ended, step)
-                                         : read_python(stream, text, ended, step);
+    mica_status status = read_next(stream, text, ended, step);
+    if (step->event != MC_CALL_WAITS || step->used) memset(stream->runs, 0, sizeof stream->runs);
+    return status;
 }

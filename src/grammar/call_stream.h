@@ -39,6 +39,7 @@ typedef struct mc_call_stream {
     /* Private. */
     enum { MC_CALL_BETWEEN, MC_CALL_ARGUMENTS, MC_CALL_TAIL } part;
     mc_json_scan json;
+    size_t runs[4]; /* between calls: where the runs of white space end that are read */
     size_t scanned; /* bytes of the tail */
     size_t objects; /* that the arguments are in */
     size_t count;   /* of arguments in Python */

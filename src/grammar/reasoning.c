@@ -19,7 +19,7 @@ typedef struct reasoning {
     size_t forced_len, forced_at;
     int64_t left; /* tokens of the budget */
     phase phase;
-    mc_buffer recent; /* BEGIN: all bytes; THOUGHT: the last ones, which may begin the end's mark */
+    mc_buffer recent; /* the last bytes, which may begin the mark */
 } reasoning;
 
 static bool is_forced(const reasoning *r) {
@@ -66,11 +66,13 @@ static mica_status reasoning_mask(mc_constraint *constraint, mc_token_mask *mask
 
 /* Looks whether the bytes so far begin a thought. */
 static void look_for_begin(reasoning *r) {
-    mc_str text = {r->recent.data, r->recent.len};
-    while (text.len && strchr(" \n\r\t", *text.ptr) && *text.ptr) {
-        text.ptr++;
-        text.len--;
-    }
+    size_t space = 0;
+    while (space < r->recent.len && strchr(" \n\r\t", r->recent.data[space]) &&
+           r->recent.data[space])
+        space++;
+    r->recent.len -= space;
+    if (space) memmove(r->recent.data, r->recent.data + space, r->recent.len);
+    const mc_str text = {r->recent.data, r->recent.len};
     if (mc_str_starts(text, r->begin)) {
         r->phase = PHASE_THOUGHT;
         mc_buffer_clear(&r->recent);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "grammar/call_parse.h"
+#include "grammar/call_scan.h"
 #include "grammar/call_stream.h"
 #include "text/find.h"
 
@@ -17,7 +18,9 @@ struct mc_splitter {
     mc_take_piece take;
     void *user;
     part part;
-    mc_buffer held;  /* of the answer, not handed out */
+    mc_buffer held; /* of the answer, not handed out but for the first `gone` bytes */
+    size_t gone;
+    size_t space;    /* bytes known to be white space at the start of what is held */
     bool drop_space; /* white space that comes next is dropped */
     bool drop_mark;  /* and one think_begin: the prompt has it, the answer may have it again */
     bool some_text;  /* some text or call was handed out */
@@ -27,8 +30,9 @@ struct mc_splitter {
     const mc_call_block *block; /* CALLS: what may be calls */
     size_t block_at;            /* where its mark is in `held`, behind white space */
     mc_calls calls;
-    bool streams;          /* calls come out while they are written */
-    bool whole;            /* CALLS: what follows is read whole */
+    bool streams; /* calls come out while they are written */
+    bool whole;   /* CALLS: what follows is read whole: */
+    mc_call_scan scan;
     bool within;           /* a call has begun, and has not ended */
     bool muted;            /* it is dropped */
     mc_call_stream stream; /* CALLS, if they are streamed */
@@ -72,36 +76,47 @@ bool mc_splitter_is_thinking(const mc_splitter *splitter) {
 /* ---- what is held ---- */
 
 static mc_str held(const mc_splitter *s) {
-    return (mc_str){s->held.data ? s->held.data : "", s->held.len};
+    return s->held.data ? (mc_str){s->held.data + s->gone, s->held.len - s->gone} : MC_STR("");
 }
 
 static bool is_space(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-static size_t space_at_start(mc_str text) {
-    size_t n = 0;
-    while (n < text.len && is_space(text.ptr[n]))
-        n++;
+static mc_str rest_of(mc_str text, size_t at) {
+    return (mc_str){text.ptr + at, text.len - at};
+}
+
+/* How much white space what is held begins with; what is known of it is not looked at again. */
+static size_t space_at_start(mc_splitter *s) {
+    const mc_str text = held(s);
+    while (s->space < text.len && is_space(text.ptr[s->space]))
+        s->space++;
+    return s->space;
+}
+
+/* The length of the first n bytes of what is held, without the white space at their end. */
+static size_t without_space_at_end(mc_splitter *s, size_t n) {
+    const mc_str text = held(s);
+    if (n <= space_at_start(s)) return 0;
+    while (is_space(text.ptr[n - 1]))
+        n--;
     return n;
 }
 
-static size_t without_space_at_end(mc_str text) {
-    while (text.len && is_space(text.ptr[text.len - 1]))
-        text.len--;
-    return text.len;
-}
-
 static void drop(mc_splitter *s, size_t n) {
-    if (!n) return;
-    memmove(s->held.data, s->held.data + n, s->held.len - n);
-    s->held.len -= n;
+    s->gone += n;
+    s->space -= n < s->space ? n : s->space;
+    if (s->gone <= s->held.len / 2) return; /* so that a byte is moved once at most */
+    s->held.len -= s->gone;
+    memmove(s->held.data, s->held.data + s->gone, s->held.len);
+    s->gone = 0;
 }
 
 /* Hands out the first n bytes. */
 static mica_status hand_out(mc_splitter *s, mc_piece_kind kind, size_t n) {
     if (!n) return MICA_OK;
-    const mc_piece piece = {.kind = kind, .text = {s->held.data, n}};
+    const mc_piece piece = {.kind = kind, .text = {held(s).ptr, n}};
     s->some_text = s->some_text || kind == MC_PIECE_TEXT;
     mica_status status = s->take(s->user, &piece);
     drop(s, n);
@@ -121,8 +136,8 @@ static size_t begun(mc_str text, mc_str mark) {
 /* Whether the answer begins with a thought. Returns whether that is known. */
 static bool begin(mc_splitter *s) {
     const mc_str text = held(s), mark = mc_str_of(s->format.think_begin);
-    size_t space = space_at_start(text);
-    const mc_str rest = {text.ptr + space, text.len - space};
+    size_t space = space_at_start(s);
+    const mc_str rest = rest_of(text, space);
     if (mc_str_starts(rest, mark)) {
         drop(s, space + mark.len);
         s->part = PART_THOUGHT;
@@ -137,28 +152,28 @@ static bool begin(mc_splitter *s) {
 static mica_status think(mc_splitter *s, bool *more) {
     const mc_str mark = mc_str_of(s->format.think_end), first = mc_str_of(s->format.think_begin);
     if (s->drop_mark) {
-        size_t space = space_at_start(held(s));
-        const mc_str rest = {held(s).ptr + space, held(s).len - space};
+        size_t space = space_at_start(s);
+        const mc_str rest = rest_of(held(s), space);
         if (mc_str_starts(first, rest) && rest.len < first.len && !s->ended) return MICA_OK;
         drop(s, space + (mc_str_starts(rest, first) ? first.len : 0));
         s->drop_mark = false;
     }
     if (s->drop_space) {
-        drop(s, space_at_start(held(s)));
-        if (!s->held.len) return MICA_OK;
+        drop(s, space_at_start(s));
+        if (!held(s).len) return MICA_OK;
         s->drop_space = false;
     }
     const mc_str text = held(s);
-    size_t at = mc_find(text, mark, 0);
+    size_t at = mc_find(text, mark, space_at_start(s));
     bool found = at < text.len;
     if (!found) at = text.len - begun(text, mark);
     if (s->ended && !found) at = text.len;
-    size_t kept = without_space_at_end((mc_str){text.ptr, at}), rest = text.len - at;
+    size_t kept = without_space_at_end(s, at);
     MC_TRY(hand_out(s, MC_PIECE_THOUGHT, kept));
     if (s->ended && !found) {
-        drop(s, s->held.len);
+        drop(s, at - kept);
     } else if (found) {
-        drop(s, s->held.len - rest + mark.len);
+        drop(s, at - kept + mark.len);
         s->part = PART_TEXT;
         s->drop_space = *more = true;
     }
@@ -167,50 +182,48 @@ static mica_status think(mc_splitter *s, bool *more) {
 
 /* ---- text ---- */
 
-/* The first block that begins in the text, and where; NULL: none. */
-static const mc_call_block *find_block(const mc_splitter *s, mc_str text, size_t *at) {
-    const mc_call_block *found = NULL;
-    *at = text.len;
-    for (const mc_call_block *b = s->format.calls->blocks;
-         b < s->format.calls->blocks + MC_CALL_BLOCKS && b->begin; b++) {
-        size_t space = space_at_start(text);
-        const mc_str rest = {text.ptr + space, text.len - space}, mark = mc_str_of(b->begin);
-        size_t place = mc_find(text, mark, 0);
-        if (b->first) place = !s->some_text && mc_str_starts(rest, mark) ? space : text.len;
-        if (place >= *at) continue;
-        *at = place;
-        found = b;
-    }
-    return found;
+/* The first block that begins in what is held, and where; NULL: none. */
+static const mc_call_block *find_block(mc_splitter *s, size_t *at) {
+    const mc_call_block *blocks = s->format.calls->blocks, *end = blocks + MC_CALL_BLOCKS;
+    const mc_str text = held(s);
+    size_t space = space_at_start(s);
+    for (*at = space; *at < text.len; ++*at)
+        for (const mc_call_block *b = blocks; b < end && b->begin; b++)
+            if ((!b->first || (*at == space && !s->some_text)) &&
+                mc_str_starts(rest_of(text, *at), mc_str_of(b->begin)))
+                return b;
+    return NULL;
 }
 
 /* How much of a text without a block can be handed out: what may begin one is held. */
-static size_t settled(const mc_splitter *s, mc_str text) {
+static size_t settled(mc_splitter *s) {
+    const mc_str text = held(s);
     size_t n = text.len;
     for (const mc_call_block *b = s->format.calls->blocks;
          b < s->format.calls->blocks + MC_CALL_BLOCKS && b->begin; b++) {
         size_t left = text.len - begun(text, mc_str_of(b->begin));
         if (!b->first && left < n) n = left;
     }
-    return without_space_at_end((mc_str){text.ptr, n});
+    return without_space_at_end(s, n);
 }
 
 static mica_status say(mc_splitter *s, bool *more) {
     size_t at;
     if (s->drop_space) {
-        drop(s, space_at_start(held(s)));
-        if (!s->held.len) return MICA_OK;
+        drop(s, space_at_start(s));
+        if (!held(s).len) return MICA_OK;
         s->drop_space = false;
     }
-    mc_str text = held(s);
-    if (!s->tools) return hand_out(s, MC_PIECE_TEXT, text.len);
-    const mc_call_block *block = find_block(s, text, &at);
-    if (!block) return hand_out(s, MC_PIECE_TEXT, s->ended ? text.len : settled(s, text));
-    size_t kept = without_space_at_end((mc_str){text.ptr, at});
+    size_t all = held(s).len;
+    if (!s->tools) return hand_out(s, MC_PIECE_TEXT, all);
+    const mc_call_block *block = find_block(s, &at);
+    if (!block) return hand_out(s, MC_PIECE_TEXT, s->ended ? all : settled(s));
+    size_t kept = without_space_at_end(s, at);
     s->part = PART_CALLS;
     s->block = block;
     s->block_at = at - kept;
     s->whole = !s->streams;
+    s->scan = mc_call_scan_of(block, false, false);
     mc_call_stream_deinit(&s->stream);
     s->stream = mc_call_stream_of(block, s->tools);
     *more = true;
@@ -230,7 +243,8 @@ static mica_status give_up(mc_splitter *s, bool *more) {
     size_t n = s->stream.begun ? 0 : body_of(s) + s->block->first;
     s->part = PART_TEXT;
     *more = true;
-    return hand_out(s, MC_PIECE_TEXT, n < s->held.len ? n : s->held.len);
+    size_t all = held(s).len;
+    return hand_out(s, MC_PIECE_TEXT, n < all ? n : all);
 }
 
 static mica_status hand_out_streamed(mc_splitter *s, mc_str name, mc_str arguments) {
@@ -258,22 +272,6 @@ static mica_status hand_out_calls(mc_splitter *s) {
     return MICA_OK;
 }
 
-/* Finds the end of the block behind its mark. Returns false if it may still come. */
-static bool find_end(const mc_splitter *s, size_t body, size_t *at, size_t *end) {
-    const mc_str text = held(s);
-    *at = *end = text.len;
-    if (s->block->end) {
-        const mc_str mark = mc_str_of(s->block->end);
-        for (size_t from = body; (*at = mc_find(text, mark, from)) < text.len; from = *at + 1) {
-            const mc_str inner = {text.ptr + body, *at - body};
-            *end = *at + mark.len;
-            if (s->block->body != MC_CALLS_JSON || !mc_calls_is_open(inner)) return true;
-        }
-        *end = text.len;
-    }
-    return s->ended;
-}
-
 /* Reads what is a whole block, or the rest of one: that of a list has lost its bracket. */
 static mica_status read_calls(mc_splitter *s, mc_str text, bool *good) {
     mc_buffer list = {0};
@@ -290,17 +288,17 @@ static mica_status read_calls(mc_splitter *s, mc_str text, bool *good) {
 }
 
 static mica_status call(mc_splitter *s, bool *more) {
-    size_t body = body_of(s), at, end;
-    bool good = false;
-    mc_str text = held(s);
-    if (!find_end(s, body, &at, &end)) {
-        const mc_str inner = {text.ptr + body, text.len - body};
-        bool may = !s->block->first || s->stream.begun || mc_calls_may_begin(s->block->body, inner);
-        return text.len > MAX_HELD || !may ? give_up(s, more) : MICA_OK;
-    }
-    MC_TRY(read_calls(s, (mc_str){text.ptr + body, at - body}, &good));
+    const size_t body = body_of(s);
+    mc_str text = rest_of(held(s), body);
+    mc_call_extent extent;
+    MC_TRY(mc_call_scan_next(&s->scan, text, &extent));
+    if (extent == MC_CALLS_WAIT && !s->ended && held(s).len <= MAX_HELD) return MICA_OK;
+    bool closed = extent == MC_CALLS_END, good = false;
+    if (closed) text.len = s->scan.at;
+    if (closed || (extent == MC_CALLS_WAIT && s->ended && mc_call_scan_may_end(&s->scan)))
+        MC_TRY(read_calls(s, text, &good));
     if (!good) return give_up(s, more);
-    drop(s, end);
+    drop(s, body + text.len + (closed ? strlen(s->block->end) : 0));
     s->part = PART_TEXT;
     *more = true;
     return hand_out_calls(s);
@@ -329,8 +327,7 @@ static mica_status break_off(mc_splitter *s, bool *more) {
 static mica_status stream_calls(mc_splitter *s, bool *more) {
     size_t body = body_of(s);
     mc_call_step step;
-    MC_TRY(mc_call_stream_next(&s->stream, (mc_str){held(s).ptr + body, s->held.len - body},
-                               s->ended, &step));
+    MC_TRY(mc_call_stream_next(&s->stream, rest_of(held(s), body), s->ended, &step));
     const mc_piece pieces[] = {
         [MC_CALL_BEGINS] = {.kind = MC_PIECE_CALL_BEGIN, .name = step.text},
         [MC_CALL_TEXT] = {.kind = MC_PIECE_CALL_TEXT, .text = step.text},
@@ -338,10 +335,11 @@ static mica_status stream_calls(mc_splitter *s, bool *more) {
     };
     switch (step.event) {
     case MC_CALL_WAITS:
-        if (!step.used && s->held.len > MAX_HELD) return break_off(s, more);
+        if (!step.used && held(s).len > MAX_HELD) return break_off(s, more);
         break;
     case MC_CALL_WHOLE:
         s->whole = *more = true;
+        s->scan = mc_call_scan_of(s->block, s->stream.begun, s->stream.in_list);
         break;
     case MC_CALL_BREAKS:
         drop(s, step.used);

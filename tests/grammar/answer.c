@@ -427,6 +427,28 @@ static void test_budgets(void **state) {
                 check_budget(budget, k & 1, k & 2, seed);
 }
 
+/* White space before a thought is not kept: an answer may have any amount of it. */
+static void test_space_before_a_thought(void **state) {
+    (void)state;
+    const mc_answer_format format = format_of("hermes", true);
+    uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
+    mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+    int32_t newline = mica_tokenizer_find(tokenizer, "\n", 1);
+    mc_constraint *c;
+    assert_int_equal(mc_reasoning_constrain(grammars, &format, 0, false, NULL, &c), MICA_OK);
+    for (int i = 0; i < 200000; i++)
+        if (c->ops->accept(c, newline) != MICA_OK) fail_msg("token %d", i);
+    for (const char *p = "<think>"; *p; p++) {
+        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+        assert_true(mask.all && mask.may_end);
+        assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, p, 1)), MICA_OK);
+    }
+    assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+    assert_false(mask.all || mask.may_end);
+    mc_constraint_close(&c);
+    free(allowed);
+}
+
 /* Without a budget's end nothing is forced: a budget of 3 forces after 3 tokens exactly. */
 static void test_when_it_is_forced(void **state) {
     (void)state;
@@ -461,11 +483,12 @@ static void test_when_it_is_forced(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_documents),    cmocka_unit_test(test_forced_calls),
-        cmocka_unit_test(test_free_calls),   cmocka_unit_test(test_calls_of_whole_answers),
-        cmocka_unit_test(test_python_calls), cmocka_unit_test(test_python_calls_are_read),
-        cmocka_unit_test(test_tool_errors),  cmocka_unit_test(test_forced_calls_are_read),
-        cmocka_unit_test(test_budgets),      cmocka_unit_test(test_when_it_is_forced),
+        cmocka_unit_test(test_documents),         cmocka_unit_test(test_forced_calls),
+        cmocka_unit_test(test_free_calls),        cmocka_unit_test(test_calls_of_whole_answers),
+        cmocka_unit_test(test_python_calls),      cmocka_unit_test(test_python_calls_are_read),
+        cmocka_unit_test(test_tool_errors),       cmocka_unit_test(test_forced_calls_are_read),
+        cmocka_unit_test(test_budgets),           cmocka_unit_test(test_space_before_a_thought),
+        cmocka_unit_test(test_when_it_is_forced),
     };
     return cmocka_run_group_tests_name("grammar/answer", tests, open_all, close_all);
 }

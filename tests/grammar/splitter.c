@@ -384,6 +384,76 @@ static void test_long_arguments(void **state) {
     }
 }
 
+/* An answer that is mostly one text, pushed so many times. */
+typedef struct forced {
+    const char *calls;
+    bool thinks, streams;
+    const char *begin, *often, *end;
+    const char *want_begin, *want_end; /* what comes out; "*": all that went in; NULL: none of it */
+    int times;
+} forced;
+
+static void want_forced(const forced *row, mc_buffer *want) {
+    const char *first = row->want_begin ? row->want_begin : "", *mark = strchr(first, '*');
+    mc_buffer_add(want, first, mark ? (size_t)(mark - first) : strlen(first));
+    if (mark && !row->thinks) mc_buffer_add_text(want, row->begin);
+    for (int n = 0; row->want_begin && n < row->times; n++)
+        mc_buffer_add_text(want, row->often);
+    mc_buffer_add_text(want, mark ? row->end : row->want_end);
+}
+
+static void expect_forced(const forced *row) {
+    const mc_answer_format format = format_of(row->calls, row->thinks);
+    size_t len = strlen(row->often);
+    mc_buffer want = {0};
+    parts p = {.kind = -1};
+    mc_splitter *s;
+    bool good = mc_splitter_open(&format, &tools, false, take, &p, &s) == MICA_OK;
+    if (good && row->streams) mc_splitter_stream_calls(s);
+    good = good && mc_splitter_push(s, row->begin, strlen(row->begin)) == MICA_OK;
+    for (int n = 0; good && n < row->times; n++)
+        good = mc_splitter_push(s, row->often, len) == MICA_OK;
+    good = good && mc_splitter_push(s, row->end, strlen(row->end)) == MICA_OK;
+    assert_true(good && mc_splitter_end(s) == MICA_OK);
+    want_forced(row, &want);
+    if (strcmp(mc_buffer_cstr(&p.text), mc_buffer_cstr(&want)) != 0)
+        fail_msg("%s, \"%s\": \"%.200s\"", row->calls, row->often, mc_buffer_cstr(&p.text));
+    mc_splitter_close(&s);
+    mc_buffer_deinit(&p.text);
+    mc_buffer_deinit(&want);
+}
+
+/* What an answer is forced to be full of is looked at once: the first row would take hours else. */
+static void test_forced_lengths(void **state) {
+    (void)state;
+#define CALL "<tool_call>{\"name\": \"f\", \"arguments\": {"
+    static const forced rows[] = {
+        {"hermes", false, false, CALL "\"a\": \"", "</tool_call>", "\"}}</tool_call>",
+         "f:{\"a\": \"", "\"}", 60000},
+        {"hermes", false, false, "", "<tool_call>", "", "text:", "", 60000},
+        {"hermes", false, false, "", "<tool_call>[\"", "", "text:", "", 50000},
+        {"hermes", false, false, "", CALL "}}", "x", "text:", "x", 20000},
+        {"hermes", false, true, "", "<tool_call>{\"x\":{", "", "text:", "", 40000},
+        {"hermes", false, false, CALL "}}", " ", "; </tool_call>", NULL, "f:{}", 150000},
+        {"hermes", false, true, CALL "}} ;", "\n", "</tool_call>", NULL, "f:{}", 150000},
+        {"generic", false, false, "{", "  ", "}", "text:*", "", 150000},
+        {"generic", false, false, "```json", "\n", "{}", "text:*", "", 150000},
+        {"generic", false, false, "x", "```json", "", "text:x", "", 80000},
+        {"gemma", false, false, "```tool_code\nf(a='", "``x", "')```", "f:{\"a\": \"", "\"}",
+         200000},
+        {"gemma", false, false, "```tool_code\n", "print(", "```", "text:*", "", 150000},
+        {"pythonic", false, false, "[", "f", "]", "text:*", "", 150000},
+        {"pythonic", false, true, "[f(", " ", "a=1)]", NULL, "f:{\"a\": 1}", 150000},
+        {"pythonic", false, true, "[f(a=1),", " ", "f()]", NULL, "f:{\"a\": 1}|f:{}", 150000},
+        {"hermes", false, false, "x", "\n", "y", "text:*", "", 150000},
+        {"hermes", true, false, "<think>x", " ", "y", "thought:x*", "", 150000},
+        {"hermes", true, false, "", " ", "y", "text:*", "", 150000},
+    };
+#undef CALL
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_forced(&rows[i]);
+}
+
 /* Only the first call, whatever the others are. */
 static void test_one_streamed_call(void **state) {
     (void)state;
@@ -632,21 +702,14 @@ static void test_tools(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thoughts),
-        cmocka_unit_test(test_hermes),
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_pythonic),
-        cmocka_unit_test(test_gemma),
-        cmocka_unit_test(test_generic),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_long_arguments),
-        cmocka_unit_test(test_one_streamed_call),
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_long_calls_are_text),
+        cmocka_unit_test(test_thoughts),       cmocka_unit_test(test_hermes),
+        cmocka_unit_test(test_llama),          cmocka_unit_test(test_pythonic),
+        cmocka_unit_test(test_gemma),          cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_broken),         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_at_once),        cmocka_unit_test(test_long_arguments),
+        cmocka_unit_test(test_forced_lengths), cmocka_unit_test(test_one_streamed_call),
+        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_long_calls_are_text),
         cmocka_unit_test(test_tools),
     };
     return cmocka_run_group_tests_name("grammar/splitter", tests, read_tools, free_tools);
