@@ -337,7 +337,8 @@ static const cli_option access_table[] = {
     {.name = "api-key-file",
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "requests must have one of the keys of FILE, one a line",
+     .help = "requests must have one of the keys of FILE, one a line; lines that begin with # are "
+             "comments",
      .offset = offsetof(serve_values, api_key_file)},
     {.name = "insecure",
      .kind = CLI_FLAG,

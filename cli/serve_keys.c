@@ -25,10 +25,16 @@ static int read_file(const char *path, cli_keys *keys) {
     char *line = NULL;
     size_t room = 0;
     int code = CLI_DONE;
-    while (code == CLI_DONE && getline(&line, &room, file) >= 0) {
-        const char *text = line + strspn(line, " \t");
-        size_t len = strcspn(text, " \t\r\n");
-        if (len > 0) code = add(keys, text, len);
+    for (size_t number = 1; code == CLI_DONE && getline(&line, &room, file) >= 0; number++) {
+        static const char blanks[] = " \t\r\n";
+        const char *text = line + strspn(line, blanks);
+        size_t len = strcspn(text, blanks);
+        if (len == 0 || *text == '#') continue;
+        if (text[len + strspn(text + len, blanks)])
+            code =
+                cli_fail("%s, line %zu: want one key a line, without blanks in it", path, number);
+        else
+            code = add(keys, text, len);
     }
     if (code == CLI_DONE && ferror(file)) code = cli_fail("cannot read %s", path);
     free(line);

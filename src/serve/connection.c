@@ -227,12 +227,13 @@ static mc_exchange *http_of(mc_handler_item *item) {
     return (mc_exchange *)(void *)((char *)item - offsetof(mc_exchange, item));
 }
 
-/* A path as a line of a log has it: a client's control characters are spelled out. */
+/* A path as a line of a log has it: a client's control characters are spelled out. Those above
+ * 0x7f are of two bytes in UTF-8, some of which a terminal obeys alone. */
 static void print_path(const char *path, char *out, size_t bytes) {
     size_t len = 0;
     for (; *path && len + 4 <= bytes; path++) {
-        bool control = (unsigned char)*path < 0x20 || *path == 0x7f;
-        len += (size_t)snprintf(out + len, bytes - len, control ? "%%%02X" : "%c", *path);
+        unsigned char c = (unsigned char)*path;
+        len += (size_t)snprintf(out + len, bytes - len, c < 0x20 || c >= 0x7f ? "%%%02X" : "%c", c);
     }
     out[len] = '\0';
 }

@@ -72,6 +72,8 @@ void mc_head_add(mc_head *head, const char *name, const char *value) {
         head->encodings++;
     } else if (strcasecmp(name, "origin") == 0) {
         head->origin = value;
+    } else if (strcasecmp(name, "sec-fetch-site") == 0) {
+        head->site = value;
     } else if (strcasecmp(name, "authorization") == 0) {
         head->authorization = value;
     } else if (strcasecmp(name, "x-api-key") == 0) {
@@ -149,6 +151,12 @@ static bool is_own_origin(const mc_head *head) {
     return scheme && strcasecmp(scheme + 3, head->host) == 0;
 }
 
+/* What a page of another site has a browser fetch without its Origin; unless any page may ask. */
+static bool is_strange(const mc_guard *guard, const mc_head *head) {
+    if (head->origin || !head->site || mc_guard_allows_origin(guard, "*")) return false;
+    return strcasecmp(head->site, "cross-site") == 0 || strcasecmp(head->site, "same-site") == 0;
+}
+
 /* ---- keys ---- */
 
 /* Takes as long for every text of one length. */
@@ -198,6 +206,9 @@ bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, size_
     if (head->origin && !is_own_origin(head) && !mc_guard_allows_origin(guard, head->origin))
         return mc_failure_set(failure, 403, "invalid_origin", NULL,
                               "pages of %.100s may not use this server (--cors)", head->origin);
+    if (!open && is_strange(guard, head))
+        return mc_failure_set(failure, 403, "invalid_origin", NULL,
+                              "pages of other sites may not use this server (--cors)");
     if (!open && guard->key_count && !*key)
         return mc_failure_set(failure, 401, "invalid_api_key", NULL,
                               "the request has no valid key: want Authorization: Bearer KEY");

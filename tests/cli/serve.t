@@ -9,6 +9,12 @@ What mica serve refuses before it loads a model.
   $ : > empty; mica serve --api-key-file empty 2>&1
   mica: empty holds no key
   [1]
+  $ printf '# production keys\n\n' > comments; mica serve --api-key-file comments 2>&1
+  mica: comments holds no key
+  [1]
+  $ printf 'one\n  two of them\n' > words; mica serve --api-key-file words 2>&1
+  mica: words, line 2: want one key a line, without blanks in it
+  [1]
   $ mica serve --host unix: 2>&1
   mica: unix:: want a path of 1 to 107 bytes
   [1]

@@ -88,12 +88,28 @@ static void test_origins(void **state) {
     assert_int_equal(CHECK("Host", "localhost:1", "Origin", "https://app.example"), 0);
     assert_int_equal(CHECK("Host", "localhost:1", "Origin", "https://app.example.evil"), 403);
     assert_int_equal(CHECK("Host", "localhost:1", "Origin", "null"), 403);
+    static const char *const others[] = {"cross-site", "same-site", "Cross-Site"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) { /* an image has no Origin */
+        assert_int_equal(CHECK("Host", "localhost", "Sec-Fetch-Site", others[i]), 403);
+        assert_int_equal(CHECK("Host", "localhost", "Sec-Fetch-Site", others[i], "Origin",
+                               "https://app.example"),
+                         0);
+        assert_int_equal(CHECK("Host", "localhost", "Sec-Fetch-Site", others[i], "Origin",
+                               "https://other.example"),
+                         403);
+        assert_int_equal(check(true, (const char *const[]){"Host", "localhost", "sec-fetch-site",
+                                                           others[i], NULL}),
+                         0);
+    }
+    assert_int_equal(CHECK("Host", "localhost", "Sec-Fetch-Site", "same-origin"), 0);
+    assert_int_equal(CHECK("Host", "localhost", "Sec-Fetch-Site", "none"), 0);
     assert_true(mc_guard_allows_origin(&guard, "https://app.example"));
     assert_false(mc_guard_allows_origin(&guard, "http://localhost:1"));
     mc_guard_close(&guard);
     options.origins = (const char *const[]){"*"};
     open_guard(&options, false);
     assert_int_equal(CHECK("Host", "localhost:1", "Origin", "null"), 0);
+    assert_int_equal(CHECK("Host", "localhost:1", "Sec-Fetch-Site", "cross-site"), 0);
     mc_guard_close(&guard);
 }
 
