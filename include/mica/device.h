@@ -34,7 +34,8 @@ typedef struct mica_device_info {
     const char *name;           /* "cpu" */
     const char *description;    /* "AMD EPYC 9B14, 2 threads" */
     int threads;                /* threads that compute */
-    uint64_t memory_bytes;      /* physical memory that this process may use */
+    uint64_t memory_bytes;      /* physical memory that this process may use; of a GPU that has its
+                                   own, all of that */
     const char *architecture;   /* what its kernels are for: a GPU as its maker calls it,
                                    "applegpu_g14s", or the best instruction set of the processor
                                    that has kernels here, "avx2". "": the device does not tell.
@@ -48,8 +49,9 @@ typedef struct mica_device_info {
 
 /** Opens a device.
  *
- *  name    "cpu"; "mlx:gpu", "mlx:cpu", or "mlx" for the better of both; NULL for the best device
- *          of this machine.
+ *  name    "cpu"; "mlx:gpu", "mlx:cpu", or "mlx" for the better of both; NULL for "cpu", which is
+ *          always there. Which device is the best depends on the program, and needs measuring:
+ *          mica_pick_device (mica/cost.h) chooses.
  *  options NULL for the defaults. Borrowed.
  *  device  receives the device, owned by the caller; NULL after an error.
  *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM */

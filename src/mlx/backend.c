@@ -105,6 +105,7 @@ static void describe(mc_mlx_state *state) {
         read_text(info, "architecture", state->architecture, sizeof state->architecture);
         read_bytes(info, "max_buffer_length", &state->max_array_bytes);
         read_bytes(info, "max_recommended_working_set_size", &state->working_set_bytes);
+        if (!state->on_cpu) read_bytes(info, "total_memory", &state->memory_bytes); /* CUDA's */
     }
     mc_mlx.device_info_free(info);
     snprintf(state->description, sizeof state->description, "MLX " MICA_MLX_VERSION "%s%s",
@@ -238,7 +239,7 @@ static void device_info(const void *state, mica_device_info *info) {
         .name = s->name,
         .description = s->description,
         .threads = 1,
-        .memory_bytes = info->memory_bytes,
+        .memory_bytes = s->memory_bytes ? s->memory_bytes : info->memory_bytes,
         .architecture = s->architecture,
         .max_array_bytes = s->max_array_bytes,
         .working_set_bytes = s->working_set_bytes,

@@ -21,7 +21,7 @@ typedef struct executable {
     /* On the thread. */
     mlx_closure closure; /* of compiled mode; ctx NULL: not made yet */
     launch *running;     /* while the closure is applied */
-    mc_buffer checks;    /* mc_mlx_check, of the last time that the graph was built */
+    mc_buffer checks;    /* mc_mlx_check, of the last time that the graph was built, if in part */
     uint64_t traces;
 } executable;
 
@@ -38,8 +38,10 @@ struct launch {
     mc_storage **results;    /* [n_results] shared; NULL for a view of a parameter */
     mlx_array *casts;        /* [n_params] of the arguments, while it runs; NULL: compiled */
     mlx_vector_array waited; /* the arrays of the checks, or, without any, a result */
-    bool began;              /* donated arguments may be gone */
-    mica_status built;       /* of the graph, within the closure */
+    mc_mlx_check *checks;    /* [n_checks] what they check */
+    size_t n_checks;
+    bool began;        /* donated arguments may be gone */
+    mica_status built; /* of the graph, within the closure */
 };
 
 /* A storage that a launch makes. */
@@ -309,9 +311,20 @@ static void drop_waited(launch *l) {
     l->waited = (mlx_vector_array){0};
 }
 
+/* Keeps what is checked: the graph may be built again before the end of this launch. */
+static mica_status keep_checks(launch *l) {
+    size_t n = MC_BUFFER_COUNT(&l->x->checks, mc_mlx_check);
+    if (n == 0) return MICA_OK;
+    l->checks = mc_array_alloc(n, sizeof *l->checks);
+    if (!l->checks) return mc_fail_nomem("a launch");
+    memcpy(l->checks, MC_BUFFER_AT(&l->x->checks, mc_mlx_check), n * sizeof *l->checks);
+    l->n_checks = n;
+    return MICA_OK;
+}
+
 /* Keeps what tells of the end: all that is evaluated together is there together. */
 static mica_status keep_waited(launch *l, mlx_vector_array results) {
-    size_t n_results = l->x->base.n_results, n = MC_BUFFER_COUNT(&l->x->checks, mc_mlx_check);
+    size_t n_results = l->x->base.n_results, n = l->n_checks;
     size_t first = n > 0 ? n_results : find_smallest(l), end = n > 0 ? n_results + n : first + 1;
     int failed = 0;
     l->waited = mc_mlx.vector_array_new();
@@ -329,6 +342,7 @@ static mica_status compute(launch *l, mlx_array *params) {
     bool compiled = x->mode == MICA_MODE_COMPILED;
     mlx_vector_array results = mc_mlx.vector_array_new();
     mica_status status = compiled ? replay(l, params, &results) : build(l, params, results);
+    if (status == MICA_OK) status = keep_checks(l);
     if (status == MICA_OK && mc_mlx.async_eval(results)) status = mc_mlx_fail("evaluating a graph");
     if (status == MICA_OK) status = keep_waited(l, results);
     if (status == MICA_OK) status = store_results(l, results);
@@ -337,12 +351,11 @@ static mica_status compute(launch *l, mlx_array *params) {
 }
 
 static mica_status read_checks(const launch *l) {
-    size_t n = MC_BUFFER_COUNT(&l->x->checks, mc_mlx_check);
     mica_status status = MICA_OK;
-    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+    for (size_t i = 0; i < l->n_checks && status == MICA_OK; i++) {
         mlx_array array = {0};
         if (mc_mlx.vector_array_get(&array, l->waited, i)) return mc_mlx_fail("a check");
-        status = mc_mlx_check_read(&MC_BUFFER_AT(&l->x->checks, mc_mlx_check)[i], array);
+        status = mc_mlx_check_read(&l->checks[i], array);
         mc_mlx.array_free(array);
     }
     return status;
@@ -497,6 +510,7 @@ static void free_launch(launch *l) {
         mc_storage_release(l->args[i]);
     for (uint32_t i = 0; i < l->x->base.n_results; i++)
         if (l->results[i]) leave_result((result_storage *)(void *)l->results[i]);
+    mc_free(l->checks);
     mc_free(l);
 }
 

@@ -21,6 +21,7 @@ typedef struct mc_mlx_state {
     struct mc_mlx_state *next;     /* of those with a limit, on MLX's thread */
     char name[16], description[128], architecture[64];
     uint64_t max_array_bytes, working_set_bytes;
+    uint64_t memory_bytes; /* of a GPU with memory of its own; 0: it is the host's */
 } mc_mlx_state;
 
 /* The slots of mc_backend. */

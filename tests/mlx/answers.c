@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "model/fixture.h"
+#include "support/info.h"
 
 typedef struct answerer {
     mica_device *device;
@@ -109,6 +110,30 @@ static void test_answers_in_bf16(void **state) {
 
 static const int32_t prompt[] = {3, 14, 15, 92, 65, 35};
 
+/* MLX's CPU copies mapped weights, once: its memory is theirs and the caches'. Compiled, because
+ * otherwise small weights stay cast, too. */
+static void test_weights_are_copied_once(void **state) {
+    (void)state;
+    enum { OTHERS = 1 << 17 }; /* constants of graphs, and a row of logits */
+    char *path = test_format("%s/default", test_models_dir());
+    setenv("MICA_MLX_MODE", "compiled", 1);
+    answerer a = open_answerer("mlx:cpu", path, MICA_ARITHMETIC_EXACT);
+    uint64_t weights = test_model_info(a.model).weight_bytes;
+    assert_true(mica_device_active_bytes(a.device) < OTHERS); /* they are mapped */
+    for (int i = 0; i < 2; i++) {
+        answer(&a, prompt, 6, 3, NULL);
+        uint64_t active = mica_device_active_bytes(a.device);
+        uint64_t caches = mica_model_cache_bytes(a.model, 9);
+        if (active < weights + caches || active > weights + caches + OTHERS)
+            fail_msg("%llu bytes, of which %llu are weights and %llu caches",
+                     (unsigned long long)active, (unsigned long long)weights,
+                     (unsigned long long)caches);
+    }
+    close_answerer(&a);
+    unsetenv("MICA_MLX_MODE");
+    free(path);
+}
+
 /* From the 20th answer on neither the heap nor MLX's memory grows: an array that was not freed in
  * each of them would be 100 times a hundred bytes. */
 static void check_answers_leave_nothing(const char *mode, int answers) {
@@ -183,6 +208,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_answers_are_those_of_the_cpu),
         cmocka_unit_test(test_answers_in_bf16),
+        cmocka_unit_test(test_weights_are_copied_once),
         cmocka_unit_test(test_answers_leave_nothing),
         cmocka_unit_test(test_a_long_answer_is_bounded),
     };

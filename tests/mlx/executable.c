@@ -1,10 +1,12 @@
-/* Launches of the device mlx: what is taken, what is kept, and how often MLX's graph is built. */
+/* Launches of the device mlx: what is taken, what is kept, errors, and how often MLX's graph is
+ * built. */
 #define _POSIX_C_SOURCE 200809L
 #include "mlx/executable.h"
 
 #include <mica/mica.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/device.h"
 #include "exec/executable.h"
@@ -78,6 +80,78 @@ static void test_memory_is_kept_for_a_result_in_it(void **state) {
     assert_false(given_back);
     mica_scope_close(&outer);
     assert_true(given_back);
+    mica_device_close(&device);
+}
+
+/* ---- errors ---- */
+
+static int left; /* calls of a function of MLX until it fails */
+
+static int negate_or_fail(mlx_array *y, const mlx_array x, const mlx_stream stream) {
+    (void)y, (void)x, (void)stream;
+    return 1;
+}
+
+static __typeof__(mc_mlx.array_eval) array_eval;
+
+static int evaluate_or_fail(mlx_array array) {
+    return left-- > 0 ? array_eval(array) : 1;
+}
+
+/* Op by op, an error says which: the second here. */
+static void test_an_eager_failure_names_the_op(void **state) {
+    (void)state;
+    mica_device *device = open_in("eager");
+    mica_scope *s;
+    const float data[] = {1, 2, 3};
+    const char *const want[] = {"mlx: exp (node ", "mlx: negative (node "};
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array x = mica_from_data(s, data, MICA_F32, (int64_t[]){3}, 1);
+    mica_array y = mica_negative(s, mica_exp(s, x));
+    array_eval = mc_mlx.array_eval;
+    for (int i = 0; i < 2; i++) {
+        left = i;
+        mc_mlx.array_eval = evaluate_or_fail;
+        assert_int_equal(mica_eval(s, y), MICA_EDEVICE);
+        mc_mlx.array_eval = array_eval;
+        const char *at = strstr(mica_last_error(), want[i]);
+        if (!at || !strstr(at, "f32[3]")) fail_msg("%s", mica_last_error());
+    }
+    assert_int_equal(mica_eval(s, y), MICA_OK);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+}
+
+/* Between a launch and its end the graph may be built again, and the building fail. */
+static void test_a_launch_keeps_its_checks(void **state) {
+    (void)state;
+    mica_device *device = open_in("lazy");
+    mica_scope *s, *into;
+    mica_program *p;
+    mica_array result;
+    mc_fence bad, failed;
+    const float data[] = {1, 2, 3};
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &into), MICA_OK);
+    mica_array in = mica_program_param(s, MICA_F32, (int64_t[]){3}, 1);
+    mica_array at = mica_program_param(s, MICA_I32, (int64_t[]){1}, 1);
+    mica_array y = mica_take(s, mica_negative(s, in), at, 0);
+    const mica_param params[] = {{.array = in}, {.array = at}};
+    assert_int_equal(mica_program_build(s, params, 2, &y, 1, NULL, &p), MICA_OK);
+    mica_array args[] = {mica_from_data(into, data, MICA_F32, (int64_t[]){3}, 1),
+                         mica_from_data(into, &(int32_t){7}, MICA_I32, (int64_t[]){1}, 1)};
+    assert_int_equal(mc_program_launch(p, into, args, &result, &bad), MICA_OK);
+    (void)mica_device_active_bytes(device); /* the graph is built now */
+    __typeof__(mc_mlx.negative) negative = mc_mlx.negative;
+    mc_mlx.negative = negate_or_fail;
+    assert_int_equal(mc_program_launch(p, into, args, &result, &failed), MICA_OK);
+    assert_int_equal(mc_device_wait(device, failed), MICA_EDEVICE);
+    mc_mlx.negative = negative;
+    assert_int_equal(mc_device_wait(device, bad), MICA_EINVAL);
+    assert_string_equal(mica_last_error(), "take: index 7 is outside axis 0, which has 3 elements");
+    mica_program_close(&p);
+    mica_scope_close(&into);
+    mica_scope_close(&s);
     mica_device_close(&device);
 }
 
@@ -186,6 +260,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_refused_launch_takes_nothing),
         cmocka_unit_test(test_memory_is_kept_for_a_result_in_it),
+        cmocka_unit_test(test_an_eager_failure_names_the_op),
+        cmocka_unit_test(test_a_launch_keeps_its_checks),
         cmocka_unit_test(test_a_decode_step_is_traced_once),
         cmocka_unit_test(test_an_executable_has_a_mode),
     };
