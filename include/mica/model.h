@@ -86,8 +86,8 @@ typedef struct mica_model_options {
     const char *engine;      /* "native", or another that mica/engine.h lists; NULL: the first in
                                order of preference that takes the folder and is available */
     mica_device *device;     /* kept until the model ends; NULL: the model opens its own */
-    const char *device_name; /* of the model's own device, as for mica_device_open; NULL: the best
-                                one of this machine. Borrowed */
+    const char *device_name; /* of the model's own device, as for mica_device_open; NULL: "cpu".
+                                Borrowed */
     int threads;             /* of the model's own device; 0: one per usable core */
     int64_t context_length; /* maximum number of tokens in a session's caches. A longer text, also a
                                longer prompt, is possible: a token then sees the first 4 tokens and

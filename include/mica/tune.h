@@ -155,7 +155,7 @@ typedef struct mica_tuner mica_tuner;
 typedef struct mica_tuner_options {
     size_t struct_bytes;        /* see mica/api.h */
     mica_device *device;        /* kept until the tuner ends; NULL: it opens its own */
-    const char *device_name;    /* of its own device; NULL: the best one of this machine */
+    const char *device_name;    /* of its own device; NULL: "cpu" */
     int threads;                /* of its own device; 0: one per usable core */
     bool no_mmap;               /* read the weights into memory instead of mapping them */
     const char *chat_template;  /* instead of the folder's own; NULL: that */
