@@ -408,7 +408,7 @@ static void test_functions_of_any_length(void **state) {
 /* Steady state: nothing is allocated. */
 static void test_replays_allocate_nothing(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* what another device allocates is its own */
     mica_scope *s = open_scope();
     mica_array x = mica_program_param(s, MICA_F32, SHAPE(3)), out[3];
     around u = {mica_f32(s, 1e6f), MICA_NONE, 0};
@@ -718,7 +718,7 @@ static bool compute(void *arg) {
 
 static void test_each_allocation_fails(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     test_fail_each_allocation(compute, NULL);
 }
 

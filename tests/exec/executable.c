@@ -735,7 +735,7 @@ static bool use(void *arg) {
 
 static void test_each_allocation_fails(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     mica_program *p = affine();
     mica_executable *x;
     mica_ticket *ticket;
@@ -813,7 +813,7 @@ static bool feed_once(mica_executable *x, int nodes, uint64_t n) {
 
 static void test_failed_runs_feed_nothing(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     mica_program *p;
     mica_executable *exe;
     mica_scope *s;
@@ -837,7 +837,7 @@ static void test_failed_runs_feed_nothing(void **state) {
 
 static void test_each_allocation_fails_in_loops(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     mica_scope *s = open_scope();
     mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
     must(mica_while(s, below_five, next, NULL, &x, 1, NULL, &y, NULL));

@@ -251,7 +251,7 @@ static bool run_all(void *arg) {
 
 static void test_each_allocation_fails(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     mica_program *p = build(MICA_BF16, true, false);
     assert_true(test_fail_each_allocation(run_all, p) > 20);
     mica_program_close(&p);

@@ -259,7 +259,7 @@ static value all[MAX_NODES];
 
 static void test_every_way_gives_the_same_bits(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* bits are the cpu's */
     mica_device *device;
     must(test_device_open(&(mica_device_options){.threads = 2}, &device));
     for (int number = 1; number <= programs; number++) {

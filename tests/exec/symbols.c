@@ -729,7 +729,7 @@ static bool run_all(void *arg) {
 
 static void test_each_allocation_fails(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     assert_true(test_fail_each_allocation(run_all, NULL) > 60);
 }
 

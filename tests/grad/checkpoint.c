@@ -258,7 +258,7 @@ static bool everything(void *arg) {
 
 static void test_failing_allocations(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     bench b = bench_open();
     sweep given = {b.device, noise(b.s, SHAPE(4, 8), 1), noise(b.s, SHAPE(8, 8), 2)};
     test_fail_each_allocation(everything, &given);

@@ -225,7 +225,7 @@ static uint64_t peak_of(int64_t checkpoints, int64_t length) {
 
 static void test_checkpoints_bound_memory(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* which has other memory than the planner's */
     uint64_t root = peak_of(0, 256), all = peak_of(1, 256);
     if (root > 2 * 16 + 24 || all < 256) /* in values that are carried */
         fail_msg("%d values at once, %d without checkpoints", (int)root, (int)all);

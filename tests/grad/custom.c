@@ -159,7 +159,7 @@ static bool everything(void *arg) {
 
 static void test_failing_allocations(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     bench b = bench_open();
     sweep given = {b.device, vector(b.s, 1, 2, 3)};
     test_fail_each_allocation(everything, &given);

@@ -281,7 +281,7 @@ static bool compute(void *arg) {
 
 static void each_allocation_fails(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     bench b = bench_open_with(&(mica_device_options){.threads = 1});
     assert_true(test_fail_each_allocation(compute, &b) > 20);
     bench_close(&b);

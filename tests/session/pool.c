@@ -447,7 +447,7 @@ static bool feed_and_fork(void *arg) {
 /* What fails in one session does not harm the others. */
 static void each_allocation_may_fail(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     model_fixture f;
     static world w = {.random = 8};
     fixture_open("gemma3_text_f32", &f);

@@ -315,7 +315,7 @@ static bool read_twice(void *arg) {
 /* Without memory nothing is known of a prompt, or reading it fails; what is kept stays right. */
 static void each_allocation_may_fail(void **state) {
     (void)state;
-    if (test_device_is_other()) skip();
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
     world w;
     open_world(&w, "gemma3_text_f32", 60, 0);
     failing = &w;
