@@ -155,8 +155,7 @@ static mc_row *find_first(const mc_schedule *s, bool paused) {
     return first;
 }
 
-/* Takes the blocks of a row, of which a copy may stay. false: it cannot read its text again. */
-static bool pause_row(mc_schedule *s, mc_row *row) {
+bool mc_rows_pause(mc_schedule *s, mc_row *row) {
     if (!mc_stream_pause(row->stream)) return false;
     row->paused = true;
     row->left = 1; /* of how many is known when it goes on */
@@ -189,7 +188,7 @@ static bool make_room(mc_schedule *s, mc_row *row, int64_t n) {
             if (!last || goes_before(last, other)) last = other;
         }
         if (!last || count_rows(s, false) == 1) return true; /* the pass will say what is wrong */
-        if (!pause_row(s, last)) return true;
+        if (!mc_rows_pause(s, last)) return true;
         if (last == row) return false;
     }
     return true;
@@ -252,16 +251,15 @@ static bool may_have_room(const mc_schedule *s, const mc_request *request) {
            (!others || mc_rows_needed(s, tokens) + others * s->rows.model.pool->groups <= blocks);
 }
 
-bool mc_rows_admit(mc_schedule *s, const mc_request *request) {
+bool mc_rows_admit(const mc_schedule *s, const mc_request *request, mc_row **last) {
     const mc_row *paused = find_first(s, true);
+    *last = NULL;
     if (paused && !overtakes(request, paused)) return false;
     if (has_room(s, request)) return true;
     if (s->local->context || !may_have_room(s, request)) return false;
-    do {
-        mc_row *last = find_last(s);
-        if (!overtakes(request, last) || !pause_row(s, last)) return false;
-    } while (!has_room(s, request));
-    return true;
+    mc_row *row = find_last(s);
+    if (overtakes(request, row)) *last = row;
+    return false;
 }
 
 /* Whether an earlier row that pauses is of the same request. */
@@ -522,25 +520,32 @@ static void keep_rest(step *t) {
     t->n = n;
 }
 
-/* Takes the blocks for the row's next tokens. */
-static void reserve_row(mc_schedule *s, step *t, size_t i, int64_t count) {
-    mica_status status = mc_batch_reserve(t->sessions[i], count);
+/* Takes the blocks for the row's next token. */
+static void reserve_row(mc_schedule *s, step *t, size_t i) {
+    mica_status status = mc_batch_reserve(t->sessions[i], 1);
     if (status != MICA_OK) leave_with_error(s, t->rows[i], status);
-    t->counts[i] = count;
+    t->counts[i] = 1;
+}
+
+/* Takes those for guesses behind it, too, if there are some. Without memory for them the token has
+ * room all the same. */
+static void reserve_guesses(step *t, size_t i, int64_t count) {
+    mc_session *session = t->sessions[i];
+    if (!mc_cache_can_reserve(&session->cache, count)) return;
+    if (mc_cache_reserve(&session->cache, session->scope, count, count) == MICA_OK)
+        t->counts[i] = count;
 }
 
 /* Makes room for a token in each row. Rows without room pause, or leave. Then for guesses, for
  * which nobody pauses. */
 static void reserve(mc_schedule *s, step *t) {
     for (size_t i = 0; i < t->n; i++)
-        if (!t->rows[i]->paused && make_room(s, t->rows[i], 1)) reserve_row(s, t, i, 1);
+        if (!t->rows[i]->paused && make_room(s, t->rows[i], 1)) reserve_row(s, t, i);
     keep_rest(t);
     for (size_t i = 0; i < t->n; i++) {
         int64_t count = 1 + t->rows[i]->request->generate.draft_tokens;
-        if (count > 1 && mc_cache_can_reserve(&t->sessions[i]->cache, count))
-            reserve_row(s, t, i, count);
+        if (count > 1) reserve_guesses(t, i, count);
     }
-    keep_rest(t);
 }
 
 /* Lists the tokens of all rows. Guesses are the fewer, the more rows there are. */

@@ -115,9 +115,13 @@ void mc_rows_close(mc_schedule *s);
 int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens);
 int64_t mc_rows_blocks(const mc_schedule *s);
 
-/* Whether there are a row and blocks for the request's prompt. Rows of a lower priority pause for
- * it. The lock is held. */
-bool mc_rows_admit(mc_schedule *s, const mc_request *request);
+/* Whether there are a row and blocks for the request's prompt. If not, *last receives the row of a
+ * lower priority that must pause next; NULL: none, it waits. The lock is held. */
+bool mc_rows_admit(const mc_schedule *s, const mc_request *request, mc_row **last);
+
+/* Takes the blocks of a row, of which a copy may stay: that takes time, so the lock is not held.
+ * false: it cannot read its text again. */
+bool mc_rows_pause(mc_schedule *s, mc_row *row);
 
 /* How many of `max` tokens a step reads where each takes so long (0: not known), by halves, so that
  * answers go on in time. */

@@ -34,11 +34,14 @@ static mc_request *find_next(mc_schedule *s, mc_request **before) {
     return best;
 }
 
-bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
+/* Takes the choice that is next, if it fits. If not, *pause receives the row that must pause before;
+ * NULL: none. */
+static bool take_next(mc_schedule *s, mc_request **out, size_t *choice, mc_row **pause) {
     mc_request *before;
+    *pause = NULL;
     pthread_mutex_lock(&s->lock);
     mc_request *request = find_next(s, &before);
-    bool fits = request && (!s->local || mc_rows_admit(s, request));
+    bool fits = request && (!s->local || mc_rows_admit(s, request, pause));
     if (fits) {
         *out = request;
         *choice = request->entered++;
@@ -50,8 +53,15 @@ bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
         }
     }
     pthread_mutex_unlock(&s->lock);
-    if (fits) mc_request_start(*out, *choice);
     return fits;
+}
+
+bool mc_schedule_take(mc_schedule *s, mc_request **out, size_t *choice) {
+    mc_row *pause;
+    while (!take_next(s, out, choice, &pause))
+        if (!pause || !mc_rows_pause(s, pause)) return false;
+    mc_request_start(*out, *choice);
+    return true;
 }
 
 int64_t mc_schedule_next_priority(mc_schedule *s) {

@@ -63,8 +63,8 @@ void mc_cache_clear(mc_cache *cache);
 /* Makes room for n more tokens. A layer without room for them gets room for `later` >= n, the
  * tokens known to come, but never for more than its `max`. New buffers belong to `home`. Of a
  * pool, blocks for n tokens are taken, and those that others share become copies.
- *  errors  MICA_ENOMEM also if the pool has no more blocks (mc_cache_can_reserve); then the cache
- *          must be cleared */
+ *  errors  MICA_ENOMEM also if the pool has no more blocks (mc_cache_can_reserve); then a cache
+ *          with buffers must be cleared, and one on a pool has the room that it had, or more */
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later);
 
 /* Whether the pool has the blocks that mc_cache_reserve takes for n tokens; true without one. */

@@ -130,11 +130,17 @@ static mica_status own_last(mc_paged *cache) {
     return status;
 }
 
-/* Takes blocks until the table has n. */
+/* Takes blocks until the table has n; after an error it is as before. */
 static mica_status grow_table(mc_kv_pool *pool, mc_kv_table *table, int64_t n) {
+    int64_t had = table->n;
     MC_TRY(mc_kv_table_reserve(table, n));
     while (table->n < n) {
-        MC_TRY(mc_pool_take(pool, table->n ? table->ids[table->n - 1] : -1, &table->ids[table->n]));
+        int32_t last = table->n ? table->ids[table->n - 1] : -1;
+        mica_status status = mc_pool_take(pool, last, &table->ids[table->n]);
+        if (status != MICA_OK) {
+            cut_table(pool, table, had);
+            return status;
+        }
         table->n++;
     }
     return MICA_OK;

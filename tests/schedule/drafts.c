@@ -1,7 +1,10 @@
 /* Answers of a schedule with drafts: the same as without, in fewer steps. */
 #include "schedule/prompts.h"
 
+#include "base/alloc.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 enum { LENGTH = 60, MANY = 5 };
 
@@ -154,11 +157,43 @@ static void test_pauses(void **state) {
     mc_schedule_close(&schedule);
 }
 
+/* Memory fails once, after the first token: what fails for guesses leaves the answer as it is. These
+ * grow a table before the tokens do. */
+static void test_no_memory(void **state) {
+    (void)state;
+    const mica_generate_options o = {.max_tokens = 9, .ignore_eos = true, .draft_tokens = 8};
+    enum { ROUNDS = 20 }; /* blocks are reserved first */
+    for (uint64_t n = 1; n <= ROUNDS; n++) {
+        mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = 2});
+        client c[2];
+        gate g;
+        gate_shut(&g, schedule);
+        for (unsigned i = 0; i < 2; i++)
+            ask(&c[i], schedule, i, &o);
+        c[1].fail_at = n;
+        gate_open(&g);
+        for (unsigned i = 0; i < 2; i++)
+            client_wait_ends(&c[i], 1);
+        assert_true(mc_alloc_count() >= n);
+        mc_alloc_fail_at(0);
+        for (unsigned i = 0; i < 2; i++) {
+            const client_choice *got = &c[i].choices[0];
+            if (got->status == MICA_OK) {
+                (void)expect_same(&c[i], models[1], i, o);
+                continue;
+            }
+            assert_int_equal(got->status, MICA_ENOMEM);
+            assert_null(strstr(got->error, "a session's caches"));
+            client_deinit(&c[i]);
+        }
+        mc_schedule_close(&schedule);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_together),
-        cmocka_unit_test(test_far_memory),
+        cmocka_unit_test(test_alone),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_together), cmocka_unit_test(test_far_memory),
         cmocka_unit_test(test_pauses),
     };
     return cmocka_run_group_tests_name("schedule/drafts", tests, open_models, close_models);

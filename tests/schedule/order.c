@@ -1,8 +1,13 @@
 /* Whose turn it is in a schedule: priorities, and short prompts beside long ones. */
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+
 #include "schedule/prompts.h"
 #include "schedule/state.h"
 
+#include "device/device.h"
+
 #include <stdlib.h>
+#include <time.h>
 
 /* Those of higher priority go first, but a request is overtaken by few. */
 static void test_priorities(void **state) {
@@ -120,6 +125,67 @@ static void test_no_blocks(void **state) {
     mc_schedule_close(&schedule);
 }
 
+/* ---- the schedule's lock ---- */
+
+static mc_schedule *watched;
+static const mc_backend *real;
+static atomic_int launches, under_lock;
+
+/* Whether a lock is free some time soon: nobody else keeps it for long. */
+static bool is_free(pthread_mutex_t *lock) {
+    enum { TRIES = 2000 };
+    for (int i = 0; i < TRIES; i++) {
+        if (pthread_mutex_trylock(lock) == 0) {
+            pthread_mutex_unlock(lock);
+            return true;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
+
+static mica_status watch_launch(mc_executable *executable, mc_binding *args,
+                                const uint64_t *scalars, mc_result *results, mc_fence *fence) {
+    atomic_fetch_add(&launches, 1);
+    if (!atomic_load(&under_lock) && !is_free(&watched->lock)) atomic_store(&under_lock, 1);
+    return real->launch(executable, args, scalars, results, fence);
+}
+
+/* The device computes, and copies caches, while others may take the schedule's lock: for a request
+ * of a higher priority rows pause, and their caches are copied to the host's memory. */
+static void test_pauses_without_lock(void **state) {
+    (void)state;
+    enum { LENGTH = 70 };
+    mica_device *device = mica_model_device(models[1]);
+    mc_backend watching = *device->backend;
+    mc_schedule *schedule = open_far_schedule(models[1], &(mc_schedule_options){.rows = 1});
+    const mica_generate_options tall = {.max_tokens = 60, .ignore_eos = true},
+                                few = {.max_tokens = 3, .ignore_eos = true};
+    int32_t *prompt = make_prompt(LENGTH + 2, 4);
+    client low, high;
+    gate g;
+    gate_shut(&g, schedule);
+    watched = schedule;
+    real = device->backend;
+    watching.launch = watch_launch;
+    device->backend = &watching;
+    ask(&low, schedule, prompt, LENGTH, &tall, 0);
+    gate_open(&g);
+    client_wait_tokens(&low, 0, 3);
+    ask(&high, schedule, prompt + 2, LENGTH, &few, 1);
+    client_wait_ends(&high, 1);
+    client_wait_ends(&low, 1);
+    assert_true(mc_schedule_drain(schedule, 1e9));
+    assert_int_equal(stats_of(schedule).pauses, 1);
+    mc_schedule_close(&schedule);
+    device->backend = real;
+    assert_true(atomic_load(&launches) > 60);
+    assert_int_equal(atomic_load(&under_lock), 0);
+    unsigned first = expect_same(&high, prompt + 2, LENGTH, &few);
+    assert_true(first < expect_same(&low, prompt, LENGTH, &tall));
+    free(prompt);
+}
+
 /* Requests of a higher priority keep coming: the low one is overtaken by 8, then it goes on. */
 static void test_overtaken_row(void **state) {
     (void)state;
@@ -218,7 +284,7 @@ int main(void) {
         cmocka_unit_test(test_priorities),    cmocka_unit_test(test_step_tokens),
         cmocka_unit_test(test_no_row),        cmocka_unit_test(test_no_blocks),
         cmocka_unit_test(test_overtaken_row), cmocka_unit_test(test_overtaken_choices),
-        cmocka_unit_test(test_long_prompt),
+        cmocka_unit_test(test_long_prompt),   cmocka_unit_test(test_pauses_without_lock),
     };
     return cmocka_run_group_tests_name("schedule/order", tests, open_models, close_models);
 }
