@@ -64,8 +64,9 @@ void cli_heap_watch(const mica_server *server) {
     sigaddset(&asked, SIGINT);
     sigaddset(&asked, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &asked, &before);
-    watching = true;
+    pthread_mutex_lock(&lock); /* the thread looks at it */
     watching = pthread_create(&thread, NULL, watch, (void *)server) == 0;
+    pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

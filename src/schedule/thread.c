@@ -34,7 +34,7 @@ static mc_request *find_next(mc_schedule *s, mc_request **before) {
     return best;
 }
 
-/* Takes the choice that is next, if it fits. If not, *pause receives the row that must pause before;
+/* Takes the choice that is next, if it fits. If not, *pause receives the row that must pause first;
  * NULL: none. */
 static bool take_next(mc_schedule *s, mc_request **out, size_t *choice, mc_row **pause) {
     mc_request *before;

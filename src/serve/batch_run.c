@@ -308,6 +308,13 @@ static void answer_all(run *r) {
     } while (is_under_way(r) && wait_for_answer(r));
 }
 
+static bool is_ending(run *r) {
+    pthread_mutex_lock(&r->queue->lock);
+    bool ending = r->queue->ending;
+    pthread_mutex_unlock(&r->queue->lock);
+    return ending;
+}
+
 /* Ends the requests under way, and says of those and of the rest that they were missed. */
 static void end_all(run *r, const char *code) {
     mc_str line, id;
@@ -319,7 +326,7 @@ static void end_all(run *r, const char *code) {
         write_missed(r, at->custom_id, code);
         if (at->http) free_slot(at);
     }
-    while (r->status == MICA_OK && !r->queue->ending && take_line(&r->rest, &line, &number)) {
+    while (r->status == MICA_OK && !is_ending(r) && take_line(&r->rest, &line, &number)) {
         mc_json_doc *doc = NULL;
         if (!check_line(r, line, &doc, &id)) write_missed(r, id, code);
         mc_json_close(&doc);

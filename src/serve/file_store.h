@@ -70,9 +70,9 @@ mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status);
 /* What is known of a file. false: there is none. */
 bool mc_file_store_find(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
 
-/* The key's file behind one of an id, "" the first one, in the order of making. false: there is
- * none. */
-bool mc_file_store_next(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
+/* What is known of all files of a key, in the order of making, into files [MC_FILES]: as they are
+ * at one time. Returns their count. */
+size_t mc_file_store_list(mc_file_store *store, size_t key, mc_stored_file *files);
 
 /* Opens a file for reading; it may be removed meanwhile. Returns a descriptor; -1: there is none.
  */

@@ -170,15 +170,13 @@ bool mc_file_store_find(mc_file_store *store, size_t key, mc_str id, mc_stored_f
     return entry != NULL;
 }
 
-bool mc_file_store_next(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
+size_t mc_file_store_list(mc_file_store *store, size_t key, mc_stored_file *files) {
+    size_t n = 0;
     pthread_mutex_lock(&store->lock);
-    mc_file_entry *entry = id.len ? *find(store, key, id) : store->first;
-    if (entry && id.len) entry = entry->next;
-    while (entry && entry->about.key != key)
-        entry = entry->next;
-    if (entry) *about = entry->about;
+    for (const mc_file_entry *entry = store->first; entry && n < MC_FILES; entry = entry->next)
+        if (entry->about.key == key) files[n++] = entry->about;
     pthread_mutex_unlock(&store->lock);
-    return entry != NULL;
+    return n;
 }
 
 int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {

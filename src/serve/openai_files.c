@@ -126,12 +126,11 @@ static bool retrieve(mc_exchange *http) {
  * Returns their count. */
 static size_t find_files(mc_file_store *store, size_t key, const char *purpose, bool newest,
                          mc_stored_file *found) {
-    mc_stored_file about = {.id = ""};
-    size_t n = 0;
-    while (n < MC_FILES && mc_file_store_next(store, key, mc_str_of(about.id), &about))
-        if (!purpose || strcmp(purpose, about.purpose) == 0) found[n++] = about;
+    size_t all = mc_file_store_list(store, key, found), n = 0;
+    for (size_t i = 0; i < all; i++)
+        if (!purpose || strcmp(purpose, found[i].purpose) == 0) found[n++] = found[i];
     for (size_t i = 0; newest && i < n / 2; i++) {
-        about = found[i];
+        const mc_stored_file about = found[i];
         found[i] = found[n - 1 - i];
         found[n - 1 - i] = about;
     }

@@ -175,15 +175,17 @@ static bool check_reference(mc_exchange *http, mc_json item, size_t i) {
     return true;
 }
 
-/* A few bytes may refer to many, and again and again. */
-static bool check_bytes(mc_exchange *http, const kept *k, const mc_put *put) {
-    enum { MAX_LOADED = 4 * MC_STORED_BYTES };
-    return (put->out->len <= MC_STORED_BYTES && k->loaded <= MAX_LOADED) ||
+/* A few bytes may refer to many, and again and again: what they stand for has the limit of a body
+ * that says it all. */
+static bool check_bytes(mc_exchange *http, const kept *k, const mc_put *put, uint64_t max) {
+    enum { LOADED_FOR_EACH = 4 }; /* bytes that are looked at for a byte that may be taken */
+    return (put->out->len <= max &&
+            k->loaded / LOADED_FOR_EACH <= http->server->options.max_body) ||
            mc_failure_set(&http->failure, 413, "body_too_large", "input",
                           "input: the items that it refers to are too long together");
 }
 
-static bool put_resolved(mc_exchange *http, mc_json input, mc_put *put) {
+static bool put_resolved(mc_exchange *http, mc_json input, uint64_t max, mc_put *put) {
     kept k = {.input = NULL};
     size_t i = 0, references = 0;
     bool done = true;
@@ -196,7 +198,8 @@ static bool put_resolved(mc_exchange *http, mc_json input, mc_put *put) {
                                   "input: want %d references to items or fewer", MAX_REFERENCES);
         } else {
             done = check_reference(http, it.value, i) &&
-                   put_kept(http, &k, text_of(it.value, "id"), put) && check_bytes(http, &k, put);
+                   put_kept(http, &k, text_of(it.value, "id"), put) &&
+                   check_bytes(http, &k, put, max);
         }
     }
     mc_put_close(put, ']');
@@ -204,7 +207,7 @@ static bool put_resolved(mc_exchange *http, mc_json input, mc_put *put) {
     return done;
 }
 
-bool mc_response_input_resolve(mc_exchange *http, mc_json input, mc_json_doc **doc) {
+bool mc_response_input_resolve(mc_exchange *http, mc_json input, uint64_t max, mc_json_doc **doc) {
     mc_buffer text = {0};
     mc_put put = mc_put_into(&text);
     bool some = false;
@@ -213,7 +216,7 @@ bool mc_response_input_resolve(mc_exchange *http, mc_json input, mc_json_doc **d
         for (mc_json_iter it = mc_json_begin(input); !some && mc_json_next(&it);)
             some = is_reference(it.value);
     if (!some) return true;
-    bool done = put_resolved(http, input, &put);
+    bool done = put_resolved(http, input, max, &put);
     if (done) {
         mica_status status = put.failed ? mc_fail_nomem("the input")
                                         : mc_json_parse(text.data, text.len, "input", doc);
@@ -287,7 +290,10 @@ bool mc_response_input_list(mc_exchange *http, mc_str id) {
     if (order && !p.ascending && strcmp(order, "desc") != 0)
         return mc_failure_set(&http->failure, 400, "invalid_value", "order",
                               "order: want asc or desc");
-    if (!load(http, &k, id, &found)) return false;
+    if (!load(http, &k, id, &found)) {
+        forget(&k);
+        return false;
+    }
     if (!found)
         return mc_failure_set(&http->failure, 404, "response_not_found", "id",
                               "there is no response %.*s, or no longer",

@@ -20,9 +20,10 @@ bool mc_response_input_keep(mc_json input, const char *response, mc_buffer *item
 /* Puts items that the server remembers in the places of references to them.
  *
  *  input    an array or a text.
+ *  max      bytes that it may have then.
  *  doc      receives the input with them, to be closed; NULL: there are no references in it.
  *  returns  false: http->failure says why */
-bool mc_response_input_resolve(mc_exchange *http, mc_json input, mc_json_doc **doc);
+bool mc_response_input_resolve(mc_exchange *http, mc_json input, uint64_t max, mc_json_doc **doc);
 
 /* Answers with a page of the items of a response, which the query of `after`, `limit` and `order`
  * says, in this order. false: http->failure says why */

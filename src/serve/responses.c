@@ -245,6 +245,19 @@ static bool read_include(mc_json include, mc_response *r) {
 
 /* ---- the conversation ---- */
 
+/* Whether a conversation has the limit of a body, of which a few bytes may continue a long one. *rest
+ * receives how much of it is left. */
+static bool check_bytes(mc_response *r, uint64_t *rest) {
+    uint64_t max = r->job.http->server->options.max_body, bytes = r->messages.len;
+    *rest = bytes < max ? max - bytes : 0;
+    return bytes <= max ||
+           mc_failure_set(
+               &r->job.http->failure, 413, "body_too_large", "input",
+               "input: with the responses before, it has more than the %llu bytes that a "
+               "body may have",
+               (unsigned long long)max);
+}
+
 /* Reads the conversation into response->messages. */
 static bool read_messages(mc_response *r, const response_values *values) {
     mc_exchange *http = r->job.http;
@@ -261,10 +274,13 @@ static bool read_messages(mc_response *r, const response_values *values) {
     if (mc_json_get_type(values->input) == MC_JSON_ARRAY && !mc_json_count(values->input))
         return mc_failure_set(&http->failure, 400, "invalid_value", "input", "input is empty");
     mc_json_doc *resolved;
-    if (!mc_response_input_resolve(http, values->input, &resolved)) return false;
+    uint64_t rest;
+    if (!check_bytes(r, &rest) || !mc_response_input_resolve(http, values->input, rest, &resolved))
+        return false;
     mc_json input = resolved ? mc_json_root(resolved) : values->input;
     const mc_response_seal seal = mc_response_seal_of(http);
-    bool done = mc_response_items_read(input, &seal, &r->messages, &http->failure);
+    bool done =
+        mc_response_items_read(input, &seal, &r->messages, &http->failure) && check_bytes(r, &rest);
     if (done && r->stores && !mc_response_input_keep(input, r->id, &r->input))
         done = mc_failure_of(&http->failure, mc_fail_nomem("a conversation"), NULL);
     mc_json_close(&resolved);

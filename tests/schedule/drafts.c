@@ -157,8 +157,8 @@ static void test_pauses(void **state) {
     mc_schedule_close(&schedule);
 }
 
-/* Memory fails once, after the first token: what fails for guesses leaves the answer as it is. These
- * grow a table before the tokens do. */
+/* Memory fails once, after the first token: what fails for guesses, which grow a table before the
+ * tokens do, leaves the answer as it is. */
 static void test_no_memory(void **state) {
     (void)state;
     const mica_generate_options o = {.max_tokens = 9, .ignore_eos = true, .draft_tokens = 8};

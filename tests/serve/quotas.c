@@ -26,7 +26,7 @@ static void test_files(void **state) {
     char *folder = test_temp_dir(), id[MC_NAME_BYTES];
     mc_file_store store;
     mc_file_writer writer;
-    mc_stored_file about;
+    static mc_stored_file all[MC_FILES];
     assert_int_equal(setenv("TMPDIR", folder, 1), 0);
     assert_int_equal(mc_file_store_init(&store, KEYS), MICA_OK);
     for (int i = 0; i < MC_FILES; i++)
@@ -37,8 +37,11 @@ static void test_files(void **state) {
         assert_int_equal(make_file(&store, 2, id), MICA_OK);
     }
     assert_false(mc_file_store_remove(&store, 1, mc_str_of(id)));
-    assert_true(mc_file_store_next(&store, 1, MC_STR(""), &about));
-    assert_true(mc_file_store_remove(&store, 1, mc_str_of(about.id)));
+    assert_int_equal(mc_file_store_list(&store, 1, all), MC_FILES);
+    assert_int_equal(mc_file_store_list(&store, 2, all), 3);
+    assert_string_equal(all[2].id, id); /* the latest is last */
+    assert_int_equal(mc_file_store_list(&store, 1, all), MC_FILES);
+    assert_true(mc_file_store_remove(&store, 1, mc_str_of(all[0].id)));
     /* what was being written gives its room back */
     assert_int_equal(mc_file_writer_open(&writer, &store, 1, MC_STR("b"), "batch"), MICA_OK);
     assert_int_equal(mc_file_writer_add(&writer, "abc", 3), MICA_OK);
@@ -46,8 +49,10 @@ static void test_files(void **state) {
     assert_int_equal(mc_file_writer_close(&writer, MICA_EBUSY), MICA_EBUSY);
     assert_int_equal(store.shares[1].bytes, 3 * (MC_FILES - 1));
     assert_int_equal(make_file(&store, 1, id), MICA_OK);
-    while (mc_file_store_next(&store, 1, MC_STR(""), &about))
-        assert_true(mc_file_store_remove(&store, 1, mc_str_of(about.id)));
+    size_t n = mc_file_store_list(&store, 1, all);
+    assert_int_equal(n, MC_FILES);
+    while (n--)
+        assert_true(mc_file_store_remove(&store, 1, mc_str_of(all[n].id)));
     assert_true(store.shares[1].count == 0 && store.shares[1].bytes == 0);
     assert_true(store.shares[2].count == 3 && store.shares[2].bytes == 9);
     mc_file_store_deinit(&store);

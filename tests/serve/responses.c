@@ -225,6 +225,59 @@ static void test_store(void **state) {
     mc_response_store_deinit(&store);
 }
 
+enum { SMALL = 8192 }; /* of bodies; three texts of 3000 bytes are more */
+
+/* Asks with an input, and fields behind it; returns the id of the response, to be freed. NULL: it
+ * is too large. */
+static char *ask_small(const mica_server *server, const char *input, const char *fields,
+                       bool too_large) {
+    char *id = NULL, *body = test_format("{\"input\": %s, \"truncation\": \"auto\", "
+                                         "\"max_output_tokens\": 1%s}",
+                                         input, fields);
+    assert_true(strlen(body) < SMALL / 2);
+    if (too_large) {
+        client_refused(server, path, body, 413, "body_too_large", "input");
+    } else {
+        mc_json_doc *doc = client_json(server, "POST", path, body, 200);
+        id = test_format("%.*s", MC_STR_ARG(text_at(mc_json_root(doc), "id")));
+        mc_json_close(&doc);
+    }
+    free(body);
+    return id;
+}
+
+/* A small body may stand for a large one: what it refers to, and what it continues, have the same
+ * limit together. */
+static void test_small_bodies(void **state) {
+    (void)state;
+    served s = served_open(&(mica_server_options){.max_body = SMALL});
+    char word[3003] = "\"", fields[200] = "", *first = NULL;
+    memset(word + 1, 'w', 3000);
+    word[3001] = '"';
+    for (int turn = 0; turn < 3; turn++) {
+        char *id = ask_small(s.server, word, fields, turn == 2);
+        if (id) snprintf(fields, sizeof fields, ", \"previous_response_id\": \"%s\"", id);
+        if (turn)
+            free(id);
+        else
+            first = id;
+    }
+    char *user = test_format("{\"id\": \"msg_%.24si0\"}", strchr(first, '_') + 1);
+    char *pair = test_format("%s, {\"role\": \"assistant\", \"content\": \"a\"}", user);
+    char *two = test_format("[%s, %s]", pair, user);
+    char *three = test_format("[%s, %s, %s]", pair, pair, user);
+    free(ask_small(s.server, two, "", false));
+    assert_null(ask_small(s.server, three, "", true));
+    snprintf(fields, sizeof fields, ", \"previous_response_id\": \"%s\"", first);
+    assert_null(ask_small(s.server, two, fields, true));
+    free(three);
+    free(two);
+    free(pair);
+    free(user);
+    free(first);
+    served_close(&s);
+}
+
 /* ---- streams ---- */
 
 static void test_stream(void **state) {
@@ -450,12 +503,12 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),     cmocka_unit_test(test_items),
-        cmocka_unit_test(test_messages),  cmocka_unit_test(test_previous),
-        cmocka_unit_test(test_store),     cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_logprobs),  cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_whole),      cmocka_unit_test(test_items),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_previous),
+        cmocka_unit_test(test_store),      cmocka_unit_test(test_small_bodies),
+        cmocka_unit_test(test_stream),     cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_formats),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_truncation), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }
