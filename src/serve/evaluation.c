@@ -31,7 +31,8 @@ static void count_end(mc_evaluation *evaluation, bool done, uint64_t began_us) {
     pthread_mutex_lock(&evaluator->lock);
     mc_evaluation_kind kind = evaluation->ops->kind;
     evaluator->stats.kinds[kind].ended[end_of(evaluation, done)]++;
-    evaluator->stats.kinds[kind].seconds += (double)(mc_now_us() - began_us) / 1e6;
+    evaluator->stats.kinds[kind].seconds +=
+        (double)(mc_now_us() - began_us - evaluation->others_us) / 1e6;
     if (done) evaluator->stats.kinds[kind].tokens += (uint64_t)evaluation->http->prompt_tokens;
     pthread_mutex_unlock(&evaluator->lock);
 }
@@ -50,26 +51,43 @@ static void compute(mc_evaluation *evaluation) {
         mc_exchange_refuse(http);
 }
 
+/* Runs the first one of the queue. Called with the lock held, which it lets go meanwhile. */
+static void run_first(mc_evaluator *evaluator) {
+    mc_evaluation *evaluation = evaluator->first;
+    take_out(evaluator, evaluation);
+    evaluation->runs = true;
+    evaluator->stats.running++;
+    pthread_mutex_unlock(&evaluator->lock);
+    compute(evaluation);
+    pthread_mutex_lock(&evaluator->lock);
+    evaluation->runs = false;
+    evaluator->stats.running--;
+    pthread_cond_broadcast(&evaluator->changed);
+}
+
 static void *work(void *context) {
     mc_evaluator *evaluator = context;
     pthread_mutex_lock(&evaluator->lock);
     for (;;) {
         while (!evaluator->first && !evaluator->ending)
             pthread_cond_wait(&evaluator->changed, &evaluator->lock);
-        mc_evaluation *evaluation = evaluator->first;
-        if (!evaluation) break;
-        take_out(evaluator, evaluation);
-        evaluation->runs = true;
-        evaluator->stats.running = 1;
-        pthread_mutex_unlock(&evaluator->lock);
-        compute(evaluation);
-        pthread_mutex_lock(&evaluator->lock);
-        evaluation->runs = false;
-        evaluator->stats.running = 0;
-        pthread_cond_broadcast(&evaluator->changed);
+        if (!evaluator->first) break;
+        run_first(evaluator);
     }
     pthread_mutex_unlock(&evaluator->lock);
     return NULL;
+}
+
+/* Between two parts of a background evaluation, which may have thousands: runs what clients wait
+ * for. None of that gives way itself, so that two are computed at most, one within the other. */
+static void give_way(mc_evaluation *evaluation) {
+    mc_evaluator *evaluator = evaluation->evaluator;
+    uint64_t start = mc_now_us();
+    pthread_mutex_lock(&evaluator->lock);
+    while (evaluator->first && !evaluator->first->http->background)
+        run_first(evaluator);
+    pthread_mutex_unlock(&evaluator->lock);
+    evaluation->others_us += mc_now_us() - start;
 }
 
 mica_status mc_evaluator_open(mc_evaluator *evaluator) {
@@ -153,6 +171,7 @@ bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator) {
 void mc_evaluation_progress(void *user, uint64_t done, uint64_t total) {
     mc_evaluation *evaluation = user;
     (void)done, (void)total;
+    if (evaluation->http->background) give_way(evaluation);
     if (is_late(evaluation)) mica_cancel_set(&evaluation->cancel);
 }
 

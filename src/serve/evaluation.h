@@ -8,6 +8,9 @@
  *             long, and mc_evaluation_progress to what reports progress
  *     close   frees the struct; in a thread that may block, after run has returned
  *
+ * Those of clients go before those of batches (mc_exchange.background), also between two inputs, or
+ * parts of an input, of one that runs.
+ *
  * When the client is gone, or max_seconds of the model are over, `cancel` is set. Threads: any. */
 #ifndef SERVE_EVALUATION_H
 #define SERVE_EVALUATION_H
@@ -50,6 +53,7 @@ struct mc_evaluation {
     mc_evaluation *next;
     struct mc_evaluator *evaluator;
     uint64_t deadline_us; /* 0: none */
+    uint64_t others_us;   /* time of others that were computed meanwhile */
     bool waits, runs;     /* guarded by the lock of the evaluator */
 };
 
@@ -86,7 +90,8 @@ void mc_evaluator_get_stats(mc_evaluator *evaluator, mc_evaluation_stats *stats)
  *  returns  false: http->failure says why, and it does not run */
 bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator);
 
-/* A mica_progress whose user is an evaluation: ends it when its time is over. */
+/* A mica_progress whose user is an evaluation, between two of its passes: ends it when its time is
+ * over; a background one lets those of clients run first. */
 void mc_evaluation_progress(void *evaluation, uint64_t done, uint64_t total);
 
 /* Sets http->failure from a failed computation: that its time is over, if that is why. Returns

@@ -245,8 +245,8 @@ static bool read_include(mc_json include, mc_response *r) {
 
 /* ---- the conversation ---- */
 
-/* Whether a conversation has the limit of a body, of which a few bytes may continue a long one. *rest
- * receives how much of it is left. */
+/* Whether a conversation keeps to the limit of a body, for a short body may continue a long one.
+ * *rest receives how much is left. */
 static bool check_bytes(mc_response *r, uint64_t *rest) {
     uint64_t max = r->job.http->server->options.max_body, bytes = r->messages.len;
     *rest = bytes < max ? max - bytes : 0;

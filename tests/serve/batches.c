@@ -338,6 +338,48 @@ static void test_embeddings(void **state) {
     free(lines);
 }
 
+static double metric(const char *name) {
+    answer a = client_ask(s.server, "GET", "/metrics", NULL);
+    double value = client_metric(a.body, name);
+    answer_free(&a);
+    return value;
+}
+
+/* A client need not wait for all inputs of a line, but for one. */
+static void test_way(void **state) {
+    (void)state;
+    enum { INPUTS = 300 };
+    static const char done[] = "mica_evaluations_total{kind=\"embed\",end=\"done\"}";
+    static const char one[] = "{\"input\": \"What is curl?\"}";
+    mc_buffer line = {0};
+    char id[64];
+    mc_json_doc *alone = client_json(s.server, "POST", "/v1/embeddings", one, 200);
+    assert_true(mc_buffer_add_text(&line, "{\"custom_id\": \"a\", \"method\": \"POST\", \"url\": "
+                                          "\"/v1/embeddings\", \"body\": {\"input\": ["));
+    for (int i = 0; i < INPUTS; i++)
+        assert_true(mc_buffer_printf(&line,
+                                     "%s\"The %dth text: curl transfers data from or to a "
+                                     "server, by many protocols.\"",
+                                     i ? ", " : "", i));
+    assert_true(mc_buffer_add_text(&line, "]}}\n"));
+    double before = metric(done);
+    add_batch(mc_buffer_cstr(&line), "/v1/embeddings", id);
+    while (metric("mica_evaluations_running") < 1 && metric(done) == before)
+        poll(NULL, 0, 1);
+    mc_json_doc *beside = client_json(s.server, "POST", "/v1/embeddings", one, 200);
+    assert_true(metric(done) == before + 1); /* the client's */
+    char *got = embedding_of(mc_json_root(beside)), *want = embedding_of(mc_json_root(alone));
+    assert_string_equal(got, want);
+    mc_json_doc *batch = wait_for(id, "completed");
+    assert_int_equal(int_at(mc_json_find(mc_json_root(batch), "request_counts"), "completed"), 1);
+    mica_free(got);
+    mica_free(want);
+    mc_json_close(&batch);
+    mc_json_close(&beside);
+    mc_json_close(&alone);
+    mc_buffer_deinit(&line);
+}
+
 /* Answers, while a client gets its own. */
 static void test_answers(void **state) {
     (void)state;
@@ -623,11 +665,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_multipart),    cmocka_unit_test(test_files),
         cmocka_unit_test(test_files_listed), cmocka_unit_test(test_files_refused),
-        cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_listed),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_close),
-        cmocka_unit_test(test_full_queue),   cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_way),
+        cmocka_unit_test(test_answers),      cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_invalid),      cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_close),        cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
