@@ -1,8 +1,8 @@
 /* Finding where a block of calls ends, while the answer comes. Each byte is looked at once, however
  * small the pieces are: an answer may be forced to be full of marks.
  *
- * JSON is read strictly, so that an end's mark within a string is none, and a block is known to hold
- * no calls at the first byte that cannot belong to any.
+ * JSON is read strictly: an end's mark within a string is none, and a block is known to hold no
+ * calls at the first byte that cannot belong to any.
  *
  * Threads: a scan belongs to one thread. */
 #ifndef GRAMMAR_CALL_SCAN_H

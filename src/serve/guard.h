@@ -3,10 +3,10 @@
  * Against pages of other sites, which a browser on this machine lets ask: the Host must be a name
  * of this server (a page's own name may be made to mean 127.0.0.1), and the Origin the server's own
  * or one that was allowed. What a page has fetched as an image or a script has no Origin, but
- * Sec-Fetch-Site says that it is of another site. Against servers in front that understand a head otherwise: a length and
- * a transfer encoding together, more than one length, more than one Host or none, headers whose
- * name is no token or whose value has control characters. Against others: keys, compared in a time
- * that does not depend on where they differ.
+ * Sec-Fetch-Site says that it is of another site. Against servers in front that understand a head
+ * otherwise: a length and a transfer encoding together, more than one length, more than one Host or
+ * none, headers whose name is no token or whose value has control characters. Against others: keys,
+ * compared in a time that does not depend on where they differ.
  *
  * Threads: an open guard never changes. */
 #ifndef SERVE_GUARD_H
