@@ -100,8 +100,8 @@ MICA_API mica_status mica_pull(const char *name, const mica_pull_options *option
  *  name    "org/name". Borrowed.
  *  cache   as in mica_pull_options. Borrowed.
  *  bytes   receives the size of the files that were removed; may be NULL.
- *  errors  MICA_ENOENT the cache does not have it; MICA_EINVAL name is malformed; MICA_EIO a file
- *          cannot be removed, or is being downloaded by another process; MICA_ENOMEM */
+ *  errors  MICA_ENOENT the cache does not have it; MICA_EINVAL name is malformed; MICA_EBUSY it is
+ *          being downloaded; MICA_EIO a file cannot be removed; MICA_ENOMEM */
 MICA_API mica_status mica_cache_remove(const char *name, const char *cache, uint64_t *bytes);
 
 /** Removes what no model of the cache needs: snapshots that no ref names if another one is named,

@@ -13,20 +13,25 @@ static bool is_name(mc_str name) {
     return true;
 }
 
-static mica_status check_members(mc_json function, size_t i) {
-    static const char *const known[] = {"name", "description", "parameters", "strict"};
-    for (mc_json_iter it = mc_json_begin(function); mc_json_next(&it);) {
-        size_t k = 0;
-        while (k < sizeof known / sizeof *known && !mc_str_is(it.key, known[k]))
-            k++;
-        if (k == sizeof known / sizeof *known && mc_json_exists(it.value))
-            return mc_fail(MICA_EUNSUPPORTED, "tools[%zu].function.%.*s: not supported", i,
+/* known: with NULL at the end. where: the object in a tool, with a dot in front; "": the tool. */
+static mica_status check_members(mc_json object, const char *const *known, const char *where,
+                                 size_t i) {
+    for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it);) {
+        const char *const *name = known;
+        while (*name && !mc_str_is(it.key, *name))
+            name++;
+        if (!*name && mc_json_exists(it.value))
+            return mc_fail(MICA_EUNSUPPORTED, "tools[%zu]%s.%.*s: not supported", i, where,
                            MC_STR_ARG(it.key));
     }
     return MICA_OK;
 }
 
 static mica_status read_tool(mc_json entry, size_t i, mc_tools *tools) {
+    static const char *const members[] = {"type", "function", NULL}, *const of_function[] = {
+                                                                         "name", "description",
+                                                                         "parameters", "strict",
+                                                                         NULL};
     mc_json function = mc_json_find(entry, "function"), strict = mc_json_find(function, "strict");
     mc_tool tool = {.parameters = mc_json_find(function, "parameters")};
     mc_str type, description;
@@ -51,7 +56,8 @@ static mica_status read_tool(mc_json entry, size_t i, mc_tools *tools) {
         tool.parameters = (mc_json){0};
     else if (mc_json_get_type(tool.parameters) != MC_JSON_OBJECT)
         return mc_fail(MICA_EFORMAT, "tools[%zu].function.parameters: want a schema", i);
-    MC_TRY(check_members(function, i));
+    MC_TRY(check_members(entry, members, "", i));
+    MC_TRY(check_members(function, of_function, ".function", i));
     return mc_buffer_add(&tools->list, &tool, sizeof tool) ? MICA_OK : mc_fail_nomem("tools");
 }
 

@@ -153,7 +153,7 @@ static mica_status remove_repository(const mc_repository *r, const char *name, w
     bool busy;
     MC_TRY(is_busy(r->locks, &busy));
     if (busy)
-        return mc_fail(MICA_EIO, "%s is being downloaded: try again when that has ended", name);
+        return mc_fail(MICA_EBUSY, "%s is being downloaded: try again when that has ended", name);
     MC_TRY(remove_folder(w, r->folder));
     uint64_t bytes = w->bytes;
     MC_TRY(remove_folder(w, r->locks));

@@ -67,11 +67,20 @@ void mc_batch_set_state(mc_queued_batch *batch, mc_batch_state state) {
     batch->since[state] = (int64_t)time(NULL);
 }
 
+/* How many keys a batch's is behind that of the last one, round about: that one's is the last. */
+static size_t distance(const mc_batch_queue *queue, const mc_queued_batch *batch) {
+    return batch->key - queue->key - 1;
+}
+
+/* The keys' turns go round, so that who has many batches does not hold up others. */
 static mc_queued_batch *find_next(mc_batch_queue *queue) {
-    mc_queued_batch *batch = queue->first;
-    while (batch && batch->state != MC_BATCH_VALIDATING)
-        batch = batch->next;
-    return batch;
+    mc_queued_batch *next = NULL;
+    for (mc_queued_batch *at = queue->first; at; at = at->next)
+        if (at->state == MC_BATCH_VALIDATING &&
+            (!next || distance(queue, at) < distance(queue, next)))
+            next = at;
+    if (next) queue->key = next->key;
+    return next;
 }
 
 static void *work(void *context) {

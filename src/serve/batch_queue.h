@@ -1,10 +1,10 @@
 /* Batches: files of requests that a server answers by itself, and writes the answers to files.
  *
- * A thread of the server takes them in order. It answers several requests of a batch at once, by
- * the handlers that answer clients, after everything that clients ask (mc_exchange.background). The
- * server holds MC_BATCHES of each key; the oldest that has ended is forgotten for a new one. They
- * end with the server. A batch is there only for requests that have the same of the server's keys
- * as the one that made it.
+ * A thread of the server takes them in order, those of different keys in turn. It answers several
+ * requests of a batch at once, by the handlers that answer clients, after everything that clients
+ * ask (mc_exchange.background). The server holds MC_BATCHES of each key; the oldest that has ended
+ * is forgotten for a new one. They end with the server. A batch is there only for requests that
+ * have the same of the server's keys as the one that made it.
  *
  * Threads: any. */
 #ifndef SERVE_BATCH_QUEUE_H
@@ -58,6 +58,7 @@ typedef struct mc_batch_queue {
     mica_server *server;
     void (*run)(struct mc_batch_queue *queue, mc_queued_batch *batch);
     mc_queued_batch *first, **last; /* oldest first */
+    size_t key;                     /* of the one that was begun last */
     atomic_int unfinished;          /* of them */
     bool ending;
 } mc_batch_queue;

@@ -53,10 +53,17 @@ void mc_models_deinit(mc_models *models) {
     pthread_mutex_destroy(&models->lock);
 }
 
+/* Whether an entry stands for a model that is not in memory, and was not named: it will be taken
+ * out. Whether there is such a model the catalog knows. */
+static bool is_nothing(const mc_served *served) {
+    bool idle = served->state == MC_SERVED_IDLE || served->state == MC_SERVED_CLOSING;
+    return idle && !served->refs && !served->stays && !mc_served_has_failed(served);
+}
+
 /* Called with the lock held, as all of the static functions below unless they take it. */
 static mc_served *find(const mc_models *models, mc_str name) {
     mc_served *at = models->first;
-    while (at && (at->removed || !mc_str_is(name, at->name)))
+    while (at && (at->removed || is_nothing(at) || !mc_str_is(name, at->name)))
         at = at->next;
     return at;
 }
@@ -468,7 +475,8 @@ void mc_models_refresh(mc_models *models) {
     pthread_mutex_unlock(&models->lock);
 }
 
-/* Whether a model's files, or its adapter's, are in that repository of the cache. */
+/* Whether a model's files, or its adapter's, are in that repository of the cache; or a model that
+ * stays is called like it. */
 static bool is_of(const mc_served *served, const char *part, const char *repository) {
     mica_model_info info = {.struct_bytes = sizeof info};
     const char *folder = served->folder;
@@ -477,26 +485,31 @@ static bool is_of(const mc_served *served, const char *part, const char *reposit
         folder = info.path;
     }
     return strstr(folder, part) || (served->adapter && strstr(served->adapter, part)) ||
-           strcmp(served->name, repository) == 0;
+           (served->stays && strcmp(served->name, repository) == 0);
 }
 
-/* Closes the models of a repository that have no requests. false: one of them stays. */
-static bool close_all(mc_models *models, const char *part, const char *repository) {
-    for (mc_served *at = models->first; at;) {
-        bool of = !at->removed && is_of(at, part, repository);
-        if (of && (at->stays || at->refs > 0 || at->state == MC_SERVED_WANTED ||
-                   at->state == MC_SERVED_LOADING || at->state == MC_SERVED_CLOSING))
+/* Has no request come to the models of a repository any more. false: one of them is in use, and
+ * all are as before. */
+static bool take_off(mc_models *models, const char *part, const char *repository) {
+    for (const mc_served *at = models->first; at; at = at->next)
+        if (!at->removed && is_of(at, part, repository) &&
+            (at->stays || at->refs > 0 || at->state == MC_SERVED_WANTED ||
+             at->state == MC_SERVED_LOADING || at->state == MC_SERVED_CLOSING))
             return false;
-        if (of && at->state == MC_SERVED_LOADED) {
-            at->removed = true; /* no request comes to it any more */
-            mc_loader_close(models, at);
-            at = models->first; /* the list may have changed meanwhile */
-        } else {
-            at->removed = at->removed || of;
-            at = at->next;
-        }
-    }
+    for (mc_served *at = models->first; at; at = at->next)
+        at->removed = at->removed || is_of(at, part, repository);
     return true;
+}
+
+/* Closes the models whose files are gone; or, if these are still there, has requests come to them
+ * again. */
+static void settle_removed(mc_models *models, bool gone) {
+    for (mc_served *at = models->first; at;) {
+        if (!gone) at->removed = false; /* the catalog's lock is held: all are of one repository */
+        bool closes = at->removed && at->state == MC_SERVED_LOADED;
+        if (closes) mc_loader_close(models, at);
+        at = closes ? models->first : at->next; /* the list may have changed meanwhile */
+    }
 }
 
 bool mc_models_remove(mc_models *models, const char *repository, mc_failure *failure) {
@@ -507,13 +520,18 @@ bool mc_models_remove(mc_models *models, const char *repository, mc_failure *fai
              slash ? slash + 1 : repository);
     mc_catalog_lock(&models->catalog);
     pthread_mutex_lock(&models->lock);
-    bool closed = close_all(models, part, repository);
+    bool idle = take_off(models, part, repository);
     pthread_mutex_unlock(&models->lock);
-    mica_status status = closed ? mica_cache_remove(repository, NULL, NULL) : MICA_OK;
+    mica_status status = idle ? mica_cache_remove(repository, NULL, NULL) : MICA_OK;
+    pthread_mutex_lock(&models->lock);
+    if (idle) settle_removed(models, status == MICA_OK);
+    pthread_mutex_unlock(&models->lock);
     mc_catalog_forget(&models->catalog);
     mc_catalog_unlock(&models->catalog);
-    if (!closed)
+    if (!idle)
         return mc_failure_set(failure, 409, "model_in_use", "model", "%s is being served",
                               repository);
+    if (status == MICA_EBUSY)
+        return mc_failure_set(failure, 409, "model_in_use", "model", "%s", mica_last_error());
     return status == MICA_OK || mc_failure_of(failure, status, "model");
 }

@@ -115,9 +115,9 @@ bool mc_models_row(mc_models *models, mc_str name, mc_arena *arena, mc_model_row
 /* Installed models have changed. */
 void mc_models_refresh(mc_models *models);
 
-/* Removes a repository ORG/NAME from the cache, after its models, if they are loaded and have no
- * requests, were closed. While others are served no request finds its models.
- * returns  false: *failure says why: 409 it has requests, or stays */
+/* Removes a repository ORG/NAME from the cache, and closes its models, if they are loaded and have
+ * no requests. Meanwhile no request finds them. If it cannot be removed they stay as they are.
+ * returns  false: *failure says why: 409 it has requests, stays, or is being downloaded; 404 */
 bool mc_models_remove(mc_models *models, const char *repository, mc_failure *failure);
 
 #endif

@@ -320,6 +320,11 @@ static void discard(ollama_job *at) {
 /* A prompt as it is, and an answer that is text alone. */
 static bool prepare_raw(ollama_job *at, const mc_ollama_answer *values) {
     mc_exchange *http = at->job.http;
+    bool think = true;
+    if (mc_json_exists(values->think) && (!mc_json_get_bool(values->think, &think) || think))
+        return mc_failure_set(&http->failure, 400, "unsupported_value", "think",
+                              "think: with raw only false is supported: the chat template, which "
+                              "has the model think, is not used");
     const mica_model *model = at->job.served->model;
     mc_answer_form *form = &at->job.form;
     mc_completion_prompt *prompt = at->job.prompts;

@@ -16,8 +16,27 @@ static bool refuse(const place *at, const char *code, const char *member, const 
     return mc_failure_set(at->failure, 400, code, name, "%s: %s", name, what);
 }
 
-/* A call has an object as its arguments; its id, type and index may be there. */
+/* Refuses what a call has beside the members of a list with NULL at its end. */
+static bool check_members(const place *at, const char *where, mc_json object,
+                          const char *const *known) {
+    char member[80];
+    for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it);) {
+        const char *const *name = known;
+        while (*name && !mc_str_is(it.key, *name))
+            name++;
+        if (*name || !mc_json_exists(it.value)) continue;
+        snprintf(member, sizeof member, "%s.%.*s", where, (int)(it.key.len < 40 ? it.key.len : 40),
+                 it.key.ptr);
+        return refuse(at, "unknown_field", member, "there is no such field");
+    }
+    return true;
+}
+
+/* A call has an object as its arguments; its id, type and index may be there. The index is in the
+ * function in what ollama answers. */
 static bool put_call(mc_put *put, const place *at, mc_json call) {
+    static const char *const members[] = {"id", "type", "index", "function", NULL},
+                             *const of_function[] = {"index", "name", "arguments", NULL};
     mc_json function = mc_json_find(call, "function");
     mc_json arguments = mc_json_find(function, "arguments");
     mc_str name, id;
@@ -25,6 +44,9 @@ static bool put_call(mc_put *put, const place *at, mc_json call) {
         return refuse(at, "invalid_type", "tool_calls", "want a function with a name");
     if (mc_json_exists(arguments) && mc_json_get_type(arguments) != MC_JSON_OBJECT)
         return refuse(at, "invalid_type", "tool_calls", "want an object of arguments");
+    if (!check_members(at, "tool_calls", call, members) ||
+        !check_members(at, "tool_calls.function", function, of_function))
+        return false;
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "type", "function");
     if (mc_json_get_str(mc_json_find(call, "id"), &id)) mc_put_str(put, "id", id);

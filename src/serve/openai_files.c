@@ -55,6 +55,10 @@ static bool check_part(const mc_part *part, const mc_part **file, bool *purpose,
     size_t len = part->name.len < sizeof name - 1 ? part->name.len : sizeof name - 1;
     memcpy(name, part->name.ptr, len);
     name[len] = '\0';
+    bool again = mc_str_is(part->name, "file") ? *file != NULL
+                                               : *purpose && mc_str_is(part->name, "purpose");
+    if (again)
+        return mc_failure_set(failure, 400, "repeated_field", name, "%s is given twice", name);
     if (mc_str_is(part->name, "file")) {
         *file = part;
     } else if (mc_str_is(part->name, "purpose")) {

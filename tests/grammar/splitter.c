@@ -694,6 +694,8 @@ static void test_tools(void **state) {
     refuse_tools(TOOL("\"name\": \"a\", \"parameters\": 3"), MICA_EFORMAT, "parameters");
     refuse_tools(TOOL("\"name\": \"a\", \"strict\": 3"), MICA_EFORMAT, "strict");
     refuse_tools(TOOL("\"name\": \"a\", \"mood\": 3"), MICA_EUNSUPPORTED, "function.mood");
+    refuse_tools("[{\"type\": \"function\", \"mood\": 3, \"function\": {\"name\": \"a\"}}]",
+                 MICA_EUNSUPPORTED, "tools[0].mood: not supported");
     refuse_tools("[{\"type\": \"function\", \"function\": {\"name\": \"a\"}},"
                  " {\"type\": \"function\", \"function\": {\"name\": \"a\"}}]",
                  MICA_EINVAL, "tools[1].function.name");

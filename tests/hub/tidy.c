@@ -97,7 +97,7 @@ static void test_busy(void **state) {
     assert_int_equal(flock(fd, LOCK_EX), 0);
     assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
     assert_int_equal(bytes, 0);
-    assert_int_equal(mica_cache_remove("org/model", t.cache, &bytes), MICA_EIO);
+    assert_int_equal(mica_cache_remove("org/model", t.cache, &bytes), MICA_EBUSY);
     close(fd);
     assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
     assert_int_equal(bytes, 9);

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "reading.h"
 
+#include "serve/batch_queue.h"
 #include "serve/multipart.h"
 
 #include <dirent.h>
@@ -72,6 +73,55 @@ static void test_multipart(void **state) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(split(bad[i], parts, &n));
+}
+
+/* ---- the queue ---- */
+
+/* What a queue's thread does: it waits until all is added, and notes the keys. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool goes;
+    size_t keys[16], count;
+} order = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void note_key(mc_batch_queue *queue, mc_queued_batch *batch) {
+    pthread_mutex_lock(&order.lock);
+    while (!order.goes)
+        pthread_cond_wait(&order.changed, &order.lock);
+    pthread_mutex_lock(&queue->lock);
+    mc_batch_set_state(batch, MC_BATCH_COMPLETED);
+    pthread_mutex_unlock(&queue->lock);
+    order.keys[order.count++] = batch->key;
+    pthread_cond_broadcast(&order.changed);
+    pthread_mutex_unlock(&order.lock);
+}
+
+/* Who has many batches does not hold up others: the keys take turns. */
+static void test_turns(void **state) {
+    (void)state;
+    static const size_t added[] = {1, 1, 1, 0, 3, 3, 0, 2}, want[] = {1, 2, 3, 0, 1, 3, 0, 1};
+    enum { COUNT = sizeof added / sizeof *added };
+    mc_batch_queue queue;
+    mc_failure failure = {0};
+    assert_int_equal(mc_batch_queue_open(&queue, NULL, note_key), MICA_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        mc_buffer out = {0}, metadata = {0};
+        mc_put put = mc_put_into(&out);
+        mc_put_open(&put, NULL, '[');
+        assert_true(mc_batch_queue_add(&queue, added[i], "file", "/v1/embeddings", &metadata, &put,
+                                       &failure));
+        mc_buffer_deinit(&out);
+    }
+    pthread_mutex_lock(&order.lock);
+    order.goes = true;
+    pthread_cond_broadcast(&order.changed);
+    while (order.count < COUNT)
+        pthread_cond_wait(&order.changed, &order.lock);
+    pthread_mutex_unlock(&order.lock);
+    mc_batch_queue_close(&queue);
+    for (size_t i = 0; i < COUNT; i++)
+        if (order.keys[i] != want[i]) fail_msg("%zu: key %zu, not %zu", i, order.keys[i], want[i]);
 }
 
 /* ---- files ---- */
@@ -232,6 +282,15 @@ static void test_files_refused(void **state) {
     client_refused(s.server, "/v1/files",
                    "--x\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\na\r\n--x--", 400,
                    "unknown_field", "other");
+#define PART(name, content) \
+    "--x\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n" content "\r\n"
+    client_refused(s.server, "/v1/files",
+                   PART("file", "a") PART("purpose", "batch") PART("file", "b") "--x--", 400,
+                   "repeated_field", "file");
+    client_refused(s.server, "/v1/files",
+                   PART("purpose", "batch") PART("file", "a") PART("purpose", "batch") "--x--", 400,
+                   "repeated_field", "purpose");
+#undef PART
 }
 
 /* ---- batches ---- */
@@ -663,14 +722,14 @@ static void test_drain(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_multipart),    cmocka_unit_test(test_files),
-        cmocka_unit_test(test_files_listed), cmocka_unit_test(test_files_refused),
-        cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_way),
-        cmocka_unit_test(test_answers),      cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_invalid),      cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_close),        cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_multipart),     cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_files),         cmocka_unit_test(test_files_listed),
+        cmocka_unit_test(test_files_refused), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_way),           cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_listed),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_close),
+        cmocka_unit_test(test_full_queue),    cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

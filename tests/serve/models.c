@@ -5,9 +5,11 @@
 
 #include "session/prefix.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -444,6 +446,54 @@ static void test_delete_saves_nothing(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* What cannot be removed stays in memory: a model that is not of the cache, one that is being
+ * downloaded. */
+static void test_delete_refused(void **state) {
+    (void)state;
+    fixture f = open_cache(NULL);
+    char *own = test_format("%s/default", test_models_dir()), *root = test_temp_dir();
+    const mica_server_options may = {.struct_bytes = sizeof may, .downloads = true};
+    const mica_loading_options loading = {.struct_bytes = sizeof loading,
+                                          .places = (const char *const[]){NULL, root},
+                                          .place_count = 2,
+                                          .model = &exact};
+    link_model(root, "org/mine", own);
+    mica_server_close(&f.server);
+    assert_int_equal(mica_server_open(&may, &f.server), MICA_OK);
+    assert_int_equal(mica_server_load(f.server, &loading), MICA_OK);
+    assert_true(answers(f.server, ASK("org/mine")));
+    assert_true(answers(f.server, ASK("org/tiny")));
+    int status;
+    while ((status = delete (&f, "{\"model\": \"org/mine\"}")) == 409) /* as above */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(status, 404);
+    assert_true(runs(f.server, "org/mine,org/tiny,"));
+    test_write_below(f.root, ".locks/models--org--tiny/a.lock", "");
+    char *lock = test_format("%s/.locks/models--org--tiny/a.lock", f.root);
+    int fd = open(lock, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    answer a = client_ask(f.server, "DELETE", "/api/delete", "{\"model\": \"org/tiny\"}");
+    while (strstr(a.body, "served")) { /* as above */
+        answer_free(&a);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        a = client_ask(f.server, "DELETE", "/api/delete", "{\"model\": \"org/tiny\"}");
+    }
+    if (a.status != 409 || !strstr(a.body, "is being downloaded")) fail_msg("%s", a.body);
+    answer_free(&a);
+    close(fd);
+    assert_true(runs(f.server, "org/mine,org/tiny,"));
+    assert_true(answers(f.server, ASK("org/tiny")));
+    while ((status = delete (&f, "{\"model\": \"org/tiny\"}")) == 409)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(status, 200);
+    assert_true(runs(f.server, "org/mine,"));
+    unsetenv("HF_HUB_CACHE");
+    close_fixture(&f);
+    test_temp_dir_remove(root);
+    free(lock);
+    free(own);
+}
+
 /* ---- adapters ---- */
 
 enum { NEW_TOKENS = 12 };
@@ -621,6 +671,7 @@ int main(void) {
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_delete),
         cmocka_unit_test(test_delete_saves_nothing),
+        cmocka_unit_test(test_delete_refused),
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_other_adapter),
         cmocka_unit_test(test_options),

@@ -382,18 +382,39 @@ static void test_refused(void **state) {
     refused(CHAT, MEMBER("\"images\": [\"a\"]"), 400, "messages[0].images");
     refused(CHAT, MEMBER("\"contents\": 1"), 400, "messages[0].contents");
     refused(CHAT, MEMBER("\"tool_calls\": [{\"function\": {}}]"), 400, "messages[0].tool_calls");
+#define CALL(members, more) \
+    MEMBER("\"tool_calls\": [{\"function\": {\"name\": \"f\"" members "}" more "}]")
+    refused(CHAT, CALL("", ", \"mood\": 1"), 400, "messages[0].tool_calls.mood");
+    refused(CHAT, CALL(", \"mood\": 1", ""), 400, "messages[0].tool_calls.function.mood");
     refused(CHAT, "\"messages\": [{\"content\": \"a\"}]", 400, "messages[0].role");
     refused(GENERATE, "\"prompt\": \"a\", \"suffix\": \"b\"", 400, "suffix");
     refused(GENERATE, "\"prompt\": \"a\", \"images\": [\"b\"]", 400, "images");
     refused(GENERATE, "\"prompt\": \"a\", \"template\": \"b\"", 400, "template");
     refused(GENERATE, "\"prompt\": \"a\", \"context\": [1]", 400, "context");
     refused(GENERATE, "\"prompt\": \"a\", \"raw\": true, \"system\": \"b\"", 400, "system");
+    refused(GENERATE, "\"prompt\": \"a\", \"raw\": true, \"think\": true", 400, "with raw");
+    refused(GENERATE, "\"prompt\": \"a\", \"raw\": true, \"think\": \"low\"", 400, "with raw");
     refused("/api/embed", "\"input\": [1]", 400, "input");
     refused("/api/embed", "\"input\": [\"a\"], \"dimensions\": 100000", 400, "dimensions");
     refused("/api/embed", "\"input\": \"a\", \"options\": {\"a\": 1}", 400, "options");
     refused("/api/embeddings", "\"input\": \"a\"", 400, "input");
     refused("/api/show", "\"verbose\": true", 400, "verbose");
-    mc_json_doc *doc = client_json(shared.server, "POST", CHAT, "{\"model\": \"other\"}", 404);
+    mc_json_doc *doc;
+    static const char *const taken[][2] = {
+        {GENERATE, "\"prompt\": \"a\", \"raw\": true, \"think\": false"},
+        {CHAT, CALL(", \"index\": 0, \"arguments\": {\"a\": 1}",
+                    ", \"id\": \"1\", \"type\": \"function\", \"index\": 0")},
+    };
+#undef CALL
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        char *body = test_format("{\"model\": \"default\", \"stream\": false, %s, "
+                                 "\"options\": {\"num_predict\": 1}}",
+                                 taken[i][1]);
+        doc = client_json(shared.server, "POST", taken[i][0], body, 200);
+        mc_json_close(&doc);
+        free(body);
+    }
+    doc = client_json(shared.server, "POST", CHAT, "{\"model\": \"other\"}", 404);
     mc_json_close(&doc);
 }
 

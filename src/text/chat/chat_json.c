@@ -120,7 +120,25 @@ static mica_status put_arguments(reader *r, size_t call, mc_json v) {
     return status;
 }
 
+/* Refuses what a call has beside the members of a list with NULL at its end. where: the object. */
+static mica_status check_members(const reader *r, size_t call, const char *where, mc_json object,
+                                 const char *const *known) {
+    for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it);) {
+        const char *const *name = known;
+        while (*name && !mc_str_is(it.key, *name))
+            name++;
+        if (!*name && !is_nothing(it.value))
+            return mc_fail(MICA_EUNSUPPORTED, "messages[%zu].tool_calls[%zu]%s.%.*s: not supported",
+                           r->message, call, where, MC_STR_ARG(it.key));
+    }
+    return MICA_OK;
+}
+
 static mica_status read_call(reader *r, size_t number, mc_json call) {
+    /* index: of a part of a stream, of which clients put calls together. parsed_arguments: the
+     * arguments once more, as OpenAI's client reads them. */
+    static const char *const members[] = {"type", "id", "function", "index", NULL},
+                             *const of_function[] = {"name", "arguments", "parsed_arguments", NULL};
     mc_buffer *json = &r->out->json;
     mc_json function = mc_json_find(call, "function"), type = mc_json_find(call, "type");
     mc_str name, id = MC_STR(""), kind = MC_STR("function");
@@ -131,6 +149,8 @@ static mica_status read_call(reader *r, size_t number, mc_json call) {
     if (!mc_json_get_str(mc_json_find(function, "name"), &name))
         return mc_fail(MICA_EFORMAT, "messages[%zu].tool_calls[%zu].function.name: want a string",
                        r->message, number);
+    MC_TRY(check_members(r, number, "", call, members));
+    MC_TRY(check_members(r, number, ".function", function, of_function));
     MC_TRY(put((!number || mc_buffer_add_byte(json, ',')) &&
                mc_buffer_add_text(json, "{\"type\":\"function\"")));
     if (mc_json_get_str(mc_json_find(call, "id"), &id))

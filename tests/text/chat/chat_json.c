@@ -154,6 +154,12 @@ static void test_forms(void **state) {
                 "{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"}]");
     expect_json("[{\"role\": \"assistant\", \"tool_calls\": []}]",
                 "[{\"role\":\"assistant\",\"content\":\"\"}]");
+    /* As clients put a stream's parts together, and as OpenAI's reads them. */
+    expect_json("[{\"role\": \"assistant\", \"tool_calls\": [{\"index\": 0, \"function\": "
+                "{\"arguments\": \"{}\", \"name\": \"f\", \"parsed_arguments\": {}, \"x\": null}, "
+                "\"type\": \"function\"}]}]",
+                "[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"type\":\"function\","
+                "\"function\":{\"name\":\"f\",\"arguments\":{}}}]}]");
     /* A call that was cut off. */
     expect_json("[{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", "
                 "\"arguments\": \"{\\\"a\\\": 1\"}}]}]",
@@ -196,6 +202,12 @@ static void test_refusals(void **state) {
     expect_refusal(MESSAGE("\"tool_calls\": [{\"function\": {\"name\": \"f\","
                            "\"arguments\": true}}]"),
                    MICA_EFORMAT, "messages[1].tool_calls[0].function");
+    expect_refusal(MESSAGE("\"tool_calls\": [{\"function\": {\"name\": \"f\","
+                           "\"arguments\": {}}, \"mood\": 1}]"),
+                   MICA_EUNSUPPORTED, "messages[1].tool_calls[0].mood: not supported");
+    expect_refusal(MESSAGE("\"tool_calls\": [{\"function\": {\"name\": \"f\","
+                           "\"arguments\": {}, \"mood\": 1}}]"),
+                   MICA_EUNSUPPORTED, "messages[1].tool_calls[0].function.mood");
 #undef MESSAGE
 }
 
