@@ -138,6 +138,20 @@ static void on_prefill(void *user, int64_t done, int64_t total, int64_t cached) 
     mc_exchange_write(at->job->http, comment, (size_t)n);
 }
 
+/* Whether an answer that is kept whole has room for the log-probabilities of one more token. Called
+ * with the lock held. */
+static bool has_room(mc_completion *job, const mica_token *token) {
+    if (!job->whole || !job->options.logprobs || token->id < 0) return true;
+    job->logprobs += 1 + (uint64_t)token->alternative_count;
+    if (job->logprobs <= MC_COMPLETION_LOGPROBS) return true;
+    return mc_failure_set(&job->failure, 400, "invalid_value", "top_logprobs",
+                          "the answer has more than %d log-probabilities, with %d for each token "
+                          "of %zu choices: ask for fewer tokens, choices or alternatives, or for a "
+                          "stream",
+                          MC_COMPLETION_LOGPROBS, 1 + job->options.top_logprobs,
+                          job->count * job->choices);
+}
+
 static bool on_token(void *user, size_t choice, const mica_token *token) {
     mc_completion_request *at = user;
     mc_completion *job = at->job;
@@ -146,7 +160,7 @@ static bool on_token(void *user, size_t choice, const mica_token *token) {
         return false;
     }
     pthread_mutex_lock(&job->lock);
-    bool more = job->ops->token(job, at->first + choice, token);
+    bool more = has_room(job, token) && job->ops->token(job, at->first + choice, token);
     bool stopped = !more && job->stopped;
     at->dropped = at->dropped || !more;
     pthread_mutex_unlock(&job->lock);
@@ -204,12 +218,15 @@ static void on_end(void *user, size_t choice, const mc_choice_end *end) {
 
 /* ---- the request ---- */
 
-static void on_hangup(void *user) {
-    cancel(user);
+void mc_completion_hangup(mc_completion *job) {
+    cancel(job);
 }
 
-static void on_close(void *user) {
-    mc_completion *job = user;
+static void on_hangup(void *user) {
+    mc_completion_hangup(user);
+}
+
+void mc_completion_close(mc_completion *job) {
     close_requests(job);
     for (size_t i = 0; i < job->count; i++)
         mica_free(job->prompts[i].ids);
@@ -220,6 +237,10 @@ static void on_close(void *user) {
     pthread_mutex_destroy(&job->requests_lock);
     pthread_mutex_destroy(&job->lock);
     job->ops->close(job);
+}
+
+static void on_close(void *user) {
+    mc_completion_close(user);
 }
 
 static bool fail_submit(mc_completion *job, mica_status status) {

@@ -33,7 +33,8 @@ typedef struct mc_completion_ops {
     void (*close)(mc_completion *job);
 } mc_completion_ops;
 
-enum { MC_PROMPT_MARKS = 64 };
+/* MC_COMPLETION_LOGPROBS: of all tokens and their alternatives in an answer that is kept whole. */
+enum { MC_PROMPT_MARKS = 64, MC_COMPLETION_LOGPROBS = 1 << 20 };
 
 /* The token ids of a prompt. */
 typedef struct mc_completion_prompt {
@@ -55,6 +56,7 @@ struct mc_completion {
     int priority;
     mc_answer_form form; /* of each answer; zero: any text. Freed when the job closes */
     bool comments;       /* an event stream that gets comments while prompts are read */
+    bool whole;          /* the ops keep the answers to their end */
 
     mc_arena arena; /* what the options point at. Freed when the job closes */
     bool stopped;   /* `token` has found that the answer is whole, and returns false: it counts as
@@ -67,6 +69,7 @@ struct mc_completion {
 
     /* Private. */
     mica_generate_options options;   /* of each choice */
+    uint64_t logprobs;               /* that the ops were told, of all choices */
     mc_completion_request *requests; /* [count] */
     size_t next;                     /* the first prompt that was not submitted */
     atomic_size_t submitted;
@@ -82,6 +85,11 @@ struct mc_completion {
 
 /* Ties the job to its exchange: from now on it is closed with that, whatever happens. */
 void mc_completion_attach(mc_completion *job);
+
+/* For what takes the job's place at the exchange (serve/evaluation.h): its client is gone, and it is
+ * to be closed. */
+void mc_completion_hangup(mc_completion *job);
+void mc_completion_close(mc_completion *job);
 
 /* Submits the prompts; attaches the job first, if it is not.
  *

@@ -45,6 +45,11 @@ static void compute(mc_evaluation *evaluation) {
                     ? evaluation->ops->run(evaluation)
                     : mc_evaluation_fail(evaluation, MICA_ECANCELLED, NULL);
     count_end(evaluation, done, began_us);
+    if (done && evaluation->ops->follow) {
+        http->evaluated_us = mc_now_us() - evaluation->started_us;
+        if (evaluation->ops->follow(evaluation)) return;
+        done = false;
+    }
     if (done)
         mc_exchange_reply(http, 200, NULL);
     else
@@ -120,7 +125,8 @@ void mc_evaluator_get_stats(mc_evaluator *evaluator, mc_evaluation_stats *stats)
 
 /* The flag of the exchange is set already, and `cancel` looks at it. */
 static void on_hangup(void *user) {
-    (void)user;
+    mc_evaluation *evaluation = user;
+    if (evaluation->ops->hangup) evaluation->ops->hangup(evaluation);
 }
 
 static void on_close(void *user) {
@@ -158,7 +164,8 @@ static bool add(mc_evaluator *evaluator, mc_evaluation *evaluation) {
 bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator) {
     mc_exchange *http = evaluation->http;
     double seconds = mc_models_left_seconds(http);
-    if (seconds > 0.0) evaluation->deadline_us = mc_now_us() + (uint64_t)(seconds * 1e6);
+    evaluation->started_us = mc_now_us();
+    if (seconds > 0.0) evaluation->deadline_us = evaluation->started_us + (uint64_t)(seconds * 1e6);
     evaluation->evaluator = evaluator;
     mc_cancel_init_either(&evaluation->cancel, &http->cancel, NULL);
     mc_exchange_attach(http, &(mc_exchange_work){on_hangup, on_close, evaluation});

@@ -8,6 +8,11 @@
  *             long, and mc_evaluation_progress to what reports progress
  *     close   frees the struct; in a thread that may block, after run has returned
  *
+ * One that comes before an answer, which the scheduler computes, has two more:
+ *
+ *     follow  in that thread, once run has returned true: begins the answer, instead of http->out
+ *     hangup  the client is gone; in any thread, also before and after follow. Must not block
+ *
  * Those of clients go before those of batches (mc_exchange.background), also between two inputs, or
  * parts of an input, of one that runs.
  *
@@ -41,6 +46,8 @@ typedef struct mc_evaluation_ops {
     mc_evaluation_kind kind;
     bool (*run)(mc_evaluation *evaluation); /* false: http->failure says why */
     void (*close)(mc_evaluation *evaluation);
+    bool (*follow)(mc_evaluation *evaluation); /* NULL: http->out is the answer. false: as run */
+    void (*hangup)(mc_evaluation *evaluation); /* NULL: `cancel` says enough */
 } mc_evaluation_ops;
 
 struct mc_evaluation {
@@ -52,9 +59,9 @@ struct mc_evaluation {
     /* Private. */
     mc_evaluation *next;
     struct mc_evaluator *evaluator;
-    uint64_t deadline_us; /* 0: none */
-    uint64_t others_us;   /* time of others that were computed meanwhile */
-    bool waits, runs;     /* guarded by the lock of the evaluator */
+    uint64_t started_us, deadline_us; /* deadline_us 0: none */
+    uint64_t others_us;               /* time of others that were computed meanwhile */
+    bool waits, runs;                 /* guarded by the lock of the evaluator */
 };
 
 enum { MC_EVALUATIONS = 256 }; /* that may wait */
@@ -86,7 +93,8 @@ void mc_evaluator_close(mc_evaluator *evaluator); /* all evaluations are closed 
 
 void mc_evaluator_get_stats(mc_evaluator *evaluator, mc_evaluation_stats *stats);
 
-/* Has it run. From now on it is closed with its exchange, whatever happens.
+/* Has it run. From now on it is closed with its exchange, whatever happens; it takes the place of
+ * what was attached to that.
  *  returns  false: http->failure says why, and it does not run */
 bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator);
 

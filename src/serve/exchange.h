@@ -85,6 +85,7 @@ struct mc_exchange {
     mc_buffer out;                  /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */
     uint64_t load_us;                     /* how long it waited for its model to be loaded */
+    uint64_t evaluated_us;                /* how long what comes before its answer took */
 
     /* Of a request without a connection, which the server itself makes. */
     bool background;                                 /* what it computes comes after all else */
@@ -124,6 +125,7 @@ struct mc_exchange {
     uint64_t started_us, queued_us;
     size_t counted;     /* bytes of the body among the server's body_bytes */
     uint64_t discarded; /* bytes of a body that is not kept */
+    bool accepted;      /* it is counted among those under way */
     bool dispatched;
     void *peer;
     mc_handler_item item;

@@ -370,7 +370,7 @@ mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name) {
 double mc_models_left_seconds(const mc_exchange *http) {
     double seconds = http->served->options.max_seconds;
     if (seconds <= 0.0) return 0.0;
-    double left = seconds - (double)http->load_us / 1e6;
+    double left = seconds - (double)(http->load_us + http->evaluated_us) / 1e6;
     return left > 1e-3 ? left : 1e-3;
 }
 

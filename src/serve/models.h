@@ -69,7 +69,7 @@ bool mc_models_keep(mc_exchange *http, int64_t keep_us);
 bool mc_models_unload(mc_models *models, mc_str name, mc_failure *failure);
 
 /* How long the request may wait and be computed from now on, of its model's max_seconds: what
- * loading took is over. 0: no limit. */
+ * loading, and an evaluation before the answer, took is over. 0: no limit. */
 double mc_models_left_seconds(const mc_exchange *http);
 
 /* ---- for exchanges ---- */

@@ -363,7 +363,8 @@ static ollama_job *new_job(mc_exchange *http, bool chat, const mc_ollama_answer 
                               .served = served,
                               .prompts = mc_calloc(1, sizeof(mc_completion_prompt)),
                               .count = 1,
-                              .choices = 1};
+                              .choices = 1,
+                              .whole = !values->generation.stream};
     at->chat = chat;
     at->stream = values->generation.stream;
     at->logprobs = values->logprobs;

@@ -140,7 +140,7 @@ static void on_close(mc_evaluation *evaluation) {
     mc_free(at);
 }
 
-static const mc_evaluation_ops ops = {MC_EVALUATION_EMBED, run, on_close};
+static const mc_evaluation_ops ops = {.kind = MC_EVALUATION_EMBED, .run = run, .close = on_close};
 
 /* ---- the requests ---- */
 

@@ -1,6 +1,7 @@
 /* /v1/completions: raw texts that are continued. */
 #include "serve/chance.h"
 #include "serve/endpoint.h"
+#include "serve/evaluation.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
 #include "serve/openai_form.h"
@@ -12,6 +13,7 @@
 #include "task/model.h"
 #include "task/score.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,8 +51,9 @@ static const mc_field fields[] = {
     {.name = "echo",
      .kind = MC_FIELD_BOOL,
      .offset = AT(echo),
-     .help = "the prompt comes first, with logprobs also those of its tokens; what "
-             "is longer than a stream holds (4 MiB) is refused with stream"},
+     .help = "the prompt comes first, with logprobs also those of its tokens: tokens of all "
+             "prompts, times n, times 1 + logprobs may be 1048576. What is longer than a stream "
+             "holds (1 MiB) is refused with stream"},
     {.name = "response_format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
@@ -67,7 +70,9 @@ typedef struct text_choice {
 
 typedef struct text_job {
     mc_completion job;
-    bool stream, usage, logprobs;
+    mc_evaluation scoring; /* of the prompts, where they are told with their log-probabilities */
+    mica_generate_options options; /* of each answer; max_tokens 0: there are none */
+    bool stream, usage, echo, logprobs;
     int64_t created;
     char id[MC_NAME_BYTES];
     mc_buffer scratch;    /* the event that is being written */
@@ -198,63 +203,39 @@ static void on_close(mc_completion *job) {
 
 static const mc_completion_ops ops = {on_token, on_end, on_done, on_close};
 
-/* ---- the prompts' own log-probabilities ---- */
+/* ---- prompts that are told ---- */
 
-typedef struct scoring {
-    const mc_session_model *model;
-    const mc_completion_prompt *prompt;
-    const mica_cancel *cancel;
-    int64_t top;
-    mica_score_result *result;
-    mica_alternative *alternatives;
-} scoring;
+/* Log-probabilities and texts of tokens, with echo: of about 30 bytes each. */
+enum { MAX_ECHOED = 1 << 20 };
 
-static mica_status score(void *context) {
-    scoring *w = context;
-    mica_task_options options = {.struct_bytes = sizeof options, .cancel = w->cancel};
-    return mc_score_top(w->model, w->prompt->ids, w->prompt->n, w->top, &options, &w->result,
-                        &w->alternatives);
-}
-
-/* Adds the tokens of a prompt with what the model makes of them, in the scheduler's turn. */
-static bool add_scores(text_job *text, size_t prompt, int64_t top, mc_logprobs *logprobs) {
-    mc_completion *job = &text->job;
-    const mc_completion_prompt *at = &job->prompts[prompt];
-    const mica_tokenizer *tok = mica_model_tokenizer(job->served->model);
-    scoring w = {.prompt = at, .cancel = &job->http->cancel, .top = top};
-    mica_status status = mc_model_local(job->served->model, &w.model);
-    if (status == MICA_OK && at->n > 1) status = mc_schedule_run(job->served->schedule, score, &w);
-    if (status == MICA_OK && !mc_logprobs_add(logprobs, tok, at->ids[0], NULL, NULL, 0))
-        status = mc_fail_nomem("log-probabilities");
-    for (size_t i = 1; status == MICA_OK && i < at->n; i++)
-        if (!mc_logprobs_add(logprobs, tok, at->ids[i], &w.result->logprobs[i],
-                             top ? w.alternatives + i * (size_t)top : NULL, (size_t)top))
-            status = mc_fail_nomem("log-probabilities");
-    mica_score_free(&w.result);
-    mc_free(w.alternatives);
-    return status == MICA_OK || mc_failure_of(&job->http->failure, status, "prompt");
+/* Whether an answer holds the prompts: before any is computed. */
+static bool check_size(const text_job *text) {
+    const mc_completion *job = &text->job;
+    uint64_t tokens = 0, each = 1 + (uint64_t)text->options.top_logprobs;
+    for (size_t i = 0; i < job->count; i++)
+        tokens += job->prompts[i].n;
+    return tokens * job->choices * each <= MAX_ECHOED ||
+           mc_failure_set(&job->http->failure, 400, "invalid_value", "echo",
+                          "echo: the prompts have %" PRIu64 " tokens, for %zu choices with %d "
+                          "logprobs: %" PRIu64 " * %zu * %" PRIu64 " is above the limit, %d; ask "
+                          "for fewer prompts, choices or logprobs",
+                          tokens, job->choices, text->options.top_logprobs, tokens, job->choices,
+                          each, MAX_ECHOED);
 }
 
 /* The prompts come first in their choices. */
-static bool echo_prompts(text_job *text, int64_t top) {
+static bool echo_prompts(text_job *text) {
     mc_completion *job = &text->job;
     const mica_tokenizer *tok = mica_model_tokenizer(job->served->model);
     for (size_t i = 0; i < count_choices(text); i++) {
         const mc_completion_prompt *prompt = &job->prompts[i / job->choices];
-        text_choice *at = &text->choices[i];
         char *said;
         size_t len;
         mica_status status = mica_tokenizer_decode(tok, prompt->ids, prompt->n, true, &said, &len);
-        if (status == MICA_OK && !mc_buffer_add(&at->text, said, len))
+        if (status == MICA_OK && !mc_buffer_add(&text->choices[i].text, said, len))
             status = mc_fail_nomem("an answer");
-        if (status != MICA_OK) return mc_failure_of(&job->http->failure, status, "prompt");
         mica_free(said);
-        if (!text->logprobs) continue;
-        if (i % job->choices == 0) {
-            if (!add_scores(text, i / job->choices, top, &at->logprobs)) return false;
-        } else if (!mc_logprobs_copy(&at->logprobs, &at[-1].logprobs)) {
-            return mc_failure_of(&job->http->failure, mc_fail_nomem("an answer"), NULL);
-        }
+        if (status != MICA_OK) return mc_failure_of(&job->http->failure, status, "prompt");
     }
     return true;
 }
@@ -276,6 +257,111 @@ static bool check_echo(text_job *text) {
                           MC_EXCHANGE_BEHIND);
 }
 
+/* Nothing is generated: the answer is the prompts. */
+static void answer_echo(text_job *text) {
+    mc_completion *job = &text->job;
+    for (size_t i = 0; i < job->count; i++)
+        job->prompt_tokens += (int64_t)job->prompts[i].n;
+    job->http->prompt_tokens = job->prompt_tokens;
+    for (size_t i = 0; i < count_choices(text); i++) {
+        text->choices[i].finish = MICA_FINISH_LENGTH;
+        if (text->stream) send_event(text, i, "length");
+    }
+    on_done(job);
+    if (text->stream) mc_completion_stream(job, NULL);
+}
+
+/* Begins the answers, behind the prompts where these are told. */
+static bool begin_answers(text_job *text) {
+    mc_completion *job = &text->job;
+    if (text->stream && text->echo && !check_echo(text)) return false;
+    if (!text->options.max_tokens) {
+        answer_echo(text);
+        return true;
+    }
+    if (!mc_completion_start(job, &text->options)) return false;
+    if (text->stream) mc_completion_stream(job, NULL);
+    return true;
+}
+
+/* ---- the prompts' own log-probabilities ---- */
+
+static text_job *text_of_scoring(mc_evaluation *scoring) {
+    return (text_job *)(void *)((char *)scoring - offsetof(text_job, scoring));
+}
+
+/* Adds the tokens of a prompt with what the model makes of them. */
+static mica_status add_scores(text_job *text, const mc_completion_prompt *prompt,
+                              mc_logprobs *logprobs) {
+    const mica_task_options options = {.struct_bytes = sizeof options,
+                                       .progress = mc_evaluation_progress,
+                                       .progress_user = &text->scoring,
+                                       .cancel = &text->scoring.cancel};
+    const mica_tokenizer *tok = mica_model_tokenizer(text->job.served->model);
+    const int64_t top = text->options.top_logprobs;
+    const mc_session_model *model;
+    mica_score_result *result = NULL;
+    mica_alternative *alternatives = NULL;
+    mica_status status = mc_model_local(text->job.served->model, &model);
+    if (status == MICA_OK && prompt->n > 1)
+        status = mc_score_top(model, prompt->ids, prompt->n, top, &options, &result, &alternatives);
+    if (status == MICA_OK && !mc_logprobs_add(logprobs, tok, prompt->ids[0], NULL, NULL, 0))
+        status = mc_fail_nomem("log-probabilities");
+    for (size_t i = 1; status == MICA_OK && i < prompt->n; i++)
+        if (!mc_logprobs_add(logprobs, tok, prompt->ids[i], &result->logprobs[i],
+                             top ? alternatives + i * (size_t)top : NULL, (size_t)top))
+            status = mc_fail_nomem("log-probabilities");
+    mica_score_free(&result);
+    mc_free(alternatives);
+    return status;
+}
+
+static bool run_scoring(mc_evaluation *scoring) {
+    text_job *text = text_of_scoring(scoring);
+    const mc_completion *job = &text->job;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; status == MICA_OK && i < count_choices(text); i++) {
+        const mc_completion_prompt *prompt = &job->prompts[i / job->choices];
+        mc_logprobs *logprobs = &text->choices[i].logprobs;
+        if (i % job->choices == 0) {
+            status = add_scores(text, prompt, logprobs);
+            job->http->prompt_tokens += (int64_t)prompt->n;
+        } else if (!mc_logprobs_copy(logprobs, &text->choices[i - 1].logprobs)) {
+            status = mc_fail_nomem("an answer");
+        }
+    }
+    return status == MICA_OK || mc_evaluation_fail(scoring, status, "prompt");
+}
+
+static bool follow_scoring(mc_evaluation *scoring) {
+    return begin_answers(text_of_scoring(scoring));
+}
+
+static void hang_up_scoring(mc_evaluation *scoring) {
+    mc_completion_hangup(&text_of_scoring(scoring)->job);
+}
+
+static void close_scoring(mc_evaluation *scoring) {
+    mc_completion_close(&text_of_scoring(scoring)->job);
+}
+
+static const mc_evaluation_ops scoring_ops = {.kind = MC_EVALUATION_SCORE,
+                                              .run = run_scoring,
+                                              .close = close_scoring,
+                                              .follow = follow_scoring,
+                                              .hangup = hang_up_scoring};
+
+/* Has the prompts scored, and the answers begun behind that. */
+static bool start_scoring(text_job *text) {
+    mc_completion *job = &text->job;
+    mc_exchange *http = job->http;
+    /* What may take long is done here, and kept: others wait for the evaluator's thread. */
+    if (!mc_answer_form_check(&job->form, job->served->grammars, http->key, &http->failure))
+        return false;
+    text->scoring = (mc_evaluation){.ops = &scoring_ops, .http = http, .served = job->served};
+    return mc_evaluation_start(&text->scoring, &http->server->evaluator);
+}
+
 /* ---- the request ---- */
 
 /* Takes over the prompts. NULL: no memory. */
@@ -291,9 +377,11 @@ static text_job *new_job(mc_exchange *http, const text_values *values, mc_served
                 .count = count,
                 .choices = (size_t)values->generation.n,
                 .priority = (int)values->generation.priority,
-                .comments = values->generation.stream},
+                .comments = values->generation.stream,
+                .whole = !values->generation.stream},
         .stream = values->generation.stream,
         .usage = values->generation.include_usage,
+        .echo = values->echo,
         .logprobs = values->logprobs >= 0,
         .created = (int64_t)time(NULL),
         .choices = mc_calloc(count * (size_t)values->generation.n, sizeof(text_choice)),
@@ -302,19 +390,6 @@ static text_job *new_job(mc_exchange *http, const text_values *values, mc_served
     if (text->choices) return text;
     on_close(&text->job);
     return NULL;
-}
-
-/* Nothing is generated: the answer is the prompts. */
-static void answer_echo(text_job *text) {
-    mc_completion *job = &text->job;
-    for (size_t i = 0; i < job->count; i++)
-        job->prompt_tokens += (int64_t)job->prompts[i].n;
-    for (size_t i = 0; i < count_choices(text); i++) {
-        text->choices[i].finish = MICA_FINISH_LENGTH;
-        if (text->stream) send_event(text, i, "length");
-    }
-    on_done(job);
-    if (text->stream) mc_completion_stream(job, NULL);
 }
 
 /* Compiles what the answers may be. */
@@ -332,22 +407,15 @@ static bool read_form(text_job *text, const text_values *values) {
            mc_answer_form_compile(&job->form, job->served->model, NULL, 0, &job->http->failure);
 }
 
-static bool start(text_job *text, const text_values *values, mica_generate_options *options) {
-    mc_completion *job = &text->job;
+static bool start(text_job *text, const text_values *values) {
+    mica_generate_options *options = &text->options;
     options->max_tokens = values->max_tokens;
     options->logprobs = text->logprobs;
     options->top_logprobs = values->logprobs > 0 ? (int)values->logprobs : 0;
-    mc_completion_attach(job);
+    mc_completion_attach(&text->job);
     if (!read_form(text, values)) return false;
-    if (values->echo && !echo_prompts(text, options->top_logprobs)) return false;
-    if (values->echo && text->stream && !check_echo(text)) return false;
-    if (!values->max_tokens) {
-        answer_echo(text);
-        return true;
-    }
-    if (!mc_completion_start(job, options)) return false;
-    if (text->stream) mc_completion_stream(job, NULL);
-    return true;
+    if (text->echo && (!check_size(text) || !echo_prompts(text))) return false;
+    return text->echo && text->logprobs ? start_scoring(text) : begin_answers(text);
 }
 
 static bool complete(mc_exchange *http) {
@@ -374,7 +442,8 @@ static bool complete(mc_exchange *http) {
     text_job *text = done ? new_job(http, &values, served, prompts, count) : NULL;
     if (text) {
         text->job.arena = arena; /* later prompts need the options, too */
-        return start(text, &values, &options);
+        text->options = options;
+        return start(text, &values);
     }
     if (done) mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
     mc_prompts_free(prompts, count);

@@ -195,8 +195,10 @@ static bool run_pairs(mc_evaluation *evaluation) {
     return done;
 }
 
-static const mc_evaluation_ops score_ops = {MC_EVALUATION_SCORE, run_score, on_close};
-static const mc_evaluation_ops pair_ops = {MC_EVALUATION_SCORE, run_pairs, on_close};
+static const mc_evaluation_ops score_ops = {
+    .kind = MC_EVALUATION_SCORE, .run = run_score, .close = on_close};
+static const mc_evaluation_ops pair_ops = {
+    .kind = MC_EVALUATION_SCORE, .run = run_pairs, .close = on_close};
 
 /* Whether input, or text_1 and text_2 are given. */
 static bool check_fields(const score_values *values, mc_failure *failure) {
@@ -352,7 +354,8 @@ static bool run_rerank(mc_evaluation *evaluation) {
     return !evaluation->http->failure.status;
 }
 
-static const mc_evaluation_ops rerank_ops = {MC_EVALUATION_RERANK, run_rerank, on_close};
+static const mc_evaluation_ops rerank_ops = {
+    .kind = MC_EVALUATION_RERANK, .run = run_rerank, .close = on_close};
 
 /* Sets input i to a text and what stands behind it. */
 static bool encode(scores *e, mc_str text, const char *behind, bool add_special,

@@ -91,6 +91,8 @@ static mica_status answer_open(void *session, const int32_t *ids, size_t count,
     return MICA_OK;
 }
 
+static const mica_alternative alike[PARROT_ALTERNATIVES];
+
 static mica_status answer_next(void *answer, mica_token *token, mica_finish *finish) {
     parrot_answer *a = answer;
     if (atomic_load(&a->cancelled)) return mica_engine_fail(MICA_ECANCELLED, "hushed");
@@ -106,6 +108,8 @@ static mica_status answer_next(void *answer, mica_token *token, mica_finish *fin
         return mica_engine_fail(MICA_EIO, "lost its voice");
     token->id = a->p->odd && !a->said ? a->p->odd : a->ids[a->said];
     token->logprob = -0.5f;
+    token->alternatives = alike;
+    token->alternative_count = a->p->alternatives;
     a->said++;
     return MICA_OK;
 }

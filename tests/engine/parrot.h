@@ -6,6 +6,8 @@
 
 #include <stdatomic.h>
 
+enum { PARROT_ALTERNATIVES = 1024 };
+
 /* What the parrot is told, and what it tells. */
 typedef struct parrot {
     atomic_int models, sessions, answers; /* open now */
@@ -14,6 +16,7 @@ typedef struct parrot {
     const char *missing;                  /* what available() misses; NULL: nothing */
     int64_t fails_at;                     /* this token of an answer is an error; 0: none */
     int32_t odd;                          /* a token to give instead of the first; 0: none */
+    size_t alternatives;                  /* of each token, up to PARROT_ALTERNATIVES, all alike */
     const mica_metrics *metrics;          /* NULL: none */
     mica_generate_options got;            /* the last answer_open's */
 } parrot;
