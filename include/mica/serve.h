@@ -158,8 +158,8 @@ MICA_API mica_status mica_server_load(mica_server *server, const mica_loading_op
  *  NULL. */
 MICA_API const char *mica_server_address(const mica_server *server);
 
-/** Waits until mica_server_stop is called. Then it drains: requests that were accepted are
- *  answered, later ones are refused with 503, and it returns when all are done.
+/** Waits until mica_server_stop is called. Then it drains: requests that were accepted, whose head
+ *  had come, are answered, later ones are refused with 503, and it returns when all are done.
  *  errors  MICA_ECANCELLED it was stopped again, and requests were cut off; MICA_EIO */
 MICA_API mica_status mica_server_run(mica_server *server);
 

@@ -265,14 +265,14 @@ static void count_request(mica_server *server, const mc_exchange *http) {
 static void finish(mc_handler_item *item) {
     mc_exchange *http = http_of(item);
     mica_server *server = http->server;
-    bool dispatched = http->dispatched;
+    bool accepted = http->accepted;
     if (http->work.close) http->work.close(http->work.user);
     http->work = (mc_exchange_work){0};
     count_request(server, http);
     log_request(server, http);
     drop_body(http);
     mc_exchange_free(http);
-    if (dispatched) atomic_fetch_sub(&server->under_way, 1);
+    if (accepted) atomic_fetch_sub(&server->under_way, 1);
 }
 
 /* Runs the handler, once more where it has waited for its model (serve/models.h). Who leaves last,
@@ -296,10 +296,16 @@ static void handle(mc_handler_item *item) {
     if (last) finish(item);
 }
 
+/* Whether a server that drains waits for the request. */
+static void set_accepted(mica_server *server, mc_exchange *http, bool accepted) {
+    http->accepted = accepted;
+    atomic_fetch_add(&server->under_way, accepted ? 1 : -1);
+}
+
 /* A request is there whole. */
 static void dispatch(mica_server *server, mc_exchange *http) {
     http->dispatched = true;
-    atomic_fetch_add(&server->under_way, 1);
+    if (!http->accepted) set_accepted(server, http, true); /* its refusal is to be sent */
     mc_watch_begin(&server->watch, http->peer, http);
     if (atomic_load(&server->closing))
         mc_exchange_hangup(http, true); /* it was not among those cut */
@@ -356,7 +362,11 @@ static enum MHD_Result begin(mica_server *server, struct MHD_Connection *connect
     *request = http;
     if (!http->peer) return MHD_NO;
     bool at_once;
-    if (check_head(server, connection, http, &at_once) || !at_once) return MHD_YES;
+    set_accepted(server, http, true); /* before its head is looked at: mica_server_run looks at both
+                                         in the other order */
+    if (check_head(server, connection, http, &at_once)) return MHD_YES;
+    set_accepted(server, http, false);
+    if (!at_once) return MHD_YES;
     mc_exchange_header(http, "Connection", "close");
     mc_exchange_refuse(http);
     mc_watch_begin(&server->watch, http->peer, http);

@@ -39,7 +39,7 @@ struct mica_server {
     void *daemon; /* struct MHD_Daemon */
     mc_server_counts counts;
     atomic_uint_fast64_t body_bytes; /* of all bodies that are there */
-    atomic_int under_way;            /* requests that were accepted and are not done */
+    atomic_int under_way;            /* requests whose head was accepted, and that are not done */
     atomic_int stops;                /* calls of mica_server_stop */
     atomic_bool draining, closing;
     int stop_pipe[2]; /* a byte for each call of mica_server_stop */

@@ -221,6 +221,67 @@ static void test_drain(void **state) {
     served_close(&s);
 }
 
+/* Begins a chat whose body comes in two parts; what is left of it is at *rest, freed with free. */
+static int begin_split(const mica_server *server, char **rest) {
+    static const char body[] = "{" HELLO ", \"max_tokens\": 2}";
+    size_t half = sizeof body / 2;
+    int fd = client_connect(server), requests = 0;
+    assert_true(fd >= 0);
+    client_print(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%.*s",
+                 sizeof body - 1, (int)half, body);
+    for (int i = 0; i < 1000 && !requests; i++) {
+        mica_server_under_way(server, &requests, NULL);
+        if (!requests) poll(NULL, 0, 10);
+    }
+    assert_int_equal(requests, 1); /* its head was taken */
+    *rest = test_format("%s", body + half);
+    return fd;
+}
+
+static void *run_server(void *server) {
+    assert_int_equal(mica_server_run(server), MICA_OK);
+    return NULL;
+}
+
+/* A request whose body comes after the stop was accepted before it, and is answered. */
+static void test_drain_split(void **state) {
+    (void)state;
+    served s = served_open(NULL);
+    pthread_t thread;
+    char *rest;
+    int fd = begin_split(s.server, &rest);
+    mica_server_stop(s.server);
+    pthread_create(&thread, NULL, run_server, s.server);
+    while (health(s.server) != 503)
+        poll(NULL, 0, 10);
+    assert_int_equal(ask(s.server, "\"max_tokens\": 1"), 503);
+    poll(NULL, 0, 100);
+    client_send(fd, rest, strlen(rest));
+    answer a = client_read(fd);
+    assert_int_equal(a.status, 200);
+    pthread_join(thread, NULL);
+    answer_free(&a);
+    close(fd);
+    free(rest);
+    served_close(&s);
+}
+
+/* One whose body does not come is not waited for longer than any other. */
+static void test_drain_unsent(void **state) {
+    (void)state;
+    served s = served_open(&(mica_server_options){.request_seconds = 1});
+    char *rest;
+    int fd = begin_split(s.server, &rest);
+    mica_server_stop(s.server);
+    assert_int_equal(mica_server_run(s.server), MICA_OK);
+    answer a = client_read(fd);
+    assert_int_equal(a.status, 0);
+    answer_free(&a);
+    close(fd);
+    free(rest);
+    served_close(&s);
+}
+
 static void *stop_twice(void *context) {
     mica_server_stop(context);
     mica_server_stop(context);
@@ -312,11 +373,12 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dropped),     cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_half_closed), cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_drain),       cmocka_unit_test(test_stop_twice),
-        cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_half_closed_whole),
-        cmocka_unit_test(test_deleted),
+        cmocka_unit_test(test_dropped),      cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_half_closed),  cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_drain),        cmocka_unit_test(test_stop_twice),
+        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_half_closed_whole),
+        cmocka_unit_test(test_deleted),      cmocka_unit_test(test_drain_split),
+        cmocka_unit_test(test_drain_unsent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
