@@ -30,6 +30,7 @@ typedef struct serve_values {
     int64_t draft_tokens;
     const char *prefix_cache;
     double max_seconds;
+    int64_t max_tokens, max_priority;
     bool log, vllm_metrics;
     double keep_alive;
     int64_t max_models, model_memory;
@@ -194,6 +195,8 @@ static int load(const serve_values *values, const serve_models *models, const ch
         .queue = (size_t)values->queue,
         .cache_bytes = (uint64_t)values->cache_bytes << 20,
         .max_seconds = values->max_seconds,
+        .max_tokens = values->max_tokens,
+        .max_priority = (int)values->max_priority,
         .draft_tokens = (int)values->draft_tokens,
         .prefix_cache = values->prefix_cache,
         .notice = print_notice,
@@ -438,6 +441,21 @@ static const cli_option schedule_table[] = {
      .max = 1e6,
      .help = "limit of the time of each request; 0: none",
      .offset = offsetof(serve_values, max_seconds)},
+    {.name = "max-tokens",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = INT32_MAX,
+     .help = "limit of each answer's tokens; a request for more gets 400. 0: the model's context",
+     .offset = offsetof(serve_values, max_tokens)},
+    {.name = "max-priority",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 100000,
+     .help = "the highest priority that a request may ask for, 0 to 100000; 0: none comes before "
+             "others",
+     .offset = offsetof(serve_values, max_priority)},
 };
 
 static const cli_option models_table[] = {

@@ -95,7 +95,10 @@ typedef struct mica_serving_options {
     /** takes the text of what is wrong with that file, which is then not used, or with saving it.
      *  Called from any thread */
     void (*notice)(void *user, const char *text);
-    void *notice_user; /* given to notice */
+    void *notice_user;  /* given to notice */
+    int64_t max_tokens; /* of each answer: one that asks for more is refused; 0: no limit */
+    int max_priority;   /* that a request may ask for, up to 100000; those of a higher one are
+                           computed first. 0: none above that of requests that ask for none */
 } mica_serving_options;
 
 /** Serves a model from now on.

@@ -350,6 +350,8 @@ static message_job *new_job(mc_exchange *http, const message_values *values, mc_
                                    .prompts = mc_calloc(1, sizeof(mc_completion_prompt)),
                                    .count = 1,
                                    .choices = 1,
+                                   .asked_tokens = values->max_tokens,
+                                   .asked_field = "max_tokens",
                                    .comments = values->stream};
     message->stream = values->stream;
     message->max_tokens = values->max_tokens;

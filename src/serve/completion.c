@@ -285,15 +285,38 @@ static size_t count_at_once(const mc_completion *job) {
     return half > rows ? half : rows;
 }
 
+bool mc_completion_check(const mc_completion *job) {
+    const mica_serving_options *limits = &job->served->options;
+    mc_failure *failure = &job->http->failure;
+    if (limits->max_tokens && job->asked_tokens > limits->max_tokens)
+        return mc_failure_set(failure, 400, "invalid_value", job->asked_field,
+                              "%s: %" PRId64 " tokens are asked for; the limit of an answer here "
+                              "is %" PRId64 " (--max-tokens)",
+                              job->asked_field, job->asked_tokens, limits->max_tokens);
+    return job->priority <= limits->max_priority ||
+           mc_failure_set(failure, 400, "invalid_value", "priority",
+                          "priority: %d is asked for; the highest here is %d (--max-priority)",
+                          job->priority, limits->max_priority);
+}
+
+/* Sets the options of each choice. */
+static void set_options(mc_completion *job, const mica_generate_options *options) {
+    int64_t limit = job->served->options.max_tokens;
+    job->options = *options;
+    if (limit && (!options->max_tokens || options->max_tokens > limit))
+        job->options.max_tokens = limit;
+    if (mc_answer_form_is_forced(&job->form)) job->options.stop_string_count = 0;
+}
+
 bool mc_completion_start(mc_completion *job, const mica_generate_options *options) {
     if (!job->attached) mc_completion_attach(job);
+    if (!mc_completion_check(job)) return false;
     size_t at_once = count_at_once(job);
     /* Once for all choices, and before the lock, which the scheduler's callbacks wait for. */
     if (!mc_answer_form_check(&job->form, job->served->grammars, job->http->key,
                               &job->http->failure))
         return false;
-    job->options = *options;
-    if (mc_answer_form_is_forced(&job->form)) job->options.stop_string_count = 0;
+    set_options(job, options);
     job->requests = mc_calloc(job->count, sizeof *job->requests);
     if (!job->requests) return mc_failure_of(&job->http->failure, mc_fail_nomem("a request"), NULL);
     mica_status status = at_once < job->count ? check_all(job) : MICA_OK;

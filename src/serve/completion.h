@@ -54,9 +54,11 @@ struct mc_completion {
     size_t count;
     size_t choices; /* for each prompt */
     int priority;
-    mc_answer_form form; /* of each answer; zero: any text. Freed when the job closes */
-    bool comments;       /* an event stream that gets comments while prompts are read */
-    bool whole;          /* the ops keep the answers to their end */
+    int64_t asked_tokens;    /* of each answer, by a field of the request; 0: it asks for none */
+    const char *asked_field; /* that one's name */
+    mc_answer_form form;     /* of each answer; zero: any text. Freed when the job closes */
+    bool comments;           /* an event stream that gets comments while prompts are read */
+    bool whole;              /* the ops keep the answers to their end */
 
     mc_arena arena; /* what the options point at. Freed when the job closes */
     bool stopped;   /* `token` has found that the answer is whole, and returns false: it counts as
@@ -91,7 +93,11 @@ void mc_completion_attach(mc_completion *job);
 void mc_completion_hangup(mc_completion *job);
 void mc_completion_close(mc_completion *job);
 
-/* Submits the prompts; attaches the job first, if it is not.
+/* Whether the request asks for no more than the operator allows: tokens and priority.
+ * returns  false: http->failure says why */
+bool mc_completion_check(const mc_completion *job);
+
+/* Submits the prompts, once the request is checked; attaches the job first, if it is not.
  *
  *  options  of each choice. Copied; what it points at is borrowed during the call, or until the job
  *           closes where it has several prompts.

@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A part of a stream above this counts as much when it is asked how far a client is behind: what
+ * repeats a whole answer comes at once. */
+enum { LARGE_BYTES = 64 << 10 };
+
 /* ---- the connection ---- */
 
 /* Lets a suspended connection go on. Called with the lock held. */
@@ -87,7 +91,7 @@ int64_t mc_exchange_take(mc_exchange *http, char *bytes, size_t max) {
         http->sent += n;
         if (http->sent == http->out.len) {
             mc_buffer_clear(&http->out);
-            http->sent = 0;
+            http->sent = http->extra = 0;
         }
     } else if (http->ended) {
         result = -1;
@@ -179,11 +183,12 @@ static bool add(mc_exchange *http, const mc_str *parts, int count) {
         http->out.len = waiting;
         http->sent = 0;
     }
-    if (waiting + n > MC_EXCHANGE_BEHIND || !mc_buffer_reserve(&http->out, n)) {
+    if (waiting > MC_EXCHANGE_BEHIND + http->extra || !mc_buffer_reserve(&http->out, n)) {
         http->broken = true;
         resume(http);
         return false;
     }
+    if (n > LARGE_BYTES) http->extra += n - LARGE_BYTES; /* the client is not to blame */
     for (int i = 0; i < count; i++)
         mc_buffer_add(&http->out, parts[i].ptr, parts[i].len);
     http->wrote_us = mc_now_us();

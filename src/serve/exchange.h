@@ -17,6 +17,7 @@
  *
  * A stream that is not read fast enough is not waited for: what is written to it is kept up to
  * MC_EXCHANGE_BEHIND bytes; beyond that mc_exchange_write returns false, and the stream is cut off.
+ * A single part may be larger, as the events that repeat a whole answer are, and is kept besides.
  *
  * When the client is gone, http->cancel is set, and what was attached is told. The request itself
  * lives until all of its work is closed. */
@@ -119,6 +120,7 @@ struct mc_exchange {
     bool handling;     /* the handler runs */
     bool leaving;      /* the connection is about to be taken away: it is not resumed */
     size_t sent;       /* bytes at the beginning of `out` that were sent */
+    size_t extra;      /* bytes of large parts in `out`, which do not count as behind */
     uint64_t wrote_us; /* when the stream was last written to */
     mc_exchange_work work;
     /* Of the connection. */

@@ -4,9 +4,11 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "serve/generation.h"
 #include "serve/room.h"
 #include "task/model.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -41,6 +43,16 @@ void mc_served_free(mc_served *served) {
     mc_free(served);
 }
 
+static mica_status check_limits(const mica_serving_options *options) {
+    if (options->max_tokens < 0)
+        return mc_fail(MICA_EINVAL, "max_tokens %" PRId64 ": want 1 or more, or 0 for no limit",
+                       options->max_tokens);
+    if (options->max_priority < 0 || options->max_priority > MC_MAX_PRIORITY)
+        return mc_fail(MICA_EINVAL, "max_priority %d: want 0 to %d", options->max_priority,
+                       MC_MAX_PRIORITY);
+    return MICA_OK;
+}
+
 mica_status mc_served_open(mc_served *served, const mica_model *model, uint64_t cache_bytes) {
     const mica_serving_options *options = &served->options;
     const mc_schedule_options schedule = {.rows = options->rows,
@@ -53,7 +65,8 @@ mica_status mc_served_open(mc_served *served, const mica_model *model, uint64_t 
                                           .cache_bytes = cache_bytes};
     mc_schedule_stats stats;
     served->model = model;
-    mica_status status = mc_schedule_open(model, &schedule, &served->schedule);
+    mica_status status = check_limits(options);
+    if (status == MICA_OK) status = mc_schedule_open(model, &schedule, &served->schedule);
     if (status == MICA_OK) status = open_grammars(served);
     if (status != MICA_OK) {
         close_parts(served);

@@ -364,6 +364,8 @@ static ollama_job *new_job(mc_exchange *http, bool chat, const mc_ollama_answer 
                               .prompts = mc_calloc(1, sizeof(mc_completion_prompt)),
                               .count = 1,
                               .choices = 1,
+                              .asked_tokens = values->num_predict > 0 ? values->num_predict : 0,
+                              .asked_field = "options.num_predict",
                               .whole = !values->generation.stream};
     at->chat = chat;
     at->stream = values->generation.stream;

@@ -381,6 +381,11 @@ static const mc_completion_ops ops = {on_token, on_end, on_done, on_close};
 
 /* ---- the request ---- */
 
+/* What the answer may have at most, by either field; 0: neither is given. */
+static int64_t tokens_of(const chat_values *values) {
+    return values->max_tokens ? values->max_tokens : values->max_completion_tokens;
+}
+
 static chat_job *new_job(mc_exchange *http, const chat_values *values, mc_served *served) {
     chat_job *chat = mc_calloc(1, sizeof *chat);
     if (!chat) return NULL;
@@ -392,6 +397,8 @@ static chat_job *new_job(mc_exchange *http, const chat_values *values, mc_served
                 .count = 1,
                 .choices = (size_t)values->generation.n,
                 .priority = (int)values->generation.priority,
+                .asked_tokens = tokens_of(values),
+                .asked_field = values->max_tokens ? "max_tokens" : "max_completion_tokens",
                 .comments = values->generation.stream,
                 .whole = !values->generation.stream},
         .stream = values->generation.stream,
@@ -493,7 +500,7 @@ static bool chat(mc_exchange *http) {
     if (!served) return false;
     size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(served->model));
     bool done = mc_generation_options(generation, vocab, &arena, &options, &http->failure);
-    options.max_tokens = values.max_tokens ? values.max_tokens : values.max_completion_tokens;
+    options.max_tokens = tokens_of(&values);
     options.logprobs = values.logprobs;
     options.top_logprobs = (int)values.top_logprobs;
     chat_job *job = done ? new_job(http, &values, served) : NULL;

@@ -17,11 +17,13 @@
 #include <string.h>
 #include <time.h>
 
+enum { DEFAULT_TOKENS = 16 };
+
 typedef struct text_values {
     mc_generation generation;
     mc_openai_wish wish;
     mc_json prompt;
-    int64_t max_tokens, logprobs; /* logprobs -1: none */
+    int64_t max_tokens, logprobs; /* -1: not given */
     bool echo;
 } text_values;
 
@@ -37,9 +39,9 @@ static const mc_field fields[] = {
     {.name = "max_tokens",
      .kind = MC_FIELD_INT,
      .max = INT32_MAX,
-     .initial = 16,
+     .initial = -1,
      .offset = AT(max_tokens),
-     .help = "limit of the answer's tokens; 0: none, with echo"},
+     .help = "limit of the answer's tokens, 16 without it; 0: no answer, with echo"},
     {.name = "logprobs",
      .kind = MC_FIELD_INT,
      .min = 0,
@@ -205,8 +207,25 @@ static const mc_completion_ops ops = {on_token, on_end, on_done, on_close};
 
 /* ---- prompts that are told ---- */
 
-/* Log-probabilities and texts of tokens, with echo: of about 30 bytes each. */
-enum { MAX_ECHOED = 1 << 20 };
+/* MAX_ECHOED: log-probabilities and texts of tokens, with echo, of about 30 bytes each.
+ * MAX_ECHOED_BYTES: of the texts, before JSON spells them. */
+enum { MAX_ECHOED = 1 << 20, MAX_ECHOED_BYTES = 16 << 20 };
+
+/* Whether the model could read the prompts, whether it is asked to or not. */
+static bool check_contexts(const text_job *text) {
+    const mc_completion *job = &text->job;
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(job->served->model, &info);
+    for (size_t i = 0; i < job->count; i++)
+        if (info.context_length && job->prompts[i].n > (uint64_t)info.context_length)
+            return mc_failure_of(&job->http->failure,
+                                 mc_fail(MICA_ECONTEXT,
+                                         "the prompt has %zu tokens, the model's context is "
+                                         "%" PRId64 ": what echo repeats is not cut",
+                                         job->prompts[i].n, info.context_length),
+                                 "prompt");
+    return true;
+}
 
 /* Whether an answer holds the prompts: before any is computed. */
 static bool check_size(const text_job *text) {
@@ -227,6 +246,7 @@ static bool check_size(const text_job *text) {
 static bool echo_prompts(text_job *text) {
     mc_completion *job = &text->job;
     const mica_tokenizer *tok = mica_model_tokenizer(job->served->model);
+    size_t bytes = 0;
     for (size_t i = 0; i < count_choices(text); i++) {
         const mc_completion_prompt *prompt = &job->prompts[i / job->choices];
         char *said;
@@ -235,6 +255,11 @@ static bool echo_prompts(text_job *text) {
         if (status == MICA_OK && !mc_buffer_add(&text->choices[i].text, said, len))
             status = mc_fail_nomem("an answer");
         mica_free(said);
+        bytes += text->choices[i].text.len;
+        if (bytes > MAX_ECHOED_BYTES)
+            return mc_failure_set(&job->http->failure, 400, "invalid_value", "echo",
+                                  "echo: the prompts of %zu choices have more than %d bytes",
+                                  count_choices(text), MAX_ECHOED_BYTES);
         if (status != MICA_OK) return mc_failure_of(&job->http->failure, status, "prompt");
     }
     return true;
@@ -377,6 +402,8 @@ static text_job *new_job(mc_exchange *http, const text_values *values, mc_served
                 .count = count,
                 .choices = (size_t)values->generation.n,
                 .priority = (int)values->generation.priority,
+                .asked_tokens = values->max_tokens > 0 ? values->max_tokens : 0,
+                .asked_field = "max_tokens",
                 .comments = values->generation.stream,
                 .whole = !values->generation.stream},
         .stream = values->generation.stream,
@@ -409,12 +436,13 @@ static bool read_form(text_job *text, const text_values *values) {
 
 static bool start(text_job *text, const text_values *values) {
     mica_generate_options *options = &text->options;
-    options->max_tokens = values->max_tokens;
+    options->max_tokens = values->max_tokens >= 0 ? values->max_tokens : DEFAULT_TOKENS;
     options->logprobs = text->logprobs;
     options->top_logprobs = values->logprobs > 0 ? (int)values->logprobs : 0;
     mc_completion_attach(&text->job);
-    if (!read_form(text, values)) return false;
-    if (text->echo && (!check_size(text) || !echo_prompts(text))) return false;
+    if (!mc_completion_check(&text->job) || !read_form(text, values)) return false;
+    if (text->echo && (!check_contexts(text) || !check_size(text) || !echo_prompts(text)))
+        return false;
     return text->echo && text->logprobs ? start_scoring(text) : begin_answers(text);
 }
 

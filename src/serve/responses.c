@@ -395,6 +395,8 @@ static mc_response *new_response(mc_exchange *http, const response_values *value
                 .count = 1,
                 .choices = 1,
                 .priority = (int)values->generation.priority,
+                .asked_tokens = values->max_tokens,
+                .asked_field = "max_output_tokens",
                 .comments = values->generation.stream,
                 .whole = true},
         .stream = values->generation.stream,

@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,8 +95,13 @@ void client_print(int fd, const char *fmt, ...) {
 /* Reads n bytes, or up to the end of a line where line is set. Returns their number. */
 static size_t read_some(int fd, char *out, size_t n, bool line) {
     size_t got = 0;
-    while (got < n && recv(fd, out + got, 1, 0) == 1)
-        if (out[got++] == '\n' && line) break;
+    while (got < n) {
+        ssize_t more = recv(fd, out + got, line ? 1 : n - got, 0);
+        if (more < 0 && errno == EINTR) continue; /* a process that was stopped goes on */
+        if (more <= 0) break;
+        got += (size_t)more;
+        if (line && out[got - 1] == '\n') break;
+    }
     return got;
 }
 

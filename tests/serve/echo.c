@@ -178,26 +178,55 @@ static void test_size(void **state) {
     free(body);
 }
 
-/* The same for the answers themselves, where they are sent whole. */
-static void test_whole(void **state) {
+/* What the model could not read is not repeated, either. */
+static void test_context(void **state) {
     (void)state;
-    parrot bird = {.alternatives = PARROT_ALTERNATIVES};
-    const mica_engine engine = parrot_engine("parrot", &bird);
-    mica_server *server = NULL;
-    mica_model *model = NULL;
+    for (int logprobs = 0; logprobs < 2; logprobs++) {
+        char *body = body_of(1, 2500, logprobs ? ECHO : "\"echo\": true, \"max_tokens\": 0");
+        client_refused(shared.server, TEXT, body, 400, "context_length_exceeded", "prompt");
+        free(body);
+    }
+}
+
+/* ---- whole answers ---- */
+
+/* A server of the parrot, whose tokens have many alternatives. */
+typedef struct aviary {
+    parrot bird;
+    mica_server *server;
+    mica_model *model;
+} aviary;
+
+static void aviary_open(aviary *a) {
+    const mica_engine engine = parrot_engine("parrot", &a->bird);
     char *path = test_format("%s/default", test_models_dir());
     mica_model_options options = {.engine = "parrot", .context_length = 4096};
+    a->bird.alternatives = PARROT_ALTERNATIVES;
     assert_int_equal(mica_engine_register(&engine), MICA_OK);
-    assert_int_equal(mica_model_open(path, &options, &model), MICA_OK);
-    assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
-    assert_int_equal(mica_server_add(server, "bird", model, NULL), MICA_OK);
+    assert_int_equal(mica_model_open(path, &options, &a->model), MICA_OK);
+    assert_int_equal(mica_server_open(NULL, &a->server), MICA_OK);
+    assert_int_equal(mica_server_add(a->server, "bird", a->model, NULL), MICA_OK);
+    free(path);
+}
+
+static void aviary_close(aviary *a) {
+    mica_server_close(&a->server);
+    mica_model_close(&a->model);
+    assert_int_equal(mica_engine_unregister("parrot"), MICA_OK);
+}
+
+/* Answers, too, have a limit where they are sent whole. */
+static void test_whole(void **state) {
+    (void)state;
+    aviary birds = {.server = NULL};
+    aviary_open(&birds);
     for (int n = 100; n <= 128; n += 28) { /* of ten tokens each */
         for (int stream = 0; stream < 2; stream++) {
             char *fields = test_format("\"temperature\": 0, \"logprobs\": 20, \"n\": %d, "
                                        "\"stream\": %s",
                                        n, stream ? "true" : "false");
             char *body = body_of(1, 10, fields);
-            answer a = client_ask(server, "POST", TEXT, body);
+            answer a = client_ask(birds.server, "POST", TEXT, body);
             assert_int_equal(a.status, n > 100 && !stream ? 400 : 200);
             if (a.status == 400)
                 assert_non_null(strstr(a.body, "more than 1048576 log-probabilities"));
@@ -206,16 +235,36 @@ static void test_whole(void **state) {
             free(body);
         }
     }
-    mica_server_close(&server);
-    mica_model_close(&model);
-    assert_int_equal(mica_engine_unregister("parrot"), MICA_OK);
-    free(path);
+    aviary_close(&birds);
+}
+
+/* The last events of a response repeat all of it, more than a stream holds: a client that reads
+ * gets them. */
+static void test_large_events(void **state) {
+    (void)state;
+    aviary birds = {.server = NULL};
+    aviary_open(&birds);
+    char *body = test_format("{\"input\": \"one two three four five six seven eight nine ten "
+                             "eleven twelve\", \"temperature\": 0, \"stream\": true, "
+                             "\"include\": [\"message.output_text.logprobs\"]}");
+    answer a = client_ask(birds.server, "POST", "/v1/responses", body);
+    assert_int_equal(a.status, 200);
+    assert_false(a.closes);
+    assert_non_null(strstr(a.body, "event: response.completed"));
+    const char *done = strstr(a.body, "event: response.output_text.done");
+    assert_non_null(done);
+    assert_true(strlen(done) > 4 << 20);
+    answer_free(&a);
+    free(body);
+    aviary_close(&birds);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream), cmocka_unit_test(test_many),  cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_size),   cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_stream),       cmocka_unit_test(test_many),
+        cmocka_unit_test(test_timeout),      cmocka_unit_test(test_size),
+        cmocka_unit_test(test_context),      cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_large_events),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }
