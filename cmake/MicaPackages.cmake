@@ -24,15 +24,34 @@ string(CONCAT CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
   "libsimdjson-dev, libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, "
   "libprotobuf-c-dev, pkg-config")
 
-# The source, for whoever builds: a Homebrew formula names it.
+# The source, for whoever builds: a Homebrew formula names it. In a checkout it is what git tracks;
+# elsewhere, what is there, but for builds and hidden folders.
 set(CPACK_SOURCE_GENERATOR TGZ)
 string(REGEX REPLACE "[^A-Za-z0-9_/-]" "." mica_source_pattern ${PROJECT_SOURCE_DIR})
-set(CPACK_SOURCE_IGNORE_FILES "^${mica_source_pattern}/build/" "/\\\\.git(/|$)" "/\\\\.ci/" "~$")
+set(CPACK_SOURCE_IGNORE_FILES "^${mica_source_pattern}/build/" "/\\\\.git(/|$)" "~$")
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/.git)
+  list(APPEND CPACK_SOURCE_IGNORE_FILES "^${mica_source_pattern}/\\\\.[^/]*/")
+endif()
 set(CPACK_SOURCE_PACKAGE_FILE_NAME mica-${PROJECT_VERSION}-source)
 
-# A .deb is installed in /usr, a .tar.gz is unpacked anywhere.
+# A .deb is installed in /usr, a .tar.gz is unpacked anywhere. What git does not track is known when
+# the source is packed.
 file(WRITE ${PROJECT_BINARY_DIR}/package_prefix.cmake [[
-if(CPACK_GENERATOR STREQUAL "DEB")
+if(CPACK_PACKAGE_FILE_NAME STREQUAL CPACK_SOURCE_PACKAGE_FILE_NAME)
+  foreach(source IN LISTS CPACK_INSTALLED_DIRECTORIES)
+    if(EXISTS ${source}/.git)
+      execute_process(COMMAND git -c core.quotePath=off ls-files --others --directory
+        WORKING_DIRECTORY ${source} OUTPUT_VARIABLE untracked COMMAND_ERROR_IS_FATAL ANY)
+      string(REGEX REPLACE "[^A-Za-z0-9_/\n-]" "." untracked "${untracked}")
+      string(REGEX MATCHALL "[^\n]+" untracked "${untracked}")
+      string(REGEX REPLACE "[^A-Za-z0-9_/-]" "." pattern ${source})
+      foreach(name IN LISTS untracked)
+        string(REGEX REPLACE "/$" "" name ${name})
+        list(APPEND CPACK_IGNORE_FILES "^${pattern}/${name}(/|$)")
+      endforeach()
+    endif()
+  endforeach()
+elseif(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS $ENV{MICA_DEB_DEPENDS})
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS $ENV{MICA_DEB_RECOMMENDS})
