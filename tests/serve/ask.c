@@ -1,5 +1,6 @@
 /* Asking a server: mica_server_ask says what a client over plain sockets sees. */
 #define _POSIX_C_SOURCE 200809L
+#define _DARWIN_C_SOURCE /* INADDR_LOOPBACK */
 #include "client.h"
 
 #include "hub/library.h"
