@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Asks a model the golden questions through the command, and compares its answers.
+"""Asks a model its golden conversations through the command, and compares its answers.
 
-  golden.py --tokens N MODEL COMMAND...    COMMAND: mica run with options, and what starts it
+  golden.py --tokens N MODEL COMMAND...    COMMAND: mica batch with options, and what starts it
 
-Questions whose answer has more than N tokens are left out; three at least must remain.
+Those whose answer has more than N tokens are left out; three at least must remain. The command is
+started once.
 """
 import argparse
 import json
@@ -16,18 +17,20 @@ parser.add_argument('--tokens', type=int, required=True)
 parser.add_argument('model')
 parser.add_argument('command', nargs=argparse.REMAINDER)
 args = parser.parse_args()
-model, command = args.model, args.command
-with open(os.path.join(model, 'golden.json'), encoding='utf-8') as file:
-    cases = [case for case in json.load(file)
-             if len(case['messages']) == 1 and len(case['greedy_ids']) <= args.tokens]
+with open(os.path.join(args.model, 'golden.json'), encoding='utf-8') as file:
+    cases = [case for case in json.load(file) if len(case['greedy_ids']) <= args.tokens]
+asked = ''.join(json.dumps({'id': i, 'messages': case['messages']}) + '\n'
+                for i, case in enumerate(cases))
+done = subprocess.run(args.command + [args.model, '-'], input=asked.encode(),
+                      stdout=subprocess.PIPE, check=False)
+lines = [json.loads(line) for line in done.stdout.splitlines()]
+answers = {line['id']: line.get('text', line.get('error')) for line in lines}
 wrong = 0
-for case in cases:
-    question = case['messages'][0]['content']
-    done = subprocess.run(command + [model, question], stdout=subprocess.PIPE, check=False)
-    answer = done.stdout.decode('utf-8', 'replace').rstrip('\n')
-    if done.returncode != 0 or answer != case['text'].rstrip('\n'):
-        print('%s\n  exit status %d\n  wanted %s\n  got    %s' % (
-            question, done.returncode, case['text'], answer))
+for i, case in enumerate(cases):
+    if answers.get(i) != case['text']:
+        print('%s\n  wanted %s\n  got    %s' % (
+            case['messages'][-1]['content'], case['text'], answers.get(i)))
         wrong += 1
-print('%d golden answers, %d of them wrong' % (len(cases), wrong))
-sys.exit(1 if wrong or len(cases) < 3 else 0)
+print('%d golden answers, %d of them conversations, %d wrong; exit status %d' % (
+    len(cases), sum(len(case['messages']) > 1 for case in cases), wrong, done.returncode))
+sys.exit(1 if wrong or done.returncode or len(cases) < 3 else 0)
