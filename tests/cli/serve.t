@@ -99,9 +99,8 @@ What other servers call an option is taken, or told where it is.
   mica: -np needs a value: -np N
   mica: --alias needs a value: --alias NAME
   mica: --max-model-len needs a value: --max-model-len N
-  $ for option in --temp --max_tokens -n --top-k; do mica serve $option 1 2>&1 | head -1; done
+  $ for option in --temp -n --top-k; do mica serve $option 1 2>&1 | head -1; done
   mica: serve has no option --temp; requests have it: "temperature"
-  mica: serve has no option --max-tokens; requests have it: "max_tokens"
   mica: serve has no option -n; requests have it: "max_tokens"
   mica: serve has no option --top-k; requests have it: "top_k"
   $ mica serve --uds x 2>&1
