@@ -2,6 +2,7 @@
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+MUTANTS ?= 5000
 CMAKE_FLAGS ?=
 export CMAKE_FLAGS
 
@@ -51,9 +52,9 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
 
-mutants: ## 5000 changed model folders, adapters and sessions, under limits of time and memory
+mutants: ## MUTANTS (5000) changed model folders, adapters and sessions, within limits
 	@tools/install-deps.sh test
-	@tools/run_mutants 5000
+	@tools/run_mutants $(MUTANTS)
 
 bench: ## rates of the default model, the programs of bench/, and other engines that are there (hours)
 	@tools/install-deps.sh build
