@@ -371,6 +371,30 @@ static void test_no_memory(void **state) {
     served_close(&s);
 }
 
+/* The same in the forms of other APIs, each with all that its conversations may hold. */
+static void test_no_memory_elsewhere(void **state) {
+    (void)state;
+    static const char *const forms[][2] = {
+        {"/v1/messages",
+         "{\"model\": \"default\", \"max_tokens\": 2, \"stream\": %s, \"system\": [{\"type\": "
+         "\"text\", \"text\": "
+         "\"a\"}], \"stop_sequences\": [\"qq\"], \"messages\": [{\"role\": \"user\", "
+         "\"content\": [{\"type\": \"text\", \"text\": \"b\"}]}, {\"role\": \"user\", "
+         "\"content\": \"What is curl?\"}]}"},
+        {"/api/chat",
+         "{\"model\": \"default\", \"stream\": %s, \"options\": {\"num_predict\": 2, \"stop\": "
+         "[\"qq\"]}, \"logprobs\": true, \"messages\": [{\"role\": \"user\", \"content\": "
+         "\"What is curl?\"}]}"},
+    };
+    served s = served_open(NULL);
+    for (size_t i = 0; i < 4; i++) {
+        char *body = test_format(forms[i / 2][1], i % 2 ? "true" : "false");
+        client_without_memory(s.server, forms[i / 2][0], body);
+        free(body);
+    }
+    served_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dropped),      cmocka_unit_test(test_slow_reader),
@@ -378,7 +402,7 @@ int main(void) {
         cmocka_unit_test(test_drain),        cmocka_unit_test(test_stop_twice),
         cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_half_closed_whole),
         cmocka_unit_test(test_deleted),      cmocka_unit_test(test_drain_split),
-        cmocka_unit_test(test_drain_unsent),
+        cmocka_unit_test(test_drain_unsent), cmocka_unit_test(test_no_memory_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
