@@ -12,7 +12,8 @@ Each check has a server of its own:
     drain      SIGTERM while clients ask: each accepted request has its whole answer
     attacks    slowhttptest's three attacks, where that is installed: others are served
     soak       --requests (100,000) of all kinds: live bytes of the heap, memory, descriptors and
-               threads, as they were after a hundredth of them
+               threads, as they were after a hundredth of them. What has a bound holds other
+               things by then; so before both, it is filled with the same
 
 Without names all of them run. Returns 1 if one has failed. Needs Linux' /proc.
 """
@@ -571,8 +572,11 @@ async def check_soak(args):
         mine.close()
         counts["reopened"] = counts.get("reopened", 0) + mine.reopened
 
-    await fill_stores(server)
-    for end in [args.requests // part for part in (100, 50, 20, 10, 4, 2, 1)]:
+    ends = [args.requests // part for part in (100, 50, 20, 10, 4, 2, 1)]
+    ends.append(ends[-1] + ends[0])
+    for end in ends:
+        if end in (ends[0], ends[-1]):
+            await fill_stores(server)
         await asyncio.gather(*(client() for _ in range(args.clients)))
         await asyncio.sleep(4)  # what was cancelled ends, and freed memory goes back
         states.append((end, heap.bytes(server) / 1e6, server.number("RssAnon") * 1024 / 1e6,

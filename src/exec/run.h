@@ -25,7 +25,6 @@ typedef struct mc_measured {
 struct mc_run {
     mica_device *device;
     const mc_plan *plan;
-    mc_run *next;        /* in a list of runs that nobody uses */
     mc_storage *temp;    /* the block of temporaries */
     mc_storage *scratch; /* of the kernel that runs */
     mc_kept kept[MC_MAX_KEPT];

@@ -11,7 +11,7 @@ typedef struct step_executable {
     mc_plan *plan;
     mc_layout *results;
     pthread_mutex_t lock;
-    mc_run *spare; /* guarded by lock: runs that nobody uses, as many as ever ran at once */
+    mc_run *spare; /* guarded by lock: a run that nobody uses; NULL: none */
 } step_executable;
 
 static size_t bytes_of(const mc_plan *p) {
@@ -62,11 +62,7 @@ mica_status mc_steps_measure(const mc_executable *executable, mc_launch_memory *
 void mc_steps_discard(mc_executable *executable) {
     if (!executable) return;
     step_executable *x = (step_executable *)(void *)executable;
-    while (x->spare) {
-        mc_run *run = x->spare;
-        x->spare = run->next;
-        mc_free(run);
-    }
+    mc_free(x->spare);
     pthread_mutex_destroy(&x->lock);
     mc_plan_free(x->plan);
     mc_free(x->results);
@@ -76,16 +72,18 @@ void mc_steps_discard(mc_executable *executable) {
 static mc_run *take_run(step_executable *x) {
     pthread_mutex_lock(&x->lock);
     mc_run *run = x->spare;
-    if (run) x->spare = run->next;
+    x->spare = NULL;
     pthread_mutex_unlock(&x->lock);
     return run ? run : mc_run_new(x->device, x->plan);
 }
 
+/* One is kept: bytes_of counts one, and those who ran at once may not do so again. */
 static void give_run_back(step_executable *x, mc_run *run) {
     pthread_mutex_lock(&x->lock);
-    run->next = x->spare;
+    mc_run *unused = x->spare;
     x->spare = run;
     pthread_mutex_unlock(&x->lock);
+    mc_free(unused);
 }
 
 mica_status mc_steps_launch(mc_executable *executable, mc_binding *args, const uint64_t *scalars,
