@@ -1,6 +1,8 @@
 /* Several models: loaded when they are asked for, kept for a time, closed for the room of others.
  * What they say is what transformers' golden.json and mica's own sessions say. */
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* flock */
+#define _DARWIN_C_SOURCE
 #include "loading.h"
 
 #include "session/prefix.h"
