@@ -3,23 +3,13 @@
 #include "serve/anthropic_conversation.h"
 #include "serve/ollama.h"
 
-#include "base/alloc.h"
-#include "text/chat/chat_json.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool done, const mc_failure *failure, const mc_buffer *messages) {
-    mc_chat_json conversation;
     if (done == (failure->status != 0)) abort();
-    if (!done) return;
-    memset(&conversation, 0, sizeof conversation);
-    mica_status status =
-        mc_chat_json_read(messages->data, messages->len, MC_ARGUMENTS_OBJECT, true, &conversation);
-    if (status != MICA_OK && !*mica_last_error()) abort();
-    mc_chat_json_deinit(&conversation);
+    if (done) fuzz_conversation(messages);
 }
 
 static void read(mc_json root) {
@@ -37,12 +27,5 @@ static void read(mc_json root) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    mc_json_doc *doc;
-    if (mc_json_parse(size ? (const char *)data : "", size, "fuzz", &doc) != MICA_OK) return 0;
-    read(mc_json_root(doc));
-    mc_alloc_fail_at(1 + data[size - 1] % 16);
-    read(mc_json_root(doc));
-    mc_alloc_fail_at(0);
-    mc_json_close(&doc);
-    return 0;
+    return fuzz_json(data, size, read);
 }

@@ -10,8 +10,10 @@ What llama.cpp, mlx-lm and ollama call an option is taken.
   > mica run model --file prompt -q -n 4 --ctx-size 64 | cmp - a
   > mica run "What is curl?" -q -n 4 --max-kv-size 64 --top_k 1 --repeat-penalty 1 | cmp - a
   curl is a command
-  $ ask="What language is bash written in?"; mica run "$ask" -q > a; mica run "$ask" -q -n -1 --temp 0 | cmp - a
-  $ mica run x -q -n 8 -s 7 --temperature 2 --top-k 9 > a; mica run x -q -n 8 -s 7 --temp 2 --top_k 9 | cmp - a
+  $ ask="What language is bash written in?"; mica run "$ask" -q > a
+  > mica run "$ask" -q -n -1 --temp 0 | cmp - a
+  $ mica run x -q -n 8 -s 7 --temperature 2 --top-k 9 > a
+  > mica run x -q -n 8 -s 7 --temp 2 --top_k 9 | cmp - a
   $ mica run x -q -n 9 --system "Be brief." > a
   > mica run x -q -n 9 --system-prompt "Be brief." | cmp - a; mica run x -q -n 9 -sys "Be brief." | cmp - a
   $ mica run x -q -n 9 --cache int8 > a; mica run x -q -n 9 --kv-bits 8 | cmp - a

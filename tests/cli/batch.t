@@ -128,7 +128,9 @@ What failed is tried again.
 
 Ctrl-C ends it with 130; what was answered is in the file, and the next run goes on from there.
 
-  $ for i in 1 2 3 4 5 6; do echo "{\"prompt\": \"curl is\", \"max_tokens\": $((i * i))}"; done > six
+  $ for i in 1 2 3 4 5 6; do
+  >   echo "{\"prompt\": \"curl is\", \"max_tokens\": $((i * i))}"
+  > done > six
   > echo '{"prompt": "curl is", "max_tokens": 1900, "ignore_eos": true, "id": "long"}' > in
   > cat six >> in; echo '{"prompt": "curl is", "max_tokens": 1900, "ignore_eos": true, "id": "longer"}' >> in
   > cat > interrupt << 'END'
