@@ -28,10 +28,8 @@ static mica_status check_members(mc_json object, const char *const *known, const
 }
 
 static mica_status read_tool(mc_json entry, size_t i, mc_tools *tools) {
-    static const char *const members[] = {"type", "function", NULL}, *const of_function[] = {
-                                                                         "name", "description",
-                                                                         "parameters", "strict",
-                                                                         NULL};
+    static const char *const members[] = {"type", "function", NULL};
+    static const char *const of_function[] = {"name", "description", "parameters", "strict", NULL};
     mc_json function = mc_json_find(entry, "function"), strict = mc_json_find(function, "strict");
     mc_tool tool = {.parameters = mc_json_find(function, "parameters")};
     mc_str type, description;
