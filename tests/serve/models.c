@@ -431,7 +431,8 @@ static void test_delete_saves_nothing(void **state) {
             wait_until_runs(f.server, "");
         } else {
             check_says(f.server, "{\"model\": \"org/tiny\", \"keep_alive\": 0}", 200, "unload");
-            assert_true(answers(f.server, ASK("org/tiny"))); /* it is closed, and opened again */
+            wait_until_runs(f.server, ""); /* the end of the first request is being seen to */
+            assert_true(answers(f.server, ASK("org/tiny"))); /* opened once it is closed */
         }
         test_list files = test_list_files(folder, "");
         assert_int_equal(files.count, deletes ? 0 : 1);
