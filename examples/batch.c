@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     static const mica_message questions[] = {
         {"user", "What is curl?"},
         {"user", "What is nginx?"},
@@ -17,7 +18,7 @@ int main(void) {
 
     for (size_t i = 0; i < 4; i++)
         items[i] = (mica_batch_item){.messages = &questions[i], .message_count = 1};
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) status = mica_batch_generate(model, items, 4, NULL, &results);
     for (size_t i = 0; !status && i < results->count; i++) {
         const mica_batch_row *row = &results->rows[i];

@@ -29,14 +29,15 @@ static void count(shared *s, int tokens) {
     pthread_mutex_unlock(&s->lock);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     const mica_generate_options endless = {.ignore_eos = true};
     shared s = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     mica_model *model = NULL;
     mica_session *session = NULL;
     pthread_t watcher;
 
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) status = mica_session_open(model, NULL, &session);
     if (!status) status = mica_generate(session, "GNU tar is", 0, &endless, &s.stream);
     if (!status && pthread_create(&watcher, NULL, watch, &s) == 0) {
@@ -49,7 +50,7 @@ int main(void) {
     } else {
         fprintf(stderr, "%s\n", mica_last_error());
     }
-    mica_stream_close(&s.stream); /* before the session, and after the other thread ended */
+    mica_stream_close(&s.stream); /* after the other thread ended */
     mica_session_close(&session);
     mica_model_close(&model);
     return status != MICA_ECANCELLED;

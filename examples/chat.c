@@ -3,12 +3,13 @@
 
 #include <stdio.h>
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     mica_model *model = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;
     mica_message question = {"user", "What is curl?"};
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) status = mica_session_open(model, NULL, &session);
     if (!status) status = mica_chat(session, &question, 1, NULL, &stream);
     for (mica_token t; !status && mica_stream_next(stream, &t);)

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     static const char *const questions[] = {
         "What can I use to edit text?",
         "What is the weather tomorrow?",
@@ -17,7 +18,7 @@ int main(void) {
     mica_model *model = NULL;
     mica_classify_results *results = NULL;
 
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) status = mica_classify(model, questions, 4, &options, &results);
     for (size_t i = 0; !status && i < results->count; i++) {
         const mica_classify_row *row = &results->rows[i];

@@ -13,7 +13,8 @@ static double product(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     static const char *const texts[TEXTS] = {
         "vim is a text editor.",
         "emacs is a text editor.",
@@ -25,7 +26,7 @@ int main(void) {
     size_t n = 0;
     mica_model *model = NULL;
 
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     for (int i = 0; !status && i < TEXTS; i++)
         status = mica_embed(model, texts[i], 0, &options, &vectors[i], &n);
     for (int i = 0; !status && i < TEXTS; i++) {

@@ -50,7 +50,8 @@ static void close_answer(void *state) {
     free(state);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     const mica_engine backwards = {
         .struct_bytes = sizeof backwards,
         .name = "backwards",
@@ -67,7 +68,7 @@ int main(void) {
     const mica_model_options options = {.engine = "backwards"};
 
     mica_status status = mica_engine_register(&backwards);
-    if (!status) status = mica_model_open("models/default", &options, &model);
+    if (!status) status = mica_model_open(folder, &options, &model);
     if (!status) status = mica_session_open(model, NULL, &session);
     if (!status) status = mica_generate(session, "The sea is wide", 0, NULL, &stream);
     for (mica_token t; mica_stream_next(stream, &t);)

@@ -4,14 +4,15 @@
 #include <stdio.h>
 
 int main(int argc, char **argv) {
-    const char *prompt = argc > 1 ? argv[1] : "GNU tar is";
+    const char *folder = argc > 1 ? argv[1] : "models/default";
+    const char *prompt = argc > 2 ? argv[2] : "GNU tar is";
     const mica_generate_options options = {
         .max_tokens = 60, .temperature = 0.7f, .top_p = 0.9f, .seed = 1};
     mica_model *model = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;
 
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) status = mica_session_open(model, NULL, &session);
     if (!status) status = mica_generate(session, prompt, 0, &options, &stream);
     if (!status) printf("%s", prompt);

@@ -60,15 +60,16 @@ for flag in $flags; do
   esac
 done
 
-# README's program and README's line; it runs where it is, without ldconfig or LD_LIBRARY_PATH.
-mkdir "$work/readme" "$work/readme/models"
-cp -R "$model" "$work/readme/models/default"
+# README's program and README's lines; it runs where it is, without ldconfig or LD_LIBRARY_PATH, and
+# answers as the command does.
+mkdir -p "$work/readme/examples"
 cd "$work/readme"
-sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | sed '1d;$d' > chat.c
-line=$(sed -n 's/^ *\$ cc \(chat\.c .*\)/\1/p' "$here/../../README.md")
-eval "$CC $line"
-env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH $RUN ./a.out > answer
-grep -q '[a-z]' answer
+readme=$here/../../README.md
+sed -n '/^```c$/,/^```$/p' "$readme" | sed '1d;$d' > examples/chat.c
+eval "$CC $(sed -n 's/^ *\$ cc \(examples\/chat\.c .*\)/\1/p' "$readme")"
+line=$(sed -n 's/^ *\$ \(\.\/a\.out .*\)/\1/p' "$readme")
+eval "env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH $RUN ${line:?}" > answer
+$RUN "$work/mica/bin/mica" run --quiet "$model" "What is curl?" | cmp - answer
 
 rm "$libdir"/libmica.so* "$libdir"/libmica*.dylib 2> /dev/null || true
 $CC "$here/project/main.c" $(pkg-config --cflags --libs --static mica) -o "$work/a.out"
