@@ -60,8 +60,8 @@ for flag in $flags; do
   esac
 done
 
-# README's program and README's lines; it runs where it is, without ldconfig or LD_LIBRARY_PATH, and
-# answers as the command does.
+# README's program and README's lines, and the one in C++; they run where they are, without ldconfig
+# or LD_LIBRARY_PATH, and answer as the command does.
 mkdir -p "$work/readme/examples"
 cd "$work/readme"
 readme=$here/../../README.md
@@ -70,6 +70,8 @@ eval "$CC $(sed -n 's/^ *\$ cc \(examples\/chat\.c .*\)/\1/p' "$readme")"
 line=$(sed -n 's/^ *\$ \(\.\/a\.out .*\)/\1/p' "$readme")
 eval "env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH $RUN ${line:?}" > answer
 $RUN "$work/mica/bin/mica" run --quiet "$model" "What is curl?" | cmp - answer
+$CXX -std=c++17 "$here/../../examples/cpp/chat.cpp" $(pkg-config --cflags --libs mica) -o chat
+$RUN ./chat "$model" "What is curl?" | cmp - answer
 
 rm "$libdir"/libmica.so* "$libdir"/libmica*.dylib 2> /dev/null || true
 $CC "$here/project/main.c" $(pkg-config --cflags --libs --static mica) -o "$work/a.out"
