@@ -10,7 +10,9 @@
  * 0 is its size in version 0.1: struct_bytes may be left out where no later member is used. So an
  * application and a library of different versions work together: options that the library does not
  * have must be zero, else they are MICA_EINVAL, and information that it does not have stays as it
- * was. Structs without struct_bytes get no new members. */
+ * was. Options may also be declared up to any member, by a binding: those behind struct_bytes are
+ * zero. Of information all members of version 0.1 are filled in. Structs without struct_bytes get
+ * no new members. */
 #ifndef MICA_API_H
 #define MICA_API_H
 
