@@ -72,7 +72,7 @@ static void print_table(mica_model_list *const *lists, size_t count) {
         if (printing) print_row(head, widths);
         for (size_t l = 0; l < count; l++) {
             for (size_t i = 0; i < lists[l]->count; i++) {
-                row(&lists[l]->models[i], bytes, age, texts);
+                row(lists[l]->models[i], bytes, age, texts);
                 if (printing) print_row(texts, widths);
                 for (int c = 0; c < COLUMNS; c++)
                     if ((int)strlen(texts[c]) > widths[c]) widths[c] = (int)strlen(texts[c]);
@@ -86,7 +86,7 @@ static void print_json(mica_model_list *const *lists, size_t count) {
     fputs("[", stdout);
     for (size_t l = 0; l < count; l++) {
         for (size_t i = 0; i < lists[l]->count; i++, first = false) {
-            const mica_found_model *m = &lists[l]->models[i];
+            const mica_found_model *m = lists[l]->models[i];
             printf("%s\n  {\"name\": ", first ? "" : ",");
             cli_print_json(m->name, stdout);
             fputs(", \"path\": ", stdout);

@@ -36,8 +36,8 @@ static const char *find_listed(const char *name) {
     discover(lists);
     for (size_t l = 0; l < CLI_MODEL_PLACES; l++) {
         for (size_t i = 0; lists[l] && !path && i < lists[l]->count; i++)
-            if (strcmp(lists[l]->models[i].name, name) == 0)
-                path = cli_path_keep(lists[l]->models[i].path);
+            if (strcmp(lists[l]->models[i]->name, name) == 0)
+                path = cli_path_keep(lists[l]->models[i]->path);
         mica_model_list_free(&lists[l]);
     }
     return path;
@@ -50,7 +50,7 @@ static const char *nearest_listed(const char *name) {
     discover(lists);
     for (size_t l = 0; l < CLI_MODEL_PLACES; l++) {
         for (size_t i = 0; lists[l] && !nearest && i < lists[l]->count; i++) {
-            const char *whole = lists[l]->models[i].name, *slash = strrchr(whole, '/');
+            const char *whole = lists[l]->models[i]->name, *slash = strrchr(whole, '/');
             const char *names[] = {whole, slash ? slash + 1 : whole};
             if (cli_nearest(name, names, CLI_COUNT(names))) nearest = cli_path_keep(whole);
         }

@@ -49,13 +49,13 @@ MICA_API double mica_device_rate(mica_device *device, size_t i);
 /** What a run of a program takes. */
 typedef struct mica_cost {
     size_t struct_bytes; /* see mica/api.h */
+    bool bounded;        /* false: a loop without a bound counts as one round */
     double seconds;      /* 0: the device, or the CPU that runs some ops for it, is unmeasured */
     double operations;   /* on numbers: a product of [m, k] and [k, n] is 2 m k n */
     double bytes;        /* read and written, where steps do not run together */
     uint64_t steps;      /* ops that the device runs, those that run together as one; of a loop,
                             those of one round */
     uint64_t cpu_ops;    /* of them, what the CPU runs for the device, operands copied */
-    bool bounded;        /* false: a loop without a bound counts as one round */
 } mica_cost;
 
 /** Estimates a run on a device, which need not be the program's own: the longer of what its

@@ -34,6 +34,8 @@ typedef struct mica_device_info {
     const char *name;           /* "cpu" */
     const char *description;    /* "AMD EPYC 9B14, 2 threads" */
     int threads;                /* threads that compute */
+    int unified_memory;         /* 1: its arrays are in memory that the processor reads, too, as on
+                                   Apple's machines: none is copied between the two */
     uint64_t memory_bytes;      /* physical memory that this process may use; of a GPU that has its
                                    own, all of that */
     const char *architecture;   /* what its kernels are for: a GPU as its maker calls it,
@@ -43,8 +45,6 @@ typedef struct mica_device_info {
     uint64_t max_array_bytes;   /* of one array; 0: no limit but the memory */
     uint64_t working_set_bytes; /* that arrays should not exceed, by the maker's recommendation; 0:
                                    there is none */
-    int unified_memory;         /* 1: its arrays are in memory that the processor reads, too, as on
-                                   Apple's machines: none is copied between the two */
 } mica_device_info;
 
 /** Opens a device.

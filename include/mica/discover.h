@@ -2,7 +2,7 @@
  *
  *     mica_model_list *list = NULL;
  *     mica_discover(NULL, &list);
- *     for (size_t i = 0; i < list->count; i++) puts(list->models[i].name);
+ *     for (size_t i = 0; i < list->count; i++) puts(list->models[i]->name);
  *     mica_model_list_free(&list);
  *
  * Only file names, sizes and config.json are read, and the names of the tensors if config.json
@@ -20,6 +20,7 @@ MICA_BEGIN
 
 /** A model folder: config.json and weights (*.safetensors). Strings live as long as the list. */
 typedef struct mica_found_model {
+    size_t struct_bytes;      /* see mica/api.h */
     const char *path;         /* for mica_model_open */
     const char *name;         /* in the Hugging Face cache "org/name", else the path relative to the
                                  searched folder; for the searched folder itself its last part */
@@ -28,12 +29,16 @@ typedef struct mica_found_model {
     const char *quantization; /* "4 bit, groups of 32 (affine)", "none"; or a method that mica
                                  cannot open, such as "gptq" */
     uint64_t weight_bytes;    /* size of the weights' files */
+    uint64_t weight_files;    /* their number */
+    int bits;                 /* of an element of most quantised weights; 0: none is quantised, or
+                                 config.json does not tell, or mica cannot open them */
+    int group_size;           /* elements that share a scale there; 0: likewise */
 } mica_found_model;
 
 /** The models found, sorted by name. Plain data: any one thread may free it. */
 typedef struct mica_model_list {
-    const mica_found_model *models; /* [count] */
-    size_t count;                   /* number of models */
+    const mica_found_model *const *models; /* [count] */
+    size_t count;                          /* number of models */
 } mica_model_list;
 
 /** Looks for model folders in a folder and below it, eight levels deep.

@@ -256,10 +256,10 @@ typedef struct mica_function mica_function;
 /** Options of mica_compile; zero means the default. */
 typedef struct mica_compile_options {
     size_t struct_bytes; /* see mica/api.h */
-    size_t max_programs; /* programs that are kept; the one that was used longest ago goes first. 0:
-                            32 */
     bool shapeless;      /* record once for all lengths of axes: for other lengths the recorded ops
                             are checked and recorded again, without calling the function */
+    size_t max_programs; /* programs that are kept; the one that was used longest ago goes first. 0:
+                            32 */
 } mica_compile_options;
 
 /** Makes a function whose programs are recorded by fn. Nothing is recorded yet.

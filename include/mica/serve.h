@@ -88,6 +88,8 @@ typedef struct mica_serving_options {
     uint64_t cache_bytes; /* of all caches, kept prefixes too; 0: a share of free memory */
     double max_seconds;   /* of waiting and computing, for each request; 0: no limit */
     int draft_tokens;     /* mica_generate_options.draft_tokens of all answers; 0: none */
+    int max_priority;     /* that a request may ask for, up to 100000; those of a higher one are
+                             computed first. 0: none above that of requests that ask for none */
     /** a folder, which is made if it is missing. What the model's caches keep of prompts and
      *  answers is saved to a file there when the model is let go and no request is under way, and
      *  found by the next server of this model. It tells much about these texts. NULL: none */
@@ -97,8 +99,6 @@ typedef struct mica_serving_options {
     void (*notice)(void *user, const char *text);
     void *notice_user;  /* given to notice */
     int64_t max_tokens; /* of each answer: one that asks for more is refused; 0: no limit */
-    int max_priority;   /* that a request may ask for, up to 100000; those of a higher one are
-                           computed first. 0: none above that of requests that ask for none */
 } mica_serving_options;
 
 /** Serves a model from now on.

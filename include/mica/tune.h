@@ -74,12 +74,12 @@ typedef struct mica_optimizer_options {
     double beta2;         /* adam, adamw: 0.999; lion: 0.99 */
     double eps;           /* adam, adamw: 1e-8 */
     double weight_decay;  /* adamw, muon: 0.01; others: none */
-    double momentum;      /* muon: 0.95; sgd: none */
     bool bias_correction; /* adam, adamw: moments are divided by 1 - beta^step, as PyTorch does;
                              MLX does not */
     bool nesterov;        /* sgd */
     bool no_nesterov;     /* muon */
     bool relative_step;   /* adafactor: the rate is min(0.01, 1 / sqrt(step)) */
+    double momentum;      /* muon: 0.95; sgd: none */
 } mica_optimizer_options;
 
 /** The number of optimisers; the name of the i-th, NULL past the end.
@@ -158,8 +158,8 @@ typedef struct mica_tuner_options {
     const char *device_name;    /* of its own device; NULL: "cpu" */
     int threads;                /* of its own device; 0: one per usable core */
     bool no_mmap;               /* read the weights into memory instead of mapping them */
-    const char *chat_template;  /* instead of the folder's own; NULL: that */
     mica_arithmetic arithmetic; /* of matmuls with weights that are not trained */
+    const char *chat_template;  /* instead of the folder's own; NULL: that */
 } mica_tuner_options;
 
 /** Opens a model's folder for training. In fast arithmetic, the default, activations are rounded as

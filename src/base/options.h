@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 
+#include <mica/version.h>
+
 #include <stddef.h>
 
 /* Copies a caller's options to a struct of this library's size. Members that the caller's headers
@@ -28,10 +30,21 @@ void mc_info_copy(void *into, size_t first, const void *from, size_t bytes);
 
 #define MC_FIRST_BYTES(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
-/* last: the last member in version 0.1. It stays the one named here when the struct grows. */
+/* Checks at compile time that `last` is the last member, without padding behind it, as long as
+ * there is one version. */
+#define MC_CHECK_LAST(type, last)                                                                \
+    ((void)sizeof(struct {                                                                       \
+        _Static_assert(MICA_VERSION_NUMBER >= 200 || MC_FIRST_BYTES(type, last) == sizeof(type), \
+                       #last " is not the last member of " #type ", or padding follows");        \
+        int unused;                                                                              \
+    }))
+
+/* last: the last member in version 0.1. Until 0.2 a new member is to be named here; from then on it
+ * stays the one named here when the struct grows. */
 #define MC_OPTIONS_COPY(type, last, into, from) \
-    mc_options_copy(into, sizeof(type), MC_FIRST_BYTES(type, last), from, #type)
+    (MC_CHECK_LAST(type, last),                 \
+     mc_options_copy(into, sizeof(type), MC_FIRST_BYTES(type, last), from, #type))
 #define MC_INFO_COPY(type, last, into, from) \
-    mc_info_copy(into, MC_FIRST_BYTES(type, last), from, sizeof(type))
+    (MC_CHECK_LAST(type, last), mc_info_copy(into, MC_FIRST_BYTES(type, last), from, sizeof(type)))
 
 #endif

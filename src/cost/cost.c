@@ -283,7 +283,7 @@ mica_status mica_program_get_cost(const mica_program *program, mica_device *devi
         add_graph(&e, program->graph, program->results, program->n_results, &seconds);
     if (status != MICA_OK) return mc_fail_context(status, "program_get_cost");
     if (e.known) e.cost.seconds = seconds + e.rates.of[MC_RATE_ROUNDTRIP];
-    MC_INFO_COPY(mica_cost, bounded, cost, &e.cost);
+    MC_INFO_COPY(mica_cost, cpu_ops, cost, &e.cost);
     return MICA_OK;
 }
 

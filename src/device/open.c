@@ -164,7 +164,7 @@ void mica_device_get_info(const mica_device *device, mica_device_info *info) {
         found.memory_bytes = mc_memory_bytes();
         device->backend->info(device->state, &found);
     }
-    MC_INFO_COPY(mica_device_info, memory_bytes, info, &found);
+    MC_INFO_COPY(mica_device_info, working_set_bytes, info, &found);
 }
 
 /* ---- ops ---- */

@@ -15,7 +15,7 @@
 
 typedef struct found_list {
     mica_model_list list; /* the first member: callers hold a pointer to it */
-    mc_arena arena;       /* holds all texts */
+    mc_arena arena;       /* holds the models and all texts */
 } found_list;
 
 /* ---- configs ---- */
@@ -70,6 +70,8 @@ static mica_status describe_packing(const mc_config_scope *root, mc_arena *arena
         return copy(arena, method, &model->quantization);
     }
     if (!packing.stated) return copy(arena, MC_STR("none"), &model->quantization);
+    model->bits = packing.common.bits;
+    model->group_size = packing.common.group_size;
     if (!packing.common.bits || !packing.common.group_size)
         return copy(arena, mc_str_of(mc_packing_mode_name(packing.common.mode)),
                     &model->quantization);
@@ -77,18 +79,28 @@ static mica_status describe_packing(const mc_config_scope *root, mc_arena *arena
     return copy(arena, mc_str_of(text), &model->quantization);
 }
 
+static mica_status keep(const mica_found_model *model, mc_arena *arena, mc_buffer *models) {
+    mica_found_model *kept = mc_arena_alloc(arena, sizeof *kept);
+    if (!kept) return mc_fail_nomem("a list of models");
+    *kept = *model;
+    return MC_BUFFER_PUSH(models, mica_found_model *, kept) ? MICA_OK
+                                                            : mc_fail_nomem("a list of models");
+}
+
 /* Adds the model in a folder. Skips a folder whose config cannot be read. */
 static mica_status add_model(const mc_found_folder *folder, mc_arena *arena, mc_buffer *models) {
     mc_config *config;
     mica_status status = mc_config_load(folder->path, "config.json", MC_REQUIRED, &config);
     if (status != MICA_OK) return status == MICA_ENOMEM ? status : MICA_OK;
-    mica_found_model model = {
-        .path = folder->path, .name = folder->name, .weight_bytes = folder->weight_bytes};
+    mica_found_model model = {.struct_bytes = sizeof model,
+                              .path = folder->path,
+                              .name = folder->name,
+                              .weight_bytes = folder->weight_bytes,
+                              .weight_files = folder->weight_files};
     mc_config_scope root = mc_config_root(config);
     status = describe_family(&root, arena, &model);
     if (status == MICA_OK) status = describe_packing(&root, arena, &model);
-    if (status == MICA_OK && !MC_BUFFER_PUSH(models, mica_found_model, model))
-        status = mc_fail_nomem("a list of models");
+    if (status == MICA_OK) status = keep(&model, arena, models);
     mc_config_close(&config);
     return status;
 }
@@ -96,7 +108,7 @@ static mica_status add_model(const mc_found_folder *folder, mc_arena *arena, mc_
 /* ---- lists ---- */
 
 static int compare(const void *a, const void *b) {
-    const mica_found_model *x = a, *y = b;
+    const mica_found_model *x = *(mica_found_model *const *)a, *y = *(mica_found_model *const *)b;
     int order = strcmp(x->name, y->name);
     return order ? order : strcmp(x->path, y->path);
 }
@@ -105,9 +117,9 @@ static mica_status fill(const char *path, found_list *made, mc_buffer *folders, 
     MC_TRY(mc_model_folders_find(path, &made->arena, folders));
     for (size_t i = 0; i < MC_BUFFER_COUNT(folders, mc_found_folder); i++)
         MC_TRY(add_model(&MC_BUFFER_AT(folders, mc_found_folder)[i], &made->arena, models));
-    size_t count = MC_BUFFER_COUNT(models, mica_found_model);
+    size_t count = MC_BUFFER_COUNT(models, mica_found_model *);
     if (!count) return MICA_OK;
-    mica_found_model *sorted = mc_arena_alloc(&made->arena, models->len);
+    const mica_found_model **sorted = mc_arena_alloc(&made->arena, models->len);
     if (!sorted) return mc_fail_nomem("a list of models");
     memcpy(sorted, models->data, models->len);
     qsort(sorted, count, sizeof *sorted, compare);

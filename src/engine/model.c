@@ -369,7 +369,7 @@ void mica_stream_cancel(mica_stream *stream) {
 void mica_stream_metrics(const mica_stream *stream, mica_metrics *metrics) {
     mica_metrics found = {0};
     if (stream) found = stream->engine->stream_metrics(stream->state);
-    MC_INFO_COPY(mica_metrics, peak_bytes, metrics, &found);
+    MC_INFO_COPY(mica_metrics, fallback_ops, metrics, &found);
 }
 
 void mica_stream_close(mica_stream **stream) {

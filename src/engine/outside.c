@@ -278,7 +278,7 @@ static mica_metrics stream_metrics(const void *state) {
     const mica_engine *calls = stream->session->model->calls;
     mica_metrics m;
     const mica_metrics *told = calls->answer_metrics ? calls->answer_metrics(stream->state) : NULL;
-    if (MC_OPTIONS_COPY(mica_metrics, peak_bytes, &m, told) != MICA_OK) m = (mica_metrics){0};
+    if (MC_OPTIONS_COPY(mica_metrics, fallback_ops, &m, told) != MICA_OK) m = (mica_metrics){0};
     m.prompt_tokens = stream->answer.prompt;
     m.truncated_tokens = stream->answer.truncated;
     m.generated_tokens = stream->answer.generated;

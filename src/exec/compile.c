@@ -331,7 +331,7 @@ mica_status mica_compile(mica_device *device, mica_compile_fn fn, void *user,
     *function = NULL;
     if (!device || !fn) return mc_fail(MICA_EINVAL, "compile: NULL");
     mica_compile_options o;
-    MC_TRY(MC_OPTIONS_COPY(mica_compile_options, shapeless, &o, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_compile_options, max_programs, &o, options));
     mica_function *f = mc_calloc(1, sizeof *f);
     if (!f) return mc_fail_nomem("a compiled function");
     f->fn = fn;

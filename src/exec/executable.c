@@ -146,7 +146,7 @@ mica_status mica_executable_open(const mica_program *program,
     if (!executable) return mc_fail(MICA_EINVAL, "executable_open: executable is NULL");
     *executable = NULL;
     if (!program) return mc_fail(MICA_EINVAL, "executable_open: the program is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, passes_off, &o, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, n_op_precisions, &o, options));
     return open_program(program, &o, NULL, executable);
 }
 

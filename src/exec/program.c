@@ -528,7 +528,7 @@ static void fill_port(mica_port *port, const char *name, const mc_node *node,
                              .ndim = node->layout.ndim,
                              .shape = open ? open->shape : node->layout.shape,
                              .symbols = open ? open->symbols : NULL};
-    MC_INFO_COPY(mica_port, shape, port, &found);
+    MC_INFO_COPY(mica_port, symbols, port, &found);
 }
 
 mica_status mica_program_get_param(const mica_program *program, size_t i, mica_port *port) {

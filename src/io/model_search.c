@@ -53,12 +53,12 @@ static const char *last_part(const char *path) {
 
 /* ---- model folders ---- */
 
-/* Sets *is to whether the folder is a model's, and *bytes to the size of its weights' files. */
-static mica_status look_at(search *s, const char *path, bool *is, uint64_t *bytes) {
+/* Describes the weights' files of a folder, without its name; a folder that is no model's has
+ * none. */
+static mica_status look_at(search *s, const char *path, mc_found_folder *found) {
     const char **names, *config = join(s, path, "config.json");
     size_t count;
-    *bytes = 0;
-    *is = false;
+    *found = (mc_found_folder){.path = path};
     if (!config) return no_memory();
     if (!mc_path_is_file(config)) return MICA_OK;
     MC_TRY(list(s, path, ".safetensors", &names, &count));
@@ -67,14 +67,14 @@ static mica_status look_at(search *s, const char *path, bool *is, uint64_t *byte
         const char *file = join(s, path, names[i]);
         if (!file) return no_memory();
         if (!mc_path_stat(file, &info) || !info.is_file) continue;
-        *is = true;
-        *bytes += info.bytes;
+        found->weight_files++;
+        found->weight_bytes += info.bytes;
     }
     return MICA_OK;
 }
 
-static mica_status add_found(search *s, const char *path, const char *name, uint64_t bytes) {
-    const mc_found_folder found = {path, name, bytes};
+static mica_status add_found(search *s, mc_found_folder found, const char *name) {
+    found.name = name;
     return MC_BUFFER_PUSH(s->found, mc_found_folder, found) ? MICA_OK : no_memory();
 }
 
@@ -129,41 +129,37 @@ static mica_status find_main(search *s, const char *repo, const char *snapshots,
     return *path ? MICA_OK : no_memory();
 }
 
-/* The newest snapshot that is a model; *path is NULL if there is none. */
-static mica_status find_newest(search *s, const char *snapshots, const char **path,
-                               uint64_t *bytes) {
+/* The newest snapshot that is a model; without files if there is none. */
+static mica_status find_newest(search *s, const char *snapshots, mc_found_folder *found) {
     const char **names;
     size_t count;
     int64_t newest = 0;
-    *path = NULL;
+    *found = (mc_found_folder){0};
     MC_TRY(list(s, snapshots, "", &names, &count));
     for (size_t i = 0; i < count; i++) {
-        bool is;
-        uint64_t size;
+        mc_found_folder at;
         mc_path_info info;
         const char *snapshot = join(s, snapshots, names[i]);
         if (!snapshot) return no_memory();
-        MC_TRY(look_at(s, snapshot, &is, &size));
-        if (!is || !mc_path_stat(snapshot, &info)) continue;
-        if (*path && info.modified <= newest) continue;
-        *path = snapshot;
-        *bytes = size;
+        MC_TRY(look_at(s, snapshot, &at));
+        if (!at.weight_files || !mc_path_stat(snapshot, &info)) continue;
+        if (found->weight_files && info.modified <= newest) continue;
+        *found = at;
         newest = info.modified;
     }
     return MICA_OK;
 }
 
 static mica_status visit_repository(search *s, const char *repo) {
-    bool is = false;
-    uint64_t bytes = 0;
+    mc_found_folder found = {0};
     const char *name = NULL, *path = NULL, *snapshots = join(s, repo, "snapshots");
     if (!snapshots) return no_memory();
     MC_TRY(find_main(s, repo, snapshots, &path));
-    if (path) MC_TRY(look_at(s, path, &is, &bytes));
-    if (!is) MC_TRY(find_newest(s, snapshots, &path, &bytes));
-    if (!path) return MICA_OK;
+    if (path) MC_TRY(look_at(s, path, &found));
+    if (!found.weight_files) MC_TRY(find_newest(s, snapshots, &found));
+    if (!found.weight_files) return MICA_OK;
     MC_TRY(name_repository(s, repo, &name));
-    return add_found(s, path, name, bytes);
+    return add_found(s, found, name);
 }
 
 /* ---- the walk ---- */
@@ -184,13 +180,12 @@ static mica_status enqueue(search *s, const char *path, int depth) {
 }
 
 static mica_status visit(search *s, folder at) {
-    bool is;
-    uint64_t bytes;
+    mc_found_folder found;
     const char **names;
     size_t count;
     if (is_repository(at.path)) return visit_repository(s, at.path);
-    MC_TRY(look_at(s, at.path, &is, &bytes));
-    if (is) return add_found(s, at.path, name_below(s, at.path), bytes);
+    MC_TRY(look_at(s, at.path, &found));
+    if (found.weight_files) return add_found(s, found, name_below(s, at.path));
     if (at.depth == DEEPEST) return MICA_OK;
     MC_TRY(list(s, at.path, "", &names, &count));
     for (size_t i = 0; i < count; i++) {

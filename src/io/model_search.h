@@ -12,6 +12,7 @@ typedef struct mc_found_folder {
     const char *path;
     const char *name;      /* see mica_found_model */
     uint64_t weight_bytes; /* of the files *.safetensors, links followed */
+    uint64_t weight_files; /* their number */
 } mc_found_folder;
 
 /* Looks for folders with config.json and *.safetensors: see mica_discover.

@@ -96,8 +96,8 @@ static void search(mc_catalog *catalog, const char *place) {
     if (mica_discover(place, &list) != MICA_OK) return;
     bool done = true;
     for (size_t i = 0; done && i < list->count; i++)
-        if (list->models[i].family && !mc_catalog_find(catalog, mc_str_of(list->models[i].name)))
-            done = add(catalog, &list->models[i]);
+        if (list->models[i]->family && !mc_catalog_find(catalog, mc_str_of(list->models[i]->name)))
+            done = add(catalog, list->models[i]);
     mica_model_list_free(&list);
 }
 

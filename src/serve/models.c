@@ -159,7 +159,7 @@ static mica_status take_serving(mica_serving_options *serving, const mica_servin
     mica_serving_options options;
     bool done = true;
     if (!given) return MICA_OK;
-    MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_seconds, &options, given));
+    MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_tokens, &options, given));
     options.prefix_cache = copy(options.prefix_cache, &done);
     *serving = options;
     return done ? MICA_OK : mc_fail_nomem("options of models");

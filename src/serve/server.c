@@ -204,7 +204,7 @@ mica_status mica_server_add(mica_server *server, const char *name, const mica_mo
                             const mica_serving_options *options) {
     mica_serving_options given;
     if (!server) return mc_fail(MICA_EINVAL, "mica_server_add: server is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_seconds, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_serving_options, max_tokens, &given, options));
     return mc_models_add(&server->models, name, model, &given);
 }
 

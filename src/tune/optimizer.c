@@ -70,7 +70,7 @@ static mica_status check(const mica_optimizer_options *o) {
 mica_status mc_optimizer_complete(const mica_optimizer_options *options,
                                   mica_optimizer_options *full, const mc_optimizer **row) {
     mica_optimizer_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_optimizer_options, relative_step, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_optimizer_options, momentum, &given, options));
     if (!given.name) given.name = "adamw";
     *row = mc_optimizer_find(given.name);
     if (!*row) return unknown(given.name);

@@ -27,7 +27,7 @@ mica_status mica_tuner_open(const char *path, const mica_tuner_options *options,
     if (!out) return mc_fail(MICA_EINVAL, "mica_tuner_open: tuner is NULL");
     *out = NULL;
     if (!path) return mc_fail(MICA_EINVAL, "mica_tuner_open: path is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_tuner_options, arithmetic, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_tuner_options, chat_template, &given, options));
     mica_tuner *t = mc_calloc(1, sizeof *t);
     if (!t) return mc_fail_nomem("a model to train");
     mica_status status = open_parts(t, path, &given);

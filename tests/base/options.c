@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A struct of options in four versions: that of the first, the library's, and newer ones. */
+/* A struct of options in three versions: the first, the library's, and a newer one. */
 typedef struct first {
     size_t struct_bytes;
     int32_t a;
@@ -27,7 +27,7 @@ typedef struct newer {
 
 static mica_status copy(const void *from, known *into) {
     memset(into, 0x55, sizeof *into);
-    return MC_OPTIONS_COPY(known, b, into, from);
+    return mc_options_copy(into, sizeof *into, MC_FIRST_BYTES(known, b), from, "known");
 }
 
 static void expect(const known *got, int32_t a, int32_t b, double c) {
@@ -68,6 +68,10 @@ static void test_unknown_options(void **state) {
     }
 }
 
+static void tell(void *into, const known *from) {
+    mc_info_copy(into, MC_FIRST_BYTES(known, b), from, sizeof *from);
+}
+
 static void test_information(void **state) {
     (void)state;
     const known from = {0, 1, 2, 3};
@@ -75,17 +79,28 @@ static void test_information(void **state) {
     static const size_t sizes[] = {0, 1, sizeof(size_t), sizeof(first)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         known into = {sizes[i], 9, 9, 9};
-        MC_INFO_COPY(known, b, &into, &from);
+        tell(&into, &from);
         assert_int_equal(into.struct_bytes, sizes[i]);
         assert_true(into.a == 1 && into.b == 2 && into.c == 9);
     }
     known into = {sizeof into, 9, 9, 9};
-    MC_INFO_COPY(known, b, &into, &from);
+    tell(&into, &from);
     expect(&into, 1, 2, 3);
     newer more = {{SIZE_MAX, 9, 9, 9}, 9}; /* never more than the library knows */
-    MC_INFO_COPY(known, b, &more, &from);
+    tell(&more, &from);
     assert_true(more.old.a == 1 && more.old.c == 3 && more.d == 9);
-    MC_INFO_COPY(known, b, NULL, &from);
+    tell(NULL, &from);
+}
+
+/* The macros, of a struct that is the same in all versions. */
+static void test_macros(void **state) {
+    (void)state;
+    first options, info = {0};
+    const first given = {0, 1, 2};
+    assert_int_equal(MC_OPTIONS_COPY(first, b, &options, &given), MICA_OK);
+    assert_true(options.a == 1 && options.b == 2);
+    MC_INFO_COPY(first, b, &info, &given);
+    assert_true(info.a == 1 && info.b == 2);
 }
 
 int main(void) {
@@ -93,6 +108,7 @@ int main(void) {
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_unknown_options),
         cmocka_unit_test(test_information),
+        cmocka_unit_test(test_macros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

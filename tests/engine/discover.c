@@ -14,7 +14,7 @@
 
 static const mica_found_model *find(const mica_model_list *list, const char *name) {
     for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->models[i].name, name) == 0) return &list->models[i];
+        if (strcmp(list->models[i]->name, name) == 0) return list->models[i];
     fail_msg("%s is not in the list", name);
     return NULL;
 }
@@ -24,13 +24,15 @@ static void check_model(const model_fixture *f) {
     mica_model_list *list;
     assert_int_equal(mica_discover(f->path, &list), MICA_OK);
     assert_int_equal(list->count, 1);
-    assert_string_equal(list->models->path, f->path);
-    assert_string_equal(list->models->name, f->name);
-    if (!list->models->family || strcmp(list->models->family, f->lm->spec.family) != 0)
-        fail_msg("%s: family %s", f->name, list->models->family ? list->models->family : "unknown");
-    if (*f->lm->model_type) assert_string_equal(list->models->architecture, f->lm->model_type);
-    assert_string_equal(list->models->quantization, f->lm->quantization);
-    assert_true(list->models->weight_bytes > f->lm->weight_bytes);
+    assert_string_equal(list->models[0]->path, f->path);
+    assert_string_equal(list->models[0]->name, f->name);
+    if (!list->models[0]->family || strcmp(list->models[0]->family, f->lm->spec.family) != 0)
+        fail_msg("%s: family %s", f->name,
+                 list->models[0]->family ? list->models[0]->family : "unknown");
+    if (*f->lm->model_type) assert_string_equal(list->models[0]->architecture, f->lm->model_type);
+    assert_string_equal(list->models[0]->quantization, f->lm->quantization);
+    assert_true(list->models[0]->weight_bytes > f->lm->weight_bytes);
+    assert_true(list->models[0]->weight_files > 0);
     mica_model_list_free(&list);
     assert_null(list);
     mica_model_list_free(&list);
@@ -49,7 +51,7 @@ static void test_sorted(void **state) {
     assert_int_equal(mica_discover(dir, &list), MICA_OK);
     assert_int_equal(list->count, folders.count);
     for (size_t i = 0; i < list->count; i++)
-        assert_string_equal(list->models[i].name, folders.names[i]);
+        assert_string_equal(list->models[i]->name, folders.names[i]);
     mica_model_list_free(&list);
     test_list_free(&folders);
     free(dir);
@@ -74,7 +76,15 @@ static void expect(const mica_model_list *list, const char *name, const char *ar
     assert_null(model->family);
     assert_string_equal(model->architecture, architecture);
     assert_string_equal(model->quantization, quantization);
+    assert_int_equal(model->struct_bytes, sizeof *model);
     assert_int_equal(model->weight_bytes, 1);
+    assert_int_equal(model->weight_files, 1);
+}
+
+/* The numbers of how most weights are quantised. */
+static void expect_bits(const mica_model_list *list, const char *name, int bits, int group_size) {
+    assert_int_equal(find(list, name)->bits, bits);
+    assert_int_equal(find(list, name)->group_size, group_size);
 }
 
 static void test_configs(void **state) {
@@ -99,6 +109,10 @@ static void test_configs(void **state) {
     expect(list, "ill", "", "unknown");
     expect(list, "bare", "", "affine");
     expect(list, "mixed", "", "4 bit, groups of 64 (affine), mixed");
+    expect_bits(list, "mixed", 4, 64);
+    expect_bits(list, "mamba", 0, 0);
+    expect_bits(list, "gptq", 0, 0);
+    expect_bits(list, "ill", 0, 0);
     mica_model_list_free(&list);
     test_temp_dir_remove(dir);
 }
@@ -157,8 +171,9 @@ static void test_weights_are_not_mapped(void **state) {
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
     assert_int_equal(status, MICA_OK);
     assert_int_equal(list->count, 1);
-    assert_string_equal(list->models->family, "qwen3");
-    assert_true(list->models->weight_bytes > 3 * (uint64_t)SHARD);
+    assert_string_equal(list->models[0]->family, "qwen3");
+    assert_true(list->models[0]->weight_bytes > 3 * (uint64_t)SHARD);
+    assert_int_equal(list->models[0]->weight_files, 3);
     mica_model_list_free(&list);
     test_temp_dir_remove(dir);
 }
@@ -167,7 +182,7 @@ static void expect_cache(const char *name) {
     mica_model_list *list;
     assert_int_equal(mica_discover(NULL, &list), MICA_OK);
     assert_int_equal(list->count, name ? 1 : 0);
-    if (name) assert_string_equal(list->models->name, name);
+    if (name) assert_string_equal(list->models[0]->name, name);
     mica_model_list_free(&list);
 }
 

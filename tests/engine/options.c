@@ -272,6 +272,43 @@ static mica_status call_custom_register(const void *options) {
     return strstr(mica_last_error(), "a name of") ? MICA_OK : status;
 }
 
+static mica_status call_executable_open(const void *options) {
+    mica_executable *opened;
+    mica_status status = mica_executable_open(program, options, &opened);
+    mica_executable_close(&opened);
+    return status;
+}
+
+static mica_status copy_args(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                             mica_array *results, size_t n_results) {
+    (void)user, (void)s;
+    for (size_t i = 0; i < n_args && i < n_results; i++)
+        results[i] = args[i];
+    return MICA_OK;
+}
+
+static mica_status call_compile(const void *options) {
+    mica_function *function;
+    mica_status status =
+        mica_compile(mica_model_device(model), copy_args, NULL, options, &function);
+    mica_function_close(&function);
+    return status;
+}
+
+static mica_status call_optimizer_open(const void *options) {
+    mica_optimizer *opened;
+    mica_status status = mica_optimizer_open(mica_model_device(model), options, &opened);
+    mica_optimizer_close(&opened);
+    return status;
+}
+
+static mica_status call_tuner_open(const void *options) {
+    mica_tuner *opened;
+    mica_status status = mica_tuner_open(path, options, &opened);
+    mica_tuner_close(&opened);
+    return status;
+}
+
 typedef struct options_case {
     const char *name; /* of the struct */
     size_t bytes;
@@ -308,6 +345,10 @@ static const options_case cases[] = {
     CASE(mica_program_options, result_names, call_program_build),
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),
+    CASE(mica_executable_options, n_op_precisions, call_executable_open),
+    CASE(mica_compile_options, max_programs, call_compile),
+    CASE(mica_optimizer_options, momentum, call_optimizer_open),
+    CASE(mica_tuner_options, chat_template, call_tuner_open),
     CASE(mica_engine, answer_close, call_engine_register),
     CASE(mica_custom_gradient, jvp, call_custom_vjp),
 };
@@ -398,11 +439,11 @@ typedef struct info_case {
 #define INFO(type, last, fill) \
     { sizeof(type), offsetof(type, last), END(type, last), fill }
 static const info_case infos[] = {
-    INFO(mica_device_info, memory_bytes, fill_device_info),
+    INFO(mica_device_info, working_set_bytes, fill_device_info),
     INFO(mica_model_info, note, fill_model_info),
     INFO(mica_model_kernels, many_rows, fill_kernels),
-    INFO(mica_metrics, peak_bytes, fill_metrics),
-    INFO(mica_port, shape, fill_port),
+    INFO(mica_metrics, fallback_ops, fill_metrics),
+    INFO(mica_port, symbols, fill_port),
     INFO(mica_program_memory, constant_bytes, fill_memory),
     INFO(mica_engine_info, reason, fill_engine_info),
 };

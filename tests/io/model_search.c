@@ -79,6 +79,10 @@ static void expect(const result *r, size_t i, const char *root, const char *path
     free(want);
 }
 
+static void expect_files(const result *r, size_t i, uint64_t files) {
+    assert_int_equal(MC_BUFFER_AT(&r->found, mc_found_folder)[i].weight_files, files);
+}
+
 static void expect_count(const result *r, size_t count) {
     assert_int_equal(MC_BUFFER_COUNT(&r->found, mc_found_folder), count);
 }
@@ -101,7 +105,9 @@ static void test_folders(void **state) {
     result r = find(dir);
     expect_count(&r, 2);
     expect(&r, 0, dir, "top", "top", 42);
+    expect_files(&r, 0, 2);
     expect(&r, 1, dir, "org/small", "org/small", 10);
+    expect_files(&r, 1, 1);
     release(&r);
 
     char *slashes = test_format("%s/top///", dir);

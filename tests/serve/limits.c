@@ -9,8 +9,7 @@ enum { TOKENS = 6 };
 static mica_server *server;
 
 static int open_limited(void **state) {
-    const mica_serving_options options = {
-        .struct_bytes = sizeof options, .max_tokens = TOKENS, .max_priority = 5};
+    const mica_serving_options options = {.max_tokens = TOKENS, .max_priority = 5};
     served_open_shared(state);
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
     assert_int_equal(mica_server_add(server, "default", shared.model, &options), MICA_OK);
@@ -127,11 +126,8 @@ static void test_options(void **state) {
     (void)state;
     const mica_serving_options wrong[] = {
         {.max_tokens = -1}, {.max_priority = -1}, {.max_priority = 100001}};
-    for (size_t i = 0; i < 3; i++) {
-        mica_serving_options options = wrong[i];
-        options.struct_bytes = sizeof options;
-        assert_int_equal(mica_server_add(server, "other", shared.model, &options), MICA_EINVAL);
-    }
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(mica_server_add(server, "other", shared.model, &wrong[i]), MICA_EINVAL);
 }
 
 int main(void) {
