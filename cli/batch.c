@@ -47,45 +47,79 @@ typedef struct batch {
 
 /* ---- output ---- */
 
-/* Reads the ids of an earlier run's answers; prompts that failed are left out. Text after the last
- * line feed is an incomplete line, and is cut off the file.  returns an exit code */
+/* How a row begins: "{"id": ", an id, and then one of two members. */
+#define ROW_ID "{\"id\": "
+#define ROW_TEXT ", \"text\": "
+#define ROW_ERROR ", \"error\": "
+
+/* Whether two texts agree as far as the shorter one goes. */
+static bool agree(const char *text, size_t len, const char *other) {
+    size_t n = strlen(other);
+    return memcmp(text, other, len < n ? len : n) == 0;
+}
+
+/* Whether a text is the beginning of a row, cut off anywhere. */
+static bool begins_row(const char *text, size_t len) {
+    size_t at = strlen(ROW_ID);
+    if (!agree(text, len, ROW_ID)) return false;
+    if (at < len && text[at] == '"') /* to the quote that ends it */
+        for (at++; at < len && text[at] != '"'; at++)
+            at += text[at] == '\\';
+    while (at < len && text[at] != ',')
+        at++;
+    return at >= len || agree(text + at, len - at, ROW_TEXT) ||
+           agree(text + at, len - at, ROW_ERROR);
+}
+
+static int refuse_output(const char *path, size_t line) {
+    int code = cli_fail("%s, line %zu: this is not an output of mica batch", path, line);
+    cli_hint("Name another --output, or remove that file.");
+    return code;
+}
+
+/* Reads the id of an earlier run's row. A prompt that failed is left out.  returns an exit code */
+static int read_row(batch *b, const cli_records *earlier, const cli_json *json, size_t line) {
+    const cli_json_node *row = &json->nodes[0];
+    if (cli_json_find(json, row, "error")) return CLI_DONE;
+    bool answered = cli_json_find(json, row, "id") && cli_json_find(json, row, "text");
+    char *id = answered ? cli_records_id(earlier, json, line) : NULL;
+    if (!id) return refuse_output(earlier->name, line);
+    int code = cli_ids_add(&b->done, id) ? CLI_DONE : CLI_FAILED;
+    free(id);
+    return code;
+}
+
+/* Reads the ids of an earlier run's answers. Text after the last line feed, an incomplete row, is
+ * cut off the file once all of it is known to be an earlier run's.  returns an exit code */
 static int read_earlier(batch *b, const char *path) {
     cli_records earlier = {.name = path, .number = 1};
     cli_json json = {0};
     const char *why;
+    char *data;
     size_t len, line;
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return CLI_DONE; /* opening it for writing will fail, too */
-    int code =
-        cli_text_read_file(&earlier.input, CLI_TEXT_OF_ANSWERS, path) ? CLI_DONE : CLI_FAILED;
     cli_text *input = &earlier.input;
-    size_t whole = input->len;
+    int code = cli_text_read_file(input, CLI_TEXT_OF_ANSWERS, path) ? CLI_DONE : CLI_FAILED;
+    size_t whole = input->len, all = input->len;
     while (whole > 0 && input->data[whole - 1] != '\n')
         whole--;
-    if (code == CLI_DONE && whole < input->len) {
-        input->len = whole;
-        input->data[whole] = '\0';
-        if (truncate(path, (off_t)whole) != 0)
-            code = cli_fail("cannot shorten %s: %s", path, strerror(errno));
-    }
-    char *data;
-    while (code == CLI_DONE && (data = cli_records_line(&earlier, &len, &line))) {
-        bool read = cli_json_parse(&json, data, len, &why);
-        if (read && cli_json_find(&json, &json.nodes[0], "error")) continue;
-        bool has_id = read && cli_json_find(&json, &json.nodes[0], "id") != NULL;
-        char *id = has_id ? cli_records_id(&earlier, &json, line) : NULL;
-        if (!id) {
-            code = cli_fail("%s, line %zu: this is not an output of mica batch", path, line);
-            cli_hint("Name another --output, or remove that file.");
-        } else if (!cli_ids_add(&b->done, id)) {
-            code = CLI_FAILED;
-        }
-        free(id);
-    }
+    input->len = whole;
+    while (code == CLI_DONE && (data = cli_records_line(&earlier, &len, &line)))
+        code = cli_json_parse(&json, data, len, &why) ? read_row(b, &earlier, &json, line)
+                                                      : refuse_output(path, line);
+    if (code == CLI_DONE && !begins_row(input->data + whole, all - whole))
+        code = refuse_output(path, earlier.number);
+    if (code == CLI_DONE && whole < all && truncate(path, (off_t)whole) != 0)
+        code = cli_fail("cannot shorten %s: %s", path, strerror(errno));
     cli_json_deinit(&json);
     cli_records_close(&earlier);
     return code;
+}
+
+static int fail_write(const batch *b) {
+    return cli_fail("cannot write %s: %s", b->values->output, strerror(errno));
 }
 
 static int open_output(batch *b) {
@@ -95,7 +129,7 @@ static int open_output(batch *b) {
     int code = read_earlier(b, path);
     if (code != CLI_DONE) return code;
     b->out = fopen(path, "ab");
-    return b->out ? CLI_DONE : cli_fail("cannot write %s: %s", path, strerror(errno));
+    return b->out ? CLI_DONE : fail_write(b);
 }
 
 static const char *finish_name(mica_finish finish) {
@@ -104,12 +138,12 @@ static const char *finish_name(mica_finish finish) {
 
 /* Prints the line of a row that has ended. */
 static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
-    fprintf(out, "{\"id\": %s, ", id);
+    fprintf(out, ROW_ID "%s", id);
     if (result->status != MICA_OK) {
-        fputs("\"error\": ", out);
+        fputs(ROW_ERROR, out);
         cli_print_json(result->error, out);
     } else {
-        fputs("\"text\": ", out);
+        fputs(ROW_TEXT, out);
         cli_print_json_bytes(result->text, result->len, out);
         fprintf(out,
                 ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
@@ -119,11 +153,12 @@ static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
 }
 
 /* Flushes the output; false after it reported that writing failed. */
-static bool flush(const batch *b) {
-    if (b->out == stdout) return cli_flush();
-    if (fflush(b->out) == 0 && !ferror(b->out)) return true;
-    cli_fail("cannot write %s: %s", b->values->output, strerror(errno));
-    return false;
+static bool flush(batch *b) {
+    if (b->out == stdout)
+        b->cannot_write = !cli_flush();
+    else if (fflush(b->out) != 0 || ferror(b->out))
+        b->cannot_write = fail_write(b) != CLI_DONE;
+    return !b->cannot_write;
 }
 
 /* Prints a row as soon as it ends, so that it survives an interruption. An interrupted row is not
@@ -134,7 +169,6 @@ static void row_done(void *user, size_t row, const mica_batch_row *result) {
     cli_progress_wipe();
     print_row(b->out, b->items[row].id, result);
     if (!flush(b)) {
-        b->cannot_write = true;
         mica_cancel_set(b->task.cancel);
         return;
     }
@@ -268,7 +302,8 @@ static int run(const void *verb_values, char **args, int count) {
         cli_progress_clear();
         if (!values->quiet) print_summary(&b);
     }
-    if (b.out && b.out != stdout) fclose(b.out);
+    /* Some file systems report a write that failed only here. */
+    if (b.out && b.out != stdout && fclose(b.out) != 0 && !b.cannot_write) code = fail_write(&b);
     cli_task_close(&b.task);
     cli_records_close(&b.records);
     cli_ids_deinit(&b.done);

@@ -106,6 +106,28 @@ With --output a second run answers only what is new; half a line, as a crash lea
   mica: other, line 1: this is not an output of mica batch
   Name another --output, or remove that file.
   no output
+  $ refused() { cp other same; mica batch in -o other 2>&1 | head -1; cmp other same; }
+  > for tail in 'my notes' '{"prompt": "c"}' '{"id": 1, "prompt": "c"}' '{"id": "a,\"b", "p' '{"idea'; do
+  >   printf '%s' "$tail" > other; refused; (cat first; printf '%s' "$tail") > other; refused
+  > done
+  mica: other, line 1: this is not an output of mica batch
+  mica: other, line 5: this is not an output of mica batch
+  mica: other, line 1: this is not an output of mica batch
+  mica: other, line 5: this is not an output of mica batch
+  mica: other, line 1: this is not an output of mica batch
+  mica: other, line 5: this is not an output of mica batch
+  mica: other, line 1: this is not an output of mica batch
+  mica: other, line 5: this is not an output of mica batch
+  mica: other, line 1: this is not an output of mica batch
+  mica: other, line 5: this is not an output of mica batch
+  $ printf '{"id": 1, "prompt": "a"}\n{"id": 2, "prompt": "b"}' > other; cp other same
+  > mica batch other -o other 2>&1; cmp other same
+  mica: other, line 1: this is not an output of mica batch
+  Name another --output, or remove that file.
+  $ echo '{"prompt": "curl is", "id": "a,\"b\\", "max_tokens": 1}' > one; mica batch one -q -o row
+  > n=$(wc -c < row); while n=$((n - 1)); [ $n -ge 0 ]; do
+  >   head -c $n row > part; mica batch one -q -o part; cmp row part
+  > done
   $ mica batch in -o no/folder 2>&1
   mica: cannot write no/folder: No such file or directory
   [1]
