@@ -132,7 +132,9 @@ static bool load_line(cli_conversation *c, const char *line, size_t len, const c
     cli_json json = {0};
     const char *why = "it is not a message: {\"role\": ..., \"content\": ...}";
     const cli_json_node *role = NULL, *content = NULL;
-    if (cli_json_parse(&json, line, len, &why)) {
+    if (memchr(line, '\0', len)) {
+        why = "it holds a NUL byte";
+    } else if (cli_json_parse(&json, line, len, &why)) {
         role = cli_json_find(&json, &json.nodes[0], "role");
         content = cli_json_find(&json, &json.nodes[0], "content");
     }
@@ -156,10 +158,11 @@ bool cli_conversation_load(cli_conversation *c, const char *path) {
     }
     bool good = cli_text_read_file(&text, CLI_TEXT_OF_CONVERSATION, path);
     size_t number = 1;
-    for (char *line = text.data; good && *line; number++) {
-        size_t len = strcspn(line, "\n");
+    for (size_t at = 0; good && at < text.len; number++) {
+        const char *line = text.data + at, *feed = memchr(line, '\n', text.len - at);
+        size_t len = feed ? (size_t)(feed - line) : text.len - at;
         if (len > 0) good = load_line(&loaded, line, len, path, number);
-        line += len + (line[len] == '\n');
+        at += len + 1;
     }
     free(text.data);
     if (!good) {

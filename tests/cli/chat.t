@@ -287,8 +287,14 @@ What is wrong with a file is said.
   mica: bad, line 1: a string does not end
   [1]
   $ printf '\377\0' > bad; echo /bye | mica chat -q --session bad 2>&1
-  mica: bad, line 1: a value is missing or malformed
+  mica: bad, line 1: it holds a NUL byte
   [1]
+  $ (cat kept; printf '\0\0\n'; cat kept) > bad; cp bad same
+  > echo 'What is tar?' | mica chat -q -n 1 --session bad 2>&1; cmp bad same
+  mica: bad, line 3: it holds a NUL byte
+  $ (cat kept; printf '{"role": "user", "con\0tent": "a"}\n') > bad; cp bad same
+  > echo 'What is tar?' | mica chat -q -n 1 --session bad 2>&1; cmp bad same
+  mica: bad, line 3: it holds a NUL byte
 
 Caches of another model, or no caches at all, are not used: the conversation is read again.
 
