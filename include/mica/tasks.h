@@ -12,6 +12,9 @@
  * does not affect others, and the call still returns MICA_OK. A row has the same bits as if its
  * text were the only one.
  *
+ * Where a model's weights are broken, so that a logit or a hidden state is not a number, a task, or
+ * its row, is MICA_EINVAL.
+ *
  * Results belong to the caller. One function frees them and all that they point at.
  *
  * Threads: any number of these functions may run on one model at once, each in a thread of its own.

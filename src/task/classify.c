@@ -27,8 +27,7 @@ static mica_status find_best(const float *logits, int64_t vocab, int32_t *best, 
         if (logits[i] > logits[at] || isnan(logits[at])) at = i;
     for (int64_t i = 0; i < vocab; i++)
         sum += exp((double)logits[i] - (double)logits[at]);
-    if (!isfinite(sum))
-        return mc_fail(MICA_EINVAL, "a logit is not a number: the model's weights are broken");
+    if (!isfinite(sum)) return mc_task_broken("a logit");
     *best = (int32_t)at;
     *norm = log(sum);
     return MICA_OK;

@@ -42,7 +42,7 @@ static mica_status read_logits(const comparing *c, side *a, int64_t from, int64_
     return status;
 }
 
-static void look(side *a, const float *logit, size_t vocab) {
+static mica_status look(side *a, const float *logit, size_t vocab) {
     double sum = 0;
     a->logit = logit;
     a->top = 0;
@@ -52,6 +52,7 @@ static void look(side *a, const float *logit, size_t vocab) {
     for (size_t i = 0; i < vocab; i++)
         sum += exp((double)logit[i] - max);
     a->norm = max + log(sum);
+    return isfinite(a->norm) ? MICA_OK : mc_task_broken("a logit");
 }
 
 /* Adds the current rows' predictions of the token `next` to the sums. */
@@ -82,7 +83,7 @@ static mica_status compare_chunk(comparing *c, int64_t at, int64_t n, const mica
             MC_TRY(read_logits(c, &c->sides[k], i, rows));
         for (int64_t row = 0; row < rows; row++) {
             for (int k = 0; k < 2; k++)
-                look(&c->sides[k], c->sides[k].logits + (size_t)row * c->vocab, c->vocab);
+                MC_TRY(look(&c->sides[k], c->sides[k].logits + (size_t)row * c->vocab, c->vocab));
             add_row(c, c->ids[at + i + row + 1]);
         }
     }

@@ -28,13 +28,15 @@ static mica_status take_chunk(void *context, const mica_array *results, int64_t 
     return MICA_OK;
 }
 
-static void finish(const pool *p, bool normalise, float *vector) {
+static mica_status finish(const pool *p, bool normalise, float *vector) {
     double scale = p->mean ? 1.0 / (double)(p->last + 1) : 1.0, square = 0.0;
     for (int64_t i = 0; i < p->width; i++)
         square += p->sum[i] * p->sum[i];
+    if (!isfinite(square)) return mc_task_broken("a hidden state");
     if (normalise) scale = square > 0.0 ? 1.0 / sqrt(square) : 0.0;
     for (int64_t i = 0; i < p->width; i++)
         vector[i] = (float)(p->sum[i] * scale);
+    return MICA_OK;
 }
 
 mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n,
@@ -56,7 +58,7 @@ mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n
     mica_status status = p.sum && *vector ? MICA_OK : mc_fail_nomem("a text's vector");
     if (status == MICA_OK)
         status = mc_task_feed(model, ids, n, &task, &wish, &hidden, take_chunk, &p);
-    if (status == MICA_OK) finish(&p, options->normalise, *vector);
+    if (status == MICA_OK) status = finish(&p, options->normalise, *vector);
     mc_buffer_deinit(&p.chunk);
     mc_free(p.sum);
     if (status == MICA_OK) return MICA_OK;

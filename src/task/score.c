@@ -62,8 +62,10 @@ static mica_status score_rows(const scoring *w, mica_array hidden, int64_t from,
     MC_TRY(mica_eval_n(w->s, pair, 2));
     MC_TRY(mica_read(pair[0], logit, bytes));
     MC_TRY(mica_read(pair[1], norm, bytes));
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
         w->logprobs[at + 1 + i] = logit[i] - norm[i];
+        if (!isfinite(w->logprobs[at + 1 + i])) return mc_task_broken("a logit");
+    }
     return find_likeliest(w, logits, norm, at, rows);
 }
 

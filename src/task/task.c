@@ -20,6 +20,10 @@ mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids,
     return MICA_OK;
 }
 
+mica_status mc_task_broken(const char *what) {
+    return mc_fail(MICA_EINVAL, "%s is not a number: the model's weights are broken", what);
+}
+
 const char *mc_task_error(mica_status status) {
     if (status == MICA_OK) return "";
     const char *error = mc_strdup(mica_last_error());

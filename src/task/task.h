@@ -12,6 +12,9 @@
 /* errors  MICA_EINVAL no ids, or one past the vocabulary; MICA_ECONTEXT (with the numbers) */
 mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids, size_t n);
 
+/* The error of a result that is not a number. what: "a logit". returns MICA_EINVAL */
+mica_status mc_task_broken(const char *what);
+
 /* A copy of the thread's last error for a row: never NULL, "" for MICA_OK. */
 const char *mc_task_error(mica_status status);
 void mc_task_error_free(mica_status status, const char *error);

@@ -37,6 +37,36 @@ Each file that a model needs is named where it is missing.
   exit 1
   mica: part: no weights: neither model.safetensors, nor model.safetensors.index.json, nor any file *.safetensors
 
+A model whose weights are broken, here by a NaN in its last norm: no result.
+
+  $ mkdir nan; cp model/*.json model/model.safetensors nan; file=nan/model.safetensors
+  > header=$(od -An -t u8 -N 8 $file | tr -d ' ')
+  > at=$(tail -c +9 $file | head -c $header |
+  >   sed 's/.*"model.norm.weight": *{[^}]*"data_offsets": *\[ *\([0-9]*\),.*/\1/')
+  > printf '\377\377' | dd of=$file bs=1 seek=$((8 + header + at)) conv=notrunc 2> /dev/null
+  > for task in 'score --json' score 'eval --json' 'eval --compare exact' 'eval --reference model' \
+  >   'run -q'; do mica $task -m nan "curl is" 2>&1; echo "exit $?"
+  > done
+  > echo curl is > text; for task in 'classify --json' 'embed'; do
+  >   mica $task -m nan text 2>&1; echo "exit $?"
+  > done
+  mica: a logit is not a number: the model's weights are broken
+  exit 1
+  mica: a logit is not a number: the model's weights are broken
+  exit 1
+  mica: a logit is not a number: the model's weights are broken
+  exit 1
+  mica: a logit is not a number: the model's weights are broken
+  exit 1
+  mica: a logit is not a number: the model's weights are broken
+  exit 1
+  mica: sampling: a logit is not a number: the model's weights are broken, or a bias or a penalty is too large
+  exit 1
+  {"id": 1, "error": "a logit is not a number: the model's weights are broken"}
+  exit 1
+  mica: id 1: a hidden state is not a number: the model's weights are broken
+  exit 1
+
 A prompt that is empty, no text, or longer than the context.
 
   $ mica run -q '' 2>&1

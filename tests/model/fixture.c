@@ -75,6 +75,17 @@ void fixture_open(const char *name, model_fixture *f) {
     load_model(f);
 }
 
+void fixture_break(model_fixture *f) {
+    int64_t n = f->lm->spec.hidden;
+    float *broken = malloc((size_t)n * sizeof *broken);
+    assert_non_null(broken);
+    for (int64_t i = 0; i < n; i++)
+        broken[i] = NAN;
+    f->lm->norm = mica_from_data(f->lm->scope, broken, MICA_F32, &n, 1);
+    assert_int_equal(mica_scope_status(f->lm->scope), MICA_OK);
+    free(broken);
+}
+
 void fixture_close(model_fixture *f) {
     mc_lm_close(&f->lm);
     if (f->device) assert_int_equal(test_active_bytes(f->device), f->active_bytes);

@@ -36,6 +36,9 @@ bool fixture_each_context(void (*check)(const model_fixture *f));
 void fixture_open(const char *name, model_fixture *f);
 void fixture_close(model_fixture *f);
 
+/* Makes the weights of the last norm NaN: so are all logits and hidden states. */
+void fixture_break(model_fixture *f);
+
 /* "tests/fixtures/models/name", whatever MICA_FIXTURES says; to be freed with free(). */
 char *fixture_path(const char *name);
 

@@ -147,6 +147,22 @@ static void test_rows(void **state) {
     fixture_close(&f);
 }
 
+static void test_broken_weights(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    fixture_break(&f);
+    mc_session_model model = {.lm = f.lm, .device = f.device};
+    const int32_t ids[] = {4, 5, 6};
+    const prompts p = {{ids}, {3}};
+    mica_classify_results *results = classify(&model, &p, 1, NULL, &(mica_classify_options){0});
+    assert_int_equal(results->rows[0].status, MICA_EINVAL);
+    assert_string_equal(results->rows[0].error,
+                        "a logit is not a number: the model's weights are broken");
+    mica_classify_free(&results);
+    fixture_close(&f);
+}
+
 static void cancel_after_two(void *user, uint64_t done, uint64_t total) {
     (void)total;
     if (done == 2) mica_cancel_set(user);
@@ -203,9 +219,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_broken_weights), cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/classify", tests, NULL, NULL);

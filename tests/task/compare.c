@@ -143,6 +143,24 @@ static void test_itself(void **state) {
     assert_true(fabs(sums.reference_logprob - sums.model_logprob) == 0.0);
 }
 
+/* Either model's weights may be broken. */
+static void test_broken_weights(void **state) {
+    (void)state;
+    const int32_t ids[] = {3, 4, 5};
+    model_fixture f;
+    fixture_open("q4g32_llama", &f);
+    fixture_break(&f);
+    for (int i = 0; i < 2; i++) {
+        mc_session_model p = shared_of(i ? &f : &reference), q = shared_of(i ? &reference : &f);
+        mica_comparison sums = {.count = 7};
+        assert_int_equal(mc_compare(&p, &q, ids, 3, &(mica_task_options){0}, &sums), MICA_EINVAL);
+        assert_string_equal(mica_last_error(),
+                            "a logit is not a number: the model's weights are broken");
+        assert_int_equal(sums.count, 7);
+    }
+    fixture_close(&f);
+}
+
 static void cancel_at_once(void *user, uint64_t done, uint64_t total) {
     assert_true(done > 0 && done < total);
     mica_cancel_set(user);
@@ -194,9 +212,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_itself),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_itself),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_broken_weights), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/compare", tests, open_fixtures, close_fixtures);
 }

@@ -116,6 +116,25 @@ static void test_chunks(void **state) {
     fixture_close(&f);
 }
 
+static void test_broken_weights(void **state) {
+    (void)state;
+    const int32_t ids[] = {4, 5, 6};
+    model_fixture f;
+    float *vector;
+    fixture_open("gemma3_text_f32", &f);
+    fixture_break(&f);
+    mc_session_model model = shared_of(&f);
+    for (int i = 0; i < 4; i++) {
+        const mica_embed_options options = {
+            .pooling = i & 1 ? MICA_POOLING_LAST : MICA_POOLING_MEAN, .normalise = i >= 2};
+        assert_int_equal(mc_embed(&model, ids, 3, &options, &vector), MICA_EINVAL);
+        assert_string_equal(mica_last_error(),
+                            "a hidden state is not a number: the model's weights are broken");
+        assert_null(vector);
+    }
+    fixture_close(&f);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     model_fixture f;
@@ -161,9 +180,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_broken_weights), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/embed", tests, NULL, NULL);

@@ -181,6 +181,21 @@ static bool score_once(void *arg) {
     return status == MICA_OK;
 }
 
+static void test_broken_weights(void **state) {
+    (void)state;
+    const int32_t ids[] = {4, 5, 6};
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    fixture_break(&f);
+    mc_session_model model = shared_of(&f);
+    mica_score_result *r;
+    assert_int_equal(mc_score(&model, ids, 3, &(mica_task_options){0}, &r), MICA_EINVAL);
+    assert_string_equal(mica_last_error(),
+                        "a logit is not a number: the model's weights are broken");
+    assert_null(r);
+    fixture_close(&f);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     model_fixture f;
@@ -191,9 +206,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_broken_weights),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/score", tests, NULL, NULL);
