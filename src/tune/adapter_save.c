@@ -169,9 +169,10 @@ mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
     char *tensors =
         mc_path_join(folder, peft ? "adapter_model.safetensors" : "adapters.safetensors");
     char *config = mc_path_join(folder, "adapter_config.json");
+    /* The config last: an adapter is one once it is there. */
     mica_status status =
-        tensors && config ? save_config(tuner, config, peft) : mc_fail_nomem("an adapter");
-    if (status == MICA_OK) status = save_tensors(tuner, tensors, peft);
+        tensors && config ? save_tensors(tuner, tensors, peft) : mc_fail_nomem("an adapter");
+    if (status == MICA_OK) status = save_config(tuner, config, peft);
     mc_free(tensors);
     mc_free(config);
     return status;

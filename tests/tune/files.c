@@ -1,4 +1,5 @@
 /* Files: lines, compressed or not; adapters that are saved and read again; no memory. */
+#include "base/filemap.h"
 #include "base/folder.h"
 #include "support/support.h"
 #include "tune/examples.h"
@@ -305,6 +306,29 @@ static void test_full(void **state) {
     check_full("gemma3_text_f32"); /* whose norms have an offset */
 }
 
+/* Tensors that cannot be written leave no config, or the one that was there. */
+static void test_unwritable(void **state) {
+    (void)state;
+    for (int format = 0; format < 2; format++) {
+        small t;
+        mica_tuner *tuner;
+        const char *tensors = format ? "adapter_model.safetensors" : "adapters.safetensors";
+        begin(&t);
+        char *folder = test_format("%s/%s", t.adapter, tensors);
+        char *config = test_format("%s/adapter_config.json", t.adapter);
+        assert_int_equal(mc_folder_make(folder), MICA_OK);
+        if (mica_tuner_open(t.model, &(mica_tuner_options){.threads = 1}, &tuner) != MICA_OK ||
+            mica_lora_apply(tuner, &(mica_lora_options){.rank = 1, .layers = 1}) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        assert_int_equal(mica_tuner_save(tuner, t.adapter, (mica_adapter_format)format), MICA_EIO);
+        assert_false(mc_path_is_file(config));
+        mica_tuner_close(&tuner);
+        free(folder);
+        free(config);
+        end(&t);
+    }
+}
+
 /* A folder takes one training at a time. */
 static void test_lock(void **state) {
     (void)state;
@@ -350,11 +374,12 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),   cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_zstd),    cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_spill),   cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_formats), cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_full),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_zstd),      cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_spill),     cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_full),      cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
