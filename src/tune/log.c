@@ -129,9 +129,11 @@ mica_status mc_log_report(mc_log *log, const mica_tune_report *report) {
     return second != MICA_OK ? second : first; /* whose text is the last one */
 }
 
-void mc_log_close(mc_log *log) {
-    if (log->lines) fclose(log->lines);
-    if (log->events) fclose(log->events);
+int mc_log_close(mc_log *log) {
+    int error = 0;
+    if (log->lines && fclose(log->lines) != 0) error = errno;
+    if (log->events && fclose(log->events) != 0) error = errno;
     mc_free(log->events_path);
     *log = (mc_log){0};
+    return error;
 }

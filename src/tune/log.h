@@ -20,6 +20,7 @@ mica_status mc_log_open(mc_log *log, const char *lines, const char *events);
 /* Adds a report to both. A file that cannot be written, or is out of memory, is closed: later
  * reports go to the other one alone. errors  MICA_EIO, MICA_ENOMEM */
 mica_status mc_log_report(mc_log *log, const mica_tune_report *report);
-void mc_log_close(mc_log *log);
+/* Returns 0, or the errno of a file whose last bytes were not written. Sets no error text. */
+int mc_log_close(mc_log *log);
 
 #endif

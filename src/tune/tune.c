@@ -458,7 +458,9 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     l->result.seconds = (double)(mc_now_us() - begun) / 1e6;
     MC_INFO_COPY(mica_tune_result, seconds, result, &l->result);
     mc_folder_unlock(&l->lock);
-    mc_log_close(&l->log);
+    int error = mc_log_close(&l->log);
+    if (status == MICA_OK && error)
+        status = mc_fail_errno(error, "the end of a log; all steps are done and saved");
     mc_data_close(&l->data);
     mc_steps_close(&l->steps);
     (void)mica_device_set_cache_limit(tuner->device, l->cache_limit);

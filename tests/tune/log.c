@@ -1,12 +1,15 @@
 /* Logs: event files by the bytes that TensorBoard's own writer gives (tools/make_tune_goldens.py),
  * lines of JSON, and what happens where nothing can be written. */
+#define _POSIX_C_SOURCE 200809L
 #include "tune/log.h"
 #include "support/support.h"
 #include "tune/events.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void test_events(void **state) {
     (void)state;
@@ -105,6 +108,21 @@ static void test_full_disk(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* What is written last may fail when the file is closed. */
+static void test_close(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/log", dir);
+    mc_log log;
+    for (int which = 0; which < 3; which++) { /* the lines, the events, none */
+        assert_int_equal(mc_log_open(&log, path, dir), MICA_OK);
+        if (which < 2) assert_int_equal(close(fileno(which ? log.events : log.lines)), 0);
+        assert_int_equal(mc_log_close(&log), which < 2 ? EBADF : 0);
+        assert_int_equal(mc_log_close(&log), 0);
+    }
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_no_file(void **state) {
     (void)state;
     mc_log log;
@@ -118,7 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),   cmocka_unit_test(test_lines),
         cmocka_unit_test(test_cut_line), cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_close),    cmocka_unit_test(test_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
