@@ -104,8 +104,8 @@ static mica_status open_all(opening *o) {
     if (!t->no_train) {
         MC_TRY(open_examples(o, MC_SET_TRAIN, true));
         MC_TRY(open_examples(o, MC_SET_VALID, false));
-        bool split = !data->examples[MC_SET_VALID].path && t->valid_share > 0.0;
-        MC_TRY(divide(o, MC_SET_TRAIN, split ? t->valid_share : 0.0));
+        if (!data->examples[MC_SET_VALID].path) data->valid_share = t->valid_share;
+        MC_TRY(divide(o, MC_SET_TRAIN, data->valid_share));
         if (data->examples[MC_SET_VALID].path) MC_TRY(divide(o, MC_SET_VALID, 0.0));
         data->hash = data->examples[MC_SET_TRAIN].hash;
     }

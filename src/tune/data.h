@@ -12,7 +12,8 @@ typedef struct mc_data {
     mc_examples examples[MC_SETS]; /* path NULL: none. A valid set that was split off has none */
     mc_batches batches[MC_SETS];   /* count 0: none */
     uint32_t n[MC_SETS];           /* examples */
-    uint64_t hash;
+    uint64_t hash;                 /* of the tokens of the train set's file */
+    double valid_share;            /* of its examples that were split off; 0: none */
 } mc_data;
 
 /* Reads what the options ask for: all filled in.

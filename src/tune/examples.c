@@ -79,7 +79,7 @@ static mica_status add_fitted(reading *r, const mc_text *text) {
     if (o->too_long == MICA_TUNE_CUT || o->pairs) return add_text(r, text->ids, max, prompt);
     for (size_t at = 0; at < n;) {
         size_t part = n - at < max ? n - at : max, masked = prompt > at ? prompt - at : 0;
-        bool trains = part >= 2 && masked < part;
+        bool trains = part >= 2 && (!o->need_answer || masked < part);
         if (trains) MC_TRY(add_text(r, text->ids + at, part, masked));
         at += part;
     }
@@ -131,7 +131,7 @@ static mica_status note_bad(reading *r, mica_status status) {
 
 static bool is_blank(mc_str line) {
     for (size_t i = 0; i < line.len; i++)
-        if (!strchr(" \t\r", line.ptr[i])) return false;
+        if (!memchr(" \t\r", line.ptr[i], 3)) return false;
     return true;
 }
 

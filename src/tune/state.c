@@ -60,16 +60,25 @@ static mc_str next_word(mc_str *text) {
     return word;
 }
 
-/* Adds each value that differs, with the word before it, which is its name. */
+static bool put_difference(mc_buffer *out, mc_str name, mc_str old, mc_str now) {
+    return mc_buffer_printf(out, "%s%.*s %.*s, now %.*s", out->len ? "; " : "", MC_STR_ARG(name),
+                            MC_STR_ARG(old), MC_STR_ARG(now));
+}
+
+/* Adds each value that differs, with the word before it, which is its name. At the end one of the
+ * texts may have settings that the other does not name. */
 static bool put_differences(mc_buffer *out, mc_str old, mc_str now) {
+    const mc_str none = {"none", 4};
     mc_str name = {0}, x = next_word(&old), y = next_word(&now);
     bool done = true;
-    for (; done && (x.len || y.len); x = next_word(&old), y = next_word(&now)) {
-        if (!mc_str_eq(x, y))
-            done = mc_buffer_printf(out, "%s%.*s %.*s, now %.*s", out->len ? "; " : "",
-                                    MC_STR_ARG(name), MC_STR_ARG(x), MC_STR_ARG(y));
+    for (; done && x.len && y.len; x = next_word(&old), y = next_word(&now)) {
+        if (!mc_str_eq(x, y)) done = put_difference(out, name, x, y);
         name = y;
     }
+    for (; done && x.len; x = next_word(&old))
+        name = x, done = put_difference(out, name, next_word(&old), none);
+    for (; done && y.len; y = next_word(&now))
+        name = y, done = put_difference(out, name, none, next_word(&now));
     return done && mc_buffer_cstr(out);
 }
 

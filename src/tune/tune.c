@@ -158,7 +158,11 @@ static mica_status write_settings(loop *l) {
                 put_number(out, "clip", o->clip_norm) && put_number(out, "seed", (double)o->seed) &&
                 put_number(out, "rank", (double)t->rank) &&
                 put_number(out, "dropout", (double)t->dropout) &&
-                put_number(out, "scale", l->tuner->trainable.scale) && mc_buffer_cstr(out);
+                put_number(out, "scale", l->tuner->trainable.scale);
+    /* What was split off must not be trained with later on. */
+    if (l->data.valid_share > 0.0)
+        done = done && put_number(out, "valid_share", l->data.valid_share);
+    done = done && mc_buffer_cstr(out);
     return done ? MICA_OK : mc_fail_nomem("the settings of training");
 }
 

@@ -266,6 +266,73 @@ static void test_parameters(void **state) {
     end(&b);
 }
 
+static void test_set_parameter(void **state) {
+    (void)state;
+    bench b;
+    mica_parameter p = {.struct_bytes = sizeof p};
+    begin(&b, lines);
+    assert_int_equal(mica_tuner_get_parameter(b.tuner, 1, &p), MICA_OK);
+    size_t n, m, size = (size_t)mica_array_size(p.value), first = 0;
+    float *values = calloc(size, sizeof *values), *before = parameters(&b, &n);
+    assert_non_null(values);
+    for (size_t k = 0; k < size; k++)
+        values[k] = (float)k - 3.5f;
+    assert_int_equal(mica_tuner_get_parameter(b.tuner, 0, &p), MICA_OK);
+    first = (size_t)mica_array_size(p.value);
+    if (mica_tuner_set_parameter(b.tuner, 1, values, size) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    float *after = parameters(&b, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(after + first, values, size * sizeof *values);
+    memcpy(before + first, values, size * sizeof *values);
+    assert_memory_equal(after, before, n * sizeof *after); /* the others stay */
+    assert_int_equal(mica_tuner_set_parameter(b.tuner, 1, values, size - 1), MICA_EINVAL);
+    assert_int_equal(mica_tuner_set_parameter(b.tuner, 1, NULL, size), MICA_EINVAL);
+    assert_int_equal(
+        mica_tuner_set_parameter(b.tuner, mica_tuner_parameter_count(b.tuner), values, size),
+        MICA_EINVAL);
+    free(values);
+    free(before);
+    free(after);
+    end(&b);
+}
+
+static void test_tokenizer(void **state) {
+    (void)state;
+    bench b;
+    int32_t *ids;
+    size_t n;
+    char *text;
+    begin(&b, lines);
+    const mica_tokenizer *tokenizer = mica_tuner_tokenizer(b.tuner);
+    assert_int_equal(mica_tokenizer_encode(tokenizer, "curl is", 7, false, &ids, &n), MICA_OK);
+    assert_int_equal(mica_tokenizer_decode(tokenizer, ids, n, false, &text, &n), MICA_OK);
+    assert_string_equal(text, "curl is");
+    assert_null(mica_tuner_tokenizer(NULL));
+    assert_null(mica_tuner_device(NULL));
+    mica_free(ids);
+    mica_free(text);
+    end(&b);
+}
+
+/* Folders without a model that can be trained. */
+static void test_no_model(void **state) {
+    (void)state;
+    char *empty = test_temp_dir(),
+         *mamba = fixture_copy("qwen3_tied", "config.json", "\"model_type\": \"qwen3\"",
+                               "\"model_type\": \"mamba\"");
+    mica_tuner *tuner = (mica_tuner *)(void *)empty;
+    assert_int_equal(mica_tuner_open(empty, NULL, &tuner), MICA_ENOENT);
+    assert_null(tuner);
+    assert_int_equal(mica_tuner_open(mamba, NULL, &tuner), MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "mamba"));
+    assert_int_equal(mica_tuner_open(NULL, NULL, &tuner), MICA_EINVAL);
+    assert_int_equal(mica_tuner_open(empty, NULL, NULL), MICA_EINVAL);
+    assert_int_equal(mica_lora_apply(NULL, NULL), MICA_EINVAL);
+    test_temp_dir_remove(empty);
+    test_temp_dir_remove(mamba);
+}
+
 /* Each kind of training learns: the mean loss of the last four steps is below half of the first,
  * and of a few below it. */
 static void test_every_kind_learns(void **state) {
@@ -391,9 +458,15 @@ static void test_bad_data(void **state) {
     expect_error(&b, MICA_EFORMAT, "line 3:");
     b.options.skip_bad = true;
     tune(&b);
+    b.options.skip_bad = false;
+    static const char zeros[] = "{\"text\": \"curl is a tool\"}\n\0\0\0\n\t\n";
+    char *file = test_format("%s/train.jsonl", b.dir);
+    test_write_file(file, zeros, sizeof zeros - 1);
+    free(file);
+    expect_error(&b, MICA_EFORMAT, "1 lines are no examples: line 2: ");
+    test_write_below(b.dir, "train.jsonl", "{\"text\": \"curl is a tool\"}\n");
     b.options.max_seq_length = 4;
     b.options.too_long = MICA_TUNE_REFUSE;
-    b.options.skip_bad = false;
     expect_error(&b, MICA_EFORMAT, "max_seq_length is 4");
     test_write_below(b.dir, "train.jsonl", "\n \n");
     expect_error(&b, MICA_EFORMAT, "holds no examples");
@@ -548,6 +621,64 @@ static void test_sets(void **state) {
     int examples = 0;
     assert_int_equal(sscanf(strstr(t.plan, "train, ") + 7, "%d", &examples), 1);
     assert_true(examples > 5);
+    end(&b);
+}
+
+/* Where the prompt counts, too, all parts of a long example are trained with, those within its
+ * prompt included. */
+static void test_split(void **state) {
+    (void)state;
+    for (int mask = 0; mask < 2; mask++) {
+        bench b;
+        told t = {{0}, {0}};
+        size_t all = 0, parts = 0;
+        begin(&b, "{\"prompt\": \"What is a disk, and what is a CPU, and who are you?\", "
+                  "\"completion\": \"A store.\"}\n");
+        b.options.watch = note;
+        b.options.watch_user = &t;
+        b.options.iterations = b.options.batch_size = 1;
+        b.options.mask_prompt = mask;
+        b.options.max_seq_length = 6;
+        b.options.too_long = MICA_TUNE_SPLIT;
+        tune(&b);
+        assert_int_equal(sscanf(strstr(t.notes, "the longest has "), "the longest has %zu", &all),
+                         1);
+        assert_int_equal(sscanf(strstr(t.plan, "train, "), "train, %zu", &parts), 1);
+        size_t whole = all / 6 + (all % 6 >= 2);
+        if (mask ? parts >= whole : parts != whole)
+            fail_msg("%zu tokens in %zu parts, %s", all, parts, mask ? "masked" : "not masked");
+        end(&b);
+    }
+}
+
+/* A training goes on with the examples that it began with: what was split off stays so. */
+static void test_resume_share(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    b.options.iterations = 1;
+    b.options.valid_share = 0.5;
+    tune(&b);
+    b.options.iterations = 2;
+    b.options.resume = true;
+    b.options.valid_share = 0.25;
+    expect_error(&b, MICA_EINVAL, "other settings: valid_share 0.5, now 0.25");
+    b.options.valid_share = 0;
+    expect_error(&b, MICA_EINVAL, "other settings: valid_share 0.5, now none");
+    b.options.valid_share = 0.5;
+    assert_int_equal(tune(&b).iteration, 2);
+    test_write_below(b.dir, "valid.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+    b.options.iterations = 3;
+    expect_error(&b, MICA_EINVAL, "other settings: valid_share 0.5, now none");
+    b.options.resume = false;
+    tune(&b); /* with the file, of all examples */
+    b.options.resume = true;
+    b.options.iterations = 4;
+    assert_int_equal(tune(&b).iteration, 4);
+    char *file = test_format("%s/valid.jsonl", b.dir);
+    assert_int_equal(remove(file), 0);
+    free(file);
+    expect_error(&b, MICA_EINVAL, "other settings: valid_share none, now 0.5");
     end(&b);
 }
 
@@ -749,6 +880,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_bad_state),   cmocka_unit_test(test_sets),
         cmocka_unit_test(test_tools),       cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_full_log),    cmocka_unit_test(test_too_many_parameters),
+        cmocka_unit_test(test_split),       cmocka_unit_test(test_resume_share),
+        cmocka_unit_test(test_tokenizer),   cmocka_unit_test(test_set_parameter),
+        cmocka_unit_test(test_no_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
