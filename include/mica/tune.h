@@ -68,10 +68,10 @@ typedef struct mica_optimizer mica_optimizer;
 /** Options of an optimiser. 0 is the optimiser's own value; a negative number stands for 0. */
 typedef struct mica_optimizer_options {
     size_t struct_bytes;  /* see mica/api.h */
-    const char *name;     /* adamw, adam, sgd, lion, adafactor, muon; NULL: adamw */
+    const char *name;     /* adamw, adam, sgd, lion, adafactor, muon; NULL: adam */
     double learning_rate; /* 0: 1e-5 */
-    double beta1;         /* adam, adamw, lion: 0.9; adafactor: of a momentum, none */
-    double beta2;         /* adam, adamw: 0.999; lion: 0.99 */
+    double beta1;         /* below 1. adam, adamw, lion: 0.9; adafactor: of a momentum, none */
+    double beta2;         /* below 1. adam, adamw: 0.999; lion: 0.99 */
     double eps;           /* adam, adamw: 1e-8 */
     double weight_decay;  /* adamw, muon: 0.01; others: none */
     bool bias_correction; /* adam, adamw: moments are divided by 1 - beta^step, as PyTorch does;
@@ -99,8 +99,9 @@ MICA_API mica_status mica_optimizer_open(mica_device *device, const mica_optimiz
 /** Closes *optimizer and sets it to NULL; nothing for NULL. */
 MICA_API void mica_optimizer_close(mica_optimizer **optimizer);
 
-/** Updates parameters by their gradients. States, f32, are kept by a parameter's number; the first
- *  call makes them, and later ones add those of further parameters.
+/** Updates parameters by their gradients. States, f32, are kept by a parameter's number: zeros at
+ *  its first update. A later call may have more parameters, or fewer: the states of the others
+ *  stay.
  *
  *      adamw      m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
  *                 p = p (1 - rate decay) - rate m / (sqrt(v) + eps)
@@ -111,16 +112,22 @@ MICA_API void mica_optimizer_close(mica_optimizer **optimizer);
  *
  *  params      [n] floats of s, or evaluated ones. Borrowed.
  *  grads       [n] of the shapes of params. Borrowed.
- *  rate        the learning rate of this step; 0: that of the options.
- *  new_params  [n] receives evaluated arrays of s, of params' dtypes. Computed in f32, rounded
- *              once.
- *  errors      those of mica_eval; MICA_EINVAL, MICA_ENOMEM
+ *  rate        the learning rate of this step, which may be 0 (mica_schedule_rate); negative: that
+ *              of the options.
+ *  new_params  [n] receives evaluated arrays of s, of params' dtypes; may be params. Computed in
+ *              f32, rounded once.
+ *  errors      those of mica_eval; MICA_ESHAPE a gradient has not its parameter's shape, or a
+ *              parameter not that of its first update; MICA_EDTYPE a parameter is no float;
+ *              MICA_EINVAL an invalid array, a rate that is no finite f32; MICA_ENOMEM. States, the
+ *              number of steps and new_params are then as they were
  *  source      Loshchilov & Hutter 2019 (arXiv:1711.05101); Chen et al. 2023 (arXiv:2302.06675);
  *              Shazeer & Stern 2018 (arXiv:1804.04235); Jordan et al. 2024 (Muon) */
 MICA_API mica_status mica_optimizer_update(mica_optimizer *optimizer, mica_scope *s,
                                            const mica_array *params, const mica_array *grads,
                                            size_t n, double rate, mica_array *new_params);
-/** Forgets states and the number of steps. */
+/** The number of updates since it was opened or reset; 0 for NULL. */
+MICA_API int64_t mica_optimizer_steps(const mica_optimizer *optimizer);
+/** Forgets the number of steps, and frees the states. */
 MICA_API void mica_optimizer_reset(mica_optimizer *optimizer);
 
 /** The learning rate of a step, counted from 0, by a schedule as mlx-lm names them.
@@ -215,16 +222,19 @@ MICA_API mica_status mica_lora_apply(mica_tuner *tuner, const mica_lora_options 
 typedef struct mica_parameter {
     size_t struct_bytes; /* see mica/api.h */
     const char *name;    /* "model.layers.0.self_attn.q_proj.lora_a" */
-    mica_array value;    /* A [in, rank], B [rank, out], m [out], or a weight. Borrowed: until the
-                            next step */
+    mica_array value;    /* A [in, rank], B [rank, out], m [out], or a weight. Borrowed: until
+                            mica_tune, mica_lora_apply, mica_tuner_set_parameter or mica_tuner_load
+                            is called for its tuner, or that is closed */
 } mica_parameter;
 
 /** The number of parameters, and the i-th, in the order of names. errors  MICA_EINVAL */
 MICA_API size_t mica_tuner_parameter_count(const mica_tuner *tuner);
 MICA_API mica_status mica_tuner_get_parameter(const mica_tuner *tuner, size_t i,
                                               mica_parameter *parameter);
-/** Replaces the i-th parameter's value by f32 [n] numbers, its own number of them.
- *  errors  MICA_EINVAL, MICA_ENOMEM */
+/** Replaces the i-th parameter's value by numbers, which are rounded to its dtype.
+ *
+ *  values  f32 [n], n being the size of the parameter, in the order of its axes. Borrowed.
+ *  errors  MICA_EINVAL no such parameter, another n, values is NULL; MICA_ENOMEM */
 MICA_API mica_status mica_tuner_set_parameter(mica_tuner *tuner, size_t i, const float *values,
                                               size_t n);
 /** The number of numbers in all parameters. */
@@ -240,7 +250,8 @@ typedef enum mica_adapter_format {
     MICA_ADAPTER_PEFT /* adapter_model.safetensors, adapter_config.json of PEFT */
 } mica_adapter_format;
 
-/** Saves the parameters as an adapter. Each file is written whole or not at all.
+/** Saves the parameters as an adapter: the tensors, then the config. Each file is written whole or
+ *  not at all; after an error that of the tensors may be new and the config old, or missing.
  *
  *  folder  is made if it does not exist.
  *  errors  MICA_EUNSUPPORTED full parameters in PEFT's format; MICA_EIO, MICA_ENOENT, MICA_ENOMEM;

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "graph/graph.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -64,6 +65,10 @@ static mica_status check(const mica_optimizer_options *o) {
         if (!(all[i].value >= 0.0 && all[i].value <= all[i].max))
             return mc_fail(MICA_EINVAL, "%s's %s: want a number in 0..%g, found %g", o->name,
                            all[i].name, all[i].max, all[i].value);
+    /* In f32, as they are computed with: 1 - beta^step divides. */
+    if ((float)o->beta1 >= 1.0f || (float)o->beta2 >= 1.0f)
+        return mc_fail(MICA_EINVAL, "%s's beta1 %.9g, beta2 %.9g: want numbers below 1", o->name,
+                       o->beta1, o->beta2);
     return MICA_OK;
 }
 
@@ -71,7 +76,7 @@ mica_status mc_optimizer_complete(const mica_optimizer_options *options,
                                   mica_optimizer_options *full, const mc_optimizer **row) {
     mica_optimizer_options given;
     MC_TRY(MC_OPTIONS_COPY(mica_optimizer_options, momentum, &given, options));
-    if (!given.name) given.name = "adamw";
+    if (!given.name) given.name = "adam";
     *row = mc_optimizer_find(given.name);
     if (!*row) return unknown(given.name);
     const mica_optimizer_options *d = &(*row)->defaults;
@@ -111,10 +116,10 @@ mica_array mc_decay(const mc_update *u) {
 struct mica_optimizer {
     mica_optimizer_options options;
     const mc_optimizer *row;
-    mica_scope *scope; /* of the states */
-    mica_array *states;
-    size_t n; /* number of parameters that it has states for */
-    double step;
+    mica_scope *scope;  /* of the states; an update puts another one in its place */
+    mica_array *states; /* [n, MC_OPTIMIZER_STATES], MICA_NONE where a parameter has fewer */
+    size_t n;           /* number of parameters that it has states for */
+    int64_t steps;
 };
 
 mica_status mica_optimizer_open(mica_device *device, const mica_optimizer_options *options,
@@ -141,78 +146,130 @@ void mica_optimizer_close(mica_optimizer **o) {
     *o = NULL;
 }
 
-/* States of zeros for parameters that are new. */
-static mica_status grow(mica_optimizer *o, const mica_array *params, size_t n) {
-    if (n <= o->n) return MICA_OK;
-    mica_array *states = mc_realloc(o->states, n * MC_OPTIMIZER_STATES * sizeof *states);
-    if (!states) return mc_fail_nomem("an optimizer's state");
-    o->states = states;
-    for (size_t i = o->n; i < n; i++) {
-        int64_t shapes[MC_OPTIMIZER_STATES][MICA_MAX_NDIM];
-        int ndims[MC_OPTIMIZER_STATES];
-        int count = o->row->states(&o->options, mica_array_shape(params[i]),
-                                   mica_array_ndim(params[i]), shapes, ndims);
-        mica_array *mine = states + i * MC_OPTIMIZER_STATES;
-        for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
-            mine[k] = k < count ? mica_zeros(o->scope, shapes[k], ndims[k], MICA_F32) : MICA_NONE;
-        MC_TRY(count ? mica_eval_n(o->scope, mine, (size_t)count) : MICA_OK);
-    }
-    o->n = n;
+/* ---- an update ---- */
+
+/* What an update makes. It takes the place of the optimiser's own once all of it is there. */
+typedef struct updating {
+    const mica_optimizer *o;
+    mica_scope *s, *next; /* the caller's; one for the new states */
+    mica_array *states;   /* [max(n, o->n), MC_OPTIMIZER_STATES] in next */
+    mica_array *params;   /* [n] new ones, in s */
+    double rate;
+} updating;
+
+static mica_status check_param(size_t i, mica_array param, mica_array grad) {
+    char have[MC_LAYOUT_TEXT], want[MC_LAYOUT_TEXT];
+    MC_TRY(mc_check_valid(param, "mica_optimizer_update: a parameter"));
+    MC_TRY(mc_check_valid(grad, "mica_optimizer_update: a gradient"));
+    const mc_layout *p = mc_layout_of(param), *g = mc_layout_of(grad);
+    mc_layout_text(p, want);
+    mc_layout_text(g, have);
+    if (!mica_dtype_is_float(p->dtype))
+        return mc_fail(MICA_EDTYPE, "mica_optimizer_update: parameter %zu is %s, want a float", i,
+                       want);
+    if (!mc_layout_same_shape(p, g))
+        return mc_fail(MICA_ESHAPE, "mica_optimizer_update: gradient %zu is %s, its parameter %s",
+                       i, have, want);
     return MICA_OK;
 }
 
-static mica_status step_one(mica_optimizer *o, mica_scope *s, size_t i, mica_array param,
-                            mica_array grad, double rate, mica_array *new_param) {
-    mica_array *states = o->states + i * MC_OPTIMIZER_STATES;
-    mc_update u = {.s = s, .options = &o->options};
-    u.rate = mica_f32(s, (float)rate);
-    u.step = mica_f32(s, (float)o->step);
-    u.param = mica_astype(s, param, MICA_F32);
-    u.grad = mica_astype(s, grad, MICA_F32);
-    memcpy(u.states, states, sizeof u.states);
-    o->row->update(&u);
-    *new_param = mica_astype(s, u.param, mica_array_dtype(param));
-    /* Together: a state that was moved away is no operand of another one. */
-    mica_array all[1 + MC_OPTIMIZER_STATES] = {*new_param};
-    size_t n = 1;
-    for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
-        if (mica_valid(states[k])) all[n++] = u.states[k];
-    MC_TRY(mica_eval_n(s, all, n));
-    for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
-        if (mica_valid(states[k])) states[k] = mica_materialize(o->scope, u.states[k]);
-    return mica_scope_status(o->scope);
+/* The states of parameter i before the update: zeros for a new one. */
+static mica_status find_states(const updating *w, size_t i, mica_array param,
+                               mica_array states[MC_OPTIMIZER_STATES]) {
+    const mica_optimizer *o = w->o;
+    int64_t shapes[MC_OPTIMIZER_STATES][MICA_MAX_NDIM];
+    int ndims[MC_OPTIMIZER_STATES];
+    int n =
+        o->row->states(&o->options, mica_array_shape(param), mica_array_ndim(param), shapes, ndims);
+    for (int k = 0; k < MC_OPTIMIZER_STATES; k++) {
+        if (i >= o->n) {
+            states[k] = k < n ? mica_zeros(w->s, shapes[k], ndims[k], MICA_F32) : MICA_NONE;
+            continue;
+        }
+        mica_array old = states[k] = o->states[i * MC_OPTIMIZER_STATES + (size_t)k];
+        size_t bytes = k < n ? (size_t)ndims[k] * sizeof **shapes : 0;
+        if (mica_valid(old) != (k < n) ||
+            (k < n && (mica_array_ndim(old) != ndims[k] ||
+                       memcmp(mica_array_shape(old), shapes[k], bytes) != 0)))
+            return mc_fail(MICA_ESHAPE,
+                           "mica_optimizer_update: parameter %zu has another shape than before", i);
+    }
+    return MICA_OK;
 }
 
-/* Forgets states that were replaced. */
-static mica_status collect(mica_optimizer *o) {
-    size_t n = 0;
-    mica_array *live = mc_array_alloc(o->n * MC_OPTIMIZER_STATES + 1, sizeof *live);
-    if (!live) return mc_fail_nomem("an optimizer's state");
-    for (size_t i = 0; i < o->n * MC_OPTIMIZER_STATES; i++)
-        if (mica_valid(o->states[i])) live[n++] = o->states[i];
-    mica_status status = mica_scope_collect(o->scope, live, n);
-    n = 0;
-    for (size_t i = 0; i < o->n * MC_OPTIMIZER_STATES && status == MICA_OK; i++)
-        if (o->states[i].scope) o->states[i] = live[n++]; /* the old handles are void */
-    mc_free(live);
-    return status;
+static mica_status step_one(const updating *w, size_t i, mica_array param, mica_array grad) {
+    mica_scope *s = w->s;
+    mica_array *states = w->states + i * MC_OPTIMIZER_STATES;
+    mc_update u = {.s = s, .options = &w->o->options};
+    MC_TRY(check_param(i, param, grad));
+    MC_TRY(find_states(w, i, param, u.states));
+    u.rate = mica_f32(s, (float)w->rate);
+    u.step = mica_f32(s, (float)(w->o->steps + 1));
+    u.param = mica_astype(s, param, MICA_F32);
+    u.grad = mica_astype(s, grad, MICA_F32);
+    w->o->row->update(&u);
+    mica_array all[1 + MC_OPTIMIZER_STATES] = {mica_astype(s, u.param, mica_array_dtype(param))};
+    size_t n = 1;
+    for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
+        if (u.states[k].scope) all[n++] = u.states[k];
+    /* Together: a state that was moved away is no operand of another one. */
+    MC_TRY(mica_eval_n(s, all, n));
+    w->params[i] = all[0];
+    for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
+        if (mica_valid(u.states[k])) states[k] = mica_materialize(w->next, u.states[k]);
+    return mica_scope_status(w->next);
+}
+
+/* All parameters of an update, and the states of those that are not in it. */
+static mica_status step_all(updating *w, const mica_array *params, const mica_array *grads,
+                            size_t n) {
+    const mica_optimizer *o = w->o;
+    MC_TRY(mica_scope_open(mica_scope_device(o->scope), &w->next));
+    w->params = mc_calloc(n + 1, sizeof *w->params);
+    w->states = mc_calloc((n > o->n ? n : o->n) * MC_OPTIMIZER_STATES + 1, sizeof *w->states);
+    if (!w->params || !w->states) return mc_fail_nomem("an optimizer's state");
+    for (size_t i = 0; i < n; i++)
+        MC_TRY(step_one(w, i, params[i], grads[i]));
+    for (size_t i = n * MC_OPTIMIZER_STATES; i < o->n * MC_OPTIMIZER_STATES; i++)
+        if (mica_valid(o->states[i])) w->states[i] = mica_detach(w->next, o->states[i]);
+    return mica_scope_status(w->next);
 }
 
 mica_status mica_optimizer_update(mica_optimizer *o, mica_scope *s, const mica_array *params,
-                                  const mica_array *grads, size_t n, double learning_rate,
+                                  const mica_array *grads, size_t n, double rate,
                                   mica_array *new_params) {
     if (!o || !s || !params || !grads || !new_params)
         return mc_fail(MICA_EINVAL, "mica_optimizer_update: NULL");
-    MC_TRY(grow(o, params, n));
-    o->step++;
-    double rate = learning_rate > 0.0 ? learning_rate : o->options.learning_rate;
-    for (size_t i = 0; i < n; i++)
-        MC_TRY(step_one(o, s, i, params[i], grads[i], rate, &new_params[i]));
-    return collect(o);
+    if (!isfinite((float)rate))
+        return mc_fail(MICA_EINVAL, "mica_optimizer_update: a rate of %g", rate);
+    updating w = {.o = o, .s = s, .rate = rate < 0.0 ? o->options.learning_rate : rate};
+    mica_status status = step_all(&w, params, grads, n);
+    if (status == MICA_OK) {
+        mica_scope *old = o->scope;
+        mica_array *old_states = o->states;
+        memcpy(new_params, w.params, n * sizeof *new_params);
+        o->scope = w.next;
+        o->states = w.states;
+        if (n > o->n) o->n = n;
+        o->steps++;
+        w.next = old;
+        w.states = old_states;
+    }
+    mica_scope_close(&w.next);
+    mc_free(w.states);
+    mc_free(w.params);
+    return status;
+}
+
+int64_t mica_optimizer_steps(const mica_optimizer *o) {
+    return o ? o->steps : 0;
 }
 
 void mica_optimizer_reset(mica_optimizer *o) {
     if (!o) return;
+    mc_scope_reset(o->scope);
+    mc_free(o->states);
+    o->states = NULL;
     o->n = 0;
-    o->step = 0.0;
+    o->steps = 0;
 }

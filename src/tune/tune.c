@@ -95,9 +95,8 @@ static mica_status fill_options(loop *l, const mica_tune_options *options) {
     if (!o->loss) o->loss = o->mask_prompt ? "masked_cross_entropy" : "cross_entropy";
     MC_TRY(mc_loss_find_trainer(o->loss, &l->loss));
     l->mask_prompt = o->mask_prompt || !l->loss->prompts;
-    mica_optimizer_options adam = {.name = "adam"};
     const mc_optimizer *row;
-    MC_TRY(mc_optimizer_complete(o->optimizer ? o->optimizer : &adam, &l->optimizer, &row));
+    MC_TRY(mc_optimizer_complete(o->optimizer, &l->optimizer, &row));
     l->optimizer.name = row->name;
     if (!o->schedule) return MICA_OK;
     return mica_schedule_rate(o->schedule, 0, &l->rate);
@@ -395,7 +394,7 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
     const mc_steps_options steps = {
         .loss = l->o.loss,
         .loss_options = l->o.loss_options,
-        .optimizer = l->o.optimizer ? l->o.optimizer : &(mica_optimizer_options){.name = "adam"},
+        .optimizer = l->o.optimizer,
         .checkpoint = l->o.checkpoint,
         .clip_norm = l->o.clip_norm,
         .seed = l->o.seed,

@@ -84,7 +84,7 @@ static void check_case(const goldens *g, const char *name, const mica_optimizer_
                 snprintf(text, sizeof text, "grad.%d.%d", step, i);
                 grads[i] = find(g, text);
             }
-            if (mica_optimizer_update(o, g->s, params, grads, PARAMETERS, 0.0, params) != MICA_OK)
+            if (mica_optimizer_update(o, g->s, params, grads, PARAMETERS, -1.0, params) != MICA_OK)
                 fail_msg("%s: %s", name, mica_last_error());
         }
         for (int i = 0; i < PARAMETERS; i++) {
@@ -181,13 +181,197 @@ static void test_schedules(void **state) {
     assert_int_equal(mica_schedule_rate(&warm, 0, &rate), MICA_EINVAL);
 }
 
+/* ---- updates ---- */
+
+typedef struct bench {
+    mica_device *device;
+    mica_scope *s;
+    mica_optimizer *o;
+    mica_array params[2], grads[2]; /* [3] and [2, 2] */
+} bench;
+
+static void begin(bench *b, const mica_optimizer_options *options) {
+    static const float params[] = {1, -2, 3, 4}, grads[] = {0.5f, 0.25f, -1, 2};
+    static const int64_t shapes[2][2] = {{3}, {2, 2}};
+    assert_int_equal(test_device_open(NULL, &b->device), MICA_OK);
+    assert_int_equal(mica_scope_open(b->device, &b->s), MICA_OK);
+    if (mica_optimizer_open(b->device, options, &b->o) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    for (int i = 0; i < 2; i++) {
+        b->params[i] = mica_from_data(b->s, params, MICA_F32, shapes[i], i + 1);
+        b->grads[i] = mica_from_data(b->s, grads, MICA_F32, shapes[i], i + 1);
+    }
+}
+
+static void end(bench *b) {
+    mica_optimizer_close(&b->o);
+    mica_scope_close(&b->s);
+    mica_device_close(&b->device);
+}
+
+static void update(bench *b, size_t n, double rate) {
+    if (mica_optimizer_update(b->o, b->s, b->params, b->grads, n, rate, b->params) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+}
+
+static void read_numbers(const bench *b, int i, float x[4]) {
+    x[3] = 0;
+    assert_int_equal(mica_read(b->params[i], x, (i ? 4 : 3) * sizeof *x), MICA_OK);
+}
+
+/* A rate of 0, as a schedule may have it, moves nothing; a negative one is that of the options. */
+static void test_rates(void **state) {
+    (void)state;
+    const mica_schedule schedule = {"cosine_decay", {0.5, 2}, 2, 1, 0.0};
+    bench b;
+    float before[4], after[4];
+    double rate = -1.0;
+    begin(&b, &(mica_optimizer_options){.name = "sgd", .learning_rate = 0.25});
+    read_numbers(&b, 0, before);
+    assert_int_equal(mica_schedule_rate(&schedule, 0, &rate), MICA_OK);
+    assert_true(rate == 0.0);
+    update(&b, 1, rate);
+    read_numbers(&b, 0, after);
+    assert_memory_equal(after, before, sizeof after);
+    update(&b, 1, -1.0);
+    read_numbers(&b, 0, after);
+    assert_true(after[0] == 0.875f && after[1] == -2.0625f && after[2] == 3.25f);
+    assert_int_equal(mica_optimizer_update(b.o, b.s, b.params, b.grads, 1, (double)NAN, b.params),
+                     MICA_EINVAL);
+    end(&b);
+}
+
+/* The parameters after updates of so many of them each. */
+static void update_all(const size_t *counts, size_t n, float x[2][4]) {
+    bench b;
+    begin(&b, NULL);
+    for (size_t i = 0; i < n; i++)
+        update(&b, counts[i], 0.1);
+    assert_int_equal(mica_optimizer_steps(b.o), n);
+    read_numbers(&b, 0, x[0]);
+    read_numbers(&b, 1, x[1]);
+    end(&b);
+}
+
+/* A later update may have more parameters, or fewer: each has the states of its own updates. */
+static void test_growth(void **state) {
+    (void)state;
+    float same[2][4], grown[2][4];
+    update_all((size_t[]){2, 2, 2, 2}, 4, same);
+    update_all((size_t[]){1, 2, 2, 2, 2}, 5, grown);
+    assert_memory_equal(grown[1], same[1], sizeof same[1]);
+    update_all((size_t[]){2, 1, 2, 1, 2, 2}, 6, grown);
+    assert_memory_equal(grown[1], same[1], sizeof same[1]);
+    update_all((size_t[]){1, 1, 1, 2}, 4, grown);
+    assert_memory_equal(grown[0], same[0], sizeof same[0]);
+}
+
+static void expect_refusal(bench *b, mica_array param, mica_array grad, mica_status status) {
+    const mica_array params[] = {b->params[0], param}, grads[] = {b->grads[0], grad};
+    mica_array out[2] = {MICA_NONE, MICA_NONE};
+    mica_status got = mica_optimizer_update(b->o, b->s, params, grads, 2, 0.1, out);
+    if (got != status)
+        fail_msg("%s: %s, want %s", mica_status_name(got), mica_last_error(),
+                 mica_status_name(status));
+    assert_true(!mica_valid(out[0]) && !mica_valid(out[1]));
+}
+
+/* What is refused changes nothing, though the parameter before it was all right: later updates
+ * come to what they come to without it. */
+static void test_all_or_nothing(void **state) {
+    (void)state;
+    bench good, bad;
+    float want[4], got[4];
+    const mica_optimizer_options adam = {.name = "adam", .bias_correction = true};
+    begin(&good, &adam);
+    begin(&bad, &adam);
+    const int64_t one = 1, n = 4;
+    const float x[4] = {1, 2, 3, 4};
+    for (int step = 0; step < 2; step++) {
+        expect_refusal(&bad, mica_from_data(bad.s, x, MICA_F32, &one, 1), bad.grads[0],
+                       MICA_ESHAPE); /* [1] and [3] broadcast */
+        expect_refusal(&bad, bad.params[1], bad.grads[0], MICA_ESHAPE);
+        expect_refusal(&bad, MICA_NONE, bad.grads[1], MICA_EINVAL);
+        expect_refusal(&bad, bad.params[1], MICA_NONE, MICA_EINVAL);
+        expect_refusal(&bad, mica_astype(bad.s, bad.params[1], MICA_I32), bad.grads[1],
+                       MICA_EDTYPE);
+        mica_array flat = mica_from_data(bad.s, x, MICA_F32, &n, 1);
+        if (step) expect_refusal(&bad, flat, flat, MICA_ESHAPE); /* its states are [2, 2] */
+        assert_int_equal(mica_optimizer_steps(bad.o), step);
+        update(&good, 2, 0.1);
+        update(&bad, 2, 0.1);
+    }
+    for (int i = 0; i < 2; i++) {
+        read_numbers(&good, i, want);
+        read_numbers(&bad, i, got);
+        assert_memory_equal(got, want, sizeof want);
+    }
+    end(&good);
+    end(&bad);
+}
+
+/* An error of the caller's scope is its own: the optimiser goes on in another one. */
+static void test_bad_scope(void **state) {
+    (void)state;
+    bench b;
+    mica_scope *s;
+    mica_array out;
+    begin(&b, NULL);
+    update(&b, 1, 0.1);
+    assert_int_equal(mica_scope_open(b.device, &s), MICA_OK);
+    assert_false(mica_valid(mica_matmul(s, b.params[0], b.params[1])));
+    assert_int_not_equal(mica_optimizer_update(b.o, s, b.params, b.grads, 1, 0.1, &out), MICA_OK);
+    mica_scope_close(&s);
+    assert_int_equal(mica_optimizer_steps(b.o), 1);
+    update(&b, 1, 0.1);
+    assert_int_equal(mica_optimizer_steps(b.o), 2);
+    end(&b);
+}
+
+/* A reset frees the states at once. */
+static void test_reset(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, NULL);
+    uint64_t before = mica_device_active_bytes(b.device);
+    mica_array params[2] = {b.params[0], b.params[1]}, out[2];
+    mica_scope *s;
+    assert_int_equal(mica_scope_open(b.device, &s), MICA_OK);
+    assert_int_equal(mica_optimizer_update(b.o, s, params, b.grads, 2, 0.1, out), MICA_OK);
+    mica_scope_close(&s);
+    assert_true(mica_device_active_bytes(b.device) > before);
+    mica_optimizer_reset(b.o);
+    assert_int_equal(mica_device_active_bytes(b.device), before);
+    assert_int_equal(mica_optimizer_steps(b.o), 0);
+    assert_int_equal(mica_optimizer_steps(NULL), 0);
+    end(&b);
+}
+
+/* Without a name it is adam, here as in mica_tune. */
+static void test_default(void **state) {
+    (void)state;
+    const mica_optimizer_options named = {.name = "adam"};
+    float x[2][4];
+    for (int i = 0; i < 2; i++) {
+        bench b;
+        begin(&b, i ? &named : NULL);
+        for (int step = 0; step < 3; step++)
+            update(&b, 1, 0.5);
+        read_numbers(&b, 0, x[i]);
+        end(&b);
+    }
+    assert_memory_equal(x[0], x[1], sizeof x[0]);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     mica_device *device;
     mica_optimizer *o;
     assert_int_equal(test_device_open(NULL, &device), MICA_OK);
     const mica_optimizer_options rows[] = {
-        {.name = "adan"}, {.beta1 = 1.5}, {.eps = 1e9}, {.momentum = 2.0}};
+        {.name = "adan"}, {.beta1 = 1.5},    {.beta1 = 1.0},      {.beta2 = 1.0},
+        {.eps = 1e9},     {.momentum = 2.0}, {.beta2 = 1 - 1e-9}, /* 1 in f32 */
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(mica_optimizer_open(device, &rows[i], &o), MICA_EINVAL);
         assert_null(o);
@@ -198,10 +382,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_all_have_goldens),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_all_have_goldens),
+        cmocka_unit_test(test_schedules), cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_growth),    cmocka_unit_test(test_all_or_nothing),
+        cmocka_unit_test(test_bad_scope), cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_default),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
