@@ -446,7 +446,8 @@ static const cli_option schedule_table[] = {
      .placeholder = "N",
      .initial = "0",
      .max = INT32_MAX,
-     .help = "limit of each answer's tokens; a request for more gets 400. 0: the model's context",
+     .help = "limit of each answer's tokens; a request for more gets 400. 0: none, but a request "
+             "that names none gets at most as many as the context has",
      .offset = offsetof(serve_values, max_tokens)},
     {.name = "max-priority",
      .kind = CLI_INT,

@@ -96,8 +96,13 @@ typedef struct mica_model_options {
                                mica_metrics.forgotten_tokens counts the others. A session's memory
                                and file then stop growing with the text: of forgotten tokens a
                                session keeps the number and a hash, which still recognise a prompt
-                               that begins with the whole text.
-                               0: the model's own context length, and longer prompts are refused */
+                               that begins with the whole text. So the context does not end: no
+                               prompt is refused (MICA_ECONTEXT) or cut for its length, and an
+                               answer goes on until a stop or max_tokens (or 2^31 - 1 tokens).
+                               More than the model's own counts as the model's own, with a
+                               mica_model_info.note.
+                               0: the model's own, where the context ends: longer prompts are
+                               refused, and answers end there */
     const char *adapter;    /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
                                (adapter_model.safetensors), each with adapter_config.json. Its
                                low-rank matmuls are added to the model's. NULL: none. Borrowed */
@@ -302,10 +307,11 @@ typedef struct mica_logit_bias {
  *  A prompt longer than the context is MICA_ECONTEXT. With `truncate` it is cut instead: it keeps
  *  its first token (such as <bos>) and loses the oldest of the others. A prompt that leaves no room
  *  for max_tokens is cut, too. A cut prompt is half the context long, or longer if that leaves room
- *  for max_tokens (of 1 or more). */
+ *  for max_tokens (of 1 or more). In a model that was opened with a context_length the context has
+ *  no end: nothing of this applies, and only max_tokens limits an answer. */
 typedef struct mica_generate_options {
     size_t struct_bytes;      /* see mica/api.h */
-    int64_t max_tokens;       /* 0: until a stop or the end of the context */
+    int64_t max_tokens;       /* 0: until a stop or the end of the context, if that has one */
     int64_t min_tokens;       /* before this many tokens, stop ids are not drawn and stop strings do
                                  not end the answer; at most max_tokens */
     float temperature;        /* sampling temperature; 0: greedy, always the likeliest token */
@@ -331,7 +337,8 @@ typedef struct mica_generate_options {
     /** tokens also come with this many of the likeliest alternatives; implies logprobs */
     int top_logprobs;
     bool echo;                      /* the prompt's tokens are handed out first */
-    bool truncate;                  /* cut a prompt that is too long: see above */
+    bool truncate;                  /* cut a prompt that is too long: see above. Nothing is if the
+                                       model was opened with a context_length */
     const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
                                        template, such as {"enable_thinking": false}; NULL: none */
     const char *tools;              /* mica_chat: a JSON array of tools in the template's format;
@@ -357,7 +364,8 @@ typedef struct mica_generate_options {
  *  errors  MICA_EINVAL the prompt or a stop string is empty, an option is out of range, the chat
  *          format refuses the roles, an id is past the vocabulary; MICA_EFORMAT text is not UTF-8,
  *          JSON or the template is malformed; MICA_ECONTEXT the prompt is longer than the context
- *          (the text has the numbers); MICA_EUNSUPPORTED the model has no chat format, or tools and
+ *          (the text has the numbers; never if the model was opened with a context_length);
+ *          MICA_EUNSUPPORTED the model has no chat format, or tools and
  *          variables were given for a format without a template; MICA_ECANCELLED options.cancel was
  *          set; MICA_ENOMEM */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
@@ -399,7 +407,8 @@ MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
 typedef enum mica_finish {
     MICA_FINISH_NONE,      /* not at the end yet */
     MICA_FINISH_STOP,      /* a stop id, or a stop string */
-    MICA_FINISH_LENGTH,    /* max_tokens, or the end of the context */
+    MICA_FINISH_LENGTH,    /* max_tokens, or the end of the context, which has none in a model that
+                              was opened with a context_length */
     MICA_FINISH_CANCELLED, /* mica_stream_cancel */
     MICA_FINISH_ERROR      /* mica_stream_status tells which */
 } mica_finish;

@@ -98,7 +98,9 @@ typedef struct mica_serving_options {
      *  Called from any thread */
     void (*notice)(void *user, const char *text);
     void *notice_user;  /* given to notice */
-    int64_t max_tokens; /* of each answer: one that asks for more is refused; 0: no limit */
+    int64_t max_tokens; /* of each answer: one that asks for more is refused; 0: no limit. A request
+                           that names none ends with the context; in a model that was opened with a
+                           context_length, after as many tokens as that */
 } mica_serving_options;
 
 /** Serves a model from now on.

@@ -86,6 +86,18 @@ static mica_status note_layers(native *model, const mica_model_options *options,
                       options->accelerator_layers, info.name, model->lm->spec.n_layers);
 }
 
+/* wanted: 0, or the maximum number of tokens in a session's caches */
+static mica_status set_context(native *model, int64_t wanted) {
+    model->context = model->lm->spec.context;
+    if (wanted > model->context)
+        return mc_lm_note(model->lm,
+                          "context_length %lld is more than the model's: of a longer text than %lld "
+                          "tokens the oldest are forgotten",
+                          (long long)wanted, (long long)model->context);
+    if (wanted) model->context = wanted;
+    return MICA_OK;
+}
+
 static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
                               const mc_file_watch *watch) {
     loading l = {options, watch};
@@ -109,9 +121,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
     MC_TRY(mc_kernels_list(model->lm, device, &model->kernels));
     MC_TRY(note_layers(model, options, device));
-    model->context = model->lm->spec.context;
-    if (options->context_length && options->context_length < model->context)
-        model->context = options->context_length;
+    MC_TRY(set_context(model, options->context_length));
     mica_device_info info = {.struct_bytes = sizeof info};
     mica_device_get_info(device, &info);
     model->shared = (mc_session_model){

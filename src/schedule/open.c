@@ -172,6 +172,11 @@ void mc_schedule_discard(mc_schedule **schedule) {
 
 /* ---- admission ---- */
 
+/* A context that slides has no end: an answer without a limit gets as many tokens as it has. */
+static void limit_sliding(const mc_schedule *s, mica_generate_options *o) {
+    if (s->local && s->local->context && !o->max_tokens) o->max_tokens = s->local->context;
+}
+
 /* Refuses what can never fit into the budget. An answer without a limit gets what there is. */
 static mica_status check_cache(const mc_schedule *s, const mc_answer *answer,
                                mica_generate_options *o) {
@@ -211,6 +216,7 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
     if (!o->draft_tokens) o->draft_tokens = s->options.draft_tokens;
     if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
         return refuse_drafts(o->draft_tokens);
+    limit_sliding(s, o);
     MC_TRY(mc_sampling_check(o, s->said.vocab, &sampling));
     mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, o);
     if (status == MICA_OK) status = check_cache(s, &answer, o);

@@ -129,6 +129,36 @@ static void test_notes(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* A longer context than the model's is the model's, but it slides: nothing is too long for it. */
+static void test_long_context(void **state) {
+    (void)state;
+    char *path = fixture_path("qwen3_tied");
+    mica_session *session = NULL;
+    mica_stream *stream = NULL;
+    mica_model *model = open_model(path, NULL);
+    int64_t own = test_model_info(model).context_length;
+    mica_model_close(&model);
+    model = open_model(path, &(mica_model_options){.context_length = own});
+    assert_null(test_model_info(model).note);
+    mica_model_close(&model);
+
+    model = open_model(path, &(mica_model_options){.context_length = own + 1});
+    assert_int_equal(test_model_info(model).context_length, own);
+    char *note = test_format("context_length %lld is more than the model's: of a longer text than "
+                             "%lld tokens the oldest are forgotten",
+                             (long long)own + 1, (long long)own);
+    assert_string_equal(test_model_info(model).note, note);
+    int32_t *ids = calloc((size_t)own + 1, sizeof *ids);
+    assert_int_equal(mica_session_open(model, NULL, &session), MICA_OK);
+    assert_int_equal(mica_generate_ids(session, ids, (size_t)own + 1, NULL, &stream), MICA_OK);
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+    mica_model_close(&model);
+    free(ids);
+    free(note);
+    free(path);
+}
+
 /* A draft model changes no token; one of another vocabulary is refused, by both ways to a
  * session. */
 static void test_draft_models(void **state) {
@@ -182,6 +212,7 @@ int main(void) {
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_bad_adapters),
         cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_long_context),
         cmocka_unit_test(test_draft_models),
     };
     return cmocka_run_group_tests_name("engine/native", tests, NULL, NULL);

@@ -145,6 +145,30 @@ static void test_sliding_context(void **state) {
     free(prompt);
 }
 
+/* A context that slides has no end, but an answer without a limit does. */
+static void test_end_of_sliding_context(void **state) {
+    (void)state;
+    enum { CONTEXT = 24, LENGTH = 40 };
+    mica_model *model =
+        open_model("default", &(mica_model_options){.threads = 2, .context_length = CONTEXT});
+    mc_schedule *schedule = open_schedule(model, NULL);
+    mica_generate_options o = {.ignore_eos = true};
+    int32_t *prompt = make_prompt(LENGTH, 8);
+    const mc_request_options r = {.ids = prompt, .n_ids = LENGTH, .generate = &o};
+    client c;
+    client_init(&c);
+    must_submit(&c, schedule, &r);
+    client_wait_ends(&c, 1);
+    assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
+    assert_int_equal(client_tokens(&c, 0), CONTEXT);
+    client_deinit(&c);
+    o.min_tokens = CONTEXT + 1;
+    expect_refusal(schedule, &r, MICA_EINVAL, "min_tokens 25: want 0 to max_tokens, 24");
+    mc_schedule_close(&schedule);
+    mica_model_close(&model);
+    free(prompt);
+}
+
 /* An answer without a limit ends where the budget does. */
 static void test_end_of_budget(void **state) {
     (void)state;
@@ -223,7 +247,8 @@ int main(int argc, char **argv) {
     brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_sliding_context), cmocka_unit_test(test_end_of_budget),
+        cmocka_unit_test(test_sliding_context), cmocka_unit_test(test_end_of_sliding_context),
+        cmocka_unit_test(test_end_of_budget),
         cmocka_unit_test(test_full_queue),      cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests_name("schedule/admission", tests, open_models, close_models);
