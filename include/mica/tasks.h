@@ -117,7 +117,8 @@ typedef struct mica_batch_row {
     const char *error;     /* the error's text; "" for MICA_OK. Never NULL */
     mica_finish finish;    /* why the answer ended */
     const int32_t *ids;    /* [count] the answer's tokens; after an error, those before it */
-    const float *logprobs; /* [count]; NULL if the row's options do not ask for them */
+    const float *logprobs; /* [count]; NULL if the row's options do not ask for them. Alternatives
+                              (top_logprobs) come with the tokens of mica_batch_options.token */
     size_t count;          /* number of tokens */
     const char *text;      /* the answer's text; NUL-terminated. Never NULL */
     size_t len;            /* bytes of text */

@@ -153,6 +153,7 @@ static mica_generate_options engine_options(const outside_stream *stream,
     left.stop_string_count = 0;
     left.template_variables = left.tools = NULL;
     left.echo = left.truncate = false;
+    left.logprobs = options->logprobs || options->top_logprobs;
     if (room < INT32_MAX && (!left.max_tokens || left.max_tokens > room)) left.max_tokens = room;
     return left;
 }

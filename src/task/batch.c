@@ -375,7 +375,7 @@ static bool pull(work *w, batch_slot *slot, int32_t *pending) {
             leave(w, slot, mc_stream_status(slot->stream), mc_stream_finish(slot->stream));
             return false;
         }
-        mica_status status = mc_batch_output_add(&slot->output, &token, slot->options.logprobs);
+        mica_status status = mc_batch_output_add(&slot->output, &token, &slot->options);
         if (status != MICA_OK) {
             leave(w, slot, status, MICA_FINISH_ERROR);
             return false;

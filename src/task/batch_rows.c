@@ -40,7 +40,9 @@ mica_status mc_batch_rows_close(mc_batch_rows *rows, mica_status status, uint64_
     return MICA_OK;
 }
 
-mica_status mc_batch_output_add(mc_batch_output *output, const mica_token *token, bool logprobs) {
+mica_status mc_batch_output_add(mc_batch_output *output, const mica_token *token,
+                                const mica_generate_options *options) {
+    bool logprobs = options->logprobs || options->top_logprobs;
     if (!mc_buffer_add(&output->text, token->text, token->len))
         return mc_fail_nomem("a row's text");
     if (token->id < 0) return MICA_OK;

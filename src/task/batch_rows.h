@@ -33,8 +33,9 @@ typedef struct mc_batch_output {
     mc_buffer ids, logprobs, text; /* int32; float; UTF-8 */
 } mc_batch_output;
 
-/* errors  MICA_ENOMEM */
-mica_status mc_batch_output_add(mc_batch_output *output, const mica_token *token, bool logprobs);
+/* options: of the row. errors  MICA_ENOMEM */
+mica_status mc_batch_output_add(mc_batch_output *output, const mica_token *token,
+                                const mica_generate_options *options);
 void mc_batch_output_deinit(mc_batch_output *output);
 
 /* Ends row i, whose metrics are set, and tells the caller; with its output, which is then empty.

@@ -43,7 +43,7 @@ static mica_status open_stream(turns *t, size_t i) {
 static mica_status take_output(turns *t, size_t i) {
     const mica_batch_options *options = t->options;
     for (mica_token token; mica_stream_next(t->stream, &token);) {
-        MC_TRY(mc_batch_output_add(&t->output, &token, t->row_options.logprobs));
+        MC_TRY(mc_batch_output_add(&t->output, &token, &t->row_options));
         if (options->token && !options->token(options->user, i, &token))
             mica_stream_cancel(t->stream);
         if (mc_cancel_check(options->cancel) != MICA_OK) mica_stream_cancel(t->stream);

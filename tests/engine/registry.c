@@ -423,7 +423,7 @@ static void test_tasks(void **state) {
     size_t n;
     add_parrot("parrot", &p, 0);
     mica_model *model = open_parrot();
-    const mica_generate_options two = {.max_tokens = 2, .logprobs = true}, hot = {.temperature = 1};
+    const mica_generate_options two = {.max_tokens = 2, .top_logprobs = 1}, hot = {.temperature = 1};
     const mica_batch_item items[] = {{.prompt = "one two"},
                                      {.prompt = "\xff"},
                                      {.prompt = "three four five"},
@@ -438,6 +438,7 @@ static void test_tasks(void **state) {
     assert_int_equal(results->rows[3].status, MICA_EUNSUPPORTED);
     assert_non_null(strstr(results->rows[3].error, "temperature"));
     assert_int_equal(results->rows[4].count, 2);
+    assert_true(p.got.logprobs);
     assert_true(results->rows[4].logprobs[1] == -0.5f);
     assert_int_equal(results->rows[4].metrics->generated_tokens, 2);
     assert_int_equal(results->generated_tokens, 2 + 1 + results->rows[0].metrics->generated_tokens);
