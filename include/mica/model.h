@@ -272,8 +272,9 @@ MICA_API mica_status mica_session_load(const mica_model *model, const char *path
 
 /** One message of a conversation. */
 typedef struct mica_message {
-    const char *role;    /* "system", "user", "assistant" */
-    const char *content; /* UTF-8 */
+    const char *role;    /* "system", "user", "assistant", or what else the chat format knows */
+    const char *content; /* UTF-8. An answer that calls tools, as the model wrote it; the result of
+                            a call is the content of a message of role "tool", or of the user's */
 } mica_message;
 
 /** A number to add to a token's logit, before all else in the sampling chain. */
@@ -282,7 +283,9 @@ typedef struct mica_logit_bias {
     float bias; /* finite, or -INFINITY: never this token */
 } mica_logit_bias;
 
-/** Options of an answer; zero means the default. The sampling chain is
+/** Options of an answer; zero means the default. All that they point at is borrowed until the
+ *  stream is open (rows of a batch: until that returns), but progress_user, which must outlive the
+ *  stream. The sampling chain is
  *  logit_bias -> repetition, presence, frequency penalty -> top_p -> min_p -> top_k -> temperature
  *  -> a draw.
  *
@@ -322,12 +325,13 @@ typedef struct mica_generate_options {
     float presence_penalty;   /* of tokens in the window; below 0 favours them */
     float frequency_penalty;  /* the same, for each of their occurrences in the window */
     int penalty_window;       /* number of last tokens that penalties apply to; 0: 20 */
-    const mica_logit_bias *logit_bias; /* [logit_bias_count]; those of one id add up. Borrowed */
+    const mica_logit_bias *logit_bias; /* [logit_bias_count]; those of one id add up */
     size_t logit_bias_count;           /* number of biases */
-    uint64_t seed;                     /* same seed, options, device and threads: same tokens */
-    const int32_t *stop_ids;           /* more ids that end the answer, [stop_count]. Borrowed */
-    size_t stop_count;                 /* number of stop ids */
-    const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
+    uint64_t seed;           /* same seed, options, device and threads: same tokens. 0 is a seed as
+                                any other, and draws the same tokens each time */
+    const int32_t *stop_ids; /* more ids that end the answer, [stop_count] */
+    size_t stop_count;       /* number of stop ids */
+    const char *const *stop_strings; /* texts that end the answer, [stop_string_count] */
     size_t stop_string_count;        /* number of stop strings */
     /** maximum number of tokens drafted at once, 1 to 63: see above; 0: none, or 7 if the session
      * has a draft model */
@@ -341,33 +345,43 @@ typedef struct mica_generate_options {
                                        model was opened with a context_length */
     const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
                                        template, such as {"enable_thinking": false}; NULL: none */
-    const char *tools;              /* mica_chat: a JSON array of tools in the template's format;
-                                       NULL: none */
+    const char *tools;              /* mica_chat: a JSON array of tools, as chat templates take
+                                       them: [{"type": "function", "function": {"name",
+                                       "description", "parameters"}}]. A template or built-in format
+                                       that has no place for tools gets their descriptions in the
+                                       system message. NULL: none */
     mica_progress progress;         /* prefill, in tokens; may be NULL */
     void *progress_user;            /* given to progress */
     const mica_cancel *cancel;      /* mica_chat: watched while the template is rendered; the answer
-                                       itself is cancelled by mica_stream_cancel. May be NULL.
-                                       Borrowed */
+                                       itself is cancelled by mica_stream_cancel. May be NULL */
 } mica_generate_options;
 
 /** Start an answer.
  *
- *  mica_generate      to a raw prompt: UTF-8, len bytes; len 0: NUL-terminated. Borrowed.
+ *  mica_generate      to a raw prompt: UTF-8, len bytes; len 0: NUL-terminated. Borrowed. It gets
+ *                     the special tokens that the tokenizer puts around a text, such as <bos>; a
+ *                     prompt that begins with its own <bos> gets no second one, as in mlx-lm.
  *  mica_chat          to a conversation in the model's chat format: the folder's template, else the
  *                     family's built-in one.
- *  mica_generate_ids  to token ids.
+ *  mica_generate_ids  to token ids; none are added.
+ *
+ *  Special tokens are recognised in prompts, and in the contents of messages, too, as transformers,
+ *  mlx-lm and llama.cpp do it: who writes "<end_of_turn>" in a message can end it and forge others.
+ *  A text that is not trusted may be checked before: encode it (mica_tokenizer_encode), and refuse
+ *  or rewrite it if mica_tokenizer_is_special is true of one of its ids.
  *
  *  Nothing is computed before the first mica_stream_next. The common beginning of the prompt and
- *  the session's history is not computed again, as far as the caches still hold it.
+ *  the session's history is not computed again, as far as the caches still hold it. A session has
+ *  one answer at a time: once the first token of another is asked for, an earlier one that has not
+ *  ended ends with MICA_EINVAL when it is read.
  *
  *  stream  receives the stream, owned by the caller; NULL after an error.
  *  errors  MICA_EINVAL the prompt or a stop string is empty, an option is out of range, the chat
  *          format refuses the roles, an id is past the vocabulary; MICA_EFORMAT text is not UTF-8,
  *          JSON or the template is malformed; MICA_ECONTEXT the prompt is longer than the context
  *          (the text has the numbers; never if the model was opened with a context_length);
- *          MICA_EUNSUPPORTED the model has no chat format, or tools and
- *          variables were given for a format without a template; MICA_ECANCELLED options.cancel was
- *          set; MICA_ENOMEM */
+ *          MICA_EUNSUPPORTED the model has no chat format, or variables were given for a format
+ *          without a template; MICA_ECANCELLED options.cancel was set; MICA_ENOMEM */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
                                    const mica_generate_options *options, mica_stream **stream);
 MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,
@@ -384,8 +398,8 @@ typedef struct mica_alternative {
 /** One token of an answer. */
 typedef struct mica_token {
     int32_t id;       /* -1: no token, only held-back text at the end of the answer */
-    const char *text; /* whole characters; empty while one is incomplete. Valid until the next
-                         call */
+    const char *text; /* whole characters; empty while one is incomplete, and for special tokens
+                         (mica_tokenizer_token has their spelling). Valid until the next call */
     size_t len;       /* bytes of text; a NUL follows them */
     bool prompt;      /* a token of the prompt (options.echo); it has no logprob */
     float logprob;    /* natural logarithm of the token's probability: softmax of the model's raw
@@ -399,8 +413,8 @@ typedef struct mica_token {
 /** Computes the next token. The first call runs the prefill.
  *
  *  returns true with *token set; false at the end: mica_stream_finish and mica_stream_status tell
- *          why. The token that stops an answer is not handed out; text that was held back before
- *          it is handed out with the id -1. */
+ *          why; false for NULL. The token that stops an answer is not handed out; text that was
+ *          held back before it is handed out with the id -1. */
 MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
 
 /** Why a stream ended. */

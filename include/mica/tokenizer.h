@@ -53,8 +53,9 @@ MICA_API void mica_tokenizer_close(mica_tokenizer **tok);
 
 /** Text to ids.
  *
- *  text, len    UTF-8, len bytes, below 2^31; NULL if len is 0. Borrowed. Special tokens in the
- *               text are recognised: remove them from text that you do not trust.
+ *  text, len    UTF-8, len bytes, below 2^31. len 0 is the empty text, not a NUL-terminated one as
+ *               in mica_generate; text may be NULL then. Borrowed. Special tokens in the text are
+ *               recognised: remove them from text that you do not trust.
  *  add_special  add the special tokens that the tokenizer puts around a text, such as <bos>.
  *  ids, n       receive n ids, freed with mica_free; never NULL on success.
  *  errors       MICA_EFORMAT the text is not UTF-8 (the error's text names the byte);
@@ -88,7 +89,7 @@ MICA_API size_t mica_tokenizer_vocab_size(const mica_tokenizer *tok);
  *           token. */
 MICA_API const char *mica_tokenizer_token(const mica_tokenizer *tok, int32_t id, size_t *len);
 
-/** The id of the token with that spelling in the vocabulary; -1: there is none. */
+/** The id of the token with that spelling of len bytes in the vocabulary; -1: there is none. */
 MICA_API int32_t mica_tokenizer_find(const mica_tokenizer *tok, const char *token, size_t len);
 
 /** True for ids of special tokens (<bos>, <end_of_turn> ...), which skip_special leaves out. */

@@ -330,7 +330,7 @@ mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
         return mc_fail(MICA_EINVAL, "mica_generate: %s is NULL", session ? "prompt" : "session");
     if (!len) len = strlen(prompt);
     if (!len) return mc_fail(MICA_EINVAL, "the prompt is empty: give at least one character");
-    MC_TRY(mica_tokenizer_encode(session->model->prompt.tokenizer, prompt, len, true, &ids, &n));
+    MC_TRY(mc_prompt_encode(session->model->prompt.tokenizer, prompt, len, &ids, &n));
     mica_status status = mica_generate_ids(session, ids, n, options, stream);
     mica_free(ids);
     return status;

@@ -5,6 +5,7 @@
 #include "serve/openai.h"
 #include "serve/put_time.h"
 #include "serve/state.h"
+#include "text/chat/prompt.h"
 
 #include "base/alloc.h"
 
@@ -281,8 +282,8 @@ static bool encode_raw(mc_exchange *http, const mc_ollama_answer *values, const 
     if (values->system.len)
         return mc_failure_set(&http->failure, 400, "invalid_value", "system",
                               "system: a raw prompt has none");
-    mica_status status = mica_tokenizer_encode(mica_model_tokenizer(model), values->prompt.ptr,
-                                               values->prompt.len, true, &prompt->ids, &prompt->n);
+    mica_status status = mc_prompt_encode(mica_model_tokenizer(model), values->prompt.ptr,
+                                          values->prompt.len, &prompt->ids, &prompt->n);
     return status == MICA_OK || mc_failure_of(&http->failure, status, "prompt");
 }
 

@@ -2,11 +2,11 @@
 
 #include "base/alloc.h"
 #include "serve/ids.h"
+#include "text/chat/prompt.h"
 
 static bool read_text(mc_str text, const char *name, const mica_tokenizer *tok,
                       mc_completion_prompt *prompt, mc_failure *failure) {
-    mica_status status =
-        mica_tokenizer_encode(tok, text.ptr, text.len, true, &prompt->ids, &prompt->n);
+    mica_status status = mc_prompt_encode(tok, text.ptr, text.len, &prompt->ids, &prompt->n);
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 

@@ -20,7 +20,7 @@ static mica_status encode(const mica_model *model, const char *text, size_t len,
     if (!text) return mc_fail(MICA_EINVAL, "the text is NULL");
     if (!len) len = strlen(text);
     if (!len) return mc_fail(MICA_EINVAL, "the text is empty: give at least one character");
-    return mica_tokenizer_encode(mica_model_tokenizer(model), text, len, true, ids, n);
+    return mc_prompt_encode(mica_model_tokenizer(model), text, len, ids, n);
 }
 
 /* The beginning of all tasks of one text: checks and tokenises it. */

@@ -57,7 +57,7 @@ static mica_status encode_messages(reader *r, const char *json, bool open, int32
     const mc_prompt *p = r->prompt;
     const char *tools = r->tools.len ? mc_buffer_cstr(&r->tools) : NULL;
     const mc_chat_request request = {
-        .messages_json = json, .tools = tools, .add_generation_prompt = open, .bos = p->bos};
+        .messages = json, .tools = tools, .add_generation_prompt = open, .bos = p->bos};
     mica_status status;
     if (p->chat_error)
         status = mc_fail(MICA_EFORMAT, "%s", p->chat_error);

@@ -3,8 +3,6 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/json.h"
-#include "base/json_write.h"
-#include "base/utf8.h"
 #include "text/find.h"
 #include "text/jinja/jinja.h"
 
@@ -156,35 +154,15 @@ bool mc_chat_template_has_developer(const mc_chat_template *t) {
 
 /* -- rendering -- */
 
-static mica_status write_messages(const mc_chat_request *q, mc_buffer *out) {
-    bool ok = mc_buffer_add_byte(out, '[');
-    for (size_t i = 0; i < q->count; i++) {
-        const mc_chat_message *m = &q->messages[i];
-        if (!m->role || !m->content) {
-            return mc_fail(MICA_EINVAL, "chat: message %zu has no %s", i,
-                           m->role ? "content" : "role");
-        }
-        if (!mc_utf8_valid(m->role, strlen(m->role)) ||
-            !mc_utf8_valid(m->content, strlen(m->content)))
-            return mc_fail(MICA_EFORMAT, "chat: message %zu is not UTF-8", i);
-        ok = ok && mc_buffer_add_text(out, i ? ",{\"role\":" : "{\"role\":") &&
-             mc_json_put_text(out, m->role) && mc_buffer_add_text(out, ",\"content\":") &&
-             mc_json_put_text(out, m->content) && mc_buffer_add_byte(out, '}');
-    }
-    ok = ok && mc_buffer_add_byte(out, ']');
-    return ok ? MICA_OK : mc_fail_nomem("a conversation");
-}
-
 /* The variables of one rendering, and the memory behind them. */
 typedef struct rendering {
-    mc_buffer text;      /* messages as JSON, if they were given as mc_chat_message */
     mc_buffer variables; /* of mc_jinja_variable */
     mc_json_doc *messages, *tools, *more, *flags;
 } rendering;
 
-static mica_status parse_json(const char *text, size_t len, const char *name, mc_json_type type,
+static mica_status parse_json(const char *text, const char *name, mc_json_type type,
                               mc_json_doc **doc) {
-    MC_TRY(mc_json_parse(text, len, name, doc));
+    MC_TRY(mc_json_parse(text, strlen(text), name, doc));
     if (mc_json_get_type(mc_json_root(*doc)) == type) return MICA_OK;
     return mc_fail(MICA_EFORMAT, "%s: expected a JSON %s", name,
                    type == MC_JSON_ARRAY ? "array" : "object");
@@ -192,21 +170,11 @@ static mica_status parse_json(const char *text, size_t len, const char *name, mc
 
 static mica_status parse_request(const mc_chat_request *q, rendering *g) {
     static const char flags[] = "[false, true]";
-    const char *messages = q->messages_json;
-    size_t len = messages ? strlen(messages) : 0;
-    if (!messages) {
-        MC_TRY(write_messages(q, &g->text));
-        messages = g->text.data;
-        len = g->text.len;
-    }
-    MC_TRY(parse_json(flags, strlen(flags), "chat", MC_JSON_ARRAY, &g->flags));
-    MC_TRY(parse_json(messages, len, "chat: messages", MC_JSON_ARRAY, &g->messages));
-    if (q->tools) {
-        MC_TRY(parse_json(q->tools, strlen(q->tools), "chat: tools", MC_JSON_ARRAY, &g->tools));
-    }
+    MC_TRY(parse_json(flags, "chat", MC_JSON_ARRAY, &g->flags));
+    MC_TRY(parse_json(q->messages, "chat: messages", MC_JSON_ARRAY, &g->messages));
+    if (q->tools) MC_TRY(parse_json(q->tools, "chat: tools", MC_JSON_ARRAY, &g->tools));
     if (!q->variables) return MICA_OK;
-    return parse_json(q->variables, strlen(q->variables), "chat: template variables",
-                      MC_JSON_OBJECT, &g->more);
+    return parse_json(q->variables, "chat: template variables", MC_JSON_OBJECT, &g->more);
 }
 
 static bool add_variable(rendering *g, const char *name, mc_json json, mc_str text) {
@@ -252,7 +220,6 @@ mica_status mc_chat_template_render(const mc_chat_template *t, const mc_chat_req
         status = mc_jinja_render(jinja, MC_BUFFER_AT(&g.variables, mc_jinja_variable),
                                  MC_BUFFER_COUNT(&g.variables, mc_jinja_variable), &options, out);
     }
-    mc_buffer_deinit(&g.text);
     mc_buffer_deinit(&g.variables);
     mc_json_close(&g.messages);
     mc_json_close(&g.tools);

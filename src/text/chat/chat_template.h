@@ -39,11 +39,9 @@ bool mc_chat_template_has_developer(const mc_chat_template *t);
 
 /* The input of a template. All is borrowed, all text is UTF-8. */
 typedef struct mc_chat_request {
-    const mc_chat_message *messages; /* [count] */
-    size_t count;
-    const char *messages_json; /* a JSON array, instead of messages; NULL: none */
-    const char *tools;         /* a JSON array; NULL: none */
-    const char *variables;     /* a JSON object of more variables; NULL: none */
+    const char *messages;  /* a JSON array */
+    const char *tools;     /* a JSON array; NULL: none */
+    const char *variables; /* a JSON object of more variables; NULL: none */
     bool add_generation_prompt;
     const char *bos;      /* bos_token if the folder has no tokenizer_config.json; may be NULL */
     const struct tm *now; /* what strftime_now tells; NULL: it is not defined */
@@ -52,9 +50,9 @@ typedef struct mc_chat_request {
 
 /* Adds the prompt to out, with the special tokens as text: encode it with add_special false.
  *
- * errors  MICA_EINVAL the template raised an error (with its text), or a message has no role or
- *         content; MICA_EFORMAT messages, tools or variables are not JSON of the wanted type, or
- *         the template exceeds its limits; MICA_ECANCELLED, MICA_ENOMEM. out is then unchanged */
+ * errors  MICA_EINVAL the template raised an error (with its text); MICA_EFORMAT messages, tools or
+ *         variables are not JSON of the wanted type, or the template exceeds its limits;
+ *         MICA_ECANCELLED, MICA_ENOMEM. out is then unchanged */
 mica_status mc_chat_template_render(const mc_chat_template *t, const mc_chat_request *request,
                                     mc_buffer *out);
 

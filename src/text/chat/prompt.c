@@ -1,11 +1,14 @@
 #include "text/chat/prompt.h"
 
 #include "base/alloc.h"
+#include "base/json_write.h"
 #include "base/system.h"
+#include "base/utf8.h"
 #include "io/config.h"
 #include "text/chat/chat_json.h"
 #include "text/chat/chat_tools.h"
 #include "text/find.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +91,19 @@ void mc_prompt_close(mc_prompt *prompt) {
     *prompt = (mc_prompt){0};
 }
 
+mica_status mc_prompt_encode(const mica_tokenizer *tok, const char *text, size_t len, int32_t **ids,
+                             size_t *n) {
+    MC_TRY(mica_tokenizer_encode(tok, text, len, true, ids, n));
+    const mc_buffer *before = &tok->around.before, *after = &tok->around.after;
+    size_t count = MC_BUFFER_COUNT(before, int32_t);
+    if (*n < 2 * count + MC_BUFFER_COUNT(after, int32_t) ||
+        memcmp(*ids, *ids + count, before->len) != 0)
+        return MICA_OK;
+    *n -= count;
+    memmove(*ids, *ids + count, *n * sizeof **ids);
+    return MICA_OK;
+}
+
 static bool find_format(const char *name, mc_chat_format *format) {
     static const char *const names[] = {
 #define NAME(upper, lower) [MC_CHAT_##upper] = #lower,
@@ -102,22 +118,6 @@ static bool find_format(const char *name, mc_chat_format *format) {
     return false;
 }
 
-static mica_status check_no_template(const mica_generate_options *options) {
-    if (!options->template_variables && !options->tools) return MICA_OK;
-    return mc_fail(MICA_EUNSUPPORTED,
-                   "the model has no chat template of its own: its family's built-in format takes "
-                   "no %s",
-                   options->tools ? "tools" : "variables");
-}
-
-/* Renders the prompt in the built-in format of that name. */
-static mica_status render_format(const mc_prompt *prompt, const char *name,
-                                 const mc_chat_message *messages, size_t count,
-                                 const mica_generate_options *options, mc_buffer *text) {
-    MC_TRY(check_no_template(options));
-    return mc_prompt_render(prompt, name, messages, count, true, text);
-}
-
 mica_status mc_prompt_render(const mc_prompt *prompt, const char *name,
                              const mc_chat_message *messages, size_t count,
                              bool add_generation_prompt, mc_buffer *text) {
@@ -126,41 +126,6 @@ mica_status mc_prompt_render(const mc_prompt *prompt, const char *name,
         return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give it "
                                           "a chat template, or the whole prompt as a raw text");
     return mc_chat_render(format, messages, count, prompt->bos, add_generation_prompt, text);
-}
-
-static mica_status render_template(const mc_prompt *prompt, const mc_chat_message *messages,
-                                   size_t count, const mica_generate_options *options,
-                                   mc_buffer *text) {
-    struct tm now;
-    const mc_chat_request request = {.messages = messages,
-                                     .count = count,
-                                     .tools = options->tools,
-                                     .variables = options->template_variables,
-                                     .add_generation_prompt = true,
-                                     .bos = prompt->bos,
-                                     .cancel = options->cancel,
-                                     .now = mc_local_time(&now) ? &now : NULL};
-    return mc_chat_template_render(prompt->chat, &request, text);
-}
-
-mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica_message *messages,
-                           size_t count, const mica_generate_options *options, int32_t **ids,
-                           size_t *n) {
-    const mica_generate_options defaults = {0};
-    mc_buffer text = {0};
-    if (!options) options = &defaults;
-    if (prompt->chat_error) return mc_fail(MICA_EFORMAT, "%s", prompt->chat_error);
-    mc_chat_message *copies = mc_array_alloc(count, sizeof *copies);
-    if (!copies) return mc_fail_nomem("a conversation");
-    for (size_t i = 0; i < count; i++)
-        copies[i] = (mc_chat_message){messages[i].role, messages[i].content};
-    mica_status status = prompt->chat ? render_template(prompt, copies, count, options, &text)
-                                      : render_format(prompt, name, copies, count, options, &text);
-    if (status == MICA_OK)
-        status = mica_tokenizer_encode(prompt->tokenizer, text.data, text.len, false, ids, n);
-    mc_buffer_deinit(&text);
-    mc_free(copies);
-    return status;
 }
 
 /* ---- conversations in JSON ---- */
@@ -176,8 +141,10 @@ static mica_status conversation_by_format(const mc_prompt *prompt, const char *f
                                           const mc_chat_json *conversation, mc_buffer *text) {
     mc_chat_message *messages;
     size_t count;
-    const mica_generate_options options = {.template_variables = request->variables};
-    MC_TRY(check_no_template(&options));
+    if (request->variables)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "the model has no chat template of its own: its family's built-in format "
+                       "takes no variables");
     MC_TRY(mc_chat_json_messages(conversation, &messages, &count));
     mica_status status = mc_prompt_render(prompt, format, messages, count,
                                           !request->open && !request->continue_last, text);
@@ -190,7 +157,7 @@ static mica_status conversation_by_template(const mc_prompt *prompt,
                                             const mc_chat_json *conversation, mc_buffer *text) {
     struct tm now;
     const mc_chat_request chat = {
-        .messages_json = conversation->json.data,
+        .messages = conversation->json.data,
         .tools = has_word(prompt, MC_STR("tools")) ? request->tools : NULL,
         .variables = request->variables,
         .add_generation_prompt = !request->open && !request->continue_last,
@@ -252,5 +219,42 @@ mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
         status = mica_tokenizer_encode(prompt->tokenizer, text.data ? text.data : "", text.len,
                                        false, ids, n);
     mc_buffer_deinit(&text);
+    return status;
+}
+
+/* ---- conversations of C ---- */
+
+static mica_status write_messages(const mica_message *messages, size_t count, mc_buffer *json) {
+    bool done = mc_buffer_add_byte(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        const mica_message *m = &messages[i];
+        if (!m->role || !m->content)
+            return mc_fail(MICA_EINVAL, "message %zu has no %s", i, m->role ? "content" : "role");
+        if (!mc_utf8_valid(m->role, strlen(m->role)) ||
+            !mc_utf8_valid(m->content, strlen(m->content)))
+            return mc_fail(MICA_EFORMAT, "message %zu is not UTF-8", i);
+        done = done && mc_buffer_add_text(json, i ? ",{\"role\":" : "{\"role\":") &&
+               mc_json_put_text(json, m->role) && mc_buffer_add_text(json, ",\"content\":") &&
+               mc_json_put_text(json, m->content) && mc_buffer_add_byte(json, '}');
+    }
+    return done && mc_buffer_add_byte(json, ']') ? MICA_OK : mc_fail_nomem("a conversation");
+}
+
+mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
+                           const mica_message *messages, size_t count,
+                           const mica_generate_options *options, int32_t **ids, size_t *n) {
+    const mica_generate_options defaults = {0};
+    mc_buffer json = {0};
+    if (!options) options = &defaults;
+    mica_status status = write_messages(messages, count, &json);
+    if (status == MICA_OK) {
+        const mc_prompt_request request = {.messages = json.data,
+                                           .messages_len = json.len,
+                                           .tools = options->tools,
+                                           .variables = options->template_variables,
+                                           .cancel = options->cancel};
+        status = mc_prompt_chat_json(prompt, format, &request, ids, n);
+    }
+    mc_buffer_deinit(&json);
     return status;
 }

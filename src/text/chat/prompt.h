@@ -24,6 +24,13 @@ typedef struct mc_prompt {
 mica_status mc_prompt_open(const char *folder, const char *chat_template, mc_prompt *prompt);
 void mc_prompt_close(mc_prompt *prompt); /* does nothing for a zeroed one */
 
+/* A raw text as ids, freed with mica_free: as mica_tokenizer_encode with add_special, but a text
+ * that begins with the tokens that this puts before it (<bos>) gets no second ones.
+ * errors  those of mica_tokenizer_encode
+ * source  the behaviour of mlx-lm's generate */
+mica_status mc_prompt_encode(const mica_tokenizer *tok, const char *text, size_t len, int32_t **ids,
+                             size_t *n);
+
 /* Renders messages in the built-in chat format `format`, as mc_chat_render does.
  * errors  MICA_EUNSUPPORTED format is NULL or unknown; those of mc_chat_render */
 mica_status mc_prompt_render(const mc_prompt *prompt, const char *format,
@@ -31,11 +38,13 @@ mica_status mc_prompt_render(const mc_prompt *prompt, const char *format,
                              bool add_generation_prompt, mc_buffer *text);
 
 /* Turns messages to ids (freed with mica_free) by the folder's own template, else by the built-in
- * chat format `format`, which takes no variables and tools. options: those of the answer, for the
- * template's variables, tools and cancel; NULL: none.
+ * chat format `format`, which takes no variables: as mc_prompt_chat_json does those of JSON, with
+ * their tools. options: those of the answer, for the template's variables, tools and cancel; NULL:
+ * none.
  * errors  MICA_EUNSUPPORTED there is no template, and format is NULL or unknown, or there are
- *         variables or tools; MICA_EINVAL the template or format refuses the messages; MICA_EFORMAT
- *         the template, its variables or tools are ill-formed; MICA_ECANCELLED, MICA_ENOMEM */
+ *         variables; MICA_EINVAL the template or format refuses the messages, or one has a NULL
+ *         member; MICA_EFORMAT messages are not UTF-8, the template, its variables or tools are
+ *         ill-formed; MICA_ECANCELLED, MICA_ENOMEM */
 mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
                            const mica_message *messages, size_t count,
                            const mica_generate_options *options, int32_t **ids, size_t *n);

@@ -62,7 +62,7 @@ static void check_case(const mc_chat_template *t, mc_json entry, const struct tm
     assert_true(mc_json_get_str(mc_json_find(entry, "text"), &want));
     if (mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, true, &c) != MICA_OK)
         fail_msg("case %zu: %s", number, mica_last_error());
-    const mc_chat_request request = {.messages_json = c.json.data,
+    const mc_chat_request request = {.messages = c.json.data,
                                      .tools = strcmp(tools, "null") ? tools : NULL,
                                      .variables = variables,
                                      .now = now};

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const mc_chat_message hello[] = {{"user", "a \"quoted\" \\ line\n\x01"}};
+static const char hello[] =
+    "[{\"role\": \"user\", \"content\": \"a \\\"quoted\\\" \\\\ line\\n\\u0001\"}]";
 
 static void write_file(const char *dir, const char *name, const char *text) {
     char *path = test_format("%s/%s", dir, name);
@@ -27,10 +28,7 @@ static void expect_text(const char *dir, mc_chat_request request, const char *wa
     mc_chat_template *t = load(dir);
     mc_buffer out = {0};
     assert_non_null(t);
-    if (!request.messages && !request.messages_json) {
-        request.messages = hello;
-        request.count = 1;
-    }
+    if (!request.messages) request.messages = hello;
     if (mc_chat_template_render(t, &request, &out) != MICA_OK) fail_msg("%s", mica_last_error());
     assert_string_equal(mc_buffer_cstr(&out), want);
     mc_buffer_deinit(&out);
@@ -76,8 +74,8 @@ static void test_what_it_is_given(void **state) {
                "{{ tools }} {{ documents }} {{ add_generation_prompt }} {{ enable_thinking }} "
                "{{ messages[0].content[0].text }} {{ strftime_now is defined }}");
     expect_text(dir,
-                (mc_chat_request){.messages_json = "[{\"role\": \"user\", \"content\":"
-                                                   " [{\"type\": \"text\", \"text\": \"hi\"}]}]",
+                (mc_chat_request){.messages = "[{\"role\": \"user\", \"content\":"
+                                              " [{\"type\": \"text\", \"text\": \"hi\"}]}]",
                                   .variables = "{\"enable_thinking\": false, \"tools\": 1,"
                                                " \"messages\": 2, \"documents\": [3]}",
                                   .add_generation_prompt = true},
@@ -157,7 +155,7 @@ static const struct {
 
 static void test_failing(void **state) {
     (void)state;
-    const mc_chat_request request = {.messages = hello, .count = 1};
+    const mc_chat_request request = {.messages = hello};
     char *dir = test_temp_dir();
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
         mc_buffer out = {0};
@@ -177,18 +175,15 @@ static void test_failing(void **state) {
 
 static void test_bad_requests(void **state) {
     (void)state;
-    const mc_chat_message nobody[] = {{NULL, "a"}}, broken[] = {{"user", "\xFF"}};
     const struct {
         mc_chat_request request;
         mica_status status;
         const char *word;
     } bad[] = {
-        {{.messages = nobody, .count = 1}, MICA_EINVAL, "message 0 has no role"},
-        {{.messages = broken, .count = 1}, MICA_EFORMAT, "message 0 is not UTF-8"},
-        {{.messages_json = "{}"}, MICA_EFORMAT, "messages: expected a JSON array"},
-        {{.messages_json = "[]", .tools = "{}"}, MICA_EFORMAT, "tools: expected a JSON array"},
-        {{.messages_json = "[]", .tools = "["}, MICA_EFORMAT, "tools"},
-        {{.messages_json = "[]", .variables = "[]"}, MICA_EFORMAT, "expected a JSON object"},
+        {{.messages = "{}"}, MICA_EFORMAT, "messages: expected a JSON array"},
+        {{.messages = "[]", .tools = "{}"}, MICA_EFORMAT, "tools: expected a JSON array"},
+        {{.messages = "[]", .tools = "["}, MICA_EFORMAT, "tools"},
+        {{.messages = "[]", .variables = "[]"}, MICA_EFORMAT, "expected a JSON object"},
     };
     char *dir = test_temp_dir();
     mc_buffer out = {0};
@@ -205,7 +200,7 @@ static void test_bad_requests(void **state) {
 
 static bool load_and_render(void *arg) {
     const mc_chat_request request = {
-        .messages = hello, .count = 1, .tools = "[{\"a\": [1, 2]}]", .variables = "{\"b\": 1}"};
+        .messages = hello, .tools = "[{\"a\": [1, 2]}]", .variables = "{\"b\": 1}"};
     mc_chat_template *t = NULL;
     mc_buffer out = {0};
     mica_status status = mc_chat_template_load(arg, NULL, &t);

@@ -109,12 +109,11 @@ static void test_built_in_format(void **state) {
     (void)state;
     mc_prompt prompt;
     char *dir = open_default(NULL, &prompt);
-    const mica_generate_options tools = {.tools = "[]"}, variables = {.template_variables = "{}"};
+    const mica_generate_options variables = {.template_variables = "{}"};
     assert_string_equal(prompt.bos, "<bos>");
     expect_ids(&prompt, "gemma", NULL);
     expect_refusal(&prompt, NULL, NULL, MICA_EUNSUPPORTED, "no chat format");
     expect_refusal(&prompt, "unheard-of", NULL, MICA_EUNSUPPORTED, "no chat format");
-    expect_refusal(&prompt, "gemma", &tools, MICA_EUNSUPPORTED, "takes no tools");
     expect_refusal(&prompt, "gemma", &variables, MICA_EUNSUPPORTED, "takes no variables");
     expect_refusal(&prompt, "gemma", NULL, MICA_EINVAL, "alternate");
     mc_prompt_close(&prompt);
@@ -155,6 +154,112 @@ static void test_own_template(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* The text of a conversation with a tool, and whether it is what the HTTP APIs make of it. */
+static char *render_with_tool(const mc_prompt *prompt, const char *format) {
+    static const char tools[] = "[{\"type\": \"function\", \"function\": {\"name\": \"look_up\"}}]",
+                      json[] = "[{\"role\": \"system\", \"content\": \"Be brief.\"},"
+                               " {\"role\": \"user\", \"content\": \"What is curl?\"}]";
+    const mica_message messages[] = {{"system", "Be brief."}, {"user", "What is curl?"}};
+    const mc_prompt_request request = {
+        .messages = json, .messages_len = strlen(json), .tools = tools};
+    int32_t *ids, *same;
+    size_t n, count, len;
+    char *text;
+    if (mc_prompt_chat(prompt, format, messages, 2, &(mica_generate_options){.tools = tools}, &ids,
+                       &n) != MICA_OK ||
+        mc_prompt_chat_json(prompt, format, &request, &same, &count) != MICA_OK ||
+        mica_tokenizer_decode(prompt->tokenizer, ids, n, false, &text, &len) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    assert_int_equal(n, count);
+    assert_memory_equal(ids, same, n * sizeof *ids);
+    mica_free(ids);
+    mica_free(same);
+    return text;
+}
+
+static void expect_described(const mc_prompt *prompt, const char *format) {
+    char *text = render_with_tool(prompt, format);
+    if (!strstr(text, "Be brief.\n\nYou can call these functions:\n\n{\"name\": \"look_up\"}\n"))
+        fail_msg("%s", text);
+    mica_free(text);
+}
+
+/* A template or format without a place for tools gets their description in the system message. */
+static void test_tools(void **state) {
+    (void)state;
+    mc_prompt prompt;
+    char *dir = open_default(NULL, &prompt);
+    const mica_generate_options bad = {.tools = "{}"};
+    expect_described(&prompt, "gemma");
+    expect_refusal(&prompt, "gemma", &bad, MICA_EFORMAT, "tools");
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+
+    dir = open_default("{{ messages[0].content }} {{ messages[1].content }}", &prompt);
+    expect_described(&prompt, NULL);
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+
+    dir = open_default("{{ messages[0].content }} {{ tools[0].function.name }}", &prompt);
+    char *text = render_with_tool(&prompt, NULL);
+    assert_string_equal(text, "Be brief. look_up");
+    mica_free(text);
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
+static void test_bad_messages(void **state) {
+    (void)state;
+    mc_prompt prompt;
+    char *dir = open_default(NULL, &prompt);
+    const struct {
+        mica_message message;
+        mica_status status;
+        const char *word;
+    } bad[] = {{{NULL, "a"}, MICA_EINVAL, "message 0 has no role"},
+               {{"user", NULL}, MICA_EINVAL, "message 0 has no content"},
+               {{"user", "\xFF"}, MICA_EFORMAT, "message 0 is not UTF-8"}};
+    int32_t *ids;
+    size_t n;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(mc_prompt_chat(&prompt, "gemma", &bad[i].message, 1, NULL, &ids, &n),
+                         bad[i].status);
+        if (!strstr(mica_last_error(), bad[i].word)) fail_msg("%s", mica_last_error());
+    }
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
+/* A raw text gets one <bos>, whether it has its own or not; of those that it has none is lost. */
+static void test_raw_texts(void **state) {
+    (void)state;
+    mc_prompt prompt;
+    char *dir = open_default(NULL, &prompt);
+    const struct {
+        const char *text;
+        size_t begins; /* how many <bos> the ids begin with */
+    } texts[] = {{"", 1},           {"a", 1},      {"<bos>", 1}, {"<bos>a", 1},
+                 {"<bos><bos>", 2}, {"a<bos>", 1}, {" <bos>", 1}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        int32_t *ids, *plain, bos = mica_tokenizer_bos(prompt.tokenizer);
+        size_t n, count, begins = 0, len = strlen(texts[i].text);
+        bool own = strncmp(texts[i].text, "<bos>", 5) == 0;
+        assert_int_equal(mc_prompt_encode(prompt.tokenizer, texts[i].text, len, &ids, &n), MICA_OK);
+        assert_int_equal(
+            mica_tokenizer_encode(prompt.tokenizer, texts[i].text, len, !own, &plain, &count),
+            MICA_OK);
+        assert_int_equal(n, count);
+        assert_memory_equal(ids, plain, n * sizeof *ids);
+        while (begins < n && ids[begins] == bos)
+            begins++;
+        assert_int_equal(begins, texts[i].begins);
+        mica_free(ids);
+        mica_free(plain);
+    }
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
 /* Such a model opens, for its text can be continued; chatting says what is wrong. */
 static void test_ill_formed_template(void **state) {
     (void)state;
@@ -184,11 +289,10 @@ static void test_given_template(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_built_in_format),
-        cmocka_unit_test(test_own_template),
-        cmocka_unit_test(test_ill_formed_template),
+        cmocka_unit_test(test_stops),           cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_built_in_format), cmocka_unit_test(test_own_template),
+        cmocka_unit_test(test_tools),           cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_raw_texts),       cmocka_unit_test(test_ill_formed_template),
         cmocka_unit_test(test_given_template),
     };
     return cmocka_run_group_tests_name("text/chat/prompt", tests, NULL, NULL);
