@@ -79,9 +79,9 @@ static void print(const mica_stream *stream, const mica_model *model,
     printf(", \"prompt_tokens\": %" PRId64 ", \"truncated_tokens\": %" PRId64
            ", \"forgotten_tokens\": %" PRId64 ", \"generated_tokens\": %" PRId64,
            m.prompt_tokens, m.truncated_tokens, m.forgotten_tokens, m.generated_tokens);
-    printf(", \"prefill_seconds\": %.6f, \"decode_seconds\": %.6f, \"prefill_rate\": %.2f"
-           ", \"decode_rate\": %.2f",
-           m.prefill_seconds, m.decode_seconds, m.prefill_rate, m.decode_rate);
+    printf(", \"total_seconds\": %.6f, \"prefill_seconds\": %.6f, \"decode_seconds\": %.6f"
+           ", \"prefill_rate\": %.2f, \"decode_rate\": %.2f",
+           m.total_seconds, m.prefill_seconds, m.decode_seconds, m.prefill_rate, m.decode_rate);
     if (values->logprobs > 0)
         printf(", \"logprobs\": [%s]", c->logprobs.data ? c->logprobs.data : "");
     puts("}");

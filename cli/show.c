@@ -107,6 +107,8 @@ static void print_json(const mica_model_info *info, const needs *n) {
         const char *name;
         int64_t value;
     } numbers[] = {
+        {"bits", info->bits},
+        {"group_size", info->group_size},
         {"layers", info->layers},
         {"hidden_size", info->hidden_size},
         {"intermediate_size", info->intermediate_size},

@@ -189,6 +189,8 @@ typedef struct mica_model_info {
     uint64_t adapter_parameters; /* of the adapter; not among the parameters above */
     const char *note; /* remarks from opening, one a line: tensors that no layer reads, options
                          without effect; NULL: none */
+    int bits;         /* of a quantised weight's code, as `quantization` has it; 0: not quantised */
+    int group_size;   /* quantised weights that share a scale; 0: not quantised */
 } mica_model_info;
 
 /** Fills *info with what the model is; all zero for a NULL model. */
@@ -457,6 +459,8 @@ typedef struct mica_metrics {
     uint64_t active_bytes;    /* mica_device_active_bytes, now */
     uint64_t peak_bytes;      /* mica_device_peak_bytes */
     uint64_t fallback_ops;    /* mica_device_fallback_ops */
+    double total_seconds;     /* from the call that started the answer until its end, or until now;
+                                 the time that the caller spent between tokens is included */
 } mica_metrics;
 
 /** Fills *metrics with those of the stream up to now; all zero for a NULL stream. */

@@ -7,6 +7,7 @@
 #include "engine/mlx_lm_child.h"
 #include "io/folder.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,21 +93,21 @@ static int64_t read_int(mc_json reply, const char *key) {
 }
 
 static void read_quantization(mlx_model *model, mc_json reply) {
-    long long bits = read_int(reply, "bits"), group = read_int(reply, "group_size");
+    int64_t bits = read_int(reply, "bits"), group = read_int(reply, "group_size");
     char mode[16];
     read_text(reply, "mode", mode, sizeof mode);
-    if (bits && group)
-        snprintf(model->quantization, sizeof model->quantization, "%lld bit, groups of %lld (%s)",
-                 bits, group, *mode ? mode : "affine");
-    else
-        snprintf(model->quantization, sizeof model->quantization, "none");
+    snprintf(model->quantization, sizeof model->quantization, "none");
+    if (!bits || !group || bits > INT_MAX || group > INT_MAX) return;
+    model->info.bits = (int)bits;
+    model->info.group_size = (int)group;
+    snprintf(model->quantization, sizeof model->quantization, "%d bit, groups of %d (%s)",
+             model->info.bits, model->info.group_size, *mode ? mode : "affine");
 }
 
 /* What the child told when it had loaded the model. */
 static mica_status describe(mlx_model *model, mc_json reply, const mica_model_options *options) {
     read_text(reply, "model_type", model->architecture, sizeof model->architecture);
     read_text(reply, "dtype", model->dtype, sizeof model->dtype);
-    read_quantization(model, reply);
     model->info = (mica_model_info){
         .architecture = model->architecture,
         .dtype = model->dtype,
@@ -124,6 +125,7 @@ static mica_status describe(mlx_model *model, mc_json reply, const mica_model_op
         .weight_bytes = (uint64_t)read_int(reply, "weight_bytes"),
         .adapter = model->adapter,
     };
+    read_quantization(model, reply);
     if (!options->accelerator_layers) return MICA_OK;
     if (!mc_buffer_printf(&model->note,
                           "accelerator_layers %d has no effect: mlx-lm computes all layers on its "

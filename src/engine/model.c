@@ -166,7 +166,7 @@ void mica_model_close(mica_model **model) {
 
 void mica_model_get_info(const mica_model *model, mica_model_info *info) {
     const mica_model_info none = {0};
-    MC_INFO_COPY(mica_model_info, note, info, model ? &model->opened.info : &none);
+    MC_INFO_COPY(mica_model_info, group_size, info, model ? &model->opened.info : &none);
 }
 
 bool mica_model_get_kernels(const mica_model *model, size_t i, mica_model_kernels *kernels) {
@@ -369,7 +369,7 @@ void mica_stream_cancel(mica_stream *stream) {
 void mica_stream_metrics(const mica_stream *stream, mica_metrics *metrics) {
     mica_metrics found = {0};
     if (stream) found = stream->engine->stream_metrics(stream->state);
-    MC_INFO_COPY(mica_metrics, fallback_ops, metrics, &found);
+    MC_INFO_COPY(mica_metrics, total_seconds, metrics, &found);
 }
 
 void mica_stream_close(mica_stream **stream) {

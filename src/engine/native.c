@@ -47,6 +47,8 @@ static mica_model_info describe(const native *model) {
         .intermediate_size = spec->intermediate,
         .vocab_size = spec->vocab,
         .context_length = model->context,
+        .bits = model->lm->quant.bits,
+        .group_size = model->lm->quant.group_size,
     };
     info.sliding_layers = sliding_layers(spec, &info.sliding_window);
     info.adapter = model->lm->adapter;
@@ -90,10 +92,11 @@ static mica_status note_layers(native *model, const mica_model_options *options,
 static mica_status set_context(native *model, int64_t wanted) {
     model->context = model->lm->spec.context;
     if (wanted > model->context)
-        return mc_lm_note(model->lm,
-                          "context_length %lld is more than the model's: of a longer text than %lld "
-                          "tokens the oldest are forgotten",
-                          (long long)wanted, (long long)model->context);
+        return mc_lm_note(
+            model->lm,
+            "context_length %lld is more than the model's: of a longer text than %lld "
+            "tokens the oldest are forgotten",
+            (long long)wanted, (long long)model->context);
     if (wanted) model->context = wanted;
     return MICA_OK;
 }

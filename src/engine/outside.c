@@ -51,7 +51,7 @@ static mica_status read_info(const outside_model *model, const mc_family *family
                              mica_model_info *info) {
     const mica_engine *calls = model->calls;
     const mica_model_info *told = calls->model_info ? calls->model_info(model->state) : NULL;
-    MC_TRY(MC_OPTIONS_COPY(mica_model_info, note, info, told));
+    MC_TRY(MC_OPTIONS_COPY(mica_model_info, group_size, info, told));
     if (!info->family) info->family = family ? family->name : "";
     if (!info->architecture) info->architecture = info->family;
     if (!info->dtype) info->dtype = "";
@@ -279,12 +279,13 @@ static mica_metrics stream_metrics(const void *state) {
     const mica_engine *calls = stream->session->model->calls;
     mica_metrics m;
     const mica_metrics *told = calls->answer_metrics ? calls->answer_metrics(stream->state) : NULL;
-    if (MC_OPTIONS_COPY(mica_metrics, fallback_ops, &m, told) != MICA_OK) m = (mica_metrics){0};
+    if (MC_OPTIONS_COPY(mica_metrics, total_seconds, &m, told) != MICA_OK) m = (mica_metrics){0};
     m.prompt_tokens = stream->answer.prompt;
     m.truncated_tokens = stream->answer.truncated;
     m.generated_tokens = stream->answer.generated;
     if (!(m.prefill_seconds > 0)) m.prefill_seconds = (double)stream->prefill_us * 1e-6;
     if (!(m.decode_seconds > 0)) m.decode_seconds = (double)stream->decode_us * 1e-6;
+    if (!(m.total_seconds > 0)) m.total_seconds = mc_answer_seconds(&stream->answer);
     if (!(m.prefill_rate > 0) && m.prefill_seconds > 0)
         m.prefill_rate = (double)(m.prompt_tokens - m.reused_tokens) / m.prefill_seconds;
     if (!(m.decode_rate > 0) && m.decode_seconds > 0)

@@ -40,7 +40,8 @@ typedef struct mc_lm {
     bool checkpoint;     /* each layer is computed again in a backward pass: mica_checkpoint */
     mica_dtype kv_dtype; /* dtype of keys and values in attention; u8: mica_to_q8 */
     mica_dtype dtype;    /* dtype of most weights that are not quantised */
-    char quantization[MC_PACKING_TEXT]; /* "4 bit, groups of 64 (affine)", "none" */
+    mica_quant quant;    /* of most quantised weights; bits 0: none is quantised */
+    char quantization[MC_PACKING_TEXT]; /* the same: "4 bit, groups of 64 (affine)", "none" */
     char *adapter;                      /* its folder; NULL: no adapter */
     struct mc_adapter *replacements;    /* of full training: weights are mapped in it */
     uint64_t adapter_parameters;

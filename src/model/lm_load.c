@@ -223,10 +223,10 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
     lm->kv_dtype = lm->dtype = MICA_F32;
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
         if (loader->dense[floats[i]] > loader->dense[lm->dtype]) lm->dtype = floats[i];
-    if (!loader->quantised)
-        snprintf(lm->quantization, sizeof lm->quantization, "none");
-    else
-        mc_packing_describe(quant, loader->mixed, lm->quantization);
+    snprintf(lm->quantization, sizeof lm->quantization, "none");
+    if (!loader->quantised) return;
+    lm->quant = *quant;
+    mc_packing_describe(quant, loader->mixed, lm->quantization);
 }
 
 static mica_status read_spec(mc_lm *lm, mc_loader *loader) {

@@ -1,5 +1,7 @@
 #include "session/answer.h"
 
+#include "base/system.h"
+
 /* ---- opening ---- */
 
 /* How many tokens of a prompt of n are kept if it may be truncated. */
@@ -64,7 +66,7 @@ static mica_status take_stops(mc_answer *answer, const mc_answer_model *model,
 
 mica_status mc_answer_open(mc_answer *answer, const mc_answer_model *model, const int32_t *ids,
                            size_t n, const mica_generate_options *options) {
-    *answer = (mc_answer){.room = model->room};
+    *answer = (mc_answer){.room = model->room, .opened_us = mc_now_us()};
     atomic_init(&answer->cancelled, false);
     MC_TRY(check_counts(options));
     MC_TRY(take_prompt(answer, model, ids, n, options));
@@ -170,13 +172,17 @@ static mica_status compute_token(mc_answer *answer, mc_answer_compute compute, v
     return MICA_OK;
 }
 
-bool mc_answer_next(mc_answer *answer, mc_answer_compute compute, void *context,
-                    mica_token *token) {
+double mc_answer_seconds(const mc_answer *answer) {
+    uint64_t end = answer->ended_us ? answer->ended_us : mc_now_us();
+    return (double)(end - answer->opened_us) * 1e-6;
+}
+
+/* mc_answer_next of an answer that has not ended */
+static bool next_token(mc_answer *answer, mc_answer_compute compute, void *context,
+                       mica_token *token) {
     mica_token next = {.id = -1, .text = ""};
     bool found = false;
     mica_finish stopped = MICA_FINISH_NONE;
-    *token = next;
-    if (answer->ended) return false;
     if (answer->echo) return echo(answer, token);
     if (mc_answer_is_full(answer)) return end(answer, MICA_FINISH_LENGTH, token);
     mica_status status = compute_token(answer, compute, context, &next, &stopped);
@@ -194,4 +200,13 @@ bool mc_answer_next(mc_answer *answer, mc_answer_compute compute, void *context,
     }
     answer->generated++;
     return true;
+}
+
+bool mc_answer_next(mc_answer *answer, mc_answer_compute compute, void *context,
+                    mica_token *token) {
+    *token = (mica_token){.id = -1, .text = ""};
+    if (answer->ended) return false;
+    bool given = next_token(answer, compute, context, token);
+    if (answer->ended) answer->ended_us = mc_now_us();
+    return given;
 }

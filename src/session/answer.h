@@ -36,7 +36,8 @@ typedef struct mc_answer { /* zero is closed */
     atomic_bool cancelled;
     mica_finish finish; /* why it ends; text held back may still follow */
     mica_status status;
-    bool ended; /* all text was handed out */
+    bool ended;                   /* all text was handed out */
+    uint64_t opened_us, ended_us; /* mc_now_us; ended_us 0: not yet */
 } mc_answer;
 
 /* Takes a prompt and the options that concern text. After an error it must be closed, too.
@@ -63,5 +64,8 @@ bool mc_answer_stops_at(const mc_answer *answer, int32_t id);
 
 /* Whether max_tokens or the end of the context is reached. */
 bool mc_answer_is_full(const mc_answer *answer);
+
+/* mica_metrics.total_seconds */
+double mc_answer_seconds(const mc_answer *answer);
 
 #endif

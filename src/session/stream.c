@@ -455,5 +455,6 @@ mica_metrics mc_stream_metrics(const mc_stream *stream) {
         .active_bytes = mica_device_active_bytes(device),
         .peak_bytes = mica_device_peak_bytes(device),
         .fallback_ops = mica_device_fallback_ops(device),
+        .total_seconds = mc_answer_seconds(&stream->answer),
     };
 }

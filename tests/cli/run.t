@@ -71,7 +71,7 @@ An answer as one JSON object: text, why it ended, counts of tokens, times.
   $ json() { mica "$@" --json -q 2>&1 | sed -E 's/(_seconds|_rate|logprob)": [-0-9.]*/\1": N/g; s/"seed": [0-9]+/"seed": N/'; }
   > json run model "What is curl?" -n 4; json generate model "curl is" -n 2 --stop " command" -T 0.01 | cut -d , -f 1-4
   > json generate model "curl is" -n 1 --logprobs 2 --echo | sed 's/.*"logprobs"/"logprobs"/'
-  {"model": "model", "text": "curl is a command", "finish": "length", "prompt_tokens": 13, "truncated_tokens": 0, "forgotten_tokens": 0, "generated_tokens": 4, "prefill_seconds": N, "decode_seconds": N, "prefill_rate": N, "decode_rate": N}
+  {"model": "model", "text": "curl is a command", "finish": "length", "prompt_tokens": 13, "truncated_tokens": 0, "forgotten_tokens": 0, "generated_tokens": 4, "total_seconds": N, "prefill_seconds": N, "decode_seconds": N, "prefill_rate": N, "decode_rate": N}
   {"model": "model", "text": " a", "finish": "stop", "seed": N
   "logprobs": [{"id": 2, "token": "<bos>", "top": []}, {"id": 5433, "token": "curl", "top": []}, {"id": 444, "token": "▁is", "top": []}, {"id": 422, "token": "▁a", "logprob": N, "top": [{"id": 422, "token": "▁a", "logprob": N}, {"id": 443, "token": "▁an", "logprob": N}]}]}
   $ mica generate model "" --json 2>&1; mica run model x --stop '' -q --json 2> err || cat err

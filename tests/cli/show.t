@@ -60,6 +60,8 @@ The same as JSON.
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",
     "parameters": 20460928,
+    "bits": 4,
+    "group_size": 32,
     "layers": 8,
     "hidden_size": 384,
     "intermediate_size": 1536,

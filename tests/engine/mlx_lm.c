@@ -57,6 +57,8 @@ static void test_info(void **state) {
     assert_string_equal(info.family, "gemma3");
     assert_string_equal(info.dtype, "bf16");
     assert_string_equal(info.quantization, "4 bit, groups of 64 (affine)");
+    assert_int_equal(info.bits, 4);
+    assert_int_equal(info.group_size, 64);
     assert_int_equal(info.arithmetic, MICA_ARITHMETIC_EXACT);
     assert_true(info.layers == 3 && info.vocab_size == 8192 && info.weight_bytes == 5000);
     assert_null(info.note);

@@ -75,6 +75,8 @@ static void test_info(void **state) {
     assert_string_equal(got.family, want.family);
     assert_string_equal(got.dtype, want.dtype);
     assert_string_equal(got.quantization, want.quantization);
+    assert_int_equal(got.bits, want.bits);
+    assert_int_equal(got.group_size, want.group_size);
     assert_true(got.layers == want.layers && got.hidden_size == want.hidden_size);
     assert_true(got.heads == want.heads && got.kv_heads == want.kv_heads);
     assert_true(got.head_dim == want.head_dim && got.vocab_size == want.vocab_size);

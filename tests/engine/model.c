@@ -119,6 +119,8 @@ static void test_info(void **state) {
     assert_string_equal(info.architecture, "gemma3_text");
     assert_string_equal(info.dtype, "bf16");
     assert_string_equal(info.quantization, "4 bit, groups of 32 (affine)");
+    assert_int_equal(info.bits, 4);
+    assert_int_equal(info.group_size, 32);
     assert_int_equal(info.parameters, 20460928); /* its card's */
     assert_int_equal(info.layers, 8);
     assert_int_equal(info.vocab_size, 8192);

@@ -82,6 +82,8 @@ static void test_notes(void **state) {
     assert_null(test_model_info(model).note);
     assert_null(test_model_info(model).adapter);
     assert_int_equal(test_model_info(model).adapter_parameters, 0);
+    assert_int_equal(test_model_info(model).bits, 0);
+    assert_int_equal(test_model_info(model).group_size, 0);
     mica_model_close(&model);
 
     model = open_model(path, &(mica_model_options){.accelerator_layers = 2});
@@ -209,10 +211,8 @@ static void test_draft_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_bad_adapters),
-        cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_long_context),
+        cmocka_unit_test(test_adapters),     cmocka_unit_test(test_bad_adapters),
+        cmocka_unit_test(test_notes),        cmocka_unit_test(test_long_context),
         cmocka_unit_test(test_draft_models),
     };
     return cmocka_run_group_tests_name("engine/native", tests, NULL, NULL);

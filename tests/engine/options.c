@@ -440,9 +440,9 @@ typedef struct info_case {
     { sizeof(type), offsetof(type, last), END(type, last), fill }
 static const info_case infos[] = {
     INFO(mica_device_info, working_set_bytes, fill_device_info),
-    INFO(mica_model_info, note, fill_model_info),
+    INFO(mica_model_info, group_size, fill_model_info),
     INFO(mica_model_kernels, many_rows, fill_kernels),
-    INFO(mica_metrics, fallback_ops, fill_metrics),
+    INFO(mica_metrics, total_seconds, fill_metrics),
     INFO(mica_port, symbols, fill_port),
     INFO(mica_program_memory, constant_bytes, fill_memory),
     INFO(mica_engine_info, reason, fill_engine_info),

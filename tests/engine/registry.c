@@ -321,6 +321,7 @@ static void test_metrics_of_the_engine(void **state) {
     assert_int_equal(m.reused_tokens, 1);
     assert_true(m.prefill_seconds == 2.0 && m.prefill_rate == 1.0 && m.decode_rate == 7.0);
     assert_int_equal(m.peak_bytes, 5);
+    assert_true(m.total_seconds > 0 && m.total_seconds < 2.0); /* of the library's clock */
     mica_stream_close(&stream);
     mica_session_close(&session);
     mica_model_close(&model);
@@ -423,7 +424,8 @@ static void test_tasks(void **state) {
     size_t n;
     add_parrot("parrot", &p, 0);
     mica_model *model = open_parrot();
-    const mica_generate_options two = {.max_tokens = 2, .top_logprobs = 1}, hot = {.temperature = 1};
+    const mica_generate_options two = {.max_tokens = 2, .top_logprobs = 1},
+                                hot = {.temperature = 1};
     const mica_batch_item items[] = {{.prompt = "one two"},
                                      {.prompt = "\xff"},
                                      {.prompt = "three four five"},

@@ -80,6 +80,8 @@ static void test_greedy(void **state) {
     assert_int_equal(metrics.generated_tokens, 24);
     assert_true(metrics.prefill_seconds > 0.0 && metrics.prefill_rate > 0.0);
     assert_true(metrics.decode_seconds > 0.0 && metrics.decode_rate > 0.0);
+    assert_true(metrics.total_seconds >= metrics.prefill_seconds + metrics.decode_seconds);
+    assert_true(mc_stream_metrics(stream).total_seconds == metrics.total_seconds);
     assert_true(metrics.active_bytes > 0 && metrics.peak_bytes >= metrics.active_bytes);
     mc_stream_close(&stream);
     mc_stream_close(&stream);
