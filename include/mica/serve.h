@@ -117,7 +117,10 @@ MICA_API mica_status mica_server_add(mica_server *server, const char *name, cons
 typedef struct mica_loading_options {
     size_t struct_bytes;        /* see mica/api.h */
     const char *const *names;   /* [count] what requests call the models that are loaded at once.
-                                   They stay; a request without a model's name means the first */
+                                   They stay, until a request by ollama's API asks for them to be
+                                   closed (keep_alive 0, mica stop); the next one for such a model
+                                   loads it again. A request without a model's name means the
+                                   first */
     const char *const *folders; /* [count] for mica_model_open */
     size_t count;               /* number of them */
     const char *const *places;  /* [place_count] where other models are searched when a request
@@ -186,6 +189,7 @@ typedef struct mica_ask_options {
     size_t struct_bytes;      /* see mica/api.h */
     const char *key;          /* that it wants; NULL: none */
     const char *certificates; /* a file in PEM form: whose certificates are trusted, over TLS. NULL:
+                                 the first that is set of $CURL_CA_BUNDLE, $REQUESTS_CA_BUNDLE and
                                  $SSL_CERT_FILE, else those that the system trusts */
     int any_certificate;      /* not 0: any is trusted, also one of another name */
     int silent_seconds;       /* a server that sends nothing for so long is given up; 0: 60 */

@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-static void put_context(mc_put *put, const char *key, const mc_model_row *row) {
-    if (row->loaded)
-        mc_put_int(put, key, row->info.context_length);
+/* 0: known when it is loaded */
+static void put_tokens(mc_put *put, const char *key, int64_t tokens) {
+    if (tokens)
+        mc_put_int(put, key, tokens);
     else
-        mc_put_null(put, key); /* known when it is loaded */
+        mc_put_null(put, key);
 }
 
 static void put_model(mc_put *put, const mc_model_row *row) {
@@ -23,12 +24,12 @@ static void put_model(mc_put *put, const mc_model_row *row) {
     mc_put_text(put, "root", row->base ? row->base : row->name);
     mc_put_text(put, "parent", row->base);
     mc_put_bool(put, "loaded", row->loaded);
-    put_context(put, "max_model_len", row);
+    put_tokens(put, "max_model_len", row->info.context_length);
     mc_put_text(put, "type", "model");
     mc_put_text(put, "display_name", row->name);
     mc_put_time(put, "created_at", row->time);
-    put_context(put, "max_input_tokens", row);
-    mc_put_null(put, "max_tokens");
+    put_tokens(put, "max_input_tokens", row->info.context_length);
+    put_tokens(put, "max_tokens", row->max_tokens);
     mc_put_null(put, "capabilities");
     mc_put_close(put, '}');
 }

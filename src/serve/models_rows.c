@@ -76,6 +76,8 @@ static void add_loaded(listing *l, const mc_served *served) {
     row->cache_bytes = served->cache_bytes;
     row->info.struct_bytes = sizeof row->info;
     mica_model_get_info(served->model, &row->info);
+    int64_t limit = served->options.max_tokens, context = row->info.context_length;
+    row->max_tokens = limit && (limit < context || !context) ? limit : context;
     row->info.family = copy(l, row->info.family);
     row->info.architecture = copy(l, row->info.architecture);
     row->info.quantization = copy(l, row->info.quantization);

@@ -163,11 +163,11 @@ const mc_field mc_ollama_answer_fields[MC_OLLAMA_ANSWER_FIELDS] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_NUMBER | MC_FIELD_IS_TEXT,
      .offset = AT(keep_alive),
-     .help = "how long the model stays in memory after this: seconds, or a duration such as "
-             "\"5m\"; negative: "
-             "for good. 0: it is closed when it has no requests, at once if this has no prompt. "
-             "Models that "
-             "were named on the command line stay longer than any other time"},
+     .help =
+         "how long the model stays in memory after this: seconds, or a duration such as "
+         "\"5m\"; negative: as long as there is room. 0: it is closed when it has no requests, "
+         "at once if this has no prompt. Models that were named on the command line stay longer "
+         "than any other time"},
 };
 
 const mc_field mc_ollama_chat_fields[MC_OLLAMA_CHAT_FIELDS] = {

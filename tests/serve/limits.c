@@ -108,8 +108,13 @@ static void test_priority(void **state) {
         const struct {
             const mica_server *server;
             int priority, status;
-        } rows[] = {{server, 5, 200}, {server, 6, 400},        {server, -9, 200},
-                    {server, 0, 200}, {shared.server, 1, 400}, {shared.server, -100000, 200}};
+        } rows[] = {{server, 5, 200},
+                    {server, 6, 400},
+                    {server, -9, 200},
+                    {server, 0, 200},
+                    {shared.server, 1, 400},
+                    {shared.server, -100000, 200},
+                    {shared.server, -100001, 400}};
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
             char *body = test_format("{%s, \"priority\": %d, \"%s\": 2}", bodies[i],
                                      rows[k].priority, i == 2 ? "max_output_tokens" : "max_tokens");
@@ -122,6 +127,18 @@ static void test_priority(void **state) {
     }
 }
 
+/* Who lists the models learns how long answers may be. */
+static void test_listed(void **state) {
+    (void)state;
+    mc_json_doc *doc = client_json(server, "GET", "/v1/models/default", NULL, 200);
+    assert_int_equal(int_at(mc_json_root(doc), "max_tokens"), TOKENS);
+    mc_json_close(&doc);
+    doc = client_json(shared.server, "GET", "/v1/models/default", NULL, 200);
+    assert_int_equal(int_at(mc_json_root(doc), "max_tokens"),
+                     int_at(mc_json_root(doc), "max_input_tokens"));
+    mc_json_close(&doc);
+}
+
 static void test_options(void **state) {
     (void)state;
     const mica_serving_options wrong[] = {
@@ -132,9 +149,8 @@ static void test_options(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_priority), cmocka_unit_test(test_listed),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, open_limited, close_limited);

@@ -51,6 +51,7 @@ static void test_lists(void **state) {
     mc_json_close(&doc);
     doc = client_json(f.server, "GET", "/v1/models/c", NULL, 200);
     check_null(mc_json_root(doc), "max_model_len");
+    check_null(mc_json_root(doc), "max_tokens");
     mc_json_close(&doc);
     doc = client_json(f.server, "POST", "/api/show", "{\"model\": \"c:latest\"}", 200);
     check_text(mc_json_root(doc), "details.family", MC_STR("gemma3"));
