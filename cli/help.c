@@ -61,15 +61,27 @@ static void print_option(const cli_option *option, FILE *out) {
     print_row(names, help, COLUMN, out);
 }
 
+/* How many of a verb's options are set by variables. */
+static const char *count_variables(const cli_verb *verb) {
+    const cli_option *option;
+    size_t with = 0, without = 0;
+    for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
+        if (strcmp(option->name, "help") == 0) continue;
+        with += !option->no_variable;
+        without += option->no_variable;
+    }
+    return !without ? "Each option" : with > without ? "Most options" : "Some options";
+}
+
 static void print_variables(const cli_verb *verb, FILE *out) {
     char variable[CLI_VARIABLE], text[400];
     const cli_option *option = cli_option_with_variable(verb);
     if (!option) return;
     cli_option_variable(option, variable);
     snprintf(text, sizeof text,
-             "Each option can also be set in the environment: --%s as %s, a flag as on or off. "
+             "%s can also be set in the environment: --%s as %s, a flag as on or off. "
              "Options of the command line win; --no-FLAG unsets a flag there.",
-             option->name, variable);
+             count_variables(verb), option->name, variable);
     fputc('\n', out);
     print_wrapped(text, 0, out);
 }

@@ -74,10 +74,10 @@ int main(int argc, char **argv) {
     for (mica_token t; mica_stream_next(stream, &t);)
         fwrite(t.text, 1, t.len, stdout);
     if (!status) status = mica_stream_status(stream);
+    if (status) fprintf(stderr, "%s\n", mica_last_error());
     mica_stream_close(&stream);
     mica_session_close(&session);
     mica_model_close(&model);
-    if (!status) status = mica_engine_unregister("backwards"); /* after its last model is closed */
-    if (status) fprintf(stderr, "%s\n", mica_last_error());
+    (void)mica_engine_unregister("backwards"); /* after its last model is closed */
     return status != MICA_OK;
 }

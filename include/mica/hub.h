@@ -15,8 +15,8 @@
  *
  * Environment variables are those of Hugging Face's own programs: HF_ENDPOINT, HF_TOKEN,
  * HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE,
- * HF_HUB_DOWNLOAD_TIMEOUT; also the proxies' (https_proxy, no_proxy) and the certificates'
- * (SSL_CERT_FILE). */
+ * HF_HUB_DOWNLOAD_TIMEOUT; also the proxies' (https_proxy, no_proxy) and the certificates' (the
+ * first that is set of CURL_CA_BUNDLE, REQUESTS_CA_BUNDLE and SSL_CERT_FILE). */
 #ifndef MICA_HUB_H
 #define MICA_HUB_H
 

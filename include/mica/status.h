@@ -35,10 +35,12 @@ typedef enum mica_status {
 /** The name of a status, such as "MICA_ESHAPE". Never NULL; static storage. */
 MICA_API const char *mica_status_name(mica_status status);
 
-/** The text of the last call that failed in the calling thread; "": none has failed.
+/** The text of the error, right after a call of the calling thread has failed; "" before its first
+ *  call. After a call that went well it tells nothing: it may be of an error that the call found
+ *  and dealt with, such as an optional file that is not there.
  *
  *  returns UTF-8 without control characters other than newlines and tabs, never NULL; valid until
- *  the thread's next failing call into mica. */
+ *  the thread's next call into mica: copy what is to be kept. */
 MICA_API const char *mica_last_error(void);
 
 /** Copies mica_last_error(), for bindings that may go on in another thread, or whose language keeps

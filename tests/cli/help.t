@@ -192,7 +192,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this help and exit
   
-  Each option can also be set in the environment: --system as MICA_SYSTEM, a flag
+  Most options can also be set in the environment: --system as MICA_SYSTEM, a flag
   as on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
@@ -330,7 +330,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this help and exit
   
-  Each option can also be set in the environment: --json as MICA_JSON, a flag as
+  Most options can also be set in the environment: --json as MICA_JSON, a flag as
   on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
@@ -453,7 +453,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this help and exit
   
-  Each option can also be set in the environment: --json as MICA_JSON, a flag as
+  Most options can also be set in the environment: --json as MICA_JSON, a flag as
   on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --temp (--temperature), --repeat-penalty

@@ -248,8 +248,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_budget),
         cmocka_unit_test(test_sliding_context), cmocka_unit_test(test_end_of_sliding_context),
-        cmocka_unit_test(test_end_of_budget),
-        cmocka_unit_test(test_full_queue),      cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_end_of_budget),   cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests_name("schedule/admission", tests, open_models, close_models);
 }
