@@ -52,6 +52,9 @@ typedef struct mica_classify_options {
     size_t label_count;        /* number of labels; 0: none */
     bool as_chat;              /* each prompt is a user's message in the model's chat format */
     bool logits;               /* keep each row's logits: 4 bytes per token of the vocabulary */
+    float temperature;         /* of the draw of a row's token; 0: the likeliest is taken */
+    int top_k;                 /* draw from the k likeliest tokens; 0: from all */
+    uint64_t seed;             /* of a row's draw: that of the first token of an answer with it */
     mica_progress progress;    /* in prompts; may be NULL */
     void *progress_user;       /* given to progress */
     const mica_cancel *cancel; /* once set, the rows to come are MICA_ECANCELLED; may be NULL.
@@ -63,7 +66,8 @@ typedef struct mica_classify_options {
 typedef struct mica_classify_row {
     mica_status status;    /* MICA_OK, or the error of this row */
     const char *error;     /* the error's text; "" for MICA_OK. Never NULL */
-    int32_t token;         /* the likeliest next token; of equals, the lowest id */
+    int32_t token;         /* the likeliest next token; of equals, the lowest id. With a
+                              temperature the one that was drawn */
     const char *text;      /* that token's text, decoded alone; NUL-terminated */
     double probability;    /* that token's, among all tokens: softmax of the logits */
     const double *labels;  /* [label_count] probability of each label's first token, among all
@@ -90,9 +94,9 @@ typedef struct mica_classify_results {
  *           row only.
  *  options  NULL for the defaults. Borrowed.
  *  results  receives the rows, freed with mica_classify_free; NULL after an error.
- *  errors   MICA_EINVAL no prompts, a label of no tokens, two labels with the same first token (the
- *           text names them); MICA_EFORMAT a label is not UTF-8; MICA_EUNSUPPORTED as_chat is set
- *           and the model has no chat format; MICA_ENOMEM */
+ *  errors   MICA_EINVAL no prompts, an option out of range, a label of no tokens, two labels with
+ *           the same first token (the text names them); MICA_EFORMAT a label is not UTF-8;
+ *           MICA_EUNSUPPORTED as_chat is set and the model has no chat format; MICA_ENOMEM */
 MICA_API mica_status mica_classify(const mica_model *model, const char *const *prompts,
                                    size_t count, const mica_classify_options *options,
                                    mica_classify_results **results);

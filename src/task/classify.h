@@ -21,7 +21,7 @@ typedef struct mc_classify_task {
 } mc_classify_task;
 
 /* results  freed with mica_classify_free; NULL after an error.
- * errors   MICA_ENOMEM; rows have the others */
+ * errors   MICA_EINVAL an option of the draw is out of range; MICA_ENOMEM; rows have the others */
 mica_status mc_classify(const mc_classify_task *task, const mica_classify_options *options,
                         mica_classify_results **results);
 

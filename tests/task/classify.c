@@ -1,6 +1,7 @@
 /* Classes against softmax of the golden logits, worked out here. */
 #include "model/fixture.h"
 
+#include "session/stream.h"
 #include "task/classify.h"
 #include "task/prompts.h"
 
@@ -147,6 +148,53 @@ static void test_rows(void **state) {
     fixture_close(&f);
 }
 
+/* With a temperature a row's token is the first that an answer with these options has; the rest is
+ * as without. */
+static void test_draws(void **state) {
+    (void)state;
+    model_fixture f;
+    size_t n;
+    fixture_open("gemma3_text_f32", &f);
+    const int32_t *ids = fixture_ints(&f, &n, "prompt3.ids");
+    mc_session_model model = {.lm = f.lm, .device = f.device};
+    const prompts p = {{ids, ids, ids}, {30, 0, 41}};
+    mica_classify_results *greedy = classify(&model, &p, 3, NULL, &(mica_classify_options){0});
+    int others = 0;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const mica_classify_options options = {
+            .temperature = 1.5f, .top_k = seed < 6 ? 5 : 0, .seed = seed, .logits = true};
+        const mica_generate_options same = {
+            .temperature = 1.5f, .top_k = options.top_k, .seed = seed, .max_tokens = 1};
+        mica_classify_results *results = classify(&model, &p, 3, NULL, &options);
+        assert_int_equal(results->rows[1].status, MICA_EINVAL);
+        for (size_t i = 0; i < 3; i += 2) {
+            const mica_classify_row *row = &results->rows[i];
+            mc_session *session;
+            mc_stream *stream;
+            mica_token token;
+            assert_int_equal(mc_session_open(&model, 0, &session), MICA_OK);
+            assert_int_equal(mc_stream_open(session, ids, p.lengths[i], &same, &stream), MICA_OK);
+            assert_true(mc_stream_next(stream, &token));
+            assert_int_equal(row->token, token.id);
+            double best =
+                exp((double)row->logits[row->token] - (double)row->logits[greedy->rows[i].token]);
+            assert_true(fabs(row->probability - best * greedy->rows[i].probability) < 1e-9);
+            others += row->token != greedy->rows[i].token;
+            mc_stream_close(&stream);
+            mc_session_close(&session);
+        }
+        mica_classify_free(&results);
+    }
+    assert_true(others > 0);
+    mica_classify_free(&greedy);
+    mica_classify_results *none;
+    const mica_classify_options wrong[] = {{.temperature = -1.0f}, {.top_k = -1}};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(try_classify(&model, &p, 1, NULL, &wrong[i], &none), MICA_EINVAL);
+    assert_null(none);
+    fixture_close(&f);
+}
+
 static void test_broken_weights(void **state) {
     (void)state;
     model_fixture f;
@@ -219,9 +267,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_broken_weights), cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_draws),     cmocka_unit_test(test_broken_weights),
+        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/classify", tests, NULL, NULL);
 }
