@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,18 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 MODEL = str(ROOT / 'models/default')
 sys.path.insert(0, str(ROOT / 'examples/python'))
 sys.dont_write_bytecode = True
+
+
+def signals():
+    """Those that are handled, ignored and blocked; None where the system does not tell."""
+    if not os.path.exists('/proc/self/status'):
+        return None
+    with open('/proc/self/status', encoding='utf-8') as status:
+        return [line for line in status if line.startswith(('SigCgt', 'SigIgn', 'SigBlk'))]
+
+
+threading.Thread(target=signals).start()  # with the first one glibc handles a signal of its own
+SIGNALS = signals()
 import chat  # pylint: disable=wrong-import-position
 
 # The C types that a ctypes one stands for.
@@ -154,6 +167,18 @@ class Memory(unittest.TestCase):
         with self.assertRaises(ValueError):
             chat.ask(MODEL, 'What is curl?', fail)
         self.expect_free()
+
+
+class Signals(unittest.TestCase):
+    def test_they_are_the_programs(self):
+        """The library changes none, neither while a model is open nor afterwards."""
+        if not SIGNALS:
+            self.skipTest('there is no /proc/self/status')
+        self.assertEqual(len(SIGNALS), 3)
+        with chat.opened(chat.mica_model, chat.lib.mica_model_open, os.fsencode(MODEL), None):
+            chat.ask(MODEL, 'What is curl?', lambda piece: None, max_tokens=8)
+            self.assertEqual(signals(), SIGNALS)
+        self.assertEqual(signals(), SIGNALS)
 
 
 class Forks(unittest.TestCase):
