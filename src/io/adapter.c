@@ -27,13 +27,20 @@ struct mc_adapter {
     mc_str *targets;    /* [target_count] in the arena: names of modules; NULL: not listed */
     size_t target_count;
     int64_t rank;
-    double scale; /* mlx-lm */
-    double alpha; /* PEFT, as are the next three */
-    bool full;    /* mlx-lm: no pairs, but tensors in the place of the model's */
-    bool dora;    /* pairs have magnitudes, too */
-    bool rslora;  /* the scale is alpha / sqrt(rank), not alpha / rank */
-    mc_config_scope rank_pattern, alpha_pattern; /* ranks and alphas of some modules */
+    double scale;            /* mlx-lm */
+    double alpha;            /* PEFT, as are the next three */
+    bool full;               /* mlx-lm: no pairs, but tensors in the place of the model's */
+    bool dora;               /* pairs have magnitudes, too */
+    bool rslora;             /* the scale is alpha / sqrt(rank), not alpha / rank */
+    mc_buffer ranks, alphas; /* valued: those of some modules */
+    uint32_t steps;          /* that are left for matching their patterns */
 };
+
+/* What modules of a pattern have. */
+typedef struct valued {
+    mc_name_pattern *pattern;
+    double value;
+} valued;
 
 /* ---- configs ---- */
 
@@ -103,6 +110,33 @@ static mica_status refuse_peft_kinds(const mc_config_scope *root) {
     return MICA_OK;
 }
 
+static mica_status add_valued(mc_buffer *list, mc_str pattern, double value) {
+    valued v = {.value = value};
+    MC_TRY(mc_name_pattern_compile(pattern, &v.pattern));
+    if (MC_BUFFER_PUSH(list, valued, v)) return MICA_OK;
+    mc_name_pattern_free(v.pattern);
+    return mc_fail_nomem("the patterns of an adapter");
+}
+
+/* Reads an object of patterns and numbers. */
+static mica_status read_patterns(const mc_config_scope *root, const char *key, double min,
+                                 double max, bool whole, mc_buffer *list) {
+    mc_config_scope patterns;
+    MC_TRY(mc_config_object(root, key, MC_OPTIONAL, &patterns));
+    for (mc_json_iter it = mc_json_begin(patterns.object); mc_json_next(&it);) {
+        double value;
+        bool fits = mc_json_get_float(it.value, &value) && value >= min && value <= max;
+        if (!fits || (whole && value != floor(value)))
+            return mc_fail(MICA_EFORMAT, "%s: %s%.*s: want %s in %g..%g", patterns.file,
+                           patterns.path, MC_STR_ARG(it.key), whole ? "an integer" : "a number",
+                           min, max);
+        mica_status status = add_valued(list, it.key, value);
+        if (status != MICA_OK)
+            return mc_fail_context(status, "%s: %s", patterns.file, patterns.path);
+    }
+    return MICA_OK;
+}
+
 static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
     MC_TRY(refuse_peft_kinds(root));
     MC_TRY(mc_config_int(root, "r", MC_REQUIRED, 1, MAX_RANK, &adapter->rank));
@@ -110,8 +144,8 @@ static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
         mc_config_float(root, "lora_alpha", MC_REQUIRED, -MAX_SCALE, MAX_SCALE, &adapter->alpha));
     MC_TRY(mc_config_bool(root, "use_dora", MC_OPTIONAL, &adapter->dora));
     MC_TRY(mc_config_bool(root, "use_rslora", MC_OPTIONAL, &adapter->rslora));
-    MC_TRY(mc_config_object(root, "rank_pattern", MC_OPTIONAL, &adapter->rank_pattern));
-    MC_TRY(mc_config_object(root, "alpha_pattern", MC_OPTIONAL, &adapter->alpha_pattern));
+    MC_TRY(read_patterns(root, "rank_pattern", 1, MAX_RANK, true, &adapter->ranks));
+    MC_TRY(read_patterns(root, "alpha_pattern", -MAX_SCALE, MAX_SCALE, false, &adapter->alphas));
     /* A single text is a pattern or "all-linear", and these options narrow a list: the names of
      * the tensors are then the only list. */
     bool narrowed = is_set(root, "layers_to_transform") || is_set(root, "exclude_modules");
@@ -136,33 +170,32 @@ static mica_status read_config(mc_adapter *adapter) {
 /* ---- patterns ---- */
 
 /* Sets *value to that of the first pattern that matches the module; unchanged if none does. */
-static mica_status look_up(const mc_config_scope *patterns, const char *module, double min,
-                           double max, bool whole, double *value) {
-    for (mc_json_iter it = mc_json_begin(patterns->object); mc_json_next(&it);) {
-        bool matches = false;
-        double found;
-        mica_status status = mc_name_matches(it.key, module, &matches);
+static mica_status look_up(mc_adapter *adapter, const mc_buffer *patterns, const char *module,
+                           double *value) {
+    bool matches = false;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(patterns, valued) && !matches; i++) {
+        const valued *v = &MC_BUFFER_AT(patterns, valued)[i];
+        mica_status status = mc_name_matches(v->pattern, module, &adapter->steps, &matches);
         if (status != MICA_OK)
-            return mc_fail_context(status, "%s: %s", patterns->file, patterns->path);
-        if (!matches) continue;
-        bool fits = mc_json_get_float(it.value, &found) && found >= min && found <= max;
-        if (!fits || (whole && found != floor(found)))
-            return mc_fail(MICA_EFORMAT, "%s: %s%.*s: want %s in %g..%g", patterns->file,
-                           patterns->path, MC_STR_ARG(it.key), whole ? "an integer" : "a number",
-                           min, max);
-        *value = found;
-        return MICA_OK;
+            return mc_fail_context(status, "%s: adapter_config.json", adapter->path);
+        if (matches) *value = v->value;
     }
     return MICA_OK;
 }
 
-static mica_status set_scale(const mc_adapter *adapter, mc_adapter_pair *pair) {
+static void free_patterns(mc_buffer *patterns) {
+    for (size_t i = 0; i < MC_BUFFER_COUNT(patterns, valued); i++)
+        mc_name_pattern_free(MC_BUFFER_AT(patterns, valued)[i].pattern);
+    mc_buffer_deinit(patterns);
+}
+
+static mica_status set_scale(mc_adapter *adapter, mc_adapter_pair *pair) {
     pair->rank = adapter->rank;
     pair->scale = adapter->scale;
     if (!adapter->peft) return MICA_OK;
     double rank = (double)adapter->rank, alpha = adapter->alpha;
-    MC_TRY(look_up(&adapter->rank_pattern, pair->module, 1, MAX_RANK, true, &rank));
-    MC_TRY(look_up(&adapter->alpha_pattern, pair->module, -MAX_SCALE, MAX_SCALE, false, &alpha));
+    MC_TRY(look_up(adapter, &adapter->ranks, pair->module, &rank));
+    MC_TRY(look_up(adapter, &adapter->alphas, pair->module, &alpha));
     pair->rank = (int64_t)rank;
     pair->scale = alpha / (adapter->rslora ? sqrt(rank) : rank);
     return MICA_OK;
@@ -313,6 +346,7 @@ static mica_status open_parts(mc_adapter *adapter, const char *folder) {
 mica_status mc_adapter_open(const char *folder, mc_adapter **adapter) {
     *adapter = mc_calloc(1, sizeof **adapter);
     if (!*adapter) return mc_fail_nomem("an adapter");
+    (*adapter)->steps = MC_NAME_STEPS;
     mica_status status = open_parts(*adapter, folder);
     if (status != MICA_OK) mc_adapter_close(adapter);
     return status;
@@ -323,6 +357,8 @@ void mc_adapter_close(mc_adapter **adapter) {
     mc_weights_close(&(*adapter)->weights);
     mc_config_close(&(*adapter)->config);
     mc_buffer_deinit(&(*adapter)->pairs);
+    free_patterns(&(*adapter)->ranks);
+    free_patterns(&(*adapter)->alphas);
     mc_arena_deinit(&(*adapter)->arena);
     mc_free(*adapter);
     *adapter = NULL;

@@ -6,15 +6,26 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Whether the pattern, a regular expression, matches the whole name or all that follows one of its
- * dots: "q_proj" matches "model.layers.0.self_attn.q_proj".
+/* A compiled pattern: a regular expression in PCRE2's syntax, which has Python's. It never changes;
+ * any number of threads may use it at once. */
+typedef struct mc_name_pattern mc_name_pattern;
+
+/* Compiles a pattern. errors  MICA_EFORMAT not a regular expression, or too long; MICA_ENOMEM */
+mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out);
+void mc_name_pattern_free(mc_name_pattern *pattern); /* does nothing for NULL */
+
+/* The steps that all matches with the patterns of a file may take together. */
+enum { MC_NAME_STEPS = 10000000 };
+
+/* Whether the pattern matches the whole name or all that follows one of its dots: "q_proj" matches
+ * "model.layers.0.self_attn.q_proj".
  *
- * Supported are literals, dots, [sets], (groups), |, * + ?, ^ $, \d \w \s \. and the like.
- *
- * errors  MICA_EFORMAT not a regular expression, or too long; MICA_EUNSUPPORTED look-around, back
- *         references, {counts}; MICA_ENOMEM
+ * steps   what is left of MC_NAME_STEPS.
+ * errors  MICA_EUNSUPPORTED there are not enough of them, or the name is too long; MICA_ENOMEM
  * source  PEFT's get_pattern_key: re.match(r"(.*\.)?(pattern)$", name) */
-mica_status mc_name_matches(mc_str pattern, const char *name, bool *matches);
+mica_status mc_name_matches(const mc_name_pattern *pattern, const char *name, uint32_t *steps,
+                            bool *matches);
 
 #endif

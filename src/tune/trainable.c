@@ -76,54 +76,72 @@ static mica_status add_factors(mc_trainable *t, int layer, size_t at, mica_array
                                                     : mc_fail_nomem("the parameters to train");
 }
 
-/* Whether an entry of the options' modules names a matrix: by its name within the layer, or by a
- * pattern of the whole name or of what follows one of its dots. */
-static mica_status is_named(const char *entry, const char *name, const char *module, bool *is) {
-    *is = strcmp(entry, name) == 0 || strcmp(entry, module) == 0;
-    return *is ? MICA_OK : mc_name_matches(mc_str_of(entry), module, is);
+/* An entry of the options' modules. */
+typedef struct entry {
+    const char *text;
+    mc_name_pattern *pattern;
+    bool used; /* it has named a matrix */
+} entry;
+
+/* Whether an entry names a matrix: by its name within the layer, or by a pattern of the whole name
+ * or of what follows one of its dots. */
+static mica_status is_named(const entry *e, const char *name, const char *module, uint32_t *steps,
+                            bool *is) {
+    *is = strcmp(e->text, name) == 0 || strcmp(e->text, module) == 0;
+    return *is ? MICA_OK : mc_name_matches(e->pattern, module, steps, is);
 }
 
-/* Whether a matrix is to have factors. used [n_modules]: which entries have named one. */
-static mica_status is_target(const mc_trainable *t, int layer, size_t at, bool *used, bool *is) {
+/* Whether a matrix is to have factors. entries [n_modules] of the options. */
+static mica_status is_target(const mc_trainable *t, int layer, size_t at, entry *entries,
+                             uint32_t *steps, bool *is) {
     char module[NAME_BYTES];
     const char *name = mc_lm_layer_matrix(t->lm, layer, at).name;
     snprintf(module, sizeof module, "model.layers.%d.%s", layer, name);
     *is = t->options.n_modules == 0;
     for (size_t i = 0; i < t->options.n_modules; i++) {
         bool named;
-        MC_TRY(is_named(t->options.modules[i], name, module, &named));
-        used[i] = used[i] || named;
+        MC_TRY(is_named(&entries[i], name, module, steps, &named));
+        entries[i].used = entries[i].used || named;
         *is = *is || named;
     }
     return MICA_OK;
 }
 
-static mica_status check_used(const mc_trainable *t, const bool *used) {
+static mica_status check_used(const mc_trainable *t, const entry *entries) {
     for (size_t i = 0; i < t->options.n_modules; i++)
-        if (!used[i])
+        if (!entries[i].used)
             return mc_fail(MICA_ENOENT,
                            "module \"%s\" names no matrix of the layers %d..%d, which have "
                            "self_attn.q_proj, k_proj, v_proj, o_proj, mlp.gate_proj, up_proj, "
                            "down_proj: give one of these, or a pattern",
-                           t->options.modules[i], t->first_layer, t->lm->spec.n_layers - 1);
+                           entries[i].text, t->first_layer, t->lm->spec.n_layers - 1);
     return MICA_OK;
 }
 
-static mica_status add_lora(mc_trainable *t) {
+static mica_status add_targets(mc_trainable *t, entry *entries) {
     int layers = t->lm->spec.n_layers;
-    bool *used = mc_calloc(t->options.n_modules + 1, sizeof *used);
-    if (!used) return mc_fail_nomem("the modules to train");
+    uint32_t steps = MC_NAME_STEPS;
     mica_array keys = mica_random_split(t->scope, mica_random_key(t->scope, t->options.seed),
                                         (int64_t)layers * MC_LM_LAYER_MATRICES);
-    mica_status status = MICA_OK;
+    for (size_t i = 0; i < t->options.n_modules; i++) {
+        entries[i].text = t->options.modules[i];
+        MC_TRY(mc_name_pattern_compile(mc_str_of(entries[i].text), &entries[i].pattern));
+    }
     for (int i = t->first_layer; i < layers; i++)
-        for (size_t at = 0; at < MC_LM_LAYER_MATRICES && status == MICA_OK; at++) {
-            bool target = false;
-            status = is_target(t, i, at, used, &target);
-            if (status == MICA_OK && target) status = add_factors(t, i, at, keys);
+        for (size_t at = 0; at < MC_LM_LAYER_MATRICES; at++) {
+            bool target;
+            MC_TRY(is_target(t, i, at, entries, &steps, &target));
+            if (target) MC_TRY(add_factors(t, i, at, keys));
         }
-    if (status == MICA_OK) status = check_used(t, used);
-    mc_free(used);
+    return check_used(t, entries);
+}
+
+static mica_status add_lora(mc_trainable *t) {
+    entry *entries = mc_calloc(t->options.n_modules + 1, sizeof *entries);
+    mica_status status = entries ? add_targets(t, entries) : mc_fail_nomem("the modules to train");
+    for (size_t i = 0; entries && i < t->options.n_modules; i++)
+        mc_name_pattern_free(entries[i].pattern);
+    mc_free(entries);
     return status;
 }
 

@@ -191,6 +191,8 @@ static void test_bad_configs(void **state) {
                    MICA_EFORMAT, "alpha_pattern", "regular expression");
     expect_changed(peft, "\"alpha_pattern\": {}", "\"alpha_pattern\": {\"k_proj\": \"2\"}",
                    MICA_EFORMAT, "alpha_pattern.k_proj", "number");
+    expect_changed(peft, "\"rank_pattern\": {}", "\"rank_pattern\": {\"((((.+)+)+)+)[0-9]\": 2}",
+                   MICA_EUNSUPPORTED, "adapter_config.json", "takes too much work");
     expect_changed(peft, "\"target_modules\": [", "\"target_modules\": [[], ", MICA_EFORMAT,
                    "target_modules", "texts");
 }
@@ -258,6 +260,10 @@ static void test_no_memory(void **state) {
         test_fail_each_allocation(open_once, dir);
         free(dir);
     }
+    char *dir = changed("peft_qwen3", "\"rank_pattern\": {}",
+                        "\"rank_pattern\": {\"(q|k)_proj\": 4, \"[ov]_proj\": 4}");
+    test_fail_each_allocation(open_once, dir);
+    test_temp_dir_remove(dir);
 }
 
 int main(void) {
