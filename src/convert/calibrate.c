@@ -96,11 +96,15 @@ static mica_status no_memory(void) {
 }
 
 /* The group of a matrix; false: it is none of the decoder's. */
-static bool find_group(const char *name, group *g) {
+static bool find_group(const calibrating *c, const char *name, group *g) {
     mc_str part = mc_decoder_name(mc_str_of(name));
-    g->layer = mc_module_layer(name);
-    g->kind = strstr(name, ".self_attn.") ? ATTENTION : MLP;
-    if (g->layer >= 0) return strstr(name, ".self_attn.") || strstr(name, ".mlp.");
+    bool attention = strstr(part.ptr, ".self_attn.");
+    *g = (group){-1, attention ? ATTENTION : MLP};
+    if (mc_str_starts(part, MC_STR("layers."))) {
+        g->layer = mc_module_layer(part.ptr);
+        return g->layer >= 0 && g->layer < c->lm->spec.n_layers &&
+               (attention || strstr(part.ptr, ".mlp."));
+    }
     g->kind = mc_str_is(part, "lm_head.weight") ? HEAD : EMBED;
     return g->kind == HEAD || mc_str_is(part, "embed_tokens.weight");
 }
@@ -124,7 +128,7 @@ static mica_status list_groups(calibrating *c) {
         group g;
         size_t k = 0;
         c->of[i] = SIZE_MAX;
-        if (!is_quantised(c, part) || !find_group(part->name, &g)) continue;
+        if (!is_quantised(c, part) || !find_group(c, part->name, &g)) continue;
         if (g.kind == HEAD && c->lm->tied) continue; /* it is left out */
         while (k < c->count && (c->groups[k].layer != g.layer || c->groups[k].kind != g.kind))
             k++;
@@ -324,7 +328,7 @@ static double find_budget(calibrating *c) {
         double n = 1;
         if (mc_lm_ignores(part->name)) continue;
         group g;
-        if (c->lm->tied && find_group(part->name, &g) && g.kind == HEAD) continue;
+        if (c->lm->tied && find_group(c, part->name, &g) && g.kind == HEAD) continue;
         for (int k = 0; k < part->ndim; k++)
             n *= (double)part->shape[k];
         c->parameters += n;

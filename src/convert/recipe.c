@@ -1,5 +1,7 @@
 #include "convert/recipe.h"
 
+#include "model/spec.h"
+
 #include <mica/convert.h>
 
 #include <stdbool.h>
@@ -32,7 +34,8 @@ int mc_module_layer(const char *module) {
     const char *at = strstr(module, "layers.");
     if (!at || (at > module && at[-1] != '.')) return -1;
     at += strlen("layers.");
-    return *at >= '0' && *at <= '9' ? (int)strtol(at, NULL, 10) : -1;
+    long layer = *at >= '0' && *at <= '9' ? strtol(at, NULL, 10) : -1;
+    return layer < MC_MAX_LAYERS ? (int)layer : -1;
 }
 
 int mc_recipe_bits(const mc_recipe *recipe, const char *module, int n_layers) {

@@ -16,7 +16,7 @@ const mc_recipe *mc_recipe_find(const char *name);
 /* The bits of a matrix. module: "model.layers.3.mlp.down_proj". */
 int mc_recipe_bits(const mc_recipe *recipe, const char *module, int n_layers);
 
-/* The index of a module's layer; -1: it is in none. */
+/* The index of a module's layer, below MC_MAX_LAYERS; -1: it is in none. */
 int mc_module_layer(const char *module);
 
 #endif

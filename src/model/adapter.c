@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "model/lm.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define NAME_BYTES 320
 
 mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i) {
+    assert(layer >= 0 && layer < lm->spec.n_layers && i < MC_LM_LAYER_MATRICES);
     const mc_decoder_names *names = &lm->spec.names;
     mc_lm_layer *w = &lm->layers[layer];
     const mc_lm_matrix all[MC_LM_LAYER_MATRICES] = {
@@ -25,6 +27,7 @@ mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i) {
 }
 
 mc_lm_norm mc_lm_layer_norm(const mc_lm *lm, int layer, size_t i) {
+    assert(layer >= 0 && layer < lm->spec.n_layers && i < MC_LM_LAYER_NORMS);
     const mc_decoder_names *names = &lm->spec.names;
     mc_lm_layer *w = &lm->layers[layer];
     const mc_lm_norm all[MC_LM_LAYER_NORMS] = {

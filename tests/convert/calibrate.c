@@ -2,9 +2,10 @@
 #include "convert/calibrate.h"
 
 #include "base/alloc.h"
-#include "io/safetensors.h"
+#include "io/safetensors_write.h"
 #include "model/fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -158,6 +159,44 @@ static void test_uniform(void **state) {
     assert_true(result.divergence > 0);
 }
 
+/* Adds a matrix of whole groups to the model, in a file of its own. */
+static void add_stranger(const char *name) {
+    static float data[64 * 64];
+    const mc_weight_tensor t = {
+        .name = name, .kind = "F32", .ndim = 2, .shape = {64, 64}, .data = data};
+    char *index = test_format("%s/model.safetensors.index.json", dense);
+    char *from = test_format("%s/model.safetensors", dense);
+    char *to = test_format("%s/model-1.safetensors", dense);
+    char *other = test_format("%s/model-2.safetensors", dense);
+    (void)unlink(index);
+    (void)rename(from, to);
+    if (mc_weights_save(other, &t, 1, NULL, 0) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(index);
+    free(from);
+    free(to);
+    free(other);
+}
+
+/* Matrices that are in none of the decoder's layers get the common bits, and are not measured. */
+static void test_strangers(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "model.layers.2.self_attn.q_proj.weight",
+        "model.layers.99999999999.mlp.up_proj.weight",
+        "model.layers.4294967296.mlp.up_proj.weight", /* 0, in 32 bits */
+        "mtp.layers.0.mlp.up_proj.weight",
+    };
+    uint64_t quantised = calibrate(8, 0).quantised;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        mc_weights *w;
+        add_stranger(names[i]);
+        assert_int_equal(calibrate(8, 0).quantised, quantised + 1);
+        assert_int_equal(mc_weights_open(made, NULL, &w), MICA_OK);
+        assert_int_equal(mc_weights_find(w, names[i])->shape[1], 64 * 4 / 32);
+        mc_weights_close(&w);
+    }
+}
+
 static void refuse(mica_convert_options options, mica_status want, const char *says) {
     size_t before = test_count_entries(dir);
     char *to = test_format("%s/refused", dir);
@@ -261,15 +300,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spend),
-        cmocka_unit_test(test_no_gain),
-        TEST(test_targets),
-        TEST(test_same),
-        TEST(test_uniform),
-        TEST(test_refused),
-        TEST(test_least),
-        TEST(test_refused_early),
-        TEST(test_out_of_memory),
+        cmocka_unit_test(test_spend), cmocka_unit_test(test_no_gain),
+        TEST(test_targets),           TEST(test_same),
+        TEST(test_uniform),           TEST(test_strangers),
+        TEST(test_refused),           TEST(test_least),
+        TEST(test_refused_early),     TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,10 @@ static void test_names(void **state) {
     assert_int_equal(mc_module_layer("layers.3.x"), 3);
     assert_int_equal(mc_module_layer("model.sublayers.3.x"), -1);
     assert_int_equal(mc_module_layer("lm_head"), -1);
+    assert_int_equal(mc_module_layer("layers.1023.x"), 1023);
+    assert_int_equal(mc_module_layer("layers.1024.x"), -1);
+    assert_int_equal(mc_module_layer("layers.4294967296.x"), -1);
+    assert_int_equal(mc_module_layer("layers.99999999999999999999.x"), -1);
 }
 
 /* Of 24 layers: the first 3, the last 3, and every third one between. */
