@@ -47,6 +47,7 @@ static void parse(const uint8_t *bytes, size_t size) {
     read_array(g, "a.strings");
     read_array(g, "a.numbers");
     if (mc_gguf_arch_find(g, &arch) == MICA_OK) (void)mc_gguf_config(g, arch, &config);
+    if (config.len > 1 << 16) abort();
     mc_buffer_deinit(&config);
     mc_gguf_close(&g);
 }

@@ -2,6 +2,7 @@
 
 #include "base/half.h"
 #include "base/json_write.h"
+#include "model/spec.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -170,22 +171,29 @@ typedef struct sizes {
     int64_t hidden, layers, heads, kv_heads, head_dim, mlp, context, vocab;
 } sizes;
 
+/* Reads a size in 1..max. *size: what it is without the key; 0: there must be one. */
+static mica_status read_size(const mc_gguf *g, const mc_gguf_arch *arch, const char *key,
+                             int64_t max, int64_t *size) {
+    *size = mc_gguf_arch_int(g, arch, key, *size);
+    if (*size >= 1 && *size <= max) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: %s.%s is %lld, or absent; want 1..%lld", mc_gguf_path(g),
+                   arch->name, key, (long long)*size, (long long)max);
+}
+
 static mica_status read_sizes(const mc_gguf *g, const mc_gguf_arch *arch, sizes *s) {
     const mc_gguf_tensor *embed = mc_gguf_find(g, "token_embd.weight");
-    *s = (sizes){.hidden = mc_gguf_arch_int(g, arch, "embedding_length", 0),
-                 .layers = mc_gguf_arch_int(g, arch, "block_count", 0),
-                 .heads = mc_gguf_arch_int(g, arch, "attention.head_count", 0),
-                 .mlp = mc_gguf_arch_int(g, arch, "feed_forward_length", 0),
-                 .context = mc_gguf_arch_int(g, arch, "context_length", 0)};
-    s->kv_heads = mc_gguf_arch_int(g, arch, "attention.head_count_kv", s->heads);
-    if (s->hidden < 1 || s->layers < 1 || s->heads < 1 || s->kv_heads < 1 || s->mlp < 1 ||
-        s->context < 1 || !embed || embed->ndim != 2)
-        return mc_fail(
-            MICA_EFORMAT,
-            "%s: the metadata lacks the model's sizes (%s.embedding_length, block_count, "
-            "attention.head_count, feed_forward_length, context_length), or "
-            "token_embd.weight is missing",
-            mc_gguf_path(g), arch->name);
+    const int64_t max = MC_MAX_WIDTH;
+    *s = (sizes){0};
+    MC_TRY(read_size(g, arch, "embedding_length", max, &s->hidden));
+    MC_TRY(read_size(g, arch, "block_count", MC_MAX_LAYERS, &s->layers));
+    MC_TRY(read_size(g, arch, "attention.head_count", max, &s->heads));
+    s->kv_heads = s->heads;
+    MC_TRY(read_size(g, arch, "attention.head_count_kv", max, &s->kv_heads));
+    MC_TRY(read_size(g, arch, "feed_forward_length", max, &s->mlp));
+    MC_TRY(read_size(g, arch, "context_length", INT32_MAX, &s->context));
+    if (!embed || embed->ndim != 2)
+        return mc_fail(MICA_EFORMAT, "%s: token_embd.weight is missing, or no matrix",
+                       mc_gguf_path(g));
     s->head_dim = mc_gguf_arch_int(g, arch, "attention.key_length", s->hidden / s->heads);
     s->vocab = embed->shape[0];
     int64_t rotated = mc_gguf_arch_int(g, arch, "rope.dimension_count", s->head_dim);

@@ -146,26 +146,47 @@ static void test_tokenizers(void **state) {
 
 /* ---- what is refused ---- */
 
-/* Converts a file in which the first `from` is replaced by `to`, of the same length. */
-static void refuse(const char *family, const char *from, const char *to, mica_status want,
-                   const char *says) {
+/* A file's bytes, and in them where a text begins. */
+static char *read_model(const char *family, const char *text, size_t *size, char **at) {
     char *source = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), family);
+    size_t len = strlen(text);
+    char *bytes = test_read_file(source, size);
+    *at = NULL;
+    for (size_t i = 0; !*at && i + len <= *size; i++)
+        if (memcmp(bytes + i, text, len) == 0) *at = bytes + i;
+    assert_non_null(*at);
+    free(source);
+    return bytes;
+}
+
+static void refuse_bytes(const char *bytes, size_t size, mica_status want, const char *says) {
     char *path = test_format("%s/x.gguf", dir);
-    size_t size, len = strlen(from);
-    char *bytes = test_read_file(source, &size), *at = NULL;
-    for (size_t i = 0; !at && i + len <= size; i++)
-        if (memcmp(bytes + i, from, len) == 0) at = bytes + i;
-    assert_non_null(at);
-    memcpy(at, to, len);
     test_write_file(path, bytes, size);
     mica_status got = mica_convert(path, made, NULL, NULL);
     if (got != want) fail_msg("%s: %s", mica_status_name(got), mica_last_error());
     if (!strstr(mica_last_error(), says))
         fail_msg("'%s' does not say '%s'", mica_last_error(), says);
     assert_int_equal(test_count_entries(dir), 1);
-    free(bytes);
     free(path);
-    free(source);
+}
+
+/* Converts a file in which the first `from` is replaced by `to`, of the same length. */
+static void refuse(const char *family, const char *from, const char *to, mica_status want,
+                   const char *says) {
+    size_t size;
+    char *at, *bytes = read_model(family, from, &size, &at);
+    memcpy(at, to, strlen(from));
+    refuse_bytes(bytes, size, want, says);
+    free(bytes);
+}
+
+/* Converts a file in which a key has another number, of 32 bits. */
+static void refuse_number(const char *family, const char *key, uint32_t number, const char *says) {
+    size_t size;
+    char *at, *bytes = read_model(family, key, &size, &at);
+    memcpy(at + strlen(key) + sizeof(uint32_t), &number, sizeof number); /* behind its type */
+    refuse_bytes(bytes, size, MICA_EFORMAT, says);
+    free(bytes);
 }
 
 static void test_refused(void **state) {
@@ -182,6 +203,16 @@ static void test_refused(void **state) {
     char *none = test_format("%s/none.gguf", dir);
     assert_int_equal(mica_convert(none, made, NULL, NULL), MICA_ENOENT);
     free(none);
+}
+
+/* A config of as many layers as the metadata says could fill the memory. */
+static void test_large_sizes(void **state) {
+    (void)state;
+    refuse_number("gemma3", "gemma3.block_count", 1025, "gemma3.block_count is 1025");
+    refuse_number("gemma2", "gemma2.block_count", UINT32_MAX, "block_count is 4294967295");
+    refuse_number("llama", "llama.attention.head_count", 1u << 31, "head_count is 2147483648");
+    refuse_number("llama", "llama.context_length", 1u << 31, "context_length is 2147483648");
+    refuse_number("qwen2", "qwen2.feed_forward_length", 0, "qwen2.feed_forward_length is 0");
 }
 
 /* Writes a file with bytes inserted into others: a multiple of its alignment. */
@@ -327,7 +358,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_kept),    TEST(test_dequantised),   TEST(test_tokenizers),
         TEST(test_refused), TEST(test_out_of_memory), TEST(test_long_token),
-        TEST(test_split),   TEST(test_flat_bias),
+        TEST(test_split),   TEST(test_flat_bias),     TEST(test_large_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
