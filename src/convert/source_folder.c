@@ -54,7 +54,10 @@ static mica_status find_quant(const mc_packing *packing, const mc_weight_tensor 
     MC_TRY(mc_packing_of(packing, module, module, quant));
     if (codes->ndim < 1 || codes->ndim != scales->ndim || codes->dtype != MICA_U32)
         return bad(codes, MICA_ESHAPE, "its scales do not fit it, or it is not U32");
-    int64_t bits = codes->shape[codes->ndim - 1] * 32, groups = scales->shape[scales->ndim - 1];
+    int64_t words = codes->shape[codes->ndim - 1], groups = scales->shape[scales->ndim - 1];
+    if (words > INT32_MAX || groups > INT32_MAX)
+        return bad(codes, MICA_ESHAPE, "its rows, or those of its scales, are too long");
+    int64_t bits = words * 32;
     if (!quant->bits && quant->group_size && groups > 0)
         quant->bits = (int)(bits / (groups * quant->group_size));
     if (!quant->group_size && quant->bits && groups > 0)

@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX_BYTES 8             /* the header's length */
-#define MAX_HEADER_BYTES 100000000 /* as the reference implementation */
-#define COPY_ALIGN 64              /* of copies of tensors that are unaligned in their file */
+#define PREFIX_BYTES 8               /* the header's length */
+#define MAX_HEADER_BYTES 100000000   /* as the reference implementation */
+#define MAX_BITS (UINT64_C(1) << 62) /* of a tensor */
+#define COPY_ALIGN 64                /* of copies of tensors that are unaligned in their file */
 #define TEXT_BYTES 512
 #define MAX_NAME_SHOWN 200 /* of a name, in an error text */
 
@@ -136,16 +137,19 @@ static mica_status read_shape(const place *at, mc_json v, mc_weight_tensor *t) {
     return MICA_OK;
 }
 
-/* Sets *bytes to the size of a tensor; false if it overflows or is not a whole number. */
+/* Sets *bytes to the size of a tensor; false if it is not a whole number, or too large: zero axes
+ * are left out there, so that whoever multiplies some of the others has no overflow. */
 static bool shape_bytes(const mc_weight_tensor *t, unsigned bits, uint64_t *bytes) {
     uint64_t n = bits;
+    bool empty = false;
     for (int i = 0; i < t->ndim; i++) {
-        uint64_t dim = (uint64_t)t->shape[i];
-        if (dim != 0 && n > UINT64_MAX / dim) return false;
+        uint64_t dim = t->shape[i] ? (uint64_t)t->shape[i] : 1;
+        empty = empty || t->shape[i] == 0;
+        if (n > MAX_BITS / dim) return false;
         n *= dim;
     }
-    *bytes = n / 8;
-    return n % 8 == 0;
+    *bytes = empty ? 0 : n / 8;
+    return empty || n % 8 == 0;
 }
 
 bool mc_weight_bytes(const mc_weight_tensor *tensor, uint64_t *bytes) {

@@ -379,6 +379,39 @@ static void tick(void *user, uint64_t done, uint64_t total) {
     if (t->count == t->at) mica_cancel_set(t->cancel);
 }
 
+/* Codes without rows, whose scales may then have any length: the header is all of the file. */
+static void refuse_scales(const char *config, const char *scales) {
+    char *from = test_temp_dir(), *path = test_format("%s/model.safetensors", from);
+    char *file = test_format("12345678{\"x.weight\":{\"dtype\":\"U32\",\"shape\":[0,1],"
+                             "\"data_offsets\":[0,0]},\"x.scales\":{%s,\"data_offsets\":[0,0]}}",
+                             scales);
+    uint64_t header = strlen(file) - 8;
+    for (int i = 0; i < 8; i++)
+        file[i] = (char)(header >> 8 * i);
+    test_write_file(path, file, header + 8);
+    test_write_below(from, "config.json", config);
+    mica_status got = mica_convert(from, made, &(mica_convert_options){.dequantise = true}, NULL);
+    if (got != MICA_ESHAPE && got != MICA_EFORMAT)
+        fail_msg("%s: %s", mica_status_name(got), mica_last_error());
+    assert_non_null(strstr(mica_last_error(), "'x."));
+    free(file);
+    free(path);
+    test_temp_dir_remove(from);
+}
+
+static void test_long_scales(void **state) {
+    (void)state;
+    static const char *const shapes[] = {
+        "\"dtype\":\"F16\",\"shape\":[0,288230376151711744]",  /* 2^58 */
+        "\"dtype\":\"U8\",\"shape\":[0,288230376151711744]",   /* of fewer bytes */
+        "\"dtype\":\"F16\",\"shape\":[0,2305843009213693952]", /* 2^61 */
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        refuse_scales("{\"quantization\": {\"group_size\": 64}}", shapes[i]);
+        refuse_scales("{\"quantization\": {\"bits\": 8}}", shapes[i]);
+    }
+}
+
 static void test_cancelled(void **state) {
     (void)state;
     char *from = fixture_path("qwen3_tied");
@@ -439,9 +472,10 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_mlx_lm), TEST(test_fused),     TEST(test_fused_quantised),
-        TEST(test_files),  TEST(test_refused),   TEST(test_existing),
-        TEST(test_twins),  TEST(test_cancelled), TEST(test_out_of_memory),
+        TEST(test_mlx_lm),      TEST(test_fused),     TEST(test_fused_quantised),
+        TEST(test_files),       TEST(test_refused),   TEST(test_existing),
+        TEST(test_twins),       TEST(test_cancelled), TEST(test_out_of_memory),
+        TEST(test_long_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,13 @@ static void test_refused(void **state) {
     two[0].kind = "F32";
     expect(two, 1, NULL, 0, "too large");
     two[0].kind = "U8";
-    expect(two, 2, NULL, 0, "'x'"); /* together they overflow */
+    expect(two, 1, NULL, 0, "too large");
+    static const char names[] = "a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0p";
+    mc_weight_tensor many[16]; /* together they overflow */
+    for (size_t i = 0; i < 16; i++)
+        many[i] = (mc_weight_tensor){
+            .name = names + 2 * i, .kind = "U8", .ndim = 1, .shape = {INT64_C(1) << 59}};
+    expect(many, 16, NULL, 0, "tensor 'p': dtype U8 and its shape");
     expect(&u8, 1, &(mica_metadata){"a", NULL}, 1, "value of the metadata");
     expect(&u8, 1, &(mica_metadata){"\x80", "b"}, 1, "key of the metadata");
 }
