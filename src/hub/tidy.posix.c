@@ -104,10 +104,11 @@ static mica_status note_ref(walk *w, const char *path, const struct stat *info) 
 }
 
 static mica_status note_link(walk *w, const char *path, const struct stat *info) {
-    char text[1024];
+    char text[4096]; /* more than a link may have */
     if (!S_ISLNK(info->st_mode)) return MICA_OK;
-    ssize_t len = readlink(path, text, sizeof text - 1);
+    ssize_t len = readlink(path, text, sizeof text);
     if (len < 0) return mc_fail_errno(errno, "cannot read %s", path);
+    if (len == sizeof text) return mc_fail(MICA_EIO, "%s: the link is too long", path);
     text[len] = '\0';
     const char *name = last_part(text);
     return add_name(w, name, strlen(name));

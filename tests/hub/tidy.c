@@ -3,8 +3,10 @@
 
 #include "hub_test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,6 +167,28 @@ static void test_links_out(void **state) {
     hub_test_close(&t);
 }
 
+/* The blob of a link is kept, however long a way it takes. */
+static void test_long_link(void **state) {
+    (void)state;
+    enum { LENGTH = 1100 };
+    hub_test t = open_pulled();
+    uint64_t bytes;
+    char *link = hub_test_path(&t, "snapshots/" MOCK_COMMIT "/more"),
+         target[LENGTH + 32] = "../../";
+    while (strlen(target) < LENGTH)
+        strcat(target, "./");
+    strcat(target, "blobs/eeee");
+    write_in_cache(&t, "blobs/eeee", "linked");
+    if (symlink(target, link) == 0) {
+        assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+        assert_int_equal(bytes, 0);
+    } else {
+        assert_int_equal(errno, ENAMETOOLONG);
+    }
+    free(link);
+    hub_test_close(&t);
+}
+
 static void test_no_cache(void **state) {
     (void)state;
     uint64_t bytes = 1;
@@ -196,6 +220,7 @@ int main(void) {
         cmocka_unit_test(test_busy),      cmocka_unit_test(test_remove),
         cmocka_unit_test(test_links_out), cmocka_unit_test(test_no_cache),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_busy_of_others),
+        cmocka_unit_test(test_long_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
