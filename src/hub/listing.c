@@ -93,8 +93,9 @@ static mica_status get_page(mc_http *http, const char *endpoint, const char *nam
     mc_http_drop(http, &t);
     mc_buffer_deinit(&text);
     mc_buffer_clear(url);
-    if (status == MICA_OK && !mc_buffer_add_text(url, t.next)) status = mc_fail_nomem("an address");
-    return status;
+    if (status != MICA_OK || mc_buffer_add_text(url, t.next)) return status;
+    mc_json_close(doc);
+    return mc_fail_nomem("an address");
 }
 
 /* ---- answers ---- */

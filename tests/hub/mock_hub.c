@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TEXT = 8192, PATH_BYTES = 1024, MAX_FAULTS = 32, MAX_CONNECTIONS = 64 };
+enum { TEXT = 8192, PATH_BYTES = 1024, WORD_BYTES = 600, MAX_FAULTS = 32, MAX_CONNECTIONS = 64 };
 
 /* Names chunks, not the file's bytes: no checksum of these. */
 #define XET_HASH "8c1f0e9d7b6a5948372615040f3e2d1c8c1f0e9d7b6a5948372615040f3e2d1c"
@@ -88,16 +88,16 @@ static void digest(const char *data, size_t size, char text[65]) {
 
 /* Whether a file has that fault now. number, word: its third word; may be NULL. */
 static bool has_fault(mock_hub *hub, const char *repo, const char *file, const char *what,
-                      long *number, char word[64]) {
-    char path[PATH_BYTES + 16], line[512];
+                      long *number, char word[WORD_BYTES]) {
+    char path[PATH_BYTES + 16], line[2 * WORD_BYTES];
     bool found = false;
     snprintf(path, sizeof path, "%s/%s.faults", hub->root, repo);
     FILE *faults = fopen(path, "r");
     pthread_mutex_lock(&hub->mutex);
     while (faults && !found && fgets(line, sizeof line, faults)) {
-        char kind[64] = "", name[128] = "", third[64] = "", key[256];
+        char kind[64] = "", name[128] = "", third[WORD_BYTES] = "", key[256];
         int times = 0;
-        sscanf(line, "%63s %127s %63s %d", kind, name, third, &times);
+        sscanf(line, "%63s %127s %599s %d", kind, name, third, &times);
         if (strcmp(kind, what) != 0 || strcmp(name, file) != 0) continue;
         snprintf(key, sizeof key, "%.60s %.60s %.60s %.40s", repo, what, file, third);
         size_t i = 0;
@@ -220,7 +220,7 @@ static void list_folder(const request *r, const char *repo, const char *below, c
 }
 
 static bool answer_tree(const request *r, const char *repo) {
-    char *list = strdup("["), word[64], headers[128] = "";
+    char *list = strdup("["), word[WORD_BYTES], headers[WORD_BYTES + 32] = "";
     list_folder(r, repo, "", &list);
     list = realloc(list, strlen(list) + 2);
     strcat(list, "]");
@@ -234,7 +234,7 @@ static bool answer_tree(const request *r, const char *repo) {
 /* Answers with the fault of a file, or of the repository as "*"; false: it has none. */
 static bool answer_fault(const request *r, const char *repo, const char *file, bool *on) {
     long code;
-    char word[64] = "", headers[128] = "";
+    char word[WORD_BYTES] = "", headers[WORD_BYTES + 32] = "";
     if (!has_fault(r->hub, repo, file, "status", &code, NULL)) return false;
     if (has_fault(r->hub, repo, file, "code", NULL, word))
         snprintf(headers, sizeof headers, "X-Error-Code: %s\r\n", word);

@@ -304,14 +304,40 @@ static void test_no_memory(void **state) {
     hub_test_close(&t);
 }
 
+static bool pull_page(void *user) {
+    char *folder;
+    mica_status status = hub_test_pull(user, "org/model", &folder);
+    assert_null(folder);
+    assert_true(status == MICA_EFORMAT || status == MICA_ENOMEM);
+    return status == MICA_EFORMAT;
+}
+
+/* The address of the next page needs memory of its own. */
+static void test_no_memory_for_page(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    char *faults = test_format("next * file:///%0500d\n", 0);
+    hub_test_fail(&t, faults);
+    test_fail_each_allocation(pull_page, &t);
+    free(faults);
+    hub_test_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cache),         cmocka_unit_test(test_include),
-        cmocka_unit_test(test_revisions),     cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_token),         cmocka_unit_test(test_confirm),
-        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_include),
+        cmocka_unit_test(test_revisions),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_xet),
+
+        cmocka_unit_test(test_no_memory_for_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
