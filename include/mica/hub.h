@@ -37,7 +37,8 @@ typedef struct mica_pull_plan {
     const char *commit;      /* of the revision, 40 hexadecimal digits */
     uint64_t files;          /* number of files that the folder will have */
     uint64_t bytes;          /* their size */
-    uint64_t download_files; /* number of files that are not in the cache yet */
+    uint64_t download_files; /* number of files that are not in the cache yet; those of one content
+                                count once */
     uint64_t download_bytes; /* what is missing of them */
 } mica_pull_plan;
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -238,6 +239,19 @@ static mica_status begin(batch *b, load *l) {
     return start_transfer(b, l);
 }
 
+/* Says why a transfer failed that is not tried again. */
+static mica_status explain(const batch *b, const load *l) {
+    const mc_http_transfer *t = &l->transfer;
+    const mc_download_options *o = b->options;
+    if (l->failed || t->code < 200 || t->code > 299)
+        return mc_hub_explain(t, o->endpoint, o->name, l->file->path);
+    return mc_fail(MICA_EIO,
+                   "%s: the connection for %s of %s ended early, when there were %" PRIu64
+                   " of %" PRIu64 " bytes%s%s. They are kept: run it again to go on",
+                   o->endpoint, l->file->path, o->name, l->have, l->file->size,
+                   t->failure[0] ? ": " : "", t->failure);
+}
+
 static mica_status go_on(batch *b, load *l) {
     mc_http_transfer *t = &l->transfer;
     const mc_download_options *o = b->options;
@@ -246,7 +260,7 @@ static mica_status go_on(batch *b, load *l) {
     if (answered && l->have == l->file->size)
         status = check(b, l);
     else if (l->failed || l->tries++ == MAX_TRIES || !mc_http_may_retry(t))
-        status = mc_hub_explain(t, o->endpoint, o->name, l->file->path);
+        status = explain(b, l);
     else {
         if (t->code == 416) status = empty(l);
         l->state = WAITING;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/map.h"
 #include "hub/download.h"
 #include "hub/listing.h"
 #include "hub/pull.h"
@@ -63,17 +64,35 @@ static mica_status check_room(const mc_pull *pull, uint64_t missing) {
 
 /* ---- pulling ---- */
 
-static mica_pull_plan make_plan(const mc_pull *pull, const mc_listing *listing, size_t count) {
-    mica_pull_plan plan = {
-        .struct_bytes = sizeof plan, .name = pull->name, .commit = listing->commit, .files = count};
-    for (size_t i = 0; i < count; i++) {
-        const mc_hub_file *file = &MC_BUFFER_AT(&listing->files, mc_hub_file)[i];
-        uint64_t missing = file->size - mc_download_present(&pull->repository, file);
-        plan.bytes += file->size;
-        plan.download_bytes += missing;
-        plan.download_files += missing > 0;
-    }
-    return plan;
+/* The hub's sizes may be any. */
+static uint64_t add_bytes(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* seen: blobs of the files so far. */
+static mica_status add_to_plan(const mc_pull *pull, const mc_hub_file *file, mc_map *seen,
+                               mica_pull_plan *plan) {
+    uint64_t there;
+    plan->bytes = add_bytes(plan->bytes, file->size);
+    if (mc_map_find(seen, mc_str_of(file->blob), &there)) return MICA_OK;
+    uint64_t missing = file->size - mc_download_present(&pull->repository, file);
+    plan->download_bytes = add_bytes(plan->download_bytes, missing);
+    plan->download_files += missing > 0;
+    return mc_map_put(seen, mc_str_of(file->blob), 1) ? MICA_OK : mc_fail_nomem("a download");
+}
+
+static mica_status make_plan(const mc_pull *pull, const mc_listing *listing, size_t count,
+                             mica_pull_plan *plan) {
+    mc_map seen = {0};
+    mica_status status = MICA_OK;
+    *plan = (mica_pull_plan){.struct_bytes = sizeof *plan,
+                             .name = pull->name,
+                             .commit = listing->commit,
+                             .files = count};
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        status = add_to_plan(pull, &MC_BUFFER_AT(&listing->files, mc_hub_file)[i], &seen, plan);
+    mc_map_deinit(&seen);
+    return status;
 }
 
 static mica_status pull_files(mc_pull *pull, mc_http *http, mc_listing *listing) {
@@ -81,7 +100,8 @@ static mica_status pull_files(mc_pull *pull, mc_http *http, mc_listing *listing)
     MC_TRY(mc_listing_load(http, o->endpoint, pull->name, o->revision, listing));
     size_t count = choose(o, listing);
     if (!count) return fail_empty(pull);
-    mica_pull_plan plan = make_plan(pull, listing, count);
+    mica_pull_plan plan;
+    MC_TRY(make_plan(pull, listing, count, &plan));
     if (o->confirm && !o->confirm(o->confirm_user, &plan))
         return mc_fail(MICA_ECANCELLED, "%s is not downloaded", pull->name);
     MC_TRY(check_room(pull, plan.download_bytes));

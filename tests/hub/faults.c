@@ -93,6 +93,19 @@ static void test_giving_up(void **state) {
     hub_test_close(&t);
 }
 
+/* A connection that ends early again and again: what came is kept, and the text says so. */
+static void test_ended_early(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "cut model.safetensors 150000 1\ncut model.safetensors 0\n");
+    check_refused(&t, MICA_EIO, "ended early, when there were 150000 of 300000 bytes: ");
+    assert_non_null(strstr(mica_last_error(), "run it again"));
+    hub_test_fail(&t, "");
+    check_pull(&t);
+    assert_int_equal(mock_hub_bytes(t.hub), 300000 + 23 + 2);
+    hub_test_close(&t);
+}
+
 /* What the hub says of a repository is asked for again, too. */
 static void test_asked_again(void **state) {
     (void)state;
@@ -286,6 +299,10 @@ static void test_no_room(void **state) {
     check_refused(&t, MICA_EIO, "org/model does not fit on the disk of");
     assert_non_null(strstr(mica_last_error(), ": 1000000000000 MB are missing of it, and "));
     assert_int_equal(mock_hub_bodies(t.hub), 0);
+    hub_test_fail(&t, "size model.safetensors 9223372036854775807\n" /* the sum is small again */
+                      "size config.json 9223372036854775807\n");
+    check_refused(&t, MICA_EIO, ": 18446744073709 MB are missing of it, and ");
+    assert_int_equal(mock_hub_bodies(t.hub), 0);
     hub_test_fail(&t, "");
     check_pull(&t);
     hub_test_close(&t);
@@ -380,6 +397,7 @@ int main(void) {
         cmocka_unit_test(test_stalls),
         cmocka_unit_test(test_ranges_ignored),
         cmocka_unit_test(test_giving_up),
+        cmocka_unit_test(test_ended_early),
         cmocka_unit_test(test_no_hub),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_wrong_checksum),

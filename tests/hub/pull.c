@@ -191,6 +191,26 @@ static void test_confirm(void **state) {
     hub_test_close(&t);
 }
 
+/* A blob that several files have is downloaded once. */
+static void test_confirm_twins(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    answer a = {.yes = true};
+    mica_pull_options options = hub_test_options(&t);
+    char *folder;
+    options.confirm = confirm;
+    options.confirm_user = &a;
+    test_write_below(t.root, "org/model/again.json", "{\"model_type\": \"llama\"}");
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_OK);
+    assert_int_equal(a.files, 4);
+    assert_int_equal(a.bytes, 300000 + 23 + 2 + 23);
+    assert_int_equal(a.download_files, 3);
+    assert_int_equal(a.download_bytes, 300000 + 23 + 2);
+    assert_int_equal(mock_hub_bytes(t.hub), 300000 + 23 + 2);
+    hub_test_check_model(&t, folder);
+    hub_test_close(&t);
+}
+
 typedef struct stop {
     mica_cancel *cancel;
     uint64_t at, last;
@@ -336,7 +356,7 @@ int main(void) {
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_xet),
-
+        cmocka_unit_test(test_confirm_twins),
         cmocka_unit_test(test_no_memory_for_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
