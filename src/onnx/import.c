@@ -92,10 +92,12 @@ mica_status mc_onnx_charge(mc_onnx_import *import, uint64_t bytes) {
     return MICA_OK;
 }
 
-/* Takes one from what loops may still record. */
+/* Takes one from what may still be recorded, in rounds of loops most of all. */
 static mica_status count_one(mc_onnx_import *import) {
     if (import->nodes_left-- > 0) return MICA_OK;
-    return mc_fail(MICA_EUNSUPPORTED, "its loops have too many rounds to be written out");
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "it has too many nodes, with those of every round of its loops: mica records %d",
+                   MC_ONNX_NODES);
 }
 
 static mica_status count_use(mc_onnx_import *import, const char *name) {

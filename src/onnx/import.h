@@ -57,6 +57,8 @@ typedef struct mc_onnx_import {
     int64_t nodes_left;   /* and tensors that loops which are written out may still record */
 } mc_onnx_import;
 
+enum { MC_ONNX_NODES = 1 << 18 }; /* of a file, and that are recorded of it */
+
 /* A graph while it is read: the names in it, and in those around it. */
 typedef struct mc_onnx_names mc_onnx_names;
 struct mc_onnx_names {

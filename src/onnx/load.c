@@ -12,7 +12,7 @@
 
 enum {
     FOLD_BYTES = 1 << 30,
-    MAX_NODES = 1 << 18,
+    MAX_MISSING = 256, /* operators that are told apart */
     MAX_LISTED = 24,
     MAX_OPEN = 600,
     OLDEST_OPSET = 13,
@@ -26,6 +26,20 @@ typedef struct missing {
     const char *name, *domain;
     uint64_t nodes;
 } missing;
+
+/* Takes the nodes of a graph, and of those within, from what is left. */
+static mica_status count_nodes(const mc_onnx_graph *graph, size_t *left) {
+    if (graph->n_node > *left)
+        return mc_fail(MICA_EUNSUPPORTED, "it has more nodes than mica reads, which is %d",
+                       MC_ONNX_NODES);
+    *left -= graph->n_node;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const mc_onnx_proto_node *node = graph->node[i];
+        for (size_t k = 0; k < node->n_attribute; k++) /* no deeper than MC_ONNX_DEPTH */
+            if (node->attribute[k]->g) MC_TRY(count_nodes(node->attribute[k]->g, left));
+    }
+    return MICA_OK;
+}
 
 static mica_status count_missing(const mc_onnx_graph *graph, mc_buffer *found) {
     for (size_t i = 0; i < graph->n_node; i++) {
@@ -43,8 +57,8 @@ static mica_status count_missing(const mc_onnx_graph *graph, mc_buffer *found) {
             rows[at].nodes++;
         else if (!mc_buffer_add(found, &(missing){name, domain, 1}, sizeof(missing)))
             return mc_fail_nomem("the operators of a graph");
-        if (n > MAX_NODES / 64)
-            return mc_fail(MICA_EUNSUPPORTED, "it has thousands of unknown operators");
+        if (n > MAX_MISSING)
+            return mc_fail(MICA_EUNSUPPORTED, "it has hundreds of unknown operators");
     }
     return MICA_OK;
 }
@@ -84,6 +98,8 @@ static mica_status check_operators(const mc_onnx_model *model) {
     if (version < OLDEST_OPSET || version > NEWEST_OPSET)
         return mc_fail(MICA_EUNSUPPORTED, "its opset is %lld; mica reads %d to %d",
                        (long long)version, OLDEST_OPSET, NEWEST_OPSET);
+    size_t left = MC_ONNX_NODES;
+    MC_TRY(count_nodes(model->graph, &left));
     mica_status status = count_missing(model->graph, &found);
     if (status == MICA_OK && found.len > 0) status = fail_missing(model, &found);
     mc_buffer_deinit(&found);
@@ -281,7 +297,7 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
                              .options = options,
                              .outside = {.folder = folder},
                              .fold_left = FOLD_BYTES,
-                             .nodes_left = MAX_NODES};
+                             .nodes_left = MC_ONNX_NODES};
     MC_TRY(mc_onnx_decode(data, bytes, &model));
     mica_status status = import_model(&import, model, program);
     mica_scope_close(&import.s);

@@ -172,8 +172,8 @@ static mica_status try_to_write_out(mc_onnx_node *n, const mc_onnx_graph *graph,
     if (!values) return mc_fail_nomem("a loop");
     mica_status status = mc_onnx_constant(n->import, &yes, MICA_BOOL, NULL, 0, &values[1]);
     set_operands(n, values, carried);
-    if (status == MICA_OK)
-        status = write_out(n, graph, (int64_t)limit, values, carried, &rounds, &open);
+    int64_t max = limit > 0 ? (int64_t)limit : 0;
+    if (status == MICA_OK) status = write_out(n, graph, max, values, carried, &rounds, &open);
     if (status == MICA_OK && !open) {
         *done = true;
         status = finish_written(n, values, carried, &rounds);

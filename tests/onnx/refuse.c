@@ -4,6 +4,7 @@
 
 #include "support/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -525,7 +526,60 @@ static void test_rounds(void **state) {
     put_numbers(&graph, "rounds", 7, &rounds, 1);
     put_loop(&graph, "rounds yes x", "y", &outer);
     put_port(&graph, 12, "y", 1, NULL);
-    refuse(&graph, MICA_EUNSUPPORTED, "too many rounds to be written out");
+    refuse(&graph, MICA_EUNSUPPORTED, "too many nodes, with those of every round of its loops");
+}
+
+/* Neither nodes nor unknown operators are looked at one by one without an end. */
+static void test_many_nodes(void **state) {
+    (void)state;
+    static const uint8_t node[] = {1 << 3 | 2, 3, 4 << 3 | 2, 1, 'A'};
+    enum { NODES = (1 << 18) + 1 };
+    message graph = {.n = 0}, set = {.n = 0}, head = {.n = 0};
+    for (int i = 0; i < 300; i++) {
+        char *op = test_format("Op%d", i);
+        put_node(&graph, "", op, "x", NULL, "y");
+        free(op);
+    }
+    refuse(&graph, MICA_EUNSUPPORTED, "hundreds of unknown operators");
+
+    put_int(&set, 2, 18);
+    put(&head, 8, &set);
+    put_int(&head, 1, 8);
+    put_number(&head, 7 << 3 | 2);
+    put_number(&head, NODES * sizeof node);
+    size_t n = head.n + NODES * sizeof node;
+    uint8_t *bytes = malloc(n);
+    assert_non_null(bytes);
+    memcpy(bytes, head.data, head.n);
+    for (size_t i = 0; i < NODES; i++)
+        memcpy(bytes + head.n + i * sizeof node, node, sizeof node);
+    refuse_bytes(bytes, n, MICA_EUNSUPPORTED, "more nodes than mica reads, which is 262144");
+    free(bytes);
+}
+
+/* A number of rounds that no integer holds. */
+static void test_float_rounds(void **state) {
+    (void)state;
+    static const float rounds[] = {-INFINITY, -1e30f};
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
+        message body = {.n = 0}, graph = {.n = 0}, yes = boolean();
+        mica_program *program = NULL;
+        put_port(&body, 11, "i", 1, NULL);
+        put_port(&body, 11, "c", 1, NULL);
+        put_port(&body, 11, "v", 1, NULL);
+        put_node(&body, "", "Neg", "v", NULL, "w");
+        put_port(&body, 12, "c", 1, NULL);
+        put_port(&body, 12, "w", 1, NULL);
+        put_port(&graph, 11, "x", 1, NULL);
+        put(&graph, 5, &yes);
+        put_numbers(&graph, "rounds", 1, &rounds[i], 1);
+        put_loop(&graph, "rounds yes x", "y", &body);
+        put_port(&graph, 12, "y", 1, NULL);
+        message model = model_of(&graph, 18);
+        if (mica_onnx_decode(device, model.data, model.n, NULL, &program) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        mica_program_close(&program);
+    }
 }
 
 /* Weights that many nodes read are in the program once. */
@@ -630,6 +684,8 @@ int main(void) {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_operands),
         cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_float_rounds),
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_long_axis),
         cmocka_unit_test(test_words),
