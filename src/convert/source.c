@@ -23,6 +23,7 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     MC_TRY(mc_family_find(&root, source->weights, &family));
     spec->family = family->name;
     spec->chat = family->chat;
+    spec->query_rows = mc_family_query_rows(source->weights);
     return family->read(&root, spec);
 }
 

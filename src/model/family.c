@@ -26,6 +26,14 @@ const char *mc_family_prefix(const mc_weights *weights) {
     return NULL;
 }
 
+int64_t mc_family_query_rows(const mc_weights *weights) {
+    char name[128];
+    const char *prefix = weights ? mc_family_prefix(weights) : NULL;
+    snprintf(name, sizeof name, "%slayers.0.self_attn.q_proj.weight", prefix ? prefix : "");
+    const mc_weight_tensor *t = prefix ? mc_weights_find(weights, name) : NULL;
+    return t && t->ndim == 2 ? t->shape[0] : 0;
+}
+
 const mc_family *mc_family_at(size_t i) {
     return i < FAMILY_COUNT ? families[i] : NULL;
 }
@@ -127,6 +135,9 @@ mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *
                               "%lld does not divide the %lld attention heads",
                               (long long)spec->kv_heads, (long long)spec->heads);
     if (!spec->head_dim) spec->head_dim = spec->hidden / spec->heads;
+    int64_t rows = spec->query_rows;
+    if (rows % spec->heads == 0 && rows >= spec->heads && rows / spec->heads <= max)
+        spec->head_dim = rows / spec->heads;
     MC_TRY(mc_config_int(text, "head_dim", MC_OPTIONAL, 2, max, &spec->head_dim));
     if (spec->head_dim < 2 || spec->head_dim % 2 != 0)
         return mc_config_fail(text, "head_dim", MICA_EFORMAT, "want an even number, found %lld",

@@ -20,7 +20,7 @@ typedef struct mc_family {
     const char *const *tensors;
     const char *chat; /* built-in chat format: a row of text/chat.h */
 
-    /* Fills the spec, which is zero but for spec->family.
+    /* Fills the spec, which is zero but for family, chat and query_rows.
      *  errors  those of the config readers; MICA_EUNSUPPORTED */
     mica_status (*read)(const mc_config_scope *root, mc_decoder_spec *spec);
 } mc_family;
@@ -31,6 +31,9 @@ typedef struct mc_family {
 /* The prefix of the decoder's tensors, such as "language_model.model.". Static storage. NULL if the
  * embedding has none of the known prefixes. */
 const char *mc_family_prefix(const mc_weights *weights);
+
+/* The rows of the first layer's q_proj, heads * head_dim; 0: there is none. weights  NULL: none */
+int64_t mc_family_query_rows(const mc_weights *weights);
 
 /* The i-th family; NULL past the end. */
 const mc_family *mc_family_at(size_t i);
@@ -48,7 +51,7 @@ mica_status mc_family_text(const mc_config_scope *root, mc_config_scope *text);
 /* Reads the keys that all families share, if present: hidden_size, intermediate_size,
  * num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, vocab_size (text, else
  * root), max_position_embeddings, rms_norm_eps, tie_word_embeddings (text, else root). The values
- * in spec are the defaults. */
+ * in spec are the defaults; a head_dim that is absent is what query_rows say. */
 mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 

@@ -238,6 +238,7 @@ static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
     MC_TRY(mc_family_find(&root, lm->weights, &family));
     lm->spec.family = family->name;
     lm->spec.chat = family->chat;
+    lm->spec.query_rows = mc_family_query_rows(lm->weights);
     MC_TRY(family->read(&root, &lm->spec));
     return mc_packing_read(&root, &loader->packing);
 }

@@ -50,8 +50,9 @@ typedef struct mc_decoder_spec {
     const char *family; /* "gemma3" */
     const char *chat;   /* built-in chat format: "gemma" */
     int64_t hidden, intermediate, heads, kv_heads, head_dim;
-    int64_t vocab;   /* 0: the number of the embedding's rows */
-    int64_t context; /* positions that the model was trained for */
+    int64_t query_rows; /* of the files' first q_proj; 0: not known */
+    int64_t vocab;      /* 0: the number of the embedding's rows */
+    int64_t context;    /* positions that the model was trained for */
     int n_layers;
     mc_layer_spec layers[MC_MAX_LAYERS];
     mc_rope_spec ropes[2];

@@ -95,6 +95,27 @@ static void test_unsaid_packing(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* The rows of q_proj give the head_dim that a config does not: of floats, and of codes. */
+static void test_unsaid_head_dim(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *from;
+        int64_t head_dim; /* the default is 128, or 256 */
+    } cases[] = {
+        {"qwen3_tied", "\"head_dim\": 24,", 24},
+        {"q4g64_qwen3", "\"head_dim\": 16,", 16},
+        {"gemma2_f32", "\"head_dim\": 16,", 16},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *dir = fixture_copy(cases[i].model, CONFIG, cases[i].from, "");
+        mc_lm *lm;
+        if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+        assert_int_equal(lm->spec.head_dim, cases[i].head_dim);
+        mc_lm_close(&lm);
+        test_temp_dir_remove(dir);
+    }
+}
+
 static void test_not_models(void **state) {
     (void)state;
     mc_lm *lm;
@@ -205,7 +226,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_packing),   cmocka_unit_test(test_unsaid_packing),
         cmocka_unit_test(test_not_models),      cmocka_unit_test(test_llama3_frequencies),
         cmocka_unit_test(test_description),     cmocka_unit_test(test_unused_tensors),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_unsaid_head_dim),
     };
     return cmocka_run_group_tests_name("model/lm_load", tests, open_device, close_device);
 }
