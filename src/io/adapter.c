@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_RANK = 1 << 16 };
+enum { MAX_RANK = 1 << 16, MAX_PATTERNS = 1 << 16 };
 
 #define MAX_SCALE 1e6
 
@@ -112,6 +112,8 @@ static mica_status refuse_peft_kinds(const mc_config_scope *root) {
 
 static mica_status add_valued(mc_buffer *list, mc_str pattern, double value) {
     valued v = {.value = value};
+    if (MC_BUFFER_COUNT(list, valued) == MAX_PATTERNS)
+        return mc_fail(MICA_EUNSUPPORTED, "there are more than %d patterns", MAX_PATTERNS);
     MC_TRY(mc_name_pattern_compile(pattern, &v.pattern));
     if (MC_BUFFER_PUSH(list, valued, v)) return MICA_OK;
     mc_name_pattern_free(v.pattern);

@@ -145,12 +145,16 @@ static mica_status fail_match(const mc_name_pattern *p, int error) {
 
 mica_status mc_name_matches(const mc_name_pattern *p, const char *name, uint32_t *steps,
                             bool *matches) {
-    mc_str text = mc_str_of(name);
-    *matches = p->plain && plain_matches(p->text, text);
-    if (p->plain) return MICA_OK;
-    if (text.len > MAX_NAME)
+    const char *end = memchr(name, 0, MAX_NAME + 1);
+    *matches = false;
+    if (!end)
         return mc_fail(MICA_EUNSUPPORTED, "the name %.32s... is longer than %d bytes", name,
                        MAX_NAME);
+    if (*steps == 0) return fail_match(p, PCRE2_ERROR_MATCHLIMIT);
+    --*steps;
+    mc_str text = {name, (size_t)(end - name)};
+    *matches = p->plain && plain_matches(p->text, text);
+    if (p->plain) return MICA_OK;
     int rc = match(p, text, steps);
     *matches = rc >= 0;
     return rc >= 0 || rc == PCRE2_ERROR_NOMATCH ? MICA_OK : fail_match(p, rc);

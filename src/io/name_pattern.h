@@ -22,7 +22,7 @@ enum { MC_NAME_STEPS = 10000000 };
 /* Whether the pattern matches the whole name or all that follows one of its dots: "q_proj" matches
  * "model.layers.0.self_attn.q_proj".
  *
- * steps   what is left of MC_NAME_STEPS.
+ * steps   what is left of MC_NAME_STEPS; a match takes one or more.
  * errors  MICA_EUNSUPPORTED there are not enough of them, or the name is too long; MICA_ENOMEM
  * source  PEFT's get_pattern_key: re.match(r"(.*\.)?(pattern)$", name) */
 mica_status mc_name_matches(const mc_name_pattern *pattern, const char *name, uint32_t *steps,

@@ -3,6 +3,7 @@
 
 #include "io/adapter.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,6 +198,20 @@ static void test_bad_configs(void **state) {
                    "target_modules", "texts");
 }
 
+/* Compiled patterns are much larger than their texts. */
+static void test_many_patterns(void **state) {
+    (void)state;
+    enum { COUNT = (1 << 16) + 1, EACH = 16 };
+    char *to = calloc(COUNT, EACH), *at = to;
+    assert_non_null(to);
+    for (int i = 0; i < COUNT; i++)
+        at += sprintf(at, "%s\"p%d\": 4", i ? "," : "\"rank_pattern\": {", i);
+    strcpy(at, "}");
+    expect_changed("peft_qwen3", "\"rank_pattern\": {}", to, MICA_EUNSUPPORTED, "rank_pattern",
+                   "more than 65536 patterns");
+    free(to);
+}
+
 static void test_other_targets(void **state) {
     (void)state;
     static const char *const tos[] = {"\"all-linear\", \"x\": [", "[", "null, \"x\": ["};
@@ -272,6 +287,7 @@ int main(void) {
         cmocka_unit_test(test_peft_scales),   cmocka_unit_test(test_other_kinds),
         cmocka_unit_test(test_bad_configs),   cmocka_unit_test(test_other_targets),
         cmocka_unit_test(test_missing_files), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_many_patterns),
     };
     return cmocka_run_group_tests_name("io/adapter", tests, NULL, NULL);
 }

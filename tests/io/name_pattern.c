@@ -132,6 +132,11 @@ static void test_steps(void **state) {
     assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_OK);
     assert_int_equal(steps, 0);
     mc_name_pattern_free(pattern);
+    assert_int_equal(mc_name_pattern_compile(MC_STR("q_proj"), &pattern), MICA_OK);
+    for (steps = 2; steps > 0;)
+        assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_OK);
+    assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_EUNSUPPORTED);
+    mc_name_pattern_free(pattern);
 }
 
 static bool match_once(void *arg) {
