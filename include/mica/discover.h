@@ -6,7 +6,9 @@
  *     mica_model_list_free(&list);
  *
  * Only file names, sizes and config.json are read, and the names of the tensors if config.json
- * names no architecture. No weights are read. */
+ * names no architecture. No weights are read.
+ *
+ * Threads: every function here may be called from any thread, also several at once. */
 #ifndef MICA_DISCOVER_H
 #define MICA_DISCOVER_H
 

@@ -13,6 +13,9 @@
  * A build without libcurl or OpenSSL has these functions, too: mica_pull then finds only what the
  * cache has.
  *
+ * Threads: every function here may be called from any thread, also several at once on one cache;
+ * confirm and progress are called in the thread of their mica_pull.
+ *
  * Environment variables are those of Hugging Face's own programs: HF_ENDPOINT, HF_TOKEN,
  * HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE,
  * HF_HUB_DOWNLOAD_TIMEOUT; also the proxies' (https_proxy, no_proxy) and the certificates' (the

@@ -15,7 +15,12 @@
  * memory and descriptor has a limit.
  *
  * A build without libmicrohttpd has these functions, too: mica_server_open is then
- * MICA_EUNSUPPORTED. */
+ * MICA_EUNSUPPORTED.
+ *
+ * Threads: mica_server_add, _load, _run, _stop, _address and _under_way may run beside each other
+ * on one server, each in any thread; mica_server_close beside none of them. mica_server_ask needs
+ * no server and may run in any number of threads. Callbacks say in which thread they run; they must
+ * not close their server. */
 #ifndef MICA_SERVE_H
 #define MICA_SERVE_H
 

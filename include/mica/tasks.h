@@ -33,7 +33,7 @@
 
 MICA_BEGIN
 
-/** Options of every task; zero means the default. */
+/** Options of scores, comparisons and attention; zero means the default. */
 typedef struct mica_task_options {
     size_t struct_bytes;       /* see mica/api.h */
     mica_progress progress;    /* of the prefill, in tokens; may be NULL */
@@ -190,7 +190,7 @@ typedef struct mica_embed_options {
 } mica_embed_options;
 
 /** The embedding of a text: the hidden states after the model's last norm, pooled. Tokens that the
- *  tokenizer puts around a text (<bos>) are included.
+ *  tokenizer puts around a text (<bos>, once: see mica_generate) are included.
  *
  *  text, len  UTF-8, len bytes; len 0: NUL-terminated. Borrowed.
  *  options    NULL for the defaults. Borrowed.

@@ -170,6 +170,51 @@ static void test_pieces(void **state) {
     mica_session_close(&session);
 }
 
+/* A raw prompt that begins with its own <bos> is the same as one without. */
+static void test_own_bos(void **state) {
+    (void)state;
+    static const char *const prompts[] = {"GNU is", "<bos>GNU is"};
+    const mica_generate_options options = {.max_tokens = 1, .echo = true};
+    mica_session *session = open_session(pebble);
+    int32_t ids[2][8];
+    size_t n[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        mica_stream *stream;
+        mica_score_result *score;
+        mica_token token;
+        assert_int_equal(mica_generate(session, prompts[i], 0, &options, &stream), MICA_OK);
+        while (mica_stream_next(stream, &token) && n[i] < 8)
+            ids[i][n[i]++] = token.id;
+        mica_stream_close(&stream);
+        assert_int_equal(mica_score(pebble, prompts[i], 0, NULL, &score), MICA_OK);
+        assert_int_equal(score->count, n[i] - 1); /* all but the answer's */
+        mica_score_free(&score);
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(ids[0], ids[1], n[0] * sizeof ids[0][0]);
+    mica_session_close(&session);
+}
+
+/* A session has one answer at a time: the first token of another ends the first one. */
+static void test_another_answer(void **state) {
+    (void)state;
+    mica_session *session = open_session(pebble);
+    mica_stream *first, *second;
+    mica_token token;
+    assert_int_equal(mica_generate(session, "GNU is", 0, NULL, &first), MICA_OK);
+    assert_true(mica_stream_next(first, &token));
+    assert_int_equal(mica_generate(session, "curl is", 0, NULL, &second), MICA_OK);
+    assert_true(mica_stream_next(first, &token));
+    assert_true(mica_stream_next(second, &token));
+    assert_false(mica_stream_next(first, &token));
+    assert_non_null(strstr(mica_last_error(), "another answer of it has begun"));
+    assert_int_equal(mica_stream_status(first), MICA_EINVAL);
+    assert_true(mica_stream_next(second, &token));
+    mica_stream_close(&first);
+    mica_stream_close(&second);
+    mica_session_close(&session);
+}
+
 /* ---- refusals ---- */
 
 static void expect_open(const char *path, const mica_model_options *options, mica_status status,
@@ -466,6 +511,8 @@ int main(void) {
         cmocka_unit_test(test_default_model),
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_own_bos),
+        cmocka_unit_test(test_another_answer),
         cmocka_unit_test(test_bad_models),
         cmocka_unit_test(test_bad_prompts),
         cmocka_unit_test(test_nothing),
