@@ -240,6 +240,10 @@ MICA_API mica_status mica_tuner_set_parameter(mica_tuner *tuner, size_t i, const
 /** The number of numbers in all parameters. */
 MICA_API uint64_t mica_tuner_trained(const mica_tuner *tuner);
 
+/** Fills *info with what the model is, as mica_model_get_info does: the engine is "native", and the
+ *  arithmetic the one that was asked for; all zero for a NULL tuner. Strings live as long as it. */
+MICA_API void mica_tuner_get_info(const mica_tuner *tuner, mica_model_info *info);
+
 /** The device and the tokenizer of a tuner. Both live as long as it. NULL for NULL. */
 MICA_API mica_device *mica_tuner_device(const mica_tuner *tuner);
 MICA_API const mica_tokenizer *mica_tuner_tokenizer(const mica_tuner *tuner);

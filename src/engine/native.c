@@ -18,42 +18,10 @@ typedef struct native {
     mc_buffer kernels;       /* mc_kernels_list */
 } native;
 
-static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
-    int64_t count = 0;
-    *window = 0;
-    for (int i = 0; i < spec->n_layers; i++) {
-        if (!spec->layers[i].window) continue;
-        *window = spec->layers[i].window;
-        count++;
-    }
-    return count;
-}
-
 static mica_model_info describe(const native *model) {
-    const mc_decoder_spec *spec = &model->lm->spec;
-    mica_model_info info = {
-        .family = spec->family,
-        .architecture = *model->lm->model_type ? model->lm->model_type : spec->family,
-        .dtype = mica_dtype_name(model->lm->dtype),
-        .quantization = model->lm->quantization,
-        .arithmetic = mc_kernels_arithmetic(&model->kernels),
-        .parameters = model->lm->parameters,
-        .weight_bytes = model->lm->weight_bytes,
-        .layers = spec->n_layers,
-        .hidden_size = spec->hidden,
-        .heads = spec->heads,
-        .kv_heads = spec->kv_heads,
-        .head_dim = spec->head_dim,
-        .intermediate_size = spec->intermediate,
-        .vocab_size = spec->vocab,
-        .context_length = model->context,
-        .bits = model->lm->quant.bits,
-        .group_size = model->lm->quant.group_size,
-    };
-    info.sliding_layers = sliding_layers(spec, &info.sliding_window);
-    info.adapter = model->lm->adapter;
-    info.adapter_parameters = model->lm->adapter_parameters;
-    if (model->lm->notes.len) info.note = model->lm->notes.data; /* mc_lm_note ends it with a NUL */
+    mica_model_info info = mc_lm_describe(model->lm);
+    info.arithmetic = mc_kernels_arithmetic(&model->kernels);
+    info.context_length = model->context;
     return info;
 }
 

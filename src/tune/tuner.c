@@ -104,6 +104,16 @@ uint64_t mica_tuner_trained(const mica_tuner *t) {
     return t && t->applied ? t->trainable.trained : 0;
 }
 
+void mica_tuner_get_info(const mica_tuner *t, mica_model_info *info) {
+    mica_model_info found = {0};
+    if (t) {
+        found = mc_lm_describe(t->lm);
+        found.path = t->path;
+        found.engine = "native";
+    }
+    MC_INFO_COPY(mica_model_info, group_size, info, &found);
+}
+
 mica_device *mica_tuner_device(const mica_tuner *t) {
     return t ? t->device : NULL;
 }

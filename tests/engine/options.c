@@ -409,6 +409,10 @@ static void fill_model_info(void *info) {
     mica_model_get_info(model, info);
 }
 
+static void fill_tuner_info(void *info) {
+    mica_tuner_get_info(NULL, info);
+}
+
 static void fill_kernels(void *info) {
     assert_true(mica_model_get_kernels(model, 0, info));
 }
@@ -441,6 +445,7 @@ typedef struct info_case {
 static const info_case infos[] = {
     INFO(mica_device_info, working_set_bytes, fill_device_info),
     INFO(mica_model_info, group_size, fill_model_info),
+    INFO(mica_model_info, group_size, fill_tuner_info),
     INFO(mica_model_kernels, many_rows, fill_kernels),
     INFO(mica_metrics, total_seconds, fill_metrics),
     INFO(mica_port, symbols, fill_port),

@@ -315,6 +315,35 @@ static void test_tokenizer(void **state) {
     end(&b);
 }
 
+/* A tuner's model is what it is as a model that is run. */
+static void test_info(void **state) {
+    (void)state;
+    bench b;
+    mica_model *model;
+    mica_model_info got = {.struct_bytes = sizeof got}, want = {.struct_bytes = sizeof want};
+    begin_with(&b, lines, MICA_ARITHMETIC_EXACT);
+    const mica_model_options options = {.threads = 1, .arithmetic = MICA_ARITHMETIC_EXACT};
+    if (mica_model_open(b.model, &options, &model) != MICA_OK) fail_msg("%s", mica_last_error());
+    mica_model_get_info(model, &want);
+    mica_tuner_get_info(b.tuner, &got);
+    assert_string_equal(got.path, want.path);
+    assert_string_equal(got.engine, want.engine);
+    assert_string_equal(got.family, want.family);
+    assert_string_equal(got.architecture, want.architecture);
+    assert_string_equal(got.dtype, want.dtype);
+    assert_string_equal(got.quantization, want.quantization);
+    assert_int_equal(got.arithmetic, want.arithmetic);
+    assert_int_equal(got.bits, want.bits);
+    assert_int_equal(got.group_size, want.group_size);
+    assert_true(got.layers > 0 && got.parameters > 0);
+    assert_memory_equal(&got.parameters, &want.parameters,
+                        offsetof(mica_model_info, adapter) - offsetof(mica_model_info, parameters));
+    mica_tuner_get_info(NULL, &got);
+    assert_true(!got.path && got.layers == 0);
+    mica_model_close(&model);
+    end(&b);
+}
+
 /* Folders without a model that can be trained. */
 static void test_no_model(void **state) {
     (void)state;
@@ -882,7 +911,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_full_log),    cmocka_unit_test(test_too_many_parameters),
         cmocka_unit_test(test_split),       cmocka_unit_test(test_resume_share),
         cmocka_unit_test(test_tokenizer),   cmocka_unit_test(test_set_parameter),
-        cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_no_model),    cmocka_unit_test(test_info),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
