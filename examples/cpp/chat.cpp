@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -60,7 +61,7 @@ void ask(const char *folder, const char *question) {
     const mica_message message = {"user", question};
     auto model = opened<mica_model>(mica_model_open, folder, nullptr);
     auto session = opened<mica_session>(mica_session_open, model.get(), nullptr);
-    auto stream = opened<mica_stream>(mica_chat, session.get(), &message, 1, nullptr);
+    auto stream = opened<mica_stream>(mica_chat, session.get(), &message, std::size_t{1}, nullptr);
     interruptible until_the_end(stream);
     for (mica_token token; mica_stream_next(stream.get(), &token);)
         std::cout << std::string_view(token.text, token.len) << std::flush;
