@@ -3,7 +3,8 @@
  *     program
  *
  * A program of 10 nodes over 8 numbers: through slots, and by inputs with names. A round of a loop
- * that counts, and a step of a scan over rows of 16. One thread; medians of 9 batches. */
+ * that counts, and a step of a scan over rows of 16. A step that writes a row of a state of 4 MiB
+ * that is fed, without a slot for the state, and with one. One thread; medians of 9 batches. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -96,6 +97,37 @@ static mica_status step(void *user, mica_scope *s, const mica_array *x, size_t n
     return MICA_OK;
 }
 
+/* ---- a state that is fed ---- */
+
+enum { STATE_ROWS = 131072, STATE_STEPS = 200 };
+
+static void run_state(void *arg) {
+    must(mica_executable_run_slots(arg, (const void *const[]){NULL, numbers}, 2));
+}
+
+/* Microseconds of a step that writes a row of `out0`. */
+static double time_state(mica_scope *s, bool slot) {
+    const mica_executable_options options = {.slots = slot ? NULL : (const char *const[]){"row"},
+                                             .n_slots = 1};
+    const char *const names[] = {"state", "row"};
+    mica_array state = mica_program_param(s, MICA_F32, (const int64_t[]){STATE_ROWS, 8}, 2);
+    mica_array x = mica_program_param(s, MICA_F32, (const int64_t[]){1, 8}, 2), results[2];
+    const mica_param params[] = {{.name = "out0", .array = state, .donate = true},
+                                 {.name = "x", .array = x}};
+    mica_program *program;
+    mica_executable *exe;
+    results[0] = mica_slice_update_at(s, state, x, mica_i32(s, 3), 0);
+    results[1] = mica_negative(s, x);
+    must(mica_program_build(s, params, 2, results, 2,
+                            &(mica_program_options){.result_names = names}, &program));
+    must(mica_executable_open(program, &options, &exe));
+    mica_program_close(&program);
+    must(mica_executable_fill(exe, "out0", 0));
+    double us = median_us(run_state, exe, STATE_STEPS, 1);
+    mica_executable_close(&exe);
+    return us;
+}
+
 int main(void) {
     mica_device *device;
     mica_scope *s;
@@ -123,6 +155,8 @@ int main(void) {
     began = mc_now_us();
     must(mica_executable_run_slots(scan, none, 1));
     printf("scan: %.2f us a step\n", (double)(mc_now_us() - began) / ROUNDS);
+    printf("4 MiB that are fed: %.2f us a step\n", time_state(s, false));
+    printf("4 MiB that are fed, with a slot: %.2f us a step\n", time_state(s, true));
     mica_executable_close(&small);
     mica_executable_close(&loop);
     mica_executable_close(&scan);

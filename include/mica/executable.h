@@ -13,14 +13,17 @@
  * that is donated is written in place. A parameter named "out0", "out1" ... is fed by the result of
  * that number, where their dtypes and shapes agree.
  *
- * After an error the executable is as it was before the call, but for one thing: where a run fails,
- * a parameter that is donated and fed may have been written over. It is not set then, and the text
- * says so.
+ * After an error the executable is as it was before the call, but for two things. Where a run
+ * fails, a parameter that is donated and fed may have been written over: it is not set then, and
+ * the text says so. Of mica_executable_run_many the runs before the one that failed are over, and
+ * what they feed stays.
  *
- * The environment: MICA_MODE is the mode where options say none; MICA_CHECK_NAN=1 makes a run fail
+ * The environment, read when an executable is opened: MICA_MODE is the mode where options say none,
+ * lazy, eager or compiled, in letters of any case; MICA_CHECK_NAN=1 makes a run fail (MICA_EINVAL)
  * at the first op whose result has a NaN or infinity and whose operands have none; MICA_TRACE=FILE
- * adds the time of each op to a file of trace events (JSON). These two evaluate each op by itself,
- * as MICA_MODE_EAGER does. MICA_PASSES_OFF names passes to leave out where options name none.
+ * adds the time of each op to a file of trace events (JSON): runs are MICA_EIO where it cannot be
+ * written. These two evaluate each op by itself, as MICA_MODE_EAGER does. MICA_PASSES_OFF names
+ * passes to leave out where options name none.
  *
  * Compiling runs passes. None changes bits, and each can be left out by its name: to find errors.
  *
@@ -100,6 +103,10 @@ typedef struct mica_executable_options {
     const mica_op_precision *op_precisions; /* [n_op_precisions] of single ops, instead. Borrowed
                                                while it is opened */
     size_t n_op_precisions;                 /* number of op_precisions */
+    const char *const *slots; /* [n_slots] names of the results that have slots, in their order;
+                                 NULL: all have. A result without one is not copied, as a cache that
+                                 is fed. Borrowed while it is opened */
+    size_t n_slots;           /* number of slots */
 } mica_executable_options;
 
 /** Opens an executable of a program.
@@ -108,12 +115,13 @@ typedef struct mica_executable_options {
  *  options     NULL for the defaults. Borrowed.
  *  executable  receives it, owned by the caller; NULL after an error.
  *  errors      MICA_EINVAL an unknown mode or pass, also in $MICA_MODE or $MICA_PASSES_OFF, or
- *              slot_align is no power of two, or a precision is none; MICA_ENOENT an op of
- *              op_precisions is unknown; MICA_EUNSUPPORTED with no_fallback, the device lacks
- *              ops: the text names all, with their nodes, and with symbols or a precision it may
- *              come when it is compiled; those of compiling, which come at the
- *              first run of one that is lazy; MICA_ENOMEM, also where a run takes more than the
- *              device's memory limit and the device can tell before: the text has the bytes */
+ *              slot_align is no power of two, or a precision is none, or there are more slots than
+ *              results; MICA_ENOENT an op of op_precisions, or a result of slots, is unknown;
+ *              MICA_EUNSUPPORTED with no_fallback, the device lacks ops: the text names all, with
+ *              their nodes, and with symbols or a precision it may come when it is compiled; those
+ *              of compiling, which come at the first run of one that is lazy; MICA_ENOMEM, also
+ *              where a run takes more than the device's memory limit and the device can tell
+ *              before: the text has the bytes */
 MICA_API mica_status mica_executable_open(const mica_program *program,
                                           const mica_executable_options *options,
                                           mica_executable **executable);
@@ -271,7 +279,8 @@ typedef struct mica_slot {
     size_t bytes;      /* that the elements take */
 } mica_slot;
 
-/** The slots of the results, the same as long as the executable lives.
+/** The slots of the results, of all or of mica_executable_options.slots, the same as long as the
+ *  executable lives.
  *
  *  slots   receives [*n], borrowed from the executable.
  *  errors  MICA_EUNSUPPORTED the program has symbols (mica_program_bind sets them); MICA_ENOMEM */
@@ -282,8 +291,8 @@ MICA_API mica_status mica_executable_slots(mica_executable *executable, const mi
  *  changes. */
 MICA_API const void *mica_executable_arena(const mica_executable *executable);
 
-/** Runs, and copies the results into their slots. From the second run on it allocates nothing on
- *  the CPU, and looks no name up.
+/** Runs, and copies the results that have slots into them. From the third run on it allocates
+ *  nothing on the CPU, and looks no name up, but for MICA_MODE_EAGER, which records each op anew.
  *
  *  inputs  [parameters of the program] the elements of each in row-major order, in its dtype; NULL:
  *          what is set. Borrowed.

@@ -106,6 +106,21 @@ static mica_status open_bounds(mica_executable *x, const mica_executable_options
     return MICA_OK;
 }
 
+static mica_status choose_slots(mica_executable *x, const mica_executable_options *o) {
+    x->n_slots = o->slots ? o->n_slots : x->n_results;
+    if (x->n_slots > x->n_results)
+        return mc_fail(MICA_EINVAL, "executable_open: %zu slots for %zu results", x->n_slots,
+                       x->n_results);
+    x->slotted = mc_arena_alloc(&x->arena, (x->n_results + 1) * sizeof *x->slotted);
+    if (!x->slotted) return mc_fail_nomem("an executable");
+    for (uint32_t i = 0; i < x->n_slots; i++) {
+        x->slotted[i] = i;
+        if (o->slots)
+            MC_TRY(mc_executable_find_result(x, "executable_open", o->slots[i], &x->slotted[i]));
+    }
+    return MICA_OK;
+}
+
 static mica_status open_executable(mica_executable *x, const mica_executable_options *o) {
     x->slot_align = o->slot_align ? o->slot_align : 64;
     if (x->slot_align & (x->slot_align - 1))
@@ -115,6 +130,7 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     MC_TRY(read_environment(x));
     if (!x->bounds) MC_TRY(open_bounds(x, o));
     MC_TRY(list_ports(x));
+    MC_TRY(choose_slots(x, o));
     for (size_t i = 0; i < MC_MAX_SYMBOLS; i++)
         x->rows[i] = -1;
     x->own = mc_executable_run_new(x);
@@ -146,7 +162,7 @@ mica_status mica_executable_open(const mica_program *program,
     if (!executable) return mc_fail(MICA_EINVAL, "executable_open: executable is NULL");
     *executable = NULL;
     if (!program) return mc_fail(MICA_EINVAL, "executable_open: the program is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, n_op_precisions, &o, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, n_slots, &o, options));
     return open_program(program, &o, NULL, executable);
 }
 
@@ -191,6 +207,8 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
                                        .mode = executable->mode};
     MC_TRY(open_program(executable->program, &o, executable->bounds, clone));
     (*clone)->feeds = executable->feeds;
+    (*clone)->n_slots = executable->n_slots;
+    memcpy((*clone)->slotted, executable->slotted, executable->n_slots * sizeof(uint32_t));
     memcpy((*clone)->rows, executable->rows, sizeof executable->rows);
     memcpy((*clone)->mixes, executable->mixes, sizeof executable->mixes);
     memcpy((*clone)->asked, executable->asked, sizeof executable->asked);
@@ -255,11 +273,11 @@ static mica_status make_slots(mica_executable *x) {
                        "(mica_program_bind)",
                        x->program->symbols[0].name);
     size_t end = 0, align = x->slot_align > 64 ? x->slot_align : 64;
-    mica_slot *slots = mc_array_alloc(x->n_results + 1, sizeof *slots);
+    mica_slot *slots = mc_array_alloc(x->n_slots + 1, sizeof *slots);
     if (!slots) return mc_fail_nomem("slots");
-    for (size_t i = 0; i < x->n_results; i++) {
-        const mc_layout *l = x->results[i];
-        slots[i] = (mica_slot){.name = x->program->result_names[i],
+    for (size_t i = 0; i < x->n_slots; i++) {
+        const mc_layout *l = x->results[x->slotted[i]];
+        slots[i] = (mica_slot){.name = x->program->result_names[x->slotted[i]],
                                .dtype = l->dtype,
                                .offset = end,
                                .bytes = (size_t)mc_layout_bytes(l)};
@@ -281,7 +299,7 @@ mica_status mica_executable_slots(mica_executable *executable, const mica_slot *
     *n = 0;
     if (!executable->slots) MC_TRY(make_slots(executable));
     *slots = executable->slots;
-    *n = executable->n_results;
+    *n = executable->n_slots;
     return MICA_OK;
 }
 

@@ -74,7 +74,9 @@ struct mica_executable {
     bool feeds;                                 /* a parameter is fed */
     mica_status broken; /* of a run that failed, for those queued behind it; with its text */
     char broken_text[1024];
-    mica_slot *slots;
+    uint32_t *slotted; /* [n_slots] results that have slots; with room for all */
+    size_t n_slots;    /* number of them */
+    mica_slot *slots;  /* [n_slots]; NULL: not made yet */
     char *slot_memory;
     atomic_ullong runs, compiles;
 };
@@ -84,6 +86,10 @@ mica_status mc_executable_drain(mica_executable *x);
 
 /* errors  MICA_ENOENT, with the nearest name */
 mica_status mc_executable_find(mica_executable *x, const char *what, const char *name, size_t *i);
+
+/* Finds the first result of that name. errors  MICA_ENOENT, with the nearest name */
+mica_status mc_executable_find_result(const mica_executable *x, const char *what, const char *name,
+                                      uint32_t *i);
 
 /* Makes an input the value of parameter i. errors  those of mica_executable_set */
 mica_status mc_executable_resolve(mica_executable *x, const mica_input *input, size_t i,

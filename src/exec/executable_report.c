@@ -139,7 +139,7 @@ static bool report_bytes(const mica_executable *x, mc_buffer *text) {
         const mc_node *node = mc_scope_node(x->program->graph, i);
         if (node->storage) constants += (uint64_t)mc_layout_bytes(&node->layout);
     }
-    for (size_t i = 0; x->slots && i < x->n_results; i++)
+    for (size_t i = 0; x->slots && i < x->n_slots; i++)
         if (x->slots[i].offset + x->slots[i].bytes > slots)
             slots = x->slots[i].offset + x->slots[i].bytes;
     bool ok = mc_buffer_printf(

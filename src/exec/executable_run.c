@@ -217,16 +217,17 @@ static mica_status find_lengths(mc_executable_run *run) {
 static mica_status fill_slots(mc_executable_run *run) {
     const mica_executable *x = run->x;
     mica_status status = MICA_OK;
-    for (size_t i = 0; i < x->n_results && status == MICA_OK; i++)
-        status = mc_storage_read(x->device, run->results[i].storage,
-                                 (size_t)run->results[i].offset_bytes,
+    for (size_t i = 0; i < x->n_slots && status == MICA_OK; i++) {
+        const mc_result *result = &run->results[x->slotted[i]];
+        status = mc_storage_read(x->device, result->storage, (size_t)result->offset_bytes,
                                  x->slot_memory + x->slots[i].offset, x->slots[i].bytes);
+    }
     return status == MICA_OK || !x->seat ? status : lose_taken(run, status);
 }
 
 /* Runs; what was given is dropped. Parameters are fed once nothing can fail any more.
  *
- *  slots  the results are copied there, too */
+ *  slots  results that have one are copied there, too */
 static mica_status run_once(mc_executable_run *run, bool slots) {
     mica_executable *x = run->x;
     atomic_fetch_add(&x->runs, 1);

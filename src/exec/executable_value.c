@@ -66,11 +66,13 @@ mica_status mc_executable_find(mica_executable *x, const char *what, const char 
     return unknown(what, "parameter", name, nearest);
 }
 
-static mica_status find_result(const mica_executable *x, const char *name, uint32_t *i) {
+mica_status mc_executable_find_result(const mica_executable *x, const char *what, const char *name,
+                                      uint32_t *i) {
     const mica_program *p = x->program;
+    if (!name) return mc_fail(MICA_EINVAL, "%s: the name is NULL", what);
     for (*i = 0; *i < p->n_results; ++*i)
         if (strcmp(p->result_names[*i], name) == 0) return MICA_OK;
-    return unknown("executable_feed", "result", name, NULL);
+    return unknown(what, "result", name, NULL);
 }
 
 /* ---- making values ---- */
@@ -342,7 +344,7 @@ mica_status mica_executable_feed(mica_executable *executable, const char *result
     uint32_t from = MC_ABSENT;
     MC_TRY(begin(executable, "executable_feed", param, &i));
     if (result) {
-        MC_TRY(find_result(executable, result, &from));
+        MC_TRY(mc_executable_find_result(executable, "executable_feed", result, &from));
         const mc_layout *l = executable->results[from];
         const mica_program *p = executable->program;
         char a[MC_PORT_TEXT], b[MC_PORT_TEXT];

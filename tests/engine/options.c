@@ -345,7 +345,7 @@ static const options_case cases[] = {
     CASE(mica_program_options, result_names, call_program_build),
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),
-    CASE(mica_executable_options, n_op_precisions, call_executable_open),
+    CASE(mica_executable_options, n_slots, call_executable_open),
     CASE(mica_compile_options, max_programs, call_compile),
     CASE(mica_optimizer_options, momentum, call_optimizer_open),
     CASE(mica_tuner_options, chat_template, call_tuner_open),

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device/device.h"
 #include "exec/device.h"
@@ -112,6 +113,30 @@ static void test_values_by_name(void **state) {
         EXPECT(y[0], 2, 1, 4, 3);
         mica_scope_close(&s);
     }
+}
+
+static void test_values_are_unset(void **state) {
+    (void)state;
+    mica_executable *x = open_affine(MICA_MODE_LAZY);
+    mica_scope *s = open_scope();
+    mica_array y[2], kept;
+    const mica_input in[] = {data("x", ONE_TO_FOUR, 4), data("weight", ONE_TO_FOUR, 4)};
+    set(x, "weight", (float[]){0, 1, 1, 0}, 4);
+    must(mica_executable_fill(x, "k", 10));
+    must(mica_executable_fill(x, "unused", 0));
+    must(mica_executable_run(x, in, 1, s, y));
+    must(mica_executable_get(x, "weight", s, &kept));
+    must(mica_executable_unset(x, "weight"));
+    expect_refused(mica_executable_run(x, in, 1, s, y), MICA_EINVAL, "nor set: weight");
+    expect_refused(mica_executable_get(x, "weight", s, y), MICA_EINVAL, "weight is not set");
+    EXPECT(kept, 0, 1, 1, 0);
+    must(mica_executable_unset(x, "weight")); /* it is not */
+    must(mica_executable_run(x, in, 2, s, y));
+    EXPECT(y[0], 17, 20, 25, 32);
+    expect_refused(mica_executable_unset(x, "wieght"), MICA_ENOENT, "the nearest is \"weight\"");
+    expect_refused(mica_executable_unset(NULL, "weight"), MICA_EINVAL, "NULL");
+    mica_scope_close(&s);
+    mica_executable_close(&x);
 }
 
 /* ---- clones ---- */
@@ -557,6 +582,44 @@ static void test_cancelled_runs(void **state) {
     mica_scope_close(&s);
 }
 
+static void *cancel_soon(void *cancel) {
+    const struct timespec wait = {.tv_nsec = 20000000};
+    nanosleep(&wait, NULL);
+    mica_cancel_set(cancel);
+    return NULL;
+}
+
+/* The scope that is to receive the results cancels a run that is under way, or would begin. */
+static void test_runs_are_cancelled_by_their_scope(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
+    must(mica_while(s, forever, next, NULL, &x, 1, NULL, &y, NULL));
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    mica_executable *exe;
+    mica_cancel *cancel;
+    pthread_t thread;
+    must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
+    mica_scope_close(&s);
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
+        must(mica_executable_fill(exe, "x", 0));
+        must(mica_cancel_open(&cancel));
+        s = open_scope();
+        mica_scope_set_cancel(s, cancel);
+        assert_int_equal(pthread_create(&thread, NULL, cancel_soon, cancel), 0);
+        assert_int_equal(mica_executable_run(exe, NULL, 0, s, &y), MICA_ECANCELLED);
+        assert_false(mica_valid(y));
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(mica_executable_run(exe, NULL, 0, s, &y), MICA_ECANCELLED);
+        mica_scope_close(&s);
+        mica_cancel_close(&cancel);
+        mica_executable_close(&exe);
+    }
+    mica_program_close(&p);
+}
+
 /* ---- slots ---- */
 
 static void test_slots(void **state) {
@@ -594,6 +657,43 @@ static void test_slots(void **state) {
         expect_refused(mica_executable_run_slots(x, inputs, 4), MICA_EINVAL, "nor set: k");
         mica_executable_close(&x);
     }
+}
+
+/* Only the results that are named have slots: others are not copied. */
+static void test_chosen_slots(void **state) {
+    (void)state;
+    mica_program *p = affine();
+    mica_executable *x, *clone;
+    const mica_slot *slots;
+    size_t n;
+    int32_t sum;
+    mica_executable_options options = {.slots = (const char *const[]){"sum"}, .n_slots = 1};
+    must(mica_executable_open(p, &options, &x));
+    set(x, "weight", (float[]){0, 1, 1, 0}, 4);
+    set(x, "unused", (float[]){0, 0, 0}, 3);
+    must(mica_executable_fill(x, "k", 10));
+    must(mica_executable_clone(x, &clone));
+    for (int i = 0; i < 2; i++) {
+        mica_executable *at = i ? clone : x;
+        must(mica_executable_slots(at, &slots, &n));
+        assert_int_equal(n, 1);
+        assert_string_equal(slots[0].name, "sum");
+        assert_int_equal(slots[0].offset, 0);
+        must(mica_executable_run_slots(at, (const void *const[]){ONE_TO_FOUR, 0, 0, 0}, 4));
+        memcpy(&sum, mica_executable_arena(at), sizeof sum);
+        assert_int_equal(sum, 50);
+        mica_executable_close(&at);
+    }
+    options.n_slots = 0;
+    must(mica_executable_open(p, &options, &x));
+    must(mica_executable_slots(x, &slots, &n));
+    assert_int_equal(n, 0);
+    mica_executable_close(&x);
+    options = (mica_executable_options){.slots = (const char *const[]){"other"}, .n_slots = 1};
+    expect_refused(mica_executable_open(p, &options, &x), MICA_ENOENT, "no result \"other\"");
+    options.n_slots = 3;
+    expect_refused(mica_executable_open(p, &options, &x), MICA_EINVAL, "3 slots for 2 results");
+    mica_program_close(&p);
 }
 
 /* A fed parameter through slots, which is what a control loop is. */
@@ -703,6 +803,9 @@ static bool use(void *arg) {
     mica_scope *s = NULL;
     mica_ticket *ticket = NULL;
     const mica_input in[] = {data("x", ONE_TO_FOUR, 4), data("weight", ONE_TO_FOUR, 4)};
+    const int16_t ones[4] = {1, 1, 1, 1};
+    const mica_input other = {
+        .name = "weight", .data = ones, .bytes = sizeof ones, .dtype = MICA_I16, .convert = true};
     const mica_slot *slots;
     char *text = NULL;
     size_t n;
@@ -712,6 +815,9 @@ static bool use(void *arg) {
     if (status == MICA_OK) status = mica_executable_fill(x, "unused", 1);
     if (status == MICA_OK) status = mica_scope_open(device, &s);
     if (status == MICA_OK) status = mica_executable_run(x, in, 2, s, y);
+    if (status == MICA_OK) status = mica_executable_set(x, &other);
+    if (status == MICA_OK) status = mica_executable_get(x, "weight", s, y);
+    if (status == MICA_OK) status = mica_executable_unset(x, "weight");
     if (status == MICA_OK) status = mica_executable_set(x, &in[1]);
     if (status == MICA_OK) status = mica_executable_set_range(x, "k", 0, ONE_TO_FOUR, 4);
     if (status == MICA_OK) status = mica_executable_run_async(x, in, 1, &ticket);
@@ -855,6 +961,7 @@ static void test_each_allocation_fails_in_loops(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_by_name),
+        cmocka_unit_test(test_values_are_unset),
         cmocka_unit_test(test_arrays_and_other_dtypes),
         cmocka_unit_test(test_clones_run_at_once),
         cmocka_unit_test(test_what_is_refused),
@@ -865,7 +972,9 @@ int main(void) {
         cmocka_unit_test(test_errors_of_queued_runs),
         cmocka_unit_test(test_a_run_behind_one_that_is_over),
         cmocka_unit_test(test_cancelled_runs),
+        cmocka_unit_test(test_runs_are_cancelled_by_their_scope),
         cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_chosen_slots),
         cmocka_unit_test(test_slots_with_a_state),
         cmocka_unit_test(test_errors_name_the_op_when_eager),
         cmocka_unit_test(test_a_result_that_is_there_often),
