@@ -62,8 +62,8 @@ typedef struct mica_cost {
  *  operations and what its bytes take, for each step. A branch counts as the dearer one, a loop as
  *  its largest number of rounds.
  *
- *  errors  MICA_EUNSUPPORTED the device cannot run it, for an op that the text names; MICA_EINVAL
- *          NULL; MICA_ENOMEM */
+ *  errors  MICA_EUNSUPPORTED the device cannot run it, for an op that the text names, or there are
+ *          symbols (mica_program_bind sets them); MICA_EINVAL NULL; MICA_ENOMEM */
 MICA_API mica_status mica_program_get_cost(const mica_program *program, mica_device *device,
                                            mica_cost *cost);
 
@@ -98,8 +98,9 @@ typedef struct mica_pick_options {
     size_t struct_bytes;    /* see mica/api.h */
     const mica_array *args; /* [parameters of the program] arguments for runs: the two that seem
                                fastest run the program three times, and the second is taken if it
-                               takes less than 2/3 of the first's time. That is remembered, by the
-                               program and the two devices. Borrowed; none is donated. NULL: no
+                               takes less than 2/3 of the first's time. That is remembered, for
+                               the program, this version and the two devices, until one is measured
+                               anew. Borrowed; none is donated. NULL: no
                                runs */
 } mica_pick_options;
 
@@ -111,8 +112,8 @@ typedef struct mica_pick_options {
  *  candidates  [n]; receive what is known of each.
  *  options     NULL for the defaults. Borrowed.
  *  pick        receives the index of the chosen one.
- *  errors      MICA_EDEVICE none can run it, or $MICA_DEVICE is not among them; MICA_EINVAL, and
- *              those of the runs */
+ *  errors      MICA_EDEVICE none can run it, or $MICA_DEVICE is not among them; MICA_EUNSUPPORTED
+ *              there are symbols; MICA_EINVAL NULL; MICA_ENOMEM; those of the runs */
 MICA_API mica_status mica_pick_device(const mica_program *program, mica_candidate *candidates,
                                       size_t n, const mica_pick_options *options, size_t *pick);
 

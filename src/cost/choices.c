@@ -1,12 +1,17 @@
-/* The file is a JSON object: {"cpu 0123456789abcdef mlx:gpu": true, ...}, the newest last. */
+/* The file is a JSON object, the newest last: {"PROGRAM cpu DEVICE mlx:gpu DEVICE": true, ...},
+ * where PROGRAM and DEVICE are hashes. */
 #include "cost/choices.h"
+
+#include <mica/version.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "base/map.h"
 #include "base/save.h"
 #include "cost/rates.h"
 #include "exec/program.h"
@@ -16,14 +21,35 @@
 
 enum { MAX_CHOICES = 1000 };
 
-mica_status mc_choice_key(const mica_program *program, const char *first, const char *second,
+static uint64_t add_text(uint64_t hash, const char *text) {
+    return mc_hash(text, strlen(text) + 1, hash);
+}
+
+/* The device's name, and a hash of what else it is. */
+static const char *identify(mica_device *device, uint64_t *hash) {
+    mica_device_info info;
+    mc_rates rates = {0};
+    mica_device_get_info(device, &info);
+    (void)mc_rates_get(device, &rates); /* unmeasured: zeros */
+    *hash = add_text(0, mica_version());
+    *hash = add_text(*hash, info.description);
+    *hash = add_text(*hash, info.architecture);
+    *hash = mc_hash(&info.threads, sizeof info.threads, *hash);
+    *hash = mc_hash(rates.of, sizeof rates.of, *hash);
+    return info.name;
+}
+
+mica_status mc_choice_key(const mica_program *program, mica_device *first, mica_device *second,
                           mc_choice *choice) {
+    uint64_t a, b;
     mc_arena arena = {0};
     mc_trace trace = {0};
     mica_status status =
         mc_trace_make(&trace, &arena, program->graph, program->results, program->n_results);
-    snprintf(choice->key, sizeof choice->key, "%.40s %016" PRIx64 " %.40s", first, trace.hash,
-             second);
+    const char *first_name = identify(first, &a), *second_name = identify(second, &b);
+    snprintf(choice->key, sizeof choice->key,
+             "%016" PRIx64 " %.40s %016" PRIx64 " %.40s %016" PRIx64, trace.hash, first_name, a,
+             second_name, b);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     return status;

@@ -10,11 +10,12 @@
 
 /* Which choice it is: of what program, between which devices. */
 typedef struct mc_choice {
-    char key[112];
+    char key[136];
 } mc_choice;
 
-/* errors  MICA_ENOMEM */
-mica_status mc_choice_key(const mica_program *program, const char *first, const char *second,
+/* Devices are told apart by all that calibrations are kept for, and by their rates: a choice holds
+ * until one is measured anew. errors  MICA_ENOMEM */
+mica_status mc_choice_key(const mica_program *program, mica_device *first, mica_device *second,
                           mc_choice *choice);
 
 /* Whether it was made; *other: the second device was taken. */

@@ -274,7 +274,8 @@ mica_status mica_program_get_cost(const mica_program *program, mica_device *devi
                                   mica_cost *cost) {
     if (!program || !device || !cost) return mc_fail(MICA_EINVAL, "program_get_cost: NULL");
     if (program->n_symbols > 0)
-        return mc_fail(MICA_EINVAL, "program_get_cost: symbol %s has no value (mica_program_bind)",
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "program_get_cost: symbol %s has no value (mica_program_bind)",
                        program->symbols[0].name);
     estimate e = {.device = device, .cost = {.bounded = true}};
     e.known = mc_rates_get(device, &e.rates);

@@ -12,6 +12,7 @@
 #include "base/system.h"
 #include "cost/choices.h"
 #include "cost/rates.h"
+#include "exec/program.h"
 
 enum { TRIALS = 3 };
 
@@ -131,7 +132,7 @@ static mica_status try_on(const mica_program *program, const mica_array *args, m
 static mica_status try_both(const mica_program *program, const mica_array *args, mica_candidate *c,
                             size_t first, size_t second, size_t *pick) {
     mc_choice choice;
-    MC_TRY(mc_choice_key(program, name_of(c[first].device), name_of(c[second].device), &choice));
+    MC_TRY(mc_choice_key(program, c[first].device, c[second].device, &choice));
     bool other = false;
     if (!mc_choice_find(&choice, &other)) {
         MC_TRY(try_on(program, args, &c[first]));
@@ -149,6 +150,9 @@ mica_status mica_pick_device(const mica_program *program, mica_candidate *candid
     if (!program || (!candidates && n > 0) || !pick)
         return mc_fail(MICA_EINVAL, "pick_device: NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_pick_options, args, &o, options));
+    if (program->n_symbols > 0)
+        return mc_fail(MICA_EUNSUPPORTED, "pick_device: symbol %s has no value (mica_program_bind)",
+                       program->symbols[0].name);
     for (size_t i = 0; i < n; i++)
         MC_TRY(look_at(program, &candidates[i]));
     const char *name = getenv("MICA_DEVICE");

@@ -400,6 +400,29 @@ static void picks_the_cheapest(void **state) {
     mica_device_close(&one);
 }
 
+/* A program with symbols has no cost before these have values. */
+static void symbols_are_refused(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_program *p, *bound;
+    mica_cost cost;
+    mica_candidate c = {.device = device};
+    mica_program_memory memory;
+    size_t i;
+    const int64_t rows = mica_program_dim(s, "rows");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(rows, 4)), y = mica_exp(s, x);
+    must(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, NULL, &p));
+    mica_scope_close(&s);
+    expect_refused(mica_program_get_cost(p, device, &cost), MICA_EUNSUPPORTED, "symbol rows");
+    expect_refused(mica_program_get_memory(p, &memory), MICA_EUNSUPPORTED, "symbol rows");
+    expect_refused(mica_pick_device(p, &c, 1, NULL, &i), MICA_EUNSUPPORTED, "symbol rows");
+    must(mica_program_bind(p, &(mica_length){"rows", 3}, 1, &bound));
+    must(mica_program_get_cost(bound, device, &cost));
+    assert_true(cost.operations > 0);
+    mica_program_close(&bound);
+    mica_program_close(&p);
+}
+
 static void takes_the_device_that_is_named(void **state) {
     (void)state;
     size_t i;
@@ -457,6 +480,33 @@ static void trials_are_remembered(void **state) {
     free(path);
     mica_scope_close(&s);
     mica_device_close(&other);
+}
+
+static mica_candidate_state state_of_pick(mica_device *a, mica_device *b, const mica_array *args) {
+    mica_candidate c[] = {{.device = a}, {.device = b}};
+    (void)pick(c, 2, args);
+    return c[0].state;
+}
+
+/* Devices of one name are not one device, and one that was measured anew is tried anew. */
+static void trials_are_of_two_devices(void **state) {
+    (void)state;
+    mica_device *one = open_cpu(1);
+    mica_scope *s = open_scope();
+    mica_array args[2] = {mica_ones(s, SHAPE(256, 256), MICA_F32),
+                          mica_ones(s, SHAPE(256, 256), MICA_F32)};
+    must(mica_device_calibrate(one, false));
+    must(mica_device_calibrate(device, true));
+    mica_device *same = open_cpu(2);
+    (void)pick((mica_candidate[]){{.device = device}, {.device = same}}, 2, args);
+    assert_int_equal(state_of_pick(device, same, args), MICA_CANDIDATE_ESTIMATED);
+    assert_int_equal(state_of_pick(device, one, args), MICA_CANDIDATE_TIMED);
+    assert_int_equal(state_of_pick(device, one, args), MICA_CANDIDATE_ESTIMATED);
+    must(mica_device_calibrate(device, true));
+    assert_int_equal(state_of_pick(device, one, args), MICA_CANDIDATE_TIMED);
+    mica_scope_close(&s);
+    mica_device_close(&same);
+    mica_device_close(&one);
 }
 
 /* ---- other devices, and what fails ---- */
@@ -549,8 +599,10 @@ int main(void) {
         TEST(files_have_points),
         TEST(measures_without_a_folder),
         TEST(picks_the_cheapest),
+        TEST(symbols_are_refused),
         TEST(takes_the_device_that_is_named),
         TEST(trials_are_remembered),
+        TEST(trials_are_of_two_devices),
         TEST(programs_go_to_other_devices),
         TEST(counts_what_the_cpu_runs),
         TEST(allocations_fail),
