@@ -22,7 +22,7 @@ static inline char *fuzz_graph_file(const uint8_t *data, size_t *size) {
     if (!mend) return file;
     uint64_t bytes = *size;
     memcpy(file, "MICAGRPH", 8);
-    const uint32_t version = file[8] >= 1 && file[8] <= 4 ? (uint32_t)file[8] : 3;
+    const uint32_t version = file[8] >= 1 && file[8] <= 5 ? (uint32_t)file[8] : 3;
     memcpy(file + 8, &version, sizeof version);
     memcpy(file + 12, &order, sizeof order);
     memcpy(file + 16, &bytes, sizeof bytes);

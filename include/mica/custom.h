@@ -2,8 +2,8 @@
  *
  * An op is registered once, by name, and stays for the process. Its nodes run on the CPU; on other
  * devices values are copied there and back. They are a part of programs and compiled functions. A
- * file of a program holds the op's name as a number: the process that loads it must have registered
- * the op, too.
+ * file of a program holds the op's name: the process that loads it must have registered the op,
+ * too, else it is MICA_EUNSUPPORTED.
  *
  * What can be said in ops of mica/ops.h needs no op of its own: a C function that records them is
  * enough, with mica_custom_vjp (mica/grad.h) where its gradient is to be another one.

@@ -164,7 +164,8 @@ typedef struct mica_program_memory {
  *  row-major order take their bytes in addition.
  *
  *  errors  MICA_EUNSUPPORTED the device cannot tell, as "mlx"; another device runs some of the ops;
- *          or there is control flow, or symbols. MICA_EINVAL NULL; MICA_ENOMEM */
+ *          or there is control flow, or there are symbols (mica_program_bind sets them).
+ *          MICA_EINVAL NULL; MICA_ENOMEM */
 MICA_API mica_status mica_program_get_memory(const mica_program *program,
                                              mica_program_memory *memory);
 
@@ -227,7 +228,8 @@ MICA_API mica_status mica_program_save(const mica_program *program, const char *
  *  errors   begin with the path. MICA_ENOENT there is no such file, or a constant's name is not
  *           among constants; MICA_EIO; MICA_EFORMAT it is no program's file, was altered, or a
  *           constant has another dtype or shape than the file says; MICA_EUNSUPPORTED another
- *           version, or an op that is unknown; MICA_EINVAL, MICA_ENOMEM */
+ *           version, an op that is unknown, or one of mica/custom.h that is not registered (the
+ *           text names it); MICA_EINVAL, MICA_ENOMEM */
 MICA_API mica_status mica_program_load(mica_device *device, const char *path,
                                        const mica_program_file_options *options,
                                        mica_program **program);

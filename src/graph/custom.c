@@ -39,8 +39,14 @@ static entry *find(int64_t id) {
 const mica_custom_op *mc_custom_find(const mc_attr_custom *attr) {
     const entry *e = find(attr->op);
     if (e) return &e->op;
-    mc_fail(MICA_EINVAL, "custom: no op with the number %lld is registered", (long long)attr->op);
+    mc_fail(MICA_EUNSUPPORTED, "custom: no op with the number %lld is registered",
+            (long long)attr->op);
     return NULL;
+}
+
+bool mc_custom_is_known(const char *name) {
+    const entry *e = find(mc_custom_id(name));
+    return e && strcmp(e->name, name) == 0;
 }
 
 mica_shape mc_custom_shape(const mc_layout *l) {

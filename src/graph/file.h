@@ -9,6 +9,7 @@
  *     parameter  its name; its node and 1 where it is donated (two u32)
  *     result     its name, "" where it has none; its node
  *     op         its name; how many attributes it has; of each the name and the number of words
+ *     custom     how many ops of the application (mica/custom.h) the graph has; of each its name
  *     subgraphs  how many there are; of each how many parameters, nodes and results it has, the
  *                results' nodes, and its nodes, of which the first are the parameters. A subgraph
  *                within another comes before it
@@ -21,8 +22,8 @@
  *
  * A text is its length in bytes, then these, padded with 0. Numbers of enums are those of the
  * public headers. Ops and attributes go by their names: a new one changes no file, and an attribute
- * that a file lacks is 0. Strides of constants are not kept. Older versions are read, too: 3 has no
- * symbols, 2 no subgraphs, 1 no names of results either.
+ * that a file lacks is 0. Strides of constants are not kept. Older versions are read, too: 4 has no
+ * names of the application's ops, 3 no symbols, 2 no subgraphs, 1 no names of results either.
  *
  * A file is hostile: every count is held against the bytes that are left before memory is taken for
  * it, every node goes through mc_record, and no array may have more than 2^46 bytes.
@@ -72,7 +73,8 @@ typedef struct mc_graph_loader {
  * error the scope holds some of the nodes.
  *
  *  name    of the file, for error texts
- *  errors  MICA_EFORMAT; MICA_EUNSUPPORTED another version, an op or an attribute that is unknown;
+ *  errors  MICA_EFORMAT; MICA_EUNSUPPORTED another version, an op or an attribute that is unknown,
+ *          an op of the application that is not registered;
  *          those of the loader; MICA_ENOMEM */
 mica_status mc_graph_read(const void *data, size_t bytes, const char *name, mica_scope *into,
                           const mc_graph_loader *loader, mc_arena *arena, mc_graph_ports *ports);

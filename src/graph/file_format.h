@@ -8,8 +8,15 @@
 
 enum { MC_GRAPH_ORDER = 0x01020304, MC_GRAPH_WORD = 8, MC_GRAPH_ALIGN = 64 };
 
-/* Versions: results without names; no subgraphs; no symbols; and the one that is written. */
-enum { MC_GRAPH_NAMELESS = 1, MC_GRAPH_FLAT = 2, MC_GRAPH_FIXED = 3, MC_GRAPH_VERSION = 4 };
+/* Versions: results without names; no subgraphs; no symbols; no names of the application's ops; and
+ * the one that is written. */
+enum {
+    MC_GRAPH_NAMELESS = 1,
+    MC_GRAPH_FLAT = 2,
+    MC_GRAPH_FIXED = 3,
+    MC_GRAPH_NUMBERED = 4,
+    MC_GRAPH_VERSION = 5
+};
 
 #define MC_GRAPH_MAGIC "MICAGRPH"
 #define MC_GRAPH_LEAF UINT32_MAX /* in the place of an op's index */

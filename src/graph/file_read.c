@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/utf8.h"
 #include "graph/attr.h"
+#include "graph/custom.h"
 #include "graph/file_format.h"
 #include "graph/subgraph.h"
 
@@ -124,6 +125,20 @@ static mica_status take_op(reader *r, file_op *op) {
     MC_TRY(take_word(r, &n));
     for (uint64_t i = 0; i < n; i++)
         MC_TRY(take_field(r, mc_op_get(op->op), op));
+    return MICA_OK;
+}
+
+/* The application's ops. */
+static mica_status take_customs(reader *r) {
+    uint64_t n = 0;
+    const char *name;
+    if (r->head.version > MC_GRAPH_NUMBERED) MC_TRY(take_word(r, &n));
+    for (uint64_t i = 0; i < n; i++) {
+        MC_TRY(take_text(r, &name));
+        if (!mc_custom_is_known(name))
+            return mc_fail(MICA_EUNSUPPORTED, "%s: the op \"%.63s\" is not registered", r->name,
+                           name);
+    }
     return MICA_OK;
 }
 
@@ -493,6 +508,7 @@ static mica_status read_graph(reader *r, mc_graph_ports *ports) {
     MC_TRY(take_room(r, r->head.n_ops, 2, sizeof *r->ops, &r->ops));
     for (uint64_t i = 0; i < r->head.n_ops; i++)
         MC_TRY(take_op(r, &r->ops[i]));
+    MC_TRY(take_customs(r));
     MC_TRY(take_graphs(r));
     for (uint32_t i = 0; i < r->head.n_nodes; i++)
         MC_TRY(take_node(r, i));

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/utf8.h"
 #include "graph/attr.h"
+#include "graph/custom.h"
 #include "graph/file_format.h"
 #include "graph/subgraph.h"
 
@@ -19,6 +20,7 @@ typedef struct writer {
     uint32_t *index;    /* [count] MC_ABSENT: left out; else its number */
     mc_leaf_kind *kind; /* [count] of those that are written as leaves; MC_LEAF_KINDS: as ops */
     uint32_t ops[MC_OP_COUNT]; /* number of each, or MC_GRAPH_LEAF */
+    mc_buffer customs;         /* const mica_custom_op * */
     mc_buffer graphs;          /* const mc_subgraph *, those within others first */
     uint64_t control;          /* bytes that control flow takes */
     uint32_t n_ops, n_nodes;
@@ -109,10 +111,20 @@ static uint64_t graph_index(const writer *w, const mc_subgraph *g) {
 
 static mica_status list_graph(writer *w, const mc_subgraph *g);
 
-/* Numbers the node's op, and lists its subgraphs. */
+static mica_status list_custom(writer *w, const mc_attr_custom *attr) {
+    const mica_custom_op *op = mc_custom_find(attr);
+    if (!op) return MICA_EUNSUPPORTED;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&w->customs, const mica_custom_op *); i++)
+        if (MC_BUFFER_AT(&w->customs, const mica_custom_op *)[i] == op) return MICA_OK;
+    bool ok = MC_BUFFER_PUSH(&w->customs, const mica_custom_op *, op);
+    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
+}
+
+/* Numbers the node's op, and lists its subgraphs, and it if it is the application's. */
 static mica_status number_op(writer *w, const mc_node *node) {
     const mc_op_def *def = mc_op_get(node->op);
     if (w->ops[node->op] == MC_GRAPH_LEAF) w->ops[node->op] = w->n_ops++;
+    if (node->op == MC_OP_CUSTOM) MC_TRY(list_custom(w, node->attr));
     MC_TRY(mc_control_charge(&w->control, node->op, node->attr));
     for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++)
         if (f->kind == MC_ATTR_GRAPH) MC_TRY(list_graph(w, mc_attr_graph(node->attr, f)));
@@ -170,6 +182,14 @@ static bool add_ops(writer *w) {
     for (uint32_t next = 0; ok && next < w->n_ops; next++)
         for (int op = 0; op < MC_OP_COUNT; op++)
             if (w->ops[op] == next) ok = ok && add_op(w, mc_op_get((mc_op)op));
+    return ok;
+}
+
+static bool add_customs(writer *w) {
+    uint64_t n = MC_BUFFER_COUNT(&w->customs, const mica_custom_op *);
+    bool ok = add_word(w, n);
+    for (uint64_t i = 0; ok && i < n; i++)
+        ok = add_text(w, MC_BUFFER_AT(&w->customs, const mica_custom_op *)[i]->name);
     return ok;
 }
 
@@ -271,7 +291,7 @@ static mica_status write_graph(writer *w) {
              add_halves(w, w->index[p->params[i].node], p->params[i].donate);
     for (size_t i = 0; ok && i < p->n_results; i++)
         ok = add_text(w, result_name(p, i)) && add_word(w, w->index[p->results[i]]);
-    ok = ok && add_ops(w) && add_graphs(w);
+    ok = ok && add_ops(w) && add_customs(w) && add_graphs(w);
     for (uint32_t i = 0; ok && i < w->count; i++)
         if (w->index[i] != MC_ABSENT) MC_TRY(add_node(w, i));
     if (!ok || !add_padding(w, MC_GRAPH_ALIGN)) return mc_fail_nomem("saving a graph");
@@ -296,6 +316,7 @@ mica_status mc_graph_write(mica_scope *s, const mc_graph_ports *ports, const mc_
     mica_status status = w.index && w.kind ? write_graph(&w) : mc_fail_nomem("saving a graph");
     mc_arena_deinit(&w.arena);
     mc_buffer_deinit(&w.graphs);
+    mc_buffer_deinit(&w.customs);
     if (status != MICA_OK) out->len = w.begin;
     return status;
 }

@@ -13,7 +13,7 @@ static mica_status custom_infer(const void *attr, const mc_layout *const *in, in
     const mc_attr_custom *a = attr;
     mica_shape shapes[MICA_CUSTOM_OPERANDS], result = {0};
     const mica_custom_op *op = mc_custom_find(a);
-    if (!op) return MICA_EINVAL;
+    if (!op) return MICA_EUNSUPPORTED;
     if (a->n < 0 || a->n > MICA_CUSTOM_NUMBERS)
         return mc_fail(MICA_EINVAL, "custom: %lld numbers", (long long)a->n);
     for (int i = 0; i < n_in; i++)
@@ -83,7 +83,7 @@ mica_array mica_custom(mica_scope *s, const char *name, const int64_t *numbers, 
     if (!mc_operands_ok(s, "custom", in, n)) return mc_invalid(s);
     mc_attr_custom attr = {.op = mc_custom_id(name), .n = n_numbers};
     if (n_numbers > 0) memcpy(attr.numbers, numbers, (size_t)n_numbers * sizeof *numbers);
-    if (!mc_custom_find(&attr))
+    if (!mc_custom_is_known(name))
         return mc_scope_fail(s, MICA_EINVAL, "custom: there is no op \"%s\"; register it", name);
     return mc_record(s, MC_OP_CUSTOM, &attr, in, n);
 }

@@ -316,10 +316,23 @@ static void test_what_is_unknown(void **state) {
     loader.named = NULL;
     expect_unloaded(*state, &loader, file.data, file.len, MICA_ENOENT,
                     "model.v is not in the file");
-    file.data[8] = 5;
-    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED, "version 5");
+    file.data[8] = 6;
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED, "version 6");
     file.data[0] = 'N';
     expect_unloaded(*state, &loader, file.data, file.len, MICA_EFORMAT, "no graph's file");
+    mc_buffer_deinit(&file);
+    test_graph_close(&g);
+}
+
+/* An op of the application that is not registered here is named. */
+static void test_an_unregistered_op(void **state) {
+    test_graph g;
+    test_graph_open(&g, *state, &test_graph_parts[10]);
+    mc_graph_loader loader = loader_of(&g);
+    mc_buffer file = save(&g);
+    replace(&file, "test.difference", "test.indifferen");
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED,
+                    "the op \"test.indifferen\" is not registered");
     mc_buffer_deinit(&file);
     test_graph_close(&g);
 }
@@ -490,6 +503,32 @@ static mc_buffer branches(uint64_t n, uint64_t n_results) {
     return file;
 }
 
+/* Version 4 has no name of it. */
+static void test_an_unregistered_op_of_version_4(void **state) {
+    mc_graph_loader loader = {.inside = inside};
+    mc_buffer file = {0};
+    const uint64_t head[9] = {0, UINT64_C(0x01020304) << 32 | 4, 0, 0, 1, 2};
+    assert_true(mc_buffer_add(&file, head, sizeof head));
+    memcpy(file.data, "MICAGRPH", 8);
+    add(&file, 0); /* symbols */
+    add_name(&file, "custom");
+    add(&file, 1);
+    add_name(&file, "op");
+    add(&file, 1);
+    add(&file, 0); /* subgraphs */
+    add_true(&file);
+    add(&file, UINT64_C(1) << 32); /* the op, of one operand */
+    add(&file, 0);
+    add(&file, 12345);
+    while (file.len % 64)
+        add(&file, 0);
+    memcpy(file.data + 64, &file.len, sizeof file.len);
+    mend(file.data, file.len);
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED,
+                    "no op with the number 12345 is registered");
+    mc_buffer_deinit(&file);
+}
+
 static void test_what_subgraphs_take_is_bounded(void **state) {
     mc_graph_loader loader = {.inside = inside};
     mc_buffer file = branches(100, 100);
@@ -546,6 +585,8 @@ int main(void) {
         cmocka_unit_test(test_a_saver_that_records),
         cmocka_unit_test(test_what_cannot_be_saved),
         cmocka_unit_test(test_what_is_unknown),
+        cmocka_unit_test(test_an_unregistered_op),
+        cmocka_unit_test(test_an_unregistered_op_of_version_4),
         cmocka_unit_test(test_a_constant_of_another_shape),
         cmocka_unit_test(test_a_result_of_several),
         cmocka_unit_test(test_files_that_were_cut),
