@@ -100,6 +100,7 @@ typedef struct mica_selective_scan_options {
  *  x, delta  [B, L, H] float
  *  a         [H, N] float: A
  *  b, c      [B, L, N] float: B, C
+ *  options   NULL: the defaults. Borrowed.
  *  last      receives the state after the last step, [B, H, N] f32; may be NULL.
  *  returns   y [B, L, H], x's dtype. Computed in f32. On the CPU a sequence that is divided, with
  *            the state passed on, has the same bits.
@@ -138,6 +139,7 @@ typedef struct mica_sample_options {
     mica_array min_p;       /* kept where p >= min_p max(p); default 0 */
 } mica_sample_options;
 /** A token for each row of logits: temperature, top_k, top_p, min_p in this order, then a draw.
+ *  mica_generate has another order: top_p, min_p, top_k, temperature (mica_generate_options).
  *
  *  1. temperature 0: the largest logit, of equals the lowest id. Else z = logits / temperature.
  *  2. top_k: exactly k are left, of equals those with the lower ids.
@@ -148,6 +150,7 @@ typedef struct mica_sample_options {
  *
  *  key      u32 [2], or [..., 2]: one a row. The same key gives the same tokens.
  *  logits   [..., V] float; a token of -inf is never drawn.
+ *  options  NULL: the defaults. Borrowed.
  *  returns  [...] i32. It has no gradient.
  *  errors   MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation, naming the row: a temperature
  *           below 0 or NaN; logits with NaN or +inf, or nothing but -inf */
@@ -187,6 +190,7 @@ typedef struct mica_qmatmul_options {
  *  x        [.., K] i8
  *  w        [K, N] i8
  *  bias     [N] i32 or MICA_NONE
+ *  options  NULL: the defaults. Borrowed.
  *  returns  [.., N] i8
  *  errors   MICA_ESHAPE, MICA_EDTYPE. source  ONNX, QLinearMatMul. */
 MICA_API mica_array mica_qmatmul(mica_scope *s, mica_array x, mica_array w, mica_array bias,
@@ -235,6 +239,8 @@ typedef struct mica_fake_quantize_options {
 /** Rounds x to multiples of a scale: y = clamp(round(x / s), -Q, Q) s, to nearest even; s at least
  *  1e-12, and a constant for gradients.
  *
+ *  x          float. Borrowed.
+ *  options    NULL: the defaults. Borrowed.
  *  new_state  receives the scale that was used, [C] or [1] f32, before it is bounded: the next
  *             state of MICA_SCALE_EMA. May be NULL.
  *  returns    x's shape and dtype.
@@ -352,38 +358,74 @@ typedef struct mica_masked_attention_options {
     mica_array mask;     /* custom: [B, Lk], [B, Lq, Lk] or [B, H, Lq, Lk], bool or numbers; bias:
                             float that broadcasts to [B, H, Lq, Lk] */
 } mica_masked_attention_options;
-/** mica_sdpa with a kind of mask, and of heads that need not be split: q [B, H, Lq, D] and k, v
- *  likewise, or [B, Lq, H * D]. The result lies as q does. A query that sees no key gives zeros.
- *  errors  those of mica_sdpa; MICA_EINVAL kind, window */
+/** mica_sdpa with a kind of mask, and of heads that need not be split.
+ *
+ *  q        [B, H, Lq, D] float, or [B, Lq, H * D] with options.heads. Borrowed.
+ *  k, v     [B, G, Lk, D], or [B, Lk, G * D] as q; H a multiple of G. Borrowed.
+ *  options  NULL: the defaults. Borrowed.
+ *  returns  of q's shape, promoted dtype. A query that sees no key gives zeros.
+ *  errors   those of mica_sdpa; MICA_ESHAPE heads do not divide q; MICA_EDTYPE a bias that is no
+ *           float; MICA_EINVAL kind, window
+ *  source   mlx.core.fast.scaled_dot_product_attention. */
 MICA_API mica_array mica_masked_attention(mica_scope *s, mica_array q, mica_array k, mica_array v,
                                           const mica_masked_attention_options *options);
 
-/** act(x w + bias); bias may be MICA_NONE. */
+/** act(x w + bias).
+ *
+ *  x        [.., K] float
+ *  w        [K, N] float
+ *  bias     [N] float or MICA_NONE
+ *  returns  [.., N], promoted. The product is rounded before the bias is added.
+ *  errors   those of mica_matmul, mica_add and mica_activate */
 MICA_API mica_array mica_matmul_bias_act(mica_scope *s, mica_array x, mica_array w, mica_array bias,
                                          mica_activation act);
-/** norm(x + r + bias); bias may be MICA_NONE, and gamma and beta, too. */
+/** norm(x + r + bias), by mica_layer_norm or mica_rms_norm over the last axis.
+ *
+ *  x, r         [.., D] float
+ *  bias         [D] float or MICA_NONE
+ *  gamma, beta  weight and bias of the norm, [D] float or MICA_NONE
+ *  eps          as of the norm
+ *  returns      [.., D], promoted. The sums are rounded before they are normalised.
+ *  errors       those of mica_add and of the norm */
 MICA_API mica_array mica_residual_layer_norm(mica_scope *s, mica_array x, mica_array r,
                                              mica_array bias, mica_array gamma, mica_array beta,
                                              float eps);
 MICA_API mica_array mica_residual_rms_norm(mica_scope *s, mica_array x, mica_array r,
                                            mica_array bias, mica_array gamma, float eps);
-/** x [.., 2 F], up first, or with gate_first the gate: up * silu(gate), [.., F]. */
+/** up * silu(gate), of the halves of x.
+ *
+ *  x        [.., 2 F] float: up, gate, or with gate_first gate, up.
+ *  returns  [.., F], x's dtype.
+ *  errors   MICA_ESHAPE the last axis is not even
+ *  source   Shazeer 2020 (arXiv:2002.05202). */
 MICA_API mica_array mica_swiglu(mica_scope *s, mica_array x, bool gate_first);
-/** x w + scale (x a) b, w [K, N], a [K, R], b [R, N]. */
+/** x w + scale (x a) b.
+ *
+ *  x        [.., K] float
+ *  w, a, b  [K, N], [K, R], [R, N] float
+ *  returns  [.., N], promoted. Each product is rounded.
+ *  errors   those of mica_matmul
+ *  source   Hu et al. 2021 (arXiv:2106.09685). */
 MICA_API mica_array mica_lora_matmul(mica_scope *s, mica_array x, mica_array w, mica_array a,
                                      mica_array b, float scale);
 
 /** Weights of mica_attention_block; biases and tables may be MICA_NONE. */
 typedef struct mica_attention_weights {
-    mica_array qkv;      /* [D, 3 E]: columns of q, k, v, heads side by side */
-    mica_array qkv_bias; /* [3 E] */
-    mica_array out;      /* [E, D] */
+    mica_array qkv;      /* [D, (H + 2 G) E]: columns of q, k, v, heads of E side by side */
+    mica_array qkv_bias; /* [(H + 2 G) E] */
+    mica_array out;      /* [H E, D] */
     mica_array out_bias; /* [D] */
     mica_array cos;      /* of mica_rope_tables, for q and k */
     mica_array sin;      /* with cos */
 } mica_attention_weights;
-/** attention(q, k, v) out + out_bias with q | k | v = x qkv + qkv_bias, x [B, L, D]. options.heads
- *  is needed. Errors as of the parts. */
+/** attention(q, k, v) out + out_bias, with q | k | v = x qkv + qkv_bias.
+ *
+ *  x        [B, L, D] float.
+ *  options  of mica_masked_attention; heads, which is H, is needed; kv_heads is G, 0: H. Borrowed.
+ *  returns  [B, L, D], promoted.
+ *  errors   MICA_EINVAL w is NULL; MICA_ESHAPE the columns of qkv are not those of the heads; those
+ *           of mica_matmul, mica_rope_tables and mica_masked_attention
+ *  source   Vaswani et al. 2017 (arXiv:1706.03762). */
 MICA_API mica_array mica_attention_block(mica_scope *s, mica_array x,
                                          const mica_attention_weights *w,
                                          const mica_masked_attention_options *options);
@@ -405,61 +447,100 @@ typedef struct mica_layer_weights {
  *      h = layer_norm(x + attention_block(x))
  *      y = layer_norm(h + act(h up + up_bias) down + down_bias)
  *
- *  errors  as of the parts. source  Devlin et al. 2018 (arXiv:1810.04805). */
+ *  x        [B, L, D] float. Borrowed.
+ *  w        float. Borrowed.
+ *  eps      of both norms
+ *  options  as of mica_attention_block. Borrowed.
+ *  returns  [B, L, D], promoted.
+ *  errors   MICA_EINVAL w is NULL; those of mica_attention_block, mica_residual_layer_norm and
+ *           mica_matmul_bias_act
+ *  source   Devlin et al. 2018 (arXiv:1810.04805). */
 MICA_API mica_array mica_transformer_layer(mica_scope *s, mica_array x, const mica_layer_weights *w,
                                            mica_activation act, float eps,
                                            const mica_masked_attention_options *options);
 
 /* ---- losses ---- */
 
-/** mica_cross_entropy of labels from 0 on. Labels that are *ignore_index (NULL: none) have the loss
- *  0, and no gradient. errors  as mica_cross_entropy; MICA_EINVAL at evaluation: another label is
- *  negative */
+/** mica_cross_entropy of labels from 0 to V - 1.
+ *
+ *  logits        [..., V] float, or integers, which become f32. Borrowed.
+ *  labels        [...] integers. Borrowed.
+ *  ignore_index  the label that has the loss 0 and no gradient; NULL: none. Borrowed.
+ *  returns       [...], as mica_cross_entropy.
+ *  errors        those of mica_cross_entropy; MICA_EINVAL at evaluation: another label is negative.
+ *  grad          logits
+ *  source        torch.nn.functional.cross_entropy without a reduction. */
 MICA_API mica_array mica_softmax_cross_entropy(mica_scope *s, mica_array logits, mica_array labels,
                                                const int64_t *ignore_index);
 
 /* ---- gradients of single ops ----
  *
- * What mica_grad gives of the op, under a name: of x's shape and dtype. Those of convolutions and
- * pools are in mica/signal.h. Those of several results
- * leave out those whose pointer is NULL; after an error the others are invalid arrays. Errors as
- * mica_grad and the op. */
+ * What mica_grad gives of sum(y * dy), where y is the op's result, under a name. Those of
+ * convolutions and pools are in mica/signal.h.
+ *
+ *  operands  as of the op. Borrowed.
+ *  dy        float, of y's shape, converted to its dtype. Borrowed.
+ *  returns   the gradient by x (logits), of its shape and dtype; where there is no x, of dy's.
+ *  d...      receive the gradients by the operands of these names; NULL: not wanted. Invalid arrays
+ *            after an error.
+ *  errors    those of the op and of mica_grad; MICA_ESHAPE dy */
 
-/** dy where x > 0, else 0: at 0 and for NaN, too. */
+/** y = max(x, 0): dy where x > 0, else 0: at 0 and for NaN, too. */
 MICA_API mica_array mica_relu_backward(mica_scope *s, mica_array x, mica_array dy);
-/** dy f'(x); of MICA_ACT_ROUND dy. */
+/** y = mica_activate(kind, x): dy f'(x); of MICA_ACT_ROUND dy. errors  MICA_EINVAL kind */
 MICA_API mica_array mica_activation_backward(mica_scope *s, mica_activation kind, mica_array x,
                                              mica_array dy);
+/** y = mica_fake_quantize(x): as options.ste says. options  NULL: the defaults. Borrowed. */
 MICA_API mica_array mica_fake_quantize_backward(mica_scope *s, mica_array x, mica_array dy,
                                                 const mica_fake_quantize_options *options);
-/** By x and by the scale. */
+/** y = mica_fake_quantize_lsq(x, scale): by x, and by the scale, of its shape and dtype. */
 MICA_API mica_status mica_fake_quantize_lsq_backward(mica_scope *s, mica_array x, mica_array scale,
                                                      mica_array dy, int bits, const int *axis,
                                                      float scale_gradient, mica_array *dx,
                                                      mica_array *dscale);
-/** dy summed in the other direction. */
+/** y = mica_cumsum(x, axis, reverse, inclusive): dy summed in the other direction. */
 MICA_API mica_array mica_cumsum_backward(mica_scope *s, mica_array dy, int axis, bool reverse,
                                          bool inclusive);
-/** dy [as mica_take gives] added where it was taken from x, of which only the shape matters. */
+/** y = mica_take(x, indices, axis): dy is added where it was taken. Of x only shape and dtype
+ *  matter. */
 MICA_API mica_array mica_take_backward(mica_scope *s, mica_array x, mica_array indices,
                                        mica_array dy, int axis);
+/** y = mica_rope_tables(x, cos, sin): dy is rotated back. */
 MICA_API mica_array mica_rope_tables_backward(mica_scope *s, mica_array dy, mica_array cos,
                                               mica_array sin);
-/** (softmax(logits) - 1 at the label) dloss. */
+/** y = mica_softmax_cross_entropy(logits, labels, ignore_index): (softmax(logits) - 1 at the label)
+ *  dloss, dloss being dy; 0 where the label is ignored. */
 MICA_API mica_array mica_softmax_cross_entropy_backward(mica_scope *s, mica_array logits,
                                                         mica_array labels, mica_array dloss,
                                                         const int64_t *ignore_index);
-/** gamma may be MICA_NONE: ones. */
+/** y = mica_layer_norm(x, gamma, beta, eps), with r = 1 / sqrt(var + eps), z = (x - mean) r and
+ *  g = dy gamma:
+ *
+ *      dx = r (g - mean(g) - z mean(g z)),   dgamma = sum dy z,   dbeta = sum dy
+ *
+ *  The sums are over all rows. gamma may be MICA_NONE: ones of x's dtype, of which dbeta is. */
 MICA_API mica_status mica_layer_norm_backward(mica_scope *s, mica_array x, mica_array gamma,
                                               mica_array dy, float eps, mica_array *dx,
                                               mica_array *dgamma, mica_array *dbeta);
+/** y = mica_rms_norm(x, gamma, eps), with r = 1 / sqrt(mean(x^2) + eps) and g = dy gamma:
+ *
+ *      dx = r g - x r^3 mean(g x),   dgamma = sum dy x r
+ *
+ *  gamma as above. */
 MICA_API mica_status mica_rms_norm_backward(mica_scope *s, mica_array x, mica_array gamma,
                                             mica_array dy, float eps, mica_array *dx,
                                             mica_array *dgamma);
+/** y = mica_group_norm(x, gamma, beta, groups, eps): as mica_layer_norm, over each group. gamma as
+ *  above, [C]. */
 MICA_API mica_status mica_group_norm_backward(mica_scope *s, mica_array x, mica_array gamma,
                                               mica_array dy, int64_t groups, float eps,
                                               mica_array *dx, mica_array *dgamma,
                                               mica_array *dbeta);
+/** y = mica_masked_attention(q, k, v), with P its softmax:
+ *
+ *      dv = P^T dy,   dS = P (dy v^T - rowsum(dy y)),   dq = scale dS k,   dk = scale dS^T q
+ *
+ *  softcap multiplies dS by 1 - (S / softcap)^2. options  NULL: the defaults. Borrowed. */
 MICA_API mica_status mica_masked_attention_backward(mica_scope *s, mica_array q, mica_array k,
                                                     mica_array v, mica_array dy,
                                                     const mica_masked_attention_options *options,

@@ -159,13 +159,17 @@ mica_array mica_attention_block(mica_scope *s, mica_array x, const mica_attentio
     if (!mask_of(s, &o, &p)) return mc_invalid(s);
     mica_array qkv = biased(s, x, w->qkv, w->qkv_bias), parts[3];
     if (!mica_valid(qkv)) return mc_invalid(s);
-    int64_t width = mica_array_dim(qkv, -1), third = width / 3;
-    if (width % 3 != 0)
-        return mc_scope_fail(s, MICA_ESHAPE, "attention_block: %lld columns for q, k and v",
-                             (long long)width);
-    for (int i = 0; i < 3; i++) {
-        parts[i] = mica_slice_axis(s, qkv, -1, i * third, (i + 1) * third);
-        parts[i] = split_heads(s, parts[i], o.heads);
+    const int64_t kv_heads = o.kv_heads ? o.kv_heads : o.heads,
+                  heads[3] = {o.heads, kv_heads, kv_heads};
+    const int64_t width = mica_array_dim(qkv, -1);
+    if (o.heads < 1 || kv_heads < 1 || kv_heads > width || width % (o.heads + 2 * kv_heads) != 0)
+        return mc_scope_fail(s, MICA_ESHAPE,
+                             "attention_block: %lld columns for %d heads of q, %lld of k and of v",
+                             (long long)width, o.heads, (long long)kv_heads);
+    const int64_t head_dim = width / (o.heads + 2 * kv_heads);
+    for (int64_t i = 0, at = 0; i < 3; at += heads[i++] * head_dim) {
+        parts[i] = mica_slice_axis(s, qkv, -1, at, at + heads[i] * head_dim);
+        parts[i] = split_heads(s, parts[i], heads[i]);
         if (i < 2 && w->cos.scope) parts[i] = mica_rope_tables(s, parts[i], w->cos, w->sin);
         if (!mica_valid(parts[i])) return mc_invalid(s);
     }
