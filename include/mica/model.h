@@ -289,7 +289,7 @@ typedef struct mica_logit_bias {
  *  stream is open (rows of a batch: until that returns), but progress_user, which must outlive the
  *  stream. The sampling chain is
  *  logit_bias -> repetition, presence, frequency penalty -> top_p -> min_p -> top_k -> temperature
- *  -> a draw.
+ *  -> a draw. The op mica_sample (mica/nn.h) has another order: temperature, top_k, top_p, min_p.
  *
  *  Penalties apply to the tokens among the last penalty_window ones, those of the prompt included.
  *  The logit x of a token that occurs c > 0 times there becomes

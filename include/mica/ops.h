@@ -245,18 +245,29 @@ MICA_API mica_array mica_searchsorted(mica_scope *s, mica_array x, mica_array va
 
 /* ---- shape ---- */
 
-/** Same elements in logical order under another shape; one length may be -1. */
+/** Same elements in logical order under another shape; one length may be -1.
+ *  errors  MICA_ESHAPE the numbers of elements differ; MICA_EINVAL a length below -1, or two of
+ *          -1 */
 MICA_API mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/** Axes start_axis to end_axis, both included, as one. Of a number: [1].
+ *  errors  MICA_EINVAL there is no such axis, or start_axis is after end_axis */
 MICA_API mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axis);
+/** An axis as several: shape [ndim] in its place, of which one length may be -1.
+ *  errors  MICA_ESHAPE their product is not the axis' length; MICA_EINVAL there is no such axis, a
+ *          length below -1, two of -1, or more than MICA_MAX_NDIM axes in all */
 MICA_API mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *shape,
                                    int ndim);
-/** Removes, adds an axis of length 1. */
+/** Removes, adds an axis of length 1.
+ *  errors  MICA_EINVAL there is no such axis; MICA_ESHAPE squeeze of an axis of another length */
 MICA_API mica_array mica_squeeze(mica_scope *s, mica_array x, int axis);
 MICA_API mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis);
 /** Axes in another order; axes NULL reverses them. */
 MICA_API mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes);
 MICA_API mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b);
 MICA_API mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to);
+/** x stretched to shape [ndim], without a copy: axes that x lacks are put in front, and its axes of
+ *  length 1 take any length.
+ *  errors  MICA_ESHAPE another length; MICA_EINVAL a length below 0. source  numpy.broadcast_to. */
 MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
 
 /** A stop that means the end of the axis. */
@@ -295,8 +306,8 @@ MICA_API mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array
  *  of x. */
 MICA_API mica_array mica_contiguous(mica_scope *s, mica_array x);
 
-/** Element [i...] of the result is base[offset + sum_k i_k * strides_k], in elements of the
- *  row-major x.
+/** Element [i...] of the result is x[offset + sum_k i_k * strides_k], counted in elements of x in
+ *  row-major order; shape and strides are [ndim].
  *  errors  MICA_EINVAL the result reaches outside x */
 MICA_API mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
                                     const int64_t *strides, int ndim, int64_t offset);
@@ -318,7 +329,11 @@ MICA_API mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *be
  *  along axis k. */
 MICA_API mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis);
 MICA_API mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_reps);
+/** The elements along an axis `shift` places later (negative: earlier), those behind the end at the
+ *  beginning. errors  MICA_EINVAL there is no such axis. source  numpy.roll. */
 MICA_API mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis);
+/** The elements along an axis in the opposite order, without a copy.
+ *  errors  MICA_EINVAL there is no such axis */
 MICA_API mica_array mica_flip(mica_scope *s, mica_array x, int axis);
 /** Lower, upper triangle of the last two axes: elements with column - row > k (tril), < k (triu)
  *  become zero. */
@@ -466,9 +481,17 @@ MICA_API mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant
 /** Quantised rows back to floats: of the dtype of scales (affine), else `dtype`. */
 MICA_API mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales,
                                     mica_array biases, mica_quant quant, mica_dtype dtype);
-/** x @ w^T (transpose) or x @ w for quantised w: x [..., M, K] float, codes [..., N, K * bits / 32]
- *  (transpose) or [..., K, N * bits / 32]. The result is [..., M, N] of x's dtype, computed in
- *  f32. */
+/** x @ w^T (transpose) or x @ w for quantised w.
+ *
+ *  x        [..., M, K] float, or [K]. Borrowed.
+ *  codes    [..., N, K * bits / 32] (transpose) or [..., K, N * bits / 32] u32; with scales and
+ *           biases as of mica_quantize. Axes before the last two broadcast. Borrowed.
+ *  returns  [..., M, N], x's dtype, computed in f32.
+ *  errors   MICA_ESHAPE; MICA_EDTYPE x is not a float, codes are not u32, scales or biases not of
+ *           the mode's dtype; MICA_EINVAL an unknown mode, bits or group_size, biases missing in
+ *           the affine mode or there in another
+ *  grad     x, and scales and biases of the affine mode
+ *  source   mlx.core.quantized_matmul. */
 MICA_API mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes,
                                           mica_array scales, mica_array biases, mica_quant quant,
                                           bool transpose);
@@ -524,6 +547,7 @@ typedef struct mica_rope_options {
  *  x       [..., L, D] float; axis -2 counts positions offset, offset + 1, ...
  *  offset  i32 [] or [B] (one for each row of axis 0).
  *  freqs   [dims/2] f32: the angle is p * scale / freqs[i] instead; or MICA_NONE.
+ *  options NULL: the defaults. Borrowed.
  *  returns x's shape and dtype; computed in f32.
  *  source  Su et al. 2021 (arXiv:2104.09864). */
 MICA_API mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array freqs,
@@ -546,6 +570,7 @@ typedef struct mica_sdpa_options {
  *  q       [B, Hq, Lq, D] float, k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv]; Hq a multiple of Hkv:
  *          head h reads K and V of head h / (Hq / Hkv), without repeating them. Any strides.
  *          k and v may instead both be u8: rows of mica_to_q8, of heads of size D.
+ *  options NULL: the defaults. Borrowed.
  *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (with u8 k and v: q's). Softmax and sums are
  *          in f32. A query that sees no key gives zeros.
  *          With bf16 k and v, a device may round q and the softmax weights to bf16, and then round
@@ -606,8 +631,14 @@ MICA_API mica_array mica_paged_sdpa(mica_scope *s, mica_array q, mica_array k, m
 MICA_API mica_array mica_sdpa_lse(mica_scope *s, mica_array q, mica_array k, mica_array v,
                                   const mica_sdpa_options *options, mica_array *lse);
 
-/** Negative log-likelihood of targets (integer [...]) under logits [..., V]:
- *  logsumexp(logits) - logits[target], [...] f32 or the logits' dtype. */
+/** Negative log-likelihood of targets: logsumexp(logits) - logits[target] over the last axis.
+ *
+ *  logits   [..., V] float, or integers, which become f32. Borrowed.
+ *  targets  [...] integers from -V to V - 1, negative from the end. Borrowed.
+ *  returns  [...], the logits' dtype, f32 of integers; computed in f32, rounded once.
+ *  errors   MICA_EDTYPE targets are not integers, or logits are c64 or f64; MICA_ESHAPE;
+ *           MICA_EINVAL at evaluation: a target is out of range
+ *  grad     logits. */
 MICA_API mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_array targets);
 
 /* ---- random ---- */

@@ -118,10 +118,12 @@ typedef struct mica_window_options {
  *  Ld is the length with base_dilation - 1 elements between neighbours. Padding, and what is
  *  between elements, changes no maximum, minimum, sum or product. A mean counts padding as zeros.
  *
- *  x        any dtype and strides. Borrowed.
+ *  x        any dtype but c64 and f64, any strides. Borrowed.
+ *  options  not NULL. Borrowed.
  *  returns  max and min: x's dtype; sum and prod: as mica_sum; mean: inexact. Sums and products
  *           of floats are in f32, rounded once. NaN wins in max and min.
- *  errors   MICA_EINVAL a number is out of range
+ *  errors   MICA_EDTYPE; MICA_EINVAL a number is out of range, there is no such kind, or options is
+ *           NULL
  *  grad     of max and min: to the first extreme element of a window in row-major order, or NaN
  *  source   StableHLO's reduce_window. */
 MICA_API mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_kind kind,
@@ -129,7 +131,7 @@ MICA_API mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_
 
 /** Numbers for each spatial axis. */
 typedef struct mica_pool_options {
-    int64_t kernel[MICA_MAX_SPATIAL];     /* elements of the window */
+    int64_t kernel[MICA_MAX_SPATIAL];     /* elements of the window, 1 at least */
     int64_t stride[MICA_MAX_SPATIAL];     /* 0: 1, not the kernel's length */
     int64_t padding_lo[MICA_MAX_SPATIAL]; /* before x */
     int64_t padding_hi[MICA_MAX_SPATIAL]; /* after x */
@@ -140,10 +142,15 @@ typedef struct mica_pool_options {
 
 /** mica_reduce_window over the 1, 2 or 3 spatial axes of x.
  *
- *  x       channels first [N, C, ...], channels last [N, ..., C]. Borrowed.
- *  errors  MICA_ESHAPE x has not spatial + 2 axes; MICA_EINVAL a kernel below 1, padding below 0 or
- *          as long as a window, which would be of padding alone
- *  source  ONNX's MaxPool and AveragePool. */
+ *  x        channels first [N, C, ...], channels last [N, ..., C], dtypes as of
+ *           mica_reduce_window. Borrowed.
+ *  spatial  1 to 3.
+ *  options  not NULL, for a kernel has no default. Borrowed.
+ *  returns  likewise, dtypes as of mica_reduce_window.
+ *  errors   those of mica_reduce_window; MICA_ESHAPE x has not spatial + 2 axes; MICA_EINVAL
+ *           spatial is another, options is NULL, a kernel below 1, padding below 0 or as long as a
+ *           window, which would be of padding alone
+ *  source   ONNX's MaxPool and AveragePool. */
 MICA_API mica_array mica_pool(mica_scope *s, mica_array x, int spatial, mica_window_kind kind,
                               mica_channels layout, const mica_pool_options *options);
 
@@ -189,7 +196,8 @@ typedef enum mica_fft_norm {
     MICA_FFT_NONE
 } mica_fft_norm;
 
-/** Discrete Fourier transforms along an axis, as numpy.fft. Any length n, in O(n log n), in f32.
+/** Discrete Fourier transforms along an axis, as numpy.fft. Any number of points, in O(n log n),
+ *  in f32.
  *
  *      fft   y[k] = sum_j x[j] exp(-2 pi i j k / n)
  *      ifft  y[k] = sum_j x[j] exp(+2 pi i j k / n)
@@ -197,10 +205,12 @@ typedef enum mica_fft_norm {
  *      irfft the real numbers whose rfft x is; the imaginary parts of x[0] and, if n is even, of
  *            x[n / 2] are ignored
  *
- *  x        real numbers or c64; rfft: real numbers. Borrowed.
- *  n        points: x is cut, or gets zeros behind it; 0: the length of x, irfft 2 (length - 1).
+ *  x        real numbers, which become f32, or c64; rfft: real numbers. Borrowed.
+ *  n        points, below 2^30: x is cut, or gets zeros behind it; 0: the length of x, irfft 2
+ *           (length - 1).
  *  returns  c64, irfft f32
- *  errors   MICA_EINVAL no axis, n below 1; MICA_EDTYPE rfft of c64
+ *  errors   MICA_EINVAL there is no such axis, or no point: n, or the length where n is 0, is below
+ *           1 or too large; MICA_EDTYPE rfft of c64
  *  source   Cooley & Tukey 1965; Bluestein 1970 for lengths with large prime factors. */
 MICA_API mica_array mica_fft(mica_scope *s, mica_array x, int64_t n, int axis, mica_fft_norm norm);
 MICA_API mica_array mica_ifft(mica_scope *s, mica_array x, int64_t n, int axis, mica_fft_norm norm);
@@ -212,7 +222,8 @@ MICA_API mica_array mica_irfft(mica_scope *s, mica_array x, int64_t n, int axis,
  *
  *  n     [n_axes] points; NULL: all 0. Borrowed.
  *  axes  [n_axes]; NULL: the last ones, and with n_axes 0 all. The real transform is that along the
- *        last one listed. Borrowed. */
+ *        last one listed. Borrowed.
+ *  errors  as above; MICA_EINVAL n_axes is below 1, or more than x has */
 MICA_API mica_array mica_fft2(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
                               mica_fft_norm norm);
 MICA_API mica_array mica_ifft2(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
@@ -233,16 +244,20 @@ MICA_API mica_array mica_irfftn(mica_scope *s, mica_array x, const int64_t *n, c
 /** The zero frequency to the middle of the axes listed (axes NULL and n_axes 0: all), and back. */
 MICA_API mica_array mica_fftshift(mica_scope *s, mica_array x, const int *axes, int n_axes);
 MICA_API mica_array mica_ifftshift(mica_scope *s, mica_array x, const int *axes, int n_axes);
-/** The frequencies of fft's and rfft's results in cycles a sample: [n] and [n / 2 + 1] f32. */
+/** The frequencies of fft's and rfft's results in cycles a sample: [n] and [n / 2 + 1] f32. That at
+ *  n / 2 of an even n is -0.5 of fft, 0.5 of rfft, as numpy.fft has them.
+ *  errors  MICA_EINVAL n is below 1 or above 2^30 - 1 */
 MICA_API mica_array mica_fftfreq(mica_scope *s, int64_t n);
 MICA_API mica_array mica_rfftfreq(mica_scope *s, int64_t n);
 
 /** rfft of frames of x [..., T], `hop` elements apart, without a window function: [..., frames,
  *  frame / 2 + 1] c64, frames = floor((T - frame) / hop) + 1.
- *  errors  MICA_ESHAPE T < frame; MICA_EINVAL */
+ *  errors  MICA_ESHAPE T < frame; MICA_EINVAL frame or hop is below 1 or above 2^30 - 1;
+ *          MICA_EDTYPE x is c64 */
 MICA_API mica_array mica_stft(mica_scope *s, mica_array x, int64_t frame, int64_t hop,
                               mica_fft_norm norm);
-/** Power of a spectrum of n points: (re^2 + im^2) / n, f32. */
+/** Power of a spectrum of n points: (re^2 + im^2) / n, of x's shape, f32.
+ *  errors  MICA_EINVAL n is below 1 or above 2^30 - 1 */
 MICA_API mica_array mica_psd(mica_scope *s, mica_array x, int64_t n);
 /** Convolution of real rows a [..., A], b [..., B] by transforms: [..., A + B - 1] f32; other axes
  *  broadcast. errors MICA_ESHAPE a row is empty */

@@ -11,15 +11,17 @@
 /* Checks logits [..., V] and targets [...]. */
 static mica_status check(const char *op, const mc_layout *logits, const mc_layout *targets) {
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
-    bool fits = logits->ndim == targets->ndim + 1 && mica_dtype_is_float(logits->dtype) &&
-                targets->dtype >= MICA_U8 && targets->dtype <= MICA_I64;
+    if (!mica_dtype_is_float(logits->dtype) || targets->dtype < MICA_U8 ||
+        targets->dtype > MICA_I64)
+        return mc_fail(MICA_EDTYPE, "%s: targets %s for logits %s; give integers for floats", op,
+                       mc_layout_text(targets, b), mc_layout_text(logits, a));
+    bool fits = logits->ndim == targets->ndim + 1;
     for (int k = 0; fits && k < targets->ndim; k++)
         fits = logits->shape[k] == targets->shape[k];
     if (fits) return MICA_OK;
     return mc_fail(MICA_ESHAPE,
-                   "%s: targets %s for logits %s; give integers of the logits' shape without the "
-                   "last axis",
-                   op, mc_layout_text(targets, b), mc_layout_text(logits, a));
+                   "%s: targets %s for logits %s; give the logits' shape without the last axis", op,
+                   mc_layout_text(targets, b), mc_layout_text(logits, a));
 }
 
 static mica_status cross_entropy_infer(const void *attr, const mc_layout *const *in, int n_in,
