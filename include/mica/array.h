@@ -75,15 +75,19 @@ typedef struct mica_array {
 #define MICA_NONE ((mica_array){NULL, 0})
 #endif
 
-/** The name ("f32", "bf16", "u8", ...), the bytes per element and the kind of a dtype. */
+/** The name ("f32", "bf16", "u8", ...), the bytes per element and the kind of a dtype. Of a number
+ *  that is no dtype "?", 0 and false. */
 MICA_API const char *mica_dtype_name(mica_dtype dtype);
 MICA_API size_t mica_dtype_bytes(mica_dtype dtype);
+/** f16, bf16 and f32, which the headers call "float". Neither c64 nor f64, of which most ops take
+ *  none. */
 MICA_API bool mica_dtype_is_float(mica_dtype dtype);
-MICA_API bool mica_dtype_is_signed(mica_dtype dtype); /* signed integers and floats */
+/** Signed integers, floats, c64 and f64. */
+MICA_API bool mica_dtype_is_signed(mica_dtype dtype);
 
 /** The dtype of an op over a and b, as in MLX: u32 with i32 gives i64, u64 with a signed integer
  *  gives f32, f16 with bf16 gives f32, any integer with a float gives that float, anything with c64
- *  gives c64. */
+ *  gives c64, and anything else with f64 f64, which ops that compute refuse. */
 MICA_API mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b);
 
 /* ---- scopes ---- */
@@ -138,15 +142,16 @@ MICA_API mica_status mica_wait(mica_scope *s);
 
 /** Evaluates x and moves its value to the scope `outer`, so that it outlives its own scope.
  *
- *  returns the array in outer; MICA_NONE after an error, which outer keeps. x must not be used
- *          again. */
+ *  returns the array in outer; an invalid array of outer after an error, which outer keeps. x must
+ *          not be used again. */
 MICA_API mica_array mica_materialize(mica_scope *outer, mica_array x);
 
 /** Moves x into s. The op that reads the moved array may overwrite it in place: a cache grows
  *  without a copy by this. Evaluates x if needed. An evaluation may overwrite the moved array
  *  unless that array is among those it evaluates; using an overwritten array is an error.
  *
- *  returns the array in s; x must not be used again. */
+ *  returns the array in s; an invalid array of s after an error, which s keeps. x must not be used
+ *          again. */
 MICA_API mica_array mica_move(mica_scope *s, mica_array x);
 
 /** Frees the value of x at once, before its scope closes. x must not be used again: it is an error,
@@ -160,7 +165,8 @@ MICA_API mica_array mica_move(mica_scope *s, mica_array x);
  *  Threads: as adding to the scope of x. Waits for an evaluation in it that still runs. */
 MICA_API size_t mica_array_release(mica_array x);
 
-/** x as a constant of s: the same data without a history. Gradients stop here. Evaluates x. */
+/** x as a constant of s: the same data without a history. Gradients stop here. Evaluates x. Errors
+ *  as of mica_move; x may be used further. */
 MICA_API mica_array mica_detach(mica_scope *s, mica_array x);
 
 /** x on the device of s: the same data if it is there (mica_detach), else a copy through the host.
@@ -199,6 +205,7 @@ typedef mica_status (*mica_compile_fn)(void *user, mica_scope *s, const mica_arr
 
 /** False for MICA_NONE and for the result of a failed op. */
 MICA_API bool mica_valid(mica_array x);
+/** What is known without evaluating. Of an invalid array: MICA_BOOL, 0 and NULL. */
 MICA_API mica_dtype mica_array_dtype(mica_array x);
 MICA_API int mica_array_ndim(mica_array x);
 /** The length of an axis; a negative axis counts from the end. 0: there is no such axis. */
@@ -206,6 +213,10 @@ MICA_API int64_t mica_array_dim(mica_array x, int axis);
 MICA_API const int64_t *mica_array_shape(mica_array x); /* [ndim], lives with the scope */
 MICA_API int64_t mica_array_size(mica_array x);         /* number of elements */
 MICA_API size_t mica_array_bytes(mica_array x);         /* of all elements, side by side */
+/** Whether the elements of an evaluated array are side by side in row-major order, so that
+ *  mica_array_host takes it. false: it is a view that is not, has no value yet, or is invalid.
+ *  mica_contiguous gives one that is. */
+MICA_API bool mica_array_is_contiguous(mica_array x);
 
 /** Copies the elements of x in logical (row-major) order, whatever its strides. Evaluates x first.
  *
@@ -223,7 +234,11 @@ MICA_API mica_status mica_read(mica_array x, void *out, size_t out_bytes);
  *           the elements are not in row-major order; those of mica_eval */
 MICA_API mica_status mica_array_host(mica_array x, const void **pointer);
 
-/** The value of a one-element array as a double or an int64. Evaluates x first. */
+/** The value of a one-element array as a double or an int64. Evaluates x first. To int64 floats are
+ *  rounded towards zero, NaN is 0, and what is beyond the range, of u64 too, becomes its end.
+ *
+ *  errors  MICA_ESHAPE x has not one element; MICA_EDTYPE x is c64: mica_real and mica_imag give
+ *          its parts; MICA_EINVAL out is NULL; those of mica_read */
 MICA_API mica_status mica_item_f64(mica_array x, double *out);
 MICA_API mica_status mica_item_i64(mica_array x, int64_t *out);
 

@@ -1,8 +1,10 @@
 /* Status codes and the text of the last error.
  *
- * Every function that does I/O or runs something returns a mica_status. When it is not MICA_OK, the
- * calling thread's mica_last_error() says what failed, on what (file, tensor, op, shapes), the
- * limit, and what to change. No function aborts, exits or prints.
+ * Functions that do I/O or run something return a mica_status. A few give something else, and the
+ * scope keeps their status (mica_materialize, mica_move, mica_detach, mica_to_device,
+ * mica_array_file_load, mica_array_release), or the iterator does (mica_next). When a status is not
+ * MICA_OK, the calling thread's mica_last_error() says what failed, on what (file, tensor, op,
+ * shapes), the limit, and what to change. No function aborts, exits or prints.
  *
  * Threads: the text belongs to the calling thread. */
 #ifndef MICA_STATUS_H

@@ -138,6 +138,7 @@ static mica_status read_bits(mica_array x, mica_dtype *dtype, uint64_t *bits) {
 mica_status mica_item_f64(mica_array x, double *out) {
     mica_dtype dtype;
     uint64_t bits;
+    if (!out) return mc_fail(MICA_EINVAL, "item: out is NULL");
     MC_TRY(read_bits(x, &dtype, &bits));
     *out = mc_element_is_real(dtype)     ? mc_element_real(dtype, bits)
            : mica_dtype_is_signed(dtype) ? (double)mc_element_signed(dtype, bits)
@@ -148,6 +149,7 @@ mica_status mica_item_f64(mica_array x, double *out) {
 mica_status mica_item_i64(mica_array x, int64_t *out) {
     mica_dtype dtype;
     uint64_t bits;
+    if (!out) return mc_fail(MICA_EINVAL, "item: out is NULL");
     MC_TRY(read_bits(x, &dtype, &bits));
     if (mc_element_is_real(dtype))
         *out = mc_to_i64(mc_element_real(dtype, bits));

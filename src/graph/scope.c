@@ -787,3 +787,8 @@ int64_t mica_array_size(mica_array x) {
 size_t mica_array_bytes(mica_array x) {
     return mica_valid(x) ? (size_t)mc_layout_bytes(mc_layout_of(x)) : 0;
 }
+
+bool mica_array_is_contiguous(mica_array x) {
+    const mc_node *node = mc_node_of(x);
+    return node && node->state == MC_READY && mc_layout_is_dense(&node->layout);
+}

@@ -5,7 +5,9 @@
 #include "graph/fixture.h"
 
 #include <mica/ops.h>
+#include <mica/signal.h>
 
+#include <math.h>
 #include <string.h>
 
 /* [n] f32: 1, 2, 3 ... */
@@ -426,6 +428,18 @@ static void test_scalars_take_every_dtype(void **state) {
     assert_int_equal(whole, -3);
     assert_int_equal(mica_item_i64(mica_scalar(f->s, 1e300, MICA_I64), &whole), MICA_OK);
     assert_true(whole == INT64_MAX);
+    const uint64_t large = UINT64_MAX;
+    mica_array most = mica_from_data(f->s, &large, MICA_U64, NULL, 0);
+    assert_int_equal(mica_item_i64(most, &whole), MICA_OK);
+    assert_true(whole == INT64_MAX);
+    assert_int_equal(mica_item_i64(mica_scalar(f->s, NAN, MICA_F32), &whole), MICA_OK);
+    assert_int_equal(whole, 0);
+    mica_array complex = mica_complex(f->s, most, most);
+    double real;
+    assert_int_equal(mica_item_f64(complex, &real), MICA_EDTYPE);
+    assert_int_equal(mica_item_i64(complex, &whole), MICA_EDTYPE);
+    assert_int_equal(mica_item_f64(most, NULL), MICA_EINVAL);
+    assert_int_equal(mica_item_i64(most, NULL), MICA_EINVAL);
     assert_false(mica_valid(mica_scalar(f->s, 1, (mica_dtype)MICA_DTYPE_COUNT)));
     assert_int_equal(mica_scope_status(f->s), MICA_EINVAL);
 }

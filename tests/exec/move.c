@@ -62,6 +62,31 @@ static void test_bytes(void **state) {
     assert_int_equal(mica_array_bytes(MICA_NONE), 0);
 }
 
+static void test_what_is_contiguous(void **state) {
+    (void)state;
+    const float numbers[15] = {0};
+    mica_array x = mica_from_data(s, numbers, MICA_F32, (const int64_t[]){3, 5}, 2);
+    const mica_array arrays[] = {x,
+                                 mica_f32(s, 1),
+                                 mica_exp(s, x),
+                                 mica_slice_axis(s, x, 0, 1, 3),
+                                 mica_flatten(s, x, 0, 1),
+                                 mica_contiguous(s, mica_transpose(s, x, NULL)),
+                                 mica_transpose(s, x, NULL),
+                                 mica_slice_axis(s, x, 1, 0, 2),
+                                 mica_flip(s, x, 0),
+                                 MICA_NONE};
+    enum { N_ARRAYS = sizeof arrays / sizeof *arrays, CONTIGUOUS = 6 };
+    for (int i = 0; i < N_ARRAYS; i++) {
+        if (mica_valid(arrays[i])) must(mica_eval(s, arrays[i]));
+        assert_int_equal(mica_array_is_contiguous(arrays[i]), i < CONTIGUOUS);
+        const void *host;
+        if (test_device_is_other() || !mica_valid(arrays[i])) continue;
+        assert_int_equal(mica_array_host(arrays[i], &host), i < CONTIGUOUS ? MICA_OK : MICA_EINVAL);
+    }
+    assert_false(mica_array_is_contiguous(mica_exp(s, x))); /* it has no value yet */
+}
+
 static void test_a_value_is_freed_at_once(void **state) {
     (void)state;
     mica_array x = counting(s), y = mica_negative(s, x);
@@ -136,9 +161,13 @@ static void test_a_parameter_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_handle_is_plain_data),   TEST(test_bytes),
-        TEST(test_a_value_is_freed_at_once), TEST(test_what_is_still_to_be_computed_is_an_error),
-        TEST(test_shared_memory_stays),      TEST(test_an_evaluation_ends_first),
+        TEST(test_a_handle_is_plain_data),
+        TEST(test_bytes),
+        TEST(test_what_is_contiguous),
+        TEST(test_a_value_is_freed_at_once),
+        TEST(test_what_is_still_to_be_computed_is_an_error),
+        TEST(test_shared_memory_stays),
+        TEST(test_an_evaluation_ends_first),
         TEST(test_a_parameter_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
