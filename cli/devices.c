@@ -26,6 +26,10 @@ static void print_device(const char *name, bool chosen) {
            cli_format_bytes(info.memory_bytes, memory),
            info.unified_memory && strcmp(info.name, "cpu") != 0 ? ", unified: shared with the cpu"
                                                                 : "");
+    if (info.working_set_bytes)
+        printf("  working set  %s\n", cli_format_bytes(info.working_set_bytes, memory));
+    if (info.max_array_bytes)
+        printf("  max array    %s\n", cli_format_bytes(info.max_array_bytes, memory));
     if (chosen) puts("  chosen       unless --device names another");
     mica_device_close(&device);
 }

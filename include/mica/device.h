@@ -21,11 +21,13 @@ typedef struct mica_device mica_device;
 typedef struct mica_device_options {
     size_t struct_bytes;         /* see mica/api.h */
     int threads;                 /* threads that compute; 0: one per usable core (affinity, cgroup).
-                                    On a machine of several memory (NUMA) nodes the threads are
+                                    Of "mlx", which has its own, those of ops that the CPU runs for
+                                    it. On a machine of several memory (NUMA) nodes the threads are
                                     spread over the nodes, and each keeps to its node, unless the
                                     environment variable MICA_NUMA is off */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
-    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 32 MiB */
+    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 32 MiB on "cpu", on "mlx"
+                                    MLX's own */
 } mica_device_options;
 
 /** What a device is. Strings live as long as the device. */
@@ -54,7 +56,12 @@ typedef struct mica_device_info {
  *          mica_pick_device (mica/cost.h) chooses.
  *  options NULL for the defaults. Borrowed.
  *  device  receives the device, owned by the caller; NULL after an error.
- *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM */
+ *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM
+ *
+ *  The environment of "cpu", and of what the CPU runs for other devices: MICA_CPU names the
+ *  instruction set whose kernels are used (ref, avx2, avx512 ...; one that is unknown, or that the
+ *  processor lacks, is MICA_EDEVICE), and MICA_AHEAD says how many bytes ahead they prefetch (out
+ *  of range: MICA_EINVAL). */
 MICA_API mica_status mica_device_open(const char *name, const mica_device_options *options,
                                       mica_device **device);
 

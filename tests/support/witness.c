@@ -275,6 +275,8 @@ static void witness_info(const void *state, mica_device_info *info) {
     info->name = "witness";
     info->description = "a device for tests";
     info->unified_memory = 0;
+    info->max_array_bytes = WITNESS_MAX_ARRAY;
+    info->working_set_bytes = WITNESS_WORKING_SET;
 }
 
 /* ---- memory ---- */

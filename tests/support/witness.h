@@ -18,6 +18,9 @@
 
 extern const mc_backend witness_backend;
 
+/* What it tells of itself; nothing keeps to it. */
+enum { WITNESS_MAX_ARRAY = 1 << 29, WITNESS_WORKING_SET = 1 << 30 };
+
 typedef enum witness_call {
     WITNESS_ALLOC, /* of memory, adopted memory too */
     WITNESS_COPY,
