@@ -100,8 +100,9 @@ static void print_json(mica_model_list *const *lists, size_t count) {
             cli_print_json(m->architecture, stdout);
             fputs(", \"quantization\": ", stdout);
             cli_print_json(m->quantization, stdout);
-            printf(", \"weight_bytes\": %" PRIu64 ", \"made_at\": %" PRId64 "}", m->weight_bytes,
-                   made_at(m));
+            printf(", \"bits\": %d, \"group_size\": %d, \"weight_bytes\": %" PRIu64
+                   ", \"weight_files\": %" PRIu64 ", \"made_at\": %" PRId64 "}",
+                   m->bits, m->group_size, m->weight_bytes, m->weight_files, made_at(m));
         }
     }
     puts(first ? "]" : "\n]");

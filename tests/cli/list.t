@@ -12,8 +12,8 @@ The models in and below folders, by name, as a table or JSON.
   other mamba none 0 bytes AGE (mica does not know this family)
   $ mica list found/deep found/other --json | sed 's/"made_at": [0-9]*/"made_at": N/'
   [
-    {"name": "qwen", "path": "found/deep/qwen", "family": "qwen3", "architecture": "qwen3", "quantization": "none", "weight_bytes": 488516, "made_at": N},
-    {"name": "other", "path": "found/other", "family": null, "architecture": "mamba", "quantization": "none", "weight_bytes": 0, "made_at": N}
+    {"name": "qwen", "path": "found/deep/qwen", "family": "qwen3", "architecture": "qwen3", "quantization": "none", "bits": 0, "group_size": 0, "weight_bytes": 488516, "weight_files": 2, "made_at": N},
+    {"name": "other", "path": "found/other", "family": null, "architecture": "mamba", "quantization": "none", "bits": 0, "group_size": 0, "weight_bytes": 0, "weight_files": 1, "made_at": N}
   ]
   $ mica list empty 2>&1
   There are no models. Name folders to look in, or download one with mica pull.
