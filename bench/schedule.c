@@ -148,8 +148,9 @@ static mica_status read_schema(const char *path, mc_grammar **grammar) {
     mc_filemap map;
     mc_answer_format format = {0};
     MC_TRY(mc_filemap_open(path, MC_FILE_CONFIG, &map));
-    mica_status status = mc_answer_grammar_document(MC_RESPONSE_SCHEMA, (const char *)map.data,
-                                                    map.size, &format, MC_THINKING_NONE, grammar);
+    mica_status status =
+        mc_answer_grammar_document(MICA_CONSTRAINT_JSON_SCHEMA, (const char *)map.data, map.size,
+                                   &format, MC_THINKING_NONE, grammar);
     mc_filemap_close(&map);
     return status;
 }

@@ -6,7 +6,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void run(mc_str source, mc_str choices) {
-    static const mc_response_kind kinds[] = {MC_RESPONSE_GBNF, MC_RESPONSE_LARK};
+    static const mica_constraint_kind kinds[] = {MICA_CONSTRAINT_GBNF, MICA_CONSTRAINT_LARK};
     const mc_answer_format plain = {0};
     for (size_t i = 0; i < 2; i++) {
         mc_grammar *g;

@@ -39,8 +39,9 @@ MICA_BEGIN
  *
  *  What an engine is asked and cannot do is an error (MICA_EUNSUPPORTED) that names the option: an
  *  option is never ignored. The library has checked the ranges of options before, and does the work
- *  of stop_strings, ignore_eos, echo, truncate, template_variables and tools itself. Options are
- *  structs of the library: their struct_bytes says which members it knows.
+ *  of stop_strings, ignore_eos, echo, truncate, template_variables and tools itself. It refuses a
+ *  constraint for all engines but "native". Options are structs of the library: their struct_bytes
+ *  says which members it knows.
  *
  *  Threads: functions of one session and of its answers are called by one thread at a time,
  *  answer_cancel excepted; those of different sessions, and those of the engine and of its models,

@@ -285,6 +285,20 @@ typedef struct mica_logit_bias {
     float bias; /* finite, or -INFINITY: never this token */
 } mica_logit_bias;
 
+/** What an answer is constrained to (mica_generate_options.constraint), and what constraint_text
+ *  has then. */
+typedef enum mica_constraint_kind {
+    MICA_CONSTRAINT_NONE,        /* nothing; NULL */
+    MICA_CONSTRAINT_JSON_OBJECT, /* any JSON object; NULL */
+    MICA_CONSTRAINT_JSON_SCHEMA, /* a document of a JSON schema: its text */
+    MICA_CONSTRAINT_REGEX,       /* what matches a regular expression as a whole: the expression */
+    MICA_CONSTRAINT_CHOICE,      /* one of 1 to 256 texts: a JSON array of them */
+    MICA_CONSTRAINT_GRAMMAR,     /* what a grammar has, in GBNF or in Lark's notation: the grammar,
+                                    whose beginning tells the notation */
+    MICA_CONSTRAINT_GBNF,        /* the same, in GBNF */
+    MICA_CONSTRAINT_LARK         /* the same, in Lark's notation */
+} mica_constraint_kind;
+
 /** Options of an answer; zero means the default. All that they point at is borrowed until the
  *  stream is open (rows of a batch: until that returns), but progress_user, which must outlive the
  *  stream. The sampling chain is
@@ -308,6 +322,17 @@ typedef struct mica_logit_bias {
  *  options. The number of drafted tokens, up to draft_tokens, follows how many were right lately.
  *  Answers that repeat the prompt or themselves (summaries, edited code) get faster, others hardly
  *  slower. Rows of mica_batch_generate are not drafted; those of a server are (mica/serve.h).
+ *
+ *  constraint: each token is drawn from those that the constraint allows, greedily or not, so the
+ *  text of an answer that ends by itself (MICA_FINISH_STOP, without a stop string) is a whole
+ *  document. One that max_tokens, the context or a stop string ends is the beginning of a document,
+ *  perhaps not a whole one. Stop ids are drawn only where a document may end; where nothing else
+ *  may follow, the answer ends there, also below min_tokens. docs/structured.md says what schemas,
+ *  expressions and grammars may have. Log-probabilities stay those of the raw logits, and drafts
+ *  change no bit. In a conversation whose chat template marks thoughts (<think>), these may come
+ *  first, freely, and the document behind the mark of their end; the template variable
+ *  enable_thinking, false, forbids them. A prompt of any kind that ends with the mark of their
+ *  beginning is answered by the rest of the thought, then the document.
  *
  *  A prompt longer than the context is MICA_ECONTEXT. With `truncate` it is cut instead: it keeps
  *  its first token (such as <bos>) and loses the oldest of the others. A prompt that leaves no room
@@ -356,6 +381,9 @@ typedef struct mica_generate_options {
     void *progress_user;            /* given to progress */
     const mica_cancel *cancel;      /* mica_chat: watched while the template is rendered; the answer
                                        itself is cancelled by mica_stream_cancel. May be NULL */
+    mica_constraint_kind constraint; /* what the answer may say: see above */
+    const char *constraint_text;     /* a schema, an expression, texts or a grammar, as the kind of
+                                        the constraint says; NULL without one */
 } mica_generate_options;
 
 /** Start an answer.
@@ -383,7 +411,11 @@ typedef struct mica_generate_options {
  *          JSON or the template is malformed; MICA_ECONTEXT the prompt is longer than the context
  *          (the text has the numbers; never if the model was opened with a context_length);
  *          MICA_EUNSUPPORTED the model has no chat format, or variables were given for a format
- *          without a template; MICA_ECANCELLED options.cancel was set; MICA_ENOMEM */
+ *          without a template; MICA_ECANCELLED options.cancel was set; MICA_ENOMEM
+ *          those of a constraint name it and the place in its text: MICA_EINVAL there is no such
+ *          kind, its text is missing or not wanted, nothing satisfies it, or it is too large;
+ *          MICA_EFORMAT it is malformed; MICA_EUNSUPPORTED it has what mica does not support or
+ *          takes too long for a token, or the model's engine has no constraints */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
                                    const mica_generate_options *options, mica_stream **stream);
 MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,

@@ -9,6 +9,7 @@
 #include "base/filemap.h"
 #include "base/status.h"
 #include "model/family.h"
+#include "session/constraint.h"
 #include "text/chat/prompt.h"
 
 #include <mica/engine.h>
@@ -65,6 +66,8 @@ typedef struct mc_engine_ops {
     /* As mica_generate_ids and the mica_stream functions. */
     mica_status (*stream_open)(void *session, const int32_t *ids, size_t count,
                                const mica_generate_options *options, void **stream);
+    /* As mc_stream_constrain; NULL: the engine cannot. */
+    mica_status (*stream_constrain)(void *stream, mc_constraint *constraint);
     void (*stream_close)(void *stream);
     bool (*stream_next)(void *stream, mica_token *token);
     mica_finish (*stream_finish)(const void *stream);

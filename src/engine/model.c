@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "base/system.h"
 #include "engine/engine.h"
+#include "grammar/grammar_constraint.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct mica_model {
     const mc_engine *engine;
     mc_engine_model opened; /* state NULL: not open */
     mc_prompt prompt;
+    mc_grammars *grammars;
     char *path;
 };
 
@@ -116,7 +118,7 @@ static mica_status open_parts(mica_model *model, const char *path, mica_model_op
     info->engine = model->engine->name;
     if (!info->vocab_size)
         info->vocab_size = (int64_t)mica_tokenizer_vocab_size(model->prompt.tokenizer);
-    return MICA_OK;
+    return mc_grammars_open(model->prompt.tokenizer, (size_t)info->vocab_size, &model->grammars);
 }
 
 mica_status mc_model_open(const char *path, const mica_model_options *options, mica_device *shared,
@@ -152,6 +154,7 @@ void mc_model_release(const mica_model *held) {
     if (!model || atomic_fetch_sub_explicit(&model->count, 1u, memory_order_acq_rel) != 1u) return;
     if (model->opened.state) model->engine->ops->close(model->opened.state);
     mc_engine_release(model->engine);
+    mc_grammars_close(&model->grammars);
     mc_prompt_close(&model->prompt);
     mc_free(model->path);
     mc_free(model);
@@ -204,8 +207,12 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
                           const mica_generate_options *options, int32_t **ids, size_t *n) {
     if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
     mica_generate_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &given, options));
     return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &given, ids, n);
+}
+
+mc_grammars *mc_model_grammars(const mica_model *model) {
+    return model->grammars;
 }
 
 mc_str mc_model_template(const mica_model *model) {
@@ -297,27 +304,61 @@ void mica_session_reset(mica_session *session) {
 
 /* ---- streams ---- */
 
-mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
-                              const mica_generate_options *options, mica_stream **out) {
-    if (!out) return mc_fail(MICA_EINVAL, "mica_generate_ids: stream is NULL");
-    *out = NULL;
-    if (!session) return mc_fail(MICA_EINVAL, "mica_generate_ids: session is NULL");
-    if (!ids && count) return mc_fail(MICA_EINVAL, "mica_generate_ids: ids is NULL");
+static void close_stream(mica_stream *stream) {
+    stream->engine->stream_close(stream->state);
+    mc_free(stream);
+}
+
+/* Constrains a stream to what the options ask for. */
+static mica_status constrain(const mica_model *model, mica_stream *stream, const int32_t *ids,
+                             size_t count, bool is_chat, const mica_generate_options *options) {
+    mc_constraint *constraint;
+    MC_TRY(mc_model_constrain(model, ids, count, is_chat, options, &constraint));
+    return constraint ? stream->engine->stream_constrain(stream->state, constraint) : MICA_OK;
+}
+
+static mica_status check_constraint(const mc_engine *engine, const mica_generate_options *options) {
+    if (options->constraint == MICA_CONSTRAINT_NONE || engine->ops->stream_constrain)
+        return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "constraint: the engine \"%s\" has none; the engine native has them",
+                   engine->name);
+}
+
+static mica_status open_stream(mica_session *session, const int32_t *ids, size_t count,
+                               bool is_chat, const mica_generate_options *options,
+                               mica_stream **out) {
+    const mc_engine *engine = session->model->engine;
     mica_generate_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &given, options));
+    MC_TRY(check_constraint(engine, &given));
     mica_stream *stream = mc_calloc(1, sizeof *stream);
     if (!stream) return mc_fail_nomem("a stream");
-    stream->engine = session->model->engine->ops;
+    stream->engine = engine->ops;
     mica_status status =
         stream->engine->stream_open(session->state, ids, count, &given, &stream->state);
     if (status != MICA_OK) {
         mc_free(stream);
         return status;
     }
+    status = constrain(session->model, stream, ids, count, is_chat, &given);
+    if (status != MICA_OK) {
+        close_stream(stream);
+        return status;
+    }
     atomic_fetch_add_explicit(&session->count, 1u, memory_order_relaxed);
     stream->session = session;
     *out = stream;
     return MICA_OK;
+}
+
+mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
+                              const mica_generate_options *options, mica_stream **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_generate_ids: stream is NULL");
+    *out = NULL;
+    if (!session) return mc_fail(MICA_EINVAL, "mica_generate_ids: session is NULL");
+    if (!ids && count) return mc_fail(MICA_EINVAL, "mica_generate_ids: ids is NULL");
+    return open_stream(session, ids, count, false, options, out);
 }
 
 mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
@@ -344,7 +385,7 @@ mica_status mica_chat(mica_session *session, const mica_message *messages, size_
     *stream = NULL;
     if (!session) return mc_fail(MICA_EINVAL, "mica_chat: session is NULL");
     MC_TRY(mc_model_chat(session->model, messages, count, options, &ids, &n));
-    mica_status status = mica_generate_ids(session, ids, n, options, stream);
+    mica_status status = open_stream(session, ids, n, true, options, stream);
     mica_free(ids);
     return status;
 }
@@ -376,7 +417,7 @@ void mica_stream_close(mica_stream **stream) {
     if (!stream || !*stream) return;
     mica_stream *s = *stream;
     *stream = NULL;
-    s->engine->stream_close(s->state);
-    release_session(s->session);
-    mc_free(s);
+    mica_session *session = s->session;
+    close_stream(s);
+    release_session(session);
 }

@@ -213,6 +213,10 @@ static mica_status stream_open(void *session, const int32_t *ids, size_t count,
     return MICA_OK;
 }
 
+static mica_status stream_constrain(void *stream, mc_constraint *constraint) {
+    return mc_stream_constrain(stream, constraint, NULL);
+}
+
 static void stream_close(void *state) {
     mc_stream *stream = state;
     mc_stream_close(&stream);
@@ -253,6 +257,7 @@ static const mc_engine_ops ops = {
     .session_save = session_save,
     .session_load = session_load,
     .stream_open = stream_open,
+    .stream_constrain = stream_constrain,
     .stream_close = stream_close,
     .stream_next = stream_next,
     .stream_finish = stream_finish,

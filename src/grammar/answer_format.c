@@ -1,5 +1,6 @@
 #include "grammar/answer_format.h"
 
+#include "base/status.h"
 #include "text/find.h"
 #include "text/space.h"
 
@@ -75,6 +76,20 @@ bool mc_answer_format_is_open(const mc_answer_format *format, mc_str prompt) {
     if (!format->think_begin) return false;
     prompt.len -= mc_space_at_end(prompt.ptr, prompt.len);
     return mc_str_ends(prompt, mc_str_of(format->think_begin));
+}
+
+mica_status mc_answer_format_find_open(const mc_answer_format *format,
+                                       const mica_tokenizer *tokenizer, const int32_t *ids,
+                                       size_t n, bool *is_open) {
+    enum { TAIL = 16 }; /* tokens; a mark has fewer */
+    char *text;
+    size_t len, first = n > TAIL ? n - TAIL : 0;
+    *is_open = false;
+    if (!format->think_begin) return MICA_OK;
+    MC_TRY(mica_tokenizer_decode(tokenizer, ids + first, n - first, false, &text, &len));
+    *is_open = mc_answer_format_is_open(format, (mc_str){text, len});
+    mica_free(text);
+    return MICA_OK;
 }
 
 const mc_call_format *mc_call_format_find(const char *name) {

@@ -13,6 +13,8 @@
 
 #include "base/str.h"
 
+#include <mica/tokenizer.h>
+
 #include <stdbool.h>
 
 typedef enum mc_call_body { MC_CALLS_JSON, MC_CALLS_PYTHON } mc_call_body;
@@ -46,6 +48,11 @@ mc_answer_format mc_answer_format_find(mc_str chat_template);
 
 /* Whether a prompt ends within a thought, which the answer then begins with. */
 bool mc_answer_format_is_open(const mc_answer_format *format, mc_str prompt);
+
+/* The same of a prompt's tokens. errors  MICA_ENOMEM */
+mica_status mc_answer_format_find_open(const mc_answer_format *format,
+                                       const mica_tokenizer *tokenizer, const int32_t *ids,
+                                       size_t n, bool *is_open);
 
 /* The format of that name; NULL: there is none. */
 const mc_call_format *mc_call_format_find(const char *name);

@@ -34,27 +34,63 @@ static int32_t thoughts(mc_builder *b, const mc_answer_format *format, mc_thinki
 
 /* ---- documents ---- */
 
-mica_status mc_answer_grammar_document(mc_response_kind kind, const char *source, size_t len,
+static int32_t refuse_choice(mc_builder *b, const char *why) {
+    mc_builder_fail(b, mc_fail(MICA_EINVAL, "choice: want %s", why));
+    return MC_DEAD;
+}
+
+/* One of the texts in an array. */
+static int32_t build_choice(mc_builder *b, mc_json array) {
+    enum { MAX_CHOICES = 256 };
+    mc_str texts[MAX_CHOICES];
+    size_t count = 0;
+    if (mc_json_get_type(array) != MC_JSON_ARRAY || !mc_json_count(array) ||
+        mc_json_count(array) > MAX_CHOICES)
+        return refuse_choice(b, "an array of 1 to 256 texts");
+    for (mc_json_iter it = mc_json_begin(array); mc_json_next(&it);)
+        if (!mc_json_get_str(it.value, &texts[count]) || !texts[count++].len)
+            return refuse_choice(b, "texts that are not empty");
+    return mc_build_choice(b, texts, count, MC_RETURN);
+}
+
+/* What documents of a kind begin with; json: the text, where the kind is JSON. */
+static int32_t build_document(mc_json_rules *rules, mica_constraint_kind kind, mc_str text,
+                              mc_json json) {
+    switch (kind) {
+    case MICA_CONSTRAINT_JSON_SCHEMA:
+        return mc_build_schema(rules, json, "schema", MC_RETURN);
+    case MICA_CONSTRAINT_REGEX:
+        return mc_build_regex(rules->b, MC_CHARS_TEXT, text, MC_REGEX_WHOLE, MC_RETURN);
+    case MICA_CONSTRAINT_CHOICE:
+        return build_choice(rules->b, json);
+    case MICA_CONSTRAINT_GRAMMAR:
+        return mc_is_gbnf(text) ? mc_build_gbnf(rules, text, MC_RETURN)
+                                : mc_build_lark(rules, text, MC_RETURN);
+    case MICA_CONSTRAINT_GBNF:
+        return mc_build_gbnf(rules, text, MC_RETURN);
+    case MICA_CONSTRAINT_LARK:
+        return mc_build_lark(rules, text, MC_RETURN);
+    default:
+        return mc_build_any_object(rules, MC_RETURN);
+    }
+}
+
+mica_status mc_answer_grammar_document(mica_constraint_kind kind, const char *source, size_t len,
                                        const mc_answer_format *format, mc_thinking thinking,
                                        mc_grammar **grammar) {
     mc_json_doc *doc = NULL;
+    mc_json json = {0};
     mc_builder b;
     mc_json_rules rules;
-    int32_t start;
     *grammar = NULL;
-    if (kind == MC_RESPONSE_SCHEMA) MC_TRY(mc_json_parse(source, len, "schema", &doc));
+    if (kind == MICA_CONSTRAINT_JSON_SCHEMA || kind == MICA_CONSTRAINT_CHOICE) {
+        const char *name = kind == MICA_CONSTRAINT_CHOICE ? "choice" : "schema";
+        MC_TRY(mc_json_parse(source, len, name, &doc));
+        json = mc_json_root(doc);
+    }
     mc_builder_init(&b);
     mc_json_rules_init(&rules, &b);
-    if (kind == MC_RESPONSE_SCHEMA)
-        start = mc_build_schema(&rules, mc_json_root(doc), "schema", MC_RETURN);
-    else if (kind == MC_RESPONSE_REGEX)
-        start = mc_build_regex(&b, MC_CHARS_TEXT, (mc_str){source, len}, MC_REGEX_WHOLE, MC_RETURN);
-    else if (kind == MC_RESPONSE_GBNF)
-        start = mc_build_gbnf(&rules, (mc_str){source, len}, MC_RETURN);
-    else if (kind == MC_RESPONSE_LARK)
-        start = mc_build_lark(&rules, (mc_str){source, len}, MC_RETURN);
-    else
-        start = mc_build_any_object(&rules, MC_RETURN);
+    int32_t start = build_document(&rules, kind, (mc_str){source, len}, json);
     mc_json_close(&doc);
     return mc_grammar_finish(&b, thoughts(&b, format, thinking, start), grammar);
 }

@@ -7,6 +7,8 @@
 #include "grammar/grammar.h"
 #include "grammar/tools.h"
 
+#include <mica/model.h>
+
 /* Whether an answer may begin with thoughts. */
 typedef enum mc_thinking {
     MC_THINKING_NONE,    /* it may not */
@@ -14,18 +16,11 @@ typedef enum mc_thinking {
     MC_THINKING_IS_OPEN, /* it begins within a thought: the prompt has the first mark */
 } mc_thinking;
 
-typedef enum mc_response_kind {
-    MC_RESPONSE_JSON_OBJECT,
-    MC_RESPONSE_SCHEMA,
-    MC_RESPONSE_REGEX,
-    MC_RESPONSE_GBNF,
-    MC_RESPONSE_LARK
-} mc_response_kind;
-
-/* Answers that are a document: any JSON object, one of a schema (its text), what matches a regular
- * expression, or what a grammar in GBNF or Lark's notation has.
- * errors  those of grammar/schema.h, grammar/gbnf.h, grammar/lark.h */
-mica_status mc_answer_grammar_document(mc_response_kind kind, const char *text, size_t len,
+/* Answers that are a document of a kind, but MICA_CONSTRAINT_NONE; text: constraint_text of
+ * mica_generate_options, which mica/model.h describes.
+ * errors  MICA_EINVAL texts to choose from that are not 1 to 256, or one that is empty; those of
+ *         grammar/schema.h, grammar/gbnf.h, grammar/lark.h */
+mica_status mc_answer_grammar_document(mica_constraint_kind kind, const char *text, size_t len,
                                        const mc_answer_format *format, mc_thinking thinking,
                                        mc_grammar **grammar);
 

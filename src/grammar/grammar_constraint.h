@@ -16,11 +16,10 @@
 #include <stdint.h>
 
 typedef struct mc_grammars mc_grammars;
-
-/* vocab: the number of the model's logits. Builds nothing yet; keeps the tokenizer open.
- * errors  MICA_EUNSUPPORTED the tokenizer is none for constraints; MICA_ENOMEM */
 struct mc_token_trie;
 
+/* vocab: the number of the model's logits. Builds nothing yet; keeps the tokenizer open.
+ * errors  MICA_ENOMEM */
 mica_status mc_grammars_open(const mica_tokenizer *tokenizer, size_t vocab, mc_grammars **grammars);
 void mc_grammars_close(mc_grammars **grammars); /* constraints may outlive it; takes NULL inside */
 /* Keeps it until it is closed once more. */

@@ -212,7 +212,7 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
     if (!(options->max_seconds >= 0 && options->max_seconds <= 1e9))
         return mc_fail(MICA_EINVAL, "max_seconds %g: want more than 0, or 0 for no limit",
                        options->max_seconds);
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, o, options->generate));
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, o, options->generate));
     if (!o->draft_tokens) o->draft_tokens = s->options.draft_tokens;
     if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
         return refuse_drafts(o->draft_tokens);

@@ -41,13 +41,16 @@ static bool copy_generate(mc_request *r) {
     o->template_variables = o->tools = NULL; /* of mica_chat */
     o->progress = NULL;
     o->cancel = NULL;
+    o->constraint = MICA_CONSTRAINT_NONE; /* r->constraints are there */
+    o->constraint_text = NULL;
     return ok;
 }
 
 static mica_status copy_options(mc_request *r, const mc_request_options *options) {
     bool ok = true;
     r->given = *options;
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &r->generate, options->generate));
+    MC_TRY(
+        MC_OPTIONS_COPY(mica_generate_options, constraint_text, &r->generate, options->generate));
     r->given.generate = &r->generate;
     r->given.ids = copy(&r->arena, options->ids, options->n_ids * sizeof *options->ids, &ok);
     r->given.marks =

@@ -80,8 +80,9 @@ typedef struct mc_choice_end {
 typedef struct mc_request_options {
     const int32_t *ids; /* the prompt, [n_ids] */
     size_t n_ids;
-    /* Of each choice; choice i draws with seed + i. NULL: the defaults. Its progress is not called
-     * and its cancel is not watched: prefill and mc_request_cancel are there. */
+    /* Of each choice; choice i draws with seed + i. NULL: the defaults. Its progress is not called,
+     * its cancel is not watched and its constraint is not read: prefill, mc_request_cancel and
+     * constraints are there. */
     const mica_generate_options *generate;
     size_t choices;   /* answers to compute; 0: 1 */
     int priority;     /* higher first */

@@ -8,12 +8,13 @@
 enum { FIELD_TOOLS, FIELD_THINKING, FIELD_DOCUMENT, FIELD_BUDGET };
 
 static bool is_document(const mc_answer_form *form) {
-    return form->object || form->matches || mc_json_exists(form->schema);
+    return form->kind != MICA_CONSTRAINT_NONE || mc_json_exists(form->schema);
 }
 
 bool mc_answer_form_is_forced(const mc_answer_form *form) {
     bool called = form->tools_text.len && (form->tool[0] || form->choice == MC_TOOLS_REQUIRED);
-    return called || (is_document(form) && (!form->matches || form->chosen));
+    return called || mc_json_exists(form->schema) || form->kind == MICA_CONSTRAINT_JSON_OBJECT ||
+           form->kind == MICA_CONSTRAINT_CHOICE;
 }
 
 static bool prepare_tools(mc_answer_form *form, mc_failure *failure) {
@@ -66,19 +67,6 @@ void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str eff
 
 /* ---- compiling ---- */
 
-/* Whether the text of a prompt ends with the mark that begins a thought. */
-static bool find_open(mc_answer_form *form, const mica_model *model, const int32_t *ids, size_t n) {
-    enum { TAIL = 16 };
-    char *text;
-    size_t len, first = n > TAIL ? n - TAIL : 0;
-    if (mica_tokenizer_decode(mica_model_tokenizer(model), ids + first, n - first, false, &text,
-                              &len) != MICA_OK)
-        return false;
-    form->is_open = mc_answer_format_is_open(&form->format, (mc_str){text, len});
-    mica_free(text);
-    return true;
-}
-
 static mc_thinking thinking_of(const mc_answer_form *form) {
     if (form->is_open) return MC_THINKING_IS_OPEN;
     bool may = form->format.think_end && form->thinking != MC_PROMPT_THINKING_OFF;
@@ -88,18 +76,15 @@ static mc_thinking thinking_of(const mc_answer_form *form) {
 static mica_status compile_document(mc_answer_form *form) {
     mc_buffer text = {0};
     mc_put put = mc_put_into(&text);
-    mc_response_kind kind = form->object ? MC_RESPONSE_JSON_OBJECT : MC_RESPONSE_SCHEMA;
-    const mc_buffer *source = &text;
-    if (form->matches) {
-        kind = form->kind;
-        source = &form->source;
-    } else if (!form->object) {
-        mc_put_value(&put, NULL, form->schema);
-    }
+    bool has_schema = mc_json_exists(form->schema);
+    const mc_buffer *source = has_schema ? &text : &form->source;
+    if (has_schema) mc_put_value(&put, NULL, form->schema);
     mica_status status =
-        put.failed ? mc_fail_nomem("a schema")
-                   : mc_answer_grammar_document(kind, source->data ? source->data : "", source->len,
-                                                &form->format, thinking_of(form), &form->grammar);
+        put.failed
+            ? mc_fail_nomem("a schema")
+            : mc_answer_grammar_document(has_schema ? MICA_CONSTRAINT_JSON_SCHEMA : form->kind,
+                                         source->data ? source->data : "", source->len,
+                                         &form->format, thinking_of(form), &form->grammar);
     mc_buffer_deinit(&text);
     if (status != MICA_OK) mc_fail_context(status, "%s", form->fields[FIELD_DOCUMENT]);
     return status;
@@ -113,8 +98,8 @@ static const char *name_of(const mc_answer_form *form) {
 bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const int32_t *ids,
                             size_t n, mc_failure *failure) {
     const char *name = name_of(form);
-    mica_status status = MICA_OK;
-    if (form->format.think_end && !find_open(form, model, ids, n)) status = mc_fail_nomem("a text");
+    mica_status status = mc_answer_format_find_open(&form->format, mica_model_tokenizer(model), ids,
+                                                    n, &form->is_open);
     if (status == MICA_OK && is_document(form)) status = compile_document(form);
     if (status == MICA_OK && form->tools_text.len)
         status = mc_answer_grammar_tools(&form->tools, form->choice,
@@ -123,25 +108,24 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
-bool mc_answer_form_check(const mc_answer_form *form, mc_grammars *grammars, size_t owner,
+bool mc_answer_form_check(const mc_answer_form *form, const mica_model *model, size_t owner,
                           mc_failure *failure) {
     const char *name = name_of(form);
-    if (!form->grammar || !grammars) return true;
-    mica_status status = mc_grammars_check(grammars, form->grammar, owner);
+    if (!form->grammar) return true;
+    mica_status status = mc_grammars_check(mc_model_grammars(model), form->grammar, owner);
     if (status == MICA_EUNSUPPORTED) mc_fail_context(status, "%s", name);
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
 /* ---- answers ---- */
 
-mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
+mica_status mc_answer_form_constrain(const mc_answer_form *form, const mica_model *model,
                                      size_t owner, mc_constraint **constraint) {
+    mc_grammars *grammars = mc_model_grammars(model);
     mc_constraint *inner = NULL;
     bool budget = form->limited && form->format.think_end;
     *constraint = NULL;
     if (!form->grammar && !budget) return MICA_OK;
-    if (!grammars)
-        return mc_fail(MICA_EUNSUPPORTED, "answers cannot be constrained with this tokenizer");
     if (form->grammar) MC_TRY(mc_grammars_constrain(grammars, form->grammar, owner, &inner));
     if (budget)
         return mc_reasoning_constrain(grammars, &form->format, form->budget, form->is_open, inner,

@@ -4,8 +4,8 @@
  *     mc_answer_form form = {.tools_text = ..., .thinking = ...};
  *     mc_answer_form_prepare(&form, model, &failure)     // then the prompt is rendered with it
  *     mc_answer_form_compile(&form, model, &prompt, &failure)
- *     mc_answer_form_check(&form, grammars, owner, &failure)        // once
- *     mc_answer_form_constrain(&form, grammars, owner, &constraint) // for each choice
+ *     mc_answer_form_check(&form, model, owner, &failure)           // once
+ *     mc_answer_form_constrain(&form, model, owner, &constraint)    // for each choice
  *
  * Threads: one at a time; a compiled one never changes. */
 #ifndef SERVE_ANSWER_FORM_H
@@ -33,16 +33,13 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     char tool[MC_TOOL_NAME]; /* that must be called; "": none is named */
     bool single;             /* at most one call */
     mc_prompt_thinking thinking;
-    bool limited;          /* thoughts have a budget */
-    int64_t budget;        /* its tokens, from 0 */
-    mc_json schema;        /* of the document that the answer is; NONE: there is no schema */
-    mc_json_doc *parsed;   /* that the schema is of; NULL: another one */
-    bool object;           /* the answer is any object of JSON */
-    bool matches;          /* it matches a regular expression, or keeps to a grammar: */
-    mc_response_kind kind; /* of which kind that is */
-    bool chosen;           /* it is of a few texts, so that each answer has an end of its own */
-    mc_buffer source;      /* the text of the expression or grammar */
-    const char *fields[4]; /* names in failures: of tools, thinking, the document, the budget */
+    bool limited;              /* thoughts have a budget */
+    int64_t budget;            /* its tokens, from 0 */
+    mc_json schema;            /* of the document that the answer is; NONE: there is no schema */
+    mc_json_doc *parsed;       /* that the schema is of; NULL: another one */
+    mica_constraint_kind kind; /* of the document, but for a schema; NONE: there is no other */
+    mc_buffer source;          /* the text of that kind */
+    const char *fields[4];     /* names in failures: of tools, thinking, the document, the budget */
 
     /* Set by the functions below. */
     mc_answer_format format; /* of the model */
@@ -63,9 +60,9 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
                             size_t n, mc_failure *failure);
 
 /* Whether answers can begin: computes the first mask, which may take long (grammar/matcher.h), so
- * not where others wait for it. Without grammars it is left to mc_answer_form_constrain.
+ * not where others wait for it.
  * returns  false: *failure says why, and names the field */
-bool mc_answer_form_check(const mc_answer_form *form, mc_grammars *grammars, size_t owner,
+bool mc_answer_form_check(const mc_answer_form *form, const mica_model *model, size_t owner,
                           mc_failure *failure);
 
 /* Sets a budget for thoughts by the word of an effort, where none is given and the chat template
@@ -79,8 +76,8 @@ void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str eff
 bool mc_answer_form_is_forced(const mc_answer_form *form);
 
 /* A constraint of one answer; *constraint NULL: none is needed. owner: as in mc_grammars_constrain.
- * errors  MICA_EUNSUPPORTED grammars is NULL; MICA_ENOMEM */
-mica_status mc_answer_form_constrain(const mc_answer_form *form, mc_grammars *grammars,
+ * errors  MICA_ENOMEM */
+mica_status mc_answer_form_constrain(const mc_answer_form *form, const mica_model *model,
                                      size_t owner, mc_constraint **constraint);
 
 /* A splitter of one answer; the form must outlive it. errors  MICA_ENOMEM */

@@ -235,7 +235,7 @@ bool mc_chat_prompt_prepare(mc_completion *job, mc_chat_prompt *chat) {
     const mc_session_model *local; /* other engines have no constraints */
     chat->form = form;
     if (!mc_answer_form_prepare(form, model, &http->failure)) return false;
-    if (job->served->grammars && mc_model_local(model, &local) == MICA_OK)
+    if (mc_model_local(model, &local) == MICA_OK)
         mc_answer_form_limit(form, mc_model_template(model), chat->effort);
     return mc_chat_prompt_encode(http, model, chat, prompt) &&
            mc_answer_form_compile(form, model, prompt->ids, prompt->n, &http->failure);

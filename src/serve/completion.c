@@ -50,7 +50,7 @@ static mica_status make_constraints(const mc_completion *job, mc_constraint ***o
     mica_status status = constraints ? MICA_OK : mc_fail_nomem("constraints");
     bool any = false;
     for (size_t i = 0; status == MICA_OK && i < job->choices; i++) {
-        status = mc_answer_form_constrain(&job->form, job->served->grammars, job->http->key,
+        status = mc_answer_form_constrain(&job->form, job->served->model, job->http->key,
                                           &constraints[i]);
         any = any || constraints[i];
     }
@@ -313,8 +313,7 @@ bool mc_completion_start(mc_completion *job, const mica_generate_options *option
     if (!mc_completion_check(job)) return false;
     size_t at_once = count_at_once(job);
     /* Once for all choices, and before the lock, which the scheduler's callbacks wait for. */
-    if (!mc_answer_form_check(&job->form, job->served->grammars, job->http->key,
-                              &job->http->failure))
+    if (!mc_answer_form_check(&job->form, job->served->model, job->http->key, &job->http->failure))
         return false;
     set_options(job, options);
     job->requests = mc_calloc(job->count, sizeof *job->requests);

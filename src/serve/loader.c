@@ -18,17 +18,8 @@ enum { ROOM_US = 60000000, FIRST_US = 5000000, SECOND_US = 1000000 };
 
 /* ---- one model ---- */
 
-static mica_status open_grammars(mc_served *served) {
-    mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(served->model, &info);
-    mica_status status = mc_grammars_open(mica_model_tokenizer(served->model),
-                                          (size_t)info.vocab_size, &served->grammars);
-    return status == MICA_EUNSUPPORTED ? MICA_OK : status;
-}
-
 static void close_parts(mc_served *served) {
     mc_schedule_close(&served->schedule);
-    mc_grammars_close(&served->grammars);
     mc_model_release(served->model);
     served->model = NULL;
 }
@@ -67,7 +58,6 @@ mica_status mc_served_open(mc_served *served, const mica_model *model, uint64_t 
     served->model = model;
     mica_status status = check_limits(options);
     if (status == MICA_OK) status = mc_schedule_open(model, &schedule, &served->schedule);
-    if (status == MICA_OK) status = open_grammars(served);
     if (status != MICA_OK) {
         close_parts(served);
         return status;

@@ -243,8 +243,9 @@ static bool read_form(const mc_ollama_answer *values, mc_answer_form *form, mc_s
     if (mc_json_exists(values->think))
         form->thinking = think ? MC_PROMPT_THINKING_ON : MC_PROMPT_THINKING_OFF;
     if (mc_json_get_str(values->format, &word)) {
-        form->object = mc_str_is(word, "json");
-        if (word.len && !form->object)
+        bool object = mc_str_is(word, "json");
+        if (object) form->kind = MICA_CONSTRAINT_JSON_OBJECT;
+        if (word.len && !object)
             return mc_failure_set(failure, 400, "invalid_value", "format",
                                   "format: want json, or a schema");
     } else {

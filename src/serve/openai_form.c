@@ -1,6 +1,5 @@
 #include "serve/openai_form.h"
 
-#include "grammar/gbnf.h"
 #include "serve/chat_prompt.h"
 #include "serve/put.h"
 
@@ -296,9 +295,8 @@ static bool read_schema(mc_json object, const char *field, mc_answer_form *form,
 
 /* ---- regular expressions and grammars ---- */
 
-static bool keep_source(mc_answer_form *form, mc_response_kind kind, mc_str text,
+static bool keep_source(mc_answer_form *form, mica_constraint_kind kind, mc_str text,
                         mc_failure *failure) {
-    form->matches = true;
     form->kind = kind;
     return mc_buffer_add(&form->source, text.ptr, text.len) ||
            mc_failure_of(failure, mc_fail_nomem("a grammar"), NULL);
@@ -313,22 +311,17 @@ static bool read_regex(mc_json format, const char *field, mc_answer_form *form,
     if (mc_json_exists(regex) == mc_json_exists(pattern) ||
         !mc_json_get_str(mc_json_exists(regex) ? regex : pattern, &text))
         return want(failure, "missing_field", field, "regex", "a string, here or in pattern");
-    return keep_source(form, MC_RESPONSE_REGEX, text, failure);
+    return keep_source(form, MICA_CONSTRAINT_REGEX, text, failure);
 }
 
-/* A grammar of any syntax: GBNF is known by its beginning. */
-static mc_response_kind kind_of(mc_str grammar) {
-    return mc_is_gbnf(grammar) ? MC_RESPONSE_GBNF : MC_RESPONSE_LARK;
-}
-
-static bool find_syntax(mc_str name, mc_response_kind *kind) {
+static bool find_syntax(mc_str name, mica_constraint_kind *kind) {
     static const struct {
         const char *name;
-        mc_response_kind kind;
-    } known[] = {{"lark", MC_RESPONSE_LARK},
-                 {"gbnf", MC_RESPONSE_GBNF},
-                 {"ebnf", MC_RESPONSE_GBNF},
-                 {"regex", MC_RESPONSE_REGEX}};
+        mica_constraint_kind kind;
+    } known[] = {{"lark", MICA_CONSTRAINT_LARK},
+                 {"gbnf", MICA_CONSTRAINT_GBNF},
+                 {"ebnf", MICA_CONSTRAINT_GBNF},
+                 {"regex", MICA_CONSTRAINT_REGEX}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (mc_str_is(name, known[i].name)) return *kind = known[i].kind, true;
     return false;
@@ -341,7 +334,7 @@ static bool read_grammar(mc_json format, const char *field, mc_answer_form *form
                          mc_failure *failure) {
     mc_str type = type_of(format), text, name;
     char members[64];
-    mc_response_kind kind = MC_RESPONSE_LARK;
+    mica_constraint_kind kind = MICA_CONSTRAINT_GRAMMAR;
     bool known = find_syntax(type, &kind);
     mc_json inner = mc_json_find(format, "grammar");
     snprintf(members, sizeof members, "type grammar definition %.*s",
@@ -361,7 +354,6 @@ static bool read_grammar(mc_json format, const char *field, mc_answer_form *form
         !mc_json_get_str(mc_json_exists(inner) ? inner : definition, &text))
         return want(failure, "missing_field", field, "grammar", "a string");
     mc_json syntax = mc_json_find(format, "syntax");
-    if (!known) kind = kind_of(text);
     if (!known && mc_json_exists(syntax) &&
         (!mc_json_get_str(syntax, &name) || !find_syntax(name, &kind)))
         return want(failure, "unsupported_value", field, "syntax", "lark, gbnf or regex");
@@ -386,41 +378,19 @@ static bool read_format(const mc_openai_wish *wish, mc_answer_form *form, mc_fai
                (!chat || check_members(object, members, inner, failure)) &&
                read_schema(object, inner, form, failure);
     }
-    mc_response_kind kind;
+    mica_constraint_kind kind;
     if (mc_str_is(type, "regex")) return read_regex(format, field, form, failure);
     if (mc_str_is(type, "grammar") || find_syntax(type, &kind))
         return read_grammar(format, field, form, failure);
-    form->object = mc_str_is(type, "json_object");
-    if (!form->object && !mc_str_is(type, "text"))
+    bool object = mc_str_is(type, "json_object");
+    if (object) form->kind = MICA_CONSTRAINT_JSON_OBJECT;
+    if (!object && !mc_str_is(type, "text"))
         return want(failure, "unsupported_value", field, "type",
                     "text, json_object, json_schema, regex, grammar, lark or gbnf");
     return check_members(format, "type", field, failure);
 }
 
 /* ---- vLLM's structured_outputs ---- */
-
-/* Writes a regular expression of texts, one of which it matches. */
-static bool put_choices(mc_json choices, mc_buffer *out, mc_failure *failure) {
-    enum { MAX_CHOICES = 256 };
-    static const char field[] = "structured_outputs.choice", special[] = "^$\\.*+?()[]{}|/";
-    bool done = true, first = true;
-    mc_str text;
-    if (!mc_json_count(choices) || mc_json_count(choices) > MAX_CHOICES)
-        return mc_failure_set(failure, 400, "invalid_value", field, "%s: want 1 to %d texts", field,
-                              MAX_CHOICES);
-    for (mc_json_iter it = mc_json_begin(choices); done && mc_json_next(&it); first = false) {
-        if (!mc_json_get_str(it.value, &text) || !text.len)
-            return mc_failure_set(failure, 400, "invalid_type", field,
-                                  "%s: want texts that are not empty", field);
-        done = first || mc_buffer_add_byte(out, '|');
-        for (size_t i = 0; done && i < text.len; i++) {
-            bool escaped = text.ptr[i] && strchr(special, text.ptr[i]);
-            done =
-                (!escaped || mc_buffer_add_byte(out, '\\')) && mc_buffer_add_byte(out, text.ptr[i]);
-        }
-    }
-    return done || mc_failure_of(failure, mc_fail_nomem("a pattern"), NULL);
-}
 
 /* Reads the schema, which may be a text. */
 static bool read_json(mc_json json, mc_answer_form *form, mc_failure *failure) {
@@ -441,15 +411,17 @@ static bool read_structured(const mc_openai_wish *wish, mc_answer_form *form, mc
         return mc_failure_set(failure, 400, "invalid_value", "structured_outputs",
                               "structured_outputs: want one of json, json_object, regex, "
                               "choice and grammar, and no response_format");
-    form->object = wish->object;
     form->fields[2] = "structured_outputs";
     if (mc_json_exists(wish->json)) return read_json(wish->json, form, failure);
-    if (wish->grammar.ptr) return keep_source(form, kind_of(wish->grammar), wish->grammar, failure);
-    if (wish->regex.ptr) return keep_source(form, MC_RESPONSE_REGEX, wish->regex, failure);
-    if (form->object) return true;
-    form->matches = form->chosen = true;
-    form->kind = MC_RESPONSE_REGEX;
-    return put_choices(wish->choices, &form->source, failure);
+    if (wish->grammar.ptr)
+        return keep_source(form, MICA_CONSTRAINT_GRAMMAR, wish->grammar, failure);
+    if (wish->regex.ptr) return keep_source(form, MICA_CONSTRAINT_REGEX, wish->regex, failure);
+    form->kind = wish->object ? MICA_CONSTRAINT_JSON_OBJECT : MICA_CONSTRAINT_CHOICE;
+    if (wish->object) return true;
+    mc_put put = mc_put_into(&form->source);
+    form->fields[2] = "structured_outputs.choice";
+    mc_put_value(&put, NULL, wish->choices);
+    return !put.failed || mc_failure_of(failure, mc_fail_nomem("choices"), NULL);
 }
 
 bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_failure *failure) {

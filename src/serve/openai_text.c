@@ -381,7 +381,7 @@ static bool start_scoring(text_job *text) {
     mc_completion *job = &text->job;
     mc_exchange *http = job->http;
     /* What may take long is done here, and kept: others wait for the evaluator's thread. */
-    if (!mc_answer_form_check(&job->form, job->served->grammars, http->key, &http->failure))
+    if (!mc_answer_form_check(&job->form, job->served->model, http->key, &http->failure))
         return false;
     text->scoring = (mc_evaluation){.ops = &scoring_ops, .http = http, .served = job->served};
     return mc_evaluation_start(&text->scoring, &http->server->evaluator);

@@ -4,7 +4,6 @@
 #define SERVE_SERVED_H
 
 #include "base/cancel.h"
-#include "grammar/grammar_constraint.h"
 #include "schedule/schedule.h"
 #include "serve/catalog.h"
 #include "serve/exchange.h"
@@ -37,7 +36,6 @@ typedef struct mc_served {
     /* Of a loaded one, for who has a reference. */
     const mica_model *model;
     mc_schedule *schedule; /* computes its answers */
-    mc_grammars *grammars; /* constrain them; NULL: the tokenizer allows none */
     int64_t created;       /* seconds since 1970: when it was loaded */
     /* Guarded by the lock of the models. */
     struct mc_served *next;

@@ -14,7 +14,7 @@ typedef struct mc_stream mc_stream;
 
 /* Prepares an answer to ids[n]; nothing is computed yet. Copies what it needs of ids and options.
  *
- *  options  NULL: the defaults.
+ *  options  NULL: the defaults. The constraint is not read: mc_stream_constrain is there.
  *  errors   MICA_EINVAL no ids, one past the vocabulary, an option out of range; MICA_ECONTEXT;
  *           MICA_ENOMEM */
 mica_status mc_stream_open(mc_session *session, const int32_t *ids, size_t n,

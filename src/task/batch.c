@@ -319,6 +319,7 @@ typedef struct work {
     const mica_batch_options *options;
     mc_batch_rows rows;
     mc_batch batch;
+    mc_mask_worker *masks;
     batch_slot *slots; /* [n_slots] */
     size_t n_slots;
     size_t next; /* the next item to begin */
@@ -347,19 +348,33 @@ static void on_prefill(void *user, uint64_t done, uint64_t total) {
     if (options->progress) options->progress(options->progress_user, done, total);
 }
 
+static mica_status constrain(const work *w, batch_slot *slot, size_t i, const int32_t *ids,
+                             size_t n) {
+    const mc_batch_task *task = w->task;
+    mc_constraint *constraint;
+    if (!task->constrain) return MICA_OK;
+    MC_TRY(task->constrain(task->context, i, ids, n, &slot->options, &constraint));
+    return constraint ? mc_stream_constrain(slot->stream, constraint, w->masks) : MICA_OK;
+}
+
 static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     const mc_batch_task *task = w->task;
     int32_t *ids;
     size_t n;
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &slot->options, task->items[i].options));
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &slot->options,
+                           task->items[i].options));
     mica_generate_options options = slot->options;
     options.progress = on_prefill;
     options.progress_user = slot;
     if (!slot->session) MC_TRY(mc_session_open(task->model, 0, &slot->session));
     MC_TRY(task->encode(task->context, i, &ids, &n));
     mica_status status = mc_stream_open(slot->session, ids, n, &options, &slot->stream);
+    if (status == MICA_OK) status = constrain(w, slot, i, ids, n);
     mc_free(ids);
-    if (status == MICA_OK) mc_stream_share(slot->stream, true);
+    if (status == MICA_OK)
+        mc_stream_share(slot->stream, true);
+    else
+        mc_stream_close(&slot->stream);
     slot->item = i;
     slot->decode_us = 0;
     slot->decoded = 0;
@@ -423,6 +438,7 @@ static void prepare(work *w, step *t) {
             leave(w, slot, status, MICA_FINISH_ERROR);
             continue;
         }
+        mc_stream_mask_ahead(slot->stream);
         t->slots[t->n] = slot;
         t->sessions[t->n] = slot->session;
         t->ids[t->n++] = id;
@@ -465,6 +481,7 @@ static mica_status open_work(work *w) {
     for (size_t i = 0; i < w->n_slots; i++)
         w->slots[i].work = w;
     MC_TRY(mc_batch_rows_open(&w->rows, w->options, count));
+    MC_TRY(mc_mask_worker_open(&w->masks));
     return mc_batch_init(&w->batch, w->task->model);
 }
 
@@ -473,6 +490,7 @@ static void close_work(work *w) {
         mc_session_close(&w->slots[i].session);
         mc_batch_output_deinit(&w->slots[i].output);
     }
+    mc_mask_worker_close(&w->masks);
     mc_batch_deinit(&w->batch);
     mc_free(w->slots);
 }

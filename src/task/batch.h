@@ -14,6 +14,7 @@
 #ifndef TASK_BATCH_H
 #define TASK_BATCH_H
 
+#include "session/constraint.h"
 #include "session/session.h"
 
 #include <mica/tasks.h>
@@ -62,6 +63,10 @@ typedef struct mc_batch_task {
     /* The ids of item i, freed with mc_free. */
     mica_status (*encode)(void *context, size_t i, int32_t **ids, size_t *n);
     void *context;
+    /* What the answer of item i to these ids is constrained to; NULL: to nothing. NULL itself: no
+     * answer is constrained. */
+    mica_status (*constrain)(void *context, size_t i, const int32_t *ids, size_t n,
+                             const mica_generate_options *options, mc_constraint **constraint);
 } mc_batch_task;
 
 /* results  freed with mica_batch_free; NULL after an error.

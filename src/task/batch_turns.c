@@ -28,8 +28,8 @@ static mica_status open_stream(turns *t, size_t i) {
     int32_t *ids;
     size_t n;
     MC_TRY(mc_cancel_check(t->options->cancel));
-    MC_TRY(
-        MC_OPTIONS_COPY(mica_generate_options, cancel, &t->row_options, t->task->items[i].options));
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &t->row_options,
+                           t->task->items[i].options));
     mica_generate_options options = t->row_options;
     options.progress = on_prefill;
     options.progress_user = t;

@@ -2,6 +2,7 @@
 #ifndef TASK_MODEL_H
 #define TASK_MODEL_H
 
+#include "session/constraint.h"
 #include "session/session.h"
 #include "text/chat/prompt.h"
 
@@ -23,6 +24,18 @@ void mc_model_release(const mica_model *model);
  * errors  those of mica_chat for messages */
 mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
                           const mica_generate_options *options, int32_t **ids, size_t *n);
+
+/* What the options constrain the answer to ids to, for a stream of the model's sessions; NULL: to
+ * nothing. The first mask is computed, so that what takes too long is refused here.
+ *
+ *  is_chat  the ids are a conversation, whose answer may begin with thoughts
+ *  errors   those of mica_generate for its constraint */
+mica_status mc_model_constrain(const mica_model *model, const int32_t *ids, size_t n, bool is_chat,
+                               const mica_generate_options *options, mc_constraint **constraint);
+
+/* The grammars that answers of the model were constrained by (grammar/grammar_constraint.h); live
+ * as long as the model. */
+struct mc_grammars *mc_model_grammars(const mica_model *model);
 
 /* The text of the model's chat template, "" for none; lives as long as the model. For its built-in
  * chat format there is none. */

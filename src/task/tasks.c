@@ -235,11 +235,18 @@ static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n
         return mc_fail(MICA_EINVAL, "item %zu has a prompt and messages: give one of them", i);
     if (!item->messages) return encode(c->model, item->prompt, 0, ids, n);
     mica_generate_options options;
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &options, item->options));
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &options, item->options));
     mica_cancel either;
     mc_cancel_init_either(&either, options.cancel, c->cancel);
     options.cancel = &either;
     return mc_model_chat(c->model, item->messages, item->message_count, &options, ids, n);
+}
+
+static mica_status constrain_item(void *context, size_t i, const int32_t *ids, size_t n,
+                                  const mica_generate_options *options,
+                                  mc_constraint **constraint) {
+    const conversations *c = context;
+    return mc_model_constrain(c->model, ids, n, c->items[i].messages != NULL, options, constraint);
 }
 
 mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *items, size_t count,
@@ -251,7 +258,11 @@ mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *
     if (!items || !count) return mc_fail(MICA_EINVAL, "mica_batch_generate: no items");
     MC_TRY(MC_OPTIONS_COPY(mica_batch_options, cancel, &given, options));
     conversations c = {model, items, given.cancel};
-    mc_batch_task task = {.items = items, .count = count, .encode = encode_item, .context = &c};
+    mc_batch_task task = {.items = items,
+                          .count = count,
+                          .encode = encode_item,
+                          .constrain = constrain_item,
+                          .context = &c};
     mc_model_retain(model);
     mica_status status = mc_model_local(model, &task.model) == MICA_OK
                              ? mc_batch_generate(&task, &given, results)

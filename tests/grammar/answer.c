@@ -68,25 +68,25 @@ static void test_documents(void **state) {
     const mc_answer_format format = format_of("hermes", true), plain = format_of("hermes", false);
     static const char schema[] = "{\"type\": \"integer\"}";
     mc_grammar *g;
-    assert_int_equal(
-        mc_answer_grammar_document(MC_RESPONSE_JSON_OBJECT, NULL, 0, &plain, MC_THINKING_MAY, &g),
-        MICA_OK);
-    check(g, LIST("{}", "{\"a\": [1]}"), LIST("", "1", "[]", "<think></think>{}", "{} "));
-    assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema), &format,
+    assert_int_equal(mc_answer_grammar_document(MICA_CONSTRAINT_JSON_OBJECT, NULL, 0, &plain,
                                                 MC_THINKING_MAY, &g),
+                     MICA_OK);
+    check(g, LIST("{}", "{\"a\": [1]}"), LIST("", "1", "[]", "<think></think>{}", "{} "));
+    assert_int_equal(mc_answer_grammar_document(MICA_CONSTRAINT_JSON_SCHEMA, schema, strlen(schema),
+                                                &format, MC_THINKING_MAY, &g),
                      MICA_OK);
     check(g, LIST("7", "<think>a <b> {\n</think>\n\n7", "<think></think>7"),
           LIST("{}", "<think>7", "x</think>7", "<think></think>", "<think></think>\n\n\n\n\n7"));
-    assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema), &format,
-                                                MC_THINKING_IS_OPEN, &g),
+    assert_int_equal(mc_answer_grammar_document(MICA_CONSTRAINT_JSON_SCHEMA, schema, strlen(schema),
+                                                &format, MC_THINKING_IS_OPEN, &g),
                      MICA_OK);
     check(g, LIST("a</think>7", "</think>\n\n-1"), LIST("7", "<think>7", "a</think>b</think>7"));
     assert_int_equal(
-        mc_answer_grammar_document(MC_RESPONSE_REGEX, "a|b+", 4, &format, MC_THINKING_NONE, &g),
+        mc_answer_grammar_document(MICA_CONSTRAINT_REGEX, "a|b+", 4, &format, MC_THINKING_NONE, &g),
         MICA_OK);
     check(g, LIST("a", "bb"), LIST("", "ab", "<think></think>a"));
-    assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, "{\"some\": 1}", 11, &format,
-                                                MC_THINKING_NONE, &g),
+    assert_int_equal(mc_answer_grammar_document(MICA_CONSTRAINT_JSON_SCHEMA, "{\"some\": 1}", 11,
+                                                &format, MC_THINKING_NONE, &g),
                      MICA_EUNSUPPORTED);
     assert_null(g);
 }
@@ -393,8 +393,8 @@ static void check_budget(int64_t budget, bool is_open, bool with_schema, uint64_
     size_t tokens;
     if (with_schema) {
         mc_thinking thinking = is_open ? MC_THINKING_IS_OPEN : MC_THINKING_MAY;
-        assert_int_equal(mc_answer_grammar_document(MC_RESPONSE_SCHEMA, schema, strlen(schema),
-                                                    &format, thinking, &g),
+        assert_int_equal(mc_answer_grammar_document(MICA_CONSTRAINT_JSON_SCHEMA, schema,
+                                                    strlen(schema), &format, thinking, &g),
                          MICA_OK);
         assert_int_equal(mc_grammars_constrain(grammars, g, 0, &inner), MICA_OK);
     }

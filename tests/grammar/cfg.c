@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mica_status compile(mc_response_kind kind, const char *text, mc_grammar **g) {
+static mica_status compile(mica_constraint_kind kind, const char *text, mc_grammar **g) {
     const mc_answer_format plain = {0};
     return mc_answer_grammar_document(kind, text, strlen(text), &plain, MC_THINKING_NONE, g);
 }
@@ -21,11 +21,11 @@ static bool accepts(mc_grammar *g, const char *text) {
 }
 
 /* Checks texts: lists that end with NULL. */
-static void check(mc_response_kind kind, const char *source, const char *const *good,
+static void check(mica_constraint_kind kind, const char *source, const char *const *good,
                   const char *const *bad) {
     mc_grammar *g;
     if (compile(kind, source, &g) != MICA_OK) fail_msg("%s: %s", source, mica_last_error());
-    assert_int_equal(mc_is_gbnf(mc_str_of(source)), kind == MC_RESPONSE_GBNF);
+    assert_int_equal(mc_is_gbnf(mc_str_of(source)), kind == MICA_CONSTRAINT_GBNF);
     for (; *good; good++)
         if (!accepts(g, *good)) fail_msg("%s does not accept %s", source, *good);
     for (; *bad; bad++)
@@ -36,11 +36,11 @@ static void check(mc_response_kind kind, const char *source, const char *const *
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static void gbnf(const char *source, const char *const *good, const char *const *bad) {
-    check(MC_RESPONSE_GBNF, source, good, bad);
+    check(MICA_CONSTRAINT_GBNF, source, good, bad);
 }
 
 static void lark(const char *source, const char *const *good, const char *const *bad) {
-    check(MC_RESPONSE_LARK, source, good, bad);
+    check(MICA_CONSTRAINT_LARK, source, good, bad);
 }
 
 static void test_gbnf(void **state) {
@@ -94,7 +94,7 @@ static void test_lark(void **state) {
          LIST("call {\"a}\":1};", "call { \"a}\": 12 };"), LIST("call {};", "call {\"a}\":1}"));
 }
 
-static void refuse(mc_response_kind kind, const char *source, mica_status status,
+static void refuse(mica_constraint_kind kind, const char *source, mica_status status,
                    const char *word) {
     mc_grammar *g;
     mica_status got = compile(kind, source, &g);
@@ -106,7 +106,7 @@ static void refuse(mc_response_kind kind, const char *source, mica_status status
 
 static void test_refusals(void **state) {
     (void)state;
-    const mc_response_kind g = MC_RESPONSE_GBNF, l = MC_RESPONSE_LARK;
+    const mica_constraint_kind g = MICA_CONSTRAINT_GBNF, l = MICA_CONSTRAINT_LARK;
     refuse(g, "", MICA_EFORMAT, "no rule root");
     refuse(g, "a ::= \"b\"", MICA_EFORMAT, "no rule root");
     refuse(g, "root ::= \"a\n\"", MICA_EFORMAT, "line 1");
@@ -155,14 +155,14 @@ static void test_large(void **state) {
         mc_buffer_printf(&text, "%s%d ::= \"a\" r%d | \"b\" r%d\n", i ? "r" : "root ::= r1\nr", i,
                          (i * 7 + 1) % RULES, (i * 11 + 5) % RULES);
     mc_buffer_printf(&text, "end ::= [a-z]{0,1000}");
-    mica_status status = compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g);
+    mica_status status = compile(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), &g);
     assert_true(status == MICA_EINVAL || status == MICA_EUNSUPPORTED); /* no rule ends */
     mc_buffer_clear(&text);
     for (int i = 0; i < 1000; i++)
         mc_buffer_printf(&text, "(");
     mc_buffer deep = {0};
     mc_buffer_printf(&deep, "root ::= %s", mc_buffer_cstr(&text));
-    refuse(MC_RESPONSE_GBNF, mc_buffer_cstr(&deep), MICA_EUNSUPPORTED, "deeper");
+    refuse(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&deep), MICA_EUNSUPPORTED, "deeper");
     mc_buffer_deinit(&deep);
     mc_buffer_deinit(&text);
 }
@@ -181,20 +181,20 @@ static void test_hostile(void **state) {
         mc_buffer_add_text(&text, inner[i]);
         for (int k = 0; k < 60; k++)
             mc_buffer_add_text(&text, "){1,2}");
-        assert_int_not_equal(compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g), MICA_OK);
+        assert_int_not_equal(compile(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), &g), MICA_OK);
         assert_null(g);
     }
     mc_buffer_clear(&text);
     mc_buffer_add_text(&text, "root ::= \"a\"");
     for (int i = 0; i < 200000; i++)
         mc_buffer_add_byte(&text, i % 2 ? '*' : '?');
-    refuse(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), MICA_EUNSUPPORTED, "repetitions");
+    refuse(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), MICA_EUNSUPPORTED, "repetitions");
     mc_buffer_clear(&text);
     mc_buffer_add_text(&text, "start: (%json {\"pattern\": \"^x12$\", \"enum\": [");
     for (int i = 0; i < 6000; i++)
         mc_buffer_printf(&text, "%s\"x%d\"", i ? ", " : "", i);
     mc_buffer_add_text(&text, "]}){10000}");
-    assert_int_equal(compile(MC_RESPONSE_LARK, mc_buffer_cstr(&text), &g), MICA_OK);
+    assert_int_equal(compile(MICA_CONSTRAINT_LARK, mc_buffer_cstr(&text), &g), MICA_OK);
     mc_grammar_close(&g);
     mc_buffer_deinit(&text);
 }
@@ -207,7 +207,7 @@ static mc_grammar *compile_doubling(const char *before, int levels) {
     for (int i = 0; i < levels; i++)
         mc_buffer_printf(&text, "a%d ::= a%d \"x\" | a%d \"y\"\n", i, i + 1, i + 1);
     mc_buffer_printf(&text, "a%d ::= \"z\"", levels);
-    if (compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g) != MICA_OK)
+    if (compile(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), &g) != MICA_OK)
         fail_msg("%s", mica_last_error());
     mc_buffer_deinit(&text);
     return g;
@@ -242,7 +242,7 @@ static void test_many_ways(void **state) {
     mc_buffer_add_text(&text, "root ::= \"-\" d\nd ::= ");
     for (int i = 0; i < N; i++)
         mc_buffer_printf(&text, "%s\"%d.\"", i ? "|" : "", i);
-    assert_int_equal(compile(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), &g), MICA_OK);
+    assert_int_equal(compile(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), &g), MICA_OK);
     for (int i = 0; i < N; i++) {
         mc_buffer_clear(&text);
         mc_buffer_printf(&text, "-%d.", i);
@@ -256,7 +256,8 @@ static bool compile_once(void *context) {
     const char *source = context;
     mc_grammar *g;
     bool gb = mc_is_gbnf(mc_str_of(source)), accepted = false;
-    if (compile(gb ? MC_RESPONSE_GBNF : MC_RESPONSE_LARK, source, &g) != MICA_OK) return false;
+    if (compile(gb ? MICA_CONSTRAINT_GBNF : MICA_CONSTRAINT_LARK, source, &g) != MICA_OK)
+        return false;
     bool done = mc_grammar_accepts(g, "ab 1", 4, &accepted, NULL) == MICA_OK;
     if (done) assert_true(accepted);
     mc_grammar_close(&g);

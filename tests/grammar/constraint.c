@@ -225,7 +225,7 @@ static void test_threads(void **state) {
 
 /* ---- grammars that are made to take long ---- */
 
-static mc_grammar *compile_as(mc_response_kind kind, const char *text) {
+static mc_grammar *compile_as(mica_constraint_kind kind, const char *text) {
     const mc_answer_format plain = {0};
     mc_grammar *g;
     if (mc_answer_grammar_document(kind, text, strlen(text), &plain, MC_THINKING_NONE, &g) !=
@@ -236,7 +236,7 @@ static mc_grammar *compile_as(mc_response_kind kind, const char *text) {
 
 /* Goes on behind the letter a, again and again, until a mask is refused. Returns how many masks
  * there were before that; `max`: none was refused. */
-static size_t masks_before_refusal(mc_response_kind kind, const char *text, size_t max) {
+static size_t masks_before_refusal(mica_constraint_kind kind, const char *text, size_t max) {
     uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
     const int32_t id = mica_tokenizer_find(tokenizer, "a", 1);
     mc_grammar *g = compile_as(kind, text);
@@ -275,22 +275,22 @@ static void test_hostile(void **state) {
     mc_buffer_add_text(&text, "root ::= d* [ae] d{19}\nr ::= [a-z ]\nd ::= r");
     for (int i = 0; i < 3000; i++)
         mc_buffer_add_text(&text, "|r");
-    assert_int_equal(masks_before_refusal(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), 99), 0);
+    assert_int_equal(masks_before_refusal(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), 99), 0);
     mc_buffer_clear(&text);
     mc_buffer_add_text(&text, "root ::= \"aaaaa\" d* [ae] d{19}\nr ::= [a-z ]\nd ::= r");
     for (int i = 0; i < 3000; i++)
         mc_buffer_add_text(&text, "|r");
-    size_t later = masks_before_refusal(MC_RESPONSE_GBNF, mc_buffer_cstr(&text), 99);
+    size_t later = masks_before_refusal(MICA_CONSTRAINT_GBNF, mc_buffer_cstr(&text), 99);
     assert_in_range(later, 1, 6);
     static const char *const counts = "([a-z]{0,50}[a-z ]{0,50}|[a-f ]{0,40}x?){0,60}";
-    assert_true(masks_before_refusal(MC_RESPONSE_REGEX, counts, 99) < 99);
+    assert_true(masks_before_refusal(MICA_CONSTRAINT_REGEX, counts, 99) < 99);
     mc_buffer_clear(&text);
     for (int i = 0; i < 600; i++)
         mc_buffer_printf(&text, "%s[a-z ]*%c%c[a-z ]*", i ? "|" : "", 'a' + i % 26, 'a' + i / 26);
-    assert_true(masks_before_refusal(MC_RESPONSE_REGEX, mc_buffer_cstr(&text), 99) < 99);
+    assert_true(masks_before_refusal(MICA_CONSTRAINT_REGEX, mc_buffer_cstr(&text), 99) < 99);
     printf("hostile grammars: %.0f ms\n", (double)(mc_now_us() - start) * 1e-3);
-    assert_int_equal(masks_before_refusal(MC_RESPONSE_REGEX, "[a-z ]{0,10000}", 999), 999);
-    assert_int_equal(masks_before_refusal(MC_RESPONSE_REGEX, "([a-z]{1,99} ){0,300}", 99), 99);
+    assert_int_equal(masks_before_refusal(MICA_CONSTRAINT_REGEX, "[a-z ]{0,10000}", 999), 999);
+    assert_int_equal(masks_before_refusal(MICA_CONSTRAINT_REGEX, "([a-z]{1,99} ){0,300}", 99), 99);
     mc_buffer_deinit(&text);
 }
 
@@ -338,7 +338,7 @@ static void test_waiting(void **state) {
     enum { N = 128 };
     mc_grammars *grammars;
     mc_constraint *waiting[N];
-    mc_grammar *g = compile_as(MC_RESPONSE_REGEX, "([a-z]{0,9}[a-z ]{0,9}|[a-f ]{0,9}x?){0,9}");
+    mc_grammar *g = compile_as(MICA_CONSTRAINT_REGEX, "([a-z]{0,9}[a-z ]{0,9}|[a-f ]{0,9}x?){0,9}");
     mc_token_mask mask = {.allowed = calloc(vocab / 32 + 1, sizeof(uint32_t)), .vocab = vocab};
     size_t count;
     assert_int_equal(mc_grammars_open(tokenizer, vocab, &grammars), MICA_OK);

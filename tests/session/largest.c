@@ -423,7 +423,7 @@ static mica_batch_results *run_together(const model_fixture *f, bool far, mc_kv_
     mica_batch_results *results;
     for (size_t i = 0; i < ANSWERS; i++)
         items[i] = (mica_batch_item){.options = &answers[i]};
-    const mc_batch_task task = {&model, items, ANSWERS, encode, NULL};
+    const mc_batch_task task = {&model, items, ANSWERS, encode, NULL, NULL};
     if (mc_batch_generate(&task, &(mica_batch_options){.parallel = 4}, &results) != MICA_OK)
         fail_msg("%s", mica_last_error());
     return results;

@@ -17,7 +17,7 @@ enum { MAX = 16, LONG = 300 }; /* LONG: a cache's first buffers hold 256 tokens 
 static mica_status try_batch(const mc_session_model *model, const prompts *p,
                              const mica_batch_item *items, size_t count,
                              const mica_batch_options *options, mica_batch_results **results) {
-    const mc_batch_task task = {model, items, count, encode, (void *)p};
+    const mc_batch_task task = {model, items, count, encode, (void *)p, NULL};
     return mc_batch_generate(&task, options, results);
 }
 
