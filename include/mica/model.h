@@ -423,6 +423,21 @@ MICA_API mica_status mica_chat(mica_session *session, const mica_message *messag
 MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
                                        const mica_generate_options *options, mica_stream **stream);
 
+/** Renders a conversation as mica_chat does, without a session: to the text of its prompt, to the
+ *  tokens, or to both. So it can be shown, counted and compared with the context before it is
+ *  answered; mica_generate_ids answers the tokens.
+ *
+ *  options  of the answer: template_variables, tools and cancel are read. NULL: none. Borrowed.
+ *  text     receives the prompt's text, in which special tokens are spelled out; NUL-terminated,
+ *           freed with mica_free. NULL: it is not wanted.
+ *  len      receives the bytes of text; may be NULL.
+ *  ids      receives the tokens [n], freed with mica_free. NULL: they are not wanted.
+ *  n        receives the number of tokens; may be NULL, if ids is.
+ *  errors   those of mica_chat for messages; all that is received is then NULL or 0 */
+MICA_API mica_status mica_model_render(const mica_model *model, const mica_message *messages,
+                                       size_t count, const mica_generate_options *options,
+                                       char **text, size_t *len, int32_t **ids, size_t *n);
+
 /** A likely token at the place of another. */
 typedef struct mica_alternative {
     int32_t id;    /* a token */

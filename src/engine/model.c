@@ -211,6 +211,47 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
     return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &given, ids, n);
 }
 
+/* Renders to text, and encodes that where n is not NULL. */
+static mica_status render(const mica_model *model, const mica_message *messages, size_t count,
+                          const mica_generate_options *options, mc_buffer *text, int32_t **ids,
+                          size_t *n) {
+    mica_generate_options given;
+    if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_model_render: no messages");
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &given, options));
+    MC_TRY(mc_prompt_text(&model->prompt, model->opened.chat, messages, count, &given, text));
+    if (!mc_buffer_cstr(text)) return mc_fail_nomem("a prompt");
+    if (!n) return MICA_OK;
+    return mica_tokenizer_encode(model->prompt.tokenizer, text->data, text->len, false, ids, n);
+}
+
+mica_status mica_model_render(const mica_model *model, const mica_message *messages, size_t count,
+                              const mica_generate_options *options, char **text, size_t *len,
+                              int32_t **ids, size_t *n) {
+    mc_buffer made = {0};
+    int32_t *list = NULL;
+    size_t tokens = 0;
+    if (text) *text = NULL;
+    if (len) *len = 0;
+    if (ids) *ids = NULL;
+    if (n) *n = 0;
+    if (!model || (ids && !n))
+        return mc_fail(MICA_EINVAL, "mica_model_render: %s is NULL", model ? "n" : "model");
+    mica_status status = render(model, messages, count, options, &made, &list, n ? &tokens : NULL);
+    if (status == MICA_OK && len) *len = made.len;
+    if (status == MICA_OK && n) *n = tokens;
+    if (status == MICA_OK && ids) {
+        *ids = list;
+        list = NULL;
+    }
+    if (status == MICA_OK && text) {
+        *text = made.data;
+        made = (mc_buffer){0};
+    }
+    mica_free(list);
+    mc_buffer_deinit(&made);
+    return status;
+}
+
 mc_grammars *mc_model_grammars(const mica_model *model) {
     return model->grammars;
 }

@@ -211,13 +211,18 @@ mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
     return mc_fail(status, "%s", error);
 }
 
+/* A text that holds its special tokens. */
+static mica_status encode_rendered(const mc_prompt *prompt, const mc_buffer *text, int32_t **ids,
+                                   size_t *n) {
+    return mica_tokenizer_encode(prompt->tokenizer, text->data ? text->data : "", text->len, false,
+                                 ids, n);
+}
+
 mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
                                 const mc_prompt_request *request, int32_t **ids, size_t *n) {
     mc_buffer text = {0};
     mica_status status = mc_prompt_render_json(prompt, format, request, &text);
-    if (status == MICA_OK)
-        status = mica_tokenizer_encode(prompt->tokenizer, text.data ? text.data : "", text.len,
-                                       false, ids, n);
+    if (status == MICA_OK) status = encode_rendered(prompt, &text, ids, n);
     mc_buffer_deinit(&text);
     return status;
 }
@@ -240,9 +245,9 @@ static mica_status write_messages(const mica_message *messages, size_t count, mc
     return done && mc_buffer_add_byte(json, ']') ? MICA_OK : mc_fail_nomem("a conversation");
 }
 
-mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
+mica_status mc_prompt_text(const mc_prompt *prompt, const char *format,
                            const mica_message *messages, size_t count,
-                           const mica_generate_options *options, int32_t **ids, size_t *n) {
+                           const mica_generate_options *options, mc_buffer *text) {
     const mica_generate_options defaults = {0};
     mc_buffer json = {0};
     if (!options) options = &defaults;
@@ -253,8 +258,18 @@ mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
                                            .tools = options->tools,
                                            .variables = options->template_variables,
                                            .cancel = options->cancel};
-        status = mc_prompt_chat_json(prompt, format, &request, ids, n);
+        status = mc_prompt_render_json(prompt, format, &request, text);
     }
     mc_buffer_deinit(&json);
+    return status;
+}
+
+mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
+                           const mica_message *messages, size_t count,
+                           const mica_generate_options *options, int32_t **ids, size_t *n) {
+    mc_buffer text = {0};
+    mica_status status = mc_prompt_text(prompt, format, messages, count, options, &text);
+    if (status == MICA_OK) status = encode_rendered(prompt, &text, ids, n);
+    mc_buffer_deinit(&text);
     return status;
 }

@@ -37,14 +37,19 @@ mica_status mc_prompt_render(const mc_prompt *prompt, const char *format,
                              const mc_chat_message *messages, size_t count,
                              bool add_generation_prompt, mc_buffer *text);
 
-/* Turns messages to ids (freed with mica_free) by the folder's own template, else by the built-in
- * chat format `format`, which takes no variables: as mc_prompt_chat_json does those of JSON, with
+/* Turns messages to the text of a prompt by the folder's own template, else by the built-in chat
+ * format `format`, which takes no variables: as mc_prompt_render_json does those of JSON, with
  * their tools. options: those of the answer, for the template's variables, tools and cancel; NULL:
  * none.
  * errors  MICA_EUNSUPPORTED there is no template, and format is NULL or unknown, or there are
  *         variables; MICA_EINVAL the template or format refuses the messages, or one has a NULL
  *         member; MICA_EFORMAT messages are not UTF-8, the template, its variables or tools are
  *         ill-formed; MICA_ECANCELLED, MICA_ENOMEM */
+mica_status mc_prompt_text(const mc_prompt *prompt, const char *format,
+                           const mica_message *messages, size_t count,
+                           const mica_generate_options *options, mc_buffer *text);
+
+/* The same, and encodes it to ids, freed with mica_free. */
 mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
                            const mica_message *messages, size_t count,
                            const mica_generate_options *options, int32_t **ids, size_t *n);
