@@ -19,6 +19,7 @@
 typedef struct batch_values {
     cli_model_values model;
     cli_answer_values answer;
+    cli_constraint_values constraint;
     cli_talk_values talk; /* has no system message */
     const char *output;
     int64_t parallel;
@@ -33,7 +34,8 @@ typedef struct batch {
     const batch_values *values;
     cli_task task;
     cli_records records;
-    cli_text variables;     /* of the chat template, as JSON */
+    cli_text variables; /* of the chat template, as JSON */
+    cli_constraint constraint;
     FILE *out;              /* stdout, or --output */
     cli_ids done;           /* ids that an earlier run answered */
     cli_ids seen;           /* ids of the input so far */
@@ -193,6 +195,8 @@ static int answer(batch *b) {
         const cli_batch_item *item = &b->items[i];
         options[i] = cli_answer_generate_options(&item->values);
         options[i].progress = NULL; /* the bar counts items */
+        cli_constraint_set(&b->constraint, &options[i]);
+        cli_constraint_set(&item->constraint, &options[i]); /* instead of that */
         if (item->messages && b->variables.len > 0)
             options[i].template_variables = b->variables.data;
         rows[i] = (mica_batch_item){item->prompt, item->messages, item->message_count, &options[i]};
@@ -284,6 +288,7 @@ static int run(const void *verb_values, char **args, int count) {
     batch b = {.values = values};
     cli_model_split(values->model.model, args, count, &model_word, &file);
     int code = cli_talk_variables(&values->talk, "batch", &b.variables);
+    if (code == CLI_DONE) code = cli_constraint_read("batch", &values->constraint, &b.constraint);
     if (code == CLI_DONE) code = cli_records_open(&b.records, "batch", file);
     if (code == CLI_DONE) code = open_output(&b);
     if (code == CLI_DONE)
@@ -309,6 +314,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_ids_deinit(&b.done);
     cli_ids_deinit(&b.seen);
     free(b.items);
+    cli_constraint_deinit(&b.constraint);
     free(b.variables.data);
     return code == CLI_DONE && b.failed > 0 ? CLI_FAILED : code;
 }
@@ -340,7 +346,7 @@ const cli_verb cli_verb_batch = {
         "Answers each line of FILE. A line is a JSON object with a \"prompt\" (raw text), or\n"
         "with \"messages\": an array of {\"role\", \"content\"} for the model's chat format.\n"
         "It may have an \"id\" (default: the line's number) and options of an answer by\n"
-        "their names: \"max_tokens\", \"temperature\", \"stop\" ...\n"
+        "their names: \"max_tokens\", \"temperature\", \"stop\", \"json_schema\" ...\n"
         "\n"
         "Each answer is printed on a line as soon as it is complete: {\"id\", \"text\",\n"
         "\"finish\", \"prompt_tokens\", \"generated_tokens\"} or {\"id\", \"error\"}. With "
@@ -357,6 +363,8 @@ const cli_verb cli_verb_batch = {
     .values_bytes = sizeof(batch_values),
     .groups = {{"Batch", batch_options, CLI_COUNT(batch_options), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_BATCH, offsetof(batch_values, answer)},
+               {"Structured output", cli_constraint_options, CLI_CONSTRAINT_OPTIONS,
+                offsetof(batch_values, constraint)},
                {"Chat format", cli_talk_options + 1, CLI_TALK_OPTIONS - 1,
                 offsetof(batch_values, talk)},
                {"Model", cli_model_options, CLI_MODEL_CHAT, offsetof(batch_values, model)}},

@@ -32,12 +32,12 @@ static bool read_messages(cli_batch_item *item, const cli_json_node *array) {
     return true;
 }
 
-/* The option with the name of a key; NULL: there is none. */
-static const cli_option *find_option(const char *key) {
+/* The option of a table with the name of a key; NULL: there is none. */
+static const cli_option *find_option(const cli_option *table, size_t count, const char *key) {
     char room[CLI_ALIAS_OPTION];
     const char *name = cli_alias_option(key, room);
-    for (size_t i = 0; i < CLI_ANSWER_BATCH; i++)
-        if (strcmp(cli_answer_options[i].name, name) == 0) return &cli_answer_options[i];
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
 }
 
@@ -56,15 +56,16 @@ static const char *option_text(const cli_json_node *value) {
     }
 }
 
-static bool read_option(cli_batch_item *item, const cli_option *option,
-                        const cli_json_node *value) {
-    cli_answer_values *values = &item->values;
+/* Stores a member. base: the struct of the option's table. */
+static bool read_option(cli_batch_item *item, const cli_option *option, const cli_json_node *value,
+                        void *base) {
     const cli_json *json = &item->json;
     char why[160];
     bool many = option->kind == CLI_TEXTS || option->kind == CLI_BIASES;
     bool is_array = many && value->kind == CLI_JSON_ARRAY;
-    if (option->kind == CLI_TEXTS) values->stop.count = 0; /* replaces those of the command line */
-    if (option->kind == CLI_BIASES) values->logit_bias.count = 0;
+    void *member = (char *)base + option->offset;
+    if (option->kind == CLI_TEXTS) ((cli_texts *)member)->count = 0; /* replaces earlier ones */
+    if (option->kind == CLI_BIASES) ((cli_biases *)member)->count = 0;
     const cli_json_node *node = is_array ? cli_json_first(json, value) : value;
     for (; node; node = is_array ? cli_json_next(json, node) : NULL) {
         const char *text = option_text(node);
@@ -72,7 +73,7 @@ static bool read_option(cli_batch_item *item, const cli_option *option,
             snprintf(item->why, sizeof item->why, "\"%s\" has a value of another kind", value->key);
             return false;
         }
-        if (!cli_option_store(option, text, values, why, sizeof why)) {
+        if (!cli_option_store(option, text, base, why, sizeof why)) {
             snprintf(item->why, sizeof item->why, "\"%s\": %s", value->key, why);
             return false;
         }
@@ -80,7 +81,29 @@ static bool read_option(cli_batch_item *item, const cli_option *option,
     return true;
 }
 
-static bool read_member(cli_batch_item *item, const cli_json_node *member) {
+/* What a line says of its constraint. */
+typedef struct line_constraint {
+    cli_constraint_values values;
+    cli_text schema; /* written as text */
+} line_constraint;
+
+/* A schema may be JSON within the line. */
+static bool read_schema(cli_batch_item *item, const cli_json_node *value, line_constraint *own) {
+    cli_text *schema = &own->schema;
+    schema->len = 0;
+    if (!cli_json_write(&item->json, value, schema)) return wrong(item, "out of memory");
+    own->values.json_schema = schema->data;
+    return true;
+}
+
+static bool read_constraint(cli_batch_item *item, const cli_option *option,
+                            const cli_json_node *value, line_constraint *own) {
+    bool schema = option->offset == offsetof(cli_constraint_values, json_schema);
+    if (schema && value->kind != CLI_JSON_STRING) return read_schema(item, value, own);
+    return read_option(item, option, value, &own->values);
+}
+
+static bool read_member(cli_batch_item *item, const cli_json_node *member, line_constraint *own) {
     if (strcmp(member->key, "id") == 0) return true;
     if (strcmp(member->key, "messages") == 0) return read_messages(item, member);
     if (strcmp(member->key, "prompt") == 0) {
@@ -88,23 +111,33 @@ static bool read_member(cli_batch_item *item, const cli_json_node *member) {
         item->prompt = member->text;
         return true;
     }
-    const cli_option *option = find_option(member->key);
-    if (option) return read_option(item, option, member);
+    const cli_option *option = find_option(cli_answer_options, CLI_ANSWER_BATCH, member->key);
+    if (option) return read_option(item, option, member, &item->values);
+    option = find_option(cli_constraint_options, CLI_CONSTRAINT_FIELDS, member->key);
+    if (option) return read_constraint(item, option, member, own);
     snprintf(item->why, sizeof item->why, "there is no option \"%.100s\"", member->key);
     return false;
 }
 
+static bool read_members(cli_batch_item *item, line_constraint *own) {
+    const cli_json *json = &item->json;
+    const cli_json_node *member = cli_json_first(json, &json->nodes[0]);
+    for (; member; member = cli_json_next(json, member))
+        if (!read_member(item, member, own)) return false;
+    if (!item->prompt == !item->messages)
+        return wrong(item, "it has either a \"prompt\" or \"messages\"");
+    return cli_constraint_make(&own->values, &item->constraint, item->why, sizeof item->why);
+}
+
 static bool read_line(cli_batch_item *item, const char *line, size_t len) {
     cli_json *json = &item->json;
+    line_constraint own = {0};
     const char *why;
     if (!cli_json_parse(json, line, len, &why)) return wrong(item, why);
     if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(item, "it is not a JSON object");
-    const cli_json_node *member = cli_json_first(json, &json->nodes[0]);
-    for (; member; member = cli_json_next(json, member))
-        if (!read_member(item, member)) return false;
-    if (!item->prompt == !item->messages)
-        return wrong(item, "it has either a \"prompt\" or \"messages\"");
-    return true;
+    bool read = read_members(item, &own);
+    free(own.schema.data);
+    return read;
 }
 
 /* The line's own id; NULL: it has none, or one of a wrong type, which is an error of the line. */
@@ -132,6 +165,7 @@ int cli_batch_item_next(cli_records *records, const cli_answer_values *values,
 void cli_batch_item_deinit(cli_batch_item *item) {
     free(item->id);
     free(item->messages);
+    cli_constraint_deinit(&item->constraint);
     cli_json_deinit(&item->json);
     *item = (cli_batch_item){0};
 }

@@ -3,6 +3,7 @@
 #define CLI_BATCH_ITEM_H
 
 #include "answer.h"
+#include "constraint.h"
 #include "records.h"
 
 /* An item. It may be moved by copying only before its options are made. */
@@ -15,6 +16,7 @@ typedef struct cli_batch_item {
     mica_message *messages; /* [message_count] */
     size_t message_count;
     cli_answer_values values;
+    cli_constraint constraint; /* the line's own; none: that of the command line */
 } cli_batch_item;
 
 /** Reads the next line into *item. item->why is its error.

@@ -86,7 +86,8 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
                   .keeps = values->resume || (at_terminal && values->talk.history)};
     if (values->session && values->resume)
         return cli_usage(verb_name, "two conversations: --session and --resume");
-    int code = open_chat(&c, verb_name, values, model);
+    int code = cli_constraint_read(verb_name, &values->constraint, &c.constraint);
+    if (code == CLI_DONE) code = open_chat(&c, verb_name, values, model);
     if (code == CLI_DONE) {
         cli_lines_open(&c.lines, cli_chat_complete, values->talk.history);
         if (at_terminal && !values->answer.quiet) greet(&c);
@@ -99,6 +100,7 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
     }
     cli_lines_close(&c.lines);
     cli_conversation_deinit(&c.conversation);
+    cli_constraint_deinit(&c.constraint);
     free(c.variables.data);
     mica_session_close(&c.session);
     mica_model_close(&c.draft);
@@ -168,6 +170,8 @@ const cli_verb cli_verb_chat = {
                 offsetof(cli_chat_values, talk)},
                {"Keeping it", keeping_options, CLI_COUNT(keeping_options), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(cli_chat_values, answer)},
+               {"Structured output", cli_constraint_options, CLI_CONSTRAINT_OPTIONS,
+                offsetof(cli_chat_values, constraint)},
                {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(cli_chat_values, model)}},
     .run = run,
 };

@@ -5,6 +5,7 @@
 #define CLI_CHAT_H
 
 #include "answer.h"
+#include "constraint.h"
 #include "conversation.h"
 #include "kept.h"
 #include "lines.h"
@@ -15,6 +16,7 @@
 typedef struct cli_chat_values {
     cli_model_values model;
     cli_answer_values answer;
+    cli_constraint_values constraint;
     cli_talk_values talk;
     const char *session; /* a file, or NULL */
     bool resume;
@@ -24,6 +26,7 @@ typedef struct cli_chat_values {
 typedef struct cli_chat {
     cli_answer_values values; /* /set changes these and the conversation's */
     cli_talk_values talk;
+    cli_constraint constraint; /* of each answer */
     cli_conversation conversation;
     mica_model *model, *draft; /* draft may be NULL */
     mica_session *session;

@@ -104,6 +104,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     if (!cli_answer_check(&c->values, info.vocab_size)) return false;
     options.seed += c->again;
     if (c->variables.len > 0) options.template_variables = c->variables.data;
+    cli_constraint_set(&c->constraint, &options);
     cli_answer_print_options(&c->values, &options);
     mica_status status = fit(c, &options);
     if (status == MICA_OK) status = open_stream(c, c->left_out, &options, &stream);

@@ -24,6 +24,8 @@ const cli_verb cli_verb_generate = {
     .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, 0},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
                 offsetof(cli_prompt_values, answer)},
+               {"Structured output", cli_constraint_options, CLI_CONSTRAINT_OPTIONS,
+                offsetof(cli_prompt_values, constraint)},
                {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(cli_prompt_values, model)},
                {"Session", cli_model_options + CLI_MODEL_CHAT, CLI_MODEL_SESSION - CLI_MODEL_CHAT,
                 offsetof(cli_prompt_values, model)}},

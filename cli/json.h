@@ -2,6 +2,8 @@
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
+#include "text.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -44,6 +46,9 @@ const cli_json_node *cli_json_find(const cli_json *json, const cli_json_node *ob
 /** Return the first value in a node, and the value after a node; NULL if there is none. */
 const cli_json_node *cli_json_first(const cli_json *json, const cli_json_node *node);
 const cli_json_node *cli_json_next(const cli_json *json, const cli_json_node *node);
+
+/** Appends a value as JSON to a text, without its key.  returns as cli_text_append */
+bool cli_json_write(const cli_json *json, const cli_json_node *node, cli_text *out);
 
 /** Frees the contents of json. */
 void cli_json_deinit(cli_json *json);

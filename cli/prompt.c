@@ -114,12 +114,14 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     const cli_answer_values *answer = &values->answer;
     const char *model_word;
     cli_text prompt = {0};
+    cli_constraint constraint = {0};
     mica_model *model = NULL, *draft = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;
     mica_status status;
 
     int code = read_prompt(verb_name, values, args, count, &model_word, &prompt);
+    if (code == CLI_DONE) code = cli_constraint_read(verb_name, &values->constraint, &constraint);
     if (code != CLI_DONE) goto done;
     model = cli_model_open_default(&values->model, model_word, verb_name, answer->quiet, &code);
     if (!model) goto done;
@@ -127,6 +129,7 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     code = CLI_FAILED;
     if (!cli_answer_check(answer, cli_model_info(model).vocab_size)) goto done;
     mica_generate_options options = cli_answer_generate_options(answer);
+    cli_constraint_set(&constraint, &options);
     session =
         cli_model_open_session(model, &values->model, answer->draft_model, answer->quiet, &draft);
     if (!session) goto done;
@@ -144,6 +147,7 @@ done:
     mica_session_close(&session);
     mica_model_close(&draft);
     mica_model_close(&model);
+    cli_constraint_deinit(&constraint);
     free(prompt.data);
     return code;
 }

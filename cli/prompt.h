@@ -3,6 +3,7 @@
 #define CLI_PROMPT_H
 
 #include "answer.h"
+#include "constraint.h"
 #include "model.h"
 
 #define CLI_STDIN_HELP(text)                                                                   \
@@ -14,6 +15,7 @@ typedef struct cli_prompt_values {
     const char *prompt, *file; /* both NULL: the prompt is a word, or standard input */
     bool json;
     cli_answer_values answer;
+    cli_constraint_values constraint;
     cli_model_values model;
 } cli_prompt_values;
 

@@ -39,8 +39,10 @@ static bool is_chat(const cli_prompt_values *values, char **args, int count, con
 
 static int run(const void *verb_values, char **args, int count) {
     const run_values *values = verb_values;
-    cli_chat_values chat = {
-        .model = values->prompt.model, .answer = values->prompt.answer, .talk = values->talk};
+    cli_chat_values chat = {.model = values->prompt.model,
+                            .answer = values->prompt.answer,
+                            .constraint = values->prompt.constraint,
+                            .talk = values->talk};
     const char *model;
     if (is_chat(&values->prompt, args, count, &model))
         return cli_chat_run("run", &chat, model, NULL);
@@ -67,6 +69,8 @@ const cli_verb cli_verb_run = {
                {"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
                 offsetof(run_values, prompt.answer)},
+               {"Structured output", cli_constraint_options, CLI_CONSTRAINT_OPTIONS,
+                offsetof(run_values, prompt.constraint)},
                {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(run_values, prompt.model)}},
     .run = run,
 };

@@ -103,9 +103,13 @@ What others have and mica has not says so, and what to do instead.
   mica: there is no command 'server'; did you mean 'serve'?
   mica: there is no command 'lora'; did you mean 'tune'?
   mica: there is no command 'quantise'; did you mean 'quantize'?
-  $ mica run --grammar g x 2>&1
-  mica: run has no option --grammar; mica serve constrains answers, as requests say: response_format, or ollama's format
+  $ mica run --mirostat 2 x 2>&1
+  mica: run has no option --mirostat; mica does not have this sampler yet: --min-p and --top-p are similar
   Try: mica help run
+  [2]
+  $ mica serve --grammar g 2>&1
+  mica: serve has no option --grammar; requests say what their answers may be: response_format, or ollama's format
+  Try: mica help serve
   [2]
   $ mica -m model -p hi 2>&1
   mica: options follow a command, such as mica run -m
@@ -113,7 +117,7 @@ What others have and mica has not says so, and what to do instead.
   [2]
 
 Every row of both tables does what it says: a name of another program is taken as an option of mica,
-and what mica has not is told with its advice.
+and what mica has not is told with its advice. What is listed here, run does not have, or has.
 
   $ sed -n 's/^ALIAS("\([^"]*\)", "\([^"]*\)".*/\1 \2/p' $ROOT/cli/alias_list.h > aliases
   > while read -r name option; do
@@ -166,6 +170,10 @@ and what mica has not is told with its advice.
   >     case $name in -*) mica run $name x ;; *) mica $name x ;; esac 2>&1 | grep -qF -- "; $advice" || echo $name
   >   done
   > done < pairs; [ $(wc -l < pairs) = $(grep -c '^ELSEWHERE(' $ROOT/cli/elsewhere_list.h) ]
+  --grammar
+  --grammar-file
+  --json-schema
+  --json-schema-file
 
 Guesses are made only where they are close.
 

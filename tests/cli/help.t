@@ -152,6 +152,19 @@ Each verb explains itself, in lines of 80 columns at most.
         --[no-]wrap               break lines between words when the answer is
                                   printed on a terminal (default: on)
   
+  Structured output:
+        --json-object             the answer is a JSON object
+        --json-schema SCHEMA      the answer is a JSON document that satisfies
+                                  SCHEMA
+        --regex PATTERN           the whole answer matches PATTERN, a regular
+                                  expression
+        --grammar GRAMMAR         the answer is one of GRAMMAR, in GBNF (root ::=
+                                  ...) or in Lark's notation (start: ...)
+        --choice TEXT             the answer is TEXT, or another one; may be
+                                  repeated
+        --json-schema-file FILE   read the schema from FILE
+        --grammar-file FILE       read the grammar from FILE
+  
   Model:
     -m, --model MODEL             the model's folder
     -y, --yes                     download a model that is not there without
@@ -290,6 +303,19 @@ Each verb explains itself, in lines of 80 columns at most.
                                   printed on a terminal (default: on)
         --echo                    print the prompt, too
   
+  Structured output:
+        --json-object             the answer is a JSON object
+        --json-schema SCHEMA      the answer is a JSON document that satisfies
+                                  SCHEMA
+        --regex PATTERN           the whole answer matches PATTERN, a regular
+                                  expression
+        --grammar GRAMMAR         the answer is one of GRAMMAR, in GBNF (root ::=
+                                  ...) or in Lark's notation (start: ...)
+        --choice TEXT             the answer is TEXT, or another one; may be
+                                  repeated
+        --json-schema-file FILE   read the schema from FILE
+        --grammar-file FILE       read the grammar from FILE
+  
   Model:
     -m, --model MODEL             the model's folder
     -y, --yes                     download a model that is not there without
@@ -414,6 +440,19 @@ Each verb explains itself, in lines of 80 columns at most.
         --[no-]wrap               break lines between words when the answer is
                                   printed on a terminal (default: on)
         --echo                    print the prompt, too
+  
+  Structured output:
+        --json-object             the answer is a JSON object
+        --json-schema SCHEMA      the answer is a JSON document that satisfies
+                                  SCHEMA
+        --regex PATTERN           the whole answer matches PATTERN, a regular
+                                  expression
+        --grammar GRAMMAR         the answer is one of GRAMMAR, in GBNF (root ::=
+                                  ...) or in Lark's notation (start: ...)
+        --choice TEXT             the answer is TEXT, or another one; may be
+                                  repeated
+        --json-schema-file FILE   read the schema from FILE
+        --grammar-file FILE       read the grammar from FILE
   
   Model:
     -m, --model MODEL             the model's folder
