@@ -328,21 +328,25 @@ static void test_bad_scope(void **state) {
     end(&b);
 }
 
-/* A reset frees the states at once. */
+/* A reset frees the states at once. After the first one a device has copied what it will. */
 static void test_reset(void **state) {
     (void)state;
     bench b;
     begin(&b, NULL);
-    uint64_t before = mica_device_active_bytes(b.device);
     mica_array params[2] = {b.params[0], b.params[1]}, out[2];
     mica_scope *s;
-    assert_int_equal(mica_scope_open(b.device, &s), MICA_OK);
-    assert_int_equal(mica_optimizer_update(b.o, s, params, b.grads, 2, 0.1, out), MICA_OK);
-    mica_scope_close(&s);
-    assert_true(mica_device_active_bytes(b.device) > before);
-    mica_optimizer_reset(b.o);
-    assert_int_equal(mica_device_active_bytes(b.device), before);
-    assert_int_equal(mica_optimizer_steps(b.o), 0);
+    uint64_t without = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mica_scope_open(b.device, &s), MICA_OK);
+        assert_int_equal(mica_optimizer_update(b.o, s, params, b.grads, 2, 0.1, out), MICA_OK);
+        mica_scope_close(&s);
+        uint64_t with = mica_device_active_bytes(b.device);
+        mica_optimizer_reset(b.o);
+        assert_true(mica_device_active_bytes(b.device) < with);
+        if (i > 0) assert_int_equal(mica_device_active_bytes(b.device), without);
+        without = mica_device_active_bytes(b.device);
+        assert_int_equal(mica_optimizer_steps(b.o), 0);
+    }
     assert_int_equal(mica_optimizer_steps(NULL), 0);
     end(&b);
 }
