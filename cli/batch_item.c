@@ -84,23 +84,28 @@ static bool read_option(cli_batch_item *item, const cli_option *option, const cl
 /* What a line says of its constraint. */
 typedef struct line_constraint {
     cli_constraint_values values;
-    cli_text schema; /* written as text */
+    cli_text schema, choices; /* written as text */
 } line_constraint;
 
-/* A schema may be JSON within the line. */
-static bool read_schema(cli_batch_item *item, const cli_json_node *value, line_constraint *own) {
-    cli_text *schema = &own->schema;
-    schema->len = 0;
-    if (!cli_json_write(&item->json, value, schema)) return wrong(item, "out of memory");
-    own->values.json_schema = schema->data;
+/* Writes a value of JSON within the line as text, to which *member points then. */
+static bool read_json(cli_batch_item *item, const cli_json_node *value, cli_text *text,
+                      const char **member) {
+    text->len = 0;
+    if (!cli_json_write(&item->json, value, text)) return wrong(item, "out of memory");
+    *member = text->data;
     return true;
 }
 
+/* A schema and choices may be JSON within the line, which the library checks. */
 static bool read_constraint(cli_batch_item *item, const cli_option *option,
                             const cli_json_node *value, line_constraint *own) {
-    bool schema = option->offset == offsetof(cli_constraint_values, json_schema);
-    if (schema && value->kind != CLI_JSON_STRING) return read_schema(item, value, own);
-    return read_option(item, option, value, &own->values);
+    cli_constraint_values *values = &own->values;
+    bool text = value->kind == CLI_JSON_STRING;
+    if (!text && option->offset == offsetof(cli_constraint_values, json_schema))
+        return read_json(item, value, &own->schema, &values->json_schema);
+    if (!text && option->kind == CLI_TEXTS)
+        return read_json(item, value, &own->choices, &values->choices);
+    return read_option(item, option, value, values);
 }
 
 static bool read_member(cli_batch_item *item, const cli_json_node *member, line_constraint *own) {
@@ -137,6 +142,7 @@ static bool read_line(cli_batch_item *item, const char *line, size_t len) {
     if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(item, "it is not a JSON object");
     bool read = read_members(item, &own);
     free(own.schema.data);
+    free(own.choices.data);
     return read;
 }
 

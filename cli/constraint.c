@@ -55,7 +55,7 @@ static bool is_given(const cli_constraint_values *values, size_t i) {
     const cli_option *option = &cli_constraint_options[i];
     const char *member = (const char *)values + option->offset;
     if (option->kind == CLI_FLAG) return *(const bool *)member;
-    if (option->kind == CLI_TEXTS) return ((const cli_texts *)(const void *)member)->count > 0;
+    if (option->kind == CLI_TEXTS) return values->choice.count > 0 || values->choices;
     return *(const char *const *)(const void *)member != NULL;
 }
 
@@ -75,8 +75,10 @@ static bool find_given(const cli_constraint_values *values, const char *dashes, 
     return true;
 }
 
-/* Writes texts as a JSON array. */
-static bool append_texts(cli_text *text, const cli_texts *texts) {
+/* Writes the texts to choose from as a JSON array. */
+static bool append_choices(cli_text *text, const cli_constraint_values *values) {
+    const cli_texts *texts = &values->choice;
+    if (values->choices) return cli_text_append(text, values->choices, strlen(values->choices));
     bool done = cli_text_append(text, "[", 1);
     for (size_t i = 0; done && i < texts->count; i++)
         done = (i == 0 || cli_text_append(text, ", ", 2)) &&
@@ -99,7 +101,7 @@ static bool make(const cli_constraint_values *values, size_t i, cli_constraint *
     const void *member = (const char *)values + option->offset;
     out->kind = kinds[i];
     if (option->kind == CLI_FLAG) return true;
-    if (option->kind == CLI_TEXTS) return append_texts(&out->text, member);
+    if (option->kind == CLI_TEXTS) return append_choices(&out->text, values);
     const char *text = *(const char *const *)member;
     return option->kind == CLI_FILE ? read_file(&out->text, text)
                                     : cli_text_append(&out->text, text, strlen(text));

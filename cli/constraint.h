@@ -11,6 +11,7 @@ typedef struct cli_constraint_values {
     bool json_object;
     const char *json_schema, *regex, *grammar; /* NULL: not given */
     cli_texts choice;
+    const char *choices; /* a JSON array of texts instead, of a line; NULL: not given */
     const char *json_schema_file, *grammar_file; /* NULL: not given */
 } cli_constraint_values;
 

@@ -73,3 +73,22 @@ JSON within the line, or its text.
   {"id": 7, "text": "bbb", "finish": "stop", "prompt_tokens": 2
   {"id": 8, "text": "g", "finish": "stop", "prompt_tokens": 2
   {"id": 9, "error": "two constraints: regex and grammar"}
+
+Texts to choose from are up to 256 in a line, and 64 on the command line. None is no choice, where a
+stop of none is none.
+
+  $ list() { seq -f '"%g"' $1 $2 | paste -sd , -; }
+  > for values in "$(list 100 355)" "$(list 100 356)" '' '""' 'true'; do
+  >   echo "{\"prompt\": \"a\", \"choice\": [$values], \"stop\": []}"
+  > done > in; echo '{"prompt": "a", "choice": {}}' >> in
+  > mica batch -q in --choice all 2> /dev/null | sort | cut -d , -f 1-2 | sed 's/[1-3][0-9][0-9]"/N"/'
+  > mica generate x $(seq -f '--choice %g' 65) 2>&1
+  {"id": 1, "text": "N"
+  {"id": 2, "error": "constraint: choice: want an array of 1 to 256 texts"}
+  {"id": 3, "error": "constraint: choice: want an array of 1 to 256 texts"}
+  {"id": 4, "error": "constraint: choice: want texts that are not empty"}
+  {"id": 5, "error": "constraint: choice: want texts that are not empty"}
+  {"id": 6, "error": "constraint: choice: want an array of 1 to 256 texts"}
+  mica: --choice: given more than 64 times
+  Try: mica help generate
+  [2]
