@@ -14,30 +14,31 @@ static size_t system_messages(const cli_chat *c) {
     return cli_conversation_system(&c->conversation) ? 1 : 0;
 }
 
-/* Opens the stream of an answer. The prompt is the system message and all others but the oldest
- * `left_out` ones. */
-static mica_status open_stream(const cli_chat *c, size_t left_out,
-                               const mica_generate_options *options, mica_stream **stream) {
+/* Opens the stream of an answer, or counts the tokens of its prompt if `stream` is NULL. The prompt
+ * is the system message and all others but the oldest `left_out` ones. */
+static mica_status use_prompt(const cli_chat *c, size_t left_out,
+                              const mica_generate_options *options, mica_stream **stream,
+                              size_t *tokens) {
     const cli_conversation *all = &c->conversation;
     mica_message *first = all->messages + left_out, kept = *first;
+    size_t count = all->count - left_out;
     if (system_messages(c))
         *first = all->messages[0]; /* replaces a message that is left out,
                                                           until the call returns */
-    mica_status status = mica_chat(c->session, first, all->count - left_out, options, stream);
+    mica_status status =
+        stream ? mica_chat(c->session, first, count, options, stream)
+               : mica_model_render(c->model, first, count, options, NULL, NULL, NULL, tokens);
     *first = kept;
     return status;
 }
 
-/* Counts the tokens of that prompt; INT64_MAX if it exceeds the context. Computes nothing. */
+/* Counts the tokens of that prompt, which may exceed the context. */
 static mica_status count_tokens(const cli_chat *c, size_t left_out,
                                 const mica_generate_options *options, int64_t *tokens) {
-    mica_generate_options whole = *options;
-    mica_stream *stream = NULL;
-    whole.truncate = false;
-    mica_status status = open_stream(c, left_out, &whole, &stream);
-    *tokens = status == MICA_OK ? cli_metrics(stream).prompt_tokens : INT64_MAX;
-    mica_stream_close(&stream);
-    return status == MICA_ECONTEXT ? MICA_OK : status;
+    size_t n;
+    mica_status status = use_prompt(c, left_out, options, NULL, &n);
+    *tokens = (int64_t)n;
+    return status;
 }
 
 /* Finds the first user message from index `left_out` on, the system message excluded. At most, it
@@ -107,7 +108,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     cli_constraint_set(&c->constraint, &options);
     cli_answer_print_options(&c->values, &options);
     mica_status status = fit(c, &options);
-    if (status == MICA_OK) status = open_stream(c, c->left_out, &options, &stream);
+    if (status == MICA_OK) status = use_prompt(c, c->left_out, &options, &stream, NULL);
     if (status == MICA_OK) {
         cli_answer_warn_of_forgotten(stream, info.context_length);
         code =
