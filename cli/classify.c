@@ -45,7 +45,8 @@ static int read_labels(classifier *c) {
     for (size_t i = 0; i < values->labels.count; i++)
         if (!add_label(c, values->labels.values[i])) return CLI_FAILED;
     if (!values->labels_file) return CLI_DONE;
-    if (!cli_text_read_file(&c->label_text, CLI_TEXT_OF_LABELS, values->labels_file))
+    if (!cli_text_read_file(&c->label_text, CLI_TEXT_OF_LABELS, values->labels_file) ||
+        !cli_text_check(&c->label_text, values->labels_file))
         return CLI_FAILED;
     for (char *line = c->label_text.data; *line;) {
         size_t len = strcspn(line, "\n");

@@ -131,6 +131,6 @@ void cli_text_drop_line_feed(cli_text *text) {
 
 bool cli_text_check(const cli_text *text, const char *name) {
     if (!memchr(text->data, '\0', text->len)) return true;
-    cli_fail("%s holds a NUL byte: a prompt is text", name);
+    cli_fail("%s holds a NUL byte", name);
     return false;
 }

@@ -51,7 +51,7 @@ bool cli_text_read_file(cli_text *text, cli_text_kind kind, const char *path);
 /** Drops a line feed at the end. */
 void cli_text_drop_line_feed(cli_text *text);
 
-/** Reports a NUL byte in a text, because prompts are C strings. name: the text's source.
+/** Reports a NUL byte in a text that is used as a C string. name: the text's source.
  *
  *  returns whether there is none */
 bool cli_text_check(const cli_text *text, const char *name);

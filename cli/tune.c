@@ -206,8 +206,11 @@ static int open_and_train(const tune_values *v, const tune_extras *x, const char
     const char *path = cli_model_find(v->model, word, false, "tune", &code);
     if (!path) return code;
     if (v->chat_template_file &&
-        !cli_text_read_file(&template, CLI_TEXT_OF_TEMPLATE, v->chat_template_file))
+        (!cli_text_read_file(&template, CLI_TEXT_OF_TEMPLATE, v->chat_template_file) ||
+         !cli_text_check(&template, v->chat_template_file))) {
+        free(template.data);
         return CLI_FAILED;
+    }
     const mica_tuner_options options = {.device_name = v->device,
                                         .threads = (int)v->threads,
                                         .chat_template = template.data,

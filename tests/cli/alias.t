@@ -83,7 +83,7 @@ There is one prompt.
   $ mica run -p '' 2>&1; printf '\n' > line; mica run -f line 2>&1; printf 'a\0b' > nul; mica run -f nul 2>&1
   mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   mica: the prompt is empty: give a text as an argument, by --file, or on standard input
-  mica: nul holds a NUL byte: a prompt is text
+  mica: nul holds a NUL byte
   [1]
 
 Short names that are several letters are no letter with a value.

@@ -31,6 +31,9 @@ Labels that are no labels; texts that are none.
   $ mica classify in --labels nowhere 2>&1
   mica: cannot read nowhere: No such file or directory
   [1]
+  $ printf ' a\n\0 never\n' > nul; mica classify in --labels nul 2>&1
+  mica: nul holds a NUL byte
+  [1]
   $ mica classify nowhere 2>&1
   mica: cannot read nowhere: No such file or directory
   [1]

@@ -79,7 +79,7 @@ A prompt that is empty, no text, or longer than the context.
   mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   [1]
   $ printf 'a\0b' | mica run -q 2>&1
-  mica: standard input holds a NUL byte: a prompt is text
+  mica: standard input holds a NUL byte
   [1]
   $ printf 'a\377b' | mica run -q 2>&1
   mica: the prompt is not UTF-8

@@ -33,12 +33,14 @@ What is wrong with one is told, with its place, before anything is computed.
   $ mica run x --json-schema '{"properties": {"a": {"$dynamicRef": "#"}}}' 2>&1
   > mica run x --regex '(' 2>&1; mica run x --grammar 'root ::= a' 2>&1
   > mica run x --json-schema '{"type": ' 2>&1 | sed 's/\(constraint: schema:\).*/\1 .../'
-  > mica run x --grammar-file nowhere 2>&1; mica chat --regex a --choice b < /dev/null 2>&1
+  > mica run x --grammar-file nowhere 2>&1; printf 'root ::= "a"\0' > nul
+  > mica run x --grammar-file nul 2>&1; mica chat --regex a --choice b < /dev/null 2>&1
   mica: constraint: schema/properties/a/$dynamicRef: not supported
   mica: constraint: a group without its ) at byte 1
   mica: constraint: grammar, line 1: a is not defined
   mica: constraint: schema: ...
   mica: cannot read nowhere: No such file or directory
+  mica: nul holds a NUL byte
   mica: two constraints: --regex and --choice
   Try: mica help chat
   [2]

@@ -123,6 +123,9 @@ Data that is not as it should be: lines by their numbers; nothing is written.
 
 What it refuses.
 
+  $ printf '{{ bos }}\0' > nul; mica tune --data train.jsonl --chat-template-file nul 2>&1
+  mica: nul holds a NUL byte
+  [1]
   $ mica tune 2>&1
   mica: there is no data: give --data, a folder with train.jsonl
   Try: mica help tune
