@@ -286,7 +286,11 @@ static int run(const void *verb_values, char **args, int count) {
     const batch_values *values = verb_values;
     const char *model_word, *file;
     batch b = {.values = values};
+    const char *reads_stdin = cli_constraint_stdin(&values->constraint);
     cli_model_split(values->model.model, args, count, &model_word, &file);
+    if (reads_stdin && (!file || strcmp(file, "-") == 0))
+        return cli_usage("batch", "standard input has the prompts, not the file of %s",
+                         reads_stdin);
     int code = cli_talk_variables(&values->talk, "batch", &b.variables);
     if (code == CLI_DONE) code = cli_constraint_read("batch", &values->constraint, &b.constraint);
     if (code == CLI_DONE) code = cli_records_open(&b.records, "batch", file);

@@ -86,6 +86,10 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
                   .keeps = values->resume || (at_terminal && values->talk.history)};
     if (values->session && values->resume)
         return cli_usage(verb_name, "two conversations: --session and --resume");
+    const char *reads_stdin = cli_constraint_stdin(&values->constraint);
+    if (reads_stdin)
+        return cli_usage(verb_name, "standard input has the messages, not the file of %s",
+                         reads_stdin);
     int code = cli_constraint_read(verb_name, &values->constraint, &c.constraint);
     if (code == CLI_DONE) code = open_chat(&c, verb_name, values, model);
     if (code == CLI_DONE) {

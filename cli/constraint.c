@@ -126,6 +126,12 @@ int cli_constraint_read(const char *verb_name, const cli_constraint_values *valu
     return i == CLI_CONSTRAINT_OPTIONS || make(values, i, out) ? CLI_DONE : CLI_FAILED;
 }
 
+const char *cli_constraint_stdin(const cli_constraint_values *values) {
+    const char *schema = values->json_schema_file, *grammar = values->grammar_file;
+    if (schema && strcmp(schema, "-") == 0) return "--json-schema-file";
+    return grammar && strcmp(grammar, "-") == 0 ? "--grammar-file" : NULL;
+}
+
 void cli_constraint_set(const cli_constraint *constraint, mica_generate_options *options) {
     if (constraint->kind == MICA_CONSTRAINT_NONE) return;
     options->constraint = constraint->kind;

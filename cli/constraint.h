@@ -36,6 +36,9 @@ int cli_constraint_read(const char *verb_name, const cli_constraint_values *valu
 bool cli_constraint_make(const cli_constraint_values *values, cli_constraint *out, char *why,
                          size_t why_bytes);
 
+/** The option whose file is standard input, where prompts may be, too; NULL: there is none. */
+const char *cli_constraint_stdin(const cli_constraint_values *values);
+
 /** Sets the library's options, which borrow from the constraint, unless there is none. */
 void cli_constraint_set(const cli_constraint *constraint, mica_generate_options *options);
 

@@ -59,7 +59,10 @@ int cli_prompt_read(const char *verb_name, const cli_source *source, char **args
     int code = find(verb_name, source, args, count, model_word, &word);
     if (code != CLI_DONE) return code;
     bool from_stdin = !source->file && !source->prompt && (!word || strcmp(word, "-") == 0);
-    bool read;
+    bool read, file_is_stdin = source->file && strcmp(source->file, "-") == 0;
+    if (source->reads_stdin && (from_stdin || file_is_stdin))
+        return cli_usage(verb_name, "standard input has the %s, not the file of %s", source->noun,
+                         source->reads_stdin);
     if (from_stdin && !word && cli_stdin_is_terminal())
         return cli_usage(verb_name, "%s needs a text", verb_name);
     if (source->file)
@@ -82,7 +85,8 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
                                .may_be_empty = true, /* reported below */
                                .model = values->model.model,
                                .prompt = values->prompt,
-                               .file = values->file};
+                               .file = values->file,
+                               .reads_stdin = cli_constraint_stdin(&values->constraint)};
     int code = cli_prompt_read(verb_name, &source, args, count, model_word, prompt);
     if (code != CLI_DONE) return code;
     if (values->file) cli_text_drop_line_feed(prompt);

@@ -42,6 +42,7 @@ typedef struct cli_source {
     cli_text_kind kind;        /* limits its length */
     const char *instead;       /* advice for a word that looks like a model and is none */
     bool may_be_empty;         /* an empty text is not an error */
+    const char *reads_stdin;   /* an option whose file is standard input, or NULL */
     const char *model;         /* of --model, or NULL */
     const char *prompt, *file; /* of --prompt and --file, or NULL */
 } cli_source;

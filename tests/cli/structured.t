@@ -45,6 +45,27 @@ What is wrong with one is told, with its place, before anything is computed.
   Try: mica help chat
   [2]
 
+Standard input has a schema or a grammar, or the prompts.
+
+  $ echo '{"const": false}' | mica run x -q --json-schema-file -
+  > echo '{"prompt": "a"}' > in; mica batch -q in --grammar-file - < grammar | grep -cE '"[3-5]{2,4}"'
+  > mica batch --json-schema-file - < in 2>&1; mica batch - --grammar-file - < in 2>&1
+  > mica run --json-schema-file - < schema 2>&1; mica generate -f - --grammar-file - < grammar 2>&1
+  > mica chat --json-schema-file - < schema 2>&1
+  false
+  1
+  mica: standard input has the prompts, not the file of --json-schema-file
+  Try: mica help batch
+  mica: standard input has the prompts, not the file of --grammar-file
+  Try: mica help batch
+  mica: standard input has the prompt, not the file of --json-schema-file
+  Try: mica help run
+  mica: standard input has the prompt, not the file of --grammar-file
+  Try: mica help generate
+  mica: standard input has the messages, not the file of --json-schema-file
+  Try: mica help chat
+  [2]
+
 The lines of a batch have constraints of their own, instead of that of the command line; a schema may be
 JSON within the line, or its text.
 
