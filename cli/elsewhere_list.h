@@ -31,9 +31,9 @@ ELSEWHERE("--chat-template-kwargs --chat-template-config --chat-template-args "
           "did you mean --variable NAME=VALUE? Requests to a server have chat_template_kwargs")
 ELSEWHERE("--prompt-cache --prompt-cache-file", "did you mean mica chat --session?")
 ELSEWHERE("--trust-remote-code", "leave it out: mica never runs code that comes with a model")
-ELSEWHERE("--grammar --grammar-file --json-schema --json-schema-file",
-          "requests say what their answers may be: response_format, or ollama's format")
-ELSEWHERE("--format", "did you mean --json-object, or --json-schema?")
+ELSEWHERE("--grammar --grammar-file --json-schema --json-schema-file --format",
+          "run, generate, chat and batch have --json-schema, --grammar and the like; requests to a "
+          "server have response_format, or ollama's format")
 ELSEWHERE("--xtc-probability --xtc-threshold --mirostat --typical",
           "mica does not have this sampler yet: --min-p and --top-p are similar")
 ELSEWHERE("--keepalive", "leave it out: commands keep no model loaded; mica serve has --keep-alive")

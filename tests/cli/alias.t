@@ -107,9 +107,11 @@ What others have and mica has not says so, and what to do instead.
   mica: run has no option --mirostat; mica does not have this sampler yet: --min-p and --top-p are similar
   Try: mica help run
   [2]
-  $ mica serve --grammar g 2>&1
-  mica: serve has no option --grammar; requests say what their answers may be: response_format, or ollama's format
+  $ mica serve --grammar g 2>&1; mica score --format json x 2>&1
+  mica: serve has no option --grammar; run, generate, chat and batch have --json-schema, --grammar and the like; requests to a server have response_format, or ollama's format
   Try: mica help serve
+  mica: score has no option --format; run, generate, chat and batch have --json-schema, --grammar and the like; requests to a server have response_format, or ollama's format
+  Try: mica help score
   [2]
   $ mica -m model -p hi 2>&1
   mica: options follow a command, such as mica run -m
