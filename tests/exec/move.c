@@ -77,7 +77,8 @@ static void test_what_is_contiguous(void **state) {
                                  mica_flip(s, x, 0),
                                  MICA_NONE};
     enum { N_ARRAYS = sizeof arrays / sizeof *arrays, CONTIGUOUS = 6 };
-    for (int i = 0; i < N_ARRAYS; i++) {
+    /* Another device may give what is a view here as memory of its own. */
+    for (int i = 0; i < (test_device_is_other() ? CONTIGUOUS : N_ARRAYS); i++) {
         if (mica_valid(arrays[i])) must(mica_eval(s, arrays[i]));
         assert_int_equal(mica_array_is_contiguous(arrays[i]), i < CONTIGUOUS);
         const void *host;
@@ -85,6 +86,7 @@ static void test_what_is_contiguous(void **state) {
         assert_int_equal(mica_array_host(arrays[i], &host), i < CONTIGUOUS ? MICA_OK : MICA_EINVAL);
     }
     assert_false(mica_array_is_contiguous(mica_exp(s, x))); /* it has no value yet */
+    assert_false(mica_array_is_contiguous(MICA_NONE));
 }
 
 static void test_a_value_is_freed_at_once(void **state) {
