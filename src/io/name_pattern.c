@@ -67,7 +67,7 @@ static mica_status fail_compile(const mc_name_pattern *p, int error) {
 }
 
 /* Steps are counted by callouts, of which a match makes one for each item that it tries. */
-static mica_status compile(mc_name_pattern *p, const mc_buffer *whole) {
+static mica_status compile_code(mc_name_pattern *p, const mc_buffer *whole) {
     static const uint32_t options =
         PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED | PCRE2_AUTO_CALLOUT | PCRE2_NEVER_BACKSLASH_C;
     int error = 0;
@@ -80,8 +80,16 @@ static mica_status compile(mc_name_pattern *p, const mc_buffer *whole) {
     return p->code ? MICA_OK : fail_compile(p, error);
 }
 
-mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out) {
+static mica_status compile(mc_name_pattern *p) {
     mc_buffer whole = {0};
+    bool done = mc_buffer_add_text(&whole, "(.*\\.)?(") &&
+                mc_buffer_add(&whole, p->text.ptr, p->text.len) && mc_buffer_add_text(&whole, ")$");
+    mica_status status = done ? compile_code(p, &whole) : mc_fail_nomem("a pattern of names");
+    mc_buffer_deinit(&whole);
+    return status;
+}
+
+mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out) {
     bool plain = is_plain(pattern);
     *out = NULL;
     if (!plain && pattern.len > MAX_PATTERN)
@@ -91,11 +99,7 @@ mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out) {
     if (!p) return mc_fail_nomem("a pattern of names");
     p->text = (mc_str){memcpy(p + 1, pattern.ptr, pattern.len), pattern.len};
     p->plain = plain;
-    bool done = mc_buffer_add_text(&whole, "(.*\\.)?(") &&
-                mc_buffer_add(&whole, pattern.ptr, pattern.len) && mc_buffer_add_text(&whole, ")$");
-    mica_status status = done ? MICA_OK : mc_fail_nomem("a pattern of names");
-    if (status == MICA_OK && !plain) status = compile(p, &whole);
-    mc_buffer_deinit(&whole);
+    mica_status status = plain ? MICA_OK : compile(p);
     if (status == MICA_OK)
         *out = p;
     else
