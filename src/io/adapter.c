@@ -33,7 +33,8 @@ struct mc_adapter {
     bool dora;               /* pairs have magnitudes, too */
     bool rslora;             /* the scale is alpha / sqrt(rank), not alpha / rank */
     mc_buffer ranks, alphas; /* valued: those of some modules */
-    uint32_t steps;          /* that are left for matching their patterns */
+    size_t bytes;            /* that are left for compiling their patterns */
+    uint32_t steps;          /* that are left for matching them */
 };
 
 /* What modules of a pattern have. */
@@ -110,19 +111,19 @@ static mica_status refuse_peft_kinds(const mc_config_scope *root) {
     return MICA_OK;
 }
 
-static mica_status add_valued(mc_buffer *list, mc_str pattern, double value) {
+static mica_status add_valued(mc_adapter *adapter, mc_str pattern, double value, mc_buffer *list) {
     valued v = {.value = value};
     if (MC_BUFFER_COUNT(list, valued) == MAX_PATTERNS)
         return mc_fail(MICA_EUNSUPPORTED, "there are more than %d patterns", MAX_PATTERNS);
-    MC_TRY(mc_name_pattern_compile(pattern, &v.pattern));
+    MC_TRY(mc_name_pattern_compile(pattern, &adapter->bytes, &v.pattern));
     if (MC_BUFFER_PUSH(list, valued, v)) return MICA_OK;
     mc_name_pattern_free(v.pattern);
     return mc_fail_nomem("the patterns of an adapter");
 }
 
 /* Reads an object of patterns and numbers. */
-static mica_status read_patterns(const mc_config_scope *root, const char *key, double min,
-                                 double max, bool whole, mc_buffer *list) {
+static mica_status read_patterns(mc_adapter *adapter, const mc_config_scope *root, const char *key,
+                                 double min, double max, bool whole, mc_buffer *list) {
     mc_config_scope patterns;
     MC_TRY(mc_config_object(root, key, MC_OPTIONAL, &patterns));
     for (mc_json_iter it = mc_json_begin(patterns.object); mc_json_next(&it);) {
@@ -132,7 +133,7 @@ static mica_status read_patterns(const mc_config_scope *root, const char *key, d
             return mc_fail(MICA_EFORMAT, "%s: %s%.*s: want %s in %g..%g", patterns.file,
                            patterns.path, MC_STR_ARG(it.key), whole ? "an integer" : "a number",
                            min, max);
-        mica_status status = add_valued(list, it.key, value);
+        mica_status status = add_valued(adapter, it.key, value, list);
         if (status != MICA_OK)
             return mc_fail_context(status, "%s: %s", patterns.file, patterns.path);
     }
@@ -146,8 +147,9 @@ static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
         mc_config_float(root, "lora_alpha", MC_REQUIRED, -MAX_SCALE, MAX_SCALE, &adapter->alpha));
     MC_TRY(mc_config_bool(root, "use_dora", MC_OPTIONAL, &adapter->dora));
     MC_TRY(mc_config_bool(root, "use_rslora", MC_OPTIONAL, &adapter->rslora));
-    MC_TRY(read_patterns(root, "rank_pattern", 1, MAX_RANK, true, &adapter->ranks));
-    MC_TRY(read_patterns(root, "alpha_pattern", -MAX_SCALE, MAX_SCALE, false, &adapter->alphas));
+    MC_TRY(read_patterns(adapter, root, "rank_pattern", 1, MAX_RANK, true, &adapter->ranks));
+    MC_TRY(read_patterns(adapter, root, "alpha_pattern", -MAX_SCALE, MAX_SCALE, false,
+                         &adapter->alphas));
     /* A single text is a pattern or "all-linear", and these options narrow a list: the names of
      * the tensors are then the only list. */
     bool narrowed = is_set(root, "layers_to_transform") || is_set(root, "exclude_modules");
@@ -348,6 +350,7 @@ static mica_status open_parts(mc_adapter *adapter, const char *folder) {
 mica_status mc_adapter_open(const char *folder, mc_adapter **adapter) {
     *adapter = mc_calloc(1, sizeof **adapter);
     if (!*adapter) return mc_fail_nomem("an adapter");
+    (*adapter)->bytes = MC_NAME_BYTES;
     (*adapter)->steps = MC_NAME_STEPS;
     mica_status status = open_parts(*adapter, folder);
     if (status != MICA_OK) mc_adapter_close(adapter);

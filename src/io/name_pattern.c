@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -67,7 +68,7 @@ static mica_status fail_compile(const mc_name_pattern *p, int error) {
 }
 
 /* Steps are counted by callouts, of which a match makes one for each item that it tries. */
-static mica_status compile_code(mc_name_pattern *p, const mc_buffer *whole) {
+static mica_status compile_code(mc_name_pattern *p, const mc_buffer *whole, size_t *bytes) {
     static const uint32_t options =
         PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED | PCRE2_AUTO_CALLOUT | PCRE2_NEVER_BACKSLASH_C;
     int error = 0;
@@ -77,19 +78,27 @@ static mica_status compile_code(mc_name_pattern *p, const mc_buffer *whole) {
     if (!context) return mc_fail_nomem("a pattern of names");
     p->code = pcre2_compile((PCRE2_SPTR)whole->data, whole->len, options, &error, &at, context);
     pcre2_compile_context_free(context);
-    return p->code ? MICA_OK : fail_compile(p, error);
+    if (!p->code) return fail_compile(p, error);
+    size_t size = SIZE_MAX;
+    (void)pcre2_pattern_info(p->code, PCRE2_INFO_SIZE, &size);
+    if (size > *bytes)
+        return mc_fail(MICA_EUNSUPPORTED, "pattern \"%.*s\": all patterns take more than %d bytes",
+                       MC_STR_ARG(p->text), MC_NAME_BYTES);
+    *bytes -= size;
+    return MICA_OK;
 }
 
-static mica_status compile(mc_name_pattern *p) {
+static mica_status compile(mc_name_pattern *p, size_t *bytes) {
     mc_buffer whole = {0};
     bool done = mc_buffer_add_text(&whole, "(.*\\.)?(") &&
                 mc_buffer_add(&whole, p->text.ptr, p->text.len) && mc_buffer_add_text(&whole, ")$");
-    mica_status status = done ? compile_code(p, &whole) : mc_fail_nomem("a pattern of names");
+    mica_status status =
+        done ? compile_code(p, &whole, bytes) : mc_fail_nomem("a pattern of names");
     mc_buffer_deinit(&whole);
     return status;
 }
 
-mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out) {
+mica_status mc_name_pattern_compile(mc_str pattern, size_t *bytes, mc_name_pattern **out) {
     bool plain = is_plain(pattern);
     *out = NULL;
     if (!plain && pattern.len > MAX_PATTERN)
@@ -99,7 +108,7 @@ mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out) {
     if (!p) return mc_fail_nomem("a pattern of names");
     p->text = (mc_str){memcpy(p + 1, pattern.ptr, pattern.len), pattern.len};
     p->plain = plain;
-    mica_status status = plain ? MICA_OK : compile(p);
+    mica_status status = plain ? MICA_OK : compile(p, bytes);
     if (status == MICA_OK)
         *out = p;
     else

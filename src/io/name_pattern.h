@@ -6,14 +6,22 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A compiled pattern: a regular expression in PCRE2's syntax, which has Python's. It never changes;
  * any number of threads may use it at once. */
 typedef struct mc_name_pattern mc_name_pattern;
 
-/* Compiles a pattern. errors  MICA_EFORMAT not a regular expression, or too long; MICA_ENOMEM */
-mica_status mc_name_pattern_compile(mc_str pattern, mc_name_pattern **out);
+/* The bytes that all patterns of a file may be compiled to together. */
+enum { MC_NAME_BYTES = 16 << 20 };
+
+/* Compiles a pattern.
+ *
+ * bytes   what is left of MC_NAME_BYTES; a pattern of names and dots alone takes none.
+ * errors  MICA_EFORMAT not a regular expression, or too long; MICA_EUNSUPPORTED there are not
+ *         enough bytes; MICA_ENOMEM */
+mica_status mc_name_pattern_compile(mc_str pattern, size_t *bytes, mc_name_pattern **out);
 void mc_name_pattern_free(mc_name_pattern *pattern); /* does nothing for NULL */
 
 /* The steps that all matches with the patterns of a file may take together. */

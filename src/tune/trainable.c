@@ -120,12 +120,13 @@ static mica_status check_used(const mc_trainable *t, const entry *entries) {
 
 static mica_status add_targets(mc_trainable *t, entry *entries) {
     int layers = t->lm->spec.n_layers;
+    size_t bytes = MC_NAME_BYTES;
     uint32_t steps = MC_NAME_STEPS;
     mica_array keys = mica_random_split(t->scope, mica_random_key(t->scope, t->options.seed),
                                         (int64_t)layers * MC_LM_LAYER_MATRICES);
     for (size_t i = 0; i < t->options.n_modules; i++) {
         entries[i].text = t->options.modules[i];
-        MC_TRY(mc_name_pattern_compile(mc_str_of(entries[i].text), &entries[i].pattern));
+        MC_TRY(mc_name_pattern_compile(mc_str_of(entries[i].text), &bytes, &entries[i].pattern));
     }
     for (int i = t->first_layer; i < layers; i++)
         for (size_t at = 0; at < MC_LM_LAYER_MATRICES; at++) {

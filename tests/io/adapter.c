@@ -198,18 +198,27 @@ static void test_bad_configs(void **state) {
                    "target_modules", "texts");
 }
 
+/* `count` patterns of the form, with %d for its number, in the place of the key's. */
+static void expect_too_many(const char *key, const char *form, int count, const char *why) {
+    char *old = test_format("\"%s\": {}", key), *to = calloc((size_t)count + 2, 32), *at = to;
+    assert_non_null(to);
+    at += sprintf(at, "\"%s\": {", key);
+    for (int i = 0; i < count; i++) {
+        at += sprintf(at, i ? ", \"" : "\"");
+        at += sprintf(at, form, i);
+        at += sprintf(at, "\": 4");
+    }
+    strcpy(at, "}");
+    expect_changed("peft_qwen3", old, to, MICA_EUNSUPPORTED, key, why);
+    free(to);
+    free(old);
+}
+
 /* Compiled patterns are much larger than their texts. */
 static void test_many_patterns(void **state) {
     (void)state;
-    enum { COUNT = (1 << 16) + 1, EACH = 16 };
-    char *to = calloc(COUNT, EACH), *at = to;
-    assert_non_null(to);
-    for (int i = 0; i < COUNT; i++)
-        at += sprintf(at, "%s\"p%d\": 4", i ? "," : "\"rank_pattern\": {", i);
-    strcpy(at, "}");
-    expect_changed("peft_qwen3", "\"rank_pattern\": {}", to, MICA_EUNSUPPORTED, "rank_pattern",
-                   "more than 65536 patterns");
-    free(to);
+    expect_too_many("rank_pattern", "p%d", (1 << 16) + 1, "more than 65536 patterns");
+    expect_too_many("alpha_pattern", "(?:ab){999}%d", 4000, "more than 16777216 bytes");
 }
 
 static void test_other_targets(void **state) {

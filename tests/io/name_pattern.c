@@ -49,8 +49,9 @@ static const struct {
 /* Compiles the pattern and matches a name with it. */
 static mica_status match(mc_str text, const char *name, bool *matches) {
     mc_name_pattern *pattern;
+    size_t bytes = MC_NAME_BYTES;
     uint32_t steps = MC_NAME_STEPS;
-    mica_status status = mc_name_pattern_compile(text, &pattern);
+    mica_status status = mc_name_pattern_compile(text, &bytes, &pattern);
     if (status == MICA_OK) status = mc_name_matches(pattern, name, &steps, matches);
     mc_name_pattern_free(pattern);
     return status;
@@ -112,13 +113,38 @@ static void test_hostile(void **state) {
     expect_error("((a{999}){999}){999}", 20, long_name, MICA_EFORMAT);
 }
 
+/* Patterns share the bytes that they are compiled to. */
+static void test_bytes(void **state) {
+    (void)state;
+    mc_name_pattern *pattern;
+    size_t bytes = MC_NAME_BYTES, before;
+    assert_int_equal(mc_name_pattern_compile(MC_STR("q_proj"), &bytes, &pattern), MICA_OK);
+    mc_name_pattern_free(pattern);
+    assert_int_equal(bytes, MC_NAME_BYTES);
+    assert_int_equal(mc_name_pattern_compile(MC_STR("(?:ab){99}"), &bytes, &pattern), MICA_OK);
+    mc_name_pattern_free(pattern);
+    size_t taken = MC_NAME_BYTES - bytes;
+    assert_in_range(taken, 99 * 2, 99 * 100);
+    before = bytes = taken - 1;
+    assert_int_equal(mc_name_pattern_compile(MC_STR("(?:ab){99}"), &bytes, &pattern),
+                     MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "(?:ab){99}"));
+    assert_null(pattern);
+    assert_int_equal(bytes, before);
+    bytes = taken;
+    assert_int_equal(mc_name_pattern_compile(MC_STR("(?:ab){99}"), &bytes, &pattern), MICA_OK);
+    assert_int_equal(bytes, 0);
+    mc_name_pattern_free(pattern);
+}
+
 /* Matches share their steps: many patterns take no more together than one. */
 static void test_steps(void **state) {
     (void)state;
     mc_name_pattern *pattern;
+    size_t bytes = MC_NAME_BYTES;
     uint32_t steps = MC_NAME_STEPS;
     bool matches;
-    assert_int_equal(mc_name_pattern_compile(MC_STR("(a|q)_proj"), &pattern), MICA_OK);
+    assert_int_equal(mc_name_pattern_compile(MC_STR("(a|q)_proj"), &bytes, &pattern), MICA_OK);
     assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_OK);
     assert_true(matches);
     uint32_t taken = MC_NAME_STEPS - steps;
@@ -132,7 +158,7 @@ static void test_steps(void **state) {
     assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_OK);
     assert_int_equal(steps, 0);
     mc_name_pattern_free(pattern);
-    assert_int_equal(mc_name_pattern_compile(MC_STR("q_proj"), &pattern), MICA_OK);
+    assert_int_equal(mc_name_pattern_compile(MC_STR("q_proj"), &bytes, &pattern), MICA_OK);
     for (steps = 2; steps > 0;)
         assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_OK);
     assert_int_equal(mc_name_matches(pattern, NAME, &steps, &matches), MICA_EUNSUPPORTED);
@@ -153,7 +179,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),     cmocka_unit_test(test_errors),
         cmocka_unit_test(test_hostile),   cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("io/name_pattern", tests, NULL, NULL);
 }
