@@ -9,10 +9,11 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Patterns and names come from files. A step of a match may read the whole name. */
+/* Patterns and names come from files. */
 enum {
     MAX_PATTERN = 1024, /* bytes */
     MAX_NAME = 1024,
+    STEP_BYTES = 16, /* of a name, for which an item costs a step more */
     HEAP_KIB = 1024
 };
 
@@ -125,12 +126,12 @@ void mc_name_pattern_free(mc_name_pattern *p) {
 
 /* ---- matching ---- */
 
+/* What a callout stands for may read the whole name: one costs more with a longer name. */
 static int count_step(pcre2_callout_block *block, void *steps) {
-    uint32_t *left = steps;
-    (void)block;
-    if (*left == 0) return PCRE2_ERROR_MATCHLIMIT;
-    --*left;
-    return 0;
+    uint32_t *left = steps, cost = 1 + (uint32_t)block->subject_length / STEP_BYTES;
+    bool enough = *left >= cost;
+    *left = enough ? *left - cost : 0;
+    return enough ? 0 : PCRE2_ERROR_MATCHLIMIT;
 }
 
 static int match(const mc_name_pattern *p, mc_str name, uint32_t *steps) {

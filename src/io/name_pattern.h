@@ -24,7 +24,8 @@ enum { MC_NAME_BYTES = 16 << 20 };
 mica_status mc_name_pattern_compile(mc_str pattern, size_t *bytes, mc_name_pattern **out);
 void mc_name_pattern_free(mc_name_pattern *pattern); /* does nothing for NULL */
 
-/* The steps that all matches with the patterns of a file may take together. */
+/* The steps that all matches with the patterns of a file may take together. What an item of a
+ * pattern takes grows with the name, for it may read all of it. */
 enum { MC_NAME_STEPS = 10000000 };
 
 /* Whether the pattern matches the whole name or all that follows one of its dots: "q_proj" matches

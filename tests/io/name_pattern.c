@@ -101,7 +101,7 @@ static void test_errors(void **state) {
 static void test_hostile(void **state) {
     (void)state;
     static const char long_name[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
-    char text[512] = "a";
+    char text[512] = "a", longest[1001] = "";
     memset(text + 1, '+', 200);
     expect_error(text, 201, long_name, MICA_EFORMAT);
     enum { DEPTH = 60 };
@@ -111,6 +111,33 @@ static void test_hostile(void **state) {
         memcpy(text + DEPTH + 1 + 2 * i, "+)", 2);
     expect_error(text, 3 * DEPTH + 1, long_name, MICA_EUNSUPPORTED);
     expect_error("((a{999}){999}){999}", 20, long_name, MICA_EFORMAT);
+    /* Each item reads the whole name. */
+    static const char *const far[] = {"(?:(?=\\X*+)|(?=\\X*+)){40}[^a]",
+                                      "(?:(?=.*+)|(?=.*+)){40}[^a]",
+                                      "((?=\\X*+)a|(?=\\X*+)a)*[^a]"};
+    memset(longest, 'a', sizeof longest - 1);
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++)
+        expect_error(far[i], strlen(far[i]), longest, MICA_EUNSUPPORTED);
+}
+
+static uint32_t steps_of(const char *name) {
+    mc_name_pattern *pattern;
+    size_t bytes = MC_NAME_BYTES;
+    uint32_t steps = MC_NAME_STEPS;
+    bool matches;
+    assert_int_equal(mc_name_pattern_compile(MC_STR("[xy]+"), &bytes, &pattern), MICA_OK);
+    assert_int_equal(mc_name_matches(pattern, name, &steps, &matches), MICA_OK);
+    assert_true(matches);
+    mc_name_pattern_free(pattern);
+    return MC_NAME_STEPS - steps;
+}
+
+/* A step is work: an item of a pattern may read the whole name. */
+static void test_long_names(void **state) {
+    (void)state;
+    char name[1001] = "";
+    memset(name, 'x', sizeof name - 1);
+    assert_true(steps_of(name) > 10 * steps_of("xyx"));
 }
 
 /* Patterns share the bytes that they are compiled to. */
@@ -177,9 +204,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),     cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cases),      cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_long_names), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("io/name_pattern", tests, NULL, NULL);
 }
