@@ -104,9 +104,10 @@ typedef struct mica_executable_options {
                                                while it is opened */
     size_t n_op_precisions;                 /* number of op_precisions */
     const char *const *slots; /* [n_slots] names of the results that have slots, in their order;
-                                 NULL: all have. A result without one is not copied, as a cache that
-                                 is fed. Borrowed while it is opened */
-    size_t n_slots;           /* number of slots */
+                                 NULL: all have. A name that is there twice has two slots. A result
+                                 without one is not copied, as a cache that is fed. Borrowed while
+                                 it is opened */
+    size_t n_slots;           /* number of slots; 0 where slots is NULL */
 } mica_executable_options;
 
 /** Opens an executable of a program.
@@ -116,12 +117,12 @@ typedef struct mica_executable_options {
  *  executable  receives it, owned by the caller; NULL after an error.
  *  errors      MICA_EINVAL an unknown mode or pass, also in $MICA_MODE or $MICA_PASSES_OFF, or
  *              slot_align is no power of two, or a precision is none, or there are more slots than
- *              results; MICA_ENOENT an op of op_precisions, or a result of slots, is unknown;
- *              MICA_EUNSUPPORTED with no_fallback, the device lacks ops: the text names all, with
- *              their nodes, and with symbols or a precision it may come when it is compiled; those
- *              of compiling, which come at the first run of one that is lazy; MICA_ENOMEM, also
- *              where a run takes more than the device's memory limit and the device can tell
- *              before: the text has the bytes */
+ *              results, or slots without names, or a name of slots is NULL; MICA_ENOENT an op of
+ *              op_precisions, or a result of slots, is unknown; MICA_EUNSUPPORTED with no_fallback,
+ *              the device lacks ops: the text names all, with their nodes, and with symbols or a
+ *              precision it may come when it is compiled; those of compiling, which come at the
+ *              first run of one that is lazy; MICA_ENOMEM, also where a run takes more than the
+ *              device's memory limit and the device can tell before: the text has the bytes */
 MICA_API mica_status mica_executable_open(const mica_program *program,
                                           const mica_executable_options *options,
                                           mica_executable **executable);

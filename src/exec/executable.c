@@ -107,6 +107,8 @@ static mica_status open_bounds(mica_executable *x, const mica_executable_options
 }
 
 static mica_status choose_slots(mica_executable *x, const mica_executable_options *o) {
+    if (o->n_slots > 0 && !o->slots)
+        return mc_fail(MICA_EINVAL, "executable_open: slots is NULL, n_slots is %zu", o->n_slots);
     x->n_slots = o->slots ? o->n_slots : x->n_results;
     if (x->n_slots > x->n_results)
         return mc_fail(MICA_EINVAL, "executable_open: %zu slots for %zu results", x->n_slots,

@@ -693,6 +693,18 @@ static void test_chosen_slots(void **state) {
     expect_refused(mica_executable_open(p, &options, &x), MICA_ENOENT, "no result \"other\"");
     options.n_slots = 3;
     expect_refused(mica_executable_open(p, &options, &x), MICA_EINVAL, "3 slots for 2 results");
+    options = (mica_executable_options){.slots = (const char *const[]){"sum", NULL}, .n_slots = 2};
+    expect_refused(mica_executable_open(p, &options, &x), MICA_EINVAL, "NULL");
+    options.slots = NULL;
+    expect_refused(mica_executable_open(p, &options, &x), MICA_EINVAL,
+                   "slots is NULL, n_slots is 2");
+    options.slots = (const char *const[]){"sum", "sum"};
+    must(mica_executable_open(p, &options, &x));
+    must(mica_executable_slots(x, &slots, &n));
+    assert_int_equal(n, 2);
+    assert_string_equal(slots[0].name, slots[1].name);
+    assert_int_not_equal(slots[0].offset, slots[1].offset);
+    mica_executable_close(&x);
     mica_program_close(&p);
 }
 
