@@ -27,7 +27,7 @@ static uint64_t add_text(uint64_t hash, const char *text) {
 
 /* The device's name, and a hash of what else it is. */
 static const char *identify(mica_device *device, uint64_t *hash) {
-    mica_device_info info;
+    mica_device_info info = {.struct_bytes = sizeof info};
     mc_rates rates = {0};
     mica_device_get_info(device, &info);
     (void)mc_rates_get(device, &rates); /* unmeasured: zeros */

@@ -15,7 +15,7 @@ static void describes_itself(void **state) {
     (void)state;
     void *cpu = NULL;
     assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 3}, "", &cpu), MICA_OK);
-    mica_device_info info;
+    mica_device_info info = {.struct_bytes = sizeof info};
     mc_backend_cpu.info(cpu, &info);
     assert_string_equal(info.name, "cpu");
     assert_int_equal(info.threads, 3);
@@ -45,7 +45,7 @@ static void every_instruction_set_by_name(void **state) {
             continue;
         }
         assert_int_equal(status, MICA_OK);
-        mica_device_info info;
+        mica_device_info info = {.struct_bytes = sizeof info};
         mc_backend_cpu.info(cpu, &info);
         assert_string_equal(info.architecture, name);
         mc_backend_cpu.close(cpu);

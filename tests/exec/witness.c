@@ -313,7 +313,7 @@ static void test_an_executable_survives(void **state) {
 static void test_what_it_tells(void **state) {
     (void)state;
     mica_device *device = open_witness(), *cpu;
-    mica_device_info info;
+    mica_device_info info = {.struct_bytes = sizeof info};
     mica_device_get_info(device, &info);
     assert_string_equal(info.name, "witness");
     assert_int_equal(info.unified_memory, 0);
