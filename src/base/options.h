@@ -31,12 +31,14 @@ void mc_info_copy(void *into, size_t first, const void *from, size_t bytes);
 #define MC_FIRST_BYTES(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
 /* Checks at compile time that `last` is the last member, without padding behind it, as long as
- * there is one version. */
-#define MC_CHECK_LAST(type, last)                                                                \
-    ((void)sizeof(struct {                                                                       \
-        _Static_assert(MICA_VERSION_NUMBER >= 200 || MC_FIRST_BYTES(type, last) == sizeof(type), \
-                       #last " is not the last member of " #type ", or padding follows");        \
-        int unused;                                                                              \
+ * there is one version. Where pointers are smaller there may be padding: such a target keeps no
+ * compatibility between versions. */
+#define MC_CHECK_LAST(type, last)                                                         \
+    ((void)sizeof(struct {                                                                \
+        _Static_assert(sizeof(void *) < 8 || MICA_VERSION_NUMBER >= 200 ||                \
+                           MC_FIRST_BYTES(type, last) == sizeof(type),                    \
+                       #last " is not the last member of " #type ", or padding follows"); \
+        int unused;                                                                       \
     }))
 
 /* last: the last member in version 0.1. Until 0.2 a new member is to be named here; from then on it
