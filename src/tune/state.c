@@ -60,25 +60,32 @@ static mc_str next_word(mc_str *text) {
     return word;
 }
 
+/* The value of a name, which is the word behind it. A setting that a text does not name is none. */
+static mc_str value_of(mc_str text, mc_str name) {
+    for (mc_str key = next_word(&text); key.len; key = next_word(&text)) {
+        mc_str value = next_word(&text);
+        if (mc_str_eq(key, name)) return value;
+    }
+    return MC_STR("none");
+}
+
 static bool put_difference(mc_buffer *out, mc_str name, mc_str old, mc_str now) {
+    if (mc_str_eq(old, now)) return true;
     return mc_buffer_printf(out, "%s%.*s %.*s, now %.*s", out->len ? "; " : "", MC_STR_ARG(name),
                             MC_STR_ARG(old), MC_STR_ARG(now));
 }
 
-/* Adds each value that differs, with the word before it, which is its name. At the end one of the
- * texts may have settings that the other does not name. */
+/* Adds each setting whose value differs. */
 static bool put_differences(mc_buffer *out, mc_str old, mc_str now) {
-    const mc_str none = {"none", 4};
-    mc_str name = {0}, x = next_word(&old), y = next_word(&now);
     bool done = true;
-    for (; done && x.len && y.len; x = next_word(&old), y = next_word(&now)) {
-        if (!mc_str_eq(x, y)) done = put_difference(out, name, x, y);
-        name = y;
+    mc_str left = old;
+    for (mc_str key = next_word(&left); done && key.len; key = next_word(&left))
+        done = put_difference(out, key, next_word(&left), value_of(now, key));
+    left = now;
+    for (mc_str key = next_word(&left); done && key.len; key = next_word(&left)) {
+        mc_str value = next_word(&left), was = value_of(old, key);
+        if (mc_str_is(was, "none")) done = put_difference(out, key, was, value);
     }
-    for (; done && x.len; x = next_word(&old))
-        name = x, done = put_difference(out, name, next_word(&old), none);
-    for (; done && y.len; y = next_word(&now))
-        name = y, done = put_difference(out, name, none, next_word(&now));
     return done && mc_buffer_cstr(out);
 }
 
@@ -86,13 +93,14 @@ static mica_status check_settings(const mc_weights *w, const char *path,
                                   const mc_buffer *settings) {
     const mc_weight_tensor *x = mc_weights_find(w, settings_name);
     if (!x) return mc_fail(MICA_EFORMAT, "%s: is no state of training", path);
-    if (x->bytes == settings->len && memcmp(x->data, settings->data, x->bytes) == 0) return MICA_OK;
     mc_buffer text = {0};
-    bool done = put_differences(&text, (mc_str){x->data, x->bytes},
-                                (mc_str){settings->data, settings->len});
-    mica_status status =
-        done ? mc_fail(MICA_EINVAL, "%s: is of a training with other settings: %s", path, text.data)
-             : mc_fail_nomem(path);
+    mica_status status = MICA_OK;
+    if (!put_differences(&text, (mc_str){x->data, x->bytes},
+                         (mc_str){settings->data, settings->len}))
+        status = mc_fail_nomem(path);
+    else if (text.len > 0)
+        status =
+            mc_fail(MICA_EINVAL, "%s: is of a training with other settings: %s", path, text.data);
     mc_buffer_deinit(&text);
     return status;
 }

@@ -127,9 +127,11 @@ static bool put_schedule(mc_buffer *out, const mica_schedule *s) {
     if (!s) return true;
     bool done = mc_buffer_printf(out, " schedule %s", s->name ? s->name : "constant");
     for (size_t i = 0; i < s->n_arguments && done; i++)
-        done = put_number(out, "", s->arguments[i]);
-    return done && put_number(out, "warmup", (double)s->warmup) &&
-           put_number(out, "warmup_init", s->warmup_init);
+        done = mc_buffer_add_text(out, ",") && mc_json_put_number(out, s->arguments[i]);
+    if (s->warmup)
+        done = done && put_number(out, "warmup", (double)s->warmup) &&
+               put_number(out, "warmup_init", s->warmup_init);
+    return done;
 }
 
 static mica_status write_settings(loop *l) {

@@ -897,21 +897,60 @@ static void test_cancel(void **state) {
     end(&b);
 }
 
+/* A schedule that is added, changed or removed is what the error names, and nothing behind it. */
+static void test_resume_schedule(void **state) {
+    (void)state;
+    bench b;
+    mica_schedule schedule = {"cosine_decay", {0.5, 50, 0.25}, 3, 0, 0};
+    begin(&b, lines);
+    b.options.iterations = 1;
+    tune(&b);
+    b.options.resume = true;
+    b.options.iterations = 2;
+    b.options.schedule = &schedule;
+    expect_error(&b, MICA_EINVAL, "other settings: schedule none, now cosine_decay,0.5,50,0.25");
+    assert_null(strchr(mica_last_error(), ';'));
+    b.options.resume = false;
+    tune(&b);
+    b.options.resume = true;
+    b.options.iterations = 3;
+    assert_int_equal(tune(&b).iteration, 3);
+    schedule.warmup = 2;
+    expect_error(&b, MICA_EINVAL, "other settings: warmup none, now 2");
+    b.options.schedule = NULL;
+    expect_error(&b, MICA_EINVAL, "other settings: schedule cosine_decay,0.5,50,0.25, now none");
+    assert_null(strchr(mica_last_error(), ';'));
+    end(&b);
+}
+
 int main(int argc, char **argv) {
     brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clipped),     cmocka_unit_test(test_compressed_set),
-        cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_parameters),  cmocka_unit_test(test_every_kind_learns),
-        cmocka_unit_test(test_packing),     cmocka_unit_test(test_bad_data),
-        cmocka_unit_test(test_bad_options), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_cancel_at_once),
-        cmocka_unit_test(test_bad_state),   cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_tools),       cmocka_unit_test(test_estimate),
-        cmocka_unit_test(test_full_log),    cmocka_unit_test(test_too_many_parameters),
-        cmocka_unit_test(test_split),       cmocka_unit_test(test_resume_share),
-        cmocka_unit_test(test_tokenizer),   cmocka_unit_test(test_set_parameter),
-        cmocka_unit_test(test_no_model),    cmocka_unit_test(test_info),
+        cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_compressed_set),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_every_kind_learns),
+        cmocka_unit_test(test_packing),
+        cmocka_unit_test(test_bad_data),
+        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_at_once),
+        cmocka_unit_test(test_bad_state),
+        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_full_log),
+        cmocka_unit_test(test_too_many_parameters),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_resume_share),
+        cmocka_unit_test(test_resume_schedule),
+        cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_set_parameter),
+        cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_info),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
