@@ -194,8 +194,8 @@ typedef struct mica_lora_options {
     mica_tune_kind kind;         /* what is trained */
     const char *const *modules;  /* [n_modules] matrices that get factors: names within a layer
                                    ("self_attn.q_proj", "q_proj"), whole names
-                                   ("model.layers.3.mlp.up_proj"), or regular expressions of either.
-                                   Borrowed for the call */
+                                   ("model.layers.3.mlp.up_proj"), or regular expressions of either
+                                   in PCRE2's syntax. Borrowed for the call */
     size_t n_modules;            /* 0: all matrices of the layers */
     int64_t layers;              /* the last ones are trained, so many of them; 0: all */
     int64_t rank;                /* of the factors; 0: 8 */
@@ -213,8 +213,10 @@ typedef struct mica_lora_options {
  *
  *  options  NULL for the defaults. Borrowed.
  *  errors   MICA_EINVAL a value out of range; MICA_ENOENT a module that no layer has;
- *           MICA_EUNSUPPORTED full training of quantised weights; MICA_ENOMEM also where parameters
- *           and gradients exceed the memory: the text says what would fit, and none is made
+ *           MICA_EFORMAT one that is no regular expression, or one of more than 1,024 bytes;
+ *           MICA_EUNSUPPORTED full training of quantised weights, or regular expressions that take
+ *           too much memory or work; MICA_ENOMEM also where parameters and gradients exceed the
+ *           memory: the text says what would fit, and none is made
  *  source   Hu et al. 2021 (arXiv:2106.09685); Liu et al. 2024 (arXiv:2402.09353) */
 MICA_API mica_status mica_lora_apply(mica_tuner *tuner, const mica_lora_options *options);
 
