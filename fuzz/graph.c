@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "custom_op.h"
 #include "graph_file.h"
 #include "small.h"
 
@@ -134,8 +135,10 @@ static void evaluate(mica_scope *s) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static mica_device *device;
-    if (!device)
+    if (!device) {
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
+        must(fuzz_register_op() == MICA_OK);
+    }
     char *file = fuzz_graph_file(data, &size);
     must(file != NULL);
     graph g;

@@ -10,6 +10,7 @@
 
 #include "exec/program.h"
 
+#include "custom_op.h"
 #include "graph_file.h"
 #include "small.h"
 
@@ -143,8 +144,10 @@ static void run_both(const mica_program *program, const mica_program *again) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (!device)
+    if (!device) {
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
+        must(fuzz_register_op() == MICA_OK);
+    }
     char *file = fuzz_graph_file(data, &size), *text;
     must(file != NULL);
     mica_program *program;
