@@ -35,6 +35,7 @@ static mica_session *open_session(const mica_model *model) {
 
 typedef struct worker {
     pthread_t thread;
+    const mica_generate_options *options;
     mc_buffer text;
     mica_status status;
 } worker;
@@ -46,8 +47,8 @@ static void *answer(void *arg) {
     mica_token token;
     w->status = mica_session_open(pebble, NULL, &session);
     if (w->status == MICA_OK)
-        w->status = mica_chat(session, &(mica_message){"user", "What is nginx?"}, 1,
-                              &(mica_generate_options){.max_tokens = 12}, &stream);
+        w->status =
+            mica_chat(session, &(mica_message){"user", "What is nginx?"}, 1, w->options, &stream);
     while (stream && mica_stream_next(stream, &token))
         if (!mc_buffer_add(&w->text, token.text, token.len)) w->status = MICA_ENOMEM;
     if (stream) w->status = mica_stream_status(stream);
@@ -56,21 +57,49 @@ static void *answer(void *arg) {
     return NULL;
 }
 
-static void test_threads(void **state) {
-    (void)state;
-    enum { THREADS = 3 };
+/* Answers in four threads at once, two by each of the options: these two are the same, and begin
+ * with the text. */
+static void check_threads(const mica_generate_options options[2], const char *const texts[2]) {
+    enum { THREADS = 4 };
     worker workers[THREADS] = {0};
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, answer, &workers[i]), 0);
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-        assert_int_equal(workers[i].status, MICA_OK);
-        assert_int_equal(workers[i].text.len, workers[0].text.len);
-        assert_memory_equal(workers[i].text.data, workers[0].text.data, workers[0].text.len);
+        workers[i].options = &options[i % 2];
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, answer, &workers[i]), 0);
     }
-    assert_memory_equal(workers[0].text.data, "nginx is a small", 16);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        const mc_buffer *text = &workers[i].text, *first = &workers[i % 2].text;
+        assert_int_equal(workers[i].status, MICA_OK);
+        assert_int_equal(text->len, first->len);
+        assert_memory_equal(text->data, first->data, first->len);
+        assert_true(text->len >= strlen(texts[i % 2]));
+        assert_memory_equal(text->data, texts[i % 2], strlen(texts[i % 2]));
+    }
     for (int i = 0; i < THREADS; i++)
         mc_buffer_deinit(&workers[i].text);
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    static const mica_generate_options options[] = {{.max_tokens = 12}, {.max_tokens = 8}};
+    static const char *const texts[] = {"nginx is a small", "nginx is"};
+    check_threads(options, texts);
+}
+
+/* The first constraints of a model: what they share is made while all want it. */
+static void test_constrained_threads(void **state) {
+    (void)state;
+    static const mica_generate_options options[] = {
+        {.max_tokens = 12,
+         .constraint = MICA_CONSTRAINT_REGEX,
+         .constraint_text = "In short: [a-z ]+"},
+        {.max_tokens = 12,
+         .constraint = MICA_CONSTRAINT_JSON_SCHEMA,
+         .constraint_text = "{\"type\": \"array\", \"items\": {\"type\": \"string\"}, "
+                            "\"minItems\": 1}"}};
+    static const char *const texts[] = {"In short: ", "["};
+    check_threads(options, texts);
 }
 
 static void *cancel(void *stream) {
@@ -147,6 +176,7 @@ static void test_batches(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_constrained_threads),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_batches),
     };
