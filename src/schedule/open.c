@@ -177,13 +177,14 @@ static void limit_sliding(const mc_schedule *s, mica_generate_options *o) {
     if (s->local && s->local->context && !o->max_tokens) o->max_tokens = s->local->context;
 }
 
-/* Refuses what can never fit into the budget. An answer without a limit gets what there is. */
-static mica_status check_cache(const mc_schedule *s, const mc_answer *answer,
+/* Refuses what can never fit into the budget. An answer that asked for no limit gets what there
+ * is. */
+static mica_status check_cache(const mc_schedule *s, const mc_answer *answer, bool asked,
                                mica_generate_options *o) {
     int64_t room = answer->room - answer->prompt, fit = s->fit - answer->prompt;
     int64_t more = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
     if (more <= fit) return MICA_OK;
-    if (!o->max_tokens && fit > 0) {
+    if (!asked && fit > 0) {
         o->max_tokens = fit;
         return MICA_OK;
     }
@@ -216,10 +217,11 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
     if (!o->draft_tokens) o->draft_tokens = s->options.draft_tokens;
     if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
         return refuse_drafts(o->draft_tokens);
+    const bool asked = o->max_tokens != 0;
     limit_sliding(s, o);
     MC_TRY(mc_sampling_check(o, s->said.vocab, &sampling));
     mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, o);
-    if (status == MICA_OK) status = check_cache(s, &answer, o);
+    if (status == MICA_OK) status = check_cache(s, &answer, asked, o);
     mc_answer_close(&answer);
     return status;
 }

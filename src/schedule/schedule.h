@@ -123,8 +123,8 @@ void mc_schedule_close(mc_schedule **schedule);
 void mc_schedule_discard(mc_schedule **schedule);
 
 /* Puts a request into the queue. *request is set before the first callback. An answer without
- * max_tokens ends by MICA_FINISH_LENGTH where the context does, or the budget; in a model that was
- * opened with a context_length, after as many tokens as that.
+ * max_tokens ends by MICA_FINISH_LENGTH where the context does, in a model that was opened with a
+ * context_length after as many tokens as that, or where the budget ends, if that is sooner.
  *
  *  errors  no callback is ever called then:
  *          MICA_ECONTEXT the prompt is longer than the context, or prompt and max_tokens need more

@@ -169,6 +169,35 @@ static void test_end_of_sliding_context(void **state) {
     free(prompt);
 }
 
+/* Where the budget has no room for the whole of a context that slides, the answer ends with it. */
+static void test_budget_of_sliding_context(void **state) {
+    (void)state;
+    enum { CONTEXT = 1024, LENGTH = 10 };
+    mica_model *model =
+        open_model("default", &(mica_model_options){.threads = 2, .context_length = CONTEXT});
+    uint64_t bytes = mica_model_cache_bytes(model, 64);
+    assert_true(bytes < mica_model_cache_bytes(model, CONTEXT));
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.cache_bytes = bytes});
+    mica_generate_options o = {.ignore_eos = true};
+    int32_t *prompt = make_prompt(CONTEXT, 8);
+    mc_request_options r = {.ids = prompt, .n_ids = LENGTH, .generate = &o};
+    client c;
+    client_init(&c);
+    must_submit(&c, schedule, &r);
+    client_wait_ends(&c, 1);
+    assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
+    assert_true(client_tokens(&c, 0) > 50 && client_tokens(&c, 0) < CONTEXT - LENGTH);
+    client_deinit(&c);
+    o.max_tokens = CONTEXT; /* what was asked for is refused, not cut */
+    expect_refusal(schedule, &r, MICA_ECONTEXT, "10 tokens, the answer up to 1024");
+    o.max_tokens = 0;
+    r.n_ids = CONTEXT;
+    expect_refusal(schedule, &r, MICA_ECONTEXT, "1024 tokens, the answer up to 1024");
+    mc_schedule_close(&schedule);
+    mica_model_close(&model);
+    free(prompt);
+}
+
 /* An answer without a limit ends where the budget does. */
 static void test_end_of_budget(void **state) {
     (void)state;
@@ -246,9 +275,13 @@ static void test_drain(void **state) {
 int main(int argc, char **argv) {
     brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_sliding_context), cmocka_unit_test(test_end_of_sliding_context),
-        cmocka_unit_test(test_end_of_budget),   cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_sliding_context),
+        cmocka_unit_test(test_end_of_sliding_context),
+        cmocka_unit_test(test_budget_of_sliding_context),
+        cmocka_unit_test(test_end_of_budget),
+        cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_drain),
     };
     return cmocka_run_group_tests_name("schedule/admission", tests, open_models, close_models);
