@@ -338,7 +338,8 @@ typedef enum mica_constraint_kind {
  *  its first token (such as <bos>) and loses the oldest of the others. A prompt that leaves no room
  *  for max_tokens is cut, too. A cut prompt is half the context long, or longer if that leaves room
  *  for max_tokens (of 1 or more). In a model that was opened with a context_length the context has
- *  no end: nothing of this applies, and only max_tokens limits an answer. */
+ *  no end: nothing of this applies, and only max_tokens limits an answer; a row of
+ *  mica_batch_generate without it gets as many tokens as the context has. */
 typedef struct mica_generate_options {
     size_t struct_bytes;      /* see mica/api.h */
     int64_t max_tokens;       /* 0: until a stop or the end of the context, if that has one */

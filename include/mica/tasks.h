@@ -157,7 +157,9 @@ typedef struct mica_batch_options {
 } mica_batch_options;
 
 /** Answers to many prompts. `parallel` rows are decoded together, so that the weights are read once
- *  for all of them. A row has the same tokens as its prompt alone with the same options.
+ *  for all of them. A row has the same tokens as its prompt alone with the same options; but in a
+ *  model that was opened with a context_length, where the context has no end, a row without
+ *  max_tokens ends after as many tokens as the context has.
  *
  *  items    [count]. Borrowed. An item that mica_generate or mica_chat would refuse fails its row
  *           only.

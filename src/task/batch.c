@@ -363,6 +363,8 @@ static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     size_t n;
     MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &slot->options,
                            task->items[i].options));
+    /* A context that slides has no end: a row without a limit gets as many tokens as it has. */
+    if (!slot->options.max_tokens) slot->options.max_tokens = task->model->context;
     mica_generate_options options = slot->options;
     options.progress = on_prefill;
     options.progress_user = slot;

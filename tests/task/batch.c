@@ -290,6 +290,33 @@ static void test_contexts_that_slide(void **state) {
     fixture_close(&r.f);
 }
 
+static bool count_to_100(void *user, size_t row, const mica_token *token) {
+    (void)token;
+    return ++((int *)user)[row] < 100;
+}
+
+/* A context that slides has no end, but a row without a limit does. */
+static void test_end_of_contexts_that_slide(void **state) {
+    (void)state;
+    const mica_generate_options options[] = {{.ignore_eos = true},
+                                             {.max_tokens = 50, .ignore_eos = true}};
+    mica_batch_item items[2];
+    int counts[2] = {0};
+    room r;
+    open_room(&r);
+    r.model.context = 20;
+    for (int i = 0; i < 2; i++)
+        items[i] = (mica_batch_item){.options = &options[i]};
+    mica_batch_results *results = batch(
+        &r.model, &r.p, items, 2, &(mica_batch_options){.token = count_to_100, .user = counts});
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(results->rows[i].finish, MICA_FINISH_LENGTH);
+        assert_int_equal(results->rows[i].count, i ? 50 : 20);
+    }
+    mica_batch_free(&results);
+    fixture_close(&r.f);
+}
+
 /* Rows with options of their own, for longer than a cache's first buffers and far past the
  * windows. */
 static void test_own_options(void **state) {
@@ -593,6 +620,7 @@ int main(void) {
         cmocka_unit_test(test_turns_are_recorded_once),
         cmocka_unit_test(test_own_options),
         cmocka_unit_test(test_contexts_that_slide),
+        cmocka_unit_test(test_end_of_contexts_that_slide),
         cmocka_unit_test(test_failures_disturb_nobody),
         cmocka_unit_test(test_no_room_for_one),
         cmocka_unit_test(test_no_memory_for_one),
