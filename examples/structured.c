@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *folder = argc > 1 ? argv[1] : "models/default";
     static const char schema[] =
         "{\"type\": \"object\","
         " \"properties\": {\"tool\": {\"enum\": [\"curl\", \"nginx\", \"tar\", \"vim\"]},"
@@ -18,7 +19,7 @@ int main(void) {
     mica_stream *stream = NULL;
     size_t tokens;
 
-    mica_status status = mica_model_open("models/default", NULL, &model);
+    mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) /* how long is the prompt? */
         status = mica_model_render(model, &question, 1, NULL, NULL, NULL, NULL, &tokens);
     if (!status) printf("%zu tokens of prompt\n", tokens);
