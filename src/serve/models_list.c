@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* 0: known when it is loaded */
+/* 0: there is no limit, or it is known when the model is loaded */
 static void put_tokens(mc_put *put, const char *key, int64_t tokens) {
     if (tokens)
         mc_put_int(put, key, tokens);

@@ -3,6 +3,8 @@
 #include "base/system.h"
 #include "serve/loader.h"
 #include "serve/models.h"
+#include "session/session.h"
+#include "task/model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +71,14 @@ static mc_model_row *add(listing *l, const char *name, const char *base, int64_t
     return row;
 }
 
+/* The most tokens of an answer: the limit, or all of a context that has an end; 0: no limit. */
+static int64_t longest_answer(const mc_served *served, int64_t context) {
+    const mc_session_model *local;
+    int64_t limit = served->options.max_tokens;
+    if (mc_model_local(served->model, &local) == MICA_OK && local->context) return limit;
+    return limit && (limit < context || !context) ? limit : context;
+}
+
 static void add_loaded(listing *l, const mc_served *served) {
     mc_model_row *row = add(l, served->name, served->base, served->created);
     uint64_t expires = mc_served_expires(served), now = mc_now_us();
@@ -76,8 +86,7 @@ static void add_loaded(listing *l, const mc_served *served) {
     row->cache_bytes = served->cache_bytes;
     row->info.struct_bytes = sizeof row->info;
     mica_model_get_info(served->model, &row->info);
-    int64_t limit = served->options.max_tokens, context = row->info.context_length;
-    row->max_tokens = limit && (limit < context || !context) ? limit : context;
+    row->max_tokens = longest_answer(served, row->info.context_length);
     row->info.family = copy(l, row->info.family);
     row->info.architecture = copy(l, row->info.architecture);
     row->info.quantization = copy(l, row->info.quantization);

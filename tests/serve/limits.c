@@ -139,6 +139,28 @@ static void test_listed(void **state) {
     mc_json_close(&doc);
 }
 
+/* A context that slides limits no answer. */
+static void test_listed_sliding(void **state) {
+    (void)state;
+    mica_model *model;
+    mc_json_doc *doc;
+    const mica_serving_options options = {.max_tokens = 100000};
+    char *path = test_format("%s/default", test_models_dir());
+    assert_int_equal(mica_model_open(path, &(mica_model_options){.context_length = 64}, &model),
+                     MICA_OK);
+    free(path);
+    assert_int_equal(mica_server_add(server, "slides", model, NULL), MICA_OK);
+    assert_int_equal(mica_server_add(server, "limited", model, &options), MICA_OK);
+    mica_model_close(&model);
+    doc = client_json(server, "GET", "/v1/models/slides", NULL, 200);
+    assert_int_equal(int_at(mc_json_root(doc), "max_input_tokens"), 64);
+    check_null(mc_json_root(doc), "max_tokens");
+    mc_json_close(&doc);
+    doc = client_json(server, "GET", "/v1/models/limited", NULL, 200);
+    assert_int_equal(int_at(mc_json_root(doc), "max_tokens"), 100000);
+    mc_json_close(&doc);
+}
+
 static void test_options(void **state) {
     (void)state;
     const mica_serving_options wrong[] = {
@@ -149,9 +171,9 @@ static void test_options(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_priority), cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_tokens),         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_priority),       cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_listed_sliding), cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, open_limited, close_limited);
 }
