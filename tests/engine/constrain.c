@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "engine/default_model.h"
 #include "engine/parrot.h"
+#include "support/info.h"
 
 #include <mica/mica.h>
 
@@ -26,6 +27,7 @@ typedef struct answer {
     size_t count;
     mica_finish finish;
     mica_status status;
+    mica_metrics metrics;
 } answer;
 
 static void take(mica_stream **stream, answer *a) {
@@ -42,19 +44,26 @@ static void take(mica_stream **stream, answer *a) {
     a->text[len] = '\0';
     a->finish = mica_stream_finish(*stream);
     a->status = mica_stream_status(*stream);
+    a->metrics = test_metrics(*stream);
     mica_stream_close(stream);
 }
 
-/* The answer to a raw prompt, in a session of its own. */
-static void generate(const mica_generate_options *options, answer *a) {
+/* The answer to a raw prompt, in a session of its own with a draft model, or with NULL. */
+static void generate_with(const mica_model *model, const mica_model *draft,
+                          const mica_generate_options *options, answer *a) {
+    const mica_session_options with = {.draft_model = draft};
     mica_session *session;
     mica_stream *stream;
-    assert_int_equal(mica_session_open(pebble, NULL, &session), MICA_OK);
+    assert_int_equal(mica_session_open(model, &with, &session), MICA_OK);
     if (mica_generate(session, question, 0, options, &stream) != MICA_OK)
         fail_msg("%s", mica_last_error());
     take(&stream, a);
     mica_session_close(&session);
     assert_int_equal(a->status, MICA_OK);
+}
+
+static void generate(const mica_generate_options *options, answer *a) {
+    generate_with(pebble, NULL, options, a);
 }
 
 /* ---- documents ---- */
@@ -218,32 +227,78 @@ static void test_logprobs(void **state) {
     mica_session_close(&session);
 }
 
+static void expect_same(const answer *a, const answer *b) {
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(a->ids, b->ids, a->count * sizeof *a->ids);
+    assert_memory_equal(a->logprobs, b->logprobs, a->count * sizeof *a->logprobs);
+    assert_string_equal(a->text, b->text);
+    assert_int_equal(a->finish, b->finish);
+}
+
+#define LINES                                                             \
+    "{\"type\": \"array\", \"minItems\": 8, \"maxItems\": 8, \"items\": " \
+    "{\"enum\": [\"curl is a command line tool\"]}}"
+
 /* Drafts change no bit, and some of them are right. */
 static void test_drafts(void **state) {
     (void)state;
-    static const char items[] =
-        "{\"type\": \"array\", \"minItems\": 8, \"maxItems\": 8, \"items\": "
-        "{\"enum\": [\"curl is a command line tool\"]}}";
     mica_generate_options options = {
-        .constraint = MICA_CONSTRAINT_JSON_SCHEMA, .constraint_text = items, .logprobs = true};
-    answer plain, drafted;
-    mica_session *session;
-    mica_stream *stream;
+        .constraint = MICA_CONSTRAINT_JSON_SCHEMA, .constraint_text = LINES, .logprobs = true};
+    static answer plain, drafted;
     generate(&options, &plain);
     options.draft_tokens = 7;
-    assert_int_equal(mica_session_open(pebble, NULL, &session), MICA_OK);
-    assert_int_equal(mica_generate(session, question, 0, &options, &stream), MICA_OK);
-    for (mica_token t; mica_stream_next(stream, &t);) {}
-    mica_metrics metrics = {.struct_bytes = sizeof metrics};
-    mica_stream_metrics(stream, &metrics);
-    assert_true(metrics.accepted_tokens > 0);
-    mica_stream_close(&stream);
-    mica_session_close(&session);
     generate(&options, &drafted);
-    assert_int_equal(drafted.count, plain.count);
-    assert_memory_equal(drafted.ids, plain.ids, plain.count * sizeof *plain.ids);
-    assert_memory_equal(drafted.logprobs, plain.logprobs, plain.count * sizeof *plain.logprobs);
-    assert_string_equal(drafted.text, plain.text);
+    assert_true(drafted.metrics.accepted_tokens > 0);
+    expect_same(&drafted, &plain);
+}
+
+/* Nor do those of a draft model, which knows nothing of the constraint. */
+static void test_draft_model(void **state) {
+    (void)state;
+    static answer plain, drafted;
+    mica_model *draft;
+    int64_t accepted = 0;
+    assert_int_equal(mica_model_open(default_path, &(mica_model_options){.threads = 2}, &draft),
+                     MICA_OK);
+    for (size_t i = 0; i < ROWS; i++) {
+        const mica_generate_options options = {.max_tokens = 40,
+                                               .temperature = i % 2 ? 1.0f : 0.0f,
+                                               .seed = i,
+                                               .constraint = rows[i].kind,
+                                               .constraint_text = rows[i].text,
+                                               .logprobs = true};
+        generate(&options, &plain);
+        generate_with(pebble, draft, &options, &drafted);
+        accepted += drafted.metrics.accepted_tokens;
+        expect_same(&drafted, &plain);
+    }
+    assert_true(accepted > 0);
+    mica_model_close(&draft);
+}
+
+/* A context that slides forgets the document's beginning; the constraint does not. */
+static void test_sliding_context(void **state) {
+    (void)state;
+    enum { CONTEXT = 16 };
+    static answer plain, drafted;
+    mica_model *model;
+    mc_json_doc *doc;
+    mica_generate_options options = {
+        .constraint = MICA_CONSTRAINT_JSON_SCHEMA, .constraint_text = LINES, .logprobs = true};
+    assert_int_equal(mica_model_open(default_path,
+                                     &(mica_model_options){.threads = 2, .context_length = CONTEXT},
+                                     &model),
+                     MICA_OK);
+    generate_with(model, NULL, &options, &plain);
+    assert_int_equal(plain.finish, MICA_FINISH_STOP);
+    assert_true(plain.metrics.forgotten_tokens > CONTEXT);
+    assert_int_equal(mc_json_parse(plain.text, strlen(plain.text), "an answer", &doc), MICA_OK);
+    assert_int_equal(mc_json_count(mc_json_root(doc)), 8);
+    mc_json_close(&doc);
+    options.draft_tokens = 7;
+    generate_with(model, NULL, &options, &drafted);
+    expect_same(&drafted, &plain);
+    mica_model_close(&model);
 }
 
 /* ---- conversations and batches ---- */
@@ -497,11 +552,18 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_documents), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_ends),      cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_drafts),    cmocka_unit_test(test_second_turn),
-        cmocka_unit_test(test_batch),     cmocka_unit_test(test_thoughts),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_other_engines),
+        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_draft_model),
+        cmocka_unit_test(test_sliding_context),
+        cmocka_unit_test(test_second_turn),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_thoughts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_other_engines),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("engine/constrain", tests, open_default, close_default);
