@@ -203,25 +203,22 @@ mica_status mc_model_local(const mica_model *model, const mc_session_model **loc
     return MICA_OK;
 }
 
-mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
-                          const mica_generate_options *options, int32_t **ids, size_t *n) {
-    if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
+/* Renders a conversation to the text of a prompt, for the function `caller`. */
+static mica_status render(const mica_model *model, const char *caller, const mica_message *messages,
+                          size_t count, const mica_generate_options *options, mc_buffer *text) {
     mica_generate_options given;
+    if (!messages || !count) return mc_fail(MICA_EINVAL, "%s: no messages", caller);
     MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &given, options));
-    return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &given, ids, n);
+    return mc_prompt_text(&model->prompt, model->opened.chat, messages, count, &given, text);
 }
 
-/* Renders to text, and encodes that where n is not NULL. */
-static mica_status render(const mica_model *model, const mica_message *messages, size_t count,
-                          const mica_generate_options *options, mc_buffer *text, int32_t **ids,
-                          size_t *n) {
-    mica_generate_options given;
-    if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_model_render: no messages");
-    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, constraint_text, &given, options));
-    MC_TRY(mc_prompt_text(&model->prompt, model->opened.chat, messages, count, &given, text));
-    if (!mc_buffer_cstr(text)) return mc_fail_nomem("a prompt");
-    if (!n) return MICA_OK;
-    return mica_tokenizer_encode(model->prompt.tokenizer, text->data, text->len, false, ids, n);
+mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
+                          const mica_generate_options *options, int32_t **ids, size_t *n) {
+    mc_buffer text = {0};
+    mica_status status = render(model, "mica_chat", messages, count, options, &text);
+    if (status == MICA_OK) status = mc_prompt_encode_rendered(&model->prompt, &text, ids, n);
+    mc_buffer_deinit(&text);
+    return status;
 }
 
 mica_status mica_model_render(const mica_model *model, const mica_message *messages, size_t count,
@@ -236,7 +233,10 @@ mica_status mica_model_render(const mica_model *model, const mica_message *messa
     if (n) *n = 0;
     if (!model || (ids && !n))
         return mc_fail(MICA_EINVAL, "mica_model_render: %s is NULL", model ? "n" : "model");
-    mica_status status = render(model, messages, count, options, &made, &list, n ? &tokens : NULL);
+    mica_status status = render(model, "mica_model_render", messages, count, options, &made);
+    if (status == MICA_OK && !mc_buffer_cstr(&made)) status = mc_fail_nomem("a prompt");
+    if (status == MICA_OK && n)
+        status = mc_prompt_encode_rendered(&model->prompt, &made, &list, &tokens);
     if (status == MICA_OK && len) *len = made.len;
     if (status == MICA_OK && n) *n = tokens;
     if (status == MICA_OK && ids) {

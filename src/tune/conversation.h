@@ -16,7 +16,7 @@ typedef struct mc_text {
  *
  * chat    built-in chat format for a model without a template
  * texts   [2] zeroed; their ids are to be freed after an error too
- * errors  MICA_EFORMAT no JSON, keys that are no example's; those of mc_prompt_chat */
+ * errors  MICA_EFORMAT no JSON, keys that are no example's; those of mc_prompt_text */
 mica_status mc_conversation_read(const mc_prompt *prompt, const char *chat, mc_str line, bool pairs,
                                  mc_text texts[2], size_t *n);
 

@@ -211,9 +211,8 @@ mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
     return mc_fail(status, "%s", error);
 }
 
-/* A text that holds its special tokens. */
-static mica_status encode_rendered(const mc_prompt *prompt, const mc_buffer *text, int32_t **ids,
-                                   size_t *n) {
+mica_status mc_prompt_encode_rendered(const mc_prompt *prompt, const mc_buffer *text, int32_t **ids,
+                                      size_t *n) {
     return mica_tokenizer_encode(prompt->tokenizer, text->data ? text->data : "", text->len, false,
                                  ids, n);
 }
@@ -222,7 +221,7 @@ mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
                                 const mc_prompt_request *request, int32_t **ids, size_t *n) {
     mc_buffer text = {0};
     mica_status status = mc_prompt_render_json(prompt, format, request, &text);
-    if (status == MICA_OK) status = encode_rendered(prompt, &text, ids, n);
+    if (status == MICA_OK) status = mc_prompt_encode_rendered(prompt, &text, ids, n);
     mc_buffer_deinit(&text);
     return status;
 }
@@ -261,15 +260,5 @@ mica_status mc_prompt_text(const mc_prompt *prompt, const char *format,
         status = mc_prompt_render_json(prompt, format, &request, text);
     }
     mc_buffer_deinit(&json);
-    return status;
-}
-
-mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
-                           const mica_message *messages, size_t count,
-                           const mica_generate_options *options, int32_t **ids, size_t *n) {
-    mc_buffer text = {0};
-    mica_status status = mc_prompt_text(prompt, format, messages, count, options, &text);
-    if (status == MICA_OK) status = encode_rendered(prompt, &text, ids, n);
-    mc_buffer_deinit(&text);
     return status;
 }

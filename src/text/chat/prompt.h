@@ -18,7 +18,7 @@ typedef struct mc_prompt {
 } mc_prompt;
 
 /* Reads tokenizer.json, config.json and, if they exist, generation_config.json and a chat template.
- * An ill-formed template of the folder is an error only when it is used, by mc_prompt_chat.
+ * An ill-formed template of the folder is an error only when it is used, by mc_prompt_text.
  * chat_template  used instead of the folder's; an error if it is ill-formed. NULL: the folder's
  * errors         those of mica_tokenizer_open, io/config.h and mc_chat_template_load */
 mica_status mc_prompt_open(const char *folder, const char *chat_template, mc_prompt *prompt);
@@ -49,10 +49,9 @@ mica_status mc_prompt_text(const mc_prompt *prompt, const char *format,
                            const mica_message *messages, size_t count,
                            const mica_generate_options *options, mc_buffer *text);
 
-/* The same, and encodes it to ids, freed with mica_free. */
-mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
-                           const mica_message *messages, size_t count,
-                           const mica_generate_options *options, int32_t **ids, size_t *n);
+/* Encodes the text of a prompt, which holds its special tokens, to ids, freed with mica_free. */
+mica_status mc_prompt_encode_rendered(const mc_prompt *prompt, const mc_buffer *text, int32_t **ids,
+                                      size_t *n);
 
 /* A conversation in JSON, and how it is rendered. All is borrowed. */
 typedef struct mc_prompt_request {
@@ -68,7 +67,7 @@ typedef struct mc_prompt_request {
 /* Turns messages in JSON to the text of a prompt, which holds special tokens: encode it without
  * adding any. A template that does not take a call's arguments as an object gets them as text. One
  * that has no place for tools gets them in the system message (text/chat/chat_tools.h).
- * errors  those of mc_prompt_chat, mc_chat_json_read and mc_chat_json_cut */
+ * errors  those of mc_prompt_text, mc_chat_json_read and mc_chat_json_cut */
 mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
                                   const mc_prompt_request *request, mc_buffer *text);
 

@@ -83,12 +83,23 @@ static char *open_default(const char *template, mc_prompt *prompt) {
     return dir;
 }
 
+/* A conversation as ids. */
+static mica_status encode(const mc_prompt *prompt, const char *format, const mica_message *messages,
+                          size_t count, const mica_generate_options *options, int32_t **ids,
+                          size_t *n) {
+    mc_buffer text = {0};
+    mica_status status = mc_prompt_text(prompt, format, messages, count, options, &text);
+    if (status == MICA_OK) status = mc_prompt_encode_rendered(prompt, &text, ids, n);
+    mc_buffer_deinit(&text);
+    return status;
+}
+
 static void expect_ids(const mc_prompt *prompt, const char *format,
                        const mica_generate_options *options) {
     const mica_message messages[] = {{"user", "What is curl?"}};
     int32_t *ids;
     size_t n;
-    if (mc_prompt_chat(prompt, format, messages, 1, options, &ids, &n) != MICA_OK)
+    if (encode(prompt, format, messages, 1, options, &ids, &n) != MICA_OK)
         fail_msg("%s", mica_last_error());
     assert_int_equal(n, sizeof curl_ids / sizeof *curl_ids);
     assert_memory_equal(ids, curl_ids, sizeof curl_ids);
@@ -101,7 +112,7 @@ static void expect_refusal(const mc_prompt *prompt, const char *format,
     const mica_message messages[] = {{"user", "a"}, {"user", "b"}};
     int32_t *ids;
     size_t n;
-    assert_int_equal(mc_prompt_chat(prompt, format, messages, 2, options, &ids, &n), status);
+    assert_int_equal(encode(prompt, format, messages, 2, options, &ids, &n), status);
     if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
 }
 
@@ -165,8 +176,8 @@ static char *render_with_tool(const mc_prompt *prompt, const char *format) {
     int32_t *ids, *same;
     size_t n, count, len;
     char *text;
-    if (mc_prompt_chat(prompt, format, messages, 2, &(mica_generate_options){.tools = tools}, &ids,
-                       &n) != MICA_OK ||
+    if (encode(prompt, format, messages, 2, &(mica_generate_options){.tools = tools}, &ids, &n) !=
+            MICA_OK ||
         mc_prompt_chat_json(prompt, format, &request, &same, &count) != MICA_OK ||
         mica_tokenizer_decode(prompt->tokenizer, ids, n, false, &text, &len) != MICA_OK)
         fail_msg("%s", mica_last_error());
@@ -222,7 +233,7 @@ static void test_bad_messages(void **state) {
     int32_t *ids;
     size_t n;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(mc_prompt_chat(&prompt, "gemma", &bad[i].message, 1, NULL, &ids, &n),
+        assert_int_equal(encode(&prompt, "gemma", &bad[i].message, 1, NULL, &ids, &n),
                          bad[i].status);
         if (!strstr(mica_last_error(), bad[i].word)) fail_msg("%s", mica_last_error());
     }
