@@ -426,7 +426,8 @@ MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids
 
 /** Renders a conversation as mica_chat does, without a session: to the text of its prompt, to the
  *  tokens, or to both. So it can be shown, counted and compared with the context before it is
- *  answered; mica_generate_ids answers the tokens.
+ *  answered; mica_generate_ids answers the tokens. With a constraint, an answer of mica_chat may
+ *  begin with thoughts where the template marks them; one of mica_generate_ids may not.
  *
  *  options  of the answer: template_variables, tools and cancel are read. NULL: none. Borrowed.
  *  text     receives the prompt's text, in which special tokens are spelled out; NUL-terminated,
@@ -507,8 +508,9 @@ typedef struct mica_metrics {
     uint64_t active_bytes;    /* mica_device_active_bytes, now */
     uint64_t peak_bytes;      /* mica_device_peak_bytes */
     uint64_t fallback_ops;    /* mica_device_fallback_ops */
-    double total_seconds;     /* from the call that started the answer until its end, or until now;
-                                 the time that the caller spent between tokens is included */
+    double total_seconds;     /* from when the prompt's tokens were known (a text is rendered and
+                                 encoded before) until the answer's end, or until now; the time that
+                                 the caller spent between tokens is included */
 } mica_metrics;
 
 /** Fills *metrics with those of the stream up to now; all zero for a NULL stream. */
