@@ -172,9 +172,11 @@ void mc_schedule_discard(mc_schedule **schedule) {
 
 /* ---- admission ---- */
 
-/* A context that slides has no end: an answer without a limit gets as many tokens as it has. */
-static void limit_sliding(const mc_schedule *s, mica_generate_options *o) {
-    if (s->local && s->local->context && !o->max_tokens) o->max_tokens = s->local->context;
+/* The limit of an answer that asked for none; 0: it has none, either. A context that slides has no
+ * end: such an answer gets as many tokens as it has. */
+static int64_t default_limit(const mc_schedule *s, const mc_request_options *options) {
+    int64_t limit = options->max_tokens, context = s->local ? s->local->context : 0;
+    return context && (!limit || context < limit) ? context : limit;
 }
 
 /* Refuses what can never fit into the budget. An answer that asked for no limit gets what there
@@ -218,7 +220,7 @@ static mica_status check_request(mc_schedule *s, const mc_request_options *optio
     if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
         return refuse_drafts(o->draft_tokens);
     const bool asked = o->max_tokens != 0;
-    limit_sliding(s, o);
+    if (!asked) o->max_tokens = default_limit(s, options);
     MC_TRY(mc_sampling_check(o, s->said.vocab, &sampling));
     mica_status status = mc_answer_open(&answer, &s->said, options->ids, options->n_ids, o);
     if (status == MICA_OK) status = check_cache(s, &answer, asked, o);

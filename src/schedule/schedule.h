@@ -93,6 +93,8 @@ typedef struct mc_request_options {
     const int64_t *marks;
     size_t n_marks;
     double max_seconds; /* limit of waiting and computing; 0: none */
+    int64_t max_tokens; /* limit of an answer whose options have none; where the budget is not
+                           enough for it, the answer ends sooner. 0: none */
     bool follows; /* it is the rest of work that was taken: a full queue takes it, and a drain */
     /* What each choice may say, [choices], each or all NULL: anything. Taken over by the call, also
      * with an error; closed in any thread. */

@@ -81,6 +81,7 @@ static mc_request_options request_of(mc_completion *job, size_t prompt) {
         .choices = job->choices,
         .priority = job->priority - (job->http->background ? BACKGROUND : 0),
         .max_seconds = mc_models_left_seconds(job->http),
+        .max_tokens = job->served->options.max_tokens,
         .salt = salt_of(job->http),
         .marks = job->prompts[prompt].marks,
         .n_marks = job->prompts[prompt].n_marks,
@@ -303,8 +304,7 @@ bool mc_completion_check(const mc_completion *job) {
 static void set_options(mc_completion *job, const mica_generate_options *options) {
     int64_t limit = job->served->options.max_tokens;
     job->options = *options;
-    if (limit && (!options->max_tokens || options->max_tokens > limit))
-        job->options.max_tokens = limit;
+    if (limit && options->max_tokens > limit) job->options.max_tokens = limit;
     if (mc_answer_form_is_forced(&job->form)) job->options.stop_string_count = 0;
 }
 

@@ -154,14 +154,17 @@ static void test_end_of_sliding_context(void **state) {
     mc_schedule *schedule = open_schedule(model, NULL);
     mica_generate_options o = {.ignore_eos = true};
     int32_t *prompt = make_prompt(LENGTH, 8);
-    const mc_request_options r = {.ids = prompt, .n_ids = LENGTH, .generate = &o};
-    client c;
-    client_init(&c);
-    must_submit(&c, schedule, &r);
-    client_wait_ends(&c, 1);
-    assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
-    assert_int_equal(client_tokens(&c, 0), CONTEXT);
-    client_deinit(&c);
+    mc_request_options r = {.ids = prompt, .n_ids = LENGTH, .generate = &o};
+    for (int i = 0; i < 3; i++) { /* the request's limit, if that is smaller */
+        client c;
+        client_init(&c);
+        r.max_tokens = i == 1 ? 10 : i * 1000;
+        must_submit(&c, schedule, &r);
+        client_wait_ends(&c, 1);
+        assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
+        assert_int_equal(client_tokens(&c, 0), i == 1 ? 10 : CONTEXT);
+        client_deinit(&c);
+    }
     o.min_tokens = CONTEXT + 1;
     expect_refusal(schedule, &r, MICA_EINVAL, "min_tokens 25: want 0 to max_tokens, 24");
     mc_schedule_close(&schedule);
@@ -205,14 +208,17 @@ static void test_end_of_budget(void **state) {
     mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.cache_bytes = bytes});
     const mica_generate_options endless = {.ignore_eos = true};
     int32_t *prompt = make_prompt(10, 5);
-    client c;
-    client_init(&c);
-    must_submit(&c, schedule,
-                &(mc_request_options){.ids = prompt, .n_ids = 10, .generate = &endless});
-    client_wait_ends(&c, 1);
-    assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
-    assert_true(client_tokens(&c, 0) > 500 && client_tokens(&c, 0) < 2000);
-    client_deinit(&c);
+    for (int64_t max = 0; max <= 2000; max += 2000) { /* also one that the client did not ask for */
+        client c;
+        client_init(&c);
+        must_submit(&c, schedule,
+                    &(mc_request_options){
+                        .ids = prompt, .n_ids = 10, .generate = &endless, .max_tokens = max});
+        client_wait_ends(&c, 1);
+        assert_int_equal(c.choices[0].finish, MICA_FINISH_LENGTH);
+        assert_true(client_tokens(&c, 0) > 500 && client_tokens(&c, 0) < 2000);
+        client_deinit(&c);
+    }
     free(prompt);
     mc_schedule_close(&schedule);
     assert_int_equal(
