@@ -382,12 +382,12 @@ static void test_stops(void **state) {
          "choices.0.text", "a stop b"},
         /* but an expression may have no end of its own */
         {"/v1/completions",
-         "{\"prompt\": \"a\", \"stop\": [\"b a\"], \"response_format\": {\"type\": \"regex\", "
-         "\"regex\": \"(ab )+\"}}",
+         "{\"prompt\": \"a\", \"stop\": [\"b a\"], \"temperature\": 0, \"response_format\": "
+         "{\"type\": \"regex\", \"regex\": \"(ab )+\"}}",
          "choices.0.text", "a"},
         {CHAT,
-         "{" HELLO ", \"stop\": [\"b a\"], \"max_tokens\": 16, \"structured_outputs\": "
-         "{\"regex\": \"(ab )+\"}, \"logit_bias\": {}}",
+         "{" HELLO ", \"stop\": [\"b a\"], \"temperature\": 0, \"max_tokens\": 16, "
+         "\"structured_outputs\": {\"regex\": \"(ab )+\"}, \"logit_bias\": {}}",
          "choices.0.message.content", "a"},
         {"/v1/messages",
          "{\"model\": \"default\", \"max_tokens\": 50, " HELLO ", \"stop_sequences\": [\"stop\"], "
