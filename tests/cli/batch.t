@@ -107,7 +107,8 @@ With --output a second run answers only what is new; half a line, as a crash lea
   Name another --output, or remove that file.
   no output
   $ refused() { cp other same; mica batch in -o other 2>&1 | head -1; cmp other same; }
-  > for tail in 'my notes' '{"prompt": "c"}' '{"id": 1, "prompt": "c"}' '{"id": "a,\"b", "p' '{"idea'; do
+  > for tail in 'my notes' '{"prompt": "c"}' '{"id": 1, "prompt": "c"}' '{"id": "a,\"b", "p' \
+  >   '{"idea'; do
   >   printf '%s' "$tail" > other; refused; (cat first; printf '%s' "$tail") > other; refused
   > done
   mica: other, line 1: this is not an output of mica batch

@@ -552,15 +552,22 @@ static mica_status next(void *user, mica_scope *s, const mica_array *x, size_t n
     return MICA_OK;
 }
 
-static void test_cancelled_runs(void **state) {
-    (void)state;
-    mica_scope *s = open_scope();
+/* A program that counts on from "x" and never ends. */
+static mica_program *build_endless(mica_scope *s) {
     mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
     must(mica_while(s, forever, next, NULL, &x, 1, NULL, &y, NULL));
     const mica_param param = {.name = "x", .array = x};
     mica_program *p;
-    mica_executable *exe;
     must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
+    return p;
+}
+
+static void test_cancelled_runs(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array y;
+    mica_program *p = build_endless(s);
+    mica_executable *exe;
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_EAGER; mode++) {
         must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
         must(mica_executable_fill(exe, "x", 0));
@@ -593,14 +600,11 @@ static void *cancel_soon(void *cancel) {
 static void test_runs_are_cancelled_by_their_scope(void **state) {
     (void)state;
     mica_scope *s = open_scope();
-    mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
-    must(mica_while(s, forever, next, NULL, &x, 1, NULL, &y, NULL));
-    const mica_param param = {.name = "x", .array = x};
-    mica_program *p;
+    mica_array y;
+    mica_program *p = build_endless(s);
     mica_executable *exe;
     mica_cancel *cancel;
     pthread_t thread;
-    must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
     mica_scope_close(&s);
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
         must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
