@@ -168,6 +168,7 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
     uint64_t length = head.length ? strtoull(head.length, NULL, 10) : 0;
     bool preflight = strcmp(http->method, "OPTIONS") == 0 && head.origin;
     bool open = preflight; /* a browser sends no key before it may ask */
+    http->takes_gzip = mc_head_takes_gzip(head.codings);
     if (!preflight) {
         http->endpoint = mc_endpoint_find(http->method, http->path, &http->tail, failure);
         open = http->endpoint && http->endpoint->flags & MC_ENDPOINT_OPEN;

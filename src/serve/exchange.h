@@ -35,7 +35,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MC_EXCHANGE_BEHIND = 1 << 20, MC_EXCHANGE_HEADERS = 4, MC_EXCHANGE_QUERY = 4 };
+enum { MC_EXCHANGE_BEHIND = 1 << 20, MC_EXCHANGE_HEADERS = 8, MC_EXCHANGE_QUERY = 4 };
 
 typedef struct mc_exchange mc_exchange;
 
@@ -81,6 +81,7 @@ struct mc_exchange {
     mc_buffer body;                 /* as it came */
     mica_cancel cancel;             /* set when the client is gone */
     size_t key;                     /* which of the server's keys it has, from 1 on; 0: none */
+    bool takes_gzip;                /* the client takes answers that are compressed so */
     mc_api api;                     /* the form of its errors */
     mc_failure failure;             /* why it is refused */
     mc_buffer out;                  /* the answer; of a stream, what was not sent yet */

@@ -82,6 +82,8 @@ void mc_head_add(mc_head *head, const char *name, const char *value) {
         head->asked_headers = value;
     } else if (strcasecmp(name, "if-none-match") == 0) {
         head->known_tags = value;
+    } else if (strcasecmp(name, "accept-encoding") == 0) {
+        head->codings = value;
     } else if (strcasecmp(name, "anthropic-version") == 0) {
         head->anthropic = true;
     }
@@ -100,6 +102,33 @@ bool mc_head_knows(const char *tags, const char *etag) {
         tags += *tags == '"';
     }
     return false;
+}
+
+/* Whether a coding's parameters, up to a comma, give it a weight of 0: ";q=0.000". */
+static bool is_refused(const char *at) {
+    at += strspn(at, " \t");
+    if (*at++ != ';') return false;
+    at += strspn(at, " \t");
+    if (strncasecmp(at, "q=0", 3) != 0) return false;
+    at += 3;
+    if (*at == '.') at += 1 + strspn(at + 1, "0");
+    return *at < '1' || *at > '9';
+}
+
+bool mc_head_takes_gzip(const char *codings) {
+    bool any = false;
+    while (codings && *codings) {
+        codings += strspn(codings, " \t,");
+        size_t len = strcspn(codings, " \t,;");
+        bool refused = is_refused(codings + len);
+        if ((len == 4 && strncasecmp(codings, "gzip", len) == 0) ||
+            (len == 6 && strncasecmp(codings, "x-gzip", len) == 0))
+            return !refused; /* its own name counts more than "*" */
+        if (len == 1 && *codings == '*') any = !refused;
+        codings += len;
+        codings += strcspn(codings, ",");
+    }
+    return any;
 }
 
 /* The name in a Host: without port, of [::1] what is in the brackets. Empty: it is no Host. */

@@ -22,6 +22,7 @@ typedef struct mc_head {
     /* site: Sec-Fetch-Site */
     const char *asked_headers;     /* Access-Control-Request-Headers */
     const char *known_tags;        /* If-None-Match */
+    const char *codings;           /* Accept-Encoding */
     int hosts, lengths, encodings; /* numbers of these headers */
     bool anthropic;                /* it has Anthropic's version of its API */
     bool malformed;                /* a header is none: others may read the head otherwise */
@@ -52,6 +53,10 @@ bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, size_
 
 /* Whether an ETag is among those of an If-None-Match (RFC 9110 13.1.2), tags; NULL: it has none. */
 bool mc_head_knows(const char *tags, const char *etag);
+
+/* Whether gzip is among the codings of an Accept-Encoding (RFC 9110 12.5.3), by its name or as "*",
+ * and not with a weight of 0; NULL: it has none. */
+bool mc_head_takes_gzip(const char *codings);
 
 /* Whether pages of that origin may read answers: it was allowed by name or by "*". */
 bool mc_guard_allows_origin(const mc_guard *guard, const char *origin);

@@ -126,6 +126,39 @@ static void test_tags(void **state) {
     assert_false(mc_head_knows(NULL, "\"a\""));
 }
 
+static void test_codings(void **state) {
+    (void)state;
+    static const char *const taken[] = {"gzip",
+                                        "GZIP",
+                                        "x-gzip",
+                                        "deflate, gzip, br",
+                                        "br;q=1.0, gzip;q=0.8, *;q=0.1",
+                                        "gzip;q=0.01",
+                                        "gzip ; q=0.001",
+                                        "*",
+                                        "identity, *;q=0.5",
+                                        "*;q=0,gzip",
+                                        ",gzip",
+                                        "gzip,"};
+    static const char *const other[] = {"",
+                                        "identity",
+                                        "br, deflate",
+                                        "gzip;q=0",
+                                        "gzip;q=0.",
+                                        "gzip; Q=0.0",
+                                        "gzip ;q=0.000",
+                                        "*;q=0",
+                                        "*, gzip;q=0",
+                                        "gzippo",
+                                        "agzip",
+                                        "x;gzip"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (!mc_head_takes_gzip(taken[i])) fail_msg("%s", taken[i]);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (mc_head_takes_gzip(other[i])) fail_msg("%s", other[i]);
+    assert_false(mc_head_takes_gzip(NULL));
+}
+
 static void test_keys(void **state) {
     (void)state;
     mica_server_options options = {.api_keys = (const char *const[]){"sesame", "other-key"},
@@ -152,8 +185,9 @@ static void test_keys(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hosts), cmocka_unit_test(test_framing),
-                                       cmocka_unit_test(test_origins), cmocka_unit_test(test_tags),
-                                       cmocka_unit_test(test_keys)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hosts),   cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_origins), cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_codings), cmocka_unit_test(test_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
