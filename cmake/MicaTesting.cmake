@@ -45,7 +45,7 @@ endfunction()
 #
 # Runs the target as a test. Exit status 77 counts as skipped. A test with the label `valgrind` is
 # run once more as valgrind.<name>, whose only label is `memcheck`. Where MICA_TEST_LABEL is set, a
-# target whose last test lacks that label is not built by default.
+# target whose last test lacks that label is not built by default, unless it is a room's program.
 function(mica_add_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
   set(timeout 300)
@@ -55,7 +55,7 @@ function(mica_add_test name target)
   if(CMAKE_CROSSCOMPILING AND name IN_LIST MICA_QEMU_SLOW)
     list(APPEND arg_LABELS qemu_slow)
   endif()
-  if(MICA_TEST_LABEL AND TARGET ${target})
+  if(MICA_TEST_LABEL AND TARGET ${target} AND NOT target MATCHES "^test_[a-z]+$")
     set(left_out TRUE)
     if(MICA_TEST_LABEL IN_LIST arg_LABELS)
       set(left_out FALSE)
@@ -78,11 +78,45 @@ function(mica_add_test name target)
   endif()
 endfunction()
 
-# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER]
+# mica_test_in_room(<target> <name> <function> <built> <source>...)
+#
+# Adds the sources to the program of a room, the first of them with its main as <function>.
+function(mica_test_in_room target name function built source)
+  if(NOT TARGET ${target})
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/support/main.c)
+    target_link_libraries(${target} PRIVATE mica_test_models mica_test_support)
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target})
+    set_target_properties(${target} PROPERTIES MICA_TESTS "" EXCLUDE_FROM_ALL TRUE
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
+    file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${target}/test_list.h
+      CONTENT "$<JOIN:$<TARGET_PROPERTY:${target},MICA_TESTS>,\n>\n")
+  endif()
+  if(NOT built)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL FALSE)
+  set_property(TARGET ${target} APPEND PROPERTY MICA_TESTS "TEST(${function}, \"${name}\")")
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+    "-DMICA_TEST_MAIN=${function};-include;${PROJECT_SOURCE_DIR}/tests/support/test_main.h")
+  get_target_property(there ${target} SOURCES)
+  foreach(file ${source} ${ARGN})
+    get_filename_component(file ${file} ABSOLUTE)
+    if(NOT file IN_LIST there) # several tests may share it
+      target_sources(${target} PRIVATE ${file})
+    endif()
+  endforeach()
+endfunction()
+
+# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [ALONE] [WEAKER]
 #           [DEVICES | DEVICES_LONG] [MLX_MODES | NO_MLX])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
-# beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
+# beside it. The tests of a room are one program, the target test_<room>, that takes a test's name
+# without the room's as its first argument: build/tests/test_op norm. ALONE: a program of its own,
+# the target test_<room>_<name>, for a test that starts itself or replaces malloc, and for tools.
+# Where MICA_TEST_LABEL is set, a room's program has the tests with that label.
+#
+# Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
 # are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
 # ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2
 # and .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than
@@ -94,20 +128,34 @@ endfunction()
 # do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too; NO_MLX: not there,
 # for what needs that a row has the same bits alone and among others.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;NO_MLX" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;NO_MLX" ""
     "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
-  string(REPLACE "/" "_" target test/${path})
-  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
-  target_link_libraries(${target} PRIVATE mica_test_support)
-  set_target_properties(${target} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
+  string(REPLACE "/" "_" id test/${path})
+  if(arg_ALONE)
+    set(target ${id})
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
+    target_link_libraries(${target} PRIVATE mica_test_models mica_test_support)
+    set_target_properties(${target} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
+  else()
+    string(REGEX MATCH "^([a-z]+)[.](.*)$" own ${name})
+    set(target test_${CMAKE_MATCH_1})
+    set(own ${CMAKE_MATCH_2})
+    set(built TRUE)
+    if(MICA_TEST_LABEL AND NOT MICA_TEST_LABEL IN_LIST arg_LABELS)
+      set(built FALSE)
+    endif()
+    mica_test_in_room(${target} ${own} ${id} ${built} ${PROJECT_SOURCE_DIR}/tests/${path}.c
+      ${arg_SOURCES})
+    list(PREPEND arg_ARGS ${own})
+  endif()
   mica_add_test(${name} ${target} LABELS ${arg_LABELS} ARGS ${arg_ARGS})
   if(arg_WEAKER AND NOT MICA_SANITIZE AND MICA_PROCESSOR STREQUAL "x86_64")
     set(weaker_labels ${arg_LABELS})
     list(FILTER weaker_labels INCLUDE REGEX "golden|cases")
     foreach(isa avx2 avx512vnni)
-      mica_add_test(${name}.${isa} ${target} LABELS slow ${weaker_labels})
+      mica_add_test(${name}.${isa} ${target} LABELS slow ${weaker_labels} ARGS ${arg_ARGS})
       set_property(TEST ${name}.${isa} APPEND PROPERTY ENVIRONMENT MICA_CPU=${isa})
       set_tests_properties(${name}.${isa} PROPERTIES
         SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")

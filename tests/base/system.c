@@ -140,7 +140,7 @@ static void test_threads_have_room(void **state) {
         getrlimit(RLIMIT_STACK, &limit);
         limit.rlim_cur = 512 << 10;
         setrlimit(RLIMIT_STACK, &limit);
-        execl(program, program, "deep", (char *)NULL);
+        execl(program, program, "system", "deep", (char *)NULL);
         _exit(errno == ENOEXEC ? OTHER_MACHINE : 2);
     }
     assert_true(waitpid(child, &status, 0) == child);
