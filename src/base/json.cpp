@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include "base/alloc.h"
+#include "base/json_fault.h"
 #include "base/system.h"
 
 #include <simdjson.h>
@@ -20,7 +21,7 @@ namespace {
 using simdjson::internal::tape_ref;
 using simdjson::internal::tape_type;
 
-constexpr size_t max_depth = 256;
+constexpr size_t max_depth = MC_JSON_DEPTH;
 constexpr size_t large_text = size_t{4} << 20;
 constexpr size_t root_at = 1; /* word 0 of the tape frames the document */
 
@@ -45,38 +46,76 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Appends the exponent "e0" to integers of 19 digits and more, which may not fit 64 bits: they
- * become floats. tokenizer_config.json's model_max_length of 10^30 needs that. Returns the new
- * length. out NULL: only counts. */
-size_t widen_integers(const char *text, size_t len, char *out) {
-    size_t n = 0;
-    bool in_string = false;
-    auto put = [&](char c) {
+/* A text that is copied with changes. out NULL: only counts. */
+struct rewriting {
+    const char *text;
+    size_t len;
+    bool python; /* the words NaN, Infinity and -Infinity are values */
+    char *out;
+    size_t n; /* written */
+
+    void put(char c) {
         if (out) out[n] = c;
         n++;
-    };
+    }
+    void put_text(const char *s) {
+        while (*s)
+            put(*s++);
+    }
+};
+
+/* Copies the integer at text[at], and appends the exponent "e0" to one of 19 digits and more, which
+ * may not fit 64 bits: it becomes a float. tokenizer_config.json's model_max_length of 10^30 needs
+ * that. Returns the place behind it. */
+size_t widen_integer(rewriting &r, size_t at) {
+    const char *text = r.text;
+    size_t begin = at, len = r.len;
+    while (at < len && is_digit(text[at]))
+        r.put(text[at++]);
+    bool whole = at == len || (text[at] != '.' && text[at] != 'e' && text[at] != 'E');
+    bool fraction = begin > 0 && (std::strchr(".eE+", text[begin - 1]) != nullptr ||
+                                  (text[begin - 1] == '-' && begin > 1 &&
+                                   (text[begin - 2] == 'e' || text[begin - 2] == 'E')));
+    if (whole && !fraction && at - begin >= 19) r.put_text("e0");
+    return at;
+}
+
+/* Writes one of Python's words at text[at] as the object that transformers has for it, which is
+ * JSON. Returns the place behind the word; `at`: there is none. */
+size_t rewrite_word(rewriting &r, size_t at) {
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (const char *word : words) {
+        size_t n = std::strlen(word);
+        if (r.len - at < n || std::memcmp(r.text + at, word, n) != 0) continue;
+        r.put_text("{\"__float__\":\"");
+        r.put_text(word);
+        r.put_text("\"}");
+        return at + n;
+    }
+    return at;
+}
+
+/* Copies text, but for what simdjson does not take. Returns the new length. */
+size_t rewrite(const char *text, size_t len, bool python, char *out) {
+    rewriting r = {text, len, python, out, 0};
+    bool in_string = false;
     for (size_t i = 0; i < len;) {
-        if (in_string || !is_digit(text[i])) {
-            if (in_string && text[i] == '\\' && i + 1 < len)
-                put(text[i++]);
-            else if (text[i] == '"')
-                in_string = !in_string;
-            put(text[i++]);
+        if (!in_string && is_digit(text[i])) {
+            i = widen_integer(r, i);
             continue;
         }
-        size_t begin = i;
-        while (i < len && is_digit(text[i]))
-            put(text[i++]);
-        bool whole = i == len || (text[i] != '.' && text[i] != 'e' && text[i] != 'E');
-        bool fraction = begin > 0 && (std::strchr(".eE+", text[begin - 1]) != nullptr ||
-                                      (text[begin - 1] == '-' && begin > 1 &&
-                                       (text[begin - 2] == 'e' || text[begin - 2] == 'E')));
-        if (whole && !fraction && i - begin >= 19) {
-            put('e');
-            put('0');
+        size_t behind = python && !in_string ? rewrite_word(r, i) : i;
+        if (behind > i) {
+            i = behind;
+            continue;
         }
+        if (in_string && text[i] == '\\' && i + 1 < len)
+            r.put(text[i++]);
+        else if (text[i] == '"')
+            in_string = !in_string;
+        r.put(text[i++]);
     }
-    return n;
+    return r.n;
 }
 
 /* simdjson allocates for the worst case, and touches only what this text needs. For a long text
@@ -116,15 +155,15 @@ simdjson::error_code parse_padded(const char *text, size_t len, simdjson::dom::d
     return parser.parse_into_document(dom, text, len, false).error();
 }
 
-/* Parses once more with widened integers. Returns the first error if there are none to widen. */
-simdjson::error_code parse_widened(const char *text, size_t len, simdjson::dom::document &dom,
-                                   simdjson::error_code error) {
-    size_t wide_len = widen_integers(text, len, nullptr);
-    if (wide_len == len) return error;
-    text_owner wide;
-    if (!alloc_padded(wide_len, wide)) return simdjson::MEMALLOC;
-    widen_integers(text, len, wide.data);
-    return parse_padded(wide.data, wide_len, dom);
+/* Parses a text once more, rewritten. Returns the first error if there is nothing to rewrite. */
+simdjson::error_code parse_rewritten(const char *text, size_t len, bool python,
+                                     simdjson::dom::document &dom, simdjson::error_code error) {
+    size_t new_len = rewrite(text, len, python, nullptr);
+    if (new_len == len) return error;
+    text_owner copy;
+    if (!alloc_padded(new_len, copy)) return simdjson::MEMALLOC;
+    rewrite(text, len, python, copy.data);
+    return parse_padded(copy.data, new_len, dom);
 }
 
 /* The error in words that follow "it". */
@@ -155,8 +194,18 @@ const char *reason(simdjson::error_code error) {
     }
 }
 
+/* The error, with the place in the text if it is found again there. */
+mica_status fail_at_fault(const char *text, size_t len, const char *name, bool python,
+                          simdjson::error_code error) {
+    mc_json_fault fault;
+    if (!mc_json_find_fault(text, len, python, &fault))
+        return mc_fail(MICA_EFORMAT, "%s: not valid JSON: it %s", name, reason(error));
+    return mc_fail(MICA_EFORMAT, "%s: not valid JSON: it %s (line %zu, column %zu%s%s)", name,
+                   fault.why, fault.line, fault.column, fault.field[0] ? ", in " : "", fault.field);
+}
+
 /* text: [len], and its padding. */
-mica_status parse(const char *text, size_t len, const char *name, mc_json_doc &doc) {
+mica_status parse(const char *text, size_t len, const char *name, bool python, mc_json_doc &doc) {
     if (len >= 3 && std::memcmp(text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark */
         text += 3;
         len -= 3;
@@ -164,21 +213,21 @@ mica_status parse(const char *text, size_t len, const char *name, mc_json_doc &d
     simdjson::error_code error = parse_padded(text, len, doc.dom);
     /* simdjson's versions return different errors for an integer that is too large. */
     if (error != simdjson::SUCCESS && error != simdjson::MEMALLOC) {
-        error = parse_widened(text, len, doc.dom, error);
+        error = parse_rewritten(text, len, python, doc.dom, error);
     }
     if (error == simdjson::MEMALLOC) return mc_fail_nomem(name);
-    if (error) return mc_fail(MICA_EFORMAT, "%s: not valid JSON: it %s", name, reason(error));
-    return MICA_OK;
+    return error ? fail_at_fault(text, len, name, python, error) : MICA_OK;
 }
 
 /* text: [len], and its padding. */
-mica_status make_doc(const char *text, size_t len, const char *name, mc_json_doc **doc) {
+mica_status make_doc(const char *text, size_t len, const char *name, bool python,
+                     mc_json_doc **doc) {
     void *memory = mc_alloc(sizeof(mc_json_doc));
     if (!memory) return mc_fail_nomem(name);
     mc_json_doc *made = new (memory) mc_json_doc;
     mica_status status;
     try {
-        status = parse(text, len, name, *made);
+        status = parse(text, len, name, python, *made);
     } catch (const std::bad_alloc &) {
         status = mc_fail_nomem(name);
     }
@@ -205,14 +254,15 @@ mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_jso
     text_owner padded;
     if (!alloc_padded(len, padded)) return mc_fail_nomem(name);
     if (len) std::memcpy(padded.data, text, len);
-    return make_doc(padded.data, len, name, doc);
+    return make_doc(padded.data, len, name, false, doc);
 }
 
 mica_status mc_json_load(const char *path, mc_file_kind kind, mc_json_doc **doc) {
     *doc = nullptr;
     mc_filemap file;
     MC_TRY(mc_filemap_read(path, kind, simdjson::SIMDJSON_PADDING, nullptr, &file));
-    mica_status status = make_doc(reinterpret_cast<const char *>(file.data), file.size, path, doc);
+    mica_status status =
+        make_doc(reinterpret_cast<const char *>(file.data), file.size, path, true, doc);
     mc_filemap_close(&file);
     return status;
 }

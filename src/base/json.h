@@ -39,9 +39,11 @@ typedef struct mc_json { /* a value: plain data with private members */
 } mc_json;
 
 /* Parses text. `name` (a path) goes into error texts.
- * errors  MICA_EFORMAT with the reason; MICA_ENOMEM */
+ * errors  MICA_EFORMAT with the reason, line, column and field; MICA_ENOMEM */
 mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_json_doc **doc);
-/* Reads and parses a file. errors  also MICA_ENOENT, MICA_EIO */
+/* Reads and parses a file. Files that Python has written may hold the words NaN, Infinity and
+ * -Infinity, which are no JSON: each becomes {"__float__": "NaN"}, as transformers spells it since
+ * version 5. errors  also MICA_ENOENT, MICA_EIO */
 mica_status mc_json_load(const char *path, mc_file_kind kind, mc_json_doc **doc);
 void mc_json_close(mc_json_doc **doc);
 mc_json mc_json_root(const mc_json_doc *doc);

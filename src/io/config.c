@@ -42,7 +42,9 @@ static const char *show(mc_json v, char out[FOUND_BYTES]) {
     case MC_JSON_ARRAY:
         return "a list";
     case MC_JSON_OBJECT:
-        return "an object";
+        if (!mc_json_get_str(mc_json_find(v, "__float__"), &text)) return "an object";
+        snprintf(out, FOUND_BYTES, "%.*s", text.len < 40 ? (int)text.len : 40, text.ptr);
+        return out; /* Infinity, or NaN: see base/json.h */
     case MC_JSON_BOOL:
         mc_json_get_bool(v, &flag);
         return flag ? "true" : "false";

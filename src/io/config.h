@@ -7,7 +7,7 @@
  *     models/x/config.json: text_config.hidden_size: want an integer in 1..65536, found "abc"
  *
  * A key that is null counts as absent. For an absent optional key the reader leaves *value
- * unchanged: set the default first. Infinity and NaN are not JSON and give an error.
+ * unchanged: set the default first. Infinity and NaN, which Python writes, are out of every range.
  *
  * Threads: a loaded config may be read from any number of threads. */
 #ifndef IO_CONFIG_H

@@ -137,10 +137,10 @@ static void test_not_json(void **state) {
         {" \n", "is empty"},
         {"{", "ends too early"},
         {"{\"a\": 1", "ends too early"},
-        {"{\"a\" 1}", "syntax"},
-        {"[1,]", "syntax"},
-        {"[1 2]", "syntax"},
-        {"{} {}", "syntax"},
+        {"{\"a\" 1}", "lacks a colon behind a name (line 1, column 6, in a)"},
+        {"[1,]", "lacks a value (line 1, column 4, in [1])"},
+        {"[1 2]", "lacks a comma or an end (line 1, column 4, in [0])"},
+        {"{} {}", "goes on behind its end (line 1, column 4)"},
         {"[\"abc]", "string"},
         {"[\"a\nb\"]", "control character"},
         {"[\"\\q\"]", "string"},
@@ -149,10 +149,20 @@ static void test_not_json(void **state) {
         {"[1.]", "number"},
         {"[01]", "number"},
         {"[1e999]", "number"},
-        {"[NaN]", ""},
-        {"[Infinity]", ""},
+        {"[NaN]", "not true, false or null"},
+        {"[-Infinity]", "number"},
         {"[nul]", "true, false or null"},
         {"[tru3]", "true, false or null"},
+        {"{\n  \"eps\": 1e-6,\n  \"text_config\": {\"ropes\": [1, {\"\xC3\xA9\": 3, \"theta\": "
+         ".5}]}\n}",
+         "lacks a value (line 3, column 50, in text_config.ropes[1].theta)"},
+        {"{\"a\": {\"b\": 1,}}",
+         "lacks a name in quotes in front of a value (line 1, column 15, in a)"},
+        {"{\"a\": {\"b\": [1, {}, \"c",
+         "has a string without an end (line 1, column 21, in a.b[2])"},
+        {"{\"a\": [[], [1, 2}", "lacks a comma or an end (line 1, column 17, in a[1][1])"},
+        {"{\"a\": 1,\n \"b\": 2\n", "ends too early (line 3, column 1, in b)"},
+        {"[\"\\ud800x\"]", "malformed string (line 1, column"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mc_json_doc *doc;
@@ -163,6 +173,37 @@ static void test_not_json(void **state) {
             fail_msg("'%s': %d, %s", cases[i].text, (int)status, mica_last_error());
         }
     }
+}
+
+/* Words of Python's json, in files only. */
+static void test_python_words(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/config.json", dir);
+    static const char text[] = "{\"a\": [0.0, Infinity], \"b\": NaN,\n \"c\":-Infinity, \"d\": "
+                               "\"NaN \\\" Infinity\", \"e\": 1000000000000000019884624838656}";
+    static const struct { const char *key, *want; } words[] = {{"b", "NaN"}, {"c", "-Infinity"}};
+    mc_json_doc *doc;
+    mc_str word;
+    double number = 1;
+    test_write_file(path, text, sizeof text - 1);
+    if (mc_json_load(path, MC_FILE_CONFIG, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    mc_json root = mc_json_root(doc);
+    assert_int_equal(mc_json_count(mc_json_find(root, "a")), 2);
+    for (size_t i = 0; i < 2; i++) {
+        mc_json v = mc_json_find(root, words[i].key);
+        assert_true(mc_json_get_str(mc_json_find(v, "__float__"), &word));
+        assert_true(mc_str_is(word, words[i].want));
+        assert_false(mc_json_get_float(v, &number));
+    }
+    assert_true(mc_json_get_str(mc_json_find(root, "d"), &word));
+    assert_true(mc_str_is(word, "NaN \" Infinity"));
+    assert_true(mc_json_get_float(mc_json_find(root, "e"), &number) && number == 1e30);
+    mc_json_close(&doc);
+    test_write_file(path, "{\"a\": NaN, \"b\": xNaN}", 23);
+    assert_int_equal(mc_json_load(path, MC_FILE_CONFIG, &doc), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "not true, false or null (line 1, column 17, in b)"));
+    free(path);
+    test_temp_dir_remove(dir);
 }
 
 static void test_depth(void **state) {
@@ -222,6 +263,7 @@ int main(void) {
         cmocka_unit_test(test_scalar_documents),
         cmocka_unit_test(test_integers_of_any_size),
         cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_python_words),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_no_memory),
