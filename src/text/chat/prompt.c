@@ -22,14 +22,18 @@ static bool has_stop(const mc_prompt *prompt, int32_t id) {
     return false;
 }
 
+static mica_status add_stop(mc_prompt *prompt, int32_t id) {
+    if (id < 0 || has_stop(prompt, id) || MC_BUFFER_PUSH(&prompt->stops, int32_t, id))
+        return MICA_OK;
+    return mc_fail_nomem("the stop ids");
+}
+
 static mica_status read_stops(const mc_config_scope *scope, mc_prompt *prompt) {
     int64_t ids[MAX_IDS];
     size_t count = 0;
     MC_TRY(mc_config_ints(scope, "eos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MAX_IDS, &count));
     for (size_t i = 0; i < count; i++)
-        if (!has_stop(prompt, (int32_t)ids[i]) &&
-            !MC_BUFFER_PUSH(&prompt->stops, int32_t, (int32_t)ids[i]))
-            return mc_fail_nomem("the stop ids");
+        MC_TRY(add_stop(prompt, (int32_t)ids[i]));
     return MICA_OK;
 }
 
@@ -69,6 +73,7 @@ static mica_status open_parts(const char *folder, const char *chat_template, mc_
     MC_TRY(read_file(folder, "generation_config.json", MC_OPTIONAL, prompt, &bos));
     MC_TRY(read_file(folder, "config.json", MC_REQUIRED, prompt, &bos));
     MC_TRY(mica_tokenizer_open(folder, &prompt->tokenizer));
+    MC_TRY(add_stop(prompt, mica_tokenizer_eos(prompt->tokenizer)));
     const char *token = bos >= 0 ? mica_tokenizer_token(prompt->tokenizer, (int32_t)bos, NULL) : "";
     prompt->bos = mc_strdup(token ? token : "");
     return prompt->bos ? open_chat(folder, chat_template, prompt)

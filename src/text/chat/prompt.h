@@ -11,7 +11,8 @@
 
 typedef struct mc_prompt {
     mica_tokenizer *tokenizer;
-    mc_buffer stops;        /* int32: eos ids of generation_config.json and config.json */
+    /* int32: eos ids of generation_config.json and config.json, and the tokenizer's eos_token */
+    mc_buffer stops;
     char *bos;              /* text of the token that begins a prompt, "" for none */
     mc_chat_template *chat; /* the folder's own; NULL: none */
     char *chat_error; /* why the folder's own cannot be used; NULL: it can, or there is none */

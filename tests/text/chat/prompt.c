@@ -43,6 +43,36 @@ static void test_stops(void **state) {
     expect_stops("{\"eos_token_id\": null}", "{}", NULL, 0);
 }
 
+/* The eos_token of tokenizer_config.json stops, too, beside ids and where there are none. */
+static void test_tokenizer_stop(void **state) {
+    (void)state;
+    static const struct {
+        const char *config, *token;
+        size_t n;
+        int32_t ids[2];
+    } cases[] = {
+        {"{}", "\"<eos>\"", 1, {1}},
+        {"{\"eos_token_id\": 2}", "\"<eos>\"", 2, {2, 1}},
+        {"{\"eos_token_id\": 1}", "{\"content\": \"<eos>\"}", 1, {1}},
+        {"{\"eos_token_id\": 2}", "null", 1, {2}},
+        {"{\"eos_token_id\": 2}", "\"<of no vocabulary>\"", 1, {2}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *dir = folder_with(cases[i].config, NULL);
+        char *path = test_format("%s/tokenizer_config.json", dir);
+        char *text = test_format("{\"eos_token\": %s}", cases[i].token);
+        test_write_file(path, text, strlen(text));
+        mc_prompt prompt;
+        if (mc_prompt_open(dir, NULL, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+        assert_int_equal(MC_BUFFER_COUNT(&prompt.stops, int32_t), cases[i].n);
+        assert_memory_equal(prompt.stops.data, cases[i].ids, cases[i].n * sizeof *cases[i].ids);
+        mc_prompt_close(&prompt);
+        free(text);
+        free(path);
+        test_temp_dir_remove(dir);
+    }
+}
+
 static void expect_error(const char *config, const char *generation, mica_status status,
                          const char *word) {
     char *dir = folder_with(config, generation);
@@ -300,10 +330,15 @@ static void test_given_template(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops),           cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_built_in_format), cmocka_unit_test(test_own_template),
-        cmocka_unit_test(test_tools),           cmocka_unit_test(test_bad_messages),
-        cmocka_unit_test(test_raw_texts),       cmocka_unit_test(test_ill_formed_template),
+        cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_tokenizer_stop),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_built_in_format),
+        cmocka_unit_test(test_own_template),
+        cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_raw_texts),
+        cmocka_unit_test(test_ill_formed_template),
         cmocka_unit_test(test_given_template),
     };
     return cmocka_run_group_tests_name("text/chat/prompt", tests, NULL, NULL);
