@@ -50,6 +50,16 @@ static bool put_dtype(mc_buffer *out, mica_dtype dtype) {
                                                 : "bfloat16");
 }
 
+/* Adds the value of a member that is not copied. *changed: it is such a one. */
+static bool put_changed(mc_buffer *out, const mc_plan *plan, mc_str key, bool *changed) {
+    *changed = true;
+    if (plan->cast && is_dtype_key(key)) return put_dtype(out, plan->dtype);
+    if (plan->unties && mc_str_is(key, "tie_word_embeddings"))
+        return mc_buffer_add_text(out, "false");
+    *changed = false;
+    return true;
+}
+
 /* Adds the members of an object, which has been opened. */
 static bool put_members(mc_buffer *out, const mc_plan *plan, mc_json object, int depth) {
     bool first = true;
@@ -58,14 +68,14 @@ static bool put_members(mc_buffer *out, const mc_plan *plan, mc_json object, int
         if (mc_str_is(key, "quantization") || mc_str_is(key, "quantization_config")) continue;
         bool done = (first || mc_buffer_add_byte(out, ',')) && mc_json_put_line(out, depth) &&
                     mc_json_put_str(out, key) && mc_buffer_add_text(out, ": ");
+        bool changed = false;
         first = false;
-        if (done && plan->cast && is_dtype_key(key)) {
-            done = put_dtype(out, plan->dtype);
-        } else if (done && plan->cast && depth == 1 && mc_str_is(key, "text_config") &&
-                   mc_json_get_type(it.value) == MC_JSON_OBJECT) {
+        done = done && put_changed(out, plan, key, &changed);
+        if (done && !changed && depth == 1 && mc_str_is(key, "text_config") &&
+            mc_json_get_type(it.value) == MC_JSON_OBJECT) {
             done = mc_buffer_add_byte(out, '{') && put_members(out, plan, it.value, depth + 1) &&
                    mc_json_put_line(out, depth) && mc_buffer_add_byte(out, '}');
-        } else if (done) {
+        } else if (done && !changed) {
             done = mc_json_put_value(out, it.value, depth);
         }
         if (!done) return false;

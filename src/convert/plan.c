@@ -47,7 +47,7 @@ int mc_config_layers(mc_json config) {
     return n > 0 && n < 100000 ? (int)n : 0;
 }
 
-static bool is_tied(mc_json config) {
+bool mc_config_is_tied(mc_json config) {
     bool tied = false;
     if (!mc_json_get_bool(mc_json_find(config, "tie_word_embeddings"), &tied))
         mc_json_get_bool(mc_json_find(mc_json_find(config, "text_config"), "tie_word_embeddings"),
@@ -144,6 +144,7 @@ static mica_status check_options(const mc_source *source, const mica_convert_opt
         return mc_fail(MICA_EINVAL, "a recipe is for quantising, which is not asked for");
     MC_TRY(check_calibration(source, o));
     plan->cast = o->dtype != NULL;
+    plan->unties = source->own_head;
     if (o->dtype && !find_dtype(mc_str_of(o->dtype), &plan->dtype))
         return mc_fail(MICA_EINVAL, "'%s' is none of float32, float16 and bfloat16", o->dtype);
     if (!o->quantise) return MICA_OK;
@@ -182,10 +183,11 @@ static void plan_quant(const mc_source *source, const mica_convert_options *o, c
 
 static void plan_part(const mc_source *source, const mica_convert_options *o, const mc_plan *plan,
                       const mc_part *part, mc_target *target) {
-    *target = (mc_target){.left_out = is_left_out(part, is_tied(source->config)),
-                          .quantised = part->quantised && !o->dequantise,
-                          .quant = part->quant,
-                          .dtype = part->dtype};
+    *target = (mc_target){
+        .left_out = is_left_out(part, mc_config_is_tied(source->config) && !source->own_head),
+        .quantised = part->quantised && !o->dequantise,
+        .quant = part->quant,
+        .dtype = part->dtype};
     if (plan->cast && mica_dtype_is_float(part->dtype)) target->dtype = plan->dtype;
     if (o->quantise) plan_quant(source, o, plan, part, target);
 }

@@ -22,6 +22,7 @@ typedef struct mc_plan {
     mica_quant common;         /* of config.json; with bits 0 nothing is quantised */
     bool cast;                 /* config.json gets another dtype */
     mica_dtype dtype;          /* that one */
+    bool unties;               /* config.json no longer says that the head is the embedding */
     int *bits;                 /* [parts] of a calibration; NULL: there is none */
     mc_weight_tensor *tensors; /* [count] to be written, in order of the parts */
     size_t count;
@@ -42,5 +43,8 @@ mica_status mc_plan_write_config(const mc_plan *plan, const mc_source *source, c
 
 /* The number of layers that config.json says; 0: none. */
 int mc_config_layers(mc_json config);
+
+/* Whether config.json says that the head is the embedding. */
+bool mc_config_is_tied(mc_json config);
 
 #endif

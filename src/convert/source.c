@@ -24,7 +24,9 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     spec->family = family->name;
     spec->chat = family->chat;
     spec->query_rows = mc_family_query_rows(source->weights);
-    return family->read(&root, spec);
+    MC_TRY(family->read(&root, spec));
+    if (source->own_head) spec->tied = MC_TIED_NO;
+    return MICA_OK;
 }
 
 mc_str mc_decoder_name(mc_str name) {

@@ -42,6 +42,7 @@ struct mc_source {
     mc_json config;            /* config.json's root */
     const char *folder;        /* NULL: the source is no folder */
     const mc_weights *weights; /* of a folder */
+    bool own_head;             /* the config ties the head, but there is one unlike the embedding */
     /* Makes the value of parts[i] in s, where errors go. Its data lives as long as the source and
      * the scope. */
     mica_status (*load)(const mc_source *source, size_t i, mica_scope *s, mc_value *value);

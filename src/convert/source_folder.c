@@ -4,10 +4,12 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "convert/copy.h"
+#include "convert/plan.h"
 #include "graph/graph.h"
 #include "io/config.h"
 #include "io/folder.h"
 #include "io/safetensors.h"
+#include "model/lm.h"
 #include "model/packing.h"
 
 #include <stdio.h>
@@ -154,6 +156,29 @@ static void close_folder(mc_source *source) {
     mc_config_close(&f->config);
 }
 
+/* A part by its name within the decoder; NULL: there is none. */
+static const mc_part *find_part(const mc_source *source, const char *name) {
+    for (size_t i = 0; i < source->count; i++)
+        if (mc_str_is(mc_decoder_name(mc_str_of(source->parts[i].name)), name))
+            return &source->parts[i];
+    return NULL;
+}
+
+static void strip_ending(const mc_part *part, char module[NAME_BYTES]) {
+    snprintf(module, NAME_BYTES, "%.*s", (int)(strlen(part->name) - strlen(".weight")), part->name);
+}
+
+/* Whether there is a head unlike the embedding, whatever the config says. */
+static bool has_own_head(const mc_source *source) {
+    char one[NAME_BYTES], other[NAME_BYTES];
+    const mc_part *head = find_part(source, "lm_head.weight");
+    const mc_part *embed = find_part(source, "embed_tokens.weight");
+    if (!head || !embed) return false;
+    strip_ending(head, one);
+    strip_ending(embed, other);
+    return !mc_lm_same_matrix(source->weights, one, other);
+}
+
 static mica_status open_folder(mc_source *source, folder *f, const char *path) {
     MC_TRY(mc_model_folder_check(path));
     f->path = mc_arena_strndup(&source->arena, path, strlen(path));
@@ -163,7 +188,9 @@ static mica_status open_folder(mc_source *source, folder *f, const char *path) {
     source->folder = f->path;
     source->weights = f->weights;
     source->config = mc_config_root(f->config).object;
-    return add_parts(source, f);
+    MC_TRY(add_parts(source, f));
+    source->own_head = mc_config_is_tied(source->config) && has_own_head(source);
+    return MICA_OK;
 }
 
 mica_status mc_source_open_folder(const char *path, mc_source *source) {

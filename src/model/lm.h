@@ -112,6 +112,9 @@ mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) MC_PRINTF(2, 3);
  * what is computed from the config. */
 bool mc_lm_ignores(const char *name);
 
+/* Whether two modules have the same weights in the files: tensors, scales and biases. */
+bool mc_lm_same_matrix(const mc_weights *weights, const char *a, const char *b);
+
 /* What the model is, but for its folder and its engine; the arithmetic is that which was set.
  * Strings are the model's. */
 mica_model_info mc_lm_describe(const mc_lm *lm);

@@ -72,15 +72,44 @@ static const char *head_name(const mc_loader *loader, const char *head, char tex
     return NULL;
 }
 
+static bool same_tensor(const mc_weights *w, const char *a, const char *b, const char *ending) {
+    char first[NAME_BYTES + 8], second[NAME_BYTES + 8];
+    snprintf(first, sizeof first, "%s%s", a, ending);
+    snprintf(second, sizeof second, "%s%s", b, ending);
+    const mc_weight_tensor *x = mc_weights_find(w, first), *y = mc_weights_find(w, second);
+    if (!x || !y) return x == y;
+    return strcmp(x->kind, y->kind) == 0 && x->ndim == y->ndim && x->bytes == y->bytes &&
+           memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) == 0 &&
+           memcmp(x->data, y->data, x->bytes) == 0;
+}
+
+bool mc_lm_same_matrix(const mc_weights *weights, const char *a, const char *b) {
+    return same_tensor(weights, a, b, ".weight") && same_tensor(weights, a, b, ".scales") &&
+           same_tensor(weights, a, b, ".biases");
+}
+
+/* Notes a head that the config denies: merging an adapter of the head leaves one. */
+static mica_status note_own_head(mc_lm *lm, const char *name) {
+    lm->spec.tied = MC_TIED_NO;
+    return mc_lm_note(lm,
+                      "config.json says tie_word_embeddings, but the files hold %s.weight, which "
+                      "is not the embedding: this head is used",
+                      name);
+}
+
 static mica_status load_head(mc_loader *loader, mc_lm *lm) {
-    char text[NAME_BYTES];
+    char text[NAME_BYTES], embed[NAME_BYTES];
     const mc_decoder_spec *spec = &lm->spec;
     const char *name = head_name(loader, spec->names.head, text);
-    if (spec->tied == MC_TIED_YES || (spec->tied == MC_TIED_UNSAID && !name)) {
+    module_name(loader, -1, spec->names.embed, embed);
+    bool own =
+        name && (spec->tied != MC_TIED_YES || !mc_lm_same_matrix(loader->weights, name, embed));
+    if (!own && spec->tied != MC_TIED_NO) {
         lm->head = lm->embed;
         lm->tied = true;
         return MICA_OK;
     }
+    if (spec->tied == MC_TIED_YES) MC_TRY(note_own_head(lm, name));
     return mc_linear_load(loader, name ? name : spec->names.head, spec->vocab, spec->hidden, false,
                           &lm->head);
 }

@@ -64,7 +64,9 @@ typedef struct mc_decoder_spec {
     double attention_softcap; /* of the scores; 0: none */
     double final_softcap;     /* of the logits; 0: none */
     bool qkv_bias, o_bias, mlp_bias;
-    mc_tied tied; /* whether the head is the embedding; unsaid: it is if the files hold no head */
+    /* Whether the head is the embedding. Unsaid: it is if the files hold no head. A head in the
+     * files that differs from the embedding wins over yes. */
+    mc_tied tied;
     mc_decoder_names names;
 } mc_decoder_spec;
 

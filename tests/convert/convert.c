@@ -276,6 +276,24 @@ static void test_files(void **state) {
     test_temp_dir_remove(from);
 }
 
+/* A head of its own is kept, and the new config no longer denies it. */
+static void test_own_head(void **state) {
+    (void)state;
+    const mica_convert_options options = {.dequantise = true};
+    char *from = fixture_copy("q4g32_llama", "config.json", "\"tie_word_embeddings\": false",
+                              "\"tie_word_embeddings\": true");
+    if (mica_convert(from, made, &options, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
+    char *config = test_format("%s/config.json", made), *text = test_read_file(config, NULL);
+    assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
+    mc_weights *w;
+    assert_int_equal(mc_weights_open(made, NULL, &w), MICA_OK);
+    assert_non_null(mc_weights_find(w, "lm_head.weight"));
+    mc_weights_close(&w);
+    free(text);
+    free(config);
+    test_temp_dir_remove(from);
+}
+
 /* ---- what is refused ---- */
 
 static void refuse(const char *model, const mica_convert_options *options, mica_status want,
@@ -475,7 +493,7 @@ int main(void) {
         TEST(test_mlx_lm),      TEST(test_fused),     TEST(test_fused_quantised),
         TEST(test_files),       TEST(test_refused),   TEST(test_existing),
         TEST(test_twins),       TEST(test_cancelled), TEST(test_out_of_memory),
-        TEST(test_long_scales),
+        TEST(test_long_scales), TEST(test_own_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Opening damaged or unusual models, and opening models without memory. */
 #include "model/fixture.h"
 
+#include <mica/io.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,9 +167,62 @@ static void test_unused_tensors(void **state) {
                 ".bias ...");
     expect_note("qwen3_tied", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
                 "nothing reads 11 of the tensors: model.layers.2.", " ...");
-    /* A tied head may be in the files all the same. */
-    expect_note("llama_untied_f32", "\"tie_word_embeddings\": false",
-                "\"tie_word_embeddings\": true", "", "");
+}
+
+#define UNTIED "\"tie_word_embeddings\": false"
+#define TIED "\"tie_word_embeddings\": true"
+
+/* A head in the files that differs from the embedding wins over the config, with a note. */
+static void test_own_head(void **state) {
+    (void)state;
+    static const int32_t ids[] = {5, 9, 30, 2};
+    const char *models[] = {"llama_untied_f32", "q4g32_llama"};
+    for (size_t i = 0; i < 2; i++) {
+        model_fixture f;
+        mc_lm *lm;
+        fixture_open(models[i], &f);
+        char *dir = fixture_copy(models[i], CONFIG, UNTIED, TIED);
+        expect_note(models[i], UNTIED, TIED, "config.json says tie_word_embeddings, but",
+                    "lm_head.weight");
+        if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+        assert_false(lm->tied);
+        float *want = fixture_logits(f.device, f.lm, ids, 4);
+        float *got = fixture_logits(device, lm, ids, 4);
+        assert_memory_equal(got, want, 4 * (size_t)lm->spec.vocab * sizeof *got);
+        free(want);
+        free(got);
+        mc_lm_close(&lm);
+        fixture_close(&f);
+        test_temp_dir_remove(dir);
+    }
+}
+
+/* A head in the files that is the embedding is none of its own. */
+static void test_equal_head(void **state) {
+    (void)state;
+    char *dir = fixture_copy("qwen3_tied", CONFIG, NULL, NULL);
+    char *path = test_format("%s/" TENSORS, dir);
+    mica_scope *s;
+    mica_named_array *arrays, all[64];
+    size_t n;
+    mc_lm *lm;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_load_safetensors(path, s, &arrays, &n), MICA_OK);
+    assert_true(n < 64);
+    for (size_t i = 0; i < n; i++) {
+        all[i] = arrays[i];
+        if (strcmp(arrays[i].name, "model.embed_tokens.weight") == 0)
+            all[n] = (mica_named_array){"lm_head.weight", arrays[i].array};
+    }
+    assert_int_equal(mica_save_safetensors(path, all, n + 1, NULL, 0), MICA_OK);
+    mica_free(arrays);
+    mica_scope_close(&s);
+    if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_true(lm->tied);
+    assert_int_equal(lm->notes.len, 0);
+    mc_lm_close(&lm);
+    free(path);
+    test_temp_dir_remove(dir);
 }
 
 /* Compared with numbers computed from the published rule: kept, blended and divided frequencies. */
@@ -227,6 +282,7 @@ int main(void) {
         cmocka_unit_test(test_not_models),      cmocka_unit_test(test_llama3_frequencies),
         cmocka_unit_test(test_description),     cmocka_unit_test(test_unused_tensors),
         cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_unsaid_head_dim),
+        cmocka_unit_test(test_own_head),        cmocka_unit_test(test_equal_head),
     };
     return cmocka_run_group_tests_name("model/lm_load", tests, open_device, close_device);
 }
