@@ -327,7 +327,9 @@ static void check_ahead(const model_fixture *f, int64_t context, int n, int from
             if (!mc_session_knows(session, ids[i])) {
                 int count = 1 + i % MC_MAX_AHEAD;
                 memcpy(guesses, ids + i, (size_t)count * sizeof *ids);
-                if (i % 10 + 1 < count) guesses[i % 10 + 1] = (guesses[i % 10 + 1] + 1) % 500;
+                int wrong = i % 10 + 1;
+                if (wrong < count)
+                    guesses[wrong] = (int32_t)((guesses[wrong] + 1) % f->lm->spec.vocab);
                 assert_int_equal(mc_session_look_ahead(session, guesses, count), MICA_OK);
                 assert_int_equal(mc_session_count(session), i);
                 assert_true(mc_session_is_ahead(session));
