@@ -201,7 +201,10 @@ endfunction()
 # MICA_LIBFUZZER this is a libFuzzer program; otherwise a program that replays the corpus, and the
 # ctest fuzz.<name>.
 function(mica_fuzz name)
-  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c)
+  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c
+    $<TARGET_OBJECTS:mica_fuzz_support>)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/fuzz/${name}.c PROPERTIES
+    COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=fuzz_target)
   target_link_libraries(fuzz_${name} PRIVATE mica_internal)
   set_target_properties(fuzz_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz LINKER_LANGUAGE CXX)

@@ -1,8 +1,10 @@
 /* Input: a session file. If the input's length is even, its magic, version, fingerprint and
  * checksum are corrected here, so that the code behind these checks is reached. The model is tiny:
  * six tokens, two layers, one with a window of 4, and a context of 8 if the input says so. A
- * session that loads can be cut back. */
+ * session that loads can be saved, is then loaded as the same session, and can be cut back. */
 #include "session/session_file.h"
+
+#include "scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,17 @@ static void mend(const mc_session_model *model, char *file, size_t size) {
     memcpy(file + size - 8, &sum, sizeof sum);
 }
 
+static void save_and_load(const mc_session_model *model, mc_session *session) {
+    const char *path = fuzz_scratch("session");
+    mc_session *again;
+    must(mc_session_save(session, path) == MICA_OK);
+    must(mc_session_load(model, path, 0, &again) == MICA_OK);
+    must(mc_session_count(again) == mc_session_count(session));
+    const mc_buffer *a = &session->history.ids, *b = &again->history.ids;
+    must(a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0));
+    mc_session_close(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static mc_session_model model;
     mc_session *session;
@@ -51,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     mica_status status = mc_session_parse(&model, file, size, "input", 0, &session);
     must((status == MICA_OK) == (session != NULL));
     if (status == MICA_OK) {
+        save_and_load(&model, session);
         const mc_tokens *history = &session->history;
         int64_t count = mc_session_count(session), some = count < 64 ? count : 64;
         int32_t ids[65] = {0};

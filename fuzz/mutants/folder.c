@@ -75,6 +75,7 @@ void folder_sources_find(const char *fixtures, const char *corpus, folder_source
         .models = list_some(fixtures, "models", ""),
         .adapters = list_some(fixtures, "lora", ""),
         .templates = list_some(fixtures, "chat", ".json"),
+        .networks = list_some(fixtures, "onnx", ".onnx"),
         .corpus_tokenizers = list_some(corpus, "tokenizer", ""),
         .corpus_templates = list_some(corpus, "template", ""),
     };
@@ -84,6 +85,7 @@ void folder_sources_free(folder_sources *s) {
     free_list(&s->models);
     free_list(&s->adapters);
     free_list(&s->templates);
+    free_list(&s->networks);
     free_list(&s->corpus_tokenizers);
     free_list(&s->corpus_templates);
 }
@@ -262,9 +264,50 @@ static void find_base(const folder_sources *s, char path[PATH_BYTES]) {
     mc_json_close(&doc);
 }
 
+/* A network by the names net.onnx and net.npz, and links to the data that networks have outside. */
+static void make_network(chance *c, const folder_sources *s, const char *dir) {
+    static const char *const endings[] = {".onnx", ".npz"};
+    char from[PATH_BYTES], to[PATH_BYTES];
+    const char *name = CHANCE_NAME(c, s->networks);
+    int stem = (int)(strlen(name) - strlen(endings[0]));
+    folder_join(from, s->fixtures, "onnx");
+    folder_list data = list(from, ".data");
+    folder_join(to, dir, "net");
+    check(mkdir(to, 0700) == 0, to);
+    for (size_t i = 0; i < data.count; i++) {
+        check(snprintf(from, sizeof from, "%s/onnx/%s", s->fixtures, data.names[i]) < PATH_BYTES &&
+                  snprintf(to, sizeof to, "%s/net/%s", dir, data.names[i]) < PATH_BYTES,
+              dir);
+        check(symlink(from, to) == 0, to);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        check(snprintf(from, sizeof from, "%s/onnx/%.*s%s", s->fixtures, stem, name, endings[i]) <
+                      PATH_BYTES &&
+                  snprintf(to, sizeof to, "%s/net/net%s", dir, endings[i]) < PATH_BYTES,
+              dir);
+        check(symlink(from, to) == 0, to);
+    }
+    free_list(&data);
+}
+
+static void write_inputs(const char *dir) {
+    write_text(dir, "input.txt", "Hello, world! 123\nAnd more?\n");
+    write_text(
+        dir, "prompts.json",
+        "{\"prompt\": \"Hello\", \"max_tokens\": 3}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"What\"}], \"max_tokens\": 2}\n");
+    write_text(dir, "keys.txt", "# of all\nsk-first-key-0123456789\n\nsk-second-key-0123456789\n");
+}
+
 void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *dir) {
     char from[PATH_BYTES], to[PATH_BYTES];
     bool adapter = kind & FOLDER_ADAPTER;
+    if (kind & FOLDER_NETWORK) {
+        check(mkdir(dir, 0700) == 0, dir);
+        write_inputs(dir);
+        make_network(c, s, dir);
+        return;
+    }
     const char *cases = adapter ? "lora" : "models";
     const char *name = adapter ? CHANCE_NAME(c, s->adapters) : CHANCE_NAME(c, s->models);
     check(mkdir(dir, 0700) == 0, dir);
@@ -276,9 +319,5 @@ void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *
     }
     folder_join(to, dir, "model");
     make_model(c, s, kind, from, to);
-    write_text(dir, "input.txt", "Hello, world! 123\nAnd more?\n");
-    write_text(
-        dir, "prompts.json",
-        "{\"prompt\": \"Hello\", \"max_tokens\": 3}\n"
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"What\"}], \"max_tokens\": 2}\n");
+    write_inputs(dir);
 }

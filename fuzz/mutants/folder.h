@@ -1,4 +1,4 @@
-/* The valid folders that mutants are made from: all models, adapters and chat templates of
+/* The valid folders that mutants are made from: all models, adapters, chat templates and networks of
  * tests/fixtures, and the tokenizers and templates of fuzz/corpus. */
 #ifndef MUTANTS_FOLDER_H
 #define MUTANTS_FOLDER_H
@@ -13,7 +13,7 @@ typedef struct folder_list { /* names, sorted */
 
 typedef struct folder_sources {
     const char *fixtures, *corpus;
-    folder_list models, adapters, templates;
+    folder_list models, adapters, templates, networks;
     folder_list corpus_tokenizers, corpus_templates;
 } folder_sources;
 
@@ -26,12 +26,14 @@ enum { PATH_BYTES = 4096 };
 /* Writes "dir/name". Ends the program if it is too long. */
 void folder_join(char path[PATH_BYTES], const char *dir, const char *name);
 
-enum { FOLDER_ADAPTER = 1, FOLDER_CORPUS = 2 };
+enum { FOLDER_ADAPTER = 1, FOLDER_CORPUS = 2, FOLDER_NETWORK = 4 };
 
 /* Makes dir with dir/model, a complete model folder of links to the fixtures' files, and the verbs'
  * inputs input.txt and prompts.json. With FOLDER_ADAPTER it also makes dir/adapter, and dir/model
  * is its base. With FOLDER_CORPUS, tokenizer and template may be from the corpus: these are unusual
- * and need not fit the model. */
+ * and need not fit the model. With FOLDER_NETWORK it
+ * makes dir/net instead: net.onnx, what that keeps outside, and its inputs, net.npz. All have
+ * keys.txt, keys of a server. */
 void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *dir);
 
 /* Removes the folder and its contents. */

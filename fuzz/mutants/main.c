@@ -1,5 +1,5 @@
-/* Changes valid model folders, adapters and sessions, lets the command read them, and checks how it
- * ends:
+/* Changes valid model folders, adapters, sessions, networks, their inputs, and keys of a server, lets
+ * the command read them, and checks how it ends:
  *
  *   mutants [options] MICA FIXTURES CORPUS
  *     --count N      number of mutants (5000)
@@ -10,7 +10,8 @@
  *
  * A seed makes the same mutant of the same fixtures. For each mutant, the command must exit with 0,
  * 1, 2 or 130, with a text unless it is 0, within a second of CPU time, in at most 20 times the
- * memory of the folder's files plus 64 MB. Prints a line for each failure, then a table; returns 1
+ * memory of the folder's files plus 64 MB, and no control character of a file may be in what it says
+ * on stderr. Prints a line for each failure, then a table; returns 1
  * if there was one. */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE  /* MAP_ANONYMOUS */
@@ -39,7 +40,16 @@ static const size_t max_times = 20, max_bytes_more = (size_t)64 << 20;
 
 /* ---- mutations, and their readers ---- */
 
-enum { ALL = 1, CHAT = 2, TOKENS = 4, ADAPTER = 8, SESSION = 16 };
+enum {
+    ALL = 1,
+    CHAT = 2,
+    TOKENS = 4,
+    ADAPTER = 8,
+    SESSION = 16,
+    NETWORK = 32,
+    PROGRAM = 64,
+    SERVER = 128,
+};
 
 typedef struct part {
     const char *name, *folder, *file; /* file NULL: any file of the folder */
@@ -58,6 +68,12 @@ static const part parts[] = {
     {"adapter tensors", "adapter", NULL, mutate_tensors, ADAPTER},
     {"session", ".", "talk.cache", mutate_session, SESSION},
     {"conversation", ".", "talk", mutate_json, SESSION},
+    {"network", "net", "net.onnx", mutate_bytes, NETWORK},
+    {"network's data", "net", NULL, NULL, NETWORK},
+    {"inputs", "net", "net.npz", mutate_bytes, PROGRAM},
+    {"program", "net", "net.mica", mutate_program, PROGRAM},
+    {"keys", ".", "keys.txt", mutate_bytes, SERVER},
+    {"no keys", ".", "keys.txt", NULL, SERVER},
     {"files", "model", NULL, NULL, ALL | CHAT | TOKENS},
 };
 
@@ -69,6 +85,9 @@ typedef struct command {
 } command;
 
 #define TEXT "Hello, world! The 3 words <|im_end|> \xc3\xa9\xe4\xb8\xad hello hello hello"
+
+/* Of all networks; each takes those that it has. */
+#define LENGTHS "--dim", "batch=3", "--dim", "n=2", "--dim", "l=5"
 
 static const command commands[] = {
     {ALL | CHAT, {"run", "-m", "model", "-t", "1", "-n", "4", "-c", "256", TEXT}},
@@ -91,6 +110,18 @@ static const command commands[] = {
     {ADAPTER, {"score", "-m", "model", "-a", "adapter", "-t", "1", TEXT}},
     {ADAPTER, {"show", "-a", "adapter", "model"}},
     {SESSION, {"chat", "-m", "model", "-t", "1", "-n", "3", "--session", "talk"}},
+    {NETWORK, {"convert", "-t", "1", LENGTHS, "net/net.onnx", "net/new.mica"}},
+    {PROGRAM, {"program", "show", "net/net.mica"}},
+    {PROGRAM, {"program", "-t", "1", "--input", "net/net.npz", "run", "net/net.mica"}},
+    {PROGRAM,
+     {"program", "-t", "1", "--cast", "--input", "net/net.npz", "-o", "all.npz", "run",
+      "net/net.mica"}},
+    /* An address of documentation: it ends when it is to listen there. */
+    {SERVER,
+     {"serve", "-m", "model", "--host", "192.0.2.1", "--port", "0", "--api-key-file", "keys.txt"}},
+    {SERVER,
+     {"serve", "-m", "model", "--host", "192.0.2.1", "--port", "0", "--insecure", "--tls-cert",
+      "keys.txt", "--tls-key", "keys.txt"}},
 };
 
 static size_t count_words(const command *cmd) {
@@ -124,6 +155,13 @@ typedef struct job {
     counts *counts; /* of each part */
 } job;
 
+/* The first control character but line ends and tabs; NULL: none. */
+static const char *find_control(const char *text) {
+    for (; *text; text++)
+        if (((unsigned char)*text < ' ' && !strchr("\n\t\r", *text)) || *text == 0x7f) return text;
+    return NULL;
+}
+
 /* Checks a run. Returns true if it failed, and sets `why`. */
 static bool is_bad(const job *j, const child_result *r, const char *errors, const char *output,
                    size_t room, char why[PATH_BYTES]) {
@@ -142,6 +180,8 @@ static bool is_bad(const job *j, const child_result *r, const char *errors, cons
         text = "no text on a failure";
     else if (strstr(errors, "out of memory"))
         text = "it asked for more memory than there is";
+    else if (find_control(errors))
+        text = "a control character on the terminal";
     else if (strstr(errors, "please report it"))
         text = "an internal error";
     else
@@ -195,6 +235,17 @@ static void make_session(const job *j, const char *dir) {
     exit(2);
 }
 
+/* Makes the program of a network that is valid yet. */
+static void make_program(const job *j, const char *dir) {
+    static const command convert = {
+        0, {"convert", "-q", "-t", "1", LENGTHS, "net/net.onnx", "net/net.mica"}};
+    child_options options = j->child;
+    options.dir = dir;
+    if (child_run(&options, convert.words, count_words(&convert)).code == 0) return;
+    fprintf(stderr, "mutants: no program of the valid network in %s\n", dir);
+    exit(2);
+}
+
 static void change(chance *c, const part *p, const char *dir) {
     char folder[PATH_BYTES], path[PATH_BYTES];
     mc_buffer name = {0}, file = {0};
@@ -227,8 +278,10 @@ static bool make_and_run(const job *j, size_t seed) {
     if (access(dir, F_OK) == 0) folder_remove(dir);
     unsigned kind = p->readers & ADAPTER ? FOLDER_ADAPTER : 0;
     if (p->mutate == mutate_template || p->readers & TOKENS) kind |= FOLDER_CORPUS;
+    if (p->readers & (NETWORK | PROGRAM)) kind |= FOLDER_NETWORK;
     folder_make(&c, &j->sources, kind, dir);
     if (p->readers & SESSION) make_session(j, dir);
+    if (p->readers & PROGRAM) make_program(j, dir);
     change(&c, p, dir);
     size_t room = folder_bytes(dir) * max_times + max_bytes_more;
     bool good = true;

@@ -11,6 +11,7 @@ mutation mutate_bytes;    /* bits, runs of bytes, the length */
 mutation mutate_json;     /* a value, key or element; invalid JSON is parsed as far as possible */
 mutation mutate_template; /* a word, a piece, or an added hostile expression */
 mutation mutate_tensors;  /* safetensors: the header as JSON, its length, the numbers after it */
+mutation mutate_program;  /* words and bytes; usually size and hash are corrected */
 mutation mutate_session;  /* words and bytes; usually the checksum is corrected */
 
 /* Replaces file[at, end) by `len` bytes of `text`; len 0 removes it. `text` must not be in the

@@ -1,6 +1,7 @@
-/* Mutates binary files: safetensors and saved sessions. */
+/* Mutates binary files: safetensors, saved sessions and programs. */
 #include "mutate.h"
 
+#include "base/map.h"
 #include "session/session_file.h"
 
 #include <string.h>
@@ -102,4 +103,22 @@ void mutate_session(chance *c, mc_buffer *file) {
     if (file->len % 8 != 0 || file->len < HEADER + 8 || chance_one_in(c, 8)) return;
     uint64_t sum = mc_session_checksum(file->data, file->len - 8);
     memcpy(file->data + file->len - 8, &sum, sizeof sum);
+}
+
+/* ---- programs ---- */
+
+/* What the file of a graph begins with: magic, version and order, then its size and the hash of what
+ * follows. */
+enum { SIZE_AT = 16, HASH_AT = 24, HASHED = 32 };
+
+void mutate_program(chance *c, mc_buffer *file) {
+    size_t room = file->len / 8;
+    if (chance_one_in(c, 3) || room * 8 <= HASHED)
+        mutate_bytes(c, file);
+    else
+        change_word(c, file, HASHED + chance_below(c, room - HASHED / 8) * 8);
+    if (file->len <= HASHED || chance_one_in(c, 8)) return;
+    uint64_t size = file->len, hash = mc_hash(file->data + HASHED, file->len - HASHED, 0);
+    memcpy(file->data + SIZE_AT, &size, sizeof size);
+    memcpy(file->data + HASH_AT, &hash, sizeof hash);
 }
