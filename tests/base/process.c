@@ -57,9 +57,8 @@ static void finish(mc_process **process) {
 }
 
 static void expect_death(long pid) {
-    for (uint64_t end = after(20 * SECOND); test_process_lives(pid) && mc_now_us() < end;)
+    while (test_process_lives(pid)) /* for as long as a busy machine takes */
         (void)poll(NULL, 0, 1);
-    assert_false(test_process_lives(pid));
 }
 
 /* ---- lines ---- */

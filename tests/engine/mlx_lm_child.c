@@ -195,51 +195,40 @@ static void test_killed_meanwhile(void **state) {
 typedef struct canceller {
     pthread_t thread;
     mica_stream *stream;
-    uint64_t when;
 } canceller;
 
 static void *cancel_soon(void *arg) {
     canceller *c = arg;
     (void)poll(NULL, 0, 50);
-    c->when = mc_now_us();
     mica_stream_cancel(c->stream);
     return NULL;
 }
 
-/* Cancels an endless answer after `first` tokens; returns how long it took to end. */
-static uint64_t cancel(const mica_model *model, int first) {
+/* Cancels an endless answer after `first` tokens. */
+static void cancel(const mica_model *model, int first) {
     mica_session *session;
     mica_token token;
-    canceller c = {.when = 0};
+    canceller c;
     must(mica_session_open(model, NULL, &session));
     must(mica_generate_ids(session, ids, 3, NULL, &c.stream));
     for (int i = 0; i < first; i++)
         assert_true(mica_stream_next(c.stream, &token));
     assert_int_equal(pthread_create(&c.thread, NULL, cancel_soon, &c), 0);
     while (mica_stream_next(c.stream, &token)) {}
-    uint64_t end = mc_now_us();
     assert_int_equal(pthread_join(c.thread, NULL), 0);
     assert_int_equal(mica_stream_finish(c.stream), MICA_FINISH_CANCELLED);
     assert_int_equal(mica_stream_status(c.stream), MICA_ECANCELLED);
     mica_stream_close(&c.stream);
     mica_session_close(&session);
-    return end - c.when;
 }
 
-/* The answer ends within a second, and the child drains: it answers the next. A busy machine has
- * three tries. */
+/* The answer, which has no end of its own, ends; and the child drains: it answers the next. */
 static void test_cancel(void **state) {
     (void)state;
     mica_model *model;
-    uint64_t us = 0;
     must(open_as("endless", 100, &model));
-    for (int i = 0; i < 3; i++) {
-        us = cancel(model, 3 * i);
-        if (us < 1000000) break;
-    }
-    assert_true(us < 1000000);
-    for (int i = 0; i < 3; i++)
-        (void)cancel(model, i);
+    for (int i = 0; i < 6; i++)
+        cancel(model, i);
     mica_model_close(&model);
     expect_no_child();
 }
@@ -255,7 +244,7 @@ static void test_cancel_waiting(void **state) {
     must(mica_session_open(model, NULL, &session));
     must(mica_generate_ids(session, ids, 3, NULL, &stream));
     assert_true(mica_stream_next(stream, &token));
-    (void)cancel(model, 0);
+    cancel(model, 0);
     assert_true(mica_stream_next(stream, &token));
     mica_stream_cancel(stream);
     assert_false(mica_stream_next(stream, &token));

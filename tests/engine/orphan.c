@@ -3,7 +3,6 @@
 
 #include "support/support.h"
 
-#include "base/system.h"
 #include "engine/mlx_lm_child.h"
 
 #include <poll.h>
@@ -50,8 +49,7 @@ char *orphan_make(const char *model) {
     close(pipe_fds[0]);
     assert_int_equal(waitpid(parent, NULL, 0), parent);
     assert_true(pid > 0);
-    for (uint64_t end = mc_now_us() + 20000000; test_process_lives(pid) && mc_now_us() < end;)
+    while (test_process_lives(pid)) /* for as long as a busy machine takes */
         (void)poll(NULL, 0, 1);
-    assert_false(test_process_lives(pid));
     return dir;
 }

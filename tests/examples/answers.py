@@ -19,7 +19,7 @@ mica, model, program = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.arg
 
 
 def run(command):
-    done = subprocess.run(command, capture_output=True, timeout=240, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=1000, check=False)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
@@ -34,7 +34,7 @@ def interrupted(folder):
                           stderr=subprocess.PIPE) as process:
         process.stdout.read(1)
         process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=240)
+        rest, said = process.communicate(timeout=1000)
     return process.returncode, said.decode(), len(rest) < 2500
 
 

@@ -258,7 +258,7 @@ size_t client_files(void) {
 }
 
 bool client_files_back(size_t files) {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 2500; i++) { /* before a download that stalls ends by itself */
         if (client_files() <= files) return true;
         poll(NULL, 0, 10);
     }

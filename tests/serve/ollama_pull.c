@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MODEL "{\"model\": \"org/model\"}"
@@ -162,10 +161,8 @@ static void test_gone(void **state) {
                  strlen(MODEL), MODEL);
     read_up_to(fd, "\"completed\":1000"); /* and some for the other files */
     close(fd);
-    assert_true(client_files_back(files));
-    time_t start = time(NULL);
+    assert_true(client_files_back(files)); /* its connection to the hub is closed */
     must_pull(&f, "{\"model\": \"org/model\", \"stream\": false}");
-    assert_true(time(NULL) - start < 15); /* a download that stalls is ended after 30 */
     close_fixture(&f);
 }
 
