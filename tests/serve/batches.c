@@ -558,7 +558,7 @@ static void test_invalid(void **state) {
         add_batch(lines[i], "/v1/score", id);
         char *path = test_format("/v1/batches/%s", id);
         mc_json_doc *doc = NULL;
-        for (int tries = 0; tries < 1000; tries++) {
+        for (int tries = 0; tries < CLIENT_PATIENCE; tries++) {
             mc_json_close(&doc);
             doc = client_json(s.server, "GET", path, NULL, 200);
             if (mc_str_is(text_at(mc_json_root(doc), "status"), "failed")) break;
@@ -638,7 +638,7 @@ static void test_no_memory(void **state) {
         mc_alloc_fail_at(0);
         mc_json_doc *doc = NULL;
         bool ended = false;
-        for (int tries = 0; tries < 1000 && !ended; tries++) {
+        for (int tries = 0; tries < CLIENT_PATIENCE && !ended; tries++) {
             doc = client_json(s.server, "GET", "/v1/batches?limit=1", NULL, 200);
             mc_json_iter it = mc_json_begin(mc_json_find(mc_json_root(doc), "data"));
             assert_true(mc_json_next(&it));

@@ -6,6 +6,10 @@
 
 #include <mica/mica.h>
 
+/* How often a test asks, milliseconds apart, for what is to happen: a busy machine takes its time.
+ */
+enum { CLIENT_PATIENCE = 60000 };
+
 /* A server in this process with the model that comes with mica. */
 typedef struct served {
     mica_server *server;

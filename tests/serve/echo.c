@@ -52,7 +52,7 @@ static double metric(const mica_server *server, const char *name) {
 
 /* Waits until a gauge has reached a value. */
 static void wait_for(const mica_server *server, const char *name, double value) {
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < CLIENT_PATIENCE; i++) {
         if (metric(server, name) >= value) return;
         poll(NULL, 0, 10);
     }

@@ -229,7 +229,7 @@ static int begin_split(const mica_server *server, char **rest) {
     assert_true(fd >= 0);
     client_print(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%.*s",
                  sizeof body - 1, (int)half, body);
-    for (int i = 0; i < 1000 && !requests; i++) {
+    for (int i = 0; i < CLIENT_PATIENCE && !requests; i++) {
         mica_server_under_way(server, &requests, NULL);
         if (!requests) poll(NULL, 0, 10);
     }

@@ -106,7 +106,7 @@ bool runs(const mica_server *server, const char *names) {
 
 void wait_until_runs(const mica_server *server, const char *names) {
     char list[256] = "", expires[64];
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < CLIENT_PATIENCE; i++) {
         running(server, list, sizeof list, expires);
         if (strcmp(list, names) == 0) return;
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);

@@ -151,7 +151,7 @@ static bool is_more(heap a, heap b) {
 static heap settle(heap before) {
     int requests = 1;
     heap now = {0};
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 3000; i++) {
         poll(NULL, 0, i < 3 ? 2 : 10);
         mica_server_under_way(s.server, &requests, NULL);
         heap_count(&now.bytes, &now.blocks);

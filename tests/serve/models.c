@@ -335,7 +335,7 @@ static void test_batch(void **state) {
     for (int i = 0; i < 2; i++) {
         char *path = test_format("/v1/batches/%s", ids[i]);
         bool ended = false;
-        for (int n = 0; !ended && n < 1000; n++) {
+        for (int n = 0; !ended && n < CLIENT_PATIENCE; n++) {
             mc_json_doc *doc = client_json(f.server, "GET", path, NULL, 200);
             ended = mc_str_is(text_at(mc_json_root(doc), "status"), "completed");
             if (ended) {

@@ -115,7 +115,7 @@ static int send_ask(const mica_server *server) {
 
 /* Waits until so many requests are under way. */
 static void wait_for(const mica_server *server, const char *name, long count) {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < CLIENT_PATIENCE; i++) {
         if (metric(server, name) == count) return;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
@@ -191,7 +191,7 @@ static void test_drain(void **state) {
     client_print(fd,
                  "POST " GENERATE " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
                  strlen(body), body);
-    for (int i = 0; i < 1000 && metric(f.server, "mica_http_requests") == 0; i++)
+    for (int i = 0; i < CLIENT_PATIENCE && metric(f.server, "mica_http_requests") == 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     mica_server_stop(f.server);
     answer a = client_read(fd);
