@@ -86,9 +86,12 @@ static int create_locked(const char *name, mode_t mode) {
     /* Between open and flock, another save may have removed the file as a leftover. On a file
      * system without locks no save removes leftovers. */
     bool lost = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!lost && fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    bool known = fstat(fd, &info) == 0;
+    int error = errno;
+    if (!lost && known && info.st_nlink > 0) return fd;
+    if (!known) unlink(name);
     close(fd);
-    errno = EEXIST;
+    errno = known ? EEXIST : error;
     return -1;
 }
 

@@ -3,7 +3,8 @@
  * A save makes a hidden folder beside the target, `.mica-folder-0` or the next free number, which
  * the caller fills with files, and renames it to the target at the end. The writer holds a lock on
  * that folder (flock), which ends with the process: a folder without a lock is left over from a
- * killed process, and the next save beside it removes it with the files in it.
+ * killed process, and the next save beside it removes it with the files in it. What removing takes
+ * is there from the beginning: no memory and no descriptor is asked for then.
  *
  * Threads: a save belongs to one. */
 #ifndef BASE_SAVE_FOLDER_H
@@ -17,6 +18,7 @@ typedef struct mc_save_folder {
     const char *target; /* as the caller gave it */
     mc_buffer name;     /* holds path */
     int lock;           /* descriptor that holds the lock */
+    void *entries;      /* what reads the folder when it is removed: a DIR */
 } mc_save_folder;
 
 /* Begins to save a folder. The target must not exist, or be an empty folder. It is borrowed until

@@ -40,7 +40,8 @@ static mica_status make_name(mc_save_folder *save, int i) {
     return MICA_OK;
 }
 
-/* Opens a folder and locks it; -1: somebody else has the lock, or there is none. */
+/* Opens a folder and locks it. -1: it cannot be opened, by errno; EWOULDBLOCK: somebody else has the
+ * lock, or has removed it. */
 static int lock_folder(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return -1;
@@ -49,22 +50,24 @@ static int lock_folder(const char *path) {
     if (!lost && fstat(fd, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino)
         return fd;
     close(fd);
+    errno = EWOULDBLOCK;
     return -1;
 }
 
-/* Removes a folder and the files in it. */
-static void remove_folder(const char *path, int fd) {
+/* What reads a locked folder; NULL: memory or descriptors are out, by errno. */
+static DIR *open_entries(int fd) {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    if (!dir) {
-        if (copy >= 0) close(copy);
-        return;
-    }
-    rewinddir(dir);
-    for (struct dirent *entry; (entry = readdir(dir));)
+    DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!entries && copy >= 0) close(copy);
+    return entries;
+}
+
+/* Removes a folder and the files in it. Takes no memory. */
+static void remove_folder(const char *path, DIR *entries) {
+    rewinddir(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(fd, entry->d_name, 0);
-    closedir(dir);
+            unlinkat(dirfd(entries), entry->d_name, 0);
     rmdir(path);
 }
 
@@ -74,10 +77,28 @@ static mica_status remove_leftovers(mc_save_folder *save) {
         MC_TRY(make_name(save, i));
         int fd = lock_folder(save->path);
         if (fd < 0) continue;
-        remove_folder(save->path, fd);
+        DIR *entries = open_entries(fd);
+        if (entries) {
+            remove_folder(save->path, entries);
+            closedir(entries);
+        }
         close(fd);
     }
     return MICA_OK;
+}
+
+/* Locks the new folder and opens what reads it: there may be no memory to do so when it is to be
+ * removed. *lock is -1 after an error, and where another save took the folder for a leftover. */
+static mica_status hold(mc_save_folder *save) {
+    save->lock = lock_folder(save->path);
+    if (save->lock < 0 && errno == EWOULDBLOCK) return MICA_OK;
+    save->entries = save->lock >= 0 ? open_entries(save->lock) : NULL;
+    if (save->entries) return MICA_OK;
+    int error = errno;
+    rmdir(save->path);
+    if (save->lock >= 0) close(save->lock);
+    save->lock = -1;
+    return fail_make(save, error);
 }
 
 static mica_status create(mc_save_folder *save) {
@@ -87,7 +108,7 @@ static mica_status create(mc_save_folder *save) {
             if (errno == EEXIST) continue;
             return fail_make(save, errno);
         }
-        save->lock = lock_folder(save->path);
+        MC_TRY(hold(save));
         if (save->lock >= 0) return MICA_OK;
     }
     return mc_fail(MICA_EIO,
@@ -114,6 +135,8 @@ static mica_status check_target(const char *target) {
         return mc_fail_errno(errno, "cannot make the folder %s", target);
     }
     DIR *dir = S_ISDIR(info.st_mode) ? opendir(target) : NULL;
+    if (!dir && S_ISDIR(info.st_mode))
+        return mc_fail_errno(errno, "cannot read the folder %s", target);
     bool empty = dir != NULL;
     for (struct dirent *entry; empty && (entry = readdir(dir));)
         empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
@@ -138,7 +161,8 @@ mica_status mc_save_folder_close(mc_save_folder *save, mica_status status) {
     if (status == MICA_OK && rename(save->path, save->target) != 0)
         status = errno == EEXIST || errno == ENOTEMPTY ? check_target(save->target)
                                                        : fail_make(save, errno);
-    if (status != MICA_OK) remove_folder(save->path, save->lock);
+    if (status != MICA_OK) remove_folder(save->path, save->entries);
+    closedir(save->entries);
     close(save->lock);
     mc_buffer_deinit(&save->name);
     *save = (mc_save_folder){.lock = -1};

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,7 +99,6 @@ static void test_refused(void **state) {
     assert_int_equal(test_count_entries(dir), 0);
 }
 
-/* What a killed process leaves goes with the next save; what a living one has stays. */
 /* Refused before anything is written: what is written would have no place. */
 static void test_dots(void **state) {
     (void)state;
@@ -119,6 +119,25 @@ static void test_dots(void **state) {
     free(empty);
 }
 
+/* Where descriptors are out, a save fails and leaves nothing; what was begun before goes, too. */
+static void test_descriptors(void **state) {
+    (void)state;
+    mc_save_folder save;
+    struct rlimit whole, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &whole), 0);
+    mica_status status = MICA_EIO;
+    for (few = whole, few.rlim_cur = 3; status != MICA_OK; few.rlim_cur++) {
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        status = mc_save_folder_open(&save, target);
+        few.rlim_cur = status == MICA_OK ? 3 : few.rlim_cur;
+        if (status == MICA_OK) assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        if (status == MICA_OK) assert_int_equal(mc_save_folder_close(&save, MICA_EIO), MICA_EIO);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &whole), 0);
+        assert_int_equal(test_count_entries(dir), 0);
+    }
+}
+
+/* What a killed process leaves goes with the next save; what a living one has stays. */
 static void test_killed(void **state) {
     (void)state;
     mc_save_folder save, other;
@@ -169,8 +188,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_whole),  TEST(test_dropped), TEST(test_empty_target),  TEST(test_refused),
-        TEST(test_killed), TEST(test_dots),    TEST(test_out_of_memory),
+        TEST(test_whole),   TEST(test_dropped),       TEST(test_empty_target),
+        TEST(test_refused), TEST(test_descriptors),   TEST(test_killed),
+        TEST(test_dots),    TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@ class Trial:
         self.fixtures = os.path.join(os.path.dirname(os.path.dirname(here)), 'fixtures')
         self.here = here
         self.out = out
+        self.have = args.have
         self.sanitized = 'sanitizer' in args.have
         self.fail_malloc = args.fail_malloc
 
@@ -47,14 +48,14 @@ class Trial:
             return file.read()
 
     def mica(self, *args, env=None, prepare=None):
-        """Runs the command to its end. It may fail, but not be killed, and not hang."""
+        """Runs the command to its end. It may fail, also to start, but not be killed, and not hang."""
         try:
             done = subprocess.run([self.mica_path, *map(str, args)], stdin=subprocess.DEVNULL,
                                   capture_output=True, check=False, timeout=HANGS,
                                   env=dict(os.environ, **(env or {})), preexec_fn=prepare)
         except subprocess.TimeoutExpired as hung:
             raise Wrong('hangs: mica ' + ' '.join(map(str, args))) from hung
-        expect(done.returncode in (0, 1, 2), 'ended by %d: %s' % (
+        expect(done.returncode in (0, 1, 2, 127), 'ended by %d: %s' % (
             done.returncode, done.stderr.decode(errors='replace')[-2000:]))
         expect(b'runtime error' not in done.stderr, done.stderr.decode(errors='replace'))
         return done
