@@ -24,28 +24,6 @@ static mica_status add_graph(estimate *e, mica_scope *s, const mica_array *resul
 
 /* ---- a step ---- */
 
-/* The elements of a view that are there: those of a broadcast axis once. */
-static double real_bytes(const mc_layout *l) {
-    double size = (double)mc_layout_size(l);
-    for (int k = 0; k < l->ndim && size > 0; k++)
-        if (l->strides[k] == 0) size /= (double)l->shape[k];
-    return size * (double)mica_dtype_bytes(l->dtype);
-}
-
-static mc_work work_of(const mc_node *node, const mc_layout *const *in) {
-    const mc_op_def *def = mc_op_get(node->op);
-    const mc_layout *out = mc_node_results(node);
-    mc_work work = {.kind = MC_WORK_ELEMENTS};
-    for (int i = 0; i < mc_node_n_out(node); i++) {
-        work.operations += (double)mc_layout_size(&out[i]);
-        work.bytes += (double)mc_layout_bytes(&out[i]);
-    }
-    for (uint32_t k = 0; k < node->n_in; k++)
-        if (in[k]) work.bytes += real_bytes(in[k]);
-    if (def->work) def->work(node->attr, in, (int)node->n_in, out, &work);
-    return work;
-}
-
 /* Between two measured points, by the logarithm of x; the nearer one outside. */
 static double between(double x, double x0, double y0, double x1, double y1) {
     if (x <= x0) return y0;
@@ -138,7 +116,7 @@ static bool join(const estimate *e, const mc_lowered *lowered, const uint32_t *r
     for (uint32_t k = 0; k < node->n_in; k++) {
         if (node->in[k] == MC_ABSENT || reads[node->in[k]] != 1) continue;
         if (!runs_along(mc_scope_node(lowered->graph, node->in[k]))) continue;
-        work->bytes -= 2 * real_bytes(in[k]); /* written there, read here */
+        work->bytes -= 2 * mc_work_bytes(in[k]); /* written there, read here */
         joined = true;
     }
     return joined;
@@ -157,7 +135,7 @@ static mica_status add_node(estimate *e, const mc_lowered *lowered, const uint32
     if (!in) return mc_fail_nomem("a cost");
     for (uint32_t k = 0; k < node->n_in; k++)
         if (node->in[k] != MC_ABSENT) in[k] = &mc_scope_node(lowered->graph, node->in[k])->layout;
-    mc_work work = work_of(node, in);
+    mc_work work = mc_work_of(node, in);
     const mc_rates *r = falls_back ? &e->cpu : &e->rates;
     double bytes = work.bytes;
     bool joined = !falls_back && join(e, lowered, reads, i, in, &work);

@@ -2,7 +2,8 @@
  *
  * What is computed from constants alone is evaluated at once, in a scope of its own: lengths and
  * axes that ONNX computes are numbers then. Everything else is recorded in the program's scope, or
- * in that of a branch or loop.
+ * in that of a branch or loop; so is what would take more work or memory than a file may ask for.
+ * Known values of the file's graph are released when the last node that reads them is built.
  *
  * Convolutions and pools compute with the channels last, as mica's kernels do. A value that one of
  * them made has both forms, and ops that go element by element go on with that one: the layout
@@ -26,18 +27,22 @@ typedef struct mc_onnx_conv {
     mica_conv_options options; /* of mica_conv_general */
 } mc_onnx_conv;
 
-/* A known value as a kernel reads it: made once for all nodes that read the value. */
+/* A known value as a kernel reads it, made once for all nodes that read the value; and what releases
+ * it. Names of one value share it. */
 typedef struct mc_onnx_form {
-    int64_t kind; /* 0: none yet */
-    mica_array x; /* of the scope of constants */
+    int64_t kind;     /* 0: none yet */
+    mica_array x;     /* of the scope of constants */
+    uint64_t uses;    /* how often the value is still to be read */
+    uint64_t charged; /* bytes that it took of those that known values may take */
 } mc_onnx_form;
 
 enum { MC_ONNX_TRANSPOSED = -1, MC_ONNX_LAST = -2 }; /* kinds; others are numbers of groups */
 
 typedef struct mc_onnx_value {
-    mica_array x;    /* as ONNX has it; MICA_NONE: absent */
-    mica_array last; /* [N, ..., C] where x is [N, C, ...]; or none */
-    bool known;      /* evaluated while importing */
+    mica_array x;     /* as ONNX has it; MICA_NONE: absent */
+    mica_array last;  /* [N, ..., C] where x is [N, C, ...]; or none */
+    bool known;       /* evaluated while importing */
+    uint64_t charged; /* of a known value without a name yet */
     const mc_onnx_conv *conv;
     mc_onnx_form *form; /* of a known value with a name; else NULL */
 } mc_onnx_value;
@@ -53,7 +58,9 @@ typedef struct mc_onnx_import {
     mc_buffer values;     /* mc_onnx_value; names are maps to indices */
     mc_map uses;          /* by name: how often nodes and outputs read it */
     const char *mistyped; /* an attribute that a builder asked for as another type; or NULL */
+    mc_buffer holders;    /* uint32_t by node of the constants: how often it is held */
     uint64_t fold_left;   /* bytes that known values may still take */
+    double work_left;     /* operations that computing them may still take */
     int64_t nodes_left;   /* and tensors that loops which are written out may still record */
 } mc_onnx_import;
 
@@ -108,6 +115,10 @@ mica_status mc_onnx_read_graph(mc_onnx_import *import, mc_onnx_names *names,
 
 /* Counts how often the graph and those within it read each name. errors  MICA_ENOMEM */
 mica_status mc_onnx_count_uses(mc_onnx_import *import, const mc_onnx_graph *graph);
+/* Keeps an array of the scope of constants from being released; nothing for those of other scopes.
+ * errors  MICA_ENOMEM */
+mica_status mc_onnx_hold(mc_onnx_import *import, mica_array x);
+
 /* Takes bytes from those that known values may take.
  * errors  MICA_EUNSUPPORTED there are not so many left */
 mica_status mc_onnx_charge(mc_onnx_import *import, uint64_t bytes);
@@ -142,7 +153,7 @@ mc_str mc_onnx_text(const mc_onnx_node *n, const char *name, const char *otherwi
 mica_status mc_onnx_ints(const mc_onnx_node *n, const char *name, int max, int64_t *list,
                          int *count);
 
-/* errors  MICA_EUNSUPPORTED operand i depends on what a run is given */
+/* errors  MICA_EUNSUPPORTED operand i depends on what a run is given, or takes too much work */
 mica_status mc_onnx_need_known(const mc_onnx_node *n, size_t i);
 
 /* A vector along an axis of ndim: [1, .., L, .., 1]. */

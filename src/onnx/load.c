@@ -11,13 +11,17 @@
 #include <string.h>
 
 enum {
-    FOLD_BYTES = 1 << 30,
-    MAX_MISSING = 256, /* operators that are told apart */
+    FOLD_BYTES = 1 << 27,   /* of constants that are computed at one time, */
+    FOLD_BYTES_BY_BYTE = 8, /* and for each byte of the file and of those beside it */
+    FOLD_WORK_BY_BYTE = 64, /* see FOLD_WORK */
+    MAX_MISSING = 256,      /* operators that are told apart */
     MAX_LISTED = 24,
     MAX_OPEN = 600,
     OLDEST_OPSET = 13,
     NEWEST_OPSET = 28
 };
+
+static const double FOLD_WORK = 4e9; /* operations to compute constants: a second or two */
 
 /* ---- what mica lacks ---- */
 
@@ -295,8 +299,11 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
     mc_onnx_model *model;
     mc_onnx_import import = {.device = device,
                              .options = options,
-                             .outside = {.folder = folder},
-                             .fold_left = FOLD_BYTES,
+                             .outside = {.folder = folder,
+                                         .more_left = &import.fold_left,
+                                         .more_by_byte = FOLD_BYTES_BY_BYTE},
+                             .fold_left = FOLD_BYTES + FOLD_BYTES_BY_BYTE * (uint64_t)bytes,
+                             .work_left = FOLD_WORK + FOLD_WORK_BY_BYTE * (double)bytes,
                              .nodes_left = MC_ONNX_NODES};
     MC_TRY(mc_onnx_decode(data, bytes, &model));
     mica_status status = import_model(&import, model, program);
@@ -305,6 +312,7 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
     mc_onnx_outside_close(&import.outside);
     mc_arena_deinit(&import.arena);
     mc_buffer_deinit(&import.values);
+    mc_buffer_deinit(&import.holders);
     mc_map_deinit(&import.uses);
     mc_onnx_close(&model);
     return status;

@@ -144,10 +144,15 @@ mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype) {
                    known ? names[number] : "kind", (long long)number);
 }
 
-void mc_onnx_outside_close(mc_onnx_outside *outside) {
+static void close_file(mc_onnx_outside *outside) {
     mc_filemap_close(&outside->map);
     mc_free(outside->name);
     outside->name = NULL;
+}
+
+void mc_onnx_outside_close(mc_onnx_outside *outside) {
+    close_file(outside);
+    mc_buffer_deinit(&outside->seen);
 }
 
 /* Whether a path is one within a folder: relative, and without "..". */
@@ -161,6 +166,19 @@ static bool is_inside(const char *path) {
     return true;
 }
 
+/* Counts the bytes of a file, once for all names that it has. */
+static mica_status see_file(mc_onnx_outside *outside, const char *path) {
+    mc_path_info info;
+    if (!mc_path_stat(path, &info)) return MICA_OK; /* its tensors are charged whole */
+    for (size_t at = 0; at < outside->seen.len; at += sizeof info.id)
+        if (memcmp(outside->seen.data + at, info.id, sizeof info.id) == 0) return MICA_OK;
+    if (!mc_buffer_add(&outside->seen, info.id, sizeof info.id))
+        return mc_fail_nomem("a tensor's file");
+    outside->unread += outside->map.size;
+    *outside->more_left += outside->more_by_byte * outside->map.size;
+    return MICA_OK;
+}
+
 static mica_status open_outside(mc_onnx_outside *outside, const char *name) {
     if (!outside->folder || !is_inside(name))
         return mc_fail(MICA_EINVAL,
@@ -168,15 +186,28 @@ static mica_status open_outside(mc_onnx_outside *outside, const char *name) {
                        "folder",
                        name);
     if (outside->name && strcmp(outside->name, name) == 0) return MICA_OK;
-    mc_onnx_outside_close(outside);
+    close_file(outside);
     char *path = mc_path_join(outside->folder, name);
     outside->name = mc_strdup(name);
     mica_status status = path && outside->name
                              ? mc_filemap_open(path, MC_FILE_WEIGHTS, &outside->map)
                              : mc_fail_nomem("a tensor's file");
+    if (status == MICA_OK) status = see_file(outside, path);
     mc_free(path);
-    if (status != MICA_OK) mc_onnx_outside_close(outside);
+    if (status != MICA_OK) close_file(outside);
     return status;
+}
+
+/* Takes the bytes of a tensor from those of the files, or from what tensors may share. */
+static mica_status take_bytes(mc_onnx_outside *outside, uint64_t bytes) {
+    uint64_t own = bytes < outside->unread ? bytes : outside->unread;
+    if (bytes - own > *outside->more_left)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "its constants take too much memory: tensors share bytes of '%s'",
+                       outside->name);
+    outside->unread -= own;
+    *outside->more_left -= bytes - own;
+    return MICA_OK;
 }
 
 /* A number of an entry of external data; false: it is none. */
@@ -206,10 +237,9 @@ static mica_status find_outside(const mc_onnx_tensor *t, mc_onnx_outside *outsid
     *data = outside->map.data;
     if (offset > 0) *data += offset; /* an empty file has no data */
     *bytes = outside->map.size - (size_t)offset;
-    if (length == UINT64_MAX) return MICA_OK;
-    if (length > *bytes)
+    if (length != UINT64_MAX && length > *bytes)
         return mc_fail(MICA_EFORMAT, "its data ends behind the end of '%s'", location);
-    *bytes = (size_t)length;
+    if (length != UINT64_MAX) *bytes = (size_t)length;
     return MICA_OK;
 }
 
@@ -255,6 +285,7 @@ static mica_status from_bytes(const mc_onnx_tensor *t, const uint8_t *data, size
     uint8_t *bools = NULL;
     if (bytes != want)
         return mc_fail(MICA_EFORMAT, "its shape takes %zu bytes, its data has %zu", want, bytes);
+    if (!s) return MICA_OK;
     if (dtype == MICA_BOOL) {
         bools = mc_alloc(bytes);
         if (!bools) return mc_fail_nomem("a tensor");
@@ -271,6 +302,7 @@ static mica_status from_lists(const mc_onnx_tensor *t, mica_dtype dtype, size_t 
                               mica_array *x) {
     size_t have = t->n_float_data + t->n_int32_data + t->n_int64_data + t->n_uint64_data;
     if (n > have) return mc_fail(MICA_EFORMAT, "its shape has %zu elements, its data fewer", n);
+    if (!s) return MICA_OK;
     void *data = mc_calloc(n ? n : 1, mica_dtype_bytes(dtype));
     if (!data) return mc_fail_nomem("a tensor");
     mica_status status = pack(t, dtype, data, n);
@@ -287,6 +319,7 @@ static mica_status from_doubles(const mc_onnx_tensor *t, const uint8_t *data, si
     if (bytes != n * sizeof(double))
         return mc_fail(MICA_EFORMAT, "its shape takes %zu bytes, its data has %zu",
                        n * sizeof(double), bytes);
+    if (!s) return MICA_OK;
     float *floats = mc_array_alloc(n + 1, sizeof *floats);
     if (!floats) return mc_fail_nomem("a tensor");
     for (size_t i = 0; i < n; i++) {
@@ -308,12 +341,14 @@ mica_status mc_onnx_tensor_array(const mc_onnx_tensor *t, mc_onnx_outside *outsi
     MC_TRY(shape_of(t, &n));
     size_t want = (size_t)n * mica_dtype_bytes(dtype), bytes = t->raw_data.len;
     const uint8_t *data = t->raw_data.data;
-    if (t->data_location == 1)
+    if (t->data_location == 1) {
         MC_TRY(find_outside(t, outside, &data, &bytes));
-    else if (!t->has_raw_data && t->data_type == MC_ONNX_DOUBLE)
+        if (s) MC_TRY(take_bytes(outside, bytes));
+    } else if (!t->has_raw_data && t->data_type == MC_ONNX_DOUBLE) {
         data = (const uint8_t *)t->double_data, bytes = t->n_double_data * sizeof(double);
-    else if (!t->has_raw_data)
+    } else if (!t->has_raw_data) {
         return from_lists(t, dtype, (size_t)n, s, x);
+    }
     if (t->data_type == MC_ONNX_DOUBLE) return from_doubles(t, data, bytes, (size_t)n, s, x);
     return from_bytes(t, data, bytes, dtype, want, s, x);
 }

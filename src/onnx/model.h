@@ -12,6 +12,7 @@
 
 #include <onnx.pb-c.h>
 
+#include "base/buffer.h"
 #include "base/filemap.h"
 #include "base/status.h"
 #include "base/str.h"
@@ -32,12 +33,16 @@ enum { MC_ONNX_DEPTH = 16 }; /* how deep graphs may nest */
 mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model);
 void mc_onnx_close(mc_onnx_model **model); /* nothing for NULL */
 
-/* The file of a tensor's data that is outside of the model; zero at the beginning. The last one
- * stays open. */
+/* The files of tensors' data that is outside of the model. The last one stays open. Tensors that
+ * share bytes of a file are charged for what they take beyond the files' sizes. */
 typedef struct mc_onnx_outside {
-    const char *folder; /* that the files are in; NULL: there are none */
-    char *name;
+    const char *folder;    /* that the files are in; NULL: there are none */
+    uint64_t *more_left;   /* what tensors may still take beyond that */
+    uint64_t more_by_byte; /* what it grows by, for each byte of a file */
+    char *name;            /* what follows is zero at the beginning */
     mc_filemap map;
+    mc_buffer seen;  /* mc_path_info.id of files */
+    uint64_t unread; /* bytes of the files seen that no tensor took yet */
 } mc_onnx_outside;
 void mc_onnx_outside_close(mc_onnx_outside *outside);
 
@@ -47,8 +52,9 @@ enum { MC_ONNX_DOUBLE = 11 /* ONNX's number of f64, with which mica computes as 
  * errors  MICA_EUNSUPPORTED mica has none of the kind */
 mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype);
 
-/* A tensor as an evaluated array of s.
- * errors  MICA_EFORMAT its data has another size than its shape; MICA_EUNSUPPORTED its dtype;
+/* A tensor as an evaluated array of s; s NULL: it is only checked.
+ * errors  MICA_EFORMAT its data has another size than its shape; MICA_EUNSUPPORTED its dtype, or
+ *         tensors share too many bytes of a file;
  *         MICA_EINVAL its file is not in the model's folder; those of mc_filemap_open */
 mica_status mc_onnx_tensor_array(const mc_onnx_tensor *tensor, mc_onnx_outside *outside,
                                  mica_scope *s, mica_array *x);

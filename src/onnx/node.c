@@ -35,7 +35,9 @@ mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make
     if (form->kind == 0) {
         mica_array x = mica_contiguous(s, make(s, n->in[i].x, kind));
         MC_TRY(mica_eval(s, x));
-        *form = (mc_onnx_form){kind, x};
+        MC_TRY(mc_onnx_hold(n->import, x));
+        form->kind = kind;
+        form->x = x;
     }
     *y = form->x;
     return MICA_OK;
@@ -43,9 +45,11 @@ mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make
 
 mica_status mc_onnx_need_known(const mc_onnx_node *n, size_t i) {
     if (n->in[i].known) return MICA_OK;
-    return mc_fail(MICA_EUNSUPPORTED,
-                   "operand %zu, '%s', depends on what a run is given: mica must know it before", i,
-                   n->proto->input[i]);
+    return mc_fail(
+        MICA_EUNSUPPORTED,
+        "operand %zu, '%s', depends on what a run is given, or takes too much to compute: "
+        "mica must know it before",
+        i, n->proto->input[i]);
 }
 
 mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim) {

@@ -84,7 +84,9 @@ static mica_status give_conv(mc_onnx_node *n, const mc_onnx_conv *conv, bool kno
     if (!kept) return mc_fail_nomem("a convolution");
     *kept = *conv;
     n->out[0].conv = kept;
-    return MICA_OK;
+    MC_TRY(mc_onnx_hold(n->import, conv->x));
+    MC_TRY(mc_onnx_hold(n->import, conv->w));
+    return mc_onnx_hold(n->import, conv->bias);
 }
 
 static mica_array weights_last(mica_scope *s, mica_array w, int64_t kind) {

@@ -1,8 +1,14 @@
-/* Work (mc_op_def.work) that several ops have alike. */
+/* What computing a node takes, and work (mc_op_def.work) that several ops have alike. */
 #ifndef OP_WORK_H
 #define OP_WORK_H
 
 #include "graph/graph.h"
+
+/* The bytes of a view that are there: those of a broadcast axis once. */
+double mc_work_bytes(const mc_layout *layout);
+
+/* The work of a node that is no view. in: [n_in] layouts of its operands, NULL for an absent one. */
+mc_work mc_work_of(const mc_node *node, const mc_layout *const *in);
 
 #define MC_WORK_RULE(name)                                                                  \
     void name(const void *attr, const mc_layout *const *in, int n_in, const mc_layout *out, \
