@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
 /* mica program: shows, runs and estimates programs that were saved to files. */
 #include "program.h"
 
@@ -8,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim) {
+    bool done = cli_text_append(text, "[", 1);
+    for (int i = 0; i < ndim && done; i++)
+        done = cli_text_printf(text, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
+    return done && cli_text_append(text, "]", 1);
+}
+
 void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FILE *out) {
     fprintf(out, "%s[", mica_dtype_name(dtype));
     for (int i = 0; i < ndim; i++)
@@ -15,17 +23,20 @@ void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FI
     putc(']', out);
 }
 
-/* The text, or the graph in Graphviz's language, into a file. */
+/* Saves the text, or the graph in Graphviz's language, whole or not at all. */
 static int save(const char *text, bool dot, const char *path) {
-    FILE *file = fopen(path, "w");
-    if (!file) return cli_fail("%s: cannot be written", path);
-    if (dot)
-        cli_program_dot(text, file);
-    else
-        fputs(text, file);
-    bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed) return cli_fail("%s: cannot be written", path);
-    return CLI_DONE;
+    char *graph = NULL;
+    size_t len = strlen(text);
+    FILE *out = dot ? open_memstream(&graph, &len) : NULL;
+    bool made = !dot || out;
+    if (out) cli_program_dot(text, out);
+    if (out) made = !ferror(out) && fclose(out) == 0;
+    int code = CLI_DONE;
+    if (!made) code = cli_fail("%s: out of memory", path);
+    mica_status status = made ? mica_file_save(path, dot ? graph : text, len) : MICA_OK;
+    if (status != MICA_OK) code = cli_fail_status(status);
+    free(graph);
+    return code;
 }
 
 static int show(const cli_program_values *values, mica_device *device, mica_program *program) {

@@ -3,6 +3,7 @@
 #define CLI_PROGRAM_H
 
 #include "options.h"
+#include "text.h"
 
 #include <mica/mica.h>
 
@@ -30,6 +31,9 @@ static inline mica_port cli_program_result(const mica_program *program, size_t i
     (void)mica_program_get_result(program, i, &port);
     return port;
 }
+
+/** Appends "[2,3]".  returns  false after it reported that memory is out */
+bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim);
 
 /** Prints "f32[2,3]". */
 void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FILE *out);

@@ -6,7 +6,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 
-#include "interrupt.h"
 #include "report.h"
 
 #include <ctype.h>
@@ -191,40 +190,57 @@ void cli_program_dot(const char *text, FILE *out) {
 
 /* ---- pictures ---- */
 
-/* Starts dot with a pipe as its standard input. errors  errno, and 0 */
-static int start_dot(const char *path, int fds[2], pid_t *child) {
-    char kind[8] = "-T", *args[] = {(char *)"dot", kind, (char *)"-o", (char *)path, NULL};
+/* Starts dot, which reads one file and writes another.  returns  errno, or 0 */
+static int start_dot(const char *path, FILE *from, FILE *picture, pid_t *child) {
+    char kind[8] = "-T", *args[] = {(char *)"dot", kind, NULL};
     posix_spawn_file_actions_t actions;
     snprintf(kind, sizeof kind, "-T%.4s", strrchr(path, '.') + 1);
     if (posix_spawn_file_actions_init(&actions) != 0) return ENOMEM;
-    int error = posix_spawn_file_actions_adddup2(&actions, fds[0], STDIN_FILENO);
-    if (error == 0) error = posix_spawn_file_actions_addclose(&actions, fds[0]);
-    if (error == 0) error = posix_spawn_file_actions_addclose(&actions, fds[1]);
+    int error = posix_spawn_file_actions_adddup2(&actions, fileno(from), STDIN_FILENO);
+    if (error == 0)
+        error = posix_spawn_file_actions_adddup2(&actions, fileno(picture), STDOUT_FILENO);
     if (error == 0) error = posix_spawnp(child, "dot", &actions, NULL, args, environ);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
 
-int cli_program_draw(const char *text, const char *path) {
-    int fds[2], state = 0;
+/* Has dot draw what is in one file into the other. */
+static int run_dot(const char *path, FILE *from, FILE *picture) {
     pid_t child;
-    if (pipe(fds) != 0) return cli_fail("no pipe can be made");
-    int error = start_dot(path, fds, &child);
-    close(fds[0]);
-    if (error != 0) {
-        close(fds[1]);
+    int state = 0, error = start_dot(path, from, picture, &child);
+    if (error != 0)
         return cli_fail("%s: pictures are drawn by Graphviz's dot, which cannot be started: %s; "
                         "--dot prints the graph for it",
                         path, strerror(error));
-    }
-    cli_interrupt_survive_pipe();
-    FILE *out = fdopen(fds[1], "w");
-    if (out) cli_program_dot(text, out);
-    if (out)
-        fclose(out);
-    else
-        close(fds[1]);
     waitpid(child, &state, 0);
-    if (state != 0) return cli_fail("%s: Graphviz's dot failed", path);
-    return CLI_DONE;
+    return state == 0 ? CLI_DONE : cli_fail("%s: Graphviz's dot failed", path);
+}
+
+/* Saves what a file without a name holds, whole or not at all. */
+static int save_picture(const char *path, FILE *picture) {
+    char block[1 << 12];
+    cli_text whole = {.len = 0};
+    bool read = true;
+    rewind(picture);
+    for (size_t n; read && (n = fread(block, 1, sizeof block, picture)) > 0;)
+        read = cli_text_append(&whole, block, n);
+    int code = read ? CLI_DONE : CLI_FAILED;
+    if (read && ferror(picture)) code = cli_fail("%s: the picture cannot be read", path);
+    mica_status status = code == CLI_DONE ? mica_file_save(path, whole.data, whole.len) : MICA_OK;
+    if (status != MICA_OK) code = cli_fail_status(status);
+    free(whole.data);
+    return code;
+}
+
+int cli_program_draw(const char *text, const char *path) {
+    FILE *from = tmpfile(), *picture = from ? tmpfile() : NULL;
+    int code = CLI_DONE;
+    if (picture) cli_program_dot(text, from);
+    if (!picture || fflush(from) != 0 || ferror(from) || lseek(fileno(from), 0, SEEK_SET) != 0)
+        code = cli_fail("%s: no temporary file can be written", path);
+    if (code == CLI_DONE) code = run_dot(path, from, picture);
+    if (code == CLI_DONE) code = save_picture(path, picture);
+    if (from) fclose(from);
+    if (picture) fclose(picture);
+    return code;
 }

@@ -88,15 +88,35 @@ static int take(cli_program_inputs *in, size_t i, const char *word) {
     return CLI_DONE;
 }
 
+/* Checks the shape of array k before it is loaded: a file may hold a thousandth of it. */
+static int check_shape(const mica_port *port, const mica_array_file *file, size_t k) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = 0;
+    bool fits = mica_array_file_shape(file, k, shape, &ndim) && ndim == port->ndim;
+    for (int i = 0; fits && i < ndim; i++)
+        fits = port->shape[i] < 0 || port->shape[i] == shape[i];
+    if (fits) return CLI_DONE;
+    cli_text want = {.len = 0}, given = {.len = 0};
+    int code = CLI_FAILED;
+    if (cli_program_put_shape(&want, port->shape, port->ndim) &&
+        cli_program_put_shape(&given, shape, ndim))
+        code = cli_fail("input %s has the shape %s, array %s of the file %s", port->name, want.data,
+                        mica_array_file_name(file, k), given.data);
+    free(want.data);
+    free(given.data);
+    return code;
+}
+
 /* Gives array k of a file to parameter i. */
 static int give(cli_program_inputs *in, size_t i, const mica_array_file *file, size_t k,
                 const char *word, bool set) {
+    mica_port port = cli_program_param(in->program, i);
+    int code = check_shape(&port, file, k);
+    if (code == CLI_DONE) code = take(in, i, word);
+    if (code != CLI_DONE) return code;
     mica_array x = mica_array_file_load(file, k, in->scope);
     if (!mica_valid(x)) return cli_fail_status(mica_scope_status(in->scope));
-    mica_port port = cli_program_param(in->program, i);
     if (in->cast) x = mica_astype(in->scope, x, port.dtype);
-    int code = take(in, i, word);
-    if (code != CLI_DONE) return code;
     const mica_input input = {.name = port.name, .array = x};
     mica_status status = mica_eval(in->scope, x);
     if (status == MICA_OK && set) status = mica_executable_set(in->executable, &input);

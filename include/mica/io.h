@@ -59,6 +59,14 @@ MICA_API const char *mica_array_file_name(const mica_array_file *file, size_t i)
  *  returns  false if there is none; *i is then unchanged */
 MICA_API bool mica_array_file_find(const mica_array_file *file, const char *name, size_t *i);
 
+/** The shape of the i-th array in the file, which is there before the array is loaded: a compressed
+ *  file may be a thousandth of what it unpacks to.
+ *
+ *  shape    receives *ndim lengths.
+ *  returns  false past the end */
+MICA_API bool mica_array_file_shape(const mica_array_file *file, size_t i,
+                                    int64_t shape[MICA_MAX_NDIM], int *ndim);
+
 /** The i-th entry of the metadata; its texts live as long as the file.
  *  returns  false past the end */
 MICA_API bool mica_array_file_metadata(const mica_array_file *file, size_t i, mica_metadata *entry);

@@ -61,6 +61,16 @@ bool mica_array_file_find(const mica_array_file *file, const char *name, size_t 
     return t != NULL;
 }
 
+bool mica_array_file_shape(const mica_array_file *file, size_t i, int64_t shape[MICA_MAX_NDIM],
+                           int *ndim) {
+    if (i >= mica_array_file_count(file) || !shape || !ndim) return false;
+    const int64_t *from =
+        file->npz ? mc_npz_at(file->npz, i)->npy.shape : mc_weights_at(file->weights, i)->shape;
+    *ndim = file->npz ? mc_npz_at(file->npz, i)->npy.ndim : mc_weights_at(file->weights, i)->ndim;
+    memcpy(shape, from, (size_t)*ndim * sizeof *shape);
+    return true;
+}
+
 bool mica_array_file_metadata(const mica_array_file *file, size_t i, mica_metadata *entry) {
     return file && file->weights && entry &&
            mc_weights_metadata_at(file->weights, i, &entry->key, &entry->value);

@@ -75,8 +75,14 @@ static mica_status unpack_piece(mc_lines *l) {
     if (wrong)
         return mc_fail(MICA_EFORMAT, "%s: corrupt %s data: %s", l->path, l->unpacker->name, wrong);
     l->text.len += PIECE - room;
+    l->read += l->packed.len - left - l->packed_at;
+    l->unpacked += PIECE - room;
     l->packed_at = l->packed.len - left;
-    return MICA_OK;
+    if (l->unpacked <= MC_LINE_MAX + MC_UNPACK_MAX * l->read) return MICA_OK;
+    return mc_fail(MICA_EFORMAT,
+                   "%s: the %s data is more than %d times as long as the file: uncompress it, if "
+                   "that is right",
+                   l->path, l->unpacker->name, MC_UNPACK_MAX);
 }
 
 /* Gets more text, after moving the rest to the front. */

@@ -11,7 +11,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MC_LINE_MAX = 64 << 20 }; /* bytes of a line */
+enum {
+    MC_LINE_MAX = 64 << 20, /* bytes of a line */
+    MC_UNPACK_MAX = 200 /* bytes that each byte of a compressed file may become, beyond a line */
+};
 
 /* A decompressor. All are rows of lines.c; one that this build lacks has open NULL. */
 typedef struct mc_unpacker {
@@ -35,7 +38,8 @@ typedef struct mc_lines {
     void *state;
     mc_buffer packed; /* read and not unpacked yet, from packed_at on */
     size_t packed_at;
-    mc_buffer text; /* unpacked, from `at` on */
+    uint64_t read, unpacked; /* bytes so far, of a compressed file */
+    mc_buffer text;          /* unpacked, from `at` on */
     size_t at;
     uint64_t number; /* of the last line, from 1 */
     bool done;       /* of the compressed stream */
@@ -48,7 +52,8 @@ mica_status mc_lines_open(mc_lines *lines, const char *path);
 void mc_lines_close(mc_lines *lines);
 
 /* The next line, without its line feed; it lives until the next call. line->ptr NULL: the end.
- * errors  MICA_EFORMAT corrupt data, a line too long; MICA_EIO, MICA_ENOMEM */
+ * errors  MICA_EFORMAT corrupt data, a line too long, more text than such a file may
+ *         unpack to; MICA_EIO, MICA_ENOMEM */
 mica_status mc_lines_next(mc_lines *lines, mc_str *line);
 
 #endif

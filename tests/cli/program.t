@@ -70,13 +70,13 @@ As a graph for Graphviz: an edge for each operand, a cluster for each graph of a
     g0_11 [label="while\nf32[4,6] i32[] max_rounds=5"];
   8
   $ mkdir bin; printf '#!/bin/sh\necho "$@"; cat > drawn\n' > bin/dot; chmod +x bin/dot
-  > PATH=$PWD/bin:$PATH mica program show step -o step.svg
+  > PATH=$PWD/bin:$PATH mica program show step -o step.svg; cat step.svg
   > mica program show step --dot | cmp - drawn
-  -Tsvg -o step.svg
+  -Tsvg
   $ printf '#!/bin/sh\nexit 3\n' > bin/dot
-  > PATH=$PWD/bin:$PATH mica program show step -o step.png 2>&1
+  > PATH=$PWD/bin:$PATH mica program show step -o step.png 2>&1; ls step.png 2>/dev/null
   mica: step.png: Graphviz's dot failed
-  [1]
+  [2]
   $ PATH=$(dirname "$(command -v mica)") mica program show step -o step.svg 2>&1
   mica: step.svg: pictures are drawn by Graphviz's dot, which cannot be started: No such file or directory; --dot prints the graph for it
   [1]
