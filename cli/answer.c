@@ -2,6 +2,7 @@
 
 #include "info.h"
 #include "interrupt.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -210,15 +211,17 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
 void cli_answer_print_options(const cli_answer_values *values,
                               const mica_generate_options *options) {
     if (!values->verbose) return;
-    fprintf(stderr, "%sanswer  ", cli_style(CLI_DIM));
+    cli_set_style(CLI_DIM);
+    fputs("answer  ", stderr);
     for (size_t i = 0; i < CLI_ANSWER_SETTABLE; i++) {
         const cli_option *option = &cli_answer_options[i];
         if (option->kind == CLI_SEED) continue;
-        fprintf(stderr, "%s%s ", i > 0 ? ", " : "", option->name);
+        cli_print(stderr, "%s%s ", i > 0 ? ", " : "", option->name);
         cli_option_print(option, values, stderr);
     }
     if (options->temperature > 0) fprintf(stderr, ", seed %" PRIu64, options->seed);
-    fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
+    cli_set_style(CLI_PLAIN);
+    fputc('\n', stderr);
 }
 
 void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context) {
@@ -232,7 +235,7 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     char bytes[CLI_NUMBER];
     cli_wrap line = {0};
     mica_metrics m = cli_metrics(stream);
-    fputs(cli_style(CLI_DIM), stderr);
+    cli_set_style(CLI_DIM);
     cli_say(&line, "%" PRId64 " prompt tokens", m.prompt_tokens - m.reused_tokens);
     if (m.reused_tokens > 0) cli_say(&line, " (and %" PRId64 " known)", m.reused_tokens);
     if (m.truncated_tokens > 0) cli_say(&line, " (%" PRId64 " dropped)", m.truncated_tokens);
@@ -260,14 +263,14 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
         cli_say(&line, "\n%.3f s prefill, %.3f s decode, %s of memory beside the weights",
                 m.prefill_seconds, m.decode_seconds, cli_format_bytes(m.peak_bytes, bytes));
     cli_say_end(&line);
-    fputs(cli_style(CLI_PLAIN), stderr);
+    cli_set_style(CLI_PLAIN);
 }
 
 static void print_token(const mica_tokenizer *tok, int32_t id, int width) {
     size_t len = 0;
     const char *piece = mica_tokenizer_token(tok, id, &len);
     int printed = cli_print_line(piece ? piece : "", piece ? len : 0, stdout);
-    if (printed < width) printf("%*s", width - printed, "");
+    if (printed < width) cli_print(stdout, "%*s", width - printed, "");
 }
 
 /* Prints a line with a token and the likeliest tokens at its place. */
@@ -275,7 +278,7 @@ static void print_logprobs(const mica_tokenizer *tok, const mica_token *token) {
     enum { WIDTH = 16 };
     if (token->id < 0) return;
     if (token->prompt)
-        printf("%9s  ", "");
+        cli_print(stdout, "%9s  ", "");
     else
         printf("%9.4f  ", (double)token->logprob);
     print_token(tok, token->id, token->alternative_count > 0 ? WIDTH : 0);
@@ -292,7 +295,7 @@ static void print_text(cli_wrap *wrap, const mica_token *token) {
     if (wrap)
         cli_wrap_put(wrap, token->text, token->len, cli_columns(stdout), stdout);
     else
-        fwrite(token->text, 1, token->len, stdout);
+        cli_print_result(token->text, token->len);
 }
 
 int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,

@@ -3,6 +3,7 @@
 #include "info.h"
 
 #include "interrupt.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -74,7 +75,7 @@ static void print(const mica_stream *stream, const mica_model *model,
     cli_print_json(cli_model_info(model).path, stdout);
     fputs(", \"text\": ", stdout);
     cli_print_json_bytes(c->text.data, c->text.len, stdout);
-    printf(", \"finish\": \"%s\"", finish_name(mica_stream_finish(stream)));
+    cli_print(stdout, ", \"finish\": \"%s\"", finish_name(mica_stream_finish(stream)));
     if (options->temperature > 0) printf(", \"seed\": %" PRIu64, options->seed);
     printf(", \"prompt_tokens\": %" PRId64 ", \"truncated_tokens\": %" PRId64
            ", \"forgotten_tokens\": %" PRId64 ", \"generated_tokens\": %" PRId64,
@@ -83,7 +84,7 @@ static void print(const mica_stream *stream, const mica_model *model,
            ", \"prefill_rate\": %.2f, \"decode_rate\": %.2f",
            m.total_seconds, m.prefill_seconds, m.decode_seconds, m.prefill_rate, m.decode_rate);
     if (values->logprobs > 0)
-        printf(", \"logprobs\": [%s]", c->logprobs.data ? c->logprobs.data : "");
+        cli_print(stdout, ", \"logprobs\": [%s]", c->logprobs.data ? c->logprobs.data : "");
     puts("}");
 }
 

@@ -3,6 +3,7 @@
 #include "batch_item.h"
 #include "ids.h"
 #include "info.h"
+#include "print.h"
 #include "report.h"
 #include "talk.h"
 #include "task.h"
@@ -140,16 +141,16 @@ static const char *finish_name(mica_finish finish) {
 
 /* Prints the line of a row that has ended. */
 static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
-    fprintf(out, ROW_ID "%s", id);
+    cli_print(out, ROW_ID "%s", id);
     if (result->status != MICA_OK) {
-        fputs(ROW_ERROR, out);
+        cli_print(out, "%s", ROW_ERROR);
         cli_print_json(result->error, out);
     } else {
-        fputs(ROW_TEXT, out);
+        cli_print(out, "%s", ROW_TEXT);
         cli_print_json_bytes(result->text, result->len, out);
-        fprintf(out,
-                ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
-                finish_name(result->finish), result->metrics->prompt_tokens, result->count);
+        cli_print(out,
+                  ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
+                  finish_name(result->finish), result->metrics->prompt_tokens, result->count);
     }
     fputs("}\n", out);
 }
@@ -273,13 +274,15 @@ static size_t count_lines(const cli_text *text) {
 }
 
 static void print_summary(const batch *b) {
-    fprintf(stderr, "%s%" PRId64 " answered", cli_style(CLI_DIM), b->answered);
+    cli_set_style(CLI_DIM);
+    fprintf(stderr, "%" PRId64 " answered", b->answered);
     if (b->skipped > 0) fprintf(stderr, ", %" PRId64 " already there", b->skipped);
     if (b->failed > 0) fprintf(stderr, ", %" PRId64 " failed", b->failed);
     if (b->answered > 0)
         fprintf(stderr, ", %" PRId64 " tokens at %.1f tok/s", b->generated_tokens,
                 (double)b->generated_tokens / b->seconds);
-    fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
+    cli_set_style(CLI_PLAIN);
+    fputc('\n', stderr);
 }
 
 static int run(const void *verb_values, char **args, int count) {

@@ -3,6 +3,7 @@
 #include "info.h"
 #include "interrupt.h"
 #include "model.h"
+#include "print.h"
 #include "report.h"
 #include "text.h"
 #include "ui.h"
@@ -129,9 +130,9 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
 static void print_kernels(const mica_model *model) {
     mica_model_kernels k = {.struct_bytes = sizeof k};
     for (size_t i = 0; mica_model_get_kernels(model, i, &k); i++)
-        printf("%-7s %s: %s%s by %s; one row %s, many %s\n", i == 0 ? "kernels" : "",
-               k.attention ? "attention" : cli_arithmetic_name(k.arithmetic),
-               k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
+        cli_print(stdout, "%-7s %s: %s%s by %s; one row %s, many %s\n", i == 0 ? "kernels" : "",
+                  k.attention ? "attention" : cli_arithmetic_name(k.arithmetic),
+                  k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
 }
 
 static void print_kernels_json(const mica_model *model, cli_text *json) {
@@ -172,17 +173,17 @@ static void print_head(const mica_model *model, const bench_values *values, cli_
         cli_text_printf(json, ",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
         return;
     }
-    printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
-           cli_format_bytes(info.weight_bytes, bytes));
+    cli_print(stdout, "model   %s, %s parameters, %s\n", info.path,
+              cli_format_count(info.parameters, count), cli_format_bytes(info.weight_bytes, bytes));
     if (mica_model_device(model))
-        printf("device  %s, %s%s%s\n", device.name, device.description,
-               device.architecture[0] ? ", " : "", device.architecture);
+        cli_print(stdout, "device  %s, %s%s%s\n", device.name, device.description,
+                  device.architecture[0] ? ", " : "", device.architecture);
     else
-        printf("engine  %s\n", info.engine);
+        cli_print(stdout, "engine  %s\n", info.engine);
     print_kernels(model);
     printf("median of %" PRId64 "\n\n", values->repeat);
-    printf("%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s", "generated",
-           "decode tok/s", "peak memory");
+    cli_print(stdout, "%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s",
+              "generated", "decode tok/s", "peak memory");
 }
 
 static void print_row(const row *r, cli_text *json, bool first) {
@@ -195,9 +196,9 @@ static void print_row(const row *r, cli_text *json, bool first) {
                         first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
                         r->decode_rate, r->peak_bytes);
     else
-        printf("%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s\n", r->threads, r->prompt,
-               r->prefill_rate, r->generated, r->decode_rate,
-               cli_format_bytes(r->peak_bytes, bytes));
+        cli_print(stdout, "%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s\n", r->threads,
+                  r->prompt, r->prefill_rate, r->generated, r->decode_rate,
+                  cli_format_bytes(r->peak_bytes, bytes));
 }
 
 /* Measures all rows of one number of threads. *rows counts the printed rows. */
@@ -250,7 +251,7 @@ static int bench_json(const char *path, const bench_values *values) {
     int code = bench(path, values, &json);
     cli_text_printf(&json, "\n  ]\n}\n");
     if (json.failed) code = CLI_FAILED;
-    if (code == CLI_DONE) fwrite(json.data, 1, json.len, stdout);
+    if (code == CLI_DONE) cli_print_result(json.data, json.len);
     free(json.data);
     return code;
 }
@@ -279,9 +280,10 @@ static int bench_distance(const char *path, const bench_values *values, int byte
 
 static void print_best(const char *what, int distance, double rate, double own) {
     if (distance == 0)
-        printf("best %s: the kernels' own distances\n", what);
+        cli_print(stdout, "best %s: the kernels' own distances\n", what);
     else
-        printf("best %s: MICA_AHEAD=%d, %+.1f %%\n", what, distance, 100 * (rate / own - 1));
+        cli_print(stdout, "best %s: MICA_AHEAD=%d, %+.1f %%\n", what, distance,
+                  100 * (rate / own - 1));
 }
 
 /* Measures with several distances, and names the best for each rate. The kernels' own are measured
@@ -291,13 +293,13 @@ static int bench_distances(const char *path, const bench_values *values) {
     enum { LAST = sizeof distances / sizeof *distances - 1 };
     row rows[LAST + 1] = {{0}};
     int code = CLI_DONE, prefill = 0, decode = 0;
-    printf("%8s  %13s  %12s\n", "distance", "prefill tok/s", "decode tok/s");
+    cli_print(stdout, "%8s  %13s  %12s\n", "distance", "prefill tok/s", "decode tok/s");
     for (int i = 0; code == CLI_DONE && i <= LAST; i++) {
         char name[16] = "own";
         code = bench_distance(path, values, distances[i], &rows[i]);
         if (code != CLI_DONE) return code;
         if (distances[i]) snprintf(name, sizeof name, "%d", distances[i]);
-        printf("%8s  %13.1f  %12.1f\n", name, rows[i].prefill_rate, rows[i].decode_rate);
+        cli_print(stdout, "%8s  %13.1f  %12.1f\n", name, rows[i].prefill_rate, rows[i].decode_rate);
         if (rows[i].prefill_rate > rows[prefill].prefill_rate) prefill = i;
         if (rows[i].decode_rate > rows[decode].decode_rate) decode = i;
         code = cli_flush() ? CLI_DONE : CLI_FAILED;

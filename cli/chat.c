@@ -45,13 +45,13 @@ static void greet(const cli_chat *c) {
     mica_model_info info = cli_model_info(c->model);
     char bytes[CLI_NUMBER];
     cli_wrap line = {0};
-    fputs(cli_style(CLI_DIM), stderr);
+    cli_set_style(CLI_DIM);
     cli_say(&line, "%s, %s, %s. /help lists commands, Ctrl-D ends.", info.path, info.architecture,
             cli_format_bytes(info.weight_bytes, bytes));
     if (c->conversation.count > 0)
         cli_say(&line, "\n%zu earlier messages: /history shows them.", c->conversation.count);
     cli_say_end(&line);
-    fputs(cli_style(CLI_PLAIN), stderr);
+    cli_set_style(CLI_PLAIN);
 }
 
 /* Opens the model, the session and the conversation. Without a named model, a resumed conversation

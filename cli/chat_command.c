@@ -3,6 +3,7 @@
 #include "info.h"
 
 #include "path.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "wrap.h"
@@ -92,10 +93,10 @@ static bool show(cli_chat *c, char *rest) {
     (void)rest;
     mica_model_info info = cli_model_info(c->model);
     char used[CLI_NUMBER], all[CLI_NUMBER];
-    fprintf(stderr, "model         %s, %s\nquantisation  %s\ncontext       %s of %s tokens\n",
-            info.path, info.architecture, info.quantization,
-            cli_format_count((uint64_t)c->used, used),
-            cli_format_count((uint64_t)info.context_length, all));
+    cli_print(stderr, "model         %s, %s\nquantisation  %s\ncontext       %s of %s tokens\n",
+              info.path, info.architecture, info.quantization,
+              cli_format_count((uint64_t)c->used, used),
+              cli_format_count((uint64_t)info.context_length, all));
     fprintf(stderr, "messages      %zu", c->conversation.count);
     if (c->left_out > 0) fprintf(stderr, ", the oldest %zu left out", c->left_out);
     fputc('\n', stderr);
@@ -109,13 +110,15 @@ static void print_message(const mica_message *message, bool wraps) {
     int columns = cli_columns(stderr);
     if (strcmp(message->role, "assistant") != 0) {
         const char *sign = strcmp(message->role, "user") == 0 ? ">" : "system:";
-        fprintf(stderr, "%s%s %s", cli_style(CLI_BOLD), sign, cli_style(CLI_PLAIN));
+        cli_set_style(CLI_BOLD);
+        cli_print(stderr, "%s ", sign);
+        cli_set_style(CLI_PLAIN);
         wrap.column = (int)strlen(sign) + 1;
     }
     if (wraps)
         cli_wrap_put(&wrap, message->content, len, columns, stderr);
     else
-        fputs(message->content, stderr);
+        cli_print(stderr, "%s", message->content);
     cli_wrap_end(&wrap, columns, stderr);
     fputc('\n', stderr);
 }
@@ -191,12 +194,12 @@ static bool show_commands(cli_chat *c, char *rest) {
     enum { WIDTH = 20 };
     (void)c, (void)rest;
     for (size_t i = 0; i < CLI_COUNT(commands);) {
-        int n = fprintf(stderr, "%s%s%s", commands[i].name, *commands[i].argument ? " " : "",
-                        commands[i].argument);
+        int n = cli_print(stderr, "%s%s%s", commands[i].name, *commands[i].argument ? " " : "",
+                          commands[i].argument);
         size_t first = i++;
         while (i < CLI_COUNT(commands) && commands[i].run == commands[first].run)
-            n += fprintf(stderr, ", %s", commands[i++].name);
-        fprintf(stderr, "%*s  %s\n", n < WIDTH ? WIDTH - n : 0, "", commands[first].help);
+            n += cli_print(stderr, ", %s", commands[i++].name);
+        cli_print(stderr, "%*s  %s\n", n < WIDTH ? WIDTH - n : 0, "", commands[first].help);
     }
     fputs(
         "\nCtrl-C stops an answer, or clears the line; twice on an empty line it ends the chat.\n"

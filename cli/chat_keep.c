@@ -48,6 +48,8 @@ int cli_chat_resume(cli_chat *c) {
 
 void cli_chat_tell_kept(const cli_chat *c) {
     if (!c->kept[0] || c->unkept || c->values.quiet || !cli_stdin_is_terminal()) return;
-    fprintf(stderr, "%smica chat --resume continues this conversation.%s\n", cli_style(CLI_DIM),
-            cli_style(CLI_PLAIN));
+    cli_set_style(CLI_DIM);
+    fputs("mica chat --resume continues this conversation.", stderr);
+    cli_set_style(CLI_PLAIN);
+    fputc('\n', stderr);
 }

@@ -2,6 +2,7 @@
 
 #include "alias.h"
 #include "path.h"
+#include "print.h"
 #include "report.h"
 #include "verb.h"
 
@@ -41,11 +42,11 @@ const char *cli_chat_setting_name(size_t i) {
 static void print_settings(cli_chat *c) {
     const char *system = cli_conversation_system(&c->conversation);
     for (size_t i = 0; i < SETTINGS; i++) {
-        fprintf(stderr, "%-18s  ", setting_at(i)->name);
+        cli_print(stderr, "%-18s  ", setting_at(i)->name);
         cli_option_print(setting_at(i), base_of(c, i), stderr);
         fputc('\n', stderr);
     }
-    fprintf(stderr, "%-18s  %s\n", "system", system ? system : "");
+    cli_print(stderr, "%-18s  %s\n", "system", system ? system : "");
 }
 
 static bool tell_unknown(const char *name) {

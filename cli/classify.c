@@ -1,4 +1,5 @@
 /* mica classify: the label that the model would most likely say after each text. */
+#include "print.h"
 #include "records.h"
 #include "report.h"
 #include "task.h"
@@ -78,7 +79,7 @@ static char *make_prompt(const char *template, const char *text) {
 }
 
 static void print_row_json(const classifier *c, const mica_classify_row *row, const char *id) {
-    printf("{\"id\": %s", id);
+    cli_print(stdout, "{\"id\": %s", id);
     if (row->status != MICA_OK) {
         fputs(", \"error\": ", stdout);
         cli_print_json(row->error, stdout);
@@ -91,7 +92,7 @@ static void print_row_json(const classifier *c, const mica_classify_row *row, co
         cli_print_json(c->labels[row->label], stdout);
         printf(", \"probability\": %.9g, \"labels\": {", row->labels[row->label]);
         for (size_t i = 0; i < c->label_count; i++) {
-            fputs(i ? ", " : "", stdout);
+            cli_print(stdout, "%s", i ? ", " : "");
             cli_print_json(c->labels[i], stdout);
             printf(": %.9g", row->labels[i]);
         }
@@ -109,7 +110,7 @@ static void print_row(const classifier *c, const mica_classify_row *row, const c
     const char *said = labelled ? c->labels[row->label] : row->text;
     printf("%8.6f  ", labelled ? row->labels[row->label] : row->probability);
     int printed = cli_print_line(said, strlen(said), stdout);
-    printf("%*s  ", printed < 12 ? 12 - printed : 0, "");
+    cli_print(stdout, "%*s  ", printed < 12 ? 12 - printed : 0, "");
     cli_print_line(record->text, strlen(record->text), stdout);
     putchar('\n');
 }

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "converting.h"
+#include "print.h"
 #include "program.h"
 #include "report.h"
 #include "ui.h"
@@ -28,7 +29,7 @@ static int read_dim(const char *word, char name[DIM_NAME], mica_onnx_dim *dim) {
 }
 
 static void print_port(const char *kind, const mica_port *port) {
-    printf("  %s %s ", kind, port->name);
+    cli_print(stdout, "  %s %s ", kind, port->name);
     cli_program_print_type(port->dtype, port->shape, port->ndim, stdout);
     putchar('\n');
 }
@@ -37,7 +38,7 @@ static void print_program(const char *path, const mica_program *program) {
     char bytes[CLI_NUMBER];
     struct stat info;
     uint64_t size = stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
-    printf("%s: %s\n", path, cli_format_bytes(size, bytes));
+    cli_print(stdout, "%s: %s\n", path, cli_format_bytes(size, bytes));
     for (size_t i = 0; i < mica_program_param_count(program); i++) {
         mica_port port = cli_program_param(program, i);
         print_port("input ", &port);

@@ -3,6 +3,7 @@
 #include "interrupt.h"
 #include "model.h"
 #include "path.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -82,9 +83,9 @@ static const char *find_source(const char *option, const char *word, const char 
 
 static void print_result(const char *to, const mica_convert_result *result) {
     char bytes[CLI_NUMBER], parameters[CLI_NUMBER];
-    printf("%s: %s parameters, %s, %.3f bits per parameter", to,
-           cli_format_count(result->parameters, parameters), cli_format_bytes(result->bytes, bytes),
-           result->bits);
+    cli_print(stdout, "%s: %s parameters, %s, %.3f bits per parameter", to,
+              cli_format_count(result->parameters, parameters),
+              cli_format_bytes(result->bytes, bytes), result->bits);
     if (result->quantised) printf(", %" PRIu64 " matrices quantised", result->quantised);
     if (result->dequantised)
         printf(", %" PRIu64 " dequantised, for which GGUF has no blocks", result->dequantised);

@@ -1,5 +1,6 @@
 /* mica devices: lists the devices and engines that models can run on. */
 #include "info.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -16,20 +17,21 @@ static void print_device(const char *name, bool chosen) {
     char memory[CLI_NUMBER];
     mica_device *device = NULL;
     if (mica_device_open(name, NULL, &device) != MICA_OK) {
-        printf("%s\n  unavailable  %s\n", name, mica_last_error());
+        cli_print(stdout, "%s\n  unavailable  %s\n", name, mica_last_error());
         return;
     }
     mica_device_info info = cli_device_info(device);
-    printf("%s\n  description  %s\n", info.name, info.description);
-    if (info.architecture[0]) printf("  architecture %s\n", info.architecture);
-    printf("  threads      %d\n  memory       %s%s\n", info.threads,
-           cli_format_bytes(info.memory_bytes, memory),
-           info.unified_memory && strcmp(info.name, "cpu") != 0 ? ", unified: shared with the cpu"
-                                                                : "");
+    cli_print(stdout, "%s\n  description  %s\n", info.name, info.description);
+    if (info.architecture[0]) cli_print(stdout, "  architecture %s\n", info.architecture);
+    cli_print(stdout, "  threads      %d\n  memory       %s%s\n", info.threads,
+              cli_format_bytes(info.memory_bytes, memory),
+              info.unified_memory && strcmp(info.name, "cpu") != 0
+                  ? ", unified: shared with the cpu"
+                  : "");
     if (info.working_set_bytes)
-        printf("  working set  %s\n", cli_format_bytes(info.working_set_bytes, memory));
+        cli_print(stdout, "  working set  %s\n", cli_format_bytes(info.working_set_bytes, memory));
     if (info.max_array_bytes)
-        printf("  max array    %s\n", cli_format_bytes(info.max_array_bytes, memory));
+        cli_print(stdout, "  max array    %s\n", cli_format_bytes(info.max_array_bytes, memory));
     if (chosen) puts("  chosen       unless --device names another");
     mica_device_close(&device);
 }
@@ -48,9 +50,9 @@ static void print_engines(void) {
     (void)mica_engine_default(NULL, &first);
     for (size_t i = 0; mica_engine_list(i, &info); i++) {
         (void)mica_engine_get(info.name, &info);
-        printf("engine %s\n", info.name);
-        if (*info.description) printf("  description  %s\n", info.description);
-        if (!info.available) printf("  unavailable  %s\n", info.reason);
+        cli_print(stdout, "engine %s\n", info.name);
+        if (*info.description) cli_print(stdout, "  description  %s\n", info.description);
+        if (!info.available) cli_print(stdout, "  unavailable  %s\n", info.reason);
         if (info.available && strcmp(info.name, first.name) == 0)
             puts("  chosen       for models that it knows, unless --engine names another");
         else if (info.available && info.built_in)
@@ -68,17 +70,17 @@ static void print_ops(void) {
         cli_fail("out of memory");
         return;
     }
-    printf("%-*s", NAME, "op");
+    cli_print(stdout, "%-*s", NAME, "op");
     for (size_t d = 0; d < count; d++) {
         (void)mica_device_open(mica_device_name(d), NULL, &devices[d]); /* else its column is "-" */
-        printf(" %-*s", d + 1 < count ? COLUMN : 0, mica_device_name(d));
+        cli_print(stdout, " %-*s", d + 1 < count ? COLUMN : 0, mica_device_name(d));
     }
     putchar('\n');
     for (size_t i = 0; i < mica_op_count(); i++) {
-        printf("%-*s", NAME, mica_op_name(i));
+        cli_print(stdout, "%-*s", NAME, mica_op_name(i));
         for (size_t d = 0; d < count; d++)
-            printf(" %-*s", d + 1 < count ? COLUMN : 0,
-                   words[mica_device_op_support(devices[d], i)]);
+            cli_print(stdout, " %-*s", d + 1 < count ? COLUMN : 0,
+                      words[mica_device_op_support(devices[d], i)]);
         putchar('\n');
     }
     for (size_t d = 0; d < count; d++)
@@ -93,23 +95,23 @@ static int calibrate(void) {
     size_t count = mica_device_count();
     mica_device **devices = calloc(count, sizeof(mica_device *));
     if (!devices) return cli_fail("out of memory");
-    printf("%-*s %-6s", NAME, "rate", "unit");
+    cli_print(stdout, "%-*s %-6s", NAME, "rate", "unit");
     for (size_t d = 0; d < count; d++) {
         const char *name = mica_device_name(d);
         bool opened = mica_device_open(name, NULL, &devices[d]) == MICA_OK;
         if (opened && mica_device_calibrate(devices[d], true) != MICA_OK)
             code = cli_fail("%s: %s", name, mica_last_error());
-        printf(" %*s", COLUMN, name);
+        cli_print(stdout, " %*s", COLUMN, name);
     }
     putchar('\n');
     for (size_t i = 0; i < mica_rate_count(); i++) {
-        printf("%-*s %-6s", NAME, mica_rate_name(i), mica_rate_unit(i));
+        cli_print(stdout, "%-*s %-6s", NAME, mica_rate_name(i), mica_rate_unit(i));
         for (size_t d = 0; d < count; d++) {
             double rate = mica_device_rate(devices[d], i);
             if (rate > 0)
                 printf(" %*.3g", COLUMN, rate);
             else
-                printf(" %*s", COLUMN, "-");
+                cli_print(stdout, " %*s", COLUMN, "-");
         }
         putchar('\n');
     }

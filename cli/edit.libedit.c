@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "interrupt.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 
@@ -105,7 +106,6 @@ static int read_key(EditLine *line, wchar_t *key) {
 }
 
 /* Terminals enclose pasted text in these sequences on request. */
-static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 static const wchar_t paste_end[] = L"\033[201~";
 
 /* Reads pasted text, after "\033[200~". All bytes before the end sequence are text, also line
@@ -173,7 +173,7 @@ static void list(const cli_completions *found) {
             fputc('\n', stderr);
             at = 0;
         }
-        fprintf(stderr, "%s%.*s", at > 0 ? "  " : "", (int)(len - blank), word);
+        cli_print(stderr, "%s%.*s", at > 0 ? "  " : "", (int)(len - blank), word);
         at += wide + 2;
     }
     if (found->count > MAX_LISTED) fprintf(stderr, "\nand %zu more", found->count - MAX_LISTED);
@@ -220,9 +220,12 @@ static unsigned char complete_line(EditLine *line, int key) {
 
 static void ask_for_pastes(bool on) {
     if (cli_terminal_is_dumb()) return;
-    fputs(on ? paste_on : paste_off, stderr);
+    if (on)
+        fputs("\033[?2004h", stderr);
+    else
+        fputs("\033[?2004l", stderr);
     fflush(stderr);
-    cli_interrupt_set_farewell(on ? paste_off : "");
+    cli_interrupt_set_farewell(on ? "\033[?2004l" : "");
 }
 
 /* Whether a file can hold the history. Reading a FIFO could block for ever, and a device could fill

@@ -1,4 +1,5 @@
 /* mica embed: prints the embedding of each text. */
+#include "print.h"
 #include "records.h"
 #include "report.h"
 #include "task.h"
@@ -12,9 +13,9 @@ typedef struct embed_values {
 } embed_values;
 
 static void print_vector(const char *id, const float *vector, size_t n) {
-    printf("{\"id\": %s, \"embedding\": [", id);
+    cli_print(stdout, "{\"id\": %s, \"embedding\": [", id);
     for (size_t i = 0; i < n; i++)
-        printf("%s%.9g", i ? ", " : "", (double)vector[i]);
+        cli_print(stdout, "%s%.9g", i ? ", " : "", (double)vector[i]);
     puts("]}");
 }
 

@@ -1,6 +1,7 @@
 /* mica eval: the perplexity of a long text, and the divergence between two kinds of arithmetic or
  * two models. */
 #include "info.h"
+#include "print.h"
 #include "prompt.h"
 #include "report.h"
 #include "task.h"
@@ -90,29 +91,31 @@ static const char *arithmetic_name(const mica_model *model) {
 
 static void print_text(const work *w, const mica_comparison *s) {
     double count = (double)s->count;
-    printf("tokens          %" PRIu64 "\narithmetic      %s\nperplexity      %.4f\n", s->count,
-           arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
+    cli_print(stdout, "tokens          %" PRIu64 "\narithmetic      %s\nperplexity      %.4f\n",
+              s->count, arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
     if (!w->reference) return;
-    printf("compared with   %s%s%s, default caches\nits perplexity  %.4f\nmean KL         %.6f\n"
-           "largest KL      %.6f\nsame top token  %.2f %%\n",
-           w->name ? w->name : "", w->name ? ", " : "", arithmetic_name(w->reference),
-           perplexity(s->reference_logprob, s->count), s->divergence / count, s->max,
-           100.0 * (double)s->same / count);
+    cli_print(stdout,
+              "compared with   %s%s%s, default caches\nits perplexity  %.4f\nmean KL         %.6f\n"
+              "largest KL      %.6f\nsame top token  %.2f %%\n",
+              w->name ? w->name : "", w->name ? ", " : "", arithmetic_name(w->reference),
+              perplexity(s->reference_logprob, s->count), s->divergence / count, s->max,
+              100.0 * (double)s->same / count);
 }
 
 static void print_json(const work *w, const mica_comparison *s) {
     double count = (double)s->count;
-    printf("{\"tokens\": %" PRIu64 ", \"arithmetic\": \"%s\", \"perplexity\": %.9g", s->count,
-           arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
+    cli_print(stdout, "{\"tokens\": %" PRIu64 ", \"arithmetic\": \"%s\", \"perplexity\": %.9g",
+              s->count, arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
     if (w->name) {
         printf(", \"reference\": ");
         cli_print_json(w->name, stdout);
     }
     if (w->reference)
-        printf(", \"compared_with\": \"%s\", \"reference_perplexity\": %.9g, \"mean_kl\": %.9g, "
-               "\"max_kl\": %.9g, \"top_1_agreement\": %.9g",
-               arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
-               s->divergence / count, s->max, (double)s->same / count);
+        cli_print(stdout,
+                  ", \"compared_with\": \"%s\", \"reference_perplexity\": %.9g, \"mean_kl\": %.9g, "
+                  "\"max_kl\": %.9g, \"top_1_agreement\": %.9g",
+                  arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
+                  s->divergence / count, s->max, (double)s->same / count);
     puts("}");
 }
 

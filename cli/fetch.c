@@ -2,6 +2,7 @@
 
 #include "interrupt.h"
 #include "path.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 
@@ -58,10 +59,10 @@ static bool confirm(void *user, const mica_pull_plan *plan) {
     if (plan->download_files == 0) return true;
     if (q->options->quiet && !q->options->ask) return true;
     cli_progress_wipe();
-    fprintf(stderr, "%s: %" PRIu64 " %s, %s to download%s", plan->name, plan->download_files,
-            plan->download_files == 1 ? "file" : "files",
-            cli_format_bytes(plan->download_bytes, bytes),
-            q->options->ask ? ". Download it? [Y/n] " : "\n");
+    cli_print(stderr, "%s: %" PRIu64 " %s, %s to download%s", plan->name, plan->download_files,
+              plan->download_files == 1 ? "file" : "files",
+              cli_format_bytes(plan->download_bytes, bytes),
+              q->options->ask ? ". Download it? [Y/n] " : "\n");
     if (q->options->ask) {
         fflush(stderr);
         cli_interrupt_watch_task(NULL);
@@ -76,7 +77,7 @@ static bool confirm(void *user, const mica_pull_plan *plan) {
 static int report(mica_status status, const char *name, const question *q) {
     if (status != MICA_ECANCELLED) return cli_fail("%s", mica_last_error());
     if (q->declined) return CLI_FAILED;
-    fprintf(stderr, "mica: stopped; mica pull %s continues\n", name);
+    cli_print(stderr, "mica: stopped; mica pull %s continues\n", name);
     return CLI_INTERRUPTED;
 }
 

@@ -1,4 +1,5 @@
 /* mica gc: removes what no model of the Hugging Face cache needs. */
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -16,7 +17,8 @@ static int run(const void *verb_values, char **args, int count) {
     (void)count;
     mica_status status = mica_cache_collect(values->cache, values->dry_run, &bytes);
     if (status != MICA_OK) return cli_fail("%s", mica_last_error());
-    printf("%s%s\n", values->dry_run ? "would remove " : "removed ", cli_format_bytes(bytes, text));
+    cli_print(stdout, "%s%s\n", values->dry_run ? "would remove " : "removed ",
+              cli_format_bytes(bytes, text));
     return CLI_DONE;
 }
 

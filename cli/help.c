@@ -1,6 +1,7 @@
 /* mica help, and mica help VERB: printed from the verb's tables, as wide as the terminal. */
 #include "alias.h"
 #include "options.h"
+#include "print.h"
 #include "ui.h"
 #include "verb.h"
 
@@ -20,13 +21,13 @@ static const char *print_wrapped(const char *text, int column, FILE *out) {
     while (*text && strncmp(text, "\n\n", 2) != 0) {
         int len = (int)strcspn(text, " \n");
         if (at > column && at + 1 + len > width(out)) {
-            fprintf(out, "\n%*s", column, "");
+            cli_print(out, "\n%*s", column, "");
             at = column;
         } else if (at > column) {
             fputc(' ', out);
             at++;
         }
-        fprintf(out, "%.*s", len, text);
+        cli_print(out, "%.*s", len, text);
         at += len;
         text += len;
         while (*text == ' ' || (*text == '\n' && text[1] != '\n'))
@@ -40,9 +41,9 @@ static const char *print_wrapped(const char *text, int column, FILE *out) {
 static void print_row(const char *name, const char *text, int column, FILE *out) {
     enum { BELOW = 8 };
     if (column > width(out) / 2) column = BELOW;
-    int len = fprintf(out, "%s", name);
-    fprintf(out, "%s%*s", len + 2 > column ? "\n" : "", len + 2 > column ? column : column - len,
-            "");
+    int len = cli_print(out, "%s", name);
+    cli_print(out, "%s%*s", len + 2 > column ? "\n" : "", len + 2 > column ? column : column - len,
+              "");
     print_wrapped(text, column, out);
 }
 
@@ -107,14 +108,14 @@ static void print_aliases(const cli_verb *verb, FILE *out) {
 
 void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out) {
     size_t count = 0;
-    fprintf(out, "mica %s: %s\n\nUsage: mica %s [options]%s%s\n", name, summary, name,
-            *verb->synopsis ? " " : "", verb->synopsis);
+    cli_print(out, "mica %s: %s\n\nUsage: mica %s [options]%s%s\n", name, summary, name,
+              *verb->synopsis ? " " : "", verb->synopsis);
     for (const char *paragraph = verb->details; *paragraph;) {
         fputc('\n', out);
         paragraph = print_wrapped(paragraph, 0, out);
     }
     for (size_t g = 0; g < CLI_MAX_GROUPS && verb->groups[g].title; g++) {
-        fprintf(out, "\n%s:\n", verb->groups[g].title);
+        cli_print(out, "\n%s:\n", verb->groups[g].title);
         for (size_t i = 0; i < verb->groups[g].count; i++)
             print_option(&verb->groups[g].options[i], out);
         count += verb->groups[g].count;
@@ -123,7 +124,7 @@ void cli_options_help(const cli_verb *verb, const char *name, const char *summar
     print_option(cli_option_at(verb, count, NULL), out);
     print_variables(verb, out);
     print_aliases(verb, out);
-    if (verb->examples) fprintf(out, "\nExamples:\n%s", verb->examples);
+    if (verb->examples) cli_print(out, "\nExamples:\n%s", verb->examples);
 }
 
 static void print_verb(const char *name, const char *summary, FILE *out) {
@@ -143,7 +144,7 @@ void cli_help(FILE *out) {
     fputs("\nUsage: mica COMMAND [options] ...\n", out);
     for (size_t i = 0; i < cli_verb_count; i++) {
         const cli_verb_row *row = &cli_verbs[i];
-        if (strcmp(group, row->group) != 0) fprintf(out, "\n%s:\n", row->group);
+        if (strcmp(group, row->group) != 0) cli_print(out, "\n%s:\n", row->group);
         group = row->group;
         print_verb(row->name, row->summary, out);
     }

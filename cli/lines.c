@@ -2,6 +2,7 @@
 #include "lines.h"
 
 #include "interrupt.h"
+#include "print.h"
 #include "report.h"
 #include "state.h"
 #include "ui.h"
@@ -22,7 +23,10 @@ void cli_lines_open(cli_lines *lines, cli_completer complete, bool keep) {
 /* Reads a line from a pipe, or from a terminal without an editor. */
 static cli_typed read_plain(cli_lines *lines, bool more) {
     if (cli_stdin_is_terminal()) {
-        fprintf(stderr, "%s%s%s ", cli_style(CLI_BOLD), more ? "..." : ">", cli_style(CLI_PLAIN));
+        cli_set_style(CLI_BOLD);
+        cli_print(stderr, "%s", more ? "..." : ">");
+        cli_set_style(CLI_PLAIN);
+        fputc(' ', stderr);
         if (!cli_interrupt_wait_input()) {
             fputc('\n', stderr);
             return CLI_TYPED_INTERRUPT;

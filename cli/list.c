@@ -1,6 +1,7 @@
 /* mica list: lists the models of this machine. */
 #define _POSIX_C_SOURCE 200809L
 #include "model.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -56,8 +57,8 @@ static void row(const mica_found_model *model, char bytes[CLI_NUMBER], char age[
 
 static void print_row(const char *const texts[COLUMNS], const int widths[COLUMNS]) {
     for (int c = 0; c < COLUMNS - 1; c++)
-        printf("%-*s  ", widths[c], texts[c]);
-    puts(texts[COLUMNS - 1]);
+        cli_print(stdout, "%-*s  ", widths[c], texts[c]);
+    cli_print(stdout, "%s\n", texts[COLUMNS - 1]);
 }
 
 static void print_table(mica_model_list *const *lists, size_t count) {
@@ -87,7 +88,7 @@ static void print_json(mica_model_list *const *lists, size_t count) {
     for (size_t l = 0; l < count; l++) {
         for (size_t i = 0; i < lists[l]->count; i++, first = false) {
             const mica_found_model *m = lists[l]->models[i];
-            printf("%s\n  {\"name\": ", first ? "" : ",");
+            cli_print(stdout, "%s\n  {\"name\": ", first ? "" : ",");
             cli_print_json(m->name, stdout);
             fputs(", \"path\": ", stdout);
             cli_print_json(m->path, stdout);
@@ -105,7 +106,7 @@ static void print_json(mica_model_list *const *lists, size_t count) {
                    m->bits, m->group_size, m->weight_bytes, m->weight_files, made_at(m));
         }
     }
-    puts(first ? "]" : "\n]");
+    cli_print(stdout, "%s\n", first ? "]" : "\n]");
 }
 
 static int run(const void *verb_values, char **args, int count) {

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "options.h"
 #include "path.h"
+#include "print.h"
 #include "ui.h"
 
 #include <errno.h>
@@ -218,8 +219,8 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
     if (option->kind == CLI_INT) fprintf(out, "%" PRId64, *(const int64_t *)from);
     if (option->kind == CLI_SEED) print_seed(from, out);
     if (option->kind == CLI_REAL) fprintf(out, "%g", *(const double *)from);
-    if (option->kind == CLI_FLAG) fputs(*(const bool *)from ? "on" : "off", out);
+    if (option->kind == CLI_FLAG) cli_print(out, "%s", *(const bool *)from ? "on" : "off");
     if (option->kind == CLI_SWITCH && *(const int *)from != 0)
-        fputs(*(const int *)from > 0 ? "on" : "off", out);
+        cli_print(out, "%s", *(const int *)from > 0 ? "on" : "off");
     if (option->kind == CLI_TEXTS) print_texts(from, out);
 }

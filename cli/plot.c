@@ -1,5 +1,7 @@
 /* mica plot: loss curves of training logs, as SVG or on the terminal. */
+#include "clean.h"
 #include "json.h"
+#include "print.h"
 #include "report.h"
 #include "text.h"
 #include "ui.h"
@@ -93,8 +95,8 @@ static int read_log(const char *path, curve *kinds[KINDS]) {
     }
     /* A training that was killed leaves such a line. */
     if (code == CLI_DONE && skipped)
-        fprintf(stderr, "mica: %s: %zu broken line%s left out (%s)\n", path, skipped,
-                skipped == 1 ? " is" : "s are", broken);
+        cli_print(stderr, "mica: %s: %zu broken line%s left out (%s)\n", path, skipped,
+                  skipped == 1 ? " is" : "s are", broken);
     if (code == CLI_DONE && !kinds[0]->count && !kinds[1]->count)
         code = cli_fail("%s: no losses in it: mica tune --log writes such a file", path);
     cli_json_deinit(&json);
@@ -148,14 +150,18 @@ enum { LEFT = 60, RIGHT = 20, TOP = 20, BOTTOM = 40, TICKS = 5, ROW = 16, MIN_SI
 static const char *const colours[] = {"#1f6fb4", "#d1495b", "#2e8b57", "#b8860b",
                                       "#6a4c93", "#008b8b", "#8b4513", "#555555"};
 
+/* A text as XML has it, without the characters that it has not. */
 static bool put_escaped(cli_text *out, const char *text) {
+    size_t len = strlen(text);
     bool done = true;
-    for (; *text && done; text++) {
-        const char *code = *text == '<'   ? "&lt;"
-                           : *text == '>' ? "&gt;"
-                           : *text == '&' ? "&amp;"
-                                          : NULL;
-        done = code ? cli_text_printf(out, "%s", code) : cli_text_append(out, text, 1);
+    for (size_t at = 0, skip; at < len && done; at += skip) {
+        size_t n = cli_clean_len(text + at, len - at, &skip);
+        char c = n > 0 ? text[at] : '?';
+        const char *code = c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : NULL;
+        if (code)
+            done = cli_text_append(out, code, strlen(code));
+        else
+            done = cli_text_append(out, n > 0 ? text + at : &c, n > 0 ? n : 1);
     }
     return done;
 }
@@ -273,14 +279,14 @@ static void print_terminal(const plot *p, const plot_values *values) {
         if (labelled)
             printf("%*.4g |", MARGIN - 1, p->y1 - (double)r / (rows - 1) * (p->y1 - p->y0));
         else
-            printf("%*s |", MARGIN - 1, "");
-        printf("%.*s\n", end, cells[r]);
+            cli_print(stdout, "%*s |", MARGIN - 1, "");
+        cli_print(stdout, "%.*s\n", end, cells[r]);
     }
-    printf("%*s iteration %g to %g\n", MARGIN - 1, "", p->x0, p->x1);
+    cli_print(stdout, "%*s iteration %g to %g\n", MARGIN - 1, "", p->x0, p->x1);
     for (size_t i = 0; i < p->count; i++)
         if (p->curves[i].count)
-            printf("%*s %c  %s%s\n", MARGIN - 1, "", mark_of(i), p->curves[i].path,
-                   p->curves[i].valid ? ", validation" : "");
+            cli_print(stdout, "%*s %c  %s%s\n", MARGIN - 1, "", mark_of(i), p->curves[i].path,
+                      p->curves[i].valid ? ", validation" : "");
 }
 
 /* ---- the verb ---- */

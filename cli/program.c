@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "path.h"
+#include "print.h"
 #include "report.h"
 #include "verb.h"
 
@@ -17,9 +18,9 @@ bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim) {
 }
 
 void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FILE *out) {
-    fprintf(out, "%s[", mica_dtype_name(dtype));
+    cli_print(out, "%s[", mica_dtype_name(dtype));
     for (int i = 0; i < ndim; i++)
-        fprintf(out, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
+        cli_print(out, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
     putc(']', out);
 }
 
@@ -57,7 +58,7 @@ static int show(const cli_program_values *values, mica_device *device, mica_prog
     else if (values->dot)
         cli_program_dot(text, stdout);
     else
-        fputs(text, stdout);
+        cli_print(stdout, "%s", text);
     mica_free(text);
     return code;
 }

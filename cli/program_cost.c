@@ -1,6 +1,7 @@
 /* mica program cost: what a run takes on each device, estimated, and the choice of one. */
 #include "program.h"
 
+#include "print.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -8,12 +9,12 @@
 static void print_candidate(const char *name, const mica_candidate *c,
                             const mica_program *program) {
     mica_cost cost = {.struct_bytes = sizeof cost};
-    printf("%-8s", name);
+    cli_print(stdout, "%-8s", name);
     if (c->seconds > 0) printf(" %.4g ms", 1e3 * c->seconds);
     if (c->device && mica_program_get_cost(program, c->device, &cost) == MICA_OK)
         printf(", %.4g operations, %.4g bytes, %llu steps", cost.operations, cost.bytes,
                (unsigned long long)cost.steps);
-    printf("%s%s\n", *c->reason ? ": " : "", c->reason);
+    cli_print(stdout, "%s%s\n", *c->reason ? ": " : "", c->reason);
 }
 
 /* The i-th device, or the one that was named. */
@@ -41,7 +42,7 @@ int cli_program_cost(const cli_program_values *values, mica_device *device, mica
     if (status != MICA_OK)
         code = cli_fail_status(status);
     else
-        printf("the choice: %s\n", name_of(values, pick));
+        cli_print(stdout, "the choice: %s\n", name_of(values, pick));
     for (size_t i = 0; i < n; i++)
         mica_device_close(&candidates[i].device);
     free(candidates);

@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 
+#include "print.h"
 #include "report.h"
 
 #include <ctype.h>
@@ -57,7 +58,7 @@ static int number(const char **at, const char *end, const char **digits) {
 }
 
 static void put_node(const dot *d, const graph *g, const char *digits, int n) {
-    fprintf(d->out, "g%d_%.*s", g->id, n, digits);
+    cli_print(d->out, "g%d_%.*s", g->id, n, digits);
 }
 
 /* ---- lines ---- */
@@ -68,15 +69,15 @@ static void put_port(dot *d, const char *line, const char *end, bool is_result) 
     const graph *g = &d->graphs[0];
     int n = number(&p, end, &digits);
     if (p < end) p++; /* the blank */
-    fprintf(d->out, "  %s_%.*s_%d [shape=ellipse, style=filled, label=\"",
-            is_result ? "result" : "param", n, digits, d->count);
+    cli_print(d->out, "  %s_%.*s_%d [shape=ellipse, style=filled, label=\"",
+              is_result ? "result" : "param", n, digits, d->count);
     put_label(d->out, p, (size_t)(end - p));
     fputs("\"];\n  ", d->out);
     if (is_result) {
         put_node(d, g, digits, n);
-        fprintf(d->out, " -> result_%.*s_%d;\n", n, digits, d->count++);
+        cli_print(d->out, " -> result_%.*s_%d;\n", n, digits, d->count++);
     } else {
-        fprintf(d->out, "param_%.*s_%d -> ", n, digits, d->count++);
+        cli_print(d->out, "param_%.*s_%d -> ", n, digits, d->count++);
         put_node(d, g, digits, n);
         fputs(";\n", d->out);
     }
@@ -113,7 +114,7 @@ static void put_line(dot *d, const char *line, const char *end) {
         if (!stop) stop = end;
         bool operand = *q == '%' || (*q == '-' && stop == q + 1);
         if (!operand && q > words)
-            fputs(q == words + strcspn(words, " ") + 1 ? "\\n" : " ", d->out);
+            cli_print(d->out, "%s", q == words + strcspn(words, " ") + 1 ? "\\n" : " ");
         if (!operand) put_label(d->out, q, (size_t)(stop - q));
         q = stop < end ? stop + 1 : end;
     }
@@ -131,7 +132,7 @@ static void open_graph(dot *d, const char *line, const char *end, size_t indent)
     *g = (graph){++d->count, indent, d->node, d->node_len, colon, end};
     fprintf(d->out, "  subgraph cluster_%d {\n  label=\"", g->id);
     put_label(d->out, line, (size_t)(colon - line));
-    fprintf(d->out, " of %%%.*s\";\n", g->before_len, g->before);
+    cli_print(d->out, " of %%%.*s\";\n", g->before_len, g->before);
     for (const char *p = colon + 1; p < end && *p != '>'; p++) {
         const char *digits;
         if (*p != '%') continue;
@@ -139,7 +140,7 @@ static void open_graph(dot *d, const char *line, const char *end, size_t indent)
         int n = number(&p, end, &digits);
         fputs("  ", d->out);
         put_node(d, g, digits, n);
-        fprintf(d->out, " [style=filled, label=\"%%%.*s\"];\n", n, digits);
+        cli_print(d->out, " [style=filled, label=\"%%%.*s\"];\n", n, digits);
     }
 }
 

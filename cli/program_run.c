@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "interrupt.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 
@@ -62,7 +63,7 @@ static int print_report(mica_executable *executable) {
     char *text = NULL;
     mica_status status = mica_executable_report(executable, &text);
     if (status != MICA_OK) return cli_fail_status(status);
-    fputs(text, stderr);
+    cli_print(stderr, "%s", text);
     mica_free(text);
     return CLI_DONE;
 }

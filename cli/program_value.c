@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "path.h"
+#include "print.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -221,7 +222,7 @@ int cli_program_check(const cli_program_inputs *in) {
     for (size_t i = 0; i < n; i++) {
         mica_port port = cli_program_param(in->program, i);
         if (in->from[i]) continue;
-        fprintf(stderr, "  %s ", port.name);
+        cli_print(stderr, "  %s ", port.name);
         cli_program_print_type(port.dtype, port.shape, port.ndim, stderr);
         putc('\n', stderr);
     }
@@ -246,14 +247,14 @@ static mica_status print_elements(mica_array x, mica_scope *s) {
             printf(" %.6g", (double)reals[i]);
         else
             printf(" %lld", (long long)integers[i]);
-    if (status == MICA_OK) puts(n < size ? " ..." : "");
+    if (status == MICA_OK) cli_print(stdout, "%s\n", n < size ? " ..." : "");
     return status;
 }
 
 static int print_results(const mica_program *program, const mica_array *results, mica_scope *s) {
     for (size_t i = 0; i < mica_program_result_count(program); i++) {
         mica_array x = results[i];
-        printf("%s ", cli_program_result(program, i).name);
+        cli_print(stdout, "%s ", cli_program_result(program, i).name);
         cli_program_print_type(mica_array_dtype(x), mica_array_shape(x), mica_array_ndim(x),
                                stdout);
         putchar(':');

@@ -1,6 +1,7 @@
 #include "prompt.h"
 
 #include "info.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -103,14 +104,16 @@ static void print_model(const mica_model *model, bool verbose) {
     if (!verbose) return;
     mica_model_info info = cli_model_info(model);
     mica_device_info device = cli_device_info(mica_model_device(model));
-    fprintf(stderr, "%smodel   %s, %s, %s, %s; ", cli_style(CLI_DIM), info.path, info.architecture,
-            info.quantization, cli_format_bytes(info.weight_bytes, bytes));
+    cli_set_style(CLI_DIM);
+    cli_print(stderr, "model   %s, %s, %s, %s; ", info.path, info.architecture, info.quantization,
+              cli_format_bytes(info.weight_bytes, bytes));
     if (mica_model_device(model))
-        fprintf(stderr, "%s%s%s in %d thread%s%s\n", device.name,
-                device.architecture[0] ? ", " : "", device.architecture, device.threads,
-                device.threads == 1 ? "" : "s", cli_style(CLI_PLAIN));
+        cli_print(stderr, "%s%s%s in %d thread%s", device.name, device.architecture[0] ? ", " : "",
+                  device.architecture, device.threads, device.threads == 1 ? "" : "s");
     else
-        fprintf(stderr, "engine %s%s\n", info.engine, cli_style(CLI_PLAIN));
+        cli_print(stderr, "engine %s", info.engine);
+    cli_set_style(CLI_PLAIN);
+    fputc('\n', stderr);
 }
 
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,

@@ -1,5 +1,6 @@
 /* mica ps: lists the models that a server has in memory. */
 #define _POSIX_C_SOURCE 200809L
+#include "print.h"
 #include "remote.h"
 #include "report.h"
 #include "ui.h"
@@ -63,13 +64,13 @@ static void print_table(const cli_json *json, const cli_json_node *models) {
         widths[c] = (int)strlen(out[c]);
     for (int printing = 0; printing < 2; printing++) { /* widths first */
         if (printing)
-            printf("%-*s  %-*s  %-*s  %s\n", widths[0], "name", widths[1], "weights", widths[2],
-                   "context", "until");
+            cli_print(stdout, "%-*s  %-*s  %-*s  %s\n", widths[0], "name", widths[1], "weights",
+                      widths[2], "context", "until");
         for (const cli_json_node *m = cli_json_first(json, models); m; m = cli_json_next(json, m)) {
             row(json, m, texts, out);
             if (printing)
-                printf("%-*s  %-*s  %-*s  %s\n", widths[0], out[0], widths[1], out[1], widths[2],
-                       out[2], out[3]);
+                cli_print(stdout, "%-*s  %-*s  %-*s  %s\n", widths[0], out[0], widths[1], out[1],
+                          widths[2], out[2], out[3]);
             for (int c = 0; c < COLUMNS; c++)
                 if ((int)strlen(out[c]) > widths[c]) widths[c] = (int)strlen(out[c]);
         }
@@ -87,7 +88,7 @@ static int run(const void *verb_values, char **args, int count) {
     if (code == CLI_DONE && !models)
         code = cli_fail("what answers there is no mica serve");
     else if (code == CLI_DONE && values->json)
-        printf("%s\n", answer);
+        cli_print(stdout, "%s\n", answer);
     else if (code == CLI_DONE && cli_json_first(&json, models))
         print_table(&json, models);
     else if (code == CLI_DONE)

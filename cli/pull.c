@@ -1,5 +1,6 @@
 /* mica pull: downloads models. */
 #include "fetch.h"
+#include "print.h"
 #include "report.h"
 #include "verb.h"
 
@@ -16,7 +17,7 @@ static int run(const void *verb_values, char **args, int count) {
                              args[i]);
         const char *folder = cli_fetch(args[i], options, &code);
         if (!folder) return code;
-        puts(folder);
+        cli_print_result(folder, strlen(folder)), putchar('\n');
         if (!cli_flush()) return CLI_FAILED; /* who reads it need not wait for the others */
     }
     return CLI_DONE;

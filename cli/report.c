@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include "cli.h"
+#include "print.h"
 #include "ui.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ __attribute__((format(printf, 2, 0))) static void say(cli_wrap *line, const char
     if (cli_stderr_is_terminal())
         cli_wrap_put(line, text, strlen(text), cli_columns(stderr), stderr);
     else
-        fputs(text, stderr);
+        cli_print_clean(text, strlen(text), stderr);
     free(longer);
 }
 
@@ -43,10 +44,12 @@ void cli_say_end(cli_wrap *line) {
 /* ---- messages ---- */
 
 __attribute__((format(printf, 1, 0))) static void report(const char *format, va_list args) {
-    static const char name[] = "mica:";
-    cli_wrap line = {.column = sizeof name, .in_line = true};
+    cli_wrap line = {.column = sizeof "mica:", .in_line = true};
     cli_progress_wipe();
-    fprintf(stderr, "%s%s%s ", cli_style(CLI_RED), name, cli_style(CLI_PLAIN));
+    cli_set_style(CLI_RED);
+    fputs("mica:", stderr);
+    cli_set_style(CLI_PLAIN);
+    fputc(' ', stderr);
     say(&line, format, args);
     cli_say_end(&line);
 }
@@ -64,7 +67,7 @@ int cli_usage(const char *verb, const char *format, ...) {
     va_start(args, format);
     report(format, args);
     va_end(args);
-    fprintf(stderr, "Try: mica help%s%s\n", *verb ? " " : "", verb);
+    cli_print(stderr, "Try: mica help%s%s\n", *verb ? " " : "", verb);
     return CLI_USAGE;
 }
 

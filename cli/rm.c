@@ -1,4 +1,5 @@
 /* mica rm: removes models from the Hugging Face cache. */
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -17,7 +18,7 @@ static int run(const void *verb_values, char **args, int count) {
         mica_status status = mica_cache_remove(args[i], values->cache, &bytes);
         if (status != MICA_OK) return cli_fail("%s", mica_last_error());
         if (!values->quiet)
-            fprintf(stderr, "removed %s: %s\n", args[i], cli_format_bytes(bytes, text));
+            cli_print(stderr, "removed %s: %s\n", args[i], cli_format_bytes(bytes, text));
     }
     return CLI_DONE;
 }

@@ -1,4 +1,5 @@
 /* mica score: how likely a text is according to the model. */
+#include "print.h"
 #include "prompt.h"
 #include "report.h"
 #include "task.h"
@@ -18,7 +19,7 @@ static void print_text(const mica_score_result *r, const mica_tokenizer *tok, bo
         size_t len = 0;
         const char *piece = mica_tokenizer_token(tok, r->ids[i], &len);
         if (i == 0)
-            printf("%9s  ", "");
+            cli_print(stdout, "%9s  ", "");
         else
             printf("%9.4f  ", (double)r->logprobs[i]);
         cli_print_line(piece ? piece : "", piece ? len : 0, stdout);
@@ -34,12 +35,13 @@ static void print_json(const mica_score_result *r, const mica_tokenizer *tok, bo
     for (size_t i = 0; tokens && i < r->count; i++) {
         size_t len = 0;
         const char *piece = mica_tokenizer_token(tok, r->ids[i], &len);
-        printf("%s{\"id\": %ld, \"token\": ", i ? ", " : ", \"scores\": [", (long)r->ids[i]);
+        cli_print(stdout, "%s{\"id\": %ld, \"token\": ", i ? ", " : ", \"scores\": [",
+                  (long)r->ids[i]);
         cli_print_json_bytes(piece ? piece : "", piece ? len : 0, stdout);
         if (i > 0) printf(", \"log_probability\": %.9g", (double)r->logprobs[i]);
         putchar('}');
     }
-    puts(tokens ? "]}" : "}");
+    cli_print(stdout, "%s\n", tokens ? "]}" : "}");
 }
 
 static int run(const void *verb_values, char **args, int count) {

@@ -3,6 +3,7 @@
 #include "answer.h"
 #include "heap.h"
 #include "model.h"
+#include "print.h"
 #include "report.h"
 #include "serve_keys.h"
 #include "serve_models.h"
@@ -109,7 +110,7 @@ static void raise_files(void) {
 
 static void log_line(void *user, const char *line) {
     (void)user;
-    fprintf(stderr, "mica: %s\n", line);
+    cli_print(stderr, "mica: %s\n", line);
 }
 
 /* Where to listen. A port may stand behind the address, as mica ps and other programs write it. */
@@ -165,23 +166,23 @@ static void greet(const mica_server *server, const serve_models *models,
     bool key = values->api_key || values->api_key_file;
     fprintf(stderr, "mica: serving ");
     for (size_t i = 0; i < models->count; i++)
-        fprintf(stderr, "%s%s", i ? ", " : "", models->names[i]);
-    fprintf(stderr, " at %s\n", address);
+        cli_print(stderr, "%s%s", i ? ", " : "", models->names[i]);
+    cli_print(stderr, " at %s\n", address);
     if (!file) fprintf(stderr, "  A browser shows a page to talk on there. To ask by hand:\n");
-    fprintf(stderr, "  curl %s%s%s", file ? "--unix-socket " : "", file ? address + 5 : "",
-            file ? " " : "");
+    cli_print(stderr, "  curl %s%s%s", file ? "--unix-socket " : "", file ? address + 5 : "",
+              file ? " " : "");
     if (key)
-        fprintf(stderr, "-H \"Authorization: Bearer %s\" ",
-                getenv("MICA_API_KEY") ? "$MICA_API_KEY" : "KEY");
-    fprintf(stderr,
-            "%s/v1/chat/completions -d '{\"model\": \"%s\", "
-            "\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
-            file ? "http://localhost" : address, models->names[0]);
+        cli_print(stderr, "-H \"Authorization: Bearer %s\" ",
+                  getenv("MICA_API_KEY") ? "$MICA_API_KEY" : "KEY");
+    cli_print(stderr,
+              "%s/v1/chat/completions -d '{\"model\": \"%s\", "
+              "\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
+              file ? "http://localhost" : address, models->names[0]);
 }
 
 static void print_notice(void *user, const char *text) {
     (void)user;
-    fprintf(stderr, "mica: %s\n", text);
+    cli_print(stderr, "mica: %s\n", text);
 }
 
 /* Loads the models, while the server says that it is loading. returns an exit code */

@@ -1,6 +1,7 @@
 /* mica show: describes a model, and says whether it fits. */
 #include "info.h"
 #include "model.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -50,54 +51,57 @@ static needs find_needs(const mica_model *model, const mica_model_info *info, in
 static void print_note(const char *note) {
     for (size_t len; *note; note += len + (note[len] == '\n')) {
         len = strcspn(note, "\n");
-        printf("note          %.*s\n", (int)len, note);
+        cli_print(stdout, "note          %.*s\n", (int)len, note);
     }
 }
 
 static void print_fit(const mica_model_info *info, const needs *n) {
     char a[CLI_NUMBER], b[CLI_NUMBER];
-    printf("fits          %s: ", n->in_memory && n->in_model ? "yes" : "no");
+    cli_print(stdout, "fits          %s: ", n->in_memory && n->in_model ? "yes" : "no");
     if (!n->in_memory || n->in_model)
-        printf("needs %s of %s", cli_format_bytes(n->weight_bytes + n->cache_bytes, a),
-               cli_format_bytes(n->memory_bytes, b));
+        cli_print(stdout, "needs %s of %s", cli_format_bytes(n->weight_bytes + n->cache_bytes, a),
+                  cli_format_bytes(n->memory_bytes, b));
     if (!n->in_model)
-        printf("%sthe model's context is %s tokens", n->in_memory ? "" : ", and ",
-               cli_format_count((uint64_t)info->context_length, a));
+        cli_print(stdout, "%sthe model's context is %s tokens", n->in_memory ? "" : ", and ",
+                  cli_format_count((uint64_t)info->context_length, a));
     if (n->largest > 0)
-        printf("\nlargest       %s tokens\n", cli_format_count((uint64_t)n->largest, a));
+        cli_print(stdout, "\nlargest       %s tokens\n", cli_format_count((uint64_t)n->largest, a));
     else
         puts("\nlargest       none: the weights alone need more memory");
 }
 
 static void print_text(const mica_model_info *info, const needs *n) {
     char a[CLI_NUMBER], b[CLI_NUMBER], c[CLI_NUMBER];
-    printf("model         %s\n", info->path);
-    printf("architecture  %s, run as %s by %s\n", info->architecture, info->family, info->engine);
-    printf("parameters    %s\n", cli_format_count(info->parameters, a));
-    printf("quantisation  %s\n", info->quantization);
-    printf("other dtypes  %s\n", info->dtype);
+    cli_print(stdout, "model         %s\n", info->path);
+    cli_print(stdout, "architecture  %s, run as %s by %s\n", info->architecture, info->family,
+              info->engine);
+    cli_print(stdout, "parameters    %s\n", cli_format_count(info->parameters, a));
+    cli_print(stdout, "quantisation  %s\n", info->quantization);
+    cli_print(stdout, "other dtypes  %s\n", info->dtype);
     if (info->adapter)
-        printf("adapter       %s, %s parameters\n", info->adapter,
-               cli_format_count(info->adapter_parameters, a));
+        cli_print(stdout, "adapter       %s, %s parameters\n", info->adapter,
+                  cli_format_count(info->adapter_parameters, a));
     printf("layers        %" PRId64, info->layers);
     if (info->sliding_layers > 0)
-        printf(", %" PRId64 " with a window of %s tokens", info->sliding_layers,
-               cli_format_count((uint64_t)info->sliding_window, a));
-    printf("\nhidden        %s, MLP %s\n", cli_format_count((uint64_t)info->hidden_size, a),
-           cli_format_count((uint64_t)info->intermediate_size, b));
+        cli_print(stdout, ", %" PRId64 " with a window of %s tokens", info->sliding_layers,
+                  cli_format_count((uint64_t)info->sliding_window, a));
+    cli_print(stdout, "\nhidden        %s, MLP %s\n",
+              cli_format_count((uint64_t)info->hidden_size, a),
+              cli_format_count((uint64_t)info->intermediate_size, b));
     printf("heads         %" PRId64 " of %" PRId64 ", %" PRId64 " for keys and values\n",
            info->heads, info->head_dim, info->kv_heads);
-    printf("vocabulary    %s\n", cli_format_count((uint64_t)info->vocab_size, a));
-    printf("context       %s tokens\n", cli_format_count((uint64_t)info->context_length, a));
-    printf("memory        %s weights and %s cache at %s tokens\n",
-           cli_format_bytes(n->weight_bytes, a), cli_format_bytes(n->cache_bytes, b),
-           cli_format_count((uint64_t)n->context, c));
+    cli_print(stdout, "vocabulary    %s\n", cli_format_count((uint64_t)info->vocab_size, a));
+    cli_print(stdout, "context       %s tokens\n",
+              cli_format_count((uint64_t)info->context_length, a));
+    cli_print(stdout, "memory        %s weights and %s cache at %s tokens\n",
+              cli_format_bytes(n->weight_bytes, a), cli_format_bytes(n->cache_bytes, b),
+              cli_format_count((uint64_t)n->context, c));
     print_fit(info, n);
     if (info->note) print_note(info->note);
 }
 
 static void print_field(const char *name, const char *value) {
-    printf("  \"%s\": ", name);
+    cli_print(stdout, "  \"%s\": ", name);
     cli_print_json(value, stdout);
     puts(",");
 }
@@ -132,12 +136,12 @@ static void print_json(const mica_model_info *info, const needs *n) {
     if (info->note) print_field("note", info->note);
     printf("  \"parameters\": %" PRIu64 ",\n", info->parameters);
     for (size_t i = 0; i < CLI_COUNT(numbers); i++)
-        printf("  \"%s\": %" PRId64 ",\n", numbers[i].name, numbers[i].value);
+        cli_print(stdout, "  \"%s\": %" PRId64 ",\n", numbers[i].name, numbers[i].value);
     printf("  \"weight_bytes\": %" PRIu64 ",\n", n->weight_bytes);
     printf("  \"cache_bytes\": %" PRIu64 ",\n", n->cache_bytes);
     printf("  \"memory_bytes\": %" PRIu64 ",\n", n->memory_bytes);
     printf("  \"largest_context\": %" PRId64 ",\n", n->largest);
-    printf("  \"fits\": %s\n}\n", n->in_memory && n->in_model ? "true" : "false");
+    cli_print(stdout, "  \"fits\": %s\n}\n", n->in_memory && n->in_model ? "true" : "false");
 }
 
 static int run(const void *verb_values, char **args, int count) {

@@ -1,4 +1,5 @@
 /* mica stop: has a server unload models. */
+#include "print.h"
 #include "remote.h"
 #include "report.h"
 #include "text.h"
@@ -21,7 +22,7 @@ static int stop(const stop_values *values, const char *name) {
     cli_text_append_json(&body, name, strlen(name));
     if (cli_text_printf(&body, ", \"keep_alive\": 0}"))
         code = cli_remote_ask(&values->remote, "POST", "/api/generate", body.data, &answer, &json);
-    if (code == CLI_DONE && !values->quiet) fprintf(stderr, "stopped %s\n", name);
+    if (code == CLI_DONE && !values->quiet) cli_print(stderr, "stopped %s\n", name);
     cli_json_deinit(&json);
     mica_free(answer);
     free(body.data);

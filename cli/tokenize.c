@@ -1,5 +1,6 @@
 /* mica tokenize: turns a text to token ids, and back. */
 #include "model.h"
+#include "print.h"
 #include "prompt.h"
 #include "report.h"
 #include "ui.h"
@@ -22,7 +23,7 @@ static int encode(const mica_tokenizer *tok, const cli_text *text, bool ids_only
         size_t len = 0;
         const char *piece = mica_tokenizer_token(tok, ids[i], &len);
         if (ids_only) {
-            printf("%s%" PRId32, i ? " " : "", ids[i]);
+            cli_print(stdout, "%s%" PRId32, i ? " " : "", ids[i]);
             continue;
         }
         printf("%7" PRId32 "  ", ids[i]);
@@ -63,7 +64,7 @@ static int decode(const mica_tokenizer *tok, const cli_text *text) {
     mica_status status = mica_tokenizer_decode(tok, ids, n, false, &out, &len);
     code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
     if (status == MICA_OK) {
-        fwrite(out, 1, len, stdout);
+        cli_print_result(out, len);
         putchar('\n');
     }
 done:

@@ -3,6 +3,7 @@
 
 #include "interrupt.h"
 #include "model.h"
+#include "print.h"
 #include "report.h"
 #include "text.h"
 #include "ui.h"
@@ -46,9 +47,9 @@ static void format_time(double seconds, char out[32]) {
 static void print_train(const mica_tune_report *r) {
     char memory[CLI_NUMBER], left[32];
     format_time(r->seconds_left, left);
-    printf("%lld/%lld  loss %.4f  rate %.3g  %.0f tokens/s  %s  %s left\n", (long long)r->iteration,
-           (long long)r->iterations, r->loss, r->rate, r->tokens_per_second,
-           cli_format_bytes(r->memory_bytes, memory), left);
+    cli_print(stdout, "%lld/%lld  loss %.4f  rate %.3g  %.0f tokens/s  %s  %s left\n",
+              (long long)r->iteration, (long long)r->iterations, r->loss, r->rate,
+              r->tokens_per_second, cli_format_bytes(r->memory_bytes, memory), left);
 }
 
 /* user: what stops training. If nobody reads what is printed, it is saved and stops. */
@@ -56,7 +57,8 @@ static void print_report(void *user, const mica_tune_report *r) {
     char memory[CLI_NUMBER];
     switch (r->event) {
     case MICA_TUNE_PLAN:
-        printf("%s; about %s of memory\n", r->text, cli_format_bytes(r->memory_bytes, memory));
+        cli_print(stdout, "%s; about %s of memory\n", r->text,
+                  cli_format_bytes(r->memory_bytes, memory));
         break;
     case MICA_TUNE_TRAIN:
         print_train(r);
@@ -69,11 +71,11 @@ static void print_report(void *user, const mica_tune_report *r) {
         printf("test loss %.4f, perplexity %.4f\n", r->loss, exp(r->loss));
         break;
     case MICA_TUNE_SAVED:
-        printf("%lld/%lld  saved to %s\n", (long long)r->iteration, (long long)r->iterations,
-               r->text);
+        cli_print(stdout, "%lld/%lld  saved to %s\n", (long long)r->iteration,
+                  (long long)r->iterations, r->text);
         break;
     case MICA_TUNE_NOTE:
-        printf("%s\n", r->text);
+        cli_print(stdout, "%s\n", r->text);
         break;
     }
     if (fflush(stdout) != 0) mica_cancel_set(user);
@@ -166,12 +168,13 @@ static int finish(mica_status status, const mica_tune_result *result, const char
         return CLI_INTERRUPTED;
     }
     if (status == MICA_ECANCELLED) {
-        fprintf(stderr, "mica: stopped after step %lld; --resume goes on from %s\n",
-                (long long)result->iteration, adapter);
+        cli_print(stderr, "mica: stopped after step %lld; --resume goes on from %s\n",
+                  (long long)result->iteration, adapter);
         return CLI_INTERRUPTED;
     }
     if (status != MICA_OK) return fail(status);
-    if (trained) printf("the adapter is in %s: mica run --adapter %s\n", adapter, adapter);
+    if (trained)
+        cli_print(stdout, "the adapter is in %s: mica run --adapter %s\n", adapter, adapter);
     return CLI_DONE;
 }
 

@@ -2,6 +2,8 @@
 #define _DARWIN_C_SOURCE
 #include "ui.h"
 
+#include "clean.h"
+
 #include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -51,6 +53,10 @@ const char *cli_style(cli_colour colour) {
                                         [CLI_DIM] = "\033[2m",
                                         [CLI_RED] = "\033[31m"};
     return ui.coloured ? codes[colour] : "";
+}
+
+void cli_set_style(cli_colour colour) {
+    fputs(cli_style(colour), stderr);
 }
 
 double cli_seconds(void) {
@@ -153,22 +159,9 @@ const char *cli_format_count(uint64_t count, char *out) {
     return out;
 }
 
-/* Returns the length of the UTF-8 character at the beginning of text, which has len bytes; 0 if
- * there is no valid one. */
-static size_t utf8_len(const unsigned char *text, size_t len) {
-    unsigned first = text[0], second = len > 1 ? text[1] : 0;
-    size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (first > 0xf4 || n > len) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-    bool no_character = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-    return overlong || no_character ? 0 : n;
-}
-
 size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], size_t *out_len) {
     const unsigned char *c = (const unsigned char *)text;
-    size_t n = utf8_len(c, len);
+    size_t skip, n = cli_utf8_len(text, len);
     int made = (int)n;
     if (*c == '"' || *c == '\\')
         made = snprintf(out, CLI_JSON_ESCAPE, "\\%c", *c);
@@ -178,6 +171,8 @@ size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], 
         made = snprintf(out, CLI_JSON_ESCAPE, "\\u%04x", (unsigned)*c);
     else if (n == 0)
         made = snprintf(out, CLI_JSON_ESCAPE, "\\ufffd");
+    else if (cli_clean_len(text, len, &skip) == 0) /* none is beyond U+FFFF */
+        made = snprintf(out, CLI_JSON_ESCAPE, "\\u%04x", (unsigned)cli_utf8_number(text, n));
     else
         memcpy(out, c, n);
     *out_len = (size_t)made;
@@ -185,9 +180,8 @@ size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], 
 }
 
 bool cli_is_utf8(const char *text, size_t len) {
-    const unsigned char *c = (const unsigned char *)text;
     for (size_t at = 0, n; at < len; at += n) {
-        n = utf8_len(c + at, len - at);
+        n = cli_utf8_len(text + at, len - at);
         if (n == 0) return false;
     }
     return true;
@@ -206,20 +200,4 @@ void cli_print_json_bytes(const char *text, size_t len, FILE *out) {
 
 void cli_print_json(const char *text, FILE *out) {
     cli_print_json_bytes(text, strlen(text), out);
-}
-
-int cli_print_line(const char *text, size_t len, FILE *out) {
-    int columns_used = 0;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '\n' || c == '\t' || c == '\r')
-            columns_used += fprintf(out, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
-        else if (c < 0x20 || c == 0x7f)
-            columns_used += fprintf(out, "\\x%02x", (unsigned)c);
-        else
-            fputc(c, out);
-        bool starts = c >= 0x20 && c != 0x7f && (c & 0xc0) != 0x80;
-        if (starts) columns_used++;
-    }
-    return columns_used;
 }

@@ -29,6 +29,9 @@ typedef enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED } cli_colour;
 /** The escape sequence of a colour for stderr; "" if stderr shows no colours. Never NULL. */
 const char *cli_style(cli_colour colour);
 
+/** Sets it for what follows on stderr. */
+void cli_set_style(cli_colour colour);
+
 /* A progress bar on stderr. It is drawn only on a terminal and after half a second. There is one at
  * a time. */
 
@@ -59,7 +62,7 @@ const char *cli_format_count(uint64_t count, char *out); /* 20,460,928 */
 enum { CLI_JSON_ESCAPE = 8 };
 
 /** Escapes the first character of a text for a JSON string. The text has len > 0 bytes. Invalid
- *  UTF-8 becomes U+FFFD.
+ *  UTF-8 becomes U+FFFD, and what clean.h leaves out is escaped.
  *
  *  out      receives *out_len bytes.
  *  returns  the number of bytes of text that were read */
@@ -71,9 +74,5 @@ bool cli_is_utf8(const char *text, size_t len);
 /** Print a text as a JSON string, with its quotes. Invalid UTF-8 becomes U+FFFD. */
 void cli_print_json(const char *text, FILE *out);
 void cli_print_json_bytes(const char *text, size_t len, FILE *out);
-
-/** Prints a text on one line: control characters are escaped.  returns the number of columns, one
- *  for each character */
-int cli_print_line(const char *text, size_t len, FILE *out);
 
 #endif

@@ -1,17 +1,19 @@
 /* mica version: prints the version and the build's options. */
 #include "verb.h"
 
+#include "print.h"
+
 #include <mica/mica.h>
 
 static int run(const void *values, char **args, int count) {
     (void)values, (void)args, (void)count;
-    printf("mica %s\n", mica_version());
+    cli_print(stdout, "mica %s\n", mica_version());
     printf("devices       ");
     for (size_t i = 0; i < mica_device_count(); i++)
-        printf("%s%s", i ? ", " : "", mica_device_name(i));
-    printf("\nline editing  %s\n", MICA_HAVE_LIBEDIT ? "libedit" : "none");
-    printf("compiler      %s\n", __VERSION__);
-    printf("models        %s\n", MICA_INSTALLED_MODELS);
+        cli_print(stdout, "%s%s", i ? ", " : "", mica_device_name(i));
+    cli_print(stdout, "\nline editing  %s\n", MICA_HAVE_LIBEDIT ? "libedit" : "none");
+    cli_print(stdout, "compiler      %s\n", __VERSION__);
+    cli_print(stdout, "models        %s\n", MICA_INSTALLED_MODELS);
     return CLI_DONE;
 }
 

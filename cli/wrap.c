@@ -1,24 +1,11 @@
 #define _XOPEN_SOURCE 700
 #include "wrap.h"
 
+#include "clean.h"
+
 #include <stdint.h>
 #include <string.h>
 #include <wchar.h>
-
-/* Decodes a UTF-8 character and returns its length. An invalid byte is a character by itself. */
-static size_t decode(const char *text, size_t len, uint32_t *c) {
-    unsigned char first = (unsigned char)text[0];
-    size_t n = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    *c = n == 1 ? first : first & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if (i == len || ((unsigned char)text[i] & 0xc0) != 0x80) {
-            *c = 0xfffd;
-            return 1;
-        }
-        *c = *c << 6 | ((unsigned char)text[i] & 0x3f);
-    }
-    return n;
-}
 
 /* The number of columns of a character; 1 if the locale does not know it. */
 static int width_of(uint32_t c) {
@@ -109,10 +96,11 @@ static void look_for_code(cli_wrap *wrap, uint32_t c) {
 }
 
 void cli_wrap_put(cli_wrap *wrap, const char *text, size_t len, int columns, FILE *out) {
-    uint32_t c;
     if (columns < 1) columns = 1;
-    for (size_t n; len > 0; text += n, len -= n) {
-        n = decode(text, len, &c);
+    for (size_t step; len > 0; text += step, len -= step) {
+        size_t n = cli_clean_len(text, len, &step);
+        uint32_t c = n > 0 ? cli_utf8_number(text, n) : '?';
+        if (n == 0 && *text == '\r') continue;
         if (c == '\n') {
             end_line(wrap, columns, out);
         } else if (c == ' ' || c == '\t') {
@@ -121,7 +109,7 @@ void cli_wrap_put(cli_wrap *wrap, const char *text, size_t len, int columns, FIL
             hold_blank(wrap, (char)c, columns, out);
         } else {
             look_for_code(wrap, c);
-            hold_character(wrap, text, n, c, columns, out);
+            hold_character(wrap, n > 0 ? text : "?", n > 0 ? n : 1, c, columns, out);
         }
     }
 }

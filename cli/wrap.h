@@ -24,7 +24,8 @@ typedef struct cli_wrap {
     int ticks;    /* number of ` at the line's beginning */
 } cli_wrap;
 
-/** Prints UTF-8 text on a terminal with `columns` columns, all but the pending text. A tab moves to
+/** Prints UTF-8 text on a terminal with `columns` columns, all but the pending text, cleaned
+ *  (clean.h) and without carriage returns. A tab moves to
  *  the next multiple of 8. By the locale, wide characters have two columns and combining ones none.
  *  A word longer than a line begins a new line and is broken by the terminal. Between wide
  *  characters a line may end, except before closing punctuation. Blanks at the end of a line are

@@ -40,8 +40,8 @@ static mica_status make_name(mc_save_folder *save, int i) {
     return MICA_OK;
 }
 
-/* Opens a folder and locks it. -1: it cannot be opened, by errno; EWOULDBLOCK: somebody else has the
- * lock, or has removed it. */
+/* Opens a folder and locks it. -1: it cannot be opened, by errno; EWOULDBLOCK: somebody else has
+ * the lock, or has removed it. */
 static int lock_folder(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return -1;

@@ -27,8 +27,8 @@ typedef struct mc_onnx_conv {
     mica_conv_options options; /* of mica_conv_general */
 } mc_onnx_conv;
 
-/* A known value as a kernel reads it, made once for all nodes that read the value; and what releases
- * it. Names of one value share it. */
+/* A known value as a kernel reads it, made once for all nodes that read the value; and what
+ * releases it. Names of one value share it. */
 typedef struct mc_onnx_form {
     int64_t kind;     /* 0: none yet */
     mica_array x;     /* of the scope of constants */

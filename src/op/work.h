@@ -7,7 +7,7 @@
 /* The bytes of a view that are there: those of a broadcast axis once. */
 double mc_work_bytes(const mc_layout *layout);
 
-/* The work of a node that is no view. in: [n_in] layouts of its operands, NULL for an absent one. */
+/* The work of a node that is no view. in: [n_in] layouts of its operands, NULL: absent. */
 mc_work mc_work_of(const mc_node *node, const mc_layout *const *in);
 
 #define MC_WORK_RULE(name)                                                                  \

@@ -48,7 +48,7 @@ class Trial:
             return file.read()
 
     def mica(self, *args, env=None, prepare=None):
-        """Runs the command to its end. It may fail, also to start, but not be killed, and not hang."""
+        """Runs the command to its end. It may fail, also to start, but not be killed or hang."""
         try:
             done = subprocess.run([self.mica_path, *map(str, args)], stdin=subprocess.DEVNULL,
                                   capture_output=True, check=False, timeout=HANGS,

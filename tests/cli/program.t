@@ -154,16 +154,13 @@ What is wrong is named.
   mica: slice_update_at: 1 elements from 9 on do not fit into axis 0, which has 8
   [1]
   $ mica program run step --input at=c.npy 2>&1
-  mica: 2 of 3 inputs have no value:
-    cache f32[8]
-    value f32[1]
-  Give each by --input NAME=FILE, or --input NAME=NUMBER.
+  mica: input at has the shape [], array arr_0 of the file [8]
   [1]
   $ mica program run step --input cache=1 --input at=0 --input value=all.npz:2 2>&1
-  mica: executable: parameter value is f32[1], given i32[]
+  mica: input value has the shape [1], array 2 of the file []
   [1]
   $ mica program run step --cast --input cache=1 --input at=0 --input value=all.npz:2 2>&1
-  mica: executable: parameter value is f32[1], given f32[]
+  mica: input value has the shape [1], array 2 of the file []
   [1]
   $ mica program run step --input cache=2 --input at=3 --input value=5 -o c.npy 2>&1
   mica: c.npy: there are 3 results: say NAME=c.npy, or write a file that ends in .npz or .safetensors

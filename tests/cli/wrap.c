@@ -96,15 +96,16 @@ static void test_long_and_broken_texts(void **state) {
     text[sizeof text - 1] = '\0';
     for (int columns = 1; columns < 100; columns += 7)
         free(wrapped(text, 3, columns));
+    /* What a terminal is not given: one '?' for each byte. */
+    char marks[sizeof text];
+    memset(marks, '?', sizeof marks - 1);
+    marks[sizeof marks - 1] = '\0';
     memset(text, '\x01', sizeof text - 1);
-    check(text, 10, text);
+    check(text, 10, marks);
     memset(text, '\xff', sizeof text - 1);
-    for (size_t piece = 0; piece < 4; piece++) {
-        char *printed = wrapped(text, piece, 10);
-        assert_string_equal(printed, text);
-        free(printed);
-    }
-    check("\xe4\xb8 a", 10, "\xe4\xb8 a");
+    check(text, 10, marks);
+    check("\xe4\xb8 a", 10, "?? a");
+    check("a\033[2Jb\r\nc", 10, "a?[2Jb\nc");
 }
 
 /* source: Marsaglia, Xorshift RNGs (2003) */
