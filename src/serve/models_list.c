@@ -100,6 +100,7 @@ static bool list(mc_exchange *http) {
             put_model(&put, &rows[i]);
         mc_put_close(&put, ']');
         mc_put_bool(&put, "has_more", page.more);
+        mc_put_bool(&put, "downloads", http->server->options.downloads);
         mc_put_text(&put, "first_id", n ? rows[page.first].name : NULL);
         mc_put_text(&put, "last_id", n ? rows[page.end - 1].name : NULL);
         mc_put_close(&put, '}');
@@ -126,8 +127,9 @@ static const mc_endpoint endpoints[] = {
      .handle = list,
      .help =
          "the models that requests may name: those that are loaded, and those that will be when "
-         "they are asked for; `loaded` says which, `parent` is what an adapter is for. Up to limit "
-         "(all) of those behind after_id, or before before_id"},
+         "they are asked for; `loaded` says which, `parent` is what an adapter is for, "
+         "`downloads` whether /api/pull may add others. Up to limit (all) of those behind "
+         "after_id, or before before_id"},
     {.method = "GET",
      .path = "/v1/models/*",
      .handle = retrieve,

@@ -125,6 +125,20 @@ static void test_errors(void **state) {
     close_fixture(&f);
 }
 
+/* A page learns beforehand whether it may ask for downloads. */
+static void test_told(void **state) {
+    (void)state;
+    for (int allowed = 0; allowed < 2; allowed++) {
+        fixture f = open_fixture(allowed);
+        mc_json_doc *doc = client_json(f.s.server, "GET", "/v1/models", NULL, 200);
+        bool told;
+        assert_true(mc_json_get_bool(mc_json_find(mc_json_root(doc), "downloads"), &told));
+        assert_int_equal(told, allowed);
+        mc_json_close(&doc);
+        close_fixture(&f);
+    }
+}
+
 /* Nothing is asked of the hub, and nothing removed, unless the server was told so. */
 static void test_not_allowed(void **state) {
     (void)state;
@@ -168,9 +182,9 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pull),   cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_not_allowed),
-        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_pull),        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_errors),      cmocka_unit_test(test_told),
+        cmocka_unit_test(test_not_allowed), cmocka_unit_test(test_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
