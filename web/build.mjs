@@ -1,22 +1,7 @@
 // Bundles the page into one file: node build.mjs OUT. tools/build-web runs it.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
-import { build } from "esbuild";
-
-async function bundle(entry) {
-    const { outputFiles } = await build({
-        entryPoints: [entry],
-        bundle: true,
-        minify: true,
-        write: false,
-        target: "es2022",
-        format: "iife",
-        charset: "utf8",
-        legalComments: "none",
-        logLevel: "warning",
-    });
-    return outputFiles[0].text.trim();
-}
+import { bundle } from "./bundle.mjs";
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
@@ -24,6 +9,7 @@ const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base
 const bundled = {
     "dompurify": "Copyright Dr.-Ing. Mario Heiderich, Cure53",
     "highlight.js": "Copyright (c) 2006, Ivan Sagalaev",
+    "katex": "Copyright (c) 2013-2020 Khan Academy and other contributors",
     "marked": "Copyright (c) 2018+, MarkedJS; 2011-2018, Christopher Jeffrey",
 };
 const names = Object.keys(bundled);

@@ -1,6 +1,6 @@
 // The server: the OpenAI API's chat completions and models, /metrics and /health.
 
-import { readEvents } from "./sse";
+import { readEvents, readLines } from "./sse";
 import type { Message, Model, Settings, TextFile, Usage } from "./types";
 
 const keyName = "mica.key"; // in the session's storage: gone with the tab
@@ -72,10 +72,54 @@ function messageIn(value: unknown): string {
     return typeof message === "string" ? message : "";
 }
 
-export async function listModels(): Promise<Model[]> {
+export interface ModelList {
+    models: Model[];
+    downloads: boolean; // the server pulls models for its clients
+}
+
+export async function readModels(): Promise<ModelList> {
     const reply = await (await request("/v1/models")).json();
-    const list = (reply as { data?: unknown }).data;
-    return Array.isArray(list) ? list.filter((model) => typeof model?.id === "string") : [];
+    const { data: list, downloads } = reply as { data?: unknown; downloads?: unknown };
+    const models = Array.isArray(list) ? list.filter((model) => typeof model?.id === "string") : [];
+    return { models, downloads: downloads === true };
+}
+
+// Loads a model, or closes it once it has no more requests.
+export async function setLoaded(model: string, loaded: boolean): Promise<void> {
+    const body = { model, stream: false, ...(!loaded && { keep_alive: 0 }) };
+    await request("/api/generate", { method: "POST", body: JSON.stringify(body) });
+}
+
+export interface PullProgress {
+    status?: string;
+    total?: number;
+    completed?: number;
+}
+
+// Has the server download a model. Rejects with an ApiError, or an AbortError by the signal.
+export async function pullModel(
+    model: string,
+    signal: AbortSignal,
+    onProgress: (progress: PullProgress) => void,
+): Promise<void> {
+    const body = JSON.stringify({ model });
+    const response = await request("/api/pull", { method: "POST", body, signal });
+    let done = false;
+    const take = (line: string) => {
+        if (!line.trim()) return;
+        const progress = JSON.parse(line) as PullProgress;
+        const message = messageIn({ error: (progress as { error?: unknown }).error });
+        if (message) throw new ApiError(message, 200);
+        done ||= progress.status === "success";
+        onProgress(progress);
+    };
+    try {
+        await readLines(response.body!, take);
+    } catch (error) {
+        if (error instanceof ApiError || (error as Error).name === "AbortError") throw error;
+        throw new ApiError("The connection broke off.", 0);
+    }
+    if (!done) throw new ApiError("The connection broke off.", 0);
 }
 
 function withFiles(content: string, files: TextFile[] | undefined): string {
@@ -89,8 +133,9 @@ function withFiles(content: string, files: TextFile[] | undefined): string {
     return [...parts, content].filter(Boolean).join("\n\n");
 }
 
-// A message as the API takes it. Thoughts of earlier answers are not sent.
-function wireMessage(message: Message): object {
+// A message as the API takes it. Thoughts of earlier answers are not sent, but those of an answer
+// that is to go on.
+function wireMessage(message: Message, continues: boolean): object {
     if (message.role === "tool")
         return { role: "tool", tool_call_id: message.toolCallId, content: message.content };
     if (message.role === "user")
@@ -103,13 +148,14 @@ function wireMessage(message: Message): object {
     return {
         role: "assistant",
         content: message.content,
+        ...(continues && message.reasoning && { reasoning_content: message.reasoning }),
         ...(calls?.length && { tool_calls: calls }),
     };
 }
 
 // Answers that never came are left out, and what was then asked again is one message: chat formats
 // want the roles to take turns.
-function wireMessages(path: Message[]): object[] {
+function wireMessages(path: Message[], continues: boolean): object[] {
     const messages: object[] = [];
     let last: Message | undefined;
     for (const message of path) {
@@ -122,14 +168,21 @@ function wireMessages(path: Message[]): object[] {
         } else {
             last = message;
         }
-        messages.push(wireMessage(last));
+        messages.push(wireMessage(last, continues && message === path[path.length - 1]));
     }
     return messages;
 }
 
+export const shownChances = 5; // of the likeliest tokens in a place
+
 // The request's body. Only what the user has set is sent: the rest is the server's default.
-export function chatBody(settings: Settings, path: Message[]): Record<string, unknown> {
-    const messages = wireMessages(path);
+// continues: the last message is an answer, which is to go on.
+export function chatBody(
+    settings: Settings,
+    path: Message[],
+    continues = false,
+): Record<string, unknown> {
+    const messages = wireMessages(path, continues);
     if (settings.system.trim()) messages.unshift({ role: "system", content: settings.system });
     const body: Record<string, unknown> = {
         model: settings.model,
@@ -138,6 +191,9 @@ export function chatBody(settings: Settings, path: Message[]): Record<string, un
         stream_options: { include_usage: true },
         ...settings.sampling,
     };
+    if (continues)
+        Object.assign(body, { continue_final_message: true, add_generation_prompt: false });
+    if (settings.chances) Object.assign(body, { logprobs: true, top_logprobs: shownChances });
     if (settings.stop.length) body["stop"] = settings.stop;
     if (settings.effort) body["reasoning_effort"] = settings.effort;
     if (settings.thinking)
@@ -162,9 +218,18 @@ export interface Delta {
         function?: { name?: string; arguments?: string };
     }[];
 }
+export interface WireToken {
+    token: string;
+    logprob: number;
+    top_logprobs?: { token: string; logprob: number }[];
+}
 export interface Chunk {
     model?: string;
-    choices?: { delta?: Delta; finish_reason?: string | null }[];
+    choices?: {
+        delta?: Delta;
+        finish_reason?: string | null;
+        logprobs?: { content?: WireToken[] | null } | null;
+    }[];
     usage?: Usage | null;
 }
 
@@ -173,6 +238,7 @@ export async function streamChat(
     body: object,
     signal: AbortSignal,
     onChunk: (chunk: Chunk) => void,
+    onComment: (text: string) => void,
 ): Promise<void> {
     const response = await request("/v1/chat/completions", {
         method: "POST",
@@ -183,7 +249,7 @@ export async function streamChat(
     if (!response.body) throw new ApiError("The server sent nothing.", 0);
     let ended = false;
     try {
-        await readEvents(response.body, (data) => {
+        const take = (data: string) => {
             if (ended) return;
             if (data === "[DONE]") {
                 ended = true;
@@ -193,7 +259,8 @@ export async function streamChat(
             const message = messageIn(chunk);
             if (message) throw new ApiError(message, 200);
             onChunk(chunk);
-        });
+        };
+        await readEvents(response.body, take, onComment);
     } catch (error) {
         if (error instanceof ApiError || (error as Error).name === "AbortError") throw error;
         throw new ApiError("The connection broke off.", 0);

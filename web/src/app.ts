@@ -1,6 +1,6 @@
 // What the page shows and does: one conversation in view, runs in it and in others.
 
-import { ApiError, listModels } from "./api";
+import { ApiError, readModels } from "./api";
 import { Composer } from "./composer";
 import { announce, dismiss, formatCount, notice } from "./dom";
 import type { MessageView } from "./message";
@@ -54,6 +54,8 @@ export class App {
             regenerate: (message) => this.regenerate(message),
             answer: (message) => void (this.ready() && this.answer(message)),
             edit: (message, text) => this.edit(message, text),
+            goOn: (message) => this.goOn(message),
+            fork: (message, text) => this.fork(message, text),
             branch: (message) => this.branch(message),
             remove: (message) => this.removeMessage(message),
             choose: (message, step) => this.choose(message, step),
@@ -67,6 +69,7 @@ export class App {
         this.panel = new SettingsPanel(document.querySelector<HTMLElement>("#settings-form")!, () =>
             this.settingsChanged(),
         );
+        document.addEventListener("mica-problem", () => this.panel.focusProblem());
         this.select.onchange = () => {
             this.current.settings.model = this.select.value;
             this.settingsChanged();
@@ -80,6 +83,7 @@ export class App {
                 "This browser keeps nothing here: conversations last until the page is closed.",
             );
         this.channel?.addEventListener("message", () => void this.reread());
+        document.addEventListener("mica-models", () => void this.loadModels());
         document.addEventListener("visibilitychange", () => {
             if (!document.hidden) void this.loadModels(); // they come and go
         });
@@ -93,7 +97,7 @@ export class App {
 
     async loadModels(): Promise<void> {
         try {
-            this.models = await listModels();
+            this.models = (await readModels()).models;
             dismiss("models");
         } catch (error) {
             this.failed(error as ApiError, "models", () => void this.loadModels());
@@ -212,26 +216,25 @@ export class App {
 
     private ready(): boolean {
         const problem =
-            SettingsPanel.problem(this.current.settings) ||
+            this.panel.problem() ||
             (Object.keys(this.current.messages).length >= maxMessages
                 ? `A conversation holds ${maxMessages} messages at most: begin another.`
                 : "");
-        if (problem) notice("failed", problem);
+        const show = () => document.dispatchEvent(new CustomEvent("mica-problem"));
+        if (problem) notice("failed", problem, { label: "Settings", run: show });
         else dismiss("failed");
         return !problem;
     }
 
-    private send(text: string, files: TextFile[]): void {
+    private send(text: string, files: TextFile[]): boolean {
+        if (!this.ready()) return false;
         const path = shownPath(this.current);
         const parent = path[path.length - 1]?.id ?? null;
         const extra = files.length ? { files } : {};
         const added = addMessage(this.current, parent, { role: "user", content: text, ...extra });
+        this.answer(added);
         this.thread.toEnd();
-        if (this.ready()) this.answer(added);
-        else {
-            this.refresh();
-            void this.save(this.current);
-        }
+        return true;
     }
 
     // Asks for an answer to this message.
@@ -243,12 +246,51 @@ export class App {
             content: "",
             model: conversation.settings.model,
         });
-        void startRun(conversation, message, conversation.settings, {
-            changed: (run) => this.runChanged(run),
-            ended: (run, error) => void this.runEnded(run, error),
+        this.begin(message, false);
+    }
+
+    private mayGoOn(): boolean {
+        const { schemaOn } = this.current.settings;
+        if (schemaOn)
+            notice("failed", "An answer that follows a schema cannot go on: ask again instead.");
+        return !schemaOn;
+    }
+
+    // Has the last answer go on where it ended.
+    private goOn(message: Message): void {
+        if (!(message.id in this.current.messages) || runOf(this.current)) return;
+        if (!this.ready() || !this.mayGoOn()) return;
+        delete message.error;
+        delete message.finish;
+        this.begin(message, true);
+    }
+
+    // Another version of an answer: it begins with the text, and goes on from there.
+    private fork(message: Message, text: string): void {
+        if (!this.ready() || !this.mayGoOn()) return;
+        stopRun(runOf(this.current));
+        const { role, model, reasoning, reasoningSeconds } = message;
+        const added = addMessage(this.current, message.parent, {
+            role,
+            content: text,
+            ...(model && { model }),
+            ...(reasoning && { reasoning, reasoningSeconds }),
         });
+        this.begin(added, true);
+    }
+
+    private begin(message: Message, continues: boolean): void {
+        const conversation = this.current;
+        const { settings } = conversation;
+        const model = this.models.find(({ id }) => id === settings.model);
+        const events = {
+            changed: (run: Run) => this.runChanged(run),
+            ended: (run: Run, error: ApiError | null) => void this.runEnded(run, error),
+        };
+        const waitsFor = model?.loaded === false ? "Loading the model…" : undefined;
+        void startRun(conversation, message, settings, events, { continues, waitsFor });
         this.refresh();
-        announce("Answering…");
+        announce(continues ? "The answer goes on…" : "Answering…");
         void this.save(conversation);
     }
 
@@ -271,6 +313,8 @@ export class App {
             this.showContext();
         }
         if (error?.status === 401) this.failed(error, "failed", () => this.regenerate(message));
+        const served = this.models.find(({ id }) => id === message.model);
+        if (served?.loaded === false) void this.loadModels(); // it is now, if it can be
         if (!error) announce(message.finish === "stopped" ? "Stopped." : endText(message));
         await this.save(conversation);
     }
@@ -295,8 +339,13 @@ export class App {
         this.answer(message.parent === null ? null : this.current.messages[message.parent]!);
     }
 
-    private edit(message: Message, text: string): void {
-        if (message.role === "user" && !text.trim() && !message.files?.length) return;
+    private edit(message: Message, text: string): boolean {
+        const asks = message.role === "user";
+        if (asks && !text.trim() && !message.files?.length) {
+            notice("failed", "The message is empty.");
+            return false;
+        }
+        if (asks && !this.ready()) return false;
         const { role, files, model } = message;
         const added = addMessage(this.current, message.parent, {
             role,
@@ -304,9 +353,12 @@ export class App {
             ...(files && { files }),
             ...(model && { model }),
         });
-        if (role === "user" && this.ready()) return this.answer(added);
-        this.refresh();
-        void this.save(this.current);
+        if (asks) this.answer(added);
+        else {
+            this.refresh();
+            void this.save(this.current);
+        }
+        return true;
     }
 
     private branch(message: Message): void {

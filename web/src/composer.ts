@@ -1,7 +1,7 @@
 // Where messages are written.
 
 import { readFiles } from "./attach";
-import { h, icon, iconButton, notice } from "./dom";
+import { h, icon, iconButton, isSending, notice } from "./dom";
 import type { TextFile } from "./types";
 
 export class Composer {
@@ -13,7 +13,7 @@ export class Composer {
     private running = false;
 
     constructor(
-        private onSend: (text: string, files: TextFile[]) => void,
+        private onSend: (text: string, files: TextFile[]) => boolean, // false: not now, it stays
         private onStop: () => void,
     ) {
         this.area.addEventListener("input", () => this.fit());
@@ -53,7 +53,7 @@ export class Composer {
     }
 
     private key(event: KeyboardEvent): void {
-        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        if (!isSending(event)) return;
         event.preventDefault();
         if (!this.running) this.submit();
     }
@@ -61,11 +61,10 @@ export class Composer {
     private submit(): void {
         const text = this.area.value.trim();
         if (!text && !this.files.length) return this.area.focus();
-        const { files } = this;
+        if (!this.onSend(text, this.files)) return;
         this.area.value = "";
         this.files = [];
         this.showChips();
-        this.onSend(text, files);
     }
 
     private fit(): void {

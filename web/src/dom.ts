@@ -28,6 +28,8 @@ const shapes = {
     plus: "M12 5v14M5 12h14",
     send: "M12 19V5M6 11l6-6 6 6",
     stop: "M7 7h10v10H7z",
+    onward: "M5 6l7 6-7 6zM14 6l6 6-6 6",
+    bars: "M5 20v-6M10 20V8M15 20v-9M20 20V4",
     copy: "M9 9h10v10H9zM5 15V5h10",
     check: "M5 12.5l4.5 4.5L19 7.5",
     edit: "M5 19h3.5L18.5 9 15 5.5 5 15.5zM13 7.5l3.5 3.5",
@@ -63,6 +65,12 @@ export function icon(name: IconName): SVGSVGElement {
     path.setAttribute("d", shapes[name]);
     svg.append(path);
     return svg;
+}
+
+// Enter alone in a field of several lines, and not where it chooses a word of an input method.
+export function isSending(event: KeyboardEvent): boolean {
+    const composes = event.isComposing || event.keyCode === 229;
+    return event.key === "Enter" && !event.shiftKey && !composes;
 }
 
 // A button that shows only an icon; its label is for screen readers and the tooltip.

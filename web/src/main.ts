@@ -3,6 +3,7 @@
 import { App } from "./app";
 import { announce, h, icon, notice } from "./dom";
 import { ServerView } from "./server";
+import { addPresets, listPresets, readPresets } from "./presets";
 import { listHeadings, loadConversation } from "./store";
 import { fileName, fromJson, maxImport, saveFile, toJson, toMarkdown } from "./transfer";
 import type { IconName } from "./dom";
@@ -114,7 +115,7 @@ async function exportAll(): Promise<void> {
         const conversation = await loadConversation(id);
         if (conversation) conversations.push(conversation);
     }
-    saveFile("mica-conversations.json", "application/json", toJson(conversations));
+    saveFile("mica-conversations.json", "application/json", toJson(conversations, listPresets()));
     announce(`${conversations.length} conversations exported.`);
 }
 
@@ -127,9 +128,11 @@ function exportCurrent(markdown: boolean): void {
 async function importFile(file: File): Promise<void> {
     if (file.size > maxImport) return notice("import", "The file is too large to be read.");
     try {
-        const conversations = fromJson(await file.text());
+        const { conversations, presets } = fromJson(await file.text());
+        const added = addPresets(readPresets(presets));
+        if (added) document.dispatchEvent(new CustomEvent("mica-presets"));
         const saved = await app.save(...conversations);
-        announce(`${saved} conversations imported.`);
+        announce(`${saved} conversations${added ? ` and ${added} presets` : ""} imported.`);
         if (saved === 1) void app.open(conversations[0]!.id);
     } catch (error) {
         notice("import", (error as Error).message);
@@ -207,6 +210,10 @@ function askKey(event: Event): void {
     input.addEventListener("change", () => again(), { once: true });
 }
 
+function openProblem(): void {
+    if (!isOpen("settings")) toggle("settings");
+}
+
 function start(): void {
     setTheme(
         (() => {
@@ -238,6 +245,7 @@ function start(): void {
     addEventListener("hashchange", showView);
     addEventListener("keydown", onKey);
     document.addEventListener("mica-key", askKey);
+    document.addEventListener("mica-problem", openProblem, { capture: true }); // and then the field
     find("#settings-form").addEventListener("submit", (event) => event.preventDefault());
     showView();
     void app.start();

@@ -5,6 +5,7 @@
 import { Marked, type Token } from "marked";
 import { CodeBlock } from "./code";
 import { formatBytes, h } from "./dom";
+import { beginBlock, finishFormulas, formulas } from "./math";
 import { answerFragment } from "./sanitize";
 
 const maxBlock = 12000; // characters that are parsed at once
@@ -34,6 +35,7 @@ const marked = new Marked({
         checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
     },
 });
+marked.use(formulas);
 
 interface Piece {
     length: number; // in the text
@@ -94,6 +96,7 @@ function plainBlock(text: string): HTMLElement {
 function renderTokens(tokens: Token[], text: string): Node {
     try {
         const fragment = answerFragment(marked.parser(tokens));
+        finishFormulas(fragment);
         for (const pre of fragment.querySelectorAll("pre")) {
             // of a list, say, or indented
             const block = new CodeBlock(pre.title);
@@ -129,6 +132,7 @@ function parsedPiece(text: string, complete: boolean): Piece {
     if (isHugeTable(text)) return plainPiece(text, complete);
     let tokens: Token[];
     try {
+        beginBlock(!complete);
         tokens = marked.lexer(text);
     } catch {
         // nested too deep

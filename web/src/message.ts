@@ -1,7 +1,8 @@
 // One message as it is shown: text, thoughts, tool calls, figures, and what can be done with it.
 
+import { Chances } from "./chances";
 import { CodeBlock } from "./code";
-import { copyText, formatCount, formatSeconds, h, icon, iconButton } from "./dom";
+import { copyText, formatCount, formatSeconds, h, icon, iconButton, isSending } from "./dom";
 import { Answer } from "./markdown";
 import { liveRate, type Run } from "./run";
 import type { Message, TextFile, ToolCall } from "./types";
@@ -9,7 +10,9 @@ import type { Message, TextFile, ToolCall } from "./types";
 export interface MessageActions {
     regenerate: (message: Message) => void;
     answer: (message: Message) => void;
-    edit: (message: Message, text: string) => void;
+    edit: (message: Message, text: string) => boolean; // false: not now, the editor stays
+    goOn: (message: Message) => void;
+    fork: (message: Message, text: string) => void;
     branch: (message: Message) => void;
     remove: (message: Message) => void;
     choose: (message: Message, step: number) => void;
@@ -25,8 +28,10 @@ export class MessageView {
     private thoughts: { details: HTMLDetailsElement; label: HTMLElement; answer: Answer } | null =
         null;
     private answer: Answer | null = null;
+    private settled = false; // no text was added when it was last shown
     private calls = h("div", { class: "calls" });
     private callBlocks: { name: HTMLElement; block: CodeBlock }[] = [];
+    private chances: Chances | null = null; // shown instead of the text
     private error = h("p", { class: "error", role: "alert" });
     private meta = h("p", { class: "meta" });
     private actions = h("div", { class: "actions" });
@@ -36,6 +41,7 @@ export class MessageView {
         private place: { index: number; count: number },
         private act: MessageActions,
         private last: boolean,
+        private waiting = false, // it is shown as plain text until it comes near the view
     ) {
         this.element = h(
             "article",
@@ -53,6 +59,17 @@ export class MessageView {
             this.actions,
         );
         if (message.role !== "assistant") this.body.append(this.plain(message));
+        this.element.classList.toggle("waiting", waiting);
+        if (!waiting) this.update(undefined);
+        else if (message.role === "assistant") this.body.textContent = message.content;
+    }
+
+    // It comes near the view.
+    reveal(): void {
+        if (!this.waiting) return;
+        this.waiting = false;
+        this.element.classList.remove("waiting");
+        if (this.message.role === "assistant") this.body.replaceChildren();
         this.update(undefined);
     }
 
@@ -74,6 +91,8 @@ export class MessageView {
     // After the message has changed. run: it is under way.
     update(run: Run | undefined): void {
         const { message } = this;
+        if (run && this.settled) this.restart();
+        this.settled = !run;
         if (run) this.element.setAttribute("aria-busy", "true");
         else this.element.removeAttribute("aria-busy");
         this.element.classList.toggle("running", Boolean(run));
@@ -86,8 +105,17 @@ export class MessageView {
         this.updateError();
         this.meta.textContent = run ? liveText(run) : metaText(message);
         this.meta.hidden = !this.meta.textContent;
+        if (run) this.showChances(false);
         if (run) this.actions.replaceChildren();
         else if (!this.actions.firstChild) this.actions.append(...this.buttons());
+    }
+
+    // The text goes on: its last block may not be one yet.
+    private restart(): void {
+        if (this.message.role !== "assistant") return;
+        this.answer?.cancel();
+        this.answer = null;
+        this.body.replaceChildren();
     }
 
     dispose(): void {
@@ -98,12 +126,32 @@ export class MessageView {
     private updateError(): void {
         const { message } = this;
         this.error.hidden = !message.error;
-        if (!message.error || this.error.firstChild) return;
-        const again = () => this.act.regenerate(message);
-        this.error.append(
-            message.error,
-            h("button", { type: "button", class: "text-button", onclick: again }, "Try again"),
-        );
+        if (!message.error) return this.error.replaceChildren();
+        if (this.error.firstChild) return;
+        const button = (label: string, onclick: () => void) =>
+            h("button", { type: "button", class: "text-button", onclick }, label);
+        this.error.append(message.error);
+        if (this.canGoOn()) this.error.append(button("Continue", () => this.act.goOn(message)));
+        this.error.append(button("Try again", () => this.act.regenerate(message)));
+    }
+
+    // What an answer may be followed by is more of it, if it is the last message.
+    private canGoOn(): boolean {
+        const { role, content, toolCalls } = this.message;
+        return this.last && role === "assistant" && content !== "" && !toolCalls?.length;
+    }
+
+    private showChances(shown: boolean): void {
+        const { message, act } = this;
+        this.chances?.element.remove();
+        this.chances = null;
+        this.body.hidden = shown;
+        if (!shown) return;
+        const fork = (before: string, text: string) => act.fork(message, before + text);
+        const known = message.tokens!.map(({ text }) => text).join("");
+        const whole = known.startsWith(message.content) || message.content.startsWith(known);
+        this.chances = new Chances(message, whole && !message.toolCalls?.length ? fork : null);
+        this.body.after(this.chances.element);
     }
 
     private updateThoughts(run: Run | undefined): void {
@@ -194,6 +242,8 @@ export class MessageView {
         const list: Node[] = [];
         if (place.count > 1) list.push(this.switcher());
         if (message.content) list.push(copy);
+        if (this.canGoOn()) list.push(iconButton("onward", "Continue", () => act.goOn(message)));
+        if (message.tokens?.length) list.push(this.chancesButton());
         if (message.role === "assistant")
             list.push(iconButton("again", "Regenerate", () => act.regenerate(message)));
         else if (this.last)
@@ -204,6 +254,20 @@ export class MessageView {
             iconButton("trash", "Delete, with what follows", () => act.remove(message)),
         );
         return list;
+    }
+
+    private chancesButton(): HTMLElement {
+        const button = iconButton(
+            "bars",
+            "Token probabilities",
+            () => {
+                const shown = !this.chances;
+                this.showChances(shown);
+                button.setAttribute("aria-pressed", String(shown));
+            },
+            { "aria-pressed": "false" },
+        );
+        return button;
     }
 
     private switcher(): HTMLElement {
@@ -219,6 +283,7 @@ export class MessageView {
     }
 
     openEditor(): void {
+        this.reveal();
         if (this.element.querySelector(".editor")) return;
         const { message } = this;
         const area = h("textarea", {
@@ -231,8 +296,7 @@ export class MessageView {
             this.element.focus();
         };
         const save = () => {
-            close();
-            this.act.edit(message, area.value);
+            if (this.act.edit(message, area.value)) close();
         };
         const editor = h(
             "form",
@@ -247,7 +311,9 @@ export class MessageView {
                         event.stopPropagation();
                         close();
                     }
-                    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
+                    if (!isSending(event)) return;
+                    event.preventDefault();
+                    save();
                 },
             },
             area,
@@ -260,6 +326,14 @@ export class MessageView {
                     message.role === "user" ? "Send" : "Save",
                 ),
                 h("button", { type: "button", class: "button", onclick: close }, "Cancel"),
+                h(
+                    "span",
+                    { class: "hint" },
+                    h("kbd", null, "Shift"),
+                    " ",
+                    h("kbd", null, "Enter"),
+                    " begins a line",
+                ),
             ),
         );
         this.element.classList.add("editing");
@@ -292,12 +366,14 @@ function pretty(json: string): string {
     }
 }
 
+const countTokens = (n: number) => (n === 1 ? "1 token" : `${formatCount(n)} tokens`);
+
 function liveText(run: Run): string {
-    if (!run.firstAt) return "Reading the prompt…";
+    if (!run.firstAt) return run.waitsFor;
     const rate = liveRate(run);
     return rate
-        ? `${formatCount(run.pieces)} tokens · ${rate.toFixed(1)} tokens/s`
-        : `${formatCount(run.pieces)} tokens`;
+        ? `${countTokens(run.pieces)} · ${rate.toFixed(1)} tokens/s`
+        : countTokens(run.pieces);
 }
 
 const finishes: Record<string, string> = {
@@ -312,7 +388,7 @@ function metaText(message: Message): string {
     const parts: string[] = [];
     if (message.model) parts.push(message.model);
     if (usage) {
-        parts.push(`${formatCount(usage.completion_tokens)} tokens`);
+        parts.push(countTokens(usage.completion_tokens));
         if (seconds && seconds > 0.05 && usage.completion_tokens > 1)
             parts.push(`${((usage.completion_tokens - 1) / seconds).toFixed(1)} tokens/s`);
     }

@@ -34,6 +34,68 @@ const answerTags = [
     "#text",
 ];
 
+// What KaTeX writes of MathML. No element of it has a link, loads or runs anything.
+const formulaTags = [
+    "math",
+    "semantics",
+    "annotation",
+    "mrow",
+    "mi",
+    "mn",
+    "mo",
+    "ms",
+    "mtext",
+    "mspace",
+    "mfrac",
+    "msqrt",
+    "mroot",
+    "msub",
+    "msup",
+    "msubsup",
+    "munder",
+    "mover",
+    "munderover",
+    "mtable",
+    "mtr",
+    "mtd",
+    "mlabeledtr",
+    "menclose",
+    "mpadded",
+    "mphantom",
+    "mstyle",
+];
+const formulaAttributes = [
+    "accent",
+    "accentunder",
+    "columnalign",
+    "columnlines",
+    "columnspacing",
+    "depth",
+    "display",
+    "displaystyle",
+    "encoding",
+    "fence",
+    "height",
+    "linethickness",
+    "lspace",
+    "mathbackground",
+    "mathcolor",
+    "mathsize",
+    "mathvariant",
+    "maxsize",
+    "minsize",
+    "movablelimits",
+    "notation",
+    "rowspacing",
+    "rspace",
+    "scriptlevel",
+    "separator",
+    "stretchy",
+    "symmetric",
+    "voffset",
+    "width",
+];
+
 DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     if (node.tagName !== "A") return;
     if (!node.hasAttribute("href")) return;
@@ -43,9 +105,9 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
 
 export function answerFragment(html: string): DocumentFragment {
     return DOMPurify.sanitize(html, {
-        ALLOWED_TAGS: answerTags,
-        ALLOWED_ATTR: ["href", "title", "align", "start"],
-        ADD_URI_SAFE_ATTR: ["align", "start"],
+        ALLOWED_TAGS: [...answerTags, ...formulaTags],
+        ALLOWED_ATTR: ["href", "title", "align", "start", ...formulaAttributes],
+        ADD_URI_SAFE_ATTR: ["align", "start", ...formulaAttributes],
         ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
         ALLOW_DATA_ATTR: false,
         ALLOW_ARIA_ATTR: false,

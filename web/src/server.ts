@@ -1,8 +1,9 @@
 // The view of the server: its models, and what /metrics says as small plots.
 
-import { ApiError, listModels, request } from "./api";
-import { formatBytes, formatCount, formatSeconds, h } from "./dom";
+import { ApiError, readModels, request, setLoaded } from "./api";
+import { announce, formatBytes, formatCount, formatSeconds, h } from "./dom";
 import { History, isChief, ofModel, rank, type Series } from "./metrics";
+import { PullForm } from "./pull";
 import type { Model } from "./types";
 
 const periodMs = 2000;
@@ -13,6 +14,9 @@ export class ServerView {
     private shown = false;
     private timer = 0;
     private list: Model[] = [];
+    private busy = new Map<string, string>(); // models that are loaded or closed: what is said of it
+    private error = h("p", { class: "error", role: "alert", hidden: true });
+    private pull = new PullForm(() => this.modelsChanged());
     private state = h("p", { class: "state", role: "status" });
     private models = h("tbody");
     private chief = h("div", { class: "plots" });
@@ -36,6 +40,8 @@ export class ServerView {
             this.state,
             h("h2", null, "Models"),
             box(h("thead", null, h("tr", null, ...titles)), this.models),
+            this.error,
+            this.pull.element,
             h("h2", null, "Now"),
             this.chief,
             this.details,
@@ -78,21 +84,72 @@ export class ServerView {
     }
 
     private async readModels(): Promise<void> {
-        this.list = await listModels();
+        const { models, downloads } = await readModels();
+        this.list = models;
+        this.pull.element.hidden = !downloads;
+    }
+
+    private modelsChanged(): void {
+        document.dispatchEvent(new CustomEvent("mica-models"));
+        if (this.shown) void this.poll();
+    }
+
+    // Loads a model, or closes it.
+    private async toggle(model: Model, button: HTMLButtonElement): Promise<void> {
+        const loads = model.loaded === false;
+        this.busy.set(model.id, loads ? "Loading…" : "Closing…");
+        button.textContent = this.busy.get(model.id)!;
+        button.setAttribute("aria-disabled", "true");
+        this.error.hidden = true;
+        try {
+            await setLoaded(model.id, loads);
+            announce(`${model.id} is ${loads ? "loaded" : "closed"}.`);
+        } catch (error) {
+            this.error.textContent = `${model.id}: ${(error as Error).message}`;
+            this.error.hidden = false;
+        }
+        this.busy.delete(model.id);
+        this.modelsChanged();
     }
 
     private showModels(): void {
         const { families } = this.history;
         const count = (name: string, { id }: Model) => ofModel(families.get(name), id);
+        const focused = (document.activeElement as HTMLElement | null)?.dataset["model"];
         this.models.replaceChildren(
             ...this.list.map((model) =>
                 modelRow(
                     model,
                     count("mica_requests_running", model),
                     count("mica_requests_waiting", model),
+                    this.button(model),
                 ),
             ),
         );
+        if (focused !== undefined)
+            this.models
+                .querySelector<HTMLElement>(`[data-model="${CSS.escape(focused)}"]`)
+                ?.focus();
+    }
+
+    private button(model: Model): HTMLElement {
+        const busy = this.busy.get(model.id);
+        const label = model.loaded === false ? "Load" : "Close";
+        const button = h(
+            "button",
+            {
+                "type": "button",
+                "class": "text-button",
+                "data-model": model.id,
+                "aria-label": `${label} ${model.id}`,
+                "aria-disabled": busy ? "true" : undefined,
+                "onclick": () => {
+                    if (!this.busy.has(model.id)) void this.toggle(model, button);
+                },
+            },
+            busy ?? label,
+        );
+        return button;
     }
 
     private async readMetrics(): Promise<void> {
@@ -138,7 +195,12 @@ export class ServerView {
 const box = (...parts: HTMLElement[]) =>
     h("div", { class: "table-box" }, h("table", null, ...parts));
 
-function modelRow(model: Model, running: number | null, waiting: number | null): HTMLElement {
+function modelRow(
+    model: Model,
+    running: number | null,
+    waiting: number | null,
+    action: HTMLElement,
+): HTMLElement {
     const length = Number(model.max_model_len ?? model["context_length"]);
     const adapter = model.parent ?? (model.id.includes(":") ? model.id.split(":")[0] : "");
     const figure = (value: number | null) =>
@@ -148,7 +210,7 @@ function modelRow(model: Model, running: number | null, waiting: number | null):
         null,
         h("td", null, model.id),
         h("td", null, adapter ? `adapter of ${adapter}` : "model"),
-        h("td", null, model["loaded"] === false ? "no" : "yes"),
+        h("td", null, model.loaded === false ? "no " : "yes ", action),
         figure(length || null),
         figure(running),
         figure(waiting),

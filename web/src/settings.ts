@@ -1,7 +1,16 @@
 // The settings of the conversation that is shown; what is left empty is the server's default.
 
 import { apiKey, setApiKey } from "./api";
-import { h } from "./dom";
+import { announce, h, iconButton } from "./dom";
+import {
+    deletePreset,
+    listPresets,
+    maxPresetName,
+    presetOf,
+    sameSettings,
+    savePreset,
+} from "./presets";
+import { maxStops } from "./transfer";
 import type { Settings } from "./types";
 
 interface NumberField {
@@ -10,68 +19,65 @@ interface NumberField {
     hint: string;
     min: number;
     max: number;
-    step: number | "any";
+    whole?: boolean;
+    range?: string; // as it is told; "min to max" otherwise
 }
 
+// With the limits of the server.
 const numbers: NumberField[] = [
-    { name: "temperature", label: "Temperature", hint: "0 is greedy", min: 0, max: 2, step: "any" },
-    {
-        name: "top_p",
-        label: "Top p",
-        hint: "likeliest tokens up to this sum",
-        min: 0,
-        max: 1,
-        step: "any",
-    },
+    { name: "temperature", label: "Temperature", hint: "0 is greedy", min: 0, max: 100 },
+    { name: "top_p", label: "Top p", hint: "likeliest tokens up to this sum", min: 0, max: 1 },
     {
         name: "top_k",
         label: "Top k",
         hint: "this many of the likeliest",
         min: 0,
-        max: 1000000,
-        step: 1,
+        max: 1e9,
+        whole: true,
+        range: "0: all",
     },
-    {
-        name: "min_p",
-        label: "Min p",
-        hint: "relative to the likeliest",
-        min: 0,
-        max: 1,
-        step: "any",
-    },
+    { name: "min_p", label: "Min p", hint: "relative to the likeliest", min: 0, max: 1 },
     {
         name: "max_tokens",
         label: "Tokens at most",
         hint: "of an answer",
         min: 1,
-        max: 10000000,
-        step: 1,
+        max: 2147483647,
+        whole: true,
+        range: "1 or more",
     },
     {
         name: "seed",
         label: "Seed",
         hint: "same seed, same answer",
-        min: 0,
+        min: -9007199254740991,
         max: 9007199254740991,
-        step: 1,
+        whole: true,
+        range: "whole",
     },
+    { name: "frequency_penalty", label: "Frequency penalty", hint: "by count", min: -2, max: 2 },
+    { name: "presence_penalty", label: "Presence penalty", hint: "once", min: -2, max: 2 },
     {
-        name: "frequency_penalty",
-        label: "Frequency penalty",
-        hint: "−2 to 2",
-        min: -2,
-        max: 2,
-        step: "any",
-    },
-    {
-        name: "presence_penalty",
-        label: "Presence penalty",
-        hint: "−2 to 2",
-        min: -2,
-        max: 2,
-        step: "any",
+        name: "repetition_penalty",
+        label: "Repetition penalty",
+        hint: "1 is none",
+        min: 0.01,
+        max: 100,
     },
 ];
+
+const told = (n: number) => n.toLocaleString("en-US").replace("-", "−");
+const rangeOf = ({ min, max, range }: NumberField) => range ?? `${told(min)} to ${told(max)}`;
+
+// What is wrong with a number's field; "" if nothing is.
+export function numberProblem(field: NumberField, text: string, value: number): string {
+    const { min, max, whole } = field;
+    if (!text) return "";
+    if (Number.isNaN(value)) return "This is no number.";
+    if (value < min) return `At least ${told(min)}.`;
+    if (value > max) return `At most ${told(max)}.`;
+    return whole && !Number.isInteger(value) ? "A whole number." : "";
+}
 
 const efforts = [
     ["", "Default"],
@@ -94,14 +100,23 @@ function field(
     hint: string,
     control: HTMLElement,
     error?: HTMLElement,
+    range?: string,
 ): HTMLElement {
     control.id = `field-${++nextId}`;
     const about = `${control.id}-hint`;
-    control.setAttribute("aria-describedby", about);
+    const described = [about];
+    if (range) described.unshift(`${control.id}-range`);
+    if (error) described.unshift((error.id = `${control.id}-error`));
+    control.setAttribute("aria-describedby", described.join(" "));
     return h(
         "div",
         { class: "field" },
-        h("label", { for: control.id }, label),
+        h(
+            "div",
+            { class: "field-head" },
+            h("label", { for: control.id }, label),
+            range ? h("span", { class: "range", id: `${control.id}-range` }, range) : null,
+        ),
         control,
         error ?? null,
         h("p", { class: "hint", id: about }, hint),
@@ -125,15 +140,29 @@ export function jsonProblem(text: string, kind: "object" | "array"): string {
 
 export class SettingsPanel {
     private settings: Settings | null = null;
+    private problems = new Map<HTMLElement, string>(); // of fields: what is wrong, with their names
+    private presets = h("select", { "aria-label": "Preset" });
+    private remove = iconButton("trash", "Delete the preset", () => this.deletePreset());
 
     constructor(
         private form: HTMLElement,
-        private changed: () => void,
-    ) {}
+        private onChanged: () => void,
+    ) {
+        this.presets.onchange = () => this.usePreset();
+        addEventListener("storage", () => this.showPresets()); // of another window
+        document.addEventListener("mica-presets", () => this.showPresets());
+    }
+
+    private changed(): void {
+        this.onChanged();
+        this.showPresets();
+    }
 
     show(settings: Settings): void {
         this.settings = settings;
+        this.problems.clear();
         this.form.replaceChildren(
+            this.group("Preset", ...this.presetRows()),
             this.group(
                 "Instructions",
                 this.text(
@@ -147,6 +176,7 @@ export class SettingsPanel {
                 "Sampling",
                 h("div", { class: "grid" }, ...numbers.map((number) => this.number(number))),
                 this.stops(),
+                this.chances(),
             ),
             this.group(
                 "Thinking",
@@ -181,14 +211,109 @@ export class SettingsPanel {
             ),
             this.group("Access", this.key()),
         );
+        this.showPresets();
     }
 
     // What keeps a request from being sent; "" if nothing does.
-    static problem(settings: Settings): string {
-        const schema = settings.schemaOn ? jsonProblem(settings.schema, "object") : "";
-        if (schema) return `The schema: ${schema}`;
-        const tools = settings.toolsOn ? jsonProblem(settings.tools, "array") : "";
-        return tools ? `The tools: ${tools}` : "";
+    problem(): string {
+        const [first] = this.problems.values();
+        if (first) return first;
+        const { schemaOn, schema, toolsOn, tools } = this.settings!;
+        const wrong = schemaOn ? jsonProblem(schema, "object") : "";
+        if (wrong) return `The schema: ${wrong}`;
+        const others = toolsOn ? jsonProblem(tools, "array") : "";
+        return others ? `The tools: ${others}` : "";
+    }
+
+    // The field that is wrong.
+    focusProblem(): void {
+        const [first] = this.problems.keys();
+        const wrong = first ?? this.form.querySelector<HTMLElement>("[aria-invalid=true]");
+        wrong?.focus();
+        wrong?.scrollIntoView({ block: "center" });
+    }
+
+    // Tells a problem beside its field, and keeps it from being overlooked.
+    private mark(control: HTMLElement, error: HTMLElement, label: string, problem: string): void {
+        if (error.textContent !== problem) error.textContent = problem;
+        error.hidden = !problem;
+        control.setAttribute("aria-invalid", String(Boolean(problem)));
+        if (problem) this.problems.set(control, `${label}: ${problem}`);
+        else this.problems.delete(control);
+    }
+
+    private presetRows(): HTMLElement[] {
+        const error = h("p", { class: "error", role: "alert", hidden: true });
+        const name = h("input", {
+            "type": "text",
+            "maxlength": maxPresetName,
+            "placeholder": "Name",
+            "aria-label": "Name of the preset",
+            "onkeydown": (event: KeyboardEvent) => {
+                if (event.key === "Enter" && !event.isComposing) save();
+            },
+        });
+        const save = () => {
+            try {
+                const problem = this.problem();
+                if (problem) throw new Error(problem);
+                const given = name.value.trim() || this.presets.value;
+                if (!given) throw new Error("Give the preset a name.");
+                savePreset(presetOf(given, this.settings!));
+                name.value = "";
+                error.hidden = true;
+                this.showPresets(given);
+                announce(`The preset ${given} is saved.`);
+            } catch (problem) {
+                error.textContent = (problem as Error).message;
+                error.hidden = false;
+            }
+        };
+        return [
+            h("div", { class: "row" }, this.presets, this.remove),
+            h(
+                "div",
+                { class: "row" },
+                name,
+                h("button", { type: "button", class: "button", onclick: save }, "Save"),
+            ),
+            error,
+            h("p", { class: "hint" }, "All settings but the model, kept in this browser."),
+        ];
+    }
+
+    // The preset that the settings are, if they are one.
+    private showPresets(name?: string): void {
+        const { settings } = this;
+        if (!settings) return;
+        const presets = listPresets();
+        const chosen = name ?? this.presets.value;
+        const equal = presets.filter((preset) => sameSettings(preset.settings, settings));
+        const shown = equal.find((preset) => preset.name === chosen) ?? equal[0];
+        this.presets.replaceChildren(
+            new Option(presets.length ? "Own settings" : "None yet", ""),
+            ...presets.map((preset) => new Option(preset.name, preset.name)),
+        );
+        this.presets.value = shown?.name ?? "";
+        this.remove.disabled = !shown;
+    }
+
+    private usePreset(): void {
+        const preset = listPresets().find(({ name }) => name === this.presets.value);
+        if (!preset || !this.settings) return this.showPresets();
+        Object.assign(this.settings, preset.settings, { model: this.settings.model });
+        this.show(this.settings);
+        this.changed();
+        this.presets.focus();
+        announce(`The preset ${preset.name} is used.`);
+    }
+
+    private deletePreset(): void {
+        const name = this.presets.value;
+        if (!name || !confirm(`Delete the preset “${name}”?`)) return;
+        deletePreset(name);
+        this.showPresets();
+        this.presets.focus();
     }
 
     private group(title: string, ...children: HTMLElement[]): HTMLElement {
@@ -207,37 +332,61 @@ export class SettingsPanel {
         return field(label, hint, area);
     }
 
-    private number({ name, label, hint, min, max, step }: NumberField): HTMLElement {
+    private number(wanted: NumberField): HTMLElement {
+        const { name, label, hint, whole } = wanted;
+        const error = h("p", { class: "error", role: "alert", hidden: true });
         const input = h("input", {
-            "type": "number",
-            min,
-            max,
-            step,
-            "inputmode": "decimal",
+            "type": "text",
+            "inputmode": whole ? "numeric" : "decimal",
+            "autocomplete": "off",
             "placeholder": "default",
             "data-name": name,
             "value": String(this.settings!.sampling[name] ?? ""),
             "oninput": () => {
-                const valid = input.value !== "" && input.checkValidity();
-                if (valid) this.settings!.sampling[name] = input.valueAsNumber;
+                const text = input.value
+                    .trim()
+                    .replace("−", "-")
+                    .replace(/^(-?\d*),(\d+)$/, "$1.$2");
+                const value = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)
+                    ? Number(text)
+                    : NaN;
+                const problem = numberProblem(wanted, text, value);
+                if (text && !problem) this.settings!.sampling[name] = value;
                 else delete this.settings!.sampling[name];
-                input.setAttribute("aria-invalid", String(!input.checkValidity()));
+                this.mark(input, error, label, problem);
                 this.changed();
             },
         });
-        return field(label, hint, input);
+        return field(label, hint, input, error, rangeOf(wanted));
     }
 
     private stops(): HTMLElement {
+        const error = h("p", { class: "error", role: "alert", hidden: true });
         const area = h("textarea", {
             rows: 2,
             value: this.settings!.stop.join("\n"),
             oninput: () => {
-                this.settings!.stop = area.value.split("\n").filter(Boolean).slice(0, 4);
+                const texts = area.value.split("\n").filter(Boolean);
+                this.settings!.stop = texts.slice(0, maxStops);
+                const problem = texts.length > maxStops ? `${texts.length} are too many.` : "";
+                this.mark(area, error, "Stop texts", problem);
                 this.changed();
             },
         });
-        return field("Stop texts", "One a line, four at most; each ends an answer.", area);
+        return field("Stop texts", "One a line; each ends an answer.", area, error, "4 at most");
+    }
+
+    private chances(): HTMLElement {
+        const box = h("input", {
+            type: "checkbox",
+            role: "switch",
+            checked: this.settings!.chances,
+            onchange: () => {
+                this.settings!.chances = box.checked;
+                this.changed();
+            },
+        });
+        return h("label", { class: "switch" }, box, "Token probabilities");
     }
 
     private choice(

@@ -1,6 +1,6 @@
 // The list of conversations.
 
-import { h, iconButton } from "./dom";
+import { h, iconButton, isSending } from "./dom";
 import { listHeadings, searchConversations } from "./store";
 import type { Heading } from "./types";
 
@@ -99,7 +99,7 @@ export class Sidebar {
             "aria-label": "Title",
             "onkeydown": (event: KeyboardEvent) => {
                 event.stopPropagation();
-                if (event.key === "Enter") close(true);
+                if (isSending(event)) close(true);
                 if (event.key === "Escape") close(false);
             },
             "onblur": () => close(true),

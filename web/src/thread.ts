@@ -2,13 +2,16 @@
 
 import { MessageView, type MessageActions } from "./message";
 import type { Run } from "./run";
-import { childrenOf, shownPath } from "./tree";
-import type { Conversation } from "./types";
+import { allChildren, shownPath } from "./tree";
+import type { Conversation, Message } from "./types";
+
+const atOnce = 40; // of the last messages; others when they come near the view
 
 export class Thread {
     private views: MessageView[] = [];
     private follow = true; // the end stays in view
     private lastTop = 0;
+    private near: IntersectionObserver; // reveals what comes near the view
     private latest: HTMLButtonElement;
     private list: HTMLElement;
 
@@ -19,6 +22,10 @@ export class Thread {
         this.list = scroller.querySelector(".thread")!;
         this.latest = document.querySelector("#latest")!;
         this.latest.onclick = () => this.toEnd();
+        this.near = new IntersectionObserver((entries) => this.reveal(entries), {
+            root: scroller,
+            rootMargin: "1500px 0px",
+        });
         scroller.addEventListener("scroll", () => this.noteScroll(), { passive: true });
     }
 
@@ -26,18 +33,26 @@ export class Thread {
     show(conversation: Conversation | null, run: Run | undefined): void {
         const path = conversation ? shownPath(conversation) : [];
         const old = new Map(this.views.map((view) => [view.message.id, view]));
-        this.views = path.map((message, i) => {
-            const siblings = childrenOf(conversation!, message.parent);
+        const children = conversation ? allChildren(conversation) : new Map<string, Message[]>();
+        const viewOf = (message: Message, i: number) => {
+            const siblings = children.get(message.parent ?? "")!;
             const place = { index: siblings.indexOf(message), count: siblings.length };
             const kept = old.get(message.id);
             if (kept && kept.message === message && kept.sameAs(place, i === path.length - 1)) {
                 old.delete(message.id);
                 return kept;
             }
-            return new MessageView(message, place, this.actions, i === path.length - 1);
-        });
+            const last = i === path.length - 1;
+            const waits = i < path.length - atOnce;
+            const view = new MessageView(message, place, this.actions, last, waits);
+            if (waits) this.near.observe(view.element);
+            return view;
+        };
+        // From the end, which is in view: texts are set in the order in which they are made.
+        this.views = path.map((_, i) => viewOf(path.at(-1 - i)!, path.length - 1 - i)).reverse();
         for (const view of old.values()) {
             view.dispose();
+            this.near.unobserve(view.element);
             view.element.remove();
         }
         this.views.forEach((view, i) => {
@@ -47,6 +62,16 @@ export class Thread {
         if (run) this.update(run);
         this.offerResults();
         document.body.classList.toggle("empty", path.length === 0);
+    }
+
+    private reveal(entries: IntersectionObserverEntry[]): void {
+        const shown = entries.filter((entry) => entry.isIntersecting).map(({ target }) => target);
+        if (!shown.length) return;
+        const views = new Map(this.views.map((view) => [view.element as Element, view]));
+        for (const element of shown) {
+            this.near.unobserve(element);
+            views.get(element)?.reveal();
+        }
     }
 
     update(run: Run): void {

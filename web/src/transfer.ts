@@ -2,13 +2,22 @@
 
 import { h } from "./dom";
 import { emptySettings, maxMessages, newId, shownPath } from "./tree";
-import type { Conversation, Message, Settings, TextFile, ToolCall } from "./types";
+import type {
+    Conversation,
+    Message,
+    Preset,
+    Settings,
+    TextFile,
+    TokenChance,
+    ToolCall,
+} from "./types";
 
 const format = "mica-conversations";
 export const maxImport = 100e6; // bytes
 
-export function toJson(conversations: Conversation[]): string {
-    return JSON.stringify({ format, version: 1, conversations }, null, 1);
+export function toJson(conversations: Conversation[], presets: Preset[] = []): string {
+    const all = { format, version: 1, conversations, ...(presets.length && { presets }) };
+    return JSON.stringify(all, null, 1);
 }
 
 export function toMarkdown(conversation: Conversation): string {
@@ -42,6 +51,8 @@ export function fileName(conversation: Conversation, extension: string): string 
     return `${words.slice(0, 50) || "conversation"}.${extension}`;
 }
 
+export const maxStops = 4;
+
 type Bag = Record<string, unknown>;
 const bag = (value: unknown): Bag =>
     typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Bag) : {};
@@ -50,8 +61,9 @@ const number = (value: unknown): number | undefined =>
     typeof value === "number" && Number.isFinite(value) ? value : undefined;
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-// The conversations of a file, with new ids. Only what is known is taken over.
-export function fromJson(json: string): Conversation[] {
+// The conversations of a file, with new ids, and its presets as they are there. Only what is known is
+// taken over.
+export function fromJson(json: string): { conversations: Conversation[]; presets: unknown } {
     let value: Bag;
     try {
         value = bag(JSON.parse(json));
@@ -61,7 +73,8 @@ export function fromJson(json: string): Conversation[] {
     if (value["format"] !== format)
         throw new Error("The file does not hold conversations of mica.");
     if (value["version"] !== 1) throw new Error("The file is of a later version of mica.");
-    return list(value["conversations"]).map(readConversation);
+    const conversations = list(value["conversations"]).map(readConversation);
+    return { conversations, presets: value["presets"] };
 }
 
 function readConversation(value: unknown): Conversation {
@@ -120,6 +133,8 @@ function readMessage(entry: Bag, known: Set<string>): Message | null {
             arguments: text(call["arguments"]),
         }));
     if (calls.length) message.toolCalls = calls;
+    const tokens = list(entry["tokens"]).map(bag).map(readToken);
+    if (tokens.length) message.tokens = tokens;
     const usage = bag(entry["usage"]);
     const prompt = number(usage["prompt_tokens"]);
     const completion = number(usage["completion_tokens"]);
@@ -134,14 +149,22 @@ function readMessage(entry: Bag, known: Set<string>): Message | null {
     return message;
 }
 
+function readToken(entry: Bag): TokenChance {
+    const others: TokenChance["others"] = [];
+    for (const other of list(entry["others"]).map(list))
+        others.push([text(other[0]), number(other[1]) ?? 0]);
+    return { text: text(entry["text"]), p: number(entry["p"]) ?? null, others };
+}
+
 export function readSettings(value: unknown): Settings {
     const given = bag(value);
     const settings = structuredClone(emptySettings);
     for (const name of ["model", "system", "effort", "thinking", "schema", "tools"] as const)
         settings[name] = text(given[name]);
+    settings.chances = given["chances"] === true;
     settings.schemaOn = given["schemaOn"] === true;
     settings.toolsOn = given["toolsOn"] === true;
-    settings.stop = list(given["stop"]).map(text).filter(Boolean).slice(0, 4);
+    settings.stop = list(given["stop"]).map(text).filter(Boolean).slice(0, maxStops);
     for (const [name, entry] of Object.entries(bag(given["sampling"])))
         if (/^[a-z_]{1,40}$/.test(name) && typeof entry === "number")
             settings.sampling[name] = entry;

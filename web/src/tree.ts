@@ -11,6 +11,7 @@ export const emptySettings: Settings = {
     stop: [],
     effort: "",
     thinking: "",
+    chances: false,
     schemaOn: false,
     schema: "",
     toolsOn: false,
@@ -35,10 +36,24 @@ export function newConversation(settings: Settings): Conversation {
     };
 }
 
+const inOrder = (a: Message, b: Message) => a.created - b.created || (a.id < b.id ? -1 : 1);
+
 export function childrenOf(conversation: Conversation, parent: string | null): Message[] {
     return Object.values(conversation.messages)
         .filter((message) => message.parent === parent)
-        .sort((a, b) => a.created - b.created || (a.id < b.id ? -1 : 1));
+        .sort(inOrder);
+}
+
+// All children by their parent's id, "" for the first messages.
+export function allChildren(conversation: Conversation): Map<string, Message[]> {
+    const children = new Map<string, Message[]>();
+    for (const message of Object.values(conversation.messages)) {
+        const siblings = children.get(message.parent ?? "");
+        if (siblings) siblings.push(message);
+        else children.set(message.parent ?? "", [message]);
+    }
+    for (const siblings of children.values()) siblings.sort(inOrder);
+    return children;
 }
 
 export function addMessage(
@@ -69,11 +84,7 @@ function titleOf(message: Message): string {
 // The messages that are shown, from the first to the last.
 export function shownPath(conversation: Conversation): Message[] {
     const path: Message[] = [];
-    const children = new Map<string, Message[]>();
-    for (const message of Object.values(conversation.messages)) {
-        const key = message.parent ?? "";
-        children.set(key, [...(children.get(key) ?? []), message]);
-    }
+    const children = allChildren(conversation);
     const seen = new Set<string>();
     for (let parent = ""; ;) {
         const options = children.get(parent);

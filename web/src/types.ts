@@ -16,6 +16,13 @@ export interface Usage {
     prompt_tokens_details?: { cached_tokens?: number } | null;
 }
 
+// A token of an answer: its text, its probability (null: not known) and the likeliest in its place.
+export interface TokenChance {
+    text: string;
+    p: number | null;
+    others: [text: string, p: number][];
+}
+
 export interface Message {
     id: string;
     parent: string | null; // null: the first of its conversation
@@ -31,6 +38,7 @@ export interface Message {
     usage?: Usage;
     firstSeconds?: number; // from the request to the first token
     seconds?: number; // from the first token to the last
+    tokens?: TokenChance[]; // of the content, if they were asked for
     finish?: string; // the API's finish_reason, or "stopped": by the user
     error?: string;
 }
@@ -42,10 +50,16 @@ export interface Settings {
     stop: string[];
     effort: string; // reasoning_effort; "": the default
     thinking: string; // "", "on", "off": chat_template_kwargs.enable_thinking
+    chances: boolean; // ask for the tokens' probabilities
     schemaOn: boolean;
     schema: string; // JSON
     toolsOn: boolean;
     tools: string; // JSON
+}
+
+export interface Preset {
+    name: string;
+    settings: Settings;
 }
 
 export interface Conversation {
@@ -71,6 +85,7 @@ export interface Model {
     owned_by?: string;
     parent?: string | null;
     root?: string | null;
-    max_model_len?: number;
+    max_model_len?: number | null;
+    loaded?: boolean;
     [key: string]: unknown;
 }

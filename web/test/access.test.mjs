@@ -108,9 +108,25 @@ test("the keyboard alone", async () => {
     await page.keyboard.press("e");
     await page.keyboard.press("Control+a");
     await page.keyboard.type("think");
-    await page.keyboard.press("Control+Enter");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("think");
+    await page.keyboard.press("Enter");
     await page.getByText("2 / 2").waitFor();
     await finished(page);
+    assert.equal(own.mock.requests[1].messages[0].content, "think\nthink");
+    await page.keyboard.press("k");
+    await page.keyboard.press("e");
+    await page.keyboard.type(" no more");
+    await page.keyboard.press("Escape"); // closes the editor, and nothing else
+    assert.equal(await page.locator(".editor").count(), 0);
+    assert.equal(await page.locator(".message").count(), 2);
+    assert.equal(own.mock.requests.length, 2);
+    await page.keyboard.press("e");
+    await page.getByLabel("Text of the message").fill(" ");
+    await page.keyboard.press("Enter");
+    await page.getByText("The message is empty.").waitFor();
+    assert.equal(await page.locator(".editor").count(), 1);
+    await page.keyboard.press("Escape");
     await page.locator("body").press("?");
     await page.locator("#help").waitFor();
     await page.keyboard.press("Escape");

@@ -52,6 +52,49 @@ const hostile = `<script>window.hacked = 1</script><img src=x onerror="window.ha
 
 [ok](https://example.com/ok "t\\" onclick=hacked=15")`;
 
+const formulas =
+    String.raw`The roots are $x_{1,2} = \frac{-b \pm \sqrt{b^2-4ac}}{2a}$, and \(a*b*c\) is no emphasis.
+
+$$
+\int_0^\infty e^{-x^2}\,dx = \frac{\sqrt{\pi}}{2}
+
+$$
+
+\[
+\begin{aligned}
+\nabla \cdot \mathbf{E} &= \frac{\rho}{\varepsilon_0} \\
+\mathcal{L} &\in \mathbb{R}^n
+\end{aligned}
+\]
+
+It costs $5, or $6 in $HOME/$USER; BACKTICK$x$BACKTICK is code, and so is
+
+    $y$
+
+| f | g |
+|---|---|
+| $\alpha$ | \(\boxed{z}\) |`.replaceAll("BACKTICK", "`");
+
+const display = String.raw`Look:
+
+$$
+\sum_{k=1}^{n} a_k *b* c_k
+
++ \prod_{k=1}^{n} d_k = \text{a long formula that takes a while to come}
+$$
+
+After it.`;
+
+const badFormulas = [
+    String.raw`One: $\frac{1$ and $\nosuch{x}$, $\href{javascript:window.hacked=1}{x}$,`,
+    String.raw`$\htmlStyle{position:fixed}{x}$ $\includegraphics{https://tracker.example/x.png}$`,
+    String.raw`$\text{<img src=x onerror=window.hacked=1>}$ $\rule{9999em}{9999em}$`,
+    String.raw`$\kern{-9999em}\colorbox{red}{over all}$ $\def\a{\a\a}\a$`,
+    `$$${"{".repeat(3000)}x${"}".repeat(3000)}$$`,
+    `$$${"x".repeat(9000)}$$`,
+    "\nlast word",
+].join("\n\n");
+
 const table = (rows, columns) =>
     [
         `|${"a|".repeat(columns)}`,
@@ -93,6 +136,10 @@ export const answers = {
     "after tool": () => ({ pieces: words("It is raining there.") }),
     "slow": () => ({ ms: 25, pieces: Array.from({ length: 400 }, (_, i) => `word${i} `) }),
     "endless prompt": () => ({ firstMs: 60000, pieces: ["late"] }),
+    "going on": () => ({ pieces: words(" ginning, and **this is the end**.") }),
+    "formulas": () => ({ pieces: tokens(formulas) }),
+    "long display": () => ({ ms: 15, pieces: tokens(display) }),
+    "bad formulas": () => ({ pieces: [badFormulas] }),
     "json": () => ({ pieces: tokens('{"name": "mica"}') }),
     "hostile": () => ({ pieces: tokens(hostile) }),
     "table": () => ({ pieces: tokens(table(3, 3)) }),

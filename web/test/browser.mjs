@@ -51,7 +51,7 @@ export async function openPage(own, hash = "") {
         // A status that is not 200 is an error for the console, too: those are asked for.
         if (
             message.type() === "error" &&
-            !/status of (400|401|404|429|503)|ERR_INCOMPLETE_CHUNKED/.test(message.text())
+            !/status of (400|401|404|429|500|503)|ERR_INCOMPLETE_CHUNKED/.test(message.text())
         )
             own.errors.push(message.text());
     });

@@ -116,7 +116,7 @@ test("stop ends the request and keeps what came", async () => {
 test("stop works while the prompt is read", async () => {
     const { page, mock } = own;
     await send(page, "endless prompt");
-    await page.getByText("Reading the prompt…").waitFor();
+    await page.getByText(/^Reading the prompt/).waitFor();
     await page.keyboard.press("Escape");
     await finished(page);
     while (!mock.aborted) await page.waitForTimeout(20);
@@ -200,7 +200,7 @@ test("errors say what the server said, and can be tried again", async () => {
     const { page, mock } = own;
     const error = () => page.locator(".assistant .error").last().innerText();
     await ask(page, "too long");
-    assert.match(await error(), /^the prompt has 40,000 tokens, the context 32,768\s*Try again$/);
+    assert.match(await error(), /^the prompt has 40,000 tokens, the context 32,768\s*Try again$/); // nothing to go on
     await ask(page, "busy");
     assert.match(await error(), /^the queue is full \(wait for 7 s\)/);
     await page.getByRole("button", { name: "Try again" }).last().click();
@@ -214,6 +214,100 @@ test("errors say what the server said, and can be tried again", async () => {
     assert.match(await last(), /Some\s+the device is out of memory/);
     await ask(page, "cut");
     assert.match((await texts(page, ".meta")).at(-1), /limit of tokens/);
+});
+
+test("an answer that was cut goes on where it ended", async () => {
+    const { page, mock } = own;
+    const body = () => page.locator(".assistant .body").innerText();
+    await ask(page, "broken");
+    await page.locator(".error").getByRole("button", { name: "Continue" }).click();
+    await page.locator("strong", { hasText: "this is the end" }).waitFor();
+    await finished(page);
+    assert.equal(await body(), "This is the beg ginning, and this is the end.");
+    assert.equal((await page.locator(".assistant p").count()) > 0, true);
+    assert.equal(await page.locator(".assistant .block > p").count(), 1); // it is one paragraph
+    assert.equal(await page.locator(".assistant .error:visible").count(), 0);
+    assert.deepEqual(mock.requests[1].messages, [
+        { role: "user", content: "broken" },
+        { role: "assistant", content: "This is the beg" },
+    ]);
+    assert.equal(mock.requests[1].continue_final_message, true);
+    await ask(page, "cut");
+    await page.locator(".assistant").last().getByRole("button", { name: "Continue" }).click();
+    await page.locator(".message:last-child strong", { hasText: "this is the end" }).waitFor();
+    await finished(page);
+    assert.match((await texts(page, ".meta")).at(-1), /· 9 tokens/); // 3 and 6
+    assert.equal(await page.getByRole("button", { name: "Continue" }).count(), 1); // of the last
+    await send(page, "slow");
+    await page.waitForFunction(() => /word3/.test(document.body.innerText));
+    await page.keyboard.press("Escape");
+    await finished(page);
+    await page.getByRole("button", { name: "Continue" }).last().click();
+    await page.locator(".message:last-child strong", { hasText: "this is the end" }).waitFor();
+    await finished(page);
+    assert.doesNotMatch((await texts(page, ".meta")).at(-1), /stopped/);
+});
+
+test("tokens: how likely they were, and another one instead", async () => {
+    const { page, mock } = own;
+    await page.getByRole("button", { name: "Settings", exact: true }).click();
+    await page.getByLabel("Token probabilities").check();
+    await ask(page, "plain");
+    assert.equal(mock.requests[0].logprobs, true);
+    await page.getByRole("button", { name: "Token probabilities" }).click();
+    const tokens = page.locator(".token");
+    assert.equal(await tokens.count(), 8);
+    assert.equal(await page.locator(".assistant .body").isVisible(), false);
+    await tokens.nth(2).hover();
+    const card = page.locator(".chance-card");
+    assert.match(await card.innerText(), /into␣\s+70\.0 %\s+chosen\s+␣other\s+20\.0 %/);
+    await tokens.nth(0).click();
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await tokens.nth(1).getAttribute("aria-selected"), "true");
+    assert.equal(await page.evaluate(() => document.activeElement.innerText), "splits ");
+    await page.getByRole("button", { name: "Go on with ␣other instead" }).click();
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    assert.equal(mock.requests[1].messages[1].content, "Mica  other");
+    assert.match(await page.locator(".assistant .body").innerText(), /^Mica other ginning/);
+    await page.getByRole("button", { name: "Token probabilities" }).click();
+    assert.equal(await tokens.first().innerText(), "Mica  other"); // was not told how likely
+    await page.reload();
+    await page.locator("#conversations .open").first().click();
+    await page.getByRole("button", { name: "Token probabilities" }).click();
+    await tokens.nth(1).waitFor();
+});
+
+test("formulas are set, prices and code are not", async () => {
+    const { page } = own;
+    await ask(page, "formulas");
+    const answer = page.locator(".assistant .body");
+    assert.equal(await answer.locator("math").count(), 6);
+    assert.equal(await answer.locator('math[display="block"]').count(), 2);
+    assert.equal(await answer.locator("em").count(), 0);
+    assert.equal(await answer.locator("mfrac").count(), 3);
+    assert.match(await answer.innerText(), /It costs \$5, or \$6 in \$HOME\/\$USER; \$x\$ is code/);
+    const letters = (await answer.locator("mi").allTextContents()).join("");
+    assert.match(letters, /𝐄.*ℒ.*ℝ/u);
+    const align = await answer
+        .locator("mtd")
+        .evaluateAll((cells) => cells.map((cell) => cell.style.textAlign));
+    assert.deepEqual(align, ["right", "left", "right", "left"]);
+    assert.equal(
+        await answer.locator("annotation").first().textContent(),
+        String.raw`x_{1,2} = \frac{-b \pm \sqrt{b^2-4ac}}{2a}`,
+    );
+});
+
+test("a formula that streams is shown as it is written until it is whole", async () => {
+    const { page } = own;
+    await send(page, "long display");
+    const answer = page.locator(".assistant .body");
+    await answer.locator("p code", { hasText: "prod" }).waitFor();
+    assert.equal(await answer.locator("em").count(), 0);
+    await finished(page);
+    assert.equal(await answer.locator("math").count(), 1);
+    assert.match(await answer.innerText(), /After it\.$/);
 });
 
 test("a conversation goes on while another is in view", async () => {

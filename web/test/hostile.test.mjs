@@ -175,6 +175,29 @@ test("the policy stops what would get through", async () => {
     own.outside = [];
 });
 
+test("formulas cannot run, load, link or cover anything", async () => {
+    const { page } = own;
+    await survives("bad formulas", "last word");
+    const made = await page.evaluate(() => {
+        const answer = document.querySelector(".assistant .body");
+        const all = [...answer.querySelectorAll("math *")];
+        return {
+            hacked: window.hacked,
+            formulas: answer.querySelectorAll("math").length,
+            odd: all
+                .flatMap((element) => element.getAttributeNames())
+                .filter((name) => /^(on.*|style|src|href|class|id)$/.test(name)),
+            images: answer.querySelectorAll("img, a, script").length,
+            clipped: getComputedStyle(answer).overflowX,
+        };
+    });
+    assert.equal(made.hacked, undefined);
+    assert.ok(made.formulas >= 3);
+    assert.deepEqual(made.odd, []);
+    assert.equal(made.images, 0);
+    assert.equal(made.clipped, "clip");
+});
+
 for (const [name, last] of [
     ["wide", "after the wide table"],
     ["tall", "after the tall table"],

@@ -157,3 +157,39 @@ test("without a database conversations live until the page is closed", async () 
     await page.locator("#conversations .open").first().click();
     await page.locator(".assistant", { hasText: "thin sheets" }).waitFor();
 });
+
+test("a long conversation: its end is shown at once, the rest when it comes near", async () => {
+    const { page } = own;
+    const messages = {};
+    for (let i = 0; i < 1500; i++)
+        messages[`m${i}`] = {
+            id: `m${i}`,
+            parent: i ? `m${i - 1}` : null,
+            role: i % 2 ? "assistant" : "user",
+            created: i,
+            content: i % 2 ? `**answer ${i}**\n\n- one\n- two` : `question ${i}`,
+        };
+    const conversations = [{ title: "long", updated: Date.now(), messages }];
+    const text = JSON.stringify({ format: "mica-conversations", version: 1, conversations });
+    await page
+        .locator("[data-name=import]")
+        .setInputFiles({ name: "x.json", mimeType: "", buffer: Buffer.from(text) });
+    await page.locator("strong", { hasText: "answer 1499" }).waitFor();
+    const end = () =>
+        page
+            .locator("#scroller")
+            .evaluate(
+                ({ scrollHeight, scrollTop, clientHeight }) =>
+                    scrollHeight - scrollTop - clientHeight,
+            );
+    await page.waitForFunction(() => !document.querySelector("[aria-busy]"));
+    assert.ok((await end()) < 60);
+    assert.equal(await page.locator(".message").count(), 1500);
+    assert.ok((await page.locator(".assistant strong").count()) < 100);
+    await ask(page, "plain");
+    assert.ok((await end()) < 60);
+    await page.locator("#scroller").evaluate((scroller) => (scroller.scrollTop = 0));
+    await page.locator("strong", { hasText: /^answer 1$/ }).waitFor();
+    await page.locator(".message").first().getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of the message").waitFor();
+});

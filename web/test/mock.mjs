@@ -11,6 +11,9 @@ export class Mock {
     aborted = 0; // answers whose reader went away
     key = ""; // asked for, if set
     healthy = true;
+    downloads = false;
+    broken = ""; // a model that does not load
+    pulls = []; // what was asked of /api/pull
     models = [
         { id: "qwen3-0.6b", object: "model", created: 1, owned_by: "mica", max_model_len: 32768 },
         {
@@ -53,13 +56,19 @@ export class Mock {
         if (this.key && request.headers.authorization !== `Bearer ${this.key}`)
             return this.fail(response, 401, "a key is needed");
         if (pathname === "/v1/models")
-            return this.json(response, { object: "list", data: this.models });
+            return this.json(response, {
+                object: "list",
+                data: this.models,
+                downloads: this.downloads,
+            });
         if (pathname === "/health")
             return this.healthy
                 ? this.json(response, { status: "ok" })
                 : this.fail(response, 503, "loading");
         if (pathname === "/metrics") return response.end(this.metrics());
         if (pathname === "/v1/chat/completions") return this.chat(request, response);
+        if (pathname === "/api/generate") return this.load(request, response);
+        if (pathname === "/api/pull") return this.pull(request, response);
         return this.fail(response, 404, `no ${pathname}`);
     }
 
@@ -115,13 +124,52 @@ export class Mock {
         ].join("\n");
     }
 
-    async chat(request, response) {
+    async body(request) {
         let text = "";
         for await (const part of request) text += part;
-        const body = JSON.parse(text);
+        return JSON.parse(text);
+    }
+
+    async load(request, response) {
+        const { model, keep_alive: keep } = await this.body(request);
+        await wait(50);
+        if (model === this.broken) {
+            response.statusCode = 500;
+            return this.json(response, { error: `${model} does not load: its config is empty` });
+        }
+        this.models.find(({ id }) => id === model).loaded = keep !== 0;
+        this.json(response, { model, response: "", done: true });
+    }
+
+    // "x/slow" never ends, "x/none" is not there, others come.
+    async pull(request, response) {
+        const { model } = await this.body(request);
+        this.pulls.push(model);
+        const line = (value) => response.write(`${JSON.stringify(value)}\n`);
+        line({ status: "pulling manifest" });
+        if (model === "x/none")
+            return response.end('{"error":"x/none: the hub has no such model"}\n');
+        for (let done = 0; done <= 10 || model === "x/slow"; done++) {
+            if (response.destroyed) return void this.aborted++;
+            const completed = Math.min(done * 1e8, 9e8);
+            line({ status: "pulling 0123", digest: "0123", total: 1e9, completed });
+            await wait(10);
+        }
+        this.models.push({ id: model, object: "model", loaded: false });
+        line({ status: "success" });
+        response.end();
+    }
+
+    async chat(request, response) {
+        const body = await this.body(request);
         this.requests.push(body);
         const last = body.messages[body.messages.length - 1];
-        const words = last.role === "tool" ? "after tool" : last.content;
+        const words =
+            last.role === "tool"
+                ? "after tool"
+                : last.role === "assistant"
+                  ? "going on"
+                  : last.content;
         const name =
             Object.keys(answers)
                 .sort((a, b) => b.length - a.length)
@@ -152,13 +200,34 @@ export class Mock {
                     ...extra,
                 })}\n\n`,
             );
-        const delta = (value) => send([{ index: 0, delta: value, finish_reason: null }]);
-        response.write(": keep-alive\n\n");
+        const chances = (piece) => ({
+            content: [
+                {
+                    token: piece,
+                    logprob: Math.log(0.7),
+                    top_logprobs: [
+                        { token: piece, logprob: Math.log(0.7) },
+                        { token: " other", logprob: Math.log(0.2) },
+                    ],
+                },
+            ],
+        });
+        const delta = (value, piece) =>
+            send([
+                {
+                    index: 0,
+                    delta: value,
+                    logprobs: piece && body.logprobs ? chances(piece) : null,
+                    finish_reason: null,
+                },
+            ]);
+        response.write(": keep-alive\n\n: prompt 1000 of 1204 tokens\n\n");
         await wait(answer.firstMs ?? 5);
         delta({ role: "assistant", content: "" });
         for (const piece of answer.pieces) {
             if (response.destroyed) return;
-            delta(typeof piece === "string" ? { content: piece } : piece);
+            if (typeof piece === "string") delta({ content: piece }, piece);
+            else delta(piece);
             tokens++;
             if (answer.ms) await wait(answer.ms);
         }

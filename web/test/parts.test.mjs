@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -43,6 +44,120 @@ test("server-sent events, cut anywhere, with any line ending", async () => {
         const parser = new EventParser(() => {});
         for (let i = 0; i < 20; i++) parser.add("x".repeat(1 << 20));
     }, /endless/);
+});
+
+test("comments of a stream are told apart", async () => {
+    const { EventParser } = await load("sse");
+    const said = [];
+    const parser = new EventParser(
+        () => {},
+        (text) => said.push(text),
+    );
+    parser.add(": keep-alive\n\n: prompt 5 of 10 tokens\n\ndata: x: y\n\n");
+    assert.deepEqual(said, ["keep-alive", "prompt 5 of 10 tokens"]);
+});
+
+test("an answer that goes on: its thoughts are sent, and the template is told", async () => {
+    const { chatBody } = await load("api");
+    const { emptySettings } = await load("tree");
+    const said = (id, role, content, more) => ({ id, parent: null, role, content, ...more });
+    const path = [
+        said("1", "user", "hi"),
+        said("2", "assistant", "old", { reasoning: "hm" }),
+        said("3", "user", "go"),
+        said("4", "assistant", "I beg", { reasoning: "so" }),
+    ];
+    const body = chatBody({ ...emptySettings, chances: true }, path, true);
+    assert.deepEqual(body.messages.slice(1), [
+        { role: "assistant", content: "old" },
+        { role: "user", content: "go" },
+        { role: "assistant", content: "I beg", reasoning_content: "so" },
+    ]);
+    assert.equal(body.continue_final_message, true);
+    assert.equal(body.add_generation_prompt, false);
+    assert.equal(body.logprobs, true);
+    assert.equal(body.top_logprobs, 5);
+});
+
+// What the page leaves out of KaTeX changes no formula.
+test("formulas are those of the whole KaTeX", async () => {
+    const { renderToString } = (await import("katex")).default;
+    const { bundle } = await import("../bundle.mjs");
+    const { default: bundled } = await import(
+        `data:text/javascript,${encodeURIComponent(await bundle(file("katex.mjs"), "esm"))}`
+    );
+    const formulas = [
+        String.raw`\mathbb{R}\mathcal{L}\mathfrak{g}\mathbf{x}\boldsymbol{\alpha}\mathrm{d}\mathtt{a1}`,
+        String.raw`\left(\frac{a}{b}\middle|c\right)\bigl[\Big\|x\Big\|\bigr]\sqrt[3]{x}`,
+        String.raw`\underbrace{a+b}_{n}\overbrace{c}\hat x\vec{v}\widehat{abc}\overline{z}\cancel{y}`,
+        String.raw`\begin{pmatrix}1&2\\3&4\end{pmatrix}\begin{cases}1&x>0\\0\end{cases}`,
+        String.raw`\begin{aligned}a&=b\\&=c\end{aligned}\begin{array}{c|c}1&2\end{array}`,
+        String.raw`\sum_{k=0}^\infty\int_a^b\lim_{x\to0}\prod\oint\binom{n}{k}\xrightarrow{f}`,
+        String.raw`\text{if } x\in A\boxed{E=mc^2}\phase{-78}\tag{1}`,
+        String.raw`\color{red}{x}\colorbox{blue}{y}\rule{1em}{2em}\raisebox{1em}{z}\kern2em`,
+        String.raw`\begin{CD}A@>a>>B\\@VVbV@AAcA\\C@=D\end{CD}`,
+    ];
+    for (const formula of formulas)
+        for (const displayMode of [false, true]) {
+            const options = { output: "mathml", displayMode, strict: "ignore" };
+            const set = (render) => {
+                try {
+                    return render(formula, options);
+                } catch (error) {
+                    return error.message;
+                }
+            };
+            assert.equal(set(bundled.renderToString), set(renderToString), formula);
+        }
+});
+
+test("letters of the alphabets of formulas", async () => {
+    const { inAlphabet } = await load("math");
+    assert.equal(inAlphabet("double-struck", "RNx1"), "ℝℕ𝕩𝟙");
+    assert.equal(inAlphabet("script", "LAe"), "ℒ𝒜ℯ");
+    assert.equal(inAlphabet("fraktur", "gC"), "𝔤ℭ");
+    assert.equal(inAlphabet("bold", "xΩα0-é"), "𝐱𝛀𝛂𝟎-é");
+    assert.equal(inAlphabet("italic", "h"), "ℎ");
+    assert.equal(inAlphabet("normal", "x"), "x");
+});
+
+test("the limits of numbers are told", async () => {
+    globalThis.document ??= { addEventListener() {} };
+    const { numberProblem } = await load("settings");
+    const limits = { name: "x", label: "X", hint: "", min: -2, max: 1000, whole: true };
+    const problem = (text) => numberProblem(limits, text, Number(text));
+    assert.deepEqual(["", "0", "-2", "1000", "-2.5", "1001", "1.5", "x"].map(problem), [
+        "",
+        "",
+        "",
+        "",
+        "At least −2.",
+        "At most 1,000.",
+        "A whole number.",
+        "This is no number.",
+    ]);
+});
+
+test("presets of a file: only what is known", async () => {
+    const { readPresets, sameSettings } = await load("presets");
+    const [one, ...others] = readPresets([
+        { name: " a ", settings: { model: "m", system: "s", sampling: { top_k: 1 }, evil: 1 } },
+        { name: "", settings: {} },
+        { settings: {} },
+        null,
+        7,
+        { name: "b" },
+    ]);
+    assert.equal(one.name, "a");
+    assert.equal(one.settings.model, "");
+    assert.equal("evil" in one.settings, false);
+    assert.deepEqual(
+        others.map(({ name }) => name),
+        ["b"],
+    );
+    assert.ok(sameSettings(one.settings, { ...one.settings, model: "other" }));
+    assert.equal(sameSettings(one.settings, others[0].settings), false);
+    assert.deepEqual(readPresets({}), []);
 });
 
 test("metrics: gauges, rates of counters, means of histograms", async () => {
@@ -127,7 +242,7 @@ test("files that are imported: only what is known, nothing else", async () => {
         schemaOn: 1,
     };
     const text = toJson([{ id: "x", title: "t", messages, chosen: { a: "b", b: "zz" }, settings }]);
-    const [read] = fromJson(text);
+    const [read] = fromJson(text).conversations;
     assert.deepEqual(Object.keys(read.messages), ["a", "b", "f"]);
     assert.deepEqual(read.messages.a.files, [{ name: "n", text: "t" }]);
     assert.equal("extra" in read.messages.a, false);
@@ -137,7 +252,7 @@ test("files that are imported: only what is known, nothing else", async () => {
     assert.equal(read.settings.schemaOn, false);
     assert.notEqual(read.id, "x");
     assert.equal({}.content, undefined);
-    const again = fromJson(toJson([read]))[0];
+    const again = fromJson(toJson([read])).conversations[0];
     assert.deepEqual({ ...again, id: "" }, { ...read, id: "" });
     for (const bad of ["", "[]", "{}", "null", '{"format":"other"}'])
         assert.throws(() => fromJson(bad), /not JSON|does not hold/);
@@ -183,5 +298,6 @@ test("the built file: the hashes of its policy are those of its script and style
         assert.ok(policy.includes(`${name}-src ${hash(text)};`));
     }
     assert.equal(/\bon[a-z]+=["']/.test(html.replace(/<(script|style)>.*?<\/\1>/gs, "")), false);
-    assert.ok(html.length < 300000);
+    assert.ok(html.length < 520000);
+    assert.ok(gzipSync(html).length < 165000); // as it is kept and sent
 });

@@ -1,5 +1,6 @@
 // Settings, models, the key, files, and what of them the request says.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { ask, finished, openPage, send, useBrowser } from "./browser.mjs";
 
@@ -39,10 +40,100 @@ test("system prompt and sampling are sent; what is empty is not", async () => {
         reasoning_effort: "low",
         chat_template_kwargs: { enable_thinking: false },
     });
-    await page.getByLabel("Temperature").fill("9");
-    assert.equal(await page.getByLabel("Temperature").getAttribute("aria-invalid"), "true");
+});
+
+test("ranges stand beside the fields, and what is out of them is told, not changed", async () => {
+    const { page, mock } = own;
+    await openSettings(page);
+    const beside = (name) => page.locator(".field", { has: page.locator(`[data-name=${name}]`) });
+    assert.match(await beside("temperature").innerText(), /^Temperature\s+0 to 100/);
+    assert.match(await beside("presence_penalty").innerText(), /−2 to 2/);
+    for (const [name, text, problem] of [
+        ["temperature", "900", "At most 100."],
+        ["temperature", "-1", "At least 0."],
+        ["temperature", "hot", "This is no number."],
+        ["top_k", "1.5", "A whole number."],
+        ["max_tokens", "0", "At least 1."],
+        ["seed", "9007199254740993", "At most 9,007,199,254,740,991."],
+    ]) {
+        const field = page.locator(`[data-name=${name}]`);
+        await field.fill(text);
+        assert.equal(await beside(name).locator(".error").innerText(), problem);
+        assert.equal(await field.getAttribute("aria-invalid"), "true");
+        const id = await beside(name).locator(".error").getAttribute("id");
+        assert.ok((await field.getAttribute("aria-describedby")).includes(id));
+        await send(page, "plain");
+        await page.locator(".notice", { hasText: problem }).waitFor();
+        assert.equal(await page.locator("#input").inputValue(), "plain"); // it is not lost
+        assert.equal(await field.inputValue(), text);
+        await field.fill("");
+    }
+    assert.equal(mock.requests.length, 0);
+    await page.getByLabel("Stop texts").fill("a\nb\nc\nd\ne");
+    await page.getByText("5 are too many.").waitFor();
+    await page.getByLabel("Stop texts").fill("a");
+    await page.locator("[data-name=temperature]").fill("900");
+    await page.getByRole("button", { name: "Close the settings" }).click();
+    await send(page, "plain");
+    await page.locator(".notice").getByRole("button", { name: "Settings" }).click();
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.name), "temperature");
+    await page.locator("[data-name=temperature]").fill("0,5");
     await ask(page, "plain");
-    assert.equal("temperature" in mock.requests[1], false);
+    assert.equal(mock.requests[0].temperature, 0.5);
+});
+
+test("presets: saved, used, replaced, deleted, and beside conversations in files", async () => {
+    const { page, mock } = own;
+    await openSettings(page);
+    const name = page.getByLabel("Name of the preset");
+    const presets = page.getByLabel("Preset", { exact: true });
+    const names = () => presets.locator("option").allTextContents();
+    assert.deepEqual(await names(), ["None yet"]);
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText("Give the preset a name.").waitFor();
+    await page.getByLabel("System prompt").fill("Be brief.");
+    await page.getByLabel("Temperature").fill("0.2");
+    await name.fill("Brief");
+    await page.keyboard.press("Enter");
+    assert.equal(await presets.inputValue(), "Brief");
+    await page.getByLabel("System prompt").fill("Be long.");
+    assert.equal(await presets.inputValue(), ""); // these are other settings
+    await name.fill("A long one");
+    await page.keyboard.press("Enter");
+    assert.deepEqual(await names(), ["Own settings", "A long one", "Brief"]);
+    await page.reload();
+    await openSettings(page);
+    await page.getByLabel("Model", { exact: true }).selectOption("llama-3.2-1b");
+    await presets.selectOption("Brief");
+    assert.equal(await page.getByLabel("System prompt").inputValue(), "Be brief.");
+    await ask(page, "plain");
+    assert.equal(mock.requests[0].messages[0].content, "Be brief.");
+    assert.equal(mock.requests[0].temperature, 0.2);
+    assert.equal(mock.requests[0].model, "llama-3.2-1b");
+    await page.getByLabel("Temperature").fill("0.3");
+    await name.fill("Brief");
+    await page.keyboard.press("Enter");
+    assert.equal((await names()).length, 3);
+
+    const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByText("Export all").click(),
+    ]);
+    const text = readFileSync(await file.path(), "utf8");
+    page.on("dialog", (dialog) => dialog.accept());
+    await page.getByRole("button", { name: "Delete the preset" }).click();
+    assert.deepEqual(await names(), ["Own settings", "A long one"]);
+    const changed = text.replace("Be long.", "Be longer.");
+    for (const buffer of [text, changed, changed])
+        await page
+            .locator("[data-name=import]")
+            .setInputFiles({ name: "x.json", mimeType: "", buffer: Buffer.from(buffer) });
+    await page.waitForFunction(
+        () => document.querySelector("[aria-label=Preset]").options.length === 4,
+    );
+    assert.deepEqual((await names()).slice(1), ["A long one", "A long one (2)", "Brief"]);
+    await presets.selectOption("A long one (2)");
+    assert.equal(await page.getByLabel("System prompt").inputValue(), "Be longer.");
 });
 
 test("settings are the conversation's, and the next one begins with them", async () => {
@@ -84,10 +175,11 @@ test("structured output: the schema is checked, and sent", async () => {
     await send(page, "json");
     await page.getByText(/^The schema: Not JSON/).waitFor();
     assert.equal(mock.requests.length, 0);
+    assert.equal(await page.locator("#input").inputValue(), "json");
     const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
     await box.fill(JSON.stringify(schema));
     assert.equal(await page.locator("#settings .error:visible").count(), 0);
-    await page.getByRole("button", { name: "Ask for an answer" }).click();
+    await page.getByRole("button", { name: "Send" }).click();
     await finished(page);
     assert.deepEqual(mock.requests[0].response_format, {
         type: "json_schema",

@@ -1,0 +1,127 @@
+// The tokens of an answer and how likely each was: the likeliest in its place are told below.
+
+import { h } from "./dom";
+import type { Message, TokenChance } from "./types";
+
+const steps = [0.9, 0.5, 0.2, 0.05]; // a token below the n-th has the class chance-n
+
+export function percent(p: number): string {
+    if (p >= 0.9995) return "100 %";
+    return p >= 0.001 ? `${(p * 100).toFixed(1)} %` : "below 0.1 %";
+}
+
+function spell(text: string): string {
+    return text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/ /g, "␣") || "(nothing)";
+}
+
+// fork: the reader wants the answer to go on from another token, of this place.
+export class Chances {
+    readonly element: HTMLElement;
+    private spans: HTMLElement[];
+    private card = h("div", { "class": "chance-card", "aria-live": "polite" });
+    private at = -1;
+
+    constructor(
+        message: Message,
+        private fork: ((before: string, text: string) => void) | null,
+    ) {
+        const tokens = [...(message.tokens ?? [])];
+        const known = tokens.map(({ text }) => text).join("");
+        if (message.content.startsWith(known) && known.length < message.content.length)
+            tokens.push({ text: message.content.slice(known.length), p: null, others: [] });
+        this.spans = tokens.map((token) => tokenSpan(token));
+        const text = h(
+            "div",
+            { "class": "chances-text", "role": "listbox", "aria-label": "Tokens" },
+            ...this.spans,
+        );
+        const show = (event: Event) => {
+            const i = this.spans.indexOf(event.target as HTMLElement);
+            if (i >= 0) this.show(i, tokens);
+        };
+        text.addEventListener("pointerover", show);
+        text.addEventListener("click", (event) => {
+            show(event);
+            (event.target as HTMLElement).focus();
+        });
+        text.addEventListener("focusin", show);
+        text.addEventListener("keydown", (event) => this.key(event, tokens));
+        this.element = h("div", { class: "chances" }, text, this.card);
+        this.spans[0]?.setAttribute("tabindex", "0");
+        this.card.append(h("p", { class: "hint" }, "Choose a token: arrow keys, or a click."));
+    }
+
+    private key(event: KeyboardEvent, tokens: TokenChance[]): void {
+        const to = {
+            ArrowLeft: this.at - 1,
+            ArrowRight: this.at + 1,
+            Home: 0,
+            End: tokens.length - 1,
+        }[event.key];
+        if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        this.spans[to]?.focus();
+    }
+
+    private show(i: number, tokens: TokenChance[]): void {
+        if (i === this.at) return;
+        const old = this.spans[this.at];
+        old?.setAttribute("aria-selected", "false");
+        old?.setAttribute("tabindex", "-1");
+        this.at = i;
+        this.spans[i]!.setAttribute("aria-selected", "true");
+        this.spans[i]!.setAttribute("tabindex", "0");
+        const { text, p, others } = tokens[i]!;
+        const before = tokens
+            .slice(0, i)
+            .map((token) => token.text)
+            .join("");
+        const list =
+            others.some(([other]) => other === text) || p === null
+                ? others
+                : [[text, p] as const, ...others];
+        this.card.replaceChildren(
+            p === null ? h("p", null, "This came without probabilities.") : "",
+            ...list.map(([other, chance]) => this.row(other, chance, other === text, before)),
+        );
+    }
+
+    private row(text: string, p: number, chosen: boolean, before: string): HTMLElement {
+        const { fork } = this;
+        const meter = h("meter", { "value": p, "min": 0, "max": 1, "aria-hidden": "true" });
+        return h(
+            "div",
+            { class: chosen ? "chance-row chosen" : "chance-row" },
+            h("code", null, spell(text)),
+            meter,
+            h("span", { class: "figures" }, percent(p)),
+            !chosen && fork && text
+                ? h(
+                      "button",
+                      {
+                          "type": "button",
+                          "class": "text-button",
+                          "aria-label": `Go on with ${spell(text)} instead`,
+                          "onclick": () => fork(before, text),
+                      },
+                      "Go on with this",
+                  )
+                : h("span", null, chosen ? "chosen" : ""),
+        );
+    }
+}
+
+function tokenSpan({ text, p }: TokenChance): HTMLElement {
+    const step = p === null ? 0 : steps.filter((limit) => p < limit).length;
+    return h(
+        "span",
+        {
+            "class": `token chance-${step}`,
+            "role": "option",
+            "tabindex": "-1",
+            "aria-selected": "false",
+            "aria-label": p === null ? spell(text.slice(0, 80)) : `${spell(text)}, ${percent(p)}`,
+        },
+        text,
+    );
+}
