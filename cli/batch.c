@@ -105,7 +105,7 @@ static int read_earlier(batch *b, const char *path) {
         return CLI_DONE; /* opening it for writing will fail, too */
     cli_text *input = &earlier.input;
     int code = cli_text_read_file(input, CLI_TEXT_OF_ANSWERS, path) ? CLI_DONE : CLI_FAILED;
-    size_t whole = input->len, all = input->len;
+    size_t whole = input->len, all = input->len; /* without a byte order mark */
     while (whole > 0 && input->data[whole - 1] != '\n')
         whole--;
     input->len = whole;
@@ -114,7 +114,7 @@ static int read_earlier(batch *b, const char *path) {
                                                       : refuse_output(path, line);
     if (code == CLI_DONE && !begins_row(input->data + whole, all - whole))
         code = refuse_output(path, earlier.number);
-    if (code == CLI_DONE && whole < all && truncate(path, (off_t)whole) != 0)
+    if (code == CLI_DONE && whole < all && truncate(path, info.st_size - (off_t)(all - whole)) != 0)
         code = cli_fail("cannot shorten %s: %s", path, strerror(errno));
     cli_json_deinit(&json);
     cli_records_close(&earlier);

@@ -112,19 +112,26 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
     return code;
 }
 
-/* A single argument without blanks is the model, as in versions whose `chat` took no message. */
 static int run(const void *verb_values, char **args, int count) {
     const cli_chat_values *values = verb_values;
-    const char *model, *first;
-    if (values->prompt && count > 1)
-        return cli_usage("chat", "two messages: --prompt %s and %s", values->prompt, args[1]);
-    if (values->prompt) return cli_chat_run("chat", values, count ? args[0] : NULL, values->prompt);
-    cli_model_split(values->model.model, args, count, &model, &first);
-    if (count == 1 && first && !values->model.model && !first[strcspn(first, " \t\n")]) {
-        model = first;
-        first = NULL;
-    }
-    return cli_chat_run("chat", values, model, first);
+    const cli_source source = {.noun = "message",
+                               .kind = CLI_TEXT_OF_PROMPT,
+                               .instead = CLI_MESSAGE_INSTEAD,
+                               .joins = true,
+                               .may_be_missing = true,
+                               .may_be_empty = true,
+                               .model = values->model.model,
+                               .prompt = values->prompt,
+                               .file = values->file};
+    const char *model;
+    cli_text first = {0};
+    int code = cli_prompt_read("chat", &source, args, count, &model, &first);
+    if (code == CLI_DONE && first.len > 0 && !cli_is_utf8(first.data, first.len))
+        code = cli_fail("the message is not UTF-8");
+    if (code == CLI_DONE)
+        code = cli_chat_run("chat", values, model, first.len > 0 ? first.data : NULL);
+    free(first.data);
+    return code;
 }
 
 static const cli_option keeping_options[] = {
@@ -143,33 +150,39 @@ static const cli_option keeping_options[] = {
 
 const cli_verb cli_verb_chat = {
     .synopsis = "[MODEL] [MESSAGE]",
-    .details =
-        "Answers MESSAGE, then each line of input, and remembers the conversation. Lines\n"
-        "are read from a terminal, with editing and a history, or from a pipe. A single\n"
-        "word without blanks is MODEL, unless --model is given.\n"
-        "\n"
-        "Ctrl-C stops an answer. At the prompt it clears the line; a second one on an\n"
-        "empty line ends the chat with the exit code 130. Ctrl-D ends the chat, too.\n"
-        "\n"
-        "A line that ends in \\ continues on the next line. \"\"\" begins and ends a text of\n"
-        "several lines. /help lists commands, and Tab completes them.\n"
-        "\n"
-        "When the context is full, the oldest turns are left out, but never the system\n"
-        "prompt.\n"
-        "\n"
-        "A conversation at a terminal that is not saved by /save or --session is kept for\n"
-        "30 days in ~/.local/state/mica/talks, where nobody else can read it; the last 20\n"
-        "are kept. --resume continues the last one, /load any of them. --no-history keeps\n"
-        "neither conversations nor typed lines.\n"
-        "\n" CLI_DEFAULT_MODEL_HELP,
+    .details = "Answers MESSAGE, then each line of input, and remembers the conversation. Lines\n"
+               "are read from a terminal, with editing and a history, or from a pipe.\n"
+               "\n" CLI_JOINED_HELP(
+                   "MESSAGE") "\n"
+                              "Ctrl-C stops an answer. At the prompt it clears the line; a second "
+                              "one on an\n"
+                              "empty line ends the chat with the exit code 130. Ctrl-D ends the "
+                              "chat, too.\n"
+                              "\n"
+                              "A line that ends in \\ continues on the next line. \"\"\" begins "
+                              "and ends a text of\n"
+                              "several lines. /help lists commands, and Tab completes them.\n"
+                              "\n"
+                              "When the context is full, the oldest turns are left out, but never "
+                              "the system\n"
+                              "prompt.\n"
+                              "\n"
+                              "A conversation at a terminal that is not saved by /save or "
+                              "--session is kept for\n"
+                              "30 days in ~/.local/state/mica/talks, where nobody else can read "
+                              "it; the last 20\n"
+                              "are kept. --resume continues the last one, /load any of them. "
+                              "--no-history keeps\n"
+                              "neither conversations nor typed lines.\n"
+                              "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
                 "  mica chat \"What is curl?\"\n"
                 "  mica chat ~/models/gemma-3-1b-it --system \"Answer in verse\" -T 0.8\n"
                 "  printf 'What is curl?\\nWho wrote it?\\n' | mica chat --quiet\n",
-    .max_args = 2,
+    .max_args = 3,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(cli_chat_values),
-    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_TEXT, offsetof(cli_chat_values, prompt)},
+    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_TEXTS, offsetof(cli_chat_values, prompt)},
                {"Conversation", cli_talk_options, CLI_TALK_OPTIONS,
                 offsetof(cli_chat_values, talk)},
                {"Keeping it", keeping_options, CLI_COUNT(keeping_options), 0},

@@ -20,7 +20,8 @@ typedef struct cli_chat_values {
     cli_talk_values talk;
     const char *session; /* a file, or NULL */
     bool resume;
-    const char *prompt; /* the first message; NULL: none, or it is an argument */
+    /* The first message, as of cli_prompt_values. Both NULL: none, or it is an argument. */
+    const char *prompt, *file;
 } cli_chat_values;
 
 typedef struct cli_chat {

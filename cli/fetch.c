@@ -4,6 +4,7 @@
 #include "path.h"
 #include "print.h"
 #include "report.h"
+#include "stdin.h"
 #include "ui.h"
 
 #include <inttypes.h>
@@ -43,15 +44,6 @@ typedef struct question {
     bool declined;
 } question;
 
-static bool read_yes(void) {
-    char line[16] = "";
-    if (!fgets(line, sizeof line, stdin)) {
-        fputc('\n', stderr);
-        return false;
-    }
-    return line[0] == '\n' || line[0] == 'y' || line[0] == 'Y';
-}
-
 /* Ctrl-C at the question ends the program. */
 static bool confirm(void *user, const mica_pull_plan *plan) {
     question *q = user;
@@ -66,7 +58,7 @@ static bool confirm(void *user, const mica_pull_plan *plan) {
     if (q->options->ask) {
         fflush(stderr);
         cli_interrupt_watch_task(NULL);
-        q->declined = !read_yes();
+        q->declined = !cli_read_yes();
         cli_interrupt_watch_task(q->cancel);
     }
     return !q->declined;

@@ -15,10 +15,10 @@ static int run(const void *verb_values, char **args, int count) {
 
 const cli_verb cli_verb_generate = {
     .synopsis = "[MODEL] [PROMPT]",
-    .details = "Prints how the model continues PROMPT, a raw text.\n\n" CLI_STDIN_HELP(
+    .details = "Prints how the model continues PROMPT, a raw text.\n\n" CLI_JOINED_HELP(
         "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica generate \"curl is\" --max-tokens 40\n",
-    .max_args = 2,
+    .max_args = 3,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(cli_prompt_values),
     .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, 0},

@@ -153,7 +153,7 @@ void cli_help(FILE *out) {
           "  mica chat                          talk with the model that comes with mica\n"
           "  mica chat ~/models/gemma-3-1b-it   talk with another model\n"
           "  mica run \"What is curl?\"           print one answer\n"
-          "  mica run - < letter.txt            read the prompt from a file\n"
+          "  mica run \"Sum it up\" -f letter.txt  ask about a file\n"
           "  mica show ~/models/gemma-3-1b-it   describe a model, and whether it fits\n\n",
           out);
     print_wrapped("Options can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.", 0,

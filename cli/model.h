@@ -100,7 +100,8 @@ void cli_model_split(const char *option, char **args, int count, const char **mo
                      const char **text);
 
 /** Whether a single word, which cli_model_split took for a text, looks like a model that does not
- *  exist: a path, org/name, name:tag. If so, that was reported. */
-bool cli_model_is_missing(const char *word);
+ *  exist: a path, org/name, name:tag, and with `bare` any name, such as mistral. If so, that was
+ *  reported. */
+bool cli_model_is_missing(const char *word, bool bare);
 
 #endif

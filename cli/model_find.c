@@ -73,18 +73,24 @@ static bool is_path(const char *name) {
            strncmp(name, "../", 3) == 0;
 }
 
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 /* Whether a word is sooner a path or a model's name than a text: ./x, /x, ~/x, org/name,
- * name:tag, a name with a number in it. */
-static bool looks_like_model(const char *word) {
+ * name:tag, a name with a number in it; with `bare` any name of two letters and more. */
+static bool looks_like_model(const char *word, bool bare) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     static const char others[] = "0123456789-._:/";
     size_t len = strlen(word), named = 0;
+    if (is_folder(word)) return true;
     if (strcspn(word, " \t\r\n") < len || strstr(word, "://")) return false;
     if (is_path(word)) return len > 1;
     while (named < len && (strchr(letters, word[named]) || strchr(others, word[named])))
         named++;
-    if (named < len || len == 0 || !strchr(letters, word[0])) return false;
-    return strchr(word, '/') || strcspn(word, ":") + 1 < len || strpbrk(word, "0123456789");
+    if (named < len || len == 0 || !strchr(letters, word[0]) || word[len - 1] == ':') return false;
+    return (bare && len > 1) || strpbrk(word, "/:0123456789");
 }
 
 /* Reports why a path is no model's, where it is there, or where else the model was looked for. */
@@ -112,7 +118,10 @@ static int no_model(const char *name) {
         snprintf(hint, sizeof hint, "Did you mean %.500s?", nearest);
     else
         snprintf(hint, sizeof hint, "To download it: mica pull %.500s", name);
-    if (nearest || cli_is_repository(name)) cli_hint(hint);
+    if (nearest || cli_is_repository(name))
+        cli_hint(hint);
+    else if (!is_path(name))
+        cli_hint("mica list shows the models that are here; mica pull ORG/NAME downloads one.");
     cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
     return CLI_FAILED;
 }
@@ -174,7 +183,7 @@ const char *cli_model_find(const char *option, const char *word, bool yes, const
     if (variable && *variable) return resolve(variable, yes, code);
     if (cli_model_places(paths) > 1) {
         snprintf(path, sizeof path, "%s/default", paths[1]);
-        return path;
+        if (is_folder(path)) return path;
     }
     if (find_own(path, sizeof path)) return path;
     cli_fail("there is no default model at %s/default", MICA_INSTALLED_MODELS);
@@ -198,8 +207,8 @@ void cli_model_split(const char *option, char **args, int count, const char **mo
     *text = count > first_is_model ? args[first_is_model] : NULL;
 }
 
-bool cli_model_is_missing(const char *word) {
-    if (!looks_like_model(word)) return false;
+bool cli_model_is_missing(const char *word, bool bare) {
+    if (!looks_like_model(word, bare)) return false;
     const char *path = cli_path_expand(word);
     if (path) no_model(path);
     return true;

@@ -1,14 +1,18 @@
+#define _POSIX_C_SOURCE 200809L
 #include "prompt.h"
 
 #include "info.h"
+#include "path.h"
 #include "print.h"
 #include "report.h"
+#include "stdin.h"
 #include "ui.h"
 #include "verb.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
     {.name = "prompt",
@@ -22,7 +26,8 @@ const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
      .letter = 'f',
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "read the prompt from FILE, without a line feed at its end",
+     .help = "read the prompt from FILE, without a line feed at its end; after a prompt that is "
+             "given, too",
      .offset = offsetof(cli_prompt_values, file),
      .no_variable = true},
     {.name = "json",
@@ -31,58 +36,124 @@ const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
      .offset = offsetof(cli_prompt_values, json)},
 };
 
-/* Finds where the text is: in *word (a word, or the text of --prompt), else in a file. */
-static int find(const char *verb_name, const cli_source *source, char **args, int count,
-                const char **model_word, const char **word) {
-    const char *option = source->file ? source->file : source->prompt;
-    if (source->file && source->prompt)
-        return cli_usage(verb_name, "two %ss: --prompt and --file", source->noun);
-    if (option && count == 1) {
-        *model_word = args[0];
-        *word = NULL;
-    } else {
-        cli_model_split(source->model, args, count, model_word, word);
+/* Where a text comes from. */
+typedef struct origin {
+    const char *word, *file; /* a word or the text of --prompt; a file; NULL: none */
+    bool dash;               /* - asks for standard input */
+} origin;
+
+/* Takes the words - out.  returns how many others there are */
+static int take_dashes(char **args, int count, char **words, bool *dash) {
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(args[i], "-") == 0)
+            *dash = true;
+        else
+            words[kept++] = args[i];
     }
-    if (count == 1 && *word && !source->model && cli_model_is_missing(*word)) {
+    return kept;
+}
+
+/* A word that is a file is sooner a slip than a text. */
+static int check_file(const cli_source *source, origin *from) {
+    struct stat info;
+    const char *path = cli_path_expand(from->word);
+    if (!path) return CLI_FAILED;
+    if (stat(path, &info) != 0 || S_ISDIR(info.st_mode)) return CLI_DONE;
+    if (from->file || !cli_can_ask()) {
+        cli_fail("%s is a file, and not read as the %s", path, source->noun);
         cli_hint(source->instead);
         return CLI_FAILED;
     }
-    if (option && *word)
-        return cli_usage(verb_name, "two %ss: --%s %s and %s", source->noun,
-                         source->file ? "file" : "prompt", option, *word);
-    if (source->prompt) *word = source->prompt;
+    cli_wrap line = {0};
+    cli_say(&line, "%s is a file. Read the %s from it? [Y/n]", path, source->noun);
+    cli_wrap_end(&line, cli_columns(stderr), stderr);
+    fputc(' ', stderr);
+    if (!cli_read_yes()) return CLI_DONE;
+    from->file = path;
+    from->word = NULL;
     return CLI_DONE;
+}
+
+/* Finds the model's word and where the text is. */
+static int find(const char *verb_name, const cli_source *source, char **args, int count,
+                const char **model_word, origin *from) {
+    enum { MAX_WORDS = 3 };
+    char *words[MAX_WORDS];
+    const char *option = source->prompt ? source->prompt : source->joins ? NULL : source->file;
+    *from = (origin){.file = source->file};
+    count = take_dashes(args, count < MAX_WORDS ? count : MAX_WORDS, words, &from->dash);
+    if (count == MAX_WORDS)
+        return cli_usage(verb_name, "%s takes no '%s'; put quotes around a text of several words",
+                         verb_name, words[MAX_WORDS - 1]);
+    if (count == 1 && (option || (from->dash && !source->joins)))
+        *model_word = words[0];
+    else
+        cli_model_split(source->model, words, count, model_word, &from->word);
+    bool is_text_file = from->word && !cli_path_ends(from->word, ".gguf");
+    int code = is_text_file ? check_file(source, from) : CLI_DONE;
+    if (code != CLI_DONE) return code;
+    if (count == 1 && from->word && !source->model &&
+        cli_model_is_missing(from->word, source->joins)) {
+        cli_hint(source->instead);
+        return CLI_FAILED;
+    }
+    if (option && from->word)
+        return cli_usage(verb_name, "two %ss: --%s %s and %s", source->noun,
+                         source->prompt ? "prompt" : "file", option, from->word);
+    if (!source->joins && from->dash && from->file)
+        return cli_usage(verb_name, "two %ss: --file %s and -", source->noun, from->file);
+    if (source->prompt) from->word = source->prompt;
+    return CLI_DONE;
+}
+
+/* Appends a part of the text, read from a source of that name, with a blank line before it. */
+static bool join(const cli_source *source, cli_text *out, cli_text *part, const char *name) {
+    if (source->joins) cli_text_drop_line_feed(part);
+    bool joined = (!source->joins || cli_text_check(part, name)) &&
+                  (out->len == 0 || part->len == 0 || cli_text_append(out, "\n\n", 2)) &&
+                  cli_text_append(out, part->data, part->len);
+    free(part->data);
+    *part = (cli_text){0};
+    return joined;
 }
 
 int cli_prompt_read(const char *verb_name, const cli_source *source, char **args, int count,
                     const char **model_word, cli_text *out) {
-    const char *word;
-    int code = find(verb_name, source, args, count, model_word, &word);
+    origin from;
+    cli_text part = {0};
+    int code = find(verb_name, source, args, count, model_word, &from);
     if (code != CLI_DONE) return code;
-    bool from_stdin = !source->file && !source->prompt && (!word || strcmp(word, "-") == 0);
-    bool read, file_is_stdin = source->file && strcmp(source->file, "-") == 0;
-    if (source->reads_stdin && (from_stdin || file_is_stdin))
+    bool alone = !from.word && !from.file, file_is_stdin = from.file && strcmp(from.file, "-") == 0;
+    if (alone && !from.dash && source->may_be_missing) return CLI_DONE;
+    if (source->reads_stdin && (alone || from.dash || file_is_stdin))
         return cli_usage(verb_name, "standard input has the %s, not the file of %s", source->noun,
                          source->reads_stdin);
-    if (from_stdin && !word && cli_stdin_is_terminal())
+    if (alone && !from.dash && cli_stdin_is_terminal())
         return cli_usage(verb_name, "%s needs a text", verb_name);
-    if (source->file)
-        read = cli_text_read_file(out, source->kind, source->file);
-    else
-        read = from_stdin ? cli_text_read_stdin(out, source->kind)
-                          : cli_text_append(out, word, strlen(word));
-    if (!read) return CLI_FAILED;
+    bool from_stdin = alone || from.dash;
+    bool read = !from.word || cli_text_append(out, from.word, strlen(from.word));
+    if (from.file)
+        read = read && cli_text_read_file(&part, source->kind, from.file) &&
+               join(source, out, &part, from.file);
+    if (source->joins && !from_stdin && !file_is_stdin && !source->reads_stdin)
+        from_stdin = cli_stdin_has_text();
+    if (from_stdin)
+        read = read && cli_text_read_stdin(&part, source->kind) &&
+               join(source, out, &part, "standard input");
+    free(part.data);
+    if (!read || !cli_text_check_length(out->len, source->kind, source->noun)) return CLI_FAILED;
     return out->len > 0 || source->may_be_empty ? CLI_DONE
                                                 : cli_fail("the %s is empty", source->noun);
 }
 
-/* Reads the prompt. Drops a line feed at the end of a file, and refuses NUL bytes. */
+/* Reads the prompt. */
 static int read_prompt(const char *verb_name, const cli_prompt_values *values, char **args,
                        int count, const char **model_word, cli_text *prompt) {
     const cli_source source = {.noun = "prompt",
                                .kind = CLI_TEXT_OF_PROMPT,
-                               .instead = "If it is the prompt, put --prompt before it; if it is "
-                                          "a file with the prompt, put --file.",
+                               .instead = CLI_PROMPT_INSTEAD,
+                               .joins = true,
                                .may_be_empty = true, /* reported below */
                                .model = values->model.model,
                                .prompt = values->prompt,
@@ -90,12 +161,9 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
                                .reads_stdin = cli_constraint_stdin(&values->constraint)};
     int code = cli_prompt_read(verb_name, &source, args, count, model_word, prompt);
     if (code != CLI_DONE) return code;
-    if (values->file) cli_text_drop_line_feed(prompt);
     if (prompt->len == 0)
         return cli_fail(
             "the prompt is empty: give a text as an argument, by --file, or on standard input");
-    const char *name = values->file ? values->file : "standard input";
-    if (!cli_text_check(prompt, name)) return CLI_FAILED;
     return cli_is_utf8(prompt->data, prompt->len) ? CLI_DONE : cli_fail("the prompt is not UTF-8");
 }
 

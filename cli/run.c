@@ -57,12 +57,13 @@ static int run(const void *verb_values, char **args, int count) {
 const cli_verb cli_verb_run = {
     .synopsis = "[MODEL] [PROMPT]",
     .details = "Puts PROMPT in the model's chat format and prints the answer. At a terminal, and\n"
-               "without PROMPT, it is the same as mica chat.\n\n" CLI_STDIN_HELP(
+               "without PROMPT, it is the same as mica chat.\n\n" CLI_JOINED_HELP(
                    "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica run \"What is curl?\"\n"
                 "  mica run ~/models/gemma-3-1b-it \"Write a haiku on disks\" -T 0.8 --seed 7\n"
-                "  git diff | mica run --system \"Describe this change\"\n",
-    .max_args = 2,
+                "  git diff | mica run \"Describe this change\"\n"
+                "  mica run \"Summarise this letter\" --file letter.txt\n",
+    .max_args = 3,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(run_values),
     .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, offsetof(run_values, prompt)},

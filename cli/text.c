@@ -79,6 +79,28 @@ bool cli_text_check_length(uint64_t len, cli_text_kind kind, const char *name) {
     return false;
 }
 
+static const char mark[] = "\xef\xbb\xbf"; /* U+FEFF */
+enum { MARK = 3 };
+
+static bool begins_with(const cli_text *text, const char *bytes, size_t count) {
+    return text->len >= count && memcmp(text->data, bytes, count) == 0;
+}
+
+static void drop_mark(cli_text *text) {
+    if (!begins_with(text, mark, MARK)) return;
+    text->len -= MARK;
+    memmove(text->data, text->data + MARK, text->len + 1);
+}
+
+/* Ends the reading of a text. what: its source. */
+static bool accept(cli_text *text, const char *what) {
+    if (!cli_text_append(text, "", 0)) return false;
+    drop_mark(text);
+    if (!begins_with(text, "\xff\xfe", 2) && !begins_with(text, "\xfe\xff", 2)) return true;
+    cli_fail("%s is UTF-16: save it as UTF-8", what);
+    return false;
+}
+
 int cli_text_read_line(cli_text *text, cli_text_kind kind, FILE *in) {
     text->len = 0;
     for (;;) {
@@ -89,6 +111,7 @@ int cli_text_read_line(cli_text *text, cli_text_kind kind, FILE *in) {
         bool ended = c == EOF || c == '\n';
         if (!cli_text_append(text, &byte, ended ? 0 : 1)) return -1;
         if (!cli_text_check_length(text->len, kind, "a line")) return -1;
+        if (ended) drop_mark(text);
         if (ended) return 1;
     }
     read_failed("standard input");
@@ -107,7 +130,7 @@ static bool read_all(cli_text *text, cli_text_kind kind, FILE *in, const char *w
         if (!cli_text_check_length(text->len + n, kind, what) || !cli_text_append(text, chunk, n))
             return false;
     if (ferror(in)) return read_failed(what);
-    return cli_text_append(text, "", 0);
+    return accept(text, what);
 }
 
 bool cli_text_read_stdin(cli_text *text, cli_text_kind kind) {

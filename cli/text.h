@@ -35,6 +35,9 @@ __attribute__((format(printf, 2, 3))) bool cli_text_printf(cli_text *text, const
 /** Appends len bytes as a JSON string, with its quotes.  returns as cli_text_append */
 bool cli_text_append_json(cli_text *text, const char *data, size_t len);
 
+/* A byte order mark (U+FEFF) at the beginning of a file, of standard input or of a line is no part
+ * of the text. UTF-16, which its marks tell, is refused. */
+
 /** Replaces the text by the next line of a stream, without its line feed.
  *
  *  returns 1, 0 at the end of the stream, -1 after it reported an error */
@@ -45,7 +48,7 @@ int cli_text_read_line(cli_text *text, cli_text_kind kind, FILE *in);
  *  returns false after it reported an error */
 bool cli_text_read_stdin(cli_text *text, cli_text_kind kind);
 
-/** Reads a file unchanged; "-" is standard input.  returns as cli_text_read_stdin */
+/** Reads a file, with its last line feed; "-" is standard input.  returns as cli_text_read_stdin */
 bool cli_text_read_file(cli_text *text, cli_text_kind kind, const char *path);
 
 /** Drops a line feed at the end. */

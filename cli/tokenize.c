@@ -11,6 +11,7 @@
 
 typedef struct tokenize_values {
     cli_model_values model;
+    const char *file;
     bool ids, decode;
 } tokenize_values;
 
@@ -79,7 +80,8 @@ static int run(const void *verb_values, char **args, int count) {
                                .kind = CLI_TEXT_OF_LONG,
                                .instead = CLI_TEXT_INSTEAD,
                                .may_be_empty = true,
-                               .model = values->model.model};
+                               .model = values->model.model,
+                               .file = values->file};
     const char *model_word, *path;
     cli_text text = {0};
     mica_tokenizer *tok = NULL;
@@ -99,6 +101,13 @@ done:
 }
 
 static const cli_option tokenize_options[] = {
+    {.name = "file",
+     .letter = 'f',
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "read the text from FILE",
+     .offset = offsetof(tokenize_values, file),
+     .no_variable = true},
     {.name = "ids",
      .kind = CLI_FLAG,
      .help = "print only the ids, on one line",
@@ -120,7 +129,7 @@ const cli_verb cli_verb_tokenize = {
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(tokenize_values),
-    .groups = {{"Output", tokenize_options, CLI_COUNT(tokenize_options), 0},
+    .groups = {{"Text", tokenize_options, CLI_COUNT(tokenize_options), 0},
                {"Model", cli_model_options, CLI_MODEL_FOLDER, offsetof(tokenize_values, model)}},
     .run = run,
 };

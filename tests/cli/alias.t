@@ -72,10 +72,6 @@ There is one prompt.
   mica: two prompts: --prompt hi and there
   Try: mica help run
   [2]
-  $ mica run -p hi -f prompt 2>&1
-  mica: two prompts: --prompt and --file
-  Try: mica help run
-  [2]
   $ mica score -f prompt model there 2>&1
   mica: two texts: --file prompt and there
   Try: mica help score

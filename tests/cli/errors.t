@@ -20,8 +20,6 @@ A folder that is no model: exit 1, a message that names it and what is missing, 
   1
   $ MICA_MODEL=nowhere mica run x 2>&1 > /dev/null | grep -c '^mica: .*nowhere'
   1
-  $ MICA_MODELS=nowhere mica run x 2>&1 > /dev/null | grep -c '^mica: .*nowhere/default'
-  1
 
 Each file that a model needs is named where it is missing.
 

@@ -50,7 +50,7 @@ The command alone, and `help`, print the short help.
     mica chat                          talk with the model that comes with mica
     mica chat ~/models/gemma-3-1b-it   talk with another model
     mica run "What is curl?"           print one answer
-    mica run - < letter.txt            read the prompt from a file
+    mica run "Sum it up" -f letter.txt  ask about a file
     mica show ~/models/gemma-3-1b-it   describe a model, and whether it fits
   
   Options can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.
@@ -65,8 +65,12 @@ Each verb explains itself, in lines of 80 columns at most.
   Usage: mica chat [options] [MODEL] [MESSAGE]
   
   Answers MESSAGE, then each line of input, and remembers the conversation. Lines
-  are read from a terminal, with editing and a history, or from a pipe. A single
-  word without blanks is MODEL, unless --model is given.
+  are read from a terminal, with editing and a history, or from a pipe.
+  
+  MESSAGE, the text of --file and what is piped in are joined in this order, with
+  a blank line between. Any of them is enough; - also waits for a pipe that stays
+  empty. A single word that is a name, such as mistral, is MODEL, unless --model
+  is given.
   
   Ctrl-C stops an answer. At the prompt it clears the line; a second one on an
   empty line ends the chat with the exit code 130. Ctrl-D ends the chat, too.
@@ -88,6 +92,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
+    -f, --file FILE               read the prompt from FILE, without a line feed
+                                  at its end; after a prompt that is given, too
   
   Conversation:
     -S, --system TEXT             the system message, which comes before the
@@ -231,9 +237,10 @@ Each verb explains itself, in lines of 80 columns at most.
   Puts PROMPT in the model's chat format and prints the answer. At a terminal, and
   without PROMPT, it is the same as mica chat.
   
-  PROMPT is read from standard input if it is -, or if it is missing and standard
-  input is not a terminal; a line feed at its end is dropped. A single word is
-  PROMPT, unless it is a model's folder. With --model it is always PROMPT.
+  PROMPT, the text of --file and what is piped in are joined in this order, with a
+  blank line between. Any of them is enough; - also waits for a pipe that stays
+  empty. A single word that is a name, such as mistral, is MODEL, unless --model
+  is given.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
@@ -242,7 +249,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
     -f, --file FILE               read the prompt from FILE, without a line feed
-                                  at its end
+                                  at its end; after a prompt that is given, too
         --json                    print a JSON object: the text, why it ended,
                                   token counts, times
   
@@ -372,7 +379,8 @@ Each verb explains itself, in lines of 80 columns at most.
   Examples:
     mica run "What is curl?"
     mica run ~/models/gemma-3-1b-it "Write a haiku on disks" -T 0.8 --seed 7
-    git diff | mica run --system "Describe this change"
+    git diff | mica run "Describe this change"
+    mica run "Summarise this letter" --file letter.txt
   $ mica help generate
   mica generate: continue a raw text, without a chat format
   
@@ -380,9 +388,10 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Prints how the model continues PROMPT, a raw text.
   
-  PROMPT is read from standard input if it is -, or if it is missing and standard
-  input is not a terminal; a line feed at its end is dropped. A single word is
-  PROMPT, unless it is a model's folder. With --model it is always PROMPT.
+  PROMPT, the text of --file and what is piped in are joined in this order, with a
+  blank line between. Any of them is enough; - also waits for a pipe that stays
+  empty. A single word that is a name, such as mistral, is MODEL, unless --model
+  is given.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
@@ -391,7 +400,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
     -f, --file FILE               read the prompt from FILE, without a line feed
-                                  at its end
+                                  at its end; after a prompt that is given, too
         --json                    print a JSON object: the text, why it ended,
                                   token counts, times
   
@@ -563,7 +572,8 @@ Each verb explains itself, in lines of 80 columns at most.
   name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
   $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
-  Output:
+  Text:
+    -f, --file FILE               read the text from FILE
         --ids                     print only the ids, on one line
     -d, --decode                  TEXT is a list of ids: print their text
   
@@ -575,7 +585,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this help and exit
   
-  Each option can also be set in the environment: --ids as MICA_IDS, a flag as on
+  Most options can also be set in the environment: --ids as MICA_IDS, a flag as on
   or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --hf-path, --hf-repo, -hf (--model).

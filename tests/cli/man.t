@@ -31,5 +31,5 @@ date: it is of a version.)
 Options, their variables and examples are there, and show as they are typed.
 
   $ if command -v man > /dev/null; then LC_ALL=C MANWIDTH=78 man -l mica-run.1 | cat; fi > text
-  > if [ -s text ]; then grep -c -e '--max-tokens N' -e MICA_MAX_TOKENS -e 'git diff | mica run --system "Desc' text; else echo 3; fi
+  > if [ -s text ]; then grep -c -e '--max-tokens N' -e MICA_MAX_TOKENS -e 'git diff | mica run "Desc' text; else echo 3; fi
   3

@@ -56,8 +56,9 @@ A word that looks like a path or a model's name and is none is no prompt.
   [1]
   $ mica score gemma3:1b 2>&1
   mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has no model of that name
+  mica list shows the models that are here; mica pull ORG/NAME downloads one.
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
-  If it is the text, give it on standard input.
+  If it is the text, give it on standard input; if it is a file with the text, put --file.
   [1]
   $ MICA_MODELS=models mica generate tiny-1c 2>&1
   mica: there is no model tiny-1c: there is no such folder, and the Hugging Face cache and models have no model of that name
@@ -69,14 +70,68 @@ A word that looks like a path or a model's name and is none is no prompt.
   mica: there is no model HOME/nothing: there is no such folder
   $ mica chat gemma3:1b 2>&1; mica batch model org/name 2>&1
   mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has no model of that name
+  mica list shows the models that are here; mica pull ORG/NAME downloads one.
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
+  If it is the message, put --prompt before it; if it is a file with the message, put --file.
   mica: cannot read org/name: No such file or directory
   [1]
 
+So is a name alone: nobody who asks for mistral wants an answer to that word.
+
+  $ mica run mistral 2>&1; echo hello | mica generate mistral 2>&1 | head -1; mica chat hello < /dev/null 2>&1 | tail -1
+  mica: there is no model mistral: there is no such folder, and the Hugging Face cache has no model of that name
+  mica list shows the models that are here; mica pull ORG/NAME downloads one.
+  A model is a folder that holds config.json, tokenizer.json and *.safetensors.
+  If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
+  mica: there is no model mistral: there is no such folder, and the Hugging Face cache has no model of that name
+  If it is the message, put --prompt before it; if it is a file with the message, put --file.
+  $ mica run -f prompt mistral 2>&1 | head -1; printf 'wait no model mistral:\n' | pty mica run mistral
+  mica: there is no model mistral: there is no such folder, and the Hugging Face cache has no model of that name
+  [1]
+  $ mica run mistral hello 2>&1 | head -1
+  mica: there is no model mistral: there is no such folder, and the Hugging Face cache has no model of that name
+
 Other words are, and all are with --prompt, --model or on standard input.
 
-  $ for word in curl utf! 24/7 3:30 https://curl.se a: '~'; do mica run "$word" -q -n 1 > a || echo "$word"; done
+  $ for word in utf! 24/7 3:30 https://curl.se a: x '~'; do mica run "$word" -q -n 1 > a || echo "$word"; done
   > mica run -p gemma3:1b -q -n 1 > a; mica run -m model gemma3:1b -q -n 1 | cmp - a; echo gemma3:1b | mica run -q -n 1 | cmp - a
+  > mica run -p mistral -q -n 1 > a; mica run -m model mistral -q -n 1 | cmp - a; echo mistral | mica run -q -n 1 | cmp - a
   > mica tokenize -m model mp3 --ids; echo mp3 | mica tokenize --ids
   2 1847 281
   2 1847 281
+
+A word that is a file is no text either: it is asked about at a terminal, and refused elsewhere.
+
+  $ echo "What is curl?" > letter.txt; mica run -f letter.txt -q -n 4 > a; cat a
+  curl is a command
+  $ mica run letter.txt 2>&1; mica run model letter.txt 2>&1 | head -1; mica run -m model letter.txt 2>&1 | head -1
+  mica: letter.txt is a file, and not read as the prompt
+  If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
+  mica: letter.txt is a file, and not read as the prompt
+  mica: letter.txt is a file, and not read as the prompt
+  $ mica chat model letter.txt < /dev/null 2>&1; mica generate ./letter.txt 2>&1 | head -1
+  mica: letter.txt is a file, and not read as the message
+  If it is the message, put --prompt before it; if it is a file with the message, put --file.
+  mica: ./letter.txt is a file, and not read as the prompt
+  $ for verb in score eval tokenize; do mica $verb model letter.txt 2>&1; done
+  mica: letter.txt is a file, and not read as the text
+  If it is the text, give it on standard input; if it is a file with the text, put --file.
+  mica: letter.txt is a file, and not read as the text
+  If it is the text, give it on standard input; if it is a file with the text, put --file.
+  mica: letter.txt is a file, and not read as the text
+  If it is the text, give it on standard input; if it is a file with the text, put --file.
+  [1]
+  $ printf 'wait letter.txt is a file. Read the prompt from it? [Y/n]\nsend \\n\nwait curl is a command\n' > yes
+  > pty mica run letter.txt -q -n 4 < yes; pty mica run model letter.txt -q -n 4 < yes
+  > sed 's/the prompt/the message/' yes > yes2; printf 'send /bye\\n\n' >> yes2; pty mica chat model letter.txt -q -n 4 < yes2
+  $ printf 'wait [Y/n]\nsend n\\n\nabsent curl is\n' | pty mica run model letter.txt -q -n 4
+  $ printf curl > word; for verb in score tokenize; do mica $verb -f word > a; mica $verb < word | cmp - a; done
+
+A folder of models without a default model leaves that which comes with mica.
+
+  $ mica run "What is curl?" -q -n 4 > a; mkdir none
+  > MICA_MODELS=none mica run "What is curl?" -q -n 4 | cmp - a; MICA_MODELS=nowhere mica run "What is curl?" -q -n 4 | cmp - a
+  > mkdir none/default; MICA_MODELS=none mica run "What is curl?" -q -n 4 2>&1
+  mica: none/default: not a model folder: config.json and weights (*.safetensors) are missing
+  A model is a folder that holds config.json, tokenizer.json and *.safetensors.
+  [1]

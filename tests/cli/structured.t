@@ -17,9 +17,9 @@ read here by other programs.
   {
   $ mica generate "curl is" -q --regex '[A-Z]{2}-[0-9]{3}' -T 2 | grep -cxE '[A-Z]{2}-[0-9]{3}'
   > mica run "Is vim an editor?" -q -T 2 --choice yes --choice "I think so" | grep -cxF -e yes -e "I think so"
-  > mica run "Count" -q -T 2 --grammar 'root ::= ("1" | "2"){3}' | grep -cxE '[12]{3}'
+  > mica run -p Count -q -T 2 --grammar 'root ::= ("1" | "2"){3}' | grep -cxE '[12]{3}'
   > printf 'start: D ~ 2..4\nD: "3".."5"\n' > grammar
-  > mica run "Count" -q -T 2 --grammar-file grammar | grep -cxE '[3-5]{2,4}'
+  > mica run -p Count -q -T 2 --grammar-file grammar | grep -cxE '[3-5]{2,4}'
   > printf 'Count\nAgain\n' | mica chat -q --choice one
   1
   1
