@@ -13,11 +13,11 @@ static const cli_alias aliases[] = {
 
 _Static_assert(CLI_COUNT(aliases) <= CLI_MAX_ALIASES, "CLI_MAX_ALIASES is too small");
 
-static const struct {
-    const char *names, *advice; /* names are separated by blanks */
-} elsewhere[] = {
-#define ELSEWHERE(names, advice) {names, advice},
+static const cli_other others[] = {
+#define ELSEWHERE(names, advice) {names, advice, CLI_OTHER_REFUSED},
+#define LEFT_OUT(value, names, why) {names, why, CLI_OTHER_VALUE_##value},
 #include "elsewhere_list.h"
+#undef LEFT_OUT
 #undef ELSEWHERE
 };
 
@@ -60,12 +60,17 @@ const char *cli_alias_value(const cli_alias *alias, const char *value, char *roo
     return NULL;
 }
 
+bool cli_alias_takes_value(const cli_alias *alias) {
+    return alias && alias->values && strncmp(alias->values, "on=off", 7) != 0;
+}
+
 /* Whether a list, separated by blanks, contains a name. */
 static bool lists(const char *names, const char *name) {
     size_t len = strlen(name);
     while (*names) {
         size_t here = strcspn(names, " ");
-        if (here == len && strncmp(names, name, len) == 0) return true;
+        bool begins = names[here - 1] == '*' && strncmp(names, name, here - 1) == 0;
+        if (begins || (here == len && strncmp(names, name, len) == 0)) return true;
         names += here;
         names += strspn(names, " ");
     }
@@ -82,8 +87,25 @@ void cli_alias_values(const cli_alias *alias, char *out, size_t out_bytes) {
     out[n] = '\0';
 }
 
-const char *cli_elsewhere(const char *name) {
-    for (size_t i = 0; i < CLI_COUNT(elsewhere); i++)
-        if (lists(elsewhere[i].names, name)) return elsewhere[i].advice;
+static const cli_other *find_other(const char *name) {
+    for (size_t i = 0; i < CLI_COUNT(others); i++)
+        if (lists(others[i].names, name)) return &others[i];
     return NULL;
+}
+
+const cli_other *cli_other_find(const char *name) {
+    char positive[CLI_ALIAS_OPTION];
+    const cli_other *other = find_other(name);
+    if (other || strncmp(name, "--no-", 5) != 0) return other;
+    snprintf(positive, sizeof positive, "--%s", name + 5);
+    return find_other(positive);
+}
+
+bool cli_other_takes(const cli_other *other, const char *next) {
+    static const char *const words[] = {"on",   "off",   "auto", "always", "never",
+                                        "true", "false", "0",    "1"};
+    if (other->kind != CLI_OTHER_VALUE_MAY || !next) return other->kind == CLI_OTHER_VALUE_YES;
+    for (size_t i = 0; i < CLI_COUNT(words); i++)
+        if (strcmp(next, words[i]) == 0) return true;
+    return false;
 }

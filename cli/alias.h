@@ -13,8 +13,8 @@ typedef struct cli_alias {
                            values */
 } cli_alias;
 
-/* At least the number of rows. */
-#define CLI_MAX_ALIASES 64
+/* At least the number of rows, and the bytes of what is printed of one: ", -NAME (--OPTION)". */
+enum { CLI_MAX_ALIASES = 96, CLI_ALIAS_PRINTED = 64 };
 
 /** The i-th row, or NULL past the end. */
 const cli_alias *cli_alias_at(size_t i);
@@ -39,10 +39,29 @@ const char *cli_alias_option(const char *name, char out[CLI_ALIAS_OPTION]);
 const char *cli_alias_value(const cli_alias *alias, const char *value, char *room,
                             size_t room_bytes);
 
+/** Whether a flag's name in another program takes a value, such as --reasoning off.  alias: may be
+ *  NULL. */
+bool cli_alias_takes_value(const cli_alias *alias);
+
 /** Writes the values that an alias takes, separated by blanks, to out [out_bytes]. */
 void cli_alias_values(const cli_alias *alias, char *out, size_t out_bytes);
 
-/** Returns advice on a command or option that mica does not have; NULL if the name is unknown. */
-const char *cli_elsewhere(const char *name);
+/* Commands and options that mica does not have: a row of elsewhere_list.h. */
+typedef struct cli_other {
+    const char *names;  /* separated by blanks */
+    const char *advice; /* what to do instead, or why it is left out */
+    enum {
+        CLI_OTHER_REFUSED,
+        CLI_OTHER_VALUE_NO, /* left out; it has no value */
+        CLI_OTHER_VALUE_YES,
+        CLI_OTHER_VALUE_MAY /* on, off and the like may follow */
+    } kind;
+} cli_other;
+
+/** Finds the row of a name.  returns NULL if the name is unknown */
+const cli_other *cli_other_find(const char *name);
+
+/** Whether the next word is the value of an option that is left out. next: NULL: there is none. */
+bool cli_other_takes(const cli_other *other, const char *next);
 
 #endif

@@ -89,7 +89,7 @@ static void print_variables(const cli_verb *verb, FILE *out) {
 
 /* Prints other programs' names of the verb's options: "--n-predict, --predict (--max-tokens)". */
 static void print_aliases(const cli_verb *verb, FILE *out) {
-    char text[1000] = "Other programs' names work, too:";
+    char text[CLI_MAX_ALIASES * CLI_ALIAS_PRINTED] = "Other programs' names work, too:";
     const size_t begins = strlen(text);
     const cli_alias *alias;
     size_t n = begins;

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fault.h"
 #include "interrupt.h"
+#include "parse.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"

@@ -102,9 +102,22 @@ static bool store_flag(const char *text, bool *out, char *why, size_t why_bytes)
     return false;
 }
 
-static bool store_switch(const char *text, int *out, char *why, size_t why_bytes) {
+static bool store_choice(const cli_option *option, const char *text, int64_t *out, char *why,
+                         size_t why_bytes);
+
+static bool store_switch(const cli_option *option, const char *text, int *out, char *why,
+                         size_t why_bytes) {
     bool on = false;
-    if (!store_flag(text, &on, why, why_bytes)) return false;
+    int64_t choice;
+    if (option->choices && store_choice(option, text, &choice, why, why_bytes)) {
+        *out = choice > 0 ? CLI_SWITCH_CHOICE + (int)choice - 1 : 0;
+        return true;
+    }
+    if (!store_flag(text, &on, why, why_bytes)) {
+        if (option->choices)
+            snprintf(why, why_bytes, "'%s' is not one of: on off %s", text, option->choices);
+        return false;
+    }
     *out = on ? 1 : -1;
     return true;
 }
@@ -148,7 +161,8 @@ static bool store_biases(const char *text, cli_biases *out, char *why, size_t wh
     char *value_end = NULL;
     int64_t id = -1;
     double bias = 0;
-    bool read = parse_int(&end, &id) && *end == '=';
+    bool read = parse_int(&end, &id) && *end && strchr("=+-", *end);
+    if (read && *end != '=') end--; /* llama.cpp's 42+1.5 and 42-1.5 */
     if (read) bias = strtod(end + 1, &value_end);
     if (!read || value_end == end + 1 || *value_end || bias != bias || id < 0 || id > INT32_MAX) {
         snprintf(why, why_bytes, "'%s' is not ID=VALUE, such as 42=-1.5", text);
@@ -189,7 +203,7 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
     case CLI_INTS:
         return store_ints(option, text, to, why, why_bytes);
     case CLI_SWITCH:
-        return store_switch(text, to, why, why_bytes);
+        return store_switch(option, text, to, why, why_bytes);
     case CLI_CHOICE:
         return store_choice(option, text, to, why, why_bytes);
     case CLI_TEXTS:
@@ -207,6 +221,17 @@ static void print_seed(const cli_seed *seed, FILE *out) {
         fputs("random", out);
 }
 
+static void print_switch(const cli_option *option, int value, FILE *out) {
+    if (value >= CLI_SWITCH_CHOICE) {
+        const char *choice = option->choices;
+        for (int i = CLI_SWITCH_CHOICE - 1; i < value; i++)
+            choice += strcspn(choice, " ") + 1;
+        cli_print(out, "%.*s", (int)strcspn(choice, " "), choice);
+    } else if (value != 0) {
+        cli_print(out, "%s", value > 0 ? "on" : "off");
+    }
+}
+
 static void print_texts(const cli_texts *texts, FILE *out) {
     for (size_t i = 0; i < texts->count; i++) {
         if (i > 0) fputc(' ', out);
@@ -220,7 +245,6 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
     if (option->kind == CLI_SEED) print_seed(from, out);
     if (option->kind == CLI_REAL) fprintf(out, "%g", *(const double *)from);
     if (option->kind == CLI_FLAG) cli_print(out, "%s", *(const bool *)from ? "on" : "off");
-    if (option->kind == CLI_SWITCH && *(const int *)from != 0)
-        cli_print(out, "%s", *(const int *)from > 0 ? "on" : "off");
+    if (option->kind == CLI_SWITCH) print_switch(option, *(const int *)from, out);
     if (option->kind == CLI_TEXTS) print_texts(from, out);
 }

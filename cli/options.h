@@ -27,11 +27,14 @@ typedef enum cli_kind {
     CLI_FILE,   /* the same, a path to a file, for completions */
     CLI_FOLDER, /* a path to a folder, for completions */
     CLI_INTS,   /* cli_ints, each in [min, max]: 1,2,4 */
-    CLI_SWITCH, /* --NAME or --no-NAME; int, 1 or -1, 0 for neither */
+    CLI_SWITCH, /* --NAME or --no-NAME; int, 1 or -1, 0 for neither; the first of its `choices`
+                   stands for 0, the others for CLI_SWITCH_CHOICE and so on: --NAME=CHOICE */
     CLI_CHOICE, /* one of `choices`; int64_t, its index */
     CLI_TEXTS,  /* may be repeated; cli_texts */
     CLI_BIASES  /* ID=VALUE, may be repeated; cli_biases */
 } cli_kind;
+
+enum { CLI_SWITCH_CHOICE = 2 };
 
 typedef struct cli_seed {
     uint64_t value;
@@ -62,7 +65,7 @@ typedef struct cli_option {
     cli_kind kind;           /* a flag needs only name, help and offset */
     const char *placeholder; /* the argument's name in --help */
     const char *initial;     /* the default, parsed as an argument; NULL: zero */
-    const char *choices;     /* of a CLI_CHOICE, separated by blanks */
+    const char *choices;     /* of a CLI_CHOICE or CLI_SWITCH, separated by blanks */
     double min, max;
     const char *help;
     size_t offset;     /* of the member in the table's struct */
@@ -136,20 +139,6 @@ bool cli_option_takes_value(const cli_option *option);
 
 /** Whether a verb has options besides --help. */
 bool cli_has_options(const cli_verb *verb);
-
-typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_parse;
-
-/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue` and
- *  `--no-flag`, in any order with other arguments. After `--` no argument is an option. Options
- *  that are not given are read from the environment; an empty variable counts as unset.
- *
- *  argv     [argc] the arguments after the verb. Those that are not options are moved to its front.
- *  values   the verb's struct; receives the defaults, then the given values.
- *  count    receives the number of arguments at the front of argv.
- *  returns  CLI_PARSE_FAILED after it reported a usage error; CLI_PARSED_HELP if --help was
- *  given */
-cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int argc, char **argv,
-                            void *values, int *count);
 
 /** Parses one value into its member. The value of a flag or switch is on or off. Values of a list
  *  are added to it.

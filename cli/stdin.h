@@ -1,4 +1,4 @@
-/* What standard input gives besides lines: a text that is piped in, and the answer to a question. */
+/* What standard input gives besides lines: a text that is piped in, the answer to a question. */
 #ifndef CLI_STDIN_H
 #define CLI_STDIN_H
 

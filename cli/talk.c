@@ -15,8 +15,9 @@ const cli_option cli_talk_options[CLI_TALK_OPTIONS] = {
      .offset = offsetof(cli_talk_values, system)},
     {.name = "think",
      .kind = CLI_SWITCH,
+     .choices = "auto low medium high",
      .help = "let the model think before it answers, or not, where its chat template can: sets "
-             "enable_thinking",
+             "enable_thinking; --think=low, medium or high also sets reasoning_effort",
      .offset = offsetof(cli_talk_values, think)},
     {.name = "variable",
      .kind = CLI_TEXTS,
@@ -47,9 +48,14 @@ static bool put_member(cli_text *out, const char *name, size_t name_len, const c
 
 int cli_talk_variables(const cli_talk_values *values, const char *verb_name, cli_text *out) {
     static const char thinking[] = "enable_thinking";
+    static const char effort[] = "reasoning_effort";
+    static const char *const efforts[] = {"low", "medium", "high"};
     out->len = 0;
     if (values->think != 0 &&
         !put_member(out, thinking, strlen(thinking), values->think > 0 ? "true" : "false"))
+        return CLI_FAILED;
+    if (values->think >= CLI_SWITCH_CHOICE &&
+        !put_member(out, effort, strlen(effort), efforts[values->think - CLI_SWITCH_CHOICE]))
         return CLI_FAILED;
     for (size_t i = 0; i < values->variables.count; i++) {
         const char *variable = values->variables.values[i];

@@ -22,10 +22,10 @@ int cli_verb_unknown(const char *name) {
     const char *names[CLI_COUNT(cli_verbs) + 1] = {"help"};
     for (size_t i = 0; i < cli_verb_count; i++)
         names[i + 1] = cli_verbs[i].name;
-    const char *advice = cli_elsewhere(name);
+    const cli_other *other = cli_other_find(name);
     const char *nearest = cli_nearest(name, names, CLI_COUNT(names));
     if (name[0] == '-') return cli_usage("", "options follow a command, such as mica run %s", name);
-    if (advice) return cli_usage("", "there is no command '%s'; %s", name, advice);
+    if (other) return cli_usage("", "there is no command '%s'; %s", name, other->advice);
     if (nearest)
         return cli_usage("", "there is no command '%s'; did you mean '%s'?", name, nearest);
     return cli_usage("", "there is no command '%s'", name);

@@ -58,7 +58,7 @@ A message calls an option as it was typed.
   Try: mica help run
   [2]
   $ mica bench --temp 1 2>&1
-  mica: bench has no option --temp
+  mica: bench has no option --temp; mica chat, mica run, mica generate have --temperature
   Try: mica help bench
   [2]
   $ mica run --tmep 1 x 2>&1
@@ -85,9 +85,9 @@ There is one prompt.
 Short names that are several letters are no letter with a value.
 
   $ for option in -ngl -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
-  mica: run has no option -ngl; leave it out: mica computes all layers on the CPU
+  mica: -ngl is left out: all layers are computed by the device that --device names, the CPU without it
   mica: run has no option -cnv; did you mean mica chat?
-  mica: run has no option -fa; leave it out: mica always computes attention without storing all scores
+  mica: -fa is left out: attention is always computed without storing all scores
   mica: run has no option -temp; did you mean --temperature?
   mica: run has no option -model; did you mean --model?
   mica: run has no option -nx; put -- before a text that begins with -
@@ -98,7 +98,7 @@ What others have and mica has not says so, and what to do instead.
   $ for verb in server lora quantise; do mica $verb x 2>&1 | head -1; done
   mica: there is no command 'server'; did you mean 'serve'?
   mica: there is no command 'lora'; did you mean 'tune'?
-  mica: there is no command 'quantise'; did you mean 'quantize'?
+  mica: there is no command 'quantise'; did you mean 'quantize'? With --calibrate it chooses the bits of each layer
   $ mica run --mirostat 2 x 2>&1
   mica: run has no option --mirostat; mica does not have this sampler yet: --min-p and --top-p are similar
   Try: mica help run
@@ -136,6 +136,14 @@ and what mica has not is told with its advice. What is listed here, run does not
   --output
   --de-quantize
   --dequantize
+  --n-gen
+  --generate
+  --generation-tokens
+  --generate
+  --repetitions
+  --repeat
+  --num-trials
+  --repeat
   --parallel
   --rows
   -np
@@ -160,18 +168,51 @@ and what mica has not is told with its advice. What is listed here, run does not
   --tls-key
   --models-max
   --max-models
-  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | awk '{ gsub(/ELSEWHERE[(]/, "\n"); print }' |
-  >   sed '1,2d; s/"  *"//g' > elsewhere
-  > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
+  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | sed 's/"  *"//g; s/ELSEWHERE(/\nREFUSED /g; s/LEFT_OUT(/\nLEFT /g' |
+  >   sed -n 's/^REFUSED *"\([^"]*\)", *"\(.*\)").*/\1|; \2/p; s/^LEFT [A-Z]*, *"\([^"]*\)", *"\(.*\)").*/\1| is left out: \2/p' |
+  >   sed 's/\\\(.\)/\1/g' > pairs
   > while IFS='|' read -r names advice; do
-  >   for name in $names; do
-  >     case $name in -*) mica run $name x ;; *) mica $name x ;; esac 2>&1 | grep -qF -- "; $advice" || echo $name
+  >   name=${names%% *}
+  >   case $name in -*) mica rm ${name%\*} 1 ;; *) mica $name x ;; esac 2>&1 | grep -qF -- "$advice" || echo $name
+  > done < pairs; [ $(wc -l < pairs) -gt 100 ]
+
+The options and commands of llama.cpp, mlx-lm, ollama and vLLM are listed in options/: each works, is
+left out, or says what to do. A name that is near is no advice.
+
+  $ while read -r program verbs; do
+  >   for verb in $verbs; do
+  >     mica $verb --zzzz 2>&1 < /dev/null | grep -q "no command '$verb'\$" && echo "$program: $verb"
   >   done
-  > done < pairs; [ $(wc -l < pairs) = $(grep -c '^ELSEWHERE(' $ROOT/cli/elsewhere_list.h) ]
-  --grammar
-  --grammar-file
-  --json-schema
-  --json-schema-file
+  > done < $ROOT/tests/cli/options/verbs.txt
+  > for program in llama.cpp mlx-lm ollama vllm; do
+  >   while read -r verb options; do
+  >     for option in $options; do
+  >       said=$(mica $verb $option 1 --zzzzzzzz 2>&1 < /dev/null | grep "no option $option")
+  >       case $said in
+  >         "" | *"; did you mean --"*) ;;
+  >         *"; put --"*) echo "$program: $verb $option" ;;
+  >         *"; "*) continue ;;
+  >         *) echo "$program: $verb $option" ;;
+  >       esac
+  >       [ -z "$said" ] || grep -qF "${said##*; }" $ROOT/cli/elsewhere_list.h || echo "$program: $verb $option: a guess"
+  >     done
+  >   done < $ROOT/tests/cli/options/$program.txt
+  > done
+
+What is left out is told, with its value, and changes nothing.
+
+  $ mica run -p "What is curl?" -q -n 4 > a; mica run -ngl 99 -fa on -p "What is curl?" -q -n 4 --no-warmup -tb 8 2>&1
+  > for options in "-ngl 99" --n-gpu-layers=99 -fa "-fa off" --flash-attn --no-perf "--keep 4" --jinja --no-context-shift; do
+  >   mica run $options "What is curl?" -q -n 4 2> err | cmp - a; wc -l < err
+  > done | sort | uniq -c | sed 's/^ *//'; mica run "What is curl?" -ngl 2>&1 | head -1
+  mica: -ngl is left out: all layers are computed by the device that --device names, the CPU without it
+  mica: -fa is left out: attention is always computed without storing all scores
+  mica: --no-warmup is left out: there is no warm-up before the prompt
+  mica: -tb is left out: --threads counts the threads of all work, and the system places them
+  curl is a command
+  9 1
+  mica: -ngl needs a value
+  $ mica run "What is curl?" -q -n 4 -l 5433-100 > b; mica run "What is curl?" -q -n 4 --logit-bias 5433=-100 | cmp - b
 
 Guesses are made only where they are close.
 
@@ -199,8 +240,9 @@ Help and manual page name them.
 
   $ mica help bench | sed -n '/^Other/,/^$/p'
   Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for
-  dashes.
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --n-gen,
+  --generation-tokens (--generate), --repetitions, --num-trials (--repeat).
+  Underscores stand for dashes.
   
   $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
   .SH OTHER NAMES

@@ -48,10 +48,26 @@ Variables of the chat template.
   mica: --variable: 'nothing' is not NAME=VALUE
   Try: mica help run
   [2]
-  $ mica run x --think=1 2>&1
-  mica: --think takes no value
+  $ mica run x --think=perhaps 2>&1
+  mica: --think: 'perhaps' is not one of: on off auto low medium high
   Try: mica help run
   [2]
+  $ echo '{{ enable_thinking }} {{ reasoning_effort }} {{ messages[0].content }}' > template
+  > for think in true false 1 off low high auto; do
+  >   mica run x -n 1 --echo -q --chat-template-file template --think=$think | cut -c 1-30
+  > done; mica run x -n 1 --echo -q --chat-template-file template --reasoning-effort medium | cut -c 1-30
+  > mica run x -n 1 --echo -q --chat-template-file template --reasoning-budget 0 | cut -c 1-30
+  > mica run x -n 1 --echo -q --chat-template-file template --think= 2>&1 | head -1
+  True  x x
+  False  x-
+  True  x x
+  False  x-
+  True low x8
+  True high x6
+    x x
+  True medium x-
+  False  x-
+  mica: --think: '' is not one of: on off auto low medium high
 
 Another chat template than the model's.
 

@@ -100,7 +100,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   conversation
         --[no-]think              let the model think before it answers, or not,
                                   where its chat template can: sets
-                                  enable_thinking
+                                  enable_thinking; --think=low, medium or high
+                                  also sets reasoning_effort
         --variable NAME=VALUE     set a variable of the chat template; VALUE is
                                   JSON or a text; may be repeated
         --[no-]history            keep typed lines, and conversations that were
@@ -217,12 +218,15 @@ Each verb explains itself, in lines of 80 columns at most.
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
-  --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
+  --num-draft-tokens, --draft-max, --draft-n, --draft, --spec-draft-n-max,
+  --spec-tokens (--draft-tokens), --model-draft, -md, --spec-draft-model,
+  --spec-model (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
   --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
   --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
-  -hf (--model), --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
+  -hf, -hfr (--model), --reasoning, -rea, --reasoning-budget, --reasoning-effort
+  (--think), -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file),
+  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica chat
@@ -258,7 +262,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   conversation
         --[no-]think              let the model think before it answers, or not,
                                   where its chat template can: sets
-                                  enable_thinking
+                                  enable_thinking; --think=low, medium or high
+                                  also sets reasoning_effort
         --variable NAME=VALUE     set a variable of the chat template; VALUE is
                                   JSON or a text; may be repeated
         --[no-]history            keep typed lines, and conversations that were
@@ -369,12 +374,16 @@ Each verb explains itself, in lines of 80 columns at most.
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
-  --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
+  --num-draft-tokens, --draft-max, --draft-n, --draft, --spec-draft-n-max,
+  --spec-tokens (--draft-tokens), --model-draft, -md, --spec-draft-model,
+  --spec-model (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
   --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
   --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
-  -hf (--model), --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
+  -hf, -hfr (--model), --display-prompt (--echo), --reasoning, -rea,
+  --reasoning-budget, --reasoning-effort (--think), -l (--logit-bias), -j
+  (--json-schema), -jf (--json-schema-file), --wordwrap, --nowordwrap (--wrap).
+  Underscores stand for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -507,12 +516,14 @@ Each verb explains itself, in lines of 80 columns at most.
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
-  --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), -V (--verbose), --adapter-path, --lora-modules (--adapter),
-  --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
+  --num-draft-tokens, --draft-max, --draft-n, --draft, --spec-draft-n-max,
+  --spec-tokens (--draft-tokens), --model-draft, -md, --spec-draft-model,
+  --spec-model (--draft-model), -V (--verbose), --adapter-path, --lora-modules
+  (--adapter), --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
   --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model), --wordwrap,
-  --nowordwrap (--wrap). Underscores stand for dashes.
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --display-prompt
+  (--echo), -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file),
+  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40
@@ -551,7 +562,7 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
   --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context), --hf-path,
-  --hf-repo, -hf (--model). Underscores stand for dashes.
+  --hf-repo, -hf, -hfr (--model). Underscores stand for dashes.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -588,7 +599,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Most options can also be set in the environment: --ids as MICA_IDS, a flag as on
   or off. Options of the command line win; --no-FLAG unsets a flag there.
   
-  Other programs' names work, too: --hf-path, --hf-repo, -hf (--model).
+  Other programs' names work, too: --hf-path, --hf-repo, -hf, -hfr (--model).
   Underscores stand for dashes.
   
   Examples:
@@ -658,8 +669,9 @@ Each verb explains itself, in lines of 80 columns at most.
   as on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for
-  dashes.
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --n-gen,
+  --generation-tokens (--generate), --repetitions, --num-trials (--repeat).
+  Underscores stand for dashes.
   
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4

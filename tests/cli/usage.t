@@ -60,8 +60,8 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   mica: --seed: '-3' is neither a whole number of 0 or more nor random
   Try: mica help run
   [2]
-  $ mica run --quiet=yes x 2>&1
-  mica: --quiet takes no value
+  $ mica run --quiet=maybe x 2>&1
+  mica: --quiet: 'maybe' is neither on nor off
   Try: mica help run
   [2]
   $ mica chat --model a b c 2>&1
