@@ -8,14 +8,29 @@
 
 typedef struct convert_values {
     cli_convert_values common;
+    cli_quant_values quant;
+    bool quantize;
     cli_texts dims;
 } convert_values;
 
+/* As mlx_lm.convert: without -q nothing is quantised, and what says how would do nothing.  returns
+ * an exit code */
+static int check_quant(const convert_values *values) {
+    const cli_quant_values *q = &values->quant;
+    bool how = q->bits != 0 || q->group_size != 0 || q->mode != 0 || q->recipe != 0;
+    if (values->quantize && q->dequantize)
+        return cli_usage("convert", "--quantize and --dequantize are two conversions");
+    return how && !values->quantize
+               ? cli_usage("convert", "--bits, --group-size, --mode and --recipe need --quantize")
+               : CLI_DONE;
+}
+
 static int run(const void *verb_values, char **args, int count) {
     const convert_values *values = verb_values;
-    mica_convert_options options = {0};
+    mica_convert_options options = {.quantise = values->quantize};
     const char *from = values->common.model, *to = values->common.output;
-    int used = 0;
+    int used = 0, code = check_quant(values);
+    if (code != CLI_DONE) return code;
     if (!from && used < count) from = args[used++];
     if (!to && used < count) to = args[used++];
     if (from && cli_path_ends(from, ".onnx")) {
@@ -23,11 +38,26 @@ static int run(const void *verb_values, char **args, int count) {
         if (!to) return cli_usage("convert", "name the file to make, such as net.mica");
         if (values->common.dtype != 0 || values->common.shard_size != CLI_SHARD_SIZE)
             return cli_usage("convert", "--dtype and --shard-size are not for ONNX files");
+        if (values->quantize || values->quant.dequantize)
+            return cli_usage("convert", "--quantize and --dequantize are not for ONNX files");
         return cli_convert_onnx(from, to, &values->dims);
     }
     if (values->dims.count > 0) return cli_usage("convert", "--dim is for ONNX files");
+    cli_quant_set(&values->quant, &options);
     return cli_convert(&values->common, "convert", args, count, &options);
 }
+
+static const cli_option convert_options[] = {
+    {.name = "quiet",
+     .kind = CLI_FLAG,
+     .help = "print no progress on stderr; it has no letter here: -q is --quantize",
+     .offset = offsetof(convert_values, common.quiet)},
+    {.name = "quantize",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "quantise the matrices, as mica quantize and mlx_lm.convert do",
+     .offset = offsetof(convert_values, quantize)},
+};
 
 static const cli_option onnx_options[] = {
     {.name = "dim",
@@ -41,7 +71,8 @@ static const cli_option onnx_options[] = {
 const cli_verb cli_verb_convert = {
     .synopsis = "[MODEL] [FOLDER]",
     .details =
-        "Copies MODEL in another dtype, or in files of another size. MODEL may also be a GGUF\n"
+        "Copies MODEL in another dtype, in files of another size, or quantised (-q), with the\n"
+        "options of mlx_lm.convert. MODEL may also be a GGUF\n"
         "file: blocks that MLX's quantisation has, too, are kept as they are (Q4_0, Q4_1,\n"
         "Q5_0, Q5_1, Q8_0, MXFP4), others are dequantised.\n"
         "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP "\n"
@@ -51,13 +82,15 @@ const cli_verb cli_verb_convert = {
     .examples = "  mica convert qwen3-0.6b-q8_0.gguf ~/models/qwen3-0.6b-8bit\n"
                 "  mica convert ~/models/qwen3-0.6b-4bit qwen3-0.6b.gguf\n"
                 "  mica convert ~/models/qwen3-0.6b small --dtype float16\n"
+                "  mica convert --hf-path ~/models/qwen3-0.6b -q --mlx-path qwen3-0.6b-4bit\n"
                 "  mica convert ~/models/qwen3-0.6b pieces --shard-size 1024\n"
                 "  mica convert resnet.onnx resnet.mica --dim batch=1\n",
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(convert_values),
-    .groups = {{"Files", cli_convert_options, CLI_CONVERT_OPTIONS,
-                offsetof(convert_values, common)},
+    .groups = {{"Files", cli_convert_options, CLI_CONVERT_FILES, offsetof(convert_values, common)},
+               {"Conversion", convert_options, CLI_COUNT(convert_options), 0},
+               {"Weights", cli_quant_options, CLI_QUANT_OPTIONS, offsetof(convert_values, quant)},
                {"ONNX", onnx_options, CLI_COUNT(onnx_options), 0}},
     .run = run,
 };

@@ -56,6 +56,52 @@ const cli_option cli_convert_options[CLI_CONVERT_OPTIONS] = {
      .offset = offsetof(cli_convert_values, quiet)},
 };
 
+const cli_option cli_quant_options[CLI_QUANT_OPTIONS] = {
+    {.name = "bits",
+     .letter = 'b',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 8,
+     .help = "bits of a weight: 2, 3, 4, 5, 6 or 8; 0: the mode's own, 4, or 8 for mxfp8",
+     .offset = offsetof(cli_quant_values, bits)},
+    {.name = "group-size",
+     .letter = 'g',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 128,
+     .help = "weights that share a scale: 32, 64 or 128; 0: the mode's own, 64 for affine",
+     .offset = offsetof(cli_quant_values, group_size)},
+    {.name = "mode",
+     .kind = CLI_CHOICE,
+     .placeholder = "MODE",
+     .initial = "affine",
+     .choices = "affine mxfp4 mxfp8 nvfp4",
+     .help = "affine: integers with a scale and a bias; the others: floats of 4 or 8 bits with a "
+             "scale",
+     .offset = offsetof(cli_quant_values, mode)},
+    {.name = "recipe",
+     .kind = CLI_CHOICE,
+     .placeholder = "NAME",
+     .initial = "none",
+     .choices = "none mixed_2_6 mixed_3_4 mixed_3_6 mixed_4_6",
+     .help = "mixed bits: the second number for sensitive matrices, the first for all others",
+     .offset = offsetof(cli_quant_values, recipe)},
+    {.name = "dequantize",
+     .letter = 'd',
+     .kind = CLI_FLAG,
+     .help = "dequantise a quantised model instead",
+     .offset = offsetof(cli_quant_values, dequantize)},
+};
+
+void cli_quant_set(const cli_quant_values *values, mica_convert_options *options) {
+    options->dequantise = values->dequantize;
+    options->quant =
+        (mica_quant){(mica_quant_mode)values->mode, (int)values->bits, (int)values->group_size};
+    options->recipe = values->recipe ? mica_recipe_name((size_t)values->recipe - 1) : NULL;
+}
+
 /* Watched by Ctrl-C: the first one ends the conversion, which removes what it has written. */
 static mica_status convert(const char *from, const char *to, mica_convert_options *options,
                            bool quiet, mica_convert_result *result) {

@@ -14,8 +14,27 @@ typedef struct cli_convert_values {
     bool quiet;
 } cli_convert_values;
 
-enum { CLI_CONVERT_OPTIONS = 6, CLI_SHARD_SIZE = 5120 /* where no option gives another */ };
+/* The first CLI_CONVERT_FILES rows are without --quiet, whose letter is `convert`'s --quantize. */
+enum {
+    CLI_CONVERT_FILES = 5,
+    CLI_CONVERT_OPTIONS = 6,
+    CLI_SHARD_SIZE = 5120 /* where no option gives another */
+};
 extern const cli_option cli_convert_options[CLI_CONVERT_OPTIONS];
+
+/* How matrices are quantised, or that they are dequantised: of `quantize` and `convert`. */
+typedef struct cli_quant_values {
+    int64_t bits, group_size; /* 0: the mode's own */
+    int64_t mode;             /* a mica_quant_mode */
+    int64_t recipe;           /* 0: none, else 1 + its number */
+    bool dequantize;
+} cli_quant_values;
+
+enum { CLI_QUANT_OPTIONS = 5 };
+extern const cli_option cli_quant_options[CLI_QUANT_OPTIONS];
+
+/** Sets the members of options that these values are for, but not `quantise`. */
+void cli_quant_set(const cli_quant_values *values, mica_convert_options *options);
 
 /* A paragraph of --help. */
 #define CLI_CONVERT_HELP                                                                    \

@@ -42,6 +42,24 @@ options work.
   model.safetensors
   model.safetensors.index.json
 
+convert quantises as quantize does, with mlx_lm.convert's options; what says how without -q is refused.
+
+  $ M=$ROOT/tests/fixtures/models; mica quantize $M/qwen3_tied four -q --bits 4 --group-size 32 | sed 's/^four//' > a
+  > mica convert --hf-path $M/qwen3_tied --mlx-path four.c -q --q-bits 4 --q-group-size 32 | sed 's/^four.c//' | cmp - a
+  > cmp four/model.safetensors four.c/model.safetensors; cmp four/config.json four.c/config.json
+  > mica quantize $M/qwen3_tied mx --mode mxfp4 > a; mica convert $M/qwen3_tied mx.c -q --q-mode mxfp4 > a
+  > mica convert $M/gemma2_f32 mixed.c -q --quant-predicate mixed_3_6 --q-group-size 32 > a; cmp mixed/model.safetensors mixed.c/model.safetensors
+  > cmp mx/model.safetensors mx.c/model.safetensors; mica convert mx wide -d > a; mica convert mx wide.c --dequantize > a
+  > cmp wide/model.safetensors wide.c/model.safetensors; rm -r four four.c mx mx.c mixed.c wide wide.c a
+  $ mica convert model x --q-bits 4 2>&1; mica convert model x -q -d 2>&1 | head -1; mica convert n.onnx n.mica -q 2>&1 | head -1
+  mica: --bits, --group-size, --mode and --recipe need --quantize
+  Try: mica help convert
+  mica: --quantize and --dequantize are two conversions
+  mica: --quantize and --dequantize are not for ONNX files
+  $ mica convert model x --upload-repo me/x 2>&1 | head -1; mica convert model x --quiet=maybe 2>&1 | head -1
+  mica: convert has no option --upload-repo; mica uploads nothing: the command hf of huggingface_hub does
+  mica: --quiet: 'maybe' is neither on nor off
+
 Nothing is overwritten, and nothing is left after an error.
 
   $ M=$ROOT/tests/fixtures/models; mica quantize $M/gemma2_f32 model 2>&1
