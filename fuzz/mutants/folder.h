@@ -1,5 +1,5 @@
-/* The valid folders that mutants are made from: all models, adapters, chat templates and networks of
- * tests/fixtures, and the tokenizers and templates of fuzz/corpus. */
+/* The valid folders that mutants are made from: all models, adapters, chat templates and networks
+ * of tests/fixtures, and the tokenizers and templates of fuzz/corpus. */
 #ifndef MUTANTS_FOLDER_H
 #define MUTANTS_FOLDER_H
 

@@ -1,5 +1,5 @@
-/* Changes valid model folders, adapters, sessions, networks, their inputs, and keys of a server, lets
- * the command read them, and checks how it ends:
+/* Changes valid model folders, adapters, sessions, networks, their inputs, and keys of a server,
+ * lets the command read them, and checks how it ends:
  *
  *   mutants [options] MICA FIXTURES CORPUS
  *     --count N      number of mutants (5000)
@@ -10,9 +10,8 @@
  *
  * A seed makes the same mutant of the same fixtures. For each mutant, the command must exit with 0,
  * 1, 2 or 130, with a text unless it is 0, within a second of CPU time, in at most 20 times the
- * memory of the folder's files plus 64 MB, and no control character of a file may be in what it says
- * on stderr. Prints a line for each failure, then a table; returns 1
- * if there was one. */
+ * memory of the folder's files plus 64 MB, and no control character of a file may be in what it
+ * says on stderr. Prints a line for each failure, then a table; returns 1 if there was one. */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE  /* MAP_ANONYMOUS */
 #define _DARWIN_C_SOURCE /* mkdtemp, too */

@@ -107,8 +107,8 @@ void mutate_session(chance *c, mc_buffer *file) {
 
 /* ---- programs ---- */
 
-/* What the file of a graph begins with: magic, version and order, then its size and the hash of what
- * follows. */
+/* What the file of a graph begins with: magic, version and order, then its size and the hash of
+ * what follows. */
 enum { SIZE_AT = 16, HASH_AT = 24, HASHED = 32 };
 
 void mutate_program(chance *c, mc_buffer *file) {
