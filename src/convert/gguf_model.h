@@ -63,8 +63,9 @@ enum {
 };
 
 /* Writes tokenizer.json, tokenizer_config.json and generation_config.json into a folder; nothing
- * for a file without a tokenizer.
- * errors  MICA_EUNSUPPORTED a kind of tokenizer that mica does not know, by its name */
+ * for a file whose tokenizer.ggml.model is "none".
+ * errors  MICA_EUNSUPPORTED a kind of tokenizer that mica does not know, by its name; MICA_EFORMAT
+ *         tokens, merges or scores are missing, or two tokens are the same text */
 mica_status mc_gguf_write_tokenizer(const mc_gguf *gguf, const mc_gguf_arch *arch,
                                     const char *folder);
 

@@ -119,9 +119,27 @@ static mica_status check_gemma(const tokenizer *t, const mc_gguf_arch *arch) {
                    mc_gguf_path(t->gguf), arch->name);
 }
 
+static mica_status lacks(const tokenizer *t, const char *key, const char *what) {
+    return mc_fail(MICA_EFORMAT, "%s: %s is missing, or is no list of %s", mc_gguf_path(t->gguf),
+                   key, what);
+}
+
+/* Without merges or scores a tokenizer would give letter by letter. */
+static mica_status check_lists(const tokenizer *t) {
+    const char *scores = "tokenizer.ggml.scores", *merges = "tokenizer.ggml.merges";
+    size_t n = mc_gguf_array(t->gguf, TOKENS);
+    if (!mc_gguf_has_strs(t->gguf, TOKENS) || n == 0) return lacks(t, TOKENS, "texts");
+    if (t->kind) return mc_gguf_has_strs(t->gguf, merges) ? MICA_OK : lacks(t, merges, "texts");
+    if (!mc_gguf_has_numbers(t->gguf, scores)) return lacks(t, scores, "numbers");
+    if (mc_gguf_array(t->gguf, scores) == n) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: %s: has %zu numbers, and there are %zu tokens",
+                   mc_gguf_path(t->gguf), scores, mc_gguf_array(t->gguf, scores), n);
+}
+
 static mica_status open_tokenizer(tokenizer *t, const mc_gguf_arch *arch) {
     MC_TRY(find_kind(t));
     MC_TRY(check_gemma(t, arch));
+    MC_TRY(check_lists(t));
     MC_TRY(read_tokens(t));
     MC_TRY(check_twins(t));
     t->bos_id = t->eos_id = -1;
@@ -415,7 +433,9 @@ static mica_status write_file(const tokenizer *t, const char *folder, const char
 mica_status mc_gguf_write_tokenizer(const mc_gguf *gguf, const mc_gguf_arch *arch,
                                     const char *folder) {
     tokenizer t = {.gguf = gguf};
-    if (mc_gguf_array(gguf, TOKENS) == 0) return MICA_OK;
+    mc_str model = MC_STR("");
+    mc_gguf_str(gguf, "tokenizer.ggml.model", &model);
+    if (mc_str_is(model, "none")) return MICA_OK; /* it says that it has no tokenizer */
     mica_status status = open_tokenizer(&t, arch);
     if (status == MICA_OK) status = write_file(&t, folder, "tokenizer.json", make_tokenizer);
     if (status == MICA_OK) status = write_file(&t, folder, "tokenizer_config.json", make_config);

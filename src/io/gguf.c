@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_NAME = 512, DEFAULT_ALIGNMENT = 32 };
@@ -207,6 +208,31 @@ static mica_status place_tensor(const reader *r, mc_gguf_tensor *t) {
     return MICA_OK;
 }
 
+static int by_place(const void *a, const void *b) {
+    const mc_gguf_tensor *x = *(const mc_gguf_tensor *const *)a;
+    const mc_gguf_tensor *y = *(const mc_gguf_tensor *const *)b;
+    const char *p = x->data, *q = y->data;
+    if (p != q) return p < q ? -1 : 1;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* Tensors that share bytes are those of a damaged file. */
+static mica_status check_overlaps(const mc_gguf *g) {
+    size_t n = mc_gguf_count(g);
+    const mc_gguf_tensor **all = mc_array_alloc(n + 1, sizeof *all);
+    mica_status status = MICA_OK;
+    if (!all) return mc_fail_nomem(g->path);
+    for (size_t i = 0; i < n; i++)
+        all[i] = mc_gguf_at(g, i);
+    qsort((void *)all, n, sizeof *all, by_place);
+    for (size_t i = 1; i < n && status == MICA_OK; i++)
+        if ((const char *)all[i - 1]->data + all[i - 1]->bytes > (const char *)all[i]->data)
+            status = mc_fail(MICA_EFORMAT, "%s: tensors %s and %s overlap", g->path,
+                             all[i - 1]->name, all[i]->name);
+    mc_free((void *)all);
+    return status;
+}
+
 /* ---- the whole ---- */
 
 static mica_status read_header(reader *r, uint64_t *tensors, uint64_t *pairs) {
@@ -248,7 +274,7 @@ static mica_status read_all(mc_gguf *g, const uint8_t *bytes, size_t size) {
     MC_TRY(align_data(g, &r, size));
     for (size_t i = 0; i < mc_gguf_count(g); i++)
         MC_TRY(place_tensor(&r, &MC_BUFFER_AT(&g->tensors, mc_gguf_tensor)[i]));
-    return MICA_OK;
+    return check_overlaps(g);
 }
 
 static mica_status new_gguf(const char *path, mc_gguf **gguf) {
@@ -384,6 +410,16 @@ bool mc_gguf_str(const mc_gguf *g, const char *key, mc_str *value) {
     if (!p || p->type != STRING) return false;
     *value = (mc_str){(const char *)p->data + 8, (size_t)little_endian(p->data, 8)};
     return true;
+}
+
+bool mc_gguf_has_strs(const mc_gguf *g, const char *key) {
+    const pair *p = find_pair(g, key);
+    return p && p->type == ARRAY && p->element == STRING;
+}
+
+bool mc_gguf_has_numbers(const mc_gguf *g, const char *key) {
+    const pair *p = find_pair(g, key);
+    return p && p->type == ARRAY && p->element != STRING;
 }
 
 size_t mc_gguf_array(const mc_gguf *g, const char *key) {

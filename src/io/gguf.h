@@ -1,8 +1,8 @@
 /* GGUF files: metadata and tensors by name, read only.
  *
  * A file is a header, key-value pairs, a list of tensors, and their data. Opening checks all of it:
- * every string, array and tensor is inside the file, tensors are whole blocks, and no name is there
- * twice. Data is a view of the mapped file.
+ * every string, array and tensor is inside the file, tensors are whole blocks that do not overlap,
+ * and no name is there twice. Data is a view of the mapped file.
  *
  * Threads: an opened file may be read from any number of threads.
  * Source: the format's description (ggml, docs/gguf.md), versions 2 and 3. */
@@ -58,6 +58,10 @@ bool mc_gguf_int(const mc_gguf *gguf, const char *key, int64_t *value);
 bool mc_gguf_number(const mc_gguf *gguf, const char *key, double *value);
 bool mc_gguf_bool(const mc_gguf *gguf, const char *key, bool *value);
 bool mc_gguf_str(const mc_gguf *gguf, const char *key, mc_str *value); /* of any bytes */
+
+/* Whether there is an array of strings, or one of numbers. It may be empty. */
+bool mc_gguf_has_strs(const mc_gguf *gguf, const char *key);
+bool mc_gguf_has_numbers(const mc_gguf *gguf, const char *key);
 
 /* The number of elements of an array; 0: none. */
 size_t mc_gguf_array(const mc_gguf *gguf, const char *key);

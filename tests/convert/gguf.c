@@ -291,6 +291,34 @@ static void test_flat_bias(void **state) {
     free(from);
 }
 
+/* A tokenizer without its lists would give letter by letter, or nothing: it is refused by name. */
+static void test_missing_lists(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *key;
+    } cases[] = {
+        {"llama", "tokenizer.ggml.merges"},  {"qwen2", "tokenizer.ggml.merges"},
+        {"gemma3", "tokenizer.ggml.scores"}, {"llama", "tokenizer.ggml.tokens"},
+        {"gemma2", "tokenizer.ggml.tokens"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *from = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), cases[i].family);
+        char *path = test_format("%s/x.gguf", dir);
+        size_t size;
+        char *bytes = test_read_file(from, &size);
+        bytes[find_text(bytes, cases[i].key)] = 'T'; /* another key */
+        test_write_file(path, bytes, size);
+        assert_int_equal(mica_convert(path, made, NULL, NULL), MICA_EFORMAT);
+        if (!strstr(mica_last_error(), cases[i].key) ||
+            !strstr(mica_last_error(), "is missing, or is no list of"))
+            fail_msg("%s: %s", cases[i].key, mica_last_error());
+        assert_int_equal(test_count_entries(dir), 1);
+        free(bytes);
+        free(path);
+        free(from);
+    }
+}
+
 /* Copies a file, with so many bytes more in one of its tokens. */
 static void lengthen_token(const char *from, const char *to, size_t token, size_t more) {
     static const char key[] = "tokenizer.ggml.tokens";
@@ -356,9 +384,10 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_kept),    TEST(test_dequantised),   TEST(test_tokenizers),
-        TEST(test_refused), TEST(test_out_of_memory), TEST(test_long_token),
-        TEST(test_split),   TEST(test_flat_bias),     TEST(test_large_sizes),
+        TEST(test_kept),          TEST(test_dequantised),   TEST(test_tokenizers),
+        TEST(test_refused),       TEST(test_out_of_memory), TEST(test_long_token),
+        TEST(test_missing_lists), TEST(test_split),         TEST(test_flat_bias),
+        TEST(test_large_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,35 @@ static void test_malformed(void **state) {
     expect("axes", MICA_EUNSUPPORTED, "9 axes");
 }
 
+/* The second tensor is put where the first one is. */
+static void test_overlap(void **state) {
+    (void)state;
+    mc_gguf *g = open_types();
+    char entry[40] = "", *path = path_of("types.gguf");
+    const char *name = mc_gguf_at(g, 1)->name;
+    size_t size, at = 0, len = strlen(name);
+    char *bytes = test_read_file(path, &size);
+    uint64_t offset = 0;
+    assert_true(len < 32);
+    memcpy(entry, &(uint64_t){len}, 8);
+    memcpy(entry + 8, name, len);
+    while (memcmp(bytes + at, entry, 8 + len) != 0)
+        at++;
+    at += 8 + len + 4 + 2 * 8 + 4; /* the number of axes, two of them, the type */
+    memcpy(bytes + at, &offset, sizeof offset);
+    char *says = test_format("tensors %s and %s overlap", mc_gguf_at(g, 0)->name, name);
+    char *other = test_format("tensors %s and %s overlap", name, mc_gguf_at(g, 0)->name);
+    mc_gguf *damaged;
+    assert_int_equal(mc_gguf_parse(bytes, size, "x", &damaged), MICA_EFORMAT);
+    if (!strstr(mica_last_error(), says) && !strstr(mica_last_error(), other))
+        fail_msg("%s", mica_last_error());
+    mc_gguf_close(&g);
+    free(says);
+    free(other);
+    free(bytes);
+    free(path);
+}
+
 static bool open_once(void *path) {
     mc_gguf *g;
     mica_status status = mc_gguf_open(path, &g);
@@ -213,10 +242,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metadata),  cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_blocks),    cmocka_unit_test(test_split),
-        cmocka_unit_test(test_join),      cmocka_unit_test(test_cut_anywhere),
-        cmocka_unit_test(test_malformed), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_metadata),      cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_join),          cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_malformed),     cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
