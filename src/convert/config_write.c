@@ -83,9 +83,17 @@ static bool put_members(mc_buffer *out, const mc_plan *plan, mc_json object, int
     return true;
 }
 
+/* Says that the head is not the embedding, where the source's config says nothing. */
+static bool put_untied(mc_buffer *out, const mc_plan *plan, const mc_source *source) {
+    if (!plan->unties || mc_config_is_tied(source->config)) return true;
+    return (out->len == 1 || mc_buffer_add_byte(out, ',')) && mc_json_put_line(out, 1) &&
+           mc_buffer_add_text(out, "\"tie_word_embeddings\": false");
+}
+
 static bool put_config(mc_buffer *out, const mc_plan *plan, const mc_source *source) {
     static const char *const keys[] = {"quantization", "quantization_config"};
-    bool done = mc_buffer_add_byte(out, '{') && put_members(out, plan, source->config, 1);
+    bool done = mc_buffer_add_byte(out, '{') && put_members(out, plan, source->config, 1) &&
+                put_untied(out, plan, source);
     for (size_t i = 0; done && plan->common.bits && i < 2; i++)
         done = (out->len == 1 || mc_buffer_add_byte(out, ',')) && mc_json_put_line(out, 1) &&
                mc_buffer_printf(out, "\"%s\": ", keys[i]) && put_quantization(out, plan, source);

@@ -6,16 +6,10 @@
 #include "graph/graph.h"
 #include "model/lm.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* The module of a part's name; empty: it is no matrix of a module. */
-static mc_str module_of(const mc_part *part) {
-    static const mc_str ending = {".weight", 7};
-    mc_str name = mc_str_of(part->name);
-    if (part->ndim != 2 || !mc_str_ends(name, ending) || mc_lm_ignores(part->name))
-        return (mc_str){"", 0};
-    return mc_decoder_name((mc_str){name.ptr, name.len - ending.len});
-}
+#define NAME_BYTES 512
 
 static bool is_table(const mc_part *part) {
     return strstr(part->name, "embed_tokens.") != NULL;
@@ -89,80 +83,112 @@ static mica_array add_pair(mica_scope *s, const mc_part *part, const mc_adapter_
     return pair->m ? set_norms(s, pair->m, x) : x;
 }
 
+static mica_array put_substitute(mica_scope *s, const mc_adapter_substitute *substitute,
+                                 mica_array x) {
+    const mc_weight_tensor *t = substitute->tensor;
+    mica_array own = mc_leaf_memory(s, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
+    own = mica_astype(s, own, mica_array_dtype(x));
+    if (!substitute->rows) return own;
+    int64_t n = t->shape[0];
+    mica_array rows = mica_from_data(s, substitute->rows, MICA_I64, &n, 1);
+    own = mica_reshape(s, own, (int64_t[]){n, 1, t->shape[1]}, 3);
+    return mica_scatter(s, x, &rows, 1, (int[]){0}, own, MICA_SCATTER_SET);
+}
+
+static mica_array add_bias(mica_scope *s, const mc_adapter_pair *pair, mica_array x) {
+    mica_array more = leaf_f32(s, pair->bias, false);
+    more = mica_multiply(s, more, mica_f32(s, (float)pair->scale));
+    more = mica_add(s, mica_astype(s, x, MICA_F32), more);
+    return mica_astype(s, more, mica_array_dtype(x));
+}
+
 bool mc_fuse_changes(const mc_fuse *fuse, size_t i) {
-    return fuse->pairs && (fuse->pairs[i] || fuse->replacements[i]);
+    return fuse->pairs && (fuse->pairs[i] || fuse->biases[i] || fuse->substitutes[i]);
 }
 
 mica_array mc_fuse_apply(mica_scope *s, const mc_fuse *fuse, const mc_part *part, size_t i,
                          mica_array x) {
-    const mc_weight_tensor *t = fuse->replacements[i];
-    if (!t) return add_pair(s, part, fuse->pairs[i], x);
-    mica_array own = mc_leaf_memory(s, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
-    return mica_astype(s, own, mica_array_dtype(x));
+    if (fuse->substitutes[i]) x = put_substitute(s, fuse->substitutes[i], x);
+    if (fuse->pairs[i]) x = add_pair(s, part, fuse->pairs[i], x);
+    return fuse->biases[i] ? add_bias(s, fuse->biases[i], x) : x;
 }
 
-/* ---- full training ---- */
+/* ---- substitutes ---- */
 
-static mica_status check_replacement(const mc_part *part, const mc_weight_tensor *t) {
+static mica_status check_substitute(const mc_adapter *adapter, const mc_part *part,
+                                    const mc_adapter_substitute *x) {
+    const mc_weight_tensor *t = x->tensor;
     if (!t->has_dtype || !mica_dtype_is_float(t->dtype))
         return mc_fail(MICA_EDTYPE, "%s: tensor %s is %s, want F32, F16 or BF16", t->file, t->name,
                        t->kind);
-    if (part->quantised)
+    if (part->quantised && mc_adapter_is_full(adapter))
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: tensor %s takes the place of a quantised matrix: give the model that "
                        "was trained, whose weights are floats",
                        t->file, t->name);
-    if (t->ndim == part->ndim &&
-        memcmp(t->shape, part->shape, (size_t)t->ndim * sizeof *t->shape) == 0)
-        return MICA_OK;
+    bool fits = t->ndim == part->ndim;
+    for (int i = x->rows ? 1 : 0; fits && i < t->ndim; i++)
+        fits = t->shape[i] == part->shape[i];
+    for (size_t i = 0; fits && i < x->row_count; i++)
+        fits = x->rows[i] < part->shape[0];
+    if (fits) return MICA_OK;
     return mc_fail(MICA_ESHAPE, "%s: tensor %s has another shape than the model's", t->file,
                    t->name);
 }
 
-static mica_status match_tensors(const mc_source *source, const mc_weights *tensors, mc_fuse *fuse,
-                                 mc_names *strangers) {
-    mc_map parts = {0};
-    mica_status status = MICA_OK;
-    for (size_t i = 0; i < source->count && status == MICA_OK; i++)
-        if (!mc_map_put(&parts, mc_decoder_name(mc_str_of(source->parts[i].name)), i))
-            status = mc_fail_nomem("the tensors of a model");
-    for (size_t k = 0; k < mc_weights_count(tensors) && status == MICA_OK; k++) {
-        const mc_weight_tensor *t = mc_weights_at(tensors, k);
+static mica_status match_substitutes(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
+                                     mc_names *strangers) {
+    for (size_t k = 0; k < mc_adapter_substitute_count(fuse->adapter); k++) {
+        const mc_adapter_substitute *x = mc_adapter_substitute_at(fuse->adapter, k);
         uint64_t i;
-        if (!mc_map_find(&parts, mc_decoder_name(mc_str_of(t->name)), &i)) {
-            if (!mc_lm_ignores(t->name)) status = mc_names_add(strangers, t->name);
+        if (!mc_map_find(parts, mc_decoder_name(mc_str_of(x->name)), &i)) {
+            bool head = strstr(x->name, "lm_head.") != NULL; /* tied: a copy of the embedding */
+            if (!mc_lm_ignores(x->name) && !(head && x->copy && mc_adapter_is_peft(fuse->adapter)))
+                MC_TRY(mc_names_add(strangers, x->name));
             continue;
         }
-        status =
-            fuse->replacements[i]
-                ? mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", t->file, t->name)
-                : check_replacement(&source->parts[i], t);
-        fuse->replacements[i] = t;
-        fuse->count++;
-    }
-    mc_map_deinit(&parts);
-    return status;
-}
-
-/* ---- the whole ---- */
-
-static mica_status map_modules(const mc_source *source, mc_map *modules) {
-    for (size_t i = 0; i < source->count; i++) {
-        mc_str module = module_of(&source->parts[i]);
-        if (module.len > 0 && !mc_map_put(modules, module, i))
-            return mc_fail_nomem("the modules of a model");
+        if (fuse->substitutes[i])
+            return mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", x->tensor->file,
+                           x->tensor->name);
+        MC_TRY(check_substitute(fuse->adapter, &source->parts[i], x));
+        fuse->substitutes[i] = x;
     }
     return MICA_OK;
 }
 
-static mica_status match(const mc_source *source, const mc_map *modules, mc_fuse *fuse,
-                         mc_names *strangers) {
-    const mc_weights *tensors = mc_adapter_replacements(fuse->adapter);
-    if (tensors) return match_tensors(source, tensors, fuse, strangers);
+/* ---- pairs ---- */
+
+/* Finds the part of the bias that a pair adds to. */
+static mica_status match_bias(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
+                              const mc_adapter_pair *pair) {
+    char name[NAME_BYTES];
+    uint64_t i;
+    if (!pair->bias) return MICA_OK;
+    mc_str module = mc_decoder_name(mc_str_of(pair->module));
+    snprintf(name, sizeof name, "%.*s.bias", MC_STR_ARG(module));
+    if (!mc_map_find(parts, mc_str_of(name), &i))
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s is added to a bias, and the model has none there: use the "
+                       "adapter beside the model",
+                       pair->bias->file, pair->bias->name);
+    const mc_weight_tensor *t = pair->bias;
+    if (!t->has_dtype || !mica_dtype_is_float(t->dtype) || t->ndim != 1 ||
+        t->shape[0] != source->parts[i].shape[0])
+        return mc_fail(MICA_ESHAPE, "%s: tensor %s does not fit the model's bias", t->file,
+                       t->name);
+    fuse->biases[i] = pair;
+    return MICA_OK;
+}
+
+static mica_status match_pairs(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
+                               mc_names *strangers) {
+    char name[NAME_BYTES];
     for (size_t k = 0; k < mc_adapter_count(fuse->adapter); k++) {
         const mc_adapter_pair *pair = mc_adapter_at(fuse->adapter, k);
         uint64_t i;
-        if (!mc_map_find(modules, mc_decoder_name(mc_str_of(pair->module)), &i)) {
+        mc_str module = mc_decoder_name(mc_str_of(pair->module));
+        snprintf(name, sizeof name, "%.*s.weight", MC_STR_ARG(module));
+        if (!mc_map_find(parts, mc_str_of(name), &i) || source->parts[i].ndim != 2) {
             if (!mc_lm_ignores(pair->module)) MC_TRY(mc_names_add(strangers, pair->module));
             continue;
         }
@@ -171,9 +197,62 @@ static mica_status match(const mc_source *source, const mc_map *modules, mc_fuse
                            pair->a->file, pair->a->name);
         MC_TRY(check_pair(&source->parts[i], pair));
         fuse->pairs[i] = pair;
-        fuse->count++;
+        MC_TRY(match_bias(source, parts, fuse, pair));
     }
     return MICA_OK;
+}
+
+/* ---- a head of its own ---- */
+
+static bool is_end(const char *name) {
+    mc_str rest = mc_decoder_name(mc_str_of(name));
+    return mc_str_starts(rest, MC_STR("embed_tokens")) || mc_str_starts(rest, MC_STR("lm_head"));
+}
+
+/* Whether PEFT's adapter changes the embedding or the head alone. */
+static bool parts_ends(const mc_adapter *adapter) {
+    if (!mc_adapter_is_peft(adapter)) return false;
+    for (size_t i = 0; i < mc_adapter_count(adapter); i++)
+        if (is_end(mc_adapter_at(adapter, i)->module)) return true;
+    for (size_t i = 0; i < mc_adapter_substitute_count(adapter); i++) {
+        const mc_adapter_substitute *x = mc_adapter_substitute_at(adapter, i);
+        if (is_end(x->name) && !x->copy && !x->rows) return true;
+    }
+    return false;
+}
+
+/* ---- the whole ---- */
+
+/* Maps the names of parts behind the decoder's prefix to their indices. */
+static mica_status map_parts(const mc_source *source, mc_map *parts) {
+    for (size_t i = 0; i < source->count; i++)
+        if (!mc_lm_ignores(source->parts[i].name) &&
+            !mc_map_put(parts, mc_decoder_name(mc_str_of(source->parts[i].name)), i))
+            return mc_fail_nomem("the tensors of a model");
+    return MICA_OK;
+}
+
+/* A copy of a tied model's embedding is its head, too: where that has become one of its own, it is
+ * replaced like the embedding. */
+static void copy_to_head(const mc_source *source, const mc_map *parts, mc_fuse *fuse) {
+    uint64_t head, embed;
+    if (!mc_map_find(parts, MC_STR("lm_head.weight"), &head) || !source->parts[head].copy_of ||
+        !mc_map_find(parts, MC_STR("embed_tokens.weight"), &embed))
+        return;
+    const mc_adapter_substitute *x = fuse->substitutes[embed];
+    if (x && (x->copy || x->rows) && !fuse->substitutes[head]) fuse->substitutes[head] = x;
+}
+
+static mica_status match(const mc_source *source, mc_fuse *fuse, mc_names *strangers) {
+    mc_map parts = {0};
+    mica_status status = map_parts(source, &parts);
+    if (status == MICA_OK) status = match_substitutes(source, &parts, fuse, strangers);
+    if (status == MICA_OK) status = match_pairs(source, &parts, fuse, strangers);
+    if (status == MICA_OK) copy_to_head(source, &parts, fuse);
+    mc_map_deinit(&parts);
+    for (size_t i = 0; i < source->count; i++)
+        fuse->count += mc_fuse_changes(fuse, i);
+    return status;
 }
 
 static mica_status check_strangers(const char *folder, mc_names *strangers) {
@@ -187,26 +266,27 @@ static mica_status check_strangers(const char *folder, mc_names *strangers) {
         folder, names);
 }
 
-mica_status mc_fuse_open(const char *folder, const mc_source *source, mc_fuse *fuse) {
-    mc_map modules = {0};
+mica_status mc_fuse_open(const char *folder, mc_source *source, mc_fuse *fuse) {
     mc_names strangers = {0};
     *fuse = (mc_fuse){0};
     MC_TRY(mc_adapter_open(folder, &fuse->adapter));
+    if (!mc_source_find(source, "lm_head.weight") && parts_ends(fuse->adapter))
+        MC_TRY(mc_source_untie(source));
     fuse->pairs = mc_calloc(source->count + 1, sizeof *fuse->pairs);
-    fuse->replacements = mc_calloc(source->count + 1, sizeof *fuse->replacements);
-    bool room = fuse->pairs && fuse->replacements;
+    fuse->biases = mc_calloc(source->count + 1, sizeof *fuse->biases);
+    fuse->substitutes = mc_calloc(source->count + 1, sizeof *fuse->substitutes);
+    bool room = fuse->pairs && fuse->biases && fuse->substitutes;
     mica_status status = room ? MICA_OK : mc_fail_nomem("the matrices of an adapter");
-    if (status == MICA_OK) status = map_modules(source, &modules);
-    if (status == MICA_OK) status = match(source, &modules, fuse, &strangers);
+    if (status == MICA_OK) status = match(source, fuse, &strangers);
     if (status == MICA_OK) status = check_strangers(folder, &strangers);
     mc_names_deinit(&strangers);
-    mc_map_deinit(&modules);
     return status;
 }
 
 void mc_fuse_close(mc_fuse *fuse) {
     mc_adapter_close(&fuse->adapter);
     mc_free((void *)fuse->pairs);
-    mc_free((void *)fuse->replacements);
+    mc_free((void *)fuse->biases);
+    mc_free((void *)fuse->substitutes);
     *fuse = (mc_fuse){0};
 }

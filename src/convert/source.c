@@ -40,6 +40,26 @@ mc_str mc_decoder_name(mc_str name) {
     return name;
 }
 
+const mc_part *mc_source_find(const mc_source *source, const char *name) {
+    for (size_t i = 0; i < source->count; i++)
+        if (mc_str_is(mc_decoder_name(mc_str_of(source->parts[i].name)), name))
+            return &source->parts[i];
+    return NULL;
+}
+
+mica_status mc_source_untie(mc_source *source) {
+    static const mc_str outer = {"language_model.model.", 21};
+    const mc_part *embed = mc_source_find(source, "embed_tokens.weight");
+    if (!embed) return mc_fail(MICA_ENOENT, "the model has no embedding");
+    bool inner = mc_str_starts(mc_str_of(embed->name), outer);
+    mc_part *head = &source->parts[source->count++]; /* sources leave room for it */
+    *head = *embed;
+    head->name = inner ? "language_model.lm_head.weight" : "lm_head.weight";
+    head->copy_of = (size_t)(embed - source->parts) + 1;
+    source->own_head = true;
+    return MICA_OK;
+}
+
 /* ---- all tensors ---- */
 
 typedef struct check {

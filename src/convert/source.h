@@ -27,6 +27,7 @@ typedef struct mc_part {
     mica_quant quant;
     bool has_biases;
     uint64_t bytes; /* in the source */
+    size_t copy_of; /* 1 + the index of the part whose value it has; 0: its own */
 } mc_part;
 
 /* The value of a part. scales MICA_NONE: weight holds the elements. */
@@ -65,6 +66,13 @@ void mc_source_close(mc_source *source);
 
 /* What config.json says of the model. errors  MICA_EUNSUPPORTED, MICA_EFORMAT, MICA_ENOENT */
 mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec);
+
+/* Gives a source whose head is the embedding a head of its own, with the embedding's value.
+ * errors  MICA_ENOENT there is no embedding; MICA_ENOMEM */
+mica_status mc_source_untie(mc_source *source);
+
+/* A part by its name behind the prefix of the decoder; NULL: there is none. */
+const mc_part *mc_source_find(const mc_source *source, const char *name);
 
 /* A name behind the prefix of the decoder, which programs spell in several ways: of
  * "model.layers.0.mlp.up_proj.weight" it is "layers.0.mlp.up_proj.weight". */

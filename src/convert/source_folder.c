@@ -156,14 +156,6 @@ static void close_folder(mc_source *source) {
     mc_config_close(&f->config);
 }
 
-/* A part by its name within the decoder; NULL: there is none. */
-static const mc_part *find_part(const mc_source *source, const char *name) {
-    for (size_t i = 0; i < source->count; i++)
-        if (mc_str_is(mc_decoder_name(mc_str_of(source->parts[i].name)), name))
-            return &source->parts[i];
-    return NULL;
-}
-
 static void strip_ending(const mc_part *part, char module[NAME_BYTES]) {
     snprintf(module, NAME_BYTES, "%.*s", (int)(strlen(part->name) - strlen(".weight")), part->name);
 }
@@ -171,8 +163,8 @@ static void strip_ending(const mc_part *part, char module[NAME_BYTES]) {
 /* Whether there is a head unlike the embedding, whatever the config says. */
 static bool has_own_head(const mc_source *source) {
     char one[NAME_BYTES], other[NAME_BYTES];
-    const mc_part *head = find_part(source, "lm_head.weight");
-    const mc_part *embed = find_part(source, "embed_tokens.weight");
+    const mc_part *head = mc_source_find(source, "lm_head.weight");
+    const mc_part *embed = mc_source_find(source, "embed_tokens.weight");
     if (!head || !embed) return false;
     strip_ending(head, one);
     strip_ending(embed, other);

@@ -37,7 +37,7 @@ mica_status mc_make_value(mc_converting *c, size_t i, mc_value *value) {
     const mc_part *part = &c->source.parts[i];
     const mc_target *target = &c->plan.targets[i];
     bool changes = mc_fuse_changes(&c->fuse, i);
-    MC_TRY(c->source.load(&c->source, i, c->s, value));
+    MC_TRY(c->source.load(&c->source, part->copy_of ? part->copy_of - 1 : i, c->s, value));
     if (part->has_biases) cast_scales(c->s, target->dtype, value);
     if (part->quantised && target->quantised && !changes) return mica_scope_status(c->s);
     mica_array x = value->weight;

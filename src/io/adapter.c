@@ -21,7 +21,8 @@ struct mc_adapter {
     char *path; /* in the arena */
     mc_config *config;
     mc_weights *weights;
-    mc_buffer pairs; /* mc_adapter_pair */
+    mc_buffer pairs;       /* mc_adapter_pair */
+    mc_buffer substitutes; /* mc_adapter_substitute */
     bool peft;
     int64_t num_layers; /* mlx-lm: number of last blocks that have adapters; < 1: all */
     mc_str *targets;    /* [target_count] in the arena: names of modules; NULL: not listed */
@@ -29,7 +30,10 @@ struct mc_adapter {
     int64_t rank;
     double scale;            /* mlx-lm */
     double alpha;            /* PEFT, as are the next three */
-    bool full;               /* mlx-lm: no pairs, but tensors in the place of the model's */
+    bool full;               /* mlx-lm: substitutes only */
+    bool saves;              /* PEFT: modules_to_save, or a bias: tensors with names of their own */
+    bool lora_bias;          /* PEFT */
+    mc_json token_rows;      /* PEFT: trainable_token_indices */
     bool dora;               /* pairs have magnitudes, too */
     bool rslora;             /* the scale is alpha / sqrt(rank), not alpha / rank */
     mc_buffer ranks, alphas; /* valued: those of some modules */
@@ -84,30 +88,38 @@ static bool is_set(const mc_config_scope *scope, const char *key) {
     return !holds || mc_json_count(v) > 0;
 }
 
-/* Refuses kinds of adapters that compute differently or replace whole modules. */
+/* Refuses kinds of adapters that compute differently. */
 static mica_status refuse_peft_kinds(const mc_config_scope *root) {
     static const char *const refused[] = {
-        "modules_to_save",     "lora_bias",
-        "fan_in_fan_out",      "layer_replication",
-        "target_parameters",   "use_qalora",
-        "use_bdlora",          "trainable_token_indices",
-        "ensure_weight_tying", "alora_invocation_tokens",
+        "fan_in_fan_out", "layer_replication", "target_parameters",
+        "use_qalora",     "use_bdlora",        "alora_invocation_tokens",
     };
-    mc_str type = MC_STR(""), bias = MC_STR("none");
+    mc_str type = MC_STR("");
     MC_TRY(mc_config_str(root, "peft_type", MC_REQUIRED, &type));
     if (!mc_str_is(type, "LORA"))
         return mc_config_fail(root, "peft_type", MICA_EUNSUPPORTED,
                               "\"%.*s\"; mica applies \"LORA\"", MC_STR_ARG(type));
-    MC_TRY(mc_config_str(root, "bias", MC_OPTIONAL, &bias));
-    if (!mc_str_is(bias, "none"))
-        return mc_config_fail(root, "bias", MICA_EUNSUPPORTED,
-                              "\"%.*s\"; mica applies adapters whose bias is \"none\"",
-                              MC_STR_ARG(bias));
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (is_set(root, refused[i]))
-            return mc_config_fail(root, refused[i], MICA_EUNSUPPORTED,
-                                  "is set; mica applies low-rank factors of plain LoRA only: merge "
-                                  "the adapter into its model");
+            return mc_config_fail(
+                root, refused[i], MICA_EUNSUPPORTED,
+                "is set; mica applies plain LoRA and DoRA only: merge the adapter "
+                "into its model");
+    return MICA_OK;
+}
+
+/* Reads what an adapter has beside factors. */
+static mica_status read_extras(mc_adapter *adapter, const mc_config_scope *root) {
+    mc_str bias = MC_STR("none");
+    MC_TRY(mc_config_str(root, "bias", MC_OPTIONAL, &bias));
+    if (!mc_str_is(bias, "none") && !mc_str_is(bias, "all") && !mc_str_is(bias, "lora_only"))
+        return mc_config_fail(root, "bias", MICA_EUNSUPPORTED,
+                              "\"%.*s\"; PEFT has \"none\", \"all\" and \"lora_only\"",
+                              MC_STR_ARG(bias));
+    MC_TRY(mc_config_bool(root, "lora_bias", MC_OPTIONAL, &adapter->lora_bias));
+    adapter->saves = is_set(root, "modules_to_save") || !mc_str_is(bias, "none");
+    if (is_set(root, "trainable_token_indices"))
+        adapter->token_rows = mc_json_find(root->object, "trainable_token_indices");
     return MICA_OK;
 }
 
@@ -142,6 +154,7 @@ static mica_status read_patterns(mc_adapter *adapter, const mc_config_scope *roo
 
 static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
     MC_TRY(refuse_peft_kinds(root));
+    MC_TRY(read_extras(adapter, root));
     MC_TRY(mc_config_int(root, "r", MC_REQUIRED, 1, MAX_RANK, &adapter->rank));
     MC_TRY(
         mc_config_float(root, "lora_alpha", MC_REQUIRED, -MAX_SCALE, MAX_SCALE, &adapter->alpha));
@@ -207,7 +220,7 @@ static mica_status set_scale(mc_adapter *adapter, mc_adapter_pair *pair) {
 
 /* ---- tensors ---- */
 
-enum part { FIRST, SECOND, MAGNITUDE };
+enum part { FIRST, SECOND, MAGNITUDE, BIAS };
 
 static const struct {
     const char *suffix;
@@ -219,6 +232,7 @@ static const struct {
     {".m", MC_ADAPTER_MLX, MAGNITUDE},
     {".lora_A.weight", MC_ADAPTER_PEFT, FIRST},
     {".lora_B.weight", MC_ADAPTER_PEFT, SECOND},
+    {".lora_B.bias", MC_ADAPTER_PEFT, BIAS},
     {".lora_magnitude_vector", MC_ADAPTER_PEFT, MAGNITUDE},
     {".lora_magnitude_vector.weight", MC_ADAPTER_PEFT, MAGNITUDE},
     {".lora_embedding_A", MC_ADAPTER_PEFT_EMBEDDING, FIRST},
@@ -227,23 +241,120 @@ static const struct {
 
 enum { HALVES = sizeof halves / sizeof *halves };
 
-/* Which part of a pair a tensor is, and its module; HALVES: neither half. */
-static size_t parse_name(const mc_adapter *adapter, const char *name, mc_str *module) {
+/* A tensor's name without that of PEFT's model around the model. */
+static mc_str unwrap(const mc_adapter *adapter, const char *name) {
     static const mc_str wrapper = {"base_model.model.", 17};
     mc_str text = mc_str_of(name);
+    if (!adapter->peft || !mc_str_starts(text, wrapper)) return text;
+    return (mc_str){text.ptr + wrapper.len, text.len - wrapper.len};
+}
+
+/* Which part of a pair a tensor is, and its module; HALVES: none. */
+static size_t parse_name(const mc_adapter *adapter, const char *name, mc_str *module) {
+    mc_str text = unwrap(adapter, name);
     size_t i = 0;
     for (; i < HALVES; i++)
         if ((halves[i].kind != MC_ADAPTER_MLX) == adapter->peft &&
             (adapter->dora || halves[i].part != MAGNITUDE) &&
+            (adapter->lora_bias || halves[i].part != BIAS) &&
             mc_str_ends(text, mc_str_of(halves[i].suffix)))
             break;
     if (i == HALVES) return i;
     text.len -= strlen(halves[i].suffix);
-    if (adapter->peft && mc_str_starts(text, wrapper))
-        text = (mc_str){text.ptr + wrapper.len, text.len - wrapper.len};
     *module = text;
     return i;
 }
+
+/* ---- substitutes ---- */
+
+/* The list of token ids of a module: trainable_token_indices is such a list, of the embedding, or
+ * lists by the ends of modules' names. NONE: there is none. */
+static mc_json find_token_rows(const mc_adapter *adapter, mc_str module) {
+    const mc_json none = {0};
+    mc_json all = adapter->token_rows;
+    if (mc_json_get_type(all) == MC_JSON_ARRAY) return all;
+    for (mc_json_iter it = mc_json_begin(all); mc_json_next(&it);) {
+        bool ends = mc_str_ends(module, it.key) &&
+                    (module.len == it.key.len || module.ptr[module.len - it.key.len - 1] == '.');
+        if (ends) return it.value;
+    }
+    /* Only one of tied modules is named. */
+    mc_json_iter first = mc_json_begin(all);
+    return mc_json_count(all) == 1 && mc_json_next(&first) ? first.value : none;
+}
+
+static mica_status read_token_rows(mc_adapter *adapter, mc_str module,
+                                   mc_adapter_substitute *substitute) {
+    const mc_weight_tensor *t = substitute->tensor;
+    mc_json list = find_token_rows(adapter, module);
+    size_t n = mc_json_count(list), i = 0;
+    int64_t *rows = mc_arena_alloc(&adapter->arena, (n + 1) * sizeof *rows);
+    if (!rows) return mc_fail_nomem("an adapter");
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); i++)
+        if (!mc_json_get_int(it.value, &rows[i]) || rows[i] < 0 || rows[i] > INT32_MAX)
+            return mc_fail(MICA_EFORMAT,
+                           "%s: adapter_config.json: trainable_token_indices: want token ids",
+                           adapter->path);
+    if (t->ndim != 2 || (uint64_t)t->shape[0] != n)
+        return mc_fail(MICA_ESHAPE,
+                       "%s: tensor %s does not fit the %zu ids of trainable_token_indices", t->file,
+                       t->name, n);
+    substitute->rows = rows;
+    substitute->row_count = n;
+    return MICA_OK;
+}
+
+/* Joins a module's name and what follows. */
+static const char *join(mc_adapter *adapter, mc_str module, const char *ending) {
+    size_t len = strlen(ending);
+    char *text = mc_arena_alloc(&adapter->arena, module.len + len + 1);
+    if (!text) return NULL;
+    memcpy(text, module.ptr, module.len);
+    memcpy(text + module.len, ending, len + 1);
+    return text;
+}
+
+/* Adds a tensor that is no part of a pair, if it is a substitute. */
+static mica_status take_substitute(mc_adapter *adapter, const mc_weight_tensor *t, bool *taken) {
+    static const struct {
+        const char *suffix, *ending;
+        bool copy, rows, saved;
+    } kinds[] = {
+        {".token_adapter.trainable_tokens_delta", ".weight", false, true, false},
+        {".base_layer.weight", ".weight", true, false, false},
+        {".base_layer.bias", ".bias", true, false, false},
+        {".weight", ".weight", false, false, true},
+        {".bias", ".bias", false, false, true},
+    };
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    mc_str name = unwrap(adapter, t->name);
+    size_t i = 0;
+    while (i < KINDS && !mc_str_ends(name, mc_str_of(kinds[i].suffix)))
+        i++;
+    *taken = i < KINDS && (kinds[i].saved ? adapter->saves : adapter->peft);
+    if (!*taken) return MICA_OK;
+    mc_str module = {name.ptr, name.len - strlen(kinds[i].suffix)};
+    mc_adapter_substitute substitute = {
+        .name = join(adapter, module, kinds[i].ending), .tensor = t, .copy = kinds[i].copy};
+    if (!substitute.name) return mc_fail_nomem("an adapter");
+    if (kinds[i].rows) MC_TRY(read_token_rows(adapter, module, &substitute));
+    return MC_BUFFER_PUSH(&adapter->substitutes, mc_adapter_substitute, substitute)
+               ? MICA_OK
+               : mc_fail_nomem("an adapter");
+}
+
+/* All tensors of full training have the names of the model's. */
+static mica_status take_full(mc_adapter *adapter) {
+    for (size_t i = 0; i < mc_weights_count(adapter->weights); i++) {
+        const mc_weight_tensor *t = mc_weights_at(adapter->weights, i);
+        const mc_adapter_substitute substitute = {.name = t->name, .tensor = t, .copy = true};
+        if (!MC_BUFFER_PUSH(&adapter->substitutes, mc_adapter_substitute, substitute))
+            return mc_fail_nomem("an adapter");
+    }
+    return MICA_OK;
+}
+
+/* ---- pairs ---- */
 
 /* Sets *at to the index of the module's pair, which is created for its first half. */
 static mica_status take_pair(mc_adapter *adapter, mc_map *by_module, mc_str module, size_t half,
@@ -268,12 +379,14 @@ static mica_status sort_tensors(mc_adapter *adapter, mc_map *by_module, mc_names
         mc_str module;
         size_t at, half = parse_name(adapter, t->name, &module);
         if (half == HALVES) {
-            MC_TRY(mc_names_add(others, t->name));
+            bool taken;
+            MC_TRY(take_substitute(adapter, t, &taken));
+            if (!taken) MC_TRY(mc_names_add(others, t->name));
             continue;
         }
         MC_TRY(take_pair(adapter, by_module, module, half, &at));
         mc_adapter_pair *pair = &MC_BUFFER_AT(&adapter->pairs, mc_adapter_pair)[at];
-        const mc_weight_tensor **const places[] = {&pair->a, &pair->b, &pair->m};
+        const mc_weight_tensor **const places[] = {&pair->a, &pair->b, &pair->m, &pair->bias};
         const mc_weight_tensor **place = places[halves[half].part];
         if (*place || pair->kind != halves[half].kind)
             MC_TRY(mc_names_add(others, t->name));
@@ -291,11 +404,14 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
                        "%s: %zu tensors do not have the names of %s's low-rank factors: %s",
                        adapter->path, others->count, adapter->peft ? "PEFT" : "mlx-lm", names);
     }
-    if (!mc_adapter_count(adapter))
+    if (!mc_adapter_count(adapter) && !mc_adapter_substitute_count(adapter))
         return mc_fail(MICA_EFORMAT, "%s: the adapter holds no tensors", adapter->path);
     for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
-        const mc_weight_tensor *there = pair->a ? pair->a : pair->b ? pair->b : pair->m;
+        const mc_weight_tensor *there = pair->a   ? pair->a
+                                        : pair->b ? pair->b
+                                        : pair->m ? pair->m
+                                                  : pair->bias;
         if (adapter->dora && pair->a && pair->b && !pair->m)
             return mc_fail(MICA_ENOENT, "%s: tensor %s: the magnitudes of its pair are missing",
                            there->file, there->name);
@@ -307,7 +423,7 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
 }
 
 static mica_status read_pairs(mc_adapter *adapter) {
-    if (adapter->full && mc_weights_count(adapter->weights)) return MICA_OK;
+    if (adapter->full && mc_weights_count(adapter->weights)) return take_full(adapter);
     mc_map by_module = {0};
     mc_names others = {0};
     mica_status status = sort_tensors(adapter, &by_module, &others);
@@ -362,6 +478,7 @@ void mc_adapter_close(mc_adapter **adapter) {
     mc_weights_close(&(*adapter)->weights);
     mc_config_close(&(*adapter)->config);
     mc_buffer_deinit(&(*adapter)->pairs);
+    mc_buffer_deinit(&(*adapter)->substitutes);
     free_patterns(&(*adapter)->ranks);
     free_patterns(&(*adapter)->alphas);
     mc_arena_deinit(&(*adapter)->arena);
@@ -369,8 +486,20 @@ void mc_adapter_close(mc_adapter **adapter) {
     *adapter = NULL;
 }
 
-const mc_weights *mc_adapter_replacements(const mc_adapter *adapter) {
-    return adapter->full ? adapter->weights : NULL;
+size_t mc_adapter_substitute_count(const mc_adapter *adapter) {
+    return MC_BUFFER_COUNT(&adapter->substitutes, mc_adapter_substitute);
+}
+
+const mc_adapter_substitute *mc_adapter_substitute_at(const mc_adapter *adapter, size_t i) {
+    return &MC_BUFFER_AT(&adapter->substitutes, mc_adapter_substitute)[i];
+}
+
+bool mc_adapter_is_full(const mc_adapter *adapter) {
+    return adapter->full;
+}
+
+bool mc_adapter_is_peft(const mc_adapter *adapter) {
+    return adapter->peft;
 }
 
 size_t mc_adapter_count(const mc_adapter *adapter) {

@@ -1,17 +1,24 @@
-/* Adapters: low-rank additions to a model's matrices, in folders as mlx-lm and PEFT write them, or
- * tensors in the place of the model's own, as mlx-lm writes them after full training.
+/* Adapters: low-rank additions to a model's matrices, in folders as mlx-lm and PEFT write them, and
+ * tensors that take the place of the model's own.
  *
  * mlx-lm: adapters.safetensors holds <module>.lora_a and .lora_b, adapter_config.json says which
- * modules of the last num_layers blocks have them. PEFT: adapter_model.safetensors holds
- * base_model.model.<module>.lora_A.weight and .lora_B.weight (or lora_embedding_A and _B). This
- * file turns a folder into a list of pairs, each with its rank and scale. The model room checks
- * whether a model has these modules and their shapes.
+ * modules of the last num_layers blocks have them; after full training it holds the trained tensors
+ * by their own names. PEFT: adapter_model.safetensors holds base_model.model.<module>.lora_A.weight
+ * and .lora_B.weight (or lora_embedding_A and _B), and beside them
  *
- * PEFT's adapters other than LoRA and DoRA (trained biases, modules saved whole) are refused: they
- * would be applied wrongly.
+ *     <module>.weight, .bias              modules_to_save, and biases that were trained ("bias")
+ *     <module>.base_layer.weight, .bias   copies of the model's own tensors: of embeddings that
+ *                                         have factors, and of biases
+ *     <module>.lora_B.bias                lora_bias: of the second factor
+ *     <module>.token_adapter.trainable_tokens_delta   trainable_token_indices: new rows of a table
+ *
+ * This file turns a folder into a list of pairs, each with its rank and scale, and a list of
+ * substitutes. The model room checks whether a model has these modules and their shapes. PEFT's
+ * other kinds are refused: they would be applied wrongly.
  *
  * Threads: an opened adapter may be read from any number of threads.
- * Source: mlx-lm 0.2x (tuner/utils.py, tuner/lora.py), PEFT 0.1x (tuners/lora). */
+ * Source: mlx-lm 0.2x (tuner/utils.py, tuner/lora.py), PEFT 0.1x and 0.2x (tuners/lora,
+ * tuners/trainable_tokens, utils/save_and_load.py). */
 #ifndef IO_ADAPTER_H
 #define IO_ADAPTER_H
 
@@ -35,10 +42,22 @@ typedef struct mc_adapter_pair {
                            "model.layers.0.mlp.up_proj" */
     mc_adapter_kind kind;
     const mc_weight_tensor *a, *b;
-    const mc_weight_tensor *m; /* [out] DoRA: norms of the rows of the sum; NULL: plain LoRA */
-    int64_t rank;              /* by the config */
-    double scale;              /* factor of x @ a @ b */
+    const mc_weight_tensor *m;    /* [out] DoRA: norms of the rows of the sum; NULL: plain LoRA */
+    const mc_weight_tensor *bias; /* [out] added to x @ a @ b before the scale; NULL: none */
+    int64_t rank;                 /* by the config */
+    double scale;                 /* factor of x @ a @ b */
 } mc_adapter_pair;
+
+/* A tensor in the place of a model's own, or of some of its rows. */
+typedef struct mc_adapter_substitute {
+    const char *name; /* of the model's tensor: "model.norm.weight" */
+    const mc_weight_tensor *tensor;
+    /* A copy of the tensor of the model that was trained: a tied head is it, too. Otherwise it was
+     * trained, apart from a tied head. */
+    bool copy;
+    const int64_t *rows; /* [row_count] those that the tensor's rows replace; NULL: all */
+    size_t row_count;
+} mc_adapter_substitute;
 
 /* Opens an adapter's folder and matches its tensors to pairs.
  *
@@ -52,9 +71,14 @@ mica_status mc_adapter_open(const char *folder, mc_adapter **adapter);
 /* Closes *adapter, frees its tensors and sets it to NULL. Does nothing for NULL. */
 void mc_adapter_close(mc_adapter **adapter);
 
-/* The tensors of full training, which have the names of the model's: "model.norm.weight". NULL: the
- * adapter has pairs. */
-const mc_weights *mc_adapter_replacements(const mc_adapter *adapter);
+/* The substitutes, in order of the file. */
+size_t mc_adapter_substitute_count(const mc_adapter *adapter);
+const mc_adapter_substitute *mc_adapter_substitute_at(const mc_adapter *adapter, size_t i);
+
+/* Whether it is of mlx-lm's full training: substitutes only, and a tied head goes with the
+ * embedding. */
+bool mc_adapter_is_full(const mc_adapter *adapter);
+bool mc_adapter_is_peft(const mc_adapter *adapter);
 
 /* The pairs, in order of the file; none of full training. */
 size_t mc_adapter_count(const mc_adapter *adapter);

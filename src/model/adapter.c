@@ -1,5 +1,5 @@
-/* Adds an adapter's low-rank factors to the matrices that they name, or puts its tensors in their
- * place. */
+/* Adds an adapter's low-rank factors to the matrices that they name, and puts its substitutes in
+ * the place of the model's own tensors. */
 #include "io/adapter.h"
 
 #include "base/alloc.h"
@@ -76,6 +76,14 @@ static mc_lm_matrix find_target(mc_lm *lm, mc_adapter_kind kind, const char *mod
     return (mc_lm_matrix){0};
 }
 
+/* A table of rows has no bias. */
+static mica_status check_bias(const mc_adapter_pair *pair, const mc_lm_matrix *at,
+                              const mc_lm *lm) {
+    if (at->linear != &lm->embed) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: tensor %s: an embedding has no bias", pair->bias->file,
+                   pair->bias->name);
+}
+
 static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const mc_lm_matrix *at) {
     mc_factor a = {pair->a, false}, b = {pair->b, false};
     if (pair->kind == MC_ADAPTER_PEFT) {
@@ -93,6 +101,11 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const mc_l
                        "%s: tensor %s: mica applies DoRA to the matrices of layers only",
                        pair->m->file, pair->m->name);
     if (pair->m) MC_TRY(mc_linear_magnify(lm->scope, pair->m, at->linear));
+    if (pair->bias) {
+        MC_TRY(check_bias(pair, at, lm));
+        MC_TRY(mc_linear_add_bias(lm->scope, pair->bias, pair->scale, at->linear));
+        lm->adapter_parameters += (uint64_t)at->linear->out;
+    }
     if (pair->kind == MC_ADAPTER_MLX && at->linear == &lm->embed && lm->tied) lm->head = lm->embed;
     lm->adapter_parameters += (uint64_t)pair->rank * (uint64_t)(at->linear->in + at->linear->out);
     return MICA_OK;
@@ -143,7 +156,7 @@ static mica_status refuse(mc_names *list, const mc_lm *lm, const mc_adapter *ada
                    names);
 }
 
-/* ---- full training ---- */
+/* ---- substitutes ---- */
 
 /* A norm by its name: "norm", "layers.7.input_layernorm". NULL: there is none. */
 static mica_array *find_norm(mc_lm *lm, const char *module) {
@@ -160,39 +173,55 @@ static mica_array *find_norm(mc_lm *lm, const char *module) {
     return NULL;
 }
 
-/* Puts a tensor in the place of the model's own of that name. *known: there is one. */
-static mica_status replace(mc_lm *lm, const mc_weight_tensor *t, bool *known) {
-    char module[NAME_BYTES];
-    const char *dot = strrchr(t->name, '.');
-    size_t len = dot ? (size_t)(dot - t->name) : 0;
-    *known = false;
-    if (!dot || len >= sizeof module) return MICA_OK;
-    memcpy(module, t->name, len);
-    module[len] = '\0';
-    bool is_weight = strcmp(dot, ".weight") == 0, is_bias = strcmp(dot, ".bias") == 0;
-    mica_array *norm = is_weight ? find_norm(lm, module) : NULL;
-    mc_lm_matrix at = find_target(lm, MC_ADAPTER_MLX, module);
-    *known = norm || (at.linear && (is_weight || (is_bias && mica_valid(at.linear->bias))));
-    if (!*known) return MICA_OK;
-    if (norm)
-        return mc_vector_make(lm->scope, t, mica_array_size(*norm), lm->spec.norm_offset, norm);
-    if (is_bias) return mc_vector_make(lm->scope, t, at.linear->out, 0.0, &at.linear->bias);
-    MC_TRY(mc_linear_replace(lm->scope, t, at.linear));
-    if (at.linear == &lm->embed && lm->tied) lm->head = lm->embed;
+static mica_status replace_matrix(mc_lm *lm, const mc_adapter *adapter,
+                                  const mc_adapter_substitute *x, mc_linear *linear) {
+    const mc_weight_tensor *t = x->tensor;
+    bool embed = linear == &lm->embed;
+    if (mc_adapter_is_full(adapter) && linear->quantised)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s takes the place of a quantised matrix: give the model that "
+                       "was trained, whose weights are floats",
+                       t->file, t->name);
+    MC_TRY(x->rows ? mc_linear_replace_rows(lm->scope, t, x->rows, x->row_count, linear)
+                   : mc_linear_replace(lm->scope, t, linear));
+    if (embed && lm->tied && (x->copy || x->rows)) lm->head = lm->embed;
     return MICA_OK;
 }
 
+/* Puts a tensor in the place of the model's own of that name. *known: there is one. */
+static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapter_substitute *x,
+                           bool *known) {
+    char module[NAME_BYTES];
+    const char *dot = strrchr(x->name, '.');
+    size_t len = dot ? (size_t)(dot - x->name) : 0;
+    *known = false;
+    if (!dot || len >= sizeof module) return MICA_OK;
+    memcpy(module, x->name, len);
+    module[len] = '\0';
+    bool is_weight = strcmp(dot, ".weight") == 0, is_bias = strcmp(dot, ".bias") == 0;
+    mica_array *norm = is_weight && !x->rows ? find_norm(lm, module) : NULL;
+    mc_adapter_kind kind = mc_adapter_is_peft(adapter) ? MC_ADAPTER_PEFT : MC_ADAPTER_MLX;
+    mc_lm_matrix at = find_target(lm, kind, module);
+    *known = norm || (at.linear && (is_weight || (is_bias && mica_valid(at.linear->bias))));
+    if (!*known) return MICA_OK;
+    if (norm)
+        return mc_vector_make(lm->scope, x->tensor, mica_array_size(*norm), lm->spec.norm_offset,
+                              norm);
+    if (is_bias) return mc_vector_make(lm->scope, x->tensor, at.linear->out, 0.0, &at.linear->bias);
+    return replace_matrix(lm, adapter, x, at.linear);
+}
+
 /* Two tensors whose names differ in the decoder's prefix only would take the same place. */
-static mica_status check_twins(const mc_weights *tensors) {
+static mica_status check_twins(const mc_adapter *adapter) {
     mc_map names = {0};
     mica_status status = MICA_OK;
-    for (size_t i = 0; status == MICA_OK && i < mc_weights_count(tensors); i++) {
-        const mc_weight_tensor *t = mc_weights_at(tensors, i);
-        mc_str name = mc_str_of(skip_prefix(t->name));
+    for (size_t i = 0; status == MICA_OK && i < mc_adapter_substitute_count(adapter); i++) {
+        const mc_adapter_substitute *x = mc_adapter_substitute_at(adapter, i);
+        mc_str name = mc_str_of(skip_prefix(x->name));
         uint64_t there;
         if (mc_map_find(&names, name, &there))
-            status =
-                mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", t->file, t->name);
+            status = mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names",
+                             x->tensor->file, x->tensor->name);
         else if (!mc_map_put(&names, name, i))
             status = mc_fail_nomem("the tensors of an adapter");
     }
@@ -200,14 +229,14 @@ static mica_status check_twins(const mc_weights *tensors) {
     return status;
 }
 
-static mica_status replace_all(mc_lm *lm, const mc_weights *tensors, mc_names *strangers) {
-    MC_TRY(check_twins(tensors));
-    for (size_t i = 0; i < mc_weights_count(tensors); i++) {
-        const mc_weight_tensor *t = mc_weights_at(tensors, i);
+static mica_status replace_all(mc_lm *lm, const mc_adapter *adapter, mc_names *strangers) {
+    MC_TRY(check_twins(adapter));
+    for (size_t i = 0; i < mc_adapter_substitute_count(adapter); i++) {
+        const mc_adapter_substitute *x = mc_adapter_substitute_at(adapter, i);
         bool known;
-        MC_TRY(replace(lm, t, &known));
-        if (known) lm->adapter_parameters += t->bytes / mica_dtype_bytes(t->dtype);
-        if (!known && !mc_lm_ignores(t->name)) MC_TRY(mc_names_add(strangers, t->name));
+        MC_TRY(replace(lm, adapter, x, &known));
+        if (known) lm->adapter_parameters += x->tensor->bytes / mica_dtype_bytes(x->tensor->dtype);
+        if (!known && !mc_lm_ignores(x->name)) MC_TRY(mc_names_add(strangers, x->tensor->name));
     }
     return MICA_OK;
 }
@@ -215,11 +244,8 @@ static mica_status replace_all(mc_lm *lm, const mc_weights *tensors, mc_names *s
 /* ---- the whole ---- */
 
 static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, mc_names *list) {
-    const mc_weights *tensors = mc_adapter_replacements(adapter);
-    if (tensors) {
-        MC_TRY(replace_all(lm, tensors, list));
-        return refuse(list, lm, adapter, "tensors are not in the model");
-    }
+    MC_TRY(replace_all(lm, adapter, list)); /* factors are added to these */
+    MC_TRY(refuse(list, lm, adapter, "tensors are not in the model"));
     MC_TRY(apply_pairs(lm, adapter, list));
     MC_TRY(refuse(list, lm, adapter, "modules that it changes are not in the model"));
     MC_TRY(find_missing(lm, adapter, list));
@@ -236,7 +262,7 @@ mica_status mc_lm_adapt(mc_lm *lm, const char *folder) {
     MC_TRY(mc_adapter_open(folder, &adapter));
     mica_status status = adapt(lm, adapter, &list);
     mc_names_deinit(&list);
-    if (mc_adapter_replacements(adapter))
+    if (mc_adapter_substitute_count(adapter))
         lm->replacements = adapter; /* whose memory weights lie in */
     else
         mc_adapter_close(&adapter);

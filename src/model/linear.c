@@ -102,14 +102,53 @@ static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_l
     return make_leaf(loader->scope, t, &linear->weight);
 }
 
+static void make_dense(mc_linear *linear, mica_array weight) {
+    linear->weight = weight;
+    linear->scales = linear->biases = MICA_NONE;
+    linear->quantised = false;
+}
+
 mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *t, mc_linear *linear) {
+    mica_array weight;
     MC_TRY(check_dense(t, linear->out, linear->in));
-    if (linear->quantised)
-        return mc_fail(MICA_EUNSUPPORTED,
-                       "%s: tensor %s takes the place of a quantised matrix: give the model that "
-                       "was trained, whose weights are floats",
-                       t->file, t->name);
-    return make_leaf(scope, t, &linear->weight);
+    MC_TRY(make_leaf(scope, t, &weight));
+    make_dense(linear, weight);
+    return MICA_OK;
+}
+
+mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *t,
+                                   const int64_t *rows, size_t n, mc_linear *linear) {
+    mica_array weight = linear->weight, values;
+    const int64_t count = (int64_t)n;
+    MC_TRY(check_dense(t, count, linear->in));
+    for (size_t i = 0; i < n; i++)
+        if (rows[i] >= linear->out)
+            return mc_fail(MICA_EINVAL, "%s: tensor %s: there is no token %lld, of %lld", t->file,
+                           t->name, (long long)rows[i], (long long)linear->out);
+    MC_TRY(make_leaf(scope, t, &values));
+    if (linear->quantised) {
+        bool affine = linear->quant.mode == MICA_QUANT_AFFINE;
+        weight = mica_dequantize(scope, weight, linear->scales, linear->biases, linear->quant,
+                                 affine ? mica_array_dtype(linear->scales) : MICA_BF16);
+    }
+    values = mica_astype(scope, values, mica_array_dtype(weight));
+    mica_array ids = mica_from_data(scope, rows, MICA_I64, &count, 1);
+    values = mica_reshape(scope, values, (int64_t[]){count, 1, linear->in}, 3);
+    weight = mica_scatter(scope, weight, &ids, 1, (int[]){0}, values, MICA_SCATTER_SET);
+    MC_TRY(mica_eval(scope, weight));
+    make_dense(linear, weight);
+    return MICA_OK;
+}
+
+mica_status mc_linear_add_bias(mica_scope *scope, const mc_weight_tensor *t, double scale,
+                               mc_linear *linear) {
+    mica_array more;
+    MC_TRY(mc_vector_make(scope, t, linear->out, 0.0, &more));
+    more = mica_multiply(scope, more, mica_f32(scope, (float)scale));
+    if (mica_valid(linear->bias)) more = mica_add(scope, linear->bias, more);
+    MC_TRY(mica_eval(scope, more));
+    linear->bias = more;
+    return MICA_OK;
 }
 
 /* Fills in what the config does not say of an affine matrix, from the shapes of its tensors. */

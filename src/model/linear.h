@@ -59,11 +59,23 @@ mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, dou
 mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t n,
                            double offset, mica_array *vector);
 
-/* Puts a dense weight in the place of a matrix's own. The tensor's memory must outlive the scope.
+/* Puts a dense weight in the place of a matrix's own, which may be quantised. The tensor's memory
+ * must outlive the scope.
  *
- *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_EUNSUPPORTED the
- *          matrix is quantised */
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted */
 mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *tensor, mc_linear *linear);
+
+/* Puts the rows of a tensor [n, in] in the place of rows [n] of a matrix, of which a dense copy is
+ * made, in its own dtype, or that of its scales.
+ *
+ *  errors  also MICA_EINVAL a row that the matrix lacks; those of mica_eval */
+mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *tensor,
+                                   const int64_t *rows, size_t n, mc_linear *linear);
+
+/* Adds scale times a vector [out] to a matrix's bias, or makes it one.
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
+mica_status mc_linear_add_bias(mica_scope *scope, const mc_weight_tensor *tensor, double scale,
+                               mc_linear *linear);
 
 /* A factor as the file holds it: [rows, columns] as wanted, or transposed. */
 typedef struct mc_factor {

@@ -43,7 +43,7 @@ typedef struct mc_lm {
     mica_quant quant;    /* of most quantised weights; bits 0: none is quantised */
     char quantization[MC_PACKING_TEXT]; /* the same: "4 bit, groups of 64 (affine)", "none" */
     char *adapter;                      /* its folder; NULL: no adapter */
-    struct mc_adapter *replacements;    /* of full training: weights are mapped in it */
+    struct mc_adapter *replacements;    /* weights are mapped in it; NULL: none are */
     uint64_t adapter_parameters;
     mc_buffer notes; /* lines that a user may want to know: tensors that are not read */
 } mc_lm;
@@ -59,10 +59,11 @@ typedef struct mc_lm {
 mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
                        mc_lm **lm);
 
-/* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names; or puts
- * the tensors of full training in the place of the model's own. Allowed once, before the model's
- * first pass; after an error the model can only be closed. With a tied head, mlx-lm's adapter of
- * the embedding also applies to the head and PEFT's does not, as in those programs.
+/* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names, and
+ * puts the tensors that were trained whole in the place of the model's own. Allowed once, before
+ * the model's first pass; after an error the model can only be closed. With a tied head, mlx-lm's
+ * adapter of the embedding also applies to the head. PEFT's does not, nor does an embedding of its
+ * modules_to_save; rows of trainable_token_indices do. It is as in those programs.
  *
  *  errors  those of io/adapter.h; MICA_ENOENT it names modules that the model lacks, or lacks some
  *          that its config names (the text lists them); MICA_EFORMAT it has more layers than its

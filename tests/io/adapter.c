@@ -144,22 +144,28 @@ static void test_other_kinds(void **state) {
     expect_changed(mlx, "\"lora\"", "\"dora\"", MICA_ENOENT, "lora_a", "magnitudes");
     expect_changed(mlx, "\"lora\"", "\"ia3\"", MICA_EUNSUPPORTED, "adapter_config.json", "ia3");
     expect_changed(peft, "\"LORA\"", "\"IA3\"", MICA_EUNSUPPORTED, "peft_type", "IA3");
-    expect_changed(peft, "\"bias\": \"none\"", "\"bias\": \"lora_only\"", MICA_EUNSUPPORTED,
-                   "bias: ", "lora_only");
-    expect_changed(peft, "\"modules_to_save\": null", "\"modules_to_save\": [\"lm_head\"]",
-                   MICA_EUNSUPPORTED, "modules_to_save", "is set");
+    expect_changed(peft, "\"bias\": \"none\"", "\"bias\": \"some\"", MICA_EUNSUPPORTED,
+                   "bias: ", "some");
+    expect_changed(peft, "\"use_qalora\": false", "\"use_qalora\": true", MICA_EUNSUPPORTED,
+                   "use_qalora", "is set");
+    expect_changed("peft_tokens_llama", "140", "140, 7", MICA_ESHAPE, "trainable_tokens_delta",
+                   "does not fit the 3 ids of trainable_token_indices");
+    expect_changed("peft_tokens_llama", "140", "-1", MICA_EFORMAT, "trainable_token_indices",
+                   "want token ids");
+    expect_changed("peft_saves_llama", "\"modules_to_save\"", "\"modules_two_save\"",
+                   MICA_EUNSUPPORTED, "do not have the names", "down_proj.weight");
     expect_changed(peft, "\"use_dora\": false", "\"use_dora\": true", MICA_ENOENT, "lora_A",
                    "magnitudes");
     char *dir = changed(peft, "\"modules_to_save\": null", "\"modules_to_save\": []");
     mc_adapter *adapter = open_adapter(dir);
-    assert_null(mc_adapter_replacements(adapter));
+    assert_int_equal(mc_adapter_substitute_count(adapter), 0);
     mc_adapter_close(&adapter);
     test_temp_dir_remove(dir);
     dir = changed(mlx, "\"lora\"", "\"full\""); /* tensors in the place of the model's */
     adapter = open_adapter(dir);
     assert_int_equal(mc_adapter_count(adapter), 0);
-    assert_non_null(mc_weights_find(mc_adapter_replacements(adapter),
-                                    "model.layers.1.self_attn.q_proj.lora_a"));
+    assert_int_equal(mc_adapter_substitute_count(adapter), 16);
+    assert_true(mc_adapter_is_full(adapter));
     mc_adapter_close(&adapter);
     test_temp_dir_remove(dir);
 }
