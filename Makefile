@@ -13,7 +13,7 @@ all: ## build the command, build/mica, and the libraries (what is missing is ins
 chat: all ## build and talk with the model in models/
 	@build/mica chat
 
-test: ## all tests, the release build and again under ASan and UBSan
+test: ## the release build's tests, and under ASan and UBSan what parses and serves
 	@tools/install-deps.sh test
 	@tools/run_tests release asan
 
@@ -21,8 +21,16 @@ test-quick: ## the release build's tests but the slow ones (kernels on every ins
 	@tools/install-deps.sh test
 	@tools/run_tests quick
 
-check: ## what CI runs: test, tsan, valgrind, qemu, arm64, macos, packages, mutants and fuzz
-	@.ci/run
+check: ## all checks that there are (docs/checks.md), of which CI runs a third of the long ones: hours
+	@MICA_TURN=all .ci/run
+
+release-rest: ## the long tests of the release build, which make test leaves out
+	@tools/install-deps.sh test
+	@tools/run_tests release-rest
+
+asan-rest: ## under ASan and UBSan what make test leaves out, and the kernels
+	@tools/install-deps.sh test
+	@tools/run_tests asan-rest
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
 	@tools/install-deps.sh test
@@ -83,4 +91,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help
+.PHONY: all chat test test-quick check release-rest asan-rest tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help

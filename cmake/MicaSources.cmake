@@ -26,8 +26,8 @@ function(mica_kernel_sources processor)
   if(MICA_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
     list(APPEND arg_FLAGS --param=asan-stack=0)
   endif()
-  # No fuzz target reaches a kernel, and clang takes minutes to instrument one.
-  if(MICA_LIBFUZZER)
+  # No fuzz target reaches a kernel, and compilers take minutes to instrument one.
+  if(MICA_LIBFUZZER OR NOT MICA_SANITIZE_KERNELS)
     list(APPEND arg_FLAGS -fno-sanitize=all)
   endif()
   list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")

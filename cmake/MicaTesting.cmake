@@ -5,6 +5,14 @@ set(MICA_TEST_ENVIRONMENT
   UBSAN_OPTIONS=print_stacktrace=1
   TSAN_OPTIONS=halt_on_error=1
   MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
+# The tests that make test runs under AddressSanitizer get the label `first`: what parses and serves,
+# and a golden or two of each other room. make asan-rest runs the others.
+set(MICA_FIRST_ROOMS base cli fuzz grammar graph hub io onnx serve text web)
+set(MICA_FIRST convert.gguf convert.recipe cpu.copy device.memory engine.native engine.options
+  exec.compile exec.program_file grad.tape model.lm_load model.packing op.golden op.refuse
+  schedule.turns session.session_file session.session_golden task.score tune.files tune.log)
+set(MICA_FIRST_NOT cli.eval cli.tune serve.batches serve.clients.anthropic serve.clients.chats
+  serve.clients.node serve.clients.ollama serve.clients.tasks)
 find_program(MICA_VALGRIND valgrind)
 file(STRINGS ${PROJECT_SOURCE_DIR}/tests/qemu_slow.txt MICA_QEMU_SLOW REGEX "^[a-z]")
 list(TRANSFORM MICA_QEMU_SLOW REPLACE " .*" "")
@@ -50,6 +58,15 @@ if(MICA_SANITIZE OR CMAKE_CROSSCOMPILING)
   set(MICA_TEST_TIMEOUT 2400)
 endif()
 
+# Gives a test the label `first`, if it is one of those.
+function(mica_label_first name labels)
+  string(REGEX REPLACE "[.].*" "" room ${name})
+  if(MICA_SANITIZE MATCHES "address" AND NOT name IN_LIST MICA_FIRST_NOT AND
+      (room IN_LIST MICA_FIRST_ROOMS OR name IN_LIST MICA_FIRST))
+    set(${labels} ${${labels}} first PARENT_SCOPE)
+  endif()
+endfunction()
+
 # mica_add_test(<ctest name> <target> [LABELS <label>...] [ARGS <arg>...])
 #
 # Runs the target as a test. Exit status 77 counts as skipped. A test with the label `valgrind` is
@@ -57,6 +74,7 @@ endif()
 # target whose last test lacks that label is not built by default, unless it is a room's program.
 function(mica_add_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
+  mica_label_first(${name} arg_LABELS)
   if(CMAKE_CROSSCOMPILING AND name IN_LIST MICA_QEMU_SLOW)
     list(APPEND arg_LABELS qemu_slow)
   endif()
@@ -124,11 +142,12 @@ endfunction()
 #
 # Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
 # are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
-# ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2
+# ThreadSanitizer), valgrind, slow (not for make test-quick), long (for make release-rest alone). WEAKER: again as <room>.<name>.avx2
 # and .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than
 # this one; not under sanitizers, where that would take a minute. DEVICES: again as
 # <room>.<name>.<device> on each of MICA_TEST_DEVICES, of which sanitizers see the tests labelled
-# tsan; the test opens its device by test_device_open. DEVICES_LONG: the same, for tests of
+# tsan; the test opens its device by test_device_open. These copies are long, but for those of
+# goldens that compute little (not in tests/qemu_slow.txt). DEVICES_LONG: the same, for tests of
 # thousands of passes: the witness then has kernels for fused ops.
 # Both: again as <room>.<name>.mlx on MLX's CPU where MLX is there, but not under sanitizers, which
 # do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too; NO_MLX: not there,
@@ -149,6 +168,7 @@ function(mica_test path)
     set(target test_${CMAKE_MATCH_1})
     set(own ${CMAKE_MATCH_2})
     set(built TRUE)
+    mica_label_first(${name} arg_LABELS)
     if(MICA_TEST_LABEL AND NOT MICA_TEST_LABEL IN_LIST arg_LABELS)
       set(built FALSE)
     endif()
@@ -157,11 +177,15 @@ function(mica_test path)
     list(PREPEND arg_ARGS ${own})
   endif()
   mica_add_test(${name} ${target} LABELS ${arg_LABELS} ARGS ${arg_ARGS})
+  set(slow slow)
+  if(NOT arg_LABELS MATCHES "golden" OR name IN_LIST MICA_QEMU_SLOW) # make test has the others
+    list(APPEND slow long)
+  endif()
   if(arg_WEAKER AND NOT MICA_SANITIZE AND MICA_PROCESSOR STREQUAL "x86_64")
     set(weaker_labels ${arg_LABELS})
     list(FILTER weaker_labels INCLUDE REGEX "golden|cases")
     foreach(isa avx2 avx512vnni)
-      mica_add_test(${name}.${isa} ${target} LABELS slow ${weaker_labels} ARGS ${arg_ARGS})
+      mica_add_test(${name}.${isa} ${target} LABELS ${slow} ${weaker_labels} ARGS ${arg_ARGS})
       set_property(TEST ${name}.${isa} APPEND PROPERTY ENVIRONMENT MICA_CPU=${isa})
       set_tests_properties(${name}.${isa} PROPERTIES
         SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")
@@ -181,7 +205,7 @@ function(mica_test path)
     if(arg_DEVICES_LONG AND device STREQUAL "witness")
       set(opened witness:fused)
     endif()
-    mica_add_test(${name}.${device} ${target} LABELS slow tsan ${device_labels} ARGS ${arg_ARGS})
+    mica_add_test(${name}.${device} ${target} LABELS ${slow} tsan ${device_labels} ARGS ${arg_ARGS})
     set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${opened})
     if(device STREQUAL "mlx:gpu") # MLX's CUDA compiles its kernels when they are first used
       set_tests_properties(${name}.${device} PROPERTIES TIMEOUT 1800)
@@ -194,7 +218,7 @@ function(mica_test path)
     endif()
     foreach(mode IN LISTS modes)
       string(REPLACE .lazy "" test ${name}.mlx.${mode})
-      mica_add_test(${test} ${target} LABELS slow ${device_labels} ARGS ${arg_ARGS})
+      mica_add_test(${test} ${target} LABELS ${slow} ${device_labels} ARGS ${arg_ARGS})
       set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
         MICA_TEST_DEVICE=mlx:cpu MICA_MLX_MODE=${mode} OPENBLAS_NUM_THREADS=1)
     endforeach()
