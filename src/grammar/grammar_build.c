@@ -224,12 +224,15 @@ static bool lower_heights(mc_grammar_node *nodes, size_t count, const int32_t *r
     return changed;
 }
 
-/* Heights shrink until they are what rules need at least. */
+/* Heights shrink until they are what rules need at least. Grammars that are made to take long are
+ * refused: a node takes some nanoseconds. */
 static mica_status find_heights(mc_grammar_node *nodes, size_t count, const int32_t *rules) {
-    enum { MAX_ROUNDS = 1000 }; /* against grammars that are made to take long */
+    enum { MAX_ROUNDS = 1000, MAX_LOOKED_AT = 1 << 27 };
+    int rounds = count ? (int)(MAX_LOOKED_AT / count) : 1;
     for (size_t i = 0; i < count; i++)
         nodes[i].height = MC_GRAMMAR_DEPTH + 1;
-    for (int round = 0; round < MAX_ROUNDS; round++)
+    if (rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
+    for (int round = 0; round < rounds; round++)
         if (!lower_heights(nodes, count, rules, round % 2 == 0)) return MICA_OK;
     return mc_fail(MICA_EINVAL, "the grammar's rules are too intertwined");
 }

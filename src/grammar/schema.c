@@ -35,6 +35,7 @@ static const char *const annotations[] = {
     "$comment",      "deprecated",    "readOnly",    "writeOnly",       "$schema",
     "$defs",         "definitions",   "$anchor",     "contentEncoding", "contentMediaType",
     "contentSchema", "discriminator", "$vocabulary", "$dynamicAnchor",  "$recursiveAnchor",
+    "externalDocs",  "xml",
 };
 
 const char *mc_keyword_name(mc_keyword key) {
@@ -80,6 +81,7 @@ bool mc_schema_work(mc_schema *s, size_t steps) {
 }
 
 static bool is_annotation(mc_str key) {
+    if (mc_str_starts(key, MC_STR("x-"))) return true; /* OpenAPI: of a vendor */
     for (size_t i = 0; i < sizeof annotations / sizeof *annotations; i++)
         if (mc_str_is(key, annotations[i])) return true;
     return false;
@@ -91,8 +93,17 @@ static bool names_whole(const mc_schema *s, mc_str key, mc_json v) {
     return mc_str_is(key, "$id") && mc_json_get_str(v, &text) && strcmp(s->pointer, s->name) == 0;
 }
 
+/* In OpenAPI 3.0 and older drafts an exclusive limit is true or false, of the one beside it. */
+static void take_exclusive(mc_keywords *k, mc_keyword limit, mc_keyword exclusive) {
+    bool truth;
+    if (!mc_json_get_bool(k->at[exclusive], &truth)) return;
+    k->at[exclusive] = truth ? k->at[limit] : (mc_json){0};
+    if (truth) k->at[limit] = (mc_json){0};
+}
+
 bool mc_schema_keywords(mc_schema *s, mc_json schema, mc_keywords *k) {
     memset(k, 0, sizeof *k);
+    if (!mc_schema_work(s, mc_json_count(schema) / 2)) return false;
     for (mc_json_iter it = mc_json_begin(schema); mc_json_next(&it);) {
         size_t i = 0;
         while (i < MC_KEY_COUNT && !mc_str_is(it.key, keywords[i].name))
@@ -106,6 +117,8 @@ bool mc_schema_keywords(mc_schema *s, mc_json schema, mc_keywords *k) {
             return false;
         }
     }
+    take_exclusive(k, MC_KEY_MINIMUM, MC_KEY_EXCLUSIVE_MINIMUM);
+    take_exclusive(k, MC_KEY_MAXIMUM, MC_KEY_EXCLUSIVE_MAXIMUM);
     return true;
 }
 
@@ -145,9 +158,12 @@ int mc_schema_types(mc_schema *s, const mc_keywords *k) {
         }
         all |= type;
     }
+    bool nullable = false;
     if (!all)
         mc_schema_fail(s, MICA_EFORMAT, "type", "want the name of a type, or an array of some");
-    return all;
+    else if (mc_has(k, MC_KEY_NULLABLE) && !mc_json_get_bool(k->at[MC_KEY_NULLABLE], &nullable))
+        return mc_schema_fail(s, MICA_EFORMAT, "nullable", "want true or false"), 0;
+    return nullable ? all | MC_TYPE_NULL : all;
 }
 
 int mc_schema_type_of(mc_json v) {
@@ -241,6 +257,8 @@ static int32_t need_rule(mc_schema *s, const mc_literal *all, size_t count) {
     size_t n = sort_literals(sorted, count);
     if (!put_places(&places, sorted, n))
         mc_schema_nomem(s);
+    else if (!mc_schema_work(s, places.len / 64 + (count > 1 ? places.len / 8 : 0)))
+        rule = MC_DEAD;
     else if (mc_map_find(&s->known, (mc_str){places.data, places.len}, &number))
         rule = MC_BUFFER_AT(&s->items, mc_schema_item)[number].rule;
     else

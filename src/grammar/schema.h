@@ -7,7 +7,7 @@
  *    there are no "properties".
  *  - A schema without "type" is one of the types that its keywords are about, if there are any.
  *  - Numbers, white space (grammar/grammar_json.h) and depth (MC_GRAMMAR_DEPTH) are bounded.
- *  - Of a format there are the usual forms, such as no leap days of "date".
+ *  - Of a format there are the usual forms, such as no week dates of "date".
  *  - Where a schema must not hold, it does so in one of the ways that can be built.
  *
  * The keywords are those of schema_parts.h; docs/structured.md says what of them is supported.

@@ -1,5 +1,7 @@
 /* Arrays of a clause. */
 #include "base/alloc.h"
+#include "grammar/grammar_pattern.h"
+#include "grammar/grammar_product.h"
 #include "grammar/schema_parts.h"
 
 #include <stdio.h>
@@ -203,7 +205,7 @@ static bool drop_equal(const array *a, mc_buffer *values) {
     for (size_t i = 0; i < MC_BUFFER_COUNT(values, mc_json); i++) {
         bool twice = false;
         for (size_t j = 0; j < n && !twice; j++)
-            twice = mc_values_equal(at[j], at[i]);
+            twice = mc_values_equal(a->s, at[j], at[i]);
         if (!twice) at[n++] = at[i];
         if (!mc_schema_work(a->s, n)) return false;
     }
@@ -250,6 +252,104 @@ static int32_t unique_elements(const array *a, const mc_json *values, int64_t co
     return mc_build_space(rules, later[0]);
 }
 
+/* Whether a clause admits all integers from 0 or 1 on, of up to 9 digits. */
+static bool has_integers(const mc_clause *c, bool *zero) {
+    const double least = 1, greatest = 999999999;
+    double limit;
+    *zero = true;
+    if (c->types != MC_TYPE_INTEGER || c->facts) return false;
+    for (const mc_group *g = c->groups; g; g = g->before) {
+        if (mc_has(&g->k, MC_KEY_MULTIPLE_OF)) return false;
+        if (mc_json_get_float(g->k.at[MC_KEY_MAXIMUM], &limit) && limit < greatest) return false;
+        if (mc_json_get_float(g->k.at[MC_KEY_EXCLUSIVE_MAXIMUM], &limit) && limit <= greatest)
+            return false;
+        if (mc_json_get_float(g->k.at[MC_KEY_MINIMUM], &limit)) {
+            if (limit > least) return false;
+            *zero = *zero && limit <= 0;
+        }
+        if (mc_json_get_float(g->k.at[MC_KEY_EXCLUSIVE_MINIMUM], &limit)) {
+            if (limit >= least) return false;
+            *zero = *zero && limit < 0;
+        }
+    }
+    return true;
+}
+
+/* What elements are that must differ. */
+typedef struct set {
+    mc_builder parts;
+    mc_buffer languages; /* of the elements, without quotes */
+    bool strings;        /* they have some */
+    bool known;          /* false: they are something else */
+} set;
+
+/* The languages of elements that are strings, or integers, by one clause. */
+static bool find_languages(const array *a, set *e) {
+    mc_schema *s = a->s;
+    mc_buffer all = {0}, clauses = {0};
+    bool done = add_schemas(a, a->prefix_count, &all) &&
+                mc_schema_clauses(s, MC_BUFFER_AT(&all, mc_literal),
+                                  MC_BUFFER_COUNT(&all, mc_literal), &clauses);
+    const mc_clause *c = MC_BUFFER_AT(&clauses, mc_clause);
+    bool one = done && MC_BUFFER_COUNT(&clauses, mc_clause) == 1, zero;
+    one = one && !mc_clause_has(c, MC_KEY_ENUM) && !mc_clause_has(c, MC_KEY_CONST);
+    e->strings = one && c->types == MC_TYPE_STRING;
+    e->known = e->strings || (one && has_integers(c, &zero));
+    if (e->strings) {
+        done = mc_string_languages(s, c, &e->parts, &e->languages);
+    } else if (e->known) {
+        mc_str digits = zero ? MC_STR("0|[1-9][0-9]{0,8}") : MC_STR("[1-9][0-9]{0,8}");
+        const mc_language all_of = {
+            mc_build_regex(&e->parts, MC_CHARS_JSON, digits, MC_REGEX_WHOLE, MC_RETURN), false};
+        done = mc_buffer_add(&e->languages, &all_of, sizeof all_of) || (mc_schema_nomem(s), false);
+    }
+    mc_buffer_deinit(&all);
+    mc_buffer_deinit(&clauses);
+    return done;
+}
+
+/* Arrays of elements that differ: up to MC_DISTINCT. */
+static int32_t distinct_elements(const array *a, set *e, int32_t end) {
+    mc_schema *s = a->s;
+    mc_distinct d = {.levels = a->max >= 0 && a->max < MC_DISTINCT ? (int)a->max : MC_DISTINCT};
+    int32_t ends[MC_DISTINCT + 1], close = mc_build_space(s->rules, end);
+    d.ends = ends;
+    d.groups = mc_distinct_groups(d.levels);
+    for (int n = 0; n <= d.levels; n++)
+        ends[n] = n >= a->min ? (n ? close : end) : MC_DEAD;
+    if (!mc_distinct_choose(s, &e->parts, &e->languages, a->min > 2 ? a->min : 2, &d))
+        return MC_DEAD;
+    int32_t quote = e->strings ? byte(a, '"', MC_RETURN) : MC_RETURN;
+    for (int i = 0; i < d.groups; i++) {
+        int32_t text = mc_distinct_text(s, &e->parts, &e->languages, &d, i, quote);
+        d.rules[i] = mc_build_rule(s->b);
+        mc_build_define(s->b, d.rules[i], e->strings ? byte(a, '"', text) : text);
+    }
+    return mc_build_space(s->rules, mc_build_distinct(s, &d));
+}
+
+/* Arrays of values that differ, of which there are many. */
+static int32_t build_set(const array *a, const char *pointer, int32_t end) {
+    mc_schema *s = a->s;
+    set e = {.known = false};
+    int32_t all = MC_DEAD;
+    mc_builder_init(&e.parts);
+    bool done = find_languages(a, &e);
+    s->pointer = pointer;
+    if (done && (!e.known || a->prefix_count || a->contains || a->min > MC_DISTINCT)) {
+        mc_schema_fail(s, MICA_EUNSUPPORTED, "uniqueItems",
+                       "only of items of up to %d values, or of up to %d strings or integers from "
+                       "0 on, and without prefixItems and contains",
+                       MAX_VALUES, MC_DISTINCT);
+    } else if (done) {
+        all = distinct_elements(a, &e, end);
+        if (s->b->status == MICA_EUNSUPPORTED) mc_schema_fail_at(s, "items");
+    }
+    mc_buffer_deinit(&e.languages);
+    mc_builder_deinit(&e.parts);
+    return all;
+}
+
 static int32_t build_unique(const array *a, const char *pointer, int32_t end) {
     mc_schema *s = a->s;
     mc_buffer values = {0};
@@ -260,9 +360,7 @@ static int32_t build_unique(const array *a, const char *pointer, int32_t end) {
     int64_t count = (int64_t)MC_BUFFER_COUNT(&values, mc_json);
     s->pointer = pointer;
     if (done && (!known || a->prefix_count || a->contains || count > MAX_VALUES)) {
-        mc_schema_fail(s, MICA_EUNSUPPORTED, "uniqueItems",
-                       "only of items of up to %d values, and without prefixItems and contains",
-                       MAX_VALUES);
+        all = build_set(a, pointer, end);
     } else if (done) {
         all = unique_elements(a, MC_BUFFER_AT(&values, mc_json), count, later, end);
         if (s->b->status == MICA_EUNSUPPORTED) mc_schema_fail_at(s, "items");

@@ -49,8 +49,9 @@ typedef struct draft {
     bool impossible;
 } draft;
 
+/* Memory is work, too: all of a grammar's steps are 32 MB. */
 static void *need(mc_schema *s, size_t bytes) {
-    void *memory = mc_schema_work(s, 1 + bytes / 64) ? mc_arena_calloc(&s->arena, bytes) : NULL;
+    void *memory = mc_schema_work(s, 1 + bytes / 8) ? mc_arena_calloc(&s->arena, bytes) : NULL;
     if (!memory && s->b->status == MICA_OK) mc_schema_nomem(s);
     return memory;
 }
@@ -455,6 +456,7 @@ static bool deny(mc_schema *s, choice *c, const mc_keywords *k, const task *t, m
         *unsupported =
             mc_has(k, MC_KEY_PREFIX_ITEMS) || mc_json_get_type(k->at[key]) == MC_JSON_ARRAY;
         return *unsupported || deny_by_fact(s, c, k, t, key, MC_FACT_CONTAINS);
+    case MC_KEY_NULLABLE:
     case MC_KEY_THEN:
     case MC_KEY_ELSE:
     case MC_KEY_MIN_CONTAINS:
@@ -495,16 +497,18 @@ static bool deny_schema(const clauses *e, draft *d, const mc_keywords *k, const 
 /* ---- clauses ---- */
 
 /* Whether a literal holds by itself, which makes it impossible. */
-static bool is_within_itself(const task *t) {
-    for (const task *by = t->by; by; by = by->by)
+static bool is_within_itself(mc_schema *s, const task *t) {
+    size_t step = 1 + strlen(t->literal.pointer) / 256;
+    for (const task *by = t->by; by && mc_schema_work(s, step); by = by->by)
         if (strcmp(by->literal.pointer, t->literal.pointer) == 0) return true;
     return false;
 }
 
 /* Whether a literal was looked at. *impossible: its opposite was. */
 static bool was_seen(mc_schema *s, const draft *d, const task *t, bool *impossible) {
+    size_t step = 1 + strlen(t->literal.pointer) / 256;
     for (const task *seen = d->seen; seen; seen = seen->next) {
-        if (!mc_schema_work(s, 1)) return true;
+        if (!mc_schema_work(s, step)) return true;
         if (strcmp(seen->literal.pointer, t->literal.pointer) != 0) continue;
         *impossible = seen->literal.negated != t->literal.negated;
         return true;
@@ -516,7 +520,7 @@ static bool take(const clauses *e, draft *d, const task *t) {
     mc_schema *s = e->s;
     mc_keywords k;
     bool truth;
-    if (is_within_itself(t)) return d->impossible = true, true;
+    if (is_within_itself(s, t)) return d->impossible = true, true;
     if (was_seen(s, d, t, &d->impossible)) return s->b->status == MICA_OK;
     task *seen = need(s, sizeof *seen);
     if (!seen) return false;
@@ -572,13 +576,17 @@ static bool go(const clauses *e, const draft *from, const way *w, int depth) {
 }
 
 /* Whether a member must be there and must not. */
-static bool contradicts(const mc_clause *c) {
-    for (const mc_fact *f = c->facts; f; f = f->before)
-        for (const mc_fact *g = f->before; g; g = g->before)
+static bool contradicts(mc_schema *s, const mc_clause *c) {
+    size_t compared = 0;
+    for (const mc_fact *f = c->facts; f; f = f->before) {
+        if (!mc_schema_work(s, compared / 8)) return true;
+        compared = 0;
+        for (const mc_fact *g = f->before; g; g = g->before, compared++)
             if (f->kind + g->kind == MC_FACT_REQUIRED + MC_FACT_ABSENT && f->kind != g->kind &&
                 (f->kind == MC_FACT_REQUIRED || f->kind == MC_FACT_ABSENT) &&
                 mc_str_eq(f->name, g->name))
                 return true;
+    }
     return false;
 }
 
@@ -591,7 +599,7 @@ static bool expand(const clauses *e, draft *d, int depth) {
         if (!take(e, d, t)) return false;
         if (d->impossible || !d->clause.types) return e->s->b->status == MICA_OK;
     }
-    if (contradicts(&d->clause)) return true;
+    if (contradicts(e->s, &d->clause)) return e->s->b->status == MICA_OK;
     if (!d->choices) return finish(e, d);
     if (depth > MAX_DEPTH) {
         mc_schema_fail(e->s, MICA_EUNSUPPORTED, "", "more than %d alternatives", MAX_DEPTH);

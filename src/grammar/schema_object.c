@@ -30,6 +30,7 @@ typedef struct object {
     const mc_group *rest; /* whose "unevaluatedProperties" hold for the others, or NULL */
     mc_buffer key_rules;  /* mc_literal: what "propertyNames" say */
     int32_t keys[1 << MAX_PATTERNS]; /* the rule of keys of a set of patterns; MC_DEAD: not made */
+    mc_distinct distinct;            /* names that count where several others must be there */
 } object;
 
 static int32_t byte(const object *o, int c, int32_t next) {
@@ -274,20 +275,29 @@ static bool add_other(const object *o, mc_str *names, size_t count, mc_builder *
     return done;
 }
 
-/* A key that is none of the names, and that matches the patterns of a set and no others. */
-static int32_t key_of_set(const object *o, unsigned set, mc_str *names, size_t count) {
+enum { ANY_GROUP = -1, CHOOSE_PLACE = -2 };
+
+/* A key that is none of the names, and that matches the patterns of a set and no others. group: of
+ * o->distinct, or ANY_GROUP; CHOOSE_PLACE sets the place of that, and builds nothing. */
+static int32_t key_of_set(object *o, unsigned set, mc_str *names, size_t count, int group) {
     mc_schema *s = o->s;
     mc_builder parts;
     mc_buffer languages = {0};
     mc_clause c;
-    int32_t all = MC_DEAD;
-    if (!o->patterns.len && !o->key_rules.len) return mc_build_other_key(s, names, count);
+    int32_t all = MC_DEAD, end = byte(o, '"', MC_RETURN);
+    if (!o->patterns.len && !o->key_rules.len && group == ANY_GROUP)
+        return mc_build_other_key(s, names, count);
     if (!key_clause(o, &c)) return MC_DEAD;
     mc_builder_init(&parts);
     if (mc_string_languages(s, &c, &parts, &languages) && add_set(o, set, &parts, &languages) &&
         add_other(o, names, count, &parts, &languages)) {
-        all = mc_build_product(s->b, &parts, MC_BUFFER_AT(&languages, mc_language),
-                               MC_BUFFER_COUNT(&languages, mc_language), byte(o, '"', MC_RETURN));
+        if (group == CHOOSE_PLACE)
+            mc_distinct_choose(s, &parts, &languages, o->distinct.levels, &o->distinct);
+        else if (group >= 0)
+            all = mc_distinct_text(s, &parts, &languages, &o->distinct, group, end);
+        else
+            all = mc_build_product(s->b, &parts, MC_BUFFER_AT(&languages, mc_language),
+                                   MC_BUFFER_COUNT(&languages, mc_language), end);
         if (s->b->status == MICA_EUNSUPPORTED) mc_schema_fail_at(s, "");
     }
     mc_buffer_deinit(&languages);
@@ -297,8 +307,18 @@ static int32_t key_of_set(const object *o, unsigned set, mc_str *names, size_t c
 
 /* ---- members ---- */
 
-/* A member of a set of patterns, and what follows. */
-static int32_t member_of_set(object *o, unsigned set, mc_str *names, size_t count, int32_t next) {
+/* The rule of keys of a set and a group. */
+static int32_t key_rule(object *o, unsigned set, mc_str *names, size_t count, int group) {
+    if (group == ANY_GROUP && o->keys[set] != MC_DEAD) return o->keys[set];
+    int32_t rule = mc_build_rule(o->s->b);
+    mc_build_define(o->s->b, rule, byte(o, '"', key_of_set(o, set, names, count, group)));
+    if (group == ANY_GROUP) o->keys[set] = rule;
+    return rule;
+}
+
+/* A member of a set of patterns, whose key is of a group, and what follows. */
+static int32_t member_of_set(object *o, unsigned set, mc_str *names, size_t count, int group,
+                             int32_t next) {
     mc_schema *s = o->s;
     mc_buffer all = {0};
     int32_t value = MC_DEAD;
@@ -311,15 +331,13 @@ static int32_t member_of_set(object *o, unsigned set, mc_str *names, size_t coun
             value = MC_DEAD; /* no such member, so no key either */
     mc_buffer_deinit(&all);
     if (value == MC_DEAD) return MC_DEAD;
-    if (o->keys[set] == MC_DEAD) {
-        o->keys[set] = mc_build_rule(s->b);
-        mc_build_define(s->b, o->keys[set], byte(o, '"', key_of_set(o, set, names, count)));
-    }
-    return mc_build_call(s->b, o->keys[set], byte(o, ':', mc_build_space(s->rules, value)));
+    if (group == CHOOSE_PLACE) return key_of_set(o, set, names, count, group);
+    return mc_build_call(s->b, key_rule(o, set, names, count, group),
+                         byte(o, ':', mc_build_space(s->rules, value)));
 }
 
-/* A member whose key is none of the names, and what follows. */
-static int32_t other_member(object *o, int32_t next) {
+/* A member whose key is none of the names, and of a group, and what follows. */
+static int32_t other_member(object *o, int group, int32_t next) {
     mc_schema *s = o->s;
     size_t count = MC_BUFFER_COUNT(&o->names, mc_str);
     unsigned sets = 1u << MC_BUFFER_COUNT(&o->patterns, pattern);
@@ -332,7 +350,7 @@ static int32_t other_member(object *o, int32_t next) {
     if (!names) return mc_schema_nomem(s);
     for (unsigned set = open ? 0 : 1; set < sets && s->b->status == MICA_OK; set++) {
         if (count) memcpy(names, o->names.data, count * sizeof *names);
-        all = mc_build_split(s->b, member_of_set(o, set, names, count, next), all);
+        all = mc_build_split(s->b, member_of_set(o, set, names, count, group, next), all);
     }
     mc_free(names);
     return all;
@@ -369,10 +387,13 @@ static int32_t named_member(const object *o, size_t i, const mc_buffer *schemas,
 
 static bool is_required(const object *o, mc_str name) {
     mc_str text;
-    for (size_t i = 0; i < o->group_count; i++)
+    for (size_t i = 0; i < o->group_count; i++) {
+        if (!mc_schema_work(o->s, mc_json_count(o->groups[i]->k.at[MC_KEY_REQUIRED]) / 8))
+            return false;
         for (mc_json_iter it = mc_json_begin(o->groups[i]->k.at[MC_KEY_REQUIRED]);
              mc_json_next(&it);)
             if (mc_json_get_str(it.value, &text) && mc_str_eq(text, name)) return true;
+    }
     for (const mc_fact *f = o->c->facts; f; f = f->before)
         if (f->kind == MC_FACT_REQUIRED && mc_str_eq(f->name, name)) return true;
     return false;
@@ -394,19 +415,47 @@ static int32_t joined(const object *o, int64_t count, int32_t member) {
     return count ? byte(o, ',', mc_build_space(o->s->rules, member)) : member;
 }
 
-/* Members of other names. Their names may be the same, so that they count as one where there must
- * be many. places: [cap + 1] what comes behind so many members. */
+/* Makes the rules of members of which `levels` are written with names that surely differ. */
+static void make_distinct(object *o, int levels) {
+    mc_distinct *d = &o->distinct;
+    *d = (mc_distinct){.groups = mc_distinct_groups(levels), .levels = levels};
+    other_member(o, CHOOSE_PLACE, MC_RETURN);
+    for (int i = 0; i < d->groups && o->s->b->status == MICA_OK; i++) {
+        d->rules[i] = mc_build_rule(o->s->b);
+        mc_build_define(o->s->b, d->rules[i], other_member(o, i, MC_RETURN));
+    }
+}
+
+/* Behind `count` members: as many with names that differ as are needed, then what comes behind the
+ * least number of members. */
+static int32_t distinct_members(object *o, int64_t count, int32_t behind) {
+    int32_t ends[MC_DISTINCT + 1];
+    mc_distinct d = o->distinct;
+    d.levels = (int)(o->min - count);
+    d.behind = count > 0;
+    d.ends = ends;
+    for (int n = 0; n <= d.levels; n++)
+        ends[n] = n < d.levels ? MC_DEAD : behind;
+    return mc_build_distinct(o->s, &d);
+}
+
+/* Members of other names. Names of those that are not needed may be the same. places: [cap + 1]
+ * what comes behind so many members. */
 static void add_others(object *o, int32_t *places, int64_t cap, int32_t end) {
     mc_builder *b = o->s->b;
-    bool again = o->max < 0, once = o->max >= 0 && o->min > 1;
+    bool again = o->max < 0;
     int32_t member = MC_DEAD;
+    if (o->min > 1) make_distinct(o, (int)(o->min < MC_DISTINCT ? o->min : MC_DISTINCT));
     for (int64_t n = cap, last = -1; n >= 0; n--) { /* places[n + 1] ends, and has others */
         int64_t to = after_one(o, n, cap);
+        if (o->min - n > 1) {
+            if (o->min - n <= MC_DISTINCT) places[n] = distinct_members(o, n, places[o->min]);
+            continue;
+        }
         if (to < 0) continue;
         if (to != last) {
             int32_t loop = again ? mc_build_open(b) : MC_DEAD;
-            int32_t behind = once ? end_after(o, to, end) : again ? loop : places[to];
-            member = other_member(o, behind);
+            member = other_member(o, ANY_GROUP, again ? loop : places[to]);
             if (again) mc_build_close(b, loop, joined(o, 1, member), end_after(o, to, end));
         }
         last = to;
@@ -484,8 +533,11 @@ static bool read_object(object *o) {
     if (o->max >= count && !o->others) o->max = -1; /* there are no more */
     if (o->min > MAX_COUNTED || o->max > MAX_COUNTED)
         return fail(o, o->min > MAX_COUNTED ? "minProperties" : "maxProperties", "of so many");
-    if (o->others && o->min > count + 1)
-        return fail(o, "minProperties", "of more than one member beside those of known names");
+    if (o->others && o->min > count + MC_DISTINCT) {
+        mc_schema_fail(s, MICA_EUNSUPPORTED, "minProperties",
+                       "of more than %d members beside those of known names", MC_DISTINCT);
+        return false;
+    }
     return true;
 }
 

@@ -2,8 +2,8 @@
  * (mc_literal). schema.c walks over rules and finds the keywords of schemas; schema_ref.c follows
  * references; schema_clause.c brings what must hold into clauses without alternatives, such as
  * anyOf has; schema_scalar.c, schema_array.c and schema_object.c build the documents of a clause,
- * schema_choice.c alternatives and constants; schema_value.c says whether a given value
- * satisfies. */
+ * schema_choice.c alternatives and constants; schema_distinct.c texts that differ; schema_value.c
+ * says whether a given value satisfies. */
 #ifndef GRAMMAR_SCHEMA_PARTS_H
 #define GRAMMAR_SCHEMA_PARTS_H
 
@@ -14,6 +14,7 @@
 /* Keywords that constrain, by the type of document that they are about. */
 #define MC_KEYWORDS(X)                                 \
     X(TYPE, "type", ANY)                               \
+    X(NULLABLE, "nullable", ANY)                       \
     X(ENUM, "enum", ANY)                               \
     X(CONST, "const", ANY)                             \
     X(ANY_OF, "anyOf", ANY)                            \
@@ -127,7 +128,9 @@ int32_t mc_schema_fail_at(mc_schema *s, const char *keyword);
 
 int32_t mc_schema_nomem(mc_schema *s); /* the same, without memory */
 
-/* Counts `steps` of work. false: there were too many, an error of the builder. */
+/* Counts `steps` of work, of about 30 ns each. What grows faster than the schema is counted, so
+ * that all of them take a second at most, on every machine the same ones.
+ * false: there were too many, an error of the builder. */
 bool mc_schema_work(mc_schema *s, size_t steps);
 
 /* ---- keywords ---- */
@@ -242,6 +245,35 @@ bool mc_string_languages(mc_schema *s, const mc_clause *c, mc_builder *parts, mc
  * names. */
 int32_t mc_build_other_key(mc_schema *s, mc_str *names, size_t count);
 
+/* ---- texts that differ ---- */
+
+/* MC_DISTINCT: at most so many texts. */
+enum { MC_DISTINCT = 10, MC_DISTINCT_GROUPS = 63 };
+
+/* How texts are told apart that must differ: by the group of the character in one place. */
+typedef struct mc_distinct {
+    int groups, place;
+    int levels;          /* texts, at most */
+    bool behind;         /* something stands before the first one: it has a comma, too */
+    const int32_t *ends; /* [levels + 1] what may come behind so many texts; MC_DEAD: only more */
+    int32_t rules[MC_DISTINCT_GROUPS]; /* [groups] a text of a group, with what belongs to it */
+} mc_distinct;
+
+/* The number of groups where so many texts differ. */
+int mc_distinct_groups(int64_t count);
+
+/* Chooses the place, so that `want` groups have texts that are in all languages of the parts.
+ * false: error of the builder; MICA_EUNSUPPORTED there is no such place */
+bool mc_distinct_choose(mc_schema *s, mc_builder *parts, mc_buffer *languages, int64_t want,
+                        mc_distinct *d);
+
+/* The texts of a group that are in all languages. */
+int32_t mc_distinct_text(mc_schema *s, mc_builder *parts, mc_buffer *languages,
+                         const mc_distinct *d, int group, int32_t next);
+
+/* Texts of different groups in any order, with commas between them. */
+int32_t mc_build_distinct(mc_schema *s, const mc_distinct *d);
+
 /* ---- constants and alternatives ---- */
 
 /* Those of the values of enum or const that satisfy all. key: which keyword. */
@@ -264,7 +296,8 @@ bool mc_key_satisfies(mc_schema *s, mc_str key, const mc_literal *literal, bool 
  * differ. */
 bool mc_pattern_matches(mc_schema *s, mc_str pattern, mc_str text, bool *yes);
 
-bool mc_values_equal(mc_json a, mc_json b);
+/* false, too, where there is no time left: an error of the builder. */
+bool mc_values_equal(mc_schema *s, mc_json a, mc_json b);
 
 /* A number of up to 17 digits: digits * 10^power. false: it has more. */
 bool mc_number_digits(mc_json v, int64_t *digits, int *power);

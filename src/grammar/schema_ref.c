@@ -48,8 +48,9 @@ static bool take_segment(mc_str *rest, mc_buffer *segment) {
 }
 
 /* The member or element of a value. */
-static mc_json child(mc_json v, mc_str segment) {
+static mc_json child(mc_schema *s, mc_json v, mc_str segment) {
     const mc_json none = {0};
+    if (!mc_schema_work(s, mc_json_count(v) / 8)) return none;
     if (mc_json_get_type(v) == MC_JSON_OBJECT) {
         for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);)
             if (mc_str_eq(it.key, segment)) return it.value;
@@ -69,7 +70,7 @@ static mc_json child(mc_json v, mc_str segment) {
 const char *mc_schema_place(mc_schema *s, const char *pointer, const char *where, mc_str key) {
     mc_buffer text = {0};
     const char *place = NULL;
-    if (!mc_schema_work(s, 1 + strlen(pointer) / 16)) return NULL;
+    if (!mc_schema_work(s, 4 + strlen(pointer) / 8)) return NULL;
     if (mc_buffer_add_text(&text, pointer) && put_segment(&text, mc_str_of(where)) == MICA_OK &&
         (!key.ptr || put_segment(&text, key) == MICA_OK))
         place = mc_arena_strndup(&s->arena, text.data, text.len);
@@ -100,7 +101,7 @@ static mc_json follow_path(mc_schema *s, mc_str rest, mc_buffer *pointer) {
         rest.len--;
         good = good && take_segment(&rest, &segment) &&
                put_segment(pointer, (mc_str){segment.data, segment.len}) == MICA_OK;
-        if (good) at = child(at, (mc_str){segment.data, segment.len});
+        if (good) at = child(s, at, (mc_str){segment.data, segment.len});
         good = good && mc_json_get_type(at) != MC_JSON_NONE &&
                (!rest.len || !is_resource(s, at, mc_buffer_cstr(pointer)));
     }

@@ -39,7 +39,7 @@ static mc_json find_member(mc_json object, mc_str key) {
     return none;
 }
 
-bool mc_values_equal(mc_json a, mc_json b) {
+bool mc_values_equal(mc_schema *s, mc_json a, mc_json b) {
     mc_str one, other;
     bool yes, no;
     if (mc_json_get_bool(a, &yes)) return mc_json_get_bool(b, &no) && yes == no;
@@ -50,8 +50,9 @@ bool mc_values_equal(mc_json a, mc_json b) {
     mc_json_iter it = mc_json_begin(a), in_order = mc_json_begin(b);
     while (mc_json_next(&it)) {
         mc_json same = it.object ? find_member(b, it.key) : (mc_json){0};
+        if (!mc_schema_work(s, 1 + (it.object ? mc_json_count(b) / 8 : 0))) return false;
         if (!it.object && mc_json_next(&in_order)) same = in_order.value;
-        if (mc_json_get_type(same) == MC_JSON_NONE || !mc_values_equal(it.value, same))
+        if (mc_json_get_type(same) == MC_JSON_NONE || !mc_values_equal(s, it.value, same))
             return false;
     }
     return true;
@@ -250,18 +251,18 @@ static bool check_applied(mc_schema *s, const mc_keywords *k, value v, int depth
     return !mc_has(k, branch) || check(s, v, k->at[branch], depth, yes);
 }
 
-static bool check_constants(const mc_keywords *k, value v, bool *yes) {
+static bool check_constants(mc_schema *s, const mc_keywords *k, value v, bool *yes) {
     mc_str text;
     mc_json single = k->at[MC_KEY_CONST];
     bool any = !mc_has(k, MC_KEY_ENUM);
     if (mc_has(k, MC_KEY_CONST))
         *yes = v.key.ptr ? mc_json_get_str(single, &text) && mc_str_eq(text, v.key)
-                         : mc_values_equal(v.json, single);
+                         : mc_values_equal(s, v.json, single);
     for (mc_json_iter it = mc_json_begin(k->at[MC_KEY_ENUM]); !any && mc_json_next(&it);)
         any = v.key.ptr ? mc_json_get_str(it.value, &text) && mc_str_eq(text, v.key)
-                        : it.value.at == v.json.at || mc_values_equal(v.json, it.value);
+                        : it.value.at == v.json.at || mc_values_equal(s, v.json, it.value);
     *yes = *yes && any;
-    return true;
+    return s->b->status == MICA_OK;
 }
 
 /* ---- arrays ---- */
@@ -286,7 +287,7 @@ static bool are_unique(mc_schema *s, mc_json v, bool *yes) {
         mc_json_iter b = a;
         if (!mc_schema_work(s, mc_json_count(v))) return false;
         while (*yes && mc_json_next(&b))
-            *yes = !mc_values_equal(a.value, b.value);
+            *yes = !mc_values_equal(s, a.value, b.value);
     }
     return true;
 }
@@ -404,7 +405,7 @@ static bool check(mc_schema *s, value v, mc_json schema, int depth, bool *yes) {
         !mc_schema_work(s, mc_json_count(k.at[MC_KEY_ENUM]) / 64))
         return false;
     *yes = true;
-    return check_constants(&k, v, yes) && (!*yes || check_typed(s, &k, v, depth + 1, yes)) &&
+    return check_constants(s, &k, v, yes) && (!*yes || check_typed(s, &k, v, depth + 1, yes)) &&
            (!*yes || check_applied(s, &k, v, depth + 1, yes));
 }
 

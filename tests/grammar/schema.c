@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static mc_grammar *compile(const char *schema) {
     mc_grammar *g;
@@ -94,6 +95,111 @@ static void test_strings(void **state) {
     check("{\"type\": \"string\", \"format\": \"ipv4\"}",
           LIST("\"127.0.0.1\"", "\"255.255.255.0\""),
           LIST("\"256.0.0.1\"", "\"1.2.3\"", "\"01.2.3.4\""));
+}
+
+/* 29 February is there in leap years, and in no others. */
+static void test_leap_days(void **state) {
+    static const char *const forms[][2] = {
+        {"{\"format\": \"date\"}", "\"%d-02-29\""},
+        {"{\"format\": \"date-time\"}", "\"%d-02-29T00:00:00Z\""}};
+    char text[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        mc_grammar *g = compile(forms[i][0]);
+        for (int year = 1000; year <= 9999; year++) {
+            bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            snprintf(text, sizeof text, forms[i][1], year);
+            if (accepts(g, text) != leap) fail_msg("%s: %s", forms[i][0], text);
+        }
+        assert_false(accepts(g, "\"2024-02-30\""));
+        mc_grammar_close(&g);
+    }
+}
+
+/* What OpenAPI 3.0 writes otherwise, and its annotations. */
+static void test_openapi(void **state) {
+    (void)state;
+    check("{'type': 'string', 'nullable': true, 'maxLength': 1}", LIST("'a'", "null"), LIST("1"));
+    check("{'type': 'integer', 'nullable': false}", LIST("1"), LIST("null"));
+    check("{'type': 'object', 'properties': {'a': {'type': 'array', 'items': {'type': 'integer',"
+          " 'nullable': true}, 'nullable': true}}, 'required': ['a']}",
+          LIST("{'a':null}", "{'a':[1,null]}"), LIST("null", "{}"));
+    /* Constants are all that there are; without a type beside it, it says nothing. */
+    check("{'type': 'string', 'enum': ['a', null], 'nullable': true}", LIST("'a'", "null"),
+          LIST("'b'"));
+    check("{'type': 'string', 'enum': ['a'], 'nullable': true}", LIST("'a'"), LIST("null"));
+    check("{'allOf': [{'type': 'integer'}], 'nullable': true}", LIST("1"), LIST("null"));
+    check("{'not': {'type': 'integer', 'nullable': true}, 'type': ['null', 'integer', 'boolean']}",
+          LIST("true"), LIST("null", "1"));
+    check("{'oneOf': [{'type': 'integer', 'nullable': true}, {'type': 'boolean'}]}",
+          LIST("true", "null", "1"), LIST("'a'"));
+    /* Exclusive limits, constants among them. */
+    check("{'type': 'integer', 'minimum': 0, 'exclusiveMinimum': true, 'maximum': 9,"
+          " 'exclusiveMaximum': false}",
+          LIST("1", "9"), LIST("0", "10"));
+    check("{'type': 'integer', 'maximum': 9, 'exclusiveMaximum': true}", LIST("8"), LIST("9"));
+    check("{'enum': [1, 2, 3], 'minimum': 1, 'exclusiveMinimum': true}", LIST("2", "3"), LIST("1"));
+    check("{'not': {'minimum': 1, 'exclusiveMinimum': true}, 'type': 'integer'}", LIST("1", "0"),
+          LIST("2"));
+    check("{'type': 'integer', 'exclusiveMinimum': true}", LIST("-1"), LIST("'a'"));
+    check("{'type': 'boolean', 'x-order': 3, 'xml': {'name': 'a'}, 'externalDocs': {'url': 'u'}}",
+          LIST("true"), LIST("1"));
+}
+
+/* Elements that differ, of which there may be many. */
+static void test_sets(void **state) {
+    (void)state;
+    check("{'type': 'array', 'items': {'type': 'string'}, 'uniqueItems': true}",
+          LIST("[]", "['a']", "['red','green','blue']", "['b', 'a']"),
+          LIST("['a','a']", "['a','b','a']", "[1]"));
+    check("{'items': {'type': 'string'}, 'uniqueItems': true, 'type': 'array', 'minItems': 2,"
+          " 'maxItems': 3}",
+          LIST("['a','b']", "['x','c','a']"),
+          LIST("[]", "['a']", "['a','a']", "['a','b','c','d']", "['a','b','b']"));
+    check("{'items': {'type': 'string', 'minLength': 2}, 'uniqueItems': true, 'type': 'array'}",
+          LIST("['ab','ba']"), LIST("['a']", "['ab','ab']"));
+    /* Where all begin alike, another place tells them apart. */
+    check("{'items': {'type': 'string', 'pattern': '^usr_[a-z0-9]+$'}, 'uniqueItems': true,"
+          " 'type': 'array', 'minItems': 2}",
+          LIST("['usr_a','usr_b1']"), LIST("['usr_a']", "['usr_a','usr_a']", "['a','b']"));
+    check("{'items': {'type': 'string', 'format': 'uuid'}, 'uniqueItems': true, 'type': 'array'}",
+          LIST("['00000000-0000-0000-0000-000000000000','a0000000-0000-0000-0000-000000000000']"),
+          LIST("['00000000-0000-0000-0000-000000000000','00000000-0000-0000-0000-000000000000']"));
+    check("{'items': {'type': 'integer'}, 'uniqueItems': true, 'type': 'array'}",
+          LIST("[]", "[0]", "[12,3,0]"), LIST("[1,1]", "[12,12]", "[0,0]", "[00]"));
+    check("{'items': {'type': 'integer', 'minimum': 1}, 'uniqueItems': true, 'type': 'array'}",
+          LIST("[12,3]"), LIST("[1,1]", "[0]"));
+    check("{'items': {'type': 'integer', 'exclusiveMinimum': 0}, 'uniqueItems': true,"
+          " 'type': 'array'}",
+          LIST("[12,3]"), LIST("[1,1]", "[0]"));
+}
+
+/* Members of any names, of which several must be there. */
+static void test_maps(void **state) {
+    (void)state;
+    check("{'type': 'object', 'additionalProperties': {'type': 'integer'}, 'minProperties': 2}",
+          LIST("{'a':1,'b':2}", "{'b':1,'a':2,'a':3}", "{'red':1,'green':2,'blue':3}"),
+          LIST("{}", "{'a':1}", "{'a':1,'a':2}", "{'a':1,'b':true}"));
+    check("{'type': 'object', 'additionalProperties': {'type': 'integer'}, 'minProperties': 3,"
+          " 'maxProperties': 4}",
+          LIST("{'a':1,'b':2,'c':3}", "{'a':1,'b':2,'c':3,'d':4}"),
+          LIST("{'a':1,'b':1}", "{'a':1,'b':2,'b':3}", "{'a':1,'b':1,'c':1,'d':1,'e':1}"));
+    check("{'type': 'object', 'additionalProperties': {'type': 'integer'}, 'minProperties': 1,"
+          " 'maxProperties': 2}",
+          LIST("{'a':1}", "{'a':1,'b':2}"), LIST("{}", "{'a':1,'b':1,'c':1}"));
+    check("{'type': 'object', 'properties': {'a': {'type': 'null'}, 'b': {'type': 'null'}},"
+          " 'required': ['b'], 'additionalProperties': {'type': 'integer'}, 'minProperties': 4}",
+          LIST("{'a':null,'b':null,'c':1,'d':2}", "{'b':null,'c':1,'d':2,'e':3}"),
+          LIST("{'a':null,'b':null,'c':1}", "{'a':null,'b':null,'c':1,'c':2}",
+               "{'b':null,'c':1,'d':2}", "{'b':null,'c':1,'d':2,'a':3}"));
+    check("{'type': 'object', 'propertyNames': {'pattern': '^x-'}, 'minProperties': 2,"
+          " 'additionalProperties': {'type': 'integer'}}",
+          LIST("{'x-a':1,'x-b':2}"), LIST("{'x-a':1}", "{'x-a':1,'x-a':2}", "{'a':1,'b':2}"));
+    check("{'type': 'object', 'patternProperties': {'^s_': {'type': 'integer'}},"
+          " 'additionalProperties': false, 'minProperties': 2}",
+          LIST("{'s_a':1,'s_b':2}"), LIST("{'s_a':1}", "{'s_a':1,'s_a':2}", "{'a':1,'b':2}"));
+    check("{'type': 'object', 'minProperties': 2}", LIST("{'a':1,'b':2}"),
+          LIST("{'a':1}", "{'a':1,'a':2}"));
 }
 
 static void test_constants(void **state) {
@@ -481,13 +587,21 @@ static void test_refusals(void **state) {
            "schema/allOf/0/unevaluatedProperties");
     refuse("{\"requried\": []}", MICA_EUNSUPPORTED, "schema/requried");
     refuse("{\"uniqueItems\": true}", MICA_EUNSUPPORTED, "uniqueItems");
-    refuse("{\"items\": {\"type\": \"integer\", \"minimum\": 0}, \"uniqueItems\": true}",
+    refuse("{\"items\": {\"type\": \"integer\", \"minimum\": 2}, \"uniqueItems\": true}",
            MICA_EUNSUPPORTED, "uniqueItems");
+    refuse("{\"items\": {\"type\": \"number\"}, \"uniqueItems\": true}", MICA_EUNSUPPORTED,
+           "uniqueItems");
+    refuse("{\"items\": {\"type\": \"string\"}, \"uniqueItems\": true, \"minItems\": 11}",
+           MICA_EUNSUPPORTED, "uniqueItems");
+    refuse("{\"items\": {\"pattern\": \"^(one|other)$\", \"type\": \"string\"}, \"uniqueItems\":"
+           " true, \"minItems\": 3}",
+           MICA_EUNSUPPORTED, "items: no place of these texts tells 3 of them apart");
+    refuse("{\"type\": \"string\", \"nullable\": 1}", MICA_EFORMAT, "schema/nullable");
     refuse("{\"unevaluatedItems\": 3}", MICA_EFORMAT, "unevaluatedItems: want a schema");
     refuse("{\"multipleOf\": 123457}", MICA_EUNSUPPORTED, "schema/multipleOf");
     refuse("{\"multipleOf\": 0}", MICA_EFORMAT, "schema/multipleOf");
     refuse("{\"items\": [{}], \"prefixItems\": []}", MICA_EFORMAT, "prefixItems");
-    refuse("{\"minProperties\": 2}", MICA_EUNSUPPORTED, "schema/minProperties");
+    refuse("{\"minProperties\": 11}", MICA_EUNSUPPORTED, "schema/minProperties");
     refuse("{\"allOf\": [{\"contains\": {\"const\": 1}}, {\"contains\": {\"const\": 2}}]}",
            MICA_EUNSUPPORTED, "allOf/1/contains");
     refuse("{\"patternProperties\": {\"a(?<=b)\": {}}}", MICA_EUNSUPPORTED, "patternProperties");
@@ -569,6 +683,41 @@ static void test_hostile(void **state) {
     mc_buffer_deinit(&deep);
 }
 
+/* Parts of a schema, `count` of them, by their number. */
+static void add_parts(mc_buffer *text, const char *fmt, int count) {
+    for (int i = 0; i < count; i++) {
+        if (i) mc_buffer_add_text(text, ", ");
+        mc_buffer_printf(text, fmt, i, i);
+    }
+}
+
+/* Compiling counts its work: what made it take 15 s, 9 s, and 193 MB is refused before. */
+static void test_budget(void **state) {
+    static const struct {
+        const char *begin, *part, *end;
+        int count;
+    } cases[] = {
+        {"{\"oneOf\": [", "{\"properties\": {\"k\": {\"const\": %d}}, \"required\": [\"k\"]}", "]}",
+         5000},
+        {"{\"enum\": [", "{\"a\": %d, \"b\": [%d]}", "]}", 20000},
+        {"{\"dependentRequired\": {\"a\": [", "\"b%d\"",
+         "], \"c\": [\"d\"], \"e\": [\"d\"], \"f\": [\"d\"], \"g\": [\"d\"], \"h\": [\"d\"]}}",
+         8000},
+    };
+    enum { CPU_SECONDS = 5 }; /* a tenth of them here; of the processor, not of the wall */
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mc_buffer text = {0};
+        mc_buffer_add_text(&text, cases[i].begin);
+        add_parts(&text, cases[i].part, cases[i].count);
+        mc_buffer_add_text(&text, cases[i].end);
+        clock_t begun = clock();
+        refuse(mc_buffer_cstr(&text), MICA_EUNSUPPORTED, "too many combinations");
+        assert_true((double)(clock() - begun) / CLOCKS_PER_SEC < CPU_SECONDS);
+        mc_buffer_deinit(&text);
+    }
+}
+
 static bool compile_once(void *context) {
     const char *schema = context;
     mc_grammar *g;
@@ -600,6 +749,8 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),     cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_leap_days), cmocka_unit_test(test_openapi),
+        cmocka_unit_test(test_sets),      cmocka_unit_test(test_maps),
         cmocka_unit_test(test_constants), cmocka_unit_test(test_objects),
         cmocka_unit_test(test_arrays),    cmocka_unit_test(test_alternatives),
         cmocka_unit_test(test_recursion), cmocka_unit_test(test_all_of),
@@ -607,7 +758,7 @@ int main(void) {
         cmocka_unit_test(test_elements),  cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_bounds),    cmocka_unit_test(test_multiples),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_budget),    cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("grammar/schema", tests, NULL, NULL);
 }
