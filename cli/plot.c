@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RUNS = 16, KINDS = 2 };
+enum { MAX_LOGS = 16, MAX_RUNS = 64, KINDS = 2 };
+
+enum { LABEL_BYTES = 512 };
 
 #define MAX_NUMBER 1e300 /* of a log: differences are finite */
 
@@ -27,13 +29,14 @@ typedef struct point {
 
 typedef struct curve {
     const char *path;
+    int run;    /* of the log, from 1; 0: it has only one */
     bool valid; /* of the validation set */
     point *points;
     size_t count, room;
 } curve;
 
 typedef struct plot {
-    curve curves[MAX_RUNS * KINDS];
+    curve curves[MAX_RUNS * KINDS]; /* of a run: that of the training set, then the other */
     size_t count;
     double x0, x1, y0, y1;
 } plot;
@@ -59,64 +62,116 @@ static bool get_number(const cli_json *json, const char *key, double *value) {
     return fabs(*value) <= MAX_NUMBER;
 }
 
-/* Adds what a line of a log says. A training that went on from a checkpoint tells steps again:
- * those that it replaces go. */
-static bool read_line(const cli_json *json, curve *kinds[KINDS]) {
-    const cli_json_node *event = cli_json_find(json, json->nodes, "event");
-    double x, y;
-    if (!event || !get_number(json, "iteration", &x) || !get_number(json, "loss", &y)) return true;
-    curve *c = strcmp(event->text, "train") == 0   ? kinds[0]
-               : strcmp(event->text, "valid") == 0 ? kinds[1]
-                                                   : NULL;
-    if (!c) return true;
-    while (c->count && c->points[c->count - 1].x >= x)
-        c->count--;
-    return add_point(c, x, y);
+/* A log that is read: each training adds to it. */
+typedef struct log_reader {
+    plot *p;
+    const char *path;
+    curve *run;  /* [KINDS] the last run's curves */
+    int runs;    /* of this log */
+    bool begins; /* a training has begun, of which there are no losses yet */
+} log_reader;
+
+static bool add_run(log_reader *r) {
+    plot *p = r->p;
+    if (p->count == MAX_RUNS * KINDS) return false;
+    r->run = &p->curves[p->count];
+    r->runs++;
+    for (int k = 0; k < KINDS; k++)
+        p->curves[p->count++] = (curve){.path = r->path, .run = r->runs, .valid = k == 1};
+    return true;
 }
 
-static int read_log(const char *path, curve *kinds[KINDS]) {
-    cli_text text = {0};
+static bool has_points(const curve *run) {
+    return run[0].count || run[1].count;
+}
+
+/* A training goes on after an iteration: what the run told of later ones goes. */
+static void go_on(log_reader *r, double iteration) {
+    for (int k = 0; k < KINDS; k++)
+        while (r->run[k].count && r->run[k].points[r->run[k].count - 1].x > iteration)
+            r->run[k].count--;
+    r->begins = false;
+}
+
+/* Adds what a line of a log says. A training that goes on from a checkpoint says so, and tells
+ * steps again: those that it replaces go. Another one is a new run.
+ * returns  NULL, or what is too much */
+static const char *read_line(const cli_json *json, log_reader *r) {
+    static const char goes_on[] = "goes on after iteration";
+    const cli_json_node *event = cli_json_find(json, json->nodes, "event");
+    const cli_json_node *text = cli_json_find(json, json->nodes, "text");
+    double x, y;
+    if (!event) return NULL;
+    if (strcmp(event->text, "plan") == 0) r->begins = true;
+    if (!get_number(json, "iteration", &x)) return NULL;
+    if (text && strncmp(text->text, goes_on, sizeof goes_on - 1) == 0) go_on(r, x);
+    if (!get_number(json, "loss", &y)) return NULL;
+    int kind = strcmp(event->text, "train") == 0 ? 0 : strcmp(event->text, "valid") == 0 ? 1 : -1;
+    if (kind < 0) return NULL;
+    if (r->begins && has_points(r->run) && !add_run(r)) return "the logs have too many runs";
+    r->begins = false;
+    curve *c = &r->run[kind];
+    while (c->count && c->points[c->count - 1].x >= x)
+        c->count--;
+    return add_point(c, x, y) ? NULL : "out of memory";
+}
+
+static int read_lines(log_reader *r, const cli_text *text) {
     cli_json json = {0};
     char broken[160] = "";
     size_t number = 0, skipped = 0;
-    int code = CLI_DONE;
-    if (!cli_text_read_file(&text, CLI_TEXT_OF_LINES, path)) return CLI_FAILED;
-    for (char *at = text.data, *end; at && *at && code == CLI_DONE; at = end) {
+    const char *fault = NULL;
+    for (char *at = text->data, *end; at && *at && !fault; at = end) {
         const char *why;
         size_t len = strcspn(at, "\n");
         end = at + len + (at[len] == '\n');
         number++;
         if (len == strspn(at, " \t\r")) continue;
-        if (!cli_json_parse(&json, at, len, &why)) {
-            if (!skipped++) snprintf(broken, sizeof broken, "line %zu: %s", number, why);
-        } else if (!read_line(&json, kinds)) {
-            code = cli_fail("out of memory");
-        }
+        if (cli_json_parse(&json, at, len, &why))
+            fault = read_line(&json, r);
+        else if (!skipped++)
+            snprintf(broken, sizeof broken, "line %zu: %s", number, why);
     }
-    /* A training that was killed leaves such a line. */
-    if (code == CLI_DONE && skipped)
-        cli_print(stderr, "mica: %s: %zu broken line%s left out (%s)\n", path, skipped,
-                  skipped == 1 ? " is" : "s are", broken);
-    if (code == CLI_DONE && !kinds[0]->count && !kinds[1]->count)
-        code = cli_fail("%s: no losses in it: mica tune --log writes such a file", path);
     cli_json_deinit(&json);
+    if (fault) return cli_fail("%s: %s", r->path, fault);
+    /* A training that was killed leaves such a line. */
+    if (skipped)
+        cli_print(stderr, "mica: %s: %zu broken line%s left out (%s)\n", r->path, skipped,
+                  skipped == 1 ? " is" : "s are", broken);
+    return CLI_DONE;
+}
+
+static int read_log(plot *p, const char *path) {
+    log_reader r = {.p = p, .path = path};
+    cli_text text = {0};
+    if (!add_run(&r)) return cli_fail("%s: the logs have too many runs", path);
+    if (!cli_text_read_file(&text, CLI_TEXT_OF_LINES, path)) return CLI_FAILED;
+    int code = read_lines(&r, &text);
     free(text.data);
+    if (r.runs == 1) r.run[0].run = r.run[1].run = 0;
+    if (code == CLI_DONE && r.runs == 1 && !has_points(r.run))
+        code = cli_fail("%s: no losses in it: mica tune --log writes such a file", path);
     return code;
 }
 
 static int read_logs(plot *p, char **paths, int n, const plot_values *values) {
     for (int i = 0; i < n; i++) {
-        curve *kinds[KINDS];
-        for (int k = 0; k < KINDS; k++) {
-            kinds[k] = &p->curves[p->count++];
-            *kinds[k] = (curve){.path = paths[i], .valid = k == 1};
-        }
-        int code = read_log(paths[i], kinds);
+        int code = read_log(p, paths[i]);
         if (code != CLI_DONE) return code;
-        if (values->valid && !values->train) kinds[0]->count = 0;
-        if (values->train && !values->valid) kinds[1]->count = 0;
     }
+    for (size_t i = 0; i < p->count; i++)
+        if (p->curves[i].valid ? values->train && !values->valid : values->valid && !values->train)
+            p->curves[i].count = 0;
     return CLI_DONE;
+}
+
+/* "log.jsonl, run 2, training" */
+static const char *label_of(const curve *c, char label[LABEL_BYTES]) {
+    char run[32] = "";
+    if (c->run) snprintf(run, sizeof run, ", run %d", c->run);
+    snprintf(label, LABEL_BYTES, "%.*s%s, %s", LABEL_BYTES - 64, c->path, run,
+             c->valid ? "validation" : "training");
+    return label;
 }
 
 static bool measure(plot *p) {
@@ -191,16 +246,30 @@ static bool put_axes(cli_text *out, const plot *p, int w, int h) {
         done = cli_text_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
                                LEFT - 6, TOP + down(p, y) * h + 4, y);
     }
-    return done && cli_text_printf(out,
-                                   "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>"
-                                   "\n",
-                                   LEFT + w / 2, TOP + h + 36);
+    return done &&
+           cli_text_printf(out,
+                           "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>\n"
+                           "<text transform=\"translate(14,%d) rotate(270)\" "
+                           "text-anchor=\"middle\">loss</text>\n",
+                           LEFT + w / 2, TOP + h + 36, TOP + h / 2);
+}
+
+/* A circle at each loss of the validation set: there may be few, or one. */
+static bool put_marks(cli_text *out, const plot *p, const curve *c, const char *colour, int w,
+                      int h) {
+    bool done = true;
+    for (size_t k = 0; k < c->count && done; k++)
+        done = cli_text_printf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
+                               LEFT + across(p, c->points[k].x) * w,
+                               TOP + down(p, c->points[k].y) * h, colour);
+    return done;
 }
 
 static bool put_curve(cli_text *out, const plot *p, size_t i, int row, int w, int h) {
     const curve *c = &p->curves[i];
     const char *colour = colours[i / KINDS % CLI_COUNT(colours)];
     const char *dashes = c->valid ? " stroke-dasharray=\"6 3\"" : "";
+    char label[LABEL_BYTES];
     bool done = cli_text_printf(
         out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\"%s points=\"", colour,
         dashes);
@@ -208,12 +277,11 @@ static bool put_curve(cli_text *out, const plot *p, size_t i, int row, int w, in
         done = cli_text_printf(out, k ? " %.2f,%.2f" : "%.2f,%.2f",
                                LEFT + across(p, c->points[k].x) * w,
                                TOP + down(p, c->points[k].y) * h);
-    done = done && cli_text_printf(out,
-                                   "\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\" "
-                                   "fill=\"%s\">",
-                                   LEFT + w - 8, TOP + ROW * (row + 1), colour);
-    done = done && put_escaped(out, c->path);
-    return done && cli_text_printf(out, "%s</text>\n", c->valid ? ", validation" : "");
+    done = done && cli_text_printf(out, "\"/>\n") &&
+           (!c->valid || put_marks(out, p, c, colour, w, h)) &&
+           cli_text_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"%s\">",
+                           LEFT + w - 8, TOP + ROW * (row + 1), colour);
+    return done && put_escaped(out, label_of(c, label)) && cli_text_printf(out, "</text>\n");
 }
 
 static int write_svg(const plot *p, const plot_values *values) {
@@ -268,7 +336,9 @@ static void print_terminal(const plot *p, const plot_values *values) {
     int rows = values->height ? (int)values->height : 20;
     columns = columns < 10 ? 10 : columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
     rows = rows < 4 ? 4 : rows > MAX_ROWS ? MAX_ROWS : rows;
+    char label[LABEL_BYTES];
     memset(cells, ' ', sizeof cells);
+    cli_print(stdout, "%*s\n", MARGIN - 1, "loss");
     for (size_t i = 0; i < p->count; i++)
         draw_curve(p, i, columns, rows, cells);
     for (int r = 0; r < rows; r++) {
@@ -285,8 +355,8 @@ static void print_terminal(const plot *p, const plot_values *values) {
     cli_print(stdout, "%*s iteration %g to %g\n", MARGIN - 1, "", p->x0, p->x1);
     for (size_t i = 0; i < p->count; i++)
         if (p->curves[i].count)
-            cli_print(stdout, "%*s %c  %s%s\n", MARGIN - 1, "", mark_of(i), p->curves[i].path,
-                      p->curves[i].valid ? ", validation" : "");
+            cli_print(stdout, "%*s %c  %s\n", MARGIN - 1, "", mark_of(i),
+                      label_of(&p->curves[i], label));
 }
 
 /* ---- the verb ---- */
@@ -295,7 +365,7 @@ static int run(const void *verb_values, char **args, int count) {
     const plot_values *values = verb_values;
     static plot p;
     if (count < 1) return cli_usage("plot", "there is no log: give what mica tune --log wrote");
-    if (count > MAX_RUNS) return cli_usage("plot", "at most %d logs fit a plot", MAX_RUNS);
+    if (count > MAX_LOGS) return cli_usage("plot", "at most %d logs fit a plot", MAX_LOGS);
     int code = read_logs(&p, args, count, values);
     if (code == CLI_DONE && !measure(&p)) code = cli_fail("there are no such losses in the logs");
     if (code == CLI_DONE && values->output)
@@ -345,7 +415,8 @@ static const cli_option plot_options[] = {
 const cli_verb cli_verb_plot = {
     .synopsis = "LOG...",
     .details = "Draws the losses of one or several runs over their steps: on the terminal, or as\n"
-               "a picture in SVG. LOG is what mica tune --log writes.\n",
+               "a picture in SVG. LOG is what mica tune --log writes: it adds each run to the\n"
+               "file. Losses of the validation set are dashed, with circles, or capitals.\n",
     .examples = "  mica plot log.jsonl\n"
                 "  mica plot rank-8.jsonl rank-16.jsonl --valid -o losses.svg\n",
     .max_args = -1,
