@@ -281,6 +281,12 @@ typedef enum mica_tune_long {
     MICA_TUNE_REFUSE /* an error that names their lines */
 } mica_tune_long;
 
+/** How the gradients of the batches of an update are averaged. */
+typedef enum mica_tune_average {
+    MICA_TUNE_AVERAGE_TOKENS, /* by the tokens that count in their losses: as one large batch */
+    MICA_TUNE_AVERAGE_STEPS   /* each batch alike, as mlx-lm does */
+} mica_tune_average;
+
 /** What a report is on. */
 typedef enum mica_tune_event {
     MICA_TUNE_PLAN,  /* before the first step: parameters, examples, memory_bytes as estimated */
@@ -302,7 +308,7 @@ typedef struct mica_tune_report {
     double norm;                  /* of the last gradients, before clipping */
     double tokens_per_second;     /* since the last report */
     double iterations_per_second; /* likewise */
-    uint64_t trained_tokens;      /* that counted in losses, in all */
+    uint64_t trained_tokens;      /* that counted in losses, in all: no padding, no masked ones */
     uint64_t memory_bytes;        /* peak of the device's arrays; of PLAN the estimate */
     double seconds_left;          /* of TRAIN, by the rate of now; 0: not known */
     const char *text;             /* of NOTE and SAVED; "" otherwise */
@@ -314,7 +320,7 @@ typedef void (*mica_tune_watch)(void *user, const mica_tune_report *report);
 /** Options of mica_tune; zero means the default. Defaults are mlx-lm's. */
 typedef struct mica_tune_options {
     size_t struct_bytes; /* see mica/api.h */
-    const char *data;    /* a folder with train.jsonl, and perhaps valid.jsonl and test.jsonl,
+    const char *data;    /* a folder with train.jsonl, .json or .csv, and perhaps valid and test,
                                 or one file; each may be compressed, .gz or .zst */
     const char *adapter; /* folder for the adapter and the state of training; NULL: nothing is
                                 saved */
@@ -325,7 +331,8 @@ typedef struct mica_tune_options {
     const mica_schedule *schedule;           /* of the learning rate; NULL: constant. Borrowed */
     int64_t batch_size;                      /* rows of a batch; 0: 4 */
     int64_t iterations;                      /* batches; 0: 1000 */
-    int64_t accumulate;                      /* batches whose gradients an update takes; 0: 1 */
+    int64_t accumulate;                      /* batches whose gradients an update takes; the last
+                                                one takes those that are left; 0: 1 */
     int64_t max_seq_length;  /* tokens of a row; 0: 2048, or the model's context if that is less */
     int64_t valid_batches;   /* of the validation set; 0: 25; negative: all */
     int64_t test_batches;    /* of the test set; 0: 500; negative: all */
@@ -350,6 +357,13 @@ typedef struct mica_tune_options {
     mica_tune_watch watch;       /* NULL: none */
     void *watch_user;            /* given to watch */
     const mica_cancel *cancel;   /* watched: the state is saved then. NULL: none. Borrowed */
+    mica_tune_average average;   /* of gradients, with accumulate */
+    bool keep_existing;          /* an adapter that is in the folder is an error, unless training
+                                    goes on from its state */
+    const char *prompt_key;      /* keys of lines of data in the place of "prompt", */
+    const char *completion_key;  /* "completion", */
+    const char *messages_key;    /* "messages" */
+    const char *text_key;        /* and "text"; NULL: these */
 } mica_tune_options;
 
 /** What training came to. */
@@ -359,7 +373,7 @@ typedef struct mica_tune_result {
     double train_loss;       /* of the last report; NaN: there was none. So with the next two */
     double valid_loss;       /* at the end */
     double test_loss;        /* with options.test */
-    uint64_t trained_tokens; /* that counted in losses */
+    uint64_t trained_tokens; /* that counted in the losses of updates */
     uint64_t peak_bytes;     /* of the device's arrays */
     double seconds;          /* of this call */
 } mica_tune_result;
@@ -367,8 +381,10 @@ typedef struct mica_tune_result {
 /** Trains the parameters on a set of examples.
  *
  *  Lines of data are mlx-lm's: {"messages": [...]}, with {"tools": [...]} if there are any;
- *  {"prompt": "...", "completion": "..."}; {"text": "..."}. For dpo and orpo: {"prompt", "chosen",
- *  "rejected"}, texts or messages.
+ *  {"prompt": "...", "completion": "..."}; {"text": "..."}. Or Alpaca's {"instruction", "input",
+ *  "output"}, or ShareGPT's {"conversations": [{"from", "value"}, ...]}. For dpo and orpo:
+ *  {"prompt", "chosen", "rejected"}, texts or messages. A file is lines of JSON, one JSON array, or
+ *  CSV whose first line names the columns (by its name: .csv).
  *
  *  The folder `adapter` gets the adapter and tune_state.safetensors: parameters, the optimiser's
  *  moments and the position, in one file that is written whole or not at all. Going on from it
@@ -379,7 +395,7 @@ typedef struct mica_tune_result {
  *  errors   MICA_EINVAL an option is out of range; the loss or a gradient is not finite (the text
  *           says where it began; parameters are those before that step, the last checkpoint stays);
  *           other settings than those of the state to go on from; another training writes to the
- *           folder
+ *           folder; with keep_existing, there is an adapter in it
  *           MICA_EFORMAT lines that are no examples, no examples at all
  *           MICA_ENOMEM the estimate exceeds the memory: the text says what would fit
  *           MICA_ECANCELLED after the state was saved, unless no step was done

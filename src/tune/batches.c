@@ -162,8 +162,10 @@ static mica_status put_text(mc_batches *b, uint32_t text, int32_t *ids, float *m
     bool masked = b->mask_prompt || b->pairs;
     int64_t first = masked && x->prompt > 1 ? x->prompt : 1;
     MC_TRY(mc_examples_read(b->examples, text, ids + at));
-    for (int64_t i = first; i < (int64_t)x->length; i++)
+    for (int64_t i = first; i < (int64_t)x->length; i++) {
         mask[at + i - 1] = 1.0f; /* of the token before it */
+        b->trained++;
+    }
     b->tokens += x->length;
     return MICA_OK;
 }
@@ -205,7 +207,7 @@ mica_status mc_batches_next(mc_batches *b, mc_batch *batch) {
     int64_t length = padded(b, longest), inner = length - 1;
     size_t rows = b->pairs ? 2 * n : n;
     *batch = (mc_batch){.rows = (int64_t)rows, .length = length};
-    b->tokens = 0;
+    b->tokens = b->trained = 0;
     if (!make_room(&b->ids, rows * (size_t)length * sizeof(int32_t)) ||
         !make_room(&b->mask, rows * (size_t)inner * sizeof(float)) ||
         (b->packed && !make_room(&b->seen, rows * (size_t)(inner * inner) * sizeof(bool))))

@@ -27,7 +27,8 @@ typedef struct mc_batches {
     uint64_t epoch;    /* whose order indices is; counted from 1 */
     /* the batch that was made last */
     mc_buffer ids, mask, seen;
-    uint64_t tokens; /* in it, without padding */
+    uint64_t tokens;  /* in it, without padding */
+    uint64_t trained; /* those that count in the loss */
 } mc_batches;
 
 typedef struct mc_batches_options {

@@ -19,9 +19,13 @@ struct mc_steps {
     const mc_optimizer *row;
     mica_optimizer_options optimizer;
     mica_function *gradient, *evaluate, *add, *norm, *update;
-    size_t n;           /* parameters */
-    mica_array *grads;  /* [n] sums, in the trainable's scope */
-    int64_t added;      /* gradients in the sums */
+    size_t n;          /* parameters */
+    mica_array *grads; /* [n] sums, in the trainable's scope */
+    int64_t added;     /* gradients in the sums */
+    /* The first gradient is as it is, each other is multiplied by its weight / the first's: what is
+     * not accumulated is not rounded. */
+    double first_weight;
+    double total;       /* of these factors */
     mica_array *states; /* [n_states] in the trainable's scope */
     size_t n_states;
     int *states_of;      /* [n] number of states of each parameter */
@@ -70,13 +74,18 @@ static mica_status record_evaluate(void *user, mica_scope *s, const mica_array *
     return record_loss(user, s, args, n_args, MICA_NONE, results);
 }
 
-/* args: sums, gradients; results: new sums */
+/* A gradient times a factor, in its own dtype. */
+static mica_array weigh(mica_scope *s, mica_array grad, mica_array factor) {
+    return mica_multiply(s, grad, mica_astype(s, factor, mica_array_dtype(grad)));
+}
+
+/* args: factor of the gradients, sums, gradients; results: new sums */
 static mica_status record_add(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                               mica_array *results, size_t n_results) {
     const mc_steps *st = user;
     (void)n_args, (void)n_results;
     for (size_t i = 0; i < st->n; i++)
-        results[i] = mica_add(s, args[i], args[st->n + i]);
+        results[i] = mica_add(s, args[1 + i], weigh(s, args[1 + st->n + i], args[0]));
     return mica_scope_status(s);
 }
 
@@ -238,15 +247,18 @@ static mica_status run_pass(mc_steps *st, mica_function *f, mica_scope *s, const
 }
 
 /* Adds new gradients, of another scope, to the sums. */
-static mica_status add_gradients(mc_steps *st, const mica_array *grads) {
+static mica_status add_gradients(mc_steps *st, const mica_array *grads, double factor) {
     mica_scope *s = st->t->scope;
     mica_array *args = mc_array_alloc(2 * st->n + 1, sizeof *args);
     if (!args) return mc_fail_nomem("a training step");
+    args[0] = mica_f32(s, (float)factor);
     for (size_t i = 0; i < st->n; i++) {
-        args[i] = mica_move(s, st->grads[i]);
-        args[st->n + i] = grads[i];
+        args[1 + i] = mica_move(s, st->grads[i]);
+        args[1 + st->n + i] = grads[i];
     }
-    mica_status status = mica_function_call(st->add, s, args, 2 * st->n, st->grads, st->n);
+    mica_status status = mica_scope_status(s);
+    if (status == MICA_OK)
+        status = mica_function_call(st->add, s, args, 2 * st->n + 1, st->grads, st->n);
     mc_free(args);
     return status;
 }
@@ -267,13 +279,19 @@ static mica_status collect(mc_steps *st) {
     return status;
 }
 
-static mica_status take_gradients(mc_steps *st, const mica_array *grads) {
+static mica_status take_gradients(mc_steps *st, const mica_array *grads, double weight) {
+    if (!st->added) {
+        st->first_weight = weight;
+        st->total = 0.0;
+    }
+    double factor = st->options.alike ? 1.0 : weight / st->first_weight;
     if (st->added)
-        MC_TRY(add_gradients(st, grads));
+        MC_TRY(add_gradients(st, grads, factor));
     else
         for (size_t i = 0; i < st->n; i++)
             st->grads[i] = mica_materialize(st->t->scope, grads[i]);
     st->added++;
+    st->total += factor;
     st->batches++;
     return collect(st);
 }
@@ -288,7 +306,7 @@ mica_status mc_steps_gradient(mc_steps *st, const mc_batch *batch, double *loss,
     if (status == MICA_OK && !isfinite(*loss))
         status =
             mc_fail(MICA_EINVAL, "the loss is %g after %lld updates", *loss, (long long)st->count);
-    if (status == MICA_OK) status = take_gradients(st, results + 2);
+    if (status == MICA_OK) status = take_gradients(st, results + 2, *weight);
     mica_scope_close(&s);
     mc_free(results);
     return status;
@@ -360,7 +378,7 @@ static mica_status run_update(mc_steps *st, double rate, double factor, mica_arr
 mica_status mc_steps_update(mc_steps *st, double rate, double *norm) {
     if (!st->added) return mc_fail(MICA_EINVAL, "an update without gradients");
     MC_TRY(find_norm(st, norm));
-    double factor = 1.0 / (double)st->added;
+    double factor = 1.0 / st->total;
     *norm *= factor;
     if (st->options.clip_norm > 0.0) factor *= fmin(1.0, st->options.clip_norm / (*norm + 1e-6));
     mica_array *all = mc_calloc(3 + 3 * st->n + 2 * st->n_states, sizeof *all);

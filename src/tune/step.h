@@ -28,6 +28,7 @@ typedef struct mc_steps_options {
     int64_t chunk_rows; /* rows of the head at once; 0: by the vocabulary */
     double clip_norm;   /* 0: gradients are not clipped */
     uint64_t seed;      /* of dropout */
+    bool alike;         /* gradients of batches are averaged alike, not by their weights */
 } mc_steps_options;
 
 /* t is borrowed, its values are replaced by steps.
@@ -50,7 +51,8 @@ mica_status mc_steps_evaluate(mc_steps *steps, const mc_batch *batch, double *lo
 /* The i-th parameter's gradient, since the last update. */
 mica_array mc_steps_grad(const mc_steps *steps, size_t i);
 
-/* Updates the parameters by the mean of the added gradients, and forgets these.
+/* Updates the parameters by the mean of the added gradients, which are weighed as their losses are,
+ * and forgets these.
  *
  *  norm    receives the gradients' norm, before clipping
  *  errors  MICA_EINVAL a gradient is not finite (the text names the first): nothing was changed */

@@ -65,6 +65,8 @@ static mica_status check_counts(const mica_tune_options *o) {
     if (!(o->clip_norm >= 0.0) || !isfinite(o->clip_norm))
         return mc_fail(MICA_EINVAL, "clip_norm %g: want a number above 0, or 0 for none",
                        o->clip_norm);
+    if (o->average < MICA_TUNE_AVERAGE_TOKENS || o->average > MICA_TUNE_AVERAGE_STEPS)
+        return mc_fail(MICA_EINVAL, "average %d: want tokens (0) or steps (1)", (int)o->average);
     if (o->too_long < MICA_TUNE_CUT || o->too_long > MICA_TUNE_REFUSE)
         return mc_fail(MICA_EINVAL, "too_long %d: want cut (0), split (1) or refuse (2)",
                        (int)o->too_long);
@@ -79,7 +81,7 @@ static int64_t or_default(int64_t value, int64_t initial) {
 
 static mica_status fill_options(loop *l, const mica_tune_options *options) {
     mica_tune_options *o = &l->o;
-    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, cancel, o, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, text_key, o, options));
     int64_t context = l->tuner->lm->spec.context, length = 2048;
     if (context > 0 && context < length) length = context;
     o->batch_size = or_default(o->batch_size, 4);
@@ -161,6 +163,9 @@ static mica_status write_settings(loop *l) {
                 put_number(out, "dropout", (double)t->dropout) &&
                 put_number(out, "scale", l->tuner->trainable.scale);
     /* What was split off must not be trained with later on. */
+    if (o->accumulate > 1)
+        done = done && mc_buffer_printf(out, " average %s",
+                                        o->average == MICA_TUNE_AVERAGE_STEPS ? "steps" : "tokens");
     if (l->data.valid_share > 0.0)
         done = done && put_number(out, "valid_share", l->data.valid_share);
     done = done && mc_buffer_cstr(out);
@@ -313,6 +318,11 @@ static mica_status blame_batch(loop *l, mica_status status) {
                            mc_batches_lines(&l->data.batches[MC_SET_TRAIN], lines));
 }
 
+/* Whether an update is behind an iteration. The last one takes what gradients there are. */
+static bool ends_update(const loop *l, int64_t iteration) {
+    return iteration % l->o.accumulate == 0 || iteration == l->o.iterations;
+}
+
 static mica_status step(loop *l) {
     mc_batches *b = &l->data.batches[MC_SET_TRAIN];
     mc_batch batch;
@@ -320,7 +330,7 @@ static mica_status step(loop *l) {
     MC_TRY(mc_batches_next(b, &batch));
     mica_status status = mc_steps_gradient(l->steps, &batch, &loss, &weight);
     if (status != MICA_OK) return blame_batch(l, status);
-    bool updates = (l->at.iteration + 1) % l->o.accumulate == 0;
+    bool updates = ends_update(l, l->at.iteration + 1);
     if (updates) {
         MC_TRY(rate_of(l, l->at.updates, &l->rate));
         status = mc_steps_update(l->steps, l->rate, &l->norm);
@@ -331,7 +341,7 @@ static mica_status step(loop *l) {
     l->at.gradients++;
     l->at.loss_sum += loss * weight;
     l->at.weight_sum += weight;
-    l->at.trained_tokens += (int64_t)b->tokens;
+    l->at.trained_tokens += (int64_t)b->trained;
     l->at.report_tokens += (double)b->tokens;
     return MICA_OK;
 }
@@ -341,7 +351,7 @@ static mica_status after_step(loop *l, int64_t *unsaved) {
     const mica_tune_options *o = &l->o;
     bool last = l->at.iteration == o->iterations;
     if (l->at.iteration % o->report_every == 0 || last) report_train(l);
-    if (l->at.iteration % o->accumulate == 0) l->safe = l->at;
+    if (ends_update(l, l->at.iteration)) l->safe = l->at;
     if (l->at.iteration % o->valid_every == 0 && !last) MC_TRY(validate(l));
     bool due = l->at.iteration - *unsaved >= o->save_every;
     if (last || !due || l->at.iteration % o->accumulate != 0) return MICA_OK;
@@ -389,6 +399,34 @@ static mica_status check_memory(loop *l, uint64_t *estimate) {
                              l->o.memory_limit_bytes ? l->o.memory_limit_bytes : info.memory_bytes);
 }
 
+/* Whether a file is in the adapter's folder. */
+static mica_status find_file(const loop *l, const char *name, bool *there) {
+    char *path = mc_path_join(l->o.adapter, name);
+    if (!path) return mc_fail_nomem(name);
+    *there = mc_path_is_file(path);
+    mc_free(path);
+    return MICA_OK;
+}
+
+/* Refuses to write over an adapter that this training does not go on from. */
+static mica_status check_existing(loop *l) {
+    static const char *const names[] = {"adapters.safetensors", "adapter_model.safetensors",
+                                        MC_STATE_FILE};
+    bool state = false, there = false;
+    if (!l->o.keep_existing || l->o.no_train) return MICA_OK;
+    MC_TRY(find_file(l, MC_STATE_FILE, &state));
+    if (l->o.resume && state) return MICA_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        MC_TRY(find_file(l, names[i], &there));
+        if (there)
+            return mc_fail(MICA_EINVAL,
+                           "%s: holds an adapter (%s), which training would write over: %stake "
+                           "another folder, or allow it",
+                           l->o.adapter, names[i], state ? "go on from its state, " : "");
+    }
+    return MICA_OK;
+}
+
 static mica_status prepare(loop *l, const mica_tune_options *options) {
     uint64_t estimate = 0;
     MC_TRY(fill_options(l, options));
@@ -400,7 +438,9 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         .checkpoint = l->o.checkpoint,
         .clip_norm = l->o.clip_norm,
         .seed = l->o.seed,
+        .alike = l->o.average == MICA_TUNE_AVERAGE_STEPS,
     };
+    if (l->o.adapter) MC_TRY(check_existing(l));
     MC_TRY(mc_data_open(&l->data, l->tuner, &l->o, pairs, l->mask_prompt));
     MC_TRY(check_memory(l, &estimate)); /* before moments and all that follows are made */
     MC_TRY(mc_steps_open(&l->tuner->trainable, l->tuner->device, &steps, &l->steps));
@@ -458,7 +498,7 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     l->result.train_loss = l->result.valid_loss = l->result.test_loss = (double)NAN;
     mica_status status = run(l, options);
     l->result.iteration = l->at.iteration;
-    l->result.trained_tokens = (uint64_t)l->at.trained_tokens;
+    l->result.trained_tokens = (uint64_t)l->safe.trained_tokens;
     l->result.peak_bytes = mica_device_peak_bytes(tuner->device);
     l->result.seconds = (double)(mc_now_us() - begun) / 1e6;
     MC_INFO_COPY(mica_tune_result, seconds, result, &l->result);

@@ -126,6 +126,99 @@ static void test_clipped(void **state) {
         free(before[i]), free(after[i]);
 }
 
+static const char uneven[] =
+    "{\"prompt\": \"What is C?\", \"completion\": \"A language.\"}\n"
+    "{\"prompt\": \"What is a CPU?\", \"completion\": \"A processor that computes fast, as all "
+    "of these do, and is a thing of sand and of light, as we are.\"}\n"
+    "{\"prompt\": \"What is a disk?\", \"completion\": \"A store.\"}\n";
+
+/* The parameters after training with SGD, with these options. */
+static float *train_uneven(int64_t rows, int64_t iterations, int64_t accumulate,
+                           mica_tune_average average, mica_tune_result *result, size_t *n) {
+    bench b;
+    begin_with(&b, uneven, MICA_ARITHMETIC_EXACT);
+    b.optimizer = (mica_optimizer_options){.name = "sgd", .learning_rate = 0.5};
+    b.options.batch_size = rows;
+    b.options.iterations = iterations;
+    b.options.accumulate = accumulate;
+    b.options.average = average;
+    *result = tune(&b);
+    float *all = parameters(&b, n);
+    end(&b);
+    return all;
+}
+
+static double distance(const float *a, const float *b, size_t n) {
+    double sum = 0.0, norm = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        norm += (double)a[i] * (double)a[i];
+    }
+    return sqrt(sum / norm);
+}
+
+/* Batches of one, accumulated, are as one batch, whatever their lengths; the last update takes what
+ * is left; mlx-lm's way is another. */
+static void test_accumulated(void **state) {
+    (void)state;
+    mica_tune_result r[4];
+    size_t n = 0;
+    const mica_tune_average tokens = MICA_TUNE_AVERAGE_TOKENS, steps = MICA_TUNE_AVERAGE_STEPS;
+    float *whole = train_uneven(3, 1, 1, tokens, &r[0], &n);
+    float *parts = train_uneven(1, 3, 3, tokens, &r[1], &n);
+    float *left = train_uneven(1, 3, 5, tokens, &r[2], &n); /* no part of five is full */
+    float *alike = train_uneven(1, 3, 3, steps, &r[3], &n);
+    assert_true(distance(whole, parts, n) < 1e-6);
+    assert_true(distance(parts, left, n) == 0.0);
+    assert_true(distance(whole, alike, n) > 1e-5);
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(r[i].trained_tokens, r[0].trained_tokens);
+    free(whole);
+    free(parts);
+    free(left);
+    free(alike);
+}
+
+/* Tokens that count in the loss: all but the first of a text. */
+static void test_trained_tokens(void **state) {
+    (void)state;
+    static const char text[] = "curl is a tool";
+    bench b;
+    int32_t *ids;
+    size_t n;
+    begin(&b, "{\"text\": \"curl is a tool\"}\n");
+    const mica_tokenizer *tok = mica_tuner_tokenizer(b.tuner);
+    assert_int_equal(mica_tokenizer_encode(tok, text, sizeof text - 1, true, &ids, &n), MICA_OK);
+    n += ids[n - 1] != mica_tokenizer_eos(tok);
+    b.options.batch_size = 1;
+    b.options.iterations = 3;
+    b.options.mask_prompt = false;
+    assert_int_equal(tune(&b).trained_tokens, 3 * (n - 1));
+    mica_free(ids);
+    end(&b);
+}
+
+/* With keep_existing an adapter is not written over, but gone on with. */
+static void test_existing(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    b.options.keep_existing = true;
+    b.options.iterations = 2;
+    (void)tune(&b);
+    expect_error(&b, MICA_EINVAL, "holds an adapter (adapters.safetensors)");
+    b.options.resume = true;
+    b.options.iterations = 3;
+    assert_int_equal(tune(&b).iteration, 3);
+    char *path = test_format("%s/tune_state.safetensors", b.adapter);
+    assert_int_equal(remove(path), 0);
+    expect_error(&b, MICA_EINVAL, "holds an adapter"); /* there is no state to go on from */
+    b.options.keep_existing = false;
+    (void)tune(&b);
+    free(path);
+    end(&b);
+}
+
 static uint32_t crc_of(const char *text, size_t len) {
     uint32_t crc = ~0u;
     for (size_t i = 0; i < len; i++) {
@@ -927,6 +1020,9 @@ int main(int argc, char **argv) {
     brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_accumulated),
+        cmocka_unit_test(test_trained_tokens),
+        cmocka_unit_test(test_existing),
         cmocka_unit_test(test_compressed_set),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_resume),
