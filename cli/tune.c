@@ -106,9 +106,10 @@ static int set_lora(const tune_values *v, mica_lora_options *o) {
 
 static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_options *optimizer,
                     mica_tune_options *o) {
-    int format, too_long;
+    int format, too_long, average;
     int code = choose("format", "mlx peft", v->format, &format);
     if (code == CLI_DONE) code = choose("too-long", "cut split refuse", v->too_long, &too_long);
+    if (code == CLI_DONE) code = choose("average", "tokens steps", v->average, &average);
     if (code != CLI_DONE) return code;
     *optimizer = x->settings;
     optimizer->name = v->optimizer ? v->optimizer : "adam";
@@ -146,6 +147,12 @@ static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_o
         .log = v->log,
         .tensorboard = v->tensorboard,
         .watch = v->quiet ? NULL : print_report,
+        .average = (mica_tune_average)average,
+        .keep_existing = v->force <= 0,
+        .prompt_key = v->prompt_feature,
+        .completion_key = v->completion_feature,
+        .messages_key = v->chat_feature,
+        .text_key = v->text_feature,
     };
     return CLI_DONE;
 }
@@ -244,7 +251,8 @@ const cli_verb cli_verb_tune = {
         "Trains an adapter: low-rank factors beside the model's matrices, which stay as\n"
         "they are, quantised too. Its lines of data are JSON: {\"messages\": [...]},\n"
         "{\"prompt\": \"...\", \"completion\": \"...\"} or {\"text\": \"...\"}; for dpo and\n"
-        "orpo {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}.\n\n"
+        "orpo {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}. Alpaca's and\n"
+        "ShareGPT's keys, one JSON array, and CSV are read, too.\n\n"
         "The options, and the keys of --config, are those of mlx_lm.lora, and some more.\n"
         "Ctrl-C saves and stops; --resume goes on to the very same result.\n"
         "\n" CLI_DEFAULT_MODEL_HELP,

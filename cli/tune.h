@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-enum { TUNE_NAME = 64, TUNE_ARGUMENTS = 4, TUNE_OPTIONS = 46 };
+enum { TUNE_NAME = 64, TUNE_ARGUMENTS = 4, TUNE_OPTIONS = 52 };
 
 /* What only a config can say. */
 typedef struct tune_extras {
@@ -21,11 +21,12 @@ typedef struct tune_values {
     const char *model, *data, *adapter_path, *config, *resume_adapter_file;
     const char *fine_tune_type, *optimizer, *loss, *format, *too_long, *device;
     const char *log, *tensorboard, *chat_template_file;
+    const char *average, *prompt_feature, *completion_feature, *chat_feature, *text_feature;
     int64_t batch_size, iters, val_batches, test_batches, steps_per_report, steps_per_eval;
     int64_t save_every, max_seq_length, num_layers, rank, grad_accumulation_steps, threads, seed;
     int64_t max_memory, arithmetic;
     double learning_rate, scale, alpha, dropout, beta, clip_grad_norm, valid_share;
-    int train, test, mask_prompt, grad_checkpoint, pack, skip_bad, resume, bf16;
+    int force, train, test, mask_prompt, grad_checkpoint, pack, skip_bad, resume, bf16;
     cli_texts modules;
     bool quiet;
     bool given[CLI_MAX_OPTIONS]; /* by the command line */

@@ -12,12 +12,24 @@ typedef struct mc_text {
     size_t prompt; /* number of the first ids that are its prompt */
 } mc_text;
 
+/* The keys of a line of data; NULL: "prompt", "completion", "messages", "text". */
+typedef struct mc_data_keys {
+    const char *prompt, *completion, *messages, *text;
+} mc_data_keys;
+
+typedef struct mc_conversation_options {
+    const mc_prompt *prompt;
+    const char *chat; /* built-in chat format for a model without a template */
+    const mc_data_keys *keys;
+    bool pairs; /* lines are preferences */
+} mc_conversation_options;
+
 /* Reads a line: one text, or, of a preference, the chosen and the rejected text.
  *
- * chat    built-in chat format for a model without a template
  * texts   [2] zeroed; their ids are to be freed after an error too
- * errors  MICA_EFORMAT no JSON, keys that are no example's; those of mc_prompt_text */
-mica_status mc_conversation_read(const mc_prompt *prompt, const char *chat, mc_str line, bool pairs,
+ * errors  MICA_EFORMAT no JSON, keys that are no example's, an empty text; those of
+ *         mc_prompt_text */
+mica_status mc_conversation_read(const mc_conversation_options *options, mc_str line,
                                  mc_text texts[2], size_t *n);
 
 #endif

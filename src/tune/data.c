@@ -10,7 +10,9 @@ static const char *const set_names[MC_SETS] = {"train", "valid", "test"};
 
 /* The path of a set's file, freed with mc_free; *path NULL: there is none. */
 static mica_status find_file(const char *data, mc_set set, char **path) {
-    static const char *const suffixes[] = {".jsonl", ".jsonl.gz", ".jsonl.zst"};
+    static const char *const suffixes[] = {".jsonl", ".jsonl.gz", ".jsonl.zst",
+                                           ".json",  ".json.gz",  ".json.zst",
+                                           ".csv",   ".csv.gz",   ".csv.zst"};
     *path = NULL;
     mc_path_info info;
     if (!mc_path_stat(data, &info)) return mc_fail(MICA_ENOENT, "%s: no such folder or file", data);
@@ -41,7 +43,9 @@ static mica_status open_examples(opening *o, mc_set set, bool needed) {
     char *path;
     MC_TRY(find_file(o->options->data, set, &path));
     if (!path && needed)
-        return mc_fail(MICA_ENOENT, "%s: there is no %s.jsonl, .jsonl.gz or .jsonl.zst in it",
+        return mc_fail(MICA_ENOENT,
+                       "%s: there is no %s.jsonl, .json or .csv in it (each may be compressed, .gz "
+                       "or .zst)",
                        o->options->data, set_names[set]);
     if (!path) return MICA_OK;
     mica_status status = mc_examples_open(&o->data->examples[set], path, &o->reading);
@@ -126,6 +130,8 @@ mica_status mc_data_open(mc_data *data, const mica_tuner *tuner, const mica_tune
         .pairs = pairs,
         .need_answer = mask_prompt,
         .max_length = options->max_seq_length,
+        .keys = {options->prompt_key, options->completion_key, options->messages_key,
+                 options->text_key},
         .too_long = options->too_long,
         .skip_bad = options->skip_bad,
         .cancel = options->cancel,

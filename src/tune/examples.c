@@ -4,7 +4,7 @@
 #include "base/cancel.h"
 #include "base/map.h"
 #include "tune/conversation.h"
-#include "tune/lines.h"
+#include "tune/records.h"
 
 #include <errno.h>
 #include <string.h>
@@ -107,8 +107,9 @@ static mica_status check_text(const reading *r, const mc_text *text) {
 static mica_status add_line(reading *r, mc_str line) {
     mc_text texts[2] = {{0}, {0}};
     size_t n = 0;
-    mica_status status = mc_conversation_read(r->options->prompt, r->options->chat, line,
-                                              r->options->pairs, texts, &n);
+    const mc_examples_options *o = r->options;
+    const mc_conversation_options how = {o->prompt, o->chat, &o->keys, o->pairs};
+    mica_status status = mc_conversation_read(&how, line, texts, &n);
     for (size_t i = 0; i < n && status == MICA_OK; i++)
         status = check_text(r, &texts[i]);
     for (size_t i = 0; i < n && status == MICA_OK; i++)
@@ -129,22 +130,16 @@ static mica_status note_bad(reading *r, mica_status status) {
     return done ? MICA_OK : mc_fail_nomem(r->e->path);
 }
 
-static bool is_blank(mc_str line) {
-    for (size_t i = 0; i < line.len; i++)
-        if (!memchr(" \t\r", line.ptr[i], 3)) return false;
-    return true;
-}
-
-static mica_status read_lines(reading *r, mc_lines *lines) {
-    MC_TRY(mc_lines_open(lines, r->e->path));
+static mica_status read_records(reading *r, mc_records *records) {
+    MC_TRY(mc_records_open(records, r->e->path));
     for (;;) {
-        mc_str line;
-        MC_TRY(mc_lines_next(lines, &line));
-        if (!line.ptr) return MICA_OK;
-        r->line = lines->number;
+        mc_str record;
         MC_TRY(mc_cancel_check(r->options->cancel));
-        if (is_blank(line)) continue;
-        mica_status status = add_line(r, line);
+        mica_status status = mc_records_next(records, &record);
+        r->line = records->number;
+        if (status != MICA_OK && !records->misfit) return status;
+        if (status == MICA_OK && !record.ptr) return MICA_OK;
+        if (status == MICA_OK) status = add_line(r, record);
         if (status != MICA_OK) MC_TRY(note_bad(r, status));
     }
 }
@@ -164,12 +159,12 @@ static mica_status check_all(reading *r) {
 }
 
 mica_status mc_examples_open(mc_examples *e, const char *path, const mc_examples_options *options) {
-    mc_lines lines = {0};
+    mc_records records = {.number = 0};
     reading r = {.e = e, .options = options};
     *e = (mc_examples){.path = mc_strdup(path)};
     if (!e->path) return mc_fail_nomem(path);
-    mica_status status = read_lines(&r, &lines);
-    mc_lines_close(&lines);
+    mica_status status = read_records(&r, &records);
+    mc_records_close(&records);
     if (status == MICA_OK) status = check_all(&r);
     mc_buffer_deinit(&r.problems);
     return status;

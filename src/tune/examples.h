@@ -1,12 +1,15 @@
 /* A file of examples as token ids.
  *
- * Lines of JSON are read once and encoded. Ids are kept in memory up to a limit, and behind it in a
- * temporary file without a name: only 24 bytes an example stay in memory. Kinds of lines, told by
- * their keys:
+ * Records (tune/records.h) are read once and encoded. Ids are kept in memory up to a limit, and
+ * behind it in a temporary file without a name: only 24 bytes an example stay in memory. Kinds of
+ * records, told by their keys:
  *
  *     {"messages": [...], "tools": [...]}        a conversation; tools may be missing
  *     {"prompt": "...", "completion": "..."}     a question and its answer
  *     {"text": "..."}                            plain text; the token that ends answers is added
+ *     {"instruction": "...", "input": "...", "output": "..."}   Alpaca's question and answer; a
+ *                                                system message may be in "system"
+ *     {"conversations": [{"from": "human", "value": "..."}, ...]}   ShareGPT's conversation
  *     {"prompt": "...", "chosen": "...", "rejected": "..."}   a preference; each of the three may
  *                                                be messages, and chosen and rejected may hold the
  *                                                prompt's
@@ -18,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "text/chat/prompt.h"
+#include "tune/conversation.h"
 
 #include <mica/tune.h>
 
@@ -49,6 +53,7 @@ typedef struct mc_examples_options {
     bool pairs;       /* lines are preferences */
     bool need_answer; /* texts need a token behind their prompt: the prompt is masked */
     int64_t max_length;
+    mc_data_keys keys; /* of lines */
     mica_tune_long too_long;
     bool skip_bad;
     uint64_t memory_bytes; /* of ids in memory; 0: 256 MiB */

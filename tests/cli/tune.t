@@ -65,13 +65,31 @@ What the command line gives goes before the config, 0 too: another seed is anoth
   $ sh tune -c lora.yaml --adapter-path a --iters 42 --seed 0 --resume | grep settings
   mica: a/tune_state.safetensors: is of a training with other settings: seed 1, now 0
 
+An adapter that is there is written over by --force alone.
+
+  $ mica tune -c lora.yaml --adapter-path a --iters 1 2>&1 | cut -d, -f 1
+  mica: a: holds an adapter (adapters.safetensors)
+  $ mica tune -c lora.yaml --adapter-path a --iters 1 --force -q
+
+Data of other programs: Alpaca's JSON array, and CSV with names of its own for the columns.
+
+  $ printf '[{"instruction": "What is 1?", "output": "A number."},\n {"instruction": "And", "input": "2?", "output": "Too."}]' > alpaca.json
+  $ printf 'question,answer\nWhat is 1?,"A number, captain."\nAnd 2?,Too.\n' > qa.csv
+  > echo 'prompt_feature: question
+  > completion_feature: answer' > qa.yaml
+  $ for data in alpaca.json "qa.csv -c qa.yaml"; do
+  >   mica tune --data $data --iters 1 --batch-size 2 --average steps --adapter-path f --force 2>&1 | grep -o '[0-9]* examples to train'
+  > done
+  2 examples to train
+  2 examples to train
+
 Losses as a picture.
 
   $ mica plot log.jsonl -o plot.svg; head -c 5 plot.svg; grep -c polyline plot.svg
   <svg 1
   $ mica plot log.jsonl --width 40 --height 5 | tail -2
             iteration 20 to 40
-            a  log.jsonl
+            a  log.jsonl, training
   $ echo '{"event": "train", "iteration": 1e300, "loss": -1e300}' > far.jsonl
   $ mica plot far.jsonl -o far.svg --width 1 --height 1; grep -cE 'nan|inf|"-' far.svg
   0
@@ -79,6 +97,29 @@ Losses as a picture.
   $ for i in 0 7 30; do echo "{\"event\": \"train\", \"iteration\": $i, \"loss\": $i.5}"; done > three.jsonl
   > mica plot three.jsonl -o three.svg; sed -n 's/.*<text.*>\([0-9.]*\)<.*/\1/p' three.svg | xargs
   0 10 20 30 10 20 30
+
+Each training adds to a log: all of its runs are drawn, but what a resumed one tells again goes.
+
+  $ run() { echo "{\"event\": \"plan\", \"iteration\": 0}"
+  >   for i in $1; do echo "{\"event\": \"train\", \"iteration\": $i, \"loss\": $2.$i}"; done
+  >   echo "{\"event\": \"valid\", \"iteration\": $i, \"loss\": $2.5}"; }
+  > { run "1 2 3" 4; run "1 2" 3; run "" 1 | head -1
+  >   echo '{"event": "note", "iteration": 1, "text": "goes on after iteration 1"}'; run "2 3" 2 | tail -3
+  > } > runs.jsonl
+  $ mica plot runs.jsonl --width 40 --height 5 | grep -e , -e loss
+       loss
+            a  runs.jsonl, run 1, training
+            A  runs.jsonl, run 1, validation
+            b  runs.jsonl, run 2, training
+            B  runs.jsonl, run 2, validation
+  $ f=$(printf 'r\033<.jsonl'); cp runs.jsonl "$f"; mica plot "$f" -o runs.svg
+  > grep -c polyline runs.svg; grep -c circle runs.svg; grep -o '>[a-z?][^<]*run 2, valid[^<]*' runs.svg
+  > grep -o '>iteration<' runs.svg; grep -o '>loss<' runs.svg
+  4
+  2
+  >r?&lt;.jsonl, run 2, validation
+  >iteration<
+  >loss<
   $ mica plot train.jsonl 2>&1
   mica: train.jsonl: no losses in it: mica tune --log writes such a file
   [1]
@@ -102,7 +143,7 @@ Data that is not as it should be: lines by their numbers; nothing is written.
   2 lines of the train set are no examples and were skipped
   $ echo '{"text": "one two three four five six seven eight nine ten eleven twelve"}' > long.jsonl
   > for how in cut split refuse; do
-  >   mica tune --data long.jsonl --max-seq-length 8 --too-long $how --iters 1 --batch-size 1 --adapter-path l 2>&1
+  >   mica tune --data long.jsonl --max-seq-length 8 --too-long $how --iters 1 --batch-size 1 --adapter-path l --force 2>&1
   > done | grep -oE 'has .* is 8$|1 examples.*were [a-z]*'
   1 examples of the train set are longer than max_seq_length 8 and were cut
   1 examples of the train set are longer than max_seq_length 8 and were split
@@ -111,6 +152,10 @@ Data that is not as it should be: lines by their numbers; nothing is written.
   mica: empty.jsonl: holds no examples
   [1]
   $ echo '{"prompt": "a", "completion": ""}' > none.jsonl
+  > mica tune --data none.jsonl --adapter-path n 2>&1
+  mica: none.jsonl: 1 lines are no examples: line 1: "completion" is empty
+  [1]
+  $ echo '{"prompt": "a", "completion": "b"}' > none.jsonl
   > mica tune --data none.jsonl --max-seq-length 8 --mask-prompt --adapter-path n 2>&1 | grep -o 'all labels are masked'
   all labels are masked
   $ mica tune --data train.jsonl --resume-adapter-file $ROOT/tests/fixtures/lora/mlx_qwen3 --adapter-path n 2>&1 | grep -o 'no tensor.*model'

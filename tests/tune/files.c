@@ -5,6 +5,7 @@
 #include "tune/examples.h"
 #include "tune/folder.h"
 #include "tune/lines.h"
+#include "tune/records.h"
 
 #include <mica/mica.h>
 
@@ -168,6 +169,152 @@ static void test_spill(void **state) {
     free(model);
     free(path);
     test_temp_dir_remove(dir);
+}
+
+/* ---- records ---- */
+
+/* Reads a file's records, each with a line feed behind it; an error ends them. */
+static mica_status read_records(const char *name, const char *text, mc_buffer *out) {
+    char *dir = test_temp_dir(), *path = test_format("%s/%s", dir, name);
+    mc_records r;
+    mc_str record = {"", 0};
+    test_write_file(path, text, strlen(text));
+    mica_status status = mc_records_open(&r, path);
+    mc_buffer_clear(out);
+    while (status == MICA_OK && record.ptr) {
+        status = mc_records_next(&r, &record);
+        if (status != MICA_OK && r.misfit) {
+            assert_true(mc_buffer_printf(out, "%d: misfit\n", (int)r.number));
+            status = MICA_OK;
+            record.ptr = "";
+        } else if (status == MICA_OK && record.ptr) {
+            while (record.len && record.ptr[record.len - 1] == '\n')
+                record.len--;
+            assert_true(mc_buffer_printf(out, "%d: %.*s\n", (int)r.number, MC_STR_ARG(record)));
+        }
+    }
+    mc_records_close(&r);
+    assert_non_null(mc_buffer_cstr(out));
+    free(path);
+    test_temp_dir_remove(dir);
+    return status;
+}
+
+static void test_records(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *want; /* an error's words in the place of records */
+        mica_status status;
+    } cases[] = {
+        {"a.jsonl", "{\"a\": 1}\n \n{\"b\": [2]}", "1: {\"a\": 1}\n3: {\"b\": [2]}\n", MICA_OK},
+        {"a.json", " [{\"a\": \"]},{\"}, {\"b\":\n[1, {}]}\n,3 ]\n\n",
+         "1: {\"a\": \"]},{\"}\n1: {\"b\":\n[1, {}]}\n3: 3 \n", MICA_OK},
+        {"a.json", "\xEF\xBB\xBF[\n{\"a\": \"\\\"]\"}\n]", "2: {\"a\": \"\\\"]\"}\n", MICA_OK},
+        {"a.json", "[]", "", MICA_OK},
+        {"a.json", "[{\"a\": 1},\n{\"a\"", "line 2: the array does not end", MICA_EFORMAT},
+        {"a.json", "[1]\n2", "line 2: something follows the array", MICA_EFORMAT},
+        {"a.csv",
+         "\xEF\xBB\xBFprompt,\"completion\"\r\nWho?,\"A \"\"model\"\", here\"\r\n\n\"two\n"
+         "lines\",\"\"\nx,y,z\na,b",
+         "2: {\"prompt\":\"Who?\",\"completion\":\"A \\\"model\\\", here\"}\n"
+         "4: {\"prompt\":\"two\\nlines\",\"completion\":\"\"}\n6: misfit\n"
+         "7: {\"prompt\":\"a\",\"completion\":\"b\"}\n",
+         MICA_OK},
+        {"a.csv", "a,b\n\"x", "line 2: a field in quotes does not end", MICA_EFORMAT},
+        {"a.csv", "a,b\n\"x\"y,", "line 2: something follows a field in quotes", MICA_EFORMAT},
+    };
+    mc_buffer got = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mica_status status = read_records(cases[i].name, cases[i].text, &got);
+        assert_int_equal(status, cases[i].status);
+        if (status == MICA_OK) assert_string_equal(got.data, cases[i].want);
+        if (status != MICA_OK && !strstr(mica_last_error(), cases[i].want))
+            fail_msg("%s", mica_last_error());
+    }
+    mc_buffer_deinit(&got);
+}
+
+/* The hash of a file's ids, by the default model. 0: an error, in mica_last_error. */
+static uint64_t hash_of(const mc_prompt *prompt, const char *name, const char *text,
+                        mc_data_keys keys) {
+    char *dir = test_temp_dir(), *path = test_format("%s/%s", dir, name);
+    const mc_examples_options options = {
+        .prompt = prompt, .chat = "gemma", .max_length = 256, .keys = keys};
+    mc_examples e;
+    test_write_file(path, text, strlen(text));
+    mica_status status = mc_examples_open(&e, path, &options);
+    uint64_t hash = status == MICA_OK ? e.hash : 0;
+    mc_examples_close(&e);
+    free(path);
+    test_temp_dir_remove(dir);
+    return hash;
+}
+
+/* Alpaca's, ShareGPT's, renamed keys, arrays and CSV give the ids of the messages that they are. */
+static void test_forms(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        mc_data_keys keys;
+    } same[] = {
+        {"a.jsonl", "{\"prompt\": \"Who?\\n\\nYou\", \"completion\": \"A model\"}", {0}},
+        {"a.jsonl",
+         "{\"q\": \"Who?\\n\\nYou\", \"a\": \"A model\", \"text\": \"\"}",
+         {"q", "a", 0, 0}},
+        {"a.jsonl",
+         "{\"instruction\": \"Who?\", \"input\": \"You\", \"output\": \"A model\"}",
+         {0}},
+        {"a.jsonl", "{\"instruction\": \"Who?\\n\\nYou\", \"output\": \"A model\"}", {0}},
+        {"a.json",
+         "[\n{\"instruction\": \"\", \"input\": \"Who?\\n\\nYou\", \"output\": \"A model\"}]",
+         {0}},
+        {"a.jsonl",
+         "{\"conversations\": [{\"from\": \"human\", \"value\": \"Who?\\n\\nYou\"}, {\"from\": "
+         "\"gpt\", \"value\": \"A model\"}]}",
+         {0}},
+        {"a.jsonl",
+         "{\"conversations\": [{\"role\": \"user\", \"content\": \"Who?\\n\\nYou\"}, {\"role\": "
+         "\"assistant\", \"content\": \"A model\"}]}",
+         {0}},
+        {"a.jsonl",
+         "{\"talk\": [{\"role\": \"user\", \"content\": \"Who?\\n\\nYou\"}, {\"role\": "
+         "\"assistant\", \"content\": \"A model\"}]}",
+         {0, 0, "talk", 0}},
+        {"a.csv", "output,instruction,input\nA model,Who?,You\n", {0}},
+        {"a.csv", "completion,prompt\nA model,\"Who?\n\nYou\"\n", {0}},
+    };
+    static const char *const bad[] = {
+        "{\"text\": \" \"}",
+        "{\"prompt\": \"\", \"completion\": \"a\"}",
+        "{\"prompt\": \"a\", \"completion\": \"\\n\"}",
+        "{\"instruction\": \"a\", \"output\": \"\"}",
+        "{\"instruction\": \"\", \"output\": \"a\"}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+        "\"content\": \"\"}]}",
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", "
+        "\"value\": \"\"}]}",
+    };
+    char *model = test_format("%s/default", test_models_dir());
+    mc_prompt prompt;
+    if (mc_prompt_open(model, NULL, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+    uint64_t want = hash_of(&prompt, same[0].name, same[0].text, same[0].keys);
+    assert_true(want != 0);
+    for (size_t i = 1; i < sizeof same / sizeof *same; i++)
+        if (hash_of(&prompt, same[i].name, same[i].text, same[i].keys) != want)
+            fail_msg("%s: %s", same[i].text, mica_last_error());
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *text = test_format("%s\n%s\n", same[0].text, bad[i]);
+        assert_true(hash_of(&prompt, "a.jsonl", text, (mc_data_keys){0}) == 0);
+        if (!strstr(mica_last_error(), "line 2: ") || !strstr(mica_last_error(), " empty"))
+            fail_msg("%s: %s", bad[i], mica_last_error());
+        free(text);
+    }
+    assert_true(hash_of(&prompt, "a.jsonl",
+                        "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"a\"}]}",
+                        (mc_data_keys){0}) == 0);
+    assert_non_null(strstr(mica_last_error(), "a turn of \"function_call\""));
+    mc_prompt_close(&prompt);
+    free(model);
 }
 
 /* ---- adapters ---- */
@@ -376,7 +523,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),     cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_zstd),      cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_spill),     cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_spill),     cmocka_unit_test(test_records),
+        cmocka_unit_test(test_forms),     cmocka_unit_test(test_identity),
         cmocka_unit_test(test_formats),   cmocka_unit_test(test_lock),
         cmocka_unit_test(test_full),      cmocka_unit_test(test_unwritable),
         cmocka_unit_test(test_no_memory),
