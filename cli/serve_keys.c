@@ -3,9 +3,8 @@
 
 #include "cli.h"
 #include "report.h"
+#include "text.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,27 +17,32 @@ static int add(cli_keys *keys, const char *text, size_t len) {
     return CLI_DONE;
 }
 
+/* Takes the keys of a text, one a line. */
+static int add_lines(const char *path, const char *text, cli_keys *keys) {
+    static const char blanks[] = " \t\r\n";
+    for (size_t number = 1; *text; number++) {
+        size_t line_len = strcspn(text, "\n");
+        const char *next = text + line_len + (text[line_len] != '\0');
+        text += strspn(text, " \t\r");
+        size_t len = strcspn(text, blanks);
+        const char *rest = text + len + strspn(text + len, " \t\r");
+        bool key = len > 0 && *text != '#';
+        if (key && *rest && *rest != '\n')
+            return cli_fail("%s, line %zu: want one key a line, without blanks in it", path,
+                            number);
+        if (key && add(keys, text, len) != CLI_DONE) return CLI_FAILED;
+        text = next;
+    }
+    return CLI_DONE;
+}
+
 static int read_file(const char *path, cli_keys *keys) {
     size_t before = keys->count;
-    FILE *file = fopen(path, "r");
-    if (!file) return cli_fail("cannot read %s: %s", path, strerror(errno));
-    char *line = NULL;
-    size_t room = 0;
-    int code = CLI_DONE;
-    for (size_t number = 1; code == CLI_DONE && getline(&line, &room, file) >= 0; number++) {
-        static const char blanks[] = " \t\r\n";
-        const char *text = line + strspn(line, blanks);
-        size_t len = strcspn(text, blanks);
-        if (len == 0 || *text == '#') continue;
-        if (text[len + strspn(text + len, blanks)])
-            code =
-                cli_fail("%s, line %zu: want one key a line, without blanks in it", path, number);
-        else
-            code = add(keys, text, len);
-    }
-    if (code == CLI_DONE && ferror(file)) code = cli_fail("cannot read %s", path);
-    free(line);
-    fclose(file);
+    cli_text text = {0};
+    int code = CLI_FAILED;
+    if (cli_text_read_file(&text, CLI_TEXT_OF_KEYS, path) && cli_text_check(&text, path))
+        code = add_lines(path, text.data, keys);
+    free(text.data);
     if (code == CLI_DONE && keys->count == before) code = cli_fail("%s holds no key", path);
     return code;
 }

@@ -1,6 +1,7 @@
 /* One request to a server of mica's, by libcurl. */
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/filemap.h"
 #include "base/options.h"
 #include "hub/http.h"
 #include "hub/library.h"
@@ -66,6 +67,15 @@ static bool set_address(question *q, const char *address, const char *path) {
            mc_buffer_cstr(&q->url) && !mc_hub.easy_setopt(q->easy, CURLOPT_URL, q->url.data);
 }
 
+/* The library would read all of what has no end. */
+static mica_status check_certificates(const char *path) {
+    mc_filemap file = {0};
+    if (!path) return MICA_OK;
+    mica_status status = mc_filemap_read(path, MC_FILE_CERTIFICATE, 0, NULL, &file);
+    mc_filemap_close(&file);
+    return status == MICA_ENOENT ? mc_fail(MICA_EIO, "%s", mica_last_error()) : status;
+}
+
 static bool set_certificates(question *q) {
     if (!q->options->any_certificate) return mc_http_trust(q->easy, q->options->certificates);
     return !mc_hub.easy_setopt(q->easy, CURLOPT_SSL_VERIFYPEER, 0L) &&
@@ -129,6 +139,7 @@ mica_status mica_server_ask(const char *address, const char *method, const char 
         return mc_fail(MICA_EINVAL, "%s is no address: want http://, https:// or unix:", address);
     MC_TRY(MC_OPTIONS_COPY(mica_ask_options, silent_seconds, &given, options));
     MC_TRY(check_key(given.key));
+    if (!given.any_certificate) MC_TRY(check_certificates(given.certificates));
     MC_TRY(mc_hub_load());
     question q = {.options = &given};
     mica_status result = ask(&q, address, method, path, body, status);

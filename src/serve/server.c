@@ -43,6 +43,8 @@ static mica_status set_options(mica_server_options *options) {
                       "max_connections_per_host"));
     if (!options->certificate != !options->certificate_key)
         return mc_fail(MICA_EINVAL, "TLS needs both a certificate and its key");
+    if (options->certificate && (!*options->certificate || !*options->certificate_key))
+        return mc_fail(MICA_EINVAL, "TLS: the name of a file is empty");
     return MICA_OK;
 }
 
@@ -64,20 +66,26 @@ static void free_tls(tls *files) {
     mc_filemap_close(&files->key);
 }
 
+/* An empty file is refused here: it would be no file to the library. */
+static mica_status read_pem(const char *path, const char *what, mc_filemap *file) {
+    MC_TRY(mc_filemap_read(path, MC_FILE_CERTIFICATE, 1, NULL, file));
+    if (file->size > 0) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s is empty: want %s in PEM", path, what);
+}
+
 static mica_status read_tls(const mica_server_options *options, tls *files) {
     if (!options->certificate) return MICA_OK;
     if (mc_mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return mc_fail(MICA_EUNSUPPORTED, "this libmicrohttpd was built without TLS");
-    MC_TRY(
-        mc_filemap_read(options->certificate, MC_FILE_CERTIFICATE, 1, NULL, &files->certificate));
-    return mc_filemap_read(options->certificate_key, MC_FILE_CERTIFICATE, 1, NULL, &files->key);
+    MC_TRY(read_pem(options->certificate, "a certificate", &files->certificate));
+    return read_pem(options->certificate_key, "its private key", &files->key);
 }
 
 static mica_status start_daemon(mica_server *server, const tls *files) {
     const mica_server_options *options = &server->options;
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     struct MHD_OptionItem items[3] = {{MHD_OPTION_END, 0, NULL}};
-    if (files->certificate.size) {
+    if (options->certificate) {
         flags |= MHD_USE_TLS;
         items[0] =
             (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)files->certificate.data};
@@ -94,7 +102,7 @@ static mica_status start_daemon(mica_server *server, const tls *files) {
         (unsigned)MC_IDLE_SECONDS, MHD_OPTION_UNESCAPE_CALLBACK, mc_connection_unescape, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
     if (server->daemon) return MICA_OK;
-    if (files->certificate.size)
+    if (options->certificate)
         return mc_fail(
             MICA_EFORMAT,
             "%s and %s: not a certificate and its private key, in PEM without a password",

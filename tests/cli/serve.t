@@ -28,6 +28,31 @@ What mica serve refuses before it loads a model.
   $ mica serve --port 0 --tls-cert cert.pem --tls-key key.pem 2>&1
   mica: cert.pem: No such file or directory
   [1]
+  $ : > empty.pem; for pair in 'empty.pem empty.pem' 'empty.pem b.pem' 'a.pem empty.pem' "'' ''"; do
+  >   eval "set -- $pair"; mica serve --port 0 --tls-cert "$1" --tls-key "$2" 2>&1
+  > done
+  mica: empty.pem is empty: want a certificate in PEM
+  mica: empty.pem is empty: want a certificate in PEM
+  mica: empty.pem is empty: want its private key in PEM
+  mica: TLS: the name of a file is empty
+  [1]
+  $ mkfifo fifo; for file in /dev/zero fifo .; do
+  >   mica serve --port 0 --tls-cert $file --tls-key $file 2>&1 | sed 's/.*: //'
+  > done
+  is not a regular file
+  is not a regular file
+  is a folder, not a file
+  $ for file in /dev/zero .; do mica serve --port 0 --api-key-file $file 2>&1; done
+  mica: /dev/zero is too long: a file of keys has at most 1.0 MB
+  mica: cannot read .: Is a directory
+  [1]
+  $ printf 'a\0b\n' > nul; mica serve --port 0 --api-key-file nul 2>&1
+  mica: nul holds a NUL byte
+  [1]
+  $ echo sesame > fifo & mica serve --port 0 --api-key-file fifo nowhere/model 2>&1 | head -1 | cut -c 1-40
+  mica: there is no model nowhere/model: t
+  $ mica ps --host https://localhost --cacert /dev/zero 2>&1 | head -1
+  mica: https://localhost:8080: /dev/zero: is not a regular file
   $ mica serve --port 65536 2>&1 | head -1
   mica: --port: 65536 is more than 65535
 

@@ -519,6 +519,15 @@ static void test_addresses(void **state) {
     assert_int_equal(mica_server_open(&options, &server), MICA_EINVAL);
     options.certificate_key = "b.pem";
     assert_int_equal(mica_server_open(&options, &server), MICA_ENOENT);
+    char *dir = test_temp_dir(), *empty = test_format("%s/empty.pem", dir);
+    test_write_file(empty, "", 0);
+    options.certificate = options.certificate_key = empty; /* no TLS is not plain HTTP */
+    assert_int_equal(mica_server_open(&options, &server), MICA_EFORMAT);
+    assert_null(server);
+    options.certificate = "";
+    assert_int_equal(mica_server_open(&options, &server), MICA_EINVAL);
+    free(empty);
+    test_temp_dir_remove(dir);
     assert_int_equal(mica_server_open(NULL, NULL), MICA_EINVAL);
 }
 
