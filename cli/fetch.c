@@ -66,6 +66,12 @@ static bool confirm(void *user, const mica_pull_plan *plan) {
 
 /* ---- downloading ---- */
 
+static void tell(void *user, const char *text) {
+    (void)user;
+    cli_progress_wipe();
+    fprintf(stderr, "mica: %s\n", text);
+}
+
 static int report(mica_status status, const char *name, const question *q) {
     if (status != MICA_ECANCELLED) return cli_fail("%s", mica_last_error());
     if (q->declined) return CLI_FAILED;
@@ -94,7 +100,8 @@ const char *cli_fetch(const char *name, const cli_fetch_options *options, int *c
                                     .confirm = confirm,
                                     .confirm_user = &q,
                                     .progress = cli_progress_tick,
-                                    .cancel = q.cancel};
+                                    .cancel = q.cancel,
+                                    .notice = tell};
     cli_interrupt_watch_task(q.cancel);
     cli_progress_start(t.name, options->quiet);
     if (status == MICA_OK) status = mica_pull(t.name, &pull, &folder);

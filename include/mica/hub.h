@@ -73,6 +73,11 @@ typedef struct mica_pull_options {
                                    NULL */
     void *progress_user;        /* given to progress */
     const mica_cancel *cancel;  /* may be NULL */
+    void (*notice)(void *user, const char *text); /* a line on why nothing comes: the hub has asked
+                                                     to be left alone for some time (Retry-After),
+                                                     of which a minute is waited at most; may be
+                                                     NULL */
+    void *notice_user;                            /* given to notice */
 } mica_pull_options;
 
 /** Downloads a model to the cache, unless it is there, and returns its folder.

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/map.h"
 #include "base/system.h"
 #include "hub/digest.h"
 
@@ -16,7 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 5, PIECE = 1 << 20, LOCK_WAIT_US = 200000 };
+/* MAX_WAITING: files that wait, for a lock or for another try, beside those under way. KEPT_LOCKS:
+ * locks kept to the end: a lock is a descriptor, of which a process has a thousand. */
+enum { MAX_TRIES = 5, PIECE = 1 << 20, LOCK_WAIT_US = 200000, MAX_WAITING = 32, KEPT_LOCKS = 16 };
 
 typedef enum load_state {
     WAITING,
@@ -42,12 +45,22 @@ typedef struct load { /* one file */
     mc_http_transfer transfer;
 } load;
 
+typedef struct item { /* a content, whatever number of files has it */
+    const mc_hub_file *file;
+    uint64_t present; /* bytes of it that the cache has */
+} item;
+
 typedef struct batch {
     const mc_download_options *options;
-    load *loads; /* [count] */
+    item *items;         /* [count] */
+    size_t count, begun; /* the next item to begin */
+    load *loads;         /* [slots], each of an item that was begun, or of none */
+    size_t slots, running, reading;
     char *piece; /* [PIECE], or NULL: what is read of a file's beginning */
-    size_t count, running, reading;
-    uint64_t total;
+    uint64_t loaded, later,
+        total; /* bytes: of items that ended, there of those not yet begun, all */
+    int kept[KEPT_LOCKS];
+    size_t kept_count;
 } batch;
 
 /* ---- files ---- */
@@ -84,8 +97,7 @@ static mica_status open_part(batch *b, load *l) {
     l->part = mc_repository_blob(b->options->repository, l->file->blob, ".incomplete");
     if (!l->part) return mc_fail_nomem("a path");
     MC_TRY(mc_make_folders(l->part));
-    l->fd = open(l->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (l->fd < 0) return mc_fail_errno(errno, "cannot write %s", l->part);
+    MC_TRY(mc_repository_open(l->part, &l->fd));
     struct stat info;
     if (fstat(l->fd, &info) != 0 || (uint64_t)info.st_size > l->file->size) return empty(l);
     l->have = (uint64_t)info.st_size;
@@ -206,18 +218,6 @@ static mica_status read_on(batch *b, load *l) {
     return l->have == l->file->size ? check(b, l) : start_transfer(b, l);
 }
 
-/* Another file of the same checksum has the lock until the end: this one is whole with it, unless
- * the hub says another size. */
-static mica_status check_sizes(const batch *b, const load *l) {
-    for (size_t i = 0; i < b->count; i++) {
-        const mc_hub_file *file = b->loads[i].file;
-        if (file->size != l->file->size && strcmp(file->blob, l->file->blob) == 0)
-            return mc_fail(MICA_EFORMAT, "%s: the hub says two sizes of one content, for %s and %s",
-                           b->options->name, file->path, l->file->path);
-    }
-    return MICA_OK;
-}
-
 /* Begins a file, or waits for its lock. */
 static mica_status begin(batch *b, load *l) {
     const mc_repository *repository = b->options->repository;
@@ -225,7 +225,7 @@ static mica_status begin(batch *b, load *l) {
     if (!whole && l->lock < 0) {
         MC_TRY(mc_repository_lock(repository, l->file->blob, &l->lock));
         l->at_us = mc_now_us() + LOCK_WAIT_US;
-        if (l->lock < 0) return check_sizes(b, l);
+        if (l->lock < 0) return MICA_OK;
         whole = is_whole(repository, l->file); /* by now, if somebody had the lock */
     }
     if (whole) {
@@ -264,7 +264,7 @@ static mica_status go_on(batch *b, load *l) {
     else {
         if (t->code == 416) status = empty(l);
         l->state = WAITING;
-        l->at_us = mc_now_us() + mc_http_retry_us(t, l->tries);
+        l->at_us = mc_now_us() + mc_http_retry_us(o->http, t, l->tries);
     }
     mc_http_drop(o->http, t);
     return status;
@@ -274,46 +274,84 @@ static bool is_running(const load *l) {
     return l->state == READING || l->state == LOADING;
 }
 
-/* One look at every file. */
+/* Frees what an item's load has. Its lock stays where it is one of those kept: mica_cache_collect
+ * leaves a repository alone while one of its locks is held. */
+static void end_load(batch *b, load *l) {
+    mc_http_drop(b->options->http, &l->transfer);
+    close_part(l);
+    if (l->lock >= 0 && b->kept_count < KEPT_LOCKS) {
+        b->kept[b->kept_count++] = l->lock;
+        l->lock = -1;
+    }
+    mc_repository_unlock(&l->lock);
+    mc_free(l->part);
+    mc_free(l->url);
+    *l = (load){.lock = -1, .fd = -1};
+}
+
+/* Gives a load that has ended the next item. false: there is none. */
+static bool take_next(batch *b, load *l) {
+    if (l->file && l->state == LOADED) {
+        b->loaded += l->file->size;
+        end_load(b, l);
+    }
+    if (l->file) return true;
+    if (b->begun == b->count) return false;
+    const item *next = &b->items[b->begun++];
+    l->file = next->file;
+    l->have = next->present;
+    b->later -= next->present;
+    return true;
+}
+
+/* Begins items until one takes time. */
+static mica_status begin_next(batch *b, load *l, uint64_t now) {
+    while (take_next(b, l)) {
+        if (l->state != WAITING || l->at_us > now) return MICA_OK;
+        MC_TRY(begin(b, l));
+        if (l->state != LOADED) break;
+    }
+    b->running += is_running(l);
+    b->reading += l->state == READING;
+    return MICA_OK;
+}
+
+/* One look at every load. */
 static mica_status look(batch *b) {
     uint64_t now = mc_now_us();
     b->running = b->reading = 0;
-    for (size_t i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < b->slots; i++) {
         load *l = &b->loads[i];
         if (l->state == READING) MC_TRY(read_on(b, l));
         if (l->state == LOADING && l->transfer.ended) MC_TRY(go_on(b, l));
         b->running += is_running(l);
         b->reading += l->state == READING;
     }
-    for (size_t i = 0; i < b->count && b->running < (size_t)b->options->connections; i++) {
-        load *l = &b->loads[i];
-        if (l->state != WAITING || l->at_us > now) continue;
-        MC_TRY(begin(b, l));
-        b->running += is_running(l);
-        b->reading += l->state == READING;
-    }
+    for (size_t i = 0; i < b->slots && b->running < (size_t)b->options->connections; i++)
+        if (!is_running(&b->loads[i])) MC_TRY(begin_next(b, &b->loads[i], now));
     return MICA_OK;
 }
 
 /* Reports progress.  returns whether all is there */
 static bool tell(const batch *b) {
-    uint64_t have = 0;
-    size_t loaded = 0;
-    for (size_t i = 0; i < b->count; i++) {
-        have += b->loads[i].have;
-        loaded += b->loads[i].state == LOADED;
+    uint64_t have = b->loaded + b->later;
+    bool all = b->begun == b->count;
+    for (size_t i = 0; i < b->slots; i++) {
+        const load *l = &b->loads[i];
+        have += l->have;
+        all = all && (!l->file || l->state == LOADED);
     }
     if (b->options->progress) b->options->progress(b->options->progress_user, have, b->total);
-    return loaded == b->count;
+    return all;
 }
 
 /* ---- all files ---- */
 
-static mica_status link_all(const batch *b) {
+static mica_status link_all(const batch *b, const mc_hub_file *files, size_t count) {
     const mc_download_options *o = b->options;
     for (int last = 0; last < 2; last++) {
-        for (size_t i = 0; i < b->count; i++) {
-            const mc_hub_file *file = b->loads[i].file;
+        for (size_t i = 0; i < count; i++) {
+            const mc_hub_file *file = &files[i];
             if ((strcmp(file->path, "config.json") == 0) != last) continue;
             MC_TRY(mc_repository_link(o->repository, o->commit, file->path, file->blob));
         }
@@ -321,37 +359,64 @@ static mica_status link_all(const batch *b) {
     return MICA_OK;
 }
 
-/* Locks are kept until the snapshot has its links: mica_cache_collect removes files without. */
-static void close_all(batch *b) {
-    for (size_t i = 0; i < b->count; i++) {
-        load *l = &b->loads[i];
-        mc_http_drop(b->options->http, &l->transfer);
-        close_part(l);
-        mc_repository_unlock(&l->lock);
-        mc_free(l->part);
-        mc_free(l->url);
+/* The files' contents, each once. seen: numbers of items, by their checksum. */
+static mica_status add_item(batch *b, const mc_hub_file *file, mc_map *seen) {
+    uint64_t at;
+    const mc_download_options *o = b->options;
+    if (mc_map_find(seen, mc_str_of(file->blob), &at)) {
+        if (b->items[at].file->size == file->size) return MICA_OK;
+        return mc_fail(MICA_EFORMAT, "%s: the hub says two sizes of one content, for %s and %s",
+                       o->name, b->items[at].file->path, file->path);
     }
+    if (file->size > UINT64_MAX - b->total)
+        return mc_fail(MICA_EFORMAT, "%s: the files of the hub have more bytes than there are",
+                       o->name);
+    if (!mc_map_put(seen, mc_str_of(file->blob), b->count)) return mc_fail_nomem("a download");
+    b->items[b->count] = (item){file, mc_download_present(o->repository, file)};
+    b->total += file->size;
+    b->later += b->items[b->count++].present;
+    return MICA_OK;
+}
+
+static mica_status open_batch(batch *b, const mc_hub_file *files, size_t count) {
+    mc_map seen = {0};
+    mica_status status = MICA_OK;
+    b->items = mc_calloc(count, sizeof *b->items);
+    if (!b->items) return mc_fail_nomem("a download");
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        status = add_item(b, &files[i], &seen);
+    mc_map_deinit(&seen);
+    MC_TRY(status);
+    size_t slots = (size_t)b->options->connections + MAX_WAITING;
+    if (slots > b->count) slots = b->count;
+    b->loads = mc_calloc(slots, sizeof *b->loads);
+    if (!b->loads) return mc_fail_nomem("a download");
+    for (; b->slots < slots; b->slots++)
+        b->loads[b->slots] = (load){.lock = -1, .fd = -1};
+    return MICA_OK;
+}
+
+static void close_batch(batch *b) {
+    for (size_t i = 0; i < b->slots; i++)
+        end_load(b, &b->loads[i]);
+    for (size_t i = 0; i < b->kept_count; i++)
+        mc_repository_unlock(&b->kept[i]);
     mc_free(b->piece);
     mc_free(b->loads);
+    mc_free(b->items);
 }
 
 mica_status mc_download(const mc_download_options *options, const mc_hub_file *files,
                         size_t count) {
-    mica_status status = MICA_OK;
-    batch b = {.options = options, .count = count, .loads = mc_calloc(count, sizeof(load))};
-    if (!b.loads) return mc_fail_nomem("a download");
-    for (size_t i = 0; i < count; i++) {
-        b.loads[i] = (load){.file = &files[i], .lock = -1, .fd = -1};
-        b.loads[i].have = mc_download_present(options->repository, &files[i]);
-        b.total += files[i].size;
-    }
-    (void)tell(&b);
-    do {
+    batch b = {.options = options};
+    mica_status status = open_batch(&b, files, count);
+    if (status == MICA_OK) (void)tell(&b);
+    while (status == MICA_OK) {
         status = look(&b);
         if (status != MICA_OK || tell(&b)) break;
         status = mc_http_wait(options->http, b.reading ? 0 : MC_HTTP_WAIT_MS);
-    } while (status == MICA_OK);
-    if (status == MICA_OK) status = link_all(&b);
-    close_all(&b);
+    }
+    if (status == MICA_OK) status = link_all(&b, files, count);
+    close_batch(&b);
     return status;
 }

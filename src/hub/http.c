@@ -1,8 +1,11 @@
 #include "hub/http.h"
 
 #include "base/alloc.h"
+#include "base/integer.h"
+#include "base/system.h"
 #include "hub/library.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,8 @@ enum { MAX_WAIT_SECONDS = 60, TRY_WAIT_US = 250000 };
 struct mc_http {
     mc_http_options options;
     CURLM *multi;
-    char *bearer; /* the header with the token; NULL: none */
+    char *bearer;        /* the header with the token; NULL: none */
+    uint64_t told_until; /* a wait until then was told */
 };
 
 /* ---- addresses ---- */
@@ -95,20 +99,17 @@ static void keep_next(mc_http_transfer *t, const char *link) {
 
 static size_t on_header(char *line, size_t size, size_t count, void *user) {
     mc_http_transfer *t = user;
-    char text[MC_HTTP_URL] = "", range[MC_HTTP_TEXT] = "", seconds[MC_HTTP_TEXT] = "";
+    char text[MC_HTTP_URL] = "", range[MC_HTTP_TEXT] = "";
     size_t len = size * count;
     if (len > 5 && memcmp(line, "HTTP/", 5) == 0) { /* of the next answer */
         t->partial = false;
-        t->retry_after = 0;
         t->error_code[0] = t->error_text[0] = t->next[0] = '\0';
     }
     keep_header(line, len, "X-Error-Code", t->error_code, sizeof t->error_code);
     keep_header(line, len, "X-Error-Message", t->error_text, sizeof t->error_text);
     keep_header(line, len, "Content-Range", range, sizeof range);
-    keep_header(line, len, "Retry-After", seconds, sizeof seconds);
     keep_header(line, len, "Link", text, sizeof text);
     if (range[0]) t->partial = starts(range, "bytes ") && strtoull(range + 6, NULL, 10) == t->from;
-    if (seconds[0]) t->retry_after = atoi(seconds);
     if (text[0]) keep_next(t, text);
     return len;
 }
@@ -176,7 +177,8 @@ mica_status mc_http_start(mc_http *http, mc_http_transfer *t) {
     t->http = http;
     t->ended = t->partial = false;
     t->status = MICA_OK;
-    t->code = t->redirects = t->retry_after = 0;
+    t->code = t->redirects = 0;
+    t->retry_after = 0;
     t->failure[0] = t->error_code[0] = t->error_text[0] = t->next[0] = t->error[0] = '\0';
     t->easy = mc_hub.easy_init();
     if (t->easy && prepare(t) && !mc_hub.multi_add_handle(http->multi, t->easy)) return MICA_OK;
@@ -226,8 +228,11 @@ static bool redirect(mc_http_transfer *t) {
 
 static void finish(mc_http_transfer *t, CURLcode result) {
     long code = 0;
+    curl_off_t seconds = 0; /* a date as well, as the time until then */
     (void)mc_hub.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &code);
+    (void)mc_hub.easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds);
     t->code = (int)code;
+    t->retry_after = seconds > 0 ? (int64_t)seconds : 0;
     if (result == CURLE_OK && redirect(t)) return;
     if (result != CURLE_OK && t->status == MICA_OK)
         fail_transfer(t, MICA_EIO, t->error[0] ? t->error : mc_hub.easy_strerror(result));
@@ -262,11 +267,23 @@ bool mc_http_may_retry(const mc_http_transfer *t) {
            mc_http_answered(t); /* too short */
 }
 
-uint64_t mc_http_retry_us(const mc_http_transfer *t, int tries) {
-    uint64_t seconds = t->retry_after > 0 ? (uint64_t)t->retry_after : 0;
-    if (seconds > MAX_WAIT_SECONDS) seconds = MAX_WAIT_SECONDS;
-    if (seconds > 0) return seconds * 1000000;
-    return tries > 1 ? (uint64_t)TRY_WAIT_US << (tries - 1) : 0;
+/* Several transfers that are sent away at once are told as one. */
+static void tell_wait(mc_http *http, const mc_http_transfer *t, int64_t seconds) {
+    char text[MC_HTTP_TEXT];
+    uint64_t now = mc_now_us();
+    if (!http->options.notice || now < http->told_until) return;
+    http->told_until = now + (uint64_t)seconds * 1000000;
+    snprintf(text, sizeof text, "%.100s answers %d and asks to wait %" PRId64 " s%s",
+             http->options.endpoint, t->code, t->retry_after,
+             seconds < t->retry_after ? "; it is asked again in a minute" : "");
+    http->options.notice(http->options.notice_user, text);
+}
+
+uint64_t mc_http_retry_us(mc_http *http, const mc_http_transfer *t, int tries) {
+    int64_t seconds = mc_min(t->retry_after, MAX_WAIT_SECONDS);
+    if (seconds == 0) return tries > 1 ? (uint64_t)TRY_WAIT_US << (tries - 1) : 0;
+    tell_wait(http, t, seconds);
+    return (uint64_t)seconds * 1000000;
 }
 
 /* ---- opening and closing ---- */

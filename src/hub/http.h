@@ -28,6 +28,8 @@ typedef struct mc_http_options { /* borrowed until mc_http_close */
     const char *token; /* NULL: none */
     int stall_seconds;
     const mica_cancel *cancel;
+    void (*notice)(void *user, const char *text); /* of waiting for the hub; may be NULL */
+    void *notice_user;
 } mc_http_options;
 
 enum { MC_HTTP_TEXT = 256, MC_HTTP_URL = 4096, MC_HTTP_WAIT_MS = 100 };
@@ -50,7 +52,7 @@ typedef struct mc_http_transfer {
     char error_code[MC_HTTP_TEXT]; /* the header X-Error-Code: "GatedRepo"; "" */
     char error_text[MC_HTTP_TEXT]; /* the header X-Error-Message; "" */
     char next[MC_HTTP_URL];        /* the header Link's page with rel="next"; "" */
-    int retry_after;               /* seconds, of the header Retry-After; 0: none */
+    int64_t retry_after;           /* seconds, of the header Retry-After; 0: none */
 
     /* Private. */
     mc_http *http;
@@ -81,9 +83,10 @@ bool mc_http_answered(const mc_http_transfer *transfer);
 /* Whether the same question may be answered another time. */
 bool mc_http_may_retry(const mc_http_transfer *transfer);
 
-/* How long to wait for that after so many tries: as long as the answer says, a minute at most; else
- * a connection that broke is replaced at once, and one that broke again later and later. */
-uint64_t mc_http_retry_us(const mc_http_transfer *transfer, int tries);
+/* How long to wait for that after so many tries: as long as the answer says, a minute at most, which
+ * is told; else a connection that broke is replaced at once, and one that broke again later and
+ * later. */
+uint64_t mc_http_retry_us(mc_http *http, const mc_http_transfer *transfer, int tries);
 
 /* Ends a transfer, if it has not ended, and frees what it has. Does nothing for one that was not
  * started. */

@@ -4,9 +4,10 @@
 #include "base/json.h"
 #include "base/system.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-enum { MAX_PAGES = 64, MAX_PAGE_BYTES = 16 << 20, MAX_TRIES = 3 };
+enum { MAX_PAGES = 1024, MAX_PAGE_BYTES = 16 << 20, MAX_FILES = 250000, MAX_TRIES = 3 };
 
 /* ---- addresses ---- */
 
@@ -46,8 +47,14 @@ mica_status mc_hub_explain(const mc_http_transfer *t, const char *endpoint, cons
         return mc_fail(MICA_EIO, "%s does not let this token read %s%s%s", endpoint, name,
                        t->error_text[0] ? ": " : "", t->error_text);
     if (t->code == 429)
-        return mc_fail(MICA_EIO, "%s answers that there were too many requests: try again later",
-                       endpoint);
+        return t->retry_after
+                   ? mc_fail(MICA_EIO,
+                             "%s answers that there were too many requests: try again in %" PRId64
+                             " s",
+                             endpoint, t->retry_after)
+                   : mc_fail(MICA_EIO,
+                             "%s answers that there were too many requests: try again later",
+                             endpoint);
     return mc_fail(MICA_EIO, "%s answers %d for %s of %s%s%s", endpoint, t->code, what, name,
                    t->error_text[0] ? ": " : "", t->error_text);
 }
@@ -74,7 +81,8 @@ static mica_status ask(mc_http *http, mc_http_transfer *t) {
         if (mc_http_answered(t) || tries > MAX_TRIES || !mc_http_may_retry(t)) return MICA_OK;
         mc_http_drop(http, t);
         mc_buffer_clear(t->user);
-        for (uint64_t until = mc_now_us() + mc_http_retry_us(t, tries); mc_now_us() < until;)
+        uint64_t until = mc_http_retry_us(http, t, tries);
+        for (until += mc_now_us(); mc_now_us() < until;)
             MC_TRY(mc_http_wait(http, MC_HTTP_WAIT_MS));
     }
 }
@@ -135,6 +143,9 @@ static mica_status read_file(mc_json entry, const char *endpoint, mc_listing *li
     if (!file.path || !file.blob) return mc_fail_nomem("a list of files");
     if (strlen(file.path) != path.len || !mc_is_file_path(file.path))
         return fail_answer(endpoint, "a file's path that leads out of its folder, or too deep");
+    if (MC_BUFFER_COUNT(&listing->files, mc_hub_file) == MAX_FILES)
+        return mc_fail(MICA_EFORMAT, "%s: the repository has more than %d files", endpoint,
+                       MAX_FILES);
     return MC_BUFFER_PUSH(&listing->files, mc_hub_file, file) ? MICA_OK
                                                               : mc_fail_nomem("a list of files");
 }

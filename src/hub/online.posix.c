@@ -123,7 +123,9 @@ mica_status mc_pull_online(mc_pull *pull, char commit[MC_COMMIT_TEXT]) {
     const mc_http_options options = {.endpoint = o->endpoint,
                                      .token = o->token,
                                      .stall_seconds = o->stall_seconds,
-                                     .cancel = o->cancel};
+                                     .cancel = o->cancel,
+                                     .notice = o->notice,
+                                     .notice_user = o->notice_user};
     mc_http *http;
     mc_listing listing = {0};
     MC_TRY(mc_http_open(&options, &http));

@@ -97,7 +97,7 @@ mica_status mica_pull(const char *name, const mica_pull_options *options, char *
     if (!folder) return mc_fail(MICA_EINVAL, "mica_pull: folder is NULL");
     *folder = NULL;
     if (!name) return mc_fail(MICA_EINVAL, "mica_pull: name is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_pull_options, cancel, &pull.options, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_pull_options, notice_user, &pull.options, options));
     mica_status status = pull_model(&pull, folder);
     mc_repository_deinit(&pull.repository);
     mc_free(pull.token);

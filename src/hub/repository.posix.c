@@ -234,6 +234,18 @@ mica_status mc_repository_link(const mc_repository *r, const char *commit, const
     return status;
 }
 
+/* ---- files that are written ---- */
+
+mica_status mc_repository_open(const char *path, int *fd) {
+    struct stat info;
+    *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (*fd < 0) return mc_fail_errno(errno, "cannot write %s", path);
+    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) return MICA_OK;
+    close(*fd);
+    *fd = -1;
+    return mc_fail(MICA_EIO, "cannot write %s: it is no regular file", path);
+}
+
 /* ---- locks ---- */
 
 mica_status mc_repository_lock(const mc_repository *r, const char *blob, int *lock) {
@@ -243,8 +255,8 @@ mica_status mc_repository_lock(const mc_repository *r, const char *blob, int *lo
     if (!path) return no_memory();
     mica_status status = mc_make_folders(path);
     if (status == MICA_OK) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (fd < 0) status = mc_fail_errno(errno, "cannot lock %s", path);
+        int fd;
+        status = mc_repository_open(path, &fd);
         /* On a file system without locks nobody has one. */
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             close(fd);

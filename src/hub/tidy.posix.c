@@ -121,8 +121,9 @@ static mica_status remove_unlinked(walk *w, const char *path, const struct stat 
 
 static mica_status try_lock(walk *w, const char *path, const struct stat *info) {
     if (!S_ISREG(info->st_mode)) return MICA_OK;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW); /* another user's */
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* another user's */
     if (fd < 0) {
         w->busy = w->busy || errno != ENOENT; /* nobody knows */
         return MICA_OK;

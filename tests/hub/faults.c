@@ -119,6 +119,49 @@ static void test_asked_again(void **state) {
     hub_test_close(&t);
 }
 
+typedef struct stopper {
+    char *told; /* [256] */
+    mica_cancel *cancel;
+} stopper;
+
+static void tell_and_stop(void *user, const char *text) {
+    const stopper *s = user;
+    snprintf(s->told, 256, "%s", text);
+    mica_cancel_set(s->cancel);
+}
+
+static void keep_notice(void *user, const char *text) {
+    snprintf(user, 256, "%s", text);
+}
+
+/* How long the hub asks to wait is told, and at most a minute of it is waited. */
+static void test_retry_after(void **state) {
+    (void)state;
+    static const char *const places[] = {"*", "config.json"};
+    for (int i = 0; i < 4; i++) {
+        hub_test t = hub_test_open();
+        char told[256] = "", *folder;
+        char *faults = test_format("status %s 429 1\nafter %s %s\n", places[i / 2], places[i / 2],
+                                   i % 2 ? "86400" : "1");
+        mica_pull_options options = hub_test_options(&t);
+        mica_cancel *cancel;
+        hub_test_fail(&t, faults);
+        assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+        options.notice = i % 2 ? tell_and_stop : keep_notice;
+        stopper s = {told, cancel};
+        options.notice_user = i % 2 ? (void *)&s : (void *)told;
+        options.cancel = cancel;
+        mica_status status = mica_pull("org/model", &options, &folder);
+        assert_int_equal(status, i % 2 ? MICA_ECANCELLED : MICA_OK);
+        assert_non_null(strstr(told, i % 2 ? " s; it is asked again in a minute"
+                                           : " answers 429 and asks to wait 1 s"));
+        mica_free(folder);
+        mica_cancel_close(&cancel);
+        free(faults);
+        hub_test_close(&t);
+    }
+}
+
 static void test_no_hub(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -195,9 +238,7 @@ static void test_wrong_checksum(void **state) {
     }
 }
 
-/* The hub says that a file is longer than what it sends. */
-/* Two files of one checksum wait for one lock: sizes that differ would let the second wait for
- * ever. */
+/* Two files of one checksum are one content: it cannot have two sizes. */
 static void test_two_sizes(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -211,6 +252,7 @@ static void test_two_sizes(void **state) {
     hub_test_close(&t);
 }
 
+/* The hub says that a file is longer than what it sends. */
 static void test_short_file(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -286,6 +328,58 @@ static void test_large_beginning(void **state) {
     free(faults);
     free(blob);
     free(part);
+    hub_test_close(&t);
+}
+
+/* ---- what is in the cache's place ---- */
+
+/* Puts something else where a file of the cache is to be written; it is refused, not waited for. */
+static void check_odd(const char *place, const char *suffix, bool folder) {
+    hub_test t = hub_test_open();
+    check_pull(&t);
+    char *blob = find_blob(&t, "model.safetensors"), *name = strrchr(blob, '/') + 1;
+    assert_int_equal(remove(blob), 0);
+    char *path = test_format(place, t.cache, name);
+    char *odd = test_format("%s%s", path, suffix);
+    (void)remove(odd);
+    assert_int_equal(folder ? mkdir(odd, 0777) : mkfifo(odd, 0666), 0);
+    char *got;
+    mica_status status = hub_test_pull(&t, "org/model", &got);
+    assert_null(got);
+    assert_int_equal(status, MICA_EIO);
+    assert_non_null(strstr(mica_last_error(), odd));
+    free(path);
+    free(odd);
+    free(blob);
+    hub_test_close(&t);
+}
+
+static void test_odd_files(void **state) {
+    (void)state;
+    for (int folder = 0; folder < 2; folder++) {
+        check_odd("%s/models--org--model/blobs/%s", ".incomplete", folder);
+        check_odd("%s/.locks/models--org--model/%s", ".lock", folder);
+    }
+    hub_test t = hub_test_open(); /* a FIFO in a blob's or a link's place is replaced */
+    char *folder, *link = hub_test_path(&t, "snapshots/" MOCK_COMMIT "/config.json");
+    check_pull(&t);
+    char *blob = find_blob(&t, "config.json");
+    assert_int_equal(remove(blob), 0);
+    assert_int_equal(mkfifo(blob, 0666), 0);
+    assert_int_equal(remove(link), 0);
+    assert_int_equal(mkfifo(link, 0666), 0);
+    char *ref = hub_test_path(&t, "refs/main");
+    assert_int_equal(remove(ref), 0);
+    assert_int_equal(mkfifo(ref, 0666), 0);
+    mica_pull_options options = hub_test_options(&t);
+    options.offline = true;
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_ENOENT);
+    assert_int_equal(hub_test_pull(&t, "org/model", &folder), MICA_EIO);
+    assert_int_equal(remove(ref), 0);
+    check_pull(&t);
+    free(blob);
+    free(link);
+    free(ref);
     hub_test_close(&t);
 }
 
@@ -408,6 +502,8 @@ int main(void) {
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_two_sizes),
         cmocka_unit_test(test_asked_again),
+        cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_odd_files),
         cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_large_beginning),
     };

@@ -219,13 +219,53 @@ static void list_folder(const request *r, const char *repo, const char *below, c
     if (dir) closedir(dir);
 }
 
+/* A page of files that are not there: many/N.txt, of the contents that answer_many has. */
+static bool answer_page(const request *r, const char *repo, long from, long count) {
+    char headers[256] = "", sum[65], data[8];
+    long to = from + 1000 < count ? from + 1000 : count;
+    char *list = malloc((size_t)(to - from) * 160 + 8), *at = list;
+    if (!list) die("malloc");
+    *at++ = '[';
+    for (long i = from; i < to; i++) {
+        size_t n = (size_t)snprintf(data, sizeof data, "%ld", i % 100);
+        digest(data, n, sum);
+        at += sprintf(at,
+                      "%s{\"type\":\"file\",\"path\":\"many/%ld.txt\",\"oid\":\"%s\",\"size\":%zu}",
+                      i > from ? "," : "", i, sum, n);
+    }
+    strcpy(at, "]");
+    if (to < count)
+        snprintf(headers, sizeof headers,
+                 "Link: <http://127.0.0.1:%d/api/models/%.100s/tree/" MOCK_COMMIT
+                 "?from=%ld>; rel=\"next\"\r\n",
+                 r->hub->ports[0], repo, to);
+    bool on = answer(r, 200, headers, list);
+    free(list);
+    return on;
+}
+
+static bool answer_many(const request *r, const char *repo, const char *file) {
+    char data[8];
+    snprintf(data, sizeof data, "%ld", atol(file + strlen("many/")) % 100);
+    return send_body(r, repo, file, data, strlen(data));
+}
+
 static bool answer_tree(const request *r, const char *repo) {
+    long count = 0;
+    const char *from = strstr(r->path, "?from=");
+    bool many = has_fault(r->hub, repo, "*", "many", &count, NULL);
+    if (many && from) return answer_page(r, repo, atol(from + 6), count);
     char *list = strdup("["), word[WORD_BYTES], headers[WORD_BYTES + 32] = "";
     list_folder(r, repo, "", &list);
     list = realloc(list, strlen(list) + 2);
     strcat(list, "]");
     if (has_fault(r->hub, repo, "*", "next", NULL, word))
         snprintf(headers, sizeof headers, "Link: <%s>; rel=\"next\"\r\n", word);
+    if (many)
+        snprintf(headers, sizeof headers,
+                 "Link: <http://127.0.0.1:%d/api/models/%.100s/tree/" MOCK_COMMIT
+                 "?from=0>; rel=\"next\"\r\n",
+                 r->hub->ports[0], repo);
     bool on = answer(r, 200, headers, list);
     free(list);
     return on;
@@ -238,6 +278,8 @@ static bool answer_fault(const request *r, const char *repo, const char *file, b
     if (!has_fault(r->hub, repo, file, "status", &code, NULL)) return false;
     if (has_fault(r->hub, repo, file, "code", NULL, word))
         snprintf(headers, sizeof headers, "X-Error-Code: %s\r\n", word);
+    if (has_fault(r->hub, repo, file, "after", NULL, word))
+        snprintf(headers, sizeof headers, "Retry-After: %s\r\n", word);
     *on = answer(r, (int)code, headers, "{}");
     return true;
 }
@@ -296,6 +338,7 @@ static bool answer_file(const request *r, const char *repo, const char *file) {
         snprintf(headers, sizeof headers, "Location: %s\r\n", r->path);
         return answer(r, 302, headers, "");
     }
+    if (strncmp(file, "many/", 5) == 0) return answer_many(r, repo, file);
     snprintf(path, sizeof path, "%s/%s/%s", r->hub->root, repo, file);
     char *data = read_file(path, &size);
     if (!data) return answer_missing(r, "EntryNotFound");

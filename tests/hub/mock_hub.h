@@ -11,6 +11,8 @@
  *     whole FILE                ignores which part was asked for
  *     status FILE CODE [TIMES]  answers with the code; FILE "*": for the repository itself
  *     code FILE TEXT            with that X-Error-Code
+ *     after FILE SECONDS        with that Retry-After
+ *     many * NUMBER             so many more files are listed, in pages of 1,000, of 100 contents
  *     outside FILE              is listed under the path ../FILE
  *     deep FILE                 is listed in 40 folders
  *     next * ADDRESS            the list of files has that next page

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -211,6 +212,42 @@ static void test_confirm_twins(void **state) {
     hub_test_close(&t);
 }
 
+/* A long list comes page by page; a content that many files have is downloaded once, and a process
+ * needs few descriptors for it. */
+static void test_many(void **state) {
+    (void)state;
+    enum { FILES = 50000 };
+    hub_test t = hub_test_open();
+    struct rlimit before, few;
+    answer a = {.yes = true};
+    mica_pull_options options = hub_test_options(&t);
+    char *folder;
+    options.confirm = confirm;
+    options.confirm_user = &a;
+    options.include = (const char *const[]){"many/*"};
+    options.include_count = 1;
+    hub_test_fail(&t, "many * 50000\n");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 100; /* mock hub's own among them */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    mica_status status = mica_pull("org/model", &options, &folder);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (status != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(a.files, FILES);
+    assert_int_equal(a.download_files, 100);
+    assert_int_equal(mock_hub_bodies(t.hub), 100);
+    char *many = test_format("%s/many", folder), *last = test_format("%s/49999.txt", many);
+    char *text = test_read_file(last, NULL);
+    assert_int_equal(test_count_entries(many), FILES);
+    assert_string_equal(text, "99");
+    free(text);
+    free(many);
+    free(last);
+    mica_free(folder);
+    hub_test_close(&t);
+}
+
 typedef struct stop {
     mica_cancel *cancel;
     uint64_t at, last;
@@ -345,19 +382,13 @@ static void test_no_memory_for_page(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_include),
-        cmocka_unit_test(test_revisions),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_confirm),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_bad_arguments),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_xet),
-        cmocka_unit_test(test_confirm_twins),
-        cmocka_unit_test(test_no_memory_for_page),
+        cmocka_unit_test(test_cache),         cmocka_unit_test(test_include),
+        cmocka_unit_test(test_revisions),     cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_token),         cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_xet),           cmocka_unit_test(test_confirm_twins),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_no_memory_for_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
