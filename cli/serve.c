@@ -98,6 +98,9 @@ static void watch_signals(mica_server *server) {
     atomic_store(&stopped, server);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction hangup; /* nohup lets it be ignored */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
 }
 
 /* Each connection takes a file: as many as the system lets this process open. */
@@ -507,7 +510,7 @@ const cli_verb cli_verb_serve = {
         "Each MODEL is loaded at once and stays. Requests may name any other model that mica list\n"
         "shows, too: it is loaded when it is asked for. mica ps shows what is loaded, mica stop\n"
         "unloads.\n"
-        "Ctrl-C and SIGTERM let it end what it has begun; the second one ends it at once.\n"
+        "Ctrl-C, SIGTERM and SIGHUP let it end what it has begun; the second one ends it at once.\n"
         "docs/serve.md lists the endpoints and their fields.\n\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica serve\n"
                 "  mica serve ~/models/gemma-3-1b-it-4bit --port 8000\n"

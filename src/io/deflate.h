@@ -2,6 +2,7 @@
 #ifndef IO_DEFLATE_H
 #define IO_DEFLATE_H
 
+#include "base/buffer.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -13,6 +14,12 @@
  *         zlib; MICA_ENOMEM. `name` goes into the texts */
 mica_status mc_inflate(const char *name, const uint8_t *in, size_t in_bytes, uint8_t *out,
                        size_t out_bytes, bool whole);
+
+/* Adds to `out` what a body of HTTP unpacks to: by gzip, zlib, or deflate without a header.
+ * max     no more bytes than that; *too_large: it has more, and nothing failed
+ * errors  as mc_inflate */
+mica_status mc_inflate_body(const char *name, const uint8_t *in, size_t in_bytes, size_t max,
+                            mc_buffer *out, bool *too_large);
 
 /* A stream that is being packed: its pieces are given to `put`. */
 typedef struct mc_deflater mc_deflater;

@@ -68,6 +68,43 @@ mica_status mc_inflate(const char *name, const uint8_t *in, size_t in_bytes, uin
     return mc_fail(MICA_EFORMAT, "%s: its compressed data is broken", name);
 }
 
+/* ---- bodies of HTTP ---- */
+
+/* Of deflate some leave zlib's header out. */
+static int window_of(const uint8_t *in, size_t n) {
+    bool gzip = n > 1 && in[0] == 0x1f && in[1] == 0x8b;
+    bool zlib = n > 1 && (in[0] & 15) == 8 && (in[0] << 8 | in[1]) % 31 == 0;
+    return gzip ? 15 + 16 : zlib ? 15 : RAW;
+}
+
+/* Unpacks up to max + 1 bytes, piece by piece. returns zlib's code: Z_STREAM_END at the end */
+static int unpack(z_stream *z, size_t in_bytes, size_t max, mc_buffer *out) {
+    int code = Z_OK;
+    while (code == Z_OK && out->len <= max) {
+        if (!mc_buffer_reserve(out, PIECE)) return Z_MEM_ERROR;
+        z->next_out = (uint8_t *)out->data + out->len;
+        z->avail_out = PIECE;
+        unsigned in = z->avail_in = at_most(in_bytes);
+        code = inflate(z, Z_NO_FLUSH);
+        in_bytes -= in - z->avail_in;
+        out->len += PIECE - z->avail_out;
+        if (code == Z_STREAM_END && in_bytes > 0) code = inflateReset(z); /* gzip may be joined */
+    }
+    return code;
+}
+
+mica_status mc_inflate_body(const char *name, const uint8_t *in, size_t in_bytes, size_t max,
+                            mc_buffer *out, bool *too_large) {
+    z_stream z = {.zalloc = allocate, .zfree = release, .next_in = (uint8_t *)(uintptr_t)in};
+    if (inflateInit2(&z, window_of(in, in_bytes)) != Z_OK) return mc_fail_nomem(name);
+    int code = unpack(&z, in_bytes, max, out);
+    inflateEnd(&z);
+    *too_large = out->len > max;
+    if (code == Z_MEM_ERROR) return mc_fail_nomem(name);
+    if (code == Z_STREAM_END || *too_large) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: its compressed data is broken", name);
+}
+
 struct mc_deflater {
     z_stream z;
     mc_deflate_put put;

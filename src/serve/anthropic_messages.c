@@ -154,7 +154,7 @@ static void send_failure(message_job *message) {
     mc_buffer *event = &message->blocks.event;
     mc_buffer_clear(event);
     mc_put put = mc_put_into(event);
-    mc_failure_put(&message->job.failure, MC_API_ANTHROPIC, &put);
+    mc_failure_put(&message->job.failure, MC_API_ANTHROPIC, message->job.http->request_id, &put);
     if (!put.failed) mc_exchange_event(message->job.http, "error", event->data, event->len);
 }
 
@@ -379,7 +379,6 @@ bool mc_anthropic_messages(mc_exchange *http) {
         .top_p = values.top_p > 0 ? (float)values.top_p : FLT_MIN, /* 0 stands for all there */
         .seed = mc_chance(),
     };
-    mc_exchange_header(http, "request-id", message->id);
     if (message->stream) begin_stream(message); /* it waits until the stream begins */
     bool done = mc_completion_start(&message->job, &options);
     if (done && values.stream) mc_completion_stream(&message->job, NULL);

@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, pread */
 #include "serve/batch_run.h"
 
 #include "base/alloc.h"
@@ -364,7 +364,8 @@ static bool read_input(run *r) {
     if (fd < 0) return false;
     bool done = mc_buffer_reserve(&r->input, (size_t)about.bytes + 1);
     while (done && r->input.len < (size_t)about.bytes) {
-        ssize_t n = read(fd, r->input.data + r->input.len, (size_t)about.bytes - r->input.len);
+        ssize_t n = pread(fd, r->input.data + r->input.len, (size_t)about.bytes - r->input.len,
+                          (off_t)r->input.len);
         if (n > 0) r->input.len += (size_t)n;
         done = n > 0 || (n < 0 && errno == EINTR);
     }

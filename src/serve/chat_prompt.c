@@ -110,8 +110,45 @@ mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
     return status;
 }
 
+/* Whether a chat template has a word, as those with roles of their own do. */
+static bool has_word(mc_str template, mc_str word) {
+    for (size_t i = 0; word.len > 0 && i + word.len <= template.len; i++)
+        if (memcmp(template.ptr + i, word.ptr, word.len) == 0) return true;
+    return false;
+}
+
+static bool is_role(mc_str role, mc_str template) {
+    static const char *const roles[] = {"user",      "assistant", "system",
+                                        "developer", "tool",      "function"};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (mc_str_is(role, roles[i])) return true;
+    return has_word(template, role);
+}
+
+/* A template may leave messages of a role that it does not know out, or say something else. */
+static bool check_roles(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat) {
+    mc_json_doc *doc;
+    size_t i = 0;
+    if (mc_json_parse(chat->messages.data, chat->messages.len, "messages", &doc) != MICA_OK)
+        return true; /* which is told where they are rendered */
+    for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); i++) {
+        mc_str role;
+        if (!mc_json_get_str(mc_json_find(it.value, "role"), &role) ||
+            is_role(role, mc_model_template(model)))
+            continue;
+        int n = role.len < 40 ? (int)role.len : 40;
+        mc_failure_set(&http->failure, 400, "invalid_value", chat->field ? chat->field : "messages",
+                       "messages[%zu].role: \"%.*s\" is no role: want system, user, assistant or "
+                       "tool",
+                       i, n, role.ptr);
+    }
+    mc_json_close(&doc);
+    return !http->failure.status;
+}
+
 bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
                          mc_buffer *text) {
+    if (!check_roles(http, model, chat)) return false;
     mica_status status = mc_chat_prompt_render(http, model, chat, text);
     return status == MICA_OK ||
            mc_failure_of(&http->failure, status, chat->field ? chat->field : "messages");

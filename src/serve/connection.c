@@ -1,8 +1,11 @@
+#define _POSIX_C_SOURCE 200809L
 #include "serve/connection.h"
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "io/deflate.h"
 #include "serve/endpoint.h"
+#include "serve/request_head.h"
 #include "serve/state.h"
 
 #include <inttypes.h>
@@ -10,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
 /* HEAVY_BYTES: of a body whose document and tokens need much memory. */
 enum { BLOCK_BYTES = 16 << 10, GONE_SECONDS = 1, HEAVY_BYTES = 1 << 20 };
@@ -60,6 +65,9 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, mc_exchang
     }
     for (int i = 0; i < MC_EXCHANGE_HEADERS && http->headers[i].name; i++)
         mc_mhd.add_response_header(response, http->headers[i].name, http->headers[i].value);
+    mc_mhd.add_response_header(response, "X-Request-Id", http->request_id);
+    if (http->api == MC_API_ANTHROPIC)
+        mc_mhd.add_response_header(response, "Request-Id", http->request_id);
     if (atomic_load(&http->server->draining))
         mc_mhd.add_response_header(response, "Connection", "close");
     add_origin(http->server, connection, response, http);
@@ -158,6 +166,57 @@ static void add_origin(const mica_server *server, struct MHD_Connection *connect
     mc_mhd.add_response_header(response, "Access-Control-Max-Age", "600");
 }
 
+/* ---- what the front has refused ---- */
+
+static const struct {
+    int status;
+    const char *code, *message;
+} refusals[MC_REFUSALS] = {
+    {0, NULL, NULL},
+#define REFUSAL(name, status, code, message) {status, code, message},
+#include "serve/refusal_list.h"
+};
+
+/* false: it was refused. */
+static bool check_refusal(mc_exchange *http, const char *number) {
+    int i = number && http->server->front ? atoi(number) : 0;
+    if (i <= 0 || i >= MC_REFUSALS) return true;
+    return mc_failure_set(&http->failure, refusals[i].status, refusals[i].code, NULL, "%s",
+                          refusals[i].message);
+}
+
+static enum MHD_Result take_trailer(void *cls, enum MHD_ValueKind kind, const char *name,
+                                    const char *value) {
+    (void)kind;
+    if (strcasecmp(name, MC_FRONT_HEADER) == 0 && !check_refusal(cls, value))
+        mc_exchange_header(cls, "Connection", "close");
+    return MHD_YES;
+}
+
+/* Answers OPTIONS: which methods a path has. false: there is no such path. */
+static bool tell_methods(mc_exchange *http) {
+    bool all = strcmp(http->path, "*") == 0;
+    char methods[64];
+    if (!all && !http->failure.allow[0]) return false;
+    snprintf(methods, sizeof methods, "%s, OPTIONS",
+             all ? "GET, POST, DELETE" : http->failure.allow);
+    mc_exchange_header(http, "Allow", methods);
+    http->failure = (mc_failure){0};
+    return true;
+}
+
+/* How the body is packed. false: in a way that the server does not know. */
+static bool check_packing(mc_exchange *http, const char *packing) {
+    static const char *const known[] = {"gzip", "x-gzip", "deflate"};
+    if (!packing || !*packing || strcasecmp(packing, "identity") == 0) return true;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(packing, known[i]) == 0) http->packed = true;
+    if (http->packed) return true;
+    mc_exchange_header(http, "Accept-Encoding", "gzip, deflate");
+    return mc_failure_set(&http->failure, 415, "unsupported_encoding", NULL,
+                          "the Content-Encoding %.40s is not known: want gzip or deflate", packing);
+}
+
 /* Whether a request may go on, by its head alone. If not, *at_once says that its body must not be
  * read: where it ends is not sure, or far away. */
 static bool check_head(mica_server *server, struct MHD_Connection *connection, mc_exchange *http,
@@ -174,18 +233,24 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
         open = http->endpoint && http->endpoint->flags & MC_ENDPOINT_OPEN;
         if (http->endpoint) http->api = http->endpoint->api;
         if (head.anthropic && http->api == MC_API_OPENAI) http->api = MC_API_ANTHROPIC;
+        if (failure->status == 404 && strcmp(http->method, "other") == 0)
+            mc_failure_set(failure, 501, "method_not_known", NULL, "the method is not known");
     }
     mc_failure unknown = *failure;
+    mc_request_id_set(head.request_id, http->request_id);
+    *at_once = true;
+    if (!check_refusal(http, head.refusal)) return false;
     *at_once = head.malformed || length / 2 > limit || head.lengths + head.encodings > 1 ||
                (head.encoding && strcmp(head.encoding, "chunked") != 0);
     if (!mc_guard_check(&server->guard, &head, open, &http->key, failure)) return false;
     if (preflight) return true;
     *failure = unknown; /* only who may ask learns what there is */
+    if (strcmp(http->method, "OPTIONS") == 0 && tell_methods(http)) return true;
     if (!http->endpoint) return false;
     if (atomic_load(&server->draining) && !(http->endpoint->flags & MC_ENDPOINT_ALWAYS))
         return mc_failure_set(failure, 503, "draining", NULL, "the server is being stopped");
     mc_mhd.get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_query, http);
-    if (failure->status) return false;
+    if (failure->status || !check_packing(http, head.packing)) return false;
     if (length > limit)
         return mc_failure_set(failure, 413, "body_too_large", NULL,
                               "the body has %.20s bytes; the limit is %" PRIu64 " (--max-body)",
@@ -240,12 +305,20 @@ static void print_path(const char *path, char *out, size_t bytes) {
 }
 
 static void log_request(const mica_server *server, const mc_exchange *http) {
-    char line[512], path[204];
+    char line[768], path[204], model[104], at[32];
+    struct tm parts = {0};
+    struct timespec now = {0};
     if (!server->options.log) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%S", &parts);
     print_path(http->path, path, sizeof path);
-    snprintf(line, sizeof line, "%s %s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens%s",
-             http->method, path, http->status, (double)(mc_now_us() - http->started_us) / 1000,
-             http->prompt_tokens, http->answer_tokens, http->broken ? ", cut off" : "");
+    print_path(http->served ? http->served->name : "-", model, sizeof model);
+    snprintf(line, sizeof line,
+             "%s.%03dZ %s %s %s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens, model %s, %s%s", at,
+             (int)(now.tv_nsec / 1000000), http->client, http->method, path, http->status,
+             (double)(mc_now_us() - http->started_us) / 1000, http->prompt_tokens,
+             http->answer_tokens, model, http->request_id, http->broken ? ", cut off" : "");
     server->options.log(server->options.log_user, line);
 }
 
@@ -276,6 +349,29 @@ static void finish(mc_handler_item *item) {
     if (accepted) atomic_fetch_sub(&server->under_way, 1);
 }
 
+/* Unpacks the body. */
+static bool unpack(mc_exchange *http) {
+    mc_buffer plain = {0};
+    bool too_large = false;
+    uint64_t limit = http->server->options.max_body;
+    size_t max = limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
+    http->packed = false;
+    mica_status status = mc_inflate_body("the body", (const uint8_t *)http->body.data,
+                                         http->body.len, max, &plain, &too_large);
+    drop_body(http);
+    http->body = plain;
+    http->counted = plain.cap;
+    atomic_fetch_add(&http->server->body_bytes, http->counted);
+    if (too_large)
+        return mc_failure_set(&http->failure, 413, "body_too_large", NULL,
+                              "the body unpacks to more than %" PRIu64 " bytes (--max-body)",
+                              limit);
+    if (status == MICA_EUNSUPPORTED)
+        return mc_failure_set(&http->failure, 415, "unsupported_encoding", NULL, "%s",
+                              mica_last_error());
+    return status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
+}
+
 /* Runs the handler, once more where it has waited for its model (serve/models.h). Who leaves last,
  * it or the connection, has the request finished. */
 static void handle(mc_handler_item *item) {
@@ -284,6 +380,7 @@ static void handle(mc_handler_item *item) {
     bool gone = mc_cancel_check(&http->cancel) != MICA_OK &&
                 mc_now_us() - http->queued_us > GONE_SECONDS * 1000000u;
     if (gone) mc_failure_of(&http->failure, MICA_ECANCELLED, NULL);
+    if (!gone && http->packed) (void)unpack(http);
     bool refused = http->failure.status || !http->endpoint->handle(http);
     if (refused && http->awaited) {
         mc_models_wait(http);
@@ -306,6 +403,8 @@ static void set_accepted(mica_server *server, mc_exchange *http, bool accepted) 
 /* A request is there whole. */
 static void dispatch(mica_server *server, mc_exchange *http) {
     http->dispatched = true;
+    if (server->front && http->connection)
+        mc_mhd.get_connection_values(http->connection, MHD_FOOTER_KIND, take_trailer, http);
     if (!http->accepted) set_accepted(server, http, true); /* its refusal is to be sent */
     mc_watch_begin(&server->watch, http->peer, http);
     if (atomic_load(&server->closing))
@@ -350,7 +449,8 @@ size_t mc_connection_unescape(void *cls, struct MHD_Connection *connection, char
 
 static enum MHD_Result begin(mica_server *server, struct MHD_Connection *connection,
                              const char *method, const char *url, void **request) {
-    static const char *const methods[] = {"GET", "POST", "HEAD", "OPTIONS", "DELETE", "PUT"};
+    static const char *const methods[] = {"GET", "POST",  "HEAD",  "OPTIONS", "DELETE",
+                                          "PUT", "PATCH", "TRACE", "CONNECT"};
     const char *known = "other";
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (strcmp(methods[i], method) == 0) known = methods[i];
@@ -359,6 +459,8 @@ static enum MHD_Result begin(mica_server *server, struct MHD_Connection *connect
     const union MHD_ConnectionInfo *info =
         mc_mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     http->peer = info ? info->socket_context : NULL;
+    info = mc_mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    mc_listen_print(info ? info->client_addr : NULL, http->client, sizeof http->client);
     http->connection = connection;
     *request = http;
     if (!http->peer) return MHD_NO;

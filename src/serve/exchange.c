@@ -151,7 +151,7 @@ void mc_exchange_refuse(mc_exchange *http) {
     if (!failure->status) mc_failure_set(failure, 500, NULL, NULL, "the request got no answer");
     mc_buffer_clear(&http->out);
     mc_put put = mc_put_into(&http->out);
-    mc_failure_put(failure, http->api, &put);
+    mc_failure_put(failure, http->api, http->request_id, &put);
     if (put.failed) mc_buffer_clear(&http->out);
     char seconds[16];
     snprintf(seconds, sizeof seconds, "%d", failure->retry_seconds);

@@ -29,6 +29,7 @@
 #include "serve/fields.h"
 #include "serve/handlers.h"
 #include "serve/put.h"
+#include "serve/request_id.h"
 
 #include <mica/serve.h>
 
@@ -83,6 +84,8 @@ struct mc_exchange {
     size_t key;                     /* which of the server's keys it has, from 1 on; 0: none */
     bool takes_gzip;                /* the client takes answers that are compressed so */
     mc_api api;                     /* the form of its errors */
+    char request_id[MC_REQUEST_ID]; /* which answers and the log name it by */
+    char client[48];                /* its address; "": of the server itself */
     mc_failure failure;             /* why it is refused */
     mc_buffer out;                  /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */
@@ -113,6 +116,7 @@ struct mc_exchange {
     int file;   /* the answer's body, [file_bytes]; -1: `out` is */
     uint64_t file_bytes;
     const char *content_type;
+    bool packed;          /* the body is, by gzip or deflate */
     pthread_mutex_t lock; /* guards all that follows, and `out` of a stream */
     void *connection;     /* struct MHD_Connection; NULL: it has ended */
     bool suspended;       /* the connection waits for mc_exchange_reply or for more of the stream */

@@ -73,7 +73,7 @@ static void put_openai(const mc_failure *failure, mc_put *put) {
     mc_put_close(put, '}');
 }
 
-static void put_anthropic(const mc_failure *failure, mc_put *put) {
+static void put_anthropic(const mc_failure *failure, const char *request_id, mc_put *put) {
     const char *type = failure->type;
     if (failure->status == 413) type = "request_too_large";
     if (failure->status == 503) type = "overloaded_error";
@@ -86,17 +86,17 @@ static void put_anthropic(const mc_failure *failure, mc_put *put) {
     mc_put_text(put, "type", type);
     mc_put_text(put, "message", failure->message);
     mc_put_close(put, '}');
-    mc_put_null(put, "request_id");
+    mc_put_text(put, "request_id", request_id);
     mc_put_close(put, '}');
 }
 
-void mc_failure_put(const mc_failure *failure, mc_api api, mc_put *put) {
+void mc_failure_put(const mc_failure *failure, mc_api api, const char *request_id, mc_put *put) {
     switch (api) {
     case MC_API_OPENAI:
         put_openai(failure, put);
         break;
     case MC_API_ANTHROPIC:
-        put_anthropic(failure, put);
+        put_anthropic(failure, request_id, put);
         break;
     case MC_API_OLLAMA:
         mc_put_open(put, NULL, '{');

@@ -31,7 +31,8 @@ bool mc_failure_set(mc_failure *failure, int status, const char *code, const cha
  * Returns false. */
 bool mc_failure_of(mc_failure *failure, mica_status status, const char *param);
 
-/* Writes it as that API's clients read it: {"error": {"message", "type", "param", "code"}}. */
-void mc_failure_put(const mc_failure *failure, mc_api api, mc_put *put);
+/* Writes it as that API's clients read it: {"error": {"message", "type", "param", "code"}}.
+ * request_id: of the request that failed; Anthropic's form has it. */
+void mc_failure_put(const mc_failure *failure, mc_api api, const char *request_id, mc_put *put);
 
 #endif

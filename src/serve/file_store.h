@@ -1,8 +1,7 @@
 /* The files of a server: those that clients upload, and the results of batches.
  *
- * They lie in a folder of their own below $TMPDIR, which only this user may read and which is made
- * with the first one and removed with the server. Their names there are random: nothing of a
- * request becomes a path. A file is there only for requests that have the same of the server's keys
+ * They lie in $TMPDIR without names, so that nothing of them is left however the process ends:
+ * each takes a descriptor. A file is there only for requests that have the same of the server's keys
  * as the one that made it. Each key may have up to MC_FILES of them and MC_FILE_BYTES, so that none
  * takes the room of others.
  *
@@ -42,19 +41,19 @@ typedef struct mc_file_share {
 
 typedef struct mc_file_store {
     pthread_mutex_t lock;
-    char folder[512]; /* "": not made yet */
     mc_file_entry *first, **last;
     mc_file_share *shares; /* [keys + 1], by mc_exchange.key */
 } mc_file_store;
 
 /* keys: how many the server has. errors  MICA_ENOMEM. After an error there is nothing to deinit. */
 mica_status mc_file_store_init(mc_file_store *store, size_t keys);
-void mc_file_store_deinit(mc_file_store *store); /* removes all files and the folder */
+void mc_file_store_deinit(mc_file_store *store); /* removes all files */
 
 /* A file that is being written. */
 typedef struct mc_file_writer {
     mc_file_store *store;
     FILE *file;
+    int fd; /* of the same file, for its readers */
     mc_stored_file about;
 } mc_file_writer;
 
@@ -74,8 +73,8 @@ bool mc_file_store_find(mc_file_store *store, size_t key, mc_str id, mc_stored_f
  * at one time. Returns their count. */
 size_t mc_file_store_list(mc_file_store *store, size_t key, mc_stored_file *files);
 
-/* Opens a file for reading; it may be removed meanwhile. Returns a descriptor; -1: there is none.
- */
+/* A descriptor of a file; it may be removed meanwhile. Its place is everybody's: read by pread.
+ * -1: there is none. */
 int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about);
 
 /* Whether results of a batch are there that were written within so many seconds and that nobody has

@@ -1,5 +1,5 @@
-#define _DEFAULT_SOURCE  /* mkdtemp */
-#define _DARWIN_C_SOURCE /* mkdtemp */
+#define _DEFAULT_SOURCE /* mkstemp */
+#define _DARWIN_C_SOURCE
 #include "serve/file_store.h"
 
 #include "base/alloc.h"
@@ -17,11 +17,12 @@
 struct mc_file_entry {
     mc_file_entry *next;
     mc_stored_file about;
+    int fd;
     uint64_t written_us; /* when it was complete */
     bool read;
 };
 
-enum { PATH_BYTES = 512 + MC_NAME_BYTES };
+enum { PATH_BYTES = 512 };
 
 mica_status mc_file_store_init(mc_file_store *store, size_t keys) {
     *store = (mc_file_store){.last = &store->first};
@@ -35,16 +36,9 @@ static mc_file_share *share_of(const mc_file_store *store, const mc_stored_file 
     return &store->shares[about->key];
 }
 
-/* Called with the lock held, or by its owner alone. */
-static void path_of(const mc_file_store *store, const char *id, char out[PATH_BYTES]) {
-    snprintf(out, PATH_BYTES, "%s/%s", store->folder, id);
-}
-
 static void remove_entry(mc_file_store *store, mc_file_entry **link) {
-    char path[PATH_BYTES];
     mc_file_entry *entry = *link;
-    path_of(store, entry->about.id, path);
-    unlink(path);
+    close(entry->fd);
     *link = entry->next;
     if (!*link) store->last = link;
     share_of(store, &entry->about)->count--;
@@ -55,25 +49,29 @@ static void remove_entry(mc_file_store *store, mc_file_entry **link) {
 void mc_file_store_deinit(mc_file_store *store) {
     while (store->first)
         remove_entry(store, &store->first);
-    if (store->folder[0]) rmdir(store->folder);
     mc_free(store->shares);
     pthread_mutex_destroy(&store->lock);
 }
 
 /* ---- writing ---- */
 
-/* Called with the lock held. */
-static mica_status make_folder(mc_file_store *store) {
+/* Makes a file without a name, mode 0600: the descriptors that write and read it. */
+static mica_status make_file(mc_file_writer *writer) {
+    char path[PATH_BYTES];
     const char *parent = getenv("TMPDIR");
-    if (store->folder[0]) return MICA_OK;
     if (!parent || !*parent) parent = "/tmp";
-    int n = snprintf(store->folder, sizeof store->folder, "%s/mica-serve-XXXXXX", parent);
-    bool fits = n > 0 && (size_t)n < sizeof store->folder;
-    if (fits && mkdtemp(store->folder)) return MICA_OK; /* mode 0700 */
-    int error = errno;
-    store->folder[0] = '\0';
-    if (!fits) return mc_fail(MICA_EIO, "$TMPDIR is too long");
-    return mc_fail_errno(error, "cannot make a folder below %s", parent);
+    int n = snprintf(path, sizeof path, "%s/mica-serve-XXXXXX", parent);
+    if (n < 0 || (size_t)n >= sizeof path) return mc_fail(MICA_EIO, "$TMPDIR is too long");
+    int fd = mkstemp(path);
+    if (fd < 0) return mc_fail_errno(errno, "cannot make a file in %s", parent);
+    unlink(path);
+    writer->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (writer->fd >= 0) writer->file = fdopen(fd, "w");
+    if (writer->file) return MICA_OK;
+    mica_status status = mc_fail_errno(errno, "cannot make a file in %s", parent);
+    close(fd);
+    return status;
 }
 
 /* A name for answers: its first bytes that are UTF-8. */
@@ -87,29 +85,25 @@ static void set_filename(mc_stored_file *about, mc_str name) {
 
 mica_status mc_file_writer_open(mc_file_writer *writer, mc_file_store *store, size_t key,
                                 mc_str filename, const char *purpose) {
-    char path[PATH_BYTES];
-    *writer = (mc_file_writer){
-        .store = store, .about = {.purpose = purpose, .key = key, .created = (int64_t)time(NULL)}};
+    *writer =
+        (mc_file_writer){.store = store,
+                         .fd = -1,
+                         .about = {.purpose = purpose, .key = key, .created = (int64_t)time(NULL)}};
     mc_chance_name("file", writer->about.id);
     set_filename(&writer->about, filename);
     pthread_mutex_lock(&store->lock);
-    mica_status status = make_folder(store);
+    mica_status status = MICA_OK;
     mc_file_share *share = share_of(store, &writer->about);
-    if (status == MICA_OK && share->count >= MC_FILES)
+    if (share->count >= MC_FILES)
         status = mc_fail(MICA_EBUSY,
                          "the server has %d files of yours, as many as may be: delete "
                          "some",
                          MC_FILES);
     if (status == MICA_OK) share->count++;
-    path_of(store, writer->about.id, path);
     pthread_mutex_unlock(&store->lock);
     if (status != MICA_OK) return status;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    writer->file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (writer->file) return MICA_OK;
-    status = mc_fail_errno(errno, "cannot make a file in %s", store->folder);
-    if (fd >= 0) close(fd);
-    return mc_file_writer_close(writer, status);
+    status = make_file(writer);
+    return status == MICA_OK ? status : mc_file_writer_close(writer, status);
 }
 
 mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t n) {
@@ -125,26 +119,25 @@ mica_status mc_file_writer_add(mc_file_writer *writer, const void *bytes, size_t
                        (long long)(MC_FILE_BYTES >> 20));
     writer->about.bytes += (int64_t)n;
     if (n == 0 || fwrite(bytes, n, 1, writer->file) == 1) return MICA_OK;
-    return mc_fail_errno(errno, "cannot write a file in %s", store->folder);
+    return mc_fail_errno(errno, "cannot write a file in $TMPDIR");
 }
 
 mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status) {
     mc_file_store *store = writer->store;
-    char path[PATH_BYTES];
     if (writer->file && fclose(writer->file) != 0 && status == MICA_OK)
-        status = mc_fail_errno(errno, "cannot write a file in %s", store->folder);
+        status = mc_fail_errno(errno, "cannot write a file in $TMPDIR");
     writer->file = NULL;
     mc_file_entry *entry = status == MICA_OK ? mc_calloc(1, sizeof *entry) : NULL;
     if (status == MICA_OK && !entry) status = mc_fail_nomem("a file");
     pthread_mutex_lock(&store->lock);
-    path_of(store, writer->about.id, path);
     if (entry) {
+        entry->fd = writer->fd;
         entry->about = writer->about;
         entry->written_us = mc_now_us();
         *store->last = entry;
         store->last = &entry->next;
     } else {
-        unlink(path);
+        if (writer->fd >= 0) close(writer->fd);
         share_of(store, &writer->about)->count--;
         share_of(store, &writer->about)->bytes -= writer->about.bytes;
     }
@@ -180,15 +173,13 @@ size_t mc_file_store_list(mc_file_store *store, size_t key, mc_stored_file *file
 }
 
 int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
-    char path[PATH_BYTES];
     int fd = -1;
     pthread_mutex_lock(&store->lock);
     mc_file_entry *entry = *find(store, key, id);
     if (entry) {
         *about = entry->about;
         entry->read = true;
-        path_of(store, entry->about.id, path);
-        fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        fd = fcntl(entry->fd, F_DUPFD_CLOEXEC, 0);
     }
     pthread_mutex_unlock(&store->lock);
     return fd;

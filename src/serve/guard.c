@@ -1,6 +1,7 @@
 #include "serve/guard.h"
 
 #include "base/alloc.h"
+#include "serve/request_head.h"
 
 #include <string.h>
 #include <strings.h>
@@ -84,6 +85,12 @@ void mc_head_add(mc_head *head, const char *name, const char *value) {
         head->known_tags = value;
     } else if (strcasecmp(name, "accept-encoding") == 0) {
         head->codings = value;
+    } else if (strcasecmp(name, "x-request-id") == 0) {
+        head->request_id = value;
+    } else if (strcasecmp(name, "content-encoding") == 0) {
+        head->packing = value;
+    } else if (strcasecmp(name, MC_FRONT_HEADER) == 0) {
+        head->refusal = value;
     } else if (strcasecmp(name, "anthropic-version") == 0) {
         head->anthropic = true;
     }

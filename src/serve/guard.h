@@ -23,6 +23,9 @@ typedef struct mc_head {
     const char *asked_headers;     /* Access-Control-Request-Headers */
     const char *known_tags;        /* If-None-Match */
     const char *codings;           /* Accept-Encoding */
+    const char *request_id;        /* X-Request-Id */
+    const char *packing;           /* Content-Encoding */
+    const char *refusal;           /* of the front (serve/request_head.h) */
     int hosts, lengths, encodings; /* numbers of these headers */
     bool anthropic;                /* it has Anthropic's version of its API */
     bool malformed;                /* a header is none: others may read the head otherwise */

@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct mc_listen {
     int fd;
@@ -20,6 +21,11 @@ typedef struct mc_listen {
  *  port    0: one that is free
  *  errors  MICA_EINVAL no such address, a path that is too long; MICA_EIO */
 mica_status mc_listen_open(const char *host, int port, mc_listen *out);
+
+struct sockaddr;
+
+/* Writes a client's address without its port; "unix" for a socket of the file system. */
+void mc_listen_print(const struct sockaddr *address, char *out, size_t bytes);
 
 /* Removes a socket of the file system. The descriptor is the daemon's by then. */
 void mc_listen_forget(const mc_listen *at);

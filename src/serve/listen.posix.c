@@ -100,6 +100,14 @@ static bool describe(mc_listen *out) {
     return true;
 }
 
+void mc_listen_print(const struct sockaddr *address, char *out, size_t bytes) {
+    socklen_t len = 0;
+    if (address && address->sa_family == AF_INET) len = sizeof(struct sockaddr_in);
+    if (address && address->sa_family == AF_INET6) len = sizeof(struct sockaddr_in6);
+    if (!len || getnameinfo(address, len, out, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST) != 0)
+        snprintf(out, bytes, "unix");
+}
+
 static mica_status open_address(const struct addrinfo *at, mc_listen *out) {
     out->loopback = is_loopback(at->ai_addr);
     out->fd = open_socket(at->ai_family);

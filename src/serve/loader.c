@@ -72,14 +72,21 @@ bool mc_served_has_failed(const mc_served *served) {
     return served->failed_us && mc_now_us() - served->failed_us < MC_FAILED_US;
 }
 
+/* Takes a folder's path out of a text: where models lie is nothing that clients need to know. */
+static void drop_folder(char *text, const char *folder) {
+    size_t len = folder ? strlen(folder) : 0;
+    for (char *at = text; len > 0 && (at = strstr(at, folder));)
+        memmove(at, at + len + (at[len] == '/'), strlen(at + len + (at[len] == '/')) + 1);
+}
+
+/* It is the server's fault, not that of the request, whatever is wrong with the files. */
 bool mc_served_refuse(const mc_served *served, mc_failure *failure) {
-    char text[sizeof failure->message];
-    mc_failure_of(failure, mc_fail(served->status, "%s", served->error), "model");
-    failure->code = "model_not_loaded";
-    snprintf(text, sizeof text, "%s", failure->message);
-    snprintf(failure->message, sizeof failure->message, "%.200s cannot be loaded: %.800s",
-             served->name, text);
-    return false;
+    char text[sizeof served->error];
+    snprintf(text, sizeof text, "%s", served->error);
+    drop_folder(text, served->adapter);
+    drop_folder(text, served->folder);
+    return mc_failure_set(failure, served->status == MICA_ENOMEM ? 503 : 500, "model_not_loaded",
+                          "model", "%.200s cannot be loaded: %.800s", served->name, text);
 }
 
 uint64_t mc_served_expires(const mc_served *served) {

@@ -124,7 +124,7 @@ static void end_stream(ollama_job *at) {
     if (has_pieces(at) && !at->job.failure.status) send_pieces(at);
     mc_put put = begin_line(at);
     if (at->job.failure.status) {
-        mc_failure_put(&at->job.failure, MC_API_OLLAMA, &put);
+        mc_failure_put(&at->job.failure, MC_API_OLLAMA, NULL, &put);
     } else {
         put_answer(&put, at->chat, at->job.served->name, NULL);
         put_end(&put, at);

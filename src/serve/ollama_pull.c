@@ -114,7 +114,7 @@ static void end_stream(pull *at, mica_status status) {
         mc_buffer line = {0};
         mc_put put = mc_put_into(&line);
         mc_failure_of(&failure, status, "model");
-        mc_failure_put(&failure, MC_API_OLLAMA, &put);
+        mc_failure_put(&failure, MC_API_OLLAMA, NULL, &put);
         if (!put.failed && mc_buffer_add_byte(&line, '\n'))
             mc_exchange_write(at->http, line.data, line.len);
         mc_buffer_deinit(&line);

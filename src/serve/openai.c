@@ -45,7 +45,7 @@ void mc_openai_put_head(mc_put *put, const char *id, const char *object, int64_t
 void mc_openai_stream_failure(mc_completion *job, mc_buffer *scratch) {
     mc_buffer_clear(scratch);
     mc_put put = mc_put_into(scratch);
-    mc_failure_put(&job->failure, MC_API_OPENAI, &put);
+    mc_failure_put(&job->failure, MC_API_OPENAI, job->http->request_id, &put);
     if (!put.failed) mc_exchange_event(job->http, NULL, scratch->data, scratch->len);
 }
 

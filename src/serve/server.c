@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* RESULT_SECONDS: how long a server that drains keeps the results of batches for who made them. */
-enum { HEAD_BYTES = 32 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30 };
+enum { HEAD_BYTES = 48 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30 };
 
 /* ---- opening ---- */
 
@@ -81,27 +81,46 @@ static mica_status read_tls(const mica_server_options *options, tls *files) {
     return read_pem(options->certificate_key, "its private key", &files->key);
 }
 
+static void add_connection(void *user, int fd, const struct sockaddr *address, unsigned bytes) {
+    mica_server *server = user;
+    mc_mhd.add_connection(server->daemon, fd, address, bytes);
+}
+
+static mica_status start_front(mica_server *server) {
+    const mc_front_options options = {.listening = server->listening.fd,
+                                      .max_connections = server->options.max_connections,
+                                      .add = add_connection,
+                                      .user = server};
+    mica_status status = mc_front_open(&options, &server->front);
+    if (status == MICA_OK) return MICA_OK;
+    mc_mhd.stop_daemon(server->daemon);
+    server->daemon = NULL;
+    return status;
+}
+
 static mica_status start_daemon(mica_server *server, const tls *files) {
     const mica_server_options *options = &server->options;
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    struct MHD_OptionItem items[3] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem items[4] = {{MHD_OPTION_END, 0, NULL}};
     if (options->certificate) {
         flags |= MHD_USE_TLS;
         items[0] =
             (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)files->certificate.data};
         items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)files->key.data};
-        items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+        items[2] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, server->listening.fd, NULL};
+        items[3] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    } else {
+        flags |= MHD_USE_NO_LISTEN_SOCKET; /* the front gives it connections */
     }
     server->daemon = mc_mhd.start_daemon(
-        flags, 0, NULL, NULL, mc_connection_handle, server, MHD_OPTION_LISTEN_SOCKET,
-        server->listening.fd, MHD_OPTION_NOTIFY_COMPLETED, mc_connection_done, server,
-        MHD_OPTION_NOTIFY_CONNECTION, mc_connection_notify, server,
+        flags, 0, NULL, NULL, mc_connection_handle, server, MHD_OPTION_NOTIFY_COMPLETED,
+        mc_connection_done, server, MHD_OPTION_NOTIFY_CONNECTION, mc_connection_notify, server,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)options->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)options->max_connections_per_host, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)MC_IDLE_SECONDS, MHD_OPTION_UNESCAPE_CALLBACK, mc_connection_unescape, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
-    if (server->daemon) return MICA_OK;
+    if (server->daemon) return options->certificate ? MICA_OK : start_front(server);
     if (options->certificate)
         return mc_fail(
             MICA_EFORMAT,
@@ -176,7 +195,8 @@ static mica_status open_server(mica_server *server, const mica_server_options *g
 
 /* Frees what open_server had opened, but threads. */
 static void free_server(mica_server *server) {
-    if (!server->daemon && server->listening.fd >= 0) close(server->listening.fd);
+    bool taken = server->daemon && server->options.certificate; /* the library has closed it */
+    if (!taken && server->listening.fd >= 0) close(server->listening.fd);
     if (server->listening.fd >= 0) mc_listen_forget(&server->listening);
     for (int i = 0; i < 2; i++)
         if (server->stop_pipe[i] >= 0) close(server->stop_pipe[i]);
@@ -269,7 +289,9 @@ void mica_server_close(mica_server **handle) {
     atomic_store(&server->draining, true);
     atomic_store(&server->closing, true);
     mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
+    mc_front_refuse(server->front);
     mc_mhd.stop_daemon(server->daemon);
+    mc_front_close(&server->front);
     mc_loader_end(&server->models);
     close_workers(server);
     mc_watch_close(&server->watch);

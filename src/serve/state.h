@@ -7,6 +7,7 @@
 #include "serve/evaluation.h"
 #include "serve/exchange.h"
 #include "serve/file_store.h"
+#include "serve/front.h"
 #include "serve/guard.h"
 #include "serve/handlers.h"
 #include "serve/listen.h"
@@ -36,7 +37,8 @@ struct mica_server {
     bool can_seal;                 /* it was drawn */
     mc_file_store files;
     mc_batch_queue batches;
-    void *daemon; /* struct MHD_Daemon */
+    void *daemon;    /* struct MHD_Daemon */
+    mc_front *front; /* NULL: by TLS the library itself talks to clients */
     mc_server_counts counts;
     atomic_uint_fast64_t body_bytes; /* of all bodies that are there */
     atomic_int under_way;            /* requests whose head was accepted, and that are not done */

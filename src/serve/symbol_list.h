@@ -2,6 +2,7 @@
  * the library is loaded, which fails where one is missing. Include this file with SYMBOL defined;
  * it is undefined at the end. */
 SYMBOL(start_daemon)
+SYMBOL(add_connection)
 SYMBOL(stop_daemon)
 SYMBOL(is_feature_supported)
 SYMBOL(get_version)

@@ -110,6 +110,22 @@ A port may stand behind the address, as in what mica ps is told by the same vari
   name   weights  context  until
   model  12.8 MB  2048     it is stopped
 
+SIGHUP drains it as SIGTERM does, unless it is to be ignored.
+
+  $ for signal in HUP TERM; do
+  >   mica serve model --port 0 2> said4 & server=$!
+  >   until grep -q curl said4 || ! kill -0 $server; do :; done
+  >   kill -$signal $server; wait $server; echo $?
+  > done; (trap '' HUP; exec mica serve model --port 0) 2> said5 & server=$!
+  > until grep -q curl said5 || ! kill -0 $server; do :; done
+  > kill -HUP $server; kill -HUP $server; kill -HUP $server; mica ps --port $(sed -n '1s/.*://p' said5)
+  > kill $server; wait $server; echo $?
+  0
+  0
+  name   weights  context  until
+  model  12.8 MB  2048     it is stopped
+  0
+
 What other servers call an option is taken, or told where it is.
 
   $ for option in --ssl-certfile --ssl-cert-file; do mica serve --port 0 $option none 2>&1; done

@@ -132,8 +132,8 @@ static void test_names(void **state) {
 static void test_broken(void **state) {
     (void)state;
     fixture f = open_fixture((mica_loading_options){0});
-    check_says(f.server, ASK("broken"), 400, "broken cannot be loaded: model.safetensors");
-    client_refused(f.server, "/tokenize", "{\"prompt\": \"\", \"model\": \"broken\"}", 400,
+    check_says(f.server, ASK("broken"), 500, "broken cannot be loaded: model.safetensors");
+    client_refused(f.server, "/tokenize", "{\"prompt\": \"\", \"model\": \"broken\"}", 500,
                    "model_not_loaded", "model");
     assert_true(answers(f.server, ASK("default")));
     assert_true(runs(f.server, "default,"));

@@ -287,20 +287,37 @@ static void test_no_limit(void **state) {
 }
 
 static void keep_line(void *user, const char *line) {
-    snprintf(user, 256, "%s", line);
+    snprintf(user, 512, "%s", line);
 }
 
 /* What a client asks for cannot look like another line of the log. */
 static void test_log(void **state) {
     (void)state;
-    char line[256] = "";
+    char line[512] = "", model[64] = "", id[64] = "", client[64] = "";
+    int year = 0, status = 0;
     mica_server *server = NULL;
     mica_server_options options = {.log = keep_line, .log_user = line};
     assert_int_equal(mica_server_open(&options, &server), MICA_OK);
     assert_int_equal(get(server, "/a%0d%0aGET%20/b%1b%7f%c2%9bx%zz"), 404);
     mica_server_close(&server);
-    static const char start[] = "GET /a%0D%0AGET /b%1B%7F%C2%9Bx%zz 404 ";
-    if (strncmp(line, start, sizeof start - 1) != 0) fail_msg("%s", line);
+    static const char start[] = "Z 127.0.0.1 GET /a%0D%0AGET /b%1B%7F%C2%9Bx%zz 404 ";
+    if (!strstr(line, start)) fail_msg("%s", line);
+    assert_int_equal(mica_server_open(&options, &server), MICA_OK);
+    assert_int_equal(mica_server_add(server, "a", shared.model, NULL), MICA_OK);
+    answer a = client_ask_with(server, "X-Request-Id: trace-7\r\n", "POST", "/tokenize",
+                               "{\"prompt\": \"a\"}");
+    assert_int_equal(a.status, 200);
+    answer_free(&a);
+    mica_server_close(&server);
+    int found = sscanf(line,
+                       "%d-%*d-%*dT%*d:%*d:%*fZ %63s POST /tokenize %d %*f ms, 0 + 0 tokens, "
+                       "model %63[^,], %63s",
+                       &year, client, &status, model, id);
+    if (found != 5 || year < 2025) fail_msg("%d %s", found, line);
+    assert_string_equal(client, "127.0.0.1");
+    assert_int_equal(status, 200);
+    assert_string_equal(model, "a");
+    assert_string_equal(id, "trace-7");
 }
 
 /* ---- how it is talked to ---- */
