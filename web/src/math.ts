@@ -33,6 +33,7 @@ function formula({ raw, text, display }: Tokens.Generic): string {
             output: "mathml",
             displayMode: display,
             strict: "ignore",
+            errorColor: "currentColor", // of commands that are not allowed here
             maxSize: 20,
             maxExpand: 500,
         });

@@ -70,6 +70,60 @@ test("an answer is stopped, and the next one comes", async () => {
     assert.notEqual(await page.locator(".assistant .body").last().innerText(), "");
 });
 
+test("the page comes compressed, and once", async () => {
+    const { page } = own;
+    const first = await page.reload();
+    assert.equal(first.headers()["content-encoding"], "gzip");
+    assert.match(first.headers()["vary"], /Accept-Encoding/);
+    const etag = first.headers()["etag"];
+    const plain = await fetch(own.url, { headers: { "Accept-Encoding": "identity" } });
+    assert.equal(plain.headers.get("content-encoding"), null);
+    assert.notEqual(plain.headers.get("etag"), etag);
+    assert.equal(await plain.text(), await first.text());
+    const headers = { "Accept-Encoding": "gzip", "If-None-Match": etag };
+    assert.equal((await fetch(own.url, { headers })).status, 304);
+});
+
+test("an answer that reached its limit goes on as if it had had none", async () => {
+    const { page } = own;
+    await page.getByRole("button", { name: "Settings", exact: true }).click();
+    await page.getByLabel("Temperature").fill("0");
+    await page.getByLabel("Tokens at most").fill("12");
+    await page.getByLabel("Token probabilities").check();
+    await ask(page, "What is curl?");
+    assert.match(await page.locator(".assistant .meta").innerText(), /limit of tokens/);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.waitForFunction(() =>
+        / · 24 tokens/.test(document.querySelector(".assistant .meta").innerText),
+    );
+    await finished(page);
+    const wanted = await complete("What is curl?", { temperature: 0, max_tokens: 24 });
+    await page.locator(".assistant").getByRole("button", { name: "Copy", exact: true }).click();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(copied, wanted.choices[0].message.content);
+    await page.getByRole("button", { name: "Token probabilities" }).click();
+    assert.equal(await page.locator(".token").count(), 24);
+    await page.locator(".token").nth(20).click();
+    assert.equal(await page.locator(".chance-row").count(), 5);
+    await page
+        .getByRole("button", { name: /^Go on with/ })
+        .first()
+        .click();
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    assert.equal(await page.locator(".assistant .error:visible").count(), 0);
+});
+
+test("a model is closed and loaded again", async () => {
+    const { page } = own;
+    const model = await page.locator("#model").inputValue();
+    await page.getByRole("button", { name: "Server" }).click();
+    await page.getByRole("button", { name: `Close ${model}` }).click();
+    await page.getByRole("button", { name: `Load ${model}` }).click();
+    await page.getByRole("button", { name: `Close ${model}` }).waitFor();
+    assert.equal(await page.locator("#server .pull").isVisible(), false);
+});
+
 test("a refusal names what is wrong", async () => {
     const { page } = own;
     await page.evaluate(() => {
