@@ -7,6 +7,7 @@
 #include "print.h"
 #include "report.h"
 #include "ui.h"
+#include "width.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -166,9 +167,9 @@ static void list(const cli_completions *found) {
     fputc('\n', stderr);
     for (size_t i = 0; i < found->count && i < MAX_LISTED; i++) {
         const char *word = found->words[i];
-        size_t len = strlen(word), letters = mbstowcs(NULL, word, 0);
+        size_t len = strlen(word);
         size_t blank = len > 0 && word[len - 1] == ' ' ? 1 : 0;
-        int wide = (int)((letters == (size_t)-1 ? len : letters) - blank);
+        int wide = cli_width_of(word, len - blank);
         if (at > 0 && at + 2 + wide >= columns) {
             fputc('\n', stderr);
             at = 0;

@@ -5,6 +5,7 @@
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
+#include "width.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static void row(const mica_found_model *model, char bytes[CLI_NUMBER], char age[
 
 static void print_row(const char *const texts[COLUMNS], const int widths[COLUMNS]) {
     for (int c = 0; c < COLUMNS - 1; c++)
-        cli_print(stdout, "%-*s  ", widths[c], texts[c]);
+        cli_print_cell(stdout, texts[c], widths[c] + 2);
     cli_print(stdout, "%s\n", texts[COLUMNS - 1]);
 }
 
@@ -75,8 +76,10 @@ static void print_table(mica_model_list *const *lists, size_t count) {
             for (size_t i = 0; i < lists[l]->count; i++) {
                 row(lists[l]->models[i], bytes, age, texts);
                 if (printing) print_row(texts, widths);
-                for (int c = 0; c < COLUMNS; c++)
-                    if ((int)strlen(texts[c]) > widths[c]) widths[c] = (int)strlen(texts[c]);
+                for (int c = 0; c < COLUMNS; c++) {
+                    int width = cli_width_of(texts[c], strlen(texts[c]));
+                    if (width > widths[c]) widths[c] = width;
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 #include "clean.h"
 #include "ui.h"
+#include "width.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -46,15 +47,23 @@ void cli_print_result(const char *text, size_t len) {
     }
 }
 
+void cli_print_cell(FILE *out, const char *text, int columns) {
+    int used = cli_width_of(text, strlen(text));
+    cli_print_clean(text, strlen(text), out);
+    cli_print(out, "%*s", used < columns ? columns - used : 0, "");
+}
+
 int cli_print_line(const char *text, size_t len, FILE *out) {
+    cli_width width = {0};
     int columns_used = 0;
+    bool begins;
     for (size_t at = 0, skip; at < len; at += skip) {
         size_t n = cli_clean_len(text + at, len - at, &skip);
         unsigned char c = (unsigned char)text[at];
         bool named = c == '\n' || c == '\t' || c == '\r';
         if (n > 0 && !named) {
             fwrite(text + at, 1, n, out);
-            columns_used++;
+            columns_used += cli_width_add(&width, cli_utf8_number(text + at, n), &begins);
         } else if (named) {
             columns_used += fprintf(out, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
         } else if (skip == 1) {

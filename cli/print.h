@@ -19,8 +19,10 @@ void cli_print_clean(const char *text, size_t len, FILE *out);
  *  at a terminal cleaned and without carriage returns, elsewhere as it is. */
 void cli_print_result(const char *text, size_t len);
 
-/** Prints a text on one line: what is not printed is escaped.  returns the number of columns, one
- *  for each character */
+/** Prints a text, cleaned, and blanks after it up to a number of columns (width.h). */
+void cli_print_cell(FILE *out, const char *text, int columns);
+
+/** Prints a text on one line: what is not printed is escaped.  returns the number of columns */
 int cli_print_line(const char *text, size_t len, FILE *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
+#include "width.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,23 +57,28 @@ static void row(const cli_json *json, const cli_json_node *model, char texts[2][
     out[3] = format_until(text_of(json, model, "expires_at"), texts[1]);
 }
 
+static void print_row(const char *const texts[COLUMNS], const int widths[COLUMNS]) {
+    for (int c = 0; c < COLUMNS - 1; c++)
+        cli_print_cell(stdout, texts[c], widths[c] + 2);
+    cli_print(stdout, "%s\n", texts[COLUMNS - 1]);
+}
+
 static void print_table(const cli_json *json, const cli_json_node *models) {
-    const char *out[COLUMNS] = {"name", "weights", "context", "until"};
+    static const char *const head[COLUMNS] = {"name", "weights", "context", "until"};
+    const char *out[COLUMNS];
     char texts[2][TEXT];
     int widths[COLUMNS];
     for (int c = 0; c < COLUMNS; c++)
-        widths[c] = (int)strlen(out[c]);
+        widths[c] = (int)strlen(head[c]);
     for (int printing = 0; printing < 2; printing++) { /* widths first */
-        if (printing)
-            cli_print(stdout, "%-*s  %-*s  %-*s  %s\n", widths[0], "name", widths[1], "weights",
-                      widths[2], "context", "until");
+        if (printing) print_row(head, widths);
         for (const cli_json_node *m = cli_json_first(json, models); m; m = cli_json_next(json, m)) {
             row(json, m, texts, out);
-            if (printing)
-                cli_print(stdout, "%-*s  %-*s  %-*s  %s\n", widths[0], out[0], widths[1], out[1],
-                          widths[2], out[2], out[3]);
-            for (int c = 0; c < COLUMNS; c++)
-                if ((int)strlen(out[c]) > widths[c]) widths[c] = (int)strlen(out[c]);
+            if (printing) print_row(out, widths);
+            for (int c = 0; c < COLUMNS; c++) {
+                int width = cli_width_of(out[c], strlen(out[c]));
+                if (width > widths[c]) widths[c] = width;
+            }
         }
     }
 }

@@ -1,18 +1,9 @@
-#define _XOPEN_SOURCE 700
 #include "wrap.h"
 
 #include "clean.h"
 
 #include <stdint.h>
 #include <string.h>
-#include <wchar.h>
-
-/* The number of columns of a character; 1 if the locale does not know it. */
-static int width_of(uint32_t c) {
-    if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return 0;
-    int width = c < 0x7f ? 1 : wcwidth((wchar_t)c);
-    return width < 0 ? 1 : width;
-}
 
 /* Whether a wide character is closing punctuation, which may not begin a line. */
 static bool closes(uint32_t c) {
@@ -57,14 +48,16 @@ static void put_word(cli_wrap *wrap, int columns, FILE *out) {
 static void hold_blank(cli_wrap *wrap, char blank, int columns, FILE *out) {
     int at = wrap->column + wrap->blanks_width;
     if (wrap->blanks_len == sizeof wrap->blanks) put_blanks(wrap, columns, out);
+    wrap->last = (cli_width){0};
     wrap->blanks[wrap->blanks_len++] = blank;
     wrap->blanks_width += blank == '\t' ? 8 - at % 8 : 1;
 }
 
 static void hold_character(cli_wrap *wrap, const char *text, size_t n, uint32_t c, int columns,
                            FILE *out) {
-    int width = width_of(c);
-    bool may_break = width > 0 && (wrap->wide || width > 1) && !closes(c);
+    bool begins;
+    int width = cli_width_add(&wrap->last, c, &begins);
+    bool may_break = begins && width > 0 && (wrap->wide || width > 1) && !closes(c);
     bool full = wrap->word_len + n > sizeof wrap->word;
     if (may_break || full) put_word(wrap, columns, out);
     if (may_break) wrap->spilling = false;

@@ -4,6 +4,8 @@
 #ifndef CLI_WRAP_H
 #define CLI_WRAP_H
 
+#include "width.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -17,8 +19,9 @@ typedef struct cli_wrap {
     char word[512];
     size_t word_len;
     int word_width;
-    bool wide;     /* the word ends in a wide character, after which a line may end */
-    bool spilling; /* the word is too long for a line and is printed as it comes */
+    cli_width last; /* character of the word */
+    bool wide;      /* the word ends in a wide character, after which a line may end */
+    bool spilling;  /* the word is too long for a line and is printed as it comes */
     bool code;
     bool in_line; /* the line has a character other than blanks and ` */
     int ticks;    /* number of ` at the line's beginning */
@@ -26,7 +29,7 @@ typedef struct cli_wrap {
 
 /** Prints UTF-8 text on a terminal with `columns` columns, all but the pending text, cleaned
  *  (clean.h) and without carriage returns. A tab moves to
- *  the next multiple of 8. By the locale, wide characters have two columns and combining ones none.
+ *  the next multiple of 8. Columns are counted as width.h says.
  *  A word longer than a line begins a new line and is broken by the terminal. Between wide
  *  characters a line may end, except before closing punctuation. Blanks at the end of a line are
  *  dropped. */

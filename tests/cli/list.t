@@ -34,3 +34,14 @@ Without a folder, the Hugging Face cache and $MICA_MODELS.
   > mica list | sed "s|$PWD|...|; s/  */ /g; s/ [0-9][0-9]* [hmdwy][a-z]* / AGE /; s/ now / AGE /"
   name architecture quantisation weights age path
   org/name gemma3_text 4 bit, groups of 32 (affine) 12.8 MB AGE .../.cache/huggingface/hub/models--org--name/snapshots/abc
+
+Columns stand below each other whatever the names are made of: wide letters, accents, emoji of parts.
+
+  $ for name in abc 通义 Größe 👩‍🚀x; do mkdir -p wide/$name; : > wide/$name/model.safetensors
+  >   echo '{"model_type": "mamba"}' > wide/$name/config.json; aged 73 wide/$name/config.json; done
+  > mica list wide | sed 's/quantisation.*//; s/mamba.*/mamba/'
+  name   architecture  
+  Größe  mamba
+  abc    mamba
+  通义   mamba
+  👩‍🚀x    mamba
