@@ -1,5 +1,7 @@
-/* mica man: prints the manual pages, as roff, from the tables of --help. */
+/* mica man: prints the manual pages from the tables of --help, as roff, or in a pager. */
 #include "alias.h"
+#include "pager.h"
+#include "ui.h"
 #include "verb.h"
 
 #include <mica/mica.h>
@@ -194,22 +196,33 @@ static void put_page(void) {
         printf("\\fBmica\\-%s\\fR(1)%s\n", cli_verbs[i].name, i + 1 < cli_verb_count ? "," : "");
 }
 
+/* What a pager shows at a terminal: the text of --help. */
+static int show(const cli_verb_row *row) {
+    cli_pager_start();
+    if (row)
+        cli_options_help(row->verb, row->name, row->summary, stdout);
+    else
+        cli_help(stdout);
+    return cli_pager_end();
+}
+
 static int run(const void *values, char **args, int count) {
     (void)values;
-    if (count == 0) {
+    const cli_verb_row *row = count > 0 ? cli_verb_find(args[0]) : NULL;
+    if (count > 0 && !row) return cli_verb_unknown(args[0]);
+    if (cli_stdout_is_terminal()) return show(row);
+    if (row)
+        put_verb_page(row);
+    else
         put_page();
-        return CLI_DONE;
-    }
-    const cli_verb_row *row = cli_verb_find(args[0]);
-    if (!row) return cli_verb_unknown(args[0]);
-    put_verb_page(row);
     return CLI_DONE;
 }
 
 const cli_verb cli_verb_man = {
     .synopsis = "[VERB]",
-    .details = "Prints the manual page of mica, or of one of its commands, as roff. An installed\n"
-               "mica has all these pages: man mica-chat.\n",
+    .details = "Prints the manual page of mica, or of one of its commands, as roff. At a terminal\n"
+               "it shows its text instead, by the pager that $MANPAGER or $PAGER names, else by\n"
+               "less. An installed mica has all these pages: man mica-chat.\n",
     .examples = "  mica man chat | man -l -\n",
     .max_args = 1,
     .words = CLI_WORDS_VERBS,

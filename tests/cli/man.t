@@ -33,3 +33,14 @@ Options, their variables and examples are there, and show as they are typed.
   $ if command -v man > /dev/null; then LC_ALL=C MANWIDTH=78 man -l mica-run.1 | cat; fi > text
   > if [ -s text ]; then grep -c -e '--max-tokens N' -e MICA_MAX_TOKENS -e 'git diff | mica run "Desc' text; else echo 3; fi
   3
+
+At a terminal the page is a text in a pager: $MANPAGER, else $PAGER, else less, which leaves a short
+one there. A pager that is left early is no error, nor is Ctrl-C in it. A pipe gets roff.
+
+  $ printf 'wait >mica run: answer one prompt\nwait >Usage: mica run\nabsent .SH\n' > typed
+  > MANPAGER="sed s/^/\\>/" PAGER=false pty mica man run < typed; PAGER="sed s/^/\\>/" pty mica man run < typed
+  > printf 'wait Usage: mica COMMAND\n' | MANPAGER=cat pty mica man; printf 'wait Usage: mica version\n' | PTY_COLUMNS=80 pty mica man version
+  > MANPAGER=true pty mica man run < /dev/null; MANPAGER='head -1' pty mica man run < /dev/null
+  > printf 'wait ready\nsend \\x03\nwait left\n' | MANPAGER='trap "echo left; exit" INT; echo ready; while :; do :; done' pty mica man run
+  > MANPAGER=false mica man version | head -1
+  .TH MICA\-VERSION 1 "" "mica 0.1.0" "mica"
