@@ -217,7 +217,7 @@ static void test_records(void **state) {
          "\xEF\xBB\xBFprompt,\"completion\"\r\nWho?,\"A \"\"model\"\", here\"\r\n\n\"two\n"
          "lines\",\"\"\nx,y,z\na,b",
          "2: {\"prompt\":\"Who?\",\"completion\":\"A \\\"model\\\", here\"}\n"
-         "4: {\"prompt\":\"two\\nlines\",\"completion\":\"\"}\n6: misfit\n"
+         "4: {\"prompt\":\"two\\u000alines\",\"completion\":\"\"}\n6: misfit\n"
          "7: {\"prompt\":\"a\",\"completion\":\"b\"}\n",
          MICA_OK},
         {"a.csv", "a,b\n\"x", "line 2: a field in quotes does not end", MICA_EFORMAT},
