@@ -235,6 +235,7 @@ bool cli_json_parse(cli_json *json, const char *text, size_t len, const char **w
     if (!read) {
         *why = r.why;
         cli_json_deinit(json);
+        json->fault = (size_t)(r.at - text);
     }
     return read;
 }

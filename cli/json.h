@@ -31,6 +31,7 @@ typedef struct cli_json {
     cli_json_node *nodes; /* [count] */
     size_t count, room;
     char *strings;
+    size_t fault; /* after an error: the place in the text where it was found */
 } cli_json;
 
 /** Parses a text. Frees the earlier contents of json.

@@ -277,6 +277,17 @@ static bool is_json(const char *path, const cli_text *text) {
            (blank < text->len && text->data[blank] == '{');
 }
 
+/* Reports the place of an error in a JSON text; columns are bytes. */
+static void complain_at(const char *path, const char *text, size_t at, const char *why) {
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < at; i++, column++)
+        if (text[i] == '\n') {
+            line++;
+            column = 0;
+        }
+    cli_fail("%s: line %zu, column %zu: %s", path, line, column, why);
+}
+
 static int parse(const char *path, const cli_text *text, cli_json *json) {
     char reason[256];
     const char *why = reason;
@@ -291,7 +302,10 @@ static int parse(const char *path, const cli_text *text, cli_json *json) {
         }
     }
     bool done = cli_json_parse(json, source->data ? source->data : "", source->len, &why);
-    if (!done) cli_fail("%s: %s", path, why);
+    if (!done && source == text)
+        complain_at(path, text->data ? text->data : "", json->fault, why);
+    else if (!done)
+        cli_fail("%s: %s", path, why);
     free(converted.data);
     return done ? CLI_DONE : CLI_FAILED;
 }

@@ -181,6 +181,9 @@ What it refuses.
   $ echo '{"lora_parameters": {"r": 4}}' > bad.json; mica tune -c bad.json 2>&1
   mica: bad.json: r: is no key of lora_parameters, which has rank, scale, alpha, dropout and keys
   [1]
+  $ printf '{"iters": 3,\n "rank" 4}' > bad.json; mica tune -c bad.json 2>&1
+  mica: bad.json: line 2, column 9: a ':' is missing
+  [1]
   $ echo 'optimizer_config: [1]' > bad.yaml; mica tune -c bad.yaml 2>&1
   mica: bad.yaml: optimizer_config: want an object for each optimizer
   [1]
