@@ -44,7 +44,7 @@ def mica(command, folder):
     log.unlink(missing_ok=True)
     common = [command, "tune", "-m", MODEL, "--data", str(DATA), "--mask-prompt", "-q",
               "--batch-size", str(BATCH), "--seed", str(SEED), "--rank", str(RANK),
-              "--arithmetic", "exact"]
+              "--arithmetic", "exact", "--average", "steps", "--force"]
     first = ["-c", str(config), "--iters", "1", "--adapter-path", str(folder / "first")]
     subprocess.run(common + first, check=True)
     subprocess.run(common + ["--iters", str(STEPS), "--learning-rate", str(RATE),

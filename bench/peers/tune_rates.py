@@ -78,7 +78,7 @@ def mica_command(args, folder):
                "--iters", str(args.steps), "--max-seq-length", str(args.tokens + 1),
                "--num-layers", "-1", "--rank", str(args.rank), "--learning-rate", str(RATE),
                "--steps-per-report", "1", "--threads", str(args.threads), "--log", str(log),
-               "--adapter-path", str(folder / "adapter"), "-q"]
+               "--adapter-path", str(folder / "adapter"), "--force", "-q"]
     return command + (["--grad-checkpoint"] if args.checkpoint else [])
 
 

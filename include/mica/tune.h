@@ -284,7 +284,8 @@ typedef enum mica_tune_long {
 /** How the gradients of the batches of an update are averaged. */
 typedef enum mica_tune_average {
     MICA_TUNE_AVERAGE_TOKENS, /* by the tokens that count in their losses: as one large batch */
-    MICA_TUNE_AVERAGE_STEPS   /* each batch alike, as mlx-lm does */
+    MICA_TUNE_AVERAGE_STEPS   /* each batch alike, as mlx-lm does: so that all are full, the rows
+                                 that are left at the end of an epoch are no batch */
 } mica_tune_average;
 
 /** What a report is on. */

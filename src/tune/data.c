@@ -63,7 +63,7 @@ static mica_status open_batches(opening *o, mc_set set, mc_set from, const uint3
         .pairs = o->pairs,
         .pack = t->pack,
         .mask_prompt = o->mask_prompt,
-        .drop_last = set == MC_SET_TRAIN,
+        .drop_last = set == MC_SET_TRAIN && t->average == MICA_TUNE_AVERAGE_STEPS,
         .shuffle = set == MC_SET_TRAIN,
     };
     o->data->n[set] = n;

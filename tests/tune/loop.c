@@ -179,6 +179,22 @@ static void test_accumulated(void **state) {
     free(alike);
 }
 
+/* An epoch takes all examples: of three, batches of two are two batches, or one that is full. */
+static void test_last_batch(void **state) {
+    (void)state;
+    mica_tune_result all, full;
+    size_t n;
+    free(train_uneven(3, 1, 1, MICA_TUNE_AVERAGE_TOKENS, &all, &n));
+    float *some = train_uneven(2, 2, 1, MICA_TUNE_AVERAGE_TOKENS, &full, &n);
+    assert_int_equal(full.trained_tokens, all.trained_tokens);
+    free(some);
+    free(train_uneven(2, 1, 1, MICA_TUNE_AVERAGE_STEPS, &full, &n));
+    assert_true(full.trained_tokens < all.trained_tokens);
+    /* Fewer examples than a batch takes are a batch all the same. */
+    free(train_uneven(7, 1, 1, MICA_TUNE_AVERAGE_TOKENS, &full, &n));
+    assert_int_equal(full.trained_tokens, all.trained_tokens);
+}
+
 /* Tokens that count in the loss: all but the first of a text. */
 static void test_trained_tokens(void **state) {
     (void)state;
@@ -594,7 +610,9 @@ static void test_bad_data(void **state) {
     expect_error(&b, MICA_EFORMAT, "holds no examples");
     test_write_below(b.dir, "train.jsonl", "{\"text\": \"curl is a tool\"}\n");
     b.options.max_seq_length = 0;
+    b.options.average = MICA_TUNE_AVERAGE_STEPS; /* full batches only */
     expect_error(&b, MICA_EINVAL, "there are 1");
+    b.options.average = MICA_TUNE_AVERAGE_TOKENS;
     b.options.mask_prompt = true;
     b.options.too_long = MICA_TUNE_CUT;
     b.options.max_seq_length = 8;
@@ -1021,6 +1039,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clipped),
         cmocka_unit_test(test_accumulated),
+        cmocka_unit_test(test_last_batch),
         cmocka_unit_test(test_trained_tokens),
         cmocka_unit_test(test_existing),
         cmocka_unit_test(test_compressed_set),
