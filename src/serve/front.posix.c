@@ -167,7 +167,7 @@ static void take(connection *c) {
     }
     if (c->refused || c->dead) {
         mc_buffer_deinit(&c->in);
-    } else {
+    } else if (c->taken > 0) {
         memmove(c->in.data, c->in.data + c->taken, c->in.len - c->taken);
         c->in.len -= c->taken;
     }
