@@ -464,8 +464,9 @@ typedef struct mica_token {
 /** Computes the next token. The first call runs the prefill.
  *
  *  returns true with *token set; false at the end: mica_stream_finish and mica_stream_status tell
- *          why; false for NULL. The token that stops an answer is not handed out; text that was
- *          held back before it is handed out with the id -1. */
+ *          why; false for NULL. A stop id is not handed out; text that was held back before it is
+ *          handed out with the id -1. A token that completes a stop string is handed out, with the
+ *          text before that string, and counted. */
 MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
 
 /** Why a stream ended. */

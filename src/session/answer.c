@@ -192,13 +192,11 @@ static bool next_token(mc_answer *answer, mc_answer_compute compute, void *conte
     if (status == MICA_OK) status = decode_text(answer, &next, &found);
     if (status != MICA_OK) return fail(answer, status);
     *token = next;
+    answer->generated++;
     if (found) {
         answer->ended = true;
         answer->finish = MICA_FINISH_STOP;
-        *token = (mica_token){.id = -1, .text = next.text, .len = next.len};
-        return next.len > 0;
     }
-    answer->generated++;
     return true;
 }
 

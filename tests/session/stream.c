@@ -250,10 +250,16 @@ static void test_stop_strings(void **state) {
     mc_session_model shared = speaking_model();
     mc_session *session = open_session(&shared);
     char whole[2000], text[2000], string[16];
+    size_t ends[24], len = 0; /* ends: bytes up to the end of a token's text */
+    mica_token token;
     mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){.max_tokens = 24});
-    assert_int_equal(speak(stream, whole, sizeof whole), 24);
+    for (size_t i = 0; i < 24; i++) {
+        assert_true(mc_stream_next(stream, &token) && len + token.len < sizeof whole);
+        memcpy(whole + len, token.text, token.len);
+        ends[i] = len += token.len;
+    }
+    whole[len] = '\0';
     mc_stream_close(&stream);
-    size_t len = strlen(whole);
     for (size_t at = 0; at < len; at += 3)
         for (size_t n = 1; n <= 12 && at + n <= len; n += 4) {
             if (!begins_character(whole[at]) || !begins_character(whole[at + n])) continue;
@@ -264,10 +270,16 @@ static void test_stop_strings(void **state) {
                 open_stream(session, prompt, 7,
                             (mica_generate_options){
                                 .max_tokens = 24, .stop_strings = stops, .stop_string_count = 2});
-            speak(stream, text, sizeof text);
+            size_t tokens = speak(stream, text, sizeof text);
             size_t want = (size_t)(strstr(whole, string) - whole);
             assert_int_equal(strlen(text), want);
             assert_memory_equal(text, whole, want);
+            /* The token that completes it is handed out, with its id, and counted. */
+            size_t last = 0;
+            while (ends[last] < want + n)
+                last++;
+            assert_int_equal(tokens, last + 1);
+            assert_int_equal(mc_stream_metrics(stream).generated_tokens, tokens);
             assert_int_equal(mc_stream_finish(stream), MICA_FINISH_STOP);
             assert_int_equal(mc_stream_status(stream), MICA_OK);
             mc_stream_close(&stream);
