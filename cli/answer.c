@@ -55,7 +55,8 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -100,
      .max = 100,
-     .help = "presence penalty: subtracted from the logit of each token in the penalty window",
+     .help = "presence penalty: subtracted from the logit of each of the answer's tokens in the "
+             "penalty window",
      .offset = offsetof(cli_answer_values, presence_penalty)},
     {.name = "frequency-penalty",
      .kind = CLI_REAL,

@@ -305,15 +305,17 @@ typedef enum mica_constraint_kind {
  *  logit_bias -> repetition, presence, frequency penalty -> top_p -> min_p -> top_k -> temperature
  *  -> a draw. The op mica_sample (mica/nn.h) has another order: temperature, top_k, top_p, min_p.
  *
- *  Penalties apply to the tokens among the last penalty_window ones, those of the prompt included.
- *  The logit x of a token that occurs c > 0 times there becomes
+ *  Penalties apply to the tokens among the last penalty_window ones: the repetition penalty to
+ *  those of the prompt, too, presence and frequency penalties to those of the answer only, as
+ *  OpenAI defines them. The logit x of a token that occurs there, c times in the answer, becomes
  *
  *      (x < 0 ? x * repetition_penalty : x / repetition_penalty)
- *          - presence_penalty - c * frequency_penalty
+ *          - (c > 0 ? presence_penalty : 0) - c * frequency_penalty
  *
  *  Stop strings: the stop string that is complete first ends the answer; of several at once, the
- *  longest. Neither the stop string nor text after it is handed out. Text that may become a stop
- *  string is held back until that is decided.
+ *  longest. Neither the stop string nor text after it is handed out, but the token that completes
+ *  it is, for it was generated. Text that may become a stop string is held back until that is
+ *  decided.
  *
  *  draft_tokens (speculative decoding): drafted tokens are computed together with the last token,
  *  which takes less time than one by one. If the last tokens occurred in the text before, the draft
@@ -350,8 +352,8 @@ typedef struct mica_generate_options {
     float top_p;              /* keep the fewest tokens whose probabilities reach p; 0 or 1: all */
     float min_p;              /* keep tokens of at least min_p times the best one's probability */
     float repetition_penalty; /* of tokens in the window; 0 or 1: none */
-    float presence_penalty;   /* of tokens in the window; below 0 favours them */
-    float frequency_penalty;  /* the same, for each of their occurrences in the window */
+    float presence_penalty;   /* of the answer's tokens in the window; below 0 favours them */
+    float frequency_penalty;  /* the same, for each of their occurrences there */
     int penalty_window;       /* number of last tokens that penalties apply to; 0: 20 */
     const mica_logit_bias *logit_bias; /* [logit_bias_count]; those of one id add up */
     size_t logit_bias_count;           /* number of biases */

@@ -211,10 +211,14 @@ class Processor:
             self.before = mx.array(known[-self.window :] or [0], tokens.dtype)[: len(known)]
         recent = mx.concatenate([self.before, tokens])[-self.window :]
         one = mx.array(1, logits.dtype)
-        counts = mx.zeros((logits.shape[-1],), logits.dtype).at[recent].add(one)
+        zeros = mx.zeros((logits.shape[-1],), logits.dtype)
         scaled = mx.where(logits < 0, logits * self.repetition, logits / self.repetition)
-        scaled = scaled - self.presence - counts * self.frequency
-        return mx.where(counts > 0, scaled, logits)
+        logits = mx.where(zeros.at[recent].add(one) > 0, scaled, logits)
+        said = recent[max(0, recent.shape[0] - self.calls) :]  # of the answer
+        if not said.shape[0]:
+            return logits
+        counts = zeros.at[said].add(one)
+        return mx.where(counts > 0, logits - self.presence - counts * self.frequency, logits)
 
     def logprobs(self, token, top):
         """Of a token and of the likeliest ones, by the model's own logits."""

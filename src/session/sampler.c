@@ -60,23 +60,28 @@ static mica_status make_counts(mc_sampler *sampler, int64_t vocab) {
     return MICA_OK;
 }
 
+/* count: of a token in the answer, which may have none of the window's. */
 static float penalised(const mc_sampling *params, float x, uint32_t count) {
     float penalty = params->repetition_penalty == 0.0f ? 1.0f : params->repetition_penalty;
     x = x < 0.0f ? x * penalty : x / penalty;
+    if (!count) return x;
     return x - params->presence_penalty - params->frequency_penalty * (float)count;
 }
 
-/* Penalises the tokens [n] of the window: all are counted, then each is penalised once. */
+/* Penalises the tokens [n] of the window: all are counted, then each is penalised once. A count has
+ * a lowest bit for a token that occurs, and twice the times that it does in the answer. */
 static mica_status penalise(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *tokens, size_t n) {
+    size_t prompt = n > sampler->generated ? n - sampler->generated : 0;
     MC_TRY(make_counts(sampler, vocab));
     uint32_t *counts = MC_BUFFER_AT(&sampler->counts, uint32_t);
     for (size_t i = 0; i < n; i++)
-        if (tokens[i] >= 0 && tokens[i] < vocab) counts[tokens[i]]++;
+        if (tokens[i] >= 0 && tokens[i] < vocab)
+            counts[tokens[i]] = (counts[tokens[i]] | 1) + (i < prompt ? 0 : 2);
     for (size_t i = 0; i < n; i++) {
         int32_t id = tokens[i];
         if (id < 0 || id >= vocab || counts[id] == 0) continue;
-        set(&sampler->edits, logits, id, penalised(&sampler->params, logits[id], counts[id]));
+        set(&sampler->edits, logits, id, penalised(&sampler->params, logits[id], counts[id] / 2));
         counts[id] = 0;
     }
     return MICA_OK;

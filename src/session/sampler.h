@@ -3,9 +3,9 @@
  * The chain, in this order:
  *   bias                is added to the logits of its tokens
  *   penalties           for the last `penalty_window` tokens: the repetition penalty divides
- *                       positive logits and multiplies negative ones, once a token; the presence
- *                       penalty is subtracted once a token, the frequency penalty for each
- *                       occurrence
+ *                       positive logits and multiplies negative ones, once a token; of those that
+ *                       the answer has, the presence penalty is subtracted once a token, the
+ *                       frequency penalty for each occurrence
  *   bans                banned tokens are never drawn
  *   allowed             nor are those that a constraint does not allow
  *   top_p               the fewest tokens whose probabilities sum to p, likeliest first
@@ -44,6 +44,9 @@ typedef struct mc_sampler {
     mc_sampling params;
     const int32_t *banned; /* [banned_count]. The owner may change it between draws. Borrowed */
     size_t banned_count;
+    /* How many of the last tokens of the history are the answer's, as the owner says before a draw:
+     * presence and frequency penalties count these only, as OpenAI defines them. */
+    size_t generated;
     /* Bits [vocab / 32, rounded up]: the tokens that a constraint allows (session/constraint.h).
      * NULL: all. The owner may change it between draws. Borrowed */
     const uint32_t *allowed;

@@ -362,6 +362,7 @@ static mica_status draw_from(mc_stream *stream, mica_token *token) {
     int64_t vocab = stream->session->model->lm->spec.vocab;
     mc_sampler *sampler = &stream->sampler;
     bool early = stream->answer.generated < stream->answer.min_tokens;
+    sampler->generated = (size_t)stream->answer.generated;
     sampler->banned = MC_BUFFER_AT(&stream->answer.stops, int32_t);
     sampler->banned_count = early ? MC_BUFFER_COUNT(&stream->answer.stops, int32_t) : 0;
     const mc_buffer *text = &stream->answer.text.ids;

@@ -15,6 +15,7 @@ Penalties, and tokens that are made more likely or forbidden.
 
   $ mica generate "curl is" -q -n 4 --presence-penalty 50 > a; mica generate "curl is" -q -n 4 > b; cat b
    a command line tool
+  $ cmp a b
   $ mica generate "curl is" -q -n 3 --logit-bias $(mica tokenize --ids "curl is a" | cut -d ' ' -f 4)=-inf > a; cmp -s a b
   [1]
   $ mica generate "curl is" -q -n 2 --logit-bias 558=1000 --logit-bias 444=-3

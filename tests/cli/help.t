@@ -126,7 +126,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --repetition-penalty X    repetition penalty: above 1, tokens in the
                                   penalty window become less likely (default: 1)
         --presence-penalty X      presence penalty: subtracted from the logit of
-                                  each token in the penalty window (default: 0)
+                                  each of the answer's tokens in the penalty
+                                  window (default: 0)
         --frequency-penalty X     frequency penalty: subtracted once for each
                                   occurrence of the token there (default: 0)
         --penalty-window N        number of last tokens that the penalties apply
@@ -281,7 +282,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --repetition-penalty X    repetition penalty: above 1, tokens in the
                                   penalty window become less likely (default: 1)
         --presence-penalty X      presence penalty: subtracted from the logit of
-                                  each token in the penalty window (default: 0)
+                                  each of the answer's tokens in the penalty
+                                  window (default: 0)
         --frequency-penalty X     frequency penalty: subtracted once for each
                                   occurrence of the token there (default: 0)
         --penalty-window N        number of last tokens that the penalties apply
@@ -425,7 +427,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --repetition-penalty X    repetition penalty: above 1, tokens in the
                                   penalty window become less likely (default: 1)
         --presence-penalty X      presence penalty: subtracted from the logit of
-                                  each token in the penalty window (default: 0)
+                                  each of the answer's tokens in the penalty
+                                  window (default: 0)
         --frequency-penalty X     frequency penalty: subtracted once for each
                                   occurrence of the token there (default: 0)
         --penalty-window N        number of last tokens that the penalties apply

@@ -382,19 +382,30 @@ static void test_changed_logits(void **state) {
     const struct {
         mc_sampling sampling;
         int32_t banned, want;
+        size_t prompt; /* tokens of the history before the answer's */
     } rows[] = {
-        {{.temperature = 0.0f}, -1, 1},
-        {{.temperature = 0.0f}, 1, 3},
-        {{.bias = up, .bias_count = 2}, -1, 2}, /* -0.5 + 5 */
-        {{.bias = never, .bias_count = 1}, -1, 3},
-        {{.repetition_penalty = 1.5f}, -1, 1}, /* 2, 2.67, -0.5, 2.6 */
-        {{.presence_penalty = 5.0f}, -1, 2},   /* -2, -1, -0.5, -1.1 */
+        {{.temperature = 0.0f}, -1, 1, 0},
+        {{.temperature = 0.0f}, 1, 3, 0},
+        {{.bias = up, .bias_count = 2}, -1, 2, 0}, /* -0.5 + 5 */
+        {{.bias = never, .bias_count = 1}, -1, 3, 0},
+        {{.repetition_penalty = 1.5f}, -1, 1, 0}, /* 2, 2.67, -0.5, 2.6 */
+        {{.presence_penalty = 5.0f}, -1, 2, 0},   /* -2, -1, -0.5, -1.1 */
         /* the 3 is outside the window */
-        {{.presence_penalty = 5.0f, .penalty_window = 7}, -1, 3},
-        {{.frequency_penalty = 0.4f}, -1, 3},                       /* 2.2, 2.8, -0.5, 3.5 */
-        {{.frequency_penalty = -1.0f, .penalty_window = 6}, -1, 1}, /* 5, 7 */
-        {{.frequency_penalty = -1.0f, .penalty_window = 3}, -1, 0}, /* 4 and 4: equals, the lower */
-        {{.repetition_penalty = 0.5f, .penalty_window = 3}, -1, 0}, /* 6 */
+        {{.presence_penalty = 5.0f, .penalty_window = 7}, -1, 3, 0},
+        {{.frequency_penalty = 0.4f}, -1, 3, 0},                       /* 2.2, 2.8, -0.5, 3.5 */
+        {{.frequency_penalty = -1.0f, .penalty_window = 6}, -1, 1, 0}, /* 5, 7 */
+        {{.frequency_penalty = -1.0f, .penalty_window = 3},
+         -1,
+         0,
+         0}, /* 4 and 4: equals, the lower */
+        {{.repetition_penalty = 0.5f, .penalty_window = 3}, -1, 0, 0}, /* 6 */
+        /* the answer has 1, 0 and no token of the vocabulary; or nothing of it is in the window */
+        {{.presence_penalty = 5.0f}, -1, 3, 4},   /* -2, -1, -0.5, 3.9 */
+        {{.frequency_penalty = 0.4f}, -1, 3, 3},  /* 2.6, 3.2, -0.5, 3.9 */
+        {{.frequency_penalty = 0.05f}, -1, 1, 4}, /* 2.95, 3.95, -0.5, 3.9 */
+        {{.presence_penalty = 5.0f, .frequency_penalty = 5.0f}, -1, 1, 8},
+        {{.repetition_penalty = 1.5f}, -1, 1, 8}, /* the prompt's too: 2, 2.67, -0.5, 2.6 */
+        {{.presence_penalty = 5.0f, .penalty_window = 2}, -1, 1, 5},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mc_sampler sampler;
@@ -404,6 +415,7 @@ static void test_changed_logits(void **state) {
         mc_sampler_init(&sampler, &rows[i].sampling);
         sampler.banned = &rows[i].banned;
         sampler.banned_count = 1;
+        sampler.generated = 8 - rows[i].prompt;
         for (int again = 0; again < 2; again++) {
             assert_int_equal(mc_sampler_draw(&sampler, logits, 4, history, 8, &token), MICA_OK);
             if (token != rows[i].want) fail_msg("row %zu: %d", i, (int)token);
