@@ -1,5 +1,6 @@
 #include "serve/fields.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,6 +110,13 @@ static bool read_number(const mc_field *field, mc_json value, void *member, plac
     return true;
 }
 
+static bool read_seed(mc_json value, mc_seed *seed) {
+    int64_t integer;
+    if (!mc_json_get_int(value, &integer)) return false;
+    *seed = (mc_seed){.given = true, .value = (uint64_t)integer};
+    return true;
+}
+
 static bool read_fields(const mc_field *fields, size_t count, const char *prefix, mc_json object,
                         void *values, mc_failure *failure);
 
@@ -147,6 +155,8 @@ static bool read_value(const mc_field *field, mc_json value, void *values, place
     case MC_FIELD_INT:
     case MC_FIELD_REAL:
         return read_number(field, value, member, at, failure);
+    case MC_FIELD_SEED:
+        return read_seed(value, member) || wrong(failure, at, field);
     case MC_FIELD_TEXT:
         return mc_json_get_str(value, member) || wrong(failure, at, field);
     case MC_FIELD_CHOICE:
@@ -187,6 +197,9 @@ static void set_initial(const mc_field *field, void *values) {
         break;
     case MC_FIELD_REAL:
         *(double *)member = field->initial;
+        break;
+    case MC_FIELD_SEED:
+        *(mc_seed *)member = (mc_seed){.given = false};
         break;
     case MC_FIELD_TEXT:
         *(mc_str *)member = (mc_str){NULL, 0};
@@ -295,6 +308,9 @@ void mc_field_type(const mc_field *field, char *out, size_t bytes) {
         break;
     case MC_FIELD_REAL:
         print_range(field, "number", out, bytes);
+        break;
+    case MC_FIELD_SEED:
+        snprintf(out, bytes, "integer, %" PRId64 " to %" PRId64, INT64_MIN, INT64_MAX);
         break;
     case MC_FIELD_TEXT:
         snprintf(out, bytes, "string");

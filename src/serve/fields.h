@@ -17,6 +17,7 @@ typedef enum mc_field_kind {
     MC_FIELD_BOOL,    /* bool */
     MC_FIELD_INT,     /* int64_t in [min, max] */
     MC_FIELD_REAL,    /* double in [min, max] */
+    MC_FIELD_SEED,    /* mc_seed: any integer of 64 bits */
     MC_FIELD_TEXT,    /* mc_str, which lives with the document; ptr NULL: not given */
     MC_FIELD_CHOICE,  /* int: the index of one of `choices`, words with blanks between them */
     MC_FIELD_JSON,    /* mc_json of one of the `types`; the endpoint reads it */
@@ -35,6 +36,11 @@ enum {
     MC_FIELD_IS_NUMBER = 8,
     MC_FIELD_IS_BOOL = 16
 };
+
+typedef struct mc_seed {
+    bool given;
+    uint64_t value; /* one below 0 is its two's complement */
+} mc_seed;
 
 typedef struct mc_field {
     const char *name;

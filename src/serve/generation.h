@@ -13,7 +13,7 @@ typedef struct mc_generation {
     double temperature, top_p, min_p, frequency, presence, repetition;
     int64_t top_k, min_tokens, penalty_window, n, priority;
     int64_t best_of; /* 0: not given */
-    int64_t seed;    /* INT64_MIN: none was given */
+    mc_seed seed;
     mc_json stop, stop_ids, bias;
     bool ignore_eos, truncate, stream, include_usage;
 } mc_generation;

@@ -45,10 +45,7 @@ static const mc_field option_fields[] = {
      .offset = AT(generation.min_p),
      .help = "tokens of at least this share of the likeliest one's probability"},
     {.name = "seed",
-     .kind = MC_FIELD_INT,
-     .min = -9223372036854774784.0,
-     .max = 9223372036854774784.0,
-     .initial = -1,
+     .kind = MC_FIELD_SEED,
      .offset = AT(generation.seed),
      .help = "the same seed gives the same answer; -1: another one each time"},
     {.name = "stop",
@@ -63,7 +60,7 @@ static const mc_field option_fields[] = {
      .max = 100,
      .initial = 1.1,
      .offset = AT(generation.repetition),
-     .help = "divides the logit of a token that occurs, if above 0"},
+     .help = "divides the logit of a token that prompt or answer have, if above 0"},
     {.name = "repeat_last_n",
      .kind = MC_FIELD_INT,
      .min = -1,
@@ -76,13 +73,13 @@ static const mc_field option_fields[] = {
      .min = -2,
      .max = 2,
      .offset = AT(generation.presence),
-     .help = "taken from a token's logit if it occurs"},
+     .help = "taken from a token's logit if the answer has it"},
     {.name = "frequency_penalty",
      .kind = MC_FIELD_REAL,
      .min = -2,
      .max = 2,
      .offset = AT(generation.frequency),
-     .help = "taken from a token's logit for each time that it occurs"},
+     .help = "taken from a token's logit for each time that the answer has it"},
     {.name = "penalize_newline", .kind = MC_FIELD_ONLY, .choices = "true"},
     {.name = "num_keep", .kind = MC_FIELD_REFUSED, .help = "contexts are not shifted"},
     {.name = "typical_p", .kind = MC_FIELD_ONLY, .choices = "1"},
@@ -225,7 +222,7 @@ bool mc_ollama_options(const mc_ollama_answer *values, size_t n, int64_t context
                        mc_arena *arena, mica_generate_options *options, mc_failure *failure) {
     mc_generation generation = values->generation;
     if (!check_context(values, n, context, failure)) return false;
-    if (generation.seed == -1) generation.seed = INT64_MIN; /* drawn */
+    if (generation.seed.value == UINT64_MAX) generation.seed.given = false; /* -1: drawn */
     if (generation.penalty_window == -1) generation.penalty_window = INT32_MAX;
     if (generation.penalty_window == 0) {
         generation.penalty_window = 1;

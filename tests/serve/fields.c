@@ -2,6 +2,7 @@
 #include "serve/endpoint.h"
 #include "support/support.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct values {
@@ -15,6 +16,7 @@ typedef struct values {
         bool usage;
     } inner;
     int64_t shared;
+    mc_seed seed;
 } values;
 
 static const mc_field inner_fields[] = {
@@ -47,6 +49,7 @@ static const mc_field fields[] = {
     {.name = "store", .kind = MC_FIELD_ONLY, .choices = "false", .help = "nothing is stored"},
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models speak no sounds"},
     {.name = "user", .kind = MC_FIELD_NOTED},
+    {.name = "seed", .kind = MC_FIELD_SEED, .offset = offsetof(values, seed)},
 };
 static const mc_field shared_fields[] = {
     {.name = "shared", .kind = MC_FIELD_INT, .min = -1e18, .max = 1e18},
@@ -82,6 +85,31 @@ static void test_values(void **state) {
     assert_int_equal(v.shared, -7);
     assert_int_equal(mc_json_count(v.any), 1);
     assert_non_null(v.text.ptr);
+    mc_json_close(&doc);
+}
+
+/* Every integer of 64 bits is a seed, and each another one. */
+static void test_seeds(void **state) {
+    (void)state;
+    static const struct {
+        const char *json;
+        uint64_t seed;
+    } cases[] = {{"-9223372036854775808", 1ull << 63},
+                 {"9223372036854775807", (1ull << 63) - 1},
+                 {"9223372036854775295", (1ull << 63) - 513},
+                 {"-1", UINT64_MAX},
+                 {"0", 0}};
+    values v;
+    mc_failure failure;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *json = test_format("{\"text\": \"\", \"seed\": %s}", cases[i].json);
+        assert_true(read(json, &v, &failure) && v.seed.given);
+        assert_true(v.seed.value == cases[i].seed);
+        free(json);
+    }
+    assert_true(read("{\"text\": \"\"}", &v, &failure) && !v.seed.given);
+    assert_false(read("{\"text\": \"\", \"seed\": 9223372036854775808}", &v, &failure));
+    assert_non_null(strstr(failure.message, "-9223372036854775808 to 9223372036854775807"));
     mc_json_close(&doc);
 }
 
@@ -182,7 +210,8 @@ static void test_status_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_refused), cmocka_unit_test(test_types),
-        cmocka_unit_test(test_help), cmocka_unit_test(test_status_texts)};
+        cmocka_unit_test(test_values), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_types),  cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_help),   cmocka_unit_test(test_status_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
