@@ -18,6 +18,15 @@ static bool is_nothing(mc_json v) {
     return !mc_json_exists(v) || (mc_json_get_type(v) == MC_JSON_ARRAY && mc_json_count(v) == 0);
 }
 
+/* Whether a member is advice, or what clients send back as it was sent to them: it changes no
+ * answer. */
+static bool is_advice(mc_str key) {
+    static const char *const names[] = {"annotations", "cache_control", "reasoning_details"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (mc_str_is(key, names[i])) return true;
+    return false;
+}
+
 static mica_status put(bool done) {
     return done ? MICA_OK : mc_fail_nomem("a conversation");
 }
@@ -53,7 +62,8 @@ static mica_status read_part(reader *r, size_t number, mc_json part, mc_buffer *
         return mc_fail(MICA_EFORMAT, "messages[%zu].content[%zu].text: want a string", r->message,
                        number);
     for (mc_json_iter it = mc_json_begin(part); mc_json_next(&it);)
-        if (!mc_str_is(it.key, "type") && !mc_str_is(it.key, "text") && !is_nothing(it.value))
+        if (!mc_str_is(it.key, "type") && !mc_str_is(it.key, "text") && !is_advice(it.key) &&
+            !is_nothing(it.value))
             return mc_fail(MICA_EUNSUPPORTED, "messages[%zu].content[%zu].%.*s: not supported",
                            r->message, number, MC_STR_ARG(it.key));
     return put((!number || mc_buffer_add_byte(text, '\n')) &&
@@ -186,7 +196,8 @@ static mica_status read_text(reader *r, const char *key, mc_json v) {
 
 static mica_status read_member(reader *r, mc_str key, mc_json v) {
     static const char *const texts[] = {"name", "tool_call_id", "reasoning_content"};
-    if (mc_str_is(key, "role") || mc_str_is(key, "content") || is_nothing(v)) return MICA_OK;
+    if (mc_str_is(key, "role") || mc_str_is(key, "content") || is_advice(key) || is_nothing(v))
+        return MICA_OK;
     if (mc_str_is(key, "tool_calls")) return read_calls(r, v);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (mc_str_is(key, texts[i])) return read_text(r, texts[i], v);

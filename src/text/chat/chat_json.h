@@ -9,8 +9,9 @@
  *                        arguments are an object or the text of one; a text that is no JSON,
  *                        as of a call that was cut off, is what templates get
  *     tool_call_id       text: the call that a message of role tool answers
- * Members that are null or empty arrays count as absent. All else is refused by name, because a
- * template would drop it silently.
+ * Members that are null or empty arrays count as absent, and so do cache_control, annotations and
+ * reasoning_details, which change no answer. All else is refused by name, because a template would
+ * drop it silently.
  *
  * Threads: safe. */
 #ifndef TEXT_CHAT_CHAT_JSON_H

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "io/config.h"
 #include "text/chat/chat_json.h"
+#include "text/chat/chat_roles.h"
 #include "text/chat/chat_tools.h"
 #include "text/find.h"
 #include "text/tokenizer/tokenizer.h"
@@ -184,36 +185,75 @@ static mica_status read_conversation(const mc_prompt *prompt, const mc_prompt_re
     return mc_chat_tools_write(conversation, request->tools);
 }
 
-/* Renders with arguments of calls in one form. *again: another form may do better. */
-static mica_status render_conversation(const mc_prompt *prompt, const char *format,
-                                       const mc_prompt_request *request, mc_arguments arguments,
-                                       mc_buffer *text, bool *again) {
+/* A form of a conversation, for templates differ in what they take. */
+typedef struct attempt {
+    mc_arguments arguments;
+    mc_chat_roles roles;
+    bool hides; /* a template may leave messages out */
+} attempt;
+
+/* What became of it. */
+typedef enum outcome {
+    IS_DONE,
+    IS_REFUSED, /* by the template: another form may do better */
+    IS_HIDDEN,  /* rendered, but for some messages: the same */
+    IS_SAME     /* the conversation has no such form */
+} outcome;
+
+static mica_status render_messages(const mc_prompt *prompt, const char *format,
+                                   const mc_prompt_request *request, const attempt *form,
+                                   const mc_chat_json *conversation, mc_buffer *text,
+                                   outcome *out) {
+    size_t before = text->len;
+    bool shown = true;
+    mica_status status = prompt->chat
+                             ? conversation_by_template(prompt, request, conversation, text)
+                             : conversation_by_format(prompt, format, request, conversation, text);
+    if (status == MICA_EINVAL) *out = IS_REFUSED;
+    if (status == MICA_OK && !form->hides)
+        status = mc_chat_roles_shown(conversation,
+                                     (mc_str){text->data + before, text->len - before}, &shown);
+    if (shown) return status;
+    text->len = before;
+    *out = IS_HIDDEN;
+    return status;
+}
+
+static mica_status render_form(const mc_prompt *prompt, const char *format,
+                               const mc_prompt_request *request, const attempt *form,
+                               mc_buffer *text, outcome *out) {
     mc_chat_json conversation;
-    mica_status status = read_conversation(prompt, request, arguments, &conversation);
-    *again = false;
-    if (status == MICA_OK && prompt->chat) {
-        status = conversation_by_template(prompt, request, &conversation, text);
-        *again = status == MICA_EINVAL && conversation.calls;
-    } else if (status == MICA_OK) {
-        status = conversation_by_format(prompt, format, request, &conversation, text);
-    }
-    if (status == MICA_OK && request->continue_last) status = mc_chat_json_cut(&conversation, text);
+    bool changed = false;
+    *out = IS_DONE;
+    mica_status status = read_conversation(prompt, request, form->arguments, &conversation);
+    if (status == MICA_OK) status = mc_chat_roles_write(&conversation, form->roles, &changed);
+    if (status == MICA_OK && ((form->arguments == MC_ARGUMENTS_TEXT && !conversation.calls) ||
+                              (form->roles != MC_ROLES_GIVEN && !changed)))
+        *out = IS_SAME;
+    else if (status == MICA_OK)
+        status = render_messages(prompt, format, request, form, &conversation, text, out);
+    if (status == MICA_OK && *out == IS_DONE && request->continue_last)
+        status = mc_chat_json_cut(&conversation, text);
     mc_chat_json_deinit(&conversation);
     return status;
 }
 
 mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
                                   const mc_prompt_request *request, mc_buffer *text) {
-    bool again;
-    char error[512];
+    outcome out, first = IS_DONE;
+    char error[512] = "";
     if (prompt->chat_error) return mc_fail(MICA_EFORMAT, "%s", prompt->chat_error);
-    mica_status status =
-        render_conversation(prompt, format, request, MC_ARGUMENTS_OBJECT, text, &again);
-    if (!again) return status;
-    snprintf(error, sizeof error, "%s", mica_last_error()); /* the likelier of two reasons */
-    if (render_conversation(prompt, format, request, MC_ARGUMENTS_TEXT, text, &again) == MICA_OK)
-        return MICA_OK;
-    return mc_fail(status, "%s", error);
+    for (int i = 0; i < MC_ROLES_COUNT * 2; i++) {
+        const attempt form = {.arguments = i % 2 ? MC_ARGUMENTS_TEXT : MC_ARGUMENTS_OBJECT,
+                              .roles = (mc_chat_roles)(i / 2)};
+        mica_status status = render_form(prompt, format, request, &form, text, &out);
+        if (out == IS_DONE) return status;
+        if (i == 0) first = out;
+        if (i == 0) snprintf(error, sizeof error, "%s", mica_last_error()); /* the likeliest */
+    }
+    if (first == IS_REFUSED) return mc_fail(MICA_EINVAL, "%s", error);
+    const attempt given = {.hides = true};
+    return render_form(prompt, format, request, &given, text, &out);
 }
 
 mica_status mc_prompt_encode_rendered(const mc_prompt *prompt, const mc_buffer *text, int32_t **ids,

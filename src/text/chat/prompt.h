@@ -67,7 +67,9 @@ typedef struct mc_prompt_request {
 
 /* Turns messages in JSON to the text of a prompt, which holds special tokens: encode it without
  * adding any. A template that does not take a call's arguments as an object gets them as text. One
- * that has no place for tools gets them in the system message (text/chat/chat_tools.h).
+ * that has no place for tools gets them in the system message (text/chat/chat_tools.h). One that
+ * refuses the order of roles, or leaves a later system message out, gets another order
+ * (text/chat/chat_roles.h).
  * errors  those of mc_prompt_text, mc_chat_json_read and mc_chat_json_cut */
 mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
                                   const mc_prompt_request *request, mc_buffer *text);

@@ -355,6 +355,59 @@ static void test_written_tools(void **state) {
 #undef CALLS
 }
 
+#define SAYS(role, text) "{\"role\": \"" role "\", \"content\": \"" text "\"}"
+
+/* What agents send: system messages at the beginning and in the middle, two users in a row. A
+ * template that refuses the order of roles, or leaves a later system message out, gets another; one
+ * that takes it gets it as it is. */
+static void test_roles(void **state) {
+    (void)state;
+    static const char shown[] = "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}";
+    static const char messages[] = "[" SAYS("system", "a") "," SAYS("developer", "b") "," SAYS(
+        "user", "c") "," SAYS("user", "d") "," SAYS("system", " e\\n") "]";
+    static const char results[] = "[" SAYS("user", "c") "," SAYS(
+        "assistant",
+        "d") ",{\"role\": \"assistant\", \"content\": "
+             "\"\", \"tool_calls\": [{\"id\": \"i\", \"function\": {\"name\": \"f\", "
+             "\"arguments\": "
+             "{}}}]},{\"role\": \"tool\", \"tool_call_id\": \"i\", \"content\": \"r\"}," SAYS(
+                 "system", "e") "]";
+    static const struct {
+        const char *refuses, *messages, *want; /* what is raised for, within the loop */
+    } cases[] = {
+        {"", messages, "[system]a[system]b[user]c[user]d[system]e"},
+        {"{% if m.role == 'system' and not loop.first %}{{ raise_exception('x') }}{% endif %}",
+         messages, "[system]a\n\nb[user]c\n\nd\n\ne"},
+        {"{% if not loop.first and m.role == loop.previtem.role %}{{ raise_exception('x') }}{% "
+         "endif %}",
+         messages, "[system]a\n\nb[user]c\n\nd\n\ne"},
+        {"{% if m.role == 'system' %}{{ raise_exception('x') }}{% endif %}", messages,
+         "[user]a\n\nb\n\nc\n\nd\n\ne"},
+        {"{% if not loop.first and loop.previtem.role == 'tool' %}{{ raise_exception('x') }}{% "
+         "endif %}"
+         "{% if m.tool_calls %}{{ m.tool_calls[0].id }}{% endif %}{{ m.tool_call_id }}",
+         results, "[user]c[assistant]d[assistant]i[tool]ri\n\ne"},
+    };
+    mc_prompt prompt;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *template = test_format("%s%s{%% endfor %%}", shown, cases[i].refuses);
+        open_prompt(template, &prompt);
+        expect_prompt(&prompt, (mc_prompt_request){.messages = cases[i].messages}, cases[i].want);
+        mc_prompt_close(&prompt);
+        free(template);
+    }
+    open_prompt("{% for m in messages if m.role != 'system' or loop.first %}[{{ m.role }}]"
+                "{{ m.content }}{% endfor %}",
+                &prompt);
+    expect_prompt(&prompt, (mc_prompt_request){.messages = messages},
+                  "[system]a\n\nb[user]c\n\nd\n\n e\n");
+    mc_prompt_close(&prompt);
+    open_prompt("{% for m in messages %}{% if m.role == 'tool' %}x{% endif %}{% endfor %}",
+                &prompt); /* it has no place for any: as it likes */
+    expect_prompt(&prompt, (mc_prompt_request){.messages = messages}, "");
+    mc_prompt_close(&prompt);
+}
+
 static bool render_once(void *context) {
     const mc_prompt *prompt = context;
     const mc_prompt_request request = {.messages = half,
@@ -383,7 +436,7 @@ int main(void) {
         cmocka_unit_test(test_goldens),   cmocka_unit_test(test_forms),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_built_in_format),
         cmocka_unit_test(test_templates), cmocka_unit_test(test_written_tools),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_roles),     cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("text/chat/chat_json", tests, NULL, NULL);
 }

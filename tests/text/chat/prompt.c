@@ -139,7 +139,7 @@ static void expect_ids(const mc_prompt *prompt, const char *format,
 static void expect_refusal(const mc_prompt *prompt, const char *format,
                            const mica_generate_options *options, mica_status status,
                            const char *word) {
-    const mica_message messages[] = {{"user", "a"}, {"user", "b"}};
+    const mica_message messages[] = {{"assistant", "a"}, {"assistant", "b"}};
     int32_t *ids;
     size_t n;
     assert_int_equal(encode(prompt, format, messages, 2, options, &ids, &n), status);
