@@ -1,6 +1,6 @@
 #include "serve/anthropic_blocks.h"
 
-#include "serve/chance.h"
+#include "serve/partial_json.h"
 
 /* How a kind is called: its type, the member with its text, and the type of its deltas. */
 static const struct {
@@ -27,6 +27,7 @@ bool mc_anthropic_send(mc_exchange *http, const char *name, mc_put *put) {
 void mc_anthropic_blocks_deinit(mc_anthropic_blocks *blocks) {
     mc_buffer_deinit(&blocks->whole);
     mc_buffer_deinit(&blocks->text);
+    mc_buffer_deinit(&blocks->name);
     mc_buffer_deinit(&blocks->event);
 }
 
@@ -36,7 +37,6 @@ static void put_block(mc_put *put, const char *key, mc_block_kind kind, mc_str t
     mc_put_text(put, "type", kinds[kind].type);
     mc_put_str(put, kinds[kind].member, text);
     if (kind == MC_BLOCK_THINKING) mc_put_text(put, "signature", "");
-    if (kind == MC_BLOCK_TEXT) mc_put_null(put, "citations");
     mc_put_close(put, '}');
 }
 
@@ -67,18 +67,39 @@ static bool send_stop(mc_anthropic_blocks *blocks) {
     return mc_anthropic_send(blocks->stream, "content_block_stop", &put);
 }
 
+/* A call; input "{}" where a stream begins it. */
+static void put_call(mc_put *put, const char *key, const char *id, mc_str name, mc_str input) {
+    mc_put_open(put, key, '{');
+    mc_put_text(put, "type", "tool_use");
+    mc_put_text(put, "id", id);
+    mc_put_str(put, "name", name);
+    mc_put_json(put, "caller", "{\"type\":\"direct\"}");
+    mc_put_raw(put, "input", input);
+    mc_put_close(put, '}');
+}
+
+/* Writes the block that has ended into the whole. An input is an object also if it was cut off: it
+ * has the members that are complete, as clients read a stream of it. */
+static bool put_whole(mc_anthropic_blocks *blocks) {
+    mc_put put = mc_put_into(&blocks->whole);
+    mc_str text = {blocks->text.data, blocks->text.len};
+    mc_buffer input = {0};
+    bool call = blocks->open == MC_BLOCK_TOOL_USE;
+    put.comma = blocks->count > 0;
+    bool done = !call || mc_partial_json_close(text, &input);
+    if (call && done)
+        put_call(&put, NULL, blocks->id, (mc_str){blocks->name.data, blocks->name.len},
+                 (mc_str){input.data, input.len});
+    else if (done)
+        put_block(&put, NULL, blocks->open, text);
+    mc_buffer_clear(&blocks->text);
+    mc_buffer_deinit(&input);
+    return done && !put.failed;
+}
+
 bool mc_anthropic_blocks_end(mc_anthropic_blocks *blocks) {
-    bool done = true;
     if (blocks->open == MC_BLOCK_NONE) return true;
-    if (blocks->stream) {
-        done = send_stop(blocks);
-    } else {
-        mc_put put = mc_put_into(&blocks->whole);
-        put.comma = blocks->count > 0;
-        put_block(&put, NULL, blocks->open, (mc_str){blocks->text.data, blocks->text.len});
-        mc_buffer_clear(&blocks->text);
-        done = !put.failed;
-    }
+    bool done = blocks->stream ? send_stop(blocks) : put_whole(blocks);
     blocks->open = MC_BLOCK_NONE;
     blocks->count++;
     return done;
@@ -95,39 +116,14 @@ bool mc_anthropic_blocks_add(mc_anthropic_blocks *blocks, mc_block_kind kind, mc
     return send_delta(blocks, kinds[kind].delta, kinds[kind].member, text);
 }
 
-/* A call; input "{}" where a stream begins it. */
-static void put_call(mc_put *put, const char *key, const char *id, mc_str name, mc_str input) {
-    mc_put_open(put, key, '{');
-    mc_put_text(put, "type", "tool_use");
-    mc_put_text(put, "id", id);
-    mc_put_str(put, "name", name);
-    mc_put_json(put, "caller", "{\"type\":\"direct\"}");
-    mc_put_raw(put, "input", input);
-    mc_put_close(put, '}');
-}
-
 bool mc_anthropic_blocks_begin_call(mc_anthropic_blocks *blocks, mc_str name) {
-    char id[MC_NAME_BYTES];
     if (!mc_anthropic_blocks_end(blocks)) return false;
-    mc_chance_name("toolu", id);
+    mc_chance_name("toolu", blocks->id);
+    mc_buffer_clear(&blocks->name);
+    blocks->open = MC_BLOCK_TOOL_USE;
+    if (!blocks->stream) return mc_buffer_add(&blocks->name, name.ptr, name.len);
     mc_put put = mc_anthropic_event(&blocks->event, "content_block_start");
     mc_put_int(&put, "index", (int64_t)blocks->count);
-    put_call(&put, "content_block", id, name, MC_STR("{}"));
-    blocks->open = MC_BLOCK_TOOL_USE;
+    put_call(&put, "content_block", blocks->id, name, MC_STR("{}"));
     return mc_anthropic_send(blocks->stream, "content_block_start", &put);
-}
-
-bool mc_anthropic_blocks_call(mc_anthropic_blocks *blocks, mc_str name, mc_str input) {
-    char id[MC_NAME_BYTES];
-    if (blocks->stream)
-        return mc_anthropic_blocks_begin_call(blocks, name) &&
-               mc_anthropic_blocks_add(blocks, MC_BLOCK_TOOL_USE, input) &&
-               mc_anthropic_blocks_end(blocks);
-    if (!mc_anthropic_blocks_end(blocks)) return false;
-    mc_chance_name("toolu", id);
-    mc_put put = mc_put_into(&blocks->whole);
-    put.comma = blocks->count > 0;
-    put_call(&put, NULL, id, name, input);
-    blocks->count++;
-    return !put.failed;
 }

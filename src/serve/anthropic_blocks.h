@@ -6,6 +6,7 @@
 #ifndef SERVE_ANTHROPIC_BLOCKS_H
 #define SERVE_ANTHROPIC_BLOCKS_H
 
+#include "serve/chance.h"
 #include "serve/exchange.h"
 
 typedef enum mc_block_kind {
@@ -19,19 +20,19 @@ typedef struct mc_anthropic_blocks { /* zero is empty */
     mc_exchange *stream;             /* whose stream gets the events; NULL: all is kept */
     mc_buffer whole;                 /* blocks that have ended: elements of JSON, with commas */
     mc_buffer text;                  /* of the block that is open, if it is kept */
+    mc_buffer name;                  /* of the tool, if that is a call */
     mc_buffer event;                 /* that is being written */
     mc_block_kind open;
-    size_t count; /* blocks that have ended */
+    size_t count;           /* blocks that have ended */
+    char id[MC_NAME_BYTES]; /* of a call */
 } mc_anthropic_blocks;
 
 /* Adds a piece of text. false: no memory, or the stream was cut off. */
 bool mc_anthropic_blocks_add(mc_anthropic_blocks *blocks, mc_block_kind kind, mc_str text);
 
-/* Adds a call of a tool, a block of its own. input: the text of a JSON object. false: as above. */
-bool mc_anthropic_blocks_call(mc_anthropic_blocks *blocks, mc_str name, mc_str input);
-
-/* Begins a call whose input comes in pieces, of a stream: by mc_anthropic_blocks_add of
- * MC_BLOCK_TOOL_USE. The next block ends it. false: as above. */
+/* Begins a call of a tool, a block of its own, whose input comes in pieces: by
+ * mc_anthropic_blocks_add of MC_BLOCK_TOOL_USE, the text of a JSON object, which may be cut off.
+ * The next block ends it. false: as above. */
 bool mc_anthropic_blocks_begin_call(mc_anthropic_blocks *blocks, mc_str name);
 
 /* Ends the block that is open. false: as above. */

@@ -20,12 +20,6 @@ typedef struct message_values {
 
 #define AT(member) offsetof(message_values, member)
 
-static const mc_field metadata_fields[] = {
-    {.name = "user_id",
-     .kind = MC_FIELD_NOTED,
-     .help = "names the client's user, of whom nothing is kept"},
-};
-
 const mc_field mc_anthropic_message_fields[MC_ANTHROPIC_MESSAGE_FIELDS] = {
     {.name = "max_tokens",
      .kind = MC_FIELD_INT,
@@ -61,7 +55,9 @@ const mc_field mc_anthropic_message_fields[MC_ANTHROPIC_MESSAGE_FIELDS] = {
      .kind = MC_FIELD_BOOL,
      .offset = AT(stream),
      .help = "send the answer piece by piece, as server-sent events"},
-    {.name = "metadata", .kind = MC_FIELD_OBJECT, .fields = metadata_fields, .count = 1},
+    {.name = "metadata",
+     .kind = MC_FIELD_NOTED,
+     .help = "names the client's user, of whom nothing is kept"},
     {.name = "service_tier", .kind = MC_FIELD_ONLY, .choices = "\"auto\" \"standard_only\""},
     {.name = "container", .kind = MC_FIELD_REFUSED, .help = "no code is run"},
     {.name = "diagnostics", .kind = MC_FIELD_REFUSED, .help = "requests are not kept"},
@@ -213,9 +209,7 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
     case MC_PIECE_THOUGHT:
         done = mc_anthropic_blocks_add(blocks, MC_BLOCK_THINKING, piece->text);
         break;
-    case MC_PIECE_CALL:
-        message->called = true;
-        done = mc_anthropic_blocks_call(blocks, piece->name, piece->text);
+    case MC_PIECE_CALL: /* of a splitter that does not stream them */
         break;
     case MC_PIECE_CALL_BEGIN:
         message->called = true;
@@ -333,7 +327,7 @@ static bool prepare(message_job *message, const message_values *values) {
     mc_buffer_deinit(&chat.messages);
     if (!done) return false;
     mica_status status = mc_answer_form_split(&job->form, take_piece, message, &message->splitter);
-    if (status == MICA_OK && message->stream) mc_splitter_stream_calls(message->splitter);
+    if (status == MICA_OK) mc_splitter_stream_calls(message->splitter);
     return status == MICA_OK || mc_failure_of(failure, status, NULL);
 }
 

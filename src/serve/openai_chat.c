@@ -83,8 +83,9 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(wish.tools),
      .help =
-         "functions that the model may call; a chat template without a place for tools has them "
-         "in its system message"},
+         "functions that the model may call. Tools of other types are left out, which the header "
+         "mica-left-out and the log tell. A chat template without a place for tools has them in "
+         "its system message"},
     {.name = "response_format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
@@ -93,7 +94,10 @@ static const mc_field fields[] = {
              "notation or GBNF): answers keep to it; what is not supported of schemas, expressions "
              "and grammars is refused by its place"},
     {.name = "modalities", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
-    {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
+    {.name = "verbosity",
+     .kind = MC_FIELD_ONLY,
+     .choices = "\"low\" \"medium\" \"high\"",
+     .help = "advice that no chat template has a place for"},
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models write text only"},
     {.name = "prediction",
      .kind = MC_FIELD_REFUSED,
@@ -110,13 +114,14 @@ typedef struct chat_job chat_job;
 typedef struct chat_choice {
     chat_job *chat;
     size_t index;
-    mc_splitter *splitter; /* NULL: the answer has no parts */
-    size_t calls;          /* of tools, so far */
-    bool broken;           /* one of them is not complete */
-    mc_buffer text;        /* of an answer that is not streamed */
-    mc_buffer thoughts;    /* the same */
-    mc_buffer tools;       /* calls of tools: elements of JSON, with commas between them */
-    mc_buffer logprobs;    /* elements of JSON, with commas between them */
+    mc_splitter *splitter;     /* NULL: the answer has no parts */
+    size_t calls;              /* of tools, so far */
+    bool broken;               /* one of them is not complete */
+    mc_buffer text;            /* of an answer that is not streamed */
+    mc_buffer thoughts;        /* the same */
+    mc_buffer name, arguments; /* of the call that comes */
+    mc_buffer tools;           /* calls of tools: elements of JSON, with commas between them */
+    mc_buffer logprobs;        /* elements of JSON, with commas between them */
     mica_finish finish;
 } chat_choice;
 
@@ -283,15 +288,18 @@ static void send_whole(chat_job *chat) {
 
 /* ---- its ops ---- */
 
-static bool add_call(chat_choice *choice, const mc_piece *call) {
+/* Adds the call that has come, complete or not. */
+static bool add_call(chat_choice *choice) {
     mc_put put = mc_put_into(&choice->tools);
     put.comma = choice->calls++ > 0;
-    mc_openai_put_call(&put, -1, call->name, call->text);
+    mc_openai_put_call(&put, -1, (mc_str){choice->name.data, choice->name.len},
+                       (mc_str){choice->arguments.data, choice->arguments.len});
+    mc_buffer_clear(&choice->name);
+    mc_buffer_clear(&choice->arguments);
     return !put.failed;
 }
 
 static mica_status send_part(chat_choice *choice, const mc_piece *piece) {
-    choice->broken = choice->broken || piece->broken;
     if (piece->kind == MC_PIECE_CALL_END || send_event(choice, &(delta){.piece = piece}))
         return MICA_OK;
     return mc_fail(MICA_ECANCELLED, "the client is gone");
@@ -301,6 +309,7 @@ static mica_status send_part(chat_choice *choice, const mc_piece *piece) {
 static mica_status take(void *user, const mc_piece *piece) {
     chat_choice *choice = user;
     bool done = false;
+    choice->broken = choice->broken || piece->broken;
     if (choice->chat->stream) return send_part(choice, piece);
     switch (piece->kind) {
     case MC_PIECE_TEXT:
@@ -309,8 +318,14 @@ static mica_status take(void *user, const mc_piece *piece) {
     case MC_PIECE_THOUGHT:
         done = mc_buffer_add(&choice->thoughts, piece->text.ptr, piece->text.len);
         break;
+    case MC_PIECE_CALL_BEGIN:
+        done = mc_buffer_add(&choice->name, piece->name.ptr, piece->name.len);
+        break;
+    case MC_PIECE_CALL_TEXT:
+        done = mc_buffer_add(&choice->arguments, piece->text.ptr, piece->text.len);
+        break;
     default:
-        done = add_call(choice, piece);
+        done = add_call(choice);
         break;
     }
     return done ? MICA_OK : mc_fail_nomem("an answer");
@@ -368,6 +383,8 @@ static void on_close(mc_completion *job) {
         mc_splitter_close(&chat->choices[i].splitter);
         mc_buffer_deinit(&chat->choices[i].text);
         mc_buffer_deinit(&chat->choices[i].thoughts);
+        mc_buffer_deinit(&chat->choices[i].name);
+        mc_buffer_deinit(&chat->choices[i].arguments);
         mc_buffer_deinit(&chat->choices[i].tools);
         mc_buffer_deinit(&chat->choices[i].logprobs);
     }
@@ -459,7 +476,7 @@ static mica_status open_choices(chat_job *chat) {
         at->chat = chat;
         at->index = i;
         if (parts) MC_TRY(mc_answer_form_split(form, take, at, &at->splitter));
-        if (parts && chat->stream) mc_splitter_stream_calls(at->splitter);
+        if (parts) mc_splitter_stream_calls(at->splitter); /* broken ones are the same, whole */
     }
     return MICA_OK;
 }

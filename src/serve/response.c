@@ -115,8 +115,7 @@ static mica_status take(void *user, const mc_piece *piece) {
         done = mc_response_output_add(output, r->summary ? MC_OUTPUT_SUMMARY : MC_OUTPUT_REASONING,
                                       piece->text, &r->pending);
         break;
-    case MC_PIECE_CALL:
-        done = mc_response_output_call(output, piece->name, piece->text);
+    case MC_PIECE_CALL: /* of a splitter that does not stream them */
         break;
     case MC_PIECE_CALL_BEGIN:
         done = mc_response_output_begin_call(output, piece->name);
@@ -133,7 +132,7 @@ static mica_status take(void *user, const mc_piece *piece) {
 
 mica_status mc_response_split(mc_response *r) {
     MC_TRY(mc_answer_form_split(&r->job.form, take, r, &r->splitter));
-    if (r->stream) mc_splitter_stream_calls(r->splitter);
+    mc_splitter_stream_calls(r->splitter); /* broken calls are the same, whole */
     return MICA_OK;
 }
 

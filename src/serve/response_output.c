@@ -211,11 +211,6 @@ bool mc_response_output_more(mc_response_output *output, mc_str arguments) {
            (!output->stream || send_arguments(output, false, arguments));
 }
 
-bool mc_response_output_call(mc_response_output *output, mc_str name, mc_str arguments) {
-    return mc_response_output_begin_call(output, name) &&
-           mc_response_output_more(output, arguments) && mc_response_output_end(output, false);
-}
-
 void mc_response_output_deinit(mc_response_output *output) {
     mc_buffer_deinit(&output->items);
     mc_buffer_deinit(&output->name);

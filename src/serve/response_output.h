@@ -44,9 +44,6 @@ typedef struct mc_response_output { /* zero is empty */
 bool mc_response_output_add(mc_response_output *output, mc_output_kind kind, mc_str text,
                             mc_buffer *logprobs);
 
-/* Adds a call, an item of its own. arguments: the text of a JSON object. false: as above. */
-bool mc_response_output_call(mc_response_output *output, mc_str name, mc_str arguments);
-
 /* Begins a call whose arguments come in pieces: by mc_response_output_more, up to the end of the
  * item. false: as above. */
 bool mc_response_output_begin_call(mc_response_output *output, mc_str name);

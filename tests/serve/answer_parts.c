@@ -260,9 +260,11 @@ static void test_streamed(void **state) {
 #define CUT_ARGUMENTS "{\"city\": \"Oslo\", \"n\": [1, 2]}"
 
 /* How an API streams calls: what it is asked with, where its events have arguments, and the event
- * and the reason of an answer that ends within one, and of one that has it whole. */
+ * and the reason of an answer that ends within one, and of one that has it whole; and where an
+ * answer in one piece has the same. */
 typedef struct streaming {
     const char *path, *asked, *arguments, *name, *reason, *cut, *whole;
+    const char *own_arguments, *own_name, *own_reason; /* arguments NULL: an object */
 } streaming;
 
 static const streaming streamings[] = {
@@ -271,32 +273,36 @@ static const streaming streamings[] = {
      "\"content\": %s}]",
      "choices.0.delta.tool_calls.0.function.arguments",
      "choices.0.delta.tool_calls.0.function.name", "choices.0.finish_reason", "length",
-     "tool_calls"},
+     "tool_calls", "choices.0.message.tool_calls.0.function.arguments",
+     "choices.0.message.tool_calls.0.function.name", "choices.0.finish_reason"},
     {RESPONSES, "\"max_output_tokens\": %d, " FLAT ", \"input\": %s", "delta", "item.name",
-     "response.status", "incomplete", "completed"},
+     "response.status", "incomplete", "completed", "output.0.arguments", "output.0.name", "status"},
     {"/v1/messages",
      "\"max_tokens\": %d, \"tools\": [{\"name\": \"weather\", \"input_schema\": " SCHEMA
      "}], \"messages\": [{\"role\": \"user\", \"content\": %s}]",
-     "delta.partial_json", "content_block.name", "delta.stop_reason", "max_tokens", "tool_use"},
+     "delta.partial_json", "content_block.name", "delta.stop_reason", "max_tokens", "tool_use",
+     NULL, "content.0.name", "stop_reason"},
 };
 
-/* Streams the call in `tokens` tokens, and adds its arguments. Returns the last reason of its end,
+/* Streams a call in `tokens` tokens, and adds its arguments. Returns the last reason of its end,
  * in `reason`, and whether the call has begun. */
-static bool stream_call(const streaming *api, int tokens, mc_buffer *arguments, char reason[32]) {
-    char *text = quoted(CUT_CALL), *asked = test_format(api->asked, tokens, text);
+static bool stream_call(const streaming *api, const char *call, int tokens, mc_buffer *arguments,
+                        char reason[32]) {
+    char *text = quoted(call), *asked = test_format(api->asked, tokens, text);
     char *body =
         test_format("{\"model\": \"echo\", \"stream\": true, \"temperature\": 0, %s}", asked);
     answer a = client_ask(server, "POST", api->path, body);
     mc_json_doc *doc;
     mc_str got;
-    bool begun = false;
+    bool begun = false, over = false;
     assert_int_equal(a.status, 200);
     for (const char *at_event = a.body; (at_event = strstr(at_event, "data: {"));) {
         size_t len = strcspn(at_event + 6, "\n");
         assert_int_equal(mc_json_parse(at_event + 6, len, "event", &doc), MICA_OK);
         mc_json event = mc_json_root(doc);
         if (mc_json_get_str(at(event, api->name), &got)) begun = mc_str_is(got, "weather");
-        if (mc_json_get_str(at(event, api->arguments), &got) && begun)
+        if (mc_json_get_str(at(event, "item.type"), &got)) over = mc_str_is(got, "message");
+        if (mc_json_get_str(at(event, api->arguments), &got) && begun && !over)
             assert_true(mc_buffer_add(arguments, got.ptr, got.len));
         if (mc_json_get_str(at(event, api->reason), &got))
             snprintf(reason, 32, "%.*s", MC_STR_ARG(got));
@@ -310,6 +316,26 @@ static bool stream_call(const streaming *api, int tokens, mc_buffer *arguments, 
     return begun;
 }
 
+/* The answer in one piece has the same call, and the same reason. */
+static void check_whole(const streaming *api, const char *call, int tokens, bool begun,
+                        const mc_buffer *arguments, const char *reason) {
+    char *text = quoted(call), *asked = test_format(api->asked, tokens, text);
+    char *body = test_format("{\"model\": \"echo\", \"temperature\": 0, %s}", asked);
+    mc_json_doc *doc = client_json(server, "POST", api->path, body, 200);
+    mc_json root = mc_json_root(doc);
+    check_text(root, api->own_reason, mc_str_of(reason));
+    if (begun != mc_json_exists(at(root, api->own_name)))
+        fail_msg("%s, %d tokens: %s", api->path, tokens, call);
+    if (begun && api->own_arguments)
+        check_text(root, api->own_arguments, (mc_str){arguments->data, arguments->len});
+    if (begun && !api->own_arguments)
+        assert_int_equal(mc_json_get_type(at(root, "content.0.input")), MC_JSON_OBJECT);
+    mc_json_close(&doc);
+    free(text);
+    free(asked);
+    free(body);
+}
+
 /* What is cut within a call has the beginning of its arguments, more with each token or as much,
  * and says that it is cut; what has room enough has all of them. */
 static void test_cut_calls(void **state) {
@@ -320,7 +346,8 @@ static void test_cut_calls(void **state) {
         char reason[32] = "";
         for (int tokens = 1; tokens < 200 && strcmp(reason, streamings[i].whole) != 0; tokens++) {
             mc_buffer arguments = {0};
-            bool begun = stream_call(&streamings[i], tokens, &arguments, reason);
+            bool begun = stream_call(&streamings[i], CUT_CALL, tokens, &arguments, reason);
+            check_whole(&streamings[i], CUT_CALL, tokens, begun, &arguments, reason);
             const mc_str got = {arguments.data, arguments.len};
             assert_true(begun || !got.len);
             if (!mc_str_starts(want, got) || got.len < before)
@@ -334,6 +361,24 @@ static void test_cut_calls(void **state) {
         assert_string_equal(reason, streamings[i].whole);
         assert_int_equal(before, want.len);
         assert_true(lengths > 5);
+    }
+}
+
+/* A call that the model does not complete is told as far as it goes, and is not to be run. */
+static void test_broken_calls(void **state) {
+    (void)state;
+    static const char call[] =
+        "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\", oops";
+    static const char *const reasons[] = {"stop", "completed", "end_turn"};
+    for (size_t i = 0; i < sizeof streamings / sizeof *streamings; i++) {
+        char reason[32] = "";
+        mc_buffer arguments = {0};
+        assert_true(stream_call(&streamings[i], call, 300, &arguments, reason));
+        assert_true(
+            mc_str_starts((mc_str){arguments.data, arguments.len}, MC_STR("{\"city\": \"Oslo\"")));
+        assert_string_equal(reason, reasons[i]);
+        check_whole(&streamings[i], call, 300, true, &arguments, reason);
+        mc_buffer_deinit(&arguments);
     }
 }
 
@@ -614,10 +659,7 @@ static void test_refused(void **state) {
     static const struct {
         const char *fields, *param;
     } cases[] = {
-        {"\"tools\": [{\"type\": \"web_search\"}]", "tools[0].type"},
         {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"x\": 1}]", "tools[0].x"},
-        {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"defer_loading\": true}]",
-         "tools[0].defer_loading"},
         {"\"tools\": [{\"type\": \"function\", \"name\": \"a\", \"defer_loading\": false, "
          "\"async\": true}]",
          "tools[0].async"},
@@ -642,7 +684,7 @@ static void test_refused(void **state) {
         {FLAT ", \"tool_choice\": \"required\", \"text\": {\"format\": {\"type\": "
               "\"json_object\"}}",
          "tools"},
-        {"\"reasoning\": {\"summary\": \"concise\"}", "reasoning.summary"},
+        {"\"reasoning\": {\"summary\": \"short\"}", "reasoning.summary"},
         {"\"max_tool_calls\": 1, \"toolz\": []", "toolz"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -734,6 +776,7 @@ int main(void) {
         cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_cut_calls),
+        cmocka_unit_test(test_broken_calls),
         cmocka_unit_test(test_cut_item),
         cmocka_unit_test(test_previous),
         cmocka_unit_test(test_references),
