@@ -5,6 +5,9 @@
 #include "task/model.h"
 #include "text/find.h"
 
+#include <stdio.h>
+#include <string.h>
+
 enum { FIELD_TOOLS, FIELD_THINKING, FIELD_DOCUMENT, FIELD_BUDGET };
 
 static bool is_document(const mc_answer_form *form) {
@@ -34,9 +37,37 @@ static bool prepare_tools(mc_answer_form *form, mc_failure *failure) {
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
+/* Adds up to 40 characters of a word to what is left out. */
+static void add_word(mc_answer_form *form, const char *before, mc_str word) {
+    char text[44];
+    size_t len = word.len < 40 ? word.len : 40, at = strlen(form->left_out);
+    for (size_t i = 0; i < len; i++) {
+        char c = word.ptr[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-' || c == '.';
+        text[i] = good ? c : '?';
+    }
+    text[len] = '\0';
+    snprintf(form->left_out + at, sizeof form->left_out - at, "%s%s", before, text);
+}
+
+void mc_answer_form_leave_out(mc_answer_form *form, mc_str type, mc_str name) {
+    enum { ROOM = 2 * 42 + 8 }; /* of this one, and of what stands for the others */
+    if (strlen(form->left_out) + ROOM > sizeof form->left_out) {
+        if (!strstr(form->left_out, ", ...")) strcat(form->left_out, ", ...");
+        return;
+    }
+    add_word(form, form->left_out[0] ? ", " : "tools: ", type);
+    if (name.len && !mc_str_eq(type, name)) add_word(form, " ", name);
+}
+
 bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_failure *failure) {
     const char *name = form->fields[FIELD_THINKING];
     form->format = mc_answer_format_find(mc_model_template(model));
+    if (form->advised && !form->format.think_end) {
+        form->limited = false;
+        if (form->thinking == MC_PROMPT_THINKING_ON) form->thinking = MC_PROMPT_THINKING_DEFAULT;
+    }
     if (form->thinking == MC_PROMPT_THINKING_ON && !form->format.think_end)
         return mc_failure_set(failure, 400, "unsupported_value", name,
                               "%s: the model's chat template marks no thoughts", name);

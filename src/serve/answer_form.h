@@ -39,6 +39,8 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_json_doc *parsed;       /* that the schema is of; NULL: another one */
     mica_constraint_kind kind; /* of the document, but for a schema; NONE: there is no other */
     mc_buffer source;          /* the text of that kind */
+    bool advised;              /* thoughts are advice: a model that marks none has none */
+    char left_out[256];        /* tools that are left out, for mc_exchange_leave_out; "": none */
     const char *fields[4];     /* names in failures: of tools, thinking, the document, the budget */
 
     /* Set by the functions below. */
@@ -47,6 +49,10 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     bool is_open;        /* the answer begins within a thought */
     mc_grammar *grammar; /* NULL: nothing is constrained but thoughts */
 } mc_answer_form;
+
+/* Notes a tool that is left out: one of a kind that a server would have to run, or whose schema it
+ * would have to know. Characters that no name has become '?'. name.len 0: it has none. */
+void mc_answer_form_leave_out(mc_answer_form *form, mc_str type, mc_str name);
 
 /* Reads the tools, and checks that the model's chat template marks thoughts if any are asked for.
  * Tools that may not be called are dropped. A template without a place for tools gets them in the

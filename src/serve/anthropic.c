@@ -24,7 +24,7 @@ static const mc_field thinking_fields[] = {
      .initial = NOT_GIVEN,
      .offset = AT(thinking),
      .help = "the chat template's enable_thinking; enabled needs budget_tokens, adaptive has none. "
-             "between_tools is refused"},
+             "Advice: a model whose template marks no thoughts has none. between_tools is refused"},
     {.name = "budget_tokens",
      .kind = MC_FIELD_INT,
      .min = 1024,
@@ -60,13 +60,14 @@ static const mc_field output_fields[] = {
      .choices = efforts,
      .initial = NOT_GIVEN,
      .offset = AT(effort),
-     .help = "reasoning_effort, a variable of the chat template"},
+     .help = "reasoning_effort, a variable of the chat template: advice"},
     {.name = "format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(format),
      .help = "type json_schema, schema: the answer satisfies it. What mica does not support of a "
              "schema is refused"},
+    {.name = "task_budget", .kind = MC_FIELD_NOTED, .help = "advice of how long a task may be"},
 };
 
 const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS] = {
@@ -89,25 +90,32 @@ const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS] = {
      .offset = AT(system),
      .help = "the system prompt: text, or blocks of type text"},
     {.name = "thinking", .kind = MC_FIELD_OBJECT, .fields = thinking_fields, .count = 3},
-    {.name = "output_config", .kind = MC_FIELD_OBJECT, .fields = output_fields, .count = 2},
+    {.name = "output_config", .kind = MC_FIELD_OBJECT, .fields = output_fields, .count = 3},
     {.name = "tools",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(tools),
-     .help = "name, description, input_schema, strict; only tools of the client. A chat template "
-             "without a place for tools has them in its system message"},
+     .help = "name, description, input_schema, strict. Tools of types other than custom, and those "
+             "that only code may call, are left out, which the header mica-left-out and the log "
+             "tell. A chat template without a place for tools has them in its system message"},
     {.name = "tool_choice", .kind = MC_FIELD_OBJECT, .fields = choice_fields, .count = 3},
     {.name = "cache_control",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(cache_control),
      .help = "type ephemeral, ttl 5m or 1h: prompts are kept without it, so it changes nothing"},
-    {.name = "speed", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
+    {.name = "speed",
+     .kind = MC_FIELD_ONLY,
+     .choices = "\"standard\" \"fast\"",
+     .help = "there is one speed"},
     {.name = "user_profile_id", .kind = MC_FIELD_REFUSED, .help = "there are no profiles of users"},
     {.name = "mcp_servers", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "nothing is called"},
     {.name = "context_management",
-     .kind = MC_FIELD_REFUSED,
-     .help = "conversations are not edited"},
+     .kind = MC_FIELD_NOTED,
+     .help = "advice of what to leave out of long conversations, which are read whole"},
+    {.name = "compaction", .kind = MC_FIELD_NOTED, .help = "the same"},
+    {.name = "billing_policy", .kind = MC_FIELD_NOTED, .help = "nothing is billed"},
+    {.name = "thread", .kind = MC_FIELD_REFUSED, .help = "there are no threads"},
     {.name = "output_format",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_OBJECT,
@@ -134,14 +142,6 @@ static bool check_choice(const mc_anthropic_prompt *values, mc_failure *failure)
             failure, 400, "invalid_value", "tool_choice.name",
             "tool_choice.name: want a tool's name with type tool, and only there");
     return true;
-}
-
-/* The i-th of words with blanks between them; none for NOT_GIVEN. */
-static mc_str word_at(const char *words, int i) {
-    if (i == NOT_GIVEN) return (mc_str){NULL, 0};
-    while (i-- > 0)
-        words += strcspn(words, " ") + 1;
-    return (mc_str){words, strcspn(words, " ")};
 }
 
 /* Finds the schema of the document that the answer must be; NONE: it is none. */
@@ -174,6 +174,7 @@ static bool read_form(const mc_anthropic_prompt *values, mc_answer_form *form,
                              .single = values->single,
                              .limited = values->thinking_budget > 0,
                              .budget = values->thinking_budget,
+                             .advised = true,
                              .fields = {"tools", "thinking.type"}};
     if (values->thinking == THINKING_DISABLED)
         form->thinking = MC_PROMPT_THINKING_OFF;
@@ -182,13 +183,13 @@ static bool read_form(const mc_anthropic_prompt *values, mc_answer_form *form,
     if (values->tool.len) memcpy(form->tool, values->tool.ptr, values->tool.len);
     return check_thinking(values, failure) && check_choice(values, failure) &&
            mc_anthropic_check_cache(values->cache_control, "cache_control", failure) &&
-           find_schema(values, form, failure) &&
-           mc_anthropic_tools(values->tools, &form->tools_text, failure);
+           find_schema(values, form, failure) && mc_anthropic_tools(values->tools, form, failure);
 }
 
 bool mc_anthropic_read(const mc_anthropic_prompt *values, mc_answer_form *form,
                        mc_chat_prompt *chat, mc_failure *failure) {
-    *chat = (mc_chat_prompt){.form = form, .effort = word_at(efforts, values->effort)};
+    *chat = (mc_chat_prompt){.form = form};
+    if (values->effort != NOT_GIVEN) chat->effort = mc_field_word(efforts, values->effort);
     return read_form(values, form, failure) &&
            mc_anthropic_conversation(values->system, values->messages, &chat->messages,
                                      &chat->continues, failure);

@@ -17,7 +17,7 @@ typedef struct mc_anthropic_prompt {
     bool single; /* at most one call */
 } mc_anthropic_prompt;
 
-enum { MC_ANTHROPIC_PROMPT_FIELDS = 13 };
+enum { MC_ANTHROPIC_PROMPT_FIELDS = 16 };
 extern const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS];
 
 /* Reads a conversation, and what the answer may be, for mc_chat_prompt_prepare. Form and messages

@@ -2,13 +2,13 @@
 #ifndef SERVE_ANTHROPIC_TOOLS_H
 #define SERVE_ANTHROPIC_TOOLS_H
 
-#include "base/buffer.h"
 #include "base/json.h"
-#include "serve/failure.h"
+#include "serve/answer_form.h"
 
-/* Adds tools, {"name", "description", "input_schema", "strict"}, as a JSON array in OpenAI's form;
- * nothing where there are none.
+/* Adds tools, {"name", "description", "input_schema", "strict"}, to a form; nothing where there are
+ * none. Tools of other types than custom, which a server runs or whose schemas it has to know, and
+ * those that only code may call, are left out and noted.
  * returns  false: *failure names the place */
-bool mc_anthropic_tools(mc_json tools, mc_buffer *out, mc_failure *failure);
+bool mc_anthropic_tools(mc_json tools, mc_answer_form *form, mc_failure *failure);
 
 #endif

@@ -40,11 +40,8 @@ const mc_field mc_chat_fields[MC_CHAT_FIELDS] = {
 };
 
 mc_str mc_chat_effort(int effort) {
-    const char *at = mc_chat_efforts;
     if (effort == MC_EFFORT_DEFAULT) return (mc_str){NULL, 0};
-    for (int i = 0; i < effort; i++)
-        at += strcspn(at, " ") + 1;
-    return (mc_str){at, strcspn(at, " ")};
+    return mc_field_word(mc_chat_efforts, effort);
 }
 
 bool mc_chat_prompt_set(mc_chat_prompt *chat, const mc_chat_values *values, mc_failure *failure) {
@@ -64,10 +61,10 @@ static bool has_variables(const mc_chat_prompt *chat) {
            chat->form->thinking != MC_PROMPT_THINKING_DEFAULT;
 }
 
-/* Whether all that the variables ask for is that nothing is thought. */
-static bool only_turns_off(const mc_chat_prompt *chat) {
-    return chat->form->thinking == MC_PROMPT_THINKING_OFF && !mc_json_count(chat->variables) &&
-           (!chat->effort.ptr || mc_str_eq(chat->effort, mc_chat_effort(MC_EFFORT_NONE)));
+/* Whether all that the variables ask for is that nothing is thought, or how hard: an effort is
+ * advice. */
+static bool only_advises(const mc_chat_prompt *chat) {
+    return chat->form->thinking != MC_PROMPT_THINKING_ON && !mc_json_count(chat->variables);
 }
 
 static bool put_variables(const mc_chat_prompt *chat, mc_buffer *out) {
@@ -101,7 +98,7 @@ mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
     if (made && tools.len) request.tools = tools.data;
     mica_status status = made ? MICA_OK : mc_fail_nomem("a prompt");
     if (status == MICA_OK) status = mc_model_render_json(model, &request, text);
-    if (status == MICA_EUNSUPPORTED && only_turns_off(chat)) {
+    if (status == MICA_EUNSUPPORTED && request.variables && only_advises(chat)) {
         request.variables = NULL;
         status = mc_model_render_json(model, &request, text);
     }
@@ -271,6 +268,7 @@ bool mc_chat_prompt_prepare(mc_completion *job, mc_chat_prompt *chat) {
     mc_completion_prompt *prompt = &job->prompts[0];
     const mc_session_model *local; /* other engines have no constraints */
     chat->form = form;
+    if (form->left_out[0]) mc_exchange_leave_out(http, form->left_out);
     if (!mc_answer_form_prepare(form, model, &http->failure)) return false;
     if (mc_model_local(model, &local) == MICA_OK)
         mc_answer_form_limit(form, mc_model_template(model), chat->effort);

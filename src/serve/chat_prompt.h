@@ -38,7 +38,7 @@ mc_str mc_chat_effort(int effort);
 bool mc_chat_prompt_set(mc_chat_prompt *chat, const mc_chat_values *values, mc_failure *failure);
 
 /* Adds the text of the prompt, with its special tokens. A family's built-in chat format, which has
- * no variables, is fine where they only turn thinking off: none of them thinks.
+ * no variables, is fine where they only turn thinking off or set an effort: none of them thinks.
  * errors  those of mc_model_render_json */
 mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
                                   const mc_chat_prompt *chat, mc_buffer *text);

@@ -305,7 +305,7 @@ static void print_path(const char *path, char *out, size_t bytes) {
 }
 
 static void log_request(const mica_server *server, const mc_exchange *http) {
-    char line[768], path[204], model[104], at[32];
+    char line[1024], path[204], model[104], at[32];
     struct tm parts = {0};
     struct timespec now = {0};
     if (!server->options.log) return;
@@ -315,10 +315,11 @@ static void log_request(const mica_server *server, const mc_exchange *http) {
     print_path(http->path, path, sizeof path);
     print_path(http->served ? http->served->name : "-", model, sizeof model);
     snprintf(line, sizeof line,
-             "%s.%03dZ %s %s %s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens, model %s, %s%s", at,
-             (int)(now.tv_nsec / 1000000), http->client, http->method, path, http->status,
+             "%s.%03dZ %s %s %s %d %.1f ms, %" PRId64 " + %" PRId64 " tokens, model %s, %s%s%s%s",
+             at, (int)(now.tv_nsec / 1000000), http->client, http->method, path, http->status,
              (double)(mc_now_us() - http->started_us) / 1000, http->prompt_tokens,
-             http->answer_tokens, model, http->request_id, http->broken ? ", cut off" : "");
+             http->answer_tokens, model, http->request_id, http->broken ? ", cut off" : "",
+             http->left_out ? ", left out: " : "", http->left_out ? http->left_out : "");
     server->options.log(server->options.log_user, line);
 }
 

@@ -130,6 +130,13 @@ void mc_exchange_header(mc_exchange *http, const char *name, const char *value) 
     }
 }
 
+void mc_exchange_leave_out(mc_exchange *http, const char *text) {
+    static const char name[] = "mica-left-out";
+    mc_exchange_header(http, name, text);
+    for (int i = 0; i < MC_EXCHANGE_HEADERS; i++)
+        if (http->headers[i].name == name) http->left_out = http->headers[i].value;
+}
+
 void mc_exchange_reply(mc_exchange *http, int status, const char *content_type) {
     pthread_mutex_lock(&http->lock);
     http->status = status;

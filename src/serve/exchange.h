@@ -89,6 +89,7 @@ struct mc_exchange {
     mc_failure failure;             /* why it is refused */
     mc_buffer out;                  /* the answer; of a stream, what was not sent yet */
     int64_t prompt_tokens, answer_tokens; /* for the log */
+    const char *left_out;                 /* for the log: the value of that header; NULL: none */
     uint64_t load_us;                     /* how long it waited for its model to be loaded */
     uint64_t evaluated_us;                /* how long what comes before its answer took */
 
@@ -146,6 +147,10 @@ bool mc_exchange_read(mc_exchange *http, void *values);
 
 /* Adds a header to the answer, before it begins. */
 void mc_exchange_header(mc_exchange *http, const char *name, const char *value);
+
+/* Tells what of the request was left out, in the header mica-left-out and in the log, before the
+ * answer begins. text: printable ASCII. */
+void mc_exchange_leave_out(mc_exchange *http, const char *text);
 
 /* Sends http->out as the whole answer. content_type NULL: "application/json". */
 void mc_exchange_reply(mc_exchange *http, int status, const char *content_type);

@@ -39,6 +39,12 @@ static int choice_of(const char *choices, mc_str word) {
     return -1;
 }
 
+mc_str mc_field_word(const char *choices, int index) {
+    while (index-- > 0)
+        choices += strcspn(choices, " ") + 1;
+    return (mc_str){choices, strcspn(choices, " ")};
+}
+
 /* An array of one string, as JSON. */
 static void print_single(mc_json array, char *out, size_t bytes) {
     mc_json_iter it = mc_json_begin(array);

@@ -74,6 +74,9 @@ enum { MC_FIELD_TABLES = 5 }; /* of an endpoint */
  *  returns  false: *failure says why */
 bool mc_fields_read(const mc_field_table *tables, mc_json body, void *values, mc_failure *failure);
 
+/* One of `choices`, by its index. */
+mc_str mc_field_word(const char *choices, int index);
+
 /* Writes the name of a field's type for people, such as "integer, 1 to 8". */
 void mc_field_type(const mc_field *field, char *out, size_t bytes);
 

@@ -177,17 +177,12 @@ static bool refuse_tool(size_t number, const char *member, const char *what, mc_
 
 /* Members of a response's tool that ask for nothing else than what mica does. */
 static bool check_tool(size_t number, mc_json tool, mc_failure *failure) {
-    static const char *const off[] = {"defer_loading", "async"};
     char name[32];
     bool flag;
-    mc_str type = type_of(tool), caller;
-    if (!mc_str_is(type, "function"))
-        return refuse_tool(number, "type", "only tools of type function are supported", failure);
-    for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
-        mc_json value = mc_json_find(tool, off[i]);
-        if (mc_json_exists(value) && (!mc_json_get_bool(value, &flag) || flag))
-            return refuse_tool(number, off[i], "only false is supported", failure);
-    }
+    mc_str caller;
+    mc_json async = mc_json_find(tool, "async");
+    if (mc_json_exists(async) && (!mc_json_get_bool(async, &flag) || flag))
+        return refuse_tool(number, "async", "only false is supported", failure);
     for (mc_json_iter it = mc_json_begin(mc_json_find(tool, "allowed_callers")); mc_json_next(&it);)
         if (!mc_json_get_str(it.value, &caller) || !mc_str_is(caller, "direct"))
             return refuse_tool(number, "allowed_callers", "only direct is supported", failure);
@@ -225,6 +220,13 @@ static bool has_name(const mc_openai_wish *wish, mc_json list, mc_str name) {
     return false;
 }
 
+/* Whether a tool is of a kind that is left out: the server would have to run it, or it is no
+ * function. What has no type is looked at by those who read functions. */
+static bool is_left_out(mc_json tool) {
+    mc_str type = type_of(tool);
+    return type.len && !mc_str_is(type, "function");
+}
+
 /* What is allowed must be among the tools. */
 static bool check_allowed(const mc_openai_wish *wish, mc_json allowed, mc_failure *failure) {
     enum { MAX_TOOLS = 512 }; /* each is looked for among all */
@@ -234,7 +236,7 @@ static bool check_allowed(const mc_openai_wish *wish, mc_json allowed, mc_failur
                               "tool_choice: want %d tools or fewer", MAX_TOOLS);
     for (mc_json_iter it = mc_json_begin(allowed); mc_json_next(&it);) {
         mc_str name = name_of(wish, it.value);
-        if (!has_name(wish, wish->tools, name))
+        if (!is_left_out(it.value) && !has_name(wish, wish->tools, name))
             return mc_failure_set(failure, 400, "invalid_value", "tool_choice",
                                   "tool_choice: there is no function \"%.*s\" among the tools",
                                   (int)(name.len < 60 ? name.len : 60), name.ptr);
@@ -243,23 +245,30 @@ static bool check_allowed(const mc_openai_wish *wish, mc_json allowed, mc_failur
 }
 
 /* Writes the tools that may be called. */
-static bool put_tools(const mc_openai_wish *wish, mc_json allowed, mc_buffer *out,
+static bool put_tools(const mc_openai_wish *wish, mc_json allowed, mc_answer_form *form,
                       mc_failure *failure) {
     bool flat = wish->shape == MC_OPENAI_RESPONSES;
-    size_t number = 0;
+    size_t number = 0, taken = 0;
     if (!check_allowed(wish, allowed, failure)) return false;
-    if (!mc_json_count(wish->tools)) return true;
-    mc_put put = mc_put_into(out);
+    mc_put put = mc_put_into(&form->tools_text);
     mc_put_open(&put, NULL, '[');
     for (mc_json_iter it = mc_json_begin(wish->tools); mc_json_next(&it); number++) {
+        if (is_left_out(it.value)) {
+            mc_str name = MC_STR("");
+            mc_json_get_str(mc_json_find(it.value, "name"), &name);
+            mc_answer_form_leave_out(form, type_of(it.value), name);
+            continue;
+        }
         if (flat && !check_tool(number, it.value, failure)) return false;
         if (mc_json_exists(allowed) && !has_name(wish, allowed, name_of(wish, it.value))) continue;
+        taken++;
         if (flat)
             put_flat(&put, it.value);
         else
             mc_put_value(&put, NULL, it.value);
     }
     mc_put_close(&put, ']');
+    if (!taken) mc_buffer_clear(&form->tools_text);
     return !put.failed || mc_failure_of(failure, mc_fail_nomem("tools"), NULL);
 }
 
@@ -434,7 +443,6 @@ bool mc_openai_form_read(const mc_openai_wish *wish, mc_answer_form *form, mc_fa
     form->limited = wish->budget >= 0;
     form->budget = wish->budget;
     form->fields[3] = wish->budget_field;
-    return read_choice(wish, form, &allowed, failure) &&
-           put_tools(wish, allowed, &form->tools_text, failure) &&
+    return read_choice(wish, form, &allowed, failure) && put_tools(wish, allowed, form, failure) &&
            read_format(wish, form, failure) && read_structured(wish, form, failure);
 }

@@ -61,7 +61,10 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_OBJECT,
      .offset = AT(wish.format),
      .help = "as that of chats"},
-    {.name = "suffix", .kind = MC_FIELD_REFUSED, .help = "texts are continued, not filled in"},
+    {.name = "suffix",
+     .kind = MC_FIELD_ONLY,
+     .choices = "\"\"",
+     .help = "texts are continued, not filled in"},
 };
 
 typedef struct text_choice {

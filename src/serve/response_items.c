@@ -155,7 +155,8 @@ static bool read_message(reader *r, mc_json item) {
     static const char *const roles[] = {"user", "system", "developer"};
     mc_str role;
     mc_json content = mc_json_find(item, "content");
-    if (!check_members(r, item, "type role content id status") || !get_text(r, item, "role", &role))
+    if (!check_members(r, item, "type role content id status phase") ||
+        !get_text(r, item, "role", &role))
         return false;
     if (mc_str_is(role, "assistant")) {
         /* What comes behind calls is of their message, or two of the assistant's would follow one

@@ -20,7 +20,7 @@ typedef struct response_values {
     mc_json input, include, metadata, variables;
     mc_str instructions, previous, cache_key, safety, user;
     int64_t max_tokens, top_logprobs;
-    int truncation, summary, older_summary;
+    int truncation, summary, older_summary, verbosity;
     bool stores;
 } response_values;
 
@@ -44,19 +44,21 @@ static const mc_field reasoning_fields[] = {
          "0 where the chat template marks no thoughts"},
     {.name = "summary",
      .kind = MC_FIELD_CHOICE,
-     .choices = "auto detailed",
+     .choices = "auto concise detailed",
      .initial = NOT_GIVEN,
      .offset = AT(summary),
      .help = "thoughts stand whole in the summary of their item; without it, in its content"},
     {.name = "generate_summary",
      .kind = MC_FIELD_CHOICE,
-     .choices = "auto detailed",
+     .choices = "auto concise detailed",
      .initial = NOT_GIVEN,
      .offset = AT(older_summary),
      .help = "the same"},
     {.name = "context", .kind = MC_FIELD_ONLY, .choices = "\"auto\""},
     {.name = "mode", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
 };
+
+static const char verbosities[] = "low medium high";
 
 static const mc_field text_fields[] = {
     {.name = "format",
@@ -67,7 +69,12 @@ static const mc_field text_fields[] = {
          "type text, json_object, json_schema with name and schema, regex with regex, or grammar "
          "with grammar: the answer keeps to it, if it ends by itself; what is not supported of "
          "schemas, expressions and grammars is refused"},
-    {.name = "verbosity", .kind = MC_FIELD_ONLY, .choices = "\"medium\""},
+    {.name = "verbosity",
+     .kind = MC_FIELD_CHOICE,
+     .choices = verbosities,
+     .initial = 1,
+     .offset = AT(verbosity),
+     .help = "advice that no chat template has a place for; repeated in the answer"},
 };
 
 static const mc_field stream_fields[] = {
@@ -152,7 +159,9 @@ static const mc_field fields[] = {
      .help =
          "message.output_text.logprobs: also the tokens' log-probabilities; "
          "reasoning.encrypted_content: thoughts also sealed, for clients that keep the "
-         "conversation and send it back: the server reads them until it is ended; nothing else"},
+         "conversation and send it back: the server reads them until it is ended (without "
+         "OpenSSL's libcrypto they are not sealed); parts of items of tools, of which there are "
+         "none; nothing else"},
     {.name = "top_logprobs",
      .kind = MC_FIELD_INT,
      .max = 20,
@@ -185,8 +194,9 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_ARRAY,
      .offset = AT(wish.tools),
      .help = "functions that the model may call: type function, name, description, parameters, "
-             "strict (false if it is not given); tools that a server runs are refused. A chat "
-             "template without a place for tools has them in its system message"},
+             "strict (false if it is not given). Tools of other types (those that a server runs, "
+             "namespaces, custom ones) are left out, which the header mica-left-out and the log "
+             "tell. A chat template without a place for tools has them in its system message"},
     {.name = "max_tool_calls",
      .kind = MC_FIELD_NOTED,
      .help = "of tools that the server runs; there are none"},
@@ -203,15 +213,18 @@ static const mc_field fields[] = {
      .kind = MC_FIELD_ONLY,
      .choices = "\"in_memory\" \"in-memory\" \"24h\"",
      .help = "beginnings of prompts are kept until others need the room"},
-    {.name = "service_tier", .kind = MC_FIELD_ONLY, .choices = "\"auto\" \"default\""},
+    {.name = "service_tier", .kind = MC_FIELD_NOTED, .help = "there is one tier: default"},
+    {.name = "client_metadata", .kind = MC_FIELD_NOTED, .help = "what a client says of itself"},
     {.name = "background", .kind = MC_FIELD_ONLY, .choices = "false"},
     {.name = "background_options", .kind = MC_FIELD_REFUSED, .help = "see background"},
     {.name = "conversation",
      .kind = MC_FIELD_REFUSED,
      .help = "conversations are continued by previous_response_id"},
     {.name = "prompt", .kind = MC_FIELD_REFUSED, .help = "there are no stored prompts"},
-    {.name = "prompt_cache_options", .kind = MC_FIELD_REFUSED, .help = "caching is automatic"},
-    {.name = "context_management", .kind = MC_FIELD_REFUSED, .help = "nothing is compacted"},
+    {.name = "prompt_cache_options", .kind = MC_FIELD_NOTED, .help = "caching is automatic"},
+    {.name = "context_management",
+     .kind = MC_FIELD_NOTED,
+     .help = "advice of when to compact a conversation, which is read whole"},
     {.name = "moderation", .kind = MC_FIELD_REFUSED, .help = "nothing is moderated"},
     {.name = "image", .kind = MC_FIELD_REFUSED, .help = "models read and write text only"},
     {.name = "access_programs", .kind = MC_FIELD_REFUSED, .help = "there are none"},
@@ -219,24 +232,30 @@ static const mc_field fields[] = {
 
 /* ---- checks ---- */
 
+/* Parts of items that no answer of mica's has: nothing is left out where they are asked for. */
+static bool is_of_others(mc_str what) {
+    static const char *const known[] = {
+        "code_interpreter_call.outputs",  "computer_call_output.output.image_url",
+        "file_search_call.results",       "message.input_image.image_url",
+        "web_search_call.action.sources", "web_search_call.results",
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (mc_str_is(what, known[i])) return true;
+    return false;
+}
+
 static bool read_include(mc_json include, mc_response *r) {
-    mc_failure *failure = &r->job.http->failure;
     mc_str what;
     for (mc_json_iter it = mc_json_begin(include); mc_json_next(&it);) {
         bool text = mc_json_get_str(it.value, &what);
-        if (text && mc_str_is(what, "message.output_text.logprobs")) {
+        if (text && mc_str_is(what, "message.output_text.logprobs"))
             r->logprobs = true;
-        } else if (text && mc_str_is(what, "reasoning.encrypted_content")) {
+        else if (text && mc_str_is(what, "reasoning.encrypted_content"))
             r->output.seal = mc_response_seal_of(r->job.http);
-            if (!r->output.seal.key)
-                return mc_failure_set(failure, 400, "unsupported_value", "include",
-                                      "include: reasoning.encrypted_content needs OpenSSL's "
-                                      "libcrypto, which is missing here");
-        } else {
-            return mc_failure_set(failure, 400, "unsupported_value", "include",
+        else if (!text || !is_of_others(what))
+            return mc_failure_set(&r->job.http->failure, 400, "unsupported_value", "include",
                                   "include: mica supports only message.output_text.logprobs and "
                                   "reasoning.encrypted_content here");
-        }
     }
     return true;
 }
@@ -348,7 +367,7 @@ static bool put_echo(const response_values *values, const char *model, mc_buffer
     mc_put_real(&put, "temperature", values->generation.temperature);
     mc_put_open(&put, "text", '{');
     put_value(&put, "format", values->wish.format, "{\"type\":\"text\"}");
-    mc_put_text(&put, "verbosity", "medium");
+    mc_put_str(&put, "verbosity", mc_field_word(verbosities, values->verbosity));
     mc_put_close(&put, '}');
     put_value(&put, "tool_choice", values->wish.choice, "\"auto\"");
     put_value(&put, "tools", values->wish.tools, "[]");

@@ -197,8 +197,6 @@ static void test_refused(void **state) {
     (void)state;
     refused(&plain, MESSAGES, ", " TOOLS ", \"tool_choice\": {\"type\": \"tool\", \"name\": \"a\"}",
             "a");
-    refused(&plain, MESSAGES, ", \"tools\": [{\"type\": \"bash_20250124\", \"name\": \"bash\"}]",
-            "tools[0].type");
     refused(&plain, MESSAGES, ", \"tools\": [{\"name\": \"a b\", \"input_schema\": {}}]",
             "tools[0]");
     refused(&plain, MESSAGES, ", \"tools\": [{\"name\": \"a\"}]", "tools[0].input_schema");
@@ -213,7 +211,6 @@ static void test_refused(void **state) {
     refused(&plain, CHAT, ", \"think\": \"deep\"", "think");
     refused(&plain, CHAT, ", \"tools\": [{\"function\": {}}]", "tools[0]");
     served usual = served_open(NULL); /* whose template marks no thoughts */
-    refused(&usual, MESSAGES, ", \"thinking\": {\"type\": \"adaptive\"}", "thinking.type");
     refused(&usual, CHAT, ", \"think\": true", "think");
     served_close(&usual);
 }

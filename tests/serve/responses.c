@@ -419,8 +419,8 @@ static void test_refused(void **state) {
         {"\"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"a\", \"schema\": "
          "{\"never\": {}}}}",
          "", "text.format.schema"},
-        {"\"text\": {\"verbosity\": \"high\"}", "unsupported_value", "text.verbosity"},
-        {"\"include\": [\"web_search_call.results\"]", "unsupported_value", "include"},
+        {"\"text\": {\"verbosity\": \"more\"}", "invalid_type", "text.verbosity"},
+        {"\"include\": [\"web_search_call.unheard\"]", "unsupported_value", "include"},
         {"\"metadata\": {\"a\": 1}", "invalid_value", "metadata"},
         {"\"safety_identifier\": \"0123456789012345678901234567890123456789012345678901234567890123"
          "4\"",
@@ -428,7 +428,6 @@ static void test_refused(void **state) {
         {"\"truncation\": \"cut\"", "invalid_type", "truncation"},
         {"\"max_output_tokens\": 0", "invalid_value", "max_output_tokens"},
         {"\"top_logprobs\": 21", "invalid_value", "top_logprobs"},
-        {"\"service_tier\": \"flex\"", "unsupported_value", "service_tier"},
         {"\"stream_options\": {\"include_obfuscation\": true}", "unsupported_value",
          "stream_options.include_obfuscation"},
     };
@@ -439,7 +438,7 @@ static void test_refused(void **state) {
         "[{\"role\": \"robot\", \"content\": \"a\"}]",
         "[{\"role\": \"user\", \"content\": 1}]",
         "[{\"role\": \"user\", \"content\": [{\"type\": \"input_image\", \"image_url\": \"x\"}]}]",
-        "[{\"role\": \"user\", \"content\": \"a\", \"phase\": \"commentary\"}]",
+        "[{\"role\": \"user\", \"content\": \"a\", \"mood\": \"x\"}]",
         "[{\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": \"a\", \"x\": "
         "1}]}]",
         "[{\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": \"a\", "

@@ -420,7 +420,8 @@ static void test_refused(void **state) {
     static const struct {
         const char *fields, *code, *param;
     } cases[] = {
-        {"\"tools\": [{\"type\": \"search\"}], \"tool_choice\": \"required\"", "", "tools"},
+        {"\"tools\": [{\"type\": \"search\"}], \"tool_choice\": \"required\"", "invalid_value",
+         "tools"},
         {"\"tool_choice\": \"required\"", "invalid_value", "tools"},
         {TOOLS ", \"tool_choice\": \"any\"", "invalid_value", "tool_choice"},
         {TOOLS ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"x\"}}", "",

@@ -377,12 +377,12 @@ static void test_roles(void **state) {
     } cases[] = {
         {"", messages, "[system]a[system]b[user]c[user]d[system]e"},
         {"{% if m.role == 'system' and not loop.first %}{{ raise_exception('x') }}{% endif %}",
-         messages, "[system]a\n\nb[user]c\n\nd\n\ne"},
+         messages, "[system]a\n\nb[user]c\n\nd\n\n e"},
         {"{% if not loop.first and m.role == loop.previtem.role %}{{ raise_exception('x') }}{% "
          "endif %}",
-         messages, "[system]a\n\nb[user]c\n\nd\n\ne"},
+         messages, "[system]a\n\nb[user]c\n\nd\n\n e"},
         {"{% if m.role == 'system' %}{{ raise_exception('x') }}{% endif %}", messages,
-         "[user]a\n\nb\n\nc\n\nd\n\ne"},
+         "[user]a\n\nb\n\nc\n\nd\n\n e"},
         {"{% if not loop.first and loop.previtem.role == 'tool' %}{{ raise_exception('x') }}{% "
          "endif %}"
          "{% if m.tool_calls %}{{ m.tool_calls[0].id }}{% endif %}{{ m.tool_call_id }}",
