@@ -24,7 +24,7 @@ static void check_failure(const mc_failure *failure) {
         mc_buffer out = {0};
         mc_json_doc *doc;
         mc_put put = mc_put_into(&out);
-        mc_failure_put(failure, (mc_api)api, &put);
+        mc_failure_put(failure, (mc_api)api, "req_1", &put);
         must(!put.failed && mc_json_parse(out.data, out.len, "failure", &doc) == MICA_OK);
         mc_json_close(&doc);
         mc_buffer_deinit(&out);
