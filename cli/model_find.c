@@ -98,9 +98,9 @@ static void tell_missing(const char *name) {
     const char *paths[CLI_MODEL_PLACES];
     struct stat info;
     bool two = cli_model_places(paths) > 1;
+    mica_model *model = NULL;
     if (stat(name, &info) == 0)
-        cli_fail("there is no model %s: %s", name,
-                 S_ISDIR(info.st_mode) ? "that folder has no config.json" : "that is a file");
+        cli_fail_status(mica_model_open(name, NULL, &model)); /* which says what it is */
     else if (is_path(name))
         cli_fail("there is no model %s: there is no such folder", name);
     else

@@ -45,6 +45,8 @@ mica_status mc_filemap_read(const char *path, mc_file_kind kind, size_t padding,
 /* Reads the first `max` bytes of a file into memory, or all of a shorter file. *file_size receives
  * the file's size. errors  as mc_filemap_read */
 mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, size_t *file_size);
+/* errors  MICA_EFORMAT the bytes of a file are a pointer of Git LFS, not the file itself */
+mica_status mc_file_check_pointer(const char *path, const void *bytes, size_t size);
 void mc_filemap_close(mc_filemap *map); /* does nothing for an empty or closed one */
 
 /* Reads a mapped file ahead: afterwards its pages are in memory and in the process's page table.

@@ -133,6 +133,15 @@ mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, 
     return status;
 }
 
+mica_status mc_file_check_pointer(const char *path, const void *bytes, size_t size) {
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    if (size < sizeof begin - 1 || memcmp(bytes, begin, sizeof begin - 1) != 0) return MICA_OK;
+    return mc_fail(MICA_EFORMAT,
+                   "%s: is a pointer of Git LFS, not the file itself: fetch it by git lfs pull, or "
+                   "the model by mica pull ORG/NAME",
+                   path);
+}
+
 void mc_filemap_close(mc_filemap *map) {
     void *data = (void *)(uintptr_t)map->data;
     if (map->locked) munlock(data, map->size);

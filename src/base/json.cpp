@@ -261,8 +261,9 @@ mica_status mc_json_load(const char *path, mc_file_kind kind, mc_json_doc **doc)
     *doc = nullptr;
     mc_filemap file;
     MC_TRY(mc_filemap_read(path, kind, simdjson::SIMDJSON_PADDING, nullptr, &file));
-    mica_status status =
-        make_doc(reinterpret_cast<const char *>(file.data), file.size, path, true, doc);
+    mica_status status = mc_file_check_pointer(path, file.data, file.size);
+    if (status == MICA_OK)
+        status = make_doc(reinterpret_cast<const char *>(file.data), file.size, path, true, doc);
     mc_filemap_close(&file);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/filemap.h"
+#include "io/recognise.h"
 
 bool mc_model_folder_is(const char *path) {
     char *config = mc_path_join(path, "config.json");
@@ -34,20 +35,14 @@ static mica_status check_weights(const char *path, bool *there) {
 }
 
 mica_status mc_model_folder_check(const char *path) {
-    if (mc_path_is_file(path)) {
-        return mc_fail(MICA_EINVAL,
-                       "%s: is a file: a model is the folder that holds config.json and the "
-                       "weights (*.safetensors)",
-                       path);
-    }
+    if (mc_path_is_file(path)) return mc_recognise_file(path);
     bool config = false, weights = false;
     mica_status status = check_weights(path, &weights);
     if (status == MICA_ENOENT) return mc_fail(status, "%s: no such folder", path);
     if (status != MICA_OK) return status;
     MC_TRY(check_config(path, &config));
     if (config && weights) return MICA_OK;
-    return mc_fail(MICA_ENOENT, "%s: not a model folder: %s missing", path,
-                   config    ? "weights (*.safetensors) are"
-                   : weights ? "config.json is"
-                             : "config.json and weights (*.safetensors) are");
+    return mc_recognise_folder(path, config    ? "weights (*.safetensors) are"
+                                     : weights ? "config.json is"
+                                               : "config.json and weights (*.safetensors) are");
 }

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/system.h"
+#include "io/recognise.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -313,6 +314,7 @@ static mica_status add_header(place *at, mc_json root) {
 /* Reads the length of a file's header from the file's first `size` bytes. */
 static mica_status read_length(const char *file, const uint8_t *bytes, size_t size,
                                size_t *length) {
+    MC_TRY(mc_file_check_pointer(file, bytes, size));
     if (size < PREFIX_BYTES) {
         return mc_fail(MICA_EFORMAT,
                        "%s: %zu bytes are too few for a safetensors file (is it cut short?)", file,
@@ -462,7 +464,12 @@ static mica_status add_shards(mc_weights *w, const char *dir, const char *index,
     const char **names = MC_BUFFER_AT(&list->names, const char *);
     qsort((void *)names, count, sizeof *names, compare_names);
     mica_status status = add_files(w, dir, names, count);
-    return status == MICA_ENOENT ? mc_fail_context(status, "%s lists a shard", index) : status;
+    return status == MICA_ENOENT
+               ? mc_fail_context(status,
+                                 "%s lists a shard that is not there: fetch it, by mica "
+                                 "pull ORG/NAME",
+                                 index)
+               : status;
 }
 
 /* Checks that every tensor of the index is in its shard. Shards may hold more tensors. */
@@ -508,6 +515,32 @@ static mica_status open_index(mc_weights *w, const char *dir, const char *index)
     return status;
 }
 
+/* The number and count of "NAME-00002-of-00005.safetensors"; false: the name is no such. */
+static bool read_shard(const char *name, unsigned *number, unsigned *count) {
+    const char *of = strstr(name, "-of-");
+    if (!of || of - name < 6 || sscanf(of - 6, "-%5u-of-%5u.safetensors", number, count) != 2)
+        return false;
+    return *number >= 1 && *number <= *count;
+}
+
+/* errors  MICA_ENOENT one of the shards that names count is not among these */
+static mica_status check_shards(const char *dir, const char **names, size_t n) {
+    unsigned number, of = 0, count;
+    for (size_t i = 0; i < n; i++)
+        if (read_shard(names[i], &number, &count)) of = count > of ? count : of;
+    for (unsigned want = 1; want <= of; want++) {
+        bool there = false;
+        for (size_t i = 0; i < n && !there; i++)
+            there = read_shard(names[i], &number, &count) && count == of && number == want;
+        if (!there)
+            return mc_fail(MICA_ENOENT,
+                           "%s: the weights are in %u files, of which number %u is missing (%zu "
+                           "are there): fetch the others, by mica pull ORG/NAME",
+                           dir, of, want, n);
+    }
+    return MICA_OK;
+}
+
 /* Opens a folder without an index: model.safetensors, else model*.safetensors, else
  * *.safetensors. */
 static mica_status open_listed(mc_weights *w, const char *dir) {
@@ -518,12 +551,8 @@ static mica_status open_listed(mc_weights *w, const char *dir) {
         if (strcmp(names[i], "model.safetensors") == 0) return add_files(w, dir, &names[i], 1);
         if (strncmp(names[i], "model", 5) == 0) names[of_model++] = names[i];
     }
-    if (count == 0) {
-        return mc_fail(MICA_ENOENT,
-                       "%s: no weights: neither model.safetensors, nor "
-                       "model.safetensors.index.json, nor any file *.safetensors",
-                       dir);
-    }
+    if (count == 0) return mc_recognise_folder(dir, "weights (*.safetensors) are");
+    MC_TRY(check_shards(dir, names, of_model ? of_model : count));
     return add_files(w, dir, names, of_model ? of_model : count);
 }
 

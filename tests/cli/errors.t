@@ -29,11 +29,11 @@ Each file that a model needs is named where it is missing.
   >   mica run --model part x 2> err; echo "exit $?"; grep '^mica: ' err
   > done
   exit 1
-  mica: part: not a model folder: config.json is missing
+  mica: part: not a model folder: config.json is missing: get it from where the model is from
   exit 1
-  mica: part/tokenizer.json: No such file or directory
+  mica: part/tokenizer.json: there is none: copy it from where the model is from
   exit 1
-  mica: part: no weights: neither model.safetensors, nor model.safetensors.index.json, nor any file *.safetensors
+  mica: part: not a model folder: weights (*.safetensors) are missing: get it from where the model is from
 
 A model whose weights are broken, here by a NaN in its last norm: no result.
 

@@ -41,9 +41,9 @@ A word that looks like a path or a model's name and is none is no prompt.
   org/name: 1
   mica: there is no model org/name: there is no such folder, and the Hugging Face cache has no model of that name
   ./file.gguf: 1
-  mica: there is no model ./file.gguf: that is a file
+  mica: ./file.gguf: is a GGUF file: make a model folder of it: mica convert FILE FOLDER
   folder/: 1
-  mica: there is no model folder/: that folder has no config.json
+  mica: folder/: is an empty folder: a model's has config.json, tokenizer.json and *.safetensors; mica pull ORG/NAME downloads one
   ../nothing: 1
   mica: there is no model ../nothing: there is no such folder
   llama3.2: 1

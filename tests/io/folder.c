@@ -22,6 +22,8 @@ static void test_folders(void **state) {
     char *dir = test_temp_dir();
     char *config = test_format("%s/config.json", dir);
     char *weights = test_format("%s/model.safetensors", dir);
+    says(dir, MICA_ENOENT, "is an empty folder");
+    test_write_below(dir, "a", "x");
     says(dir, MICA_ENOENT, "config.json and weights (*.safetensors) are missing");
     assert_false(mc_model_folder_is(dir));
     test_write_file(config, "{}", 2);
@@ -29,7 +31,7 @@ static void test_folders(void **state) {
     says(dir, MICA_ENOENT, "folder: weights (*.safetensors) are missing");
     test_write_file(weights, "x", 1);
     assert_int_equal(mc_model_folder_check(dir), MICA_OK);
-    says(config, MICA_EINVAL, "is a file");
+    says(config, MICA_EINVAL, "is one file of a model");
     assert_false(mc_model_folder_is(config));
     assert_int_equal(chmod(config, 0), 0);
     if (test_lose_rights()) says(dir, MICA_EIO, "config.json: Permission denied");

@@ -437,7 +437,7 @@ static void test_choice_of_files(void **state) {
     (void)state;
     char *dir = test_temp_dir();
     mc_weights *w;
-    EXPECT(mc_weights_open(dir, NULL, &w), MICA_ENOENT, dir, "model.safetensors");
+    EXPECT(mc_weights_open(dir, NULL, &w), MICA_ENOENT, dir, "*.safetensors");
     write_model(dir, "z.safetensors", TENSOR("z"), 1);
     write_model(dir, "y.safetensors", TENSOR("y"), 1);
     assert_int_equal(mc_weights_open(dir, NULL, &w), MICA_OK);

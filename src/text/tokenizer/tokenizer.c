@@ -131,6 +131,23 @@ static mica_status open_file(const char *path, mica_tokenizer **tok) {
     return status;
 }
 
+/* Says what a folder without tokenizer.json has instead. */
+static mica_status fail_missing(const char *folder) {
+    char *model = mc_path_join(folder, "tokenizer.model");
+    if (!model) return mc_fail_nomem("path");
+    bool there = mc_path_is_file(model);
+    mc_free(model);
+    if (!there)
+        return mc_fail(MICA_ENOENT,
+                       "%s/tokenizer.json: there is none: copy it from where the model is from",
+                       folder);
+    return mc_fail(MICA_ENOENT,
+                   "%s/tokenizer.json: there is none beside tokenizer.model, of SentencePiece: "
+                   "transformers writes it, by "
+                   "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+                   folder);
+}
+
 mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok) {
     if (tok) *tok = NULL;
     if (!path || !tok) return mc_fail(MICA_EINVAL, "mica_tokenizer_open: an argument is NULL");
@@ -139,6 +156,7 @@ mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok) {
     if (!file) return mc_fail_nomem("path");
     mica_status status = open_file(file, tok);
     mc_free(file);
+    if (status == MICA_ENOENT) status = fail_missing(path);
     if (status == MICA_OK) status = mc_tokenizer_read_config(*tok, path);
     if (status != MICA_OK) mica_tokenizer_close(tok);
     return status;
