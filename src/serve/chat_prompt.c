@@ -1,5 +1,7 @@
 #include "serve/chat_prompt.h"
 
+#include "serve/made.h"
+
 #include "task/model.h"
 
 #include <string.h>
@@ -81,9 +83,38 @@ static bool put_variables(const mc_chat_prompt *chat, mc_buffer *out) {
 
 /* ---- prompts ---- */
 
+static bool is_system(mc_json message) {
+    mc_str role = MC_STR("");
+    mc_json_get_str(mc_json_find(message, "role"), &role);
+    return mc_str_is(role, "system") || mc_str_is(role, "developer");
+}
+
+/* The messages behind the system prompt of the model that the request names, where they begin with
+ * none: in `out`, which stays empty otherwise. false: no memory */
+static bool add_system(const mc_exchange *http, const mc_buffer *messages, mc_buffer *out) {
+    mc_json_doc *doc;
+    if (!http->made || !*http->made->system) return true;
+    if (mc_json_parse(messages->data, messages->len, "messages", &doc) != MICA_OK) return true;
+    mc_json_iter it = mc_json_begin(mc_json_root(doc));
+    mc_put put = mc_put_into(out);
+    bool some = mc_json_next(&it), given = some && is_system(it.value);
+    if (!given) {
+        mc_put_open(&put, NULL, '[');
+        mc_put_open(&put, NULL, '{');
+        mc_put_text(&put, "role", "system");
+        mc_put_text(&put, "content", http->made->system);
+        mc_put_close(&put, '}');
+        for (; some; some = mc_json_next(&it))
+            mc_put_value(&put, NULL, it.value);
+        mc_put_close(&put, ']');
+    }
+    mc_json_close(&doc);
+    return !put.failed;
+}
+
 mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
                                   const mc_chat_prompt *chat, mc_buffer *text) {
-    mc_buffer variables = {0}, tools = {0};
+    mc_buffer variables = {0}, tools = {0}, messages = {0};
     mc_prompt_request request = {
         .messages = chat->messages.data,
         .messages_len = chat->messages.len,
@@ -91,11 +122,15 @@ mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
         .continue_last = chat->continues,
         .cancel = &http->cancel,
     };
-    bool made = put_variables(chat, &variables) &&
+    bool made = add_system(http, &chat->messages, &messages) && put_variables(chat, &variables) &&
                 mc_buffer_add(&tools, chat->form->tools_text.data, chat->form->tools_text.len) &&
                 mc_buffer_cstr(&tools);
     if (made && has_variables(chat)) request.variables = variables.data;
     if (made && tools.len) request.tools = tools.data;
+    if (messages.len) {
+        request.messages = messages.data;
+        request.messages_len = messages.len;
+    }
     mica_status status = made ? MICA_OK : mc_fail_nomem("a prompt");
     if (status == MICA_OK) status = mc_model_render_json(model, &request, text);
     if (status == MICA_EUNSUPPORTED && request.variables && only_advises(chat)) {
@@ -104,6 +139,7 @@ mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
     }
     mc_buffer_deinit(&variables);
     mc_buffer_deinit(&tools);
+    mc_buffer_deinit(&messages);
     return status;
 }
 
@@ -172,12 +208,6 @@ static void mark_messages(const mica_tokenizer *tokenizer, mc_completion_prompt 
         last = at;
         prompt->marks[prompt->n_marks++] = (int64_t)at;
     }
-}
-
-static bool is_system(mc_json message) {
-    mc_str role = MC_STR("");
-    mc_json_get_str(mc_json_find(message, "role"), &role);
-    return mc_str_is(role, "system") || mc_str_is(role, "developer");
 }
 
 /* Writes the system messages at the beginning of a conversation, and a user's message without a

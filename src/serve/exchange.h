@@ -105,6 +105,7 @@ struct mc_exchange {
     void (*release)(mc_exchange *http); /* ends the reference; NULL: it has none */
     struct mc_models *models;           /* whose it is */
     struct mc_exchange *next_waiting;   /* for the same one */
+    struct mc_made *made;               /* the one that it names (serve/made.h); NULL: another */
     uint64_t awaited_us;                /* since when */
 
     /* Private. */

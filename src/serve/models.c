@@ -19,6 +19,7 @@
 void mc_models_init(mc_models *models, mc_handlers *handlers) {
     *models = (mc_models){.handlers = handlers};
     mc_catalog_init(&models->catalog);
+    mc_made_init(&models->made);
     mc_cancel_init_either(&models->cancel, NULL, NULL);
     pthread_mutex_init(&models->lock, NULL);
     pthread_cond_init(&models->changed, NULL);
@@ -49,6 +50,7 @@ void mc_models_deinit(mc_models *models) {
     if (models->device) mc_device_release(models->device);
     free_loading(&models->loading);
     mc_catalog_deinit(&models->catalog);
+    mc_made_deinit(&models->made);
     pthread_cond_destroy(&models->changed);
     pthread_mutex_destroy(&models->lock);
 }
@@ -339,6 +341,8 @@ static bool is_coming(mc_models *models, mc_served *served, mc_exchange *http) {
 
 static void release(mc_exchange *http) {
     mc_served *served = http->served ? http->served : http->awaited;
+    mc_made_drop(&http->models->made, http->made);
+    http->made = NULL;
     if (!served) return;
     mc_models *models = served->models;
     pthread_mutex_lock(&models->lock);
@@ -348,17 +352,20 @@ static void release(mc_exchange *http) {
 }
 
 mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name) {
-    if (http->served) return http->served; /* the handler runs again */
+    if (http->served) return http->served;   /* the handler runs again */
+    mc_made_drop(&models->made, http->made); /* of another name that was tried */
+    http->made = mc_made_hold(&models->made, http->key, name);
+    http->models = models;
+    http->release = release;
+    if (http->made) name = mc_str_of(http->made->base);
     mc_served *served = find_held(models, name, &http->failure);
     if (!served) return NULL;
-    http->release = release;
     pthread_mutex_lock(&models->lock);
     if (served->state == MC_SERVED_LOADED) {
         http->served = served;
     } else if (is_coming(models, served, http)) {
         http->failure = (mc_failure){0}; /* of another name that was tried */
         http->awaited = served;
-        http->models = models;
         http->awaited_us = mc_now_us();
     } else {
         served->refs--;

@@ -2,6 +2,12 @@
 
 #include "serve/state.h"
 
+mc_str mc_ollama_plain_name(mc_str name) {
+    const mc_str tag = MC_STR(":latest");
+    if (name.len > tag.len && mc_str_ends(name, tag)) name.len -= tag.len;
+    return name;
+}
+
 mc_served *mc_ollama_take(mc_exchange *http, mc_str name) {
     const mc_str tag = MC_STR(":latest");
     mc_failure first;

@@ -7,7 +7,11 @@
 /* As mc_models_take, of "name" or "name:latest". */
 mc_served *mc_ollama_take(mc_exchange *http, mc_str name);
 
-/* As mc_models_row, of "name" or "name:latest", with http->failure. */
+/* A name without :latest behind it. */
+mc_str mc_ollama_plain_name(mc_str name);
+
+/* As mc_models_row, of "name" or "name:latest", with http->failure; of a model that a request has
+ * made that which it was made of. */
 bool mc_ollama_row(mc_exchange *http, mc_str name, mc_arena *arena, mc_model_row *row);
 
 /* Reads keep_alive: seconds, or a duration such as "5m"; negative: MC_KEEP_ALWAYS.
@@ -34,6 +38,12 @@ extern const mc_field mc_ollama_embed_fields[MC_OLLAMA_EMBED_FIELDS];
 extern const mc_field mc_ollama_embeddings_fields[MC_OLLAMA_EMBEDDINGS_FIELDS];
 bool mc_ollama_embed(mc_exchange *http);
 bool mc_ollama_embeddings(mc_exchange *http);
+
+enum { MC_OLLAMA_CREATE_FIELDS = 13, MC_OLLAMA_COPY_FIELDS = 2 };
+extern const mc_field mc_ollama_create_fields[MC_OLLAMA_CREATE_FIELDS];
+extern const mc_field mc_ollama_copy_fields[MC_OLLAMA_COPY_FIELDS];
+bool mc_ollama_create(mc_exchange *http);
+bool mc_ollama_copy(mc_exchange *http);
 
 enum { MC_OLLAMA_PULL_FIELDS = 6, MC_OLLAMA_DELETE_FIELDS = 2 };
 extern const mc_field mc_ollama_pull_fields[MC_OLLAMA_PULL_FIELDS];

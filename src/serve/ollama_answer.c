@@ -1,6 +1,7 @@
 #include "serve/ollama_answer.h"
 
 #include "serve/chat_prompt.h"
+#include "serve/fim.h"
 #include "serve/ollama.h"
 #include "serve/openai.h"
 #include "serve/put_time.h"
@@ -277,14 +278,20 @@ static bool read_messages(const mc_ollama_answer *values, bool is_chat, mc_chat_
     return !put.failed || mc_failure_of(failure, mc_fail_nomem("a prompt"), NULL);
 }
 
-/* A prompt as it is. */
+/* A prompt as it is, or what is to be filled in between it and the suffix. */
 static bool encode_raw(mc_exchange *http, const mc_ollama_answer *values, const mica_model *model,
                        mc_completion_prompt *prompt) {
+    const mica_tokenizer *tok = mica_model_tokenizer(model);
+    mc_fim fim;
     if (values->system.len)
         return mc_failure_set(&http->failure, 400, "invalid_value", "system",
-                              "system: a raw prompt has none");
-    mica_status status = mc_prompt_encode(mica_model_tokenizer(model), values->prompt.ptr,
-                                          values->prompt.len, &prompt->ids, &prompt->n);
+                              "system: a prompt that is raw, or has a suffix, has none");
+    if (values->suffix.len)
+        return mc_fim_find(tok, "suffix", &fim, &http->failure) &&
+               mc_fim_encode(tok, &fim, values->prompt, values->suffix, (mc_str){NULL, 0}, NULL, 0,
+                             "prompt", prompt, &http->failure);
+    mica_status status =
+        mc_prompt_encode(tok, values->prompt.ptr, values->prompt.len, &prompt->ids, &prompt->n);
     return status == MICA_OK || mc_failure_of(&http->failure, status, "prompt");
 }
 
@@ -325,8 +332,8 @@ static bool prepare_raw(ollama_job *at, const mc_ollama_answer *values) {
     bool think = true;
     if (mc_json_exists(values->think) && (!mc_json_get_bool(values->think, &think) || think))
         return mc_failure_set(&http->failure, 400, "unsupported_value", "think",
-                              "think: with raw only false is supported: the chat template, which "
-                              "has the model think, is not used");
+                              "think: with raw or suffix only false is supported: the chat "
+                              "template, which has the model think, is not used");
     const mica_model *model = at->job.served->model;
     mc_answer_form *form = &at->job.form;
     mc_completion_prompt *prompt = at->job.prompts;
@@ -341,7 +348,7 @@ static bool prepare(ollama_job *at, const mc_ollama_answer *values) {
     mc_failure *failure = &at->job.http->failure;
     mc_chat_prompt chat = {.field = NULL};
     bool done = read_form(values, &at->job.form, &chat.effort, failure);
-    if (done && values->raw)
+    if (done && (values->raw || values->suffix.len))
         done = prepare_raw(at, values);
     else if (done)
         done = read_messages(values, at->chat, &chat, failure) &&
@@ -388,6 +395,11 @@ static bool start(ollama_job *at, const mc_ollama_answer *values) {
     size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(model));
     bool done = mc_ollama_options(values, at->job.prompts[0].n, info.context_length, vocab, &arena,
                                   &options, &at->job.http->failure);
+    mc_fim fim;
+    if (done && values->suffix.len)
+        done = mc_fim_find(mica_model_tokenizer(model), "suffix", &fim, &at->job.http->failure) &&
+               (mc_fim_stops(mica_model_tokenizer(model), &fim, &arena, &options) ||
+                mc_failure_of(&at->job.http->failure, mc_fail_nomem("a request"), NULL));
     if (!done) {
         discard(at);
     } else {
@@ -406,11 +418,16 @@ static bool answer(mc_exchange *http, bool chat) {
         return mc_failure_set(&http->failure, 400, "invalid_value", "top_logprobs",
                               "top_logprobs needs logprobs");
     int64_t keep_us;
-    bool keeps, empty = chat ? mc_json_count(values.messages) == 0 : !values.prompt.len;
+    bool keeps, empty = chat ? mc_json_count(values.messages) == 0
+                             : !values.prompt.len && !values.suffix.len;
     if (!mc_ollama_read_keep(values.keep_alive, &keep_us, &keeps, &http->failure)) return false;
     if (empty && keep_us == 0) return unload(http, chat, values.generation.model);
     mc_served *served = mc_ollama_take(http, values.generation.model);
     if (!served || (keeps && !mc_models_keep(http, keep_us))) return false;
+    if (http->made &&
+        !mc_ollama_take_parameters(mc_json_root(http->doc), mc_json_root(http->made->doc), &values,
+                                   &http->failure))
+        return false;
     if (empty) return reply_empty(http, chat, served->name, "load");
     ollama_job *at = new_job(http, chat, &values, served);
     return at && start(at, &values);

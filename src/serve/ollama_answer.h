@@ -12,8 +12,8 @@ typedef struct mc_ollama_answer {
     int64_t top_logprobs;
     bool logprobs;
     mc_json think, keep_alive, format;
-    mc_json tools, messages; /* of a chat */
-    mc_str prompt, system;   /* of a generation */
+    mc_json tools, messages;       /* of a chat */
+    mc_str prompt, system, suffix; /* of a generation */
     bool raw;
 } mc_ollama_answer;
 
@@ -29,6 +29,13 @@ extern const mc_field mc_ollama_generate_fields[MC_OLLAMA_GENERATE_FIELDS];
  *  returns  false: *failure says why */
 bool mc_ollama_options(const mc_ollama_answer *values, size_t n, int64_t context, size_t vocab,
                        mc_arena *arena, mica_generate_options *options, mc_failure *failure);
+
+/* Whether an object has options that a request may have. false: *failure says why */
+bool mc_ollama_check_parameters(mc_json parameters, mc_failure *failure);
+
+/* Sets those options of a request that it does not give, and `parameters` does. */
+bool mc_ollama_take_parameters(mc_json body, mc_json parameters, mc_ollama_answer *values,
+                               mc_failure *failure);
 
 bool mc_ollama_chat(mc_exchange *http);
 bool mc_ollama_generate(mc_exchange *http);

@@ -53,6 +53,19 @@ static const mc_endpoint endpoints[] = {
      .tables = {{mc_ollama_embeddings_fields, MC_OLLAMA_EMBEDDINGS_FIELDS, 0}},
      .help = "a text as a vector that is not normalised, as older clients ask for it"},
     {.method = "POST",
+     .path = "/api/create",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_create,
+     .tables = {{mc_ollama_create_fields, MC_OLLAMA_CREATE_FIELDS, 0}},
+     .help = "another name for a model, with a system prompt and options. It is kept until the "
+             "server ends, for the requests of its key"},
+    {.method = "POST",
+     .path = "/api/copy",
+     .api = MC_API_OLLAMA,
+     .handle = mc_ollama_copy,
+     .tables = {{mc_ollama_copy_fields, MC_OLLAMA_COPY_FIELDS, 0}},
+     .help = "another name for a model, as /api/create keeps it"},
+    {.method = "POST",
      .path = "/api/pull",
      .api = MC_API_OLLAMA,
      .handle = mc_ollama_pull,
@@ -64,8 +77,9 @@ static const mc_endpoint endpoints[] = {
      .api = MC_API_OLLAMA,
      .handle = mc_ollama_delete,
      .tables = {{mc_ollama_delete_fields, MC_OLLAMA_DELETE_FIELDS, 0}},
-     .help = "remove a model, which has no requests under way, from the cache. Needs "
-             "--allow-downloads, else 403"},
+     .help =
+         "remove a model, which has no requests under way, from the cache. Needs "
+         "--allow-downloads, else 403; a name that /api/create or /api/copy made needs nothing"},
 };
 
 const mc_endpoint_list mc_endpoints_ollama = {"ollama", endpoints,

@@ -2,6 +2,7 @@
 #include "serve/ollama_answer.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #define AT(member) offsetof(mc_ollama_answer, member)
 
@@ -193,7 +194,11 @@ const mc_field mc_ollama_generate_fields[MC_OLLAMA_GENERATE_FIELDS] = {
      .kind = MC_FIELD_BOOL,
      .offset = AT(raw),
      .help = "continue the prompt as it is, without the chat template"},
-    {.name = "suffix", .kind = MC_FIELD_ONLY, .choices = "\"\"", .help = "gaps are not filled"},
+    {.name = "suffix",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(suffix),
+     .help = "the answer fills in what is between the prompt and this text, without the chat "
+             "template: for models whose vocabulary has marks for it"},
     {.name = "images", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "models read text only"},
     {.name = "template",
      .kind = MC_FIELD_ONLY,
@@ -235,5 +240,55 @@ bool mc_ollama_options(const mc_ollama_answer *values, size_t n, int64_t context
     if (room && (!options->max_tokens || options->max_tokens > room)) options->max_tokens = room;
     options->logprobs = values->logprobs;
     options->top_logprobs = (int)values->top_logprobs;
+    return true;
+}
+
+/* ---- options of a model that a request has made ---- */
+
+enum { OPTIONS = sizeof option_fields / sizeof *option_fields };
+
+static bool read_options(mc_json options, mc_ollama_answer *values, mc_failure *failure) {
+    const mc_field_table tables[MC_FIELD_TABLES] = {{option_fields, OPTIONS, 0}};
+    return mc_fields_read(tables, options, values, failure);
+}
+
+bool mc_ollama_check_parameters(mc_json parameters, mc_failure *failure) {
+    mc_ollama_answer values = {0};
+    return !mc_json_exists(parameters) || read_options(parameters, &values, failure);
+}
+
+/* The bytes of a field's member; 0: it has none. */
+static size_t member_bytes(mc_field_kind kind) {
+    switch (kind) {
+    case MC_FIELD_BOOL:
+        return sizeof(bool);
+    case MC_FIELD_INT:
+        return sizeof(int64_t);
+    case MC_FIELD_REAL:
+        return sizeof(double);
+    case MC_FIELD_TEXT:
+        return sizeof(mc_str);
+    case MC_FIELD_CHOICE:
+        return sizeof(int);
+    case MC_FIELD_JSON:
+        return sizeof(mc_json);
+    default:
+        return 0;
+    }
+}
+
+bool mc_ollama_take_parameters(mc_json body, mc_json parameters, mc_ollama_answer *values,
+                               mc_failure *failure) {
+    mc_ollama_answer defaults = {0};
+    mc_json given = mc_json_find(body, "options");
+    if (!read_options(parameters, &defaults, failure)) return false;
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const mc_field *field = &option_fields[i];
+        mc_json asked = mc_json_find(given, field->name);
+        if (mc_json_exists(asked) || !mc_json_exists(mc_json_find(parameters, field->name)))
+            continue;
+        memcpy((char *)values + field->offset, (const char *)&defaults + field->offset,
+               member_bytes(field->kind));
+    }
     return true;
 }

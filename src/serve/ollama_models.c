@@ -6,6 +6,7 @@
 
 #include <mica/version.h>
 #include <stdio.h>
+#include <string.h>
 
 /* "20.5M", "1.0B": the number of parameters for people. */
 static void put_count(mc_put *put, const char *key, uint64_t parameters) {
@@ -49,6 +50,22 @@ static void put_running(mc_put *put, const mc_model_row *row) {
     mc_put_int(put, "context_length", row->info.context_length);
 }
 
+/* Those that requests of the key have made. */
+static void put_made(mc_exchange *http, mc_put *put, const mc_model_row *rows, size_t count) {
+    mc_made_list *list = &http->server->models.made;
+    mc_made *made;
+    for (size_t i = 0; (made = mc_made_at(list, http->key, i)); mc_made_drop(list, made), i++)
+        for (size_t j = 0; j < count; j++) {
+            mc_model_row row = rows[j];
+            if (strcmp(row.name, made->base) != 0) continue;
+            row.name = made->name;
+            mc_put_open(put, NULL, '{');
+            put_entry(put, &row);
+            mc_put_time(put, "modified_at", row.time);
+            mc_put_close(put, '}');
+        }
+}
+
 static bool put_list(mc_exchange *http, bool running) {
     mc_put put = mc_put_into(&http->out);
     mc_arena arena = {0};
@@ -67,6 +84,7 @@ static bool put_list(mc_exchange *http, bool running) {
             mc_put_time(&put, "modified_at", rows[i].time);
         mc_put_close(&put, '}');
     }
+    if (!running && status == MICA_OK) put_made(http, &put, rows, count);
     mc_put_close(&put, ']');
     mc_put_close(&put, '}');
     mc_arena_deinit(&arena);
@@ -143,10 +161,12 @@ static void put_properties(mc_put *put, const mica_model_info *info, bool loaded
     mc_put_close(put, '}');
 }
 
-static void put_model(mc_put *put, const mc_model_row *row) {
+/* made: the one that was made of it; NULL: none */
+static void put_model(mc_put *put, const mc_model_row *row, const mc_made *made) {
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "modelfile", "");
-    mc_put_text(put, "parameters", "");
+    mc_put_text(put, "parameters", made ? made->parameters : "");
+    if (made && *made->system) mc_put_text(put, "system", made->system);
     mc_put_text(put, "template", "");
     put_details(put, &row->info);
     put_properties(put, &row->info, row->loaded);
@@ -161,6 +181,10 @@ bool mc_ollama_row(mc_exchange *http, mc_str name, mc_arena *arena, mc_model_row
     const mc_str tag = MC_STR(":latest");
     mc_models *models = &http->server->models;
     mc_failure first;
+    mc_made *made = mc_made_hold(&models->made, http->key, mc_ollama_plain_name(name));
+    bool is_made = made && mc_models_row(models, mc_str_of(made->base), arena, row, &http->failure);
+    mc_made_drop(&models->made, made);
+    if (is_made) return true;
     if (mc_models_row(models, name, arena, row, &http->failure)) return true;
     if (!mc_str_ends(name, tag) || name.len == tag.len) return false;
     first = http->failure;
@@ -179,8 +203,11 @@ bool mc_ollama_show(mc_exchange *http) {
     mc_arena arena = {0};
     mc_model_row row;
     mc_put put = mc_put_into(&http->out);
+    mc_made_list *list = &http->server->models.made;
+    mc_made *made = mc_made_hold(list, http->key, mc_ollama_plain_name(name));
     bool found = mc_ollama_row(http, name, &arena, &row);
-    if (found) put_model(&put, &row);
+    if (found) put_model(&put, &row, made);
+    mc_made_drop(list, made);
     mc_arena_deinit(&arena);
     return found && mc_ollama_reply(http, &put);
 }

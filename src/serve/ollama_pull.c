@@ -174,6 +174,11 @@ bool mc_ollama_pull(mc_exchange *http) {
 bool mc_ollama_delete(mc_exchange *http) {
     hub_values values = {0};
     char name[256];
+    if (!mc_exchange_read(http, &values)) return false;
+    mc_str given = values.model.ptr ? values.model : values.name;
+    if (given.ptr &&
+        mc_made_remove(&http->server->models.made, http->key, mc_ollama_plain_name(given)))
+        return reply_success(http);
     if (!read_request(http, &values, name, sizeof name)) return false;
     return mc_models_remove(&http->server->models, name, &http->failure) && reply_success(http);
 }

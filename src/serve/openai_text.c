@@ -2,6 +2,7 @@
 #include "serve/chance.h"
 #include "serve/endpoint.h"
 #include "serve/evaluation.h"
+#include "serve/fim.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
 #include "serve/openai_form.h"
@@ -23,6 +24,7 @@ typedef struct text_values {
     mc_generation generation;
     mc_openai_wish wish;
     mc_json prompt;
+    mc_str suffix;
     int64_t max_tokens, logprobs; /* -1: not given */
     bool echo;
 } text_values;
@@ -62,9 +64,11 @@ static const mc_field fields[] = {
      .offset = AT(wish.format),
      .help = "as that of chats"},
     {.name = "suffix",
-     .kind = MC_FIELD_ONLY,
-     .choices = "\"\"",
-     .help = "texts are continued, not filled in"},
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(suffix),
+     .help =
+         "the answer fills in what is between a prompt, which is a text then, and this one: for "
+         "models whose vocabulary has marks for it"},
 };
 
 typedef struct text_choice {
@@ -449,6 +453,44 @@ static bool start(text_job *text, const text_values *values) {
     return text->echo && text->logprobs ? start_scoring(text) : begin_answers(text);
 }
 
+/* The prompts of texts that are filled in up to the suffix, and what ends the answers.
+ * returns  false: http->failure says why, and *prompts is NULL */
+static bool read_gaps(mc_exchange *http, const text_values *values, const mica_tokenizer *tok,
+                      mc_arena *arena, mica_generate_options *options,
+                      mc_completion_prompt **prompts, size_t *count) {
+    mc_failure *failure = &http->failure;
+    mc_json all = values->prompt;
+    bool one = mc_json_get_type(all) == MC_JSON_STRING;
+    mc_json_iter it = mc_json_begin(all);
+    size_t n = one ? 1 : mc_json_count(all), i = 0;
+    mc_fim fim;
+    mc_str text;
+    *prompts = NULL;
+    if (values->echo)
+        return mc_failure_set(failure, 400, "invalid_value", "echo",
+                              "echo: prompts with a suffix are not repeated");
+    if (!mc_fim_find(tok, "suffix", &fim, failure)) return false;
+    if (n == 0 || n > MC_PROMPTS)
+        return mc_failure_set(failure, 400, "invalid_value", "prompt", "prompt: want 1 to %d texts",
+                              MC_PROMPTS);
+    mc_completion_prompt *made = mc_calloc(n, sizeof *made);
+    bool done = (made && mc_fim_stops(tok, &fim, arena, options)) ||
+                mc_failure_of(failure, mc_fail_nomem("prompts"), NULL);
+    for (; done && (one ? i == 0 : mc_json_next(&it)); i++)
+        done = mc_json_get_str(one ? all : it.value, &text)
+                   ? mc_fim_encode(tok, &fim, text, values->suffix, (mc_str){NULL, 0}, NULL, 0,
+                                   "prompt", &made[i], failure)
+                   : mc_failure_set(failure, 400, "invalid_type", "prompt",
+                                    "prompt: with a suffix, want a text, or texts");
+    if (!done) {
+        mc_prompts_free(made, n);
+        return false;
+    }
+    *prompts = made;
+    *count = n;
+    return true;
+}
+
 static bool complete(mc_exchange *http) {
     text_values values;
     mica_generate_options options;
@@ -462,14 +504,20 @@ static bool complete(mc_exchange *http) {
     if (!served) return false;
     const mica_tokenizer *tok = mica_model_tokenizer(served->model);
     size_t vocab = mica_tokenizer_vocab_size(tok);
-    if (!mc_prompts_read(values.prompt, "prompt", tok, vocab, &prompts, &count, &http->failure))
-        return false;
-    bool done = count * (size_t)values.generation.n <= MC_PROMPTS ||
-                mc_failure_set(&http->failure, 400, "invalid_value", "n",
-                               "n: want %d answers or fewer to all prompts", MC_PROMPTS);
     mc_arena arena = {0};
-    done =
-        done && mc_generation_options(&values.generation, vocab, &arena, &options, &http->failure);
+    bool done = mc_generation_options(&values.generation, vocab, &arena, &options, &http->failure);
+    if (done && values.suffix.len)
+        done = read_gaps(http, &values, tok, &arena, &options, &prompts, &count);
+    else if (done)
+        done =
+            mc_prompts_read(values.prompt, "prompt", tok, vocab, &prompts, &count, &http->failure);
+    if (!done) {
+        mc_arena_deinit(&arena);
+        return false;
+    }
+    done = count * (size_t)values.generation.n <= MC_PROMPTS ||
+           mc_failure_set(&http->failure, 400, "invalid_value", "n",
+                          "n: want %d answers or fewer to all prompts", MC_PROMPTS);
     text_job *text = done ? new_job(http, &values, served, prompts, count) : NULL;
     if (text) {
         text->job.arena = arena; /* later prompts need the options, too */

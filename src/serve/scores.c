@@ -20,6 +20,7 @@ typedef struct scores {
     mc_inputs second;   /* text_2, documents */
     size_t count;       /* of results */
     mc_json *documents; /* [second.count] as they were given; NULL: not asked for */
+    bool list;          /* the answer is an array, as text-embeddings-inference has it */
 } scores;
 
 static scores *scores_of(mc_evaluation *evaluation) {
@@ -246,9 +247,9 @@ static bool score(mc_exchange *http) {
 
 typedef struct rerank_values {
     mc_str model, query;
-    mc_json documents;
-    int64_t top_n; /* 0: all */
-    bool return_documents;
+    mc_json documents, texts;
+    int64_t top_n, max_tokens; /* 0: all */
+    bool return_documents, return_text;
 } rerank_values;
 
 #define RERANK(member) offsetof(rerank_values, member)
@@ -266,11 +267,16 @@ static const mc_field rerank_fields[] = {
     {.name = "documents",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
-     .required = true,
      .offset = RERANK(documents),
      .help = "up to 2048 texts, or objects with a text. relevance_score is the geometric mean of "
              "the probabilities of the query's tokens behind the document and a line feed: exp(1/n "
              "sum ln P(q[i] | document, line feed, q[0 .. i - 1]))"},
+    {.name = "texts",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = RERANK(texts),
+     .help = "the same, as text-embeddings-inference calls them: the answer is an array of index, "
+             "score and text then"},
     {.name = "top_n",
      .kind = MC_FIELD_INT,
      .min = 1,
@@ -282,6 +288,24 @@ static const mc_field rerank_fields[] = {
      .initial = 1,
      .offset = RERANK(return_documents),
      .help = "repeat each document in its result"},
+    {.name = "return_text",
+     .kind = MC_FIELD_BOOL,
+     .offset = RERANK(return_text),
+     .help = "the same, of texts"},
+    {.name = "max_tokens_per_doc",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = RERANK(max_tokens),
+     .help = "only so many tokens from the beginning of a document; all by default"},
+    {.name = "max_chunks_per_doc",
+     .kind = MC_FIELD_ONLY,
+     .choices = "1",
+     .help = "documents are read whole"},
+    {.name = "rank_fields", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
+    {.name = "raw_scores", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "truncate", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "priority", .kind = MC_FIELD_ONLY, .choices = "0"},
 };
 
 typedef struct rank {
@@ -317,6 +341,15 @@ static mica_status score_document(scores *e, size_t i, double *result) {
     return MICA_OK;
 }
 
+/* A result of an array, of texts. */
+static void put_ranked_text(mc_put *put, const scores *e, const rank *ranked) {
+    mc_put_open(put, NULL, '{');
+    mc_put_int(put, "index", (int64_t)ranked->index);
+    mc_put_real(put, "score", ranked->score);
+    if (e->documents) mc_put_value(put, "text", e->documents[ranked->index]);
+    mc_put_close(put, '}');
+}
+
 static void put_document(mc_put *put, mc_json document) {
     mc_str text;
     if (!mc_json_get_str(document, &text)) {
@@ -326,6 +359,29 @@ static void put_document(mc_put *put, mc_json document) {
     mc_put_open(put, "document", '{');
     mc_put_str(put, "text", text);
     mc_put_close(put, '}');
+}
+
+/* The ranked documents, the best first. */
+static bool put_ranks(scores *e, const rank *ranks) {
+    mc_exchange *http = e->evaluation.http;
+    int64_t tokens = e->second.tokens + (int64_t)e->second.count * (int64_t)e->first.prompts[0].n;
+    mc_put put = e->list ? mc_put_into(&http->out) : begin(e, "rerank", "results");
+    if (e->list) mc_put_open(&put, NULL, '[');
+    for (size_t i = 0; i < e->count && !put.failed; i++) {
+        if (e->list) {
+            put_ranked_text(&put, e, &ranks[i]);
+            continue;
+        }
+        mc_put_open(&put, NULL, '{');
+        mc_put_int(&put, "index", (int64_t)ranks[i].index);
+        if (e->documents) put_document(&put, e->documents[ranks[i].index]);
+        mc_put_real(&put, "relevance_score", ranks[i].score);
+        mc_put_close(&put, '}');
+    }
+    if (!e->list) return finish(e, &put, tokens);
+    mc_put_close(&put, ']');
+    http->prompt_tokens = tokens;
+    return !put.failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
 }
 
 static bool run_rerank(mc_evaluation *evaluation) {
@@ -338,16 +394,7 @@ static bool run_rerank(mc_evaluation *evaluation) {
     }
     if (status == MICA_OK) {
         qsort(ranks, e->second.count, sizeof *ranks, compare_ranks);
-        mc_put put = begin(e, "rerank", "results");
-        for (size_t i = 0; i < e->count && !put.failed; i++) {
-            mc_put_open(&put, NULL, '{');
-            mc_put_int(&put, "index", (int64_t)ranks[i].index);
-            if (e->documents) put_document(&put, e->documents[ranks[i].index]);
-            mc_put_real(&put, "relevance_score", ranks[i].score);
-            mc_put_close(&put, '}');
-        }
-        finish(e, &put,
-               e->second.tokens + (int64_t)e->second.count * (int64_t)e->first.prompts[0].n);
+        put_ranks(e, ranks);
     }
     mc_free(ranks);
     if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "documents");
@@ -372,27 +419,50 @@ static bool encode(scores *e, mc_str text, const char *behind, bool add_special,
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
+/* A document and a line feed; max_tokens: of its beginning only so many, 0: all. */
+static bool encode_document(scores *e, mc_str text, int64_t max_tokens, mc_completion_prompt *input,
+                            const char *name) {
+    mc_completion_prompt feed = {0};
+    if (!encode(e, text, "\n", true, input, name)) return false;
+    if (!max_tokens || input->n <= (size_t)max_tokens + 1) return true;
+    mica_free(input->ids); /* the line feed may be part of its last token */
+    input->ids = NULL;
+    if (!encode(e, text, "", true, input, name)) return false;
+    bool done = encode(e, MC_STR("\n"), "", false, &feed, name);
+    for (size_t i = 0; done && i < feed.n && (size_t)max_tokens + i < input->n; i++)
+        input->ids[(size_t)max_tokens + i] = feed.ids[i];
+    if (input->n > (size_t)max_tokens + feed.n) input->n = (size_t)max_tokens + feed.n;
+    mica_free(feed.ids);
+    return done;
+}
+
 static bool read_documents(scores *e, const rerank_values *values) {
     mc_failure *failure = &e->evaluation.http->failure;
-    size_t count = mc_json_count(values->documents), i = 0;
+    const char *field = e->list ? "texts" : "documents";
+    mc_json documents = e->list ? values->texts : values->documents;
+    bool told = e->list ? values->return_text : values->return_documents;
+    size_t count = mc_json_count(documents), i = 0;
+    if (e->list == mc_json_exists(values->documents))
+        return mc_failure_set(failure, 400, e->list ? "invalid_value" : "missing_field",
+                              "documents", "want either documents, or texts");
     if (!count || count > MC_PROMPTS)
-        return mc_failure_set(failure, 400, "invalid_value", "documents",
-                              "documents: want 1 to %d of them", MC_PROMPTS);
+        return mc_failure_set(failure, 400, "invalid_value", field, "%s: want 1 to %d of them",
+                              field, MC_PROMPTS);
     e->second.prompts = mc_calloc(count, sizeof *e->second.prompts);
-    if (values->return_documents) e->documents = mc_calloc(count, sizeof *e->documents);
-    if (!e->second.prompts || (values->return_documents && !e->documents))
+    if (told) e->documents = mc_calloc(count, sizeof *e->documents);
+    if (!e->second.prompts || (told && !e->documents))
         return mc_failure_of(failure, mc_fail_nomem("documents"), NULL);
-    for (mc_json_iter it = mc_json_begin(values->documents); mc_json_next(&it); i++) {
+    for (mc_json_iter it = mc_json_begin(documents); mc_json_next(&it); i++) {
         mc_str text;
-        bool object = mc_json_get_type(it.value) == MC_JSON_OBJECT;
+        bool object = !e->list && mc_json_get_type(it.value) == MC_JSON_OBJECT;
         if (!mc_json_get_str(object ? mc_json_find(it.value, "text") : it.value, &text) ||
             mc_json_count(it.value) > 1)
-            return mc_failure_set(failure, 400, "invalid_type", "documents",
-                                  "documents[%zu]: want a string, or an object with nothing but a "
-                                  "text",
-                                  i);
+            return mc_failure_set(failure, 400, "invalid_type", field, "%s[%zu]: want a string%s",
+                                  field, i,
+                                  e->list ? "" : ", or an object with nothing but a text");
         e->second.count = i + 1;
-        if (!encode(e, text, "\n", true, &e->second.prompts[i], "documents")) return false;
+        if (!encode_document(e, text, values->max_tokens, &e->second.prompts[i], field))
+            return false;
         e->second.tokens += (int64_t)e->second.prompts[i].n;
         if (e->documents) e->documents[i] = it.value;
     }
@@ -414,6 +484,7 @@ static bool rerank(mc_exchange *http) {
     if (!mc_exchange_read(http, &values)) return false;
     scores *e = new_scores(http, values.model, &rerank_ops);
     if (!e) return false;
+    e->list = mc_json_exists(values.texts);
     if (read_query(e, &values) && read_documents(e, &values)) {
         size_t top = (size_t)values.top_n;
         e->count = top && top < e->second.count ? top : e->second.count;
@@ -422,6 +493,9 @@ static bool rerank(mc_exchange *http) {
     on_close(&e->evaluation);
     return false;
 }
+
+#define RERANK_TABLE \
+    { rerank_fields, sizeof rerank_fields / sizeof *rerank_fields, 0 }
 
 static const mc_endpoint endpoints[] = {
     {.method = "POST",
@@ -432,8 +506,18 @@ static const mc_endpoint endpoints[] = {
     {.method = "POST",
      .path = "/v1/rerank",
      .handle = rerank,
-     .tables = {{rerank_fields, sizeof rerank_fields / sizeof *rerank_fields, 0}},
-     .help = "documents by how likely they make a query, the best first"},
+     .tables = {RERANK_TABLE},
+     .help = "documents by how likely they make a query, the best first, as Jina's API has it"},
+    {.method = "POST",
+     .path = "/v2/rerank",
+     .handle = rerank,
+     .tables = {RERANK_TABLE},
+     .help = "the same, where Cohere's clients ask for it"},
+    {.method = "POST",
+     .path = "/rerank",
+     .handle = rerank,
+     .tables = {RERANK_TABLE},
+     .help = "the same, where llama.cpp's and text-embeddings-inference's clients do"},
 };
 
 const mc_endpoint_list mc_endpoints_scores = {"mica's own: scores", endpoints,

@@ -7,6 +7,7 @@
 #include "schedule/schedule.h"
 #include "serve/catalog.h"
 #include "serve/exchange.h"
+#include "serve/made.h"
 
 #include <mica/serve.h>
 
@@ -69,6 +70,7 @@ typedef struct mc_loading {
 typedef struct mc_models {
     mc_handlers *handlers; /* of the server */
     mc_catalog catalog;
+    mc_made_list made; /* of these, by requests */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     mc_served *first;

@@ -311,6 +311,59 @@ static double rank_of(const char *document, const char *query) {
     return exp(sum / (double)m);
 }
 
+/* Other servers' ways to ask for the same. */
+static void test_rerank_forms(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/v2/rerank", "/rerank"};
+    static const char query[] = "Which tool?", document[] = "curl is a tool.";
+    mc_json_doc *doc;
+    mc_str text;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        mc_json results = mc_json_find(
+            post(paths[i],
+                 "{\"query\": \"Which tool?\", \"documents\": [\"curl is a tool.\", \"Bread.\"], "
+                 "\"top_n\": 1, \"max_chunks_per_doc\": 1, \"rank_fields\": [\"text\"]}",
+                 &doc),
+            "results");
+        const mc_json best = element(results, 0);
+        assert_int_equal(mc_json_count(results), 1);
+        assert_true(number(best, "relevance_score") ==
+                    rank_of(number(best, "index") == 0 ? document : "Bread.", query));
+        mc_json_close(&doc);
+    }
+    /* text-embeddings-inference's: texts, and an array */
+    mc_json array = post("/rerank",
+                         "{\"query\": \"Which tool?\", \"texts\": [\"Bread.\", \"curl is a "
+                         "tool.\"], \"return_text\": true}",
+                         &doc);
+    assert_int_equal(mc_json_count(array), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const mc_json row = element(array, i);
+        const char *want = number(row, "index") == 1 ? document : "Bread.";
+        assert_true(number(row, "score") == rank_of(want, query));
+        assert_true(mc_json_get_str(mc_json_find(row, "text"), &text));
+        assert_true(mc_str_is(text, want));
+    }
+    mc_json_close(&doc);
+    /* Of a long document only the beginning, with the line feed. */
+    mc_json results = mc_json_find(
+        post("/rerank",
+             "{\"query\": \"Which tool?\", \"documents\": [\"curl is a tool.\", \"curl\"], "
+             "\"max_tokens_per_doc\": 2}",
+             &doc),
+        "results");
+    assert_true(number(element(results, 0), "relevance_score") ==
+                number(element(results, 1), "relevance_score"));
+    mc_json_close(&doc);
+    client_refused(shared.server, "/rerank", "{\"query\": \"a\"}", 400, "missing_field",
+                   "documents");
+    client_refused(shared.server, "/rerank",
+                   "{\"query\": \"a\", \"documents\": [\"b\"], \"texts\": [\"b\"]}", 400,
+                   "invalid_value", "documents");
+    client_refused(shared.server, "/rerank", "{\"query\": \"a\", \"texts\": [{}]}", 400,
+                   "invalid_type", "texts");
+}
+
 static void test_rerank(void **state) {
     (void)state;
     static const char query[] = "Which tool sends requests?";
@@ -520,13 +573,14 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_embeddings),     cmocka_unit_test(test_dimensions),
-        cmocka_unit_test(test_base64),         cmocka_unit_test(test_embeddings_refused),
-        cmocka_unit_test(test_score),          cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_score_refused),  cmocka_unit_test(test_rerank),
-        cmocka_unit_test(test_classify),       cmocka_unit_test(test_hangup),
-        cmocka_unit_test(test_beside_answers), cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_embeddings),    cmocka_unit_test(test_dimensions),
+        cmocka_unit_test(test_base64),        cmocka_unit_test(test_embeddings_refused),
+        cmocka_unit_test(test_score),         cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_score_refused), cmocka_unit_test(test_rerank),
+        cmocka_unit_test(test_rerank_forms),  cmocka_unit_test(test_classify),
+        cmocka_unit_test(test_hangup),        cmocka_unit_test(test_beside_answers),
+        cmocka_unit_test(test_timeout),       cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }

@@ -418,8 +418,111 @@ static void test_refused(void **state) {
     mc_json_close(&doc);
 }
 
+/* ---- models of models ---- */
+
+/* Asks two things, which must be answered alike. */
+static void check_alike(const char *path, const char *one, const char *other, const char *member) {
+    mc_json_doc *a = client_json(shared.server, "POST", path, one, 200);
+    mc_json_doc *b = client_json(shared.server, "POST", path, other, 200);
+    assert_true(text_at(mc_json_root(b), member).len > 0);
+    check_text(mc_json_root(a), member, text_at(mc_json_root(b), member));
+    mc_json_close(&a);
+    mc_json_close(&b);
+}
+
+#define SYSTEM "You know bread only."
+#define USER "{\"role\": \"user\", \"content\": \"What is curl?\"}"
+#define ASK_MADE(name, more) \
+    "{\"model\": \"" name "\", \"stream\": false, \"messages\": [" USER "]" more "}"
+#define ASK_SYSTEM(more)                                                                 \
+    "{\"model\": \"default\", \"stream\": false, \"messages\": [{\"role\": \"system\", " \
+    "\"content\": \"" SYSTEM "\"}, " USER "]" more "}"
+
+static void create(const char *body) {
+    mc_json_doc *doc = client_json(shared.server, "POST", "/api/create", body, 200);
+    check_text(mc_json_root(doc), "status", MC_STR("success"));
+    mc_json_close(&doc);
+}
+
+/* A name with a system prompt and options answers as the model does that is told these. */
+static void test_create(void **state) {
+    (void)state;
+    create("{\"model\": \"baker:latest\", \"from\": \"default\", \"system\": \"" SYSTEM "\", "
+           "\"parameters\": {\"temperature\": 0, \"repeat_penalty\": 1, \"num_predict\": 4}, "
+           "\"stream\": false}");
+    check_alike(CHAT, ASK_MADE("baker", ""), ASK_SYSTEM(", " OPTIONS("\"num_predict\": 4")),
+                "message.content");
+    check_alike(CHAT, ASK_MADE("baker:latest", ", \"options\": {\"num_predict\": 2}"),
+                ASK_SYSTEM(", " OPTIONS("\"num_predict\": 2")), "message.content");
+    check_alike("/v1/chat/completions",
+                ASK_MADE("baker", ", \"temperature\": 0, \"max_tokens\": 4"),
+                ASK_SYSTEM(", \"temperature\": 0, \"max_tokens\": 4"), "choices.0.message.content");
+    /* A conversation's own system prompt stays alone. */
+    check_alike(
+        "/apply-template",
+        "{\"model\": \"baker\", \"messages\": [{\"role\": \"system\", \"content\": \"a\"}, " USER
+        "]}",
+        "{\"messages\": [{\"role\": \"system\", \"content\": \"a\"}, " USER "]}", "prompt");
+    /* Made of one that was made, and a copy. */
+    create("{\"model\": \"cook\", \"from\": \"baker\", \"parameters\": {}}");
+    check_alike("/apply-template", "{\"model\": \"cook\", \"messages\": [" USER "]}",
+                "{\"model\": \"baker\", \"messages\": [" USER "]}", "prompt");
+    answer a = client_ask(shared.server, "POST", "/api/copy",
+                          "{\"source\": \"baker\", \"destination\": \"miller\"}");
+    assert_int_equal(a.status, 200);
+    answer_free(&a);
+    check_alike(CHAT, ASK_MADE("miller", ""), ASK_MADE("baker", ""), "message.content");
+    mc_json_doc *doc = client_json(shared.server, "GET", "/api/tags", NULL, 200);
+    assert_int_equal(mc_json_count(at(mc_json_root(doc), "models")), 4);
+    check_text(mc_json_root(doc), "models.3.name", MC_STR("miller"));
+    mc_json_close(&doc);
+    doc = client_json(shared.server, "POST", "/api/show", "{\"model\": \"miller\"}", 200);
+    check_text(mc_json_root(doc), "system", MC_STR(SYSTEM));
+    mc_json_close(&doc);
+    static const char *const made[] = {"baker", "cook", "miller"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        char *body = test_format("{\"model\": \"%s:latest\"}", made[i]);
+        doc = client_json(shared.server, "DELETE", "/api/delete", body, 200);
+        mc_json_close(&doc);
+        free(body);
+    }
+    a = client_ask(shared.server, "POST", CHAT, ASK_MADE("baker", ""));
+    assert_int_equal(a.status, 404);
+    answer_free(&a);
+}
+
+static void check_create(const char *path, const char *body, int status, const char *text) {
+    answer a = client_ask(shared.server, "POST", path, body);
+    if (a.status != status || !strstr(a.body, text)) fail_msg("%s: %d %s", body, a.status, a.body);
+    answer_free(&a);
+}
+
+static void test_create_refused(void **state) {
+    (void)state;
+    static const char create_path[] = "/api/create", copy_path[] = "/api/copy";
+    check_create(create_path, "{\"from\": \"default\"}", 400, "model is missing");
+    check_create(create_path, "{\"model\": \"a\"}", 400, "from");
+    check_create(create_path, "{\"model\": \"a\", \"from\": \"nothing\"}", 404, "nothing");
+    check_create(create_path, "{\"model\": \"a\", \"from\": \"/etc\"}", 404, "no model");
+    check_create(create_path, "{\"model\": \"default\", \"from\": \"default\"}", 409,
+                 "is a model of the server");
+    check_create(create_path, "{\"model\": \"a b\", \"from\": \"default\"}", 400, "blanks");
+    check_create(create_path,
+                 "{\"model\": \"a\", \"from\": \"default\", \"parameters\": {\"temprature\": 1}}",
+                 400, "temprature");
+    check_create(create_path,
+                 "{\"model\": \"a\", \"from\": \"default\", \"template\": \"{{ .Prompt }}\"}", 400,
+                 "template");
+    check_create(create_path, "{\"model\": \"a\", \"from\": \"default\", \"quantize\": \"q4_0\"}",
+                 400, "quantize");
+    check_create(copy_path, "{\"source\": \"default\"}", 400, "destination");
+    check_create(copy_path, "{\"source\": \"none\", \"destination\": \"a\"}", 404, "none");
+    check_create(CHAT, ASK_MADE("a", ""), 404, "no model");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_create),  cmocka_unit_test(test_create_refused),
         cmocka_unit_test(test_whole),   cmocka_unit_test(test_stream),
         cmocka_unit_test(test_options), cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_schema),  cmocka_unit_test(test_loaded),
