@@ -5,8 +5,8 @@ set(MICA_TEST_ENVIRONMENT
   UBSAN_OPTIONS=print_stacktrace=1
   TSAN_OPTIONS=halt_on_error=1
   MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
-# The tests that make test runs under AddressSanitizer get the label `first`: what parses and serves,
-# and a golden or two of each other room. make asan-rest runs the others.
+# The tests that make test runs under AddressSanitizer have the label `first`: what parses and
+# serves, and a golden or two of each other room. make asan-rest runs the others.
 set(MICA_FIRST_ROOMS base cli fuzz grammar graph hub io onnx serve text web)
 set(MICA_FIRST convert.gguf convert.recipe cpu.copy device.memory engine.native engine.options
   exec.compile exec.program_file grad.tape model.lm_load model.packing op.golden op.refuse
@@ -143,9 +143,11 @@ endfunction()
 # the target test_<room>_<name>, for a test that starts itself or replaces malloc, and for tools.
 # Where MICA_TEST_LABEL is set, a room's program has the tests with that label.
 #
-# Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
-# are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
-# ThreadSanitizer), valgrind, slow (not for make test-quick), long (for make release-rest alone). WEAKER: again as <room>.<name>.avx2
+# Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these are
+# called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
+# ThreadSanitizer), valgrind, slow (not for make test-quick), long (for make release-rest alone).
+#
+# WEAKER: again as <room>.<name>.avx2
 # and .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than
 # this one; not under sanitizers, where that would take a minute. DEVICES: again as
 # <room>.<name>.<device> on each of MICA_TEST_DEVICES, of which sanitizers see the tests labelled

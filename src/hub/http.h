@@ -83,9 +83,9 @@ bool mc_http_answered(const mc_http_transfer *transfer);
 /* Whether the same question may be answered another time. */
 bool mc_http_may_retry(const mc_http_transfer *transfer);
 
-/* How long to wait for that after so many tries: as long as the answer says, a minute at most, which
- * is told; else a connection that broke is replaced at once, and one that broke again later and
- * later. */
+/* How long to wait for that after so many tries: as long as the answer says, a minute at most,
+ * which is told; else a connection that broke is replaced at once, and one that broke again later
+ * and later. */
 uint64_t mc_http_retry_us(mc_http *http, const mc_http_transfer *transfer, int tries);
 
 /* Ends a transfer, if it has not ended, and frees what it has. Does nothing for one that was not

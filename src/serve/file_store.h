@@ -1,9 +1,9 @@
 /* The files of a server: those that clients upload, and the results of batches.
  *
  * They lie in $TMPDIR without names, so that nothing of them is left however the process ends:
- * each takes a descriptor. A file is there only for requests that have the same of the server's keys
- * as the one that made it. Each key may have up to MC_FILES of them and MC_FILE_BYTES, so that none
- * takes the room of others.
+ * each takes a descriptor. A file is there only for requests that have the same of the server's
+ * keys as the one that made it. Each key may have up to MC_FILES of them and MC_FILE_BYTES, so that
+ * none takes the room of others.
  *
  * Threads: any. */
 #ifndef SERVE_FILE_STORE_H

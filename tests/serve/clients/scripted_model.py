@@ -10,7 +10,8 @@ import os
 import struct
 
 TEMPLATE = """{%- if tools %}{{- '<|system|># Tools\\n' }}{%- for tool in tools %}
-{{- tool | tojson }}{%- endfor %}{{- '\\nTo call one: <tool_call>\\n{"name": ..., "arguments": {...}}\\n</tool_call>' }}
+{{- tool | tojson }}{%- endfor %}{{- '\\nTo call one: <tool_call>\\n' }}
+{{- '{"name": ..., "arguments": {...}}\\n</tool_call>' }}
 {%- endif %}{%- for m in messages %}
 {%- if m.role == 'system' and not loop.first %}{{- raise_exception('system is first') }}{%- endif %}
 {%- if not loop.first and m.role != 'tool' and m.role == loop.previtem.role %}
