@@ -90,8 +90,8 @@ static bool write_block(answer *a, const mc_piece *piece) {
         return mc_anthropic_blocks_add(&a->blocks, MC_BLOCK_TEXT, piece->text);
     case MC_PIECE_THOUGHT:
         return mc_anthropic_blocks_add(&a->blocks, MC_BLOCK_THINKING, piece->text);
-    case MC_PIECE_CALL:
-        return mc_anthropic_blocks_call(&a->blocks, piece->name, piece->text);
+    case MC_PIECE_CALL: /* of a splitter that does not stream them */
+        break;
     case MC_PIECE_CALL_BEGIN:
         return mc_anthropic_blocks_begin_call(&a->blocks, piece->name);
     case MC_PIECE_CALL_TEXT:
@@ -157,8 +157,8 @@ static bool write_item(answer *a, const mc_piece *piece) {
         return mc_response_output_add(&a->output, MC_OUTPUT_MESSAGE, piece->text, &a->logprobs);
     case MC_PIECE_THOUGHT:
         return mc_response_output_add(&a->output, MC_OUTPUT_REASONING, piece->text, &a->logprobs);
-    case MC_PIECE_CALL:
-        return mc_response_output_call(&a->output, piece->name, piece->text);
+    case MC_PIECE_CALL: /* of a splitter that does not stream them */
+        break;
     case MC_PIECE_CALL_BEGIN:
         return mc_response_output_begin_call(&a->output, piece->name);
     case MC_PIECE_CALL_TEXT:
