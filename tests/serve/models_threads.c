@@ -61,7 +61,7 @@ static void test_once(void **state) {
     asker askers[ASKERS];
     ask_all(f.server, bodies, 5, askers);
     for (size_t i = 0; i < ASKERS; i++) {
-        assert_int_equal(askers[i].status, i % 5 == 4 ? 400 : 200);
+        assert_int_equal(askers[i].status, i % 5 == 4 ? 500 : 200);
         assert_int_equal(askers[i].same, i % 5 != 4);
     }
     assert_int_equal(metric(f.server, "mica_model_loads_total"), 3);
