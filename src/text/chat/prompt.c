@@ -210,7 +210,7 @@ static mica_status render_messages(const mc_prompt *prompt, const char *format,
                              ? conversation_by_template(prompt, request, conversation, text)
                              : conversation_by_format(prompt, format, request, conversation, text);
     if (status == MICA_EINVAL) *out = IS_REFUSED;
-    if (status == MICA_OK && !form->hides)
+    if (status == MICA_OK && !form->hides && text->data)
         status = mc_chat_roles_shown(conversation,
                                      (mc_str){text->data + before, text->len - before}, &shown);
     if (shown) return status;

@@ -386,7 +386,7 @@ static void test_roles(void **state) {
         {"{% if not loop.first and loop.previtem.role == 'tool' %}{{ raise_exception('x') }}{% "
          "endif %}"
          "{% if m.tool_calls %}{{ m.tool_calls[0].id }}{% endif %}{{ m.tool_call_id }}",
-         results, "[user]c[assistant]d[assistant]i[tool]ri\n\ne"},
+         results, "[user]c[assistant]di[tool]r\n\nei"},
     };
     mc_prompt prompt;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -396,8 +396,8 @@ static void test_roles(void **state) {
         mc_prompt_close(&prompt);
         free(template);
     }
-    open_prompt("{% for m in messages if m.role != 'system' or loop.first %}[{{ m.role }}]"
-                "{{ m.content }}{% endfor %}",
+    open_prompt("{% for m in messages %}{% if m.role != 'system' or loop.first %}"
+                "[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}",
                 &prompt);
     expect_prompt(&prompt, (mc_prompt_request){.messages = messages},
                   "[system]a\n\nb[user]c\n\nd\n\n e\n");
