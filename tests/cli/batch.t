@@ -16,7 +16,7 @@ has alone.
   $ mica run "What is tar?" -q > a; grep '"tar"' out | sed 's/.*"text": "\(.*\)", "finish.*/\1/' | cmp - a
   $ mica batch in -q --parallel 1 | sort | cmp - out; mica batch model -q < in | sort | cmp - out
   $ mica batch -m model in 2>&1 > /dev/null | sed 's/[0-9.]* tok\/s/N tok\/s/'
-  4 answered, 51 tokens at N tok/s
+  4 answered, 52 tokens at N tok/s
 
 What the command line says of all, a line says better.
 
@@ -24,7 +24,7 @@ What the command line says of all, a line says better.
   {"id": 1, "text": " a command", "finish": "length", "prompt_tokens": 3, "generated_tokens": 2}
   {"id": 2, "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
   $ printf '{"prompt": "curl is", "stop": [" command"]}\n' | mica batch -q --stop " a" -n 9
-  {"id": 1, "text": " a", "finish": "stop", "prompt_tokens": 3, "generated_tokens": 1}
+  {"id": 1, "text": " a", "finish": "stop", "prompt_tokens": 3, "generated_tokens": 2}
 
 Lines that are wrong are told, and have a row with an error; the others are answered. So is a line with
 the id of an earlier one.
