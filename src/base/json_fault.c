@@ -69,9 +69,9 @@ static bool scan_escape(scan *s) {
     s->at++;
     if (c != 'u') return (c > 0 && strchr("\"\\/bfnrt", c)) || fail(s, "has a malformed string");
     if (!scan_unit(s, &unit)) return false;
-    if (unit < 0xd800 || unit > 0xdbff) return true;
-    bool pair =
-        take(s, '\\') && take(s, 'u') && scan_unit(s, &low) && low >= 0xdc00 && low <= 0xdfff;
+    if (unit < 0xd800 || unit > 0xdfff) return true;
+    bool pair = unit < 0xdc00 && take(s, '\\') && take(s, 'u') && scan_unit(s, &low) &&
+                low >= 0xdc00 && low <= 0xdfff;
     return pair || fail(s, "has a malformed string");
 }
 
@@ -193,6 +193,11 @@ static bool scan_next(scan *s) {
 
 static void scan_all(scan *s) {
     bool open = true;
+    mc_str text = {s->text, s->len};
+    if (mc_str_starts(text, MC_STR("\xFF\xFE")) || mc_str_starts(text, MC_STR("\xFE\xFF"))) {
+        fail(s, "is UTF-16: save it as UTF-8");
+        return;
+    }
     skip_blanks(s);
     if (peek(s) < 0) {
         fail(s, "is empty");

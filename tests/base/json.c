@@ -163,6 +163,8 @@ static void test_not_json(void **state) {
         {"{\"a\": [[], [1, 2}", "lacks a comma or an end (line 1, column 17, in a[1][1])"},
         {"{\"a\": 1,\n \"b\": 2\n", "ends too early (line 3, column 1, in b)"},
         {"[\"\\ud800x\"]", "malformed string (line 1, column"},
+        {"[\"\\udcff\"]", "malformed string (line 1, column 9, in [0])"},
+        {"\xFF\xFE{", "is UTF-16: save it as UTF-8 (line 1, column 1)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mc_json_doc *doc;
