@@ -362,7 +362,7 @@ mica_status mc_conversation_read(const mc_conversation_options *options, mc_str 
                                  mc_text texts[2], size_t *n) {
     reader r = {.prompt = options->prompt, .chat = options->chat, .keys = fill_keys(options->keys)};
     mc_json_doc *doc = NULL;
-    MC_TRY(mc_json_parse(line.ptr, line.len, "JSON", &doc));
+    MC_TRY(mc_json_parse(line.ptr, line.len, "the record", &doc));
     r.root = mc_json_root(doc);
     mica_status status = MICA_OK;
     mc_json tools = mc_json_find(r.root, "tools");

@@ -1,6 +1,7 @@
 #include "tune/records.h"
 
 #include "base/json_write.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -75,6 +76,8 @@ static mica_status read_element(mc_records *r) {
         if (r->record.len > MC_LINE_MAX)
             return ill_formed(r, "an element of the array is too large");
         r->rest = skip(r->rest, i);
+        if (r->rest.len && !i && r->record.len == 1)
+            return ill_formed(r, "an element of the array is missing at a comma");
         if (r->rest.len) return MICA_OK;
         MC_TRY(mc_lines_next(&r->lines, &r->rest));
         if (!r->rest.ptr) return ill_formed(r, "the array does not end");
@@ -159,8 +162,13 @@ static mc_str field_at(const mc_records *r, size_t i) {
     return (mc_str){r->values.len ? r->values.data + begin : "", ends[i] - begin};
 }
 
+static bool is_utf8(const mc_records *r) {
+    return r->values.len == 0 || mc_utf8_valid(r->values.data, r->values.len);
+}
+
 static mica_status read_columns(mc_records *r, mc_str line) {
     MC_TRY(read_fields(r, skip_mark(line)));
+    if (!is_utf8(r)) return ill_formed(r, "is not UTF-8");
     for (size_t i = 0; i < MC_BUFFER_COUNT(&r->ends, size_t); i++) {
         mc_str name = field_at(r, i);
         name.ptr = mc_arena_strndup(&r->arena, name.ptr, name.len);
@@ -173,9 +181,10 @@ static mica_status read_columns(mc_records *r, mc_str line) {
 /* Writes the last record as an object of texts. */
 static mica_status put_object(mc_records *r) {
     size_t n = MC_BUFFER_COUNT(&r->columns, mc_str), found = MC_BUFFER_COUNT(&r->ends, size_t);
-    r->misfit = n != found;
-    if (r->misfit)
+    r->misfit = n != found || !is_utf8(r);
+    if (n != found)
         return mc_fail(MICA_EFORMAT, "has %zu fields, and the first line has %zu", found, n);
+    if (r->misfit) return mc_fail(MICA_EFORMAT, "is not UTF-8");
     mc_buffer_clear(&r->record);
     bool done = mc_buffer_add_byte(&r->record, '{');
     for (size_t i = 0; i < n && done; i++)
@@ -243,7 +252,7 @@ mica_status mc_records_open(mc_records *r, const char *path) {
     *r = (mc_records){.kind = MC_RECORDS_LINES};
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
         if (mc_str_ends(name, mc_str_of(packed[i]))) name.len -= strlen(packed[i]);
-    if (mc_str_ends(name, MC_STR(".csv"))) r->kind = MC_RECORDS_CSV;
+    if (mc_str_ends(name, MC_STR(".csv")) || mc_str_ends(name, MC_STR(".CSV"))) r->kind = MC_RECORDS_CSV;
     return mc_lines_open(&r->lines, path);
 }
 

@@ -1,6 +1,6 @@
 /* The examples of a file as JSON objects: lines of JSON, the elements of one JSON array, or the
  * records of CSV, whose first line names the columns (RFC 4180). An array is told by the first
- * character of the file, CSV by the file's name. Memory is that of the longest record. Threads: one
+ * character of the file, CSV by the file's name. Memory is that of the longest line or record. Threads: one
  * at a time. */
 #ifndef TUNE_RECORDS_H
 #define TUNE_RECORDS_H
