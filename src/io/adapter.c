@@ -325,13 +325,17 @@ static mica_status take_substitute(mc_adapter *adapter, const mc_weight_tensor *
         {".base_layer.bias", ".bias", true, false, false},
         {".weight", ".weight", false, false, true},
         {".bias", ".bias", false, false, true},
+        /* Where nothing is saved by name: of a vocabulary that was resized. */
+        {"embed_tokens.weight", "embed_tokens.weight", true, false, false},
+        {"lm_head.weight", "lm_head.weight", true, false, false},
     };
     enum { KINDS = sizeof kinds / sizeof *kinds };
     mc_str name = unwrap(adapter, t->name);
     size_t i = 0;
-    while (i < KINDS && !mc_str_ends(name, mc_str_of(kinds[i].suffix)))
+    while (i < KINDS &&
+           ((kinds[i].saved && !adapter->saves) || !mc_str_ends(name, mc_str_of(kinds[i].suffix))))
         i++;
-    *taken = i < KINDS && (kinds[i].saved ? adapter->saves : adapter->peft);
+    *taken = i < KINDS && adapter->peft;
     if (!*taken) return MICA_OK;
     mc_str module = {name.ptr, name.len - strlen(kinds[i].suffix)};
     mc_adapter_substitute substitute = {

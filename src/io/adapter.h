@@ -8,7 +8,8 @@
  *
  *     <module>.weight, .bias              modules_to_save, and biases that were trained ("bias")
  *     <module>.base_layer.weight, .bias   copies of the model's own tensors: of embeddings that
- *                                         have factors, and of biases
+ *                                         have factors, and of biases; without modules_to_save
+ *                                         <module>.weight of an embedding or head is one, too
  *     <module>.lora_B.bias                lora_bias: of the second factor
  *     <module>.token_adapter.trainable_tokens_delta   trainable_token_indices: new rows of a table
  *

@@ -252,7 +252,8 @@ mica_status mc_records_open(mc_records *r, const char *path) {
     *r = (mc_records){.kind = MC_RECORDS_LINES};
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
         if (mc_str_ends(name, mc_str_of(packed[i]))) name.len -= strlen(packed[i]);
-    if (mc_str_ends(name, MC_STR(".csv")) || mc_str_ends(name, MC_STR(".CSV"))) r->kind = MC_RECORDS_CSV;
+    if (mc_str_ends(name, MC_STR(".csv")) || mc_str_ends(name, MC_STR(".CSV")))
+        r->kind = MC_RECORDS_CSV;
     return mc_lines_open(&r->lines, path);
 }
 

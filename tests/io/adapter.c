@@ -122,6 +122,24 @@ static void test_peft_scales(void **state) {
     }
 }
 
+/* Gives a tensor of the adapter another name, with blanks behind its quote for what is shorter. */
+static void rename_tensor(const char *dir, const char *from, const char *to) {
+    char *path = test_format("%s/adapter_model.safetensors", dir);
+    char *old = test_format("%s\"", from), *name = test_format("%s\"", to);
+    size_t size, length = strlen(old);
+    char *bytes = test_read_file(path, &size), *at = bytes + 8;
+    while (at + length <= bytes + size && memcmp(at, old, length) != 0)
+        at++;
+    assert_true(at + length <= bytes + size);
+    memset(at, ' ', length);
+    memcpy(at, name, strlen(name));
+    test_write_file(path, bytes, size);
+    free(bytes);
+    free(name);
+    free(old);
+    free(path);
+}
+
 static void expect_error(const char *dir, mica_status status, const char *word, const char *other) {
     mc_adapter *adapter;
     mica_status got = mc_adapter_open(dir, &adapter);
@@ -159,6 +177,14 @@ static void test_other_kinds(void **state) {
     char *dir = changed(peft, "\"modules_to_save\": null", "\"modules_to_save\": []");
     mc_adapter *adapter = open_adapter(dir);
     assert_int_equal(mc_adapter_substitute_count(adapter), 0);
+    mc_adapter_close(&adapter);
+    test_temp_dir_remove(dir);
+    dir = changed("peft_ends_llama", "\"r\": 4", "\"r\": 4"); /* a vocabulary that was resized */
+    rename_tensor(dir, "embed_tokens.base_layer.weight", "embed_tokens.weight");
+    adapter = open_adapter(dir);
+    const mc_adapter_substitute *resized = mc_adapter_substitute_at(adapter, 1);
+    assert_string_equal(resized->name, "model.embed_tokens.weight");
+    assert_true(resized->copy);
     mc_adapter_close(&adapter);
     test_temp_dir_remove(dir);
     dir = changed(mlx, "\"lora\"", "\"full\""); /* tensors in the place of the model's */

@@ -223,7 +223,10 @@ static void test_records(void **state) {
         {"a.json", "[1,\n ]", "line 2: an element of the array is missing", MICA_EFORMAT},
         {"a.json", "[,1]", "line 1: an element of the array is missing", MICA_EFORMAT},
         {"a.csv", "a\n\xFFx\ny", "2: misfit\n3: {\"a\":\"y\"}\n", MICA_OK},
-        {"a.csv", "\xFF\xFE" "a\nb\n", "line 1: is not UTF-8", MICA_EFORMAT},
+        {"a.csv",
+         "\xFF\xFE"
+         "a\nb\n",
+         "line 1: is not UTF-8", MICA_EFORMAT},
         {"a.CSV", "a,b\n1,2\n", "2: {\"a\":\"1\",\"b\":\"2\"}\n", MICA_OK},
         {"a.csv", "a,b\n\"x", "line 2: a field in quotes does not end", MICA_EFORMAT},
         {"a.csv", "a,b\n\"x\"y,", "line 2: something follows a field in quotes", MICA_EFORMAT},
