@@ -21,9 +21,9 @@
  * The environment, read when an executable is opened: MICA_MODE is the mode where options say none,
  * lazy, eager or compiled, in letters of any case; MICA_CHECK_NAN=1 makes a run fail (MICA_EINVAL)
  * at the first op whose result has a NaN or infinity and whose operands have none; MICA_TRACE=FILE
- * adds the time of each op to a file of trace events (JSON): runs are MICA_EIO where it cannot be
- * written. These two evaluate each op by itself, as MICA_MODE_EAGER does. MICA_PASSES_OFF names
- * passes to leave out where options name none.
+ * adds the times of a run's ops to a file of trace events, an array of JSON that is whole after
+ * each run: runs are MICA_EIO where it cannot be written. These two evaluate each op by itself, as
+ * MICA_MODE_EAGER does. MICA_PASSES_OFF names passes to leave out where options name none.
  *
  * Compiling runs passes. None changes bits, and each can be left out by its name: to find errors.
  *
@@ -163,8 +163,10 @@ typedef struct mica_input {
     const void *data; /* [bytes] in row-major order, copied; NULL: array */
     size_t bytes;     /* exactly those of the parameter's elements in dtype. Of a parameter with one
                          symbol they say its length; one with several is given as an array */
-    mica_dtype dtype; /* of data, which is the parameter's unless `convert` */
-    bool convert;     /* other dtypes are converted, as by mica_astype */
+    mica_dtype
+        dtype;    /* of data, which is the parameter's unless `convert`; 0, without `convert`: the
+                         parameter's own */
+    bool convert; /* other dtypes are converted, as by mica_astype; 0 is then MICA_BOOL */
     mica_array array; /* evaluated (or it is evaluated), of any scope of the device. Shared, where
                          its elements are in row-major order */
 } mica_input;

@@ -1,11 +1,13 @@
 /* An executable op by op: every op is evaluated by itself, so that an error names it, values can be
  * looked at, and time is told of each. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <mica/ops.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/system.h"
 #include "exec/bind.h"
 #include "exec/executable.h"
@@ -19,7 +21,8 @@ typedef struct eager {
     mica_array *made; /* [count] */
     bool *needed;     /* [count] */
     mica_array *in; /* operands of the node at hand; then its parts, of which any number is there */
-    FILE *trace;
+    mc_buffer trace; /* spans, each behind a comma */
+    bool lost;       /* memory was out for one */
 } eager;
 
 /* "%3 matmul (f32[2,3], f32[3,4])" */
@@ -83,15 +86,16 @@ static int record_parts(eager *e, uint32_t i, mica_array made) {
     return n;
 }
 
-static void write_span(const eager *e, uint32_t i, uint64_t began) {
+static void write_span(eager *e, uint32_t i, uint64_t began) {
     const mc_node *node = mc_scope_node(e->graph, i);
     char layout[MC_LAYOUT_TEXT];
-    if (!e->trace) return;
-    fprintf(e->trace,
-            "{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%llu,\"dur\":%llu,"
-            "\"args\":{\"node\":%u,\"result\":\"%s\"}},\n",
-            mc_op_get(node->op)->name, (unsigned long long)began,
-            (unsigned long long)(mc_now_us() - began), i, mc_layout_text(&node->layout, layout));
+    if (!e->run->x->trace || e->lost) return;
+    e->lost = !mc_buffer_printf(
+        &e->trace,
+        ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%llu,\"dur\":%llu,"
+        "\"args\":{\"node\":%u,\"result\":\"%s\"}}",
+        mc_op_get(node->op)->name, (unsigned long long)began,
+        (unsigned long long)(mc_now_us() - began), i, mc_layout_text(&node->layout, layout));
 }
 
 static mica_status run_op(eager *e, uint32_t i) {
@@ -179,25 +183,40 @@ static mica_status run_all(eager *e, mc_arena *arena) {
     return MICA_OK;
 }
 
-/* The file begins with "[" and, as the format allows, has no end. */
-static mica_status open_trace(eager *e) {
+/* Adds the spans to the file, which is a whole array of JSON after each run. */
+static mica_status write_trace(eager *e) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static const char end[] = "\n]\n";
     const char *path = e->run->x->trace;
-    if (!path) return MICA_OK;
-    e->trace = fopen(path, "a");
-    if (!e->trace) return mc_fail(MICA_EIO, "%s: cannot be written (MICA_TRACE)", path);
-    if (fseek(e->trace, 0, SEEK_END) == 0 && ftell(e->trace) == 0) fputs("[\n", e->trace);
-    return MICA_OK;
+    if (e->lost) return mc_fail_nomem("the spans of a run");
+    if (!path || e->trace.len == 0) return MICA_OK;
+    pthread_mutex_lock(&lock);
+    char last[sizeof end] = "";
+    FILE *file = fopen(path, "r+");
+    if (!file) file = fopen(path, "w+");
+    bool begun = file && fseek(file, 0, SEEK_END) == 0 && ftell(file) > 0;
+    bool written = file != NULL;
+    if (begun) /* by us: the end is written over */
+        written = fseek(file, 1 - (long)sizeof end, SEEK_END) == 0 &&
+                  fread(last, 1, sizeof end - 1, file) == sizeof end - 1 &&
+                  strcmp(last, end) == 0 && fseek(file, 1 - (long)sizeof end, SEEK_END) == 0;
+    if (written && !begun) fputc('[', file);
+    if (written) fwrite(e->trace.data + !begun, 1, e->trace.len - !begun, file);
+    if (written) fputs(end, file);
+    written = written && !ferror(file);
+    if (file && fclose(file) != 0) written = false;
+    pthread_mutex_unlock(&lock);
+    return written ? MICA_OK : mc_fail(MICA_EIO, "%s: cannot be written (MICA_TRACE)", path);
 }
 
 mica_status mc_executable_run_eager(mc_executable_run *run) {
     const mica_scope *graph = run->x->bound->scope;
     mc_arena arena = {0};
     eager e = {.run = run, .graph = graph, .count = mc_scope_count(graph)};
-    MC_TRY(open_trace(&e));
     mica_status status = run_all(&e, &arena);
     mica_scope_close(&e.s);
     mc_arena_deinit(&arena);
-    if (e.trace && fclose(e.trace) != 0 && status == MICA_OK)
-        status = mc_fail(MICA_EIO, "%s: cannot be written (MICA_TRACE)", run->x->trace);
+    if (status == MICA_OK) status = write_trace(&e); /* else the run's error is the thread's */
+    mc_buffer_deinit(&e.trace);
     return status;
 }

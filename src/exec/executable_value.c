@@ -199,7 +199,7 @@ static mica_status from_data(mica_executable *x, size_t i, const mica_input *inp
     if (input->dtype < 0 || input->dtype >= MICA_DTYPE_COUNT)
         return mc_fail(MICA_EINVAL, "executable: parameter %.60s: there is no dtype %d",
                        param->name, (int)input->dtype);
-    got.dtype = input->dtype;
+    if (input->dtype != 0 || input->convert) got.dtype = input->dtype;
     if (param->open) MC_TRY(find_length(x, param, input->bytes, &got));
     MC_TRY(check_layout(x, i, &got, input->convert));
     size_t want = (size_t)mc_layout_size(&got) * mica_dtype_bytes(got.dtype);

@@ -74,6 +74,17 @@ static void set(mica_executable *x, const char *name, const float *values, size_
 
 /* ---- values ---- */
 
+/* As in the example of the header: data without a dtype is of the parameter's own. */
+static void test_data_without_a_dtype(void **state) {
+    (void)state;
+    mica_executable *x = open_affine(MICA_MODE_LAZY);
+    mica_input in = {.name = "weight", .data = ONE_TO_FOUR, .bytes = sizeof ONE_TO_FOUR};
+    must(mica_executable_set(x, &in));
+    in.bytes = 4; /* as bools would have */
+    assert_int_equal(mica_executable_set(x, &in), MICA_ESHAPE);
+    mica_executable_close(&x);
+}
+
 static void test_values_by_name(void **state) {
     (void)state;
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
@@ -762,7 +773,10 @@ static void test_errors_name_the_op_when_eager(void **state) {
     assert_memory_equal(trace, "[\n{\"name\":\"", 11);
     assert_non_null(strstr(trace, "{\"name\":\"subtract\",\"ph\":\"X\""));
     assert_non_null(strstr(trace, "\"name\":\"exp\""));
-    assert_non_null(strstr(trace, "\"result\":\"f32[3]\"}},\n"));
+    assert_non_null(strstr(trace, "\"result\":\"f32[3]\"}},\n{"));
+    /* Two runs are one array. */
+    assert_string_equal(trace + strlen(trace) - 5, "}}\n]\n");
+    assert_ptr_equal(strstr(trace, "\n]"), trace + strlen(trace) - 3);
     free(trace);
     free(path);
     test_temp_dir_remove(dir);
@@ -976,6 +990,7 @@ static void test_each_allocation_fails_in_loops(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data_without_a_dtype),
         cmocka_unit_test(test_values_by_name),
         cmocka_unit_test(test_values_are_unset),
         cmocka_unit_test(test_arrays_and_other_dtypes),
