@@ -132,6 +132,6 @@ A folder of models without a default model leaves that which comes with mica.
   $ mica run "What is curl?" -q -n 4 > a; mkdir none
   > MICA_MODELS=none mica run "What is curl?" -q -n 4 | cmp - a; MICA_MODELS=nowhere mica run "What is curl?" -q -n 4 | cmp - a
   > mkdir none/default; MICA_MODELS=none mica run "What is curl?" -q -n 4 2>&1
-  mica: none/default: not a model folder: config.json and weights (*.safetensors) are missing
+  mica: none/default: is an empty folder: a model's has config.json, tokenizer.json and *.safetensors; mica pull ORG/NAME downloads one
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   [1]

@@ -31,7 +31,7 @@ def attempt(t, args, what, **how):
     os.mkdir(folder)
     args = [a.replace('OUT', os.path.join(folder, 'out')) if isinstance(a, str) else a
             for a in args]
-    done = t.mica(*args, '-q', '--threads', 1, **how)
+    done = t.mica(*args, '--quiet', '--threads', 1, **how)
     hidden = [name for _, folders, files in os.walk(folder) for name in folders + files
               if name.startswith('.')]
     expect(not hidden, '%s: %s: left: %s' % (' '.join(map(str, args)), what, hidden))

@@ -8,5 +8,5 @@ def check(t):
                             'tokenizer.ggml.absent')
     for name, bytes_of in [('absent.gguf', data),
                            ('number.gguf', gguf_file.add_number(data, 'tokenizer.ggml.tokens', 7))]:
-        done = t.mica('convert', t.write(name, bytes_of), t.path('out'), '-q')
+        done = t.mica('convert', t.write(name, bytes_of), t.path('out'), '--quiet')
         expect(done.returncode == 1 and b'tokenizer.ggml.tokens' in done.stderr, done)

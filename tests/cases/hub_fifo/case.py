@@ -35,7 +35,7 @@ def check(t):
     blobs = t.path('cache', 'models--org--name', 'blobs')
     os.makedirs(blobs)
     os.mkfifo(os.path.join(blobs, SHA + '.incomplete'))
-    done = t.mica('pull', 'org/name', '-q', env={
+    done = t.mica('pull', 'org/name', '--quiet', env={
         'HF_HUB_CACHE': t.path('cache'), 'no_proxy': '*',
         'HF_ENDPOINT': 'http://127.0.0.1:%d' % hub.server_port})
     hub.shutdown()

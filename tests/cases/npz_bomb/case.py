@@ -23,7 +23,7 @@ def pack(path):
 def check(t):
     network = t.write('i.onnx', onnx_file.model(
         [onnx_file.node('Identity', ['x'], ['y'])], inputs=[('x', [2, 3])]))
-    t.succeed('convert', network, t.path('i.mica'), '-q')
+    t.succeed('convert', network, t.path('i.mica'), '--quiet')
     pack(t.path('in.npz'))
     status, said = t.bounded(5, 200, 'program', 'run', t.path('i.mica'), '--input',
                              t.path('in.npz'), '--threads', 1)

@@ -11,7 +11,8 @@ def convert(t, node, program):
     network = t.write('x.onnx', onnx_file.model(
         [node], [onnx_file.external(name, [1 << 16], './' * (i % 4) + 'w')
                  for i, name in enumerate(NAMES)], inputs=[('x', [1 << 16])]))
-    return t.bounded(20, 300, 'convert', network, t.path(program + '.mica'), '-q', '--threads', 1)
+    return t.bounded(20, 300, 'convert', network, t.path(program + '.mica'), '--quiet',
+                     '--threads', 1)
 
 
 def check(t):

@@ -14,4 +14,4 @@ def check(t):
          onnx_file.node('Conv', ['image', 'filter'], ['y'], onnx_file.ints('pads', [64] * 4))],
         [onnx_file.initializer('k', onnx_file.FLOAT, [1, 1, 1, 1], struct.pack('<f', 0)),
          onnx_file.int64s('s', [1, 16, 256, 256]), onnx_file.int64s('t', [16, 16, 127, 127])]))
-    t.bounded(5, 256, 'convert', network, t.path('o.mica'), '-q', '--threads', 1)
+    t.bounded(5, 256, 'convert', network, t.path('o.mica'), '--quiet', '--threads', 1)

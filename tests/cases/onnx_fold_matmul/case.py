@@ -12,4 +12,4 @@ def check(t):
     network = t.write('m.onnx', onnx_file.model(
         nodes, [onnx_file.initializer('k', onnx_file.FLOAT, [1, 1], struct.pack('<f', 0)),
                 onnx_file.int64s('s', [2000, 2000])], outputs=['e30']))
-    t.bounded(5, 256, 'convert', network, t.path('o.mica'), '-q', '--threads', 1)
+    t.bounded(5, 256, 'convert', network, t.path('o.mica'), '--quiet', '--threads', 1)

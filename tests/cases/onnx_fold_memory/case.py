@@ -9,4 +9,4 @@ def check(t):
     nodes += [onnx_file.node('Exp', ['b%d' % i], ['b%d' % (i + 1)]) for i in range(50)]
     network = t.write('x.onnx', onnx_file.model(
         nodes, [onnx_file.int64s('s', [4000000])], outputs=['b50']))
-    t.bounded(10, 150, 'convert', network, t.path('o.mica'), '-q', '--threads', 1)
+    t.bounded(10, 150, 'convert', network, t.path('o.mica'), '--quiet', '--threads', 1)

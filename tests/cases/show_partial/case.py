@@ -18,7 +18,7 @@ def check(t):
     network = t.write('i.onnx', onnx_file.model(
         [onnx_file.node('Identity', ['x'], ['y'])], inputs=[('x', [2, 3])]))
     program = t.path('i.mica')
-    t.succeed('convert', network, program, '-q')
+    t.succeed('convert', network, program, '--quiet')
     for before in [None, b'what was there']:
         drawn = t.path('x.dot')
         if before is not None:

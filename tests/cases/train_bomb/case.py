@@ -18,7 +18,7 @@ def zstd(text, blocks):
 def tune(t, name, data):
     return t.bounded(10, 400, 'tune', t.model, '--data', t.write(name, data), '--adapter-path',
                      t.path('adapter'), '--iters', 1, '--batch-size', 1, '--max-seq-length', 8,
-                     '--threads', 1, '-q')
+                     '--threads', 1, '--quiet')
 
 
 def check(t):
