@@ -161,9 +161,15 @@ static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_o
 
 /* An estimate that exceeds the memory says itself what would fit. */
 static int fail(mica_status status) {
+    const char *error = mica_last_error();
+    if (status == MICA_EINVAL && strstr(error, "holds an adapter")) {
+        cli_fail("%s", error);
+        cli_hint("--force writes over it, --resume goes on, --adapter-path names another folder.");
+        return CLI_FAILED;
+    }
     if (status != MICA_ENOMEM) return cli_fail_status(status);
-    cli_fail("%s", mica_last_error());
-    if (strstr(mica_last_error(), "out of memory"))
+    cli_fail("%s", error);
+    if (strstr(error, "out of memory"))
         cli_hint("Try --grad-checkpoint, a smaller --batch-size, --max-seq-length or --rank.");
     return CLI_FAILED;
 }

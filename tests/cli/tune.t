@@ -69,6 +69,7 @@ An adapter that is there is written over by --force alone.
 
   $ mica tune -c lora.yaml --adapter-path a --iters 1 2>&1 | cut -d, -f 1
   mica: a: holds an adapter (adapters.safetensors)
+  --force writes over it
   $ mica tune -c lora.yaml --adapter-path a --iters 1 --force -q
 
 Data of other programs: Alpaca's JSON array, and CSV with names of its own for the columns.
