@@ -69,7 +69,7 @@ static bool confirm(void *user, const mica_pull_plan *plan) {
 static void tell(void *user, const char *text) {
     (void)user;
     cli_progress_wipe();
-    fprintf(stderr, "mica: %s\n", text);
+    cli_print(stderr, "mica: %s\n", text);
 }
 
 static int report(mica_status status, const char *name, const question *q) {
