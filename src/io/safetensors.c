@@ -525,20 +525,22 @@ static bool read_shard(const char *name, unsigned *number, unsigned *count) {
 
 /* errors  MICA_ENOENT one of the shards that names count is not among these */
 static mica_status check_shards(const char *dir, const char **names, size_t n) {
-    unsigned number, of = 0, count;
+    unsigned number, of = 0, count, want = 1;
     for (size_t i = 0; i < n; i++)
         if (read_shard(names[i], &number, &count)) of = count > of ? count : of;
-    for (unsigned want = 1; want <= of; want++) {
-        bool there = false;
-        for (size_t i = 0; i < n && !there; i++)
-            there = read_shard(names[i], &number, &count) && count == of && number == want;
-        if (!there)
-            return mc_fail(MICA_ENOENT,
-                           "%s: the weights are in %u files, of which number %u is missing (%zu "
-                           "are there): fetch the others, by mica pull ORG/NAME",
-                           dir, of, want, n);
-    }
-    return MICA_OK;
+    bool *there = mc_calloc(n + 2, sizeof *there); /* of n names the first n + 1 lack one */
+    if (!there) return mc_fail_nomem(dir);
+    for (size_t i = 0; i < n; i++)
+        if (read_shard(names[i], &number, &count) && count == of && number <= n)
+            there[number] = true;
+    while (there[want])
+        want++;
+    mc_free(there);
+    if (want > of) return MICA_OK;
+    return mc_fail(MICA_ENOENT,
+                   "%s: the weights are in %u files, of which number %u is missing (%zu are "
+                   "there): fetch the others, by mica pull ORG/NAME",
+                   dir, of, want, n);
 }
 
 /* Opens a folder without an index: model.safetensors, else model*.safetensors, else
