@@ -116,3 +116,37 @@ mica_status mc_lines_next(mc_lines *l, mc_str *line) {
         MC_TRY(fill(l));
     }
 }
+
+mica_status mc_lines_part(mc_lines *l, mc_str *part, bool *ends) {
+    *part = (mc_str){NULL, 0};
+    *ends = false;
+    while (l->at == l->text.len) {
+        if (l->ended) return MICA_OK;
+        MC_TRY(fill(l));
+    }
+    size_t rest = l->text.len - l->at;
+    const char *begin = l->text.data + l->at, *end = memchr(begin, '\n', rest);
+    size_t len = end ? (size_t)(end - begin) : rest;
+    l->number += !l->within;
+    l->within = !end;
+    l->at += end ? len + 1 : len;
+    *part = (mc_str){begin, len};
+    *ends = end != NULL;
+    return MICA_OK;
+}
+
+mica_status mc_lines_peek(mc_lines *l, char *c) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    *c = '\0';
+    for (size_t i = 0;;) {
+        size_t rest = l->text.len - l->at;
+        const char *begin = rest ? l->text.data + l->at : NULL;
+        for (; i < rest; i++) {
+            if (memchr(" \t\r\n", begin[i], 4) || (i < 3 && begin[i] == mark[i])) continue;
+            *c = begin[i];
+            return MICA_OK;
+        }
+        if (l->ended) return MICA_OK;
+        MC_TRY(fill(l));
+    }
+}

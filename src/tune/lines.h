@@ -42,6 +42,7 @@ typedef struct mc_lines {
     mc_buffer text;          /* unpacked, from `at` on */
     size_t at;
     uint64_t number; /* of the last line, from 1 */
+    bool within;     /* the last part was not the end of its line */
     bool done;       /* of the compressed stream */
     bool ended;      /* of the file */
 } mc_lines;
@@ -55,5 +56,13 @@ void mc_lines_close(mc_lines *lines);
  * errors  MICA_EFORMAT corrupt data, a line too long, more text than such a file may
  *         unpack to; MICA_EIO, MICA_ENOMEM */
 mica_status mc_lines_next(mc_lines *lines, mc_str *line);
+
+/* The next line, or what is in memory of a long one. *ends: its line feed is behind it. Not mixed
+ * with mc_lines_next. errors  as mc_lines_next */
+mica_status mc_lines_part(mc_lines *lines, mc_str *part, bool *ends);
+
+/* The first character of what follows, but for blanks, line feeds and a byte order mark. It is not
+ * taken. '\0': there is none. errors  as mc_lines_next */
+mica_status mc_lines_peek(mc_lines *lines, char *c);
 
 #endif

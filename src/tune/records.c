@@ -30,15 +30,30 @@ static mica_status ill_formed(const mc_records *r, const char *what) {
 
 /* ---- arrays ---- */
 
-/* Sets the rest to the next line that is not blank. *there: there is one. */
+/* Sets the rest to what follows blanks and line feeds. *there: there is something. */
 static mica_status next_rest(mc_records *r, bool *there) {
     for (;;) {
         r->rest = skip_blanks(r->rest);
         *there = r->rest.len > 0;
         if (*there) return MICA_OK;
-        MC_TRY(mc_lines_next(&r->lines, &r->rest));
+        MC_TRY(mc_lines_part(&r->lines, &r->rest, &r->ends_line));
         if (!r->rest.ptr) return MICA_OK;
     }
+}
+
+/* Tells an array by its bracket, and takes that. */
+static mica_status begin(mc_records *r) {
+    char c;
+    bool there;
+    r->begun = true;
+    MC_TRY(mc_lines_peek(&r->lines, &c));
+    if (c != '[') return MICA_OK;
+    r->kind = MC_RECORDS_ARRAY;
+    MC_TRY(mc_lines_part(&r->lines, &r->rest, &r->ends_line));
+    r->rest = skip_mark(r->rest);
+    MC_TRY(next_rest(r, &there));
+    r->rest = skip(r->rest, there ? 1 : 0);
+    return MICA_OK;
 }
 
 /* Where an element is, in its nesting. */
@@ -71,15 +86,17 @@ static mica_status read_element(mc_records *r) {
         size_t i = 0;
         while (i < r->rest.len && !ends_before(&n, r->rest.ptr[i]))
             i++;
-        if (!mc_buffer_add(&r->record, r->rest.ptr, i) || !mc_buffer_add_byte(&r->record, '\n'))
+        bool line_feed = i == r->rest.len && r->ends_line;
+        if (!mc_buffer_add(&r->record, r->rest.ptr, i) ||
+            (line_feed && !mc_buffer_add_byte(&r->record, '\n')))
             return mc_fail_nomem(r->lines.path);
         if (r->record.len > MC_LINE_MAX)
             return ill_formed(r, "an element of the array is too large");
         r->rest = skip(r->rest, i);
-        if (r->rest.len && !i && r->record.len == 1)
+        if (r->rest.len && !r->record.len)
             return ill_formed(r, "an element of the array is missing at a comma");
         if (r->rest.len) return MICA_OK;
-        MC_TRY(mc_lines_next(&r->lines, &r->rest));
+        MC_TRY(mc_lines_part(&r->lines, &r->rest, &r->ends_line));
         if (!r->rest.ptr) return ill_formed(r, "the array does not end");
     }
 }
@@ -213,7 +230,7 @@ static mica_status next_of_csv(mc_records *r, mc_str *record) {
 
 /* ---- all kinds ---- */
 
-/* The next line that is not blank. The first one of the file tells an array. */
+/* The next line that is not blank. */
 static mica_status next_of_lines(mc_records *r, mc_str *record) {
     mc_str line;
     do {
@@ -221,13 +238,6 @@ static mica_status next_of_lines(mc_records *r, mc_str *record) {
         if (!line.ptr) return MICA_OK;
         r->number = r->lines.number;
     } while (skip_blanks(line).len == 0);
-    mc_str text = skip_blanks(skip_mark(line));
-    if (!r->begun && text.len && *text.ptr == '[') {
-        r->kind = MC_RECORDS_ARRAY;
-        r->rest = skip(text, 1);
-        return next_element(r, record);
-    }
-    r->begun = true;
     *record = line;
     return MICA_OK;
 }
@@ -235,6 +245,7 @@ static mica_status next_of_lines(mc_records *r, mc_str *record) {
 mica_status mc_records_next(mc_records *r, mc_str *record) {
     *record = (mc_str){NULL, 0};
     r->misfit = false;
+    if (r->kind == MC_RECORDS_LINES && !r->begun) MC_TRY(begin(r));
     switch (r->kind) {
     case MC_RECORDS_CSV:
         return next_of_csv(r, record);

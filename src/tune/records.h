@@ -1,7 +1,7 @@
 /* The examples of a file as JSON objects: lines of JSON, the elements of one JSON array, or the
  * records of CSV, whose first line names the columns (RFC 4180). An array is told by the first
- * character of the file, CSV by the file's name. Memory is that of the longest line or record. Threads: one
- * at a time. */
+ * character of the file, CSV by the file's name. Memory is that of the longest line, of an array
+ * that of the longest element. Threads: one at a time. */
 #ifndef TUNE_RECORDS_H
 #define TUNE_RECORDS_H
 
@@ -17,7 +17,8 @@ typedef struct mc_records {
     uint64_t number;  /* of the line on which the last record begins */
     mc_buffer record; /* the last record that is no line */
     /* of an array */
-    mc_str rest; /* of the last line */
+    mc_str rest;    /* of the last part of a line */
+    bool ends_line; /* a line feed follows it */
     bool ended, comma;
     /* of CSV */
     mc_arena arena;

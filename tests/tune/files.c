@@ -211,6 +211,7 @@ static void test_records(void **state) {
          "1: {\"a\": \"]},{\"}\n1: {\"b\":\n[1, {}]}\n3: 3 \n", MICA_OK},
         {"a.json", "\xEF\xBB\xBF[\n{\"a\": \"\\\"]\"}\n]", "2: {\"a\": \"\\\"]\"}\n", MICA_OK},
         {"a.json", "[]", "", MICA_OK},
+        {"a.json", "\xEF\xBB\xBF\n\n[1]", "3: 1\n", MICA_OK},
         {"a.json", "[{\"a\": 1},\n{\"a\"", "line 2: the array does not end", MICA_EFORMAT},
         {"a.json", "[1]\n2", "line 2: something follows the array", MICA_EFORMAT},
         {"a.csv",
@@ -240,6 +241,23 @@ static void test_records(void **state) {
             fail_msg("%s", mica_last_error());
     }
     mc_buffer_deinit(&got);
+}
+
+/* An array may be one line that is longer than a line may be, if its elements are not. */
+static void test_long_array(void **state) {
+    (void)state;
+    size_t size = MC_LINE_MAX + 100;
+    mc_buffer got = {0};
+    char *text = malloc(size + 1);
+    assert_non_null(text);
+    memset(text, ' ', size);
+    text[size] = '\0';
+    memcpy(text, "[\"a\",", 5);
+    memcpy(text + size - 6, "\"b c\"]", 6);
+    if (read_records("a.json", text, &got) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_string_equal(got.data, "1: \"a\"\n1: \"b c\"\n");
+    mc_buffer_deinit(&got);
+    free(text);
 }
 
 /* The hash of a file's ids, by the default model. 0: an error, in mica_last_error. */
@@ -529,13 +547,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),     cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_zstd),      cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_spill),     cmocka_unit_test(test_records),
-        cmocka_unit_test(test_forms),     cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_full),      cmocka_unit_test(test_unwritable),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_zstd),       cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_spill),      cmocka_unit_test(test_records),
+        cmocka_unit_test(test_long_array), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_identity),   cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_lock),       cmocka_unit_test(test_full),
+        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
