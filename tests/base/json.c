@@ -201,7 +201,7 @@ static void test_python_words(void **state) {
     assert_true(mc_str_is(word, "NaN \" Infinity"));
     assert_true(mc_json_get_float(mc_json_find(root, "e"), &number) && number == 1e30);
     mc_json_close(&doc);
-    test_write_file(path, "{\"a\": NaN, \"b\": xNaN}", 23);
+    test_write_file(path, "{\"a\": NaN, \"b\": xNaN}", 21);
     assert_int_equal(mc_json_load(path, MC_FILE_CONFIG, &doc), MICA_EFORMAT);
     assert_non_null(strstr(mica_last_error(), "not true, false or null (line 1, column 17, in b)"));
     free(path);
