@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define PREFIX_BYTES 8               /* the header's length */
+#define FIRST_BYTES 64               /* of a file that are read at first */
 #define MAX_HEADER_BYTES 100000000   /* as the reference implementation */
 #define MAX_BITS (UINT64_C(1) << 62) /* of a tensor */
 #define COPY_ALIGN 64                /* of copies of tensors that are unaligned in their file */
@@ -314,7 +315,6 @@ static mica_status add_header(place *at, mc_json root) {
 /* Reads the length of a file's header from the file's first `size` bytes. */
 static mica_status read_length(const char *file, const uint8_t *bytes, size_t size,
                                size_t *length) {
-    MC_TRY(mc_file_check_pointer(file, bytes, size));
     if (size < PREFIX_BYTES) {
         return mc_fail(MICA_EFORMAT,
                        "%s: %zu bytes are too few for a safetensors file (is it cut short?)", file,
@@ -360,8 +360,9 @@ static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *byt
 static mica_status add_file_header(mc_weights *w, const char *path) {
     mc_filemap head;
     size_t size, length = 0, again = 0;
-    MC_TRY(mc_filemap_read_head(path, PREFIX_BYTES, &head, &size));
-    mica_status status = read_length(path, head.data, size, &length);
+    MC_TRY(mc_filemap_read_head(path, FIRST_BYTES, &head, &size));
+    mica_status status = mc_file_check_pointer(path, head.data, head.size);
+    if (status == MICA_OK) status = read_length(path, head.data, size, &length);
     mc_filemap_close(&head);
     if (status != MICA_OK) return status;
     MC_TRY(mc_filemap_read_head(path, PREFIX_BYTES + length, &head, &size));
@@ -391,6 +392,7 @@ static mica_status add_file(mc_weights *w, const char *path) {
         mc_filemap_close(&b.bytes);
         return mc_fail_nomem(path);
     }
+    MC_TRY(mc_file_check_pointer(path, b.bytes.data, b.bytes.size));
     return add_bytes(w, path, b.bytes.data, b.bytes.size);
 }
 

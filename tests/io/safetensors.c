@@ -377,6 +377,21 @@ static void test_bad_headers(void **state) {
     }
 }
 
+/* Which is told of the whole file and of its header alone. */
+static void test_pointer(void **state) {
+    (void)state;
+    static const char text[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+    char *dir = test_temp_dir(), *path = test_format("%s/model.safetensors", dir);
+    const mc_weights_options *const all[] = {NULL, &headers};
+    test_write_file(path, text, sizeof text - 1);
+    for (size_t i = 0; i < 2; i++) {
+        mc_weights *w;
+        EXPECT(mc_weights_open(path, all[i], &w), MICA_EFORMAT, "a pointer of Git LFS");
+    }
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_deep_header(void **state) {
     (void)state;
     enum { LEVELS = 5000 };
@@ -637,6 +652,7 @@ int main(void) {
         cmocka_unit_test(test_scalars_and_empty_tensors),
         cmocka_unit_test(test_unaligned_data_is_copied),
         cmocka_unit_test(test_bad_headers),
+        cmocka_unit_test(test_pointer),
         cmocka_unit_test(test_deep_header),
         cmocka_unit_test(test_bad_lengths),
         cmocka_unit_test(test_cut_anywhere),
