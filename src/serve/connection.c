@@ -177,9 +177,14 @@ static const struct {
 #include "serve/refusal_list.h"
 };
 
+/* A client that speaks TLS has none, and could send the front's header itself. */
+static bool has_front(const mica_server *server) {
+    return !server->options.certificate;
+}
+
 /* false: it was refused. */
 static bool check_refusal(mc_exchange *http, const char *number) {
-    int i = number && http->server->front ? atoi(number) : 0;
+    int i = number && has_front(http->server) ? atoi(number) : 0;
     if (i <= 0 || i >= MC_REFUSALS) return true;
     return mc_failure_set(&http->failure, refusals[i].status, refusals[i].code, NULL, "%s",
                           refusals[i].message);
@@ -404,7 +409,7 @@ static void set_accepted(mica_server *server, mc_exchange *http, bool accepted) 
 /* A request is there whole. */
 static void dispatch(mica_server *server, mc_exchange *http) {
     http->dispatched = true;
-    if (server->front && http->connection)
+    if (has_front(server) && http->connection)
         mc_mhd.get_connection_values(http->connection, MHD_FOOTER_KIND, take_trailer, http);
     if (!http->accepted) set_accepted(server, http, true); /* its refusal is to be sent */
     mc_watch_begin(&server->watch, http->peer, http);

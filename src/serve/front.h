@@ -16,8 +16,8 @@ struct sockaddr;
 typedef struct mc_front mc_front;
 
 typedef struct mc_front_options {
-    int listening; /* a socket; stays the caller's */
-    int max_connections;
+    int listening;                                 /* a socket; stays the caller's */
+    int max_connections, max_connections_per_host; /* of clients; a host is an address */
     /* Takes over the library's end of a connection, of the client with that address; it closes it
      * also where it fails. */
     void (*add)(void *user, int fd, const struct sockaddr *address, unsigned address_bytes);

@@ -28,6 +28,7 @@
 enum {
     PIECE = 16 << 10,
     MAX_EVENTS = 64,
+    MAX_TURNS = 16, /* of one connection before the others' */
     TICK_MS = 100,
     LINGER_MS = 1000,
     LINGER_BYTES = 1 << 20,
@@ -36,6 +37,12 @@ enum {
 };
 
 typedef struct connection connection;
+
+/* The address of a client, without its port; bytes 0: a socket of the file system has none. */
+typedef struct host {
+    unsigned bytes;
+    unsigned char address[16];
+} host;
 
 typedef struct side {
     connection *of;
@@ -53,8 +60,9 @@ struct connection {
     size_t taken;
     mc_request_head head;
     mc_request_body body;
-    bool refused;      /* the client's bytes count no more */
-    bool lingers;      /* it was answered to the end */
+    bool refused; /* the client's bytes count no more */
+    bool lingers; /* it was answered to the end */
+    host from;
     bool told;         /* the library knows that the client has said all */
     uint64_t until_us; /* it ends; 0: not known yet */
     size_t dropped;    /* bytes of a client that is not listened to */
@@ -70,6 +78,7 @@ struct mc_front {
     side listener, waker;
     connection *first, *dead;
     int count;
+    uint64_t ticked_us;
     atomic_bool ending;
 };
 
@@ -99,21 +108,22 @@ static size_t waiting(const side *to) {
     return to->out.len - to->sent;
 }
 
+/* A connection that waits has no buffers. */
+static void free_sent(side *to) {
+    if (!to->deaf && waiting(to)) return;
+    mc_buffer_deinit(&to->out);
+    to->sent = 0;
+}
+
 /* Sends what is to be sent. returns whether some of it went */
 static bool give(side *to) {
-    if (to->deaf || !waiting(to)) {
-        mc_buffer_clear(&to->out);
-        to->sent = 0;
-        return false;
-    }
+    free_sent(to);
+    if (!waiting(to)) return false;
     ssize_t n = send(to->fd, to->out.data + to->sent, waiting(to), MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
     if (n <= 0) to->deaf = true;
     if (n > 0) to->sent += (size_t)n;
-    if (to->deaf || !waiting(to)) {
-        mc_buffer_clear(&to->out);
-        to->sent = 0;
-    }
+    free_sent(to);
     return true;
 }
 
@@ -165,7 +175,7 @@ static void take(connection *c) {
         c->taken += used;
         more = used > 0;
     }
-    if (c->refused || c->dead) {
+    if (c->refused || c->dead || c->taken == c->in.len) {
         mc_buffer_deinit(&c->in);
     } else if (c->taken > 0) {
         memmove(c->in.data, c->in.data + c->taken, c->in.len - c->taken);
@@ -230,7 +240,7 @@ static unsigned wants(const side *s, const side *other) {
 /* Moves bytes in both directions, as far as they go. */
 static void pump(mc_front *front, connection *c) {
     bool moved = true;
-    while (moved && !c->dead) {
+    for (int turn = 0; turn < MAX_TURNS && moved && !c->dead; turn++) {
         moved = take_client(c);
         moved |= give(&c->inner);
         moved |= take_inner(c);
@@ -267,6 +277,31 @@ static void free_dead(mc_front *front) {
 
 /* ---- accepting ---- */
 
+static host host_of(const struct sockaddr *address) {
+    host from = {0};
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    if (address->sa_family == AF_INET) {
+        memcpy(&in, address, sizeof in);
+        from.bytes = sizeof in.sin_addr;
+        memcpy(from.address, &in.sin_addr, from.bytes);
+    } else if (address->sa_family == AF_INET6) {
+        memcpy(&in6, address, sizeof in6);
+        from.bytes = sizeof in6.sin6_addr;
+        memcpy(from.address, &in6.sin6_addr, from.bytes);
+    }
+    return from;
+}
+
+/* Whether a client may have one more connection. What it has closed does not count. */
+static bool is_welcome(const mc_front *front, const host *from) {
+    int count = 0;
+    if (!from->bytes) return true;
+    for (const connection *c = front->first; c; c = c->next)
+        count += !c->client.ended && memcmp(&c->from, from, sizeof *from) == 0;
+    return count < front->options.max_connections_per_host;
+}
+
 static void give_to_library(mc_front *front, int fd, const struct sockaddr *address,
                             socklen_t bytes) {
     pthread_mutex_lock(&front->lock);
@@ -278,7 +313,8 @@ static void give_to_library(mc_front *front, int fd, const struct sockaddr *addr
 }
 
 /* fd: the client's, taken over. false: no memory or descriptors */
-static bool add(mc_front *front, int fd, const struct sockaddr *address, socklen_t bytes) {
+static bool add(mc_front *front, int fd, const struct sockaddr *address, socklen_t bytes,
+                const host *from) {
     int pair[2], on = 1;
     connection *c = mc_calloc(1, sizeof *c);
     set_up(fd);
@@ -290,6 +326,7 @@ static bool add(mc_front *front, int fd, const struct sockaddr *address, socklen
     set_up(pair[0]);
     set_up(pair[1]);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* a token does not wait */
+    c->from = *from;
     c->client = (side){.of = c, .fd = fd};
     c->inner = (side){.of = c, .fd = pair[0]};
     c->next = front->first;
@@ -310,15 +347,22 @@ static bool accept_one(mc_front *front) {
     if (front->count >= front->options.max_connections) return false;
     int fd = accept(front->listener.fd, (struct sockaddr *)&address, &bytes);
     if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
-    return add(front, fd, (const struct sockaddr *)&address, bytes);
+    host from = host_of((const struct sockaddr *)&address);
+    if (is_welcome(front, &from))
+        return add(front, fd, (const struct sockaddr *)&address, bytes, &from);
+    close(fd);
+    return true;
 }
 
 /* ---- the thread ---- */
 
-/* Looks at connections that are about to end. returns whether there are some */
+/* Looks, each tick, at connections that are about to end. returns whether there may be some */
 static bool tick(mc_front *front) {
     bool some = false, ending = atomic_load(&front->ending);
+    uint64_t now = mc_now_us();
     connection *next;
+    if (!ending && now - front->ticked_us < TICK_MS * 1000u) return true;
+    front->ticked_us = now;
     for (connection *c = front->first; c; c = next) {
         next = c->next;
         if (!c->until_us && !ending) continue;
@@ -337,19 +381,25 @@ static bool listen_on(mc_front *front, bool again) {
     return full && !ending;
 }
 
+/* Accepts those that wait. returns whether it got none: there are no descriptors */
+static bool accept_some(mc_front *front) {
+    int left = MAX_EVENTS;
+    while (left > 0 && accept_one(front))
+        left--;
+    return left == MAX_EVENTS;
+}
+
+/* Clients that have gone make room for those that come. */
 static void take_events(mc_front *front, void **users, size_t n, bool *full) {
+    bool some = false;
     for (size_t i = 0; i < n; i++) {
         side *s = users[i];
-        if (s == &front->listener) {
-            int left = MAX_EVENTS;
-            while (left > 0 && accept_one(front))
-                left--;
-            *full = left == MAX_EVENTS; /* it was told of some, and got none: no descriptors */
-        } else if (s != &front->waker && !s->of->dead) {
-            pump(front, s->of);
-            if (s->of->dead) bury(front, s->of);
-        }
+        if (s == &front->listener) some = true;
+        if (!s->of || s->of->dead) continue;
+        pump(front, s->of);
+        if (s->of->dead) bury(front, s->of);
     }
+    if (some) *full = accept_some(front);
     free_dead(front);
 }
 

@@ -8,6 +8,7 @@ REFUSAL(METHOD, 501, "invalid_method", "the method is longer than any")
 REFUSAL(TARGET, 400, "invalid_target",
         "the request's target is no path, or has blanks or control characters")
 REFUSAL(LONG_TARGET, 414, "target_too_long", "the request's target has more than 8 KiB")
+REFUSAL(PARAMETERS, 414, "target_too_long", "the request's query has more than 64 parameters")
 REFUSAL(LINE_END, 400, "invalid_header", "a line of the head does not end with CR LF")
 REFUSAL(FOLDED, 400, "invalid_header", "a header goes on in the next line, which is obsolete")
 REFUSAL(HEADER, 400, "invalid_header",

@@ -62,6 +62,10 @@ static mc_refusal split_target(first_line *line) {
         if (target->ptr[i] == ' ' || target->ptr[i] == '\t' || is_control(target->ptr[i]))
             return MC_REFUSAL_TARGET;
     if (target->len > MC_HEAD_TARGET) return MC_REFUSAL_LONG_TARGET;
+    int parameters = 1;
+    for (size_t i = 0; i < target->len; i++)
+        parameters += target->ptr[i] == '&';
+    if (parameters > MC_HEAD_PARAMETERS) return MC_REFUSAL_PARAMETERS;
     if (target->len > 0 && *target->ptr == '/') return MC_REFUSAL_NONE;
     if (mc_str_is(*target, "*"))
         return mc_str_is(line->method, "OPTIONS") ? MC_REFUSAL_NONE : MC_REFUSAL_TARGET;
@@ -148,7 +152,7 @@ static mc_refusal read_length(mc_str value, uint64_t *length) {
     return value.len ? MC_REFUSAL_NONE : MC_REFUSAL_LENGTH;
 }
 
-/* *kept: the library is to read it. */
+/* *kept: the library is to read it. Cookies it would take apart, in memory that it may not have. */
 static mc_refusal read_header(headers *h, mc_str name, mc_str value, bool *kept) {
     *kept = true;
     if (is_word(name, "host")) {
@@ -164,7 +168,7 @@ static mc_refusal read_header(headers *h, mc_str name, mc_str value, bool *kept)
     } else if (is_word(name, "expect")) {
         if (!is_word(value, "100-continue")) return MC_REFUSAL_EXPECT;
     } else {
-        *kept = !is_word(name, MC_FRONT_HEADER);
+        *kept = !is_word(name, MC_FRONT_HEADER) && !is_word(name, "cookie");
     }
     return MC_REFUSAL_NONE;
 }
@@ -177,6 +181,12 @@ static mc_refusal check_counts(const headers *h) {
     return h->lengths && h->encodings ? MC_REFUSAL_BOTH_LENGTHS : MC_REFUSAL_NONE;
 }
 
+/* Without the blanks around its value: libmicrohttpd takes those behind it for a part of it. */
+static bool put_header(mc_buffer *out, mc_str name, mc_str value) {
+    return mc_buffer_add(out, name.ptr, name.len) && mc_buffer_add_text(out, ": ") &&
+           mc_buffer_add(out, value.ptr, value.len) && mc_buffer_add_text(out, "\r\n");
+}
+
 /* rest: the lines behind the first one. */
 static mc_refusal put_headers(headers *h, mc_str rest, bool *nomem) {
     mc_str line;
@@ -185,9 +195,10 @@ static mc_refusal put_headers(headers *h, mc_str rest, bool *nomem) {
         bool kept;
         if (*line.ptr == ' ' || *line.ptr == '\t') return MC_REFUSAL_FOLDED;
         if (!take(&value, ':', &name) || !is_token(name)) return MC_REFUSAL_HEADER;
-        mc_refusal why = read_header(h, name, trim(value), &kept);
+        value = trim(value);
+        mc_refusal why = read_header(h, name, value, &kept);
         if (why != MC_REFUSAL_NONE) return why;
-        if (kept && !mc_buffer_add(h->out, line.ptr, line.len + 1)) *nomem = true;
+        if (kept && !put_header(h->out, name, value)) *nomem = true;
     }
     return check_counts(h);
 }

@@ -4,7 +4,7 @@
  * libmicrohttpd answers by itself what it cannot read: with pages of HTML, some of them sent twice,
  * and some of it, as a NUL in the target or a line feed alone, it reads as something else. So the
  * front (serve/front.h) gives it heads that are plain: origin-form targets, one Host, one length or
- * chunked, lines with CR LF. Why a head is refused goes with a header that no client can send, and
+ * chunked, lines with CR LF, no more than its memory holds. Why a head is refused goes with a header that no client can send, and
  * the endpoints' own code answers.
  *
  * Threads: one at a time. */
@@ -24,7 +24,12 @@ typedef enum mc_refusal {
     MC_REFUSALS
 } mc_refusal;
 
-enum { MC_HEAD_BYTES = 24 << 10, MC_HEAD_TARGET = 8 << 10, MC_HEAD_LINES = 129 };
+enum {
+    MC_HEAD_BYTES = 24 << 10,
+    MC_HEAD_TARGET = 8 << 10,
+    MC_HEAD_PARAMETERS = 64, /* of its query */
+    MC_HEAD_LINES = 129
+};
 
 /* The header with a refusal's number. */
 #define MC_FRONT_HEADER "Mica-Refused"

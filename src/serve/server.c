@@ -20,6 +20,10 @@
 /* RESULT_SECONDS: how long a server that drains keeps the results of batches for who made them. */
 enum { HEAD_BYTES = 48 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30 };
 
+/* Descriptors of a connection: the client's, and the front's pair. The library has let go of a
+ * connection a little later than the front, which may have given it a new one by then. */
+enum { CONNECTION_FILES = 3, LATE_CONNECTIONS = 64 };
+
 /* ---- opening ---- */
 
 static mica_status set_number(int *value, int initial, const char *name) {
@@ -36,8 +40,9 @@ static mica_status set_options(mica_server_options *options) {
     MC_TRY(set_number(&options->comment_seconds, 10, "comment_seconds"));
     MC_TRY(set_number(&options->max_connections, 4096, "max_connections"));
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-        int most = files.rlim_cur > OWN_FILES + 1 ? (int)files.rlim_cur - OWN_FILES : 1;
-        if (options->max_connections > most) options->max_connections = most;
+        rlim_t own = OWN_FILES + CONNECTION_FILES, most = 1;
+        if (files.rlim_cur > own) most = (files.rlim_cur - OWN_FILES) / CONNECTION_FILES;
+        if ((rlim_t)options->max_connections > most) options->max_connections = (int)most;
     }
     MC_TRY(set_number(&options->max_connections_per_host, (options->max_connections + 1) / 2,
                       "max_connections_per_host"));
@@ -89,6 +94,8 @@ static void add_connection(void *user, int fd, const struct sockaddr *address, u
 static mica_status start_front(mica_server *server) {
     const mc_front_options options = {.listening = server->listening.fd,
                                       .max_connections = server->options.max_connections,
+                                      .max_connections_per_host =
+                                          server->options.max_connections_per_host,
                                       .add = add_connection,
                                       .user = server};
     mica_status status = mc_front_open(&options, &server->front);
@@ -100,9 +107,12 @@ static mica_status start_front(mica_server *server) {
 
 static mica_status start_daemon(mica_server *server, const tls *files) {
     const mica_server_options *options = &server->options;
+    unsigned most = (unsigned)options->max_connections + LATE_CONNECTIONS, most_per_host = 0;
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     struct MHD_OptionItem items[4] = {{MHD_OPTION_END, 0, NULL}};
     if (options->certificate) {
+        most = (unsigned)options->max_connections;
+        most_per_host = (unsigned)options->max_connections_per_host;
         flags |= MHD_USE_TLS;
         items[0] =
             (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)files->certificate.data};
@@ -110,14 +120,13 @@ static mica_status start_daemon(mica_server *server, const tls *files) {
         items[2] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, server->listening.fd, NULL};
         items[3] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     } else {
-        flags |= MHD_USE_NO_LISTEN_SOCKET; /* the front gives it connections */
+        flags |= MHD_USE_NO_LISTEN_SOCKET; /* the front gives it connections, and counts them */
     }
     server->daemon = mc_mhd.start_daemon(
         flags, 0, NULL, NULL, mc_connection_handle, server, MHD_OPTION_NOTIFY_COMPLETED,
         mc_connection_done, server, MHD_OPTION_NOTIFY_CONNECTION, mc_connection_notify, server,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)options->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)options->max_connections_per_host, MHD_OPTION_CONNECTION_TIMEOUT,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_CONNECTION_LIMIT, most,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, most_per_host, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)MC_IDLE_SECONDS, MHD_OPTION_UNESCAPE_CALLBACK, mc_connection_unescape, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
     if (server->daemon) return options->certificate ? MICA_OK : start_front(server);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -126,6 +127,8 @@ static void test_long(void **state) {
     (void)state;
     check_long("GET /", 100000, "a", " HTTP/1.1\r\n" HOST "\r\n", 414);
     check_long("GET /", 8000, "a", " HTTP/1.1\r\n" HOST "\r\n", 404);
+    check_long("GET /v1/models?", 3500, "a&", " HTTP/1.1\r\n" HOST "\r\n", 414);
+    check_long(GET HOST "Cookie: ", 5500, "a=b;", "\r\n\r\n", 200);
     check_long(GET HOST "X: ", 100000, "a", "\r\n\r\n", 431);
     check_long(GET HOST "X: ", 20000, "a", "\r\n\r\n", 200);
     check_long(GET HOST, 200, "X: y\r\n", "\r\n", 431);
@@ -147,6 +150,8 @@ static void test_right(void **state) {
         "\r\n\r\n" GET HOST "\r\n",
         GET HOST "mica-refused: 1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
         POST HOST "Content-Length: 15\r\nExpect: 100-Continue\r\n\r\n" BODY,
+        POST HOST "Content-Length:  15 \t\r\n\r\n" BODY,
+        POST HOST "Transfer-Encoding:\tchunked \r\n\r\nf\r\n" BODY "\r\n0\r\n\r\n",
         CHUNKED "1;a=b\r\n{\r\n00E\r\n\"prompt\": \"a\"}\r\n0\r\nMica-Refused: 1\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
@@ -187,6 +192,49 @@ static void test_pipelined(void **state) {
         answer_free(&a);
     }
     close(fd);
+}
+
+/* ---- limits ---- */
+
+/* Asks on a connection of its own, which stays open. returns it */
+static int ask_and_stay(const mica_server *server, int status) {
+    int fd = client_connect(server);
+    client_send(fd, GET HOST "\r\n", sizeof(GET HOST "\r\n") - 1);
+    answer a = client_read(fd);
+    assert_int_equal(a.status, status);
+    answer_free(&a);
+    return fd;
+}
+
+/* Where there may be two connections, two come as soon as two have gone. */
+static void test_full(void **state) {
+    (void)state;
+    served s =
+        served_open(&(mica_server_options){.max_connections = 2, .max_connections_per_host = 2});
+    for (int i = 0; i < 300; i++) {
+        int fds[2] = {ask_and_stay(s.server, 200), ask_and_stay(s.server, 200)};
+        close(fds[0]);
+        close(fds[1]);
+    }
+    served_close(&s);
+}
+
+/* A connection takes three descriptors; half of those that there may be are for one address. */
+static void test_descriptors(void **state) {
+    (void)state;
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 128 + 3 * 10;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    served s = served_open(NULL);
+    int fds[6];
+    for (int i = 0; i < 6; i++)
+        fds[i] = ask_and_stay(s.server, i < 5 ? 200 : 0);
+    for (int i = 0; i < 6; i++)
+        close(fds[i]);
+    served_close(&s);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /* ---- ids ---- */
@@ -295,10 +343,11 @@ static void test_roles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong), cmocka_unit_test(test_long),
-        cmocka_unit_test(test_right), cmocka_unit_test(test_pipelined),
-        cmocka_unit_test(test_ids),   cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_wrong),       cmocka_unit_test(test_long),
+        cmocka_unit_test(test_right),       cmocka_unit_test(test_pipelined),
+        cmocka_unit_test(test_ids),         cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_roles),       cmocka_unit_test(test_full),
+        cmocka_unit_test(test_descriptors),
     };
     return cmocka_run_group_tests(tests, served_open_shared, served_close_shared);
 }
