@@ -291,7 +291,7 @@ static bool find_languages(const array *a, set *e) {
                 mc_schema_clauses(s, MC_BUFFER_AT(&all, mc_literal),
                                   MC_BUFFER_COUNT(&all, mc_literal), &clauses);
     const mc_clause *c = MC_BUFFER_AT(&clauses, mc_clause);
-    bool one = done && MC_BUFFER_COUNT(&clauses, mc_clause) == 1, zero;
+    bool one = done && MC_BUFFER_COUNT(&clauses, mc_clause) == 1, zero = false;
     one = one && !mc_clause_has(c, MC_KEY_ENUM) && !mc_clause_has(c, MC_KEY_CONST);
     e->strings = one && c->types == MC_TYPE_STRING;
     e->known = e->strings || (one && has_integers(c, &zero));
