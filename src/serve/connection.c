@@ -500,6 +500,13 @@ enum MHD_Result mc_connection_handle(void *cls, struct MHD_Connection *connectio
     return gone ? MHD_NO : MHD_YES;
 }
 
+/* Whether the client did not get the whole answer. A daemon that is stopped may have sent one without
+ * having looked again. Called with the lock held. */
+static bool is_cut_off(const mc_exchange *http, enum MHD_RequestTerminationCode how) {
+    if (how == MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN) return !http->ready || http->streaming;
+    return how != MHD_REQUEST_TERMINATED_COMPLETED_OK;
+}
+
 void mc_connection_done(void *cls, struct MHD_Connection *connection, void **request,
                         enum MHD_RequestTerminationCode how) {
     mica_server *server = cls;
@@ -513,7 +520,7 @@ void mc_connection_done(void *cls, struct MHD_Connection *connection, void **req
     pthread_mutex_unlock(&http->lock);
     if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK) mc_exchange_hangup(http, false);
     pthread_mutex_lock(&http->lock);
-    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK) http->broken = true;
+    if (is_cut_off(http, how)) http->broken = true;
     http->connection = NULL;
     bool last = !http->handling;
     pthread_mutex_unlock(&http->lock);
