@@ -726,8 +726,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica man [options] [VERB]
   
-  Prints the manual page of mica, or of one of its commands, as roff. An installed
-  mica has all these pages: man mica-chat.
+  Prints the manual page of mica, or of one of its commands, as roff. At a
+  terminal it shows its text instead, by the pager that $MANPAGER or $PAGER names,
+  else by less. An installed mica has all these pages: man mica-chat.
   
   Help:
     -h, --help                    print this help and exit

@@ -30,7 +30,7 @@ for standard input beside a prompt, too.
   Try: mica help score
   [2]
   $ mica run "A word" -q --json-schema-file - 2>&1 < text | head -1
-  mica: constraint: schema: not valid JSON: it has a syntax error, or ends too early
+  mica: constraint: schema: not valid JSON: it has a word that is not true, false or null (line 1, column 1)
 
 Standard input that is no terminal and has nothing changes nothing, and is not waited for: none, one
 that is closed, an empty file, an ended pipe, the file that a loop reads lines of, a pipe that stays
