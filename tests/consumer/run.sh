@@ -79,4 +79,4 @@ $RUN "$work/a.out" "$model"
 
 # The command finds the model that was installed with it, wherever that went.
 cd "$work"
-env -u MICA_MODELS $RUN "$work/mica/bin/mica" run --quiet --max-tokens 4 Hello
+env -u MICA_MODELS $RUN "$work/mica/bin/mica" run --quiet --max-tokens 4 "Hello there"
