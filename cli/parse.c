@@ -68,7 +68,9 @@ static bool can_follow(const cli_option *option, const char *text) {
 static bool has_letter(const cli_verb *verb, const char *word, size_t *index) {
     const cli_option *option;
     for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
-        if (option->letter != word[1] || (word[2] && !can_follow(option, word + 2))) continue;
+        if (!option->letter || option->letter != word[1] ||
+            (word[2] && !can_follow(option, word + 2)))
+            continue;
         *index = i;
         return true;
     }
@@ -230,10 +232,12 @@ static cli_parse parse_short(parser *p, const char *word) {
     size_t index;
     if (alias && cli_option_find(p->verb, alias->option, &index))
         return take(p, index, t.word, t.value, alias);
-    bool is_letter = !word[2] && has_letter(p->verb, word, &index);
+    bool is_letter = !t.word[2];
     bool other = alias || cli_other_find(t.word) || cli_option_find(p->verb, t.word + 1, NULL);
     if ((is_letter || !other) && has_letter(p->verb, word, &index))
         return take(p, index, letter, word[2] ? word + 2 : NULL, NULL);
+    if (is_letter && t.value && has_letter(p->verb, t.word, &index)) /* -n=3 */
+        return take(p, index, letter, t.value, NULL);
     return take_other(p, &t);
 }
 

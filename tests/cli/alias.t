@@ -1,7 +1,7 @@
 What llama.cpp, mlx-lm and ollama call an option is taken.
 
   $ mica run "What is curl?" -q -n 4 > a; cat a
-  > for names in "--max_tokens 4" "--n-predict 4" "--predict=4" "--num_predict 4" "-n4"; do
+  > for names in "--max_tokens 4" "--n-predict 4" "--predict=4" "--num_predict 4" "-n4" "-n=4"; do
   >   mica run "What is curl?" -q $names | cmp - a
   > done
   > mica run -p "What is curl?" -q -n 4 | cmp - a
