@@ -10,6 +10,9 @@
  * The adapter is a folder that mica_model_options.adapter, mlx-lm and PEFT load. Losses and
  * optimisers are here over arrays, too, for loops of one's own (mica/grad.h).
  *
+ * Options: 0 is the default, everywhere here. Where 0 itself may be wanted of an optimiser, any
+ * negative number is 0. A number that is an argument of a call has no default.
+ *
  * Threads: a tuner and an optimiser belong to one thread at a time. */
 #ifndef MICA_TUNE_H
 #define MICA_TUNE_H
@@ -65,7 +68,8 @@ MICA_API mica_status mica_loss(mica_scope *s, const char *name, const mica_array
 /** An optimiser with its states. */
 typedef struct mica_optimizer mica_optimizer;
 
-/** Options of an optimiser. 0 is the optimiser's own value; a negative number stands for 0. */
+/** Options of an optimiser; zero means the default, a negative number 0. Defaults are the
+ *  optimiser's own: */
 typedef struct mica_optimizer_options {
     size_t struct_bytes;  /* see mica/api.h */
     const char *name;     /* adamw, adam, sgd, lion, adafactor, muon; NULL: adam */
@@ -112,19 +116,21 @@ MICA_API void mica_optimizer_close(mica_optimizer **optimizer);
  *
  *  params      [n] floats of s, or evaluated ones. Borrowed.
  *  grads       [n] of the shapes of params. Borrowed.
- *  rate        the learning rate of this step, which may be 0 (mica_schedule_rate); negative: that
- *              of the options.
+ *  rate        the learning rate of this step: that of the options (mica_optimizer_rate) or of a
+ *              schedule (mica_schedule_rate). 0 moves nothing.
  *  new_params  [n] receives evaluated arrays of s, of params' dtypes; may be params. Computed in
  *              f32, rounded once.
  *  errors      those of mica_eval; MICA_ESHAPE a gradient has not its parameter's shape, or a
  *              parameter not that of its first update; MICA_EDTYPE a parameter is no float;
- *              MICA_EINVAL an invalid array, a rate that is no finite f32; MICA_ENOMEM. States, the
- *              number of steps and new_params are then as they were
+ *              MICA_EINVAL an invalid array, a rate that is negative or no finite f32; MICA_ENOMEM.
+ *              States, the number of steps and new_params are then as they were
  *  source      Loshchilov & Hutter 2019 (arXiv:1711.05101); Chen et al. 2023 (arXiv:2302.06675);
  *              Shazeer & Stern 2018 (arXiv:1804.04235); Jordan et al. 2024 (Muon) */
 MICA_API mica_status mica_optimizer_update(mica_optimizer *optimizer, mica_scope *s,
                                            const mica_array *params, const mica_array *grads,
                                            size_t n, double rate, mica_array *new_params);
+/** The learning rate of the options that it was opened with; 0 for NULL. */
+MICA_API double mica_optimizer_rate(const mica_optimizer *optimizer);
 /** The number of updates since it was opened or reset; 0 for NULL. */
 MICA_API int64_t mica_optimizer_steps(const mica_optimizer *optimizer);
 /** Forgets the number of steps, and frees the states. */

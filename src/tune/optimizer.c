@@ -240,9 +240,12 @@ mica_status mica_optimizer_update(mica_optimizer *o, mica_scope *s, const mica_a
                                   mica_array *new_params) {
     if (!o || !s || !params || !grads || !new_params)
         return mc_fail(MICA_EINVAL, "mica_optimizer_update: NULL");
-    if (!isfinite((float)rate))
-        return mc_fail(MICA_EINVAL, "mica_optimizer_update: a rate of %g", rate);
-    updating w = {.o = o, .s = s, .rate = rate < 0.0 ? o->options.learning_rate : rate};
+    if (!isfinite((float)rate) || rate < 0.0)
+        return mc_fail(MICA_EINVAL,
+                       "mica_optimizer_update: a rate of %g: want a number from 0 on; "
+                       "mica_optimizer_rate gives that of the options",
+                       rate);
+    updating w = {.o = o, .s = s, .rate = rate};
     mica_status status = step_all(&w, params, grads, n);
     if (status == MICA_OK) {
         mica_scope *old = o->scope;
@@ -259,6 +262,10 @@ mica_status mica_optimizer_update(mica_optimizer *o, mica_scope *s, const mica_a
     mc_free(w.states);
     mc_free(w.params);
     return status;
+}
+
+double mica_optimizer_rate(const mica_optimizer *o) {
+    return o ? o->options.learning_rate : 0.0;
 }
 
 int64_t mica_optimizer_steps(const mica_optimizer *o) {

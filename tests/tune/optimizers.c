@@ -84,7 +84,8 @@ static void check_case(const goldens *g, const char *name, const mica_optimizer_
                 snprintf(text, sizeof text, "grad.%d.%d", step, i);
                 grads[i] = find(g, text);
             }
-            if (mica_optimizer_update(o, g->s, params, grads, PARAMETERS, -1.0, params) != MICA_OK)
+            if (mica_optimizer_update(o, g->s, params, grads, PARAMETERS, mica_optimizer_rate(o),
+                                      params) != MICA_OK)
                 fail_msg("%s: %s", name, mica_last_error());
         }
         for (int i = 0; i < PARAMETERS; i++) {
@@ -219,7 +220,7 @@ static void read_numbers(const bench *b, int i, float x[4]) {
     assert_int_equal(mica_read(b->params[i], x, (i ? 4 : 3) * sizeof *x), MICA_OK);
 }
 
-/* A rate of 0, as a schedule may have it, moves nothing; a negative one is that of the options. */
+/* A rate of 0, as a schedule may have it, moves nothing; a negative one stands for nothing. */
 static void test_rates(void **state) {
     (void)state;
     const mica_schedule schedule = {"cosine_decay", {0.5, 2}, 2, 1, 0.0};
@@ -233,12 +234,45 @@ static void test_rates(void **state) {
     update(&b, 1, rate);
     read_numbers(&b, 0, after);
     assert_memory_equal(after, before, sizeof after);
-    update(&b, 1, -1.0);
+    update(&b, 1, mica_optimizer_rate(b.o));
     read_numbers(&b, 0, after);
     assert_true(after[0] == 0.875f && after[1] == -2.0625f && after[2] == 3.25f);
-    assert_int_equal(mica_optimizer_update(b.o, b.s, b.params, b.grads, 1, (double)NAN, b.params),
-                     MICA_EINVAL);
+    const double refused[] = {-1.0, (double)NAN, 1e40};
+    for (int i = 0; i < 3; i++) {
+        rate = refused[i];
+        assert_int_equal(mica_optimizer_update(b.o, b.s, b.params, b.grads, 1, rate, b.params),
+                         MICA_EINVAL);
+        assert_non_null(strstr(mica_last_error(), "mica_optimizer_rate"));
+    }
     end(&b);
+}
+
+/* In all options of an optimiser 0 is the default, and any negative number is 0. */
+static void test_signs(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, NULL);
+    assert_true(mica_optimizer_rate(b.o) == 1e-5);
+    end(&b);
+    begin(&b, &(mica_optimizer_options){.learning_rate = -3});
+    assert_true(mica_optimizer_rate(b.o) == 0.0);
+    assert_true(mica_optimizer_rate(NULL) == 0.0);
+    end(&b);
+    const mica_optimizer_options pairs[][2] = {
+        {{.name = "muon"}, {.name = "muon", .momentum = 0.95}},
+        {{.beta1 = -1}, {.beta1 = -1e-30}},
+        {{.name = "adamw", .weight_decay = -2}, {.name = "adam", .weight_decay = 0}}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        float x[2][4];
+        for (int k = 0; k < 2; k++) {
+            begin(&b, &pairs[i][k]);
+            update(&b, 2, 0.1);
+            update(&b, 2, 0.1);
+            read_numbers(&b, 1, x[k]);
+            end(&b);
+        }
+        assert_memory_equal(x[0], x[1], sizeof x[0]);
+    }
 }
 
 /* The parameters after updates of so many of them each. */
@@ -390,7 +424,8 @@ int main(void) {
         cmocka_unit_test(test_schedules), cmocka_unit_test(test_rates),
         cmocka_unit_test(test_growth),    cmocka_unit_test(test_all_or_nothing),
         cmocka_unit_test(test_bad_scope), cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_default),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_signs),     cmocka_unit_test(test_default),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
