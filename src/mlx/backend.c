@@ -363,9 +363,20 @@ static uint64_t device_active(void *state) {
     return mc_mlx_call_on_thread(&task.task) == MICA_OK ? task.bytes : 0;
 }
 
+/* MLX's peak begins again at 0, and arrays that are live already do not count in it. So this is
+ * what was active then, and the peak is no less. Of the process, as MLX's is; read and written by
+ * MLX's thread alone. */
+static size_t active_at_reset;
+
+static int read_peak(size_t *bytes) {
+    if (mc_mlx.get_peak_memory(bytes)) return 1;
+    if (*bytes < active_at_reset) *bytes = active_at_reset;
+    return 0;
+}
+
 static uint64_t device_peak(void *state) {
     (void)state;
-    return ask(mc_mlx.get_peak_memory);
+    return ask(read_peak);
 }
 
 static uint64_t device_cached(void *state) {
@@ -374,13 +385,15 @@ static uint64_t device_cached(void *state) {
 }
 
 static int reset_peak(size_t *bytes) {
-    (void)bytes;
-    return mc_mlx.reset_peak_memory();
+    if (mc_mlx.get_active_memory(bytes) || mc_mlx.reset_peak_memory()) return 1;
+    active_at_reset = *bytes;
+    return 0;
 }
 
+/* When what was launched is over: it would count in the new peak. */
 static void device_reset_peak(void *state) {
-    (void)state;
-    (void)ask(reset_peak);
+    state_task task = {.task.run = count_active, .state = state, .read = reset_peak};
+    (void)mc_mlx_call_on_thread(&task.task);
 }
 
 static int clear_cache(size_t *bytes) {

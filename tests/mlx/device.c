@@ -138,6 +138,39 @@ static void test_steps_keep_memory_flat(void **state) {
     }
 }
 
+/* The peak begins again at what is live, not at 0, and falls no lower when that is freed. */
+static void test_the_peak_begins_at_the_active_bytes(void **state) {
+    (void)state;
+    const int64_t large = 1 << 20, small = 1 << 10;
+    mica_scope *s, *t;
+    if (!HAVE_MLX) skip();
+    mica_device *device = open_in("lazy"), *other = open_in("eager");
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &t), MICA_OK);
+    assert_int_equal(mica_eval(s, mica_arange(s, 0, (double)large, 1, MICA_F32)), MICA_OK);
+    mica_array more = mica_arange(t, 0, 2 * (double)large, 1, MICA_F32);
+    assert_int_equal(mica_eval(t, more), MICA_OK);
+    uint64_t both = mica_device_active_bytes(device);
+    assert_true(both >= 12 * (uint64_t)large);
+    assert_true(mica_device_peak_bytes(device) >= both);
+    mica_scope_close(&t);
+    assert_true(mica_device_peak_bytes(device) >= both);
+    mica_device_reset_peak(device);
+    uint64_t active = mica_device_active_bytes(device);
+    assert_true(active >= 4 * (uint64_t)large && active < both);
+    assert_int_equal(mica_device_peak_bytes(device), active);
+    assert_int_equal(mica_device_peak_bytes(other), active); /* of the process */
+    assert_int_equal(mica_eval(s, mica_arange(s, 0, (double)small, 1, MICA_F32)), MICA_OK);
+    uint64_t grown = mica_device_peak_bytes(device);
+    assert_true(grown >= active + 4 * (uint64_t)small && grown < both);
+    mica_scope_close(&s);
+    assert_int_equal(mica_device_peak_bytes(device), grown);
+    mica_device_reset_peak(device);
+    assert_int_equal(mica_device_peak_bytes(device), mica_device_active_bytes(device));
+    mica_device_close(&other);
+    mica_device_close(&device);
+}
+
 static void test_the_memory_limit_holds(void **state) {
     (void)state;
     if (!HAVE_MLX) skip();
@@ -196,6 +229,7 @@ int main(void) {
         cmocka_unit_test(test_names_and_modes),
         cmocka_unit_test(test_indices_out_of_range),
         cmocka_unit_test(test_steps_keep_memory_flat),
+        cmocka_unit_test(test_the_peak_begins_at_the_active_bytes),
         cmocka_unit_test(test_the_memory_limit_holds),
         cmocka_unit_test(test_devices_have_limits_of_their_own),
     };
