@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "graph/graph.h"
 #include "model/lm.h"
 
 enum { MATRICES = 7, MAX_FACTORS = 2 * MATRICES * 128, CHUNK = 256 };
@@ -129,7 +130,7 @@ static mica_array loss_of(step *t, mica_array ids, mica_array targets) {
         if (t->o.whole)
             (void)record_layer(&l, s, &x, 1, &x, 1);
         else
-            (void)mica_checkpoint(s, record_layer, &l, &x, 1, &x, 1);
+            mc_scope_set_status(s, mica_checkpoint(s, record_layer, &l, &x, 1, &x, 1));
     }
     x = mica_rms_norm(s, x, t->lm->norm, (float)t->lm->spec.norm_eps);
     for (int64_t i = 0; i < t->o.tokens; i += CHUNK) {
@@ -137,7 +138,7 @@ static mica_array loss_of(step *t, mica_array ids, mica_array targets) {
         const mica_array args[] = {mica_slice_axis(s, x, 1, i, end),
                                    mica_slice_axis(s, targets, 1, i, end)};
         mica_array part = MICA_NONE;
-        (void)mica_checkpoint(s, record_loss, t->lm, args, 2, &part, 1);
+        mc_scope_set_status(s, mica_checkpoint(s, record_loss, t->lm, args, 2, &part, 1));
         loss = mica_add(s, loss, part);
     }
     return mica_divide(s, loss, mica_f32(s, (float)t->o.tokens));

@@ -16,6 +16,14 @@
  * array, and its scope keeps the first error. All later ops of that scope return invalid arrays,
  * too. Evaluating or reading an invalid array returns the scope's first error.
  *
+ * Which errors a scope keeps: those of calls that return an array, or a number, in the place of a
+ * status (mica_move, mica_array_file_load, mica_program_dim), and of ops that return the status of
+ * several results (mica_split, mica_quantize, mica_layer_norm_backward and its like). A call that
+ * returns a status otherwise returns its error and leaves the scope without it: evaluating and
+ * reading, running programs, executables and functions, control flow, gradients, losses, updates,
+ * loading files. What was recorded before then stays usable. An error that is kept stays until the
+ * scope is closed: each call that takes the scope returns it.
+ *
  * Threads: a scope belongs to one thread at a time. While no thread adds to a scope, its evaluated
  * arrays may be operands in any number of threads. */
 #ifndef MICA_ARRAY_H

@@ -16,11 +16,12 @@
  * Functions are C functions that record into the scope that they are given (mica_compile_fn). They
  * may call compiled functions (mica_function_call), which become a part of them. The gradient goes
  * to the arguments; other arrays that a function uses are constants for it. An error that a
- * function returns is returned; what it recorded before is left in the scope and never runs.
- * Functions are called before the call that got them returns, and so are their users and arguments
- * read: all of these are borrowed for the call alone, but for those of mica_custom_vjp. A function
- * must not collect the scope that it records into. Functions that record may call others, to 256
- * at once; more are MICA_EINVAL, as are those of a function that calls itself without end.
+ * function returns is returned and not kept in the scope; what it recorded before is left there and
+ * never runs. Functions are called before the call that got them returns, and so are their users
+ * and arguments read: all of these are borrowed for the call alone, but for those of
+ * mica_custom_vjp. A function must not collect the scope that it records into. Functions that
+ * record may call others, to 256 at once; more are MICA_EINVAL, as are those of a function that
+ * calls itself without end.
  *
  * Threads: as mica/array.h says of the scope. */
 #ifndef MICA_GRAD_H

@@ -96,7 +96,7 @@ MICA_API mica_status mica_save_safetensors(const char *path, const mica_named_ar
  *
  *  arrays   receives [*n] arrays of s with their names, one block of memory that is freed with
  *           mica_free; NULL after an error.
- *  errors   those of mica_array_file_open, and those of mica_array_file_load, which s keeps */
+ *  errors   those of mica_array_file_open and mica_array_file_load; the scope's first error */
 MICA_API mica_status mica_load_safetensors(const char *path, mica_scope *s,
                                            mica_named_array **arrays, size_t *n);
 

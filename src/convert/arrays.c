@@ -126,7 +126,9 @@ static mica_status load_all(const mica_array_file *file, mica_scope *s, mica_nam
         name += len;
         if (mica_valid(list[i].array)) continue;
         mc_free(list);
-        return mica_scope_status(s);
+        mica_status status = mica_scope_status(s);
+        mc_scope_forget_error(s);
+        return status;
     }
     *arrays = list;
     *n = count;
@@ -139,6 +141,7 @@ static mica_status load_file(const char *path, mica_scope *s, mica_named_array *
     mica_array_file *file;
     *arrays = NULL;
     *n = 0;
+    MC_TRY(mica_scope_status(s));
     MC_TRY(mica_array_file_open(path, &file));
     bool fits = (file->npz != NULL) == npz;
     mica_status status = fits ? load_all(file, s, arrays, n)

@@ -353,10 +353,12 @@ mica_status mica_compile(mica_device *device, mica_compile_fn fn, void *user,
 
 /* The function as a part of one that is recorded in `into`. */
 static mica_status record_inline(const call *c, mica_scope *into, mica_array *results) {
-    MC_TRY(call_fn(c->f, into, c->args, c->n_args, results, c->n_results));
-    for (size_t i = 0; i < c->n_results; i++)
-        MC_TRY(mc_check_valid(results[i], "function_call: a result"));
-    return mica_scope_status(into);
+    mica_status status = call_fn(c->f, into, c->args, c->n_args, results, c->n_results);
+    for (size_t i = 0; i < c->n_results && status == MICA_OK; i++)
+        status = mc_check_valid(results[i], "function_call: a result");
+    if (status == MICA_OK) status = mica_scope_status(into);
+    if (status != MICA_OK) mc_scope_forget_error(into); /* what failed is the call's own */
+    return status;
 }
 
 static mica_status check_call(const call *c, mica_scope *into) {

@@ -17,8 +17,8 @@ static mica_status backward(mica_scope *s, mica_array y, mica_array dy, const mi
     mica_status status = mica_grad(s, y, dy, some, (size_t)wanted, grads);
     wanted = 0;
     for (int i = 0; i < n; i++)
-        if (out[i]) *out[i] = status == MICA_OK ? grads[wanted++] : mc_invalid(s);
-    return status;
+        if (out[i]) *out[i] = status == MICA_OK ? grads[wanted++] : (mica_array){s, MC_ABSENT};
+    return s ? mc_scope_set_status(s, status) : status; /* as of an op */
 }
 
 /* x as a variable of its own: what else was recorded of it does not count. */
@@ -30,8 +30,7 @@ static mica_array one(mica_scope *s, mica_array y, mica_array dy, mica_array x) 
     mica_array dx = mc_invalid(s);
     mica_array *const out[1] = {&dx};
     if (!mica_valid(y) || !mc_operands_ok(s, "a gradient", &dy, 1)) return mc_invalid(s);
-    mica_status status = backward(s, y, dy, &x, 1, out);
-    if (status != MICA_OK) mc_scope_set_status(s, status);
+    (void)backward(s, y, dy, &x, 1, out);
     return dx;
 }
 

@@ -20,6 +20,12 @@ static mica_status begin(mica_scope *s, const char *what, bool complete) {
     return mica_scope_status(s);
 }
 
+/* The end of a call that began as `began` says: what failed since is the call's own. */
+static mica_status end(mica_scope *s, mica_status began, mica_status status) {
+    if (began == MICA_OK && status != MICA_OK) mc_scope_forget_error(s);
+    return status;
+}
+
 static mica_status check_float(mica_array x, const char *what, size_t i) {
     char text[MC_LAYOUT_TEXT];
     if (mc_dtype_has_gradient(mica_array_dtype(x))) return MICA_OK;
@@ -78,14 +84,14 @@ static mica_status grad(mica_scope *s, mica_array y, mica_array dy, const mica_a
 
 mica_status mica_grad(mica_scope *s, mica_array y, mica_array dy, const mica_array *xs, size_t n,
                       mica_array *grads) {
-    mica_status status = begin(s, "grad", (xs && grads) || n == 0);
+    mica_status began = begin(s, "grad", (xs && grads) || n == 0), status = began;
     mica_array *mine = mc_array_alloc(n, sizeof *mine), *made = mc_array_alloc(n, sizeof *made);
     if (status == MICA_OK)
         status = mine && made ? grad(s, y, dy, xs, n, mine, made) : mc_fail_nomem("a gradient");
     hand_out(s, status, made, n, grads);
     mc_free(mine);
     mc_free(made);
-    return status;
+    return end(s, began, status);
 }
 
 /* ---- functions ---- */
@@ -178,13 +184,14 @@ mica_status mica_vjp(mica_scope *s, mica_compile_fn fn, void *user, const mica_a
                      size_t n_args, const mica_array *dys, mica_array *results, size_t n_results,
                      mica_array *grads) {
     call c = {"vjp", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    mica_status status = begin(
+    mica_status began = begin(
         s, c.what, fn && ((args && grads) || n_args == 0) && ((dys && results) || n_results == 0));
+    mica_status status = began;
     if (status == MICA_OK) status = vjp(&c, args, dys);
     hand_out(s, status, c.results, n_results, results);
     hand_out(s, status, c.of_args, n_args, grads);
     call_deinit(&c);
-    return status;
+    return end(s, began, status);
 }
 
 /* The arguments number wrt [n] of c, or all of them, into out. */
@@ -219,8 +226,9 @@ mica_status mica_value_and_grad(mica_scope *s, mica_compile_fn fn, void *user,
                                 mica_array *grads) {
     call c = {"value_and_grad", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
     size_t n = wrt ? n_wrt : n_args;
-    mica_status status =
+    mica_status began =
         begin(s, c.what, fn && (args || n_args == 0) && results && (grads || n == 0));
+    mica_status status = began;
     mica_array *xs = mc_array_alloc(n, sizeof *xs), *made = mc_array_alloc(n, sizeof *made);
     if (status == MICA_OK)
         status =
@@ -230,7 +238,7 @@ mica_status mica_value_and_grad(mica_scope *s, mica_compile_fn fn, void *user,
     mc_free(xs);
     mc_free(made);
     call_deinit(&c);
-    return status;
+    return end(s, began, status);
 }
 
 /* ---- jvp ---- */
@@ -254,14 +262,15 @@ mica_status mica_jvp(mica_scope *s, mica_compile_fn fn, void *user, const mica_a
                      size_t n_args, const mica_array *dargs, mica_array *results, size_t n_results,
                      mica_array *dresults) {
     call c = {"jvp", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    mica_status status =
+    mica_status began =
         begin(s, c.what,
               fn && ((args && dargs) || n_args == 0) && ((results && dresults) || n_results == 0));
+    mica_status status = began;
     if (status == MICA_OK) status = jvp(&c, args, dargs);
     hand_out(s, status, c.results, n_results, results);
     hand_out(s, status, c.of_results, n_results, dresults);
     call_deinit(&c);
-    return status;
+    return end(s, began, status);
 }
 
 /* ---- checkpoint, custom_vjp ---- */
@@ -299,12 +308,13 @@ static mica_status record_region(call *c, const mica_array *args,
 mica_status mica_checkpoint(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
                             size_t n_args, mica_array *results, size_t n_results) {
     call c = {"checkpoint", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    mica_status status =
+    mica_status began =
         begin(s, c.what, fn && (args || n_args == 0) && (results || n_results == 0));
+    mica_status status = began;
     if (status == MICA_OK) status = record_region(&c, args, NULL);
     hand_out(s, status, c.results, n_results, results);
     call_deinit(&c);
-    return status;
+    return end(s, began, status);
 }
 
 static mica_status record_custom(call *c, const mica_array *args,
@@ -320,10 +330,11 @@ mica_status mica_custom_vjp(mica_scope *s, const mica_custom_gradient *rule, voi
                             const mica_array *args, size_t n_args, mica_array *results,
                             size_t n_results) {
     call c = {"custom_vjp", s, NULL, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    mica_status status =
+    mica_status began =
         begin(s, c.what, rule && (args || n_args == 0) && (results || n_results == 0));
+    mica_status status = began;
     if (status == MICA_OK) status = record_custom(&c, args, rule);
     hand_out(s, status, c.results, n_results, results);
     call_deinit(&c);
-    return status;
+    return end(s, began, status);
 }

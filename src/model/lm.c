@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "graph/graph.h"
+
 /* What every step of a pass needs. */
 typedef struct pass {
     mica_scope *s;
@@ -154,7 +156,7 @@ static mica_array checkpoint_layer(const pass *p, int i, int64_t first, mica_arr
     layer_call call = {p, i, first};
     mica_array y;
     /* The scope keeps the error. */
-    (void)mica_checkpoint(p->s, record_layer, &call, &x, 1, &y, 1);
+    mc_scope_set_status(p->s, mica_checkpoint(p->s, record_layer, &call, &x, 1, &y, 1));
     return y;
 }
 

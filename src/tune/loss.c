@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "graph/graph.h"
 
 #include <mica/grad.h>
 
@@ -65,8 +66,11 @@ mica_status mica_loss(mica_scope *s, const char *name, const mica_array *inputs,
     if (n != (size_t)row->n_inputs)
         return mc_fail(MICA_EINVAL, "loss %s takes %d arrays (%s), not %zu", name, row->n_inputs,
                        row->inputs, n);
+    MC_TRY(mica_scope_status(s));
     *loss = row->formula(s, inputs, &given);
-    return mica_scope_status(s);
+    mica_status status = mica_scope_status(s);
+    if (status != MICA_OK) mc_scope_forget_error(s);
+    return status;
 }
 
 /* ---- cross-entropy in parts ---- */
@@ -101,8 +105,7 @@ static mica_array losses_in_parts(const mc_sequences *q, const mc_lm *lm, mica_a
         int64_t begin = (int64_t)i * part, end = begin + part < n ? begin + part : n;
         args[0] = mica_slice_axis(s, hidden, 0, begin, end);
         args[1] = mica_slice_axis(s, targets, 0, begin, end);
-        /* The scope keeps the error. */
-        (void)mica_checkpoint(s, head_loss, model, args, 2, &parts[i], 1);
+        mc_scope_set_status(s, mica_checkpoint(s, head_loss, model, args, 2, &parts[i], 1));
     }
     y = mica_concatenate(s, parts, (int)count, 0);
     mc_free(parts);

@@ -245,6 +245,7 @@ mica_status mica_optimizer_update(mica_optimizer *o, mica_scope *s, const mica_a
                        "mica_optimizer_update: a rate of %g: want a number from 0 on; "
                        "mica_optimizer_rate gives that of the options",
                        rate);
+    MC_TRY(mica_scope_status(s));
     updating w = {.o = o, .s = s, .rate = rate};
     mica_status status = step_all(&w, params, grads, n);
     if (status == MICA_OK) {
@@ -258,6 +259,7 @@ mica_status mica_optimizer_update(mica_optimizer *o, mica_scope *s, const mica_a
         w.next = old;
         w.states = old_states;
     }
+    if (status != MICA_OK) mc_scope_forget_error(s);
     mica_scope_close(&w.next);
     mc_free(w.states);
     mc_free(w.params);

@@ -226,7 +226,7 @@ static void test_functions_that_fail(void **state) {
     early = false;
     REFUSED(mica_value_and_grad(b.s, fails, &early, &x, 1, NULL, 0, &y, 1, &g), MICA_ESHAPE,
             "matmul");
-    assert_int_equal(mica_scope_status(b.s), MICA_ESHAPE);
+    assert_int_equal(mica_scope_status(b.s), MICA_OK);
     bench_close(&b);
 }
 
