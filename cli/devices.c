@@ -101,6 +101,8 @@ static int calibrate(void) {
         bool opened = mica_device_open(name, NULL, &devices[d]) == MICA_OK;
         if (opened && mica_device_calibrate(devices[d], true) != MICA_OK)
             code = cli_fail("%s: %s", name, mica_last_error());
+        if (mica_device_rates_doubtful(devices[d]))
+            cli_print(stderr, "mica: %s: the machine is busy: these rates are not kept\n", name);
         cli_print(stdout, " %*s", COLUMN, name);
     }
     putchar('\n');

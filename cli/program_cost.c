@@ -35,6 +35,9 @@ int cli_program_cost(const cli_program_values *values, mica_device *device, mica
             continue;
         mica_status calibrated = mica_device_calibrate(candidates[i].device, false);
         if (calibrated != MICA_OK) code = cli_fail_status(calibrated);
+        if (mica_device_rates_doubtful(candidates[i].device))
+            cli_print(stderr, "mica: %s: the machine is busy: its rates are not kept\n",
+                      name_of(values, i));
     }
     mica_status status = mica_pick_device(program, candidates, n, NULL, &pick);
     for (size_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* Costs: how long a program will take on a device, and the choice of one.
  *
  * What a device can do is measured, when it is asked for, and kept: in the folder mica of
- * $XDG_CACHE_HOME, else of ~/.cache. What was not measured has no cost: nothing is ranked by
+ * $XDG_CACHE_HOME, else of ~/.cache, unless the machine was busy. What was not measured has no cost: nothing is ranked by
  * invented numbers.
  *
  *     mica_device_calibrate(device, false);             // once for each machine: about a second
@@ -39,6 +39,11 @@ MICA_API const char *mica_rate_unit(size_t i);
  *          rates cannot be kept, in a folder that is read-only, is none: they hold for this
  *          device as long as it is open */
 MICA_API mica_status mica_device_calibrate(mica_device *device, bool anew);
+
+/** Whether the device was measured while the machine was busy: repeats did not agree, or other
+ *  programs took the CPU. Such rates hold for this device as long as it is open, and are not kept;
+ *  those that were kept before stay. */
+MICA_API bool mica_device_rates_doubtful(mica_device *device);
 
 /** The i-th rate of a device: as it was measured, or kept. 0: it was not measured; upload and
  *  download are 0 where the host sees the device's memory. */

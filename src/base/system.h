@@ -13,6 +13,7 @@
 MICA_BEGIN
 
 uint64_t mc_now_us(void);           /* microseconds since a fixed moment */
+uint64_t mc_thread_cpu_us(void);    /* that this thread ran; 0: not known */
 bool mc_local_time(struct tm *now); /* date and time; false: not known */
 uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cgroup limit too) */
 

@@ -14,6 +14,12 @@ uint64_t mc_now_us(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+uint64_t mc_thread_cpu_us(void) {
+    struct timespec ran;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran) != 0) return 0;
+    return (uint64_t)ran.tv_sec * 1000000 + (uint64_t)ran.tv_nsec / 1000;
+}
+
 bool mc_local_time(struct tm *now) {
     time_t seconds = time(NULL);
     return seconds != (time_t)-1 && localtime_r(&seconds, now);

@@ -207,8 +207,27 @@ static mica_status time_batch(mica_executable *x, size_t n_in, int runs, double 
     return MICA_OK;
 }
 
+/* The median of a probe's repeats, by which it is rated, is at most so many times the fastest of
+ * them on a quiet machine, for all probes but one in so many. */
+#define STEADY 1.5
+enum { FEW = 4 };
+
+void mc_quiet_add(mc_quiet *q, const double *times, int n) {
+    q->probes++;
+    q->unsteady += times[n / 2] > STEADY * times[0];
+}
+
+/* Whoever shares its CPU with another program gets half of it: 3/4 tell them apart. */
+void mc_quiet_compare(mc_quiet *q, uint64_t cpu_us, uint64_t wall_us) {
+    q->starved = q->starved || (double)cpu_us < 0.75 * (double)wall_us;
+}
+
+bool mc_quiet_holds(const mc_quiet *q) {
+    return !q->starved && q->unsteady * FEW <= q->probes;
+}
+
 /* The time of a run, by the median. */
-static mica_status time_runs(mica_executable *x, size_t n_in, double *seconds) {
+static mica_status time_runs(mica_executable *x, size_t n_in, mc_quiet *quiet, double *seconds) {
     double batches[BATCHES];
     int runs = 1, n = 1;
     MC_TRY(time_batch(x, n_in, 1, &batches[0])); /* compiles it */
@@ -221,6 +240,7 @@ static mica_status time_runs(mica_executable *x, size_t n_in, double *seconds) {
     for (; n < BATCHES && mc_now_us() - from < PROBE_US; n++)
         MC_TRY(time_batch(x, n_in, runs, &batches[n]));
     qsort(batches, (size_t)n, sizeof *batches, by_value);
+    mc_quiet_add(quiet, batches, n);
     *seconds = batches[n / 2];
     return MICA_OK;
 }
@@ -239,14 +259,15 @@ static mica_status open_sample(const sample *m, mica_executable **x) {
     return status;
 }
 
-static mica_status run_sample(mica_device *device, const probe *p, sample *m, double *seconds) {
+static mica_status run_sample(mica_device *device, const probe *p, mc_quiet *quiet, sample *m,
+                              double *seconds) {
     mica_executable *x = NULL;
     *m = (sample){.steps = 1};
     MC_TRY(mica_scope_open(device, &m->s));
     p->record(m, p->size);
     mica_status status = mica_scope_status(m->s);
     if (status == MICA_OK) status = open_sample(m, &x);
-    if (status == MICA_OK) status = time_runs(x, m->n_in, seconds);
+    if (status == MICA_OK) status = time_runs(x, m->n_in, quiet, seconds);
     mica_executable_close(&x);
     mica_scope_close(&m->s);
     return status;
@@ -258,13 +279,17 @@ static double net(double seconds, double overhead) {
     return seconds - overhead > seconds / 10 ? seconds - overhead : seconds / 10;
 }
 
-static mica_status measure_times(mica_device *device, mc_rates *rates) {
+static mica_status measure_times(mica_device *device, mc_rates *rates, mc_quiet *quiet) {
     static const probe one = {MC_RATE_ROUNDTRIP, one_product, 0};
     static const probe many = {MC_RATE_DISPATCH, many_steps, 0};
     double first, all;
     sample m;
-    MC_TRY(run_sample(device, &one, &m, &first));
-    MC_TRY(run_sample(device, &many, &m, &all));
+    uint64_t wall = mc_now_us(), cpu = mc_thread_cpu_us();
+    MC_TRY(run_sample(device, &one, quiet, &m, &first));
+    /* Of such small products the calling thread computes all, if the device is the CPU. */
+    uint64_t ran = mc_thread_cpu_us() - cpu;
+    if (mc_device_is_last(device) && cpu > 0) mc_quiet_compare(quiet, ran, mc_now_us() - wall);
+    MC_TRY(run_sample(device, &many, quiet, &m, &all));
     rates->of[MC_RATE_DISPATCH] = net(all, first) / LONG_CHAIN;
     rates->of[MC_RATE_ROUNDTRIP] = net(first, rates->of[MC_RATE_DISPATCH]);
     return MICA_OK;
@@ -324,13 +349,13 @@ static const probe probes[] = {
     {MC_RATE_MEMORY_LARGE, copy, 1 << 28},
 };
 
-mica_status mc_rates_measure(mica_device *device, mc_rates *rates) {
+mica_status mc_rates_measure(mica_device *device, mc_rates *rates, mc_quiet *quiet) {
     *rates = (mc_rates){{0}};
-    MC_TRY(measure_times(device, rates));
+    MC_TRY(measure_times(device, rates, quiet));
     for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
         double seconds;
         sample m;
-        mica_status status = run_sample(device, &probes[i], &m, &seconds);
+        mica_status status = run_sample(device, &probes[i], quiet, &m, &seconds);
         if (status != MICA_OK)
             return mc_fail_context(status, "measuring %s", mica_rate_name(probes[i].rate));
         double overhead = rates->of[MC_RATE_ROUNDTRIP] + m.steps * rates->of[MC_RATE_DISPATCH];

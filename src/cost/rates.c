@@ -164,6 +164,7 @@ typedef struct device_rates {
     pthread_mutex_t measuring; /* taken before lock: of two threads, one measures */
     pthread_mutex_t lock;
     bool looked, known; /* the file was read; rates hold */
+    bool doubtful;      /* measured while the machine was busy: not in the file */
     mc_rates rates;
 } device_rates;
 
@@ -209,9 +210,10 @@ bool mc_rates_get(mica_device *device, mc_rates *rates) {
     return known;
 }
 
-static void set_rates(device_rates *d, const mc_rates *rates) {
+static void set_rates(device_rates *d, const mc_rates *rates, bool quiet) {
     pthread_mutex_lock(&d->lock);
     d->rates = *rates;
+    d->doubtful = !quiet;
     d->known = d->looked = true;
     pthread_mutex_unlock(&d->lock);
 }
@@ -222,19 +224,31 @@ double mica_device_rate(mica_device *device, size_t i) {
     return rates.of[i];
 }
 
-static mica_status calibrate(mica_device *device, mc_calibration mode, bool anew) {
+mica_status mc_calibrate_device(mica_device *device, mc_calibration mode, bool anew,
+                                mc_measure_fn measure) {
     mc_rates rates;
+    mc_quiet quiet = {0};
     mica_status status = MICA_OK;
     device_rates *d = rates_of(device);
     if (!d) return mc_fail_nomem("rates");
     pthread_mutex_lock(&d->measuring);
     if (anew || mode != MC_CALIBRATION_KEPT || !mc_rates_get(device, &rates)) {
-        status = mc_rates_measure(device, &rates);
-        if (status == MICA_OK) set_rates(d, &rates);
-        if (status == MICA_OK) (void)save_rates(device, &rates); /* no folder: no error */
+        status = measure(device, &rates, &quiet);
+        if (status == MICA_OK) set_rates(d, &rates, mc_quiet_holds(&quiet));
+        if (status == MICA_OK && mc_quiet_holds(&quiet))
+            (void)save_rates(device, &rates); /* no folder: no error */
     }
     pthread_mutex_unlock(&d->measuring);
     return status;
+}
+
+bool mica_device_rates_doubtful(mica_device *device) {
+    device_rates *d = device ? rates_of(device) : NULL;
+    if (!d) return false;
+    pthread_mutex_lock(&d->lock);
+    bool doubtful = d->known && d->doubtful;
+    pthread_mutex_unlock(&d->lock);
+    return doubtful;
 }
 
 mica_status mica_device_calibrate(mica_device *device, bool anew) {
@@ -244,9 +258,9 @@ mica_status mica_device_calibrate(mica_device *device, bool anew) {
     if (mode == MC_CALIBRATION_OFF)
         return mc_fail(MICA_EUNSUPPORTED,
                        "device_calibrate: MICA_CALIBRATION is off: nothing is measured");
-    mica_status status = calibrate(device, mode, anew);
+    mica_status status = mc_calibrate_device(device, mode, anew, mc_rates_measure);
     mica_device *cpu = NULL; /* for what it has no kernel for */
     if (status == MICA_OK && !mc_device_is_last(device)) status = mc_device_fallback(device, &cpu);
-    if (status == MICA_OK && cpu) status = calibrate(cpu, mode, false);
+    if (status == MICA_OK && cpu) status = mc_calibrate_device(cpu, mode, false, mc_rates_measure);
     return status == MICA_OK ? MICA_OK : mc_fail_context(status, "device_calibrate");
 }

@@ -27,8 +27,26 @@ mica_status mc_calibration_mode(mc_calibration *mode);
 /* The device's rates; what was kept is read at the first call. false: it is unmeasured. */
 bool mc_rates_get(mica_device *device, mc_rates *rates);
 
+/* How quiet the machine was while it was measured. Zero begins. */
+typedef struct mc_quiet {
+    int probes, unsteady; /* measured, and of them those whose repeats do not agree */
+    bool starved;         /* the thread that measured was kept from its CPU */
+} mc_quiet;
+
+/* Counts a probe. times: [n] of its repeats, sorted, n > 0. */
+void mc_quiet_add(mc_quiet *q, const double *times, int n);
+/* Compares the time that a thread, which never waits, ran with that which went by. */
+void mc_quiet_compare(mc_quiet *q, uint64_t cpu_us, uint64_t wall_us);
+/* Whether what was measured is the machine's own. */
+bool mc_quiet_holds(const mc_quiet *q);
+
 /* Measures. errors  those of programs */
-mica_status mc_rates_measure(mica_device *device, mc_rates *rates);
+typedef mica_status (*mc_measure_fn)(mica_device *device, mc_rates *rates, mc_quiet *quiet);
+mica_status mc_rates_measure(mica_device *device, mc_rates *rates, mc_quiet *quiet);
+
+/* mica_device_calibrate of the device alone, by `measure`. */
+mica_status mc_calibrate_device(mica_device *device, mc_calibration mode, bool anew,
+                                mc_measure_fn measure);
 
 /* The path of a file in mica's cache folder, which is made.
  * errors  MICA_ENOENT no such folder is named; MICA_EIO, MICA_ENOMEM */

@@ -47,13 +47,14 @@ A verb computes with the engine that --engine or $MICA_ENGINE names.
   $ mica run --engine mlx_lm "What is curl?" 2>&1 | sed 's/ available: .*/ available: .../'
   mica: the engine "mlx_lm" is not available: ...
 
-What each device was measured at is printed, and kept.
+What each device was measured at is printed, and kept, unless it is said that the machine is busy.
 
-  $ mica devices --calibrate | sed -n '1p; /^matmul_f32_large /p' |
+  $ mica devices --calibrate 2>busy | sed -n '1p; /^matmul_f32_large /p' |
   >   awk '{print $1, $2, ($3 != "-")}'
   rate unit 1
   matmul_f32_large op/s 1
-  $ cat "$HOME"/.cache/mica/calibration-cpu-*.json | grep -c '"matmul_f32_large": [1-9]'
+  $ cat "$HOME"/.cache/mica/calibration-cpu-*.json 2>/dev/null |
+  >   cat - busy | grep -q '"matmul_f32_large": [1-9]\|^mica: cpu: the machine is busy' && echo 1
   1
   $ MICA_CALIBRATION=off mica devices --calibrate 2>&1 >/dev/null | head -n 1
   mica: cpu: device_calibrate: MICA_CALIBRATION is off: nothing is measured

@@ -118,7 +118,7 @@ writes value at `at` into cache and gives the sum of squares, 7 * 4 + 25.
 
 What a run takes is estimated on each device that was measured, and one of them is chosen.
 
-  $ mica program cost step --device cpu | sed 's/^\(cpu\) *[0-9.e-]* ms, /\1 N ms, /'
+  $ mica program cost step --device cpu 2>busy | sed 's/^\(cpu\) *[0-9.e-]* ms, /\1 N ms, /'
   cpu N ms, 17 operations, 112 bytes, 3 steps: estimated
   the choice: cpu
   $ MICA_CALIBRATION=off mica program cost step --device cpu 2>&1 | head -n 1

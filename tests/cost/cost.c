@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/rates.h"
 #include "exec/expect.h"
 
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)
@@ -39,6 +40,25 @@ static mica_scope *open_scope(void) {
     mica_scope *s;
     must(mica_scope_open(device, &s));
     return s;
+}
+
+/* Measured, whatever else the machine does. */
+static mica_status measure_quietly(mica_device *d, mc_rates *rates, mc_quiet *quiet) {
+    mica_status status = mc_rates_measure(d, rates, quiet);
+    *quiet = (mc_quiet){0};
+    return status;
+}
+
+static mica_status measure_busily(mica_device *d, mc_rates *rates, mc_quiet *quiet) {
+    mica_status status = mc_rates_measure(d, rates, quiet);
+    quiet->starved = true;
+    return status;
+}
+
+static void calibrate(mica_device *d, bool anew) {
+    mc_calibration mode;
+    must(mc_calibration_mode(&mode));
+    must(mc_calibrate_device(d, mode, anew, measure_quietly));
 }
 
 /* ---- what is counted ---- */
@@ -242,7 +262,7 @@ static void is_unmeasured_until_it_is_asked_for(void **state) {
     assert_null(mica_rate_name(mica_rate_count()));
     assert_null(mica_rate_unit(mica_rate_count()));
     expect_refused(mica_device_calibrate(NULL, false), MICA_EINVAL, "NULL");
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     double seconds = seconds_on(device);
     assert_true(seconds > 0 && seconds < 10);
     for (size_t i = 0; i < mica_rate_count(); i++) {
@@ -281,11 +301,11 @@ static bool is_kept(int threads) {
 static void keeps_what_it_measured(void **state) {
     (void)state;
     assert_false(is_kept(2));
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     assert_true(is_kept(2));
     assert_false(is_kept(1));
     mica_device *one = open_cpu(1);
-    must(mica_device_calibrate(one, false));
+    calibrate(one, false);
     mica_device_close(&one);
     assert_true(is_kept(1) && is_kept(2)); /* each number of threads has a file of its own */
     char *path = file_path(), *whole = test_read_file(path, NULL);
@@ -318,8 +338,54 @@ static void keeps_what_it_measured(void **state) {
     free(path);
 }
 
+/* What a busy machine gave is used, and not kept; nor does it write over what a quiet one gave. */
+static void leaves_what_is_doubtful(void **state) {
+    (void)state;
+    must(mc_calibrate_device(device, MC_CALIBRATION_KEPT, false, measure_busily));
+    assert_true(mica_device_rates_doubtful(device));
+    assert_true(mica_device_rate(device, 0) > 0 && seconds_on(device) > 0);
+    assert_false(is_kept(2));
+    calibrate(device, true);
+    assert_false(mica_device_rates_doubtful(device));
+    assert_true(is_kept(2));
+    char *path = file_path(), *before = test_read_file(path, NULL);
+    must(mc_calibrate_device(device, MC_CALIBRATION_KEPT, true, measure_busily));
+    char *after = test_read_file(path, NULL);
+    assert_string_equal(after, before);
+    mica_device *other = open_cpu(2);
+    assert_true(mica_device_rate(other, 0) > 0 && !mica_device_rates_doubtful(other));
+    mica_device_close(&other);
+    assert_false(mica_device_rates_doubtful(NULL));
+    free(after);
+    free(before);
+    free(path);
+}
+
+/* Repeats agree but for a few probes, and the thread had its CPU. */
+static void tells_busy_from_quiet(void **state) {
+    (void)state;
+    const double steady[] = {1.0, 1.1, 1.2, 1.9, 9.0}, shaken[] = {1.0, 1.4, 1.6, 1.7, 1.8},
+                 one = 1;
+    mc_quiet q = {0};
+    assert_true(mc_quiet_holds(&q));
+    for (int i = 0; i < 15; i++)
+        mc_quiet_add(&q, steady, 5);
+    for (int i = 0; i < 5; i++)
+        mc_quiet_add(&q, shaken, 5);
+    assert_true(mc_quiet_holds(&q));
+    mc_quiet_add(&q, shaken, 5);
+    assert_false(mc_quiet_holds(&q));
+    q = (mc_quiet){0};
+    mc_quiet_add(&q, &one, 1);
+    mc_quiet_compare(&q, 990, 1000);
+    assert_true(mc_quiet_holds(&q));
+    mc_quiet_compare(&q, 500, 1000);
+    mc_quiet_compare(&q, 1000, 1000);
+    assert_false(mc_quiet_holds(&q));
+}
+
 static void *calibrate_it(void *first_rate) {
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     *(double *)first_rate = mica_device_rate(device, 0);
     return NULL;
 }
@@ -345,7 +411,7 @@ static void files_have_points(void **state) {
     for (size_t i = 0; i < sizeof locales / sizeof *locales && !found; i++)
         found = setlocale(LC_NUMERIC, locales[i]) != NULL;
     if (!found) skip();
-    must(mica_device_calibrate(device, true));
+    calibrate(device, true);
     setlocale(LC_NUMERIC, "C");
     assert_true(is_kept(2));
 }
@@ -356,7 +422,7 @@ static void measures_without_a_folder(void **state) {
     char *file = test_format("%s/file", cache);
     test_write_file(file, "x", 1);
     setenv("XDG_CACHE_HOME", file, 1);
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     assert_true(seconds_on(device) > 0);
     assert_false(is_kept(2));
     free(file);
@@ -380,7 +446,7 @@ static void picks_the_cheapest(void **state) {
     assert_int_equal(c[0].state, MICA_CANDIDATE_UNABLE);
     assert_int_equal(c[1].state, MICA_CANDIDATE_UNMEASURED);
     assert_true(c[1].seconds == 0 && *c[1].reason);
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     mica_device *kept = open_cpu(2), *again = open_cpu(2); /* the same rates */
     c[2].device = kept, c[3].device = again;
     assert_int_equal(pick(c, 4, NULL), 2);
@@ -444,7 +510,7 @@ static void takes_the_device_that_is_named(void **state) {
 
 static void trials_are_remembered(void **state) {
     (void)state;
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     mica_device *other = open_cpu(2);
     mica_scope *s = open_scope();
     mica_array args[2] = {mica_ones(s, SHAPE(256, 256), MICA_F32),
@@ -495,14 +561,14 @@ static void trials_are_of_two_devices(void **state) {
     mica_scope *s = open_scope();
     mica_array args[2] = {mica_ones(s, SHAPE(256, 256), MICA_F32),
                           mica_ones(s, SHAPE(256, 256), MICA_F32)};
-    must(mica_device_calibrate(one, false));
-    must(mica_device_calibrate(device, true));
+    calibrate(one, false);
+    calibrate(device, true);
     mica_device *same = open_cpu(2);
     (void)pick((mica_candidate[]){{.device = device}, {.device = same}}, 2, args);
     assert_int_equal(state_of_pick(device, same, args), MICA_CANDIDATE_ESTIMATED);
     assert_int_equal(state_of_pick(device, one, args), MICA_CANDIDATE_TIMED);
     assert_int_equal(state_of_pick(device, one, args), MICA_CANDIDATE_ESTIMATED);
-    must(mica_device_calibrate(device, true));
+    calibrate(device, true);
     assert_int_equal(state_of_pick(device, one, args), MICA_CANDIDATE_TIMED);
     mica_scope_close(&s);
     mica_device_close(&same);
@@ -549,7 +615,7 @@ static void counts_what_the_cpu_runs(void **state) {
     if (!test_device_is_other()) return;
     must(test_device_open(&(mica_device_options){.threads = 2}, &other));
     must(mica_device_calibrate(other, false));
-    must(mica_device_calibrate(device, false));
+    calibrate(device, false);
     mica_scope *s = open_scope();
     mica_program *p;
     mica_array x = mica_program_param(s, MICA_F32, SHAPE(64, 64));
@@ -595,6 +661,8 @@ int main(void) {
         TEST(counts_control_flow),
         TEST(is_unmeasured_until_it_is_asked_for),
         TEST(keeps_what_it_measured),
+        TEST(leaves_what_is_doubtful),
+        TEST(tells_busy_from_quiet),
         TEST(two_threads_measure_once),
         TEST(files_have_points),
         TEST(measures_without_a_folder),
