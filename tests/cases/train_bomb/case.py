@@ -23,8 +23,8 @@ def tune(t, name, data):
 
 def check(t):
     line = b'{"text": "one two three"}\n'
-    for name, data in [('a.jsonl.gz', gzip.compress(line + b'\n' * (1 << 27), 1)),
-                       ('b.jsonl.gz', gzip.compress(line + b' ' * (1 << 27), 1)),
+    for name, data in [('a.jsonl.gz', gzip.compress(line + b'\n' * (1 << 27), 9)),
+                       ('b.jsonl.gz', gzip.compress(line + b' ' * (1 << 27), 9)),
                        ('c.jsonl.zst', zstd(line, 1 << 14)), ]:
         status, said = tune(t, name, data)
         if 'this build of mica cannot read' not in said:
