@@ -44,7 +44,9 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
      .max = INT32_MAX,
      .initial = -1,
      .offset = AT(n_predict),
-     .help = "limit of the answer's tokens; -1 or -2: the end of the context"},
+     .help =
+         "limit of the answer's tokens; -1 or -2: the end of the context; 0: the prompt is read, "
+         "for requests that begin with it, and the answer is empty"},
     {.name = "temperature",
      .kind = MC_FIELD_REAL,
      .max = 100,
@@ -170,9 +172,10 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
     {.name = "mirostat_tau", .kind = MC_FIELD_NOTED, .help = "of mirostat, which is off"},
     {.name = "mirostat_eta", .kind = MC_FIELD_NOTED, .help = "of mirostat, which is off"},
     {.name = "t_max_predict_ms",
-     .kind = MC_FIELD_ONLY,
-     .choices = "0 -1",
-     .help = "--max-seconds limits the time of an answer"},
+     .kind = MC_FIELD_NOTED,
+     .help = "n_predict limits an answer, and --max-seconds the time of all"},
+    {.name = "samplers", .kind = MC_FIELD_NOTED, .help = "they have one order here"},
+    {.name = "response_fields", .kind = MC_FIELD_NOTED, .help = "an answer has all of its fields"},
     {.name = "post_sampling_probs", .kind = MC_FIELD_ONLY, .choices = "false"},
     {.name = "lora", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "MODEL:NAME has an adapter"},
 };
@@ -194,7 +197,7 @@ bool mc_llama_options(const mc_llama_values *values, size_t vocab, mc_arena *are
         generation.presence = generation.frequency = 0;
     }
     if (!mc_generation_options(&generation, vocab, arena, options, failure)) return false;
-    options->max_tokens = values->n_predict > 0 ? values->n_predict : 0;
+    options->max_tokens = values->n_predict > 0 ? values->n_predict : values->n_predict == 0;
     options->logprobs = values->n_probs > 0;
     options->top_logprobs = (int)values->n_probs;
     return true;

@@ -26,6 +26,7 @@ typedef struct llama_job {
     mc_completion job;
     mica_generate_options options;
     bool stream, many, tokens, probabilities;
+    bool reads_only; /* the prompt, and an answer of one token that nobody gets */
     mc_buffer scratch, token;
     llama_choice *choices; /* [job.count] */
 } llama_job;
@@ -202,6 +203,7 @@ static bool add_probabilities(llama_job *at, llama_choice *choice, const mica_to
 static bool on_token(mc_completion *job, size_t index, const mica_token *token) {
     llama_job *at = job_of(job);
     llama_choice *choice = &at->choices[index];
+    if (at->reads_only) return true;
     bool done = mc_buffer_add(&choice->text, token->text, token->len);
     if (done && token->id >= 0) {
         done = mc_buffer_add(&choice->ids, &token->id, sizeof token->id);
@@ -266,6 +268,7 @@ static llama_job *new_job(mc_exchange *http, const mc_llama_values *values, mc_s
         .many = count > 1,
         .tokens = values->return_tokens,
         .probabilities = values->n_probs > 0,
+        .reads_only = values->n_predict == 0,
         .choices = mc_calloc(count, sizeof(llama_choice)),
     };
     if (at->choices) return at;

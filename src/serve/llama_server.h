@@ -16,7 +16,7 @@ typedef struct mc_llama_values {
     mc_json input_extra;
 } mc_llama_values;
 
-enum { MC_LLAMA_FIELDS = 42, MC_LLAMA_COMPLETION_FIELDS = 1, MC_LLAMA_INFILL_FIELDS = 4 };
+enum { MC_LLAMA_FIELDS = 44, MC_LLAMA_COMPLETION_FIELDS = 1, MC_LLAMA_INFILL_FIELDS = 4 };
 extern const mc_field mc_llama_fields[MC_LLAMA_FIELDS]; /* of both */
 extern const mc_field mc_llama_completion_fields[MC_LLAMA_COMPLETION_FIELDS];
 extern const mc_field mc_llama_infill_fields[MC_LLAMA_INFILL_FIELDS];

@@ -69,6 +69,19 @@ static void test_ends(void **state) {
     mc_json_close(&doc);
 }
 
+/* What plugins of editors send: first a request that only has the prompt read, then one with limits
+ * and orders that change nothing here. */
+static void test_editors(void **state) {
+    (void)state;
+    mc_json_doc *doc = complete("\"prompt\": \"curl is a command line\", \"n_predict\": 0, "
+                                "\"samplers\": [], \"t_max_predict_ms\": 1, "
+                                "\"response_fields\": [\"\"]");
+    check_text(mc_json_root(doc), "content", MC_STR(""));
+    check_text(mc_json_root(doc), "stop_type", MC_STR("limit"));
+    assert_int_equal(int_at(mc_json_root(doc), "tokens_predicted"), 0);
+    mc_json_close(&doc);
+}
+
 /* Events give the same text; only the last one has the rest, and nothing follows it. */
 static void test_stream(void **state) {
     (void)state;
@@ -132,9 +145,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),    cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_stream),   cmocka_unit_test(test_server),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_editors), cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_server),  cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("serve/llama_server", tests, served_open_shared,
                                        served_close_shared);
