@@ -150,8 +150,9 @@ static const cli_option keeping_options[] = {
 
 const cli_verb cli_verb_chat = {
     .synopsis = "[MODEL] [MESSAGE]",
-    .details = "Answers MESSAGE, then each line of input, and remembers the conversation. Lines\n"
-               "are read from a terminal, with editing and a history, or from a pipe.\n"
+    .details = "Answers MESSAGE, then each line that is typed, and remembers the conversation.\n"
+               "Typed lines have editing and a history. Without MESSAGE, each line of a pipe is\n"
+               "answered.\n"
                "\n" CLI_JOINED_HELP(
                    "MESSAGE") "\n"
                               "Ctrl-C stops an answer. At the prompt it clears the line; a second "

@@ -64,8 +64,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica chat [options] [MODEL] [MESSAGE]
   
-  Answers MESSAGE, then each line of input, and remembers the conversation. Lines
-  are read from a terminal, with editing and a history, or from a pipe.
+  Answers MESSAGE, then each line that is typed, and remembers the conversation.
+  Typed lines have editing and a history. Without MESSAGE, each line of a pipe is
+  answered.
   
   MESSAGE, the text of --file and what is piped in are joined in this order, with
   a blank line between. Any of them is enough; - also waits for a pipe that stays
