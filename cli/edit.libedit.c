@@ -1,5 +1,5 @@
-#define _POSIX_C_SOURCE 200809L
-#define _DARWIN_C_SOURCE /* SIGWINCH */
+#define _XOPEN_SOURCE 700 /* wcwidth */
+#define _DARWIN_C_SOURCE  /* SIGWINCH */
 #include "edit.h"
 
 #include "cli.h"
@@ -32,6 +32,7 @@ struct cli_edit {
     cli_completer complete;
     char prompt[32], prompt_more[32]; /* escape sequences are between \1 */
     bool more;
+    int columns;               /* of the terminal that the line is drawn for */
     bool interrupted, cleared; /* the last line ended by Ctrl-C; it had text */
     char *text;                /* the last line, without its line feed */
     sigset_t waiting;          /* the signal mask outside of el_gets */
@@ -78,14 +79,63 @@ static void block_signals(cli_edit *e) {
     pthread_sigmask(SIG_BLOCK, &blocked, &e->waiting);
 }
 
+/* The row of the cursor below the prompt's beginning, where a terminal has broken the line at its
+ * width. */
+static int cursor_row(const cli_edit *e) {
+    enum { TAB = 8 };
+    const LineInfoW *info = el_wline(e->line);
+    int row = 0, column = e->more ? (int)strlen("... ") : (int)strlen("> ");
+    for (const wchar_t *c = info->buffer; c < info->cursor; c++) {
+        int width = *c == L'\t' ? TAB - column % TAB : wcwidth(*c);
+        bool feeds = *c == L'\n';
+        if (width < 0) width = 2; /* as ^A */
+        if (feeds || column + width > e->columns) {
+            row++;
+            column = 0;
+        }
+        if (!feeds) column += width;
+    }
+    return row + (column == e->columns);
+}
+
+/* Only interrupts the wait for a key. */
+static void note_resize(int signal_number) {
+    (void)signal_number;
+}
+
+/* libedit's own handler is gone after the first change of size. */
+static void watch_size(void) {
+    struct sigaction action = {.sa_handler = note_resize};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGWINCH, &action, NULL);
+}
+
+/* libedit takes the new width for what it draws next, and leaves what it has drawn: that is drawn
+ * again, from where the terminal has moved its beginning to. */
+static void redraw_resized(cli_edit *e) {
+    int columns = cli_columns(stderr);
+    if (columns == e->columns || cli_terminal_is_dumb()) return;
+    e->columns = columns;
+    el_resize(e->line);
+    int row = cursor_row(e);
+    if (row > 0) fprintf(stderr, "\033[%dA", row);
+    fputs("\r\033[J", stderr);
+    fflush(stderr);
+    el_set(e->line, EL_REFRESH);
+}
+
 /* Reads a byte.  returns 1, 0 at the end, or -1 */
-static int read_byte(const cli_edit *e, char *byte) {
+static int read_byte(cli_edit *e, char *byte) {
+    watch_size();
     for (;;) {
         fd_set input;
         FD_ZERO(&input);
         FD_SET(STDIN_FILENO, &input);
         int ready = pselect(STDIN_FILENO + 1, &input, NULL, NULL, NULL, &e->waiting);
-        if (ready < 0 && errno == EINTR) continue;
+        if (ready < 0 && errno == EINTR) {
+            redraw_resized(e);
+            continue;
+        }
         ssize_t got = ready < 0 ? -1 : read(STDIN_FILENO, byte, 1);
         if (got >= 0 || (errno != EINTR && errno != EAGAIN)) return (int)got;
     }
@@ -93,7 +143,7 @@ static int read_byte(const cli_edit *e, char *byte) {
 
 /* Reads a character for libedit. Bytes that are none in the locale are dropped. */
 static int read_key(EditLine *line, wchar_t *key) {
-    const cli_edit *e = owner_of(line);
+    cli_edit *e = owner_of(line);
     mbstate_t state;
     memset(&state, 0, sizeof state);
     for (;;) {
@@ -293,6 +343,7 @@ static bool keep(cli_edit *edit, const char *line) {
 cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line) {
     int len = 0;
     edit->more = more;
+    edit->columns = cli_columns(stderr);
     edit->interrupted = edit->cleared = false;
     /* The editor takes the terminal before the prompt is printed, because the user can type, Ctrl-D
      * above all, as soon as the prompt shows. */

@@ -200,3 +200,21 @@ A window may change its size at any time, also while the prompt is drawn.
   >   i=$((i + 1)); printf 'wait [?2004h\nwait >\nsize %d\nsend /set seed 1\\n\n' $((20 + i * 37 % 150))
   > done > typed; printf 'wait [?2004h\nwait >\nsend /bye\\n\n' >> typed
   > pty mica chat < typed
+
+A line that is being typed is drawn again where the window changes, and goes on.
+
+  $ pty mica chat -q -n 4 << 'END'
+  > size 60
+  > wait >
+  > send What is the meaning of curl and of nginx, and what of vim?
+  > wait what of vim?
+  > size 30
+  > wait What is the meaning of curl
+  > wait what of vim?
+  > size 70
+  > wait What is the meaning of curl and of nginx, and what of vim?
+  > send \x01\x0bWhat is curl?\n
+  > wait curl is a command
+  > wait >
+  > send /bye\n
+  > END
