@@ -10,17 +10,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Waits until there is something to read, or the end. */
-static bool await_text(void) {
-    enum { PATIENCE_MS = 3000 };
+static int poll_input(int patience_ms) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     int ready;
     do
-        ready = poll(&input, 1, PATIENCE_MS);
+        ready = poll(&input, 1, patience_ms);
     while (ready < 0 && errno == EINTR);
-    if (ready == 0)
-        cli_hint("Standard input is open, and nothing comes: it is not waited for. As - it is, "
-                 "and < /dev/null ends it at once.");
+    return ready;
+}
+
+/* Waits until there is something to read, or the end: as long as that takes where somebody sees that,
+ * and can end it. */
+static bool await_text(void) {
+    enum { TOLD_MS = 3000, PATIENCE_MS = 10000 };
+    bool seen = cli_stderr_is_terminal();
+    int ready = poll_input(seen ? TOLD_MS : PATIENCE_MS);
+    if (ready == 0 && seen) {
+        cli_hint("Waiting for standard input. Ctrl-C ends this; < /dev/null does without.");
+        ready = poll_input(-1);
+    } else if (ready == 0) {
+        cli_hint("Standard input is open, and nothing came in 10 s: it is left. As - it is waited "
+                 "for, and < /dev/null ends it at once.");
+    }
     return ready > 0;
 }
 

@@ -33,8 +33,8 @@ for standard input beside a prompt, too.
   mica: constraint: schema: not valid JSON: it has a word that is not true, false or null (line 1, column 1)
 
 Standard input that is no terminal and has nothing changes nothing, and is not waited for: none, one
-that is closed, an empty file, an ended pipe, the file that a loop reads lines of, a pipe that stays
-open (`<>` is its own writer).
+that is closed, an empty file, an ended pipe, the file that a loop reads lines of. A pipe that stays
+open (`<>` is its own writer) is left in the end, and at a terminal waited for, up to Ctrl-C.
 
   $ mica run "What is curl?" -q -n 4 < /dev/null > a; mica run "What is curl?" -q -n 4 <&- | cmp - a
   > : > empty; mica run "What is curl?" -q -n 4 < empty | cmp - a; : | mica run "What is curl?" -q -n 4 | cmp - a
@@ -42,8 +42,13 @@ open (`<>` is its own writer).
   > printf 'What is curl?\nWhat is nginx?\n' > lines
   > while read -r line; do mica run "$line" -q -n 4; done < lines > b; mica run "What is nginx?" -q -n 4 >> a; cmp a b
   $ mkfifo pipe; mica run "What is curl?" -q -n 4 2>&1 <> pipe
-  Standard input is open, and nothing comes: it is not waited for. As - it is, and < /dev/null ends it at once.
+  Standard input is open, and nothing came in 10 s: it is left. As - it is waited for, and < /dev/null ends it at once.
   curl is a command
+  $ pty sh -c 'exec mica run "What is curl?" -q -n 4 <> pipe' << 'END'
+  > wait Waiting for standard input
+  > send \x03
+  > END
+  [130]
 
 A byte order mark at the beginning of a text is none of its own; UTF-16 is refused by its mark.
 
