@@ -15,12 +15,13 @@ size_t cli_utf8_len(const char *bytes, size_t len) {
     return overlong || no_character ? 0 : n;
 }
 
-/* Ranges of characters that are left out, in order. */
+/* Ranges of characters that are left out, in order. Marks of direction, which Arabic and Hebrew
+ * texts have, are not among them; what overrides the direction of others is. */
 static const struct {
     uint32_t first, last;
 } unsafe[] = {
-    {0x00, 0x08},     {0x0b, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200e, 0x200f},
-    {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfff9, 0xfffb}, {0xfffe, 0xffff},
+    {0x00, 0x08},     {0x0b, 0x1f},     {0x7f, 0x9f},     {0x2028, 0x202e},
+    {0x2066, 0x2069}, {0xfff9, 0xfffb}, {0xfffe, 0xffff},
 };
 
 uint32_t cli_utf8_number(const char *text, size_t n) {

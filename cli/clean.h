@@ -4,7 +4,7 @@
  *
  *   bytes that are no UTF-8
  *   control characters, of C0, DEL and C1, except newlines and tabs
- *   what marks, overrides or isolates the direction of text, separators of lines, noncharacters
+ *   what overrides or isolates the direction of text, separators of lines, noncharacters
  *
  * What the command prints of such texts goes through print.h. */
 #ifndef CLI_CLEAN_H

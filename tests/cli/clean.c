@@ -32,7 +32,7 @@ static void test_left_out(void **state) {
     check("\xc2\x80\xc2\x9b"
           "31m\xc2\x9f",
           "??31m?");
-    check("a\u202eb\u2066c\u2069\u200f\u061c", "a?b?c???");
+    check("a\u202eb\u2066c\u2069\u200f\u061c", "a?b?c?\u200f\u061c");
     check("\u2028\u2029\ufffe\ufff9", "????");
 }
 
