@@ -163,10 +163,8 @@ typedef struct mica_input {
     const void *data; /* [bytes] in row-major order, copied; NULL: array */
     size_t bytes;     /* exactly those of the parameter's elements in dtype. Of a parameter with one
                          symbol they say its length; one with several is given as an array */
-    mica_dtype
-        dtype;    /* of data, which is the parameter's unless `convert`; 0, without `convert`: the
-                         parameter's own */
-    bool convert; /* other dtypes are converted, as by mica_astype; 0 is then MICA_BOOL */
+    mica_dtype dtype; /* of data: the parameter's, which 0 stands for, unless `convert` */
+    bool convert;     /* other dtypes are converted, as by mica_astype; 0 is then MICA_BOOL */
     mica_array array; /* evaluated (or it is evaluated), of any scope of the device. Shared, where
                          its elements are in row-major order */
 } mica_input;
