@@ -109,8 +109,11 @@ def check_responses(client):
         raises(openai.NotFoundError, lambda: client.responses.retrieve(missing))
     refused(lambda: client.responses.create(model="default", input=question, background=True),
             "background")
-    refused(lambda: client.responses.create(model="default", input=question,
-                                            tools=[{"type": "web_search"}]), "tools")
+    # A tool that the server would have to run is left out, which a header tells.
+    raw = client.responses.with_raw_response.create(model="default", input=question, temperature=0,
+                                                    tools=[{"type": "web_search"}])
+    assert raw.headers["mica-left-out"] == "tools: web_search", raw.headers
+    assert raw.parse().output_text == text
 
 
 def check_batches(client):
