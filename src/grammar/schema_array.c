@@ -317,8 +317,9 @@ static int32_t distinct_elements(const array *a, set *e, int32_t end) {
     d.groups = mc_distinct_groups(d.levels);
     for (int n = 0; n <= d.levels; n++)
         ends[n] = n >= a->min ? (n ? close : end) : MC_DEAD;
-    if (!mc_distinct_choose(s, &e->parts, &e->languages, a->min > 2 ? a->min : 2, &d))
-        return MC_DEAD;
+    int64_t want = a->min > 2 ? a->min : 2;
+    if (!mc_distinct_find(s, &e->parts, &e->languages, want, &d)) return MC_DEAD;
+    if (mc_distinct_choose(&d) < want) return mc_distinct_fail(s, want), MC_DEAD;
     int32_t quote = e->strings ? byte(a, '"', MC_RETURN) : MC_RETURN;
     for (int i = 0; i < d.groups; i++) {
         int32_t text = mc_distinct_text(s, &e->parts, &e->languages, &d, i, quote);

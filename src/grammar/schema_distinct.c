@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { LETTERS = 62, MAX_PLACE = 16 };
+enum { LETTERS = 62 };
 
 /* The more groups have to be told apart, the fewer there are: of up to 968 subsets, and 2^10. */
 int mc_distinct_groups(int64_t count) {
@@ -77,22 +77,31 @@ static bool has_texts(mc_schema *s, mc_builder *parts, mc_buffer *languages, con
     return s->b->status == MICA_OK;
 }
 
-bool mc_distinct_choose(mc_schema *s, mc_builder *parts, mc_buffer *languages, int64_t want,
-                        mc_distinct *d) {
-    for (d->place = 0; d->place < MAX_PLACE; d->place++) {
-        int64_t found = 0;
-        for (int i = 0; i < d->groups && found < want; i++) {
-            bool yes;
-            if (!has_texts(s, parts, languages, d, i, &yes)) return false;
-            found += yes;
+bool mc_distinct_find(mc_schema *s, mc_builder *parts, mc_buffer *languages, int64_t want,
+                      mc_distinct *d) {
+    for (d->place = 0; d->place < MC_DISTINCT_PLACES; d->place++) {
+        uint64_t *found = &d->found[d->place];
+        for (int i = 0; i < d->groups && __builtin_popcountll(*found) < want; i++) {
+            bool yes = true;
+            if (!(*found >> i & 1) && !has_texts(s, parts, languages, d, i, &yes)) return false;
+            *found |= (uint64_t)yes << i;
         }
-        if (found >= want) return true;
+        if (__builtin_popcountll(*found) >= want) break;
     }
+    return true;
+}
+
+int64_t mc_distinct_choose(mc_distinct *d) {
+    d->place = 0;
+    for (int i = 1; i < MC_DISTINCT_PLACES; i++)
+        if (__builtin_popcountll(d->found[i]) > __builtin_popcountll(d->found[d->place]))
+            d->place = i;
+    return __builtin_popcountll(d->found[d->place]);
+}
+
+void mc_distinct_fail(mc_schema *s, int64_t want) {
     mc_builder_fail(s->b, mc_fail(MICA_EUNSUPPORTED,
-                                  "no place of these texts tells %d of them "
-                                  "apart",
-                                  (int)want));
-    return false;
+                                  "no place of these texts tells %d of them apart", (int)want));
 }
 
 /* What comes behind `count` texts of the groups in `used`; the map knows what was built. */

@@ -275,10 +275,10 @@ static bool add_other(const object *o, mc_str *names, size_t count, mc_builder *
     return done;
 }
 
-enum { ANY_GROUP = -1, CHOOSE_PLACE = -2 };
+enum { ANY_GROUP = -1, FIND_GROUPS = -2 };
 
 /* A key that is none of the names, and that matches the patterns of a set and no others. group: of
- * o->distinct, or ANY_GROUP; CHOOSE_PLACE sets the place of that, and builds nothing. */
+ * o->distinct, or ANY_GROUP; FIND_GROUPS adds to what that found, and builds nothing. */
 static int32_t key_of_set(object *o, unsigned set, mc_str *names, size_t count, int group) {
     mc_schema *s = o->s;
     mc_builder parts;
@@ -291,8 +291,8 @@ static int32_t key_of_set(object *o, unsigned set, mc_str *names, size_t count, 
     mc_builder_init(&parts);
     if (mc_string_languages(s, &c, &parts, &languages) && add_set(o, set, &parts, &languages) &&
         add_other(o, names, count, &parts, &languages)) {
-        if (group == CHOOSE_PLACE)
-            mc_distinct_choose(s, &parts, &languages, o->distinct.levels, &o->distinct);
+        if (group == FIND_GROUPS)
+            mc_distinct_find(s, &parts, &languages, o->distinct.levels, &o->distinct);
         else if (group >= 0)
             all = mc_distinct_text(s, &parts, &languages, &o->distinct, group, end);
         else
@@ -331,7 +331,7 @@ static int32_t member_of_set(object *o, unsigned set, mc_str *names, size_t coun
             value = MC_DEAD; /* no such member, so no key either */
     mc_buffer_deinit(&all);
     if (value == MC_DEAD) return MC_DEAD;
-    if (group == CHOOSE_PLACE) return key_of_set(o, set, names, count, group);
+    if (group == FIND_GROUPS) return key_of_set(o, set, names, count, group);
     return mc_build_call(s->b, key_rule(o, set, names, count, group),
                          byte(o, ':', mc_build_space(s->rules, value)));
 }
@@ -415,11 +415,20 @@ static int32_t joined(const object *o, int64_t count, int32_t member) {
     return count ? byte(o, ',', mc_build_space(o->s->rules, member)) : member;
 }
 
-/* Makes the rules of members of which `levels` are written with names that surely differ. */
+/* Makes the rules of members of which up to `levels` are written with names that surely differ:
+ * fewer where there are not so many, for members of known names count beside them. */
 static void make_distinct(object *o, int levels) {
+    int64_t known = (int64_t)MC_BUFFER_COUNT(&o->names, mc_str);
     mc_distinct *d = &o->distinct;
     *d = (mc_distinct){.groups = mc_distinct_groups(levels), .levels = levels};
-    other_member(o, CHOOSE_PLACE, MC_RETURN);
+    other_member(o, FIND_GROUPS, MC_RETURN);
+    if (o->s->b->status != MICA_OK) return;
+    int64_t found = mc_distinct_choose(d);
+    d->levels = found > 1 ? (int)(found < levels ? found : levels) : 1; /* one has no other */
+    if (o->min > known + d->levels) {
+        mc_distinct_fail(o->s, o->min - known);
+        mc_schema_fail_at(o->s, "");
+    }
     for (int i = 0; i < d->groups && o->s->b->status == MICA_OK; i++) {
         d->rules[i] = mc_build_rule(o->s->b);
         mc_build_define(o->s->b, d->rules[i], other_member(o, i, MC_RETURN));
@@ -449,7 +458,8 @@ static void add_others(object *o, int32_t *places, int64_t cap, int32_t end) {
     for (int64_t n = cap, last = -1; n >= 0; n--) { /* places[n + 1] ends, and has others */
         int64_t to = after_one(o, n, cap);
         if (o->min - n > 1) {
-            if (o->min - n <= MC_DISTINCT) places[n] = distinct_members(o, n, places[o->min]);
+            if (o->min - n <= o->distinct.levels)
+                places[n] = distinct_members(o, n, places[o->min]);
             continue;
         }
         if (to < 0) continue;

@@ -248,7 +248,7 @@ int32_t mc_build_other_key(mc_schema *s, mc_str *names, size_t count);
 /* ---- texts that differ ---- */
 
 /* MC_DISTINCT: at most so many texts. */
-enum { MC_DISTINCT = 10, MC_DISTINCT_GROUPS = 63 };
+enum { MC_DISTINCT = 10, MC_DISTINCT_GROUPS = 63, MC_DISTINCT_PLACES = 16 };
 
 /* How texts are told apart that must differ: by the group of the character in one place. */
 typedef struct mc_distinct {
@@ -256,16 +256,23 @@ typedef struct mc_distinct {
     int levels;          /* texts, at most */
     bool behind;         /* something stands before the first one: it has a comma, too */
     const int32_t *ends; /* [levels + 1] what may come behind so many texts; MC_DEAD: only more */
-    int32_t rules[MC_DISTINCT_GROUPS]; /* [groups] a text of a group, with what belongs to it */
+    int32_t rules[MC_DISTINCT_GROUPS];  /* [groups] a text of a group, with what belongs to it */
+    uint64_t found[MC_DISTINCT_PLACES]; /* of each place: groups that have texts, as bits */
 } mc_distinct;
 
 /* The number of groups where so many texts differ. */
 int mc_distinct_groups(int64_t count);
 
-/* Chooses the place, so that `want` groups have texts that are in all languages of the parts.
- * false: error of the builder; MICA_EUNSUPPORTED there is no such place */
-bool mc_distinct_choose(mc_schema *s, mc_builder *parts, mc_buffer *languages, int64_t want,
-                        mc_distinct *d);
+/* Adds to d->found which groups have texts that are in all languages of the parts, until there is a
+ * place of `want` groups. false: error of the builder */
+bool mc_distinct_find(mc_schema *s, mc_builder *parts, mc_buffer *languages, int64_t want,
+                      mc_distinct *d);
+
+/* Chooses the place of most groups, and returns how many it has. */
+int64_t mc_distinct_choose(mc_distinct *d);
+
+/* Fails: there is no place of `want` groups. */
+void mc_distinct_fail(mc_schema *s, int64_t want);
 
 /* The texts of a group that are in all languages. */
 int32_t mc_distinct_text(mc_schema *s, mc_builder *parts, mc_buffer *languages,

@@ -200,6 +200,19 @@ static void test_maps(void **state) {
           LIST("{'s_a':1,'s_b':2}"), LIST("{'s_a':1}", "{'s_a':1,'s_a':2}", "{'a':1,'b':2}"));
     check("{'type': 'object', 'minProperties': 2}", LIST("{'a':1,'b':2}"),
           LIST("{'a':1}", "{'a':1,'a':2}"));
+    /* Of other names there are fewer than members are asked for: known ones are beside them. */
+    check("{'type': 'object', 'properties': {'c': {'const': 3}, 'd': {'const': 4}},"
+          " 'patternProperties': {'^[ab]$': {'type': 'integer'}}, 'additionalProperties': false,"
+          " 'minProperties': 3}",
+          LIST("{'c':3,'d':4,'b':1}", "{'c':3,'a':1,'b':2}", "{'d':4,'b':1,'a':2}"),
+          LIST("{'c':3,'d':4}", "{'a':1,'b':2}", "{'c':3,'a':1,'a':2}"));
+    check("{'type': 'object', 'patternProperties': {'^[ab]$': {'type': 'integer'}},"
+          " 'additionalProperties': false, 'required': ['b'], 'minProperties': 2}",
+          LIST("{'b':1,'a':2}"), LIST("{'b':1}", "{'a':1}"));
+    /* The names of several patterns are told apart together. */
+    check("{'type': 'object', 'patternProperties': {'^a$': {'type': 'integer'}, '^b$':"
+          " {'type': 'null'}}, 'additionalProperties': false, 'minProperties': 2}",
+          LIST("{'a':1,'b':null}", "{'b':null,'a':1}"), LIST("{'a':1}", "{'a':1,'a':2}"));
 }
 
 static void test_constants(void **state) {
@@ -602,6 +615,9 @@ static void test_refusals(void **state) {
     refuse("{\"multipleOf\": 0}", MICA_EFORMAT, "schema/multipleOf");
     refuse("{\"items\": [{}], \"prefixItems\": []}", MICA_EFORMAT, "prefixItems");
     refuse("{\"minProperties\": 11}", MICA_EUNSUPPORTED, "schema/minProperties");
+    refuse("{\"patternProperties\": {\"^[ab]$\": {}}, \"additionalProperties\": false,"
+           " \"minProperties\": 3, \"type\": \"object\"}",
+           MICA_EUNSUPPORTED, "schema: no place of these texts tells 3 of them apart");
     refuse("{\"allOf\": [{\"contains\": {\"const\": 1}}, {\"contains\": {\"const\": 2}}]}",
            MICA_EUNSUPPORTED, "allOf/1/contains");
     refuse("{\"patternProperties\": {\"a(?<=b)\": {}}}", MICA_EUNSUPPORTED, "patternProperties");
