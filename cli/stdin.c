@@ -19,8 +19,8 @@ static int poll_input(int patience_ms) {
     return ready;
 }
 
-/* Waits until there is something to read, or the end: as long as that takes where somebody sees that,
- * and can end it. */
+/* Waits until there is something to read, or the end: as long as that takes where somebody sees
+ * that, and can end it. */
 static bool await_text(void) {
     enum { TOLD_MS = 3000, PATIENCE_MS = 10000 };
     bool seen = cli_stderr_is_terminal();

@@ -7,7 +7,8 @@
 /** Whether standard input has a text that belongs to this command: a file that nobody has read of,
  *  or a pipe or socket that is written to or closed. That of a shell's loop, which reads the same
  *  file, is left alone. A pipe that stays open and empty is waited for where standard error is a
- *  terminal. Elsewhere, where those of ssh and CI may do so, it is told about after 10 s and left. */
+ *  terminal. Elsewhere, where those of ssh and CI may do so, it is told about after 10 s and left.
+ */
 bool cli_stdin_has_text(void);
 
 /** Whether a question can be asked: standard input and standard error are a terminal. */

@@ -500,8 +500,8 @@ enum MHD_Result mc_connection_handle(void *cls, struct MHD_Connection *connectio
     return gone ? MHD_NO : MHD_YES;
 }
 
-/* Whether the client did not get the whole answer. A daemon that is stopped may have sent one without
- * having looked again. Called with the lock held. */
+/* Whether the client did not get the whole answer. A daemon that is stopped may have sent one
+ * without having looked again. Called with the lock held. */
 static bool is_cut_off(const mc_exchange *http, enum MHD_RequestTerminationCode how) {
     if (how == MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN) return !http->ready || http->streaming;
     return how != MHD_REQUEST_TERMINATED_COMPLETED_OK;

@@ -54,7 +54,7 @@ What each device was measured at is printed, and kept, unless it is said that th
   rate unit 1
   matmul_f32_large op/s 1
   $ cat "$HOME"/.cache/mica/calibration-cpu-*.json 2>/dev/null |
-  >   cat - busy | grep -q '"matmul_f32_large": [1-9]\|^mica: cpu: the machine is busy' && echo 1
+  >   cat - busy | grep -qE '"matmul_f32_large": [1-9]|^mica: cpu: the machine is busy' && echo 1
   1
   $ MICA_CALIBRATION=off mica devices --calibrate 2>&1 >/dev/null | head -n 1
   mica: cpu: device_calibrate: MICA_CALIBRATION is off: nothing is measured
