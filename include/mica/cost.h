@@ -1,8 +1,8 @@
 /* Costs: how long a program will take on a device, and the choice of one.
  *
  * What a device can do is measured, when it is asked for, and kept: in the folder mica of
- * $XDG_CACHE_HOME, else of ~/.cache, unless the machine was busy. What was not measured has no cost:
- * nothing is ranked by invented numbers.
+ * $XDG_CACHE_HOME, else of ~/.cache, unless the machine was busy. What was not measured has no
+ * cost: nothing is ranked by invented numbers.
  *
  *     mica_device_calibrate(device, false);             // once for each machine: about a second
  *     mica_candidate candidates[] = {{.device = cpu}, {.device = gpu}};
