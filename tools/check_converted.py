@@ -50,7 +50,7 @@ failed = False
 
 
 def mica(*words):
-    subprocess.run([MICA, *map(str, words), "-q"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([MICA, *map(str, words), "--quiet"], check=True, stdout=subprocess.DEVNULL)
 
 
 def by_mlx_lm(folder, ids):

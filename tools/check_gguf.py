@@ -41,7 +41,7 @@ def report(what, value, limit):
 
 def convert(source, target, dense):
     verb = ["quantize", "--dequantize", "--dtype", "float32"] if dense else ["convert"]
-    done = subprocess.run([MICA, *verb, str(source), str(target), "-q"], capture_output=True,
+    done = subprocess.run([MICA, *verb, str(source), str(target), "--quiet"], capture_output=True,
                           text=True)
     return done.returncode == 0, (done.stdout + done.stderr).strip()
 
