@@ -125,6 +125,9 @@ function exportCurrent(markdown: boolean): void {
     else saveFile(fileName(current, "json"), "application/json", toJson([current]));
 }
 
+// One file after another: a preset's number, and what is shown at last, follow their order.
+let imported = Promise.resolve();
+
 async function importFile(file: File): Promise<void> {
     if (file.size > maxImport) return notice("import", "The file is too large to be read.");
     try {
@@ -133,7 +136,7 @@ async function importFile(file: File): Promise<void> {
         if (added) document.dispatchEvent(new CustomEvent("mica-presets"));
         const saved = await app.save(...conversations);
         announce(`${saved} conversations${added ? ` and ${added} presets` : ""} imported.`);
-        if (saved === 1) void app.open(conversations[0]!.id);
+        if (saved === 1) await app.open(conversations[0]!.id);
     } catch (error) {
         notice("import", (error as Error).message);
     }
@@ -150,7 +153,7 @@ function transferButtons(): void {
     picker.onchange = () => {
         const file = picker.files?.[0];
         picker.value = "";
-        if (file) void importFile(file);
+        if (file) imported = imported.then(() => importFile(file));
     };
     button("#import", "load", () => picker.click());
     button("#export-all", "save", () => void exportAll());

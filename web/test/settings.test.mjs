@@ -123,15 +123,26 @@ test("presets: saved, used, replaced, deleted, and beside conversations in files
     page.on("dialog", (dialog) => dialog.accept());
     await page.getByRole("button", { name: "Delete the preset" }).click();
     assert.deepEqual(await names(), ["Own settings", "A long one"]);
-    const changed = text.replace("Be long.", "Be longer.");
-    for (const buffer of [text, changed, changed])
+    const longer = text.replace("Be long.", "Be longer.");
+    const longest = text.replace("Be long.", "Be longest.");
+    // The first is the last that is read; they are taken in their order all the same.
+    await page.evaluate(() => {
+        const read = File.prototype.text;
+        const held = new Promise((release) => (window.release = release));
+        File.prototype.text = function () {
+            File.prototype.text = read;
+            return held.then(() => this.text());
+        };
+    });
+    for (const buffer of [longer, longest, longer, text])
         await page
             .locator("[data-name=import]")
             .setInputFiles({ name: "x.json", mimeType: "", buffer: Buffer.from(buffer) });
-    await page.waitForFunction(
-        () => document.querySelector("[aria-label=Preset]").options.length === 4,
-    );
-    assert.deepEqual((await names()).slice(1), ["A long one", "A long one (2)", "Brief"]);
+    await page.evaluate(() => window.release());
+    // Each has a conversation, which is shown with its own settings.
+    await page.locator("#conversations .item").nth(4).locator("[aria-current]").waitFor();
+    const long = ["A long one", "A long one (2)", "A long one (3)"];
+    assert.deepEqual((await names()).slice(1), [...long, "Brief"]);
     await presets.selectOption("A long one (2)");
     assert.equal(await page.getByLabel("System prompt").inputValue(), "Be longer.");
 });
