@@ -72,7 +72,6 @@ static const part parts[] = {
     {"inputs", "net", "net.npz", mutate_bytes, PROGRAM},
     {"program", "net", "net.mica", mutate_program, PROGRAM},
     {"keys", ".", "keys.txt", mutate_bytes, SERVER},
-    {"no keys", ".", "keys.txt", NULL, SERVER},
     {"files", "model", NULL, NULL, ALL | CHAT | TOKENS},
 };
 
@@ -237,7 +236,7 @@ static void make_session(const job *j, const char *dir) {
 /* Makes the program of a network that is valid yet. */
 static void make_program(const job *j, const char *dir) {
     static const command convert = {
-        0, {"convert", "-q", "-t", "1", LENGTHS, "net/net.onnx", "net/net.mica"}};
+        0, {"convert", "--quiet", "-t", "1", LENGTHS, "net/net.onnx", "net/net.mica"}};
     child_options options = j->child;
     options.dir = dir;
     if (child_run(&options, convert.words, count_words(&convert)).code == 0) return;
