@@ -720,7 +720,11 @@ static void test_budget(void **state) {
          "], \"c\": [\"d\"], \"e\": [\"d\"], \"f\": [\"d\"], \"g\": [\"d\"], \"h\": [\"d\"]}}",
          8000},
     };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    enum { CPU_SECONDS = 50 };
+#else
     enum { CPU_SECONDS = 5 }; /* a tenth of them here; of the processor, not of the wall */
+#endif
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mc_buffer text = {0};
