@@ -196,6 +196,16 @@ test("delete removes a message and what follows", async () => {
     await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
 });
 
+// An answer whose connection breaks once its text is there.
+async function askBroken({ page, mock }) {
+    let breakOff;
+    mock.mayBreak = new Promise((resolve) => (breakOff = resolve));
+    await send(page, "broken");
+    await page.locator(".assistant .body", { hasText: "This is the beg" }).waitFor();
+    breakOff();
+    await finished(page);
+}
+
 test("errors say what the server said, and can be tried again", async () => {
     const { page, mock } = own;
     const error = () => page.locator(".assistant .error").last().innerText();
@@ -207,7 +217,7 @@ test("errors say what the server said, and can be tried again", async () => {
     await page.getByText("2 / 2").waitFor();
     await finished(page);
     assert.equal(mock.requests.length, 3);
-    await ask(page, "broken");
+    await askBroken(own);
     const last = () => page.locator(".assistant").last().innerText();
     assert.match(await last(), /This is the beg\s+The connection broke off\./);
     await ask(page, "fails");
@@ -219,7 +229,7 @@ test("errors say what the server said, and can be tried again", async () => {
 test("an answer that was cut goes on where it ended", async () => {
     const { page, mock } = own;
     const body = () => page.locator(".assistant .body").innerText();
-    await ask(page, "broken");
+    await askBroken(own);
     await page.locator(".error").getByRole("button", { name: "Continue" }).click();
     await page.locator("strong", { hasText: "this is the end" }).waitFor();
     await finished(page);

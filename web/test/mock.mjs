@@ -13,6 +13,7 @@ export class Mock {
     healthy = true;
     downloads = false;
     broken = ""; // a model that does not load
+    mayBreak = Promise.resolve(); // an answer that breaks off waits for it
     pulls = []; // what was asked of /api/pull
     models = [
         { id: "qwen3-0.6b", object: "model", created: 1, owned_by: "mica", max_model_len: 32768 },
@@ -236,7 +237,7 @@ export class Mock {
             return;
         }
         if (answer.breaks) {
-            await wait(50);
+            await this.mayBreak; // a browser drops what it has not handed out when the connection breaks
             return response.destroy();
         }
         send([{ index: 0, delta: {}, finish_reason: answer.finish ?? "stop" }]);
