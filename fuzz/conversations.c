@@ -1,7 +1,7 @@
 /* Reads any JSON as a conversation of Anthropic's and of ollama's APIs: the result is a failure
  * that names a place, or messages that the reader of conversations takes or refuses in turn. */
-#include "serve/anthropic_conversation.h"
-#include "serve/ollama.h"
+#include "serve/anthropic/conversation.h"
+#include "serve/ollama/ollama.h"
 
 #include "json.h"
 

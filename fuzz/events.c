@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "grammar/splitter.h"
-#include "serve/anthropic_blocks.h"
-#include "serve/openai_delta.h"
-#include "serve/response_output.h"
+#include "serve/anthropic/blocks.h"
+#include "serve/openai/delta.h"
+#include "serve/openai/response_output.h"
 
 #include <stdlib.h>
 #include <string.h>

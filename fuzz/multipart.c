@@ -1,6 +1,6 @@
 /* Splits any bytes as a body of multipart/form-data: the result is a failure, or parts that lie
  * within the body, one behind the other. */
-#include "serve/multipart.h"
+#include "serve/common/multipart.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Reads any JSON as the fields of a request that say what its answer may be, in the shapes of chats
  * and of responses: the result is a failure that names one, or a form whose tools are read, or
  * refused in their turn. */
-#include "serve/openai_form.h"
+#include "serve/openai/form.h"
 
 #include "base/alloc.h"
 

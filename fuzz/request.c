@@ -2,9 +2,9 @@
  * fields are read by its tables, or a head, whose path is looked up and which is checked. What is
  * refused has a status and a text, and is written as JSON in each API's form. */
 #include "base/alloc.h"
-#include "serve/endpoint.h"
-#include "serve/generation.h"
-#include "serve/guard.h"
+#include "serve/common/generation.h"
+#include "serve/http/endpoint.h"
+#include "serve/http/guard.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Reads any JSON as the input of a response: the result is a failure that names it, or messages
  * that the reader of conversations takes, or refuses in its turn. */
-#include "serve/response_items.h"
+#include "serve/openai/response_items.h"
 
 #include "json.h"
 

@@ -1,11 +1,11 @@
 /* /v1/classify: which of some labels comes next, without an answer being computed. */
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "serve/chance.h"
-#include "serve/endpoint.h"
-#include "serve/evaluation.h"
-#include "serve/inputs.h"
-#include "serve/state.h"
+#include "serve/common/chance.h"
+#include "serve/http/endpoint.h"
+#include "serve/jobs/evaluation.h"
+#include "serve/jobs/inputs.h"
+#include "serve/jobs/state.h"
 
 #include <mica/tasks.h>
 

@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "io/deflate.h"
-#include "serve/endpoint.h"
-#include "serve/request_head.h"
-#include "serve/state.h"
+#include "serve/http/endpoint.h"
+#include "serve/http/request_head.h"
+#include "serve/jobs/state.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -174,7 +174,7 @@ static const struct {
 } refusals[MC_REFUSALS] = {
     {0, NULL, NULL},
 #define REFUSAL(name, status, code, message) {status, code, message},
-#include "serve/refusal_list.h"
+#include "serve/http/refusal_list.h"
 };
 
 /* A client that speaks TLS has none, and could send the front's header itself. */
@@ -378,7 +378,7 @@ static bool unpack(mc_exchange *http) {
     return status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
 }
 
-/* Runs the handler, once more where it has waited for its model (serve/models.h). Who leaves last,
+/* Runs the handler, once more where it has waited for its model (serve/models/models.h). Who leaves last,
  * it or the connection, has the request finished. */
 static void handle(mc_handler_item *item) {
     mc_exchange *http = http_of(item);

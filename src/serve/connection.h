@@ -5,7 +5,7 @@
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H
 
-#include "serve/library.h"
+#include "serve/http/library.h"
 
 #include <mica/serve.h>
 

@@ -1,6 +1,6 @@
 /* /health: whether the server answers. */
-#include "serve/endpoint.h"
-#include "serve/state.h"
+#include "serve/http/endpoint.h"
+#include "serve/jobs/state.h"
 
 static bool health(mc_exchange *http) {
     mica_server *server = http->server;

@@ -1,6 +1,6 @@
 /* /metrics: how the server and its models stand, in Prometheus' text format. */
-#include "serve/endpoint.h"
-#include "serve/state.h"
+#include "serve/http/endpoint.h"
+#include "serve/jobs/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

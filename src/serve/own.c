@@ -1,9 +1,9 @@
 /* mica's own endpoints around the tokenizer: what a text's tokens are, and back. */
-#include "serve/chat_prompt.h"
-#include "serve/endpoint.h"
-#include "serve/ids.h"
-#include "serve/openai_form.h"
-#include "serve/state.h"
+#include "serve/common/ids.h"
+#include "serve/http/endpoint.h"
+#include "serve/jobs/chat_prompt.h"
+#include "serve/jobs/state.h"
+#include "serve/openai/form.h"
 #include "task/model.h"
 
 #include <string.h>

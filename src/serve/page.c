@@ -2,8 +2,8 @@
 #include "serve/page.h"
 
 #include "io/deflate.h"
-#include "serve/endpoint.h"
-#include "serve/state.h"
+#include "serve/http/endpoint.h"
+#include "serve/jobs/state.h"
 
 /* Clients that do not take gzip get it unpacked. */
 static mica_status put_plain(mc_buffer *out) {

@@ -2,11 +2,11 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/options.h"
-#include "serve/batch_run.h"
-#include "serve/chance.h"
+#include "serve/common/chance.h"
 #include "serve/connection.h"
-#include "serve/loader.h"
-#include "serve/state.h"
+#include "serve/jobs/batch_run.h"
+#include "serve/jobs/state.h"
+#include "serve/models/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The content blocks of an answer that is kept: pieces of one kind are one block. */
-#include "serve/anthropic_blocks.h"
+#include "serve/anthropic/blocks.h"
 
 #include "support/support.h"
 

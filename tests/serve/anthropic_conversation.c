@@ -1,5 +1,5 @@
 /* Anthropic's conversations, and what they are for chat templates. */
-#include "serve/anthropic_conversation.h"
+#include "serve/anthropic/conversation.h"
 
 #include "support/support.h"
 

@@ -3,8 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "reading.h"
 
-#include "serve/batch_queue.h"
-#include "serve/multipart.h"
+#include "serve/common/batch_queue.h"
+#include "serve/common/multipart.h"
 
 #include <dirent.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* Reading a request's fields by tables: what is set, and what is refused by its name. */
-#include "serve/endpoint.h"
+#include "serve/http/endpoint.h"
 #include "support/support.h"
 
 #include <stdlib.h>

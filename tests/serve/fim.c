@@ -1,7 +1,7 @@
 /* Filling in the middle, for the marks of each family, and what asks for it. The model is the
  * default one, in whose vocabulary other tokens are called as the marks are. */
 #define _POSIX_C_SOURCE 200809L
-#include "serve/fim.h"
+#include "serve/jobs/fim.h"
 #include "loading.h"
 
 #include <stdio.h>

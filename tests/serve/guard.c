@@ -1,5 +1,5 @@
 /* What is checked of a request's head. */
-#include "serve/guard.h"
+#include "serve/http/guard.h"
 #include "support/support.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The threads of handlers: of heavy items only some run at once, and the others do not wait for
  * them. */
-#include "serve/handlers.h"
+#include "serve/http/handlers.h"
 
 #include "support/support.h"
 

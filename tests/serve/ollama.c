@@ -1,7 +1,7 @@
 /* ollama's endpoints: the answers that transformers gives (golden.json), whole and line by line. */
 #define _POSIX_C_SOURCE 200809L
 #include "reading.h"
-#include "serve/put_time.h"
+#include "serve/common/put_time.h"
 
 #include <stdio.h>
 #include <stdlib.h>

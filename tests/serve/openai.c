@@ -3,8 +3,8 @@
 #include "client.h"
 
 #include "base/json_write.h"
-#include "serve/openai_logprobs.h"
-#include "serve/token_text.h"
+#include "serve/common/token_text.h"
+#include "serve/openai/logprobs.h"
 #include "session/prefix.h"
 
 #include <dirent.h>

@@ -1,11 +1,11 @@
 /* Offsets of tokens in a text: the characters of what stands before, with U+FFFD in place of bytes
  * that are not UTF-8. */
-#include "serve/openai_logprobs.h"
+#include "serve/openai/logprobs.h"
 
 #include "support/support.h"
 
 #include "base/json.h"
-#include "serve/token_text.h"
+#include "serve/common/token_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

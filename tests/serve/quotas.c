@@ -2,8 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "support/support.h"
 
-#include "serve/batch_queue.h"
-#include "serve/file_store.h"
+#include "serve/common/batch_queue.h"
+#include "serve/common/file_store.h"
 
 #include <pthread.h>
 #include <sched.h>

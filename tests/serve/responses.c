@@ -3,8 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "reading.h"
 
-#include "serve/response_items.h"
-#include "serve/response_store.h"
+#include "serve/common/response_store.h"
+#include "serve/openai/response_items.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Prints the endpoints and their fields as Markdown, from the tables that the server reads requests
  * by: the part of docs/serve.md that tools/check_serve_docs compares. */
-#include "serve/endpoint.h"
+#include "serve/http/endpoint.h"
 
 #include <stdio.h>
 #include <string.h>

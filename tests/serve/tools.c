@@ -2,7 +2,7 @@
  * knows nothing of these, so what keeps to them does so because it is made to. */
 #include "reading.h"
 
-#include "serve/answer_form.h"
+#include "serve/jobs/answer_form.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,288 @@
+#include "serve/common/generation.h"
+
+#include "serve/common/chance.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define AT(member) offsetof(mc_generation, member)
+
+enum { MAX_STOPS = 64, MAX_TOKENS = 1024 };
+
+static const mc_field stream_fields[] = {
+    {.name = "include_usage",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(include_usage),
+     .help = "a last event with the numbers of tokens"},
+    {.name = "include_obfuscation",
+     .kind = MC_FIELD_ONLY,
+     .choices = "false",
+     .help = "events are not padded"},
+};
+
+const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(model),
+     .help = "the model; without it, the first one"},
+    {.name = "temperature",
+     .kind = MC_FIELD_REAL,
+     .max = 100,
+     .initial = 1,
+     .offset = AT(temperature),
+     .help = "sampling temperature; 0: always the likeliest token"},
+    {.name = "top_p",
+     .kind = MC_FIELD_REAL,
+     .max = 1,
+     .initial = 1,
+     .offset = AT(top_p),
+     .help = "the fewest tokens whose probabilities reach it"},
+    {.name = "top_k",
+     .kind = MC_FIELD_INT,
+     .min = -1,
+     .max = 1e9,
+     .initial = 0,
+     .offset = AT(top_k),
+     .help = "the likeliest tokens; 0 or -1: all"},
+    {.name = "min_p",
+     .kind = MC_FIELD_REAL,
+     .max = 1,
+     .offset = AT(min_p),
+     .help = "tokens of at least this share of the likeliest one's probability"},
+    {.name = "frequency_penalty",
+     .kind = MC_FIELD_REAL,
+     .min = -2,
+     .max = 2,
+     .offset = AT(frequency),
+     .help = "taken from a token's logit for each time that the answer has it"},
+    {.name = "presence_penalty",
+     .kind = MC_FIELD_REAL,
+     .min = -2,
+     .max = 2,
+     .offset = AT(presence),
+     .help = "taken from a token's logit if the answer has it"},
+    {.name = "repetition_penalty",
+     .kind = MC_FIELD_REAL,
+     .min = 0.01,
+     .max = 100,
+     .initial = 1,
+     .offset = AT(repetition),
+     .help = "divides the logit of a token that prompt or answer have, if above 0"},
+    {.name = "penalty_window",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     .initial = INT32_MAX,
+     .offset = AT(penalty_window),
+     .help = "the last tokens, of prompt and answer, that penalties count; all by default"},
+    {.name = "seed",
+     .kind = MC_FIELD_SEED,
+     .offset = AT(seed),
+     .help = "the same seed gives the same answer; choice i draws with seed + i"},
+    {.name = "stop",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .offset = AT(stop),
+     .help =
+         "texts that end the answer, which are not part of it. An answer that is made to be a "
+         "JSON document, one of some texts, or calls ends where these are whole: they do not cut "
+         "it. They do end a regex, and what is left may not match it"},
+    {.name = "stop_token_ids",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_ARRAY,
+     .offset = AT(stop_ids),
+     .help = "tokens that end the answer, up to 1024"},
+    {.name = "logit_bias",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_OBJECT,
+     .offset = AT(bias),
+     .help = "up to 1024 token ids, each once, and what is added to their logits, -100 to 100"},
+    {.name = "n",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = 128,
+     .initial = 1,
+     .offset = AT(n),
+     .help = "number of answers"},
+    {.name = "min_tokens",
+     .kind = MC_FIELD_INT,
+     .max = INT32_MAX,
+     .offset = AT(min_tokens),
+     .help = "before so many tokens, nothing ends the answer"},
+    {.name = "ignore_eos",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(ignore_eos),
+     .help = "the model's own stop tokens do not end the answer"},
+    {.name = "truncate",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(truncate),
+     .help = "cut a prompt that is too long instead of refusing it"},
+    {.name = "priority",
+     .kind = MC_FIELD_INT,
+     .min = -MC_MAX_PRIORITY,
+     .max = MC_MAX_PRIORITY,
+     .offset = AT(priority),
+     .help = "requests of a higher one are computed first; above 0 only as far as the server's "
+             "--max-priority allows"},
+    {.name = "stream",
+     .kind = MC_FIELD_BOOL,
+     .offset = AT(stream),
+     .help = "send the answer piece by piece, as server-sent events"},
+    {.name = "stream_options", .kind = MC_FIELD_OBJECT, .fields = stream_fields, .count = 2},
+    {.name = "user",
+     .kind = MC_FIELD_NOTED,
+     .help = "names the client's user, of whom nothing is kept"},
+    {.name = "safety_identifier", .kind = MC_FIELD_NOTED, .help = "another name for user"},
+    {.name = "metadata",
+     .kind = MC_FIELD_NOTED,
+     .help = "of what is stored, and nothing is; /v1/responses has it"},
+    {.name = "prompt_cache_key",
+     .kind = MC_FIELD_NOTED,
+     .help = "beginnings of prompts are found without it"},
+    {.name = "prompt_cache_retention",
+     .kind = MC_FIELD_ONLY,
+     .choices = "\"in_memory\" \"in-memory\" \"24h\"",
+     .help = "beginnings of prompts are kept until others need the room"},
+    {.name = "store", .kind = MC_FIELD_NOTED, .help = "nothing is stored"},
+    {.name = "service_tier", .kind = MC_FIELD_NOTED, .help = "there is one tier"},
+    {.name = "best_of",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = 128,
+     .offset = AT(best_of),
+     .help = "the same as n: no answers are made that are not given"},
+    {.name = "use_beam_search", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "length_penalty", .kind = MC_FIELD_ONLY, .choices = "1"},
+    {.name = "include_stop_str_in_output", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "skip_special_tokens", .kind = MC_FIELD_ONLY, .choices = "true"},
+    {.name = "spaces_between_special_tokens", .kind = MC_FIELD_ONLY, .choices = "true false"},
+};
+
+static bool no_memory(mc_failure *failure) {
+    return mc_failure_of(failure, mc_fail_nomem("a request"), NULL);
+}
+
+/* Lists of tokens are looked through for every token that is computed. */
+static bool check_count(mc_json list, const char *name, mc_failure *failure) {
+    return mc_json_count(list) <= MAX_TOKENS ||
+           mc_failure_set(failure, 400, "invalid_value", name, "%s: want %d tokens or fewer", name,
+                          MAX_TOKENS);
+}
+
+/* ---- stops ---- */
+
+static bool read_stops(mc_json stop, mc_arena *arena, mica_generate_options *options,
+                       mc_failure *failure) {
+    const char *texts[MAX_STOPS];
+    size_t n = 0;
+    mc_json_iter it = mc_json_begin(stop);
+    bool one = mc_json_get_type(stop) == MC_JSON_STRING;
+    while (one ? n == 0 : mc_json_next(&it)) {
+        mc_str text;
+        if (!mc_json_get_str(one ? stop : it.value, &text))
+            return mc_failure_set(failure, 400, "invalid_type", "stop",
+                                  "stop: want a string, or an array of strings");
+        if (!text.len || memchr(text.ptr, '\0', text.len))
+            return mc_failure_set(failure, 400, "invalid_value", "stop",
+                                  "stop[%zu] is empty, or has a NUL character", n);
+        if (n == MAX_STOPS)
+            return mc_failure_set(failure, 400, "invalid_value", "stop",
+                                  "stop: want %d texts or fewer", MAX_STOPS);
+        texts[n] = mc_arena_strndup(arena, text.ptr, text.len);
+        if (!texts[n++]) return no_memory(failure);
+    }
+    const char **kept = mc_arena_alloc(arena, (n + 1) * sizeof *kept);
+    if (!kept) return no_memory(failure);
+    memcpy(kept, texts, n * sizeof *kept);
+    options->stop_strings = kept;
+    options->stop_string_count = n;
+    return true;
+}
+
+static bool read_stop_ids(mc_json array, size_t vocab, mc_arena *arena,
+                          mica_generate_options *options, mc_failure *failure) {
+    size_t n = 0;
+    if (!check_count(array, "stop_token_ids", failure)) return false;
+    int32_t *ids = mc_arena_alloc(arena, (mc_json_count(array) + 1) * sizeof *ids);
+    if (!ids) return no_memory(failure);
+    for (mc_json_iter it = mc_json_begin(array); mc_json_next(&it); n++) {
+        int64_t id;
+        if (!mc_json_get_int(it.value, &id) || id < 0 || (uint64_t)id >= vocab)
+            return mc_failure_set(failure, 400, "invalid_value", "stop_token_ids",
+                                  "stop_token_ids[%zu]: want a token id, 0 to %zu", n, vocab - 1);
+        ids[n] = (int32_t)id;
+    }
+    options->stop_ids = ids;
+    options->stop_count = n;
+    return true;
+}
+
+/* ---- biases ---- */
+
+/* The id that a key spells in digits; -1: none below the vocabulary's size. */
+static int32_t id_of(mc_str key, size_t vocab) {
+    uint64_t id = 0;
+    for (size_t i = 0; i < key.len; i++) {
+        if (key.ptr[i] < '0' || key.ptr[i] > '9' || id >= vocab) return -1;
+        id = id * 10 + (uint64_t)(key.ptr[i] - '0');
+    }
+    return key.len && id < vocab ? (int32_t)id : -1;
+}
+
+static bool has_bias(const mica_logit_bias *biases, size_t n, int32_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (biases[i].id == id) return true;
+    return false;
+}
+
+static bool read_biases(mc_json object, size_t vocab, mc_arena *arena,
+                        mica_generate_options *options, mc_failure *failure) {
+    size_t n = 0;
+    if (!check_count(object, "logit_bias", failure)) return false;
+    mica_logit_bias *biases = mc_arena_alloc(arena, (mc_json_count(object) + 1) * sizeof *biases);
+    if (!biases) return no_memory(failure);
+    for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it); n++) {
+        double bias;
+        int32_t id = id_of(it.key, vocab);
+        if (id < 0)
+            return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
+                                  "logit_bias: %.*s is no token id, 0 to %zu",
+                                  (int)(it.key.len < 40 ? it.key.len : 40), it.key.ptr, vocab - 1);
+        if (!mc_json_get_float(it.value, &bias) || fabs(bias) > 100)
+            return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
+                                  "logit_bias: want numbers, -100 to 100");
+        if (has_bias(biases, n, id))
+            return mc_failure_set(failure, 400, "repeated_field", "logit_bias",
+                                  "logit_bias: token %d is given twice", (int)id);
+        biases[n] = (mica_logit_bias){id, (float)bias};
+    }
+    options->logit_bias = biases;
+    options->logit_bias_count = n;
+    return true;
+}
+
+bool mc_generation_options(const mc_generation *values, size_t vocab, mc_arena *arena,
+                           mica_generate_options *options, mc_failure *failure) {
+    *options = (mica_generate_options){
+        .struct_bytes = sizeof *options,
+        .min_tokens = values->min_tokens,
+        .temperature = (float)values->temperature,
+        .top_k = values->top_k > 0 ? (int)values->top_k : 0,
+        .top_p = values->top_p > 0 ? (float)values->top_p : FLT_MIN, /* 0 stands for all there */
+        .min_p = (float)values->min_p,
+        .repetition_penalty = (float)values->repetition,
+        .presence_penalty = (float)values->presence,
+        .frequency_penalty = (float)values->frequency,
+        .penalty_window = (int)values->penalty_window,
+        .seed = values->seed.given ? values->seed.value : mc_chance(),
+        .ignore_eos = values->ignore_eos,
+        .truncate = values->truncate,
+    };
+    if (values->best_of && values->best_of != values->n)
+        return mc_failure_set(failure, 400, "unsupported_value", "best_of",
+                              "best_of: only as many as n are supported");
+    return read_stops(values->stop, arena, options, failure) &&
+           read_stop_ids(values->stop_ids, vocab, arena, options, failure) &&
+           read_biases(values->bias, vocab, arena, options, failure);
+}

@@ -1,0 +1,45 @@
+#include "serve/jobs/inputs.h"
+
+#include "task/model.h"
+#include "task/task.h"
+
+/* Whether a text is empty, which a token that begins all texts would hide. */
+static bool has_empty_text(mc_json value) {
+    mc_str text;
+    if (mc_json_get_str(value, &text)) return text.len == 0;
+    for (mc_json_iter it = mc_json_begin(value); mc_json_next(&it);)
+        if (mc_json_get_str(it.value, &text) && text.len == 0) return true;
+    return false;
+}
+
+bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, mc_inputs *inputs,
+                    mc_failure *failure) {
+    const mica_tokenizer *tok = mica_model_tokenizer(model);
+    const mc_session_model *local;
+    mica_status status = mc_model_local(model, &local);
+    if (status != MICA_OK) return mc_failure_of(failure, status, "model");
+    if (has_empty_text(value))
+        return mc_failure_set(failure, 400, "invalid_value", name, "%s: a text is empty", name);
+    if (!mc_prompts_read(value, name, tok, mica_tokenizer_vocab_size(tok), &inputs->prompts,
+                         &inputs->count, failure))
+        return false;
+    for (size_t i = 0; i < inputs->count; i++) {
+        const mc_completion_prompt *prompt = &inputs->prompts[i];
+        status = mc_task_check_ids(local, prompt->ids, prompt->n);
+        if (status != MICA_OK) return mc_failure_of(failure, status, name);
+        inputs->tokens += (int64_t)prompt->n;
+    }
+    return true;
+}
+
+void mc_inputs_free(mc_inputs *inputs) {
+    mc_prompts_free(inputs->prompts, inputs->count);
+    *inputs = (mc_inputs){0};
+}
+
+void mc_inputs_put_usage(mc_put *put, int64_t tokens) {
+    mc_put_open(put, "usage", '{');
+    mc_put_int(put, "prompt_tokens", tokens);
+    mc_put_int(put, "total_tokens", tokens);
+    mc_put_close(put, '}');
+}

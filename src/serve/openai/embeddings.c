@@ -1,0 +1,216 @@
+/* /v1/embeddings: texts as vectors. */
+#include "serve/openai/embeddings.h"
+
+#include "base/alloc.h"
+#include "serve/http/endpoint.h"
+#include "serve/jobs/evaluation.h"
+#include "serve/jobs/inputs.h"
+#include "serve/jobs/state.h"
+#include "task/embed.h"
+#include "task/model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The most numbers of all vectors of an answer together. */
+enum { MAX_VALUES = 1 << 23 };
+
+typedef struct embedding_values {
+    mc_str model;
+    mc_json input;
+    int64_t dimensions; /* 0: all */
+    int format, pooling;
+    bool normalise;
+} embedding_values;
+
+#define AT(member) offsetof(embedding_values, member)
+
+static const mc_field fields[] = {
+    {.name = "model",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(model),
+     .help = "the model; without it, the first one"},
+    {.name = "input",
+     .kind = MC_FIELD_JSON,
+     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+     .required = true,
+     .offset = AT(input),
+     .help = "a text, up to 2048 texts, token ids, or up to 2048 arrays of token ids; none is cut: "
+             "one that is longer than the context is refused"},
+    {.name = "encoding_format",
+     .kind = MC_FIELD_CHOICE,
+     .choices = "float base64",
+     .offset = AT(format),
+     .help = "base64: the vector's f32, little-endian"},
+    {.name = "dimensions",
+     .kind = MC_FIELD_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     .offset = AT(dimensions),
+     .help = "only so many of the first numbers, normalised anew; at most the model's hidden size"},
+    {.name = "pooling",
+     .kind = MC_FIELD_CHOICE,
+     .choices = "mean last",
+     .offset = AT(pooling),
+     .help = "the vector is the mean of the tokens' hidden states, or the last token's"},
+    {.name = "normalize",
+     .kind = MC_FIELD_BOOL,
+     .initial = 1,
+     .offset = AT(normalise),
+     .help = "to a Euclidean length of 1"},
+    {.name = "user",
+     .kind = MC_FIELD_NOTED,
+     .help = "names the client's user, of whom nothing is kept"},
+};
+
+typedef struct embeddings {
+    mc_evaluation evaluation;
+    mc_inputs inputs;
+    mica_embed_options options;
+    size_t dimensions;
+    bool base64;
+    mc_buffer scratch; /* of a vector in base64 */
+} embeddings;
+
+static embeddings *embeddings_of(mc_evaluation *evaluation) {
+    return (embeddings *)(void *)evaluation;
+}
+
+/* ---- vectors ---- */
+
+static bool add_base64(mc_buffer *out, const unsigned char *bytes, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (!mc_buffer_reserve(out, (n + 2) / 3 * 4)) return false;
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        uint32_t b = (uint32_t)bytes[i] << 16;
+        if (left > 1) b |= (uint32_t)bytes[i + 1] << 8;
+        if (left > 2) b |= bytes[i + 2];
+        const char four[] = {digits[b >> 18], digits[b >> 12 & 63],
+                             left > 1 ? digits[b >> 6 & 63] : '=', left > 2 ? digits[b & 63] : '='};
+        mc_buffer_add(out, four, sizeof four);
+    }
+    return true;
+}
+
+void mc_embeddings_shorten(float *vector, size_t n) {
+    double square = 0.0;
+    for (size_t i = 0; i < n; i++)
+        square += (double)vector[i] * (double)vector[i];
+    double scale = square > 0.0 ? 1.0 / sqrt(square) : 0.0;
+    for (size_t i = 0; i < n; i++)
+        vector[i] = (float)((double)vector[i] * scale);
+}
+
+static void put_vector(mc_put *put, embeddings *e, const float *vector) {
+    if (e->base64) { /* mica's platforms are little-endian */
+        mc_buffer_clear(&e->scratch);
+        if (!add_base64(&e->scratch, (const unsigned char *)vector, e->dimensions * sizeof *vector))
+            put->failed = true;
+        mc_put_str(put, "embedding", (mc_str){e->scratch.data, e->scratch.len});
+        return;
+    }
+    mc_put_open(put, "embedding", '[');
+    for (size_t i = 0; i < e->dimensions; i++)
+        mc_put_real(put, NULL, (double)vector[i]);
+    mc_put_close(put, ']');
+}
+
+static bool put_input(mc_put *put, embeddings *e, const mc_session_model *local, size_t i) {
+    const mc_completion_prompt *input = &e->inputs.prompts[i];
+    float *vector;
+    mica_status status = mc_embed(local, input->ids, input->n, &e->options, &vector);
+    if (status != MICA_OK) return mc_evaluation_fail(&e->evaluation, status, "input");
+    if (e->options.normalise && e->dimensions < (size_t)local->lm->spec.hidden)
+        mc_embeddings_shorten(vector, e->dimensions);
+    mc_put_open(put, NULL, '{');
+    mc_put_text(put, "object", "embedding");
+    mc_put_int(put, "index", (int64_t)i);
+    put_vector(put, e, vector);
+    mc_put_close(put, '}');
+    mc_free(vector);
+    return true;
+}
+
+static bool run(mc_evaluation *evaluation) {
+    embeddings *e = embeddings_of(evaluation);
+    mc_exchange *http = evaluation->http;
+    const mc_session_model *local;
+    mica_status status = mc_model_local(evaluation->served->model, &local);
+    if (status != MICA_OK) return mc_failure_of(&http->failure, status, "model");
+    mc_put put = mc_put_into(&http->out);
+    mc_put_open(&put, NULL, '{');
+    mc_put_text(&put, "object", "list");
+    mc_put_text(&put, "model", evaluation->served->name);
+    mc_put_open(&put, "data", '[');
+    for (size_t i = 0; i < e->inputs.count && !put.failed; i++)
+        if (!put_input(&put, e, local, i)) return false;
+    mc_put_close(&put, ']');
+    mc_inputs_put_usage(&put, e->inputs.tokens);
+    mc_put_close(&put, '}');
+    http->prompt_tokens = e->inputs.tokens;
+    return !put.failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+}
+
+static void on_close(mc_evaluation *evaluation) {
+    embeddings *e = embeddings_of(evaluation);
+    mc_inputs_free(&e->inputs);
+    mc_buffer_deinit(&e->scratch);
+    mc_free(e);
+}
+
+static const mc_evaluation_ops ops = {.kind = MC_EVALUATION_EMBED, .run = run, .close = on_close};
+
+/* ---- the request ---- */
+
+static bool check(embeddings *e, const embedding_values *values, mc_failure *failure) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(e->evaluation.served->model, &info);
+    e->dimensions = (size_t)(values->dimensions ? values->dimensions : info.hidden_size);
+    if (values->dimensions > info.hidden_size)
+        return mc_failure_set(failure, 400, "invalid_value", "dimensions",
+                              "dimensions: the model's vectors have %lld numbers",
+                              (long long)info.hidden_size);
+    if (e->inputs.count > MAX_VALUES / e->dimensions)
+        return mc_failure_set(failure, 400, "invalid_value", "input",
+                              "input: %zu vectors of %zu numbers are more than an answer may have, "
+                              "%d numbers",
+                              e->inputs.count, e->dimensions, MAX_VALUES);
+    return true;
+}
+
+static bool embed(mc_exchange *http) {
+    embedding_values values;
+    if (!mc_exchange_read(http, &values)) return false;
+    mc_served *served = mc_models_take(&http->server->models, http, values.model);
+    if (!served) return false;
+    embeddings *e = mc_calloc(1, sizeof *e);
+    if (!e) return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
+    e->evaluation = (mc_evaluation){.ops = &ops, .http = http, .served = served};
+    e->base64 = values.format == 1;
+    e->options = (mica_embed_options){
+        .struct_bytes = sizeof e->options,
+        .pooling = values.pooling == 1 ? MICA_POOLING_LAST : MICA_POOLING_MEAN,
+        .normalise = values.normalise,
+        .progress = mc_evaluation_progress,
+        .progress_user = &e->evaluation,
+        .cancel = &e->evaluation.cancel,
+    };
+    if (mc_inputs_read(values.input, "input", served->model, &e->inputs, &http->failure) &&
+        check(e, &values, &http->failure))
+        return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
+    on_close(&e->evaluation);
+    return false;
+}
+
+static const mc_endpoint endpoints[] = {
+    {.method = "POST",
+     .path = "/v1/embeddings",
+     .handle = embed,
+     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+     .help = "texts as vectors: the hidden states after the model's last norm, pooled (as "
+             "mica_embed)"},
+};
+
+const mc_endpoint_list mc_endpoints_embeddings = {"OpenAI: embeddings", endpoints,
+                                                  sizeof endpoints / sizeof *endpoints};

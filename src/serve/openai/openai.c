@@ -1,0 +1,82 @@
+#include "serve/openai/openai.h"
+
+#include "base/utf8.h"
+#include "serve/common/token_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *mc_openai_finish(mica_finish finish) {
+    switch (finish) {
+    case MICA_FINISH_STOP:
+        return "stop";
+    case MICA_FINISH_LENGTH:
+        return "length";
+    case MICA_FINISH_NONE:
+    case MICA_FINISH_CANCELLED:
+    case MICA_FINISH_ERROR:
+        break;
+    }
+    return NULL;
+}
+
+void mc_openai_put_usage(mc_put *put, const mc_completion *job) {
+    mc_put_open(put, "usage", '{');
+    mc_put_int(put, "prompt_tokens", job->prompt_tokens);
+    mc_put_int(put, "completion_tokens", job->answer_tokens);
+    mc_put_int(put, "total_tokens", job->prompt_tokens + job->answer_tokens);
+    mc_put_open(put, "prompt_tokens_details", '{');
+    mc_put_int(put, "cached_tokens", job->cached_tokens);
+    mc_put_close(put, '}');
+    mc_put_open(put, "completion_tokens_details", '{');
+    mc_put_int(put, "reasoning_tokens", job->thought_tokens);
+    mc_put_close(put, '}');
+    mc_put_close(put, '}');
+}
+
+void mc_openai_put_head(mc_put *put, const char *id, const char *object, int64_t created,
+                        const char *model) {
+    mc_put_text(put, "id", id);
+    mc_put_text(put, "object", object);
+    mc_put_int(put, "created", created);
+    mc_put_text(put, "model", model);
+}
+
+void mc_openai_stream_failure(mc_completion *job, mc_buffer *scratch) {
+    mc_buffer_clear(scratch);
+    mc_put put = mc_put_into(scratch);
+    mc_failure_put(&job->failure, MC_API_OPENAI, job->http->request_id, &put);
+    if (!put.failed) mc_exchange_event(job->http, NULL, scratch->data, scratch->len);
+}
+
+void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, double logprob,
+                         mc_buffer *scratch) {
+    if (!mc_token_text(tok, id, scratch)) put->failed = true;
+    mc_put_str(put, "token", (mc_str){scratch->data, scratch->len});
+    mc_put_real(put, "logprob", logprob);
+    mc_put_open(put, "bytes", '[');
+    for (size_t i = 0; i < scratch->len; i++)
+        mc_put_int(put, NULL, (unsigned char)scratch->data[i]);
+    mc_put_close(put, ']');
+}
+
+bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure) {
+    char *end;
+    if (!text) return true;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end || value < 1 || (size_t)value > max)
+        return mc_failure_set(failure, 400, "invalid_value", "limit", "limit: want 1 to %zu", max);
+    *limit = (size_t)value;
+    return true;
+}
+
+bool mc_openai_check_metadata(mc_json metadata, mc_failure *failure) {
+    size_t n = 0;
+    mc_str value;
+    for (mc_json_iter it = mc_json_begin(metadata); mc_json_next(&it); n++)
+        if (n >= 16 || it.key.len > 64 || !mc_json_get_str(it.value, &value) || value.len > 512)
+            return mc_failure_set(failure, 400, "invalid_value", "metadata",
+                                  "metadata: want up to 16 texts of up to 512 bytes, by names of "
+                                  "up to 64");
+    return true;
+}
