@@ -15,14 +15,17 @@ generate tells of its prefill: {progress, total}, in tokens.
 
 What fails is {error, kind}; kind is missing, invalid, unsupported, memory or failed. An option that
 is not known, or that mlx-lm lacks, is an error by its name. A thread reads requests while another
-computes, so cancel, quit and the end of the input are noticed at once. At the end of the input the
-script removes itself if it is the private copy of a process that is gone.
+computes, so cancel, quit and the end of the input are noticed at once.
 """
+
+import sys
+
+if sys.argv[0] == "-c" and sys.path[:1] == [""]:
+    del sys.path[0]  # no module comes from the folder that the program happens to be in
 
 import json
 import os
 import queue
-import sys
 import threading
 import time
 
@@ -89,7 +92,6 @@ class Lines:
         os.dup2(2, 1)
         self.requests = queue.Queue()
         self.lock = threading.Lock()
-        self.parent = os.getppid()
         self.open = []  # requests that were not answered yet
 
     def send(self, request, **reply):
@@ -100,7 +102,7 @@ class Lines:
             self.out.write(line)
             self.out.flush()
         except OSError:
-            self.leave()
+            os._exit(0)
 
     def read(self):
         for line in sys.stdin:
@@ -116,20 +118,6 @@ class Lines:
                 else:
                     self.open.append(request)
                     self.requests.put(request)
-        self.leave()
-
-    def leave(self):
-        """Ends, and removes this script for who has written it and died without a word."""
-        folder = os.path.dirname(sys.argv[0])
-        end = time.monotonic() + 1  # the input ends a moment before the parent is gone
-        while os.getppid() == self.parent and time.monotonic() < end:
-            time.sleep(0.01)
-        try:
-            if os.getppid() != self.parent and os.path.basename(folder).startswith("mica-"):
-                os.remove(sys.argv[0])
-                os.rmdir(folder)
-        except OSError:
-            pass
         os._exit(0)
 
     def cancel(self, request):
@@ -306,7 +294,7 @@ class Bridge:
 
     def describe(self):
         config = self.config
-        quantization = config.get("quantization") or {}
+        quantization = config.get("quantization") or config.get("quantization_config") or {}
         dtype = get(config, "dtype", "torch_dtype")
         told = {
             "model_type": config.get("model_type") or "",

@@ -5,7 +5,6 @@
 #include "base/cancel.h"
 #include "base/system.h"
 #include "base/utf8.h"
-#include "engine/mlx_lm_script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,16 +69,15 @@ static char *python_path(const mc_mlx_lm_settings *settings) {
 
 mica_status mc_mlx_lm_start(const mc_mlx_lm_settings *settings, const char *argument,
                             mc_process **process) {
-    char *script;
-    *process = NULL;
-    MC_TRY(mc_mlx_lm_script(&script));
     char *path = python_path(settings);
-    const char *const argv[] = {settings->python, "-u", script, argument, NULL};
+    char *script = mc_strndup((const char *)mc_mlx_lm_bridge, mc_mlx_lm_bridge_bytes);
+    const char *const argv[] = {settings->python, "-u", "-c", script, argument, NULL};
     const char *const env[] = {path, "PYTHONIOENCODING=utf-8", "TOKENIZERS_PARALLELISM=false",
                                "HF_HUB_OFFLINE=1", NULL};
     const mc_process_options options = {.argv = argv, .env = env, .max_line_bytes = MAX_LINE};
+    *process = NULL;
     mica_status status =
-        path ? mc_process_start(&options, process) : mc_fail_nomem("a path for Python");
+        path && script ? mc_process_start(&options, process) : mc_fail_nomem("a bridge to Python");
     mc_free(path);
     mc_free(script);
     if (status == MICA_ENOENT)

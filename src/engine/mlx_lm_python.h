@@ -23,7 +23,12 @@ typedef struct mc_mlx_lm_settings {
  * errors  MICA_EINVAL a time is not a number above 0 */
 mica_status mc_mlx_lm_settle(const mica_mlx_lm_options *options, mc_mlx_lm_settings *settings);
 
-/* Starts Python with the bridge, and with an argument; NULL: none.
+/* bridge.py, from when mica is built. */
+extern const unsigned char mc_mlx_lm_bridge[];
+extern const size_t mc_mlx_lm_bridge_bytes;
+
+/* Starts Python with the bridge, which is an argument of it and no file: nothing is left anywhere,
+ * however this process ends. argument: the bridge's own; NULL: none.
  * errors  MICA_ENOENT there is no Python (the text says how to get it); MICA_EIO, MICA_ENOMEM */
 mica_status mc_mlx_lm_start(const mc_mlx_lm_settings *settings, const char *argument,
                             mc_process **process);

@@ -178,7 +178,7 @@ int fake_bridge_run(int argc, char **argv) {
     if (!mode) mode = "";
     setvbuf(stdin, NULL, _IONBF, 0); /* poll sees all that was not read */
     signal(SIGPIPE, SIG_DFL);
-    if (argc < 4 || strcmp(argv[3], "--check") != 0) return serve();
+    if (argc < 5 || strcmp(argv[4], "--check") != 0) return serve();
     if (!misbehave("check", 0)) say("{\"ok\": true}");
     return 0;
 }

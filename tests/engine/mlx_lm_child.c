@@ -366,6 +366,9 @@ static void test_parent_dies(void **state) {
     setenv("FAKE_BRIDGE", "endless", 1);
     char *dir = orphan_make("nowhere");
     unsetenv("FAKE_BRIDGE");
+    test_list left = test_list_folders(dir);
+    assert_int_equal(left.count, 0);
+    test_list_free(&left);
     test_temp_dir_remove(dir);
 }
 

@@ -267,7 +267,7 @@ static void test_bad_folders(void **state) {
     test_temp_dir_remove(dir);
 }
 
-/* Python ends in the middle of an answer, and takes its script with it. */
+/* Python ends in the middle of an answer, and leaves no script. */
 static void test_parent_dies(void **state) {
     (void)state;
     char *dir = orphan_make(folder);
