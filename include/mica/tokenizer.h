@@ -96,7 +96,8 @@ MICA_API int32_t mica_tokenizer_find(const mica_tokenizer *tok, const char *toke
 MICA_API bool mica_tokenizer_is_special(const mica_tokenizer *tok, int32_t id);
 
 /** The ids of "bos_token" (begins a text), "eos_token" (ends it), "pad_token" and "unk_token" in
- *  the folder's tokenizer_config.json. -1: it names none, the vocabulary lacks the token, or the
+ *  the folder's tokenizer_config.json, or where that does not name them in special_tokens_map.json.
+ *  -1: it names none, the vocabulary lacks the token, or the
  *  tokenizer was not opened from a folder. A model may stop at more tokens than eos:
  *  generation_config.json lists them. */
 MICA_API int32_t mica_tokenizer_bos(const mica_tokenizer *tok);

@@ -21,7 +21,8 @@ struct mc_chat_template {
     bool developer;                 /* some of them has the word */
     mc_buffer source;               /* the text of the last of them that was parsed */
     mc_json_doc *config;            /* tokenizer_config.json, or NULL */
-    mc_str special[SPECIAL_TOKENS]; /* texts, in `config`; ptr NULL: none */
+    mc_json_doc *map;               /* special_tokens_map.json, or NULL */
+    mc_str special[SPECIAL_TOKENS]; /* texts, in these; ptr NULL: none */
 };
 
 /* -- loading -- */
@@ -82,11 +83,11 @@ static mica_status load_value(mc_json v, const char *path, mc_chat_template *t) 
                    path);
 }
 
-static mica_status read_special(const char *path, mc_chat_template *t) {
-    mc_json root = mc_json_root(t->config);
+/* Reads those tokens that are not known yet. */
+static mica_status read_special(const char *path, mc_json root, mc_chat_template *t) {
     for (size_t i = 0; i < SPECIAL_TOKENS; i++) {
         mc_json v = mc_json_find(root, special_tokens[i]);
-        if (!mc_json_exists(v) || mc_json_get_str(v, &t->special[i])) continue;
+        if (t->special[i].ptr || !mc_json_exists(v) || mc_json_get_str(v, &t->special[i])) continue;
         if (!mc_json_get_str(mc_json_find(v, "content"), &t->special[i])) {
             return mc_fail(MICA_EFORMAT, "%s: %s is neither text nor an object with \"content\"",
                            path, special_tokens[i]);
@@ -111,9 +112,14 @@ static mica_status load_parts(const char *folder, const char *given, mc_buffer *
     MC_TRY(path_of(folder, "tokenizer_config.json", path));
     if (mc_path_is_file(path->data)) {
         MC_TRY(mc_json_load(path->data, MC_FILE_TOKENIZER_CONFIG, &t->config));
-        MC_TRY(read_special(path->data, t));
+        MC_TRY(read_special(path->data, mc_json_root(t->config), t));
         mc_json v = mc_json_find(mc_json_root(t->config), "chat_template");
         if (!t->usual) MC_TRY(load_value(v, path->data, t));
+    }
+    MC_TRY(path_of(folder, "special_tokens_map.json", path));
+    if (mc_path_is_file(path->data)) {
+        MC_TRY(mc_json_load(path->data, MC_FILE_TOKENIZER_CONFIG, &t->map));
+        MC_TRY(read_special(path->data, mc_json_root(t->map), t));
     }
     MC_TRY(path_of(folder, "chat_template.json", path));
     return !t->usual && mc_path_is_file(path->data) ? load_chat_json(path->data, t) : MICA_OK;
@@ -139,6 +145,7 @@ void mc_chat_template_close(mc_chat_template **t) {
     mc_jinja_close(&(*t)->usual);
     mc_jinja_close(&(*t)->tool_use);
     mc_json_close(&(*t)->config);
+    mc_json_close(&(*t)->map);
     mc_buffer_deinit(&(*t)->source);
     mc_free(*t);
     *t = NULL;
@@ -196,7 +203,8 @@ static bool add_variables(const mc_chat_template *t, const mc_chat_request *q, r
     const mc_str no_text = {0};
     bool ok = add_variable(g, "documents", none, no_text) &&
               add_variable(g, "add_generation_prompt", flag(g, q->add_generation_prompt), no_text);
-    if (!t->config && q->bos) ok = ok && add_variable(g, "bos_token", none, mc_str_of(q->bos));
+    if (!t->config && !t->map && q->bos)
+        ok = ok && add_variable(g, "bos_token", none, mc_str_of(q->bos));
     for (size_t i = 0; ok && i < SPECIAL_TOKENS; i++)
         if (t->special[i].ptr) ok = add_variable(g, special_tokens[i], none, t->special[i]);
     mc_json_iter it = mc_json_begin(g->more ? mc_json_root(g->more) : none);

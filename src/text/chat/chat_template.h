@@ -6,7 +6,8 @@
  *     chat_template.json      "chat_template", the same
  *
  * In a list, "tool_use" is for conversations with tools and "default" for all others. The texts of
- * special tokens (bos_token, eos_token ...) are those of tokenizer_config.json.
+ * special tokens (bos_token, eos_token ...) are those of tokenizer_config.json, or where that does
+ * not name them of special_tokens_map.json.
  *
  * Threads: a loaded template never changes; any number of threads may render it.
  * Source: the behaviour of transformers' apply_chat_template. */

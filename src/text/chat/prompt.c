@@ -75,6 +75,7 @@ static mica_status open_parts(const char *folder, const char *chat_template, mc_
     MC_TRY(read_file(folder, "config.json", MC_REQUIRED, prompt, &bos));
     MC_TRY(mica_tokenizer_open(folder, &prompt->tokenizer));
     MC_TRY(add_stop(prompt, mica_tokenizer_eos(prompt->tokenizer)));
+    if (bos < 0) bos = mica_tokenizer_bos(prompt->tokenizer);
     const char *token = bos >= 0 ? mica_tokenizer_token(prompt->tokenizer, (int32_t)bos, NULL) : "";
     prompt->bos = mc_strdup(token ? token : "");
     return prompt->bos ? open_chat(folder, chat_template, prompt)

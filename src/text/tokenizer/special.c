@@ -1,15 +1,17 @@
-/* tokenizer_config.json: which tokens begin and end a text, and whether they are added. */
+/* tokenizer_config.json: which tokens begin and end a text, and whether they are added. Tokens that
+ * it does not name are those of special_tokens_map.json. */
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/alloc.h"
 #include "base/filemap.h"
 
-/* Reads "bos_token" or the like: a text, or an object with "content". -1: null, or not a token. */
+/* Reads "bos_token" or the like, if none is known: a text, or an object with "content". Text that is
+ * no token leaves -1. */
 static mica_status read_token(const mica_tokenizer *tok, mc_json config, const char *key,
                               int32_t *id) {
     mc_json v = mc_json_find(config, key);
     mc_str text;
-    if (!mc_json_exists(v)) return MICA_OK;
+    if (*id >= 0 || !mc_json_exists(v)) return MICA_OK;
     if (!mc_json_get_str(v, &text) && !mc_json_get_str(mc_json_find(v, "content"), &text)) {
         return mc_fail(MICA_EFORMAT, "'%s' is not a token", key);
     }
@@ -51,27 +53,47 @@ static mica_status read_added(mica_tokenizer *tok, mc_json config, const char *k
                     at_start ? tok->bos : tok->eos, wanted);
 }
 
-static mica_status read_config(mica_tokenizer *tok, mc_json config) {
+static mica_status read_tokens(mica_tokenizer *tok, mc_json config) {
     MC_TRY(read_token(tok, config, "bos_token", &tok->bos));
     MC_TRY(read_token(tok, config, "eos_token", &tok->eos));
     MC_TRY(read_token(tok, config, "pad_token", &tok->pad));
-    MC_TRY(read_token(tok, config, "unk_token", &tok->unk));
+    return read_token(tok, config, "unk_token", &tok->unk);
+}
+
+static mica_status read_edges(mica_tokenizer *tok, mc_json config) {
     MC_TRY(read_added(tok, config, "add_bos_token", true));
     return read_added(tok, config, "add_eos_token", false);
 }
 
-mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder) {
-    char *path = mc_path_join(folder, "tokenizer_config.json");
-    mc_json_doc *doc = NULL;
+/* Loads a file of the folder; *doc NULL: there is none. */
+static mica_status load_file(const char *folder, const char *name, mc_json_doc **doc) {
+    char *path = mc_path_join(folder, name);
     if (!path) return mc_fail_nomem("path");
-    mica_status status = mc_json_load(path, MC_FILE_TOKENIZER_CONFIG, &doc);
-    if (status == MICA_OK) {
-        status = read_config(tok, mc_json_root(doc));
-        if (status != MICA_OK) status = mc_fail_context(status, "%s", path);
-    }
-    mc_json_close(&doc);
+    mica_status status = mc_json_load(path, MC_FILE_TOKENIZER_CONFIG, doc);
     mc_free(path);
     return status == MICA_ENOENT ? MICA_OK : status;
+}
+
+typedef mica_status (*read_fn)(mica_tokenizer *tok, mc_json config);
+
+static mica_status read_doc(mica_tokenizer *tok, const mc_json_doc *doc, read_fn read,
+                            const char *folder, const char *name) {
+    mica_status status = doc ? read(tok, mc_json_root(doc)) : MICA_OK;
+    return status == MICA_OK ? MICA_OK : mc_fail_context(status, "%s/%s", folder, name);
+}
+
+mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder) {
+    static const char config_name[] = "tokenizer_config.json",
+                      map_name[] = "special_tokens_map.json";
+    mc_json_doc *config = NULL, *map = NULL;
+    mica_status status = load_file(folder, config_name, &config);
+    if (status == MICA_OK) status = read_doc(tok, config, read_tokens, folder, config_name);
+    if (status == MICA_OK) status = load_file(folder, map_name, &map);
+    if (status == MICA_OK) status = read_doc(tok, map, read_tokens, folder, map_name);
+    if (status == MICA_OK) status = read_doc(tok, config, read_edges, folder, config_name);
+    mc_json_close(&config);
+    mc_json_close(&map);
+    return status;
 }
 
 int32_t mica_tokenizer_bos(const mica_tokenizer *tok) {

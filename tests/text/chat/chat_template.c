@@ -60,6 +60,8 @@ static void test_where_it_is_found(void **state) {
     expect_text(dir, tools, "tools 0");
     write_file(dir, "chat_template.jinja", "first {{ eos_token }} {{ pad_token is defined }}");
     expect_text(dir, tools, "first </s> False");
+    write_file(dir, "special_tokens_map.json", "{\"eos_token\": \"</t>\", \"pad_token\": \"<p>\"}");
+    expect_text(dir, tools, "first </s> True");
     test_temp_dir_remove(dir);
 }
 

@@ -73,6 +73,36 @@ static void test_tokenizer_stop(void **state) {
     }
 }
 
+/* Where tokenizer_config.json does not name one, special_tokens_map.json does. */
+static void test_special_map(void **state) {
+    (void)state;
+    static const char *const configs[] = {"{}", "{\"eos_token\": \"<pad>\"}"};
+    for (size_t i = 0; i < 2; i++) {
+        static const char map[] = "{\"eos_token\": {\"content\": \"<eos>\"}, \"bos_token\": "
+                                  "\"<bos>\", \"pad_token\": \"<pad>\"}";
+        char *dir = folder_with("{}", NULL);
+        char *path = test_format("%s/tokenizer_config.json", dir);
+        test_write_file(path, configs[i], strlen(configs[i]));
+        free(path);
+        path = test_format("%s/special_tokens_map.json", dir);
+        test_write_file(path, map, strlen(map));
+        mc_prompt prompt;
+        if (mc_prompt_open(dir, NULL, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+        assert_int_equal(MC_BUFFER_COUNT(&prompt.stops, int32_t), 1);
+        assert_int_equal(*MC_BUFFER_AT(&prompt.stops, int32_t), i ? 0 : 1);
+        assert_int_equal(mica_tokenizer_bos(prompt.tokenizer), 2);
+        assert_int_equal(mica_tokenizer_pad(prompt.tokenizer), 0);
+        assert_string_equal(prompt.bos, "<bos>");
+        mc_prompt_close(&prompt);
+        test_write_file(path, "{\"eos_token\": 3}", 16);
+        assert_int_equal(mc_prompt_open(dir, NULL, &prompt), i ? MICA_OK : MICA_EFORMAT);
+        if (!i) assert_non_null(strstr(mica_last_error(), "special_tokens_map.json"));
+        mc_prompt_close(&prompt);
+        free(path);
+        test_temp_dir_remove(dir);
+    }
+}
+
 static void expect_error(const char *config, const char *generation, mica_status status,
                          const char *word) {
     char *dir = folder_with(config, generation);
@@ -330,15 +360,11 @@ static void test_given_template(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_tokenizer_stop),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_built_in_format),
-        cmocka_unit_test(test_own_template),
-        cmocka_unit_test(test_tools),
-        cmocka_unit_test(test_bad_messages),
-        cmocka_unit_test(test_raw_texts),
-        cmocka_unit_test(test_ill_formed_template),
+        cmocka_unit_test(test_stops),           cmocka_unit_test(test_tokenizer_stop),
+        cmocka_unit_test(test_special_map),     cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_built_in_format), cmocka_unit_test(test_own_template),
+        cmocka_unit_test(test_tools),           cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_raw_texts),       cmocka_unit_test(test_ill_formed_template),
         cmocka_unit_test(test_given_template),
     };
     return cmocka_run_group_tests_name("text/chat/prompt", tests, NULL, NULL);
