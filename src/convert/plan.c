@@ -236,6 +236,7 @@ static mica_status add_tensors(mc_plan *plan, const mc_part *part, const mc_targ
  * common one: its own if it is stated there, else the first. */
 static void keep_common(const mc_source *source, mc_plan *plan) {
     mc_json stated = mc_json_find(source->config, "quantization");
+    if (!mc_json_exists(stated)) stated = mc_json_find(source->config, "quantization_config");
     int64_t bits, group_size;
     for (size_t i = 0; i < source->count; i++) {
         if (plan->targets[i].left_out || !plan->targets[i].quantised) continue;

@@ -276,6 +276,29 @@ static void test_files(void **state) {
     test_temp_dir_remove(from);
 }
 
+/* The common quantisation stays, also where only quantization_config says it. */
+static void test_common(void **state) {
+    (void)state;
+    const mica_convert_options options = {
+        .quantise = true, .recipe = "mixed_4_6", .quant = {.group_size = 32}};
+    convert("qwen3_tied", &options, NULL);
+    char *config = test_format("%s/config.json", made), *text = test_read_file(config, NULL);
+    char *key = strstr(text, "\"quantization\""), *again = test_format("%s/again", dir);
+    assert_true(key && strstr(text, "\"quantization_config\""));
+    memcpy(key, "\"quantixation\"", 14);
+    test_write_file(config, text, strlen(text));
+    if (mica_convert(made, again, NULL, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
+    char *copied = test_format("%s/config.json", again), *other = test_read_file(copied, NULL);
+    const char *want = strstr(text, "\"bits\""),
+               *got = strstr(strstr(other, "\"quantization\""), "\"bits\"");
+    assert_memory_equal(got, want, 9);
+    free(other);
+    free(copied);
+    free(again);
+    free(text);
+    free(config);
+}
+
 /* A head of its own is kept, and the new config no longer denies it. */
 static void test_own_head(void **state) {
     (void)state;
@@ -493,7 +516,7 @@ int main(void) {
         TEST(test_mlx_lm),      TEST(test_fused),     TEST(test_fused_quantised),
         TEST(test_files),       TEST(test_refused),   TEST(test_existing),
         TEST(test_twins),       TEST(test_cancelled), TEST(test_out_of_memory),
-        TEST(test_long_scales), TEST(test_own_head),
+        TEST(test_long_scales), TEST(test_common),    TEST(test_own_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
