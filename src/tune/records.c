@@ -183,11 +183,20 @@ static bool is_utf8(const mc_records *r) {
     return r->values.len == 0 || mc_utf8_valid(r->values.data, r->values.len);
 }
 
+static bool has_column(const mc_records *r, mc_str name) {
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&r->columns, mc_str); i++)
+        if (mc_str_eq(MC_BUFFER_AT(&r->columns, mc_str)[i], name)) return true;
+    return false;
+}
+
 static mica_status read_columns(mc_records *r, mc_str line) {
     MC_TRY(read_fields(r, skip_mark(line)));
     if (!is_utf8(r)) return ill_formed(r, "is not UTF-8");
     for (size_t i = 0; i < MC_BUFFER_COUNT(&r->ends, size_t); i++) {
         mc_str name = field_at(r, i);
+        if (has_column(r, name))
+            return mc_fail(MICA_EFORMAT, "%s: line %llu: two columns are named \"%.*s\"",
+                           r->lines.path, (unsigned long long)r->lines.number, MC_STR_ARG(name));
         name.ptr = mc_arena_strndup(&r->arena, name.ptr, name.len);
         if (!name.ptr || !MC_BUFFER_PUSH(&r->columns, mc_str, name))
             return mc_fail_nomem(r->lines.path);

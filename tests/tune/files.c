@@ -229,6 +229,7 @@ static void test_records(void **state) {
          "a\nb\n",
          "line 1: is not UTF-8", MICA_EFORMAT},
         {"a.CSV", "a,b\n1,2\n", "2: {\"a\":\"1\",\"b\":\"2\"}\n", MICA_OK},
+        {"a.csv", "a,b,a\nx,y,z\n", "line 1: two columns are named \"a\"", MICA_EFORMAT},
         {"a.csv", "a,b\n\"x", "line 2: a field in quotes does not end", MICA_EFORMAT},
         {"a.csv", "a,b\n\"x\"y,", "line 2: something follows a field in quotes", MICA_EFORMAT},
     };
