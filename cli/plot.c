@@ -302,7 +302,7 @@ static int write_svg(const plot *p, const plot_values *values) {
     done = done && cli_text_printf(&out, "</svg>\n");
     int code = CLI_FAILED;
     if (done) {
-        mica_status status = mica_file_save(values->output, out.data, out.len);
+        mica_status status = mica_file_save(cli_output_path(values->output), out.data, out.len);
         code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
     }
     free(out.data);
@@ -382,7 +382,7 @@ static const cli_option plot_options[] = {
      .letter = 'o',
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "write an SVG picture instead of printing",
+     .help = "write an SVG picture instead of printing; - is standard output",
      .offset = offsetof(plot_values, output),
      .no_variable = true},
     {.name = "train",

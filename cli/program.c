@@ -34,7 +34,8 @@ static int save(const char *text, bool dot, const char *path) {
     if (out) made = !ferror(out) && fclose(out) == 0;
     int code = CLI_DONE;
     if (!made) code = cli_fail("%s: out of memory", path);
-    mica_status status = made ? mica_file_save(path, dot ? graph : text, len) : MICA_OK;
+    mica_status status =
+        made ? mica_file_save(cli_output_path(path), dot ? graph : text, len) : MICA_OK;
     if (status != MICA_OK) code = cli_fail_status(status);
     free(graph);
     return code;

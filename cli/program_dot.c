@@ -227,7 +227,8 @@ static int save_picture(const char *path, FILE *picture) {
         read = cli_text_append(&whole, block, n);
     int code = read ? CLI_DONE : CLI_FAILED;
     if (read && ferror(picture)) code = cli_fail("%s: the picture cannot be read", path);
-    mica_status status = code == CLI_DONE ? mica_file_save(path, whole.data, whole.len) : MICA_OK;
+    mica_status status =
+        code == CLI_DONE ? mica_file_save(cli_output_path(path), whole.data, whole.len) : MICA_OK;
     if (status != MICA_OK) code = cli_fail_status(status);
     free(whole.data);
     return code;

@@ -283,8 +283,7 @@ static int write_all(const mica_program *program, const mica_array *results, con
 }
 
 static int write_one(mica_array x, const char *path) {
-    const char *to = strcmp(path, "-") == 0 ? "/dev/fd/1" : path;
-    mica_status status = mica_save_npy(to, x);
+    mica_status status = mica_save_npy(cli_output_path(path), x);
     return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
 }
 

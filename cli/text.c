@@ -148,6 +148,10 @@ bool cli_text_read_file(cli_text *text, cli_text_kind kind, const char *path) {
     return read;
 }
 
+const char *cli_output_path(const char *path) {
+    return strcmp(path, "-") == 0 ? "/dev/fd/1" : path;
+}
+
 void cli_text_drop_line_feed(cli_text *text) {
     if (text->len > 0 && text->data[text->len - 1] == '\n') text->data[--text->len] = '\0';
 }

@@ -51,6 +51,9 @@ bool cli_text_read_stdin(cli_text *text, cli_text_kind kind);
 /** Reads a file, with its last line feed; "-" is standard input.  returns as cli_text_read_stdin */
 bool cli_text_read_file(cli_text *text, cli_text_kind kind, const char *path);
 
+/** The path that a file is written to which is named so: "-" is standard output. */
+const char *cli_output_path(const char *path);
+
 /** Drops a line feed at the end. */
 void cli_text_drop_line_feed(cli_text *text);
 

@@ -88,6 +88,8 @@ Losses as a picture.
 
   $ mica plot log.jsonl -o plot.svg; head -c 5 plot.svg; grep -c polyline plot.svg
   <svg 1
+  $ mica plot log.jsonl -o - | cmp - plot.svg; [ -e ./- ]
+  [1]
   $ mica plot log.jsonl --width 40 --height 5 | tail -2
             iteration 20 to 40
             a  log.jsonl, training
