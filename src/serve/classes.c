@@ -80,7 +80,7 @@ static bool put_rows(mc_put *put, classes *e, const mica_classify_results *resul
     mc_put_text(put, "id", id);
     mc_put_text(put, "object", "list");
     mc_put_int(put, "created", (int64_t)time(NULL));
-    mc_put_text(put, "model", e->evaluation.served->name);
+    mc_put_text(put, "model", mc_models_name(e->evaluation.http));
     mc_put_open(put, "data", '[');
     for (size_t i = 0; i < results->count; i++) {
         const mica_classify_row *row = &results->rows[i];

@@ -59,7 +59,7 @@ static mc_put begin(scores *e, const char *prefix, const char *list) {
     mc_put_text(&put, "id", id);
     mc_put_text(&put, "object", "list");
     mc_put_int(&put, "created", (int64_t)time(NULL));
-    mc_put_text(&put, "model", e->evaluation.served->name);
+    mc_put_text(&put, "model", mc_models_name(e->evaluation.http));
     mc_put_open(&put, list, '[');
     return put;
 }

@@ -64,6 +64,20 @@ static void test_ends(void **state) {
     check_text(mc_json_root(doc), "content", MC_STR("yes"));
     check_text(mc_json_root(doc), "stop_type", MC_STR("eos"));
     mc_json_close(&doc);
+    /* Biases as pairs do what those of an object do, and false forbids a token. */
+    static const char *const biases[] = {"{\"444\": 100}", "[[444, 100]]"};
+    for (size_t i = 0; i < 2; i++) {
+        char *text = test_format(CURL ", \"n_predict\": 2, \"return_tokens\": true, "
+                                      "\"logit_bias\": %s",
+                                 biases[i]);
+        doc = complete(text);
+        assert_int_equal(int_at(mc_json_root(doc), "tokens.0"), 444);
+        mc_json_close(&doc);
+        free(text);
+    }
+    doc = complete("\"prompt\": \"a\", \"grammar\": \"root ::= \\\"yes\\\" | \\\"no\\\"\", "
+                   "\"logit_bias\": []");
+    mc_json_close(&doc);
     doc = complete("\"prompt\": \"a\", \"json_schema\": {\"enum\": [\"b\"]}");
     check_text(mc_json_root(doc), "content", MC_STR("\"b\""));
     mc_json_close(&doc);
@@ -134,8 +148,18 @@ static void test_refusals(void **state) {
     client_refused(shared.server, PATH, "{}", 400, "missing_field", "prompt");
     client_refused(shared.server, PATH, "{\"prompt\": \"a\", \"mirostat\": 2}", 400,
                    "unsupported_value", "mirostat");
-    client_refused(shared.server, PATH, "{\"prompt\": \"a\", \"logit_bias\": [[1, 2]]}", 400,
-                   "unsupported_value", "logit_bias");
+    static const char *const biases[] = {"[[1]]",      "[[1, 2, 3]]", "[[-1, 1]]", "[[1000000, 1]]",
+                                         "[[1, 101]]", "[[1, true]]", "[\"a\"]",   "[[\"a\", 1]]"};
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
+        char *body = test_format("{\"prompt\": \"a\", \"logit_bias\": %s}", biases[i]);
+        client_refused(shared.server, PATH, body, 400, "invalid_value", "logit_bias");
+        free(body);
+    }
+    client_refused(shared.server, PATH, "{\"prompt\": \"a\", \"logit_bias\": [[1, 2], [1, 3]]}",
+                   400, "repeated_field", "logit_bias");
+    client_refused(shared.server, PATH,
+                   "{\"prompt\": \"a\", \"json_schema\": {}, \"grammar\": \"root ::= \\\"a\\\"\"}",
+                   400, "invalid_value", "grammar");
     client_refused(shared.server, PATH, "{\"prompt\": \"a\", \"n_predic\": 2}", 400,
                    "unknown_field", "n_predic");
     client_refused(shared.server, PATH, "{\"prompt\": \"a\", \"grammar\": \"root ::= x\"}", 400,

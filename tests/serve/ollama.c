@@ -472,6 +472,14 @@ static void test_create(void **state) {
     assert_int_equal(a.status, 200);
     answer_free(&a);
     check_alike(CHAT, ASK_MADE("miller", ""), ASK_MADE("baker", ""), "message.content");
+    static const char *const paths[] = {CHAT, "/v1/chat/completions", "/v1/messages"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) { /* answers have its name */
+        mc_json_doc *named = client_json(
+            shared.server, "POST", paths[i],
+            i ? ASK_MADE("miller", ", \"max_tokens\": 1") : ASK_MADE("miller", ""), 200);
+        check_text(mc_json_root(named), "model", MC_STR("miller"));
+        mc_json_close(&named);
+    }
     mc_json_doc *doc = client_json(shared.server, "GET", "/api/tags", NULL, 200);
     assert_int_equal(mc_json_count(at(mc_json_root(doc), "models")), 4);
     check_text(mc_json_root(doc), "models.3.name", MC_STR("miller"));

@@ -124,7 +124,7 @@ static void put_head(mc_put *put, const message_job *message) {
     mc_put_text(put, "id", message->id);
     mc_put_text(put, "type", "message");
     mc_put_text(put, "role", "assistant");
-    mc_put_text(put, "model", message->job.served->name);
+    mc_put_text(put, "model", mc_models_name(message->job.http));
     mc_put_open(put, "content", '[');
 }
 

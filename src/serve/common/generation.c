@@ -236,26 +236,55 @@ static bool has_bias(const mica_logit_bias *biases, size_t n, int32_t id) {
     return false;
 }
 
-static bool read_biases(mc_json object, size_t vocab, mc_arena *arena,
-                        mica_generate_options *options, mc_failure *failure) {
+/* A member of an object, "15": -1.5. */
+static bool read_member(const mc_json_iter *it, size_t vocab, mica_logit_bias *bias,
+                        mc_failure *failure) {
+    double value;
+    bias->id = id_of(it->key, vocab);
+    if (bias->id < 0)
+        return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
+                              "logit_bias: %.*s is no token id, 0 to %zu",
+                              (int)(it->key.len < 40 ? it->key.len : 40), it->key.ptr, vocab - 1);
+    if (!mc_json_get_float(it->value, &value) || fabs(value) > 100)
+        return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
+                              "logit_bias: want numbers, -100 to 100");
+    bias->bias = (float)value;
+    return true;
+}
+
+/* An element of llama.cpp's array, [15, -1.5], or [15, false]: never. */
+static bool read_pair(mc_json pair, size_t vocab, mica_logit_bias *bias, mc_failure *failure) {
+    int64_t id = -1;
+    double value = 0;
+    bool truth = true;
+    mc_json_iter it = mc_json_begin(pair);
+    bool good = mc_json_get_type(pair) == MC_JSON_ARRAY && mc_json_count(pair) == 2 &&
+                mc_json_next(&it) && mc_json_get_int(it.value, &id) && id >= 0 &&
+                (uint64_t)id < vocab && mc_json_next(&it);
+    if (good && mc_json_get_bool(it.value, &truth)) value = -INFINITY;
+    if (!good || (truth && (!mc_json_get_float(it.value, &value) || fabs(value) > 100)))
+        return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
+                              "logit_bias: want pairs of a token id, 0 to %zu, and a number, "
+                              "-100 to 100, or false",
+                              vocab - 1);
+    *bias = (mica_logit_bias){(int32_t)id, (float)value};
+    return true;
+}
+
+static bool read_biases(mc_json list, size_t vocab, mc_arena *arena, mica_generate_options *options,
+                        mc_failure *failure) {
     size_t n = 0;
-    if (!check_count(object, "logit_bias", failure)) return false;
-    mica_logit_bias *biases = mc_arena_alloc(arena, (mc_json_count(object) + 1) * sizeof *biases);
+    bool pairs = mc_json_get_type(list) == MC_JSON_ARRAY;
+    if (!check_count(list, "logit_bias", failure)) return false;
+    mica_logit_bias *biases = mc_arena_alloc(arena, (mc_json_count(list) + 1) * sizeof *biases);
     if (!biases) return no_memory(failure);
-    for (mc_json_iter it = mc_json_begin(object); mc_json_next(&it); n++) {
-        double bias;
-        int32_t id = id_of(it.key, vocab);
-        if (id < 0)
-            return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
-                                  "logit_bias: %.*s is no token id, 0 to %zu",
-                                  (int)(it.key.len < 40 ? it.key.len : 40), it.key.ptr, vocab - 1);
-        if (!mc_json_get_float(it.value, &bias) || fabs(bias) > 100)
-            return mc_failure_set(failure, 400, "invalid_value", "logit_bias",
-                                  "logit_bias: want numbers, -100 to 100");
-        if (has_bias(biases, n, id))
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); n++) {
+        if (!(pairs ? read_pair(it.value, vocab, &biases[n], failure)
+                    : read_member(&it, vocab, &biases[n], failure)))
+            return false;
+        if (has_bias(biases, n, biases[n].id))
             return mc_failure_set(failure, 400, "repeated_field", "logit_bias",
-                                  "logit_bias: token %d is given twice", (int)id);
-        biases[n] = (mica_logit_bias){id, (float)bias};
+                                  "logit_bias: token %d is given twice", (int)biases[n].id);
     }
     options->logit_bias = biases;
     options->logit_bias_count = n;

@@ -116,8 +116,8 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
      .types = MC_FIELD_IS_OBJECT | MC_FIELD_IS_ARRAY,
      .offset = AT(generation.bias),
      .help =
-         "up to 1024 token ids and what is added to their logits, -100 to 100, as an object; of "
-         "llama.cpp's arrays of pairs only the empty one"},
+         "up to 1024 token ids and what is added to their logits, -100 to 100, or false for never: "
+         "as pairs, [[15, -1.5], [16, false]], or as an object"},
     {.name = "n_probs",
      .kind = MC_FIELD_INT,
      .max = 20,
@@ -183,12 +183,6 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
 bool mc_llama_options(const mc_llama_values *values, size_t vocab, mc_arena *arena,
                       mica_generate_options *options, mc_failure *failure) {
     mc_generation generation = values->generation;
-    if (mc_json_get_type(generation.bias) == MC_JSON_ARRAY) {
-        if (mc_json_count(generation.bias) > 0)
-            return mc_failure_set(failure, 400, "unsupported_value", "logit_bias",
-                                  "logit_bias: want an object of token ids, as {\"15\": -1}");
-        generation.bias = (mc_json){0};
-    }
     if (generation.seed.value == UINT64_MAX) generation.seed.given = false; /* -1: drawn */
     if (generation.penalty_window == -1) generation.penalty_window = INT32_MAX;
     if (generation.penalty_window == 0) {

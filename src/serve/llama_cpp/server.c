@@ -117,7 +117,7 @@ static void put_end(mc_put *put, const llama_job *at, size_t index) {
     const mica_metrics *m = &choice->end.metrics;
     const char *stop = find_stop(at, choice, &put->failed);
     bool length = choice->end.finish == MICA_FINISH_LENGTH;
-    mc_put_text(put, "model", at->job.served->name);
+    mc_put_text(put, "model", mc_models_name(at->job.http));
     put_settings(put, &at->options);
     put_prompt(put, at, index);
     mc_put_bool(put, "truncated", m->truncated_tokens > 0);
@@ -284,6 +284,9 @@ static bool start(llama_job *at, const mc_llama_values *values) {
                                      values->grammar.len ? values->grammar : (mc_str){NULL, 0},
                                  .budget = -1};
     mc_completion_attach(job);
+    if (mc_json_exists(values->schema) && values->grammar.len)
+        return mc_failure_set(failure, 400, "invalid_value", "grammar",
+                              "grammar: there is a json_schema, too: want one of them");
     if (!mc_completion_check(job) || !mc_openai_form_read(&wish, &job->form, failure)) return false;
     job->form.fields[2] = mc_json_exists(values->schema) ? "json_schema" : "grammar";
     if (!mc_answer_form_compile(&job->form, job->served->model, NULL, 0, failure) ||

@@ -351,6 +351,10 @@ static void release(mc_exchange *http) {
     pthread_mutex_unlock(&models->lock);
 }
 
+const char *mc_models_name(const mc_exchange *http) {
+    return http->made ? http->made->name : http->served->name;
+}
+
 mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name) {
     if (http->served) return http->served;   /* the handler runs again */
     mc_made_drop(&models->made, http->made); /* of another name that was tried */

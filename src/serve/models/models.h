@@ -59,6 +59,10 @@ mica_status mc_models_load(mc_models *models, const mica_loading_options *option
  *          false */
 mc_served *mc_models_take(mc_models *models, mc_exchange *http, mc_str name);
 
+/* What answers call the model that a request has: the name of one that was made of another
+ * (serve/made.h), else the model's own. */
+const char *mc_models_name(const mc_exchange *http);
+
 /* How long the request's model stays in memory after it; 0: no longer than it is used. One that was
  * named on the command line stays longer than any other time.
  * returns  false: it was given open and stays; http->failure says so */

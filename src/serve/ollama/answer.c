@@ -106,7 +106,7 @@ static bool send_line(ollama_job *at, mc_put *put) {
 /* Sends what has come since the last line. */
 static bool send_pieces(ollama_job *at) {
     mc_put put = begin_line(at);
-    put_answer(&put, at->chat, at->job.served->name, at);
+    put_answer(&put, at->chat, mc_models_name(at->job.http), at);
     mc_put_bool(&put, "done", false);
     if (at->logprobs && at->numbers.len) put_elements(&put, "logprobs", &at->numbers);
     mc_put_close(&put, '}');
@@ -127,7 +127,7 @@ static void end_stream(ollama_job *at) {
     if (at->job.failure.status) {
         mc_failure_put(&at->job.failure, MC_API_OLLAMA, NULL, &put);
     } else {
-        put_answer(&put, at->chat, at->job.served->name, NULL);
+        put_answer(&put, at->chat, mc_models_name(at->job.http), NULL);
         put_end(&put, at);
         mc_put_close(&put, '}');
     }
@@ -140,7 +140,7 @@ static void end_stream(ollama_job *at) {
 static void send_whole(ollama_job *at) {
     mc_exchange *http = at->job.http;
     mc_put put = mc_put_into(&http->out);
-    put_answer(&put, at->chat, at->job.served->name, at);
+    put_answer(&put, at->chat, mc_models_name(at->job.http), at);
     put_end(&put, at);
     if (at->logprobs) put_elements(&put, "logprobs", &at->numbers);
     mc_put_close(&put, '}');
@@ -428,7 +428,7 @@ static bool answer(mc_exchange *http, bool chat) {
         !mc_ollama_take_parameters(mc_json_root(http->doc), mc_json_root(http->made->doc), &values,
                                    &http->failure))
         return false;
-    if (empty) return reply_empty(http, chat, served->name, "load");
+    if (empty) return reply_empty(http, chat, mc_models_name(http), "load");
     ollama_job *at = new_job(http, chat, &values, served);
     return at && start(at, &values);
 }

@@ -107,7 +107,7 @@ static bool put_older(mc_put *put, vectors *at, const mc_session_model *local) {
 static bool put_all(mc_put *put, vectors *at, const mc_session_model *local) {
     uint64_t start = mc_now_us();
     int64_t tokens = 0;
-    mc_put_text(put, "model", at->evaluation.served->name);
+    mc_put_text(put, "model", mc_models_name(at->evaluation.http));
     mc_put_open(put, "embeddings", '[');
     for (size_t i = 0; i < at->count && !put->failed; i++) {
         if (!put_vector(put, NULL, at, local, i)) return false;

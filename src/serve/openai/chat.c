@@ -160,7 +160,7 @@ static mc_put begin_event(chat_job *chat) {
     mc_put put = mc_put_into(&chat->scratch);
     mc_put_open(&put, NULL, '{');
     mc_openai_put_head(&put, chat->id, "chat.completion.chunk", chat->created,
-                       chat->job.served->name);
+                       mc_models_name(chat->job.http));
     mc_put_open(&put, "choices", '[');
     return put;
 }
@@ -212,7 +212,7 @@ static void end_stream(chat_job *chat) {
         mc_put put = mc_put_into(&chat->scratch);
         mc_put_open(&put, NULL, '{');
         mc_openai_put_head(&put, chat->id, "chat.completion.chunk", chat->created,
-                           job->served->name);
+                           mc_models_name(job->http));
         mc_put_open(&put, "choices", '[');
         mc_put_close(&put, ']');
         mc_openai_put_usage(&put, job);
@@ -271,7 +271,7 @@ static void send_whole(chat_job *chat) {
     mc_exchange *http = job->http;
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
-    mc_openai_put_head(&put, chat->id, "chat.completion", chat->created, job->served->name);
+    mc_openai_put_head(&put, chat->id, "chat.completion", chat->created, mc_models_name(job->http));
     mc_put_open(&put, "choices", '[');
     for (size_t i = 0; i < job->choices; i++)
         put_choice(&put, chat, i);

@@ -141,7 +141,7 @@ static bool run(mc_evaluation *evaluation) {
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "object", "list");
-    mc_put_text(&put, "model", evaluation->served->name);
+    mc_put_text(&put, "model", mc_models_name(evaluation->http));
     mc_put_open(&put, "data", '[');
     for (size_t i = 0; i < e->inputs.count && !put.failed; i++)
         if (!put_input(&put, e, local, i)) return false;

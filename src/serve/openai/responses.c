@@ -453,7 +453,7 @@ static bool respond(mc_exchange *http) {
     mc_completion_attach(&r->job);
     if (!read_include(values.include, r) || !read_messages(r, &values) || !prepare(r, &values))
         return false;
-    if (!put_echo(&values, r->job.served->name, &r->echo))
+    if (!put_echo(&values, mc_models_name(r->job.http), &r->echo))
         return mc_failure_of(&http->failure, mc_fail_nomem("a request"), NULL);
     size_t vocab = mica_tokenizer_vocab_size(mica_model_tokenizer(model));
     bool done = mc_generation_options(&values.generation, vocab, &arena, &options, &http->failure);

@@ -118,7 +118,8 @@ static bool send_event(text_job *text, size_t choice, const char *finish) {
     mc_buffer_clear(&text->scratch);
     mc_put put = mc_put_into(&text->scratch);
     mc_put_open(&put, NULL, '{');
-    mc_openai_put_head(&put, text->id, "text_completion", text->created, text->job.served->name);
+    mc_openai_put_head(&put, text->id, "text_completion", text->created,
+                       mc_models_name(text->job.http));
     mc_put_open(&put, "choices", '[');
     put_choice(&put, text, choice, finish);
     mc_put_close(&put, ']');
@@ -136,7 +137,8 @@ static void end_stream(text_job *text) {
         mc_buffer_clear(&text->scratch);
         mc_put put = mc_put_into(&text->scratch);
         mc_put_open(&put, NULL, '{');
-        mc_openai_put_head(&put, text->id, "text_completion", text->created, job->served->name);
+        mc_openai_put_head(&put, text->id, "text_completion", text->created,
+                           mc_models_name(job->http));
         mc_put_open(&put, "choices", '[');
         mc_put_close(&put, ']');
         mc_openai_put_usage(&put, job);
@@ -152,7 +154,7 @@ static void send_whole(text_job *text) {
     mc_exchange *http = job->http;
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
-    mc_openai_put_head(&put, text->id, "text_completion", text->created, job->served->name);
+    mc_openai_put_head(&put, text->id, "text_completion", text->created, mc_models_name(job->http));
     mc_put_open(&put, "choices", '[');
     for (size_t i = 0; i < count_choices(text); i++)
         put_choice(&put, text, i, mc_openai_finish(text->choices[i].finish));
