@@ -40,6 +40,40 @@ bool mc_json_put_text(mc_buffer *out, const char *text) {
     return mc_json_put_str(out, mc_str_of(text));
 }
 
+void mc_json_escape_char(uint32_t c, char text[7]) {
+    static const char digits[] = "0123456789abcdef", short_ones[] = "\"\\\b\f\n\r\t",
+                      names[] = "\"\\bfnrt";
+    const char *found = c ? strchr(short_ones, (int)c) : NULL;
+    text[0] = '\\';
+    text[2] = '\0';
+    if (found) {
+        text[1] = names[found - short_ones];
+        return;
+    }
+    memcpy(text + 1, "u00", 3);
+    text[4] = digits[c >> 4 & 15];
+    text[5] = digits[c & 15];
+    text[6] = '\0';
+}
+
+bool mc_json_is_escaped(uint32_t c) {
+    return c < 0x20 || c == '"' || c == '\\';
+}
+
+bool mc_json_escape(mc_buffer *out, mc_str text) {
+    bool done = true;
+    for (size_t i = 0; done && i < text.len; i++) {
+        char escape[7];
+        if (!mc_json_is_escaped((uint8_t)text.ptr[i])) {
+            done = mc_buffer_add_byte(out, text.ptr[i]);
+            continue;
+        }
+        mc_json_escape_char((uint8_t)text.ptr[i], escape);
+        done = mc_buffer_add_text(out, escape);
+    }
+    return done;
+}
+
 /* Adds what printf wrote, with a point for the locale's. */
 static bool put_digits(mc_buffer *out, const char *text) {
     bool done = true;

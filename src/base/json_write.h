@@ -13,6 +13,14 @@ bool mc_json_put_text(mc_buffer *out, const char *text);
 /* The same for a view of text, which may hold NULs. */
 bool mc_json_put_str(mc_buffer *out, mc_str text);
 
+/* Adds a text as it stands within a JSON string, of UTF-8, escaped in the shortest way. false: no
+ * memory. */
+bool mc_json_escape(mc_buffer *out, mc_str text);
+
+/* Whether a character must be escaped in a JSON string, and its shortest escape, [7] with a NUL. */
+bool mc_json_is_escaped(uint32_t c);
+void mc_json_escape_char(uint32_t c, char text[7]);
+
 /* Adds a number with all its digits; null for what is not finite. false: no memory. */
 bool mc_json_put_number(mc_buffer *out, double value);
 

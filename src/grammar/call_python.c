@@ -1,7 +1,7 @@
 #include "grammar/call_python.h"
 
+#include "base/json_write.h"
 #include "base/utf8.h"
-#include "grammar/grammar_chars.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 #include "grammar/grammar_chars.h"
 
+#include "base/json_write.h"
+
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -103,41 +105,6 @@ static int32_t utf8_range(mc_builder *b, uint32_t low, uint32_t high, int32_t ne
 
 /* ---- JSON ---- */
 
-/* The shortest escape of a character that must be escaped; [7] with its NUL. */
-static void write_escape(uint32_t c, char text[7]) {
-    static const char digits[] = "0123456789abcdef", short_ones[] = "\"\\\b\f\n\r\t",
-                      names[] = "\"\\bfnrt";
-    const char *found = c ? strchr(short_ones, (int)c) : NULL;
-    text[0] = '\\';
-    text[2] = '\0';
-    if (found) {
-        text[1] = names[found - short_ones];
-        return;
-    }
-    memcpy(text + 1, "u00", 3);
-    text[4] = digits[c >> 4 & 15];
-    text[5] = digits[c & 15];
-    text[6] = '\0';
-}
-
-static bool is_escaped(uint32_t c) {
-    return c < 0x20 || c == '"' || c == '\\';
-}
-
-bool mc_json_escape(mc_buffer *out, mc_str text) {
-    bool done = true;
-    for (size_t i = 0; done && i < text.len; i++) {
-        char escape[7];
-        if (!is_escaped((uint8_t)text.ptr[i])) {
-            done = mc_buffer_add_byte(out, text.ptr[i]);
-            continue;
-        }
-        write_escape((uint8_t)text.ptr[i], escape);
-        done = mc_buffer_add_text(out, escape);
-    }
-    return done;
-}
-
 /* A range within a JSON string: parts that are escaped, and parts that are not. */
 static int32_t json_range(mc_builder *b, uint32_t low, uint32_t high, int32_t next) {
     static const mc_char_range plain[] = {
@@ -145,8 +112,8 @@ static int32_t json_range(mc_builder *b, uint32_t low, uint32_t high, int32_t ne
     int32_t all = MC_DEAD;
     for (uint32_t c = low; c <= high && c <= '\\'; c++) {
         char escape[7];
-        if (!is_escaped(c)) continue;
-        write_escape(c, escape);
+        if (!mc_json_is_escaped(c)) continue;
+        mc_json_escape_char(c, escape);
         all = mc_build_split(b, mc_build_text(b, escape, strlen(escape), next), all);
     }
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {

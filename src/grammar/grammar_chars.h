@@ -31,7 +31,4 @@ size_t mc_char_ranges_invert(const mc_char_range *ranges, size_t count, uint32_t
 /* Any one character within a JSON string, escaped in any way. */
 int32_t mc_build_json_char(mc_builder *b, int32_t next);
 
-/* Adds a text as it stands within a JSON string, escaped in the shortest way. false: no memory. */
-bool mc_json_escape(mc_buffer *out, mc_str text);
-
 #endif

@@ -1,5 +1,6 @@
 /* Objects of a clause. */
 #include "base/alloc.h"
+#include "base/json_write.h"
 #include "grammar/call_python.h"
 #include "grammar/grammar_chars.h"
 #include "grammar/grammar_pattern.h"

@@ -1,5 +1,6 @@
 /* Documents of the types that hold no others: strings and numbers. */
 #include "base/alloc.h"
+#include "base/json_write.h"
 #include "grammar/grammar_number.h"
 #include "grammar/grammar_pattern.h"
 #include "grammar/schema_parts.h"
