@@ -7,7 +7,7 @@ set(MICA_TEST_ENVIRONMENT
   MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
 # The tests that make test runs under AddressSanitizer have the label `first`: what parses and
 # serves, and a golden or two of each other room. make asan-rest runs the others.
-set(MICA_FIRST_ROOMS base cli fuzz grammar graph hub io onnx serve text web)
+set(MICA_FIRST_ROOMS answer base cli fuzz grammar graph hub io onnx serve text web)
 set(MICA_FIRST convert.gguf convert.recipe cpu.copy device.memory engine.native engine.options
   exec.compile exec.program_file grad.tape model.lm_load model.packing op.golden op.refuse
   schedule.turns session.session_file session.session_golden task.score tune.log)

@@ -2,9 +2,9 @@
  * of an answer do not depend on the pieces that it comes in, also if calls are streamed; none is
  * empty; the arguments of calls are JSON objects. Calls that come out whole come out alike if they
  * are streamed. */
+#include "answer/splitter.h"
 #include "base/alloc.h"
 #include "base/json.h"
-#include "grammar/splitter.h"
 
 #include <stdlib.h>
 #include <string.h>

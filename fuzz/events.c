@@ -3,9 +3,9 @@
  * read as the standard says (WHATWG, server-sent events): each event has one line of data, an
  * object whose type is the event's name, if it has one, and together they say what the answer does.
  * Whole calls also go into lines of JSON, as ollama's clients get them. */
+#include "answer/splitter.h"
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "grammar/splitter.h"
 #include "serve/anthropic/blocks.h"
 #include "serve/openai/delta.h"
 #include "serve/openai/response_output.h"

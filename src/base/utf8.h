@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MC_CHAR_MAX = 0x10ffff }; /* the last code point */
+
 /* Decodes the character at bytes[0..n), n > 0.
  * returns its length 1..4 and sets *codepoint; 0 if the bytes are not valid UTF-8 (overlong, a
  *         surrogate, past U+10FFFF, cut short). */
 size_t mc_utf8_decode(const char *bytes, size_t n, uint32_t *codepoint);
 
-/* Writes a character (<= 0x10FFFF) and returns its length 1..4. */
+/* Writes a character (<= MC_CHAR_MAX) and returns its length 1..4. */
 size_t mc_utf8_encode(uint32_t codepoint, char out[4]);
 
 /* True if all bytes are valid UTF-8. */

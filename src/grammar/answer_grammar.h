@@ -1,11 +1,11 @@
 /* Grammars of whole answers: thoughts, then a document of a schema, or calls of tools in the
- * model's own format (grammar/answer_format.h). Threads: any. */
+ * model's own format (answer/format.h). Threads: any. */
 #ifndef GRAMMAR_ANSWER_GRAMMAR_H
 #define GRAMMAR_ANSWER_GRAMMAR_H
 
-#include "grammar/answer_format.h"
+#include "answer/format.h"
+#include "answer/tools.h"
 #include "grammar/grammar.h"
-#include "grammar/tools.h"
 
 #include <mica/model.h>
 

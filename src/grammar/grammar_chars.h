@@ -3,13 +3,12 @@
 #ifndef GRAMMAR_GRAMMAR_CHARS_H
 #define GRAMMAR_GRAMMAR_CHARS_H
 
+#include "base/utf8.h"
 #include "grammar/grammar_build.h"
 
 typedef struct mc_char_range { /* code points, both included */
     uint32_t low, high;
 } mc_char_range;
-
-enum { MC_CHAR_MAX = 0x10ffff };
 
 /* How characters are written. */
 typedef enum mc_char_form {

@@ -3,7 +3,7 @@
 #ifndef GRAMMAR_REASONING_H
 #define GRAMMAR_REASONING_H
 
-#include "grammar/answer_format.h"
+#include "answer/format.h"
 #include "grammar/grammar_constraint.h"
 
 /* Wraps a constraint.

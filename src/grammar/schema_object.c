@@ -1,7 +1,7 @@
 /* Objects of a clause. */
+#include "answer/call_python.h"
 #include "base/alloc.h"
 #include "base/json_write.h"
-#include "grammar/call_python.h"
 #include "grammar/grammar_chars.h"
 #include "grammar/grammar_pattern.h"
 #include "grammar/schema_parts.h"

@@ -1,12 +1,12 @@
 /* Grammars of whole answers, and budgets of thoughts: what they force, the splitter reads. */
 #include "support/support.h"
 
+#include "answer/call_parse.h"
+#include "answer/splitter.h"
 #include "base/alloc.h"
 #include "grammar/answer_grammar.h"
-#include "grammar/call_parse.h"
 #include "grammar/reasoning.h"
 #include "grammar/schema.h"
-#include "grammar/splitter.h"
 
 #include <stdlib.h>
 #include <string.h>

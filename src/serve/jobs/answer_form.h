@@ -11,10 +11,10 @@
 #ifndef SERVE_JOBS_ANSWER_FORM_H
 #define SERVE_JOBS_ANSWER_FORM_H
 
+#include "answer/splitter.h"
 #include "base/buffer.h"
 #include "grammar/answer_grammar.h"
 #include "grammar/grammar_constraint.h"
-#include "grammar/splitter.h"
 #include "serve/common/failure.h"
 
 #include <mica/model.h>

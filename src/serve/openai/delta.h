@@ -3,7 +3,7 @@
 #ifndef SERVE_OPENAI_DELTA_H
 #define SERVE_OPENAI_DELTA_H
 
-#include "grammar/splitter.h"
+#include "answer/splitter.h"
 #include "serve/common/put.h"
 
 typedef struct mc_openai_delta { /* zero adds nothing */

@@ -1,6 +1,6 @@
 /* Tools for chat formats that have none: their descriptions become part of the system message,
  * calls become the assistant's text, and results the user's. What is asked for is JSON that answers
- * in parts (grammar/splitter.h) are read for in every format.
+ * in parts (answer/splitter.h) are read for in every format.
  *
  * Threads: safe. */
 #ifndef TEXT_CHAT_CHAT_TOOLS_H

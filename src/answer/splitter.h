@@ -11,11 +11,11 @@
  * stays what it is, and is marked as broken; what follows it is text.
  *
  * Threads: a splitter belongs to one thread at a time. */
-#ifndef GRAMMAR_SPLITTER_H
-#define GRAMMAR_SPLITTER_H
+#ifndef ANSWER_SPLITTER_H
+#define ANSWER_SPLITTER_H
 
-#include "grammar/answer_format.h"
-#include "grammar/tools.h"
+#include "answer/format.h"
+#include "answer/tools.h"
 
 typedef enum mc_piece_kind {
     MC_PIECE_TEXT,

@@ -1,4 +1,4 @@
-#include "grammar/call_python.h"
+#include "answer/call_python.h"
 
 #include "base/json_write.h"
 #include "base/utf8.h"

@@ -3,15 +3,15 @@
  *
  * A call whose name stands before its arguments, which are an object or those of a function in
  * Python, is read as it comes: JSON token by token, as it is written; Python argument by argument,
- * as the JSON that grammar/call_parse.h makes of it. Another call is read whole by that.
+ * as the JSON that answer/call_parse.h makes of it. Another call is read whole by that.
  *
  * Threads: a stream belongs to one thread. */
-#ifndef GRAMMAR_CALL_STREAM_H
-#define GRAMMAR_CALL_STREAM_H
+#ifndef ANSWER_CALL_STREAM_H
+#define ANSWER_CALL_STREAM_H
 
-#include "grammar/answer_format.h"
-#include "grammar/json_scan.h"
-#include "grammar/tools.h"
+#include "answer/format.h"
+#include "answer/json_scan.h"
+#include "answer/tools.h"
 
 typedef enum mc_call_event {
     MC_CALL_WAITS,  /* more of the answer is needed */

@@ -1,9 +1,9 @@
 /* Calls of tools that were read. Threads: any. */
-#ifndef GRAMMAR_TOOL_CALLS_H
-#define GRAMMAR_TOOL_CALLS_H
+#ifndef ANSWER_CALLS_H
+#define ANSWER_CALLS_H
 
+#include "answer/tools.h"
 #include "base/buffer.h"
-#include "grammar/tools.h"
 
 typedef struct mc_tool_call { /* places in mc_calls.text */
     size_t name, name_len;

@@ -1,6 +1,6 @@
-#include "grammar/call_scan.h"
+#include "answer/call_scan.h"
 
-#include "grammar/call_python.h"
+#include "answer/call_python.h"
 #include "text/find.h"
 
 mc_call_scan mc_call_scan_of(const mc_call_block *block, bool begun, bool in_list) {

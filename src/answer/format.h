@@ -8,8 +8,8 @@
  *     generic   the JSON of either of the first two, as it is or in a ```json fence
  *
  * Threads: formats are constants. */
-#ifndef GRAMMAR_ANSWER_FORMAT_H
-#define GRAMMAR_ANSWER_FORMAT_H
+#ifndef ANSWER_FORMAT_H
+#define ANSWER_FORMAT_H
 
 #include "base/str.h"
 

@@ -1,8 +1,8 @@
 /* Checking JSON while it is written: how much of a text that is not complete belongs to a value.
  *
  * It is as strict as mc_json_parse (base/json.h). Threads: a scan belongs to one thread. */
-#ifndef GRAMMAR_JSON_SCAN_H
-#define GRAMMAR_JSON_SCAN_H
+#ifndef ANSWER_JSON_SCAN_H
+#define ANSWER_JSON_SCAN_H
 
 #include "base/status.h"
 #include "base/str.h"

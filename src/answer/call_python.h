@@ -1,9 +1,9 @@
 /* Calls as Python writes them: name(key=value, ...), one a line, or in a list, or printed.
  * Threads: any. */
-#ifndef GRAMMAR_CALL_PYTHON_H
-#define GRAMMAR_CALL_PYTHON_H
+#ifndef ANSWER_CALL_PYTHON_H
+#define ANSWER_CALL_PYTHON_H
 
-#include "grammar/tool_calls.h"
+#include "answer/calls.h"
 
 #include <stddef.h>
 

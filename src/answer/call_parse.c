@@ -1,6 +1,6 @@
-#include "grammar/call_parse.h"
+#include "answer/call_parse.h"
 
-#include "grammar/call_python.h"
+#include "answer/call_python.h"
 #include "text/space.h"
 
 #include <string.h>

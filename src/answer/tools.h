@@ -3,8 +3,8 @@
  *     [{"type": "function", "function": {"name", "description", "parameters", "strict"}}]
  *
  * Threads: read ones never change. */
-#ifndef GRAMMAR_TOOLS_H
-#define GRAMMAR_TOOLS_H
+#ifndef ANSWER_TOOLS_H
+#define ANSWER_TOOLS_H
 
 #include "base/buffer.h"
 #include "base/json.h"

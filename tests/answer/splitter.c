@@ -3,10 +3,10 @@
  * write is taken from transformers' renderings of their templates. */
 #include "support/support.h"
 
+#include "answer/splitter.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/json_write.h"
-#include "grammar/splitter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Reading calls of tools as models write them: as JSON, or as Python. Threads: any. */
-#ifndef GRAMMAR_CALL_PARSE_H
-#define GRAMMAR_CALL_PARSE_H
+#ifndef ANSWER_CALL_PARSE_H
+#define ANSWER_CALL_PARSE_H
 
-#include "grammar/answer_format.h"
-#include "grammar/tool_calls.h"
+#include "answer/calls.h"
+#include "answer/format.h"
 
 /* Reads a text that is one or more calls of the tools, and nothing else; replaces what calls hold.
  * *good: whether it is. Arguments in JSON stay as they are written.

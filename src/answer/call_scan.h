@@ -5,11 +5,11 @@
  * calls at the first byte that cannot belong to any.
  *
  * Threads: a scan belongs to one thread. */
-#ifndef GRAMMAR_CALL_SCAN_H
-#define GRAMMAR_CALL_SCAN_H
+#ifndef ANSWER_CALL_SCAN_H
+#define ANSWER_CALL_SCAN_H
 
-#include "grammar/answer_format.h"
-#include "grammar/json_scan.h"
+#include "answer/format.h"
+#include "answer/json_scan.h"
 
 typedef enum mc_call_extent {
     MC_CALLS_WAIT,  /* more of the answer is needed */

@@ -2,9 +2,9 @@
  * whatever pieces it comes. */
 #include "support/support.h"
 
+#include "answer/json_scan.h"
 #include "base/buffer.h"
 #include "base/json.h"
-#include "grammar/json_scan.h"
 
 #include <string.h>
 

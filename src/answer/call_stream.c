@@ -1,6 +1,6 @@
-#include "grammar/call_stream.h"
+#include "answer/call_stream.h"
 
-#include "grammar/call_python.h"
+#include "answer/call_python.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "grammar/tools.h"
+#include "answer/tools.h"
 
 enum { MAX_TOOLS = 512, MAX_NAME = 128 };
 

@@ -1,4 +1,4 @@
-#include "grammar/json_scan.h"
+#include "answer/json_scan.h"
 
 #include "base/json.h"
 #include "base/utf8.h"

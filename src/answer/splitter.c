@@ -1,9 +1,9 @@
-#include "grammar/splitter.h"
+#include "answer/splitter.h"
 
+#include "answer/call_parse.h"
+#include "answer/call_scan.h"
+#include "answer/call_stream.h"
 #include "base/alloc.h"
-#include "grammar/call_parse.h"
-#include "grammar/call_scan.h"
-#include "grammar/call_stream.h"
 #include "text/find.h"
 
 #include <string.h>

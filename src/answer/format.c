@@ -1,4 +1,4 @@
-#include "grammar/answer_format.h"
+#include "answer/format.h"
 
 #include "base/status.h"
 #include "text/find.h"
