@@ -2,6 +2,7 @@
 #include "serve/anthropic/anthropic.h"
 #include "serve/anthropic/blocks.h"
 #include "serve/common/chance.h"
+#include "serve/common/generation.h"
 #include "serve/jobs/state.h"
 
 #include "base/alloc.h"
@@ -34,18 +35,8 @@ const mc_field mc_anthropic_message_fields[MC_ANTHROPIC_MESSAGE_FIELDS] = {
      .offset = AT(stops),
      .help = "texts that end the answer, which are not part of it; they do not cut a document or a "
              "call that is asked for"},
-    {.name = "temperature",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .initial = 1,
-     .offset = AT(temperature),
-     .help = "sampling temperature; 0: always the likeliest token"},
-    {.name = "top_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .initial = 1,
-     .offset = AT(top_p),
-     .help = "the fewest tokens whose probabilities reach it"},
+    MC_FIELD_TEMPERATURE("temperature", AT(temperature), 1, 1),
+    MC_FIELD_TOP_P("top_p", AT(top_p), 1),
     {.name = "top_k",
      .kind = MC_FIELD_INT,
      .max = 1e9,

@@ -26,49 +26,13 @@ const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
      .kind = MC_FIELD_TEXT,
      .offset = AT(model),
      .help = "the model; without it, the first one"},
-    {.name = "temperature",
-     .kind = MC_FIELD_REAL,
-     .max = 100,
-     .initial = 1,
-     .offset = AT(temperature),
-     .help = "sampling temperature; 0: always the likeliest token"},
-    {.name = "top_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .initial = 1,
-     .offset = AT(top_p),
-     .help = "the fewest tokens whose probabilities reach it"},
-    {.name = "top_k",
-     .kind = MC_FIELD_INT,
-     .min = -1,
-     .max = 1e9,
-     .initial = 0,
-     .offset = AT(top_k),
-     .help = "the likeliest tokens; 0 or -1: all"},
-    {.name = "min_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .offset = AT(min_p),
-     .help = "tokens of at least this share of the likeliest one's probability"},
-    {.name = "frequency_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = -2,
-     .max = 2,
-     .offset = AT(frequency),
-     .help = "taken from a token's logit for each time that the answer has it"},
-    {.name = "presence_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = -2,
-     .max = 2,
-     .offset = AT(presence),
-     .help = "taken from a token's logit if the answer has it"},
-    {.name = "repetition_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = 0.01,
-     .max = 100,
-     .initial = 1,
-     .offset = AT(repetition),
-     .help = "divides the logit of a token that prompt or answer have, if above 0"},
+    MC_FIELD_TEMPERATURE("temperature", AT(temperature), 1, 100),
+    MC_FIELD_TOP_P("top_p", AT(top_p), 1),
+    MC_FIELD_TOP_K("top_k", AT(top_k), 0),
+    MC_FIELD_MIN_P("min_p", AT(min_p), 0),
+    MC_FIELD_FREQUENCY_PENALTY("frequency_penalty", AT(frequency)),
+    MC_FIELD_PRESENCE_PENALTY("presence_penalty", AT(presence)),
+    MC_FIELD_REPETITION_PENALTY("repetition_penalty", AT(repetition), 1),
     {.name = "penalty_window",
      .kind = MC_FIELD_INT,
      .min = 1,
@@ -289,6 +253,16 @@ static bool read_biases(mc_json list, size_t vocab, mc_arena *arena, mica_genera
     options->logit_bias = biases;
     options->logit_bias_count = n;
     return true;
+}
+
+void mc_generation_take_llama(mc_generation *values) {
+    if (values->seed.value == UINT64_MAX) values->seed.given = false; /* -1: drawn */
+    if (values->penalty_window == -1) values->penalty_window = INT32_MAX;
+    if (values->penalty_window == 0) {
+        values->penalty_window = 1;
+        values->repetition = 1;
+        values->presence = values->frequency = 0;
+    }
 }
 
 bool mc_generation_options(const mc_generation *values, size_t vocab, mc_arena *arena,

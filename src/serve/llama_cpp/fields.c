@@ -47,61 +47,15 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
      .help =
          "limit of the answer's tokens; -1 or -2: the end of the context; 0: the prompt is read, "
          "for requests that begin with it, and the answer is empty"},
-    {.name = "temperature",
-     .kind = MC_FIELD_REAL,
-     .max = 100,
-     .initial = 0.8,
-     .offset = AT(generation.temperature),
-     .help = "sampling temperature; 0: always the likeliest token"},
-    {.name = "top_k",
-     .kind = MC_FIELD_INT,
-     .min = -1,
-     .max = 1e9,
-     .initial = 40,
-     .offset = AT(generation.top_k),
-     .help = "the likeliest tokens; 0 or -1: all"},
-    {.name = "top_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .initial = 0.95,
-     .offset = AT(generation.top_p),
-     .help = "the fewest tokens whose probabilities reach it"},
-    {.name = "min_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .initial = 0.05,
-     .offset = AT(generation.min_p),
-     .help = "tokens of at least this share of the likeliest one's probability"},
-    {.name = "repeat_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = 0.01,
-     .max = 100,
-     .initial = 1,
-     .offset = AT(generation.repetition),
-     .help = "divides the logit of a token that occurs, if above 0"},
-    {.name = "repeat_last_n",
-     .kind = MC_FIELD_INT,
-     .min = -1,
-     .max = INT32_MAX,
-     .initial = 64,
-     .offset = AT(generation.penalty_window),
-     .help = "the last tokens that penalties count; 0: none, -1: all"},
-    {.name = "presence_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = -2,
-     .max = 2,
-     .offset = AT(generation.presence),
-     .help = "taken from a token's logit if it occurs"},
-    {.name = "frequency_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = -2,
-     .max = 2,
-     .offset = AT(generation.frequency),
-     .help = "taken from a token's logit for each time that it occurs"},
-    {.name = "seed",
-     .kind = MC_FIELD_SEED,
-     .offset = AT(generation.seed),
-     .help = "the same seed gives the same answer; -1: another one each time"},
+    MC_FIELD_TEMPERATURE("temperature", AT(generation.temperature), 0.8, 100),
+    MC_FIELD_TOP_K("top_k", AT(generation.top_k), 40),
+    MC_FIELD_TOP_P("top_p", AT(generation.top_p), 0.95),
+    MC_FIELD_MIN_P("min_p", AT(generation.min_p), 0.05),
+    MC_FIELD_REPETITION_PENALTY("repeat_penalty", AT(generation.repetition), 1),
+    MC_FIELD_REPEAT_LAST_N("repeat_last_n", AT(generation.penalty_window)),
+    MC_FIELD_PRESENCE_PENALTY("presence_penalty", AT(generation.presence)),
+    MC_FIELD_FREQUENCY_PENALTY("frequency_penalty", AT(generation.frequency)),
+    MC_FIELD_ANY_SEED("seed", AT(generation.seed)),
     {.name = "stop",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
@@ -183,13 +137,7 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
 bool mc_llama_options(const mc_llama_values *values, size_t vocab, mc_arena *arena,
                       mica_generate_options *options, mc_failure *failure) {
     mc_generation generation = values->generation;
-    if (generation.seed.value == UINT64_MAX) generation.seed.given = false; /* -1: drawn */
-    if (generation.penalty_window == -1) generation.penalty_window = INT32_MAX;
-    if (generation.penalty_window == 0) {
-        generation.penalty_window = 1;
-        generation.repetition = 1;
-        generation.presence = generation.frequency = 0;
-    }
+    mc_generation_take_llama(&generation);
     if (!mc_generation_options(&generation, vocab, arena, options, failure)) return false;
     options->max_tokens = values->n_predict > 0 ? values->n_predict : values->n_predict == 0;
     options->logprobs = values->n_probs > 0;

@@ -21,66 +21,21 @@ static const mc_field option_fields[] = {
      .offset = AT(num_ctx),
      .help = "limit of prompt and answer together, at most the model's context, which it is "
              "without"},
-    {.name = "temperature",
-     .kind = MC_FIELD_REAL,
-     .max = 100,
-     .initial = 0.8,
-     .offset = AT(generation.temperature),
-     .help = "sampling temperature; 0: always the likeliest token"},
-    {.name = "top_k",
-     .kind = MC_FIELD_INT,
-     .min = -1,
-     .max = 1e9,
-     .initial = 40,
-     .offset = AT(generation.top_k),
-     .help = "the likeliest tokens; 0 or -1: all"},
-    {.name = "top_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .initial = 0.9,
-     .offset = AT(generation.top_p),
-     .help = "the fewest tokens whose probabilities reach it"},
-    {.name = "min_p",
-     .kind = MC_FIELD_REAL,
-     .max = 1,
-     .offset = AT(generation.min_p),
-     .help = "tokens of at least this share of the likeliest one's probability"},
-    {.name = "seed",
-     .kind = MC_FIELD_SEED,
-     .offset = AT(generation.seed),
-     .help = "the same seed gives the same answer; -1: another one each time"},
+    MC_FIELD_TEMPERATURE("temperature", AT(generation.temperature), 0.8, 100),
+    MC_FIELD_TOP_K("top_k", AT(generation.top_k), 40),
+    MC_FIELD_TOP_P("top_p", AT(generation.top_p), 0.9),
+    MC_FIELD_MIN_P("min_p", AT(generation.min_p), 0),
+    MC_FIELD_ANY_SEED("seed", AT(generation.seed)),
     {.name = "stop",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .offset = AT(generation.stop),
      .help = "texts that end the answer, which are not part of it; they do not cut a document that "
              "is asked for"},
-    {.name = "repeat_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = 0.01,
-     .max = 100,
-     .initial = 1.1,
-     .offset = AT(generation.repetition),
-     .help = "divides the logit of a token that prompt or answer have, if above 0"},
-    {.name = "repeat_last_n",
-     .kind = MC_FIELD_INT,
-     .min = -1,
-     .max = INT32_MAX,
-     .initial = 64,
-     .offset = AT(generation.penalty_window),
-     .help = "the last tokens, of prompt and answer, that penalties count; 0: none, -1: all"},
-    {.name = "presence_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = -2,
-     .max = 2,
-     .offset = AT(generation.presence),
-     .help = "taken from a token's logit if the answer has it"},
-    {.name = "frequency_penalty",
-     .kind = MC_FIELD_REAL,
-     .min = -2,
-     .max = 2,
-     .offset = AT(generation.frequency),
-     .help = "taken from a token's logit for each time that the answer has it"},
+    MC_FIELD_REPETITION_PENALTY("repeat_penalty", AT(generation.repetition), 1.1),
+    MC_FIELD_REPEAT_LAST_N("repeat_last_n", AT(generation.penalty_window)),
+    MC_FIELD_PRESENCE_PENALTY("presence_penalty", AT(generation.presence)),
+    MC_FIELD_FREQUENCY_PENALTY("frequency_penalty", AT(generation.frequency)),
     {.name = "penalize_newline", .kind = MC_FIELD_ONLY, .choices = "true"},
     {.name = "num_keep", .kind = MC_FIELD_REFUSED, .help = "contexts are not shifted"},
     {.name = "typical_p", .kind = MC_FIELD_ONLY, .choices = "1"},
@@ -227,13 +182,7 @@ bool mc_ollama_options(const mc_ollama_answer *values, size_t n, int64_t context
                        mc_arena *arena, mica_generate_options *options, mc_failure *failure) {
     mc_generation generation = values->generation;
     if (!check_context(values, n, context, failure)) return false;
-    if (generation.seed.value == UINT64_MAX) generation.seed.given = false; /* -1: drawn */
-    if (generation.penalty_window == -1) generation.penalty_window = INT32_MAX;
-    if (generation.penalty_window == 0) {
-        generation.penalty_window = 1;
-        generation.repetition = 1;
-        generation.presence = generation.frequency = 0;
-    }
+    mc_generation_take_llama(&generation);
     if (!mc_generation_options(&generation, vocab, arena, options, failure)) return false;
     int64_t room = values->num_ctx ? values->num_ctx - (int64_t)n + 1 : 0;
     options->max_tokens = values->num_predict > 0 ? values->num_predict : 0;
