@@ -41,7 +41,7 @@ static char peek(reader *r) {
     return r->at < r->text.len ? r->text.ptr[r->at] : '\0';
 }
 
-static bool take(reader *r, char c) {
+static bool take_char(reader *r, char c) {
     if (peek(r) != c) return false;
     r->at++;
     return true;
@@ -165,12 +165,12 @@ static bool read_number(reader *r) {
 static bool read_elements(reader *r, char close, bool keys) {
     if (!put(r, keys ? "{" : "[", 1)) return false;
     for (size_t i = 0; peek(r) != close; i++) {
-        if (i && !take(r, ',')) return false;
+        if (i && !take_char(r, ',')) return false;
         if (peek(r) == close) break; /* a comma behind the last one */
         if (i && !put(r, ", ", 2)) return false;
         if (keys) {
             if (peek(r) != '"' && peek(r) != '\'') return false;
-            if (!read_string(r) || !take(r, ':') || !put(r, ": ", 2)) return false;
+            if (!read_string(r) || !take_char(r, ':') || !put(r, ": ", 2)) return false;
         }
         if (!read_value(r)) return false;
     }
@@ -204,7 +204,7 @@ static mc_str read_name(reader *r) {
 /* key=value behind `count` others. */
 static bool read_argument(reader *r, size_t count) {
     mc_str key = read_name(r);
-    if (!key.len || !take(r, '=')) return false;
+    if (!key.len || !take_char(r, '=')) return false;
     return (!count || put(r, ", ", 2)) && put(r, "\"", 1) && put(r, key.ptr, key.len) &&
            put(r, "\": ", 3) && read_value(r);
 }
@@ -213,7 +213,7 @@ static bool read_argument(reader *r, size_t count) {
 static bool read_arguments(reader *r) {
     if (!put(r, "{", 1)) return false;
     for (size_t i = 0; peek(r) != ')'; i++) {
-        if (i && !take(r, ',')) return false;
+        if (i && !take_char(r, ',')) return false;
         if (peek(r) == ')') break;
         if (!read_argument(r, i)) return false;
     }
@@ -223,9 +223,9 @@ static bool read_arguments(reader *r) {
 
 static bool read_call(reader *r, const mc_tools *tools, mc_calls *calls) {
     mc_str name = read_name(r);
-    if (!take(r, '(')) return false;
+    if (!take_char(r, '(')) return false;
     if (mc_str_is(name, "print") && !mc_tools_find(tools, name)) {
-        bool good = ++r->depth <= MAX_DEPTH && read_call(r, tools, calls) && take(r, ')');
+        bool good = ++r->depth <= MAX_DEPTH && read_call(r, tools, calls) && take_char(r, ')');
         r->depth--;
         return good;
     }
@@ -242,13 +242,13 @@ static bool read_call(reader *r, const mc_tools *tools, mc_calls *calls) {
 
 mica_status mc_python_calls_read(mc_str text, const mc_tools *tools, mc_calls *calls, bool *good) {
     reader r = {.text = text, .out = &calls->text};
-    bool list = take(&r, '[');
+    bool list = take_char(&r, '[');
     *good = true;
     do {
         *good = read_call(&r, tools, calls);
-        (void)(take(&r, ',') || take(&r, ';'));
+        (void)(take_char(&r, ',') || take_char(&r, ';'));
     } while (*good && peek(&r) && peek(&r) != ']');
-    if (*good && list) *good = take(&r, ']');
+    if (*good && list) *good = take_char(&r, ']');
     *good = *good && !peek(&r);
     return r.no_memory ? mc_fail_nomem("calls of tools") : MICA_OK;
 }

@@ -362,7 +362,7 @@ static mica_status stream_calls(mc_splitter *s, bool *more) {
 
 /* ---- all ---- */
 
-static mica_status run(mc_splitter *s) {
+static mica_status split_text(mc_splitter *s) {
     bool more = true;
     while (more) {
         more = false;
@@ -387,11 +387,11 @@ static mica_status run(mc_splitter *s) {
 mica_status mc_splitter_push(mc_splitter *splitter, const char *text, size_t len) {
     if (!len || splitter->ended) return MICA_OK;
     if (!mc_buffer_add(&splitter->held, text, len)) return mc_fail_nomem("an answer");
-    return run(splitter);
+    return split_text(splitter);
 }
 
 mica_status mc_splitter_end(mc_splitter *splitter) {
     if (splitter->ended) return MICA_OK;
     splitter->ended = true;
-    return run(splitter);
+    return split_text(splitter);
 }

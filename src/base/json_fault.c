@@ -31,7 +31,7 @@ static int peek(const scan *s) {
     return s->at < s->len ? (unsigned char)s->text[s->at] : -1;
 }
 
-static bool take(scan *s, char c) {
+static bool take_char(scan *s, char c) {
     if (peek(s) != (unsigned char)c) return false;
     s->at++;
     return true;
@@ -70,7 +70,7 @@ static bool scan_escape(scan *s) {
     if (c != 'u') return (c > 0 && strchr("\"\\/bfnrt", c)) || fail(s, "has a malformed string");
     if (!scan_unit(s, &unit)) return false;
     if (unit < 0xd800 || unit > 0xdfff) return true;
-    bool pair = unit < 0xdc00 && take(s, '\\') && take(s, 'u') && scan_unit(s, &low) &&
+    bool pair = unit < 0xdc00 && take_char(s, '\\') && take_char(s, 'u') && scan_unit(s, &low) &&
                 low >= 0xdc00 && low <= 0xdfff;
     return pair || fail(s, "has a malformed string");
 }
@@ -103,13 +103,13 @@ static size_t skip_digits(scan *s) {
 
 static bool scan_number(scan *s) {
     size_t begin = s->at;
-    take(s, '-');
+    take_char(s, '-');
     bool zero = peek(s) == '0';
     size_t digits = skip_digits(s);
     bool good = digits == 1 || (digits > 1 && !zero);
-    if (good && take(s, '.')) good = skip_digits(s) > 0;
-    if (good && (take(s, 'e') || take(s, 'E'))) {
-        if (!take(s, '-')) take(s, '+');
+    if (good && take_char(s, '.')) good = skip_digits(s) > 0;
+    if (good && (take_char(s, 'e') || take_char(s, 'E'))) {
+        if (!take_char(s, '-')) take_char(s, '+');
         good = skip_digits(s) > 0;
     }
     if (good) return true;
@@ -136,7 +136,7 @@ static bool scan_key(scan *s) {
     level *l = &s->levels[s->depth - 1];
     l->key_len = 0;
     skip_blanks(s);
-    if (!take(s, '"'))
+    if (!take_char(s, '"'))
         return fail(s,
                     peek(s) < 0 ? "ends too early" : "lacks a name in quotes in front of a value");
     size_t begin = s->at;
@@ -144,7 +144,7 @@ static bool scan_key(scan *s) {
     l->key = begin;
     l->key_len = s->at - 1 - begin;
     skip_blanks(s);
-    if (take(s, ':')) return true;
+    if (take_char(s, ':')) return true;
     return fail(s, peek(s) < 0 ? "ends too early" : "lacks a colon behind a name");
 }
 
@@ -163,11 +163,11 @@ static bool scan_begin(scan *s, bool *open) {
     if (c == '{' || c == '[') {
         s->at++;
         skip_blanks(s);
-        if (take(s, c == '{' ? '}' : ']')) return true;
+        if (take_char(s, c == '{' ? '}' : ']')) return true;
         *open = true;
         return open_level(s, c == '{') && (c == '[' || scan_key(s));
     }
-    if (take(s, '"')) return scan_string(s);
+    if (take_char(s, '"')) return scan_string(s);
     if (scan_word(s)) return true;
     if (c == '-' || is_digit(c)) return scan_number(s);
     bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
@@ -179,11 +179,11 @@ static bool scan_next(scan *s) {
     while (s->depth > 0) {
         level *l = &s->levels[s->depth - 1];
         skip_blanks(s);
-        if (take(s, ',')) {
+        if (take_char(s, ',')) {
             l->index++;
             return !l->object || scan_key(s);
         }
-        if (!take(s, l->object ? '}' : ']'))
+        if (!take_char(s, l->object ? '}' : ']'))
             return fail(s, peek(s) < 0 ? "ends too early" : "lacks a comma or an end");
         s->depth--;
     }

@@ -41,8 +41,8 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 #define CHEAP_GRAIN 32768
 #define GRAIN 4096
 
-static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, float_fn floats,
-                       int_fn ints) {
+static mica_status run_elements(const mc_call *call, mc_stage *stage, int64_t grain,
+                                float_fn floats, int_fn ints) {
     work *w = mc_stage_memory(stage, sizeof *w);
     if (!w) return MICA_OK;
     *w = (work){call, floats, ints};
@@ -71,22 +71,22 @@ static bool is_u64(const mc_call *call) {
 }
 
 /* For results that depend on the sign: u64 has its own loop. */
-#define EVAL_SIGNED(name, grain)                                        \
-    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) { \
-        return run(call, stage, grain, name##_floats,                   \
-                   is_u64(call) ? name##_unsigned : name##_signed);     \
+#define EVAL_SIGNED(name, grain)                                             \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {      \
+        return run_elements(call, stage, grain, name##_floats,               \
+                            is_u64(call) ? name##_unsigned : name##_signed); \
     }
-#define EVAL_WRAP(name)                                                   \
-    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {   \
-        return run(call, stage, CHEAP_GRAIN, name##_floats, name##_wrap); \
+#define EVAL_WRAP(name)                                                            \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {            \
+        return run_elements(call, stage, CHEAP_GRAIN, name##_floats, name##_wrap); \
     }
 #define EVAL_FLOATS(name, grain)                                        \
     mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) { \
-        return run(call, stage, grain, name##_floats, NULL);            \
+        return run_elements(call, stage, grain, name##_floats, NULL);   \
     }
-#define EVAL_INTS(name)                                                 \
-    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) { \
-        return run(call, stage, CHEAP_GRAIN, NULL, name##_wrap);        \
+#define EVAL_INTS(name)                                                   \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {   \
+        return run_elements(call, stage, CHEAP_GRAIN, NULL, name##_wrap); \
     }
 
 /* ---- arithmetic ---- */
@@ -214,6 +214,6 @@ static int64_t shift_right(int64_t a, int64_t b) {
 INTS(right_shift_signed, int64_t, shift_right(a, b))
 INTS(right_shift_unsigned, uint64_t, b < 64 ? a >> b : 0)
 mica_status mc_stage_right_shift(const mc_call *call, mc_stage *stage) {
-    return run(call, stage, CHEAP_GRAIN, NULL,
-               is_u64(call) ? right_shift_unsigned : right_shift_signed);
+    return run_elements(call, stage, CHEAP_GRAIN, NULL,
+                        is_u64(call) ? right_shift_unsigned : right_shift_signed);
 }

@@ -89,7 +89,7 @@ static int64_t batch_offset(const mc_operand *x, int64_t batch) {
 }
 
 /* Divides a worker's space. */
-static float *take(float **space, int64_t floats) {
+static float *take_floats(float **space, int64_t floats) {
     float *part = *space;
     *space += mc_round_up(floats, MK_LANES);
     return part;
@@ -98,10 +98,10 @@ static float *take(float **space, int64_t floats) {
 /* ---- selective_scan ---- */
 
 static void scan_block(const work *w, int64_t batch, int64_t block, float *space) {
-    float *a = take(&space, w->n * MK_LANES), *state = take(&space, w->n * MK_LANES);
-    float *x = take(&space, TILE * MK_LANES), *delta = take(&space, TILE * MK_LANES);
-    float *y = take(&space, TILE * MK_LANES);
-    float *b = take(&space, TILE * w->n), *c = take(&space, TILE * w->n);
+    float *a = take_floats(&space, w->n * MK_LANES), *state = take_floats(&space, w->n * MK_LANES);
+    float *x = take_floats(&space, TILE * MK_LANES), *delta = take_floats(&space, TILE * MK_LANES);
+    float *y = take_floats(&space, TILE * MK_LANES);
+    float *b = take_floats(&space, TILE * w->n), *c = take_floats(&space, TILE * w->n);
     int64_t lanes = lanes_of(w, block);
     const mc_operand *initial = operand(w, INITIAL);
     float *out = (float *)w->call->out.data + batch * w->length * w->width;
@@ -329,10 +329,10 @@ static int64_t head_offset(const mc_operand *x, int64_t batch, int64_t head) {
 
 static void delta_block(const work *w, int64_t batch, int64_t head, int64_t block, float *space) {
     const mc_operand *in = w->call->in, *state_in = operand(w, STATE);
-    float *state = take(&space, w->n * MK_LANES);
-    float *q = take(&space, TILE * w->n), *k = take(&space, TILE * w->n);
-    float *v = take(&space, TILE * MK_LANES), *o = take(&space, TILE * MK_LANES);
-    float *g = take(&space, TILE), *beta = take(&space, TILE);
+    float *state = take_floats(&space, w->n * MK_LANES);
+    float *q = take_floats(&space, TILE * w->n), *k = take_floats(&space, TILE * w->n);
+    float *v = take_floats(&space, TILE * MK_LANES), *o = take_floats(&space, TILE * MK_LANES);
+    float *g = take_floats(&space, TILE), *beta = take_floats(&space, TILE);
     const int64_t lanes = lanes_of(w, block), column = block * MK_LANES;
     float *out = w->call->out.data, *last = w->call->more[0].data;
     float scale = (float)(1 / sqrt((double)w->n));

@@ -42,7 +42,7 @@ static mica_status run_rows(const mc_call *call, int64_t mask, bool min, row_fn 
     return MICA_OK;
 }
 
-static mica_status run(const mc_call *call, bool min, row_fn fn) {
+static mica_status reduce_rows(const mc_call *call, bool min, row_fn fn) {
     const mc_attr_reduce *attr = call->attr;
     return run_rows(call, attr->axes, min, fn);
 }
@@ -124,10 +124,10 @@ static void prod_row(const work *w, int64_t row) {
 }
 
 mica_status mc_eval_sum(const mc_call *call) {
-    return run(call, false, sum_row);
+    return reduce_rows(call, false, sum_row);
 }
 mica_status mc_eval_prod(const mc_call *call) {
-    return run(call, false, prod_row);
+    return reduce_rows(call, false, prod_row);
 }
 
 /* ---- largest and smallest ---- */
@@ -339,10 +339,10 @@ static void truth_row(const work *w, int64_t row) {
 }
 
 mica_status mc_eval_all(const mc_call *call) {
-    return run(call, true, truth_row);
+    return reduce_rows(call, true, truth_row);
 }
 mica_status mc_eval_any(const mc_call *call) {
-    return run(call, false, truth_row);
+    return reduce_rows(call, false, truth_row);
 }
 
 /* ---- logsumexp and softmax ---- */
@@ -380,7 +380,7 @@ static void logsumexp_row(const work *w, int64_t row) {
 }
 
 mica_status mc_eval_logsumexp(const mc_call *call) {
-    return run(call, false, logsumexp_row);
+    return reduce_rows(call, false, logsumexp_row);
 }
 
 /* Writes factor * softmax of a row. A row of -infinity gives NaN, as does a row with infinity or

@@ -59,7 +59,7 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
         scan_row(w, row);
 }
 
-static mica_status run(const mc_call *call, work w) {
+static mica_status run_rows(const mc_call *call, work w) {
     const mc_layout *l = call->in[0].layout;
     w.call = call;
     w.length = l->shape[l->ndim - 1];
@@ -121,31 +121,31 @@ static int64_t largest_of(mica_dtype dtype) {
 }
 
 mica_status mc_eval_cumsum(const mc_call *call) {
-    return run(call, (work){.floats = add_f32, .ints = add_i64});
+    return run_rows(call, (work){.floats = add_f32, .ints = add_i64});
 }
 
 mica_status mc_eval_cumprod(const mc_call *call) {
-    return run(
+    return run_rows(
         call,
         (work){.floats = multiply_f32, .ints = multiply_i64, .float_start = 1.0f, .int_start = 1});
 }
 
 mica_status mc_eval_cummax(const mc_call *call) {
     mica_dtype dtype = call->in[0].layout->dtype;
-    return run(call, (work){.floats = max_f32,
-                            .ints = dtype == MICA_U64 ? max_u64 : max_i64,
-                            .float_start = -INFINITY,
-                            .int_start = min_of(dtype)});
+    return run_rows(call, (work){.floats = max_f32,
+                                 .ints = dtype == MICA_U64 ? max_u64 : max_i64,
+                                 .float_start = -INFINITY,
+                                 .int_start = min_of(dtype)});
 }
 
 mica_status mc_eval_cummin(const mc_call *call) {
     mica_dtype dtype = call->in[0].layout->dtype;
-    return run(call, (work){.floats = min_f32,
-                            .ints = dtype == MICA_U64 ? min_u64 : min_i64,
-                            .float_start = INFINITY,
-                            .int_start = largest_of(dtype)});
+    return run_rows(call, (work){.floats = min_f32,
+                                 .ints = dtype == MICA_U64 ? min_u64 : min_i64,
+                                 .float_start = INFINITY,
+                                 .int_start = largest_of(dtype)});
 }
 
 mica_status mc_eval_logcumsumexp(const mc_call *call) {
-    return run(call, (work){.floats = logaddexp_f32, .float_start = -INFINITY});
+    return run_rows(call, (work){.floats = logaddexp_f32, .float_start = -INFINITY});
 }

@@ -154,8 +154,8 @@ typedef enum direction { ASCENDING, DESCENDING } direction;
 
 /* Sorts rows one after another: with short rows threads gain less than their memory costs. values
  * and indices, of which one may be NULL, take the largest ones, as many as they have room for. */
-static mica_status run(const mc_call *call, direction way, const mc_operand *values,
-                       const mc_operand *indices) {
+static mica_status sort_rows(const mc_call *call, direction way, const mc_operand *values,
+                             const mc_operand *indices) {
     const mc_layout *l = call->in[0].layout;
     work w = {.call = call, .length = last_length(l), .descending = way == DESCENDING};
     int64_t k = last_length(values ? values->layout : indices->layout);
@@ -174,17 +174,17 @@ static mica_status run(const mc_call *call, direction way, const mc_operand *val
 }
 
 mica_status mc_eval_sort(const mc_call *call) {
-    return run(call, ASCENDING, &call->out, NULL);
+    return sort_rows(call, ASCENDING, &call->out, NULL);
 }
 
 mica_status mc_eval_argsort(const mc_call *call) {
-    return run(call, ASCENDING, NULL, &call->out);
+    return sort_rows(call, ASCENDING, NULL, &call->out);
 }
 
 mica_status mc_eval_topk(const mc_call *call) {
-    return run(call, ASCENDING, &call->out, NULL);
+    return sort_rows(call, ASCENDING, &call->out, NULL);
 }
 
 mica_status mc_eval_topk_indices(const mc_call *call) {
-    return run(call, DESCENDING, &call->out, call->more);
+    return sort_rows(call, DESCENDING, &call->out, call->more);
 }

@@ -39,8 +39,8 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 #define CHEAP_GRAIN 32768
 #define GRAIN 4096
 
-static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, float_fn floats,
-                       int_fn ints) {
+static mica_status run_elements(const mc_call *call, mc_stage *stage, int64_t grain,
+                                float_fn floats, int_fn ints) {
     work *w = mc_stage_memory(stage, sizeof *w);
     if (!w) return MICA_OK;
     *w = (work){call, floats, ints};
@@ -67,15 +67,15 @@ static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, floa
     }
 #define EVAL_FLOATS(name, grain)                                        \
     mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) { \
-        return run(call, stage, grain, name##_floats, NULL);            \
+        return run_elements(call, stage, grain, name##_floats, NULL);   \
     }
-#define EVAL_KERNEL(name, grain)                                           \
-    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {    \
-        return run(call, stage, grain, mc_cpu_of(call)->kern->name, NULL); \
+#define EVAL_KERNEL(name, grain)                                                    \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {             \
+        return run_elements(call, stage, grain, mc_cpu_of(call)->kern->name, NULL); \
     }
-#define EVAL_BOTH(name)                                                   \
-    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {   \
-        return run(call, stage, CHEAP_GRAIN, name##_floats, name##_ints); \
+#define EVAL_BOTH(name)                                                            \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {            \
+        return run_elements(call, stage, CHEAP_GRAIN, name##_floats, name##_ints); \
     }
 
 /* ---- cheap ops, floats and integers ---- */
@@ -98,12 +98,13 @@ INTS(sign, (x > 0) - (x < 0))
 
 mica_status mc_stage_abs(const mc_call *call, mc_stage *stage) {
     bool is_signed = mica_dtype_is_signed(call->in[0].layout->dtype);
-    return run(call, stage, CHEAP_GRAIN, abs_floats, is_signed ? abs_ints : same_ints);
+    return run_elements(call, stage, CHEAP_GRAIN, abs_floats, is_signed ? abs_ints : same_ints);
 }
 
 mica_status mc_stage_sign(const mc_call *call, mc_stage *stage) {
     bool is_signed = mica_dtype_is_signed(call->in[0].layout->dtype);
-    return run(call, stage, CHEAP_GRAIN, sign_floats, is_signed ? sign_ints : nonzero_ints);
+    return run_elements(call, stage, CHEAP_GRAIN, sign_floats,
+                        is_signed ? sign_ints : nonzero_ints);
 }
 
 FLOATS(negative, -x)
@@ -127,7 +128,7 @@ EVAL_BOTH(isfinite)
 
 INTS(bitwise_invert, ~u)
 mica_status mc_stage_bitwise_invert(const mc_call *call, mc_stage *stage) {
-    return run(call, stage, CHEAP_GRAIN, NULL, bitwise_invert_ints);
+    return run_elements(call, stage, CHEAP_GRAIN, NULL, bitwise_invert_ints);
 }
 
 /* ---- floats ---- */

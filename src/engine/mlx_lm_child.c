@@ -228,7 +228,7 @@ static mica_status take_reply(mc_mlx_lm_answer *answer, mc_json reply, bool *for
     return MICA_OK;
 }
 
-static mica_status take(mc_mlx_lm *child, mc_json reply) {
+static mica_status give_reply(mc_mlx_lm *child, mc_json reply) {
     int64_t id = -1;
     uint64_t want = child->current ? child->current->id : child->orphan;
     mica_status status = MICA_OK;
@@ -255,7 +255,7 @@ static void read_reply(mc_mlx_lm *child) {
     pthread_mutex_lock(&child->lock);
     child->busy = false;
     if (reply) {
-        status = take(child, mc_json_root(reply));
+        status = give_reply(child, mc_json_root(reply));
         if (status == MICA_OK && (child->current || child->orphan) &&
             mc_now_us() >= child->deadline)
             status = mc_mlx_lm_blame(child->process, MICA_EIO,

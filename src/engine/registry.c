@@ -62,7 +62,7 @@ static void unlock_list(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static entry *find(const char *name) {
+static entry *find_engine(const char *name) {
     entry *e = head;
     while (e && strcmp(e->engine.name, name) != 0)
         e = e->next;
@@ -80,7 +80,7 @@ static mica_status no_engine(const char *name) {
 
 static mica_status hold_named(const char *name, entry **held) {
     lock_list();
-    *held = find(name);
+    *held = find_engine(name);
     mica_status status = *held ? MICA_OK : no_engine(name);
     if (*held) (*held)->users++;
     unlock_list();
@@ -208,7 +208,7 @@ static mica_status check(const mica_engine *engine) {
 
 static mica_status add(entry *made) {
     lock_list();
-    bool taken = find(made->name) != NULL;
+    bool taken = find_engine(made->name) != NULL;
     if (!taken) insert(made);
     unlock_list();
     if (!taken) return MICA_OK;
@@ -258,7 +258,7 @@ static mica_status check_unused(const entry *e) {
 mica_status mica_engine_unregister(const char *name) {
     if (!name) return mc_fail(MICA_EINVAL, "mica_engine_unregister: name is NULL");
     lock_list();
-    entry *e = find(name), **at = &head;
+    entry *e = find_engine(name), **at = &head;
     mica_status status = e ? check_unused(e) : no_engine(name);
     if (status == MICA_OK) {
         while (*at != e)

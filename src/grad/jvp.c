@@ -11,7 +11,7 @@ static mica_status walk(mc_tape *t, uint32_t begin, uint32_t end, int depth);
 /* ---- one node ---- */
 
 /* Copies the tangents of ys [n] into out. */
-static void take(const mc_tape *t, const mica_array *ys, int n, mica_array *out) {
+static void copy_tangents(const mc_tape *t, const mica_array *ys, int n, mica_array *out) {
     for (int k = 0; k < n; k++)
         out[k] = t->slots[ys[k].node].value;
 }
@@ -24,7 +24,7 @@ static mica_status decomposed(mc_tape *t, uint32_t i, const mc_tape_node *n, int
     MC_TRY(mc_tape_decompose(t, i, n, depth, &ys));
     uint32_t end = mc_scope_count(t->s);
     MC_TRY(walk(t, begin, end, depth + 1));
-    take(t, ys, mc_op_n_out(def), n->out_values);
+    copy_tangents(t, ys, mc_op_n_out(def), n->out_values);
     return MICA_OK;
 }
 

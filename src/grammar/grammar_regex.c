@@ -76,7 +76,7 @@ static int peek(const regex *r) { /* -1 at the end */
     return r->at < r->text.len ? (unsigned char)r->text.ptr[r->at] : -1;
 }
 
-static bool take(regex *r, int byte) {
+static bool take_byte(regex *r, int byte) {
     if (peek(r) != byte) return false;
     r->at++;
     return true;
@@ -168,12 +168,12 @@ static bool invert(regex *r, size_t first, uint32_t max) {
 /* One member of a class in brackets, or a range of two. */
 static bool read_member(regex *r, bool *named) {
     uint32_t low, high;
-    if (take(r, '\\')) {
+    if (take_byte(r, '\\')) {
         if (is_class_name(peek(r))) {
             *named = true;
             return add_named(r, r->text.ptr[r->at++]);
         }
-        if (take(r, 'b'))
+        if (take_byte(r, 'b'))
             low = '\b';
         else if (!escaped_char(r, &low))
             return false;
@@ -183,7 +183,7 @@ static bool read_member(regex *r, bool *named) {
     high = low;
     if (peek(r) == '-' && r->at + 1 < r->text.len && r->text.ptr[r->at + 1] != ']') {
         r->at++;
-        if (take(r, '\\') ? !escaped_char(r, &high) : !next_char(r, &high)) return false;
+        if (take_byte(r, '\\') ? !escaped_char(r, &high) : !next_char(r, &high)) return false;
         if (high < low) return false;
     }
     return add_range(r, low, high);
@@ -192,7 +192,7 @@ static bool read_member(regex *r, bool *named) {
 /* [...], behind its bracket. */
 static int32_t read_class(regex *r) {
     size_t first = MC_BUFFER_COUNT(&r->ranges, mc_char_range);
-    bool out = take(r, '^'), named = false;
+    bool out = take_byte(r, '^'), named = false;
     if (peek(r) == ']') return fail(r, MICA_EUNSUPPORTED, "an empty class");
     while (peek(r) != ']') {
         if (peek(r) < 0) return fail(r, MICA_EFORMAT, "a class without its ]");
@@ -239,22 +239,22 @@ static int32_t read_either(regex *r, bool top);
 
 /* (...), behind its parenthesis. */
 static int32_t read_group(regex *r) {
-    if (take(r, '?') && !take(r, ':'))
+    if (take_byte(r, '?') && !take_byte(r, ':'))
         return fail(r, MICA_EUNSUPPORTED, "a group that is not (...) or (?:...)");
     if (++r->depth > MAX_DEPTH) return fail(r, MICA_EUNSUPPORTED, "groups nested too deep");
     int32_t inner = read_either(r, false);
     r->depth--;
-    if (r->b->status == MICA_OK && !take(r, ')'))
+    if (r->b->status == MICA_OK && !take_byte(r, ')'))
         return fail(r, MICA_EFORMAT, "a group without its )");
     return inner;
 }
 
 static int32_t read_atom(regex *r) {
     uint32_t c;
-    if (take(r, '(')) return read_group(r);
-    if (take(r, '[')) return read_class(r);
-    if (take(r, '.')) return read_dot(r);
-    if (take(r, '\\')) return read_escape(r);
+    if (take_byte(r, '(')) return read_group(r);
+    if (take_byte(r, '[')) return read_class(r);
+    if (take_byte(r, '.')) return read_dot(r);
+    if (take_byte(r, '\\')) return read_escape(r);
     int byte = peek(r);
     if (byte == '^' || byte == '$') return fail(r, MICA_EUNSUPPORTED, "^ or $ within the pattern");
     if (byte > 0 && strchr("*+?{", byte)) return fail(r, MICA_EFORMAT, "nothing to repeat");
@@ -273,24 +273,25 @@ static bool read_number(regex *r, int *value) {
 static bool read_counts(regex *r, int *min, int *max) {
     if (!read_number(r, min)) return false;
     *max = *min;
-    if (take(r, ',') && !read_number(r, max)) *max = -1;
-    return take(r, '}') && *min <= MAX_REPEAT && *max <= MAX_REPEAT && (*max < 0 || *max >= *min);
+    if (take_byte(r, ',') && !read_number(r, max)) *max = -1;
+    return take_byte(r, '}') && *min <= MAX_REPEAT && *max <= MAX_REPEAT &&
+           (*max < 0 || *max >= *min);
 }
 
 static int32_t read_repeat(regex *r) {
     int32_t atom = read_atom(r);
     int min = 0, max = -1;
-    if (take(r, '+')) {
+    if (take_byte(r, '+')) {
         min = 1;
-    } else if (take(r, '?')) {
+    } else if (take_byte(r, '?')) {
         max = 1;
-    } else if (take(r, '{')) {
+    } else if (take_byte(r, '{')) {
         if (!read_counts(r, &min, &max))
             return fail(r, MICA_EUNSUPPORTED, "a repetition that is not supported");
-    } else if (!take(r, '*')) {
+    } else if (!take_byte(r, '*')) {
         return atom;
     }
-    (void)take(r, '?'); /* lazy: the same texts match */
+    (void)take_byte(r, '?'); /* lazy: the same texts match */
     return add_part(r, (part){PART_REPEAT, atom, -1, min, max});
 }
 
@@ -307,7 +308,7 @@ static int32_t both(regex *r, int32_t one, int32_t other) {
 
 /* An alternative. `top`: of the whole pattern, with its anchors. */
 static int32_t read_sequence(regex *r, bool top) {
-    bool begins = top && !take(r, '^') && (r->how & MC_REGEX_ANYWHERE);
+    bool begins = top && !take_byte(r, '^') && (r->how & MC_REGEX_ANYWHERE);
     bool ends = top && (r->how & (MC_REGEX_ANYWHERE | MC_REGEX_BEGINNING));
     int32_t all = begins ? anything(r) : add_part(r, (part){.kind = PART_EMPTY});
     while (r->b->status == MICA_OK && peek(r) >= 0 && peek(r) != '|' && peek(r) != ')') {
@@ -323,7 +324,7 @@ static int32_t read_sequence(regex *r, bool top) {
 
 static int32_t read_either(regex *r, bool top) {
     int32_t all = read_sequence(r, top);
-    while (r->b->status == MICA_OK && take(r, '|')) {
+    while (r->b->status == MICA_OK && take_byte(r, '|')) {
         int32_t other = read_sequence(r, top);
         all = add_part(r, (part){PART_EITHER, all, other, 0, 0});
     }

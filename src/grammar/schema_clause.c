@@ -433,7 +433,7 @@ static bool deny(mc_schema *s, choice *c, const mc_keywords *k, const task *t, m
         return *unsupported || deny_list(s, c, k, t, key, false);
     case MC_KEY_NOT:
         return deny_not(s, c, k, t);
-    case MC_KEY_IF: /* supported if it stands alone: see take */
+    case MC_KEY_IF: /* supported if it stands alone: see take_clause */
         *unsupported = mc_has(k, MC_KEY_THEN) || mc_has(k, MC_KEY_ELSE);
         return true;
     case MC_KEY_REF:
@@ -516,7 +516,7 @@ static bool was_seen(mc_schema *s, const draft *d, const task *t, bool *impossib
     return false;
 }
 
-static bool take(const clauses *e, draft *d, const task *t) {
+static bool take_clause(const clauses *e, draft *d, const task *t) {
     mc_schema *s = e->s;
     mc_keywords k;
     bool truth;
@@ -596,7 +596,7 @@ static bool expand(const clauses *e, draft *d, int depth) {
     while (d->todo) {
         const task *t = d->todo;
         d->todo = t->next;
-        if (!take(e, d, t)) return false;
+        if (!take_clause(e, d, t)) return false;
         if (d->impossible || !d->clause.types) return e->s->b->status == MICA_OK;
     }
     if (contradicts(e->s, &d->clause)) return e->s->b->status == MICA_OK;

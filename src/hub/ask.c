@@ -22,7 +22,7 @@ typedef struct question {
     char error[CURL_ERROR_SIZE];
 } question;
 
-static size_t take(char *bytes, size_t size, size_t count, void *user) {
+static size_t take_bytes(char *bytes, size_t size, size_t count, void *user) {
     question *q = user;
     size_t n = size * count;
     q->too_long = q->answer.len + n > MAX_ANSWER;
@@ -88,7 +88,7 @@ static bool prepare(question *q, const char *method, const char *body) {
     int seconds = q->options->silent_seconds;
     CURLcode bad = mc_hub.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_ERRORBUFFER, q->error);
-    bad |= mc_hub.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
+    bad |= mc_hub.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_WRITEDATA, q);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
     bad |= mc_hub.easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);

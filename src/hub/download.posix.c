@@ -125,7 +125,7 @@ static mica_status write_all(load *l, const char *bytes, size_t count) {
 
 /* ---- a file's transfer ---- */
 
-static mica_status take(mc_http_transfer *t, const void *bytes, size_t count) {
+static mica_status take_bytes(mc_http_transfer *t, const void *bytes, size_t count) {
     load *l = t->user;
     mica_status status = MICA_OK;
     if (!t->partial && t->from > 0) { /* the hub sends it from its beginning */
@@ -160,7 +160,7 @@ static mica_status start_transfer(batch *b, load *l) {
         mc_buffer_deinit(&url);
         if (!l->url) return mc_fail_nomem("an address");
     }
-    l->transfer = (mc_http_transfer){.url = l->url, .from = l->have, .take = take, .user = l};
+    l->transfer = (mc_http_transfer){.url = l->url, .from = l->have, .take = take_bytes, .user = l};
     MC_TRY(mc_http_start(o->http, &l->transfer));
     l->state = LOADING;
     return MICA_OK;

@@ -36,7 +36,7 @@ static void skip_blanks(reader *r) {
 }
 
 /* Takes a character, after blanks. */
-static bool take(reader *r, char c) {
+static bool take_char(reader *r, char c) {
     skip_blanks(r);
     if (r->at == r->end || *r->at != c) return false;
     r->at++;
@@ -54,7 +54,7 @@ static bool take_text(reader *r, char *out, size_t bytes) {
         out[n++] = *r->at++;
     }
     out[n] = 0;
-    return take(r, quote);
+    return take_char(r, quote);
 }
 
 static bool take_word(reader *r, const char *word) {
@@ -77,15 +77,16 @@ static bool take_number(reader *r, int64_t *value) {
 }
 
 static mica_status read_shape(reader *r, mc_npy *npy) {
-    if (!take(r, '(')) return bad(r, "its shape is none");
-    while (!take(r, ')')) {
+    if (!take_char(r, '(')) return bad(r, "its shape is none");
+    while (!take_char(r, ')')) {
         int64_t dim;
         if (!take_number(r, &dim)) return bad(r, "its shape is none");
         if (npy->ndim == MICA_MAX_NDIM)
             return mc_fail(MICA_EUNSUPPORTED, "%s: an array of more than %d axes", r->name,
                            MICA_MAX_NDIM);
         npy->shape[npy->ndim++] = dim;
-        if (!take(r, ',') && (r->at == r->end || *r->at != ')')) return bad(r, "its shape is none");
+        if (!take_char(r, ',') && (r->at == r->end || *r->at != ')'))
+            return bad(r, "its shape is none");
     }
     return MICA_OK;
 }
@@ -97,7 +98,7 @@ static mica_status read_descr(reader *r, mc_npy *npy) {
 
 static mica_status read_member(reader *r, mc_npy *npy, unsigned *seen) {
     char key[16];
-    if (!take_text(r, key, sizeof key) || !take(r, ':')) return bad(r, "want a dict");
+    if (!take_text(r, key, sizeof key) || !take_char(r, ':')) return bad(r, "want a dict");
     unsigned bit = strcmp(key, "descr") == 0           ? 1
                    : strcmp(key, "fortran_order") == 0 ? 2
                    : strcmp(key, "shape") == 0         ? 4
@@ -112,10 +113,10 @@ static mica_status read_member(reader *r, mc_npy *npy, unsigned *seen) {
 
 static mica_status read_dict(reader *r, mc_npy *npy) {
     unsigned seen = 0;
-    if (!take(r, '{')) return bad(r, "want a dict");
-    while (!take(r, '}')) {
+    if (!take_char(r, '{')) return bad(r, "want a dict");
+    while (!take_char(r, '}')) {
         MC_TRY(read_member(r, npy, &seen));
-        if (!take(r, ',') && (r->at == r->end || *r->at != '}')) return bad(r, "want a dict");
+        if (!take_char(r, ',') && (r->at == r->end || *r->at != '}')) return bad(r, "want a dict");
     }
     skip_blanks(r);
     if (r->at != r->end) return bad(r, "something follows the dict");

@@ -55,7 +55,7 @@ void mc_mlx_emit_any(mc_mlx_call *c) {
 
 typedef __typeof__(&mlx_argmax_axis) index_fn;
 
-static mlx_array find(mc_mlx_call *c, index_fn function, mlx_array x, int axis) {
+static mlx_array find_index(mc_mlx_call *c, index_fn function, mlx_array x, int axis) {
     mlx_array y = {0};
     int failed = function(&y, x, axis, true, c->stream);
     return mc_mlx_keep(c, failed, y);
@@ -68,15 +68,15 @@ static void find_best(mc_mlx_call *c, index_fn function, reduce_fn best_of, floa
     int axis = __builtin_ctzll((unsigned long long)a->axes);
     mlx_array x = without_bool(c);
     if (!mica_dtype_is_float(c->from[0]->dtype)) {
-        mc_mlx_give(c, 0, find(c, function, x, axis));
+        mc_mlx_give(c, 0, find_index(c, function, x, axis));
         return;
     }
     mlx_array nan = mc_mlx_apply(c, mc_mlx.isnan, x);
     mlx_array bad = mc_mlx_cast(c, mc_mlx_f32(c, worst), c->from[0]->dtype);
     x = mc_mlx_where(c, nan, bad, x);
     mlx_array none = mc_mlx_combine(c, mc_mlx.equal, reduce(c, best_of, x), bad);
-    mlx_array first = find(c, mc_mlx.argmin_axis, mc_mlx_cast(c, nan, MICA_U8), axis);
-    mc_mlx_give(c, 0, mc_mlx_where(c, none, first, find(c, function, x, axis)));
+    mlx_array first = find_index(c, mc_mlx.argmin_axis, mc_mlx_cast(c, nan, MICA_U8), axis);
+    mc_mlx_give(c, 0, mc_mlx_where(c, none, first, find_index(c, function, x, axis)));
 }
 
 /* An array of no axes has one element. */

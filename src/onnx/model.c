@@ -85,7 +85,7 @@ typedef struct budget {
 
 enum { MIN_BUDGET = 1 << 20, MAX_STRUCTURES = 1 << 28, EXPANSION = 120, NUMBER = 8 };
 
-static void *take(void *user, size_t bytes) {
+static void *take_memory(void *user, size_t bytes) {
     budget *b = user;
     if (bytes > b->left) return NULL;
     b->left -= bytes;
@@ -102,7 +102,7 @@ static void give(void *user, void *ptr) {
 mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model) {
     uint64_t structures = (uint64_t)mc_min(MAX_STRUCTURES, EXPANSION * (int64_t)bytes);
     budget b = {.left = MIN_BUDGET + structures + NUMBER * (uint64_t)bytes};
-    ProtobufCAllocator allocator = {take, give, &b};
+    ProtobufCAllocator allocator = {take_memory, give, &b};
     *model = NULL;
     if (bytes == 0) return mc_fail(MICA_EFORMAT, "no ONNX file: it is empty");
     MC_TRY(check_nesting(data, bytes));
@@ -115,7 +115,7 @@ mica_status mc_onnx_decode(const void *data, size_t bytes, mc_onnx_model **model
 }
 
 void mc_onnx_close(mc_onnx_model **model) {
-    ProtobufCAllocator allocator = {take, give, NULL};
+    ProtobufCAllocator allocator = {take_memory, give, NULL};
     if (*model) mc__onnx__model__free_unpacked(*model, &allocator);
     *model = NULL;
 }

@@ -32,7 +32,7 @@ static bool refuse(equation *e, mica_status status, const char *why) {
     return false;
 }
 
-static int find(const labels *l, int label) {
+static int find_label(const labels *l, int label) {
     for (int i = 0; i < l->n; i++)
         if (l->at[i] == label) return i;
     return -1;
@@ -127,7 +127,7 @@ static bool read_out(equation *e, const char *p, const term *terms, int n) {
     for (int k = 0; k < e->out.n; k++) {
         if (e->length[(int)e->out.at[k]] < 0)
             return refuse(e, MICA_EINVAL, "a letter of the result is in no operand");
-        if (find(&e->out, e->out.at[k]) != k)
+        if (find_label(&e->out, e->out.at[k]) != k)
             return refuse(e, MICA_EINVAL, "a letter is twice in the result");
     }
     return true;
@@ -177,7 +177,7 @@ static void tidy(const equation *e, term *t) {
 
 static bool is_elsewhere(const term *terms, int n, int but, int label) {
     for (int i = 0; i < n; i++)
-        if (i != but && find(&terms[i].axes, label) >= 0) return true;
+        if (i != but && find_label(&terms[i].axes, label) >= 0) return true;
     return false;
 }
 
@@ -187,7 +187,7 @@ static void sum_out(const equation *e, term *terms, int n, int i) {
     labels kept = {0};
     for (int k = 0; k < terms[i].axes.n; k++) {
         signed char label = terms[i].axes.at[k];
-        if (find(&e->out, label) < 0 && !is_elsewhere(terms, n, i, label))
+        if (find_label(&e->out, label) < 0 && !is_elsewhere(terms, n, i, label))
             axes[n_axes++] = k;
         else
             kept.at[kept.n++] = label;
@@ -206,8 +206,8 @@ static void multiply(const equation *e, term *a, const term *b, const term *late
     labels result = {0}, free[2] = {{0}, {0}};
     for (int k = 0; k < a->axes.n; k++) {
         signed char label = a->axes.at[k];
-        int at = find(&b->axes, label);
-        bool stays = find(&e->out, label) >= 0 || is_elsewhere(later, n_later, -1, label);
+        int at = find_label(&b->axes, label);
+        bool stays = find_label(&e->out, label) >= 0 || is_elsewhere(later, n_later, -1, label);
         if (at < 0) {
             free[0].at[free[0].n++] = label;
         } else if (stays) {
@@ -220,7 +220,7 @@ static void multiply(const equation *e, term *a, const term *b, const term *late
         }
     }
     for (int k = 0; k < b->axes.n; k++)
-        if (find(&a->axes, b->axes.at[k]) < 0) free[1].at[free[1].n++] = b->axes.at[k];
+        if (find_label(&a->axes, b->axes.at[k]) < 0) free[1].at[free[1].n++] = b->axes.at[k];
     a->x = mica_dot_general(e->s, a->x, b->x, &p);
     if (!mica_valid(a->x)) return; /* too many axes for labels, too */
     for (int i = 0; i < 2; i++)
@@ -240,7 +240,7 @@ static mica_array evaluate(equation *e, term *terms, int n) {
     }
     int order[MICA_MAX_NDIM];
     for (int k = 0; k < e->out.n; k++)
-        order[k] = find(&terms[0].axes, e->out.at[k]);
+        order[k] = find_label(&terms[0].axes, e->out.at[k]);
     return mica_transpose(e->s, terms[0].x, order);
 }
 

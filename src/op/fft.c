@@ -81,7 +81,7 @@ static mica_array transform_rows(mica_scope *s, mica_array x, bool inverse, doub
 }
 
 /* Checks x and finds the axis. n: the number of points of the transform. */
-static bool find(mica_scope *s, const char *name, mica_array x, int axis, int64_t n, int *at) {
+static bool find_axis(mica_scope *s, const char *name, mica_array x, int axis, int64_t n, int *at) {
     if (!mc_operands_ok(s, name, &x, 1)) return false;
     if (!mc_find_axis(s, name, mc_layout_of(x), axis, at)) return false;
     if (n >= 1 && n < MC_WINDOW_LIMIT) return true;
@@ -98,7 +98,7 @@ static mica_array along(mica_scope *s, const char *name, mica_array x, int64_t n
                         mica_fft_norm norm, bool inverse) {
     int at;
     n = points(x, axis, n);
-    if (!find(s, name, x, axis, n, &at)) return mc_invalid(s);
+    if (!find_axis(s, name, x, axis, n, &at)) return mc_invalid(s);
     x = mica_moveaxis(s, mica_astype(s, with_length(s, x, at, n), MICA_C64), at, -1);
     x = transform_rows(s, x, inverse, scale_of(norm, inverse, n));
     return mica_moveaxis(s, x, -1, at);
@@ -119,7 +119,7 @@ static mica_array inverse_real_along(mica_scope *s, const char *name, mica_array
                                      int axis, mica_fft_norm norm) {
     int at;
     if (n == 0) n = 2 * (mica_array_dim(x, axis) - 1);
-    if (!find(s, name, x, axis, n, &at)) return mc_invalid(s);
+    if (!find_axis(s, name, x, axis, n, &at)) return mc_invalid(s);
     int64_t bins = n / 2 + 1;
     x = mica_moveaxis(s, mica_astype(s, with_length(s, x, at, bins), MICA_C64), at, -1);
     mica_array rest = mica_slice_axis(s, x, -1, 1, n - bins + 1);

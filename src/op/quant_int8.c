@@ -27,7 +27,7 @@ static bool along(mica_scope *s, const char *op, const char *name, const mc_layo
     return mica_valid(*v);
 }
 
-static bool find(mica_scope *s, const char *op, mica_array x, const int *axis, int *at) {
+static bool find_axis(mica_scope *s, const char *op, mica_array x, const int *axis, int *at) {
     *at = 0;
     if (!mc_operands_ok(s, op, &x, 1)) return false;
     return !axis || mc_find_axis(s, op, mc_layout_of(x), *axis, at);
@@ -38,7 +38,7 @@ mica_array mica_quantize_int8(mica_scope *s, mica_array x, mica_array scale, mic
     static const char *const op = "quantize_int8";
     char text[MC_LAYOUT_TEXT];
     int at;
-    if (!find(s, op, x, axis, &at)) return mc_invalid(s);
+    if (!find_axis(s, op, x, axis, &at)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     if (!mica_dtype_is_float(l->dtype))
         return mc_scope_fail(s, MICA_EDTYPE, "%s: %s is not a float", op, mc_layout_text(l, text));
@@ -60,7 +60,7 @@ mica_array mica_dequantize_int8(mica_scope *s, mica_array q, mica_array scale,
     static const char *const op = "dequantize_int8";
     char text[MC_LAYOUT_TEXT];
     int at;
-    if (!find(s, op, q, axis, &at)) return mc_invalid(s);
+    if (!find_axis(s, op, q, axis, &at)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(q);
     if (l->dtype != MICA_I8 && l->dtype != MICA_U8)
         return mc_scope_fail(s, MICA_EDTYPE, "%s: %s is not i8 or u8", op, mc_layout_text(l, text));

@@ -42,7 +42,7 @@ static mica_status open_stream(turn *t, size_t choice) {
 }
 
 /* Hands out the tokens of the stream. */
-static void run(turn *t, size_t choice) {
+static void run_choice(turn *t, size_t choice) {
     mica_token token;
     set_turn(t->schedule, t->stream, t->request);
     watch(t->schedule, t->request, t->stream); /* it may have been cancelled before that */
@@ -62,7 +62,7 @@ void mc_turns_step(mc_schedule *s) {
     mica_finish finish = MICA_FINISH_ERROR;
     mica_status status = open_stream(&t, choice);
     if (status == MICA_OK) {
-        run(&t, choice);
+        run_choice(&t, choice);
         status = mica_stream_status(t.stream);
         finish = mica_stream_finish(t.stream);
         mica_stream_metrics(t.stream, &m);

@@ -97,7 +97,7 @@ static bool put_rows(mc_put *put, classes *e, const mica_classify_results *resul
     return !put->failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
 }
 
-static bool run(mc_evaluation *evaluation) {
+static bool run_classes(mc_evaluation *evaluation) {
     classes *e = classes_of(evaluation);
     mica_classify_results *results;
     const mica_classify_options options = {.struct_bytes = sizeof options,
@@ -125,7 +125,7 @@ static void on_close(mc_evaluation *evaluation) {
 }
 
 static const mc_evaluation_ops ops = {
-    .kind = MC_EVALUATION_CLASSIFY, .run = run, .close = on_close};
+    .kind = MC_EVALUATION_CLASSIFY, .run = run_classes, .close = on_close};
 
 /* ---- the request ---- */
 

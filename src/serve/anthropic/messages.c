@@ -221,7 +221,7 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
 
 /* Takes some of the answer's text. false: it ends here, by a stop sequence or because nobody can
  * take it. */
-static bool take(message_job *message, mc_str piece, mc_stop_mode mode) {
+static bool take_text(message_job *message, mc_str piece, mc_stop_mode mode) {
     mc_completion *job = &message->job;
     mc_str text = {NULL, 0};
     bool found = false;
@@ -237,14 +237,14 @@ static bool take(message_job *message, mc_str piece, mc_stop_mode mode) {
 
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
     (void)choice;
-    return take(message_of(job), (mc_str){token->text, token->len}, MC_STOPS_ON);
+    return take_text(message_of(job), (mc_str){token->text, token->len}, MC_STOPS_ON);
 }
 
 static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) {
     message_job *message = message_of(job);
     (void)choice;
     message->finish = end->finish;
-    if (!message->stop && !take(message, MC_STR(""), MC_STOPS_LAST)) return;
+    if (!message->stop && !take_text(message, MC_STR(""), MC_STOPS_LAST)) return;
     mc_completion_note(job, mc_splitter_end(message->splitter));
 }
 

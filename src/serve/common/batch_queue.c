@@ -184,7 +184,7 @@ bool mc_batch_queue_add(mc_batch_queue *queue, size_t key, const char *input, co
 }
 
 /* Called with the lock held. */
-static mc_queued_batch *find(mc_batch_queue *queue, size_t key, mc_str id) {
+static mc_queued_batch *find_batch(mc_batch_queue *queue, size_t key, mc_str id) {
     mc_queued_batch *batch = queue->first;
     while (batch && (batch->key != key || !mc_str_is(id, batch->id)))
         batch = batch->next;
@@ -193,7 +193,7 @@ static mc_queued_batch *find(mc_batch_queue *queue, size_t key, mc_str id) {
 
 bool mc_batch_queue_put(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put) {
     pthread_mutex_lock(&queue->lock);
-    const mc_queued_batch *batch = find(queue, key, id);
+    const mc_queued_batch *batch = find_batch(queue, key, id);
     if (batch) put_batch(put, batch);
     pthread_mutex_unlock(&queue->lock);
     return batch != NULL;
@@ -201,7 +201,7 @@ bool mc_batch_queue_put(mc_batch_queue *queue, size_t key, mc_str id, mc_put *pu
 
 bool mc_batch_queue_cancel(mc_batch_queue *queue, size_t key, mc_str id, mc_put *put, bool *ended) {
     pthread_mutex_lock(&queue->lock);
-    mc_queued_batch *batch = find(queue, key, id);
+    mc_queued_batch *batch = find_batch(queue, key, id);
     *ended = batch && is_end(batch->state);
     if (batch && !*ended) {
         if (batch->state != MC_BATCH_CANCELLING) mc_batch_set_state(batch, MC_BATCH_CANCELLING);

@@ -243,7 +243,7 @@ static bool read_fields(const mc_field *fields, size_t count, const char *prefix
 }
 
 /* The number of a field over all tables; -1: no table has it. */
-static int find(const mc_field_table *tables, mc_str key) {
+static int find_field(const mc_field_table *tables, mc_str key) {
     int number = 0;
     for (size_t t = 0; t < MC_FIELD_TABLES && tables[t].fields; t++)
         for (size_t i = 0; i < tables[t].count; i++, number++)
@@ -257,7 +257,7 @@ static bool check_keys(const mc_field_table *tables, mc_json body, mc_failure *f
     for (mc_json_iter it = mc_json_begin(body); mc_json_next(&it);) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)(it.key.len < 60 ? it.key.len : 60), it.key.ptr);
-        int number = find(tables, it.key);
+        int number = find_field(tables, it.key);
         if (number < 0)
             return mc_failure_set(failure, 400, "unknown_field", name, "there is no field %s",
                                   name);

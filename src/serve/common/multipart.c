@@ -11,7 +11,7 @@ static bool wrong(mc_failure *failure, const char *what) {
 }
 
 /* The place of a text in another one; NULL: it is not there. */
-static const char *find(mc_str in, mc_str what) {
+static const char *find_text(mc_str in, mc_str what) {
     for (const char *at = in.ptr, *end = in.ptr + in.len; (size_t)(end - at) >= what.len; at++) {
         at = memchr(at, what.ptr[0], (size_t)(end - at) - what.len + 1);
         if (!at) return NULL;
@@ -27,7 +27,7 @@ static mc_str behind(mc_str text, const char *at) {
 
 /* Takes a line off a text, without its end. false: there is none. */
 static bool take_line(mc_str *text, mc_str *line) {
-    const char *end = find(*text, MC_STR("\r\n"));
+    const char *end = find_text(*text, MC_STR("\r\n"));
     if (!end) return false;
     *line = (mc_str){text->ptr, (size_t)(end - text->ptr)};
     *text = behind(*text, end + 2);
@@ -85,7 +85,7 @@ bool mc_multipart_read(mc_str body, mc_part parts[MC_PARTS], size_t *count, mc_f
     for (;;) {
         mc_part part = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
         if (!read_headers(&rest, &part, failure)) return false;
-        const char *end = find(rest, between);
+        const char *end = find_text(rest, between);
         if (!end) return wrong(failure, "a part does not end");
         part.content = (mc_str){rest.ptr, (size_t)(end - rest.ptr)};
         if (*count == MC_PARTS) return wrong(failure, "it has more than 16 parts");

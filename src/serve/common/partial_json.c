@@ -22,7 +22,7 @@ static size_t skip_string(mc_str text, size_t at) {
 }
 
 /* Takes a mark of JSON. false: the text is too deep. */
-static bool take(scan *s, char c, size_t at) {
+static bool take_mark(scan *s, char c, size_t at) {
     switch (c) {
     case '{':
     case '[':
@@ -53,7 +53,7 @@ bool mc_partial_json_close(mc_str text, mc_buffer *out) {
     scan s = {.depth = 0};
     for (size_t i = 0; i < text.len; i++) {
         if (text.ptr[i] != '"') {
-            if (!take(&s, text.ptr[i], i)) break;
+            if (!take_mark(&s, text.ptr[i], i)) break;
             continue;
         }
         i = skip_string(text, i);

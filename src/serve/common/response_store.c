@@ -21,7 +21,7 @@ static void free_stored(mc_stored_response *stored) {
 }
 
 /* Takes the one that *link points at out of the list. */
-static mc_stored_response *take(mc_response_store *store, mc_stored_response **link) {
+static mc_stored_response *unlink_response(mc_response_store *store, mc_stored_response **link) {
     mc_stored_response *stored = *link;
     *link = stored->next;
     store->count--;
@@ -47,12 +47,12 @@ static void forget_last(mc_response_store *store) {
     mc_stored_response **link = &store->first;
     while ((*link)->next)
         link = &(*link)->next;
-    free_stored(take(store, link));
+    free_stored(unlink_response(store, link));
 }
 
 void mc_response_store_deinit(mc_response_store *store) {
     while (store->first)
-        free_stored(take(store, &store->first));
+        free_stored(unlink_response(store, &store->first));
     pthread_mutex_destroy(&store->lock);
 }
 
@@ -85,7 +85,7 @@ bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_
     mc_stored_response **link = find(store, key, id);
     *found = *link != NULL;
     if (*found) {
-        mc_stored_response *stored = take(store, link);
+        mc_stored_response *stored = unlink_response(store, link);
         put_first(store, stored);
         if (response) done = mc_buffer_add(response, stored->response.data, stored->response.len);
         if (done && input) done = mc_buffer_add(input, stored->input.data, stored->input.len);
@@ -99,7 +99,7 @@ bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_
 bool mc_response_store_remove(mc_response_store *store, size_t key, mc_str id) {
     pthread_mutex_lock(&store->lock);
     mc_stored_response **link = find(store, key, id);
-    mc_stored_response *stored = *link ? take(store, link) : NULL;
+    mc_stored_response *stored = *link ? unlink_response(store, link) : NULL;
     pthread_mutex_unlock(&store->lock);
     if (stored) free_stored(stored);
     return stored != NULL;

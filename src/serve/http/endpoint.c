@@ -26,7 +26,8 @@ static bool has_method(const mc_endpoint *endpoint, const char *method) {
 
 /* The endpoint of a method and a path. methods: receives those of the path, if it has another one;
  * the longest pattern that fits is the endpoint's. */
-static const mc_endpoint *find(const char *method, const char *path, char *methods, size_t bytes) {
+static const mc_endpoint *find_endpoint(const char *method, const char *path, char *methods,
+                                        size_t bytes) {
     const mc_endpoint *best = NULL;
     size_t best_fit = 0, len = 0;
     methods[0] = '\0';
@@ -52,7 +53,7 @@ static void fail_unknown(const char *method, const char *path, mc_failure *failu
     char methods[sizeof failure->allow], with[256];
     const char *meant = strncmp(path, "/v1/", 4) == 0 ? path + 3 : with;
     snprintf(with, sizeof with, "/v1%.200s", path);
-    if (find(method, meant, methods, sizeof methods))
+    if (find_endpoint(method, meant, methods, sizeof methods))
         mc_failure_set(failure, 404, "unknown_url", NULL,
                        "there is no %.200s here; did you mean %.200s?", path, meant);
     else
@@ -62,7 +63,7 @@ static void fail_unknown(const char *method, const char *path, mc_failure *failu
 const mc_endpoint *mc_endpoint_find(const char *method, const char *path, const char **tail,
                                     mc_failure *failure) {
     char methods[sizeof failure->allow];
-    const mc_endpoint *found = find(method, path, methods, sizeof methods);
+    const mc_endpoint *found = find_endpoint(method, path, methods, sizeof methods);
     if (found) {
         *tail = found->path[strlen(found->path) - 1] == '*' ? path + strlen(found->path) - 1 : "";
         return found;

@@ -159,7 +159,7 @@ static bool take_head(connection *c) {
 }
 
 /* Takes of what the client has sent what can be taken. */
-static void take(connection *c) {
+static void take_requests(connection *c) {
     bool more = true;
     while (more && c->in.len > c->taken && !c->refused && !c->dead) {
         if (c->body.state == MC_BODY_NONE) {
@@ -196,7 +196,7 @@ static bool take_client(connection *c) {
     } else if (n > 0 && !mc_buffer_add(&c->in, bytes, n)) {
         c->dead = true;
     } else {
-        take(c);
+        take_requests(c);
     }
     return true;
 }
@@ -403,7 +403,7 @@ static void take_events(mc_front *front, void **users, size_t n, bool *full) {
     free_dead(front);
 }
 
-static void *run(void *context) {
+static void *run_front(void *context) {
     mc_front *front = context;
     void *users[MAX_EVENTS];
     uint64_t last = 0;
@@ -454,7 +454,7 @@ mica_status mc_front_open(const mc_front_options *options, mc_front **out) {
         set_up(front->wake[i]);
     front->listener.fd = options->listening;
     front->waker.fd = front->wake[0];
-    if (mc_thread_start(&front->thread, run, front) != 0) {
+    if (mc_thread_start(&front->thread, run_front, front) != 0) {
         free_front(front);
         return mc_fail_nomem("a thread of the server");
     }

@@ -3,7 +3,7 @@
 #include "base/system.h"
 
 /* Takes the first item that may run. NULL: there is none. Called with the lock held. */
-static mc_handler_item *take(mc_handlers *handlers) {
+static mc_handler_item *take_item(mc_handlers *handlers) {
     mc_handler_item **link = &handlers->first;
     while (*link && (*link)->heavy && handlers->heavy >= MC_HEAVY)
         link = &(*link)->next;
@@ -15,12 +15,12 @@ static mc_handler_item *take(mc_handlers *handlers) {
     return work;
 }
 
-static void *run(void *context) {
+static void *run_handlers(void *context) {
     mc_handlers *handlers = context;
     mc_handler_item *work;
     pthread_mutex_lock(&handlers->lock);
     for (;;) {
-        while (!(work = take(handlers)) && (handlers->first || !handlers->ending))
+        while (!(work = take_item(handlers)) && (handlers->first || !handlers->ending))
             pthread_cond_wait(&handlers->added, &handlers->lock);
         if (!work) break;
         bool heavy = work->heavy;
@@ -39,7 +39,7 @@ mica_status mc_handlers_open(mc_handlers *handlers) {
     pthread_mutex_init(&handlers->lock, NULL);
     pthread_cond_init(&handlers->added, NULL);
     while (handlers->count < MC_HANDLERS &&
-           mc_thread_start(&handlers->threads[handlers->count], run, handlers) == 0)
+           mc_thread_start(&handlers->threads[handlers->count], run_handlers, handlers) == 0)
         handlers->count++;
     if (handlers->count > 0) return MICA_OK; /* fewer than wanted are no error */
     mc_handlers_close(handlers);

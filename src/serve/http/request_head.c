@@ -28,7 +28,7 @@ static bool is_word(mc_str text, const char *word) {
 }
 
 /* Takes what is before a character off a text. false: it has none. */
-static bool take(mc_str *text, char end, mc_str *part) {
+static bool take_part(mc_str *text, char end, mc_str *part) {
     const char *at = memchr(text->ptr, end, text->len);
     if (!at) return false;
     *part = (mc_str){text->ptr, (size_t)(at - text->ptr)};
@@ -70,8 +70,9 @@ static mc_refusal split_target(first_line *line) {
     if (mc_str_is(*target, "*"))
         return mc_str_is(line->method, "OPTIONS") ? MC_REFUSAL_NONE : MC_REFUSAL_TARGET;
     mc_str rest = *target;
-    if (!take(&rest, ':', &scheme) || (!is_word(scheme, "http") && !is_word(scheme, "https")) ||
-        rest.len < 3 || memcmp(rest.ptr, "//", 2) != 0)
+    if (!take_part(&rest, ':', &scheme) ||
+        (!is_word(scheme, "http") && !is_word(scheme, "https")) || rest.len < 3 ||
+        memcmp(rest.ptr, "//", 2) != 0)
         return MC_REFUSAL_TARGET;
     line->host = (mc_str){rest.ptr + 2, 0};
     while (line->host.len < rest.len - 2 && !strchr("/?#@", line->host.ptr[line->host.len]))
@@ -84,7 +85,7 @@ static mc_refusal split_target(first_line *line) {
 /* text: without its end. */
 static mc_refusal read_first_line(mc_str text, first_line *line) {
     *line = (first_line){0};
-    if (!take(&text, ' ', &line->method) || !is_token(line->method)) return MC_REFUSAL_LINE;
+    if (!take_part(&text, ' ', &line->method) || !is_token(line->method)) return MC_REFUSAL_LINE;
     if (line->method.len > METHOD_BYTES) return MC_REFUSAL_METHOD;
     size_t len = text.len; /* the version is behind the last blank */
     while (len > 0 && text.ptr[len - 1] != ' ')
@@ -190,11 +191,11 @@ static bool put_header(mc_buffer *out, mc_str name, mc_str value) {
 /* rest: the lines behind the first one. */
 static mc_refusal put_headers(headers *h, mc_str rest, bool *nomem) {
     mc_str line;
-    while (take(&rest, '\n', &line) && line.len > 1) {
+    while (take_part(&rest, '\n', &line) && line.len > 1) {
         mc_str value = {line.ptr, line.len - 1}, name; /* without the CR */
         bool kept;
         if (*line.ptr == ' ' || *line.ptr == '\t') return MC_REFUSAL_FOLDED;
-        if (!take(&value, ':', &name) || !is_token(name)) return MC_REFUSAL_HEADER;
+        if (!take_part(&value, ':', &name) || !is_token(name)) return MC_REFUSAL_HEADER;
         value = trim(value);
         mc_refusal why = read_header(h, name, value, &kept);
         if (why != MC_REFUSAL_NONE) return why;
@@ -215,7 +216,7 @@ mc_refusal mc_request_head_put(mc_request_head *head, const char *bytes, mc_buff
                                bool *nomem) {
     first_line line;
     mc_str rest = {bytes, head->looked}, text = rest;
-    take(&rest, '\n', &text);
+    take_part(&rest, '\n', &text);
     mc_refusal why = read_first_line((mc_str){text.ptr, text.len - 1}, &line);
     if (why != MC_REFUSAL_NONE) return why;
     headers h = {.line = &line, .head = head, .out = out};

@@ -47,7 +47,7 @@ static void look_round(mc_watch *watch, uint64_t now) {
     pthread_mutex_unlock(&watch->lock);
 }
 
-static void *run(void *context) {
+static void *run_watch(void *context) {
     mc_watch *watch = context;
     struct pollfd fds[2] = {{.fd = watch->watcher, .events = POLLIN},
                             {.fd = watch->wake[0], .events = POLLIN}};
@@ -80,7 +80,7 @@ mica_status mc_watch_open(mc_watch *watch, int request_seconds, int comment_seco
     for (int i = 0; i < 2; i++)
         fcntl(watch->wake[i], F_SETFD, FD_CLOEXEC);
     pthread_mutex_init(&watch->lock, NULL);
-    if (mc_thread_start(&watch->thread, run, watch) == 0) return MICA_OK;
+    if (mc_thread_start(&watch->thread, run_watch, watch) == 0) return MICA_OK;
     close(watch->watcher);
     close(watch->wake[0]);
     close(watch->wake[1]);

@@ -76,7 +76,7 @@ static const struct mc_fim_family families[] = {
      {"<[end\xe2\x96\x81of\xe2\x96\x81sentence]>"}}, /* Seed-Coder */
 };
 
-static int32_t find(const mica_tokenizer *tok, const char *name) {
+static int32_t find_mark(const mica_tokenizer *tok, const char *name) {
     return name ? mica_tokenizer_find(tok, name, strlen(name)) : -1;
 }
 
@@ -84,11 +84,11 @@ bool mc_fim_find(const mica_tokenizer *tok, const char *field, mc_fim *fim, mc_f
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         const struct mc_fim_family *family = &families[i];
         *fim = (mc_fim){.family = family,
-                        .prefix = find(tok, family->prefix),
-                        .suffix = find(tok, family->suffix),
-                        .middle = find(tok, family->middle),
-                        .repository = find(tok, family->repository),
-                        .file = find(tok, family->file)};
+                        .prefix = find_mark(tok, family->prefix),
+                        .suffix = find_mark(tok, family->suffix),
+                        .middle = find_mark(tok, family->middle),
+                        .repository = find_mark(tok, family->repository),
+                        .file = find_mark(tok, family->file)};
         if (fim->prefix >= 0 && fim->suffix >= 0 && (!family->middle || fim->middle >= 0))
             return true;
     }
@@ -182,7 +182,7 @@ bool mc_fim_stops(const mica_tokenizer *tok, const mc_fim *fim, mc_arena *arena,
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (marks[i] >= 0) ids[n++] = marks[i];
     for (size_t i = 0; i < MAX_ENDS; i++) {
-        int32_t id = find(tok, fim->family->ends[i]);
+        int32_t id = find_mark(tok, fim->family->ends[i]);
         if (id >= 0) ids[n++] = id;
     }
     options->stop_ids = ids;

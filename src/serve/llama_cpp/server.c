@@ -389,7 +389,7 @@ static bool finish(mc_exchange *http, const mc_put *put) {
     return true;
 }
 
-static mc_served *take(mc_exchange *http, const char *name) {
+static mc_served *take_model(mc_exchange *http, const char *name) {
     return mc_models_take(&http->server->models, http, (mc_str){name, name ? strlen(name) : 0});
 }
 
@@ -405,7 +405,7 @@ static void put_special(mc_put *put, const char *key, const mica_tokenizer *tok,
 }
 
 static bool tell_properties(mc_exchange *http) {
-    mc_served *served = take(http, http->query[0]);
+    mc_served *served = take_model(http, http->query[0]);
     if (!served) return false;
     const mica_tokenizer *tok = mica_model_tokenizer(served->model);
     mica_model_info info = {.struct_bytes = sizeof info};
@@ -434,7 +434,7 @@ static bool tell_properties(mc_exchange *http) {
 
 static bool tell_slots(mc_exchange *http) {
     enum { QUERY_MODEL, QUERY_FAIL };
-    mc_served *served = take(http, http->query[QUERY_MODEL]);
+    mc_served *served = take_model(http, http->query[QUERY_MODEL]);
     if (!served) return false;
     mica_model_info info = {.struct_bytes = sizeof info};
     mica_model_get_info(served->model, &info);

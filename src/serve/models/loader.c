@@ -297,7 +297,7 @@ static bool work(mc_models *models, uint64_t *next) {
     return closed || wanted;
 }
 
-static void *run(void *context) {
+static void *run_loader(void *context) {
     mc_models *models = context;
     pthread_mutex_lock(&models->lock);
     while (!models->ending) {
@@ -314,7 +314,7 @@ static void *run(void *context) {
 
 mica_status mc_loader_start(mc_models *models) {
     pthread_mutex_lock(&models->lock);
-    models->has_thread = mc_thread_start(&models->thread, run, models) == 0;
+    models->has_thread = mc_thread_start(&models->thread, run_loader, models) == 0;
     pthread_mutex_unlock(&models->lock);
     return models->has_thread ? MICA_OK : mc_fail_nomem("a thread of the server");
 }

@@ -63,7 +63,7 @@ static bool is_nothing(const mc_served *served) {
 }
 
 /* Called with the lock held, as all of the static functions below unless they take it. */
-static mc_served *find(const mc_models *models, mc_str name) {
+static mc_served *find_model(const mc_models *models, mc_str name) {
     mc_served *at = models->first;
     while (at && (at->removed || is_nothing(at) || !mc_str_is(name, at->name)))
         at = at->next;
@@ -122,7 +122,7 @@ mica_status mc_models_add(mc_models *models, const char *name, const mica_model 
     served->stays = served->was_loaded = true;
     mica_status status = mc_served_open(served, mc_model_retain(model), options->cache_bytes);
     pthread_mutex_lock(&models->lock);
-    if (status == MICA_OK && find(models, mc_str_of(name)))
+    if (status == MICA_OK && find_model(models, mc_str_of(name)))
         status = mc_fail(MICA_EINVAL, "a model called %s is served already", name);
     if (status == MICA_OK) {
         served->state = MC_SERVED_LOADED;
@@ -204,7 +204,7 @@ static mica_status add_named(mc_models *models, const mica_loading_options *give
         served->stays = true;
         served->made = mc_catalog_made(served->folder);
         pthread_mutex_lock(&models->lock);
-        bool known = find(models, mc_str_of(name)) != NULL;
+        bool known = find_model(models, mc_str_of(name)) != NULL;
         if (!known) {
             served->state = MC_SERVED_WANTED;
             served->wanted_us = mc_now_us();
@@ -262,7 +262,7 @@ static const char *split_adapter(const mc_loading *loading, mc_str *name) {
 static mc_served *add_installed(mc_models *models, mc_str name, bool *nomem) {
     mc_str base = name;
     const char *adapter = split_adapter(&models->loading, &base);
-    const mc_served *served = adapter ? find(models, base) : NULL;
+    const mc_served *served = adapter ? find_model(models, base) : NULL;
     const mc_installed *installed = served ? NULL : mc_catalog_find(&models->catalog, base);
     const char *folder = served ? served->folder : installed ? installed->folder : NULL;
     if (!folder || (served && served->base)) return NULL;
@@ -284,14 +284,14 @@ static mc_served *find_held(mc_models *models, mc_str name, mc_failure *failure)
     bool nomem = false;
     pthread_mutex_lock(&models->lock);
     bool any = models->first || models->has_thread, loads = models->has_thread;
-    mc_served *served = name.ptr ? find(models, name) : models->first;
+    mc_served *served = name.ptr ? find_model(models, name) : models->first;
     if (served && !name.ptr && !served->stays) served = NULL;
     if (served) served->refs++;
     pthread_mutex_unlock(&models->lock);
     if (!served && name.ptr && loads) {
         mc_catalog_lock(&models->catalog);
         pthread_mutex_lock(&models->lock);
-        served = find(models, name); /* somebody else may have added it */
+        served = find_model(models, name); /* somebody else may have added it */
         if (!served) served = add_installed(models, name, &nomem);
         if (served) served->refs++;
         pthread_mutex_unlock(&models->lock);

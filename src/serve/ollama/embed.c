@@ -121,7 +121,7 @@ static bool put_all(mc_put *put, vectors *at, const mc_session_model *local) {
     return true;
 }
 
-static bool run(mc_evaluation *evaluation) {
+static bool run_embeddings(mc_evaluation *evaluation) {
     vectors *at = vectors_of(evaluation);
     mc_exchange *http = evaluation->http;
     const mc_session_model *local;
@@ -140,7 +140,8 @@ static void on_close(mc_evaluation *evaluation) {
     mc_free(at);
 }
 
-static const mc_evaluation_ops ops = {.kind = MC_EVALUATION_EMBED, .run = run, .close = on_close};
+static const mc_evaluation_ops ops = {
+    .kind = MC_EVALUATION_EMBED, .run = run_embeddings, .close = on_close};
 
 /* ---- the requests ---- */
 

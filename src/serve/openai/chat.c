@@ -306,7 +306,7 @@ static mica_status send_part(chat_choice *choice, const mc_piece *piece) {
 }
 
 /* Takes a part of an answer. */
-static mica_status take(void *user, const mc_piece *piece) {
+static mica_status take_piece(void *user, const mc_piece *piece) {
     chat_choice *choice = user;
     bool done = false;
     choice->broken = choice->broken || piece->broken;
@@ -350,7 +350,7 @@ static mica_status add_token(chat_choice *choice, const mica_token *token) {
         if (thought || mc_splitter_is_thinking(choice->splitter)) chat->job.thought_tokens++;
     }
     if (!chat->stream || (!logprob && (choice->splitter || !token->len)))
-        return choice->splitter || !token->len ? MICA_OK : take(choice, &text);
+        return choice->splitter || !token->len ? MICA_OK : take_piece(choice, &text);
     const delta d = {.piece = choice->splitter || !token->len ? NULL : &text,
                      .logprob = logprob ? token : NULL};
     return send_event(choice, &d) ? MICA_OK : mc_fail(MICA_ECANCELLED, "the client is gone");
@@ -475,7 +475,7 @@ static mica_status open_choices(chat_job *chat) {
         chat_choice *at = &chat->choices[i];
         at->chat = chat;
         at->index = i;
-        if (parts) MC_TRY(mc_answer_form_split(form, take, at, &at->splitter));
+        if (parts) MC_TRY(mc_answer_form_split(form, take_piece, at, &at->splitter));
         if (parts) mc_splitter_stream_calls(at->splitter); /* broken ones are the same, whole */
     }
     return MICA_OK;

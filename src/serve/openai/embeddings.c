@@ -132,7 +132,7 @@ static bool put_input(mc_put *put, embeddings *e, const mc_session_model *local,
     return true;
 }
 
-static bool run(mc_evaluation *evaluation) {
+static bool run_embeddings(mc_evaluation *evaluation) {
     embeddings *e = embeddings_of(evaluation);
     mc_exchange *http = evaluation->http;
     const mc_session_model *local;
@@ -159,7 +159,8 @@ static void on_close(mc_evaluation *evaluation) {
     mc_free(e);
 }
 
-static const mc_evaluation_ops ops = {.kind = MC_EVALUATION_EMBED, .run = run, .close = on_close};
+static const mc_evaluation_ops ops = {
+    .kind = MC_EVALUATION_EMBED, .run = run_embeddings, .close = on_close};
 
 /* ---- the request ---- */
 

@@ -101,7 +101,7 @@ static mica_status lost(const mc_response *r) {
     return r->stream ? mc_fail(MICA_ECANCELLED, "the client is gone") : mc_fail_nomem("an answer");
 }
 
-static mica_status take(void *user, const mc_piece *piece) {
+static mica_status take_piece(void *user, const mc_piece *piece) {
     mc_response *r = user;
     mc_response_output *output = &r->output;
     bool done = false;
@@ -131,7 +131,7 @@ static mica_status take(void *user, const mc_piece *piece) {
 }
 
 mica_status mc_response_split(mc_response *r) {
-    MC_TRY(mc_answer_form_split(&r->job.form, take, r, &r->splitter));
+    MC_TRY(mc_answer_form_split(&r->job.form, take_piece, r, &r->splitter));
     mc_splitter_stream_calls(r->splitter); /* broken calls are the same, whole */
     return MICA_OK;
 }
@@ -180,7 +180,7 @@ static void end_output(mc_response *r) {
     mc_response_output *output = &r->output;
     bool none = !output->count && output->open == MC_OUTPUT_NONE;
     if (output->open == MC_OUTPUT_MESSAGE || none)
-        mc_completion_note(&r->job, take(r, &(mc_piece){.kind = MC_PIECE_TEXT}));
+        mc_completion_note(&r->job, take_piece(r, &(mc_piece){.kind = MC_PIECE_TEXT}));
     if (!mc_response_output_end(output, r->finish == MICA_FINISH_LENGTH))
         mc_completion_note(&r->job, lost(r));
 }

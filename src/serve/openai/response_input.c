@@ -128,7 +128,7 @@ static bool load(mc_exchange *http, kept *k, mc_str id, bool *found) {
     return status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
 }
 
-static mc_json find(mc_json items, mc_str id) {
+static mc_json find_item(mc_json items, mc_str id) {
     for (mc_json_iter it = mc_json_begin(items); mc_json_next(&it);)
         if (mc_str_eq(text_of(it.value, "id"), id)) return it.value;
     return (mc_json){0};
@@ -146,9 +146,9 @@ static bool put_kept(mc_exchange *http, kept *k, mc_str id, mc_put *put) {
         int len = snprintf(response, sizeof response, "resp_%.*s", DIGITS, id.ptr + at + 1);
         if (!load(http, k, (mc_str){response, (size_t)len}, &found)) return false;
     }
-    if (found) item = find(mc_json_root(k->input), id);
+    if (found) item = find_item(mc_json_root(k->input), id);
     if (found && !mc_json_exists(item))
-        item = find(mc_json_find(mc_json_root(k->response), "output"), id);
+        item = find_item(mc_json_find(mc_json_root(k->response), "output"), id);
     if (!mc_json_exists(item))
         return mc_failure_set(&http->failure, 404, "item_not_found", "input",
                               "there is no item %.*s, or no longer: only items of responses that "

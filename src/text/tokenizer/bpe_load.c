@@ -48,7 +48,7 @@ static mica_status load_flag(mc_json model, const char *key, bool *out) {
     return mc_fail(MICA_EFORMAT, "model.%s: not true or false", key);
 }
 
-static int32_t find(const mc_vocab *v, mc_str text) {
+static int32_t find_id(const mc_vocab *v, mc_str text) {
     return mc_vocab_find_model(v, text, mc_vocab_hash(text.ptr, text.len));
 }
 
@@ -57,7 +57,7 @@ static mica_status load_unk(mc_bpe *bpe, const mc_vocab *v, mc_json unk) {
     bpe->unk_id = -1;
     if (!mc_json_exists(unk)) return MICA_OK;
     if (!mc_json_get_str(unk, &text)) return mc_fail(MICA_EFORMAT, "model.unk_token: not a string");
-    bpe->unk_id = find(v, text);
+    bpe->unk_id = find_id(v, text);
     if (bpe->unk_id >= 0) return MICA_OK;
     return mc_fail(MICA_EFORMAT, "model.unk_token: '%.*s' is not in the vocabulary",
                    MC_STR_ARG(text));
@@ -67,7 +67,7 @@ static void load_byte_ids(mc_bpe *bpe, const mc_vocab *v) {
     for (unsigned byte = 0; byte < 256; byte++) {
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", byte);
-        bpe->byte_ids[byte] = find(v, mc_str_of(name));
+        bpe->byte_ids[byte] = find_id(v, mc_str_of(name));
         bpe->level_ids[byte] = bpe->char_ids[mc_byte_to_char((uint8_t)byte)];
     }
 }

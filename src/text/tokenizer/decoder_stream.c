@@ -11,8 +11,8 @@ struct mica_decoder_stream {
 };
 
 /* Decodes an id. An id without a token gives nothing. */
-static mica_status take(const mica_tokenizer *tok, mc_decoding *state, int32_t id,
-                        bool skip_special) {
+static mica_status take_id(const mica_tokenizer *tok, mc_decoding *state, int32_t id,
+                           bool skip_special) {
     if (id < 0) return mc_fail(MICA_EINVAL, "decode: the id %d is negative", (int)id);
     const mc_token *token = mc_vocab_token(&tok->vocab, id);
     if (!token || (skip_special && (token->flags & MC_TOKEN_SPECIAL))) return MICA_OK;
@@ -22,7 +22,7 @@ static mica_status take(const mica_tokenizer *tok, mc_decoding *state, int32_t i
 static mica_status decode_all(const mica_tokenizer *tok, mc_decoding *state, const int32_t *ids,
                               size_t n, bool skip_special) {
     for (size_t i = 0; i < n; i++)
-        MC_TRY(take(tok, state, ids[i], skip_special));
+        MC_TRY(take_id(tok, state, ids[i], skip_special));
     return mc_decode_end(&tok->decoder, state) ? MICA_OK : mc_fail_nomem("text");
 }
 
@@ -85,7 +85,7 @@ mica_status mica_decoder_stream_push(mica_decoder_stream *stream, int32_t id, co
     }
     *piece = "";
     *len = 0;
-    MC_TRY(take(stream->tok, &stream->state, id, stream->skip_special));
+    MC_TRY(take_id(stream->tok, &stream->state, id, stream->skip_special));
     bool no_memory = false;
     bool settled = mc_decode_settle(&stream->tok->decoder, &stream->state, &no_memory);
     if (no_memory) return mc_fail_nomem("text");

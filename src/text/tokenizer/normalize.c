@@ -171,7 +171,8 @@ void mc_normalizer_deinit(mc_normalizer *n) {
     mc_buffer_deinit(&n->steps);
 }
 
-static mica_status run(const normal_step *step, mc_str text, mc_normalizing *s, mc_buffer *out) {
+static mica_status run_sequence(const normal_step *step, mc_str text, mc_normalizing *s,
+                                mc_buffer *out) {
     size_t growth = step->kind->growth, more = growth > 1 ? (growth - 1) * text.len : 0;
     if (text.len == 0) return MICA_OK;
     MC_TRY(mc_work_add(s->work, more));
@@ -187,7 +188,7 @@ mica_status mc_normalize(const mc_normalizer *n, mc_str text, mc_normalizing *s,
     for (size_t i = 0; i < MC_BUFFER_COUNT(&n->steps, normal_step); i++) {
         mc_buffer *to = &s->text[i % 2];
         mc_buffer_clear(to);
-        MC_TRY(run(&steps[i], text, s, to));
+        MC_TRY(run_sequence(&steps[i], text, s, to));
         text = (mc_str){to->len ? to->data : "", to->len};
     }
     *out = text;

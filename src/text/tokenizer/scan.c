@@ -12,7 +12,7 @@ static inline uint8_t look(const mc_classes *t, const char *p, const char *end, 
 }
 
 /* The end of a run of characters of one class that starts at p. */
-static const char *run(const mc_classes *t, const char *p, const char *end, uint8_t class) {
+static const char *skip_class(const mc_classes *t, const char *p, const char *end, uint8_t class) {
     size_t n;
     while (look(t, p, end, &n) == class)
         p += n;
@@ -54,7 +54,7 @@ static size_t scan_gpt2(const mc_classes *t, mc_str text) {
     if (n) return n;
     uint8_t class = look(t, q, end, &n);
     if (class == MC_CLASS_LETTER || class == MC_CLASS_NUMBER || class == MC_CLASS_OTHER) {
-        return (size_t)(run(t, q + n, end, class) - p);
+        return (size_t)(skip_class(t, q + n, end, class) - p);
     }
     return white_space(t, p, end, false);
 }
@@ -66,7 +66,7 @@ static inline size_t scan_lines(const mc_classes *t, mc_str text, int digits) {
     size_t n = contraction(p, end, true), next;
     if (n) return n;
     uint8_t class = look(t, p, end, &n);
-    if (class == MC_CLASS_LETTER) return (size_t)(run(t, p + n, end, class) - p);
+    if (class == MC_CLASS_LETTER) return (size_t)(skip_class(t, p + n, end, class) - p);
     if (class == MC_CLASS_NUMBER) {
         const char *q = p + n;
         while (--digits > 0 && look(t, q, end, &n) == MC_CLASS_NUMBER)
@@ -75,10 +75,12 @@ static inline size_t scan_lines(const mc_classes *t, mc_str text, int digits) {
     }
     uint8_t second = look(t, p + n, end, &next);
     if (class != MC_CLASS_NEWLINE && second == MC_CLASS_LETTER) {
-        return (size_t)(run(t, p + n, end, MC_CLASS_LETTER) - p);
+        return (size_t)(skip_class(t, p + n, end, MC_CLASS_LETTER) - p);
     }
     if (class == MC_CLASS_OTHER || (*p == ' ' && second == MC_CLASS_OTHER)) {
-        return (size_t)(run(t, run(t, p + n, end, MC_CLASS_OTHER), end, MC_CLASS_NEWLINE) - p);
+        return (size_t)(skip_class(t, skip_class(t, p + n, end, MC_CLASS_OTHER), end,
+                                   MC_CLASS_NEWLINE) -
+                        p);
     }
     return white_space(t, p, end, true);
 }
