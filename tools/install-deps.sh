@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the distribution's packages that building, testing or fuzzing mica needs.
 #
-#   tools/install-deps.sh [build|test|check|mlx]
+#   tools/install-deps.sh [build|test|check|mlx|page]
 #
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl, OpenSSL,
 #          protobuf-c, libmicrohttpd and xxhash, which are optional
@@ -10,6 +10,7 @@
 #          a compiler for 64-bit ARM, QEMU, what make macos and make packages need, and Node and
 #          Chromium for the page
 #   mlx    build, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
+#   page   build, and Node and the browser that tests of the page are quickest in
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu
@@ -53,13 +54,19 @@ case $tier in
       ldconfig -p 2> /dev/null | grep -qE 'libopenblasp?\.so\.0 ' || need openblas
     fi
     ;;
+  page)
+    have npm || need node
+    if have apt-get; then have chromium-headless-shell || need headless-shell
+    else have chromium || have google-chrome || need headless-shell
+    fi
+    ;;
   test | check)
     library cmocka cmocka.h || need cmocka
     have clang-format-14 || have clang-format || need clang-format
     ! have dnf || rpm -q libasan libubsan libtsan > /dev/null || need sanitizers
     ;;
   *)
-    echo "usage: tools/install-deps.sh [build|test|check|mlx]" >&2
+    echo "usage: tools/install-deps.sh [build|test|check|mlx|page]" >&2
     exit 2
     ;;
 esac
@@ -75,7 +82,7 @@ if [ "$tier" = check ]; then
     have ruby || need ruby
     python3 -m pip --version > /dev/null 2>&1 || need pip
     have npm || need node
-    have chromium || have google-chrome || need chromium
+    have chromium-headless-shell || have chromium || have google-chrome || need headless-shell
   fi
   ! have apt-get || have qemu-aarch64 || need qemu
 fi
@@ -108,6 +115,9 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:qemu) echo qemu-user ;;
     apt:llvm) echo llvm-14 ;;
     apt:node) echo nodejs npm ;;
+    apt:headless-shell) # a part of Chromium, where the distribution divides it
+      if apt-cache show chromium-headless-shell > /dev/null 2>&1; then echo chromium-headless-shell
+      else echo chromium; fi ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
 
@@ -132,7 +142,9 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:clang) echo clang compiler-rt ;;
     dnf:shellcheck) echo ShellCheck ;;
     dnf:pip) echo python3 python3-pip ;;
+    dnf:headless-shell) echo chromium ;;
 
+    brew:headless-shell) echo chromium ;;
     brew:compiler) ;; # xcode-select --install, asked for below
     brew:libedit | brew:libcurl | brew:valgrind) ;; # part of macOS; not made for it
     brew:clang) echo llvm ;;

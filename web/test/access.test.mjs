@@ -206,7 +206,7 @@ test("reading back is not disturbed by what streams", async () => {
     await send(page, "slow");
     await page.waitForFunction(() => /word5 /.test(document.querySelector(".thread").innerText));
     await page.locator("#scroller").evaluate((scroller) => (scroller.scrollTop = 100));
-    await page.waitForTimeout(400);
+    await page.waitForFunction(() => /word25 /.test(document.querySelector(".thread").innerText));
     assert.equal(await page.locator("#scroller").evaluate((scroller) => scroller.scrollTop), 100);
     await page.getByRole("button", { name: "Latest" }).click();
     await page.waitForFunction(() => {

@@ -95,6 +95,10 @@ const badFormulas = [
     "\nlast word",
 ].join("\n\n");
 
+function* endless() {
+    for (let i = 0; ; i++) yield `word${i} `;
+}
+
 const table = (rows, columns) =>
     [
         `|${"a|".repeat(columns)}`,
@@ -134,11 +138,11 @@ export const answers = {
         ],
     }),
     "after tool": () => ({ pieces: words("It is raining there.") }),
-    "slow": () => ({ ms: 25, pieces: Array.from({ length: 400 }, (_, i) => `word${i} `) }),
-    "endless prompt": () => ({ firstMs: 60000, pieces: ["late"] }),
+    "slow": () => ({ ms: 25, pieces: endless() }),
+    "endless prompt": () => ({ firstMs: 2 ** 31 - 1, pieces: ["late"] }),
     "going on": () => ({ pieces: words(" ginning, and **this is the end**.") }),
     "formulas": () => ({ pieces: tokens(formulas) }),
-    "long display": () => ({ ms: 15, pieces: tokens(display) }),
+    "long display": () => ({ ms: 15, pauseAt: 12, pieces: tokens(display) }),
     "bad formulas": () => ({ pieces: [badFormulas] }),
     "json": () => ({ pieces: tokens('{"name": "mica"}') }),
     "hostile": () => ({ pieces: tokens(hostile) }),

@@ -7,6 +7,8 @@ import { Mock } from "./mock.mjs";
 
 const built = fileURLToPath(new URL("../../../web/dist/index.html", import.meta.url));
 
+const often = { polling: 50 }; // ms; at every frame it would make frames that nobody needs
+
 // Opens a browser for the tests of a file; each test gets a fresh profile, page and mock.
 // url: starts another server than the mock, and gives its address.
 export function useBrowser({ url, ...options } = {}) {
@@ -61,7 +63,7 @@ export async function openPage(own, hash = "") {
             own.outside.push(request.url());
     });
     await page.goto(own.url + hash);
-    await page.waitForFunction(() => document.querySelector("#model").value);
+    await page.waitForFunction(() => document.querySelector("#model").value, null, often);
     return page;
 }
 
@@ -76,6 +78,8 @@ export async function finished(page) {
         () =>
             document.querySelector(".message.assistant") &&
             !document.querySelector(".running, [aria-busy]"),
+        null,
+        often,
     );
 }
 

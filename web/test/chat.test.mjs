@@ -310,19 +310,22 @@ test("formulas are set, prices and code are not", async () => {
 });
 
 test("a formula that streams is shown as it is written until it is whole", async () => {
-    const { page } = own;
+    const { page, mock } = own;
+    let goOn;
+    mock.mayGoOn = new Promise((resolve) => (goOn = resolve));
     await page.evaluate(() => {
-        window.seen = { whole: "", emphasis: 0 };
-        new MutationObserver(() => {
-            const written = document.querySelector(".assistant p code")?.textContent ?? "";
-            if (written.length > window.seen.whole.length) window.seen.whole = written;
-            window.seen.emphasis += document.querySelectorAll(".assistant em").length;
-        }).observe(document.querySelector(".thread"), { childList: true, subtree: true });
+        window.emphasis = 0;
+        new MutationObserver(
+            () => (window.emphasis += document.querySelectorAll(".assistant em").length),
+        ).observe(document.querySelector(".thread"), { childList: true, subtree: true });
     });
-    await ask(page, "long display");
-    const { whole, emphasis } = await page.evaluate(() => window.seen);
-    assert.match(whole, /^\$\$\n\\sum/);
-    assert.equal(emphasis, 0);
+    await send(page, "long display");
+    await page.waitForFunction(() =>
+        /^\$\$\n\\sum/.test(document.querySelector(".assistant p code")?.textContent ?? ""),
+    );
+    goOn();
+    await finished(page);
+    assert.equal(await page.evaluate(() => window.emphasis), 0);
     const answer = page.locator(".assistant .body");
     assert.equal(await answer.locator("math").count(), 1);
     assert.match(await answer.innerText(), /After it\.$/);

@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { answers } from "./answers.mjs";
 
-const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+// One that is not over when the tests are keeps nobody.
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref());
 
 export class Mock {
     requests = []; // bodies of /v1/chat/completions
@@ -14,6 +15,7 @@ export class Mock {
     downloads = false;
     broken = ""; // a model that does not load
     mayBreak = Promise.resolve(); // an answer that breaks off waits for it
+    mayGoOn = Promise.resolve(); // one that pauses does
     pulls = []; // what was asked of /api/pull
     models = [
         { id: "qwen3-0.6b", object: "model", created: 1, owned_by: "mica", max_model_len: 32768 },
@@ -227,6 +229,7 @@ export class Mock {
         delta({ role: "assistant", content: "" });
         for (const piece of answer.pieces) {
             if (response.destroyed) return;
+            if (tokens === answer.pauseAt) await this.mayGoOn;
             if (typeof piece === "string") delta({ content: piece }, piece);
             else delta(piece);
             tokens++;
