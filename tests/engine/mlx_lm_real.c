@@ -10,8 +10,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,41 +205,38 @@ static void test_two_threads(void **state) {
 
 typedef struct canceller {
     mica_stream *stream;
-    uint64_t when;
+    atomic_bool done;
 } canceller;
 
 static void *cancel(void *arg) {
     canceller *c = arg;
-    (void)poll(NULL, 0, 30);
-    c->when = mc_now_us();
     mica_stream_cancel(c->stream);
+    atomic_store(&c->done, true);
     return NULL;
 }
 
-/* In mid-stream within a second, and the child does not compute on: the next answer comes. A busy
- * machine has three tries. */
+/* In mid-stream: no more than the token that was under way comes. And the child does not compute
+ * on: the next answer comes. */
 static void test_cancel(void **state) {
     (void)state;
     static answer want, got;
-    uint64_t us = UINT64_MAX;
-    for (int i = 0; i < 3 && us > 1000000; i++) {
-        pthread_t thread;
-        mica_token token;
-        mica_session *session;
-        canceller c = {.when = 0};
-        must(mica_session_open(mlx_lm, NULL, &session));
-        must(mica_generate(session, "Once", 0, &(mica_generate_options){.ignore_eos = true},
-                           &c.stream));
-        assert_true(mica_stream_next(c.stream, &token));
-        assert_int_equal(pthread_create(&thread, NULL, cancel, &c), 0);
-        while (mica_stream_next(c.stream, &token)) {}
-        us = mc_now_us() - c.when;
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_int_equal(mica_stream_status(c.stream), MICA_ECANCELLED);
-        mica_stream_close(&c.stream);
-        mica_session_close(&session);
-    }
-    assert_true(us <= 1000000);
+    pthread_t thread;
+    mica_token token;
+    mica_session *session;
+    canceller c = {.done = false};
+    int after = 0;
+    must(mica_session_open(mlx_lm, NULL, &session));
+    must(
+        mica_generate(session, "Once", 0, &(mica_generate_options){.ignore_eos = true}, &c.stream));
+    assert_true(mica_stream_next(c.stream, &token));
+    assert_int_equal(pthread_create(&thread, NULL, cancel, &c), 0);
+    while (mica_stream_next(c.stream, &token))
+        after += atomic_load(&c.done);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_in_range(after, 0, 1);
+    assert_int_equal(mica_stream_status(c.stream), MICA_ECANCELLED);
+    mica_stream_close(&c.stream);
+    mica_session_close(&session);
     generate(native, &(mica_generate_options){.max_tokens = 4}, &want);
     generate(mlx_lm, &(mica_generate_options){.max_tokens = 4}, &got);
     expect_same(&want, &got);

@@ -227,6 +227,21 @@ double client_metric(const char *page, const char *name) {
     return -1;
 }
 
+double client_metric_now(const mica_server *server, const char *name) {
+    answer a = client_ask(server, "GET", "/metrics", NULL);
+    double value = client_metric(a.body, name);
+    answer_free(&a);
+    return value;
+}
+
+void client_wait_metric(const mica_server *server, const char *name, double value) {
+    for (int i = 0; i < CLIENT_PATIENCE; i++) {
+        if (client_metric_now(server, name) >= value) return;
+        poll(NULL, 0, 10);
+    }
+    fail_msg("%s is below %g", name, value);
+}
+
 void client_without_memory(const mica_server *server, const char *path, const char *body) {
     uint64_t rounds = 0;
     bool lacked = true;

@@ -61,6 +61,10 @@ void client_refused(const mica_server *server, const char *path, const char *bod
 
 /* The value of a sample of /metrics; -1: there is none. */
 double client_metric(const char *page, const char *name);
+double client_metric_now(const mica_server *server, const char *name);
+
+/* Waits until a sample of /metrics is no less than a value. */
+void client_wait_metric(const mica_server *server, const char *name, double value);
 
 /* Asks again and again, while allocation after allocation fails: each request is answered, refused
  * with 503 or dropped, and the last one, which lacks nothing, is answered. */

@@ -43,22 +43,6 @@ static int begin(const mica_server *server, const char *body) {
     return fd;
 }
 
-static double metric(const mica_server *server, const char *name) {
-    answer a = client_ask(server, "GET", "/metrics", NULL);
-    double value = client_metric(a.body, name);
-    answer_free(&a);
-    return value;
-}
-
-/* Waits until a gauge has reached a value. */
-static void wait_for(const mica_server *server, const char *name, double value) {
-    for (int i = 0; i < CLIENT_PATIENCE; i++) {
-        if (metric(server, name) >= value) return;
-        poll(NULL, 0, 10);
-    }
-    fail_msg("%s is below %g", name, value);
-}
-
 static bool is_answered(int fd) {
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) != 0;
 }
@@ -114,8 +98,8 @@ static void test_many(void **state) {
     int fds[CLIENTS];
     for (int i = 0; i < CLIENTS; i++)
         fds[i] = begin(shared.server, body);
-    wait_for(shared.server, "mica_evaluations_waiting", CLIENTS - 1);
-    assert_true(metric(shared.server, "mica_evaluations_running") == 1);
+    client_wait_metric(shared.server, "mica_evaluations_waiting", CLIENTS - 1);
+    assert_true(client_metric_now(shared.server, "mica_evaluations_running") == 1);
     mc_json_doc *doc = client_json(shared.server, "POST", TEXT,
                                    "{\"prompt\": \"curl is\", \"max_tokens\": 4}", 200);
     mc_json_close(&doc);
@@ -140,7 +124,8 @@ static void test_timeout(void **state) {
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
     assert_int_equal(mica_server_add(server, "slow", shared.model, &options), MICA_OK);
     client_refused(server, TEXT, body, 504, "timeout", "");
-    assert_true(metric(server, "mica_evaluations_total{kind=\"score\",end=\"timeout\"}") == 1);
+    assert_true(
+        client_metric_now(server, "mica_evaluations_total{kind=\"score\",end=\"timeout\"}") == 1);
     mica_server_close(&server);
     free(body);
 }
@@ -148,12 +133,12 @@ static void test_timeout(void **state) {
 /* Checks that a request is refused before anything is computed, and with which numbers. */
 static void check_refused(size_t count, size_t n, const char *fields, const char *numbers) {
     static const char done[] = "mica_evaluation_seconds_total{kind=\"score\"}";
-    double before = metric(shared.server, done);
+    double before = client_metric_now(shared.server, done);
     char *body = body_of(count, n, fields);
     client_refused(shared.server, TEXT, body, 400, "invalid_value", "echo");
     answer a = client_ask(shared.server, "POST", TEXT, body);
     if (!strstr(a.body, numbers)) fail_msg("%s: %s", fields, a.body);
-    assert_true(metric(shared.server, done) == before);
+    assert_true(client_metric_now(shared.server, done) == before);
     answer_free(&a);
     free(body);
 }

@@ -452,11 +452,11 @@ static void test_classify(void **state) {
 /* ---- long ones ---- */
 
 /* A body of `count` inputs of `n` tokens, freed with free. */
-static char *long_body(size_t count, size_t n) {
+static char *long_body(const char *model, size_t count, size_t n) {
     size_t bytes = count * (n * 3 + 4) + 64, at = 0;
     char *body = malloc(bytes);
     assert_non_null(body);
-    at += (size_t)snprintf(body, bytes, "{\"input\": [");
+    at += (size_t)snprintf(body, bytes, "{\"model\": \"%s\", \"input\": [", model);
     for (size_t i = 0; i < count; i++) {
         at += (size_t)snprintf(body + at, bytes - at, "%s[", i ? "," : "");
         for (size_t j = 0; j < n; j++)
@@ -472,7 +472,7 @@ static char *long_body(size_t count, size_t n) {
 static void test_hangup(void **state) {
     (void)state;
     size_t files = client_files();
-    char *body = long_body(2000, 100);
+    char *body = long_body("default", 2000, 100);
     int fds[4];
     for (int i = 0; i < 4; i++) {
         fds[i] = client_connect(shared.server);
@@ -482,7 +482,7 @@ static void test_hangup(void **state) {
                      strlen(body));
         client_send(fds[i], body, strlen(body));
     }
-    poll(NULL, 0, 200);
+    client_wait_metric(shared.server, "mica_evaluations_waiting", 3);
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     mc_json_doc *doc;
@@ -495,13 +495,13 @@ static void test_hangup(void **state) {
 /* A chat is answered while a long computation runs, which goes on meanwhile. */
 static void test_beside_answers(void **state) {
     (void)state;
-    char *body = long_body(2000, 200);
+    char *body = long_body("default", 2000, 200);
     int fd = client_connect(shared.server);
     client_print(fd,
                  "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
                  strlen(body));
     client_send(fd, body, strlen(body));
-    poll(NULL, 0, 200);
+    client_wait_metric(shared.server, "mica_evaluations_running", 1);
     mc_json_doc *doc;
     post("/v1/chat/completions",
          "{\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}], "
@@ -519,7 +519,7 @@ static void test_timeout(void **state) {
     (void)state;
     mica_server *server = NULL;
     mica_serving_options options = {.max_seconds = 0.2};
-    char *body = long_body(2000, 100);
+    char *body = long_body("slow", 2000, 100);
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
     assert_int_equal(mica_server_add(server, "slow", shared.model, &options), MICA_OK);
     client_refused(server, "/v1/embeddings", body, 504, "timeout", "");
@@ -533,9 +533,10 @@ static void test_metrics(void **state) {
     (void)state;
     mica_server *server = NULL;
     mica_serving_options options = {.max_seconds = 0.3};
-    char *body = long_body(2000, 100);
+    char *body = long_body("slow", 2000, 100);
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
-    assert_int_equal(mica_server_add(server, "default", shared.model, &options), MICA_OK);
+    assert_int_equal(mica_server_add(server, "default", shared.model, NULL), MICA_OK);
+    assert_int_equal(mica_server_add(server, "slow", shared.model, &options), MICA_OK);
     mc_json_doc *doc =
         client_json(server, "POST", "/v1/embeddings", "{\"input\": [\"a b c\", \"d\"]}", 200);
     double tokens = (double)int_at(mc_json_root(doc), "usage.prompt_tokens");

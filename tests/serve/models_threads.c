@@ -304,7 +304,7 @@ static void test_late(void **state) {
     begin_held(&load, 0.3);
     check_says(load.server, ASK("default"), 504, "took too long");
     end_held(&load);
-    assert_true(answers(load.server, ASK("default")));
+    wait_until_runs(load.server, "default,"); /* an answer might take too long, too */
     mica_server_close(&load.server);
 }
 
