@@ -9,7 +9,11 @@
  *
  * In TEXT, \n \r \e (escape) and \xHH stand for bytes. After the script the command's end is
  * awaited; pty exits as the command did, or with 99 after it said what was wrong: with all that
- * the command had written. */
+ * the command had written.
+ *
+ *     pty --hangup COMMAND [ARGUMENT...]      no terminal, but SIGHUP ends the command
+ *
+ * also where what runs the tests ignores that (nohup), which all that it starts inherits. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -140,6 +144,11 @@ int main(int argc, char **argv) {
     char line[1024];
     int status;
     if (argc < 2) return WRONG;
+    if (argc > 2 && strcmp(argv[1], "--hangup") == 0) {
+        signal(SIGHUP, SIG_DFL);
+        execvp(argv[2], argv + 2);
+        wrong("cannot start", argv[2]);
+    }
     start(argv + 1);
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';

@@ -30,8 +30,10 @@ def expect(what, got, wanted):
 
 def interrupted(folder):
     """How the program ends that is interrupted within an answer of some 5,000 bytes."""
+    # What runs in the background inherits that interrupts are ignored.
     with subprocess.Popen(program + [folder, QUESTION], bufsize=0, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as process:
+                          stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(
+                              signal.SIGINT, signal.SIG_DFL)) as process:
         process.stdout.read(1)
         process.send_signal(signal.SIGINT)
         rest, said = process.communicate(timeout=1000)
