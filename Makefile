@@ -21,16 +21,20 @@ test-quick: ## the release build's tests but the slow ones (kernels on every ins
 	@tools/install-deps.sh test
 	@tools/run_tests quick
 
-check: ## all checks that there are (docs/checks.md), of which CI runs a third of the long ones: hours
+check: ## all checks that there are (docs/checks.md), of which CI runs a sixth of the long ones: hours
 	@MICA_TURN=all .ci/run
 
 release-rest: ## the long tests of the release build, which make test leaves out
 	@tools/install-deps.sh test
 	@tools/run_tests release-rest
 
-asan-rest: ## under ASan and UBSan what make test leaves out, and the kernels
+asan-rest: ## under ASan and UBSan what make test leaves out
 	@tools/install-deps.sh test
 	@tools/run_tests asan-rest
+
+asan-kernels: ## the tests of the kernels and of what calls them, all of it under ASan and UBSan
+	@tools/install-deps.sh test
+	@tools/run_tests asan-kernels
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
 	@tools/install-deps.sh test
@@ -89,6 +93,6 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check release-rest asan-rest tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help
+.PHONY: all chat test test-quick check release-rest asan-rest asan-kernels tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help

@@ -4,16 +4,16 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-add_library(mica_objects OBJECT)
-target_include_directories(mica_objects PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(mica_objects PRIVATE mica_compile)
+add_library(mica_kernels OBJECT)
+target_include_directories(mica_kernels PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(mica_kernels PRIVATE mica_compile)
 add_subdirectory(src/cpu/kern)
 
 set(base src/base/alloc.c src/base/cgroup.c src/base/numa.c src/base/pool.c
   src/base/status.c src/base/system.linux.c src/base/system.posix.c src/base/utf8.c)
 include(tests/cpu/kcheck.cmake)
 list(TRANSFORM kcheck PREPEND tests/cpu/)
-add_executable(kcheck $<TARGET_OBJECTS:mica_objects> ${base} tests/cpu/kcheck.c ${kcheck})
+add_executable(kcheck $<TARGET_OBJECTS:mica_kernels> ${base} tests/cpu/kcheck.c ${kcheck})
 target_include_directories(kcheck PRIVATE include src tests)
 target_link_libraries(kcheck PRIVATE mica_compile Threads::Threads m)
 

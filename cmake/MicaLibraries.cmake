@@ -5,10 +5,10 @@ set(mica_private_libraries simdjson::simdjson PkgConfig::PCRE2 PkgConfig::UTF8PR
   ${mica_unpackers}
   $<$<NOT:$<PLATFORM_ID:Darwin>>:m> ${CMAKE_DL_LIBS})
 
-add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects>)
+add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects> ${mica_kernel_objects})
 target_link_libraries(mica_static PRIVATE ${mica_private_libraries})
 
-add_library(mica_shared SHARED $<TARGET_OBJECTS:mica_objects>)
+add_library(mica_shared SHARED $<TARGET_OBJECTS:mica_objects> ${mica_kernel_objects})
 foreach(library ${mica_private_libraries} mica_compile) # none that its users must have
   target_link_libraries(mica_shared PRIVATE $<BUILD_INTERFACE:${library}>)
 endforeach()

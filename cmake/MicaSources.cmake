@@ -12,7 +12,8 @@ endif()
 #
 # Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
 # to these files alone the flags. Release builds compile kernels with -O3, and so do builds with
-# sanitizers, for which most of int8_*.c would take minutes: these stay as they are.
+# sanitizers, for which most of int8_*.c would take minutes: these stay as they are. Files of
+# src/cpu/kern/ are the target mica_kernels, which another build may link (MICA_KERNELS_OF).
 #
 #   mica_kernel_sources(any SOURCES dot_ref.c)
 #   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
@@ -20,6 +21,13 @@ function(mica_kernel_sources processor)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FLAGS;SOURCES")
   if(NOT processor STREQUAL "any" AND NOT processor STREQUAL MICA_PROCESSOR)
     return()
+  endif()
+  set(target mica_objects)
+  if(CMAKE_CURRENT_SOURCE_DIR STREQUAL "${PROJECT_SOURCE_DIR}/src/cpu/kern")
+    set(target mica_kernels)
+  endif()
+  if(NOT TARGET ${target})
+    return() # it is another build's
   endif()
   # gcc before 13 puts vectors of 64 bytes at addresses of 32 where AddressSanitizer lays out the
   # stack (its bug 110027). Kernels keep the checks of heap and globals, and kcheck's guard pages.
@@ -31,21 +39,21 @@ function(mica_kernel_sources processor)
     list(APPEND arg_FLAGS -fno-sanitize=all)
   endif()
   list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
-  target_sources(mica_objects PRIVATE ${arg_SOURCES})
-  set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY mica_objects PROPERTIES
+  target_sources(${target} PRIVATE ${arg_SOURCES})
+  set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY ${target} PROPERTIES
     COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${arg_FLAGS}")
   # Reading weights, which nobody writes, would be nine tenths of an answer under ThreadSanitizer.
   # How results are divided among threads is the same for float matmuls, whose kernels it sees.
   if(MICA_SANITIZE MATCHES "thread")
     set(quantized ${arg_SOURCES})
     list(FILTER quantized INCLUDE REGEX "/(quant|int8)/")
-    set_property(SOURCE ${quantized} TARGET_DIRECTORY mica_objects APPEND PROPERTY
+    set_property(SOURCE ${quantized} TARGET_DIRECTORY ${target} APPEND PROPERTY
       COMPILE_OPTIONS -fno-sanitize=thread)
   endif()
   if(MICA_SANITIZE AND NOT MICA_LIBFUZZER)
     list(FILTER arg_SOURCES EXCLUDE REGEX
       "/int8_[^/]*(avx2|vnni|vnni256|once|quarters|twice|amx|neon|dotprod|i8mm)\\.c$")
-    set_property(SOURCE ${arg_SOURCES} TARGET_DIRECTORY mica_objects APPEND PROPERTY
+    set_property(SOURCE ${arg_SOURCES} TARGET_DIRECTORY ${target} APPEND PROPERTY
       COMPILE_OPTIONS -O3)
   endif()
 endfunction()

@@ -11,11 +11,13 @@ set(MICA_FIRST_ROOMS answer base cli fuzz grammar graph hub io onnx serve text w
 set(MICA_FIRST convert.gguf convert.recipe cpu.copy device.memory engine.native engine.options
   exec.compile exec.program_file grad.tape model.lm_load model.packing op.golden op.refuse
   schedule.turns session.session_file session.session_golden task.score tune.log)
-# Of those rooms, what takes long because a model computes much.
-set(MICA_FIRST_NOT cli.answer cli.batch cli.bench cli.bench_failure cli.chat cli.context cli.eval
-  cli.resume cli.run cli.tune serve.batches serve.clients.anthropic serve.clients.chats
+# Of those rooms, what takes long because a model computes much or the command is started often.
+set(MICA_FIRST_NOT cli.alias cli.answer cli.batch cli.bench cli.bench_failure cli.chat cli.context
+  cli.eval cli.resume cli.run cli.tune serve.batches serve.clients.anthropic serve.clients.chats
   serve.clients.node serve.clients.ollama serve.clients.tasks serve.crowd serve.echo serve.memory
   text.tokenizer.regex.interpreted)
+# Rooms whose tests make asan-kernels runs with instrumented kernels, too: label `kernels`.
+set(MICA_KERNEL_ROOMS cpu exec grad model op)
 find_program(MICA_VALGRIND valgrind)
 file(STRINGS ${PROJECT_SOURCE_DIR}/tests/qemu_slow.txt MICA_QEMU_SLOW REGEX "^[a-z]")
 list(TRANSFORM MICA_QEMU_SLOW REPLACE " .*" "")
@@ -61,13 +63,21 @@ if(MICA_SANITIZE OR CMAKE_CROSSCOMPILING)
   set(MICA_TEST_TIMEOUT 2400)
 endif()
 
-# Gives a test the label `first`, if it is one of those.
-function(mica_label_first name labels)
+# Gives a test the labels `first` and `kernels`, if it is one of those.
+function(mica_label_sanitized name labels)
   string(REGEX REPLACE "[.].*" "" room ${name})
-  if(MICA_SANITIZE MATCHES "address" AND NOT name IN_LIST MICA_FIRST_NOT AND
-      (room IN_LIST MICA_FIRST_ROOMS OR name IN_LIST MICA_FIRST))
-    set(${labels} ${${labels}} first PARENT_SCOPE)
+  if(NOT MICA_SANITIZE MATCHES "address")
+    return()
   endif()
+  set(all ${${labels}})
+  if(NOT name IN_LIST MICA_FIRST_NOT AND
+      (room IN_LIST MICA_FIRST_ROOMS OR name IN_LIST MICA_FIRST))
+    list(APPEND all first)
+  endif()
+  if(room IN_LIST MICA_KERNEL_ROOMS)
+    list(APPEND all kernels)
+  endif()
+  set(${labels} ${all} PARENT_SCOPE)
 endfunction()
 
 # mica_add_test(<ctest name> <target> [LABELS <label>...] [ARGS <arg>...])
@@ -77,7 +87,7 @@ endfunction()
 # target whose last test lacks that label is not built by default, unless it is a room's program.
 function(mica_add_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
-  mica_label_first(${name} arg_LABELS)
+  mica_label_sanitized(${name} arg_LABELS)
   if(CMAKE_CROSSCOMPILING AND name IN_LIST MICA_QEMU_SLOW)
     list(APPEND arg_LABELS qemu_slow)
   endif()
@@ -135,7 +145,7 @@ function(mica_test_in_room target name function built source)
 endfunction()
 
 # mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [ALONE] [WEAKER]
-#           [DEVICES | DEVICES_LONG] [MLX_MODES | NO_MLX])
+#           [DEVICES | DEVICES_LONG] [MLX_MODES | MLX_LONG | NO_MLX])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. The tests of a room are one program, the target test_<room>, that takes a test's name
@@ -155,10 +165,11 @@ endfunction()
 # goldens that compute little (not in tests/qemu_slow.txt). DEVICES_LONG: the same, for tests of
 # thousands of passes: the witness then has kernels for fused ops.
 # Both: again as <room>.<name>.mlx on MLX's CPU where MLX is there, but not under sanitizers, which
-# do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too; NO_MLX: not there,
-# for what needs that a row has the same bits alone and among others.
+# do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too, which are long;
+# MLX_LONG: the copy on MLX is long; NO_MLX: not there, for what needs that a row has the same bits
+# alone and among others.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;NO_MLX" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;MLX_LONG;NO_MLX" ""
     "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" id test/${path})
@@ -173,7 +184,7 @@ function(mica_test path)
     set(target test_${CMAKE_MATCH_1})
     set(own ${CMAKE_MATCH_2})
     set(built TRUE)
-    mica_label_first(${name} arg_LABELS)
+    mica_label_sanitized(${name} arg_LABELS)
     if(MICA_TEST_LABEL AND NOT MICA_TEST_LABEL IN_LIST arg_LABELS)
       set(built FALSE)
     endif()
@@ -223,7 +234,11 @@ function(mica_test path)
     endif()
     foreach(mode IN LISTS modes)
       string(REPLACE .lazy "" test ${name}.mlx.${mode})
-      mica_add_test(${test} ${target} LABELS ${slow} ${device_labels} ARGS ${arg_ARGS})
+      set(mode_labels ${slow})
+      if(arg_MLX_LONG OR NOT mode STREQUAL "lazy")
+        list(APPEND mode_labels long)
+      endif()
+      mica_add_test(${test} ${target} LABELS ${mode_labels} ${device_labels} ARGS ${arg_ARGS})
       set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
         MICA_TEST_DEVICE=mlx:cpu MICA_MLX_MODE=${mode} OPENBLAS_NUM_THREADS=1)
     endforeach()
