@@ -27,7 +27,8 @@ static bool read_messages(cli_batch_item *item, const cli_json_node *array) {
         const cli_json_node *content = cli_json_find(json, node, "content");
         if (!role || !content || role->kind != CLI_JSON_STRING || content->kind != CLI_JSON_STRING)
             return wrong(item, needs);
-        item->messages[item->message_count++] = (mica_message){role->text, content->text};
+        item->messages[item->message_count++] =
+            (mica_message){.role = role->text, .content = content->text};
     }
     return true;
 }

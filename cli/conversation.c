@@ -28,7 +28,7 @@ static bool insert(cli_conversation *c, size_t at, const char *role, const char 
         return false;
     }
     memmove(c->messages + at + 1, c->messages + at, (c->count - at) * sizeof *c->messages);
-    c->messages[at] = (mica_message){role, copy};
+    c->messages[at] = (mica_message){.role = role, .content = copy};
     c->count++;
     return true;
 }

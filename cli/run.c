@@ -22,7 +22,8 @@ static mica_status open_chat(mica_session *session, const cli_text *prompt,
                              const mica_generate_options *options, const void *user,
                              mica_stream **stream) {
     const chat_form *form = user;
-    mica_message messages[2] = {{"system", form->system}, {"user", prompt->data}};
+    mica_message messages[2] = {{.role = "system", .content = form->system},
+                                {.role = "user", .content = prompt->data}};
     mica_generate_options with_variables = *options;
     int first = form->system ? 0 : 1;
     if (form->variables.len > 0) with_variables.template_variables = form->variables.data;

@@ -7,10 +7,10 @@
 int main(int argc, char **argv) {
     const char *folder = argc > 1 ? argv[1] : "models/default";
     static const mica_message questions[] = {
-        {"user", "What is curl?"},
-        {"user", "What is nginx?"},
-        {"user", "How do I exit vim?"},
-        {"user", "Which package contains the dig command?"},
+        {.role = "user", .content = "What is curl?"},
+        {.role = "user", .content = "What is nginx?"},
+        {.role = "user", .content = "How do I exit vim?"},
+        {.role = "user", .content = "Which package contains the dig command?"},
     };
     mica_batch_item items[4];
     mica_model *model = NULL;

@@ -8,7 +8,7 @@ int main(int argc, char **argv) {
     mica_model *model = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;
-    mica_message question = {"user", "What is curl?"};
+    mica_message question = {.role = "user", .content = "What is curl?"};
     mica_status status = mica_model_open(folder, NULL, &model);
     if (!status) status = mica_session_open(model, NULL, &session);
     if (!status) status = mica_chat(session, &question, 1, NULL, &stream);

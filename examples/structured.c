@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
         " \"required\": [\"tool\", \"purpose\", \"network\"]}";
     const mica_generate_options options = {
         .max_tokens = 200, .constraint = MICA_CONSTRAINT_JSON_SCHEMA, .constraint_text = schema};
-    const mica_message question = {"user", "What is curl?"};
+    const mica_message question = {.role = "user", .content = "What is curl?"};
     mica_model *model = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;

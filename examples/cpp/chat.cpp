@@ -58,7 +58,9 @@ struct interruptible {
 };
 
 void ask(const char *folder, const char *question) {
-    const mica_message message = {"user", question};
+    mica_message message{};
+    message.role = "user";
+    message.content = question;
     auto model = opened<mica_model>(mica_model_open, folder, nullptr);
     auto session = opened<mica_session>(mica_session_open, model.get(), nullptr);
     auto stream = opened<mica_stream>(mica_chat, session.get(), &message, std::size_t{1}, nullptr);

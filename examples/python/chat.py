@@ -32,12 +32,13 @@ class mica_stream(ctypes.Structure):
 
 
 class mica_message(ctypes.Structure):
-    _fields_ = [("role", c_char_p), ("content", c_char_p)]
+    """The first members, of a message alone: in an array each element would have to be whole."""
+    _fields_ = [("struct_bytes", c_size_t), ("role", c_char_p), ("content", c_char_p)]
 
 
 class mica_generate_options(ctypes.Structure):
     """The first members: struct_bytes tells where they end, and the library takes the others to be
-    zero. Only structs of options may be cut."""
+    zero. Only structs of options and messages may be cut."""
     _fields_ = [("struct_bytes", c_size_t), ("max_tokens", c_int64), ("min_tokens", c_int64),
                 ("temperature", c_float), ("top_k", c_int)]
 
@@ -114,7 +115,7 @@ def ask(folder, question, write, max_tokens=0):
     first mica_stream_next reads the whole prompt. A stream belongs to one thread at a time: this
     one only cancels it until the other has ended.
     """
-    message = mica_message(b"user", question.encode())
+    message = mica_message(ctypes.sizeof(mica_message), b"user", question.encode())
     options = mica_generate_options(ctypes.sizeof(mica_generate_options), max_tokens)
     with opened(mica_model, lib.mica_model_open, os.fsencode(folder), None) as model, \
             opened(mica_session, lib.mica_session_open, model, None) as session, \

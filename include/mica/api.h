@@ -14,7 +14,9 @@
  * zero. Of information all members of version 0.1 are filled in. In what the library makes itself,
  * struct_bytes is the size in the library.
  *
- * Structs without struct_bytes get no new members: elements of arrays (mica_input, mica_message),
+ * In an array of such structs (mica_message) all elements have the size that the first one says.
+ *
+ * Structs without struct_bytes get no new members: elements of arrays (mica_input, mica_tool_call),
  * plain values (mica_array, mica_quant, mica_schedule), lists of results (mica_model_list,
  * mica_score_result), what a layer is made of (mica/nn.h), and the options of convolutions, windows
  * and pools (mica/signal.h). */

@@ -1,6 +1,7 @@
 /* mica runs language models in the MLX / Hugging Face layout, in place: without a conversion.
  *
- * This header includes all others: models and generation (mica/model.h), batches, classification,
+ * This header includes all others: models and generation (mica/model.h), reading
+ * answers (mica/answer.h), batches, classification,
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), downloading them
  * (mica/hub.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h,
  * mica/signal.h), their gradients (mica/grad.h), control flow (mica/control.h), ops of an
@@ -12,6 +13,7 @@
 #ifndef MICA_H
 #define MICA_H
 
+#include <mica/answer.h>
 #include <mica/array.h>
 #include <mica/control.h>
 #include <mica/convert.h>

@@ -5,7 +5,7 @@
  *     mica_stream *stream = NULL;
  *     mica_model_open("models/default", NULL, &model);
  *     mica_session_open(model, NULL, &session);
- *     mica_chat(session, &(mica_message){"user", "What is curl?"}, 1, NULL, &stream);
+ *     mica_chat(session, &(mica_message){.role = "user", .content = "What is curl?"}, 1, NULL, &stream);
  *     for (mica_token t; mica_stream_next(stream, &t);) fwrite(t.text, 1, t.len, stdout);
  *     mica_status status = mica_stream_status(stream);   // an error comes after the stream
  *     mica_stream_close(&stream);
@@ -272,11 +272,28 @@ MICA_API mica_status mica_session_save(const mica_session *session, const char *
 MICA_API mica_status mica_session_load(const mica_model *model, const char *path,
                                        const mica_session_options *options, mica_session **session);
 
-/** One message of a conversation. */
+/** A call of a tool. */
+typedef struct mica_tool_call {
+    const char *name;      /* the tool's */
+    const char *arguments; /* a JSON object, or what an answer that was cut off has of one */
+    const char *id;        /* by which the result names the call; NULL: it has none */
+} mica_tool_call;
+
+/** One message of a conversation. Texts are UTF-8; a member that is NULL or 0 is not there. */
 typedef struct mica_message {
-    const char *role;    /* "system", "user", "assistant", or what else the chat format knows */
-    const char *content; /* UTF-8. An answer that calls tools, as the model wrote it; the result of
-                            a call is the content of a message of role "tool", or of the user's */
+    size_t struct_bytes;  /* see mica/api.h */
+    const char *role;     /* "system", "user", "assistant", "tool", or what else the chat format
+                            knows */
+    const char *content;  /* the text. An answer that calls tools may have none, and may also be the
+                            text as the model wrote it, with its calls; the result of a call is the
+                            content of a message of role "tool", or of the user's */
+    const char *name;     /* of who speaks, or of the tool whose result it is */
+    const char *thoughts; /* what the assistant thought: templates get it as reasoning_content */
+    const mica_tool_call *tool_calls; /* [tool_call_count] of the assistant */
+    size_t tool_call_count;           /* number of calls */
+    const char *tool_call_id;         /* the call whose result it is */
+    const char *const *images;        /* [image_count] refused: no model of mica's takes images */
+    size_t image_count;               /* number of images */
 } mica_message;
 
 /** A number to add to a token's logit, before all else in the sampling chain. */
@@ -410,11 +427,13 @@ typedef struct mica_generate_options {
  *
  *  stream  receives the stream, owned by the caller; NULL after an error.
  *  errors  MICA_EINVAL the prompt or a stop string is empty, an option is out of range, the chat
- *          format refuses the roles, an id is past the vocabulary; MICA_EFORMAT text is not UTF-8,
+ *          format refuses the roles, a message has no role, or neither content nor calls, an id is
+ *          past the vocabulary; MICA_EFORMAT text is not UTF-8,
  *          JSON or the template is malformed; MICA_ECONTEXT the prompt is longer than the context
  *          (the text has the numbers; never if the model was opened with a context_length);
  *          MICA_EUNSUPPORTED the model has no chat format, or variables were given for a format
- *          without a template; MICA_ECANCELLED options.cancel was set; MICA_ENOMEM
+ *          without a template; a message has images, or what its family's built-in format has no
+ *          place for; MICA_ECANCELLED options.cancel was set; MICA_ENOMEM
  *          those of a constraint name it and the place in its text: MICA_EINVAL there is no such
  *          kind, its text is missing or not wanted, nothing satisfies it, or it is too large;
  *          MICA_EFORMAT it is malformed; MICA_EUNSUPPORTED it has what mica does not support or

@@ -138,7 +138,8 @@ static mica_status encode_prompt(void *context, size_t i, int32_t **ids, size_t 
     const prompts *p = context;
     if (!p->as_chat || !p->texts[i]) return encode(p->model, p->texts[i], 0, ids, n);
     const mica_generate_options options = {.cancel = p->cancel};
-    return mc_model_chat(p->model, &(mica_message){"user", p->texts[i]}, 1, &options, ids, n);
+    return mc_model_chat(p->model, &(mica_message){.role = "user", .content = p->texts[i]}, 1,
+                         &options, ids, n);
 }
 
 static mica_status find_label(const mica_model *model, const mica_classify_options *options,
@@ -190,7 +191,8 @@ static mica_status check_chat(const mica_model *model, const mica_cancel *cancel
     const mica_generate_options options = {.cancel = cancel};
     int32_t *ids;
     size_t n;
-    mica_status status = mc_model_chat(model, &(mica_message){"user", "?"}, 1, &options, &ids, &n);
+    mica_status status = mc_model_chat(model, &(mica_message){.role = "user", .content = "?"}, 1,
+                                       &options, &ids, &n);
     if (status == MICA_ECANCELLED) return MICA_OK;
     if (status == MICA_OK) mica_free(ids);
     return status;

@@ -316,11 +316,11 @@ static void chat(mica_session *session, const mica_message *messages, size_t cou
 static void test_second_turn(void **state) {
     (void)state;
     mica_session *session, *fresh;
-    mica_message messages[5] = {{"user", question},
-                                {"assistant", NULL},
-                                {"user", "And curl?"},
-                                {"assistant", NULL},
-                                {"user", "What is curl?"}};
+    mica_message messages[5] = {{.role = "user", .content = question},
+                                {.role = "assistant", .content = NULL},
+                                {.role = "user", .content = "And curl?"},
+                                {.role = "assistant", .content = NULL},
+                                {.role = "user", .content = "What is curl?"}};
     const mica_generate_options first = {.max_tokens = 200,
                                          .constraint = MICA_CONSTRAINT_JSON_SCHEMA,
                                          .constraint_text = PERSON},
@@ -399,7 +399,7 @@ static void test_thoughts(void **state) {
     mica_model *model = open_thinking();
     mica_session *session;
     mica_stream *stream;
-    const mica_message message = {"user", question};
+    const mica_message message = {.role = "user", .content = question};
     answer free, bound;
     int32_t *mark;
     size_t n;

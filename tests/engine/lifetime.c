@@ -42,7 +42,7 @@ static handles open_all(void) {
     must(mica_model_open(path, &options, &h.model));
     must(mica_model_open(path, &options, &h.draft));
     must(mica_session_open(h.model, &(mica_session_options){.draft_model = h.draft}, &h.session));
-    must(mica_chat(h.session, &(mica_message){"user", "What is nginx?"}, 1,
+    must(mica_chat(h.session, &(mica_message){.role = "user", .content = "What is nginx?"}, 1,
                    &(mica_generate_options){.max_tokens = 12}, &h.stream));
     return h;
 }

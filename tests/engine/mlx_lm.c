@@ -87,7 +87,7 @@ static void test_answers(void **state) {
     assert_true(m.active_bytes == 1000 && m.peak_bytes == 2000);
     mica_stream_close(&stream);
 
-    must(mica_chat(session, &(mica_message){"user", "ahoy"}, 1, NULL, &stream));
+    must(mica_chat(session, &(mica_message){.role = "user", .content = "ahoy"}, 1, NULL, &stream));
     assert_true(read_tokens(stream, got, 8) > 3);
     mica_stream_close(&stream);
     mica_session_close(&session);

@@ -89,8 +89,9 @@ static void talk(const mica_model *model, answer answers[2]) {
     mica_session *session;
     mica_stream *stream;
     must(mica_session_open(model, NULL, &session));
-    mica_message messages[] = {
-        {"user", "What is nginx?"}, {"assistant", NULL}, {"user", "And what is curl?"}};
+    mica_message messages[] = {{.role = "user", .content = "What is nginx?"},
+                               {.role = "assistant", .content = NULL},
+                               {.role = "user", .content = "And what is curl?"}};
     for (int i = 0; i < 2; i++) {
         must(mica_chat(session, messages, i ? 3 : 1, &(mica_generate_options){.max_tokens = MAX},
                        &stream));
@@ -117,7 +118,8 @@ static void generate(const mica_model *model, const mica_generate_options *optio
     mica_session *session;
     mica_stream *stream;
     must(mica_session_open(model, NULL, &session));
-    must(mica_chat(session, &(mica_message){"user", "What is nginx?"}, 1, options, &stream));
+    must(mica_chat(session, &(mica_message){.role = "user", .content = "What is nginx?"}, 1,
+                   options, &stream));
     read_answer(stream, out);
     mica_session_close(&session);
 }
@@ -182,7 +184,7 @@ static void run_workers(const mica_model *model, worker *workers) {
         worker *w = &workers[i];
         *w = (worker){.prompt = i ? "What is curl?" : "What is nginx?"};
         must(mica_session_open(model, NULL, &w->session));
-        must(mica_chat(w->session, &(mica_message){"user", w->prompt}, 1,
+        must(mica_chat(w->session, &(mica_message){.role = "user", .content = w->prompt}, 1,
                        &(mica_generate_options){.max_tokens = 8}, &w->stream));
         assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
     }

@@ -35,7 +35,7 @@ static size_t read_messages(mc_json list, mica_message *messages, char *texts[2 
                     mc_json_get_str(mc_json_find(it.value, "content"), &content));
         texts[2 * n] = test_format("%.*s", MC_STR_ARG(role));
         texts[2 * n + 1] = test_format("%.*s", MC_STR_ARG(content));
-        messages[n] = (mica_message){texts[2 * n], texts[2 * n + 1]};
+        messages[n] = (mica_message){.role = texts[2 * n], .content = texts[2 * n + 1]};
     }
     return n;
 }
@@ -264,10 +264,12 @@ static void test_bad_prompts(void **state) {
     assert_non_null(strstr(mica_last_error(), "3000"));
     assert_non_null(strstr(mica_last_error(), "2048"));
     assert_int_equal(mica_chat(session, NULL, 0, NULL, &stream), MICA_EINVAL);
-    assert_int_equal(mica_chat(session, &(mica_message){"oracle", "a"}, 1, NULL, &stream),
-                     MICA_EINVAL);
-    assert_int_equal(mica_chat(session, &(mica_message){"user", NULL}, 1, NULL, &stream),
-                     MICA_EINVAL);
+    assert_int_equal(
+        mica_chat(session, &(mica_message){.role = "oracle", .content = "a"}, 1, NULL, &stream),
+        MICA_EINVAL);
+    assert_int_equal(
+        mica_chat(session, &(mica_message){.role = "user", .content = NULL}, 1, NULL, &stream),
+        MICA_EINVAL);
     assert_null(stream);
     mica_session_close(&session);
     assert_int_equal(

@@ -43,7 +43,7 @@ static int close_default(void **state) {
 /* ---- options: a call of each function that takes them ---- */
 
 static const char text[] = "What is nginx?";
-static const mica_message message = {"user", "What is nginx?"};
+static const mica_message message = {.role = "user", .content = "What is nginx?"};
 static const int32_t ids[] = {1, 2, 3};
 
 static mica_status call_device_open(const void *options) {
@@ -108,6 +108,13 @@ static mica_status call_batch(const void *options) {
     mica_batch_results *results;
     mica_status status = mica_batch_generate(model, &item, 1, options, &results);
     mica_batch_free(&results);
+    return status;
+}
+
+static mica_status call_answer_open(const void *options) {
+    mica_answer *answer;
+    mica_status status = mica_answer_open(model, options, &answer);
+    mica_answer_close(&answer);
     return status;
 }
 
@@ -330,6 +337,7 @@ static const options_case cases[] = {
     CASE(mica_classify_options, cancel, call_classify),
     CASE(mica_embed_options, cancel, call_embed),
     CASE(mica_task_options, cancel, call_score),
+    CASE(mica_answer_options, prompt_count, call_answer_open),
     CASE(mica_task_options, cancel, call_compare),
     CASE(mica_task_options, cancel, call_inspect),
     CASE(mica_rope_options, scale, call_rope),

@@ -288,7 +288,7 @@ static void test_answers(void **state) {
     assert_int_equal(atomic_load(&p.cancels), cancels + 1);
     mica_stream_close(&stream);
 
-    must(mica_chat(session, &(mica_message){"user", "ahoy"}, 1, NULL, &stream));
+    must(mica_chat(session, &(mica_message){.role = "user", .content = "ahoy"}, 1, NULL, &stream));
     text = read_all(stream);
     if (!strstr(text, "ahoy")) fail_msg("%s", text);
     free(text);

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static const mica_message talk[] = {{"system", "Be brief."}, {"user", " What is curl? "}};
+static const mica_message talk[] = {{.role = "system", .content = "Be brief."},
+                                    {.role = "user", .content = " What is curl? "}};
 
 /* The text is the template's (models/default/chat_template.jinja), the tokens are its own. */
 static void test_text_and_tokens(void **state) {
@@ -91,7 +92,7 @@ static void test_variables(void **state) {
 
 static void test_refusals(void **state) {
     (void)state;
-    static const mica_message odd[] = {{"assistant", "a"}};
+    static const mica_message odd[] = {{.role = "assistant", .content = "a"}};
     mica_cancel *cancel;
     mica_generate_options options = {.template_variables = "[1]"};
     char *text = (char *)"";

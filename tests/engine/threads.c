@@ -47,8 +47,8 @@ static void *answer(void *arg) {
     mica_token token;
     w->status = mica_session_open(pebble, NULL, &session);
     if (w->status == MICA_OK)
-        w->status =
-            mica_chat(session, &(mica_message){"user", "What is nginx?"}, 1, w->options, &stream);
+        w->status = mica_chat(session, &(mica_message){.role = "user", .content = "What is nginx?"},
+                              1, w->options, &stream);
     while (stream && mica_stream_next(stream, &token))
         if (!mc_buffer_add(&w->text, token.text, token.len)) w->status = MICA_ENOMEM;
     if (stream) w->status = mica_stream_status(stream);

@@ -212,7 +212,8 @@ class Errors(unittest.TestCase):
         """The text comes with the exception, though mica keeps it for the thread alone."""
         chat.lib.mica_session_reset.argtypes = [ctypes.POINTER(chat.mica_session)]
         chat.lib.mica_session_reset.restype = None
-        message = chat.mica_message(b'user', b'What is curl?')
+        size = ctypes.sizeof(chat.mica_message)
+        message = chat.mica_message(size, b'user', b'What is curl?')
         with chat.opened(chat.mica_model, chat.lib.mica_model_open, os.fsencode(MODEL),
                          None) as model, \
                 chat.opened(chat.mica_session, chat.lib.mica_session_open, model,

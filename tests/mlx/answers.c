@@ -91,7 +91,7 @@ static void test_answers_in_bf16(void **state) {
         answerer mlx = open_answerer("mlx:cpu", path, MICA_ARITHMETIC_FAST);
         ((mc_mlx_state *)mlx.device->state)->on_cpu = false;
         const mica_generate_options options = {.max_tokens = FEW};
-        const mica_message message = {"user", "What is curl?"};
+        const mica_message message = {.role = "user", .content = "What is curl?"};
         mica_stream *stream;
         char text[128] = "";
         assert_int_equal(mica_chat(mlx.session, &message, 1, &options, &stream), MICA_OK);

@@ -41,7 +41,7 @@ static expected *expect(bool chat, const char *prompt, const mica_generate_optio
     mica_stream *stream = NULL;
     assert_non_null(e);
     assert_int_equal(mica_session_open(shared.model, NULL, &session), MICA_OK);
-    mica_message message = {"user", prompt};
+    mica_message message = {.role = "user", .content = prompt};
     mica_status status = chat ? mica_chat(session, &message, 1, options, &stream)
                               : mica_generate(session, prompt, 0, options, &stream);
     assert_int_equal(status, MICA_OK);

@@ -49,8 +49,8 @@ static void read_conversations(mc_json root, conversations *c) {
              n++) {
             assert_true(n < TURNS);
             c->messages[c->count][n] =
-                (mica_message){keep_text(c, mc_json_find(m.value, "role")),
-                               keep_text(c, mc_json_find(m.value, "content"))};
+                (mica_message){.role = keep_text(c, mc_json_find(m.value, "role")),
+                               .content = keep_text(c, mc_json_find(m.value, "content"))};
         }
         c->items[c->count] =
             (mica_batch_item){.messages = c->messages[c->count], .message_count = n};
@@ -157,7 +157,8 @@ static void test_rows_alone(void **state) {
 
 static void test_batch_refusals(void **state) {
     (void)state;
-    const mica_message message = {"user", "What is curl?"}, oracle = {"oracle", "?"};
+    const mica_message message = {.role = "user", .content = "What is curl?"},
+                       oracle = {.role = "oracle", .content = "?"};
     const mica_generate_options few = {.max_tokens = 4};
     const mica_batch_item items[] = {
         {.prompt = ""},
@@ -283,7 +284,7 @@ static void cancel_after(int renderings) {
 static void test_batch_cancelled_in_a_template(void **state) {
     (void)state;
     mica_model *model = open_failing();
-    mica_message message = {"user", "What is curl?"};
+    mica_message message = {.role = "user", .content = "What is curl?"};
     mica_cancel *own;
     assert_int_equal(mica_cancel_open(&own), MICA_OK);
     const mica_generate_options with_own = {.cancel = own};

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/json_write.h"
+#include "base/options.h"
 #include "base/system.h"
 #include "base/utf8.h"
 #include "io/config.h"
@@ -274,20 +275,72 @@ mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
 
 /* ---- conversations of C ---- */
 
-static mica_status write_messages(const mica_message *messages, size_t count, mc_buffer *json) {
-    bool done = mc_buffer_add_byte(json, '[');
-    for (size_t i = 0; i < count; i++) {
-        const mica_message *m = &messages[i];
-        if (!m->role || !m->content)
-            return mc_fail(MICA_EINVAL, "message %zu has no %s", i, m->role ? "content" : "role");
-        if (!mc_utf8_valid(m->role, strlen(m->role)) ||
-            !mc_utf8_valid(m->content, strlen(m->content)))
-            return mc_fail(MICA_EFORMAT, "message %zu is not UTF-8", i);
-        done = done && mc_buffer_add_text(json, i ? ",{\"role\":" : "{\"role\":") &&
-               mc_json_put_text(json, m->role) && mc_buffer_add_text(json, ",\"content\":") &&
-               mc_json_put_text(json, m->content) && mc_buffer_add_byte(json, '}');
+/* Adds ,"key":"text", or nothing for NULL. *utf8: whether it is. */
+static bool put_member(mc_buffer *json, const char *key, const char *text, bool *utf8) {
+    if (!text) return true;
+    *utf8 = *utf8 && mc_utf8_valid(text, strlen(text));
+    return mc_buffer_printf(json, ",\"%s\":", key) && mc_json_put_text(json, text);
+}
+
+static bool put_calls(mc_buffer *json, const mica_message *m, bool *utf8) {
+    bool done = m->tool_call_count == 0 || mc_buffer_add_text(json, ",\"tool_calls\":[");
+    for (size_t i = 0; done && i < m->tool_call_count; i++) {
+        const mica_tool_call *call = &m->tool_calls[i];
+        done = mc_buffer_add_text(json, i ? ",{\"type\":\"function\"" : "{\"type\":\"function\"") &&
+               put_member(json, "id", call->id, utf8) &&
+               mc_buffer_add_text(json, ",\"function\":{\"name\":") &&
+               mc_json_put_text(json, call->name) &&
+               put_member(json, "arguments", call->arguments, utf8) &&
+               mc_buffer_add_text(json, "}}");
+        *utf8 = *utf8 && mc_utf8_valid(call->name, strlen(call->name));
     }
-    return done && mc_buffer_add_byte(json, ']') ? MICA_OK : mc_fail_nomem("a conversation");
+    return done && (m->tool_call_count == 0 || mc_buffer_add_byte(json, ']'));
+}
+
+static mica_status check_message(const mica_message *m, size_t i) {
+    if (!m->role || (!m->content && !m->tool_call_count))
+        return mc_fail(MICA_EINVAL, "message %zu has no %s", i, m->role ? "content" : "role");
+    if (m->image_count || m->images)
+        return mc_fail(MICA_EUNSUPPORTED, "message %zu has images: models here read text alone", i);
+    if (m->tool_call_count && !m->tool_calls)
+        return mc_fail(MICA_EINVAL, "message %zu: tool_calls is NULL", i);
+    for (size_t k = 0; k < m->tool_call_count; k++)
+        if (!m->tool_calls[k].name || !m->tool_calls[k].arguments)
+            return mc_fail(MICA_EINVAL, "message %zu: call %zu has no %s", i, k,
+                           m->tool_calls[k].name ? "arguments" : "name");
+    return MICA_OK;
+}
+
+static mica_status write_message(const mica_message *m, size_t i, mc_buffer *json) {
+    MC_TRY(check_message(m, i));
+    bool utf8 = mc_utf8_valid(m->role, strlen(m->role));
+    bool done =
+        mc_buffer_add_text(json, i ? ",{\"role\":" : "{\"role\":") &&
+        mc_json_put_text(json, m->role) && put_member(json, "content", m->content, &utf8) &&
+        put_member(json, "name", m->name, &utf8) &&
+        put_member(json, "reasoning_content", m->thoughts, &utf8) && put_calls(json, m, &utf8) &&
+        put_member(json, "tool_call_id", m->tool_call_id, &utf8) && mc_buffer_add_byte(json, '}');
+    if (!utf8) return mc_fail(MICA_EFORMAT, "message %zu is not UTF-8", i);
+    return done ? MICA_OK : mc_fail_nomem("a conversation");
+}
+
+/* The bytes of a message by what the caller's headers have. */
+static size_t bytes_of(const mica_message *m) {
+    return m->struct_bytes ? m->struct_bytes : MC_FIRST_BYTES(mica_message, image_count);
+}
+
+static mica_status write_messages(const mica_message *messages, size_t count, mc_buffer *json) {
+    size_t bytes = bytes_of(messages);
+    if (!mc_buffer_add_byte(json, '[')) return mc_fail_nomem("a conversation");
+    for (size_t i = 0; i < count; i++) {
+        mica_message m;
+        const void *at = (const char *)messages + i * bytes;
+        MC_TRY(MC_OPTIONS_COPY(mica_message, image_count, &m, at));
+        if (bytes_of(at) != bytes)
+            return mc_fail(MICA_EINVAL, "message %zu has another struct_bytes than message 0", i);
+        MC_TRY(write_message(&m, i, json));
+    }
+    return mc_buffer_add_byte(json, ']') ? MICA_OK : mc_fail_nomem("a conversation");
 }
 
 mica_status mc_prompt_text(const mc_prompt *prompt, const char *format,

@@ -156,7 +156,7 @@ static mica_status encode(const mc_prompt *prompt, const char *format, const mic
 
 static void expect_ids(const mc_prompt *prompt, const char *format,
                        const mica_generate_options *options) {
-    const mica_message messages[] = {{"user", "What is curl?"}};
+    const mica_message messages[] = {{.role = "user", .content = "What is curl?"}};
     int32_t *ids;
     size_t n;
     if (encode(prompt, format, messages, 1, options, &ids, &n) != MICA_OK)
@@ -169,7 +169,8 @@ static void expect_ids(const mc_prompt *prompt, const char *format,
 static void expect_refusal(const mc_prompt *prompt, const char *format,
                            const mica_generate_options *options, mica_status status,
                            const char *word) {
-    const mica_message messages[] = {{"assistant", "a"}, {"assistant", "b"}};
+    const mica_message messages[] = {{.role = "assistant", .content = "a"},
+                                     {.role = "assistant", .content = "b"}};
     int32_t *ids;
     size_t n;
     assert_int_equal(encode(prompt, format, messages, 2, options, &ids, &n), status);
@@ -230,7 +231,8 @@ static char *render_with_tool(const mc_prompt *prompt, const char *format) {
     static const char tools[] = "[{\"type\": \"function\", \"function\": {\"name\": \"look_up\"}}]",
                       json[] = "[{\"role\": \"system\", \"content\": \"Be brief.\"},"
                                " {\"role\": \"user\", \"content\": \"What is curl?\"}]";
-    const mica_message messages[] = {{"system", "Be brief."}, {"user", "What is curl?"}};
+    const mica_message messages[] = {{.role = "system", .content = "Be brief."},
+                                     {.role = "user", .content = "What is curl?"}};
     const mc_prompt_request request = {
         .messages = json, .messages_len = strlen(json), .tools = tools};
     int32_t *ids, *same;
@@ -287,9 +289,9 @@ static void test_bad_messages(void **state) {
         mica_message message;
         mica_status status;
         const char *word;
-    } bad[] = {{{NULL, "a"}, MICA_EINVAL, "message 0 has no role"},
-               {{"user", NULL}, MICA_EINVAL, "message 0 has no content"},
-               {{"user", "\xFF"}, MICA_EFORMAT, "message 0 is not UTF-8"}};
+    } bad[] = {{{.content = "a"}, MICA_EINVAL, "message 0 has no role"},
+               {{.role = "user"}, MICA_EINVAL, "message 0 has no content"},
+               {{.role = "user", .content = "\xFF"}, MICA_EFORMAT, "message 0 is not UTF-8"}};
     int32_t *ids;
     size_t n;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
