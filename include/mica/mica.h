@@ -2,7 +2,7 @@
  *
  * This header includes all others: models and generation (mica/model.h), reading
  * answers (mica/answer.h), batches, classification,
- * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), downloading them
+ * embeddings and scores (mica/tasks.h), passes of a model as ops (mica/forward.h), finding models (mica/discover.h), downloading them
  * (mica/hub.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h,
  * mica/signal.h), their gradients (mica/grad.h), control flow (mica/control.h), ops of an
  * application (mica/custom.h), fine-tuning (mica/tune.h), programs (mica/program.h,
@@ -24,6 +24,7 @@
 #include <mica/engine.h>
 #include <mica/executable.h>
 #include <mica/file.h>
+#include <mica/forward.h>
 #include <mica/grad.h>
 #include <mica/hub.h>
 #include <mica/io.h>

@@ -18,6 +18,7 @@
 #define MICA_TUNE_H
 
 #include <mica/array.h>
+#include <mica/forward.h>
 #include <mica/model.h>
 
 MICA_BEGIN
@@ -256,6 +257,23 @@ MICA_API void mica_tuner_get_info(const mica_tuner *tuner, mica_model_info *info
 MICA_API mica_device *mica_tuner_device(const mica_tuner *tuner);
 MICA_API const mica_tokenizer *mica_tuner_tokenizer(const mica_tuner *tuner);
 
+/** Records a pass of the model that is trained, without dropout: mica_model_forward with the
+ *  parameters in their places, for losses and loops of one's own.
+ *
+ *      mica_array logits = mica_tuner_forward(s, tuner, params, ids, NULL);
+ *      ...                                                  // a loss of these
+ *      mica_grad(s, loss, MICA_NONE, params, n, grads);
+ *
+ *  params   [mica_tuner_parameter_count] arrays of s, or evaluated ones, of the parameters' shapes
+ *           and dtypes; NULL: the parameters' values. Borrowed.
+ *  ids, options, returns  as of mica_model_forward.
+ *  errors   those of mica_model_forward; MICA_EINVAL there are no parameters yet; MICA_ESHAPE,
+ *           MICA_EDTYPE a parameter
+ *  grad     params, and embeddings */
+MICA_API mica_array mica_tuner_forward(mica_scope *s, const mica_tuner *tuner,
+                                       const mica_array *params, mica_array ids,
+                                       const mica_forward_options *options);
+
 /** Who is to load an adapter. mica loads both. */
 typedef enum mica_adapter_format {
     MICA_ADAPTER_MLX, /* adapters.safetensors, adapter_config.json of mlx-lm */
@@ -294,6 +312,35 @@ typedef enum mica_tune_average {
                                  that are left at the end of an epoch are no batch */
 } mica_tune_average;
 
+/** The sets of examples. */
+typedef enum mica_tune_set {
+    MICA_TUNE_SET_TRAIN, /* which is trained with */
+    MICA_TUNE_SET_VALID, /* whose loss is told from time to time */
+    MICA_TUNE_SET_TEST   /* whose loss is told at the end */
+} mica_tune_set;
+
+/** An example from memory: a line of data, or tokens. */
+typedef struct mica_tune_example {
+    size_t struct_bytes; /* see mica/api.h */
+    const char *line;    /* a JSON object as of a line of data; NULL: tokens */
+    size_t len;          /* bytes of line; 0: it is NUL-terminated */
+    const int32_t *ids;  /* [count] tokens of a text, with those that begin and end it */
+    size_t count;        /* number of tokens */
+    size_t prompt;       /* number of the first ones that are its prompt (mask_prompt) */
+} mica_tune_example;
+
+/** Gives the examples of a set, one a call: those to train with, then of the validation set, or
+ *  those of the test set, as the options ask for. Called before the first step, in mica_tune's
+ *  thread.
+ *
+ *  example  zero but for struct_bytes: is filled in. What it points to is read before the next
+ *           call.
+ *  there    receives whether there is another one; false is the end of the set. Sets but that to
+ *           train with, or to test, may be empty.
+ *  returns  MICA_OK, or an error, which ends mica_tune with it */
+typedef mica_status (*mica_tune_source)(void *user, mica_tune_set set, mica_tune_example *example,
+                                        bool *there);
+
 /** What a report is on. */
 typedef enum mica_tune_event {
     MICA_TUNE_PLAN,  /* before the first step: parameters, examples, memory_bytes as estimated */
@@ -328,7 +375,8 @@ typedef void (*mica_tune_watch)(void *user, const mica_tune_report *report);
 typedef struct mica_tune_options {
     size_t struct_bytes; /* see mica/api.h */
     const char *data;    /* a folder with train.jsonl, .json or .csv, and perhaps valid and test,
-                                or one file; each may be compressed, .gz or .zst */
+                                or one file; each may be compressed, .gz or .zst. NULL: source
+                                gives the examples */
     const char *adapter; /* folder for the adapter and the state of training; NULL: nothing is
                                 saved */
     mica_adapter_format format; /* of the adapter */
@@ -371,6 +419,14 @@ typedef struct mica_tune_options {
     const char *completion_key;  /* "completion", */
     const char *messages_key;    /* "messages" */
     const char *text_key;        /* and "text"; NULL: these */
+    mica_tune_source source;     /* gives the examples, in the place of data; NULL: none */
+    void *source_user;           /* given to source */
+    mica_compile_fn loss_fn;     /* records the loss, in the place of `loss`: args are logits
+                                    [B, T, vocab] f32, targets i32 [B, T], mask f32 [B, T], which is
+                                    1 where a target counts; the result is a mean over these, f32
+                                    []. Gradients of batches are averaged by their number. All
+                                    logits are in memory at once. NULL: none */
+    void *loss_user;             /* given to loss_fn */
 } mica_tune_options;
 
 /** What training came to. */

@@ -168,12 +168,16 @@ mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
     return mica_multiply(s, mica_tanh(s, mica_divide(s, logits, scale)), scale);
 }
 
+mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids) {
+    float scale = (float)lm->spec.embed_scale;
+    mica_array x = mc_linear_rows(s, &lm->embed, ids);
+    return scale == 1.0f ? x : mica_multiply(s, x, mica_f32(s, scale));
+}
+
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted) {
     pass p = {s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1)};
-    float scale = (float)lm->spec.embed_scale;
-    mica_array x = mc_linear_rows(s, &lm->embed, ids);
-    if (scale != 1.0f) x = mica_multiply(s, x, mica_f32(s, scale));
+    mica_array x = mica_array_ndim(ids) == 3 ? ids : mc_lm_embed(s, lm, ids);
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are
      * wanted. */

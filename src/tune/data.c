@@ -39,8 +39,21 @@ typedef struct opening {
     bool pairs, mask_prompt;
 } opening;
 
+/* Reads a set from the options' source. */
+static mica_status open_source(opening *o, mc_set set, bool needed) {
+    char name[32];
+    mc_examples *e = &o->data->examples[set];
+    snprintf(name, sizeof name, "the %s set", set_names[set]);
+    o->reading.set = (mica_tune_set)set;
+    MC_TRY(mc_examples_open(e, name, &o->reading));
+    if (mc_examples_count(e)) return MICA_OK;
+    mc_examples_close(e);
+    return needed ? mc_fail(MICA_EFORMAT, "the source gives no examples of %s", name) : MICA_OK;
+}
+
 static mica_status open_examples(opening *o, mc_set set, bool needed) {
     char *path;
+    if (o->options->source) return open_source(o, set, needed);
     MC_TRY(find_file(o->options->data, set, &path));
     if (!path && needed)
         return mc_fail(MICA_ENOENT,
@@ -135,6 +148,8 @@ mica_status mc_data_open(mc_data *data, const mica_tuner *tuner, const mica_tune
         .too_long = options->too_long,
         .skip_bad = options->skip_bad,
         .cancel = options->cancel,
+        .source = options->source,
+        .source_user = options->source_user,
     };
     return open_all(&o);
 }

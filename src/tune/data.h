@@ -6,7 +6,12 @@
 #include "tune/batches.h"
 #include "tune/tuner.h"
 
-typedef enum mc_set { MC_SET_TRAIN, MC_SET_VALID, MC_SET_TEST, MC_SETS } mc_set;
+typedef enum mc_set {
+    MC_SET_TRAIN = MICA_TUNE_SET_TRAIN,
+    MC_SET_VALID = MICA_TUNE_SET_VALID,
+    MC_SET_TEST = MICA_TUNE_SET_TEST,
+    MC_SETS
+} mc_set;
 
 typedef struct mc_data {
     mc_examples examples[MC_SETS]; /* path NULL: none. A valid set that was split off has none */

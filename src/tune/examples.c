@@ -119,6 +119,23 @@ static mica_status add_line(reading *r, mc_str line) {
     return status;
 }
 
+/* Adds tokens that are given. */
+static mica_status add_tokens(reading *r, const mica_tune_example *x) {
+    const mc_examples_options *o = r->options;
+    size_t vocab = mica_tokenizer_vocab_size(o->prompt->tokenizer);
+    const mc_text text = {(int32_t *)(uintptr_t)x->ids, x->count, x->prompt}; /* read only */
+    if (o->pairs) return mc_fail(MICA_EFORMAT, "is tokens: preferences are given as lines");
+    if (!x->ids) return mc_fail(MICA_EFORMAT, "has neither a line nor tokens");
+    if (x->count > UINT32_MAX || x->prompt > x->count)
+        return mc_fail(MICA_EFORMAT, "has %zu tokens, %zu of its prompt", x->count, x->prompt);
+    for (size_t i = 0; i < x->count; i++)
+        if (x->ids[i] < 0 || (size_t)x->ids[i] >= vocab)
+            return mc_fail(MICA_EFORMAT, "has the token %d, the vocabulary %zu", (int)x->ids[i],
+                           vocab);
+    MC_TRY(check_text(r, &text));
+    return add_fitted(r, &text);
+}
+
 /* Notes a line that is no example. Other errors are returned. */
 static mica_status note_bad(reading *r, mica_status status) {
     bool of_line = status == MICA_EFORMAT || status == MICA_EINVAL || status == MICA_EUNSUPPORTED;
@@ -144,6 +161,21 @@ static mica_status read_records(reading *r, mc_records *records) {
     }
 }
 
+static mica_status read_source(reading *r) {
+    const mc_examples_options *o = r->options;
+    for (;;) {
+        mica_tune_example x = {.struct_bytes = sizeof x};
+        bool there = false;
+        MC_TRY(mc_cancel_check(o->cancel));
+        MC_TRY(o->source(o->source_user, o->set, &x, &there));
+        if (!there) return MICA_OK;
+        r->line++;
+        mica_status status = x.line ? add_line(r, (mc_str){x.line, x.len ? x.len : strlen(x.line)})
+                                    : add_tokens(r, &x);
+        if (status != MICA_OK) MC_TRY(note_bad(r, status));
+    }
+}
+
 static mica_status check_all(reading *r) {
     mc_examples *e = r->e;
     const char *text = mc_buffer_cstr(&r->problems);
@@ -152,7 +184,7 @@ static mica_status check_all(reading *r) {
     if (r->bad && !r->options->skip_bad)
         return mc_fail(MICA_EFORMAT, "%s: %llu lines are no examples: %s%s", e->path,
                        (unsigned long long)r->bad, text, r->bad > REPORTED ? " ..." : "");
-    if (!mc_examples_count(e))
+    if (!mc_examples_count(e) && (r->bad || !r->options->source))
         return mc_fail(MICA_EFORMAT, "%s: holds no examples%s%s", e->path, r->bad ? ": " : "",
                        text);
     return MICA_OK;
@@ -163,7 +195,7 @@ mica_status mc_examples_open(mc_examples *e, const char *path, const mc_examples
     reading r = {.e = e, .options = options};
     *e = (mc_examples){.path = mc_strdup(path)};
     if (!e->path) return mc_fail_nomem(path);
-    mica_status status = read_records(&r, &records);
+    mica_status status = options->source ? read_source(&r) : read_records(&r, &records);
     mc_records_close(&records);
     if (status == MICA_OK) status = check_all(&r);
     mc_buffer_deinit(&r.problems);

@@ -58,12 +58,15 @@ typedef struct mc_examples_options {
     bool skip_bad;
     uint64_t memory_bytes; /* of ids in memory; 0: 256 MiB */
     const mica_cancel *cancel;
+    mica_tune_source source; /* in the place of a file; NULL: none */
+    void *source_user;
+    mica_tune_set set; /* of the source */
 } mc_examples_options;
 
-/* Reads a file.
+/* Reads a file; or a source, whose set may be empty: then path is a name for errors.
  *
  * errors  MICA_EFORMAT lines that are no examples (the text lists the first eight, with numbers and
- *         reasons), unless these are skipped; an empty set; those of mc_lines; MICA_ECANCELLED,
+ *         reasons), unless these are skipped; an empty file; those of mc_lines, and of the source; MICA_ECANCELLED,
  *         MICA_ENOMEM. Closed by mc_examples_close, after an error too */
 mica_status mc_examples_open(mc_examples *e, const char *path, const mc_examples_options *options);
 void mc_examples_close(mc_examples *e);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "graph/graph.h"
+#include "model/forward.h"
 
 #include <mica/grad.h>
 
@@ -26,6 +27,25 @@ const mc_loss *mc_loss_find(const char *name) {
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(rows[i]->name, name) == 0) return rows[i];
     return NULL;
+}
+
+const mc_loss mc_loss_own = {
+    .name = "own", .summary = "of a function", .data = MC_LOSS_TEXTS, .prompts = true};
+
+mica_status mc_loss_call(const mc_sequences *q, mica_compile_fn fn, void *user,
+                         mica_array results[2]) {
+    mica_scope *s = q->s;
+    int64_t length = mica_array_dim(q->ids, 1);
+    const mica_array args[] = {mc_lm_head(s, q->lm, mc_hidden_states(q, q->lm)),
+                               mica_slice_axis(s, q->ids, 1, 1, length), q->mask};
+    results[0] = MICA_NONE;
+    results[1] = mica_sum(s, q->mask, NULL, 0, false);
+    MC_TRY(fn(user, s, args, 3, results, 1));
+    MC_TRY(mica_scope_status(s));
+    if (!mica_valid(results[0]) || mica_array_ndim(results[0]) != 0 ||
+        mica_array_dtype(results[0]) != MICA_F32)
+        return mc_fail(MICA_ESHAPE, "the function of the loss gives no f32 []");
+    return MICA_OK;
 }
 
 static mica_status unknown(const char *name) {
@@ -112,15 +132,13 @@ static mica_array losses_in_parts(const mc_sequences *q, const mc_lm *lm, mica_a
     return y;
 }
 
-/* The store of a pass over packed texts: tokens attend to their own text. */
-static mc_attended attend_masked(void *context, mica_scope *s, int layer, mica_array k,
-                                 mica_array v) {
-    const mc_sequences *q = context;
-    return (mc_attended){.k = k,
-                         .v = v,
-                         .offset = mica_i32(s, 0),
-                         .window = q->lm->spec.layers[layer].window,
-                         .mask = q->seen};
+mica_array mc_hidden_states(const mc_sequences *q, const mc_lm *lm) {
+    mica_scope *s = q->s;
+    mc_masked masked = {lm, q->seen}; /* tokens of packed texts attend to their own text */
+    const mc_kv_store store = mc_masked_store(&masked);
+    mica_array ids = mica_slice_axis(s, q->ids, 1, 0, mica_array_dim(q->ids, 1) - 1);
+    return mc_lm_forward(s, lm, ids, mica_i32(s, 0), mica_valid(q->seen) ? &store : NULL,
+                         MC_HIDDEN);
 }
 
 mica_array mc_token_losses(const mc_sequences *q, const mc_lm *lm) {
@@ -128,11 +146,7 @@ mica_array mc_token_losses(const mc_sequences *q, const mc_lm *lm) {
     int64_t batch = mica_array_dim(q->ids, 0), length = mica_array_dim(q->ids, 1) - 1;
     int64_t count = batch * length;
     const int64_t flat[] = {count, lm->spec.hidden}, shape[] = {batch, length};
-    mc_sequences copy = *q; /* the store's context is not const */
-    const mc_kv_store store = {.append = attend_masked, .context = &copy};
-    mica_array ids = mica_slice_axis(s, q->ids, 1, 0, length);
-    mica_array hidden =
-        mc_lm_forward(s, lm, ids, mica_i32(s, 0), mica_valid(q->seen) ? &store : NULL, MC_HIDDEN);
+    mica_array hidden = mc_hidden_states(q, lm);
     mica_array targets = mica_slice_axis(s, q->ids, 1, 1, length + 1);
     targets = mica_reshape(s, targets, &count, 1);
     mica_array losses = losses_in_parts(q, lm, mica_reshape(s, hidden, flat, 2), targets);

@@ -51,7 +51,18 @@ const mc_loss *mc_loss_find(const char *name); /* NULL: there is none */
  * errors  MICA_EINVAL there is none (the text lists them), or it is a formula only */
 mica_status mc_loss_find_trainer(const char *name, const mc_loss **loss);
 
+/* A loss of an application: no row of the list. */
+extern const mc_loss mc_loss_own;
+
+/* Records it over a batch: logits, targets and mask in, the loss [] and its weight out.
+ * errors  those of fn; MICA_ESHAPE it gives no f32 [] */
+mica_status mc_loss_call(const mc_sequences *q, mica_compile_fn fn, void *user,
+                         mica_array results[2]);
+
 /* ---- for the rows' files ---- */
+
+/* The input of the head for all tokens of q but the last ones: [B, T - 1, hidden]. */
+mica_array mc_hidden_states(const mc_sequences *q, const mc_lm *lm);
 
 /* The cross-entropy of each next token, f32 [B, T - 1], by a model of q. */
 mica_array mc_token_losses(const mc_sequences *q, const mc_lm *lm);

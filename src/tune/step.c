@@ -53,8 +53,12 @@ static mica_status record_loss(const mc_steps *st, mica_scope *s, const mica_arr
         .chunk_rows = st->options.chunk_rows,
         .options = &st->options.loss_options,
     };
-    results[0] = st->loss->train(&q, &results[1]);
-    mica_status status = mica_scope_status(s);
+    mica_status status = MICA_OK;
+    if (st->options.loss_fn)
+        status = mc_loss_call(&q, st->options.loss_fn, st->options.loss_user, results);
+    else
+        results[0] = st->loss->train(&q, &results[1]);
+    if (status == MICA_OK) status = mica_scope_status(s);
     mc_trainable_end_view(&view);
     return status;
 }
@@ -155,7 +159,10 @@ static mica_status compile_all(mc_steps *st) {
 
 static mica_status open_parts(mc_steps *st) {
     mc_steps_options *o = &st->options;
-    MC_TRY(mc_loss_find_trainer(o->loss, &st->loss));
+    if (o->loss_fn)
+        st->loss = &mc_loss_own;
+    else
+        MC_TRY(mc_loss_find_trainer(o->loss, &st->loss));
     MC_TRY(mc_optimizer_complete(o->optimizer, &st->optimizer, &st->row));
     st->optimizer.name = st->row->name;
     if (o->loss_options.beta == 0.0) o->loss_options.beta = 0.1;

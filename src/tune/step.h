@@ -25,10 +25,12 @@ typedef struct mc_steps_options {
     mica_loss_options loss_options;
     const mica_optimizer_options *optimizer; /* NULL: the defaults */
     bool checkpoint;
-    int64_t chunk_rows; /* rows of the head at once; 0: by the vocabulary */
-    double clip_norm;   /* 0: gradients are not clipped */
-    uint64_t seed;      /* of dropout */
-    bool alike;         /* gradients of batches are averaged alike, not by their weights */
+    int64_t chunk_rows;      /* rows of the head at once; 0: by the vocabulary */
+    double clip_norm;        /* 0: gradients are not clipped */
+    uint64_t seed;           /* of dropout */
+    mica_compile_fn loss_fn; /* the loss, in the place of that of the name; NULL: none */
+    void *loss_user;
+    bool alike; /* gradients of batches are averaged alike, not by their weights */
 } mc_steps_options;
 
 /* t is borrowed, its values are replaced by steps.

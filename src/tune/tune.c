@@ -72,7 +72,11 @@ static mica_status check_counts(const mica_tune_options *o) {
                        (int)o->too_long);
     if (o->resume && !o->adapter)
         return mc_fail(MICA_EINVAL, "resume: there is no adapter's folder to go on from");
-    return o->data ? MICA_OK : mc_fail(MICA_EINVAL, "there is no data to train with");
+    if (o->data && o->source)
+        return mc_fail(MICA_EINVAL, "data and source: examples come from one of them");
+    if (o->loss && o->loss_fn)
+        return mc_fail(MICA_EINVAL, "loss %s and loss_fn: there is one loss", o->loss);
+    return o->data || o->source ? MICA_OK : mc_fail(MICA_EINVAL, "there is no data to train with");
 }
 
 static int64_t or_default(int64_t value, int64_t initial) {
@@ -81,7 +85,7 @@ static int64_t or_default(int64_t value, int64_t initial) {
 
 static mica_status fill_options(loop *l, const mica_tune_options *options) {
     mica_tune_options *o = &l->o;
-    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, text_key, o, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, loss_user, o, options));
     int64_t context = l->tuner->lm->spec.context, length = 2048;
     if (context > 0 && context < length) length = context;
     o->batch_size = or_default(o->batch_size, 4);
@@ -94,8 +98,9 @@ static mica_status fill_options(loop *l, const mica_tune_options *options) {
     o->valid_every = or_default(o->valid_every, 200);
     o->save_every = or_default(o->save_every, 100);
     MC_TRY(check_counts(o));
+    l->loss = &mc_loss_own;
     if (!o->loss) o->loss = o->mask_prompt ? "masked_cross_entropy" : "cross_entropy";
-    MC_TRY(mc_loss_find_trainer(o->loss, &l->loss));
+    if (!o->loss_fn) MC_TRY(mc_loss_find_trainer(o->loss, &l->loss));
     l->mask_prompt = o->mask_prompt || !l->loss->prompts;
     const mc_optimizer *row;
     MC_TRY(mc_optimizer_complete(o->optimizer, &l->optimizer, &row));
@@ -385,7 +390,7 @@ static mica_status check_memory(loop *l, uint64_t *estimate) {
         .trained = t->trained,
         .param_bytes = mc_trainable_bytes(t),
         .state_bytes = mc_steps_state_bytes(t, &l->optimizer),
-        .chunk_rows = mc_steps_chunk_rows(t->lm),
+        .chunk_rows = l->o.loss_fn ? INT64_MAX : mc_steps_chunk_rows(t->lm),
         .checkpoint = l->o.checkpoint,
         .packed = l->o.pack,
     };
@@ -438,6 +443,8 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         .checkpoint = l->o.checkpoint,
         .clip_norm = l->o.clip_norm,
         .seed = l->o.seed,
+        .loss_fn = l->o.loss_fn,
+        .loss_user = l->o.loss_user,
         .alike = l->o.average == MICA_TUNE_AVERAGE_STEPS,
     };
     if (l->o.adapter) MC_TRY(check_existing(l));

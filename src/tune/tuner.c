@@ -2,7 +2,9 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "graph/graph.h"
 #include "io/folder.h"
+#include "model/forward.h"
 
 #include <string.h>
 
@@ -120,4 +122,59 @@ mica_device *mica_tuner_device(const mica_tuner *t) {
 
 const mica_tokenizer *mica_tuner_tokenizer(const mica_tuner *t) {
     return t ? t->prompt.tokenizer : NULL;
+}
+
+/* ---- passes ---- */
+
+static mica_status check_parameters(const mica_tuner *t, const mica_array *params) {
+    for (size_t i = 0; i < mc_trainable_count(&t->trainable); i++) {
+        const mc_parameter *p = mc_trainable_at(&t->trainable, i);
+        int ndim = mica_array_ndim(p->value);
+        bool fits = mica_array_ndim(params[i]) == ndim;
+        for (int axis = 0; fits && axis < ndim; axis++)
+            fits = mica_array_dim(params[i], axis) == mica_array_dim(p->value, axis);
+        if (!mica_valid(params[i]) || mica_array_dtype(params[i]) != mica_array_dtype(p->value))
+            return mc_fail(MICA_EDTYPE,
+                           "mica_tuner_forward: params[%zu] is no array of %s, as %s is", i,
+                           mica_dtype_name(mica_array_dtype(p->value)), p->name);
+        if (!fits)
+            return mc_fail(MICA_ESHAPE, "mica_tuner_forward: params[%zu] has not the shape of %s",
+                           i, p->name);
+    }
+    return MICA_OK;
+}
+
+static mica_status open_view(const mica_tuner *t, mica_scope *s, const mica_array *params,
+                             mc_lm *view) {
+    size_t n = mc_trainable_count(&t->trainable);
+    if (params) {
+        MC_TRY(check_parameters(t, params));
+        return mc_trainable_view(&t->trainable, s, params, MICA_NONE, view);
+    }
+    mica_array *values = mc_array_alloc(n + 1, sizeof *values);
+    if (!values) return mc_fail_nomem("the parameters of a pass");
+    for (size_t i = 0; i < n; i++)
+        values[i] = mc_trainable_at(&t->trainable, i)->value;
+    mica_status status = mc_trainable_view(&t->trainable, s, values, MICA_NONE, view);
+    mc_free(values);
+    return status;
+}
+
+mica_array mica_tuner_forward(mica_scope *s, const mica_tuner *t, const mica_array *params,
+                              mica_array ids, const mica_forward_options *options) {
+    mica_forward_options given;
+    mc_lm view;
+    if (!s) (void)mc_fail(MICA_EINVAL, "mica_tuner_forward: the scope is NULL");
+    if (!s) return MICA_NONE;
+    if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
+    mica_status status = mc_tuner_check(t, "mica_tuner_forward");
+    if (status == MICA_OK && mica_scope_device(s) != t->device)
+        status = mc_fail(MICA_EINVAL,
+                         "mica_tuner_forward: the scope is of another device than the tuner");
+    if (status == MICA_OK) status = MC_OPTIONS_COPY(mica_forward_options, at, &given, options);
+    if (status == MICA_OK) status = open_view(t, s, params, &view);
+    if (mc_scope_set_status(s, status) != MICA_OK) return mc_invalid(s);
+    mica_array y = mc_forward(s, &view, ids, &given, "mica_tuner_forward");
+    mc_trainable_end_view(&view);
+    return y;
 }

@@ -111,6 +111,15 @@ static mica_status call_batch(const void *options) {
     return status;
 }
 
+static mica_status call_forward(const void *options) {
+    mica_scope *s;
+    must(mica_scope_open(mica_model_device(model), &s));
+    mica_array x = mica_from_data(s, ids, MICA_I32, (int64_t[]){1, 3}, 2);
+    mica_status status = mica_eval(s, mica_model_forward(s, model, x, options));
+    mica_scope_close(&s);
+    return status;
+}
+
 static mica_status call_answer_open(const void *options) {
     mica_answer *answer;
     mica_status status = mica_answer_open(model, options, &answer);
@@ -337,6 +346,7 @@ static const options_case cases[] = {
     CASE(mica_classify_options, cancel, call_classify),
     CASE(mica_embed_options, cancel, call_embed),
     CASE(mica_task_options, cancel, call_score),
+    CASE(mica_forward_options, at, call_forward),
     CASE(mica_answer_options, prompt_count, call_answer_open),
     CASE(mica_task_options, cancel, call_compare),
     CASE(mica_task_options, cancel, call_inspect),

@@ -315,7 +315,7 @@ static void test_learns(void **state) {
     const mica_model_options options = {.adapter = b.adapter};
     if (mica_model_open(b.model, &options, &model) != MICA_OK ||
         mica_session_open(model, NULL, &session) != MICA_OK ||
-        mica_chat(session, &(mica_message){"user", "What is curl?"}, 1,
+        mica_chat(session, &(mica_message){.role = "user", .content = "What is curl?"}, 1,
                   &(mica_generate_options){.max_tokens = 20}, &stream) != MICA_OK)
         fail_msg("%s", mica_last_error());
     while (mica_stream_next(stream, &token))
@@ -1034,6 +1034,150 @@ static void test_resume_schedule(void **state) {
     end(&b);
 }
 
+/* ---- examples from memory, and a loss of one's own ---- */
+
+/* The lines above, and what a source has given of them. */
+typedef struct memory {
+    const char *next;
+    bool tokens; /* the last one comes as tokens */
+    int32_t *ids;
+    size_t n, prompt;
+    mica_status fails;
+} memory;
+
+static mica_status give_line(void *user, mica_tune_set set, mica_tune_example *example,
+                             bool *there) {
+    memory *m = user;
+    if (set != MICA_TUNE_SET_TRAIN) return MICA_OK;
+    while (*m->next == '\n')
+        m->next++;
+    if (!*m->next) return m->fails;
+    assert_true(example->struct_bytes == sizeof *example && !example->line && !example->ids);
+    const char *end = strchr(m->next, '\n');
+    bool last = m->tokens && !end[1];
+    *there = true;
+    if (last) {
+        example->ids = m->ids;
+        example->count = m->n;
+        example->prompt = m->prompt;
+    } else {
+        example->line = m->next;
+        example->len = (size_t)(end - m->next);
+    }
+    m->next = end + 1;
+    return MICA_OK;
+}
+
+/* The mean over targets that count, by ops of one's own. */
+static mica_status own_loss(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                            mica_array *results, size_t n_results) {
+    int *calls = user;
+    static const int last[] = {2};
+    assert_true(n_args == 3 && n_results == 1);
+    ++*calls;
+    mica_array targets = mica_expand_dims(s, args[1], 2);
+    mica_array x = mica_subtract(s, mica_logsumexp(s, args[0], last, 1, false),
+                                 mica_squeeze(s, mica_take_along_axis(s, args[0], targets, 2), 2));
+    results[0] = mica_divide(s, mica_sum(s, mica_multiply(s, x, args[2]), NULL, 0, false),
+                             mica_sum(s, args[2], NULL, 0, false));
+    return mica_scope_status(s);
+}
+
+static void expect_parameters(const float *got, const float *want, size_t n, float tolerance) {
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(got[i] - want[i]) > tolerance)
+            fail_msg("number %zu is %g, want %g", i, (double)got[i], (double)want[i]);
+}
+
+/* A source that gives the lines of a file trains as the file does, also where one comes as its
+ * tokens; and so does the same loss as a function, but for rounding. */
+static void test_source(void **state) {
+    (void)state;
+    float *all[4];
+    size_t n = 0;
+    int calls = 0;
+    for (int i = 0; i < 4; i++) {
+        bench b;
+        memory m = {.next = lines, .tokens = i == 2};
+        begin_with(&b, lines, MICA_ARITHMETIC_EXACT);
+        b.options.adapter = NULL;
+        if (i > 0) {
+            b.options.data = NULL;
+            b.options.source = give_line;
+            b.options.source_user = &m;
+        }
+        if (i == 2) { /* the ids of the last line, as its prompt and answer have them */
+            const mica_tokenizer *tok = mica_tuner_tokenizer(b.tuner);
+            mica_model *model;
+            size_t whole;
+            int32_t *ids, *answer;
+            assert_int_equal(mica_model_open(b.model, NULL, &model), MICA_OK);
+            const mica_message talk[] = {{.role = "user", .content = "What is a CPU?"}};
+            assert_int_equal(mica_model_render(model, talk, 1, NULL, NULL, NULL, &ids, &m.prompt),
+                             MICA_OK);
+            static const char said[] = "A processor, and a fast one, captain.<end_of_turn>\n";
+            assert_int_equal(mica_tokenizer_encode(tok, said, strlen(said), false, &answer, &whole),
+                             MICA_OK);
+            m.n = m.prompt + whole;
+            m.ids = malloc(m.n * sizeof *m.ids);
+            assert_non_null(m.ids);
+            memcpy(m.ids, ids, m.prompt * sizeof *ids);
+            memcpy(m.ids + m.prompt, answer, whole * sizeof *ids);
+            mica_free(ids);
+            mica_free(answer);
+            mica_model_close(&model);
+        }
+        if (i == 3) {
+            b.options.loss_fn = own_loss;
+            b.options.loss_user = &calls;
+        }
+        tune(&b);
+        all[i] = parameters(&b, &n);
+        if (i == 1 || i == 2) assert_memory_equal(all[i], all[0], n * sizeof **all);
+        free(m.ids);
+        end(&b);
+    }
+    assert_true(calls > 0);
+    expect_parameters(all[3], all[0], n, 2e-4f);
+    for (int i = 0; i < 4; i++)
+        free(all[i]);
+}
+
+static mica_status no_number(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                             mica_array *results, size_t n_results) {
+    (void)user, (void)s, (void)n_args, (void)n_results;
+    results[0] = args[0];
+    return MICA_OK;
+}
+
+static void test_bad_source(void **state) {
+    (void)state;
+    bench b;
+    int32_t ids[] = {1, -1};
+    memory m = {.next = "", .fails = MICA_EIO};
+    begin(&b, lines);
+    b.options.source = give_line;
+    b.options.source_user = &m;
+    expect_error(&b, MICA_EINVAL, "one of them");
+    b.options.data = NULL;
+    expect_error(&b, MICA_EIO, "");
+    m.fails = MICA_OK;
+    expect_error(&b, MICA_EFORMAT, "the train set");
+    m = (memory){.next = "{\"text\": 3}\n\n"};
+    expect_error(&b, MICA_EFORMAT, "line 1");
+    m = (memory){.next = "\n{}\n", .tokens = true, .ids = ids, .n = 2};
+    expect_error(&b, MICA_EFORMAT, "token -1");
+    m = (memory){.next = "\n{}\n", .tokens = true, .ids = ids, .n = 1, .prompt = 2};
+    expect_error(&b, MICA_EFORMAT, "of its prompt");
+    b.options.loss = "dpo";
+    b.options.loss_fn = no_number;
+    expect_error(&b, MICA_EINVAL, "loss_fn");
+    b.options.loss = NULL;
+    m = (memory){.next = lines};
+    expect_error(&b, MICA_ESHAPE, "f32 []");
+    end(&b);
+}
+
 int main(int argc, char **argv) {
     brief = argc > 1 && strcmp(argv[1], "brief") == 0;
     const struct CMUnitTest tests[] = {
@@ -1066,6 +1210,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_set_parameter),
         cmocka_unit_test(test_no_model),
         cmocka_unit_test(test_info),
+        cmocka_unit_test(test_source),
+        cmocka_unit_test(test_bad_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

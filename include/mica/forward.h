@@ -1,0 +1,82 @@
+/* A model's pass over tokens, recorded like any other op: for gradients, losses, samplers and loops
+ * of one's own.
+ *
+ *     mica_scope *s = NULL;
+ *     mica_scope_open(mica_model_device(model), &s);
+ *     mica_array ids = mica_from_data(s, tokens, MICA_I32, (int64_t[]){1, n}, 2);
+ *     mica_array logits = mica_model_forward(s, model, ids, NULL);       // [1, n, vocab]
+ *     mica_array loss = mica_mean(s, mica_cross_entropy(s, logits, targets), NULL, 0, false);
+ *     mica_status status = mica_eval(s, loss);
+ *
+ * A pass has the bits of the model's answers and scores, whatever is beside it in the batch. It is
+ * recorded in the caller's scope, and so becomes a part of programs (mica/program.h), compiled
+ * functions and gradients (mica/grad.h). A model's weights are constants: gradients go to
+ * embeddings (mica_model_embed), and through mica_tuner_forward (mica/tune.h) to what of a model is
+ * trained.
+ *
+ * A pass has no states: what it attends to is its own tokens. mica_session_feed computes tokens
+ * behind those that a session has in its caches.
+ *
+ * Threads: those of the scope, or of the session. Any number of threads may record passes over one
+ * model, each in a scope of its own. */
+#ifndef MICA_FORWARD_H
+#define MICA_FORWARD_H
+
+#include <mica/array.h>
+#include <mica/model.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+MICA_BEGIN
+
+/** Options of a pass; zero means the default. */
+typedef struct mica_forward_options {
+    size_t struct_bytes; /* see mica/api.h */
+    bool hidden;         /* the input of the head, behind the last norm, instead of logits */
+    mica_array position; /* i32 [], or [B]: position in the text of each row's first token;
+                            MICA_NONE: 0 */
+    mica_array mask;     /* bool [B, 1, L, L]: whether the token of the third axis sees that of the
+                            fourth. It sees none behind itself, nor before its layer's window, in
+                            any case; MICA_NONE: all others */
+    mica_array at;       /* i32 [n], 0 to L - 1: the tokens for which results are wanted, in this
+                            order; MICA_NONE: all */
+} mica_forward_options;
+
+/** Records a pass of a model over B rows of L tokens.
+ *
+ *  model    must be open until what is recorded was evaluated.
+ *  ids      integer [B, L], each below the model's vocab_size; or embeddings f32 [B, L, hidden], as
+ *           mica_model_embed gives them. The scope is one of the model's device.
+ *  options  NULL for the defaults. Borrowed.
+ *  returns  logits [B, L, vocab] f32: of the token that comes next, before sampling; with `at`
+ *           [B, n, vocab]; with `hidden` [..., hidden_size]. An invalid array after an error, which
+ *           s keeps.
+ *  errors   MICA_EINVAL the model is NULL, an option is out of range, the scope is of another
+ *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere; MICA_ESHAPE, MICA_EDTYPE
+ *           ids or an array of the options; an id that is past the vocabulary is an error of
+ *           mica_eval; MICA_ENOMEM
+ *  grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic) is that of
+ *           the matmuls without rounding. */
+MICA_API mica_array mica_model_forward(mica_scope *s, const mica_model *model, mica_array ids,
+                                       const mica_forward_options *options);
+
+/** Records the embeddings of tokens: rows of the model's table, times the factor that its family
+ *  has.
+ *
+ *  ids      integer [B, L]. Borrowed.
+ *  returns  [B, L, hidden_size] f32, for mica_model_forward, perhaps with others put between.
+ *  errors   those of mica_model_forward */
+MICA_API mica_array mica_model_embed(mica_scope *s, const mica_model *model, mica_array ids);
+
+/** Records the head: logits of hidden states.
+ *
+ *  hidden   f32 [..., hidden_size], of mica_model_forward with options.hidden.
+ *  returns  [..., vocab] f32.
+ *  errors   those of mica_model_forward
+ *  grad     hidden */
+MICA_API mica_array mica_model_head(mica_scope *s, const mica_model *model, mica_array hidden);
+
+MICA_END
+
+#endif

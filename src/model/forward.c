@@ -1,0 +1,102 @@
+#include "model/forward.h"
+
+#include "graph/graph.h"
+
+static mc_attended attend_masked(void *context, mica_scope *s, int layer, mica_array k,
+                                 mica_array v) {
+    const mc_masked *masked = context;
+    return (mc_attended){.k = k,
+                         .v = v,
+                         .offset = mica_i32(s, 0),
+                         .window = masked->lm->spec.layers[layer].window,
+                         .mask = masked->mask};
+}
+
+mc_kv_store mc_masked_store(mc_masked *masked) {
+    return (mc_kv_store){.append = attend_masked, .context = masked};
+}
+
+static bool is_integer(mica_array x) {
+    mica_dtype dtype = mica_array_dtype(x);
+    return dtype >= MICA_U8 && dtype <= MICA_I64;
+}
+
+/* Checks tokens, or their embeddings; the scope keeps an error. */
+static bool check_tokens(mica_scope *s, const mc_lm *lm, mica_array x, bool embedded,
+                         const char *name) {
+    int ndim = mica_array_ndim(x);
+    if (!mica_valid(x)) {
+        mc_scope_fail(s, MICA_EINVAL, "%s: ids are no array", name);
+    } else if (ndim == 3 && embedded) {
+        if (mica_array_dtype(x) != MICA_F32)
+            mc_scope_fail(s, MICA_EDTYPE, "%s: embeddings are %s: want f32", name,
+                          mica_dtype_name(mica_array_dtype(x)));
+        else if (mica_array_dim(x, 2) != lm->spec.hidden)
+            mc_scope_fail(s, MICA_ESHAPE, "%s: embeddings of %lld numbers: the model has %lld",
+                          name, (long long)mica_array_dim(x, 2), (long long)lm->spec.hidden);
+    } else if (ndim != 2) {
+        mc_scope_fail(s, MICA_ESHAPE, "%s: ids have %d axes: want [rows, tokens]", name, ndim);
+    } else if (!is_integer(x)) {
+        mc_scope_fail(s, MICA_EDTYPE, "%s: ids are %s: want integers", name,
+                      mica_dtype_name(mica_array_dtype(x)));
+    }
+    if (mica_scope_status(s) == MICA_OK && mica_array_size(x) == 0)
+        mc_scope_fail(s, MICA_ESHAPE, "%s: there are no tokens", name);
+    return mica_scope_status(s) == MICA_OK;
+}
+
+static bool is_shape(mica_array x, mica_dtype dtype, int ndim, const int64_t *shape) {
+    bool is = mica_array_ndim(x) == ndim && mica_array_dtype(x) == dtype;
+    for (int i = 0; is && i < ndim; i++)
+        is = shape[i] < 0 || mica_array_dim(x, i) == shape[i];
+    return is;
+}
+
+/* Checks an array of the options, if it is there. shape: -1 is any length. */
+static void check_option(mica_scope *s, const char *name, const char *option, mica_array x,
+                         mica_dtype dtype, int ndim, const int64_t *shape) {
+    if (!x.scope || is_shape(x, dtype, ndim, shape)) return;
+    mc_scope_fail(s, mica_array_dtype(x) == dtype ? MICA_ESHAPE : MICA_EDTYPE,
+                  "%s: %s is %s of %d axes: want %s of %d axes that fit the tokens", name, option,
+                  mica_valid(x) ? mica_dtype_name(mica_array_dtype(x)) : "no array",
+                  mica_array_ndim(x), mica_dtype_name(dtype), ndim);
+}
+
+static bool check_options(mica_scope *s, mica_array ids, const mica_forward_options *o,
+                          const char *name) {
+    int64_t rows = mica_array_dim(ids, 0), length = mica_array_dim(ids, 1);
+    const int64_t mask[] = {rows, 1, length, length}, any[] = {-1};
+    check_option(s, name, "position", o->position, MICA_I32, mica_array_ndim(o->position) > 0,
+                 &rows);
+    check_option(s, name, "mask", o->mask, MICA_BOOL, 4, mask);
+    check_option(s, name, "at", o->at, MICA_I32, 1, any);
+    return mica_scope_status(s) == MICA_OK;
+}
+
+mica_array mc_forward(mica_scope *s, const mc_lm *lm, mica_array ids, const mica_forward_options *o,
+                      const char *name) {
+    if (!check_tokens(s, lm, ids, true, name) || !check_options(s, ids, o, name))
+        return mc_invalid(s);
+    mc_masked masked = {lm, o->mask};
+    mc_kv_store store = mc_masked_store(&masked);
+    mica_array position = mica_valid(o->position) ? o->position : mica_i32(s, 0);
+    if (mica_array_ndim(ids) == 2) ids = mica_astype(s, ids, MICA_I32);
+    mica_array x =
+        mc_lm_forward(s, lm, ids, position, mica_valid(o->mask) ? &store : NULL, MC_HIDDEN);
+    if (mica_valid(o->at)) x = mica_take(s, x, o->at, 1);
+    return o->hidden ? x : mc_lm_head(s, lm, x);
+}
+
+mica_array mc_forward_embed(mica_scope *s, const mc_lm *lm, mica_array ids, const char *name) {
+    if (!check_tokens(s, lm, ids, false, name)) return mc_invalid(s);
+    return mc_lm_embed(s, lm, mica_astype(s, ids, MICA_I32));
+}
+
+mica_array mc_forward_head(mica_scope *s, const mc_lm *lm, mica_array hidden, const char *name) {
+    if (!mica_valid(hidden) || mica_array_dtype(hidden) != MICA_F32)
+        return mc_scope_fail(s, MICA_EDTYPE, "%s: hidden is no array of f32", name);
+    if (mica_array_ndim(hidden) < 1 || mica_array_dim(hidden, -1) != lm->spec.hidden)
+        return mc_scope_fail(s, MICA_ESHAPE, "%s: hidden has no last axis of %lld", name,
+                             (long long)lm->spec.hidden);
+    return mc_lm_head(s, lm, hidden);
+}

@@ -1,0 +1,438 @@
+/* A pass over a model as an op: against scores and answers, bit for bit, and against finite
+ * differences. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "model/fixture.h"
+#include "model/forward.h"
+#include "task/score.h"
+
+#include <mica/mica.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mica_model *model; /* the default one */
+static mica_scope *s;
+static int64_t vocab, width;
+
+static void must(mica_status status) {
+    if (status != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+static mica_model *open_model(const char *path, mica_arithmetic arithmetic) {
+    mica_model *opened;
+    must(mica_model_open(path, &(mica_model_options){.threads = 2, .arithmetic = arithmetic},
+                         &opened));
+    return opened;
+}
+
+static int open_default(void **state) {
+    (void)state;
+    mica_model_info info = {.struct_bytes = sizeof info};
+    char *path = test_format("%s/default", test_models_dir());
+    model = open_model(path, MICA_ARITHMETIC_DEFAULT);
+    mica_model_get_info(model, &info);
+    vocab = info.vocab_size;
+    width = info.hidden_size;
+    free(path);
+    must(mica_scope_open(mica_model_device(model), &s));
+    return 0;
+}
+
+static int close_default(void **state) {
+    (void)state;
+    mica_scope_close(&s);
+    mica_model_close(&model);
+    return 0;
+}
+
+static const int32_t text[] = {2, 4, 454, 262, 558, 444, 5127, 293, 5, 262};
+enum { N = sizeof text / sizeof *text };
+
+static mica_array ids_of(const int32_t *ids, int64_t rows, int64_t n) {
+    return mica_from_data(s, ids, MICA_I32, (int64_t[]){rows, n}, 2);
+}
+
+/* All numbers of an array, freed with free. */
+static float *read_all(mica_array x) {
+    float *all = malloc(mica_array_bytes(x) + 1);
+    assert_non_null(all);
+    assert_int_equal(mica_array_dtype(x), MICA_F32);
+    must(mica_read(x, all, mica_array_bytes(x)));
+    return all;
+}
+
+static void expect_same(mica_array got, mica_array want) {
+    assert_int_equal(mica_array_size(got), mica_array_size(want));
+    float *a = read_all(got), *b = read_all(want);
+    assert_memory_equal(a, b, mica_array_bytes(want));
+    free(a);
+    free(b);
+}
+
+/* Log-probabilities of the tokens of a text, by ops over its logits [1, n, vocab], are those of a
+ * score. */
+static void expect_score(mica_array logits, const int32_t *ids, int64_t n,
+                         mica_score_result *want) {
+    static const int last[] = {2};
+    assert_int_equal(mica_array_dim(logits, 1), n);
+    logits = mica_slice_axis(s, logits, 1, 0, n - 1);
+    mica_array next = mica_from_data(s, ids + 1, MICA_I32, (int64_t[]){1, n - 1, 1}, 3);
+    mica_array got = mica_subtract(s, mica_take_along_axis(s, logits, next, 2),
+                                   mica_logsumexp(s, logits, last, 1, true));
+    float *logprobs = read_all(got);
+    assert_memory_equal(logprobs, want->logprobs + 1, (size_t)(n - 1) * sizeof *logprobs);
+    free(logprobs);
+    mica_score_free(&want);
+}
+
+static int fixtures; /* with a text of two tokens */
+
+/* Of every family, quantised or not. */
+static void check_fixture(const model_fixture *f) {
+    const mc_session_model shared = {.lm = f->lm, .device = f->device};
+    const mica_forward_options options = {.struct_bytes = sizeof options};
+    size_t n = 0;
+    const int32_t *ids = fixture_ints(f, &n, "prompt0.ids");
+    mica_score_result *want;
+    mica_scope *kept = s;
+    if (!ids || n < 2) return;
+    must(mica_scope_open(f->device, &s));
+    must(mc_score(&shared, ids, n, &(mica_task_options){0}, &want));
+    fixtures++;
+    expect_score(mc_forward(s, f->lm, ids_of(ids, 1, (int64_t)n), &options, f->name), ids,
+                 (int64_t)n, want);
+    mica_scope_close(&s);
+    s = kept;
+}
+
+static void test_score(void **state) {
+    (void)state;
+    mica_score_result *want;
+    must(mica_score_ids(model, text, N, NULL, &want));
+    expect_score(mica_model_forward(s, model, ids_of(text, 1, N), NULL), text, N, want);
+    fixture_each(check_fixture);
+    print_message("%d of them scored\n", fixtures);
+}
+
+/* A loop of one's own over the whole text, the best token taken each time, writes the answer. */
+static void test_greedy(void **state) {
+    (void)state;
+    enum { MORE = 12 };
+    int32_t ids[N + MORE];
+    mica_session *session;
+    mica_stream *stream;
+    mica_token token;
+    memcpy(ids, text, sizeof text);
+    must(mica_session_open(model, NULL, &session));
+    must(mica_generate_ids(session, text, N,
+                           &(mica_generate_options){.max_tokens = MORE, .ignore_eos = true},
+                           &stream));
+    for (int n = N; n < N + MORE; n++) {
+        mica_array last = mica_from_data(s, &(int32_t){n - 1}, MICA_I32, (int64_t[]){1}, 1);
+        mica_array logits = mica_model_forward(
+            s, model, ids_of(ids, 1, n),
+            &(mica_forward_options){.struct_bytes = sizeof(mica_forward_options), .at = last});
+        assert_int_equal(mica_array_dim(logits, 1), 1);
+        int64_t best;
+        must(mica_item_i64(mica_argmax(s, logits, -1, false), &best));
+        assert_true(mica_stream_next(stream, &token));
+        assert_int_equal(token.id, best);
+        ids[n] = (int32_t)best;
+        must(mica_scope_collect(s, NULL, 0));
+    }
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+}
+
+/* Rows of a batch, chosen tokens, embeddings, hidden states with the head, and a mask of all give
+ * the same bits. */
+static void test_ways(void **state) {
+    (void)state;
+    int32_t rows[2 * N];
+    bool seen[N * N];
+    static const int32_t chosen[] = {7, 2};
+    for (int i = 0; i < N; i++) {
+        rows[i] = text[i];
+        rows[N + i] = text[N - 1 - i];
+    }
+    memset(seen, 1, sizeof seen);
+    mica_array ids = ids_of(text, 1, N), all = mica_model_forward(s, model, ids, NULL);
+    mica_array both = mica_model_forward(s, model, ids_of(rows, 2, N), NULL);
+    expect_same(mica_slice_axis(s, both, 0, 0, 1), all);
+    mica_forward_options options = {.struct_bytes = sizeof options};
+    options.at = mica_from_data(s, chosen, MICA_I32, (int64_t[]){2}, 1);
+    mica_array two = mica_model_forward(s, model, ids, &options);
+    for (int i = 0; i < 2; i++)
+        expect_same(mica_slice_axis(s, two, 1, i, i + 1),
+                    mica_slice_axis(s, all, 1, chosen[i], chosen[i] + 1));
+    options = (mica_forward_options){.struct_bytes = sizeof options, .hidden = true};
+    mica_array hidden = mica_model_forward(s, model, mica_model_embed(s, model, ids), &options);
+    assert_int_equal(mica_array_dim(hidden, 2), width);
+    expect_same(mica_model_head(s, model, hidden), all);
+    options = (mica_forward_options){.struct_bytes = sizeof options};
+    options.mask = mica_from_data(s, seen, MICA_BOOL, (int64_t[]){1, 1, N, N}, 4);
+    expect_same(mica_model_forward(s, model, ids, &options), all);
+    options.mask = MICA_NONE;
+    options.position = mica_i32(s, 0);
+    expect_same(mica_model_forward(s, model, mica_astype(s, ids, MICA_U32), &options), all);
+}
+
+/* What a mask hides is as if it were not there: a text behind another. */
+static void test_mask(void **state) {
+    (void)state;
+    enum { FIRST = 4, SECOND = N - FIRST };
+    bool seen[N * N];
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            seen[i * N + j] = (i < FIRST) == (j < FIRST);
+    mica_forward_options options = {.struct_bytes = sizeof options};
+    options.mask = mica_from_data(s, seen, MICA_BOOL, (int64_t[]){1, 1, N, N}, 4);
+    mica_array both = mica_model_forward(s, model, ids_of(text, 1, N), &options);
+    options.mask = MICA_NONE;
+    options.position = mica_i32(s, FIRST);
+    mica_array alone = mica_model_forward(s, model, ids_of(text + FIRST, 1, SECOND), &options);
+    float *got = read_all(mica_slice_axis(s, both, 1, FIRST, N)), *want = read_all(alone);
+    for (int64_t i = 0; i < SECOND * vocab; i++)
+        if (fabsf(got[i] - want[i]) > 0.05f * (1.0f + fabsf(want[i])))
+            fail_msg("%lld: %g, want %g", (long long)i, (double)got[i], (double)want[i]);
+    free(got);
+    free(want);
+}
+
+static mica_status record(void *user, mica_scope *in, const mica_array *args, size_t n_args,
+                          mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    results[0] = mica_model_forward(in, user, args[0], NULL);
+    return mica_scope_status(in);
+}
+
+/* As a compiled function, which is recorded once a length. */
+static void test_function(void **state) {
+    (void)state;
+    mica_function *f;
+    must(mica_compile(mica_model_device(model), record, model, NULL, &f));
+    for (int64_t n = 3; n <= N; n += 7) {
+        mica_array ids = ids_of(text, 1, n), got;
+        must(mica_function_call(f, s, &ids, 1, &got, 1));
+        expect_same(got, mica_model_forward(s, model, ids, NULL));
+    }
+    mica_function_close(&f);
+}
+
+/* ---- gradients ---- */
+
+static mica_array loss_of(mica_array logits, const int32_t *ids, int64_t n) {
+    mica_array targets = mica_from_data(s, ids + 1, MICA_I32, (int64_t[]){1, n - 1}, 2);
+    return mica_mean(s, mica_cross_entropy(s, mica_slice_axis(s, logits, 1, 0, n - 1), targets),
+                     NULL, 0, false);
+}
+
+/* The difference quotient of a loss by number i of x. */
+static double quotient(mica_array x, size_t i, double step,
+                       double (*loss)(mica_array x, void *user), void *user) {
+    double sides[2];
+    float *values = read_all(x), kept = values[i];
+    for (int k = 0; k < 2; k++) {
+        values[i] = kept + (float)(k ? step : -step);
+        sides[k] = loss(
+            mica_from_data(s, values, MICA_F32, mica_array_shape(x), mica_array_ndim(x)), user);
+    }
+    free(values);
+    return (sides[1] - sides[0]) / (2 * step);
+}
+
+static double embedded_loss(mica_array x, void *user) {
+    double loss;
+    must(mica_item_f64(loss_of(mica_model_forward(s, user, x, NULL), text, N), &loss));
+    return loss;
+}
+
+static void check_quotients(mica_array x, mica_array grad, double step,
+                            double (*loss)(mica_array x, void *user), void *user) {
+    float *g = read_all(grad);
+    size_t n = (size_t)mica_array_size(x), largest = 0;
+    assert_int_equal(mica_array_size(grad), n);
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(g[i]) > fabsf(g[largest])) largest = i;
+    assert_true(fabsf(g[largest]) > 0.0f);
+    for (size_t k = 0; k < 4; k++) {
+        size_t i = (largest + k * (n / 4 + 1)) % n;
+        double got = (double)g[i], want = quotient(x, i, step, loss, user);
+        if (fabs(got - want) > 0.02 * fabs(want) + 0.01 * fabs((double)g[largest]))
+            fail_msg("%zu: %g, by differences %g", i, got, want);
+    }
+    free(g);
+}
+
+/* By embeddings, of a quantised model with exact arithmetic. */
+static void test_gradient(void **state) {
+    (void)state;
+    char *path = test_format("%s/default", test_models_dir());
+    mica_model *exact = open_model(path, MICA_ARITHMETIC_EXACT);
+    mica_scope *kept = s;
+    must(mica_scope_open(mica_model_device(exact), &s));
+    mica_array grad, x = mica_model_embed(s, exact, ids_of(text, 1, N));
+    must(mica_eval(s, x));
+    mica_array loss = loss_of(mica_model_forward(s, exact, x, NULL), text, N);
+    must(mica_grad(s, loss, MICA_NONE, &x, 1, &grad));
+    check_quotients(x, grad, 0.02, embedded_loss, exact);
+    mica_scope_close(&s);
+    mica_model_close(&exact);
+    s = kept;
+    free(path);
+}
+
+typedef struct training {
+    mica_tuner *tuner;
+    mica_array params[64];
+    size_t n, at;
+} training;
+
+static double tuned_loss(mica_array x, void *user) {
+    training *t = user;
+    double loss;
+    mica_array kept = t->params[t->at];
+    t->params[t->at] = x;
+    must(mica_item_f64(
+        loss_of(mica_tuner_forward(s, t->tuner, t->params, ids_of(text, 1, N), NULL), text, N),
+        &loss));
+    t->params[t->at] = kept;
+    return loss;
+}
+
+/* By the factors of an adapter, and by steps of one's own they lessen the loss. */
+static void test_tuner(void **state) {
+    (void)state;
+    training t = {.at = 1};
+    char *path = test_format("%s/default", test_models_dir());
+    mica_scope *kept = s;
+    mica_array grads[64];
+    mica_optimizer *optimizer;
+    double first = 0, last = 0;
+    must(mica_tuner_open(
+        path, &(mica_tuner_options){.threads = 2, .arithmetic = MICA_ARITHMETIC_EXACT}, &t.tuner));
+    must(mica_scope_open(mica_tuner_device(t.tuner), &s));
+    mica_array none = mica_tuner_forward(s, t.tuner, NULL, ids_of(text, 1, N), NULL);
+    assert_int_equal(mica_eval(s, none), MICA_EINVAL);
+    mica_scope_close(&s);
+    must(mica_scope_open(mica_tuner_device(t.tuner), &s));
+    must(mica_lora_apply(t.tuner, &(mica_lora_options){.rank = 2, .layers = 1}));
+    t.n = mica_tuner_parameter_count(t.tuner);
+    assert_in_range(t.n, 2, 64);
+    for (size_t i = 0; i < t.n; i++) {
+        mica_parameter p = {.struct_bytes = sizeof p};
+        must(mica_tuner_get_parameter(t.tuner, i, &p));
+        t.params[i] = mica_detach(s, p.value);
+    }
+    /* The factors B are zero: it is the model yet. */
+    mica_array own = mica_tuner_forward(s, t.tuner, NULL, ids_of(text, 1, N), NULL);
+    expect_same(mica_tuner_forward(s, t.tuner, t.params, ids_of(text, 1, N), NULL), own);
+    must(mica_optimizer_open(mica_tuner_device(t.tuner), &(mica_optimizer_options){.name = "adam"},
+                             &optimizer));
+    for (int step = 0; step < 5; step++) {
+        mica_array loss =
+            loss_of(mica_tuner_forward(s, t.tuner, t.params, ids_of(text, 1, N), NULL), text, N);
+        must(mica_grad(s, loss, MICA_NONE, t.params, t.n, grads));
+        must(mica_item_f64(loss, &last));
+        if (step == 0) check_quotients(t.params[1], grads[1], 0.02, tuned_loss, &t);
+        if (step == 0) first = last;
+        must(mica_optimizer_update(optimizer, s, t.params, grads, t.n, 0.02, t.params));
+    }
+    if (!(last < 0.8 * first)) fail_msg("the loss goes from %g to %g", first, last);
+    mica_array bad = mica_f32(s, 1.0f);
+    t.params[0] = bad;
+    none = mica_tuner_forward(s, t.tuner, t.params, ids_of(text, 1, N), NULL);
+    assert_int_equal(mica_eval(s, none), MICA_ESHAPE);
+    mica_optimizer_close(&optimizer);
+    mica_scope_close(&s);
+    mica_tuner_close(&t.tuner);
+    s = kept;
+    free(path);
+}
+
+/* ---- what is refused ---- */
+
+static void expect_error(mica_array x, mica_status status, const char *word) {
+    assert_false(mica_valid(x));
+    assert_int_equal(mica_scope_status(s), status);
+    if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
+    mica_scope_close(&s);
+    must(mica_scope_open(mica_model_device(model), &s));
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    const mica_forward_options none = {.struct_bytes = sizeof none};
+    expect_error(mica_model_forward(s, NULL, ids_of(text, 1, N), NULL), MICA_EINVAL, "NULL");
+    assert_false(mica_valid(mica_model_forward(NULL, model, MICA_NONE, NULL)));
+    expect_error(mica_model_forward(s, model, MICA_NONE, NULL), MICA_EINVAL, "ids");
+    expect_error(mica_model_forward(s, model, mica_i32(s, 3), NULL), MICA_ESHAPE, "axes");
+    expect_error(
+        mica_model_forward(s, model, mica_from_data(s, text, MICA_I32, (int64_t[]){1, 0}, 2), NULL),
+        MICA_ESHAPE, "no tokens");
+    expect_error(mica_model_forward(s, model, mica_astype(s, ids_of(text, 1, N), MICA_F32), NULL),
+                 MICA_EDTYPE, "integers");
+    expect_error(
+        mica_model_forward(s, model, mica_zeros(s, (int64_t[]){1, 2, 3}, 3, MICA_F32), NULL),
+        MICA_ESHAPE, "embeddings");
+    expect_error(mica_model_head(s, model, mica_zeros(s, (int64_t[]){3}, 1, MICA_F32)), MICA_ESHAPE,
+                 "hidden");
+    expect_error(mica_model_embed(s, model, mica_f32(s, 1)), MICA_ESHAPE, "ids");
+    mica_forward_options options = none;
+    options.at = ids_of(text, 1, N);
+    expect_error(mica_model_forward(s, model, ids_of(text, 1, N), &options), MICA_ESHAPE, "at");
+    options = none;
+    options.position = mica_f32(s, 0);
+    expect_error(mica_model_forward(s, model, ids_of(text, 1, N), &options), MICA_EDTYPE,
+                 "position");
+    options = none;
+    options.mask = mica_zeros(s, (int64_t[]){1, 1, N, 2}, 4, MICA_BOOL);
+    expect_error(mica_model_forward(s, model, ids_of(text, 1, N), &options), MICA_ESHAPE, "mask");
+    const int32_t past[] = {(int32_t)vocab};
+    assert_int_equal(mica_eval(s, mica_model_forward(s, model, ids_of(past, 1, 1), NULL)),
+                     MICA_EINVAL);
+    mica_device *other;
+    must(mica_device_open("cpu", NULL, &other));
+    mica_scope *kept = s;
+    must(mica_scope_open(other, &s));
+    assert_false(mica_valid(mica_model_forward(s, model, ids_of(text, 1, N), NULL)));
+    assert_non_null(strstr(mica_last_error(), "another device"));
+    mica_scope_close(&s);
+    mica_device_close(&other);
+    s = kept;
+}
+
+static bool try_pass(void *user) {
+    (void)user;
+    mica_scope *kept = s;
+    if (mica_scope_open(mica_model_device(model), &s) != MICA_OK) {
+        s = kept;
+        return false;
+    }
+    mica_status status = mica_eval(s, mica_model_forward(s, model, ids_of(text, 1, 3), NULL));
+    mica_scope_close(&s);
+    s = kept;
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    assert_true(try_pass(NULL));
+    test_fail_each_allocation(try_pass, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_score),     cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_ways),      cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_function),  cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_tuner),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests_name("task/forward", tests, open_default, close_default);
+}
