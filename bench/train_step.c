@@ -1,11 +1,10 @@
-/* A step of training: loss and gradients of low-rank factors on all seven matrices of every layer,
+/* A step of training: loss and gradients of low-rank factors on all matrices of every layer,
  * each layer a checkpoint, head and loss in checkpoints of a part of the rows.
  *
  *     train_step MODEL [TOKENS [STEPS [RANK [THREADS [exact] [whole]]]]]
  *
  * Prints what memory the program says that it will take, what the device and the system then count,
- * and each step's time: by the clock, and of all threads. The model is of Qwen3's topology, such as
- * random_model's. exact: matmuls do not round activations. whole: no layer is a checkpoint. */
+ * and each step's time: by the clock, and of all threads. exact: matmuls do not round activations. whole: no layer is a checkpoint. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <mica/mica.h>
@@ -19,7 +18,7 @@
 #include "graph/graph.h"
 #include "model/lm.h"
 
-enum { MATRICES = 7, MAX_FACTORS = 2 * MATRICES * 128, CHUNK = 256 };
+enum { MAX_FACTORS = 2048, CHUNK = 256 };
 
 typedef struct options {
     const char *model;
@@ -68,51 +67,6 @@ static void adapt(step *t, mc_linear *w) {
     w->lora_b = t->factors[t->n++] = mica_program_param(t->s, MICA_F32, b, 2);
 }
 
-typedef struct layer {
-    const mc_lm *lm;
-    int i;
-} layer;
-
-static mica_array heads_of(mica_scope *s, const mc_lm *lm, mica_array x, int64_t heads,
-                           mica_array norm) {
-    static const int axes[] = {0, 2, 1, 3};
-    const int64_t shape[] = {1, mica_array_dim(x, 1), heads, lm->spec.head_dim};
-    x = mica_reshape(s, x, shape, 4);
-    if (mica_valid(norm)) x = mica_rms_norm(s, x, norm, (float)lm->spec.norm_eps);
-    return mica_transpose(s, x, axes);
-}
-
-static mica_array attend(mica_scope *s, const mc_lm *lm, const mc_lm_layer *w, mica_array x) {
-    static const int axes[] = {0, 2, 1, 3};
-    const mc_decoder_spec *spec = &lm->spec;
-    const mica_rope_options rope = {.base = (float)spec->ropes[0].base};
-    const mica_sdpa_options o = {.scale = (float)spec->attention_scale, .causal = true};
-    mica_array q = heads_of(s, lm, mc_linear_apply(s, &w->q, x), spec->heads, w->q_norm);
-    mica_array k = heads_of(s, lm, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
-    mica_array v = heads_of(s, lm, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
-    q = mica_rope(s, q, mica_i32(s, 0), MICA_NONE, &rope);
-    k = mica_rope(s, k, mica_i32(s, 0), MICA_NONE, &rope);
-    mica_array y = mica_transpose(s, mica_sdpa(s, q, k, v, &o), axes);
-    const int64_t shape[] = {1, mica_array_dim(x, 1), spec->heads * spec->head_dim};
-    return mc_linear_apply(s, &w->o, mica_reshape(s, y, shape, 3));
-}
-
-static mica_status record_layer(void *user, mica_scope *s, const mica_array *args, size_t n_args,
-                                mica_array *results, size_t n_results) {
-    (void)n_args, (void)n_results;
-    const layer *l = user;
-    const mc_lm_layer *w = &l->lm->layers[l->i];
-    float eps = (float)l->lm->spec.norm_eps;
-    mica_array x = args[0];
-    mica_array y = attend(s, l->lm, w, mica_rms_norm(s, x, w->attention_norm, eps));
-    x = mica_add(s, x, y);
-    y = mica_rms_norm(s, x, w->mlp_norm, eps);
-    mica_array gate = mica_silu(s, mc_linear_apply(s, &w->gate, y));
-    gate = mica_multiply(s, gate, mc_linear_apply(s, &w->up, y));
-    results[0] = mica_add(s, x, mc_linear_apply(s, &w->down, gate));
-    return mica_scope_status(s);
-}
-
 /* args: hidden states [1, rows, hidden], targets [1, rows]; the sum of the losses. */
 static mica_status record_loss(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
@@ -124,15 +78,8 @@ static mica_status record_loss(void *user, mica_scope *s, const mica_array *args
 
 static mica_array loss_of(step *t, mica_array ids, mica_array targets) {
     mica_scope *s = t->s;
-    mica_array x = mc_linear_rows(s, &t->lm->embed, ids), loss = mica_f32(s, 0);
-    for (int i = 0; i < t->lm->spec.n_layers; i++) {
-        layer l = {t->lm, i};
-        if (t->o.whole)
-            (void)record_layer(&l, s, &x, 1, &x, 1);
-        else
-            mc_scope_set_status(s, mica_checkpoint(s, record_layer, &l, &x, 1, &x, 1));
-    }
-    x = mica_rms_norm(s, x, t->lm->norm, (float)t->lm->spec.norm_eps);
+    mica_array loss = mica_f32(s, 0);
+    mica_array x = mc_lm_forward(s, t->lm, ids, mica_i32(s, 0), NULL, MC_HIDDEN);
     for (int64_t i = 0; i < t->o.tokens; i += CHUNK) {
         int64_t end = i + CHUNK < t->o.tokens ? i + CHUNK : t->o.tokens;
         const mica_array args[] = {mica_slice_axis(s, x, 1, i, end),
@@ -148,12 +95,10 @@ static mica_status build(step *t) {
     static mica_param params[MAX_FACTORS + 2];
     static mica_array results[MAX_FACTORS + 1];
     const int64_t shape[] = {1, t->o.tokens};
-    for (int i = 0; i < t->lm->spec.n_layers; i++) {
-        mc_lm_layer *w = &t->lm->layers[i];
-        mc_linear *all[MATRICES] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down};
-        for (int k = 0; k < MATRICES; k++)
-            adapt(t, all[k]);
-    }
+    mc_lm_slot *w;
+    t->lm->checkpoint = !t->o.whole;
+    for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i)) && t->n + 2 <= MAX_FACTORS;)
+        adapt(t, &w->linear);
     for (size_t i = 0; i < t->n; i++)
         params[i] = (mica_param){.array = t->factors[i]};
     for (size_t i = 0; i < 2; i++)

@@ -21,7 +21,9 @@ static mc_session_model open_model(void) {
     mc_session_model model = {.lm = &lm};
     lm.spec = (mc_decoder_spec){
         .family = "fuzz", .kv_heads = 1, .head_dim = 2, .vocab = 6, .context = 64, .n_layers = 2};
-    lm.spec.layers[1].window = 4;
+    for (int i = 0; i < lm.spec.n_layers; i++)
+        mc_spec_append(&lm.spec, i, mc_spec_add(&lm.spec, &mc_block_attention));
+    lm.spec.blocks[1].attention.window = 4;
     must(mc_weights_parse(no_tensors, sizeof no_tensors - 1, "none", &lm.weights) == MICA_OK);
     must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &model.device) == MICA_OK);
     must(mica_scope_open(model.device, &lm.scope) == MICA_OK);

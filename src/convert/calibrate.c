@@ -11,6 +11,7 @@
 #include <mica/tokenizer.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -58,12 +59,12 @@ bool mc_spend_bits(const double (*costs)[MC_BITS], const uint64_t *weights, size
 
 /* ---- groups ---- */
 
-typedef enum kind { ATTENTION, MLP, EMBED, HEAD, N_KINDS } kind;
-
+/* The matrices of a block, or the embedding, or the head. */
 typedef struct group {
-    int layer; /* -1: outside the layers */
-    kind kind;
+    int layer, block; /* layer EMBED, HEAD: outside the layers */
 } group;
+
+enum { EMBED = -1, HEAD = -2 };
 
 typedef struct calibrating {
     const mc_source *source;
@@ -97,16 +98,18 @@ static mica_status no_memory(void) {
 
 /* The group of a matrix; false: it is none of the decoder's. */
 static bool find_group(const calibrating *c, const char *name, group *g) {
+    char module[MC_MODULE_BYTES];
     mc_str part = mc_decoder_name(mc_str_of(name));
-    bool attention = strstr(part.ptr, ".self_attn.");
-    *g = (group){-1, attention ? ATTENTION : MLP};
-    if (mc_str_starts(part, MC_STR("layers."))) {
-        g->layer = mc_module_layer(part.ptr);
-        return g->layer >= 0 && g->layer < c->lm->spec.n_layers &&
-               (attention || strstr(part.ptr, ".mlp."));
-    }
-    g->kind = mc_str_is(part, "lm_head.weight") ? HEAD : EMBED;
-    return g->kind == HEAD || mc_str_is(part, "embed_tokens.weight");
+    const mc_str ending = MC_STR(".weight");
+    if (!mc_str_ends(part, ending) || part.len - ending.len >= sizeof module) return false;
+    snprintf(module, sizeof module, "%.*s", (int)(part.len - ending.len), part.ptr);
+    const mc_decoder_names *names = &c->lm->spec.names;
+    const mc_lm_slot *w = mc_lm_find_module(c->lm, module);
+    *g = (group){EMBED, 0};
+    if (w) *g = (group){w->layer, w->block};
+    if (strcmp(module, names->head) == 0) g->layer = HEAD;
+    return w ? w->slot->kind == MC_SLOT_MATRIX
+             : g->layer == HEAD || strcmp(module, names->embed) == 0;
 }
 
 static bool is_quantised(const calibrating *c, const mc_part *part) {
@@ -129,8 +132,8 @@ static mica_status list_groups(calibrating *c) {
         size_t k = 0;
         c->of[i] = SIZE_MAX;
         if (!is_quantised(c, part) || !find_group(c, part->name, &g)) continue;
-        if (g.kind == HEAD && c->lm->tied) continue; /* it is left out */
-        while (k < c->count && (c->groups[k].layer != g.layer || c->groups[k].kind != g.kind))
+        if (g.layer == HEAD && c->lm->tied) continue; /* it is left out */
+        while (k < c->count && (c->groups[k].layer != g.layer || c->groups[k].block != g.block))
             k++;
         if (k == c->count) c->groups[c->count++] = g;
         c->of[i] = k;
@@ -255,38 +258,36 @@ static mica_status check_reference(const calibrating *c) {
 static mica_status each_matrix(calibrating *c, size_t k, int bits,
                                mica_status (*use)(calibrating *c, mc_linear *linear, int bits)) {
     const group *g = &c->groups[k];
-    if (g->kind == HEAD) return use(c, &c->lm->head, bits);
-    if (g->kind == EMBED) {
+    if (g->layer == HEAD) return use(c, &c->lm->head, bits);
+    if (g->layer == EMBED) {
         MC_TRY(use(c, &c->lm->embed, bits));
         return c->lm->tied ? use(c, &c->lm->head, bits) : MICA_OK;
     }
-    for (size_t i = 0; i < MC_LM_LAYER_MATRICES; i++) {
-        mc_lm_matrix m = mc_lm_layer_matrix(c->lm, g->layer, i);
-        bool mlp = strncmp(m.name, "mlp.", 4) == 0;
-        if (m.linear && mlp == (g->kind == MLP) && m.linear->in % c->group_size == 0)
-            MC_TRY(use(c, m.linear, bits));
-    }
+    mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(c->lm, &i));)
+        if (w->layer == g->layer && w->block == g->block && w->linear.in % c->group_size == 0)
+            MC_TRY(use(c, &w->linear, bits));
     return MICA_OK;
 }
 
 /* The matrices of the model as they were opened. */
 typedef struct kept {
-    mc_lm_layer *layers;
+    mc_lm_slot *slots;
     mc_linear embed, head;
 } kept;
 
 static mica_status keep(calibrating *c, kept *k) {
-    size_t bytes = (size_t)c->lm->spec.n_layers * sizeof *k->layers;
-    k->layers = mc_arena_alloc(&c->arena, bytes);
-    if (!k->layers) return no_memory();
-    memcpy(k->layers, c->lm->layers, bytes);
+    size_t bytes = c->lm->n_slots * sizeof *k->slots;
+    k->slots = mc_arena_alloc(&c->arena, bytes);
+    if (!k->slots) return no_memory();
+    memcpy(k->slots, c->lm->slots, bytes);
     k->embed = c->lm->embed;
     k->head = c->lm->head;
     return MICA_OK;
 }
 
 static void restore(calibrating *c, const kept *k) {
-    memcpy(c->lm->layers, k->layers, (size_t)c->lm->spec.n_layers * sizeof *k->layers);
+    memcpy(c->lm->slots, k->slots, c->lm->n_slots * sizeof *k->slots);
     c->lm->embed = k->embed;
     c->lm->head = k->head;
 }
@@ -328,7 +329,7 @@ static double find_budget(calibrating *c) {
         double n = 1;
         if (mc_lm_ignores(part->name)) continue;
         group g;
-        if (c->lm->tied && find_group(c, part->name, &g) && g.kind == HEAD) continue;
+        if (c->lm->tied && find_group(c, part->name, &g) && g.layer == HEAD) continue;
         for (int k = 0; k < part->ndim; k++)
             n *= (double)part->shape[k];
         c->parameters += n;

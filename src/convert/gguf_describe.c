@@ -9,6 +9,7 @@
 typedef struct describing {
     const mc_gguf_arch *arch;
     const mc_decoder_spec *spec;
+    const mc_block_spec *attention, *mlp; /* of the first layer */
     mc_gguf_pairs *out;
 } describing;
 
@@ -32,7 +33,7 @@ static bool is_arch(const describing *d, const char *name) {
 
 static bool slides(const mc_decoder_spec *spec) {
     for (int i = 0; i < spec->n_layers; i++)
-        if (spec->layers[i].window) return true;
+        if (mc_spec_attention(spec, i)->window) return true;
     return false;
 }
 
@@ -45,22 +46,26 @@ static bool scale_fits(const describing *d) {
     const mc_decoder_spec *s = d->spec;
     bool large = d->arch->gemma && s->n_layers == (is_arch(d, "gemma2") ? 46 : 62);
     int64_t scalar = large ? s->hidden / s->heads : s->head_dim;
-    return fabs(s->attention_scale * sqrt((double)scalar) - 1) < 1e-6;
+    return fabs(d->attention->attention.scale * sqrt((double)scalar) - 1) < 1e-6;
 }
 
 /* What there is in a config, and not in GGUF; NULL: nothing. */
 static const char *find_misfit(const describing *d) {
     const mc_decoder_spec *s = d->spec;
+    const mc_block_spec *attention = d->attention, *mlp = d->mlp;
+    double cap = attention->attention.soft_cap;
+    bool o_bias = mc_block_has_bias(attention, MC_ATTENTION_O);
     bool gemma = d->arch->gemma, gemma2 = is_arch(d, "gemma2"), llama = is_arch(d, "llama");
-    if (s->activation != (gemma ? MC_GELU_APPROX : MC_SILU)) return "another activation";
+    if (mlp->gated.activation != (gemma ? MC_GELU_APPROX : MC_SILU)) return "another activation";
     if (!scale_fits(d)) return "a query_pre_attn_scalar unlike head_dim";
     if (!gemma && slides(s)) return "sliding windows";
     if (llama3_rope(s) && !llama) return "Llama 3's RoPE";
-    if (gemma && s->qkv_bias) return "biases of attention";
-    if (!llama && (s->o_bias || s->mlp_bias)) return "biases of o_proj or of the MLP";
-    if (!gemma2 && s->attention_softcap != 0) return "attn_logit_softcapping";
+    if (gemma && mc_block_has_bias(attention, MC_ATTENTION_Q)) return "biases of attention";
+    if (!llama && (o_bias || mc_block_has_bias(mlp, MC_GATED_UP)))
+        return "biases of o_proj or of the MLP";
+    if (!gemma2 && cap != 0) return "attn_logit_softcapping";
     if (!gemma && s->final_softcap != 0) return "final_logit_softcapping";
-    if (gemma2 && (s->attention_softcap == 0 || s->final_softcap == 0)) return "no soft-caps";
+    if (gemma2 && (cap == 0 || s->final_softcap == 0)) return "no soft-caps";
     if (gemma2 && s->tied == MC_TIED_NO) return "a head of its own";
     if (is_arch(d, "qwen2") && s->heads * s->head_dim != s->hidden)
         return "a head_dim unlike hidden_size / num_attention_heads";
@@ -105,12 +110,12 @@ static bool put_pattern(const describing *d) {
     int pattern = is_arch(d, "gemma2") ? 2 : 6;
     bool usual = true, done;
     for (int i = 0; i < s->n_layers; i++)
-        usual = usual && (s->layers[i].window != 0) == ((i + 1) % pattern != 0);
+        usual = usual && (mc_spec_attention(s, i)->window != 0) == ((i + 1) % pattern != 0);
     if (usual) return true;
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", d->arch->name);
     done = mc_gguf_begin_bools(d->out, key, (uint64_t)s->n_layers);
     for (int i = 0; done && i < s->n_layers; i++)
-        done = mc_gguf_add_bool(d->out, s->layers[i].window != 0);
+        done = mc_gguf_add_bool(d->out, mc_spec_attention(s, i)->window != 0);
     return done;
 }
 
@@ -118,19 +123,19 @@ static bool put_gemma(const describing *d) {
     const mc_decoder_spec *s = d->spec;
     int64_t window = 0;
     for (int i = 0; i < s->n_layers; i++)
-        window = s->layers[i].window ? s->layers[i].window : window;
+        if (mc_spec_attention(s, i)->window) window = mc_spec_attention(s, i)->window;
     bool done =
         put_u32(d, "attention.sliding_window", window ? window : s->context) && put_pattern(d);
     if (done && s->final_softcap != 0)
         done = put_f32(d, "final_logit_softcapping", s->final_softcap);
     if (is_arch(d, "gemma2"))
-        return done && put_f32(d, "attn_logit_softcapping", s->attention_softcap);
+        return done && put_f32(d, "attn_logit_softcapping", d->attention->attention.soft_cap);
     return done && put_f32(d, "rope.freq_base_swa", s->ropes[1].base);
 }
 
 mica_status mc_gguf_describe(const mc_gguf_arch *arch, const mc_decoder_spec *spec,
                              mc_gguf_pairs *out) {
-    const describing d = {arch, spec, out};
+    const describing d = {arch, spec, mc_spec_block(spec, 0, 0), mc_spec_block(spec, 0, 1), out};
     const char *misfit = find_misfit(&d);
     if (misfit)
         return mc_fail(MICA_EUNSUPPORTED,

@@ -97,23 +97,15 @@ static mica_status check_module(check *c, int layer, const char *module, int64_t
     return bias ? check_tensor(c, name, rows, 0) : MICA_OK;
 }
 
-static mica_status check_layer(check *c, const mc_decoder_spec *spec, int i) {
-    const mc_decoder_names *n = &spec->names;
-    int64_t queries = spec->heads * spec->head_dim, keys = spec->kv_heads * spec->head_dim;
-    int64_t hidden = spec->hidden, mlp = spec->intermediate;
-    MC_TRY(check_module(c, i, n->q, queries, hidden, spec->qkv_bias));
-    MC_TRY(check_module(c, i, n->k, keys, hidden, spec->qkv_bias));
-    MC_TRY(check_module(c, i, n->v, keys, hidden, spec->qkv_bias));
-    MC_TRY(check_module(c, i, n->o, hidden, queries, spec->o_bias));
-    MC_TRY(check_module(c, i, n->gate, mlp, hidden, spec->mlp_bias));
-    MC_TRY(check_module(c, i, n->up, mlp, hidden, spec->mlp_bias));
-    MC_TRY(check_module(c, i, n->down, hidden, mlp, spec->mlp_bias));
-    MC_TRY(check_module(c, i, n->q_norm, spec->head_dim, 0, false));
-    MC_TRY(check_module(c, i, n->k_norm, spec->head_dim, 0, false));
-    const char *const norms[] = {n->attention_norm, n->attention_post_norm, n->mlp_norm,
-                                 n->mlp_post_norm};
-    for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
-        MC_TRY(check_module(c, i, norms[k], hidden, 0, false));
+static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer) {
+    const mc_block_spec *block;
+    for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
+        for (int i = 0; i < block->kind->n_slots; i++) {
+            const mc_slot *slot = &block->kind->slots[i];
+            MC_TRY(check_module(c, layer, block->names[i], slot->rows(block),
+                                slot->columns ? slot->columns(block) : 0,
+                                mc_block_has_bias(block, i)));
+        }
     return MICA_OK;
 }
 

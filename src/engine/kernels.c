@@ -64,13 +64,9 @@ static bool add_keys(mc_buffer *kinds, const mica_device *device, mica_dtype dty
 
 mica_status mc_kernels_list(const mc_lm *lm, const mica_device *device, mc_buffer *kinds) {
     bool done = true;
-    for (int i = 0; i < lm->spec.n_layers; i++) {
-        const mc_lm_layer *l = &lm->layers[i];
-        const mc_linear *const matrices[] = {&l->q,    &l->k,  &l->v,   &l->o,
-                                             &l->gate, &l->up, &l->down};
-        for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
-            done = done && add_weights(kinds, device, matrices[m]);
-    }
+    const mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        done = done && add_weights(kinds, device, &w->linear);
     done = done && add_weights(kinds, device, &lm->head) && add_keys(kinds, device, lm->kv_dtype);
     return done ? MICA_OK : mc_fail_nomem("the kernels of a model");
 }

@@ -7,39 +7,10 @@
 #include "base/names.h"
 #include "model/lm.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES 320
-
-mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i) {
-    assert(layer >= 0 && layer < lm->spec.n_layers && i < MC_LM_LAYER_MATRICES);
-    const mc_decoder_names *names = &lm->spec.names;
-    mc_lm_layer *w = &lm->layers[layer];
-    const mc_lm_matrix all[MC_LM_LAYER_MATRICES] = {
-        {&w->q, layer, names->q},       {&w->k, layer, names->k},       {&w->v, layer, names->v},
-        {&w->o, layer, names->o},       {&w->gate, layer, names->gate}, {&w->up, layer, names->up},
-        {&w->down, layer, names->down},
-    };
-    return all[i];
-}
-
-mc_lm_norm mc_lm_layer_norm(const mc_lm *lm, int layer, size_t i) {
-    assert(layer >= 0 && layer < lm->spec.n_layers && i < MC_LM_LAYER_NORMS);
-    const mc_decoder_names *names = &lm->spec.names;
-    mc_lm_layer *w = &lm->layers[layer];
-    const mc_lm_norm all[MC_LM_LAYER_NORMS] = {
-        {&w->q_norm, names->q_norm},
-        {&w->k_norm, names->k_norm},
-        {&w->attention_norm, names->attention_norm},
-        {&w->attention_post_norm, names->attention_post_norm},
-        {&w->mlp_norm, names->mlp_norm},
-        {&w->mlp_post_norm, names->mlp_post_norm},
-    };
-    return all[i];
-}
 
 /* The part of a module's name behind the decoder's prefix, which programs spell in several ways. */
 static const char *skip_prefix(const char *module) {
@@ -51,40 +22,45 @@ static const char *skip_prefix(const char *module) {
     return module;
 }
 
-/* "layers.7.mlp.up_proj", "embed_tokens", "lm_head" */
-static mc_lm_matrix find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
-    static const char block[] = "layers.";
+/* What an adapter changes. */
+typedef struct target {
+    mc_linear *linear; /* NULL: the model has no such matrix */
+    mica_array *norm;  /* or vector; NULL: the model has none */
+    double offset;     /* that was added to the norm's values */
+    int layer;         /* -1: outside the layers */
+    const char *name;  /* in its layer */
+} target;
+
+/* A matrix or a norm by its module: "layers.7.mlp.up_proj", "embed_tokens", "norm". */
+static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     const mc_decoder_names *names = &lm->spec.names;
     const char *name = skip_prefix(module);
     /* In a model with a tied head, mlx-lm names no head; PEFT names one, which has the embedding's
      * weight. */
     bool has_head = !lm->tied || kind != MC_ADAPTER_MLX;
-    if (strcmp(name, names->embed) == 0) return (mc_lm_matrix){&lm->embed, -1, names->embed};
+    if (strcmp(name, names->embed) == 0) return (target){.linear = &lm->embed, .layer = -1};
     if (strcmp(name, names->head) == 0 && has_head)
-        return (mc_lm_matrix){&lm->head, -1, names->head};
-    if (strncmp(name, block, strlen(block)) != 0) return (mc_lm_matrix){0};
-
-    char *rest;
-    name += strlen(block);
-    if (*name < '0' || *name > '9') return (mc_lm_matrix){0};
-    long layer = strtol(name, &rest, 10);
-    if (*rest != '.' || layer >= lm->spec.n_layers) return (mc_lm_matrix){0};
-    for (size_t i = 0; i < MC_LM_LAYER_MATRICES; i++) {
-        mc_lm_matrix at = mc_lm_layer_matrix(lm, (int)layer, i);
-        if (strcmp(rest + 1, at.name) == 0) return at;
-    }
-    return (mc_lm_matrix){0};
+        return (target){.linear = &lm->head, .layer = -1};
+    if (strcmp(name, names->norm) == 0)
+        return (target){.norm = &lm->norm, .offset = lm->spec.norm_offset, .layer = -1};
+    mc_lm_slot *w = mc_lm_find_module(lm, name);
+    if (!w) return (target){0};
+    bool matrix = w->slot->kind == MC_SLOT_MATRIX;
+    return (target){.linear = matrix ? &w->linear : NULL,
+                    .norm = matrix ? NULL : &w->vector,
+                    .offset = w->offset,
+                    .layer = w->layer,
+                    .name = w->name};
 }
 
 /* A table of rows has no bias. */
-static mica_status check_bias(const mc_adapter_pair *pair, const mc_lm_matrix *at,
-                              const mc_lm *lm) {
+static mica_status check_bias(const mc_adapter_pair *pair, const target *at, const mc_lm *lm) {
     if (at->linear != &lm->embed) return MICA_OK;
     return mc_fail(MICA_EFORMAT, "%s: tensor %s: an embedding has no bias", pair->bias->file,
                    pair->bias->name);
 }
 
-static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const mc_lm_matrix *at) {
+static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const target *at) {
     mc_factor a = {pair->a, false}, b = {pair->b, false};
     if (pair->kind == MC_ADAPTER_PEFT) {
         a.transposed = b.transposed = true;
@@ -115,7 +91,7 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
     int first = mc_adapter_first_layer(adapter, lm->spec.n_layers);
     for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
-        mc_lm_matrix at = find_target(lm, pair->kind, pair->module);
+        target at = find_target(lm, pair->kind, pair->module);
         if (at.linear && at.layer >= 0 && at.layer < first &&
             !mc_adapter_expects(adapter, at.layer, lm->spec.n_layers, pair->module, at.name))
             return mc_fail(MICA_EFORMAT,
@@ -134,15 +110,13 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
 }
 
 static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, mc_names *missing) {
-    char module[NAME_BYTES];
-    for (int layer = 0; layer < lm->spec.n_layers; layer++)
-        for (size_t i = 0; i < MC_LM_LAYER_MATRICES; i++) {
-            mc_lm_matrix at = mc_lm_layer_matrix(lm, layer, i);
-            snprintf(module, sizeof module, "model.layers.%d.%s", layer, at.name);
-            if (!mica_valid(at.linear->lora_a) &&
-                mc_adapter_expects(adapter, layer, lm->spec.n_layers, module, at.name))
-                MC_TRY(mc_names_add(missing, module));
-        }
+    char module[MC_MODULE_BYTES];
+    const mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        if (!mica_valid(w->linear.lora_a) &&
+            mc_adapter_expects(adapter, w->layer, lm->spec.n_layers, mc_lm_module(w, module),
+                               w->name))
+            MC_TRY(mc_names_add(missing, module));
     return MICA_OK;
 }
 
@@ -157,21 +131,6 @@ static mica_status refuse(mc_names *list, const mc_lm *lm, const mc_adapter *ada
 }
 
 /* ---- substitutes ---- */
-
-/* A norm by its name: "norm", "layers.7.input_layernorm". NULL: there is none. */
-static mica_array *find_norm(mc_lm *lm, const char *module) {
-    const char *name = skip_prefix(module);
-    if (strcmp(name, lm->spec.names.norm) == 0) return &lm->norm;
-    int layer, at = 0;
-    if (sscanf(name, "layers.%d.%n", &layer, &at) != 1 || !at) return NULL;
-    if (layer < 0 || layer >= lm->spec.n_layers) return NULL;
-    for (size_t i = 0; i < MC_LM_LAYER_NORMS; i++) {
-        mc_lm_norm norm = mc_lm_layer_norm(lm, layer, i);
-        if (norm.name && mica_valid(*norm.weight) && strcmp(name + at, norm.name) == 0)
-            return norm.weight;
-    }
-    return NULL;
-}
 
 static mica_status replace_matrix(mc_lm *lm, const mc_adapter *adapter,
                                   const mc_adapter_substitute *x, mc_linear *linear) {
@@ -199,14 +158,13 @@ static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapte
     memcpy(module, x->name, len);
     module[len] = '\0';
     bool is_weight = strcmp(dot, ".weight") == 0, is_bias = strcmp(dot, ".bias") == 0;
-    mica_array *norm = is_weight && !x->rows ? find_norm(lm, module) : NULL;
     mc_adapter_kind kind = mc_adapter_is_peft(adapter) ? MC_ADAPTER_PEFT : MC_ADAPTER_MLX;
-    mc_lm_matrix at = find_target(lm, kind, module);
+    target at = find_target(lm, kind, module);
+    bool norm = at.norm && is_weight && !x->rows;
     *known = norm || (at.linear && (is_weight || (is_bias && mica_valid(at.linear->bias))));
     if (!*known) return MICA_OK;
     if (norm)
-        return mc_vector_make(lm->scope, x->tensor, mica_array_size(*norm), lm->spec.norm_offset,
-                              norm);
+        return mc_vector_make(lm->scope, x->tensor, mica_array_size(*at.norm), at.offset, at.norm);
     if (is_bias) return mc_vector_make(lm->scope, x->tensor, at.linear->out, 0.0, &at.linear->bias);
     return replace_matrix(lm, adapter, x, at.linear);
 }

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,8 @@ const char *mc_family_prefix(const mc_weights *weights) {
 int64_t mc_family_query_rows(const mc_weights *weights) {
     char name[128];
     const char *prefix = weights ? mc_family_prefix(weights) : NULL;
-    snprintf(name, sizeof name, "%slayers.0.self_attn.q_proj.weight", prefix ? prefix : "");
+    snprintf(name, sizeof name, "%slayers.0.%s.weight", prefix ? prefix : "",
+             mc_block_attention.slots[MC_ATTENTION_Q].name);
     const mc_weight_tensor *t = prefix ? mc_weights_find(weights, name) : NULL;
     return t && t->ndim == 2 ? t->shape[0] : 0;
 }
@@ -150,6 +152,34 @@ mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *
     return read_tied(root, text, spec);
 }
 
+void mc_family_layers(mc_decoder_spec *spec) {
+    int attention = mc_spec_add(spec, &mc_block_attention);
+    int mlp = mc_spec_add(spec, &mc_block_gated);
+    assert(attention == MC_PLAIN_ATTENTION && mlp == MC_PLAIN_MLP);
+    spec->blocks[attention].attention = (mc_attention_spec){
+        .heads = spec->heads,
+        .kv_heads = spec->kv_heads,
+        .head_dim = spec->head_dim,
+        .scale = 1.0 / sqrt((double)spec->head_dim),
+    };
+    spec->blocks[mlp].gated.width = spec->intermediate;
+    for (int i = 0; i < spec->n_layers; i++) {
+        mc_spec_append(spec, i, attention);
+        mc_spec_append(spec, i, mlp);
+    }
+}
+
+void mc_family_biases(mc_decoder_spec *spec, bool qkv, bool o, bool mlp) {
+    const uint64_t one = 1;
+    if (qkv)
+        spec->blocks[MC_PLAIN_ATTENTION].biases |=
+            one << MC_ATTENTION_Q | one << MC_ATTENTION_K | one << MC_ATTENTION_V;
+    if (o) spec->blocks[MC_PLAIN_ATTENTION].biases |= one << MC_ATTENTION_O;
+    if (mlp)
+        spec->blocks[MC_PLAIN_MLP].biases |=
+            one << MC_GATED_GATE | one << MC_GATED_UP | one << MC_GATED_DOWN;
+}
+
 mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec) {
     static const struct {
         const char *name;
@@ -164,7 +194,7 @@ mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *s
     if (!name.ptr) return MICA_OK;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (mc_str_is(name, known[i].name)) {
-            spec->activation = known[i].activation;
+            spec->blocks[MC_PLAIN_MLP].gated.activation = known[i].activation;
             return MICA_OK;
         }
     return mc_config_fail(text, key, MICA_EUNSUPPORTED,
@@ -198,6 +228,13 @@ mica_status mc_family_rope(const mc_config_scope *scope, mc_rope_spec *rope) {
                            &rope->original_context);
 }
 
+/* Gives a layer of plain attention a window. */
+static void set_window(mc_decoder_spec *spec, int layer, int64_t window) {
+    if (spec->n_blocks == MC_PLAIN_SLIDING) mc_spec_copy(spec, MC_PLAIN_ATTENTION);
+    spec->blocks[MC_PLAIN_SLIDING].attention.window = window;
+    spec->layers[layer].blocks[0] = MC_PLAIN_SLIDING;
+}
+
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec) {
     mc_str types[MC_MAX_LAYERS];
@@ -216,7 +253,7 @@ mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64
                                       "sliding_attention",
                                       i, MC_STR_ARG(types[i]));
         }
-        spec->layers[i].window = slides ? window : 0;
+        if (slides) set_window(spec, i, window);
     }
     return MICA_OK;
 }
@@ -241,35 +278,22 @@ static mica_status read_softcap(const mc_config_scope *text, const char *key, do
 }
 
 mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spec) {
-    MC_TRY(read_softcap(text, "attn_logit_softcapping", &spec->attention_softcap));
+    MC_TRY(read_softcap(text, "attn_logit_softcapping",
+                        &spec->blocks[MC_PLAIN_ATTENTION].attention.soft_cap));
     return read_softcap(text, "final_logit_softcapping", &spec->final_softcap);
 }
 
 static const mc_decoder_names plain_names = {
-    .embed = "embed_tokens",
-    .norm = "norm",
-    .head = "lm_head",
-    .q = "self_attn.q_proj",
-    .k = "self_attn.k_proj",
-    .v = "self_attn.v_proj",
-    .o = "self_attn.o_proj",
-    .gate = "mlp.gate_proj",
-    .up = "mlp.up_proj",
-    .down = "mlp.down_proj",
-    .attention_norm = "input_layernorm",
-    .mlp_norm = "post_attention_layernorm",
-};
+    .embed = "embed_tokens", .norm = "norm", .head = "lm_head"};
 
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
-    spec->activation = MC_SILU;
     spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
     spec->names = plain_names;
-    MC_TRY(mc_family_sizes(root, root, spec));
-    MC_TRY(mc_family_activation(root, spec));
-    MC_TRY(mc_family_ropes(root, &spec->ropes[0]));
     spec->embed_scale = 1.0;
-    spec->attention_scale = 1.0 / sqrt((double)spec->head_dim);
-    return MICA_OK;
+    MC_TRY(mc_family_sizes(root, root, spec));
+    mc_family_layers(spec);
+    MC_TRY(mc_family_activation(root, spec));
+    return mc_family_ropes(root, &spec->ropes[0]);
 }
 
 void mc_family_gemma_defaults(mc_decoder_spec *spec) {
@@ -281,11 +305,28 @@ void mc_family_gemma_defaults(mc_decoder_spec *spec) {
     spec->head_dim = 256;
     spec->norm_eps = 1e-6;
     spec->norm_offset = 1.0;
-    spec->activation = MC_GELU_APPROX;
     spec->names = plain_names;
-    spec->names.attention_post_norm = "post_attention_layernorm";
-    spec->names.mlp_norm = "pre_feedforward_layernorm";
-    spec->names.mlp_post_norm = "post_feedforward_layernorm";
+}
+
+mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *text,
+                            mc_decoder_spec *spec) {
+    double query_scalar = 256.0;
+    bool bias = false;
+    MC_TRY(mc_family_sizes(root, text, spec));
+    mc_family_layers(spec);
+    mc_block_spec *attention = &spec->blocks[MC_PLAIN_ATTENTION],
+                  *mlp = &spec->blocks[MC_PLAIN_MLP];
+    mc_block_use(attention, MC_BLOCK_POST_NORM);
+    mlp->names[MC_BLOCK_NORM] = "pre_feedforward_layernorm";
+    mc_block_use(mlp, MC_BLOCK_POST_NORM);
+    mlp->gated.activation = MC_GELU_APPROX;
+    MC_TRY(mc_family_activation(text, spec));
+    MC_TRY(mc_config_float(text, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
+    MC_TRY(mc_config_bool(text, "attention_bias", MC_OPTIONAL, &bias));
+    mc_family_biases(spec, bias, bias, false);
+    attention->attention.scale = 1.0 / sqrt(query_scalar);
+    spec->embed_scale = sqrt((double)spec->hidden);
+    return MICA_OK;
 }
 
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec) {
@@ -297,6 +338,6 @@ mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec 
     if (mc_config_has(text, "layer_types")) return mc_family_windows(text, window, 1, spec);
     MC_TRY(mc_config_int(text, "max_window_layers", MC_OPTIONAL, 0, MC_MAX_LAYERS, &first));
     for (int i = 0; i < spec->n_layers; i++)
-        spec->layers[i].window = i >= first ? window : 0;
+        if (i >= first) set_window(spec, i, window);
     return MICA_OK;
 }

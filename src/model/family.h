@@ -55,7 +55,18 @@ mica_status mc_family_text(const mc_config_scope *root, mc_config_scope *text);
 mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 
-/* hidden_activation, else hidden_act: "gelu_pytorch_tanh", "gelu_new" (the same), "gelu",
+/* The plain topology's blocks; MC_PLAIN_SLIDING, attention with a window, is there if some layers
+ * have it. */
+enum { MC_PLAIN_ATTENTION, MC_PLAIN_MLP, MC_PLAIN_SLIDING };
+
+/* Gives all layers attention and a gated MLP of the spec's sizes, one RoPE, and scores scaled by
+ * 1 / sqrt(head_dim). */
+void mc_family_layers(mc_decoder_spec *spec);
+
+/* Which matrices of the plain topology have biases. */
+void mc_family_biases(mc_decoder_spec *spec, bool qkv, bool o, bool mlp);
+
+/* hidden_activation, else hidden_act, of the plain MLP: "gelu_pytorch_tanh", "gelu_new" (the same), "gelu",
  * "silu". */
 mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec);
 
@@ -75,15 +86,20 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
 /* Sets what Gemma 2 and 3 share before a config is read: the sizes that transformers assumes, norms
- * with 1 + w before and after attention and MLP, the tensors' names. */
+ * with 1 + w. */
 void mc_family_gemma_defaults(mc_decoder_spec *spec);
+
+/* Reads what they share: sizes, activation, scale, biases; norms before and after attention and
+ * MLP. */
+mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *text,
+                            mc_decoder_spec *spec);
 
 /* Reads Qwen's sliding windows. There are none unless use_sliding_window is true and sliding_window
  * is not null. Then they are on the layers that layer_types names, or on the layers from
  * max_window_layers on. */
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);
 
-/* Sets the sliding windows of the layers. Layers that layer_types calls sliding_attention have
+/* Gives some layers a copy of the plain attention, as it is then, with a window. Layers that layer_types calls sliding_attention have
  * `window`. Without layer_types, all but every `pattern`-th layer have it, counted from 1. */
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec);

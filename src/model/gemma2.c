@@ -7,33 +7,18 @@
  * Source: Gemma 2 (arXiv:2408.00118); the behaviour and the defaults of transformers 5. */
 #include "model/family.h"
 
-#include <math.h>
-
-static void set_defaults(mc_decoder_spec *spec) {
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    int64_t window = 4096;
     mc_family_gemma_defaults(spec);
     spec->context = 8192;
-    spec->attention_softcap = 50.0;
     spec->final_softcap = 30.0;
     spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
-}
-
-static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
-    double query_scalar = 256.0;
-    int64_t window = 4096;
-    bool bias = false;
-    set_defaults(spec);
-    MC_TRY(mc_family_sizes(root, root, spec));
-    MC_TRY(mc_family_activation(root, spec));
+    MC_TRY(mc_family_gemma(root, root, spec));
+    spec->blocks[MC_PLAIN_ATTENTION].attention.soft_cap = 50.0;
     MC_TRY(mc_family_ropes(root, &spec->ropes[0]));
     MC_TRY(mc_family_softcaps(root, spec));
-    MC_TRY(mc_config_float(root, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
     MC_TRY(mc_config_int(root, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
-    MC_TRY(mc_family_windows(root, window, 2, spec));
-    MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &bias));
-    spec->qkv_bias = spec->o_bias = bias;
-    spec->attention_scale = 1.0 / sqrt(query_scalar);
-    spec->embed_scale = sqrt((double)spec->hidden);
-    return MICA_OK;
+    return mc_family_windows(root, window, 2, spec);
 }
 
 const mc_family mc_family_gemma2 = {

@@ -8,8 +8,6 @@
  * Source: Gemma 3 Technical Report (arXiv:2503.19786); the behaviour of transformers 5. */
 #include "model/family.h"
 
-#include <math.h>
-
 enum { GLOBAL, LOCAL }; /* indices of mc_decoder_spec.ropes */
 
 static void set_defaults(mc_decoder_spec *spec) {
@@ -17,8 +15,6 @@ static void set_defaults(mc_decoder_spec *spec) {
     spec->context = 131072;
     spec->ropes[GLOBAL] = (mc_rope_spec){.base = 1e6, .factor = 1.0};
     spec->ropes[LOCAL] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
-    spec->names.q_norm = "self_attn.q_norm";
-    spec->names.k_norm = "self_attn.k_norm";
 }
 
 /* rope_scaling is for the global layers only. transformers 5 writes rope_parameters instead, one
@@ -42,28 +38,23 @@ static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     int64_t window = 4096, pattern = 6;
-    double query_scalar = 256.0;
-    bool bias = false, both_ways = false;
+    bool both_ways = false;
     set_defaults(spec);
     MC_TRY(mc_family_text(root, &text));
-    MC_TRY(mc_family_sizes(root, &text, spec));
-    MC_TRY(mc_family_activation(&text, spec));
+    MC_TRY(mc_family_gemma(root, &text, spec));
+    mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_Q_NORM);
+    mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_K_NORM);
     MC_TRY(read_ropes(&text, spec));
     MC_TRY(mc_family_softcaps(&text, spec));
-    MC_TRY(mc_config_float(&text, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
     MC_TRY(mc_config_int(&text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     MC_TRY(mc_config_int(&text, "sliding_window_pattern", MC_OPTIONAL, 1, INT32_MAX, &pattern));
     MC_TRY(mc_family_windows(&text, window, pattern, spec));
-    MC_TRY(mc_config_bool(&text, "attention_bias", MC_OPTIONAL, &bias));
     MC_TRY(mc_config_bool(&text, "use_bidirectional_attention", MC_OPTIONAL, &both_ways));
     if (both_ways)
         return mc_config_fail(&text, "use_bidirectional_attention", MICA_EUNSUPPORTED,
                               "an encoder, not a language model");
-    spec->qkv_bias = spec->o_bias = bias;
-    spec->attention_scale = 1.0 / sqrt(query_scalar);
-    spec->embed_scale = sqrt((double)spec->hidden);
-    for (int i = 0; i < spec->n_layers; i++)
-        spec->layers[i].rope = spec->layers[i].window ? LOCAL : GLOBAL;
+    spec->blocks[MC_PLAIN_ATTENTION].attention.rope = GLOBAL;
+    if (spec->n_blocks > MC_PLAIN_SLIDING) spec->blocks[MC_PLAIN_SLIDING].attention.rope = LOCAL;
     return MICA_OK;
 }
 

@@ -6,13 +6,13 @@
 #include "model/family.h"
 
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
-    bool attention_bias = false;
+    bool attention_bias = false, mlp_bias = false;
     spec->context = 2048;
     spec->norm_eps = 1e-6;
     MC_TRY(mc_family_plain(root, spec));
     MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &attention_bias));
-    MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &spec->mlp_bias));
-    spec->qkv_bias = spec->o_bias = attention_bias;
+    MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &mlp_bias));
+    mc_family_biases(spec, attention_bias, attention_bias, mlp_bias);
     return MICA_OK;
 }
 

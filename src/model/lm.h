@@ -19,23 +19,30 @@
 
 #include <mica/model.h>
 
-typedef struct mc_lm_layer {
-    mc_linear q, k, v, o, gate, up, down;
-    mica_array q_norm, k_norm; /* [head_dim] f32; every norm may be MICA_NONE: absent */
-    mica_array attention_norm, attention_post_norm, mlp_norm, mlp_post_norm; /* [hidden] f32 */
-} mc_lm_layer;
+/* What a model has of a slot of a block. */
+typedef struct mc_lm_slot {
+    const mc_slot *slot;
+    const char *name;  /* in its layer: "mlp.up_proj"; NULL: the model has none */
+    int layer, block;  /* block: its number in the layer */
+    mc_linear linear;  /* of a matrix */
+    mica_array vector; /* [rows] f32; MICA_NONE: none */
+    double offset;     /* that was added to the file's values */
+} mc_lm_slot;
 
 typedef struct mc_lm {
     mc_decoder_spec spec;
     mc_config *config;
     mc_weights *weights;
     mica_scope *scope; /* of all arrays here */
-    mc_lm_layer *layers;
-    mc_linear embed, head; /* [vocab, hidden] */
-    bool tied;             /* the head has the embedding's weight */
-    mica_array norm;       /* [hidden] f32 */
-    mica_array freqs[2];   /* for spec.ropes: [head_dim / 2] f32; MICA_NONE: from the base alone */
-    char model_type[64];   /* as in config.json; "": it has none */
+    mc_lm_slot *slots; /* [n_slots] of all blocks, in the order of a pass */
+    size_t n_slots;
+    size_t (*firsts)[MC_LAYER_BLOCKS]; /* [n_layers] each block's first slot */
+    mc_linear embed, head;             /* [vocab, hidden] */
+    bool tied;                         /* the head has the embedding's weight */
+    mica_array norm;                   /* [hidden] f32 */
+    /* For spec.ropes: [dims / 2] f32; MICA_NONE: from the base alone. */
+    mica_array freqs[MC_MAX_ROPES];
+    char model_type[64]; /* as in config.json; "": it has none */
     uint64_t parameters, weight_bytes;
     bool checkpoint;     /* each layer is computed again in a backward pass: mica_checkpoint */
     mica_dtype kv_dtype; /* dtype of keys and values in attention; u8: mica_to_q8 */
@@ -72,28 +79,23 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
  *          adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
-/* A weight matrix of a model, with its names. */
-typedef struct mc_lm_matrix {
-    mc_linear *linear; /* NULL: the model has no such matrix */
-    int layer;         /* -1: outside the layers */
-    const char *name;  /* name within its layer: "mlp.up_proj" */
-} mc_lm_matrix;
+/* The slots of a block of a layer, in the order of its kind's table. */
+mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block);
 
-enum { MC_LM_LAYER_MATRICES = 7 };
+/* The next matrix at or after slots[*at], which is counted on; NULL: there is none.
+ *     for (size_t i = 0; (m = mc_lm_next_matrix(lm, &i));) */
+mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at);
 
-/* The i-th matrix of a layer, of MC_LM_LAYER_MATRICES, in the order of a pass. */
-mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i);
+/* A slot that the model has, by its name in its layer: "mlp.up_proj". NULL: there is none. */
+mc_lm_slot *mc_lm_find(const mc_lm *lm, int layer, const char *name);
 
-enum { MC_LM_LAYER_NORMS = 6 };
+/* The same by its name behind the decoder's prefix: "layers.7.mlp.up_proj". */
+mc_lm_slot *mc_lm_find_module(const mc_lm *lm, const char *module);
 
-/* A norm of a layer: MICA_NONE where the family has none. Its values have the family's offset. */
-typedef struct mc_lm_norm {
-    mica_array *weight;
-    const char *name; /* name within its layer: "input_layernorm" */
-} mc_lm_norm;
+#define MC_MODULE_BYTES 320
 
-/* The i-th norm of a layer, of MC_LM_LAYER_NORMS. */
-mc_lm_norm mc_lm_layer_norm(const mc_lm *lm, int layer, size_t i);
+/* The whole name of what a slot holds: "model.layers.7.mlp.up_proj". */
+const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]);
 
 /* Sets how matmuls with weights are computed, before the first pass. MICA_ARITHMETIC_DEFAULT is
  * fast. A model that was just opened is exact. */

@@ -4,8 +4,9 @@ static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
     int64_t count = 0;
     *window = 0;
     for (int i = 0; i < spec->n_layers; i++) {
-        if (!spec->layers[i].window) continue;
-        *window = spec->layers[i].window;
+        int64_t own = mc_spec_attention(spec, i)->window;
+        if (!own) continue;
+        *window = own;
         count++;
     }
     return count;

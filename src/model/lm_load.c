@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES 320
@@ -22,43 +23,92 @@ static const char *module_name(const mc_loader *loader, int layer, const char *n
     return text;
 }
 
-static mica_status load_matrix(mc_loader *loader, int layer, const char *name, int64_t out,
-                               int64_t in, bool bias, mc_linear *linear) {
-    char text[NAME_BYTES];
-    return mc_linear_load(loader, module_name(loader, layer, name, text), out, in, bias, linear);
-}
+/* ---- slots ---- */
 
-static mica_status load_norm(mc_loader *loader, const mc_decoder_spec *spec, int layer,
-                             const char *name, int64_t n, mica_array *norm) {
+static mica_status load_vector(mc_loader *loader, int layer, const char *name, int64_t n,
+                               double offset, mica_array *vector) {
     char text[NAME_BYTES];
-    *norm = MICA_NONE;
-    if (!name) return MICA_OK;
     module_name(loader, layer, name, text);
     size_t len = strlen(text);
     snprintf(text + len, sizeof text - len, ".weight");
-    return mc_vector_load(loader, text, n, spec->norm_offset, norm);
+    return mc_vector_load(loader, text, n, offset, vector);
 }
 
-static mica_status load_layer(mc_loader *loader, const mc_decoder_spec *spec, int i,
-                              mc_lm_layer *layer) {
-    const mc_decoder_names *names = &spec->names;
-    int64_t hidden = spec->hidden, mlp = spec->intermediate, dim = spec->head_dim;
-    int64_t queries = spec->heads * dim, keys = spec->kv_heads * dim;
-    MC_TRY(load_matrix(loader, i, names->q, queries, hidden, spec->qkv_bias, &layer->q));
-    MC_TRY(load_matrix(loader, i, names->k, keys, hidden, spec->qkv_bias, &layer->k));
-    MC_TRY(load_matrix(loader, i, names->v, keys, hidden, spec->qkv_bias, &layer->v));
-    MC_TRY(load_matrix(loader, i, names->o, hidden, queries, spec->o_bias, &layer->o));
-    MC_TRY(load_matrix(loader, i, names->gate, mlp, hidden, spec->mlp_bias, &layer->gate));
-    MC_TRY(load_matrix(loader, i, names->up, mlp, hidden, spec->mlp_bias, &layer->up));
-    MC_TRY(load_matrix(loader, i, names->down, hidden, mlp, spec->mlp_bias, &layer->down));
-    MC_TRY(load_norm(loader, spec, i, names->q_norm, dim, &layer->q_norm));
-    MC_TRY(load_norm(loader, spec, i, names->k_norm, dim, &layer->k_norm));
-    MC_TRY(load_norm(loader, spec, i, names->attention_norm, hidden, &layer->attention_norm));
-    MC_TRY(load_norm(loader, spec, i, names->attention_post_norm, hidden,
-                     &layer->attention_post_norm));
-    MC_TRY(load_norm(loader, spec, i, names->mlp_norm, hidden, &layer->mlp_norm));
-    return load_norm(loader, spec, i, names->mlp_post_norm, hidden, &layer->mlp_post_norm);
+static mica_status load_slot(mc_loader *loader, const mc_block_spec *block, int i, mc_lm_slot *w) {
+    char text[NAME_BYTES];
+    const mc_slot *slot = w->slot;
+    if (!w->name) return MICA_OK;
+    if (slot->kind != MC_SLOT_MATRIX)
+        return load_vector(loader, w->layer, w->name, slot->rows(block), w->offset, &w->vector);
+    return mc_linear_load(loader, module_name(loader, w->layer, w->name, text), slot->rows(block),
+                          slot->columns(block), mc_block_has_bias(block, i), &w->linear);
 }
+
+static mica_status load_block(mc_loader *loader, mc_lm *lm, int layer, int k) {
+    const mc_block_spec *block = mc_spec_block(&lm->spec, layer, k);
+    mc_lm_slot *slots = mc_lm_block(lm, layer, k);
+    for (int i = 0; i < block->kind->n_slots; i++) {
+        const mc_slot *slot = &block->kind->slots[i];
+        slots[i] = (mc_lm_slot){
+            .slot = slot,
+            .name = block->names[i],
+            .layer = layer,
+            .block = k,
+            .offset = slot->kind == MC_SLOT_NORM ? block->norm_offset : 0.0,
+        };
+        MC_TRY(load_slot(loader, block, i, &slots[i]));
+    }
+    return MICA_OK;
+}
+
+static mica_status make_slots(mc_lm *lm) {
+    const mc_block_spec *block;
+    int layers = lm->spec.n_layers;
+    lm->firsts = mc_calloc((size_t)layers, sizeof *lm->firsts);
+    if (!lm->firsts) return mc_fail_nomem("the layers of a model");
+    for (int i = 0; i < layers; i++)
+        for (int k = 0; (block = mc_spec_block(&lm->spec, i, k)); k++) {
+            lm->firsts[i][k] = lm->n_slots;
+            lm->n_slots += (size_t)block->kind->n_slots;
+        }
+    lm->slots = mc_calloc(lm->n_slots, sizeof *lm->slots);
+    return lm->slots ? MICA_OK : mc_fail_nomem("the layers of a model");
+}
+
+mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block) {
+    return &lm->slots[lm->firsts[layer][block]];
+}
+
+mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at) {
+    while (*at < lm->n_slots) {
+        mc_lm_slot *w = &lm->slots[(*at)++];
+        if (w->name && w->slot->kind == MC_SLOT_MATRIX) return w;
+    }
+    return NULL;
+}
+
+mc_lm_slot *mc_lm_find(const mc_lm *lm, int layer, const char *name) {
+    if (layer < 0 || layer >= lm->spec.n_layers) return NULL;
+    for (size_t i = lm->firsts[layer][0]; i < lm->n_slots && lm->slots[i].layer == layer; i++)
+        if (lm->slots[i].name && strcmp(lm->slots[i].name, name) == 0) return &lm->slots[i];
+    return NULL;
+}
+
+mc_lm_slot *mc_lm_find_module(const mc_lm *lm, const char *module) {
+    static const char layers[] = "layers.";
+    const char *digits = module + strlen(layers);
+    if (strncmp(module, layers, strlen(layers)) != 0 || *digits < '0' || *digits > '9') return NULL;
+    char *rest;
+    long layer = strtol(digits, &rest, 10);
+    return *rest == '.' && layer < MC_MAX_LAYERS ? mc_lm_find(lm, (int)layer, rest + 1) : NULL;
+}
+
+const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
+    snprintf(text, MC_MODULE_BYTES, "model.layers.%d.%s", slot->layer, slot->name);
+    return text;
+}
+
+/* ---- the head ---- */
 
 /* The head's name: with the decoder's prefix, or at the top, without one. */
 static const char *head_name(const mc_loader *loader, const char *head, char text[NAME_BYTES]) {
@@ -127,14 +177,16 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_o
     for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
         total += mc_weights_at(lm->weights, i)->bytes;
 
-    MC_TRY(
-        load_matrix(loader, -1, spec->names.embed, spec->vocab, spec->hidden, false, &lm->embed));
+    char text[NAME_BYTES];
+    MC_TRY(mc_linear_load(loader, module_name(loader, -1, spec->names.embed, text), spec->vocab,
+                          spec->hidden, false, &lm->embed));
     if (!spec->vocab) spec->vocab = lm->embed.out;
     for (int i = 0; i < spec->n_layers; i++) {
-        MC_TRY(load_layer(loader, spec, i, &lm->layers[i]));
+        for (int k = 0; mc_spec_block(spec, i, k); k++)
+            MC_TRY(load_block(loader, lm, i, k));
         MC_TRY(report_progress(lm, options, loader->bytes, total));
     }
-    MC_TRY(load_norm(loader, spec, -1, spec->names.norm, spec->hidden, &lm->norm));
+    MC_TRY(load_vector(loader, -1, spec->names.norm, spec->hidden, spec->norm_offset, &lm->norm));
     MC_TRY(load_head(loader, lm));
     return report_progress(lm, options, total, total);
 }
@@ -198,12 +250,9 @@ static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
 
 void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
     bool fast = arithmetic != MICA_ARITHMETIC_EXACT;
-    for (int i = 0; i < lm->spec.n_layers; i++) {
-        mc_lm_layer *l = &lm->layers[i];
-        mc_linear *const matrices[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
-        for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
-            matrices[m]->fast = fast;
-    }
+    mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        w->linear.fast = fast;
     lm->head.fast = fast;
 }
 
@@ -225,7 +274,7 @@ static mica_status make_freqs(mc_lm *lm, int rope) {
     const mc_rope_spec *spec = &lm->spec.ropes[rope];
     lm->freqs[rope] = MICA_NONE;
     if (!spec->llama3) return MICA_OK;
-    int64_t dim = lm->spec.head_dim, n = dim / 2;
+    int64_t dim = spec->dims ? spec->dims : lm->spec.head_dim, n = dim / 2;
     float *freqs = mc_array_alloc((size_t)n, sizeof *freqs);
     if (!freqs) return mc_fail_nomem("the rope's frequencies");
     for (int64_t i = 0; i < n; i++) {
@@ -285,12 +334,11 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     loader->prefix = mc_family_prefix(lm->weights);
     if (!loader->prefix)
         loader->prefix = "model."; /* the embedding is missing and will be listed */
-    lm->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *lm->layers);
-    if (!lm->layers) return mc_fail_nomem("the layers of a model");
+    MC_TRY(make_slots(lm));
     MC_TRY(load_tensors(loader, lm, options));
     MC_TRY(check_missing(loader, folder));
-    MC_TRY(make_freqs(lm, 0));
-    MC_TRY(make_freqs(lm, 1));
+    for (int i = 0; i < MC_MAX_ROPES; i++)
+        MC_TRY(make_freqs(lm, i));
     describe(loader, lm);
     return note_unused(loader, lm);
 }
@@ -320,7 +368,8 @@ void mc_lm_close(mc_lm **lm) {
     mc_config_close(&(*lm)->config);
     mc_buffer_deinit(&(*lm)->notes);
     mc_free((*lm)->adapter);
-    mc_free((*lm)->layers);
+    mc_free((*lm)->slots);
+    mc_free((*lm)->firsts);
     mc_free(*lm);
     *lm = NULL;
 }

@@ -10,9 +10,8 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     spec->context = 32768;
     spec->norm_eps = 1e-6;
     MC_TRY(mc_family_plain(root, spec));
-    MC_TRY(mc_family_late_windows(root, spec));
-    spec->qkv_bias = true;
-    return MICA_OK;
+    mc_family_biases(spec, true, false, false);
+    return mc_family_late_windows(root, spec);
 }
 
 const mc_family mc_family_qwen2 = {

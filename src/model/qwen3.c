@@ -11,12 +11,11 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     spec->norm_eps = 1e-6;
     spec->head_dim = 128;
     MC_TRY(mc_family_plain(root, spec));
-    MC_TRY(mc_family_late_windows(root, spec));
     MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &bias));
-    spec->qkv_bias = spec->o_bias = bias;
-    spec->names.q_norm = "self_attn.q_norm";
-    spec->names.k_norm = "self_attn.k_norm";
-    return MICA_OK;
+    mc_family_biases(spec, bias, bias, false);
+    mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_Q_NORM);
+    mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_K_NORM);
+    return mc_family_late_windows(root, spec);
 }
 
 const mc_family mc_family_qwen3 = {

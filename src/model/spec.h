@@ -1,11 +1,11 @@
 /* A decoder as data: what a family's file says of a model, and all that the shared decoder knows.
  *
- * The topology is the one that Llama, Qwen and Gemma share: an embedding; layers of attention and a
- * gated MLP; a norm; a head. Attention and MLP each have a norm before them and a residual
- * connection. Where families differ, the difference is a number or a name in the spec. All norms
- * are RMS norms. */
+ * A decoder is an embedding, layers, a norm, a head. A layer is a list of blocks, which are kept
+ * once for all layers that have the same. */
 #ifndef MODEL_SPEC_H
 #define MODEL_SPEC_H
+
+#include "model/block.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,8 +14,9 @@
  * int64. */
 #define MC_MAX_LAYERS 1024
 #define MC_MAX_WIDTH (1 << 24) /* of hidden, intermediate, vocabulary, heads, head_dim */
-
-typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX } mc_activation;
+#define MC_MAX_BLOCKS 64       /* that differ */
+#define MC_LAYER_BLOCKS 4
+#define MC_MAX_ROPES 4
 
 /* How RoPE rotates queries and keys. */
 typedef struct mc_rope_spec {
@@ -25,23 +26,18 @@ typedef struct mc_rope_spec {
     bool llama3;
     double low_freq_factor, high_freq_factor;
     double original_context; /* in tokens */
+    int64_t dims;            /* rotated elements of each head; 0: all */
 } mc_rope_spec;
 
+/* Indices into mc_decoder_spec.blocks, in the order of a pass. */
 typedef struct mc_layer_spec {
-    int64_t window; /* tokens that a query attends to, itself included; 0: all up to itself */
-    int rope;       /* index into mc_decoder_spec.ropes */
+    uint8_t count, blocks[MC_LAYER_BLOCKS];
 } mc_layer_spec;
 
-/* Names of tensors, without ".weight". `embed` and `norm` follow the decoder's prefix, the others
- * their layer's. A norm whose name is NULL is absent. */
+/* Names of tensors outside the layers, without ".weight". `embed` and `norm` follow the decoder's
+ * prefix. */
 typedef struct mc_decoder_names {
     const char *embed, *norm, *head;
-    const char *q, *k, *v, *o;
-    const char *q_norm, *k_norm; /* over head_dim, before RoPE */
-    const char *gate, *up, *down;
-    /* before the block; after it, before it is added */
-    const char *attention_norm, *attention_post_norm;
-    const char *mlp_norm, *mlp_post_norm;
 } mc_decoder_names;
 
 typedef enum mc_tied { MC_TIED_UNSAID, MC_TIED_YES, MC_TIED_NO } mc_tied;
@@ -49,25 +45,41 @@ typedef enum mc_tied { MC_TIED_UNSAID, MC_TIED_YES, MC_TIED_NO } mc_tied;
 typedef struct mc_decoder_spec {
     const char *family; /* "gemma3" */
     const char *chat;   /* built-in chat format: "gemma" */
-    int64_t hidden, intermediate, heads, kv_heads, head_dim;
+    int64_t hidden;
+    /* What the config says of most blocks. */
+    int64_t intermediate, heads, kv_heads, head_dim;
     int64_t query_rows; /* of the files' first q_proj; 0: not known */
     int64_t vocab;      /* 0: the number of the embedding's rows */
     int64_t context;    /* positions that the model was trained for */
-    int n_layers;
+    int n_layers, n_blocks;
     mc_layer_spec layers[MC_MAX_LAYERS];
-    mc_rope_spec ropes[2];
-    mc_activation activation;
-    double norm_eps;
-    double norm_offset;       /* added to norm weights on loading: Gemma's 1 + w */
-    double embed_scale;       /* factor of embeddings */
-    double attention_scale;   /* factor of q k^T */
-    double attention_softcap; /* of the scores; 0: none */
-    double final_softcap;     /* of the logits; 0: none */
-    bool qkv_bias, o_bias, mlp_bias;
+    mc_block_spec blocks[MC_MAX_BLOCKS];
+    mc_rope_spec ropes[MC_MAX_ROPES];
+    double norm_eps;      /* of the last norm, and of blocks unless they say another */
+    double norm_offset;   /* the same; added to norm weights on loading: Gemma's 1 + w */
+    double embed_scale;   /* factor of embeddings */
+    double final_softcap; /* of the logits; 0: none */
     /* Whether the head is the embedding. Unsaid: it is if the files hold no head. A head in the
      * files that differs from the embedding wins over yes. */
     mc_tied tied;
     mc_decoder_names names;
 } mc_decoder_spec;
+
+/* Adds a block of a kind: with the kind's usual names but for what is optional, with the spec's
+ * width and norms, no biases, and a factor of 1. Its numbers are 0. Returns its index, which is
+ * below MC_MAX_BLOCKS: a family adds fewer. */
+int mc_spec_add(mc_decoder_spec *spec, const mc_block *kind);
+
+/* Adds a copy of a block. Returns its index. */
+int mc_spec_copy(mc_decoder_spec *spec, int block);
+
+/* Appends a block to a layer, of MC_LAYER_BLOCKS. */
+void mc_spec_append(mc_decoder_spec *spec, int layer, int block);
+
+/* The i-th block of a layer; NULL past the end. */
+const mc_block_spec *mc_spec_block(const mc_decoder_spec *spec, int layer, int i);
+
+/* The numbers of a layer's attention, the first block with keys and values; all 0: it has none. */
+const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer);
 
 #endif

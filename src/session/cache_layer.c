@@ -11,10 +11,10 @@ int64_t mc_cache_limit(int64_t a, int64_t b) {
 
 void mc_cache_plan_layer(const mc_lm *lm, int index, int64_t context, int64_t chunk, int64_t group,
                          mc_cache_layer *layer) {
-    const mc_layer_spec *spec = &lm->spec.layers[index];
-    layer->window = mc_cache_limit(spec->window, context);
+    int64_t window = mc_spec_attention(&lm->spec, index)->window;
+    layer->window = mc_cache_limit(window, context);
     if (!layer->window) return;
-    if (layer->window != spec->window) {
+    if (layer->window != window) {
         layer->keep = mc_min(KEEP, context / 2);
         layer->head = mc_round_up(layer->keep, group);
         layer->window -= layer->keep;

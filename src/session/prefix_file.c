@@ -39,7 +39,7 @@ static uint64_t sum_computed(const mc_session_model *model) {
     uint64_t sum = mc_sum_text(0, mica_version());
     sum = mc_sum_text(sum, info.name);
     sum = mc_sum_text(sum, info.architecture);
-    return mc_sum_word(sum, model->lm->spec.n_layers ? model->lm->layers[0].q.fast : 0);
+    return mc_sum_word(sum, model->lm->head.fast);
 }
 
 static mica_status make_header(const mc_session_model *model, header *head) {

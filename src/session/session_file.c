@@ -47,21 +47,46 @@ static void add_rope(uint64_t *sum, const mc_rope_spec *rope) {
     add_real(sum, rope->original_context);
 }
 
+/* Blocks that version 3 did not know. */
+static void add_block(uint64_t *sum, const mc_block_spec *block) {
+    if (block->kind == &mc_block_attention || block->kind == &mc_block_gated) return;
+    *sum = mc_sum_text(*sum, block->kind->name);
+    *sum = mc_sum_words(*sum, block->own, sizeof block->own);
+    add_real(sum, block->factor);
+}
+
+/* The numbers of the plain topology, in the order of version 3. */
 static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
-    const int64_t ints[] = {spec->hidden,   spec->intermediate, spec->heads,    spec->kv_heads,
-                            spec->head_dim, spec->vocab,        spec->context,  spec->n_layers,
-                            spec->qkv_bias, spec->o_bias,       spec->mlp_bias, spec->activation};
-    const double reals[] = {spec->norm_eps,        spec->norm_offset,       spec->embed_scale,
-                            spec->attention_scale, spec->attention_softcap, spec->final_softcap};
+    static const mc_block_spec none = {0};
+    const mc_block_spec *block, *plain[2] = {&none, &none}; /* attention, MLP */
+    for (int i = 0; spec->n_layers && (block = mc_spec_block(spec, 0, i)) && i < 2; i++)
+        plain[i] = block;
+    const mc_attention_spec *a = &plain[0]->attention;
+    const int64_t ints[] = {spec->hidden,
+                            spec->intermediate,
+                            spec->heads,
+                            spec->kv_heads,
+                            spec->head_dim,
+                            spec->vocab,
+                            spec->context,
+                            spec->n_layers,
+                            mc_block_has_bias(plain[0], MC_ATTENTION_Q),
+                            mc_block_has_bias(plain[0], MC_ATTENTION_O),
+                            mc_block_has_bias(plain[1], MC_GATED_UP),
+                            plain[1]->gated.activation};
+    const double reals[] = {spec->norm_eps, spec->norm_offset, spec->embed_scale,
+                            a->scale,       a->soft_cap,       spec->final_softcap};
     *sum = mc_sum_text(*sum, spec->family);
     *sum = mc_sum_words(*sum, ints, sizeof ints);
     *sum = mc_sum_words(*sum, reals, sizeof reals);
     for (int i = 0; i < 2; i++)
         add_rope(sum, &spec->ropes[i]);
     for (int i = 0; i < spec->n_layers; i++) {
-        add_int(sum, spec->layers[i].window);
-        add_int(sum, spec->layers[i].rope);
+        add_int(sum, mc_spec_attention(spec, i)->window);
+        add_int(sum, mc_spec_attention(spec, i)->rope);
     }
+    for (int i = 0; i < spec->n_blocks; i++)
+        add_block(sum, &spec->blocks[i]);
 }
 
 /* Adds the beginning, the middle and the end of the data. All of it would take as long as reading
@@ -107,13 +132,9 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
     for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
         add_tensor(&sum, mc_weights_at(lm->weights, i));
     add_int(&sum, lm->adapter != NULL);
-    for (int i = 0; lm->adapter && i < lm->spec.n_layers; i++) {
-        const mc_lm_layer *layer = &lm->layers[i];
-        const mc_linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
-                                      &layer->gate, &layer->up, &layer->down};
-        for (size_t j = 0; j < sizeof linears / sizeof *linears; j++)
-            MC_TRY(add_adapter(&sum, linears[j]));
-    }
+    const mc_lm_slot *w;
+    for (size_t i = 0; lm->adapter && (w = mc_lm_next_matrix(lm, &i));)
+        MC_TRY(add_adapter(&sum, &w->linear));
     if (lm->adapter) {
         MC_TRY(add_adapter(&sum, &lm->embed));
         MC_TRY(add_adapter(&sum, &lm->head));

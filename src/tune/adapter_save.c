@@ -26,9 +26,13 @@ static const mc_site *site_at(const mc_trainable *t, size_t i) {
     return &MC_BUFFER_AT(&t->sites, mc_site)[i];
 }
 
-static bool has_site(const mc_trainable *t, int layer, size_t at) {
+static const mc_lm_slot *slot_of(const mc_trainable *t, size_t site) {
+    return &t->lm->slots[site_at(t, site)->at];
+}
+
+static bool has_site(const mc_trainable *t, const mc_lm_slot *w) {
     for (size_t i = 0; i < site_count(t); i++)
-        if (site_at(t, i)->layer == layer && site_at(t, i)->at == at) return true;
+        if (slot_of(t, i) == w) return true;
     return false;
 }
 
@@ -36,7 +40,7 @@ static bool has_site(const mc_trainable *t, int layer, size_t at) {
 static bool is_uniform(const mc_trainable *t) {
     for (size_t i = 0; i < site_count(t); i++)
         for (int layer = t->first_layer; layer < t->lm->spec.n_layers; layer++)
-            if (!has_site(t, layer, site_at(t, i)->at)) return false;
+            if (!has_site(t, mc_lm_find(t->lm, layer, slot_of(t, i)->name))) return false;
     return true;
 }
 
@@ -45,16 +49,12 @@ static bool is_uniform(const mc_trainable *t) {
 static bool put_modules(mc_buffer *out, const mc_trainable *t, bool peft) {
     bool uniform = is_uniform(t), first = true, done = mc_buffer_add_byte(out, '[');
     for (size_t i = 0; i < site_count(t) && done; i++) {
-        char text[NAME_BYTES];
-        const mc_site *site = site_at(t, i);
-        const char *name = mc_lm_layer_matrix(t->lm, site->layer, site->at).name;
-        if (uniform && site->layer != t->first_layer) continue;
-        const char *dot = strrchr(name, '.');
-        if (!uniform)
-            snprintf(text, sizeof text, "model.layers.%d.%s", site->layer, name);
-        else
-            snprintf(text, sizeof text, "%s", peft && dot ? dot + 1 : name);
-        done = (first || mc_buffer_add_text(out, ", ")) && mc_json_put_text(out, text);
+        char text[MC_MODULE_BYTES];
+        const mc_lm_slot *w = slot_of(t, i);
+        if (uniform && w->layer != t->first_layer) continue;
+        const char *dot = strrchr(w->name, '.'), *name = peft && dot ? dot + 1 : w->name;
+        done = (first || mc_buffer_add_text(out, ", ")) &&
+               mc_json_put_text(out, uniform ? name : mc_lm_module(w, text));
         first = false;
     }
     return done && mc_buffer_add_byte(out, ']');

@@ -2,24 +2,30 @@
 
 #include <stdio.h>
 
-/* f32 numbers that a layer keeps of a token until the pass back has reached it: the inputs of its
- * matmuls, norms, activation function and attention, and their results. */
-static uint64_t layer_numbers(const mc_decoder_spec *s) {
-    uint64_t queries = (uint64_t)(s->heads * s->head_dim),
-             keys = (uint64_t)(s->kv_heads * s->head_dim);
-    return 8 * (uint64_t)s->hidden + 3 * queries + 6 * keys + 4 * (uint64_t)s->intermediate;
+/* f32 numbers that a layer keeps of a token until the pass back has reached it. */
+static uint64_t layer_numbers(const mc_decoder_spec *s, int layer) {
+    uint64_t n = 0;
+    const mc_block_spec *block;
+    for (int i = 0; (block = mc_spec_block(s, layer, i)); i++)
+        n += (uint64_t)block->kind->kept(block);
+    return n;
 }
 
 static uint64_t activation_bytes(const mc_estimate_case *c) {
     const mc_decoder_spec *s = &c->lm->spec;
     uint64_t tokens = (uint64_t)(c->rows * c->length), layers = (uint64_t)s->n_layers;
-    uint64_t layer = layer_numbers(s), width = (uint64_t)s->hidden;
+    uint64_t width = (uint64_t)s->hidden, largest = 0, all = 0;
+    for (int i = 0; i < s->n_layers; i++) {
+        uint64_t layer = layer_numbers(s, i);
+        largest = layer > largest ? layer : largest;
+        all += layer;
+    }
     /* In checkpoints a layer keeps its input, and one layer at a time keeps all. */
-    uint64_t kept = c->checkpoint ? layers * width + layer : layers * layer;
+    uint64_t kept = c->checkpoint ? layers * width + largest : all;
     uint64_t part = tokens < (uint64_t)c->chunk_rows ? tokens : (uint64_t)c->chunk_rows;
     uint64_t logits = 2 * part * (uint64_t)s->vocab;
     uint64_t seen = c->packed ? (uint64_t)(c->rows * c->length * c->length) / 2 : 0;
-    return 4 * (tokens * (kept + layer) + logits + seen);
+    return 4 * (tokens * (kept + largest) + logits + seen);
 }
 
 uint64_t mc_estimate_bytes(const mc_estimate_case *c) {

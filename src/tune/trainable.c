@@ -47,26 +47,25 @@ static mica_status add(mc_trainable *t, mc_parameter p, const char *suffix) {
 
 /* A is uniform in +-1 / sqrt(in), which is Kaiming's with a = sqrt(5); B is zero. So the trained
  * model begins as the model. */
-static mica_status add_factors(mc_trainable *t, int layer, size_t at, mica_array keys) {
+static mica_status add_factors(mc_trainable *t, const mc_lm_slot *w, mica_array keys) {
     mica_scope *s = t->scope;
-    mc_lm_matrix m = mc_lm_layer_matrix(t->lm, layer, at);
-    char module[NAME_BYTES];
-    snprintf(module, sizeof module, "model.layers.%d.%s", layer, m.name);
+    char module[MC_MODULE_BYTES];
+    size_t at = (size_t)(w - t->lm->slots);
     mica_dtype dtype = t->options.bf16 ? MICA_BF16 : MICA_F32;
     int64_t rank = t->options.rank, n = (int64_t)MC_BUFFER_COUNT(&t->sites, mc_site);
-    const int64_t a_shape[] = {m.linear->in, rank}, b_shape[] = {rank, m.linear->out};
-    double bound = 1.0 / sqrt((double)m.linear->in);
+    const int64_t a_shape[] = {w->linear.in, rank}, b_shape[] = {rank, w->linear.out};
+    double bound = 1.0 / sqrt((double)w->linear.in);
     mica_array key = mica_squeeze(s, mica_slice_axis(s, keys, 0, n, n + 1), 0);
     mica_array a = mica_random_uniform(s, key, a_shape, 2, MICA_F32, -bound, bound);
-    mc_site site = {layer, at, MICA_NONE};
-    mc_parameter p = {.module = module, .part = MC_PART_A, .layer = layer, .at = at};
+    mc_site site = {at, MICA_NONE};
+    mc_parameter p = {.module = mc_lm_module(w, module), .part = MC_PART_A, .at = at};
     p.value = mica_astype(s, a, dtype);
     MC_TRY(add(t, p, "lora_a"));
     p.part = MC_PART_B;
     p.value = mica_zeros(s, b_shape, 2, dtype);
     MC_TRY(add(t, p, "lora_b"));
     if (t->options.kind == MICA_TUNE_DORA) {
-        site.norms = mc_linear_row_squares(t->constants, m.linear);
+        site.norms = mc_linear_row_squares(t->constants, &w->linear);
         MC_TRY(mica_eval(t->constants, site.norms));
         p.part = MC_PART_M;
         p.value = mica_sqrt(s, site.norms);
@@ -92,48 +91,72 @@ static mica_status is_named(const entry *e, const char *name, const char *module
 }
 
 /* Whether a matrix is to have factors. entries [n_modules] of the options. */
-static mica_status is_target(const mc_trainable *t, int layer, size_t at, entry *entries,
+static mica_status is_target(const mc_trainable *t, const mc_lm_slot *w, entry *entries,
                              uint32_t *steps, bool *is) {
-    char module[NAME_BYTES];
-    const char *name = mc_lm_layer_matrix(t->lm, layer, at).name;
-    snprintf(module, sizeof module, "model.layers.%d.%s", layer, name);
+    char module[MC_MODULE_BYTES];
+    mc_lm_module(w, module);
     *is = t->options.n_modules == 0;
     for (size_t i = 0; i < t->options.n_modules; i++) {
         bool named;
-        MC_TRY(is_named(&entries[i], name, module, steps, &named));
+        MC_TRY(is_named(&entries[i], w->name, module, steps, &named));
         entries[i].used = entries[i].used || named;
         *is = *is || named;
     }
     return MICA_OK;
 }
 
+/* The names of a layer's matrices: "self_attn.q_proj, k_proj, mlp.up_proj". */
+static void list_names(const mc_trainable *t, int layer, char *text, size_t bytes) {
+    size_t len = 0, same = 0;
+    const char *last = "";
+    const mc_lm_slot *w;
+    text[0] = '\0';
+    for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i)) && len < bytes;) {
+        if (w->layer != layer) continue;
+        const char *dot = strrchr(w->name, '.');
+        same = dot ? (size_t)(dot + 1 - w->name) : 0;
+        bool again = strncmp(w->name, last, same) == 0;
+        len += (size_t)snprintf(text + len, bytes - len, "%s%s", len ? ", " : "",
+                                again ? w->name + same : w->name);
+        last = w->name;
+    }
+}
+
 static mica_status check_used(const mc_trainable *t, const entry *entries) {
-    for (size_t i = 0; i < t->options.n_modules; i++)
-        if (!entries[i].used)
-            return mc_fail(MICA_ENOENT,
-                           "module \"%s\" names no matrix of the layers %d..%d, which have "
-                           "self_attn.q_proj, k_proj, v_proj, o_proj, mlp.gate_proj, up_proj, "
-                           "down_proj: give one of these, or a pattern",
-                           entries[i].text, t->first_layer, t->lm->spec.n_layers - 1);
+    char names[512];
+    for (size_t i = 0; i < t->options.n_modules; i++) {
+        if (entries[i].used) continue;
+        list_names(t, t->first_layer, names, sizeof names);
+        return mc_fail(MICA_ENOENT,
+                       "module \"%s\" names no matrix of the layers %d..%d, which have %s: give "
+                       "one of these, or a pattern",
+                       entries[i].text, t->first_layer, t->lm->spec.n_layers - 1, names);
+    }
     return MICA_OK;
 }
 
+static int64_t count_matrices(const mc_lm *lm) {
+    int64_t n = 0;
+    for (size_t i = 0; mc_lm_next_matrix(lm, &i);)
+        n++;
+    return n;
+}
+
 static mica_status add_targets(mc_trainable *t, entry *entries) {
-    int layers = t->lm->spec.n_layers;
     size_t bytes = MC_NAME_BYTES;
     uint32_t steps = MC_NAME_STEPS;
-    mica_array keys = mica_random_split(t->scope, mica_random_key(t->scope, t->options.seed),
-                                        (int64_t)layers * MC_LM_LAYER_MATRICES);
+    const mc_lm_slot *w;
+    mica_array key = mica_random_key(t->scope, t->options.seed);
+    mica_array keys = mica_random_split(t->scope, key, count_matrices(t->lm));
     for (size_t i = 0; i < t->options.n_modules; i++) {
         entries[i].text = t->options.modules[i];
         MC_TRY(mc_name_pattern_compile(mc_str_of(entries[i].text), &bytes, &entries[i].pattern));
     }
-    for (int i = t->first_layer; i < layers; i++)
-        for (size_t at = 0; at < MC_LM_LAYER_MATRICES; at++) {
-            bool target;
-            MC_TRY(is_target(t, i, at, entries, &steps, &target));
-            if (target) MC_TRY(add_factors(t, i, at, keys));
-        }
+    for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i));) {
+        bool target = false;
+        if (w->layer >= t->first_layer) MC_TRY(is_target(t, w, entries, &steps, &target));
+        if (target) MC_TRY(add_factors(t, w, keys));
+    }
     return check_used(t, entries);
 }
 
@@ -148,43 +171,37 @@ static mica_status add_lora(mc_trainable *t) {
 
 /* ---- full parameters ---- */
 
-static mica_status add_weight(mc_trainable *t, int layer, size_t at) {
-    char module[NAME_BYTES];
-    mc_lm_matrix m = mc_lm_layer_matrix(t->lm, layer, at);
-    mc_parameter p = {.module = module, .part = MC_PART_WEIGHT, .layer = layer, .at = at};
-    snprintf(module, sizeof module, "model.layers.%d.%s", layer, m.name);
-    if (m.linear->quantised)
+static mica_status add_weight(mc_trainable *t, const mc_lm_slot *w, mc_parameter p) {
+    const mc_linear *linear = &w->linear;
+    if (linear->quantised)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s is quantised: codes are not trained. Train factors (lora or dora), or "
                        "a model whose weights are floats",
-                       module);
-    p.value = mica_multiply(t->scope, m.linear->weight,
-                            mica_ones(t->scope, NULL, 0, mica_array_dtype(m.linear->weight)));
+                       p.module);
+    p.part = MC_PART_WEIGHT;
+    p.value = mica_multiply(t->scope, linear->weight,
+                            mica_ones(t->scope, NULL, 0, mica_array_dtype(linear->weight)));
     MC_TRY(add(t, p, "weight"));
-    if (!mica_valid(m.linear->bias)) return MICA_OK;
+    if (!mica_valid(linear->bias)) return MICA_OK;
     p.part = MC_PART_BIAS;
-    p.value = mica_add(t->scope, m.linear->bias, mica_f32(t->scope, 0.0f));
+    p.value = mica_add(t->scope, linear->bias, mica_f32(t->scope, 0.0f));
     return add(t, p, "bias");
 }
 
-static mica_status add_norm(mc_trainable *t, int layer, size_t at) {
-    char module[NAME_BYTES];
-    mc_lm_norm norm = mc_lm_layer_norm(t->lm, layer, at);
-    mc_parameter p = {.module = module, .part = MC_PART_NORM, .layer = layer, .at = at};
-    if (!mica_valid(*norm.weight)) return MICA_OK;
-    snprintf(module, sizeof module, "model.layers.%d.%s", layer, norm.name);
+static mica_status add_vector(mc_trainable *t, const mc_lm_slot *w, mc_parameter p) {
+    p.part = MC_PART_VECTOR;
     /* The file's values: the family's offset is added again in the view. */
-    p.value =
-        mica_subtract(t->scope, *norm.weight, mica_f32(t->scope, (float)t->lm->spec.norm_offset));
+    p.value = mica_subtract(t->scope, w->vector, mica_f32(t->scope, (float)w->offset));
     return add(t, p, "weight");
 }
 
 static mica_status add_full(mc_trainable *t) {
-    for (int i = t->first_layer; i < t->lm->spec.n_layers; i++) {
-        for (size_t at = 0; at < MC_LM_LAYER_MATRICES; at++)
-            MC_TRY(add_weight(t, i, at));
-        for (size_t at = 0; at < MC_LM_LAYER_NORMS; at++)
-            MC_TRY(add_norm(t, i, at));
+    char module[MC_MODULE_BYTES];
+    for (size_t i = 0; i < t->lm->n_slots; i++) {
+        const mc_lm_slot *w = &t->lm->slots[i];
+        if (!w->name || w->layer < t->first_layer) continue;
+        mc_parameter p = {.module = mc_lm_module(w, module), .at = i};
+        MC_TRY(w->slot->kind == MC_SLOT_MATRIX ? add_weight(t, w, p) : add_vector(t, w, p));
     }
     return MICA_OK;
 }
@@ -299,9 +316,8 @@ void mc_trainable_deinit(mc_trainable *t) {
 /* ---- views ---- */
 
 static void place(const mc_trainable *t, mica_scope *s, const mc_parameter *p, mica_array value,
-                  mc_lm *view) {
-    mc_linear *l =
-        p->part == MC_PART_NORM ? NULL : mc_lm_layer_matrix(view, p->layer, p->at).linear;
+                  mc_lm_slot *w) {
+    mc_linear *l = &w->linear;
     switch (p->part) {
     case MC_PART_A:
         l->lora_a = mica_astype(s, value, MICA_F32);
@@ -318,27 +334,28 @@ static void place(const mc_trainable *t, mica_scope *s, const mc_parameter *p, m
     case MC_PART_BIAS:
         l->bias = value;
         break;
-    case MC_PART_NORM:
-        *mc_lm_layer_norm(view, p->layer, p->at).weight =
-            mica_add(s, value, mica_f32(s, (float)t->lm->spec.norm_offset));
+    case MC_PART_VECTOR:
+        w->vector = mica_add(s, value, mica_f32(s, (float)w->offset));
         break;
     }
 }
 
 mica_status mc_trainable_view(const mc_trainable *t, mica_scope *s, const mica_array *values,
                               mica_array key, mc_lm *view) {
-    size_t layers = (size_t)t->lm->spec.n_layers, n = MC_BUFFER_COUNT(&t->sites, mc_site);
+    size_t n = MC_BUFFER_COUNT(&t->sites, mc_site);
     *view = *t->lm;
-    view->layers = mc_array_alloc(layers, sizeof *view->layers);
-    if (!view->layers) return mc_fail_nomem("a model to train");
-    memcpy(view->layers, t->lm->layers, layers * sizeof *view->layers);
-    for (size_t i = 0; i < mc_trainable_count(t); i++)
-        place(t, s, mc_trainable_at(t, i), values[i], view);
+    view->slots = mc_array_alloc(t->lm->n_slots, sizeof *view->slots);
+    if (!view->slots) return mc_fail_nomem("a model to train");
+    memcpy(view->slots, t->lm->slots, t->lm->n_slots * sizeof *view->slots);
+    for (size_t i = 0; i < mc_trainable_count(t); i++) {
+        const mc_parameter *p = mc_trainable_at(t, i);
+        place(t, s, p, values[i], &view->slots[p->at]);
+    }
     bool drops = mica_valid(key) && t->options.dropout > 0.0f && n > 0;
     mica_array keys = drops ? mica_random_split(s, key, (int64_t)n) : MICA_NONE;
     for (size_t i = 0; i < n; i++) {
         const mc_site *site = &MC_BUFFER_AT(&t->sites, mc_site)[i];
-        mc_linear *l = mc_lm_layer_matrix(view, site->layer, site->at).linear;
+        mc_linear *l = &view->slots[site->at].linear;
         if (mica_valid(site->norms)) l->dora = mc_linear_dora(s, l, l->dora, site->norms);
         if (!drops) continue;
         l->dropout = t->options.dropout;
@@ -349,6 +366,6 @@ mica_status mc_trainable_view(const mc_trainable *t, mica_scope *s, const mica_a
 }
 
 void mc_trainable_end_view(mc_lm *view) {
-    mc_free(view->layers);
-    view->layers = NULL;
+    mc_free(view->slots);
+    view->slots = NULL;
 }

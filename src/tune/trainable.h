@@ -21,15 +21,14 @@ typedef enum mc_part {
     MC_PART_M, /* [out] magnitudes of DoRA */
     MC_PART_WEIGHT,
     MC_PART_BIAS,
-    MC_PART_NORM
+    MC_PART_VECTOR
 } mc_part;
 
 typedef struct mc_parameter {
     const char *name;   /* as in files: "model.layers.0.self_attn.q_proj.lora_a" */
     const char *module; /* "model.layers.0.self_attn.q_proj" */
     mc_part part;
-    int layer;
-    size_t at;        /* number of its matrix, or of its norm, in the layer */
+    size_t at;        /* number of its slot in the model */
     mica_array value; /* evaluated, in the trainable's scope */
 } mc_parameter;
 
@@ -48,8 +47,7 @@ typedef struct mc_trainable {
 
 /* A matrix with factors. */
 typedef struct mc_site {
-    int layer;
-    size_t at;
+    size_t at;        /* number of its slot in the model */
     mica_array norms; /* DoRA: [out] f32, squares of the norms of the weight's rows: a constant */
 } mc_site;
 

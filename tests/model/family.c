@@ -21,6 +21,10 @@ static mica_status read_spec(const char *json) {
     return status == MICA_OK ? family->read(&root, &spec) : status;
 }
 
+static const mc_attention_spec *attention(int layer) {
+    return mc_spec_attention(&spec, layer);
+}
+
 static void expect_error(const char *json, mica_status status, const char *text) {
     assert_int_equal(read_spec(json), status);
     if (!strstr(mica_last_error(), text))
@@ -41,15 +45,15 @@ static void test_gemma3_defaults(void **state) {
     assert_int_equal(spec.vocab, 0);
     assert_int_equal(spec.context, 131072);
     assert_int_equal(spec.n_layers, 34);
-    assert_int_equal(spec.activation, MC_GELU_APPROX);
+    assert_int_equal(spec.blocks[MC_PLAIN_MLP].gated.activation, MC_GELU_APPROX);
     assert_int_equal(spec.tied, MC_TIED_UNSAID);
-    assert_true(spec.attention_scale == 1.0 / 16.0);
+    assert_true(attention(0)->scale == 1.0 / 16.0);
     assert_true(spec.embed_scale == sqrt(2560.0));
     assert_true(spec.norm_eps == 1e-6 && spec.norm_offset == 1.0);
     for (int i = 0; i < spec.n_layers; i++) {
         bool global = i % 6 == 5;
-        const mc_rope_spec *rope = &spec.ropes[spec.layers[i].rope];
-        assert_int_equal(spec.layers[i].window, global ? 0 : 1024);
+        const mc_rope_spec *rope = &spec.ropes[attention(i)->rope];
+        assert_int_equal(attention(i)->window, global ? 0 : 1024);
         assert_true(rope->base == (global ? 1e6 : 1e4));
         assert_true(rope->factor == (global ? 8.0 : 1.0));
     }
@@ -65,13 +69,13 @@ static void test_layer_types_go_first(void **state) {
                   "5e4}, \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": "
                   "2000}}}"),
         MICA_OK);
-    assert_int_equal(spec.layers[0].window, 0);
-    assert_int_equal(spec.layers[1].window, 7);
-    assert_int_equal(spec.layers[2].window, 7);
-    assert_true(spec.ropes[spec.layers[0].rope].base == 5e4);
-    assert_true(spec.ropes[spec.layers[0].rope].factor == 4.0);
-    assert_true(spec.ropes[spec.layers[1].rope].base == 2000.0);
-    assert_true(spec.ropes[spec.layers[1].rope].factor == 1.0);
+    assert_int_equal(attention(0)->window, 0);
+    assert_int_equal(attention(1)->window, 7);
+    assert_int_equal(attention(2)->window, 7);
+    assert_true(spec.ropes[attention(0)->rope].base == 5e4);
+    assert_true(spec.ropes[attention(0)->rope].factor == 4.0);
+    assert_true(spec.ropes[attention(1)->rope].base == 2000.0);
+    assert_true(spec.ropes[attention(1)->rope].factor == 1.0);
 }
 
 static void test_found_by_architecture(void **state) {
@@ -167,11 +171,12 @@ static void test_nulls(void **state) {
     assert_int_equal(spec.head_dim, 16);
     assert_int_equal(spec.context, 2048);
     assert_int_equal(spec.vocab, 0);
-    assert_int_equal(spec.activation, MC_SILU);
+    assert_int_equal(spec.blocks[MC_PLAIN_MLP].gated.activation, MC_SILU);
     assert_int_equal(spec.tied, MC_TIED_UNSAID);
     assert_true(spec.norm_eps == 1e-6);
     assert_true(spec.ropes[0].base == 1e4 && spec.ropes[0].factor == 1.0 && !spec.ropes[0].llama3);
-    assert_false(spec.qkv_bias || spec.o_bias || spec.mlp_bias);
+    for (int i = 0; i < spec.n_blocks; i++)
+        assert_true(spec.blocks[i].biases == 0);
 }
 
 /* Checks the layers' windows of a Qwen 2 whose config has these keys too. */
@@ -180,7 +185,7 @@ static void expect_windows(const char *keys, const int64_t windows[4]) {
     snprintf(json, sizeof json, "{\"model_type\": \"qwen2\", " SIZES ", %s}", keys);
     assert_int_equal(read_spec(json), MICA_OK);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(spec.layers[i].window, windows[i]);
+        assert_int_equal(attention(i)->window, windows[i]);
 }
 
 static void test_late_windows(void **state) {

@@ -14,49 +14,32 @@
 enum { MAX_PARAMETERS = 256 };
 
 typedef struct parameters {
-    char names[MAX_PARAMETERS][96];
+    char names[MAX_PARAMETERS][MC_MODULE_BYTES + 16];
     mica_array arrays[MAX_PARAMETERS];
     size_t n;
 } parameters;
 
-static void add(parameters *p, mica_array x, const char *fmt, int layer) {
+static void add(parameters *p, mica_array x, const char *module, const char *part) {
     if (!x.scope) return;
     assert_true(p->n < MAX_PARAMETERS);
-    snprintf(p->names[p->n], sizeof p->names[0], fmt, layer);
+    snprintf(p->names[p->n], sizeof p->names[0], "%s.%s", module, part);
     p->arrays[p->n++] = x;
 }
 
-static void add_layer(parameters *p, const mc_lm_layer *l, int i) {
-    /* With a norm behind the attention, the files call that one so. */
-    bool four = l->attention_post_norm.scope;
-    add(p, l->q.weight, "model.layers.%d.self_attn.q_proj.weight", i);
-    add(p, l->k.weight, "model.layers.%d.self_attn.k_proj.weight", i);
-    add(p, l->v.weight, "model.layers.%d.self_attn.v_proj.weight", i);
-    add(p, l->o.weight, "model.layers.%d.self_attn.o_proj.weight", i);
-    add(p, l->q.bias, "model.layers.%d.self_attn.q_proj.bias", i);
-    add(p, l->k.bias, "model.layers.%d.self_attn.k_proj.bias", i);
-    add(p, l->v.bias, "model.layers.%d.self_attn.v_proj.bias", i);
-    add(p, l->q_norm, "model.layers.%d.self_attn.q_norm.weight", i);
-    add(p, l->k_norm, "model.layers.%d.self_attn.k_norm.weight", i);
-    add(p, l->gate.weight, "model.layers.%d.mlp.gate_proj.weight", i);
-    add(p, l->up.weight, "model.layers.%d.mlp.up_proj.weight", i);
-    add(p, l->down.weight, "model.layers.%d.mlp.down_proj.weight", i);
-    add(p, l->attention_norm, "model.layers.%d.input_layernorm.weight", i);
-    add(p, l->attention_post_norm, "model.layers.%d.post_attention_layernorm.weight", i);
-    add(p, l->mlp_norm,
-        four ? "model.layers.%d.pre_feedforward_layernorm.weight"
-             : "model.layers.%d.post_attention_layernorm.weight",
-        i);
-    add(p, l->mlp_post_norm, "model.layers.%d.post_feedforward_layernorm.weight", i);
-}
-
 static void find_parameters(const mc_lm *lm, parameters *p) {
+    char module[MC_MODULE_BYTES];
     p->n = 0;
-    add(p, lm->embed.weight, "model.embed_tokens.weight", 0);
-    if (!lm->tied) add(p, lm->head.weight, "lm_head.weight", 0);
-    add(p, lm->norm, "model.norm.weight", 0);
-    for (int i = 0; i < lm->spec.n_layers; i++)
-        add_layer(p, &lm->layers[i], i);
+    add(p, lm->embed.weight, "model.embed_tokens", "weight");
+    if (!lm->tied) add(p, lm->head.weight, "lm_head", "weight");
+    add(p, lm->norm, "model.norm", "weight");
+    for (size_t i = 0; i < lm->n_slots; i++) {
+        const mc_lm_slot *w = &lm->slots[i];
+        if (!w->name) continue;
+        mc_lm_module(w, module);
+        add(p, w->linear.weight, module, "weight");
+        add(p, w->linear.bias, module, "bias");
+        add(p, w->vector, module, "weight");
+    }
 }
 
 /* The mean over the mask of the cross-entropy of the next tokens. */

@@ -85,7 +85,7 @@ static mc_attended watch(void *context, mica_scope *s, int layer, mica_array k, 
     watcher *w = context;
     if (layer == w->layer) w->k = k;
     (void)s;
-    return (mc_attended){.k = k, .v = v, .window = w->lm->spec.layers[layer].window};
+    return (mc_attended){.k = k, .v = v, .window = mc_spec_attention(&w->lm->spec, layer)->window};
 }
 
 static void check_layer_keys(const model_fixture *f, int layer, const float *want,

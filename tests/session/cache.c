@@ -65,7 +65,7 @@ typedef struct seen {
 
 /* x behind the kept entries; then only the first and the last that a token attends to. */
 static mica_array see(const seen *c, mica_scope *s, int layer, mica_array old, mica_array x) {
-    int64_t window = c->lm->spec.layers[layer].window, keep = 0;
+    int64_t window = mc_spec_attention(&c->lm->spec, layer)->window, keep = 0;
     if (c->context && (!window || window > c->context)) {
         keep = c->context < 8 ? c->context / 2 : 4;
         window = c->context;

@@ -57,7 +57,7 @@ typedef struct view {
 static mc_attended append_whole(void *context, mica_scope *s, int layer, mica_array k,
                                 mica_array v) {
     const view *w = context;
-    int64_t window = w->lm->spec.layers[layer].window, keep = 0;
+    int64_t window = mc_spec_attention(&w->lm->spec, layer)->window, keep = 0;
     if (w->context && (!window || window > w->context)) {
         keep = w->context < 8 ? w->context / 2 : 4;
         window = w->context - keep;

@@ -80,7 +80,7 @@ static void normalise(double *x, int64_t n, const float *weight, double eps) {
 static void query(const mc_lm *lm, const float *embedding, const float *norm, const float *q_weight,
                   const float *q_norm, int64_t position, int64_t head, double *out) {
     const mc_decoder_spec *spec = &lm->spec;
-    const mc_rope_spec *rope = &spec->ropes[spec->layers[0].rope];
+    const mc_rope_spec *rope = &spec->ropes[mc_spec_attention(spec, 0)->rope];
     int64_t d = spec->head_dim;
     double x[512];
     assert_true(spec->hidden <= 512 && !rope->llama3);
@@ -106,12 +106,14 @@ static void check_queries(const char *name) {
     model_fixture f;
     fixture_open(name, &f);
     const mc_lm *lm = f.lm;
-    const mc_lm_layer *layer = &lm->layers[0];
+    const mc_lm_slot *layer = mc_lm_block(lm, 0, 0);
     size_t n;
     const int32_t *ids = fixture_ints(&f, &n, "prompt2.ids");
-    float *embedding = read_array(lm->embed.weight), *weight = read_array(layer->q.weight);
-    float *norm = read_array(layer->attention_norm);
-    float *q_norm = mica_valid(layer->q_norm) ? read_array(layer->q_norm) : NULL;
+    float *embedding = read_array(lm->embed.weight),
+          *weight = read_array(layer[MC_ATTENTION_Q].linear.weight);
+    float *norm = read_array(layer[MC_BLOCK_NORM].vector);
+    mica_array q_norms = layer[MC_ATTENTION_Q_NORM].vector;
+    float *q_norm = mica_valid(q_norms) ? read_array(q_norms) : NULL;
     const int64_t first[] = {0};
     mica_attention *found = inspect(&f, ids, n, first, 1);
     assert_int_equal(found->heads, lm->spec.heads);

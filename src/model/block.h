@@ -1,0 +1,121 @@
+/* Blocks: what a layer of a decoder is made of.
+ *
+ * A block reads the residual stream and adds to it: x + factor * post_norm(f(norm(x))). Its kind is
+ * a row of block_list.h and a file: what f computes, and a table of slots, which are the tensors
+ * that it has. All that walks over a model's tensors walks over slots. */
+#ifndef MODEL_BLOCK_H
+#define MODEL_BLOCK_H
+
+#include <mica/array.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mc_lm_pass;
+struct mc_block_at;
+
+#define MC_MAX_SLOTS 16
+#define MC_BLOCK_NUMBERS 16 /* of a kind's own */
+
+typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX } mc_activation;
+
+typedef enum mc_slot_kind {
+    MC_SLOT_MATRIX, /* quantised, adapted, fused, calibrated: mc_linear */
+    MC_SLOT_NORM,   /* f32; the norm's offset is added on loading */
+    MC_SLOT_VECTOR  /* f32 */
+} mc_slot_kind;
+
+/* ---- the numbers of a block; whatever a kind does not have is 0 ---- */
+
+typedef struct mc_attention_spec {
+    int64_t heads, kv_heads, head_dim;
+    int64_t window;  /* tokens that a query attends to, itself included; 0: all up to itself */
+    int64_t rope;    /* index into mc_decoder_spec.ropes; MC_NO_ROPE: nothing is rotated */
+    double scale;    /* factor of q k^T */
+    double soft_cap; /* of the scores; 0: none */
+} mc_attention_spec;
+
+#define MC_NO_ROPE (-1)
+
+typedef struct mc_gated_spec {
+    int64_t width;
+    int64_t activation; /* mc_activation, of the gate */
+} mc_gated_spec;
+
+typedef struct mc_block_spec {
+    const struct mc_block *kind;
+    int64_t hidden;                  /* width of the residual stream */
+    const char *names[MC_MAX_SLOTS]; /* of slots, without ".weight", in a layer; NULL: absent */
+    uint64_t biases;                 /* bit i: the matrix of slot i has a bias */
+    double norm_eps, norm_offset;    /* all norms are RMS norms; Gemma's 1 + w has offset 1 */
+    double factor;                   /* of what is added to the stream */
+    union {
+        mc_attention_spec attention;
+        mc_gated_spec gated;
+        int64_t own[MC_BLOCK_NUMBERS]; /* kinds outside of this file; fingerprints read all */
+    };
+} mc_block_spec;
+
+/* ---- kinds ---- */
+
+/* A number of rows or columns. */
+typedef int64_t mc_extent(const mc_block_spec *block);
+
+typedef struct mc_slot {
+    mc_slot_kind kind;
+    const char *name;          /* what most families call it: "self_attn.q_proj" */
+    bool optional;             /* only models whose family says so have it */
+    mc_extent *rows, *columns; /* a vector has rows alone */
+    mc_extent *rotated;        /* not NULL: its rows are so many heads, which RoPE rotates */
+    bool sensitive;            /* recipes of several bits give it more in some layers */
+    const char *gguf;          /* its name in GGUF's layers: "attn_q"; NULL: it has none */
+} mc_slot;
+
+enum { MC_BLOCK_NORM, MC_BLOCK_POST_NORM, MC_BLOCK_SLOTS }; /* every kind's first slots */
+
+/* What a block carries from token to token. */
+typedef enum mc_state_kind {
+    MC_STATE_NONE, /* a token is computed by itself */
+    MC_STATE_KEYS  /* keys and values; the block's numbers are mc_attention_spec */
+} mc_state_kind;
+
+typedef struct mc_block {
+    const char *name; /* "attention" */
+    const mc_slot *slots;
+    int n_slots;
+    mc_state_kind state;
+    /* f: x [B, L, hidden], normalised -> rows [first, L) of [B, L, hidden], from all rows of x.
+     * Without a state, first is 0. Errors are in the pass's scope. */
+    mica_array (*forward)(const struct mc_lm_pass *p, const struct mc_block_at *at, mica_array x);
+    /* f32 numbers that it keeps of a token for a backward pass: inputs and results of matmuls,
+     * norms, activation functions and attention. */
+    mc_extent *kept;
+} mc_block;
+
+#define BLOCK(name) extern const mc_block mc_block_##name;
+#include "model/block_list.h"
+#undef BLOCK
+
+/* Slots of attention, and of the gated MLP. */
+enum {
+    MC_ATTENTION_Q = MC_BLOCK_SLOTS,
+    MC_ATTENTION_K,
+    MC_ATTENTION_V,
+    MC_ATTENTION_O,
+    MC_ATTENTION_Q_NORM, /* over head_dim, before RoPE */
+    MC_ATTENTION_K_NORM,
+    MC_ATTENTION_SLOTS
+};
+enum { MC_GATED_GATE = MC_BLOCK_SLOTS, MC_GATED_UP, MC_GATED_DOWN, MC_GATED_SLOTS };
+
+/* The width of the residual stream, an extent. */
+mc_extent mc_block_hidden;
+
+/* Gives a block an optional slot, by its usual name. */
+void mc_block_use(mc_block_spec *block, int slot);
+
+/* Whether the matrix of a slot has a bias. */
+bool mc_block_has_bias(const mc_block_spec *block, int slot);
+
+#endif

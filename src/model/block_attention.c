@@ -1,0 +1,172 @@
+/* Attention: softmax(scale * q k^T + mask) v, with RoPE, grouped keys and values, and, where a family
+ * has them, norms of queries and keys.
+ *
+ * Source: Vaswani et al. 2017 (arXiv:1706.03762); Ainslie et al. 2023 (arXiv:2305.13245). */
+#include "model/pass.h"
+
+#include <assert.h>
+
+static int64_t queries(const mc_block_spec *b) {
+    return b->attention.heads * b->attention.head_dim;
+}
+
+static int64_t keys(const mc_block_spec *b) {
+    return b->attention.kv_heads * b->attention.head_dim;
+}
+
+static int64_t heads(const mc_block_spec *b) {
+    return b->attention.heads;
+}
+
+static int64_t kv_heads(const mc_block_spec *b) {
+    return b->attention.kv_heads;
+}
+
+static int64_t head_dim(const mc_block_spec *b) {
+    return b->attention.head_dim;
+}
+
+static int64_t kept(const mc_block_spec *b) {
+    return 4 * b->hidden + 3 * queries(b) + 6 * keys(b);
+}
+
+static const mc_slot slots[MC_ATTENTION_SLOTS] = {
+    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
+                       .name = "input_layernorm",
+                       .rows = mc_block_hidden,
+                       .gguf = "attn_norm"},
+    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
+                            .name = "post_attention_layernorm",
+                            .optional = true,
+                            .rows = mc_block_hidden,
+                            .gguf = "post_attention_norm"},
+    [MC_ATTENTION_Q] = {.name = "self_attn.q_proj",
+                        .rows = queries,
+                        .columns = mc_block_hidden,
+                        .rotated = heads,
+                        .gguf = "attn_q"},
+    [MC_ATTENTION_K] = {.name = "self_attn.k_proj",
+                        .rows = keys,
+                        .columns = mc_block_hidden,
+                        .rotated = kv_heads,
+                        .gguf = "attn_k"},
+    [MC_ATTENTION_V] = {.name = "self_attn.v_proj",
+                        .rows = keys,
+                        .columns = mc_block_hidden,
+                        .sensitive = true,
+                        .gguf = "attn_v"},
+    [MC_ATTENTION_O] = {.name = "self_attn.o_proj",
+                        .rows = mc_block_hidden,
+                        .columns = queries,
+                        .gguf = "attn_output"},
+    [MC_ATTENTION_Q_NORM] = {.kind = MC_SLOT_NORM,
+                             .name = "self_attn.q_norm",
+                             .optional = true,
+                             .rows = head_dim,
+                             .gguf = "attn_q_norm"},
+    [MC_ATTENTION_K_NORM] = {.kind = MC_SLOT_NORM,
+                             .name = "self_attn.k_norm",
+                             .optional = true,
+                             .rows = head_dim,
+                             .gguf = "attn_k_norm"},
+};
+
+/* [B, L, heads * D] -> [B, heads, L, D] */
+static mica_array split_heads(const mc_lm_pass *p, const mc_block_at *at, mica_array x, int64_t n) {
+    const int64_t shape[] = {p->batch, mica_array_dim(x, 1), n, at->spec->attention.head_dim};
+    return mica_reshape(p->s, x, shape, 4);
+}
+
+static mica_array swap_heads(const mc_lm_pass *p, mica_array x) {
+    static const int axes[] = {0, 2, 1, 3};
+    return mica_transpose(p->s, x, axes);
+}
+
+/* position + rows, i32 []. */
+static mica_array advance(const mc_lm_pass *p, mica_array position, int64_t rows) {
+    return rows ? mica_add(p->s, position, mica_i32(p->s, (int32_t)rows)) : position;
+}
+
+static mica_array apply_rope(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
+                             mica_array position) {
+    int64_t rope = at->spec->attention.rope;
+    if (rope == MC_NO_ROPE) return x;
+    const mc_rope_spec *spec = &p->lm->spec.ropes[rope];
+    mica_rope_options options = {.base = (float)spec->base, .dims = (int)spec->dims};
+    if (!spec->llama3) options.scale = (float)(1.0 / spec->factor);
+    return mica_rope(p->s, x, position, p->lm->freqs[rope], &options);
+}
+
+static mica_array to_kv(const mc_lm_pass *p, mica_array x) {
+    if (p->lm->kv_dtype == MICA_U8) return mica_to_q8(p->s, x);
+    return mica_astype(p->s, x, p->lm->kv_dtype);
+}
+
+/* Attention of q [B, heads, L - first, D] to all keys and values in a store, after this chunk's k
+ * and v, which have the store's dtype, are appended. Returns the shape of q. */
+static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
+                                const mc_kv_store *store, mica_array q, mica_array k,
+                                mica_array v) {
+    const mc_attention_spec *spec = &at->spec->attention;
+    mc_attended seen = {.k = k, .v = v, .window = spec->window};
+    if (store) {
+        seen = store->append(store->context, p->s, at->layer, k, v);
+        seen.offset = advance(p, seen.offset, at->first);
+    }
+    mica_sdpa_options options = {
+        .scale = (float)spec->scale,
+        .causal = true,
+        .window = seen.window,
+        .keep = seen.keep,
+        .softcap = (float)spec->soft_cap,
+        .mask = seen.mask,
+        .offset = seen.offset,
+    };
+    if (seen.table.scope) return mica_paged_sdpa(p->s, q, seen.k, seen.v, seen.table, &options);
+    return mica_sdpa(p->s, q, seen.k, seen.v, &options);
+}
+
+/* The same for a batch in which each row has its own store, with its own number of keys. */
+static mica_array attend_cached_by_rows(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
+                                        mica_array k, mica_array v) {
+    mica_array y[MC_MAX_ROWS];
+    assert(p->batch <= MC_MAX_ROWS);
+    for (int64_t b = 0; b < p->batch; b++)
+        y[b] = attend_cached(p, at, &p->store->rows[b], mica_slice_axis(p->s, q, 0, b, b + 1),
+                             mica_slice_axis(p->s, k, 0, b, b + 1),
+                             mica_slice_axis(p->s, v, 0, b, b + 1));
+    return mica_concatenate(p->s, y, (int)p->batch, 0);
+}
+
+mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
+    const mc_attention_spec *spec = &at->spec->attention;
+    const mc_kv_store *store = p->store;
+    mica_array q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
+    mica_array k = mc_block_apply(p, at, MC_ATTENTION_K, x);
+    mica_array v = mc_block_apply(p, at, MC_ATTENTION_V, x);
+    q = mc_block_normalise(p, at, MC_ATTENTION_Q_NORM, split_heads(p, at, q, spec->heads));
+    k = mc_block_normalise(p, at, MC_ATTENTION_K_NORM, split_heads(p, at, k, spec->kv_heads));
+    v = swap_heads(p, split_heads(p, at, v, spec->kv_heads));
+    q = apply_rope(p, at, swap_heads(p, q), advance(p, p->position, at->first));
+    k = apply_rope(p, at, swap_heads(p, k), p->position);
+    if (store && store->observe) store->observe(store->observer, at->layer, q, k);
+    k = to_kv(p, k);
+    v = to_kv(p, v);
+    mica_array y = store && store->rows ? attend_cached_by_rows(p, at, q, k, v)
+                                        : attend_cached(p, at, store, q, k, v);
+    const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};
+    return mica_reshape(p->s, swap_heads(p, y), shape, 3);
+}
+
+static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
+    return mc_block_apply(p, at, MC_ATTENTION_O, mc_block_attend(p, at, x));
+}
+
+const mc_block mc_block_attention = {
+    .name = "attention",
+    .slots = slots,
+    .n_slots = MC_ATTENTION_SLOTS,
+    .state = MC_STATE_KEYS,
+    .forward = forward,
+    .kept = kept,
+};

@@ -1,0 +1,52 @@
+/* The gated MLP: down(activation(gate x) * up x).
+ *
+ * Source: Shazeer 2020 (arXiv:2002.05202). */
+#include "model/pass.h"
+
+static int64_t width(const mc_block_spec *b) {
+    return b->gated.width;
+}
+
+static int64_t kept(const mc_block_spec *b) {
+    return 4 * b->hidden + 4 * b->gated.width;
+}
+
+static const mc_slot slots[MC_GATED_SLOTS] = {
+    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
+                       .name = "post_attention_layernorm",
+                       .rows = mc_block_hidden,
+                       .gguf = "ffn_norm"},
+    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
+                            .name = "post_feedforward_layernorm",
+                            .optional = true,
+                            .rows = mc_block_hidden,
+                            .gguf = "post_ffw_norm"},
+    [MC_GATED_GATE] = {.name = "mlp.gate_proj",
+                       .rows = width,
+                       .columns = mc_block_hidden,
+                       .gguf = "ffn_gate"},
+    [MC_GATED_UP] = {.name = "mlp.up_proj",
+                     .rows = width,
+                     .columns = mc_block_hidden,
+                     .gguf = "ffn_up"},
+    [MC_GATED_DOWN] = {.name = "mlp.down_proj",
+                       .rows = mc_block_hidden,
+                       .columns = width,
+                       .sensitive = true,
+                       .gguf = "ffn_down"},
+};
+
+static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
+    mica_array gate = mc_block_apply(p, at, MC_GATED_GATE, x);
+    gate = mc_block_activate(p, at->spec->gated.activation, gate);
+    mica_array up = mc_block_apply(p, at, MC_GATED_UP, x);
+    return mc_block_apply(p, at, MC_GATED_DOWN, mica_multiply(p->s, gate, up));
+}
+
+const mc_block mc_block_gated = {
+    .name = "gated",
+    .slots = slots,
+    .n_slots = MC_GATED_SLOTS,
+    .forward = forward,
+    .kept = kept,
+};

@@ -1,0 +1,3 @@
+/* Kinds of blocks. BLOCK(name): mc_block_name is in model/block_name.c. */
+BLOCK(attention)
+BLOCK(gated)

@@ -1,0 +1,41 @@
+/* A pass over a chunk of tokens, as the files of blocks record it. */
+#ifndef MODEL_PASS_H
+#define MODEL_PASS_H
+
+#include "model/lm.h"
+
+/* What every step of a pass needs. */
+typedef struct mc_lm_pass {
+    mica_scope *s;
+    const mc_lm *lm;
+    const mc_kv_store *store; /* NULL: none */
+    mica_array position;      /* i32 [], or [B] */
+    int64_t batch, length;
+} mc_lm_pass;
+
+/* A block in a pass. */
+typedef struct mc_block_at {
+    int layer;
+    const mc_block_spec *spec;
+    const mc_lm_slot *slots; /* [kind->n_slots] */
+    int64_t first;           /* the first row that is wanted */
+} mc_block_at;
+
+/* The matmul with the matrix of a slot, of x [..., columns] -> [..., rows]. */
+mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);
+
+/* The norm of a slot; x, if the model has none there. */
+mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);
+
+/* Rows [first, L) of x [B, L, ...]. */
+mica_array mc_block_rows_from(const mc_lm_pass *p, mica_array x, int64_t first);
+
+/* x, as activated. */
+mica_array mc_block_activate(const mc_lm_pass *p, int64_t activation, mica_array x);
+
+/* Attention before its last matrix: x [B, L, hidden], normalised -> rows [first, L) of
+ * [B, L, heads * head_dim]. All rows of x get keys and values. For kinds that have attention's
+ * slots and numbers, and more. */
+mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x);
+
+#endif
