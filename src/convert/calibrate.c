@@ -6,12 +6,12 @@
 #include "base/utf8.h"
 #include "convert/recipe.h"
 #include "graph/graph.h"
+#include "model/family.h"
 #include "model/lm.h"
 
 #include <mica/tokenizer.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -98,18 +98,18 @@ static mica_status no_memory(void) {
 
 /* The group of a matrix; false: it is none of the decoder's. */
 static bool find_group(const calibrating *c, const char *name, group *g) {
-    char module[MC_MODULE_BYTES];
-    mc_str part = mc_decoder_name(mc_str_of(name));
     const mc_str ending = MC_STR(".weight");
-    if (!mc_str_ends(part, ending) || part.len - ending.len >= sizeof module) return false;
-    snprintf(module, sizeof module, "%.*s", (int)(part.len - ending.len), part.ptr);
     const mc_decoder_names *names = &c->lm->spec.names;
-    const mc_lm_slot *w = mc_lm_find_module(c->lm, module);
-    *g = (group){EMBED, 0};
-    if (w) *g = (group){w->layer, w->block};
-    if (strcmp(module, names->head) == 0) g->layer = HEAD;
-    return w ? w->slot->kind == MC_SLOT_MATRIX
-             : g->layer == HEAD || strcmp(module, names->embed) == 0;
+    mc_str module = mc_decoder_name(mc_str_of(name));
+    mc_spec_slot at;
+    if (!mc_str_ends(module, ending)) return false;
+    module.len -= ending.len;
+    if (mc_spec_find(&c->lm->spec, module, &at)) {
+        *g = (group){at.layer, at.block};
+        return at.spec->kind->slots[at.slot].kind == MC_SLOT_MATRIX;
+    }
+    *g = (group){mc_str_is(module, names->head) ? HEAD : EMBED, 0};
+    return g->layer == HEAD || mc_str_is(module, names->embed);
 }
 
 static bool is_quantised(const calibrating *c, const mc_part *part) {

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/names.h"
 #include "graph/graph.h"
+#include "model/family.h"
 #include "model/lm.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/half.h"
 #include "base/json_write.h"
-#include "model/spec.h"
+#include "model/family.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -64,89 +64,87 @@ static double arch_number(const mc_gguf *gguf, const mc_gguf_arch *arch, const c
 
 /* ---- names ---- */
 
-typedef struct name_pair {
-    const char *gguf, *plain, *gemma; /* gemma NULL: as plain */
-} name_pair;
+/* What is outside the layers: its name in GGUF, and that of the decoder. */
+static const char *top_name(const mc_decoder_spec *spec, mc_str gguf) {
+    if (mc_str_is(gguf, "token_embd")) return spec->names.embed;
+    if (mc_str_is(gguf, "output_norm")) return spec->names.norm;
+    return mc_str_is(gguf, "output") ? spec->names.head : NULL;
+}
 
-static const name_pair top_names[] = {
-    {"token_embd", "model.embed_tokens", NULL},
-    {"output_norm", "model.norm", NULL},
-    {"output", "lm_head", NULL},
-};
+static const char *top_gguf(const mc_decoder_spec *spec, mc_str name) {
+    if (mc_str_is(name, spec->names.embed)) return "token_embd";
+    if (mc_str_is(name, spec->names.norm)) return "output_norm";
+    return mc_str_is(name, spec->names.head) ? "output" : NULL;
+}
 
-static const name_pair layer_names[] = {
-    {"attn_norm", "input_layernorm", NULL},
-    {"attn_q", "self_attn.q_proj", NULL},
-    {"attn_k", "self_attn.k_proj", NULL},
-    {"attn_v", "self_attn.v_proj", NULL},
-    {"attn_output", "self_attn.o_proj", NULL},
-    {"attn_q_norm", "self_attn.q_norm", NULL},
-    {"attn_k_norm", "self_attn.k_norm", NULL},
-    {"ffn_norm", "post_attention_layernorm", "pre_feedforward_layernorm"},
-    {"ffn_gate", "mlp.gate_proj", NULL},
-    {"ffn_up", "mlp.up_proj", NULL},
-    {"ffn_down", "mlp.down_proj", NULL},
-    {"post_attention_norm", "", "post_attention_layernorm"},
-    {"post_ffw_norm", "", "post_feedforward_layernorm"},
-};
+/* The slot of a layer with a name in GGUF. */
+static bool find_slot(const mc_decoder_spec *spec, int layer, mc_str gguf, mc_spec_slot *found) {
+    const mc_block_spec *block;
+    for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
+        for (int i = 0; i < block->kind->n_slots; i++) {
+            const char *name = block->kind->slots[i].gguf;
+            if (!name || !block->names[i] || !mc_str_is(gguf, name)) continue;
+            *found = (mc_spec_slot){layer, k, block, i};
+            return true;
+        }
+    return false;
+}
 
-static const char *find_name(const name_pair *list, size_t n, mc_str stem, bool gemma) {
-    for (size_t i = 0; i < n; i++)
-        if (mc_str_is(stem, list[i].gguf)) {
-            const char *name = gemma && list[i].gemma ? list[i].gemma : list[i].plain;
-            return *name ? name : NULL;
+/* "weight" or "bias", behind the last dot; *module: what is before it. */
+static const char *split_ending(mc_str name, mc_str *module) {
+    static const char *const endings[] = {".weight", ".bias"};
+    for (size_t i = 0; i < 2; i++)
+        if (mc_str_ends(name, mc_str_of(endings[i]))) {
+            *module = (mc_str){name.ptr, name.len - strlen(endings[i])};
+            return endings[i];
         }
     return NULL;
 }
 
-bool mc_gguf_tensor_name(const mc_gguf_arch *arch, const char *name, char *out, size_t bytes) {
-    const char *ending = strrchr(name, '.'), *found;
-    if (!ending || (strcmp(ending, ".weight") != 0 && strcmp(ending, ".bias") != 0)) return false;
-    if (strncmp(name, "blk.", 4) != 0) {
-        found = find_name(top_names, sizeof top_names / sizeof *top_names,
-                          (mc_str){name, (size_t)(ending - name)}, arch->gemma);
-        return found && snprintf(out, bytes, "%s%s", found, ending) < (int)bytes;
-    }
-    char *rest;
-    if (name[4] < '0' || name[4] > '9') return false;
-    long layer = strtol(name + 4, &rest, 10);
-    if (*rest != '.' || rest >= ending || layer > 100000) return false;
-    rest++;
-    found = find_name(layer_names, sizeof layer_names / sizeof *layer_names,
-                      (mc_str){rest, (size_t)(ending - rest)}, arch->gemma);
-    return found &&
-           snprintf(out, bytes, "model.layers.%ld.%s%s", layer, found, ending) < (int)bytes;
+bool mc_gguf_tensor_name(const mc_decoder_spec *spec, const char *name, char *out, size_t bytes,
+                         mc_spec_slot *slot) {
+    mc_str module;
+    const char *ending = split_ending(mc_str_of(name), &module), *top;
+    int layer, at = 0;
+    *slot = (mc_spec_slot){.layer = -1};
+    if (!ending) return false;
+    if ((top = top_name(spec, module)))
+        return snprintf(out, bytes, "%s%s%s", top == spec->names.head ? "" : "model.", top,
+                        ending) < (int)bytes;
+    if (sscanf(name, "blk.%5d.%n", &layer, &at) != 1 || !at || layer < 0 ||
+        layer >= spec->n_layers || module.len < (size_t)at)
+        return false;
+    module = (mc_str){module.ptr + at, module.len - (size_t)at};
+    return find_slot(spec, layer, module, slot) &&
+           snprintf(out, bytes, "model.layers.%d.%s%s", layer, slot->spec->names[slot->slot],
+                    ending) < (int)bytes;
 }
 
-/* The name in GGUF of a module, which follows "model." or a layer's prefix. */
-static const char *find_gguf(const name_pair *list, size_t n, mc_str module, bool gemma) {
-    for (size_t i = 0; i < n; i++) {
-        const char *name = gemma && list[i].gemma ? list[i].gemma : list[i].plain;
-        if (strncmp(name, "model.", 6) == 0) name += 6;
-        if (mc_str_is(module, name)) return list[i].gguf;
-    }
-    return NULL;
+bool mc_gguf_name_of(const mc_decoder_spec *spec, mc_str name, char *out, size_t bytes,
+                     mc_spec_slot *slot) {
+    mc_str module;
+    const char *ending = split_ending(name, &module), *top;
+    *slot = (mc_spec_slot){.layer = -1};
+    if (!ending) return false;
+    if ((top = top_gguf(spec, module)))
+        return snprintf(out, bytes, "%s%s", top, ending) < (int)bytes;
+    if (!mc_spec_find(spec, module, slot)) return false;
+    const char *gguf = slot->spec->kind->slots[slot->slot].gguf;
+    return gguf && snprintf(out, bytes, "blk.%d.%s%s", slot->layer, gguf, ending) < (int)bytes;
 }
 
-bool mc_gguf_name_of(const mc_gguf_arch *arch, mc_str name, char *out, size_t bytes) {
-    static const char prefix[] = "layers.";
-    const char *found, *ending = NULL;
-    for (size_t i = 0; i < name.len; i++)
-        if (name.ptr[i] == '.') ending = name.ptr + i;
-    mc_str tail = {ending, ending ? (size_t)(name.ptr + name.len - ending) : 0};
-    if (!mc_str_is(tail, ".weight") && !mc_str_is(tail, ".bias")) return false;
-    mc_str module = {name.ptr, name.len - tail.len};
-    if (!mc_str_starts(module, mc_str_of(prefix))) {
-        found = find_gguf(top_names, sizeof top_names / sizeof *top_names, module, arch->gemma);
-        return found && snprintf(out, bytes, "%s%.*s", found, MC_STR_ARG(tail)) < (int)bytes;
-    }
-    char *rest;
-    long layer = strtol(module.ptr + strlen(prefix), &rest, 10);
-    if (*rest != '.' || rest >= ending) return false;
-    module = (mc_str){rest + 1, (size_t)(ending - rest - 1)};
-    found = find_gguf(layer_names, sizeof layer_names / sizeof *layer_names, module, arch->gemma);
-    return found &&
-           snprintf(out, bytes, "blk.%ld.%s%.*s", layer, found, MC_STR_ARG(tail)) < (int)bytes;
+int64_t mc_gguf_paired_heads(const mc_gguf_arch *arch, const mc_spec_slot *slot) {
+    if (!arch->permuted || slot->layer < 0) return 0;
+    mc_extent *heads = slot->spec->kind->slots[slot->slot].rotated;
+    return heads ? heads(slot->spec) : 0;
+}
+
+double mc_gguf_norm_offset(const mc_decoder_spec *spec, const mc_spec_slot *slot,
+                           const char *name) {
+    if (slot->layer >= 0)
+        return slot->spec->kind->slots[slot->slot].kind == MC_SLOT_NORM ? slot->spec->norm_offset
+                                                                        : 0;
+    return mc_str_is(mc_decoder_name(mc_str_of(name)), "norm.weight") ? spec->norm_offset : 0;
 }
 
 /* ---- config.json ---- */
@@ -313,11 +311,17 @@ static bool put_gemma(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s
                       arch_number(g, arch, "final_logit_softcapping", 30));
 }
 
+static bool has_bias(const mc_gguf *g, const mc_block *kind, int slot) {
+    char name[64];
+    snprintf(name, sizeof name, "blk.0.%s.bias", kind->slots[slot].gguf);
+    return mc_gguf_find(g, name) != NULL;
+}
+
 static bool put_sizes(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s, mc_buffer *out) {
     double eps = arch_number(g, arch, "attention.layer_norm_rms_epsilon", 1e-6);
     bool tied = !mc_gguf_find(g, "output.weight");
-    bool biased = mc_gguf_find(g, "blk.0.attn_q.bias") != NULL;
-    bool mlp_bias = mc_gguf_find(g, "blk.0.ffn_up.bias") != NULL;
+    bool biased = has_bias(g, &mc_block_attention, MC_ATTENTION_Q);
+    bool mlp_bias = has_bias(g, &mc_block_gated, MC_GATED_UP);
     return mc_buffer_printf(out,
                             "{\n    \"architectures\": [\"%s\"],\n    \"model_type\": \"%s\",\n"
                             "    \"attention_bias\": %s,\n    \"tie_word_embeddings\": %s",

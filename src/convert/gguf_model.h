@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "io/gguf.h"
+#include "model/spec.h"
 
 #include <stdbool.h>
 
@@ -14,7 +15,7 @@ typedef struct mc_gguf_arch {
     const char *name;         /* general.architecture */
     const char *model_type;   /* of config.json */
     const char *architecture; /* of config.json */
-    bool gemma;               /* norms are stored with 1 added, and there are four in a layer */
+    bool gemma;               /* it has Gemma's keys, and Gemma's tokenizer */
     bool permuted; /* the rows of queries and keys are in the order of paired rotations */
 } mc_gguf_arch;
 
@@ -28,11 +29,21 @@ int64_t mc_gguf_arch_int(const mc_gguf *gguf, const mc_gguf_arch *arch, const ch
 /* The architecture of a family of models. errors  MICA_EUNSUPPORTED GGUF has none for it */
 mica_status mc_gguf_arch_of(const char *family, const mc_gguf_arch **arch);
 
-/* The name of a tensor in the Hugging Face layout, in out [bytes]. false: there is none. */
-bool mc_gguf_tensor_name(const mc_gguf_arch *arch, const char *name, char *out, size_t bytes);
+/* The name of a tensor in the Hugging Face layout, in out [bytes], and its slot, whose layer is -1
+ * outside the layers. false: the model has no such tensor. */
+bool mc_gguf_tensor_name(const mc_decoder_spec *spec, const char *name, char *out, size_t bytes,
+                         mc_spec_slot *slot);
 
 /* The inverse, of a name without the decoder's prefix ("layers.0.mlp.up_proj.weight"). */
-bool mc_gguf_name_of(const mc_gguf_arch *arch, mc_str name, char *out, size_t bytes);
+bool mc_gguf_name_of(const mc_decoder_spec *spec, mc_str name, char *out, size_t bytes,
+                     mc_spec_slot *slot);
+
+/* The heads whose rows GGUF has in the order of paired rotations; 0: none. */
+int64_t mc_gguf_paired_heads(const mc_gguf_arch *arch, const mc_spec_slot *slot);
+
+/* What GGUF has added to the values of a norm; 0 for other tensors. name: in the Hugging Face
+ * layout. */
+double mc_gguf_norm_offset(const mc_decoder_spec *spec, const mc_spec_slot *slot, const char *name);
 
 /* Writes config.json's text.
  * errors  MICA_EFORMAT keys are missing; MICA_EUNSUPPORTED a RoPE that config.json cannot say */

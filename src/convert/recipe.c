@@ -43,6 +43,6 @@ int mc_recipe_bits(const mc_recipe *recipe, const char *module, int n_layers) {
     layer = layer < 0 ? 0 : layer;
     bool more = layer < eighth || layer >= 7 * n_layers / 8 ||
                 (layer > eighth && (layer - eighth) % 3 == 2);
-    bool sensitive = strstr(module, "v_proj") || strstr(module, "down_proj");
-    return (more && sensitive) || strstr(module, "lm_head") ? recipe->high_bits : recipe->low_bits;
+    bool high = (more && mc_block_is_sensitive(module)) || strstr(module, "lm_head");
+    return high ? recipe->high_bits : recipe->low_bits;
 }

@@ -29,17 +29,6 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     return MICA_OK;
 }
 
-mc_str mc_decoder_name(mc_str name) {
-    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
-                                           "language_model.", "model."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        mc_str prefix = mc_str_of(prefixes[i]);
-        if (mc_str_starts(name, prefix))
-            return (mc_str){name.ptr + prefix.len, name.len - prefix.len};
-    }
-    return name;
-}
-
 const mc_part *mc_source_find(const mc_source *source, const char *name) {
     for (size_t i = 0; i < source->count; i++)
         if (mc_str_is(mc_decoder_name(mc_str_of(source->parts[i].name)), name))

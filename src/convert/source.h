@@ -74,10 +74,6 @@ mica_status mc_source_untie(mc_source *source);
 /* A part by its name behind the prefix of the decoder; NULL: there is none. */
 const mc_part *mc_source_find(const mc_source *source, const char *name);
 
-/* A name behind the prefix of the decoder, which programs spell in several ways: of
- * "model.layers.0.mlp.up_proj.weight" it is "layers.0.mlp.up_proj.weight". */
-mc_str mc_decoder_name(mc_str name);
-
 /* Checks that a source has all tensors of its model, each with its shape, and no others: the model
  * may be saved in a form that does not tell them. `path` goes into error texts.
  * errors  those of mc_source_spec; MICA_EFORMAT tensors are missing, or of no use (the text lists

@@ -15,33 +15,19 @@
 typedef struct change {
     int64_t
         heads; /* rows are in the order of paired rotations, of so many heads; 0: they are not */
-    bool minus_one;
+    double offset; /* added to the values of a norm */
 } change;
 
 typedef struct source_file {
     mc_gguf *gguf;
     const mc_gguf_arch *arch;
     mc_json_doc *config;
+    mc_decoder_spec *spec;
     const mc_gguf_tensor **tensors; /* [parts] */
     change *changes;                /* [parts] */
 } source_file;
 
 /* ---- parts ---- */
-
-static bool ends(const char *name, const char *ending) {
-    return mc_str_ends(mc_str_of(name), mc_str_of(ending));
-}
-
-static change find_change(const source_file *f, const char *name) {
-    const mc_gguf_arch *arch = f->arch;
-    int64_t heads = mc_gguf_arch_int(f->gguf, arch, "attention.head_count", 0);
-    int64_t kv_heads = mc_gguf_arch_int(f->gguf, arch, "attention.head_count_kv", heads);
-    change c = {.minus_one = arch->gemma && ends(name, "norm.weight")};
-    if (!arch->permuted) return c;
-    if (strstr(name, ".self_attn.q_proj.")) c.heads = heads;
-    if (strstr(name, ".self_attn.k_proj.")) c.heads = kv_heads;
-    return c;
-}
 
 /* The dtype that a tensor's elements get if they are not quantised. */
 static mica_dtype dtype_of(const mc_gguf_tensor *t) {
@@ -66,9 +52,10 @@ static bool is_kept(const mc_gguf_tensor *t) {
 
 static mica_status add_part(mc_source *source, source_file *f, const mc_gguf_tensor *t) {
     char name[NAME_BYTES];
+    mc_spec_slot slot;
     size_t i = source->count;
     mc_part *part = &source->parts[i];
-    if (!mc_gguf_tensor_name(f->arch, t->name, name, sizeof name)) {
+    if (!mc_gguf_tensor_name(f->spec, t->name, name, sizeof name, &slot)) {
         if (strcmp(t->name, "rope_freqs.weight") == 0) return MICA_OK; /* config.json says it */
         return mc_fail(MICA_EUNSUPPORTED, "%s: a model of the architecture %s has no tensor %s",
                        mc_gguf_path(f->gguf), f->arch->name, t->name);
@@ -87,7 +74,8 @@ static mica_status add_part(mc_source *source, source_file *f, const mc_gguf_ten
         part->dtype = affine ? MICA_F16 : MICA_BF16;
     }
     f->tensors[i] = t;
-    f->changes[i] = find_change(f, name);
+    f->changes[i] =
+        (change){mc_gguf_paired_heads(f->arch, &slot), mc_gguf_norm_offset(f->spec, &slot, name)};
     if (f->changes[i].heads && (t->ndim < 1 || t->shape[0] % (2 * f->changes[i].heads) != 0))
         return mc_fail(MICA_ESHAPE, "%s: tensor %s has no whole heads", mc_gguf_path(f->gguf),
                        t->name);
@@ -185,7 +173,8 @@ static mica_status load(const mc_source *source, size_t i, mica_scope *s, mc_val
         value->scales = unpair_rows(s, value->scales, c->heads);
         value->biases = unpair_rows(s, value->biases, c->heads);
     }
-    if (c->minus_one) value->weight = mica_add(s, value->weight, mica_scalar(s, -1, part->dtype));
+    if (c->offset != 0)
+        value->weight = mica_add(s, value->weight, mica_scalar(s, -c->offset, part->dtype));
     return mica_scope_status(s);
 }
 
@@ -207,9 +196,11 @@ static mica_status make_config(mc_source *source, source_file *f) {
     mica_status status = mc_gguf_config(f->gguf, f->arch, &text);
     if (status == MICA_OK)
         status = mc_json_parse(text.data, text.len, "the config of a GGUF file", &f->config);
-    if (status == MICA_OK) source->config = mc_json_root(f->config);
     mc_buffer_deinit(&text);
-    return status;
+    MC_TRY(status);
+    source->config = mc_json_root(f->config);
+    f->spec = mc_arena_alloc(&source->arena, sizeof *f->spec);
+    return f->spec ? mc_source_spec(source, f->spec) : mc_fail_nomem("the config of a GGUF file");
 }
 
 static mica_status check_split(const mc_gguf *gguf) {

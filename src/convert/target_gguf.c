@@ -8,6 +8,7 @@
 #include "convert/gguf_describe.h"
 #include "convert/gguf_pack.h"
 #include "io/gguf_write.h"
+#include "model/family.h"
 #include "model/lm.h"
 #include "model/packing.h"
 
@@ -23,6 +24,7 @@ typedef struct target {
     mc_gguf_pairs pairs;
     mc_arena arena;
     mc_gguf_tensor *tensors; /* [count] */
+    mc_spec_slot *slots;     /* [count] */
     size_t *parts;           /* [count] of each tensor */
     size_t count;
     mc_gguf_writer *writer;
@@ -44,7 +46,8 @@ static const mc_ggml_type *dense_type(mica_dtype dtype) {
 static mica_status name_tensor(target *t, size_t i) {
     char name[NAME_BYTES];
     const mc_part *part = &t->c->source.parts[i];
-    if (!mc_gguf_name_of(t->arch, mc_decoder_name(mc_str_of(part->name)), name, sizeof name))
+    if (!mc_gguf_name_of(t->spec, mc_decoder_name(mc_str_of(part->name)), name, sizeof name,
+                         &t->slots[t->count]))
         return mc_fail(MICA_EUNSUPPORTED, "GGUF files of the architecture %s have no tensor %s",
                        t->arch->name, part->name);
     mc_gguf_tensor *out = &t->tensors[t->count];
@@ -60,7 +63,8 @@ static mica_status list_tensors(target *t) {
     size_t n = c->source.count;
     t->tensors = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->tensors);
     t->parts = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->parts);
-    if (!t->tensors || !t->parts) return no_memory();
+    t->slots = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->slots);
+    if (!t->tensors || !t->parts || !t->slots) return no_memory();
     for (size_t i = 0; i < n; i++)
         if (!c->plan.targets[i].left_out && !mc_lm_ignores(c->source.parts[i].name))
             MC_TRY(name_tensor(t, i));
@@ -82,24 +86,18 @@ static mica_array pair_rows(mica_scope *s, mica_array x, int64_t heads) {
     return mica_reshape(s, y, shape, (int)ndim);
 }
 
-/* The number of heads whose rows are paired; 0: they are not. */
-static int64_t paired_heads(const target *t, const char *name) {
-    if (!t->arch->permuted) return 0;
-    if (strstr(name, ".self_attn.q_proj.")) return t->spec->heads;
-    return strstr(name, ".self_attn.k_proj.") ? t->spec->kv_heads : 0;
-}
-
 static mica_status add_bytes(void *writer, const void *data, size_t bytes) {
     return mc_gguf_writer_add(writer, data, bytes);
 }
 
 /* Vectors are f32, as llama.cpp wants them. Gemma's norms have 1 added. */
-static mica_status write_dense(target *t, const mc_part *part, mica_array x, mica_dtype dtype) {
+static mica_status write_dense(target *t, size_t k, mica_array x, mica_dtype dtype) {
     mica_scope *s = t->c->s;
+    const mc_part *part = &t->c->source.parts[t->parts[k]];
+    double offset = mc_gguf_norm_offset(t->spec, &t->slots[k], part->name);
     if (part->ndim < 2) dtype = MICA_F32;
     x = mica_astype(s, x, dtype);
-    if (t->arch->gemma && mc_str_ends(mc_str_of(part->name), MC_STR("norm.weight")))
-        x = mica_add(s, x, mica_scalar(s, 1, dtype));
+    if (offset != 0) x = mica_add(s, x, mica_scalar(s, offset, dtype));
     MC_TRY(mica_eval(s, x));
     MC_TRY(mc_gguf_writer_next(t->writer, dense_type(dtype)));
     return mc_array_bytes(x, add_bytes, t->writer);
@@ -148,11 +146,12 @@ static mica_status write_quantised(target *t, const mc_part *part, mica_quant qu
     return write_rows(t, &x, type);
 }
 
-static mica_status write_part(target *t, size_t i) {
+static mica_status write_part(target *t, size_t k) {
     mc_converting *c = t->c;
+    size_t i = t->parts[k];
     const mc_part *part = &c->source.parts[i];
     const mc_target *plan = &c->plan.targets[i];
-    int64_t heads = paired_heads(t, part->name);
+    int64_t heads = mc_gguf_paired_heads(t->arch, &t->slots[k]);
     mc_value value;
     MC_TRY(mc_make_value(c, i, &value));
     if (heads) {
@@ -169,7 +168,7 @@ static mica_status write_part(target *t, size_t i) {
         c->plan.result.dequantised++;
         c->plan.result.quantised--;
     }
-    return write_dense(t, part, value.weight, plan->dtype);
+    return write_dense(t, k, value.weight, plan->dtype);
 }
 
 static mica_status write_divisors(target *t) {
@@ -189,7 +188,7 @@ static mica_status write_tensors(target *t) {
             MC_TRY(write_divisors(t));
             continue;
         }
-        mica_status status = write_part(t, t->parts[k]);
+        mica_status status = write_part(t, k);
         if (status != MICA_OK)
             return mc_fail_context(status, "tensor %s", c->source.parts[t->parts[k]].name);
         mc_end_part(c, t->parts[k]);

@@ -5,22 +5,13 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/names.h"
+#include "model/family.h"
 #include "model/lm.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NAME_BYTES 320
-
-/* The part of a module's name behind the decoder's prefix, which programs spell in several ways. */
-static const char *skip_prefix(const char *module) {
-    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
-                                           "language_model.", "model."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(module, prefixes[i], strlen(prefixes[i])) == 0)
-            return module + strlen(prefixes[i]);
-    return module;
-}
 
 /* What an adapter changes. */
 typedef struct target {
@@ -34,16 +25,15 @@ typedef struct target {
 /* A matrix or a norm by its module: "layers.7.mlp.up_proj", "embed_tokens", "norm". */
 static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     const mc_decoder_names *names = &lm->spec.names;
-    const char *name = skip_prefix(module);
+    mc_str name = mc_decoder_name(mc_str_of(module));
     /* In a model with a tied head, mlx-lm names no head; PEFT names one, which has the embedding's
      * weight. */
     bool has_head = !lm->tied || kind != MC_ADAPTER_MLX;
-    if (strcmp(name, names->embed) == 0) return (target){.linear = &lm->embed, .layer = -1};
-    if (strcmp(name, names->head) == 0 && has_head)
-        return (target){.linear = &lm->head, .layer = -1};
-    if (strcmp(name, names->norm) == 0)
+    if (mc_str_is(name, names->embed)) return (target){.linear = &lm->embed, .layer = -1};
+    if (mc_str_is(name, names->head) && has_head) return (target){.linear = &lm->head, .layer = -1};
+    if (mc_str_is(name, names->norm))
         return (target){.norm = &lm->norm, .offset = lm->spec.norm_offset, .layer = -1};
-    mc_lm_slot *w = mc_lm_find_module(lm, name);
+    mc_lm_slot *w = mc_lm_find(lm, name);
     if (!w) return (target){0};
     bool matrix = w->slot->kind == MC_SLOT_MATRIX;
     return (target){.linear = matrix ? &w->linear : NULL,
@@ -175,7 +165,7 @@ static mica_status check_twins(const mc_adapter *adapter) {
     mica_status status = MICA_OK;
     for (size_t i = 0; status == MICA_OK && i < mc_adapter_substitute_count(adapter); i++) {
         const mc_adapter_substitute *x = mc_adapter_substitute_at(adapter, i);
-        mc_str name = mc_str_of(skip_prefix(x->name));
+        mc_str name = mc_decoder_name(mc_str_of(x->name));
         uint64_t there;
         if (mc_map_find(&names, name, &there))
             status = mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names",

@@ -118,4 +118,7 @@ void mc_block_use(mc_block_spec *block, int slot);
 /* Whether the matrix of a slot has a bias. */
 bool mc_block_has_bias(const mc_block_spec *block, int slot);
 
+/* Whether a module of any family is called as a slot is to which recipes give more bits. */
+bool mc_block_is_sensitive(const char *module);
+
 #endif

@@ -14,17 +14,37 @@ static const mc_family *const families[] = {
 
 #define FAMILY_COUNT (sizeof families / sizeof *families)
 
-/* Dots included. The last one is of a model that was saved without its head. */
-static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.",
+/* Dots included; those that begin with another go first. The last one is of a model that was saved
+ * without its head. */
+static const char *const prefixes[] = {"language_model.model.",
+                                       "model.language_model.model.",
+                                       "model.language_model.",
+                                       "language_model.",
+                                       "model.",
                                        ""};
+
+enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
+
+const char *mc_family_prefix_at(size_t i) {
+    return i < PREFIX_COUNT ? prefixes[i] : NULL;
+}
 
 const char *mc_family_prefix(const mc_weights *weights) {
     char name[128];
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    for (size_t i = 0; i < PREFIX_COUNT; i++) {
         snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);
         if (mc_weights_find(weights, name)) return prefixes[i];
     }
     return NULL;
+}
+
+mc_str mc_decoder_name(mc_str name) {
+    for (size_t i = 0; i < PREFIX_COUNT; i++) {
+        mc_str prefix = mc_str_of(prefixes[i]);
+        if (mc_str_starts(name, prefix))
+            return (mc_str){name.ptr + prefix.len, name.len - prefix.len};
+    }
+    return name;
 }
 
 int64_t mc_family_query_rows(const mc_weights *weights) {
@@ -36,8 +56,17 @@ int64_t mc_family_query_rows(const mc_weights *weights) {
     return t && t->ndim == 2 ? t->shape[0] : 0;
 }
 
+static const mc_family *more[MC_MORE_FAMILIES];
+static size_t more_count;
+
+void mc_family_add(const mc_family *family) {
+    assert(more_count < MC_MORE_FAMILIES);
+    more[more_count++] = family;
+}
+
 const mc_family *mc_family_at(size_t i) {
-    return i < FAMILY_COUNT ? families[i] : NULL;
+    if (i < FAMILY_COUNT) return families[i];
+    return i - FAMILY_COUNT < more_count ? more[i - FAMILY_COUNT] : NULL;
 }
 
 static bool lists(const char *const *names, mc_str name) {
@@ -70,11 +99,8 @@ static mica_status unknown(const mc_config_scope *root, const char *key, mc_str 
 
 static mica_status find_by_type(const mc_config_scope *root, mc_str type,
                                 const mc_family **family) {
-    for (size_t i = 0; i < FAMILY_COUNT; i++)
-        if (lists(families[i]->model_types, type)) {
-            *family = families[i];
-            return MICA_OK;
-        }
+    for (size_t i = 0; (*family = mc_family_at(i)); i++)
+        if (lists((*family)->model_types, type)) return MICA_OK;
     return unknown(root, "model_type", type);
 }
 
@@ -86,17 +112,13 @@ mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weight
 
     size_t count = 0;
     MC_TRY(mc_config_strs(root, "architectures", MC_OPTIONAL, architectures, 16, &count));
-    for (size_t i = 0; i < count * FAMILY_COUNT; i++) {
-        *family = families[i % FAMILY_COUNT];
-        if (lists((*family)->architectures, architectures[i / FAMILY_COUNT])) return MICA_OK;
-    }
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; (*family = mc_family_at(i)); i++)
+            if (lists((*family)->architectures, architectures[k])) return MICA_OK;
     if (count) return unknown(root, "architectures", architectures[0]);
 
-    for (size_t i = 0; i < FAMILY_COUNT; i++)
-        if (tensors_fit(families[i], weights)) {
-            *family = families[i];
-            return MICA_OK;
-        }
+    for (size_t i = 0; (*family = mc_family_at(i)); i++)
+        if (tensors_fit(*family, weights)) return MICA_OK;
     return mc_config_fail(root, "model_type", MICA_EUNSUPPORTED,
                           "absent, architectures too, and the tensors are of no known family");
 }

@@ -32,11 +32,23 @@ typedef struct mc_family {
  * embedding has none of the known prefixes. */
 const char *mc_family_prefix(const mc_weights *weights);
 
+/* The i-th prefix that decoders' tensors have; NULL past the end. */
+const char *mc_family_prefix_at(size_t i);
+
+/* A name behind the prefix of the decoder, which programs spell in several ways: of
+ * "model.layers.0.mlp.up_proj.weight" it is "layers.0.mlp.up_proj.weight". */
+mc_str mc_decoder_name(mc_str name);
+
 /* The rows of the first layer's q_proj, heads * head_dim; 0: there is none. weights  NULL: none */
 int64_t mc_family_query_rows(const mc_weights *weights);
 
-/* The i-th family; NULL past the end. */
+/* The i-th family, of the list and those that were added; NULL past the end. */
 const mc_family *mc_family_at(size_t i);
+
+/* Adds a family behind those of the list, which must outlive all use; at most MC_MORE_FAMILIES. For
+ * programs of tests, before they open models. */
+#define MC_MORE_FAMILIES 8
+void mc_family_add(const mc_family *family);
 
 /* Finds the family by model_type, else by architectures, else by the tensors present.
  *  errors  MICA_EUNSUPPORTED naming what was found and the known families; MICA_EFORMAT */

@@ -86,11 +86,9 @@ mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block);
  *     for (size_t i = 0; (m = mc_lm_next_matrix(lm, &i));) */
 mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at);
 
-/* A slot that the model has, by its name in its layer: "mlp.up_proj". NULL: there is none. */
-mc_lm_slot *mc_lm_find(const mc_lm *lm, int layer, const char *name);
-
-/* The same by its name behind the decoder's prefix: "layers.7.mlp.up_proj". */
-mc_lm_slot *mc_lm_find_module(const mc_lm *lm, const char *module);
+/* What a slot holds, by its name behind the decoder's prefix: "layers.7.mlp.up_proj". NULL: it is
+ * nothing in a layer. */
+mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module);
 
 #define MC_MODULE_BYTES 320
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES 320
@@ -87,20 +86,10 @@ mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at) {
     return NULL;
 }
 
-mc_lm_slot *mc_lm_find(const mc_lm *lm, int layer, const char *name) {
-    if (layer < 0 || layer >= lm->spec.n_layers) return NULL;
-    for (size_t i = lm->firsts[layer][0]; i < lm->n_slots && lm->slots[i].layer == layer; i++)
-        if (lm->slots[i].name && strcmp(lm->slots[i].name, name) == 0) return &lm->slots[i];
-    return NULL;
-}
-
-mc_lm_slot *mc_lm_find_module(const mc_lm *lm, const char *module) {
-    static const char layers[] = "layers.";
-    const char *digits = module + strlen(layers);
-    if (strncmp(module, layers, strlen(layers)) != 0 || *digits < '0' || *digits > '9') return NULL;
-    char *rest;
-    long layer = strtol(digits, &rest, 10);
-    return *rest == '.' && layer < MC_MAX_LAYERS ? mc_lm_find(lm, (int)layer, rest + 1) : NULL;
+mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module) {
+    mc_spec_slot at;
+    return mc_spec_find(&lm->spec, module, &at) ? mc_lm_block(lm, at.layer, at.block) + at.slot
+                                                : NULL;
 }
 
 const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
@@ -110,12 +99,11 @@ const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
 
 /* ---- the head ---- */
 
-/* The head's name: with the decoder's prefix, or at the top, without one. */
+/* The head's name: with one of the prefixes, or without. */
 static const char *head_name(const mc_loader *loader, const char *head, char text[NAME_BYTES]) {
-    static const char *const outer[] = {"", "language_model.", "model."};
     char tensor[NAME_BYTES + 8];
-    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
-        snprintf(text, NAME_BYTES, "%s%s", outer[i], head);
+    for (size_t i = 0; mc_family_prefix_at(i); i++) {
+        snprintf(text, NAME_BYTES, "%s%s", mc_family_prefix_at(i), head);
         snprintf(tensor, sizeof tensor, "%s.weight", text);
         if (mc_weights_find(loader->weights, tensor)) return text;
     }

@@ -1,6 +1,7 @@
 #include "model/spec.h"
 
 #include <assert.h>
+#include <string.h>
 
 void mc_block_use(mc_block_spec *block, int slot) {
     block->names[slot] = block->kind->slots[slot].name;
@@ -8,6 +9,19 @@ void mc_block_use(mc_block_spec *block, int slot) {
 
 bool mc_block_has_bias(const mc_block_spec *block, int slot) {
     return block->biases >> slot & 1;
+}
+
+bool mc_block_is_sensitive(const char *module) {
+    static const mc_block *const kinds[] = {
+#define BLOCK(name) &mc_block_##name,
+#include "model/block_list.h"
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int i = 0; i < kinds[k]->n_slots; i++) {
+            const mc_slot *slot = &kinds[k]->slots[i];
+            if (slot->sensitive && strstr(module, strrchr(slot->name, '.') + 1)) return true;
+        }
+    return false;
 }
 
 int64_t mc_block_hidden(const mc_block_spec *block) {
@@ -43,6 +57,33 @@ void mc_spec_append(mc_decoder_spec *spec, int layer, int block) {
 const mc_block_spec *mc_spec_block(const mc_decoder_spec *spec, int layer, int i) {
     const mc_layer_spec *l = &spec->layers[layer];
     return i < l->count ? &spec->blocks[l->blocks[i]] : NULL;
+}
+
+/* The digits of "layers.7.mlp.up_proj", and what follows them and a dot; -1: it is another name. */
+static int split_layer(mc_str module, mc_str *rest) {
+    const mc_str start = MC_STR("layers.");
+    size_t at = start.len;
+    int layer = 0;
+    if (!mc_str_starts(module, start)) return -1;
+    for (; at < module.len && module.ptr[at] >= '0' && module.ptr[at] <= '9'; at++)
+        if ((layer = 10 * layer + (module.ptr[at] - '0')) >= MC_MAX_LAYERS) return -1;
+    if (at == start.len || at >= module.len || module.ptr[at] != '.') return -1;
+    *rest = (mc_str){module.ptr + at + 1, module.len - at - 1};
+    return layer;
+}
+
+bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *found) {
+    mc_str name;
+    int layer = split_layer(module, &name);
+    const mc_block_spec *block;
+    if (layer < 0 || layer >= spec->n_layers) return false;
+    for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
+        for (int i = 0; i < block->kind->n_slots; i++)
+            if (block->names[i] && mc_str_is(name, block->names[i])) {
+                *found = (mc_spec_slot){layer, k, block, i};
+                return true;
+            }
+    return false;
 }
 
 const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer) {

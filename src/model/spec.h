@@ -5,6 +5,7 @@
 #ifndef MODEL_SPEC_H
 #define MODEL_SPEC_H
 
+#include "base/str.h"
 #include "model/block.h"
 
 #include <stdbool.h>
@@ -78,6 +79,17 @@ void mc_spec_append(mc_decoder_spec *spec, int layer, int block);
 
 /* The i-th block of a layer; NULL past the end. */
 const mc_block_spec *mc_spec_block(const mc_decoder_spec *spec, int layer, int i);
+
+/* A slot of a decoder. */
+typedef struct mc_spec_slot {
+    int layer, block; /* block: its number in the layer */
+    const mc_block_spec *spec;
+    int slot;
+} mc_spec_slot;
+
+/* What a module is, by its name behind the decoder's prefix: "layers.7.mlp.up_proj". false: it is
+ * nothing in a layer. */
+bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *found);
 
 /* The numbers of a layer's attention, the first block with keys and values; all 0: it has none. */
 const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer);

@@ -30,9 +30,9 @@ static const mc_lm_slot *slot_of(const mc_trainable *t, size_t site) {
     return &t->lm->slots[site_at(t, site)->at];
 }
 
-static bool has_site(const mc_trainable *t, const mc_lm_slot *w) {
+static bool has_site(const mc_trainable *t, int layer, const char *name) {
     for (size_t i = 0; i < site_count(t); i++)
-        if (slot_of(t, i) == w) return true;
+        if (slot_of(t, i)->layer == layer && strcmp(slot_of(t, i)->name, name) == 0) return true;
     return false;
 }
 
@@ -40,7 +40,7 @@ static bool has_site(const mc_trainable *t, const mc_lm_slot *w) {
 static bool is_uniform(const mc_trainable *t) {
     for (size_t i = 0; i < site_count(t); i++)
         for (int layer = t->first_layer; layer < t->lm->spec.n_layers; layer++)
-            if (!has_site(t, mc_lm_find(t->lm, layer, slot_of(t, i)->name))) return false;
+            if (!has_site(t, layer, slot_of(t, i)->name)) return false;
     return true;
 }
 

@@ -343,7 +343,7 @@ static void test_whole_names(void **state) {
     make_end(&m, MLX_FILE);
     mc_lm *lm = open_lm("qwen3_tied");
     adapt(lm, &m);
-    assert_true(mica_valid(mc_lm_find(lm, 0, "mlp.up_proj")->linear.lora_a));
+    assert_true(mica_valid(mc_lm_find(lm, MC_STR("layers.0.mlp.up_proj"))->linear.lora_a));
     mc_lm_close(&lm);
 }
 

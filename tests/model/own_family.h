@@ -1,0 +1,33 @@
+/* Families that tests add: a folder for a model of one, with random weights, and what every family
+ * must be able to do. A function that cannot do its work ends the test with a message. */
+#ifndef MODEL_OWN_FAMILY_H
+#define MODEL_OWN_FAMILY_H
+
+#include "model/family.h"
+#include "model/fixture.h"
+
+/* Makes a folder of a model of a family, with the vocabulary and the tokenizer of a fixture, by its
+ * config.json: each tensor of its slots is random, in +-0.4 (test_temp_dir_remove it). The family
+ * is added, if it is not yet. */
+char *own_model(const mc_family *family, const char *config);
+
+mc_lm *own_open(mica_device *device, const char *folder);
+
+/* The ids of a text for it, below the vocabulary. */
+enum { OWN_TEXT = 21 };
+extern const int32_t own_text[OWN_TEXT];
+
+/* The pass over a chunk, in several chunks with caches, and in a batch, are the same. */
+void own_check_passes(const char *folder);
+
+/* A session saved and loaded goes on as it was; a text with a common prefix takes it; drafts that
+ * fail leave no trace. */
+void own_check_sessions(const char *folder);
+
+/* The matrix of a module is quantised in a conversion, and the model is still much the same. */
+void own_check_quantised(const char *folder, const char *module);
+
+/* Factors of a module are trained, change the model, and are fused into it. */
+void own_check_tuned(const char *folder, const char *module);
+
+#endif
