@@ -111,11 +111,11 @@ bool mc_gguf_tensor_name(const mc_decoder_spec *spec, const char *name, char *ou
     if ((top = top_name(spec, module)))
         return snprintf(out, bytes, "%s%s%s", top == spec->names.head ? "" : "model.", top,
                         ending) < (int)bytes;
-    if (sscanf(name, "blk.%5d.%n", &layer, &at) != 1 || !at || layer < 0 ||
-        layer >= spec->n_layers || module.len < (size_t)at)
+    if (sscanf(name, "blk.%5d.%n", &layer, &at) != 1 || !at || layer < 0 || module.len < (size_t)at)
         return false;
     module = (mc_str){module.ptr + at, module.len - (size_t)at};
-    return find_slot(spec, layer, module, slot) &&
+    int last = spec->n_layers - 1; /* layers too many are refused by their names */
+    return find_slot(spec, layer < last ? layer : last, module, slot) &&
            snprintf(out, bytes, "model.layers.%d.%s%s", layer, slot->spec->names[slot->slot],
                     ending) < (int)bytes;
 }
