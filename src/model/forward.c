@@ -8,7 +8,7 @@ static mc_attended attend_masked(void *context, mica_scope *s, int layer, mica_a
     return (mc_attended){.k = k,
                          .v = v,
                          .offset = mica_i32(s, 0),
-                         .window = masked->lm->spec.layers[layer].window,
+                         .window = mc_spec_attention(&masked->lm->spec, layer)->window,
                          .mask = masked->mask};
 }
 
