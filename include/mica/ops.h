@@ -503,7 +503,8 @@ MICA_API mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_arra
  *  a, b     [..., M, K] and [..., K, N] floats; the axes before the last two are counted as one.
  *  indices  any integers, negative from the end; they broadcast. MICA_NONE: all in their order.
  *  returns  [indices..., M, N], as mica_matmul. Matrices are read where they lie, on `cpu` and
- *           where MLX does it; other devices copy those that are picked.
+ *           where MLX does it; other devices copy those that are picked. `cpu` sorts the rows of a
+ *           by the matrix of b that they meet, so they may come in any order.
  *  errors   MICA_ESHAPE; MICA_EDTYPE; MICA_EINVAL at evaluation: an index is out of range
  *  grad     a and b
  *  source   mlx.core.gather_mm. */

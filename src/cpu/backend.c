@@ -205,7 +205,7 @@ static mc_kernel_choice cpu_kernel_choice(const void *state, mc_op op, const voi
 static mc_joint cpu_joint(const void *state, mc_op op) {
     (void)state;
     if (op == MC_OP_SDPA) return MC_JOINT_ANY;
-    return mc_is_matmul(op) ? MC_JOINT_FIRST : MC_JOINT_NONE;
+    return mc_is_matmul(op) || mc_is_picked_matmul(op) ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
 static bool cpu_takes_memory(const void *state, mc_op op) {

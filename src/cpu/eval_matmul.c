@@ -7,7 +7,7 @@
  * faster, a is rounded to bf16 and b is read in place. The variant depends only on b, so a row of
  * the result does not depend on the number of rows. */
 #include "base/integer.h"
-#include "cpu/matmul.h"
+#include "cpu/dense.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
@@ -18,24 +18,12 @@
 #define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
 #define PAIRED_MIN 32    /* min columns of bf16 b for a task, with many rows of a */
 
-typedef struct dense {
-    mc_matmul p; /* first, so that both have the same address */
-    const mk_kernels *kern;
-    mc_layout b;     /* with the batch axes of the result */
-    bool columns;    /* b has contiguous columns, or is copied to them: "nt"; else "nn" */
-    bool paired;     /* b is bf16 in columns; a is rounded to bf16 */
-    bool direct;     /* b is multiplied in place for any number of rows */
-    bool streamed;   /* b has 16-bit columns, widened in registers */
-    bool contiguous; /* b's rows (nn) or columns (nt) are contiguous */
-    int64_t stride_k, stride_n;
-} dense;
-
-static const dense *dense_of(const mc_matmul *p) {
-    return (const dense *)(const void *)p;
+static const mc_dense_matmul *dense_of(const mc_matmul *p) {
+    return (const mc_dense_matmul *)(const void *)p;
 }
 
 /* Copies `count` columns of b, the first at `offset`, to a tile of f32 [count, k]. */
-static void gather_columns(const dense *d, int64_t offset, int64_t count, float *tile) {
+static void gather_columns(const mc_dense_matmul *d, int64_t offset, int64_t count, float *tile) {
     const mc_operand *b = &d->p.call->in[MC_MATMUL_W];
     int64_t stride = mc_matmul_tile_stride(&d->p);
     for (int64_t j = 0; j < count; j++)
@@ -45,16 +33,16 @@ static void gather_columns(const dense *d, int64_t offset, int64_t count, float 
 
 static void columns_nt(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
-    const dense *d = dense_of(p);
+    const mc_dense_matmul *d = dense_of(p);
     const mk_kernels *kern = d->kern;
     const mc_operand *b = &p->call->in[MC_MATMUL_W];
     int64_t at = mc_row_offset(&d->b, d->b.ndim - 2, batch) + first * d->stride_n;
     const float *floats = b->data;
     const uint16_t *halves = b->data;
-    const float *a = x->floats + batch * p->m * x->stride;
+    const float *a = x->floats;
     if (d->paired) {
-        kern->matmul_bf16(p->m, count, p->k, x->halves + batch * p->m * x->halves_stride,
-                          x->halves_stride, halves + at, d->stride_n, y, y_stride);
+        kern->matmul_bf16(p->m, count, p->k, x->halves, x->halves_stride, halves + at, d->stride_n,
+                          y, y_stride);
     } else if (d->direct) {
         kern->matmul_nt(p->m, count, p->k, a, x->stride, floats + at, d->stride_n, y, y_stride);
     } else if (!d->streamed) {
@@ -71,10 +59,10 @@ static void columns_nt(const mc_matmul *p, const mc_form *x, int64_t batch, int6
 
 static void columns_nn(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
-    const dense *d = dense_of(p);
+    const mc_dense_matmul *d = dense_of(p);
     const mc_operand *b = &p->call->in[MC_MATMUL_W];
     int64_t offset = mc_row_offset(&d->b, d->b.ndim - 2, batch) + first;
-    const float *a = x->floats + batch * p->m * x->stride;
+    const float *a = x->floats;
     float *tile = scratch;
     for (int64_t i = 0; i < p->m; i++)
         memset(y + i * y_stride, 0, (size_t)count * sizeof *y);
@@ -122,7 +110,7 @@ bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *
     return mc_matmul_goes_by_rows(in) && is_paired(cpu->kern, attr, in[MC_MATMUL_W]);
 }
 
-static void choose_kernel(dense *d) {
+static void choose_kernel(mc_dense_matmul *d) {
     const mc_layout *b = &d->b;
     d->stride_k = b->strides[b->ndim - 2];
     d->stride_n = b->strides[b->ndim - 1];
@@ -142,22 +130,22 @@ static int64_t max_columns(int64_t n, int64_t tile, int threads) {
 }
 
 /* Columns of a task: as many as the kernel prefers, or fewer if all threads then end sooner. */
-static int64_t paired_tile(const dense *d, int threads) {
+static int64_t paired_tile(const mc_dense_matmul *d, int threads) {
     int64_t best = d->kern->bf16_columns, n = d->p.n;
     for (int64_t tile = best / 2; tile >= PAIRED_MIN; tile /= 2)
         if (max_columns(n, tile, threads) < max_columns(n, best, threads)) best = tile;
     return best;
 }
 
-static void describe(const mc_call *call, dense *d) {
+/* Chooses how d->p, whose sizes are set, is computed with d->b. */
+static void choose(mc_dense_matmul *d) {
     mc_matmul *p = &d->p;
-    d->kern = mc_cpu_of(call)->kern;
-    d->b = mc_matmul_spread(call->in[MC_MATMUL_W].layout, call->out.layout);
-    mc_matmul_init(p, call, is_batched(&d->b));
+    const mc_cpu *cpu = mc_cpu_of(p->call);
+    d->kern = cpu->kern;
     choose_kernel(d);
     p->tile = mc_matmul_tile(p);
     if (d->paired && p->m > ROWS_FEW)
-        p->tile = mc_min(mc_max(p->tile, paired_tile(d, mc_cpu_of(call)->threads)), p->n);
+        p->tile = mc_min(mc_max(p->tile, paired_tile(d, cpu->threads)), p->n);
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)
@@ -165,8 +153,20 @@ static void describe(const mc_call *call, dense *d) {
             (size_t)(p->tile * (d->columns ? mc_matmul_tile_stride(p) : NN_DEPTH)) * sizeof(float);
 }
 
+static void describe(const mc_call *call, mc_dense_matmul *d) {
+    d->b = mc_matmul_spread(call->in[MC_MATMUL_W].layout, call->out.layout);
+    mc_matmul_init(&d->p, call, is_batched(&d->b));
+    choose(d);
+}
+
+void mc_dense_describe_picked(const mc_call *call, int64_t m, mc_dense_matmul *d) {
+    d->b = *call->in[MC_MATMUL_W].layout;
+    mc_matmul_init_picked(&d->p, call, m);
+    choose(d);
+}
+
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call) {
-    dense all[MC_MAX_JOINT];
+    mc_dense_matmul all[MC_MAX_JOINT];
     const mc_matmul *matmuls[MC_MAX_JOINT];
     for (int i = 0; i < call->joint; i++) {
         describe(&call[i], &all[i]);

@@ -38,7 +38,7 @@ static void columns_nt(const mc_matmul *p, const mc_form *x, int64_t batch, int6
     const mc_quant_matmul *q = mc_quant_of(p);
     quant_kernels own = choose_kernels(q->kern, &q->w);
     mk_qrows rows = mc_quant_weights(q, batch, first);
-    const float *floats = x->floats + batch * p->m * x->stride;
+    const float *floats = x->floats;
     if (p->m <= ROWS_STREAMED) {
         for (int64_t i = 0; i < p->m; i++)
             own.matvec(&rows, count, floats + i * x->stride, y + i * y_stride);
@@ -59,7 +59,7 @@ static void columns_nn(const mc_matmul *p, const mc_form *x, int64_t batch, int6
     mk_qrows part = mc_quant_weights(q, batch, 0);
     part = mk_qrows_further(part, first * part.bits / 32, first / part.group);
     part.k = count;
-    const float *floats = x->floats + batch * p->m * x->stride;
+    const float *floats = x->floats;
     for (int64_t i = 0; i < p->m; i++)
         memset(y + i * y_stride, 0, (size_t)count * sizeof *y);
     for (int64_t l = 0; l < p->k; l += NN_DEPTH) {
@@ -83,6 +83,10 @@ static void set_exact(mc_quant_matmul *q) {
     }
     p->columns = q->transpose ? columns_nt : columns_nn;
     p->scratch_bytes = (size_t)floats * sizeof(float);
+}
+
+void mc_quant_set_kind(mc_quant_matmul *q) {
+    if (!mc_quant_set_paired(q) && !mc_quant_set_fast(q)) set_exact(q);
 }
 
 /* Exact matmuls transform x only for affine weights of 4 or 8 bits. The others can end a chain too,
@@ -121,7 +125,7 @@ mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {
         }
         mc_quant_matmul *q = &all[n];
         mc_quant_describe(&call[i], q);
-        if (!mc_quant_set_paired(q) && !mc_quant_set_fast(q)) set_exact(q);
+        mc_quant_set_kind(q);
         matmuls[n++] = &q->p;
     }
     return mc_matmuls_run(matmuls, n, chain);

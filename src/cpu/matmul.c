@@ -7,14 +7,9 @@
 #include "cpu/region.h"
 #include "cpu/rows.h"
 
-#define ALIGN 64
 #define TILE_BYTES (256 * 1024) /* bytes of a tile of w as f32 */
 #define TILE_MAX 64             /* max columns of a tile */
 #define TILE_STEP 16
-
-static size_t pad(size_t bytes) {
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
-}
 
 /* One matmul of the region. */
 typedef struct part {
@@ -29,9 +24,8 @@ typedef struct work {
     const mk_kernels *kern;
     part parts[MC_MAX_JOINT];
     int n;
-    mc_rows rows;                /* x in f32 */
-    mc_form forms[MC_MAX_JOINT]; /* forms of x that the matmuls need */
-    int n_forms;
+    mc_rows rows; /* x in f32 */
+    mc_forms forms;
     int64_t max;               /* max sums of a unit */
     size_t y_bytes, own_bytes; /* a worker's scratch: for results, and for the matmul's own use */
     char *scratch;             /* NULL: none is needed */
@@ -57,6 +51,13 @@ void mc_matmul_init(mc_matmul *p, const mc_call *call, bool batched) {
     p->k = p->x.shape[p->x.ndim - 1];
 }
 
+void mc_matmul_init_picked(mc_matmul *p, const mc_call *call, int64_t m) {
+    const mc_layout *x = call->in[MC_MATMUL_X].layout, *out = call->out.layout;
+    *p = (mc_matmul){.call = call, .m = m};
+    p->n = out->shape[out->ndim - 1];
+    p->k = x->shape[x->ndim - 1];
+}
+
 int64_t mc_matmul_tile(const mc_matmul *p) {
     int64_t fit = TILE_BYTES / (int64_t)sizeof(float) / mc_max(p->k, 1) / TILE_STEP * TILE_STEP;
     return mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MAX, p->n));
@@ -72,46 +73,13 @@ bool mc_matmul_goes_by_rows(const mc_layout *const *in) {
     return w->ndim == 2 && mc_layout_size(w) > 0 && mc_rows_scratch(&x) == 0;
 }
 
-/* ---- forms of x ---- */
-
-static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t end) {
-    const mc_rows *rows = &w->rows;
-    if (form->kind == MC_FORM_CODES) {
-        mk_xrows to = mk_xrows_at(&form->codes, begin);
-        w->kern->int8_quantize(end - begin, rows->data + begin * rows->stride, rows->stride,
-                               form->max, &to);
-        return;
-    }
-    for (int64_t r = begin; r < end; r++) {
-        const float *x = rows->data + r * rows->stride;
-        if (form->kind == MC_FORM_ARRANGED)
-            form->arrange(rows->length, x, form->arranged + r * rows->length);
-        else if (form->kind == MC_FORM_BF16)
-            w->kern->narrow_bf16(rows->length, x, form->halves + r * form->halves_stride);
-    }
-}
-
 /* Makes rows begin .. end - 1 in all forms. */
 static void make_forms(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const work *w = context;
-    for (int f = 0; f < w->n_forms; f++)
-        make_form(w, &w->forms[f], begin, end);
-}
-
-static bool is_same_form(const mc_form *a, const mc_form *b) {
-    return a->kind == b->kind && a->arrange == b->arrange && a->group == b->group &&
-           a->max == b->max;
-}
-
-/* Finds the form that a matmul wants among those of the region, or adds it. */
-static const mc_form *find_form(work *w, const mc_form *wanted) {
-    int f = 0;
-    while (f < w->n_forms && !is_same_form(&w->forms[f], wanted))
-        f++;
-    if (f == w->n_forms) w->forms[w->n_forms++] = *wanted;
-    w->forms[f].crossed |= wanted->crossed;
-    return &w->forms[f];
+    const mc_rows *rows = &w->rows;
+    mc_forms_make(&w->forms, w->kern, rows->length, rows->data + begin * rows->stride, rows->stride,
+                  begin, end - begin);
 }
 
 /* ---- columns of results ---- */
@@ -128,7 +96,8 @@ static void run_columns(const work *w, const part *at, int64_t batch, int64_t fi
     int64_t begin = batch * p->m * p->n + first;
     float *y = at->direct ? (float *)out->data + begin : (float *)(void *)scratch;
     int64_t y_stride = at->direct ? p->n : count;
-    p->columns(p, at->form, batch, first, count, own, y, y_stride);
+    mc_form x = mc_form_at(at->form, batch * p->m);
+    p->columns(p, &x, batch, first, count, own, y, y_stride);
     if (at->direct) return;
     for (int64_t i = 0; i < p->m; i++)
         mc_narrow(w->kern, out->layout->dtype, y + i * count, count, out->data, begin + i * p->n);
@@ -157,7 +126,7 @@ static int64_t plan_parts(work *w, const mc_matmul *const *matmuls) {
     for (int i = 0; i < w->n; i++) {
         const mc_matmul *p = matmuls[i];
         part *at = &w->parts[i];
-        *at = (part){.p = p, .form = find_form(w, &p->form), .first = units};
+        *at = (part){.p = p, .form = mc_forms_find(&w->forms, &p->form), .first = units};
         at->tiles = (p->n - 1) / p->tile + 1;
         at->direct = p->call->out.layout->dtype == MICA_F32;
         units += p->batches * at->tiles;
@@ -165,43 +134,15 @@ static int64_t plan_parts(work *w, const mc_matmul *const *matmuls) {
         if (!at->direct) y_floats = mc_max(y_floats, p->m * p->tile);
         if (p->scratch_bytes > w->own_bytes) w->own_bytes = p->scratch_bytes;
     }
-    w->own_bytes = pad(w->own_bytes);
-    w->y_bytes = pad((size_t)y_floats * sizeof(float));
+    w->own_bytes = mc_scratch_pad(w->own_bytes);
+    w->y_bytes = mc_scratch_pad((size_t)y_floats * sizeof(float));
     return units;
 }
 
-/* Memory cut into pieces. Without a block it is only measured. */
-typedef struct memory {
-    char *block;
-    size_t bytes;
-} memory;
-
-static void *cut(memory *from, int64_t n, size_t each) {
-    size_t begin = from->bytes;
-    from->bytes += pad((size_t)n * each);
-    return from->block ? from->block + begin : NULL;
-}
-
 /* Cuts the memory of the rows' forms and of the workers. */
-static void cut_memory(work *w, int64_t rows, int64_t k, int threads, memory *from) {
-    for (int f = 0; f < w->n_forms; f++) {
-        mc_form *form = &w->forms[f];
-        if (form->kind == MC_FORM_ARRANGED) {
-            form->arranged = cut(from, rows * k, sizeof *form->arranged);
-        } else if (form->kind == MC_FORM_BF16) {
-            form->halves_stride = mc_matmul_row_stride(k, sizeof *form->halves);
-            form->halves = cut(from, rows * form->halves_stride, sizeof *form->halves);
-        }
-        if (form->kind != MC_FORM_CODES) continue;
-        int64_t groups = rows * (k / form->group);
-        mk_xrows *codes = &form->codes;
-        *codes = (mk_xrows){.k = k, .group = form->group};
-        codes->scales = cut(from, groups, sizeof *codes->scales);
-        codes->sums = cut(from, groups, sizeof *codes->sums);
-        if (form->crossed) codes->cross = cut(from, groups, sizeof *codes->cross);
-        codes->codes = cut(from, rows * k, sizeof *codes->codes);
-    }
-    w->scratch = cut(from, threads, w->y_bytes + w->own_bytes);
+static void cut_memory(work *w, int64_t rows, int64_t k, int threads, mc_scratch *from) {
+    mc_forms_cut(&w->forms, rows, k, from);
+    w->scratch = mc_scratch_cut(from, threads, w->y_bytes + w->own_bytes);
 }
 
 /* Takes the rows in place, or widens them, and allocates their forms. */
@@ -209,27 +150,27 @@ static mica_status take_memory(work *w, const mc_call *call, const mc_operand *x
     int64_t rows = mc_row_count(x->layout, x->layout->ndim - 1), floats = mc_rows_scratch(x);
     int64_t k = x->layout->shape[x->layout->ndim - 1];
     int threads = mc_cpu_of(call)->threads;
-    memory needed = {.bytes = chain->bytes}, from = {.bytes = chain->bytes};
-    cut(&needed, floats, sizeof(float));
+    mc_scratch needed = {.bytes = chain->bytes}, from = {.bytes = chain->bytes};
+    mc_scratch_cut(&needed, floats, sizeof(float));
     cut_memory(w, rows, k, threads, &needed);
     if (needed.bytes > 0) from.block = mc_run_scratch(call->run, needed.bytes);
     if (mc_run_is_measured(call->run)) return MICA_OK;
     if (needed.bytes > 0 && !from.block) return MICA_ENOMEM;
     MC_TRY(mc_chain_prepare(chain, from.block));
-    w->rows = mc_rows_get(call, x, cut(&from, floats, sizeof(float)));
+    w->rows = mc_rows_get(call, x, mc_scratch_cut(&from, floats, sizeof(float)));
     cut_memory(w, rows, k, threads, &from);
-    for (int f = 0; f < w->n_forms; f++) {
-        mc_form *form = &w->forms[f];
-        bool made = form->kind == MC_FORM_ARRANGED;
-        form->floats = made ? form->arranged : w->rows.data;
-        form->stride = made ? k : w->rows.stride;
+    for (int f = 0; f < w->forms.n; f++) {
+        mc_form *form = &w->forms.all[f];
+        if (form->kind != MC_FORM_F32) continue;
+        form->floats = w->rows.data;
+        form->stride = w->rows.stride;
     }
     return MICA_OK;
 }
 
 static bool needs_making(const work *w) {
-    for (int f = 0; f < w->n_forms; f++)
-        if (w->forms[f].kind != MC_FORM_F32) return true;
+    for (int f = 0; f < w->forms.n; f++)
+        if (w->forms.all[f].kind != MC_FORM_F32) return true;
     return false;
 }
 

@@ -8,33 +8,13 @@
 #define CPU_MATMUL_H
 
 #include "cpu/chain.h"
+#include "cpu/form.h"
 #include "cpu/matmul_call.h"
-
-/* The form in which kernels take the rows of x. */
-typedef struct mc_form {
-    enum {
-        MC_FORM_F32,      /* f32; other floats are widened */
-        MC_FORM_ARRANGED, /* by arrange(k, row, to) */
-        MC_FORM_BF16,     /* rounded to bf16 */
-        MC_FORM_CODES     /* int8 codes, for weights of codes up to `max`: int8_quantize */
-    } kind;
-    void (*arrange)(int64_t k, const float *x, float *y);
-    int group, max;
-    bool crossed; /* codes: also used with crossed tiles */
-
-    /* The rows, over the batch. */
-    const float *floats; /* F32, ARRANGED */
-    int64_t stride;      /* floats from a row to the next */
-    float *arranged;     /* [rows, k] */
-    uint16_t *halves;    /* BF16: [rows, k], halves_stride apart */
-    int64_t halves_stride;
-    mk_xrows codes;
-} mc_form;
 
 typedef struct mc_matmul mc_matmul;
 
 /* y [m, count], rows y_stride apart, = x times columns first .. first + count - 1 of the weights of
- * a batch element. Its rows of x begin at batch * m. scratch: the worker's, [p->scratch_bytes]. */
+ * a batch element. x: its m rows. scratch: the worker's, [p->scratch_bytes]. */
 typedef void (*mc_columns)(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                            int64_t count, void *scratch, float *y, int64_t y_stride);
 
@@ -54,15 +34,11 @@ struct mc_matmul {
 /* Sets call, x, batches and the sizes. batched: w has batch axes; else one w multiplies all of
  * x. */
 void mc_matmul_init(mc_matmul *p, const mc_call *call, bool batched);
+/* The same of m rows by one matrix of those that indices pick: batch elements are w's. Without
+ * x and batches. */
+void mc_matmul_init_picked(mc_matmul *p, const mc_call *call, int64_t m);
 /* x's layout with the batch axes of out and its own last two. A vector gets a first one of 1. */
 mc_layout mc_matmul_spread(const mc_layout *x, const mc_layout *out);
-
-/* The distance between rows of k elements, in memory that we allocate. Rows of whole pages would
- * all be in the same sets of a first-level cache. Changing the distance for one operand of a matmul
- * is enough, for its kernels read a few rows of each. */
-static inline int64_t mc_matmul_row_stride(int64_t k, size_t item) {
-    return k * (int64_t)item % 4096 == 0 ? k + 64 / (int64_t)item : k;
-}
 
 /* The distance between rows in a tile of w as f32. */
 int64_t mc_matmul_tile_stride(const mc_matmul *p);

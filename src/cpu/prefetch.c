@@ -6,9 +6,9 @@
 
 int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MAX_JOINT]) {
     const mc_call *call = last + 1, *end = last + last->left;
-    while (call < end && !mc_is_matmul(call->op))
+    while (call < end && !mc_is_matmul(call->op) && !mc_is_picked_matmul(call->op))
         call++;
-    if (call >= end) return 0;
+    if (call >= end || mc_is_picked_matmul(call->op)) return 0; /* which matrices is not known */
     int n = mc_matmul_is_one_region(call) && call->joint > 1 ? call->joint : 1;
     for (int i = 0; i < n; i++) {
         const mc_operand *b = &call[i].in[MC_MATMUL_W];

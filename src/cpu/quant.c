@@ -50,12 +50,24 @@ void mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) {
     w->scales_stride = last > 0 ? sc->strides[last - 1] : 0;
 }
 
+static void describe_weights(const mc_call *call, mc_quant_matmul *q) {
+    const mc_attr_quant *attr = call->attr;
+    q->kern = mc_cpu_of(call)->kern;
+    q->transpose = attr->transpose != 0;
+    mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w);
+}
+
 void mc_quant_describe(const mc_call *call, mc_quant_matmul *q) {
     const mc_layout *out = call->out.layout, *codes = call->in[MC_QUANT_CODES].layout;
-    const mc_attr_quant *attr = call->attr;
-    *q = (mc_quant_matmul){.kern = mc_cpu_of(call)->kern, .transpose = attr->transpose != 0};
     mc_matmul_init(&q->p, call, codes->ndim > 2);
-    mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w);
     q->codes = mc_matmul_spread(codes, out);
     q->scales = mc_matmul_spread(call->in[MC_QUANT_SCALES].layout, out);
+    describe_weights(call, q);
+}
+
+void mc_quant_describe_picked(const mc_call *call, int64_t m, mc_quant_matmul *q) {
+    mc_matmul_init_picked(&q->p, call, m);
+    q->codes = *call->in[MC_QUANT_CODES].layout;
+    q->scales = *call->in[MC_QUANT_SCALES].layout;
+    describe_weights(call, q);
 }

@@ -30,15 +30,14 @@ static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int
                         int64_t count, void *scratch, float *y, int64_t y_stride) {
     const mc_quant_matmul *q = mc_quant_of(p);
     mk_qrows rows = mc_quant_weights(q, batch, first);
-    mk_xrows codes = mk_xrows_at(&x->codes, batch * p->m);
     if (is_streamed(q)) {
-        q->kern->int8_matvec(&rows, count, p->m, &codes, y, y_stride);
+        q->kern->int8_matvec(&rows, count, p->m, &x->codes, y, y_stride);
         return;
     }
     mk_tiles tiles = tiles_in(q, scratch);
-    tiles.crossed = codes.cross != NULL;
+    tiles.crossed = x->codes.cross != NULL;
     q->kern->int8_unpack(&rows, count, &tiles);
-    q->kern->int8_matmul(p->m, &codes, count, &tiles, y, y_stride);
+    q->kern->int8_matmul(p->m, &x->codes, count, &tiles, y, y_stride);
 }
 
 bool mc_quant_is_fast(const mc_attr_quant *attr) {

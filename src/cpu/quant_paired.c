@@ -20,7 +20,7 @@ static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int
                         int64_t count, void *scratch, float *y, int64_t y_stride) {
     const mc_quant_matmul *q = mc_quant_of(p);
     mk_qrows rows = mc_quant_weights(q, batch, first);
-    const uint16_t *halves = x->halves + batch * p->m * x->halves_stride;
+    const uint16_t *halves = x->halves;
     if (p->m <= ROWS_STREAMED) {
         q->kern->matmul_mxfp8(&rows, count, p->m, halves, x->halves_stride, y, y_stride);
     } else {
@@ -97,7 +97,7 @@ static void columns_back(const mc_matmul *p, const mc_form *x, int64_t batch, in
     mk_qrows part = mc_quant_weights(q, batch, 0);
     part = mk_qrows_further(part, first * part.bits / 32, first / part.group);
     part.k = count;
-    const uint16_t *halves = x->halves + batch * p->m * x->halves_stride;
+    const uint16_t *halves = x->halves;
     for (int64_t l = 0; l < p->k; l += PART) {
         int64_t n = mc_min(PART, p->k - l);
         float *to = l == 0 ? y : s.y;

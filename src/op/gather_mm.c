@@ -5,6 +5,7 @@
 #include "graph/gradient.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/matmul.h"
 #include "op/quant.h"
 #include "op/work.h"
 
@@ -94,8 +95,9 @@ static mica_status gather_mm_infer(const void *attr, const mc_layout *const *in,
 
 static void gather_mm_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
                                 mica_array *out) {
-    (void)attr, (void)n_in;
-    *out = mica_matmul(s, pick(s, in[0], in[MM_LHS]), pick(s, in[1], in[MM_RHS]));
+    (void)n_in;
+    const mica_array picked[2] = {pick(s, in[0], in[MM_LHS]), pick(s, in[1], in[MM_RHS])};
+    *out = mc_record(s, MC_OP_MATMUL, attr, picked, 2);
 }
 
 const mc_op_def mc_op_gather_mm = {.name = "gather_mm",
@@ -107,10 +109,20 @@ const mc_op_def mc_op_gather_mm = {.name = "gather_mm",
                                    .work = picked_work};
 MC_DECOMPOSED_GRADIENT(gather_mm);
 
+static mica_array record_mm(mica_scope *s, mica_array a, mica_array b, mica_array lhs,
+                            mica_array rhs, bool fast) {
+    const mica_array in[4] = {a, b, lhs, rhs};
+    return mc_record(s, MC_OP_GATHER_MM, &(mc_attr_matmul){fast}, in, 4);
+}
+
 mica_array mica_gather_mm(mica_scope *s, mica_array a, mica_array b, mica_array lhs_indices,
                           mica_array rhs_indices) {
-    const mica_array in[4] = {a, b, lhs_indices, rhs_indices};
-    return mc_record(s, MC_OP_GATHER_MM, &(mc_attr_matmul){0}, in, 4);
+    return record_mm(s, a, b, lhs_indices, rhs_indices, false);
+}
+
+mica_array mc_gather_rows(mica_scope *s, mica_array x, mica_array w, mica_array lhs_indices,
+                          mica_array rhs_indices, bool fast) {
+    return record_mm(s, x, mica_swapaxes(s, w, -1, -2), lhs_indices, rhs_indices, fast);
 }
 
 /* ---- gather_qmm: x, codes, scales, biases, lhs, rhs ---- */
@@ -147,5 +159,13 @@ mica_array mica_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_a
                            mica_array lhs_indices, mica_array rhs_indices) {
     const mica_array in[6] = {x, codes, scales, biases, lhs_indices, rhs_indices};
     mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0, 0};
+    return mc_record(s, MC_OP_GATHER_QMM, &attr, in, 6);
+}
+
+mica_array mc_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                         mica_array biases, mica_quant quant, mica_array lhs_indices,
+                         mica_array rhs_indices, bool fast) {
+    const mica_array in[6] = {x, codes, scales, biases, lhs_indices, rhs_indices};
+    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, 1, 0, fast};
     return mc_record(s, MC_OP_GATHER_QMM, &attr, in, 6);
 }

@@ -8,4 +8,8 @@
  * the weights are bf16, a device may round x to bf16. */
 mica_array mc_matmul_rows(mica_scope *s, mica_array x, mica_array w, bool fast);
 
+/* mica_gather_mm of x and transposed weights w [..., N, K], with `fast` as above. */
+mica_array mc_gather_rows(mica_scope *s, mica_array x, mica_array w, mica_array lhs_indices,
+                          mica_array rhs_indices, bool fast);
+
 #endif

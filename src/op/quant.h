@@ -13,6 +13,11 @@
 mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                                mica_array biases, mica_quant quant, bool fast);
 
+/* mica_gather_qmm of transposed weights, with `fast` as above. */
+mica_array mc_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                         mica_array biases, mica_quant quant, mica_array lhs_indices,
+                         mica_array rhs_indices, bool fast);
+
 /* Whether codes, scales and biases (NULL where there are none) are weights, and fit the last axis
  * of x. *n: the elements of a row of the product.
  * errors  MICA_EINVAL, MICA_EDTYPE, MICA_ESHAPE, beginning with op */

@@ -252,35 +252,6 @@ static void wrong_operands(void **state) {
     bench_close(&b);
 }
 
-/* Indices of different shapes broadcast, and count over all axes before the last two. */
-static void picked_matrices(void **state) {
-    (void)state;
-    bench b = bench_open();
-    mica_array x = noise(b.s, 1, MICA_F32, SHAPE(2, 3, 2, 5)), w;
-    mica_array lhs = i32s(b.s, (int32_t[]){5, 0, 2, -1}, SHAPE(2, 2));
-    mica_array rhs = i32s(b.s, (int32_t[]){1, 0}, SHAPE(2));
-    w = noise(b.s, 2, MICA_F32, SHAPE(2, 5, 4));
-    float *got = floats_of(b.s, mica_gather_mm(b.s, x, w, lhs, rhs));
-    static const int32_t left[] = {5, 0, 2, 5}, right[] = {1, 0, 1, 0};
-    for (int i = 0; i < 4; i++) {
-        mica_array one = mica_take(b.s, mica_flatten(b.s, x, 0, 1), mica_i32(b.s, left[i]), 0);
-        mica_array other = mica_take(b.s, w, mica_i32(b.s, right[i]), 0);
-        float *want = floats_of(b.s, mica_matmul(b.s, one, other));
-        for (int k = 0; k < 8; k++)
-            assert_float_equal(got[8 * i + k], want[k], 1e-5);
-        free(want);
-    }
-    free(got);
-    mica_array all = mica_gather_mm(b.s, w, mica_swapaxes(b.s, w, -1, -2), MICA_NONE, MICA_NONE);
-    expect_shape(all, MICA_F32, SHAPE(2, 5, 5));
-    mica_array v = mica_ones(b.s, SHAPE(5), MICA_F32);
-    expect_failure(&b, mica_gather_mm(b.s, v, v, MICA_NONE, MICA_NONE), MICA_ESHAPE, "gather_mm");
-    w = mica_ones(b.s, SHAPE(2, 3, 3), MICA_F32);
-    expect_eval_failure(&b, mica_gather_mm(b.s, w, w, MICA_NONE, mica_i32(b.s, 2)), MICA_EINVAL,
-                        "index 2");
-    bench_close(&b);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_matmuls_are_exact),
@@ -293,7 +264,6 @@ int main(void) {
         cmocka_unit_test(fast_matmuls_of_bf16),
         cmocka_unit_test(joint_matmuls),
         cmocka_unit_test(wrong_operands),
-        cmocka_unit_test(picked_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

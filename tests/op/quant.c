@@ -449,32 +449,6 @@ static void wrong_operands(void **state) {
     bench_close(&b);
 }
 
-/* Every mode: matrices picked by an index give what dequantised ones give. */
-static void picked_matrices(void **state) {
-    (void)state;
-    static const mica_quant quants[] = {{MICA_QUANT_AFFINE, 4, 32},
-                                        {MICA_QUANT_MXFP4, 4, 32},
-                                        {MICA_QUANT_MXFP8, 8, 32},
-                                        {MICA_QUANT_NVFP4, 4, 16}};
-    bench b = bench_open();
-    for (int i = 0; i < 4; i++) {
-        mica_array codes, scales, biases, x = noise(b.s, 1, MICA_F32, SHAPE(4, 3, 64));
-        mica_array w = noise(b.s, 2, MICA_F32, SHAPE(5, 8, 64));
-        mica_array rhs = i32s(b.s, (int32_t[]){4, 0, 4, 2}, SHAPE(4));
-        assert_int_equal(mica_quantize(b.s, w, quants[i], &codes, &scales, &biases), MICA_OK);
-        w = mica_swapaxes(b.s, mica_dequantize(b.s, codes, scales, biases, quants[i], MICA_F32), -1,
-                          -2);
-        float *got = floats_of(
-            b.s, mica_gather_qmm(b.s, x, codes, scales, biases, quants[i], true, MICA_NONE, rhs));
-        float *want = floats_of(b.s, mica_gather_mm(b.s, x, w, MICA_NONE, rhs));
-        for (int k = 0; k < 4 * 3 * 8; k++)
-            assert_float_equal(got[k], want[k], 1e-4);
-        free(got);
-        free(want);
-    }
-    bench_close(&b);
-}
-
 /* Rows that repeat one word, with more bits than an int64 counts. */
 static void rows_too_long(void **state) {
     (void)state;
@@ -515,7 +489,6 @@ int main(void) {
         cmocka_unit_test(empty_rows),
         cmocka_unit_test(wrong_operands),
         cmocka_unit_test(rows_too_long),
-        cmocka_unit_test(picked_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
