@@ -14,8 +14,9 @@
  * embeddings (mica_model_embed), and through mica_tuner_forward (mica/tune.h) to what of a model is
  * trained.
  *
- * A pass has no states: what it attends to is its own tokens. mica_session_feed computes tokens
- * behind those that a session has in its caches.
+ * A recorded pass has no states: its tokens attend to one another. mica_session_feed computes
+ * tokens behind those that a session has in its caches, and leaves them there: a session is the
+ * states of a model, which can be opened, counted, cut, saved and loaded (mica/model.h).
  *
  * Threads: those of the scope, or of the session. Any number of threads may record passes over one
  * model, each in a scope of its own. */
@@ -76,6 +77,37 @@ MICA_API mica_array mica_model_embed(mica_scope *s, const mica_model *model, mic
  *  errors   those of mica_model_forward
  *  grad     hidden */
 MICA_API mica_array mica_model_head(mica_scope *s, const mica_model *model, mica_array hidden);
+
+/** Computes tokens behind those of a session, and adds them to it: for samplers and loops of one's
+ *  own. A stream that has begun on the session cannot go on; one that begins later finds the
+ *  tokens in the caches.
+ *
+ *  s        receives the result. A scope of the model's device.
+ *  ids      [n]. Borrowed.
+ *  options  `at` and `hidden` are as of mica_model_forward; position and mask must be MICA_NONE, for
+ *           the session has them. NULL for the defaults. Borrowed.
+ *  results  receives an evaluated array of s: logits [1, n, vocab] f32 of the tokens that come next,
+ *           with `at` [1, n_at, vocab], with `hidden` [.., .., hidden_size]; MICA_NONE after an
+ *           error. They have the bits of the session's answers. NULL: none are wanted.
+ *  errors   MICA_EINVAL a NULL argument, an id or a number of `at` out of range, the scope is of
+ *           another device, or an option is not for sessions; MICA_ECONTEXT the context has no room
+ *           for the tokens; MICA_EUNSUPPORTED the engine computes elsewhere; those of mica_eval,
+ *           behind which the session may be empty; MICA_ENOMEM */
+MICA_API mica_status mica_session_feed(mica_session *session, mica_scope *s, const int32_t *ids,
+                                       size_t n, const mica_forward_options *options,
+                                       mica_array *results);
+
+/** The number of tokens that a session has computed: of prompts, answers, and those fed. 0 for NULL
+ *  and where the engine computes elsewhere. */
+MICA_API int64_t mica_session_count(const mica_session *session);
+
+/** Goes back to a session's first `count` tokens, or as far below that as its states can: layers
+ *  with windows cannot go back to what they have dropped. What is missing is fed again.
+ *
+ *  left    receives the number of tokens that are left; may be NULL.
+ *  errors  MICA_EINVAL a count below 0 or above mica_session_count; MICA_EUNSUPPORTED the engine
+ *          computes elsewhere; MICA_ENOMEM */
+MICA_API mica_status mica_session_cut(mica_session *session, int64_t count, int64_t *left);
 
 MICA_END
 

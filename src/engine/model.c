@@ -272,6 +272,13 @@ mica_status mc_model_chat_json(const mica_model *model, const mc_prompt_request 
 
 /* ---- sessions ---- */
 
+mica_status mc_model_session(const mica_session *session, mc_session **local) {
+    const mc_session_model *model;
+    MC_TRY(mc_model_local(session->model, &model));
+    *local = session->state;
+    return MICA_OK;
+}
+
 /* Opens the session saved at `path`; path NULL: an empty session. */
 static mica_status open_session(const mica_model *model, const char *path,
                                 const mica_session_options *options, mica_session **out) {

@@ -15,6 +15,9 @@ mica_status mc_model_open(const char *path, const mica_model_options *options, m
  * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local);
 
+/* A session of such a model. errors  as above */
+mica_status mc_model_session(const mica_session *session, mc_session **local);
+
 /* Keeps a model open until it is released as often; both take NULL. Returns the model. */
 const mica_model *mc_model_retain(const mica_model *model);
 void mc_model_release(const mica_model *model);

@@ -96,7 +96,7 @@ static void check_fixture(const model_fixture *f) {
     const mc_session_model shared = {.lm = f->lm, .device = f->device};
     const mica_forward_options options = {.struct_bytes = sizeof options};
     size_t n = 0;
-    const int32_t *ids = fixture_ints(f, &n, "prompt0.ids");
+    const int32_t *ids = fixture_ints(f, &n, "prompt1.ids");
     mica_score_result *want;
     mica_scope *kept = s;
     if (!ids || n < 2) return;
@@ -116,6 +116,7 @@ static void test_score(void **state) {
     expect_score(mica_model_forward(s, model, ids_of(text, 1, N), NULL), text, N, want);
     fixture_each(check_fixture);
     print_message("%d of them scored\n", fixtures);
+    assert_true(fixtures > 0);
 }
 
 /* A loop of one's own over the whole text, the best token taken each time, writes the answer. */
@@ -221,6 +222,106 @@ static void test_function(void **state) {
         expect_same(got, mica_model_forward(s, model, ids, NULL));
     }
     mica_function_close(&f);
+}
+
+/* ---- sessions ---- */
+
+/* Tokens fed in parts have the bits of a whole pass, the caches can be cut and fed anew, and a
+ * sampler of one's own over them writes the answer. */
+static void test_session(void **state) {
+    (void)state;
+    enum { FIRST = 4, MORE = 10 };
+    mica_session *session, *other;
+    mica_stream *stream;
+    mica_token token;
+    mica_array got, all = mica_model_forward(s, model, ids_of(text, 1, N), NULL);
+    mica_forward_options last = {.struct_bytes = sizeof last};
+    int64_t left, best;
+    must(mica_session_open(model, &(mica_session_options){.prefill_chunk = 3}, &session));
+    must(mica_session_feed(session, s, text, FIRST, NULL, &got));
+    expect_same(got, mica_slice_axis(s, all, 1, 0, FIRST));
+    assert_int_equal(mica_session_count(session), FIRST);
+    must(mica_session_feed(session, NULL, text + FIRST, N - FIRST, NULL, NULL));
+    assert_int_equal(mica_session_count(session), N);
+    must(mica_session_cut(session, 2, &left));
+    assert_int_equal(left, 2);
+    static const int32_t chosen[] = {6, 0, 5};
+    last.at = mica_from_data(s, chosen, MICA_I32, (int64_t[]){3}, 1);
+    must(mica_session_feed(session, s, text + 2, N - 2, &last, &got));
+    for (int i = 0; i < 3; i++)
+        expect_same(mica_slice_axis(s, got, 1, i, i + 1),
+                    mica_slice_axis(s, all, 1, chosen[i] + 2, chosen[i] + 3));
+    must(mica_session_cut(session, N - 1, &left));
+    assert_int_equal(left, N - 1);
+    must(mica_session_open(model, NULL, &other));
+    must(mica_generate_ids(
+        other, text, N, &(mica_generate_options){.max_tokens = MORE, .ignore_eos = true}, &stream));
+    int32_t next = text[N - 1];
+    for (int i = 0; i < MORE; i++) {
+        must(mica_session_feed(session, s, &next, 1, NULL, &got));
+        must(mica_item_i64(mica_argmax(s, got, -1, false), &best));
+        assert_true(mica_stream_next(stream, &token));
+        assert_int_equal(token.id, best);
+        next = (int32_t)best;
+    }
+    mica_stream_close(&stream);
+    /* The same session answers, and its stream ends where tokens are fed. */
+    must(mica_session_cut(session, 0, NULL));
+    assert_int_equal(mica_session_count(session), 0);
+    must(mica_generate_ids(session, text, N, NULL, &stream));
+    assert_true(mica_stream_next(stream, &token));
+    must(mica_session_feed(session, NULL, &next, 1, NULL, NULL));
+    assert_false(mica_stream_next(stream, &token));
+    assert_int_equal(mica_stream_status(stream), MICA_EINVAL);
+    mica_stream_close(&stream);
+    mica_session_close(&other);
+    mica_session_close(&session);
+    must(mica_scope_collect(s, NULL, 0));
+}
+
+static void test_session_refused(void **state) {
+    (void)state;
+    mica_session *session;
+    mica_array got;
+    int32_t past = (int32_t)vocab;
+    mica_forward_options options = {.struct_bytes = sizeof options};
+    must(mica_session_open(model, NULL, &session));
+    assert_int_equal(mica_session_feed(NULL, s, text, 1, NULL, &got), MICA_EINVAL);
+    assert_int_equal(mica_session_feed(session, NULL, text, 1, NULL, &got), MICA_EINVAL);
+    assert_int_equal(mica_session_feed(session, s, text, 0, NULL, &got), MICA_EINVAL);
+    assert_int_equal(mica_session_feed(session, s, &past, 1, NULL, &got), MICA_EINVAL);
+    assert_false(mica_valid(got));
+    options.position = mica_i32(s, 3);
+    assert_int_equal(mica_session_feed(session, s, text, 1, &options, &got), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "position"));
+    options.position = MICA_NONE;
+    options.at = mica_from_data(s, (int32_t[]){1}, MICA_I32, (int64_t[]){1}, 1);
+    assert_int_equal(mica_session_feed(session, s, text, 1, &options, &got), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "at[0]"));
+    assert_int_equal(mica_session_cut(session, 1, NULL), MICA_EINVAL);
+    assert_int_equal(mica_session_cut(NULL, 0, NULL), MICA_EINVAL);
+    assert_int_equal(mica_session_count(NULL), 0);
+    mica_session_close(&session);
+}
+
+static bool try_feed(void *user) {
+    mica_session *session = NULL;
+    mica_scope *own = NULL;
+    mica_array got;
+    (void)user;
+    mica_status status = mica_session_open(model, NULL, &session);
+    if (status == MICA_OK) status = mica_scope_open(mica_model_device(model), &own);
+    if (status == MICA_OK) status = mica_session_feed(session, own, text, 3, NULL, &got);
+    if (status == MICA_OK) status = mica_session_cut(session, 1, NULL);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    mica_scope_close(&own);
+    mica_session_close(&session);
+    return status == MICA_OK;
+}
+
+static void test_session_memory(void **state) {
+    (void)state;
+    test_fail_each_allocation(try_feed, NULL);
 }
 
 /* ---- gradients ---- */
@@ -428,11 +529,18 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_score),     cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_ways),      cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_function),  cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_tuner),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_score),
+        cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_function),
+        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_tuner),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_session),
+        cmocka_unit_test(test_session_refused),
+        cmocka_unit_test(test_session_memory),
     };
     return cmocka_run_group_tests_name("task/forward", tests, open_default, close_default);
 }
