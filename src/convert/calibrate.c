@@ -113,9 +113,8 @@ static bool find_group(const calibrating *c, const char *name, group *g) {
 }
 
 static bool is_quantised(const calibrating *c, const mc_part *part) {
-    return part->ndim == 2 && mica_dtype_is_float(part->dtype) && !mc_lm_ignores(part->name) &&
-           mc_str_ends(mc_str_of(part->name), MC_STR(".weight")) && part->shape[1] > 0 &&
-           part->shape[1] % c->group_size == 0;
+    return mc_source_is_matrix(c->source, part) && part->shape[part->ndim - 1] > 0 &&
+           part->shape[part->ndim - 1] % c->group_size == 0;
 }
 
 static mica_status list_groups(calibrating *c) {
@@ -137,7 +136,10 @@ static mica_status list_groups(calibrating *c) {
             k++;
         if (k == c->count) c->groups[c->count++] = g;
         c->of[i] = k;
-        c->weights[k] += (uint64_t)part->shape[0] * (uint64_t)part->shape[1];
+        uint64_t weights = 1;
+        for (int axis = 0; axis < part->ndim; axis++)
+            weights *= (uint64_t)part->shape[axis];
+        c->weights[k] += weights;
     }
     c->total = c->count * MC_BITS + 3;
     return MICA_OK;

@@ -84,19 +84,16 @@ static mica_status check_quant(const mica_convert_options *o, mc_plan *plan) {
                    plan->common.group_size);
 }
 
-static bool is_matrix(const mc_part *part) {
-    return part->ndim == 2 && mica_dtype_is_float(part->dtype) && !mc_lm_ignores(part->name) &&
-           mc_str_ends(mc_str_of(part->name), MC_STR(".weight"));
-}
-
 /* Whether a part is a matrix whose rows are whole groups. */
-static bool has_groups(const mc_part *part, int group_size) {
-    return is_matrix(part) && part->shape[1] > 0 && part->shape[1] % group_size == 0;
+static bool has_groups(const mc_source *source, const mc_part *part, int group_size) {
+    if (!mc_source_is_matrix(source, part)) return false;
+    int64_t columns = part->shape[part->ndim - 1];
+    return columns > 0 && columns % group_size == 0;
 }
 
 static bool any_has_groups(const mc_source *source, int group_size) {
     for (size_t i = 0; i < source->count; i++)
-        if (has_groups(&source->parts[i], group_size)) return true;
+        if (has_groups(source, &source->parts[i], group_size)) return true;
     return false;
 }
 
@@ -171,7 +168,7 @@ static bool is_left_out(const mc_part *part, bool tied) {
 static void plan_quant(const mc_source *source, const mica_convert_options *o, const mc_plan *plan,
                        const mc_part *part, mc_target *target) {
     mica_quant quant = plan->common;
-    if (!has_groups(part, quant.group_size)) return;
+    if (!has_groups(source, part, quant.group_size)) return;
     size_t i = (size_t)(part - source->parts);
     if (plan->bits && plan->bits[i]) quant.bits = plan->bits[i];
     if (o->recipe)

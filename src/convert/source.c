@@ -29,6 +29,26 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     return MICA_OK;
 }
 
+bool mc_source_is_matrix(const mc_source *source, const mc_part *part) {
+    const mc_str ending = MC_STR(".weight");
+    mc_str name = mc_decoder_name(mc_str_of(part->name));
+    mc_spec_slot at;
+    if (!mica_dtype_is_float(part->dtype) || mc_lm_ignores(part->name)) return false;
+    if (!mc_str_ends(name, ending)) return false;
+    name.len -= ending.len;
+    if (part->ndim != 3) return part->ndim == 2;
+    return source->spec && mc_spec_find(source->spec, name, &at) &&
+           at.spec->kind->slots[at.slot].experts;
+}
+
+mica_status mc_source_know(mc_source *source) {
+    source->spec = mc_arena_alloc(&source->arena, sizeof *source->spec);
+    if (!source->spec) return mc_fail_nomem("the config of a model");
+    mica_status status = mc_source_spec(source, source->spec);
+    if (status != MICA_OK) source->spec = NULL;
+    return status;
+}
+
 const mc_part *mc_source_find(const mc_source *source, const char *name) {
     for (size_t i = 0; i < source->count; i++)
         if (mc_str_is(mc_decoder_name(mc_str_of(source->parts[i].name)), name))
@@ -59,31 +79,54 @@ typedef struct check {
     mc_names missing, strangers;
 } check;
 
-/* Checks a tensor [rows, columns], or [rows] if columns is 0. */
-static mica_status check_tensor(check *c, const char *name, int64_t rows, int64_t columns) {
+/* The shape that a tensor should have: [experts, rows, columns]; 0: there is no such axis, or, for
+ * rows, any number. */
+typedef struct wanted {
+    int64_t experts, rows, columns;
+} wanted;
+
+static bool has_shape(const mc_part *part, wanted w) {
+    const int64_t *own = part->shape;
+    if (part->ndim != 1 + (w.columns != 0) + (w.experts != 0)) return false;
+    if (w.experts && *own++ != w.experts) return false;
+    return (!w.rows || own[0] == w.rows) && (!w.columns || own[1] == w.columns);
+}
+
+static mica_status check_tensor(check *c, const char *name, wanted w) {
     uint64_t i;
     if (!mc_map_find(&c->parts, mc_str_of(name), &i)) return mc_names_add(&c->missing, name);
     const mc_part *part = &c->source->parts[i];
     c->used[i] = true;
-    if (part->ndim == (columns ? 2 : 1) && (!rows || part->shape[0] == rows) &&
-        (!columns || part->shape[1] == columns))
-        return MICA_OK;
-    char want[64] = "";
-    if (columns) snprintf(want, sizeof want, ",%lld", (long long)columns);
+    if (has_shape(part, w)) return MICA_OK;
+    char columns[32] = "", experts[32] = "";
+    if (w.columns) snprintf(columns, sizeof columns, ",%lld", (long long)w.columns);
+    if (w.experts) snprintf(experts, sizeof experts, "%lld,", (long long)w.experts);
     return mc_fail(MICA_ESHAPE,
-                   "%s: tensor %s has another shape than its config says, want [%lld%s]", c->path,
-                   part->name, (long long)rows, want);
+                   "%s: tensor %s has another shape than its config says, want [%s%lld%s]", c->path,
+                   part->name, experts, (long long)w.rows, columns);
 }
 
-static mica_status check_module(check *c, int layer, const char *module, int64_t rows,
-                                int64_t columns, bool bias) {
+static mica_status check_module(check *c, int layer, const char *module, wanted w, bool bias) {
     char name[NAME_BYTES], prefix[32] = "";
     if (!module) return MICA_OK;
     if (layer >= 0) snprintf(prefix, sizeof prefix, "layers.%d.", layer);
     snprintf(name, sizeof name, "%s%s.weight", prefix, module);
-    MC_TRY(check_tensor(c, name, rows, columns));
+    MC_TRY(check_tensor(c, name, w));
     snprintf(name, sizeof name, "%s%s.bias", prefix, module);
-    return bias ? check_tensor(c, name, rows, 0) : MICA_OK;
+    return bias ? check_tensor(c, name, (wanted){w.experts, w.rows, 0}) : MICA_OK;
+}
+
+/* Experts whose name has a '*' are tensors of their own. */
+static mica_status check_slot(check *c, int layer, const char *module, wanted w, bool bias) {
+    const char *star = module && w.experts ? strchr(module, '*') : NULL;
+    char name[NAME_BYTES];
+    if (!star) return check_module(c, layer, module, w, bias);
+    for (int64_t i = 0; i < w.experts; i++) {
+        snprintf(name, sizeof name, "%.*s%lld%s", (int)(star - module), module, (long long)i,
+                 star + 1);
+        MC_TRY(check_module(c, layer, name, (wanted){0, w.rows, w.columns}, bias));
+    }
+    return MICA_OK;
 }
 
 static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer) {
@@ -91,9 +134,9 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
     for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
         for (int i = 0; i < block->kind->n_slots; i++) {
             const mc_slot *slot = &block->kind->slots[i];
-            MC_TRY(check_module(c, layer, block->names[i], slot->rows(block),
-                                slot->columns ? slot->columns(block) : 0,
-                                mc_block_has_bias(block, i)));
+            const wanted w = {slot->experts ? slot->experts(block) : 0, slot->rows(block),
+                              slot->columns ? slot->columns(block) : 0};
+            MC_TRY(check_slot(c, layer, block->names[i], w, mc_block_has_bias(block, i)));
         }
     return MICA_OK;
 }
@@ -101,12 +144,12 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
 static mica_status check_all(check *c, const mc_decoder_spec *spec) {
     uint64_t head;
     bool has_head = mc_map_find(&c->parts, MC_STR("lm_head.weight"), &head);
-    MC_TRY(check_module(c, -1, spec->names.embed, spec->vocab, spec->hidden, false));
+    MC_TRY(check_module(c, -1, spec->names.embed, (wanted){0, spec->vocab, spec->hidden}, false));
     for (int i = 0; i < spec->n_layers; i++)
         MC_TRY(check_layer(c, spec, i));
-    MC_TRY(check_module(c, -1, spec->names.norm, spec->hidden, 0, false));
+    MC_TRY(check_module(c, -1, spec->names.norm, (wanted){0, spec->hidden, 0}, false));
     if (!has_head && spec->tied != MC_TIED_NO) return MICA_OK;
-    return check_module(c, -1, spec->names.head, spec->vocab, spec->hidden, false);
+    return check_module(c, -1, spec->names.head, (wanted){0, spec->vocab, spec->hidden}, false);
 }
 
 static mica_status check_lists(check *c) {

@@ -43,6 +43,7 @@ struct mc_source {
     mc_json config;            /* config.json's root */
     const char *folder;        /* NULL: the source is no folder */
     const mc_weights *weights; /* of a folder */
+    mc_decoder_spec *spec;     /* of mc_source_know; NULL: a family that mica does not know */
     bool own_head;             /* the config ties the head, but there is one unlike the embedding */
     /* Makes the value of parts[i] in s, where errors go. Its data lives as long as the source and
      * the scope. */
@@ -66,6 +67,13 @@ void mc_source_close(mc_source *source);
 
 /* What config.json says of the model. errors  MICA_EUNSUPPORTED, MICA_EFORMAT, MICA_ENOENT */
 mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec);
+
+/* Reads source->spec. errors  those of mc_source_spec; spec is NULL then */
+mica_status mc_source_know(mc_source *source);
+
+/* Whether a part is a matrix that may be quantised: one of floats, [rows, columns], or, with an axis
+ * before these, one that the family says is of experts. */
+bool mc_source_is_matrix(const mc_source *source, const mc_part *part);
 
 /* Gives a source whose head is the embedding a head of its own, with the embedding's value.
  * errors  MICA_ENOENT there is no embedding; MICA_ENOMEM */

@@ -182,7 +182,8 @@ static mica_status open_folder(mc_source *source, folder *f, const char *path) {
     source->config = mc_config_root(f->config).object;
     MC_TRY(add_parts(source, f));
     source->own_head = mc_config_is_tied(source->config) && has_own_head(source);
-    return MICA_OK;
+    mica_status status = mc_source_know(source); /* other families have no matrices of experts */
+    return status == MICA_ENOMEM ? status : MICA_OK;
 }
 
 mica_status mc_source_open_folder(const char *path, mc_source *source) {

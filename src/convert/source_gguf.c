@@ -22,7 +22,6 @@ typedef struct source_file {
     mc_gguf *gguf;
     const mc_gguf_arch *arch;
     mc_json_doc *config;
-    mc_decoder_spec *spec;
     const mc_gguf_tensor **tensors; /* [parts] */
     change *changes;                /* [parts] */
 } source_file;
@@ -55,7 +54,7 @@ static mica_status add_part(mc_source *source, source_file *f, const mc_gguf_ten
     mc_spec_slot slot;
     size_t i = source->count;
     mc_part *part = &source->parts[i];
-    if (!mc_gguf_tensor_name(f->spec, t->name, name, sizeof name, &slot)) {
+    if (!mc_gguf_tensor_name(source->spec, t->name, name, sizeof name, &slot)) {
         if (strcmp(t->name, "rope_freqs.weight") == 0) return MICA_OK; /* config.json says it */
         return mc_fail(MICA_EUNSUPPORTED, "%s: a model of the architecture %s has no tensor %s",
                        mc_gguf_path(f->gguf), f->arch->name, t->name);
@@ -74,8 +73,8 @@ static mica_status add_part(mc_source *source, source_file *f, const mc_gguf_ten
         part->dtype = affine ? MICA_F16 : MICA_BF16;
     }
     f->tensors[i] = t;
-    f->changes[i] =
-        (change){mc_gguf_paired_heads(f->arch, &slot), mc_gguf_norm_offset(f->spec, &slot, name)};
+    f->changes[i] = (change){mc_gguf_paired_heads(f->arch, &slot),
+                             mc_gguf_norm_offset(source->spec, &slot, name)};
     if (f->changes[i].heads && (t->ndim < 1 || t->shape[0] % (2 * f->changes[i].heads) != 0))
         return mc_fail(MICA_ESHAPE, "%s: tensor %s has no whole heads", mc_gguf_path(f->gguf),
                        t->name);
@@ -199,8 +198,7 @@ static mica_status make_config(mc_source *source, source_file *f) {
     mc_buffer_deinit(&text);
     MC_TRY(status);
     source->config = mc_json_root(f->config);
-    f->spec = mc_arena_alloc(&source->arena, sizeof *f->spec);
-    return f->spec ? mc_source_spec(source, f->spec) : mc_fail_nomem("the config of a GGUF file");
+    return mc_source_know(source);
 }
 
 static mica_status check_split(const mc_gguf *gguf) {

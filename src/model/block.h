@@ -67,9 +67,12 @@ typedef struct mc_slot {
     const char *name;          /* what most families call it: "self_attn.q_proj" */
     bool optional;             /* only models whose family says so have it */
     mc_extent *rows, *columns; /* a vector has rows alone */
-    mc_extent *rotated;        /* not NULL: its rows are so many heads, which RoPE rotates */
-    bool sensitive;            /* recipes of several bits give it more in some layers */
-    const char *gguf;          /* its name in GGUF's layers: "attn_q"; NULL: it has none */
+    /* Not NULL: so many such matrices, with an axis before the rows; or, if the name has a '*' for
+     * their numbers, in tensors of their own. */
+    mc_extent *experts;
+    mc_extent *rotated; /* not NULL: its rows are so many heads, which RoPE rotates */
+    bool sensitive;     /* recipes of several bits give it more in some layers */
+    const char *gguf;   /* its name in GGUF's layers: "attn_q"; NULL: it has none */
 } mc_slot;
 
 enum { MC_BLOCK_NORM, MC_BLOCK_POST_NORM, MC_BLOCK_SLOTS }; /* every kind's first slots */

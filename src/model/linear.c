@@ -50,6 +50,21 @@ static bool has_shape(const mc_weight_tensor *t, int64_t rows, int64_t cols) {
     return t->ndim == 2 && t->shape[0] == rows && t->shape[1] == cols;
 }
 
+/* Whether a tensor is the matrix, or what goes with it, with rows of so many columns. */
+static bool fits(const mc_linear *linear, const mc_weight_tensor *t, int64_t columns) {
+    if (!linear->experts) return has_shape(t, linear->out, columns);
+    return t->ndim == 3 && t->shape[0] == linear->experts && t->shape[1] == linear->out &&
+           t->shape[2] == columns;
+}
+
+/* "F32 [8,32,64]": what the tensor should be. */
+static void put_want(const mc_linear *linear, const char *kinds, int64_t columns, char want[96]) {
+    size_t len = (size_t)snprintf(want, 96, "%s [", kinds);
+    if (linear->experts)
+        len += (size_t)snprintf(want + len, 96 - len, "%lld,", (long long)linear->experts);
+    snprintf(want + len, 96 - len, "%lld,%lld]", (long long)linear->out, (long long)columns);
+}
+
 static mica_status make_leaf(mica_scope *scope, const mc_weight_tensor *t, mica_array *array) {
     *array = mc_leaf_memory(scope, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
     return mica_scope_status(scope);
@@ -88,16 +103,21 @@ mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, doubl
     return MICA_OK;
 }
 
-static mica_status check_dense(const mc_weight_tensor *t, int64_t out, int64_t in) {
+static mica_status check_dense(const mc_linear *linear, const mc_weight_tensor *t) {
     char want[96];
-    snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld]", (long long)out, (long long)in);
+    put_want(linear, "F32, F16 or BF16", linear->in, want);
     if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
-    return has_shape(t, out, in) ? MICA_OK : wrong(MICA_ESHAPE, t, want);
+    return fits(linear, t, linear->in) ? MICA_OK : wrong(MICA_ESHAPE, t, want);
+}
+
+/* The number of rows, where any will do. */
+static void take_rows(mc_linear *linear, const mc_weight_tensor *t) {
+    if (linear->out == 0 && t->ndim >= 2) linear->out = t->shape[t->ndim - 2];
 }
 
 static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_linear *linear) {
-    if (linear->out == 0 && t->ndim == 2) linear->out = t->shape[0];
-    MC_TRY(check_dense(t, linear->out, linear->in));
+    take_rows(linear, t);
+    MC_TRY(check_dense(linear, t));
     loader->dense[t->dtype]++;
     return make_leaf(loader->scope, t, &linear->weight);
 }
@@ -110,7 +130,7 @@ static void make_dense(mc_linear *linear, mica_array weight) {
 
 mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *t, mc_linear *linear) {
     mica_array weight;
-    MC_TRY(check_dense(t, linear->out, linear->in));
+    MC_TRY(check_dense(linear, t));
     MC_TRY(make_leaf(scope, t, &weight));
     make_dense(linear, weight);
     return MICA_OK;
@@ -120,7 +140,8 @@ mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *t,
                                    const int64_t *rows, size_t n, mc_linear *linear) {
     mica_array weight = linear->weight, values;
     const int64_t count = (int64_t)n;
-    MC_TRY(check_dense(t, count, linear->in));
+    const mc_linear changed = {.out = count, .in = linear->in};
+    MC_TRY(check_dense(&changed, t));
     for (size_t i = 0; i < n; i++)
         if (rows[i] >= linear->out)
             return mc_fail(MICA_EINVAL, "%s: tensor %s: there is no token %lld, of %lld", t->file,
@@ -154,11 +175,11 @@ mica_status mc_linear_add_bias(mica_scope *scope, const mc_weight_tensor *t, dou
 /* Fills in what the config does not say of an affine matrix, from the shapes of its tensors. */
 static void guess_quant(const mc_linear *linear, const mc_weight_tensor *codes,
                         const mc_weight_tensor *scales, mica_quant *quant) {
-    if (codes->ndim != 2 || scales->ndim != 2) return;
-    if (!quant->group_size && scales->shape[1] > 0 && linear->in / scales->shape[1] <= 128)
-        quant->group_size = (int)(linear->in / scales->shape[1]);
-    if (!quant->bits && codes->shape[1] <= linear->in / 4)
-        quant->bits = (int)(codes->shape[1] * 32 / linear->in);
+    if (codes->ndim < 2 || scales->ndim < 2) return;
+    int64_t words = codes->shape[codes->ndim - 1], groups = scales->shape[scales->ndim - 1];
+    if (!quant->group_size && groups > 0 && linear->in / groups <= 128)
+        quant->group_size = (int)(linear->in / groups);
+    if (!quant->bits && words <= linear->in / 4) quant->bits = (int)(words * 32 / linear->in);
 }
 
 static mica_status check_quant(const mc_linear *linear, const mc_weight_tensor *codes) {
@@ -172,15 +193,14 @@ static mica_status check_quant(const mc_linear *linear, const mc_weight_tensor *
 }
 
 static mica_status check_scales(const mc_linear *linear, const mc_weight_tensor *t) {
-    char want[96];
+    char want[96], text[128];
     bool affine = linear->quant.mode == MICA_QUANT_AFFINE;
     int64_t groups = linear->in / linear->quant.group_size;
-    snprintf(want, sizeof want, "%s [%lld,%lld] (groups of %d)", affine ? "F32, F16 or BF16" : "U8",
-             (long long)linear->out, (long long)groups, linear->quant.group_size);
+    put_want(linear, affine ? "F32, F16 or BF16" : "U8", groups, want);
+    snprintf(text, sizeof text, "%s (groups of %d)", want, linear->quant.group_size);
     if (affine ? !is_float(t) : !t->has_dtype || t->dtype != MICA_U8)
-        return wrong(MICA_EDTYPE, t, want);
-    if (!has_shape(t, linear->out, groups)) return wrong(MICA_ESHAPE, t, want);
-    return MICA_OK;
+        return wrong(MICA_EDTYPE, t, text);
+    return fits(linear, t, groups) ? MICA_OK : wrong(MICA_ESHAPE, t, text);
 }
 
 static mica_status load_biases(mc_loader *loader, const char *module,
@@ -212,18 +232,18 @@ static mica_status read_packing(const mc_loader *loader, const char *module, mic
 static mica_status load_quantised(mc_loader *loader, const char *module,
                                   const mc_weight_tensor *codes, const mc_weight_tensor *scales,
                                   mc_linear *linear) {
-    char want[96];
+    char want[96], text[128];
     linear->quantised = true;
     MC_TRY(read_packing(loader, module, &linear->quant));
     mica_quant *quant = &linear->quant;
     guess_quant(linear, codes, scales, quant);
     MC_TRY(check_quant(linear, codes));
-    if (linear->out == 0 && codes->ndim == 2) linear->out = codes->shape[0];
+    take_rows(linear, codes);
     int64_t words = linear->in * quant->bits / 32;
-    snprintf(want, sizeof want, "U32 [%lld,%lld] (%d bits a weight)", (long long)linear->out,
-             (long long)words, quant->bits);
-    if (!codes->has_dtype || codes->dtype != MICA_U32) return wrong(MICA_EDTYPE, codes, want);
-    if (!has_shape(codes, linear->out, words)) return wrong(MICA_ESHAPE, codes, want);
+    put_want(linear, "U32", words, want);
+    snprintf(text, sizeof text, "%s (%d bits a weight)", want, quant->bits);
+    if (!codes->has_dtype || codes->dtype != MICA_U32) return wrong(MICA_EDTYPE, codes, text);
+    if (!fits(linear, codes, words)) return wrong(MICA_ESHAPE, codes, text);
     MC_TRY(check_scales(linear, scales));
     MC_TRY(make_leaf(loader->scope, codes, &linear->weight));
     MC_TRY(make_leaf(loader->scope, scales, &linear->scales));
@@ -236,11 +256,11 @@ static mica_status load_quantised(mc_loader *loader, const char *module,
     return MICA_OK;
 }
 
-mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, int64_t in,
-                           bool bias, mc_linear *linear) {
+mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_linear *linear) {
     char name[NAME_BYTES];
     const mc_weight_tensor *weight, *scales;
-    *linear = (mc_linear){.out = out, .in = in};
+    *linear = (mc_linear){.out = linear->out, .in = linear->in, .experts = linear->experts};
+    if (linear->experts && strchr(module, '*')) return mc_linear_load_list(loader, module, linear);
     snprintf(name, sizeof name, "%s.weight", module);
     MC_TRY(find(loader, name, &weight));
     if (!weight) return MICA_OK;
@@ -253,8 +273,9 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
     } else {
         MC_TRY(load_dense(loader, weight, linear));
     }
-    loader->parameters += (uint64_t)linear->out * (uint64_t)linear->in;
-    if (!bias) return MICA_OK;
+    uint64_t count = linear->experts ? (uint64_t)linear->experts : 1;
+    loader->parameters += count * (uint64_t)linear->out * (uint64_t)linear->in;
+    if (!bias || linear->experts) return MICA_OK;
     snprintf(name, sizeof name, "%s.bias", module);
     return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
 }
@@ -284,6 +305,9 @@ static mica_status load_factor(mica_scope *scope, mc_factor factor, int64_t rows
 
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear) {
+    if (linear->experts)
+        return mc_fail(MICA_EUNSUPPORTED, "%s: tensor %s: mica adapts no matrices of experts",
+                       a.tensor->file, a.tensor->name);
     MC_TRY(load_factor(scope, a, linear->in, rank, 1.0, &linear->lora_a));
     return load_factor(scope, b, rank, linear->out, scale, &linear->lora_b);
 }
@@ -307,6 +331,26 @@ mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_a
     if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast);
     return mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases, linear->quant,
                                linear->fast);
+}
+
+/* The numbers 0..n-1, for the rows of x [T, n, in], and their shape that k picks broadcast to. */
+static mica_array row_numbers(mica_scope *s, int64_t places, int64_t n) {
+    mica_array numbers = mica_arange(s, 0.0, (double)(places * n), 1.0, MICA_I32);
+    return mica_reshape(s, numbers, (int64_t[]){places, n}, 2);
+}
+
+mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks) {
+    int64_t places = mica_array_dim(x, 0), n = mica_array_dim(x, 1);
+    mica_array rows = mica_reshape(s, x, (int64_t[]){places * n, 1, linear->in}, 3), y;
+    mica_array lhs = row_numbers(s, places, n);
+    if (mica_valid(linear->places)) picks = mica_take(s, linear->places, picks, 0);
+    if (linear->quantised)
+        y = mica_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
+                            true, lhs, picks);
+    else
+        y = mica_gather_mm(
+            s, rows, mica_swapaxes(s, mica_astype(s, linear->weight, MICA_F32), 1, 2), lhs, picks);
+    return mica_squeeze(s, y, 2);
 }
 
 /* Dropout: each element is 0 with the probability p, else divided by 1 - p. */

@@ -11,7 +11,8 @@
 #include <mica/ops.h>
 
 /* A weight matrix. Dense: [out, in] f32, f16 or bf16. Quantised: codes [out, in * bits / 32] u32,
- * scales and biases [out, in / group_size]; biases is MICA_NONE for the fp modes. */
+ * scales and biases [out, in / group_size]; biases is MICA_NONE for the fp modes. Experts' matrices
+ * are one, with an axis before these. */
 typedef struct mc_linear {
     mica_array weight, scales, biases;
     mica_array bias; /* [out] f32, added to the matmul; MICA_NONE: none */
@@ -27,6 +28,8 @@ typedef struct mc_linear {
     bool quantised;
     bool fast; /* matmuls may round activations: mc_lm_set_arithmetic */
     int64_t out, in;
+    int64_t experts;   /* matrices in one; 0: no axis for them */
+    mica_array places; /* i32 [experts]: where each of them lies; MICA_NONE: in order */
 } mc_linear;
 
 /* What loading needs, and what it collects. */
@@ -45,11 +48,16 @@ typedef struct mc_loader {
     bool mixed;                     /* some are quantised differently */
 } mc_loader;
 
-/* Loads the matrix `module`.weight. out 0: any number of rows. An absent tensor is listed in the
- * loader and is not an error yet.
+/* Loads the matrix `module`.weight, of linear->out rows (0: any number), linear->in columns, and
+ * linear->experts; nothing else of it is read. An absent tensor is listed in the loader and is not
+ * an error yet. Experts have no biases.
  *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted */
-mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, int64_t in,
-                           bool bias, mc_linear *linear);
+mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_linear *linear);
+
+/* The same of experts whose matrices are tensors of their own: the module's name has a '*' for
+ * their numbers. They stay where they are mapped, if they lie one distance apart.
+ *  errors  also MICA_EUNSUPPORTED they are quantised in several ways; those of mica_eval */
+mica_status mc_linear_load_list(mc_loader *loader, const char *module, mc_linear *linear);
 
 /* Loads a vector [n] of floats as f32, `offset` added to each element. */
 mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, double offset,
@@ -86,7 +94,8 @@ typedef struct mc_factor {
 /* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]. The weight does not
  * change; the factors are copied to f32, in the scope.
  *
- *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_EUNSUPPORTED the
+ *          matrices of experts; MICA_ENOMEM */
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear);
 
@@ -97,6 +106,13 @@ mica_status mc_linear_magnify(mica_scope *scope, const mc_weight_tensor *m, mc_l
 /* The matmul of activations x [..., in] f32 and the transposed weight, plus bias: [..., out] f32.
  * With a fast weight it is mc_quantized_matmul (op/quant.h) or mc_matmul_rows (op/matmul.h). */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);
+
+/* The matmuls of rows with the experts that each picks.
+ *
+ *  x        [T, n, in] f32: n is 1, a row for all picks of its place; or k, one for each
+ *  picks    [T, k] u32, below linear->experts
+ *  returns  [T, k, out] f32 */
+mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks);
 
 /* The product with the weight alone, without bias and adapter. */
 mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x);

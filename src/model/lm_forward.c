@@ -10,6 +10,11 @@ mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, 
     return mc_linear_apply(p->s, &at->slots[slot].linear, x);
 }
 
+mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x,
+                         mica_array picks) {
+    return mc_linear_pick(p->s, &at->slots[slot].linear, x, picks);
+}
+
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x) {
     mica_array weight = at->slots[slot].vector;
     return mica_valid(weight) ? mica_rms_norm(p->s, x, weight, (float)at->spec->norm_eps) : x;

@@ -39,8 +39,11 @@ static mica_status load_slot(mc_loader *loader, const mc_block_spec *block, int 
     if (!w->name) return MICA_OK;
     if (slot->kind != MC_SLOT_MATRIX)
         return load_vector(loader, w->layer, w->name, slot->rows(block), w->offset, &w->vector);
-    return mc_linear_load(loader, module_name(loader, w->layer, w->name, text), slot->rows(block),
-                          slot->columns(block), mc_block_has_bias(block, i), &w->linear);
+    w->linear.out = slot->rows(block);
+    w->linear.in = slot->columns(block);
+    w->linear.experts = slot->experts ? slot->experts(block) : 0;
+    return mc_linear_load(loader, module_name(loader, w->layer, w->name, text),
+                          mc_block_has_bias(block, i), &w->linear);
 }
 
 static mica_status load_block(mc_loader *loader, mc_lm *lm, int layer, int k) {
@@ -148,8 +151,8 @@ static mica_status load_head(mc_loader *loader, mc_lm *lm) {
         return MICA_OK;
     }
     if (spec->tied == MC_TIED_YES) MC_TRY(note_own_head(lm, name));
-    return mc_linear_load(loader, name ? name : spec->names.head, spec->vocab, spec->hidden, false,
-                          &lm->head);
+    lm->head = (mc_linear){.out = spec->vocab, .in = spec->hidden};
+    return mc_linear_load(loader, name ? name : spec->names.head, false, &lm->head);
 }
 
 /* Reports progress over tensors that were found; weights that were read have reported it. */
@@ -166,8 +169,9 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_o
         total += mc_weights_at(lm->weights, i)->bytes;
 
     char text[NAME_BYTES];
-    MC_TRY(mc_linear_load(loader, module_name(loader, -1, spec->names.embed, text), spec->vocab,
-                          spec->hidden, false, &lm->embed));
+    lm->embed = (mc_linear){.out = spec->vocab, .in = spec->hidden};
+    MC_TRY(mc_linear_load(loader, module_name(loader, -1, spec->names.embed, text), false,
+                          &lm->embed));
     if (!spec->vocab) spec->vocab = lm->embed.out;
     for (int i = 0; i < spec->n_layers; i++) {
         for (int k = 0; mc_spec_block(spec, i, k); k++)

@@ -24,6 +24,10 @@ typedef struct mc_block_at {
 /* The matmul with the matrix of a slot, of x [..., columns] -> [..., rows]. */
 mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);
 
+/* The same with the experts that each row of x picks: mc_linear_pick. */
+mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x,
+                         mica_array picks);
+
 /* The norm of a slot; x, if the model has none there. */
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);
 

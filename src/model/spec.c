@@ -72,6 +72,17 @@ static int split_layer(mc_str module, mc_str *rest) {
     return layer;
 }
 
+/* Whether a name is that of a slot, in which a '*' stands for a number. */
+static bool is_named(mc_str name, const char *slot) {
+    const char *star = strchr(slot, '*');
+    if (!star) return mc_str_is(name, slot);
+    size_t before = (size_t)(star - slot), at = before;
+    if (!mc_str_starts(name, (mc_str){slot, before})) return false;
+    while (at < name.len && name.ptr[at] >= '0' && name.ptr[at] <= '9')
+        at++;
+    return at > before && mc_str_is((mc_str){name.ptr + at, name.len - at}, star + 1);
+}
+
 bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *found) {
     mc_str name;
     int layer = split_layer(module, &name);
@@ -79,7 +90,7 @@ bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *foun
     if (layer < 0 || layer >= spec->n_layers) return false;
     for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
         for (int i = 0; i < block->kind->n_slots; i++)
-            if (block->names[i] && mc_str_is(name, block->names[i])) {
+            if (block->names[i] && is_named(name, block->names[i])) {
                 *found = (mc_spec_slot){layer, k, block, i};
                 return true;
             }

@@ -112,7 +112,7 @@ static void list_names(const mc_trainable *t, int layer, char *text, size_t byte
     const mc_lm_slot *w;
     text[0] = '\0';
     for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i)) && len < bytes;) {
-        if (w->layer != layer) continue;
+        if (w->layer != layer || w->linear.experts) continue;
         const char *dot = strrchr(w->name, '.');
         same = dot ? (size_t)(dot + 1 - w->name) : 0;
         bool again = strncmp(w->name, last, same) == 0;
@@ -154,7 +154,8 @@ static mica_status add_targets(mc_trainable *t, entry *entries) {
     }
     for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i));) {
         bool target = false;
-        if (w->layer >= t->first_layer) MC_TRY(is_target(t, w, entries, &steps, &target));
+        if (w->layer >= t->first_layer && !w->linear.experts)
+            MC_TRY(is_target(t, w, entries, &steps, &target));
         if (target) MC_TRY(add_factors(t, w, keys));
     }
     return check_used(t, entries);

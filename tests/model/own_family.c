@@ -34,12 +34,34 @@ static void add_tensor(writer *w, char *name, const int64_t *shape, int ndim, do
 static void add_slot(writer *w, const mc_block_spec *block, int i, int layer) {
     const mc_slot *slot = &block->kind->slots[i];
     bool matrix = slot->kind == MC_SLOT_MATRIX;
-    int64_t shape[2];
+    int64_t shape[3];
+    int ndim = 0;
     if (!block->names[i]) return;
-    shape[0] = slot->rows(block);
-    shape[1] = matrix ? slot->columns(block) : 0;
-    add_tensor(w, test_format("model.layers.%d.%s.weight", layer, block->names[i]), shape,
-               matrix ? 2 : 1, slot->kind == MC_SLOT_NORM ? 1.0 : 0.0);
+    const char *star = strchr(block->names[i], '*');
+    if (slot->experts && !star) shape[ndim++] = slot->experts(block);
+    shape[ndim++] = slot->rows(block);
+    if (matrix) shape[ndim++] = slot->columns(block);
+    double middle = slot->kind == MC_SLOT_NORM ? 1.0 : 0.0;
+    int64_t each = star ? slot->experts(block) : 1;
+    for (int64_t k = 0; k < each; k++)
+        add_tensor(w,
+                   star ? test_format("model.layers.%d.%.*s%d%s.weight", layer,
+                                      (int)(star - block->names[i]), block->names[i], (int)k,
+                                      star + 1)
+                        : test_format("model.layers.%d.%s.weight", layer, block->names[i]),
+                   shape, ndim, middle);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const mica_named_array *)a)->name, ((const mica_named_array *)b)->name);
+}
+
+void own_save(const char *folder, mica_named_array *arrays, size_t n) {
+    char *path = test_format("%s/model.safetensors", folder);
+    qsort(arrays, n, sizeof *arrays, by_name);
+    if (mica_save_safetensors(path, arrays, n, NULL, 0) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    free(path);
 }
 
 static void add_family(const mc_family *family) {
@@ -72,10 +94,7 @@ char *own_model(const mc_family *family, const char *config) {
         for (int k = 0; (block = mc_spec_block(&spec, layer, k)); k++)
             for (int i = 0; i < block->kind->n_slots; i++)
                 add_slot(&w, block, i, layer);
-    free(path);
-    path = test_format("%s/model.safetensors", dir);
-    if (mica_save_safetensors(path, w.arrays, w.n, NULL, 0) != MICA_OK)
-        fail_msg("%s", mica_last_error());
+    own_save(dir, w.arrays, w.n);
     for (size_t i = 0; i < w.n; i++)
         free((void *)(uintptr_t)w.arrays[i].name);
     mica_scope_close(&w.s);
@@ -90,6 +109,45 @@ mc_lm *own_open(mica_device *device, const char *folder) {
     mc_lm *lm;
     if (mc_lm_open(folder, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
     return lm;
+}
+
+/* Adds experts' matrices as tensors of their own, or any other tensor as it is. */
+static void split(writer *w, const mica_named_array *x, int experts) {
+    static const char mark[] = "switch_mlp.";
+    const char *at = strstr(x->name, mark);
+    for (int i = 0; i < (at ? experts : 1); i++) {
+        mica_named_array *to = &w->arrays[w->n++];
+        assert_true(w->n <= MAX_ARRAYS);
+        to->name = at ? test_format("%.*sexperts.%d.%s", (int)(at - x->name), x->name, i,
+                                    at + strlen(mark))
+                      : test_format("%s", x->name);
+        to->array =
+            at ? mica_squeeze(w->s, mica_slice_axis(w->s, x->array, 0, i, i + 1), 0) : x->array;
+    }
+}
+
+char *own_list_experts(const char *folder, const char *type, int experts) {
+    static writer w;
+    char *from = test_format("%s\"", type), *to = test_format("%s\", \"listed\": true", type);
+    char *dir = fixture_copy_folder(folder, "config.json", from, to);
+    mica_device *device;
+    mica_named_array *arrays;
+    size_t n;
+    w = (writer){0};
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &w.s), MICA_OK);
+    assert_int_equal(mica_load_safetensors(dir, w.s, &arrays, &n), MICA_OK);
+    for (size_t i = 0; i < n; i++)
+        split(&w, &arrays[i], experts);
+    own_save(dir, w.arrays, w.n);
+    for (size_t i = 0; i < w.n; i++)
+        free((void *)(uintptr_t)w.arrays[i].name);
+    mica_free(arrays);
+    mica_scope_close(&w.s);
+    mica_device_close(&device);
+    free(from);
+    free(to);
+    return dir;
 }
 
 /* ---- passes ---- */

@@ -1,0 +1,157 @@
+/* Experts whose matrices are tensors of their own in the files: one matrix with an axis for them.
+ *
+ * Files have a layer's tensors in the order of their names, so the experts' matrices of a kind lie
+ * one distance apart, though not in the order of their numbers: 1, 10, 11, 2. Then the matrix is a
+ * view of the mapped file, and picks are looked up in a table of places. Otherwise it is a copy. */
+#include "model/linear.h"
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 320
+
+enum { WEIGHT, SCALES, BIASES, PARTS };
+
+typedef struct entry {
+    const mc_weight_tensor *tensor;
+    int64_t expert;
+} entry;
+
+typedef struct list {
+    const mc_loader *loader;
+    const char *module; /* with a '*' for the expert's number */
+    int64_t n;
+    mc_linear *each;       /* [n] */
+    entry *entries[PARTS]; /* [n] sorted by address */
+    int64_t steps[PARTS];  /* elements from one to the next */
+} list;
+
+static void put_name(const list *l, int64_t expert, const char *ending, char name[NAME_BYTES]) {
+    const char *star = strchr(l->module, '*');
+    snprintf(name, NAME_BYTES, "%.*s%lld%s%s", (int)(star - l->module), l->module,
+             (long long)expert, star + 1, ending);
+}
+
+static mica_array *part_of(mc_linear *linear, int part) {
+    return part == WEIGHT ? &linear->weight : part == SCALES ? &linear->scales : &linear->biases;
+}
+
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t)((const entry *)a)->tensor->data;
+    uintptr_t y = (uintptr_t)((const entry *)b)->tensor->data;
+    return (x > y) - (x < y);
+}
+
+static void find_entries(list *l, int part) {
+    static const char *const endings[] = {".weight", ".scales", ".biases"};
+    char name[NAME_BYTES];
+    for (int64_t i = 0; i < l->n; i++) {
+        put_name(l, i, endings[part], name);
+        l->entries[part][i] = (entry){mc_weights_find(l->loader->weights, name), i};
+    }
+    qsort(l->entries[part], (size_t)l->n, sizeof(entry), by_address);
+}
+
+/* Whether the tensors of a part lie one distance apart, in the order of the weights. */
+static bool lie_evenly(list *l, int part) {
+    const entry *e = l->entries[part], *weights = l->entries[WEIGHT];
+    uintptr_t size = mica_dtype_bytes(e->tensor->dtype), at = (uintptr_t)e->tensor->data;
+    uintptr_t step = l->n > 1 ? (uintptr_t)e[1].tensor->data - at : e->tensor->bytes;
+    for (int64_t i = 0; i < l->n; i++)
+        if ((uintptr_t)e[i].tensor->data != at + (uintptr_t)i * step ||
+            e[i].tensor->dtype != e->tensor->dtype || e[i].expert != weights[i].expert)
+            return false;
+    l->steps[part] = (int64_t)(step / size);
+    return step % size == 0;
+}
+
+/* A part of all experts as a view of the file. */
+static mica_status view(const list *l, int part, mica_array *array) {
+    mica_scope *s = l->loader->scope;
+    const mc_weight_tensor *t = l->entries[part]->tensor;
+    const int64_t shape[] = {l->n, t->shape[0], t->shape[1]};
+    int64_t count = (l->n - 1) * l->steps[part] + shape[1] * shape[2];
+    mc_layout layout;
+    mica_array all = mc_leaf_memory(s, t->data, t->dtype, &count, 1, NULL, NULL);
+    MC_TRY(mica_scope_status(s));
+    MC_TRY(mc_layout_init(&layout, t->dtype, shape, 3));
+    layout.strides[0] = l->steps[part];
+    *array = mc_leaf(s, &layout, mc_storage_retain(mc_node_of(all)->storage), 0);
+    return mica_scope_status(s);
+}
+
+static mica_status copy(list *l, int part, mica_array *array) {
+    mica_scope *s = l->loader->scope;
+    mica_array *all = mc_array_alloc((size_t)l->n, sizeof *all);
+    if (!all) return mc_fail_nomem(l->module);
+    for (int64_t i = 0; i < l->n; i++)
+        all[i] = *part_of(&l->each[i], part);
+    *array = mica_stack(s, all, (int)l->n, 0);
+    mc_free(all);
+    return mica_eval(s, *array);
+}
+
+/* Where each expert's matrix lies among them; MICA_NONE: in order. */
+static mica_status make_places(const list *l, mica_array *places) {
+    bool sorted = true;
+    int32_t *numbers = mc_array_alloc((size_t)l->n, sizeof *numbers);
+    if (!numbers) return mc_fail_nomem(l->module);
+    for (int64_t i = 0; i < l->n; i++) {
+        numbers[l->entries[WEIGHT][i].expert] = (int32_t)i;
+        sorted = sorted && l->entries[WEIGHT][i].expert == i;
+    }
+    if (!sorted) *places = mica_from_data(l->loader->scope, numbers, MICA_I32, &l->n, 1);
+    mc_free(numbers);
+    return mica_scope_status(l->loader->scope);
+}
+
+static mica_status join(list *l, mc_linear *linear) {
+    bool even = true;
+    int parts = 0;
+    for (; parts < PARTS && mica_valid(*part_of(&l->each[0], parts)); parts++) {
+        find_entries(l, parts);
+        even = lie_evenly(l, parts) && even;
+    }
+    for (int part = 0; part < parts; part++)
+        MC_TRY(even ? view(l, part, part_of(linear, part)) : copy(l, part, part_of(linear, part)));
+    linear->quantised = l->each[0].quantised;
+    linear->quant = l->each[0].quant;
+    return even ? make_places(l, &linear->places) : MICA_OK;
+}
+
+/* Loads each expert's matrix as one of its own. *whole: none is missing. */
+static mica_status load_each(mc_loader *loader, list *l, const mc_linear *linear, bool *whole) {
+    char name[NAME_BYTES];
+    *whole = true;
+    for (int64_t i = 0; i < l->n; i++) {
+        mc_linear *one = &l->each[i];
+        *one = (mc_linear){.out = linear->out, .in = linear->in};
+        put_name(l, i, "", name);
+        MC_TRY(mc_linear_load(loader, name, false, one));
+        bool biases = one->quantised && one->quant.mode == MICA_QUANT_AFFINE;
+        *whole = *whole && mica_valid(one->weight) && (!biases || mica_valid(one->biases));
+        if (*whole && memcmp(&one->quant, &l->each[0].quant, sizeof one->quant) != 0)
+            return mc_fail(MICA_EUNSUPPORTED, "%s is quantised unlike the first expert", name);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_linear_load_list(mc_loader *loader, const char *module, mc_linear *linear) {
+    bool whole = false;
+    size_t n = (size_t)linear->experts;
+    list l = {.loader = loader, .module = module, .n = linear->experts};
+    l.each = mc_calloc(n, sizeof *l.each);
+    entry *entries = mc_calloc(PARTS * n, sizeof *entries);
+    for (int part = 0; entries && part < PARTS; part++)
+        l.entries[part] = entries + (size_t)part * n;
+    mica_status status = l.each && entries ? load_each(loader, &l, linear, &whole)
+                                           : mc_fail_nomem("the experts of a model");
+    if (status == MICA_OK && whole) status = join(&l, linear);
+    mc_free(l.each);
+    mc_free(entries);
+    return status;
+}
