@@ -345,11 +345,10 @@ mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, 
     mica_array lhs = row_numbers(s, places, n);
     if (mica_valid(linear->places)) picks = mica_take(s, linear->places, picks, 0);
     if (linear->quantised)
-        y = mica_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
-                            true, lhs, picks);
+        y = mc_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
+                          lhs, picks, linear->fast);
     else
-        y = mica_gather_mm(
-            s, rows, mica_swapaxes(s, mica_astype(s, linear->weight, MICA_F32), 1, 2), lhs, picks);
+        y = mc_gather_rows(s, rows, linear->weight, lhs, picks, linear->fast);
     return mica_squeeze(s, y, 2);
 }
 
