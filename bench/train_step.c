@@ -1,10 +1,11 @@
-/* A step of training: loss and gradients of low-rank factors on all matrices of every layer,
- * each layer a checkpoint, head and loss in checkpoints of a part of the rows.
+/* A step of training: loss and gradients of low-rank factors on all matrices of every layer, each
+ * layer a checkpoint, head and loss in checkpoints of a part of the rows.
  *
  *     train_step MODEL [TOKENS [STEPS [RANK [THREADS [exact] [whole]]]]]
  *
  * Prints what memory the program says that it will take, what the device and the system then count,
- * and each step's time: by the clock, and of all threads. exact: matmuls do not round activations. whole: no layer is a checkpoint. */
+ * and each step's time: by the clock, and of all threads. exact: matmuls do not round activations.
+ * whole: no layer is a checkpoint. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <mica/mica.h>

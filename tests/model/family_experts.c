@@ -5,10 +5,6 @@
 
 #include "model/pass.h"
 
-#include "graph/graph.h"
-
-#include <mica/convert.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,40 +164,9 @@ static void test_alike(void **state) {
     mica_device_close(&device);
 }
 
-/* The logits of both are the same, and the experts of the second lie where they are mapped. */
-static void compare_listed(mica_device *device, const char *stacked, const char *listed) {
-    mc_lm *a = own_open(device, stacked), *b = own_open(device, listed);
-    const size_t n = OWN_TEXT * (size_t)a->spec.vocab;
-    float *want = fixture_logits(device, a, own_text, OWN_TEXT);
-    float *got = fixture_logits(device, b, own_text, OWN_TEXT);
-    fixture_compare(got, want, n, 0.0, "%s", listed);
-    const mc_linear *l = &mc_lm_find(b, MC_STR("layers.1.mlp.experts.7.up_proj"))->linear;
-    const mc_layout *layout = &mc_node_of(l->weight)->layout;
-    assert_true(mica_valid(l->places));
-    assert_true(layout->strides[0] > layout->shape[1] * layout->shape[2]);
-    free(want);
-    free(got);
-    mc_lm_close(&a);
-    mc_lm_close(&b);
-}
-
 static void test_listed(void **state) {
     (void)state;
-    mica_device *device;
-    const mica_convert_options options = {.quantise = true, .quant = {.bits = 4, .group_size = 32}};
-    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
-    char *listed = own_list_experts(folder, "own_experts", EXPERTS_HERE), *dir = test_temp_dir();
-    char *from = test_format("%s/stacked", dir), *to = test_format("%s/listed", dir);
-    compare_listed(device, folder, listed);
-    if (mica_convert(folder, from, &options, NULL) != MICA_OK ||
-        mica_convert(listed, to, &options, NULL) != MICA_OK)
-        fail_msg("%s", mica_last_error());
-    compare_listed(device, from, to);
-    free(from);
-    free(to);
-    test_temp_dir_remove(dir);
-    test_temp_dir_remove(listed);
-    mica_device_close(&device);
+    own_check_listed(folder, "own_experts", EXPERTS_HERE, "layers.1.mlp.experts.7.up_proj");
 }
 
 static void test_passes(void **state) {

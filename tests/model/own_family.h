@@ -6,19 +6,10 @@
 #include "model/family.h"
 #include "model/fixture.h"
 
-#include <mica/io.h>
-
 /* Makes a folder of a model of a family, with the vocabulary and the tokenizer of a fixture, by its
  * config.json: each tensor of its slots is random, in +-0.4 (test_temp_dir_remove it). The family
  * is added, if it is not yet. */
 char *own_model(const mc_family *family, const char *config);
-
-/* Saves a folder's model.safetensors, in the order of names, as transformers does. */
-void own_save(const char *folder, mica_named_array *arrays, size_t n);
-
-/* Makes a folder of the same model in which the matrices of "switch_mlp" are tensors of their own,
- * "experts.7", and the config says "listed" behind the model's type. */
-char *own_list_experts(const char *folder, const char *type, int experts);
 
 mc_lm *own_open(mica_device *device, const char *folder);
 
@@ -38,5 +29,10 @@ void own_check_quantised(const char *folder, const char *module);
 
 /* Factors of a module are trained, change the model, and are fused into it. */
 void own_check_tuned(const char *folder, const char *module);
+
+/* A model whose matrices of "switch_mlp" are tensors of their own instead ("experts.7"), and whose
+ * config says "listed" behind its type, computes the same, quantised or not. A matrix of theirs
+ * stays where it is mapped, if they lie one distance apart. */
+void own_check_listed(const char *folder, const char *type, int experts, const char *module);
 
 #endif
