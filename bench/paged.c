@@ -52,7 +52,7 @@ static mica_status step(side *s, int rows, int32_t id) {
         ids[i] = id;
     if (rows == 1) return mc_session_feed(s->sessions[0], ids, 1, &logits);
     for (int i = 0; i < rows; i++)
-        MC_TRY(mc_batch_reserve(s->sessions[i], 1));
+        MC_TRY(mc_session_reserve(s->sessions[i], 1));
     MC_TRY(mc_batch_feed(&s->batch, s->sessions, ids, (size_t)rows));
     for (int i = 0; i < rows; i++)
         MC_TRY(mc_session_feed(s->sessions[i], &ids[i], 1, &logits));

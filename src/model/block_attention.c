@@ -138,6 +138,10 @@ static mica_array attend_cached_by_rows(const mc_lm_pass *p, const mc_block_at *
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
+static bool by_rows(const mc_kv_store *store, int layer) {
+    return store && store->rows && !(store->together && store->together(store->context, layer));
+}
+
 mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     const mc_attention_spec *spec = &at->spec->attention;
     const mc_kv_store *store = p->store;
@@ -152,8 +156,8 @@ mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     if (store && store->observe) store->observe(store->observer, at->layer, q, k);
     k = to_kv(p, k);
     v = to_kv(p, v);
-    mica_array y = store && store->rows ? attend_cached_by_rows(p, at, q, k, v)
-                                        : attend_cached(p, at, store, q, k, v);
+    mica_array y = by_rows(store, at->layer) ? attend_cached_by_rows(p, at, q, k, v)
+                                             : attend_cached(p, at, store, q, k, v);
     const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};
     return mica_reshape(p->s, swap_heads(p, y), shape, 3);
 }

@@ -136,6 +136,13 @@ typedef struct mc_attended {
     mica_array table;
 } mc_attended;
 
+/* An array that a layer carries from token to token: of one row of a batch. It begins as zeros. */
+typedef struct mc_carried {
+    mica_dtype dtype;
+    int ndim; /* below MICA_MAX_NDIM */
+    int64_t shape[MICA_MAX_NDIM];
+} mc_carried;
+
 #define MC_MAX_ROWS 256 /* of a batch whose rows have their own stores */
 
 /* A store of keys and values between passes. */
@@ -145,9 +152,14 @@ typedef struct mc_kv_store {
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
     /* Not NULL: [B] stores, one for each row of the batch, B <= MC_MAX_ROWS. Row b is appended to
-     * rows[b] as a batch of one, and attends to its keys and values. append and context are not
-     * used. */
+     * rows[b] as a batch of one, and attends to its keys and values. */
     const struct mc_kv_store *rows;
+    /* Not NULL: whether the rows of a layer are appended together all the same, to this store. */
+    bool (*together)(const void *context, int layer);
+    /* Array i of those that a layer carries (mc_carried) as the pass finds it, and as it
+     * leaves it: each with the batch's axis in front, whatever `rows` is. */
+    mica_array (*before)(void *context, mica_scope *s, int layer, int i);
+    void (*after)(void *context, mica_scope *s, int layer, int i, mica_array next);
     /* Not NULL: receives each layer's queries [B, heads, L, head_dim] and keys, RoPE applied to
      * both. */
     void (*observe)(void *context, int layer, mica_array q, mica_array k);

@@ -74,6 +74,8 @@ static uint64_t swap_bytes(const mc_schedule *s) {
 static mica_status open_parts(mc_schedule *s) {
     const mc_kv_pool_options options = {.bytes = s->options.cache_bytes,
                                         .context = s->local->context,
+                                        .states = s->local->states,
+                                        .sessions = s->options.rows,
                                         .swap_bytes = swap_bytes(s),
                                         .keep = mc_prefix_available()};
     s->rows.model = *s->local;
@@ -244,7 +246,7 @@ static bool may_have_room(const mc_schedule *s, const mc_request *request) {
         if (!overtakes(request, row))
             others++;
         else if (row->session)
-            blocks += mc_paged_blocks(&row->session->cache.paged);
+            blocks += mc_cache_blocks(&row->session->cache);
     }
     int64_t tokens = request->source ? 1 : (int64_t)request->given.n_ids + 1;
     return others < s->options.rows &&
@@ -522,7 +524,7 @@ static void keep_rest(step *t) {
 
 /* Takes the blocks for the row's next token. */
 static void reserve_row(mc_schedule *s, step *t, size_t i) {
-    mica_status status = mc_batch_reserve(t->sessions[i], 1);
+    mica_status status = mc_session_reserve(t->sessions[i], 1);
     if (status != MICA_OK) leave_with_error(s, t->rows[i], status);
     t->counts[i] = 1;
 }
@@ -553,7 +555,8 @@ static void guess(step *t) {
     int32_t *at = t->ids;
     int64_t room = MC_MAX_ROWS - (int64_t)t->n; /* for guesses */
     for (size_t i = 0; i < t->n; i++) {
-        int64_t max = mc_min(t->counts[i] - 1, room);
+        bool may = t->n == 1 || mc_cache_is_together(&t->sessions[i]->cache);
+        int64_t max = may ? mc_min(t->counts[i] - 1, room) : 0;
         *at++ = t->next[i];
         int64_t guesses = mc_stream_guess(t->rows[i]->stream, max, (int64_t)t->n, at);
         t->counts[i] = 1 + guesses;

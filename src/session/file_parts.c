@@ -45,8 +45,17 @@ uint64_t mc_session_checksum(const void *data, size_t size) {
 
 /* ---- writing ---- */
 
+static mica_status put_in_memory(mc_part_writer *w, const void *data, size_t size) {
+    size_t padding = mc_padded(size) - size;
+    memcpy(w->memory, data, size);
+    memset(w->memory + size, 0, padding);
+    w->memory += size + padding;
+    return MICA_OK;
+}
+
 mica_status mc_part_put(mc_part_writer *w, const void *data, size_t size) {
     static const char zeros[MC_WORD] = {0};
+    if (!w->file) return put_in_memory(w, data, size);
     size_t whole = size / MC_WORD * MC_WORD, padding = mc_padded(size) - size;
     char last[MC_WORD] = {0};
     if (size > whole) memcpy(last, (const char *)data + whole, size - whole);
@@ -77,6 +86,11 @@ mica_status mc_part_take(mc_part_reader *r, uint64_t size, const void **data) {
     *data = r->data + r->at;
     r->at += mc_padded((size_t)size);
     return MICA_OK;
+}
+
+mica_status mc_part_done(const mc_part_reader *r) {
+    if (r->at == r->size) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: %zu bytes too many", r->name, r->size - r->at);
 }
 
 mica_status mc_part_check(const mc_part_reader *r) {

@@ -1,4 +1,4 @@
-/* Files of parts: what session files and files of prefixes have in common. Each part is padded with
+/* Files of parts: what session files, files of prefixes and copies in memory have in common. Each part is padded with
  * zeros to whole words of 8 bytes. The last word is a checksum of all others.
  *
  * Threads: one at a time. */
@@ -28,7 +28,8 @@ uint64_t mc_session_checksum(const void *data, size_t size);
 /* ---- writing ---- */
 
 typedef struct mc_part_writer {
-    FILE *file;
+    FILE *file;       /* NULL: to memory, without a checksum */
+    char *memory;     /* where the next part goes; there is room */
     const char *path; /* path of the file, for error texts */
     uint64_t sum;     /* checksum of the `size` bytes so far, without the size itself */
     size_t size;
@@ -51,6 +52,8 @@ typedef struct mc_part_reader {
 mica_status mc_part_take(mc_part_reader *r, uint64_t size, const void **data);
 /* errors  MICA_EFORMAT: the file is too short */
 mica_status mc_part_cut_short(const mc_part_reader *r);
+/* Whether all was taken. errors  MICA_EFORMAT */
+mica_status mc_part_done(const mc_part_reader *r);
 /* Compares the checksum behind the data. errors  MICA_EFORMAT */
 mica_status mc_part_check(const mc_part_reader *r);
 

@@ -1,10 +1,28 @@
 #include "session/largest.h"
 
+#include "model/lm.h"
+
 #include <mica/ops.h>
 
 #include <math.h>
 
 _Static_assert(sizeof(mc_largest) == (2 * MC_LARGEST + 1) * sizeof(float), "words alone");
+
+void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]) {
+    const int last = -1;
+    arrays[0] = mica_argmax(s, logits, last, false);
+    arrays[1] = mica_max(s, logits, &last, 1, false);
+}
+
+mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows) {
+    uint32_t ids[MC_MAX_ROWS];
+    float logits[MC_MAX_ROWS];
+    MC_TRY(mica_read(arrays[0], ids, rows * sizeof *ids));
+    MC_TRY(mica_read(arrays[1], logits, rows * sizeof *logits));
+    for (size_t i = 0; i < rows; i++)
+        best[i] = (mc_best){(int32_t)ids[i], logits[i]};
+    return MICA_OK;
+}
 
 double mc_largest_error(const mc_largest *largest) {
     return 2e-4 + 0x1p-21 * fabs((double)largest->log_total);

@@ -1,5 +1,5 @@
-/* The largest logits of rows, found by the device that computed them: tokens can be drawn from
- * these (mc_sampler_draw_largest), while the rows stay where they are.
+/* The largest logits of rows, found by the device that computed them, while the rows stay where
+ * they are: the best token of each, or as many as tokens can be drawn from (mc_sampler_draw_largest).
  *
  * Threads: any. */
 #ifndef SESSION_LARGEST_H
@@ -8,6 +8,19 @@
 #include "base/status.h"
 
 #include <mica/array.h>
+
+/* The largest logit of a row, NaN if any of the row is, and the first token that has it. */
+typedef struct mc_best {
+    int32_t id;
+    float logit;
+} mc_best;
+
+enum { MC_BEST_ARRAYS = 2 }; /* of mc_best_record */
+
+/* The best tokens of logits [..., vocab]: recorded in a graph, and read after its evaluation, of
+ * MC_MAX_ROWS rows at most. The logits themselves need not be read. */
+void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]);
+mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows);
 
 enum { MC_LARGEST = 64 }; /* logits of a row */
 

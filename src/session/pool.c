@@ -13,62 +13,30 @@ enum { BLOCK = 64 };
 
 /* ---- the layout ---- */
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* How many layers are alike to layer i, it among them; 0: it is not the first of them. */
-static int count_alike(const mc_kv_pool *pool, int i) {
-    int n = 0;
-    for (int k = 0; k < pool->lm->spec.n_layers; k++)
-        n += pool->layers[k].alike == i;
-    return n;
-}
-
-/* Divides the layers into groups. Those that are alike fill groups one after the other. */
-static void place_layers(mc_kv_pool *pool) {
-    int layers = pool->lm->spec.n_layers;
-    int64_t size = 0;
-    for (int i = 0; i < layers; i++)
-        size = greatest_divisor(count_alike(pool, i), size);
-    pool->slots = (int)size;
-    pool->groups = 0;
-    for (int i = 0; i < layers; i++) {
-        if (pool->layers[i].alike != i) continue;
-        int n = 0;
-        for (int k = i; k < layers; k++) {
-            if (pool->layers[k].alike != i) continue;
-            pool->places[k] = (mc_kv_place){pool->groups + n / pool->slots, n % pool->slots};
-            if (n % pool->slots == 0) pool->leaders[pool->groups + n / pool->slots] = k;
-            n++;
-        }
-        pool->groups += n / pool->slots;
-    }
-}
-
-static mica_status plan(mc_kv_pool *pool) {
-    size_t layers = (size_t)pool->lm->spec.n_layers;
-    pool->places = mc_calloc(layers, sizeof *pool->places);
-    pool->layers = mc_calloc(layers, sizeof *pool->layers);
-    pool->leaders = mc_calloc(layers, sizeof *pool->leaders);
-    if (!pool->places || !pool->layers || !pool->leaders) return mc_fail_nomem("a pool of caches");
-    mc_cache_plan(pool->lm, pool->context, 0, pool->block, pool->layers);
-    place_layers(pool);
+static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states) {
+    const mc_lm *lm = pool->lm;
+    MC_TRY(mc_state_plan_init(&pool->plan, lm, states, pool->context, 0, pool->block));
+    pool->groups = pool->plan.together;
+    if (!pool->groups) return mc_fail(MICA_EINVAL, "a pool for a model without keys and values");
+    pool->slots = pool->plan.states[0].slots;
     for (int g = 0; g < pool->groups; g++) {
-        bool windows = pool->layers[pool->leaders[g]].window > 0;
+        bool windows = pool->plan.states[g].span.window > 0;
         pool->has_windows = pool->has_windows || windows;
         pool->has_full = pool->has_full || !windows;
     }
-    const mc_lm *lm = pool->lm;
-    pool->block_bytes = 2 * (uint64_t)pool->slots * (uint64_t)lm->spec.kv_heads *
-                        (uint64_t)pool->block * (uint64_t)mc_lm_kv_width(lm) *
-                        mica_dtype_bytes(lm->kv_dtype);
+    pool->block_bytes =
+        2 * (uint64_t)pool->slots * (uint64_t)pool->block * (uint64_t)mc_entry_bytes(lm);
     return MICA_OK;
+}
+
+/* Bytes of a session's states that are not in blocks. */
+static uint64_t bytes_beside(const mc_kv_pool *pool) {
+    uint64_t bytes = 0;
+    for (int i = pool->plan.together; i < pool->plan.n; i++) {
+        const mc_state state = mc_state_planned(&pool->plan, i, pool->lm);
+        bytes += state.kind->bytes_after(&state, 0);
+    }
+    return bytes;
 }
 
 mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n) {
@@ -140,7 +108,8 @@ static mica_status open_arrays(mc_kv_pool *pool) {
     pool->arrays = mc_calloc(arrays, sizeof *pool->arrays);
     pool->pass.params = mc_calloc(2 * arrays + 3 * groups, sizeof *pool->pass.params);
     pool->pass.lengths = mc_calloc(groups, sizeof *pool->pass.lengths);
-    if (!pool->arrays || !pool->pass.params || !pool->pass.lengths)
+    pool->pass.written = mc_calloc(groups * (size_t)pool->slots, sizeof *pool->pass.written);
+    if (!pool->arrays || !pool->pass.params || !pool->pass.lengths || !pool->pass.written)
         return mc_fail_nomem("a pool of caches");
     pool->pass.next = pool->pass.params + arrays;
     pool->pass.tables = pool->pass.next + arrays;
@@ -176,8 +145,10 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     pool->block = block;
     pool->context = options->context;
     pool->swap_limit = options->swap_bytes;
-    mica_status status = plan(pool);
-    if (status == MICA_OK) status = open_blocks(pool, options->bytes);
+    mica_status status = plan(pool, options->states);
+    uint64_t beside = (uint64_t)options->sessions * bytes_beside(pool);
+    if (status == MICA_OK)
+        status = open_blocks(pool, options->bytes > beside ? options->bytes - beside : 0);
     if (status == MICA_OK) status = open_arrays(pool);
     if (status == MICA_OK)
         *out = pool;
@@ -197,14 +168,13 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     mc_arena_deinit(&pool->arena);
     mc_free(pool->pass.params);
     mc_free(pool->pass.lengths);
+    mc_free(pool->pass.written);
     mc_free(pool->arrays);
     mc_prefixes_deinit(&pool->prefixes);
     mc_free(pool->refs);
     mc_free(pool->owners);
     mc_free(pool->free_in);
-    mc_free(pool->places);
-    mc_free(pool->layers);
-    mc_free(pool->leaders);
+    mc_state_plan_deinit(&pool->plan);
     mc_free(pool);
     *out = NULL;
 }
@@ -218,11 +188,11 @@ int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
 int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
     int64_t blocks = 0;
     for (int g = 0; g < pool->groups; g++) {
-        const mc_cache_layer *layer = &pool->layers[pool->leaders[g]];
+        const mc_span *span = &pool->plan.states[g].span;
         int64_t entries = tokens;
-        if (layer->window)
-            entries = mc_min(entries, layer->head + mc_cache_kept(layer, pool->block) +
-                                          pool->block - 1 + chunk);
+        if (span->window)
+            entries = mc_min(entries, span->head + mc_span_kept(span, pool->block) + pool->block -
+                                          1 + chunk);
         blocks += (entries + pool->block - 1) / pool->block;
     }
     return blocks;
@@ -442,15 +412,10 @@ mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n) {
     return status;
 }
 
-/* The array of a layer's keys, or values. */
-static mica_array *array_of(mc_kv_pool *pool, int layer, int which) {
-    return &pool->arrays[2 * pool->places[layer].slot + which];
-}
-
-mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which,
-                           const int32_t *ids, int64_t n) {
+mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int slot, int which, const int32_t *ids,
+                           int64_t n) {
     mica_array table = mica_from_data(s, ids, MICA_I32, &n, 1);
-    mica_array x = mica_take(s, *array_of(pool, layer, which), table, 1);
+    mica_array x = mica_take(s, pool->arrays[2 * slot + which], table, 1);
     return mica_expand_dims(s, mica_flatten(s, x, 1, 2), 0);
 }
 
@@ -467,7 +432,7 @@ static mica_status build_write(mc_kv_pool *pool, const int64_t shape[4]) {
     return status;
 }
 
-mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,
+mica_status mc_pool_write(mc_kv_pool *pool, int slot, int which, const int32_t *ids, int64_t count,
                           const void *data) {
     const mc_lm *lm = pool->lm;
     const int64_t shape[] = {1, lm->spec.kv_heads, count, mc_lm_kv_width(lm)};
@@ -476,7 +441,7 @@ mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t 
     if (!pool->write) MC_TRY(build_write(pool, shape));
     const mica_array args[] = {mica_from_data(s, data, lm->kv_dtype, shape, 4),
                                slots_of(pool, ids, count, count)};
-    mica_status status = run(pool, pool->write, array_of(pool, layer, which), 1, args);
+    mica_status status = run(pool, pool->write, &pool->arrays[2 * slot + which], 1, args);
     mc_scope_reset(s);
     return status;
 }

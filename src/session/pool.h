@@ -23,24 +23,21 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "model/lm.h"
-#include "session/cache_layer.h"
+#include "session/plan.h"
 #include "session/prefix.h"
 #include "session/programs.h"
 
 #include <mica/program.h>
 
 typedef struct mc_kv_pool_options {
-    uint64_t bytes;      /* limit of all blocks */
+    uint64_t bytes;      /* limit of all blocks, and of what `sessions` have beside them */
     int64_t block;       /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
     int64_t context;     /* mc_session_model's, of all sessions */
     bool keep;           /* prefixes of texts, for other sessions (session/trail.h) */
     uint64_t swap_bytes; /* limit of copies of caches in the host's memory (session/swap.h) */
+    const mc_layer_state *states; /* mc_session_model's */
+    int64_t sessions; /* max that have tokens at once, with states that are not in blocks */
 } mc_kv_pool_options;
-
-/* Where a layer's keys and values are: in the tables of a group, in the arrays of a slot. */
-typedef struct mc_kv_place {
-    int group, slot;
-} mc_kv_place;
 
 /* The blocks of a group's layers. */
 typedef struct mc_kv_table {
@@ -58,6 +55,7 @@ typedef struct mc_kv_pass {
     mica_array *params;                 /* [2 * slots] for the arrays */
     mica_array *next;                   /* [2 * slots] as the pass leaves them */
     mica_array *tables, *slots, *start; /* [groups] */
+    bool *written;                      /* [groups, slots] */
 } mc_kv_pass;
 
 /* Programs that a pool keeps: for each number of rows a few lengths of tables. */
@@ -67,12 +65,10 @@ typedef struct mc_kv_pool {
     const mc_lm *lm;
     mica_device *device;
     int64_t block, context;
-    int groups, slots;      /* slots: layers of a group */
-    mc_kv_place *places;    /* [layers] */
-    mc_cache_layer *layers; /* [layers] what they attend to */
-    int *leaders;           /* [groups] the first layer of each */
-    mica_scope *scope;      /* of the arrays */
-    mica_array *arrays;     /* [2 * slots]: keys and values of each slot */
+    mc_state_plan plan; /* its first `groups` states are in blocks */
+    int groups, slots;  /* slots: layers of a group */
+    mica_scope *scope;  /* of the arrays */
+    mica_array *arrays; /* [2 * slots]: keys and values of each slot */
     uint64_t block_bytes;
     int32_t blocks;
     uint32_t *refs;        /* [blocks] */
@@ -142,16 +138,16 @@ void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);
  *  errors  MICA_ENOMEM; then the pool is lost */
 mica_status mc_pool_set_arrays(mc_kv_pool *pool, const mica_array *results);
 
-/* A layer's keys (which 0) or values (1) in n blocks, as an array of s: [1, kv_heads, n * block, kv
+/* A slot's keys (which 0) or values (1) in n blocks, as an array of s: [1, kv_heads, n * block, kv
  * width]. Errors are in s. */
-mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int layer, int which,
-                           const int32_t *ids, int64_t n);
+mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int slot, int which, const int32_t *ids,
+                           int64_t n);
 
-/* Writes `count` entries of a layer's keys or values into blocks, from the first on: data
+/* Writes `count` entries of a slot's keys or values into blocks, from the first on: data
  * [kv_heads, count, kv width] of lm->kv_dtype. The program stays for as many entries of others,
  * until mc_pool_end_writes.
  *  errors  MICA_ENOMEM; MICA_EDEVICE */
-mica_status mc_pool_write(mc_kv_pool *pool, int layer, int which, const int32_t *ids, int64_t count,
+mica_status mc_pool_write(mc_kv_pool *pool, int slot, int which, const int32_t *ids, int64_t count,
                           const void *data);
 void mc_pool_end_writes(mc_kv_pool *pool);
 

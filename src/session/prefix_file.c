@@ -76,14 +76,6 @@ static size_t entry_bytes(const mc_kv_pool *pool) {
     return sizeof(entry_hash) + mc_padded((size_t)pool->groups * sizeof(int32_t));
 }
 
-/* A layer whose keys and values are in a slot. */
-static int layer_of(const mc_kv_pool *pool, int slot) {
-    int layer = 0;
-    while (pool->places[layer].slot != slot)
-        layer++;
-    return layer;
-}
-
 /* ---- writing ---- */
 
 /* What is saved. */
@@ -132,7 +124,7 @@ static mica_status put_array(mc_part_writer *w, mc_kv_pool *pool, int slot, int 
                              const int32_t *ids, int64_t n, void *room) {
     mica_scope *s = NULL;
     MC_TRY(mica_scope_open(pool->device, &s));
-    mica_array x = mc_pool_entries(pool, s, layer_of(pool, slot), which, ids, n);
+    mica_array x = mc_pool_entries(pool, s, slot, which, ids, n);
     mica_status status = mica_read(x, room, array_bytes(pool, n));
     mica_scope_close(&s);
     return status == MICA_OK ? mc_part_put(w, room, array_bytes(pool, n)) : status;
@@ -253,7 +245,7 @@ static mica_status check_entry(const loader *l, int64_t i, const char *name) {
     bool good = true;
     for (int g = 0; g < pool->groups; g++) {
         int32_t number = numbers[g];
-        bool window = pool->layers[pool->leaders[g]].window > 0, there = number >= 0;
+        bool window = pool->plan.states[g].span.window > 0, there = number >= 0;
         all += !window;
         full += there && !window;
         windows += there && window;
@@ -317,8 +309,7 @@ static mica_status fill_array(const loader *l, int64_t at, int64_t n, int array,
         for (int64_t i = 0; i < n; i++)
             if (l->ids[at + i] >= 0)
                 memcpy(room + (size_t)k++ * bytes, from + (size_t)(h * n + i) * bytes, bytes);
-    return mc_pool_write(pool, layer_of(pool, array / 2), array % 2, ids, taken * pool->block,
-                         room);
+    return mc_pool_write(pool, array / 2, array % 2, ids, taken * pool->block, room);
 }
 
 static mica_status fill_blocks(const loader *l) {
@@ -342,8 +333,8 @@ static mica_status fill_blocks(const loader *l) {
 static bool is_full(const mc_kv_pool *pool, int32_t entry) {
     bool full = false;
     for (int g = 0; g < pool->groups && !full; g++)
-        full = !pool->layers[pool->leaders[g]].window &&
-               mc_prefix_blocks(&pool->prefixes, entry)[g] >= 0;
+        full =
+            !pool->plan.states[g].span.window && mc_prefix_blocks(&pool->prefixes, entry)[g] >= 0;
     return full;
 }
 

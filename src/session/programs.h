@@ -10,9 +10,9 @@
 
 /* What a pass computes. The program of one is that of all with the same key. */
 typedef struct mc_pass_key {
-    size_t rows;    /* of the batch; 0: of one session */
+    size_t rows;
     int64_t n;      /* tokens of a row */
-    uint64_t shape; /* mc_cache_shape */
+    uint64_t shape; /* of the states' arrays */
     mc_wanted wanted;
     bool best, launched; /* of mc_session_wish: best, and whether it has a fence */
     bool largest;        /* mc_largest_record, and the logits */

@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include "base/integer.h"
-#include "exec/program.h"
 #include "exec/read.h"
 
 #include <stdio.h>
@@ -15,18 +14,29 @@ static int64_t spare_room(int64_t chunk) {
     return chunk > MIN_ROOM ? chunk : MIN_ROOM;
 }
 
+static mc_cache_options cache_options(const mc_session_model *model, int64_t chunk) {
+    return (mc_cache_options){.pool = model->pool,
+                              .states = model->states,
+                              .context = model->context,
+                              .chunk = spare_room(chunk)};
+}
+
 uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
-    return mc_cache_bytes(model->lm, tokens, model->context, spare_room(DEFAULT_CHUNK));
+    const mc_cache_options options = cache_options(model, DEFAULT_CHUNK);
+    uint64_t bytes;
+    return mc_cache_bytes(model->lm, &options, tokens, &bytes) == MICA_OK ? bytes : UINT64_MAX;
 }
 
 static mica_status open_parts(mc_session *session) {
     const mc_session_model *model = session->model;
-    int64_t room = spare_room(session->chunk);
-    MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, model->pool, model->context,
-                         room));
+    const mc_cache_options options = cache_options(model, session->chunk);
+    mc_kv_pool *pool = model->pool;
+    MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, &options));
     if (model->context) session->history.limit = mc_cache_reach(&session->cache);
     MC_TRY(mica_scope_open(model->device, &session->scope));
-    MC_TRY(mica_scope_open(model->device, &session->recording));
+    MC_TRY(mc_passes_init(&session->passes, session->scope,
+                          pool ? pool->programs : session->programs,
+                          pool ? MC_POOL_PROGRAMS : MC_SESSION_PROGRAMS));
     if (!mc_buffer_reserve(&session->logits, (size_t)model->lm->spec.vocab * sizeof(float)))
         return mc_fail_nomem("a session");
     return MICA_OK;
@@ -41,8 +51,6 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     if (!session) return mc_fail_nomem("a session");
     session->model = model;
     session->chunk = chunk ? chunk : DEFAULT_CHUNK;
-    session->programs = model->pool ? model->pool->programs : session->own_programs;
-    session->n_programs = model->pool ? MC_POOL_PROGRAMS : MC_SESSION_PROGRAMS;
     mica_status status = open_parts(session);
     if (status == MICA_OK)
         *out = session;
@@ -68,11 +76,10 @@ void mc_session_close(mc_session **session) {
     mc_session *s = *session;
     (void)drop_follower(s);
     mc_session_close(&s->draft);
-    mc_swap_drop(&s->swap, s->cache.paged.pool);
-    mc_pass_close_all(s->own_programs, MC_SESSION_PROGRAMS);
+    mc_swap_drop(&s->swap);
+    mc_pass_close_all(s->programs, MC_SESSION_PROGRAMS);
+    mc_passes_deinit(&s->passes);
     mica_scope_close(&s->scope);
-    mica_scope_close(&s->recording);
-    mc_arena_deinit(&s->arena);
     mc_cache_deinit(&s->cache);
     mc_tokens_deinit(&s->history);
     mc_buffer_deinit(&s->logits);
@@ -126,18 +133,17 @@ static void forget(mc_session *session) {
 
 void mc_session_reset(mc_session *session) {
     forget(session);
-    mc_swap_drop(&session->swap, session->cache.paged.pool);
-    if (session->cache.paged.pool) mc_trail_unmark(&session->cache.paged.trail);
+    mc_swap_drop(&session->swap);
+    mc_trail_unmark(&session->cache.trail);
     session->streams++;
     if (session->draft) mc_session_reset(session->draft);
 }
 
 void mc_session_swap_out(mc_session *session) {
-    const mc_kv_pool *pool = session->cache.paged.pool;
     bool whole = !session->model->context && !session->history.start;
     mc_swap swap = {0};
-    if (pool && pool->swap_limit && whole && mc_session_count(session) > 0 &&
-        drop_follower(session) == MICA_OK)
+    if (mc_swap_allowed(&session->cache) && whole && mc_session_count(session) > 0 &&
+        mc_session_settle(session) == MICA_OK)
         (void)mc_swap_save(&swap, &session->cache, &session->history); /* else it is read again */
     mc_session_reset(session);
     session->swap = swap;
@@ -151,19 +157,13 @@ static mica_status reset_after(mc_session *session, mica_status status) {
     return mc_fail(status, "%s", error);
 }
 
-mica_status mc_session_settle(mc_session *session) {
-    mica_status status = drop_follower(session);
-    return status == MICA_OK ? status : reset_after(session, status);
-}
-
 mica_status mc_session_mark(mc_session *session, int64_t position) {
-    return session->cache.paged.pool ? mc_trail_mark(&session->cache.paged.trail, position)
-                                     : MICA_OK;
+    return mc_trail_mark(&session->cache.trail, position);
 }
 
 void mc_session_set_salt(mc_session *session, const char *salt) {
     mc_session_reset(session);
-    session->cache.paged.trail.seed = mc_prefix_seed(salt);
+    session->cache.trail.seed = mc_prefix_seed(salt);
 }
 
 int64_t mc_session_count(const mc_session *session) {
@@ -181,8 +181,8 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
 
 /* How many of a text's first tokens the pool has. */
 static int64_t known_of(const mc_session *session, const mc_tokens *text) {
-    if (!session->cache.paged.pool || text->start) return 0;
-    return mc_trail_known(&session->cache.paged.trail, MC_BUFFER_AT(&text->ids, int32_t),
+    if (text->start) return 0;
+    return mc_trail_known(&session->cache.trail, MC_BUFFER_AT(&text->ids, int32_t),
                           mc_tokens_count(text));
 }
 
@@ -191,9 +191,14 @@ static int64_t take_known(mc_session *session, const mc_tokens *text) {
     const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
     int64_t known = known_of(session, text);
     if (known < 1 || !mc_tokens_reserve(&session->history, known)) return 0;
-    if (mc_trail_take(&session->cache.paged.trail, ids, known) != MICA_OK) return 0;
+    if (mc_trail_take(&session->cache.trail, ids, known) != MICA_OK) return 0;
     (void)mc_tokens_add(&session->history, ids, known);
     return known;
+}
+
+static void go_back(mc_session *session, int64_t to) {
+    mc_cache_cut(&session->cache, mc_session_count(session), to);
+    mc_tokens_cut(&session->history, to);
 }
 
 /* Puts what was swapped out into the empty session, all but the text's last token. */
@@ -202,24 +207,19 @@ static mica_status load_swapped(mc_session *session, const mc_tokens *text, int6
     MC_TRY(mc_swap_load(&session->swap, &session->cache, session->scope));
     (void)mc_tokens_add(&session->history, MC_BUFFER_AT(&text->ids, int32_t), n);
     if (n < mc_tokens_count(text)) return MICA_OK;
-    if (!mc_cache_can_cut(&session->cache, n, n - 1))
-        return mc_fail(MICA_EINVAL, "the caches cannot go back by a token");
-    mc_cache_cut(&session->cache, n, n - 1);
-    mc_tokens_cut(&session->history, n - 1);
+    int64_t back = mc_cache_back(&session->cache, n, n - 1);
+    if (!back) return mc_fail(MICA_EINVAL, "the caches cannot go back by a token");
+    go_back(session, back);
     return MICA_OK;
 }
 
 /* Begins an empty session with what the pool has of a text, or with what was swapped out, if that
  * saves a block of tokens. */
 static int64_t take_swapped(mc_session *session, const mc_tokens *text) {
-    mc_kv_pool *pool = session->cache.paged.pool;
     int64_t known = take_known(session, text), n = mc_swap_reach(&session->swap, text);
-    if (!pool || n - known < pool->block) return known;
+    if (!mc_swap_pays(&session->swap, n - known)) return known;
     forget(session);
-    if (load_swapped(session, text, n) == MICA_OK) {
-        pool->swaps++;
-        return mc_session_count(session);
-    }
+    if (load_swapped(session, text, n) == MICA_OK) return mc_session_count(session);
     forget(session);
     return take_known(session, text);
 }
@@ -228,193 +228,104 @@ int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
     if (drop_follower(session) != MICA_OK) forget(session); /* it had the caches */
     int64_t count = mc_session_count(session), n = mc_tokens_count(text);
     int64_t common = mc_min(mc_tokens_common(&session->history, text), n - 1);
-    mc_kv_pool *pool = session->cache.paged.pool;
     drop_ahead(session);
-    if (common > 0 && common >= session->history.start &&
-        mc_cache_can_cut(&session->cache, count, common) && common >= known_of(session, text)) {
-        mc_cache_cut(&session->cache, count, common);
-        mc_tokens_cut(&session->history, common);
+    common = mc_cache_back(&session->cache, count, common);
+    if (common > 0 && common >= session->history.start && common >= known_of(session, text)) {
+        go_back(session, common);
     } else {
         forget(session);
         common = take_swapped(session, text);
     }
-    mc_swap_drop(&session->swap, pool);
+    mc_swap_drop(&session->swap);
     session->to_come = n - common;
-    if (!pool) return common;
-    pool->asked += (uint64_t)n;
-    pool->found += (uint64_t)common;
+    mc_trail_count(&session->cache.trail, n, common);
     (void)mc_session_mark(session, n); /* without memory windows are not kept there */
     return common;
 }
 
 /* ---- passes ---- */
 
-void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]) {
-    const int last = -1;
-    arrays[0] = mica_argmax(s, logits, last, false);
-    arrays[1] = mica_max(s, logits, &last, 1, false);
-}
-
-mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows) {
-    uint32_t ids[MC_MAX_ROWS];
-    float logits[MC_MAX_ROWS];
-    MC_TRY(mica_read(arrays[0], ids, rows * sizeof *ids));
-    MC_TRY(mica_read(arrays[1], logits, rows * sizeof *logits));
-    for (size_t i = 0; i < rows; i++)
-        best[i] = (mc_best){(int32_t)ids[i], logits[i]};
-    return MICA_OK;
-}
-
-/* How many of a pass's results come before those of the layers. */
-static size_t wanted_arrays(const mc_session_wish *wish) {
-    if (wish->wanted == MC_NO_LOGITS) return 0;
-    if (wish->fence) return MC_LAUNCH_ARRAYS;
-    if (wish->best) return MC_BEST_ARRAYS;
-    return wish->largest ? 2 : 1;
-}
-
-/* Where a pass puts the wished queries and keys. */
-typedef struct observation {
-    const mc_session_wish *wish;
-    mica_array *results;
-} observation;
-
-static void observe(void *context, int layer, mica_array q, mica_array k) {
-    const observation *w = context;
-    for (size_t i = 0; i < w->wish->n_layers; i++)
-        if (w->wish->layers[i] == layer) {
-            w->results[2 * i] = q;
-            w->results[2 * i + 1] = k;
-        }
-}
-
-/* How many results a pass has. */
-static size_t count_results(const mc_session *session, const mc_session_wish *wish) {
-    return mc_cache_result_count(&session->cache) + wanted_arrays(wish) + 2 * wish->n_layers;
-}
-
-enum { PASS_PARAMS = 2 }; /* beside the cache's: ids, position */
-
-static size_t count_params(const mc_session *session) {
-    return PASS_PARAMS + mc_cache_param_count(&session->cache);
-}
-
-/* Records a pass over n tokens in s and builds its program. */
-static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
-                              const mc_session_wish *wish, mica_program **program) {
-    const mc_lm *lm = session->model->lm;
-    const int64_t shape[] = {1, n};
-    size_t n_params = count_params(session), n_results = count_results(session, wish);
-    size_t wanted = wanted_arrays(wish);
-    mica_param *params = mc_arena_alloc(&session->arena, n_params * sizeof *params);
-    mica_array *results = mc_arena_calloc(&session->arena, n_results * sizeof *results);
-    if (!params || !results) return mc_fail_nomem("a session");
-    mica_array *wished = results + mc_cache_result_count(&session->cache);
-    observation observer = {wish, wished + wanted};
-    mc_kv_store store = mc_cache_store(&session->cache);
-    if (wish->n_layers) {
-        store.observe = observe;
-        store.observer = &observer;
-    }
-    mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
-    mica_array position = mica_program_param(s, MICA_I32, NULL, 0);
-    mica_array forward = mc_lm_forward(s, lm, ids, position, &store, wish->wanted);
-    if (wanted && wish->best)
-        mc_best_record(s, forward, wished);
-    else if (wanted)
-        wished[wanted - 1] = forward;
-    if (wanted && wish->largest) wished[0] = mc_largest_record(s, forward);
-    if (wish->fence) wished[MC_BEST_ARRAYS] = mica_astype(s, wished[0], MICA_I32);
-    MC_TRY(mica_scope_status(s));
-    params[0] = (mica_param){.name = "ids", .array = ids};
-    params[1] = (mica_param){.name = "position", .array = position};
-    mc_cache_params(&session->cache, params + PASS_PARAMS);
-    mc_cache_results(&session->cache, results);
-    return mica_program_build(s, params, n_params, results, n_results, NULL, program);
-}
-
-static mica_status make_program(mc_session *session, int64_t n, const mc_session_wish *wish,
-                                mica_program **program) {
-    mica_status status = build_pass(session, session->recording, n, wish, program);
-    mc_scope_reset(session->recording);
-    return status;
-}
-
-/* Finds or builds the program of a pass, which is then the first of the list. */
-static mica_status find_program(mc_session *session, int64_t n, const mc_session_wish *wish) {
-    const mc_pass_key key = {.n = n,
-                             .shape = mc_cache_shape(&session->cache),
-                             .wanted = wish->wanted,
-                             .best = wish->best,
-                             .largest = wish->largest,
-                             .launched = wish->fence != NULL};
-    if (mc_pass_find(session->programs, session->n_programs, &key)) return MICA_OK;
-    return make_program(session, n, wish, &session->programs[0].program);
-}
-
-/* Runs a program, or launches it. The arrays of a pool, which others use, stay if a run fails. */
-static mica_status run_or_launch(mc_session *session, const mica_program *program,
-                                 const mica_array *args, const mc_session_wish *wish,
-                                 mica_array *results) {
-    mica_scope *s = session->scope;
-    if (wish->fence) return mc_program_launch(program, s, args, results, wish->fence);
-    if (session->cache.paged.pool) return mc_program_run_kept(program, s, args, results);
-    return mica_program_run(program, s, args, results);
-}
-
-/* Computes a pass over ids [1, n] i32 by its program, or launches it. */
-static mica_status run_program(mc_session *session, const mica_program *program, mica_array ids,
-                               int64_t n, const mc_session_wish *wish, mica_array *results) {
-    mica_scope *s = session->scope;
-    size_t caches = mc_cache_result_count(&session->cache);
-    size_t n_results = count_results(session, wish);
-    mica_array *args = mc_arena_alloc(&session->arena, count_params(session) * sizeof *args);
-    mica_array *all = mc_arena_alloc(&session->arena, n_results * sizeof *all);
-    if (!args || !all) return mc_fail_nomem("a session");
-    args[0] = ids;
-    args[1] = mica_i32(s, (int32_t)mc_session_count(session));
-    mc_cache_args(&session->cache, s, n, args + PASS_PARAMS);
-    MC_TRY(mica_scope_status(s));
-    MC_TRY(run_or_launch(session, program, args, wish, all));
-    MC_TRY(mc_cache_take(&session->cache, s, all)); /* arrays of s: it cannot fail */
-    memcpy(results, all + caches, (n_results - caches) * sizeof *results);
-    return MICA_OK;
-}
-
-/* Computes a pass. */
-static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
+/* Computes a pass over ids [1, n] i32 behind `count` tokens, or launches it. */
+static mica_status run_pass(mc_session *session, mica_array ids, int64_t count, int64_t n,
                             const mc_session_wish *wish, mica_array *results) {
-    const int64_t shape[] = {1, n};
-    mica_program *once = NULL; /* one that gives layers' queries and keys is not kept */
-    mc_arena_reset(&session->arena);
-    mica_array tokens = mica_from_data(session->scope, ids, MICA_I32, shape, 2);
-    if (!wish->n_layers) {
-        MC_TRY(find_program(session, n, wish));
-        return run_program(session, session->programs[0].program, tokens, n, wish, results);
-    }
-    mica_status status = make_program(session, n, wish, &once);
-    if (status == MICA_OK) status = run_program(session, once, tokens, n, wish, results);
-    mica_program_close(&once);
-    return status;
+    mc_pass_rows pass; /* the rest is for more rows */
+    pass.lm = session->model->lm;
+    pass.rows = 1;
+    pass.n = n;
+    pass.wish = *wish;
+    pass.caches[0] = &session->cache;
+    pass.homes[0] = session->scope;
+    pass.positions[0] = count;
+    pass.ahead[0] = 0;
+    return mc_pass_compute(&session->passes, &pass, ids, results);
 }
 
-mica_status mc_session_collect(mc_session *session) {
+/* Drops what nobody needs of the last pass but its rows, notes the states where a text ended or
+ * tokens may be computed in vain, and makes room for n tokens behind `count`. */
+static mica_status prepare(mc_session *session, int64_t count, int64_t n) {
+    mc_cache *cache = &session->cache;
+    mica_scope *s = session->scope;
+    MC_TRY(mc_cache_collect(cache, s, &session->rows, session->rows.scope != NULL));
+    if (n > 1 || session->has_read) MC_TRY(mc_cache_snapshot(cache, s, count, session->has_read));
+    session->has_read = false;
+    return mc_cache_reserve(cache, s, n, mc_max(session->to_come, n));
+}
+
+/* Computes a pass over n tokens behind `count` of the history. */
+static mica_status compute(mc_session *session, int64_t count, const int32_t *ids, int64_t n,
+                           const mc_session_wish *wish, mica_array *results) {
+    const int64_t shape[] = {1, n};
+    MC_TRY(prepare(session, count, n));
+    mica_array tokens = mica_from_data(session->scope, ids, MICA_I32, shape, 2);
+    return run_pass(session, tokens, count, n, wish, results);
+}
+
+/* Goes back to where the states can, if they have seen tokens that were not counted, and computes
+ * the history from there on again. */
+static mica_status catch_up(mc_session *session) {
+    const mc_session_wish none = {.wanted = MC_NO_LOGITS};
+    const mc_tokens *text = &session->history;
+    int64_t n = mc_session_count(session), at = mc_cache_back(&session->cache, n, n);
+    if (at < text->start)
+        return mc_fail(MICA_EINVAL, "the session has forgotten the tokens to compute again");
+    if (at)
+        mc_cache_cut(&session->cache, n, at);
+    else
+        mc_cache_clear(&session->cache);
+    for (int64_t step; at < n; at += step) {
+        step = mc_min(n - at, session->chunk);
+        MC_TRY(compute(session, at, MC_BUFFER_AT(&text->ids, int32_t) + (at - text->start), step,
+                       &none, NULL));
+        mc_cache_commit(&session->cache, step);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_session_settle(mc_session *session) {
+    mica_status status = drop_follower(session);
+    if (status == MICA_OK) status = catch_up(session);
+    return status == MICA_OK ? status : reset_after(session, status);
+}
+
+mica_status mc_session_reserve(mc_session *session, int64_t n) {
+    MC_TRY(mc_session_settle(session));
     session->rows = MICA_NONE;
-    return mc_cache_collect(&session->cache, session->scope, NULL, 0);
+    mica_status status = prepare(session, mc_session_count(session), n);
+    if (status != MICA_OK) mc_session_reset(session);
+    return status;
 }
 
 /* Computes a pass over tokens behind the history. They are not counted yet, and the history has
  * room for them. */
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
-    int64_t later = session->to_come > n ? session->to_come : n;
     MC_TRY(mc_session_settle(session));
-    mica_status status = mc_session_collect(session);
-    if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, later);
     drop_ahead(session);
-    if (status == MICA_OK && !mc_tokens_reserve(&session->history, n))
-        status = mc_fail_nomem("a session's history");
-    if (status == MICA_OK) status = run_pass(session, ids, n, wish, results);
+    session->rows = MICA_NONE;
+    mica_status status = MICA_OK;
+    if (!mc_tokens_reserve(&session->history, n)) status = mc_fail_nomem("a session's history");
+    if (status == MICA_OK)
+        status = compute(session, mc_session_count(session), ids, n, wish, results);
     if (status != MICA_OK) mc_session_reset(session); /* the caches may be half written */
     return status;
 }
@@ -424,9 +335,8 @@ static void count(mc_session *session, const int32_t *ids, int64_t n) {
     const mc_tokens *text = &session->history;
     (void)mc_tokens_add(&session->history, ids, n);
     mc_cache_commit(&session->cache, n);
-    if (session->cache.paged.pool)
-        mc_trail_extend(&session->cache.paged.trail, MC_BUFFER_AT(&text->ids, int32_t), text->start,
-                        mc_tokens_count(text));
+    mc_trail_extend(&session->cache.trail, MC_BUFFER_AT(&text->ids, int32_t), text->start,
+                    mc_tokens_count(text));
     session->to_come = session->to_come > n ? session->to_come - n : 0;
 }
 
@@ -434,6 +344,7 @@ mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results) {
     MC_TRY(pass_behind(session, ids, n, wish, results));
     count(session, ids, n);
+    session->has_read = n > 1;
     return MICA_OK;
 }
 
@@ -472,11 +383,7 @@ static void follow(mc_session *session, mica_array chosen) {
     mc_session_launch *next = &session->follower;
     const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &next->fence};
     next->fence = 0;
-    mc_arena_reset(&session->arena);
-    next->status = find_program(session, 1, &wish);
-    if (next->status == MICA_OK)
-        next->status =
-            run_program(session, session->programs[0].program, chosen, 1, &wish, next->results);
+    next->status = run_pass(session, chosen, mc_session_count(session), 1, &wish, next->results);
     if (next->status != MICA_OK) snprintf(next->error, sizeof next->error, "%s", mica_last_error());
     session->has_follower = true;
 }
@@ -484,8 +391,7 @@ static void follow(mc_session *session, mica_array chosen) {
 /* Ends a launched pass, whose tokens are counted, and keeps its best token. What follows it is
  * launched first. */
 static mica_status take_best(mc_session *session, const mc_session_launch *pass) {
-    /* A pool's programs and arrays are those of other sessions, too, which may come between. */
-    if (session->follow && !session->cache.paged.pool && mc_cache_has_room(&session->cache, 1) &&
+    if (session->follow && mc_cache_has_room(&session->cache, 1) &&
         mc_session_count(session) < mc_session_room(session))
         follow(session, pass->results[MC_BEST_ARRAYS]);
     mica_status status = end_launch(session, pass);
@@ -605,12 +511,11 @@ static mica_status copy_session(const mc_session *from, mc_session *to) {
     if (!mc_tokens_add(&to->history, MC_BUFFER_AT(&text->ids, int32_t),
                        (int64_t)MC_BUFFER_COUNT(&text->ids, int32_t)))
         return mc_fail_nomem("a session");
-    return mc_cache_fork(&from->cache, &to->cache);
+    return mc_cache_fork(&from->cache, &to->cache, to->scope);
 }
 
 mica_status mc_session_fork(mc_session *from, mc_session **session) {
     *session = NULL;
-    if (!from->model->pool) return mc_fail(MICA_EINVAL, "a fork of a session without a pool");
     MC_TRY(mc_session_settle(from));
     MC_TRY(mc_session_open(from->model, from->chunk, session));
     mica_status status = copy_session(from, *session);

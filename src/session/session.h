@@ -1,13 +1,12 @@
 /* A session: a model's KV cache and the tokens that it holds.
  *
- * A pass over a chunk of tokens is a program (mica/program.h): it is recorded once for a number of
- * tokens and a size of the caches' buffers, and run as often as these stay. The buffers are donated
- * to it, so nothing is copied, and steady decoding allocates nothing.
+ * What it computes are passes of one row (session/pass.h): steady decoding allocates nothing.
  *
  * A session can compute tokens ahead: guesses for the tokens after its history. Their entries are
  * in the caches, not yet counted, and their logits are kept. When such a token is fed, nothing is
  * computed. The first token that differs from its guess drops the guesses left. Results do not
- * depend on what was computed ahead.
+ * depend on what was computed ahead. Where a state cannot go back (session/state.h), those that were
+ * fed are computed again then.
  *
  * On a device that launches late (mc_backend.late) a pass that chooses a token by itself, the best,
  * can be followed by another over that token before anybody has read it: the device goes on while
@@ -22,9 +21,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "model/lm.h"
-#include "session/cache.h"
-#include "session/largest.h"
-#include "session/programs.h"
+#include "session/pass.h"
 #include "session/swap.h"
 #include "session/tokens.h"
 
@@ -40,32 +37,20 @@ typedef struct mc_session_model {
     int64_t context;
     const int32_t *stop_ids; /* [stop_count] */
     size_t stop_count;
-    mc_kv_pool *pool; /* of the sessions' caches, which it outlives; NULL: buffers of their own */
+    mc_kv_pool *pool; /* of the sessions' caches, which it outlives; NULL: arrays of their own */
+    const mc_layer_state *states; /* mc_state_plan_init's; NULL: all layers have keys and values */
     /* The processor does not read the device's memory. Where a few logits are enough, the others
      * stay there, and caches are swapped out of it. */
     bool far_memory;
 } mc_session_model;
 
-/* The largest logit of a row, NaN if any of the row is, and the first token that has it. */
-typedef struct mc_best {
-    int32_t id;
-    float logit;
-} mc_best;
-
-enum { MC_BEST_ARRAYS = 2 }; /* of mc_best_record */
-
 enum { MC_MAX_AHEAD = 64 };
 
 /* Programs that a session keeps: one token, a chunk of prefill and a few numbers of drafts
- * alternate. Sessions on a pool share those of the pool. The parameters of a pass are ids [1, n]
- * i32, the position [] i32, then those of the cache; its results those of the cache, then what is
- * wanted. */
+ * alternate. Sessions on a pool share those of the pool. */
 enum { MC_SESSION_PROGRAMS = 4 };
 
-/* A pass that was launched: what it leaves beside the caches is the best token, as mc_best_record
- * has it, and that token as ids [1, 1] of another pass. */
-enum { MC_LAUNCH_ARRAYS = MC_BEST_ARRAYS + 1 };
-
+/* A pass that was launched: what it leaves is the best token, and that as ids of another pass. */
 typedef struct mc_session_launch {
     mc_fence fence;
     mica_array results[MC_LAUNCH_ARRAYS];
@@ -78,14 +63,12 @@ typedef struct mc_session {
     /* Of the draft model, with the history of its last guesses; NULL: none. */
     struct mc_session *draft;
     mc_cache cache;
-    mc_swap swap;          /* what mc_session_swap_out saved of it */
-    mica_scope *scope;     /* of the caches' buffers, and of the last pass's results */
-    mica_scope *recording; /* empty but while a pass is recorded */
-    mc_pass_program own_programs[MC_SESSION_PROGRAMS]; /* without a pool */
-    mc_pass_program *programs;                         /* the one used last first */
-    size_t n_programs;
-    mc_arena arena; /* lists of the pass at hand */
-    int64_t chunk;  /* max tokens of a prefill pass */
+    mc_swap swap;      /* what mc_session_swap_out saved of it */
+    mica_scope *scope; /* of the caches' buffers, and of the last pass's results */
+    mc_passes passes;
+    mc_pass_program programs[MC_SESSION_PROGRAMS]; /* without a pool; the one used last first */
+    int64_t chunk;                                 /* max tokens of a prefill pass */
+    bool has_read; /* the last pass was one over a text: states are noted behind it */
     /* Tokens that later passes bring, for which the caches get room at once; 0: those of the next
      * pass. mc_session_reuse sets it, and the owner may add to it. */
     int64_t to_come;
@@ -118,9 +101,9 @@ typedef struct mc_session {
 mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **session);
 void mc_session_close(mc_session **session); /* takes NULL */
 
-/* Opens a session with the history, the caches and the last logits of another one, whose blocks it
- * shares. Tokens ahead are not taken along.
- *  errors  MICA_EINVAL the session has no pool; MICA_ENOMEM; those of mc_session_settle */
+/* Opens a session with the history, the caches and the last logits of another one, whose memory it
+ * shares until one of them writes there. Tokens ahead are not taken along.
+ *  errors  MICA_ENOMEM; those of mc_session_settle */
 mica_status mc_session_fork(mc_session *from, mc_session **session);
 
 /* Gives a session a draft model, which must outlive it (session/draft.h).
@@ -143,8 +126,8 @@ int64_t mc_session_count(const mc_session *session);
 int64_t mc_session_room(const mc_session *session);
 
 /* Goes back to the longest common prefix of the history and a text, and returns its length. At
- * least one token of the text is left to compute. If the caches cannot go back so far, for a
- * sliding window, the session forgets everything. On a pool that keeps prefixes it goes on from
+ * least one token of the text is left to compute. If the caches cannot go back so far, the session
+ * goes back further, where it can, or forgets everything, as for a sliding window. On a pool that keeps prefixes it goes on from
  * what the pool has of the text, if that is more. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
@@ -198,11 +181,13 @@ mica_status mc_session_reserve_ahead(mc_session *session, int64_t n);
  * has_largest is set and session->tops and rows have them. */
 void mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
-/* Drops the last pass's results, so that another one may run. errors  MICA_ENOMEM */
-mica_status mc_session_collect(mc_session *session);
+/* Makes room for the next n tokens, which the caller is about to compute in a pass of several rows.
+ *  errors  those of mc_session_settle; MICA_ENOMEM. The session is empty then */
+mica_status mc_session_reserve(mc_session *session, int64_t n);
 
-/* Drops the follower, if there is one: for who looks at the caches.
- *  errors  those of the follower's pass; the session is empty then, as it had the caches */
+/* For who looks at the caches: drops the follower, if there is one; and where states have seen
+ * tokens ahead and cannot go back, computes the history again from where they can.
+ *  errors  those of passes; the session is empty then */
 mica_status mc_session_settle(mc_session *session);
 
 /* mc_session_is_ahead: whether any token is ahead. mc_session_knows: whether `id` is the next one
@@ -210,29 +195,9 @@ mica_status mc_session_settle(mc_session *session);
 bool mc_session_is_ahead(const mc_session *session);
 bool mc_session_knows(const mc_session *session, int32_t id);
 
-/* The best tokens of logits [..., vocab]: recorded in a graph, and read after its evaluation. The
- * logits themselves need not be read. */
-void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]);
-mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows);
-
-/* What a pass leaves beside the caches. */
-typedef struct mc_session_wish {
-    mc_wanted wanted;
-    bool best;             /* only the best of the wanted logits (mc_best_record) */
-    bool largest;          /* the largest of them (mc_largest_record), before the logits */
-    const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
-    size_t n_layers;
-    /* Not NULL, with `best`: the pass is only launched, and leaves MC_LAUNCH_ARRAYS. Receives what
-     * to wait for (mc_device_wait). */
-    mc_fence *fence;
-} mc_session_wish;
-
 /* mc_session_feed with more results.
  *
- *  results  receives evaluated arrays that are valid until the next pass. First what mc_lm_forward
- *           returns, or the best of it, or its largest and itself, unless nothing is wanted.
- *           Then for each layer, in the order of wish->layers, q [1, heads, L, head_dim] and k [1,
- *           kv_heads, L, head_dim]. */
+ *  results  those of mc_pass_compute, evaluated and valid until the next pass */
 mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results);
 

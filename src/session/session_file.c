@@ -145,18 +145,6 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
 
 /* ---- writing ---- */
 
-/* Writes a layer's keys or values. */
-static mica_status put_entries(mc_part_writer *w, mc_session *session, int layer, int which,
-                               size_t bytes) {
-    void *data = mc_alloc(bytes);
-    if (!data) return mc_fail_nomem("saving a session");
-    mica_status status =
-        mc_cache_read(&session->cache, mc_session_count(session), layer, which, data);
-    if (status == MICA_OK) status = mc_part_put(w, data, bytes);
-    mc_free(data);
-    return status;
-}
-
 static mica_status put_session(mc_part_writer *w, mc_session *session) {
     const mc_session_model *model = session->model;
     const mc_decoder_spec *spec = &model->lm->spec;
@@ -176,14 +164,7 @@ static mica_status put_session(mc_part_writer *w, mc_session *session) {
     MC_TRY(mc_session_fingerprint(model, &head.fingerprint));
     MC_TRY(mc_part_put(w, &head, sizeof head));
     MC_TRY(mc_part_put(w, session->history.ids.data, session->history.ids.len));
-    for (int i = 0; i < spec->n_layers; i++) {
-        int64_t count = mc_cache_saved_count(&session->cache, head.tokens, i);
-        size_t bytes = (size_t)(count * spec->kv_heads * mc_lm_kv_width(model->lm)) *
-                       mica_dtype_bytes(model->lm->kv_dtype);
-        MC_TRY(mc_part_put(w, &count, sizeof count));
-        for (int which = 0; bytes && which < 2; which++)
-            MC_TRY(put_entries(w, session, i, which, bytes));
-    }
+    MC_TRY(mc_cache_write(&session->cache, head.tokens, w));
     return mc_part_end(w);
 }
 
@@ -274,32 +255,10 @@ static mica_status take_history(mc_part_reader *r, const header *head, mc_sessio
     return MICA_OK;
 }
 
-static mica_status take_layer(mc_part_reader *r, mc_session *session, int index) {
-    const mc_decoder_spec *spec = &session->model->lm->spec;
-    int64_t total = mc_session_count(session), count;
-    const void *data = NULL, *parts[2] = {NULL, NULL};
-    MC_TRY(mc_part_take(r, sizeof count, &data));
-    memcpy(&count, data, sizeof count);
-    if (!mc_cache_can_hold(&session->cache, index, total, count))
-        return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
-                       index, (long long)count, (long long)total);
-    /* total and count are below 2^31, kv_heads times the width is below 2^48 */
-    uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(session->model->lm) *
-                   mica_dtype_bytes(session->model->lm->kv_dtype);
-    if (count && row > SIZE_MAX / (uint64_t)count) return mc_part_cut_short(r);
-    for (int i = 0; i < 2; i++)
-        MC_TRY(mc_part_take(r, row * (uint64_t)count, &parts[i]));
-    if (!count) return MICA_OK;
-    return mc_cache_fill(&session->cache, session->scope, index, count, parts[0], parts[1]);
-}
-
 static mica_status take_session(mc_part_reader *r, const header *head, mc_session *session) {
     MC_TRY(take_history(r, head, session));
-    for (int i = 0; i < session->model->lm->spec.n_layers; i++)
-        MC_TRY(take_layer(r, session, i));
-    if (r->at != r->size)
-        return mc_fail(MICA_EFORMAT, "%s: %zu bytes too many", r->name, r->size - r->at);
-    return MICA_OK;
+    MC_TRY(mc_cache_read(&session->cache, session->scope, head->tokens, r));
+    return mc_part_done(r);
 }
 
 mica_status mc_session_parse(const mc_session_model *model, const void *data, size_t size,

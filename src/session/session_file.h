@@ -7,8 +7,8 @@
  *               fingerprint, counts, the dtype of keys and values, the hash of forgotten tokens
  *               (tokens.h)
  *     history   i32 [tokens - forgotten]: the last tokens
- *     layers    for each: the count of its entries (one word), its keys, its values, both
- *               [kv_heads, count, head_dim]
+ *     layers    of each that has a state of its own: the count of its entries (one word), its keys,
+ *               its values, both [kv_heads, count, head_dim]; or what else its kind of state writes
  *     checksum  one word, over all words before it
  *
  * The fingerprint covers what the model computes with: the decoder's numbers; names, kinds, shapes

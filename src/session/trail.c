@@ -5,8 +5,11 @@
 
 #include <string.h>
 
-void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_kv_table *tables, mc_cache_layer *layers) {
-    *t = (mc_trail){.pool = pool, .tables = tables, .layers = layers, .seed = mc_prefix_seed("")};
+void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states, int n_states) {
+    *t = (mc_trail){.pool = pool,
+                    .states = states,
+                    .keeps = pool && pool->keeps && n_states == pool->groups,
+                    .seed = mc_prefix_seed("")};
 }
 
 void mc_trail_deinit(mc_trail *t) {
@@ -19,8 +22,12 @@ static int64_t count_of(const mc_trail *t) {
     return (int64_t)MC_BUFFER_COUNT(&t->hashes, mc_prefix_hash);
 }
 
-static const mc_cache_layer *leader(const mc_trail *t, int group) {
-    return &t->layers[t->pool->leaders[group]];
+static const mc_span *span_of(const mc_trail *t, int group) {
+    return &t->states[group]->span;
+}
+
+static mc_kv_table *table_of(const mc_trail *t, int group) {
+    return &((mc_blocks *)t->states[group])->table;
 }
 
 /* The hash under which blocks of groups with a window are kept. */
@@ -30,8 +37,8 @@ static mc_prefix_hash of_windows(mc_prefix_hash hash) {
 }
 
 mica_status mc_trail_reserve(mc_trail *t, int64_t n) {
+    if (!t->keeps || t->lost) return MICA_OK;
     size_t blocks = (size_t)(n / t->pool->block + 1);
-    if (!t->pool->keeps || t->lost) return MICA_OK;
     if (mc_buffer_reserve(&t->hashes, blocks * sizeof(mc_prefix_hash)) &&
         mc_buffer_reserve(&t->pins, blocks * sizeof(int32_t)))
         return MICA_OK;
@@ -46,10 +53,10 @@ typedef struct needed {
 } needed;
 
 static needed needed_of(const mc_trail *t, int group, int64_t n) {
-    const mc_cache_layer *layer = leader(t, group);
-    int64_t block = t->pool->block, head = layer->head / block;
-    if (!layer->window) return (needed){0, 0};
-    int64_t first = mc_max(0, n * block - (layer->window - 1)) / block;
+    const mc_span *span = span_of(t, group);
+    int64_t block = t->pool->block, head = span->head / block;
+    if (!span->window) return (needed){0, 0};
+    int64_t first = mc_max(0, n * block - (span->window - 1)) / block;
     return first > head ? (needed){head, first} : (needed){0, 0};
 }
 
@@ -59,11 +66,10 @@ static bool is_needed(needed part, int64_t i) {
 
 /* The text's block i in a group's table; -1: the window has moved on. */
 static int32_t block_at(const mc_trail *t, int group, int64_t i) {
-    const mc_cache_layer *layer = leader(t, group);
-    int64_t head = layer->head / t->pool->block;
-    int64_t at = i < head ? i : i - (t->total - layer->count) / t->pool->block;
+    int64_t head = span_of(t, group)->head / t->pool->block;
+    int64_t at = i < head ? i : i - (t->total - t->states[group]->count) / t->pool->block;
     if (i >= head && at < head) return -1;
-    return t->tables[group].ids[at];
+    return table_of(t, group)->ids[at];
 }
 
 /* ---- entries ---- */
@@ -73,8 +79,7 @@ static int32_t block_at(const mc_trail *t, int group, int64_t i) {
 static int32_t find_full(const mc_kv_pool *pool, mc_prefix_hash hash) {
     int32_t entry = mc_prefix_find(&pool->prefixes, hash);
     for (int g = 0; g < pool->groups && entry >= 0; g++)
-        if (!pool->layers[pool->leaders[g]].window &&
-            mc_prefix_blocks(&pool->prefixes, entry)[g] < 0)
+        if (!pool->plan.states[g].span.window && mc_prefix_blocks(&pool->prefixes, entry)[g] < 0)
             entry = -1;
     return entry;
 }
@@ -91,8 +96,8 @@ static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
     else if (mc_prefix_find(&pool->prefixes, hash) < 0)
         entry = mc_pool_add_prefix(pool, hash);
     for (int g = 0; g < pool->groups && entry >= 0; g++) {
-        int32_t *own = &t->tables[g].ids[i], theirs;
-        if (leader(t, g)->window) continue;
+        int32_t *own = &table_of(t, g)->ids[i], theirs;
+        if (span_of(t, g)->window) continue;
         if (!known) {
             mc_pool_name(pool, entry, g, *own);
             continue;
@@ -116,7 +121,7 @@ static void keep_block(mc_trail *t, int64_t i, int64_t boundary) {
         entry = mc_pool_add_prefix(pool, hash);
     for (int g = 0; g < pool->groups && entry >= 0; g++) {
         bool named = mc_prefix_blocks(&pool->prefixes, entry)[g] >= 0;
-        if (!leader(t, g)->window || named || !is_needed(needed_of(t, g, boundary), i)) continue;
+        if (!span_of(t, g)->window || named || !is_needed(needed_of(t, g, boundary), i)) continue;
         int32_t id = block_at(t, g, i);
         if (id >= 0) mc_pool_name(pool, entry, g, id);
     }
@@ -130,7 +135,7 @@ static void keep_windows(mc_trail *t, int64_t boundary) {
     for (int64_t i = boundary - 1; i >= 0; i--) {
         bool wanted = false;
         for (int g = 0; g < pool->groups && !wanted; g++)
-            wanted = leader(t, g)->window && is_needed(needed_of(t, g, boundary), i);
+            wanted = span_of(t, g)->window && is_needed(needed_of(t, g, boundary), i);
         if (wanted) keep_block(t, i, boundary);
     }
 }
@@ -151,8 +156,8 @@ static void pass_marks(mc_trail *t) {
 }
 
 void mc_trail_extend(mc_trail *t, const int32_t *ids, int64_t start, int64_t total) {
+    if (!t->keeps || t->lost) return;
     int64_t block = t->pool->block;
-    if (!t->pool->keeps || t->lost) return;
     t->total = total;
     for (int64_t i = count_of(t); (i + 1) * block <= total; i++) {
         mc_prefix_hash before = i ? MC_BUFFER_AT(&t->hashes, mc_prefix_hash)[i - 1] : t->seed;
@@ -181,12 +186,13 @@ static void unpin_from(mc_trail *t, int64_t n) {
 }
 
 void mc_trail_cut(mc_trail *t, int64_t to) {
-    if (!t->pool->keeps || t->lost) return;
+    if (!t->keeps || t->lost) return;
     unpin_from(t, to / t->pool->block);
     t->total = to;
 }
 
 void mc_trail_leave(mc_trail *t) {
+    if (!t->keeps) return;
     if (!t->lost) keep_windows(t, count_of(t));
     unpin_from(t, 0);
     t->total = 0;
@@ -198,7 +204,7 @@ void mc_trail_unmark(mc_trail *t) {
 }
 
 mica_status mc_trail_mark(mc_trail *t, int64_t position) {
-    if (!t->pool->keeps || t->lost || !t->pool->has_windows) return MICA_OK;
+    if (!t->keeps || t->lost || !t->pool->has_windows) return MICA_OK;
     if (!MC_BUFFER_PUSH(&t->marks, int64_t, position)) return mc_fail_nomem("a session's caches");
     pass_marks(t);
     return MICA_OK;
@@ -222,6 +228,12 @@ mica_status mc_trail_copy(const mc_trail *from, mc_trail *to) {
 
 /* ---- what is known of a text ---- */
 
+void mc_trail_count(const mc_trail *t, int64_t asked, int64_t known) {
+    if (!t->pool) return;
+    t->pool->asked += (uint64_t)asked;
+    t->pool->found += (uint64_t)known;
+}
+
 /* The last of the first n blocks of a text that a group with a window needs and the pool does not
  * have; -1: there is none. */
 static int64_t find_missing(const mc_trail *t, int group, const mc_prefix_hash *hashes, int64_t n) {
@@ -240,7 +252,7 @@ static int64_t find_missing(const mc_trail *t, int group, const mc_prefix_hash *
  * that is missing and n there is no such place, for all need it. */
 static int64_t windows_reach(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
     for (int g = 0; g < t->pool->groups && n > 0; g++) {
-        int64_t missing = leader(t, g)->window ? find_missing(t, g, hashes, n) : -1;
+        int64_t missing = span_of(t, g)->window ? find_missing(t, g, hashes, n) : -1;
         if (missing < 0) continue;
         n = missing;
         g = -1; /* all again, for fewer */
@@ -249,8 +261,9 @@ static int64_t windows_reach(const mc_trail *t, const mc_prefix_hash *hashes, in
 }
 
 int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
+    if (!t->keeps) return 0;
     int64_t block = t->pool->block, max = (n - 1) / block, found = 0;
-    if (!t->pool->keeps || max < 1) return 0;
+    if (max < 1) return 0;
     mc_prefix_hash *hashes = mc_array_alloc((size_t)max, sizeof *hashes);
     if (!hashes) return 0;
     for (; found < max; found++) {
@@ -272,10 +285,10 @@ static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
     (void)mc_buffer_add(&t->hashes, &hash, sizeof hash);
     (void)mc_buffer_add(&t->pins, &full, sizeof full);
     for (int g = 0; g < pool->groups; g++) {
-        bool windows = leader(t, g)->window > 0;
+        bool windows = span_of(t, g)->window > 0;
         if (windows && !is_needed(needed_of(t, g, n), i)) continue;
         int32_t id = mc_prefix_blocks(&pool->prefixes, windows ? part : full)[g];
-        t->tables[g].ids[t->tables[g].n++] = id;
+        table_of(t, g)->ids[table_of(t, g)->n++] = id;
         mc_pool_retain(pool, id);
     }
     if (part < 0) return;
@@ -287,14 +300,14 @@ mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known) {
     int64_t block = t->pool->block, n = known / block;
     MC_TRY(mc_trail_reserve(t, known));
     for (int g = 0; g < t->pool->groups; g++)
-        MC_TRY(mc_kv_table_reserve(&t->tables[g], n));
+        MC_TRY(mc_kv_table_reserve(table_of(t, g), n));
     mc_prefix_hash hash = t->seed;
     for (int64_t i = 0; i < n; i++) {
         hash = mc_prefix_next(hash, ids + i * block, block);
         take_block(t, i, n, hash);
     }
     t->total = known;
-    for (int i = 0; i < t->pool->lm->spec.n_layers; i++)
-        t->layers[i].count = t->tables[t->pool->places[i].group].n * block;
+    for (int g = 0; g < t->pool->groups; g++)
+        t->states[g]->count = table_of(t, g)->n * block;
     return MICA_OK;
 }

@@ -15,21 +15,21 @@
 #define SESSION_TRAIL_H
 
 #include "base/buffer.h"
-#include "session/pool.h"
+#include "session/state_blocks.h"
 
 typedef struct mc_trail {
-    mc_kv_pool *pool;
-    mc_kv_table *tables;    /* the cache's */
-    mc_cache_layer *layers; /* the cache's */
-    mc_prefix_hash seed;    /* of the text's salt */
-    mc_buffer hashes;       /* mc_prefix_hash of each full block */
-    mc_buffer pins;         /* int32: its entry; -1: there is none */
-    mc_buffer marks;        /* int64 positions that the text has not reached */
-    int64_t total;          /* tokens of the text */
-    bool lost;              /* the text is not known: it came from a file */
+    mc_kv_pool *pool;    /* NULL: there is none */
+    mc_state **states;   /* the cache's, of which the pool's groups are the first */
+    bool keeps;          /* the pool does, and all states are in its blocks; else nothing is kept */
+    mc_prefix_hash seed; /* of the text's salt */
+    mc_buffer hashes;    /* mc_prefix_hash of each full block */
+    mc_buffer pins;      /* int32: its entry; -1: there is none */
+    mc_buffer marks;     /* int64 positions that the text has not reached */
+    int64_t total;       /* tokens of the text */
+    bool lost;           /* the text is not known: it came from a file */
 } mc_trail;
 
-void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_kv_table *tables, mc_cache_layer *layers);
+void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states, int n_states);
 void mc_trail_deinit(mc_trail *t); /* after mc_trail_leave */
 
 /* Makes room for n more tokens. errors  MICA_ENOMEM */
@@ -49,6 +49,9 @@ void mc_trail_unmark(mc_trail *t);
 
 /* Makes an empty trail a copy. errors  MICA_ENOMEM; then it is empty */
 mica_status mc_trail_copy(const mc_trail *from, mc_trail *to);
+
+/* Counts a prompt's tokens as the pool's, and those of them that were known. */
+void mc_trail_count(const mc_trail *t, int64_t asked, int64_t known);
 
 /* How many of the first tokens of a text the pool has, for an empty cache: whole blocks. */
 int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n);

@@ -1,11 +1,9 @@
 #include "task/batch.h"
 
 #include "base/alloc.h"
-#include "base/map.h"
 #include "base/options.h"
 #include "base/system.h"
 #include "device/device.h"
-#include "exec/program.h"
 #include "exec/read.h"
 #include "session/stream.h"
 #include "task/batch_rows.h"
@@ -16,177 +14,57 @@
 /* ---- one step ---- */
 
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
+    mc_kv_pool *pool = model->pool;
     *batch = (mc_batch){.model = model};
     MC_TRY(mica_scope_open(model->device, &batch->scope));
-    return mica_scope_open(model->device, &batch->recording);
+    return mc_passes_init(&batch->passes, batch->scope, pool ? pool->programs : &batch->last,
+                          pool ? MC_POOL_PROGRAMS : 1);
 }
 
 void mc_batch_deinit(mc_batch *batch) {
     mc_pass_close_all(&batch->last, 1);
+    mc_passes_deinit(&batch->passes);
     mica_scope_close(&batch->scope);
-    mica_scope_close(&batch->recording);
-    mc_arena_deinit(&batch->arena);
     mc_buffer_deinit(&batch->tops);
 }
 
-mica_status mc_batch_reserve(mc_session *session, int64_t n) {
-    mica_status status = mc_session_settle(session);
-    if (status == MICA_OK) status = mc_session_collect(session);
-    if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, n);
-    if (status != MICA_OK) mc_session_reset(session);
-    return status;
-}
-
-enum { STEP_PARAMS = 2 }; /* beside the caches': ids, positions */
-
-/* The rows of a step: their caches are all on one pool, or none is. A row is one token. */
+/* The rows of a step, each one token. */
 typedef struct step_rows {
-    mc_session *sessions[MC_MAX_ROWS]; /* [n] */
-    int64_t ahead[MC_MAX_ROWS];        /* [n] tokens of the session in earlier rows */
-    size_t n;
-    bool best, largest, logits;         /* what some rows want; the largest and all logits */
-    mc_kv_pool *pool;                   /* NULL: each has buffers of its own */
-    const mc_paged *paged[MC_MAX_ROWS]; /* [n] with a pool */
+    mc_pass_rows pass;
+    mc_session *sessions[MC_MAX_ROWS]; /* [pass.rows] */
 } step_rows;
 
 /* The rows of `counts` [n] tokens of each session; NULL: of one. */
-static void list_rows(step_rows *rows, mc_session *const *sessions, const int64_t *counts,
-                      size_t n) {
-    rows->n = 0;
-    rows->best = rows->largest = rows->logits = false;
-    rows->pool = sessions[0]->cache.paged.pool;
+static void list_rows(step_rows *rows, const mc_batch *batch, mc_session *const *sessions,
+                      const int64_t *counts, size_t n) {
+    mc_pass_rows *pass = &rows->pass;
+    pass->lm = batch->model->lm;
+    pass->n = 1;
+    pass->wish = (mc_session_wish){.wanted = MC_LAST_LOGITS};
+    pass->rows = 0;
     for (size_t i = 0; i < n; i++) {
-        rows->best |= sessions[i]->greedy;
-        rows->largest |= mc_session_wants_largest(sessions[i]);
-        rows->logits |= !sessions[i]->greedy;
-        for (int64_t k = 0; k < (counts ? counts[i] : 1); k++, rows->n++) {
-            rows->sessions[rows->n] = sessions[i];
-            rows->ahead[rows->n] = k;
-            rows->paged[rows->n] = &sessions[i]->cache.paged;
+        pass->wish.best |= sessions[i]->greedy;
+        pass->wish.largest |= mc_session_wants_largest(sessions[i]);
+        pass->wish.both |= !sessions[i]->greedy;
+        for (int64_t k = 0; k < (counts ? counts[i] : 1); k++) {
+            size_t row = pass->rows++;
+            rows->sessions[row] = sessions[i];
+            pass->caches[row] = &sessions[i]->cache;
+            pass->homes[row] = sessions[i]->scope;
+            pass->positions[row] = mc_session_count(sessions[i]) + k;
+            pass->ahead[row] = k;
         }
     }
-}
-
-/* Of each row's own cache, or of all together: they have the same number each. */
-static size_t lists_of_caches(const step_rows *rows) {
-    return rows->pool ? 1 : rows->n;
-}
-
-/* Arrays that a step leaves beside the caches': the best tokens, the largest logits, then all. */
-static size_t count_wanted(const step_rows *rows) {
-    return (rows->best ? (size_t)MC_BEST_ARRAYS : 0u) + rows->largest + rows->logits;
-}
-
-static size_t count_results(const step_rows *rows) {
-    return lists_of_caches(rows) * mc_cache_result_count(&rows->sessions[0]->cache) +
-           count_wanted(rows);
-}
-
-static size_t count_params(const step_rows *rows) {
-    return STEP_PARAMS + lists_of_caches(rows) * mc_cache_param_count(&rows->sessions[0]->cache);
-}
-
-/* The caches' parameters and results of the step that was recorded. */
-static void list_ports(const step_rows *rows, mica_param *params, mica_array *results) {
-    for (size_t i = 0; i < lists_of_caches(rows); i++) {
-        const mc_cache *cache = &rows->sessions[i]->cache;
-        mc_cache_params(cache, params + i * mc_cache_param_count(cache));
-        mc_cache_results(cache, results + i * mc_cache_result_count(cache));
-    }
-}
-
-/* Records a step in s and builds its program. Parameters: ids [n, 1], positions [n], then those of
- * the rows' caches. Results: those of the caches, then the step's. */
-static mica_status build_step(mc_batch *batch, mica_scope *s, const step_rows *rows,
-                              mica_program **program) {
-    const mc_lm *lm = batch->model->lm;
-    const int64_t n = (int64_t)rows->n, shape[] = {n, 1};
-    size_t n_params = count_params(rows), n_results = count_results(rows);
-    mc_kv_store stores[MC_MAX_ROWS], all = {.rows = stores};
-    mica_param *params = mc_arena_alloc(&batch->arena, n_params * sizeof *params);
-    mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
-    if (!params || !results) return mc_fail_nomem("a batch");
-    for (size_t i = 0; i < rows->n && !rows->pool; i++)
-        stores[i] = mc_cache_store(&rows->sessions[i]->cache);
-    if (rows->pool) all = mc_paged_store(rows->paged, rows->n);
-    mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
-    mica_array positions = mica_program_param(s, MICA_I32, &n, 1);
-    mica_array logits = mc_lm_forward(s, lm, ids, positions, &all, MC_LAST_LOGITS);
-    if (rows->best) mc_best_record(s, logits, results + n_results - count_wanted(rows));
-    if (rows->largest) results[n_results - 2] = mc_largest_record(s, logits);
-    if (rows->logits) results[n_results - 1] = logits;
-    MC_TRY(mica_scope_status(s));
-    params[0] = (mica_param){.name = "ids", .array = ids};
-    params[1] = (mica_param){.name = "positions", .array = positions};
-    list_ports(rows, params + STEP_PARAMS, results);
-    return mica_program_build(s, params, n_params, results, n_results, NULL, program);
-}
-
-/* Finds or builds the program of a step. */
-static mica_status find_program(mc_batch *batch, const step_rows *rows, mica_program **program) {
-    mc_pass_key key = {.rows = rows->n,
-                       .n = 1,
-                       .wanted = MC_LAST_LOGITS,
-                       .best = rows->best,
-                       .largest = rows->largest,
-                       .both = rows->best && rows->logits};
-    mc_pass_program *list = rows->pool ? rows->pool->programs : &batch->last;
-    for (size_t i = 0; i < rows->n && !rows->pool; i++) {
-        uint64_t shape = mc_cache_shape(&rows->sessions[i]->cache);
-        key.shape = mc_hash(&shape, sizeof shape, key.shape);
-    }
-    if (rows->pool) key.shape = mc_paged_shape(rows->paged, rows->n);
-    mica_status status = MICA_OK;
-    if (!mc_pass_find(list, rows->pool ? MC_POOL_PROGRAMS : 1, &key)) {
-        status = build_step(batch, batch->recording, rows, &list[0].program);
-        mc_scope_reset(batch->recording);
-    }
-    *program = list[0].program;
-    return status;
-}
-
-/* The program's arguments. */
-static mica_status list_args(mc_batch *batch, const step_rows *rows, const int32_t *ids,
-                             mica_array *args) {
-    const int64_t n = (int64_t)rows->n, shape[] = {n, 1};
-    size_t each = mc_cache_param_count(&rows->sessions[0]->cache);
-    int32_t positions[MC_MAX_ROWS];
-    for (size_t i = 0; i < rows->n; i++) {
-        positions[i] = (int32_t)(mc_session_count(rows->sessions[i]) + rows->ahead[i]);
-        if (!rows->pool)
-            mc_cache_args(&rows->sessions[i]->cache, batch->scope, 1,
-                          args + STEP_PARAMS + i * each);
-    }
-    if (rows->pool)
-        mc_paged_args(rows->paged, rows->ahead, rows->n, batch->scope, 1, args + STEP_PARAMS);
-    args[0] = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
-    args[1] = mica_from_data(batch->scope, positions, MICA_I32, &n, 1);
-    return mica_scope_status(batch->scope);
-}
-
-/* Runs a program; gives the caches what it left. */
-static mica_status run_program(mc_batch *batch, const step_rows *rows, const mica_program *program,
-                               const mica_array *args, mica_array *results) {
-    size_t each = mc_cache_result_count(&rows->sessions[0]->cache);
-    if (rows->pool) {
-        MC_TRY(mc_program_run_kept(program, batch->scope, args, results));
-        return mc_pool_set_arrays(rows->pool, results);
-    }
-    MC_TRY(mica_program_run(program, batch->scope, args, results));
-    for (size_t i = 0; i < rows->n; i++)
-        MC_TRY(
-            mc_cache_take(&rows->sessions[i]->cache, rows->sessions[i]->scope, results + i * each));
-    return MICA_OK;
 }
 
 /* Gives their best tokens to the rows that want these. */
 static mica_status hand_out_best(const step_rows *rows, const mica_array *arrays) {
     mc_best best[MC_MAX_ROWS];
-    MC_TRY(mc_best_read(arrays, best, rows->n));
-    for (size_t i = 0; i < rows->n; i++) {
+    MC_TRY(mc_best_read(arrays, best, rows->pass.rows));
+    for (size_t i = 0; i < rows->pass.rows; i++) {
         mc_session *session = rows->sessions[i];
         if (!session->greedy) continue;
-        session->best[rows->ahead[i]] = best[i];
+        session->best[rows->pass.ahead[i]] = best[i];
         session->has_best = true;
         session->has_largest = false;
     }
@@ -215,17 +93,17 @@ static mica_status reserve_rows(const mc_batch *batch, mc_session *const *sessio
 static mica_status hand_out_largest(mc_batch *batch, const step_rows *rows, mica_array largest,
                                     mica_array logits) {
     mc_buffer_clear(&batch->tops);
-    if (!mc_buffer_reserve(&batch->tops, rows->n * sizeof(mc_largest)))
+    if (!mc_buffer_reserve(&batch->tops, rows->pass.rows * sizeof(mc_largest)))
         return mc_fail_nomem("a batch");
     mc_largest *tops = MC_BUFFER_AT(&batch->tops, mc_largest);
-    MC_TRY(mc_largest_read(largest, tops, rows->n));
-    for (size_t i = 0; i < rows->n; i++) {
+    MC_TRY(mc_largest_read(largest, tops, rows->pass.rows));
+    for (size_t i = 0; i < rows->pass.rows; i++) {
         mc_session *session = rows->sessions[i];
         if (!mc_session_wants_largest(session)) continue;
-        MC_BUFFER_AT(&session->tops, mc_largest)[rows->ahead[i]] = tops[i];
+        MC_BUFFER_AT(&session->tops, mc_largest)[rows->pass.ahead[i]] = tops[i];
         session->has_best = false;
         session->has_largest = true;
-        if (rows->ahead[i]) continue;
+        if (rows->pass.ahead[i]) continue;
         session->rows = mica_detach(session->scope, logits);
         session->first_row = (int64_t)i;
         MC_TRY(mica_scope_status(session->scope));
@@ -242,10 +120,10 @@ static bool wants_logits(const mc_session *session) {
 static mica_status hand_out_logits(const mc_batch *batch, const step_rows *rows,
                                    mica_array logits) {
     size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
-    for (size_t i = 0; i < rows->n; i++) {
+    for (size_t i = 0; i < rows->pass.rows; i++) {
         mc_session *session = rows->sessions[i];
         if (!wants_logits(session)) continue;
-        char *to = session->logits.data + (size_t)rows->ahead[i] * bytes;
+        char *to = session->logits.data + (size_t)rows->pass.ahead[i] * bytes;
         MC_TRY(mc_read_part(logits, i * bytes, to, bytes));
         session->has_best = session->has_largest = false;
     }
@@ -254,27 +132,27 @@ static mica_status hand_out_logits(const mc_batch *batch, const step_rows *rows,
 
 /* Computes a step. */
 static mica_status run_step(mc_batch *batch, const step_rows *rows, const int32_t *ids) {
-    mica_program *program;
-    mc_arena_reset(&batch->arena);
+    const mc_session_wish *wish = &rows->pass.wish;
+    const int64_t shape[] = {(int64_t)rows->pass.rows, 1};
+    mica_array results[MC_BEST_ARRAYS + 2], *next = results;
     mc_scope_reset(batch->scope);
-    MC_TRY(find_program(batch, rows, &program));
-    size_t n_results = count_results(rows);
-    mica_array *args = mc_arena_alloc(&batch->arena, count_params(rows) * sizeof *args);
-    mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
-    if (!args || !results) return mc_fail_nomem("a batch");
-    MC_TRY(list_args(batch, rows, ids, args));
-    MC_TRY(run_program(batch, rows, program, args, results));
-    const mica_array *last = results + n_results - count_wanted(rows);
-    if (rows->best) MC_TRY(hand_out_best(rows, last));
-    if (rows->largest)
-        MC_TRY(hand_out_largest(batch, rows, results[n_results - 2], results[n_results - 1]));
-    return rows->logits ? hand_out_logits(batch, rows, results[n_results - 1]) : MICA_OK;
+    mica_array tokens = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
+    MC_TRY(mc_pass_compute(&batch->passes, &rows->pass, tokens, results));
+    if (wish->best) {
+        MC_TRY(hand_out_best(rows, next));
+        next += MC_BEST_ARRAYS;
+    }
+    if (wish->largest) {
+        MC_TRY(hand_out_largest(batch, rows, next[0], next[1]));
+        next++;
+    }
+    return wish->both ? hand_out_logits(batch, rows, next[0]) : MICA_OK;
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                         const int64_t *counts, size_t n) {
     step_rows rows;
-    list_rows(&rows, sessions, counts, n);
+    list_rows(&rows, batch, sessions, counts, n);
     MC_TRY(run_step(batch, &rows, ids));
     for (size_t i = 0; i < n; i++) {
         int64_t count = counts ? counts[i] : 1;
@@ -295,7 +173,7 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
     mica_status status = reserve_rows(batch, sessions, NULL, n);
     if (status == MICA_OK) status = feed(batch, sessions, ids, NULL, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
-        if (!sessions[i]->cache.paged.pool)
+        if (!mc_cache_is_together(&sessions[i]->cache))
             mc_session_reset(sessions[i]); /* its caches may be half written */
     return status;
 }
@@ -435,7 +313,7 @@ static void prepare(work *w, step *t) {
         if (slot->stream && cancelled) mc_stream_cancel(slot->stream);
         bool lives = slot->stream && pull(w, slot, &id);
         if (!lives && !enter(w, slot, &id)) continue;
-        mica_status status = mc_batch_reserve(slot->session, 1);
+        mica_status status = mc_session_reserve(slot->session, 1);
         if (status != MICA_OK) {
             leave(w, slot, status, MICA_FINISH_ERROR);
             continue;

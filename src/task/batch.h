@@ -5,10 +5,10 @@
  * while attention of each row reads its own caches. The streams find their logits computed
  * (mc_session_knows) and continue as usual. When a row ends, its slot is free for the next item.
  *
- * A step is a program (mica/program.h), run as long as the number of rows and the sizes of their
- * buffers stay. The rows' buffers are donated to it and go back to their sessions. Rows on a pool
- * (session/pool.h) are read through one table; lengths are data then, and programs are kept for
- * numbers of rows and for lengths of the table, which are powers of two.
+ * A step is a pass (session/pass.h), whose program is kept as long as the number of rows and the
+ * sizes of their buffers stay. Rows on a pool (session/pool.h) are read through one table; lengths
+ * are data then, and programs are kept for numbers of rows and for lengths of the table, which are
+ * powers of two.
  *
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_BATCH_H
@@ -22,23 +22,17 @@
 /* The state of computing steps. */
 typedef struct mc_batch {
     const mc_session_model *model;
-    mica_scope *scope;     /* of the results of the last step */
-    mica_scope *recording; /* empty but while a step is recorded */
-    mc_pass_program last;  /* of the last step, without a pool */
-    mc_arena arena;        /* lists of the step at hand */
-    mc_buffer tops;        /* mc_largest [rows] of a step */
+    mica_scope *scope; /* of the results of the last step */
+    mc_passes passes;
+    mc_pass_program last; /* of the last step, without a pool */
+    mc_buffer tops;       /* mc_largest [rows] of a step */
 } mc_batch;
 
 /* After an error the batch must be deinited too. errors  MICA_ENOMEM */
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model);
 void mc_batch_deinit(mc_batch *batch);
 
-/* Makes room for the next n tokens of a session. The session's own scope does that: an error in the
- * batch's scope would affect all sessions.
- * errors  MICA_ENOMEM; the session is then empty */
-mica_status mc_batch_reserve(mc_session *session, int64_t n);
-
-/* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS, as
+/* Computes a token of each of n sessions that have room for it (mc_session_reserve), 1 <= n <= MC_MAX_ROWS, as
  * mc_session_feed does. The sessions' next mc_session_feed returns these logits without computing.
  *
  * errors  those of mc_session_feed; all these sessions are then empty, but those on a pool, which
@@ -46,7 +40,7 @@ mica_status mc_batch_reserve(mc_session *session, int64_t n);
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
 
-/* The same for sessions on a pool, with guesses behind their tokens (mc_session_look_ahead): each
+/* The same for sessions of which all is on a pool (mc_cache_is_together), with guesses behind their tokens (mc_session_look_ahead): each
  * token is a row of the step, and those of one session have one table.
  *
  *  ids     of all sessions, one session's after the other's: its next token, then guesses

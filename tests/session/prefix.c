@@ -55,9 +55,11 @@ static void check_accounts(const world *w, mc_session *const *sessions, size_t n
     uint32_t *refs = calloc((size_t)pool->blocks, sizeof *refs);
     assert_non_null(refs);
     for (size_t i = 0; i < n; i++)
-        for (int g = 0; g < pool->groups; g++)
-            for (int64_t k = 0; k < sessions[i]->cache.paged.tables[g].n; k++)
-                refs[sessions[i]->cache.paged.tables[g].ids[k]]++;
+        for (int g = 0; g < pool->groups; g++) {
+            const mc_kv_table *table = &((mc_blocks *)sessions[i]->cache.states[g])->table;
+            for (int64_t k = 0; k < table->n; k++)
+                refs[table->ids[k]]++;
+        }
     int32_t entries = 0, unused = 0;
     for (uint32_t b = 0; b < pool->prefixes.n_buckets; b++)
         for (int32_t e = pool->prefixes.buckets[b]; e >= 0; e = pool->prefixes.entries[e].next) {

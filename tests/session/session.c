@@ -682,9 +682,10 @@ static void test_room_for_a_prompt(void **state) {
     make_ids(&f, ids, N);
     assert_int_equal(mc_session_reuse(session, ids, N), 0);
     feed(session, ids, CHUNK);
-    for (int i = 0; i < f.lm->spec.n_layers; i++) {
-        const mc_cache_layer *layer = &session->cache.layers[i];
-        assert_int_equal(layer->cap, layer->window ? 384 : 1024); /* 16 and a chunk; 900 */
+    assert_int_equal(session->cache.plan.n, 2);
+    for (int i = 0; i < 2; i++) {
+        const mc_state *one = session->cache.states[i];
+        assert_int_equal(one->cap, one->span.window ? 384 : 1024); /* 16 and a chunk; 900 */
     }
     mc_session_close(&session);
     fixture_close(&f);

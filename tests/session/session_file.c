@@ -77,9 +77,9 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
     char *path = save(session);
     mc_session *loaded = load(&shared, path, 7); /* another chunk size gives other room */
     assert_int_equal(mc_session_count(loaded), tokens);
-    for (int i = 0; i < f->lm->spec.n_layers; i++) {
-        const mc_cache_layer *layer = &loaded->cache.layers[i];
-        if (layer->max) assert_true(layer->cap <= mc_max(layer->count, layer->max));
+    for (int i = 0; i < loaded->cache.plan.n; i++) {
+        const mc_state *state = loaded->cache.states[i];
+        if (state->span.max) assert_true(state->cap <= mc_max(state->count, state->span.max));
     }
     for (int64_t i = 0; i < 3; i++) {
         const float *want = feed(session, tokens + 7 * i, 7),

@@ -646,9 +646,9 @@ static void see_room(void *user, uint64_t done, uint64_t total) {
     seen_room *seen = user;
     const mc_cache *cache = &seen->session->cache;
     (void)total;
-    for (int i = 0; i < fixture.lm->spec.n_layers; i++)
-        if (!cache->layers[i].max && (!seen->min || cache->layers[i].cap < seen->min))
-            seen->min = cache->layers[i].cap;
+    for (int i = 0; i < cache->plan.n; i++)
+        if (!cache->states[i]->span.max && (!seen->min || cache->states[i]->cap < seen->min))
+            seen->min = cache->states[i]->cap;
     assert_true(done >= 4);
 }
 

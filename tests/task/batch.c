@@ -103,7 +103,7 @@ static void check_logits_within(const model_fixture *f, double tolerance) {
         if (lengths[i] > 1)
             assert_int_equal(mc_session_feed(sessions[i], ids + i * width, lengths[i] - 1, NULL),
                              MICA_OK);
-        assert_int_equal(mc_batch_reserve(sessions[i], 1), MICA_OK);
+        assert_int_equal(mc_session_reserve(sessions[i], 1), MICA_OK);
     }
     if (mc_batch_feed(&b, sessions, last, rows) != MICA_OK) fail_msg("%s", mica_last_error());
     for (size_t i = 0; i < rows; i++) {
@@ -164,7 +164,7 @@ static bool decode_step(trio *t, const size_t *rows, size_t n) {
     for (size_t i = 0; i < n; i++) {
         sessions[i] = t->together[rows[i]];
         ids[i] = token_of(t, rows[i], t->count[rows[i]]);
-        assert_int_equal(mc_batch_reserve(sessions[i], 1), MICA_OK);
+        assert_int_equal(mc_session_reserve(sessions[i], 1), MICA_OK);
     }
     uint64_t before = plans->hits + plans->misses;
     if (mc_batch_feed(&t->b, sessions, ids, n) != MICA_OK) fail_msg("%s", mica_last_error());
@@ -462,12 +462,12 @@ static bool fail_one(const room *r, uint64_t n) {
     assert_int_equal(mc_session_open(&r->model, 0, &ill), MICA_OK);
     assert_int_equal(mc_session_feed(well, ids, FULL, NULL), MICA_OK);
     assert_int_equal(mc_session_feed(ill, ids, FULL, NULL), MICA_OK);
-    assert_int_equal(mc_batch_reserve(well, 1), MICA_OK);
+    assert_int_equal(mc_session_reserve(well, 1), MICA_OK);
     while (mc_scope_count(ill->scope) % 256 !=
            0) /* as after some steps: its nodes' block is full */
         mica_i32(ill->scope, 0);
     mc_alloc_fail_at(n);
-    mica_status status = mc_batch_reserve(ill, 1);
+    mica_status status = mc_session_reserve(ill, 1);
     mc_alloc_fail_at(0);
     if (status != MICA_OK) assert_int_equal(mc_session_count(ill), 0);
     if (mc_batch_feed(&b, &well, &ids[FULL], 1) != MICA_OK) fail_msg("%s", mica_last_error());

@@ -1,0 +1,136 @@
+#include "session/plan.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+
+enum { KEEP = 4 }; /* first entries that a context keeps */
+
+/* What a plan is made from. */
+typedef struct planning {
+    const mc_lm *lm;
+    const mc_layer_state *given; /* NULL: as the spec says */
+    int64_t context, chunk, block;
+    mc_state_plan *plan;
+} planning;
+
+static mc_span span_of(const planning *p, int layer) {
+    int64_t group = p->block ? p->block : mc_state_group(p->lm);
+    int64_t window = mc_spec_attention(&p->lm->spec, layer)->window;
+    mc_span span = {.window = mc_span_limit(window, p->context)};
+    if (!span.window) return span;
+    if (span.window != window) {
+        span.keep = mc_min(KEEP, p->context / 2);
+        span.head = mc_round_up(span.keep, group);
+        span.window -= span.keep;
+    }
+    span.max = mc_round_up(span.head + span.window + p->chunk + group, MC_CACHE_STEP / 2);
+    return span;
+}
+
+static bool same_span(mc_span a, mc_span b) {
+    return a.window == b.window && a.keep == b.keep && a.head == b.head && a.max == b.max;
+}
+
+static const mc_state_ops *kind_of(const planning *p, int layer) {
+    if (p->given && p->given[layer].kind) return p->given[layer].kind;
+    return p->block ? &mc_state_blocks : &mc_state_buffers;
+}
+
+static bool has_slot(const planning *p, int layer) {
+    return !p->given || p->given[layer].of == layer;
+}
+
+/* Whether two layers can have slots of one state. */
+static bool alike(const planning *p, int a, int b) {
+    return a == b || (kind_of(p, a) == kind_of(p, b) && kind_of(p, a)->entries &&
+                      same_span(span_of(p, a), span_of(p, b)));
+}
+
+/* Layers from `first` on that are alike to it and have slots; 0: an earlier one is alike. */
+static int count_alike(const planning *p, int first) {
+    int n = 0;
+    for (int i = 0; i < p->plan->layers; i++) {
+        if (!has_slot(p, i) || !alike(p, first, i)) continue;
+        if (i < first) return 0;
+        n++;
+    }
+    return n;
+}
+
+static int greatest_divisor(int a, int b) {
+    while (b) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Slots of a pool's states. */
+static int common_size(const planning *p) {
+    int size = 0;
+    for (int i = 0; i < p->plan->layers; i++)
+        if (has_slot(p, i) && kind_of(p, i)->together)
+            size = greatest_divisor(count_alike(p, i), size);
+    return size;
+}
+
+static mc_planned_state new_state(const planning *p, int layer) {
+    mc_planned_state state = {kind_of(p, layer), span_of(p, layer), layer, 0, NULL, 0};
+    if (p->given) state.carried = p->given[layer].carried;
+    if (p->given) state.n_carried = p->given[layer].n_carried;
+    return state;
+}
+
+/* Adds the states of the layers that are alike to `first`, `size` slots each; 0: one for all. */
+static void add_states(const planning *p, int first, int size) {
+    mc_state_plan *plan = p->plan;
+    for (int i = first, n = 0; i < plan->layers; i++) {
+        if (!has_slot(p, i) || !alike(p, first, i)) continue;
+        if (size ? n % size == 0 : n == 0) plan->states[plan->n++] = new_state(p, i);
+        plan->places[i] = (mc_place){plan->n - 1, plan->states[plan->n - 1].slots++};
+        n++;
+    }
+}
+
+static void add_all(const planning *p, bool together, int size) {
+    for (int i = 0; i < p->plan->layers; i++)
+        if (has_slot(p, i) && kind_of(p, i)->together == together && count_alike(p, i))
+            add_states(p, i, size);
+}
+
+mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
+                               int64_t context, int64_t chunk, int64_t block) {
+    const planning p = {lm, states, context, chunk, block, plan};
+    *plan = (mc_state_plan){.layers = lm->spec.n_layers};
+    plan->places = mc_calloc((size_t)plan->layers, sizeof *plan->places);
+    plan->states = mc_calloc((size_t)plan->layers, sizeof *plan->states);
+    if (!plan->places || !plan->states) {
+        mc_state_plan_deinit(plan);
+        return mc_fail_nomem("a session's caches");
+    }
+    add_all(&p, true, common_size(&p));
+    plan->together = plan->n;
+    add_all(&p, false, 0);
+    for (int i = 0; i < plan->layers; i++)
+        if (!has_slot(&p, i)) plan->places[i] = plan->places[states[i].of];
+    return MICA_OK;
+}
+
+void mc_state_plan_deinit(mc_state_plan *plan) {
+    mc_free(plan->places);
+    mc_free(plan->states);
+    *plan = (mc_state_plan){0};
+}
+
+mc_state mc_state_planned(const mc_state_plan *plan, int i, const mc_lm *lm) {
+    const mc_planned_state *planned = &plan->states[i];
+    return (mc_state){.kind = planned->kind,
+                      .lm = lm,
+                      .index = i,
+                      .layer = planned->layer,
+                      .slots = planned->slots,
+                      .span = planned->span,
+                      .carried = planned->carried,
+                      .n_carried = planned->n_carried};
+}

@@ -1,0 +1,50 @@
+/* Which states the layers of a model have (session/state.h).
+ *
+ * Threads: a plan does not change. */
+#ifndef SESSION_PLAN_H
+#define SESSION_PLAN_H
+
+#include "session/state.h"
+
+/* What a layer carries, where it is not keys and values of its own. */
+typedef struct mc_layer_state {
+    const mc_state_ops *kind;  /* NULL: keys and values */
+    int of;                    /* the layer, this one or an earlier one, whose slot it has */
+    const mc_carried *carried; /* [n_carried], kept by the caller: for the kind */
+    int n_carried;
+} mc_layer_state;
+
+/* Where a layer's part is. */
+typedef struct mc_place {
+    int state, slot;
+} mc_place;
+
+typedef struct mc_planned_state {
+    const mc_state_ops *kind;
+    mc_span span;
+    int layer, slots;          /* the first layer that has it; slots */
+    const mc_carried *carried; /* [n_carried] */
+    int n_carried;
+} mc_planned_state;
+
+typedef struct mc_state_plan {
+    int layers, n;
+    mc_place *places;         /* [layers] */
+    mc_planned_state *states; /* [n]: those of a pool first */
+    int together;             /* how many these are */
+} mc_state_plan;
+
+/*  states   [n_layers]; NULL: all layers have keys and values of their own
+ *  context  max tokens that a layer attends to; 0: no limit
+ *  chunk    max tokens of a pass
+ *  block    of a pool, whose states have as many slots each, the greatest common divisor of the
+ *           numbers of layers that attend to the same entries; 0: there is no pool
+ *  errors   MICA_ENOMEM */
+mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
+                               int64_t context, int64_t chunk, int64_t block);
+void mc_state_plan_deinit(mc_state_plan *plan);
+
+/* An empty state as planned, without what belongs to a cache. */
+mc_state mc_state_planned(const mc_state_plan *plan, int i, const mc_lm *lm);
+
+#endif

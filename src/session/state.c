@@ -1,0 +1,110 @@
+#include "session/state.h"
+
+#include "base/alloc.h"
+#include "base/integer.h"
+#include "device/device.h"
+
+#include <string.h>
+
+enum { AXIS = 2 }; /* of entries */
+
+int64_t mc_state_group(const mc_lm *lm) {
+    return mc_max(1, mica_scope_device(lm->scope)->backend->keys_together);
+}
+
+size_t mc_entry_bytes(const mc_lm *lm) {
+    return (size_t)(lm->spec.kv_heads * mc_lm_kv_width(lm)) * mica_dtype_bytes(lm->kv_dtype);
+}
+
+int64_t mc_span_limit(int64_t a, int64_t b) {
+    if (!a || !b) return a ? a : b;
+    return mc_min(a, b);
+}
+
+int64_t mc_span_kept(const mc_span *span, int64_t block) {
+    return span->window - 1 + mc_max(MC_CACHE_SLACK, block);
+}
+
+/* ---- going back ---- */
+
+int64_t mc_entries_back(const mc_state *state, int64_t total, int64_t to) {
+    int64_t dropped = total - state->count;
+    bool gone = dropped && to < state->span.head + dropped + state->span.window - 1;
+    return gone ? 0 : to;
+}
+
+int64_t mc_entries_reach(const mc_state *state) {
+    return state->span.max;
+}
+
+/* ---- files ---- */
+
+/* The first entries that a file has in any case: those of the head, without what fills up the last
+ * block of a pool. */
+static int64_t head_of(const mc_state *state) {
+    return mc_min(state->span.head, mc_round_up(state->span.keep, mc_state_group(state->lm)));
+}
+
+static int64_t saved_count(const mc_state *state, int64_t total) {
+    return state->count - (total > state->count ? state->span.head - head_of(state) : 0);
+}
+
+uint64_t mc_entries_saved_bytes(const mc_state *state, int64_t total) {
+    size_t bytes = (size_t)saved_count(state, total) * mc_entry_bytes(state->lm);
+    return MC_WORD + 2 * (uint64_t)mc_padded(bytes);
+}
+
+/* Writes `count` entries of x, without those between the file's head and the rest. */
+static mica_status put_entries(mc_state *state, mica_array x, int64_t count, mc_part_writer *w) {
+    mica_scope *s = state->scratch;
+    int64_t head = head_of(state);
+    size_t bytes = (size_t)count * mc_entry_bytes(state->lm);
+    const mica_array parts[] = {
+        mica_slice_axis(s, x, AXIS, 0, head),
+        mica_slice_axis(s, x, AXIS, head + state->count - count, state->count)};
+    if (count < state->count)
+        x = mica_concatenate(s, parts, 2, AXIS);
+    else
+        x = mica_slice_axis(s, x, AXIS, 0, count);
+    void *data = mc_alloc(bytes);
+    if (!data) return mc_fail_nomem("saving a session");
+    mica_status status = mica_read(x, data, bytes);
+    if (status == MICA_OK) status = mc_part_put(w, data, bytes);
+    mc_free(data);
+    return status;
+}
+
+mica_status mc_entries_write(mc_state *state, int64_t total, mica_array k, mica_array v,
+                             mc_part_writer *w) {
+    int64_t count = saved_count(state, total);
+    MC_TRY(mc_part_put(w, &count, sizeof count));
+    if (!count) return MICA_OK;
+    mica_status status = put_entries(state, k, count, w);
+    if (status == MICA_OK) status = put_entries(state, v, count, w);
+    mc_scope_reset(state->scratch);
+    return status;
+}
+
+/* Whether `count` entries are all that a slot needs after `total` tokens, and as many as the slots
+ * before it have. */
+static bool can_hold(const mc_state *state, int64_t total, int slot, int64_t count) {
+    if (count < 0 || count > total || (slot && state->count != count)) return false;
+    return count == total ||
+           (state->span.window && count >= head_of(state) + state->span.window - 1);
+}
+
+mica_status mc_entries_read(const mc_state *state, int64_t total, int slot, mc_part_reader *r,
+                            int64_t *count, const void **parts) {
+    const void *data = NULL;
+    MC_TRY(mc_part_take(r, sizeof *count, &data));
+    memcpy(count, data, sizeof *count);
+    if (!can_hold(state, total, slot, *count))
+        return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
+                       state->layer, (long long)*count, (long long)total);
+    /* total and count are below 2^31, kv_heads times the width is below 2^48 */
+    uint64_t row = mc_entry_bytes(state->lm);
+    if (*count && row > SIZE_MAX / (uint64_t)*count) return mc_part_cut_short(r);
+    for (int i = 0; i < 2; i++)
+        MC_TRY(mc_part_take(r, row * (uint64_t)*count, &parts[i]));
+    return MICA_OK;
+}
