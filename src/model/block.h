@@ -17,6 +17,7 @@ struct mc_block_at;
 
 #define MC_MAX_SLOTS 16
 #define MC_BLOCK_NUMBERS 16 /* of a kind's own */
+#define MC_BLOCK_CARRIED 2
 
 typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX } mc_activation;
 
@@ -43,6 +44,13 @@ typedef struct mc_gated_spec {
     int64_t activation; /* mc_activation, of the gate */
 } mc_gated_spec;
 
+/* An array that a layer carries from token to token: of one row of a batch. It begins as zeros. */
+typedef struct mc_carried {
+    mica_dtype dtype;
+    int ndim; /* below MICA_MAX_NDIM */
+    int64_t shape[MICA_MAX_NDIM];
+} mc_carried;
+
 typedef struct mc_block_spec {
     const struct mc_block *kind;
     int64_t hidden;                  /* width of the residual stream */
@@ -50,6 +58,8 @@ typedef struct mc_block_spec {
     uint64_t biases;                 /* bit i: the matrix of slot i has a bias */
     double norm_eps, norm_offset;    /* all norms are RMS norms; Gemma's 1 + w has offset 1 */
     double factor;                   /* of what is added to the stream */
+    int n_carried;                   /* of a kind with MC_STATE_CARRIED */
+    mc_carried carried[MC_BLOCK_CARRIED];
     union {
         mc_attention_spec attention;
         mc_gated_spec gated;
@@ -79,8 +89,9 @@ enum { MC_BLOCK_NORM, MC_BLOCK_POST_NORM, MC_BLOCK_SLOTS }; /* every kind's firs
 
 /* What a block carries from token to token. */
 typedef enum mc_state_kind {
-    MC_STATE_NONE, /* a token is computed by itself */
-    MC_STATE_KEYS  /* keys and values; the block's numbers are mc_attention_spec */
+    MC_STATE_NONE,   /* a token is computed by itself */
+    MC_STATE_KEYS,   /* keys and values; the block's numbers are mc_attention_spec */
+    MC_STATE_CARRIED /* arrays of one size, which each token changes: the block's `carried` */
 } mc_state_kind;
 
 typedef struct mc_block {

@@ -136,13 +136,6 @@ typedef struct mc_attended {
     mica_array table;
 } mc_attended;
 
-/* An array that a layer carries from token to token: of one row of a batch. It begins as zeros. */
-typedef struct mc_carried {
-    mica_dtype dtype;
-    int ndim; /* below MICA_MAX_NDIM */
-    int64_t shape[MICA_MAX_NDIM];
-} mc_carried;
-
 #define MC_MAX_ROWS 256 /* of a batch whose rows have their own stores */
 
 /* A store of keys and values between passes. */

@@ -2,6 +2,8 @@
 
 #include <mica/grad.h>
 
+#include <string.h>
+
 #include "graph/graph.h"
 
 /* ---- what blocks are written with ---- */
@@ -13,6 +15,19 @@ mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, 
 mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x,
                          mica_array picks) {
     return mc_linear_pick(p->s, &at->slots[slot].linear, x, picks);
+}
+
+mica_array mc_block_carried(const mc_lm_pass *p, const mc_block_at *at, int i) {
+    const mc_carried *c = &at->spec->carried[i];
+    int64_t shape[MICA_MAX_NDIM] = {p->batch};
+    if (p->store && p->store->before)
+        return p->store->before(p->store->context, p->s, at->layer, i);
+    memcpy(shape + 1, c->shape, (size_t)c->ndim * sizeof *shape);
+    return mica_zeros(p->s, shape, c->ndim + 1, c->dtype);
+}
+
+void mc_block_carry(const mc_lm_pass *p, const mc_block_at *at, int i, mica_array next) {
+    if (p->store && p->store->after) p->store->after(p->store->context, p->s, at->layer, i, next);
 }
 
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x) {

@@ -28,6 +28,12 @@ mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, 
 mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x,
                          mica_array picks);
 
+/* Array i of those that the block carries, as the chunk finds it: [B, ...]. Zeros without a store. */
+mica_array mc_block_carried(const mc_lm_pass *p, const mc_block_at *at, int i);
+
+/* Leaves it to the next chunk. */
+void mc_block_carry(const mc_lm_pass *p, const mc_block_at *at, int i, mica_array next);
+
 /* The norm of a slot; x, if the model has none there. */
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);
 

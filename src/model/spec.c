@@ -97,10 +97,19 @@ bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *foun
     return false;
 }
 
-const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer) {
-    static const mc_attention_spec none = {0};
+static const mc_block_spec *find_state(const mc_decoder_spec *spec, int layer, mc_state_kind kind) {
     const mc_block_spec *block;
     for (int i = 0; (block = mc_spec_block(spec, layer, i)); i++)
-        if (block->kind->state == MC_STATE_KEYS) return &block->attention;
-    return &none;
+        if (block->kind->state == kind) return block;
+    return NULL;
+}
+
+const mc_block_spec *mc_spec_carrier(const mc_decoder_spec *spec, int layer) {
+    return find_state(spec, layer, MC_STATE_CARRIED);
+}
+
+const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer) {
+    static const mc_attention_spec none = {0};
+    const mc_block_spec *block = find_state(spec, layer, MC_STATE_KEYS);
+    return block ? &block->attention : &none;
 }

@@ -91,6 +91,9 @@ typedef struct mc_spec_slot {
  * nothing in a layer. */
 bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *found);
 
+/* The block of a layer that carries arrays; NULL: none does. */
+const mc_block_spec *mc_spec_carrier(const mc_decoder_spec *spec, int layer);
+
 /* The numbers of a layer's attention, the first block with keys and values; all 0: it has none. */
 const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer);
 

@@ -33,6 +33,7 @@ static bool same_span(mc_span a, mc_span b) {
 
 static const mc_state_ops *kind_of(const planning *p, int layer) {
     if (p->given && p->given[layer].kind) return p->given[layer].kind;
+    if (mc_spec_carrier(&p->lm->spec, layer)) return &mc_state_carried;
     return p->block ? &mc_state_blocks : &mc_state_buffers;
 }
 
@@ -77,8 +78,11 @@ static int common_size(const planning *p) {
 
 static mc_planned_state new_state(const planning *p, int layer) {
     mc_planned_state state = {kind_of(p, layer), span_of(p, layer), layer, 0, NULL, 0};
+    const mc_block_spec *carrier = mc_spec_carrier(&p->lm->spec, layer);
     if (p->given) state.carried = p->given[layer].carried;
     if (p->given) state.n_carried = p->given[layer].n_carried;
+    if (!p->given && carrier) state.carried = carrier->carried;
+    if (!p->given && carrier) state.n_carried = carrier->n_carried;
     return state;
 }
 

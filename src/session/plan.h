@@ -34,7 +34,7 @@ typedef struct mc_state_plan {
     int together;             /* how many these are */
 } mc_state_plan;
 
-/*  states   [n_layers]; NULL: all layers have keys and values of their own
+/*  states   [n_layers]; NULL: as the blocks say, each layer of its own
  *  context  max tokens that a layer attends to; 0: no limit
  *  chunk    max tokens of a pass
  *  block    of a pool, whose states have as many slots each, the greatest common divisor of the

@@ -215,14 +215,18 @@ void own_check_passes(const char *folder) {
     mica_device_close(&device);
 }
 
-void own_check_sessions(const char *folder) {
+static void check_sessions(const char *folder, bool pooled) {
     mica_device *device;
+    mc_kv_pool *pool = NULL;
     mc_session *session, *again;
     int32_t wrong[OWN_TEXT];
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device),
                      MICA_OK);
     mc_lm *lm = own_open(device, folder);
-    const mc_session_model model = {.lm = lm, .device = device};
+    const mc_kv_pool_options options = {.bytes = 1 << 22, .block = 32, .sessions = 4};
+    if (pooled && mc_kv_pool_open(lm, device, &options, &pool) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    const mc_session_model model = {.lm = lm, .device = device, .pool = pool};
     float *whole = run(device, lm, own_text, 1, OWN_TEXT);
     char *dir = test_temp_dir(), *path = test_format("%s/session", dir);
     assert_int_equal(mc_session_open(&model, 0, &session), MICA_OK);
@@ -251,8 +255,14 @@ void own_check_sessions(const char *folder) {
     free(whole);
     free(path);
     test_temp_dir_remove(dir);
+    mc_kv_pool_close(&pool);
     mc_lm_close(&lm);
     mica_device_close(&device);
+}
+
+void own_check_sessions(const char *folder) {
+    check_sessions(folder, false);
+    check_sessions(folder, true);
 }
 
 /* ---- weights ---- */
