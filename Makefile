@@ -21,7 +21,7 @@ test-quick: ## the release build's tests but the slow ones (kernels on every ins
 	@tools/install-deps.sh test
 	@tools/run_tests quick
 
-check: ## all checks that there are (docs/checks.md), of which CI runs a sixth of the long ones: hours
+check: ## all checks that there are (docs/checks.md), of which CI runs an eighth of the long ones: hours
 	@MICA_TURN=all .ci/run
 
 release-rest: ## the long tests of the release build, which make test leaves out
@@ -31,6 +31,10 @@ release-rest: ## the long tests of the release build, which make test leaves out
 asan-rest: ## under ASan and UBSan what make test leaves out
 	@tools/install-deps.sh test
 	@tools/run_tests asan-rest
+
+asan-models: ## under ASan and UBSan the tests of sessions, schedules, tasks, engines and training
+	@tools/install-deps.sh test
+	@tools/run_tests asan-models
 
 asan-kernels: ## the tests of the kernels and of what calls them, all of it under ASan and UBSan
 	@tools/install-deps.sh test
@@ -95,4 +99,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check release-rest asan-rest asan-kernels tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help
+.PHONY: all chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help

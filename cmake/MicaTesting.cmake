@@ -13,11 +13,12 @@ set(MICA_FIRST convert.gguf convert.recipe cpu.copy device.memory engine.native 
   schedule.turns session.session_file session.session_golden task.score tune.log)
 # Of those rooms, what takes long because a model computes much or the command is started often.
 set(MICA_FIRST_NOT cli.alias cli.answer cli.batch cli.bench cli.bench_failure cli.chat cli.context
-  cli.eval cli.resume cli.run cli.tune serve.batches serve.clients.anthropic serve.clients.chats
-  serve.clients.node serve.clients.ollama serve.clients.tasks serve.crowd serve.echo serve.memory
+  cli.eval cli.resume cli.run cli.tune serve.batches serve.crowd serve.echo serve.memory
   text.tokenizer.regex.interpreted)
-# Rooms whose tests make asan-kernels runs with instrumented kernels, too: label `kernels`.
+# Rooms whose tests make asan-kernels runs with instrumented kernels: label `kernels`.
 set(MICA_KERNEL_ROOMS cpu exec grad model op)
+# Rooms whose other tests make asan-models runs: label `models`.
+set(MICA_MODEL_ROOMS engine schedule session task tune)
 find_program(MICA_VALGRIND valgrind)
 file(STRINGS ${PROJECT_SOURCE_DIR}/tests/qemu_slow.txt MICA_QEMU_SLOW REGEX "^[a-z]")
 list(TRANSFORM MICA_QEMU_SLOW REPLACE " .*" "")
@@ -63,19 +64,24 @@ if(MICA_SANITIZE OR CMAKE_CROSSCOMPILING)
   set(MICA_TEST_TIMEOUT 2400)
 endif()
 
-# Gives a test the labels `first` and `kernels`, if it is one of those.
+# Gives a test the labels `first`, `kernels` and `models`, if it is one of those; in a build without
+# sanitizers the first ones are labelled `twice`, for make release-rest.
 function(mica_label_sanitized name labels)
   string(REGEX REPLACE "[.].*" "" room ${name})
-  if(NOT MICA_SANITIZE MATCHES "address")
-    return()
-  endif()
   set(all ${${labels}})
-  if(NOT name IN_LIST MICA_FIRST_NOT AND
+  if(NOT name IN_LIST MICA_FIRST_NOT AND NOT name MATCHES "[.]whole$|^serve[.]clients[.]" AND
       (room IN_LIST MICA_FIRST_ROOMS OR name IN_LIST MICA_FIRST))
-    list(APPEND all first)
+    if(MICA_SANITIZE MATCHES "address")
+      list(APPEND all first)
+    elseif(NOT MICA_SANITIZE)
+      list(APPEND all twice)
+    endif()
   endif()
-  if(room IN_LIST MICA_KERNEL_ROOMS)
+  if(MICA_SANITIZE MATCHES "address" AND room IN_LIST MICA_KERNEL_ROOMS)
     list(APPEND all kernels)
+  elseif(MICA_SANITIZE MATCHES "address" AND room IN_LIST MICA_MODEL_ROOMS AND
+      NOT "first" IN_LIST all)
+    list(APPEND all models)
   endif()
   set(${labels} ${all} PARENT_SCOPE)
 endfunction()
@@ -144,8 +150,20 @@ function(mica_test_in_room target name function built source)
   endforeach()
 endfunction()
 
+# What mica_test does where it has BRIEF.
+macro(mica_test_brief)
+  if(arg_BRIEF_SANITIZED OR (arg_BRIEF AND (NOT MICA_SANITIZE OR "first" IN_LIST arg_LABELS)))
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT MICA_TEST_BRIEF=1)
+    if(NOT CMAKE_CROSSCOMPILING AND NOT (MICA_SANITIZE AND arg_BRIEF_SANITIZED))
+      set(whole_labels ${arg_LABELS})
+      list(FILTER whole_labels INCLUDE REGEX "golden|cases")
+      mica_add_test(${name}.whole ${target} LABELS slow long ${whole_labels} ARGS ${arg_ARGS})
+    endif()
+  endif()
+endmacro()
+
 # mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [ALONE] [WEAKER]
-#           [DEVICES | DEVICES_LONG] [MLX_MODES | MLX_LONG | NO_MLX])
+#           [DEVICES | DEVICES_LONG] [MLX_MODES | MLX_LONG | NO_MLX] [BRIEF | BRIEF_SANITIZED])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. The tests of a room are one program, the target test_<room>, that takes a test's name
@@ -168,8 +186,13 @@ endfunction()
 # do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too, which are long;
 # MLX_LONG: the copy on MLX is long; NO_MLX: not there, for what needs that a row has the same bits
 # alone and among others.
+#
+# BRIEF: fewer of the cases that are alike (test_is_brief); all of them as <room>.<name>.whole,
+# which is long. Sanitizers that do not run it `first` see all of them. BRIEF_SANITIZED: those never
+# do.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;MLX_LONG;NO_MLX" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+    "ALONE;WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;MLX_LONG;NO_MLX;BRIEF;BRIEF_SANITIZED" ""
     "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" id test/${path})
@@ -193,6 +216,7 @@ function(mica_test path)
     list(PREPEND arg_ARGS ${own})
   endif()
   mica_add_test(${name} ${target} LABELS ${arg_LABELS} ARGS ${arg_ARGS})
+  mica_test_brief()
   set(slow slow)
   if(NOT arg_LABELS MATCHES "golden" OR name IN_LIST MICA_QEMU_SLOW) # make test has the others
     list(APPEND slow long)

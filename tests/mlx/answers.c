@@ -153,12 +153,9 @@ static void check_answers_leave_nothing(const char *mode, int answers) {
     free(path);
 }
 
-enum { MANY = 200 };
-
-static int answers = MANY;
-
 static void test_answers_leave_nothing(void **state) {
     (void)state;
+    const int answers = test_is_brief() ? 40 : 200;
     check_answers_leave_nothing("lazy", answers);
     check_answers_leave_nothing("compiled", answers);
 }
@@ -196,15 +193,13 @@ static void check_a_long_answer(const char *mode) {
 
 static void test_a_long_answer_is_bounded(void **state) {
     (void)state;
-    if (answers < MANY) skip();
+    if (test_is_brief()) skip();
     check_a_long_answer("lazy");
     check_a_long_answer("compiled");
 }
 
-/* With an argument so many answers are asked for, and no long one: for sanitizers and Valgrind. */
-int main(int argc, char **argv) {
+int main(void) {
     setenv("MICA_TEST_DEVICE", "mlx:cpu", 1);
-    if (argc > 1) answers = atoi(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_answers_are_those_of_the_cpu),
         cmocka_unit_test(test_answers_in_bf16),

@@ -6,7 +6,6 @@
 #include <string.h>
 
 /* For sanitizers: fewer rounds of the same. */
-static bool brief;
 
 /* Options of all kinds; those of `kind` 0 are greedy. */
 static mica_generate_options make_options(unsigned kind, unsigned seed) {
@@ -83,7 +82,7 @@ static void test_mixtures(void **state) {
     (void)state;
     static const mc_schedule_options small = {.rows = 3, .step_tokens = 50};
     check_mixture(models[1], &small, 3);
-    if (brief) return;
+    if (test_is_brief()) return;
     check_mixture(models[0], &small, 1);
     check_mixture(models[1], NULL, 2);
 }
@@ -146,8 +145,8 @@ static void check_chaos(const mica_model *model, unsigned seed) {
 
 static void test_chaos(void **state) {
     (void)state;
-    if (!brief) check_chaos(models[0], 1);
-    for (unsigned seed = 2; seed < (brief ? 3 : 4); seed++)
+    if (!test_is_brief()) check_chaos(models[0], 1);
+    for (unsigned seed = 2; seed < (test_is_brief() ? 3 : 4); seed++)
         check_chaos(models[1], seed);
 }
 
@@ -313,8 +312,7 @@ static void test_no_memory(void **state) {
     free(room.prompt);
 }
 
-int main(int argc, char **argv) {
-    brief = argc > 1 && strcmp(argv[1], "brief") == 0;
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixtures),
         cmocka_unit_test(test_chaos),

@@ -227,8 +227,15 @@ size_t test_heap_bytes(void) {
 #endif
 }
 
+bool test_is_brief(void) {
+    return getenv("MICA_TEST_BRIEF") != NULL;
+}
+
+enum { BRIEF_FAILURES = 7 }; /* in brief only each so-manieth allocation fails */
+
 uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {
-    for (uint64_t n = 1;; n++) {
+    const uint64_t step = test_is_brief() ? BRIEF_FAILURES : 1;
+    for (uint64_t n = 1;; n += step) {
         mc_alloc_fail_at(n);
         bool done = body(arg);
         bool failed = mc_alloc_count() >= n;
@@ -265,11 +272,12 @@ bool test_device_is_other(void) {
 }
 
 int test_case_step(void) {
-    return test_device_is_other() ? 3 : 1;
+    return test_device_is_other() || test_is_brief() ? 3 : 1;
 }
 
 uint64_t test_failure_step(void) {
-    return test_device_is_other() ? 401 : 1;
+    if (test_device_is_other()) return 401;
+    return test_is_brief() ? BRIEF_FAILURES : 1;
 }
 
 bool test_device_keeps_order(void) {

@@ -108,12 +108,16 @@ mica_status test_device_open(const mica_device_options *options, mica_device **d
 /* Whether that is another device than the cpu. */
 bool test_device_is_other(void);
 
-/* The step of a loop over cases that are alike: 1, or 3 on other devices than the cpu, which take
- * their time. */
+/* Whether fewer of the cases that are alike are enough: $MICA_TEST_BRIEF is set. */
+bool test_is_brief(void);
+
+/* The step of a loop over cases that are alike: 1, or 3 in brief and on other devices than the cpu,
+ * which take their time. */
 int test_case_step(void);
 
-/* By how many allocations a test goes on that lets the n-th fail while a model computes: 1, or 401
- * on other devices, which allocate tens of thousands of times for the launches of an answer. */
+/* By how many allocations a test goes on that lets the n-th fail while a model computes: 1, in brief
+ * 7, or 401 on other devices, which allocate tens of thousands of times for the launches of an
+ * answer. */
 uint64_t test_failure_step(void);
 
 /* Bytes that are active on a device once its plans are forgotten, for MLX keeps constants with what

@@ -19,7 +19,6 @@ static const char lines[] =
     "{\"prompt\": \"What is a CPU?\", \"completion\": \"A processor, and a fast one, captain.\"}\n";
 
 /* For sanitizers: fewer steps. What is learned is the same in all builds. */
-static bool brief;
 
 typedef struct bench {
     char *dir, *adapter, *model;
@@ -299,7 +298,7 @@ static void test_compressed_set(void **state) {
 static void test_learns(void **state) {
     (void)state;
     bench b;
-    if (brief) skip();
+    if (test_is_brief()) skip();
     begin(&b, lines);
     apply(&b, &(mica_lora_options){.rank = 8});
     b.options.iterations = 40;
@@ -502,11 +501,11 @@ static void test_every_kind_learns(void **state) {
         b.optimizer.learning_rate = 3e-4;
         for (int last = 0; last < 2; last++) {
             apply(&b, &rows[i].lora);
-            b.options.iterations = !last ? 1 : brief ? 4 : 12;
+            b.options.iterations = !last ? 1 : test_is_brief() ? 4 : 12;
             losses[last] = tune(&b).train_loss;
         }
         print_message("  %s: %.3f to %.3f\n", rows[i].name, losses[0], losses[1]);
-        assert_true(losses[1] < (brief ? 1.0 : 0.5) * losses[0]);
+        assert_true(losses[1] < (test_is_brief() ? 1.0 : 0.5) * losses[0]);
         end(&b);
     }
 }
@@ -1178,8 +1177,7 @@ static void test_bad_source(void **state) {
     end(&b);
 }
 
-int main(int argc, char **argv) {
-    brief = argc > 1 && strcmp(argv[1], "brief") == 0;
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clipped),
         cmocka_unit_test(test_accumulated),
