@@ -5,7 +5,10 @@
 #include "graph/graph.h"
 
 
-enum { PARAMS = 2 }; /* beside the states': ids, positions */
+/* Parameters beside the states': ids, positions, and ends if they are wished. */
+static size_t count_own_params(const mc_pass_rows *pass) {
+    return 2 + (size_t)pass->wish.ends;
+}
 
 mica_status mc_passes_init(mc_passes *passes, mica_scope *scope, mc_pass_program *programs,
                            size_t n) {
@@ -21,7 +24,7 @@ void mc_passes_deinit(mc_passes *passes) {
 /* ---- states: one list of parameters for all rows, or one for each ---- */
 
 static int count_states(const mc_pass_rows *pass) {
-    return pass->caches[0]->plan.n;
+    return pass->caches[0] ? pass->caches[0]->plan.n : 0;
 }
 
 static const mc_state_ops *kind_of(const mc_pass_rows *pass, int i) {
@@ -199,10 +202,17 @@ static void list_ports(const mc_pass_rows *pass, mica_param *params, mica_array 
         }
 }
 
+/* The logits [rows, 1, vocab] of elements `ends` i32 [rows] of all tokens. */
+static mica_array logits_at(mica_scope *s, const mc_lm *lm, mica_array hidden, mica_array ends) {
+    mica_array rows = mica_take(s, mica_flatten(s, hidden, 0, 1), ends, 0);
+    return mc_lm_head(s, lm, mica_expand_dims(s, rows, 1));
+}
+
 static mica_status record(mc_passes *passes, const mc_pass_rows *pass, mica_program **program) {
     mica_scope *s = passes->recording;
     const int64_t rows = (int64_t)pass->rows, shape[] = {rows, pass->n};
-    size_t n_params = PARAMS + count_state_params(pass), n_results = count_results(pass);
+    size_t n_params = count_own_params(pass) + count_state_params(pass),
+           n_results = count_results(pass);
     recording *r = mc_arena_alloc(&passes->arena, sizeof *r);
     mica_param *params = mc_arena_alloc(&passes->arena, n_params * sizeof *params);
     mica_array *results = mc_arena_calloc(&passes->arena, n_results * sizeof *results);
@@ -212,12 +222,18 @@ static mica_status record(mc_passes *passes, const mc_pass_rows *pass, mica_prog
     mc_kv_store store = begin(r, pass);
     mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
     mica_array positions = mica_program_param(s, MICA_I32, &rows, rows > 1);
-    record_wanted(s, &pass->wish,
-                  mc_lm_forward(s, pass->lm, ids, positions, &store, pass->wish.wanted), wanted);
+    mica_array forward = mc_lm_forward(s, pass->lm, ids, positions, pass->caches[0] ? &store : NULL,
+                                       pass->wish.ends ? MC_HIDDEN : pass->wish.wanted);
+    if (pass->wish.ends) {
+        mica_array ends = mica_program_param(s, MICA_I32, &rows, 1);
+        params[2] = (mica_param){.name = "ends", .array = ends};
+        forward = logits_at(s, pass->lm, forward, ends);
+    }
+    record_wanted(s, &pass->wish, forward, wanted);
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
     params[1] = (mica_param){.name = rows > 1 ? "positions" : "position", .array = positions};
-    list_ports(pass, params + PARAMS, results);
+    list_ports(pass, params + count_own_params(pass), results);
     return mica_program_build(s, params, n_params, results, n_results, NULL, program);
 }
 
@@ -237,6 +253,7 @@ static mica_status find_program(mc_passes *passes, const mc_pass_rows *pass) {
                              .best = wish->best,
                              .largest = wish->largest,
                              .both = wish->both,
+                             .ends = wish->ends,
                              .launched = wish->fence != NULL};
     if (mc_pass_find(passes->programs, passes->n_programs, &key)) return MICA_OK;
     return build(passes, pass, &passes->programs[0].program);
@@ -254,6 +271,9 @@ static mica_status list_args(const mc_passes *passes, const mc_pass_rows *pass, 
         positions[b] = (int32_t)pass->positions[b];
     *args++ = ids;
     *args++ = n > 1 ? mica_from_data(s, positions, MICA_I32, &n, 1) : mica_i32(s, positions[0]);
+    for (int64_t b = 0; b < n && pass->wish.ends; b++)
+        positions[b] = (int32_t)(b * pass->n + pass->ends[b]);
+    if (pass->wish.ends) *args++ = mica_from_data(s, positions, MICA_I32, &n, 1);
     for (int i = 0; i < count_states(pass); i++)
         for (size_t k = 0; k < count_lists(pass, i); k++) {
             kind_of(pass, i)->args(list_rows(pass, i, k, room), s, pass->n, args);
@@ -279,14 +299,15 @@ static mica_status run_or_launch(const mc_passes *passes, const mc_pass_rows *pa
                                  mica_array *results) {
     mica_scope *s = passes->scope;
     if (pass->wish.fence) return mc_program_launch(program, s, args, results, pass->wish.fence);
-    if (pass->caches[0]->plan.together) return mc_program_run_kept(program, s, args, results);
+    if (pass->caches[0] && pass->caches[0]->plan.together)
+        return mc_program_run_kept(program, s, args, results);
     return mica_program_run(program, s, args, results);
 }
 
 static mica_status run(mc_passes *passes, const mc_pass_rows *pass, const mica_program *program,
                        mica_array ids, mica_array *results) {
     size_t states = count_state_results(pass), n_results = count_results(pass);
-    size_t n_args = PARAMS + count_state_params(pass);
+    size_t n_args = count_own_params(pass) + count_state_params(pass);
     mica_array *args = mc_arena_alloc(&passes->arena, n_args * sizeof *args);
     mica_array *all = mc_arena_alloc(&passes->arena, n_results * sizeof *all);
     if (!args || !all) return mc_fail_nomem("a pass");

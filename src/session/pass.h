@@ -23,6 +23,7 @@ typedef struct mc_session_wish {
     mc_wanted wanted;
     bool best;             /* the best of the wanted logits (mc_best_record), MC_BEST_ARRAYS */
     bool largest;          /* the largest of them (mc_largest_record) */
+    bool ends;             /* MC_LAST_LOGITS are those of mc_pass_rows.ends, [rows, 1, vocab] */
     bool both;             /* after the best, too, the logits themselves */
     const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
     size_t n_layers;
@@ -42,9 +43,10 @@ typedef struct mc_pass_rows {
     /* Of each row: its cache, which has room for the tokens; where arrays of that are; the position
      * of its first token; and how many of these come from earlier rows with the same cache, which
      * only caches have for which mc_cache_is_together. */
-    mc_cache *caches[MC_MAX_ROWS];
+    mc_cache *caches[MC_MAX_ROWS]; /* the first is NULL: rows attend to themselves alone */
     mica_scope *homes[MC_MAX_ROWS];
     int64_t positions[MC_MAX_ROWS], ahead[MC_MAX_ROWS];
+    int64_t ends[MC_MAX_ROWS]; /* with wish.ends: the last token of each; padding is behind it */
 } mc_pass_rows;
 
 /* Who computes passes, one after the other. */

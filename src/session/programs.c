@@ -5,7 +5,7 @@
 static bool same_key(const mc_pass_key *a, const mc_pass_key *b) {
     return a->rows == b->rows && a->n == b->n && a->shape == b->shape && a->wanted == b->wanted &&
            a->best == b->best && a->both == b->both && a->largest == b->largest &&
-           a->launched == b->launched;
+           a->launched == b->launched && a->ends == b->ends;
 }
 
 /* Moves a program to the front, and those before it one place back. */

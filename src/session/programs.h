@@ -17,6 +17,7 @@ typedef struct mc_pass_key {
     bool best, launched; /* of mc_session_wish: best, and whether it has a fence */
     bool largest;        /* mc_largest_record, and the logits */
     bool both;           /* the best and the logits */
+    bool ends;           /* rows of different lengths */
 } mc_pass_key;
 
 typedef struct mc_pass_program {

@@ -2,17 +2,37 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "graph/graph.h"
 #include "session/sampler.h"
 #include "task/task.h"
 
 #include <math.h>
 #include <string.h>
 
+/* Of a pass: max rows, and tokens with their padding. A row has up to ROW_TOKENS, of which up to
+ * SHARED are also the first of the one before. PROGRAMS: that are kept. */
+enum { ROWS = 32, PASS_TOKENS = 512, ROW_TOKENS = 64, SHARED = 8, PROGRAMS = 8 };
+
+/* A prompt that waits to be computed. */
+typedef struct prompt {
+    size_t row; /* of the results */
+    int32_t *ids;
+    int64_t n;
+} prompt;
+
 typedef struct classifying {
     const mc_classify_task *task;
     const mica_classify_options *options;
-    mc_session *session;
+    mica_classify_results *results;
+    size_t done;         /* rows */
+    mc_session *session; /* of prompts that are computed one by one */
     mc_sampler sampler;
+    mica_scope *scope; /* of passes over several */
+    mc_passes passes;
+    mc_pass_program programs[PROGRAMS];
+    prompt waiting[ROWS];
+    size_t n_waiting;
+    mc_buffer logits; /* float [n_waiting, vocab] */
 } classifying;
 
 /* The logits after ids[n], valid until the session's next forward pass. */
@@ -68,21 +88,20 @@ static mica_status rate_labels(const mc_classify_task *task, size_t n, const flo
 }
 
 /* Each row has the first draw of the seed, whatever rows there are. */
-static mica_status draw_token(classifying *w, int32_t *token) {
+static mica_status draw_token(classifying *w, float *logits, int32_t *token) {
     if (w->options->temperature == 0.0f) return MICA_OK;
     w->sampler.draws = 0;
-    return mc_sampler_draw(&w->sampler, mc_session_logits(w->session),
-                           w->task->model->lm->spec.vocab, NULL, 0, token);
+    return mc_sampler_draw(&w->sampler, logits, w->task->model->lm->spec.vocab, NULL, 0, token);
 }
 
-static mica_status fill_row(classifying *w, const float *logits, mica_classify_row *row) {
+static mica_status fill_row(classifying *w, float *logits, mica_classify_row *row) {
     const mc_classify_task *task = w->task;
     const mica_classify_options *options = w->options;
     size_t bytes = (size_t)task->model->lm->spec.vocab * sizeof *logits;
     double norm = 0.0;
     MC_TRY(find_best(logits, task->model->lm->spec.vocab, &row->token, &norm));
     norm += (double)logits[row->token]; /* now ln of the sum of all exp(logit) */
-    MC_TRY(draw_token(w, &row->token));
+    MC_TRY(draw_token(w, logits, &row->token));
     row->probability = exp((double)logits[row->token] - norm);
     MC_TRY(rate_labels(task, options->label_count, logits, norm, row));
     if (options->logits) {
@@ -100,33 +119,130 @@ static void free_row(const mica_classify_row *row) {
     mc_free((void *)row->logits);
 }
 
-static mica_status classify_row(classifying *w, size_t i, mica_classify_row *row) {
-    const mc_classify_task *task = w->task;
-    int32_t *ids;
-    size_t n;
-    const float *logits = NULL;
-    MC_TRY(mc_cancel_check(w->options->cancel));
-    MC_TRY(task->encode(task->context, i, &ids, &n));
-    mica_status status = mc_task_check_ids(task->model, ids, n);
-    if (status == MICA_OK)
-        status = prefill(w->session, ids, (int64_t)n, w->options->cancel, &logits);
-    mc_free(ids);
-    row->prompt_tokens = (int64_t)n;
-    return status == MICA_OK ? fill_row(w, logits, row) : status;
+/* Ends row i of the results, with the thread's error text if `status` is an error. */
+static void end_row(classifying *w, size_t i, mica_status status) {
+    mica_classify_row *row = &w->results->rows[i];
+    if (status != MICA_OK) {
+        const char *error = mc_task_error(status);
+        free_row(row);
+        *row = (mica_classify_row){.status = status, .error = error};
+    }
+    w->done++;
+    if (w->options->progress)
+        w->options->progress(w->options->progress_user, w->done, w->results->count);
 }
 
-static void classify_rows(classifying *w, mica_classify_results *results) {
-    const mica_classify_options *options = w->options;
-    for (size_t i = 0; i < results->count; i++) {
-        mica_classify_row *row = &results->rows[i];
-        mica_status status = classify_row(w, i, row);
-        if (status != MICA_OK) {
-            const char *error = mc_task_error(status);
-            free_row(row);
-            *row = (mica_classify_row){.status = status, .error = error};
-        }
-        if (options->progress) options->progress(options->progress_user, i + 1, results->count);
+static mica_status compute_alone(classifying *w, const prompt *p) {
+    const float *logits = NULL;
+    MC_TRY(prefill(w->session, p->ids, p->n, w->options->cancel, &logits));
+    return fill_row(w, mc_session_logits(w->session), &w->results->rows[p->row]);
+}
+
+/* ---- several prompts in one pass ---- */
+
+static int64_t longest(const classifying *w) {
+    int64_t n = 0;
+    for (size_t i = 0; i < w->n_waiting; i++)
+        n = w->waiting[i].n > n ? w->waiting[i].n : n;
+    return n;
+}
+
+/* Computes the logits of all that wait. */
+static mica_status compute_together(classifying *w) {
+    const int64_t rows = (int64_t)w->n_waiting, n = longest(w), shape[] = {rows, n};
+    size_t bytes = (size_t)(rows * w->task->model->lm->spec.vocab) * sizeof(float);
+    mc_pass_rows pass = {.lm = w->task->model->lm,
+                         .rows = w->n_waiting,
+                         .n = n,
+                         .wish = {.wanted = MC_LAST_LOGITS, .ends = true}};
+    int32_t ids[PASS_TOKENS] = {0};
+    mica_array logits;
+    for (int64_t i = 0; i < rows; i++) {
+        pass.ends[i] = w->waiting[i].n - 1;
+        memcpy(ids + i * n, w->waiting[i].ids, (size_t)w->waiting[i].n * sizeof *ids);
     }
+    MC_TRY(mc_cancel_check(w->options->cancel));
+    mc_scope_reset(w->scope);
+    mc_buffer_clear(&w->logits);
+    if (!mc_buffer_reserve(&w->logits, bytes)) return mc_fail_nomem("the logits of prompts");
+    MC_TRY(mc_pass_compute(&w->passes, &pass, mica_from_data(w->scope, ids, MICA_I32, shape, 2),
+                           &logits));
+    return mica_read(logits, w->logits.data, bytes);
+}
+
+/* Computes what waits. Where that fails, each is computed alone: one's failure is its own. */
+static void compute_waiting(classifying *w) {
+    size_t vocab = (size_t)w->task->model->lm->spec.vocab;
+    bool together = w->n_waiting > 1 && compute_together(w) == MICA_OK;
+    for (size_t i = 0; i < w->n_waiting; i++) {
+        const prompt *p = &w->waiting[i];
+        mica_status status = mc_cancel_check(w->options->cancel);
+        if (status == MICA_OK)
+            status = together ? fill_row(w, MC_BUFFER_AT(&w->logits, float) + i * vocab,
+                                         &w->results->rows[p->row])
+                              : compute_alone(w, p);
+        end_row(w, p->row, status);
+        mc_free(p->ids);
+    }
+    w->n_waiting = 0;
+}
+
+/* Whether a prompt can be a row of the pass over those that wait. What a context of sessions or
+ * states of the caller's change is theirs to compute. */
+static bool can_join(const classifying *w, const prompt *p) {
+    const mc_session_model *model = w->task->model;
+    int64_t n = longest(w), rows = (int64_t)w->n_waiting + 1, total = p->n, same = 0;
+    n = p->n > n ? p->n : n;
+    if (model->states || (model->context && p->n > model->context)) return false;
+    if (p->n > ROW_TOKENS || rows > ROWS || rows * n > PASS_TOKENS) return false;
+    for (size_t i = 0; i < w->n_waiting; i++)
+        total += w->waiting[i].n;
+    const prompt *last = w->n_waiting ? &w->waiting[w->n_waiting - 1] : NULL;
+    while (last && same < last->n && same < p->n && last->ids[same] == p->ids[same])
+        same++;
+    return same <= SHARED && 4 * (rows * n - total) <= total;
+}
+
+static void add_prompt(classifying *w, prompt p) {
+    if (w->n_waiting && !can_join(w, &p)) compute_waiting(w);
+    w->waiting[w->n_waiting++] = p;
+    if (w->n_waiting == 1 && !can_join(w, &(prompt){.ids = p.ids, .n = p.n})) compute_waiting(w);
+}
+
+static void classify_rows(classifying *w) {
+    const mc_classify_task *task = w->task;
+    for (size_t i = 0; i < w->results->count; i++) {
+        prompt p = {.row = i};
+        size_t n;
+        mica_status status = mc_cancel_check(w->options->cancel);
+        if (status == MICA_OK) status = task->encode(task->context, i, &p.ids, &n);
+        if (status == MICA_OK) status = mc_task_check_ids(task->model, p.ids, n);
+        if (status == MICA_OK) {
+            p.n = w->results->rows[i].prompt_tokens = (int64_t)n;
+            add_prompt(w, p);
+        } else {
+            const char *error = mc_task_error(status);
+            compute_waiting(w); /* rows end in their order */
+            end_row(w, i, mc_fail(status, "%s", error));
+            mc_task_error_free(status, error);
+            mc_free(p.ids);
+        }
+    }
+    compute_waiting(w);
+}
+
+static mica_status open_parts(classifying *w) {
+    MC_TRY(mc_session_open(w->task->model, 0, &w->session));
+    MC_TRY(mica_scope_open(w->task->model->device, &w->scope));
+    return mc_passes_init(&w->passes, w->scope, w->programs, PROGRAMS);
+}
+
+static void close_parts(classifying *w) {
+    mc_session_close(&w->session);
+    mc_pass_close_all(w->programs, PROGRAMS);
+    mc_passes_deinit(&w->passes);
+    mica_scope_close(&w->scope);
+    mc_buffer_deinit(&w->logits);
 }
 
 mica_status mc_classify(const mc_classify_task *task, const mica_classify_options *options,
@@ -147,15 +263,17 @@ mica_status mc_classify(const mc_classify_task *task, const mica_classify_option
     mica_status status = results->rows ? MICA_OK : mc_fail_nomem("the classes of prompts");
     for (size_t i = 0; status == MICA_OK && i < task->count; i++)
         results->rows[i].error = "";
-    if (status == MICA_OK) status = mc_session_open(task->model, 0, &w.session);
+    if (status == MICA_OK) status = open_parts(&w);
     if (status != MICA_OK) {
+        close_parts(&w);
         mica_classify_free(&results);
         return status;
     }
+    w.results = results;
     mc_sampler_init(&w.sampler, &sampling);
-    classify_rows(&w, results);
+    classify_rows(&w);
     mc_sampler_deinit(&w.sampler);
-    mc_session_close(&w.session);
+    close_parts(&w);
     results->seconds = (double)(mc_now_us() - start) * 1e-6;
     *out = results;
     return MICA_OK;

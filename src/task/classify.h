@@ -1,7 +1,7 @@
 /* The next token's probabilities after many prompts: see mica_classify.
  *
- * One session computes all prompts: its caches hold the beginning that a prompt shares with the
- * one before it.
+ * Short prompts are computed together, as the rows of one pass. Those that share a beginning with
+ * the one before, and long ones, are computed by one session, whose caches hold the beginning.
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_CLASSIFY_H
 #define TASK_CLASSIFY_H

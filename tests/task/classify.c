@@ -211,6 +211,48 @@ static void test_broken_weights(void **state) {
     fixture_close(&f);
 }
 
+/* Prompts that are rows of one pass have the bits that they have alone: of many lengths, some with
+ * a beginning in common, one too long for a row, one broken. */
+static void check_together(const char *name) {
+    enum { N = 20, LONG = 80 };
+    model_fixture f;
+    fixture_open(name, &f);
+    mc_session_model model = {.lm = f.lm, .device = f.device};
+    int32_t ids[N][LONG];
+    prompts p = {0};
+    for (int i = 0; i < N; i++) {
+        p.ids[i] = i == 9 ? NULL : ids[i];
+        p.lengths[i] = i == 13 ? LONG : 1 + (size_t)(i * 5 % 13) + (i == 5 || i == 6 ? 12 : 0);
+        for (int k = 0; k < LONG; k++)
+            ids[i][k] =
+                (int32_t)((k * 31 + (i == 6 && k < 12 ? 5 : i) * 17 + 3) % f.lm->spec.vocab);
+    }
+    const mica_classify_options options = {.logits = true, .temperature = 0.8f, .seed = 7};
+    mica_classify_results *all = classify(&model, &p, N, NULL, &options);
+    for (int i = 0; i < N; i++) {
+        const prompts one = {{p.ids[i]}, {p.lengths[i]}};
+        mica_classify_results *alone = classify(&model, &one, 1, NULL, &options);
+        assert_int_equal(all->rows[i].status, i == 9 ? MICA_EFORMAT : MICA_OK);
+        assert_string_equal(all->rows[i].error, i == 9 ? "prompt 9 is broken" : "");
+        assert_int_equal(all->rows[i].prompt_tokens, i == 9 ? 0 : p.lengths[i]);
+        if (i != 9) {
+            fixture_compare(all->rows[i].logits, alone->rows[0].logits, all->vocab,
+                            fixture_same(&f), "%s: row %d", name, i);
+            assert_int_equal(all->rows[i].token, alone->rows[0].token);
+        }
+        mica_classify_free(&alone);
+    }
+    mica_classify_free(&all);
+    fixture_close(&f);
+}
+
+static void test_together(void **state) {
+    (void)state;
+    check_together("gemma3_text_f32");
+    check_together("q4g64_qwen3");
+    check_together("llama_untied_f32");
+}
+
 static void cancel_after_two(void *user, uint64_t done, uint64_t total) {
     (void)total;
     if (done == 2) mica_cancel_set(user);
@@ -269,7 +311,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),   cmocka_unit_test(test_rows),
         cmocka_unit_test(test_draws),     cmocka_unit_test(test_broken_weights),
-        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_together),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/classify", tests, NULL, NULL);
 }
