@@ -82,18 +82,42 @@ static mica_status read_doc(mica_tokenizer *tok, const mc_json_doc *doc, read_fn
     return status == MICA_OK ? MICA_OK : mc_fail_context(status, "%s/%s", folder, name);
 }
 
-mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder) {
-    static const char config_name[] = "tokenizer_config.json",
-                      map_name[] = "special_tokens_map.json";
-    mc_json_doc *config = NULL, *map = NULL;
-    mica_status status = load_file(folder, config_name, &config);
-    if (status == MICA_OK) status = read_doc(tok, config, read_tokens, folder, config_name);
-    if (status == MICA_OK) status = load_file(folder, map_name, &map);
-    if (status == MICA_OK) status = read_doc(tok, map, read_tokens, folder, map_name);
-    if (status == MICA_OK) status = read_doc(tok, config, read_edges, folder, config_name);
-    mc_json_close(&config);
-    mc_json_close(&map);
-    return status;
+static const char config_name[] = "tokenizer_config.json", map_name[] = "special_tokens_map.json";
+
+mica_status mc_tokenizer_config_open(const char *folder, mc_tokenizer_config *config) {
+    *config = (mc_tokenizer_config){0};
+    MC_TRY(load_file(folder, config_name, &config->config));
+    return load_file(folder, map_name, &config->map);
+}
+
+void mc_tokenizer_config_close(mc_tokenizer_config *config) {
+    mc_json_close(&config->config);
+    mc_json_close(&config->map);
+}
+
+mc_json mc_tokenizer_config_added(const mc_tokenizer_config *config) {
+    const mc_json none = {0};
+    if (!config->config) return none;
+    mc_json added = mc_json_find(mc_json_root(config->config), "added_tokens_decoder");
+    return mc_json_get_type(added) == MC_JSON_OBJECT ? added : none;
+}
+
+static mica_status add_special(mica_tokenizer *tok, int32_t id) {
+    mc_token *token = id >= 0 ? &tok->vocab.tokens[id] : NULL;
+    if (!token || (token->flags & MC_TOKEN_ADDED)) return MICA_OK;
+    token->flags |= MC_TOKEN_ADDED | MC_TOKEN_SPECIAL;
+    return mc_added_put(&tok->added_raw, mc_token_str(token), id, 0);
+}
+
+mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder,
+                                     const mc_tokenizer_config *c) {
+    MC_TRY(read_doc(tok, c->config, read_tokens, folder, config_name));
+    MC_TRY(read_doc(tok, c->map, read_tokens, folder, map_name));
+    MC_TRY(read_doc(tok, c->config, read_edges, folder, config_name));
+    const int32_t special[] = {tok->bos, tok->eos, tok->pad, tok->unk};
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        MC_TRY(add_special(tok, special[i]));
+    return MICA_OK;
 }
 
 int32_t mica_tokenizer_bos(const mica_tokenizer *tok) {

@@ -52,14 +52,24 @@ static size_t added_bytes(mc_json added) {
     return bytes;
 }
 
-static mica_status load_added(mica_tokenizer *tok, mc_json added) {
+/* Whether a token is one of those that only tokenizer_config.json adds, or any is wanted. */
+static bool is_wanted(const mica_tokenizer *tok, mc_json v, bool more) {
+    mc_str text;
+    if (!more) return true;
+    if (!mc_json_get_str(mc_json_find(v, "content"), &text)) return false;
+    int32_t id = mc_vocab_find(&tok->vocab, text);
+    return id >= 0 && (tok->vocab.tokens[id].flags & MC_TOKEN_MORE);
+}
+
+/* more: of tokenizer_config.json */
+static mica_status load_added(mica_tokenizer *tok, mc_json added, bool more) {
     mc_work work = {0};
     mc_normalizing scratch = {.work = &work};
     mica_status status = MICA_OK;
     mc_work_begin(&work, added_bytes(added), MC_GROWTH_ENCODE);
     mc_regex_begin(&work.regex, added_bytes(added));
     for (mc_json_iter it = mc_json_begin(added); status == MICA_OK && mc_json_next(&it);) {
-        status = load_added_token(tok, it.value, &scratch);
+        if (is_wanted(tok, it.value, more)) status = load_added_token(tok, it.value, &scratch);
     }
     mc_normalizing_deinit(&scratch);
     mc_work_deinit(&work);
@@ -80,7 +90,7 @@ static mc_str spelled(const void *tok, int32_t id) {
     return mc_tokenizer_spelled(tok, id);
 }
 
-static mica_status load(mica_tokenizer *tok, mc_json root) {
+static mica_status load(mica_tokenizer *tok, mc_json root, mc_json more) {
     mc_json model = mc_json_find(root, "model"), added = mc_json_find(root, "added_tokens");
     mc_store *store = &tok->store;
     if (mc_json_get_type(root) != MC_JSON_OBJECT) {
@@ -90,22 +100,24 @@ static mica_status load(mica_tokenizer *tok, mc_json root) {
     MC_TRY(mc_normalizer_parse(&tok->normalizer, mc_json_find(root, "normalizer"), store));
     MC_TRY(mc_pretokenizer_parse(&tok->pretokenizer, mc_json_find(root, "pre_tokenizer"), store));
     MC_TRY(mc_decoder_parse(&tok->decoder, mc_json_find(root, "decoder"), store));
-    MC_TRY(mc_vocab_load(&tok->vocab, mc_json_find(model, "vocab"), added));
+    MC_TRY(mc_vocab_load(&tok->vocab, mc_json_find(model, "vocab"), added, more));
     MC_TRY(
         mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), &tok->vocab, store));
-    MC_TRY(load_added(tok, added));
+    MC_TRY(load_added(tok, added, false));
+    MC_TRY(load_added(tok, more, true));
     MC_TRY(mc_decoder_learn(&tok->decoder, tok->vocab.size, tok->vocab.bytes, spelled, tok));
     MC_TRY(mc_bpe_load(&tok->bpe, &tok->vocab, model, tok->pretokenizer.spells_bytes));
     tok->pretokenizer.leaves_bytes = tok->bpe.takes_bytes;
     return MICA_OK;
 }
 
-static mica_status build(const mc_json_doc *doc, const char *name, mica_tokenizer **tok) {
+static mica_status build(const mc_json_doc *doc, const char *name, mc_json more,
+                         mica_tokenizer **tok) {
     mica_tokenizer *made = mc_calloc(1, sizeof *made);
     if (!made) return mc_fail_nomem("tokenizer");
     atomic_init(&made->count, 1u);
     made->bos = made->eos = made->pad = made->unk = -1;
-    mica_status status = load(made, mc_json_root(doc));
+    mica_status status = load(made, mc_json_root(doc), more);
     if (status != MICA_OK) {
         mica_tokenizer_close(&made);
         return mc_fail_context(status, "%s", name);
@@ -118,15 +130,15 @@ mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
                                mica_tokenizer **tok) {
     mc_json_doc *doc = NULL;
     MC_TRY(mc_json_parse(text, len, name, &doc));
-    mica_status status = build(doc, name, tok);
+    mica_status status = build(doc, name, (mc_json){0}, tok);
     mc_json_close(&doc);
     return status;
 }
 
-static mica_status open_file(const char *path, mica_tokenizer **tok) {
+static mica_status open_file(const char *path, mc_json more, mica_tokenizer **tok) {
     mc_json_doc *doc = NULL;
     MC_TRY(mc_json_load(path, MC_FILE_TOKENIZER, &doc));
-    mica_status status = build(doc, path, tok);
+    mica_status status = build(doc, path, more, tok);
     mc_json_close(&doc);
     return status;
 }
@@ -148,16 +160,24 @@ static mica_status fail_missing(const char *folder) {
                    folder);
 }
 
+static mica_status open_folder(const char *folder, const mc_tokenizer_config *config,
+                               mica_tokenizer **tok) {
+    char *file = mc_path_join(folder, "tokenizer.json");
+    if (!file) return mc_fail_nomem("path");
+    mica_status status = open_file(file, mc_tokenizer_config_added(config), tok);
+    mc_free(file);
+    if (status == MICA_ENOENT) status = fail_missing(folder);
+    return status == MICA_OK ? mc_tokenizer_read_config(*tok, folder, config) : status;
+}
+
 mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok) {
     if (tok) *tok = NULL;
     if (!path || !tok) return mc_fail(MICA_EINVAL, "mica_tokenizer_open: an argument is NULL");
-    if (!mc_path_is_dir(path)) return open_file(path, tok);
-    char *file = mc_path_join(path, "tokenizer.json");
-    if (!file) return mc_fail_nomem("path");
-    mica_status status = open_file(file, tok);
-    mc_free(file);
-    if (status == MICA_ENOENT) status = fail_missing(path);
-    if (status == MICA_OK) status = mc_tokenizer_read_config(*tok, path);
+    if (!mc_path_is_dir(path)) return open_file(path, (mc_json){0}, tok);
+    mc_tokenizer_config config;
+    mica_status status = mc_tokenizer_config_open(path, &config);
+    if (status == MICA_OK) status = open_folder(path, &config, tok);
+    mc_tokenizer_config_close(&config);
     if (status != MICA_OK) mica_tokenizer_close(tok);
     return status;
 }

@@ -35,9 +35,24 @@ struct mica_tokenizer {
 mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
                                mica_tokenizer **tok);
 
-/* Reads folder/tokenizer_config.json, if it exists, into an open tokenizer.
- * errors  MICA_EFORMAT, MICA_EIO, MICA_ENOMEM */
-mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder);
+/* What a folder says of its tokenizer beside tokenizer.json. */
+typedef struct mc_tokenizer_config {
+    mc_json_doc *config; /* tokenizer_config.json; NULL: there is none */
+    mc_json_doc *map;    /* special_tokens_map.json; NULL: there is none */
+} mc_tokenizer_config;
+
+/* Reads the files. Closed in any case. errors  MICA_EFORMAT, MICA_EIO, MICA_ENOMEM */
+mica_status mc_tokenizer_config_open(const char *folder, mc_tokenizer_config *config);
+void mc_tokenizer_config_close(mc_tokenizer_config *config);
+
+/* added_tokens_decoder; NONE: there is none. */
+mc_json mc_tokenizer_config_added(const mc_tokenizer_config *config);
+
+/* Takes special tokens and edges into an open tokenizer: special tokens that are in the vocabulary
+ * become added ones, as in transformers. folder: for errors.
+ * errors  MICA_EFORMAT, MICA_ENOMEM */
+mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder,
+                                     const mc_tokenizer_config *config);
 
 /* Keeps a tokenizer open until mica_tokenizer_close is called once more. */
 mica_tokenizer *mc_tokenizer_retain(const mica_tokenizer *tok);

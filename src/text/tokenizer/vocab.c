@@ -84,6 +84,28 @@ static mica_status measure_added(mc_json added, size_t *count, size_t *bytes, in
     return MICA_OK;
 }
 
+/* The text and the id of a member of added_tokens_decoder. */
+static bool more_of(const mc_json_iter *it, mc_str *content, int64_t *id) {
+    *id = 0;
+    for (size_t i = 0; i < it->key.len; i++) {
+        if (it->key.ptr[i] < '0' || it->key.ptr[i] > '9' || *id >= MC_VOCAB_MAX_IDS) return false;
+        *id = *id * 10 + (it->key.ptr[i] - '0');
+    }
+    return it->key.len && *id < MC_VOCAB_MAX_IDS &&
+           mc_json_get_str(mc_json_find(it->value, "content"), content) && content->len;
+}
+
+static void measure_more(mc_json more, size_t *count, size_t *bytes, int64_t *max_id) {
+    mc_str content;
+    int64_t id;
+    for (mc_json_iter it = mc_json_begin(more); mc_json_next(&it);) {
+        if (!more_of(&it, &content, &id)) continue;
+        *max_id = id > *max_id ? id : *max_id;
+        *bytes += content.len + 1;
+        ++*count;
+    }
+}
+
 static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
     size_t slots = 16;
     while (slots / 4 * 3 < count) /* 262,145 tokens are not worth 8 MB */
@@ -176,7 +198,26 @@ static mica_status fill_added(mc_vocab *v, mc_json added, char **room) {
     return MICA_OK;
 }
 
-mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added) {
+static mica_status fill_more(mc_vocab *v, mc_json more, char **room) {
+    mc_str content;
+    int64_t id;
+    for (mc_json_iter it = mc_json_begin(more); mc_json_next(&it);) {
+        bool special = false;
+        if (!more_of(&it, &content, &id)) continue;
+        mc_json_get_bool(mc_json_find(it.value, "special"), &special);
+        uint32_t flags =
+            MC_TOKEN_ADDED | MC_TOKEN_MORE | (special ? (uint32_t)MC_TOKEN_SPECIAL : 0);
+        uint64_t hash = mc_vocab_hash(content.ptr, content.len);
+        int32_t known = mc_vocab_find_hashed(v, content, hash);
+        if (known >= 0 && !(v->tokens[known].flags & MC_TOKEN_ADDED))
+            v->tokens[known].flags |= flags;
+        else if (known < 0 && !v->tokens[id].text)
+            MC_TRY(put(v, room, content, (int32_t)id, hash, flags));
+    }
+    return MICA_OK;
+}
+
+mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added, mc_json more) {
     if (mc_json_get_type(vocab) != MC_JSON_OBJECT) {
         return mc_fail(MICA_EFORMAT, "model.vocab: %s",
                        mc_json_exists(vocab) ? "not an object of tokens and ids" : "missing");
@@ -189,6 +230,7 @@ mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added) {
     MC_TRY(measure_vocab(vocab, &count, &bytes, &max_id));
     if (count == 0) return mc_fail(MICA_EFORMAT, "model.vocab: empty");
     MC_TRY(measure_added(added, &n_added, &bytes, &max_id));
+    measure_more(more, &n_added, &bytes, &max_id);
     if (max_id >= MC_VOCAB_SPARSE + MC_VOCAB_SPARSE_FACTOR * (int64_t)(count + n_added))
         return mc_fail(MICA_EFORMAT,
                        "vocabulary: the id %lld is far above the number of tokens, %zu",
@@ -196,7 +238,8 @@ mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added) {
     if (!allocate(v, count + n_added, bytes, max_id)) return mc_fail_nomem("vocabulary");
     char *room = v->texts;
     MC_TRY(fill_vocab(v, vocab, &room));
-    return fill_added(v, added, &room);
+    MC_TRY(fill_added(v, added, &room));
+    return fill_more(v, more, &room);
 }
 
 void mc_vocab_deinit(mc_vocab *v) {

@@ -24,7 +24,8 @@ enum {
     MC_TOKEN_MODEL = 1, /* BPE may make it */
     MC_TOKEN_ADDED = 2,
     MC_TOKEN_SPECIAL = 4,
-    MC_TOKEN_RESPELLED = 8 /* decoded as its normalised text: see mica_tokenizer.respelled */
+    MC_TOKEN_RESPELLED = 8, /* decoded as its normalised text: see mica_tokenizer.respelled */
+    MC_TOKEN_MORE = 16      /* added by tokenizer_config.json alone */
 };
 
 typedef struct mc_token {
@@ -48,9 +49,11 @@ typedef struct mc_vocab {
 } mc_vocab;
 
 /* Reads model.vocab (an object: text to id) and added_tokens (an array; may be NONE).
- * An added token that the model's vocabulary has, too, keeps its id there.
+ * An added token that the model's vocabulary has, too, keeps its id there. So do those of
+ * added_tokens_decoder of tokenizer_config.json (an object: id to token; may be NONE), which are
+ * marked; one whose id another token has is left out.
  * errors  MICA_EFORMAT, MICA_ENOMEM; mc_vocab_deinit frees v also after an error */
-mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added);
+mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added, mc_json more);
 void mc_vocab_deinit(mc_vocab *v);
 
 uint64_t mc_vocab_hash(const char *text, size_t len);

@@ -269,6 +269,41 @@ static void test_config(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Special tokens that the vocabulary has, and tokens of added_tokens_decoder, are added ones: they
+ * are found in texts, as they are, and special ones are left out of them. */
+static void test_more_added(void **state) {
+    (void)state;
+    static const char config[] =
+        "{\"eos_token\":\"ab\",\"added_tokens_decoder\":{"
+        "\"9\":{\"content\":\"<x>\",\"special\":true},\"10\":{\"content\":\"<y>\"},"
+        "\"1\":{\"content\":\"<taken>\"},\"z\":{\"content\":\"<z>\"},\"11\":{},\"12\":3,"
+        "\"99999999999999999999\":{\"content\":\"<far>\"}}}";
+    static const int32_t wanted[] = {9, 10, 3};
+    char *dir = test_temp_dir(), *text, *json = test_format("{" MODEL "}");
+    mica_tokenizer *tok = NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    test_write_below(dir, "tokenizer.json", json);
+    test_write_below(dir, "tokenizer_config.json", config);
+    if (mica_tokenizer_open(dir, &tok) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_tokenizer_encode(tok, "<x><y>ab", 8, false, &ids, &n), MICA_OK);
+    assert_int_equal(n, 3);
+    assert_memory_equal(ids, wanted, sizeof wanted);
+    assert_true(mica_tokenizer_is_special(tok, 9) && mica_tokenizer_is_special(tok, 3));
+    assert_false(mica_tokenizer_is_special(tok, 10));
+    assert_int_equal(mica_tokenizer_decode(tok, ids, n, true, &text, &n), MICA_OK);
+    assert_string_equal(text, "<y>");
+    assert_int_equal(mica_tokenizer_find(tok, "<taken>", 7), -1);
+    assert_int_equal(mica_tokenizer_find(tok, "<far>", 5), -1);
+    assert_int_equal(mica_tokenizer_vocab_size(tok), 11);
+    mica_free(text);
+    mica_free(ids);
+    mica_tokenizer_close(&tok);
+    test_fail_each_allocation(open_once, dir);
+    free(json);
+    test_temp_dir_remove(dir);
+}
+
 static mica_tokenizer *open_small(void) {
     char *path = test_format("%s/tokenizers/small/gemma-small", test_cases_dir());
     mica_tokenizer *tok = NULL;
@@ -537,13 +572,14 @@ static void test_shared_between_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_deep),       cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_bad_ids),    cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_shared_between_threads),
-        cmocka_unit_test(test_config),     cmocka_unit_test(test_too_much_work),
-        cmocka_unit_test(test_many_steps), cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_deep),          cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_bad_ids),       cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_between_threads),
+        cmocka_unit_test(test_config),        cmocka_unit_test(test_more_added),
+        cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_many_steps),
+        cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
