@@ -289,7 +289,8 @@ typedef struct mica_attention {
  *  options        NULL for the defaults. Borrowed.
  *  attention      receives the result, freed with mica_attention_free; NULL after an error.
  *  errors         MICA_EINVAL an empty prompt, a layer that does not exist or is given twice;
- *                 MICA_EFORMAT not UTF-8; MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM */
+ *                 MICA_EUNSUPPORTED a layer that has no attention; MICA_EFORMAT not UTF-8;
+ *                 MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM */
 MICA_API mica_status mica_inspect_attention(const mica_model *model, const char *prompt, size_t len,
                                             const int64_t *layers, size_t count,
                                             const mica_task_options *options,

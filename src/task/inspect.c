@@ -46,6 +46,16 @@ static mica_status check_layers(const mc_lm *lm, const int64_t *layers, size_t c
     return MICA_OK;
 }
 
+/* All layers have queries and keys of one shape. */
+static mica_status check_shape(const mc_lm *lm, int layer, const mica_attention *found) {
+    const mc_attention_spec *a = mc_spec_attention(&lm->spec, layer);
+    if (a->heads == found->heads && a->kv_heads == found->kv_heads &&
+        a->head_dim == found->head_dim)
+        return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "layer %d has %s: name the layers that are wanted", layer,
+                   a->heads ? "heads unlike those of most layers" : "no attention");
+}
+
 /* Allocates the results. layers NULL: all layers. */
 static mica_status make_room(const mc_lm *lm, const int32_t *ids, const int64_t *layers,
                              mica_attention *found) {
@@ -58,6 +68,7 @@ static mica_status make_room(const mc_lm *lm, const int32_t *ids, const int64_t 
     for (size_t i = 0; i < found->count; i++) {
         mica_attention_layer *layer = &found->layers[i];
         layer->layer = layers ? layers[i] : (int64_t)i;
+        MC_TRY(check_shape(lm, (int)layer->layer, found));
         layer->q = mc_array_alloc((size_t)lm->spec.heads * token, sizeof(float));
         layer->k = mc_array_alloc((size_t)lm->spec.kv_heads * token, sizeof(float));
         if (!layer->q || !layer->k) return mc_fail_nomem("queries and keys");

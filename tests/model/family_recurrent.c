@@ -3,6 +3,7 @@
 #include "model/own_family.h"
 
 #include "model/pass.h"
+#include "task/inspect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,25 @@ static void test_sessions(void **state) {
     own_check_sessions(folder);
 }
 
+/* A layer without attention has no queries. */
+static void test_inspect(void **state) {
+    (void)state;
+    static const int64_t layers[] = {1};
+    mica_device *device;
+    mica_attention *found;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    mc_lm *lm = own_open(device, folder);
+    const mc_session_model model = {.lm = lm, .device = device};
+    const mica_task_options none = {0};
+    assert_int_equal(mc_inspect(&model, own_text, OWN_TEXT, NULL, 0, &none, &found),
+                     MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "layer 0 has no attention"));
+    assert_int_equal(mc_inspect(&model, own_text, OWN_TEXT, layers, 1, &none, &found), MICA_OK);
+    mica_attention_free(&found);
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+}
+
 static void test_weights(void **state) {
     (void)state;
     own_check_quantised(folder, "layers.2.mixer.out_proj");
@@ -120,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_inspect),
         cmocka_unit_test(test_weights),
     };
     return cmocka_run_group_tests(tests, make, discard);
