@@ -277,9 +277,9 @@ MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t
  *  Negative numbers count from the end, steps may be negative, a range beyond the axis is cut.
  *  start NULL: from the beginning; stop NULL or MICA_END_OF_AXIS: to the end (a negative step goes
  *  from the last element to the first); step NULL: 1. The result is a view without a copy.
- *  errors  MICA_EINVAL a step is 0, or a number that is made of a symbol's length
- *          (mica_program_dim) is beyond an axis of fixed length, which may be longer than the
- *          symbol's value: mica_take with mica_arange takes such rows */
+ *  With symbols (mica_program_dim) it is cut only where that is known for all their values; else it
+ *  is MICA_EINVAL once these are set: mica_take with mica_arange takes rows that may be too many.
+ *  errors  MICA_EINVAL a step is 0 */
 MICA_API mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start,
                                const int64_t *stop, const int64_t *step);
 /** x[start:stop] along one axis. */

@@ -45,19 +45,29 @@ MICA_API mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const in
  *
  *      int64_t n = mica_program_dim(s, "batch");
  *      mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){n, 784}, 2);
+ *      mica_array y = mica_reshape(s, x, (int64_t[]){mica_dim_multiply(n, 16), 49}, 2);
  *
  *  The program runs with any length for it: an executable takes it from the arrays of each run
- *  (mica/executable.h), mica_program_bind sets it for good. Until then the symbol has a length that
- *  mica chose, a prime above 20,000, and what is recorded has lengths made of it. They may be given
- *  to ops like others. Where the symbol gets its value, an axis of such a length, a multiple of the
- *  symbol's, a number that is nearer to it than 64, and places along an axis that are nearer to its
- *  end than to its beginning follow, in shapes, in whole numbers of 32 or 64 bits and f32, and as 1
- *  / n in f32, so that means are right. Other numbers that the caller computed from it stay, as the
- *  root of it would.
+ *  (mica/executable.h), mica_program_bind sets it for good. Until then it is a dimension: a number
+ *  that stands for the symbol, in shapes that mica_array_dim tells, too. Ops take it wherever they
+ *  take a length or a place along an axis; as a double in mica_arange and mica_scalar. What is
+ *  computed from it is computed with mica_dim_add and the functions after it: what C's operators
+ *  make of it is MICA_EINVAL in the op that gets it, but for a remainder and a comparison, which C
+ *  cannot be kept from. Where an op must compare lengths, a symbol counts as larger than any number,
+ *  and two lengths are equal where they are the same expression; what was taken for granted is
+ *  checked once symbols have values, and is MICA_ESHAPE then.
  *
- *  name     UTF-8, 1 to 63 bytes; the same name is the same symbol. 16 at most.
- *  returns  the length; 0 after an error, which s keeps. */
+ *  name     UTF-8, 1 to 63 bytes; the same name is the same symbol. 32 at most.
+ *  returns  the dimension, which lives as long as s and programs built from it; 0 after an error,
+ *           which s keeps. */
 MICA_API int64_t mica_program_dim(mica_scope *s, const char *name);
+
+/** Arithmetic on dimensions: numbers, or made from mica_program_dim. A quotient is rounded down, and
+ *  is exact where the expression divides. An error shows in the op that gets the result. */
+MICA_API int64_t mica_dim_add(int64_t a, int64_t b);
+MICA_API int64_t mica_dim_subtract(int64_t a, int64_t b);
+MICA_API int64_t mica_dim_multiply(int64_t a, int64_t b);
+MICA_API int64_t mica_dim_divide(int64_t a, int64_t b); /* b > 0 */
 
 /** Options of mica_program_build; zero means the default. */
 typedef struct mica_program_options {
@@ -76,10 +86,8 @@ typedef struct mica_program_options {
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
  *           there twice, or one that results need and params lacks, a symbol that no parameter has,
- *           a constant of its length, a parameter with an axis that is made of it (2 * n, n + 1)
- *           and is no symbol itself, or a name that is empty, no UTF-8, or there twice;
- *           MICA_ESHAPE with symbols, what some op needs does not follow from them;
- *           MICA_EUNSUPPORTED; MICA_ENOMEM
+ *           a parameter with an axis that is made of one (2 n, n + 1) and is no symbol itself, or a
+ *           name that is empty, no UTF-8, or there twice; MICA_EUNSUPPORTED; MICA_ENOMEM
  *  grad     results by params that are floats, where their ops have one. */
 MICA_API mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
                                         const mica_array *results, size_t n_results,
@@ -169,8 +177,7 @@ typedef struct mica_program_memory {
 MICA_API mica_status mica_program_get_memory(const mica_program *program,
                                              mica_program_memory *memory);
 
-/** The program as text: of each symbol "symbol 20753 batch", with the length that stands for it in
- *  shapes and numbers; lines "param %0 x" and "param %1 cache donated"; then a line a node, "%7 =
+/** The program as text: of each symbol "symbol batch", by which shapes and numbers name it; lines "param %0 x" and "param %1 cache donated"; then a line a node, "%7 =
  *  add f32[2,3] %5 %6"; then "result %7 y" for each result.
  *
  *  text    receives it, freed with mica_free; NULL after an error.
@@ -258,27 +265,20 @@ typedef struct mica_function mica_function;
 /** Options of mica_compile; zero means the default. */
 typedef struct mica_compile_options {
     size_t struct_bytes; /* see mica/api.h */
-    bool shapeless;      /* record once for all lengths of axes: for other lengths the recorded ops
-                            are checked and recorded again, without calling the function */
+    bool shapeless;      /* record with symbols for lengths of axes, which a call sets, without
+                            calling the function */
     size_t max_programs; /* programs that are kept; the one that was used longest ago goes first. 0:
                             32 */
 } mica_compile_options;
 
 /** Makes a function whose programs are recorded by fn. Nothing is recorded yet.
  *
- *  With shapeless, fn is called once for given dtypes, numbers of axes and donated arguments, and
- *  must not read the lengths of its arguments: numbers computed from these stay as they were. A
- *  call with other lengths is MICA_ESHAPE, naming the op, where they cannot be shown to fit:
- *
- *  - reshape, broadcast_to, slice_update, as_strided, gather, scatter, and all that is made of them
- *    (repeat, roll ...), where the lengths of an operand changed; slice, split, flip and unflatten,
- *    where that of the axis changed. Squeezing, expand_dims, flatten, axes that a slice has from 0
- *    to MICA_END_OF_AXIS, and broadcasting within elementwise ops, are taken over;
- *  - anything that makes an array of given lengths within fn: zeros, arange, random numbers, tril;
- *  - sums, means and variances over an axis whose length changed; topk, rope and sdpa where the
- *    last axis changed;
- *  - operands of an elementwise op, if two axes of equal lengths became unequal. So fn should be
- *    recorded with lengths other than 1.
+ *  With shapeless, fn is recorded with symbols for lengths (mica_program_dim): those above 1, equal
+ *  ones the same symbol. It is called once for given dtypes, numbers of axes, donated arguments, and
+ *  which lengths are 0, 1 or equal; other lengths are set in what was recorded. So fn should be
+ *  called with different lengths first where they may differ. What it computes from lengths it
+ *  computes with mica_dim_add and the others. A call is MICA_ESHAPE, naming the op, where what was
+ *  recorded does not fit its lengths: an axis that fn took 5 elements of has 3.
  *
  *  fn        called by one thread at a time, whatever function it belongs to.
  *  user      given to fn. Borrowed until the function is closed.

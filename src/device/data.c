@@ -40,11 +40,24 @@ mica_array mc_leaf_memory(mica_scope *s, const void *host, mica_dtype dtype, con
 
 /* ---- scalars ---- */
 
+/* False: the number is what C's operators left of a length with symbols; the error is in s. */
+static bool check_number(mica_scope *s, double number) {
+    const mc_symbol *symbols;
+    if (!s || !mc_dim_lost(number) || mc_scope_symbols(s, &symbols) == 0) return true;
+    mc_scope_fail(s, MICA_EINVAL,
+                  "scalar: the length of a symbol was cut to %g: mica_scalar takes "
+                  "it as it is, and mica_reciprocal gives its inverse",
+                  number);
+    return false;
+}
+
 mica_array mica_f32(mica_scope *s, float value) {
+    if (!check_number(s, (double)value)) return mc_invalid(s);
     return mc_scalar_bits(s, MICA_F32, mc_f32_bits(value));
 }
 
 mica_array mica_i32(mica_scope *s, int32_t value) {
+    if (!check_number(s, (double)value)) return mc_invalid(s);
     return mc_scalar_bits(s, MICA_I32, (uint32_t)value);
 }
 
@@ -57,6 +70,8 @@ mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype) {
     uint64_t bits;
     if (mica_dtype_bytes(dtype) == 0)
         return mc_scope_fail(s, MICA_EINVAL, "scalar: dtype %d is unknown", (int)dtype);
+    if (s && mc_dim_of_real(value)) return mc_scalar_length(s, dtype, mc_dim_of_real(value));
+    if (!check_number(s, value)) return mc_invalid(s);
     switch (dtype) {
     case MICA_BOOL:
         bits = value != 0;

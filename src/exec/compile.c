@@ -3,12 +3,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/options.h"
 #include "device/device.h"
-#include "exec/shapeless.h"
+#include "exec/program.h"
 
 enum { MAX_PROGRAMS = 32 };
 
@@ -29,14 +29,24 @@ struct entry {
     uint32_t users; /* calls that run it, and the table itself */
 };
 
-/* What was recorded, for programs of other lengths. */
+/* What was recorded of a shapeless function: for the lengths of a call, or with symbols for axes
+ * whose length was another one in a later call. */
 typedef struct recording recording;
 struct recording {
     recording *next;
-    signature of;
-    mc_recorded graph;
+    signature of;   /* of the call */
+    uint32_t *open; /* [n_args] bit k: axis k is a symbol */
+    mica_program *program;
+    bool fixed; /* symbols did not do: other lengths are recorded anew */
     uint64_t used;
 };
+
+/* What is recorded for a call. */
+typedef struct recorded {
+    mica_scope *s;
+    mica_array *params;  /* [n_args] */
+    mica_array *results; /* [n_results] */
+} recorded;
 
 struct mica_function {
     mica_scope *keeper; /* empty: keeps the device */
@@ -136,61 +146,93 @@ static mica_status signature_init(signature *of, const call *c) {
 
 /* ---- graphs ---- */
 
-static void recorded_deinit(mc_recorded *g) {
+static void recorded_deinit(recorded *g) {
     mica_scope_close(&g->s);
     mc_free(g->params);
     mc_free(g->results);
 }
 
+/* Makes the axes of an argument symbols that are open: those that had equal lengths, and have now,
+ * are one. */
+static mica_status add_symbols(mica_scope *s, uint32_t open, const mc_layout *had, mc_layout *l) {
+    mc_symbol symbol;
+    char name[64];
+    for (int k = 0; k < l->ndim; k++) {
+        if (!(open >> k & 1)) continue;
+        snprintf(name, sizeof name, "length_%lld_%lld", (long long)had->shape[k],
+                 (long long)l->shape[k]);
+        MC_TRY(mc_scope_symbol(s, name, &symbol));
+        l->shape[k] = symbol.dim;
+    }
+    return MICA_OK;
+}
+
+/* A parameter for argument i; open: the axes that are symbols, where `before` is given. */
+static mica_array add_param(const call *c, mica_scope *s, size_t i, const recording *before,
+                            const uint32_t *open) {
+    mc_layout l = *mc_layout_of(c->args[i]);
+    if (before && mc_scope_set_status(s, add_symbols(s, open[i], &before->of.args[i], &l)))
+        return mc_invalid(s);
+    return mica_program_param(s, l.dtype, l.shape, l.ndim);
+}
+
 /* A scope with the call's parameters, and room for results. The caller ends it after an error,
  * too. */
-static mica_status recorded_init(mc_recorded *g, const call *c) {
-    *g = (mc_recorded){.n_params = c->n_args, .n_results = c->n_results};
+static mica_status recorded_init(recorded *g, const call *c, const recording *before,
+                                 const uint32_t *open) {
+    *g = (recorded){0};
     MC_TRY(mica_scope_open(mica_scope_device(c->f->keeper), &g->s));
     g->params = mc_array_alloc(c->n_args, sizeof *g->params);
     g->results = mc_array_alloc(c->n_results, sizeof *g->results);
     if (!g->params || !g->results) return mc_fail_nomem("a compiled function");
-    for (size_t i = 0; i < c->n_args; i++) {
-        const mc_layout *l = mc_layout_of(c->args[i]);
-        g->params[i] = mica_program_param(g->s, l->dtype, l->shape, l->ndim);
-    }
+    for (size_t i = 0; i < c->n_args; i++)
+        g->params[i] = add_param(c, g->s, i, before, open);
     for (size_t i = 0; i < c->n_results; i++)
         g->results[i] = mc_invalid(g->s);
     return mica_scope_status(g->s);
 }
 
-static mica_status record(mc_recorded *g, const call *c) {
-    MC_TRY(recorded_init(g, c));
-    MC_TRY(call_fn(c->f, g->s, g->params, g->n_params, g->results, g->n_results));
-    return mica_scope_status(g->s);
-}
-
-static mica_status build(const mc_recorded *g, const call *c, mica_program **program) {
-    mica_param *params = mc_array_alloc(g->n_params, sizeof *params);
+static mica_status build(const recorded *g, const call *c, mica_program **program) {
+    mica_param *params = mc_array_alloc(c->n_args, sizeof *params);
     if (!params) return mc_fail_nomem("a compiled function");
-    for (size_t i = 0; i < g->n_params; i++)
+    for (size_t i = 0; i < c->n_args; i++)
         params[i] = (mica_param){.array = g->params[i], .donate = is_donated(c->args[i])};
     mica_status status =
-        mica_program_build(g->s, params, g->n_params, g->results, g->n_results, NULL, program);
+        mica_program_build(g->s, params, c->n_args, g->results, c->n_results, NULL, program);
     mc_free(params);
     return status;
 }
 
-/* ---- recordings of shapeless functions ---- */
+static mica_status record(const call *c, const recording *before, const uint32_t *open,
+                          mica_program **program) {
+    recorded g;
+    mica_status status = recorded_init(&g, c, before, open);
+    if (status == MICA_OK)
+        status = call_fn(c->f, g.s, g.params, c->n_args, g.results, c->n_results);
+    if (status == MICA_OK) status = mica_scope_status(g.s);
+    if (status == MICA_OK) status = build(&g, c, program);
+    recorded_deinit(&g);
+    return status;
+}
+
+/* ---- programs of shapeless functions ---- */
 
 static void free_recording(recording *r) {
-    recorded_deinit(&r->graph);
+    mica_program_close(&r->program);
     signature_deinit(&r->of);
+    mc_free(r->open);
     mc_free(r);
 }
 
-static recording *find_recording(mica_function *f, const call *c) {
-    for (recording *r = f->recordings; r; r = r->next)
-        if (matches(&r->of, c, true)) {
-            r->used = ++f->recording_clock;
-            return r;
-        }
-    return NULL;
+/* Whether a call fits what was recorded, and what its symbols are then. */
+static bool fits(const recording *r, const call *c, int64_t *lengths) {
+    const mica_program *p = r->program;
+    if (!matches(&r->of, c, true)) return false;
+    for (size_t i = 0; i < p->n_symbols; i++)
+        lengths[i] = -1;
+    for (size_t i = 0; i < c->n_args; i++)
+        if (mc_program_match(p, i, mc_layout_of(c->args[i]), lengths) != MICA_OK) return false;
+    return true;
 }
 
 /* Takes a recording into the list, from which the one used longest ago may go. */
@@ -208,39 +250,78 @@ static void keep_recording(mica_function *f, recording *r) {
     free_recording(gone);
 }
 
-/* Records the function for the call and keeps what was recorded. */
-static mica_status record_first(const call *c, mica_program **program) {
+/* The axes that were symbols before, and those that had another length. */
+static void open_axes(recording *r, const call *c, const recording *before) {
+    for (size_t i = 0; i < c->n_args; i++) {
+        const mc_layout *had = &before->of.args[i], *has = &r->of.args[i];
+        r->open[i] = before->open[i];
+        for (int k = 0; k < has->ndim; k++)
+            if (had->shape[k] != has->shape[k]) r->open[i] |= 1u << k;
+    }
+}
+
+/* Records the function for a call: for its lengths, or with symbols by what was recorded before. */
+static mica_status record_call(const call *c, const recording *before, recording **out) {
     recording *r = mc_calloc(1, sizeof *r);
     if (!r) return mc_fail_nomem("a compiled function");
     mica_status status = signature_init(&r->of, c);
-    if (status == MICA_OK) status = record(&r->graph, c);
-    if (status == MICA_OK) status = build(&r->graph, c, program);
+    r->open = mc_calloc(c->n_args + 1, sizeof *r->open);
+    if (status == MICA_OK && !r->open) status = mc_fail_nomem("a compiled function");
+    if (status == MICA_OK && before) open_axes(r, c, before);
+    if (status == MICA_OK) status = record(c, before, r->open, &r->program);
     if (status == MICA_OK)
-        keep_recording(c->f, r);
+        *out = r;
     else
         free_recording(r);
     return status;
 }
 
-static mica_status make_shapeless(const call *c, mica_program **program) {
-    const recording *r = find_recording(c->f, c);
-    if (!r) return record_first(c, program);
-    if (matches(&r->of, c, false)) return build(&r->graph, c, program);
-    mc_recorded again = {0};
-    mica_status status = recorded_init(&again, c);
-    if (status == MICA_OK) status = mc_record_again(&r->graph, &again, NULL, NULL);
-    if (status == MICA_OK) status = build(&again, c, program);
-    recorded_deinit(&again);
+/* The program for a call that fits. */
+static mica_status program_of(const recording *r, const int64_t *lengths, mica_program **program) {
+    if (r->program->n_symbols > 0) return mc_program_bind(r->program, lengths, program);
+    *program = mc_program_retain(r->program);
+    return MICA_OK;
+}
+
+/* Records with symbols. What cannot be recorded so is left to who records for the lengths. */
+static mica_status make_open(const call *c, recording *before, mica_program **program) {
+    int64_t lengths[MC_MAX_SYMBOLS];
+    recording *r = NULL;
+    mica_status status = record_call(c, before, &r);
+    if (status == MICA_OK && fits(r, c, lengths)) status = program_of(r, lengths, program);
+    before->fixed = status != MICA_OK;
+    if (status == MICA_OK)
+        keep_recording(c->f, r);
+    else if (r)
+        free_recording(r);
     return status;
 }
 
+static mica_status make_shapeless(const call *c, mica_program **program) {
+    int64_t lengths[MC_MAX_SYMBOLS];
+    mica_status status;
+    recording *before = NULL, *r = NULL;
+    for (recording *at = c->f->recordings; at; at = at->next) {
+        if (!before && matches(&at->of, c, true)) before = at; /* the newest */
+        if (r || !fits(at, c, lengths)) continue;
+        r = at;
+        r->used = ++c->f->recording_clock;
+        status = program_of(r, lengths, program);
+        if (status == MICA_OK || status == MICA_ENOMEM) return status;
+    }
+    if (before && !before->fixed && !r) {
+        status = make_open(c, before, program);
+        if (status == MICA_OK || status == MICA_ENOMEM) return status;
+    }
+    if (before) return record(c, NULL, NULL, program);
+    MC_TRY(record_call(c, NULL, &r));
+    *program = mc_program_retain(r->program);
+    keep_recording(c->f, r);
+    return MICA_OK;
+}
+
 static mica_status make_program(const call *c, mica_program **program) {
-    mc_recorded g = {0};
-    if (c->f->shapeless) return make_shapeless(c, program);
-    mica_status status = record(&g, c);
-    if (status == MICA_OK) status = build(&g, c, program);
-    recorded_deinit(&g);
-    return status;
+    return c->f->shapeless ? make_shapeless(c, program) : record(c, NULL, NULL, program);
 }
 
 /* ---- the table ---- */

@@ -57,6 +57,8 @@ mica_status mc_bind_leaf(const mc_node *leaf, mc_binding *arg, uint64_t **scalar
     if (leaf->param && !leaf->storage)
         return mc_fail(MICA_EINVAL, "eval: needs a parameter of a program, which has no value "
                                     "outside of it");
+    if (leaf->length)
+        return mc_fail(MICA_EINVAL, "eval: needs the length of a symbol, which has no value");
     if (leaf->scalar) {
         *(*scalars)++ = leaf->value;
         return MICA_OK;

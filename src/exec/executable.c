@@ -40,20 +40,11 @@ static mica_status read_environment(mica_executable *x) {
 bool mc_executable_feeds(const mica_executable *x, size_t result, size_t param) {
     const mica_program *p = x->program;
     const mc_layout *from = x->results[result], *to = x->params[param].layout;
-    const mica_port *port = p->ports ? &p->ports[p->n_params + result] : NULL;
     bool same = from->ndim == to->ndim;
-    for (int k = 0; same && k < to->ndim; k++) {
-        bool varies = port && port->shape[k] < 0;
-        same = (from->shape[k] == to->shape[k] && !varies) ||
+    for (int k = 0; same && k < to->ndim; k++)
+        same = (from->shape[k] == to->shape[k] && !mc_dim_has_symbols(to->shape[k])) ||
                mc_program_symbol_of(p, to->shape[k]) < p->n_symbols;
-    }
     return same;
-}
-
-static bool has_symbols(const mica_program *p, const mc_layout *l) {
-    for (int k = 0; k < l->ndim; k++)
-        if (mc_program_symbol_of(p, l->shape[k]) < p->n_symbols) return true;
-    return false;
 }
 
 /* The number of the result that a parameter named "out<number>" is fed by, where they are alike. */
@@ -84,7 +75,7 @@ static mica_status list_ports(mica_executable *x) {
         *param = (mc_executable_param){.name = p->names[i],
                                        .layout = &node->layout,
                                        .bytes = (size_t)mc_layout_bytes(&node->layout),
-                                       .open = has_symbols(p, &node->layout),
+                                       .open = mc_layout_has_symbols(&node->layout),
                                        .donate = node->movable};
         param->fed_by = default_feed(x, i);
         x->feeds = x->feeds || param->fed_by != MC_ABSENT;

@@ -106,15 +106,13 @@ static bool report_ops(const mica_executable *x, mc_buffer *text) {
 }
 
 static bool report_params(const mica_executable *x, const bool *unused, mc_buffer *text) {
-    char layout[MC_PORT_TEXT];
+    char layout[MC_LAYOUT_TEXT];
     bool ok = true;
     for (size_t i = 0; ok && i < x->n_params; i++) {
         const mc_executable_param *p = &x->params[i];
         const mc_layout *l = p->value.set ? mc_executable_layout(p, &p->value) : p->layout;
         bool known = !p->open || p->value.set;
-        ok = mc_buffer_printf(text, "param %s: %s", p->name,
-                              known ? mc_layout_text(l, layout)
-                                    : mc_program_port_text(x->program, i, l, layout));
+        ok = mc_buffer_printf(text, "param %s: %s", p->name, mc_layout_text(l, layout));
         if (known) ok = ok && mc_buffer_printf(text, ", %lld bytes", (long long)mc_layout_bytes(l));
         ok = ok && mc_buffer_printf(text, "%s%s%s", p->value.set ? ", set" : "",
                                     p->donate ? ", donated" : "", unused[i] ? ", unused" : "");

@@ -137,23 +137,6 @@ static mica_status check_complete(const mc_executable_run *run) {
     return status;
 }
 
-/* A result whose length varies with symbols may have had that of a parameter only by chance. */
-static mica_status check_feeds(mc_executable_run *run) {
-    const mica_executable *x = run->x;
-    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
-    for (size_t i = 0; x->feeds && i < x->n_params; i++) {
-        const mc_executable_param *param = &x->params[i];
-        if (param->fed_by == MC_ABSENT || param->open) continue;
-        const mc_layout *got = &run->layouts[param->fed_by];
-        if (mc_layout_same_shape(got, param->layout)) continue;
-        mica_status status =
-            mc_fail(MICA_ESHAPE, "executable: parameter %.60s is %s, fed with %s", param->name,
-                    mc_layout_text(param->layout, a), mc_layout_text(got, b));
-        return x->seat ? lose_taken(run, status) : status;
-    }
-    return MICA_OK;
-}
-
 /* Results become the values of parameters. */
 static void feed(mc_executable_run *run) {
     mica_executable *x = run->x;
@@ -175,7 +158,7 @@ static int64_t find_rows(const mc_executable_run *run, size_t symbol) {
     int64_t max = 0;
     for (size_t i = 0; i < x->n_params; i++) {
         const mc_executable_param *param = &x->params[i];
-        if (!param->open || param->layout->shape[0] != x->program->symbols[symbol].length) continue;
+        if (!param->open || param->layout->shape[0] != x->program->symbols[symbol].dim) continue;
         int64_t n = mc_executable_value(run, i)->layout.shape[0];
         if (n > max) max = n;
     }
@@ -237,7 +220,6 @@ static mica_status run_once(mc_executable_run *run, bool slots) {
     if (status == MICA_OK) status = mc_executable_bind(x);
     if (status == MICA_OK)
         status = x->mode == MICA_MODE_EAGER ? mc_executable_run_eager(run) : run_compiled(run);
-    if (status == MICA_OK) status = check_feeds(run);
     if (status == MICA_OK && slots) status = fill_slots(run);
     if (status == MICA_OK)
         feed(run);

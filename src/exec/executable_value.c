@@ -106,7 +106,7 @@ static mica_status from_node(mica_executable *x, const mc_executable_param *para
 static mica_status check_layout(const mica_executable *x, size_t i, const mc_layout *got,
                                 bool convert) {
     const mc_executable_param *param = &x->params[i];
-    char a[MC_LAYOUT_TEXT], b[MC_PORT_TEXT];
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
     int64_t lengths[MC_MAX_SYMBOLS];
     bool dtype = got->dtype == param->layout->dtype || convert, same = true;
     for (size_t k = 0; k < x->program->n_symbols; k++)
@@ -117,8 +117,7 @@ static mica_status check_layout(const mica_executable *x, size_t i, const mc_lay
         same = mc_layout_same_shape(got, param->layout);
     if (same && dtype) return MICA_OK;
     return mc_fail(same ? MICA_EDTYPE : MICA_ESHAPE, "executable: parameter %.60s is %s, given %s",
-                   param->name, mc_program_port_text(x->program, i, param->layout, b),
-                   mc_layout_text(got, a));
+                   param->name, mc_layout_text(param->layout, b), mc_layout_text(got, a));
 }
 
 /* The array evaluated, of the parameter's dtype and dense, in a scope that is there for that. */
@@ -346,14 +345,13 @@ mica_status mica_executable_feed(mica_executable *executable, const char *result
     if (result) {
         MC_TRY(mc_executable_find_result(executable, "executable_feed", result, &from));
         const mc_layout *l = executable->results[from];
-        const mica_program *p = executable->program;
-        char a[MC_PORT_TEXT], b[MC_PORT_TEXT];
+        char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
         bool dtype = l->dtype == executable->params[i].layout->dtype;
         if (!dtype || !mc_executable_feeds(executable, from, i))
             return mc_fail(dtype ? MICA_ESHAPE : MICA_EDTYPE,
                            "executable_feed: result %.60s is %s, parameter %.60s is %s", result,
-                           mc_program_port_text(p, p->n_params + from, l, a), param,
-                           mc_program_port_text(p, i, executable->params[i].layout, b));
+                           mc_layout_text(l, a), param,
+                           mc_layout_text(executable->params[i].layout, b));
     }
     executable->params[i].fed_by = from;
     executable->feeds = false;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "exec/lengths.h"
+#include "exec/again.h"
 #include "graph/attr.h"
 #include "graph/subgraph.h"
 
@@ -76,10 +76,9 @@ static const unsigned char rules[MC_OP_COUNT] = {
 
 typedef struct extent {
     const mica_program *p;
-    int64_t length;     /* of the symbol */
-    bool *rows;         /* [nodes] has rows of it, along axis 0 */
-    bool *needed;       /* [nodes] */
-    mc_lengths lengths; /* one row less */
+    int64_t symbol;
+    bool *rows;   /* [nodes] has rows of it, along axis 0 */
+    bool *needed; /* [nodes] */
 } extent;
 
 /* Those of one or two operands, or of where, lie side by side in op_list.h. */
@@ -88,16 +87,12 @@ static rule rule_of(mc_op op) {
     return unary || (op >= MC_OP_ADD && op <= MC_OP_WHERE) ? BY_ELEMENT : (rule)rules[op];
 }
 
-static bool is_multiple(const extent *e, int64_t length) {
-    return length > 0 && length % e->length == 0;
-}
-
-/* Whether the symbol is in axis 0 alone, or nowhere. */
+/* Whether the symbol is in axis 0 alone, of which it is a factor, or nowhere. */
 static bool leads(const extent *e, const mc_layout *l, bool *rows) {
-    *rows = l->ndim > 0 && is_multiple(e, l->shape[0]);
+    *rows = l->ndim > 0 && mc_dim_depends(l->shape[0], e->symbol);
     for (int k = 1; k < l->ndim; k++)
-        if (is_multiple(e, l->shape[k])) return false;
-    return true;
+        if (mc_dim_depends(l->shape[k], e->symbol)) return false;
+    return !*rows || !mc_dim_depends(mc_dim_div(l->shape[0], e->symbol), e->symbol);
 }
 
 static const mc_node *operand(const extent *e, const mc_node *node, uint32_t k) {
@@ -172,8 +167,6 @@ static bool keeps_apart(const extent *e, const mc_node *node) {
     }
 }
 
-/* ---- numbers that follow ---- */
-
 /* The word of a node's attributes that is the number of rows of its result; -1: none. */
 static int rows_word(mc_op op) {
     switch (op) {
@@ -190,41 +183,6 @@ static int rows_word(mc_op op) {
     }
 }
 
-/* Whether a number of a node of s follows the symbol: it is one, or its attributes hold one, other
- * than that of rows, which may. */
-static bool follows(const extent *e, const mica_scope *s, const mc_node *node, bool rows) {
-    int64_t attr[MC_ATTR_MAX_WORDS], was[MC_ATTR_MAX_WORDS];
-    uint64_t bits = node->value;
-    mc_layout before = {.ndim = 0}, now;
-    if (node->scalar)
-        return mc_lengths_scalar(&e->lengths, node->layout.dtype, &bits) != MICA_OK ||
-               bits != node->value;
-    if (node->op == MC_OP_LEAF || node->attr_bytes == 0) return false;
-    if (node->n_in > 0 && node->in[0] != MC_ABSENT) before = mc_scope_node(s, node->in[0])->layout;
-    now = before;
-    if (now.ndim > 0 && is_multiple(e, now.shape[0])) now.shape[0] -= now.shape[0] / e->length;
-    memcpy(attr, node->attr, node->attr_bytes);
-    memcpy(was, node->attr, node->attr_bytes);
-    if (mc_lengths_attr(&e->lengths, node->op, &before, &now, attr) != MICA_OK) return true;
-    int word = rows ? rows_word(node->op) : -1;
-    if (word >= 0) attr[word] = was[word];
-    return memcmp(attr, was, node->attr_bytes) != 0;
-}
-
-/* Whether numbers follow in the subgraphs of a node; these nest to MC_SUBGRAPH_DEPTH. */
-static bool follows_within(const extent *e, const mc_node *node) {
-    const mc_op_def *def = mc_op_get(node->op);
-    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++) {
-        if (f->kind != MC_ATTR_GRAPH) continue;
-        const mica_scope *s = mc_attr_graph(node->attr, f)->graph;
-        for (uint32_t i = 0; i < mc_scope_count(s); i++) {
-            const mc_node *inner = mc_scope_node(s, i);
-            if (follows(e, s, inner, false) || follows_within(e, inner)) return true;
-        }
-    }
-    return false;
-}
-
 /* Sets e->rows[i], and says whether rows stay apart in node i. */
 static bool look_at(extent *e, uint32_t i) {
     const mc_node *node = mc_scope_node(e->p->graph, i);
@@ -238,19 +196,17 @@ static bool look_at(extent *e, uint32_t i) {
     }
     bool made = e->rows[i] && !any && node->op != MC_OP_LEAF && rule_of(node->op) != MAKES;
     return apart && !made && (!any || keeps_apart(e, node)) &&
-           !follows(e, e->p->graph, node, e->rows[i]) && !follows_within(e, node);
+           !mc_node_depends(node, e->symbol, e->rows[i] ? rows_word(node->op) : -1);
 }
 
 mica_status mc_extent_check(const mica_program *p, size_t symbol, char *cause) {
     uint32_t count = mc_scope_count(p->graph);
     bool *lists = mc_calloc(2 * (size_t)count + 1, sizeof *lists), apart = true;
     if (!lists) return mc_fail_nomem("an extent");
-    extent e = {p, p->symbols[symbol].length, lists, lists + count, {.n_symbols = 0}};
-    const int64_t less = e.length - 1;
-    mica_status status = mc_lengths_open(&e.lengths, &p->symbols[symbol], &less, 1);
+    extent e = {p, p->symbols[symbol].dim, lists, lists + count};
     *cause = 0;
     mc_program_mark_needed(p, e.needed);
-    for (uint32_t i = 0; status == MICA_OK && i < count && apart; i++) {
+    for (uint32_t i = 0; i < count && apart; i++) {
         if (!e.needed[i] && i >= p->n_params) continue;
         apart = look_at(&e, i);
         if (apart) continue;
@@ -260,7 +216,6 @@ mica_status mc_extent_check(const mica_program *p, size_t symbol, char *cause) {
             snprintf(cause, MC_EXTENT_TEXT, "%s %%%u",
                      mc_op_get(mc_scope_node(p->graph, i)->op)->name, i);
     }
-    mc_lengths_close(&e.lengths);
     mc_free(lists);
-    return status;
+    return MICA_OK;
 }

@@ -4,7 +4,7 @@
 #include "exec/bind.h"
 
 mica_array mc_copy_leaf(mica_scope *s, const mc_node *leaf) {
-    if (leaf->scalar) return mc_scalar_bits(s, leaf->layout.dtype, leaf->value);
+    if (leaf->scalar) return mc_scalar_like(s, leaf);
     return mc_leaf(s, &leaf->layout, mc_storage_retain(leaf->storage), leaf->offset_bytes);
 }
 

@@ -32,7 +32,7 @@ static mica_status open_copying(mc_copying *c, const mc_passed *g) {
 }
 
 static mica_array copy_leaf(mc_copying *c, const mc_node *node, uint32_t i) {
-    if (node->scalar) return mc_scalar_bits(c->to, node->layout.dtype, node->value);
+    if (node->scalar) return mc_scalar_like(c->to, node);
     if (node->param) return mc_leaf_param(c->to, &node->layout, node->movable);
     return mc_import(c->to, "a pass", (mica_array){c->from, i});
 }

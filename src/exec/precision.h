@@ -1,5 +1,5 @@
 /* The dtypes that floats are computed in, where they are not those that were recorded: casts are
- * inserted where a graph is recorded again (exec/shapeless.h). Parameters, constants and results
+ * inserted where a graph is recorded again (exec/again.h). Parameters, constants and results
  * keep theirs, those of subgraphs too. */
 #ifndef EXEC_PRECISION_H
 #define EXEC_PRECISION_H

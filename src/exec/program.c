@@ -189,10 +189,11 @@ static mica_status build(mica_program *p, mica_scope *s, const mica_param *param
     mc_arena arena = {0};
     mc_trace trace = {0};
     MC_TRY(mica_scope_open(p->device, &p->graph));
-    mica_status status = open_lists(p);
+    mica_status status = mc_scope_take_symbols(p->graph, s);
+    if (status == MICA_OK) status = open_lists(p);
     if (status == MICA_OK) status = name_results(p, options->result_names);
     if (status == MICA_OK) status = copy_graph(p, s, params, results, &arena, &trace);
-    if (status == MICA_OK) status = mc_program_find_symbols(p, s);
+    if (status == MICA_OK) status = mc_program_find_symbols(p);
     if (status == MICA_OK && p->n_symbols == 0) status = compile(p, &arena, &trace);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);

@@ -32,7 +32,7 @@ struct mica_program {
     mica_array *results;       /* [n_results] of the graph */
     const char **result_names; /* [n_results] */
     size_t n_symbols;
-    const mc_symbol *symbols; /* [n_symbols] that parameters have; the graph has their lengths */
+    const mc_symbol *symbols; /* [n_symbols] that parameters have */
     mica_port *ports;         /* [n_params + n_results] with symbols: shapes and names; or NULL */
     uint32_t n_leaves;
     uint32_t *leaves;  /* [n_leaves] nodes of the graph */
@@ -67,21 +67,14 @@ mica_status mc_program_run_kept(const mica_program *program, mica_scope *into,
 
 /* ---- symbols (exec/program_dims.c) ---- */
 
-/* Finds the symbols that parameters of the graph have, and whether all follows from them.
- * errors  those of mica_program_build */
-mica_status mc_program_find_symbols(mica_program *p, const mica_scope *from);
+/* Finds the symbols that parameters of the graph have. errors  those of mica_program_build */
+mica_status mc_program_find_symbols(mica_program *p);
 
-/* Whether a length is that of a symbol: which, or n_symbols. */
-size_t mc_program_symbol_of(const mica_program *p, int64_t length);
+/* Whether a dimension is a symbol: which, or n_symbols. */
+size_t mc_program_symbol_of(const mica_program *p, int64_t dim);
 
 /* The symbol of a name: which, or n_symbols; a NULL name is that of none. */
 size_t mc_program_find_symbol(const mica_program *p, const char *name);
-
-/* The layout of port i, parameters before results, with names of symbols: "f32[batch,784]", and "?"
- * for a length that follows from them. */
-#define MC_PORT_TEXT 640
-const char *mc_program_port_text(const mica_program *p, size_t i, const mc_layout *l,
-                                 char text[MC_PORT_TEXT]);
 
 /* Compares a layout with that of parameter i, but for its dtype, and takes symbols' values from it.
  *

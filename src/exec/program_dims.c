@@ -1,11 +1,10 @@
 /* Programs with symbols: lengths that are known when they run. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/names.h"
+#include "exec/again.h"
 #include "exec/program.h"
-#include "exec/shapeless.h"
 
 int64_t mica_program_dim(mica_scope *s, const char *name) {
     mc_symbol symbol;
@@ -14,8 +13,7 @@ int64_t mica_program_dim(mica_scope *s, const char *name) {
         (void)mc_scope_fail(s, MICA_EINVAL, "program_dim: the name is NULL");
         return 0;
     }
-    return mc_scope_set_status(s, mc_scope_symbol(s, name, 0, &symbol)) == MICA_OK ? symbol.length
-                                                                                   : 0;
+    return mc_scope_set_status(s, mc_scope_symbol(s, name, &symbol)) == MICA_OK ? symbol.dim : 0;
 }
 
 size_t mica_program_symbol_count(const mica_program *program) {
@@ -26,58 +24,38 @@ const char *mica_program_symbol(const mica_program *program, size_t i) {
     return program && i < program->n_symbols ? program->symbols[i].name : NULL;
 }
 
-size_t mc_program_symbol_of(const mica_program *p, int64_t length) {
+size_t mc_program_symbol_of(const mica_program *p, int64_t dim) {
     size_t i = 0;
-    while (i < p->n_symbols && p->symbols[i].length != length)
+    while (i < p->n_symbols && p->symbols[i].dim != dim)
         i++;
     return i;
 }
 
-const char *mc_program_port_text(const mica_program *p, size_t i, const mc_layout *l,
-                                 char text[MC_PORT_TEXT]) {
-    const mica_port *port = p->ports ? &p->ports[i] : NULL;
-    int n = snprintf(text, MC_PORT_TEXT, "%s[", mica_dtype_name(l->dtype));
-    for (int k = 0; k < l->ndim; k++) {
-        const char *name = port ? port->symbols[k] : NULL, *comma = k > 0 ? "," : "";
-        if (port && port->shape[k] < 0)
-            n += snprintf(text + n, MC_PORT_TEXT - (size_t)n, "%s%.63s", comma, name ? name : "?");
-        else
-            n += snprintf(text + n, MC_PORT_TEXT - (size_t)n, "%s%lld", comma,
-                          (long long)l->shape[k]);
-    }
-    snprintf(text + n, MC_PORT_TEXT - (size_t)n, "]");
-    return text;
-}
-
-/* ---- recording for other lengths ---- */
+/* ---- recording for values ---- */
 
 mica_status mc_program_record(const mica_program *p, const int64_t *lengths,
                               const mc_precision *precision, mica_scope **scope,
                               mica_array *results) {
-    mc_lengths followed;
+    const mc_dim_values values = {p->symbols, lengths, p->n_symbols};
     mica_array *params = mc_array_alloc(2 * p->n_params, sizeof *params);
     *scope = NULL;
     if (!params) return mc_fail_nomem("a program of other lengths");
     mc_recorded from = {p->graph, params, p->n_params, p->results, p->n_results};
     mc_recorded into = {NULL, params + p->n_params, p->n_params, results, p->n_results};
-    mica_status status = mc_lengths_open(&followed, p->symbols, lengths, p->n_symbols);
-    if (status == MICA_OK) status = mica_scope_open(p->device, scope);
+    mica_status status = mica_scope_open(p->device, scope);
     into.s = *scope;
     for (uint32_t i = 0; status == MICA_OK && i < p->n_params; i++) {
         const mc_node *node = mc_scope_node(p->graph, i);
         mc_layout layout = node->layout;
-        for (int k = 0; k < layout.ndim; k++) {
-            size_t symbol = mc_program_symbol_of(p, layout.shape[k]);
-            if (symbol < p->n_symbols) layout.shape[k] = lengths[symbol];
-        }
         from.params[i] = (mica_array){p->graph, i};
-        status = mc_layout_finish(&layout);
+        for (int k = 0; k < layout.ndim && status == MICA_OK; k++)
+            status = mc_dim_value(layout.shape[k], &values, &layout.shape[k]);
+        if (status == MICA_OK) status = mc_layout_finish(&layout);
         if (status != MICA_OK) break;
         into.params[i] = mc_leaf_param(*scope, &layout, node->movable);
         status = mica_scope_status(*scope);
     }
-    if (status == MICA_OK) status = mc_record_again(&from, &into, &followed, precision);
-    mc_lengths_close(&followed);
+    if (status == MICA_OK) status = mc_record_again(&from, &into, &values, precision);
     mc_free(params);
     if (status == MICA_OK) return MICA_OK;
     mica_scope_close(scope);
@@ -86,106 +64,79 @@ mica_status mc_program_record(const mica_program *p, const int64_t *lengths,
 
 /* ---- building ---- */
 
-static bool has_length(const mc_layout *l, int64_t length) {
-    for (int k = 0; k < l->ndim; k++)
-        if (l->shape[k] == length) return true;
-    return false;
+static bool depends(const mc_node *node, int64_t symbol) {
+    for (int i = 0; i < mc_node_n_out(node); i++)
+        for (int k = 0; k < mc_node_results(node)[i].ndim; k++)
+            if (mc_dim_depends(mc_node_results(node)[i].shape[k], symbol)) return true;
+    return mc_node_depends(node, symbol, -1);
 }
 
-/* Constants have no lengths of symbols, and symbols that are met are those of parameters. */
-static mica_status check_lengths(const mica_program *p, const mc_symbol *symbol, bool *found) {
+/* Whether a parameter has the symbol, where something needs it. */
+static mica_status find_symbol(const mica_program *p, const mc_symbol *symbol, bool *found) {
+    *found = false;
     for (uint32_t i = 0; i < mc_scope_count(p->graph); i++) {
         const mc_node *node = mc_scope_node(p->graph, i);
-        if (!has_length(&node->layout, symbol->length)) continue;
-        if (i < p->n_params) *found = true;
-        if (node->storage)
-            return mc_fail(MICA_EINVAL,
-                           "program_build: a constant has an axis of length %lld, which is that of "
-                           "symbol %s",
-                           (long long)symbol->length, symbol->name);
-        if (!*found)
+        for (int k = 0; i < p->n_params && k < node->layout.ndim; k++)
+            *found = *found || node->layout.shape[k] == symbol->dim;
+        if (i >= p->n_params && !*found && depends(node, symbol->dim))
             return mc_fail(MICA_EINVAL, "program_build: no parameter has symbol %s, which %s needs",
                            symbol->name, mc_op_get(node->op)->name);
     }
     return MICA_OK;
 }
 
-/* A length that was made from a symbol's would be taken as fixed in a parameter. */
-static mica_status check_made(const mica_program *p, const mc_symbol *symbols, size_t n,
-                              const mc_symbol *symbol) {
+/* What a run is given tells symbols, not what is made of them. */
+static mica_status check_params(const mica_program *p) {
+    char text[MC_DIM_TEXT];
     for (uint32_t i = 0; i < p->n_params; i++) {
         const mc_layout *l = &mc_scope_node(p->graph, i)->layout;
-        for (int k = 0; k < l->ndim; k++) {
-            size_t own = 0;
-            while (own < n && symbols[own].length != l->shape[k])
-                own++;
-            if (own < n || !mc_symbol_made(symbol, l->shape[k])) continue;
-            return mc_fail(MICA_EINVAL,
-                           "program_build: axis %d of parameter %.60s follows from symbol %s, but "
-                           "is none (mica_program_dim makes it one)",
-                           k, p->names[i], symbol->name);
-        }
+        for (int k = 0; k < l->ndim; k++)
+            if (mc_dim_has_symbols(l->shape[k]) && !mc_dim_is_symbol(l->shape[k]))
+                return mc_fail(MICA_EINVAL,
+                               "program_build: axis %d of parameter %.60s is %s, and no symbol "
+                               "(mica_program_dim makes it one)",
+                               k, p->names[i], mc_dim_text(l->shape[k], text));
     }
     return MICA_OK;
 }
 
-/* Of an axis: its symbol, if it is one, or that it changes with them. */
-static void fill_axis(const mica_program *p, int64_t *length, int64_t elsewhere,
-                      const char **name) {
-    size_t symbol = mc_program_symbol_of(p, *length);
-    if (symbol < p->n_symbols) *name = p->symbols[symbol].name;
-    if (*name || *length != elsewhere) *length = -1;
-}
-
-static mica_status fill_port(mica_program *p, size_t i, const mc_layout *l,
-                             const mc_layout *elsewhere) {
+static mica_status fill_port(mica_program *p, size_t i, const mc_layout *l) {
     size_t n = (size_t)l->ndim;
     int64_t *shape = mc_arena_calloc(&p->arena, n * sizeof *shape + 1);
     const char **names = mc_arena_calloc(&p->arena, n * sizeof *names + 1);
     if (!shape || !names) return mc_fail_nomem("a program");
     for (size_t k = 0; k < n; k++) {
-        shape[k] = l->shape[k];
-        fill_axis(p, &shape[k], elsewhere->shape[k], &names[k]);
+        size_t symbol = mc_program_symbol_of(p, l->shape[k]);
+        shape[k] = mc_dim_has_symbols(l->shape[k]) ? -1 : l->shape[k];
+        if (symbol < p->n_symbols) names[k] = p->symbols[symbol].name;
     }
     p->ports[i] = (mica_port){.shape = shape, .symbols = names};
     return MICA_OK;
 }
 
-/* Records the graph for other lengths, to see whether all follows and which axes change. */
-static mica_status try_lengths(mica_program *p) {
-    int64_t lengths[MC_MAX_SYMBOLS];
-    mica_scope *s;
-    mica_array *results = mc_arena_alloc(&p->arena, (p->n_results + 1) * sizeof *results);
+static mica_status fill_ports(mica_program *p) {
     p->ports = mc_arena_calloc(&p->arena, (p->n_params + p->n_results) * sizeof *p->ports + 1);
-    if (!results || !p->ports) return mc_fail_nomem("a program");
-    for (size_t i = 0; i < p->n_symbols; i++)
-        lengths[i] = p->symbols[i].length - 6001;
-    mica_status status = mc_program_record(p, lengths, NULL, &s, results);
-    if (status != MICA_OK)
-        return mc_fail_context(status, "program_build: lengths of %zu symbols", p->n_symbols);
-    for (uint32_t i = 0; status == MICA_OK && i < p->n_params; i++)
-        status = fill_port(p, i, &mc_scope_node(p->graph, i)->layout, &mc_scope_node(s, i)->layout);
-    for (size_t i = 0; status == MICA_OK && i < p->n_results; i++)
-        status =
-            fill_port(p, p->n_params + i, mc_layout_of(p->results[i]), mc_layout_of(results[i]));
-    mica_scope_close(&s);
-    return status;
+    if (!p->ports) return mc_fail_nomem("a program");
+    for (uint32_t i = 0; i < p->n_params; i++)
+        MC_TRY(fill_port(p, i, &mc_scope_node(p->graph, i)->layout));
+    for (size_t i = 0; i < p->n_results; i++)
+        MC_TRY(fill_port(p, p->n_params + i, mc_layout_of(p->results[i])));
+    return MICA_OK;
 }
 
-mica_status mc_program_find_symbols(mica_program *p, const mica_scope *from) {
+mica_status mc_program_find_symbols(mica_program *p) {
     const mc_symbol *symbols;
-    size_t n = mc_scope_symbols(from, &symbols);
+    size_t n = mc_scope_symbols(p->graph, &symbols);
     mc_symbol *own = mc_arena_alloc(&p->arena, n * sizeof *own + 1);
     if (!own) return mc_fail_nomem("a program");
+    MC_TRY(check_params(p));
     for (size_t i = 0; i < n; i++) {
-        bool found = false;
-        MC_TRY(check_lengths(p, &symbols[i], &found));
-        if (!found) continue;
-        MC_TRY(check_made(p, symbols, n, &symbols[i]));
-        own[p->n_symbols++] = symbols[i];
+        bool found;
+        MC_TRY(find_symbol(p, &symbols[i], &found));
+        if (found) own[p->n_symbols++] = symbols[i];
     }
     p->symbols = own;
-    return p->n_symbols > 0 ? try_lengths(p) : MICA_OK;
+    return p->n_symbols > 0 ? fill_ports(p) : MICA_OK;
 }
 
 /* ---- values of symbols ---- */

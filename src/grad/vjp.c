@@ -152,8 +152,6 @@ static mica_status copy_node(mc_tape *t, const copies *c, uint32_t i) {
                                          : (mica_array){t->s, copy_of(c, t->s, node->in[k])};
     mica_array x = mc_record(t->s, node->op, node->attr, in, (int)node->n_in);
     if (!mica_valid(x)) return mica_scope_status(t->s);
-    mc_node_of(x)->derived = node->derived;
-    mc_node_of(x)->fixed = node->fixed;
     return MICA_OK;
 }
 

@@ -5,7 +5,11 @@
  *     header     "MICAGRPH"; the version and 0x01020304 (two u32); the file's size in bytes;
  *                mc_hash of all that follows; how many ops, nodes, parameters and results there
  *                are; where the data begin
- *     symbols    how many there are; of each its name, and the length that it has in the graph
+ *     symbols    how many there are; of each its name
+ *     lengths    how many expressions there are; of each its kind (mc_dim_kind), of a quotient what
+ *                is divided and by what, of a sum the number of terms, of each its factor, how many
+ *                it multiplies, and these. Here, and in shapes and attributes, 2^51 + i is the
+ *                symbol i, or that expression behind the symbols; one names those before it
  *     parameter  its name; its node and 1 where it is donated (two u32)
  *     result     its name, "" where it has none; its node
  *     op         its name; how many attributes it has; of each the name and the number of words
@@ -16,14 +20,16 @@
  *     node       the op's index and the number of operands (two u32); the operands' nodes,
  *                0xffffffff where absent; the attributes, a subgraph by its index
  *     leaf       0xffffffff and its kind (two u32); dtype and number of axes (two u32); the
- *                lengths; of a scalar its bytes, of a constant that is elsewhere its name
+ *                lengths; of a scalar its bytes, or the length that it is, of a constant that is
+ *                elsewhere its name
  *     data       constants that are inside, in the order of their nodes, dense, each at a multiple
  *                of 64 bytes, as is the end
  *
  * A text is its length in bytes, then these, padded with 0. Numbers of enums are those of the
  * public headers. Ops and attributes go by their names: a new one changes no file, and an attribute
- * that a file lacks is 0. Strides of constants are not kept. Older versions are read, too: 4 has no
- * names of the application's ops, 3 no symbols, 2 no subgraphs, 1 no names of results either.
+ * that a file lacks is 0. Strides of constants are not kept. Older versions are read, too: 5 has
+ * numbers for lengths with symbols (graph/file_primes.h), 4 no names of the application's ops, 3 no
+ * symbols, 2 no subgraphs, 1 no names of results either.
  *
  * A file is hostile: every count is held against the bytes that are left before memory is taken for
  * it, every node goes through mc_record, and no array may have more than 2^46 bytes.

@@ -8,14 +8,15 @@
 
 enum { MC_GRAPH_ORDER = 0x01020304, MC_GRAPH_WORD = 8, MC_GRAPH_ALIGN = 64 };
 
-/* Versions: results without names; no subgraphs; no symbols; no names of the application's ops; and
- * the one that is written. */
+/* Versions: results without names; no subgraphs; no symbols; no names of the application's ops;
+ * lengths with symbols as numbers (graph/file_primes.h); and the one that is written. */
 enum {
     MC_GRAPH_NAMELESS = 1,
     MC_GRAPH_FLAT = 2,
     MC_GRAPH_FIXED = 3,
     MC_GRAPH_NUMBERED = 4,
-    MC_GRAPH_VERSION = 5
+    MC_GRAPH_PRIMES = 5,
+    MC_GRAPH_VERSION = 6
 };
 
 #define MC_GRAPH_MAGIC "MICAGRPH"
@@ -26,6 +27,7 @@ typedef enum mc_leaf_kind {
     MC_LEAF_SCALAR,
     MC_LEAF_NAMED,
     MC_LEAF_INSIDE,
+    MC_LEAF_LENGTH,
     MC_LEAF_KINDS
 } mc_leaf_kind;
 

@@ -9,6 +9,7 @@
 #include "graph/attr.h"
 #include "graph/custom.h"
 #include "graph/file_format.h"
+#include "graph/file_primes.h"
 #include "graph/subgraph.h"
 
 #define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
@@ -42,6 +43,9 @@ typedef struct reader {
     size_t max_in;
     const mc_symbol *symbols; /* [n_symbols] of into */
     size_t n_symbols;
+    int64_t *dims; /* [n_dims] of the symbols, and expressions */
+    size_t n_dims;
+    mc_primes *primes;     /* of an old file with symbols; NULL: of others */
     mc_graph_port *params; /* [n_params] */
     uint32_t *param_of;    /* [n_nodes] number of the parameter that a node is, or MC_ABSENT */
     graph_refs graphs;     /* so far */
@@ -142,6 +146,81 @@ static mica_status take_customs(reader *r) {
     return MICA_OK;
 }
 
+/* ---- lengths with symbols ---- */
+
+/* The dimension that a word of the file is. */
+static mica_status dim_of(const reader *r, int64_t word, int64_t *dim) {
+    *dim = word;
+    if (!mc_dim_in_range(word)) return MICA_OK;
+    if ((uint64_t)(word - MC_DIM_FIRST) >= r->n_dims)
+        return malformed(r, "a length with symbols is not listed");
+    *dim = r->dims[word - MC_DIM_FIRST];
+    return MICA_OK;
+}
+
+static mica_status take_dim(reader *r, int64_t *dim) {
+    uint64_t word;
+    MC_TRY(take_word(r, &word));
+    return dim_of(r, (int64_t)word, dim);
+}
+
+static mica_status take_quotient(reader *r, int64_t *dim) {
+    int64_t over, under;
+    MC_TRY(take_dim(r, &over));
+    MC_TRY(take_dim(r, &under));
+    if (under <= 0 || (mc_dim_numbers(over, under)))
+        return malformed(r, "a length is divided by 0, or has no symbol");
+    *dim = mc_dim_div(over, under);
+    return MICA_OK;
+}
+
+static mica_status take_term(reader *r, int64_t *sum) {
+    int64_t product, atom;
+    uint64_t degree;
+    MC_TRY(take_word(r, (uint64_t *)&product));
+    MC_TRY(take_word(r, &degree));
+    if (degree > MC_DIM_DEGREE || mc_dim_in_range(product))
+        return malformed(r, "a length has too large a term");
+    for (uint64_t k = 0; k < degree; k++) {
+        MC_TRY(take_dim(r, &atom));
+        if (!mc_dim_mul_to(&product, atom)) return malformed(r, "a length is above 2^63");
+    }
+    return mc_dim_add_to(sum, product) ? MICA_OK : malformed(r, "a length is above 2^63");
+}
+
+static mica_status take_expression(reader *r, int64_t *dim) {
+    uint64_t kind, n;
+    MC_TRY(take_word(r, &kind));
+    *dim = 0;
+    if (kind == MC_DIM_QUOTIENT) return take_quotient(r, dim);
+    MC_TRY(take_word(r, &n));
+    if (kind != MC_DIM_SUM || n > MC_DIM_TERMS)
+        return malformed(r, "a length is of an unknown kind, or has too many terms");
+    for (uint64_t i = 0; i < n; i++)
+        MC_TRY(take_term(r, dim));
+    return MICA_OK;
+}
+
+static mica_status take_dims(reader *r) {
+    uint64_t n;
+    MC_TRY(take_word(r, &n));
+    int64_t *dims;
+    MC_TRY(take_room(r, n, 2, sizeof *dims, &dims));
+    r->dims = mc_arena_alloc(r->arena, ((size_t)n + r->n_symbols) * sizeof *r->dims);
+    if (!r->dims) return mc_fail_nomem("a graph's file");
+    for (size_t i = 0; i < r->n_symbols; i++)
+        r->dims[r->n_dims++] = r->symbols[i].dim;
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t dim;
+        MC_TRY(take_expression(r, &dim));
+        mica_status status = mc_dim_check(dim);
+        if (status != MICA_OK && status != MICA_ENOMEM) status = MICA_EFORMAT;
+        if (status != MICA_OK) return mc_fail_context(status, "%s", r->name);
+        r->dims[r->n_dims++] = dim;
+    }
+    return MICA_OK;
+}
+
 /* ---- nodes ---- */
 
 /* With symbols, arrays have their size once these have values: it is checked then. */
@@ -176,6 +255,9 @@ static mica_status take_layout(reader *r, mc_layout *l) {
         return malformed(r, "a leaf of an unknown dtype, or with too many axes");
     MC_TRY(take(r, ndim * sizeof *lengths, &shape));
     memcpy(lengths, shape, ndim * sizeof *lengths);
+    for (uint32_t k = 0; k < ndim; k++)
+        MC_TRY(r->primes ? mc_primes_dim(r->primes, lengths[k], &lengths[k])
+                         : dim_of(r, lengths[k], &lengths[k]));
     if (mc_layout_init(l, (mica_dtype)dtype, lengths, (int)ndim) != MICA_OK)
         return mc_fail_context(MICA_EFORMAT, "%s: a leaf", r->name);
     return check_size(r, l);
@@ -191,28 +273,42 @@ static mica_status take_constant(reader *r, const mc_layout *l, const char **dat
     return MICA_OK;
 }
 
+/* A number, which may be a length with symbols. */
+static mica_status make_scalar(reader *r, mc_leaf_kind kind, const mc_layout *l, mica_array *x) {
+    uint64_t value;
+    int64_t dim;
+    if (l->ndim != 0) return malformed(r, "a number has axes");
+    if (kind == MC_LEAF_LENGTH) {
+        MC_TRY(take_dim(r, &dim));
+        if (!mc_dim_has_symbols(dim)) return malformed(r, "a length has no symbol");
+        *x = mc_scalar_length(r->into, l->dtype, dim);
+        return MICA_OK;
+    }
+    MC_TRY(take_word(r, &value));
+    value = mc_scalar_low(l->dtype, value);
+    if (r->primes) return mc_primes_scalar(r->primes, r->into, l->dtype, value, x);
+    *x = mc_scalar_bits(r->into, l->dtype, value);
+    return MICA_OK;
+}
+
 /* A leaf of a subgraph. */
 static mica_status make_graph_leaf(reader *r, mc_leaf_kind kind, uint32_t i, const mc_layout *l,
                                    mica_array *x) {
-    uint64_t value;
-    if (kind != MC_LEAF_SCALAR && kind != MC_LEAF_PARAM) return malformed(r, "a subgraph has data");
+    bool number = kind == MC_LEAF_SCALAR || kind == MC_LEAF_LENGTH;
+    if (!number && kind != MC_LEAF_PARAM) return malformed(r, "a subgraph has data");
     if ((kind == MC_LEAF_PARAM) != (i < r->graph_params))
         return malformed(r, "a parameter of a subgraph is not in its place");
     if (kind == MC_LEAF_PARAM) {
         *x = mc_leaf_param(r->into, l, false);
         return MICA_OK;
     }
-    if (l->ndim != 0) return malformed(r, "a number has axes");
-    MC_TRY(take_word(r, &value));
-    *x = mc_scalar_bits(r->into, l->dtype, mc_scalar_low(l->dtype, value));
-    return MICA_OK;
+    return make_scalar(r, kind, l, x);
 }
 
 static mica_status make_leaf(reader *r, mc_leaf_kind kind, uint32_t i, const mc_layout *l,
                              mica_array *x) {
     const mc_graph_loader *loader = r->loader;
     const char *data = NULL;
-    uint64_t value;
     const mc_graph_port *port = r->param_of[i] == MC_ABSENT ? NULL : &r->params[r->param_of[i]];
     if ((kind == MC_LEAF_PARAM) != (port != NULL))
         return malformed(r, "a leaf without data is no parameter");
@@ -222,10 +318,8 @@ static mica_status make_leaf(reader *r, mc_leaf_kind kind, uint32_t i, const mc_
                            : mc_leaf_param(r->into, l, port->donate);
         return MICA_OK;
     case MC_LEAF_SCALAR:
-        if (l->ndim != 0) return malformed(r, "a number has axes");
-        MC_TRY(take_word(r, &value));
-        *x = mc_scalar_bits(r->into, l->dtype, mc_scalar_low(l->dtype, value));
-        return MICA_OK;
+    case MC_LEAF_LENGTH:
+        return make_scalar(r, kind, l, x);
     case MC_LEAF_NAMED:
         MC_TRY(take_text(r, &data));
         if (!loader->named)
@@ -244,11 +338,14 @@ static mica_status take_leaf(reader *r, uint32_t kind, uint32_t i) {
     mica_array x = MICA_NONE;
     if (kind >= MC_LEAF_KINDS) return malformed(r, "a leaf of an unknown kind");
     MC_TRY(take_layout(r, &l));
+    if (kind != MC_LEAF_PARAM && mc_layout_has_symbols(&l))
+        return malformed(r, "a constant has the length of a symbol");
     MC_TRY(r->is_graph ? make_graph_leaf(r, (mc_leaf_kind)kind, i, &l, &x)
                        : make_leaf(r, (mc_leaf_kind)kind, i, &l, &x));
     MC_TRY(check_made(r, x));
     const mc_node *node = mc_node_of(x);
-    if (node->op != MC_OP_LEAF || node->layout.dtype != l.dtype ||
+    bool number = kind == MC_LEAF_SCALAR; /* an old file's may have become an op */
+    if ((node->op != MC_OP_LEAF && !number) || node->layout.dtype != l.dtype ||
         !mc_layout_same_shape(&node->layout, &l)) {
         char want[MC_LAYOUT_TEXT], got[MC_LAYOUT_TEXT];
         return mc_fail(MICA_EFORMAT, "%s: a leaf is %s, and the graph wants %s", r->name,
@@ -292,6 +389,22 @@ static mica_status find_graphs(reader *r, const file_op *op, int64_t *attr) {
     return status == MICA_OK ? status : mc_fail_context(MICA_EFORMAT, "%s", r->name);
 }
 
+/* Puts dimensions in the place of the file's words for them. */
+static mica_status find_dims(const reader *r, const file_op *op, int64_t *attr) {
+    double real;
+    for (const mc_attr_field *f = mc_op_get(op->op)->attr_fields; f && f->name; f++)
+        for (int i = 0; i < f->words && f->kind != MC_ATTR_GRAPH; i++) {
+            int64_t *word = &attr[f->at + i];
+            memcpy(&real, word, sizeof real);
+            bool is_real = f->kind == MC_ATTR_REAL;
+            if (is_real && !(real >= (double)MC_DIM_FIRST && real < (double)MC_DIM_END)) continue;
+            MC_TRY(dim_of(r, is_real ? (int64_t)real : *word, word));
+            real = (double)*word;
+            if (is_real) memcpy(word, &real, sizeof real);
+        }
+    return MICA_OK;
+}
+
 static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_MAX_WORDS]) {
     const char *words;
     memset(attr, 0, MC_ATTR_MAX_WORDS * sizeof *attr);
@@ -300,6 +413,7 @@ static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_
         memcpy(attr + op->fields[f].at, words, op->fields[f].words * sizeof *attr);
         words += op->fields[f].words * sizeof *attr;
     }
+    MC_TRY(find_dims(r, op, attr));
     return mc_op_is_control(mc_op_get(op->op)) ? find_graphs(r, op, attr) : MICA_OK;
 }
 
@@ -327,12 +441,13 @@ static mica_status take_node(reader *r, uint32_t i) {
     MC_TRY(take_attr(r, op, attr));
     if (op->op == MC_OP_VIEW && n_in == 1)
         r->in[0] = align_for_view(r, r->in[0], (const mc_attr_dtype *)(const void *)attr);
+    if (r->primes) MC_TRY(mc_primes_attr(r->primes, op->op, n_in > 0 ? r->in[0] : MICA_NONE, attr));
     r->nodes[i] = mc_record(r->into, op->op, attr, r->in, (int)n_in);
     MC_TRY(check_made(r, r->nodes[i]));
     const mc_layout *results = mc_node_results(mc_node_of(r->nodes[i]));
     for (int k = 0; k < mc_node_n_out(mc_node_of(r->nodes[i])); k++)
         MC_TRY(check_size(r, &results[k]));
-    return MICA_OK;
+    return r->primes ? mc_primes_add(r->primes, r->nodes[i]) : MICA_OK;
 }
 
 /* ---- subgraphs, read ---- */
@@ -373,7 +488,8 @@ static mica_status take_graph(reader *r, const mc_subgraph **graph) {
     inner.is_graph = true;
     inner.graph_params = n_params;
     MC_TRY(mc_scope_open(mica_scope_device(r->into), &inner.into));
-    mica_status status = take_graph_nodes(&inner, n_nodes, results, n_results, graph);
+    mica_status status = mc_scope_take_symbols(inner.into, r->into);
+    if (status == MICA_OK) status = take_graph_nodes(&inner, n_nodes, results, n_results, graph);
     mica_scope_close(&inner.into);
     r->at = inner.at;
     r->in = inner.in;
@@ -423,23 +539,26 @@ static mica_status take_symbol(reader *r) {
     mc_symbol symbol;
     size_t n = mc_scope_symbols(r->into, &r->symbols);
     MC_TRY(take_text(r, &name));
-    MC_TRY(take_word(r, &length));
-    if (length == 0 || length > INT64_MAX) return malformed(r, "the length of a symbol");
-    mica_status status = mc_scope_symbol(r->into, name, (int64_t)length, &symbol);
+    mica_status status = mc_scope_symbol(r->into, name, &symbol);
     r->n_symbols = mc_scope_symbols(r->into, &r->symbols);
     if (status == MICA_EINVAL || (status == MICA_OK && r->n_symbols == n))
-        return malformed(
-            r, "a symbol is there twice, has no name, or another length than symbols have");
-    return status;
+        return malformed(r, "a symbol is there twice, or has no name");
+    if (status != MICA_OK || !r->primes) return status;
+    MC_TRY(take_word(r, &length));
+    return mc_primes_symbol(r->primes, (int64_t)length, symbol.dim)
+               ? MICA_OK
+               : malformed(r, "another length than symbols have");
 }
 
 static mica_status take_symbols(reader *r) {
     uint64_t n = 0;
+    bool numbers = r->head.version <= MC_GRAPH_PRIMES;
     if (r->head.version > MC_GRAPH_FIXED) MC_TRY(take_word(r, &n));
     if (n > MC_MAX_SYMBOLS) return malformed(r, "too many symbols");
+    if (numbers && n > 0) MC_TRY(mc_primes_open(r->arena, r->name, &r->primes));
     for (uint64_t i = 0; i < n; i++)
         MC_TRY(take_symbol(r));
-    return MICA_OK;
+    return numbers ? MICA_OK : take_dims(r);
 }
 
 /* Each symbol is the length of a parameter, so that it has a value when the program runs. */
@@ -449,7 +568,7 @@ static mica_status check_symbols(const reader *r) {
         for (uint64_t k = 0; k < r->head.n_params && !found; k++) {
             const mc_layout *l = &mc_scope_node(r->into, r->params[k].node)->layout;
             for (int axis = 0; axis < l->ndim; axis++)
-                found = found || l->shape[axis] == r->symbols[i].length;
+                found = found || l->shape[axis] == r->symbols[i].dim;
         }
         if (!found) return malformed(r, "no parameter has a symbol");
     }

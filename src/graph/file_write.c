@@ -22,6 +22,7 @@ typedef struct writer {
     uint32_t ops[MC_OP_COUNT]; /* number of each, or MC_GRAPH_LEAF */
     mc_buffer customs;         /* const mica_custom_op * */
     mc_buffer graphs;          /* const mc_subgraph *, those within others first */
+    mc_buffer dims;            /* int64_t: symbols, and expressions behind what they consist of */
     uint64_t control;          /* bytes that control flow takes */
     uint32_t n_ops, n_nodes;
     uint32_t count; /* of s, before the saver reads: that may record more */
@@ -99,6 +100,98 @@ static const char *constant_name(const writer *w, uint32_t i) {
     return saver->name ? saver->name(saver->context, (mica_array){w->s, i}) : NULL;
 }
 
+/* ---- lengths with symbols ---- */
+
+/* What the file has in the place of a dimension that is a number or listed. */
+static int64_t dim_word(const writer *w, int64_t d) {
+    const int64_t *dims = MC_BUFFER_AT(&w->dims, int64_t);
+    int64_t i = 0, n = (int64_t)MC_BUFFER_COUNT(&w->dims, int64_t);
+    if (!mc_dim_has_symbols(d)) return d;
+    while (i < n && dims[i] != d)
+        i++;
+    return i == n ? 0 : MC_DIM_FIRST + i;
+}
+
+/* Quotients nest to MC_DIM_DEPTH. */
+static bool list_dim(writer *w, int64_t d) {
+    mc_dim_parts parts;
+    bool ok = true;
+    if (!mc_dim_has_symbols(d) || dim_word(w, d) != 0) return true;
+    mc_dim_get(d, &parts);
+    if (parts.kind == MC_DIM_QUOTIENT) ok = list_dim(w, parts.over) && list_dim(w, parts.under);
+    for (int64_t i = 0; ok && i < parts.n; i++)
+        for (int64_t k = 0; ok && k < parts.terms[i].degree; k++)
+            ok = list_dim(w, parts.terms[i].atoms[k]);
+    return ok && mc_buffer_add(&w->dims, &d, sizeof d);
+}
+
+static int64_t word_of_real(const writer *w, int64_t word, int64_t *dim) {
+    double real;
+    memcpy(&real, &word, sizeof real);
+    *dim = mc_dim_of_real(real);
+    if (*dim == 0) return word;
+    real = (double)dim_word(w, *dim);
+    memcpy(&word, &real, sizeof real);
+    return word;
+}
+
+/* A word of a node's attributes as the file has it. */
+static int64_t attr_word(const writer *w, mc_attr_kind kind, int64_t word) {
+    int64_t dim;
+    return kind == MC_ATTR_REAL ? word_of_real(w, word, &dim) : dim_word(w, word);
+}
+
+/* Lists what a node has of lengths with symbols; symbols are there already. */
+static bool list_dims(writer *w, const mc_node *node) {
+    bool ok = list_dim(w, node->length);
+    if (node->op == MC_OP_LEAF)
+        for (int k = 0; ok && k < node->layout.ndim; k++)
+            ok = list_dim(w, node->layout.shape[k]);
+    for (const mc_attr_field *f = mc_op_get(node->op)->attr_fields; ok && f && f->name; f++)
+        for (int i = 0; ok && i < f->words && f->kind != MC_ATTR_GRAPH; i++) {
+            int64_t word = ((const int64_t *)node->attr)[f->at + i];
+            if (f->kind == MC_ATTR_REAL) (void)word_of_real(w, word, &word);
+            ok = list_dim(w, word);
+        }
+    return ok;
+}
+
+static bool add_dim(writer *w, int64_t d) {
+    mc_dim_parts parts;
+    mc_dim_get(d, &parts);
+    if (parts.kind == MC_DIM_QUOTIENT)
+        return add_word(w, MC_DIM_QUOTIENT) && add_word(w, (uint64_t)dim_word(w, parts.over)) &&
+               add_word(w, (uint64_t)dim_word(w, parts.under));
+    bool ok = add_word(w, MC_DIM_SUM) && add_word(w, (uint64_t)parts.n);
+    for (int64_t i = 0; ok && i < parts.n; i++) {
+        const mc_dim_term *t = &parts.terms[i];
+        ok = add_word(w, (uint64_t)t->factor) && add_word(w, (uint64_t)t->degree);
+        for (int64_t k = 0; ok && k < t->degree; k++)
+            ok = add_word(w, (uint64_t)dim_word(w, t->atoms[k]));
+    }
+    return ok;
+}
+
+/* Symbols and expressions. */
+static bool add_dims(writer *w) {
+    const mc_graph_ports *p = w->ports;
+    size_t n = MC_BUFFER_COUNT(&w->dims, int64_t);
+    bool ok = add_word(w, p->n_symbols);
+    for (size_t i = 0; ok && i < p->n_symbols; i++)
+        ok = add_text(w, p->symbols[i].name);
+    ok = ok && add_word(w, n - p->n_symbols);
+    for (size_t i = p->n_symbols; ok && i < n; i++)
+        ok = add_dim(w, MC_BUFFER_AT(&w->dims, int64_t)[i]);
+    return ok;
+}
+
+static bool add_shape(writer *w, const mc_layout *l) {
+    bool ok = add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim);
+    for (int k = 0; ok && k < l->ndim; k++)
+        ok = add_word(w, (uint64_t)dim_word(w, l->shape[k]));
+    return ok;
+}
+
 /* ---- subgraphs ---- */
 
 static uint64_t graph_index(const writer *w, const mc_subgraph *g) {
@@ -136,6 +229,7 @@ static mica_status list_graph(writer *w, const mc_subgraph *g) {
     if (graph_index(w, g) < MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *)) return MICA_OK;
     for (uint32_t i = 0; i < mc_scope_count(g->graph); i++) {
         const mc_node *node = mc_scope_node(g->graph, i);
+        if (!list_dims(w, node)) return mc_fail_nomem("saving a graph");
         if (node->op != MC_OP_LEAF) MC_TRY(number_op(w, node));
     }
     bool ok = MC_BUFFER_PUSH(&w->graphs, const mc_subgraph *, g);
@@ -150,6 +244,7 @@ static mica_status number(writer *w) {
         const mc_node *node = mc_scope_node(w->s, i);
         if (w->index[i] == MC_ABSENT) continue;
         w->index[i] = w->n_nodes++;
+        if (!list_dims(w, node)) return mc_fail_nomem("saving a graph");
         if (w->kind[i] == MC_LEAF_PARAM) continue;
         if (node->op != MC_OP_LEAF) {
             MC_TRY(number_op(w, node));
@@ -158,7 +253,8 @@ static mica_status number(writer *w) {
         if (node->state != MC_READY)
             return mc_fail(MICA_EINVAL,
                            "saving a graph: leaf %%%u has no data, and is no parameter", i);
-        w->kind[i] = node->scalar          ? MC_LEAF_SCALAR
+        w->kind[i] = node->length          ? MC_LEAF_LENGTH
+                     : node->scalar        ? MC_LEAF_SCALAR
                      : constant_name(w, i) ? MC_LEAF_NAMED
                                            : MC_LEAF_INSIDE;
     }
@@ -196,9 +292,8 @@ static bool add_customs(writer *w) {
 static mica_status add_leaf(writer *w, uint32_t i) {
     const mc_node *node = mc_scope_node(w->s, i);
     const mc_layout *l = &node->layout;
-    bool ok = add_halves(w, MC_GRAPH_LEAF, (uint32_t)w->kind[i]) &&
-              add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim) &&
-              mc_buffer_add(w->out, l->shape, (size_t)l->ndim * sizeof *l->shape);
+    bool ok = add_halves(w, MC_GRAPH_LEAF, (uint32_t)w->kind[i]) && add_shape(w, l);
+    if (w->kind[i] == MC_LEAF_LENGTH) ok = ok && add_word(w, (uint64_t)dim_word(w, node->length));
     if (w->kind[i] == MC_LEAF_SCALAR) ok = ok && add_word(w, mc_scalar_low(l->dtype, node->value));
     if (w->kind[i] == MC_LEAF_NAMED) {
         const char *name = constant_name(w, i);
@@ -210,11 +305,13 @@ static mica_status add_leaf(writer *w, uint32_t i) {
 
 static bool add_attr(writer *w, const mc_node *node) {
     const mc_op_def *def = mc_op_get(node->op);
-    if (!mc_op_is_control(def)) return mc_buffer_add(w->out, node->attr, node->attr_bytes);
     bool ok = true;
-    for (const mc_attr_field *f = def->attr_fields; ok && f->name; f++)
-        ok = add_word(w, f->kind == MC_ATTR_GRAPH ? graph_index(w, mc_attr_graph(node->attr, f))
-                                                  : ((const uint64_t *)node->attr)[f->at]);
+    for (const mc_attr_field *f = def->attr_fields; ok && f && f->name; f++)
+        for (int i = 0; ok && i < f->words; i++) {
+            int64_t word = ((const int64_t *)node->attr)[f->at + i];
+            ok = add_word(w, f->kind == MC_ATTR_GRAPH ? graph_index(w, mc_attr_graph(node->attr, f))
+                                                      : (uint64_t)attr_word(w, f->kind, word));
+        }
     return ok;
 }
 
@@ -236,10 +333,12 @@ static mica_status add_node(writer *w, uint32_t i) {
 
 static bool add_graph_leaf(writer *w, const mc_node *node) {
     const mc_layout *l = &node->layout;
-    return add_halves(w, MC_GRAPH_LEAF, node->scalar ? MC_LEAF_SCALAR : MC_LEAF_PARAM) &&
-           add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim) &&
-           mc_buffer_add(w->out, l->shape, (size_t)l->ndim * sizeof *l->shape) &&
-           (!node->scalar || add_word(w, mc_scalar_low(l->dtype, node->value)));
+    mc_leaf_kind kind = node->length   ? MC_LEAF_LENGTH
+                        : node->scalar ? MC_LEAF_SCALAR
+                                       : MC_LEAF_PARAM;
+    if (!add_halves(w, MC_GRAPH_LEAF, kind) || !add_shape(w, l)) return false;
+    if (kind == MC_LEAF_LENGTH) return add_word(w, (uint64_t)dim_word(w, node->length));
+    return kind == MC_LEAF_PARAM || add_word(w, mc_scalar_low(l->dtype, node->value));
 }
 
 static bool add_graphs(writer *w) {
@@ -276,6 +375,9 @@ static mica_status add_constants(writer *w) {
 static mica_status write_graph(writer *w) {
     const mc_graph_ports *p = w->ports;
     mc_graph_header head = {.version = MC_GRAPH_VERSION, .byte_order = MC_GRAPH_ORDER};
+    for (size_t i = 0; i < p->n_symbols; i++)
+        if (!mc_buffer_add(&w->dims, &p->symbols[i].dim, sizeof p->symbols[i].dim))
+            return mc_fail_nomem("saving a graph");
     MC_TRY(mark(w));
     MC_TRY(number(w));
     memcpy(head.magic, MC_GRAPH_MAGIC, sizeof head.magic);
@@ -283,9 +385,7 @@ static mica_status write_graph(writer *w) {
     head.n_nodes = w->n_nodes;
     head.n_params = p->n_params;
     head.n_results = p->n_results;
-    bool ok = mc_buffer_add(w->out, &head, sizeof head) && add_word(w, p->n_symbols);
-    for (size_t i = 0; ok && i < p->n_symbols; i++)
-        ok = add_text(w, p->symbols[i].name) && add_word(w, (uint64_t)p->symbols[i].length);
+    bool ok = mc_buffer_add(w->out, &head, sizeof head) && add_dims(w);
     for (size_t i = 0; ok && i < p->n_params; i++)
         ok = add_text(w, p->params[i].name) &&
              add_halves(w, w->index[p->params[i].node], p->params[i].donate);
@@ -317,6 +417,7 @@ mica_status mc_graph_write(mica_scope *s, const mc_graph_ports *ports, const mc_
     mc_arena_deinit(&w.arena);
     mc_buffer_deinit(&w.graphs);
     mc_buffer_deinit(&w.customs);
+    mc_buffer_deinit(&w.dims);
     if (status != MICA_OK) out->len = w.begin;
     return status;
 }

@@ -21,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "graph/dim.h"
 #include "graph/layout.h"
 #include "graph/storage.h"
 
@@ -41,10 +42,6 @@ typedef struct mc_node {
     bool scalar;  /* a leaf whose value is inline, not part of the structure */
     bool param;   /* a leaf without a value: what a program is given each time it runs */
     bool kept;    /* while mc_scope_keep runs: stays */
-    bool derived; /* a view whose shape its builder took from lengths of operands: BROADCAST_TO to
-                     those of the op that reads it, RESHAPE (mc_reshape_derived), SLICE that leaves
-                     axes whole at any length */
-    bool fixed;   /* a builder that would change other lengths returned the node as it is */
     uint32_t n_in;
     uint32_t attr_bytes;
     const uint32_t *in; /* [n_in] node indices or MC_ABSENT */
@@ -55,6 +52,7 @@ typedef struct mc_node {
     mc_storage *storage;      /* READY, not scalar: owned reference */
     int64_t offset_bytes;     /* of the first element in the storage */
     uint64_t value;           /* scalar: the element's bytes */
+    int64_t length;           /* scalar: the dimension with symbols that it is; 0: it is value */
 } mc_node;
 
 /* What computing an op takes, for an estimate of its time. */
@@ -234,6 +232,10 @@ bool mc_scope_is_within_call(const mica_scope *s);
 
 /* A 0-dimensional leaf whose bytes are the low ones of `bits`. */
 mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits);
+/* The same of a dimension with symbols, which has its value once these have. */
+mica_array mc_scalar_length(mica_scope *s, mica_dtype dtype, int64_t length);
+/* The scalar that a leaf is, in s. */
+mica_array mc_scalar_like(mica_scope *s, const mc_node *scalar);
 
 /* A leaf over storage (a reference is taken over, released on error): how weights, caches and
  * results enter a scope. layout holds the strides. */
@@ -271,23 +273,13 @@ typedef struct mc_capture {
 /* The captures so far, in the order of their first use. */
 size_t mc_scope_captures(const mica_scope *s, const mc_capture **captures);
 
-/* A length that is not known while a graph is recorded, and the one that it has until then: a
- * prime, far from lengths that networks have. */
-typedef struct mc_symbol {
-    char name[64];
-    int64_t length;
-} mc_symbol;
-enum { MC_MAX_SYMBOLS = 16, MC_SYMBOL_NEAR = 64 };
-
-/* Whether a number was made from the length of a symbol: a multiple, or one that is near. */
-bool mc_symbol_made(const mc_symbol *symbol, int64_t number);
-
 /* The symbol of that name of a scope, or of the one around it, made where there is none.
- *
- *  length  of a new one; 0: the first that no other symbol has
- *  errors  MICA_EINVAL the name is no UTF-8, empty, or has more than 63 bytes; there are
- *          MC_MAX_SYMBOLS, or another symbol has the length, or none may; MICA_ENOMEM */
-mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_symbol *symbol);
+ * errors  MICA_EINVAL the name is no UTF-8, empty, or has more than 63 bytes; there are
+ *         MC_MAX_SYMBOLS; MICA_ENOMEM */
+mica_status mc_scope_symbol(mica_scope *s, const char *name, mc_symbol *symbol);
+/* The same for all symbols that another scope has, in a scope without an outer one.
+ * errors  MICA_ENOMEM */
+mica_status mc_scope_take_symbols(mica_scope *s, const mica_scope *from);
 /* All, in the order in which they were made; they stay when the scope is reset. */
 size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols);
 

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "graph/dim.h"
+
 static const struct {
     const char *name;
     size_t bytes;
@@ -56,19 +58,26 @@ mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b) {
 int64_t mc_layout_size(const mc_layout *l) {
     int64_t size = 1;
     for (int i = 0; i < l->ndim; i++)
-        size *= l->shape[i];
+        size = mc_dim_mul(size, l->shape[i]);
     return size;
 }
 
 int64_t mc_layout_bytes(const mc_layout *l) {
-    return mc_layout_size(l) * (int64_t)mica_dtype_bytes(l->dtype);
+    int64_t size = mc_layout_size(l);
+    return mc_dim_has_symbols(size) ? 0 : size * (int64_t)mica_dtype_bytes(l->dtype);
+}
+
+bool mc_layout_has_symbols(const mc_layout *l) {
+    for (int i = 0; i < l->ndim; i++)
+        if (mc_dim_has_symbols(l->shape[i])) return true;
+    return false;
 }
 
 void mc_layout_set_dense(mc_layout *l) {
-    int64_t stride = 1;
+    int64_t stride = !mc_layout_has_symbols(l);
     for (int i = l->ndim - 1; i >= 0; i--) {
         l->strides[i] = stride;
-        stride *= l->shape[i] > 0 ? l->shape[i] : 1;
+        if (stride > 0) stride *= l->shape[i] > 0 ? l->shape[i] : 1;
     }
 }
 
@@ -115,12 +124,14 @@ static mica_status check_kind(mica_dtype dtype, int ndim) {
 static mica_status check_lengths(mica_dtype dtype, const int64_t *shape, int ndim) {
     int64_t bytes = (int64_t)dtypes[dtype].bytes;
     for (int i = 0; i < ndim; i++) {
+        mica_status lost = mc_dims_live() ? mc_dim_check(shape[i]) : MICA_OK;
+        if (lost != MICA_OK && (shape[i] < 0 || bytes > INT64_MAX / 2 / shape[i])) return lost;
         if (shape[i] < 0)
             return mc_fail(MICA_EINVAL, "axis %d has the negative length %lld", i,
                            (long long)shape[i]);
         /* Zero lengths are left out, so that every partial product fits too; so does a stride times
          * a length, which may pass the end of the array by as much as its size. */
-        int64_t factor = shape[i] > 0 ? shape[i] : 1;
+        int64_t factor = shape[i] > 0 && !mc_dim_has_symbols(shape[i]) ? shape[i] : 1;
         if (bytes > INT64_MAX / 2 / factor)
             return mc_fail(MICA_EINVAL, "a shape of more than 2^62 bytes (at axis %d)", i);
         bytes *= factor;
@@ -165,9 +176,11 @@ bool mc_layout_broadcast(const mc_layout *x, const int64_t *shape, int ndim, mc_
 
 const char *mc_layout_text(const mc_layout *l, char buf[MC_LAYOUT_TEXT]) {
     int len = snprintf(buf, MC_LAYOUT_TEXT, "%s[", mica_dtype_name(l->dtype));
-    for (int i = 0; i < l->ndim && len < MC_LAYOUT_TEXT - 24; i++)
-        len += snprintf(buf + len, (size_t)(MC_LAYOUT_TEXT - len), i > 0 ? ",%lld" : "%lld",
-                        (long long)l->shape[i]);
+    for (int i = 0; i < l->ndim && len < MC_LAYOUT_TEXT - 24; i++) {
+        char dim[MC_DIM_TEXT];
+        len += snprintf(buf + len, (size_t)(MC_LAYOUT_TEXT - len), i > 0 ? ",%.*s" : "%.*s",
+                        MC_LAYOUT_TEXT - len - 3, mc_dim_text(l->shape[i], dim));
+    }
     snprintf(buf + len, (size_t)(MC_LAYOUT_TEXT - len), "]");
     return buf;
 }

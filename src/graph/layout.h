@@ -24,9 +24,10 @@ bool mc_dtype_has_gradient(mica_dtype dtype);
 
 /* Number of elements; lengths were checked not to overflow when the layout was made. */
 int64_t mc_layout_size(const mc_layout *l);
-int64_t mc_layout_bytes(const mc_layout *l); /* of the elements, without gaps */
+int64_t mc_layout_bytes(const mc_layout *l); /* of the elements, without gaps; 0: it has symbols */
+bool mc_layout_has_symbols(const mc_layout *l);
 
-/* Sets row-major strides. */
+/* Sets row-major strides; 0 where there are symbols. */
 void mc_layout_set_dense(mc_layout *l);
 bool mc_layout_is_dense(const mc_layout *l); /* axes of length 1 may have any stride */
 

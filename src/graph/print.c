@@ -15,15 +15,18 @@ enum { INDENT = 4 }; /* spaces, of subgraphs */
 static bool print_word(mc_buffer *text, mc_attr_kind kind, int64_t word) {
     double real;
     memcpy(&real, &word, sizeof real);
-    if (kind == MC_ATTR_REAL) return mc_buffer_printf(text, "%g", real);
+    if (kind == MC_ATTR_REAL && mc_dim_of_real(real))
+        word = mc_dim_of_real(real);
+    else if (kind == MC_ATTR_REAL)
+        return mc_buffer_printf(text, "%g", real);
     if (kind == MC_ATTR_DTYPE) return mc_buffer_add_text(text, mica_dtype_name((mica_dtype)word));
-    return mc_buffer_printf(text, "%lld", (long long)word);
+    return mc_dim_print(text, word);
 }
 
 static bool print_list(mc_buffer *text, const int64_t *words, int64_t n) {
     bool ok = mc_buffer_add_byte(text, '[');
     for (int64_t i = 0; ok && i < n; i++)
-        ok = mc_buffer_printf(text, i > 0 ? ",%lld" : "%lld", (long long)words[i]);
+        ok = (i == 0 || mc_buffer_add_byte(text, ',')) && mc_dim_print(text, words[i]);
     return ok && mc_buffer_add_byte(text, ']');
 }
 
@@ -61,17 +64,24 @@ static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x)
 
 /* ---- nodes ---- */
 
+/* "f32[2,n]", and not cut. */
+static bool print_layout(mc_buffer *text, const mc_layout *l) {
+    return mc_buffer_add_text(text, mica_dtype_name(l->dtype)) &&
+           print_list(text, l->shape, l->ndim);
+}
+
 static bool print_graphs(const mc_node *node, int depth, mc_buffer *text);
 
 /* A node's line, and its subgraphs, indented. */
 static bool print_node(const mica_scope *s, uint32_t i, int depth, mc_buffer *text) {
     const mc_node *node = mc_scope_node(s, i);
-    char layout[MC_LAYOUT_TEXT];
     const mc_op_def *def = mc_op_get(node->op);
     const mc_layout *results = mc_node_results(node);
     bool ok = mc_buffer_printf(text, "%*s%%%u = %s", INDENT * depth, "", i, def->name);
     for (int k = 0; ok && k < mc_node_n_out(node); k++)
-        ok = mc_buffer_printf(text, " %s", mc_layout_text(&results[k], layout));
+        ok = mc_buffer_add_byte(text, ' ') && print_layout(text, &results[k]);
+    if (node->length)
+        ok = ok && mc_buffer_add_text(text, " length=") && mc_dim_print(text, node->length);
     for (uint32_t k = 0; ok && k < node->n_in; k++)
         ok = node->in[k] == MC_ABSENT ? mc_buffer_add_text(text, " -")
                                       : mc_buffer_printf(text, " %%%u", node->in[k]);
@@ -83,10 +93,9 @@ static bool print_node(const mica_scope *s, uint32_t i, int depth, mc_buffer *te
 
 /* "then_graph: %0 %1 -> %5", and its nodes behind the parameters. */
 static bool print_graph(const char *name, const mc_subgraph *g, int depth, mc_buffer *text) {
-    char layout[MC_LAYOUT_TEXT];
     bool ok = mc_buffer_printf(text, "%*s%s:", INDENT * depth, "", name);
     for (uint32_t i = 0; ok && i < g->n_params; i++)
-        ok = mc_buffer_printf(text, " %%%u %s", i, mc_layout_text(mc_subgraph_param(g, i), layout));
+        ok = mc_buffer_printf(text, " %%%u ", i) && print_layout(text, mc_subgraph_param(g, i));
     ok = ok && mc_buffer_add_text(text, " ->");
     for (uint32_t i = 0; ok && i < g->n_results; i++)
         ok = mc_buffer_printf(text, " %%%u", g->results[i]);
@@ -108,8 +117,7 @@ static bool print_graphs(const mc_node *node, int depth, mc_buffer *text) {
 mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_buffer *text) {
     bool ok = true;
     for (size_t i = 0; ports && ok && i < ports->n_symbols; i++)
-        ok = mc_buffer_printf(text, "symbol %lld %s\n", (long long)ports->symbols[i].length,
-                              ports->symbols[i].name);
+        ok = mc_buffer_printf(text, "symbol %s\n", ports->symbols[i].name);
     for (size_t i = 0; ports && ok && i < ports->n_params; i++) {
         const mc_graph_port *p = &ports->params[i];
         ok = mc_buffer_printf(text, "param %%%u %s%s\n", p->node, p->name,

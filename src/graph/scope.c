@@ -172,6 +172,7 @@ void mica_scope_close(mica_scope **scope) {
     mc_arena_deinit(&s->arena);
     mc_free(s->imports.entries);
     mc_buffer_deinit(&s->captures);
+    if (s->symbols.len > 0) mc_dims_release();
     mc_buffer_deinit(&s->symbols);
     if (s->space) s->free_space(s->space);
     mica_device *device = s->device;
@@ -287,27 +288,7 @@ size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols) {
     return MC_BUFFER_COUNT(&s->symbols, mc_symbol);
 }
 
-bool mc_symbol_made(const mc_symbol *symbol, int64_t number) {
-    int64_t apart = number - symbol->length;
-    return number > 0 &&
-           (number % symbol->length == 0 || (apart >= -MC_SYMBOL_NEAR && apart <= MC_SYMBOL_NEAR));
-}
-
-/* The first prime of a table that no symbol has, or `length` if it is one of them; 0: none. */
-static int64_t choose_length(const mc_symbol *symbols, size_t n, int64_t length) {
-    static const uint16_t primes[MC_MAX_SYMBOLS] = {20753, 22147, 23539, 24923, 26309, 27697,
-                                                    29077, 30643, 31847, 33223, 34613, 36187,
-                                                    37379, 38767, 40151, 41539};
-    for (size_t i = 0; i < MC_MAX_SYMBOLS; i++) {
-        size_t k = 0;
-        while (k < n && symbols[k].length != primes[i])
-            k++;
-        if (k == n && (length == 0 || length == primes[i])) return primes[i];
-    }
-    return 0;
-}
-
-mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_symbol *symbol) {
+mica_status mc_scope_symbol(mica_scope *s, const char *name, mc_symbol *symbol) {
     const mc_symbol *symbols;
     size_t n = mc_scope_symbols(s, &symbols), bytes = strlen(name);
     if (bytes == 0 || bytes >= sizeof symbol->name || !mc_utf8_valid(name, bytes))
@@ -317,14 +298,60 @@ mica_status mc_scope_symbol(mica_scope *s, const char *name, int64_t length, mc_
             *symbol = symbols[i];
             return MICA_OK;
         }
-    *symbol = (mc_symbol){.length = choose_length(symbols, n, length)};
-    memcpy(symbol->name, name, bytes);
-    if (n == MC_MAX_SYMBOLS || symbol->length == 0)
+    if (n == MC_MAX_SYMBOLS)
         return mc_fail(MICA_EINVAL, "program_dim: %.63s is one symbol too many; %d is the limit",
                        name, MC_MAX_SYMBOLS);
     while (s->outer)
         s = s->outer;
-    return mc_buffer_add(&s->symbols, symbol, sizeof *symbol) ? MICA_OK : mc_fail_nomem("a symbol");
+    if (n == 0) mc_dims_retain();
+    *symbol = (mc_symbol){.dim = mc_dim_symbol(name)};
+    memcpy(symbol->name, name, bytes);
+    mica_status status = mc_dim_check(symbol->dim);
+    if (status == MICA_OK && !mc_buffer_add(&s->symbols, symbol, sizeof *symbol))
+        status = mc_fail_nomem("a symbol");
+    if (status != MICA_OK && n == 0) mc_dims_release();
+    return status;
+}
+
+mica_status mc_scope_take_symbols(mica_scope *s, const mica_scope *from) {
+    const mc_symbol *symbols;
+    mc_symbol same;
+    size_t n = mc_scope_symbols(from, &symbols);
+    for (size_t i = 0; i < n; i++)
+        MC_TRY(mc_scope_symbol(s, symbols[i].name, &same));
+    return MICA_OK;
+}
+
+/* Whether a number was not made from lengths with symbols by C's operators, nor brought from a scope
+ * that has them to one that has none. */
+static mica_status check_dim(int64_t d, bool has_symbols) {
+    if (has_symbols) return mc_dim_check(d);
+    return mc_dim_has_symbols(d)
+               ? mc_fail(MICA_EINVAL, "a length has a symbol of another scope (mica_program_dim)")
+               : MICA_OK;
+}
+
+static mica_status check_word(const mc_attr_field *f, int64_t word, bool has_symbols) {
+    double real;
+    if (f->kind == MC_ATTR_GRAPH) return MICA_OK;
+    if (f->kind != MC_ATTR_REAL) return check_dim(word, has_symbols);
+    memcpy(&real, &word, sizeof real);
+    return check_dim(mc_dim_of_real(real), has_symbols);
+}
+
+static mica_status check_recorded(const mica_scope *s, const mc_op_def *def, const void *attr,
+                                  const mc_node *node) {
+    const mc_symbol *symbols;
+    const mc_layout *results = mc_node_results(node);
+    const int64_t *words = attr;
+    bool has_symbols = mc_scope_symbols(s, &symbols) > 0;
+    for (const mc_attr_field *f = def->attr_fields; f && f->name; f++)
+        for (int i = 0; i < f->words; i++)
+            MC_TRY(check_word(f, words[f->at + i], has_symbols));
+    for (int i = 0; i < mc_node_n_out(node); i++)
+        for (int k = 0; k < results[i].ndim; k++)
+            MC_TRY(check_dim(results[i].shape[k], has_symbols));
+    return MICA_OK;
 }
 
 /* ---- nodes ---- */
@@ -380,7 +407,7 @@ mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable) {
     return x;
 }
 
-static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
+static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value, int64_t length) {
     mica_array x = MICA_NONE;
     mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
     if (!node) return mc_invalid(s);
@@ -389,12 +416,26 @@ static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
     node->scalar = true;
     node->layout.dtype = dtype;
     node->value = value;
+    node->length = length;
     return x;
 }
 
 mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits) {
     if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "scalar: the scope is NULL");
-    return add_scalar(s, dtype, bits);
+    return add_scalar(s, dtype, bits, 0);
+}
+
+mica_array mc_scalar_length(mica_scope *s, mica_dtype dtype, int64_t length) {
+    const mc_symbol *symbols;
+    if (mc_scope_symbols(s, &symbols) == 0)
+        return mc_scope_fail(s, MICA_EINVAL,
+                             "scalar: a length has a symbol of another scope "
+                             "(mica_program_dim)");
+    return add_scalar(s, dtype, 0, length);
+}
+
+mica_array mc_scalar_like(mica_scope *s, const mc_node *scalar) {
+    return add_scalar(s, scalar->layout.dtype, scalar->value, scalar->length);
 }
 
 /* ---- operands of other scopes ---- */
@@ -429,7 +470,7 @@ static bool is_same(const mc_node *leaf, const mc_node *node) {
     if (leaf->op != MC_OP_LEAF || leaf->state != MC_READY || leaf->scalar != node->scalar ||
         leaf->layout.dtype != node->layout.dtype)
         return false;
-    if (leaf->scalar) return leaf->value == node->value;
+    if (leaf->scalar) return leaf->value == node->value && leaf->length == node->length;
     const size_t bytes = (size_t)node->layout.ndim * sizeof *node->layout.strides;
     return leaf->storage == node->storage && leaf->offset_bytes == node->offset_bytes &&
            mc_layout_same_shape(&leaf->layout, &node->layout) &&
@@ -437,7 +478,7 @@ static bool is_same(const mc_node *leaf, const mc_node *node) {
 }
 
 static mica_array leaf_of(mica_scope *s, const mc_node *node) {
-    if (node->scalar) return add_scalar(s, node->layout.dtype, node->value);
+    if (node->scalar) return mc_scalar_like(s, node);
     return mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
 }
 
@@ -633,6 +674,10 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
     mica_status status = check_wide(def, op, layouts, n_in);
     if (status == MICA_OK) status = infer(s, def, attr, layouts, n_in, node);
     if (status == MICA_OK) status = check_wide_result(def, op, node);
+    if (status == MICA_OK && mc_dims_live()) {
+        status = check_recorded(s, def, attr, node);
+        if (status != MICA_OK) status = mc_fail_context(status, "%s", def->name);
+    }
     if (status != MICA_OK) {
         s->count--; /* the node */
         return status;

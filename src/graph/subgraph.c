@@ -56,7 +56,7 @@ static void need_operands(copying *c) {
 }
 
 static mica_array copy_leaf(copying *c, const mc_node *node, uint32_t i) {
-    if (node->scalar) return mc_scalar_bits(c->to, node->layout.dtype, node->value);
+    if (node->scalar) return mc_scalar_like(c->to, node);
     return mc_scope_fail(c->to, MICA_EINVAL,
                          "a subgraph needs the %s %%%u, which is no parameter of it",
                          node->param ? "parameter" : "data of", i);
@@ -72,8 +72,6 @@ static mica_status copy_node(copying *c, uint32_t i) {
                      ? copy_leaf(c, node, i)
                      : mc_record(c->to, node->op, node->attr, in, (int)node->n_in);
     if (!mica_valid(c->made[i])) return mica_scope_status(c->to);
-    mc_node_of(c->made[i])->derived = node->derived;
-    mc_node_of(c->made[i])->fixed = node->fixed;
     return MICA_OK;
 }
 
@@ -149,7 +147,9 @@ static bool add_node_key(mc_buffer *key, const mc_node *node) {
     bool ok = mc_buffer_add(key, &head, sizeof head) &&
               mc_buffer_add(key, l->shape, (size_t)l->ndim * sizeof *l->shape) &&
               mc_buffer_add(key, node->in, node->n_in * sizeof *node->in);
-    if (node->scalar) ok = ok && mc_buffer_add(key, &node->value, sizeof node->value);
+    if (node->scalar)
+        ok = ok && mc_buffer_add(key, &node->value, sizeof node->value) &&
+             mc_buffer_add(key, &node->length, sizeof node->length);
     return ok && mc_add_attr_key(key, node);
 }
 
@@ -212,6 +212,7 @@ static mica_status fill(mc_subgraph *g, copying *c, const mica_array *params,
                         const mc_layout *layouts, const mica_array *results) {
     MC_TRY(mc_scope_open(mica_scope_device(c->from), &g->graph));
     mc_scope_expect_few(g->graph);
+    MC_TRY(mc_scope_take_symbols(g->graph, c->from));
     c->to = g->graph;
     MC_TRY(open_copying(c));
     MC_TRY(add_params(c, params, layouts, g->n_params));

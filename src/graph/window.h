@@ -5,6 +5,7 @@
 #include <mica/signal.h>
 
 #include "graph/attr.h"
+#include "graph/dim.h"
 #include "graph/layout.h"
 
 /* What a number of an attribute, or a length of an operand, must be below: products of two of them
@@ -23,18 +24,20 @@ typedef struct mc_window {
 
 /* The length of the operand with the zeros between its elements. */
 static inline int64_t mc_window_base(const mc_window *w) {
-    return w->length > 0 ? (w->length - 1) * w->base + 1 : 0;
+    if (w->base == 1 || w->length == 0) return w->length;
+    return mc_dim_add(mc_dim_mul(mc_dim_sub(w->length, 1), w->base), 1);
 }
 
 /* From the first to the last element of a window, both counted. */
 static inline int64_t mc_window_reach(const mc_window *w) {
-    return (w->size - 1) * w->dilation + 1;
+    return mc_dim_add(mc_dim_mul(mc_dim_sub(w->size, 1), w->dilation), 1);
 }
 
 /* The number of windows. 0: the padded operand is shorter than one. */
 static inline int64_t mc_window_count(const mc_window *w) {
-    int64_t room = mc_window_base(w) + w->lo + w->hi - mc_window_reach(w);
-    return room < 0 ? 0 : room / w->stride + 1;
+    int64_t padded = mc_dim_add(mc_dim_add(mc_window_base(w), w->lo), w->hi);
+    int64_t room = mc_dim_sub(padded, mc_window_reach(w));
+    return mc_dim_sign(room) < 0 ? 0 : mc_dim_add(mc_dim_div(room, w->stride), 1);
 }
 
 /* The windows of a convolution, over axes 1 .. spatial of x. */

@@ -28,7 +28,7 @@ static mica_status concatenate_infer(const void *attr, const mc_layout *const *i
             return mc_fail(MICA_ESHAPE,
                            "concatenate: %s and %s (operands 0 and %d) differ beside axis %d",
                            mc_layout_text(in[0], a), mc_layout_text(in[i], b), i, axis);
-        if (__builtin_add_overflow(shape[axis], in[i]->shape[axis], &shape[axis]))
+        if (!mc_dim_add_to(&shape[axis], in[i]->shape[axis]))
             return mc_fail(MICA_EINVAL, "concatenate: axis %d overflows", axis);
     }
     return mc_set_result("concatenate", out, in[0]->dtype, shape, in[0]->ndim);
@@ -47,7 +47,7 @@ static bool concatenate_vjp(const mc_gradient_node *n, const mica_array *dy, mic
     int axis = (int)((const mc_attr_axis *)n->attr)->axis;
     int64_t begin = 0;
     for (int i = 0; i < n->n_in; i++) {
-        int64_t end = begin + mica_array_dim(n->in[i], axis);
+        int64_t end = mc_dim_add(begin, mica_array_dim(n->in[i], axis));
         if (n->wanted[i]) dx[i] = mica_slice_axis(n->s, *dy, axis, begin, end);
         begin = end;
     }
@@ -110,11 +110,11 @@ static mica_status padded_shape(const mc_layout *l, const int64_t *before, const
                                 int64_t shape[MICA_MAX_NDIM]) {
     if (l->ndim > 0 && (!before || !after)) return mc_fail(MICA_EINVAL, "pad: the widths are NULL");
     for (int k = 0; k < l->ndim; k++) {
-        if (before[k] < 0 || after[k] < 0)
+        if (mc_dim_sign(before[k]) < 0 || mc_dim_sign(after[k]) < 0)
             return mc_fail(MICA_EINVAL, "pad: %lld and %lld elements along axis %d",
                            (long long)before[k], (long long)after[k], k);
-        if (__builtin_add_overflow(l->shape[k], before[k], &shape[k]) ||
-            __builtin_add_overflow(shape[k], after[k], &shape[k]))
+        shape[k] = l->shape[k];
+        if (!mc_dim_add_to(&shape[k], before[k]) || !mc_dim_add_to(&shape[k], after[k]))
             return mc_fail(MICA_EINVAL, "pad: axis %d overflows", k);
     }
     return MICA_OK;
@@ -129,14 +129,14 @@ mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before, const in
     mica_status status = padded_shape(l, before, after, shape);
     if (status != MICA_OK) return mc_fail_in(s, status);
     for (int k = 0; k < l->ndim; k++)
-        stop[k] = before[k] + l->shape[k];
+        stop[k] = mc_dim_add(before[k], l->shape[k]);
     mica_array frame = mc_broadcast(s, mc_cast(s, value, l->dtype), shape, l->ndim);
     return mica_slice_update(s, frame, x, before, stop, NULL);
 }
 
 /* The element at `start` of an axis, n times. */
 static mica_array edge(mica_scope *s, mica_array x, int axis, int64_t start, int64_t n) {
-    mica_array one = mica_slice_axis(s, x, axis, start, start + 1);
+    mica_array one = mica_slice_axis(s, x, axis, start, mc_dim_add(start, 1));
     if (!mica_valid(one)) return mc_invalid(s);
     int64_t shape[MICA_MAX_NDIM];
     int ndim = mica_array_ndim(one);
@@ -156,7 +156,7 @@ mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before, con
         if (l.shape[k] == 0)
             return mc_scope_fail(s, MICA_EINVAL, "pad_edge: axis %d is empty and has no edge", k);
         mica_array parts[] = {edge(s, x, k, 0, before[k]), x,
-                              edge(s, x, k, l.shape[k] - 1, after[k])};
+                              edge(s, x, k, mc_dim_sub(l.shape[k], 1), after[k])};
         x = mica_concatenate(s, parts, 3, k);
     }
     return x;
@@ -175,13 +175,13 @@ static mica_array repeat_blocks(mica_scope *s, mica_array x, int64_t rows, int64
 static int64_t span(const int64_t *shape, int begin, int end) {
     int64_t n = 1;
     for (int k = begin; k < end; k++)
-        n *= shape[k];
+        n = mc_dim_mul(n, shape[k]);
     return n;
 }
 
 /* shape[k] *= n, checked. */
 static bool scale_length(int64_t *length, int64_t n) {
-    return n >= 0 && !__builtin_mul_overflow(*length, n, length);
+    return n >= 0 && mc_dim_mul_to(length, n);
 }
 
 mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis) {
@@ -222,8 +222,12 @@ mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis) {
     int at;
     if (!mc_find_axis(s, "roll", l, axis, &at)) return mc_invalid(s);
     int64_t n = l->shape[at];
-    if (n == 0 || shift % n == 0) return mc_as_it_is(s, x);
-    int64_t cut = n - (shift % n + n) % n; /* the element that comes first */
+    bool fixed = mc_dim_numbers(n, shift);
+    if (n == 0 || (fixed ? shift % n : shift) == 0) return x;
+    /* the element that comes first; a symbol is taken as longer than the shift */
+    int64_t cut = fixed                    ? n - (shift % n + n) % n
+                  : mc_dim_sign(shift) < 0 ? mc_dim_sub(0, shift)
+                                           : mc_dim_sub(n, shift);
     mica_array parts[] = {mica_slice_axis(s, x, at, cut, MICA_END_OF_AXIS),
                           mica_slice_axis(s, x, at, 0, cut)};
     return mica_concatenate(s, parts, 2, at);
@@ -251,10 +255,11 @@ static mica_array triangle(mica_scope *s, const char *op, mica_array x, int64_t 
         return mc_scope_fail(s, MICA_ESHAPE, "%s: %s has no two axes", op, mc_layout_text(l, text));
     int64_t rows = l->shape[l->ndim - 2], columns = l->shape[l->ndim - 1];
     mica_dtype dtype = l->dtype;
-    int64_t far = rows + columns; /* a greater k makes no difference */
-    k = k < -far ? -far : k > far ? far : k;
-    mica_array row = mica_expand_dims(
-        s, mica_arange(s, (double)k, (double)(k + rows), 1.0, MICA_I64), 1); /* [rows, 1] */
+    int64_t far = mc_dim_add(rows, columns); /* a greater k makes no difference */
+    k = mc_dim_at_most(mc_dim_at_least(k, mc_dim_sub(0, far)), far);
+    mica_array row =
+        mica_expand_dims(s, mica_arange(s, (double)k, (double)mc_dim_add(k, rows), 1.0, MICA_I64),
+                         1);                                                 /* [rows, 1] */
     mica_array column = mica_arange(s, 0.0, (double)columns, 1.0, MICA_I64); /* [columns] */
     mica_array kept = lower ? mica_less_equal(s, column, row) : mica_greater_equal(s, column, row);
     return mica_where(s, kept, x, mica_scalar(s, 0.0, dtype));
@@ -281,12 +286,14 @@ mica_array mica_diag(mica_scope *s, mica_array x, int64_t k) {
         return mc_scope_fail(s, MICA_ESHAPE, "diag: %s has neither one axis nor two",
                              mc_layout_text(l, text));
     int64_t n = l->shape[0];
-    if (k < -MAX_DIAGONAL || k > MAX_DIAGONAL || n > MAX_DIAGONAL)
+    if (k < -MAX_DIAGONAL || k > MAX_DIAGONAL || mc_dim_less(MAX_DIAGONAL, n))
         return mc_scope_fail(s, MICA_EINVAL, "diag: %lld elements on diagonal %lld: at most %lld",
                              (long long)n, (long long)k, (long long)MAX_DIAGONAL);
     /* In the flattened square the diagonal is every (side + 1)-th element. */
-    int64_t offset = k < 0 ? -k : k, side = n + offset, flat = side * side, step = side + 1;
-    int64_t start = k < 0 ? offset * side : offset, stop = start + n * step - side;
+    int64_t offset = k < 0 ? -k : k, side = mc_dim_add(n, offset);
+    int64_t flat = mc_dim_mul(side, side), step = mc_dim_add(side, 1);
+    int64_t start = k < 0 ? mc_dim_mul(offset, side) : offset;
+    int64_t stop = mc_dim_sub(mc_dim_add(start, mc_dim_mul(n, step)), side);
     int64_t square[] = {side, side};
     if (n == 0) stop = start;
     mica_array zeros = mica_zeros(s, &flat, 1, l->dtype);
@@ -308,18 +315,17 @@ mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int 
     axes[n] = first;
     axes[n + 1] = second;
     int64_t rows = l->shape[first], columns = l->shape[second];
-    int64_t row = k < 0 ? (k < -rows ? rows : -k) : 0, column = k > columns ? columns
-                                                                : k < 0     ? 0
-                                                                            : k;
-    int64_t side = rows - row < columns - column ? rows - row : columns - column;
+    int64_t row = k < 0 ? mc_dim_at_most(k == INT64_MIN ? INT64_MAX : -k, rows) : 0;
+    int64_t column = k < 0 ? 0 : mc_dim_at_most(k, columns);
+    int64_t side = mc_dim_at_most(mc_dim_sub(rows, row), mc_dim_sub(columns, column));
     x = mica_transpose(s, x, axes);
-    x = mica_slice_axis(s, x, -2, row, row + side);
-    x = mica_slice_axis(s, x, -1, column, column + side);
+    x = mica_slice_axis(s, x, -2, row, mc_dim_add(row, side));
+    x = mica_slice_axis(s, x, -1, column, mc_dim_add(column, side));
     /* In each flattened square, every (side + 1)-th element. */
     x = mica_flatten(s, x, -2, -1);
     int64_t step[MICA_MAX_NDIM];
     for (int a = 0; a < n; a++)
         step[a] = 1;
-    step[n] = side + 1;
+    step[n] = mc_dim_add(side, 1);
     return mica_slice(s, x, NULL, NULL, step);
 }

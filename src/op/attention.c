@@ -37,12 +37,12 @@ static mica_status check_qkv(const mc_layout *const *in) {
     if (q->shape[0] != k->shape[0] || k->shape[0] != v->shape[0] || k->shape[1] != v->shape[1] ||
         k->shape[2] != v->shape[2] || d != k->shape[3] || (has_q8(in) && d != v->shape[3]))
         return wrong_qkv(MICA_ESHAPE, in, "batches, keys or head sizes differ");
-    if (k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
+    if (k->shape[1] < 1 || mc_dim_mod(q->shape[1], k->shape[1]) != 0)
         return wrong_qkv(MICA_ESHAPE, in, "the heads of q are not a multiple of those of k");
-    if (k->shape[2] > INT32_MAX) /* positions are i32 */
+    if (mc_dim_less(INT32_MAX, k->shape[2])) /* positions are i32 */
         return wrong_qkv(MICA_ESHAPE, in, "there are more than 2147483647 keys");
-    int64_t group = q->shape[1] / k->shape[1]; /* heads that meet one head of keys */
-    if (group > MAX_SCORES || group * k->shape[2] > MAX_SCORES)
+    int64_t group = mc_dim_div(q->shape[1], k->shape[1]); /* heads that meet one head of keys */
+    if (mc_dim_less(MAX_SCORES, group) || mc_dim_less(MAX_SCORES, mc_dim_mul(group, k->shape[2])))
         return wrong_qkv(MICA_ESHAPE, in, "a query has more than 2^40 scores with a head of keys");
     return MICA_OK;
 }
@@ -70,10 +70,10 @@ mica_status mc_sdpa_infer(const void *attr, const mc_layout *const *in, int n_in
     MC_TRY(check_qkv(in));
     MC_TRY(check_mask(in));
     const mc_layout *offset = in[OFFSET], *sinks = in[SINKS];
-    if (a->window < 0 || a->window > INT32_MAX || (a->window > 0 && a->causal == 0))
+    if (a->window < 0 || mc_dim_less(INT32_MAX, a->window) || (a->window > 0 && a->causal == 0))
         return mc_fail(MICA_EINVAL, "sdpa: window %lld: must be 0, or above 0 with causal",
                        (long long)a->window);
-    if (a->keep < 0 || a->keep > INT32_MAX || (a->keep > 0 && a->window == 0))
+    if (a->keep < 0 || mc_dim_less(INT32_MAX, a->keep) || (a->keep > 0 && a->window == 0))
         return mc_fail(MICA_EINVAL, "sdpa: keep %lld: must be 0, or above 0 with window",
                        (long long)a->keep);
     if (offset && (offset->dtype != MICA_I32 || offset->ndim > 1 ||
@@ -103,7 +103,8 @@ static mica_status sdpa_lse_infer(const void *attr, const mc_layout *const *in, 
 /* True where causal, window and keep let a query attend to a key: [B or 1, 1, Lq, Lk]. */
 static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
     int64_t lq = mica_array_dim(in[Q], 2), lk = mica_array_dim(in[K], 2);
-    mica_array offset = mica_valid(in[OFFSET]) ? in[OFFSET] : mica_i32(s, (int32_t)(lk - lq));
+    mica_array offset =
+        mica_valid(in[OFFSET]) ? in[OFFSET] : mica_scalar(s, (double)mc_dim_sub(lk, lq), MICA_I32);
     int64_t batch[4] = {mica_array_ndim(offset) == 1 ? mica_array_dim(offset, 0) : 1, 1, 1, 1};
     int64_t column[2] = {lq, 1};
     mica_array query = mica_arange(s, 0, (double)lq, 1, MICA_I32);
@@ -114,12 +115,13 @@ static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array
     mica_array first = mica_subtract(s, query, mica_scalar(s, (double)a->window, MICA_I32));
     mica_array near = mica_greater(s, key, first);
     if (a->keep > 0)
-        near = mica_logical_or(s, near, mica_less(s, key, mica_i32(s, (int32_t)a->keep)));
+        near =
+            mica_logical_or(s, near, mica_less(s, key, mica_scalar(s, (double)a->keep, MICA_I32)));
     return mica_logical_and(s, seen, near);
 }
 
 mica_array mc_group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
-    int64_t shape[2] = {kv_heads, mica_array_dim(x, 1) / kv_heads};
+    int64_t shape[2] = {kv_heads, mc_dim_div(mica_array_dim(x, 1), kv_heads)};
     return mica_unflatten(s, x, 1, shape, 2);
 }
 
@@ -276,8 +278,8 @@ bool mc_sdpa_read_options(mica_scope *s, const mica_sdpa_options *options, mica_
         .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),
         .softcap = (double)o.softcap,
         .causal = o.causal,
-        .window = o.window < INT32_MAX ? o.window : INT32_MAX, /* positions are i32 */
-        .keep = o.keep < INT32_MAX ? o.keep : INT32_MAX,
+        .window = mc_dim_at_most(o.window, INT32_MAX), /* positions are i32 */
+        .keep = mc_dim_at_most(o.keep, INT32_MAX),
     };
     return true;
 }

@@ -39,9 +39,10 @@ static mica_status sdpa_gradient_infer(const void *attr, const mc_layout *const 
 
 /* [B, Hq, Lq, D] as [B, Hkv, Hq / Hkv * Lq, D]: what meets one head of keys. */
 static mica_array rows_of(mica_scope *s, mica_array x, int64_t kv_heads) {
-    const int64_t shape[4] = {mica_array_dim(x, 0), kv_heads,
-                              mica_array_dim(x, 1) / kv_heads * mica_array_dim(x, 2),
-                              mica_array_dim(x, 3)};
+    const int64_t shape[4] = {
+        mica_array_dim(x, 0), kv_heads,
+        mc_dim_mul(mc_dim_div(mica_array_dim(x, 1), kv_heads), mica_array_dim(x, 2)),
+        mica_array_dim(x, 3)};
     return mica_reshape(s, x, shape, 4);
 }
 

@@ -210,7 +210,7 @@ static mica_array fold(const mc_batch_node *b, mica_array x) {
     int ndim = mica_array_ndim(x) - 1;
     if (ndim < 1) return MICA_NONE;
     for (int k = 0; k < ndim; k++)
-        shape[k] = k == 0 ? b->n * mica_array_dim(x, 1) : mica_array_dim(x, k + 1);
+        shape[k] = k == 0 ? mc_dim_mul(b->n, mica_array_dim(x, 1)) : mica_array_dim(x, k + 1);
     return mica_reshape(b->s, x, shape, ndim);
 }
 
@@ -218,7 +218,8 @@ static mica_array unfold(const mc_batch_node *b, mica_array x) {
     int64_t shape[MICA_MAX_NDIM + 1] = {b->n};
     int ndim = mica_array_ndim(x);
     for (int k = 0; k < ndim; k++)
-        shape[k + 1] = k == 0 && b->n > 0 ? mica_array_dim(x, 0) / b->n : mica_array_dim(x, k);
+        shape[k + 1] =
+            k == 0 && b->n > 0 ? mc_dim_div(mica_array_dim(x, 0), b->n) : mica_array_dim(x, k);
     return mica_reshape(b->s, x, shape, ndim + 1);
 }
 

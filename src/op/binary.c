@@ -95,7 +95,7 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica
         return mc_invalid(s);
     }
     for (int i = 0; i < 2; i++)
-        in[i] = mc_align(s, mc_cast(s, in[i], dtype), shape, ndim);
+        in[i] = mc_broadcast(s, mc_cast(s, in[i], dtype), shape, ndim);
     if (dtype == MICA_C64 && mc_complex_has_binary(op))
         return mc_complex_binary(s, op, in[0], in[1]);
     return mc_record(s, op, NULL, in, 2);

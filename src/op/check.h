@@ -37,4 +37,11 @@ static inline mica_status mc_set_result(const char *op, mc_layout *out, mica_dty
     return status == MICA_OK ? status : mc_fail_context(status, "%s", op);
 }
 
+/* What a builder returns that cannot do without the number which a dimension is. */
+static inline mica_array mc_need_number(mica_scope *s, const char *op, int64_t dim) {
+    char text[MC_DIM_TEXT];
+    return mc_scope_fail(s, MICA_EUNSUPPORTED, "%s: a length is %s, and must be a number here", op,
+                         mc_dim_text(dim, text));
+}
+
 #endif

@@ -44,10 +44,10 @@ static bool side_of(mica_scope *s, mica_array x, const int *batch, int64_t n_bat
     for (int k = 0; k < l->ndim; k++) {
         if (listed[k]) continue;
         out->free[out->n_free++] = k;
-        out->n_rows *= l->shape[k];
+        out->n_rows = mc_dim_mul(out->n_rows, l->shape[k]);
     }
     for (int i = 0; i < n_contract; i++)
-        out->n_sum *= l->shape[out->contract[i]];
+        out->n_sum = mc_dim_mul(out->n_sum, l->shape[out->contract[i]]);
     return true;
 }
 
@@ -75,7 +75,7 @@ static mica_array as_matrices(mica_scope *s, const side *x, int n_batch, int n_c
     int64_t shape[3] = {1, x->n_rows, x->n_sum};
     for (int i = 0; i < n_batch; i++) {
         order[n++] = x->batch[i];
-        shape[0] *= mica_array_dim(x->x, x->batch[i]);
+        shape[0] = mc_dim_mul(shape[0], mica_array_dim(x->x, x->batch[i]));
     }
     for (int pass = 0; pass < 2; pass++) {
         bool sums = (pass == 1) != turned;
@@ -95,6 +95,7 @@ static mica_array multiply_i8(mica_scope *s, mica_array a, mica_array b) {
     enum { TERMS = 1024 };
     int64_t k = mica_array_dim(a, -1);
     mica_array sum = MICA_NONE;
+    if (mc_dim_has_symbols(k)) return mc_need_number(s, "dot_general of i8", k);
     for (int64_t at = 0; at == 0 || at < k; at += TERMS) {
         mica_array x = mica_slice_axis(s, a, -1, at, at + TERMS);
         mica_array y = mica_slice_axis(s, b, -2, at, at + TERMS);
@@ -203,7 +204,8 @@ mica_array mica_kron(mica_scope *s, mica_array a, mica_array b) {
     for (int k = 0; k < ndim; k++) {
         int64_t p = k < ndim - x->ndim ? 1 : x->shape[k - (ndim - x->ndim)];
         int64_t q = k < ndim - y->ndim ? 1 : y->shape[k - (ndim - y->ndim)];
-        if (__builtin_mul_overflow(p, q, &shape[k]))
+        shape[k] = p;
+        if (!mc_dim_mul_to(&shape[k], q))
             return mc_scope_fail(s, MICA_EINVAL, "kron: axis %d overflows", k);
         if (p == 1 && q == 1) continue;
         if (n + 2 > MICA_MAX_NDIM)

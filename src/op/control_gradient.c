@@ -451,6 +451,7 @@ static division divide(const rule *r, const mc_attr_scan_over *a) {
     /* Rows of segments have an axis more. */
     for (int i = 0; i < r->n->n_in; i++)
         if (mica_array_ndim(r->in[i]) == MICA_MAX_NDIM) return (division){0, 1, a->length};
+    if (mc_dim_has_symbols(a->length)) return (division){0, 1, a->length};
     int64_t n = a->checkpoints > 0 ? a->checkpoints : (int64_t)sqrt((double)a->length);
     if (n > a->length) n = a->length;
     if (n < 1) n = 1;
@@ -495,7 +496,7 @@ static mica_status sweep_back(sweep *w, bool rest) {
     loop_rule *l = w->l;
     rule *r = &l->r;
     mica_scope *s = r->n->s;
-    int64_t whole = w->d.whole * w->d.each, length = whole + w->d.rest;
+    int64_t whole = w->d.whole * w->d.each, length = mc_dim_add(whole, w->d.rest);
     size_t n_back = l->carried.n + l->captures.n, n = r->n_carried, at = 0;
     size_t n_args = n + r->n_xs + l->ys.n;
     mica_array *args = arrays(r, n_back + n_args), *xs = args + n_back;

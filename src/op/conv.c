@@ -26,16 +26,16 @@ static mica_status check_operands(const mc_attr_conv *a, const mc_layout *x, con
         return mc_fail(MICA_EINVAL, "conv_general: %lld groups, attributes for %lld axes of x %s",
                        (long long)a->groups, (long long)a->spatial, text_x);
     int64_t c = x->shape[x->ndim - 1], o = w->shape[0];
-    if (c % a->groups != 0 || o % a->groups != 0)
+    if (mc_dim_mod(c, a->groups) != 0 || mc_dim_mod(o, a->groups) != 0)
         return mc_fail(MICA_ESHAPE,
                        "conv_general: x %s and w %s: %lld groups divide not both the channels of x "
                        "(%lld) and of the result (%lld)",
                        text_x, text_w, (long long)a->groups, (long long)c, (long long)o);
-    if (w->shape[w->ndim - 1] != c / a->groups)
+    if (w->shape[w->ndim - 1] != mc_dim_div(c, a->groups))
         return mc_fail(MICA_ESHAPE,
                        "conv_general: w %s does not fit x %s in %lld groups: its last axis must "
                        "have %lld elements",
-                       text_w, text_x, (long long)a->groups, (long long)(c / a->groups));
+                       text_w, text_x, (long long)a->groups, (long long)mc_dim_div(c, a->groups));
     return MICA_OK;
 }
 
@@ -68,7 +68,7 @@ static mica_array reversed(mica_scope *s, mica_array x, int spatial) {
 
 /* w [O, K.., C / groups] as [groups, K.. C / groups, O / groups]: the right side of a product */
 static mica_array weights_as_matrix(mica_scope *s, mica_array w, int64_t groups, int64_t depth) {
-    const int64_t shape[3] = {groups, mica_array_dim(w, 0) / groups, depth};
+    const int64_t shape[3] = {groups, mc_dim_div(mica_array_dim(w, 0), groups), depth};
     return mica_swapaxes(s, mica_reshape(s, w, shape, 3), 1, 2);
 }
 
@@ -84,13 +84,13 @@ static void conv_decompose(mica_scope *s, const void *attr, const mica_array *in
     int64_t shape[MICA_MAX_NDIM] = {x->shape[0]}, places = x->shape[0], taps = 1;
     for (int k = 0; k < spatial; k++) {
         shape[1 + k] = mc_window_count(&windows[k]);
-        places *= shape[1 + k];
-        taps *= windows[k].size;
+        places = mc_dim_mul(places, shape[1 + k]);
+        taps = mc_dim_mul(taps, windows[k].size);
     }
-    int64_t o = w->shape[0], each = w->shape[w->ndim - 1], depth = taps * each;
+    int64_t o = w->shape[0], each = w->shape[w->ndim - 1], depth = mc_dim_mul(taps, each);
     shape[1 + spatial] = o;
     mica_dtype dtype = mica_dtype_promote(x->dtype, w->dtype);
-    if (places * o * depth == 0) {
+    if (places == 0 || o == 0 || depth == 0) {
         *out = mica_zeros(s, shape, 2 + spatial, dtype);
         return;
     }
@@ -135,13 +135,13 @@ static mica_array exchange(mica_scope *s, mica_array x, int spatial, int64_t gro
                            bool over_groups) {
     int64_t split[MICA_MAX_NDIM], joined[MICA_MAX_NDIM];
     int axes[MICA_MAX_NDIM], n = 0, last = spatial + 1;
-    int64_t a = mica_array_dim(x, 0), b = mica_array_dim(x, last) / groups;
+    int64_t a = mica_array_dim(x, 0), b = mc_dim_div(mica_array_dim(x, last), groups);
     for (int k = 0; k <= spatial; k++)
         split[k] = mica_array_dim(x, k);
     split[last] = groups;
     split[last + 1] = b;
-    joined[0] = over_groups ? b : groups * b;
-    joined[last] = over_groups ? groups * a : a;
+    joined[0] = over_groups ? b : mc_dim_mul(groups, b);
+    joined[last] = over_groups ? mc_dim_mul(groups, a) : a;
     if (!over_groups) axes[n++] = last;
     axes[n++] = last + 1;
     for (int k = 1; k <= spatial; k++) {
@@ -159,9 +159,9 @@ static mica_array transposed_weights(mica_scope *s, mica_array w, int spatial, i
     int64_t split[MICA_MAX_NDIM], joined[MICA_MAX_NDIM];
     int axes[MICA_MAX_NDIM] = {0, spatial + 2}, last = spatial + 2;
     split[0] = groups;
-    split[1] = mica_array_dim(w, 0) / groups;
+    split[1] = mc_dim_div(mica_array_dim(w, 0), groups);
     split[last] = mica_array_dim(w, -1);
-    joined[0] = groups * split[last];
+    joined[0] = mc_dim_mul(groups, split[last]);
     for (int k = 1; k <= spatial; k++) {
         split[1 + k] = joined[k] = mica_array_dim(w, k);
         axes[1 + k] = 1 + k;
@@ -179,12 +179,13 @@ static mica_array gradient_of_x(const mc_gradient_node *n, const mc_window *wind
     mc_attr_conv back = {.spatial = a->spatial, .groups = a->groups, .flip = !a->flip};
     for (int k = 0; k < a->spatial; k++) {
         const mc_window *w = &windows[k];
-        int64_t end = w->dilation * (w->size - 1), used = w->stride * (mc_window_count(w) - 1);
+        int64_t end = mc_dim_mul(w->dilation, mc_dim_sub(w->size, 1));
+        int64_t used = mc_dim_mul(w->stride, mc_dim_sub(mc_window_count(w), 1));
         back.stride[k] = w->base;
         back.kernel_dilation[k] = w->dilation;
         back.input_dilation[k] = w->stride;
-        back.padding_lo[k] = end - w->lo;
-        back.padding_hi[k] = mc_window_base(w) - 1 - used + w->lo;
+        back.padding_lo[k] = mc_dim_sub(end, w->lo);
+        back.padding_hi[k] = mc_dim_add(mc_dim_sub(mc_window_base(w), mc_dim_add(used, 1)), w->lo);
     }
     return record(n->s, &back, dy, transposed_weights(n->s, n->in[1], (int)a->spatial, a->groups));
 }
@@ -197,12 +198,13 @@ static mica_array gradient_of_w(const mc_gradient_node *n, const mc_window *wind
     mc_attr_conv sums = {.spatial = a->spatial, .groups = a->groups};
     for (int k = 0; k < spatial; k++) {
         const mc_window *w = &windows[k];
-        int64_t used = w->stride * (mc_window_count(w) - 1);
+        int64_t used = mc_dim_mul(w->stride, mc_dim_sub(mc_window_count(w), 1));
+        int64_t padded = mc_dim_add(mc_window_base(w), w->lo);
         sums.stride[k] = w->dilation;
         sums.kernel_dilation[k] = w->stride;
         sums.input_dilation[k] = w->base;
         sums.padding_lo[k] = w->lo;
-        sums.padding_hi[k] = used + mc_window_reach(w) - mc_window_base(w) - w->lo;
+        sums.padding_hi[k] = mc_dim_sub(mc_dim_add(used, mc_window_reach(w)), padded);
     }
     mica_scope *s = n->s;
     mica_array x = exchange(s, n->in[0], spatial, a->groups, true);
@@ -289,7 +291,7 @@ static mica_array conv_transpose(mica_scope *s, const char *name, mica_array x, 
     if (!has_spatial(s, name, x, w, spatial)) return mc_invalid(s);
     int64_t groups = t->groups ? t->groups : 1;
     bool first = layout != MICA_CHANNELS_LAST;
-    if (first && (groups < 1 || mica_array_dim(w, 0) % groups != 0))
+    if (first && (groups < 1 || mc_dim_mod(mica_array_dim(w, 0), groups) != 0))
         return mc_scope_fail(s, MICA_ESHAPE, "%s: %lld groups do not divide %lld channels", name,
                              (long long)groups, (long long)mica_array_dim(w, 0));
     mica_conv_options o = {.groups = groups, .flip = true};
@@ -306,8 +308,9 @@ static mica_array conv_transpose(mica_scope *s, const char *name, mica_array x, 
         if (mc_window_check(name, &window, k) != MICA_OK) return mc_fail_in(s, MICA_EINVAL);
         o.input_dilation[k] = stride;
         o.kernel_dilation[k] = dilation;
-        o.padding_lo[k] = dilation * (window.size - 1) - t->padding[k];
-        o.padding_hi[k] = o.padding_lo[k] + more;
+        o.padding_lo[k] =
+            mc_dim_sub(mc_dim_mul(dilation, mc_dim_sub(window.size, 1)), t->padding[k]);
+        o.padding_hi[k] = mc_dim_add(o.padding_lo[k], more);
     }
     if (!first) return mica_conv_general(s, x, w, &o);
     x = mica_moveaxis(s, x, 1, -1);

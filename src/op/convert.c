@@ -56,10 +56,10 @@ static mica_status view_infer(const void *attr, const mc_layout *const *in, int 
     if (from == to) return MICA_OK;
     char text[MC_LAYOUT_TEXT];
     int last = in[0]->ndim - 1;
-    if (last < 0 || in[0]->shape[last] * from % to != 0)
+    if (last < 0 || mc_dim_mod(mc_dim_mul(in[0]->shape[last], from), to) != 0)
         return mc_fail(MICA_ESHAPE, "view: the last axis of %s does not hold a whole number of %s",
                        mc_layout_text(in[0], text), mica_dtype_name(out->dtype));
-    out->shape[last] = in[0]->shape[last] * from / to;
+    out->shape[last] = mc_dim_div(mc_dim_mul(in[0]->shape[last], from), to);
     return MICA_OK;
 }
 

@@ -148,7 +148,8 @@ mica_array mica_fake_quantize_lsq(mica_scope *s, mica_array x, mica_array scale,
     levels l;
     if (!begin(s, op, x, bits, axis, &l) || !given(s, op, &l, &scale)) return mc_invalid(s);
     l.scale = as_scale(s, &l, scale);
-    int64_t n = l.channels > 0 ? mica_array_size(x) / l.channels : 0;
+    int64_t n = l.channels > 0 ? mc_dim_div(mica_array_size(x), l.channels) : 0;
+    if (scale_gradient == 0 && mc_dim_has_symbols(n)) return mc_need_number(s, op, n);
     double factor = (double)scale_gradient;
     if (factor == 0) factor = n > 0 ? 1 / sqrt((double)n * (double)l.q) : 0;
     /* psi(z) = round(z) - z, beyond Q its sign times Q */

@@ -23,7 +23,7 @@ static mica_status fft_infer(const void *attr, const mc_layout *const *in, int n
                        mc_layout_text(x, text));
     if (a->inverse != 0 && a->inverse != 1)
         return mc_fail(MICA_EINVAL, "fft: inverse must be 0 or 1");
-    if (x->shape[x->ndim - 2] >= MC_WINDOW_LIMIT)
+    if (mc_dim_less(MC_WINDOW_LIMIT - 1, x->shape[x->ndim - 2]))
         return mc_fail(MICA_EINVAL, "fft: %s: rows of 2^30 - 1 numbers are possible",
                        mc_layout_text(x, text));
     *out = *x;
@@ -62,9 +62,9 @@ static double scale_of(mica_fft_norm norm, bool inverse, int64_t n) {
 static mica_array with_length(mica_scope *s, mica_array x, int axis, int64_t n) {
     int64_t length = mica_array_dim(x, axis), before[MICA_MAX_NDIM] = {0},
             after[MICA_MAX_NDIM] = {0};
-    if (length > n) return mica_slice_axis(s, x, axis, 0, n);
     if (length == n) return x;
-    after[axis] = n - length;
+    if (mc_dim_less(n, length)) return mica_slice_axis(s, x, axis, 0, n);
+    after[axis] = mc_dim_sub(n, length);
     return mica_pad(s, x, before, after, mica_scalar(s, 0, mica_array_dtype(x)));
 }
 
@@ -72,7 +72,7 @@ static mica_array with_length(mica_scope *s, mica_array x, int axis, int64_t n) 
 static mica_array transform_rows(mica_scope *s, mica_array x, bool inverse, double scale) {
     if (!mica_valid(x)) return mc_invalid(s);
     int64_t n = mica_array_dim(x, -1);
-    const int64_t rows[3] = {mica_array_size(x) / n, n, 2};
+    const int64_t rows[3] = {mc_dim_div(mica_array_size(x), n), n, 2};
     if (mica_array_size(x) == 0) return x;
     mica_array y = mica_reshape(s, mc_complex_pairs(s, x), rows, 3);
     y = mc_record(s, MC_OP_FFT, &(mc_attr_fft){inverse}, &y, 1);
@@ -84,6 +84,7 @@ static mica_array transform_rows(mica_scope *s, mica_array x, bool inverse, doub
 static bool find_axis(mica_scope *s, const char *name, mica_array x, int axis, int64_t n, int *at) {
     if (!mc_operands_ok(s, name, &x, 1)) return false;
     if (!mc_find_axis(s, name, mc_layout_of(x), axis, at)) return false;
+    if (mc_dim_has_symbols(n)) return mica_valid(mc_need_number(s, name, n));
     if (n >= 1 && n < MC_WINDOW_LIMIT) return true;
     mc_scope_fail(s, MICA_EINVAL, "%s: %lld points, 1 to 2^30 - 1 are possible", name,
                   (long long)n);
@@ -118,7 +119,7 @@ static mica_array real_along(mica_scope *s, const char *name, mica_array x, int6
 static mica_array inverse_real_along(mica_scope *s, const char *name, mica_array x, int64_t n,
                                      int axis, mica_fft_norm norm) {
     int at;
-    if (n == 0) n = 2 * (mica_array_dim(x, axis) - 1);
+    if (n == 0) n = mc_dim_mul(2, mc_dim_sub(mica_array_dim(x, axis), 1));
     if (!find_axis(s, name, x, axis, n, &at)) return mc_invalid(s);
     int64_t bins = n / 2 + 1;
     x = mica_moveaxis(s, mica_astype(s, with_length(s, x, at, bins), MICA_C64), at, -1);
@@ -191,8 +192,8 @@ static mica_array shift(mica_scope *s, const char *name, mica_array x, const int
     for (int i = 0; i < n_axes; i++) {
         int at;
         if (!mc_find_axis(s, name, mc_layout_of(x), all ? i : axes[i], &at)) return mc_invalid(s);
-        int64_t half = mica_array_dim(x, at) / 2;
-        x = mica_roll(s, x, back ? -half : half, at);
+        int64_t half = mc_dim_div(mica_array_dim(x, at), 2);
+        x = mica_roll(s, x, back ? mc_dim_sub(0, half) : half, at);
         if (!mica_valid(x)) return x;
     }
     return x;
@@ -207,6 +208,7 @@ mica_array mica_ifftshift(mica_scope *s, mica_array x, const int *axes, int n_ax
 }
 
 static bool is_length(mica_scope *s, const char *name, int64_t n) {
+    if (mc_dim_has_symbols(n)) return mica_valid(mc_need_number(s, name, n));
     if (n >= 1 && n < MC_WINDOW_LIMIT) return true;
     mc_scope_fail(s, MICA_EINVAL, "%s: %lld points, 1 to 2^30 - 1 are possible", name,
                   (long long)n);
@@ -233,7 +235,7 @@ mica_array mica_stft(mica_scope *s, mica_array x, int64_t frame, int64_t hop, mi
         return mc_scope_fail(s, MICA_EINVAL, "stft: frames of %lld, %lld apart", (long long)frame,
                              (long long)hop);
     int last = mica_array_ndim(x) - 1;
-    if (last < 0 || last + 2 > MICA_MAX_NDIM || mica_array_dim(x, last) < frame)
+    if (last < 0 || last + 2 > MICA_MAX_NDIM || mc_dim_less(mica_array_dim(x, last), frame))
         return mc_scope_fail(s, MICA_ESHAPE, "stft: %s has no frame of %lld along its last axis",
                              mc_layout_text(mc_layout_of(x), text), (long long)frame);
     const mc_window w = {mica_array_dim(x, last), frame, hop, 1, 1, 0, 0};
@@ -252,6 +254,8 @@ mica_array mica_fft_conv1d(mica_scope *s, mica_array a, mica_array b) {
     int64_t la = mica_array_dim(a, -1), lb = mica_array_dim(b, -1), n = 1;
     if (la < 1 || lb < 1)
         return mc_scope_fail(s, MICA_ESHAPE, "fft_conv1d: both need elements along the last axis");
+    if (mc_dim_has_symbols(mc_dim_add(la, lb)))
+        return mc_need_number(s, "fft_conv1d", mc_dim_add(la, lb));
     while (n < la + lb - 1)
         n *= 2;
     mica_array y = mica_multiply(s, mica_rfft(s, a, n, -1, MICA_FFT_BACKWARD),

@@ -86,9 +86,9 @@ mica_array mc_add_along_axis(mica_scope *s, mica_array x, mica_array indices, mi
     int ndim = mica_array_ndim(x);
     for (int k = 0; k < ndim; k++) {
         wide[k] = mica_array_dim(x, k);
-        if (k != axis) rows *= wide[k];
+        if (k != axis) rows = mc_dim_mul(rows, wide[k]);
     }
-    if (rows * n * m == 0) return mc_zeros_like(s, x);
+    if (rows == 0 || n == 0 || m == 0) return mc_zeros_like(s, x);
     wide[axis] = wide[ndim - 1];
     wide[ndim - 1] = n;
     const int64_t flat[2] = {rows, n}, list[2] = {rows, m}, parts[4] = {rows, m, 1, 1};

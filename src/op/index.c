@@ -66,7 +66,7 @@ mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, con
     if (!mc_operands_ok(s, "slice_update", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
-    mica_status status = mc_slice_resolve(s, "slice_update", l, start, stop, step, &attr);
+    mica_status status = mc_slice_resolve("slice_update", l, start, stop, step, &attr);
     if (status != MICA_OK) return mc_fail_in(s, status);
     in[1] = mc_broadcast(s, mc_cast(s, update, l->dtype), attr.count, l->ndim);
     return mc_record(s, MC_OP_SLICE_UPDATE, &attr, in, 2);
@@ -86,7 +86,8 @@ static mica_status slice_update_at_infer(const void *attr, const mc_layout *cons
                        mc_layout_text(start, a));
     bool fits = update->ndim == x->ndim;
     for (int k = 0; fits && k < x->ndim; k++)
-        fits = k == axis ? update->shape[k] <= x->shape[k] : update->shape[k] == x->shape[k];
+        fits = k == axis ? !mc_dim_less(x->shape[k], update->shape[k])
+                         : update->shape[k] == x->shape[k];
     if (!fits)
         return mc_fail(MICA_ESHAPE, "slice_update_at: %s does not fit into %s along axis %d",
                        mc_layout_text(update, b), mc_layout_text(x, a), axis);
@@ -171,9 +172,10 @@ static bool take_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array
     const int64_t count = mica_array_size(n->in[1]);
     int64_t flat[3] = {1, mica_array_dim(x, axis), 1}, parts[4] = {count, 1, 1, 1};
     for (int k = 0; k < mica_array_ndim(x); k++)
-        if (k != axis) flat[k < axis ? 0 : 2] *= mica_array_dim(x, k);
+        if (k != axis)
+            flat[k < axis ? 0 : 2] = mc_dim_mul(flat[k < axis ? 0 : 2], mica_array_dim(x, k));
     const int64_t rows[3] = {flat[0], count, flat[2]};
-    if (mica_array_size(x) * count == 0) {
+    if (mica_array_size(x) == 0 || count == 0) {
         *dx = mc_zeros_like(s, x);
         return true;
     }
@@ -370,7 +372,7 @@ static mica_status check_slice(const char *op, const mc_layout *x, const int64_t
                                const int64_t *axes) {
     char text[MC_LAYOUT_TEXT];
     for (int k = 0; k < x->ndim; k++)
-        if (sizes[k] < 0 || sizes[k] > x->shape[k])
+        if (mc_dim_sign(sizes[k]) < 0 || mc_dim_less(x->shape[k], sizes[k]))
             return mc_fail(MICA_ESHAPE, "%s: slices of %lld along axis %d of %s", op,
                            (long long)sizes[k], k, mc_layout_text(x, text));
     for (int64_t i = 0; i < n; i++)

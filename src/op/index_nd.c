@@ -34,11 +34,11 @@ static bool places_shape(mica_scope *s, const char *op, const mc_layout *x, cons
     p->count = p->rest = 1;
     for (int k = 0; k + 1 < index->ndim; k++) {
         p->shape[p->ndim++] = index->shape[k];
-        p->count *= index->shape[k];
+        p->count = mc_dim_mul(p->count, index->shape[k]);
     }
     for (int k = batch + (int)m; k < x->ndim; k++) {
         p->shape[p->ndim++] = x->shape[k];
-        p->rest *= x->shape[k];
+        p->rest = mc_dim_mul(p->rest, x->shape[k]);
     }
     return true;
 }
@@ -46,7 +46,7 @@ static bool places_shape(mica_scope *s, const char *op, const mc_layout *x, cons
 /* The row of the batch that each index is of: [count]. */
 static mica_array batch_rows(mica_scope *s, int64_t rows, int64_t count) {
     if (rows == 0) return mica_zeros(s, &rows, 1, MICA_I64);
-    const int64_t column[2] = {rows, 1}, wide[2] = {rows, count / rows};
+    const int64_t column[2] = {rows, 1}, wide[2] = {rows, mc_dim_div(count, rows)};
     mica_array y = mica_reshape(s, mica_arange(s, 0, (double)rows, 1, MICA_I64), column, 2);
     return mica_reshape(s, mica_broadcast_to(s, y, wide, 2), &count, 1);
 }
@@ -61,7 +61,7 @@ static bool places_of(mica_scope *s, const char *op, mica_array x, mica_array in
     int64_t m = index->shape[index->ndim - 1], rows = 1, shape[MICA_MAX_NDIM + 2];
     int ndim = 0;
     for (int k = 0; k < batch; k++)
-        rows *= l->shape[k];
+        rows = mc_dim_mul(rows, l->shape[k]);
     if (batch > 0) shape[ndim++] = rows;
     for (int k = 0; k < m; k++)
         shape[ndim++] = l->shape[batch + k];

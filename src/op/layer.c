@@ -35,17 +35,17 @@ mica_array mica_activate(mica_scope *s, mica_activation kind, mica_array x) {
 static mica_array split_heads(mica_scope *s, mica_array x, int64_t heads) {
     char text[MC_LAYOUT_TEXT];
     const mc_layout *l = mc_layout_of(x);
-    if (l->ndim != 3 || heads < 1 || l->shape[2] % heads != 0)
+    if (l->ndim != 3 || heads < 1 || mc_dim_mod(l->shape[2], heads) != 0)
         return mc_scope_fail(s, MICA_ESHAPE, "attention: %s in %lld heads", mc_layout_text(l, text),
                              (long long)heads);
-    const int64_t shape[4] = {l->shape[0], l->shape[1], heads, l->shape[2] / heads};
+    const int64_t shape[4] = {l->shape[0], l->shape[1], heads, mc_dim_div(l->shape[2], heads)};
     return mica_swapaxes(s, mica_reshape(s, x, shape, 4), 1, 2);
 }
 
 static mica_array join_heads(mica_scope *s, mica_array x) {
     if (!mica_valid(x)) return x;
     const int64_t shape[3] = {mica_array_dim(x, 0), mica_array_dim(x, 2),
-                              mica_array_dim(x, 1) * mica_array_dim(x, 3)};
+                              mc_dim_mul(mica_array_dim(x, 1), mica_array_dim(x, 3))};
     return mica_reshape(s, mica_swapaxes(s, x, 1, 2), shape, 3);
 }
 
@@ -126,12 +126,12 @@ mica_array mica_swiglu(mica_scope *s, mica_array x, bool gate_first) {
     char text[MC_LAYOUT_TEXT];
     if (!mc_operands_ok(s, "swiglu", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
-    if (l->ndim < 1 || l->shape[l->ndim - 1] % 2 != 0)
+    if (l->ndim < 1 || mc_dim_mod(l->shape[l->ndim - 1], 2) != 0)
         return mc_scope_fail(s, MICA_ESHAPE, "swiglu: the last axis of %s is not even",
                              mc_layout_text(l, text));
-    int64_t half = l->shape[l->ndim - 1] / 2;
+    int64_t half = mc_dim_div(l->shape[l->ndim - 1], 2);
     mica_array a = mica_slice_axis(s, x, -1, 0, half);
-    mica_array b = mica_slice_axis(s, x, -1, half, 2 * half);
+    mica_array b = mica_slice_axis(s, x, -1, half, mc_dim_mul(2, half));
     return mica_multiply(s, gate_first ? b : a, mica_silu(s, gate_first ? a : b));
 }
 
@@ -162,6 +162,7 @@ mica_array mica_attention_block(mica_scope *s, mica_array x, const mica_attentio
     const int64_t kv_heads = o.kv_heads ? o.kv_heads : o.heads,
                   heads[3] = {o.heads, kv_heads, kv_heads};
     const int64_t width = mica_array_dim(qkv, -1);
+    if (mc_dim_has_symbols(width)) return mc_need_number(s, "attention_block", width);
     if (o.heads < 1 || kv_heads < 1 || kv_heads > width || width % (o.heads + 2 * kv_heads) != 0)
         return mc_scope_fail(s, MICA_ESHAPE,
                              "attention_block: %lld columns for %d heads of q, %lld of k and of v",

@@ -40,7 +40,35 @@ const mc_op_def mc_op_arange = {"arange", .min_in = 0, .max_in = 0, MC_ATTR(rang
                                 .infer = arange_infer};
 MC_NO_GRADIENT(arange, "it has no operands");
 
+/* The dimension that a number is, if it is a whole one. */
+static bool dim_of(double x, int64_t *dim) {
+    *dim = mc_dim_of_real(x);
+    if (*dim) return true;
+    if (!(fabs(x) < 0x1p40) || floor(x) != x) return false;
+    *dim = (int64_t)x;
+    return true;
+}
+
+/* Between lengths with symbols. */
+static mica_array arange_dims(mica_scope *s, double start, double stop, double step,
+                              mica_dtype dtype) {
+    int64_t from, to, by;
+    if (!dim_of(start, &from) || !dim_of(stop, &to) || !dim_of(step, &by) || by == 0)
+        return mc_scope_fail(s, MICA_EINVAL,
+                             "arange: from %g to %g by %g: with the length of a symbol all are "
+                             "whole numbers",
+                             start, stop, step);
+    bool back = mc_dim_sign(by) < 0;
+    int64_t span = back ? mc_dim_sub(from, to) : mc_dim_sub(to, from);
+    int64_t size = back ? mc_dim_sub(0, by) : by;
+    int64_t count = mc_dim_sign(span) < 0 ? 0 : mc_dim_div_up(span, size);
+    mc_attr_range attr = {start, step, count, (int64_t)dtype};
+    return mc_record(s, MC_OP_ARANGE, &attr, NULL, 0);
+}
+
 mica_array mica_arange(mica_scope *s, double start, double stop, double step, mica_dtype dtype) {
+    if (s && (mc_dim_of_real(start) || mc_dim_of_real(stop) || mc_dim_of_real(step)))
+        return arange_dims(s, start, stop, step, dtype);
     double count = ceil((stop - start) / step);
     if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0.0 || isnan(count))
         return mc_scope_fail(s, MICA_EINVAL, "arange: from %g to %g by %g never ends; give a step",
@@ -58,7 +86,7 @@ mica_array mica_linspace(mica_scope *s, double start, double stop, int64_t n) {
     if (n < 1)
         return mc_scope_fail(s, MICA_EINVAL, "linspace: %lld values; 1 is the least", (long long)n);
     mica_array t = mica_arange(s, 0.0, (double)n, 1.0, MICA_F32);
-    if (n > 1) t = mica_divide(s, t, mica_f32(s, (float)(n - 1)));
+    if (n > 1) t = mica_divide(s, t, mica_scalar(s, (double)mc_dim_sub(n, 1), MICA_F32));
     /* start (1 - t) + stop t: exact at both ends */
     mica_array rest = mica_subtract(s, mica_f32(s, 1.0f), t);
     return mica_add(s, mica_multiply(s, rest, mica_f32(s, (float)start)),

@@ -92,7 +92,7 @@ static bool matmul_vjp(const mc_gradient_node *n, const mica_array *dy, mica_arr
         d = as_rows(s, d);
     }
     /* a^T d, or (d^T a)^T: the first operand is copied to be transposed, so it is the narrower. */
-    bool turned = mica_array_dim(x, -1) > mica_array_dim(d, -1);
+    bool turned = mc_dim_less(mica_array_dim(d, -1), mica_array_dim(x, -1));
     mica_array first = turned ? d : x, second = turned ? x : d;
     dx[1] = record_matmul(s, mica_swapaxes(s, first, -1, -2), second, false);
     if (turned) dx[1] = mica_swapaxes(s, dx[1], -1, -2);
@@ -150,7 +150,7 @@ mica_array mica_outer(mica_scope *s, mica_array a, mica_array b) {
 static int64_t count_axes(mica_array x, int first, int end) {
     int64_t count = 1;
     for (int axis = first; axis < end; axis++)
-        count *= mica_array_dim(x, axis);
+        count = mc_dim_mul(count, mica_array_dim(x, axis));
     return count;
 }
 

@@ -61,17 +61,17 @@ mica_array mica_group_norm(mica_scope *s, mica_array x, mica_array weight, mica_
     if (!mica_dtype_is_float(l->dtype))
         return mc_scope_fail(s, MICA_EDTYPE, "group_norm: %s is not a float",
                              mc_layout_text(l, text));
-    if (l->ndim < 2 || l->shape[1] % groups != 0)
+    if (l->ndim < 2 || mc_dim_mod(l->shape[1], groups) != 0)
         return mc_scope_fail(s, MICA_ESHAPE, "group_norm: %s in %lld groups of channels",
                              mc_layout_text(l, text), (long long)groups);
     mica_dtype dtype = l->dtype;
     if (!of_channels(s, l, &weight, &dtype) || !of_channels(s, l, &bias, &dtype))
         return mc_invalid(s);
-    int64_t rows[3] = {l->shape[0], groups, l->shape[1] / groups}, shape[MICA_MAX_NDIM];
+    int64_t rows[3] = {l->shape[0], groups, mc_dim_div(l->shape[1], groups)}, shape[MICA_MAX_NDIM];
     int ndim = l->ndim;
     memcpy(shape, l->shape, sizeof shape);
     for (int k = 2; k < ndim; k++)
-        rows[2] *= shape[k];
+        rows[2] = mc_dim_mul(rows[2], shape[k]);
     mica_array y = mica_reshape(s, mc_cast(s, x, MICA_F32), rows, 3);
     y = mica_layer_norm(s, y, MICA_NONE, MICA_NONE, eps);
     y = mica_reshape(s, y, shape, ndim);

@@ -28,7 +28,7 @@ static mica_status kv_write_infer(const void *attr, const mc_layout *const *in, 
     fits = fits && x->shape[1] == pool->shape[HEADS] && x->shape[WIDTH] == pool->shape[WIDTH] &&
            slots->shape[0] == x->shape[0] && slots->shape[1] == x->shape[2];
     fits = fits && pool->shape[BLOCKS] >= 1 && pool->shape[ENTRIES] >= 1 &&
-           pool->shape[BLOCKS] <= INT32_MAX / pool->shape[ENTRIES]; /* slots are i32 */
+           !mc_dim_less(mc_dim_div(INT32_MAX, pool->shape[ENTRIES]), pool->shape[BLOCKS]);
     if (status == MICA_OK && !fits) status = MICA_ESHAPE;
     if (status != MICA_OK)
         return mc_fail(status,
@@ -43,7 +43,7 @@ static void kv_write_decompose(mica_scope *s, const void *attr, const mica_array
                                mica_array *out) {
     static const int by_token[] = {0, 2, 1, 3}, axes[] = {BLOCKS, ENTRIES};
     (void)attr, (void)n_in;
-    mica_array block = mica_i32(s, (int32_t)mica_array_dim(in[POOL], ENTRIES));
+    mica_array block = mica_scalar(s, (double)mica_array_dim(in[POOL], ENTRIES), MICA_I32);
     const mica_array at[] = {mica_floor_divide(s, in[SLOTS], block),
                              mica_remainder(s, in[SLOTS], block)};
     mica_array x = in[ROWS]; /* invalid without memory: then its sizes are 0 */
@@ -89,7 +89,7 @@ static mica_status check_paged(const void *attr, const mc_layout *const *in) {
                        mc_layout_text(table, a), mc_layout_text(q, b));
     if (k->ndim != POOL_AXES || v->ndim != POOL_AXES || k->shape[BLOCKS] != v->shape[BLOCKS] ||
         k->shape[BLOCKS] < 1 || k->shape[ENTRIES] != v->shape[ENTRIES] || k->shape[ENTRIES] < 1 ||
-        table->shape[1] > INT32_MAX / k->shape[ENTRIES])
+        mc_dim_less(mc_dim_div(INT32_MAX, k->shape[ENTRIES]), table->shape[1]))
         return mc_fail(MICA_ESHAPE,
                        "paged_sdpa: k %s and v %s are not [H,N,P,D] with a block or more, and "
                        "at most 2147483647 keys in a row of the table %s",
@@ -102,7 +102,7 @@ static mc_layout gathered_layout(const mc_layout *pool, const mc_layout *table) 
     mc_layout l = *pool;
     l.shape[0] = table->shape[0];
     l.shape[1] = pool->shape[HEADS];
-    l.shape[2] = table->shape[1] * pool->shape[ENTRIES];
+    l.shape[2] = mc_dim_mul(table->shape[1], pool->shape[ENTRIES]);
     return l;
 }
 
@@ -128,7 +128,7 @@ static mica_array gather_blocks(mica_scope *s, mica_array pool, mica_array table
     static const int axes[] = {1, 0, 2, 3, 4};
     mica_array blocks = mica_transpose(s, mica_take(s, pool, table, BLOCKS), axes);
     const int64_t shape[] = {mica_array_dim(table, 0), mica_array_dim(pool, HEADS),
-                             mica_array_dim(table, 1) * mica_array_dim(pool, ENTRIES),
+                             mc_dim_mul(mica_array_dim(table, 1), mica_array_dim(pool, ENTRIES)),
                              mica_array_dim(pool, WIDTH)};
     return mica_reshape(s, blocks, shape, 4);
 }

@@ -64,10 +64,10 @@ static void window_decompose(mica_scope *s, const void *attr, const mica_array *
     int axis = (int)a->axis;
     int64_t flat[3] = {1, window.length, 1}, shape[MICA_MAX_NDIM];
     for (int k = 0; k < l->ndim; k++) {
-        if (k != axis) flat[k < axis ? 0 : 2] *= l->shape[k];
+        if (k != axis) flat[k < axis ? 0 : 2] = mc_dim_mul(flat[k < axis ? 0 : 2], l->shape[k]);
         shape[k] = k == axis ? mc_window_count(&window) : l->shape[k];
     }
-    if (flat[0] * flat[2] * shape[axis] == 0) {
+    if (flat[0] == 0 || flat[2] == 0 || shape[axis] == 0) {
         *out = mica_zeros(s, shape, l->ndim, l->dtype);
         return;
     }
@@ -146,7 +146,7 @@ static mica_array counts_along(mica_scope *s, const mc_window *w, int64_t more, 
     for (int k = 0; k < ndim; k++)
         shape[k] = 1;
     if (!excludes) {
-        part.length = mc_window_base(w) + w->lo + w->hi;
+        part.length = mc_dim_add(mc_dim_add(mc_window_base(w), w->lo), w->hi);
         part.base = 1;
         part.lo = part.hi = 0;
     }
@@ -182,7 +182,9 @@ mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_kind kind
         mc_window w = window_along(o, x, axis);
         if (mc_window_check("reduce_window", &w, axis) != MICA_OK)
             return mc_fail_in(s, MICA_EINVAL);
-        int64_t more = o->ceil ? missing_elements(&w) : 0;
+        if (o->ceil && mc_dim_has_symbols(w.length) && w.stride > 1)
+            return mc_need_number(s, "reduce_window with ceil", w.length);
+        int64_t more = o->ceil && !mc_dim_has_symbols(w.length) ? missing_elements(&w) : 0;
         if (w.size == 1 && w.stride == 1 && w.base == 1 && w.lo == 0 && w.hi == 0) continue;
         if (mean) {
             mica_array n = counts_along(s, &w, more, o->exclude_padding, axis, ndim);

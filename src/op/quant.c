@@ -62,12 +62,13 @@ static mica_status check_weights(const char *op, const mc_attr_quant *a, const m
         return mc_fail(MICA_ESHAPE, "%s: codes %s and scales %s do not fit", op,
                        mc_layout_text(codes, text_c), mc_layout_text(scales, text_s));
     int last = codes->ndim - 1;
-    if (codes->shape[last] > INT64_MAX / 32)
+    if (mc_dim_less(INT64_MAX / 32, codes->shape[last]))
         return mc_fail(MICA_ESHAPE, "%s: rows of codes %s are too long", op,
                        mc_layout_text(codes, text_c));
-    *width = codes->shape[last] * 32 / a->bits;
-    bool fits = codes->shape[last] * 32 % a->bits == 0 && *width % a->group_size == 0 &&
-                scales->shape[last] == *width / a->group_size;
+    int64_t bits = mc_dim_mul(codes->shape[last], 32);
+    *width = mc_dim_div(bits, a->bits);
+    bool fits = mc_dim_mod(bits, a->bits) == 0 && mc_dim_mod(*width, a->group_size) == 0 &&
+                mc_dim_may_equal(scales->shape[last], mc_dim_div(*width, a->group_size));
     for (int i = 0; i < last; i++)
         fits = fits && codes->shape[i] == scales->shape[i];
     if (!fits)
@@ -114,7 +115,7 @@ static mica_array unpack_codes(mica_scope *s, mica_array codes, int bits) {
     shifts = mica_arange(s, 0, 32, 1, MICA_U32);
     mica_array stream = mica_right_shift(s, mica_expand_dims(s, codes, -1), shifts);
     stream = mica_flatten(s, mica_bitwise_and(s, stream, one), -2, -1);
-    int64_t split[2] = {mica_array_dim(stream, -1) / bits, bits};
+    int64_t split[2] = {mc_dim_div(mica_array_dim(stream, -1), bits), bits};
     stream = mica_unflatten(s, stream, -1, split, 2);
     stream = mica_left_shift(s, stream, mica_arange(s, 0, bits, 1, MICA_U32));
     const int last = -1;
@@ -427,12 +428,12 @@ mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant, mica_ar
         return mica_scope_status(s);
     }
     int64_t d = l->ndim == 0 ? 0 : l->shape[l->ndim - 1];
-    if (d < 1 || d % quant.group_size != 0) {
+    if (d < 1 || mc_dim_mod(d, quant.group_size) != 0) {
         mc_scope_fail(s, MICA_ESHAPE, "quantize: the last axis of %s is not a multiple of %d", text,
                       quant.group_size);
         return mica_scope_status(s);
     }
-    int64_t split[2] = {d / quant.group_size, quant.group_size};
+    int64_t split[2] = {mc_dim_div(d, quant.group_size), quant.group_size};
     mica_array groups = mica_unflatten(s, mc_cast(s, w, MICA_F32), -1, split, 2);
     mica_array numbers;
     if (quant.mode == MICA_QUANT_AFFINE)

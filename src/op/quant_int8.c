@@ -179,6 +179,8 @@ static mica_array conv_exact(mica_scope *s, mica_array x, mica_array w, int64_t 
                              const mica_conv_options *o) {
     const int64_t *shape = mica_array_shape(w);
     const int64_t size[3] = {shape[1], shape[2], shape[3]};
+    for (int k = 0; k < 3; k++)
+        if (mc_dim_has_symbols(size[k])) return mc_need_number(s, "qconv2d", size[k]);
     int64_t max[3];
     for (int k = 1; k < 4; k++) { /* columns, rows, channels */
         int64_t at = k == 1 ? 1 : k == 2 ? 0 : 2, n = size[at] > 1 ? size[at] : 1;
@@ -223,8 +225,9 @@ static bool check_qconv2d(mica_scope *s, mica_array x, mica_array w, const mica_
         }
     }
     bool fits = a->ndim == 4 && b->ndim == 4 && o->groups > 0;
-    fits = fits && a->shape[1] % o->groups == 0 && b->shape[1] == a->shape[1] / o->groups;
-    if (fits && b->shape[0] % o->groups == 0) return true;
+    fits = fits && mc_dim_mod(a->shape[1], o->groups) == 0 &&
+           b->shape[1] == mc_dim_div(a->shape[1], o->groups);
+    if (fits && mc_dim_mod(b->shape[0], o->groups) == 0) return true;
     mc_scope_fail(s, MICA_ESHAPE, "qconv2d: w %s does not fit x %s in %lld groups", text_b, text_a,
                   (long long)o->groups);
     return false;

@@ -42,7 +42,7 @@ static mica_array drop_axes(mica_scope *s, mica_array x, int64_t mask) {
     int ndim = 0;
     for (int k = 0; k < l->ndim; k++)
         if (!(mask >> k & 1)) shape[ndim++] = l->shape[k];
-    return ndim == l->ndim ? x : mc_reshape_derived(s, x, shape, ndim);
+    return ndim == l->ndim ? x : mica_reshape(s, x, shape, ndim);
 }
 
 static mica_array record(mica_scope *s, mc_op op, mica_array x, int64_t mask, bool keepdims) {
@@ -69,7 +69,7 @@ static mica_array reduce(mica_scope *s, mc_op op, const char *name, mica_array x
 static int64_t reduced_count(const mc_layout *l, int64_t mask) {
     int64_t n = 1;
     for (int k = 0; k < l->ndim; k++)
-        if (mask >> k & 1) n *= l->shape[k];
+        if (mask >> k & 1) n = mc_dim_mul(n, l->shape[k]);
     return n;
 }
 
@@ -137,7 +137,7 @@ static mica_status index_infer(const void *attr, const mc_layout *in, const char
                                mc_layout *out) {
     MC_TRY(not_empty(attr, in, name));
     const mc_attr_reduce *a = attr;
-    if (reduced_count(in, a->axes) > (int64_t)UINT32_MAX)
+    if (mc_dim_less(UINT32_MAX, reduced_count(in, a->axes)))
         return mc_fail(MICA_EINVAL, "%s: more than 2^32 - 1 elements have no u32 index", name);
     return reduced_layout(attr, in, MICA_U32, out);
 }
@@ -282,7 +282,7 @@ static mica_array reduced_last(mica_scope *s, mica_array x, int64_t mask,
         if (k < kept)
             shape[k] = mica_array_dim(x, order[k]);
         else
-            last *= mica_array_dim(x, order[k]);
+            last = mc_dim_mul(last, mica_array_dim(x, order[k]));
     shape[kept] = last;
     return mica_reshape(s, mica_transpose(s, x, order), shape, kept + 1);
 }
@@ -311,8 +311,9 @@ WEIGHTS(prod);
 /* The mean of x f32 over the mask's axes, which keep length 1. */
 static mica_array mean_f32(mica_scope *s, mica_array x, int64_t mask) {
     if (!mica_valid(x)) return mc_invalid(s);
-    float n = (float)reduced_count(mc_layout_of(x), mask);
-    return mica_divide(s, record(s, MC_OP_SUM, x, mask, true), mica_f32(s, n));
+    int64_t n = reduced_count(mc_layout_of(x), mask);
+    mica_array count = mica_scalar(s, (double)n, MICA_F32);
+    return mica_divide(s, record(s, MC_OP_SUM, x, mask, true), count);
 }
 
 /* Converts x to f32 and the axes to a mask. false: the error is in the scope. */
@@ -352,7 +353,8 @@ static mica_array var_f32(mica_scope *s, mica_array x, int64_t mask, int ddof) {
     int64_t n = reduced_count(mc_layout_of(x), mask);
     mica_array apart = mica_square(s, mica_subtract(s, x, mean_f32(s, x, mask)));
     mica_array sum = record(s, MC_OP_SUM, apart, mask, true);
-    return mica_divide(s, sum, mica_f32(s, n > ddof ? (float)(n - ddof) : 0.0f));
+    int64_t rest = mc_dim_at_least(mc_dim_sub(n, ddof), 0);
+    return mica_divide(s, sum, mica_scalar(s, (double)rest, MICA_F32));
 }
 
 mica_array mica_var(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims,

@@ -22,7 +22,7 @@ static mica_status rope_infer(const void *attr, const mc_layout *const *in, int 
     if (x->ndim < 2)
         return mc_fail(MICA_ESHAPE, "rope: %s: the last two axes are positions and elements",
                        mc_layout_text(x, text));
-    if (a->dims < 2 || a->dims % 2 != 0 || a->dims > x->shape[x->ndim - 1])
+    if (a->dims < 2 || a->dims % 2 != 0 || mc_dim_less(x->shape[x->ndim - 1], a->dims))
         return mc_fail(MICA_EINVAL,
                        "rope: %lld elements of %s: must be even, and at most its last "
                        "axis",

@@ -71,6 +71,7 @@ static mica_array noise_of(mica_scope *s, mica_array key, mica_array z, mica_arr
         return mc_scope_fail(s, MICA_ESHAPE, "sample: a key %s; give u32[2], or one a row",
                              mc_layout_text(k, text));
     if (n == 0) return mica_zeros(s, shape, ndim, MICA_F32);
+    if (mc_dim_has_symbols(n)) return mc_need_number(s, "sample with a key for each row", n);
     const int64_t flat[2] = {n, 2}, row[2] = {1, v}, two = 2;
     mica_array keys = mica_reshape(s, key, flat, 2), all = MICA_NONE;
     for (int64_t i = 0; i < n; i++) {

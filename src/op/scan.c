@@ -127,22 +127,23 @@ static running running_of(const mc_gradient_node *n) {
     int64_t len = mica_array_dim(x, -1);
     mica_array extreme = mc_record(s, n->op, &(mc_attr_scan){a->reverse, 1}, &x, 1);
     mica_array place = mica_arange(s, 0, (double)len, 1, MICA_I32);
-    mica_array none = mica_i32(s, reverse ? (int32_t)len : -1);
+    mica_array none = mica_scalar(s, (double)(reverse ? len : -1), MICA_I32);
     mica_array last = mica_where(s, mica_equal(s, x, extreme), place, none);
     running r = {.n = len};
     r.index =
         reverse ? mica_cummin(s, last, -1, true, true) : mica_cummax(s, last, -1, false, true);
-    r.index = mica_clip(s, r.index, mica_i32(s, 0), mica_i32(s, len > 0 ? (int32_t)(len - 1) : 0));
+    mica_array end = mica_scalar(s, (double)(len > 0 ? mc_dim_sub(len, 1) : 0), MICA_I32);
+    r.index = mica_clip(s, r.index, mica_i32(s, 0), end);
     if (a->inclusive != 0 || len == 0) return r;
     r.begin = reverse ? 0 : 1;
-    r.index = mica_slice_axis(s, r.index, -1, reverse ? 1 : 0, reverse ? len : len - 1);
+    r.index = mica_slice_axis(s, r.index, -1, reverse ? 1 : 0, reverse ? len : mc_dim_sub(len, 1));
     return r;
 }
 
 static bool running_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     running r = running_of(n);
     int64_t m = mica_array_dim(r.index, -1);
-    mica_array d = mica_slice_axis(n->s, *dy, -1, r.begin, r.begin + m);
+    mica_array d = mica_slice_axis(n->s, *dy, -1, r.begin, mc_dim_add(r.begin, m));
     *dx = mc_add_along_axis(n->s, n->in[0], r.index, d, mica_array_ndim(n->in[0]) - 1);
     return true;
 }
@@ -153,7 +154,7 @@ static bool running_jvp(const mc_gradient_node *n, const mica_array *dx, mica_ar
             after[MICA_MAX_NDIM] = {0};
     int last = mica_array_ndim(n->in[0]) - 1;
     before[last] = r.begin;
-    after[last] = r.n - m - r.begin;
+    after[last] = mc_dim_sub(r.n, mc_dim_add(m, r.begin));
     *dy = mica_pad(n->s, mica_take_along_axis(n->s, *dx, r.index, -1), before, after,
                    mica_f32(n->s, 0));
     return true;

@@ -48,7 +48,7 @@ static gathered gather_axes(mica_scope *s, const char *name, mica_array x, const
     for (int k = 0; k < l->ndim; k++) {
         g.shape[k] = l->shape[g.order[k]];
         if (listed[k])
-            length *= l->shape[k];
+            length = mc_dim_mul(length, l->shape[k]);
         else
             flat[n_flat++] = l->shape[k];
         if (!listed[k] || keepdims) g.kept[g.n_kept++] = listed[k] ? 1 : l->shape[k];
@@ -81,10 +81,13 @@ mica_array mica_median(mica_scope *s, mica_array x, const int *axes, int n_axes,
     int64_t n = mica_array_dim(g.x, -1);
     if (n == 0) return mc_scope_fail(s, MICA_EINVAL, "median: of no elements");
     mica_array sorted = mica_sort(s, mc_cast(s, g.x, dtype), -1);
-    mica_array y = mc_cast(s, mica_slice_axis(s, sorted, -1, (n - 1) / 2, n / 2 + 1), MICA_F32);
+    mica_array y = mc_cast(s,
+                           mica_slice_axis(s, sorted, -1, mc_dim_div(mc_dim_sub(n, 1), 2),
+                                           mc_dim_add(mc_dim_div(n, 2), 1)),
+                           MICA_F32);
     const int last = -1;
     y = mica_mean(s, y, &last, 1, true);
-    mica_array end = mica_slice_axis(s, sorted, -1, n - 1, n); /* NaN, if there is one */
+    mica_array end = mica_slice_axis(s, sorted, -1, mc_dim_sub(n, 1), n); /* NaN, if there is one */
     y = mica_where(s, mica_isnan(s, end), mc_cast(s, end, MICA_F32), y);
     return mica_reshape(s, mc_cast(s, y, dtype), g.kept, g.n_kept);
 }
@@ -105,6 +108,8 @@ mica_array mica_searchsorted(mica_scope *s, mica_array x, mica_array values, boo
     if (!mc_operands_ok(s, "searchsorted", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     char text[MC_LAYOUT_TEXT];
+    if (l->ndim == 1 && mc_dim_has_symbols(l->shape[0]))
+        return mc_need_number(s, "searchsorted", l->shape[0]);
     if (l->ndim != 1 || l->shape[0] > UINT32_MAX)
         return mc_scope_fail(s, MICA_ESHAPE, "searchsorted: in %s; give one axis",
                              mc_layout_text(l, text));

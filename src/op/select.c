@@ -48,7 +48,7 @@ mica_array mica_where(mica_scope *s, mica_array condition, mica_array a, mica_ar
     }
     mica_dtype dtype = mica_dtype_promote(mica_array_dtype(a), mica_array_dtype(b));
     for (int i = 0; i < 3; i++)
-        in[i] = mc_align(s, mc_cast(s, in[i], i == 0 ? MICA_BOOL : dtype), shape, ndim);
+        in[i] = mc_broadcast(s, mc_cast(s, in[i], i == 0 ? MICA_BOOL : dtype), shape, ndim);
     return mc_record(s, MC_OP_WHERE, NULL, in, 3);
 }
 

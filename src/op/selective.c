@@ -66,7 +66,7 @@ static mica_array wide(mica_scope *s, mica_array x, int axis) {
 /* x moved by `by` places along axis 1 from its beginning, with `fill` before it. */
 static mica_array moved(mica_scope *s, mica_array x, int64_t by, float fill) {
     int64_t before[MICA_MAX_NDIM] = {0, by}, after[MICA_MAX_NDIM] = {0};
-    mica_array part = mica_slice_axis(s, x, 1, 0, mica_array_dim(x, 1) - by);
+    mica_array part = mica_slice_axis(s, x, 1, 0, mc_dim_sub(mica_array_dim(x, 1), by));
     return mica_pad(s, part, before, after, mica_f32(s, fill));
 }
 
@@ -85,6 +85,7 @@ static mica_array block_states(mica_scope *s, mica_array w, mica_array u, mica_a
 static mica_array all_states(mica_scope *s, mica_array w, mica_array u, mica_array before) {
     enum { BLOCK = 64 };
     int64_t length = mica_array_dim(w, 1), block = (length + BLOCK - 1) / BLOCK;
+    if (mc_dim_has_symbols(length)) return mc_need_number(s, "selective_scan", length);
     if (block < BLOCK) block = BLOCK;
     mica_array parts[BLOCK];
     int n = 0;
@@ -126,7 +127,8 @@ static void selective_scan_decompose(mica_scope *s, const void *attr, const mica
     steps t = steps_of(s, in);
     int64_t length = mica_array_dim(in[X], 1);
     out[0] = mica_sum(s, mica_multiply(s, t.h, t.c), &last, 1, false);
-    mica_array end = length > 0 ? mica_slice_axis(s, t.h, 1, length - 1, length) : t.first;
+    mica_array end =
+        length > 0 ? mica_slice_axis(s, t.h, 1, mc_dim_sub(length, 1), length) : t.first;
     out[1] = mica_squeeze(s, end, 1);
 }
 
@@ -218,7 +220,7 @@ static void selective_scan_gradient_decompose(mica_scope *s, const void *attr, c
         return;
     }
     mica_array dy = wide(s, in[DY], -1), g = all_gradients(s, &t, dy, dlast);
-    mica_array parts[2] = {t.first, mica_slice_axis(s, t.h, 1, 0, length - 1)};
+    mica_array parts[2] = {t.first, mica_slice_axis(s, t.h, 1, 0, mc_dim_sub(length, 1))};
     mica_array before = mica_concatenate(s, parts, 2, 1);
     mica_array gwh = mica_multiply(s, mica_multiply(s, g, t.w), before);
     mica_array dx =

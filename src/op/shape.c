@@ -17,11 +17,12 @@ static mica_status reshape_infer(const void *attr, const mc_layout *const *in, i
     (void)n_in;
     const mc_attr_shape *a = attr;
     MC_TRY(mc_set_result("reshape", out, in[0]->dtype, a->shape, a->ndim));
-    if (mc_layout_size(out) == mc_layout_size(in[0])) return MICA_OK;
-    char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT];
-    return mc_fail(MICA_ESHAPE, "reshape: %s to %s: %lld elements are not %lld",
-                   mc_layout_text(in[0], from), mc_layout_text(out, to),
-                   (long long)mc_layout_size(in[0]), (long long)mc_layout_size(out));
+    int64_t before = mc_layout_size(in[0]), after = mc_layout_size(out);
+    if (mc_dim_may_equal(before, after)) return MICA_OK;
+    char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT], n[MC_DIM_TEXT], m[MC_DIM_TEXT];
+    return mc_fail(MICA_ESHAPE, "reshape: %s to %s: %s elements are not %s",
+                   mc_layout_text(in[0], from), mc_layout_text(out, to), mc_dim_text(before, n),
+                   mc_dim_text(after, m));
 }
 
 /* Merges the operand's axes into runs, the inner one last: run i has len[i] elements, stride[i]
@@ -96,20 +97,18 @@ static mica_status fill_length(const char *op, const mc_layout *x, int64_t *shap
             at = k;
         } else if (shape[k] < 0) {
             return mc_fail(MICA_EINVAL, "%s: length %lld of axis %d", op, (long long)shape[k], k);
-        } else if (shape[k] > 0 && known > INT64_MAX / shape[k]) {
+        } else if (!mc_dim_mul_to(&known, shape[k])) {
             return mc_fail(MICA_EINVAL, "%s: the lengths overflow at axis %d", op, k);
-        } else {
-            known *= shape[k];
         }
     }
     if (at < 0) return MICA_OK;
     int64_t size = mc_layout_size(x);
-    if (known == 0 || size % known != 0) {
-        char text[MC_LAYOUT_TEXT];
-        return mc_fail(MICA_ESHAPE, "%s: %s: %lld elements do not divide by %lld", op,
-                       mc_layout_text(x, text), (long long)size, (long long)known);
+    if (known == 0 || mc_dim_mod(size, known) != 0) {
+        char text[MC_LAYOUT_TEXT], n[MC_DIM_TEXT], m[MC_DIM_TEXT];
+        return mc_fail(MICA_ESHAPE, "%s: %s: %s elements do not divide by %s", op,
+                       mc_layout_text(x, text), mc_dim_text(size, n), mc_dim_text(known, m));
     }
-    shape[at] = size / known;
+    shape[at] = mc_dim_div(size, known);
     return MICA_OK;
 }
 
@@ -134,7 +133,7 @@ mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int n
     if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
     status = fill_length("reshape", l, attr.shape, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    if (has_shape(l, attr.shape, ndim)) return mc_as_it_is(s, x);
+    if (has_shape(l, attr.shape, ndim)) return x;
     return mc_record(s, MC_OP_RESHAPE, &attr, &x, 1);
 }
 
@@ -142,7 +141,7 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
     if (!mc_operands_ok(s, "flatten", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM] = {1};
-    if (l->ndim == 0) return mc_reshape_derived(s, x, shape, 1);
+    if (l->ndim == 0) return mica_reshape(s, x, shape, 1);
     int start, end;
     mica_status status = mc_axis("flatten", l, start_axis, &start);
     if (status == MICA_OK) status = mc_axis("flatten", l, end_axis, &end);
@@ -153,12 +152,12 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
     int n = 0;
     for (int k = 0; k < l->ndim; k++) {
         if (k > start && k <= end) {
-            shape[n - 1] *= l->shape[k];
+            shape[n - 1] = mc_dim_mul(shape[n - 1], l->shape[k]);
         } else {
             shape[n++] = l->shape[k];
         }
     }
-    return mc_reshape_derived(s, x, shape, n);
+    return mica_reshape(s, x, shape, n);
 }
 
 mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *shape, int ndim) {
@@ -173,18 +172,16 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
      * own. */
     mc_layout whole = {.dtype = l->dtype, .ndim = 1, .shape = {l->shape[at]}};
     int64_t parts[MICA_MAX_NDIM] = {0}, product = 1;
-    int long_parts = 0;
     if (ndim > 0) memcpy(parts, shape, (size_t)ndim * sizeof *shape);
     status = fill_length("unflatten", &whole, parts, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    for (int k = 0; k < ndim; k++) {
-        product *= parts[k];
-        long_parts += parts[k] != 1;
-    }
-    if (product != l->shape[at])
+    char old[MC_DIM_TEXT], made[MC_DIM_TEXT];
+    for (int k = 0; k < ndim; k++)
+        product = mc_dim_mul(product, parts[k]);
+    if (!mc_dim_may_equal(product, l->shape[at]))
         return mc_scope_fail(s, MICA_ESHAPE,
-                             "unflatten: axis %d has %lld elements, the new axes have %lld", at,
-                             (long long)l->shape[at], (long long)product);
+                             "unflatten: axis %d has %s elements, the new axes have %s", at,
+                             mc_dim_text(l->shape[at], old), mc_dim_text(product, made));
     int64_t full[MICA_MAX_NDIM];
     int n = 0;
     for (int k = 0; k < at; k++)
@@ -193,7 +190,7 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
         full[n++] = parts[k];
     for (int k = at + 1; k < l->ndim; k++)
         full[n++] = l->shape[k];
-    return long_parts > 1 ? mc_reshape_derived(s, x, full, n) : mica_reshape(s, x, full, n);
+    return mica_reshape(s, x, full, n);
 }
 
 mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
@@ -209,7 +206,7 @@ mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
     int n = 0;
     for (int k = 0; k < l->ndim; k++)
         if (k != at) shape[n++] = l->shape[k];
-    return mc_reshape_derived(s, x, shape, n);
+    return mica_reshape(s, x, shape, n);
 }
 
 mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
@@ -226,7 +223,7 @@ mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
         if (k == at) shape[n++] = 1;
         if (k < l->ndim) shape[n++] = l->shape[k];
     }
-    return mc_reshape_derived(s, x, shape, n);
+    return mica_reshape(s, x, shape, n);
 }
 
 /* ---- transpose ---- */
@@ -368,7 +365,7 @@ mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, 
     if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return mc_invalid(s);
     mica_status status = check_ndim("broadcast_to", shape, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    if (has_shape(mc_layout_of(x), shape, ndim)) return mc_as_it_is(s, x);
+    if (has_shape(mc_layout_of(x), shape, ndim)) return x;
     mc_attr_shape attr = {.ndim = ndim};
     if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
     return mc_record(s, MC_OP_BROADCAST_TO, &attr, &x, 1);
@@ -419,8 +416,17 @@ static bool slice_vjp(const mc_gradient_node *n, const mica_array *dy, mica_arra
 }
 MC_GRADIENT(slice, slice_vjp, mc_linear_jvp);
 
+/* x between lo and hi, as far as this does not depend on symbols. */
 static int64_t clamp(int64_t x, int64_t lo, int64_t hi) {
-    return x < lo ? lo : x > hi ? hi : x;
+    return mc_dim_at_least(mc_dim_at_most(x, hi), lo);
+}
+
+/* A place along an axis of n elements, between lo and hi; those below 0 count from its end, and
+ * beyond 32 bits they are beyond each end. */
+static int64_t place_of(int64_t place, int64_t n, int64_t lo, int64_t hi) {
+    if (!mc_dim_in_range(place) && place >= INT32_MAX && mc_dim_in_range(n)) return hi;
+    if (place <= -INT32_MAX && mc_dim_in_range(n)) return lo;
+    return clamp(mc_dim_sign(place) < 0 ? mc_dim_add(place, n) : place, lo, hi);
 }
 
 /* Resolves Python's start:stop:step for an axis of n elements. */
@@ -428,41 +434,22 @@ static void resolve_axis(int64_t n, int64_t start, int64_t stop, int64_t step, m
                          int k) {
     bool forward = step > 0;
     bool open = stop == MICA_END_OF_AXIS;
-    int64_t lo = forward ? 0 : -1, hi = forward ? n : n - 1;
-    start = clamp(start < 0 ? start + n : start, lo, hi);
-    stop = open ? (forward ? n : -1) : clamp(stop < 0 ? stop + n : stop, lo, hi);
-    int64_t span = forward ? stop - start : start - stop;
+    int64_t lo = forward ? 0 : -1, hi = forward ? n : mc_dim_sub(n, 1), end = mc_dim_add(n, 1);
+    start = place_of(start, n, lo, hi);
+    stop = open ? (forward ? n : -1) : place_of(stop, n, lo, hi);
+    int64_t span = forward ? mc_dim_sub(stop, start) : mc_dim_sub(start, stop);
     /* -step may overflow; a step longer than the axis acts as one of its length. */
-    int64_t stride = forward ? clamp(step, 1, n + 1) : clamp(step, -n - 1, -1);
+    int64_t stride = forward ? clamp(step, 1, end) : clamp(step, mc_dim_sub(0, end), -1);
     int64_t length = forward ? stride : -stride;
-    attr->count[k] = span > 0 ? (span + length - 1) / length : 0;
+    bool none = span == 0 || mc_dim_sign(span) < 0;
+    attr->count[k] = none ? 0 : mc_dim_div_up(span, length);
     attr->start[k] = attr->count[k] > 0 ? start : 0;
     attr->step[k] = attr->count[k] > 1 ? stride : 1;
 }
 
-/* A place that follows a symbol, past the end of an axis of n that does not: what is recorded is
- * cut, and would stay so. */
-static mica_status check_place(const mica_scope *s, const char *op, int k, int64_t n,
-                               int64_t place) {
-    const mc_symbol *symbols;
-    size_t count = place > n && place != MICA_END_OF_AXIS ? mc_scope_symbols(s, &symbols) : 0;
-    for (size_t i = 0; i < count; i++)
-        if (mc_symbol_made(&symbols[i], place) && !mc_symbol_made(&symbols[i], n))
-            return mc_fail(MICA_EINVAL,
-                           "%s: axis %d has length %lld, and symbol %s, of which a place along it "
-                           "is made, may be less: use mica_take with mica_arange",
-                           op, k, (long long)n, symbols[i].name);
-    return MICA_OK;
-}
-
-mica_status mc_slice_resolve(const mica_scope *s, const char *op, const mc_layout *x,
-                             const int64_t *start, const int64_t *stop, const int64_t *step,
-                             mc_attr_slice *attr) {
+mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *start,
+                             const int64_t *stop, const int64_t *step, mc_attr_slice *attr) {
     memset(attr, 0, sizeof *attr);
-    for (int k = 0; k < x->ndim; k++) {
-        if (start) MC_TRY(check_place(s, op, k, x->shape[k], start[k]));
-        if (stop) MC_TRY(check_place(s, op, k, x->shape[k], stop[k]));
-    }
     for (int k = 0; k < x->ndim; k++) {
         int64_t by = !step ? 1 : step[k];
         if (by == 0) return mc_fail(MICA_EINVAL, "%s: the step of axis %d is 0", op, k);
@@ -475,6 +462,9 @@ mica_status mc_slice_resolve(const mica_scope *s, const char *op, const mc_layou
 /* Whether `count` elements from `start` on, `step` apart, are within an axis of n. */
 static bool lies_in(int64_t n, int64_t start, int64_t count, int64_t step) {
     int64_t last;
+    if (mc_dim_has_symbols(n) || mc_dim_has_symbols(start) || mc_dim_has_symbols(count) ||
+        mc_dim_has_symbols(step))
+        return true; /* not known yet */
     if (count == 0) return start == 0 && step == 1;
     if (count < 0 || start < 0 || start >= n) return false;
     if (count == 1) return step == 1;
@@ -493,29 +483,17 @@ mica_status mc_slice_check(const char *op, const mc_layout *x, const mc_attr_sli
     return MICA_OK;
 }
 
-/* Whether a slice asks for an axis from its beginning to its end, wherever that is. */
-static bool is_open(const int64_t *start, const int64_t *stop, const int64_t *step, int k) {
-    return (!start || start[k] == 0) && (!stop || stop[k] == MICA_END_OF_AXIS) &&
-           (!step || step[k] == 1);
-}
-
 mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const int64_t *stop,
                       const int64_t *step) {
     if (!mc_operands_ok(s, "slice", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
-    mica_status status = mc_slice_resolve(s, "slice", l, start, stop, step, &attr);
+    mica_status status = mc_slice_resolve("slice", l, start, stop, step, &attr);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    bool whole = true, open = true; /* open: axes that are whole are so at any length */
-    for (int k = 0; k < l->ndim; k++) {
-        if (attr.count[k] != l->shape[k] || attr.step[k] != 1)
-            whole = false;
-        else
-            open = open && is_open(start, stop, step, k);
-    }
-    if (whole) return open ? x : mc_as_it_is(s, x);
-    mica_array y = mc_record(s, MC_OP_SLICE, &attr, &x, 1);
-    return open ? mc_slice_derived(y, x) : y;
+    bool whole = true;
+    for (int k = 0; k < l->ndim; k++)
+        whole = whole && attr.start[k] == 0 && attr.count[k] == l->shape[k] && attr.step[k] == 1;
+    return whole ? x : mc_record(s, MC_OP_SLICE, &attr, &x, 1);
 }
 
 mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start, int64_t stop) {
@@ -534,14 +512,16 @@ mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start,
 mica_array mica_narrow(mica_scope *s, mica_array x, int axis, int64_t start, int64_t length) {
     if (!mc_operands_ok(s, "narrow", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
-    char text[MC_LAYOUT_TEXT];
+    char text[MC_LAYOUT_TEXT], from[MC_DIM_TEXT], count[MC_DIM_TEXT];
     int at;
     if (!mc_find_axis(s, "narrow", l, axis, &at)) return mc_invalid(s);
-    int64_t n = l->shape[at], begin = start < 0 ? start + n : start;
-    if (begin < 0 || begin > n || length < 0 || length > n - begin)
-        return mc_scope_fail(s, MICA_EINVAL, "narrow: %lld elements from %lld on of axis %d of %s",
-                             (long long)length, (long long)start, at, mc_layout_text(l, text));
-    return mica_slice_axis(s, x, at, begin, begin + length);
+    int64_t n = l->shape[at], begin = mc_dim_sign(start) < 0 ? mc_dim_add(start, n) : start;
+    if (mc_dim_sign(begin) < 0 || mc_dim_less(n, begin) || mc_dim_sign(length) < 0 ||
+        mc_dim_less(mc_dim_sub(n, begin), length))
+        return mc_scope_fail(s, MICA_EINVAL, "narrow: %s elements from %s on of axis %d of %s",
+                             mc_dim_text(length, count), mc_dim_text(start, from), at,
+                             mc_layout_text(l, text));
+    return mica_slice_axis(s, x, at, begin, mc_dim_add(begin, length));
 }
 
 /* ---- as_strided ---- */
@@ -557,7 +537,7 @@ static mica_status as_strided_infer(const void *attr, const mc_layout *const *in
     (void)n_in;
     const mc_attr_strided *a = attr;
     MC_TRY(mc_set_result("as_strided", out, in[0]->dtype, a->shape, a->ndim));
-    if (mc_layout_size(out) == 0) return MICA_OK;
+    if (mc_layout_size(out) == 0 || mc_layout_has_symbols(in[0])) return MICA_OK;
     int64_t first = a->offset, last = a->offset, size = mc_layout_size(in[0]);
     bool fits = true;
     for (int k = 0; k < out->ndim; k++)
@@ -613,7 +593,7 @@ static bool as_strided_vjp(const mc_gradient_node *n, const mica_array *dy, mica
     mica_scope *s = n->s;
     const mica_array x = n->in[0];
     const int64_t size = mica_array_size(x), count = mica_array_size(*dy), rows[2] = {count, 1};
-    if (size * count == 0) {
+    if (size == 0 || count == 0) {
         *dx = mc_zeros_like(s, x);
         return true;
     }

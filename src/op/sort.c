@@ -13,7 +13,7 @@ static mica_status sort_infer(const void *attr, const mc_layout *const *in, int 
                               mc_layout *out) {
     (void)attr, (void)n_in;
     if (in[0]->ndim < 1) return mc_fail(MICA_EINVAL, "sort: a 0-dimensional array has no axis");
-    if (in[0]->shape[in[0]->ndim - 1] > (int64_t)UINT32_MAX)
+    if (mc_dim_less(UINT32_MAX, in[0]->shape[in[0]->ndim - 1]))
         return mc_fail(MICA_EINVAL, "sort: more than 2^32 - 1 elements have no u32 index");
     *out = *in[0];
     return MICA_OK;
@@ -32,7 +32,7 @@ static mica_status topk_infer(const void *attr, const mc_layout *const *in, int 
     MC_TRY(sort_infer(attr, in, n_in, out));
     int64_t *len = &out->shape[out->ndim - 1];
     char text[MC_LAYOUT_TEXT];
-    if (a->k < 1 || a->k > *len)
+    if (a->k < 1 || mc_dim_less(*len, a->k))
         return mc_fail(MICA_EINVAL, "topk: k is %lld, along the last axis of %s", (long long)a->k,
                        mc_layout_text(in[0], text));
     *len = a->k;
@@ -45,7 +45,7 @@ static void topk_decompose(mica_scope *s, const void *attr, const mica_array *in
     (void)n_in;
     const mc_attr_topk *a = attr;
     int64_t len = mica_array_dim(in[0], -1);
-    *out = mica_slice_axis(s, mica_sort(s, in[0], -1), -1, len - a->k, len);
+    *out = mica_slice_axis(s, mica_sort(s, in[0], -1), -1, mc_dim_sub(len, a->k), len);
 }
 
 static mica_status topk_indices_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -63,7 +63,7 @@ static mica_array largest_by_sorting(mica_scope *s, mica_array x, int64_t k, mic
     int64_t len = mica_array_dim(x, -1);
     mica_array order = mica_argsort(s, mica_flip(s, x, -1), -1);
     order = mica_slice_axis(s, mica_flip(s, order, -1), -1, 0, k);
-    *at = mica_subtract(s, mica_scalar(s, (double)(len - 1), MICA_U32), order);
+    *at = mica_subtract(s, mica_scalar(s, (double)mc_dim_sub(len, 1), MICA_U32), order);
     return mica_take_along_axis(s, x, *at, -1);
 }
 
@@ -74,6 +74,7 @@ static int block_bits(const mc_layout *x, int64_t k) {
     bool has_infinity = x->dtype == MICA_F32 || x->dtype == MICA_F16 || x->dtype == MICA_BF16;
     int bits = 0;
     if (x->ndim == MICA_MAX_NDIM) return 0; /* there is no axis left for blocks */
+    if (!mc_dim_numbers(len, k)) return 0;
     while (has_infinity && k << (2 * bits + 2) <= len)
         bits++;
     return bits < 2 ? 0 : bits;
@@ -180,7 +181,8 @@ static bool kth_ok(mica_scope *s, const char *name, mica_array x, int64_t kth, i
     int at;
     if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return false;
     int64_t len = mica_array_dim(x, at);
-    if (kth >= -len && kth < len) return true;
+    if (!mc_dim_less(kth, mc_dim_sub(0, len)) && mc_dim_less(kth, len)) return true;
+    if (mc_dim_has_symbols(len)) return true; /* what is sorted is the whole axis */
     mc_scope_fail(s, MICA_EINVAL, "%s: element %lld of an axis of %lld", name, (long long)kth,
                   (long long)len);
     return false;
@@ -202,7 +204,7 @@ mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, int axis)
 static mica_array places(const mc_gradient_node *n) {
     mica_array order = mica_argsort(n->s, n->in[0], -1);
     int64_t len = mica_array_dim(order, -1), k = mica_array_dim(n->out[0], -1);
-    return mica_slice_axis(n->s, order, -1, len - k, len);
+    return mica_slice_axis(n->s, order, -1, mc_dim_sub(len, k), len);
 }
 
 static bool put_vjp(const mc_gradient_node *n, mica_array at, mica_array dy, mica_array *dx) {

@@ -170,11 +170,11 @@ static mica_array refuse(mica_scope *s, mica_status status, const char *what, mi
 static mica_array from_blocks(mica_scope *s, mica_array codes, const block_scheme *b) {
     const mc_layout *l = mc_layout_of(codes);
     if (l->dtype != MICA_U8) return refuse(s, MICA_EDTYPE, "the array of blocks, not u8,", codes);
-    if (l->ndim != 2 || l->shape[1] % b->bytes != 0)
+    if (l->ndim != 2 || mc_dim_mod(l->shape[1], b->bytes) != 0)
         return refuse(s, MICA_ESHAPE, "rows of whole blocks are needed: the array", codes);
-    int64_t n = l->shape[0], blocks = l->shape[1] / b->bytes;
-    const int64_t parts[3] = {n, blocks, b->bytes}, flat[2] = {n, blocks * b->elements};
-    if (n * blocks == 0) return mica_transpose(s, mica_zeros(s, flat, 2, MICA_F32), NULL);
+    int64_t n = l->shape[0], blocks = mc_dim_div(l->shape[1], b->bytes);
+    const int64_t parts[3] = {n, blocks, b->bytes}, flat[2] = {n, mc_dim_mul(blocks, b->elements)};
+    if (n == 0 || blocks == 0) return mica_transpose(s, mica_zeros(s, flat, 2, MICA_F32), NULL);
     mica_array y = b->decode(s, mica_reshape(s, codes, parts, 3));
     return mica_transpose(s, mica_reshape(s, y, flat, 2), NULL);
 }
@@ -186,13 +186,13 @@ static mica_array from_scaled(mica_scope *s, mica_array q, const mica_weight *w)
     int64_t k = mica_array_dim(q, 0), n = mica_array_dim(q, 1),
             groups = mica_array_dim(w->scale, 0);
     if (mica_array_ndim(w->scale) != 2 || mica_array_dim(w->scale, 1) != n ||
-        (groups == 0 ? k != 0 : k % groups != 0))
+        (groups == 0 ? k != 0 : mc_dim_mod(k, groups) != 0))
         return refuse(s, MICA_ESHAPE, "the scale", w->scale);
     if (w->zero_point.scope &&
         !mc_layout_same_shape(mc_layout_of(w->zero_point), mc_layout_of(w->scale)))
         return refuse(s, MICA_ESHAPE, "the zero point", w->zero_point);
     if (k == 0) return q;
-    const int64_t parts[3] = {groups, k / groups, n}, flat[2] = {k, n};
+    const int64_t parts[3] = {groups, mc_dim_div(k, groups), n}, flat[2] = {k, n};
     mica_array y = mica_reshape(s, q, parts, 3);
     if (w->zero_point.scope)
         y = mica_subtract(s, y, mica_expand_dims(s, mc_cast(s, w->zero_point, MICA_F32), 1));

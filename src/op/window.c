@@ -15,7 +15,7 @@ mica_status mc_window_check(const char *op, const mc_window *w, int axis) {
                    {"padding", -MC_WINDOW_LIMIT + 1}};
     const int64_t values[] = {w->length, w->size, w->stride, w->dilation, w->base, w->lo, w->hi};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (values[i] < numbers[i].min || values[i] >= MC_WINDOW_LIMIT)
+        if (mc_dim_less(values[i], numbers[i].min) || mc_dim_less(MC_WINDOW_LIMIT - 1, values[i]))
             return mc_fail(MICA_EINVAL, "%s: axis %d: %s %lld, %lld to 2^30 - 1 are possible", op,
                            axis, numbers[i].name, (long long)values[i], (long long)numbers[i].min);
     return MICA_OK;
@@ -39,13 +39,14 @@ mica_array mc_window_pad(mica_scope *s, mica_array x, const mc_window *w, int n,
         shape[axis] = mc_window_base(&w[k]);
         step[axis] = w[k].base;
         dilated |= w[k].base > 1 && w[k].length > 1;
-        before[axis] = w[k].lo > 0 ? w[k].lo : 0;
-        after[axis] = w[k].hi > 0 ? w[k].hi : 0;
-        start[axis] = w[k].lo < 0 ? -w[k].lo : 0;
-        int64_t end = shape[axis] + before[axis] + w[k].hi;
-        if (w[k].hi < 0) stop[axis] = end > start[axis] ? end : start[axis];
+        bool cut_lo = mc_dim_sign(w[k].lo) < 0, cut_hi = mc_dim_sign(w[k].hi) < 0;
+        before[axis] = cut_lo ? 0 : w[k].lo;
+        after[axis] = cut_hi ? 0 : w[k].hi;
+        start[axis] = cut_lo ? mc_dim_sub(0, w[k].lo) : 0;
+        int64_t end = mc_dim_add(mc_dim_add(shape[axis], before[axis]), w[k].hi);
+        if (cut_hi) stop[axis] = mc_dim_at_least(end, start[axis]);
         padded |= before[axis] > 0 || after[axis] > 0;
-        cut |= w[k].lo < 0 || w[k].hi < 0;
+        cut |= cut_lo || cut_hi;
     }
     mica_array fill = mica_scalar(s, value, mica_array_dtype(x));
     if (dilated) x = mica_slice_update(s, mica_full(s, shape, ndim, fill), x, NULL, NULL, step);
@@ -59,7 +60,7 @@ mica_array mc_window_view(mica_scope *s, mica_array padded, const mc_window *w, 
     int64_t dense[MICA_MAX_NDIM], shape[MICA_MAX_NDIM], strides[MICA_MAX_NDIM], step = 1;
     for (int k = ndim - 1; k >= 0; k--) {
         dense[k] = step;
-        step *= mica_array_dim(padded, k);
+        step = mc_dim_mul(step, mica_array_dim(padded, k));
     }
     for (int k = 0; k < first; k++, at++) {
         shape[at] = mica_array_dim(padded, k);
@@ -67,11 +68,11 @@ mica_array mc_window_view(mica_scope *s, mica_array padded, const mc_window *w, 
     }
     for (int k = 0; k < n; k++, at++) {
         shape[at] = mc_window_count(&w[k]);
-        strides[at] = dense[first + k] * w[k].stride;
+        strides[at] = mc_dim_mul(dense[first + k], w[k].stride);
     }
     for (int k = 0; k < n; k++, at++) {
         shape[at] = w[k].size;
-        strides[at] = dense[first + k] * w[k].dilation;
+        strides[at] = mc_dim_mul(dense[first + k], w[k].dilation);
     }
     for (int k = first + n; k < ndim; k++, at++) {
         shape[at] = mica_array_dim(padded, k);

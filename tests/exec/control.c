@@ -401,7 +401,7 @@ static void test_functions_of_any_length(void **state) {
         if (rows == 5) EXPECT(y, 50, 60);
         mica_scope_close(&s);
     }
-    assert_int_equal(mica_function_traces(f), 1);
+    assert_int_equal(mica_function_traces(f), 2);
     mica_function_close(&f);
 }
 

@@ -14,7 +14,8 @@ static mica_program *apart(void) {
     mica_array ids = mica_program_param(s, MICA_I32, SHAPE(n, l)), y[4];
     mica_array kept = mica_program_param(s, MICA_F32, SHAPE(n, D));
     mica_array x = mica_take(s, numbers(s, SHAPE(11, D)), ids, 0); /* [n, l, D] */
-    mica_array h = mica_matmul(s, mica_reshape(s, x, SHAPE(n * l, D)), numbers(s, SHAPE(D, 2 * D)));
+    mica_array h =
+        mica_matmul(s, mica_reshape(s, x, SHAPE(TIMES(n, l), D)), numbers(s, SHAPE(D, 2 * D)));
     h = mica_reshape(s, mica_silu(s, h), SHAPE(n, l, 2, D));
     h = mica_swapaxes(s, mica_rms_norm(s, h, MICA_NONE, 1e-5f), 1, 2); /* [n, 2, l, D] */
     mica_array a = mica_sdpa(s, h, h, h, &(mica_sdpa_options){.causal = true});
@@ -93,7 +94,7 @@ static mica_array mix_sum(mica_scope *s, mica_array x, int64_t n) {
 }
 
 static mica_array mix_mean(mica_scope *s, mica_array x, int64_t n) {
-    return mica_multiply(s, x, mica_f32(s, (float)n));
+    return mica_multiply(s, x, mica_scalar(s, (double)n, MICA_F32));
 }
 
 static mica_array mix_scan(mica_scope *s, mica_array x, int64_t n) {
@@ -121,7 +122,7 @@ static mica_array mix_flip(mica_scope *s, mica_array x, int64_t n) {
 }
 
 static mica_array mix_take(mica_scope *s, mica_array x, int64_t n) {
-    mica_array order = mica_arange(s, (double)n - 1, -1, -1, MICA_I32);
+    mica_array order = mica_arange(s, (double)PLUS(n, -1), -1, -1, MICA_I32);
     return mica_add(s, x, mica_astype(s, mica_expand_dims(s, order, 1), MICA_F32));
 }
 
@@ -136,7 +137,7 @@ static mica_array mix_shift(mica_scope *s, mica_array x, int64_t n) {
 }
 
 static mica_array mix_step(mica_scope *s, mica_array x, int64_t n) {
-    return mica_add(s, x, mica_arange(s, 0, (double)(D * n), (double)n, MICA_F32));
+    return mica_add(s, x, mica_arange(s, 0, (double)TIMES(D, n), (double)n, MICA_F32));
 }
 
 static mica_array mix_rounds(mica_scope *s, mica_array x, int64_t n) {
@@ -162,11 +163,11 @@ static mica_array mix_window(mica_scope *s, mica_array x, int64_t n) {
 
 static mica_array mix_row(mica_scope *s, mica_array x, int64_t n) {
     mica_array table = mica_arange(s, 0, 30000, 1, MICA_F32);
-    return mica_add(s, x, mica_slice_axis(s, table, 0, n - 1, n));
+    return mica_add(s, x, mica_slice_axis(s, table, 0, PLUS(n, -1), n));
 }
 
 static mica_array mix_more(mica_scope *s, mica_array x, int64_t n) {
-    mica_array ones = mica_broadcast_to(s, mica_f32(s, 1), SHAPE(n + 1));
+    mica_array ones = mica_broadcast_to(s, mica_f32(s, 1), SHAPE(PLUS(n, 1)));
     return mica_add(s, x, mica_sum(s, ones, NULL, 0, false));
 }
 

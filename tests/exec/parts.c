@@ -191,7 +191,7 @@ static void test_other_lengths(void **state) {
             assert_int_equal(same, 1);
         }
     }
-    assert_true(mica_function_traces(f) == 1);
+    assert_true(mica_function_traces(f) == 2);
     mica_scope_close(&s);
     mica_function_close(&f);
 }

@@ -45,17 +45,17 @@ static int record_encoder(mica_scope *s, mica_array x, int64_t b, int64_t l, mic
     mica_array h = mica_layer_norm(s, x, MICA_NONE, MICA_NONE, 1e-5f);
     mica_array first = mica_broadcast_to(s, token, SHAPE(b, 1, D));
     h = mica_concatenate(s, (mica_array[]){first, h}, 2, 1); /* [b, l + 1, D] */
-    mica_array qkv = mica_matmul(s, mica_reshape(s, h, SHAPE(b * (l + 1), D)), w);
+    mica_array qkv = mica_matmul(s, mica_reshape(s, h, SHAPE(TIMES(b, PLUS(l, 1)), D)), w);
     must(mica_split(s, qkv, (const int64_t[]){D, 2 * D}, 2, -1, part));
     for (int i = 0; i < 3; i++)
-        part[i] =
-            mica_swapaxes(s, mica_reshape(s, part[i], SHAPE(b, l + 1, HEADS, D / HEADS)), 1, 2);
+        part[i] = mica_swapaxes(s, mica_reshape(s, part[i], SHAPE(b, PLUS(l, 1), HEADS, D / HEADS)),
+                                1, 2);
     mica_array scores = mica_matmul(s, part[0], mica_swapaxes(s, part[1], 2, 3));
-    mica_array row = mica_arange(s, 0, (double)(l + 1), 1, MICA_I32);
+    mica_array row = mica_arange(s, 0, (double)PLUS(l, 1), 1, MICA_I32);
     mica_array sees = mica_greater_equal(s, mica_expand_dims(s, row, 1), row);
     scores = mica_where(s, sees, scores, mica_f32(s, -1e9f));
     mica_array a = mica_matmul(s, mica_softmax(s, scores, -1), part[2]);
-    a = mica_reshape(s, mica_swapaxes(s, a, 1, 2), SHAPE(b, l + 1, D));
+    a = mica_reshape(s, mica_swapaxes(s, a, 1, 2), SHAPE(b, PLUS(l, 1), D));
     y[0] = mica_slice_axis(s, a, 1, 1, MICA_END_OF_AXIS);
     y[1] = mica_mean(s, a, (const int[]){1}, 1, false);
     y[2] = mica_mean(s, a, (const int[]){0, 1}, 2, true);
@@ -66,7 +66,7 @@ static int record_encoder(mica_scope *s, mica_array x, int64_t b, int64_t l, mic
 /* Slices from both ends, reversed, in steps; padding, zeros, and repeats. */
 static int record_parts(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_array *y) {
     const int64_t start[] = {0, 0, 0}, stop[] = {b, l, D}, step[] = {1, 2, 1};
-    y[0] = mica_flip(s, mica_slice_axis(s, x, 1, 0, l - 1), 1);
+    y[0] = mica_flip(s, mica_slice_axis(s, x, 1, 0, PLUS(l, -1)), 1);
     y[1] = mica_slice(s, x, start, stop, step);
     y[2] = mica_add(s, mica_roll(s, x, 1, 1), mica_zeros(s, SHAPE(1, l, 1), MICA_F32));
     y[3] = mica_pad(s, x, (const int64_t[]){0, 1, 0}, (const int64_t[]){1, 2, 0}, mica_f32(s, 3));
@@ -86,9 +86,9 @@ static int record_image(mica_scope *s, mica_array x, int64_t b, int64_t l, mica_
     h = mica_pool(s, h, 2, MICA_WINDOW_MAX, MICA_CHANNELS_LAST, &window);
     y[0] = h;
     y[1] = mica_mean(s, mica_flatten(s, h, 1, 2), (const int[]){1}, 1, false);
-    y[2] =
-        mica_matmul(s, mica_reshape(s, x, SHAPE(b, l * D)),
-                    mica_reshape(s, mica_transpose(s, x, (const int[]){1, 2, 0}), SHAPE(l * D, b)));
+    y[2] = mica_matmul(
+        s, mica_reshape(s, x, SHAPE(b, TIMES(l, D))),
+        mica_reshape(s, mica_transpose(s, x, (const int[]){1, 2, 0}), SHAPE(TIMES(l, D), b)));
     return 3;
 }
 
@@ -105,7 +105,7 @@ mica_status is_below(void *user, mica_scope *s, const mica_array *args, size_t n
                      mica_array *results, size_t n_results) {
     (void)n_args, (void)n_results;
     const lengths_of *of = user;
-    results[0] = mica_less(s, args[1], mica_i32(s, (int32_t)of->l));
+    results[0] = mica_less(s, args[1], mica_scalar(s, (double)of->l, MICA_I32));
     return MICA_OK;
 }
 
@@ -113,7 +113,7 @@ static mica_status double_it(void *user, mica_scope *s, const mica_array *args, 
                              mica_array *results, size_t n_results) {
     (void)n_args, (void)n_results;
     const lengths_of *of = user;
-    mica_array x = mica_reshape(s, args[0], SHAPE(of->b * of->l, D));
+    mica_array x = mica_reshape(s, args[0], SHAPE(TIMES(of->b, of->l), D));
     results[0] = mica_reshape(s, mica_multiply(s, x, mica_f32(s, 1.25f)), SHAPE(of->b, of->l, D));
     results[1] = mica_add(s, args[1], mica_i32(s, 1));
     return MICA_OK;
@@ -271,6 +271,31 @@ static void test_other_ways(void **state) {
     }
 }
 
+/* Files of version 5 have primes for lengths: what the version before wrote of these programs. */
+static void test_old_files(void **state) {
+    (void)state;
+    static const char *const paths[RECORDS] = {
+        "fuzz/corpus/program/encoder_5", "fuzz/corpus/program/parts_5",
+        "fuzz/corpus/program/image_5", "fuzz/corpus/program/loops_5"};
+    for (int r = 0; r < RECORDS; r++) {
+        mica_program *loaded;
+        must(mica_program_load(device, paths[r], NULL, &loaded));
+        for (int i = 0; i < LENGTHS; i++) {
+            mica_scope *s = open_scope();
+            mica_array got[MAX_RESULTS], want[MAX_RESULTS];
+            mica_program *fixed = build(records[r], lengths[i].b, lengths[i].l);
+            mica_array x = numbers(s, SHAPE(lengths[i].b, lengths[i].l, D));
+            must(mica_program_run(fixed, s, &x, want));
+            must(mica_program_run(loaded, s, &x, got));
+            for (size_t k = 0; k < mica_program_result_count(fixed); k++)
+                expect_same(got[k], want[k], r, (int)k);
+            mica_program_close(&fixed);
+            mica_scope_close(&s);
+        }
+        mica_program_close(&loaded);
+    }
+}
+
 static void test_ports(void **state) {
     (void)state;
     mica_program *p = build(record_image, 0, 0);
@@ -295,7 +320,8 @@ static void test_ports(void **state) {
 /* Files that were altered: each word of the beginning becomes another one, the hash fitting. */
 static void test_altered_files(void **state) {
     (void)state;
-    static const uint64_t words[] = {0, 1, 2, 17, 4097, 20753, 22147, UINT64_MAX};
+    static const uint64_t words[] = {
+        0, 1, 2, 17, 4097, UINT64_C(1) << 51, (UINT64_C(1) << 51) + 3, UINT64_MAX};
     enum { HEADER_BYTES = 72, WORDS = sizeof words / sizeof *words };
     mica_program *p = build(record_parts, 0, 0), *loaded;
     void *file;
@@ -314,14 +340,6 @@ static void test_altered_files(void **state) {
         memcpy(at, &was, sizeof was);
     }
     assert_in_range(refused, 20 * WORDS, 40 * WORDS);
-    for (size_t at = HEADER_BYTES; at + 8 <= bytes; at += 8) { /* a length that no symbol has */
-        const uint64_t ours = 20753, other = 20011;
-        if (memcmp((char *)file + at, &ours, 8) == 0) memcpy((char *)file + at, &other, 8);
-    }
-    uint64_t hash = mc_hash((char *)file + 32, bytes - 32, 0);
-    memcpy((char *)file + 24, &hash, sizeof hash);
-    expect_refused(mica_program_decode(device, file, bytes, NULL, &loaded), MICA_EFORMAT,
-                   "another length than symbols have");
     mica_free(file);
 }
 
@@ -473,21 +491,13 @@ static void test_programs_that_are_refused(void **state) {
         mica_add(s, mica_zeros(s, SHAPE(m, 4), MICA_F32), mica_sum(s, x, NULL, 0, false));
     expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_EINVAL,
                    "no parameter has symbol m");
-    y = mica_slice_axis(s, x, 0, 0, n / 2);
-    expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_ESHAPE,
-                   "slice %1: place 10376 of 20753, as recorded, follows from no symbol");
-    mica_array constant = mica_zeros(s, SHAPE(n), MICA_F32);
-    must(mica_eval(s, constant));
-    y = mica_add(s, x, mica_expand_dims(s, constant, 1));
-    expect_refused(mica_program_build(s, &param, 1, &y, 1, NULL, &p), MICA_EINVAL,
-                   "which is that of symbol n");
     for (int i = 0; i < 2; i++) {
         x = mica_program_param(s, MICA_F32, SHAPE(n));
-        mica_array made = mica_program_param(s, MICA_F32, SHAPE(2, i ? n + 1 : 3 * n));
+        mica_array made = mica_program_param(s, MICA_F32, SHAPE(2, i ? PLUS(n, 1) : TIMES(3, n)));
         const mica_param two[] = {{.name = "x", .array = x}, {.name = "made", .array = made}};
         y = mica_add(s, mica_sum(s, x, NULL, 0, false), made);
         expect_refused(mica_program_build(s, two, 2, &y, 1, NULL, &p), MICA_EINVAL,
-                       "axis 1 of parameter made follows from symbol n");
+                       i ? "axis 1 of parameter made is n+1" : "axis 1 of parameter made is 3*n");
     }
     mica_scope_close(&s);
     s = open_scope();
@@ -495,8 +505,9 @@ static void test_programs_that_are_refused(void **state) {
     expect_refused(mica_scope_status(s), MICA_EINVAL, "empty");
     mica_scope_close(&s);
     s = open_scope();
-    for (char name[] = "a"; *name < 'a' + 16; ++*name)
-        assert_true(mica_program_dim(s, name) > 20000);
+    char name[] = "a0";
+    for (int i = 0; i < 32; i++, name[1] = (char)('0' + i % 10), name[0] = (char)('a' + i / 10))
+        assert_true(mica_program_dim(s, name) > 0);
     assert_int_equal(mica_program_dim(s, "z"), 0);
     expect_refused(mica_scope_status(s), MICA_EINVAL, "z is one symbol too many");
     mica_scope_close(&s);
@@ -540,49 +551,33 @@ static void test_a_cache_grows(void **state) {
     mica_scope_close(&s);
 }
 
-/* A result of a length that varies cannot feed one that does not: not where another length shows it
- * when it is named, and not in the run whose length shows it. */
+/* A result of a length that varies cannot feed one that does not, whatever runs would give. */
 static void test_feeds_that_vary(void **state) {
     (void)state;
-    static float many[40000];
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
         mica_scope *s = open_scope();
         int64_t n = mica_program_dim(s, "n");
-        mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[3], got[3], kept;
+        mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[2], got[2];
         mica_array out0 = mica_program_param(s, MICA_F32, SHAPE(21));
-        mica_array two = mica_program_param(s, MICA_F32, SHAPE(2));
-        const int64_t start[] = {0}, stop[] = {MICA_END_OF_AXIS}, often[] = {1000},
-                      rarely[] = {12000};
-        y[0] = mica_slice(s, x, start, stop, often);  /* 21, as recorded */
-        y[1] = mica_slice(s, x, start, stop, rarely); /* 2, from 12001 to 24000 */
-        y[2] = mica_add(s, mica_sum(s, out0, NULL, 0, false), two);
-        const mica_param params[] = {{.name = "x", .array = x},
-                                     {.name = "out0", .array = out0},
-                                     {.name = "two", .array = two, .donate = true}};
+        const int64_t start[] = {0}, stop[] = {MICA_END_OF_AXIS}, often[] = {1000};
+        y[0] = mica_slice(s, x, start, stop, often);
+        y[1] = mica_sum(s, out0, NULL, 0, false);
+        const mica_param params[] = {{.name = "x", .array = x}, {.name = "out0", .array = out0}};
         mica_program *p;
         mica_executable *exe;
-        const char *const names[] = {"often", "rarely", "sum"};
-        must(mica_program_build(s, params, 3, y, 3, &(mica_program_options){.result_names = names},
+        const char *const names[] = {"often", "sum"};
+        must(mica_program_build(s, params, 2, y, 2, &(mica_program_options){.result_names = names},
                                 &p));
         must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
         expect_refused(mica_executable_feed(exe, "often", "out0"), MICA_ESHAPE,
-                       "result often is f32[?]");
-        must(mica_executable_feed(exe, "rarely", "two"));
+                       "result often is f32[(n+999)/1000]");
         must(mica_executable_fill(exe, "out0", 2));
-        must(mica_executable_fill(exe, "two", 5));
-        many[0] = many[12000] = 7;
-        const mica_input some = data("x", many, 20000), all = data("x", many, 40000);
-        must(mica_executable_run(exe, &some, 1, s, got)); /* what has 20 now feeds nothing */
-        EXPECT(got[2], 47, 47);
-        must(mica_executable_get(exe, "out0", s, &kept));
-        assert_int_equal(mica_array_size(kept), 21);
-        expect_refused(mica_executable_run(exe, &all, 1, s, got), MICA_ESHAPE,
-                       "parameter two is f32[2], fed with f32[4]");
-        must(mica_executable_fill(exe, "two", 5));
+        static float many[21000];
+        const mica_input some = data("x", many, 21000);
+        must(mica_executable_run(exe, &some, 1, s, got)); /* what has 21 now feeds nothing */
+        EXPECT(got[1], 42);
         must(mica_executable_run(exe, &some, 1, s, got));
-        EXPECT(got[2], 47, 47);
-        must(mica_executable_get(exe, "two", s, &kept));
-        EXPECT(kept, 7, 7);
+        EXPECT(got[1], 42);
         mica_executable_close(&exe);
         mica_program_close(&p);
         mica_scope_close(&s);
@@ -602,14 +597,15 @@ static void test_rows_of_a_table(void **state) {
     int64_t n = mica_program_dim(s, "n");
     mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[7];
     mica_array t = mica_program_param(s, MICA_F32, SHAPE(ROWS)), none = mica_f32(s, -1);
-    y[0] = mica_slice_axis(s, t, 0, n - 1, n);
+    y[0] = mica_slice_axis(s, t, 0, PLUS(n, -1), n);
     y[1] = mica_slice_axis(s, t, 0, n, MICA_END_OF_AXIS);
     y[2] = mica_slice_axis(s, t, 0, 100, n);
-    y[3] = mica_slice_axis(s, t, 0, n, n + 100);
+    y[3] = mica_slice_axis(s, t, 0, n, PLUS(n, 100));
     y[4] = mica_slice_axis(s, t, 0, 0, n);
-    y[5] = mica_slice(s, t, (const int64_t[]){n - 1}, (const int64_t[]){MICA_END_OF_AXIS},
+    y[5] = mica_slice(s, t, (const int64_t[]){PLUS(n, -1)}, (const int64_t[]){MICA_END_OF_AXIS},
                       (const int64_t[]){-1});
-    y[6] = mica_slice_update(s, t, none, (const int64_t[]){n - 1}, (const int64_t[]){n}, NULL);
+    y[6] =
+        mica_slice_update(s, t, none, (const int64_t[]){PLUS(n, -1)}, (const int64_t[]){n}, NULL);
     const mica_param params[] = {{.name = "x", .array = x}, {.name = "table", .array = t}};
     mica_program *p;
     mica_executable *exe;
@@ -618,7 +614,7 @@ static void test_rows_of_a_table(void **state) {
     const mica_input whole = data("table", table, ROWS);
     must(mica_executable_set(exe, &whole));
     for (int i = 0; i < 4; i++) {
-        const int64_t m = (const int64_t[]){n - 1, n, n + 1, 500}[i];
+        const int64_t m = (const int64_t[]){20752, 20753, 20754, 500}[i];
         const int64_t first[] = {m - 1, m, 100, m, 0, m - 1, 0};
         const int64_t size[] = {1, ROWS - m, m - 100, 100, m, m, ROWS};
         const mica_input in = data("x", table, (size_t)m);
@@ -639,34 +635,116 @@ static void test_rows_of_a_table(void **state) {
     mica_scope_close(&s);
 }
 
-/* A table that may be shorter than a symbol is not cut while the program is recorded. */
+/* A table of a fixed length is not cut at a symbol: what is longer is refused when it is known. */
 static void test_short_tables(void **state) {
     (void)state;
     mica_scope *s = open_scope();
     int64_t n = mica_program_dim(s, "n");
-    mica_array table = mica_arange(s, 0, 1024, 1, MICA_F32), y[2];
-    assert_false(mica_valid(mica_slice_axis(s, table, 0, 0, n)));
-    expect_refused(mica_scope_status(s), MICA_EINVAL, "axis 0 has length 1024, and symbol n");
-    mica_scope_close(&s);
-    s = open_scope();
-    n = mica_program_dim(s, "n");
-    table = mica_arange(s, 0, 1024, 1, MICA_F32);
-    assert_false(mica_valid(mica_slice_axis(s, table, 0, n - 1, MICA_END_OF_AXIS)));
-    mica_scope_close(&s);
-    s = open_scope();
-    n = mica_program_dim(s, "n");
     mica_array x = mica_program_param(s, MICA_F32, SHAPE(n, 1));
-    table = mica_arange(s, 0, 1024, 1, MICA_F32);
+    mica_array table = mica_arange(s, 0, 5, 1, MICA_F32), y[3];
     y[0] = mica_take(s, table, mica_arange(s, 0, (double)n, 1, MICA_I32), 0);
-    y[1] = mica_slice_axis(s, x, 0, 0, n + 1); /* the same at any length */
+    y[1] = mica_slice_axis(s, x, 0, 0, PLUS(n, 1)); /* the same at any length */
+    y[2] = mica_slice_axis(s, table, 0, 0, n);
     const mica_param param = {.name = "x", .array = x};
     mica_program *p;
-    must(mica_program_build(s, &param, 1, y, 2, NULL, &p));
+    must(mica_program_build(s, &param, 1, y, 3, NULL, &p));
     x = numbers(s, SHAPE(4, 1));
     must(mica_program_run(p, s, &x, y));
     EXPECT(y[0], 0, 1, 2, 3);
     assert_int_equal(mica_array_size(y[1]), 4);
+    EXPECT(y[2], 0, 1, 2, 3);
+    x = numbers(s, SHAPE(6, 1));
+    expect_refused(mica_program_run(p, s, &x, y), MICA_EINVAL,
+                   "6 elements from 0 on by 1 along axis 0 of f32[5]");
     mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* A constant is a constant, however near to what a symbol once was, and lengths beside a symbol may
+ * be of any size. */
+static void test_constants_beside_symbols(void **state) {
+    (void)state;
+    static float values[3 * 32000];
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        values[i] = (float)i;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n, 32000)), y[2];
+    y[0] = mica_slice_axis(s, x, 1, 0, 20800);
+    y[1] = mica_flatten(s, mica_reshape(s, y[0], SHAPE(n, 160, 130)), 1, 2);
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    must(mica_program_build(s, &param, 1, y, 2, NULL, &p));
+    x = mica_from_data(s, values, MICA_F32, SHAPE(3, 32000));
+    must(mica_program_run(p, s, &x, y));
+    for (int i = 0; i < 2; i++) {
+        float got[2];
+        assert_int_equal(mica_array_dim(y[i], 0), 3);
+        assert_int_equal(mica_array_dim(y[i], 1), 20800);
+        mica_array ends =
+            mica_slice(s, y[i], (const int64_t[]){2, 0}, NULL, (const int64_t[]){1, 20799});
+        must(mica_read(ends, got, sizeof got));
+        assert_true(got[0] == 64000 && got[1] == 64000 + 20799);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
+    s = open_scope();
+    n = mica_program_dim(s, "n");
+    x = mica_program_param(s, MICA_F32, SHAPE(n, 256, 9, 9));
+    y[0] = mica_flatten(s, x, 0, -1);
+    y[1] = mica_flatten(s, x, 1, -1);
+    const mica_param image = {.name = "x", .array = x};
+    must(mica_program_build(s, &image, 1, y, 2, NULL, &p));
+    x = mica_from_data(s, values, MICA_F32, SHAPE(2, 256, 9, 9));
+    must(mica_program_run(p, s, &x, y));
+    assert_int_equal(mica_array_dim(y[0], 0), 2 * 256 * 9 * 9);
+    assert_int_equal(mica_array_dim(y[1], 1), 256 * 9 * 9);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* What C's operators make of a length is refused by the op that gets it. */
+static void test_lengths_by_c(void **state) {
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        mica_scope *s = open_scope();
+        int64_t n = mica_program_dim(s, "n"), m = mica_program_dim(s, "m");
+        const int64_t made[] = {n + 1, 2 * n, n * 768, n / 2, n - m, n / 3 + 5, -n};
+        mica_array x = i < 7   ? mica_zeros(s, SHAPE(made[i], 2), MICA_F32)
+                       : i < 8 ? mica_i32(s, (int32_t)n)
+                               : mica_f32(s, 1.0f / (float)n);
+        if (mica_valid(x)) fail_msg("case %d", i);
+        expect_refused(mica_scope_status(s), MICA_EINVAL, i < 7 ? "mica_dim_add" : "was cut to");
+        mica_scope_close(&s);
+    }
+    mica_scope *s = open_scope(), *other = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    assert_false(mica_valid(mica_zeros(other, SHAPE(n), MICA_F32)));
+    expect_refused(mica_scope_status(other), MICA_EINVAL, "a symbol of another scope");
+    mica_scope_close(&other);
+    other = open_scope();
+    assert_false(mica_valid(mica_scalar(other, (double)n, MICA_I32)));
+    mica_scope_close(&other);
+    mica_scope_close(&s);
+}
+
+/* Lengths that are known to be equal, and those that are not. */
+static void test_arithmetic(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n"), m = mica_program_dim(s, "m"), sum = PLUS(n, m);
+    assert_int_equal(TIMES(2, PLUS(n, 3)), PLUS(PLUS(n, n), 6));
+    assert_int_equal(mica_dim_subtract(sum, m), n);
+    assert_int_equal(TIMES(sum, sum), PLUS(PLUS(TIMES(n, n), TIMES(m, m)), TIMES(TIMES(2, m), n)));
+    assert_int_equal(mica_dim_divide(TIMES(sum, sum), sum), sum);
+    assert_int_equal(mica_dim_divide(PLUS(TIMES(6, n), 5), 3), PLUS(TIMES(2, n), 1));
+    assert_int_equal(mica_dim_divide(TIMES(n, m), m), n);
+    assert_int_equal(mica_dim_subtract(n, n), 0);
+    assert_int_equal(mica_dim_divide(-7, 2), -4);
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y;
+    y = mica_add(s, x, mica_program_param(s, MICA_F32, SHAPE(m)));
+    assert_false(mica_valid(y));
+    expect_refused(mica_scope_status(s), MICA_ESHAPE, "f32[n] and f32[m] do not broadcast");
     mica_scope_close(&s);
 }
 
@@ -679,7 +757,7 @@ static void test_whole_numbers(void **state) {
     int64_t n = mica_program_dim(s, "n");
     mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y[2 * N];
     for (int i = 0; i < N; i++) {
-        y[i] = mica_astype(s, mica_scalar(s, (double)(2 * n), dtypes[i]), MICA_F32);
+        y[i] = mica_astype(s, mica_scalar(s, (double)TIMES(2, n), dtypes[i]), MICA_F32);
         y[N + i] = mica_astype(s, mica_scalar(s, 1e9, dtypes[i]), MICA_F32);
     }
     const mica_param param = {.name = "x", .array = x};
@@ -708,7 +786,7 @@ static bool run_all(void *arg) {
     if (ok) {
         int64_t n = mica_program_dim(s, "n");
         mica_array in = mica_program_param(s, MICA_F32, SHAPE(n, 2));
-        mica_array y = mica_reshape(s, mica_square(s, in), SHAPE(2 * n));
+        mica_array y = mica_reshape(s, mica_square(s, in), SHAPE(TIMES(2, n)));
         const mica_param param = {.name = "x", .array = in};
         const mica_input input = data("x", ONE_TO_SIX, 6);
         ok = mica_program_build(s, &param, 1, &y, 1, NULL, &p) == MICA_OK &&
@@ -738,6 +816,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_that_follows),
         cmocka_unit_test(test_other_ways),
+        cmocka_unit_test(test_old_files),
         cmocka_unit_test(test_ports),
         cmocka_unit_test(test_altered_files),
         cmocka_unit_test(test_bytes_say_one_length),
@@ -747,6 +826,9 @@ int main(void) {
         cmocka_unit_test(test_feeds_that_vary),
         cmocka_unit_test(test_rows_of_a_table),
         cmocka_unit_test(test_short_tables),
+        cmocka_unit_test(test_constants_beside_symbols),
+        cmocka_unit_test(test_lengths_by_c),
+        cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_extents_of_rows_apart),
         cmocka_unit_test(test_rows_that_mix),

@@ -6,6 +6,10 @@
 
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
 
+/* Arithmetic on lengths. */
+#define PLUS(a, b) mica_dim_add(a, b)
+#define TIMES(a, b) mica_dim_multiply(a, b)
+
 enum { D = 8 };
 
 /* Lengths, fixed or symbols. */

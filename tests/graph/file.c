@@ -316,8 +316,8 @@ static void test_what_is_unknown(void **state) {
     loader.named = NULL;
     expect_unloaded(*state, &loader, file.data, file.len, MICA_ENOENT,
                     "model.v is not in the file");
-    file.data[8] = 6;
-    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED, "version 6");
+    file.data[8] = 7;
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED, "version 7");
     file.data[0] = 'N';
     expect_unloaded(*state, &loader, file.data, file.len, MICA_EFORMAT, "no graph's file");
     mc_buffer_deinit(&file);
@@ -353,8 +353,8 @@ static void test_a_result_of_several(void **state) {
     g.ports.n_params = 0;
     g.ports.n_results = 1;
     mc_buffer file = save(&g);
-    uint64_t result; /* behind the number of symbols, and its name, which is empty */
-    char *at = file.data + HEADER_BYTES + 2 * sizeof result;
+    uint64_t result; /* behind the numbers of symbols and lengths, and its name, which is empty */
+    char *at = file.data + HEADER_BYTES + 3 * sizeof result;
     memcpy(&result, at, sizeof result);
     result--;
     memcpy(at, &result, sizeof result);
