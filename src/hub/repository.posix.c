@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum { MAX_NAME = 96, MAX_REVISION = 255, MAX_PATH_BYTES = 1024, MAX_FOLDERS = 16 };
+enum { LINK_TRIES = 10 }; /* where processes link the same file at once */
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -210,24 +211,33 @@ static bool links_to(const char *link, const char *target) {
     return len >= 0 && (size_t)len == strlen(target) && memcmp(text, target, (size_t)len) == 0;
 }
 
+/* Makes the link, or replaces it at once, by one beside it. That has the same name in every process:
+ * the next one removes what a killed one left, and one that links the same meanwhile may take ours. */
+static mica_status replace_link(const char *link, const char *target, const char *beside) {
+    int error = EBUSY;
+    for (int tries = 0; tries < LINK_TRIES && !links_to(link, target); tries++) {
+        (void)unlink(beside);
+        if (symlink(target, beside) == 0 && rename(beside, link) == 0) break;
+        error = errno;
+        if (error != EEXIST && error != ENOENT) break;
+    }
+    (void)unlink(beside);
+    return links_to(link, target) ? MICA_OK : mc_fail_errno(error, "cannot link %s", link);
+}
+
 mica_status mc_repository_link(const mc_repository *r, const char *commit, const char *path,
                                const char *blob) {
     mica_status status = MICA_OK;
     mc_buffer text = {0};
     char *target = relative_blob(path, blob);
     char *link = mc_repository_file(r, commit, path);
-    bool printed = link && mc_buffer_printf(&text, "%s.mica-%ld", link, (long)getpid());
+    bool printed = link && mc_buffer_printf(&text, "%s.mica-link", link);
     char *beside = take_path(&text, printed);
     if (!target || !link || !beside)
         status = no_memory();
     else
         status = mc_make_folders(link);
-    if (status == MICA_OK && !links_to(link, target)) {
-        (void)unlink(beside); /* of a killed process */
-        if (symlink(target, beside) != 0 || rename(beside, link) != 0)
-            status = mc_fail_errno(errno, "cannot link %s", link);
-        if (status != MICA_OK) (void)unlink(beside);
-    }
+    if (status == MICA_OK) status = replace_link(link, target, beside);
     mc_free(target);
     mc_free(link);
     mc_free(beside);

@@ -484,6 +484,23 @@ static void test_killed(void **state) {
     hub_test_close(&t);
 }
 
+/* What a process left that was killed while it linked a file goes with the next pull. */
+static void test_left_links(void **state) {
+    (void)state;
+    static const char *const names[] = {"config.json", "model.safetensors"};
+    hub_test t = hub_test_open();
+    check_pull(&t);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *left = test_format("%s/models--org--model/snapshots/" MOCK_COMMIT "/%s.mica-link",
+                                 t.cache, names[i]);
+        assert_int_equal(symlink(names[i], left), 0);
+        free(left);
+    }
+    check_pull(&t);
+    assert_int_equal(hub_test_count(&t, "snapshots/" MOCK_COMMIT, ""), 3);
+    hub_test_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts),
@@ -500,6 +517,7 @@ int main(void) {
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_left_links),
         cmocka_unit_test(test_two_sizes),
         cmocka_unit_test(test_asked_again),
         cmocka_unit_test(test_retry_after),
