@@ -13,15 +13,6 @@
 
 #define SHARD_BYTES (5ull << 30)
 
-/* ---- one part ---- */
-
-void mc_end_part(mc_converting *c, size_t i) {
-    mc_scope_reset(c->s);
-    mica_device_clear_cache(c->device);
-    c->done += c->source.parts[i].bytes;
-    if (c->options->progress) c->options->progress(c->options->progress_user, c->done, c->total);
-}
-
 /* ---- a folder ---- */
 
 static mica_status add_bytes(void *writer, const void *data, size_t bytes) {

@@ -48,3 +48,10 @@ mica_status mc_make_value(mc_converting *c, size_t i, mc_value *value) {
     if (!target->quantised) return mica_scope_status(c->s);
     return mica_quantize(c->s, x, target->quant, &value->weight, &value->scales, &value->biases);
 }
+
+void mc_end_part(mc_converting *c, size_t i) {
+    mc_scope_reset(c->s);
+    mica_device_clear_cache(c->device);
+    c->done += c->source.parts[i].bytes;
+    if (c->options->progress) c->options->progress(c->options->progress_user, c->done, c->total);
+}

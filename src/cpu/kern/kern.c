@@ -42,15 +42,3 @@ void mk_kernels_fill(mk_kernels *kernels, mk_isa isa) {
     for (int i = 0; i <= (int)isa; i++) /* the machine may lack a weaker set */
         if (isas[i].has()) overlay(kernels, &isas[i]);
 }
-
-mk_qrows mk_qrows_further(mk_qrows w, int64_t codes, int64_t scales) {
-    int64_t bytes = scales * (w.mode == MK_AFFINE ? mk_type_bytes(w.type) : 1);
-    w.codes += codes;
-    w.scales = (const char *)w.scales + bytes;
-    if (w.biases) w.biases = (const char *)w.biases + bytes;
-    return w;
-}
-
-mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r) {
-    return mk_qrows_further(*w, r * w->codes_stride, r * w->scales_stride);
-}

@@ -20,11 +20,6 @@ static bool add_bytes(const mc_bpe *bpe, mc_str c, mc_buffer *ids, bool *no_memo
     return true;
 }
 
-int32_t mc_bpe_char_id(const mc_bpe *bpe, const mc_vocab *v, uint32_t codepoint, mc_str spelled) {
-    if (codepoint < MC_BPE_CHARS) return bpe->char_ids[codepoint];
-    return mc_vocab_find_model(v, spelled, mc_vocab_hash(spelled.ptr, spelled.len));
-}
-
 /* Turns a piece to the ids of its characters. A run of unknown characters is added when a known
  * character (or the end) follows. A character that falls back to bytes does not end the run, as in
  * `tokenizers`. */

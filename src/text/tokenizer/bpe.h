@@ -81,6 +81,10 @@ mica_status mc_bpe_learn_joins(mc_bpe *bpe, const mc_vocab *v);
 size_t mc_bpe_first_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piece);
 
 /* The id of a character, -1: none. */
-int32_t mc_bpe_char_id(const mc_bpe *bpe, const mc_vocab *v, uint32_t codepoint, mc_str spelled);
+static inline int32_t mc_bpe_char_id(const mc_bpe *bpe, const mc_vocab *v, uint32_t codepoint,
+                                     mc_str spelled) {
+    if (codepoint < MC_BPE_CHARS) return bpe->char_ids[codepoint];
+    return mc_vocab_find_model(v, spelled, mc_vocab_hash(spelled.ptr, spelled.len));
+}
 
 #endif
