@@ -40,7 +40,8 @@ static bool config_dtype(mc_json config, mica_dtype *dtype) {
     return false;
 }
 
-int mc_config_layers(mc_json config) {
+/* The number of layers that config.json says; 0: none. */
+static int count_layers(mc_json config) {
     int64_t n = 0;
     if (!mc_json_get_int(mc_json_find(config, "num_hidden_layers"), &n))
         mc_json_get_int(mc_json_find(mc_json_find(config, "text_config"), "num_hidden_layers"), &n);
@@ -173,7 +174,7 @@ static void plan_quant(const mc_source *source, const mica_convert_options *o, c
     if (plan->bits && plan->bits[i]) quant.bits = plan->bits[i];
     if (o->recipe)
         quant.bits =
-            mc_recipe_bits(mc_recipe_find(o->recipe), part->name, mc_config_layers(source->config));
+            mc_recipe_bits(mc_recipe_find(o->recipe), part->name, count_layers(source->config));
     target->quantised = true;
     target->quant = quant;
 }

@@ -41,9 +41,6 @@ void mc_plan_close(mc_plan *plan);
 /* Writes config.json of the converted model into a folder. */
 mica_status mc_plan_write_config(const mc_plan *plan, const mc_source *source, const char *folder);
 
-/* The number of layers that config.json says; 0: none. */
-int mc_config_layers(mc_json config);
-
 /* Whether config.json says that the head is the embedding. */
 bool mc_config_is_tied(mc_json config);
 

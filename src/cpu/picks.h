@@ -1,5 +1,5 @@
-/* Matrices that indices pick: gather_mm, gather_qmm. The places of the result's batch, each of which
- * is a matrix of x times one of w, sorted by the matrix of w. */
+/* Matrices that indices pick: gather_mm, gather_qmm. The places of the result's batch, each a
+ * matrix of x times one of w, sorted by the matrix of w. */
 #ifndef CPU_PICKS_H
 #define CPU_PICKS_H
 

@@ -265,11 +265,6 @@ mica_status mc_model_render_json(const mica_model *model, const mc_prompt_reques
     return mc_prompt_render_json(&model->prompt, model->opened.chat, request, text);
 }
 
-mica_status mc_model_chat_json(const mica_model *model, const mc_prompt_request *request,
-                               int32_t **ids, size_t *n) {
-    return mc_prompt_chat_json(&model->prompt, model->opened.chat, request, ids, n);
-}
-
 /* ---- sessions ---- */
 
 mica_status mc_model_session(const mica_session *session, mc_session **local) {

@@ -89,7 +89,7 @@ int32_t mc_build_string_choice(mc_json_rules *rules, mc_str *texts, size_t count
 
 /* ---- any documents ---- */
 
-int32_t mc_build_any_number(mc_json_rules *rules, int32_t next) {
+static int32_t build_any_number(mc_json_rules *rules, int32_t next) {
     mc_builder *b = rules->b;
     if (b->status != MICA_OK) return MC_DEAD;
     if (rules->number == MC_DEAD) {
@@ -155,7 +155,7 @@ int32_t mc_build_any_value(mc_json_rules *rules, int32_t next) {
     if (rules->value == MC_DEAD) {
         static const char *const words[] = {"null", "true", "false"};
         int32_t rule = rules->value = mc_build_rule(b);
-        int32_t all = mc_build_any_number(rules, MC_RETURN);
+        int32_t all = build_any_number(rules, MC_RETURN);
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             all = mc_build_split(b, mc_build_text(b, words[i], strlen(words[i]), MC_RETURN), all);
         all = mc_build_split(b, mc_build_any_array(rules, MC_RETURN), all);

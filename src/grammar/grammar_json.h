@@ -21,7 +21,6 @@ void mc_json_rules_init(mc_json_rules *rules, mc_builder *b);
 
 int32_t mc_build_space(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_string(mc_json_rules *rules, int32_t next);
-int32_t mc_build_any_number(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_value(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_object(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_array(mc_json_rules *rules, int32_t next);

@@ -514,15 +514,6 @@ mica_status mc_schema_compile(const char *text, size_t len, mc_grammar **grammar
     return mc_grammar_finish(&b, start, grammar);
 }
 
-mica_status mc_grammar_json_object(mc_grammar **grammar) {
-    mc_builder b;
-    mc_json_rules rules;
-    mc_builder_init(&b);
-    mc_json_rules_init(&rules, &b);
-    int32_t start = mc_build_any_object(&rules, MC_RETURN);
-    return mc_grammar_finish(&b, start, grammar);
-}
-
 mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **grammar) {
     mc_builder b;
     mc_builder_init(&b);

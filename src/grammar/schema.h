@@ -38,9 +38,6 @@ int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, 
  * errors  as above; MICA_EUNSUPPORTED a schema of constants */
 int32_t mc_build_keywords(mc_json_rules *rules, mc_json schema, const char *name, int32_t next);
 
-/* Any JSON object. errors  MICA_ENOMEM */
-mica_status mc_grammar_json_object(mc_grammar **grammar);
-
 /* The texts that a regular expression (grammar/grammar_regex.h) matches as a whole.
  * errors  MICA_EFORMAT, MICA_EUNSUPPORTED with the place; MICA_EINVAL, MICA_ENOMEM */
 mica_status mc_grammar_regex(const char *pattern, size_t len, mc_grammar **grammar);

@@ -40,7 +40,6 @@ bool mc_is_file_path(const char *path);
 /* Paths in new memory, freed with mc_free; NULL: no memory. suffix: behind the name, may be "". */
 char *mc_repository_blob(const mc_repository *repository, const char *name, const char *suffix);
 char *mc_repository_snapshot(const mc_repository *repository, const char *commit);
-char *mc_repository_file(const mc_repository *repository, const char *commit, const char *path);
 
 /* Sets commit to what a revision is in the cache. errors  MICA_ENOENT it has none; MICA_ENOMEM */
 mica_status mc_repository_find(const mc_repository *repository, const char *revision,

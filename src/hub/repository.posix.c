@@ -101,7 +101,7 @@ char *mc_repository_snapshot(const mc_repository *r, const char *commit) {
     return join3(r->folder, "snapshots", commit);
 }
 
-char *mc_repository_file(const mc_repository *r, const char *commit, const char *path) {
+static char *snapshot_file(const mc_repository *r, const char *commit, const char *path) {
     char *folder = mc_repository_snapshot(r, commit);
     char *file = folder ? mc_path_join(folder, path) : NULL;
     mc_free(folder);
@@ -230,7 +230,7 @@ mica_status mc_repository_link(const mc_repository *r, const char *commit, const
     mica_status status = MICA_OK;
     mc_buffer text = {0};
     char *target = relative_blob(path, blob);
-    char *link = mc_repository_file(r, commit, path);
+    char *link = snapshot_file(r, commit, path);
     bool printed = link && mc_buffer_printf(&text, "%s.mica-link", link);
     char *beside = take_path(&text, printed);
     if (!target || !link || !beside)

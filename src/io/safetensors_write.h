@@ -3,7 +3,7 @@
  * A file's header comes first and holds all positions, so a writer is opened with what it will hold
  * and is then given the data, in order and in pieces of any size: no tensor need be in memory as a
  * whole. A file appears whole or not at all (base/save.h). Of a tensor that is to be written,
- * mc_weight_tensor's name, kind, ndim and shape are read; mc_weights_save reads data, too.
+ * mc_weight_tensor's name, kind, ndim and shape are read.
  *
  * Names must be UTF-8, each there once, and not "__metadata__". The header is padded to a multiple
  * of 8 bytes, so that the data is aligned if the tensors with large elements come first.
@@ -44,10 +44,6 @@ mica_status mc_weights_writer_add(mc_weights_writer *writer, const void *data, s
  * MICA_OK the file gets its name. With another status it is dropped, and that status is returned.
  * errors  MICA_EINVAL bytes are missing; MICA_EIO */
 mica_status mc_weights_writer_close(mc_weights_writer **writer, mica_status status);
-
-/* Writes a file of tensors that are in memory: data has the bytes of kind and shape. */
-mica_status mc_weights_save(const char *path, const mc_weight_tensor *tensors, size_t count,
-                            const mica_metadata *metadata, size_t n_metadata);
 
 /* Opens a writer of a folder's weights, with {"format": "mlx"} as metadata: model.safetensors, or,
  * where that would be larger than shard_bytes, shards model-00001-of-00002.safetensors and so on.

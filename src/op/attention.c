@@ -120,7 +120,8 @@ static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array
     return mica_logical_and(s, seen, near);
 }
 
-mica_array mc_group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
+/* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */
+static mica_array group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
     int64_t shape[2] = {kv_heads, mc_dim_div(mica_array_dim(x, 1), kv_heads)};
     return mica_unflatten(s, x, 1, shape, 2);
 }
@@ -130,8 +131,8 @@ mica_array mc_group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
 static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in,
                             mica_array *tanh) {
     int64_t kv_heads = mica_array_dim(in[K], 1);
-    mica_array q = mc_group_heads(s, mc_cast(s, in[Q], MICA_F32), kv_heads);
-    mica_array k = mc_group_heads(s, mc_cast(s, in[K], MICA_F32), kv_heads);
+    mica_array q = group_heads(s, mc_cast(s, in[Q], MICA_F32), kv_heads);
+    mica_array k = group_heads(s, mc_cast(s, in[K], MICA_F32), kv_heads);
     mica_array scores = mica_matmul(s, q, mica_swapaxes(s, k, -1, -2));
     scores = mica_flatten(s, scores, 1, 2);
     scores = mica_multiply(s, scores, mica_scalar(s, a->scale, MICA_F32));
@@ -199,8 +200,8 @@ static mica_array attend(mica_scope *s, const void *attr, const mica_array *in, 
     }
     mica_array tanh, weights = mc_sdpa_weights(s, attr, in, &tanh, lse);
     int64_t kv_heads = mica_array_dim(in[K], 1);
-    mica_array v = mc_group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
-    mica_array y = mica_matmul(s, mc_group_heads(s, weights, kv_heads), v);
+    mica_array v = group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
+    mica_array y = mica_matmul(s, group_heads(s, weights, kv_heads), v);
     return mc_cast(s, mica_flatten(s, y, 1, 2), dtype);
 }
 

@@ -30,9 +30,6 @@ bool mc_sdpa_read_options(mica_scope *s, const mica_sdpa_options *options, mica_
 MC_WORK_RULE(mc_sdpa_work);
 mica_status mc_sdpa_infer(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);
 
-/* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */
-mica_array mc_group_heads(mica_scope *s, mica_array x, int64_t kv_heads);
-
 /* The softmax of the scores of q and k, floats and at least one key: [B, Hq, Lq, Lk] f32.
  *
  *  tanh  receives the scores before the mask, divided by the cap; MICA_NONE if there is no cap.

@@ -1,4 +1,6 @@
 /* Control flow: shape rules, and how functions become subgraphs. */
+#include <mica/control.h>
+
 #include "op/control.h"
 
 #include <limits.h>
@@ -6,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/options.h"
 #include "op/build.h"
 
@@ -161,7 +164,15 @@ const mc_op_def mc_op_scan = {"scan",
 
 /* ---- functions ---- */
 
-static mica_status call_fn(mc_body *b, mica_compile_fn fn, void *user) {
+/* A function that was recorded into a scope within another. */
+typedef struct recorded {
+    mica_scope *s;
+    size_t n_params, n_results;
+    mica_array *params;  /* [n_params] of s */
+    mica_array *results; /* [n_results] of s */
+} recorded;
+
+static mica_status call_fn(recorded *b, mica_compile_fn fn, void *user) {
     for (size_t i = 0; i < b->n_results; i++)
         b->results[i] = mc_invalid(b->s);
     MC_TRY(mc_scope_begin_recording(b->s));
@@ -170,10 +181,16 @@ static mica_status call_fn(mc_body *b, mica_compile_fn fn, void *user) {
     return status;
 }
 
-mica_status mc_body_record(mica_scope *outer, const char *what, mica_compile_fn fn, void *user,
-                           const mc_layout *params, size_t n_params, size_t n_results,
-                           mc_arena *arena, mc_body *b) {
-    *b = (mc_body){.n_params = n_params, .n_results = n_results};
+/* Calls fn over parameters of these layouts. The caller ends the body, after an error too, before
+ * it uses `outer` again.
+ *
+ *  what    the op's name, for errors
+ *  arena   memory of the lists
+ *  errors  those of fn; MICA_EINVAL a result is invalid; MICA_ENOMEM */
+static mica_status record_body(mica_scope *outer, const char *what, mica_compile_fn fn, void *user,
+                               const mc_layout *params, size_t n_params, size_t n_results,
+                               mc_arena *arena, recorded *b) {
+    *b = (recorded){.n_params = n_params, .n_results = n_results};
     b->params = mc_arena_alloc(arena, n_params * sizeof *b->params);
     b->results = mc_arena_alloc(arena, n_results * sizeof *b->results);
     if (!b->params || !b->results) return mc_fail_nomem("recording a function");
@@ -194,14 +211,14 @@ mica_status mc_body_record(mica_scope *outer, const char *what, mica_compile_fn 
     return MICA_OK;
 }
 
-void mc_body_close(mc_body *b) {
+static void close_body(recorded *b) {
     mica_scope_close(&b->s);
 }
 
 /* ---- captures ---- */
 
 /* Marks the nodes of the body's scope that its results need. */
-static bool *find_needed(const mc_body *b, mc_arena *arena) {
+static bool *find_needed(const recorded *b, mc_arena *arena) {
     uint32_t count = mc_scope_count(b->s);
     bool *needed = mc_arena_calloc(arena, (size_t)count + 1);
     if (!needed) return NULL;
@@ -223,7 +240,7 @@ typedef struct taken {
 } taken;
 
 /* Adds what body b takes; at [count of outer] is the place of an array in the list, or none. */
-static mica_status add_taken(const mc_body *bodies, size_t b, mc_arena *arena, uint32_t *at,
+static mica_status add_taken(const recorded *bodies, size_t b, mc_arena *arena, uint32_t *at,
                              taken *t) {
     const mc_capture *captures;
     size_t n = mc_scope_captures(bodies[b].s, &captures);
@@ -243,7 +260,7 @@ static mica_status add_taken(const mc_body *bodies, size_t b, mc_arena *arena, u
     return MICA_OK;
 }
 
-static mica_status find_taken(const mc_body *bodies, size_t n, mc_arena *arena, taken *t) {
+static mica_status find_taken(const recorded *bodies, size_t n, mc_arena *arena, taken *t) {
     const mc_capture *captures;
     size_t max = 0;
     uint32_t count = 0;
@@ -267,7 +284,7 @@ static mica_status find_taken(const mc_body *bodies, size_t n, mc_arena *arena, 
     return MICA_OK;
 }
 
-static mica_status make_graph(const mc_body *body, const taken *t, size_t which, mc_arena *arena,
+static mica_status make_graph(const recorded *body, const taken *t, size_t which, mc_arena *arena,
                               const mc_subgraph **graph) {
     size_t n = body->n_params + t->n;
     mica_array *params = mc_arena_alloc(arena, n * sizeof *params);
@@ -281,9 +298,15 @@ static mica_status make_graph(const mc_body *body, const taken *t, size_t which,
     return mc_subgraph_make(body->s, params, layouts, n, body->results, body->n_results, graph);
 }
 
-mica_status mc_bodies_make(const mc_body *bodies, size_t n, mc_arena *arena,
-                           const mc_subgraph **graphs, const mica_array **captures,
-                           size_t *n_captures) {
+/* Makes the subgraphs of n bodies, 1 or 2, with the same parameters: theirs, and behind these all
+ * that any of them takes from outside.
+ *
+ *  captures    receives the arrays of `outer` that are taken, [*n_captures], in memory of the arena
+ *  graphs [n]  receives references of the caller
+ *  errors      those of mc_subgraph_make */
+static mica_status make_subgraphs(const recorded *bodies, size_t n, mc_arena *arena,
+                                  const mc_subgraph **graphs, const mica_array **captures,
+                                  size_t *n_captures) {
     taken t;
     for (size_t b = 0; b < n; b++)
         graphs[b] = NULL;
@@ -309,8 +332,18 @@ static mica_status record_parts(mica_scope *s, mica_array node, mica_array *resu
     return mica_scope_status(s);
 }
 
-mica_status mc_control_record(mica_scope *s, mc_op op, const void *attr, const mc_operands *in,
-                              size_t n_lists, mica_array *results) {
+typedef struct operands {
+    const mica_array *list;
+    size_t n;
+} operands;
+
+/* Records a node of control flow; takes the references to the subgraphs in attr over.
+ *
+ *  in       n_lists lists of operands, one after the other
+ *  results  receives its results, as many as the op has
+ *  errors   the scope's; MICA_ENOMEM */
+static mica_status record_node(mica_scope *s, mc_op op, const void *attr, const operands *in,
+                               size_t n_lists, mica_array *results) {
     size_t n = 0;
     for (size_t l = 0; l < n_lists; l++)
         n += in[l].n;
@@ -336,7 +369,7 @@ typedef struct building {
     mica_scope *s;
     const char *what;
     mc_arena arena;
-    mc_body bodies[2];
+    recorded bodies[2];
     const mc_subgraph *graphs[2];
     const mica_array *captures;
     size_t n_captures;
@@ -351,8 +384,8 @@ static mica_status begin(building *b, bool complete) {
 }
 
 static void close_bodies(building *b) {
-    mc_body_close(&b->bodies[0]);
-    mc_body_close(&b->bodies[1]);
+    close_body(&b->bodies[0]);
+    close_body(&b->bodies[1]);
 }
 
 static mica_status end(building *b, mica_status status, mica_array *results, size_t n) {
@@ -384,11 +417,11 @@ static mica_status bring(building *b, const mica_array *xs, size_t n, mica_array
 /* Records function number i. */
 static mica_status record(building *b, size_t i, mica_compile_fn fn, void *user,
                           const mc_layout *params, size_t n, size_t n_results) {
-    return mc_body_record(b->s, b->what, fn, user, params, n, n_results, &b->arena, &b->bodies[i]);
+    return record_body(b->s, b->what, fn, user, params, n, n_results, &b->arena, &b->bodies[i]);
 }
 
 static mica_status make_graphs(building *b, size_t n) {
-    MC_TRY(mc_bodies_make(b->bodies, n, &b->arena, b->graphs, &b->captures, &b->n_captures));
+    MC_TRY(make_subgraphs(b->bodies, n, &b->arena, b->graphs, &b->captures, &b->n_captures));
     close_bodies(b);
     return MICA_OK;
 }
@@ -405,8 +438,8 @@ static mica_status build_if(building *b, mica_array pred, const mica_compile_fn 
         MC_TRY(record(b, i, fns[i], user, layouts, n_args, n_results));
     MC_TRY(make_graphs(b, 2));
     const mc_attr_if attr = {mc_graph_ref_of(b->graphs[0]), mc_graph_ref_of(b->graphs[1])};
-    const mc_operands in[] = {{&pred, 1}, {own, n_args}, {b->captures, b->n_captures}};
-    return mc_control_record(b->s, MC_OP_IF, &attr, in, 3, results);
+    const operands in[] = {{&pred, 1}, {own, n_args}, {b->captures, b->n_captures}};
+    return record_node(b->s, MC_OP_IF, &attr, in, 3, results);
 }
 
 mica_status mica_if(mica_scope *s, mica_array pred, mica_compile_fn then_fn,
@@ -475,8 +508,8 @@ static mica_status build_while(building *b, const mica_compile_fn fns[2], void *
     MC_TRY(make_graphs(b, 2));
     const mc_attr_while attr = {mc_graph_ref_of(b->graphs[0]), mc_graph_ref_of(b->graphs[1]),
                                 max_rounds};
-    const mc_operands in[] = {{own, n}, {b->captures, b->n_captures}};
-    MC_TRY(mc_control_record(b->s, MC_OP_WHILE, &attr, in, 2, all));
+    const operands in[] = {{own, n}, {b->captures, b->n_captures}};
+    MC_TRY(record_node(b->s, MC_OP_WHILE, &attr, in, 2, all));
     memcpy(results, all, n * sizeof *results);
     if (rounds) *rounds = all[n];
     return MICA_OK;
@@ -542,9 +575,8 @@ static mica_status build_scan(building *b, mica_compile_fn body, void *user, con
     MC_TRY(record(b, 0, body, user, params, n, n_results));
     MC_TRY(make_graphs(b, 1));
     attr.body = mc_graph_ref_of(b->graphs[0]);
-    const mc_operands lists[] = {
-        {init, in->n_carried}, {xs, in->n_xs}, {b->captures, b->n_captures}};
-    MC_TRY(mc_control_record(b->s, MC_OP_SCAN, &attr, lists, 3, results));
+    const operands lists[] = {{init, in->n_carried}, {xs, in->n_xs}, {b->captures, b->n_captures}};
+    MC_TRY(record_node(b->s, MC_OP_SCAN, &attr, lists, 3, results));
     for (size_t i = 0; i < n_results; i++)
         *(i < in->n_carried ? &carried[i] : &ys[i - in->n_carried]) = results[i];
     return MICA_OK;

@@ -3,11 +3,14 @@
  * A rule records mica_if, mica_while or mica_scan; the functions that it gives record the node's
  * subgraph once more, over arguments of their own, and let a pass go over that. Captures of the
  * node are taken from around these functions, as any function of control flow may. */
+#include <mica/control.h>
+
 #include "op/control.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "op/build.h"
 #include "op/gradient.h"
 

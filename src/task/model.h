@@ -44,11 +44,9 @@ struct mc_grammars *mc_model_grammars(const mica_model *model);
  * chat format there is none. */
 mc_str mc_model_template(const mica_model *model);
 
-/* A conversation in JSON, as the HTTP APIs carry it, as the text of a prompt, or as ids, freed with
- * mica_free (text/chat/prompt.h, with the model's chat format). */
+/* A conversation in JSON, as the HTTP APIs carry it, as the text of a prompt (text/chat/prompt.h,
+ * with the model's chat format). */
 mica_status mc_model_render_json(const mica_model *model, const mc_prompt_request *request,
                                  mc_buffer *text);
-mica_status mc_model_chat_json(const mica_model *model, const mc_prompt_request *request,
-                               int32_t **ids, size_t *n);
 
 #endif

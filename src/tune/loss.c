@@ -19,11 +19,8 @@ static const mc_loss *const rows[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-const mc_loss *mc_loss_at(size_t i) {
-    return i < ROWS ? rows[i] : NULL;
-}
-
-const mc_loss *mc_loss_find(const char *name) {
+/* NULL: there is none. */
+static const mc_loss *find_loss(const char *name) {
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(rows[i]->name, name) == 0) return rows[i];
     return NULL;
@@ -57,7 +54,7 @@ static mica_status unknown(const char *name) {
 }
 
 mica_status mc_loss_find_trainer(const char *name, const mc_loss **loss) {
-    *loss = mc_loss_find(name);
+    *loss = find_loss(name);
     if (!*loss) return unknown(name);
     if ((*loss)->train) return MICA_OK;
     return mc_fail(MICA_EINVAL,
@@ -81,7 +78,7 @@ mica_status mica_loss(mica_scope *s, const char *name, const mica_array *inputs,
     *loss = MICA_NONE;
     MC_TRY(MC_OPTIONS_COPY(mica_loss_options, beta, &given, options));
     if (given.beta == 0.0) given.beta = 0.1;
-    const mc_loss *row = mc_loss_find(name);
+    const mc_loss *row = find_loss(name);
     if (!row) return unknown(name);
     if (n != (size_t)row->n_inputs)
         return mc_fail(MICA_EINVAL, "loss %s takes %d arrays (%s), not %zu", name, row->n_inputs,

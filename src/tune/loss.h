@@ -45,8 +45,6 @@ typedef struct mc_loss {
 #include "tune/loss_list.h"
 #undef LOSS
 
-const mc_loss *mc_loss_at(size_t i);           /* NULL past the end */
-const mc_loss *mc_loss_find(const char *name); /* NULL: there is none */
 /* The loss of a name, which trains language models.
  * errors  MICA_EINVAL there is none (the text lists them), or it is a formula only */
 mica_status mc_loss_find_trainer(const char *name, const mc_loss **loss);

@@ -16,10 +16,6 @@ static const mc_optimizer *const rows[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-const mc_optimizer *mc_optimizer_at(size_t i) {
-    return i < ROWS ? rows[i] : NULL;
-}
-
 const mc_optimizer *mc_optimizer_find(const char *name) {
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(rows[i]->name, name) == 0) return rows[i];

@@ -37,8 +37,7 @@ typedef struct mc_optimizer {
 #include "tune/optimizer_list.h"
 #undef OPTIMIZER
 
-/* The i-th; NULL past the end. The one of a name; NULL: there is none. */
-const mc_optimizer *mc_optimizer_at(size_t i);
+/* The one of a name; NULL: there is none. */
 const mc_optimizer *mc_optimizer_find(const char *name);
 
 /* Fills in what options leave at 0, and checks them. errors  MICA_EINVAL, naming the optimisers */

@@ -205,10 +205,6 @@ void mc_steps_close(mc_steps **steps) {
     *steps = NULL;
 }
 
-const mc_loss *mc_steps_loss(const mc_steps *st) {
-    return st->loss;
-}
-
 /* ---- running ---- */
 
 /* The arguments of a pass; freed with mc_free. */

@@ -39,8 +39,6 @@ mica_status mc_steps_open(mc_trainable *t, mica_device *device, const mc_steps_o
                           mc_steps **steps);
 void mc_steps_close(mc_steps **steps);
 
-const mc_loss *mc_steps_loss(const mc_steps *steps);
-
 /* Adds the gradient of a batch to those since the last update.
  *
  *  loss, weight  receive the loss, and by what it counts in a mean over batches

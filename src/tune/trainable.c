@@ -27,12 +27,6 @@ uint64_t mc_trainable_bytes(const mc_trainable *t) {
     return bytes;
 }
 
-mc_parameter *mc_trainable_find(const mc_trainable *t, const char *name) {
-    for (size_t i = 0; i < mc_trainable_count(t); i++)
-        if (strcmp(mc_trainable_at(t, i)->name, name) == 0) return mc_trainable_at(t, i);
-    return NULL;
-}
-
 /* ---- making parameters ---- */
 
 static mica_status add(mc_trainable *t, mc_parameter p, const char *suffix) {

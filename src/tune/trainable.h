@@ -61,8 +61,6 @@ size_t mc_trainable_count(const mc_trainable *t);
 mc_parameter *mc_trainable_at(const mc_trainable *t, size_t i);
 /* Bytes of all values. */
 uint64_t mc_trainable_bytes(const mc_trainable *t);
-/* The parameter of a name; NULL: there is none. */
-mc_parameter *mc_trainable_find(const mc_trainable *t, const char *name);
 
 /* Drops what the scope holds beside the values and `more`, arrays of it, which are given new
  * handles. errors  those of mica_scope_collect */

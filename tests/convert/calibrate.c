@@ -2,7 +2,7 @@
 #include "convert/calibrate.h"
 
 #include "base/alloc.h"
-#include "io/safetensors_write.h"
+#include "io/save_weights.h"
 #include "model/fixture.h"
 
 #include <stdio.h>
@@ -170,7 +170,7 @@ static void add_stranger(const char *name) {
     char *other = test_format("%s/model-2.safetensors", dense);
     (void)unlink(index);
     (void)rename(from, to);
-    if (mc_weights_save(other, &t, 1, NULL, 0) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (save_weights(other, &t, 1, NULL, 0) != MICA_OK) fail_msg("%s", mica_last_error());
     free(index);
     free(from);
     free(to);

@@ -2,6 +2,7 @@
  * schema, greedy or sampled, with drafts or without. */
 #include "support/support.h"
 
+#include "base/buffer.h"
 #include "base/json.h"
 #include "grammar/grammar_constraint.h"
 #include "grammar/schema.h"
@@ -17,6 +18,16 @@ static mc_grammars *grammars;
 static int32_t *prompt;
 static size_t prompt_len;
 
+static mica_status encode_prompt(const mc_prompt_request *request) {
+    mc_buffer text = {0};
+    mica_status status = mc_model_render_json(model, request, &text);
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(mica_model_tokenizer(model), mc_buffer_cstr(&text), text.len,
+                                       false, &prompt, &prompt_len);
+    mc_buffer_deinit(&text);
+    return status;
+}
+
 static int open_model(void **state) {
     (void)state;
     static const char messages[] = "[{\"role\": \"user\", \"content\": \"What is curl?\"}]";
@@ -30,7 +41,7 @@ static int open_model(void **state) {
     return mc_model_local(model, &local) != MICA_OK ||
            mc_grammars_open(mica_model_tokenizer(model), (size_t)info.vocab_size, &grammars) !=
                MICA_OK ||
-           mc_model_chat_json(model, &request, &prompt, &prompt_len) != MICA_OK;
+           encode_prompt(&request) != MICA_OK;
 }
 
 static int close_model(void **state) {

@@ -4,6 +4,7 @@
 
 #include "io/safetensors_write.h"
 
+#include "io/save_weights.h"
 #include "support/support.h"
 
 #include <signal.h>
@@ -50,7 +51,7 @@ static void test_golden(void **state) {
     (void)state;
     char *file = test_format("%s/safetensors/written.safetensors", test_cases_dir());
     size_t want_size, size;
-    assert_int_equal(mc_weights_save(path, golden, N_GOLDEN, notes, 1), MICA_OK);
+    assert_int_equal(save_weights(path, golden, N_GOLDEN, notes, 1), MICA_OK);
     char *want = test_read_file(file, &want_size), *got = test_read_file(path, &size);
     assert_int_equal(size, want_size);
     assert_memory_equal(got, want, size);
@@ -66,7 +67,7 @@ static void test_read_back(void **state) {
     mc_weight_tensor tensors[N_GOLDEN];
     memcpy(tensors, golden, sizeof golden);
     tensors[0].name = "a \"quoted\\ \x01 \xc3\xa9\xf0\x9f\x90\x8e";
-    assert_int_equal(mc_weights_save(path, tensors, N_GOLDEN, notes, 2), MICA_OK);
+    assert_int_equal(save_weights(path, tensors, N_GOLDEN, notes, 2), MICA_OK);
     assert_int_equal(mc_weights_open(path, NULL, &w), MICA_OK);
     assert_int_equal(mc_weights_count(w), N_GOLDEN);
     for (size_t i = 0; i < N_GOLDEN; i++) {
@@ -88,7 +89,7 @@ static void test_read_back(void **state) {
 
 static void expect(const mc_weight_tensor *tensors, size_t n, const mica_metadata *metadata,
                    size_t n_metadata, const char *says) {
-    assert_int_equal(mc_weights_save(path, tensors, n, metadata, n_metadata), MICA_EINVAL);
+    assert_int_equal(save_weights(path, tensors, n, metadata, n_metadata), MICA_EINVAL);
     if (!strstr(mica_last_error(), says))
         fail_msg("'%s' does not say '%s'", mica_last_error(), says);
     assert_int_equal(test_count_entries(dir), 0);
@@ -156,7 +157,7 @@ static void test_no_room(void **state) {
     (void)state;
     struct rlimit all, few;
     if (access("/dev/full", W_OK) == 0) {
-        assert_int_equal(mc_weights_save("/dev/full", golden, N_GOLDEN, NULL, 0), MICA_EIO);
+        assert_int_equal(save_weights("/dev/full", golden, N_GOLDEN, NULL, 0), MICA_EIO);
         assert_non_null(strstr(mica_last_error(), "No space left on device"));
     }
     enum { MANY = 1 << 20 };
@@ -169,7 +170,7 @@ static void test_no_room(void **state) {
     few = (struct rlimit){MANY / 2, all.rlim_max};
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
-    assert_int_equal(mc_weights_save(path, &big, 1, NULL, 0), MICA_EIO);
+    assert_int_equal(save_weights(path, &big, 1, NULL, 0), MICA_EIO);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
     signal(SIGXFSZ, before);
     char *old = test_read_file(path, NULL);
@@ -181,10 +182,10 @@ static void test_no_room(void **state) {
 
 static void test_no_rights(void **state) {
     (void)state;
-    assert_int_equal(mc_weights_save("/none/at/all", golden, N_GOLDEN, NULL, 0), MICA_ENOENT);
+    assert_int_equal(save_weights("/none/at/all", golden, N_GOLDEN, NULL, 0), MICA_ENOENT);
     assert_int_equal(chmod(dir, 0555), 0);
     if (test_lose_rights()) {
-        assert_int_equal(mc_weights_save(path, golden, N_GOLDEN, NULL, 0), MICA_EIO);
+        assert_int_equal(save_weights(path, golden, N_GOLDEN, NULL, 0), MICA_EIO);
         assert_non_null(strstr(mica_last_error(), path));
         test_regain_rights();
     }
@@ -194,7 +195,7 @@ static void test_no_rights(void **state) {
 
 static bool save_whole(void *arg) {
     (void)arg;
-    mica_status status = mc_weights_save(path, golden, N_GOLDEN, notes, 2);
+    mica_status status = save_weights(path, golden, N_GOLDEN, notes, 2);
     if (status != MICA_OK) assert_int_equal(status, MICA_ENOMEM);
     assert_int_equal(test_count_entries(dir), status == MICA_OK);
     return status == MICA_OK;

@@ -70,7 +70,8 @@ static const mc_field output_fields[] = {
     {.name = "task_budget", .kind = MC_FIELD_NOTED, .help = "advice of how long a task may be"},
 };
 
-const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS] = {
+enum { PROMPT_FIELDS = 16 };
+static const mc_field prompt_fields[PROMPT_FIELDS] = {
     {.name = "model",
      .kind = MC_FIELD_TEXT,
      .required = true,
@@ -224,7 +225,7 @@ static const mc_endpoint endpoints[] = {
      .api = MC_API_ANTHROPIC,
      .query = "beta",
      .handle = mc_anthropic_messages,
-     .tables = {{mc_anthropic_prompt_fields, MC_ANTHROPIC_PROMPT_FIELDS, 0},
+     .tables = {{prompt_fields, PROMPT_FIELDS, 0},
                 {mc_anthropic_message_fields, MC_ANTHROPIC_MESSAGE_FIELDS, 0}},
      .help = "an answer to a conversation. Its stop_reason is end_turn, tool_use, stop_sequence, "
              "max_tokens, or model_context_window_exceeded. It may be asked with the query "
@@ -234,7 +235,7 @@ static const mc_endpoint endpoints[] = {
      .api = MC_API_ANTHROPIC,
      .query = "beta",
      .handle = count_tokens,
-     .tables = {{mc_anthropic_prompt_fields, MC_ANTHROPIC_PROMPT_FIELDS, 0}},
+     .tables = {{prompt_fields, PROMPT_FIELDS, 0}},
      .help = "the number of tokens of a conversation's prompt"},
 };
 

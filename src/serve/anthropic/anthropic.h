@@ -17,9 +17,6 @@ typedef struct mc_anthropic_prompt {
     bool single; /* at most one call */
 } mc_anthropic_prompt;
 
-enum { MC_ANTHROPIC_PROMPT_FIELDS = 16 };
-extern const mc_field mc_anthropic_prompt_fields[MC_ANTHROPIC_PROMPT_FIELDS];
-
 /* Reads a conversation, and what the answer may be, for mc_chat_prompt_prepare. Form and messages
  * are freed in any case. false: *failure says why */
 bool mc_anthropic_read(const mc_anthropic_prompt *values, mc_answer_form *form,

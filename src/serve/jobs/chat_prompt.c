@@ -112,8 +112,9 @@ static bool add_system(const mc_exchange *http, const mc_buffer *messages, mc_bu
     return !put.failed;
 }
 
-mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
-                                  const mc_chat_prompt *chat, mc_buffer *text) {
+/* errors  those of mc_model_render_json */
+static mica_status render(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
+                          mc_buffer *text) {
     mc_buffer variables = {0}, tools = {0}, messages = {0};
     mc_prompt_request request = {
         .messages = chat->messages.data,
@@ -182,7 +183,7 @@ static bool check_roles(mc_exchange *http, const mica_model *model, const mc_cha
 bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
                          mc_buffer *text) {
     if (!check_roles(http, model, chat)) return false;
-    mica_status status = mc_chat_prompt_render(http, model, chat, text);
+    mica_status status = render(http, model, chat, text);
     return status == MICA_OK ||
            mc_failure_of(&http->failure, status, chat->field ? chat->field : "messages");
 }
@@ -254,7 +255,7 @@ static void mark_system(mc_exchange *http, const mica_model *model, const mc_cha
     int64_t count = put_beginning(mc_json_root(doc), &beginning.messages);
     mc_json_close(&doc);
     if ((count > 0 || (count == 0 && chat->form->tools_text.len)) &&
-        mc_chat_prompt_render(http, model, &beginning, &other) == MICA_OK) {
+        render(http, model, &beginning, &other) == MICA_OK) {
         while (same < other.len && same < text.len && other.data[same] == text.ptr[same])
             same++;
         mark_beginning(mica_model_tokenizer(model), (mc_str){text.ptr, same}, prompt);

@@ -39,11 +39,7 @@ bool mc_chat_prompt_set(mc_chat_prompt *chat, const mc_chat_values *values, mc_f
 
 /* Adds the text of the prompt, with its special tokens. A family's built-in chat format, which has
  * no variables, is fine where they only turn thinking off or set an effort: none of them thinks.
- * errors  those of mc_model_render_json */
-mica_status mc_chat_prompt_render(mc_exchange *http, const mica_model *model,
-                                  const mc_chat_prompt *chat, mc_buffer *text);
-
-/* The same. false: http->failure says why */
+ * false: http->failure says why */
 bool mc_chat_prompt_text(mc_exchange *http, const mica_model *model, const mc_chat_prompt *chat,
                          mc_buffer *text);
 

@@ -1,8 +1,9 @@
 /* /v1/files: what batches read and write. */
-#include "serve/openai/files.h"
-
 #include "base/alloc.h"
+#include "serve/common/failure.h"
+#include "serve/common/file_store.h"
 #include "serve/common/multipart.h"
+#include "serve/common/put.h"
 #include "serve/http/endpoint.h"
 #include "serve/jobs/state.h"
 #include "serve/openai/openai.h"
@@ -20,7 +21,8 @@ static const mc_field fields[] = {
      .help = "files stay until they are deleted, or the server ends"},
 };
 
-void mc_openai_put_file(mc_put *put, const mc_stored_file *file) {
+/* What is known of a file, as an object. */
+static void put_file(mc_put *put, const mc_stored_file *file) {
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "id", file->id);
     mc_put_text(put, "object", "file");
@@ -32,7 +34,8 @@ void mc_openai_put_file(mc_put *put, const mc_stored_file *file) {
     mc_put_close(put, '}');
 }
 
-bool mc_openai_fail_file(mc_failure *failure, mica_status status) {
+/* A file that cannot be written; paths are not told. Returns false. */
+static bool fail_file(mc_failure *failure, mica_status status) {
     if (status == MICA_EBUSY)
         return mc_failure_set(failure, 413, "too_many_files", "file", "%s", mica_last_error());
     return mc_failure_set(
@@ -96,9 +99,9 @@ static bool upload(mc_exchange *http) {
         status = mc_file_writer_add(&writer, file->content.ptr, file->content.len);
         status = mc_file_writer_close(&writer, status);
     }
-    if (status != MICA_OK) return mc_openai_fail_file(failure, status);
+    if (status != MICA_OK) return fail_file(failure, status);
     mc_put put = mc_put_into(&http->out);
-    mc_openai_put_file(&put, &writer.about);
+    put_file(&put, &writer.about);
     return send(http, &put);
 }
 
@@ -122,7 +125,7 @@ static bool retrieve(mc_exchange *http) {
     }
     if (!mc_file_store_find(&http->server->files, http->key, id, &about)) return is_missing(http);
     mc_put put = mc_put_into(&http->out);
-    mc_openai_put_file(&put, &about);
+    put_file(&put, &about);
     return send(http, &put);
 }
 
@@ -146,7 +149,7 @@ static void put_files(mc_put *put, const mc_stored_file *files, size_t n, bool m
     mc_put_text(put, "object", "list");
     mc_put_open(put, "data", '[');
     for (size_t i = 0; i < n; i++)
-        mc_openai_put_file(put, &files[i]);
+        put_file(put, &files[i]);
     mc_put_close(put, ']');
     mc_put_text(put, "first_id", n ? files[0].id : "");
     mc_put_text(put, "last_id", n ? files[n - 1].id : "");

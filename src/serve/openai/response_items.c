@@ -46,7 +46,8 @@ static mc_put begin(mc_buffer *messages, const char *role) {
     return put;
 }
 
-bool mc_response_items_add(mc_buffer *messages, const char *role, mc_str text) {
+/* Adds a message with a text. false: no memory. */
+static bool add_text(mc_buffer *messages, const char *role, mc_str text) {
     mc_put put = begin(messages, role);
     mc_put_str(&put, "content", text);
     mc_put_close(&put, '}');
@@ -173,8 +174,7 @@ static bool read_message(reader *r, mc_json item) {
         return refuse(r, "invalid_value", ".role: want user, assistant, system or developer");
     mc_buffer text = {0};
     bool done = end_turn(r) && add_content(r, content, "content", "input_text", &text);
-    if (done && !mc_response_items_add(r->messages, known, (mc_str){text.data, text.len}))
-        done = no_memory(r);
+    if (done && !add_text(r->messages, known, (mc_str){text.data, text.len})) done = no_memory(r);
     mc_buffer_deinit(&text);
     return done;
 }
@@ -266,8 +266,7 @@ bool mc_response_items_read(mc_json input, const mc_response_seal *seal, mc_buff
                             mc_failure *failure) {
     reader r = {.seal = seal, .messages = messages, .failure = failure};
     mc_str text;
-    if (mc_json_get_str(input, &text))
-        return mc_response_items_add(messages, "user", text) || no_memory(&r);
+    if (mc_json_get_str(input, &text)) return add_text(messages, "user", text) || no_memory(&r);
     bool done = true;
     for (mc_json_iter it = mc_json_begin(input); done && mc_json_next(&it); r.index++)
         done = read_item(&r, it.value);

@@ -26,7 +26,4 @@
 bool mc_response_items_read(mc_json input, const mc_response_seal *seal, mc_buffer *messages,
                             mc_failure *failure);
 
-/* Adds a message with a text. false: no memory. */
-bool mc_response_items_add(mc_buffer *messages, const char *role, mc_str text);
-
 #endif

@@ -264,15 +264,6 @@ mica_status mc_prompt_encode_rendered(const mc_prompt *prompt, const mc_buffer *
                                  ids, n);
 }
 
-mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
-                                const mc_prompt_request *request, int32_t **ids, size_t *n) {
-    mc_buffer text = {0};
-    mica_status status = mc_prompt_render_json(prompt, format, request, &text);
-    if (status == MICA_OK) status = mc_prompt_encode_rendered(prompt, &text, ids, n);
-    mc_buffer_deinit(&text);
-    return status;
-}
-
 /* ---- conversations of C ---- */
 
 /* Adds ,"key":"text", or nothing for NULL. *utf8: whether it is. */

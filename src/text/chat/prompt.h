@@ -74,8 +74,4 @@ typedef struct mc_prompt_request {
 mica_status mc_prompt_render_json(const mc_prompt *prompt, const char *format,
                                   const mc_prompt_request *request, mc_buffer *text);
 
-/* The same, and encodes it to ids, freed with mica_free. */
-mica_status mc_prompt_chat_json(const mc_prompt *prompt, const char *format,
-                                const mc_prompt_request *request, int32_t **ids, size_t *n);
-
 #endif

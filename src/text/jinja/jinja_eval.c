@@ -83,8 +83,8 @@ static void eval_arguments(mc_jrun *r, const mc_jnode *arg, mc_jlist *args, mc_j
     }
 }
 
-mc_jvalue mc_jcall_value(mc_jrun *r, mc_jvalue callee, const mc_jlist *args,
-                         const mc_jdict *named) {
+static mc_jvalue call_value(mc_jrun *r, mc_jvalue callee, const mc_jlist *args,
+                            const mc_jdict *named) {
     if (mc_jis(callee, MC_J_MACRO)) return mc_jcall_macro(r, callee.macro, args, named);
     if (mc_jis(callee, MC_J_FUNCTION)) {
         mc_jvalue self = callee.function.self ? *callee.function.self : mc_jnone();
@@ -104,7 +104,7 @@ static mc_jvalue eval_call(mc_jrun *r, const mc_jnode *n) {
     mc_jvalue callee = mc_jeval(r, n->a);
     eval_arguments(r, n->b, &args, &named);
     r->line = n->line;
-    return r->status == MICA_OK ? mc_jcall_value(r, callee, &args, &named) : mc_jnone();
+    return r->status == MICA_OK ? call_value(r, callee, &args, &named) : mc_jnone();
 }
 
 static mc_jvalue eval_builtin(mc_jrun *r, const mc_jnode *n) {

@@ -12,7 +12,8 @@ void mc_jset(mc_jrun *r, mc_str name, mc_jvalue v) {
     mc_jdict_put(r, &r->scope->names, mc_jstr(name), v);
 }
 
-mc_jscope *mc_jscope_enter(mc_jrun *r, mc_jscope *outer) {
+/* Enters a new scope inside `outer`. Returns the scope before, for leave_scope. */
+static mc_jscope *enter_scope(mc_jrun *r, mc_jscope *outer) {
     mc_jscope *before = r->scope, *scope = mc_jalloc(r, sizeof *scope);
     if (scope) {
         scope->outer = outer;
@@ -21,7 +22,7 @@ mc_jscope *mc_jscope_enter(mc_jrun *r, mc_jscope *outer) {
     return before;
 }
 
-void mc_jscope_leave(mc_jrun *r, mc_jscope *before) {
+static void leave_scope(mc_jrun *r, mc_jscope *before) {
     r->scope = before;
 }
 
@@ -92,10 +93,10 @@ static mc_jvalue capture(mc_jrun *r, const mc_jnode *body) {
 
 /* Runs a block and applies its filters to its output. */
 static mc_jvalue filtered_block(mc_jrun *r, const mc_jnode *n) {
-    mc_jscope *before = mc_jscope_enter(r, r->scope);
+    mc_jscope *before = enter_scope(r, r->scope);
     mc_jset(r, MC_STR(MC_J_BLOCK_TEXT), capture(r, n->c));
     mc_jvalue v = mc_jeval(r, n->b);
-    mc_jscope_leave(r, before);
+    leave_scope(r, before);
     return v;
 }
 
@@ -126,10 +127,10 @@ static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
     if (!n->e) return all;
     mc_jlist *some = mc_jlist_new(r);
     for (size_t i = 0; i < all->count && r->status == MICA_OK; i++) {
-        mc_jscope *before = mc_jscope_enter(r, r->scope);
+        mc_jscope *before = enter_scope(r, r->scope);
         assign(r, n->a, all->items[i]);
         if (mc_jtruth(mc_jeval(r, n->e))) mc_jlist_push(r, some, all->items[i]);
-        mc_jscope_leave(r, before);
+        leave_scope(r, before);
     }
     return some;
 }
@@ -142,12 +143,12 @@ static flow exec_for(mc_jrun *r, const mc_jnode *n) {
     *loop = (mc_jloop){.items = items};
     if (items->count == 0) return exec_body(r, n->d);
     for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
-        mc_jscope *before = mc_jscope_enter(r, r->scope);
+        mc_jscope *before = enter_scope(r, r->scope);
         loop->index = i;
         mc_jset(r, MC_STR("loop"), (mc_jvalue){.kind = MC_J_LOOP, .loop = loop});
         assign(r, n->a, items->items[i]);
         flow next = exec_body(r, n->c);
-        mc_jscope_leave(r, before);
+        leave_scope(r, before);
         if (next == BREAK) break;
     }
     return NEXT;
@@ -160,7 +161,7 @@ static flow exec_break(mc_jrun *r, const mc_jnode *n) {
 
 static flow exec_with(mc_jrun *r, const mc_jnode *n) {
     mc_jscope *outer = r->scope, *inner;
-    mc_jscope_enter(r, outer);
+    enter_scope(r, outer);
     inner = r->scope;
     for (const mc_jnode *set = n->a; set && r->status == MICA_OK; set = set->next) {
         r->scope = outer; /* a value does not see the names before it */
@@ -169,7 +170,7 @@ static flow exec_with(mc_jrun *r, const mc_jnode *n) {
         assign(r, set->a, v);
     }
     flow next = exec_body(r, n->c);
-    mc_jscope_leave(r, outer);
+    leave_scope(r, outer);
     return next;
 }
 
@@ -193,7 +194,7 @@ static flow exec_macro(mc_jrun *r, const mc_jnode *n) {
 
 /* {% call m(...) %}: m can call the body as the macro `caller`. */
 static flow exec_call_block(mc_jrun *r, const mc_jnode *n) {
-    mc_jscope *before = mc_jscope_enter(r, r->scope);
+    mc_jscope *before = enter_scope(r, r->scope);
     mc_jnode keyword = {.kind = MC_N_KEYWORD, .line = n->line, .name = n->name};
     mc_jnode name = {.kind = MC_N_NAME, .line = n->line, .name = MC_STR(MC_J_BLOCK_TEXT)};
     mc_jnode call = *n->b;
@@ -203,7 +204,7 @@ static flow exec_call_block(mc_jrun *r, const mc_jnode *n) {
     call.b = &keyword;
     mc_jvalue v = mc_jeval(r, &call);
     if (r->status == MICA_OK) mc_jput_value(r, v);
-    mc_jscope_leave(r, before);
+    leave_scope(r, before);
     return NEXT;
 }
 
@@ -245,10 +246,10 @@ static void bind_params(mc_jrun *r, const mc_jnode *macro, const mc_jlist *args,
 
 mc_jvalue mc_jcall_macro(mc_jrun *r, const mc_jmacro *macro, const mc_jlist *args,
                          const mc_jdict *named) {
-    mc_jscope *before = mc_jscope_enter(r, macro->scope);
+    mc_jscope *before = enter_scope(r, macro->scope);
     bind_params(r, macro->node, args, named);
     mc_jvalue text = capture(r, macro->node->c);
-    mc_jscope_leave(r, before);
+    leave_scope(r, before);
     return text;
 }
 

@@ -155,7 +155,7 @@ static mc_jnode *parse_name(mc_jparser *p) {
     return node;
 }
 
-mc_jnode *mc_jparse_primary(mc_jparser *p) {
+static mc_jnode *parse_primary(mc_jparser *p) {
     if (p->at->kind == MC_T_NAME) return parse_name(p);
     if (p->at->kind == MC_T_STRING) return parse_string(p);
     if (p->at->kind == MC_T_INT || p->at->kind == MC_T_FLOAT) return parse_number(p);
@@ -230,7 +230,8 @@ static mc_jnode *parse_dot(mc_jparser *p, mc_jnode *operand) {
     return node;
 }
 
-mc_jnode *mc_jparse_postfix(mc_jparser *p, mc_jnode *node) {
+/* .x [x] (x) */
+static mc_jnode *parse_postfix(mc_jparser *p, mc_jnode *node) {
     for (;;) {
         if (mc_jparse_at_op(p, ".")) {
             node = parse_dot(p, node);
@@ -276,7 +277,7 @@ static mc_jnode *parse_test(mc_jparser *p, mc_jnode *operand) {
     } else if (mc_jparse_at(p, MC_T_NAME, "is")) {
         mc_jparse_fail(p, "tests cannot be chained with 'is'");
     } else if (at_bare_argument(p)) {
-        node->b = mc_jparse_postfix(p, mc_jparse_primary(p));
+        node->b = parse_postfix(p, parse_primary(p));
     }
     return negated ? node_of(p, MC_N_NOT, node, NULL) : node;
 }
@@ -288,7 +289,7 @@ static mc_jnode *parse_filters_and_tests(mc_jparser *p, mc_jnode *node) {
         } else if (mc_jparse_skip_word(p, "is")) {
             node = parse_test(p, node);
         } else if (mc_jparse_at_op(p, "(")) {
-            node = mc_jparse_postfix(p, node);
+            node = parse_postfix(p, node);
         } else {
             return node;
         }
@@ -305,9 +306,9 @@ static mc_jnode *parse_unary(mc_jparser *p, bool filtered) {
     } else if (mc_jparse_skip_op(p, "+")) {
         node = node_of(p, MC_N_POSITIVE, parse_unary(p, false), NULL);
     } else {
-        node = mc_jparse_primary(p);
+        node = parse_primary(p);
     }
-    node = mc_jparse_postfix(p, node);
+    node = parse_postfix(p, node);
     if (filtered) node = parse_filters_and_tests(p, node);
     mc_jparse_leave(p);
     return node;
@@ -453,7 +454,7 @@ static mc_jnode *parse_one_target(mc_jparser *p) {
         node = mc_jparse_target(p);
         mc_jparse_expect(p, MC_T_OPERATOR, ")");
     } else {
-        node = mc_jparse_primary(p);
+        node = parse_primary(p);
         if (node->kind == MC_N_NAME && mc_jparse_at_op(p, ".")) node = parse_dot(p, node);
         if (node->kind != MC_N_NAME && node->kind != MC_N_ATTR)
             mc_jparse_fail(p, "cannot assign to that: expected a name");

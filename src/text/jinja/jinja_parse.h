@@ -54,7 +54,5 @@ mc_jnode *mc_jparse_tuple(mc_jparser *p, bool conditions);
 mc_jnode *mc_jparse_target(mc_jparser *p);
 /* The filters "| a | b" of `operand`, at least one; the first bar was skipped already. */
 mc_jnode *mc_jparse_filters(mc_jparser *p, mc_jnode *operand);
-mc_jnode *mc_jparse_primary(mc_jparser *p);
-mc_jnode *mc_jparse_postfix(mc_jparser *p, mc_jnode *node); /* .x [x] (x) */
 
 #endif

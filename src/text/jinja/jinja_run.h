@@ -37,7 +37,6 @@ const mc_jbuiltin *mc_jbuiltin_find(const mc_jbuiltin *rows, size_t n, mc_str na
 /* Matches arguments to parameters and calls. named may be NULL. */
 mc_jvalue mc_jcall_builtin(mc_jrun *r, const mc_jbuiltin *b, mc_jvalue self, const mc_jlist *args,
                            const mc_jdict *named);
-mc_jvalue mc_jcall_value(mc_jrun *r, mc_jvalue callee, const mc_jlist *args, const mc_jdict *named);
 
 /* An argument of a certain type; `otherwise` if it is absent or None. */
 int64_t mc_jarg_int(mc_jrun *r, const mc_jcall *c, size_t i, int64_t otherwise);
@@ -101,9 +100,6 @@ mc_jvalue mc_jcall_macro(mc_jrun *r, const mc_jmacro *macro, const mc_jlist *arg
                          const mc_jdict *named);
 /* Sets a variable of the innermost scope. */
 void mc_jset(mc_jrun *r, mc_str name, mc_jvalue v);
-/* Enters a new scope inside `outer`. Returns the scope before, for mc_jscope_leave. */
-mc_jscope *mc_jscope_enter(mc_jrun *r, mc_jscope *outer);
-void mc_jscope_leave(mc_jrun *r, mc_jscope *before);
 void mc_jexec(mc_jrun *r, const mc_jnode *body); /* a whole template */
 
 #endif

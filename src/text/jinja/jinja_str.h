@@ -50,7 +50,6 @@ mc_jlist *mc_jstr_lines(mc_jrun *r, mc_str text); /* str.splitlines() */
 void mc_jput_value(mc_jrun *r, mc_jvalue v);
 mc_jvalue mc_jto_str(mc_jrun *r, mc_jvalue v);
 void mc_jput_repr(mc_jrun *r, mc_jvalue v); /* repr(v) */
-void mc_jput_float(mc_jrun *r, double v);   /* repr() of a float */
 
 /* Parses a number of a template or a text: digits, a point, an exponent; no sign, no `_`. */
 bool mc_jparse_int(mc_str digits, unsigned base, int64_t *out);

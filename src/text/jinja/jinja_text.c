@@ -47,7 +47,7 @@ static void put_digits(mc_jrun *r, const char *digits, int exponent) {
     if (count <= exponent + 1) mc_jput(r, MC_STR(".0"));
 }
 
-void mc_jput_float(mc_jrun *r, double v) {
+static void put_float(mc_jrun *r, double v) {
     char digits[32];
     if (isnan(v)) {
         mc_jput(r, MC_STR("nan"));
@@ -205,7 +205,7 @@ static void put_repr_of(mc_jrun *r, mc_jvalue v) {
         mc_jputf(r, "%" PRId64, v.integer);
         break;
     case MC_J_FLOAT:
-        mc_jput_float(r, v.real);
+        put_float(r, v.real);
         break;
     case MC_J_STR:
         put_repr_str(r, v.text);
@@ -346,7 +346,7 @@ static void put_json_dict(mc_jrun *r, const mc_jdict *given, const mc_jjson_form
 
 static void put_json_float(mc_jrun *r, double v) {
     if (isfinite(v)) {
-        mc_jput_float(r, v);
+        put_float(r, v);
     } else {
         mc_jput_text(r, isnan(v) ? "NaN" : v < 0 ? "-Infinity" : "Infinity");
     }

@@ -13,7 +13,8 @@ uint32_t mc_byte_to_char(uint8_t byte) {
     return byte == 0xAD ? 0x143 : 0x121u + (byte - 0x7Fu);
 }
 
-int mc_char_to_byte(uint32_t codepoint) {
+/* -1: not in the alphabet */
+static int char_to_byte(uint32_t codepoint) {
     if (codepoint <= 0xFF) return stands_for_itself(codepoint) ? (int)codepoint : -1;
     if (codepoint <= 0x120) return (int)(codepoint - 0x100);
     if (codepoint <= 0x142) return (int)(codepoint - 0x121 + 0x7F);
@@ -34,7 +35,7 @@ bool mc_byte_level_unspell(mc_str text, mc_buffer *out) {
     for (size_t at = 0; at < text.len;) {
         uint32_t c;
         at += mc_next_char(text.ptr + at, &c);
-        int byte = mc_char_to_byte(c);
+        int byte = char_to_byte(c);
         if (byte < 0) {
             out->len = before;
             return mc_buffer_add(out, text.ptr, text.len);

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 uint32_t mc_byte_to_char(uint8_t byte);
-int mc_char_to_byte(uint32_t codepoint); /* -1: not in the alphabet */
 
 /* Adds the text's bytes, spelled in the alphabet; false: no memory. */
 bool mc_byte_level_spell(mc_str text, mc_buffer *out);

@@ -228,20 +228,10 @@ static void open_prompt(const char *template, mc_prompt *prompt) {
 
 static void expect_prompt(const mc_prompt *prompt, mc_prompt_request request, const char *want) {
     mc_buffer text = {0};
-    int32_t *ids, *direct;
-    size_t n, n_direct;
     request.messages_len = strlen(request.messages);
     if (mc_prompt_render_json(prompt, "gemma", &request, &text) != MICA_OK)
         fail_msg("%s", mica_last_error());
     assert_string_equal(mc_buffer_cstr(&text), want);
-    assert_int_equal(mc_prompt_chat_json(prompt, "gemma", &request, &ids, &n), MICA_OK);
-    assert_int_equal(
-        mica_tokenizer_encode(prompt->tokenizer, text.data, text.len, false, &direct, &n_direct),
-        MICA_OK);
-    assert_int_equal(n, n_direct);
-    if (n) assert_memory_equal(ids, direct, n * sizeof *ids);
-    mica_free(ids);
-    mica_free(direct);
     mc_buffer_deinit(&text);
 }
 

@@ -235,18 +235,21 @@ static char *render_with_tool(const mc_prompt *prompt, const char *format) {
                                      {.role = "user", .content = "What is curl?"}};
     const mc_prompt_request request = {
         .messages = json, .messages_len = strlen(json), .tools = tools};
+    mc_buffer rendered = {0};
     int32_t *ids, *same;
     size_t n, count, len;
     char *text;
     if (encode(prompt, format, messages, 2, &(mica_generate_options){.tools = tools}, &ids, &n) !=
             MICA_OK ||
-        mc_prompt_chat_json(prompt, format, &request, &same, &count) != MICA_OK ||
+        mc_prompt_render_json(prompt, format, &request, &rendered) != MICA_OK ||
+        mc_prompt_encode_rendered(prompt, &rendered, &same, &count) != MICA_OK ||
         mica_tokenizer_decode(prompt->tokenizer, ids, n, false, &text, &len) != MICA_OK)
         fail_msg("%s", mica_last_error());
     assert_int_equal(n, count);
     assert_memory_equal(ids, same, n * sizeof *ids);
     mica_free(ids);
     mica_free(same);
+    mc_buffer_deinit(&rendered);
     return text;
 }
 
