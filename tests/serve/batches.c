@@ -312,7 +312,7 @@ static mc_json_doc *wait_for(const char *id, const char *status) {
             free(path);
             return doc;
         }
-        if (i == 24000 || mc_str_is(now, "failed"))
+        if (i == CLIENT_PATIENCE || mc_str_is(now, "failed"))
             fail_msg("%.*s, not %s", MC_STR_ARG(now), status);
         mc_json_close(&doc);
         poll(NULL, 0, 10);

@@ -54,7 +54,7 @@ int client_connect(const mica_server *server) {
     bool file = strncmp(address, "unix:", 5) == 0;
     int fd = socket(file ? AF_UNIX : AF_INET, SOCK_STREAM, 0), result;
     assert_true(fd >= 0);
-    struct timeval limit = {.tv_sec = 150}; /* a test that would hang fails */
+    struct timeval limit = {.tv_sec = CLIENT_PATIENCE / 100}; /* a test that would hang fails */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     if (file) {
         snprintf(un.sun_path, sizeof un.sun_path, "%s", address + 5);

@@ -7,7 +7,7 @@
 #include <mica/mica.h>
 
 /* How often a test asks, milliseconds apart, for what is to happen: a busy machine takes its time.
- */
+ * An answer is waited for as long as it takes to ask so often 10 milliseconds apart. */
 enum { CLIENT_PATIENCE = 60000 };
 
 /* A server in this process with the model that comes with mica. */
