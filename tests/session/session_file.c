@@ -96,6 +96,30 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
     free(path);
 }
 
+/* Files that were saved before states had kinds: the first token is 5, each later one 37 more. */
+static void check_old_file(const char *name, int64_t context, int64_t n) {
+    model_fixture f;
+    fixture_open(name, &f);
+    char *path = test_format("%s/../../sessions/%s.session", f.path, name);
+    mc_session_model shared = shared_of(&f, context);
+    mc_session *session = open_session(&shared), *loaded = load(&shared, path, 0);
+    assert_int_equal(mc_session_count(loaded), n);
+    feed(session, 0, n);
+    for (int64_t i = n; i < n + 5; i++)
+        fixture_compare(feed(loaded, i, 1), feed(session, i, 1), (size_t)f.lm->spec.vocab,
+                        fixture_same(&f), "%s: token %lld", path, (long long)i);
+    mc_session_close(&loaded);
+    mc_session_close(&session);
+    free(path);
+    fixture_close(&f);
+}
+
+static void test_old_files(void **state) {
+    (void)state;
+    check_old_file("gemma3_text_f32", 0, 20);
+    check_old_file("llama_untied_f32", 8, 40);
+}
+
 static void check_family(const model_fixture *f) {
     check_goes_on(f, 0, 40);
     check_goes_on(f, 20, 30);
@@ -409,12 +433,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_family),     cmocka_unit_test(test_emptied_windows),
-        cmocka_unit_test(test_forgotten_tokens), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_absurd),           cmocka_unit_test(test_other_models),
-        cmocka_unit_test(test_adapters),         cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_too_large),        cmocka_unit_test(test_no_file),
-        cmocka_unit_test(test_full_disk),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_old_files),       cmocka_unit_test(test_every_family),
+        cmocka_unit_test(test_emptied_windows), cmocka_unit_test(test_forgotten_tokens),
+        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_absurd),
+        cmocka_unit_test(test_other_models),    cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_paths),           cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_no_file),         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("session/session_file", tests, open_fixture, close_fixture);
 }
