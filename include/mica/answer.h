@@ -1,5 +1,5 @@
-/* Reading answers: what a model thought, what it says, and the tools that it calls, each in the form
- * that its family writes.
+/* Reading answers: what a model thought, what it says, and the tools that it calls, each in the
+ * form that its family writes.
  *
  *     mica_model_render(model, messages, count, &options, NULL, NULL, &ids, &n);
  *     mica_generate_ids(session, ids, n, &options, &stream);

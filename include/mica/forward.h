@@ -54,9 +54,9 @@ typedef struct mica_forward_options {
  *           [B, n, vocab]; with `hidden` [..., hidden_size]. An invalid array after an error, which
  *           s keeps.
  *  errors   MICA_EINVAL the model is NULL, an option is out of range, the scope is of another
- *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere; MICA_ESHAPE, MICA_EDTYPE
- *           ids or an array of the options; an id that is past the vocabulary is an error of
- *           mica_eval; MICA_ENOMEM
+ *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere; MICA_ESHAPE,
+ *           MICA_EDTYPE ids or an array of the options; an id that is past the vocabulary is an
+ *           error of mica_eval; MICA_ENOMEM
  *  grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic) is that of
  *           the matmuls without rounding. */
 MICA_API mica_array mica_model_forward(mica_scope *s, const mica_model *model, mica_array ids,
@@ -84,11 +84,11 @@ MICA_API mica_array mica_model_head(mica_scope *s, const mica_model *model, mica
  *
  *  s        receives the result. A scope of the model's device.
  *  ids      [n]. Borrowed.
- *  options  `at` and `hidden` are as of mica_model_forward; position and mask must be MICA_NONE, for
- *           the session has them. NULL for the defaults. Borrowed.
- *  results  receives an evaluated array of s: logits [1, n, vocab] f32 of the tokens that come next,
- *           with `at` [1, n_at, vocab], with `hidden` [.., .., hidden_size]; MICA_NONE after an
- *           error. They have the bits of the session's answers. NULL: none are wanted.
+ *  options  `at` and `hidden` are as of mica_model_forward; position and mask must be MICA_NONE,
+ *           for the session has them. NULL for the defaults. Borrowed.
+ *  results  receives an evaluated array of s: logits [1, n, vocab] f32 of the tokens that come
+ *           next, with `at` [1, n_at, vocab], with `hidden` [.., .., hidden_size]; MICA_NONE after
+ *           an error. They have the bits of the session's answers. NULL: none are wanted.
  *  errors   MICA_EINVAL a NULL argument, an id or a number of `at` out of range, the scope is of
  *           another device, or an option is not for sessions; MICA_ECONTEXT the context has no room
  *           for the tokens; MICA_EUNSUPPORTED the engine computes elsewhere; those of mica_eval,

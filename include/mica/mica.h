@@ -2,14 +2,14 @@
  *
  * This header includes all others: models and generation (mica/model.h), reading
  * answers (mica/answer.h), batches, classification,
- * embeddings and scores (mica/tasks.h), passes of a model as ops (mica/forward.h), finding models (mica/discover.h), downloading them
- * (mica/hub.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h,
- * mica/signal.h), their gradients (mica/grad.h), control flow (mica/control.h), ops of an
- * application (mica/custom.h), fine-tuning (mica/tune.h), programs (mica/program.h,
- * mica/executable.h), what they cost (mica/cost.h), devices (mica/device.h), engines
- * (mica/engine.h), saving files (mica/file.h), files of arrays (mica/io.h), models in other forms
- * (mica/convert.h), ONNX (mica/onnx.h), serving models over HTTP (mica/serve.h), status codes
- * (mica/status.h), the version (mica/version.h). */
+ * embeddings and scores (mica/tasks.h), passes of a model as ops (mica/forward.h), finding
+ * models (mica/discover.h), downloading them (mica/hub.h), tokenizers (mica/tokenizer.h), lazy
+ * arrays (mica/array.h, mica/ops.h, mica/nn.h, mica/signal.h), their gradients (mica/grad.h),
+ * control flow (mica/control.h), ops of an application (mica/custom.h), fine-tuning
+ * (mica/tune.h), programs (mica/program.h, mica/executable.h), what they cost (mica/cost.h),
+ * devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h), files of arrays
+ * (mica/io.h), models in other forms (mica/convert.h), ONNX (mica/onnx.h), serving models over
+ * HTTP (mica/serve.h), status codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 

@@ -5,7 +5,8 @@
  *     mica_stream *stream = NULL;
  *     mica_model_open("models/default", NULL, &model);
  *     mica_session_open(model, NULL, &session);
- *     mica_chat(session, &(mica_message){.role = "user", .content = "What is curl?"}, 1, NULL, &stream);
+ *     mica_message message = {.role = "user", .content = "What is curl?"};
+ *     mica_chat(session, &message, 1, NULL, &stream);
  *     for (mica_token t; mica_stream_next(stream, &t);) fwrite(t.text, 1, t.len, stdout);
  *     mica_status status = mica_stream_status(stream);   // an error comes after the stream
  *     mica_stream_close(&stream);

@@ -53,17 +53,17 @@ MICA_API mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const in
  *  take a length or a place along an axis; as a double in mica_arange and mica_scalar. What is
  *  computed from it is computed with mica_dim_add and the functions after it: what C's operators
  *  make of it is MICA_EINVAL in the op that gets it, but for a remainder and a comparison, which C
- *  cannot be kept from. Where an op must compare lengths, a symbol counts as larger than any number,
- *  and two lengths are equal where they are the same expression; what was taken for granted is
- *  checked once symbols have values, and is MICA_ESHAPE then.
+ *  cannot be kept from. Where an op must compare lengths, a symbol counts as larger than any
+ *  number, and two lengths are equal where they are the same expression; what was taken for granted
+ *  is checked once symbols have values, and is MICA_ESHAPE then.
  *
  *  name     UTF-8, 1 to 63 bytes; the same name is the same symbol. 32 at most.
  *  returns  the dimension, which lives as long as s and programs built from it; 0 after an error,
  *           which s keeps. */
 MICA_API int64_t mica_program_dim(mica_scope *s, const char *name);
 
-/** Arithmetic on dimensions: numbers, or made from mica_program_dim. A quotient is rounded down, and
- *  is exact where the expression divides. An error shows in the op that gets the result. */
+/** Arithmetic on dimensions: numbers, or made from mica_program_dim. A quotient is rounded down,
+ *  and is exact where the expression divides. An error shows in the op that gets the result. */
 MICA_API int64_t mica_dim_add(int64_t a, int64_t b);
 MICA_API int64_t mica_dim_subtract(int64_t a, int64_t b);
 MICA_API int64_t mica_dim_multiply(int64_t a, int64_t b);
@@ -177,8 +177,9 @@ typedef struct mica_program_memory {
 MICA_API mica_status mica_program_get_memory(const mica_program *program,
                                              mica_program_memory *memory);
 
-/** The program as text: of each symbol "symbol batch", by which shapes and numbers name it; lines "param %0 x" and "param %1 cache donated"; then a line a node, "%7 =
- *  add f32[2,3] %5 %6"; then "result %7 y" for each result.
+/** The program as text: of each symbol "symbol batch", by which shapes and numbers name it; lines
+ *  "param %0 x" and "param %1 cache donated"; then a line a node, "%7 = add f32[2,3] %5 %6"; then
+ *  "result %7 y" for each result.
  *
  *  text    receives it, freed with mica_free; NULL after an error.
  *  errors  MICA_ENOMEM */
@@ -274,8 +275,8 @@ typedef struct mica_compile_options {
 /** Makes a function whose programs are recorded by fn. Nothing is recorded yet.
  *
  *  With shapeless, fn is recorded with symbols for lengths (mica_program_dim): those above 1, equal
- *  ones the same symbol. It is called once for given dtypes, numbers of axes, donated arguments, and
- *  which lengths are 0, 1 or equal; other lengths are set in what was recorded. So fn should be
+ *  ones the same symbol. It is called once for given dtypes, numbers of axes, donated arguments,
+ *  and which lengths are 0, 1 or equal; other lengths are set in what was recorded. So fn should be
  *  called with different lengths first where they may differ. What it computes from lengths it
  *  computes with mica_dim_add and the others. A call is MICA_ESHAPE, naming the op, where what was
  *  recorded does not fit its lengths: an axis that fn took 5 elements of has 3.

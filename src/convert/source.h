@@ -71,8 +71,8 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec);
 /* Reads source->spec. errors  those of mc_source_spec; spec is NULL then */
 mica_status mc_source_know(mc_source *source);
 
-/* Whether a part is a matrix that may be quantised: one of floats, [rows, columns], or, with an axis
- * before these, one that the family says is of experts. */
+/* Whether a part is a matrix that may be quantised: one of floats, [rows, columns], or, with an
+ * axis before these, one that the family says is of experts. */
 bool mc_source_is_matrix(const mc_source *source, const mc_part *part);
 
 /* Gives a source whose head is the embedding a head of its own, with the embedding's value.

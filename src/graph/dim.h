@@ -61,7 +61,8 @@ static inline bool mc_dim_in_range(int64_t d) {
     return d >> 51 == 1;
 }
 
-/* errors  MICA_ESHAPE, MICA_ENOMEM what failed, of MC_DIM_NONE; MICA_EINVAL it was made from a handle by C's operators */
+/* errors  MICA_ESHAPE, MICA_ENOMEM what failed, of MC_DIM_NONE; MICA_EINVAL it was made from a
+ *         handle by C's operators */
 mica_status mc_dim_check(int64_t d);
 /* Whether a number was made from a handle by C's operators, or cut to a float or 32 bits. */
 bool mc_dim_lost(double number);

@@ -12,7 +12,8 @@
 
 typedef struct mc_primes mc_primes;
 
-/* name: of the file, for error texts; borrowed. It is in memory of the arena. errors  MICA_ENOMEM */
+/* name: of the file, for error texts; borrowed. It is in memory of the arena. errors
+ * MICA_ENOMEM */
 mica_status mc_primes_open(mc_arena *arena, const char *name, mc_primes **primes);
 /* False: no symbol had that length, or another one has it, or there are too many. */
 bool mc_primes_symbol(mc_primes *p, int64_t length, int64_t dim);

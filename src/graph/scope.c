@@ -322,8 +322,8 @@ mica_status mc_scope_take_symbols(mica_scope *s, const mica_scope *from) {
     return MICA_OK;
 }
 
-/* Whether a number was not made from lengths with symbols by C's operators, nor brought from a scope
- * that has them to one that has none. */
+/* Whether a number was not made from lengths with symbols by C's operators, nor brought from a
+ * scope that has them to one that has none. */
 static mica_status check_dim(int64_t d, bool has_symbols) {
     if (has_symbols) return mc_dim_check(d);
     return mc_dim_has_symbols(d)

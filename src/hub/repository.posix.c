@@ -211,8 +211,9 @@ static bool links_to(const char *link, const char *target) {
     return len >= 0 && (size_t)len == strlen(target) && memcmp(text, target, (size_t)len) == 0;
 }
 
-/* Makes the link, or replaces it at once, by one beside it. That has the same name in every process:
- * the next one removes what a killed one left, and one that links the same meanwhile may take ours. */
+/* Makes the link, or replaces it at once, by one beside it. That has the same name in every
+ * process: the next one removes what a killed one left, and one that links the same meanwhile
+ * may take ours. */
 static mica_status replace_link(const char *link, const char *target, const char *beside) {
     int error = EBUSY;
     for (int tries = 0; tries < LINK_TRIES && !links_to(link, target); tries++) {

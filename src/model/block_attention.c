@@ -1,5 +1,5 @@
-/* Attention: softmax(scale * q k^T + mask) v, with RoPE, grouped keys and values, and, where a family
- * has them, norms of queries and keys.
+/* Attention: softmax(scale * q k^T + mask) v, with RoPE, grouped keys and values, and, where a
+ * family has them, norms of queries and keys.
  *
  * Source: Vaswani et al. 2017 (arXiv:1706.03762); Ainslie et al. 2023 (arXiv:2305.13245). */
 #include "model/pass.h"

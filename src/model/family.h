@@ -78,8 +78,8 @@ void mc_family_layers(mc_decoder_spec *spec);
 /* Which matrices of the plain topology have biases. */
 void mc_family_biases(mc_decoder_spec *spec, bool qkv, bool o, bool mlp);
 
-/* hidden_activation, else hidden_act, of the plain MLP: "gelu_pytorch_tanh", "gelu_new" (the same), "gelu",
- * "silu". */
+/* hidden_activation, else hidden_act, of the plain MLP: "gelu_pytorch_tanh", "gelu_new" (the
+ * same), "gelu", "silu". */
 mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec);
 
 /* Reads an object that describes RoPE: rope_type (or type), factor, rope_theta and Llama 3's keys.
@@ -111,8 +111,9 @@ mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *
  * max_window_layers on. */
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);
 
-/* Gives some layers a copy of the plain attention, as it is then, with a window. Layers that layer_types calls sliding_attention have
- * `window`. Without layer_types, all but every `pattern`-th layer have it, counted from 1. */
+/* Gives some layers a copy of the plain attention, as it is then, with a window. Layers that
+ * layer_types calls sliding_attention have `window`. Without layer_types, all but every
+ * `pattern`-th layer have it, counted from 1. */
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec);
 

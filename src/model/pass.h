@@ -28,7 +28,8 @@ mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, 
 mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x,
                          mica_array picks);
 
-/* Array i of those that the block carries, as the chunk finds it: [B, ...]. Zeros without a store. */
+/* Array i of those that the block carries, as the chunk finds it: [B, ...]. Zeros without a
+ * store. */
 mica_array mc_block_carried(const mc_lm_pass *p, const mc_block_at *at, int i);
 
 /* Leaves it to the next chunk. */

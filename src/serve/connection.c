@@ -378,8 +378,8 @@ static bool unpack(mc_exchange *http) {
     return status == MICA_OK || mc_failure_of(&http->failure, status, NULL);
 }
 
-/* Runs the handler, once more where it has waited for its model (serve/models/models.h). Who leaves last,
- * it or the connection, has the request finished. */
+/* Runs the handler, once more where it has waited for its model (serve/models/models.h). Who
+ * leaves last, it or the connection, has the request finished. */
 static void handle(mc_handler_item *item) {
     mc_exchange *http = http_of(item);
     /* A client that is gone long ago is spared the work; one that has only said all is not. */

@@ -1,4 +1,5 @@
-/* The cache of a session: the states of a model's layers (session/state.h), of any mixture of kinds.
+/* The cache of a session: the states of a model's layers (session/state.h), of any mixture of
+ * kinds.
  *
  * A session may limit the context. A layer that would attend to all positions then attends to the
  * first 4 entries and to the last ones, `context` in all, as mlx-lm's

@@ -1,5 +1,5 @@
-/* Files of parts: what session files, files of prefixes and copies in memory have in common. Each part is padded with
- * zeros to whole words of 8 bytes. The last word is a checksum of all others.
+/* Files of parts: what session files, files of prefixes and copies in memory have in common. Each
+ * part is padded with zeros to whole words of 8 bytes. The last word is a checksum of all others.
  *
  * Threads: one at a time. */
 #ifndef SESSION_FILE_PARTS_H

@@ -1,5 +1,6 @@
 /* The largest logits of rows, found by the device that computed them, while the rows stay where
- * they are: the best token of each, or as many as tokens can be drawn from (mc_sampler_draw_largest).
+ * they are: the best token of each, or as many as tokens can be drawn from
+ * (mc_sampler_draw_largest).
  *
  * Threads: any. */
 #ifndef SESSION_LARGEST_H

@@ -5,8 +5,8 @@
  * A session can compute tokens ahead: guesses for the tokens after its history. Their entries are
  * in the caches, not yet counted, and their logits are kept. When such a token is fed, nothing is
  * computed. The first token that differs from its guess drops the guesses left. Results do not
- * depend on what was computed ahead. Where a state cannot go back (session/state.h), those that were
- * fed are computed again then.
+ * depend on what was computed ahead. Where a state cannot go back (session/state.h), those that
+ * were fed are computed again then.
  *
  * On a device that launches late (mc_backend.late) a pass that chooses a token by itself, the best,
  * can be followed by another over that token before anybody has read it: the device goes on while
@@ -127,8 +127,8 @@ int64_t mc_session_room(const mc_session *session);
 
 /* Goes back to the longest common prefix of the history and a text, and returns its length. At
  * least one token of the text is left to compute. If the caches cannot go back so far, the session
- * goes back further, where it can, or forgets everything, as for a sliding window. On a pool that keeps prefixes it goes on from
- * what the pool has of the text, if that is more. */
+ * goes back further, where it can, or forgets everything, as for a sliding window. On a pool
+ * that keeps prefixes it goes on from what the pool has of the text, if that is more. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
 

@@ -32,16 +32,18 @@ typedef struct mc_batch {
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model);
 void mc_batch_deinit(mc_batch *batch);
 
-/* Computes a token of each of n sessions that have room for it (mc_session_reserve), 1 <= n <= MC_MAX_ROWS, as
- * mc_session_feed does. The sessions' next mc_session_feed returns these logits without computing.
+/* Computes a token of each of n sessions that have room for it (mc_session_reserve), 1 <= n <=
+ * MC_MAX_ROWS, as mc_session_feed does. The sessions' next mc_session_feed returns these logits
+ * without computing.
  *
  * errors  those of mc_session_feed; all these sessions are then empty, but those on a pool, which
  *         are as before */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
 
-/* The same for sessions of which all is on a pool (mc_cache_is_together), with guesses behind their tokens (mc_session_look_ahead): each
- * token is a row of the step, and those of one session have one table.
+/* The same for sessions of which all is on a pool (mc_cache_is_together), with guesses behind their
+ * tokens (mc_session_look_ahead): each token is a row of the step, and those of one session have
+ * one table.
  *
  *  ids     of all sessions, one session's after the other's: its next token, then guesses
  *  counts  [n] how many of them are each session's, 1 to MC_MAX_AHEAD, MC_MAX_ROWS together, for

@@ -66,8 +66,8 @@ typedef struct mc_examples_options {
 /* Reads a file; or a source, whose set may be empty: then path is a name for errors.
  *
  * errors  MICA_EFORMAT lines that are no examples (the text lists the first eight, with numbers and
- *         reasons), unless these are skipped; an empty file; those of mc_lines, and of the source; MICA_ECANCELLED,
- *         MICA_ENOMEM. Closed by mc_examples_close, after an error too */
+ *         reasons), unless these are skipped; an empty file; those of mc_lines, and of the
+ *         source; MICA_ECANCELLED, MICA_ENOMEM. Closed by mc_examples_close, after an error too */
 mica_status mc_examples_open(mc_examples *e, const char *path, const mc_examples_options *options);
 void mc_examples_close(mc_examples *e);
 

@@ -4,7 +4,8 @@
  *     test_exec random_symbols [programs [seed]]
  *
  * What a program does is chosen by what its lengths are made of, which is the same with symbols and
- * with numbers: an axis has the number of a length in a list, and equal numbers are equal lengths. */
+ * with numbers: an axis has the number of a length in a list, and equal numbers are equal
+ * lengths. */
 #include <mica/mica.h>
 
 #include <stdio.h>

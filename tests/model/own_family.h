@@ -20,8 +20,8 @@ extern const int32_t own_text[OWN_TEXT];
 /* The pass over a chunk, in several chunks with caches, and in a batch, are the same. */
 void own_check_passes(const char *folder);
 
-/* With and without a pool: a session saved and loaded goes on as it was; a text with a common prefix takes it; drafts that
- * fail leave no trace. */
+/* With and without a pool: a session saved and loaded goes on as it was; a text with a common
+ * prefix takes it; drafts that fail leave no trace. */
 void own_check_sessions(const char *folder);
 
 /* The matrix of a module is quantised in a conversion, and the model is still much the same. */

@@ -115,9 +115,9 @@ bool test_is_brief(void);
  * which take their time. */
 int test_case_step(void);
 
-/* By how many allocations a test goes on that lets the n-th fail while a model computes: 1, in brief
- * 7, or 401 on other devices, which allocate tens of thousands of times for the launches of an
- * answer. */
+/* By how many allocations a test goes on that lets the n-th fail while a model computes: 1, in
+ * brief 7, or 401 on other devices, which allocate tens of thousands of times for the launches
+ * of an answer. */
 uint64_t test_failure_step(void);
 
 /* Bytes that are active on a device once its plans are forgotten, for MLX keeps constants with what

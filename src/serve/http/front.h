@@ -1,6 +1,6 @@
 /* What stands between clients and libmicrohttpd: it accepts connections, checks the framing of what
- * they send (serve/http/request_head.h), and gives the library plain requests over a pair of sockets.
- * What the library sends goes to the client as it is.
+ * they send (serve/http/request_head.h), and gives the library plain requests over a pair of
+ * sockets. What the library sends goes to the client as it is.
  *
  * Why not the library alone: what it cannot read it answers by itself, and nothing lets a program
  * change that. Threads: one of its own. */

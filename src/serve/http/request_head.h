@@ -3,9 +3,9 @@
  *
  * libmicrohttpd answers by itself what it cannot read: with pages of HTML, some of them sent twice,
  * and some of it, as a NUL in the target or a line feed alone, it reads as something else. So the
- * front (serve/http/front.h) gives it heads that are plain: origin-form targets, one Host, one length or
- * chunked, lines with CR LF, no more than its memory holds. Why a head is refused goes with a
- * header that no client can send, and the endpoints' own code answers.
+ * front (serve/http/front.h) gives it heads that are plain: origin-form targets, one Host, one
+ * length or chunked, lines with CR LF, no more than its memory holds. Why a head is refused goes
+ * with a header that no client can send, and the endpoints' own code answers.
  *
  * Threads: one at a time. */
 #ifndef SERVE_HTTP_REQUEST_HEAD_H

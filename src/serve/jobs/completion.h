@@ -88,8 +88,8 @@ struct mc_completion {
 /* Ties the job to its exchange: from now on it is closed with that, whatever happens. */
 void mc_completion_attach(mc_completion *job);
 
-/* For what takes the job's place at the exchange (serve/jobs/evaluation.h): its client is gone, and the
- * job is to be closed. */
+/* For what takes the job's place at the exchange (serve/jobs/evaluation.h): its client is gone,
+ * and the job is to be closed. */
 void mc_completion_hangup(mc_completion *job);
 void mc_completion_close(mc_completion *job);
 

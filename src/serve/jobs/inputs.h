@@ -1,5 +1,5 @@
-/* The texts of a request that is about texts: raw prompts (serve/jobs/prompts.h), none of them empty,
- * for a model that computes in this process. Threads: any. */
+/* The texts of a request that is about texts: raw prompts (serve/jobs/prompts.h), none of them
+ * empty, for a model that computes in this process. Threads: any. */
 #ifndef SERVE_JOBS_INPUTS_H
 #define SERVE_JOBS_INPUTS_H
 

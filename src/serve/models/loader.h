@@ -1,6 +1,6 @@
-/* The thread that loads the models of a server, and closes them (serve/models/models.h says when). The
- * models' lock is held in all calls but those of mc_loader_start, mc_loader_end, mc_served_open and
- * mc_served_free. */
+/* The thread that loads the models of a server, and closes them (serve/models/models.h says
+ * when). The models' lock is held in all calls but those of mc_loader_start, mc_loader_end,
+ * mc_served_open and mc_served_free. */
 #ifndef SERVE_MODELS_LOADER_H
 #define SERVE_MODELS_LOADER_H
 

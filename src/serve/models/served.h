@@ -1,5 +1,5 @@
-/* What is known of the models of a server: serve/models/loader.h loads and closes them, serve/models/models.h
- * gives them to requests, and says how all of it works. */
+/* What is known of the models of a server: serve/models/loader.h loads and closes them,
+ * serve/models/models.h gives them to requests, and says how all of it works. */
 #ifndef SERVE_MODELS_SERVED_H
 #define SERVE_MODELS_SERVED_H
 

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 
-/* Reads "bos_token" or the like, if none is known: a text, or an object with "content". Text that is
- * no token leaves -1. */
+/* Reads "bos_token" or the like, if none is known: a text, or an object with "content". Text
+ * that is no token leaves -1. */
 static mica_status read_token(const mica_tokenizer *tok, mc_json config, const char *key,
                               int32_t *id) {
     mc_json v = mc_json_find(config, key);
