@@ -150,6 +150,11 @@ static mica_status count_pending(mica_scope *s, const mica_array *xs, size_t n, 
                            "eval: array %zu is a parameter of a program, which has no value "
                            "outside of it",
                            i);
+        if (node->length)
+            return mc_fail(MICA_EINVAL,
+                           "eval: array %zu is the length of a symbol, which has no value outside "
+                           "of its program",
+                           i);
         if (node->state == MC_PENDING) (*count)++;
     }
     return MICA_OK;

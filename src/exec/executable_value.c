@@ -91,6 +91,9 @@ static mica_status from_bytes(mica_executable *x, const mc_layout *l, const void
 /* The value of an evaluated array that is dense. */
 static mica_status from_node(mica_executable *x, const mc_executable_param *param,
                              const mc_node *node, mc_value_of *value) {
+    if (node->length)
+        return mc_fail(MICA_EINVAL, "executable: %.60s is the length of a symbol, without a value",
+                       param->name);
     if (node->scalar) return from_bytes(x, &node->layout, &node->value, value);
     if (!node->storage)
         return mc_fail(MICA_EINVAL, "executable: %.60s is a parameter without a value",

@@ -92,7 +92,9 @@ static bool leads(const extent *e, const mc_layout *l, bool *rows) {
     *rows = l->ndim > 0 && mc_dim_depends(l->shape[0], e->symbol);
     for (int k = 1; k < l->ndim; k++)
         if (mc_dim_depends(l->shape[k], e->symbol)) return false;
-    return !*rows || !mc_dim_depends(mc_dim_div(l->shape[0], e->symbol), e->symbol);
+    if (!*rows) return true;
+    int64_t factor = mc_dim_div(l->shape[0], e->symbol);
+    return factor != MC_DIM_NONE && !mc_dim_depends(factor, e->symbol);
 }
 
 static const mc_node *operand(const extent *e, const mc_node *node, uint32_t k) {

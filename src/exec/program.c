@@ -26,8 +26,10 @@ mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const int64_t *sh
     mc_layout layout;
     if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "program_param: the scope is NULL");
     if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
-    if (mc_scope_set_status(s, mc_layout_init(&layout, dtype, shape, ndim)) != MICA_OK)
-        return mc_invalid(s);
+    mica_status status = mc_layout_init(&layout, dtype, shape, ndim);
+    for (int k = 0; status == MICA_OK && mc_dims_live() && k < ndim; k++)
+        status = mc_scope_check_dim(s, shape[k]);
+    if (mc_scope_set_status(s, status) != MICA_OK) return mc_invalid(s);
     return mc_leaf_param(s, &layout, false);
 }
 
@@ -310,8 +312,10 @@ static mica_status check_arg(const mica_program *p, size_t i, const mica_array *
     if (mica_scope_device(arg.scope) != p->device)
         return mc_fail(MICA_EINVAL, "program_run: argument %s is of another device", p->names[i]);
     const mc_node *node = mc_node_of(arg);
-    if (node->param && !node->storage)
-        return mc_fail(MICA_EINVAL, "program_run: argument %s is a parameter without a value",
+    if ((node->param && !node->storage) || node->length)
+        return mc_fail(MICA_EINVAL,
+                       "program_run: argument %s is a parameter, or the length of a symbol, "
+                       "without a value",
                        p->names[i]);
     const mc_layout *got = &node->layout;
     if (got->dtype == want->dtype && mc_layout_same_shape(got, want)) return MICA_OK;

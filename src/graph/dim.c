@@ -273,7 +273,7 @@ static void add_term(sum *s, const term *t) {
 }
 
 static sum sum_of(int64_t d) {
-    sum s = {.ok = true};
+    sum s = {.ok = d != MC_DIM_NONE};
     parts p;
     mc_dim_get(d, &p);
     if (p.kind == MC_DIM_NUMBER) {
@@ -406,12 +406,13 @@ static int64_t number_of(const sum *s) {
 static bool split(int64_t a, int64_t b, sum *quotient, sum *rest) {
     const sum x = sum_of(a), y = sum_of(b);
     *quotient = *rest = (sum){.ok = false};
-    if (!x.ok || !y.ok || y.n == 0) return false;
-    if (is_number(&y) && number_of(&y) > 0)
+    if (!x.ok || !y.ok || b == 0 || mc_dim_sign(b) < 0) return false;
+    if (is_number(&y))
         divide_by_number(&x, number_of(&y), quotient, rest);
     else
         divide_sums(&x, &y, quotient, rest);
-    return quotient->ok && rest->ok;
+    quotient->ok = quotient->ok && rest->ok;
+    return quotient->ok;
 }
 
 static int64_t add_quotient(int64_t a, int64_t b) {
@@ -425,9 +426,7 @@ static int64_t add_quotient(int64_t a, int64_t b) {
 
 int64_t mc_dim_div_slow(int64_t a, int64_t b) {
     sum quotient, rest;
-    bool symbols = mc_dim_has_symbols(a) || mc_dim_has_symbols(b);
     if (is_none(a, b)) return MC_DIM_NONE;
-    if (b == 0 || (!symbols && b < 0)) return fail(MICA_ESHAPE);
     if (!split(a, b, &quotient, &rest) || rest.n == 0) return dim_of(&quotient);
     if (!mc_dim_has_symbols(b))
         return is_number(&rest) ? dim_of(&quotient)
@@ -438,7 +437,7 @@ int64_t mc_dim_div_slow(int64_t a, int64_t b) {
 int64_t mc_dim_div_up_slow(int64_t a, int64_t b) {
     sum quotient, rest;
     if (is_none(a, b)) return MC_DIM_NONE;
-    if (b != 0 && split(a, b, &quotient, &rest) && rest.n == 0) return dim_of(&quotient);
+    if (split(a, b, &quotient, &rest) && rest.n == 0) return dim_of(&quotient);
     return mc_dim_div_slow(mc_dim_add(a, mc_dim_sub(b, 1)), b);
 }
 
@@ -487,6 +486,20 @@ bool mc_dim_depends(int64_t d, int64_t symbol) {
         for (int64_t k = 0; k < p.terms[i].degree; k++)
             if (mc_dim_depends(p.terms[i].atoms[k], symbol)) return true;
     return false;
+}
+
+bool mc_dim_is_of(int64_t d, const mc_symbol *symbols, size_t n) {
+    parts p;
+    bool all = true;
+    mc_dim_get(d, &p);
+    if (p.kind == MC_DIM_QUOTIENT)
+        return mc_dim_is_of(p.over, symbols, n) && mc_dim_is_of(p.under, symbols, n);
+    for (size_t i = 0; p.kind == MC_DIM_SYMBOL && i < n; i++)
+        if (symbols[i].dim == d) return true;
+    for (int64_t i = 0; i < p.n; i++)
+        for (int64_t k = 0; k < p.terms[i].degree; k++)
+            all = all && mc_dim_is_of(p.terms[i].atoms[k], symbols, n);
+    return all && p.kind != MC_DIM_SYMBOL;
 }
 
 /* ---- values ---- */

@@ -105,7 +105,8 @@ static inline bool mc_dim_mul_to(int64_t *product, int64_t d) {
 /* What is left of a / b, b > 0: not 0 only where it is a number for all values of symbols. */
 int64_t mc_dim_mod(int64_t a, int64_t b);
 
-/* 1: above 0, -1: below it, for all values of symbols but some small ones; 0: neither. */
+/* 1: above 0, -1: below it, for all values of symbols but some small ones; 0: neither, and of
+ * MC_DIM_NONE. */
 int mc_dim_sign_slow(int64_t d);
 static inline int mc_dim_sign(int64_t d) {
     return mc_dim_in_range(d) ? mc_dim_sign_slow(d) : (d > 0) - (d < 0);
@@ -116,16 +117,17 @@ static inline bool mc_dim_less(int64_t a, int64_t b) {
 }
 /* x, or the limit where x lies beyond it whatever symbols are. */
 static inline int64_t mc_dim_at_most(int64_t x, int64_t limit) {
-    return mc_dim_less(limit, x) ? limit : x;
+    return limit == MC_DIM_NONE || mc_dim_less(limit, x) ? limit : x;
 }
 static inline int64_t mc_dim_at_least(int64_t x, int64_t limit) {
-    return mc_dim_less(x, limit) ? limit : x;
+    return limit == MC_DIM_NONE || mc_dim_less(x, limit) ? limit : x;
 }
 /* Whether two lengths may be equal: quotients in them may hide it. */
 bool mc_dim_may_equal(int64_t a, int64_t b);
 
-/* Whether an expression has a symbol in it. */
+/* Whether an expression has a symbol in it, and whether all those that it has are among [n]. */
 bool mc_dim_depends(int64_t d, int64_t symbol);
+bool mc_dim_is_of(int64_t d, const mc_symbol *symbols, size_t n);
 
 /* The value of a dimension. errors  MICA_ESHAPE it is above 2^63, or has another symbol, or divides
  * by 0 */

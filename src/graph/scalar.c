@@ -7,10 +7,14 @@
 #include "base/integer.h"
 #include "graph/graph.h"
 
-/* False: the number is what C's operators left of a length with symbols; the error is in s. */
+/* False: the number is no length with symbols, or what C's operators left of one; the error is in
+ * s. */
 static bool check_number(mica_scope *s, double number) {
     const mc_symbol *symbols;
-    if (!s || !mc_dim_lost(number) || mc_scope_symbols(s, &symbols) == 0) return true;
+    if (!s || !mc_dims_live() || mc_scope_symbols(s, &symbols) == 0) return true;
+    if (number == (double)MC_DIM_NONE)
+        return mc_scope_set_status(s, mc_dim_check(MC_DIM_NONE)) == MICA_OK;
+    if (!mc_dim_lost(number)) return true;
     mc_scope_fail(s, MICA_EINVAL,
                   "scalar: the length of a symbol was cut to %g: mica_scalar takes "
                   "it as it is, and mica_reciprocal gives its inverse",

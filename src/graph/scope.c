@@ -322,35 +322,45 @@ mica_status mc_scope_take_symbols(mica_scope *s, const mica_scope *from) {
     return MICA_OK;
 }
 
-/* Whether a number was not made from lengths with symbols by C's operators, nor brought from a
- * scope that has them to one that has none. */
-static mica_status check_dim(int64_t d, bool has_symbols) {
-    if (has_symbols) return mc_dim_check(d);
-    return mc_dim_has_symbols(d)
-               ? mc_fail(MICA_EINVAL, "a length has a symbol of another scope (mica_program_dim)")
-               : MICA_OK;
+mica_status mc_scope_check_dim(const mica_scope *s, int64_t d) {
+    const mc_symbol *symbols;
+    size_t n = mc_scope_symbols(s, &symbols);
+    if (n > 0) MC_TRY(mc_dim_check(d));
+    return !mc_dim_has_symbols(d) || mc_dim_is_of(d, symbols, n)
+               ? MICA_OK
+               : mc_fail(MICA_EINVAL, "a length has a symbol of another scope (mica_program_dim)");
 }
 
-static mica_status check_word(const mc_attr_field *f, int64_t word, bool has_symbols) {
+/* A real number is a length, or has nothing of one. */
+static mica_status check_real(const mica_scope *s, double real) {
+    const mc_symbol *symbols;
+    int64_t dim = real == (double)MC_DIM_NONE ? MC_DIM_NONE : mc_dim_of_real(real);
+    if (dim != 0) return mc_scope_check_dim(s, dim);
+    if (!mc_dim_lost(real) || mc_scope_symbols(s, &symbols) == 0) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "%.17g was computed from the length of a symbol by C's operators: "
+                   "mica_dim_add, subtract, multiply and divide do it",
+                   real);
+}
+
+static mica_status check_word(const mica_scope *s, const mc_attr_field *f, int64_t word) {
     double real;
     if (f->kind == MC_ATTR_GRAPH) return MICA_OK;
-    if (f->kind != MC_ATTR_REAL) return check_dim(word, has_symbols);
+    if (f->kind != MC_ATTR_REAL) return mc_scope_check_dim(s, word);
     memcpy(&real, &word, sizeof real);
-    return check_dim(mc_dim_of_real(real), has_symbols);
+    return check_real(s, real);
 }
 
 static mica_status check_recorded(const mica_scope *s, const mc_op_def *def, const void *attr,
                                   const mc_node *node) {
-    const mc_symbol *symbols;
     const mc_layout *results = mc_node_results(node);
     const int64_t *words = attr;
-    bool has_symbols = mc_scope_symbols(s, &symbols) > 0;
     for (const mc_attr_field *f = def->attr_fields; f && f->name; f++)
         for (int i = 0; i < f->words; i++)
-            MC_TRY(check_word(f, words[f->at + i], has_symbols));
+            MC_TRY(check_word(s, f, words[f->at + i]));
     for (int i = 0; i < mc_node_n_out(node); i++)
         for (int k = 0; k < results[i].ndim; k++)
-            MC_TRY(check_dim(results[i].shape[k], has_symbols));
+            MC_TRY(mc_scope_check_dim(s, results[i].shape[k]));
     return MICA_OK;
 }
 
@@ -426,16 +436,17 @@ mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits) {
 }
 
 mica_array mc_scalar_length(mica_scope *s, mica_dtype dtype, int64_t length) {
-    const mc_symbol *symbols;
-    if (mc_scope_symbols(s, &symbols) == 0)
-        return mc_scope_fail(s, MICA_EINVAL,
-                             "scalar: a length has a symbol of another scope "
-                             "(mica_program_dim)");
+    mica_status status = mc_scope_check_dim(s, length);
+    if (status != MICA_OK) {
+        mc_scope_set_status(s, mc_fail_context(status, "scalar"));
+        return mc_invalid(s);
+    }
     return add_scalar(s, dtype, 0, length);
 }
 
 mica_array mc_scalar_like(mica_scope *s, const mc_node *scalar) {
-    return add_scalar(s, scalar->layout.dtype, scalar->value, scalar->length);
+    if (scalar->length) return mc_scalar_length(s, scalar->layout.dtype, scalar->length);
+    return mc_scalar_bits(s, scalar->layout.dtype, scalar->value);
 }
 
 /* ---- operands of other scopes ---- */

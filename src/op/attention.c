@@ -275,6 +275,8 @@ bool mc_sdpa_read_options(mica_scope *s, const mica_sdpa_options *options, mica_
     in[OFFSET] = o.offset;
     in[SINKS] = o.sinks;
     int64_t d = mica_array_dim(q, -1);
+    if (o.scale == 0 && mc_dim_has_symbols(d))
+        return mica_valid(mc_need_number(s, "sdpa without a scale", d));
     *attr = (mc_attr_sdpa){
         .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),
         .softcap = (double)o.softcap,

@@ -159,8 +159,9 @@ static void gated_delta_decompose(mica_scope *s, const void *attr, const mica_ar
                               mica_array_dim(in[V], 3)};
     mica_array state =
         in[STATE].scope ? mc_cast(s, in[STATE], MICA_F32) : mica_zeros(s, shape, 4, MICA_F32);
-    if (mc_dim_has_symbols(steps)) {
-        out[0] = out[1] = mc_need_number(s, "gated_delta", steps);
+    if (mc_dim_has_symbols(steps) || mc_dim_has_symbols(n)) {
+        int64_t open = mc_dim_has_symbols(steps) ? steps : n;
+        out[0] = out[1] = mc_need_number(s, "gated_delta", open);
         return;
     }
     if (steps == 0) {

@@ -453,6 +453,10 @@ mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *
     for (int k = 0; k < x->ndim; k++) {
         int64_t by = !step ? 1 : step[k];
         if (by == 0) return mc_fail(MICA_EINVAL, "%s: the step of axis %d is 0", op, k);
+        if (mc_dim_in_range(by) && mc_dim_sign(by) <= 0)
+            return mc_fail(MICA_EUNSUPPORTED,
+                           "%s: the step of axis %d is a length with symbols, which is not above 0",
+                           op, k);
         int64_t from = start ? start[k] : by > 0 ? 0 : INT64_MAX;
         resolve_axis(x->shape[k], from, stop ? stop[k] : MICA_END_OF_AXIS, by, attr, k);
     }

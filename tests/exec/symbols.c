@@ -706,15 +706,19 @@ static void test_constants_beside_symbols(void **state) {
 /* What C's operators make of a length is refused by the op that gets it. */
 static void test_lengths_by_c(void **state) {
     (void)state;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 11; i++) {
         mica_scope *s = open_scope();
         int64_t n = mica_program_dim(s, "n"), m = mica_program_dim(s, "m");
         const int64_t made[] = {n + 1, 2 * n, n * 768, n / 2, n - m, n / 3 + 5, -n};
-        mica_array x = i < 7   ? mica_zeros(s, SHAPE(made[i], 2), MICA_F32)
-                       : i < 8 ? mica_i32(s, (int32_t)n)
-                               : mica_f32(s, 1.0f / (float)n);
+        mica_array x = i < 7    ? mica_zeros(s, SHAPE(made[i], 2), MICA_F32)
+                       : i < 8  ? mica_i32(s, (int32_t)n)
+                       : i < 9  ? mica_f32(s, 1.0f / (float)n)
+                       : i < 10 ? mica_arange(s, (double)n + 1, (double)n + 11, 1, MICA_I64)
+                                : mica_rms_norm(s, mica_zeros(s, SHAPE(2, 2), MICA_F32), MICA_NONE,
+                                                1 / (float)n);
         if (mica_valid(x)) fail_msg("case %d", i);
-        expect_refused(mica_scope_status(s), MICA_EINVAL, i < 7 ? "mica_dim_add" : "was cut to");
+        expect_refused(mica_scope_status(s), MICA_EINVAL,
+                       i < 7 || i > 8 ? "mica_dim_add" : "was cut to");
         mica_scope_close(&s);
     }
     mica_scope *s = open_scope(), *other = open_scope();
@@ -745,6 +749,124 @@ static void test_arithmetic(void **state) {
     y = mica_add(s, x, mica_program_param(s, MICA_F32, SHAPE(m)));
     assert_false(mica_valid(y));
     expect_refused(mica_scope_status(s), MICA_ESHAPE, "f32[n] and f32[m] do not broadcast");
+    mica_scope_close(&s);
+}
+
+/* The scope refused what it was last given. */
+static void refused(mica_scope **s, mica_array x, mica_status want, const char *text) {
+    assert_false(mica_valid(x));
+    expect_refused(mica_scope_status(*s), want, text);
+    mica_scope_close(s);
+    *s = open_scope();
+}
+
+/* A length that is too large an expression is no number, wherever it goes. */
+static void test_lengths_that_fail(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    int64_t shape[7], all = 1;
+    for (int i = 0; i < 7; i++) {
+        shape[i] = mica_program_dim(s, (const char[]){(char)('a' + i), 0});
+        all = TIMES(all, shape[i]);
+    }
+    mica_array x = mica_program_param(s, MICA_F32, shape, 7);
+    refused(&s, mica_mean(s, x, NULL, 0, false), MICA_ESHAPE, "too large an expression");
+    (void)mica_program_dim(s, "a");
+    refused(&s, mica_scalar(s, (double)all, MICA_F32), MICA_ESHAPE, "too large an expression");
+    (void)mica_program_dim(s, "a");
+    refused(&s, mica_arange(s, (double)all, (double)all + 10, 1, MICA_I64), MICA_ESHAPE,
+            "too large an expression");
+    mica_scope_close(&s);
+}
+
+/* Divisions by what is below 0, and those whose rest is too large, fail. */
+static void test_divisions(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n"), y[6], x[4], a = 0;
+    for (int i = 0; i < 6; i++)
+        y[i] = mica_program_dim(s, (const char[]){'y', (char)('0' + i), 0});
+    for (int i = 0; i < 4; i++) {
+        x[i] = mica_program_dim(s, (const char[]){'x', (char)('0' + i), 0});
+        if (x[i] > x[0]) continue;
+        int64_t first = x[i]; /* the smallest handle is the first term's */
+        x[i] = x[0];
+        x[0] = first;
+    }
+    for (int i = 0, terms = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            for (int k = j; k < 6 && terms < 44; k++, terms++)
+                a = PLUS(a, TIMES(TIMES(y[i], y[j]), y[k]));
+    a = PLUS(a, TIMES(x[0], x[0]));
+    int64_t b = PLUS(PLUS(x[0], x[1]), PLUS(x[2], x[3]));
+    const int64_t bad[] = {mica_dim_divide(a, b), mica_dim_divide(n, -2),
+                           mica_dim_divide(PLUS(TIMES(4, n), 1), -2),
+                           mica_dim_divide(PLUS(n, 1), TIMES(-1, n)), mica_dim_divide(n, 0)};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (bad[i] != bad[4]) fail_msg("division %zu", i);
+        refused(&s, mica_zeros(s, SHAPE(bad[i], mica_program_dim(s, "n")), MICA_F32), MICA_ESHAPE,
+                "divided by 0 or less");
+    }
+    mica_scope_close(&s);
+}
+
+/* What needs a number is refused a length with symbols, not given another number. */
+static void test_numbers_that_are_needed(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array q = mica_program_param(s, MICA_F32, SHAPE(1, 2, 3, n));
+    assert_true(mica_valid(mica_sdpa(s, q, q, q, &(mica_sdpa_options){.scale = 0.5f})));
+    refused(&s, mica_sdpa(s, q, q, q, NULL), MICA_EUNSUPPORTED,
+            "sdpa without a scale: a length is n");
+    n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n));
+    const int64_t step[] = {mica_dim_subtract(0, n)};
+    refused(&s, mica_slice(s, x, NULL, NULL, step), MICA_EUNSUPPORTED, "the step of axis 0");
+    n = mica_program_dim(s, "n");
+    q = mica_program_param(s, MICA_F32, SHAPE(1, 2, 1, n));
+    mica_array v = mica_program_param(s, MICA_F32, SHAPE(1, 2, 1, 3)), out[2], dq;
+    mica_array g = mica_program_param(s, MICA_F32, SHAPE(1, 2, 1));
+    out[0] = mica_gated_delta(s, q, q, v, g, g, MICA_NONE, &out[1]);
+    expect_refused(mica_grad(s, mica_sum(s, out[0], NULL, 0, false), MICA_NONE, &q, 1, &dq),
+                   MICA_EUNSUPPORTED, "gated_delta: a length is n");
+    mica_scope_close(&s);
+}
+
+/* A number that is a length has no value but in its program. */
+static void test_lengths_elsewhere(void **state) {
+    (void)state;
+    mica_scope *s = open_scope(), *other = open_scope();
+    float value;
+    mica_program *p;
+    mica_executable *x;
+    int64_t n = mica_program_dim(s, "n");
+    mica_array length = mica_scalar(s, (double)n, MICA_F32), y, in;
+    expect_refused(mica_eval(s, length), MICA_EINVAL, "the length of a symbol");
+    expect_refused(mica_read(length, &value, sizeof value), MICA_EINVAL, "the length of a symbol");
+    refused(&other, mica_negative(other, length), MICA_EINVAL, "a symbol of another scope");
+    (void)mica_program_dim(other, "m"); /* one of its own does not help */
+    refused(&other, mica_negative(other, length), MICA_EINVAL, "a symbol of another scope");
+    (void)mica_program_dim(other, "m");
+    refused(&other, mica_zeros(other, SHAPE(n), MICA_F32), MICA_EINVAL,
+            "a symbol of another scope");
+    (void)mica_program_dim(other, "m");
+    refused(&other, mica_program_param(other, MICA_F32, SHAPE(n)), MICA_EINVAL,
+            "a symbol of another scope");
+    refused(&other, mica_program_param(other, MICA_F32, SHAPE(n)), MICA_EINVAL,
+            "a symbol of another scope");
+    (void)mica_program_dim(other, "n"); /* the same one does */
+    assert_true(mica_valid(mica_negative(other, length)));
+    in = mica_program_param(other, MICA_F32, NULL, 0);
+    y = mica_negative(other, in);
+    must(mica_program_build(other, &(mica_param){.name = "x", .array = in}, 1, &y, 1, NULL, &p));
+    expect_refused(mica_program_run(p, s, &length, &y), MICA_EINVAL, "without a value");
+    must(mica_executable_open(p, NULL, &x));
+    assert_int_equal(mica_executable_set(x, &(mica_input){.name = "x", .array = length}),
+                     MICA_EINVAL);
+    mica_executable_close(&x);
+    mica_program_close(&p);
+    mica_scope_close(&other);
     mica_scope_close(&s);
 }
 
@@ -829,6 +951,10 @@ int main(void) {
         cmocka_unit_test(test_constants_beside_symbols),
         cmocka_unit_test(test_lengths_by_c),
         cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_lengths_that_fail),
+        cmocka_unit_test(test_divisions),
+        cmocka_unit_test(test_numbers_that_are_needed),
+        cmocka_unit_test(test_lengths_elsewhere),
         cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_extents_of_rows_apart),
         cmocka_unit_test(test_rows_that_mix),
