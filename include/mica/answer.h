@@ -79,8 +79,9 @@ MICA_API mica_status mica_answer_get_call(const mica_answer *answer, size_t i,
  *  calls, as far as they have come. It points into the answer, which must be open while the message
  *  is used, and take no more.
  *
- *  message  its struct_bytes is kept: of an array set that of each element alike.
- *  errors   MICA_EINVAL a NULL argument */
+ *  message  a whole one, with all members of version 0.1. Its struct_bytes is kept: of an array set
+ *           that of each element alike.
+ *  errors   MICA_EINVAL a NULL argument, struct_bytes is neither 0 nor that of a whole message */
 MICA_API mica_status mica_answer_get_message(const mica_answer *answer, mica_message *message);
 
 MICA_END

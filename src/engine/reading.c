@@ -122,7 +122,12 @@ mica_status mica_answer_get_call(const mica_answer *a, size_t i, mica_tool_call 
 }
 
 mica_status mica_answer_get_message(const mica_answer *a, mica_message *message) {
+    const size_t bytes = MC_FIRST_BYTES(mica_message, image_count);
     if (!a || !message) return mc_fail(MICA_EINVAL, "mica_answer_get_message: NULL");
+    if (message->struct_bytes && message->struct_bytes < bytes)
+        return mc_fail(MICA_EINVAL,
+                       "mica_answer_get_message: struct_bytes is %zu, want %zu or more, or 0",
+                       message->struct_bytes, bytes);
     size_t thoughts;
     mica_message made = {.role = "assistant",
                          .content = mica_answer_text(a, NULL),

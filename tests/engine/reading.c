@@ -153,6 +153,49 @@ static void test_newer_messages(void **state) {
     mica_model_close(&model);
 }
 
+/* A message of which a caller has declared the first members is read, and is not written. */
+static void test_short_messages(void **state) {
+    (void)state;
+    union {
+        mica_message whole;
+        struct {
+            size_t struct_bytes;
+            const char *role, *content, *behind[sizeof(mica_message) / sizeof(char *)];
+        } few;
+    } m = {.few = {.struct_bytes = offsetof(mica_message, name), .role = "user", .content = "a"}};
+    mica_model *model = open_with(SHOWS);
+    m.few.behind[0] = "no part of it";
+    expect_render(model, &m.whole, 1, "(user:a)");
+    mica_answer *answer = read_text(model, NULL, "b", 1);
+    static const size_t bad[] = {offsetof(mica_message, name), 1,
+                                 offsetof(mica_message, image_count)};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        m.few.struct_bytes = bad[i];
+        assert_int_equal(mica_answer_get_message(answer, &m.whole), MICA_EINVAL);
+        assert_non_null(strstr(mica_last_error(), "struct_bytes"));
+        assert_string_equal(m.few.content, "a");
+        assert_string_equal(m.few.behind[0], "no part of it");
+    }
+    mica_message whole[] = {{0}, {.struct_bytes = sizeof *whole}};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mica_answer_get_message(answer, &whole[i]), MICA_OK);
+        assert_string_equal(whole[i].content, "b");
+    }
+    mica_answer_close(&answer);
+    mica_model_close(&model);
+}
+
+/* Messages of an array whose members would not be aligned. */
+static void test_uneven_messages(void **state) {
+    (void)state;
+    mica_message messages[3] = {{.struct_bytes = 28, .role = "user", .content = "a"}};
+    char *text;
+    memcpy((char *)messages + 28, messages, 28);
+    assert_int_equal(mica_model_render(pebble, messages, 2, NULL, &text, NULL, NULL, NULL),
+                     MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "struct_bytes is 28"));
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char *const image = "cat.png";
@@ -219,9 +262,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),    cmocka_unit_test(test_open_thought),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_newer_messages),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_open_thought),
+        cmocka_unit_test(test_messages),       cmocka_unit_test(test_newer_messages),
+        cmocka_unit_test(test_short_messages), cmocka_unit_test(test_uneven_messages),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("engine/reading", tests, open_default, close_default);
 }

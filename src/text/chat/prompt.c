@@ -322,6 +322,9 @@ static size_t bytes_of(const mica_message *m) {
 
 static mica_status write_messages(const mica_message *messages, size_t count, mc_buffer *json) {
     size_t bytes = bytes_of(messages);
+    if (bytes % _Alignof(mica_message))
+        return mc_fail(MICA_EINVAL, "message 0: struct_bytes is %zu, want a multiple of %zu", bytes,
+                       _Alignof(mica_message));
     if (!mc_buffer_add_byte(json, '[')) return mc_fail_nomem("a conversation");
     for (size_t i = 0; i < count; i++) {
         mica_message m;
