@@ -103,7 +103,7 @@ static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, mc_n
     char module[MC_MODULE_BYTES];
     const mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
-        if (!mica_valid(w->linear.lora_a) &&
+        if (!w->linear.experts && !mica_valid(w->linear.lora_a) &&
             mc_adapter_expects(adapter, w->layer, lm->spec.n_layers, mc_lm_module(w, module),
                                w->name))
             MC_TRY(mc_names_add(missing, module));
@@ -123,9 +123,14 @@ static mica_status refuse(mc_names *list, const mc_lm *lm, const mc_adapter *ada
 /* ---- substitutes ---- */
 
 static mica_status replace_matrix(mc_lm *lm, const mc_adapter *adapter,
-                                  const mc_adapter_substitute *x, mc_linear *linear) {
+                                  const mc_adapter_substitute *x, const target *at) {
     const mc_weight_tensor *t = x->tensor;
+    mc_linear *linear = at->linear;
     bool embed = linear == &lm->embed;
+    if (at->name && strchr(at->name, '*'))
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s: mica replaces no experts that are tensors of their own",
+                       t->file, t->name);
     if (mc_adapter_is_full(adapter) && linear->quantised)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: tensor %s takes the place of a quantised matrix: give the model that "
@@ -156,7 +161,7 @@ static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapte
     if (norm)
         return mc_vector_make(lm->scope, x->tensor, mica_array_size(*at.norm), at.offset, at.norm);
     if (is_bias) return mc_vector_make(lm->scope, x->tensor, at.linear->out, 0.0, &at.linear->bias);
-    return replace_matrix(lm, adapter, x, at.linear);
+    return replace_matrix(lm, adapter, x, &at);
 }
 
 /* Two tensors whose names differ in the decoder's prefix only would take the same place. */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/half.h"
+#include "graph/dim.h"
 #include "graph/graph.h"
 #include "op/matmul.h"
 #include "op/quant.h"
@@ -124,7 +125,7 @@ static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_l
 
 static void make_dense(mc_linear *linear, mica_array weight) {
     linear->weight = weight;
-    linear->scales = linear->biases = MICA_NONE;
+    linear->scales = linear->biases = linear->places = MICA_NONE;
     linear->quantised = false;
 }
 
@@ -333,16 +334,11 @@ mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_a
                                linear->fast);
 }
 
-/* The numbers 0..n-1, for the rows of x [T, n, in], and their shape that k picks broadcast to. */
-static mica_array row_numbers(mica_scope *s, int64_t places, int64_t n) {
-    mica_array numbers = mica_arange(s, 0.0, (double)(places * n), 1.0, MICA_I32);
-    return mica_reshape(s, numbers, (int64_t[]){places, n}, 2);
-}
-
 mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks) {
-    int64_t places = mica_array_dim(x, 0), n = mica_array_dim(x, 1);
-    mica_array rows = mica_reshape(s, x, (int64_t[]){places * n, 1, linear->in}, 3), y;
-    mica_array lhs = row_numbers(s, places, n);
+    int64_t places = mica_array_dim(x, 0), n = mica_array_dim(x, 1), count = mc_dim_mul(places, n);
+    mica_array rows = mica_reshape(s, x, (int64_t[]){count, 1, linear->in}, 3), y;
+    mica_array lhs = mica_arange(s, 0.0, (double)count, 1.0, MICA_I32);
+    lhs = mica_reshape(s, lhs, (int64_t[]){places, n}, 2); /* k picks broadcast to it */
     if (mica_valid(linear->places)) picks = mica_take(s, linear->places, picks, 0);
     if (linear->quantised)
         y = mc_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,

@@ -55,7 +55,7 @@ typedef struct mc_loader {
 mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_linear *linear);
 
 /* The same of experts whose matrices are tensors of their own: the module's name has a '*' for
- * their numbers. They stay where they are mapped, if they lie one distance apart.
+ * their numbers. They stay where they are mapped, if they lie in one file, one distance apart.
  *  errors  also MICA_EUNSUPPORTED they are quantised in several ways; those of mica_eval */
 mica_status mc_linear_load_list(mc_loader *loader, const char *module, mc_linear *linear);
 
@@ -128,7 +128,7 @@ mica_array mc_linear_row_squares(mica_scope *s, const mc_linear *linear);
  *  m, squares  [out] f32: magnitudes, and mc_linear_row_squares */
 mica_array mc_linear_dora(mica_scope *s, const mc_linear *linear, mica_array m, mica_array squares);
 
-/* Rows `ids` of the weight: ids [...] i32 -> [..., in] f32. */
+/* Rows `ids` of the weight: ids [...] integers -> [..., in] f32. */
 mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids);
 
 #endif

@@ -1,8 +1,9 @@
 /* Experts whose matrices are tensors of their own in the files: one matrix with an axis for them.
  *
  * Files have a layer's tensors in the order of their names, so the experts' matrices of a kind lie
- * one distance apart, though not in the order of their numbers: 1, 10, 11, 2. Then the matrix is a
- * view of the mapped file, and picks are looked up in a table of places. Otherwise it is a copy. */
+ * one distance apart, though not in the order of their numbers: 1, 10, 11, 2. Then, if they are in
+ * one file, the matrix is a view of it, and picks are looked up in a table of places. Otherwise it
+ * is a copy. */
 #include "model/linear.h"
 
 #include "base/alloc.h"
@@ -56,14 +57,15 @@ static void find_entries(list *l, int part) {
     qsort(l->entries[part], (size_t)l->n, sizeof(entry), by_address);
 }
 
-/* Whether the tensors of a part lie one distance apart, in the order of the weights. */
+/* Whether a part's tensors lie in one file, one distance apart, in the order of the weights. */
 static bool lie_evenly(list *l, int part) {
     const entry *e = l->entries[part], *weights = l->entries[WEIGHT];
     uintptr_t size = mica_dtype_bytes(e->tensor->dtype), at = (uintptr_t)e->tensor->data;
     uintptr_t step = l->n > 1 ? (uintptr_t)e[1].tensor->data - at : e->tensor->bytes;
     for (int64_t i = 0; i < l->n; i++)
         if ((uintptr_t)e[i].tensor->data != at + (uintptr_t)i * step ||
-            e[i].tensor->dtype != e->tensor->dtype || e[i].expert != weights[i].expert)
+            e[i].tensor->file != e->tensor->file || e[i].tensor->dtype != e->tensor->dtype ||
+            e[i].expert != weights[i].expert)
             return false;
     l->steps[part] = (int64_t)(step / size);
     return step % size == 0;

@@ -168,6 +168,11 @@ static mica_status add_lora(mc_trainable *t) {
 
 static mica_status add_weight(mc_trainable *t, const mc_lm_slot *w, mc_parameter p) {
     const mc_linear *linear = &w->linear;
+    if (linear->experts)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: experts are not trained. Train factors (lora or dora) of the other "
+                       "matrices",
+                       p.module);
     if (linear->quantised)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s is quantised: codes are not trained. Train factors (lora or dora), or "
@@ -357,7 +362,9 @@ mica_status mc_trainable_view(const mc_trainable *t, mica_scope *s, const mica_a
         l->dropout_key =
             mica_squeeze(s, mica_slice_axis(s, keys, 0, (int64_t)i, (int64_t)i + 1), 0);
     }
-    return mica_scope_status(s);
+    mica_status status = mica_scope_status(s);
+    if (status != MICA_OK) mc_trainable_end_view(view);
+    return status;
 }
 
 void mc_trainable_end_view(mc_lm *view) {

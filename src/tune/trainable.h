@@ -71,10 +71,10 @@ mica_status mc_trainable_collect(mc_trainable *t, mica_array *more, size_t n_mor
 mica_status mc_trainable_load(mc_trainable *t, const mc_weights *w);
 
 /* Makes a view: `values` [count] of s stand for the parameters. The view is closed by
- * mc_trainable_end_view.
+ * mc_trainable_end_view; after an error there is none.
  *
  * key     u32 [2] for dropout; MICA_NONE: nothing is dropped
- * errors  MICA_ENOMEM; others are in s */
+ * errors  MICA_ENOMEM; those of s */
 mica_status mc_trainable_view(const mc_trainable *t, mica_scope *s, const mica_array *values,
                               mica_array key, mc_lm *view);
 void mc_trainable_end_view(mc_lm *view);

@@ -5,6 +5,8 @@
 
 #include "model/pass.h"
 
+#include <mica/mica.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +102,11 @@ static const mc_family family = {
 
 enum { EXPERTS_HERE = 12 };
 
-#define CONFIG                                                                           \
+#define CONFIG(experts, picks)                                                           \
     "{\"model_type\": \"own_experts\", \"hidden_size\": 64, \"intermediate_size\": 32, " \
     "\"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
-    "\"num_experts\": 12, \"num_experts_per_tok\": 3, \"vocab_size\": 448, "             \
-    "\"tie_word_embeddings\": true, \"rms_norm_eps\": 1e-6}"
+    "\"num_experts\": " experts ", \"num_experts_per_tok\": " picks                      \
+    ", \"vocab_size\": 448, \"tie_word_embeddings\": true, \"rms_norm_eps\": 1e-6}"
 
 /* ---- what it does ---- */
 
@@ -112,7 +114,7 @@ static char *folder;
 
 static int make(void **state) {
     (void)state;
-    folder = own_model(&family, CONFIG);
+    folder = own_model(&family, CONFIG("12", "3"));
     return 0;
 }
 
@@ -169,6 +171,40 @@ static void test_listed(void **state) {
     own_check_listed(folder, "own_experts", EXPERTS_HERE, "layers.1.mlp.experts.7.up_proj");
 }
 
+static void test_sharded(void **state) {
+    (void)state;
+    char *two = own_model(&family, CONFIG("2", "1"));
+    own_check_sharded(two, "own_experts", "layers.1.mlp.experts.1.up_proj");
+    test_temp_dir_remove(two);
+}
+
+/* Experts that are tensors of their own are not replaced: neither one of them nor all at once. */
+static void test_list_replaced(void **state) {
+    (void)state;
+    const int64_t shape[] = {EXPERTS_HERE, 32, 64};
+    char *listed = own_list_experts(folder, "own_experts", EXPERTS_HERE);
+    mica_device *device;
+    mica_scope *s;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    for (int ndim = 2; ndim <= 3; ndim++) {
+        const mica_named_array array = {"model.layers.1.mlp.experts.7.up_proj.weight",
+                                        mica_ones(s, shape + 3 - ndim, ndim, MICA_F32)};
+        char *dir = test_temp_dir(), *path = test_format("%s/adapters.safetensors", dir);
+        mc_lm *lm = own_open(device, listed);
+        assert_int_equal(mica_save_safetensors(path, &array, 1, NULL, 0), MICA_OK);
+        test_write_below(dir, "adapter_config.json", "{\"fine_tune_type\": \"full\"}");
+        assert_int_equal(mc_lm_adapt(lm, dir), MICA_EUNSUPPORTED);
+        if (!strstr(mica_last_error(), array.name)) fail_msg("%s", mica_last_error());
+        mc_lm_close(&lm);
+        free(path);
+        test_temp_dir_remove(dir);
+    }
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    test_temp_dir_remove(listed);
+}
+
 static void test_passes(void **state) {
     (void)state;
     own_check_passes(folder);
@@ -182,12 +218,99 @@ static void test_weights(void **state) {
     own_check_tuned(folder, "layers.2.mlp.up_proj");
 }
 
+/* A matrix with a dense one in its place has its experts in order. */
+static void test_replaced(void **state) {
+    (void)state;
+    const mc_weight_tensor *t;
+    mica_device *device;
+    mc_weights *weights;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    mc_lm *lm = own_open(device, folder);
+    assert_int_equal(mc_weights_open(folder, NULL, &weights), MICA_OK);
+    t = mc_weights_find(weights, "model.layers.1.mlp.switch_mlp.up_proj.weight");
+    mc_linear *linear = &mc_lm_find(lm, MC_STR("layers.1.mlp.switch_mlp.up_proj"))->linear;
+    linear->places = mica_zeros(lm->scope, &linear->experts, 1, MICA_I32);
+    assert_int_equal(mc_linear_replace(lm->scope, t, linear), MICA_OK);
+    assert_false(mica_valid(linear->places));
+    mc_lm_close(&lm);
+    mc_weights_close(&weights);
+    mica_device_close(&device);
+}
+
+/* A length that is a symbol, and more than one row for each. */
+static void test_symbols(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_scope *s;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    mc_lm *lm = own_open(device, folder);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    const mc_linear *linear = &mc_lm_find(lm, MC_STR("layers.1.mlp.switch_mlp.down_proj"))->linear;
+    int64_t n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){n, 3, linear->in}, 3);
+    mica_array picks = mica_program_param(s, MICA_U32, (int64_t[]){n, 3}, 2);
+    mica_array y = mc_linear_pick(s, linear, x, picks);
+    if (!mica_valid(y)) fail_msg("%s", mica_last_error());
+    assert_true(mica_array_dim(y, 0) == n && mica_array_dim(y, 1) == 3 &&
+                mica_array_dim(y, 2) == linear->out);
+    mica_scope_close(&s);
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+}
+
+/* Experts are not trained: factors go to the other matrices, and whole weights are refused. */
+static void test_full(void **state) {
+    (void)state;
+    mica_tuner *tuner;
+    if (mica_tuner_open(folder, &(mica_tuner_options){.threads = 1}, &tuner) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_lora_apply(tuner, &(mica_lora_options){.kind = MICA_TUNE_FULL}),
+                     MICA_EUNSUPPORTED);
+    if (!strstr(mica_last_error(), "model.layers.1.mlp.switch_mlp.gate_proj"))
+        fail_msg("%s", mica_last_error());
+    mica_tuner_close(&tuner);
+}
+
+#define ADAPTER_CONFIG                                                                   \
+    "{\"num_layers\": 4, \"lora_parameters\": {\"rank\": 2, \"scale\": 4.0, \"keys\": [" \
+    "\"self_attn.q_proj\", \"mlp.switch_mlp.up_proj\"]}}"
+
+/* An adapter of the other matrices, whose config lists the experts', too. */
+static void test_adapted(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/adapters.safetensors", dir);
+    mica_device *device;
+    mica_scope *s;
+    mica_named_array arrays[8];
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    mc_lm *lm = own_open(device, folder);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    for (int i = 0; i < 8; i++) {
+        const int64_t shape[] = {i % 2 ? 2 : 64, i % 2 ? 64 : 2};
+        arrays[i].name =
+            test_format("model.layers.%d.self_attn.q_proj.lora_%c", i / 2, 'a' + i % 2);
+        arrays[i].array = mica_ones(s, shape, 2, MICA_F32);
+    }
+    assert_int_equal(mica_save_safetensors(path, arrays, 8, NULL, 0), MICA_OK);
+    test_write_below(dir, "adapter_config.json", ADAPTER_CONFIG);
+    if (mc_lm_adapt(lm, dir) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_true(mica_valid(mc_lm_find(lm, MC_STR("layers.3.self_attn.q_proj"))->linear.lora_a));
+    for (int i = 0; i < 8; i++)
+        free((void *)(uintptr_t)arrays[i].name);
+    mica_scope_close(&s);
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alike),
-        cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_alike),    cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_sharded),  cmocka_unit_test(test_list_replaced),
+        cmocka_unit_test(test_passes),   cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_replaced), cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_full),     cmocka_unit_test(test_adapted),
     };
     return cmocka_run_group_tests(tests, make, discard);
 }

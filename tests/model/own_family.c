@@ -159,6 +159,10 @@ static char *list_experts(const char *folder, const char *type, int experts, boo
     return dir;
 }
 
+char *own_list_experts(const char *folder, const char *type, int experts) {
+    return list_experts(folder, type, experts, true);
+}
+
 /* ---- passes ---- */
 
 /* Logits of [rows, n] ids; freed with free(). */
@@ -357,6 +361,41 @@ void own_check_listed(const char *folder, const char *type, int experts, const c
     test_temp_dir_remove(dir);
     test_temp_dir_remove(even);
     test_temp_dir_remove(uneven);
+}
+
+/* Divides a folder's weights: those of the second expert go to a file of their own. */
+static void shard(const char *folder) {
+    static mica_named_array parts[2][MAX_ARRAYS];
+    size_t counts[2] = {0}, n;
+    char *whole = test_format("%s/model.safetensors", folder);
+    mica_device *device;
+    mica_scope *s;
+    mica_named_array *arrays;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_load_safetensors(folder, s, &arrays, &n), MICA_OK);
+    for (size_t i = 0; i < n; i++) {
+        int part = strstr(arrays[i].name, "experts.1.") != NULL;
+        parts[part][counts[part]++] = arrays[i];
+    }
+    for (int i = 0; i < 2; i++) {
+        char *path = test_format("%s/model-0000%d-of-00002.safetensors", folder, i + 1);
+        assert_true(counts[i] > 0);
+        assert_int_equal(mica_save_safetensors(path, parts[i], counts[i], NULL, 0), MICA_OK);
+        free(path);
+    }
+    assert_int_equal(remove(whole), 0);
+    mica_free(arrays);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    free(whole);
+}
+
+void own_check_sharded(const char *folder, const char *type, const char *module) {
+    char *listed = own_list_experts(folder, type, 2);
+    shard(listed);
+    compare_listed(folder, listed, module, false);
+    test_temp_dir_remove(listed);
 }
 
 void own_check_tuned(const char *folder, const char *module) {

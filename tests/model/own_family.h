@@ -30,9 +30,16 @@ void own_check_quantised(const char *folder, const char *module);
 /* Factors of a module are trained, change the model, and are fused into it. */
 void own_check_tuned(const char *folder, const char *module);
 
+/* Makes a folder of a model whose matrices of "switch_mlp" are tensors of their own, in the order
+ * of their names (test_temp_dir_remove it). Its config says "listed" behind its type. */
+char *own_list_experts(const char *folder, const char *type, int experts);
+
 /* A model whose matrices of "switch_mlp" are tensors of their own instead ("experts.7"), and whose
  * config says "listed" behind its type, computes the same, quantised or not. A matrix of theirs
  * stays where it is mapped, if they lie one distance apart. */
 void own_check_listed(const char *folder, const char *type, int experts, const char *module);
+
+/* The same of two experts, one in a file of its own: a matrix of theirs is a copy. */
+void own_check_sharded(const char *folder, const char *type, const char *module);
 
 #endif
