@@ -73,6 +73,12 @@ static bool check_options(mica_scope *s, mica_array ids, const mica_forward_opti
     return mica_scope_status(s) == MICA_OK;
 }
 
+/* Numbers of which none counts from the end: those below 0 become large ones. */
+static mica_array from_front(mica_scope *s, mica_array x) {
+    bool wide = mica_dtype_bytes(mica_array_dtype(x)) == 8;
+    return mica_astype(s, x, wide ? MICA_U64 : MICA_U32);
+}
+
 mica_array mc_forward(mica_scope *s, const mc_lm *lm, mica_array ids, const mica_forward_options *o,
                       const char *name) {
     if (!check_tokens(s, lm, ids, true, name) || !check_options(s, ids, o, name))
@@ -80,16 +86,16 @@ mica_array mc_forward(mica_scope *s, const mc_lm *lm, mica_array ids, const mica
     mc_masked masked = {lm, o->mask};
     mc_kv_store store = mc_masked_store(&masked);
     mica_array position = mica_valid(o->position) ? o->position : mica_i32(s, 0);
-    if (mica_array_ndim(ids) == 2) ids = mica_astype(s, ids, MICA_I32);
+    if (mica_array_ndim(ids) == 2) ids = from_front(s, ids);
     mica_array x =
         mc_lm_forward(s, lm, ids, position, mica_valid(o->mask) ? &store : NULL, MC_HIDDEN);
-    if (mica_valid(o->at)) x = mica_take(s, x, o->at, 1);
+    if (mica_valid(o->at)) x = mica_take(s, x, from_front(s, o->at), 1);
     return o->hidden ? x : mc_lm_head(s, lm, x);
 }
 
 mica_array mc_forward_embed(mica_scope *s, const mc_lm *lm, mica_array ids, const char *name) {
     if (!check_tokens(s, lm, ids, false, name)) return mc_invalid(s);
-    return mc_lm_embed(s, lm, mica_astype(s, ids, MICA_I32));
+    return mc_lm_embed(s, lm, from_front(s, ids));
 }
 
 mica_array mc_forward_head(mica_scope *s, const mc_lm *lm, mica_array hidden, const char *name) {

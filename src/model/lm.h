@@ -163,7 +163,7 @@ typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS, MC_HIDDEN 
 
 /* Records a pass over a chunk of tokens.
  *
- *  ids       [B, L] i32, each below spec.vocab; or their embeddings.
+ *  ids       [B, L] integers, each below spec.vocab; or their embeddings.
  *  position  i32 [], or [B]: position in the text of ids[:, 0].
  *  store     NULL: the chunk attends to itself alone, within the layers' windows.
  *  wanted    rows for which the head is computed.
@@ -173,7 +173,7 @@ typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS, MC_HIDDEN 
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted);
 
-/* The embeddings of tokens: ids [B, L] i32 -> [B, L, hidden] f32. */
+/* The embeddings of tokens: ids [B, L] integers -> [B, L, hidden] f32. */
 mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids);
 
 /* The head: hidden states [..., hidden] f32, of MC_HIDDEN -> logits [..., vocab] f32. */

@@ -182,6 +182,18 @@ static void test_ways(void **state) {
     expect_same(mica_model_forward(s, model, mica_astype(s, ids, MICA_U32), &options), all);
 }
 
+/* Ids of any integer dtype are read by their values. */
+static void test_id_dtypes(void **state) {
+    (void)state;
+    static const mica_dtype dtypes[] = {MICA_U16, MICA_U32, MICA_U64, MICA_I16, MICA_I64};
+    mica_array ids = ids_of(text, 1, N), all = mica_model_forward(s, model, ids, NULL);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        mica_array same = mica_astype(s, ids, dtypes[i]);
+        expect_same(mica_model_forward(s, model, same, NULL), all);
+        expect_same(mica_model_embed(s, model, same), mica_model_embed(s, model, ids));
+    }
+}
+
 /* What a mask hides is as if it were not there: a text behind another. */
 static void test_mask(void **state) {
     (void)state;
@@ -455,6 +467,51 @@ static void test_tuner(void **state) {
     free(path);
 }
 
+/* A pass of a tuner in a scope of its own, with its parameters, or with those of another scope. */
+static mica_status pass_once(mica_tuner *tuner, const mica_array *params) {
+    mica_scope *own;
+    MC_TRY(mica_scope_open(mica_tuner_device(tuner), &own));
+    mica_array ids = mica_from_data(own, text, MICA_I32, (int64_t[]){1, 2}, 2);
+    mica_status status = mica_eval(own, mica_tuner_forward(own, tuner, params, ids, NULL));
+    mica_scope_close(&own);
+    return status;
+}
+
+static bool try_tuned(void *tuner) {
+    mica_status status = pass_once(tuner, NULL);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    return status == MICA_OK;
+}
+
+/* Passes that fail keep no memory. */
+static void test_tuner_refused(void **state) {
+    (void)state;
+    enum { TIMES = 20 };
+    char *path = test_format("%s/default", test_models_dir());
+    mica_tuner *tuner;
+    mica_array params[64];
+    mica_scope *other;
+    must(mica_tuner_open(path, &(mica_tuner_options){.threads = 1}, &tuner));
+    must(mica_scope_open(mica_tuner_device(tuner), &other));
+    must(mica_lora_apply(tuner, &(mica_lora_options){.rank = 2, .layers = 1}));
+    size_t n = mica_tuner_parameter_count(tuner), before = 0;
+    assert_in_range(n, 2, 64);
+    for (size_t i = 0; i < n; i++) {
+        mica_parameter p = {.struct_bytes = sizeof p};
+        must(mica_tuner_get_parameter(tuner, i, &p));
+        params[i] = mica_square(other, p.value); /* not evaluated */
+    }
+    for (int i = 0; i < 2 * TIMES; i++) {
+        if (i == TIMES) before = test_heap_bytes();
+        assert_int_equal(pass_once(tuner, params), MICA_EINVAL);
+    }
+    assert_in_range(test_heap_bytes(), 0, before + TIMES * 1000);
+    mica_scope_close(&other);
+    test_fail_each_allocation(try_tuned, tuner);
+    mica_tuner_close(&tuner);
+    free(path);
+}
+
 /* ---- what is refused ---- */
 
 static void expect_error(mica_array x, mica_status status, const char *word) {
@@ -463,6 +520,29 @@ static void expect_error(mica_array x, mica_status status, const char *word) {
     if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
     mica_scope_close(&s);
     must(mica_scope_open(mica_model_device(model), &s));
+}
+
+/* Ids past the vocabulary are no ids of it by their low bits, and none counts from the end; nor do
+ * the tokens of `at`. */
+static void check_past_ids(void) {
+    static const struct {
+        int64_t id;
+        mica_dtype dtype;
+    } past[] = {{4294967295, MICA_U32}, {4294967301, MICA_I64}, {4294967301, MICA_U64},
+                {INT64_MIN, MICA_I64},  {-1, MICA_U64},         {-1, MICA_I64},
+                {-1, MICA_I32},         {-1, MICA_I16},         {-1, MICA_I8}};
+    for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
+        mica_array id = mica_from_data(s, &past[i].id, MICA_I64, (int64_t[]){1, 1}, 2);
+        id = mica_astype(s, id, past[i].dtype);
+        assert_int_equal(mica_eval(s, mica_model_forward(s, model, id, NULL)), MICA_EINVAL);
+        assert_int_equal(mica_eval(s, mica_model_embed(s, model, id)), MICA_EINVAL);
+    }
+    mica_forward_options options = {.struct_bytes = sizeof options};
+    for (int32_t at = -1; at <= N; at += N + 1) {
+        options.at = mica_from_data(s, &at, MICA_I32, (int64_t[]){1}, 1);
+        mica_array y = mica_model_forward(s, model, ids_of(text, 1, N), &options);
+        assert_int_equal(mica_eval(s, y), MICA_EINVAL);
+    }
 }
 
 static void test_refused(void **state) {
@@ -496,6 +576,7 @@ static void test_refused(void **state) {
     const int32_t past[] = {(int32_t)vocab};
     assert_int_equal(mica_eval(s, mica_model_forward(s, model, ids_of(past, 1, 1), NULL)),
                      MICA_EINVAL);
+    check_past_ids();
     mica_device *other;
     must(mica_device_open("cpu", NULL, &other));
     mica_scope *kept = s;
@@ -532,10 +613,12 @@ int main(void) {
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_id_dtypes),
         cmocka_unit_test(test_mask),
         cmocka_unit_test(test_function),
         cmocka_unit_test(test_gradient),
         cmocka_unit_test(test_tuner),
+        cmocka_unit_test(test_tuner_refused),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_session),
