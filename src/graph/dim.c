@@ -40,6 +40,7 @@ static struct {
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local mica_status failed = MICA_ESHAPE; /* why the last MC_DIM_NONE came */
+static _Thread_local uint64_t made;
 
 static int64_t fail(mica_status status) {
     failed = status;
@@ -111,10 +112,11 @@ static entry *new_entry(const entry *e) {
 
 static int64_t add_entry(entry e) {
     size_t count = atomic_load(&table.count);
-    if (count >= MAX_ENTRIES || e.size.depth > MC_DIM_DEPTH || e.size.weight > MC_DIM_WEIGHT)
-        return fail(MICA_ESHAPE);
+    if (e.size.depth > MC_DIM_DEPTH || e.size.weight > MC_DIM_WEIGHT) return fail(MICA_ESHAPE);
+    if (count >= MAX_ENTRIES) return fail(MICA_ENOMEM);
     entry *own = 2 * (count + 1) <= table.cap || grow() ? new_entry(&e) : NULL;
     if (!own) return fail(MICA_ENOMEM);
+    made++;
     *slot_of(e.handle) = own;
     atomic_store(&table.count, count + 1);
     return e.handle;
@@ -134,6 +136,10 @@ static int64_t intern(mc_dim_kind kind, const void *data, size_t bytes, mc_dim_s
     if (!e) handle = add_entry((entry){handle, kind, size, bytes, data});
     pthread_mutex_unlock(&table.lock);
     return handle;
+}
+
+uint64_t mc_dims_made(void) {
+    return made;
 }
 
 bool mc_dims_live(void) {
@@ -192,7 +198,13 @@ bool mc_dim_is_symbol(int64_t d) {
 /* ---- what is no dimension ---- */
 
 mica_status mc_dim_check(int64_t d) {
-    if (d == MC_DIM_NONE && failed == MICA_ENOMEM) return mc_fail_nomem("a length");
+    if (d == MC_DIM_NONE && failed == MICA_ENOMEM)
+        return atomic_load(&table.count) < MAX_ENTRIES
+                   ? mc_fail_nomem("a length")
+                   : mc_fail(MICA_ENOMEM,
+                             "the table of lengths with symbols is full: the process "
+                             "has %d of them",
+                             MAX_ENTRIES);
     if (d == MC_DIM_NONE)
         return mc_fail(failed, "a length with symbols is too large an expression, or is divided by "
                                "0 or less");
@@ -300,14 +312,20 @@ static int64_t dim_of(const sum *s) {
     return intern(MC_DIM_SUM, s->terms, (size_t)s->n * sizeof *s->terms, size);
 }
 
-int64_t mc_dim_add_slow(int64_t a, int64_t b, int64_t factor) {
-    if (is_none(a, b)) return MC_DIM_NONE;
+/* a + factor * b. */
+static sum add_dims(int64_t a, int64_t b, int64_t factor) {
     sum s = sum_of(a), t = sum_of(b);
     s.ok = s.ok && t.ok;
     for (int i = 0; i < t.n; i++) {
         if (__builtin_mul_overflow(t.terms[i].factor, factor, &t.terms[i].factor)) s.ok = false;
         add_term(&s, &t.terms[i]);
     }
+    return s;
+}
+
+int64_t mc_dim_add_slow(int64_t a, int64_t b, int64_t factor) {
+    if (is_none(a, b)) return MC_DIM_NONE;
+    const sum s = add_dims(a, b, factor);
     return dim_of(&s);
 }
 
@@ -336,12 +354,32 @@ static void add_product(sum *s, const term *a, const sum *t) {
     }
 }
 
+static sum multiply_sums(const sum *a, const sum *b) {
+    sum s = {.ok = a->ok && b->ok};
+    for (int i = 0; i < a->n; i++)
+        add_product(&s, &a->terms[i], b);
+    return s;
+}
+
 int64_t mc_dim_mul_slow(int64_t a, int64_t b) {
     if (is_none(a, b)) return MC_DIM_NONE;
-    sum s = {.ok = true}, x = sum_of(a), y = sum_of(b);
-    s.ok = x.ok && y.ok;
-    for (int i = 0; i < x.n; i++)
-        add_product(&s, &x.terms[i], &y);
+    const sum x = sum_of(a), y = sum_of(b), s = multiply_sums(&x, &y);
+    return dim_of(&s);
+}
+
+int64_t mc_dim_of_terms(const term *terms, int64_t n) {
+    sum s = {.ok = true};
+    for (int64_t i = 0; i < n; i++) {
+        sum product = {.ok = true};
+        add_term(&product, &(term){.factor = terms[i].factor});
+        for (int64_t k = 0; k < terms[i].degree; k++) {
+            const sum atom = sum_of(terms[i].atoms[k]);
+            product = multiply_sums(&product, &atom);
+        }
+        s.ok = s.ok && product.ok;
+        for (int k = 0; k < product.n; k++)
+            add_term(&s, &product.terms[k]);
+    }
     return dim_of(&s);
 }
 
@@ -450,16 +488,25 @@ int64_t mc_dim_mod(int64_t a, int64_t b) {
 
 /* ---- comparisons ---- */
 
-int mc_dim_sign_slow(int64_t d) {
-    const sum s = sum_of(d);
+static int sign_of(const sum *s) {
     int sign = 0;
-    if (!s.ok) return 0;
-    for (int i = 0; i < s.n; i++) {
-        int own = s.terms[i].factor > 0 ? 1 : -1;
+    if (!s->ok) return 0;
+    for (int i = 0; i < s->n; i++) {
+        int own = s->terms[i].factor > 0 ? 1 : -1;
         if (sign != 0 && own != sign) return 0;
         sign = own;
     }
     return sign;
+}
+
+int mc_dim_sign_slow(int64_t d) {
+    const sum s = sum_of(d);
+    return sign_of(&s);
+}
+
+bool mc_dim_less_slow(int64_t a, int64_t b) {
+    const sum apart = add_dims(b, a, -1);
+    return sign_of(&apart) > 0;
 }
 
 static bool has_quotient(const sum *s) {
@@ -471,7 +518,7 @@ static bool has_quotient(const sum *s) {
 
 bool mc_dim_may_equal(int64_t a, int64_t b) {
     if (a == b || mc_dim_numbers(a, b)) return a == b;
-    const sum apart = sum_of(mc_dim_sub(a, b));
+    const sum apart = add_dims(a, b, -1);
     return has_quotient(&apart);
 }
 

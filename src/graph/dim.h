@@ -68,6 +68,7 @@ mica_status mc_dim_check(int64_t d);
 bool mc_dim_lost(double number);
 
 int64_t mc_dim_add_slow(int64_t a, int64_t b, int64_t factor);
+bool mc_dim_less_slow(int64_t a, int64_t b);
 int64_t mc_dim_mul_slow(int64_t a, int64_t b);
 int64_t mc_dim_div_slow(int64_t a, int64_t b);
 
@@ -113,7 +114,7 @@ static inline int mc_dim_sign(int64_t d) {
 }
 /* Whether a < b for all values of symbols but some small ones. */
 static inline bool mc_dim_less(int64_t a, int64_t b) {
-    return mc_dim_numbers(a, b) ? a < b : mc_dim_sign(mc_dim_sub(b, a)) > 0;
+    return mc_dim_numbers(a, b) ? a < b : mc_dim_less_slow(a, b);
 }
 /* x, or the limit where x lies beyond it whatever symbols are. */
 static inline int64_t mc_dim_at_most(int64_t x, int64_t limit) {
@@ -143,7 +144,7 @@ const char *mc_dim_text(int64_t d, char text[MC_DIM_TEXT]); /* cut to fit */
 
 /* ---- what expressions consist of, for files ---- */
 
-enum { MC_DIM_DEGREE = 6, MC_DIM_TERMS = 48, MC_DIM_DEPTH = 16, MC_DIM_WEIGHT = 4096 };
+enum { MC_DIM_DEGREE = 6, MC_DIM_TERMS = 48, MC_DIM_DEPTH = 16, MC_DIM_WEIGHT = 128 };
 
 typedef enum mc_dim_kind { MC_DIM_NUMBER, MC_DIM_SYMBOL, MC_DIM_QUOTIENT, MC_DIM_SUM } mc_dim_kind;
 
@@ -162,5 +163,11 @@ typedef struct mc_dim_parts {
 } mc_dim_parts;
 
 void mc_dim_get(int64_t d, mc_dim_parts *parts);
+
+/* The sum of terms [n] whose atoms are any dimensions: one expression at most is added for it.
+ * errors  MC_DIM_NONE */
+int64_t mc_dim_of_terms(const mc_dim_term *terms, int64_t n);
+/* How many expressions the thread has added so far: what others can add is limited by that. */
+uint64_t mc_dims_made(void);
 
 #endif

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "graph/attr.h"
 
-enum { SMALL = 128, NEAR = 64, LARGE = 4096, MAX_SYMBOLS = 16 };
+enum { SMALL = 128, NEAR = 64, LARGE = 4096, MAX_SYMBOLS = 16, MAX_LARGE = 512 };
+#define MAX_PLACE ((int64_t)1 << 40)
 
 typedef struct pair pair;
 struct pair {
-    pair *next;
+    pair *next; /* in the list of large ones */
     int64_t number, dim;
     bool unclear; /* there are two */
 };
@@ -21,7 +23,9 @@ struct mc_primes {
     mc_symbol symbols[MAX_SYMBOLS];
     int64_t lengths[MAX_SYMBOLS];
     size_t n;
-    pair *pairs; /* of axes */
+    mc_map pairs; /* of axes, by number */
+    pair *large;  /* those above LARGE with symbols, the last first */
+    size_t n_large;
 };
 
 mica_status mc_primes_open(mc_arena *arena, const char *name, mc_primes **primes) {
@@ -30,6 +34,10 @@ mica_status mc_primes_open(mc_arena *arena, const char *name, mc_primes **primes
     (*primes)->arena = arena;
     (*primes)->name = name;
     return MICA_OK;
+}
+
+void mc_primes_close(mc_primes *p) {
+    if (p) mc_map_deinit(&p->pairs);
 }
 
 bool mc_primes_symbol(mc_primes *p, int64_t length, int64_t dim) {
@@ -54,43 +62,54 @@ static int64_t number_of(const mc_primes *p, int64_t dim) {
     return mc_dim_value(dim, &values, &number) == MICA_OK ? number : 0;
 }
 
+static pair *pair_of(const mc_primes *p, int64_t number) {
+    uint64_t at;
+    mc_str key = {(const char *)&number, sizeof number};
+    return mc_map_find(&p->pairs, key, &at) ? (pair *)(uintptr_t)at : NULL;
+}
+
+static mica_status add_axis(mc_primes *p, int64_t dim) {
+    int64_t number = number_of(p, dim);
+    pair *at = number > SMALL ? pair_of(p, number) : NULL;
+    if (at) at->unclear = at->unclear || at->dim != dim;
+    if (at || number <= SMALL) return MICA_OK;
+    bool large = number > LARGE && dim != number;
+    if (large && p->n_large++ == MAX_LARGE)
+        return mc_fail(MICA_EFORMAT, "%s: too many different lengths with symbols", p->name);
+    pair *added = mc_arena_alloc(p->arena, sizeof *added);
+    if (!added) return mc_fail_nomem("a graph's file");
+    *added = (pair){p->large, number, dim, false};
+    if (large) p->large = added;
+    mc_str key = {(const char *)&added->number, sizeof added->number};
+    bool put = mc_map_put(&p->pairs, key, (uintptr_t)added);
+    return put ? MICA_OK : mc_fail_nomem("a graph's file");
+}
+
 mica_status mc_primes_add(mc_primes *p, mica_array node) {
     const mc_node *made = mc_node_of(node);
     for (int i = 0; i < mc_node_n_out(made); i++) {
         const mc_layout *l = &mc_node_results(made)[i];
-        for (int k = 0; k < l->ndim; k++) {
-            int64_t number = number_of(p, l->shape[k]);
-            pair *at = p->pairs;
-            if (number <= SMALL) continue;
-            while (at && at->number != number)
-                at = at->next;
-            if (at) at->unclear = at->unclear || at->dim != l->shape[k];
-            if (at) continue;
-            pair *added = mc_arena_alloc(p->arena, sizeof *added);
-            if (!added) return mc_fail_nomem("a graph's file");
-            *added = (pair){p->pairs, number, l->shape[k], false};
-            p->pairs = added;
-        }
+        for (int k = 0; k < l->ndim; k++)
+            MC_TRY(add_axis(p, l->shape[k]));
     }
     return MICA_OK;
 }
 
 /* What a number follows from. False: it stays. */
 static bool find(const mc_primes *p, int64_t number, pair *found) {
-    for (const pair *at = p->pairs; at; at = at->next)
-        if (at->number == number) {
-            *found = *at;
-            return true;
-        }
+    const pair *same = pair_of(p, number);
+    if (same) {
+        *found = *same;
+        return true;
+    }
     for (int near = 0; near < 2; near++)
         for (size_t i = 0; i < p->n; i++)
             if (near ? llabs(number - p->lengths[i]) <= NEAR : number % p->lengths[i] == 0) {
                 *found = (pair){.number = p->lengths[i], .dim = p->symbols[i].dim};
                 return true;
             }
-    for (const pair *at = p->pairs; at; at = at->next)
-        if (at->number > LARGE && at->dim != at->number &&
-            (number == at->number - 1 || number % at->number == 0)) {
+    for (const pair *at = p->large; at; at = at->next)
+        if (number == at->number - 1 || number % at->number == 0) {
             *found = *at;
             return true;
         }
@@ -126,11 +145,16 @@ static mica_status place_of(const mc_primes *p, int64_t place, int64_t before, i
     return MICA_OK;
 }
 
+/* Whether a number is one that parts of an axis have; the op refuses others. */
+static bool is_place(int64_t number) {
+    return number >= -MAX_PLACE && number <= MAX_PLACE;
+}
+
 /* A part of an axis: steps that ended at an end of it end there again. */
 static mica_status part_of(const mc_primes *p, int64_t now, int64_t *start, int64_t *count,
                            int64_t step) {
     int64_t before = number_of(p, now), from = *start, n = *count, last;
-    if (n == 0) return MICA_OK;
+    if (n == 0 || !is_place(from) || !is_place(n) || !is_place(step)) return MICA_OK;
     bool to_end = step > 0 && from + n * step >= before, to_begin = from + n * step < 0;
     MC_TRY(place_of(p, from, before, now, start));
     if ((before != now || *start != from) && (to_end || to_begin)) {
@@ -181,8 +205,7 @@ static int64_t whole_of(const mc_primes *p, float x, bool inverse) {
     if (!(whole < 0x1p50)) return 0;
     int64_t n = llround(whole);
     if (n <= 1 << 24) return (float)(inverse ? 1.0 / (double)n : (double)n) == x ? n : 0;
-    for (const pair *at = p->pairs; at; at = at->next) {
-        if (at->number <= LARGE || at->dim == at->number) continue;
+    for (const pair *at = p->large; at; at = at->next) {
         n = llround(whole / (double)at->number) * at->number;
         if ((float)(inverse ? 1.0 / (double)n : (double)n) == x) return n;
     }

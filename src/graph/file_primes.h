@@ -15,6 +15,7 @@ typedef struct mc_primes mc_primes;
 /* name: of the file, for error texts; borrowed. It is in memory of the arena. errors
  * MICA_ENOMEM */
 mica_status mc_primes_open(mc_arena *arena, const char *name, mc_primes **primes);
+void mc_primes_close(mc_primes *p); /* what is not the arena's; NULL: nothing */
 /* False: no symbol had that length, or another one has it, or there are too many. */
 bool mc_primes_symbol(mc_primes *p, int64_t length, int64_t dim);
 
@@ -25,7 +26,7 @@ mica_status mc_primes_scalar(const mc_primes *p, mica_scope *s, mica_dtype dtype
                              mica_array *x);
 /* The same of the attributes of a node with this first operand, or none. */
 mica_status mc_primes_attr(const mc_primes *p, mc_op op, mica_array first, int64_t *attr);
-/* Adds the axes of a node. errors  MICA_ENOMEM */
+/* Adds the axes of a node. errors  MICA_EFORMAT too many different ones; MICA_ENOMEM */
 mica_status mc_primes_add(mc_primes *p, mica_array node);
 
 #endif

@@ -12,6 +12,9 @@
 #include "graph/file_primes.h"
 #include "graph/subgraph.h"
 
+/* Expressions that one file may add to those of the process, and lists. */
+enum { MAX_DIMS = 4096 };
+
 #define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
 
 typedef struct file_op { /* how the file has an op */
@@ -45,6 +48,7 @@ typedef struct reader {
     size_t n_symbols;
     int64_t *dims; /* [n_dims] of the symbols, and expressions */
     size_t n_dims;
+    uint64_t dims_made;    /* by the thread, before the file */
     mc_primes *primes;     /* of an old file with symbols; NULL: of others */
     mc_graph_port *params; /* [n_params] */
     uint32_t *param_of;    /* [n_nodes] number of the parameter that a node is, or MC_ABSENT */
@@ -174,36 +178,42 @@ static mica_status take_quotient(reader *r, int64_t *dim) {
     return MICA_OK;
 }
 
-static mica_status take_term(reader *r, int64_t *sum) {
-    int64_t product, atom;
+static mica_status take_term(reader *r, mc_dim_term *term) {
     uint64_t degree;
-    MC_TRY(take_word(r, (uint64_t *)&product));
+    MC_TRY(take_word(r, (uint64_t *)&term->factor));
     MC_TRY(take_word(r, &degree));
-    if (degree > MC_DIM_DEGREE || mc_dim_in_range(product))
-        return malformed(r, "a length has too large a term");
-    for (uint64_t k = 0; k < degree; k++) {
-        MC_TRY(take_dim(r, &atom));
-        if (!mc_dim_mul_to(&product, atom)) return malformed(r, "a length is above 2^63");
-    }
-    return mc_dim_add_to(sum, product) ? MICA_OK : malformed(r, "a length is above 2^63");
+    if (degree > MC_DIM_DEGREE) return malformed(r, "a length has too large a term");
+    term->degree = (int64_t)degree;
+    for (uint64_t k = 0; k < degree; k++)
+        MC_TRY(take_dim(r, &term->atoms[k]));
+    return MICA_OK;
 }
 
 static mica_status take_expression(reader *r, int64_t *dim) {
     uint64_t kind, n;
+    mc_dim_term terms[MC_DIM_TERMS];
     MC_TRY(take_word(r, &kind));
-    *dim = 0;
     if (kind == MC_DIM_QUOTIENT) return take_quotient(r, dim);
     MC_TRY(take_word(r, &n));
     if (kind != MC_DIM_SUM || n > MC_DIM_TERMS)
         return malformed(r, "a length is of an unknown kind, or has too many terms");
     for (uint64_t i = 0; i < n; i++)
-        MC_TRY(take_term(r, dim));
+        MC_TRY(take_term(r, &terms[i]));
+    *dim = mc_dim_of_terms(terms, (int64_t)n);
     return MICA_OK;
+}
+
+/* So that no file fills the table of the process. */
+static mica_status check_made_dims(const reader *r) {
+    return mc_dims_made() - r->dims_made <= MAX_DIMS
+               ? MICA_OK
+               : malformed(r, "too many different lengths with symbols");
 }
 
 static mica_status take_dims(reader *r) {
     uint64_t n;
     MC_TRY(take_word(r, &n));
+    if (n > MAX_DIMS) return malformed(r, "too many different lengths with symbols");
     int64_t *dims;
     MC_TRY(take_room(r, n, 2, sizeof *dims, &dims));
     r->dims = mc_arena_alloc(r->arena, ((size_t)n + r->n_symbols) * sizeof *r->dims);
@@ -217,6 +227,7 @@ static mica_status take_dims(reader *r) {
         if (status != MICA_OK && status != MICA_ENOMEM) status = MICA_EFORMAT;
         if (status != MICA_OK) return mc_fail_context(status, "%s", r->name);
         r->dims[r->n_dims++] = dim;
+        MC_TRY(check_made_dims(r));
     }
     return MICA_OK;
 }
@@ -444,6 +455,7 @@ static mica_status take_node(reader *r, uint32_t i) {
     if (r->primes) MC_TRY(mc_primes_attr(r->primes, op->op, n_in > 0 ? r->in[0] : MICA_NONE, attr));
     r->nodes[i] = mc_record(r->into, op->op, attr, r->in, (int)n_in);
     MC_TRY(check_made(r, r->nodes[i]));
+    MC_TRY(check_made_dims(r));
     const mc_layout *results = mc_node_results(mc_node_of(r->nodes[i]));
     for (int k = 0; k < mc_node_n_out(mc_node_of(r->nodes[i])); k++)
         MC_TRY(check_size(r, &results[k]));
@@ -656,7 +668,9 @@ mica_status mc_graph_read(const void *data, size_t bytes, const char *name, mica
     *ports = (mc_graph_ports){0};
     MC_TRY(mica_scope_status(into));
     MC_TRY(check_header(&r, bytes));
+    r.dims_made = mc_dims_made();
     mica_status status = read_graph(&r, ports);
+    mc_primes_close(r.primes);
     for (uint64_t i = 0; i < r.graphs.n; i++)
         mc_subgraph_release(r.graphs.list[i]);
     return status;

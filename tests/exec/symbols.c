@@ -2,6 +2,7 @@
  * these lengths computes, in all modes, from files, and in queued runs. */
 #include <mica/mica.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -9,6 +10,7 @@
 #include "exec/device.h"
 #include "exec/expect.h"
 #include "exec/symbols.h"
+#include "graph/file_primes.h"
 #include "graph/graph.h"
 
 mica_scope *open_scope(void) {
@@ -783,22 +785,23 @@ static void test_lengths_that_fail(void **state) {
 static void test_divisions(void **state) {
     (void)state;
     mica_scope *s = open_scope();
-    int64_t n = mica_program_dim(s, "n"), y[6], x[4], a = 0;
-    for (int i = 0; i < 6; i++)
+    int64_t n = mica_program_dim(s, "n"), y[9], x[10], a = 0, b = 0;
+    for (int i = 0; i < 9; i++)
         y[i] = mica_program_dim(s, (const char[]){'y', (char)('0' + i), 0});
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 10; i++) {
         x[i] = mica_program_dim(s, (const char[]){'x', (char)('0' + i), 0});
         if (x[i] > x[0]) continue;
         int64_t first = x[i]; /* the smallest handle is the first term's */
         x[i] = x[0];
         x[0] = first;
     }
-    for (int i = 0, terms = 0; i < 6; i++)
-        for (int j = i; j < 6; j++)
-            for (int k = j; k < 6 && terms < 44; k++, terms++)
-                a = PLUS(a, TIMES(TIMES(y[i], y[j]), y[k]));
-    a = PLUS(a, TIMES(x[0], x[0]));
-    int64_t b = PLUS(PLUS(x[0], x[1]), PLUS(x[2], x[3]));
+    for (int i = 0; i < 9; i++)
+        for (int j = i; j < 9 && (i < 8 || j < 8); j++)
+            a = PLUS(a, TIMES(y[i], y[j]));
+    a = PLUS(a, x[0]); /* 44 terms of degree 2, which stay, as do 9 */
+    for (int i = 0; i < 10; i++)
+        b = PLUS(b, x[i]);
+    assert_true(mica_valid(mica_zeros(s, SHAPE(a, b), MICA_F32)));
     const int64_t bad[] = {mica_dim_divide(a, b), mica_dim_divide(n, -2),
                            mica_dim_divide(PLUS(TIMES(4, n), 1), -2),
                            mica_dim_divide(PLUS(n, 1), TIMES(-1, n)), mica_dim_divide(n, 0)};
@@ -867,6 +870,81 @@ static void test_lengths_elsewhere(void **state) {
     mica_executable_close(&x);
     mica_program_close(&p);
     mica_scope_close(&other);
+    mica_scope_close(&s);
+}
+
+/* Neither a file nor a program takes the whole table, and it is said that it is full. */
+static void test_many_lengths(void **state) {
+    (void)state;
+    enum { MANY = 4200, FULL = 1 << 15 };
+    static mica_array y[MANY];
+    void *file;
+    size_t bytes;
+    mica_program *p, *loaded;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n"), last = n, nested = n;
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n));
+    for (int i = 0; i < MANY; i++)
+        y[i] = mica_slice_axis(s, x, 0, i + 1, MICA_END_OF_AXIS);
+    must(mica_program_build(s, &(mica_param){.name = "x", .array = x}, 1, y, MANY, NULL, &p));
+    must(mica_program_encode(p, NULL, &file, &bytes));
+    expect_refused(mica_program_decode(device, file, bytes, NULL, &loaded), MICA_EFORMAT,
+                   "too many different lengths");
+    mica_free(file);
+    mica_program_close(&p);
+    uint64_t made = mc_dims_made();
+    assert_true(mc_dim_less(TIMES(n, 3), TIMES(n, 5)));
+    assert_int_equal(mc_dims_made() - made, 2); /* what is compared, not its difference */
+    for (int i = 0; i < 8; i++)
+        nested = PLUS(mica_dim_divide(nested, 3), mica_dim_divide(nested, 5));
+    assert_int_equal(nested, MC_DIM_NONE); /* it has the symbol 2^8 times */
+    for (int i = 0; i < FULL && last != MC_DIM_NONE; i++)
+        last = PLUS(n, MANY + i);
+    refused(&s, mica_zeros(s, SHAPE(last), MICA_F32), MICA_ENOMEM, "is full");
+    assert_true(mica_valid(mica_zeros(s, SHAPE(PLUS(mica_program_dim(s, "n"), 1)), MICA_F32)));
+    mica_scope_close(&s);
+}
+
+/* Old files: words that became others, and more axes than programs had. */
+static void test_altered_old_files(void **state) {
+    (void)state;
+    static const int64_t words[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX, (int64_t)1 << 50, -1};
+    enum { HEADER_BYTES = 72, WORDS = sizeof words / sizeof *words };
+    static char file[1 << 13];
+    FILE *f = fopen("fuzz/corpus/program/parts_5", "rb");
+    assert_non_null(f);
+    const size_t bytes = fread(file, 1, sizeof file, f);
+    assert_int_equal(fclose(f), 0);
+    for (size_t at = HEADER_BYTES; at + 8 <= bytes; at += 8)
+        for (int i = 0; i < WORDS; i++) {
+            mica_program *loaded;
+            uint64_t was, hash;
+            memcpy(&was, file + at, sizeof was);
+            memcpy(file + at, &words[i], sizeof was);
+            hash = mc_hash(file + 32, bytes - 32, 0);
+            memcpy(file + 24, &hash, sizeof hash);
+            (void)mica_program_decode(device, file, bytes, NULL, &loaded);
+            mica_program_close(&loaded);
+            memcpy(file + at, &was, sizeof was);
+        }
+    mica_scope *s = open_scope();
+    mc_arena arena = {0};
+    mc_primes *primes;
+    int64_t n = mica_program_dim(s, "n"), dim;
+    must(mc_primes_open(&arena, "old", &primes));
+    assert_true(mc_primes_symbol(primes, 20753, n));
+    mica_status status = MICA_OK;
+    int i = 0;
+    for (; status == MICA_OK && i < 1000; i++)
+        status = mc_primes_add(primes, mica_program_param(s, MICA_F32, SHAPE(PLUS(n, i), 100 + i)));
+    expect_refused(status, MICA_EFORMAT, "old: too many different lengths");
+    assert_int_equal(i, 513);
+    must(mc_primes_dim(primes, 20753 + 400, &dim));
+    assert_int_equal(dim, PLUS(n, 400));
+    must(mc_primes_dim(primes, 300, &dim));
+    assert_int_equal(dim, 300);
+    mc_primes_close(primes);
+    mc_arena_deinit(&arena);
     mica_scope_close(&s);
 }
 
@@ -955,6 +1033,8 @@ int main(void) {
         cmocka_unit_test(test_divisions),
         cmocka_unit_test(test_numbers_that_are_needed),
         cmocka_unit_test(test_lengths_elsewhere),
+        cmocka_unit_test(test_many_lengths),
+        cmocka_unit_test(test_altered_old_files),
         cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_extents_of_rows_apart),
         cmocka_unit_test(test_rows_that_mix),
