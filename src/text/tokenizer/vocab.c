@@ -95,12 +95,12 @@ static bool more_of(const mc_json_iter *it, mc_str *content, int64_t *id) {
            mc_json_get_str(mc_json_find(it->value, "content"), content) && content->len;
 }
 
-static void measure_more(mc_json more, size_t *count, size_t *bytes, int64_t *max_id) {
+/* At most: which of them are left out shows when the others are in the map. */
+static void measure_more(mc_json more, size_t *count, size_t *bytes) {
     mc_str content;
     int64_t id;
     for (mc_json_iter it = mc_json_begin(more); mc_json_next(&it);) {
         if (!more_of(&it, &content, &id)) continue;
-        *max_id = id > *max_id ? id : *max_id;
         *bytes += content.len + 1;
         ++*count;
     }
@@ -120,6 +120,30 @@ static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
     memset(v->slots, 0xFF, slots * sizeof *v->slots);
     v->mask = slots - 1;
     return true;
+}
+
+static mica_status check_sparse(int64_t max_id, size_t count) {
+    if (max_id < MC_VOCAB_SPARSE + MC_VOCAB_SPARSE_FACTOR * (int64_t)count) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "vocabulary: the id %lld is far above the number of tokens, %zu",
+                   (long long)max_id, count);
+}
+
+/* Lets an id be below the size. *capacity: number of tokens that there is memory for. */
+static mica_status reach(mc_vocab *v, int64_t id, size_t *capacity) {
+    size_t size = (size_t)id + 1;
+    if (size > *capacity) {
+        size_t more = size + size / 2;
+        mc_token *tokens = mc_table_alloc(more * sizeof *tokens);
+        if (!tokens) return mc_fail_nomem("vocabulary");
+        memcpy(tokens, v->tokens, v->size * sizeof *tokens);
+        mc_free(v->tokens);
+        v->tokens = tokens;
+        *capacity = more;
+    }
+    if (size <= v->size) return MICA_OK;
+    memset(v->tokens + v->size, 0, (size - v->size) * sizeof *v->tokens);
+    v->size = size;
+    return MICA_OK;
 }
 
 /* Copies the text to *room and adds it to the hash map. It must not be in the map yet. */
@@ -198,9 +222,11 @@ static mica_status fill_added(mc_vocab *v, mc_json added, char **room) {
     return MICA_OK;
 }
 
-static mica_status fill_more(mc_vocab *v, mc_json more, char **room) {
+/* count: number of tokens, these included. */
+static mica_status fill_more(mc_vocab *v, mc_json more, size_t count, char **room) {
     mc_str content;
     int64_t id;
+    size_t capacity = v->size;
     for (mc_json_iter it = mc_json_begin(more); mc_json_next(&it);) {
         bool special = false;
         if (!more_of(&it, &content, &id)) continue;
@@ -211,8 +237,10 @@ static mica_status fill_more(mc_vocab *v, mc_json more, char **room) {
         int32_t known = mc_vocab_find_hashed(v, content, hash);
         if (known >= 0 && !(v->tokens[known].flags & MC_TOKEN_ADDED))
             v->tokens[known].flags |= flags;
-        else if (known < 0 && !v->tokens[id].text)
-            MC_TRY(put(v, room, content, (int32_t)id, hash, flags));
+        if (known >= 0 || mc_vocab_token(v, id)) continue;
+        MC_TRY(check_sparse(id, count));
+        MC_TRY(reach(v, id, &capacity));
+        MC_TRY(put(v, room, content, (int32_t)id, hash, flags));
     }
     return MICA_OK;
 }
@@ -230,16 +258,13 @@ mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added, mc_json mor
     MC_TRY(measure_vocab(vocab, &count, &bytes, &max_id));
     if (count == 0) return mc_fail(MICA_EFORMAT, "model.vocab: empty");
     MC_TRY(measure_added(added, &n_added, &bytes, &max_id));
-    measure_more(more, &n_added, &bytes, &max_id);
-    if (max_id >= MC_VOCAB_SPARSE + MC_VOCAB_SPARSE_FACTOR * (int64_t)(count + n_added))
-        return mc_fail(MICA_EFORMAT,
-                       "vocabulary: the id %lld is far above the number of tokens, %zu",
-                       (long long)max_id, count + n_added);
+    measure_more(more, &n_added, &bytes);
+    MC_TRY(check_sparse(max_id, count + n_added));
     if (!allocate(v, count + n_added, bytes, max_id)) return mc_fail_nomem("vocabulary");
     char *room = v->texts;
     MC_TRY(fill_vocab(v, vocab, &room));
     MC_TRY(fill_added(v, added, &room));
-    return fill_more(v, more, &room);
+    return fill_more(v, more, count + n_added, &room);
 }
 
 void mc_vocab_deinit(mc_vocab *v) {

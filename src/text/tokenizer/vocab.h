@@ -42,7 +42,7 @@ typedef struct mc_vocab_slot {
 typedef struct mc_vocab {
     mc_token *tokens; /* [size] */
     size_t size;      /* largest id + 1 */
-    size_t bytes;     /* of all texts, with a NUL after each */
+    size_t bytes;     /* room for all texts, with a NUL after each */
     mc_vocab_slot *slots;
     size_t mask;
     char *texts;

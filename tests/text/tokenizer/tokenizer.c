@@ -304,6 +304,34 @@ static void test_more_added(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Tokens of added_tokens_decoder that are left out take no ids, however far theirs are: those whose
+ * texts the vocabulary has, or that are there twice. */
+static void test_far_added(void **state) {
+    (void)state;
+    static const char config[] = "{\"added_tokens_decoder\":{\"4000000\":{\"content\":\"ab\"},"
+                                 "\"9\":{\"content\":\"<x>\"},\"4000001\":{\"content\":\"<x>\"},"
+                                 "\"100000\":{\"content\":\"<y>\"}}}";
+    char *dir = test_temp_dir(), *json = test_format("{" MODEL "}");
+    mica_tokenizer *tok = NULL;
+    test_write_below(dir, "tokenizer.json", json);
+    test_write_below(dir, "tokenizer_config.json", config);
+    if (mica_tokenizer_open(dir, &tok) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_tokenizer_find(tok, "ab", 2), 3);
+    assert_int_equal(mica_tokenizer_find(tok, "<x>", 3), 9);
+    assert_int_equal(mica_tokenizer_find(tok, "<y>", 3), 100000);
+    assert_int_equal(mica_tokenizer_vocab_size(tok), 100001);
+    for (int32_t id = 10; id < 100000; id++)
+        assert_null(mica_tokenizer_token(tok, id, NULL));
+    mica_tokenizer_close(&tok);
+    test_fail_each_allocation(open_once, dir);
+    test_write_below(dir, "tokenizer_config.json",
+                     "{\"added_tokens_decoder\":{\"4000000\":{\"content\":\"<z>\"}}}");
+    assert_int_equal(mica_tokenizer_open(dir, &tok), MICA_EFORMAT);
+    if (!strstr(mica_last_error(), "4000000")) fail_msg("%s", mica_last_error());
+    free(json);
+    test_temp_dir_remove(dir);
+}
+
 static mica_tokenizer *open_small(void) {
     char *path = test_format("%s/tokenizers/small/gemma-small", test_cases_dir());
     mica_tokenizer *tok = NULL;
@@ -572,14 +600,14 @@ static void test_shared_between_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_deep),          cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_bad_ids),       cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_between_threads),
-        cmocka_unit_test(test_config),        cmocka_unit_test(test_more_added),
-        cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_many_steps),
-        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_deep),       cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_bad_ids),    cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_shared_between_threads),
+        cmocka_unit_test(test_config),     cmocka_unit_test(test_more_added),
+        cmocka_unit_test(test_far_added),  cmocka_unit_test(test_too_much_work),
+        cmocka_unit_test(test_many_steps), cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
