@@ -140,6 +140,7 @@ mica_status mc_data_open(mc_data *data, const mica_tuner *tuner, const mica_tune
     o.reading = (mc_examples_options){
         .prompt = &tuner->prompt,
         .chat = tuner->lm->spec.chat,
+        .vocab = tuner->lm->spec.vocab,
         .pairs = pairs,
         .need_answer = mask_prompt,
         .max_length = options->max_seq_length,

@@ -91,6 +91,10 @@ static mica_status check_text(const reading *r, const mc_text *text) {
     const mc_examples_options *o = r->options;
     size_t max = (size_t)o->max_length, n = text->n;
     if (n < 2) return mc_fail(MICA_EFORMAT, "has %zu tokens: there is nothing to learn", n);
+    for (size_t i = 0; i < n; i++)
+        if (text->ids[i] < 0 || text->ids[i] >= o->vocab)
+            return mc_fail(MICA_EFORMAT, "has the token %d, and the model's vocabulary is %lld",
+                           (int)text->ids[i], (long long)o->vocab);
     if (n > max && o->too_long == MICA_TUNE_REFUSE)
         return mc_fail(MICA_EFORMAT, "has %zu tokens, and max_seq_length is %zu", n, max);
     bool whole = n <= max || (o->too_long == MICA_TUNE_SPLIT && !o->pairs);
@@ -122,16 +126,11 @@ static mica_status add_line(reading *r, mc_str line) {
 /* Adds tokens that are given. */
 static mica_status add_tokens(reading *r, const mica_tune_example *x) {
     const mc_examples_options *o = r->options;
-    size_t vocab = mica_tokenizer_vocab_size(o->prompt->tokenizer);
     const mc_text text = {(int32_t *)(uintptr_t)x->ids, x->count, x->prompt}; /* read only */
     if (o->pairs) return mc_fail(MICA_EFORMAT, "is tokens: preferences are given as lines");
     if (!x->ids) return mc_fail(MICA_EFORMAT, "has neither a line nor tokens");
     if (x->count > UINT32_MAX || x->prompt > x->count)
         return mc_fail(MICA_EFORMAT, "has %zu tokens, %zu of its prompt", x->count, x->prompt);
-    for (size_t i = 0; i < x->count; i++)
-        if (x->ids[i] < 0 || (size_t)x->ids[i] >= vocab)
-            return mc_fail(MICA_EFORMAT, "has the token %d, the vocabulary %zu", (int)x->ids[i],
-                           vocab);
     MC_TRY(check_text(r, &text));
     return add_fitted(r, &text);
 }

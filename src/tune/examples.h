@@ -50,6 +50,7 @@ typedef struct mc_examples {
 typedef struct mc_examples_options {
     const mc_prompt *prompt;
     const char *chat; /* built-in chat format of the model's family */
+    int64_t vocab;    /* of the model: its ids are below */
     bool pairs;       /* lines are preferences */
     bool need_answer; /* texts need a token behind their prompt: the prompt is masked */
     int64_t max_length;

@@ -148,7 +148,7 @@ static void test_spill(void **state) {
     mc_prompt prompt;
     mc_examples held, spilt;
     if (mc_prompt_open(model, NULL, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
-    mc_examples_options options = {.prompt = &prompt, .max_length = 64};
+    mc_examples_options options = {.prompt = &prompt, .vocab = 8192, .max_length = 64};
     assert_int_equal(mc_examples_open(&held, path, &options), MICA_OK);
     options.memory_bytes = 1000;
     assert_int_equal(mc_examples_open(&spilt, path, &options), MICA_OK);
@@ -266,7 +266,7 @@ static uint64_t hash_of(const mc_prompt *prompt, const char *name, const char *t
                         mc_data_keys keys) {
     char *dir = test_temp_dir(), *path = test_format("%s/%s", dir, name);
     const mc_examples_options options = {
-        .prompt = prompt, .chat = "gemma", .max_length = 256, .keys = keys};
+        .prompt = prompt, .chat = "gemma", .vocab = 8192, .max_length = 256, .keys = keys};
     mc_examples e;
     test_write_file(path, text, strlen(text));
     mica_status status = mc_examples_open(&e, path, &options);

@@ -1149,6 +1149,36 @@ static mica_status no_number(void *user, mica_scope *s, const mica_array *args, 
     return MICA_OK;
 }
 
+/* Tokens that the tokenizer has and the model lacks: of a source's tokens, and of lines. */
+static void test_vocabulary(void **state) {
+    (void)state;
+    static const char more[] = "{\"text\": \"a <more> b\"}\n{\"text\": \"curl is a tool\"}\n"
+                               "{\"text\": \"C is a language\"}\n";
+    bench b;
+    int32_t ids[] = {1, 8192};
+    memory m = {.next = "\n{}\n", .tokens = true, .ids = ids, .n = 2};
+    begin(&b, more);
+    mica_tuner_close(&b.tuner);
+    char *model = fixture_copy_folder(b.model, "tokenizer_config.json", "\"eos_token\"",
+                                      "\"added_tokens_decoder\": {\"8192\": {\"content\": "
+                                      "\"<more>\"}}, \"eos_token\"");
+    if (mica_tuner_open(model, NULL, &b.tuner) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_tokenizer_vocab_size(mica_tuner_tokenizer(b.tuner)), 8193);
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 1});
+    b.options.mask_prompt = false;
+    expect_error(&b, MICA_EFORMAT, "line 1: has the token 8192");
+    b.options.skip_bad = true;
+    mica_tune_result result = tune(&b);
+    assert_int_equal(result.iteration, b.options.iterations);
+    b.options.skip_bad = false;
+    b.options.data = NULL;
+    b.options.source = give_line;
+    b.options.source_user = &m;
+    expect_error(&b, MICA_EFORMAT, "has the token 8192");
+    test_temp_dir_remove(model);
+    end(&b);
+}
+
 static void test_bad_source(void **state) {
     (void)state;
     bench b;
@@ -1210,6 +1240,7 @@ int main(void) {
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_source),
         cmocka_unit_test(test_bad_source),
+        cmocka_unit_test(test_vocabulary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
