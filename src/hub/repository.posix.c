@@ -211,37 +211,43 @@ static bool links_to(const char *link, const char *target) {
     return len >= 0 && (size_t)len == strlen(target) && memcmp(text, target, (size_t)len) == 0;
 }
 
-/* Makes the link, or replaces it at once, by one beside it. That has the same name in every
- * process: the next one removes what a killed one left, and one that links the same meanwhile
- * may take ours. */
-static mica_status replace_link(const char *link, const char *target, const char *beside) {
+/* Makes the link, or replaces it at once, by another one that gets its name. That has the same name
+ * in every process: the next one removes what a killed one left, and one that links the same
+ * meanwhile may take ours. */
+static mica_status replace_link(const char *link, const char *target, const char *other) {
     int error = EBUSY;
     for (int tries = 0; tries < LINK_TRIES && !links_to(link, target); tries++) {
-        (void)unlink(beside);
-        if (symlink(target, beside) == 0 && rename(beside, link) == 0) break;
+        (void)unlink(other);
+        if (symlink(target, other) == 0 && rename(other, link) == 0) break;
         error = errno;
         if (error != EEXIST && error != ENOENT) break;
     }
-    (void)unlink(beside);
+    (void)unlink(other);
     return links_to(link, target) ? MICA_OK : mc_fail_errno(error, "cannot link %s", link);
+}
+
+/* Where a link is made: among the blobs, for below a snapshot any name may be a file's of the
+ * repository. One name has links of one text. */
+static char *new_link(const mc_repository *r, const char *blob, const char *target) {
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, ".link%zu", strlen(target));
+    return mc_repository_blob(r, blob, suffix);
 }
 
 mica_status mc_repository_link(const mc_repository *r, const char *commit, const char *path,
                                const char *blob) {
     mica_status status = MICA_OK;
-    mc_buffer text = {0};
     char *target = relative_blob(path, blob);
     char *link = snapshot_file(r, commit, path);
-    bool printed = link && mc_buffer_printf(&text, "%s.mica-link", link);
-    char *beside = take_path(&text, printed);
-    if (!target || !link || !beside)
+    char *other = target ? new_link(r, blob, target) : NULL;
+    if (!target || !link || !other)
         status = no_memory();
     else
         status = mc_make_folders(link);
-    if (status == MICA_OK) status = replace_link(link, target, beside);
+    if (status == MICA_OK) status = replace_link(link, target, other);
     mc_free(target);
     mc_free(link);
-    mc_free(beside);
+    mc_free(other);
     return status;
 }
 

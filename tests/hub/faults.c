@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE
 
+#include "hub/repository.h"
 #include "hub_test.h"
 
 #include <poll.h>
@@ -491,13 +492,45 @@ static void test_left_links(void **state) {
     hub_test t = hub_test_open();
     check_pull(&t);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *left = test_format("%s/models--org--model/snapshots/" MOCK_COMMIT "/%s.mica-link",
-                                 t.cache, names[i]);
-        assert_int_equal(symlink(names[i], left), 0);
+        char *below = test_format("snapshots/" MOCK_COMMIT "/%s", names[i]), target[256] = "";
+        char *link = hub_test_path(&t, below);
+        ssize_t len = readlink(link, target, sizeof target - 1);
+        assert_true(len > 0);
+        free(below);
+        below = test_format("%s.link%d", target + strlen("../../"), (int)len);
+        char *left = hub_test_path(&t, below);
+        assert_int_equal(symlink("nothing", left), 0);
+        assert_int_equal(unlink(link), 0);
         free(left);
+        free(link);
+        free(below);
     }
     check_pull(&t);
     assert_int_equal(hub_test_count(&t, "snapshots/" MOCK_COMMIT, ""), 3);
+    hub_test_close(&t);
+}
+
+/* A file is linked without harm to another one, whatever their names. */
+static void test_link_names(void **state) {
+    (void)state;
+    static const char *const paths[] = {"a.mica-link", "a.link", "b/a", "a"};
+    hub_test t = hub_test_open();
+    mc_repository r;
+    check_pull(&t);
+    assert_int_equal(mc_repository_init(&r, t.cache, "org/model"), MICA_OK);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        assert_int_equal(mc_repository_link(&r, MOCK_COMMIT, paths[i], "abcd"), MICA_OK);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char *below = test_format("snapshots/" MOCK_COMMIT "/%s", paths[i]), target[256] = "";
+        char *link = hub_test_path(&t, below);
+        assert_true(readlink(link, target, sizeof target - 1) > 0);
+        assert_string_equal(target,
+                            strchr(paths[i], '/') ? "../../../blobs/abcd" : "../../blobs/abcd");
+        free(link);
+        free(below);
+    }
+    assert_int_equal(hub_test_count(&t, "blobs", ""), 3);
+    mc_repository_deinit(&r);
     hub_test_close(&t);
 }
 
@@ -518,6 +551,7 @@ int main(void) {
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_left_links),
+        cmocka_unit_test(test_link_names),
         cmocka_unit_test(test_two_sizes),
         cmocka_unit_test(test_asked_again),
         cmocka_unit_test(test_retry_after),
