@@ -187,14 +187,18 @@ static void compute_waiting(classifying *w) {
     w->n_waiting = 0;
 }
 
-/* Whether a prompt can be a row of the pass over those that wait. What a context of sessions or
- * states of the caller's change is theirs to compute. */
-static bool can_join(const classifying *w, const prompt *p) {
+/* Whether a prompt can be a row of a pass. What a context of sessions or states of the caller's
+ * change is theirs to compute. */
+static bool can_be_row(const classifying *w, const prompt *p) {
     const mc_session_model *model = w->task->model;
+    return p->n <= ROW_TOKENS && !model->states && !(model->context && p->n > model->context);
+}
+
+/* Whether a prompt can be a row of the pass over those that wait. */
+static bool can_join(const classifying *w, const prompt *p) {
     int64_t n = longest(w), rows = (int64_t)w->n_waiting + 1, total = p->n, same = 0;
     n = p->n > n ? p->n : n;
-    if (model->states || (model->context && p->n > model->context)) return false;
-    if (p->n > ROW_TOKENS || rows > ROWS || rows * n > PASS_TOKENS) return false;
+    if (!can_be_row(w, p) || rows > ROWS || rows * n > PASS_TOKENS) return false;
     for (size_t i = 0; i < w->n_waiting; i++)
         total += w->waiting[i].n;
     const prompt *last = w->n_waiting ? &w->waiting[w->n_waiting - 1] : NULL;
@@ -206,7 +210,7 @@ static bool can_join(const classifying *w, const prompt *p) {
 static void add_prompt(classifying *w, prompt p) {
     if (w->n_waiting && !can_join(w, &p)) compute_waiting(w);
     w->waiting[w->n_waiting++] = p;
-    if (w->n_waiting == 1 && !can_join(w, &(prompt){.ids = p.ids, .n = p.n})) compute_waiting(w);
+    if (w->n_waiting == 1 && !can_be_row(w, &p)) compute_waiting(w);
 }
 
 static void classify_rows(classifying *w) {

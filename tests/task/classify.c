@@ -1,6 +1,7 @@
 /* Classes against softmax of the golden logits, worked out here. */
 #include "model/fixture.h"
 
+#include "device/backend.h"
 #include "session/stream.h"
 #include "task/classify.h"
 #include "task/prompts.h"
@@ -253,6 +254,95 @@ static void test_together(void **state) {
     check_together("llama_untied_f32");
 }
 
+/* ---- longer rows ---- */
+
+enum { LONG_ROWS = 8, LONG_ROW = 64 };
+
+/* Prompts of 33 to 64 tokens with different beginnings; equal: of 40 each. */
+static void make_long(prompts *p, int32_t ids[LONG_ROWS][LONG_ROW], int64_t vocab, bool equal) {
+    for (int i = 0; i < LONG_ROWS; i++) {
+        p->ids[i] = ids[i];
+        p->lengths[i] = equal ? 40 : (size_t[]){33, 64, 48, 63, 50, 49, 34, 32}[i];
+        for (int k = 0; k < LONG_ROW; k++)
+            ids[i][k] = (int32_t)((k * 29 + i * 13 + 5) % vocab);
+    }
+}
+
+static const mc_backend *real;
+static int launches;
+
+static mica_status count_launch(mc_executable *executable, mc_binding *args,
+                                const uint64_t *scalars, mc_result *results, mc_fence *fence) {
+    launches++;
+    return real->launch(executable, args, scalars, results, fence);
+}
+
+/* Classifies, and returns how often the device computed. */
+static int count_launches(const model_fixture *f, const prompts *p, size_t count) {
+    mc_session_model model = {.lm = f->lm, .device = f->device};
+    mc_backend counting = *f->device->backend;
+    real = f->device->backend;
+    counting.launch = count_launch;
+    f->device->backend = &counting;
+    launches = 0;
+    mica_classify_results *results = classify(&model, p, count, NULL, &(mica_classify_options){0});
+    f->device->backend = real;
+    mica_classify_free(&results);
+    return launches;
+}
+
+/* Prompts of several tokens are rows of passes, as those of a few are: of no more than a fifth of
+ * padding. */
+static void test_passes(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("llama_untied_f32", &f);
+    int32_t ids[LONG_ROWS][LONG_ROW];
+    prompts p = {0};
+    make_long(&p, ids, f.lm->spec.vocab, true);
+    assert_int_equal(count_launches(&f, &p, LONG_ROWS), 1);
+    p.lengths[3] = LONG_ROW;
+    assert_int_equal(count_launches(&f, &p, LONG_ROWS), 3);
+    fixture_close(&f);
+}
+
+/* Such rows have the bits that they have alone. */
+static void check_long(const char *name, mica_cache_type cache, mica_arithmetic arithmetic,
+                       bool equal) {
+    model_fixture f;
+    fixture_open(name, &f);
+    mc_lm_set_arithmetic(f.lm, arithmetic);
+    mc_lm_set_cache(f.lm, cache);
+    mc_session_model model = {.lm = f.lm, .device = f.device};
+    int32_t ids[LONG_ROWS][LONG_ROW];
+    prompts p = {0};
+    make_long(&p, ids, f.lm->spec.vocab, equal);
+    const mica_classify_options options = {.logits = true};
+    mica_classify_results *all = classify(&model, &p, LONG_ROWS, NULL, &options);
+    for (int i = 0; i < LONG_ROWS; i++) {
+        mc_session *session;
+        const float *want;
+        assert_int_equal(mc_session_open(&model, 0, &session), MICA_OK);
+        assert_int_equal(mc_session_feed(session, ids[i], (int64_t)p.lengths[i], &want), MICA_OK);
+        fixture_compare(all->rows[i].logits, want, all->vocab, fixture_same(&f),
+                        "%s: row %d of %d tokens", name, i, (int)p.lengths[i]);
+        mc_session_close(&session);
+    }
+    mica_classify_free(&all);
+    fixture_close(&f);
+}
+
+static void test_long(void **state) {
+    (void)state;
+    for (int equal = 0; equal < 2; equal++) {
+        check_long("gemma3_text_f32", MICA_CACHE_F32, MICA_ARITHMETIC_EXACT, equal);
+        check_long("llama_untied_f32", MICA_CACHE_F16, MICA_ARITHMETIC_EXACT, equal);
+        check_long("q4g64_qwen3", MICA_CACHE_BF16, MICA_ARITHMETIC_FAST, equal);
+        check_long("q4g32_llama", MICA_CACHE_INT8, MICA_ARITHMETIC_FAST, equal);
+        check_long("gemma2_f32", MICA_CACHE_INT8, MICA_ARITHMETIC_FAST, equal);
+    }
+}
+
 static void cancel_after_two(void *user, uint64_t done, uint64_t total) {
     (void)total;
     if (done == 2) mica_cancel_set(user);
@@ -312,6 +402,7 @@ int main(void) {
         cmocka_unit_test(test_goldens),   cmocka_unit_test(test_rows),
         cmocka_unit_test(test_draws),     cmocka_unit_test(test_broken_weights),
         cmocka_unit_test(test_cancelled), cmocka_unit_test(test_together),
+        cmocka_unit_test(test_passes),    cmocka_unit_test(test_long),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/classify", tests, NULL, NULL);
