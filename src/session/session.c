@@ -304,7 +304,9 @@ static mica_status catch_up(mc_session *session) {
 mica_status mc_session_settle(mc_session *session) {
     mica_status status = drop_follower(session);
     if (status == MICA_OK) status = catch_up(session);
-    return status == MICA_OK ? status : reset_after(session, status);
+    if (status != MICA_OK) return reset_after(session, status);
+    session->ahead.len = session->taken * sizeof(int32_t); /* the blocks of the others are gone */
+    return MICA_OK;
 }
 
 mica_status mc_session_reserve(mc_session *session, int64_t n) {

@@ -185,8 +185,8 @@ void mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
  *  errors  those of mc_session_settle; MICA_ENOMEM. The session is empty then */
 mica_status mc_session_reserve(mc_session *session, int64_t n);
 
-/* For who looks at the caches: drops the follower, if there is one; and where states have seen
- * tokens ahead and cannot go back, computes the history again from where they can.
+/* For who looks at the caches: drops the follower, if there is one, and the tokens ahead; where
+ * states have seen these and cannot go back, computes the history again from where they can.
  *  errors  those of passes; the session is empty then */
 mica_status mc_session_settle(mc_session *session);
 
