@@ -164,18 +164,17 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
 
 mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                                 const int64_t *counts, size_t n) {
-    MC_TRY(reserve_rows(batch, sessions, counts, n));
-    return feed(batch, sessions, ids, counts, n);
-}
-
-mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
-                          size_t n) {
-    mica_status status = reserve_rows(batch, sessions, NULL, n);
-    if (status == MICA_OK) status = feed(batch, sessions, ids, NULL, n);
+    mica_status status = reserve_rows(batch, sessions, counts, n);
+    if (status == MICA_OK) status = feed(batch, sessions, ids, counts, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
         if (!mc_cache_is_together(&sessions[i]->cache))
             mc_session_reset(sessions[i]); /* its caches may be half written */
     return status;
+}
+
+mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                          size_t n) {
+    return mc_batch_look_ahead(batch, sessions, ids, NULL, n);
 }
 
 /* ---- rows ---- */

@@ -36,19 +36,18 @@ void mc_batch_deinit(mc_batch *batch);
  * MC_MAX_ROWS, as mc_session_feed does. The sessions' next mc_session_feed returns these logits
  * without computing.
  *
- * errors  those of mc_session_feed; all these sessions are then empty, but those on a pool, which
- *         are as before */
+ * errors  those of mc_session_feed; all these sessions are then empty, but those of which all is on
+ *         a pool (mc_cache_is_together), which are as before */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
 
-/* The same for sessions of which all is on a pool (mc_cache_is_together), with guesses behind their
- * tokens (mc_session_look_ahead): each token is a row of the step, and those of one session have
- * one table.
+/* The same with guesses behind the tokens (mc_session_look_ahead) of sessions of which all is on a
+ * pool: each token is a row of the step, and those of one session have one table.
  *
  *  ids     of all sessions, one session's after the other's: its next token, then guesses
  *  counts  [n] how many of them are each session's, 1 to MC_MAX_AHEAD, MC_MAX_ROWS together, for
- *          which it has room
- *  errors  those of mc_session_feed; MICA_ENOMEM. All these sessions are as before */
+ *          which it has room; NULL: 1 of each
+ *  errors  those of mc_batch_feed, which leave the sessions as those do */
 mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                                 const int64_t *counts, size_t n);
 
