@@ -39,7 +39,7 @@ mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device,
     MC_TRY(mica_scope_open(device, &cache->scratch));
     for (int i = 0; i < cache->plan.n; i++)
         MC_TRY(open_state(cache, i, options));
-    mc_trail_init(&cache->trail, options->pool, cache->states, cache->plan.n);
+    mc_trail_init(&cache->trail, options->pool, cache->states);
     return open_lists(cache);
 }
 
@@ -131,6 +131,20 @@ bool mc_cache_has_room(const mc_cache *cache, int64_t n) {
 
 bool mc_cache_is_together(const mc_cache *cache) {
     return cache->plan.together == cache->plan.n;
+}
+
+mica_status mc_cache_max_saved_bytes(const mc_lm *lm, const mc_cache_options *options,
+                                     int64_t tokens, uint64_t *bytes) {
+    mc_state_plan plan;
+    *bytes = 0;
+    MC_TRY(mc_state_plan_init(&plan, lm, options->states, options->context, options->chunk, 0));
+    for (int i = 0; i < plan.n; i++) {
+        mc_state state = mc_state_planned(&plan, i, lm);
+        state.count = tokens;
+        *bytes += (uint64_t)state.slots * state.kind->saved_bytes(&state, tokens);
+    }
+    mc_state_plan_deinit(&plan);
+    return MICA_OK;
 }
 
 mica_status mc_cache_bytes(const mc_lm *lm, const mc_cache_options *options, int64_t tokens,

@@ -40,7 +40,7 @@ typedef struct mc_cache_options {
 } mc_cache_options;
 
 /* After an error it must be deinited, too.
- *  errors  MICA_ENOMEM; MICA_EINVAL the pool is of another context */
+ *  errors  those of mc_state_plan_init; MICA_EINVAL the pool is of another context */
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device,
                           const mc_cache_options *options);
 void mc_cache_deinit(mc_cache *cache);
@@ -103,7 +103,12 @@ uint64_t mc_cache_saved_bytes(const mc_cache *cache, int64_t total);
 mica_status mc_cache_write(mc_cache *cache, int64_t total, mc_part_writer *w);
 mica_status mc_cache_read(mc_cache *cache, mica_scope *home, int64_t total, mc_part_reader *r);
 
-/* Bytes after `tokens` tokens, of what is not in a pool. */
+/* The largest mc_cache_saved_bytes of any cache of the model after `tokens` tokens.
+ *  errors  those of mc_state_plan_init */
+mica_status mc_cache_max_saved_bytes(const mc_lm *lm, const mc_cache_options *options,
+                                     int64_t tokens, uint64_t *bytes);
+
+/* Bytes after `tokens` tokens, of what is not in a pool. errors  those of mc_state_plan_init */
 mica_status mc_cache_bytes(const mc_lm *lm, const mc_cache_options *options, int64_t tokens,
                            uint64_t *bytes);
 

@@ -13,10 +13,10 @@ typedef struct planning {
     mc_state_plan *plan;
 } planning;
 
-static mc_span span_of(const planning *p, int layer) {
+static mc_entry_span span_of(const planning *p, int layer) {
     int64_t group = p->block ? p->block : mc_state_group(p->lm);
     int64_t window = mc_spec_attention(&p->lm->spec, layer)->window;
-    mc_span span = {.window = mc_span_limit(window, p->context)};
+    mc_entry_span span = {.window = mc_entry_span_limit(window, p->context)};
     if (!span.window) return span;
     if (span.window != window) {
         span.keep = mc_min(KEEP, p->context / 2);
@@ -27,7 +27,7 @@ static mc_span span_of(const planning *p, int layer) {
     return span;
 }
 
-static bool same_span(mc_span a, mc_span b) {
+static bool same_span(mc_entry_span a, mc_entry_span b) {
     return a.window == b.window && a.keep == b.keep && a.head == b.head && a.max == b.max;
 }
 
@@ -103,10 +103,22 @@ static void add_all(const planning *p, bool together, int size) {
             add_states(p, i, size);
 }
 
+/* Refuses a layer whose attention has nowhere to keep keys. */
+static mica_status check_layer(const planning *p, int layer) {
+    const mc_block_spec *block;
+    for (int i = 0; (block = mc_spec_block(&p->lm->spec, layer, i)); i++)
+        if (block->kind->state == MC_STATE_KEYS && !kind_of(p, layer)->append)
+            return mc_fail(MICA_EUNSUPPORTED, "layer %d has attention, and carries arrays, too",
+                           layer);
+    return MICA_OK;
+}
+
 mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
                                int64_t context, int64_t chunk, int64_t block) {
     const planning p = {lm, states, context, chunk, block, plan};
     *plan = (mc_state_plan){.layers = lm->spec.n_layers};
+    for (int i = 0; i < plan->layers; i++)
+        MC_TRY(check_layer(&p, i));
     plan->places = mc_calloc((size_t)plan->layers, sizeof *plan->places);
     plan->states = mc_calloc((size_t)plan->layers, sizeof *plan->states);
     if (!plan->places || !plan->states) {

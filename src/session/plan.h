@@ -21,7 +21,7 @@ typedef struct mc_place {
 
 typedef struct mc_planned_state {
     const mc_state_ops *kind;
-    mc_span span;
+    mc_entry_span span;
     int layer, slots;          /* the first layer that has it; slots */
     const mc_carried *carried; /* [n_carried] */
     int n_carried;
@@ -39,7 +39,7 @@ typedef struct mc_state_plan {
  *  chunk    max tokens of a pass
  *  block    of a pool, whose states have as many slots each, the greatest common divisor of the
  *           numbers of layers that attend to the same entries; 0: there is no pool
- *  errors   MICA_ENOMEM */
+ *  errors   MICA_EUNSUPPORTED a layer has attention, and a kind that takes no keys; MICA_ENOMEM */
 mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
                                int64_t context, int64_t chunk, int64_t block);
 void mc_state_plan_deinit(mc_state_plan *plan);

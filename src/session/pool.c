@@ -13,10 +13,11 @@ enum { BLOCK = 64 };
 
 /* ---- the layout ---- */
 
-static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states) {
+static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states, bool keep) {
     const mc_lm *lm = pool->lm;
     MC_TRY(mc_state_plan_init(&pool->plan, lm, states, pool->context, 0, pool->block));
     pool->groups = pool->plan.together;
+    pool->keeps = keep && pool->plan.together == pool->plan.n;
     if (!pool->groups) return mc_fail(MICA_EINVAL, "a pool for a model without keys and values");
     pool->slots = pool->plan.states[0].slots;
     for (int g = 0; g < pool->groups; g++) {
@@ -79,14 +80,18 @@ static int32_t extent_size(const mc_kv_pool *pool, int32_t extent) {
     return (int32_t)mc_min(MC_POOL_EXTENT, pool->blocks - extent * MC_POOL_EXTENT);
 }
 
-static mica_status open_blocks(mc_kv_pool *pool, uint64_t bytes) {
+/* beside: bytes of the limit that blocks do not get. */
+static mica_status open_blocks(mc_kv_pool *pool, uint64_t limit_bytes, uint64_t beside) {
+    uint64_t bytes = limit_bytes > beside ? limit_bytes - beside : 0;
     uint64_t limit = (uint64_t)INT32_MAX / (uint64_t)pool->block; /* slots are i32 */
     uint64_t blocks = bytes / pool->block_bytes < limit ? bytes / pool->block_bytes : limit;
     if (blocks < (uint64_t)pool->groups)
         return mc_fail(MICA_EINVAL,
-                       "a pool of caches of %llu bytes: %lld tokens take %llu at least",
-                       (unsigned long long)bytes, (long long)pool->block,
-                       (unsigned long long)(pool->block_bytes * (uint64_t)pool->groups));
+                       "a pool of caches of %llu bytes: %lld tokens take %llu at least, and what "
+                       "sessions carry beside them %llu",
+                       (unsigned long long)limit_bytes, (long long)pool->block,
+                       (unsigned long long)(pool->block_bytes * (uint64_t)pool->groups),
+                       (unsigned long long)beside);
     pool->blocks = (int32_t)blocks;
     pool->n_free = pool->blocks;
     int32_t extents = extent_of(pool->blocks - 1) + 1;
@@ -139,16 +144,14 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
         return mc_fail(MICA_EUNSUPPORTED, "mica was built without xxhash: no prefixes are kept");
     mc_kv_pool *pool = mc_calloc(1, sizeof *pool);
     if (!pool) return mc_fail_nomem("a pool of caches");
-    pool->keeps = options->keep;
     pool->lm = lm;
     pool->device = device;
     pool->block = block;
     pool->context = options->context;
     pool->swap_limit = options->swap_bytes;
-    mica_status status = plan(pool, options->states);
+    mica_status status = plan(pool, options->states, options->keep);
     uint64_t beside = (uint64_t)options->sessions * bytes_beside(pool);
-    if (status == MICA_OK)
-        status = open_blocks(pool, options->bytes > beside ? options->bytes - beside : 0);
+    if (status == MICA_OK) status = open_blocks(pool, options->bytes, beside);
     if (status == MICA_OK) status = open_arrays(pool);
     if (status == MICA_OK)
         *out = pool;
@@ -188,11 +191,11 @@ int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
 int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
     int64_t blocks = 0;
     for (int g = 0; g < pool->groups; g++) {
-        const mc_span *span = &pool->plan.states[g].span;
+        const mc_entry_span *span = &pool->plan.states[g].span;
         int64_t entries = tokens;
         if (span->window)
-            entries = mc_min(entries, span->head + mc_span_kept(span, pool->block) + pool->block -
-                                          1 + chunk);
+            entries = mc_min(entries, span->head + mc_entry_span_kept(span, pool->block) +
+                                          pool->block - 1 + chunk);
         blocks += (entries + pool->block - 1) / pool->block;
     }
     return blocks;

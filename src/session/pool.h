@@ -33,7 +33,8 @@ typedef struct mc_kv_pool_options {
     uint64_t bytes;      /* limit of all blocks, and of what `sessions` have beside them */
     int64_t block;       /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
     int64_t context;     /* mc_session_model's, of all sessions */
-    bool keep;           /* prefixes of texts, for other sessions (session/trail.h) */
+    bool keep;           /* prefixes of texts, for other sessions (session/trail.h), where all
+                          * states are in blocks; else none are kept */
     uint64_t swap_bytes; /* limit of copies of caches in the host's memory (session/swap.h) */
     const mc_layer_state *states; /* mc_session_model's */
     int64_t sessions; /* max that have tokens at once, with states that are not in blocks */

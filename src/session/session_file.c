@@ -184,19 +184,20 @@ mica_status mc_session_save(mc_session *session, const char *path) {
 static mica_status check_size(const mc_session_model *model, const header *head,
                               const mc_part_reader *r) {
     const mc_decoder_spec *spec = &model->lm->spec;
-    int64_t row =
-        spec->kv_heads * mc_lm_kv_width(model->lm) * (int64_t)mica_dtype_bytes(model->lm->kv_dtype);
     if (head->layers != spec->n_layers || head->kv_heads != spec->kv_heads ||
         head->head_dim != spec->head_dim || head->dtype != (int64_t)model->lm->kv_dtype)
         return MICA_OK;
-    double tokens = (double)mc_max(head->tokens, 0), layers = (double)head->layers;
-    double max = sizeof *head + (tokens + 4) * sizeof(int32_t) + layers * 3 * (double)MC_WORD +
-                 layers * 2 * tokens * (double)row;
-    if ((double)r->size <= max) return MICA_OK;
+    const mc_cache_options options = {.states = model->states, .context = model->context};
+    int64_t tokens = mc_min(mc_max(head->tokens, 0), (int64_t)r->size); /* more would have room */
+    uint64_t max;
+    MC_TRY(mc_cache_max_saved_bytes(model->lm, &options, tokens, &max));
+    max += sizeof *head + mc_padded((size_t)tokens * sizeof(int32_t));
+    if (r->size <= max) return MICA_OK;
     return mc_fail(MICA_EFORMAT,
                    "%s: is too large: it has %zu bytes, and a session of %lld tokens "
-                   "at most %.0f",
-                   r->name, r->size + MC_WORD, (long long)head->tokens, max + (double)MC_WORD);
+                   "at most %llu",
+                   r->name, r->size + MC_WORD, (long long)head->tokens,
+                   (unsigned long long)(max + MC_WORD));
 }
 
 static mica_status check_header(const mc_session_model *model, const header *head,

@@ -16,12 +16,12 @@ size_t mc_entry_bytes(const mc_lm *lm) {
     return (size_t)(lm->spec.kv_heads * mc_lm_kv_width(lm)) * mica_dtype_bytes(lm->kv_dtype);
 }
 
-int64_t mc_span_limit(int64_t a, int64_t b) {
+int64_t mc_entry_span_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
     return mc_min(a, b);
 }
 
-int64_t mc_span_kept(const mc_span *span, int64_t block) {
+int64_t mc_entry_span_kept(const mc_entry_span *span, int64_t block) {
     return span->window - 1 + mc_max(MC_CACHE_SLACK, block);
 }
 

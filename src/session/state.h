@@ -7,7 +7,7 @@
  *     carried   arrays of one size, which each token changes (state_carried.c)
  *
  * Whether keys and values of all positions are attended to, or a window of them, with the first
- * ones or without, are numbers of a state (mc_span). Layers that attend to the same entries have
+ * ones or without, are numbers of a state (mc_entry_span). Layers that attend to the same entries have
  * one state, each with a slot in it. A layer may also have the slot of another one.
  *
  * A state says how it goes back (`back`): those of keys and values to any position whose entries
@@ -31,12 +31,12 @@
 enum { MC_CACHE_STEP = 256, MC_CACHE_SLACK = 64 };
 
 /* Which entries are attended to. */
-typedef struct mc_span {
+typedef struct mc_entry_span {
     int64_t window; /* the last ones; 0: all */
     int64_t keep;   /* first entries that are attended to beside the window */
     int64_t head;   /* first entries that are never dropped */
     int64_t max;    /* limit of a buffer's entries; 0: none */
-} mc_span;
+} mc_entry_span;
 
 struct mc_kv_pool;
 
@@ -48,7 +48,7 @@ typedef struct mc_state {
     int index;               /* of the session's states: the group of a pool */
     int layer;               /* the first that has it */
     int slots;               /* layers that have a part of it */
-    mc_span span;
+    mc_entry_span span;
     const mc_carried *carried; /* [n_carried] arrays of its layer, if that says so */
     int n_carried;
     int64_t chunk; /* max tokens of a pass */
@@ -132,7 +132,8 @@ typedef struct mc_state_ops {
 
     /* ---- files ---- */
 
-    /* Bytes of a slot of a state that has seen `total` tokens, as `write` writes it. */
+    /* Bytes of a slot of a state that has seen `total` tokens, as `write` writes it. The state may
+     * be a planned one (session/plan.h), of which count and numbers are set. */
     uint64_t (*saved_bytes)(const mc_state *state, int64_t total);
     /* Writes a slot as parts. errors  those of mica_read and mc_part_put */
     mica_status (*write)(mc_state *state, int64_t total, int slot, mc_part_writer *w);
@@ -156,10 +157,10 @@ int64_t mc_state_group(const mc_lm *lm);
 size_t mc_entry_bytes(const mc_lm *lm);
 
 /* The smaller one of two limits, of which 0 is none. */
-int64_t mc_span_limit(int64_t a, int64_t b);
+int64_t mc_entry_span_limit(int64_t a, int64_t b);
 
 /* How many of its last entries a window keeps if entries are dropped in blocks. */
-int64_t mc_span_kept(const mc_span *span, int64_t block);
+int64_t mc_entry_span_kept(const mc_entry_span *span, int64_t block);
 
 /* `back` and `reach` of entries. */
 int64_t mc_entries_back(const mc_state *state, int64_t total, int64_t to);

@@ -58,7 +58,7 @@ static void cut(mc_state *state, int64_t total, int64_t to) {
 static int64_t unseen(const mc_state *state) {
     int64_t block = state->pool->block;
     if (!state->span.window) return 0;
-    int64_t rest = state->count - state->span.head - mc_span_kept(&state->span, block);
+    int64_t rest = state->count - state->span.head - mc_entry_span_kept(&state->span, block);
     return rest > 0 ? rest / block * block : 0;
 }
 
@@ -123,8 +123,8 @@ static mica_status grow_table(mc_state *state, int64_t n) {
 static void choose_length(mc_state *state, int64_t later) {
     int64_t block = state->pool->block, entries = state->count + later, blocks = MIN_BLOCKS;
     if (state->span.window)
-        entries = mc_min(entries, state->span.head + mc_span_kept(&state->span, block) + block +
-                                      state->chunk);
+        entries = mc_min(entries, state->span.head + mc_entry_span_kept(&state->span, block) +
+                                      block + state->chunk);
     int64_t wanted = mc_max(of(state)->table.n, blocks_of(state, entries));
     while (blocks < wanted)
         blocks *= 2;

@@ -88,10 +88,10 @@ static mica_status replace(const mc_state *state, mica_scope *home, int64_t drop
 }
 
 static mica_status reserve(mc_state *state, mica_scope *home, int64_t n, int64_t later) {
-    const mc_span *span = &state->span;
+    const mc_entry_span *span = &state->span;
     if (state->count + n <= state->cap) return MICA_OK;
     int64_t group = mc_state_group(state->lm), drop = 0;
-    int64_t cap = mc_span_limit(mc_round_up(state->count + later, STEP), span->max);
+    int64_t cap = mc_entry_span_limit(mc_round_up(state->count + later, STEP), span->max);
     if (span->max && state->count + n > span->max) {
         int64_t rest = state->count - span->head, needed = span->window - 1;
         int64_t room = span->max - span->head - n - (group - 1);
@@ -108,7 +108,7 @@ static mica_status reserve(mc_state *state, mica_scope *home, int64_t n, int64_t
 }
 
 static uint64_t bytes_after(const mc_state *state, int64_t tokens) {
-    int64_t entries = mc_span_limit(mc_round_up(tokens, STEP), state->span.max);
+    int64_t entries = mc_entry_span_limit(mc_round_up(tokens, STEP), state->span.max);
     return 2 * (uint64_t)state->slots * (uint64_t)entries * mc_entry_bytes(state->lm);
 }
 
@@ -239,7 +239,7 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int i,
     MC_TRY(mc_entries_read(state, total, i, r, &count, parts));
     if (!count) return MICA_OK;
     pair *slot = &of(state)->slots[i];
-    state->cap = mc_max(count, mc_span_limit(mc_round_up(count, STEP), state->span.max));
+    state->cap = mc_max(count, mc_entry_span_limit(mc_round_up(count, STEP), state->span.max));
     state->count = count;
     slot->k = fill(state->lm, home, state->cap, count, parts[0]);
     slot->v = fill(state->lm, home, state->cap, count, parts[1]);

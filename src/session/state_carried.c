@@ -241,10 +241,9 @@ static size_t arrays(mc_state *state, mica_array **refs) {
 /* ---- files ---- */
 
 static uint64_t saved_bytes(const mc_state *state, int64_t total) {
-    const carried *c = of(state);
     uint64_t bytes = MC_WORD;
-    for (int i = 0; i < c->n && total; i++)
-        bytes += mc_padded(bytes_of(&c->specs[i]));
+    for (int i = 0; i < state->n_carried && total; i++)
+        bytes += mc_padded(bytes_of(&state->carried[i]));
     return bytes;
 }
 

@@ -5,11 +5,9 @@
 
 #include <string.h>
 
-void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states, int n_states) {
-    *t = (mc_trail){.pool = pool,
-                    .states = states,
-                    .keeps = pool && pool->keeps && n_states == pool->groups,
-                    .seed = mc_prefix_seed("")};
+void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states) {
+    *t = (mc_trail){
+        .pool = pool, .states = states, .keeps = pool && pool->keeps, .seed = mc_prefix_seed("")};
 }
 
 void mc_trail_deinit(mc_trail *t) {
@@ -22,7 +20,7 @@ static int64_t count_of(const mc_trail *t) {
     return (int64_t)MC_BUFFER_COUNT(&t->hashes, mc_prefix_hash);
 }
 
-static const mc_span *span_of(const mc_trail *t, int group) {
+static const mc_entry_span *span_of(const mc_trail *t, int group) {
     return &t->states[group]->span;
 }
 
@@ -53,7 +51,7 @@ typedef struct needed {
 } needed;
 
 static needed needed_of(const mc_trail *t, int group, int64_t n) {
-    const mc_span *span = span_of(t, group);
+    const mc_entry_span *span = span_of(t, group);
     int64_t block = t->pool->block, head = span->head / block;
     if (!span->window) return (needed){0, 0};
     int64_t first = mc_max(0, n * block - (span->window - 1)) / block;

@@ -20,7 +20,7 @@
 typedef struct mc_trail {
     mc_kv_pool *pool;    /* NULL: there is none */
     mc_state **states;   /* the cache's, of which the pool's groups are the first */
-    bool keeps;          /* the pool does, and all states are in its blocks; else nothing is kept */
+    bool keeps;          /* the pool does; else nothing is kept */
     mc_prefix_hash seed; /* of the text's salt */
     mc_buffer hashes;    /* mc_prefix_hash of each full block */
     mc_buffer pins;      /* int32: its entry; -1: there is none */
@@ -29,7 +29,7 @@ typedef struct mc_trail {
     bool lost;           /* the text is not known: it came from a file */
 } mc_trail;
 
-void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states, int n_states);
+void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states);
 void mc_trail_deinit(mc_trail *t); /* after mc_trail_leave */
 
 /* Makes room for n more tokens. errors  MICA_ENOMEM */

@@ -209,7 +209,7 @@ static void test_damaged(void **state) {
     char *longer = calloc(1, size + 8);
     assert_non_null(longer);
     memcpy(longer, data, size);
-    expect_refused(&shared, longer, size + 8, MICA_EFORMAT, "altered");
+    expect_refused(&shared, longer, size + 8, MICA_EFORMAT, "too large");
     free(longer);
     free(data);
     free(path);

@@ -3,7 +3,9 @@
  * Whatever a session does, its logits are those of a new one that reads the text at once. */
 #include "model/fixture.h"
 
+#include "base/alloc.h"
 #include "base/integer.h"
+#include "session/decay.h"
 #include "session/session_file.h"
 #include "session/stream.h"
 #include "task/batch.h"
@@ -13,41 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LAYERS = 8, CHUNK = 16, TEXT = 90 };
+enum { MAX_LAYERS = 8, CHUNK = 16, TEXT = 90, LARGE = 9999 };
 
 static void must(mica_status status) {
     if (status != MICA_OK) fail_msg("%s", mica_last_error());
 }
 
-/* ---- a recurrence: c = c / 2 + v, which is what the layer's queries get instead of values ---- */
-
-static mc_attended append_decay(mc_state_rows rows, mica_scope *s, int slot, mica_array k,
-                                mica_array v) {
-    mc_state *state = rows.states[0];
-    const mica_array half = mica_f32(s, 0.5f);
-    mica_array c = state->kind->before(state, s, 0), all[CHUNK];
-    int64_t n = mica_array_dim(v, 2);
-    if (n > CHUNK || slot) fail_msg("a recurrence of %lld tokens", (long long)n);
-    if (n < 1) return (mc_attended){.k = k, .v = v}; /* of an error */
-    for (int64_t i = 0; i < n && i < CHUNK; i++) {
-        mica_array one = mica_astype(s, mica_slice_axis(s, v, 2, i, i + 1), MICA_F32);
-        all[i] = c = mica_add(s, mica_multiply(s, c, half), one);
-    }
-    state->kind->after(state, s, 0, c);
-    mica_array values = mica_concatenate(s, all, (int)n, 2);
-    return (mc_attended){.k = k,
-                         .v = mica_astype(s, values, state->lm->kv_dtype),
-                         .offset = mica_i32(s, 0),
-                         .window = 1};
-}
-
-static mc_state_ops decay;
-
 /* ---- a model ---- */
 
 typedef struct world {
     model_fixture f;
-    mc_carried carried; /* of a layer with a recurrence */
+    mc_carried carried[2]; /* of a layer with a recurrence: the first one, or both */
     mc_layer_state states[MAX_LAYERS];
     mc_session_model model;
     int32_t text[TEXT];
@@ -66,14 +44,13 @@ static void open_world(world *w, const char *name) {
     *w = (world){0};
     fixture_open(name, &w->f);
     const mc_decoder_spec *spec = &w->f.lm->spec;
-    decay = mc_state_carried;
-    decay.name = "decay";
-    decay.append = append_decay;
-    w->carried = (mc_carried){MICA_F32, 3, {spec->kv_heads, 1, spec->head_dim}};
+    open_decay();
+    w->carried[0] = (mc_carried){MICA_F32, 3, {spec->kv_heads, 1, spec->head_dim}};
+    w->carried[1] = (mc_carried){MICA_F32, 1, {LARGE}};
     assert_in_range(spec->n_layers, 2, MAX_LAYERS);
     for (int i = 0; i < spec->n_layers; i++) {
         w->states[i] = (mc_layer_state){.of = i};
-        if (i == 1 || i == 4) w->states[i] = (mc_layer_state){&decay, i, &w->carried, 1};
+        if (i == 1 || i == 4) w->states[i] = (mc_layer_state){&decay, i, w->carried, 1};
         if (i == 3) w->states[i].of = alike(w, i);
     }
     w->model = (mc_session_model){.lm = w->f.lm, .device = w->f.device, .states = w->states};
@@ -308,6 +285,40 @@ static void test_forks(void **state) {
     each(check_forks);
 }
 
+/* Right guesses over the end of a block, of which a fork drops those that are not fed: others may
+ * have their blocks then. */
+static void check_settled(world *w) {
+    mc_session *session = open_session(w), *fork, *other = open_session(w);
+    feed(session, w->text, 30, 10);
+    must(mc_session_look_ahead(session, w->text + 30, 8));
+    expect(w, feed(session, w->text + 30, 1, 1), w->text, 31, "a right guess");
+    must(mc_session_fork(session, &fork));
+    assert_false(mc_session_is_ahead(session));
+    expect(w, mc_session_logits(session), w->text, 31, "what was forked");
+    feed(other, w->text + 40, 40, 10);
+    for (int i = 31; i < 70; i++) {
+        expect(w, feed(session, w->text + i, 1, 1), w->text, i + 1, "behind guesses");
+        expect(w, feed(fork, w->text + i, 1, 1), w->text, i + 1, "a fork behind guesses");
+    }
+    int64_t at = mc_session_reuse(other, w->text, TEXT);
+    expect(w, feed(other, w->text + at, TEXT - at, 10), w->text, TEXT, "what it kept");
+    mc_session_close(&other);
+    mc_session_close(&fork);
+    mc_session_close(&session);
+}
+
+static void test_settled(void **state) {
+    (void)state;
+    world w;
+    each(check_settled);
+    open_world(&w, "llama_untied_f32");
+    for (int i = 0; i < w.f.lm->spec.n_layers; i++)
+        w.states[i] = (mc_layer_state){.of = i};
+    open_pool(&w, true);
+    check_settled(&w);
+    close_world(&w);
+}
+
 /* ---- rows ---- */
 
 enum { ROWS = 3 };
@@ -377,6 +388,53 @@ static void test_parts_of_rows(void **state) {
     each(check_parts_of_rows);
 }
 
+/* A step in which the n-th allocation fails: all rows have their tokens, or none, and those with a
+ * recurrence are empty. Returns whether one failed. */
+static bool fail_step(world *w, bool paged, uint64_t n) {
+    const int64_t counts[ROWS] = {1, 1, 1};
+    mc_session *sessions[ROWS];
+    mc_batch batch;
+    int32_t ids[ROWS];
+    test_forget_plans(w->f.device);
+    if (paged) open_pool(w, false);
+    must(mc_batch_init(&batch, &w->model));
+    for (int i = 0; i < ROWS; i++) {
+        sessions[i] = open_session(w);
+        feed(sessions[i], w->text, 7 + 9 * i, CHUNK);
+        ids[i] = w->text[7 + 9 * i];
+        must(mc_session_reserve(sessions[i], 1));
+    }
+    mc_alloc_fail_at(n);
+    mica_status status = mc_batch_look_ahead(&batch, sessions, ids, counts, ROWS);
+    bool failed = mc_alloc_count() >= n;
+    mc_alloc_fail_at(0);
+    bool lost = status != MICA_OK;
+    if (lost) assert_true(failed && status == MICA_ENOMEM);
+    for (int i = 0; i < ROWS; i++) {
+        int64_t end = 8 + 9 * i, at = mc_session_count(sessions[i]);
+        assert_int_equal(at, lost ? 0 : end - 1);
+        expect(w, feed(sessions[i], w->text + at, end - at, lost ? CHUNK : 1), w->text, end,
+               "a row of a step");
+        mc_session_close(&sessions[i]);
+    }
+    mc_batch_deinit(&batch);
+    mc_kv_pool_close(&w->model.pool);
+    return failed;
+}
+
+static void test_failing_steps(void **state) {
+    (void)state;
+    for (int paged = 0; paged < 2; paged++) {
+        world w;
+        uint64_t n = 1;
+        open_world(&w, "llama_untied_f32");
+        while (fail_step(&w, paged, n))
+            n += test_is_brief() ? 17 : 1;
+        assert_true(n > 2);
+        close_world(&w);
+    }
+}
+
 /* ---- files and copies ---- */
 
 static void check_files(world *w) {
@@ -406,7 +464,74 @@ static void test_files(void **state) {
     each(check_files);
 }
 
+/* A file of few tokens, of which most is what a layer carries. */
+static void check_large_arrays(world *w) {
+    mc_session *session = open_session(w), *loaded;
+    char *folder = test_temp_dir(), *path = test_format("%s/session", folder);
+    feed(session, w->text, 3, 3);
+    must(mc_session_save(session, path));
+    must(mc_session_load(&w->model, path, CHUNK, &loaded));
+    expect(w, feed(loaded, w->text + 3, 7, 7), w->text, 10, "a file of a large array");
+    mc_session_close(&loaded);
+    mc_session_close(&session);
+    free(path);
+    test_temp_dir_remove(folder);
+}
+
+static void test_large_arrays(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        world w;
+        open_world(&w, "llama_untied_f32");
+        w.states[1].n_carried = 2;
+        if (i) open_pool(&w, false);
+        check_large_arrays(&w);
+        close_world(&w);
+    }
+}
+
 /* ---- budgets and failures ---- */
+
+/* A layer with attention whose state takes no keys. */
+static void test_refused(void **state) {
+    (void)state;
+    world w;
+    mc_session *session;
+    open_world(&w, "llama_untied_f32");
+    w.states[1].kind = &mc_state_carried;
+    assert_int_equal(mc_session_open(&w.model, CHUNK, &session), MICA_EUNSUPPORTED);
+    assert_null(session);
+    assert_non_null(strstr(mica_last_error(), "layer 1 has attention"));
+    close_world(&w);
+}
+
+/* A pool keeps prefixes only of sessions of which all is in its blocks. */
+static void test_keeps(void **state) {
+    (void)state;
+    world w;
+    open_world(&w, "llama_untied_f32");
+    open_pool(&w, true);
+    assert_false(w.model.pool->keeps);
+    assert_null(w.model.pool->owners);
+    mc_kv_pool_close(&w.model.pool);
+    w.states[1] = (mc_layer_state){.of = 1};
+    if (w.f.lm->spec.n_layers > 4) w.states[4] = (mc_layer_state){.of = 4};
+    open_pool(&w, true);
+    assert_int_equal(w.model.pool->keeps, mc_prefix_available());
+    close_world(&w);
+}
+
+/* The error of a limit that is too low names that limit. */
+static void test_low_limit(void **state) {
+    (void)state;
+    world w;
+    open_world(&w, "llama_untied_f32");
+    const mc_kv_pool_options options = {.bytes = 12345, .states = w.states, .sessions = 1000};
+    assert_int_equal(mc_kv_pool_open(w.f.lm, w.f.device, &options, &w.model.pool), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "12345 bytes"));
+    assert_non_null(strstr(mica_last_error(), "sessions carry beside"));
+    close_world(&w);
+}
 
 static void test_bytes(void **state) {
     (void)state;
@@ -475,6 +600,9 @@ int main(void) {
         cmocka_unit_test(test_forks),         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_parts_of_rows), cmocka_unit_test(test_files),
         cmocka_unit_test(test_bytes),         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_settled),       cmocka_unit_test(test_failing_steps),
+        cmocka_unit_test(test_large_arrays),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_keeps),         cmocka_unit_test(test_low_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
