@@ -42,7 +42,7 @@ static void tidy_slice(mc_attr_slice *slice) {
 static mica_status bind_attr(const again *a, mc_op op, int64_t *attr) {
     const mc_attr_field *f = mc_op_get(op)->attr_fields;
     for (; f && f->name; f++)
-        for (int i = 0; i < f->words && f->kind != MC_ATTR_GRAPH; i++) {
+        for (int i = 0; i < f->words && mc_attr_has_dims(f->kind); i++) {
             int64_t *word = &attr[f->at + i];
             MC_TRY(f->kind == MC_ATTR_REAL ? bind_real(a, word)
                                            : mc_dim_value(*word, a->values, word));
@@ -59,7 +59,7 @@ static bool attr_depends(const mc_node *node, int64_t symbol, int but) {
             double real;
             memcpy(&real, &attr[i], sizeof real);
             int64_t dim = f->kind == MC_ATTR_REAL ? mc_dim_of_real(real) : attr[i];
-            if (i != but && f->kind != MC_ATTR_GRAPH && mc_dim_depends(dim, symbol)) return true;
+            if (i != but && mc_attr_has_dims(f->kind) && mc_dim_depends(dim, symbol)) return true;
         }
     return false;
 }

@@ -167,9 +167,9 @@ const mc_attr_field mc_attr_require_fields[] = {
 };
 
 const mc_attr_field mc_attr_custom_fields[] = {
-    FIELD(custom, op, INT),
+    FIELD(custom, op, ID),
     FIELD(custom, n, COUNT),
-    FIELD(custom, numbers, LIST),
+    FIELD(custom, numbers, NUMBERS),
     {0},
 };
 

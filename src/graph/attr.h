@@ -9,6 +9,7 @@
 #include <mica/array.h>
 #include <mica/ops.h> /* enums that attributes hold */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A subgraph (graph/subgraph.h) in attributes. Keys and files hold what it is, not where. */
@@ -205,7 +206,9 @@ typedef enum mc_attr_kind {
     MC_ATTR_COUNT, /* how many elements of the struct's MC_ATTR_LISTs count */
     MC_ATTR_LIST,
     MC_ATTR_AXES, /* a list of one element for each axis of the first operand */
-    MC_ATTR_GRAPH
+    MC_ATTR_GRAPH,
+    MC_ATTR_ID,     /* a number that is no length, whatever it is */
+    MC_ATTR_NUMBERS /* a list of an application's numbers, lengths or not, which may be large */
 } mc_attr_kind;
 
 typedef struct mc_attr_field {
@@ -215,6 +218,11 @@ typedef struct mc_attr_field {
 } mc_attr_field;
 
 enum { MC_ATTR_MAX_WORDS = 3 * MICA_MAX_NDIM, MC_ATTR_MAX_FIELDS = 8 };
+
+/* Whether words of a kind may be lengths, which have symbols then. */
+static inline bool mc_attr_has_dims(mc_attr_kind kind) {
+    return kind != MC_ATTR_GRAPH && kind != MC_ATTR_ID;
+}
 
 /* The subgraph of a field that is one. */
 static inline const struct mc_subgraph *mc_attr_graph(const void *attr, const mc_attr_field *f) {

@@ -7,9 +7,8 @@
  *
  * A handle has bit 51 set and none above it, so a double holds it. The others are spread, that what
  * C's operators make of a handle is none, which mc_dim_check finds, and its low 32 bits are
- * recognised, too (mc_dim_lost). Symbols count as 0 or more, and where that does not tell a
- * comparison's outcome, as large: what is recorded is checked when they get their values
- * (exec/again.h).
+ * recognised, too (mc_dim_lost). Symbols count as 0 or more, and a comparison that this
+ * does not tell as false: what is recorded is checked when they get their values (exec/again.h).
  *
  * Expressions are in one table of the process, which is emptied when nobody uses it any more
  * (mc_dims_retain). Threads: any. */

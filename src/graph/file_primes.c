@@ -172,7 +172,8 @@ static mica_status part_of(const mc_primes *p, int64_t now, int64_t *start, int6
 static mica_status words_of(const mc_primes *p, mc_attr_kind kind, int64_t *words, int n) {
     double real;
     for (int i = 0; i < n; i++) {
-        if (kind == MC_ATTR_INT || kind == MC_ATTR_LIST || kind == MC_ATTR_AXES)
+        if (kind == MC_ATTR_INT || kind == MC_ATTR_LIST || kind == MC_ATTR_AXES ||
+            kind == MC_ATTR_NUMBERS)
             MC_TRY(mc_primes_dim(p, words[i], &words[i]));
         memcpy(&real, &words[i], sizeof real);
         if (kind != MC_ATTR_REAL || !(fabs(real) < 1e15) || floor(real) != real) continue;

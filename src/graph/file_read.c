@@ -155,7 +155,7 @@ static mica_status take_customs(reader *r) {
 /* The dimension that a word of the file is. */
 static mica_status dim_of(const reader *r, int64_t word, int64_t *dim) {
     *dim = word;
-    if (!mc_dim_in_range(word)) return MICA_OK;
+    if (!mc_dim_in_range(word) || r->n_dims == 0) return MICA_OK;
     if ((uint64_t)(word - MC_DIM_FIRST) >= r->n_dims)
         return malformed(r, "a length with symbols is not listed");
     *dim = r->dims[word - MC_DIM_FIRST];
@@ -404,7 +404,7 @@ static mica_status find_graphs(reader *r, const file_op *op, int64_t *attr) {
 static mica_status find_dims(const reader *r, const file_op *op, int64_t *attr) {
     double real;
     for (const mc_attr_field *f = mc_op_get(op->op)->attr_fields; f && f->name; f++)
-        for (int i = 0; i < f->words && f->kind != MC_ATTR_GRAPH; i++) {
+        for (int i = 0; i < f->words && mc_attr_has_dims(f->kind); i++) {
             int64_t *word = &attr[f->at + i];
             memcpy(&real, word, sizeof real);
             bool is_real = f->kind == MC_ATTR_REAL;

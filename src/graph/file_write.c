@@ -138,6 +138,7 @@ static int64_t word_of_real(const writer *w, int64_t word, int64_t *dim) {
 /* A word of a node's attributes as the file has it. */
 static int64_t attr_word(const writer *w, mc_attr_kind kind, int64_t word) {
     int64_t dim;
+    if (!mc_attr_has_dims(kind)) return word;
     return kind == MC_ATTR_REAL ? word_of_real(w, word, &dim) : dim_word(w, word);
 }
 
@@ -148,7 +149,7 @@ static bool list_dims(writer *w, const mc_node *node) {
         for (int k = 0; ok && k < node->layout.ndim; k++)
             ok = list_dim(w, node->layout.shape[k]);
     for (const mc_attr_field *f = mc_op_get(node->op)->attr_fields; ok && f && f->name; f++)
-        for (int i = 0; ok && i < f->words && f->kind != MC_ATTR_GRAPH; i++) {
+        for (int i = 0; ok && i < f->words && mc_attr_has_dims(f->kind); i++) {
             int64_t word = ((const int64_t *)node->attr)[f->at + i];
             if (f->kind == MC_ATTR_REAL) (void)word_of_real(w, word, &word);
             ok = list_dim(w, word);

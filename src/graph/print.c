@@ -52,7 +52,7 @@ static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x)
         ok = mc_buffer_printf(text, " %s=", f->name);
         if (f->kind == MC_ATTR_MASK)
             ok = ok && print_mask(text, *word);
-        else if (f->kind == MC_ATTR_LIST)
+        else if (f->kind == MC_ATTR_LIST || f->kind == MC_ATTR_NUMBERS)
             ok = ok && print_list(text, word, mc_min(count, f->words));
         else if (f->kind == MC_ATTR_AXES)
             ok = ok && print_list(text, word, x ? mc_min(x->ndim, f->words) : 0);

@@ -345,7 +345,8 @@ static mica_status check_real(const mica_scope *s, double real) {
 
 static mica_status check_word(const mica_scope *s, const mc_attr_field *f, int64_t word) {
     double real;
-    if (f->kind == MC_ATTR_GRAPH) return MICA_OK;
+    if (!mc_attr_has_dims(f->kind)) return MICA_OK;
+    if (f->kind == MC_ATTR_NUMBERS) return check_real(s, (double)word);
     if (f->kind != MC_ATTR_REAL) return mc_scope_check_dim(s, word);
     memcpy(&real, &word, sizeof real);
     return check_real(s, real);

@@ -22,7 +22,8 @@ static mica_status rope_infer(const void *attr, const mc_layout *const *in, int 
     if (x->ndim < 2)
         return mc_fail(MICA_ESHAPE, "rope: %s: the last two axes are positions and elements",
                        mc_layout_text(x, text));
-    if (a->dims < 2 || a->dims % 2 != 0 || mc_dim_less(x->shape[x->ndim - 1], a->dims))
+    if (a->dims < 2 || mc_dim_has_symbols(a->dims) || a->dims % 2 != 0 ||
+        mc_dim_less(x->shape[x->ndim - 1], a->dims))
         return mc_fail(MICA_EINVAL,
                        "rope: %lld elements of %s: must be even, and at most its last "
                        "axis",
@@ -143,6 +144,9 @@ mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array 
     mica_rope_options o;
     mica_status status = MC_OPTIONS_COPY(mica_rope_options, scale, &o, options);
     if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
+    int64_t width = mica_array_dim(x, -1);
+    if (o.dims == 0 && mc_dim_has_symbols(width))
+        return mc_need_number(s, "rope without dims", width);
     mc_attr_rope attr = {
         .dims = o.dims != 0 ? o.dims : mica_array_dim(x, -1),
         .traditional = o.traditional,

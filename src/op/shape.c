@@ -541,7 +541,10 @@ static mica_status as_strided_infer(const void *attr, const mc_layout *const *in
     (void)n_in;
     const mc_attr_strided *a = attr;
     MC_TRY(mc_set_result("as_strided", out, in[0]->dtype, a->shape, a->ndim));
-    if (mc_layout_size(out) == 0 || mc_layout_has_symbols(in[0])) return MICA_OK;
+    bool open = mc_layout_has_symbols(in[0]) || mc_layout_has_symbols(out);
+    for (int k = 0; k < out->ndim; k++)
+        open = open || mc_dim_has_symbols(a->strides[k]);
+    if (open || mc_dim_has_symbols(a->offset) || mc_layout_size(out) == 0) return MICA_OK;
     int64_t first = a->offset, last = a->offset, size = mc_layout_size(in[0]);
     bool fits = true;
     for (int k = 0; k < out->ndim; k++)

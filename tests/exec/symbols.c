@@ -948,6 +948,78 @@ static void test_altered_old_files(void **state) {
     mica_scope_close(&s);
 }
 
+static mica_status same_shape(void *user, const int64_t *numbers, int n_numbers,
+                              const mica_shape *in, int n_in, mica_shape *out) {
+    (void)user, (void)numbers, (void)n_numbers, (void)n_in;
+    *out = in[0];
+    return MICA_OK;
+}
+
+/* The first number, modulo 1000, plus the second, in all places. */
+static mica_status fill_numbers(void *user, const int64_t *numbers, int n_numbers,
+                                const mica_shape *in, const void *const *data, int n_in,
+                                const mica_shape *out, void *result) {
+    (void)user, (void)n_numbers, (void)in, (void)data, (void)n_in;
+    for (int64_t i = 0; i < out->shape[0]; i++)
+        ((float *)result)[i] = (float)(numbers[0] % 1000 + numbers[1]);
+    return MICA_OK;
+}
+
+/* Large numbers that are no lengths, beside symbols and without them, and through files. */
+static void test_large_numbers(void **state) {
+    (void)state;
+    const mica_custom_op op = {.name = "symbols.fill", .infer = same_shape, .run = fill_numbers};
+    must(mica_custom_register(&op));
+    for (int i = 0; i < 2; i++) {
+        mica_scope *s = open_scope();
+        int64_t n = i == 0 ? mica_program_dim(s, "n") : 3;
+        mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), y, got;
+        y = mica_custom(s, "symbols.fill", (const int64_t[]){INT64_C(1000000000000000123), n}, 2,
+                        &x, 1);
+        if (i == 1)
+            y = mica_add(s, y,
+                         mica_astype(s, mica_arange(s, 0x1p51, 0x1p51 + 3, 1, MICA_I64), MICA_F32));
+        mica_program *p, *loaded;
+        void *file;
+        size_t bytes;
+        must(mica_program_build(s, &(mica_param){.name = "x", .array = x}, 1, &y, 1, NULL, &p));
+        must(mica_program_encode(p, NULL, &file, &bytes));
+        must(mica_program_decode(device, file, bytes, NULL, &loaded));
+        mica_array in = numbers(s, SHAPE(3));
+        must(mica_program_run(loaded, s, &in, &got));
+        float want = i == 0 ? 126 : 0x1p51f;
+        EXPECT(got, want, want, want);
+        mica_free(file);
+        mica_program_close(&loaded);
+        mica_program_close(&p);
+        mica_scope_close(&s);
+    }
+}
+
+/* Rows that overlap, one for each place of a length. */
+static void test_strides_of_symbols(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)), z = mica_arange(s, 0, 6, 1, MICA_F32);
+    mica_array y = mica_as_strided(s, z, (const int64_t[]){n, 2}, (const int64_t[]){1, 1}, 2, 1),
+               got;
+    mica_program *p;
+    must(mica_program_build(s, &(mica_param){.name = "x", .array = x}, 1, &y, 1, NULL, &p));
+    mica_array in = numbers(s, SHAPE(3));
+    must(mica_program_run(p, s, &in, &got));
+    EXPECT(got, 1, 2, 2, 3, 3, 4);
+    in = numbers(s, SHAPE(5));
+    expect_refused(mica_program_run(p, s, &in, &got), MICA_EINVAL, "reaches outside");
+    mica_program_close(&p);
+    x = mica_program_param(s, MICA_F32, SHAPE(2, n));
+    y = mica_rope(s, x, mica_i32(s, 0), MICA_NONE, &(mica_rope_options){.dims = 4});
+    assert_true(mica_valid(y));
+    refused(&s, mica_rope(s, x, mica_i32(s, 0), MICA_NONE, NULL), MICA_EUNSUPPORTED,
+            "rope without dims: a length is n");
+    mica_scope_close(&s);
+}
+
 /* Numbers of 32 and 64 bits, signed and not. */
 static void test_whole_numbers(void **state) {
     (void)state;
@@ -1033,6 +1105,8 @@ int main(void) {
         cmocka_unit_test(test_divisions),
         cmocka_unit_test(test_numbers_that_are_needed),
         cmocka_unit_test(test_lengths_elsewhere),
+        cmocka_unit_test(test_large_numbers),
+        cmocka_unit_test(test_strides_of_symbols),
         cmocka_unit_test(test_many_lengths),
         cmocka_unit_test(test_altered_old_files),
         cmocka_unit_test(test_whole_numbers),
