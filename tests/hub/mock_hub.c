@@ -435,7 +435,7 @@ static void *listen_on(void *context) {
     while (!hub->stop) {
         struct pollfd poll_fd = {.fd = hub->sockets[content], .events = POLLIN};
         if (poll(&poll_fd, 1, 20) <= 0 || hub->connections >= MAX_CONNECTIONS) continue;
-        pthread_t thread;
+        pthread_t thread = 0;
         request *r = calloc(1, sizeof *r);
         if (!r) die("calloc");
         *r = (request){

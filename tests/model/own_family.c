@@ -222,7 +222,7 @@ void own_check_passes(const char *folder) {
 static void check_sessions(const char *folder, bool pooled) {
     mica_device *device;
     mc_kv_pool *pool = NULL;
-    mc_session *session, *again;
+    mc_session *session, *again = NULL;
     int32_t wrong[OWN_TEXT];
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device),
                      MICA_OK);

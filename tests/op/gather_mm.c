@@ -68,7 +68,7 @@ static mica_array one_by_one(bench *b, const weights *w, mica_array x, const int
         parts[i] =
             mica_expand_dims(b->s, multiply(b, w, row, rhs[i] < 0 ? rhs[i] + EXPERTS : rhs[i]), 0);
     }
-    mica_array y = mica_concatenate(b->s, parts, (size_t)n, 0);
+    mica_array y = mica_concatenate(b->s, parts, n, 0);
     if (mica_eval(b->s, y) != MICA_OK) fail_msg("%s", mica_last_error());
     return y;
 }

@@ -137,7 +137,7 @@ client_choice generate_alone(const mica_model *model, const int32_t *ids, size_t
                              const mica_generate_options *options) {
     client_choice choice = {.ends = 1};
     mica_session *session;
-    mica_stream *stream;
+    mica_stream *stream = NULL;
     mica_token token;
     if (mica_session_open(model, NULL, &session) != MICA_OK ||
         mica_generate_ids(session, ids, n, options, &stream) != MICA_OK)

@@ -236,9 +236,9 @@ static char *render_with_tool(const mc_prompt *prompt, const char *format) {
     const mc_prompt_request request = {
         .messages = json, .messages_len = strlen(json), .tools = tools};
     mc_buffer rendered = {0};
-    int32_t *ids, *same;
-    size_t n, count, len;
-    char *text;
+    int32_t *ids = NULL, *same = NULL;
+    size_t n = 0, count = 0, len;
+    char *text = NULL;
     if (encode(prompt, format, messages, 2, &(mica_generate_options){.tools = tools}, &ids, &n) !=
             MICA_OK ||
         mc_prompt_render_json(prompt, format, &request, &rendered) != MICA_OK ||
