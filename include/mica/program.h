@@ -54,8 +54,9 @@ MICA_API mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const in
  *  computed from it is computed with mica_dim_add and the functions after it: what C's operators
  *  make of it is MICA_EINVAL in the op that gets it, but for a remainder and a comparison, which C
  *  cannot be kept from. Where an op must compare lengths, a symbol counts as 0 or more; what
- *  that does not tell (n < 5, n - 5 < 0) counts as false. Two lengths are equal where they are the same expression; what was taken for granted
- *  is checked once symbols have values, and is MICA_ESHAPE then.
+ *  that does not tell (n < 5, n - 5 < 0) counts as false. Two lengths are equal where they are the
+ *  same expression; what was taken for granted is checked once symbols have values, and is
+ *  MICA_ESHAPE then.
  *
  *  name     UTF-8, 1 to 63 bytes; the same name is the same symbol. 32 at most.
  *  returns  the dimension, which lives as long as s and programs built from it; 0 after an error,

@@ -283,7 +283,8 @@ mica_status mc_scope_take_symbols(mica_scope *s, const mica_scope *from);
 /* All, in the order in which they were made; they stay when the scope is reset. */
 size_t mc_scope_symbols(const mica_scope *s, const mc_symbol **symbols);
 /* Of a length: errors  MICA_EINVAL it was made from one with symbols by C's operators, or has a
- * symbol that the scope lacks; MICA_ESHAPE, MICA_ENOMEM it is MC_DIM_NONE, and the scope has some */
+ * symbol that the scope lacks; MICA_ESHAPE, MICA_ENOMEM it is MC_DIM_NONE, and the scope has
+ * some */
 mica_status mc_scope_check_dim(const mica_scope *s, int64_t d);
 
 /* Makes room for n nodes more. errors  MICA_ENOMEM */

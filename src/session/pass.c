@@ -4,7 +4,6 @@
 #include "exec/program.h"
 #include "graph/graph.h"
 
-
 /* Parameters beside the states': ids, positions, and ends if they are wished. */
 static size_t count_own_params(const mc_pass_rows *pass) {
     return 2 + (size_t)pass->wish.ends;

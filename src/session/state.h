@@ -7,8 +7,8 @@
  *     carried   arrays of one size, which each token changes (state_carried.c)
  *
  * Whether keys and values of all positions are attended to, or a window of them, with the first
- * ones or without, are numbers of a state (mc_entry_span). Layers that attend to the same entries have
- * one state, each with a slot in it. A layer may also have the slot of another one.
+ * ones or without, are numbers of a state (mc_entry_span). Layers that attend to the same entries
+ * have one state, each with a slot in it. A layer may also have the slot of another one.
  *
  * A state says how it goes back (`back`): those of keys and values to any position whose entries
  * they still hold, others to where there are snapshots, or nowhere. What goes back too far is

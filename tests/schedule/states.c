@@ -1,5 +1,5 @@
-/* A schedule over a model of which some layers have a recurrence instead of keys and values: answers
- * are those of sessions of their own. */
+/* A schedule over a model of which some layers have a recurrence instead of keys and values:
+ * answers are those of sessions of their own. */
 #include "schedule/prompts.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* A kind of state for tests: a recurrence c = c / 2 + v, which is what a layer's queries get instead
- * of values. It carries c, f32 [kv_heads, 1, head_dim], and, if there is a second array, a count
- * in it. */
+/* A kind of state for tests: a recurrence c = c / 2 + v, which is what a layer's queries get
+ * instead of values. It carries c, f32 [kv_heads, 1, head_dim], and, if there is a second array,
+ * a count in it. */
 #ifndef SESSION_DECAY_H
 #define SESSION_DECAY_H
 
