@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "timing.h"
+
 enum { LAYERS = 12, ROUNDS = 7, CHUNK = 512 };
 
 typedef struct shape {
@@ -21,12 +23,6 @@ typedef struct shape {
 } shape;
 
 static clockid_t clock_used = CLOCK_MONOTONIC;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(clock_used, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static mica_array noise(mica_scope *s, const int64_t *dims, uint64_t seed, mica_dtype dtype) {
     mica_array key = mica_random_key(s, seed);
@@ -57,9 +53,9 @@ static double time_rounds(mica_device *device, const shape *sh, mica_dtype dtype
         if (status != MICA_OK) break;
         for (int i = 0; i < layers; i++)
             y[i] = mica_sdpa(s, q, k[i], v[i], &(mica_sdpa_options){.causal = true});
-        double start = now();
+        double start = seconds_of(clock_used);
         status = mica_eval_n(s, y, (size_t)layers);
-        double took = now() - start;
+        double took = seconds_of(clock_used) - start;
         if (round > 0 && (best < 0 || took < best)) best = took;
         mica_scope_close(&s);
     }

@@ -11,16 +11,11 @@
 #include <stdlib.h>
 
 #include "base/system.h"
+#include "timing.h"
 
 enum { RUNS = 9, MAX_PARAMS = 64, MAX_DEVICES = 4 };
 
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)
-
-static void must(mica_status status) {
-    if (status == MICA_OK) return;
-    fprintf(stderr, "%s\n", mica_last_error());
-    exit(1);
-}
 
 /* A network being recorded; its parameters are weights and inputs, of any values. */
 typedef struct network {
@@ -171,11 +166,6 @@ static mica_program *build(mica_device *device, mica_array (*record)(network *))
     return p;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double time_on(const mica_program *program, mica_device *device) {
     double seconds[RUNS];
     mica_program *moved;
@@ -192,10 +182,9 @@ static double time_on(const mica_program *program, mica_device *device) {
         must(mica_executable_run(x, NULL, 0, NULL, NULL));
         if (i >= 0) seconds[i] = (double)(mc_now_us() - from) * 1e-6;
     }
-    qsort(seconds, RUNS, sizeof *seconds, by_value);
     mica_executable_close(&x);
     mica_program_close(&moved);
-    return seconds[RUNS / 2];
+    return median(seconds, RUNS);
 }
 
 int main(int argc, char **argv) {

@@ -17,6 +17,7 @@
 
 #include "op/matmul.h"
 #include "op/quant.h"
+#include "timing.h"
 
 enum { ROUNDS = 21, PICKS = 8, TOKENS = 128, FEW = 16, MANY = 64, STEPS = 8 };
 
@@ -47,28 +48,6 @@ typedef struct weights {
 } weights;
 
 static clockid_t clock_used = CLOCK_MONOTONIC;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(clock_used, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void must(mica_status status) {
-    if (status == MICA_OK) return;
-    fprintf(stderr, "experts: %s\n", mica_last_error());
-    exit(1);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x) {
-    qsort(x, ROUNDS, sizeof *x, compare);
-    return x[ROUNDS / 2];
-}
 
 static mica_array noise(mica_scope *s, uint64_t seed, const int64_t *dims, int n,
                         mica_dtype dtype) {
@@ -120,9 +99,9 @@ static double seconds(mica_device *device, const weights *w, mica_array x, step_
     must(mica_scope_open(device, &s));
     for (int64_t i = 0; i < steps; i++)
         y[i] = step(s, w, x, i);
-    double begin = now();
+    double begin = seconds_of(clock_used);
     must(mica_eval_n(s, y, (size_t)steps));
-    double took = now() - begin;
+    double took = seconds_of(clock_used) - begin;
     mica_scope_close(&s);
     return took;
 }
@@ -138,8 +117,8 @@ static void compare_steps(mica_device *device, const weights *w, mica_array x, s
         ratios[round] = a / b;
     }
     for (int i = 0; i < 2; i++)
-        each[i] = median(took[i]);
-    *ratio = median(ratios);
+        each[i] = median(took[i], ROUNDS);
+    *ratio = median(ratios, ROUNDS);
 }
 
 /* ---- a prompt ---- */

@@ -10,19 +10,9 @@
 #include <stdlib.h>
 
 #include "base/system.h"
+#include "timing.h"
 
 enum { BATCHES = 9, BATCH_US = 20000 };
-
-static void must(mica_status status) {
-    if (status == MICA_OK) return;
-    fprintf(stderr, "%s\n", mica_last_error());
-    exit(1);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double run_us(mica_executable *x, const void *const *inputs, int64_t runs) {
     uint64_t began = mc_now_us();
@@ -50,9 +40,8 @@ static void time_rows(mica_device *device, int64_t rows, int64_t points) {
     int64_t runs = (int64_t)(BATCH_US / (run_us(x, inputs, 3) + 0.1)) + 1;
     for (int i = 0; i < BATCHES; i++)
         us[i] = run_us(x, inputs, runs);
-    qsort(us, BATCHES, sizeof *us, compare);
     printf("%lld rows of %lld points: %.3f us\n", (long long)rows, (long long)points,
-           us[BATCHES / 2]);
+           median(us, BATCHES));
     free(data);
     mica_executable_close(&x);
     mica_program_close(&program);

@@ -9,6 +9,7 @@
 
 #include "base/pool.h"
 #include "base/system.h"
+#include "timing.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,12 +17,6 @@
 #include <time.h>
 
 enum { ROUNDS = 2001, IDLE_MS = 500 };
-
-static double seconds(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void meet(void *context, int begin, int end, int worker) {
     (void)worker;
@@ -31,21 +26,16 @@ static void meet(void *context, int begin, int end, int worker) {
         continue;
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void time_regions(mc_pool *pool, int threads, double pause_us) {
     static double us[ROUNDS];
     int rounds = pause_us > 1000 ? ROUNDS / 10 : ROUNDS;
     for (int i = 0; i < rounds; i++) {
-        double start = seconds(CLOCK_MONOTONIC), begin = start;
+        double start = seconds_of(CLOCK_MONOTONIC), begin = start;
         while (begin - start < pause_us * 1e-6)
-            begin = seconds(CLOCK_MONOTONIC);
+            begin = seconds_of(CLOCK_MONOTONIC);
         atomic_int missing = threads;
         mc_pool_run(pool, threads, meet, &missing);
-        us[i] = (seconds(CLOCK_MONOTONIC) - begin) * 1e6;
+        us[i] = (seconds_of(CLOCK_MONOTONIC) - begin) * 1e6;
     }
     qsort(us, (size_t)rounds, sizeof *us, compare);
     printf("%8.0f  %8.2f  %8.2f  %8.2f\n", pause_us, us[0], us[rounds / 2], us[rounds * 9 / 10]);
@@ -62,9 +52,9 @@ int main(int argc, char **argv) {
     printf("a region of %d threads, us\n   after     least    median  9 of 10\n", threads);
     for (size_t i = 0; i < sizeof pauses_us / sizeof pauses_us[0]; i++)
         time_regions(pool, threads, pauses_us[i]);
-    double before = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    double before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     nanosleep(&(struct timespec){.tv_nsec = IDLE_MS * 1000000L}, NULL);
-    double used = seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
+    double used = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
     printf("CPU time of %d idle ms after a region: %.3f ms\n", IDLE_MS, used * 1e3);
     mc_pool_close(&pool);
     return EXIT_SUCCESS;

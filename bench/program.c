@@ -11,19 +11,9 @@
 #include <stdlib.h>
 
 #include "base/system.h"
+#include "timing.h"
 
 enum { BATCHES = 9, RUNS = 20000, ROUNDS = 100000 };
-
-static void must(mica_status status) {
-    if (status == MICA_OK) return;
-    fprintf(stderr, "%s\n", mica_last_error());
-    exit(1);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Microseconds of a call of run, which does `each` of what is timed. */
 static double median_us(void (*run)(void *), void *arg, int calls, int each) {
@@ -35,8 +25,7 @@ static double median_us(void (*run)(void *), void *arg, int calls, int each) {
             run(arg);
         us[b] = (double)(mc_now_us() - began) / calls / each;
     }
-    qsort(us, BATCHES, sizeof *us, compare);
-    return us[BATCHES / 2];
+    return median(us, BATCHES);
 }
 
 static mica_executable *open_executable(mica_scope *s, const mica_param *params, size_t n,

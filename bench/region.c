@@ -9,24 +9,9 @@
 #include <stdlib.h>
 
 #include "base/system.h"
+#include "timing.h"
 
 enum { ROUNDS = 9, N = 1 << 24, MAX_THREADS = 2 };
-
-static void must(mica_status status) {
-    if (status == MICA_OK) return;
-    fprintf(stderr, "%s\n", mica_last_error());
-    exit(1);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x) {
-    qsort(x, ROUNDS, sizeof *x, compare);
-    return x[ROUNDS / 2];
-}
 
 /* A program of cheap ops, whose result is its parameter in the next run. */
 static mica_executable *open_ops(mica_device *device, int ops, const char *off) {
@@ -67,7 +52,8 @@ static void compare_threads(int threads) {
     for (int i = 0; i < ROUNDS; i++)
         for (int k = 0; k < 3; k++)
             each[k][i] = seconds(xs[k]);
-    double copy = median(each[0]), own = median(each[1]), single = median(each[2]);
+    double copy = median(each[0], ROUNDS), own = median(each[1], ROUNDS),
+           single = median(each[2], ROUNDS);
     double bytes = 2.0 * N * sizeof(float);
     printf("%d threads: one op %.1f GB/s; region of 8 %.1f GB/s, %.2f of it; op by op %.1f GB/s\n",
            threads, bytes / copy / 1e9, bytes / own / 1e9, copy / own, bytes / single / 1e9);

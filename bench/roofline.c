@@ -22,14 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "timing.h"
+
 enum { MAX_THREADS = 64, RUNS = 3, ROUNDS = 4000000 };
 static const double short_time = 0.3, long_time = 2; /* seconds of reading */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* The compiler splits it into the machine's registers. */
 typedef uint64_t vector __attribute__((vector_size(64)));
@@ -111,14 +107,14 @@ static void *run(void *arg) {
     work *w = arg;
     atomic_fetch_sub(w->waiting, 1);
     while (atomic_load(w->waiting) > 0) {}
-    double start = now();
+    double start = seconds_of(CLOCK_MONOTONIC);
     if (w->multiply) {
         w->multiply();
         w->amount = ROUNDS;
     }
-    for (; w->read && now() - start < w->min; w->amount += (double)w->bytes)
+    for (; w->read && seconds_of(CLOCK_MONOTONIC) - start < w->min; w->amount += (double)w->bytes)
         w->sink = w->read(w->data, w->bytes);
-    w->seconds = now() - start;
+    w->seconds = seconds_of(CLOCK_MONOTONIC) - start;
     return NULL;
 }
 

@@ -13,13 +13,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { N = 16, ROUNDS = 5, X = 0, DELTA, A, B, C, OPERANDS };
+#include "timing.h"
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+enum { N = 16, ROUNDS = 5, X = 0, DELTA, A, B, C, OPERANDS };
 
 static mica_array noise(mica_scope *s, uint64_t seed, double lo, double hi, const int64_t *shape,
                         int ndim) {
@@ -61,11 +57,6 @@ static mica_status by_steps(void *user, mica_scope *s, const mica_array *in, siz
     return mica_scope_status(s);
 }
 
-static int by_time(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of the runs' seconds, negative after an error; the result's elements go to y. */
 static double time_runs(mica_device *device, mica_compile_fn fn, const mica_array *in, float *y,
                         size_t bytes) {
@@ -77,17 +68,16 @@ static double time_runs(mica_device *device, mica_compile_fn fn, const mica_arra
         mica_array result;
         status = mica_scope_open(device, &s);
         if (status != MICA_OK) break;
-        double start = now();
+        double start = seconds_of(CLOCK_MONOTONIC);
         status = mica_function_call(function, s, in, OPERANDS, &result, 1);
         if (status == MICA_OK) status = mica_eval(s, result);
-        if (round >= 0) seconds[round] = now() - start;
+        if (round >= 0) seconds[round] = seconds_of(CLOCK_MONOTONIC) - start;
         if (status == MICA_OK) status = mica_read(result, y, bytes);
         mica_scope_close(&s);
     }
     mica_function_close(&function);
     if (status != MICA_OK) return -1;
-    qsort(seconds, ROUNDS, sizeof *seconds, by_time);
-    return seconds[ROUNDS / 2];
+    return median(seconds, ROUNDS);
 }
 
 static int measure(mica_device *device, int64_t length, int64_t channels) {

@@ -22,6 +22,7 @@
 #include "grammar/answer_grammar.h"
 #include "grammar/grammar_constraint.h"
 #include "schedule/schedule.h"
+#include "timing.h"
 
 enum { MAX_CLIENTS = 256, MAX_PROMPT = 32768 };
 
@@ -94,11 +95,6 @@ static void submit(client *c) {
                                             &c->request);
     if (status != MICA_OK) c->b->status = status;
     free(ids);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* A quantile in milliseconds; sorts. */

@@ -14,17 +14,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "timing.h"
+
 typedef struct totals {
     double encode_s, decode_s;
     size_t ids;
     uint64_t hash; /* FNV-1a over the ids */
 } totals;
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static char *read_all(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
@@ -47,14 +43,14 @@ static mica_status run_one(const mica_tokenizer *tok, const char *text, size_t l
     int32_t *ids = NULL;
     char *decoded = NULL;
     size_t n = 0, decoded_len = 0;
-    double start = now_s();
+    double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     mica_status status = mica_tokenizer_encode(tok, text, len, false, &ids, &n);
-    double middle = now_s();
+    double middle = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     if (status == MICA_OK) {
         status = mica_tokenizer_decode(tok, ids, n, false, &decoded, &decoded_len);
     }
     t->encode_s += middle - start;
-    t->decode_s += now_s() - middle;
+    t->decode_s += seconds_of(CLOCK_PROCESS_CPUTIME_ID) - middle;
     t->ids += n;
     for (size_t i = 0; i < n; i++)
         t->hash = (t->hash ^ (uint32_t)ids[i]) * UINT64_C(0x100000001B3);
@@ -66,9 +62,9 @@ static mica_status run_one(const mica_tokenizer *tok, const char *text, size_t l
 static mica_status run_all(const char *path, const char *texts, size_t size) {
     mica_tokenizer *tok = NULL;
     totals t = {.hash = UINT64_C(0xCBF29CE484222325)};
-    double start = now_s();
+    double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     mica_status status = mica_tokenizer_open(path, &tok);
-    double open_s = now_s() - start;
+    double open_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - start;
     for (size_t at = 0; status == MICA_OK && at < size;) {
         const char *end = memchr(texts + at, '\0', size - at);
         size_t len = end ? (size_t)(end - texts) - at : size - at;

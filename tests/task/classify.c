@@ -214,11 +214,9 @@ static void test_broken_weights(void **state) {
 
 /* Prompts that are rows of one pass have the bits that they have alone: of many lengths, some with
  * a beginning in common, one too long for a row, one broken. */
-static void check_together(const char *name) {
+static void check_together(const model_fixture *f) {
     enum { N = 20, LONG = 80 };
-    model_fixture f;
-    fixture_open(name, &f);
-    mc_session_model model = {.lm = f.lm, .device = f.device};
+    mc_session_model model = {.lm = f->lm, .device = f->device};
     int32_t ids[N][LONG];
     prompts p = {0};
     for (int i = 0; i < N; i++) {
@@ -226,7 +224,7 @@ static void check_together(const char *name) {
         p.lengths[i] = i == 13 ? LONG : 1 + (size_t)(i * 5 % 13) + (i == 5 || i == 6 ? 12 : 0);
         for (int k = 0; k < LONG; k++)
             ids[i][k] =
-                (int32_t)((k * 31 + (i == 6 && k < 12 ? 5 : i) * 17 + 3) % f.lm->spec.vocab);
+                (int32_t)((k * 31 + (i == 6 && k < 12 ? 5 : i) * 17 + 3) % f->lm->spec.vocab);
     }
     const mica_classify_options options = {.logits = true, .temperature = 0.8f, .seed = 7};
     mica_classify_results *all = classify(&model, &p, N, NULL, &options);
@@ -237,21 +235,18 @@ static void check_together(const char *name) {
         assert_string_equal(all->rows[i].error, i == 9 ? "prompt 9 is broken" : "");
         assert_int_equal(all->rows[i].prompt_tokens, i == 9 ? 0 : p.lengths[i]);
         if (i != 9) {
-            fixture_compare(all->rows[i].logits, alone->rows[0].logits, all->vocab,
-                            fixture_same(&f), "%s: row %d", name, i);
+            fixture_compare(all->rows[i].logits, alone->rows[0].logits, all->vocab, fixture_same(f),
+                            "%s: row %d", f->name, i);
             assert_int_equal(all->rows[i].token, alone->rows[0].token);
         }
         mica_classify_free(&alone);
     }
     mica_classify_free(&all);
-    fixture_close(&f);
 }
 
 static void test_together(void **state) {
     (void)state;
-    check_together("gemma3_text_f32");
-    check_together("q4g64_qwen3");
-    check_together("llama_untied_f32");
+    fixture_each(check_together);
 }
 
 /* ---- longer rows ---- */
@@ -293,30 +288,26 @@ static int count_launches(const model_fixture *f, const prompts *p, size_t count
 
 /* Prompts of several tokens are rows of passes, as those of a few are: of no more than a fifth of
  * padding. */
-static void test_passes(void **state) {
-    (void)state;
-    model_fixture f;
-    fixture_open("llama_untied_f32", &f);
+static void check_passes(const model_fixture *f) {
     int32_t ids[LONG_ROWS][LONG_ROW];
     prompts p = {0};
-    make_long(&p, ids, f.lm->spec.vocab, true);
-    assert_int_equal(count_launches(&f, &p, LONG_ROWS), 1);
+    make_long(&p, ids, f->lm->spec.vocab, true);
+    assert_int_equal(count_launches(f, &p, LONG_ROWS), 1);
     p.lengths[3] = LONG_ROW;
-    assert_int_equal(count_launches(&f, &p, LONG_ROWS), 3);
-    fixture_close(&f);
+    assert_int_equal(count_launches(f, &p, LONG_ROWS), 3);
+}
+
+static void test_passes(void **state) {
+    (void)state;
+    fixture_each(check_passes);
 }
 
 /* Such rows have the bits that they have alone. */
-static void check_long(const char *name, mica_cache_type cache, mica_arithmetic arithmetic,
-                       bool equal) {
-    model_fixture f;
-    fixture_open(name, &f);
-    mc_lm_set_arithmetic(f.lm, arithmetic);
-    mc_lm_set_cache(f.lm, cache);
-    mc_session_model model = {.lm = f.lm, .device = f.device};
+static void check_rows(const model_fixture *f, bool equal) {
+    mc_session_model model = {.lm = f->lm, .device = f->device};
     int32_t ids[LONG_ROWS][LONG_ROW];
     prompts p = {0};
-    make_long(&p, ids, f.lm->spec.vocab, equal);
+    make_long(&p, ids, f->lm->spec.vocab, equal);
     const mica_classify_options options = {.logits = true};
     mica_classify_results *all = classify(&model, &p, LONG_ROWS, NULL, &options);
     for (int i = 0; i < LONG_ROWS; i++) {
@@ -324,23 +315,32 @@ static void check_long(const char *name, mica_cache_type cache, mica_arithmetic 
         const float *want;
         assert_int_equal(mc_session_open(&model, 0, &session), MICA_OK);
         assert_int_equal(mc_session_feed(session, ids[i], (int64_t)p.lengths[i], &want), MICA_OK);
-        fixture_compare(all->rows[i].logits, want, all->vocab, fixture_same(&f),
-                        "%s: row %d of %d tokens", name, i, (int)p.lengths[i]);
+        fixture_compare(all->rows[i].logits, want, all->vocab, fixture_same(f),
+                        "%s: row %d of %d tokens", f->name, i, (int)p.lengths[i]);
         mc_session_close(&session);
     }
     mica_classify_free(&all);
-    fixture_close(&f);
+}
+
+static void check_long(const model_fixture *f) {
+    static const struct {
+        mica_cache_type cache;
+        mica_arithmetic arithmetic;
+    } ways[] = {{MICA_CACHE_F32, MICA_ARITHMETIC_EXACT},
+                {MICA_CACHE_F16, MICA_ARITHMETIC_EXACT},
+                {MICA_CACHE_BF16, MICA_ARITHMETIC_FAST},
+                {MICA_CACHE_INT8, MICA_ARITHMETIC_FAST}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        mc_lm_set_arithmetic(f->lm, ways[i].arithmetic);
+        mc_lm_set_cache(f->lm, ways[i].cache);
+        check_rows(f, true);
+        check_rows(f, false);
+    }
 }
 
 static void test_long(void **state) {
     (void)state;
-    for (int equal = 0; equal < 2; equal++) {
-        check_long("gemma3_text_f32", MICA_CACHE_F32, MICA_ARITHMETIC_EXACT, equal);
-        check_long("llama_untied_f32", MICA_CACHE_F16, MICA_ARITHMETIC_EXACT, equal);
-        check_long("q4g64_qwen3", MICA_CACHE_BF16, MICA_ARITHMETIC_FAST, equal);
-        check_long("q4g32_llama", MICA_CACHE_INT8, MICA_ARITHMETIC_FAST, equal);
-        check_long("gemma2_f32", MICA_CACHE_INT8, MICA_ARITHMETIC_FAST, equal);
-    }
+    fixture_each(check_long);
 }
 
 static void cancel_after_two(void *user, uint64_t done, uint64_t total) {
