@@ -10,7 +10,7 @@
 #include "cpu/kern/ahead.h"
 #include "cpu/matmul.h"
 #include "cpu/quant.h"
-#include "exec/steps.h"
+#include "exec/steps/steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>

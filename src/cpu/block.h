@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 #define MC_BLOCK 512 /* elements */
 

@@ -5,7 +5,7 @@
 #ifndef CPU_COPY_H
 #define CPU_COPY_H
 
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 #define MC_COPY_GRAIN (64 * 1024) /* bytes; fewer are not worth another thread */
 

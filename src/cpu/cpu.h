@@ -4,7 +4,7 @@
 
 #include "base/pool.h"
 #include "cpu/kern/kern.h"
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 typedef struct mc_cpu {
     mc_pool *pool;

@@ -12,7 +12,7 @@
  * If an op has both rows, EVAL runs it alone.
  *
  * SCRATCH(OP): EVAL's function takes scratch, and only asks for it in a run that is measured
- * (exec/step.h). SCRATCH may be undefined. */
+ * (exec/steps/step.h). SCRATCH may be undefined. */
 #ifndef SCRATCH
 #define SCRATCH(op)
 #endif

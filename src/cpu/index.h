@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 #define MC_INDEX_CASE(DTYPE, type)        \
     case DTYPE: {                         \

@@ -2,7 +2,7 @@
 #ifndef CPU_MATMUL_CALL_H
 #define CPU_MATMUL_CALL_H
 
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 enum { MC_MATMUL_X, MC_MATMUL_W }; /* operands */
 

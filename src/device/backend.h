@@ -2,7 +2,7 @@
  *
  * A backend has memory, which the host need not see, and runs graphs: it says which ops it has
  * kernels for, makes an executable of a graph of those, and launches it on arrays. A device whose
- * kernels are C functions over addresses gets its executables from exec/steps.h.
+ * kernels are C functions over addresses gets its executables from exec/steps/steps.h.
  *
  * A device does what it is told in order: launches and copies see what earlier ones wrote, and
  * memory that is freed behind a launch may be handed out again, for what uses it next comes later.

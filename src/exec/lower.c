@@ -45,14 +45,6 @@ mica_status mc_lowered_new(mica_device *device, uint32_t n_params, uint32_t n_re
     return status;
 }
 
-void mc_lowered_free(mc_lowered *l) {
-    if (!l) return;
-    mica_scope_close(&l->graph);
-    mc_free(l->params);
-    mc_free(l->results);
-    mc_free(l);
-}
-
 /* ---- one op ---- */
 
 /* The strides of a view of `in`; false: it cannot be said by strides. */

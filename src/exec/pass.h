@@ -2,7 +2,7 @@
  *
  * Each pass records the graph anew in a scope of its own: what results need, in the old order, with
  * one change. In debug builds the verifier checks each. What a pass may change is a matter of ops
- * and operands alone; how ops are run together is the planner's (exec/plan.h). */
+ * and operands alone; how ops are run together is the planner's (exec/steps/plan.h). */
 #ifndef EXEC_PASS_H
 #define EXEC_PASS_H
 

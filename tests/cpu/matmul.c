@@ -3,7 +3,7 @@
 #include "cpu/matmul.h"
 
 #include "device/device.h"
-#include "exec/run.h"
+#include "exec/steps/run.h"
 #include "support/support.h"
 
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 #include "device/device.h"
 #include "exec/lower.h"
 #include "exec/split.h"
-#include "exec/steps.h"
+#include "exec/steps/steps.h"
 #include "support/support.h"
 
 #include "cpu/cpu.h"

@@ -13,7 +13,7 @@
 #include "cpu/chain.h"
 #include "cpu/eval_chain.h"
 #include "device/device.h"
-#include "exec/steps.h"
+#include "exec/steps/steps.h"
 #include "op/matmul.h"
 #include "support/support.h"
 

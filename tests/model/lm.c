@@ -3,7 +3,7 @@
 
 #include "cpu/cpu.h"
 #include "exec/lower.h"
-#include "exec/plan.h"
+#include "exec/steps/plan.h"
 #include "exec/trace.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The verifier of plans. */
 #include "base/alloc.h"
-#include "exec/plan.h"
+#include "exec/steps/plan.h"
 #include "graph/graph.h"
 
 typedef struct checking {

@@ -2,10 +2,10 @@
  *
  * All of it is one block whose size the plan tells; it is kept between runs, so that a replay
  * allocates nothing. Threads: a run belongs to the thread that runs it. */
-#ifndef EXEC_RUN_H
-#define EXEC_RUN_H
+#ifndef EXEC_STEPS_RUN_H
+#define EXEC_STEPS_RUN_H
 
-#include "exec/plan.h"
+#include "exec/steps/plan.h"
 
 #define MC_MAX_KEPT 4
 

@@ -1,11 +1,11 @@
 /* The planner: which steps a plan has, which of them run together, and over what memory. */
-#include "exec/plan.h"
+#include "exec/steps/plan.h"
 
 #include "base/alloc.h"
 #include "cpu/cpu.h"
 #include "device/device.h"
 #include "exec/lower.h"
-#include "exec/run.h"
+#include "exec/steps/run.h"
 #include "op/matmul.h"
 #include "op/quant.h"
 #include "support/support.h"

@@ -1,4 +1,4 @@
-#include "exec/plan.h"
+#include "exec/steps/plan.h"
 
 #include <string.h>
 

@@ -7,12 +7,12 @@
  * block of temporary memory, or a storage of its own where the value is asked for or may take over
  * a donated parameter. The scalars of a run lie in one block too, which a device can copy at once:
  * those that a launch brings, and behind them the plan's constants. */
-#ifndef EXEC_PLAN_H
-#define EXEC_PLAN_H
+#ifndef EXEC_STEPS_PLAN_H
+#define EXEC_STEPS_PLAN_H
 
 #include "base/arena.h"
 #include "device/pass.h"
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 typedef enum mc_root_kind { MC_ROOT_PARAM, MC_ROOT_SCALAR, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
 
@@ -70,7 +70,7 @@ mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered
 void mc_plan_free(mc_plan *plan); /* takes NULL */
 
 /* Checks that every value is made once, before it is read, and that what lies in the block of
- * temporaries lies alone as long as a step of it is still to run (exec/plan_check.c).
+ * temporaries lies alone as long as a step of it is still to run (exec/steps/plan_check.c).
  * errors  MICA_EINTERNAL naming the step; MICA_ENOMEM */
 mica_status mc_plan_verify(const mc_plan *plan);
 

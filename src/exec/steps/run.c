@@ -1,5 +1,5 @@
 /* Runs of a plan: bind the parameters, run the steps, hand out the results. */
-#include "exec/run.h"
+#include "exec/steps/run.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* The lower layer: what a device implements whose kernels are C functions over addresses.
  *
- * Such a device is a table of kernels (mc_step_ops). exec/steps.h makes its executables: a plan of
- * steps, each an op with its operands in planned memory (exec/plan.h), and runs of it. Steps that
- * go well together are run by one kernel call: joint ones, which share an operand or lie near each
- * other, and chains, which go row by row, or, as regions, element by element. */
-#ifndef EXEC_STEP_H
-#define EXEC_STEP_H
+ * Such a device is a table of kernels (mc_step_ops). exec/steps/steps.h makes its executables: a
+ * plan of steps, each an op with its operands in planned memory (exec/steps/plan.h), and runs of
+ * it. Steps that go well together are run by one kernel call: joint ones, which share an operand or
+ * lie near each other, and chains, which go row by row, or, as regions, element by element. */
+#ifndef EXEC_STEPS_STEP_H
+#define EXEC_STEPS_STEP_H
 
 #include <stdbool.h>
 #include <stdint.h>

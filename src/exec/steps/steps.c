@@ -1,9 +1,9 @@
-#include "exec/steps.h"
+#include "exec/steps/steps.h"
 
 #include <pthread.h>
 
 #include "base/alloc.h"
-#include "exec/run.h"
+#include "exec/steps/run.h"
 
 typedef struct step_executable {
     mc_executable base; /* first: the device hands it back */

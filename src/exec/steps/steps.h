@@ -4,10 +4,10 @@
  * A launch computes at once, in the calling thread: its fence is 0. What a run needs (where
  * everything lies, the calls of its kernels) is kept with the executable between launches, so that
  * a replay allocates nothing. */
-#ifndef EXEC_STEPS_H
-#define EXEC_STEPS_H
+#ifndef EXEC_STEPS_STEPS_H
+#define EXEC_STEPS_STEPS_H
 
-#include "exec/step.h"
+#include "exec/steps/step.h"
 
 /* ops must outlive the executable; lowered and *executable as mc_backend.compile says. */
 mica_status mc_steps_compile(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
