@@ -351,6 +351,13 @@ mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *
     return MICA_OK;
 }
 
+mica_status mc_family_window(const mc_config_scope *text, int64_t window, mc_decoder_spec *spec) {
+    if (is_null(text, "sliding_window")) return MICA_OK;
+    MC_TRY(mc_config_int(text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
+    spec->blocks[MC_PLAIN_ATTENTION].attention.window = window;
+    return MICA_OK;
+}
+
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec) {
     bool slides = false;
     int64_t window = 4096, first = 28;

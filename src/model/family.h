@@ -18,7 +18,7 @@ typedef struct mc_family {
     const char *const *architectures; /* values in config.json, if it has no model_type */
     /* Names in layer 0, if config.json has neither: a model must have all of them. */
     const char *const *tensors;
-    const char *chat; /* built-in chat format: a row of text/chat.h */
+    const char *chat; /* built-in chat format: a row of text/chat/chat.h; NULL: none */
 
     /* Fills the spec, which is zero but for family, chat and query_rows.
      *  errors  those of the config readers; MICA_EUNSUPPORTED */
@@ -110,6 +110,9 @@ mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *
  * is not null. Then they are on the layers that layer_types names, or on the layers from
  * max_window_layers on. */
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);
+
+/* Gives all layers the window that sliding_window says; null: none, absent: `window`. */
+mica_status mc_family_window(const mc_config_scope *text, int64_t window, mc_decoder_spec *spec);
 
 /* Gives some layers a copy of the plain attention, as it is then, with a window. Layers that
  * layer_types calls sliding_attention have `window`. Without layer_types, all but every

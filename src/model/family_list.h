@@ -6,5 +6,6 @@ FAMILY(gemma2)
 FAMILY(qwen3)
 FAMILY(qwen2)
 FAMILY(llama)
+FAMILY(mistral)
 
 #undef FAMILY

@@ -106,24 +106,42 @@ static bool family_known(const model_fixture *f) {
     return false;
 }
 
-void fixture_each(void (*check)(const model_fixture *f)) {
-    char *dir = test_format("%s/models", test_fixtures_dir());
-    test_list cases = test_list_folders(dir);
+/* Runs check for the folders of dir; returns how many have a known family. */
+static size_t each_known(const char *dir, const test_list *cases,
+                         void (*check)(const model_fixture *f)) {
     size_t checked = 0;
-    for (size_t i = 0; i < cases.count; i++) {
+    for (size_t i = 0; i < cases->count; i++) {
         model_fixture f;
-        load_golden(cases.names[i], test_format("%s/%s", dir, cases.names[i]), &f);
+        load_golden(cases->names[i], test_format("%s/%s", dir, cases->names[i]), &f);
         if (family_known(&f)) {
             load_model(&f);
             check(&f);
             checked++;
         } else {
-            printf("%s: skipped, its family is not there yet\n", f.name);
+            printf("%s: its family is not known\n", f.name);
         }
         fixture_close(&f);
     }
+    return checked;
+}
+
+void fixture_each(void (*check)(const model_fixture *f)) {
+    char *dir = test_format("%s/models", test_fixtures_dir());
+    test_list cases = test_list_folders(dir);
+    size_t checked = each_known(dir, &cases, check);
     printf("models: %zu checked, %zu skipped\n", checked, cases.count - checked);
     assert_true(checked > 0);
+    test_list_free(&cases);
+    free(dir);
+}
+
+void fixture_each_family(void (*check)(const model_fixture *f)) {
+    char *dir = test_format("%s/families", test_cases_dir());
+    test_list cases = test_list_folders(dir);
+    size_t checked = each_known(dir, &cases, check);
+    printf("families: %zu checked\n", checked);
+    assert_true(checked > 0);
+    assert_int_equal(checked, cases.count);
     test_list_free(&cases);
     free(dir);
 }
@@ -236,13 +254,13 @@ void fixture_compare(const float *got, const float *want, size_t n, double toler
 /* Relative to the largest key. In tests/fixtures errors of 4e-6 occur, with keys of up to 6. */
 static const double key_rounding = 2e-5;
 
-void fixture_compare_keys(const model_fixture *f, const float *got, const float *want, size_t n,
-                          int layer) {
+void fixture_compare_cache(const model_fixture *f, const char *what, int layer, const float *got,
+                           const float *want, size_t n) {
     double largest = 0;
     for (size_t i = 0; i < n; i++)
         largest = fmax(largest, fabs((double)want[i]));
-    fixture_compare(got, want, n, f->key_tolerance + key_rounding * largest, "%s: keys of layer %d",
-                    f->name, layer);
+    fixture_compare(got, want, n, f->key_tolerance + key_rounding * largest, "%s: %s of layer %d",
+                    f->name, what, layer);
 }
 
 /* ---- changed copies ---- */

@@ -25,6 +25,9 @@ typedef struct model_fixture {
  * Prints how many these are, and the names of the others. There must be one at least. */
 void fixture_each(void (*check)(const model_fixture *f));
 
+/* The same for every folder of tests/fixtures/families. Fails where a family is not known. */
+void fixture_each_family(void (*check)(const model_fixture *f));
+
 /* The same for the goldens of adapters: each has its base model opened, with the adapter. */
 void fixture_each_adapter(void (*check)(const model_fixture *f));
 
@@ -61,10 +64,10 @@ float *fixture_logits(mica_device *device, const mc_lm *lm, const int32_t *ids, 
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Compares the keys of a layer with the golden's. Allows the golden's tolerance and the rounding of
- * f32, which grows with the keys. */
-void fixture_compare_keys(const model_fixture *f, const float *got, const float *want, size_t n,
-                          int layer);
+/* Compares what a layer carries (what: "k", "state") with the golden's. Allows the golden's
+ * tolerance and the rounding of f32, which grows with the numbers. */
+void fixture_compare_cache(const model_fixture *f, const char *what, int layer, const float *got,
+                           const float *want, size_t n);
 
 /* "tests/fixtures/lora/name", likewise; to be freed with free(). */
 char *fixture_adapter_path(const char *name);

@@ -1,4 +1,5 @@
-/* The forward pass compared with goldens of the reference implementation: logits, batches, keys. */
+/* The forward pass compared with goldens of the reference implementation: logits, batches,
+ * and what layers carry. */
 #include "model/fixture.h"
 
 #include "cpu/cpu.h"
@@ -74,49 +75,106 @@ static void check_batch(const model_fixture *f) {
     free(got);
 }
 
-/* A store that compares the keys of one layer. */
+/* ---- what a layer carries ---- */
+
+/* A store that keeps what one layer leaves. */
 typedef struct watcher {
     const mc_lm *lm;
     int layer;
-    mica_array k;
+    mica_array k, v, carried[MC_BLOCK_CARRIED];
 } watcher;
 
 static mc_attended watch(void *context, mica_scope *s, int layer, mica_array k, mica_array v) {
     watcher *w = context;
-    if (layer == w->layer) w->k = k;
+    if (layer == w->layer) w->k = k, w->v = v;
     (void)s;
     return (mc_attended){.k = k, .v = v, .window = mc_spec_attention(&w->lm->spec, layer)->window};
 }
 
-static void check_layer_keys(const model_fixture *f, int layer, const float *want,
-                             const int64_t *shape) {
-    size_t n, count = (size_t)(shape[0] * shape[1] * shape[2]);
-    const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
-    const int64_t ids_shape[] = {1, (int64_t)n};
-    watcher w = {.lm = f->lm, .layer = layer};
-    const mc_kv_store store = {.append = watch, .context = &w};
-    float *got = malloc(count * sizeof *got);
-    mica_scope *s;
-    assert_non_null(got);
-    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
-    mc_lm_forward(s, f->lm, mica_from_data(s, ids, MICA_I32, ids_shape, 2), mica_i32(s, 0), &store,
-                  MC_NO_LOGITS);
-    if (mica_eval(s, w.k) != MICA_OK || mica_read(w.k, got, count * sizeof *got) != MICA_OK)
-        fail_msg("%s: %s", f->name, mica_last_error());
-    fixture_compare_keys(f, got, want, count, layer);
-    mica_scope_close(&s);
-    free(got);
+static void watch_after(void *context, mica_scope *s, int layer, int i, mica_array next) {
+    watcher *w = context;
+    if (layer == w->layer) w->carried[i] = next;
+    (void)s;
 }
 
-static void check_keys(const model_fixture *f) {
+static mica_array find_carried(const watcher *w, int ndim) {
+    for (int i = 0; i < MC_BLOCK_CARRIED; i++)
+        if (w->carried[i].scope && mica_array_ndim(w->carried[i]) == ndim) return w->carried[i];
+    return MICA_NONE;
+}
+
+static float *read_floats(mica_array x, size_t *n) {
+    *n = (size_t)mica_array_size(x);
+    float *data = malloc(*n * sizeof *data);
+    assert_non_null(data);
+    if (mica_read(x, data, *n * sizeof *data) != MICA_OK) fail_msg("%s", mica_last_error());
+    return data;
+}
+
+static void compare_carried(const model_fixture *f, const char *part, int layer, mica_array got,
+                            mica_array want) {
+    size_t n, count;
+    float *a = read_floats(got, &n), *b = read_floats(want, &count);
+    assert_int_equal(n, count);
+    fixture_compare_cache(f, part, layer, a, b, n);
+    free(a);
+    free(b);
+}
+
+/* Goldens of windows have the last keys, [kv_heads, n, D]. */
+static mica_array last_entries(mica_scope *s, mica_array x, const int64_t *shape) {
+    int64_t n = mica_array_dim(x, 2);
+    assert_true(shape[1] <= n);
+    return mica_slice_axis(s, x, 2, n - shape[1], n);
+}
+
+/* A convolution's golden is [C, K], the newest input last; what is carried is [1, K - 1, C]. */
+static mica_array turned(mica_scope *s, mica_array golden) {
+    static const int axes[] = {1, 0};
+    golden = mica_slice_axis(s, golden, 1, 1, mica_array_dim(golden, 1));
+    return mica_transpose(s, golden, axes);
+}
+
+static bool check_part(const model_fixture *f, mica_scope *s, const watcher *w, const char *part) {
+    const int64_t *shape;
+    const float *data = fixture_floats(f, &shape, "prompt2.layer%d.%s", w->layer, part);
+    if (!data) return false;
+    bool conv = strcmp(part, "conv_state") == 0, recurrent = strcmp(part, "state") == 0;
+    mica_array want = mica_from_data(s, data, MICA_F32, shape, conv ? 2 : 3), got;
+    if (conv)
+        got = find_carried(w, 3), want = turned(s, want);
+    else if (recurrent)
+        got = find_carried(w, 4);
+    else
+        got = last_entries(s, *part == 'k' ? w->k : w->v, shape);
+    if (!mica_valid(got)) fail_msg("%s: layer %d leaves no %s", f->name, w->layer, part);
+    compare_carried(f, part, w->layer, got, want);
+    return true;
+}
+
+/* Returns how many goldens the layer has. */
+static int check_layer(const model_fixture *f, int layer) {
+    static const char *const parts[] = {"k", "v", "conv_state", "state"};
+    size_t n;
     int checked = 0;
-    for (int layer = 0; layer < f->lm->spec.n_layers; layer++) {
-        const int64_t *shape;
-        const float *want = fixture_floats(f, &shape, "prompt2.layer%d.k", layer);
-        if (!want) continue;
-        check_layer_keys(f, layer, want, shape);
-        checked++;
-    }
+    const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
+    const int64_t shape[] = {1, (int64_t)n};
+    watcher w = {.lm = f->lm, .layer = layer};
+    const mc_kv_store store = {.append = watch, .after = watch_after, .context = &w};
+    mica_scope *s;
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mc_lm_forward(s, f->lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0), &store,
+                  MC_NO_LOGITS);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        checked += check_part(f, s, &w, parts[i]);
+    mica_scope_close(&s);
+    return checked;
+}
+
+static void check_carried(const model_fixture *f) {
+    int checked = 0;
+    for (int layer = 0; layer < f->lm->spec.n_layers; layer++)
+        checked += check_layer(f, layer);
     assert_true(checked > 0);
 }
 
@@ -172,9 +230,20 @@ static void test_batches(void **state) {
     fixture_each(check_batch);
 }
 
-static void test_keys(void **state) {
+static void test_carried(void **state) {
     (void)state;
-    fixture_each(check_keys);
+    fixture_each(check_carried);
+}
+
+static void check_family(const model_fixture *f) {
+    check_prompts(f);
+    check_batch(f);
+    check_carried(f);
+}
+
+static void test_families(void **state) {
+    (void)state;
+    fixture_each_family(check_family);
 }
 
 static void test_last_logits(void **state) {
@@ -210,9 +279,9 @@ static void test_spans(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prompts), cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_keys),    cmocka_unit_test(test_last_logits),
-        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_carried),     cmocka_unit_test(test_families),
+        cmocka_unit_test(test_last_logits), cmocka_unit_test(test_spans),
     };
     return cmocka_run_group_tests_name("model/lm", tests, NULL, NULL);
 }

@@ -1,17 +1,21 @@
 /* Cached decoding compared with goldens. */
 #include "model/fixture.h"
 
+#include "base/integer.h"
 #include "session/session.h"
 
-static mc_session *open_session(const mc_session_model *shared) {
+static mc_session *open_session(const mc_session_model *shared, int64_t chunk) {
     mc_session *session;
-    if (mc_session_open(shared, 0, &session) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_session_open(shared, chunk, &session) != MICA_OK) fail_msg("%s", mica_last_error());
     return session;
 }
 
+/* Feeds a text in chunks. */
 static const float *feed(mc_session *session, const int32_t *ids, int64_t n) {
     const float *logits = NULL;
-    if (mc_session_feed(session, ids, n, &logits) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (int64_t at = 0; at < n; at += session->chunk)
+        if (mc_session_feed(session, ids + at, mc_min(session->chunk, n - at), &logits) != MICA_OK)
+            fail_msg("%s", mica_last_error());
     return logits;
 }
 
@@ -22,7 +26,7 @@ static int32_t best_of(const float *logits, int64_t vocab) {
     return (int32_t)best;
 }
 
-static void check_greedy(const model_fixture *f, int prompt) {
+static void check_greedy(const model_fixture *f, int prompt, int64_t chunk) {
     size_t n, steps;
     int64_t vocab = f->lm->spec.vocab;
     const int32_t *ids = fixture_ints(f, &n, "prompt%d.ids", prompt);
@@ -30,7 +34,7 @@ static void check_greedy(const model_fixture *f, int prompt) {
     if (!ids || !want) return;
     const float *rows = fixture_floats(f, NULL, "prompt%d.greedy_logits", prompt);
     const mc_session_model shared = {.lm = f->lm, .device = f->device};
-    mc_session *session = open_session(&shared);
+    mc_session *session = open_session(&shared, chunk);
     const float *logits = feed(session, ids, (int64_t)n);
     for (size_t i = 0; i < steps; i++) {
         if (rows)
@@ -47,7 +51,7 @@ static void check_greedy(const model_fixture *f, int prompt) {
 
 static void check_greedy_paths(const model_fixture *f) {
     for (int i = 0; i < 16; i++)
-        check_greedy(f, i);
+        check_greedy(f, i, 0);
     assert_non_null(fixture_floats(f, NULL, "prompt3.greedy_logits"));
 }
 
@@ -56,9 +60,20 @@ static void test_greedy_paths(void **state) {
     fixture_each(check_greedy_paths);
 }
 
+/* Whole, and in chunks that end within windows, convolutions and chunks of recurrences. */
+static void check_family(const model_fixture *f) {
+    check_greedy_paths(f);
+    check_greedy(f, 3, 9);
+}
+
+static void test_families(void **state) {
+    (void)state;
+    fixture_each_family(check_family);
+}
+
 static void check_adapted_path(const model_fixture *f) {
     assert_non_null(fixture_ints(f, NULL, "prompt1.greedy"));
-    check_greedy(f, 1);
+    check_greedy(f, 1, 0);
 }
 
 static void test_adapters(void **state) {
@@ -69,6 +84,7 @@ static void test_adapters(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_paths),
+        cmocka_unit_test(test_families),
         cmocka_unit_test(test_adapters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

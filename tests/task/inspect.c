@@ -37,7 +37,7 @@ static void check_keys(const model_fixture *f) {
         assert_int_equal(shape[1], all->tokens);
         assert_int_equal(shape[2], all->head_dim);
         size_t size = (size_t)(shape[0] * shape[1] * shape[2]);
-        fixture_compare_keys(f, all->layers[layer].k, want, size, layer);
+        fixture_compare_cache(f, "k", layer, all->layers[layer].k, want, size);
         const int64_t only[] = {layer};
         mica_attention *one = inspect(f, ids, n, only, 1);
         assert_int_equal(one->count, 1);
