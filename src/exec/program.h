@@ -11,8 +11,14 @@
 #include "exec/cache.h"
 #include "exec/precision.h"
 
-/* What a run needs in memory, a list of which a program keeps (program.c). */
+/* What a run needs in memory. What does not change between runs is filled in once. */
 typedef struct mc_program_buffers mc_program_buffers;
+struct mc_program_buffers {
+    mc_program_buffers *next; /* in the list of those that nobody uses */
+    mc_binding *args;         /* [leaves] */
+    uint64_t *scalars;
+    mc_result *results;
+};
 
 /* Where an argument goes. */
 typedef struct mc_program_place {
@@ -65,7 +71,7 @@ mica_status mc_program_launch(const mica_program *program, mica_scope *into, con
 mica_status mc_program_run_kept(const mica_program *program, mica_scope *into,
                                 const mica_array *args, mica_array *results);
 
-/* ---- symbols (exec/program_dims.c) ---- */
+/* ---- symbols (exec/program_symbols.c, exec/program_bind.c) ---- */
 
 /* Finds the symbols that parameters of the graph have. errors  those of mica_program_build */
 mica_status mc_program_find_symbols(mica_program *p);
