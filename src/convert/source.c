@@ -83,10 +83,12 @@ typedef struct check {
  * rows, any number. */
 typedef struct wanted {
     int64_t experts, rows, columns;
+    bool kernel, bare; /* MC_SLOT_KERNEL; no ".weight" in its name */
 } wanted;
 
 static bool has_shape(const mc_part *part, wanted w) {
     const int64_t *own = part->shape;
+    if (w.kernel) return part->ndim == 3 && own[0] == w.rows && own[1] * own[2] == w.columns;
     if (part->ndim != 1 + (w.columns != 0) + (w.experts != 0)) return false;
     if (w.experts && *own++ != w.experts) return false;
     return (!w.rows || own[0] == w.rows) && (!w.columns || own[1] == w.columns);
@@ -110,10 +112,10 @@ static mica_status check_module(check *c, int layer, const char *module, wanted 
     char name[NAME_BYTES], prefix[32] = "";
     if (!module) return MICA_OK;
     if (layer >= 0) snprintf(prefix, sizeof prefix, "layers.%d.", layer);
-    snprintf(name, sizeof name, "%s%s.weight", prefix, module);
+    snprintf(name, sizeof name, "%s%s%s", prefix, module, w.bare ? "" : ".weight");
     MC_TRY(check_tensor(c, name, w));
     snprintf(name, sizeof name, "%s%s.bias", prefix, module);
-    return bias ? check_tensor(c, name, (wanted){w.experts, w.rows, 0}) : MICA_OK;
+    return bias ? check_tensor(c, name, (wanted){.experts = w.experts, .rows = w.rows}) : MICA_OK;
 }
 
 /* Experts whose name has a '*' are tensors of their own. */
@@ -124,7 +126,7 @@ static mica_status check_slot(check *c, int layer, const char *module, wanted w,
     for (int64_t i = 0; i < w.experts; i++) {
         snprintf(name, sizeof name, "%.*s%lld%s", (int)(star - module), module, (long long)i,
                  star + 1);
-        MC_TRY(check_module(c, layer, name, (wanted){0, w.rows, w.columns}, bias));
+        MC_TRY(check_module(c, layer, name, (wanted){.rows = w.rows, .columns = w.columns}, bias));
     }
     return MICA_OK;
 }
@@ -134,8 +136,11 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
     for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
         for (int i = 0; i < block->kind->n_slots; i++) {
             const mc_slot *slot = &block->kind->slots[i];
-            const wanted w = {slot->experts ? slot->experts(block) : 0, slot->rows(block),
-                              slot->columns ? slot->columns(block) : 0};
+            const wanted w = {.experts = slot->experts ? slot->experts(block) : 0,
+                              .rows = slot->rows(block),
+                              .columns = slot->columns ? slot->columns(block) : 0,
+                              .kernel = slot->kind == MC_SLOT_KERNEL,
+                              .bare = slot->bare};
             MC_TRY(check_slot(c, layer, block->names[i], w, mc_block_has_bias(block, i)));
         }
     return MICA_OK;
@@ -144,12 +149,14 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
 static mica_status check_all(check *c, const mc_decoder_spec *spec) {
     uint64_t head;
     bool has_head = mc_map_find(&c->parts, MC_STR("lm_head.weight"), &head);
-    MC_TRY(check_module(c, -1, spec->names.embed, (wanted){0, spec->vocab, spec->hidden}, false));
+    MC_TRY(check_module(c, -1, spec->names.embed,
+                        (wanted){.rows = spec->vocab, .columns = spec->hidden}, false));
     for (int i = 0; i < spec->n_layers; i++)
         MC_TRY(check_layer(c, spec, i));
-    MC_TRY(check_module(c, -1, spec->names.norm, (wanted){0, spec->hidden, 0}, false));
+    MC_TRY(check_module(c, -1, spec->names.norm, (wanted){.rows = spec->hidden}, false));
     if (!has_head && spec->tied != MC_TIED_NO) return MICA_OK;
-    return check_module(c, -1, spec->names.head, (wanted){0, spec->vocab, spec->hidden}, false);
+    return check_module(c, -1, spec->names.head,
+                        (wanted){.rows = spec->vocab, .columns = spec->hidden}, false);
 }
 
 static mica_status check_lists(check *c) {

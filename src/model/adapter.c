@@ -16,7 +16,7 @@
 /* What an adapter changes. */
 typedef struct target {
     mc_linear *linear; /* NULL: the model has no such matrix */
-    mica_array *norm;  /* or vector; NULL: the model has none */
+    mica_array *norm;  /* or vector, or kernel; NULL: the model has none */
     double offset;     /* that was added to the norm's values */
     int layer;         /* -1: outside the layers */
     const char *name;  /* in its layer */
@@ -158,6 +158,9 @@ static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapte
     bool norm = at.norm && is_weight && !x->rows;
     *known = norm || (at.linear && (is_weight || (is_bias && mica_valid(at.linear->bias))));
     if (!*known) return MICA_OK;
+    if (norm && mica_array_ndim(*at.norm) == 3)
+        return mc_kernel_make(lm->scope, x->tensor, mica_array_dim(*at.norm, 0),
+                              mica_array_dim(*at.norm, 1), at.norm);
     if (norm)
         return mc_vector_make(lm->scope, x->tensor, mica_array_size(*at.norm), at.offset, at.norm);
     if (is_bias) return mc_vector_make(lm->scope, x->tensor, at.linear->out, 0.0, &at.linear->bias);

@@ -24,7 +24,10 @@ typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX } mc_activation;
 typedef enum mc_slot_kind {
     MC_SLOT_MATRIX, /* quantised, adapted, fused, calibrated: mc_linear */
     MC_SLOT_NORM,   /* f32; the norm's offset is added on loading */
-    MC_SLOT_VECTOR  /* f32 */
+    MC_SLOT_VECTOR, /* f32 */
+    /* f32 [rows, columns, 1], of a depthwise convolution. Its tensor is that (mlx-lm), or
+     * [rows, 1, columns] (the hub). */
+    MC_SLOT_KERNEL
 } mc_slot_kind;
 
 /* ---- the numbers of a block; whatever a kind does not have is 0 ---- */
@@ -43,6 +46,10 @@ typedef struct mc_gated_spec {
     int64_t width;
     int64_t activation; /* mc_activation, of the gate */
 } mc_gated_spec;
+
+typedef struct mc_short_conv_spec {
+    int64_t taps; /* of the kernel; at least 2 */
+} mc_short_conv_spec;
 
 /* An array that a layer carries from token to token: of one row of a batch. It begins as zeros. */
 typedef struct mc_carried {
@@ -63,6 +70,7 @@ typedef struct mc_block_spec {
     union {
         mc_attention_spec attention;
         mc_gated_spec gated;
+        mc_short_conv_spec short_conv;
         int64_t own[MC_BLOCK_NUMBERS]; /* kinds outside of this file; fingerprints read all */
     };
 } mc_block_spec;
@@ -76,6 +84,7 @@ typedef struct mc_slot {
     mc_slot_kind kind;
     const char *name;          /* what most families call it: "self_attn.q_proj" */
     bool optional;             /* only models whose family says so have it */
+    bool bare;                 /* of a vector: no ".weight" follows in its tensor's name */
     mc_extent *rows, *columns; /* a vector has rows alone */
     /* Not NULL: so many such matrices, with an axis before the rows; or, if the name has a '*' for
      * their numbers, in tensors of their own. */
@@ -111,7 +120,7 @@ typedef struct mc_block {
 #include "model/block_list.h"
 #undef BLOCK
 
-/* Slots of attention, and of the gated MLP. */
+/* Slots of attention, of the gated MLP, and of the short convolution. */
 enum {
     MC_ATTENTION_Q = MC_BLOCK_SLOTS,
     MC_ATTENTION_K,
@@ -122,6 +131,13 @@ enum {
     MC_ATTENTION_SLOTS
 };
 enum { MC_GATED_GATE = MC_BLOCK_SLOTS, MC_GATED_UP, MC_GATED_DOWN, MC_GATED_SLOTS };
+enum {
+    MC_SHORT_CONV_IN = MC_BLOCK_SLOTS,
+    MC_SHORT_CONV_KERNEL,
+    MC_SHORT_CONV_BIAS, /* of the kernel */
+    MC_SHORT_CONV_OUT,
+    MC_SHORT_CONV_SLOTS
+};
 
 /* The width of the residual stream, an extent. */
 mc_extent mc_block_hidden;

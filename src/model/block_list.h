@@ -1,3 +1,4 @@
 /* Kinds of blocks. BLOCK(name): mc_block_name is in model/block_name.c. */
 BLOCK(attention)
 BLOCK(gated)
+BLOCK(short_conv)

@@ -250,6 +250,28 @@ mica_status mc_family_rope(const mc_config_scope *scope, mc_rope_spec *rope) {
                            &rope->original_context);
 }
 
+mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
+                                  const mc_layer_type *types, const mc_decoder_spec *spec,
+                                  int *kinds) {
+    mc_str names[MC_MAX_LAYERS];
+    size_t count = 0;
+    MC_TRY(mc_config_strs(text, key, MC_OPTIONAL, names, MC_MAX_LAYERS, &count));
+    if (count && count != (size_t)spec->n_layers)
+        return mc_config_fail(text, key, MICA_EFORMAT, "names %zu layers, num_hidden_layers is %d",
+                              count, spec->n_layers);
+    for (size_t i = 0; i < count; i++) {
+        const mc_layer_type *type = types;
+        while (type->name && !mc_str_is(names[i], type->name))
+            type++;
+        if (!type->name)
+            return mc_config_fail(text, key, MICA_EUNSUPPORTED,
+                                  "layer %zu is \"%.*s\"; mica knows %s and %s", i,
+                                  MC_STR_ARG(names[i]), types[0].name, types[1].name);
+        kinds[i] = type->kind;
+    }
+    return MICA_OK;
+}
+
 /* Gives a layer of plain attention a window. */
 static void set_window(mc_decoder_spec *spec, int layer, int64_t window) {
     if (spec->n_blocks == MC_PLAIN_SLIDING) mc_spec_copy(spec, MC_PLAIN_ATTENTION);
@@ -259,24 +281,14 @@ static void set_window(mc_decoder_spec *spec, int layer, int64_t window) {
 
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec) {
-    mc_str types[MC_MAX_LAYERS];
-    size_t count = 0;
-    MC_TRY(mc_config_strs(text, "layer_types", MC_OPTIONAL, types, MC_MAX_LAYERS, &count));
-    if (count && count != (size_t)spec->n_layers)
-        return mc_config_fail(text, "layer_types", MICA_EFORMAT,
-                              "names %zu layers, num_hidden_layers is %d", count, spec->n_layers);
-    for (int i = 0; i < spec->n_layers; i++) {
-        bool slides = (i + 1) % pattern != 0;
-        if (count) {
-            slides = mc_str_is(types[i], "sliding_attention");
-            if (!slides && !mc_str_is(types[i], "full_attention"))
-                return mc_config_fail(text, "layer_types", MICA_EUNSUPPORTED,
-                                      "layer %d is \"%.*s\"; mica knows full_attention and "
-                                      "sliding_attention",
-                                      i, MC_STR_ARG(types[i]));
-        }
-        if (slides) set_window(spec, i, window);
-    }
+    static const mc_layer_type types[] = {
+        {"full_attention", 0}, {"sliding_attention", 1}, {NULL, 0}};
+    int slides[MC_MAX_LAYERS];
+    for (int i = 0; i < spec->n_layers; i++)
+        slides[i] = (i + 1) % pattern != 0;
+    MC_TRY(mc_family_layer_types(text, "layer_types", types, spec, slides));
+    for (int i = 0; i < spec->n_layers; i++)
+        if (slides[i]) set_window(spec, i, window);
     return MICA_OK;
 }
 
@@ -309,7 +321,7 @@ static const mc_decoder_names plain_names = {
     .embed = "embed_tokens", .norm = "norm", .head = "lm_head"};
 
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
-    spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    if (!spec->ropes[0].factor) spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
     spec->names = plain_names;
     spec->embed_scale = 1.0;
     MC_TRY(mc_family_sizes(root, root, spec));

@@ -106,6 +106,27 @@ void mc_family_gemma_defaults(mc_decoder_spec *spec);
 mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 
+/* What layer_types, or the like, calls a kind of layer. */
+typedef struct mc_layer_type {
+    const char *name;
+    int kind;
+} mc_layer_type;
+
+/* Reads a list of the kinds of all layers, by the names of `types`, which end with NULL.
+ *  kinds   [n_layers] receives them; without the key they are unchanged
+ *  errors  MICA_EFORMAT another number of layers; MICA_EUNSUPPORTED another name */
+mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
+                                  const mc_layer_type *types, const mc_decoder_spec *spec,
+                                  int *kinds);
+
+/* Reads what LFM 2 and 3 share: plain attention with norms of queries and keys, and MLP, as they
+ * call them. */
+mica_status mc_family_lfm(const mc_config_scope *root, mc_decoder_spec *spec);
+
+/* Adds a short convolution, of so many taps unless conv_L_cache says another number. */
+mica_status mc_family_short_conv(const mc_config_scope *root, int64_t taps, mc_decoder_spec *spec,
+                                 int *block);
+
 /* Reads Qwen's sliding windows. There are none unless use_sliding_window is true and sliding_window
  * is not null. Then they are on the layers that layer_types names, or on the layers from
  * max_window_layers on. */

@@ -1,6 +1,7 @@
 /* All model families: FAMILY(name). The family is described by mc_family_<name>, in model/<name>.c.
  * The first family that fits a folder reads it, so families that ask for more tensors come first.
  * Include this file with FAMILY defined; it is undefined at the end. */
+FAMILY(lfm2)
 FAMILY(gemma3)
 FAMILY(gemma2)
 FAMILY(qwen3)

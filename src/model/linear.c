@@ -77,19 +77,41 @@ static float element(const mc_weight_tensor *t, int64_t i) {
     return t->dtype == MICA_F16 ? mc_f16_to_f32(half) : mc_bf16_to_f32(half);
 }
 
+/* The elements of a tensor as f32, `offset` added to each, in another shape. */
+static mica_status make_floats(mica_scope *scope, const mc_weight_tensor *t, double offset,
+                               const int64_t *shape, int ndim, mica_array *array) {
+    int64_t n = 1;
+    for (int i = 0; i < ndim; i++)
+        n *= shape[i];
+    float *values = mc_array_alloc((size_t)n, sizeof *values);
+    if (!values) return mc_fail_nomem(t->name);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = element(t, i) + (float)offset;
+    *array = mica_from_data(scope, values, MICA_F32, shape, ndim);
+    mc_free(values);
+    return mica_scope_status(scope);
+}
+
 mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *t, int64_t n, double offset,
                            mica_array *vector) {
     char want[64];
     snprintf(want, sizeof want, "floats [%lld]", (long long)n);
     if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
     if (t->ndim != 1 || t->shape[0] != n) return wrong(MICA_ESHAPE, t, want);
-    float *values = mc_array_alloc((size_t)n, sizeof *values);
-    if (!values) return mc_fail_nomem(t->name);
-    for (int64_t i = 0; i < n; i++)
-        values[i] = element(t, i) + (float)offset;
-    *vector = mica_from_data(scope, values, MICA_F32, &n, 1);
-    mc_free(values);
-    return mica_scope_status(scope);
+    return make_floats(scope, t, offset, &n, 1, vector);
+}
+
+mica_status mc_kernel_make(mica_scope *scope, const mc_weight_tensor *t, int64_t channels,
+                           int64_t taps, mica_array *kernel) {
+    char want[96];
+    const int64_t shape[] = {channels, taps, 1}, *own = t->shape;
+    snprintf(want, sizeof want, "floats [%lld,1,%lld] or [%lld,%lld,1]", (long long)channels,
+             (long long)taps, (long long)channels, (long long)taps);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (t->ndim != 3 || own[0] != channels || own[1] * own[2] != taps ||
+        (own[1] != 1 && own[2] != 1))
+        return wrong(MICA_ESHAPE, t, want);
+    return make_floats(scope, t, 0.0, shape, 3, kernel);
 }
 
 mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, double offset,
@@ -100,6 +122,18 @@ mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, doubl
     if (!t) return MICA_OK;
     MC_TRY(mc_vector_make(loader->scope, t, n, offset, vector));
     loader->parameters += (uint64_t)n;
+    loader->dense[t->dtype]++;
+    return MICA_OK;
+}
+
+mica_status mc_kernel_load(mc_loader *loader, const char *name, int64_t channels, int64_t taps,
+                           mica_array *kernel) {
+    const mc_weight_tensor *t;
+    *kernel = MICA_NONE;
+    MC_TRY(find(loader, name, &t));
+    if (!t) return MICA_OK;
+    MC_TRY(mc_kernel_make(loader->scope, t, channels, taps, kernel));
+    loader->parameters += (uint64_t)(channels * taps);
     loader->dense[t->dtype]++;
     return MICA_OK;
 }

@@ -63,6 +63,13 @@ mica_status mc_linear_load_list(mc_loader *loader, const char *module, mc_linear
 mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, double offset,
                            mica_array *vector);
 
+/* Loads the kernel of a depthwise convolution, a tensor [channels, 1, taps] or [channels, taps, 1]
+ * of floats, as f32 [channels, taps, 1]. */
+mica_status mc_kernel_load(mc_loader *loader, const char *tensor, int64_t channels, int64_t taps,
+                           mica_array *kernel);
+mica_status mc_kernel_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t channels,
+                           int64_t taps, mica_array *kernel);
+
 /* Makes a vector [n] of floats f32, `offset` added to each element. */
 mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t n,
                            double offset, mica_array *vector);

@@ -25,7 +25,7 @@ typedef struct mc_lm_slot {
     const char *name;  /* in its layer: "mlp.up_proj"; NULL: the model has none */
     int layer, block;  /* block: its number in the layer */
     mc_linear linear;  /* of a matrix */
-    mica_array vector; /* [rows] f32; MICA_NONE: none */
+    mica_array vector; /* [rows] f32, or [rows, columns, 1] of a kernel; MICA_NONE: none */
     double offset;     /* that was added to the file's values */
 } mc_lm_slot;
 

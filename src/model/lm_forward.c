@@ -1,6 +1,7 @@
 #include "model/pass.h"
 
 #include <mica/grad.h>
+#include <mica/signal.h>
 
 #include <string.h>
 
@@ -28,6 +29,17 @@ mica_array mc_block_carried(const mc_lm_pass *p, const mc_block_at *at, int i) {
 
 void mc_block_carry(const mc_lm_pass *p, const mc_block_at *at, int i, mica_array next) {
     if (p->store && p->store->after) p->store->after(p->store->context, p->s, at->layer, i, next);
+}
+
+mica_array mc_block_convolve(const mc_lm_pass *p, const mc_block_at *at, int slot, int i,
+                             mica_array x) {
+    mica_array kernel = at->slots[slot].vector;
+    mica_array parts[] = {mc_block_carried(p, at, i), x};
+    mica_array all = mica_concatenate(p->s, parts, 2, 1);
+    const mica_conv_options options = {.groups = mica_array_dim(kernel, 0)};
+    int64_t kept = mica_array_dim(kernel, 1) - 1;
+    mc_block_carry(p, at, i, mica_slice_axis(p->s, all, 1, -kept, MICA_END_OF_AXIS));
+    return mica_conv_general(p->s, all, kernel, &options);
 }
 
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x) {

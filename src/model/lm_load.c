@@ -24,21 +24,31 @@ static const char *module_name(const mc_loader *loader, int layer, const char *n
 
 /* ---- slots ---- */
 
-static mica_status load_vector(mc_loader *loader, int layer, const char *name, int64_t n,
-                               double offset, mica_array *vector) {
+/* The tensor of a module: module_name and ".weight". */
+static const char *weight_name(const mc_loader *loader, int layer, const char *name,
+                               char text[NAME_BYTES]) {
+    size_t len = strlen(module_name(loader, layer, name, text));
+    snprintf(text + len, NAME_BYTES - len, ".weight");
+    return text;
+}
+
+/* What is f32: a norm, a vector, a kernel. */
+static mica_status load_floats(mc_loader *loader, const mc_block_spec *block, mc_lm_slot *w) {
     char text[NAME_BYTES];
-    module_name(loader, layer, name, text);
-    size_t len = strlen(text);
-    snprintf(text + len, sizeof text - len, ".weight");
-    return mc_vector_load(loader, text, n, offset, vector);
+    const mc_slot *slot = w->slot;
+    int64_t rows = slot->rows(block);
+    const char *name = slot->bare ? module_name(loader, w->layer, w->name, text)
+                                  : weight_name(loader, w->layer, w->name, text);
+    if (slot->kind == MC_SLOT_KERNEL)
+        return mc_kernel_load(loader, name, rows, slot->columns(block), &w->vector);
+    return mc_vector_load(loader, name, rows, w->offset, &w->vector);
 }
 
 static mica_status load_slot(mc_loader *loader, const mc_block_spec *block, int i, mc_lm_slot *w) {
     char text[NAME_BYTES];
     const mc_slot *slot = w->slot;
     if (!w->name) return MICA_OK;
-    if (slot->kind != MC_SLOT_MATRIX)
-        return load_vector(loader, w->layer, w->name, slot->rows(block), w->offset, &w->vector);
+    if (slot->kind != MC_SLOT_MATRIX) return load_floats(loader, block, w);
     w->linear.out = slot->rows(block);
     w->linear.in = slot->columns(block);
     w->linear.experts = slot->experts ? slot->experts(block) : 0;
@@ -178,7 +188,8 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_o
             MC_TRY(load_block(loader, lm, i, k));
         MC_TRY(report_progress(lm, options, loader->bytes, total));
     }
-    MC_TRY(load_vector(loader, -1, spec->names.norm, spec->hidden, spec->norm_offset, &lm->norm));
+    MC_TRY(mc_vector_load(loader, weight_name(loader, -1, spec->names.norm, text), spec->hidden,
+                          spec->norm_offset, &lm->norm));
     MC_TRY(load_head(loader, lm));
     return report_progress(lm, options, total, total);
 }

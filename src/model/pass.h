@@ -35,6 +35,11 @@ mica_array mc_block_carried(const mc_lm_pass *p, const mc_block_at *at, int i);
 /* Leaves it to the next chunk. */
 void mc_block_carry(const mc_lm_pass *p, const mc_block_at *at, int i, mica_array next);
 
+/* A causal depthwise convolution with the kernel of a slot, over what the block has carried in
+ * array i and x [B, L, channels]: [B, L, channels]. The last inputs are left to the next chunk. */
+mica_array mc_block_convolve(const mc_lm_pass *p, const mc_block_at *at, int slot, int i,
+                             mica_array x);
+
 /* The norm of a slot; x, if the model has none there. */
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);
 

@@ -31,7 +31,7 @@ uint64_t mc_trainable_bytes(const mc_trainable *t) {
 
 static mica_status add(mc_trainable *t, mc_parameter p, const char *suffix) {
     char text[NAME_BYTES];
-    snprintf(text, sizeof text, "%s.%s", p.module, suffix);
+    snprintf(text, sizeof text, suffix ? "%s.%s" : "%s", p.module, suffix);
     p.name = mc_arena_strndup(&t->arena, text, strlen(text));
     p.module = mc_arena_strndup(&t->arena, p.module, strlen(p.module));
     if (!p.name || !p.module || !MC_BUFFER_PUSH(&t->list, mc_parameter, p))
@@ -192,7 +192,7 @@ static mica_status add_vector(mc_trainable *t, const mc_lm_slot *w, mc_parameter
     p.part = MC_PART_VECTOR;
     /* The file's values: the family's offset is added again in the view. */
     p.value = mica_subtract(t->scope, w->vector, mica_f32(t->scope, (float)w->offset));
-    return add(t, p, "weight");
+    return add(t, p, w->slot->bare ? NULL : "weight");
 }
 
 static mica_status add_full(mc_trainable *t) {

@@ -34,14 +34,14 @@ static void add_tensor(writer *w, char *name, const int64_t *shape, int ndim, do
 
 static void add_slot(writer *w, const mc_block_spec *block, int i, int layer) {
     const mc_slot *slot = &block->kind->slots[i];
-    bool matrix = slot->kind == MC_SLOT_MATRIX;
     int64_t shape[3];
     int ndim = 0;
     if (!block->names[i]) return;
     const char *star = strchr(block->names[i], '*');
     if (slot->experts && !star) shape[ndim++] = slot->experts(block);
     shape[ndim++] = slot->rows(block);
-    if (matrix) shape[ndim++] = slot->columns(block);
+    if (slot->kind == MC_SLOT_KERNEL) shape[ndim++] = 1;
+    if (slot->columns) shape[ndim++] = slot->columns(block);
     double middle = slot->kind == MC_SLOT_NORM ? 1.0 : 0.0;
     int64_t each = star ? slot->experts(block) : 1;
     for (int64_t k = 0; k < each; k++)
@@ -49,8 +49,11 @@ static void add_slot(writer *w, const mc_block_spec *block, int i, int layer) {
                    star ? test_format("model.layers.%d.%.*s%d%s.weight", layer,
                                       (int)(star - block->names[i]), block->names[i], (int)k,
                                       star + 1)
-                        : test_format("model.layers.%d.%s.weight", layer, block->names[i]),
+                        : test_format("model.layers.%d.%s%s", layer, block->names[i],
+                                      slot->bare ? "" : ".weight"),
                    shape, ndim, middle);
+    if (mc_block_has_bias(block, i))
+        add_tensor(w, test_format("model.layers.%d.%s.bias", layer, block->names[i]), shape, 1, 0);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -98,7 +101,7 @@ char *own_model(const mc_family *family, const char *config) {
     w = (writer){0};
     assert_int_equal(mica_scope_open(device, &w.s), MICA_OK);
     add_tensor(&w, test_format("model.embed_tokens.weight"), (int64_t[]){VOCAB, spec.hidden}, 2, 0);
-    add_tensor(&w, test_format("model.norm.weight"), &spec.hidden, 1, 1);
+    add_tensor(&w, test_format("model.%s.weight", spec.names.norm), &spec.hidden, 1, 1);
     for (int layer = 0; layer < spec.n_layers; layer++)
         for (int k = 0; (block = mc_spec_block(&spec, layer, k)); k++)
             for (int i = 0; i < block->kind->n_slots; i++)

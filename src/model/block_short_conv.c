@@ -1,0 +1,71 @@
+/* The short convolution: [b | c | x] = in x, out (c * conv(b * x)), a causal depthwise convolution
+ * of a few taps.
+ *
+ * It carries the inputs of the last taps - 1 tokens. Source: the behaviour of transformers 5. */
+#include "model/pass.h"
+
+static int64_t three_hidden(const mc_block_spec *b) {
+    return 3 * b->hidden;
+}
+
+static int64_t taps(const mc_block_spec *b) {
+    return b->short_conv.taps;
+}
+
+static int64_t kept(const mc_block_spec *b) {
+    return 9 * b->hidden;
+}
+
+static const mc_slot slots[MC_SHORT_CONV_SLOTS] = {
+    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
+                       .name = "operator_norm",
+                       .rows = mc_block_hidden,
+                       .gguf = "attn_norm"},
+    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
+                            .name = "post_operator_norm",
+                            .optional = true,
+                            .rows = mc_block_hidden},
+    [MC_SHORT_CONV_IN] = {.name = "conv.in_proj",
+                          .rows = three_hidden,
+                          .columns = mc_block_hidden,
+                          .gguf = "shortconv.in_proj"},
+    [MC_SHORT_CONV_KERNEL] = {.kind = MC_SLOT_KERNEL,
+                              .name = "conv.conv",
+                              .rows = mc_block_hidden,
+                              .columns = taps,
+                              .gguf = "shortconv.conv"},
+    [MC_SHORT_CONV_BIAS] = {.kind = MC_SLOT_VECTOR,
+                            .name = "conv.conv.bias",
+                            .optional = true,
+                            .bare = true,
+                            .rows = mc_block_hidden},
+    [MC_SHORT_CONV_OUT] = {.name = "conv.out_proj",
+                           .rows = mc_block_hidden,
+                           .columns = mc_block_hidden,
+                           .gguf = "shortconv.out_proj"},
+};
+
+/* A third of x [.., 3 hidden]. */
+static mica_array third(const mc_lm_pass *p, const mc_block_at *at, mica_array x, int i) {
+    int64_t n = at->spec->hidden;
+    return mica_slice_axis(p->s, x, -1, i * n, (i + 1) * n);
+}
+
+static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
+    mica_array in = mc_block_apply(p, at, MC_SHORT_CONV_IN, x);
+    mica_array y = mica_multiply(p->s, third(p, at, in, 0), third(p, at, in, 2));
+    y = mc_block_convolve(p, at, MC_SHORT_CONV_KERNEL, 0, y);
+    mica_array bias = at->slots[MC_SHORT_CONV_BIAS].vector;
+    if (mica_valid(bias)) y = mica_add(p->s, y, bias);
+    y = mica_multiply(p->s, third(p, at, in, 1), y);
+    return mc_block_apply(p, at, MC_SHORT_CONV_OUT, mc_block_rows_from(p, y, at->first));
+}
+
+const mc_block mc_block_short_conv = {
+    .name = "short_conv",
+    .slots = slots,
+    .n_slots = MC_SHORT_CONV_SLOTS,
+    .state = MC_STATE_CARRIED,
+    .forward = forward,
+    .kept = kept,
+};

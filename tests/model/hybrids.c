@@ -1,0 +1,71 @@
+/* Families whose layers carry arrays from token to token. */
+#include "model/own_family.h"
+
+#include <stdio.h>
+
+typedef struct hybrid {
+    const mc_family *family;
+    const char *config;
+    const char *quantised, *tuned; /* modules */
+} hybrid;
+
+#define SIZES                                                                       \
+    "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_hidden_layers\": 3, "    \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"vocab_size\": 448, " \
+    "\"tie_word_embeddings\": true"
+
+static const hybrid hybrids[] = {
+    {&mc_family_lfm2,
+     "{\"model_type\": \"lfm2\", \"full_attn_idxs\": [1], \"block_auto_adjust_ff_dim\": false, "
+     "\"conv_bias\": true, \"conv_L_cache\": 4, " SIZES "}",
+     "layers.0.conv.in_proj", "layers.2.conv.out_proj"},
+};
+
+/* Calls a function with a folder of each. */
+static void each(void (*check)(const hybrid *h, const char *folder)) {
+    for (size_t i = 0; i < sizeof hybrids / sizeof *hybrids; i++) {
+        char *folder = own_model(hybrids[i].family, hybrids[i].config);
+        printf("%s\n", hybrids[i].family->name);
+        check(&hybrids[i], folder);
+        test_temp_dir_remove(folder);
+    }
+}
+
+static void passes(const hybrid *h, const char *folder) {
+    (void)h;
+    own_check_passes(folder);
+}
+
+static void sessions(const hybrid *h, const char *folder) {
+    (void)h;
+    own_check_sessions(folder);
+}
+
+static void weights(const hybrid *h, const char *folder) {
+    own_check_quantised(folder, h->quantised);
+    own_check_tuned(folder, h->tuned);
+}
+
+static void test_passes(void **state) {
+    (void)state;
+    each(passes);
+}
+
+static void test_sessions(void **state) {
+    (void)state;
+    each(sessions);
+}
+
+static void test_weights(void **state) {
+    (void)state;
+    each(weights);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_weights),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
