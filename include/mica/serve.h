@@ -148,8 +148,8 @@ typedef struct mica_loading_options {
                                   time */
     int max_models;            /* number of models in memory; 0: as many as there is room for */
     uint64_t memory_bytes;     /* of weights, whether mapped or not, and caches of all models;
-                                  0: three quarters of the memory. Those in `names` are loaded even
-                                  if they need more */
+                                  0: three quarters of the device's memory. Those in `names` are
+                                  loaded even if they need more */
 } mica_loading_options;
 
 /** Serves models of folders. Loads those in `names`, one after another, and returns when all are

@@ -212,7 +212,7 @@ typedef struct mica_lora_options {
     bool bf16;                   /* factors are bf16; moments and updates stay f32 */
     uint64_t seed;               /* of A */
     uint64_t memory_limit_bytes; /* that weights, parameters and gradients may take; 0: the
-                                    machine's memory */
+                                    device's memory */
 } mica_lora_options;
 
 /** Makes the parameters to train, in place of earlier ones. A is uniform in +-1 / sqrt(in), B is
@@ -406,7 +406,7 @@ typedef struct mica_tune_options {
     bool resume;             /* go on from the state in the adapter's folder, if there is one */
     bool test;               /* compute the loss of the test set at the end */
     bool no_train;           /* only that of the test set */
-    uint64_t memory_limit_bytes; /* that training may take; 0: the machine's memory */
+    uint64_t memory_limit_bytes; /* that training may take; 0: the device's memory */
     const char *log;             /* file for lines of JSON, one a report; NULL: none */
     const char *tensorboard;     /* folder for an event file of TensorBoard; NULL: none */
     mica_tune_watch watch;       /* NULL: none */

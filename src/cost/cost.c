@@ -112,7 +112,7 @@ static bool join(const estimate *e, const mc_lowered *lowered, const uint32_t *r
                  const mc_layout *const *in, mc_work *work) {
     const mc_node *node = mc_scope_node(lowered->graph, i);
     bool joined = false;
-    if (!e->device->backend->host_memory || !runs_along(node)) return false;
+    if (!e->device->backend->joins_steps || !runs_along(node)) return false;
     for (uint32_t k = 0; k < node->n_in; k++) {
         if (node->in[k] == MC_ABSENT || reads[node->in[k]] != 1) continue;
         if (!runs_along(mc_scope_node(lowered->graph, node->in[k]))) continue;

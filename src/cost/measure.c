@@ -288,7 +288,7 @@ static mica_status measure_times(mica_device *device, mc_rates *rates, mc_quiet 
     MC_TRY(run_sample(device, &one, quiet, &m, &first));
     /* Of such small products the calling thread computes all, if the device is the CPU. */
     uint64_t ran = mc_thread_cpu_us() - cpu;
-    if (mc_device_is_last(device) && cpu > 0) mc_quiet_compare(quiet, ran, mc_now_us() - wall);
+    if (device->backend->on_caller && cpu > 0) mc_quiet_compare(quiet, ran, mc_now_us() - wall);
     MC_TRY(run_sample(device, &many, quiet, &m, &all));
     rates->of[MC_RATE_DISPATCH] = net(all, first) / LONG_CHAIN;
     rates->of[MC_RATE_ROUNDTRIP] = net(first, rates->of[MC_RATE_DISPATCH]);

@@ -260,7 +260,7 @@ mica_status mica_device_calibrate(mica_device *device, bool anew) {
                        "device_calibrate: MICA_CALIBRATION is off: nothing is measured");
     mica_status status = mc_calibrate_device(device, mode, anew, mc_rates_measure);
     mica_device *cpu = NULL; /* for what it has no kernel for */
-    if (status == MICA_OK && !mc_device_is_last(device)) status = mc_device_fallback(device, &cpu);
+    if (status == MICA_OK && !device->backend->complete) status = mc_device_fallback(device, &cpu);
     if (status == MICA_OK && cpu) status = mc_calibrate_device(cpu, mode, false, mc_rates_measure);
     return status == MICA_OK ? MICA_OK : mc_fail_context(status, "device_calibrate");
 }

@@ -235,6 +235,10 @@ static mica_status cpu_compile(mica_device *device, mc_lowered *graph, mc_execut
 const mc_backend mc_backend_cpu = {
     .name = "cpu",
     .host_memory = true,
+    .complete = true,
+    .skips_unwritten = true,
+    .on_caller = true,
+    .joins_steps = true,
     .keys_together = MC_KEYS_TOGETHER,
     .available = cpu_available,
     .open = cpu_open,

@@ -115,12 +115,28 @@ typedef struct mc_memory_ops {
 typedef struct mc_backend {
     const char *name;
 
+    /* ---- what holds of the device: others ask for this, never for its name ---- */
+
     /* The host sees the device's memory: address and host pointer are one. */
     bool host_memory;
 
     /* A launch returns before its graph is computed, so that the next one is worth launching over
      * results that nobody waited for. */
     bool late;
+
+    /* Each op has a kernel, whatever its layouts, or a decomposition: none falls back to another
+     * device. So it is with the first of device_list.h, which others fall back to. */
+    bool complete;
+
+    /* No kernel reads an element of a cache that nobody wrote: the memory of caches may begin with
+     * anything. Others read whole tables, and want finite numbers there. */
+    bool skips_unwritten;
+
+    /* The thread that launches computes, too: what it ran for is the device's time. */
+    bool on_caller;
+
+    /* Steps that go by elements or rows run together, with nothing in memory between them. */
+    bool joins_steps;
 
     /* Attention adds up values by so many keys, counted from the cache's beginning: a cache that
      * drops a multiple of it changes no bits. 0: any number. */

@@ -57,18 +57,21 @@ mica_status mc_storage_read(mica_device *device, const mc_storage *storage, size
 mica_status mc_storage_view(mica_device *device, const mc_storage *storage, int64_t offset_bytes,
                             const mc_layout *layout, const void **data, void **owned);
 
-/* Whether the device is of the kind that has to run every op: the first of device_list.h. */
-bool mc_device_is_last(const mica_device *device);
-
-/* A device of that kind, for what this one has no kernel for. It is opened when it is first asked
- * for, and closed with this one.
+/* A complete device, for what this one has no kernel for. It is opened when it is first asked for,
+ * and closed with this one.
  * errors  those of mica_device_open */
 mica_status mc_device_fallback(mica_device *device, mica_device **fallback);
 /* Gives such a device, where there is one, the memory limit of this one. */
 void mc_device_limit_fallback(mica_device *device);
 
 /* What mica_device_set_memory_limit set; 0: none. */
-uint64_t mc_device_memory_limit(mica_device *device);
+uint64_t mc_device_memory_limit(const mica_device *device);
+
+/* The bytes that arrays may have: those of the device's memory, or of the working set that its
+ * maker recommends, or of its limit, where one is less. What budgets are shares of. */
+uint64_t mc_device_memory_bytes(const mica_device *device);
+/* Those of them that no array has. */
+uint64_t mc_device_free_bytes(const mica_device *device);
 
 /* Waits for a launch of the device: once for each fence; nothing for 0.
  * errors  those of mc_backend.wait */

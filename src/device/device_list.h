@@ -1,4 +1,4 @@
-/* Every device: DEVICE(name). Its backend is mc_backend_<name>. The first is the default. */
+/* Every device: DEVICE(name). Its backend is mc_backend_<name>. The first is the default, and complete. */
 DEVICE(cpu)
 DEVICE(mlx)
 

@@ -119,10 +119,6 @@ void mc_device_release(mica_device *device) {
     mc_free(device);
 }
 
-bool mc_device_is_last(const mica_device *device) {
-    return device->backend == backends[0];
-}
-
 mica_status mc_device_fallback(mica_device *device, mica_device **fallback) {
     *fallback = atomic_load_explicit(&device->fallback, memory_order_acquire);
     if (*fallback) return MICA_OK;
@@ -167,6 +163,20 @@ void mica_device_get_info(const mica_device *device, mica_device_info *info) {
     MC_INFO_COPY(mica_device_info, working_set_bytes, info, &found);
 }
 
+uint64_t mc_device_memory_bytes(const mica_device *device) {
+    mica_device_info info = {.struct_bytes = sizeof info};
+    mica_device_get_info(device, &info);
+    const uint64_t less[] = {info.working_set_bytes, mc_device_memory_limit(device)};
+    for (int i = 0; i < 2; i++)
+        if (less[i] > 0 && less[i] < info.memory_bytes) info.memory_bytes = less[i];
+    return info.memory_bytes;
+}
+
+uint64_t mc_device_free_bytes(const mica_device *device) {
+    uint64_t bytes = mc_device_memory_bytes(device), active = mica_device_active_bytes(device);
+    return active < bytes ? bytes - active : 0;
+}
+
 /* ---- ops ---- */
 
 size_t mica_op_count(void) {
@@ -185,7 +195,7 @@ mica_op_support mica_device_op_support(const mica_device *device, size_t i) {
     if (device->backend->supports(device->state, op, NULL, NULL, 0, NULL, 0).yes)
         return MICA_OP_NATIVE;
     if (def->decompose || mc_op_is_control(def)) return MICA_OP_DECOMPOSED;
-    return mc_device_is_last(device) ? MICA_OP_UNKNOWN : MICA_OP_FALLBACK;
+    return device->backend->complete ? MICA_OP_UNKNOWN : MICA_OP_FALLBACK;
 }
 
 uint64_t mica_device_fallback_ops(const mica_device *device) {

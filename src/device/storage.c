@@ -178,7 +178,7 @@ void mc_device_limit_fallback(mica_device *device) {
     (void)exchange(fallback, &fallback->memory.memory_limit, &bytes);
 }
 
-uint64_t mc_device_memory_limit(mica_device *device) {
+uint64_t mc_device_memory_limit(const mica_device *device) {
     return exchange(device, &device->memory.memory_limit, NULL);
 }
 

@@ -22,7 +22,7 @@ struct lowering {
     mica_scope *to;
     mc_buffer *fallback;
     mc_arena arena;
-    bool is_last;          /* nothing falls back from this device */
+    bool complete;         /* nothing falls back from this device */
     missing *missing;      /* NULL, but where what is missing is listed, in subgraphs too */
     const lowering *outer; /* of a subgraph that is listed: that of the node which has it */
     const mc_node *node;   /* of the trace, which is lowered, and its number */
@@ -103,7 +103,7 @@ static mica_array copy_dense(lowering *l, mica_array x) {
     const mc_layout *layout = mc_layout_of(x);
     mc_layout out = *layout;
     mc_layout_set_dense(&out);
-    bool native = l->is_last || supports(l, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
+    bool native = l->complete || supports(l, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
     return record_op(l, MC_OP_CONTIGUOUS, NULL, &x, 1, native);
 }
 
@@ -165,7 +165,7 @@ static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, in
     mc_support support =
         supports(l, node->op, node->attr, layouts, n, mc_node_results(node)); /* which are dense */
     if (!support.yes && def->decompose) return decompose(l, node, in, depth, out);
-    if (!support.yes && l->is_last && !l->missing)
+    if (!support.yes && l->complete && !l->missing)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: device %s has no kernel for it and it has no decomposition", def->name,
                        l->device->backend->name);
@@ -321,7 +321,7 @@ static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered
 
 mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered **lowered,
                          mc_buffer *fallback) {
-    lowering l = {.device = device, .fallback = fallback, .is_last = mc_device_is_last(device)};
+    lowering l = {.device = device, .fallback = fallback, .complete = device->backend->complete};
     mc_buffer_clear(fallback);
     MC_TRY(mc_lowered_new(device, trace->n_leaves, trace->n_targets, lowered));
     (*lowered)->passes_off = trace->passes_off;

@@ -4,6 +4,7 @@
 #include "base/integer.h"
 #include "base/options.h"
 #include "base/system.h"
+#include "device/device.h"
 #include "schedule/state.h"
 #include "session/draft.h"
 #include "task/model.h"
@@ -56,11 +57,15 @@ static void describe(mc_schedule *s) {
     s->said.stop_count = s->local->stop_count;
 }
 
-/* A quarter of the memory, or what all rows can use: a quarter more than their tokens, for blocks
- * that are not full. */
+/* A quarter of the device's memory, three quarters of what is free of it, or what all rows can use,
+ * whichever is least. Rows can use a quarter more than their tokens, for blocks that are not full.
+ */
 static uint64_t default_budget(const mc_schedule *s) {
     uint64_t row = mica_model_cache_bytes(s->model, s->said.room);
-    uint64_t limit = mc_memory_bytes() / 4, rows = (uint64_t)s->options.rows;
+    uint64_t limit = mc_device_memory_bytes(s->local->device) / 4;
+    uint64_t left = mc_device_free_bytes(s->local->device) / 4 * 3,
+             rows = (uint64_t)s->options.rows;
+    if (left < limit) limit = left;
     return row && row < limit / rows ? row * rows + row * rows / 4 : limit;
 }
 

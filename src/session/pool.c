@@ -52,14 +52,14 @@ mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n) {
 
 /* ---- opening ---- */
 
-/* An array of the pool. On the CPU, whose kernels read nothing that was not written, it is not
- * touched; others read whole tables and need finite numbers. */
+/* An array of the pool. Where no kernel reads what was not written it is not touched: a pool then
+ * takes the memory that it uses. */
 static mica_array make_array(mc_kv_pool *pool) {
     const mc_lm *lm = pool->lm;
     const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
     mica_scope *s = pool->scope;
     mc_storage *storage = NULL;
-    if (!mc_device_is_last(pool->device)) {
+    if (!pool->device->backend->skips_unwritten) {
         mica_array zeros = mica_contiguous(s, mica_zeros(s, shape, 4, lm->kv_dtype));
         mc_scope_set_status(s, mica_eval(s, zeros));
         return zeros;

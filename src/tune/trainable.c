@@ -1,6 +1,7 @@
 #include "tune/trainable.h"
 
 #include "base/alloc.h"
+#include "device/device.h"
 #include "io/name_pattern.h"
 
 #include <math.h>
@@ -25,6 +26,10 @@ uint64_t mc_trainable_bytes(const mc_trainable *t) {
         bytes += (uint64_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
     }
     return bytes;
+}
+
+uint64_t mc_trainable_memory_bytes(const mc_trainable *t) {
+    return mc_device_memory_bytes(mica_scope_device(t->scope));
 }
 
 /* ---- making parameters ---- */
@@ -233,12 +238,10 @@ static int by_name(const void *a, const void *b) {
 /* Parameters and gradients must fit beside the weights, whatever is trained with: what is recorded
  * is not evaluated before. */
 static mica_status check_memory(const mc_trainable *t) {
-    mica_device_info info = {.struct_bytes = sizeof info};
     const double mb = 1e6;
-    mica_device_get_info(mica_scope_device(t->scope), &info);
     uint64_t limit = t->options.memory_limit_bytes, weights = t->lm->weight_bytes;
     uint64_t bytes = mc_trainable_bytes(t) + t->trained * sizeof(float);
-    if (!limit) limit = info.memory_bytes;
+    if (!limit) limit = mc_trainable_memory_bytes(t);
     if (!limit || weights + bytes <= limit) return MICA_OK;
     bool factors = t->options.kind != MICA_TUNE_FULL && weights < limit;
     double rank =

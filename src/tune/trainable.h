@@ -59,8 +59,9 @@ void mc_trainable_deinit(mc_trainable *t);
 
 size_t mc_trainable_count(const mc_trainable *t);
 mc_parameter *mc_trainable_at(const mc_trainable *t, size_t i);
-/* Bytes of all values. */
+/* Bytes of all values, and of what arrays on their device may have at most. */
 uint64_t mc_trainable_bytes(const mc_trainable *t);
+uint64_t mc_trainable_memory_bytes(const mc_trainable *t);
 
 /* Drops what the scope holds beside the values and `more`, arrays of it, which are given new
  * handles. errors  those of mica_scope_collect */

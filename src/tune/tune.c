@@ -383,8 +383,7 @@ static mica_status train(loop *l) {
 
 static mica_status check_memory(loop *l, uint64_t *estimate) {
     const mc_trainable *t = &l->tuner->trainable;
-    mica_device_info info = {.struct_bytes = sizeof info};
-    mica_device_get_info(l->tuner->device, &info);
+    const uint64_t limit = l->o.memory_limit_bytes;
     mc_estimate_case c = {
         .lm = t->lm,
         .trained = t->trained,
@@ -400,8 +399,7 @@ static mica_status check_memory(loop *l, uint64_t *estimate) {
     }
     c.rows = l->o.batch_size * (l->loss->data == MC_LOSS_PAIRS ? 2 : 1);
     *estimate = mc_estimate_bytes(&c);
-    return mc_estimate_check(&c,
-                             l->o.memory_limit_bytes ? l->o.memory_limit_bytes : info.memory_bytes);
+    return mc_estimate_check(&c, limit ? limit : mc_trainable_memory_bytes(t));
 }
 
 /* Whether a file is in the adapter's folder. */

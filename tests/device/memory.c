@@ -1,7 +1,9 @@
 /* The caching allocator and its accounts. */
 #include "device/device.h"
 
+#include "base/system.h"
 #include "support/support.h"
+#include "support/witness.h"
 
 static mica_device *device;
 
@@ -97,6 +99,26 @@ static void test_old_blocks_make_room(void **state) {
     assert_int_equal(mica_device_active_bytes(device), 0);
 }
 
+/* Budgets are shares of what arrays may have at most. */
+static void test_what_arrays_may_have(void **state) {
+    (void)state;
+    mica_device *witness;
+    mc_storage *a;
+    assert_int_equal(mc_device_memory_bytes(device), mc_memory_bytes());
+    assert_int_equal(mc_device_open_backend(&witness_backend, "", NULL, &witness), MICA_OK);
+    assert_int_equal(mc_device_memory_bytes(witness), WITNESS_WORKING_SET);
+    mica_device_set_memory_limit(witness, UINT64_C(1) << 60);
+    assert_int_equal(mc_device_memory_bytes(witness), WITNESS_WORKING_SET);
+    mica_device_set_memory_limit(witness, 1 << 20);
+    assert_int_equal(mc_device_memory_bytes(witness), 1 << 20);
+    assert_int_equal(mc_storage_new(witness, 1 << 18, &a), MICA_OK);
+    assert_int_equal(mc_device_free_bytes(witness), 3 << 18);
+    mica_device_set_memory_limit(witness, 1 << 16);
+    assert_int_equal(mc_device_free_bytes(witness), 0);
+    mc_storage_release(a);
+    mica_device_close(&witness);
+}
+
 /* ---- the lock ---- */
 
 static int frees, frees_under_lock, allocs_to_fail;
@@ -154,6 +176,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_the_peak_is_kept_and_reset, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_old_blocks_make_room, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_limits_hold, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_what_arrays_may_have, open_device, close_device),
         cmocka_unit_test(test_memory_is_given_back_outside_of_the_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,7 @@ static void test_a_device_of_one_kernel(void **state) {
     mica_device *device;
     mc_backend poor = mc_backend_cpu;
     poor.supports = supports_matmul;
+    poor.complete = false;
     assert_int_equal(mc_device_open_backend(&poor, "", NULL, &device), MICA_OK);
     assert_int_equal(mica_device_op_support(device, find("leaf")), MICA_OP_NO_WORK);
     assert_int_equal(mica_device_op_support(device, find("part")), MICA_OP_NO_WORK);
@@ -70,6 +71,7 @@ static void test_fallbacks_are_counted(void **state) {
     mica_scope *s;
     mc_backend poor = mc_backend_cpu;
     poor.supports = supports_matmul;
+    poor.complete = false;
     assert_int_equal(mc_device_open_backend(&poor, "", NULL, &device), MICA_OK);
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     mica_array x = mica_from_data(s, values, MICA_F32, (const int64_t[]){2, 2}, 2);
@@ -91,6 +93,7 @@ static void test_fallbacks_keep_to_the_limit(void **state) {
     const float row[1000] = {1};
     mc_backend poor = mc_backend_cpu;
     poor.supports = supports_matmul;
+    poor.complete = false;
     for (int late = 0; late < 2; late++) {
         mica_device *device;
         mica_scope *s;

@@ -30,6 +30,7 @@ static mc_support supports_some(const void *state, mc_op op, const void *attr,
 static int open_device(void **state) {
     (void)state;
     poor = mc_backend_cpu;
+    poor.complete = false;
     poor.supports = supports_some;
     return (int)mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device);
 }

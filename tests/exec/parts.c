@@ -47,6 +47,7 @@ static int open_device(void **state) {
     steps = mc_cpu_steps;
     steps.find = find;
     changed = mc_backend_cpu;
+    changed.complete = false;
     changed.compile = compile;
     calls = 0;
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);

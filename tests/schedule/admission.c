@@ -1,6 +1,8 @@
 /* What a schedule refuses, and what waits: the budget, the queue, draining. */
 #include "schedule/prompts.h"
 
+#include "device/device.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,6 +282,27 @@ static void test_drain(void **state) {
     mc_schedule_close(&schedule);
 }
 
+static uint64_t budget_of(const mica_model *model) {
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){0});
+    uint64_t bytes = stats_of(schedule).cache_budget;
+    mc_schedule_close(&schedule);
+    return bytes;
+}
+
+/* A share of the device's memory, not of the host's. */
+static void test_default_budget(void **state) {
+    (void)state;
+    mica_device *device = mica_model_device(models[1]);
+    uint64_t limit = mica_model_cache_bytes(models[1], 512) * 4;
+    mc_storage *taken;
+    mica_device_set_memory_limit(device, limit);
+    assert_int_equal(budget_of(models[1]), limit / 4);
+    assert_int_equal(mc_storage_new(device, limit / 4 * 3, &taken), MICA_OK);
+    assert_int_equal(budget_of(models[1]), mc_device_free_bytes(device) / 4 * 3);
+    mc_storage_release(taken);
+    mica_device_set_memory_limit(device, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
@@ -290,6 +313,7 @@ int main(void) {
         cmocka_unit_test(test_end_of_budget),
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_default_budget),
     };
     return cmocka_run_group_tests_name("schedule/admission", tests, open_models, close_models);
 }

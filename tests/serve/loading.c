@@ -43,7 +43,7 @@ fixture open_fixture(mica_loading_options options) {
     options.count = 1;
     options.places = places;
     options.place_count = 1;
-    options.model = &exact;
+    if (!options.model) options.model = &exact;
     assert_int_equal(mica_server_open(NULL, &f.server), MICA_OK);
     if (mica_server_load(f.server, &options) != MICA_OK) fail_msg("%s", mica_last_error());
     free(own);

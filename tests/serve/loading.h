@@ -11,7 +11,7 @@
 #define ASK(model) "{\"model\": \"" model "\", \"prompt\": \"curl is\", " GREEDY "}"
 
 /* A server that serves "default" and may load "a", "b", "c", the same in other folders, and
- * "broken", whose weights are none. */
+ * "broken", whose weights are none. options.model NULL: `exact`. */
 typedef struct fixture {
     char *root; /* of the folders */
     mica_server *server;

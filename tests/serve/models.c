@@ -293,6 +293,23 @@ static void test_memory(void **state) {
     close_fixture(&f);
 }
 
+/* Without a number of its own a server has three quarters of its device's memory, not the host's. */
+static void test_memory_of_the_device(void **state) {
+    (void)state;
+    mica_model_options model = exact;
+    mica_serving_options serving = {.struct_bytes = sizeof serving, .cache_bytes = 8 << 20};
+    const mica_loading_options options = {.model = &model, .serving = &serving};
+    assert_int_equal(mica_device_open("cpu", NULL, &model.device), MICA_OK);
+    mica_device_set_memory_limit(model.device, 64 << 20);
+    fixture f = open_fixture(options); /* 48 MiB: each takes 13 and 8 */
+    assert_true(answers(f.server, ASK("a")));
+    assert_true(runs(f.server, "default,a,"));
+    assert_true(answers(f.server, ASK("b")));
+    assert_true(runs(f.server, "default,b,"));
+    close_fixture(&f);
+    mica_device_close(&model.device);
+}
+
 /* What comes counts with its caches, too: there is room for the weights of a third, not for all of
  * it. */
 static void test_memory_of_caches(void **state) {
@@ -671,6 +688,7 @@ int main(void) {
         cmocka_unit_test(test_named),
         cmocka_unit_test(test_oldest_goes),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_the_device),
         cmocka_unit_test(test_memory_of_caches),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_delete),

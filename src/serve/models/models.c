@@ -167,6 +167,19 @@ static mica_status take_serving(mica_serving_options *serving, const mica_servin
     return done ? MICA_OK : mc_fail_nomem("options of models");
 }
 
+/* The device that models share, if it is named: what there is room for is asked of it before the
+ * first of them is opened. */
+static mica_status open_device(mc_models *models) {
+    const mica_model_options *model = &models->loading.model;
+    const mica_device_options options = {.threads = model->threads};
+    models->device = model->device;
+    if (models->device)
+        mc_device_retain(models->device);
+    else if (model->device_name)
+        MC_TRY(mica_device_open(model->device_name, &options, &models->device));
+    return MICA_OK;
+}
+
 static mica_status take_options(mc_models *models, const mica_loading_options *given) {
     mc_loading *loading = &models->loading;
     bool done = true;
@@ -184,11 +197,12 @@ static mica_status take_options(mc_models *models, const mica_loading_options *g
     double keep = given->keep_alive_seconds != 0 ? given->keep_alive_seconds : 300;
     loading->keep_us = keep < 0 || keep > 1e9 ? MC_KEEP_ALWAYS : (int64_t)(keep * 1e6);
     loading->max_models = given->max_models;
-    loading->memory_bytes = given->memory_bytes ? given->memory_bytes : mc_memory_bytes() / 4 * 3;
+    loading->memory_bytes = given->memory_bytes;
     if (given->max_models < 0)
         return mc_fail(MICA_EINVAL, "max_models %d: want 0 or more", given->max_models);
     MC_TRY(mc_catalog_set_places(&models->catalog, given->places, given->place_count));
-    return take_adapters(loading, given);
+    MC_TRY(take_adapters(loading, given));
+    return open_device(models);
 }
 
 /* Adds the models that are loaded at first. */

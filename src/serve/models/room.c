@@ -1,6 +1,7 @@
 #include "serve/models/room.h"
 
 #include "base/system.h"
+#include "device/device.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,9 +22,27 @@ static bool is_kept(const mc_served *served, kept which) {
     return which == KEPT_ALL || !may_go(served) || (which == KEPT_BUSY && served->refs > 0);
 }
 
+static uint64_t device_bytes(const mc_models *models) {
+    return models->device ? mc_device_memory_bytes(models->device) : mc_memory_bytes();
+}
+
+static uint64_t limit_of(const mc_models *models) {
+    uint64_t given = models->loading.memory_bytes;
+    return given ? given : device_bytes(models) / 4 * 3;
+}
+
+/* Whether the device reads the files where they are mapped. */
+static bool maps(const mc_models *models) {
+    mica_device_info info = {.struct_bytes = sizeof info};
+    if (!models->device) return true;
+    mica_device_get_info(models->device, &info);
+    return info.unified_memory;
+}
+
 /* Whether one that is counted stands before it in the list and maps the same files. */
 static bool is_shared(const mc_models *models, const mc_served *served, const mc_served *next,
                       kept which) {
+    if (!maps(models)) return false;
     for (const mc_served *at = models->first; served->folder && at != served; at = at->next)
         if ((at == next || is_kept(at, which)) && at->folder &&
             strcmp(at->folder, served->folder) == 0)
@@ -52,7 +71,7 @@ static bool fits(const mc_models *models, const mc_served *next, kept which) {
     int n;
     const mc_loading *loading = &models->loading;
     uint64_t bytes = count(models, next, which, &n);
-    return bytes <= loading->memory_bytes && (!loading->max_models || n <= loading->max_models);
+    return bytes <= limit_of(models) && (!loading->max_models || n <= loading->max_models);
 }
 
 mc_room mc_room_find(const mc_models *models, const mc_served *next) {
@@ -76,22 +95,22 @@ mc_served *mc_room_find_oldest(const mc_models *models, const mc_served *next,
 
 uint64_t mc_room_cache_bytes(const mc_models *models, const mc_served *next) {
     int n;
-    uint64_t limit = models->loading.memory_bytes;
+    uint64_t limit = limit_of(models);
     if (next->options.cache_bytes) return next->options.cache_bytes;
     uint64_t taken = count(models, next, KEPT_BUSY, &n) - MIN_CACHE_BYTES;
     uint64_t left = taken < limit ? limit - taken : 0;
     if (left < MIN_CACHE_BYTES) left = MIN_CACHE_BYTES; /* one that stays */
-    return left < mc_memory_bytes() / 4 ? left : 0;
+    return left < device_bytes(models) / 4 ? left : 0;
 }
 
 mica_status mc_room_fail(const mc_models *models, const mc_served *next) {
     int n;
-    uint64_t bytes = count(models, next, KEPT_BUSY, &n);
-    if (bytes > models->loading.memory_bytes)
+    uint64_t bytes = count(models, next, KEPT_BUSY, &n), limit = limit_of(models);
+    if (bytes > limit)
         return mc_fail(MICA_ENOMEM,
                        "it and what is in use need %" PRIu64 " MiB, and models may have %" PRIu64
                        " MiB (--model-memory)",
-                       bytes >> 20, models->loading.memory_bytes >> 20);
+                       bytes >> 20, limit >> 20);
     return mc_fail(MICA_ENOMEM, "%d models may be in memory (--max-models), and all are in use",
                    models->loading.max_models);
 }

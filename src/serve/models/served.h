@@ -64,7 +64,7 @@ typedef struct mc_loading {
     size_t adapter_count;
     int64_t keep_us;
     int max_models;        /* in memory; 0: no limit */
-    uint64_t memory_bytes; /* of weights and caches */
+    uint64_t memory_bytes; /* of weights and caches; 0: three quarters of the device's */
 } mc_loading;
 
 typedef struct mc_models {
@@ -75,7 +75,7 @@ typedef struct mc_models {
     pthread_cond_t changed;
     mc_served *first;
     mc_loading loading;
-    mica_device *device; /* that loaded models share; NULL: none is loaded */
+    mica_device *device; /* that loaded models share; NULL: the cpu, and none is loaded */
     mica_cancel cancel;  /* ends the load under way */
     pthread_t thread;
     bool has_thread, ending;
