@@ -23,7 +23,7 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     MC_TRY(mc_family_find(&root, source->weights, &family));
     spec->family = family->name;
     spec->chat = family->chat;
-    spec->query_rows = mc_family_query_rows(source->weights);
+    mc_family_look(source->weights, spec);
     MC_TRY(family->read(&root, spec));
     if (source->own_head) spec->tied = MC_TIED_NO;
     return MICA_OK;

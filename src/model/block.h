@@ -38,6 +38,7 @@ typedef struct mc_attention_spec {
     int64_t rope;    /* index into mc_decoder_spec.ropes; MC_NO_ROPE: nothing is rotated */
     double scale;    /* factor of q k^T */
     double soft_cap; /* of the scores; 0: none */
+    int64_t gated;   /* head by head, rows of the output's gate follow those of the queries */
 } mc_attention_spec;
 
 #define MC_NO_ROPE (-1)
@@ -50,6 +51,12 @@ typedef struct mc_gated_spec {
 typedef struct mc_short_conv_spec {
     int64_t taps; /* of the kernel; at least 2 */
 } mc_short_conv_spec;
+
+typedef struct mc_delta_net_spec {
+    int64_t key_heads, value_heads; /* the former divide the latter */
+    int64_t key_dim, value_dim;     /* of a head */
+    int64_t taps;                   /* of the convolution; at least 2 */
+} mc_delta_net_spec;
 
 /* An array that a layer carries from token to token: of one row of a batch. It begins as zeros. */
 typedef struct mc_carried {
@@ -71,6 +78,7 @@ typedef struct mc_block_spec {
         mc_attention_spec attention;
         mc_gated_spec gated;
         mc_short_conv_spec short_conv;
+        mc_delta_net_spec delta_net;
         int64_t own[MC_BLOCK_NUMBERS]; /* kinds outside of this file; fingerprints read all */
     };
 } mc_block_spec;
@@ -120,7 +128,7 @@ typedef struct mc_block {
 #include "model/block_list.h"
 #undef BLOCK
 
-/* Slots of attention, of the gated MLP, and of the short convolution. */
+/* Slots of each kind. */
 enum {
     MC_ATTENTION_Q = MC_BLOCK_SLOTS,
     MC_ATTENTION_K,
@@ -137,6 +145,21 @@ enum {
     MC_SHORT_CONV_BIAS, /* of the kernel */
     MC_SHORT_CONV_OUT,
     MC_SHORT_CONV_SLOTS
+};
+
+enum {
+    MC_DELTA_NET_QKV = MC_BLOCK_SLOTS, /* queries, keys, values */
+    MC_DELTA_NET_Z,                    /* of the output's gate */
+    MC_DELTA_NET_A,                    /* of the decay */
+    MC_DELTA_NET_B,                    /* of beta */
+    MC_DELTA_NET_QKVZ,                 /* instead of the first two, one key head after another */
+    MC_DELTA_NET_BA,                   /* instead of the other two */
+    MC_DELTA_NET_KERNEL,
+    MC_DELTA_NET_A_LOG,
+    MC_DELTA_NET_DT_BIAS,
+    MC_DELTA_NET_INNER_NORM, /* over value_dim */
+    MC_DELTA_NET_OUT,
+    MC_DELTA_NET_SLOTS
 };
 
 /* The width of the residual stream, an extent. */

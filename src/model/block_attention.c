@@ -1,5 +1,5 @@
 /* Attention: softmax(scale * q k^T + mask) v, with RoPE, grouped keys and values, and, where a
- * family has them, norms of queries and keys.
+ * family has them, norms of queries and keys, and a gate: the output times its sigmoid.
  *
  * Source: Vaswani et al. 2017 (arXiv:1706.03762); Ainslie et al. 2023 (arXiv:2305.13245). */
 #include "model/pass.h"
@@ -8,6 +8,10 @@
 
 static int64_t queries(const mc_block_spec *b) {
     return b->attention.heads * b->attention.head_dim;
+}
+
+static int64_t query_rows(const mc_block_spec *b) {
+    return queries(b) * (b->attention.gated ? 2 : 1);
 }
 
 static int64_t keys(const mc_block_spec *b) {
@@ -41,7 +45,7 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
                             .rows = mc_block_hidden,
                             .gguf = "post_attention_norm"},
     [MC_ATTENTION_Q] = {.name = "self_attn.q_proj",
-                        .rows = queries,
+                        .rows = query_rows,
                         .columns = mc_block_hidden,
                         .rotated = heads,
                         .gguf = "attn_q"},
@@ -71,12 +75,26 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
                              .gguf = "attn_k_norm"},
 };
 
-/* [B, L, heads * D] -> [B, heads, L, D] */
-static mica_array split_heads(const mc_lm_pass *p, const mc_block_at *at, mica_array x, int64_t n) {
-    const int64_t shape[] = {p->batch, mica_array_dim(x, 1), n, at->spec->attention.head_dim};
+/* [B, L, heads * D] -> [B, L, heads, D] */
+static mica_array split_heads(const mc_lm_pass *p, mica_array x, int64_t heads, int64_t dim) {
+    const int64_t shape[] = {p->batch, mica_array_dim(x, 1), heads, dim};
     return mica_reshape(p->s, x, shape, 4);
 }
 
+/* Queries [B, L, heads, D]; *gate receives that of the output [B, L, heads * D], if there is one. */
+static mica_array split_queries(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
+                                mica_array *gate) {
+    const mc_attention_spec *spec = &at->spec->attention;
+    int64_t dim = spec->head_dim;
+    const int64_t shape[] = {p->batch, mica_array_dim(q, 1), spec->heads * dim};
+    *gate = MICA_NONE;
+    if (!spec->gated) return split_heads(p, q, spec->heads, dim);
+    q = split_heads(p, q, spec->heads, 2 * dim);
+    *gate = mica_reshape(p->s, mica_slice_axis(p->s, q, 3, dim, 2 * dim), shape, 3);
+    return mica_slice_axis(p->s, q, 3, 0, dim);
+}
+
+/* [B, L, heads, D] -> [B, heads, L, D], and back. */
 static mica_array swap_heads(const mc_lm_pass *p, mica_array x) {
     static const int axes[] = {0, 2, 1, 3};
     return mica_transpose(p->s, x, axes);
@@ -145,12 +163,13 @@ static bool by_rows(const mc_kv_store *store, int layer) {
 mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     const mc_attention_spec *spec = &at->spec->attention;
     const mc_kv_store *store = p->store;
-    mica_array q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
+    mica_array gate, q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
     mica_array k = mc_block_apply(p, at, MC_ATTENTION_K, x);
     mica_array v = mc_block_apply(p, at, MC_ATTENTION_V, x);
-    q = mc_block_normalise(p, at, MC_ATTENTION_Q_NORM, split_heads(p, at, q, spec->heads));
-    k = mc_block_normalise(p, at, MC_ATTENTION_K_NORM, split_heads(p, at, k, spec->kv_heads));
-    v = swap_heads(p, split_heads(p, at, v, spec->kv_heads));
+    q = mc_block_normalise(p, at, MC_ATTENTION_Q_NORM, split_queries(p, at, q, &gate));
+    k = split_heads(p, k, spec->kv_heads, spec->head_dim);
+    k = mc_block_normalise(p, at, MC_ATTENTION_K_NORM, k);
+    v = swap_heads(p, split_heads(p, v, spec->kv_heads, spec->head_dim));
     q = apply_rope(p, at, swap_heads(p, q), advance(p, p->position, at->first));
     k = apply_rope(p, at, swap_heads(p, k), p->position);
     if (store && store->observe) store->observe(store->observer, at->layer, q, k);
@@ -159,7 +178,8 @@ mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     mica_array y = by_rows(store, at->layer) ? attend_cached_by_rows(p, at, q, k, v)
                                              : attend_cached(p, at, store, q, k, v);
     const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};
-    return mica_reshape(p->s, swap_heads(p, y), shape, 3);
+    y = mica_reshape(p->s, swap_heads(p, y), shape, 3);
+    return mica_valid(gate) ? mica_multiply(p->s, y, mica_sigmoid(p->s, gate)) : y;
 }
 
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {

@@ -2,3 +2,4 @@
 BLOCK(attention)
 BLOCK(gated)
 BLOCK(short_conv)
+BLOCK(delta_net)

@@ -47,13 +47,30 @@ mc_str mc_decoder_name(mc_str name) {
     return name;
 }
 
-int64_t mc_family_query_rows(const mc_weights *weights) {
+/* The rows of the first layer's q_proj, heads * head_dim; 0: there is none. */
+static int64_t query_rows(const mc_weights *weights) {
     char name[128];
-    const char *prefix = weights ? mc_family_prefix(weights) : NULL;
+    const char *prefix = mc_family_prefix(weights);
     snprintf(name, sizeof name, "%slayers.0.%s.weight", prefix ? prefix : "",
              mc_block_attention.slots[MC_ATTENTION_Q].name);
     const mc_weight_tensor *t = prefix ? mc_weights_find(weights, name) : NULL;
     return t && t->ndim == 2 ? t->shape[0] : 0;
+}
+
+/* Whether the kernel of the first convolution is [channels, taps, 1]. */
+static bool is_converted(const mc_weights *weights) {
+    const mc_str ending = MC_STR("conv1d.weight");
+    for (size_t i = 0; i < mc_weights_count(weights); i++) {
+        const mc_weight_tensor *t = mc_weights_at(weights, i);
+        if (mc_str_ends(mc_str_of(t->name), ending) && t->ndim == 3) return t->shape[1] != 1;
+    }
+    return false;
+}
+
+void mc_family_look(const mc_weights *weights, mc_decoder_spec *spec) {
+    if (!weights) return;
+    spec->query_rows = query_rows(weights);
+    spec->converted = is_converted(weights);
 }
 
 static const mc_family *more[MC_MORE_FAMILIES];
@@ -321,13 +338,15 @@ static const mc_decoder_names plain_names = {
     .embed = "embed_tokens", .norm = "norm", .head = "lm_head"};
 
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
+    mc_config_scope text;
+    MC_TRY(mc_family_text(root, &text));
     if (!spec->ropes[0].factor) spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
     spec->names = plain_names;
     spec->embed_scale = 1.0;
-    MC_TRY(mc_family_sizes(root, root, spec));
+    MC_TRY(mc_family_sizes(root, &text, spec));
     mc_family_layers(spec);
-    MC_TRY(mc_family_activation(root, spec));
-    return mc_family_ropes(root, &spec->ropes[0]);
+    MC_TRY(mc_family_activation(&text, spec));
+    return mc_family_ropes(&text, &spec->ropes[0]);
 }
 
 void mc_family_gemma_defaults(mc_decoder_spec *spec) {

@@ -20,7 +20,7 @@ typedef struct mc_family {
     const char *const *tensors;
     const char *chat; /* built-in chat format: a row of text/chat/chat.h; NULL: none */
 
-    /* Fills the spec, which is zero but for family, chat and query_rows.
+    /* Fills the spec, which is zero but for family, chat and what mc_family_look sets.
      *  errors  those of the config readers; MICA_EUNSUPPORTED */
     mica_status (*read)(const mc_config_scope *root, mc_decoder_spec *spec);
 } mc_family;
@@ -39,8 +39,8 @@ const char *mc_family_prefix_at(size_t i);
  * "model.layers.0.mlp.up_proj.weight" it is "layers.0.mlp.up_proj.weight". */
 mc_str mc_decoder_name(mc_str name);
 
-/* The rows of the first layer's q_proj, heads * head_dim; 0: there is none. weights  NULL: none */
-int64_t mc_family_query_rows(const mc_weights *weights);
+/* Sets what the files alone say: query_rows, converted. weights  NULL: none */
+void mc_family_look(const mc_weights *weights, mc_decoder_spec *spec);
 
 /* The i-th family, of the list and those that were added; NULL past the end. */
 const mc_family *mc_family_at(size_t i);
@@ -126,6 +126,14 @@ mica_status mc_family_lfm(const mc_config_scope *root, mc_decoder_spec *spec);
 /* Adds a short convolution, of so many taps unless conv_L_cache says another number. */
 mica_status mc_family_short_conv(const mc_config_scope *root, int64_t taps, mc_decoder_spec *spec,
                                  int *block);
+
+/* Reads what Qwen 3.5 and Qwen 3 Next share, of blocks: attention and its RoPE, and the norms. */
+mica_status mc_family_gated_qwen(const mc_config_scope *root, const mc_config_scope *text,
+                                 mc_decoder_spec *spec);
+
+/* Adds a gated delta net, which has no projections yet, and puts it into all layers but those that
+ * have attention. */
+mica_status mc_family_delta_net(const mc_config_scope *text, mc_decoder_spec *spec, int *block);
 
 /* Reads Qwen's sliding windows. There are none unless use_sliding_window is true and sliding_window
  * is not null. Then they are on the layers that layer_types names, or on the layers from

@@ -2,6 +2,7 @@
  * The first family that fits a folder reads it, so families that ask for more tensors come first.
  * Include this file with FAMILY defined; it is undefined at the end. */
 FAMILY(lfm2)
+FAMILY(qwen3_5)
 FAMILY(gemma3)
 FAMILY(gemma2)
 FAMILY(qwen3)

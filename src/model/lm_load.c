@@ -205,7 +205,7 @@ static mica_status check_missing(mc_loader *loader, const char *folder) {
 bool mc_lm_ignores(const char *name) {
     static const char *const parts[] = {
         "vision_tower.", "vision_model.", "vision_embed_tokens.", "multi_modal_projector.",
-        "visual.",       "audio_tower.",  "rotary_emb.",
+        "visual.",       "audio_tower.",  "rotary_emb.",          "mtp.",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *at = strstr(name, parts[i]);
@@ -319,7 +319,7 @@ static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
     MC_TRY(mc_family_find(&root, lm->weights, &family));
     lm->spec.family = family->name;
     lm->spec.chat = family->chat;
-    lm->spec.query_rows = mc_family_query_rows(lm->weights);
+    mc_family_look(lm->weights, &lm->spec);
     MC_TRY(family->read(&root, &lm->spec));
     return mc_packing_read(&root, &loader->packing);
 }

@@ -50,6 +50,7 @@ typedef struct mc_decoder_spec {
     /* What the config says of most blocks. */
     int64_t intermediate, heads, kv_heads, head_dim;
     int64_t query_rows; /* of the files' first q_proj; 0: not known */
+    bool converted;     /* the files have mlx-lm's layout, by the kernels of their convolutions */
     int64_t vocab;      /* 0: the number of the embedding's rows */
     int64_t context;    /* positions that the model was trained for */
     int n_layers, n_blocks;

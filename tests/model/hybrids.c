@@ -19,6 +19,11 @@ static const hybrid hybrids[] = {
      "{\"model_type\": \"lfm2\", \"full_attn_idxs\": [1], \"block_auto_adjust_ff_dim\": false, "
      "\"conv_bias\": true, \"conv_L_cache\": 4, " SIZES "}",
      "layers.0.conv.in_proj", "layers.2.conv.out_proj"},
+    {&mc_family_qwen3_5,
+     "{\"model_type\": \"qwen3_5_text\", \"full_attention_interval\": 2, \"head_dim\": 16, "
+     "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
+     "\"linear_value_head_dim\": 24, " SIZES "}",
+     "layers.0.linear_attn.in_proj_qkv", "layers.2.linear_attn.out_proj"},
 };
 
 /* Calls a function with a folder of each. */
