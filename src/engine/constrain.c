@@ -1,8 +1,8 @@
 /* What options of an answer constrain it to (mica/model.h). */
 #include "base/json.h"
+#include "engine/model.h"
 #include "grammar/answer_grammar.h"
 #include "grammar/grammar_constraint.h"
-#include "task/model.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* mica/model.h: models, sessions and streams are handles that call their engine. */
-#include "task/model.h"
+#include "engine/model.h"
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/system.h"

@@ -3,10 +3,10 @@
 #include "base/cancel.h"
 #include "engine/engine.h"
 #include "engine/kernels.h"
+#include "engine/model.h"
 #include "io/folder.h"
 #include "session/session_file.h"
 #include "session/stream.h"
-#include "task/model.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/options.h"
-#include "task/model.h"
+#include "engine/model.h"
 
 #include <mica/answer.h>
 

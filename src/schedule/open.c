@@ -5,9 +5,9 @@
 #include "base/options.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "engine/model.h"
 #include "schedule/state.h"
 #include "session/draft.h"
-#include "task/model.h"
 
 #include <errno.h>
 #include <string.h>

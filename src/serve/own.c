@@ -1,10 +1,10 @@
 /* mica's own endpoints around the tokenizer: what a text's tokens are, and back. */
+#include "engine/model.h"
 #include "serve/common/ids.h"
 #include "serve/http/endpoint.h"
 #include "serve/jobs/chat_prompt.h"
 #include "serve/jobs/state.h"
 #include "serve/openai/form.h"
-#include "task/model.h"
 
 #include <string.h>
 

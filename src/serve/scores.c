@@ -1,13 +1,13 @@
 /* /v1/score and /v1/rerank: how likely texts are, how alike they are, and how well they answer a
  * query. */
 #include "base/alloc.h"
+#include "engine/model.h"
 #include "serve/common/chance.h"
 #include "serve/http/endpoint.h"
 #include "serve/jobs/evaluation.h"
 #include "serve/jobs/inputs.h"
 #include "serve/jobs/state.h"
 #include "task/embed.h"
-#include "task/model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "base/options.h"
+#include "engine/model.h"
 #include "graph/graph.h"
 #include "model/forward.h"
-#include "task/model.h"
 #include "task/task.h"
 
 #include <string.h>

@@ -3,12 +3,12 @@
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "base/options.h"
+#include "engine/model.h"
 #include "task/batch.h"
 #include "task/classify.h"
 #include "task/compare.h"
 #include "task/embed.h"
 #include "task/inspect.h"
-#include "task/model.h"
 #include "task/score.h"
 
 #include <string.h>

@@ -4,10 +4,10 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "engine/model.h"
 #include "grammar/grammar_constraint.h"
 #include "grammar/schema.h"
 #include "session/stream.h"
-#include "task/model.h"
 
 #include <stdlib.h>
 #include <string.h>

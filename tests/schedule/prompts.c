@@ -1,7 +1,7 @@
 #include "schedule/prompts.h"
 
+#include "engine/model.h"
 #include "session/session.h"
-#include "task/model.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 #include "schedule/prompts.h"
 
 #include "base/alloc.h"
+#include "engine/model.h"
 #include "session/decay.h"
 #include "session/session.h"
-#include "task/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

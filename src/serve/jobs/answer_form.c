@@ -1,8 +1,8 @@
 #include "serve/jobs/answer_form.h"
 
+#include "engine/model.h"
 #include "grammar/reasoning.h"
 #include "serve/common/put.h"
-#include "task/model.h"
 #include "text/find.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "serve/models/made.h"
 
-#include "task/model.h"
+#include "engine/model.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "serve/jobs/inputs.h"
 
-#include "task/model.h"
+#include "engine/model.h"
 #include "task/task.h"
 
 /* Whether a text is empty, which a token that begins all texts would hide. */

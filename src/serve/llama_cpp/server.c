@@ -1,13 +1,13 @@
 /* llama.cpp's server: /completion, /infill, /props and /slots. */
 #include "serve/llama_cpp/server.h"
 
+#include "engine/model.h"
 #include "serve/http/endpoint.h"
 #include "serve/jobs/fim.h"
 #include "serve/jobs/prompts.h"
 #include "serve/jobs/state.h"
 #include "serve/openai/form.h"
 #include "serve/openai/openai.h"
-#include "task/model.h"
 
 #include "base/alloc.h"
 

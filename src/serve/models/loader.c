@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "engine/model.h"
 #include "serve/common/generation.h"
 #include "serve/models/room.h"
-#include "task/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>

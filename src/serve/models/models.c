@@ -5,8 +5,8 @@
 #include "base/options.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "engine/model.h"
 #include "serve/models/loader.h"
-#include "task/model.h"
 
 #include <mica/hub.h>
 

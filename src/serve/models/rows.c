@@ -1,10 +1,10 @@
 /* The models of a server for those who list them. */
 #include "base/alloc.h"
 #include "base/system.h"
+#include "engine/model.h"
 #include "serve/models/loader.h"
 #include "serve/models/models.h"
 #include "session/session.h"
-#include "task/model.h"
 
 #include <stdio.h>
 #include <string.h>

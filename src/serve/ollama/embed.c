@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "engine/model.h"
 #include "task/embed.h"
-#include "task/model.h"
 
 typedef struct embed_values {
     mc_str model, prompt;

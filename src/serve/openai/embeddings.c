@@ -2,12 +2,12 @@
 #include "serve/openai/embeddings.h"
 
 #include "base/alloc.h"
+#include "engine/model.h"
 #include "serve/http/endpoint.h"
 #include "serve/jobs/evaluation.h"
 #include "serve/jobs/inputs.h"
 #include "serve/jobs/state.h"
 #include "task/embed.h"
-#include "task/model.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "serve/openai/openai.h"
 
 #include "base/alloc.h"
-#include "task/model.h"
+#include "engine/model.h"
 #include "task/score.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
-/* Access of the tasks (mica/tasks.h) to an open model. Threads: as mica/model.h says. */
-#ifndef TASK_MODEL_H
-#define TASK_MODEL_H
+/* An open model for the rooms behind: tasks, schedules, the server. Threads: as mica/model.h
+ * says. */
+#ifndef ENGINE_MODEL_H
+#define ENGINE_MODEL_H
 
 #include "session/constraint.h"
 #include "session/session.h"
