@@ -6,9 +6,9 @@
 #include "base/options.h"
 #include "base/save_folder.h"
 #include "base/str.h"
-#include "convert/arrays.h"
 #include "convert/converting.h"
 #include "graph/graph.h"
+#include "io/arrays/arrays.h"
 #include "io/safetensors_write.h"
 
 #define SHARD_BYTES (5ull << 30)

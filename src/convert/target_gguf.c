@@ -1,6 +1,6 @@
 /* A GGUF file as the target of a conversion. */
-#include "convert/arrays.h"
 #include "convert/converting.h"
+#include "io/arrays/arrays.h"
 
 #include "base/alloc.h"
 #include "base/cancel.h"

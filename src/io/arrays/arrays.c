@@ -4,8 +4,8 @@
 #include <mica/ops.h>
 
 #include "base/alloc.h"
-#include "convert/arrays.h"
 #include "graph/graph.h"
+#include "io/arrays/arrays.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
 #include "io/safetensors_write.h"

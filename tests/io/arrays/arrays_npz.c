@@ -1,5 +1,5 @@
-/* convert/arrays, arrays_npz, io/npz, io/npy, io/zip: files of numpy and of MLX read, the bytes of
- * numpy.save written, and every way to be wrong. */
+/* io/arrays, io/npz, io/npy, io/zip: files of numpy and of MLX read, the bytes of numpy.save
+ * written, and every way to be wrong. */
 #include <mica/io.h>
 
 #include "io/npz.h"

@@ -1,4 +1,4 @@
-/* convert/arrays: arrays to files and back, and every way to be wrong. */
+/* io/arrays: arrays to files and back, and every way to be wrong. */
 #include <mica/io.h>
 
 #include <mica/ops.h>

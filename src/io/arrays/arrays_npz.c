@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/utf8.h"
-#include "convert/arrays.h"
+#include "io/arrays/arrays.h"
 #include "io/npy.h"
 #include "io/zip.h"
 

@@ -1,6 +1,6 @@
 /* The bytes of arrays, for writers of files. */
-#ifndef CONVERT_ARRAYS_H
-#define CONVERT_ARRAYS_H
+#ifndef IO_ARRAYS_ARRAYS_H
+#define IO_ARRAYS_ARRAYS_H
 
 #include "base/status.h"
 
