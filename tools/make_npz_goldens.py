@@ -8,8 +8,8 @@ stored.npz and compressed.npz hold the same arrays, of each dtype and of several
 values.safetensors, which MLX writes, what is in them. Every array is also a file of its own,
 <name>.npy, whose bytes mica_save_npy must write. mlx.npz is MLX's own, with bf16.
 foreign.npz holds what mica refuses, and big.npy a big-endian array.
---check FILE reads an npz file that mica wrote of the same arrays (test io.arrays.arrays_npz keeps it
-with MICA_NPZ=FILE), and compares.
+--check FILE reads an npz file that mica wrote of the same arrays (test io.arrays.arrays_npz keeps
+it with MICA_NPZ=FILE), and compares.
 """
 import hashlib
 import pathlib

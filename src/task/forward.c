@@ -1,8 +1,8 @@
 /* mica/forward.h for models that this process computes. */
+#include "model/forward.h"
 #include "base/options.h"
 #include "engine/model.h"
 #include "graph/graph.h"
-#include "model/forward.h"
 
 /* The model for passes in a scope; NULL: the scope keeps why there is none. */
 static const mc_lm *local(mica_scope *s, const mica_model *model, const char *name) {
