@@ -38,7 +38,13 @@ static bool slides(const mc_decoder_spec *spec) {
 }
 
 static bool llama3_rope(const mc_decoder_spec *spec) {
-    return spec->ropes[0].llama3 || spec->ropes[1].llama3;
+    return spec->ropes[0].kind == MC_ROPE_LLAMA3 || spec->ropes[1].kind == MC_ROPE_LLAMA3;
+}
+
+static bool has_new_rope(const mc_decoder_spec *spec) {
+    for (int i = 0; i < MC_MAX_ROPES; i++)
+        if (spec->ropes[i].kind > MC_ROPE_LLAMA3 || spec->ropes[i].partial != 0) return true;
+    return false;
 }
 
 /* The scale of queries follows from the sizes: see gguf_model.c. */
@@ -59,6 +65,7 @@ static const char *find_misfit(const describing *d) {
     if (mlp->gated.activation != (gemma ? MC_GELU_APPROX : MC_SILU)) return "another activation";
     if (!scale_fits(d)) return "a query_pre_attn_scalar unlike head_dim";
     if (!gemma && slides(s)) return "sliding windows";
+    if (has_new_rope(s)) return "a RoPE of another kind";
     if (llama3_rope(s) && !llama) return "Llama 3's RoPE";
     if (gemma && mc_block_has_bias(attention, MC_ATTENTION_Q)) return "biases of attention";
     if (!llama && (o_bias || mc_block_has_bias(mlp, MC_GATED_UP)))
@@ -94,7 +101,8 @@ static bool put_rope(const describing *d) {
     if (!put_u32(d, "rope.dimension_count", d->spec->head_dim) ||
         !put_f32(d, "rope.freq_base", rope->base))
         return false;
-    if (rope->llama3) /* the divisors say it all; these are for mica, which reads config.json */
+    if (rope->kind ==
+        MC_ROPE_LLAMA3) /* the divisors say it all; these are for mica, which reads config.json */
         return put_f32(d, "rope.scaling.low_freq_factor", rope->low_freq_factor) &&
                put_f32(d, "rope.scaling.high_freq_factor", rope->high_freq_factor) &&
                put_u32(d, "rope.scaling.original_context_length", (int64_t)rope->original_context);

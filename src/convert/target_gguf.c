@@ -68,7 +68,7 @@ static mica_status list_tensors(target *t) {
     for (size_t i = 0; i < n; i++)
         if (!c->plan.targets[i].left_out && !mc_lm_ignores(c->source.parts[i].name))
             MC_TRY(name_tensor(t, i));
-    if (!t->spec->ropes[0].llama3) return MICA_OK;
+    if (t->spec->ropes[0].kind != MC_ROPE_LLAMA3) return MICA_OK;
     t->tensors[t->count++] =
         (mc_gguf_tensor){.name = DIVISORS, .ndim = 1, .shape = {t->spec->head_dim / 2}};
     return MICA_OK;

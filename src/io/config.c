@@ -4,6 +4,7 @@
 #include "base/filemap.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -172,19 +173,32 @@ mica_status mc_config_int(const mc_config_scope *scope, const char *key, mc_conf
     return v.doc ? take_int(scope, key, v, min, max, value) : MICA_OK;
 }
 
-mica_status mc_config_float(const mc_config_scope *scope, const char *key, mc_config_need need,
-                            double min, double max, double *value) {
-    mc_json v;
-    MC_TRY(look(scope, key, need, &v));
-    if (!v.doc) return MICA_OK;
+/* A number; infinite ones are objects (base/json.h). */
+static bool get_number(mc_json v, double *x) {
+    mc_str text;
+    if (mc_json_get_float(v, x)) return true;
+    if (!mc_json_get_str(mc_json_find(v, "__float__"), &text)) return false;
+    *x = mc_str_is(text, "-Infinity") ? -INFINITY : INFINITY;
+    return *x < 0 || mc_str_is(text, "Infinity");
+}
+
+static mica_status take_float(const mc_config_scope *scope, const char *key, mc_json v, double min,
+                              double max, double *value) {
     double x;
-    if (mc_json_get_float(v, &x) && x >= min && x <= max) {
+    if (get_number(v, &x) && x >= min && x <= max) {
         *value = x;
         return MICA_OK;
     }
     char want[FOUND_BYTES];
     snprintf(want, sizeof want, "a number in %g..%g", min, max);
     return wrong(scope, key, v, want);
+}
+
+mica_status mc_config_float(const mc_config_scope *scope, const char *key, mc_config_need need,
+                            double min, double max, double *value) {
+    mc_json v;
+    MC_TRY(look(scope, key, need, &v));
+    return v.doc ? take_float(scope, key, v, min, max, value) : MICA_OK;
 }
 
 mica_status mc_config_bool(const mc_config_scope *scope, const char *key, mc_config_need need,
@@ -231,6 +245,20 @@ mica_status mc_config_ints(const mc_config_scope *scope, const char *key, mc_con
     for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it); i++) {
         MC_TRY(take_int(scope, key, it.value, min, max, &values[i]));
     }
+    *count = n;
+    return MICA_OK;
+}
+
+mica_status mc_config_floats(const mc_config_scope *scope, const char *key, mc_config_need need,
+                             double min, double max, double *values, size_t room, size_t *count) {
+    mc_json v;
+    size_t n = 0, i = 0;
+    MC_TRY(look(scope, key, need, &v));
+    if (!v.doc) return MICA_OK;
+    if (mc_json_get_type(v) != MC_JSON_ARRAY) return wrong(scope, key, v, "a list of numbers");
+    MC_TRY(take_count(scope, key, v, room, &n));
+    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it); i++)
+        MC_TRY(take_float(scope, key, it.value, min, max, &values[i]));
     *count = n;
     return MICA_OK;
 }

@@ -7,7 +7,8 @@
  *     models/x/config.json: text_config.hidden_size: want an integer in 1..65536, found "abc"
  *
  * A key that is null counts as absent. For an absent optional key the reader leaves *value
- * unchanged: set the default first. Infinity and NaN, which Python writes, are out of every range.
+ * unchanged: set the default first. Infinity and NaN, which Python writes, are out of
+ * every range that does not end with them.
  *
  * Threads: a loaded config may be read from any number of threads. */
 #ifndef IO_CONFIG_H
@@ -80,6 +81,11 @@ mica_status mc_config_str(const mc_config_scope *scope, const char *key, mc_conf
  * errors  also MICA_EFORMAT more than `room` integers */
 mica_status mc_config_ints(const mc_config_scope *scope, const char *key, mc_config_need need,
                            int64_t min, int64_t max, int64_t *values, size_t room, size_t *count);
+
+/* A list of numbers. As mc_config_ints, but one number is no list; Infinity is in a range that ends
+ * with it. */
+mica_status mc_config_floats(const mc_config_scope *scope, const char *key, mc_config_need need,
+                             double min, double max, double *values, size_t room, size_t *count);
 
 /* A list of texts, such as layer_types and architectures. As mc_config_ints. */
 mica_status mc_config_strs(const mc_config_scope *scope, const char *key, mc_config_need need,

@@ -107,12 +107,14 @@ static mica_array advance(const mc_lm_pass *p, mica_array position, int64_t rows
 
 static mica_array apply_rope(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
                              mica_array position) {
-    int64_t rope = at->spec->attention.rope;
-    if (rope == MC_NO_ROPE) return x;
-    const mc_rope_spec *spec = &p->lm->spec.ropes[rope];
-    mica_rope_options options = {.base = (float)spec->base, .dims = (int)spec->dims};
-    if (!spec->llama3) options.scale = (float)(1.0 / spec->factor);
-    return mica_rope(p->s, x, position, p->lm->freqs[rope], &options);
+    int64_t i = at->spec->attention.rope;
+    if (i == MC_NO_ROPE) return x;
+    const mc_rope_spec *rope = &p->lm->spec.ropes[i];
+    const mc_lm_rope *made = &p->lm->ropes[i];
+    mica_rope_options options = {.base = (float)rope->base, .dims = (int)mc_rope_dims(rope)};
+    if (rope->kind == MC_ROPE_LINEAR) options.scale = (float)(1.0 / rope->factor);
+    x = mica_rope(p->s, x, position, made->freqs, &options);
+    return mica_valid(made->amplitudes) ? mica_multiply(p->s, x, made->amplitudes) : x;
 }
 
 static mica_array to_kv(const mc_lm_pass *p, mica_array x) {

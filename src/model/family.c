@@ -242,29 +242,10 @@ mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *s
                           MC_STR_ARG(name));
 }
 
-mica_status mc_family_rope(const mc_config_scope *scope, mc_rope_spec *rope) {
-    const char *key = mc_config_has(scope, "rope_type") ? "rope_type" : "type";
-    mc_str type = MC_STR("default");
-    MC_TRY(mc_config_str(scope, key, MC_OPTIONAL, &type));
-    MC_TRY(mc_config_float(scope, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &rope->base));
-    if (mc_str_is(type, "default")) return MICA_OK;
-    rope->llama3 = mc_str_is(type, "llama3");
-    if (!rope->llama3 && !mc_str_is(type, "linear"))
-        return mc_config_fail(scope, key, MICA_EUNSUPPORTED,
-                              "rope \"%.*s\"; those that mica knows: default, linear, llama3",
-                              MC_STR_ARG(type));
-    MC_TRY(mc_config_float(scope, "factor", MC_REQUIRED, 1e-3, 1e6, &rope->factor));
-    if (!rope->llama3) return MICA_OK;
-    MC_TRY(
-        mc_config_float(scope, "low_freq_factor", MC_REQUIRED, 1e-3, 1e6, &rope->low_freq_factor));
-    MC_TRY(mc_config_float(scope, "high_freq_factor", MC_REQUIRED, 1e-3, 1e6,
-                           &rope->high_freq_factor));
-    if (rope->high_freq_factor <= rope->low_freq_factor)
-        return mc_config_fail(scope, "high_freq_factor", MICA_EFORMAT,
-                              "%g is not above low_freq_factor, %g", rope->high_freq_factor,
-                              rope->low_freq_factor);
-    return mc_config_float(scope, "original_max_position_embeddings", MC_REQUIRED, 1.0, 1e9,
-                           &rope->original_context);
+/* Sets what a RoPE has of the sizes. */
+static void size_rope(const mc_decoder_spec *spec, mc_rope_spec *rope) {
+    if (!rope->head_dim) rope->head_dim = spec->head_dim;
+    rope->context = (double)spec->context;
 }
 
 mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
@@ -309,13 +290,26 @@ mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64
     return MICA_OK;
 }
 
-mica_status mc_family_ropes(const mc_config_scope *text, mc_rope_spec *rope) {
-    mc_config_scope scope;
-    MC_TRY(mc_config_float(text, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &rope->base));
-    MC_TRY(mc_config_object(text, "rope_scaling", MC_OPTIONAL, &scope));
-    MC_TRY(mc_family_rope(&scope, rope));
-    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &scope));
-    return mc_family_rope(&scope, rope);
+mica_status mc_family_rope(const mc_config_scope *text, const mc_decoder_spec *spec,
+                           const char *layers, mc_rope_spec *rope) {
+    mc_config_scope scaling, parameters, own;
+    size_rope(spec, rope);
+    MC_TRY(mc_rope_read(text, rope));
+    MC_TRY(mc_config_object(text, "rope_scaling", MC_OPTIONAL, &scaling));
+    MC_TRY(mc_rope_read(&scaling, rope));
+    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &parameters));
+    if (!layers || !mc_config_has(&parameters, layers)) return mc_rope_read(&parameters, rope);
+    MC_TRY(mc_config_object(&parameters, layers, MC_REQUIRED, &own));
+    return mc_rope_read(&own, rope);
+}
+
+mica_status mc_family_unscaled_rope(const mc_config_scope *text, const mc_decoder_spec *spec,
+                                    const char *layers, mc_rope_spec *rope) {
+    mc_config_scope parameters, own;
+    size_rope(spec, rope);
+    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &parameters));
+    MC_TRY(mc_config_object(&parameters, layers, MC_OPTIONAL, &own));
+    return mc_rope_read(&own, rope);
 }
 
 /* Whether a key is null, which means none, though an absent key has a default. */
@@ -340,13 +334,13 @@ static const mc_decoder_names plain_names = {
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     MC_TRY(mc_family_text(root, &text));
-    if (!spec->ropes[0].factor) spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    if (!spec->ropes[0].factor) spec->ropes[0] = mc_rope_plain(1e4);
     spec->names = plain_names;
     spec->embed_scale = 1.0;
     MC_TRY(mc_family_sizes(root, &text, spec));
     mc_family_layers(spec);
     MC_TRY(mc_family_activation(&text, spec));
-    return mc_family_ropes(&text, &spec->ropes[0]);
+    return mc_family_rope(&text, spec, NULL, &spec->ropes[0]);
 }
 
 void mc_family_gemma_defaults(mc_decoder_spec *spec) {

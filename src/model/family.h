@@ -82,13 +82,15 @@ void mc_family_biases(mc_decoder_spec *spec, bool qkv, bool o, bool mlp);
  * same), "gelu", "silu". */
 mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec);
 
-/* Reads an object that describes RoPE: rope_type (or type), factor, rope_theta and Llama 3's keys.
- * Absent keys keep their values. errors  MICA_EUNSUPPORTED another rope_type */
-mica_status mc_family_rope(const mc_config_scope *scope, mc_rope_spec *rope);
+/* Reads the RoPE of a kind of layers ("full_attention"), or of all (NULL): keys at the top,
+ * rope_scaling, and rope_parameters of transformers 5, where each kind may have an object of its
+ * own. Sizes are read before; absent keys keep their values. errors  those of mc_rope_read */
+mica_status mc_family_rope(const mc_config_scope *text, const mc_decoder_spec *spec,
+                           const char *layers, mc_rope_spec *rope);
 
-/* Reads a RoPE that all layers share: rope_theta, rope_scaling, and rope_parameters of transformers
- * 5. */
-mica_status mc_family_ropes(const mc_config_scope *text, mc_rope_spec *rope);
+/* The same where only an object of its own in rope_parameters is about it. */
+mica_status mc_family_unscaled_rope(const mc_config_scope *text, const mc_decoder_spec *spec,
+                                    const char *layers, mc_rope_spec *rope);
 
 /* Reads attn_logit_softcapping and final_logit_softcapping; null means none. */
 mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spec);

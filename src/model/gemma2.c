@@ -12,10 +12,10 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     mc_family_gemma_defaults(spec);
     spec->context = 8192;
     spec->final_softcap = 30.0;
-    spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    spec->ropes[0] = mc_rope_plain(1e4);
     MC_TRY(mc_family_gemma(root, root, spec));
     spec->blocks[MC_PLAIN_ATTENTION].attention.soft_cap = 50.0;
-    MC_TRY(mc_family_ropes(root, &spec->ropes[0]));
+    MC_TRY(mc_family_rope(root, spec, NULL, &spec->ropes[0]));
     MC_TRY(mc_family_softcaps(root, spec));
     MC_TRY(mc_config_int(root, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     return mc_family_windows(root, window, 2, spec);

@@ -13,26 +13,18 @@ enum { GLOBAL, LOCAL }; /* indices of mc_decoder_spec.ropes */
 static void set_defaults(mc_decoder_spec *spec) {
     mc_family_gemma_defaults(spec);
     spec->context = 131072;
-    spec->ropes[GLOBAL] = (mc_rope_spec){.base = 1e6, .factor = 1.0};
-    spec->ropes[LOCAL] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    spec->ropes[GLOBAL] = mc_rope_plain(1e6);
+    spec->ropes[LOCAL] = mc_rope_plain(1e4);
 }
 
 /* rope_scaling is for the global layers only. transformers 5 writes rope_parameters instead, one
  * object for each kind of layer. */
 static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec) {
-    mc_config_scope scaling, parameters, kind;
     mc_rope_spec *ropes = spec->ropes;
-    MC_TRY(mc_config_float(text, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &ropes[GLOBAL].base));
+    MC_TRY(mc_family_rope(text, spec, "full_attention", &ropes[GLOBAL]));
     MC_TRY(
         mc_config_float(text, "rope_local_base_freq", MC_OPTIONAL, 1.0, 1e12, &ropes[LOCAL].base));
-    MC_TRY(mc_config_object(text, "rope_scaling", MC_OPTIONAL, &scaling));
-    MC_TRY(mc_family_rope(&scaling, &ropes[GLOBAL]));
-
-    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &parameters));
-    MC_TRY(mc_config_object(&parameters, "full_attention", MC_OPTIONAL, &kind));
-    MC_TRY(mc_family_rope(&kind, &ropes[GLOBAL]));
-    MC_TRY(mc_config_object(&parameters, "sliding_attention", MC_OPTIONAL, &kind));
-    return mc_family_rope(&kind, &ropes[LOCAL]);
+    return mc_family_unscaled_rope(text, spec, "sliding_attention", &ropes[LOCAL]);
 }
 
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {

@@ -44,7 +44,7 @@ static mica_status read_width(const mc_config_scope *root, mc_decoder_spec *spec
 mica_status mc_family_lfm(const mc_config_scope *root, mc_decoder_spec *spec) {
     spec->context = 128000;
     spec->norm_eps = 1e-5;
-    spec->ropes[0] = (mc_rope_spec){.base = 1e6, .factor = 1.0};
+    spec->ropes[0] = mc_rope_plain(1e6);
     MC_TRY(mc_config_float(root, "norm_eps", MC_OPTIONAL, 1e-12, 1.0, &spec->norm_eps));
     MC_TRY(mc_family_plain(root, spec));
     spec->names.norm = "embedding_norm";

@@ -29,6 +29,11 @@ typedef struct mc_lm_slot {
     double offset;     /* that was added to the file's values */
 } mc_lm_slot;
 
+typedef struct mc_lm_rope {
+    mica_array freqs;      /* [dims / 2] f32; MICA_NONE: from the base alone */
+    mica_array amplitudes; /* [head_dim] f32, factors of a head's elements; MICA_NONE: 1 */
+} mc_lm_rope;
+
 typedef struct mc_lm {
     mc_decoder_spec spec;
     mc_config *config;
@@ -40,9 +45,8 @@ typedef struct mc_lm {
     mc_linear embed, head;             /* [vocab, hidden] */
     bool tied;                         /* the head has the embedding's weight */
     mica_array norm;                   /* [hidden] f32 */
-    /* For spec.ropes: [dims / 2] f32; MICA_NONE: from the base alone. */
-    mica_array freqs[MC_MAX_ROPES];
-    char model_type[64]; /* as in config.json; "": it has none */
+    mc_lm_rope ropes[MC_MAX_ROPES];    /* of spec.ropes */
+    char model_type[64];               /* as in config.json; "": it has none */
     uint64_t parameters, weight_bytes;
     bool checkpoint;     /* each layer is computed again in a backward pass: mica_checkpoint */
     mica_dtype kv_dtype; /* dtype of keys and values in attention; u8: mica_to_q8 */

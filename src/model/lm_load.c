@@ -5,7 +5,6 @@
 #include "io/adapter.h"
 #include "model/family.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -270,27 +269,29 @@ int64_t mc_lm_kv_width(const mc_lm *lm) {
     return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(dim) : dim;
 }
 
-/* Llama 3's frequencies. Wavelengths above original_context / low_freq_factor are stretched by
- * factor; those below original_context / high_freq_factor are kept; between them the two are
- * blended. mica_rope divides positions by these. Source: the reference code of Llama 3.1. */
-static mica_status make_freqs(mc_lm *lm, int rope) {
-    const mc_rope_spec *spec = &lm->spec.ropes[rope];
-    lm->freqs[rope] = MICA_NONE;
-    if (!spec->llama3) return MICA_OK;
-    int64_t dim = spec->dims ? spec->dims : lm->spec.head_dim, n = dim / 2;
-    float *freqs = mc_array_alloc((size_t)n, sizeof *freqs);
-    if (!freqs) return mc_fail_nomem("the rope's frequencies");
-    for (int64_t i = 0; i < n; i++) {
-        double freq = pow(spec->base, -2.0 * (double)i / (double)dim);
-        double rotations = spec->original_context * freq / (2.0 * acos(-1.0));
-        double keep =
-            (rotations - spec->low_freq_factor) / (spec->high_freq_factor - spec->low_freq_factor);
-        keep = fmin(fmax(keep, 0.0), 1.0);
-        freqs[i] = (float)(1.0 / (keep * freq + (1.0 - keep) * freq / spec->factor));
-    }
-    lm->freqs[rope] = mica_from_data(lm->scope, freqs, MICA_F32, &n, 1);
-    mc_free(freqs);
+/* The factors of a head's elements: the rotated ones have the RoPE's, the others 1. */
+static mica_status make_amplitudes(mc_lm *lm, int i, float *room) {
+    const mc_rope_spec *rope = &lm->spec.ropes[i];
+    lm->ropes[i].amplitudes = MICA_NONE;
+    if (rope->amplitude == 0 || rope->amplitude == 1) return MICA_OK;
+    for (int64_t k = 0; k < rope->head_dim; k++)
+        room[k] = k < mc_rope_dims(rope) ? (float)rope->amplitude : 1.0f;
+    lm->ropes[i].amplitudes = mica_from_data(lm->scope, room, MICA_F32, &rope->head_dim, 1);
     return mica_scope_status(lm->scope);
+}
+
+static mica_status make_rope(mc_lm *lm, int i) {
+    mc_rope_spec *rope = &lm->spec.ropes[i];
+    if (!rope->head_dim) rope->head_dim = lm->spec.head_dim;
+    int64_t n = mc_rope_dims(rope) / 2;
+    float *room = mc_array_alloc((size_t)rope->head_dim, sizeof *room);
+    if (!room) return mc_fail_nomem("the rope's frequencies");
+    lm->ropes[i].freqs = MICA_NONE;
+    if (mc_rope_freqs(rope, room))
+        lm->ropes[i].freqs = mica_from_data(lm->scope, room, MICA_F32, &n, 1);
+    mica_status status = make_amplitudes(lm, i, room);
+    mc_free(room);
+    return status == MICA_OK ? mica_scope_status(lm->scope) : status;
 }
 
 static void describe(const mc_loader *loader, mc_lm *lm) {
@@ -341,7 +342,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     MC_TRY(load_tensors(loader, lm, options));
     MC_TRY(check_missing(loader, folder));
     for (int i = 0; i < MC_MAX_ROPES; i++)
-        MC_TRY(make_freqs(lm, i));
+        MC_TRY(make_rope(lm, i));
     describe(loader, lm);
     return note_unused(loader, lm);
 }

@@ -57,6 +57,8 @@ mica_status mc_family_gated_qwen(const mc_config_scope *root, const mc_config_sc
     spec->norm_offset = spec->converted ? 0.0 : 1.0;
     spec->head_dim = 256;
     spec->query_rows = 0; /* those of the gate are among them */
+    spec->ropes[0] = mc_rope_plain(1e4);
+    spec->ropes[0].partial = 0.25;
     MC_TRY(mc_family_plain(root, spec));
     MC_TRY(mc_config_bool(text, "attention_bias", MC_OPTIONAL, &bias));
     mc_family_biases(spec, bias, bias, false);
@@ -64,12 +66,6 @@ mica_status mc_family_gated_qwen(const mc_config_scope *root, const mc_config_sc
     mc_block_use(attention, MC_ATTENTION_Q_NORM);
     mc_block_use(attention, MC_ATTENTION_K_NORM);
     attention->attention.gated = 1;
-    double partial = 0.25;
-    mc_config_scope rope;
-    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &rope));
-    MC_TRY(mc_config_float(text, "partial_rotary_factor", MC_OPTIONAL, 1e-6, 1, &partial));
-    MC_TRY(mc_config_float(&rope, "partial_rotary_factor", MC_OPTIONAL, 1e-6, 1, &partial));
-    spec->ropes[0].dims = (int64_t)(partial * (double)spec->head_dim);
     return MICA_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "model/block.h"
+#include "model/rope.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,17 +19,6 @@
 #define MC_MAX_BLOCKS 64       /* that differ */
 #define MC_LAYER_BLOCKS 4
 #define MC_MAX_ROPES 4
-
-/* How RoPE rotates queries and keys. */
-typedef struct mc_rope_spec {
-    double base;
-    double factor; /* positions are divided by it; 1: none */
-    /* Llama 3: only low frequencies are divided by factor, middle ones are blended. */
-    bool llama3;
-    double low_freq_factor, high_freq_factor;
-    double original_context; /* in tokens */
-    int64_t dims;            /* rotated elements of each head; 0: all */
-} mc_rope_spec;
 
 /* Indices into mc_decoder_spec.blocks, in the order of a pass. */
 typedef struct mc_layer_spec {

@@ -38,18 +38,30 @@ static void add_real(uint64_t *sum, double value) {
     *sum = mc_sum_word(*sum, bits);
 }
 
+/* What version 3 did not know. */
+static void add_new_rope(uint64_t *sum, const mc_rope_spec *rope) {
+    const double reals[] = {
+        rope->kind,      rope->partial,   rope->amplitude,   rope->original_context,
+        rope->beta_fast, rope->beta_slow, rope->whole_bounds};
+    *sum = mc_sum_words(*sum, reals, sizeof reals);
+    *sum = mc_sum_words(*sum, rope->short_divisors, sizeof rope->short_divisors);
+    *sum = mc_sum_words(*sum, rope->long_divisors, sizeof rope->long_divisors);
+}
+
 static void add_rope(uint64_t *sum, const mc_rope_spec *rope) {
     add_real(sum, rope->base);
     add_real(sum, rope->factor);
-    add_int(sum, rope->llama3);
+    add_int(sum, rope->kind == MC_ROPE_LLAMA3);
     add_real(sum, rope->low_freq_factor);
     add_real(sum, rope->high_freq_factor);
-    add_real(sum, rope->original_context);
+    add_real(sum, rope->kind == MC_ROPE_LLAMA3 ? rope->original_context : 0.0);
+    if (rope->kind > MC_ROPE_LLAMA3 || rope->partial != 0) add_new_rope(sum, rope);
 }
 
 /* Blocks that version 3 did not know. */
 static void add_block(uint64_t *sum, const mc_block_spec *block) {
-    if (block->kind == &mc_block_attention || block->kind == &mc_block_gated) return;
+    bool known = block->kind == &mc_block_attention || block->kind == &mc_block_gated;
+    if (known && block->factor == 1.0) return;
     *sum = mc_sum_text(*sum, block->kind->name);
     *sum = mc_sum_words(*sum, block->own, sizeof block->own);
     add_real(sum, block->factor);

@@ -3,6 +3,7 @@
 
 #include "support/support.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,7 +200,8 @@ static void test_files(void **state) {
     test_temp_dir_remove(dir);
 }
 
-/* Infinity as Python's json and as transformers write it: taken, and out of every range. */
+/* Infinity as Python's json and as transformers write it: taken, and out of every range
+ * that does not end with it. */
 static void test_infinity(void **state) {
     (void)state;
     static const char infinite[] =
@@ -214,6 +216,15 @@ static void test_infinity(void **state) {
         fail_msg("%s", mica_last_error());
     mc_config_scope scope = mc_config_root(c);
     assert_int_equal(mc_config_int(&scope, "n", MC_REQUIRED, 0, 9, &i), MICA_OK);
+    double limit[2] = {-1, -1};
+    size_t count = 0;
+    assert_int_equal(mc_config_floats(&scope, "limit", MC_REQUIRED, 0, INFINITY, limit, 2, &count),
+                     MICA_OK);
+    assert_true(count == 2 && limit[0] == 0 && isinf(limit[1]) && limit[1] > 0);
+    assert_int_equal(mc_config_floats(&scope, "limit", MC_REQUIRED, 0, 1, limit, 2, &count),
+                     MICA_EFORMAT);
+    assert_int_equal(mc_config_floats(&scope, "limit", MC_REQUIRED, 0, INFINITY, limit, 1, &count),
+                     MICA_EFORMAT);
     char *eps = test_format("%s: eps: want a number in 0..1, found -Infinity", path);
     char *new = test_format("%s: new: want a number in 0..1, found Infinity", path);
     says(mc_config_float(&scope, "eps", MC_REQUIRED, 0, 1, &f), MICA_EFORMAT, eps);

@@ -127,29 +127,14 @@ static void test_bad_values(void **state) {
     expect_error(GEMMA "\"layer_types\": [\"full_attention\"]}", MICA_EFORMAT, "layer_types");
     expect_error(GEMMA "\"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]}",
                  MICA_EUNSUPPORTED, "linear_attention");
-    expect_error(GEMMA "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2}}",
-                 MICA_EUNSUPPORTED, "yarn");
+    expect_error(GEMMA "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2}}",
+                 MICA_EUNSUPPORTED, "dynamic");
     expect_error(GEMMA "\"rope_scaling\": {\"rope_type\": \"linear\"}}", MICA_ENOENT,
                  "rope_scaling.factor");
     expect_error(GEMMA "\"sliding_window_pattern\": 0}", MICA_EFORMAT, "sliding_window_pattern");
     expect_error(GEMMA "\"query_pre_attn_scalar\": 0}", MICA_EFORMAT, "query_pre_attn_scalar");
     expect_error("{\"model_type\": \"gemma3\", \"text_config\": []}", MICA_EFORMAT, "text_config");
     expect_error("{\"model_type\": 3}", MICA_EFORMAT, "model_type");
-}
-
-static void test_llama3_rope(void **state) {
-    (void)state;
-    static const char json[] =
-        "{\"rope_type\": \"llama3\", \"factor\": 32, \"low_freq_factor\": 1, \"high_freq_factor\": "
-        "4, \"original_max_position_embeddings\": 64, \"rope_theta\": 5e5}";
-    mc_rope_spec rope = {.base = 1.0, .factor = 1.0};
-    mc_config_close(&config);
-    assert_int_equal(mc_config_parse(json, strlen(json), "test.json", &config), MICA_OK);
-    mc_config_scope root = mc_config_root(config);
-    assert_int_equal(mc_family_rope(&root, &rope), MICA_OK);
-    assert_true(rope.llama3 && rope.base == 5e5 && rope.factor == 32.0);
-    assert_true(rope.low_freq_factor == 1.0 && rope.high_freq_factor == 4.0);
-    assert_true(rope.original_context == 64.0);
 }
 
 #define SIZES                                                                     \
@@ -174,7 +159,8 @@ static void test_nulls(void **state) {
     assert_int_equal(spec.blocks[MC_PLAIN_MLP].gated.activation, MC_SILU);
     assert_int_equal(spec.tied, MC_TIED_UNSAID);
     assert_true(spec.norm_eps == 1e-6);
-    assert_true(spec.ropes[0].base == 1e4 && spec.ropes[0].factor == 1.0 && !spec.ropes[0].llama3);
+    assert_true(spec.ropes[0].base == 1e4 && spec.ropes[0].factor == 1.0 &&
+                spec.ropes[0].kind == MC_ROPE_PLAIN);
     for (int i = 0; i < spec.n_blocks; i++)
         assert_true(spec.blocks[i].biases == 0);
 }
@@ -214,7 +200,6 @@ int main(void) {
         cmocka_unit_test(test_found_by_architecture),
         cmocka_unit_test(test_found_by_tensors),
         cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_llama3_rope),
         cmocka_unit_test(test_nulls),
         cmocka_unit_test(test_late_windows),
     };

@@ -237,8 +237,8 @@ static void test_llama3_frequencies(void **state) {
     mc_lm *lm;
     float got[8];
     if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
-    assert_false(mica_valid(lm->freqs[1])); /* of the layers with a window: plain RoPE */
-    assert_int_equal(mica_read(lm->freqs[0], got, sizeof got), MICA_OK);
+    assert_false(mica_valid(lm->ropes[1].freqs)); /* of the layers with a window: plain RoPE */
+    assert_int_equal(mica_read(lm->ropes[0].freqs, got, sizeof got), MICA_OK);
     for (int i = 0; i < 8; i++)
         assert_true(got[i] > want[i] * (1 - 1e-6f) && got[i] < want[i] * (1 + 1e-6f));
     mc_lm_close(&lm);

@@ -83,7 +83,7 @@ static void query(const mc_lm *lm, const float *embedding, const float *norm, co
     const mc_rope_spec *rope = &spec->ropes[mc_spec_attention(spec, 0)->rope];
     int64_t d = spec->head_dim;
     double x[512];
-    assert_true(spec->hidden <= 512 && !rope->llama3);
+    assert_true(spec->hidden <= 512 && rope->kind != MC_ROPE_LLAMA3);
     for (int64_t i = 0; i < spec->hidden; i++)
         x[i] = (double)embedding[i] * spec->embed_scale;
     normalise(x, spec->hidden, norm, spec->norm_eps);
