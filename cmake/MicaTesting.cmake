@@ -63,6 +63,12 @@ if(MICA_SANITIZE OR CMAKE_CROSSCOMPILING)
   set(MICA_TEST_CPU_SECONDS 1800)
   set(MICA_TEST_TIMEOUT 2400)
 endif()
+# What tests let one input compute is seconds of the processor itself. QEMU was seen to take twelve
+# times as long (an interpreter of patterns, which jumps a lot); another's may be slower.
+set(MICA_TEST_EMULATED_TIMES 1)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  set(MICA_TEST_EMULATED_TIMES 30)
+endif()
 
 # Gives a test the labels `first`, `kernels` and `models`, if it is one of those; in a build without
 # sanitizers the first ones are labelled `twice`, for make release-rest.

@@ -1,8 +1,8 @@
 /* What a fuzzer calls: the target's function, within bounds. An input that takes more than some
- * seconds of CPU, or makes the process larger by more than some hundred megabytes, ends it by
- * abort(), so that libFuzzer keeps the input and a replay fails. Time on the wall says nothing on a
- * busy machine, so it does not count. The target's file is compiled with the name
- * LLVMFuzzerTestOneInput replaced by fuzz_target. */
+ * seconds of CPU (some more where an emulator runs it), or makes the process larger by more than
+ * some hundred megabytes, ends it by abort(), so that libFuzzer keeps the input and a replay fails.
+ * Time on the wall says nothing on a busy machine, so it does not count. The target's file is
+ * compiled with the name LLVMFuzzerTestOneInput replaced by fuzz_target. */
 #define _DEFAULT_SOURCE
 #define _DARWIN_C_SOURCE
 
@@ -30,7 +30,7 @@ enum { TIMES = 1 };
 enum { TIMES = 1 };
 #endif
 
-enum { MAX_SECONDS = 5 * TIMES, MAX_GROWTH_MB = 256 * TIMES };
+enum { MAX_SECONDS = 5 * TIMES * MICA_TEST_EMULATED_TIMES, MAX_GROWTH_MB = 256 * TIMES };
 
 static void out_of_time(int signal) {
     static const char text[] = "fuzz: an input took more CPU time than it may\n";

@@ -28,7 +28,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 60 * 1000, WRONG = 99 };
+enum { PATIENCE_MS = 600 * 1000, WRONG = 99 };
 
 static int terminal;
 static pid_t child;

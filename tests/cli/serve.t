@@ -113,7 +113,7 @@ A port may stand behind the address, as in what mica ps is told by the same vari
 SIGHUP drains it as SIGTERM does, unless it is to be ignored.
 
   $ for signal in HUP TERM; do
-  >   pty --hangup mica serve model --port 0 2> said4 & server=$!
+  >   rm -f said4; pty --hangup mica serve model --port 0 2> said4 & server=$!
   >   until grep -q curl said4 || ! kill -0 $server; do :; done
   >   kill -$signal $server; wait $server; echo $?
   > done; (trap '' HUP; exec mica serve model --port 0) 2> said5 & server=$!

@@ -96,7 +96,18 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
     free(path);
 }
 
-/* Files that were saved before states had kinds: the first token is 5, each later one 37 more. */
+static void check_same_bytes(const char *got_path, const char *want_path) {
+    size_t got_size, want_size;
+    char *got = test_read_file(got_path, &got_size), *want = test_read_file(want_path, &want_size);
+    assert_int_equal(got_size, want_size);
+    assert_memory_equal(got, want, want_size);
+    free(got);
+    free(want);
+}
+
+/* Files that were saved before states had kinds: the first token is 5, each later one 37 more. Saved
+ * again, what was loaded is the same bytes. Their keys are sums of AVX2's kernels, and others add up
+ * in another order, so how they go on differs by the golden's tolerance. */
 static void check_old_file(const char *name, int64_t context, int64_t n) {
     model_fixture f;
     fixture_open(name, &f);
@@ -104,12 +115,15 @@ static void check_old_file(const char *name, int64_t context, int64_t n) {
     mc_session_model shared = shared_of(&f, context);
     mc_session *session = open_session(&shared), *loaded = load(&shared, path, 0);
     assert_int_equal(mc_session_count(loaded), n);
+    char *again = save(loaded);
+    check_same_bytes(again, path);
     feed(session, 0, n);
     for (int64_t i = n; i < n + 5; i++)
         fixture_compare(feed(loaded, i, 1), feed(session, i, 1), (size_t)f.lm->spec.vocab,
-                        fixture_same(&f), "%s: token %lld", path, (long long)i);
+                        f.tolerance, "%s: token %lld", path, (long long)i);
     mc_session_close(&loaded);
     mc_session_close(&session);
+    free(again);
     free(path);
     fixture_close(&f);
 }
