@@ -34,11 +34,15 @@ typedef enum mc_slot_kind {
 
 typedef struct mc_attention_spec {
     int64_t heads, kv_heads, head_dim;
-    int64_t window;  /* tokens that a query attends to, itself included; 0: all up to itself */
-    int64_t rope;    /* index into mc_decoder_spec.ropes; MC_NO_ROPE: nothing is rotated */
-    double scale;    /* factor of q k^T */
-    double soft_cap; /* of the scores; 0: none */
-    int64_t gated;   /* head by head, rows of the output's gate follow those of the queries */
+    int64_t window;     /* tokens that a query attends to, itself included; 0: all up to itself */
+    int64_t rope;       /* index into mc_decoder_spec.ropes; MC_NO_ROPE: nothing is rotated */
+    double scale;       /* factor of q k^T */
+    double soft_cap;    /* of the scores; 0: none */
+    int64_t gated;      /* head by head, rows of the output's gate follow those of the queries */
+    int64_t wide_norms; /* 1: norms of queries and keys are over all heads at once */
+    /* Queries at position t are multiplied by 1 + growth * ln(1 + floor(t / period)); 0: none. */
+    double growth;
+    int64_t period;
 } mc_attention_spec;
 
 #define MC_NO_ROPE (-1)
@@ -134,7 +138,7 @@ enum {
     MC_ATTENTION_K,
     MC_ATTENTION_V,
     MC_ATTENTION_O,
-    MC_ATTENTION_Q_NORM, /* over head_dim, before RoPE */
+    MC_ATTENTION_Q_NORM, /* over head_dim, or all heads, before RoPE */
     MC_ATTENTION_K_NORM,
     MC_ATTENTION_SLOTS
 };

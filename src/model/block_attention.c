@@ -26,8 +26,12 @@ static int64_t kv_heads(const mc_block_spec *b) {
     return b->attention.kv_heads;
 }
 
-static int64_t head_dim(const mc_block_spec *b) {
-    return b->attention.head_dim;
+static int64_t query_norm(const mc_block_spec *b) {
+    return b->attention.wide_norms ? queries(b) : b->attention.head_dim;
+}
+
+static int64_t key_norm(const mc_block_spec *b) {
+    return b->attention.wide_norms ? keys(b) : b->attention.head_dim;
 }
 
 static int64_t kept(const mc_block_spec *b) {
@@ -66,12 +70,12 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
     [MC_ATTENTION_Q_NORM] = {.kind = MC_SLOT_NORM,
                              .name = "self_attn.q_norm",
                              .optional = true,
-                             .rows = head_dim,
+                             .rows = query_norm,
                              .gguf = "attn_q_norm"},
     [MC_ATTENTION_K_NORM] = {.kind = MC_SLOT_NORM,
                              .name = "self_attn.k_norm",
                              .optional = true,
-                             .rows = head_dim,
+                             .rows = key_norm,
                              .gguf = "attn_k_norm"},
 };
 
@@ -115,6 +119,32 @@ static mica_array apply_rope(const mc_lm_pass *p, const mc_block_at *at, mica_ar
     if (rope->kind == MC_ROPE_LINEAR) options.scale = (float)(1.0 / rope->factor);
     x = mica_rope(p->s, x, position, made->freqs, &options);
     return mica_valid(made->amplitudes) ? mica_multiply(p->s, x, made->amplitudes) : x;
+}
+
+/* q [B, heads, L, D], the first of each row at `position`, times what grows with the position. */
+static mica_array grow(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
+                       mica_array position) {
+    const mc_attention_spec *spec = &at->spec->attention;
+    const int64_t columns[] = {-1, 1, 1, 1}, column[] = {-1, 1};
+    if (spec->growth == 0) return q;
+    mica_array t = mica_arange(p->s, 0, (double)mica_array_dim(q, 2), 1, MICA_I32);
+    if (mica_array_ndim(position)) position = mica_reshape(p->s, position, columns, 4);
+    t = mica_add(p->s, mica_reshape(p->s, t, column, 2), position);
+    t = mica_floor_divide(p->s, t, mica_i32(p->s, (int32_t)spec->period));
+    t = mica_log1p(p->s, mica_astype(p->s, t, MICA_F32));
+    t = mica_multiply(p->s, t, mica_f32(p->s, (float)spec->growth));
+    return mica_multiply(p->s, q, mica_add(p->s, t, mica_f32(p->s, 1.0f)));
+}
+
+/* A norm over all heads at once, if the spec says so. */
+static mica_array normalise_wide(const mc_lm_pass *p, const mc_block_at *at, int slot,
+                                 mica_array x) {
+    return at->spec->attention.wide_norms ? mc_block_normalise(p, at, slot, x) : x;
+}
+
+static mica_array normalise_heads(const mc_lm_pass *p, const mc_block_at *at, int slot,
+                                  mica_array x) {
+    return at->spec->attention.wide_norms ? x : mc_block_normalise(p, at, slot, x);
 }
 
 static mica_array to_kv(const mc_lm_pass *p, mica_array x) {
@@ -168,11 +198,14 @@ mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     mica_array gate, q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
     mica_array k = mc_block_apply(p, at, MC_ATTENTION_K, x);
     mica_array v = mc_block_apply(p, at, MC_ATTENTION_V, x);
-    q = mc_block_normalise(p, at, MC_ATTENTION_Q_NORM, split_queries(p, at, q, &gate));
+    q = normalise_wide(p, at, MC_ATTENTION_Q_NORM, q);
+    k = normalise_wide(p, at, MC_ATTENTION_K_NORM, k);
+    q = normalise_heads(p, at, MC_ATTENTION_Q_NORM, split_queries(p, at, q, &gate));
     k = split_heads(p, k, spec->kv_heads, spec->head_dim);
-    k = mc_block_normalise(p, at, MC_ATTENTION_K_NORM, k);
+    k = normalise_heads(p, at, MC_ATTENTION_K_NORM, k);
     v = swap_heads(p, split_heads(p, v, spec->kv_heads, spec->head_dim));
-    q = apply_rope(p, at, swap_heads(p, q), advance(p, p->position, at->first));
+    mica_array position = advance(p, p->position, at->first);
+    q = grow(p, at, apply_rope(p, at, swap_heads(p, q), position), position);
     k = apply_rope(p, at, swap_heads(p, k), p->position);
     if (store && store->observe) store->observe(store->observer, at->layer, q, k);
     k = to_kv(p, k);

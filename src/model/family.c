@@ -270,21 +270,36 @@ mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
     return MICA_OK;
 }
 
-/* Gives a layer of plain attention a window. */
+void mc_family_vary(mc_decoder_spec *spec, int layer, int64_t window, int64_t rope) {
+    const mc_block *kind = spec->blocks[MC_PLAIN_ATTENTION].kind;
+    int i = 0;
+    while (i < spec->n_blocks &&
+           (spec->blocks[i].kind != kind || spec->blocks[i].attention.window != window ||
+            spec->blocks[i].attention.rope != rope))
+        i++;
+    if (i == spec->n_blocks) i = mc_spec_copy(spec, MC_PLAIN_ATTENTION);
+    spec->blocks[i].attention.window = window;
+    spec->blocks[i].attention.rope = rope;
+    spec->layers[layer].blocks[0] = (uint8_t)i;
+}
+
 static void set_window(mc_decoder_spec *spec, int layer, int64_t window) {
-    if (spec->n_blocks == MC_PLAIN_SLIDING) mc_spec_copy(spec, MC_PLAIN_ATTENTION);
-    spec->blocks[MC_PLAIN_SLIDING].attention.window = window;
-    spec->layers[layer].blocks[0] = MC_PLAIN_SLIDING;
+    mc_family_vary(spec, layer, window, spec->blocks[MC_PLAIN_ATTENTION].attention.rope);
+}
+
+mica_status mc_family_sliding(const mc_config_scope *text, int64_t pattern,
+                              const mc_decoder_spec *spec, int *slides) {
+    static const mc_layer_type types[] = {
+        {"full_attention", 0}, {"sliding_attention", 1}, {NULL, 0}};
+    for (int i = 0; i < spec->n_layers; i++)
+        slides[i] = (i + 1) % pattern != 0;
+    return mc_family_layer_types(text, "layer_types", types, spec, slides);
 }
 
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec) {
-    static const mc_layer_type types[] = {
-        {"full_attention", 0}, {"sliding_attention", 1}, {NULL, 0}};
     int slides[MC_MAX_LAYERS];
-    for (int i = 0; i < spec->n_layers; i++)
-        slides[i] = (i + 1) % pattern != 0;
-    MC_TRY(mc_family_layer_types(text, "layer_types", types, spec, slides));
+    MC_TRY(mc_family_sliding(text, pattern, spec, slides));
     for (int i = 0; i < spec->n_layers; i++)
         if (slides[i]) set_window(spec, i, window);
     return MICA_OK;
@@ -312,13 +327,12 @@ mica_status mc_family_unscaled_rope(const mc_config_scope *text, const mc_decode
     return mc_rope_read(&own, rope);
 }
 
-/* Whether a key is null, which means none, though an absent key has a default. */
-static bool is_null(const mc_config_scope *text, const char *key) {
+bool mc_family_is_null(const mc_config_scope *text, const char *key) {
     return mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_NULL;
 }
 
 static mica_status read_softcap(const mc_config_scope *text, const char *key, double *cap) {
-    if (is_null(text, key)) *cap = 0.0;
+    if (mc_family_is_null(text, key)) *cap = 0.0;
     return mc_config_float(text, key, MC_OPTIONAL, 1e-3, 1e6, cap);
 }
 
@@ -377,7 +391,7 @@ mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *
 }
 
 mica_status mc_family_window(const mc_config_scope *text, int64_t window, mc_decoder_spec *spec) {
-    if (is_null(text, "sliding_window")) return MICA_OK;
+    if (mc_family_is_null(text, "sliding_window")) return MICA_OK;
     MC_TRY(mc_config_int(text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     spec->blocks[MC_PLAIN_ATTENTION].attention.window = window;
     return MICA_OK;
@@ -387,7 +401,7 @@ mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec 
     bool slides = false;
     int64_t window = 4096, first = 28;
     MC_TRY(mc_config_bool(text, "use_sliding_window", MC_OPTIONAL, &slides));
-    if (!slides || is_null(text, "sliding_window")) return MICA_OK;
+    if (!slides || mc_family_is_null(text, "sliding_window")) return MICA_OK;
     MC_TRY(mc_config_int(text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     if (mc_config_has(text, "layer_types")) return mc_family_windows(text, window, 1, spec);
     MC_TRY(mc_config_int(text, "max_window_layers", MC_OPTIONAL, 0, MC_MAX_LAYERS, &first));

@@ -99,6 +99,10 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
  * names. */
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
+/* Reads Granite's factors: of embeddings, of scores, of what blocks add, of logits. The layers are
+ * there. */
+mica_status mc_family_granite_factors(const mc_config_scope *text, mc_decoder_spec *spec);
+
 /* Sets what Gemma 2 and 3 share before a config is read: the sizes that transformers assumes, norms
  * with 1 + w. */
 void mc_family_gemma_defaults(mc_decoder_spec *spec);
@@ -142,12 +146,22 @@ mica_status mc_family_delta_net(const mc_config_scope *text, mc_decoder_spec *sp
  * max_window_layers on. */
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);
 
+/* Whether a key is null, which means none, though an absent key has a default. */
+bool mc_family_is_null(const mc_config_scope *text, const char *key);
+
+/* Which layers layer_types calls sliding_attention: slides [n_layers], 1 or 0. Without layer_types
+ * all but every `pattern`-th layer, counted from 1. */
+mica_status mc_family_sliding(const mc_config_scope *text, int64_t pattern,
+                              const mc_decoder_spec *spec, int *slides);
+
+/* Gives a layer the plain attention, as it is then, but for the window and the RoPE. */
+void mc_family_vary(mc_decoder_spec *spec, int layer, int64_t window, int64_t rope);
+
 /* Gives all layers the window that sliding_window says; null: none, absent: `window`. */
 mica_status mc_family_window(const mc_config_scope *text, int64_t window, mc_decoder_spec *spec);
 
-/* Gives some layers a copy of the plain attention, as it is then, with a window. Layers that
- * layer_types calls sliding_attention have `window`. Without layer_types, all but every
- * `pattern`-th layer have it, counted from 1. */
+/* Gives layers that slide (mc_family_sliding) a copy of the plain attention, as it is then, with a
+ * window. */
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec);
 

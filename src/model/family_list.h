@@ -9,5 +9,9 @@ FAMILY(qwen3)
 FAMILY(qwen2)
 FAMILY(llama)
 FAMILY(mistral)
+FAMILY(smollm3)
+FAMILY(olmo2)
+FAMILY(olmo3)
+FAMILY(granite)
 
 #undef FAMILY

@@ -115,6 +115,8 @@ static mica_array checkpoint_layer(const mc_lm_pass *p, int i, int64_t first, mi
 mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
     float cap = (float)lm->spec.final_softcap;
     mica_array logits = mc_linear_apply(s, &lm->head, hidden);
+    if (lm->spec.logit_scale != 0.0)
+        logits = mica_multiply(s, logits, mica_f32(s, (float)lm->spec.logit_scale));
     if (cap == 0.0f) return logits;
     mica_array scale = mica_f32(s, cap);
     return mica_multiply(s, mica_tanh(s, mica_divide(s, logits, scale)), scale);

@@ -18,7 +18,7 @@
 #define MC_MAX_WIDTH (1 << 24) /* of hidden, intermediate, vocabulary, heads, head_dim */
 #define MC_MAX_BLOCKS 64       /* that differ */
 #define MC_LAYER_BLOCKS 4
-#define MC_MAX_ROPES 4
+#define MC_MAX_ROPES 8
 
 /* Indices into mc_decoder_spec.blocks, in the order of a pass. */
 typedef struct mc_layer_spec {
@@ -50,7 +50,8 @@ typedef struct mc_decoder_spec {
     double norm_eps;      /* of the last norm, and of blocks unless they say another */
     double norm_offset;   /* the same; added to norm weights on loading: Gemma's 1 + w */
     double embed_scale;   /* factor of embeddings */
-    double final_softcap; /* of the logits; 0: none */
+    double logit_scale;   /* factor of the logits; 0: none */
+    double final_softcap; /* of them then; 0: none */
     /* Whether the head is the embedding. Unsaid: it is if the files hold no head. A head in the
      * files that differs from the embedding wins over yes. */
     mc_tied tied;

@@ -193,6 +193,61 @@ static void test_late_windows(void **state) {
                    named);
 }
 
+static void test_mistral(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"mistral\", " SIZES "}"), MICA_OK);
+    assert_int_equal(attention(3)->window, 4096); /* the default of transformers; null is none */
+    assert_int_equal(
+        read_spec("{\"model_type\": \"mistral\", \"sliding_window\": null, " SIZES "}"), MICA_OK);
+    assert_int_equal(attention(0)->window, 0);
+
+    static const char wrapped[] = "{\"model_type\": \"mistral3\", \"text_config\": "
+                                  "{\"model_type\": \"%s\", %s " SIZES "}}";
+    char *json = test_format(wrapped, "ministral3",
+                             "\"rope_parameters\": {\"llama_4_scaling_beta\": 0.1, "
+                             "\"original_max_position_embeddings\": 16, \"rope_theta\": 1e6},");
+    assert_int_equal(read_spec(json), MICA_OK);
+    assert_true(attention(0)->growth == 0.1 && attention(0)->period == 16);
+    assert_int_equal(attention(0)->window, 0);
+    free(json);
+    json = test_format(wrapped, "mistral4", "");
+    expect_error(json, MICA_EUNSUPPORTED, "mistral4");
+    free(json);
+}
+
+static void test_smollm3(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"smollm3\", " SIZES "}"), MICA_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(attention(i)->rope, i == 3 ? MC_NO_ROPE : 0);
+    assert_true(spec.ropes[0].base == 2e6);
+    assert_int_equal(read_spec("{\"model_type\": \"smollm3\", \"no_rope_layers\": [0, 1, 1, 0], "
+                               "\"use_sliding_window\": true, \"sliding_window\": 7, " SIZES "}"),
+                     MICA_OK);
+    for (int i = 0; i < 4; i++) {
+        bool rotates = i == 1 || i == 2;
+        assert_int_equal(attention(i)->rope, rotates ? 0 : MC_NO_ROPE);
+        assert_int_equal(attention(i)->window, rotates ? 0 : 7);
+    }
+    expect_error("{\"model_type\": \"smollm3\", \"no_rope_layers\": [1], " SIZES "}", MICA_EFORMAT,
+                 "no_rope_layers");
+}
+
+static void test_olmo3(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"olmo3\", \"rope_theta\": 7e5, \"rope_scaling\": "
+                               "{\"rope_type\": \"yarn\", \"factor\": 8, "
+                               "\"original_max_position_embeddings\": 8192}, " SIZES "}"),
+                     MICA_OK);
+    for (int i = 0; i < 4; i++) {
+        const mc_rope_spec *rope = &spec.ropes[attention(i)->rope];
+        assert_int_equal(attention(i)->window, i == 3 ? 0 : 4096);
+        assert_int_equal(rope->kind, i == 3 ? MC_ROPE_YARN : MC_ROPE_PLAIN);
+        assert_true(rope->base == 7e5 && attention(i)->wide_norms);
+    }
+    assert_null(spec.blocks[MC_PLAIN_ATTENTION].names[MC_BLOCK_NORM]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma3_defaults),
@@ -202,6 +257,9 @@ int main(void) {
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_nulls),
         cmocka_unit_test(test_late_windows),
+        cmocka_unit_test(test_mistral),
+        cmocka_unit_test(test_smollm3),
+        cmocka_unit_test(test_olmo3),
     };
     int failed = cmocka_run_group_tests_name("model/family", tests, NULL, NULL);
     mc_config_close(&config);

@@ -1,0 +1,40 @@
+/* Granite 3, dense: ibm-granite/granite-3.*.
+ *
+ * As Llama, with factors of embeddings, scores, what layers add to the stream, and logits.
+ *
+ * Source: the defaults of transformers 5. */
+#include "model/family.h"
+
+mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_spec *spec) {
+    double divisor = 1.0, added = 1.0, scale = 1.0;
+    MC_TRY(
+        mc_config_float(root, "embedding_multiplier", MC_OPTIONAL, 1e-6, 1e6, &spec->embed_scale));
+    MC_TRY(mc_config_float(root, "attention_multiplier", MC_OPTIONAL, 1e-6, 1e6, &scale));
+    MC_TRY(mc_config_float(root, "residual_multiplier", MC_OPTIONAL, 1e-6, 1e6, &added));
+    MC_TRY(mc_config_float(root, "logits_scaling", MC_OPTIONAL, 1e-6, 1e6, &divisor));
+    spec->blocks[MC_PLAIN_ATTENTION].attention.scale = scale;
+    for (int i = 0; i < spec->n_blocks; i++)
+        spec->blocks[i].factor = added;
+    if (divisor != 1.0) spec->logit_scale = 1.0 / divisor;
+    return MICA_OK;
+}
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    bool attention_bias = false, mlp_bias = false;
+    spec->context = 2048;
+    spec->norm_eps = 1e-6;
+    MC_TRY(mc_family_plain(root, spec));
+    MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &attention_bias));
+    MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &mlp_bias));
+    mc_family_biases(spec, attention_bias, attention_bias, mlp_bias);
+    return mc_family_granite_factors(root, spec);
+}
+
+const mc_family mc_family_granite = {
+    .name = "granite",
+    .model_types = (const char *const[]){"granite", NULL},
+    .architectures = (const char *const[]){"GraniteForCausalLM", NULL},
+    .tensors =
+        (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
+    .read = read_spec,
+};
