@@ -26,8 +26,8 @@ typedef struct mica_device_options {
                                     spread over the nodes, and each keeps to its node, unless the
                                     environment variable MICA_NUMA is off */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
-    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 32 MiB on "cpu", on "mlx"
-                                    MLX's own */
+    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: what the device finds right,
+                                    32 MiB on "cpu", on "mlx" MLX's own */
 } mica_device_options;
 
 /** What a device is. Strings live as long as the device. */
@@ -110,8 +110,8 @@ MICA_API mica_op_support mica_device_op_support(const mica_device *device, size_
 MICA_API uint64_t mica_device_fallback_ops(const mica_device *device);
 
 /** Bytes held by live arrays now, the peak of that number since the last reset, and bytes of freed
- *  buffers that the device keeps for reuse. Mapped weights are not counted: they belong to the page
- *  cache. */
+ *  buffers that the device keeps for reuse. Mapped weights that the device reads where they are
+ *  mapped are not counted: they belong to the page cache. What it has a copy of is. */
 MICA_API uint64_t mica_device_active_bytes(const mica_device *device);
 MICA_API uint64_t mica_device_peak_bytes(const mica_device *device);
 MICA_API uint64_t mica_device_cached_bytes(const mica_device *device);

@@ -146,6 +146,12 @@ static void cpu_free(void *state, void *data, size_t bytes) {
         mc_pages_free(data, bytes);
 }
 
+/* More than the temporaries of most decode steps, less than buffers that were outgrown. */
+static uint64_t cpu_cache_bytes(const void *state) {
+    (void)state;
+    return UINT64_C(32) << 20;
+}
+
 /* An array of the host is one of the device. */
 static mica_status cpu_adopt(void *state, const void *host, size_t bytes, void **address) {
     (void)state;
@@ -246,6 +252,7 @@ const mc_backend mc_backend_cpu = {
     .info = cpu_info,
     .alloc = cpu_alloc,
     .free = cpu_free,
+    .cache_bytes = cpu_cache_bytes,
     .adopt = cpu_adopt,
     .copy = cpu_copy,
     .supports = cpu_supports,

@@ -155,23 +155,34 @@ typedef struct mc_backend {
     void (*close)(void *state);
     void (*info)(const void *state, mica_device_info *info);
 
-    /* Memory aligned to 64 bytes. NULL: none left. */
+    /* Memory aligned to 64 bytes; NULL: none left. What is freed behind a launch, that uses until
+     * its end. */
     void *(*alloc)(void *state, size_t bytes);
     void (*free)(void *state, void *address, size_t bytes);
 
     /* NULL: device/memory.h accounts for what alloc gives, and keeps what is freed for reuse. */
     const mc_memory_ops *memory;
 
-    /* Memory of the host, which stays as it is until the address is freed: read where it is (the
-     * address is `host` itself, and free is not called), or uploaded once.
+    /* How many bytes of freed memory are kept, unless the options of the opening say it: more where
+     * alloc and free take long. NULL, of a device without `memory`: none. */
+    uint64_t (*cache_bytes)(const void *state);
+
+    /* Memory of the host, which stays as it is until the address is freed, and is read where it is:
+     * the address is `host` itself, and free is not called, or what the device calls it. NULL: it
+     * is copied to memory of alloc, which counts as all of that.
      * errors  MICA_ENOMEM, MICA_EDEVICE */
     mica_status (*adopt)(void *state, const void *host, size_t bytes, void **address);
 
     /* Copies bytes between memory of the host and a device's, or within that; either side is a
-     * pointer of the host, or an address, and an offset. Done when it returns.
+     * pointer of the host, or an address, and an offset. When it returns, the host has what it
+     * reads, and may change what was read of it.
      * errors  MICA_EDEVICE */
     mica_status (*copy)(void *state, mc_direction direction, void *to, size_t to_offset,
                         const void *from, size_t from_offset, size_t bytes);
+
+    /* At most so many bytes in one copy from or to the host: what its staging buffer has room for.
+     * 0: any number. */
+    size_t staging_bytes;
 
     /* Whether the device has a kernel for an op, no view, over these layouts; absent operands are
      * NULL. The results out [n_out] are dense. PART is not asked for. attr, in and out NULL: for

@@ -1,4 +1,5 @@
-/* Every device: DEVICE(name). Its backend is mc_backend_<name>. The first is the default, and complete. */
+/* Every device: DEVICE(name). Its backend is mc_backend_<name>. The first is the default, and
+ * complete. */
 DEVICE(cpu)
 DEVICE(mlx)
 

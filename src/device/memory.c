@@ -80,7 +80,7 @@ void mc_memory_put(mc_memory *m, mc_storage *storage) {
     int bin = bin_of(storage->bytes, &rounded);
     pthread_mutex_lock(&m->lock);
     m->active -= storage->bytes;
-    bool keep = storage->bytes <= m->cache_limit;
+    bool keep = storage->bytes == rounded && rounded <= m->cache_limit;
     /* What is cached may be of sizes that nobody asks for again: it makes room for this. */
     if (keep && m->cached + storage->bytes > m->cache_limit) old = take_cache(m);
     if (keep) {
@@ -123,17 +123,13 @@ static bool count_active(mc_memory *m, size_t bytes) {
     return true;
 }
 
-mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
-    *storage = NULL;
-    if (bytes > SIZE_MAX / 4)
-        return mc_fail(MICA_ENOMEM, "out of memory: %zu bytes for one array", bytes);
-    size_t rounded;
-    int bin = bin_of(bytes, &rounded);
+/* A block of `rounded` bytes. *bin: what is kept of this size; bin NULL: a new one. */
+static mica_status get(mc_memory *m, size_t rounded, mc_block **bin, mc_storage **storage) {
     pthread_mutex_lock(&m->lock);
     bool over = !count_active(m, rounded);
-    mc_block *block = over ? NULL : m->bins[bin];
+    mc_block *block = over || !bin ? NULL : *bin;
     if (block) {
-        m->bins[bin] = block->next;
+        *bin = block->next;
         m->cached -= rounded;
         if (m->active > m->peak) m->peak = m->active;
     }
@@ -158,4 +154,22 @@ mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
     atomic_store_explicit(&block->storage.count, 1u, memory_order_relaxed);
     *storage = &block->storage;
     return MICA_OK;
+}
+
+static mica_status check_size(size_t bytes, mc_storage **storage) {
+    *storage = NULL;
+    if (bytes <= SIZE_MAX / 4) return MICA_OK;
+    return mc_fail(MICA_ENOMEM, "out of memory: %zu bytes for one array", bytes);
+}
+
+mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
+    size_t rounded;
+    MC_TRY(check_size(bytes, storage));
+    int bin = bin_of(bytes, &rounded);
+    return get(m, rounded, &m->bins[bin], storage);
+}
+
+mica_status mc_memory_get_exact(mc_memory *m, size_t bytes, mc_storage **storage) {
+    MC_TRY(check_size(bytes, storage));
+    return get(m, bytes == 0 ? 64 : (bytes + 63) / 64 * 64, NULL, storage);
 }

@@ -1,8 +1,8 @@
 /* Device memory: counted storages from a caching allocator, and its accounts.
  *
  * Freed blocks are kept in bins by size and handed out again, so that steady decoding asks the
- * system for nothing. Sizes are rounded up to 64 bytes, above 512 by at most an eighth, so that a
- * bin fits many requests.
+ * system for nothing; how many is the device's to say. Sizes are rounded up to 64 bytes, above 512
+ * by at most an eighth, so that a bin fits many requests.
  * Threads: safe. */
 #ifndef DEVICE_MEMORY_H
 #define DEVICE_MEMORY_H
@@ -33,7 +33,9 @@ void mc_memory_deinit(mc_memory *m);
 /* A storage of at least `bytes`, count one, content undefined, with neither release nor owner.
  * errors  MICA_ENOMEM, with the sizes and the limit */
 mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage);
-/* Takes back what mc_memory_get gave: kept for the next, or freed. */
+/* The same, rounded up to 64 bytes only: for what stays as long as a model. */
+mica_status mc_memory_get_exact(mc_memory *m, size_t bytes, mc_storage **storage);
+/* Takes back what these gave: kept for the next, or freed. */
 void mc_memory_put(mc_memory *m, mc_storage *storage);
 /* The bytes that a storage for `bytes` has, and counts as. */
 size_t mc_memory_rounded(size_t bytes);

@@ -42,16 +42,13 @@ static mica_status fail_unknown(const char *name) {
     return mc_fail(MICA_EDEVICE, "there is no device \"%s\"; there are: %s", name, names);
 }
 
-/* More than the temporaries of most decode steps, less than buffers that were outgrown. */
-#define DEFAULT_CACHE_LIMIT (UINT64_C(32) << 20)
-
 /* Opens the parts in order; what was opened before a failure is closed again. */
 static mica_status open_parts(mica_device *device, const mica_device_options *options,
                               const char *variant) {
     const mc_backend *backend = device->backend;
     uint64_t cache_limit = options->cache_limit_bytes, memory_limit = options->memory_limit_bytes;
-    if (cache_limit == 0) cache_limit = DEFAULT_CACHE_LIMIT;
     MC_TRY(backend->open(options, variant, &device->state));
+    if (cache_limit == 0 && backend->cache_bytes) cache_limit = backend->cache_bytes(device->state);
     if (backend->memory) cache_limit = 0; /* it keeps what is freed itself */
     mica_status status =
         mc_memory_init(&device->memory, backend, device->state, memory_limit, cache_limit);

@@ -78,11 +78,13 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
         MC_TRY(mica_device_open(options->device_name, &own, &model->own));
         device = model->own;
     }
+    mica_device_info info = {.struct_bytes = sizeof info};
+    mica_device_get_info(device, &info);
     const mc_weights_options weights = {
         .no_mmap = options->no_mmap,
         .prefetch = options->prefetch,
         .lock = options->mlock,
-        .cold = true,
+        .cold = info.unified_memory, /* others read them once, in order, and tell how far */
         .watch = watch_loading,
         .context = &l,
     };
@@ -93,8 +95,6 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     MC_TRY(mc_kernels_list(model->lm, device, &model->kernels));
     MC_TRY(note_layers(model, options, device));
     MC_TRY(set_context(model, options->context_length));
-    mica_device_info info = {.struct_bytes = sizeof info};
-    mica_device_get_info(device, &info);
     model->shared = (mc_session_model){
         .lm = model->lm,
         .device = device,

@@ -3,7 +3,7 @@
  * Files have a layer's tensors in the order of their names, so the experts' matrices of a kind lie
  * one distance apart, though not in the order of their numbers: 1, 10, 11, 2. Then, if they are in
  * one file, the matrix is a view of it, and picks are looked up in a table of places. Otherwise it
- * is a copy. */
+ * is a copy; also where a device would have to be given what lies between them. */
 #include "model/linear.h"
 
 #include "base/alloc.h"
@@ -57,6 +57,14 @@ static void find_entries(list *l, int part) {
     qsort(l->entries[part], (size_t)l->n, sizeof(entry), by_address);
 }
 
+/* Whether the device reads a mapped file where it is: then it does not matter how much of it a view
+ * spans. */
+static bool reads_files(const list *l) {
+    mica_device_info info = {.struct_bytes = sizeof info};
+    mica_device_get_info(mica_scope_device(l->loader->scope), &info);
+    return info.unified_memory;
+}
+
 /* Whether a part's tensors lie in one file, one distance apart, in the order of the weights. */
 static bool lie_evenly(list *l, int part) {
     const entry *e = l->entries[part], *weights = l->entries[WEIGHT];
@@ -68,7 +76,7 @@ static bool lie_evenly(list *l, int part) {
             e[i].expert != weights[i].expert)
             return false;
     l->steps[part] = (int64_t)(step / size);
-    return step % size == 0;
+    return step % size == 0 && (step == e->tensor->bytes || reads_files(l));
 }
 
 /* A part of all experts as a view of the file. */
@@ -120,6 +128,9 @@ static mica_status join(list *l, mc_linear *linear) {
     }
     for (int part = 0; part < parts; part++)
         MC_TRY(even ? view(l, part, part_of(linear, part)) : copy(l, part, part_of(linear, part)));
+    for (int64_t i = 0; i < l->n; i++)
+        for (int part = 0; part < parts; part++)
+            (void)mica_array_release(*part_of(&l->each[i], part));
     linear->quantised = l->each[0].quantised;
     linear->quant = l->each[0].quant;
     return even ? make_places(l, &linear->places) : MICA_OK;

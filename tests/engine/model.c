@@ -7,6 +7,8 @@
 #include "support/info.h"
 
 #include "base/buffer.h"
+#include "device/device.h"
+#include "support/witness.h"
 
 #include <mica/mica.h>
 
@@ -394,6 +396,55 @@ static void test_loading(void **state) {
     assert_true(strlen(first) > 8);
 }
 
+/* What loading tells while it copies weights to a device. */
+typedef struct upload {
+    mica_device *device;
+    mica_cancel *cancel; /* NULL, or ends loading at its third call */
+    uint64_t done, copies;
+    int calls;
+} upload;
+
+static void watch_upload(void *user, uint64_t done, uint64_t total) {
+    upload *u = user;
+    uint64_t copies = witness_count(u->device, WITNESS_COPY);
+    assert_true(done <= total && (done > u->done || done == total));
+    if (done < total) assert_true(copies > u->copies);
+    u->done = done;
+    u->copies = copies;
+    if (++u->calls == 3 && u->cancel) mica_cancel_set(u->cancel);
+}
+
+/* On a device with memory of its own: they count, they keep to its limit, and loading tells how far
+ * it is and can be ended. */
+static void test_loading_to_a_device(void **state) {
+    (void)state;
+    upload u = {0};
+    mica_model *model;
+    assert_int_equal(mc_device_open_backend(&witness_backend, "", NULL, &u.device), MICA_OK);
+    mica_model_options options = {
+        .device = u.device, .progress = watch_upload, .progress_user = &u};
+    assert_int_equal(mica_model_open(default_path, &options, &model), MICA_OK);
+    uint64_t weights = test_model_info(model).weight_bytes;
+    assert_true(u.calls > 3);
+    assert_in_range(mica_device_active_bytes(u.device), weights, weights + weights / 8);
+    mica_model_close(&model);
+    assert_int_equal(mica_device_active_bytes(u.device), 0);
+    mica_device_set_memory_limit(u.device, weights / 2);
+    u = (upload){.device = u.device};
+    assert_int_equal(mica_model_open(default_path, &options, &model), MICA_ENOMEM);
+    assert_non_null(strstr(mica_last_error(), "memory limit"));
+    assert_int_equal(mica_device_active_bytes(u.device), 0);
+    mica_device_set_memory_limit(u.device, 0);
+    u = (upload){.device = u.device};
+    assert_int_equal(mica_cancel_open(&u.cancel), MICA_OK);
+    options.cancel = u.cancel;
+    assert_int_equal(mica_model_open(default_path, &options, &model), MICA_ECANCELLED);
+    assert_int_equal(u.calls, 3);
+    assert_int_equal(mica_device_active_bytes(u.device), 0);
+    mica_cancel_close(&u.cancel);
+    mica_device_close(&u.device);
+}
+
 static void test_loading_cancelled(void **state) {
     (void)state;
     mica_cancel *cancel;
@@ -510,19 +561,13 @@ static void test_bounded_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_default_model),
-        cmocka_unit_test(test_info),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_own_bos),
-        cmocka_unit_test(test_another_answer),
-        cmocka_unit_test(test_bad_models),
-        cmocka_unit_test(test_bad_prompts),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_loading),
-        cmocka_unit_test(test_broken_tokenizer),
-        cmocka_unit_test(test_loading_cancelled),
-        cmocka_unit_test(test_cache_bytes),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_default_model),    cmocka_unit_test(test_info),
+        cmocka_unit_test(test_pieces),           cmocka_unit_test(test_own_bos),
+        cmocka_unit_test(test_another_answer),   cmocka_unit_test(test_bad_models),
+        cmocka_unit_test(test_bad_prompts),      cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_loading),          cmocka_unit_test(test_loading_to_a_device),
+        cmocka_unit_test(test_broken_tokenizer), cmocka_unit_test(test_loading_cancelled),
+        cmocka_unit_test(test_cache_bytes),      cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bounded_memory),
     };
     return cmocka_run_group_tests_name("engine/model", tests, open_default, close_default);

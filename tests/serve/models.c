@@ -293,7 +293,8 @@ static void test_memory(void **state) {
     close_fixture(&f);
 }
 
-/* Without a number of its own a server has three quarters of its device's memory, not the host's. */
+/* Without a number of its own a server has three quarters of its device's memory, whatever the
+ * host has. */
 static void test_memory_of_the_device(void **state) {
     (void)state;
     mica_model_options model = exact;

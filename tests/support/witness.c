@@ -298,23 +298,17 @@ static void witness_free(void *state, void *address, size_t bytes) {
     mc_free(b);
 }
 
-static mica_status witness_adopt(void *state, const void *host, size_t bytes, void **address) {
-    witness *w = state;
-    *address = witness_alloc(state, bytes);
-    if (!*address) return mc_fail(MICA_ENOMEM, "witness: no memory for %zu bytes", bytes);
-    char *to;
-    mica_status status = write_to(w, block_of(*address), &to);
-    if (status == MICA_OK)
-        memcpy(to, host, bytes);
-    else
-        witness_free(state, *address, bytes);
-    return status;
+static uint64_t witness_cache_bytes(const void *state) {
+    (void)state;
+    return WITNESS_CACHE;
 }
 
 static mica_status witness_copy(void *state, mc_direction direction, void *to, size_t to_offset,
                                 const void *from, size_t from_offset, size_t bytes) {
     witness *w = state;
     drain(w);
+    if (direction != MC_WITHIN_DEVICE && bytes > WITNESS_STAGING)
+        return mc_fail(MICA_EINTERNAL, "witness: a copy of %zu bytes", bytes);
     if (fails(w, WITNESS_COPY)) return mc_fail(MICA_EDEVICE, "witness: a copy failed");
     if (direction != MC_TO_DEVICE) {
         const block *b = block_of(from);
@@ -511,8 +505,9 @@ const mc_backend witness_backend = {
     .info = witness_info,
     .alloc = witness_alloc,
     .free = witness_free,
-    .adopt = witness_adopt,
+    .cache_bytes = witness_cache_bytes,
     .copy = witness_copy,
+    .staging_bytes = WITNESS_STAGING,
     .supports = witness_supports,
     .compile = witness_compile,
     .discard = witness_discard,

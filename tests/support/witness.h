@@ -18,11 +18,16 @@
 
 extern const mc_backend witness_backend;
 
-/* What it tells of itself; nothing keeps to it. */
-enum { WITNESS_MAX_ARRAY = 1 << 29, WITNESS_WORKING_SET = 1 << 30 };
+/* What it tells of itself; nothing keeps to the first two. */
+enum {
+    WITNESS_MAX_ARRAY = 1 << 29,
+    WITNESS_WORKING_SET = 1 << 30,
+    WITNESS_STAGING = 1 << 14, /* of a copy from or to the host */
+    WITNESS_CACHE = 1 << 22    /* of freed memory */
+};
 
 typedef enum witness_call {
-    WITNESS_ALLOC, /* of memory, adopted memory too */
+    WITNESS_ALLOC, /* of memory, that of uploaded files too */
     WITNESS_COPY,
     WITNESS_LAUNCH, /* what it computes: launch succeeds, wait fails */
     WITNESS_CALLS
