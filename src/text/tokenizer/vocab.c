@@ -64,7 +64,7 @@ static mica_status measure_vocab(mc_json vocab, size_t *count, size_t *bytes, in
     return MICA_OK;
 }
 
-static mica_status measure_added(mc_json added, size_t *count, size_t *bytes, int64_t *max_id) {
+static mica_status measure_added(mc_json added, size_t *count, size_t *bytes) {
     for (mc_json_iter it = mc_json_begin(added); mc_json_next(&it);) {
         size_t i = *count;
         mc_str content;
@@ -77,7 +77,6 @@ static mica_status measure_added(mc_json added, size_t *count, size_t *bytes, in
             return mc_fail(MICA_EFORMAT, "added_tokens[%zu].id of '%.*s': not an integer in 0..%d",
                            i, MC_STR_ARG(content), MC_VOCAB_MAX_IDS - 1);
         }
-        *max_id = id > *max_id ? id : *max_id;
         *bytes += content.len + 1;
         ++*count;
     }
@@ -106,14 +105,25 @@ static void measure_more(mc_json more, size_t *count, size_t *bytes) {
     }
 }
 
-static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
+/* What a vocabulary is filled from. */
+typedef struct filling {
+    mc_vocab *v;
+    char *room;      /* for the next text */
+    size_t count;    /* tokens in all, at most */
+    size_t capacity; /* tokens that there is memory for */
+} filling;
+
+/* added: number of tokens beside the model's. Mostly their ids follow the largest of those. */
+static bool allocate(filling *f, size_t bytes, int64_t max_id, size_t added) {
+    mc_vocab *v = f->v;
     size_t slots = 16;
-    while (slots / 4 * 3 < count) /* 262,145 tokens are not worth 8 MB */
+    while (slots / 4 * 3 < f->count) /* 262,145 tokens are not worth 8 MB */
         slots *= 2;
     v->size = (size_t)(max_id + 1);
     v->bytes = bytes;
-    v->tokens = mc_table_alloc(v->size * sizeof *v->tokens); /* fewer than MC_VOCAB_MAX_IDS */
-    v->texts = mc_table_alloc(bytes);
+    f->capacity = v->size + added; /* the first are fewer than MC_VOCAB_MAX_IDS */
+    v->tokens = mc_table_alloc(f->capacity * sizeof *v->tokens);
+    f->room = v->texts = mc_table_alloc(bytes);
     v->slots = mc_table_alloc(slots * sizeof *v->slots);
     if (!v->tokens || !v->texts || !v->slots) return false;
     memset(v->tokens, 0, v->size * sizeof *v->tokens);
@@ -128,17 +138,19 @@ static mica_status check_sparse(int64_t max_id, size_t count) {
                    (long long)max_id, count);
 }
 
-/* Lets an id be below the size. *capacity: number of tokens that there is memory for. */
-static mica_status reach(mc_vocab *v, int64_t id, size_t *capacity) {
+/* Lets an id be below the size. */
+static mica_status reach(filling *f, int64_t id) {
+    mc_vocab *v = f->v;
     size_t size = (size_t)id + 1;
-    if (size > *capacity) {
+    MC_TRY(check_sparse(id, f->count));
+    if (size > f->capacity) {
         size_t more = size + size / 2;
         mc_token *tokens = mc_table_alloc(more * sizeof *tokens);
         if (!tokens) return mc_fail_nomem("vocabulary");
         memcpy(tokens, v->tokens, v->size * sizeof *tokens);
         mc_free(v->tokens);
         v->tokens = tokens;
-        *capacity = more;
+        f->capacity = more;
     }
     if (size <= v->size) return MICA_OK;
     memset(v->tokens + v->size, 0, (size - v->size) * sizeof *v->tokens);
@@ -146,18 +158,18 @@ static mica_status reach(mc_vocab *v, int64_t id, size_t *capacity) {
     return MICA_OK;
 }
 
-/* Copies the text to *room and adds it to the hash map. It must not be in the map yet. */
-static mica_status put(mc_vocab *v, char **room, mc_str text, int32_t id, uint64_t hash,
-                       uint32_t flags) {
+/* Copies the text and adds it to the hash map. It must not be in the map yet. */
+static mica_status put(filling *f, mc_str text, int32_t id, uint64_t hash, uint32_t flags) {
+    mc_vocab *v = f->v;
     mc_token *token = &v->tokens[id];
     if (token->text) {
         return mc_fail(MICA_EFORMAT, "vocabulary: the tokens '%s' and '%.*s' have the same id %d",
                        token->text, MC_STR_ARG(text), (int)id);
     }
-    memcpy(*room, text.ptr, text.len);
-    (*room)[text.len] = '\0';
-    *token = (mc_token){*room, (uint32_t)text.len, flags};
-    *room += text.len + 1;
+    memcpy(f->room, text.ptr, text.len);
+    f->room[text.len] = '\0';
+    *token = (mc_token){f->room, (uint32_t)text.len, flags};
+    f->room += text.len + 1;
     size_t i = (size_t)hash & v->mask;
     while (v->slots[i].id >= 0)
         i = (i + 1) & v->mask;
@@ -173,7 +185,8 @@ typedef struct batch {
     size_t n;
 } batch;
 
-static mica_status put_batch(mc_vocab *v, batch *b, char **room) {
+static mica_status put_batch(filling *f, batch *b) {
+    const mc_vocab *v = f->v;
     for (size_t i = 0; i < b->n; i++) {
         b->hashes[i] = mc_vocab_hash(b->texts[i].ptr, b->texts[i].len);
         mc_prefetch(&v->slots[b->hashes[i] & v->mask]);
@@ -184,25 +197,26 @@ static mica_status put_batch(mc_vocab *v, batch *b, char **room) {
             return mc_fail(MICA_EFORMAT, "model.vocab: '%.*s' is listed twice",
                            MC_STR_ARG(b->texts[i]));
         }
-        MC_TRY(put(v, room, b->texts[i], b->ids[i], b->hashes[i], MC_TOKEN_MODEL));
+        MC_TRY(put(f, b->texts[i], b->ids[i], b->hashes[i], MC_TOKEN_MODEL));
     }
     b->n = 0;
     return MICA_OK;
 }
 
-static mica_status fill_vocab(mc_vocab *v, mc_json vocab, char **room) {
+static mica_status fill_vocab(filling *f, mc_json vocab) {
     batch b = {.n = 0};
     for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
         int64_t id = 0;
         mc_json_get_int(it.value, &id);
         b.texts[b.n] = it.key;
         b.ids[b.n] = (int32_t)id;
-        if (++b.n == MC_VOCAB_BATCH) MC_TRY(put_batch(v, &b, room));
+        if (++b.n == MC_VOCAB_BATCH) MC_TRY(put_batch(f, &b));
     }
-    return put_batch(v, &b, room);
+    return put_batch(f, &b);
 }
 
-static mica_status fill_added(mc_vocab *v, mc_json added, char **room) {
+static mica_status fill_added(filling *f, mc_json added) {
+    mc_vocab *v = f->v;
     for (mc_json_iter it = mc_json_begin(added); mc_json_next(&it);) {
         mc_str content = {0};
         int64_t id = 0;
@@ -216,17 +230,17 @@ static mica_status fill_added(mc_vocab *v, mc_json added, char **room) {
         if (known >= 0) {
             v->tokens[known].flags |= flags;
         } else {
-            MC_TRY(put(v, room, content, (int32_t)id, hash, flags));
+            MC_TRY(reach(f, id));
+            MC_TRY(put(f, content, (int32_t)id, hash, flags));
         }
     }
     return MICA_OK;
 }
 
-/* count: number of tokens, these included. */
-static mica_status fill_more(mc_vocab *v, mc_json more, size_t count, char **room) {
+static mica_status fill_more(filling *f, mc_json more) {
+    mc_vocab *v = f->v;
     mc_str content;
     int64_t id;
-    size_t capacity = v->size;
     for (mc_json_iter it = mc_json_begin(more); mc_json_next(&it);) {
         bool special = false;
         if (!more_of(&it, &content, &id)) continue;
@@ -238,9 +252,8 @@ static mica_status fill_more(mc_vocab *v, mc_json more, size_t count, char **roo
         if (known >= 0 && !(v->tokens[known].flags & MC_TOKEN_ADDED))
             v->tokens[known].flags |= flags;
         if (known >= 0 || mc_vocab_token(v, id)) continue;
-        MC_TRY(check_sparse(id, count));
-        MC_TRY(reach(v, id, &capacity));
-        MC_TRY(put(v, room, content, (int32_t)id, hash, flags));
+        MC_TRY(reach(f, id));
+        MC_TRY(put(f, content, (int32_t)id, hash, flags));
     }
     return MICA_OK;
 }
@@ -257,14 +270,14 @@ mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added, mc_json mor
     int64_t max_id = 0;
     MC_TRY(measure_vocab(vocab, &count, &bytes, &max_id));
     if (count == 0) return mc_fail(MICA_EFORMAT, "model.vocab: empty");
-    MC_TRY(measure_added(added, &n_added, &bytes, &max_id));
+    MC_TRY(measure_added(added, &n_added, &bytes));
     measure_more(more, &n_added, &bytes);
     MC_TRY(check_sparse(max_id, count + n_added));
-    if (!allocate(v, count + n_added, bytes, max_id)) return mc_fail_nomem("vocabulary");
-    char *room = v->texts;
-    MC_TRY(fill_vocab(v, vocab, &room));
-    MC_TRY(fill_added(v, added, &room));
-    return fill_more(v, more, count + n_added, &room);
+    filling f = {.v = v, .count = count + n_added};
+    if (!allocate(&f, bytes, max_id, n_added)) return mc_fail_nomem("vocabulary");
+    MC_TRY(fill_vocab(&f, vocab));
+    MC_TRY(fill_added(&f, added));
+    return fill_more(&f, more);
 }
 
 void mc_vocab_deinit(mc_vocab *v) {

@@ -49,7 +49,9 @@ typedef struct mc_vocab {
 } mc_vocab;
 
 /* Reads model.vocab (an object: text to id) and added_tokens (an array; may be NONE).
- * An added token that the model's vocabulary has, too, keeps its id there. So do those of
+ * An added token that the model's vocabulary has, too, keeps its id there, and one that is there
+ * twice its first; the other id is nobody's and counts for nothing, as in Hugging Face's tokenizers
+ * (which number all others anew; here they have the file's ids). So do those of
  * added_tokens_decoder of tokenizer_config.json (an object: id to token; may be NONE), which are
  * marked; one whose id another token has is left out.
  * errors  MICA_EFORMAT, MICA_ENOMEM; mc_vocab_deinit frees v also after an error */

@@ -332,6 +332,41 @@ static void test_far_added(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* An added token whose text is known keeps the id that it has. The sizes and the ids of "ab<x>a" are
+ * those of Hugging Face's tokenizers 0.23.3 for the same files. */
+static void test_known_added(void **state) {
+    (void)state;
+#define ADDED(id, text) "{\"id\":" id ",\"content\":\"" text "\",\"special\":true}"
+    static const struct {
+        const char *added;
+        size_t size;
+        int32_t x; /* 0: <x> is no token */
+    } cases[] = {
+        {ADDED("9", "ab"), 4, 0},
+        {ADDED("4000000", "ab"), 4, 0},
+        {ADDED("9", "ab") "," ADDED("4", "<x>"), 5, 4},
+        {ADDED("4", "<x>") "," ADDED("9", "<x>"), 5, 4},
+        {ADDED("4", "<x>") "," ADDED("4000000", "<x>") "," ADDED("5", "<y>"), 6, 4},
+    };
+#undef ADDED
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *json = test_format("{" MODEL ",\"added_tokens\":[%s]}", cases[i].added);
+        const int32_t want[] = {3, cases[i].x, 1};
+        mica_tokenizer *tok = NULL;
+        int32_t *ids = NULL;
+        size_t n = 0;
+        if (mc_tokenizer_parse(json, strlen(json), "file", &tok) != MICA_OK)
+            fail_msg("%s: %s", cases[i].added, mica_last_error());
+        assert_int_equal(mica_tokenizer_vocab_size(tok), cases[i].size);
+        assert_int_equal(mica_tokenizer_encode(tok, "ab<x>a", 6, false, &ids, &n), MICA_OK);
+        assert_int_equal(n, 3); /* fused unknown tokens are one */
+        assert_memory_equal(ids, want, sizeof want);
+        mica_free(ids);
+        mica_tokenizer_close(&tok);
+        free(json);
+    }
+}
+
 static mica_tokenizer *open_small(void) {
     char *path = test_format("%s/tokenizers/small/gemma-small", test_cases_dir());
     mica_tokenizer *tok = NULL;
@@ -600,14 +635,15 @@ static void test_shared_between_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_deep),       cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_bad_ids),    cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_shared_between_threads),
-        cmocka_unit_test(test_config),     cmocka_unit_test(test_more_added),
-        cmocka_unit_test(test_far_added),  cmocka_unit_test(test_too_much_work),
-        cmocka_unit_test(test_many_steps), cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_deep),          cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_bad_ids),       cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_between_threads),
+        cmocka_unit_test(test_config),        cmocka_unit_test(test_more_added),
+        cmocka_unit_test(test_far_added),     cmocka_unit_test(test_known_added),
+        cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_many_steps),
+        cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
