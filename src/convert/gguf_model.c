@@ -90,15 +90,21 @@ static bool find_slot(const mc_decoder_spec *spec, int layer, mc_str gguf, mc_sp
     return false;
 }
 
-/* "weight" or "bias", behind the last dot; *module: what is before it. */
+/* ".weight" or ".bias"; *module: what is before it, or the name of a tensor without one. */
 static const char *split_ending(mc_str name, mc_str *module) {
-    static const char *const endings[] = {".weight", ".bias"};
-    for (size_t i = 0; i < 2; i++)
-        if (mc_str_ends(name, mc_str_of(endings[i]))) {
-            *module = (mc_str){name.ptr, name.len - strlen(endings[i])};
-            return endings[i];
-        }
-    return NULL;
+    static const struct {
+        const char *ending, *whole;
+    } known[] = {{".weight", ".weight"}, {".bias", ".bias"}, {"_bias", ".bias"}, {"", ".weight"}};
+    size_t i = 0;
+    while (!mc_str_ends(name, mc_str_of(known[i].ending)))
+        i++;
+    *module = (mc_str){name.ptr, name.len - strlen(known[i].ending)};
+    return known[i].whole;
+}
+
+/* What stands behind the name of a slot: nothing, for a vector that is called as it is. */
+static const char *ending_of(const mc_spec_slot *slot, const char *ending) {
+    return slot->spec->kind->slots[slot->slot].bare ? "" : ending;
 }
 
 bool mc_gguf_tensor_name(const mc_decoder_spec *spec, const char *name, char *out, size_t bytes,
@@ -107,7 +113,6 @@ bool mc_gguf_tensor_name(const mc_decoder_spec *spec, const char *name, char *ou
     const char *ending = split_ending(mc_str_of(name), &module), *top;
     int layer, at = 0;
     *slot = (mc_spec_slot){.layer = -1};
-    if (!ending) return false;
     if ((top = top_name(spec, module)))
         return snprintf(out, bytes, "%s%s%s", top == spec->names.head ? "" : "model.", top,
                         ending) < (int)bytes;
@@ -117,7 +122,7 @@ bool mc_gguf_tensor_name(const mc_decoder_spec *spec, const char *name, char *ou
     int last = spec->n_layers - 1; /* layers too many are refused by their names */
     return find_slot(spec, layer < last ? layer : last, module, slot) &&
            snprintf(out, bytes, "model.layers.%d.%s%s", layer, slot->spec->names[slot->slot],
-                    ending) < (int)bytes;
+                    ending_of(slot, ending)) < (int)bytes;
 }
 
 bool mc_gguf_name_of(const mc_decoder_spec *spec, mc_str name, char *out, size_t bytes,
@@ -125,7 +130,6 @@ bool mc_gguf_name_of(const mc_decoder_spec *spec, mc_str name, char *out, size_t
     mc_str module;
     const char *ending = split_ending(name, &module), *top;
     *slot = (mc_spec_slot){.layer = -1};
-    if (!ending) return false;
     if ((top = top_gguf(spec, module)))
         return snprintf(out, bytes, "%s%s", top, ending) < (int)bytes;
     if (!mc_spec_find(spec, module, slot)) return false;

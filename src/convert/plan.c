@@ -197,7 +197,8 @@ static mica_status add_tensor(mc_plan *plan, const mc_part *part, const char *en
                               mica_dtype dtype, int64_t columns) {
     char text[NAME_BYTES];
     mc_weight_tensor *t = &plan->tensors[plan->count++];
-    size_t len = strlen(part->name) - (ending ? strlen(".weight") : 0);
+    bool cut = ending && mc_str_ends(mc_str_of(part->name), MC_STR(".weight"));
+    size_t len = strlen(part->name) - (cut ? strlen(".weight") : 0);
     if (len >= NAME_BYTES - 16)
         return mc_fail(MICA_EFORMAT, "a tensor's name has %zu bytes: %.100s...", len, part->name);
     snprintf(text, sizeof text, "%.*s%s", (int)len, part->name, ending ? ending : "");

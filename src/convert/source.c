@@ -18,13 +18,8 @@ void mc_source_close(mc_source *source) {
 
 mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     const mc_config_scope root = {.file = "config.json", .object = source->config};
-    const mc_family *family;
     *spec = (mc_decoder_spec){0};
-    MC_TRY(mc_family_find(&root, source->weights, &family));
-    spec->family = family->name;
-    spec->chat = family->chat;
-    mc_family_look(source->weights, spec);
-    MC_TRY(family->read(&root, spec));
+    MC_TRY(mc_family_read(&root, source->weights, spec));
     if (source->own_head) spec->tied = MC_TIED_NO;
     return MICA_OK;
 }
@@ -34,11 +29,12 @@ bool mc_source_is_matrix(const mc_source *source, const mc_part *part) {
     mc_str name = mc_decoder_name(mc_str_of(part->name));
     mc_spec_slot at;
     if (!mica_dtype_is_float(part->dtype) || mc_lm_ignores(part->name)) return false;
-    if (!mc_str_ends(name, ending)) return false;
-    name.len -= ending.len;
-    if (part->ndim != 3) return part->ndim == 2;
-    return source->spec && mc_spec_find(source->spec, name, &at) &&
-           at.spec->kind->slots[at.slot].experts;
+    bool bare = !mc_str_ends(name, ending);
+    if (!bare) name.len -= ending.len;
+    if (!source->spec || !mc_spec_find(source->spec, name, &at)) return !bare && part->ndim == 2;
+    const mc_slot *slot = &at.spec->kind->slots[at.slot];
+    return slot->kind == MC_SLOT_MATRIX && !slot->exact && !(at.spec->transposed >> at.slot & 1) &&
+           (part->ndim == 2 || (part->ndim == 3 && slot->experts));
 }
 
 mica_status mc_source_know(mc_source *source) {
@@ -83,7 +79,7 @@ typedef struct check {
  * rows, any number. */
 typedef struct wanted {
     int64_t experts, rows, columns;
-    bool kernel, bare; /* MC_SLOT_KERNEL; no ".weight" in its name */
+    bool kernel, transposed; /* MC_SLOT_KERNEL; rows and columns are changed over */
 } wanted;
 
 static bool has_shape(const mc_part *part, wanted w) {
@@ -91,6 +87,7 @@ static bool has_shape(const mc_part *part, wanted w) {
     if (w.kernel) return part->ndim == 3 && own[0] == w.rows && own[1] * own[2] == w.columns;
     if (part->ndim != 1 + (w.columns != 0) + (w.experts != 0)) return false;
     if (w.experts && *own++ != w.experts) return false;
+    if (w.transposed) return own[1] == w.rows && own[0] == w.columns;
     return (!w.rows || own[0] == w.rows) && (!w.columns || own[1] == w.columns);
 }
 
@@ -108,13 +105,23 @@ static mica_status check_tensor(check *c, const char *name, wanted w) {
                    part->name, experts, (long long)w.rows, columns);
 }
 
+/* Writes a module's name with the ending that it has: the first, or the second. */
+static void find_ending(const check *c, const char *module, const char *first, const char *second,
+                        char name[NAME_BYTES]) {
+    uint64_t i;
+    snprintf(name, NAME_BYTES, "%s%s", module, second);
+    if (!mc_map_find(&c->parts, mc_str_of(name), &i))
+        snprintf(name, NAME_BYTES, "%s%s", module, first);
+}
+
 static mica_status check_module(check *c, int layer, const char *module, wanted w, bool bias) {
-    char name[NAME_BYTES], prefix[32] = "";
+    char name[NAME_BYTES], whole[NAME_BYTES], prefix[32] = "";
     if (!module) return MICA_OK;
     if (layer >= 0) snprintf(prefix, sizeof prefix, "layers.%d.", layer);
-    snprintf(name, sizeof name, "%s%s%s", prefix, module, w.bare ? "" : ".weight");
+    snprintf(whole, sizeof whole, "%s%s", prefix, module);
+    find_ending(c, whole, ".weight", "", name);
     MC_TRY(check_tensor(c, name, w));
-    snprintf(name, sizeof name, "%s%s.bias", prefix, module);
+    find_ending(c, whole, ".bias", "_bias", name);
     return bias ? check_tensor(c, name, (wanted){.experts = w.experts, .rows = w.rows}) : MICA_OK;
 }
 
@@ -140,7 +147,7 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
                               .rows = slot->rows(block),
                               .columns = slot->columns ? slot->columns(block) : 0,
                               .kernel = slot->kind == MC_SLOT_KERNEL,
-                              .bare = slot->bare};
+                              .transposed = block->transposed >> i & 1};
             MC_TRY(check_slot(c, layer, block->names[i], w, mc_block_has_bias(block, i)));
         }
     return MICA_OK;
@@ -149,14 +156,13 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
 static mica_status check_all(check *c, const mc_decoder_spec *spec) {
     uint64_t head;
     bool has_head = mc_map_find(&c->parts, MC_STR("lm_head.weight"), &head);
-    MC_TRY(check_module(c, -1, spec->names.embed,
-                        (wanted){.rows = spec->vocab, .columns = spec->hidden}, false));
+    const wanted table = {.rows = spec->vocab, .columns = spec->hidden};
+    MC_TRY(check_module(c, -1, spec->names.embed, table, false));
     for (int i = 0; i < spec->n_layers; i++)
         MC_TRY(check_layer(c, spec, i));
     MC_TRY(check_module(c, -1, spec->names.norm, (wanted){.rows = spec->hidden}, false));
     if (!has_head && spec->tied != MC_TIED_NO) return MICA_OK;
-    return check_module(c, -1, spec->names.head,
-                        (wanted){.rows = spec->vocab, .columns = spec->hidden}, false);
+    return check_module(c, -1, spec->names.head, table, false);
 }
 
 static mica_status check_lists(check *c) {

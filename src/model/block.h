@@ -55,6 +55,16 @@ typedef struct mc_gated_spec {
 typedef struct mc_short_conv_spec {
     int64_t taps; /* of the kernel; at least 2 */
 } mc_short_conv_spec;
+/* How some files call what a block has. Names are of slots, and NULL where they are as the block
+ * says; MC_NO_SLOT: these files have no such tensor. Matrices of several usual names may be rows
+ * of one tensor: that is a slot of its own, whose results the block divides (mc_block_part). */
+typedef struct mc_form {
+    const char *names[MC_MAX_SLOTS];
+    bool bare;           /* tensors are called as the slots, without ".weight" */
+    uint64_t transposed; /* bit i: the matrix of slot i lies as [columns, rows] */
+} mc_form;
+
+#define MC_NO_SLOT ""
 
 typedef struct mc_delta_net_spec {
     int64_t key_heads, value_heads; /* the former divide the latter */
@@ -73,10 +83,13 @@ typedef struct mc_block_spec {
     const struct mc_block *kind;
     int64_t hidden;                  /* width of the residual stream */
     const char *names[MC_MAX_SLOTS]; /* of slots, without ".weight", in a layer; NULL: absent */
-    uint64_t biases;                 /* bit i: the matrix of slot i has a bias */
-    double norm_eps, norm_offset;    /* all norms are RMS norms; Gemma's 1 + w has offset 1 */
-    double factor;                   /* of what is added to the stream */
-    int n_carried;                   /* of a kind with MC_STATE_CARRIED */
+    const mc_form *forms;            /* [n_forms] other names, which the files' tensors show */
+    int n_forms;
+    uint64_t biases;              /* bit i: the matrix of slot i has a bias */
+    uint64_t transposed;          /* of the form that fits */
+    double norm_eps, norm_offset; /* all norms are RMS norms; Gemma's 1 + w has offset 1 */
+    double factor;                /* of what is added to the stream */
+    int n_carried;                /* of a kind with MC_STATE_CARRIED */
     mc_carried carried[MC_BLOCK_CARRIED];
     union {
         mc_attention_spec attention;
@@ -103,6 +116,7 @@ typedef struct mc_slot {
     mc_extent *experts;
     mc_extent *rotated; /* not NULL: its rows are so many heads, which RoPE rotates */
     bool sensitive;     /* recipes of several bits give it more in some layers */
+    bool exact;         /* its matmuls round nothing, and recipes leave it as it is: a router */
     const char *gguf;   /* its name in GGUF's layers: "attn_q"; NULL: it has none */
 } mc_slot;
 
@@ -140,9 +154,16 @@ enum {
     MC_ATTENTION_O,
     MC_ATTENTION_Q_NORM, /* over head_dim, or all heads, before RoPE */
     MC_ATTENTION_K_NORM,
+    MC_ATTENTION_QKV, /* rows of q, k, v, in the place of these */
     MC_ATTENTION_SLOTS
 };
-enum { MC_GATED_GATE = MC_BLOCK_SLOTS, MC_GATED_UP, MC_GATED_DOWN, MC_GATED_SLOTS };
+enum {
+    MC_GATED_GATE = MC_BLOCK_SLOTS,
+    MC_GATED_UP,
+    MC_GATED_DOWN,
+    MC_GATED_GATE_UP, /* rows of gate and up, in the place of these */
+    MC_GATED_SLOTS
+};
 enum {
     MC_SHORT_CONV_IN = MC_BLOCK_SLOTS,
     MC_SHORT_CONV_KERNEL,
@@ -171,6 +192,9 @@ mc_extent mc_block_hidden;
 
 /* Gives a block an optional slot, by its usual name. */
 void mc_block_use(mc_block_spec *block, int slot);
+
+/* Gives it one whose rows are those of slots [first, last], which go: q, k and v of phi3. */
+void mc_block_use_joined(mc_block_spec *block, int slot, int first, int last);
 
 /* Whether the matrix of a slot has a bias. */
 bool mc_block_has_bias(const mc_block_spec *block, int slot);

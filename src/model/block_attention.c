@@ -18,6 +18,10 @@ static int64_t keys(const mc_block_spec *b) {
     return b->attention.kv_heads * b->attention.head_dim;
 }
 
+static int64_t all_rows(const mc_block_spec *b) {
+    return queries(b) + 2 * keys(b);
+}
+
 static int64_t heads(const mc_block_spec *b) {
     return b->attention.heads;
 }
@@ -77,6 +81,11 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
                              .optional = true,
                              .rows = key_norm,
                              .gguf = "attn_k_norm"},
+    [MC_ATTENTION_QKV] = {.name = "self_attn.qkv_proj",
+                          .optional = true,
+                          .rows = all_rows,
+                          .columns = mc_block_hidden,
+                          .gguf = "attn_qkv"},
 };
 
 /* [B, L, heads * D] -> [B, L, heads, D] */
@@ -192,12 +201,27 @@ static bool by_rows(const mc_kv_store *store, int layer) {
     return store && store->rows && !(store->together && store->together(store->context, layer));
 }
 
+/* Queries of rows [first, L) of x, keys and values of all: [B, rows, heads * D]. */
+static void project(const mc_lm_pass *p, const mc_block_at *at, mica_array x, mica_array *q,
+                    mica_array *k, mica_array *v) {
+    int64_t n = queries(at->spec), m = n + keys(at->spec), end = m + keys(at->spec);
+    if (!mc_block_has(at, MC_ATTENTION_QKV)) {
+        *q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
+        *k = mc_block_apply(p, at, MC_ATTENTION_K, x);
+        *v = mc_block_apply(p, at, MC_ATTENTION_V, x);
+        return;
+    }
+    mica_array all = mc_block_apply(p, at, MC_ATTENTION_QKV, x);
+    *q = mc_block_rows_from(p, mc_block_part(p, all, 0, n), at->first);
+    *k = mc_block_part(p, all, n, m);
+    *v = mc_block_part(p, all, m, end);
+}
+
 mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     const mc_attention_spec *spec = &at->spec->attention;
     const mc_kv_store *store = p->store;
-    mica_array gate, q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
-    mica_array k = mc_block_apply(p, at, MC_ATTENTION_K, x);
-    mica_array v = mc_block_apply(p, at, MC_ATTENTION_V, x);
+    mica_array q, k, v, gate;
+    project(p, at, x, &q, &k, &v);
     q = normalise_wide(p, at, MC_ATTENTION_Q_NORM, q);
     k = normalise_wide(p, at, MC_ATTENTION_K_NORM, k);
     q = normalise_heads(p, at, MC_ATTENTION_Q_NORM, split_queries(p, at, q, &gate));

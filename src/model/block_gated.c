@@ -7,6 +7,10 @@ static int64_t width(const mc_block_spec *b) {
     return b->gated.width;
 }
 
+static int64_t twice_width(const mc_block_spec *b) {
+    return 2 * b->gated.width;
+}
+
 static int64_t kept(const mc_block_spec *b) {
     return 4 * b->hidden + 4 * b->gated.width;
 }
@@ -34,12 +38,30 @@ static const mc_slot slots[MC_GATED_SLOTS] = {
                        .columns = width,
                        .sensitive = true,
                        .gguf = "ffn_down"},
+    [MC_GATED_GATE_UP] = {.name = "mlp.gate_up_proj",
+                          .optional = true,
+                          .rows = twice_width,
+                          .columns = mc_block_hidden,
+                          .gguf = "ffn_up"},
 };
 
+static void project(const mc_lm_pass *p, const mc_block_at *at, mica_array x, mica_array *gate,
+                    mica_array *up) {
+    int64_t n = width(at->spec);
+    if (!mc_block_has(at, MC_GATED_GATE_UP)) {
+        *gate = mc_block_apply(p, at, MC_GATED_GATE, x);
+        *up = mc_block_apply(p, at, MC_GATED_UP, x);
+        return;
+    }
+    mica_array both = mc_block_apply(p, at, MC_GATED_GATE_UP, x);
+    *gate = mc_block_part(p, both, 0, n);
+    *up = mc_block_part(p, both, n, 2 * n);
+}
+
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
-    mica_array gate = mc_block_apply(p, at, MC_GATED_GATE, x);
+    mica_array gate, up;
+    project(p, at, x, &gate, &up);
     gate = mc_block_activate(p, at->spec->gated.activation, gate);
-    mica_array up = mc_block_apply(p, at, MC_GATED_UP, x);
     return mc_block_apply(p, at, MC_GATED_DOWN, mica_multiply(p->s, gate, up));
 }
 

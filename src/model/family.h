@@ -55,6 +55,12 @@ void mc_family_add(const mc_family *family);
 mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weights,
                            const mc_family **family);
 
+/* Finds the family of a folder's model and reads its config. Blocks get the names of the form that
+ * the files have. weights  NULL: the blocks' own names
+ *  errors  those of mc_family_find and of the family */
+mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weights,
+                           mc_decoder_spec *spec);
+
 /* ---- helpers for the families' files ---- */
 
 /* The object that holds the decoder's keys: text_config if present, else the root. */

@@ -51,19 +51,34 @@ static bool has_shape(const mc_weight_tensor *t, int64_t rows, int64_t cols) {
     return t->ndim == 2 && t->shape[0] == rows && t->shape[1] == cols;
 }
 
-/* Whether a tensor is the matrix, or what goes with it, with rows of so many columns. */
+/* The shape of the matrix, or what goes with it, whose rows have so many columns. Returns the
+ * number of axes. */
+static int shape_of(const mc_linear *linear, int64_t columns, int64_t shape[3]) {
+    int n = 0;
+    if (linear->experts) shape[n++] = linear->experts;
+    shape[n++] = linear->transposed ? columns : linear->out;
+    shape[n++] = linear->transposed ? linear->out : columns;
+    return n;
+}
+
+static bool has_axes(const mc_weight_tensor *t, const int64_t *shape, int ndim) {
+    return t->ndim == ndim && memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+}
+
 static bool fits(const mc_linear *linear, const mc_weight_tensor *t, int64_t columns) {
-    if (!linear->experts) return has_shape(t, linear->out, columns);
-    return t->ndim == 3 && t->shape[0] == linear->experts && t->shape[1] == linear->out &&
-           t->shape[2] == columns;
+    int64_t shape[3];
+    int ndim = shape_of(linear, columns, shape);
+    return has_axes(t, shape, ndim);
 }
 
 /* "F32 [8,32,64]": what the tensor should be. */
 static void put_want(const mc_linear *linear, const char *kinds, int64_t columns, char want[96]) {
+    int64_t shape[3];
+    int ndim = shape_of(linear, columns, shape);
     size_t len = (size_t)snprintf(want, 96, "%s [", kinds);
-    if (linear->experts)
-        len += (size_t)snprintf(want + len, 96 - len, "%lld,", (long long)linear->experts);
-    snprintf(want + len, 96 - len, "%lld,%lld]", (long long)linear->out, (long long)columns);
+    for (int i = 0; i < ndim; i++)
+        len += (size_t)snprintf(want + len, 96 - len, "%lld%s", (long long)shape[i],
+                                i + 1 < ndim ? "," : "]");
 }
 
 static mica_status make_leaf(mica_scope *scope, const mc_weight_tensor *t, mica_array *array) {
@@ -97,7 +112,7 @@ mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *t, int64_t
     char want[64];
     snprintf(want, sizeof want, "floats [%lld]", (long long)n);
     if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
-    if (t->ndim != 1 || t->shape[0] != n) return wrong(MICA_ESHAPE, t, want);
+    if (!has_axes(t, &n, 1)) return wrong(MICA_ESHAPE, t, want);
     return make_floats(scope, t, offset, &n, 1, vector);
 }
 
@@ -145,6 +160,15 @@ static mica_status check_dense(const mc_linear *linear, const mc_weight_tensor *
     return fits(linear, t, linear->in) ? MICA_OK : wrong(MICA_ESHAPE, t, want);
 }
 
+/* A copy with rows and columns changed over. */
+static mica_status turn(mica_scope *scope, mc_linear *linear) {
+    if (!linear->transposed) return MICA_OK;
+    mica_array w = mica_contiguous(scope, mica_swapaxes(scope, linear->weight, -1, -2));
+    MC_TRY(mica_eval(scope, w));
+    linear->weight = w;
+    return MICA_OK;
+}
+
 /* The number of rows, where any will do. */
 static void take_rows(mc_linear *linear, const mc_weight_tensor *t) {
     if (linear->out == 0 && t->ndim >= 2) linear->out = t->shape[t->ndim - 2];
@@ -154,7 +178,8 @@ static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_l
     take_rows(linear, t);
     MC_TRY(check_dense(linear, t));
     loader->dense[t->dtype]++;
-    return make_leaf(loader->scope, t, &linear->weight);
+    MC_TRY(make_leaf(loader->scope, t, &linear->weight));
+    return turn(loader->scope, linear);
 }
 
 static void make_dense(mc_linear *linear, mica_array weight) {
@@ -168,7 +193,7 @@ mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *t, mc_l
     MC_TRY(check_dense(linear, t));
     MC_TRY(make_leaf(scope, t, &weight));
     make_dense(linear, weight);
-    return MICA_OK;
+    return turn(scope, linear);
 }
 
 mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *t,
@@ -207,14 +232,24 @@ mica_status mc_linear_add_bias(mica_scope *scope, const mc_weight_tensor *t, dou
     return MICA_OK;
 }
 
-/* Fills in what the config does not say of an affine matrix, from the shapes of its tensors. */
+/* The mode of matrices whose scales are bytes, by the size of groups and the bits. */
+static mica_quant_mode byte_mode(int group_size, int bits) {
+    if (group_size == 16) return MICA_QUANT_NVFP4;
+    return bits == 8 ? MICA_QUANT_MXFP8 : MICA_QUANT_MXFP4;
+}
+
+/* What the shapes of its tensors say of a matrix, where the config does not, or says another. */
 static void guess_quant(const mc_linear *linear, const mc_weight_tensor *codes,
                         const mc_weight_tensor *scales, mica_quant *quant) {
     if (codes->ndim < 2 || scales->ndim < 2) return;
     int64_t words = codes->shape[codes->ndim - 1], groups = scales->shape[scales->ndim - 1];
-    if (!quant->group_size && groups > 0 && linear->in / groups <= 128)
-        quant->group_size = (int)(linear->in / groups);
-    if (!quant->bits && words <= linear->in / 4) quant->bits = (int)(words * 32 / linear->in);
+    if (words <= 0 || groups <= 0 || words > linear->in / 4 || groups > linear->in) return;
+    mica_quant shown = {MICA_QUANT_AFFINE, (int)(words * 32 / linear->in),
+                        (int)(linear->in / groups)};
+    if (scales->has_dtype && scales->dtype == MICA_U8)
+        shown.mode = byte_mode(shown.group_size, shown.bits);
+    bool exact = words * 32 == linear->in * shown.bits && groups * shown.group_size == linear->in;
+    if (exact && mc_packing_known(&shown)) *quant = shown;
 }
 
 static mica_status check_quant(const mc_linear *linear, const mc_weight_tensor *codes) {
@@ -264,6 +299,10 @@ static mica_status read_packing(const mc_loader *loader, const char *module, mic
     return mc_packing_of(&loader->packing, module, alias, quant);
 }
 
+static bool same_quant(const mica_quant *a, const mica_quant *b) {
+    return a->mode == b->mode && a->bits == b->bits && a->group_size == b->group_size;
+}
+
 static mica_status load_quantised(mc_loader *loader, const char *module,
                                   const mc_weight_tensor *codes, const mc_weight_tensor *scales,
                                   mc_linear *linear) {
@@ -285,19 +324,46 @@ static mica_status load_quantised(mc_loader *loader, const char *module,
     MC_TRY(load_biases(loader, module, scales, linear));
 
     if (loader->quantised++ == 0) loader->quant = *quant;
-    loader->mixed = loader->mixed || quant->mode != loader->quant.mode ||
-                    quant->bits != loader->quant.bits ||
-                    quant->group_size != loader->quant.group_size;
+    loader->mixed = loader->mixed || !same_quant(quant, &loader->quant);
+    loader->as_stated = loader->as_stated || same_quant(quant, &loader->packing.common);
     return MICA_OK;
+}
+
+/* Finds "module.weight", or a tensor that is called as the module. */
+static mica_status find_weight(mc_loader *loader, const char *module, const mc_weight_tensor **t) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s.weight", module);
+    bool bare = !mc_weights_find(loader->weights, name) && mc_weights_find(loader->weights, module);
+    return find(loader, bare ? module : name, t);
+}
+
+/* Loads "module.bias", or "module_bias". */
+static mica_status load_bias(mc_loader *loader, const char *module, mc_linear *linear) {
+    char name[NAME_BYTES], want[64];
+    const mc_weight_tensor *t;
+    const int64_t shape[] = {linear->experts, linear->out};
+    snprintf(name, sizeof name, "%s_bias", module);
+    if (!mc_weights_find(loader->weights, name)) snprintf(name, sizeof name, "%s.bias", module);
+    if (!linear->experts) return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
+    MC_TRY(find(loader, name, &t));
+    if (!t) return MICA_OK;
+    snprintf(want, sizeof want, "floats [%lld,%lld]", (long long)shape[0], (long long)shape[1]);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (!has_axes(t, shape, 2)) return wrong(MICA_ESHAPE, t, want);
+    loader->parameters += (uint64_t)(shape[0] * shape[1]);
+    loader->dense[t->dtype]++;
+    return make_floats(loader->scope, t, 0.0, shape, 2, &linear->bias);
 }
 
 mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_linear *linear) {
     char name[NAME_BYTES];
     const mc_weight_tensor *weight, *scales;
-    *linear = (mc_linear){.out = linear->out, .in = linear->in, .experts = linear->experts};
+    *linear = (mc_linear){.out = linear->out,
+                          .in = linear->in,
+                          .experts = linear->experts,
+                          .transposed = linear->transposed};
     if (linear->experts && strchr(module, '*')) return mc_linear_load_list(loader, module, linear);
-    snprintf(name, sizeof name, "%s.weight", module);
-    MC_TRY(find(loader, name, &weight));
+    MC_TRY(find_weight(loader, module, &weight));
     if (!weight) return MICA_OK;
 
     snprintf(name, sizeof name, "%s.scales", module);
@@ -310,9 +376,7 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_
     }
     uint64_t count = linear->experts ? (uint64_t)linear->experts : 1;
     loader->parameters += count * (uint64_t)linear->out * (uint64_t)linear->in;
-    if (!bias || linear->experts) return MICA_OK;
-    snprintf(name, sizeof name, "%s.bias", module);
-    return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
+    return bias ? load_bias(loader, module, linear) : MICA_OK;
 }
 
 /* The factor as [rows, cols] f32, multiplied by scale. */
@@ -368,18 +432,26 @@ mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_a
                                linear->fast);
 }
 
+/* y [T, k, out], and the bias of each place's expert. */
+static mica_array add_picked_bias(mica_scope *s, const mc_linear *linear, mica_array y,
+                                  mica_array picks) {
+    if (!mica_valid(linear->bias)) return y;
+    return mica_add(s, y, mica_take(s, linear->bias, picks, 0));
+}
+
 mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks) {
+    mica_array at = picks;
     int64_t places = mica_array_dim(x, 0), n = mica_array_dim(x, 1), count = mc_dim_mul(places, n);
     mica_array rows = mica_reshape(s, x, (int64_t[]){count, 1, linear->in}, 3), y;
     mica_array lhs = mica_arange(s, 0.0, (double)count, 1.0, MICA_I32);
     lhs = mica_reshape(s, lhs, (int64_t[]){places, n}, 2); /* k picks broadcast to it */
-    if (mica_valid(linear->places)) picks = mica_take(s, linear->places, picks, 0);
+    if (mica_valid(linear->places)) at = mica_take(s, linear->places, picks, 0);
     if (linear->quantised)
         y = mc_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
-                          lhs, picks, linear->fast);
+                          lhs, at, linear->fast);
     else
-        y = mc_gather_rows(s, rows, linear->weight, lhs, picks, linear->fast);
-    return mica_squeeze(s, y, 2);
+        y = mc_gather_rows(s, rows, linear->weight, lhs, at, linear->fast);
+    return add_picked_bias(s, linear, mica_squeeze(s, y, 2), picks);
 }
 
 /* Dropout: each element is 0 with the probability p, else divided by 1 - p. */

@@ -15,7 +15,8 @@
  * are one, with an axis before these. */
 typedef struct mc_linear {
     mica_array weight, scales, biases;
-    mica_array bias; /* [out] f32, added to the matmul; MICA_NONE: none */
+    mica_array
+        bias; /* [out] f32, or of experts [experts, out], added to the matmul; MICA_NONE: none */
     /* An adapter's factors, [in, r] and [r, out] f32: their matmul is added to the transposed
      * weight. The adapter's scale is in them. MICA_NONE: no adapter. */
     mica_array lora_a, lora_b;
@@ -28,6 +29,7 @@ typedef struct mc_linear {
     bool quantised;
     bool fast; /* matmuls may round activations: mc_lm_set_arithmetic */
     int64_t out, in;
+    bool transposed;   /* its file has rows and columns the other way: it is a copy */
     int64_t experts;   /* matrices in one; 0: no axis for them */
     mica_array places; /* i32 [experts]: where each of them lies; MICA_NONE: in order */
 } mc_linear;
@@ -46,11 +48,14 @@ typedef struct mc_loader {
     mica_quant quant;               /* of the first quantised matrix */
     size_t quantised;               /* number of quantised matrices */
     bool mixed;                     /* some are quantised differently */
+    bool as_stated;                 /* some are as the config says of all */
 } mc_loader;
 
-/* Loads the matrix `module`.weight, of linear->out rows (0: any number), linear->in columns, and
- * linear->experts; nothing else of it is read. An absent tensor is listed in the loader and is not
- * an error yet. Experts have no biases.
+/* Loads the matrix `module`.weight, or `module` if the files call it so, of linear->out rows (0:
+ * any number), linear->in columns, and linear->experts, transposed or not; nothing else of it is
+ * read. Where the config contradicts the shapes of a quantised matrix, the shapes are right. An
+ * absent tensor is listed in the loader and is not an error yet. Experts that are tensors of their
+ * own have no biases.
  *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted */
 mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_linear *linear);
 

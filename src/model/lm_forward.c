@@ -18,6 +18,14 @@ mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, m
     return mc_linear_pick(p->s, &at->slots[slot].linear, x, picks);
 }
 
+bool mc_block_has(const mc_block_at *at, int slot) {
+    return at->slots[slot].name != NULL;
+}
+
+mica_array mc_block_part(const mc_lm_pass *p, mica_array x, int64_t from, int64_t to) {
+    return mica_slice_axis(p->s, x, -1, from, to);
+}
+
 mica_array mc_block_carried(const mc_lm_pass *p, const mc_block_at *at, int i) {
     const mc_carried *c = &at->spec->carried[i];
     int64_t shape[MICA_MAX_NDIM] = {p->batch};

@@ -51,6 +51,7 @@ static mica_status load_slot(mc_loader *loader, const mc_block_spec *block, int 
     w->linear.out = slot->rows(block);
     w->linear.in = slot->columns(block);
     w->linear.experts = slot->experts ? slot->experts(block) : 0;
+    w->linear.transposed = block->transposed >> i & 1;
     return mc_linear_load(loader, module_name(loader, w->layer, w->name, text),
                           mc_block_has_bias(block, i), &w->linear);
 }
@@ -254,7 +255,7 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
     bool fast = arithmetic != MICA_ARITHMETIC_EXACT;
     mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
-        w->linear.fast = fast;
+        w->linear.fast = fast && !w->slot->exact;
     lm->head.fast = fast;
 }
 
@@ -299,7 +300,7 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
     /* The first quantised matrix may be an exception, so what the config says of all others is
      * shown. */
     const mica_quant *stated = &loader->packing.common;
-    const mica_quant *quant = stated->bits && stated->group_size ? stated : &loader->quant;
+    const mica_quant *quant = loader->as_stated ? stated : &loader->quant;
     lm->parameters = loader->parameters;
     lm->weight_bytes = loader->bytes;
     lm->kv_dtype = lm->dtype = MICA_F32;
@@ -312,16 +313,11 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
 }
 
 static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
-    const mc_family *family;
     mc_config_scope root = mc_config_root(lm->config);
     mc_str type = MC_STR("");
     MC_TRY(mc_config_str(&root, "model_type", MC_OPTIONAL, &type));
     snprintf(lm->model_type, sizeof lm->model_type, "%.*s", MC_STR_ARG(type));
-    MC_TRY(mc_family_find(&root, lm->weights, &family));
-    lm->spec.family = family->name;
-    lm->spec.chat = family->chat;
-    mc_family_look(lm->weights, &lm->spec);
-    MC_TRY(family->read(&root, &lm->spec));
+    MC_TRY(mc_family_read(&root, lm->weights, &lm->spec));
     return mc_packing_read(&root, &loader->packing);
 }
 

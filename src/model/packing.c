@@ -76,5 +76,7 @@ mica_status mc_packing_of(const mc_packing *packing, const char *module, const c
     /* true and false say whether the module is quantised, which its tensors show too. */
     if (mc_json_get_bool(mc_json_find(packing->scope.object, key), &whether)) return MICA_OK;
     MC_TRY(mc_config_object(&packing->scope, key, MC_REQUIRED, &own));
+    /* Entries that name no mode are affine, whatever the common one is. */
+    if (quant->mode != MICA_QUANT_AFFINE) *quant = (mica_quant){.mode = MICA_QUANT_AFFINE};
     return read_quant(&own, quant);
 }

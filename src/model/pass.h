@@ -39,6 +39,12 @@ void mc_block_carry(const mc_lm_pass *p, const mc_block_at *at, int i, mica_arra
  * array i and x [B, L, channels]: [B, L, channels]. The last inputs are left to the next chunk. */
 mica_array mc_block_convolve(const mc_lm_pass *p, const mc_block_at *at, int slot, int i,
                              mica_array x);
+/* Whether the model has a slot. */
+bool mc_block_has(const mc_block_at *at, int slot);
+
+/* Elements [from, to) of the last axis of x: what one of several matrices gives that are rows of
+ * one tensor. */
+mica_array mc_block_part(const mc_lm_pass *p, mica_array x, int64_t from, int64_t to);
 
 /* The norm of a slot; x, if the model has none there. */
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x);

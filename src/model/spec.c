@@ -7,6 +7,12 @@ void mc_block_use(mc_block_spec *block, int slot) {
     block->names[slot] = block->kind->slots[slot].name;
 }
 
+void mc_block_use_joined(mc_block_spec *block, int slot, int first, int last) {
+    mc_block_use(block, slot);
+    for (int i = first; i <= last; i++)
+        block->names[i] = NULL;
+}
+
 bool mc_block_has_bias(const mc_block_spec *block, int slot) {
     return block->biases >> slot & 1;
 }

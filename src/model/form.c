@@ -1,0 +1,63 @@
+/* The names that a model's files have: the first of a block's forms that its tensors fit. */
+#include "model/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 320
+
+/* Whether the files hold what a slot of a layer is called, with ".weight" or bare; of experts that
+ * are tensors of their own, the first. */
+static bool holds(const mc_weights *weights, int layer, const char *slot, bool bare) {
+    char name[NAME_BYTES];
+    const char *prefix = mc_family_prefix(weights), *star = strchr(slot, '*');
+    size_t before = star ? (size_t)(star - slot) : strlen(slot);
+    snprintf(name, sizeof name, "%slayers.%d.%.*s%s%s%s", prefix ? prefix : "", layer, (int)before,
+             slot, star ? "0" : "", star ? star + 1 : "", bare ? "" : ".weight");
+    return mc_weights_find(weights, name);
+}
+
+static bool fits(const mc_weights *weights, int layer, const mc_form *form) {
+    for (int i = 0; i < MC_MAX_SLOTS; i++)
+        if (form->names[i] && *form->names[i])
+            return holds(weights, layer, form->names[i], form->bare);
+    return false;
+}
+
+static void put(const mc_form *form, mc_block_spec *block) {
+    for (int i = 0; i < MC_MAX_SLOTS; i++)
+        if (form->names[i]) block->names[i] = *form->names[i] ? form->names[i] : NULL;
+    block->transposed = form->transposed;
+}
+
+/* The first layer that has a block; -1: none does. */
+static int layer_of(const mc_decoder_spec *spec, const mc_block_spec *block) {
+    const mc_block_spec *own;
+    for (int i = 0; i < spec->n_layers; i++)
+        for (int k = 0; (own = mc_spec_block(spec, i, k)); k++)
+            if (own == block) return i;
+    return -1;
+}
+
+static void find_form(const mc_decoder_spec *spec, const mc_weights *weights,
+                      mc_block_spec *block) {
+    int layer = layer_of(spec, block);
+    for (int i = 0; i < block->n_forms && layer >= 0; i++)
+        if (fits(weights, layer, &block->forms[i])) {
+            put(&block->forms[i], block);
+            return;
+        }
+}
+
+mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weights,
+                           mc_decoder_spec *spec) {
+    const mc_family *family;
+    MC_TRY(mc_family_find(root, weights, &family));
+    spec->family = family->name;
+    spec->chat = family->chat;
+    mc_family_look(weights, spec);
+    MC_TRY(family->read(root, spec));
+    for (int i = 0; weights && i < spec->n_blocks; i++)
+        find_form(spec, weights, &spec->blocks[i]);
+    return MICA_OK;
+}
