@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/system.h"
+#include "model/load/load.h"
 #include "task/batch.h"
 
 enum { MAX = 16, STEPS = 16, ROUNDS = 8 };

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "graph/graph.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 
 enum { MAX_FACTORS = 2048, CHUNK = 256 };
 
@@ -97,7 +97,7 @@ static mica_status build(step *t) {
     static mica_array results[MAX_FACTORS + 1];
     const int64_t shape[] = {1, t->o.tokens};
     mc_lm_slot *w;
-    t->lm->checkpoint = !t->o.whole;
+    t->lm->checkpoint = t->o.whole ? NULL : mica_checkpoint;
     for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i)) && t->n + 2 <= MAX_FACTORS;)
         adapt(t, &w->linear);
     for (size_t i = 0; i < t->n; i++)

@@ -7,7 +7,7 @@
 #include "convert/recipe.h"
 #include "graph/graph.h"
 #include "model/family.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 
 #include <mica/tokenizer.h>
 

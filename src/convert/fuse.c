@@ -5,7 +5,7 @@
 #include "base/names.h"
 #include "graph/graph.h"
 #include "model/family.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "base/names.h"
 #include "model/family.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "io/config.h"
 #include "io/folder.h"
 #include "io/safetensors.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 #include "model/packing.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "convert/gguf_pack.h"
 #include "io/gguf_write.h"
 #include "model/family.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 #include "model/packing.h"
 
 #include <string.h>

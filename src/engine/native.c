@@ -5,6 +5,7 @@
 #include "engine/kernels.h"
 #include "engine/model.h"
 #include "io/folder.h"
+#include "model/load/load.h"
 #include "session/session_file.h"
 #include "session/stream.h"
 

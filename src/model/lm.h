@@ -10,11 +10,12 @@
 #ifndef MODEL_LM_H
 #define MODEL_LM_H
 
-#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/status.h"
 #include "io/config.h"
 #include "io/safetensors.h"
 #include "model/linear.h"
+#include "model/packing.h"
 #include "model/spec.h"
 
 #include <mica/model.h>
@@ -48,40 +49,18 @@ typedef struct mc_lm {
     mc_lm_rope ropes[MC_MAX_ROPES];    /* of spec.ropes */
     char model_type[64];               /* as in config.json; "": it has none */
     uint64_t parameters, weight_bytes;
-    bool checkpoint;     /* each layer is computed again in a backward pass: mica_checkpoint */
-    mica_dtype kv_dtype; /* dtype of keys and values in attention; u8: mica_to_q8 */
-    mica_dtype dtype;    /* dtype of most weights that are not quantised */
-    mica_quant quant;    /* of most quantised weights; bits 0: none is quantised */
+    /* mica_checkpoint: each layer is computed again in a backward pass; NULL: none is. */
+    mica_status (*checkpoint)(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
+                              size_t n_args, mica_array *results, size_t n_results);
+    mica_dtype kv_dtype;                /* dtype of keys and values in attention; u8: mica_to_q8 */
+    mica_dtype dtype;                   /* dtype of most weights that are not quantised */
+    mica_quant quant;                   /* of most quantised weights; bits 0: none is quantised */
     char quantization[MC_PACKING_TEXT]; /* the same: "4 bit, groups of 64 (affine)", "none" */
     char *adapter;                      /* its folder; NULL: no adapter */
     struct mc_adapter *replacements;    /* weights are mapped in it; NULL: none are */
     uint64_t adapter_parameters;
     mc_buffer notes; /* lines that a user may want to know: tensors that are not read */
 } mc_lm;
-
-/* Opens the model in a folder for a device, which must outlive it.
- *
- *  options  of its weights; NULL: the defaults. If weights are neither read nor prefetched,
- *           progress is reported as tensors are found. Used until this returns.
- *  lm       owned by the caller; NULL after an error.
- *  errors   those of io/config.h and io/safetensors.h; MICA_EUNSUPPORTED an unknown family or kind;
- *           MICA_ENOENT tensors are missing (the text lists them); MICA_ESHAPE, MICA_EDTYPE a
- *           tensor is not as the config says; MICA_ENOMEM */
-mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
-                       mc_lm **lm);
-
-/* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names, and
- * puts the tensors that were trained whole in the place of the model's own. Allowed once, before
- * the model's first pass; after an error the model can only be closed. With a tied head, mlx-lm's
- * adapter of the embedding also applies to the head. PEFT's does not, nor does an embedding of its
- * modules_to_save; rows of trainable_token_indices do. It is as in those programs.
- *
- *  errors  those of io/adapter.h; MICA_ENOENT it names modules that the model lacks, or lacks some
- *          that its config names (the text lists them); MICA_EFORMAT it has more layers than its
- *          config says; MICA_ESHAPE, MICA_EDTYPE a tensor is not as the model and the config say;
- *          MICA_EUNSUPPORTED full training of a quantised matrix; MICA_EINVAL the model has an
- *          adapter; MICA_ENOMEM */
-mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
 /* The slots of a block of a layer, in the order of its kind's table. */
 mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block);
@@ -112,13 +91,6 @@ int64_t mc_lm_kv_width(const mc_lm *lm);
 
 /* Adds a line to the notes, cut at 1,023 bytes; a NUL follows it. errors  MICA_ENOMEM */
 mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) MC_PRINTF(2, 3);
-
-/* Whether a tensor or module that no decoder has needs no note: parts for images and sound, and
- * what is computed from the config. */
-bool mc_lm_ignores(const char *name);
-
-/* Whether two modules have the same weights in the files: tensors, scales and biases. */
-bool mc_lm_same_matrix(const mc_weights *weights, const char *a, const char *b);
 
 /* What the model is, but for its folder and its engine; the arithmetic is that which was set.
  * Strings are the model's. */

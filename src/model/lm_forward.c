@@ -1,6 +1,5 @@
 #include "model/pass.h"
 
-#include <mica/grad.h>
 #include <mica/signal.h>
 
 #include <string.h>
@@ -116,7 +115,7 @@ static mica_array checkpoint_layer(const mc_lm_pass *p, int i, int64_t first, mi
     layer_call call = {p, i, first};
     mica_array y;
     /* The scope keeps the error. */
-    mc_scope_set_status(p->s, mica_checkpoint(p->s, record_layer, &call, &x, 1, &y, 1));
+    mc_scope_set_status(p->s, p->lm->checkpoint(p->s, record_layer, &call, &x, 1, &y, 1));
     return y;
 }
 

@@ -42,7 +42,7 @@ static mica_status record_loss(const mc_steps *st, mica_scope *s, const mica_arr
                                size_t n_args, mica_array key, mica_array results[2]) {
     mc_lm view;
     MC_TRY(mc_trainable_view(st->t, s, args, key, &view));
-    view.checkpoint = st->options.checkpoint;
+    view.checkpoint = st->options.checkpoint ? mica_checkpoint : NULL;
     mc_sequences q = {
         .s = s,
         .lm = &view,

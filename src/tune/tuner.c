@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "io/folder.h"
 #include "model/forward.h"
+#include "model/load/load.h"
 
 #include <string.h>
 

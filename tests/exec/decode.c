@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "exec/expect.h"
 #include "graph/graph.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 
 enum { ROOM = 64, TOKENS = 24, MAX_LAYERS = 64, FIRST = 2 };
 

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "io/safetensors.h"
-#include "model/lm.h"
+#include "model/load/load.h"
 
 typedef struct model_fixture {
     const char *name;

@@ -1,13 +1,8 @@
-#include "model/linear.h"
+#include "model/load/load.h"
 
 #include "base/alloc.h"
 #include "base/half.h"
-#include "graph/dim.h"
 #include "graph/graph.h"
-#include "op/matmul.h"
-#include "op/quant.h"
-
-#include <mica/grad.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -424,93 +419,4 @@ mica_status mc_linear_magnify(mica_scope *scope, const mc_weight_tensor *m, mc_l
     MC_TRY(mica_eval(scope, dora));
     linear->dora = dora;
     return MICA_OK;
-}
-
-mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x) {
-    if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast);
-    return mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases, linear->quant,
-                               linear->fast);
-}
-
-/* y [T, k, out], and the bias of each place's expert. */
-static mica_array add_picked_bias(mica_scope *s, const mc_linear *linear, mica_array y,
-                                  mica_array picks) {
-    if (!mica_valid(linear->bias)) return y;
-    return mica_add(s, y, mica_take(s, linear->bias, picks, 0));
-}
-
-mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks) {
-    mica_array at = picks;
-    int64_t places = mica_array_dim(x, 0), n = mica_array_dim(x, 1), count = mc_dim_mul(places, n);
-    mica_array rows = mica_reshape(s, x, (int64_t[]){count, 1, linear->in}, 3), y;
-    mica_array lhs = mica_arange(s, 0.0, (double)count, 1.0, MICA_I32);
-    lhs = mica_reshape(s, lhs, (int64_t[]){places, n}, 2); /* k picks broadcast to it */
-    if (mica_valid(linear->places)) at = mica_take(s, linear->places, picks, 0);
-    if (linear->quantised)
-        y = mc_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
-                          lhs, at, linear->fast);
-    else
-        y = mc_gather_rows(s, rows, linear->weight, lhs, at, linear->fast);
-    return add_picked_bias(s, linear, mica_squeeze(s, y, 2), picks);
-}
-
-/* Dropout: each element is 0 with the probability p, else divided by 1 - p. */
-static mica_array drop(mica_scope *s, const mc_linear *linear, mica_array x) {
-    if (!mica_valid(linear->dropout_key)) return x;
-    double keep = 1.0 - (double)linear->dropout;
-    mica_array kept = mica_random_bernoulli(s, linear->dropout_key, mica_array_shape(x),
-                                            mica_array_ndim(x), keep);
-    mica_array factors = mica_where(s, kept, mica_f32(s, (float)(1.0 / keep)), mica_f32(s, 0.0f));
-    return mica_multiply(s, x, factors);
-}
-
-mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {
-    bool dora = mica_valid(linear->dora), bias = mica_valid(linear->bias);
-    mica_array y = mc_linear_apply_weight(s, linear, x);
-    if (bias && !dora) y = mica_add(s, y, linear->bias);
-    if (!mica_valid(linear->lora_a)) return y;
-    mica_array low = mica_matmul(s, drop(s, linear, x), linear->lora_a); /* [..., rank] */
-    y = mica_add(s, y, mica_matmul(s, low, linear->lora_b));
-    if (dora) y = mica_multiply(s, y, linear->dora);
-    return dora && bias ? mica_add(s, y, linear->bias) : y;
-}
-
-mica_array mc_linear_row_squares(mica_scope *s, const mc_linear *linear) {
-    mica_array w = linear->weight, scales = linear->scales, biases = linear->biases;
-    if (linear->quantised && linear->quant.mode == MICA_QUANT_AFFINE) {
-        scales = mica_astype(s, scales, MICA_F32); /* as weight_rows */
-        biases = mica_astype(s, biases, MICA_F32);
-    }
-    if (linear->quantised) w = mica_dequantize(s, w, scales, biases, linear->quant, MICA_F32);
-    return mica_sum(s, mica_square(s, mica_astype(s, w, MICA_F32)), (int[]){1}, 1, false);
-}
-
-mica_array mc_linear_dora(mica_scope *s, const mc_linear *linear, mica_array m,
-                          mica_array squares) {
-    mica_array a = mica_transpose(s, linear->lora_a, NULL), b = linear->lora_b;
-    mica_array cross = mica_multiply(s, mc_linear_apply_weight(s, linear, a), mica_f32(s, 2.0f));
-    mica_array square = mica_matmul(s, mica_matmul(s, a, linear->lora_a), b); /* [rank, out] */
-    mica_array sum = mica_multiply(s, mica_add(s, cross, square), b);
-    sum = mica_add(s, mica_sum(s, sum, (int[]){0}, 1, false), squares);
-    return mica_divide(s, m, mica_stop_gradient(s, mica_sqrt(s, sum)));
-}
-
-static mica_array weight_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {
-    mica_array rows = mica_take(s, linear->weight, ids, 0);
-    if (!linear->quantised) return mica_astype(s, rows, MICA_F32);
-    mica_array scales = mica_take(s, linear->scales, ids, 0), biases = MICA_NONE;
-    if (linear->quant.mode == MICA_QUANT_AFFINE) {
-        /* Converted to f32 first, so that scale * code + bias is not rounded to the scales'
-         * dtype. */
-        scales = mica_astype(s, scales, MICA_F32);
-        biases = mica_astype(s, mica_take(s, linear->biases, ids, 0), MICA_F32);
-    }
-    return mica_dequantize(s, rows, scales, biases, linear->quant, MICA_F32);
-}
-
-mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {
-    mica_array rows = weight_rows(s, linear, ids);
-    if (!mica_valid(linear->lora_a)) return rows;
-    mica_array low = mica_take(s, mica_transpose(s, linear->lora_b, NULL), ids, 0);
-    return mica_add(s, rows, mica_matmul(s, low, mica_transpose(s, linear->lora_a, NULL)));
 }

@@ -1,11 +1,9 @@
 /* Opening a model: config -> family -> spec -> tensors. */
-#include "model/lm.h"
+#include "model/load/load.h"
 
 #include "base/alloc.h"
-#include "io/adapter.h"
 #include "model/family.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,29 +83,6 @@ static mica_status make_slots(mc_lm *lm) {
         }
     lm->slots = mc_calloc(lm->n_slots, sizeof *lm->slots);
     return lm->slots ? MICA_OK : mc_fail_nomem("the layers of a model");
-}
-
-mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block) {
-    return &lm->slots[lm->firsts[layer][block]];
-}
-
-mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at) {
-    while (*at < lm->n_slots) {
-        mc_lm_slot *w = &lm->slots[(*at)++];
-        if (w->name && w->slot->kind == MC_SLOT_MATRIX) return w;
-    }
-    return NULL;
-}
-
-mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module) {
-    mc_spec_slot at;
-    return mc_spec_find(&lm->spec, module, &at) ? mc_lm_block(lm, at.layer, at.block) + at.slot
-                                                : NULL;
-}
-
-const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
-    snprintf(text, MC_MODULE_BYTES, "model.layers.%d.%s", slot->layer, slot->name);
-    return text;
 }
 
 /* ---- the head ---- */
@@ -214,17 +189,6 @@ bool mc_lm_ignores(const char *name) {
     return false;
 }
 
-mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) {
-    char line[1024];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    bool done = (!lm->notes.len || mc_buffer_add_byte(&lm->notes, '\n')) &&
-                mc_buffer_add_text(&lm->notes, line) && mc_buffer_cstr(&lm->notes);
-    return done ? MICA_OK : mc_fail_nomem("the notes on a model");
-}
-
 /* Whether a tensor is the unused head of a model with a tied head. */
 static bool is_spare_head(const mc_lm *lm, const char *name) {
     const char *at = strstr(name, lm->spec.names.head);
@@ -249,25 +213,6 @@ static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
         status = mc_lm_note(lm, "nothing reads %zu of the tensors: %s", unused.count, text);
     mc_names_deinit(&unused);
     return status;
-}
-
-void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
-    bool fast = arithmetic != MICA_ARITHMETIC_EXACT;
-    mc_lm_slot *w;
-    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
-        w->linear.fast = fast && !w->slot->exact;
-    lm->head.fast = fast;
-}
-
-void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {
-    static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
-    if (cache == MICA_CACHE_DEFAULT && lm->head.fast) cache = MICA_CACHE_BF16;
-    lm->kv_dtype = dtypes[cache];
-}
-
-int64_t mc_lm_kv_width(const mc_lm *lm) {
-    int64_t dim = lm->spec.head_dim;
-    return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(dim) : dim;
 }
 
 /* The factors of a head's elements: the rotated ones have the RoPE's, the others 1. */
@@ -358,18 +303,4 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
     else
         mc_lm_close(&lm);
     return status;
-}
-
-void mc_lm_close(mc_lm **lm) {
-    if (!lm || !*lm) return;
-    mica_scope_close(&(*lm)->scope);
-    mc_weights_close(&(*lm)->weights);
-    mc_adapter_close(&(*lm)->replacements);
-    mc_config_close(&(*lm)->config);
-    mc_buffer_deinit(&(*lm)->notes);
-    mc_free((*lm)->adapter);
-    mc_free((*lm)->slots);
-    mc_free((*lm)->firsts);
-    mc_free(*lm);
-    *lm = NULL;
 }

@@ -4,7 +4,7 @@
  * one distance apart, though not in the order of their numbers: 1, 10, 11, 2. Then, if they are in
  * one file, the matrix is a view of it, and picks are looked up in a table of places. Otherwise it
  * is a copy; also where a device would have to be given what lies between them. */
-#include "model/linear.h"
+#include "model/load/load.h"
 
 #include "base/alloc.h"
 #include "graph/graph.h"

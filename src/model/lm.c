@@ -1,0 +1,74 @@
+#include "model/lm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "io/adapter.h"
+
+mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block) {
+    return &lm->slots[lm->firsts[layer][block]];
+}
+
+mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at) {
+    while (*at < lm->n_slots) {
+        mc_lm_slot *w = &lm->slots[(*at)++];
+        if (w->name && w->slot->kind == MC_SLOT_MATRIX) return w;
+    }
+    return NULL;
+}
+
+mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module) {
+    mc_spec_slot at;
+    return mc_spec_find(&lm->spec, module, &at) ? mc_lm_block(lm, at.layer, at.block) + at.slot
+                                                : NULL;
+}
+
+const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
+    snprintf(text, MC_MODULE_BYTES, "model.layers.%d.%s", slot->layer, slot->name);
+    return text;
+}
+
+mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) {
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    bool done = (!lm->notes.len || mc_buffer_add_byte(&lm->notes, '\n')) &&
+                mc_buffer_add_text(&lm->notes, line) && mc_buffer_cstr(&lm->notes);
+    return done ? MICA_OK : mc_fail_nomem("the notes on a model");
+}
+
+void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
+    bool fast = arithmetic != MICA_ARITHMETIC_EXACT;
+    mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        w->linear.fast = fast && !w->slot->exact;
+    lm->head.fast = fast;
+}
+
+void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    if (cache == MICA_CACHE_DEFAULT && lm->head.fast) cache = MICA_CACHE_BF16;
+    lm->kv_dtype = dtypes[cache];
+}
+
+int64_t mc_lm_kv_width(const mc_lm *lm) {
+    int64_t dim = lm->spec.head_dim;
+    return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(dim) : dim;
+}
+
+void mc_lm_close(mc_lm **lm) {
+    if (!lm || !*lm) return;
+    mica_scope_close(&(*lm)->scope);
+    mc_weights_close(&(*lm)->weights);
+    mc_adapter_close(&(*lm)->replacements);
+    mc_config_close(&(*lm)->config);
+    mc_buffer_deinit(&(*lm)->notes);
+    mc_free((*lm)->adapter);
+    mc_free((*lm)->slots);
+    mc_free((*lm)->firsts);
+    mc_free(*lm);
+    *lm = NULL;
+}
