@@ -162,7 +162,8 @@ static mica_array to_kv(const mc_lm_pass *p, mica_array x) {
 }
 
 /* Attention of q [B, heads, L - first, D] to all keys and values in a store, after this chunk's k
- * and v, which have the store's dtype, are appended. Returns the shape of q. */
+ * and v, which have the store's dtype, are appended; MICA_NONE: those of another layer are. Returns
+ * the shape of q. */
 static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
                                 const mc_kv_store *store, mica_array q, mica_array k,
                                 mica_array v) {
@@ -185,15 +186,18 @@ static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
     return mica_sdpa(p->s, q, seen.k, seen.v, &options);
 }
 
+static mica_array row_of(const mc_lm_pass *p, mica_array x, int64_t row) {
+    return x.scope ? mica_slice_axis(p->s, x, 0, row, row + 1) : x;
+}
+
 /* The same for a batch in which each row has its own store, with its own number of keys. */
 static mica_array attend_cached_by_rows(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
                                         mica_array k, mica_array v) {
     mica_array y[MC_MAX_ROWS];
     assert(p->batch <= MC_MAX_ROWS);
     for (int64_t b = 0; b < p->batch; b++)
-        y[b] = attend_cached(p, at, &p->store->rows[b], mica_slice_axis(p->s, q, 0, b, b + 1),
-                             mica_slice_axis(p->s, k, 0, b, b + 1),
-                             mica_slice_axis(p->s, v, 0, b, b + 1));
+        y[b] = attend_cached(p, at, &p->store->rows[b], row_of(p, q, b), row_of(p, k, b),
+                             row_of(p, v, b));
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
@@ -201,39 +205,50 @@ static bool by_rows(const mc_kv_store *store, int layer) {
     return store && store->rows && !(store->together && store->together(store->context, layer));
 }
 
-/* Queries of rows [first, L) of x, keys and values of all: [B, rows, heads * D]. */
+/* Queries of rows [first, L) of x, keys and values of all: [B, rows, heads * D]. kv  NULL: another
+ * layer has them */
 static void project(const mc_lm_pass *p, const mc_block_at *at, mica_array x, mica_array *q,
-                    mica_array *k, mica_array *v) {
+                    mica_array *kv) {
     int64_t n = queries(at->spec), m = n + keys(at->spec), end = m + keys(at->spec);
     if (!mc_block_has(at, MC_ATTENTION_QKV)) {
         *q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
-        *k = mc_block_apply(p, at, MC_ATTENTION_K, x);
-        *v = mc_block_apply(p, at, MC_ATTENTION_V, x);
+        if (kv) kv[0] = mc_block_apply(p, at, MC_ATTENTION_K, x);
+        if (kv) kv[1] = mc_block_apply(p, at, MC_ATTENTION_V, x);
         return;
     }
     mica_array all = mc_block_apply(p, at, MC_ATTENTION_QKV, x);
     *q = mc_block_rows_from(p, mc_block_part(p, all, 0, n), at->first);
-    *k = mc_block_part(p, all, n, m);
-    *v = mc_block_part(p, all, m, end);
+    if (kv) kv[0] = mc_block_part(p, all, n, m);
+    if (kv) kv[1] = mc_block_part(p, all, m, end);
+}
+
+/* Keys and values by heads: [B, L, kv_heads, D] and [B, kv_heads, L, D]. */
+static void split_keys(const mc_lm_pass *p, const mc_block_at *at, mica_array kv[2]) {
+    const mc_attention_spec *spec = &at->spec->attention;
+    mica_array k = normalise_wide(p, at, MC_ATTENTION_K_NORM, kv[0]);
+    k = split_heads(p, k, spec->kv_heads, spec->head_dim);
+    kv[0] = normalise_heads(p, at, MC_ATTENTION_K_NORM, k);
+    kv[1] = swap_heads(p, split_heads(p, kv[1], spec->kv_heads, spec->head_dim));
 }
 
 mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     const mc_attention_spec *spec = &at->spec->attention;
     const mc_kv_store *store = p->store;
-    mica_array q, k, v, gate;
-    project(p, at, x, &q, &k, &v);
-    q = normalise_wide(p, at, MC_ATTENTION_Q_NORM, q);
-    k = normalise_wide(p, at, MC_ATTENTION_K_NORM, k);
-    q = normalise_heads(p, at, MC_ATTENTION_Q_NORM, split_queries(p, at, q, &gate));
-    k = split_heads(p, k, spec->kv_heads, spec->head_dim);
-    k = normalise_heads(p, at, MC_ATTENTION_K_NORM, k);
-    v = swap_heads(p, split_heads(p, v, spec->kv_heads, spec->head_dim));
-    mica_array position = advance(p, p->position, at->first);
+    int source = mc_spec_source(&p->lm->spec, at->layer);
+    int shared = mc_spec_shared(&p->lm->spec, source);
+    bool own = source == at->layer;
+    mica_array here[2], *kv = shared < 0 ? here : p->shared[shared];
+    mica_array q, gate, position = advance(p, p->position, at->first);
+    project(p, at, x, &q, own ? kv : NULL);
+    q = split_queries(p, at, normalise_wide(p, at, MC_ATTENTION_Q_NORM, q), &gate);
+    q = normalise_heads(p, at, MC_ATTENTION_Q_NORM, q);
+    if (own) split_keys(p, at, kv);
     q = grow(p, at, apply_rope(p, at, swap_heads(p, q), position), position);
-    k = apply_rope(p, at, swap_heads(p, k), p->position);
-    if (store && store->observe) store->observe(store->observer, at->layer, q, k);
-    k = to_kv(p, k);
-    v = to_kv(p, v);
+    if (own) kv[0] = apply_rope(p, at, swap_heads(p, kv[0]), p->position);
+    if (store && store->observe) store->observe(store->observer, at->layer, q, kv[0]);
+    mica_array k = MICA_NONE, v = MICA_NONE; /* the store has them already */
+    if (own || !store) k = to_kv(p, kv[0]);
+    if (own || !store) v = to_kv(p, kv[1]);
     mica_array y = by_rows(store, at->layer) ? attend_cached_by_rows(p, at, q, k, v)
                                              : attend_cached(p, at, store, q, k, v);
     const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};

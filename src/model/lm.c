@@ -54,9 +54,8 @@ void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {
     lm->kv_dtype = dtypes[cache];
 }
 
-int64_t mc_lm_kv_width(const mc_lm *lm) {
-    int64_t dim = lm->spec.head_dim;
-    return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(dim) : dim;
+int64_t mc_lm_kv_width(const mc_lm *lm, int64_t head_dim) {
+    return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(head_dim) : head_dim;
 }
 
 void mc_lm_close(mc_lm **lm) {

@@ -86,8 +86,8 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic);
  * on the arithmetic. A model that was just opened has f32. */
 void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache);
 
-/* Elements of kv_dtype in a head's key, or value. */
-int64_t mc_lm_kv_width(const mc_lm *lm);
+/* Elements of kv_dtype in a head's key, or value, of head_dim numbers. */
+int64_t mc_lm_kv_width(const mc_lm *lm, int64_t head_dim);
 
 /* Adds a line to the notes, cut at 1,023 bytes; a NUL follows it. errors  MICA_ENOMEM */
 mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) MC_PRINTF(2, 3);
@@ -117,7 +117,8 @@ typedef struct mc_attended {
 /* A store of keys and values between passes. */
 typedef struct mc_kv_store {
     /* Takes the keys, RoPE applied, and the values of a chunk, both [B, kv_heads, L, kv width]
-     * lm->kv_dtype in s. Returns what the chunk attends to. Errors are in s. */
+     * lm->kv_dtype in s. Returns what the chunk attends to. Of a layer that shares those of another
+     * (mc_spec_share) both are MICA_NONE: that layer's were appended before. Errors are in s. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
     /* Not NULL: [B] stores, one for each row of the batch, B <= MC_MAX_ROWS. Row b is appended to

@@ -103,20 +103,33 @@ typedef struct layer_call {
     int64_t first;
 } layer_call;
 
+/* Takes keys and values behind x, if the layer shares them, and leaves its own behind the result,
+ * if others do. */
 static mica_status record_layer(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                 mica_array *results, size_t n_results) {
     const layer_call *call = user;
-    (void)n_args, (void)n_results;
-    results[0] = decode_layer(call->p, call->layer, call->first, args[0]);
+    const mc_decoder_spec *spec = &call->p->lm->spec;
+    int shared = mc_spec_shared(spec, mc_spec_source(spec, call->layer));
+    mica_array kv[MC_MAX_SOURCES][2];
+    mc_lm_pass p = *call->p;
+    p.shared = kv;
+    if (n_args > 1) memcpy(kv[shared], args + 1, sizeof kv[shared]);
+    results[0] = decode_layer(&p, call->layer, call->first, args[0]);
+    if (n_results > 1) memcpy(results + 1, kv[shared], sizeof kv[shared]);
     return mica_scope_status(s);
 }
 
 static mica_array checkpoint_layer(const mc_lm_pass *p, int i, int64_t first, mica_array x) {
     layer_call call = {p, i, first};
-    mica_array y;
+    const mc_decoder_spec *spec = &p->lm->spec;
+    int source = mc_spec_source(spec, i), shared = mc_spec_shared(spec, source);
+    mica_array args[3] = {x}, y[3];
+    size_t n_args = source == i ? 1 : 3, n = source == i && shared >= 0 ? 3 : 1;
+    if (n_args > 1) memcpy(args + 1, p->shared[shared], sizeof p->shared[shared]);
     /* The scope keeps the error. */
-    mc_scope_set_status(p->s, p->lm->checkpoint(p->s, record_layer, &call, &x, 1, &y, 1));
-    return y;
+    mc_scope_set_status(p->s, p->lm->checkpoint(p->s, record_layer, &call, args, n_args, y, n));
+    if (n > 1) memcpy(p->shared[shared], y + 1, sizeof p->shared[shared]);
+    return y[0];
 }
 
 mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
@@ -137,7 +150,8 @@ mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids) {
 
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted) {
-    mc_lm_pass p = {s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1)};
+    mica_array shared[MC_MAX_SOURCES][2];
+    mc_lm_pass p = {s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1), shared};
     mica_array x = mica_array_ndim(ids) == 3 ? ids : mc_lm_embed(s, lm, ids);
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are

@@ -11,6 +11,9 @@ typedef struct mc_lm_pass {
     const mc_kv_store *store; /* NULL: none */
     mica_array position;      /* i32 [], or [B] */
     int64_t batch, length;
+    /* Keys, RoPE applied, and values of the chunk in the layers of spec.sources, both
+     * [B, kv_heads, L, head_dim]: a block of such a layer sets them, those that share read them. */
+    mica_array (*shared)[2];
 } mc_lm_pass;
 
 /* A block in a pass. */
@@ -56,7 +59,8 @@ mica_array mc_block_rows_from(const mc_lm_pass *p, mica_array x, int64_t first);
 mica_array mc_block_activate(const mc_lm_pass *p, int64_t activation, mica_array x);
 
 /* Attention before its last matrix: x [B, L, hidden], normalised -> rows [first, L) of
- * [B, L, heads * head_dim]. All rows of x get keys and values. For kinds that have attention's
+ * [B, L, heads * head_dim]. All rows of x get keys and values, or
+ * have those of the layer that this one shares. For kinds that have attention's
  * slots and numbers, and more. */
 mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x);
 

@@ -114,6 +114,27 @@ const mc_block_spec *mc_spec_carrier(const mc_decoder_spec *spec, int layer) {
     return find_state(spec, layer, MC_STATE_CARRIED);
 }
 
+int mc_spec_shared(const mc_decoder_spec *spec, int layer) {
+    for (int i = 0; i < spec->n_sources; i++)
+        if (spec->sources[i] == layer) return i;
+    return -1;
+}
+
+void mc_spec_share(mc_decoder_spec *spec, int layer, int from) {
+    int at = mc_spec_shared(spec, from);
+    if (at < 0) {
+        at = spec->n_sources++;
+        assert(at < MC_MAX_SOURCES && from < layer && !spec->layers[from].source);
+        spec->sources[at] = from;
+    }
+    spec->layers[layer].source = (uint8_t)(at + 1);
+}
+
+int mc_spec_source(const mc_decoder_spec *spec, int layer) {
+    int source = spec->layers[layer].source;
+    return source ? spec->sources[source - 1] : layer;
+}
+
 const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer) {
     static const mc_attention_spec none = {0};
     const mc_block_spec *block = find_state(spec, layer, MC_STATE_KEYS);

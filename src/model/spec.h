@@ -19,10 +19,12 @@
 #define MC_MAX_BLOCKS 64       /* that differ */
 #define MC_LAYER_BLOCKS 4
 #define MC_MAX_ROPES 8
+#define MC_MAX_SOURCES 8 /* layers whose keys and values later ones read */
 
 /* Indices into mc_decoder_spec.blocks, in the order of a pass. */
 typedef struct mc_layer_spec {
     uint8_t count, blocks[MC_LAYER_BLOCKS];
+    uint8_t source; /* 1 + index into mc_decoder_spec.sources: mc_spec_share; 0: none */
 } mc_layer_spec;
 
 /* Names of tensors outside the layers, without ".weight". `embed` and `norm` follow the decoder's
@@ -47,6 +49,7 @@ typedef struct mc_decoder_spec {
     mc_layer_spec layers[MC_MAX_LAYERS];
     mc_block_spec blocks[MC_MAX_BLOCKS];
     mc_rope_spec ropes[MC_MAX_ROPES];
+    int n_sources, sources[MC_MAX_SOURCES]; /* layers */
     double norm_eps;      /* of the last norm, and of blocks unless they say another */
     double norm_offset;   /* the same; added to norm weights on loading: Gemma's 1 + w */
     double embed_scale;   /* factor of embeddings */
@@ -85,6 +88,16 @@ bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *foun
 
 /* The block of a layer that carries arrays; NULL: none does. */
 const mc_block_spec *mc_spec_carrier(const mc_decoder_spec *spec, int layer);
+
+/* Lets a layer's attention read the keys and values of an earlier layer that has its own: its block
+ * has no slots for them, and the window and the shape of that layer's. Of MC_MAX_SOURCES. */
+void mc_spec_share(mc_decoder_spec *spec, int layer, int from);
+
+/* The layer whose keys and values a layer reads: itself, unless it shares another's. */
+int mc_spec_source(const mc_decoder_spec *spec, int layer);
+
+/* Where mc_decoder_spec.sources has a layer; -1: nobody shares what it has. */
+int mc_spec_shared(const mc_decoder_spec *spec, int layer);
 
 /* The numbers of a layer's attention, the first block with keys and values; all 0: it has none. */
 const mc_attention_spec *mc_spec_attention(const mc_decoder_spec *spec, int layer);

@@ -37,9 +37,7 @@ mica_status mc_prefixes_open(mc_schedule *s, const char *folder) {
     MC_TRY(name_file(s, folder));
     mica_status status = mc_prefix_file_load(&s->rows.model, s->prefix_file, &tokens);
     if (status != MICA_OK && status != MICA_ENOENT) tell(s, "kept prompts are not used");
-    const mc_kv_pool *pool = s->rows.model.pool;
-    mc_schedule_count_cache(s, 0, (uint64_t)(pool->blocks - pool->n_free) * pool->block_bytes, 0,
-                            0);
+    mc_schedule_count_cache(s, 0, mc_kv_pool_kept_bytes(s->rows.model.pool), 0, 0);
     return MICA_OK;
 }
 

@@ -20,7 +20,7 @@ static int64_t chunk_of(const mc_schedule *s) {
 
 /* Blocks that each group may take beyond its tokens: a copy of a shared one, and the next one. */
 static int64_t spare(const mc_schedule *s) {
-    return 2 * (int64_t)s->rows.model.pool->groups;
+    return mc_kv_pool_more(s->rows.model.pool, 2);
 }
 
 int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens) {
@@ -43,7 +43,7 @@ static size_t count_rows(const mc_schedule *s, bool paused) {
 static bool has_blocks(const mc_schedule *s, int64_t tokens) {
     int64_t running = (int64_t)count_rows(s, false);
     if (!running) return true;
-    return mc_rows_needed(s, tokens) + running * s->rows.model.pool->groups <=
+    return mc_rows_needed(s, tokens) + mc_kv_pool_more(s->rows.model.pool, running) <=
            mc_kv_pool_available(s->rows.model.pool);
 }
 
@@ -102,9 +102,7 @@ void mc_rows_close(mc_schedule *s) {
 
 static void count_cache(mc_schedule *s) {
     const mc_kv_pool *pool = s->rows.model.pool;
-    int64_t available = mc_kv_pool_available(pool);
-    mc_schedule_count_cache(s, (uint64_t)(pool->blocks - available) * pool->block_bytes,
-                            (uint64_t)(available - pool->n_free) * pool->block_bytes,
+    mc_schedule_count_cache(s, mc_kv_pool_used_bytes(pool), mc_kv_pool_kept_bytes(pool),
                             count_rows(s, true), s->rows.pauses);
     mc_schedule_count_swaps(s, pool->swaps, pool->swapped);
     mc_schedule_count_masks(s, mc_mask_worker_times(s->rows.masks));
@@ -239,7 +237,8 @@ static mc_row *find_last(const mc_schedule *s) {
 /* Whether there would be room for a request if all rows that it overtakes had paused. Blocks that
  * these share are counted for each. */
 static bool may_have_room(const mc_schedule *s, const mc_request *request) {
-    int64_t blocks = mc_kv_pool_available(s->rows.model.pool), others = 0;
+    const mc_kv_pool *pool = s->rows.model.pool;
+    int64_t blocks = mc_kv_pool_available(pool), others = 0;
     for (int i = 0; i < s->rows.n; i++) {
         const mc_row *row = &s->rows.rows[i];
         if (!row->request || row->paused) continue;
@@ -250,7 +249,7 @@ static bool may_have_room(const mc_schedule *s, const mc_request *request) {
     }
     int64_t tokens = request->source ? 1 : (int64_t)request->given.n_ids + 1;
     return others < s->options.rows &&
-           (!others || mc_rows_needed(s, tokens) + others * s->rows.model.pool->groups <= blocks);
+           (!others || mc_rows_needed(s, tokens) + mc_kv_pool_more(pool, others) <= blocks);
 }
 
 bool mc_rows_admit(const mc_schedule *s, const mc_request *request, mc_row **last) {

@@ -75,21 +75,33 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
     return mc_trail_reserve(&cache->trail, n);
 }
 
+/* Whether a part has the blocks that n tokens take of it. */
+static bool part_can_reserve(const mc_cache *cache, const mc_kv_part *part, int64_t n) {
+    int64_t needed = 0;
+    for (int i = 0; i < cache->plan.together; i++)
+        if (mc_kv_part_of(cache->trail.pool, i) == part)
+            needed += cache->states[i]->kind->needed(cache->states[i], n);
+    return needed <= 0 || needed <= mc_kv_part_available(part);
+}
+
 bool mc_cache_can_reserve(const mc_cache *cache, int64_t n) {
     const mc_kv_pool *pool = cache->trail.pool;
-    int64_t needed = 0;
-    for (int i = 0; i < cache->plan.n; i++)
-        if (cache->states[i]->kind->needed)
-            needed += cache->states[i]->kind->needed(cache->states[i], n);
-    return needed <= 0 || needed <= mc_kv_pool_available(pool);
+    for (int c = 0; pool && c < pool->n_parts; c++)
+        if (!part_can_reserve(cache, &pool->parts[c], n)) return false;
+    return true;
 }
 
 int64_t mc_cache_blocks(const mc_cache *cache) {
-    int64_t blocks = 0;
-    for (int i = 0; i < cache->plan.n; i++)
-        if (cache->states[i]->kind->blocks)
-            blocks += cache->states[i]->kind->blocks(cache->states[i]);
-    return blocks;
+    const mc_kv_pool *pool = cache->trail.pool;
+    int64_t least = pool ? pool->blocks : 0;
+    for (int c = 0; pool && c < pool->n_parts; c++) {
+        int64_t blocks = 0;
+        for (int i = 0; i < cache->plan.together; i++)
+            if (mc_kv_part_of(pool, i) == &pool->parts[c])
+                blocks += cache->states[i]->kind->blocks(cache->states[i]);
+        least = mc_min(least, mc_kv_pool_scaled(pool, &pool->parts[c], blocks));
+    }
+    return least;
 }
 
 mica_status mc_cache_fork(const mc_cache *from, mc_cache *to, mica_scope *home) {

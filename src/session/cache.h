@@ -59,7 +59,7 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
 /* Whether the pool has the blocks that mc_cache_reserve takes for n tokens; true without one. */
 bool mc_cache_can_reserve(const mc_cache *cache, int64_t n);
 
-/* How many blocks of a pool it has. */
+/* How many blocks of a pool it has, as the pool's accounts count. */
 int64_t mc_cache_blocks(const mc_cache *cache);
 
 /* Makes an empty cache of the same pool a copy of another one, which shares its blocks. New arrays

@@ -31,20 +31,35 @@ static bool same_span(mc_entry_span a, mc_entry_span b) {
     return a.window == b.window && a.keep == b.keep && a.head == b.head && a.max == b.max;
 }
 
+static mc_entry_shape shape_of(const planning *p, int layer) {
+    const mc_attention_spec *a = mc_spec_attention(&p->lm->spec, layer);
+    return (mc_entry_shape){a->kv_heads, mc_lm_kv_width(p->lm, a->head_dim)};
+}
+
+static bool same_shape(mc_entry_shape a, mc_entry_shape b) {
+    return a.heads == b.heads && a.width == b.width;
+}
+
 static const mc_state_ops *kind_of(const planning *p, int layer) {
     if (p->given && p->given[layer].kind) return p->given[layer].kind;
     if (mc_spec_carrier(&p->lm->spec, layer)) return &mc_state_carried;
     return p->block ? &mc_state_blocks : &mc_state_buffers;
 }
 
+/* The layer whose slot a layer has. */
+static int source_of(const planning *p, int layer) {
+    return p->given ? p->given[layer].of : mc_spec_source(&p->lm->spec, layer);
+}
+
 static bool has_slot(const planning *p, int layer) {
-    return !p->given || p->given[layer].of == layer;
+    return source_of(p, layer) == layer;
 }
 
 /* Whether two layers can have slots of one state. */
 static bool alike(const planning *p, int a, int b) {
-    return a == b || (kind_of(p, a) == kind_of(p, b) && kind_of(p, a)->entries &&
-                      same_span(span_of(p, a), span_of(p, b)));
+    return a == b ||
+           (kind_of(p, a) == kind_of(p, b) && kind_of(p, a)->entries &&
+            same_span(span_of(p, a), span_of(p, b)) && same_shape(shape_of(p, a), shape_of(p, b)));
 }
 
 /* Layers from `first` on that are alike to it and have slots; 0: an earlier one is alike. */
@@ -67,17 +82,21 @@ static int greatest_divisor(int a, int b) {
     return a;
 }
 
-/* Slots of a pool's states. */
-static int common_size(const planning *p) {
+/* Slots of a pool's states of a layer's shape. */
+static int common_size(const planning *p, int layer) {
     int size = 0;
     for (int i = 0; i < p->plan->layers; i++)
-        if (has_slot(p, i) && kind_of(p, i)->together)
+        if (has_slot(p, i) && kind_of(p, i)->together &&
+            same_shape(shape_of(p, i), shape_of(p, layer)))
             size = greatest_divisor(count_alike(p, i), size);
     return size;
 }
 
 static mc_planned_state new_state(const planning *p, int layer) {
-    mc_planned_state state = {kind_of(p, layer), span_of(p, layer), layer, 0, NULL, 0};
+    mc_planned_state state = {.kind = kind_of(p, layer),
+                              .span = span_of(p, layer),
+                              .shape = shape_of(p, layer),
+                              .layer = layer};
     const mc_block_spec *carrier = mc_spec_carrier(&p->lm->spec, layer);
     if (p->given) state.carried = p->given[layer].carried;
     if (p->given) state.n_carried = p->given[layer].n_carried;
@@ -97,10 +116,10 @@ static void add_states(const planning *p, int first, int size) {
     }
 }
 
-static void add_all(const planning *p, bool together, int size) {
+static void add_all(const planning *p, bool together) {
     for (int i = 0; i < p->plan->layers; i++)
         if (has_slot(p, i) && kind_of(p, i)->together == together && count_alike(p, i))
-            add_states(p, i, size);
+            add_states(p, i, together ? common_size(p, i) : 0);
 }
 
 /* Refuses a layer whose attention has nowhere to keep keys. */
@@ -110,7 +129,12 @@ static mica_status check_layer(const planning *p, int layer) {
         if (block->kind->state == MC_STATE_KEYS && !kind_of(p, layer)->append)
             return mc_fail(MICA_EUNSUPPORTED, "layer %d has attention, and carries arrays, too",
                            layer);
-    return MICA_OK;
+    int source = source_of(p, layer);
+    if (alike(p, source, layer)) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "layer %d cannot share what layer %d carries: it has another window, or other "
+                   "heads",
+                   layer, source);
 }
 
 mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
@@ -125,11 +149,11 @@ mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_la
         mc_state_plan_deinit(plan);
         return mc_fail_nomem("a session's caches");
     }
-    add_all(&p, true, common_size(&p));
+    add_all(&p, true);
     plan->together = plan->n;
-    add_all(&p, false, 0);
+    add_all(&p, false);
     for (int i = 0; i < plan->layers; i++)
-        if (!has_slot(&p, i)) plan->places[i] = plan->places[states[i].of];
+        plan->places[i] = plan->places[source_of(&p, i)];
     return MICA_OK;
 }
 
@@ -147,6 +171,7 @@ mc_state mc_state_planned(const mc_state_plan *plan, int i, const mc_lm *lm) {
                       .layer = planned->layer,
                       .slots = planned->slots,
                       .span = planned->span,
+                      .shape = planned->shape,
                       .carried = planned->carried,
                       .n_carried = planned->n_carried};
 }

@@ -6,7 +6,7 @@
 
 #include "session/state.h"
 
-/* What a layer carries, where it is not keys and values of its own. */
+/* What a layer carries, where it is not what its blocks say. */
 typedef struct mc_layer_state {
     const mc_state_ops *kind;  /* NULL: keys and values */
     int of;                    /* the layer, this one or an earlier one, whose slot it has */
@@ -22,6 +22,7 @@ typedef struct mc_place {
 typedef struct mc_planned_state {
     const mc_state_ops *kind;
     mc_entry_span span;
+    mc_entry_shape shape;
     int layer, slots;          /* the first layer that has it; slots */
     const mc_carried *carried; /* [n_carried] */
     int n_carried;
@@ -34,12 +35,13 @@ typedef struct mc_state_plan {
     int together;             /* how many these are */
 } mc_state_plan;
 
-/*  states   [n_layers]; NULL: as the blocks say, each layer of its own
+/*  states   [n_layers]; NULL: as the blocks and mc_spec_source say
  *  context  max tokens that a layer attends to; 0: no limit
  *  chunk    max tokens of a pass
- *  block    of a pool, whose states have as many slots each, the greatest common divisor of the
- *           numbers of layers that attend to the same entries; 0: there is no pool
- *  errors   MICA_EUNSUPPORTED a layer has attention, and a kind that takes no keys; MICA_ENOMEM */
+ *  block    of a pool, whose states of one shape have as many slots each, the greatest common
+ *           divisor of the numbers of layers that attend to the same entries; 0: there is no pool
+ *  errors   MICA_EUNSUPPORTED a layer has attention, and a kind that takes no keys, or shares a
+ *           state of another window or shape; MICA_ENOMEM */
 mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
                                int64_t context, int64_t chunk, int64_t block);
 void mc_state_plan_deinit(mc_state_plan *plan);

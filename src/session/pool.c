@@ -9,25 +9,49 @@
 
 #include <string.h>
 
-enum { BLOCK = 64 };
+/* BLOCK: tokens. TEXT, CHUNK: tokens of a text, and of a pass, that the parts' shares are for. */
+enum { BLOCK = 64, TEXT = 8192, CHUNK = 512 };
 
 /* ---- the layout ---- */
+
+static uint64_t block_bytes(const mc_kv_pool *pool, const mc_kv_part *part) {
+    return 2 * (uint64_t)part->slots * (uint64_t)pool->block *
+           (uint64_t)mc_entry_bytes(pool->lm, part->shape);
+}
+
+/* The part of a group: one that there is, or a new one. */
+static int part_for(mc_kv_pool *pool, int group) {
+    const mc_planned_state *state = &pool->plan.states[group];
+    for (int c = 0; c < pool->n_parts; c++)
+        if (pool->parts[c].shape.heads == state->shape.heads &&
+            pool->parts[c].shape.width == state->shape.width)
+            return c;
+    mc_kv_part *part = &pool->parts[pool->n_parts];
+    *part = (mc_kv_part){.shape = state->shape, .group = group, .slots = state->slots};
+    part->block_bytes = block_bytes(pool, part);
+    return pool->n_parts++;
+}
 
 static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states, bool keep) {
     const mc_lm *lm = pool->lm;
     MC_TRY(mc_state_plan_init(&pool->plan, lm, states, pool->context, 0, pool->block));
-    pool->groups = pool->plan.together;
+    pool->n_groups = pool->plan.together;
     pool->keeps = keep && pool->plan.together == pool->plan.n;
-    if (!pool->groups) return mc_fail(MICA_EINVAL, "a pool for a model without keys and values");
-    pool->slots = pool->plan.states[0].slots;
-    for (int g = 0; g < pool->groups; g++) {
+    if (!pool->n_groups) return mc_fail(MICA_EINVAL, "a pool for a model without keys and values");
+    pool->groups = mc_calloc((size_t)pool->n_groups, sizeof *pool->groups);
+    pool->parts = mc_calloc((size_t)pool->n_groups, sizeof *pool->parts);
+    if (!pool->groups || !pool->parts) return mc_fail_nomem("a pool of caches");
+    for (int g = 0; g < pool->n_groups; g++) {
         bool windows = pool->plan.states[g].span.window > 0;
         pool->has_windows = pool->has_windows || windows;
         pool->has_full = pool->has_full || !windows;
+        pool->groups[g].part = part_for(pool, g);
     }
-    pool->block_bytes =
-        2 * (uint64_t)pool->slots * (uint64_t)pool->block * (uint64_t)mc_entry_bytes(lm);
     return MICA_OK;
+}
+
+mc_kv_part *mc_kv_part_of(const mc_kv_pool *pool, int group) {
+    return &pool->parts[pool->groups[group].part];
 }
 
 /* Bytes of a session's states that are not in blocks. */
@@ -52,11 +76,19 @@ mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n) {
 
 /* ---- opening ---- */
 
+static void shape_of(const mc_kv_pool *pool, const mc_kv_part *part, int64_t shape[4]) {
+    shape[0] = part->shape.heads;
+    shape[1] = part->end - part->first;
+    shape[2] = pool->block;
+    shape[3] = part->shape.width;
+}
+
 /* An array of the pool. Where no kernel reads what was not written it is not touched: a pool then
  * takes the memory that it uses. */
-static mica_array make_array(mc_kv_pool *pool) {
+static mica_array make_array(mc_kv_pool *pool, const mc_kv_part *part) {
     const mc_lm *lm = pool->lm;
-    const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
+    int64_t shape[4];
+    shape_of(pool, part, shape);
     mica_scope *s = pool->scope;
     mc_storage *storage = NULL;
     if (!pool->device->backend->skips_unwritten) {
@@ -76,60 +108,125 @@ static int32_t extent_of(int32_t id) {
     return id / MC_POOL_EXTENT;
 }
 
-static int32_t extent_size(const mc_kv_pool *pool, int32_t extent) {
-    return (int32_t)mc_min(MC_POOL_EXTENT, pool->blocks - extent * MC_POOL_EXTENT);
+static int32_t extent_size(const mc_kv_part *part, int32_t extent) {
+    return (int32_t)mc_min(MC_POOL_EXTENT, part->end - extent * MC_POOL_EXTENT);
+}
+
+/* Blocks of a group of `tokens` tokens, in passes of up to `chunk` tokens. */
+static int64_t group_blocks(const mc_kv_pool *pool, int group, int64_t tokens, int64_t chunk) {
+    const mc_entry_span *span = &pool->plan.states[group].span;
+    int64_t entries = tokens;
+    if (span->window)
+        entries = mc_min(entries, span->head + mc_entry_span_kept(span, pool->block) + pool->block -
+                                      1 + chunk);
+    return (entries + pool->block - 1) / pool->block;
+}
+
+static int64_t part_blocks(const mc_kv_pool *pool, const mc_kv_part *part, int64_t tokens,
+                           int64_t chunk) {
+    int64_t blocks = 0;
+    for (int g = 0; g < pool->n_groups; g++)
+        if (mc_kv_part_of(pool, g) == part) blocks += group_blocks(pool, g, tokens, chunk);
+    return blocks;
+}
+
+/* Bytes of a part in a text that many are like. */
+static double typical_bytes(const mc_kv_pool *pool, const mc_kv_part *part) {
+    int64_t tokens = mc_max(pool->block, mc_min(TEXT, pool->lm->spec.context));
+    return (double)part_blocks(pool, part, tokens, CHUNK) * (double)part->block_bytes;
+}
+
+/* Gives a part its share of `bytes`, `share` of 1. false: less than a block for each group. */
+static bool share_blocks(mc_kv_pool *pool, mc_kv_part *part, uint64_t bytes, double share) {
+    uint64_t limit = (uint64_t)INT32_MAX / (uint64_t)(pool->block * pool->n_parts);
+    uint64_t blocks = (uint64_t)((double)bytes * share) / part->block_bytes;
+    blocks = blocks < limit ? blocks : limit; /* slots are i32 */
+    part->first = (int32_t)mc_round_up(pool->blocks, MC_POOL_EXTENT);
+    part->n_free = (int32_t)blocks;
+    part->cursor = extent_of(part->first);
+    pool->blocks = part->end = part->first + part->n_free;
+    return (int64_t)blocks >= part_blocks(pool, part, 1, 0);
 }
 
 /* beside: bytes of the limit that blocks do not get. */
-static mica_status open_blocks(mc_kv_pool *pool, uint64_t limit_bytes, uint64_t beside) {
-    uint64_t bytes = limit_bytes > beside ? limit_bytes - beside : 0;
-    uint64_t limit = (uint64_t)INT32_MAX / (uint64_t)pool->block; /* slots are i32 */
-    uint64_t blocks = bytes / pool->block_bytes < limit ? bytes / pool->block_bytes : limit;
-    if (blocks < (uint64_t)pool->groups)
-        return mc_fail(MICA_EINVAL,
-                       "a pool of caches of %llu bytes: %lld tokens take %llu at least, and what "
-                       "sessions carry beside them %llu",
-                       (unsigned long long)limit_bytes, (long long)pool->block,
-                       (unsigned long long)(pool->block_bytes * (uint64_t)pool->groups),
-                       (unsigned long long)beside);
-    pool->blocks = (int32_t)blocks;
-    pool->n_free = pool->blocks;
-    int32_t extents = extent_of(pool->blocks - 1) + 1;
-    pool->refs = mc_calloc((size_t)blocks, sizeof *pool->refs);
-    pool->free_in = mc_calloc((size_t)extents, sizeof *pool->free_in);
+static mica_status share_memory(mc_kv_pool *pool, uint64_t limit_bytes, uint64_t beside) {
+    uint64_t bytes = limit_bytes > beside ? limit_bytes - beside : 0, least = 0;
+    double all = 0;
+    bool fits = true;
+    for (int c = 0; c < pool->n_parts; c++) {
+        const mc_kv_part *part = &pool->parts[c];
+        all += typical_bytes(pool, part);
+        least += (uint64_t)part_blocks(pool, part, 1, 0) * part->block_bytes;
+    }
+    for (int c = 0; c < pool->n_parts; c++) {
+        mc_kv_part *part = &pool->parts[c];
+        fits = share_blocks(pool, part, bytes, typical_bytes(pool, part) / all) && fits;
+    }
+    if (fits) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "a pool of caches of %llu bytes: %lld tokens take %llu at least, and what "
+                   "sessions carry beside them %llu",
+                   (unsigned long long)limit_bytes, (long long)pool->block,
+                   (unsigned long long)least, (unsigned long long)beside);
+}
+
+static mica_status open_blocks(mc_kv_pool *pool) {
+    size_t blocks = (size_t)pool->blocks;
+    pool->refs = mc_calloc(blocks, sizeof *pool->refs);
+    pool->free_in = mc_calloc((size_t)extent_of(pool->blocks - 1) + 1, sizeof *pool->free_in);
     if (!pool->refs || !pool->free_in) return mc_fail_nomem("a pool of caches");
-    for (int32_t i = 0; i < extents; i++)
-        pool->free_in[i] = extent_size(pool, i);
+    for (int c = 0; c < pool->n_parts; c++) {
+        const mc_kv_part *part = &pool->parts[c];
+        for (int32_t i = extent_of(part->first); i <= extent_of(part->end - 1); i++)
+            pool->free_in[i] = extent_size(part, i);
+    }
     if (!pool->keeps) return MICA_OK;
-    pool->owners = mc_array_alloc((size_t)blocks, sizeof *pool->owners);
+    pool->owners = mc_array_alloc(blocks, sizeof *pool->owners);
     if (!pool->owners) return mc_fail_nomem("a pool of caches");
     for (int32_t i = 0; i < pool->blocks; i++)
         pool->owners[i] = -1;
-    return mc_prefixes_init(&pool->prefixes, pool->blocks, pool->groups);
+    return mc_prefixes_init(&pool->prefixes, pool->blocks, pool->n_groups);
+}
+
+/* Rooms of arrays, and of a group's list of what was written. */
+static mica_status open_lists(mc_kv_pool *pool) {
+    mica_array *next;
+    size_t written = 0;
+    for (int c = 0; c < pool->n_parts; c++)
+        pool->n_arrays += 2 * (size_t)pool->parts[c].slots;
+    for (int g = 0; g < pool->n_groups; g++)
+        written += (size_t)mc_kv_part_of(pool, g)->slots;
+    pool->arrays = next = mc_calloc(3 * pool->n_arrays, sizeof *next);
+    pool->written = mc_calloc(written, sizeof *pool->written);
+    if (!pool->arrays || !pool->written) return mc_fail_nomem("a pool of caches");
+    for (int c = 0; c < pool->n_parts; c++) {
+        mc_kv_part *part = &pool->parts[c];
+        part->arrays = next;
+        part->params = next + pool->n_arrays;
+        part->next = next + 2 * pool->n_arrays;
+        next += 2 * part->slots;
+    }
+    bool *list = pool->written;
+    for (int g = 0; g < pool->n_groups; g++) {
+        pool->groups[g].written = list;
+        list += mc_kv_part_of(pool, g)->slots;
+    }
+    return MICA_OK;
 }
 
 static mica_status open_arrays(mc_kv_pool *pool) {
-    size_t arrays = 2 * (size_t)pool->slots, groups = (size_t)pool->groups;
-    pool->arrays = mc_calloc(arrays, sizeof *pool->arrays);
-    pool->pass.params = mc_calloc(2 * arrays + 3 * groups, sizeof *pool->pass.params);
-    pool->pass.lengths = mc_calloc(groups, sizeof *pool->pass.lengths);
-    pool->pass.written = mc_calloc(groups * (size_t)pool->slots, sizeof *pool->pass.written);
-    if (!pool->arrays || !pool->pass.params || !pool->pass.lengths || !pool->pass.written)
-        return mc_fail_nomem("a pool of caches");
-    pool->pass.next = pool->pass.params + arrays;
-    pool->pass.tables = pool->pass.next + arrays;
-    pool->pass.slots = pool->pass.tables + groups;
-    pool->pass.start = pool->pass.slots + groups;
+    MC_TRY(open_lists(pool));
     MC_TRY(mica_scope_open(pool->device, &pool->scope));
     MC_TRY(mica_scope_open(pool->device, &pool->recording));
-    for (size_t i = 0; i < arrays; i++)
-        pool->arrays[i] = make_array(pool);
+    for (int c = 0; c < pool->n_parts; c++)
+        for (int i = 0; i < 2 * pool->parts[c].slots; i++)
+            pool->parts[c].arrays[i] = make_array(pool, &pool->parts[c]);
     MC_TRY(mica_scope_status(pool->scope));
     /* Once as after a pass: the scope then has room for what passes leave. */
-    for (size_t i = 0; i < arrays; i++)
+    for (size_t i = 0; i < pool->n_arrays; i++)
         pool->arrays[i] = mica_materialize(pool->scope, pool->arrays[i]);
     MC_TRY(mica_scope_status(pool->scope));
-    return mica_scope_collect(pool->scope, pool->arrays, arrays);
+    return mica_scope_collect(pool->scope, pool->arrays, pool->n_arrays);
 }
 
 mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_pool_options *options,
@@ -151,7 +248,8 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     pool->swap_limit = options->swap_bytes;
     mica_status status = plan(pool, options->states, options->keep);
     uint64_t beside = (uint64_t)options->sessions * bytes_beside(pool);
-    if (status == MICA_OK) status = open_blocks(pool, options->bytes, beside);
+    if (status == MICA_OK) status = share_memory(pool, options->bytes, beside);
+    if (status == MICA_OK) status = open_blocks(pool);
     if (status == MICA_OK) status = open_arrays(pool);
     if (status == MICA_OK)
         *out = pool;
@@ -164,15 +262,17 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     if (!out || !*out) return;
     mc_kv_pool *pool = *out;
     mc_pass_close_all(pool->programs, MC_POOL_PROGRAMS);
-    mica_program_close(&pool->copy);
-    mica_program_close(&pool->write);
+    for (int c = 0; c < pool->n_parts; c++) {
+        mica_program_close(&pool->parts[c].copy);
+        mica_program_close(&pool->parts[c].write);
+    }
     mica_scope_close(&pool->recording);
     mica_scope_close(&pool->scope);
     mc_arena_deinit(&pool->arena);
-    mc_free(pool->pass.params);
-    mc_free(pool->pass.lengths);
-    mc_free(pool->pass.written);
+    mc_free(pool->written);
     mc_free(pool->arrays);
+    mc_free(pool->groups);
+    mc_free(pool->parts);
     mc_prefixes_deinit(&pool->prefixes);
     mc_free(pool->refs);
     mc_free(pool->owners);
@@ -184,21 +284,69 @@ void mc_kv_pool_close(mc_kv_pool **out) {
 
 /* ---- blocks ---- */
 
+int64_t mc_kv_part_available(const mc_kv_part *part) {
+    return part->n_free + part->idle;
+}
+
+int64_t mc_kv_pool_scaled(const mc_kv_pool *pool, const mc_kv_part *part, int64_t blocks) {
+    return blocks * pool->blocks / (part->end - part->first);
+}
+
+/* Blocks of a part that are needed, as such of the pool. */
+static int64_t scaled_up(const mc_kv_pool *pool, const mc_kv_part *part, int64_t blocks) {
+    int64_t own = part->end - part->first;
+    return (blocks * pool->blocks + own - 1) / own;
+}
+
 int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
-    return pool->n_free + pool->idle;
+    int64_t least = pool->blocks;
+    for (int c = 0; c < pool->n_parts; c++) {
+        const mc_kv_part *part = &pool->parts[c];
+        least = mc_min(least, mc_kv_pool_scaled(pool, part, mc_kv_part_available(part)));
+    }
+    return least;
 }
 
 int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
-    int64_t blocks = 0;
-    for (int g = 0; g < pool->groups; g++) {
-        const mc_entry_span *span = &pool->plan.states[g].span;
-        int64_t entries = tokens;
-        if (span->window)
-            entries = mc_min(entries, span->head + mc_entry_span_kept(span, pool->block) +
-                                          pool->block - 1 + chunk);
-        blocks += (entries + pool->block - 1) / pool->block;
+    int64_t most = 0;
+    for (int c = 0; c < pool->n_parts; c++) {
+        const mc_kv_part *part = &pool->parts[c];
+        most = mc_max(most, scaled_up(pool, part, part_blocks(pool, part, tokens, chunk)));
     }
-    return blocks;
+    return most;
+}
+
+int64_t mc_kv_pool_more(const mc_kv_pool *pool, int64_t n) {
+    int64_t most = 0;
+    for (int c = 0; c < pool->n_parts; c++) {
+        const mc_kv_part *part = &pool->parts[c];
+        most = mc_max(most, scaled_up(pool, part, n * part_blocks(pool, part, 1, 0)));
+    }
+    return most;
+}
+
+uint64_t mc_kv_pool_used_bytes(const mc_kv_pool *pool) {
+    uint64_t bytes = 0;
+    for (int c = 0; c < pool->n_parts; c++) {
+        const mc_kv_part *part = &pool->parts[c];
+        int64_t used = part->end - part->first - mc_kv_part_available(part);
+        bytes += (uint64_t)used * part->block_bytes;
+    }
+    return bytes;
+}
+
+uint64_t mc_kv_pool_kept_bytes(const mc_kv_pool *pool) {
+    uint64_t bytes = 0;
+    for (int c = 0; c < pool->n_parts; c++)
+        bytes += (uint64_t)pool->parts[c].idle * pool->parts[c].block_bytes;
+    return bytes;
+}
+
+static mc_kv_part *part_of(const mc_kv_pool *pool, int32_t id) {
+    mc_kv_part *part = pool->parts;
+    while (id >= part->end)
+        part++;
+    return part;
 }
 
 /* Whether only a prefix has a block, and nobody uses that. */
@@ -208,38 +356,38 @@ static bool is_idle(const mc_kv_pool *pool, int32_t id) {
 }
 
 void mc_pool_retain(mc_kv_pool *pool, int32_t id) {
-    pool->idle -= is_idle(pool, id);
+    part_of(pool, id)->idle -= is_idle(pool, id);
     pool->refs[id]++;
 }
 
 void mc_pool_release(mc_kv_pool *pool, int32_t id) {
+    mc_kv_part *part = part_of(pool, id);
     if (--pool->refs[id]) {
-        pool->idle += is_idle(pool, id);
+        part->idle += is_idle(pool, id);
         return;
     }
     pool->free_in[extent_of(id)]++;
-    pool->n_free++;
+    part->n_free++;
 }
 
 /* ---- prefixes ---- */
 
-static int64_t count_idle(const mc_kv_pool *pool, int32_t prefix) {
-    int64_t n = 0;
-    for (int g = 0; g < pool->groups; g++) {
+/* Counts the blocks of a prefix that are idle once more in their parts, or once less. */
+static void count_idle(mc_kv_pool *pool, int32_t prefix, int sign) {
+    for (int g = 0; g < pool->n_groups; g++) {
         int32_t id = mc_prefix_blocks(&pool->prefixes, prefix)[g];
-        n += id >= 0 && is_idle(pool, id);
+        if (id >= 0 && is_idle(pool, id)) mc_kv_part_of(pool, g)->idle += sign;
     }
-    return n;
 }
 
 void mc_pool_pin(mc_kv_pool *pool, int32_t prefix) {
-    pool->idle -= count_idle(pool, prefix);
+    count_idle(pool, prefix, -1);
     mc_prefix_pin(&pool->prefixes, prefix);
 }
 
 void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix) {
     mc_prefix_unpin(&pool->prefixes, prefix);
-    if (pool->prefixes.entries[prefix].pins == 0) pool->idle += count_idle(pool, prefix);
+    if (pool->prefixes.entries[prefix].pins == 0) count_idle(pool, prefix, 1);
 }
 
 void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id) {
@@ -252,9 +400,9 @@ void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id) {
 static bool forget_oldest(mc_kv_pool *pool) {
     int32_t prefix = pool->keeps ? pool->prefixes.oldest : -1;
     if (prefix < 0) return false;
-    pool->idle -= count_idle(pool, prefix);
+    count_idle(pool, prefix, -1);
     (void)mc_prefix_drop_oldest(&pool->prefixes);
-    for (int g = 0; g < pool->groups; g++) {
+    for (int g = 0; g < pool->n_groups; g++) {
         int32_t id = mc_prefix_blocks(&pool->prefixes, prefix)[g];
         if (id < 0) continue;
         pool->owners[id] = -1;
@@ -271,13 +419,15 @@ int32_t mc_pool_add_prefix(mc_kv_pool *pool, mc_prefix_hash hash) {
 
 /* ---- taking blocks ---- */
 
-/* The next extent whose blocks are all free, or else one with as many as any; some block is. */
-static int32_t find_extent(mc_kv_pool *pool) {
-    int32_t n = extent_of(pool->blocks - 1) + 1, best = 0;
+/* The next extent of a part whose blocks are all free, or else one with as many as any; some block
+ * is. */
+static int32_t find_extent(const mc_kv_pool *pool, mc_kv_part *part) {
+    int32_t first = extent_of(part->first), n = extent_of(part->end - 1) + 1 - first;
+    int32_t best = first;
     for (int32_t i = 0; i < n; i++) {
-        int32_t extent = (pool->cursor + i) % n;
-        if (pool->free_in[extent] == extent_size(pool, extent)) {
-            pool->cursor = extent + 1;
+        int32_t extent = first + (part->cursor - first + i) % n;
+        if (pool->free_in[extent] == extent_size(part, extent)) {
+            part->cursor = extent + 1;
             return extent;
         }
         if (pool->free_in[extent] > pool->free_in[best]) best = extent;
@@ -285,18 +435,19 @@ static int32_t find_extent(mc_kv_pool *pool) {
     return best;
 }
 
-mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id) {
-    while (!pool->n_free && forget_oldest(pool))
+mica_status mc_pool_take(mc_kv_pool *pool, int group, int32_t after, int32_t *id) {
+    mc_kv_part *part = mc_kv_part_of(pool, group);
+    while (!part->n_free && forget_oldest(pool))
         ;
-    if (!pool->n_free)
+    if (!part->n_free)
         return mc_fail(MICA_ENOMEM, "all %lld blocks of the KV pool, of %lld tokens, are in use",
-                       (long long)pool->blocks, (long long)pool->block);
+                       (long long)(part->end - part->first), (long long)pool->block);
     int32_t found = after + 1;
-    if (after < 0 || found >= pool->blocks || pool->refs[found])
-        for (found = find_extent(pool) * MC_POOL_EXTENT; pool->refs[found];)
+    if (after < 0 || found >= part->end || pool->refs[found])
+        for (found = find_extent(pool, part) * MC_POOL_EXTENT; pool->refs[found];)
             found++;
     pool->free_in[extent_of(found)]--;
-    pool->n_free--;
+    part->n_free--;
     pool->refs[found] = 1;
     *id = found;
     return MICA_OK;
@@ -305,22 +456,26 @@ mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id) {
 /* ---- arrays ---- */
 
 /* Moves arrays to the pool's scope, which has room for them. */
-static mica_status set_arrays(mc_kv_pool *pool, mica_array *arrays, const mica_array *results,
-                              size_t n) {
+static mica_status move_arrays(const mc_kv_pool *pool, mica_array *arrays,
+                               const mica_array *results, size_t n) {
     for (size_t i = 0; i < n; i++)
         arrays[i] = mica_materialize(pool->scope, results[i]);
-    MC_TRY(mica_scope_status(pool->scope));
-    return mica_scope_collect(pool->scope, pool->arrays, 2 * (size_t)pool->slots);
+    return mica_scope_status(pool->scope);
 }
 
-mica_status mc_pool_set_arrays(mc_kv_pool *pool, const mica_array *results) {
-    return set_arrays(pool, pool->arrays, results, 2 * (size_t)pool->slots);
+static mica_status drop_old_arrays(mc_kv_pool *pool) {
+    return mica_scope_collect(pool->scope, pool->arrays, pool->n_arrays);
 }
 
-static mica_array array_param(const mc_kv_pool *pool, mica_scope *s) {
-    const mc_lm *lm = pool->lm;
-    const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
-    return mica_program_param(s, lm->kv_dtype, shape, 4);
+mica_status mc_pool_set_arrays(mc_kv_pool *pool, mc_kv_part *part, const mica_array *results) {
+    MC_TRY(move_arrays(pool, part->arrays, results, 2 * (size_t)part->slots));
+    return part == &pool->parts[pool->n_parts - 1] ? drop_old_arrays(pool) : MICA_OK;
+}
+
+mica_array mc_pool_param(const mc_kv_pool *pool, const mc_kv_part *part, mica_scope *s) {
+    int64_t shape[4];
+    shape_of(pool, part, shape);
+    return mica_program_param(s, pool->lm->kv_dtype, shape, 4);
 }
 
 /* Builds a program over n arrays, then two parameters more. */
@@ -349,106 +504,100 @@ static mica_status run(mc_kv_pool *pool, const mica_program *program, mica_array
     memcpy(args, arrays, bytes);
     memcpy(args + n, more, 2 * sizeof *args);
     MC_TRY(mc_program_run_kept(program, pool->recording, args, results));
-    return set_arrays(pool, arrays, results, n);
+    MC_TRY(move_arrays(pool, arrays, results, n));
+    return drop_old_arrays(pool);
 }
 
-/* The slots of entries [0, count) of the blocks: i32 [count / n, n]. */
-static mica_array slots_of(const mc_kv_pool *pool, const int32_t *ids, int64_t count, int64_t n) {
-    const int64_t shape[] = {count / n, n};
+/* The slots of entries [0, count) of the blocks: i32 [1, count]. */
+static mica_array slots_of(const mc_kv_pool *pool, const mc_kv_part *part, const int32_t *ids,
+                           int64_t count) {
+    const int64_t shape[] = {1, count};
     int32_t *slots = mc_array_alloc((size_t)count, sizeof *slots);
     if (!slots) return mc_scope_fail(pool->recording, MICA_ENOMEM, "no memory for a KV pool");
     for (int64_t i = 0; i < count; i++)
-        slots[i] = (int32_t)(ids[i / pool->block] * pool->block + i % pool->block);
+        slots[i] = (int32_t)((ids[i / pool->block] - part->first) * pool->block + i % pool->block);
     mica_array array = mica_from_data(pool->recording, slots, MICA_I32, shape, 2);
     mc_free(slots);
     return array;
 }
 
-/* Builds the copies of n blocks in all arrays: parameters the blocks i32 [n] and the slots to write
- * to i32 [n, block]. */
-static mica_status build_copy(mc_kv_pool *pool, int64_t n) {
+/* The numbers of blocks within their part: i32 [n]. */
+static mica_array numbers_of(const mc_kv_part *part, mica_scope *s, const int32_t *ids, int64_t n) {
+    mica_array all = mica_from_data(s, ids, MICA_I32, &n, 1);
+    return part->first ? mica_subtract(s, all, mica_i32(s, part->first)) : all;
+}
+
+/* Builds the copy of a block in all arrays of a part: parameters the block i32 [1] and the slots
+ * to write to i32 [1, block]. */
+static mica_status build_copy(mc_kv_pool *pool, mc_kv_part *part) {
     mica_scope *s = pool->recording;
-    size_t arrays = 2 * (size_t)pool->slots;
-    const int64_t shape[] = {n, pool->block};
+    const int64_t shape[] = {1, pool->block};
     const mica_array more[] = {mica_program_param(s, MICA_I32, shape, 1),
                                mica_program_param(s, MICA_I32, shape, 2)};
-    for (size_t i = 0; i < arrays; i++) {
-        mica_array x = pool->pass.params[i] = array_param(pool, s);
+    for (int i = 0; i < 2 * part->slots; i++) {
+        mica_array x = part->params[i] = mc_pool_param(pool, part, s);
         mica_array from = mica_swapaxes(s, mica_take(s, x, more[0], 1), 0, 1);
-        pool->pass.next[i] = mica_kv_write(s, x, from, more[1]);
+        part->next[i] = mica_kv_write(s, x, from, more[1]);
     }
-    mica_status status = build(pool, pool->pass.params, pool->pass.next, arrays, more, &pool->copy);
-    pool->copied = n;
+    mica_status status =
+        build(pool, part->params, part->next, 2 * (size_t)part->slots, more, &part->copy);
     mc_scope_reset(s);
     return status;
 }
 
-/* Copies blocks from [n] to others. */
-static mica_status copy_blocks(mc_kv_pool *pool, const int32_t *from, const int32_t *to,
-                               int64_t n) {
-    if (pool->copied != n) mica_program_close(&pool->copy);
-    if (!pool->copy) MC_TRY(build_copy(pool, n));
-    const mica_array more[] = {mica_from_data(pool->recording, from, MICA_I32, &n, 1),
-                               slots_of(pool, to, n * pool->block, pool->block)};
-    mica_status status = run(pool, pool->copy, pool->arrays, 2 * (size_t)pool->slots, more);
+static mica_status copy_block(mc_kv_pool *pool, mc_kv_part *part, int32_t from, int32_t to) {
+    const int64_t one = 1;
+    const int32_t number = from - part->first;
+    if (!part->copy) MC_TRY(build_copy(pool, part));
+    const mica_array more[] = {mica_from_data(pool->recording, &number, MICA_I32, &one, 1),
+                               slots_of(pool, part, &to, pool->block)};
+    mica_status status = run(pool, part->copy, part->arrays, 2 * (size_t)part->slots, more);
     mc_scope_reset(pool->recording);
     return status;
 }
 
-mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n) {
-    int32_t *from = mc_array_alloc(2 * n, sizeof *from), *to = from ? from + n : NULL;
-    size_t shared = 0, taken = 0;
-    mica_status status = from ? MICA_OK : mc_fail_nomem("a pool of caches");
-    for (size_t i = 0; i < n && status == MICA_OK; i++)
-        if (pool->refs[*ids[i]] > 1) from[shared++] = *ids[i];
-    for (; taken < shared && status == MICA_OK; taken += status == MICA_OK)
-        status = mc_pool_take(pool, -1, &to[taken]);
-    if (status == MICA_OK && shared) status = copy_blocks(pool, from, to, (int64_t)shared);
-    for (size_t i = 0; i < taken && status != MICA_OK; i++)
-        mc_pool_release(pool, to[i]);
-    for (size_t i = 0, k = 0; i < n && status == MICA_OK; i++) {
-        if (k == shared || *ids[i] != from[k]) continue;
-        *ids[i] = to[k];
-        mc_pool_release(pool, from[k++]);
-    }
-    mc_free(from);
+mica_status mc_pool_own(mc_kv_pool *pool, int group, int32_t *id) {
+    int32_t from = *id, to;
+    MC_TRY(mc_pool_take(pool, group, -1, &to));
+    mica_status status = copy_block(pool, mc_kv_part_of(pool, group), from, to);
+    if (status == MICA_OK) *id = to;
+    mc_pool_release(pool, status == MICA_OK ? from : to);
     return status;
 }
 
-mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int slot, int which, const int32_t *ids,
+mica_array mc_pool_entries(const mc_kv_part *part, mica_scope *s, int i, const int32_t *ids,
                            int64_t n) {
-    mica_array table = mica_from_data(s, ids, MICA_I32, &n, 1);
-    mica_array x = mica_take(s, pool->arrays[2 * slot + which], table, 1);
+    mica_array x = mica_take(s, part->arrays[i], numbers_of(part, s, ids, n), 1);
     return mica_expand_dims(s, mica_flatten(s, x, 1, 2), 0);
 }
 
 /* Builds the writing of entries into an array: parameters the entries and their slots. */
-static mica_status build_write(mc_kv_pool *pool, const int64_t shape[4]) {
+static mica_status build_write(mc_kv_pool *pool, mc_kv_part *part, const int64_t shape[4]) {
     const int64_t row[] = {1, shape[2]};
     mica_scope *s = pool->recording;
     const mica_array params[] = {mica_program_param(s, pool->lm->kv_dtype, shape, 4),
                                  mica_program_param(s, MICA_I32, row, 2)};
-    mica_array x = array_param(pool, s), y = mica_kv_write(s, x, params[0], params[1]);
-    mica_status status = build(pool, &x, &y, 1, params, &pool->write);
-    pool->written = shape[2];
+    mica_array x = mc_pool_param(pool, part, s), y = mica_kv_write(s, x, params[0], params[1]);
+    mica_status status = build(pool, &x, &y, 1, params, &part->write);
+    part->written = shape[2];
     mc_scope_reset(s);
     return status;
 }
 
-mica_status mc_pool_write(mc_kv_pool *pool, int slot, int which, const int32_t *ids, int64_t count,
-                          const void *data) {
-    const mc_lm *lm = pool->lm;
-    const int64_t shape[] = {1, lm->spec.kv_heads, count, mc_lm_kv_width(lm)};
+mica_status mc_pool_write(mc_kv_pool *pool, mc_kv_part *part, int i, const int32_t *ids,
+                          int64_t count, const void *data) {
+    const int64_t shape[] = {1, part->shape.heads, count, part->shape.width};
     mica_scope *s = pool->recording;
-    if (pool->written != count) mica_program_close(&pool->write);
-    if (!pool->write) MC_TRY(build_write(pool, shape));
-    const mica_array args[] = {mica_from_data(s, data, lm->kv_dtype, shape, 4),
-                               slots_of(pool, ids, count, count)};
-    mica_status status = run(pool, pool->write, &pool->arrays[2 * slot + which], 1, args);
+    if (part->written != count) mica_program_close(&part->write);
+    if (!part->write) MC_TRY(build_write(pool, part, shape));
+    const mica_array args[] = {mica_from_data(s, data, pool->lm->kv_dtype, shape, 4),
+                               slots_of(pool, part, ids, count)};
+    mica_status status = run(pool, part->write, &part->arrays[i], 1, args);
     mc_scope_reset(s);
     return status;
 }
 
 void mc_pool_end_writes(mc_kv_pool *pool) {
-    mica_program_close(&pool->write);
+    for (int c = 0; c < pool->n_parts; c++)
+        mica_program_close(&pool->parts[c].write);
 }

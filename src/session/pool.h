@@ -4,13 +4,17 @@
  * layers attend to the same entries, so that a session has one table of blocks for all of them. A
  * model whose layers are all alike is one group; if some have a sliding window, groups are as large
  * as the numbers of layers of each kind allow (their greatest common divisor), so that all groups
- * take blocks of one size out of one pool.
+ * take blocks of one size.
  *
- * Memory is two arrays [kv_heads, blocks, block, kv width] for each layer of a group, one for keys
- * and one for values. Passes over sessions write them in place (kv_write) and read them through
- * tables (paged_sdpa). Blocks that follow each other in a table should do so in memory, where
- * attention reads them as one: a table grows by the block behind its last, if that is free, and
- * else goes on in an empty extent of blocks.
+ * A pool has a part for each number and width of heads that layers have. A part has blocks of its
+ * own, and of the memory as much as its layers need in a text of 8,192 tokens, or of the context.
+ * Blocks are numbered through all parts.
+ *
+ * Memory of a part is two arrays [kv_heads, blocks, block, kv width] for each layer of a group, one
+ * for keys and one for values. Passes over sessions write them in place (kv_write) and read them
+ * through tables (paged_sdpa). Blocks that follow each other in a table should do so in memory,
+ * where attention reads them as one: a table grows by the block behind its last, if that is free,
+ * and else goes on in an empty extent of blocks.
  *
  * Blocks are counted by reference: tables of several sessions may share them, and so may the cache
  * of prefixes (session/prefix.h). A block that is shared is never written: mc_pool_own copies it
@@ -49,15 +53,29 @@ typedef struct mc_kv_table {
 /* errors  MICA_ENOMEM */
 mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n);
 
-/* The pass that is recorded: parameters, and what the arrays became. */
-typedef struct mc_kv_pass {
-    size_t rows;                        /* of the batch */
-    int64_t *lengths;                   /* [groups] blocks of a table */
-    mica_array *params;                 /* [2 * slots] for the arrays */
-    mica_array *next;                   /* [2 * slots] as the pass leaves them */
-    mica_array *tables, *slots, *start; /* [groups] */
-    bool *written;                      /* [groups, slots] */
-} mc_kv_pass;
+/* A group in the pass that is recorded. */
+typedef struct mc_kv_group {
+    int part;
+    int64_t length;                 /* blocks of a table */
+    mica_array table, slots, start; /* parameters; MICA_NONE: none so far */
+    bool *written;                  /* [slots] */
+} mc_kv_group;
+
+/* The blocks of layers whose entries have one shape. */
+typedef struct mc_kv_part {
+    mc_entry_shape shape;
+    int group;          /* the first, whose states have the arrays in passes */
+    int slots;          /* layers of a group */
+    int32_t first, end; /* numbers of its blocks */
+    int32_t n_free;     /* blocks without references */
+    int64_t idle;       /* blocks that only prefixes have which nobody uses */
+    int32_t cursor;     /* the extent where the search for an empty one begins */
+    uint64_t block_bytes;
+    mica_array *arrays;         /* [2 * slots]: keys and values of each slot */
+    mica_array *params, *next;  /* [2 * slots] of the pass that is recorded */
+    mica_program *copy, *write; /* of a block, and `written` entries; NULL: none so far */
+    int64_t written;
+} mc_kv_part;
 
 /* Programs that a pool keeps: for each number of rows a few lengths of tables. */
 enum { MC_POOL_PROGRAMS = 48, MC_POOL_EXTENT = 4 };
@@ -66,29 +84,25 @@ typedef struct mc_kv_pool {
     const mc_lm *lm;
     mica_device *device;
     int64_t block, context;
-    mc_state_plan plan; /* its first `groups` states are in blocks */
-    int groups, slots;  /* slots: layers of a group */
-    mica_scope *scope;  /* of the arrays */
-    mica_array *arrays; /* [2 * slots]: keys and values of each slot */
-    uint64_t block_bytes;
-    int32_t blocks;
+    mc_state_plan plan; /* its first `n_groups` states are in blocks */
+    int n_groups, n_parts;
+    mc_kv_group *groups; /* [n_groups] */
+    mc_kv_part *parts;   /* [n_parts] */
+    mica_scope *scope;   /* of the arrays */
+    mica_array *arrays;  /* [n_arrays] of all parts; behind them what a pass records */
+    size_t n_arrays;
+    bool *written;         /* of all groups */
+    int32_t blocks;        /* the end of the last part's; some before it may be of none */
     uint32_t *refs;        /* [blocks] */
-    int32_t n_free;        /* blocks without references */
     int32_t *free_in;      /* of each extent: of MC_POOL_EXTENT blocks from a multiple of it on */
-    int32_t cursor;        /* the extent where the search for an empty one begins */
+    size_t rows;           /* of the pass that is recorded */
     mica_scope *recording; /* empty but while a program is recorded */
-    mica_program *copy;    /* of `copied` blocks; NULL: not needed so far */
-    int64_t copied;
-    mica_program *write; /* of `written` entries; NULL: not needed so far */
-    int64_t written;
     uint64_t swap_limit, swapped; /* bytes of copies of caches */
     uint64_t swaps;               /* caches that came back from copies */
-    mc_kv_pass pass;
     mc_pass_program programs[MC_POOL_PROGRAMS];
     mc_arena arena; /* lists of the pass at hand */
     mc_prefixes prefixes;
     int32_t *owners;            /* [blocks] the prefix that names a block; -1: none */
-    int64_t idle;               /* blocks that only prefixes have which nobody uses */
     bool keeps;                 /* prefixes */
     bool has_full, has_windows; /* groups that attend to all positions, and others */
     uint64_t asked, found;      /* tokens of prompts that came, and those of them that were known */
@@ -102,26 +116,41 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
 /* Closes *pool and sets it to NULL; nothing for NULL. After all of its sessions. */
 void mc_kv_pool_close(mc_kv_pool **pool);
 
-/* Blocks that tables can take now: free ones, and those of prefixes that nobody uses. */
+/* Blocks that tables of a part can take now: free ones, and those of prefixes that nobody uses. */
+int64_t mc_kv_part_available(const mc_kv_part *part);
+
+/* Accounts in blocks of the whole pool: of each part the same share as of the pool. With one part
+ * they are exact, with several no part has less than was counted. */
+
+/* What blocks of a part are in such, rounded down. */
+int64_t mc_kv_pool_scaled(const mc_kv_pool *pool, const mc_kv_part *part, int64_t blocks);
+
+/* Blocks that tables can take now. */
 int64_t mc_kv_pool_available(const mc_kv_pool *pool);
 
 /* Blocks that a session of `tokens` tokens takes at most, over all groups, in passes of up to
  * `chunk` tokens. */
 int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk);
 
+/* Blocks that it takes for n more in each group. */
+int64_t mc_kv_pool_more(const mc_kv_pool *pool, int64_t n);
+
+/* Bytes of blocks in tables, and of those that only prefixes have. */
+uint64_t mc_kv_pool_used_bytes(const mc_kv_pool *pool);
+uint64_t mc_kv_pool_kept_bytes(const mc_kv_pool *pool);
+
 /* ---- blocks ---- */
 
-/* A block with one reference, of unknown content; the one behind block `after`, if that can be. -1:
- * behind none. errors  MICA_ENOMEM all are in use */
-mica_status mc_pool_take(mc_kv_pool *pool, int32_t after, int32_t *id);
+/* A block of a group with one reference, of unknown content; the one behind block `after`, if that
+ * can be. -1: behind none. errors  MICA_ENOMEM all are in use */
+mica_status mc_pool_take(mc_kv_pool *pool, int group, int32_t after, int32_t *id);
 void mc_pool_retain(mc_kv_pool *pool, int32_t id);
 void mc_pool_release(mc_kv_pool *pool, int32_t id);
 
-/* Makes n blocks, each in a table, blocks of their tables alone: those that are shared become
- * copies.
- *  ids     [n] where the tables name them
- *  errors  MICA_ENOMEM; MICA_EDEVICE. The tables are as they were */
-mica_status mc_pool_own(mc_kv_pool *pool, int32_t *const *ids, size_t n);
+/* Makes a shared block of a group, in a table, the table's alone: it becomes a copy.
+ *  id      where the table names it
+ *  errors  MICA_ENOMEM; MICA_EDEVICE. The table is as it was */
+mica_status mc_pool_own(mc_kv_pool *pool, int group, int32_t *id);
 
 /* ---- prefixes, of a pool that keeps them ---- */
 
@@ -135,21 +164,28 @@ void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);
 
 /* ---- arrays ---- */
 
-/* The arrays are what a pass left: results [2 * slots], which move to the pool.
- *  errors  MICA_ENOMEM; then the pool is lost */
-mica_status mc_pool_set_arrays(mc_kv_pool *pool, const mica_array *results);
+/* The part of a group. */
+mc_kv_part *mc_kv_part_of(const mc_kv_pool *pool, int group);
 
-/* A slot's keys (which 0) or values (1) in n blocks, as an array of s: [1, kv_heads, n * block, kv
- * width]. Errors are in s. */
-mica_array mc_pool_entries(mc_kv_pool *pool, mica_scope *s, int slot, int which, const int32_t *ids,
+/* A parameter for an array of a part. */
+mica_array mc_pool_param(const mc_kv_pool *pool, const mc_kv_part *part, mica_scope *s);
+
+/* A part's arrays are what a pass left: results [2 * slots], which move to the pool. After those of
+ * the last part, the old ones are gone.
+ *  errors  MICA_ENOMEM; then the pool is lost */
+mica_status mc_pool_set_arrays(mc_kv_pool *pool, mc_kv_part *part, const mica_array *results);
+
+/* Array i of a part, of keys (even) or values, in n blocks, as an array of s: [1, kv_heads,
+ * n * block, kv width]. Errors are in s. */
+mica_array mc_pool_entries(const mc_kv_part *part, mica_scope *s, int i, const int32_t *ids,
                            int64_t n);
 
-/* Writes `count` entries of a slot's keys or values into blocks, from the first on: data
- * [kv_heads, count, kv width] of lm->kv_dtype. The program stays for as many entries of others,
- * until mc_pool_end_writes.
+/* Writes `count` entries into blocks of array i, from the first on: data of lm->kv_dtype,
+ * [kv_heads, count, kv width]. The program stays for as many entries of others, until
+ * mc_pool_end_writes.
  *  errors  MICA_ENOMEM; MICA_EDEVICE */
-mica_status mc_pool_write(mc_kv_pool *pool, int slot, int which, const int32_t *ids, int64_t count,
-                          const void *data);
+mica_status mc_pool_write(mc_kv_pool *pool, mc_kv_part *part, int i, const int32_t *ids,
+                          int64_t count, const void *data);
 void mc_pool_end_writes(mc_kv_pool *pool);
 
 #endif

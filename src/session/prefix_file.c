@@ -48,32 +48,34 @@ static mica_status make_header(const mc_session_model *model, header *head) {
         .version = VERSION,
         .byte_order = MC_BYTE_ORDER_MARK,
         .computed = sum_computed(model),
-        .shape = {pool->context, pool->block, pool->groups, pool->slots, mc_lm_kv_width(pool->lm),
-                  (int64_t)pool->lm->kv_dtype},
+        .shape = {pool->context, pool->block, pool->n_groups, pool->parts->slots,
+                  pool->parts->shape.width, (int64_t)pool->lm->kv_dtype},
     };
     memcpy(head->magic, MAGIC, sizeof head->magic);
     return mc_session_fingerprint(model, &head->fingerprint);
 }
 
 static mica_status check_keeps(const mc_session_model *model) {
+    if (model->pool && model->pool->n_parts > 1)
+        return mc_fail(MICA_EUNSUPPORTED, "prefixes of layers with unlike heads are not saved");
     if (model->pool && model->pool->keeps) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED, "prefixes are not kept here: mica was built without xxhash");
 }
 
 /* Bytes of n blocks in an array of the pool. */
 static size_t array_bytes(const mc_kv_pool *pool, int64_t n) {
-    return (size_t)n * (size_t)(pool->block_bytes / (2 * (uint64_t)pool->slots));
+    return (size_t)n * (size_t)(pool->parts->block_bytes / (2 * (uint64_t)pool->parts->slots));
 }
 
 /* Bytes of all pieces of n blocks. */
 static size_t pieces_bytes(const mc_kv_pool *pool, int64_t n) {
-    size_t arrays = 2 * (size_t)pool->slots;
+    size_t arrays = 2 * (size_t)pool->parts->slots;
     return (size_t)(n / PIECE) * arrays * mc_padded(array_bytes(pool, PIECE)) +
            arrays * mc_padded(array_bytes(pool, n % PIECE));
 }
 
 static size_t entry_bytes(const mc_kv_pool *pool) {
-    return sizeof(entry_hash) + mc_padded((size_t)pool->groups * sizeof(int32_t));
+    return sizeof(entry_hash) + mc_padded((size_t)pool->n_groups * sizeof(int32_t));
 }
 
 /* ---- writing ---- */
@@ -86,9 +88,9 @@ typedef struct collection {
 
 static bool has_blocks(const mc_kv_pool *pool, const int32_t *ids) {
     int g = 0;
-    while (g < pool->groups && ids[g] < 0)
+    while (g < pool->n_groups && ids[g] < 0)
         g++;
-    return g < pool->groups;
+    return g < pool->n_groups;
 }
 
 static mica_status collect(const mc_kv_pool *pool, collection *c) {
@@ -96,7 +98,7 @@ static mica_status collect(const mc_kv_pool *pool, collection *c) {
         const int32_t *ids = mc_prefix_blocks(&pool->prefixes, i);
         if (!has_blocks(pool, ids)) continue;
         if (!MC_BUFFER_PUSH(&c->entries, int32_t, i)) return mc_fail_nomem("a file of prefixes");
-        for (int g = 0; g < pool->groups; g++)
+        for (int g = 0; g < pool->n_groups; g++)
             if (ids[g] >= 0 && !MC_BUFFER_PUSH(&c->blocks, int32_t, ids[g]))
                 return mc_fail_nomem("a file of prefixes");
     }
@@ -104,7 +106,7 @@ static mica_status collect(const mc_kv_pool *pool, collection *c) {
 }
 
 static mica_status put_entries(mc_part_writer *w, const mc_kv_pool *pool, const collection *c) {
-    size_t n = MC_BUFFER_COUNT(&c->entries, int32_t), groups = (size_t)pool->groups;
+    size_t n = MC_BUFFER_COUNT(&c->entries, int32_t), groups = (size_t)pool->n_groups;
     int32_t *numbers = mc_array_alloc(groups, sizeof *numbers), block = 0;
     mica_status status = numbers ? MICA_OK : mc_fail_nomem("a file of prefixes");
     for (size_t i = 0; i < n && status == MICA_OK; i++) {
@@ -119,12 +121,12 @@ static mica_status put_entries(mc_part_writer *w, const mc_kv_pool *pool, const 
     return status;
 }
 
-/* Writes a slot's keys or values of n blocks. */
-static mica_status put_array(mc_part_writer *w, mc_kv_pool *pool, int slot, int which,
-                             const int32_t *ids, int64_t n, void *room) {
+/* Writes n blocks of array i. */
+static mica_status put_array(mc_part_writer *w, mc_kv_pool *pool, int i, const int32_t *ids,
+                             int64_t n, void *room) {
     mica_scope *s = NULL;
     MC_TRY(mica_scope_open(pool->device, &s));
-    mica_array x = mc_pool_entries(pool, s, slot, which, ids, n);
+    mica_array x = mc_pool_entries(pool->parts, s, i, ids, n);
     mica_status status = mica_read(x, room, array_bytes(pool, n));
     mica_scope_close(&s);
     return status == MICA_OK ? mc_part_put(w, room, array_bytes(pool, n)) : status;
@@ -135,8 +137,8 @@ static mica_status put_blocks(mc_part_writer *w, mc_kv_pool *pool, const collect
     void *room = n ? mc_alloc(array_bytes(pool, mc_min(n, PIECE))) : NULL;
     mica_status status = room || !n ? MICA_OK : mc_fail_nomem("a file of prefixes");
     for (int64_t at = 0; at < n; at += PIECE)
-        for (int i = 0; i < 2 * pool->slots && status == MICA_OK; i++)
-            status = put_array(w, pool, i / 2, i % 2, MC_BUFFER_AT(&c->blocks, int32_t) + at,
+        for (int i = 0; i < 2 * pool->parts->slots && status == MICA_OK; i++)
+            status = put_array(w, pool, i, MC_BUFFER_AT(&c->blocks, int32_t) + at,
                                mc_min(n - at, PIECE), room);
     mc_free(room);
     return status;
@@ -209,7 +211,8 @@ static mica_status check_header(const mc_session_model *model, const header *hea
 /* Compares the file's size with what its counts say, before the checksum reads all of it. */
 static mica_status check_size(const mc_kv_pool *pool, const header *head, const mc_part_reader *r) {
     int64_t most = (int64_t)(r->size / entry_bytes(pool)), blocks = INT32_MAX;
-    if (r->size / pool->block_bytes < INT32_MAX) blocks = (int64_t)(r->size / pool->block_bytes);
+    uint64_t fit = r->size / pool->parts->block_bytes;
+    if (fit < INT32_MAX) blocks = (int64_t)fit;
     bool fits = head->entries >= 0 && head->entries <= most && head->blocks >= 0 &&
                 head->blocks <= blocks &&
                 r->size == sizeof *head + (size_t)head->entries * entry_bytes(pool) +
@@ -243,7 +246,7 @@ static mica_status check_entry(const loader *l, int64_t i, const char *name) {
     const int32_t *numbers = numbers_of(l, i);
     int full = 0, all = 0, windows = 0;
     bool good = true;
-    for (int g = 0; g < pool->groups; g++) {
+    for (int g = 0; g < pool->n_groups; g++) {
         int32_t number = numbers[g];
         bool window = pool->plan.states[g].span.window > 0, there = number >= 0;
         all += !window;
@@ -283,12 +286,12 @@ static mica_status take_blocks(loader *l) {
         const int32_t *numbers = numbers_of(l, l->first - 1);
         int64_t count = 0;
         if (is_known(l, l->first - 1)) continue;
-        for (int g = 0; g < pool->groups; g++)
+        for (int g = 0; g < pool->n_groups; g++)
             count += numbers[g] >= 0;
-        if (count > pool->n_free) break;
-        for (int g = 0; g < pool->groups; g++) {
+        if (count > pool->parts->n_free) break;
+        for (int g = 0; g < pool->n_groups; g++) {
             if (numbers[g] < 0) continue;
-            MC_TRY(mc_pool_take(pool, after, &l->ids[numbers[g]]));
+            MC_TRY(mc_pool_take(pool, g, after, &l->ids[numbers[g]]));
             after = l->ids[numbers[g]];
         }
     }
@@ -299,7 +302,7 @@ static mica_status take_blocks(loader *l) {
 static mica_status fill_array(const loader *l, int64_t at, int64_t n, int array, const char *from,
                               char *room) {
     mc_kv_pool *pool = l->pool;
-    int64_t heads = pool->lm->spec.kv_heads, taken = 0, k = 0;
+    int64_t heads = pool->parts->shape.heads, taken = 0, k = 0;
     size_t bytes = array_bytes(pool, 1) / (size_t)heads; /* of a head's block */
     int32_t ids[PIECE];
     for (int64_t i = 0; i < n; i++)
@@ -309,7 +312,7 @@ static mica_status fill_array(const loader *l, int64_t at, int64_t n, int array,
         for (int64_t i = 0; i < n; i++)
             if (l->ids[at + i] >= 0)
                 memcpy(room + (size_t)k++ * bytes, from + (size_t)(h * n + i) * bytes, bytes);
-    return mc_pool_write(pool, array / 2, array % 2, ids, taken * pool->block, room);
+    return mc_pool_write(pool, pool->parts, array, ids, taken * pool->block, room);
 }
 
 static mica_status fill_blocks(const loader *l) {
@@ -319,7 +322,7 @@ static mica_status fill_blocks(const loader *l) {
     mica_status status = room || !blocks ? MICA_OK : mc_fail_nomem("a file of prefixes");
     for (int64_t at = 0; at < blocks; at += PIECE) {
         int64_t n = mc_min(blocks - at, PIECE);
-        for (int i = 0; i < 2 * l->pool->slots && status == MICA_OK; i++) {
+        for (int i = 0; i < 2 * l->pool->parts->slots && status == MICA_OK; i++) {
             status = fill_array(l, at, n, i, from, room);
             from += mc_padded(array_bytes(l->pool, n));
         }
@@ -332,7 +335,7 @@ static mica_status fill_blocks(const loader *l) {
 /* Whether an entry stands for tokens, and not only for what windows see of them. */
 static bool is_full(const mc_kv_pool *pool, int32_t entry) {
     bool full = false;
-    for (int g = 0; g < pool->groups && !full; g++)
+    for (int g = 0; g < pool->n_groups && !full; g++)
         full =
             !pool->plan.states[g].span.window && mc_prefix_blocks(&pool->prefixes, entry)[g] >= 0;
     return full;
@@ -343,7 +346,7 @@ static void add_entry(loader *l, int64_t i) {
     mc_kv_pool *pool = l->pool;
     const int32_t *numbers = numbers_of(l, i);
     int32_t entry = is_known(l, i) ? -1 : mc_pool_add_prefix(pool, hash_of(l, i));
-    for (int g = 0; g < pool->groups; g++) {
+    for (int g = 0; g < pool->n_groups; g++) {
         int32_t id = numbers[g] < 0 ? -1 : l->ids[numbers[g]];
         if (id < 0) continue;
         if (entry >= 0) mc_pool_name(pool, entry, g, id);

@@ -58,9 +58,26 @@ static void add_rope(uint64_t *sum, const mc_rope_spec *rope) {
     if (rope->kind > MC_ROPE_LLAMA3 || rope->partial != 0) add_new_rope(sum, rope);
 }
 
+/* Whether attention has no numbers but those that version 3 knew: a layer's window and RoPE, and
+ * what the spec and the first layer say of all. */
+static bool is_plain(const mc_decoder_spec *spec, const mc_attention_spec *first,
+                     const mc_block_spec *block) {
+    mc_block_spec plain = {0};
+    plain.attention = (mc_attention_spec){.heads = spec->heads,
+                                          .kv_heads = spec->kv_heads,
+                                          .head_dim = spec->head_dim,
+                                          .window = block->attention.window,
+                                          .rope = block->attention.rope,
+                                          .scale = first->scale,
+                                          .soft_cap = first->soft_cap};
+    return memcmp(plain.own, block->own, sizeof plain.own) == 0;
+}
+
 /* Blocks that version 3 did not know. */
-static void add_block(uint64_t *sum, const mc_block_spec *block) {
-    bool known = block->kind == &mc_block_attention || block->kind == &mc_block_gated;
+static void add_block(uint64_t *sum, const mc_decoder_spec *spec, const mc_attention_spec *first,
+                      const mc_block_spec *block) {
+    bool known = block->kind == &mc_block_gated ||
+                 (block->kind == &mc_block_attention && is_plain(spec, first, block));
     if (known && block->factor == 1.0) return;
     *sum = mc_sum_text(*sum, block->kind->name);
     *sum = mc_sum_words(*sum, block->own, sizeof block->own);
@@ -98,7 +115,9 @@ static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
         add_int(sum, mc_spec_attention(spec, i)->rope);
     }
     for (int i = 0; i < spec->n_blocks; i++)
-        add_block(sum, &spec->blocks[i]);
+        add_block(sum, spec, a, &spec->blocks[i]);
+    for (int i = 0; i < spec->n_layers; i++)
+        if (mc_spec_source(spec, i) != i) add_int(sum, i * MC_MAX_LAYERS + mc_spec_source(spec, i));
 }
 
 /* Adds the beginning, the middle and the end of the data. All of it would take as long as reading

@@ -12,8 +12,8 @@ int64_t mc_state_group(const mc_lm *lm) {
     return mc_max(1, mica_scope_device(lm->scope)->backend->keys_together);
 }
 
-size_t mc_entry_bytes(const mc_lm *lm) {
-    return (size_t)(lm->spec.kv_heads * mc_lm_kv_width(lm)) * mica_dtype_bytes(lm->kv_dtype);
+size_t mc_entry_bytes(const mc_lm *lm, mc_entry_shape shape) {
+    return (size_t)(shape.heads * shape.width) * mica_dtype_bytes(lm->kv_dtype);
 }
 
 int64_t mc_entry_span_limit(int64_t a, int64_t b) {
@@ -50,7 +50,7 @@ static int64_t saved_count(const mc_state *state, int64_t total) {
 }
 
 uint64_t mc_entries_saved_bytes(const mc_state *state, int64_t total) {
-    size_t bytes = (size_t)saved_count(state, total) * mc_entry_bytes(state->lm);
+    size_t bytes = (size_t)saved_count(state, total) * mc_entry_bytes(state->lm, state->shape);
     return MC_WORD + 2 * (uint64_t)mc_padded(bytes);
 }
 
@@ -58,7 +58,7 @@ uint64_t mc_entries_saved_bytes(const mc_state *state, int64_t total) {
 static mica_status put_entries(mc_state *state, mica_array x, int64_t count, mc_part_writer *w) {
     mica_scope *s = state->scratch;
     int64_t head = head_of(state);
-    size_t bytes = (size_t)count * mc_entry_bytes(state->lm);
+    size_t bytes = (size_t)count * mc_entry_bytes(state->lm, state->shape);
     const mica_array parts[] = {
         mica_slice_axis(s, x, AXIS, 0, head),
         mica_slice_axis(s, x, AXIS, head + state->count - count, state->count)};
@@ -102,7 +102,7 @@ mica_status mc_entries_read(const mc_state *state, int64_t total, int slot, mc_p
         return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
                        state->layer, (long long)*count, (long long)total);
     /* total and count are below 2^31, kv_heads times the width is below 2^48 */
-    uint64_t row = mc_entry_bytes(state->lm);
+    uint64_t row = mc_entry_bytes(state->lm, state->shape);
     if (*count && row > SIZE_MAX / (uint64_t)*count) return mc_part_cut_short(r);
     for (int i = 0; i < 2; i++)
         MC_TRY(mc_part_take(r, row * (uint64_t)*count, &parts[i]));

@@ -38,6 +38,11 @@ typedef struct mc_entry_span {
     int64_t max;    /* limit of a buffer's entries; 0: none */
 } mc_entry_span;
 
+/* Of the keys, or values, of an entry in one slot: elements of lm->kv_dtype. */
+typedef struct mc_entry_shape {
+    int64_t heads, width; /* width: of a head */
+} mc_entry_shape;
+
 struct mc_kv_pool;
 
 typedef struct mc_state {
@@ -49,6 +54,7 @@ typedef struct mc_state {
     int layer;               /* the first that has it */
     int slots;               /* layers that have a part of it */
     mc_entry_span span;
+    mc_entry_shape shape;
     const mc_carried *carried; /* [n_carried] arrays of its layer, if that says so */
     int n_carried;
     int64_t chunk; /* max tokens of a pass */
@@ -111,7 +117,8 @@ typedef struct mc_state_ops {
 
     /* Begins the recording of a pass. */
     void (*begin)(mc_state_rows rows);
-    /* Takes keys and values of a slot, both [rows, kv_heads, L, kv width]; what they attend to. */
+    /* Takes keys and values of a slot, both [rows, kv_heads, L, kv width]; what they attend to.
+     * MICA_NONE: the slot has taken those of the layer that is shared. */
     mc_attended (*append)(mc_state_rows rows, mica_scope *s, int slot, mica_array k, mica_array v);
     /* Array i as the pass finds it and leaves it, with an axis of one row in front. */
     mica_array (*before)(mc_state *state, mica_scope *s, int i);
@@ -154,7 +161,7 @@ typedef struct mc_state_ops {
 int64_t mc_state_group(const mc_lm *lm);
 
 /* Bytes of the keys, or values, of an entry in one slot. */
-size_t mc_entry_bytes(const mc_lm *lm);
+size_t mc_entry_bytes(const mc_lm *lm, mc_entry_shape shape);
 
 /* The smaller one of two limits, of which 0 is none. */
 int64_t mc_entry_span_limit(int64_t a, int64_t b);

@@ -5,11 +5,11 @@
  * front. So queries see the same keys in the same groups of 32, and the bits are those of buffers
  * on a device that keeps an order of sums.
  *
- * Rows of a pass share its parameters: the pool's arrays, donated, which are those of group 0; for
- * each group a table i32 [rows, blocks], the slots i32 [rows, n] that new entries are written to,
- * and the index i32 [rows] of each row's first new entry. Tables have a power of two of blocks, so
- * that few programs do for all lengths; behind a row's blocks they name block 0, which no query
- * sees. */
+ * Rows of a pass share its parameters: a part's arrays, donated, which are those of its first
+ * group; for each group a table i32 [rows, blocks], the slots i32 [rows, n] that new entries are
+ * written to, and the index i32 [rows] of each row's first new entry. Tables have a power of two of
+ * blocks, so that few programs do for all lengths; behind a row's blocks they name block 0, which
+ * no query sees. */
 #include "session/state_blocks.h"
 #include "base/alloc.h"
 #include "base/integer.h"
@@ -109,7 +109,7 @@ static mica_status grow_table(mc_state *state, int64_t n) {
     MC_TRY(mc_kv_table_reserve(table, n));
     while (table->n < n) {
         int32_t last = table->n ? table->ids[table->n - 1] : -1;
-        mica_status status = mc_pool_take(state->pool, last, &table->ids[table->n]);
+        mica_status status = mc_pool_take(state->pool, state->index, last, &table->ids[table->n]);
         if (status != MICA_OK) {
             cut_table(state, had);
             return status;
@@ -134,7 +134,7 @@ static void choose_length(mc_state *state, int64_t later) {
 static mica_status reserve(mc_state *state, mica_scope *home, int64_t n, int64_t later) {
     int32_t *last = shared_last(state);
     (void)home;
-    if (last) MC_TRY(mc_pool_own(state->pool, &last, 1));
+    if (last) MC_TRY(mc_pool_own(state->pool, state->index, last));
     MC_TRY(grow_table(state, blocks_of(state, state->count + n)));
     choose_length(state, later);
     return MICA_OK;
@@ -167,76 +167,82 @@ static uint64_t shape(mc_state_rows rows, uint64_t hash) {
     return mc_hash(&length, sizeof length, hash);
 }
 
+static mc_kv_part *part_of(const mc_state *state) {
+    return mc_kv_part_of(state->pool, state->index);
+}
+
+static mc_kv_group *group_of(const mc_state *state) {
+    return &state->pool->groups[state->index];
+}
+
+/* Arrays that a state has in passes: those of its part, if it is the first of it. */
+static size_t array_count(const mc_state *state) {
+    return state->index == part_of(state)->group ? 2 * (size_t)part_of(state)->slots : 0;
+}
+
 static void begin(mc_state_rows rows) {
-    mc_kv_pool *pool = rows.states[0]->pool;
-    mc_kv_pass *pass = &pool->pass;
-    int group = rows.states[0]->index;
-    pass->rows = rows.n;
-    pass->lengths[group] = table_length(rows);
-    pass->tables[group] = MICA_NONE;
-    memset(pass->written + group * pool->slots, 0, (size_t)pool->slots * sizeof(bool));
-    for (int i = 0; i < 2 * pool->slots && group == 0; i++)
-        pass->params[i] = pass->next[i] = MICA_NONE;
+    const mc_state *state = rows.states[0];
+    mc_kv_group *group = group_of(state);
+    mc_kv_part *part = part_of(state);
+    state->pool->rows = rows.n;
+    group->length = table_length(rows);
+    group->table = MICA_NONE;
+    memset(group->written, 0, (size_t)part->slots * sizeof(bool));
+    for (size_t i = 0; i < array_count(state); i++)
+        part->params[i] = part->next[i] = MICA_NONE;
 }
 
 /* The parameters of a group, and those for a slot's arrays, where they are met first. */
-static void add_params(mc_kv_pool *pool, mica_scope *s, int group, int slot, int64_t tokens) {
-    mc_kv_pass *pass = &pool->pass;
-    const mc_lm *lm = pool->lm;
-    const int64_t rows = (int64_t)pass->rows;
-    const int64_t shape[] = {lm->spec.kv_heads, pool->blocks, pool->block, mc_lm_kv_width(lm)};
-    if (!pass->tables[group].scope) {
-        const int64_t table[] = {rows, pass->lengths[group]}, slots[] = {rows, tokens};
-        pass->tables[group] = mica_program_param(s, MICA_I32, table, 2);
-        pass->slots[group] = mica_program_param(s, MICA_I32, slots, 2);
-        pass->start[group] = mica_program_param(s, MICA_I32, &rows, 1);
+static void add_params(const mc_state *state, mica_scope *s, int slot, int64_t tokens) {
+    mc_kv_part *part = part_of(state);
+    mc_kv_group *group = group_of(state);
+    const int64_t rows = (int64_t)state->pool->rows;
+    if (!group->table.scope) {
+        const int64_t table[] = {rows, group->length}, slots[] = {rows, tokens};
+        group->table = mica_program_param(s, MICA_I32, table, 2);
+        group->slots = mica_program_param(s, MICA_I32, slots, 2);
+        group->start = mica_program_param(s, MICA_I32, &rows, 1);
     }
     for (int i = 2 * slot; i < 2 * slot + 2; i++)
-        if (!pass->params[i].scope)
-            pass->params[i] = pass->next[i] = mica_program_param(s, lm->kv_dtype, shape, 4);
+        if (!part->params[i].scope)
+            part->params[i] = part->next[i] = mc_pool_param(state->pool, part, s);
 }
 
 static mc_attended append(mc_state_rows rows, mica_scope *s, int slot, mica_array k, mica_array v) {
     const mc_state *state = rows.states[0];
-    mc_kv_pool *pool = state->pool;
-    mc_kv_pass *pass = &pool->pass;
-    add_params(pool, s, state->index, slot, mica_array_dim(k, 2));
-    mica_array *next = &pass->next[2 * slot], slots = pass->slots[state->index];
-    bool *written = &pass->written[state->index * pool->slots + slot];
-    if (!*written) {
-        next[0] = mica_kv_write(s, next[0], k, slots);
-        next[1] = mica_kv_write(s, next[1], v, slots);
+    mc_kv_group *group = group_of(state);
+    mica_array *next = &part_of(state)->next[2 * slot];
+    if (!group->written[slot]) {
+        add_params(state, s, slot, mica_array_dim(k, 2));
+        next[0] = mica_kv_write(s, next[0], k, group->slots);
+        next[1] = mica_kv_write(s, next[1], v, group->slots);
     }
-    *written = true; /* other layers attend to the same */
+    group->written[slot] = true; /* other layers attend to the same */
     return (mc_attended){.k = next[0],
                          .v = next[1],
-                         .table = pass->tables[state->index],
-                         .offset = pass->start[state->index],
+                         .table = group->table,
+                         .offset = group->start,
                          .window = state->span.window,
                          .keep = state->span.keep};
 }
 
-static size_t result_count(const mc_state *state) {
-    return state->index ? 0 : 2 * (size_t)state->pool->slots;
-}
-
 static size_t param_count(const mc_state *state) {
-    return result_count(state) + 3;
+    return array_count(state) + 3;
 }
 
 static void params(mc_state_rows rows, mica_param *params) {
     const mc_state *state = rows.states[0];
-    const mc_kv_pass *pass = &state->pool->pass;
-    for (size_t i = 0; i < result_count(state); i++)
-        *params++ = (mica_param){.array = pass->params[i], .donate = true};
-    *params++ = (mica_param){.array = pass->tables[state->index]};
-    *params++ = (mica_param){.array = pass->slots[state->index]};
-    *params++ = (mica_param){.array = pass->start[state->index]};
+    const mc_kv_group *group = group_of(state);
+    for (size_t i = 0; i < array_count(state); i++)
+        *params++ = (mica_param){.array = part_of(state)->params[i], .donate = true};
+    *params++ = (mica_param){.array = group->table};
+    *params++ = (mica_param){.array = group->slots};
+    *params++ = (mica_param){.array = group->start};
 }
 
 static void results(mc_state_rows rows, mica_array *results) {
     const mc_state *state = rows.states[0];
-    memcpy(results, state->pool->pass.next, result_count(state) * sizeof *results);
+    memcpy(results, part_of(state)->next, array_count(state) * sizeof *results);
 }
 
 /* Index of a row's first new entry. */
@@ -258,18 +264,21 @@ static void list_args(mc_state_rows rows, mica_scope *s, int64_t tokens, int32_t
                       mica_array *args) {
     const int64_t block = rows.states[0]->pool->block;
     const int64_t count = (int64_t)rows.n, length = table_length(rows);
+    const int32_t first = part_of(rows.states[0])->first;
     const int64_t table[] = {count, length}, slots[] = {count, tokens};
     memset(room, 0, rows.n * (size_t)length * sizeof *room);
     for (size_t i = 0; i < rows.n; i++) {
         const mc_kv_table *ids = &of(rows.states[i])->table;
-        memcpy(room + (int64_t)i * length, ids->ids, (size_t)ids->n * sizeof *room);
+        for (int64_t k = 0; k < ids->n; k++)
+            room[(int64_t)i * length + k] = ids->ids[k] - first;
     }
     args[0] = mica_from_data(s, room, MICA_I32, table, 2);
     for (size_t i = 0; i < rows.n; i++) {
         const int32_t *ids = of(rows.states[i])->table.ids;
         int64_t at = first_entry(rows, i);
         for (int64_t k = 0; k < tokens; k++, at++)
-            room[(int64_t)i * tokens + k] = (int32_t)(ids[at / block] * block + at % block);
+            room[(int64_t)i * tokens + k] =
+                (int32_t)((ids[at / block] - first) * block + at % block);
     }
     args[1] = mica_from_data(s, room, MICA_I32, slots, 2);
     for (size_t i = 0; i < rows.n; i++)
@@ -278,10 +287,11 @@ static void list_args(mc_state_rows rows, mica_scope *s, int64_t tokens, int32_t
 }
 
 static void args(mc_state_rows rows, mica_scope *s, int64_t tokens, mica_array *args) {
-    mc_kv_pool *pool = rows.states[0]->pool;
-    size_t arrays = result_count(rows.states[0]);
+    const mc_state *state = rows.states[0];
+    mc_kv_pool *pool = state->pool;
+    size_t arrays = array_count(state);
     int64_t longest = mc_max(mc_max(tokens, 1), table_length(rows));
-    memcpy(args, pool->arrays, arrays * sizeof *args);
+    memcpy(args, part_of(state)->arrays, arrays * sizeof *args);
     args += arrays;
     mc_arena_reset(&pool->arena);
     int32_t *room = mc_arena_alloc(&pool->arena, rows.n * (size_t)longest * sizeof *room);
@@ -297,7 +307,7 @@ static void args(mc_state_rows rows, mica_scope *s, int64_t tokens, mica_array *
 
 static mica_status take(mc_state *state, mica_scope *home, const mica_array *results) {
     (void)home;
-    return state->index ? MICA_OK : mc_pool_set_arrays(state->pool, results);
+    return array_count(state) ? mc_pool_set_arrays(state->pool, part_of(state), results) : MICA_OK;
 }
 
 /* ---- files ---- */
@@ -306,7 +316,8 @@ static mica_status write(mc_state *state, int64_t total, int slot, mc_part_write
     const mc_kv_table *table = &of(state)->table;
     mica_array parts[2] = {MICA_NONE, MICA_NONE};
     for (int i = 0; i < 2 && table->n; i++)
-        parts[i] = mc_pool_entries(state->pool, state->scratch, slot, i, table->ids, table->n);
+        parts[i] =
+            mc_pool_entries(part_of(state), state->scratch, 2 * slot + i, table->ids, table->n);
     return mc_entries_write(state, total, parts[0], parts[1], w);
 }
 
@@ -320,7 +331,8 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int sl
     if (!count) return MICA_OK;
     MC_TRY(grow_table(state, blocks_of(state, count)));
     for (int i = 0; i < 2; i++)
-        MC_TRY(mc_pool_write(state->pool, slot, i, table->ids, count, parts[i]));
+        MC_TRY(
+            mc_pool_write(state->pool, part_of(state), 2 * slot + i, table->ids, count, parts[i]));
     state->count = count;
     return MICA_OK;
 }
@@ -344,7 +356,7 @@ const mc_state_ops mc_state_blocks = {
     .append = append,
     .shape = shape,
     .param_count = param_count,
-    .result_count = result_count,
+    .result_count = array_count,
     .params = params,
     .results = results,
     .args = args,

@@ -64,7 +64,7 @@ static mica_status replace(const mc_state *state, mica_scope *home, int64_t drop
                            mica_array *buffer) {
     const mc_lm *lm = state->lm;
     int64_t head = drop ? state->span.head : 0, rest = cap - (state->count - drop);
-    const int64_t shape[] = {1, lm->spec.kv_heads, rest, mc_lm_kv_width(lm)};
+    const int64_t shape[] = {1, state->shape.heads, rest, state->shape.width};
     mica_scope *s = state->scratch;
     mica_array joined = mica_zeros(s, shape, 4, lm->kv_dtype);
     if (state->count) {
@@ -109,7 +109,7 @@ static mica_status reserve(mc_state *state, mica_scope *home, int64_t n, int64_t
 
 static uint64_t bytes_after(const mc_state *state, int64_t tokens) {
     int64_t entries = mc_entry_span_limit(mc_round_up(tokens, STEP), state->span.max);
-    return 2 * (uint64_t)state->slots * (uint64_t)entries * mc_entry_bytes(state->lm);
+    return 2 * (uint64_t)state->slots * (uint64_t)entries * mc_entry_bytes(state->lm, state->shape);
 }
 
 /* The copy gets buffers of its own when a pass writes to them. */
@@ -138,7 +138,7 @@ static mc_attended append(mc_state_rows rows, mica_scope *s, int i, mica_array k
     buffers *b = row_of(rows);
     const mc_lm *lm = b->base.lm;
     pair *slot = &b->slots[i];
-    const int64_t shape[] = {1, lm->spec.kv_heads, b->base.cap, mc_lm_kv_width(lm)};
+    const int64_t shape[] = {1, b->base.shape.heads, b->base.cap, b->base.shape.width};
     if (!b->start.scope) b->start = mica_program_param(s, MICA_I32, NULL, 0);
     if (!slot->next_k.scope) {
         slot->param_k = mica_program_param(s, lm->kv_dtype, shape, 4);
@@ -214,20 +214,19 @@ static mica_status write(mc_state *state, int64_t total, int i, mc_part_writer *
 }
 
 /* A buffer of `cap` entries that begins with `count` given ones. */
-static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t count,
-                       const void *entries) {
-    const mc_decoder_spec *spec = &lm->spec;
-    const int64_t shape[] = {1, spec->kv_heads, cap, mc_lm_kv_width(lm)};
-    size_t entry = (size_t)shape[3] * mica_dtype_bytes(lm->kv_dtype);
-    size_t row = (size_t)count * entry, stride = (size_t)cap * entry;
-    char *data = mc_calloc((size_t)spec->kv_heads, stride);
+static mica_array fill(const mc_state *state, mica_scope *home, const void *entries) {
+    mica_dtype dtype = state->lm->kv_dtype;
+    const int64_t shape[] = {1, state->shape.heads, state->cap, state->shape.width};
+    size_t entry = (size_t)shape[3] * mica_dtype_bytes(dtype);
+    size_t row = (size_t)state->count * entry, stride = (size_t)state->cap * entry;
+    char *data = mc_calloc((size_t)shape[1], stride);
     if (!data) {
         mc_fail_nomem("a session's caches");
         return MICA_NONE;
     }
-    for (size_t i = 0; i < (size_t)spec->kv_heads; i++)
+    for (size_t i = 0; i < (size_t)shape[1]; i++)
         memcpy(data + i * stride, (const char *)entries + i * row, row);
-    mica_array buffer = mica_from_data(home, data, lm->kv_dtype, shape, 4);
+    mica_array buffer = mica_from_data(home, data, dtype, shape, 4);
     mc_free(data);
     return buffer;
 }
@@ -241,8 +240,8 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int i,
     pair *slot = &of(state)->slots[i];
     state->cap = mc_max(count, mc_entry_span_limit(mc_round_up(count, STEP), state->span.max));
     state->count = count;
-    slot->k = fill(state->lm, home, state->cap, count, parts[0]);
-    slot->v = fill(state->lm, home, state->cap, count, parts[1]);
+    slot->k = fill(state, home, parts[0]);
+    slot->v = fill(state, home, parts[1]);
     return mica_valid(slot->k) && mica_valid(slot->v) ? MICA_OK : MICA_ENOMEM;
 }
 

@@ -76,7 +76,7 @@ static int32_t block_at(const mc_trail *t, int group, int64_t i) {
  * may hold any hashes (session/prefix_file.h). */
 static int32_t find_full(const mc_kv_pool *pool, mc_prefix_hash hash) {
     int32_t entry = mc_prefix_find(&pool->prefixes, hash);
-    for (int g = 0; g < pool->groups && entry >= 0; g++)
+    for (int g = 0; g < pool->n_groups && entry >= 0; g++)
         if (!pool->plan.states[g].span.window && mc_prefix_blocks(&pool->prefixes, entry)[g] < 0)
             entry = -1;
     return entry;
@@ -93,7 +93,7 @@ static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
         mc_pool_pin(pool, entry);
     else if (mc_prefix_find(&pool->prefixes, hash) < 0)
         entry = mc_pool_add_prefix(pool, hash);
-    for (int g = 0; g < pool->groups && entry >= 0; g++) {
+    for (int g = 0; g < pool->n_groups && entry >= 0; g++) {
         int32_t *own = &table_of(t, g)->ids[i], theirs;
         if (span_of(t, g)->window) continue;
         if (!known) {
@@ -117,7 +117,7 @@ static void keep_block(mc_trail *t, int64_t i, int64_t boundary) {
         mc_pool_pin(pool, entry);
     else
         entry = mc_pool_add_prefix(pool, hash);
-    for (int g = 0; g < pool->groups && entry >= 0; g++) {
+    for (int g = 0; g < pool->n_groups && entry >= 0; g++) {
         bool named = mc_prefix_blocks(&pool->prefixes, entry)[g] >= 0;
         if (!span_of(t, g)->window || named || !is_needed(needed_of(t, g, boundary), i)) continue;
         int32_t id = block_at(t, g, i);
@@ -132,7 +132,7 @@ static void keep_windows(mc_trail *t, int64_t boundary) {
     if (!pool->has_windows) return;
     for (int64_t i = boundary - 1; i >= 0; i--) {
         bool wanted = false;
-        for (int g = 0; g < pool->groups && !wanted; g++)
+        for (int g = 0; g < pool->n_groups && !wanted; g++)
             wanted = span_of(t, g)->window && is_needed(needed_of(t, g, boundary), i);
         if (wanted) keep_block(t, i, boundary);
     }
@@ -249,7 +249,7 @@ static int64_t find_missing(const mc_trail *t, int group, const mc_prefix_hash *
 /* How many of the first n blocks of a text groups with a window can go on from. Between a block
  * that is missing and n there is no such place, for all need it. */
 static int64_t windows_reach(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
-    for (int g = 0; g < t->pool->groups && n > 0; g++) {
+    for (int g = 0; g < t->pool->n_groups && n > 0; g++) {
         int64_t missing = span_of(t, g)->window ? find_missing(t, g, hashes, n) : -1;
         if (missing < 0) continue;
         n = missing;
@@ -282,7 +282,7 @@ static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
     if (full >= 0) mc_pool_pin(pool, full);
     (void)mc_buffer_add(&t->hashes, &hash, sizeof hash);
     (void)mc_buffer_add(&t->pins, &full, sizeof full);
-    for (int g = 0; g < pool->groups; g++) {
+    for (int g = 0; g < pool->n_groups; g++) {
         bool windows = span_of(t, g)->window > 0;
         if (windows && !is_needed(needed_of(t, g, n), i)) continue;
         int32_t id = mc_prefix_blocks(&pool->prefixes, windows ? part : full)[g];
@@ -297,7 +297,7 @@ static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
 mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known) {
     int64_t block = t->pool->block, n = known / block;
     MC_TRY(mc_trail_reserve(t, known));
-    for (int g = 0; g < t->pool->groups; g++)
+    for (int g = 0; g < t->pool->n_groups; g++)
         MC_TRY(mc_kv_table_reserve(table_of(t, g), n));
     mc_prefix_hash hash = t->seed;
     for (int64_t i = 0; i < n; i++) {
@@ -305,7 +305,7 @@ mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known) {
         take_block(t, i, n, hash);
     }
     t->total = known;
-    for (int g = 0; g < t->pool->groups; g++)
+    for (int g = 0; g < t->pool->n_groups; g++)
         t->states[g]->count = table_of(t, g)->n * block;
     return MICA_OK;
 }

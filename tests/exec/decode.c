@@ -39,7 +39,7 @@ static mica_program *record(mica_device *device, const mc_lm *lm) {
     char names[FIRST + 2 * MAX_LAYERS][16];
     const char *result_names[FIRST + 2 * MAX_LAYERS];
     const int n = FIRST + 2 * lm->spec.n_layers;
-    const int64_t shape[4] = {1, lm->spec.kv_heads, ROOM, mc_lm_kv_width(lm)};
+    const int64_t shape[4] = {1, lm->spec.kv_heads, ROOM, mc_lm_kv_width(lm, lm->spec.head_dim)};
     mica_program *p;
     assert_true(lm->spec.n_layers <= MAX_LAYERS);
     must(mica_scope_open(device, &s));

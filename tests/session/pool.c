@@ -50,12 +50,12 @@ static mc_kv_pool *open_pool(const model_fixture *f, int64_t blocks, int64_t blo
         .bytes = UINT64_C(1) << 24, .block = block, .context = context};
     must(mc_kv_pool_open(f->lm, f->device, &large, &pool));
     const mc_kv_pool_options options = {
-        .bytes = pool->block_bytes * (uint64_t)blocks * (uint64_t)pool->groups + 100,
+        .bytes = pool->parts->block_bytes * (uint64_t)blocks * (uint64_t)pool->n_groups + 100,
         .block = block,
         .context = context};
     mc_kv_pool_close(&pool);
     must(mc_kv_pool_open(f->lm, f->device, &options, &pool));
-    assert_int_equal(pool->blocks, blocks * pool->groups);
+    assert_int_equal(pool->blocks, blocks * pool->n_groups);
     return pool;
 }
 
@@ -65,7 +65,7 @@ static void check_accounts(const world *w) {
     uint32_t *refs = calloc((size_t)pool->blocks, sizeof *refs);
     assert_non_null(refs);
     for (int i = 0; i < PAIRS; i++) {
-        for (int g = 0; g < pool->groups; g++) {
+        for (int g = 0; g < pool->n_groups; g++) {
             const mc_kv_table *table =
                 &((const mc_blocks *)w->pairs[i].paged->cache.states[g])->table;
             for (int64_t k = 0; k < table->n; k++)
@@ -77,7 +77,7 @@ static void check_accounts(const world *w) {
         assert_int_equal(refs[i], pool->refs[i]);
         unused += refs[i] == 0;
     }
-    assert_int_equal(pool->n_free, unused);
+    assert_int_equal(pool->parts->n_free, unused);
     free(refs);
 }
 
@@ -379,8 +379,8 @@ static void windows_free_blocks(void **state) {
             int64_t used = pool->blocks - mc_kv_pool_available(pool);
             assert_true(used <= mc_kv_pool_needed(pool, p->n, 64));
         }
-        int64_t whole = (p->n + 31) / 32 * pool->groups;
-        assert_true(pool->groups > (context ? 0 : 1));
+        int64_t whole = (p->n + 31) / 32 * pool->n_groups;
+        assert_true(pool->n_groups > (context ? 0 : 1));
         assert_true(mc_kv_pool_needed(pool, p->n, 64) < whole);
         close_world(&w);
     }

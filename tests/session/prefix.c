@@ -37,7 +37,7 @@ static void open_world(world *w, const char *model, int64_t blocks, int64_t cont
         .bytes = 1 << 24, .block = BLOCK, .context = context, .keep = true};
     mc_kv_pool *pool;
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &pool));
-    options.bytes = pool->block_bytes * (uint64_t)(blocks * pool->groups);
+    options.bytes = pool->parts->block_bytes * (uint64_t)(blocks * pool->n_groups);
     mc_kv_pool_close(&pool);
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &w->model.pool));
 }
@@ -55,7 +55,7 @@ static void check_accounts(const world *w, mc_session *const *sessions, size_t n
     uint32_t *refs = calloc((size_t)pool->blocks, sizeof *refs);
     assert_non_null(refs);
     for (size_t i = 0; i < n; i++)
-        for (int g = 0; g < pool->groups; g++) {
+        for (int g = 0; g < pool->n_groups; g++) {
             const mc_kv_table *table = &((mc_blocks *)sessions[i]->cache.states[g])->table;
             for (int64_t k = 0; k < table->n; k++)
                 refs[table->ids[k]]++;
@@ -64,7 +64,7 @@ static void check_accounts(const world *w, mc_session *const *sessions, size_t n
     for (uint32_t b = 0; b < pool->prefixes.n_buckets; b++)
         for (int32_t e = pool->prefixes.buckets[b]; e >= 0; e = pool->prefixes.entries[e].next) {
             entries++;
-            for (int g = 0; g < pool->groups; g++) {
+            for (int g = 0; g < pool->n_groups; g++) {
                 int32_t id = mc_prefix_blocks(&pool->prefixes, e)[g];
                 if (id >= 0) refs[id]++;
             }
@@ -74,10 +74,10 @@ static void check_accounts(const world *w, mc_session *const *sessions, size_t n
         assert_int_equal(refs[i], pool->refs[i]);
         unused += refs[i] == 0;
     }
-    assert_int_equal(unused, pool->n_free);
+    assert_int_equal(unused, pool->parts->n_free);
     int64_t idle = 0;
     for (int32_t e = pool->prefixes.newest; e >= 0; e = pool->prefixes.entries[e].older)
-        for (int g = 0; g < pool->groups; g++) {
+        for (int g = 0; g < pool->n_groups; g++) {
             int32_t id = mc_prefix_blocks(&pool->prefixes, e)[g];
             idle += id >= 0 && pool->refs[id] == 1;
         }
@@ -203,7 +203,7 @@ static void copies_become_one(void **state) {
     for (int at = 0; at < 320; at += 16)
         for (int i = 0; i < 3; i++)
             must(mc_session_feed(sessions[i], ids + at, 16, NULL));
-    assert_int_equal(w.model.pool->n_free, 60 - 10);
+    assert_int_equal(w.model.pool->parts->n_free, 60 - 10);
     check_accounts(&w, sessions, 3);
     for (int i = 0; i < 3; i++)
         mc_session_close(&sessions[i]);

@@ -39,7 +39,7 @@ static void open_pool(world *w, int64_t blocks) {
     mc_kv_pool_options options = {.bytes = 1 << 24, .block = BLOCK, .keep = true};
     mc_kv_pool *pool;
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &pool));
-    options.bytes = pool->block_bytes * (uint64_t)(blocks * pool->groups);
+    options.bytes = pool->parts->block_bytes * (uint64_t)(blocks * pool->n_groups);
     mc_kv_pool_close(&pool);
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &w->model.pool));
 }
@@ -109,7 +109,7 @@ static void check_accounts(const world *w) {
     int32_t unused = 0, entries = 0;
     assert_non_null(refs);
     for (int32_t e = pool->prefixes.newest; e >= 0; e = pool->prefixes.entries[e].older, entries++)
-        for (int g = 0; g < pool->groups; g++) {
+        for (int g = 0; g < pool->n_groups; g++) {
             int32_t id = mc_prefix_blocks(&pool->prefixes, e)[g];
             if (id >= 0) refs[id]++;
         }
@@ -118,7 +118,7 @@ static void check_accounts(const world *w) {
         unused += refs[i] == 0;
     }
     assert_int_equal(entries, pool->prefixes.count);
-    assert_int_equal(unused, pool->n_free);
+    assert_int_equal(unused, pool->parts->n_free);
     assert_int_equal(mc_kv_pool_available(pool), pool->blocks);
     free(refs);
 }
@@ -252,7 +252,7 @@ static void expect_refused(const world *w, const char *data, size_t size, mica_s
     if (got != status) fail_msg("%zu bytes: %s", size, mica_status_name(got));
     if (!strstr(mica_last_error(), text)) fail_msg("\"%s\" lacks %s", mica_last_error(), text);
     assert_int_equal(tokens, 0);
-    assert_int_equal(w->model.pool->n_free, w->model.pool->blocks);
+    assert_int_equal(w->model.pool->parts->n_free, w->model.pool->blocks);
     assert_int_equal(w->model.pool->prefixes.count, 0);
 }
 

@@ -554,7 +554,7 @@ static void test_bytes(void **state) {
         options.sessions = i * 100;
         must(mc_kv_pool_open(w.f.lm, w.f.device, &options, &w.model.pool));
         blocks[i] = w.model.pool->blocks;
-        uint64_t block = w.model.pool->block_bytes;
+        uint64_t block = w.model.pool->parts->block_bytes;
         assert_true((uint64_t)blocks[i] * block <= (1u << 20) - (uint64_t)i * 100 * carried);
         assert_true((uint64_t)(blocks[i] + 1) * block > (1u << 20) - (uint64_t)i * 100 * carried);
         mc_kv_pool_close(&w.model.pool);

@@ -32,7 +32,7 @@ static void open_world(world *w, const char *name, mica_cache_type cache, uint64
     w->model = (mc_session_model){.lm = w->f.lm, .device = w->f.device};
     options.bytes = 1u << 20;
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &pool)); /* for the size of a block */
-    options.bytes = pool->block_bytes * blocks * (uint64_t)pool->groups;
+    options.bytes = pool->parts->block_bytes * blocks * (uint64_t)pool->n_groups;
     mc_kv_pool_close(&pool);
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &w->model.pool));
 }
