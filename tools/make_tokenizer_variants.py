@@ -18,6 +18,10 @@ SMALL = ROOT / "tests/fixtures/tokenizers/small"
 BYTES = json.loads((SMALL / "qwen-small/tokenizer.json").read_text())
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 BASE = json.loads((SMALL / "gemma-small/tokenizer.json").read_text())
+FAMILIES = ROOT / "tests/fixtures/embedders"
+WORDS = json.loads((FAMILIES / "bert_minilm/tokenizer.json").read_text())
+UNIGRAM = json.loads((FAMILIES / "xlmr_reranker/tokenizer.json").read_text())
+HEADS = ("<bos>", "[CLS]", "<s>")
 MARK = "\u2581"
 
 STRINGS = [
@@ -125,6 +129,8 @@ def variants():
     yield from byte_level_variants()
     yield from normalizer_variants()
     yield from pre_tokenizer_variants()
+    yield from wordpiece_variants()
+    yield from unigram_variants()
 
     t = base()
     t["added_tokens"] += [added("<word>", len(t["model"]["vocab"]) + 6, single_word=True),
@@ -226,6 +232,43 @@ def pre_tokenizer_variants():
         yield f"pre-{name}", t
 
 
+def wordpiece_variants():
+    normal = {"cased": {"lowercase": False}, "cased-stripped": {"lowercase": False, "strip_accents": True},
+              "accents": {"strip_accents": False}, "unclean": {"clean_text": False},
+              "han": {"handle_chinese_chars": False}}
+    for name, options in normal.items():
+        t = copy.deepcopy(WORDS)
+        t["normalizer"].update(options)
+        yield f"wordpiece-{name}", t
+    t = copy.deepcopy(WORDS)
+    t["decoder"]["cleanup"] = False
+    t["model"]["max_input_chars_per_word"] = 4
+    t["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}
+    yield "wordpiece-short", t
+    t = copy.deepcopy(WORDS)
+    t["model"]["continuing_subword_prefix"] = t["decoder"]["prefix"] = "e"
+    t["pre_tokenizer"] = {"type": "WhitespaceSplit"}
+    t["post_processor"] = None
+    yield "wordpiece-prefix", t
+
+
+def unigram_variants():
+    t = copy.deepcopy(UNIGRAM)
+    t["normalizer"] = None
+    t["pre_tokenizer"] = t["decoder"]
+    t["post_processor"] = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0],
+                           "trim_offsets": True, "add_prefix_space": False}
+    yield "unigram-whole", t
+    t = copy.deepcopy(UNIGRAM)
+    del t["added_tokens"][4:]
+    t["model"]["byte_fallback"] = True
+    t["model"]["vocab"] += [[f"<0x{i:02X}>", -3.5 - i / 64] for i in range(256) if i != 0xF0]
+    t["decoder"] = {"type": "Sequence", "decoders": [
+        replace(MARK, " "), {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    yield "unigram-bytes", t
+
+
 def pieces(tok, ids):
     stream = DecodeStream(skip_special_tokens=False)
     return [stream.step(tok, i) or "" for i in ids]
@@ -235,7 +278,7 @@ def record(tok, index, text):
     ids = tok.encode(text, add_special_tokens=False).ids
     full = tok.encode(text, add_special_tokens=True).ids
     before = tok.encode("", add_special_tokens=True).ids
-    before = [i for i in before if i == 2]
+    before = [i for i in before if tok.id_to_token(i) in HEADS]
     case = {"i": index, "ids": ids, "prefix": before, "suffix": full[len(before) + len(ids):]}
     assert full == before + ids + case["suffix"]
     decoded = tok.decode(ids, skip_special_tokens=False)
@@ -259,8 +302,14 @@ def main():
         (folder / "tokenizer.json").write_text(text + "\n")
         tok = tokenizers.Tokenizer.from_str(text)
         cases = [record(tok, i, s) for i, s in enumerate(STRINGS)]
+        if name.startswith(("wordpiece", "unigram")):
+            pairs = [(0, 0), (6, 9), (17, 22), (58, 0)]
+            pairs = [(a, b, tok.encode(STRINGS[a], STRINGS[b])) for a, b in pairs]
+            extra = {"pairs": [{"a": a, "b": b, "ids": e.ids, "type_ids": e.type_ids} for a, b, e in pairs]}
+        else:
+            extra = {}
         golden = {"file": f"small/{name}/tokenizer.json", "made_with": f"tokenizers {tokenizers.__version__}",
-                  "cases": cases}
+                  "cases": cases, **extra}
         (OUT / f"{name}.json").write_text(json.dumps(golden) + "\n")
 
 

@@ -30,6 +30,15 @@ bool mc_is_mark(uint32_t codepoint) {
     return between(category(codepoint), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
 }
 
+bool mc_is_nonspacing(uint32_t codepoint) {
+    return category(codepoint) == UTF8PROC_CATEGORY_MN;
+}
+
+bool mc_is_control(uint32_t codepoint) {
+    utf8proc_category_t c = category(codepoint);
+    return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_CO;
+}
+
 bool mc_is_word(uint32_t codepoint) {
     utf8proc_category_t c = category(codepoint);
     if (between(c, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_NL))

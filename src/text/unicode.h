@@ -40,6 +40,8 @@ bool mc_is_letter(uint32_t codepoint);      /* \p{L} */
 bool mc_is_number(uint32_t codepoint);      /* \p{N} */
 bool mc_is_punctuation(uint32_t codepoint); /* \p{P}, or an ASCII symbol such as '$' */
 bool mc_is_mark(uint32_t codepoint);        /* \p{M} */
+bool mc_is_nonspacing(uint32_t codepoint);  /* \p{Mn} */
+bool mc_is_control(uint32_t codepoint);     /* \p{Cc}, \p{Cf} or \p{Co} */
 bool mc_is_word(uint32_t codepoint);        /* \w of UTS 18: alphabetic, mark, Nd, Pc, joiner */
 uint32_t mc_lower(uint32_t codepoint);      /* the simple lower-case mapping */
 

@@ -2,6 +2,7 @@
 #include "serve/openai/embeddings.h"
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "engine/model.h"
 #include "serve/http/endpoint.h"
 #include "serve/jobs/evaluation.h"
@@ -78,21 +79,6 @@ static embeddings *embeddings_of(mc_evaluation *evaluation) {
 
 /* ---- vectors ---- */
 
-static bool add_base64(mc_buffer *out, const unsigned char *bytes, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    if (!mc_buffer_reserve(out, (n + 2) / 3 * 4)) return false;
-    for (size_t i = 0; i < n; i += 3) {
-        size_t left = n - i;
-        uint32_t b = (uint32_t)bytes[i] << 16;
-        if (left > 1) b |= (uint32_t)bytes[i + 1] << 8;
-        if (left > 2) b |= bytes[i + 2];
-        const char four[] = {digits[b >> 18], digits[b >> 12 & 63],
-                             left > 1 ? digits[b >> 6 & 63] : '=', left > 2 ? digits[b & 63] : '='};
-        mc_buffer_add(out, four, sizeof four);
-    }
-    return true;
-}
-
 void mc_embeddings_shorten(float *vector, size_t n) {
     double square = 0.0;
     for (size_t i = 0; i < n; i++)
@@ -105,7 +91,7 @@ void mc_embeddings_shorten(float *vector, size_t n) {
 static void put_vector(mc_put *put, embeddings *e, const float *vector) {
     if (e->base64) { /* mica's platforms are little-endian */
         mc_buffer_clear(&e->scratch);
-        if (!add_base64(&e->scratch, (const unsigned char *)vector, e->dimensions * sizeof *vector))
+        if (!mc_base64_encode(vector, e->dimensions * sizeof *vector, &e->scratch))
             put->failed = true;
         mc_put_str(put, "embedding", (mc_str){e->scratch.data, e->scratch.len});
         return;

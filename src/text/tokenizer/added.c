@@ -3,57 +3,36 @@
 #include "text/space.h"
 #include "text/unicode.h"
 
-enum { MAX_LEN = 1024 }; /* a byte of text is read at most this often */
-
-static bool add_node(mc_added *a) {
-    mc_added_end none = {-1, 0};
-    return mc_buffer_add(&a->ends, &none, sizeof none);
-}
-
 mica_status mc_added_put(mc_added *a, mc_str text, int32_t id, uint32_t flags) {
-    if (text.len == 0) return MICA_OK;
-    if (text.len > MAX_LEN)
+    int32_t index = (int32_t)MC_BUFFER_COUNT(&a->tokens, mc_added_token);
+    mc_added_token token = {id, flags};
+    bool fits;
+    MC_TRY(mc_byte_tree_put(&a->tree, text, index, &fits));
+    if (!fits && text.len)
         return mc_fail(MICA_EUNSUPPORTED,
                        "added_tokens: the token %d has %zu bytes, the limit is %d", (int)id,
-                       text.len, MAX_LEN);
-    if (a->ends.len == 0 && !add_node(a)) {
-        return mc_fail_nomem("added tokens");
-    }
-    uint32_t node = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        uint64_t key = mc_pair_key(node, (uint8_t)text.ptr[i]), next;
-        if (!mc_pairs_find(&a->edges, key, &next)) {
-            next = MC_BUFFER_COUNT(&a->ends, mc_added_end);
-            if (!add_node(a) || !mc_pairs_put(&a->edges, key, next)) {
-                return mc_fail_nomem("added tokens");
-            }
-        }
-        node = (uint32_t)next;
-    }
-    MC_BUFFER_AT(&a->ends, mc_added_end)[node] = (mc_added_end){id, flags};
+                       text.len, MC_BYTE_TREE_MAX_LEN);
+    if (!fits) return MICA_OK;
     a->starts[(uint8_t)text.ptr[0]] = true;
-    a->count++;
-    return MICA_OK;
+    return mc_buffer_add(&a->tokens, &token, sizeof token) ? MICA_OK
+                                                           : mc_fail_nomem("added tokens");
 }
 
 void mc_added_deinit(mc_added *a) {
-    mc_pairs_deinit(&a->edges);
-    mc_buffer_deinit(&a->ends);
+    mc_byte_tree_deinit(&a->tree);
+    mc_buffer_deinit(&a->tokens);
     *a = (mc_added){0};
 }
 
-/* The length of the longest token that starts at `at`; 0: none. */
-static size_t longest(const mc_added *a, mc_str text, size_t at, mc_added_end *end) {
-    const mc_added_end *ends = MC_BUFFER_AT(&a->ends, mc_added_end);
+/* The length of the longest token that starts at `at`, and its index; 0: none. */
+static size_t longest(const mc_added *a, mc_str text, size_t at, int32_t *index) {
     size_t best = 0;
-    uint64_t node = 0;
-    for (size_t i = at; i < text.len; i++) {
-        if (!mc_pairs_find(&a->edges, mc_pair_key((uint32_t)node, (uint8_t)text.ptr[i]), &node))
-            break;
-        if (ends[node].id >= 0) {
-            best = i + 1 - at;
-            *end = ends[node];
-        }
+    uint32_t node = 0;
+    for (size_t i = at; i < text.len && mc_byte_tree_step(&a->tree, &node, text.ptr[i]); i++) {
+        int32_t value = mc_byte_tree_value(&a->tree, node);
+        if (value < 0) continue;
+        best = i + 1 - at;
+        *index = value;
     }
     return best;
 }
@@ -65,20 +44,21 @@ static bool stands_alone(mc_str text, size_t start, size_t end) {
 }
 
 bool mc_added_find(const mc_added *a, mc_str text, size_t from, mc_added_match *match) {
-    if (a->count == 0) return false;
+    if (a->tokens.len == 0) return false;
     for (size_t at = from; at < text.len; at++) {
-        mc_added_end end = {-1, 0};
-        size_t len = a->starts[(uint8_t)text.ptr[at]] ? longest(a, text, at, &end) : 0;
+        int32_t index = 0;
+        size_t len = a->starts[(uint8_t)text.ptr[at]] ? longest(a, text, at, &index) : 0;
         if (len == 0) continue;
-        if ((end.flags & MC_ADDED_WORD) && !stands_alone(text, at, at + len)) {
+        mc_added_token token = MC_BUFFER_AT(&a->tokens, mc_added_token)[index];
+        if ((token.flags & MC_ADDED_WORD) && !stands_alone(text, at, at + len)) {
             at += len - 1;
             continue;
         }
-        *match = (mc_added_match){at, at + len, end.id};
-        if (end.flags & MC_ADDED_LSTRIP) {
+        *match = (mc_added_match){at, at + len, token.id};
+        if (token.flags & MC_ADDED_LSTRIP) {
             match->start -= mc_space_at_end(text.ptr + from, at - from);
         }
-        if (end.flags & MC_ADDED_RSTRIP) {
+        if (token.flags & MC_ADDED_RSTRIP) {
             match->end += mc_space_at_start(text.ptr + match->end, text.len - match->end);
         }
         return true;

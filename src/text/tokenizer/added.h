@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "base/str.h"
-#include "text/tokenizer/pairs.h"
+#include "text/tokenizer/byte_tree.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,16 +18,15 @@
 enum { MC_ADDED_LSTRIP = 1, MC_ADDED_RSTRIP = 2, MC_ADDED_WORD = 4 };
 
 typedef struct mc_added {
-    mc_pairs edges;   /* (node, byte) to node */
-    mc_buffer ends;   /* one mc_added_end per node; node 0 is the root */
-    bool starts[256]; /* first bytes of tokens */
-    size_t count;
+    mc_byte_tree tree; /* of the tokens' texts, to their index */
+    mc_buffer tokens;  /* of mc_added_token */
+    bool starts[256];  /* first bytes of tokens */
 } mc_added;
 
-typedef struct mc_added_end {
-    int32_t id; /* -1: no token ends here */
+typedef struct mc_added_token {
+    int32_t id;
     uint32_t flags;
-} mc_added_end;
+} mc_added_token;
 
 /* A token found in a text, with the white space that it includes. */
 typedef struct mc_added_match {

@@ -49,8 +49,8 @@ typedef struct mc_bpe_scratch { /* reused from piece to piece; zero is empty */
     size_t known_mask;
 } mc_bpe_scratch;
 
-/* Checks that mica supports the "model" object.
- * errors  MICA_EUNSUPPORTED another kind of model, or an option that mica lacks; MICA_EFORMAT */
+/* Checks that mica supports the options of the "model" object.
+ * errors  MICA_EUNSUPPORTED an option that mica lacks */
 mica_status mc_bpe_check(mc_json model);
 
 /* Reads the "model" object, which was checked and whose vocabulary is loaded in v. ends_in_bytes:

@@ -5,7 +5,6 @@
 #include "text/tokenizer/byte_level.h"
 #include "text/unicode.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { BATCH = MC_VOCAB_BATCH / 3 };
@@ -21,14 +20,6 @@ mica_status mc_bpe_check(mc_json model) {
     static const char *const empty_fields[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     mc_str text;
     double dropout = 0;
-    if (mc_json_get_type(model) != MC_JSON_OBJECT) {
-        return mc_fail(MICA_EFORMAT, "model: %s",
-                       mc_json_exists(model) ? "not an object" : "missing");
-    }
-    if (mc_json_get_str(mc_json_find(model, "type"), &text) && !mc_str_is(text, "BPE")) {
-        return mc_fail(MICA_EUNSUPPORTED, "model: the type '%.*s' is not supported, only BPE is",
-                       MC_STR_ARG(text));
-    }
     for (size_t i = 0; i < sizeof empty_fields / sizeof *empty_fields; i++) {
         if (mc_json_get_str(mc_json_find(model, empty_fields[i]), &text) && text.len > 0) {
             return mc_fail(MICA_EUNSUPPORTED, "model.%s: '%.*s' is not supported", empty_fields[i],
@@ -64,12 +55,9 @@ static mica_status load_unk(mc_bpe *bpe, const mc_vocab *v, mc_json unk) {
 }
 
 static void load_byte_ids(mc_bpe *bpe, const mc_vocab *v) {
-    for (unsigned byte = 0; byte < 256; byte++) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", byte);
-        bpe->byte_ids[byte] = find_id(v, mc_str_of(name));
+    mc_vocab_byte_ids(v, bpe->byte_ids);
+    for (unsigned byte = 0; byte < 256; byte++)
         bpe->level_ids[byte] = bpe->char_ids[mc_byte_to_char((uint8_t)byte)];
-    }
 }
 
 static mica_status load_char_ids(mc_bpe *bpe, const mc_vocab *v) {

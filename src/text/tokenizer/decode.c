@@ -15,6 +15,7 @@ typedef struct token_step {
     mc_str content;
     size_t start, stop; /* Strip: number of characters at either end */
     mc_prepend prepend; /* Metaspace */
+    bool cleanup;       /* WordPiece */
 } token_step;
 
 typedef struct token_kind {
@@ -83,6 +84,61 @@ static mica_status metaspace_run(const token_step *step, mc_str token, bool firs
     return mc_pattern_replace(&step->pattern, work, token, content, out);
 }
 
+static mica_status wordpiece_parse(const mc_steps *steps, mc_json v, token_step *step) {
+    step->cleanup = true;
+    MC_TRY(mc_steps_bool(steps, v, "cleanup", &step->cleanup));
+    return mc_steps_str(steps, v, "prefix", &step->content);
+}
+
+/* Writes English as it is written: no space before a full stop, "n't" and the like. The output is
+ * not longer than the input. */
+static bool clean_up(mc_str text, mc_buffer *out) {
+    static const struct {
+        mc_str from, to;
+    } rules[] = {
+        {{" .", 2}, {".", 1}},     {{" ?", 2}, {"?", 1}},           {{" !", 2}, {"!", 1}},
+        {{" ,", 2}, {",", 1}},     {{" ' ", 3}, {"'", 1}},          {{" n't", 4}, {"n't", 3}},
+        {{" 'm", 3}, {"'m", 2}},   {{" do not", 7}, {" don't", 6}}, {{" 's", 3}, {"'s", 2}},
+        {{" 've", 4}, {"'ve", 3}}, {{" 're", 4}, {"'re", 3}},
+    };
+    mc_buffer_clear(out);
+    if (!mc_buffer_add(out, text.ptr, text.len)) return false;
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        size_t kept = 0;
+        for (size_t at = 0; at < out->len;) {
+            mc_str rest = {out->data + at, out->len - at};
+            bool hit = mc_str_starts(rest, rules[r].from);
+            size_t n = hit ? rules[r].to.len : 1;
+            memmove(out->data + kept, hit ? rules[r].to.ptr : rest.ptr, n);
+            kept += n;
+            at += hit ? rules[r].from.len : 1;
+        }
+        out->len = kept;
+    }
+    return true;
+}
+
+/* A token that continues a word loses its prefix; another one but the first gets a space. */
+static mica_status wordpiece_run(const token_step *step, mc_str token, bool first, mc_work *work,
+                                 mc_buffer *out) {
+    bool inner = mc_str_starts(token, step->content);
+    mc_buffer clean = {0};
+    MC_TRY(mc_work_add(work, 1));
+    if (!first && inner) {
+        token.ptr += step->content.len;
+        token.len -= step->content.len;
+    }
+    bool ok = (first || inner || mc_buffer_add_byte(out, ' ')) &&
+              mc_buffer_add(out, token.ptr, token.len);
+    if (ok && step->cleanup) {
+        ok = clean_up((mc_str){out->data, out->len}, &clean);
+        mc_buffer_clear(out);
+        ok = ok && mc_buffer_add(out, clean.data, clean.len);
+    }
+    mc_buffer_deinit(&clean);
+    return ok ? MICA_OK : mc_fail_nomem("text");
+}
+
 static mica_status nothing_parse(const mc_steps *steps, mc_json v, token_step *step) {
     (void)steps;
     (void)v;
@@ -116,6 +172,7 @@ static const token_kind kinds[] = {
     {"Replace", replace_parse, replace_run, NULL},
     {"Strip", strip_parse, strip_run, strip_stage},
     {"Metaspace", metaspace_parse, metaspace_run, NULL},
+    {"WordPiece", wordpiece_parse, wordpiece_run, NULL},
     {"ByteFallback", nothing_parse, NULL, byte_fallback_stage},
     {"ByteLevel", nothing_parse, NULL, byte_level_stage},
     {"Fuse", nothing_parse, NULL, fuse_stage},
@@ -127,8 +184,8 @@ static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
         if (!mc_str_is(type, kinds[i].type)) continue;
         token_step step = {.kind = &kinds[i]};
         MC_TRY(kinds[i].parse(steps, v, &step));
-        if (kinds[i].run == metaspace_run && step.prepend != MC_PREPEND_NEVER)
-            d->first_differs = true;
+        d->first_differs |= kinds[i].run == wordpiece_run ||
+                            (kinds[i].run == metaspace_run && step.prepend != MC_PREPEND_NEVER);
         if (kinds[i].run && !d->byte_fallback && !d->fused) {
             if (MC_BUFFER_COUNT(&d->steps, token_step) == MAX_STEPS)
                 return mc_steps_too_many(steps, MAX_STEPS);

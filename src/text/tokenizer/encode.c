@@ -9,7 +9,7 @@ typedef struct encoding {
     mc_work work;
     mc_normalizing normal;
     mc_pretokenizing pieces;
-    mc_bpe_scratch bpe;
+    mc_token_scratch model;
     mc_buffer ids; /* of int32 */
 } encoding;
 
@@ -36,7 +36,7 @@ static mica_status cut_out(encoding *e, const mc_added *added, mc_str text, bool
 
 static mica_status encode_piece(void *arg, mc_str piece) {
     encoding *e = arg;
-    return mc_bpe_encode(&e->tok->bpe, &e->tok->vocab, piece, &e->bpe, &e->ids);
+    return mc_token_model_encode(&e->tok->model, &e->tok->vocab, piece, &e->model, &e->ids);
 }
 
 static mica_status encode_pieces(encoding *e, mc_str text, bool at_start) {
@@ -50,7 +50,7 @@ static mica_status encode_segment(encoding *e, mc_str text, bool at_start) {
 
 static mica_status encode_text(encoding *e, mc_str text, bool add_special) {
     const mc_template *around = &e->tok->around;
-    MC_TRY(mc_bpe_remember(&e->bpe, text.len));
+    MC_TRY(mc_token_model_begin(&e->tok->model, &e->model, text.len));
     if (add_special && !mc_buffer_add(&e->ids, around->before.data, around->before.len)) {
         return mc_fail_nomem("ids");
     }
@@ -65,7 +65,7 @@ static void encoding_deinit(encoding *e) {
     mc_work_deinit(&e->work);
     mc_normalizing_deinit(&e->normal);
     mc_pretokenizing_deinit(&e->pieces);
-    mc_bpe_scratch_deinit(&e->bpe);
+    mc_token_scratch_deinit(&e->model);
     mc_buffer_deinit(&e->ids);
 }
 
@@ -82,13 +82,9 @@ static mica_status check_text(const char *text, size_t len) {
                    len, (unsigned)(uint8_t)text[at]);
 }
 
-mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, size_t len,
-                                  bool add_special, int32_t **ids, size_t *n) {
-    if (ids) *ids = NULL;
-    if (n) *n = 0;
-    if (!tok || !ids || !n || (!text && len)) {
-        return mc_fail(MICA_EINVAL, "mica_tokenizer_encode: an argument is NULL");
-    }
+/* The ids of a text; *ids belongs to the caller also after an error. */
+static mica_status encode_alone(const mica_tokenizer *tok, const char *text, size_t len,
+                                bool add_special, mc_buffer *ids) {
     if (len == 0) text = "";
     MC_TRY(check_text(text, len));
     encoding e = {.tok = tok};
@@ -99,11 +95,68 @@ mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, s
     mc_work_begin(&e.work, len, MC_GROWTH_ENCODE);
     mc_regex_begin(&e.work.regex, len);
     mica_status status = encode_text(&e, (mc_str){text, len}, add_special);
-    if (status == MICA_OK) {
-        *n = MC_BUFFER_COUNT(&e.ids, int32_t);
-        *ids = MC_BUFFER_AT(&e.ids, int32_t);
-        e.ids = (mc_buffer){0};
-    }
+    *ids = e.ids;
+    e.ids = (mc_buffer){0};
     encoding_deinit(&e);
+    return status;
+}
+
+static int32_t *take_ids(mc_buffer *ids) {
+    int32_t *taken = MC_BUFFER_AT(ids, int32_t);
+    *ids = (mc_buffer){0};
+    return taken;
+}
+
+mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, size_t len,
+                                  bool add_special, int32_t **ids, size_t *n) {
+    if (ids) *ids = NULL;
+    if (n) *n = 0;
+    if (!tok || !ids || !n || (!text && len)) {
+        return mc_fail(MICA_EINVAL, "mica_tokenizer_encode: an argument is NULL");
+    }
+    mc_buffer made = {0};
+    mica_status status = encode_alone(tok, text, len, add_special, &made);
+    if (status == MICA_OK) {
+        *n = MC_BUFFER_COUNT(&made, int32_t);
+        *ids = take_ids(&made);
+    }
+    mc_buffer_deinit(&made);
+    return status;
+}
+
+/* The ids of two texts, then those of the pair. */
+typedef struct pair {
+    mc_buffer first, second, ids, types;
+} pair;
+
+static mica_status encode_both(const mica_tokenizer *tok, mc_str first, mc_str second, pair *p) {
+    MC_TRY(encode_alone(tok, first.ptr, first.len, false, &p->first));
+    MC_TRY(encode_alone(tok, second.ptr, second.len, false, &p->second));
+    return mc_template_join(&tok->around, MC_BUFFER_AT(&p->first, int32_t),
+                            MC_BUFFER_COUNT(&p->first, int32_t), MC_BUFFER_AT(&p->second, int32_t),
+                            MC_BUFFER_COUNT(&p->second, int32_t), &p->ids, &p->types);
+}
+
+mica_status mica_tokenizer_encode_pair(const mica_tokenizer *tok, const char *text, size_t len,
+                                       const char *second, size_t second_len, int32_t **ids,
+                                       int32_t **types, size_t *n) {
+    if (ids) *ids = NULL;
+    if (types) *types = NULL;
+    if (n) *n = 0;
+    if (!tok || !ids || !types || !n || (!text && len) || (!second && second_len))
+        return mc_fail(MICA_EINVAL, "mica_tokenizer_encode_pair: an argument is NULL");
+    pair p = {0};
+    mica_status status = encode_both(tok, (mc_str){text, len}, (mc_str){second, second_len}, &p);
+    bool room = mc_buffer_reserve(&p.ids, 1) && mc_buffer_reserve(&p.types, 1);
+    if (status == MICA_OK && !room) status = mc_fail_nomem("ids");
+    if (status == MICA_OK) {
+        *n = MC_BUFFER_COUNT(&p.ids, int32_t);
+        *ids = take_ids(&p.ids);
+        *types = take_ids(&p.types);
+    }
+    mc_buffer_deinit(&p.first);
+    mc_buffer_deinit(&p.second);
+    mc_buffer_deinit(&p.ids);
+    mc_buffer_deinit(&p.types);
     return status;
 }

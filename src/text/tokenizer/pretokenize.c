@@ -280,6 +280,10 @@ static const split_kind prefix_kind = {"ByteLevel", NULL, prefix_run};
 static const split_kind words_kind = {"ByteLevel", NULL, split_run};
 static const split_kind spell_kind = {"ByteLevel", NULL, spell_run};
 
+/* And those of BertPreTokenizer. */
+static const split_kind spaces_kind = {"BertPreTokenizer", NULL, whitespace_split_run};
+static const split_kind marks_kind = {"BertPreTokenizer", NULL, punctuation_run};
+
 static mica_status add_step(const mc_steps *steps, const split_step *step) {
     mc_pretokenizer *p = steps->into;
     if (MC_BUFFER_COUNT(&p->steps, split_step) == MC_PRETOKENIZER_STEPS)
@@ -302,8 +306,15 @@ static mica_status add_byte_level(const mc_steps *steps, mc_json v) {
     return add_step(steps, &(split_step){.kind = &spell_kind});
 }
 
+/* BertPreTokenizer: leaves out white space; punctuation is a piece each. */
+static mica_status add_bert(const mc_steps *steps) {
+    MC_TRY(add_step(steps, &(split_step){.kind = &spaces_kind}));
+    return add_step(steps, &(split_step){.kind = &marks_kind, .behavior = SPLIT_ISOLATED});
+}
+
 static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
     if (mc_str_is(type, "ByteLevel")) return add_byte_level(steps, v);
+    if (mc_str_is(type, "BertPreTokenizer")) return add_bert(steps);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!mc_str_is(type, kinds[i].type)) continue;
         split_step step = {.kind = &kinds[i]};

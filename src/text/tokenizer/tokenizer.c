@@ -96,18 +96,19 @@ static mica_status load(mica_tokenizer *tok, mc_json root, mc_json more) {
     if (mc_json_get_type(root) != MC_JSON_OBJECT) {
         return mc_fail(MICA_EFORMAT, "not a JSON object");
     }
-    MC_TRY(mc_bpe_check(model));
+    mc_json_type vocab;
+    MC_TRY(mc_token_model_check(&tok->model, model, &vocab));
     MC_TRY(mc_normalizer_parse(&tok->normalizer, mc_json_find(root, "normalizer"), store));
     MC_TRY(mc_pretokenizer_parse(&tok->pretokenizer, mc_json_find(root, "pre_tokenizer"), store));
     MC_TRY(mc_decoder_parse(&tok->decoder, mc_json_find(root, "decoder"), store));
-    MC_TRY(mc_vocab_load(&tok->vocab, mc_json_find(model, "vocab"), added, more));
+    MC_TRY(mc_vocab_load(&tok->vocab, mc_json_find(model, "vocab"), vocab, added, more));
     MC_TRY(
         mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), &tok->vocab, store));
     MC_TRY(load_added(tok, added, false));
     MC_TRY(load_added(tok, more, true));
     MC_TRY(mc_decoder_learn(&tok->decoder, tok->vocab.size, tok->vocab.bytes, spelled, tok));
-    MC_TRY(mc_bpe_load(&tok->bpe, &tok->vocab, model, tok->pretokenizer.spells_bytes));
-    tok->pretokenizer.leaves_bytes = tok->bpe.takes_bytes;
+    MC_TRY(mc_token_model_load(&tok->model, &tok->vocab, model, tok->pretokenizer.spells_bytes));
+    tok->pretokenizer.leaves_bytes = tok->model.bpe.takes_bytes;
     return MICA_OK;
 }
 
@@ -200,7 +201,7 @@ void mica_tokenizer_close(mica_tokenizer **tok) {
     mc_buffer_deinit(&t->spellings);
     mc_normalizer_deinit(&t->normalizer);
     mc_pretokenizer_deinit(&t->pretokenizer);
-    mc_bpe_deinit(&t->bpe);
+    mc_token_model_deinit(&t->model);
     mc_template_deinit(&t->around);
     mc_decoder_deinit(&t->decoder);
     mc_store_deinit(&t->store);

@@ -5,8 +5,8 @@
 #include <mica/tokenizer.h>
 
 #include "text/tokenizer/added.h"
-#include "text/tokenizer/bpe.h"
 #include "text/tokenizer/decode.h"
+#include "text/tokenizer/model.h"
 #include "text/tokenizer/normalize.h"
 #include "text/tokenizer/pretokenize.h"
 #include "text/tokenizer/store.h"
@@ -25,7 +25,7 @@ struct mica_tokenizer {
     mc_buffer spellings;       /* of mc_str */
     mc_normalizer normalizer;
     mc_pretokenizer pretokenizer;
-    mc_bpe bpe;
+    mc_token_model model;
     mc_template around;
     mc_decoder decoder;
     int32_t bos, eos, pad, unk; /* of tokenizer_config.json; -1: none */

@@ -5,6 +5,7 @@
 #include "base/system.h"
 #include "text/tokenizer/prefetch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 uint64_t mc_vocab_hash(const char *text, size_t len) {
@@ -45,20 +46,36 @@ void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32
         ids[i] = mc_vocab_find_model(v, texts[i], hashes[i]);
 }
 
+/* Reads an entry of the vocabulary: a text and its id, or [text, score] at an index. */
+static mica_status read_entry(const mc_json_iter *it, bool listed, size_t index, mc_str *text,
+                              int64_t *id) {
+    if (listed) {
+        mc_json_iter pair = mc_json_begin(it->value);
+        *id = (int64_t)index;
+        if (mc_json_get_type(it->value) == MC_JSON_ARRAY && mc_json_next(&pair) &&
+            mc_json_get_str(pair.value, text))
+            return MICA_OK;
+        return mc_fail(MICA_EFORMAT, "model.vocab[%zu]: not a token and its score", index);
+    }
+    *text = it->key;
+    if (mc_json_get_int(it->value, id)) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "model.vocab: the id of '%.*s' is not an integer",
+                   MC_STR_ARG(it->key));
+}
+
 /* Counts the tokens and bytes of a vocabulary, to allocate for them at once. */
-static mica_status measure_vocab(mc_json vocab, size_t *count, size_t *bytes, int64_t *max_id) {
+static mica_status measure_vocab(mc_json vocab, bool listed, size_t *count, size_t *bytes,
+                                 int64_t *max_id) {
     for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
+        mc_str text;
         int64_t id;
-        if (!mc_json_get_int(it.value, &id)) {
-            return mc_fail(MICA_EFORMAT, "model.vocab: the id of '%.*s' is not an integer",
-                           MC_STR_ARG(it.key));
-        }
+        MC_TRY(read_entry(&it, listed, *count, &text, &id));
         if (id < 0 || id >= MC_VOCAB_MAX_IDS) {
             return mc_fail(MICA_EFORMAT, "model.vocab: the id %lld of '%.*s' is outside 0..%d",
-                           (long long)id, MC_STR_ARG(it.key), MC_VOCAB_MAX_IDS - 1);
+                           (long long)id, MC_STR_ARG(text), MC_VOCAB_MAX_IDS - 1);
         }
         *max_id = id > *max_id ? id : *max_id;
-        *bytes += it.key.len + 1;
+        *bytes += text.len + 1;
         ++*count;
     }
     return MICA_OK;
@@ -203,12 +220,12 @@ static mica_status put_batch(filling *f, batch *b) {
     return MICA_OK;
 }
 
-static mica_status fill_vocab(filling *f, mc_json vocab) {
+static mica_status fill_vocab(filling *f, mc_json vocab, bool listed) {
     batch b = {.n = 0};
-    for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
-        int64_t id = 0;
-        mc_json_get_int(it.value, &id);
-        b.texts[b.n] = it.key;
+    size_t index = 0;
+    for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it); index++) {
+        int64_t id;
+        MC_TRY(read_entry(&it, listed, index, &b.texts[b.n], &id));
         b.ids[b.n] = (int32_t)id;
         if (++b.n == MC_VOCAB_BATCH) MC_TRY(put_batch(f, &b));
     }
@@ -258,26 +275,56 @@ static mica_status fill_more(filling *f, mc_json more) {
     return MICA_OK;
 }
 
-mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added, mc_json more) {
-    if (mc_json_get_type(vocab) != MC_JSON_OBJECT) {
-        return mc_fail(MICA_EFORMAT, "model.vocab: %s",
-                       mc_json_exists(vocab) ? "not an object of tokens and ids" : "missing");
-    }
+static mica_status check_types(mc_json vocab, bool listed, mc_json_type type, mc_json added) {
+    const char *wanted =
+        listed ? "not an array of tokens and scores" : "not an object of tokens and ids";
+    if (mc_json_get_type(vocab) != type)
+        return mc_fail(MICA_EFORMAT, "model.vocab: %s", mc_json_exists(vocab) ? wanted : "missing");
     if (mc_json_exists(added) && mc_json_get_type(added) != MC_JSON_ARRAY) {
         return mc_fail(MICA_EFORMAT, "added_tokens: not an array");
     }
+    return MICA_OK;
+}
+
+mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json_type type, mc_json added,
+                          mc_json more) {
+    bool listed = type == MC_JSON_ARRAY;
+    MC_TRY(check_types(vocab, listed, type, added));
     size_t count = 0, n_added = 0, bytes = 1;
     int64_t max_id = 0;
-    MC_TRY(measure_vocab(vocab, &count, &bytes, &max_id));
+    MC_TRY(measure_vocab(vocab, listed, &count, &bytes, &max_id));
     if (count == 0) return mc_fail(MICA_EFORMAT, "model.vocab: empty");
     MC_TRY(measure_added(added, &n_added, &bytes));
     measure_more(more, &n_added, &bytes);
     MC_TRY(check_sparse(max_id, count + n_added));
     filling f = {.v = v, .count = count + n_added};
     if (!allocate(&f, bytes, max_id, n_added)) return mc_fail_nomem("vocabulary");
-    MC_TRY(fill_vocab(&f, vocab));
+    MC_TRY(fill_vocab(&f, vocab, listed));
     MC_TRY(fill_added(&f, added));
     return fill_more(&f, more);
+}
+
+void mc_vocab_byte_ids(const mc_vocab *v, int32_t ids[256]) {
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char name[8];
+        int len = snprintf(name, sizeof name, "<0x%02X>", byte);
+        mc_str text = {name, (size_t)len};
+        ids[byte] = mc_vocab_find_model(v, text, mc_vocab_hash(text.ptr, text.len));
+    }
+}
+
+mica_status mc_vocab_fill_tree(const mc_vocab *v, mc_byte_tree *t) {
+    for (size_t id = 0; id < v->size; id++) {
+        const mc_token *token = &v->tokens[id];
+        bool fits;
+        if (!token->text || !(token->flags & MC_TOKEN_MODEL)) continue;
+        MC_TRY(mc_byte_tree_put(t, mc_token_str(token), (int32_t)id, &fits));
+        if (!fits && token->len)
+            return mc_fail(MICA_EUNSUPPORTED,
+                           "model.vocab: the token %zu has %u bytes, the limit is %d", id,
+                           (unsigned)token->len, MC_BYTE_TREE_MAX_LEN);
+    }
+    return MICA_OK;
 }
 
 void mc_vocab_deinit(mc_vocab *v) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "text/tokenizer/byte_tree.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,20 +49,29 @@ typedef struct mc_vocab {
     char *texts;
 } mc_vocab;
 
-/* Reads model.vocab (an object: text to id) and added_tokens (an array; may be NONE).
+/* Reads model.vocab and added_tokens (an array; may be NONE). The vocabulary is of the given type:
+ * an object of texts and ids, or an array of [text, score] whose ids are their indices.
  * An added token that the model's vocabulary has, too, keeps its id there, and one that is there
  * twice its first; the other id is nobody's and counts for nothing, as in Hugging Face's tokenizers
  * (which number all others anew; here they have the file's ids). So do those of
  * added_tokens_decoder of tokenizer_config.json (an object: id to token; may be NONE), which are
  * marked; one whose id another token has is left out.
  * errors  MICA_EFORMAT, MICA_ENOMEM; mc_vocab_deinit frees v also after an error */
-mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added, mc_json more);
+mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json_type type, mc_json added,
+                          mc_json more);
 void mc_vocab_deinit(mc_vocab *v);
 
 uint64_t mc_vocab_hash(const char *text, size_t len);
 int32_t mc_vocab_find_hashed(const mc_vocab *v, mc_str text, uint64_t hash); /* -1: none */
 /* Finds only tokens of the model, which BPE may make, not added tokens. */
 int32_t mc_vocab_find_model(const mc_vocab *v, mc_str text, uint64_t hash);
+
+/* The ids of the model's tokens "<0x00>" to "<0xFF>"; -1: none. */
+void mc_vocab_byte_ids(const mc_vocab *v, int32_t ids[256]);
+
+/* Fills an empty tree with the model's tokens and their ids. A token without bytes is left out.
+ * errors  MICA_EUNSUPPORTED a token of more than 1,024 bytes; MICA_ENOMEM */
+mica_status mc_vocab_fill_tree(const mc_vocab *v, mc_byte_tree *t);
 
 static inline int32_t mc_vocab_find(const mc_vocab *v, mc_str text) {
     return mc_vocab_find_hashed(v, text, mc_vocab_hash(text.ptr, text.len));

@@ -28,7 +28,20 @@ static const bad_file bad_files[] = {
     {"{}", MICA_EFORMAT, "model: missing"},
     {"{\"model\":5}", MICA_EFORMAT, "model: not an object"},
     {"{\"model\":{}}", MICA_EFORMAT, "model.vocab: missing"},
-    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", MICA_EUNSUPPORTED, "'Unigram'"},
+    {"{\"model\":{\"type\":\"WordLevel\",\"vocab\":[]}}", MICA_EUNSUPPORTED, "'WordLevel'"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", MICA_EFORMAT, "not an array"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]],\"unk_id\":0}}", MICA_EFORMAT,
+     "model.vocab[0]"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]]}}", MICA_EUNSUPPORTED, "model.unk_id"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":1}}", MICA_EFORMAT,
+     "model.unk_id"},
+    {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", MICA_EFORMAT, "'[UNK]'"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA=\"}}",
+     MICA_EFORMAT, "not base64"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"CAAAAAAA\"}}",
+     MICA_EFORMAT, "its size"},
+    {"{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",1],\"sep\":9}}",
+     MICA_EFORMAT, "'sep'"},
     {"{\"model\":{\"vocab\":[]}}", MICA_EFORMAT, "model.vocab: not an object"},
     {"{\"model\":{\"vocab\":{}}}", MICA_EFORMAT, "model.vocab: empty"},
     {"{\"model\":{\"vocab\":{\"a\":\"1\"}}}", MICA_EFORMAT, "'a' is not an integer"},
@@ -112,8 +125,8 @@ static const bad_file bad_files[] = {
      "\"single\":[{\"SpecialToken\":{\"id\":\"s\"}},{\"Sequence\":{\"id\":\"A\"}}],"
      "\"special_tokens\":{\"s\":{\"ids\":[8]}}}}",
      MICA_EFORMAT, "an id of 's' names no token"},
-    {"{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\"}}", MICA_EUNSUPPORTED,
-     "post_processor: the type 'BertProcessing'"},
+    {"{" MODEL ",\"post_processor\":{\"type\":\"Unknown\"}}", MICA_EUNSUPPORTED,
+     "post_processor: the type 'Unknown'"},
     {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\"}}", MICA_EFORMAT, "single"},
     {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}}",
      MICA_EUNSUPPORTED, "0 times"},
@@ -492,6 +505,16 @@ static bool encode_once(void *arg) {
 
 static const int32_t some_ids[] = {2, 493, 307, 251, 170, 163, 139, 493, 549, 271, 251, 170};
 
+static bool encode_pair_once(void *tok) {
+    int32_t *ids = NULL, *types = NULL;
+    size_t n = 0;
+    mica_status status = mica_tokenizer_encode_pair(tok, "a b", 3, "c", 1, &ids, &types, &n);
+    mica_free(ids);
+    mica_free(types);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    return status == MICA_OK;
+}
+
 static bool decode_once(void *arg) {
     char *text = NULL;
     size_t len = 0;
@@ -525,12 +548,15 @@ static void test_no_memory(void **state) {
         "tests/text/tokenizer/variants/small/bytes-missing",
         "tests/text/tokenizer/variants/small/normal-nfc",
         "tests/text/tokenizer/variants/small/normal-replace-regex",
-        "tests/text/tokenizer/variants/small/pre-class"};
+        "tests/text/tokenizer/variants/small/pre-class",
+        "tests/text/tokenizer/variants/small/wordpiece-short",
+        "tests/text/tokenizer/variants/small/unigram-bytes"};
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         mica_tokenizer *tok = NULL;
         test_fail_each_allocation(open_once, (void *)(uintptr_t)variants[i]);
         assert_int_equal(mica_tokenizer_open(variants[i], &tok), MICA_OK);
         test_fail_each_allocation(encode_once, tok);
+        test_fail_each_allocation(encode_pair_once, tok);
         test_fail_each_allocation(decode_once, tok);
         test_fail_each_allocation(stream_once, tok);
         mica_tokenizer_close(&tok);

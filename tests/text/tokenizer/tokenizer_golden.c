@@ -160,6 +160,28 @@ static void check_raw(golden *g, mc_json entry, long long index) {
     free(ids);
 }
 
+/* Pairs of texts: ids and the type of each. */
+static bool same_pair(const golden *g, mc_str a, mc_str b, mc_json entry) {
+    int32_t *ids = NULL, *types = NULL;
+    size_t n = 0;
+    assert_int_equal(
+        mica_tokenizer_encode_pair(g->tok, a.ptr, a.len, b.ptr, b.len, &ids, &types, &n), MICA_OK);
+    bool same = same_ids(ids, n, mc_json_find(entry, "ids")) &&
+                same_ids(types, n, mc_json_find(entry, "type_ids"));
+    mica_free(ids);
+    mica_free(types);
+    return same;
+}
+
+static void check_pair(golden *g, mc_json entry, long long index) {
+    int64_t a = -1, b = -1;
+    assert_true(mc_json_get_int(mc_json_find(entry, "a"), &a));
+    assert_true(mc_json_get_int(mc_json_find(entry, "b"), &b));
+    g->checked++;
+    if (!same_pair(g, string_at(g->strings, a), string_at(g->strings, b), entry))
+        complain(g, "pair", index);
+}
+
 static void check_all(golden *g, mc_json root) {
     int64_t size = 0;
     if (mc_json_get_int(mc_json_find(root, "vocab_size_with_added"), &size) &&
@@ -167,7 +189,9 @@ static void check_all(golden *g, mc_json root) {
         complain(g, "vocabulary size, wanted", size);
     }
     mc_json cases = mc_json_find(root, "cases"), raw = mc_json_find(root, "raw_ids");
-    long long index = 0;
+    long long index = 0, n_pair = 0;
+    for (mc_json_iter it = mc_json_begin(mc_json_find(root, "pairs")); mc_json_next(&it);)
+        check_pair(g, it.value, n_pair++);
     for (mc_json_iter it = mc_json_begin(cases); mc_json_next(&it);)
         check_case(g, it.value);
     for (mc_json_iter it = mc_json_begin(raw); mc_json_next(&it);)
@@ -239,13 +263,22 @@ static totals check_folder(const char *dir) {
     return t;
 }
 
-static void test_goldens(void **state) {
-    (void)state;
-    char *dir = test_format("%s/tokenizers", test_fixtures_dir());
+static void check_goldens(const char *folder) {
+    char *dir = test_format("%s/%s", test_fixtures_dir(), folder);
     totals t = check_folder(dir);
     free(dir);
     assert_int_equal(t.failed, 0);
     assert_true(t.passed > 0);
+}
+
+static void test_goldens(void **state) {
+    (void)state;
+    check_goldens("tokenizers");
+}
+
+static void test_families(void **state) {
+    (void)state;
+    check_goldens("tokenizers/families");
 }
 
 /* Every kind of step, where the goldens have only those of the families' tokenizers. Made by
@@ -268,6 +301,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_families),
         cmocka_unit_test(test_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
