@@ -207,25 +207,6 @@ static mica_status time_batch(mica_executable *x, size_t n_in, int runs, double 
     return MICA_OK;
 }
 
-/* The median of a probe's repeats, by which it is rated, is at most so many times the fastest of
- * them on a quiet machine, for all probes but one in so many. */
-#define STEADY 1.5
-enum { FEW = 4 };
-
-void mc_quiet_add(mc_quiet *q, const double *times, int n) {
-    q->probes++;
-    q->unsteady += times[n / 2] > STEADY * times[0];
-}
-
-/* Whoever shares its CPU with another program gets half of it: 3/4 tell them apart. */
-void mc_quiet_compare(mc_quiet *q, uint64_t cpu_us, uint64_t wall_us) {
-    q->starved = q->starved || (double)cpu_us < 0.75 * (double)wall_us;
-}
-
-bool mc_quiet_holds(const mc_quiet *q) {
-    return !q->starved && q->unsteady * FEW <= q->probes;
-}
-
 /* The time of a run, by the median. */
 static mica_status time_runs(mica_executable *x, size_t n_in, mc_quiet *quiet, double *seconds) {
     double batches[BATCHES];
@@ -362,4 +343,18 @@ mica_status mc_rates_measure(mica_device *device, mc_rates *rates, mc_quiet *qui
         rates->of[probes[i].rate] = m.amount / net(seconds, overhead);
     }
     return device->backend->host_memory ? MICA_OK : measure_copies(device, rates);
+}
+
+mica_status mica_device_calibrate(mica_device *device, bool anew) {
+    mc_calibration mode;
+    if (!device) return mc_fail(MICA_EINVAL, "device_calibrate: the device is NULL");
+    MC_TRY(mc_calibration_mode(&mode));
+    if (mode == MC_CALIBRATION_OFF)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "device_calibrate: MICA_CALIBRATION is off: nothing is measured");
+    mica_status status = mc_calibrate_device(device, mode, anew, mc_rates_measure);
+    mica_device *cpu = NULL; /* for what it has no kernel for */
+    if (status == MICA_OK && !device->backend->complete) status = mc_device_fallback(device, &cpu);
+    if (status == MICA_OK && cpu) status = mc_calibrate_device(cpu, mode, false, mc_rates_measure);
+    return status == MICA_OK ? MICA_OK : mc_fail_context(status, "device_calibrate");
 }
