@@ -52,6 +52,27 @@ typedef struct mc_gated_spec {
     int64_t activation; /* mc_activation, of the gate */
 } mc_gated_spec;
 
+/* How a router makes weights of its logits. */
+typedef enum mc_scoring {
+    MC_SCORE_SOFTMAX,        /* over all experts */
+    MC_SCORE_PICKED_SOFTMAX, /* over those that are picked */
+    MC_SCORE_SIGMOID         /* of each; a bias may be added for the choice */
+} mc_scoring;
+
+typedef struct mc_experts_spec {
+    int64_t count, picks; /* experts, and how many of them a token has */
+    int64_t width, shared_width;
+    int64_t activation;   /* mc_activation */
+    int64_t interleaved;  /* 1: rows of gate and up take turns in the matrix of both */
+    int64_t scoring;      /* mc_scoring */
+    int64_t renormalised; /* 1: weights are divided by their sum */
+    double least_sum;     /* which this is added to */
+    double factor;        /* of the weights then */
+    /* With groups > 1, of sigmoids: only experts of so many groups are picked. */
+    int64_t groups, top_groups;
+    double limit; /* not 0: (up + 1) gate sigmoid(1.702 gate), of numbers up to it */
+} mc_experts_spec;
+
 typedef struct mc_short_conv_spec {
     int64_t taps; /* of the kernel; at least 2 */
 } mc_short_conv_spec;
@@ -96,6 +117,7 @@ typedef struct mc_block_spec {
         mc_gated_spec gated;
         mc_short_conv_spec short_conv;
         mc_delta_net_spec delta_net;
+        mc_experts_spec experts;
         int64_t own[MC_BLOCK_NUMBERS]; /* kinds outside of this file; fingerprints read all */
     };
 } mc_block_spec;
@@ -185,6 +207,21 @@ enum {
     MC_DELTA_NET_INNER_NORM, /* over value_dim */
     MC_DELTA_NET_OUT,
     MC_DELTA_NET_SLOTS
+};
+
+enum {
+    MC_EXPERTS_ROUTER = MC_BLOCK_SLOTS,
+    MC_EXPERTS_CHOICE,  /* added to scores for the choice */
+    MC_EXPERTS_FACTORS, /* of the weights, one an expert */
+    MC_EXPERTS_GATE,
+    MC_EXPERTS_UP,
+    MC_EXPERTS_GATE_UP, /* rows of gate and up, in the place of these */
+    MC_EXPERTS_DOWN,
+    MC_EXPERTS_SHARED_GATE,
+    MC_EXPERTS_SHARED_UP,
+    MC_EXPERTS_SHARED_DOWN,
+    MC_EXPERTS_SHARED_SWITCH, /* the logit of the shared expert's factor */
+    MC_EXPERTS_SLOTS
 };
 
 /* The width of the residual stream, an extent. */

@@ -147,6 +147,34 @@ mica_status mc_family_gated_qwen(const mc_config_scope *root, const mc_config_sc
  * have attention. */
 mica_status mc_family_delta_net(const mc_config_scope *text, mc_decoder_spec *spec, int *block);
 
+/* Names of a form whose experts are gated, in tensors of their own, or of one kind in one. */
+#define MC_EXPERT_NAMES(prefix, gate, up, down)                               \
+    {                                                                         \
+        [MC_EXPERTS_GATE] = prefix "." gate, [MC_EXPERTS_UP] = prefix "." up, \
+        [MC_EXPERTS_DOWN] = prefix "." down                                   \
+    }
+
+/* Keys for the number of experts, of those that a token has, and their width. */
+typedef struct mc_expert_keys {
+    const char *count, *picks, *width;
+} mc_expert_keys;
+
+/* Reads them; absent keys keep their values. errors  MICA_EFORMAT more are picked than there are */
+mica_status mc_family_experts(const mc_config_scope *text, const mc_expert_keys *keys,
+                              mc_block_spec *block);
+
+/* Reads n_group and topk_group. errors  MICA_EFORMAT groups that do not divide the experts, or have
+ * too few for those that are picked */
+mica_status mc_family_expert_groups(const mc_config_scope *text, mc_experts_spec *experts);
+
+/* Puts experts in the place of the MLP into every decoder_sparse_step-th layer, counted from 1, but
+ * not into mlp_only_layers. */
+mica_status mc_family_sparse_layers(const mc_config_scope *text, mc_decoder_spec *spec,
+                                    int experts);
+
+/* The same into all layers. */
+void mc_family_all_sparse(mc_decoder_spec *spec, int experts);
+
 /* Reads Qwen's sliding windows. There are none unless use_sliding_window is true and sliding_window
  * is not null. Then they are on the layers that layer_types names, or on the layers from
  * max_window_layers on. */

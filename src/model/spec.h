@@ -16,7 +16,8 @@
  * int64. */
 #define MC_MAX_LAYERS 1024
 #define MC_MAX_WIDTH (1 << 24) /* of hidden, intermediate, vocabulary, heads, head_dim */
-#define MC_MAX_BLOCKS 64       /* that differ */
+#define MC_MAX_EXPERTS (1 << 14)
+#define MC_MAX_BLOCKS 64 /* that differ */
 #define MC_LAYER_BLOCKS 4
 #define MC_MAX_ROPES 8
 #define MC_MAX_SOURCES 8 /* layers whose keys and values later ones read */
