@@ -275,6 +275,18 @@ function(mica_test path)
   endif()
 endfunction()
 
+# mica_test_steps(<room> <name>...)
+#
+# Tests declared with DEVICES, again as <room>.<name>.witness_steps on the witness by the lower
+# layer (tests/support/witness_steps.c).
+function(mica_test_steps room)
+  foreach(name IN LISTS ARGN)
+    mica_add_test(${room}.${name}.witness_steps test_${room} LABELS slow ARGS ${name})
+    set_property(TEST ${room}.${name}.witness_steps APPEND PROPERTY ENVIRONMENT
+      MICA_TEST_DEVICE=witness:steps)
+  endforeach()
+endfunction()
+
 # mica_fuzz(<name>)
 #
 # fuzz/<name>.c, which defines LLVMFuzzerTestOneInput, with its corpus in fuzz/corpus/<name>/. With

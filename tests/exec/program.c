@@ -202,6 +202,29 @@ static void test_launches_before_earlier_ones_are_over(void **state) {
     mica_program_close(&program);
 }
 
+/* Numbers are those of their launch, though others follow before any is computed. */
+static void test_numbers_of_launches(void **state) {
+    (void)state;
+    enum { RUNS = 7 };
+    mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){2}, 1);
+    mica_array k = mica_program_param(s, MICA_F32, NULL, 0), y = mica_multiply(s, x, k);
+    const mica_param params[] = {{.array = x}, {.array = k}};
+    mica_program *program;
+    mc_fence fences[RUNS];
+    mica_array results[RUNS], given = data(into, (float[]){2, 3}, 2);
+    assert_int_equal(mica_program_build(s, params, 2, &y, 1, NULL, &program), MICA_OK);
+    for (int i = 0; i < RUNS; i++) {
+        const mica_array args[] = {given, mica_f32(into, (float)i)};
+        if (mc_program_launch(program, into, args, &results[i], &fences[i]) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+    }
+    for (int i = 0; i < RUNS; i++) {
+        assert_int_equal(mc_device_wait(device, fences[i]), MICA_OK);
+        expect(results[i], (float[]){2 * (float)i, 3 * (float)i}, 2);
+    }
+    mica_program_close(&program);
+}
+
 /* An error that depends on data is told by the wait. */
 static void test_an_error_of_a_launch(void **state) {
     (void)state;
@@ -713,6 +736,7 @@ int main(int argc, char **argv) {
         IN_SCOPES(test_arguments_that_are_not_evaluated_yet),
         IN_SCOPES(test_what_runs_in_the_background_ends_first),
         IN_SCOPES(test_launches_before_earlier_ones_are_over),
+        IN_SCOPES(test_numbers_of_launches),
         IN_SCOPES(test_an_error_of_a_launch),
         IN_SCOPES(test_an_error_of_a_run),
         IN_SCOPES(test_refused_programs),

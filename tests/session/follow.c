@@ -46,7 +46,7 @@ static int take(mc_stream *stream, int n, int32_t *ids) {
 }
 
 static bool is_witness(const model_fixture *f) {
-    return f->device->backend == &witness_backend;
+    return strcmp(f->device->backend->name, witness_backend.name) == 0;
 }
 
 static char *save(mc_session *session, size_t *size) {

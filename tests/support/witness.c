@@ -33,6 +33,7 @@ struct job {
 };
 
 typedef struct witness {
+    witness_failures failures; /* first */
     mica_device *inner;
     bool fused;
     pthread_t thread;
@@ -44,7 +45,6 @@ typedef struct witness {
     mc_fence due;            /* guarded: launches up to here are the thread's to compute */
     bool busy;               /* guarded: somebody computes the first launch that is not done */
     bool ending;             /* guarded */
-    uint64_t counts[WITNESS_CALLS], fail_at[WITNESS_CALLS]; /* guarded */
 } witness;
 
 typedef struct witness_executable {
@@ -69,34 +69,42 @@ static block *block_of(const void *address) {
 
 /* ---- failing ---- */
 
-/* Counts a call; true: it is to fail. */
-static bool fails(witness *w, witness_call call) {
-    pthread_mutex_lock(&w->lock);
-    bool fail = ++w->counts[call] == w->fail_at[call];
-    pthread_mutex_unlock(&w->lock);
+void witness_failures_init(witness_failures *f) {
+    pthread_mutex_init(&f->lock, NULL);
+}
+
+void witness_failures_deinit(witness_failures *f) {
+    pthread_mutex_destroy(&f->lock);
+}
+
+bool witness_fails(void *state, witness_call call) {
+    witness_failures *f = state;
+    pthread_mutex_lock(&f->lock);
+    bool fail = ++f->counts[call] == f->fail_at[call];
+    pthread_mutex_unlock(&f->lock);
     return fail;
 }
 
 void witness_fail(mica_device *device, witness_call call, uint64_t n) {
-    witness *w = device->state;
-    pthread_mutex_lock(&w->lock);
-    w->fail_at[call] = n ? w->counts[call] + n : 0;
-    pthread_mutex_unlock(&w->lock);
+    witness_failures *f = device->state;
+    pthread_mutex_lock(&f->lock);
+    f->fail_at[call] = n ? f->counts[call] + n : 0;
+    pthread_mutex_unlock(&f->lock);
 }
 
 bool witness_has_failed(mica_device *device, witness_call call) {
-    witness *w = device->state;
-    pthread_mutex_lock(&w->lock);
-    bool has = w->fail_at[call] && w->counts[call] >= w->fail_at[call];
-    pthread_mutex_unlock(&w->lock);
+    witness_failures *f = device->state;
+    pthread_mutex_lock(&f->lock);
+    bool has = f->fail_at[call] && f->counts[call] >= f->fail_at[call];
+    pthread_mutex_unlock(&f->lock);
     return has;
 }
 
 uint64_t witness_count(mica_device *device, witness_call call) {
-    witness *w = device->state;
-    pthread_mutex_lock(&w->lock);
-    uint64_t count = w->counts[call];
-    pthread_mutex_unlock(&w->lock);
+    witness_failures *f = device->state;
+    pthread_mutex_lock(&f->lock);
+    uint64_t count = f->counts[call];
+    pthread_mutex_unlock(&f->lock);
     return count;
 }
 
@@ -142,7 +150,7 @@ static mica_status compute(witness *w, const job *j) {
     const witness_executable *x = (const witness_executable *)(const void *)j->executable;
     uint32_t n_args = x->base.n_params, n_results = x->base.n_results;
     mc_fence fence;
-    if (fails(w, WITNESS_LAUNCH)) return mc_fail(MICA_EDEVICE, "witness: a launch failed");
+    if (witness_fails(w, WITNESS_LAUNCH)) return mc_fail(MICA_EDEVICE, "witness: a launch failed");
     mc_binding *args = mc_calloc(n_args + 1, sizeof *args);
     mc_result *results = mc_calloc(n_results + 1, sizeof *results);
     mica_status status = args && results ? bind(w, j, n_args, args) : mc_fail_nomem("the witness");
@@ -230,6 +238,7 @@ static void free_witness(witness *w) {
     pthread_cond_destroy(&w->computed);
     pthread_cond_destroy(&w->due_one);
     pthread_mutex_destroy(&w->lock);
+    witness_failures_deinit(&w->failures);
     mica_device_close(&w->inner);
     mc_free(w);
 }
@@ -257,6 +266,7 @@ static mica_status witness_open(const mica_device_options *options, const char *
         mc_free(w);
         return status;
     }
+    witness_failures_init(&w->failures);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->due_one, NULL);
     pthread_cond_init(&w->computed, NULL);
@@ -283,7 +293,7 @@ static void witness_info(const void *state, mica_device_info *info) {
 
 static void *witness_alloc(void *state, size_t bytes) {
     witness *w = state;
-    if (fails(w, WITNESS_ALLOC)) return NULL;
+    if (witness_fails(w, WITNESS_ALLOC)) return NULL;
     block *b = mc_calloc(1, sizeof *b);
     if (!b) return NULL;
     b->bytes = bytes;
@@ -309,7 +319,7 @@ static mica_status witness_copy(void *state, mc_direction direction, void *to, s
     drain(w);
     if (direction != MC_WITHIN_DEVICE && bytes > WITNESS_STAGING)
         return mc_fail(MICA_EINTERNAL, "witness: a copy of %zu bytes", bytes);
-    if (fails(w, WITNESS_COPY)) return mc_fail(MICA_EDEVICE, "witness: a copy failed");
+    if (witness_fails(w, WITNESS_COPY)) return mc_fail(MICA_EDEVICE, "witness: a copy failed");
     if (direction != MC_TO_DEVICE) {
         const block *b = block_of(from);
         if (!b->inner) return mc_fail(MICA_EDEVICE, "witness: an array that was never computed");

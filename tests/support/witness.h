@@ -10,13 +10,19 @@
  *    passes, which would otherwise take minutes.
  *  - It can be told to fail.
  *
- * It computes with a cpu device of its own. */
+ * It computes with a cpu device of its own.
+ *
+ * "witness:steps" is another one, by the lower layer (exec/steps/step.h): its kernels note calls,
+ * which are computed when somebody waits or copies. Addresses are displaced and can be added to. It
+ * has all of the cpu's kernels. */
 #ifndef SUPPORT_WITNESS_H
 #define SUPPORT_WITNESS_H
 
 #include "device/backend.h"
 
-extern const mc_backend witness_backend;
+#include <pthread.h>
+
+extern const mc_backend witness_backend, witness_steps_backend;
 
 /* What it tells of itself; nothing keeps to the first two. */
 enum {
@@ -32,6 +38,16 @@ typedef enum witness_call {
     WITNESS_LAUNCH, /* what it computes: launch succeeds, wait fails */
     WITNESS_CALLS
 } witness_call;
+
+/* The first member of a witness's state. witness_fails counts a call; true: it is to fail. */
+typedef struct witness_failures {
+    pthread_mutex_t lock;
+    uint64_t counts[WITNESS_CALLS], fail_at[WITNESS_CALLS];
+} witness_failures;
+
+void witness_failures_init(witness_failures *f);
+void witness_failures_deinit(witness_failures *f);
+bool witness_fails(void *state, witness_call call);
 
 /* Lets the n-th of such calls from now on fail, and none before or after it; 0: none. */
 void witness_fail(mica_device *device, witness_call call, uint64_t n);

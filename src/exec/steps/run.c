@@ -111,6 +111,39 @@ void *mc_run_scratch(mc_run *run, size_t bytes) {
     return run->scratch->address;
 }
 
+void *mc_run_launched(const mc_run *run) {
+    return run->launched;
+}
+
+bool mc_run_is_number(const mc_run *run, const mc_operand *operand) {
+    uintptr_t data = (uintptr_t)operand->data, first = (uintptr_t)run->scalars;
+    return data >= first && data - first < run->plan->n_scalars * sizeof *run->scalars;
+}
+
+static void *key_of(const mc_kept *k) {
+    return k->key ? k->key : (char *)k->storage->host + k->bytes;
+}
+
+void mc_run_release_scratch(mc_run *run) {
+    mc_storage_release(run->scratch);
+    run->scratch = NULL;
+    while (run->n_kept > 0) {
+        const mc_kept *k = &run->kept[--run->n_kept];
+        mc_free(k->key);
+        mc_storage_release(k->storage);
+    }
+}
+
+/* Memory to keep, and for its key: behind it, so that a replay asks for one block alone. */
+static mica_status new_kept(const mc_run *run, mc_kept *k) {
+    MC_TRY(mc_storage_new(run->device, k->bytes + k->key_bytes, &k->storage));
+    if (k->storage->host) return MICA_OK;
+    k->key = mc_alloc(k->key_bytes);
+    if (k->key) return MICA_OK;
+    mc_storage_release(k->storage);
+    return mc_fail_nomem("running a plan");
+}
+
 void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found) {
     *found = true;
     if (run->measured) {
@@ -120,16 +153,15 @@ void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, 
     for (int i = 0; i < run->n_kept; i++) {
         const mc_kept *k = &run->kept[i];
         if (k->bytes == bytes && k->key_bytes == key_bytes &&
-            memcmp((char *)k->storage->host + bytes, key, key_bytes) == 0)
+            memcmp(key_of(k), key, key_bytes) == 0)
             return k->storage->address;
     }
     *found = false;
     if (run->n_kept == MC_MAX_KEPT) return NULL;
     mc_kept *k = &run->kept[run->n_kept];
-    if (mc_storage_new(run->device, bytes + key_bytes, &k->storage) != MICA_OK) return NULL;
-    k->bytes = bytes;
-    k->key_bytes = key_bytes;
-    memcpy((char *)k->storage->host + bytes, key, key_bytes);
+    *k = (mc_kept){.bytes = bytes, .key_bytes = key_bytes};
+    if (new_kept(run, k) != MICA_OK) return NULL;
+    memcpy(key_of(k), key, key_bytes);
     run->n_kept++;
     return k->storage->address;
 }
@@ -233,6 +265,18 @@ static mica_status run_steps(mc_run *run) {
     return MICA_OK;
 }
 
+/* Runs the steps, or starts them. */
+static mica_status start_steps(mc_run *run, mc_fence *fence) {
+    const mc_step_ops *ops = run->plan->ops;
+    void *state = run->device->state;
+    if (!ops->begin) return run_steps(run);
+    MC_TRY(ops->begin(state, &run->launched));
+    mica_status status = run_steps(run);
+    mc_fence started = ops->end(state, run->launched, status);
+    if (status == MICA_OK) *fence = started;
+    return status;
+}
+
 /* The storage of a result, with a reference, and where in it the first element is. */
 static mica_status find_result(mc_run *run, const mc_value *v, const mc_binding *args,
                                mc_result *result) {
@@ -272,10 +316,8 @@ static void release_memory(mc_run *run) {
         run->own[run->bound[k]] = NULL;
     }
     mc_storage_release(run->temp);
-    mc_storage_release(run->scratch);
-    run->temp = run->scratch = NULL;
-    while (run->n_kept > 0)
-        mc_storage_release(run->kept[--run->n_kept].storage);
+    run->temp = NULL;
+    mc_run_release_scratch(run);
 }
 
 static bool takes_memory(const mc_plan *p, const mc_step *step, const void *state) {
@@ -306,14 +348,18 @@ mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memo
 }
 
 mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,
-                          mc_result *results) {
+                          mc_result *results, mc_fence *fence) {
+    *fence = 0;
     memset(results, 0, run->plan->n_targets * sizeof *results);
     mica_status status = bind(run, args, scalars);
     if (status == MICA_OK) {
         mark_taken(run, args);
-        status = run_steps(run);
+        status = start_steps(run, fence);
     }
     if (status == MICA_OK) status = find_results(run, args, results);
     release_memory(run);
+    if (status == MICA_OK) return MICA_OK;
+    (void)mc_device_wait(run->device, *fence);
+    *fence = 0;
     return status;
 }

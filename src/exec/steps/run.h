@@ -9,8 +9,9 @@
 
 #define MC_MAX_KEPT 4
 
-typedef struct mc_kept { /* mc_run_keep: the memory, its key behind it */
+typedef struct mc_kept { /* mc_run_keep: the memory, where the host sees it its key behind it */
     mc_storage *storage;
+    void *key; /* NULL: behind the memory */
     size_t bytes, key_bytes;
 } mc_kept;
 
@@ -29,6 +30,7 @@ struct mc_run {
     mc_storage *scratch; /* of the kernel that runs */
     mc_kept kept[MC_MAX_KEPT];
     int n_kept;
+    void *launched;  /* by mc_step_ops.begin */
     void **roots;    /* [n_roots] where each root lies */
     uint32_t *bound; /* [n_bound] roots that may move between runs: parameters that are no
                              scalars, and roots with a storage of their own */
@@ -51,6 +53,9 @@ mica_status mc_run_measure(mica_device *device, const mc_plan *plan, mc_launch_m
 
 /* Runs the plan once, as mc_backend.launch says. */
 mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,
-                          mc_result *results);
+                          mc_result *results, mc_fence *fence);
+
+/* Gives back the memory that kernels asked for. */
+void mc_run_release_scratch(mc_run *run);
 
 #endif

@@ -54,6 +54,12 @@ typedef struct mc_row_form {
 
 typedef mica_status (*mc_kernel)(const mc_call *call);
 
+/* Of a device whose kernels only start what they do (mc_step_ops.begin): what begin gave the launch
+ * that a kernel is called for; and whether an operand is a number, whose data is the host's, and
+ * another launch's when the kernel has returned: it is read before. */
+void *mc_run_launched(const mc_run *run);
+bool mc_run_is_number(const mc_run *run, const mc_operand *operand);
+
 /* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
  * block a call. errors: NULL, with the text set (MICA_ENOMEM); NULL in a run that is measured */
 void *mc_run_scratch(mc_run *run, size_t bytes);
@@ -76,6 +82,17 @@ typedef enum mc_joint {
 
 /* The kernels of a device. `state` is the backend's. */
 typedef struct mc_step_ops {
+    /* Around the kernels of a launch that goes on when these have returned. They have started what
+     * they do, in order, on memory that is freed, or handed to others, before it is done: what uses
+     * that next comes later in this order. NULL: kernels compute before they return.
+     *
+     *  launch   receives what is kept until the wait, such as where errors that depend on data go
+     *  status   of begin's launch: not MICA_OK: a kernel failed, and nobody will wait
+     *  returns  what to wait for
+     *  errors   MICA_ENOMEM, MICA_EDEVICE */
+    mica_status (*begin)(void *state, void **launch);
+    mc_fence (*end)(void *state, void *launch, mica_status status);
+
     /* The kernel for an op that the backend supports, over layouts that it supports. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                       int n_in, const mc_layout *out, int n_out);

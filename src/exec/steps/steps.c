@@ -92,7 +92,7 @@ mica_status mc_steps_launch(mc_executable *executable, mc_binding *args, const u
     *fence = 0;
     mc_run *run = take_run(x);
     if (!run) return mc_fail_nomem("running a plan");
-    mica_status status = mc_run_launch(run, args, scalars, results);
+    mica_status status = mc_run_launch(run, args, scalars, results, fence);
     give_run_back(x, run);
     return status;
 }

@@ -1,7 +1,8 @@
 /* Executables of a device that runs steps: its mc_backend.compile, discard, measure and
  * launch.
  *
- * A launch computes at once, in the calling thread: its fence is 0. What a run needs (where
+ * A launch computes at once, in the calling thread, and its fence is 0; or its kernels only start
+ * what they do, and the device ends it later (mc_step_ops.begin). What a run needs (where
  * everything lies, the calls of its kernels) is kept with the executable between launches, so that
  * a replay allocates nothing. */
 #ifndef EXEC_STEPS_STEPS_H
