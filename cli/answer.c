@@ -9,6 +9,8 @@
 #include "wrap.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
     {.name = "temperature",
@@ -114,6 +116,11 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .kind = CLI_FLAG,
      .help = "drop the oldest tokens of a prompt that does not fit the context",
      .offset = offsetof(cli_answer_values, truncate)},
+    {.name = "eos-token",
+     .kind = CLI_TEXTS,
+     .placeholder = "TOKEN",
+     .help = "end the answer at this token, too: its text, or its id; may be repeated",
+     .offset = offsetof(cli_answer_values, eos_token)},
     {.name = "draft-tokens",
      .kind = CLI_INT,
      .placeholder = "N",
@@ -157,7 +164,20 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .offset = offsetof(cli_answer_values, echo)},
 };
 
-bool cli_answer_check(const cli_answer_values *values, int64_t vocab_size) {
+/* A number is an id, as in mlx-lm. */
+static bool find_token(const char *text, const mica_model *model, int64_t vocab_size, int32_t *id) {
+    size_t len = strlen(text);
+    bool number = strspn(text, "0123456789") == len;
+    long long value = number ? strtoll(text, NULL, 10)
+                             : mica_tokenizer_find(mica_model_tokenizer(model), text, len);
+    *id = (int32_t)value;
+    if (value >= 0 && value < vocab_size) return true;
+    cli_fail("--eos-token: '%s' is no token of the model", text);
+    return false;
+}
+
+bool cli_answer_check(cli_answer_values *values, const mica_model *model) {
+    int64_t vocab_size = cli_model_info(model).vocab_size;
     if (values->max_tokens > 0 && values->min_tokens > values->max_tokens) {
         cli_fail("--min-tokens %" PRId64 " is more than --max-tokens %" PRId64, values->min_tokens,
                  values->max_tokens);
@@ -170,6 +190,9 @@ bool cli_answer_check(const cli_answer_values *values, int64_t vocab_size) {
                  vocab_size - 1);
         return false;
     }
+    for (size_t i = 0; i < values->eos_token.count; i++)
+        if (!find_token(values->eos_token.values[i], model, vocab_size, &values->stop_ids[i]))
+            return false;
     return true;
 }
 
@@ -197,6 +220,8 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
         .logit_bias = values->logit_bias.values,
         .logit_bias_count = values->logit_bias.count,
         .seed = values->seed.given ? values->seed.value : random_seed(),
+        .stop_ids = values->stop_ids,
+        .stop_count = values->eos_token.count,
         .stop_strings = values->stop.values,
         .stop_string_count = values->stop.count,
         .ignore_eos = values->ignore_eos,

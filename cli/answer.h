@@ -14,7 +14,8 @@ typedef struct cli_answer_values {
     const char *draft_model; /* NULL: none */
     cli_seed seed;
     cli_biases logit_bias;
-    cli_texts stop;
+    cli_texts stop, eos_token;
+    int32_t stop_ids[CLI_TEXTS_MAX]; /* those of eos_token, from cli_answer_check */
     bool ignore_eos, truncate, quiet, verbose, wrap, echo;
 } cli_answer_values;
 
@@ -23,16 +24,16 @@ typedef struct cli_answer_values {
 enum {
     CLI_ANSWER_SETTABLE = 11,
     CLI_ANSWER_BATCH = 15,
-    CLI_ANSWER_CHAT = 21,
-    CLI_ANSWER_OPTIONS = 22
+    CLI_ANSWER_CHAT = 22,
+    CLI_ANSWER_OPTIONS = 23
 };
 extern const cli_option cli_answer_options[CLI_ANSWER_OPTIONS];
 
 /** Checks what the option table cannot: combinations of values, and token ids against the
- *  vocabulary.
+ *  vocabulary. Looks up the tokens of --eos-token.
  *
  *  returns false after it reported an error */
-bool cli_answer_check(const cli_answer_values *values, int64_t vocab_size);
+bool cli_answer_check(cli_answer_values *values, const mica_model *model);
 
 /** Converts the values to the library's options, which borrow from them. Adds a progress bar for
  *  the prefill. Draws a seed unless one was given. */

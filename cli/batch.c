@@ -300,9 +300,8 @@ static int run(const void *verb_values, char **args, int count) {
     if (code == CLI_DONE) code = open_output(&b);
     if (code == CLI_DONE)
         code = cli_task_open(&b.task, &values->model, model_word, "batch", values->quiet);
-    if (code == CLI_DONE &&
-        !cli_answer_check(&values->answer, cli_model_info(b.task.model).vocab_size))
-        code = CLI_FAILED;
+    cli_answer_values answers = values->answer;
+    if (code == CLI_DONE && !cli_answer_check(&answers, b.task.model)) code = CLI_FAILED;
     if (code == CLI_DONE) {
         b.items = calloc(AT_ONCE, sizeof *b.items);
         if (!b.items) code = cli_fail("out of memory");

@@ -102,7 +102,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     size_t left_out = c->left_out;
     mica_model_info info = cli_model_info(c->model);
     int code = CLI_FAILED;
-    if (!cli_answer_check(&c->values, info.vocab_size)) return false;
+    if (!cli_answer_check(&c->values, c->model)) return false;
     options.seed += c->again;
     if (c->variables.len > 0) options.template_variables = c->variables.data;
     cli_constraint_set(&c->constraint, &options);

@@ -130,11 +130,8 @@ ELSEWHERE("--samplers --sampler-seq --sampling-seq --backend-sampling -bs",
 ELSEWHERE("--xtc-probability --xtc-threshold --mirostat* --typical* --top-nsigma --top-n-sigma "
           "--dry-* --dynatemp-* --adaptive-*",
           "mica does not have this sampler yet: --min-p and --top-p are similar")
-ELSEWHERE("--prefill-response", "did you mean mica generate? It continues a text that is begun")
 ELSEWHERE("--min-tokens-to-keep",
           "leave it out: --top-p and --min-p always keep the likeliest token")
-ELSEWHERE("--extra-eos-token --eos-token",
-          "did you mean --stop TEXT? Tokens that end answers are eos_token_id of config.json")
 ELSEWHERE("--generation-config --override-generation-config",
           "did you mean options such as --temperature? A request may have its own values")
 ELSEWHERE("--hidethinking --reasoning-budget-message --reasoning-preserve",

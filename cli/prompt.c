@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
+const cli_option cli_prompt_options[CLI_PROMPT_RUN] = {
     {.name = "prompt",
      .letter = 'p',
      .kind = CLI_TEXT,
@@ -34,6 +34,11 @@ const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
      .kind = CLI_FLAG,
      .help = "print a JSON object: the text, why it ended, token counts, times",
      .offset = offsetof(cli_prompt_values, json)},
+    {.name = "prefill",
+     .kind = CLI_TEXT,
+     .placeholder = "TEXT",
+     .help = "the answer begins with TEXT, and what comes behind it is printed",
+     .offset = offsetof(cli_prompt_values, prefill)},
 };
 
 /* Where a text comes from. */
@@ -186,7 +191,7 @@ static void print_model(const mica_model *model, bool verbose) {
 
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
                    cli_prompt_open open, const void *user) {
-    const cli_answer_values *answer = &values->answer;
+    cli_answer_values checked = values->answer, *answer = &checked;
     const char *model_word;
     cli_text prompt = {0};
     cli_constraint constraint = {0};
@@ -202,7 +207,7 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     if (!model) goto done;
 
     code = CLI_FAILED;
-    if (!cli_answer_check(answer, cli_model_info(model).vocab_size)) goto done;
+    if (!cli_answer_check(answer, model)) goto done;
     mica_generate_options options = cli_answer_generate_options(answer);
     cli_constraint_set(&constraint, &options);
     session =

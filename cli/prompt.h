@@ -20,15 +20,17 @@
 typedef struct cli_prompt_values {
     const char *prompt, *file; /* both NULL: the prompt is a word, or standard input */
     bool json;
+    const char *prefill; /* NULL: none */
     cli_answer_values answer;
     cli_constraint_values constraint;
     cli_model_values model;
 } cli_prompt_values;
 
 /* The table of the options of prompt and output. Its first rows (CLI_PROMPT_TEXTS) are those of the
- * prompt. Answer and model have tables of their own. */
-enum { CLI_PROMPT_TEXTS = 2, CLI_PROMPT_OPTIONS = 3 };
-extern const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS];
+ * prompt; `run` has all of them, `generate` the first CLI_PROMPT_OPTIONS. Answer and model have
+ * tables of their own. */
+enum { CLI_PROMPT_TEXTS = 2, CLI_PROMPT_OPTIONS = 3, CLI_PROMPT_RUN = 4 };
+extern const cli_option cli_prompt_options[CLI_PROMPT_RUN];
 
 /** Opens the stream of an answer in an empty session. user: the caller's. */
 typedef mica_status (*cli_prompt_open)(mica_session *session, const cli_text *prompt,

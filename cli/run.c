@@ -14,7 +14,7 @@ typedef struct run_values {
 
 /* The arguments of open_chat. */
 typedef struct chat_form {
-    const char *system;
+    const char *system, *prefill;
     cli_text variables; /* of the chat template, as JSON */
 } chat_form;
 
@@ -22,12 +22,14 @@ static mica_status open_chat(mica_session *session, const cli_text *prompt,
                              const mica_generate_options *options, const void *user,
                              mica_stream **stream) {
     const chat_form *form = user;
-    mica_message messages[2] = {{.role = "system", .content = form->system},
-                                {.role = "user", .content = prompt->data}};
-    mica_generate_options with_variables = *options;
-    int first = form->system ? 0 : 1;
-    if (form->variables.len > 0) with_variables.template_variables = form->variables.data;
-    return mica_chat(session, messages + first, (size_t)(2 - first), &with_variables, stream);
+    mica_message messages[3] = {{.role = "system", .content = form->system},
+                                {.role = "user", .content = prompt->data},
+                                {.role = "assistant", .content = form->prefill}};
+    mica_generate_options of_chat = *options;
+    int first = form->system ? 0 : 1, end = form->prefill ? 3 : 2;
+    of_chat.continue_last = form->prefill;
+    if (form->variables.len > 0) of_chat.template_variables = form->variables.data;
+    return mica_chat(session, messages + first, (size_t)(end - first), &of_chat, stream);
 }
 
 /* Whether there is no prompt, and standard input is a terminal. model: receives the word that names
@@ -45,9 +47,12 @@ static int run(const void *verb_values, char **args, int count) {
                             .constraint = values->prompt.constraint,
                             .talk = values->talk};
     const char *model;
+    const char *prefill = values->prompt.prefill;
     if (is_chat(&values->prompt, args, count, &model))
-        return cli_chat_run("run", &chat, model, NULL);
-    chat_form form = {.system = values->talk.system};
+        return prefill ? cli_usage("run", "--prefill needs a prompt")
+                       : cli_chat_run("run", &chat, model, NULL);
+    chat_form form = {.system = values->talk.system,
+                      .prefill = prefill && *prefill ? prefill : NULL};
     int code = cli_talk_variables(&values->talk, "run", &form.variables);
     if (code == CLI_DONE)
         code = cli_prompt_run("run", &values->prompt, args, count, open_chat, &form);
@@ -67,7 +72,7 @@ const cli_verb cli_verb_run = {
     .max_args = 3,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(run_values),
-    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, offsetof(run_values, prompt)},
+    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_RUN, offsetof(run_values, prompt)},
                {"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
                 offsetof(run_values, prompt.answer)},

@@ -388,9 +388,11 @@ typedef struct mica_generate_options {
     bool logprobs;   /* tokens come with their log-probability */
     /** tokens also come with this many of the likeliest alternatives; implies logprobs */
     int top_logprobs;
-    bool echo;                      /* the prompt's tokens are handed out first */
-    bool truncate;                  /* cut a prompt that is too long: see above. Nothing is if the
+    bool echo;          /* the prompt's tokens are handed out first */
+    bool truncate;      /* cut a prompt that is too long: see above. Nothing is if the
                                        model was opened with a context_length */
+    bool continue_last; /* mica_chat: the answer continues the last message, which is the
+                                       assistant's; what is handed out comes after it */
     const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
                                        template, such as {"enable_thinking": false}; NULL: none */
     const char *tools;              /* mica_chat: a JSON array of tools, as chat templates take
@@ -428,7 +430,8 @@ typedef struct mica_generate_options {
  *
  *  stream  receives the stream, owned by the caller; NULL after an error.
  *  errors  MICA_EINVAL the prompt or a stop string is empty, an option is out of range, the chat
- *          format refuses the roles, a message has no role, or neither content nor calls, an id is
+ *          format refuses the roles, a message has no role, or neither content nor calls, the last
+ *          is to be continued and is not the assistant's, or is changed by the format; an id is
  *          past the vocabulary; MICA_EFORMAT text is not UTF-8,
  *          JSON or the template is malformed; MICA_ECONTEXT the prompt is longer than the context
  *          (the text has the numbers; never if the model was opened with a context_length);
@@ -451,7 +454,8 @@ MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids
  *  answered; mica_generate_ids answers the tokens. With a constraint, an answer of mica_chat may
  *  begin with thoughts where the template marks them; one of mica_generate_ids may not.
  *
- *  options  of the answer: template_variables, tools and cancel are read. NULL: none. Borrowed.
+ *  options  of the answer: template_variables, tools, continue_last and cancel are read.
+ *           NULL: none. Borrowed.
  *  text     receives the prompt's text, in which special tokens are spelled out; NUL-terminated,
  *           freed with mica_free. NULL: it is not wanted.
  *  len      receives the bytes of text; may be NULL.

@@ -37,7 +37,8 @@ static bool turns_off(const char *variables) {
 static mc_thinking thinking_of(const mc_answer_format *format, bool is_open, bool is_chat,
                                const mica_generate_options *options) {
     if (is_open) return MC_THINKING_IS_OPEN;
-    bool may = is_chat && format->think_end && !turns_off(options->template_variables);
+    bool may = is_chat && !options->continue_last && format->think_end &&
+               !turns_off(options->template_variables);
     return may ? MC_THINKING_MAY : MC_THINKING_NONE;
 }
 

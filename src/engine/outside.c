@@ -152,7 +152,7 @@ static mica_generate_options engine_options(const outside_stream *stream,
     left.stop_strings = NULL;
     left.stop_string_count = 0;
     left.template_variables = left.tools = NULL;
-    left.echo = left.truncate = false;
+    left.echo = left.truncate = left.continue_last = false;
     left.logprobs = options->logprobs || options->top_logprobs;
     if (room < INT32_MAX && (!left.max_tokens || left.max_tokens > room)) left.max_tokens = room;
     return left;

@@ -39,6 +39,7 @@ static bool copy_generate(mc_request *r) {
     o->stop_ids = copy(&r->arena, o->stop_ids, o->stop_count * sizeof *o->stop_ids, &ok);
     o->stop_strings = copy_texts(&r->arena, o->stop_strings, o->stop_string_count, &ok);
     o->template_variables = o->tools = NULL; /* of mica_chat */
+    o->continue_last = false;
     o->progress = NULL;
     o->cancel = NULL;
     o->constraint = MICA_CONSTRAINT_NONE; /* r->constraints are there */

@@ -146,6 +146,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --ignore-eos              continue where the model would end the answer
         --truncate                drop the oldest tokens of a prompt that does not
                                   fit the context
+        --eos-token TOKEN         end the answer at this token, too: its text, or
+                                  its id; may be repeated
         --draft-tokens N          speculative decoding: draft up to N tokens where
                                   the text repeats itself; faster, the same
                                   answer; 0: none, with a draft model 7 (default:
@@ -220,15 +222,16 @@ Each verb explains itself, in lines of 80 columns at most.
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
-  --num-draft-tokens, --draft-max, --draft-n, --draft, --spec-draft-n-max,
-  --spec-tokens (--draft-tokens), --model-draft, -md, --spec-draft-model,
-  --spec-model (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
-  --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
-  --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
-  -hf, -hfr (--model), --reasoning, -rea, --reasoning-budget, --reasoning-effort
-  (--think), -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file),
-  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
+  --extra-eos-token (--eos-token), --num-draft-tokens, --draft-max, --draft-n,
+  --draft, --spec-draft-n-max, --spec-tokens (--draft-tokens), --model-draft, -md,
+  --spec-draft-model, --spec-model (--draft-model), -V (--verbose),
+  --system-prompt, -sys (--system), --adapter-path, --lora-modules (--adapter),
+  --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
+  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --reasoning,
+  -rea, --reasoning-budget, --reasoning-effort (--think), -l (--logit-bias), -j
+  (--json-schema), -jf (--json-schema-file), --wordwrap, --nowordwrap (--wrap).
+  Underscores stand for dashes.
   
   Examples:
     mica chat
@@ -258,6 +261,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   at its end; after a prompt that is given, too
         --json                    print a JSON object: the text, why it ended,
                                   token counts, times
+        --prefill TEXT            the answer begins with TEXT, and what comes
+                                  behind it is printed
   
   Conversation:
     -S, --system TEXT             the system message, which comes before the
@@ -302,6 +307,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --ignore-eos              continue where the model would end the answer
         --truncate                drop the oldest tokens of a prompt that does not
                                   fit the context
+        --eos-token TOKEN         end the answer at this token, too: its text, or
+                                  its id; may be repeated
         --draft-tokens N          speculative decoding: draft up to N tokens where
                                   the text repeats itself; faster, the same
                                   answer; 0: none, with a draft model 7 (default:
@@ -377,6 +384,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
+  --extra-eos-token (--eos-token), --prefill-response (--prefill),
   --num-draft-tokens, --draft-max, --draft-n, --draft, --spec-draft-n-max,
   --spec-tokens (--draft-tokens), --model-draft, -md, --spec-draft-model,
   --spec-model (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
@@ -447,6 +455,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --ignore-eos              continue where the model would end the answer
         --truncate                drop the oldest tokens of a prompt that does not
                                   fit the context
+        --eos-token TOKEN         end the answer at this token, too: its text, or
+                                  its id; may be repeated
         --draft-tokens N          speculative decoding: draft up to N tokens where
                                   the text repeats itself; faster, the same
                                   answer; 0: none, with a draft model 7 (default:
@@ -520,14 +530,15 @@ Each verb explains itself, in lines of 80 columns at most.
   Other programs' names work, too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
-  --num-draft-tokens, --draft-max, --draft-n, --draft, --spec-draft-n-max,
-  --spec-tokens (--draft-tokens), --model-draft, -md, --spec-draft-model,
-  --spec-model (--draft-model), -V (--verbose), --adapter-path, --lora-modules
-  (--adapter), --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
-  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --display-prompt
-  (--echo), -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file),
-  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
+  --extra-eos-token (--eos-token), --num-draft-tokens, --draft-max, --draft-n,
+  --draft, --spec-draft-n-max, --spec-tokens (--draft-tokens), --model-draft, -md,
+  --spec-draft-model, --spec-model (--draft-model), -V (--verbose),
+  --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
+  --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf, -hfr (--model), --display-prompt (--echo), -l (--logit-bias), -j
+  (--json-schema), -jf (--json-schema-file), --wordwrap, --nowordwrap (--wrap).
+  Underscores stand for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40

@@ -34,6 +34,35 @@ The prompt from standard input, as `-` and without a word; a model's folder alon
   > mica run --model model -q -n 4 model > b; test -s b; cmp -s a b
   [1]
 
+An answer that is begun goes on, and what was begun is not printed again. It needs a prompt to
+answer, and a model's chat format.
+
+  $ mica run "What is curl?" -q -n 6 --prefill "curl is a"; mica run "What is curl?" -q -n 6 --prefill-response Curl
+  > mica run "What is curl?" -q -n 4 > a; mica run "What is curl?" -q -n 4 --prefill "" | cmp - a
+   command line tool for transferring data
+   is a tool to simplify transferring
+  $ printf 'wait Try\n' | pty mica run --prefill x; echo $?
+  2
+  $ mica run x --prefill " " 2>&1; mica generate x --prefill y 2>&1 | head -1
+  mica: to continue the last message it must have a content
+  mica: generate has no option --prefill; mica run has --prefill
+  $ echo '{{ messages[-1].content | upper }}' > upper; mica run x --chat-template-file upper --prefill y 2>&1
+  mica: the chat template changes the last message's content, so that it cannot be continued
+  [1]
+
+More tokens that end an answer, by their text or their id, also where the model's own do not.
+
+  $ mica run "What is curl?" -q --eos-token ▁tool; mica run "What is curl?" -q --extra-eos-token 561
+  > mica generate "curl is" -q --ignore-eos --eos-token 7 --eos-token ▁for --json | cut -d , -f 2-3
+  curl is a command line
+  curl is a command line
+   "text": " a command line tool", "finish": "stop"
+  $ for token in tool\  99999999999999999999 -1 ''; do mica run x -q --eos-token "$token" 2>&1 | head -1; done
+  mica: --eos-token: 'tool ' is no token of the model
+  mica: --eos-token: '99999999999999999999' is no token of the model
+  mica: --eos-token: '-1' is no token of the model
+  mica: --eos-token: the text is empty
+
 The rates go to standard error, without colours.
 
   $ mica run "How do I exit vim?" 2>&1 > /dev/null | sed 's/[0-9][0-9.]*/N/g'

@@ -72,6 +72,39 @@ static void test_answers(void **state) {
     mica_session_close(&session);
 }
 
+/* An answer continues the assistant's last message, as one to the ids of its prompt does. */
+static void test_continued(void **state) {
+    (void)state;
+    static const mica_message begun[] = {{.role = "user", .content = "What is curl?"},
+                                         {.role = "assistant", .content = "curl is a"}};
+    const mica_generate_options options = {.max_tokens = 8, .continue_last = true};
+    mica_session *session;
+    mica_stream *stream;
+    char *text, *asked;
+    int32_t *ids;
+    size_t n;
+    int64_t of_chat, of_ids;
+    assert_int_equal(mica_model_render(pebble, begun, 1, NULL, &asked, NULL, NULL, NULL), MICA_OK);
+    assert_int_equal(mica_model_render(pebble, begun, 2, &options, &text, NULL, &ids, &n), MICA_OK);
+    assert_int_equal(strncmp(text, asked, strlen(asked)), 0);
+    assert_string_equal(text + strlen(asked), "curl is a");
+    assert_int_equal(mica_session_open(pebble, NULL, &session), MICA_OK);
+    assert_int_equal(mica_chat(session, begun, 2, &options, &stream), MICA_OK);
+    char *chat = answer(&stream, &of_chat);
+    assert_int_equal(mica_generate_ids(session, ids, n, &options, &stream), MICA_OK);
+    char *rendered = answer(&stream, &of_ids);
+    assert_string_equal(rendered, chat);
+    assert_true(of_chat == (int64_t)n && of_ids == (int64_t)n);
+    assert_int_equal(mica_chat(session, begun, 1, &options, &stream), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "must be the assistant's"));
+    free(chat);
+    free(rendered);
+    mica_free(asked);
+    mica_free(text);
+    mica_free(ids);
+    mica_session_close(&session);
+}
+
 /* Variables and tools get to the template. */
 static void test_variables(void **state) {
     (void)state;
@@ -137,8 +170,8 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_and_tokens), cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_variables),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_continued),       cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("engine/render", tests, open_default, close_default);
 }

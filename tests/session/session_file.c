@@ -105,9 +105,9 @@ static void check_same_bytes(const char *got_path, const char *want_path) {
     free(want);
 }
 
-/* Files that were saved before states had kinds: the first token is 5, each later one 37 more. Saved
- * again, what was loaded is the same bytes. Their keys are sums of AVX2's kernels, and others add up
- * in another order, so how they go on differs by the golden's tolerance. */
+/* Files that were saved before states had kinds: the first token is 5, each later one 37 more.
+ * Saved again, what was loaded is the same bytes. Their keys are sums of AVX2's kernels, and others
+ * add up in another order, so how they go on differs by the golden's tolerance. */
 static void check_old_file(const char *name, int64_t context, int64_t n) {
     model_fixture f;
     fixture_open(name, &f);

@@ -349,6 +349,7 @@ mica_status mc_prompt_text(const mc_prompt *prompt, const char *format,
                                            .messages_len = json.len,
                                            .tools = options->tools,
                                            .variables = options->template_variables,
+                                           .continue_last = options->continue_last,
                                            .cancel = options->cancel};
         status = mc_prompt_render_json(prompt, format, &request, text);
     }

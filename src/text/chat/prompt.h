@@ -40,8 +40,8 @@ mica_status mc_prompt_render(const mc_prompt *prompt, const char *format,
 
 /* Turns messages to the text of a prompt by the folder's own template, else by the built-in chat
  * format `format`, which takes no variables: as mc_prompt_render_json does those of JSON, with
- * their tools. options: those of the answer, for the template's variables, tools and cancel; NULL:
- * none.
+ * their tools. options: those of the answer, for the template's variables, tools, continue_last and
+ * cancel; NULL: none.
  * errors  MICA_EUNSUPPORTED there is no template, and format is NULL or unknown, or there are
  *         variables; MICA_EINVAL the template or format refuses the messages, or one has a NULL
  *         member; MICA_EFORMAT messages are not UTF-8, the template, its variables or tools are

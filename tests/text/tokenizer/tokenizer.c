@@ -345,8 +345,8 @@ static void test_far_added(void **state) {
     test_temp_dir_remove(dir);
 }
 
-/* An added token whose text is known keeps the id that it has. The sizes and the ids of "ab<x>a" are
- * those of Hugging Face's tokenizers 0.23.3 for the same files. */
+/* An added token whose text is known keeps the id that it has. The sizes and the ids of "ab<x>a"
+ * are those of Hugging Face's tokenizers 0.23.3 for the same files. */
 static void test_known_added(void **state) {
     (void)state;
 #define ADDED(id, text) "{\"id\":" id ",\"content\":\"" text "\",\"special\":true}"
