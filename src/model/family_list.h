@@ -16,5 +16,6 @@ FAMILY(smollm3)
 FAMILY(olmo2)
 FAMILY(olmo3)
 FAMILY(granite)
+FAMILY(phi3)
 
 #undef FAMILY

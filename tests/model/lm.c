@@ -235,17 +235,6 @@ static void test_carried(void **state) {
     fixture_each(check_carried);
 }
 
-static void check_family(const model_fixture *f) {
-    check_prompts(f);
-    check_batch(f);
-    check_carried(f);
-}
-
-static void test_families(void **state) {
-    (void)state;
-    fixture_each_family(check_family);
-}
-
 static void test_last_logits(void **state) {
     (void)state;
     model_fixture f;
@@ -279,9 +268,9 @@ static void test_spans(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_carried),     cmocka_unit_test(test_families),
-        cmocka_unit_test(test_last_logits), cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_prompts), cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_carried), cmocka_unit_test(test_last_logits),
+        cmocka_unit_test(test_spans),
     };
     return cmocka_run_group_tests_name("model/lm", tests, NULL, NULL);
 }

@@ -49,26 +49,17 @@ static void check_greedy(const model_fixture *f, int prompt, int64_t chunk) {
     mc_session_close(&session);
 }
 
+/* Whole, and in chunks that end within windows, convolutions and chunks of recurrences. */
 static void check_greedy_paths(const model_fixture *f) {
     for (int i = 0; i < 16; i++)
         check_greedy(f, i, 0);
+    check_greedy(f, 3, 9);
     assert_non_null(fixture_floats(f, NULL, "prompt3.greedy_logits"));
 }
 
 static void test_greedy_paths(void **state) {
     (void)state;
     fixture_each(check_greedy_paths);
-}
-
-/* Whole, and in chunks that end within windows, convolutions and chunks of recurrences. */
-static void check_family(const model_fixture *f) {
-    check_greedy_paths(f);
-    check_greedy(f, 3, 9);
-}
-
-static void test_families(void **state) {
-    (void)state;
-    fixture_each_family(check_family);
 }
 
 static void check_adapted_path(const model_fixture *f) {
@@ -84,7 +75,6 @@ static void test_adapters(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_paths),
-        cmocka_unit_test(test_families),
         cmocka_unit_test(test_adapters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -836,6 +836,13 @@ static void test_no_memory(void **state) {
 
 /* ---- every family ---- */
 
+/* A layer that carries arrays goes back to snapshots only. */
+static bool goes_back_anywhere(const mc_decoder_spec *spec) {
+    for (int i = 0; i < spec->n_layers; i++)
+        if (mc_spec_carrier(spec, i)) return false;
+    return true;
+}
+
 static void collect(mc_session *session, const int32_t *ids, size_t n, int32_t answer[8],
                     int64_t reused) {
     mc_stream *stream = open_stream(
@@ -843,7 +850,11 @@ static void collect(mc_session *session, const int32_t *ids, size_t n, int32_t a
         (mica_generate_options){
             .max_tokens = 8, .temperature = 1.5f, .top_p = 0.9f, .seed = 3, .ignore_eos = true});
     assert_int_equal(drain(stream, answer, 8), 8);
-    assert_int_equal(mc_stream_metrics(stream).reused_tokens, reused);
+    int64_t found = mc_stream_metrics(stream).reused_tokens;
+    if (goes_back_anywhere(&session->model->lm->spec))
+        assert_int_equal(found, reused);
+    else
+        assert_in_range(found, 0, reused);
     mc_stream_close(&stream);
 }
 
