@@ -210,14 +210,70 @@ static mica_status read_tensor(const place *at, mc_json v, mc_weight_tensor *t) 
     return t->name ? MICA_OK : mc_fail_nomem(at->file);
 }
 
+/* ---- the hub's mxfp4 ---- */
+
+/* The name of "x_blocks", and of "x_scales", as MLX has it; NULL: it is another name. */
+static const char *mlx_ending(mc_str name, size_t *cut) {
+    static const char *const endings[][2] = {{"_blocks", ".weight"}, {"_scales", ".scales"}};
+    for (size_t i = 0; i < 2; i++) {
+        *cut = strlen(endings[i][0]);
+        if (mc_str_ends(name, mc_str_of(endings[i][0]))) return endings[i][1];
+    }
+    return NULL;
+}
+
+static char *mlx_name(mc_weights *w, mc_str name) {
+    size_t cut;
+    const char *ending = mlx_ending(name, &cut);
+    size_t len = name.len - cut;
+    char *text = mc_arena_alloc(&w->arena, len + strlen(ending) + 1);
+    if (!text) return NULL;
+    memcpy(text, name.ptr, len);
+    memcpy(text + len, ending, strlen(ending) + 1);
+    return text;
+}
+
+/* x_blocks [..., groups, 16] are bytes, two values in each, the low nibble first; with x_scales
+ * they are the same bytes as MLX's x.weight [..., groups * 4] of words, and x.scales. */
+static mica_status see_blocks(mc_weights *w, mc_weight_tensor *t) {
+    size_t cut;
+    const char *ending = mlx_ending(mc_str_of(t->name), &cut);
+    if (!ending || !t->has_dtype || t->dtype != MICA_U8) return MICA_OK;
+    if (strcmp(ending, ".weight") == 0) {
+        int last = t->ndim - 1;
+        if (last < 2 || t->shape[last] != 16 || t->shape[last - 1] > INT64_MAX / 4) return MICA_OK;
+        t->ndim = last;
+        t->shape[last - 1] *= 4;
+        t->dtype = MICA_U32;
+        t->kind = mc_weight_kind(MICA_U32);
+    }
+    t->name = mlx_name(w, mc_str_of(t->name));
+    return t->name ? MICA_OK : mc_fail_nomem(t->file);
+}
+
+/* The tensor that an index calls so. */
+static mica_status find_stored(mc_weights *w, mc_str name, const mc_weight_tensor **t) {
+    size_t cut;
+    uint64_t i;
+    bool found = mc_map_find(&w->by_name, name, &i);
+    if (!found && mlx_ending(name, &cut)) {
+        const char *own = mlx_name(w, name);
+        if (!own) return mc_fail_nomem("an index of tensors");
+        found = mc_map_find(&w->by_name, mc_str_of(own), &i);
+    }
+    *t = found ? mc_weights_at(w, (size_t)i) : NULL;
+    return MICA_OK;
+}
+
 /* ---- one file ---- */
 
 static mica_status add_tensor(place *at, mc_json v) {
     mc_weights *w = at->w;
     mc_weight_tensor t = {0};
     MC_TRY(read_tensor(at, v, &t));
+    MC_TRY(see_blocks(w, &t));
     uint64_t i = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
-    mc_str name = {t.name, at->tensor.len};
+    mc_str name = mc_str_of(t.name);
     uint64_t other;
     if (mc_map_find(&w->by_name, name, &other)) {
         return bad(at, MICA_EFORMAT, "is stored twice, first in %s",
@@ -475,12 +531,11 @@ static mica_status add_shards(mc_weights *w, const char *dir, const char *index,
 }
 
 /* Checks that every tensor of the index is in its shard. Shards may hold more tensors. */
-static mica_status check_index(const mc_weights *w, const char *index, mc_json weight_map) {
+static mica_status check_index(mc_weights *w, const char *index, mc_json weight_map) {
     for (mc_json_iter it = mc_json_begin(weight_map); mc_json_next(&it);) {
-        uint64_t i;
         mc_str shard;
-        const mc_weight_tensor *t = NULL;
-        if (mc_map_find(&w->by_name, it.key, &i)) t = mc_weights_at(w, (size_t)i);
+        const mc_weight_tensor *t;
+        MC_TRY(find_stored(w, it.key, &t));
         if (!mc_json_get_str(it.value, &shard)) return MICA_EINTERNAL; /* add_shard has checked */
         if (!t || !mc_str_is(shard, base_name(t->file))) {
             return mc_fail(MICA_ENOENT, "%s: tensor '%.*s' is not in %.*s, where the index has it",

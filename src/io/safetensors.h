@@ -3,7 +3,8 @@
  * A file is 8 bytes of header length (little-endian), a JSON header, and the data. Opening checks
  * the whole header: every tensor is inside its file, none overlap, and each has the size of its
  * shape and dtype. Data is a view of the file, mapped or in memory. A tensor that is unaligned for
- * its dtype is copied to aligned memory.
+ * its dtype is copied to aligned memory. Blocks of mxfp4, as the hub has them (x_blocks, x_scales),
+ * are seen as MLX's x.weight and x.scales, which are the same bytes.
  *
  * If another process cuts a mapped file short, reading it raises SIGBUS, which the library cannot
  * catch.

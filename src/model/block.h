@@ -19,7 +19,7 @@ struct mc_block_at;
 #define MC_BLOCK_NUMBERS 16 /* of a kind's own */
 #define MC_BLOCK_CARRIED 2
 
-typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX } mc_activation;
+typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX, MC_RELU2 } mc_activation;
 
 typedef enum mc_slot_kind {
     MC_SLOT_MATRIX, /* quantised, adapted, fused, calibrated: mc_linear */
@@ -176,7 +176,8 @@ enum {
     MC_ATTENTION_O,
     MC_ATTENTION_Q_NORM, /* over head_dim, or all heads, before RoPE */
     MC_ATTENTION_K_NORM,
-    MC_ATTENTION_QKV, /* rows of q, k, v, in the place of these */
+    MC_ATTENTION_QKV,   /* rows of q, k, v, in the place of these */
+    MC_ATTENTION_SINKS, /* a logit of each head, which takes a share of the weights and no value */
     MC_ATTENTION_SLOTS
 };
 enum {

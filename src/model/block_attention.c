@@ -86,6 +86,12 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
                           .rows = all_rows,
                           .columns = mc_block_hidden,
                           .gguf = "attn_qkv"},
+    [MC_ATTENTION_SINKS] = {.kind = MC_SLOT_VECTOR,
+                            .name = "self_attn.sinks",
+                            .optional = true,
+                            .bare = true,
+                            .rows = heads,
+                            .gguf = "attn_sinks"},
 };
 
 /* [B, L, heads * D] -> [B, L, heads, D] */
@@ -181,6 +187,7 @@ static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
         .softcap = (float)spec->soft_cap,
         .mask = seen.mask,
         .offset = seen.offset,
+        .sinks = at->slots[MC_ATTENTION_SINKS].vector,
     };
     if (seen.table.scope) return mica_paged_sdpa(p->s, q, seen.k, seen.v, seen.table, &options);
     return mica_sdpa(p->s, q, seen.k, seen.v, &options);

@@ -60,6 +60,7 @@ mica_array mc_block_rows_from(const mc_lm_pass *p, mica_array x, int64_t first) 
 
 mica_array mc_block_activate(const mc_lm_pass *p, int64_t activation, mica_array x) {
     if (activation == MC_SILU) return mica_silu(p->s, x);
+    if (activation == MC_RELU2) return mica_square(p->s, mica_relu(p->s, x));
     return activation == MC_GELU ? mica_gelu(p->s, x) : mica_gelu_approx(p->s, x);
 }
 

@@ -59,6 +59,10 @@ mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing) {
     if (mc_config_has(&packing->scope, "quant_method")) {
         mc_str method;
         MC_TRY(mc_config_str(&packing->scope, "quant_method", MC_REQUIRED, &method));
+        if (mc_str_is(method, "mxfp4")) { /* of which the tensors say the rest */
+            packing->common = (mica_quant){MICA_QUANT_MXFP4, 4, 32};
+            return MICA_OK;
+        }
         return mc_config_fail(&packing->scope, "quant_method", MICA_EUNSUPPORTED,
                               "\"%.*s\"; mica reads weights quantised as MLX does",
                               MC_STR_ARG(method));
