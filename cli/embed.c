@@ -19,40 +19,78 @@ static void print_vector(const char *id, const float *vector, size_t n) {
     puts("]}");
 }
 
-/* Embeds one text. An error is reported; other texts go on. */
-static int embed(const cli_task *task, const embed_values *values, const cli_record *record) {
-    float *vector = NULL;
-    size_t n = 0;
-    mica_embed_options options = {.pooling = (mica_pooling)values->pooling,
-                                  .normalise = values->normalise,
-                                  .cancel = task->cancel};
-    mica_status status = mica_embed(task->model, record->text, 0, &options, &vector, &n);
-    if (status == MICA_OK) {
-        cli_progress_wipe();
-        print_vector(record->id, vector, n);
-        mica_free(vector);
-        return cli_flush() ? CLI_DONE : CLI_FAILED;
+/* Texts that are embedded at once. */
+enum { TEXTS = 256 };
+
+typedef struct group {
+    cli_record records[TEXTS];
+    const char *texts[TEXTS];
+    size_t n;
+} group;
+
+static void drop_group(group *g) {
+    for (size_t i = 0; i < g->n; i++)
+        cli_record_deinit(&g->records[i]);
+    g->n = 0;
+}
+
+/* Reads the next texts. Returns whether a line was wrong, which it reported. */
+static bool read_group(cli_records *records, group *g) {
+    bool failed = false;
+    int got = 1;
+    while (g->n < TEXTS && (got = cli_records_next(records, &g->records[g->n])) != 0) {
+        failed |= got < 0;
+        if (got < 0)
+            cli_record_deinit(&g->records[g->n]);
+        else
+            g->texts[g->n] = g->records[g->n].text, g->n++;
     }
-    if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
-    return cli_fail("id %s: %s", record->id, mica_last_error());
+    return failed;
+}
+
+/* Prints the vectors of texts. An error of one is reported; others go on. */
+static int print_rows(const group *g, const mica_embed_results *results) {
+    int code = CLI_DONE;
+    cli_progress_wipe();
+    for (size_t i = 0; i < g->n; i++) {
+        const mica_embed_row *row = &results->rows[i];
+        if (row->status == MICA_ECANCELLED) return CLI_INTERRUPTED;
+        if (row->status == MICA_OK)
+            print_vector(g->records[i].id, row->vector, results->width);
+        else
+            code = cli_fail("id %s: %s", g->records[i].id, row->error);
+    }
+    return cli_flush() ? code : CLI_FAILED;
+}
+
+static int embed(const cli_task *task, const embed_values *values, const group *g) {
+    const mica_embed_options options = {.pooling = (mica_pooling)values->pooling,
+                                        .normalise = values->normalise,
+                                        .cancel = task->cancel};
+    mica_embed_results *results = NULL;
+    mica_status status = mica_embed_texts(task->model, g->texts, g->n, &options, &results);
+    int code = status == MICA_OK ? print_rows(g, results) : cli_task_fail(status);
+    mica_embed_texts_free(&results);
+    return code;
 }
 
 static int run(const void *verb_values, char **args, int count) {
+    static group g; /* static for its size */
     const embed_values *values = verb_values;
     const char *model_word, *file;
     cli_records records = {0};
-    cli_record record;
     cli_task task = {0};
     bool failed = false;
-    int got;
     cli_model_split(values->model.model, args, count, &model_word, &file);
     int code = cli_records_open(&records, "embed", file);
     if (code == CLI_DONE)
         code = cli_task_open(&task, &values->model, model_word, "embed", values->quiet);
     if (code == CLI_DONE) cli_progress_start("texts", values->quiet);
-    while (code == CLI_DONE && (got = cli_records_next(&records, &record)) != 0) {
-        int one = got > 0 ? embed(&task, values, &record) : CLI_FAILED;
-        cli_record_deinit(&record);
+    while (code == CLI_DONE) {
+        failed |= read_group(&records, &g);
+        if (!g.n) break;
+        int one = embed(&task, values, &g);
+        drop_group(&g);
         cli_progress_tick(NULL, records.at, records.input.len);
         failed |= one == CLI_FAILED;
         if (one == CLI_INTERRUPTED || (one == CLI_FAILED && !cli_flush())) code = one;

@@ -202,6 +202,37 @@ typedef struct mica_embed_options {
 MICA_API mica_status mica_embed(const mica_model *model, const char *text, size_t len,
                                 const mica_embed_options *options, float **vector, size_t *n);
 
+/** The embedding of one of many texts. In a row that failed, vector is NULL. */
+typedef struct mica_embed_row {
+    mica_status status;  /* MICA_OK, or the error of this row */
+    const char *error;   /* the error's text; "" for MICA_OK. Never NULL */
+    const float *vector; /* [width] */
+    int64_t tokens;      /* of the text */
+} mica_embed_row;
+
+/** The rows of mica_embed_texts, in the order of the texts. */
+typedef struct mica_embed_results {
+    mica_embed_row *rows; /* [count] */
+    size_t count;         /* number of texts */
+    size_t width;         /* the model's hidden_size */
+    double seconds;       /* time of the whole call */
+} mica_embed_results;
+
+/** The embeddings of many texts. Short ones are computed together, those of like lengths side by
+ *  side; rows therefore end in another order than that of the texts.
+ *
+ *  texts    [count] UTF-8, as mica_embed's. Borrowed. A text that is NULL, empty, not UTF-8 or too
+ *           long fails its row only.
+ *  options  NULL for the defaults; progress counts texts. Borrowed.
+ *  results  receives the rows, freed with mica_embed_texts_free; NULL after an error.
+ *  errors   MICA_EINVAL no texts, an option out of range; MICA_ENOMEM */
+MICA_API mica_status mica_embed_texts(const mica_model *model, const char *const *texts,
+                                      size_t count, const mica_embed_options *options,
+                                      mica_embed_results **results);
+
+/** Frees *results and sets it to NULL. Does nothing for NULL. */
+MICA_API void mica_embed_texts_free(mica_embed_results **results);
+
 /* ---- scores of texts ---- */
 
 /** How likely a text is according to the model. */
@@ -231,6 +262,34 @@ MICA_API mica_status mica_score_ids(const mica_model *model, const int32_t *ids,
 
 /** Frees *result and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_score_free(mica_score_result **result);
+
+/** The score of one of many texts. */
+typedef struct mica_score_row {
+    mica_status status;       /* MICA_OK, or the error of this row */
+    const char *error;        /* the error's text; "" for MICA_OK. Never NULL */
+    mica_score_result *score; /* NULL in a row that failed. Its seconds are 0 */
+} mica_score_row;
+
+/** The rows of mica_score_texts, in the order of the texts. */
+typedef struct mica_score_results {
+    mica_score_row *rows; /* [count] */
+    size_t count;         /* number of texts */
+    double seconds;       /* time of the whole call */
+} mica_score_results;
+
+/** The scores of many texts. Short ones are computed together, as mica_embed_texts does.
+ *
+ *  texts    [count] UTF-8, as mica_score's. Borrowed. A text that is NULL, not UTF-8, too short or
+ *           too long fails its row only.
+ *  options  NULL for the defaults; progress counts texts. Borrowed.
+ *  results  receives the rows, freed with mica_score_texts_free; NULL after an error.
+ *  errors   MICA_EINVAL no texts; MICA_ENOMEM */
+MICA_API mica_status mica_score_texts(const mica_model *model, const char *const *texts,
+                                      size_t count, const mica_task_options *options,
+                                      mica_score_results **results);
+
+/** Frees *results and sets it to NULL. Does nothing for NULL. */
+MICA_API void mica_score_texts_free(mica_score_results **results);
 
 /* ---- the divergence of two models ---- */
 

@@ -8,6 +8,7 @@
 #include "serve/jobs/inputs.h"
 #include "serve/jobs/state.h"
 #include "task/embed.h"
+#include "task/score.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -125,20 +126,29 @@ static void put_score(mc_put *put, const mica_score_result *result, size_t i) {
     mc_put_close(put, '}');
 }
 
+static bool put_scores(scores *e, const mica_score_results *results) {
+    mc_put put = begin(e, "score", "data");
+    for (size_t i = 0; i < e->count && !put.failed; i++)
+        put_score(&put, results->rows[i].score, i);
+    return finish(e, &put, e->first.tokens);
+}
+
 static bool run_score(mc_evaluation *evaluation) {
     scores *e = scores_of(evaluation);
-    mc_put put = begin(e, "score", "data");
     const mica_task_options options = options_of(e);
-    for (size_t i = 0; i < e->count && !put.failed; i++) {
-        const mc_completion_prompt *input = &e->first.prompts[i];
-        mica_score_result *result;
-        mica_status status =
-            mica_score_ids(evaluation->served->model, input->ids, input->n, &options, &result);
-        if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "input");
-        put_score(&put, result, i);
-        mica_score_free(&result);
-    }
-    return finish(e, &put, e->first.tokens);
+    const mc_session_model *local;
+    mica_score_results *results = NULL;
+    mc_text *texts = NULL;
+    mica_status status = mc_model_local(evaluation->served->model, &local);
+    if (status == MICA_OK) status = mc_inputs_texts(e->first.prompts, e->count, &texts);
+    if (status == MICA_OK) status = mc_score_texts(local, texts, e->count, &options, &results);
+    for (size_t i = 0; status == MICA_OK && i < e->count; i++)
+        if (results->rows[i].status != MICA_OK)
+            status = mc_fail(results->rows[i].status, "%s", results->rows[i].error);
+    bool done = status == MICA_OK && put_scores(e, results);
+    mc_free(texts);
+    mica_score_texts_free(&results);
+    return status == MICA_OK ? done : mc_evaluation_fail(evaluation, status, "input");
 }
 
 /* The vectors of texts [count, hidden], freed with mc_free. NULL: http->failure says why. */
@@ -149,13 +159,19 @@ static float *embed_all(scores *e, const mc_inputs *inputs, const mc_session_mod
                                         .progress = mc_evaluation_progress,
                                         .progress_user = &e->evaluation,
                                         .cancel = &e->evaluation.cancel};
-    float *all = mc_array_alloc(inputs->count * hidden, sizeof *all), *vector;
+    float *all = mc_array_alloc(inputs->count * hidden, sizeof *all);
+    mica_embed_results *results = NULL;
+    mc_text *texts = NULL;
     mica_status status = all ? MICA_OK : mc_fail_nomem("vectors");
+    if (status == MICA_OK) status = mc_inputs_texts(inputs->prompts, inputs->count, &texts);
+    if (status == MICA_OK) status = mc_embed_texts(local, texts, inputs->count, &options, &results);
     for (size_t i = 0; status == MICA_OK && i < inputs->count; i++) {
-        status = mc_embed(local, inputs->prompts[i].ids, inputs->prompts[i].n, &options, &vector);
-        if (status == MICA_OK) memcpy(all + i * hidden, vector, hidden * sizeof *vector);
-        mc_free(vector);
+        const mica_embed_row *row = &results->rows[i];
+        if (row->status != MICA_OK) status = mc_fail(row->status, "%s", row->error);
+        if (status == MICA_OK) memcpy(all + i * hidden, row->vector, hidden * sizeof *all);
     }
+    mc_free(texts);
+    mica_embed_texts_free(&results);
     if (status == MICA_OK) return all;
     mc_free(all);
     mc_evaluation_fail(&e->evaluation, status, NULL);

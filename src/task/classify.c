@@ -5,13 +5,12 @@
 #include "graph/graph.h"
 #include "session/sampler.h"
 #include "task/task.h"
+#include "task/texts.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Of a pass: max rows, and tokens with their padding. A row has up to ROW_TOKENS, of which up to
- * SHARED are also the first of the one before. PROGRAMS: that are kept. */
-enum { ROWS = 32, PASS_TOKENS = 512, ROW_TOKENS = 64, SHARED = 8, PROGRAMS = 8 };
+enum { SHARED = 8 }; /* max tokens of a row that are also the first of the one before */
 
 /* A prompt that waits to be computed. */
 typedef struct prompt {
@@ -27,10 +26,8 @@ typedef struct classifying {
     size_t done;         /* rows */
     mc_session *session; /* of prompts that are computed one by one */
     mc_sampler sampler;
-    mica_scope *scope; /* of passes over several */
-    mc_passes passes;
-    mc_pass_program programs[PROGRAMS];
-    prompt waiting[ROWS];
+    mc_texts texts; /* of passes over several */
+    prompt waiting[MC_TEXT_ROWS];
     size_t n_waiting;
     mc_buffer logits; /* float [n_waiting, vocab] */
 } classifying;
@@ -140,33 +137,25 @@ static mica_status compute_alone(classifying *w, const prompt *p) {
 
 /* ---- several prompts in one pass ---- */
 
-static int64_t longest(const classifying *w) {
-    int64_t n = 0;
-    for (size_t i = 0; i < w->n_waiting; i++)
-        n = w->waiting[i].n > n ? w->waiting[i].n : n;
+/* Lists what waits, and `more`, if it is not NULL. Returns how many these are. */
+static size_t list_texts(const classifying *w, const prompt *more, mc_text *texts) {
+    size_t n = 0;
+    for (; n < w->n_waiting; n++)
+        texts[n] = (mc_text){w->waiting[n].ids, w->waiting[n].n};
+    if (more) texts[n++] = (mc_text){more->ids, more->n};
     return n;
 }
 
 /* Computes the logits of all that wait. */
 static mica_status compute_together(classifying *w) {
-    const int64_t rows = (int64_t)w->n_waiting, n = longest(w), shape[] = {rows, n};
-    size_t bytes = (size_t)(rows * w->task->model->lm->spec.vocab) * sizeof(float);
-    mc_pass_rows pass = {.lm = w->task->model->lm,
-                         .rows = w->n_waiting,
-                         .n = n,
-                         .wish = {.wanted = MC_LAST_LOGITS, .ends = true}};
-    int32_t ids[PASS_TOKENS] = {0};
+    mc_text texts[MC_TEXT_ROWS];
+    size_t rows = list_texts(w, NULL, texts);
+    size_t bytes = rows * (size_t)w->task->model->lm->spec.vocab * sizeof(float);
     mica_array logits;
-    for (int64_t i = 0; i < rows; i++) {
-        pass.ends[i] = w->waiting[i].n - 1;
-        memcpy(ids + i * n, w->waiting[i].ids, (size_t)w->waiting[i].n * sizeof *ids);
-    }
     MC_TRY(mc_cancel_check(w->options->cancel));
-    mc_scope_reset(w->scope);
     mc_buffer_clear(&w->logits);
     if (!mc_buffer_reserve(&w->logits, bytes)) return mc_fail_nomem("the logits of prompts");
-    MC_TRY(mc_pass_compute(&w->passes, &pass, mica_from_data(w->scope, ids, MICA_I32, shape, 2),
-                           &logits));
+    MC_TRY(mc_texts_compute(&w->texts, texts, rows, MC_LAST_LOGITS, &logits));
     return mica_read(logits, w->logits.data, bytes);
 }
 
@@ -187,30 +176,22 @@ static void compute_waiting(classifying *w) {
     w->n_waiting = 0;
 }
 
-/* Whether a prompt can be a row of a pass. What a context of sessions or states of the caller's
- * change is theirs to compute. */
-static bool can_be_row(const classifying *w, const prompt *p) {
-    const mc_session_model *model = w->task->model;
-    return p->n <= ROW_TOKENS && !model->states && !(model->context && p->n > model->context);
-}
-
 /* Whether a prompt can be a row of the pass over those that wait. */
 static bool can_join(const classifying *w, const prompt *p) {
-    int64_t n = longest(w), rows = (int64_t)w->n_waiting + 1, total = p->n, same = 0;
-    n = p->n > n ? p->n : n;
-    if (!can_be_row(w, p) || rows > ROWS || rows * n > PASS_TOKENS) return false;
-    for (size_t i = 0; i < w->n_waiting; i++)
-        total += w->waiting[i].n;
+    mc_text texts[MC_TEXT_ROWS + 1];
+    int64_t same = 0;
+    if (!mc_texts_fit(w->task->model, texts, list_texts(w, p, texts))) return false;
     const prompt *last = w->n_waiting ? &w->waiting[w->n_waiting - 1] : NULL;
     while (last && same < last->n && same < p->n && last->ids[same] == p->ids[same])
         same++;
-    return same <= SHARED && 4 * (rows * n - total) <= total;
+    return same <= SHARED;
 }
 
 static void add_prompt(classifying *w, prompt p) {
     if (w->n_waiting && !can_join(w, &p)) compute_waiting(w);
+    bool row = w->n_waiting || can_join(w, &p);
     w->waiting[w->n_waiting++] = p;
-    if (w->n_waiting == 1 && !can_be_row(w, &p)) compute_waiting(w);
+    if (!row) compute_waiting(w);
 }
 
 static void classify_rows(classifying *w) {
@@ -237,15 +218,12 @@ static void classify_rows(classifying *w) {
 
 static mica_status open_parts(classifying *w) {
     MC_TRY(mc_session_open(w->task->model, 0, &w->session));
-    MC_TRY(mica_scope_open(w->task->model->device, &w->scope));
-    return mc_passes_init(&w->passes, w->scope, w->programs, PROGRAMS);
+    return mc_texts_init(&w->texts, w->task->model);
 }
 
 static void close_parts(classifying *w) {
     mc_session_close(&w->session);
-    mc_pass_close_all(w->programs, PROGRAMS);
-    mc_passes_deinit(&w->passes);
-    mica_scope_close(&w->scope);
+    mc_texts_deinit(&w->texts);
     mc_buffer_deinit(&w->logits);
 }
 

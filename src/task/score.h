@@ -2,12 +2,12 @@
 #ifndef TASK_SCORE_H
 #define TASK_SCORE_H
 
-#include "session/session.h"
+#include "task/texts.h"
 
 #include <mica/tasks.h>
 
 /* The maximum size of the logits computed at a time; a single row may be larger. */
-#define MC_SCORE_BYTES (4 << 20)
+#define MC_SCORE_BYTES (16 << 20)
 
 /* result  freed with mica_score_free; NULL after an error.
  * errors  MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
@@ -22,5 +22,14 @@ mica_status mc_score(const mc_session_model *model, const int32_t *ids, size_t n
 mica_status mc_score_top(const mc_session_model *model, const int32_t *ids, size_t n, int64_t top,
                          const mica_task_options *options, mica_score_result **result,
                          mica_alternative **alternatives);
+
+/* mc_score for many texts, short ones as rows of passes. options' progress counts texts.
+ *
+ *  texts    [count]
+ *  results  freed with mica_score_texts_free; NULL after an error. Its rows have the errors of
+ *           mc_score
+ *  errors   MICA_ENOMEM */
+mica_status mc_score_texts(const mc_session_model *model, const mc_text *texts, size_t count,
+                           const mica_task_options *options, mica_score_results **results);
 
 #endif

@@ -10,6 +10,7 @@
 #include "task/embed.h"
 #include "task/inspect.h"
 #include "task/score.h"
+#include "task/task.h"
 
 #include <string.h>
 
@@ -51,6 +52,101 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     mica_free(ids);
     return status;
 }
+
+/* ---- many texts ---- */
+
+/* Tokens of texts; and of those that have none, why. */
+typedef struct encoded {
+    mc_text *texts;      /* [count] */
+    mica_status *status; /* [count] */
+    const char **errors; /* [count] mc_task_error's */
+    size_t count;
+} encoded;
+
+static void encoded_free(encoded *e) {
+    for (size_t i = 0; e->texts && e->errors && e->status && i < e->count; i++) {
+        mica_free((void *)e->texts[i].ids);
+        mc_task_error_free(e->status[i], e->errors[i]);
+    }
+    mc_free(e->texts);
+    mc_free(e->status);
+    mc_free(e->errors);
+}
+
+static mica_status encode_texts(const char *function, const mica_model *model,
+                                const char *const *texts, size_t count, encoded *e,
+                                const mc_session_model **local) {
+    *e = (encoded){.count = count};
+    if (!model || !texts || !count)
+        return mc_fail(MICA_EINVAL, "%s: %s", function,
+                       !model   ? "model is NULL"
+                       : !texts ? "texts is NULL"
+                                : "there are no texts");
+    MC_TRY(mc_model_local(model, local));
+    e->texts = mc_calloc(count, sizeof *e->texts);
+    e->status = mc_calloc(count, sizeof *e->status);
+    e->errors = mc_calloc(count, sizeof *e->errors);
+    if (!e->texts || !e->status || !e->errors) return mc_fail_nomem("texts");
+    for (size_t i = 0; i < count; i++) {
+        int32_t *ids = NULL;
+        size_t n = 0;
+        e->status[i] = encode(model, texts[i], 0, &ids, &n);
+        e->errors[i] = mc_task_error(e->status[i]);
+        if (e->status[i] == MICA_OK) e->texts[i] = (mc_text){ids, (int64_t)n};
+    }
+    return MICA_OK;
+}
+
+/* Gives a row whose text has no tokens the reason. */
+static void set_error(encoded *e, size_t i, mica_status *status, const char **error) {
+    if (e->status[i] == MICA_OK) return;
+    mc_task_error_free(*status, *error);
+    *status = e->status[i];
+    *error = e->errors[i];
+    e->status[i] = MICA_OK; /* it is the row's now */
+}
+
+mica_status mica_embed_texts(const mica_model *model, const char *const *texts, size_t count,
+                             const mica_embed_options *options, mica_embed_results **results) {
+    mica_embed_options given;
+    const mc_session_model *local;
+    encoded e;
+    if (!results) return mc_fail(MICA_EINVAL, "mica_embed_texts: results is NULL");
+    *results = NULL;
+    MC_TRY(MC_OPTIONS_COPY(mica_embed_options, cancel, &given, options));
+    mica_status status = encode_texts("mica_embed_texts", model, texts, count, &e, &local);
+    if (status == MICA_OK) {
+        mc_model_retain(model);
+        status = mc_embed_texts(local, e.texts, count, &given, results);
+        mc_model_release(model);
+    }
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        set_error(&e, i, &(*results)->rows[i].status, &(*results)->rows[i].error);
+    encoded_free(&e);
+    return status;
+}
+
+mica_status mica_score_texts(const mica_model *model, const char *const *texts, size_t count,
+                             const mica_task_options *options, mica_score_results **results) {
+    mica_task_options given;
+    const mc_session_model *local;
+    encoded e;
+    if (!results) return mc_fail(MICA_EINVAL, "mica_score_texts: results is NULL");
+    *results = NULL;
+    MC_TRY(MC_OPTIONS_COPY(mica_task_options, cancel, &given, options));
+    mica_status status = encode_texts("mica_score_texts", model, texts, count, &e, &local);
+    if (status == MICA_OK) {
+        mc_model_retain(model);
+        status = mc_score_texts(local, e.texts, count, &given, results);
+        mc_model_release(model);
+    }
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        set_error(&e, i, &(*results)->rows[i].status, &(*results)->rows[i].error);
+    encoded_free(&e);
+    return status;
+}
+
+/* ---- scores ---- */
 
 mica_status mica_score(const mica_model *model, const char *text, size_t len,
                        const mica_task_options *options, mica_score_result **result) {

@@ -4,6 +4,7 @@
 #include "model/fixture.h"
 
 #include "task/embed.h"
+#include "task/many.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,6 +117,102 @@ static void test_chunks(void **state) {
     fixture_close(&f);
 }
 
+/* ---- many texts ---- */
+
+static void count_texts(void *user, uint64_t done, uint64_t total) {
+    uint64_t *seen = user;
+    assert_true(done >= *seen && done <= *seen + 1);
+    assert_int_equal(total, MANY);
+    *seen = done;
+}
+
+/* Each row has the bits that its text has alone. */
+static void check_many(const char *name, mica_arithmetic arithmetic, mica_embed_options options) {
+    model_fixture f;
+    uint64_t done = 0;
+    fixture_open(name, &f);
+    mc_lm_set_arithmetic(f.lm, arithmetic);
+    mc_lm_set_cache(f.lm, MICA_CACHE_DEFAULT);
+    many *m = make_many(f.lm->spec.vocab);
+    mc_session_model model = shared_of(&f);
+    const mica_embed_options counted = {.pooling = options.pooling,
+                                        .normalise = options.normalise,
+                                        .progress = count_texts,
+                                        .progress_user = &done};
+    mica_embed_results *r;
+    assert_int_equal(mc_embed_texts(&model, m->texts, MANY, &counted, &r), MICA_OK);
+    assert_int_equal(done, MANY);
+    assert_int_equal(r->width, f.lm->spec.hidden);
+    for (size_t i = 0; i < MANY; i++) {
+        const mica_embed_row *row = &r->rows[i];
+        bool good = i != MANY_EMPTY && i != MANY_PAST;
+        assert_int_equal(row->status, good ? MICA_OK : MICA_EINVAL);
+        assert_int_equal(row->tokens, m->texts[i].n);
+        if (!good) {
+            assert_null(row->vector);
+            assert_non_null(strstr(row->error, i == MANY_EMPTY ? "empty" : "vocabulary"));
+            continue;
+        }
+        float *alone = embed(&f, m->texts[i].ids, (size_t)m->texts[i].n, options);
+        fixture_compare(row->vector, alone, r->width, fixture_same(&f), "%s: text %d", name,
+                        (int)i);
+        mica_free(alone);
+    }
+    mica_embed_texts_free(&r);
+    mica_embed_texts_free(&r);
+    assert_null(r);
+    free(m);
+    fixture_close(&f);
+}
+
+static void test_many(void **state) {
+    (void)state;
+    static const char *const names[] = {"gemma3_text_f32", "q4g64_qwen3", "llama_untied_f32"};
+    for (size_t i = 0; i < 3; i++) {
+        check_many(names[i], MICA_ARITHMETIC_EXACT, (mica_embed_options){0});
+        check_many(names[i], MICA_ARITHMETIC_FAST,
+                   (mica_embed_options){.pooling = MICA_POOLING_LAST, .normalise = true});
+    }
+}
+
+/* Short texts are rows of passes: they take few, and each is computed once. */
+static void test_groups(void **state) {
+    (void)state;
+    enum { COUNT = 100 };
+    model_fixture f;
+    int32_t ids[4] = {5, 6, 7, 8};
+    mc_text texts[COUNT];
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model model = shared_of(&f);
+    for (int i = 0; i < COUNT; i++)
+        texts[i] = (mc_text){ids, 1 + i % 4};
+    assert_true(mc_texts_fit(&model, texts + 3, 1));
+    assert_false(mc_texts_fit(&model, texts, MC_TEXT_ROWS + 1));
+    assert_false(mc_texts_fit(&model, (mc_text[]){{ids, 1}, {ids, 60}}, 2));
+    assert_false(mc_texts_fit(&model, (mc_text[]){{ids, MC_TEXT_TOKENS + 1}}, 1));
+    model.context = 3;
+    assert_false(mc_texts_fit(&model, texts + 3, 1));
+    fixture_close(&f);
+}
+
+static bool embed_many_once(void *arg) {
+    const model_fixture *f = arg;
+    mc_session_model model = shared_of(f);
+    static const int32_t ids[] = {3, 4, 5, 6};
+    const mc_text texts[] = {{ids, 4}, {ids + 1, 3}, {ids, 3}, {ids, 0}};
+    mica_embed_results *r;
+    bool ok = true;
+    test_forget_plans(f->device);
+    mica_status status = mc_embed_texts(&model, texts, 4, &(mica_embed_options){0}, &r);
+    assert_true(status == MICA_OK || (status == MICA_ENOMEM && !r));
+    for (size_t i = 0; r && i < 3; i++) {
+        ok = ok && r->rows[i].status == MICA_OK;
+        assert_true(r->rows[i].status == MICA_OK || r->rows[i].status == MICA_ENOMEM);
+    }
+    mica_embed_texts_free(&r);
+    return status == MICA_OK && ok;
+}
+
 static void test_broken_weights(void **state) {
     (void)state;
     const int32_t ids[] = {4, 5, 6};
@@ -175,6 +272,7 @@ static void test_no_memory(void **state) {
     model_fixture f;
     fixture_open("q4g64_gemma3_mm", &f);
     test_fail_each_allocation(embed_once, &f);
+    test_fail_each_allocation(embed_many_once, &f);
     fixture_close(&f);
 }
 
@@ -182,6 +280,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),        cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_broken_weights), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many),           cmocka_unit_test(test_groups),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/embed", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Scores against log-softmax of the golden logits, worked out here in f64. */
 #include "model/fixture.h"
 
+#include "task/many.h"
 #include "task/score.h"
 
 #include <math.h>
@@ -132,6 +133,72 @@ static void test_chunks(void **state) {
     fixture_close(&f);
 }
 
+/* ---- many texts ---- */
+
+/* Each row has the bits that its text has alone. */
+static void check_many(const char *name, mica_arithmetic arithmetic) {
+    model_fixture f;
+    fixture_open(name, &f);
+    mc_lm_set_arithmetic(f.lm, arithmetic);
+    mc_lm_set_cache(f.lm, MICA_CACHE_DEFAULT);
+    many *m = make_many(f.lm->spec.vocab);
+    mc_session_model model = shared_of(&f);
+    mica_score_results *r;
+    assert_int_equal(mc_score_texts(&model, m->texts, MANY, &(mica_task_options){0}, &r), MICA_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        const mica_score_row *row = &r->rows[i];
+        bool good = i != MANY_EMPTY && i != MANY_PAST;
+        assert_int_equal(row->status, good ? MICA_OK : MICA_EINVAL);
+        if (!good) {
+            assert_null(row->score);
+            assert_non_null(strstr(row->error, i == MANY_EMPTY ? "empty" : "vocabulary"));
+            continue;
+        }
+        mica_score_result *alone;
+        size_t n = (size_t)m->texts[i].n;
+        assert_int_equal(mc_score(&model, m->ids[i], n, &(mica_task_options){0}, &alone), MICA_OK);
+        assert_int_equal(row->score->count, n);
+        assert_memory_equal(row->score->ids, m->ids[i], n * sizeof(int32_t));
+        fixture_compare(row->score->logprobs, alone->logprobs, n, fixture_same(&f), "%s: text %d",
+                        name, (int)i);
+        assert_true(fabs(row->score->total - alone->total) <= fixture_same(&f) * (double)n);
+        assert_true(row->score->perplexity > 1.0);
+        mica_score_free(&alone);
+    }
+    mica_score_texts_free(&r);
+    mica_score_texts_free(&r);
+    assert_null(r);
+    free(m);
+    fixture_close(&f);
+}
+
+static void test_many(void **state) {
+    (void)state;
+    static const char *const names[] = {"gemma3_text_f32", "q4g64_qwen3", "llama_untied_f32"};
+    for (size_t i = 0; i < 3; i++) {
+        check_many(names[i], MICA_ARITHMETIC_EXACT);
+        check_many(names[i], MICA_ARITHMETIC_FAST);
+    }
+}
+
+static bool score_many_once(void *arg) {
+    const model_fixture *f = arg;
+    mc_session_model model = shared_of(f);
+    static const int32_t ids[] = {3, 4, 5, 6};
+    const mc_text texts[] = {{ids, 4}, {ids + 1, 3}, {ids, 3}, {ids, 1}};
+    mica_score_results *r;
+    bool ok = true;
+    test_forget_plans(f->device);
+    mica_status status = mc_score_texts(&model, texts, 4, &(mica_task_options){0}, &r);
+    assert_true(status == MICA_OK || (status == MICA_ENOMEM && !r));
+    for (size_t i = 0; r && i < 3; i++) {
+        ok = ok && r->rows[i].status == MICA_OK;
+        assert_true(r->rows[i].status == MICA_OK || r->rows[i].status == MICA_ENOMEM);
+    }
+    mica_score_texts_free(&r);
+    return status == MICA_OK && ok;
+}
+
 static void cancel_at_once(void *user, uint64_t done, uint64_t total) {
     assert_true(done > 0 && done < total);
     mica_cancel_set(user);
@@ -201,6 +268,7 @@ static void test_no_memory(void **state) {
     model_fixture f;
     fixture_open("q4g64_gemma3_mm", &f);
     test_fail_each_allocation(score_once, &f);
+    test_fail_each_allocation(score_many_once, &f);
     fixture_close(&f);
 }
 
@@ -208,7 +276,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),   cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_broken_weights),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests_name("task/score", tests, NULL, NULL);
 }

@@ -364,6 +364,53 @@ static void test_embed(void **state) {
     expect(mica_embed(pebble, "a", 0, NULL, &vector, NULL), MICA_EINVAL, "n is NULL");
 }
 
+/* Rows of many texts, bad ones among them. */
+static void test_texts(void **state) {
+    (void)state;
+    static const char *const texts[] = {"vim is a text editor", "\xff", NULL,
+                                        "The sea was calm that night.", ""};
+    mica_embed_results *vectors;
+    mica_score_results *scores;
+    expect(mica_embed_texts(pebble, texts, 5, NULL, &vectors), MICA_OK, "");
+    expect(mica_score_texts(pebble, texts, 5, NULL, &scores), MICA_OK, "");
+    assert_int_equal(vectors->width, 384);
+    for (size_t i = 0; i < 5; i++) {
+        const mica_embed_row *row = &vectors->rows[i];
+        if (i % 3 == 0) {
+            mica_score_result *alone;
+            float *vector;
+            size_t n;
+            expect(mica_embed(pebble, texts[i], 0, NULL, &vector, &n), MICA_OK, "");
+            expect(mica_score(pebble, texts[i], 0, NULL, &alone), MICA_OK, "");
+            assert_memory_equal(row->vector, vector, n * sizeof *vector);
+            assert_int_equal(row->tokens, alone->count);
+            assert_true(scores->rows[i].score->total == alone->total);
+            mica_score_free(&alone);
+            mica_free(vector);
+            continue;
+        }
+        mica_status want = i == 1 ? MICA_EFORMAT : MICA_EINVAL;
+        const char *why = i == 1 ? "UTF-8" : i == 2 ? "NULL" : "empty";
+        assert_int_equal(row->status, want);
+        assert_int_equal(scores->rows[i].status, want);
+        assert_null(row->vector);
+        assert_null(scores->rows[i].score);
+        assert_non_null(strstr(row->error, why));
+        assert_non_null(strstr(scores->rows[i].error, why));
+    }
+    mica_embed_texts_free(&vectors);
+    mica_score_texts_free(&scores);
+    expect(mica_embed_texts(pebble, texts, 0, NULL, &vectors), MICA_EINVAL, "no texts");
+    expect(mica_embed_texts(pebble, NULL, 1, NULL, &vectors), MICA_EINVAL, "texts is NULL");
+    expect(mica_embed_texts(NULL, texts, 1, NULL, &vectors), MICA_EINVAL, "model");
+    expect(mica_embed_texts(pebble, texts, 1, &(mica_embed_options){.pooling = (mica_pooling)9},
+                            &vectors),
+           MICA_EINVAL, "pooling 9");
+    assert_null(vectors);
+    expect(mica_score_texts(pebble, texts, 0, NULL, &scores), MICA_EINVAL, "no texts");
+    expect(mica_score_texts(pebble, texts, 1, NULL, NULL), MICA_EINVAL, "results");
+}
+
 /* What the model has seen is likelier than the same words in disorder; a greedy answer's
  * log-probabilities are those of its stream. */
 static void test_score(void **state) {
@@ -506,6 +553,7 @@ int main(void) {
         cmocka_unit_test(test_batch_cancelled_in_a_template),
         cmocka_unit_test(test_classify_cancelled_in_a_template),
         cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_score_agrees_with_streams),
         cmocka_unit_test(test_score_memory),

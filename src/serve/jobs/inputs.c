@@ -1,5 +1,6 @@
 #include "serve/jobs/inputs.h"
 
+#include "base/alloc.h"
 #include "engine/model.h"
 #include "task/task.h"
 
@@ -42,4 +43,12 @@ void mc_inputs_put_usage(mc_put *put, int64_t tokens) {
     mc_put_int(put, "prompt_tokens", tokens);
     mc_put_int(put, "total_tokens", tokens);
     mc_put_close(put, '}');
+}
+
+mica_status mc_inputs_texts(const mc_completion_prompt *prompts, size_t count, mc_text **texts) {
+    *texts = mc_array_alloc(count + 1, sizeof **texts);
+    if (!*texts) return mc_fail_nomem("texts");
+    for (size_t i = 0; i < count; i++)
+        (*texts)[i] = (mc_text){prompts[i].ids, (int64_t)prompts[i].n};
+    return MICA_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "serve/common/put.h"
 #include "serve/jobs/prompts.h"
+#include "task/texts.h"
 
 typedef struct mc_inputs {
     mc_completion_prompt *prompts; /* [count] */
@@ -20,6 +21,10 @@ typedef struct mc_inputs {
 bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, mc_inputs *inputs,
                     mc_failure *failure);
 void mc_inputs_free(mc_inputs *inputs);
+
+/* Prompts as texts of tasks [count], which borrow the ids; freed with mc_free.
+ *  errors  MICA_ENOMEM */
+mica_status mc_inputs_texts(const mc_completion_prompt *prompts, size_t count, mc_text **texts);
 
 /* "usage" of what has no answer. */
 void mc_inputs_put_usage(mc_put *put, int64_t tokens);

@@ -2,12 +2,12 @@
 #include "serve/ollama/ollama.h"
 
 #include "serve/jobs/evaluation.h"
+#include "serve/jobs/inputs.h"
 #include "serve/jobs/prompts.h"
 #include "serve/jobs/state.h"
 #include "serve/openai/embeddings.h"
 
 #include "base/alloc.h"
-#include "base/system.h"
 #include "engine/model.h"
 #include "task/embed.h"
 
@@ -80,41 +80,38 @@ static vectors *vectors_of(mc_evaluation *evaluation) {
 }
 
 /* key: of the older answer; NULL: an element of the list. */
-static bool put_vector(mc_put *put, const char *key, vectors *at, const mc_session_model *local,
+static bool put_vector(mc_put *put, const char *key, vectors *at, const mica_embed_results *results,
                        size_t i) {
-    float *vector;
-    mica_status status =
-        mc_embed(local, at->prompts[i].ids, at->prompts[i].n, &at->options, &vector);
-    if (status != MICA_OK) return mc_evaluation_fail(&at->evaluation, status, "input");
-    if (at->dimensions < (size_t)local->lm->spec.hidden)
-        mc_embeddings_shorten(vector, at->dimensions);
+    const mica_embed_row *row = &results->rows[i];
+    float *vector = (float *)(uintptr_t)row->vector;
+    if (row->status != MICA_OK)
+        return mc_evaluation_fail(&at->evaluation, mc_fail(row->status, "%s", row->error), "input");
+    if (at->dimensions < results->width) mc_embeddings_shorten(vector, at->dimensions);
     mc_put_open(put, key, '[');
     for (size_t k = 0; k < at->dimensions; k++)
         mc_put_real(put, NULL, (double)vector[k]);
     mc_put_close(put, ']');
-    mc_free(vector);
     return true;
 }
 
 /* The older answer has nothing but its vector. */
-static bool put_older(mc_put *put, vectors *at, const mc_session_model *local) {
-    if (at->count) return put_vector(put, "embedding", at, local, 0);
+static bool put_older(mc_put *put, vectors *at, const mica_embed_results *results) {
+    if (at->count) return put_vector(put, "embedding", at, results, 0);
     mc_put_open(put, "embedding", '[');
     mc_put_close(put, ']');
     return true;
 }
 
-static bool put_all(mc_put *put, vectors *at, const mc_session_model *local) {
-    uint64_t start = mc_now_us();
+static bool put_all(mc_put *put, vectors *at, const mica_embed_results *results) {
     int64_t tokens = 0;
     mc_put_text(put, "model", mc_models_name(at->evaluation.http));
     mc_put_open(put, "embeddings", '[');
     for (size_t i = 0; i < at->count && !put->failed; i++) {
-        if (!put_vector(put, NULL, at, local, i)) return false;
+        if (!put_vector(put, NULL, at, results, i)) return false;
         tokens += (int64_t)at->prompts[i].n;
     }
     mc_put_close(put, ']');
-    mc_put_int(put, "total_duration", (int64_t)(mc_now_us() - start) * 1000);
+    mc_put_int(put, "total_duration", (int64_t)(results->seconds * 1e9));
     mc_put_int(put, "load_duration", 0);
     mc_put_int(put, "prompt_eval_count", tokens);
     at->evaluation.http->prompt_tokens = tokens;
@@ -127,9 +124,17 @@ static bool run_embeddings(mc_evaluation *evaluation) {
     const mc_session_model *local;
     mica_status status = mc_model_local(evaluation->served->model, &local);
     if (status != MICA_OK) return mc_failure_of(&http->failure, status, "model");
+    mica_embed_results *results = NULL;
+    mc_text *texts = NULL;
+    status = mc_inputs_texts(at->prompts, at->count, &texts);
+    if (status == MICA_OK) status = mc_embed_texts(local, texts, at->count, &at->options, &results);
+    mc_free(texts);
+    if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "input");
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
-    if (!(at->older ? put_older : put_all)(&put, at, local)) return false;
+    bool done = (at->older ? put_older : put_all)(&put, at, results);
+    mica_embed_texts_free(&results);
+    if (!done) return false;
     mc_put_close(&put, '}');
     return !put.failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
 }

@@ -102,40 +102,52 @@ static void put_vector(mc_put *put, embeddings *e, const float *vector) {
     mc_put_close(put, ']');
 }
 
-static bool put_input(mc_put *put, embeddings *e, const mc_session_model *local, size_t i) {
-    const mc_completion_prompt *input = &e->inputs.prompts[i];
-    float *vector;
-    mica_status status = mc_embed(local, input->ids, input->n, &e->options, &vector);
-    if (status != MICA_OK) return mc_evaluation_fail(&e->evaluation, status, "input");
-    if (e->options.normalise && e->dimensions < (size_t)local->lm->spec.hidden)
+static bool put_input(mc_put *put, embeddings *e, const mica_embed_results *results, size_t i) {
+    const mica_embed_row *row = &results->rows[i];
+    float *vector = (float *)(uintptr_t)row->vector;
+    if (row->status != MICA_OK)
+        return mc_evaluation_fail(&e->evaluation, mc_fail(row->status, "%s", row->error), "input");
+    if (e->options.normalise && e->dimensions < results->width)
         mc_embeddings_shorten(vector, e->dimensions);
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "object", "embedding");
     mc_put_int(put, "index", (int64_t)i);
     put_vector(put, e, vector);
     mc_put_close(put, '}');
-    mc_free(vector);
     return true;
 }
 
-static bool run_embeddings(mc_evaluation *evaluation) {
-    embeddings *e = embeddings_of(evaluation);
-    mc_exchange *http = evaluation->http;
-    const mc_session_model *local;
-    mica_status status = mc_model_local(evaluation->served->model, &local);
-    if (status != MICA_OK) return mc_failure_of(&http->failure, status, "model");
+static bool put_all(embeddings *e, const mica_embed_results *results) {
+    mc_exchange *http = e->evaluation.http;
     mc_put put = mc_put_into(&http->out);
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "object", "list");
-    mc_put_text(&put, "model", mc_models_name(evaluation->http));
+    mc_put_text(&put, "model", mc_models_name(http));
     mc_put_open(&put, "data", '[');
-    for (size_t i = 0; i < e->inputs.count && !put.failed; i++)
-        if (!put_input(&put, e, local, i)) return false;
+    for (size_t i = 0; i < results->count && !put.failed; i++)
+        if (!put_input(&put, e, results, i)) return false;
     mc_put_close(&put, ']');
     mc_inputs_put_usage(&put, e->inputs.tokens);
     mc_put_close(&put, '}');
     http->prompt_tokens = e->inputs.tokens;
     return !put.failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
+}
+
+static bool run_embeddings(mc_evaluation *evaluation) {
+    embeddings *e = embeddings_of(evaluation);
+    const mc_session_model *local;
+    mica_embed_results *results = NULL;
+    mc_text *texts = NULL;
+    mica_status status = mc_model_local(evaluation->served->model, &local);
+    if (status != MICA_OK) return mc_failure_of(&evaluation->http->failure, status, "model");
+    status = mc_inputs_texts(e->inputs.prompts, e->inputs.count, &texts);
+    if (status == MICA_OK)
+        status = mc_embed_texts(local, texts, e->inputs.count, &e->options, &results);
+    mc_free(texts);
+    if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "input");
+    bool done = put_all(e, results);
+    mica_embed_texts_free(&results);
+    return done;
 }
 
 static void on_close(mc_evaluation *evaluation) {
