@@ -9,7 +9,6 @@
 #include "schedule/state.h"
 #include "session/draft.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { ROWS = 16, STEP_TOKENS = 512, QUEUE = 256 };
@@ -247,7 +246,7 @@ static mica_status add(mc_schedule *s, mc_request *request, mc_request **out) {
     mica_status status = MICA_OK;
     pthread_mutex_lock(&s->lock);
     bool follows = request->given.follows;
-    if ((s->stats.draining && !follows) || atomic_load(&s->stop)) {
+    if (atomic_load(&s->stop)) {
         status = mc_fail(MICA_EBUSY, "the model is being closed: it takes no new requests");
     } else if (s->stats.waiting >= s->options.queue && !follows) {
         status = mc_fail(MICA_EBUSY, "%zu requests wait already, as many as may: try again later",
@@ -311,29 +310,4 @@ void mc_request_cancel(mc_request *request) {
     if (s->turn && s->turns_of == request) mica_stream_cancel(s->turn);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-}
-
-/* ---- draining ---- */
-
-/* The moment `more` seconds from now, for pthread_cond_timedwait. */
-static struct timespec moment(double more) {
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at);
-    double whole = more > 1e9 ? 1e9 : more < 0.0 ? 0.0 : more;
-    int64_t ns = at.tv_nsec + (int64_t)((whole - (double)(int64_t)whole) * 1e9);
-    at.tv_sec += (time_t)whole + (time_t)(ns / 1000000000);
-    at.tv_nsec = (long)(ns % 1000000000);
-    return at;
-}
-
-bool mc_schedule_drain(mc_schedule *s, double max_seconds) {
-    const struct timespec end = moment(max_seconds);
-    int error = 0;
-    pthread_mutex_lock(&s->lock);
-    s->stats.draining = true;
-    while ((s->first || s->stats.running) && error != ETIMEDOUT)
-        error = pthread_cond_timedwait(&s->changed, &s->lock, &end);
-    bool done = !s->first && !s->stats.running;
-    pthread_mutex_unlock(&s->lock);
-    return done;
 }

@@ -95,7 +95,7 @@ typedef struct mc_request_options {
     double max_seconds; /* limit of waiting and computing; 0: none */
     int64_t max_tokens; /* limit of an answer whose options have none; where the budget is not
                            enough for it, the answer ends sooner. 0: none */
-    bool follows; /* it is the rest of work that was taken: a full queue takes it, and a drain */
+    bool follows;       /* it is the rest of work that was taken: a full queue takes it */
     /* What each choice may say, [choices], each or all NULL: anything. Taken over by the call, also
      * with an error; closed in any thread. */
     mc_constraint *const *constraints;
@@ -131,7 +131,7 @@ void mc_schedule_discard(mc_schedule **schedule);
  *  errors  no callback is ever called then:
  *          MICA_ECONTEXT the prompt is longer than the context, or prompt and max_tokens need more
  *          cache than the budget has: the text has the numbers
- *          MICA_EBUSY the queue is full, or the schedule is draining: the text says which
+ *          MICA_EBUSY the queue is full, or the schedule is being closed: the text says which
  *          MICA_EINVAL as mica_generate_ids; choices or max_seconds out of range
  *          MICA_EUNSUPPORTED constraints, and another engine computes the model
  *          MICA_ENOMEM */
@@ -154,17 +154,6 @@ void mc_request_cancel(mc_request *request);
  * called within one. No callback runs once it has returned. Takes NULL inside. */
 void mc_request_close(mc_request **request);
 
-/* Refuses new requests from now on. Waits until all others have ended, but not longer than
- * max_seconds. Whether they have. */
-bool mc_schedule_drain(mc_schedule *schedule, double max_seconds);
-
-/* Runs other work with the model in the schedule's thread, between two steps, and returns its
- * status and error text.
- *  errors  MICA_EBUSY the schedule is being closed; MICA_EINVAL called within a callback; those of
- *          the work */
-mica_status mc_schedule_run(mc_schedule *schedule, mica_status (*work)(void *context),
-                            void *context);
-
 /* Seconds, counted in buckets: [i] up to mc_schedule_bounds[i], the last one beyond them all. */
 enum { MC_SCHEDULE_BOUNDS = 18 };
 extern const double mc_schedule_bounds[MC_SCHEDULE_BOUNDS];
@@ -180,11 +169,10 @@ typedef struct mc_schedule_stats {
     size_t rows, queue;      /* limits */
     size_t running, waiting; /* answers that have begun; requests in the queue */
     size_t paused;           /* of those that have begun */
-    bool draining;
-    uint64_t steps;         /* of decoding */
-    uint64_t step_rows;     /* tokens computed in them */
-    uint64_t prompt_tokens; /* of the prompts that were read */
-    uint64_t cached_tokens; /* of these, in the caches already */
+    uint64_t steps;          /* of decoding */
+    uint64_t step_rows;      /* tokens computed in them */
+    uint64_t prompt_tokens;  /* of the prompts that were read */
+    uint64_t cached_tokens;  /* of these, in the caches already */
     uint64_t generated_tokens;
     uint64_t drafted_tokens, accepted_tokens; /* of answers that have ended: mica_metrics */
     uint64_t pauses;

@@ -10,16 +10,6 @@
 #include "session/stream.h"
 #include "task/batch.h"
 
-/* Work of mc_schedule_run. */
-typedef struct mc_schedule_job {
-    mica_status (*work)(void *context);
-    void *context;
-    mica_status status;
-    char error[1024];
-    bool done;
-    struct mc_schedule_job *next;
-} mc_schedule_job;
-
 /* A row: a choice that is being computed. */
 typedef struct mc_row {
     mc_request *request; /* NULL: free */
@@ -68,7 +58,6 @@ struct mc_schedule {
     pthread_mutex_t lock;       /* of what follows */
     pthread_cond_t changed;     /* any of it */
     mc_request *first, *last;   /* the queue, in order of arrival */
-    mc_schedule_job *jobs;      /* in order */
     mica_stream *turn;          /* that turns.c computes; NULL: none */
     const mc_request *turns_of; /* its request */
     uint64_t choice_us;         /* time of a choice in its row: a moving average */
@@ -92,8 +81,8 @@ void mc_schedule_end(mc_schedule *s, mc_request *request, size_t choice, mica_st
 /* Whether a request must not go on, now. */
 bool mc_schedule_is_over(mc_schedule *s, mc_request *request);
 
-/* What is done between two steps: jobs run, and requests that wait in vain end. */
-void mc_schedule_pause(mc_schedule *s);
+/* Ends the requests that wait in vain: between two steps. */
+void mc_schedule_sweep(mc_schedule *s);
 
 /* Counts a step of n rows, and tokens of a prompt. */
 void mc_schedule_count_step(mc_schedule *s, size_t n);

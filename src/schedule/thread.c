@@ -173,8 +173,7 @@ static void end_waiting(mc_schedule *s, mc_request *request) {
     }
 }
 
-/* Ends the requests that wait in vain. */
-static void sweep(mc_schedule *s) {
+void mc_schedule_sweep(mc_schedule *s) {
     mc_request *over = NULL, *before = NULL;
     pthread_mutex_lock(&s->lock);
     for (mc_request *r = s->first, *next; r; r = next) {
@@ -196,33 +195,12 @@ static void sweep(mc_schedule *s) {
 
 /* ---- the thread ---- */
 
-static void run_jobs(mc_schedule *s) {
-    pthread_mutex_lock(&s->lock);
-    while (s->jobs) {
-        mc_schedule_job *job = s->jobs;
-        s->jobs = job->next;
-        pthread_mutex_unlock(&s->lock);
-        job->status = job->work(job->context);
-        if (job->status != MICA_OK)
-            snprintf(job->error, sizeof job->error, "%s", mica_last_error());
-        pthread_mutex_lock(&s->lock);
-        job->done = true;
-        pthread_cond_broadcast(&s->changed);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-void mc_schedule_pause(mc_schedule *s) {
-    run_jobs(s);
-    sweep(s);
-}
-
 /* Waits for something to do. false: it is to end, and nothing is left. */
 static bool wait_for_work(mc_schedule *s) {
     pthread_mutex_lock(&s->lock);
-    while (!s->first && !s->jobs && !s->stats.running && !atomic_load(&s->stop))
+    while (!s->first && !s->stats.running && !atomic_load(&s->stop))
         pthread_cond_wait(&s->changed, &s->lock);
-    bool more = s->first || s->jobs || s->stats.running;
+    bool more = s->first || s->stats.running;
     pthread_mutex_unlock(&s->lock);
     return more;
 }
@@ -230,29 +208,11 @@ static bool wait_for_work(mc_schedule *s) {
 void *mc_schedule_work(void *context) {
     mc_schedule *s = context;
     while (wait_for_work(s)) {
-        mc_schedule_pause(s);
+        mc_schedule_sweep(s);
         if (s->local)
             mc_rows_step(s);
         else
             mc_turns_step(s);
     }
     return NULL;
-}
-
-mica_status mc_schedule_run(mc_schedule *s, mica_status (*run)(void *context), void *context) {
-    mc_schedule_job job = {.work = run, .context = context};
-    if (pthread_equal(pthread_self(), s->thread))
-        return mc_fail(MICA_EINVAL, "mc_schedule_run within a callback of the schedule");
-    pthread_mutex_lock(&s->lock);
-    bool stopped = atomic_load(&s->stop);
-    mc_schedule_job **end = &s->jobs;
-    while (*end)
-        end = &(*end)->next;
-    if (!stopped) *end = &job;
-    pthread_cond_broadcast(&s->changed);
-    while (!stopped && !job.done)
-        pthread_cond_wait(&s->changed, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-    if (stopped) return mc_fail(MICA_EBUSY, "the model is being closed: it takes no new requests");
-    return job.status == MICA_OK ? MICA_OK : mc_fail(job.status, "%s", job.error);
 }

@@ -48,7 +48,7 @@ static void run_choice(turn *t, size_t choice) {
     watch(t->schedule, t->request, t->stream); /* it may have been cancelled before that */
     while (mica_stream_next(t->stream, &token)) {
         if (!mc_request_give(t->request, choice, &token)) mica_stream_cancel(t->stream);
-        mc_schedule_pause(t->schedule);
+        mc_schedule_sweep(t->schedule);
         watch(t->schedule, t->request, t->stream);
     }
     set_turn(t->schedule, NULL, NULL);

@@ -85,7 +85,7 @@ static void check_budget(const mica_model *model, const mica_generate_options *o
         choice_compare(&clients[i].choices[0], &want, "a row that may have paused");
         choice_free(&want);
     }
-    assert_true(mc_schedule_drain(schedule, 1e9));
+    client_wait_idle(schedule);
     const mc_schedule_stats stats = stats_of(schedule);
     assert_true(stats.pauses > 0);
     assert_int_equal(stats.paused, 0);
@@ -256,32 +256,6 @@ static void test_full_queue(void **state) {
     mc_schedule_close(&schedule);
 }
 
-static void test_drain(void **state) {
-    (void)state;
-    mc_schedule *schedule = open_schedule(models[1], &(mc_schedule_options){.rows = 1});
-    const mica_generate_options o = {.max_tokens = 30, .ignore_eos = true};
-    int32_t *prompt = make_prompt(10, 1);
-    const mc_request_options r = {.ids = prompt, .n_ids = 10, .generate = &o};
-    client a, b;
-    gate g;
-    client_init(&a);
-    client_init(&b);
-    gate_shut(&g, schedule);
-    must_submit(&a, schedule, &r);
-    must_submit(&b, schedule, &r);
-    assert_false(mc_schedule_drain(schedule, 0.01));
-    expect_refusal(schedule, &r, MICA_EBUSY, "being closed");
-    gate_open(&g);
-    assert_true(mc_schedule_drain(schedule, 1e9));
-    assert_int_equal(a.choices[0].finish, MICA_FINISH_LENGTH);
-    assert_int_equal(b.choices[0].finish, MICA_FINISH_LENGTH);
-    client_deinit(&a);
-    client_deinit(&b);
-    free(prompt);
-    mc_schedule_close(&schedule);
-    mc_schedule_close(&schedule);
-}
-
 static uint64_t budget_of(const mica_model *model) {
     mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){0});
     uint64_t bytes = stats_of(schedule).cache_budget;
@@ -312,7 +286,6 @@ int main(void) {
         cmocka_unit_test(test_budget_of_sliding_context),
         cmocka_unit_test(test_end_of_budget),
         cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_drain),
         cmocka_unit_test(test_default_budget),
     };
     return cmocka_run_group_tests_name("schedule/admission", tests, open_models, close_models);

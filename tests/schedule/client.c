@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include "schedule/client.h"
 
 #include "base/alloc.h"
@@ -5,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void client_init(client *c) {
     *c = (client){.stop_at = 0};
@@ -212,30 +214,40 @@ mc_constraint *open_broken(atomic_int *open, size_t n) {
     return open_one(open, n, true);
 }
 
+void client_wait_idle(mc_schedule *schedule) {
+    mc_schedule_stats stats;
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        mc_schedule_get_stats(schedule, &stats);
+    } while (stats.running + stats.waiting > 0);
+}
+
 /* ---- the gate ---- */
 
-static mica_status stand(void *context) {
-    gate *g = context;
+static void stand(void *user, size_t choice, const mc_choice_end *end) {
+    gate *g = user;
+    (void)choice;
+    assert_true(end->timed_out);
     pthread_mutex_lock(&g->lock);
     g->entered = true;
     pthread_cond_broadcast(&g->changed);
     while (!g->open)
         pthread_cond_wait(&g->changed, &g->lock);
     pthread_mutex_unlock(&g->lock);
-    return MICA_OK;
-}
-
-static void *run_gate(void *context) {
-    gate *g = context;
-    (void)mc_schedule_run(g->schedule, stand, g);
-    return NULL;
 }
 
 void gate_shut(gate *g, mc_schedule *schedule) {
-    *g = (gate){.schedule = schedule};
+    const mc_request_options late = {.ids = &(int32_t){1},
+                                     .n_ids = 1,
+                                     .generate = &(mica_generate_options){.max_tokens = 1},
+                                     .max_seconds = 1e-9,
+                                     .end = stand,
+                                     .user = g};
+    *g = (gate){0};
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
-    assert_int_equal(pthread_create(&g->thread, NULL, run_gate, g), 0);
+    if (mc_schedule_submit(schedule, &late, &g->request) != MICA_OK)
+        fail_msg("%s", mica_last_error());
     pthread_mutex_lock(&g->lock);
     while (!g->entered)
         pthread_cond_wait(&g->changed, &g->lock);
@@ -247,7 +259,7 @@ void gate_open(gate *g) {
     g->open = true;
     pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->lock);
-    assert_int_equal(pthread_join(g->thread, NULL), 0);
+    mc_request_close(&g->request); /* waits for its callback */
     pthread_cond_destroy(&g->changed);
     pthread_mutex_destroy(&g->lock);
 }

@@ -51,6 +51,8 @@ mica_status client_submit(client *c, mc_schedule *schedule, mc_request_options o
 void client_wait_ends(client *c, size_t n);
 void client_wait_tokens(client *c, size_t choice, size_t n);
 void client_close(client *c);
+/* Waits until a schedule has no request. */
+void client_wait_idle(mc_schedule *schedule);
 size_t client_tokens(client *c, size_t choice); /* as of now */
 
 /* A model's folder of models/, with options; ends the test on an error. */
@@ -68,13 +70,13 @@ void choice_compare(const client_choice *got, const client_choice *want, const c
 mc_constraint *open_thirds(atomic_int *open, size_t n);
 mc_constraint *open_broken(atomic_int *open, size_t n);
 
-/* Keeps a schedule's thread busy until it is let go, so that a queue forms. */
+/* Keeps a schedule's thread busy until it is let go, so that a queue forms: in the last callback of
+ * a request whose time was over before it began. */
 typedef struct gate {
-    pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool entered, open;
-    mc_schedule *schedule;
+    mc_request *request;
 } gate;
 
 void gate_shut(gate *g, mc_schedule *schedule);

@@ -97,7 +97,7 @@ static void test_no_row(void **state) {
     assert_true(first < order[0] && order[0] < order[1]); /* the latest has paused */
     /* one of the same priority waits for a row, behind the one that has paused */
     assert_true(expect_same(&same, prompt + 3, LENGTH, &few) > order[0]);
-    assert_true(mc_schedule_drain(schedule, 1e9));
+    client_wait_idle(schedule);
     assert_int_equal(stats_of(schedule).pauses, 1);
     assert_int_equal(stats_of(schedule).paused, 0);
     assert_int_equal(stats_of(schedule).prompt_tokens, (LOW + 2) * LENGTH);
@@ -175,7 +175,7 @@ static void test_pauses_without_lock(void **state) {
     ask(&high, schedule, prompt + 2, LENGTH, &few, 1);
     client_wait_ends(&high, 1);
     client_wait_ends(&low, 1);
-    assert_true(mc_schedule_drain(schedule, 1e9));
+    client_wait_idle(schedule);
     assert_int_equal(stats_of(schedule).pauses, 1);
     mc_schedule_close(&schedule);
     device->backend = real;

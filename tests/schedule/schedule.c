@@ -69,7 +69,7 @@ static void check_mixture(const mica_model *model, const mc_schedule_options *op
         client_deinit(&clients[i]);
         free(prompts[i]);
     }
-    assert_true(mc_schedule_drain(schedule, 1e9));
+    client_wait_idle(schedule);
     const mc_schedule_stats stats = stats_of(schedule);
     assert_int_equal(stats.stopped + stats.length, MANY);
     assert_int_equal(stats.running + stats.waiting, 0);
@@ -138,7 +138,7 @@ static void check_chaos(const mica_model *model, unsigned seed) {
         assert_int_equal(clients[i].choices[0].ends, 1);
         free(prompt);
     }
-    assert_true(mc_schedule_drain(schedule, 1e9));
+    client_wait_idle(schedule);
     assert_int_equal(stats_of(schedule).cache_bytes, 0);
     mc_schedule_close(&schedule);
 }
@@ -248,23 +248,6 @@ static void test_broken_constraints(void **state) {
     free(prompt);
 }
 
-/* ---- jobs ---- */
-
-static mica_status fail_job(void *context) {
-    *(int *)context += 1;
-    return mc_fail(MICA_EIO, "the job's own words");
-}
-
-static void test_jobs(void **state) {
-    (void)state;
-    int runs = 0;
-    mc_schedule *schedule = open_schedule(models[1], NULL);
-    assert_int_equal(mc_schedule_run(schedule, fail_job, &runs), MICA_EIO);
-    assert_string_equal(mica_last_error(), "the job's own words");
-    assert_int_equal(runs, 1);
-    mc_schedule_close(&schedule);
-}
-
 /* ---- memory ---- */
 
 typedef struct small_room {
@@ -319,7 +302,6 @@ int main(void) {
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_constraints),
         cmocka_unit_test(test_broken_constraints),
-        cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/schedule", tests, open_models, close_models);

@@ -119,7 +119,7 @@ static void test_threads(void **state) {
         refused += workers[i].refused;
     }
     mc_schedule_stats stats;
-    assert_true(mc_schedule_drain(schedule, 1e9));
+    client_wait_idle(schedule);
     mc_schedule_get_stats(schedule, &stats);
     assert_int_equal(stats.refused_busy, refused);
     assert_int_equal(stats.running + stats.waiting, 0);
