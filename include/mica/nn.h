@@ -115,9 +115,13 @@ MICA_API mica_array mica_selective_scan(mica_scope *s, mica_array x, mica_array 
  *
  *      S = exp(g_t) S;  d = beta_t (v_t - k_t S);  S = S + k_t^T d;  o_t = q_t S / sqrt N
  *
- *  q, k     [B, L, H, N] float
+ *  Without beta, linear attention with a decay (Mamba-2, whose C, B and delta x are q, k and v):
+ *
+ *      S = exp(g_t) S + k_t^T v_t;  o_t = q_t S
+ *
+ *  q, k     [B, L, Hk, N] float, Hk dividing H: H / Hk heads side by side share them
  *  v        [B, L, H, M] float
- *  g, beta  [B, L, H] float
+ *  g, beta  [B, L, H] float; beta may be MICA_NONE
  *  state    [B, H, N, M] float, before the first step; MICA_NONE: zeros.
  *  last     receives the state after the last step, [B, H, N, M] f32; may be NULL.
  *  returns  o [B, L, H, M], v's dtype. Computed in f32; bits as of mica_selective_scan.

@@ -20,7 +20,7 @@ typedef struct work {
     const mk_kernels *kern;
     int64_t batch, length, n; /* n: rows of the state */
     int64_t width, blocks;    /* channels or columns, and blocks of MK_LANES of them */
-    int64_t heads;            /* gated_delta */
+    int64_t heads, shared;    /* gated_delta; heads that share q and k */
     float *scratch;           /* a space for each worker */
     int64_t worker_floats;
     int64_t parts, segment; /* the gradient: of a batch row; steps between checkpoints */
@@ -322,9 +322,16 @@ mica_status mc_eval_selective_scan_gradient(const mc_call *call) {
 
 /* ---- gated_delta ---- */
 
-/* The first element of a head's rows, of an operand [B, L, H, ..]. */
-static int64_t head_offset(const mc_operand *x, int64_t batch, int64_t head) {
-    return batch * x->layout->strides[0] + head * x->layout->strides[2];
+/* Steps [t, t + steps) of what a head has of an operand [B, L, heads, ..]: `count` elements from
+ * `column` on; rows in `to` have `room`. */
+static void load_head(const work *w, const mc_operand *x, int64_t batch, int64_t head, int64_t t,
+                      int64_t steps, int64_t column, int64_t count, int64_t room, float *to) {
+    if (!x->data) return; /* there is no beta */
+    const int64_t *strides = x->layout->strides;
+    int64_t stride = x->layout->ndim == 4 ? strides[3] : 1;
+    if (x->layout->shape[2] != w->heads) head /= w->shared;
+    load(w, x, batch * strides[0] + t * strides[1] + head * strides[2] + column * stride,
+         strides[1], stride, steps, count, room, to);
 }
 
 static void delta_block(const work *w, int64_t batch, int64_t head, int64_t block, float *space) {
@@ -344,27 +351,17 @@ static void delta_block(const work *w, int64_t batch, int64_t head, int64_t bloc
     }
     for (int64_t t = 0; t < w->length; t += TILE) {
         int64_t steps = mc_min(TILE, w->length - t);
-        struct {
-            int which;
-            int64_t count, room;
-            float *to;
-        } rows[] = {{Q, w->n, w->n, q},
-                    {K, w->n, w->n, k},
-                    {V, lanes, MK_LANES, v},
-                    {G, 1, 1, g},
-                    {BETA, 1, 1, beta}};
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            const mc_operand *x = &in[rows[i].which];
-            const int64_t *strides = x->layout->strides;
-            bool vectors = x->layout->ndim == 4;
-            int64_t at = head_offset(x, batch, head) + t * strides[1];
-            if (rows[i].which == V) at += column * strides[3];
-            load(w, x, at, strides[1], vectors ? strides[3] : 1, steps, rows[i].count, rows[i].room,
-                 rows[i].to);
-        }
+        load_head(w, &in[Q], batch, head, t, steps, 0, w->n, w->n, q);
+        load_head(w, &in[K], batch, head, t, steps, 0, w->n, w->n, k);
+        load_head(w, &in[V], batch, head, t, steps, column, lanes, MK_LANES, v);
+        load_head(w, &in[G], batch, head, t, steps, 0, 1, 1, g);
+        load_head(w, operand(w, BETA), batch, head, t, steps, 0, 1, 1, beta);
         for (int64_t i = 0; i < steps; i++)
             g[i] = mk_expf(g[i]);
-        w->kern->delta_scan(steps, w->n, q, k, v, g, beta, scale, state, o);
+        if (operand(w, BETA)->data)
+            w->kern->delta_scan(steps, w->n, q, k, v, g, beta, scale, state, o);
+        else
+            w->kern->linear_scan(steps, w->n, q, k, v, g, state, o);
         for (int64_t i = 0; i < steps; i++)
             memcpy(out + ((batch * w->length + t + i) * w->heads + head) * w->width + column,
                    o + i * MK_LANES, (size_t)lanes * sizeof *out);
@@ -387,7 +384,8 @@ mica_status mc_eval_gated_delta(const mc_call *call) {
     const mc_layout *q = call->in[Q].layout, *v = call->in[V].layout;
     work w = {.call = call, .kern = mc_cpu_of(call)->kern, .batch = q->shape[0]};
     w.length = q->shape[1];
-    w.heads = q->shape[2];
+    w.heads = v->shape[2];
+    w.shared = q->shape[2] ? w.heads / q->shape[2] : 1;
     w.n = q->shape[3];
     w.width = v->shape[3];
     w.blocks = (w.width + MK_LANES - 1) / MK_LANES;

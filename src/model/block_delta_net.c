@@ -142,14 +142,13 @@ static projected project(const mc_lm_pass *p, const mc_block_at *at, mica_array 
                        .b = mc_block_apply(p, at, MC_DELTA_NET_B, x)};
 }
 
-/* x / sqrt(sum x^2 + 1e-6) of each key head, [B, L, keys] -> [B, L, value heads, key_dim]. */
+/* x / sqrt(sum x^2 + 1e-6) of each key head, [B, L, keys] -> [B, L, key heads, key_dim]. */
 static mica_array to_directions(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     const mc_delta_net_spec *d = &at->spec->delta_net;
-    int64_t n = d->key_dim, ratio = d->value_heads / d->key_heads;
-    float length = (float)(1 / sqrt((double)n));
-    x = mica_rms_norm(p->s, by_heads(p, x, d->key_heads), MICA_NONE, 1e-6f / (float)n);
-    x = mica_multiply(p->s, x, mica_f32(p->s, length));
-    return mica_repeat(p->s, x, (int)ratio, 2);
+    float length = (float)(1 / sqrt((double)d->key_dim));
+    x = by_heads(p, x, d->key_heads);
+    x = mica_rms_norm(p->s, x, MICA_NONE, 1e-6f / (float)d->key_dim);
+    return mica_multiply(p->s, x, mica_f32(p->s, length));
 }
 
 /* log alpha [B, L, heads]. */

@@ -2,17 +2,29 @@
  *
  *      S = exp(g_t) S;  d = beta_t (v_t - k_t S);  S = S + k_t^T d;  o_t = q_t S / sqrt N
  *
- *  in       q, k [B, L, H, N]; v [B, L, H, M]; g, beta [B, L, H]; S [B, H, N, M] or absent: zeros
+ * Without beta, linear attention with a decay:
+ *
+ *      S = exp(g_t) S + k_t^T v_t;  o_t = q_t S
+ *
+ *  in       q, k [B, L, Hk, N], Hk dividing H: heads side by side share them; v [B, L, H, M];
+ *           g [B, L, H]; beta [B, L, H] or absent; S [B, H, N, M] or absent: zeros
  *  results  o [B, L, H, M], the last S, both f32 */
 #include <mica/nn.h>
 
 #include <math.h>
 
+#include "graph/dim.h"
 #include "op/build.h"
 #include "op/gradient.h"
 #include "op/work.h"
 
 enum { Q, K, V, G, BETA, STATE };
+
+/* Whether so many heads can share q and k of so many. */
+static bool shares(int64_t heads, int64_t keys) {
+    if (mc_dim_has_symbols(heads) || mc_dim_has_symbols(keys)) return heads == keys;
+    return keys > 0 ? heads % keys == 0 : heads == 0;
+}
 
 static mica_status gated_delta_infer(const void *attr, const mc_layout *const *in, int n_in,
                                      mc_layout *out) {
@@ -25,11 +37,12 @@ static mica_status gated_delta_infer(const void *attr, const mc_layout *const *i
                        "gated_delta: q %s and v %s; [B, L, H, N] and [B, L, H, M] are "
                        "needed",
                        mc_layout_text(q, text), mc_layout_text(v, text_v));
-    int64_t m = v->shape[3], n = q->shape[3];
+    int64_t m = v->shape[3], n = q->shape[3], heads = v->shape[2];
+    if (!shares(heads, q->shape[2])) heads = q->shape[2]; /* and v is wrong */
     const int64_t rows[4] = {q->shape[0], q->shape[1], q->shape[2], n};
-    const int64_t values[4] = {q->shape[0], q->shape[1], q->shape[2], m};
-    const int64_t state[4] = {q->shape[0], q->shape[2], n, m};
-    const int64_t *const shapes[] = {rows, rows, values, rows, rows, state};
+    const int64_t values[4] = {q->shape[0], q->shape[1], heads, m};
+    const int64_t state[4] = {q->shape[0], heads, n, m};
+    const int64_t *const shapes[] = {rows, rows, values, values, values, state};
     static const int ndims[] = {4, 4, 4, 3, 3, 4};
     for (int i = Q; i <= STATE; i++) {
         mc_layout want;
@@ -58,7 +71,7 @@ static mica_status gated_delta_infer(const void *attr, const mc_layout *const *i
  *      O = (e Q S + (E Q K^T) D) / sqrt N,   S = e_C S + (E_C K)^T D */
 
 typedef struct chunks {
-    mica_array q, k, v, beta; /* [B, H, chunks, C, .] f32; beta [.., C, 1] */
+    mica_array q, k, v, beta; /* [B, H, chunks, C, .] f32; beta [.., C, 1] or MICA_NONE */
     mica_array e, decay;      /* [.., C, C]; [.., C, 1] */
     int64_t n_chunks, length;
 } chunks;
@@ -81,15 +94,21 @@ static mica_array below(mica_scope *s, int64_t length, int more) {
     return mica_less(s, at, mica_add(s, mica_expand_dims(s, at, 1), mica_i32(s, more)));
 }
 
+/* q or k for all heads. */
+static mica_array for_heads(mica_scope *s, mica_array x, int64_t heads) {
+    int64_t own = mica_array_dim(x, 2);
+    return own == heads ? x : mica_repeat(s, x, heads / own, 2);
+}
+
 static chunks chunks_of(mica_scope *s, const mica_array *in) {
     enum { CHUNK = 64 };
-    int64_t steps = mica_array_dim(in[Q], 1);
+    int64_t steps = mica_array_dim(in[Q], 1), heads = mica_array_dim(in[V], 2);
     chunks c = {.length = steps < CHUNK ? steps : CHUNK};
     c.n_chunks = (steps + c.length - 1) / c.length;
-    c.q = by_chunks(s, in[Q], c.n_chunks, c.length);
-    c.k = by_chunks(s, in[K], c.n_chunks, c.length);
+    c.q = by_chunks(s, for_heads(s, in[Q], heads), c.n_chunks, c.length);
+    c.k = by_chunks(s, for_heads(s, in[K], heads), c.n_chunks, c.length);
     c.v = by_chunks(s, in[V], c.n_chunks, c.length);
-    c.beta = by_chunks(s, in[BETA], c.n_chunks, c.length);
+    c.beta = in[BETA].scope ? by_chunks(s, in[BETA], c.n_chunks, c.length) : MICA_NONE;
     mica_array g = by_chunks(s, in[G], c.n_chunks, c.length); /* [.., C, 1] */
     c.decay = mica_exp(s, mica_cumsum(s, g, -2, false, true));
     /* sums of g without differences of sums, which would be rounded, or NaN where g is -inf */
@@ -121,26 +140,36 @@ static mica_array transposed(mica_scope *s, mica_array x) {
     return mica_swapaxes(s, x, -1, -2);
 }
 
-/* From one chunk to the next; o receives [B, H, steps, M]. */
-static mica_array run_chunks(mica_scope *s, const chunks *c, mica_array state, mica_array *o) {
-    int64_t m = mica_array_dim(c->v, -1), end = c->length - 1;
-    mica_array keys = transposed(s, c->k);
-    mica_array met = mica_multiply(s, c->e, mica_matmul(s, c->k, keys));
+/* U and W of all chunks; without beta, V and nothing. */
+static void solve_chunks(mica_scope *s, const chunks *c, mica_array *u, mica_array *w) {
+    int64_t m = mica_array_dim(c->v, -1);
+    *u = c->v;
+    *w = MICA_NONE;
+    if (!c->beta.scope) return;
+    mica_array met = mica_multiply(s, c->e, mica_matmul(s, c->k, transposed(s, c->k)));
     met = mica_multiply(s, c->beta, mica_where(s, below(s, c->length, 0), met, mica_f32(s, 0)));
     mica_array right[2] = {
         mica_multiply(s, c->beta, c->v),
         mica_multiply(s, mica_multiply(s, c->beta, c->decay), c->k),
     };
     mica_array solved = solve_rows(s, met, mica_concatenate(s, right, 2, -1), c->length);
-    mica_array u = mica_slice_axis(s, solved, -1, 0, m);
-    mica_array w = mica_slice_axis(s, solved, -1, m, MICA_END_OF_AXIS);
-    mica_array seen = mica_multiply(s, c->e, mica_matmul(s, c->q, keys));
+    *u = mica_slice_axis(s, solved, -1, 0, m);
+    *w = mica_slice_axis(s, solved, -1, m, MICA_END_OF_AXIS);
+}
+
+/* From one chunk to the next; o receives [B, H, steps, M]. */
+static mica_array run_chunks(mica_scope *s, const chunks *c, mica_array state, mica_array *o) {
+    int64_t end = c->length - 1;
+    mica_array u, w;
+    solve_chunks(s, c, &u, &w);
+    mica_array seen = mica_multiply(s, c->e, mica_matmul(s, c->q, transposed(s, c->k)));
     mica_array q = mica_multiply(s, c->decay, c->q);
     mica_array last = transposed(s, mica_slice_axis(s, c->e, -2, end, end + 1)); /* E_C */
-    keys = transposed(s, mica_multiply(s, last, c->k));
+    mica_array keys = transposed(s, mica_multiply(s, last, c->k));
     mica_array whole = mica_slice_axis(s, c->decay, -2, end, end + 1);
     for (int64_t i = 0; i < c->n_chunks && mica_valid(state); i++) {
-        mica_array d = mica_subtract(s, chunk(s, u, i), mica_matmul(s, chunk(s, w, i), state));
+        mica_array d = chunk(s, u, i);
+        if (w.scope) d = mica_subtract(s, d, mica_matmul(s, chunk(s, w, i), state));
         mica_array y = mica_add(s, mica_matmul(s, chunk(s, q, i), state),
                                 mica_matmul(s, chunk(s, seen, i), d));
         mica_array both[2] = {*o, y};
@@ -155,7 +184,7 @@ static void gated_delta_decompose(mica_scope *s, const void *attr, const mica_ar
                                   mica_array *out) {
     (void)attr, (void)n_in;
     int64_t steps = mica_array_dim(in[Q], 1), n = mica_array_dim(in[Q], 3);
-    const int64_t shape[4] = {mica_array_dim(in[Q], 0), mica_array_dim(in[Q], 2), n,
+    const int64_t shape[4] = {mica_array_dim(in[V], 0), mica_array_dim(in[V], 2), n,
                               mica_array_dim(in[V], 3)};
     mica_array state =
         in[STATE].scope ? mc_cast(s, in[STATE], MICA_F32) : mica_zeros(s, shape, 4, MICA_F32);
@@ -173,18 +202,19 @@ static void gated_delta_decompose(mica_scope *s, const void *attr, const mica_ar
     mica_array o = MICA_NONE;
     out[1] = run_chunks(s, &c, state, &o);
     o = mica_swapaxes(s, mica_slice_axis(s, o, 2, 0, steps), 1, 2);
-    out[0] = mica_multiply(s, o, mica_f32(s, (float)(1 / sqrt((double)n))));
+    float scale = in[BETA].scope ? (float)(1 / sqrt((double)n)) : 1.0f;
+    out[0] = mica_multiply(s, o, mica_f32(s, scale));
 }
 
 /* Of each step: k S, the outer product, q S. */
 static MC_WORK_RULE(gated_delta_work) {
     (void)attr, (void)n_in, (void)out;
     work->kind = MC_WORK_SCAN;
-    work->operations = 6 * (double)mc_layout_size(in[Q]) * (double)in[V]->shape[3];
+    work->operations = 6 * (double)mc_layout_size(in[V]) * (double)in[Q]->shape[3];
 }
 
 const mc_op_def mc_op_gated_delta = {.name = "gated_delta",
-                                     .min_in = 5,
+                                     .min_in = 4,
                                      .max_in = 6,
                                      .n_out = 2,
                                      .infer = gated_delta_infer,

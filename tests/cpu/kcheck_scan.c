@@ -183,6 +183,42 @@ static void check_delta_scan(check *c) {
     }
 }
 
+static void judge_linear(check *c, int64_t n, const float *q, const float *k, const float *v,
+                         const float *decay, const float *state, const float *o) {
+    for (int64_t lane = 0; lane < LANES; lane++) {
+        double h[MAX_N];
+        for (int64_t i = 0; i < n; i++)
+            h[i] = (double)state[i * LANES + lane];
+        for (int64_t t = 0; t < STEPS; t++) {
+            double sum = 0;
+            for (int64_t i = 0; i < n; i++) {
+                h[i] = h[i] * (double)decay[t] + (double)k[t * n + i] * (double)v[t * LANES + lane];
+                sum += (double)q[t * n + i] * h[i];
+            }
+            judge(c, (double)o[t * LANES + lane], sum, UNIT * 8 * (double)(n + 4));
+        }
+    }
+}
+
+static void check_linear_scan(check *c) {
+    mk_kernels ref = reference();
+    for (int64_t n = 1; n <= MAX_N; n++) {
+        guarded q = filled(c, STEPS * n, 1), k = filled(c, STEPS * n, 0.3f);
+        guarded v = filled(c, STEPS * LANES, 1), decay = filled(c, STEPS, 1);
+        guarded state = filled(c, n * LANES, 1), o = floats(c, STEPS * LANES);
+        float first[MAX_N * LANES], other[MAX_N * LANES], z[STEPS * LANES];
+        memcpy(first, state.data, state.bytes);
+        memcpy(other, state.data, state.bytes);
+        c->kern->linear_scan(STEPS, n, q.data, k.data, v.data, decay.data, state.data, o.data);
+        ref.linear_scan(STEPS, n, q.data, k.data, v.data, decay.data, other, z);
+        same_bits(c, o.data, z, STEPS * LANES, "not the reference's bits");
+        same_bits(c, state.data, other, n * LANES, "not the reference's state");
+        judge_linear(c, n, q.data, k.data, v.data, decay.data, first, o.data);
+        release(c, &q), release(c, &k), release(c, &v), release(c, &decay);
+        release(c, &state), release(c, &o);
+    }
+}
+
 static const kcheck_row rows[] = {
 #define KERN(name, result, args) {#name, check_##name},
 #include "cpu/kern/scan/scan_list.h"

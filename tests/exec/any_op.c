@@ -547,8 +547,10 @@ MAKER(recurrence) {
     } else {
         mica_array k = mica_multiply(s, SHAPED(y, 1, 5, 2, 4), mica_f32(s, 0.1f));
         mica_array gate = mica_negative(s, positive(g, SHAPED(z, 1, 5, 2)));
-        x = mica_gated_delta(s, SHAPED(x, 1, 5, 2, 4), k, SHAPED(z, 1, 5, 2, 3), gate,
-                             mica_sigmoid(s, SHAPED(x, 1, 5, 2)), MICA_NONE, &last);
+        mica_array beta = below(2) ? mica_sigmoid(s, SHAPED(x, 1, 5, 2)) : MICA_NONE;
+        if (below(2)) k = mica_slice_axis(s, k, 2, 0, 1), x = SHAPED(x, 1, 5, 1, 4);
+        x = mica_gated_delta(s, SHAPED(x, 1, 5, mica_array_dim(k, 2), 4), k, SHAPED(z, 1, 5, 2, 3),
+                             gate, beta, MICA_NONE, &last);
     }
     return below(2) ? x : last;
 }

@@ -141,8 +141,42 @@ static void delta_as_decomposed(void **state) {
         mica_array last, y = run_delta(b.s, &o, &last);
         expect_near(b.s, y, decomposed(b.s, y), 2e-5);
         expect_near(b.s, last, decomposed(b.s, last), 2e-5);
+        o.beta = MICA_NONE;
+        y = run_delta(b.s, &o, &last);
+        expect_near(b.s, y, decomposed(b.s, y), 2e-5);
+        expect_near(b.s, last, decomposed(b.s, last), 2e-5);
         bench_close(&b);
     }
+}
+
+/* Heads that share queries and keys, with and without beta, are as heads with copies of them. */
+static void delta_shared(void **state) {
+    (void)state;
+    bench b = bench_open();
+    delta o = delta_operands(b.s, 2, 70, 6, 5, 20), copied = o;
+    o.q = mica_slice_axis(b.s, o.q, 2, 0, 2);
+    o.k = mica_slice_axis(b.s, o.k, 2, 0, 2);
+    copied.q = mica_repeat(b.s, o.q, 3, 2);
+    copied.k = mica_repeat(b.s, o.k, 3, 2);
+    for (int i = 0; i < 2; i++) {
+        mica_array last, want, y = run_delta(b.s, &o, &last);
+        expect_same_steps(b.s, y, run_delta(b.s, &copied, &want));
+        expect_same_steps(b.s, last, want);
+        expect_near(b.s, y, decomposed(b.s, y), 2e-5);
+        o.beta = copied.beta = MICA_NONE;
+    }
+    bench_close(&b);
+}
+
+/* Without beta, and with keys of ones, the state is the sum of what came, and k adds to it. */
+static void linear_sums(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array ones = ONES(1, 9, 1, 1), zeros = mica_zeros(b.s, SHAPE(1, 9, 1), MICA_F32);
+    mica_array v = noise(b.s, 3, MICA_F32, SHAPE(1, 9, 1, 5));
+    mica_array y = mica_gated_delta(b.s, ones, ones, v, zeros, MICA_NONE, MICA_NONE, NULL);
+    expect_near(b.s, y, mica_cumsum(b.s, v, 1, false, true), 1e-6);
+    bench_close(&b);
 }
 
 static void delta_in_parts(void **state) {
@@ -150,15 +184,21 @@ static void delta_in_parts(void **state) {
     bench b = bench_open();
     const int64_t length = 90;
     delta o = delta_operands(b.s, 1, length, 2, 5, 20);
-    mica_array last, y = run_delta(b.s, &o, &last);
     static const int64_t cuts[] = {0, 1, 64, 89, 90};
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+    for (size_t i = 0; i < 2 * sizeof cuts / sizeof *cuts; i++) {
+        bool linear = i >= sizeof cuts / sizeof *cuts;
+        if (linear) o.beta = MICA_NONE;
+        mica_array last, y = run_delta(b.s, &o, &last);
         mica_array parts[2], state_of = o.state;
         for (int k = 0; k < 2; k++) {
-            int64_t from = k ? cuts[i] : 0, to = k ? length : cuts[i];
-            delta p = {part(b.s, o.q, from, to),    part(b.s, o.k, from, to),
-                       part(b.s, o.v, from, to),    part(b.s, o.g, from, to),
-                       part(b.s, o.beta, from, to), state_of};
+            int64_t cut = cuts[i % (sizeof cuts / sizeof *cuts)];
+            int64_t from = k ? cut : 0, to = k ? length : cut;
+            delta p = {part(b.s, o.q, from, to),
+                       part(b.s, o.k, from, to),
+                       part(b.s, o.v, from, to),
+                       part(b.s, o.g, from, to),
+                       linear ? MICA_NONE : part(b.s, o.beta, from, to),
+                       state_of};
             parts[k] = run_delta(b.s, &p, &state_of);
         }
         expect_same_steps(b.s, mica_concatenate(b.s, parts, 2, 1), y);
@@ -295,6 +335,8 @@ int main(void) {
         cmocka_unit_test(scan_other_layouts),
         cmocka_unit_test(scan_in_parts),
         cmocka_unit_test(delta_as_decomposed),
+        cmocka_unit_test(delta_shared),
+        cmocka_unit_test(linear_sums),
         cmocka_unit_test(delta_in_parts),
         cmocka_unit_test(forgets),
         cmocka_unit_test(empty),

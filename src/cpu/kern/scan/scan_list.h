@@ -20,7 +20,10 @@
  *                     state[i] += k[t, i] d
  *                     o[t] = scale sum_i q[t, i] state[i]
  *                 q, k: [length, n]; v, o: [length, MK_LANES]; decay, beta: [length]; state:
- *                 [n, MK_LANES]. */
+ *                 [n, MK_LANES].
+ * linear_scan:    the same with
+ *                     state[i] = decay[t] state[i] + k[t, i] v[t]
+ *                     o[t] = sum_i q[t, i] state[i] */
 KERN(selective_scan, void,
      (int64_t length, int64_t n, const float *x, const float *delta, const float *a, const float *b,
       const float *c, float *state, float *y))
@@ -31,3 +34,6 @@ KERN(selective_back, void,
 KERN(delta_scan, void,
      (int64_t length, int64_t n, const float *q, const float *k, const float *v, const float *decay,
       const float *beta, float scale, float *state, float *o))
+KERN(linear_scan, void,
+     (int64_t length, int64_t n, const float *q, const float *k, const float *v, const float *decay,
+      float *state, float *o))

@@ -104,8 +104,27 @@ static void delta_scan(int64_t length, int64_t n, const float *restrict q, const
     }
 }
 
+static void linear_scan(int64_t length, int64_t n, const float *restrict q, const float *restrict k,
+                        const float *restrict v, const float *restrict decay, float *restrict state,
+                        float *restrict o) {
+    for (int64_t t = 0; t < length; t++) {
+        float sum[PARTS][MK_LANES] = {{0}};
+        for (int64_t i = 0; i < n; i++) {
+            float *h = state + i * MK_LANES, *part = sum[i % PARTS], ki = k[i], qi = q[i];
+            EACH_LANE {
+                float next = h[lane] * decay[t] + ki * v[lane];
+                h[lane] = next;
+                part[lane] += qi * next;
+            }
+        }
+        EACH_LANE o[lane] = (sum[0][lane] + sum[1][lane]) + (sum[2][lane] + sum[3][lane]);
+        q += n, k += n, v += MK_LANES, o += MK_LANES;
+    }
+}
+
 void FILL(mk_kernels *kernels) {
     kernels->selective_scan = selective_scan;
     kernels->selective_back = selective_back;
     kernels->delta_scan = delta_scan;
+    kernels->linear_scan = linear_scan;
 }
