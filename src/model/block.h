@@ -93,6 +93,14 @@ typedef struct mc_delta_net_spec {
     int64_t taps;                   /* of the convolution; at least 2 */
 } mc_delta_net_spec;
 
+typedef struct mc_mamba2_spec {
+    int64_t heads, head_dim;
+    int64_t groups;            /* of heads, which they divide */
+    int64_t state;             /* its rows, of a head */
+    int64_t taps;              /* of the convolution; at least 2 */
+    double min_step, max_step; /* limits of a step; the latter may be infinite */
+} mc_mamba2_spec;
+
 /* An array that a layer carries from token to token: of one row of a batch. It begins as zeros. */
 typedef struct mc_carried {
     mica_dtype dtype;
@@ -118,6 +126,7 @@ typedef struct mc_block_spec {
         mc_short_conv_spec short_conv;
         mc_delta_net_spec delta_net;
         mc_experts_spec experts;
+        mc_mamba2_spec mamba2;
         int64_t own[MC_BLOCK_NUMBERS]; /* kinds outside of this file; fingerprints read all */
     };
 } mc_block_spec;
@@ -178,6 +187,7 @@ enum {
     MC_ATTENTION_K_NORM,
     MC_ATTENTION_QKV,   /* rows of q, k, v, in the place of these */
     MC_ATTENTION_SINKS, /* a logit of each head, which takes a share of the weights and no value */
+    MC_ATTENTION_GATE,  /* a number for each head: its output is multiplied by the sigmoid */
     MC_ATTENTION_SLOTS
 };
 enum {
@@ -223,6 +233,18 @@ enum {
     MC_EXPERTS_SHARED_DOWN,
     MC_EXPERTS_SHARED_SWITCH, /* the logit of the shared expert's factor */
     MC_EXPERTS_SLOTS
+};
+
+enum {
+    MC_MAMBA2_IN = MC_BLOCK_SLOTS,
+    MC_MAMBA2_KERNEL,
+    MC_MAMBA2_BIAS, /* of the kernel */
+    MC_MAMBA2_A_LOG,
+    MC_MAMBA2_D,
+    MC_MAMBA2_DT_BIAS,
+    MC_MAMBA2_INNER_NORM,
+    MC_MAMBA2_OUT,
+    MC_MAMBA2_SLOTS
 };
 
 /* The width of the residual stream, an extent. */

@@ -92,6 +92,10 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
                             .bare = true,
                             .rows = heads,
                             .gguf = "attn_sinks"},
+    [MC_ATTENTION_GATE] = {.name = "self_attn.g_proj",
+                           .optional = true,
+                           .rows = heads,
+                           .columns = mc_block_hidden},
 };
 
 /* [B, L, heads * D] -> [B, L, heads, D] */
@@ -238,6 +242,14 @@ static void split_keys(const mc_lm_pass *p, const mc_block_at *at, mica_array kv
     kv[1] = swap_heads(p, split_heads(p, kv[1], spec->kv_heads, spec->head_dim));
 }
 
+/* y [B, L, heads, D] of rows [first, L) times the gate of each head. */
+static mica_array gate_heads(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
+                             mica_array y) {
+    if (!mc_block_has(at, MC_ATTENTION_GATE)) return y;
+    x = mc_block_apply(p, at, MC_ATTENTION_GATE, mc_block_rows_from(p, x, at->first));
+    return mica_multiply(p->s, y, mica_expand_dims(p->s, mica_sigmoid(p->s, x), -1));
+}
+
 mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     const mc_attention_spec *spec = &at->spec->attention;
     const mc_kv_store *store = p->store;
@@ -259,7 +271,7 @@ mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     mica_array y = by_rows(store, at->layer) ? attend_cached_by_rows(p, at, q, k, v)
                                              : attend_cached(p, at, store, q, k, v);
     const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};
-    y = mica_reshape(p->s, swap_heads(p, y), shape, 3);
+    y = mica_reshape(p->s, gate_heads(p, at, x, swap_heads(p, y)), shape, 3);
     return mica_valid(gate) ? mica_multiply(p->s, y, mica_sigmoid(p->s, gate)) : y;
 }
 

@@ -135,7 +135,7 @@ static projected unpack(const mc_lm_pass *p, const mc_block_at *at, mica_array x
 }
 
 static projected project(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
-    if (at->slots[MC_DELTA_NET_QKVZ].name) return unpack(p, at, x);
+    if (mc_block_has(at, MC_DELTA_NET_QKVZ)) return unpack(p, at, x);
     return (projected){.qkv = mc_block_apply(p, at, MC_DELTA_NET_QKV, x),
                        .z = mc_block_apply(p, at, MC_DELTA_NET_Z, x),
                        .a = mc_block_apply(p, at, MC_DELTA_NET_A, x),

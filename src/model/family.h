@@ -174,6 +174,14 @@ mica_status mc_family_sparse_layers(const mc_config_scope *text, mc_decoder_spec
 
 /* The same into all layers. */
 void mc_family_all_sparse(mc_decoder_spec *spec, int experts);
+/* The keys of Mamba-2's sizes in a config. */
+typedef struct mc_mamba2_keys {
+    const char *heads, *head_dim, *groups, *state, *taps, *kernel_bias, *bias;
+} mc_mamba2_keys;
+
+/* Adds a block of Mamba-2; its sizes without the keys are those of `m`. */
+mica_status mc_family_mamba2(const mc_config_scope *text, const mc_mamba2_keys *keys,
+                             mc_mamba2_spec m, mc_decoder_spec *spec, int *block);
 
 /* Reads Qwen's sliding windows. There are none unless use_sliding_window is true and sliding_window
  * is not null. Then they are on the layers that layer_types names, or on the layers from

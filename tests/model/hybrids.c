@@ -19,6 +19,19 @@ static const hybrid hybrids[] = {
      "{\"model_type\": \"lfm2\", \"full_attn_idxs\": [1], \"block_auto_adjust_ff_dim\": false, "
      "\"conv_bias\": true, \"conv_L_cache\": 4, " SIZES "}",
      "layers.0.conv.in_proj", "layers.2.conv.out_proj"},
+    {&mc_family_lfm3,
+     "{\"model_type\": \"lfm3\", \"head_dim\": 16, \"sliding_window\": 5, \"layer_types\": "
+     "[\"conv\", \"sliding_attention\", \"full_attention\"], " SIZES "}",
+     "layers.1.self_attn.g_proj", "layers.2.self_attn.q_proj"},
+    {&mc_family_granitemoehybrid,
+     "{\"model_type\": \"granitemoehybrid\", \"layer_types\": [\"mamba\", \"attention\", "
+     "\"mamba\"], "
+     "\"mamba_n_heads\": 4, \"mamba_d_head\": \"auto\", \"mamba_n_groups\": 2, \"mamba_d_state\": "
+     "12, "
+     "\"time_step_limit\": [0.1, {\"__float__\": \"Infinity\"}], \"num_local_experts\": 0, "
+     "\"mamba_proj_bias\": true, \"residual_multiplier\": 0.5, \"attention_multiplier\": "
+     "0.25, " SIZES "}",
+     "layers.0.mamba.in_proj", "layers.2.mamba.out_proj"},
     {&mc_family_qwen3_5,
      "{\"model_type\": \"qwen3_5_text\", \"full_attention_interval\": 2, \"head_dim\": 16, "
      "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "

@@ -141,6 +141,8 @@ static bool check_part(const model_fixture *f, mica_scope *s, const watcher *w, 
     if (!data) return false;
     bool conv = strcmp(part, "conv_state") == 0, recurrent = strcmp(part, "state") == 0;
     mica_array want = mica_from_data(s, data, MICA_F32, shape, conv ? 2 : 3), got;
+    if (recurrent && mc_spec_carrier(&f->lm->spec, w->layer)->kind == &mc_block_mamba2)
+        want = mica_swapaxes(s, want, 1, 2); /* [heads, head_dim, state] */
     if (conv)
         got = find_carried(w, 3), want = turned(s, want);
     else if (recurrent)

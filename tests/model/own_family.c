@@ -410,8 +410,8 @@ void own_check_tuned(const char *folder, const char *module) {
     const mica_tune_options options = {
         .data = dir, .adapter = adapter, .optimizer = &adam, .batch_size = 2, .iterations = 4};
     test_write_below(dir, "train.jsonl",
-                     "{\"prompt\": \"a\", \"completion\": \"b\"}\n"
-                     "{\"prompt\": \"c\", \"completion\": \"d e\"}\n");
+                     "{\"text\": \"a b\"}\n"
+                     "{\"text\": \"c d e\"}\n");
     if (mica_tuner_open(folder, &(mica_tuner_options){.threads = 2}, &tuner) != MICA_OK ||
         mica_lora_apply(tuner,
                         &(mica_lora_options){.rank = 2, .modules = modules, .n_modules = 1}) !=
