@@ -48,8 +48,9 @@ static const char *key_of(const mc_gguf_arch *arch, const char *key, char text[K
     return text;
 }
 
-int64_t mc_gguf_arch_int(const mc_gguf *gguf, const mc_gguf_arch *arch, const char *key,
-                         int64_t fallback) {
+/* "arch.key" as an integer or number; `fallback` if it is absent. */
+static int64_t arch_int(const mc_gguf *gguf, const mc_gguf_arch *arch, const char *key,
+                        int64_t fallback) {
     char text[KEY_BYTES];
     mc_gguf_int(gguf, key_of(arch, key, text), &fallback);
     return fallback;
@@ -176,7 +177,7 @@ typedef struct sizes {
 /* Reads a size in 1..max. *size: what it is without the key; 0: there must be one. */
 static mica_status read_size(const mc_gguf *g, const mc_gguf_arch *arch, const char *key,
                              int64_t max, int64_t *size) {
-    *size = mc_gguf_arch_int(g, arch, key, *size);
+    *size = arch_int(g, arch, key, *size);
     if (*size >= 1 && *size <= max) return MICA_OK;
     return mc_fail(MICA_EFORMAT, "%s: %s.%s is %lld, or absent; want 1..%lld", mc_gguf_path(g),
                    arch->name, key, (long long)*size, (long long)max);
@@ -196,9 +197,9 @@ static mica_status read_sizes(const mc_gguf *g, const mc_gguf_arch *arch, sizes 
     if (!embed || embed->ndim != 2)
         return mc_fail(MICA_EFORMAT, "%s: token_embd.weight is missing, or no matrix",
                        mc_gguf_path(g));
-    s->head_dim = mc_gguf_arch_int(g, arch, "attention.key_length", s->hidden / s->heads);
+    s->head_dim = arch_int(g, arch, "attention.key_length", s->hidden / s->heads);
     s->vocab = embed->shape[0];
-    int64_t rotated = mc_gguf_arch_int(g, arch, "rope.dimension_count", s->head_dim);
+    int64_t rotated = arch_int(g, arch, "rope.dimension_count", s->head_dim);
     if (rotated == s->head_dim && s->head_dim >= 2 && s->head_dim <= 65536) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED, "%s: RoPE rotates %lld of %lld elements of a head",
                    mc_gguf_path(g), (long long)rotated, (long long)s->head_dim);
@@ -296,7 +297,7 @@ static bool put_pattern(const mc_gguf *g, const mc_gguf_arch *arch, const sizes 
 static bool put_gemma(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s, mc_buffer *out) {
     bool second = strcmp(arch->name, "gemma2") == 0;
     bool large = s->layers == (second ? 46 : 62);
-    int64_t window = mc_gguf_arch_int(g, arch, "attention.sliding_window", second ? 4096 : 1024);
+    int64_t window = arch_int(g, arch, "attention.sliding_window", second ? 4096 : 1024);
     bool done = put_int(out, "query_pre_attn_scalar", large ? s->hidden / s->heads : s->head_dim) &&
                 put_int(out, "sliding_window", window) &&
                 mc_buffer_add_text(out, ",\n    \"hidden_activation\": \"gelu_pytorch_tanh\"");

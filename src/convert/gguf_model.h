@@ -22,10 +22,6 @@ typedef struct mc_gguf_arch {
 /* The architecture of a file. errors  MICA_EUNSUPPORTED naming it and those that mica knows */
 mica_status mc_gguf_arch_find(const mc_gguf *gguf, const mc_gguf_arch **arch);
 
-/* "arch.key" as an integer or number; `fallback` if it is absent. */
-int64_t mc_gguf_arch_int(const mc_gguf *gguf, const mc_gguf_arch *arch, const char *key,
-                         int64_t fallback);
-
 /* The architecture of a family of models. errors  MICA_EUNSUPPORTED GGUF has none for it */
 mica_status mc_gguf_arch_of(const char *family, const mc_gguf_arch **arch);
 

@@ -14,7 +14,4 @@ mica_array mc_copy_leaf(mica_scope *s, const mc_node *leaf);
 /* Takes the memory away from a node. */
 void mc_node_leave(mc_node *node, mc_node_state state);
 
-/* The node is evaluated: it takes the result's reference over. */
-void mc_node_give(mc_node *node, const mc_layout *layout, const mc_result *result);
-
 #endif

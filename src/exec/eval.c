@@ -109,7 +109,8 @@ void mc_node_leave(mc_node *node, mc_node_state state) {
     node->state = state;
 }
 
-void mc_node_give(mc_node *node, const mc_layout *layout, const mc_result *result) {
+/* The node is evaluated: it takes the result's reference over. */
+static void give_node(mc_node *node, const mc_layout *layout, const mc_result *result) {
     node->layout = *layout;
     node->storage = result->storage;
     node->offset_bytes = result->offset_bytes;
@@ -124,7 +125,7 @@ static mica_status finish(evaluation *e) {
     for (uint32_t i = 0; e->status == MICA_OK && i < e->n_targets; i++) {
         mc_node *node = mc_node_of(e->targets[i]);
         if (node->state == MC_PENDING)
-            mc_node_give(node, &c->results[i], &e->results[i]);
+            give_node(node, &c->results[i], &e->results[i]);
         else
             mc_storage_release(e->results[i].storage); /* asked for twice */
     }

@@ -702,13 +702,6 @@ bool mc_weights_metadata_at(const mc_weights *w, size_t i, const char **key, con
     return true;
 }
 
-const char *mc_weights_metadata(const mc_weights *w, const char *key) {
-    const char *name, *value;
-    for (size_t i = 0; mc_weights_metadata_at(w, i, &name, &value); i++)
-        if (strcmp(name, key) == 0) return value;
-    return NULL;
-}
-
 const mc_weight_tensor *mc_weights_find(const mc_weights *w, const char *name) {
     uint64_t i;
     return mc_map_find(&w->by_name, mc_str_of(name), &i) ? mc_weights_at(w, (size_t)i) : NULL;

@@ -74,11 +74,7 @@ mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch)
 /* Whether opening has read the files, and has called the watch for all bytes. */
 bool mc_weights_were_read(const mc_weights *w);
 
-/* What the file's "__metadata__" says of a key; NULL: nothing. Of a folder, the first file that has
- * the key. Lives as long as w. */
-const char *mc_weights_metadata(const mc_weights *w, const char *key);
-
-/* The i-th pair of the metadata, in the order of the files; false past the end. */
+/* The i-th pair of the files' "__metadata__", in the order of the files; false past the end. */
 bool mc_weights_metadata_at(const mc_weights *w, size_t i, const char **key, const char **value);
 
 /* Closes *w, frees its tensors and their data, and sets it to NULL. Does nothing for NULL. */

@@ -41,9 +41,6 @@ mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x)
  *  returns  [T, k, out] f32 */
 mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks);
 
-/* The product with the weight alone, without bias and adapter. */
-mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x);
-
 /* The squares of the norms of the weight's rows: [out] f32. */
 mica_array mc_linear_row_squares(mica_scope *s, const mc_linear *linear);
 

@@ -6,7 +6,8 @@
 
 #include <mica/grad.h>
 
-mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x) {
+/* The product with the weight alone, without bias and adapter. */
+static mica_array apply_weight(mica_scope *s, const mc_linear *linear, mica_array x) {
     if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast);
     return mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases, linear->quant,
                                linear->fast);
@@ -46,7 +47,7 @@ static mica_array drop(mica_scope *s, const mc_linear *linear, mica_array x) {
 
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {
     bool dora = mica_valid(linear->dora), bias = mica_valid(linear->bias);
-    mica_array y = mc_linear_apply_weight(s, linear, x);
+    mica_array y = apply_weight(s, linear, x);
     if (bias && !dora) y = mica_add(s, y, linear->bias);
     if (!mica_valid(linear->lora_a)) return y;
     mica_array low = mica_matmul(s, drop(s, linear, x), linear->lora_a); /* [..., rank] */
@@ -68,7 +69,7 @@ mica_array mc_linear_row_squares(mica_scope *s, const mc_linear *linear) {
 mica_array mc_linear_dora(mica_scope *s, const mc_linear *linear, mica_array m,
                           mica_array squares) {
     mica_array a = mica_transpose(s, linear->lora_a, NULL), b = linear->lora_b;
-    mica_array cross = mica_multiply(s, mc_linear_apply_weight(s, linear, a), mica_f32(s, 2.0f));
+    mica_array cross = mica_multiply(s, apply_weight(s, linear, a), mica_f32(s, 2.0f));
     mica_array square = mica_matmul(s, mica_matmul(s, a, linear->lora_a), b); /* [rank, out] */
     mica_array sum = mica_multiply(s, mica_add(s, cross, square), b);
     sum = mica_add(s, mica_sum(s, sum, (int[]){0}, 1, false), squares);

@@ -177,8 +177,7 @@ mica_status mc_onnx_give(mc_onnx_node *n, size_t i, mica_array x);
 /* The same of an array with the channels last. */
 mica_status mc_onnx_give_last(mc_onnx_node *n, size_t i, mica_array last);
 
-/* An array with the channels last as [N, C, ...], and the opposite. */
-mica_array mc_onnx_to_first(mica_scope *s, mica_array last);
+/* An array [N, C, ...] with the channels last. */
 mica_array mc_onnx_to_last(mica_scope *s, mica_array x);
 /* The form with the channels last of an operand. */
 mica_array mc_onnx_last(const mc_onnx_node *n, size_t i);

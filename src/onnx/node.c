@@ -164,12 +164,7 @@ mica_status mc_onnx_give(mc_onnx_node *n, size_t i, mica_array x) {
     return mica_scope_status(n->s);
 }
 
-mica_status mc_onnx_give_last(mc_onnx_node *n, size_t i, mica_array last) {
-    if (i < n->n_out) n->out[i] = (mc_onnx_value){.x = mc_onnx_to_first(n->s, last), .last = last};
-    return mica_scope_status(n->s);
-}
-
-mica_array mc_onnx_to_first(mica_scope *s, mica_array last) {
+static mica_array to_first(mica_scope *s, mica_array last) {
     int axes[MICA_MAX_NDIM], ndim = mica_array_ndim(last);
     if (ndim < 3) return last;
     axes[0] = 0;
@@ -177,6 +172,11 @@ mica_array mc_onnx_to_first(mica_scope *s, mica_array last) {
     for (int k = 2; k < ndim; k++)
         axes[k] = k - 1;
     return mica_transpose(s, last, axes);
+}
+
+mica_status mc_onnx_give_last(mc_onnx_node *n, size_t i, mica_array last) {
+    if (i < n->n_out) n->out[i] = (mc_onnx_value){.x = to_first(n->s, last), .last = last};
+    return mica_scope_status(n->s);
 }
 
 mica_array mc_onnx_to_last(mica_scope *s, mica_array x) {

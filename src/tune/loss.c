@@ -29,11 +29,21 @@ static const mc_loss *find_loss(const char *name) {
 const mc_loss mc_loss_own = {
     .name = "own", .summary = "of a function", .data = MC_LOSS_TEXTS, .prompts = true};
 
+/* The input of the head for all tokens of q but the last ones: [B, T - 1, hidden]. */
+static mica_array hidden_states(const mc_sequences *q, const mc_lm *lm) {
+    mica_scope *s = q->s;
+    mc_masked masked = {lm, q->seen}; /* tokens of packed texts attend to their own text */
+    const mc_kv_store store = mc_masked_store(&masked);
+    mica_array ids = mica_slice_axis(s, q->ids, 1, 0, mica_array_dim(q->ids, 1) - 1);
+    return mc_lm_forward(s, lm, ids, mica_i32(s, 0), mica_valid(q->seen) ? &store : NULL,
+                         MC_HIDDEN);
+}
+
 mica_status mc_loss_call(const mc_sequences *q, mica_compile_fn fn, void *user,
                          mica_array results[2]) {
     mica_scope *s = q->s;
     int64_t length = mica_array_dim(q->ids, 1);
-    const mica_array args[] = {mc_lm_head(s, q->lm, mc_hidden_states(q, q->lm)),
+    const mica_array args[] = {mc_lm_head(s, q->lm, hidden_states(q, q->lm)),
                                mica_slice_axis(s, q->ids, 1, 1, length), q->mask};
     results[0] = MICA_NONE;
     results[1] = mica_sum(s, q->mask, NULL, 0, false);
@@ -129,21 +139,12 @@ static mica_array losses_in_parts(const mc_sequences *q, const mc_lm *lm, mica_a
     return y;
 }
 
-mica_array mc_hidden_states(const mc_sequences *q, const mc_lm *lm) {
-    mica_scope *s = q->s;
-    mc_masked masked = {lm, q->seen}; /* tokens of packed texts attend to their own text */
-    const mc_kv_store store = mc_masked_store(&masked);
-    mica_array ids = mica_slice_axis(s, q->ids, 1, 0, mica_array_dim(q->ids, 1) - 1);
-    return mc_lm_forward(s, lm, ids, mica_i32(s, 0), mica_valid(q->seen) ? &store : NULL,
-                         MC_HIDDEN);
-}
-
 mica_array mc_token_losses(const mc_sequences *q, const mc_lm *lm) {
     mica_scope *s = q->s;
     int64_t batch = mica_array_dim(q->ids, 0), length = mica_array_dim(q->ids, 1) - 1;
     int64_t count = batch * length;
     const int64_t flat[] = {count, lm->spec.hidden}, shape[] = {batch, length};
-    mica_array hidden = mc_hidden_states(q, lm);
+    mica_array hidden = hidden_states(q, lm);
     mica_array targets = mica_slice_axis(s, q->ids, 1, 1, length + 1);
     targets = mica_reshape(s, targets, &count, 1);
     mica_array losses = losses_in_parts(q, lm, mica_reshape(s, hidden, flat, 2), targets);

@@ -59,9 +59,6 @@ mica_status mc_loss_call(const mc_sequences *q, mica_compile_fn fn, void *user,
 
 /* ---- for the rows' files ---- */
 
-/* The input of the head for all tokens of q but the last ones: [B, T - 1, hidden]. */
-mica_array mc_hidden_states(const mc_sequences *q, const mc_lm *lm);
-
 /* The cross-entropy of each next token, f32 [B, T - 1], by a model of q. */
 mica_array mc_token_losses(const mc_sequences *q, const mc_lm *lm);
 /* sum(mask x) / sum(mask) */
