@@ -103,36 +103,33 @@ static bool tensors_fit(const mc_family *family, const mc_weights *weights) {
     return true;
 }
 
-static mica_status unknown(const mc_config_scope *root, const char *key, mc_str found) {
-    char known[256] = "";
-    size_t len = 0;
-    for (size_t i = 0; i < FAMILY_COUNT && len < sizeof known; i++)
-        len +=
-            (size_t)snprintf(known + len, sizeof known - len, i ? ", %s" : "%s", families[i]->name);
-    return mc_config_fail(root, key, MICA_EUNSUPPORTED,
-                          "no model family for \"%.*s\"; those that mica knows: %s",
-                          MC_STR_ARG(found), known);
+static mica_status unknown(const mc_config_scope *root, const mc_weights *weights, const char *key,
+                           mc_str found) {
+    char text[400];
+    mc_family_nearest(root, weights, text, sizeof text);
+    return mc_config_fail(root, key, MICA_EUNSUPPORTED, "no model family for \"%.*s\"; %s",
+                          MC_STR_ARG(found), text);
 }
 
-static mica_status find_by_type(const mc_config_scope *root, mc_str type,
+static mica_status find_by_type(const mc_config_scope *root, const mc_weights *weights, mc_str type,
                                 const mc_family **family) {
     for (size_t i = 0; (*family = mc_family_at(i)); i++)
         if (lists((*family)->model_types, type)) return MICA_OK;
-    return unknown(root, "model_type", type);
+    return unknown(root, weights, "model_type", type);
 }
 
 mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weights,
                            const mc_family **family) {
     mc_str type = {NULL, 0}, architectures[16];
     MC_TRY(mc_config_str(root, "model_type", MC_OPTIONAL, &type));
-    if (type.len) return find_by_type(root, type, family);
+    if (type.len) return find_by_type(root, weights, type, family);
 
     size_t count = 0;
     MC_TRY(mc_config_strs(root, "architectures", MC_OPTIONAL, architectures, 16, &count));
     for (size_t k = 0; k < count; k++)
         for (size_t i = 0; (*family = mc_family_at(i)); i++)
             if (lists((*family)->architectures, architectures[k])) return MICA_OK;
-    if (count) return unknown(root, "architectures", architectures[0]);
+    if (count) return unknown(root, weights, "architectures", architectures[0]);
 
     for (size_t i = 0; (*family = mc_family_at(i)); i++)
         if (tensors_fit(*family, weights)) return MICA_OK;
@@ -149,7 +146,7 @@ mica_status mc_family_text(const mc_config_scope *root, mc_config_scope *text) {
 static mica_status read_tied(const mc_config_scope *root, const mc_config_scope *text,
                              mc_decoder_spec *spec) {
     bool tied = false;
-    const mc_config_scope *from = mc_config_has(root, "tie_word_embeddings") ? root : text;
+    const mc_config_scope *from = mc_config_has(text, "tie_word_embeddings") ? text : root;
     if (!mc_config_has(from, "tie_word_embeddings")) return MICA_OK;
     MC_TRY(mc_config_bool(from, "tie_word_embeddings", MC_REQUIRED, &tied));
     spec->tied = tied ? MC_TIED_YES : MC_TIED_NO;

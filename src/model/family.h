@@ -51,9 +51,17 @@ const mc_family *mc_family_at(size_t i);
 void mc_family_add(const mc_family *family);
 
 /* Finds the family by model_type, else by architectures, else by the tensors present.
- *  errors  MICA_EUNSUPPORTED naming what was found and the known families; MICA_EFORMAT */
+ *  errors  MICA_EUNSUPPORTED naming what was found and mc_family_nearest; MICA_EFORMAT */
 mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weights,
                            const mc_family **family);
+
+/* Says which family a model of an unknown one is nearest to, by its config and its tensors, and what
+ * differs; without weights, which families there are. */
+void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, char *text,
+                       size_t bytes);
+
+/* Gives blocks the names of the form that the files have. */
+void mc_family_find_forms(const mc_weights *weights, mc_decoder_spec *spec);
 
 /* Finds the family of a folder's model and reads its config. Blocks get the names of the form that
  * the files have. weights  NULL: the blocks' own names
@@ -105,9 +113,9 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
  * names. */
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
-/* Reads Granite's factors: of embeddings, of scores, of what blocks add, of logits. The layers are
- * there. */
-mica_status mc_family_granite_factors(const mc_config_scope *text, mc_decoder_spec *spec);
+/* Reads all that dense Granites share: what Llama has, and factors of embeddings, of scores, of what
+ * blocks add, of logits. */
+mica_status mc_family_granite(const mc_config_scope *root, mc_decoder_spec *spec);
 
 /* Sets what Gemma 2 and 3 share before a config is read: the sizes that transformers assumes, norms
  * with 1 + w. */

@@ -18,6 +18,7 @@ FAMILY(mistral)
 FAMILY(smollm3)
 FAMILY(olmo2)
 FAMILY(olmo3)
+FAMILY(granite_swa)
 FAMILY(granite)
 FAMILY(phi3)
 

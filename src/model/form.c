@@ -49,6 +49,11 @@ static void find_form(const mc_decoder_spec *spec, const mc_weights *weights,
         }
 }
 
+void mc_family_find_forms(const mc_weights *weights, mc_decoder_spec *spec) {
+    for (int i = 0; i < spec->n_blocks; i++)
+        find_form(spec, weights, &spec->blocks[i]);
+}
+
 mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weights,
                            mc_decoder_spec *spec) {
     const mc_family *family;
@@ -57,7 +62,6 @@ mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weight
     spec->chat = family->chat;
     mc_family_look(weights, spec);
     MC_TRY(family->read(root, spec));
-    for (int i = 0; weights && i < spec->n_blocks; i++)
-        find_form(spec, weights, &spec->blocks[i]);
+    if (weights) mc_family_find_forms(weights, spec);
     return MICA_OK;
 }

@@ -5,7 +5,7 @@
  * Source: the defaults of transformers 5. */
 #include "model/family.h"
 
-mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_spec *spec) {
+static mica_status read_factors(const mc_config_scope *root, mc_decoder_spec *spec) {
     double divisor = 1.0, added = 1.0, scale = 1.0;
     MC_TRY(
         mc_config_float(root, "embedding_multiplier", MC_OPTIONAL, 1e-6, 1e6, &spec->embed_scale));
@@ -19,7 +19,7 @@ mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_sp
     return MICA_OK;
 }
 
-static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+mica_status mc_family_granite(const mc_config_scope *root, mc_decoder_spec *spec) {
     bool attention_bias = false, mlp_bias = false;
     spec->context = 2048;
     spec->norm_eps = 1e-6;
@@ -27,7 +27,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &attention_bias));
     MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &mlp_bias));
     mc_family_biases(spec, attention_bias, attention_bias, mlp_bias);
-    return mc_family_granite_factors(root, spec);
+    return read_factors(root, spec);
 }
 
 const mc_family mc_family_granite = {
@@ -36,5 +36,5 @@ const mc_family mc_family_granite = {
     .architectures = (const char *const[]){"GraniteForCausalLM", NULL},
     .tensors =
         (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
-    .read = read_spec,
+    .read = mc_family_granite,
 };

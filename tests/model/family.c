@@ -193,6 +193,55 @@ static void test_late_windows(void **state) {
                    named);
 }
 
+/* Opens a copy of a case whose model_type is another. */
+static void expect_nearest(const char *name, const char *type, const char *says) {
+    char *from = test_format("\"model_type\": \"%s\"", type);
+    char *dir = fixture_copy(name, "config.json", from, "\"model_type\": \"zebra\"");
+    mica_device *device;
+    mc_lm *lm;
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
+    assert_int_equal(mc_lm_open(dir, device, NULL, &lm), MICA_EUNSUPPORTED);
+    if (!strstr(mica_last_error(), says)) fail_msg("%s", mica_last_error());
+    mica_device_close(&device);
+    test_temp_dir_remove(dir);
+    free(from);
+}
+
+static void test_nearest(void **state) {
+    (void)state;
+    expect_nearest("qwen3_tied", "qwen3",
+                   "\"zebra\"; the nearest that mica knows is qwen3, whose tensors these are");
+    expect_nearest("gemma2_f32", "gemma2", "the nearest that mica knows is gemma2");
+    char *dir = fixture_copy("qwen3_tied", "config.json", "\"model_type\": \"qwen3\"",
+                             "\"model_type\": \"zebra\"");
+    char *path = test_format("%s/model.safetensors", dir);
+    size_t size;
+    char *text = test_read_file(path, &size);
+    for (size_t i = 0; i + 7 < size; i++) /* another tensor in each layer */
+        if (memcmp(text + i, "up_proj", 7) == 0) memcpy(text + i, "up_prox", 7);
+    test_write_file(path, text, size);
+    mica_device *device;
+    mc_lm *lm;
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
+    assert_int_equal(mc_lm_open(dir, device, NULL, &lm), MICA_EUNSUPPORTED);
+    if (!strstr(mica_last_error(),
+                "3 of its tensors are missing: mlp.up_proj ...; it has none of 3 "
+                "that are there: layers.0.mlp.up_prox ..."))
+        fail_msg("%s", mica_last_error());
+    mica_device_close(&device);
+    free(text);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+static void test_tied_in_both_places(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"mistral3\", \"tie_word_embeddings\": false, "
+                               "\"text_config\": {\"tie_word_embeddings\": true, " SIZES "}}"),
+                     MICA_OK);
+    assert_int_equal(spec.tied, MC_TIED_YES);
+}
+
 static void test_mistral(void **state) {
     (void)state;
     assert_int_equal(read_spec("{\"model_type\": \"mistral\", " SIZES "}"), MICA_OK);
@@ -258,6 +307,8 @@ int main(void) {
         cmocka_unit_test(test_nulls),
         cmocka_unit_test(test_late_windows),
         cmocka_unit_test(test_mistral),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_tied_in_both_places),
         cmocka_unit_test(test_smollm3),
         cmocka_unit_test(test_olmo3),
     };

@@ -210,12 +210,19 @@ static int count_spans(const model_fixture *f) {
 
 static int models_planned;
 
+static bool is_plain(const mc_decoder_spec *spec) {
+    for (int i = 0; i < spec->n_blocks; i++)
+        if (spec->blocks[i].kind != &mc_block_attention && spec->blocks[i].kind != &mc_block_gated)
+            return false;
+    return true;
+}
+
 /* Of a quantised layer with norms of q and k these are nine: both norms, RoPE of q and of k,
  * attention, its output matmul, and three matmul regions, each with the row-by-row ops before it:
  * gate and up, down, and the next layer's first. They are ten if weights with one input have
  * several formats. */
 static void check_spans(const model_fixture *f) {
-    if (strcmp(f->lm->quantization, "none") == 0) return;
+    if (strcmp(f->lm->quantization, "none") == 0 || !is_plain(&f->lm->spec)) return;
     mc_lm_set_arithmetic(f->lm, MICA_ARITHMETIC_FAST);
     int spans = count_spans(f), layers = f->lm->spec.n_layers;
     models_planned++;

@@ -177,16 +177,42 @@ static mica_status check_missing(mc_loader *loader, const char *folder) {
                    folder, loader->missing.count, names);
 }
 
-bool mc_lm_ignores(const char *name) {
-    static const char *const parts[] = {
-        "vision_tower.", "vision_model.", "vision_embed_tokens.", "multi_modal_projector.",
-        "visual.",       "audio_tower.",  "rotary_emb.",          "mtp.",
+enum { IMAGES, SOUND, MORE_TOKENS, PARTS, COMPUTED = PARTS };
+
+/* What a tensor that no decoder has is for; -1: it may be a decoder's. */
+static int part_of(const char *name) {
+    static const struct {
+        const char *in_name;
+        int part;
+    } known[] = {
+        {"vision_tower.", IMAGES},    {"vision_model.", IMAGES}, {"vision_embed_tokens.", IMAGES},
+        {"vision_embedder.", IMAGES}, {"embed_vision.", IMAGES}, {"multi_modal_projector.", IMAGES},
+        {"visual.", IMAGES},          {"audio_tower.", SOUND},   {"embed_audio.", SOUND},
+        {"mtp.", MORE_TOKENS},        {"rotary_emb.", COMPUTED}, {"input_min", COMPUTED},
+        {"input_max", COMPUTED},      {"output_min", COMPUTED},  {"output_max", COMPUTED},
     };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const char *at = strstr(name, parts[i]);
-        if (at && (at == name || at[-1] == '.')) return true;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *at = strstr(name, known[i].in_name);
+        if (at && (at == name || at[-1] == '.')) return known[i].part;
     }
-    return false;
+    return -1;
+}
+
+bool mc_lm_ignores(const char *name) {
+    return part_of(name) >= 0;
+}
+
+/* Says which parts of the files are left alone. */
+static mica_status note_ignored(const mc_loader *loader, mc_lm *lm) {
+    static const char *const names[PARTS] = {"images", "sound", "tokens ahead"};
+    size_t counts[PARTS + 1] = {0};
+    for (size_t i = 0; i < mc_weights_count(loader->weights); i++) {
+        int part = part_of(mc_weights_at(loader->weights, i)->name);
+        if (part >= 0) counts[part]++;
+    }
+    for (int i = 0; i < PARTS; i++)
+        if (counts[i]) MC_TRY(mc_lm_note(lm, "left out: %s, %zu tensors", names[i], counts[i]));
+    return MICA_OK;
 }
 
 /* Whether a tensor is the unused head of a model with a tied head. */
@@ -285,6 +311,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     for (int i = 0; i < MC_MAX_ROPES; i++)
         MC_TRY(make_rope(lm, i));
     describe(loader, lm);
+    MC_TRY(note_ignored(loader, lm));
     return note_unused(loader, lm);
 }
 

@@ -29,8 +29,8 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
  *          adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
-/* Whether a tensor or module that no decoder has needs no note: parts for images and sound, and
- * what is computed from the config. */
+/* Whether a tensor or module is one that no decoder has: of parts for images, sound, or tokens
+ * ahead; or what is computed from the config. */
 bool mc_lm_ignores(const char *name);
 
 /* Whether two modules have the same weights in the files: tensors, scales and biases. */
