@@ -115,7 +115,7 @@ mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
 /* Reads all that dense Granites share: what Llama has, and factors of embeddings, of scores, of what
  * blocks add, of logits. */
-mica_status mc_family_granite(const mc_config_scope *root, mc_decoder_spec *spec);
+mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *spec);
 
 /* Sets what Gemma 2 and 3 share before a config is read: the sizes that transformers assumes, norms
  * with 1 + w. */

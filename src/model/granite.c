@@ -19,7 +19,7 @@ static mica_status read_factors(const mc_config_scope *root, mc_decoder_spec *sp
     return MICA_OK;
 }
 
-mica_status mc_family_granite(const mc_config_scope *root, mc_decoder_spec *spec) {
+mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *spec) {
     bool attention_bias = false, mlp_bias = false;
     spec->context = 2048;
     spec->norm_eps = 1e-6;
@@ -36,5 +36,5 @@ const mc_family mc_family_granite = {
     .architectures = (const char *const[]){"GraniteForCausalLM", NULL},
     .tensors =
         (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
-    .read = mc_family_granite,
+    .read = mc_family_multiplied,
 };

@@ -51,7 +51,7 @@ static mica_status read_layers(const mc_config_scope *root, mc_decoder_spec *spe
 }
 
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
-    MC_TRY(mc_family_granite(root, spec));
+    MC_TRY(mc_family_multiplied(root, spec));
     mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_SINKS);
     return read_layers(root, spec);
 }

@@ -16,13 +16,15 @@ typedef struct difference {
 } difference;
 
 static bool has(const mc_weights *weights, int layer, const char *slot) {
-    char name[2 * NAME_BYTES], weight[2 * NAME_BYTES + 8];
+    char name[2 * NAME_BYTES];
     const char *prefix = mc_family_prefix(weights), *star = strchr(slot, '*');
     int before = star ? (int)(star - slot) : (int)strlen(slot);
-    snprintf(name, sizeof name, "%slayers.%d.%.*s%s%s", prefix ? prefix : "", layer, before, slot,
-             star ? "0" : "", star ? star + 1 : "");
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    return mc_weights_find(weights, name) || mc_weights_find(weights, weight);
+    for (int weight = 0; weight < 2; weight++) {
+        snprintf(name, sizeof name, "%slayers.%d.%.*s%s%s%s", prefix ? prefix : "", layer, before,
+                 slot, star ? "0" : "", star ? star + 1 : "", weight ? ".weight" : "");
+        if (mc_weights_find(weights, name)) return true;
+    }
+    return false;
 }
 
 static void note(size_t *count, char first[NAME_BYTES], int len, const char *name) {
@@ -35,7 +37,7 @@ static void find_missing(const mc_decoder_spec *spec, const mc_weights *weights,
         for (int k = 0; (block = mc_spec_block(spec, i, k)); k++)
             for (int j = 0; j < block->kind->n_slots; j++)
                 if (block->names[j] && !has(weights, i, block->names[j]))
-                    note(&d->missing, d->first_missing, NAME_BYTES, block->names[j]);
+                    note(&d->missing, d->first_missing, NAME_BYTES - 1, block->names[j]);
 }
 
 /* "layers.0.mlp.up_proj.weight" -> "layers.0.mlp.up_proj" */
