@@ -113,6 +113,10 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
  * names. */
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
+/* Reads Granite's factors: of embeddings, of scores, of what blocks add, of logits. The layers are
+ * there. */
+mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_spec *spec);
+
 /* Reads all that dense Granites share: what Llama has, and factors of embeddings, of scores, of what
  * blocks add, of logits. */
 mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *spec);

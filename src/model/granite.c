@@ -5,7 +5,7 @@
  * Source: the defaults of transformers 5. */
 #include "model/family.h"
 
-static mica_status read_factors(const mc_config_scope *root, mc_decoder_spec *spec) {
+mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_spec *spec) {
     double divisor = 1.0, added = 1.0, scale = 1.0;
     MC_TRY(
         mc_config_float(root, "embedding_multiplier", MC_OPTIONAL, 1e-6, 1e6, &spec->embed_scale));
@@ -27,7 +27,7 @@ mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *s
     MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &attention_bias));
     MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &mlp_bias));
     mc_family_biases(spec, attention_bias, attention_bias, mlp_bias);
-    return read_factors(root, spec);
+    return mc_family_granite_factors(root, spec);
 }
 
 const mc_family mc_family_granite = {
