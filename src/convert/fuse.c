@@ -8,6 +8,7 @@
 #include "model/load/load.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES 512
@@ -46,7 +47,31 @@ static mica_status check_factor(const mc_weight_tensor *t, int64_t rows, int64_t
                    t->name, (long long)rows, (long long)columns);
 }
 
+/* The number of an expert whose matrix is a part of its own, and whose factors are of all. */
+static int64_t expert_of(const mc_part *part, const mc_adapter_pair *pair) {
+    const char *at = strstr(part->name, ".experts.");
+    bool one = part->ndim == 2 && pair->b->ndim == 3 && at;
+    return one ? strtol(at + strlen(".experts."), NULL, 10) : -1;
+}
+
+/* Factors of experts: b [experts, out, r], a [experts, r, in]. */
+static mica_status check_experts(const mc_part *part, const mc_adapter_pair *pair) {
+    const mc_weight_tensor *a = pair->a, *b = pair->b;
+    const int64_t *shape = part->shape + part->ndim - 2;
+    int64_t n = part->ndim == 3 ? part->shape[0] : b->shape[0], expert = expert_of(part, pair);
+    bool floats = a->has_dtype && b->has_dtype && mica_dtype_is_float(a->dtype) &&
+                  mica_dtype_is_float(b->dtype) && mica_dtype_is_float(part->dtype);
+    if (floats && pair->kind == MC_ADAPTER_MLX && !pair->m && !pair->bias && a->ndim == 3 &&
+        b->ndim == 3 && a->shape[0] == n && b->shape[0] == n && a->shape[1] == pair->rank &&
+        b->shape[2] == pair->rank && a->shape[2] == shape[1] && b->shape[1] == shape[0] &&
+        expert < n)
+        return MICA_OK;
+    return mc_fail(MICA_ESHAPE, "%s: tensor %s does not fit the experts of %s", a->file, a->name,
+                   part->name);
+}
+
 static mica_status check_pair(const mc_part *part, const mc_adapter_pair *pair) {
+    if (pair->b->ndim == 3) return check_experts(part, pair);
     factors f = factors_of(part, pair);
     int64_t out = part->shape[0], in = part->shape[1], rank = pair->rank;
     if (!mica_dtype_is_float(part->dtype))
@@ -74,8 +99,22 @@ static mica_array set_norms(mica_scope *s, const mc_weight_tensor *m, mica_array
     return mica_astype(s, mica_multiply(s, wide, gains), mica_array_dtype(x));
 }
 
+static mica_array one_of(mica_scope *s, mica_array x, int64_t expert) {
+    return expert < 0 ? x : mica_squeeze(s, mica_slice_axis(s, x, 0, expert, expert + 1), 0);
+}
+
+static mica_array add_experts(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
+                              mica_array x) {
+    int64_t expert = expert_of(part, pair);
+    mica_array b = one_of(s, leaf_f32(s, pair->b, false), expert);
+    mica_array a = one_of(s, leaf_f32(s, pair->a, false), expert);
+    mica_array delta = mica_matmul(s, mica_multiply(s, b, mica_f32(s, (float)pair->scale)), a);
+    return mica_add(s, x, mica_astype(s, delta, mica_array_dtype(x)));
+}
+
 static mica_array add_pair(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
                            mica_array x) {
+    if (pair->b->ndim == 3) return add_experts(s, part, pair, x);
     factors f = factors_of(part, pair);
     mica_array left = leaf_f32(s, f.left, f.transposed), right = leaf_f32(s, f.right, f.transposed);
     left = mica_multiply(s, left, mica_f32(s, (float)pair->scale));
@@ -181,24 +220,52 @@ static mica_status match_bias(const mc_source *source, const mc_map *parts, mc_f
     return MICA_OK;
 }
 
+static mica_status put_pair(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
+                            const mc_adapter_pair *pair, uint64_t i) {
+    if (fuse->pairs[i])
+        return mc_fail(MICA_EFORMAT, "%s: tensor %s is the second for its matrix", pair->a->file,
+                       pair->a->name);
+    MC_TRY(check_pair(&source->parts[i], pair));
+    fuse->pairs[i] = pair;
+    return match_bias(source, parts, fuse, pair);
+}
+
+/* Puts factors of all experts to the parts of each, where these are tensors of their own. */
+static mica_status put_listed(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
+                              const mc_adapter_pair *pair, bool *known) {
+    mc_spec_slot at;
+    uint64_t i;
+    char name[NAME_BYTES];
+    *known = source->spec && pair->b->ndim == 3 &&
+             mc_spec_find(source->spec, mc_decoder_name(mc_str_of(pair->module)), &at);
+    const char *slot = *known ? at.spec->names[at.slot] : "", *star = strchr(slot, '*');
+    *known = star != NULL;
+    for (int64_t k = 0; star && k < pair->b->shape[0]; k++) {
+        snprintf(name, sizeof name, "layers.%d.%.*s%lld%s.weight", at.layer, (int)(star - slot),
+                 slot, (long long)k, star + 1);
+        if (!mc_map_find(parts, mc_str_of(name), &i))
+            return mc_fail(MICA_ESHAPE, "%s: tensor %s has factors of more experts than there are",
+                           pair->b->file, pair->b->name);
+        MC_TRY(put_pair(source, parts, fuse, pair, i));
+    }
+    return MICA_OK;
+}
+
 static mica_status match_pairs(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
                                mc_names *strangers) {
     char name[NAME_BYTES];
     for (size_t k = 0; k < mc_adapter_count(fuse->adapter); k++) {
         const mc_adapter_pair *pair = mc_adapter_at(fuse->adapter, k);
         uint64_t i;
+        bool known;
         mc_str module = mc_decoder_name(mc_str_of(pair->module));
         snprintf(name, sizeof name, "%.*s.weight", MC_STR_ARG(module));
-        if (!mc_map_find(parts, mc_str_of(name), &i) || source->parts[i].ndim != 2) {
-            if (!mc_lm_ignores(pair->module)) MC_TRY(mc_names_add(strangers, pair->module));
-            continue;
-        }
-        if (fuse->pairs[i])
-            return mc_fail(MICA_EFORMAT, "%s: tensor %s is the second for its matrix",
-                           pair->a->file, pair->a->name);
-        MC_TRY(check_pair(&source->parts[i], pair));
-        fuse->pairs[i] = pair;
-        MC_TRY(match_bias(source, parts, fuse, pair));
+        known = mc_map_find(parts, mc_str_of(name), &i) && source->parts[i].ndim == pair->b->ndim;
+        if (known)
+            MC_TRY(put_pair(source, parts, fuse, pair, i));
+        else
+            MC_TRY(put_listed(source, parts, fuse, pair, &known));
+        if (!known && !mc_lm_ignores(pair->module)) MC_TRY(mc_names_add(strangers, pair->module));
     }
     return MICA_OK;
 }

@@ -112,6 +112,7 @@ typedef struct mc_block_spec {
     const struct mc_block *kind;
     int64_t hidden;                  /* width of the residual stream */
     const char *names[MC_MAX_SLOTS]; /* of slots, without ".weight", in a layer; NULL: absent */
+    const char *usual[MC_MAX_SLOTS]; /* names that the form has replaced; adapters may use them */
     const mc_form *forms;            /* [n_forms] other names, which the files' tensors show */
     int n_forms;
     uint64_t biases;              /* bit i: the matrix of slot i has a bias */

@@ -25,8 +25,11 @@ static bool fits(const mc_weights *weights, int layer, const mc_form *form) {
 }
 
 static void put(const mc_form *form, mc_block_spec *block) {
-    for (int i = 0; i < MC_MAX_SLOTS; i++)
-        if (form->names[i]) block->names[i] = *form->names[i] ? form->names[i] : NULL;
+    for (int i = 0; i < MC_MAX_SLOTS; i++) {
+        if (!form->names[i]) continue;
+        block->usual[i] = *form->names[i] ? block->names[i] : NULL;
+        block->names[i] = *form->names[i] ? form->names[i] : NULL;
+    }
     block->transposed = form->transposed;
 }
 

@@ -14,7 +14,8 @@ typedef struct mc_linear {
     mica_array
         bias; /* [out] f32, or of experts [experts, out], added to the matmul; MICA_NONE: none */
     /* An adapter's factors, [in, r] and [r, out] f32: their matmul is added to the transposed
-     * weight. The adapter's scale is in them. MICA_NONE: no adapter. */
+     * weight; of experts [experts, r, in] and [experts, out, r]. The adapter's scale is in them.
+     * MICA_NONE: no adapter. */
     mica_array lora_a, lora_b;
     /* DoRA: [out] f32, factors of the results before the bias. MICA_NONE: none */
     mica_array dora;

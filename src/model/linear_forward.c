@@ -13,11 +13,32 @@ static mica_array apply_weight(mica_scope *s, const mc_linear *linear, mica_arra
                                linear->fast);
 }
 
+/* Dropout: each element is 0 with the probability p, else divided by 1 - p. */
+static mica_array drop(mica_scope *s, const mc_linear *linear, mica_array x) {
+    if (!mica_valid(linear->dropout_key)) return x;
+    double keep = 1.0 - (double)linear->dropout;
+    mica_array kept = mica_random_bernoulli(s, linear->dropout_key, mica_array_shape(x),
+                                            mica_array_ndim(x), keep);
+    mica_array factors = mica_where(s, kept, mica_f32(s, (float)(1.0 / keep)), mica_f32(s, 0.0f));
+    return mica_multiply(s, x, factors);
+}
+
 /* y [T, k, out], and the bias of each place's expert. */
 static mica_array add_picked_bias(mica_scope *s, const mc_linear *linear, mica_array y,
                                   mica_array picks) {
     if (!mica_valid(linear->bias)) return y;
     return mica_add(s, y, mica_take(s, linear->bias, picks, 0));
+}
+
+/* y [T, k, out], and what the adapters of each place's expert give for rows [.., 1, in], of which
+ * lhs picks. */
+static mica_array add_picked_factors(mica_scope *s, const mc_linear *linear, mica_array y,
+                                     mica_array rows, mica_array lhs, mica_array picks) {
+    if (!mica_valid(linear->lora_a)) return y;
+    int64_t places = mica_array_dim(picks, 0), k = mica_array_dim(picks, 1);
+    mica_array low = mc_gather_rows(s, drop(s, linear, rows), linear->lora_a, lhs, picks, false);
+    low = mc_gather_rows(s, low, linear->lora_b, MICA_NONE, picks, false); /* [T, k, 1, out] */
+    return mica_add(s, y, mica_reshape(s, low, (int64_t[]){places, k, linear->out}, 3));
 }
 
 mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks) {
@@ -32,17 +53,8 @@ mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, 
                           lhs, at, linear->fast);
     else
         y = mc_gather_rows(s, rows, linear->weight, lhs, at, linear->fast);
-    return add_picked_bias(s, linear, mica_squeeze(s, y, 2), picks);
-}
-
-/* Dropout: each element is 0 with the probability p, else divided by 1 - p. */
-static mica_array drop(mica_scope *s, const mc_linear *linear, mica_array x) {
-    if (!mica_valid(linear->dropout_key)) return x;
-    double keep = 1.0 - (double)linear->dropout;
-    mica_array kept = mica_random_bernoulli(s, linear->dropout_key, mica_array_shape(x),
-                                            mica_array_ndim(x), keep);
-    mica_array factors = mica_where(s, kept, mica_f32(s, (float)(1.0 / keep)), mica_f32(s, 0.0f));
-    return mica_multiply(s, x, factors);
+    y = add_picked_bias(s, linear, mica_squeeze(s, y, 2), picks);
+    return add_picked_factors(s, linear, y, rows, lhs, picks);
 }
 
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {

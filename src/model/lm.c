@@ -25,7 +25,7 @@ mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module) {
 }
 
 const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
-    snprintf(text, MC_MODULE_BYTES, "model.layers.%d.%s", slot->layer, slot->name);
+    snprintf(text, MC_MODULE_BYTES, "model.layers.%d.%s", slot->layer, slot->module);
     return text;
 }
 

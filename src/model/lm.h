@@ -23,11 +23,13 @@
 /* What a model has of a slot of a block. */
 typedef struct mc_lm_slot {
     const mc_slot *slot;
-    const char *name;  /* in its layer: "mlp.up_proj"; NULL: the model has none */
-    int layer, block;  /* block: its number in the layer */
-    mc_linear linear;  /* of a matrix */
-    mica_array vector; /* [rows] f32, or [rows, columns, 1] of a kernel; MICA_NONE: none */
-    double offset;     /* that was added to the file's values */
+    const char *name;   /* in its layer: "mlp.up_proj"; NULL: the model has none */
+    const char *module; /* what adapters call it: of experts in tensors of their own, their usual
+                           name */
+    int layer, block;   /* block: its number in the layer */
+    mc_linear linear;   /* of a matrix */
+    mica_array vector;  /* [rows] f32, or [rows, columns, 1] of a kernel; MICA_NONE: none */
+    double offset;      /* that was added to the file's values */
 } mc_lm_slot;
 
 typedef struct mc_lm_rope {

@@ -96,7 +96,8 @@ bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *foun
     if (layer < 0 || layer >= spec->n_layers) return false;
     for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)
         for (int i = 0; i < block->kind->n_slots; i++)
-            if (block->names[i] && is_named(name, block->names[i])) {
+            if (block->names[i] && (is_named(name, block->names[i]) ||
+                                    (block->usual[i] && mc_str_is(name, block->usual[i])))) {
                 *found = (mc_spec_slot){layer, k, block, i};
                 return true;
             }

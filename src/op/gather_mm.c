@@ -1,10 +1,12 @@
 /* Matrix products over matrices that indices pick: gather_mm, gather_qmm. */
+#include <mica/nn.h>
 #include <mica/ops.h>
 
 #include "graph/attr.h"
 #include "graph/gradient.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 #include "op/matmul.h"
 #include "op/quant.h"
 #include "op/work.h"
@@ -58,6 +60,16 @@ static mica_array pick(mica_scope *s, mica_array x, mica_array indices) {
     return mica_take(s, x, indices, 0);
 }
 
+/* The gradient of x, where d [batch..., R, C] is that of the matrices that were picked of it. */
+static mica_array add_picked(mica_scope *s, mica_array d, mica_array x, mica_array indices) {
+    if (!indices.scope) return mc_sum_to(s, d, x);
+    int batch = mica_array_ndim(d) - 2, ndim = mica_array_ndim(x);
+    indices = mica_broadcast_to(s, indices, mica_array_shape(d), batch);
+    mica_array flat = ndim == 2 ? mica_expand_dims(s, x, 0) : mica_flatten(s, x, 0, ndim - 3);
+    flat = mica_take_backward(s, flat, indices, d, 0);
+    return mica_reshape(s, flat, mica_array_shape(x), ndim);
+}
+
 static MC_WORK_RULE(picked_work) {
     (void)attr;
     double k = (double)in[0]->shape[in[0]->ndim - 1], picked = 1;
@@ -107,7 +119,22 @@ const mc_op_def mc_op_gather_mm = {.name = "gather_mm",
                                    .infer = gather_mm_infer,
                                    .decompose = gather_mm_decompose,
                                    .work = picked_work};
-MC_DECOMPOSED_GRADIENT(gather_mm);
+
+static bool gather_mm_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    const mica_array a = n->in[0], b = n->in[1], lhs = n->in[MM_LHS], rhs = n->in[MM_RHS];
+    const mica_array turned[4] = {*dy, mica_swapaxes(s, b, -1, -2), MICA_NONE, rhs};
+    if (n->wanted[0]) {
+        mica_array d = mc_record(s, MC_OP_GATHER_MM, n->attr, turned, 4);
+        dx[0] = add_picked(s, d, a, lhs);
+    }
+    if (n->wanted[1]) {
+        mica_array d = mica_matmul(s, mica_swapaxes(s, pick(s, a, lhs), -1, -2), *dy);
+        dx[1] = add_picked(s, d, b, rhs);
+    }
+    return true;
+}
+MC_GRADIENT(gather_mm, gather_mm_vjp, NULL);
 
 static mica_array record_mm(mica_scope *s, mica_array a, mica_array b, mica_array lhs,
                             mica_array rhs, bool fast) {
@@ -152,7 +179,17 @@ const mc_op_def mc_op_gather_qmm = {.name = "gather_qmm",
                                     .infer = gather_qmm_infer,
                                     .decompose = gather_qmm_decompose,
                                     .work = picked_work};
-MC_DECOMPOSED_GRADIENT(gather_qmm);
+
+static bool gather_qmm_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mc_attr_quant attr = *(const mc_attr_quant *)n->attr;
+    const mica_array in[6] = {*dy, n->in[1], n->in[2], n->in[3], MICA_NONE, n->in[QMM_RHS]};
+    if (n->wanted[2] || n->wanted[3]) return false;
+    attr.transpose = attr.transpose == 0;
+    mica_array d = mc_record(n->s, MC_OP_GATHER_QMM, &attr, in, 6);
+    dx[0] = add_picked(n->s, d, n->in[0], n->in[QMM_LHS]);
+    return true;
+}
+MC_GRADIENT(gather_qmm, gather_qmm_vjp, NULL);
 
 mica_array mica_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                            mica_array biases, mica_quant quant, bool transpose,

@@ -32,7 +32,7 @@ static const mc_lm_slot *slot_of(const mc_trainable *t, size_t site) {
 
 static bool has_site(const mc_trainable *t, int layer, const char *name) {
     for (size_t i = 0; i < site_count(t); i++)
-        if (slot_of(t, i)->layer == layer && strcmp(slot_of(t, i)->name, name) == 0) return true;
+        if (slot_of(t, i)->layer == layer && strcmp(slot_of(t, i)->module, name) == 0) return true;
     return false;
 }
 
@@ -40,7 +40,7 @@ static bool has_site(const mc_trainable *t, int layer, const char *name) {
 static bool is_uniform(const mc_trainable *t) {
     for (size_t i = 0; i < site_count(t); i++)
         for (int layer = t->first_layer; layer < t->lm->spec.n_layers; layer++)
-            if (!has_site(t, layer, slot_of(t, i)->name)) return false;
+            if (!has_site(t, layer, slot_of(t, i)->module)) return false;
     return true;
 }
 
@@ -52,7 +52,7 @@ static bool put_modules(mc_buffer *out, const mc_trainable *t, bool peft) {
         char text[MC_MODULE_BYTES];
         const mc_lm_slot *w = slot_of(t, i);
         if (uniform && w->layer != t->first_layer) continue;
-        const char *dot = strrchr(w->name, '.'), *name = peft && dot ? dot + 1 : w->name;
+        const char *dot = strrchr(w->module, '.'), *name = peft && dot ? dot + 1 : w->module;
         done = (first || mc_buffer_add_text(out, ", ")) &&
                mc_json_put_text(out, uniform ? name : mc_lm_module(w, text));
         first = false;
@@ -157,6 +157,12 @@ static mica_status save_config(const mica_tuner *tuner, const char *path, bool p
     return status;
 }
 
+static bool has_experts(const mc_trainable *t) {
+    for (size_t i = 0; i < mc_trainable_count(t); i++)
+        if (mica_array_ndim(mc_trainable_at(t, i)->value) > 2) return true;
+    return false;
+}
+
 mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
                             mica_adapter_format format) {
     MC_TRY(mc_tuner_check(tuner, "mica_tuner_save"));
@@ -165,6 +171,10 @@ mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
     if (peft && tuner->trainable.options.kind == MICA_TUNE_FULL)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: PEFT's format has no place for full parameters: save mlx-lm's", folder);
+    if (peft && has_experts(&tuner->trainable))
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: in PEFT's format mica writes no factors of experts: save mlx-lm's",
+                       folder);
     MC_TRY(mc_folder_make(folder));
     char *tensors =
         mc_path_join(folder, peft ? "adapter_model.safetensors" : "adapters.safetensors");

@@ -52,16 +52,20 @@ static mica_status add_factors(mc_trainable *t, const mc_lm_slot *w, mica_array 
     size_t at = (size_t)(w - t->lm->slots);
     mica_dtype dtype = t->options.bf16 ? MICA_BF16 : MICA_F32;
     int64_t rank = t->options.rank, n = (int64_t)MC_BUFFER_COUNT(&t->sites, mc_site);
-    const int64_t a_shape[] = {w->linear.in, rank}, b_shape[] = {rank, w->linear.out};
+    const int64_t experts = w->linear.experts, in = w->linear.in, out = w->linear.out;
+    /* of experts as mlx-lm has them */
+    const int64_t a_shape[] = {experts, experts ? rank : in, experts ? in : rank};
+    const int64_t b_shape[] = {experts, experts ? out : rank, experts ? rank : out};
+    const int skip = experts ? 0 : 1;
     double bound = 1.0 / sqrt((double)w->linear.in);
     mica_array key = mica_squeeze(s, mica_slice_axis(s, keys, 0, n, n + 1), 0);
-    mica_array a = mica_random_uniform(s, key, a_shape, 2, MICA_F32, -bound, bound);
+    mica_array a = mica_random_uniform(s, key, a_shape + skip, 3 - skip, MICA_F32, -bound, bound);
     mc_site site = {at, MICA_NONE};
     mc_parameter p = {.module = mc_lm_module(w, module), .part = MC_PART_A, .at = at};
     p.value = mica_astype(s, a, dtype);
     MC_TRY(add(t, p, "lora_a"));
     p.part = MC_PART_B;
-    p.value = mica_zeros(s, b_shape, 2, dtype);
+    p.value = mica_zeros(s, b_shape + skip, 3 - skip, dtype);
     MC_TRY(add(t, p, "lora_b"));
     if (t->options.kind == MICA_TUNE_DORA) {
         site.norms = mc_linear_row_squares(t->constants, &w->linear);
@@ -89,15 +93,16 @@ static mica_status is_named(const entry *e, const char *name, const char *module
     return *is ? MICA_OK : mc_name_matches(e->pattern, module, steps, is);
 }
 
-/* Whether a matrix is to have factors. entries [n_modules] of the options. */
+/* Whether a matrix is to have factors; those of experts only if they are named. entries
+ * [n_modules] of the options. */
 static mica_status is_target(const mc_trainable *t, const mc_lm_slot *w, entry *entries,
                              uint32_t *steps, bool *is) {
     char module[MC_MODULE_BYTES];
     mc_lm_module(w, module);
-    *is = t->options.n_modules == 0;
+    *is = t->options.n_modules == 0 && !w->linear.experts;
     for (size_t i = 0; i < t->options.n_modules; i++) {
         bool named;
-        MC_TRY(is_named(&entries[i], w->name, module, steps, &named));
+        MC_TRY(is_named(&entries[i], w->module, module, steps, &named));
         entries[i].used = entries[i].used || named;
         *is = *is || named;
     }
@@ -111,13 +116,13 @@ static void list_names(const mc_trainable *t, int layer, char *text, size_t byte
     const mc_lm_slot *w;
     text[0] = '\0';
     for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i)) && len < bytes;) {
-        if (w->layer != layer || w->linear.experts) continue;
-        const char *dot = strrchr(w->name, '.');
-        same = dot ? (size_t)(dot + 1 - w->name) : 0;
-        bool again = strncmp(w->name, last, same) == 0;
+        if (w->layer != layer) continue;
+        const char *dot = strrchr(w->module, '.');
+        same = dot ? (size_t)(dot + 1 - w->module) : 0;
+        bool again = strncmp(w->module, last, same) == 0;
         len += (size_t)snprintf(text + len, bytes - len, "%s%s", len ? ", " : "",
-                                again ? w->name + same : w->name);
-        last = w->name;
+                                again ? w->module + same : w->module);
+        last = w->module;
     }
 }
 
@@ -153,7 +158,8 @@ static mica_status add_targets(mc_trainable *t, entry *entries) {
     }
     for (size_t i = 0; (w = mc_lm_next_matrix(t->lm, &i));) {
         bool target = false;
-        if (w->layer >= t->first_layer && !w->linear.experts)
+        bool dora = t->options.kind == MICA_TUNE_DORA;
+        if (w->layer >= t->first_layer && !(w->linear.experts && dora))
             MC_TRY(is_target(t, w, entries, &steps, &target));
         if (target) MC_TRY(add_factors(t, w, keys));
     }

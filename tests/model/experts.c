@@ -321,6 +321,29 @@ static void test_transposed(void **state) {
     free(blocks);
 }
 
+/* ---- adapters ---- */
+
+#define CONFIG                                                                           \
+    "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 64, \"intermediate_size\": 64, "   \
+    "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
+    "\"head_dim\": 16, \"num_experts\": 4, \"num_experts_per_tok\": 2, "                 \
+    "\"moe_intermediate_size\": 32, \"norm_topk_prob\": true, \"vocab_size\": 448, "     \
+    "\"tie_word_embeddings\": true}"
+
+/* Factors are trained, applied and fused by mlx-lm's names, whatever the files call experts. */
+static void test_tuned(void **state) {
+    (void)state;
+    char *stacked = own_model(&mc_family_qwen3_moe, CONFIG);
+    char *listed = own_list_experts(stacked, "qwen3_moe", 4);
+    own_check_tuned(stacked, "layers.1.mlp.switch_mlp.up_proj");
+    own_check_tuned(listed, "layers.0.mlp.switch_mlp.gate_proj");
+    own_check_quantised(listed, "layers.0.mlp.experts.3.gate_proj");
+    own_check_passes(listed);
+    own_check_sessions(listed);
+    test_temp_dir_remove(stacked);
+    test_temp_dir_remove(listed);
+}
+
 /* ---- configs that make no sense ---- */
 
 static void test_refused(void **state) {
@@ -390,9 +413,8 @@ static void test_groups(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_transposed),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_variants), cmocka_unit_test(test_transposed),
+        cmocka_unit_test(test_tuned),    cmocka_unit_test(test_refused),
         cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

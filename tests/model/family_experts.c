@@ -216,6 +216,7 @@ static void test_weights(void **state) {
     own_check_quantised(folder, "layers.1.mlp.switch_mlp.down_proj");
     own_check_tuned(folder, "layers.3.mlp.gate");
     own_check_tuned(folder, "layers.2.mlp.up_proj");
+    own_check_tuned(folder, "layers.1.mlp.switch_mlp.down_proj");
 }
 
 /* A matrix with a dense one in its place has its experts in order. */
@@ -258,7 +259,7 @@ static void test_symbols(void **state) {
     mica_device_close(&device);
 }
 
-/* Experts are not trained: factors go to the other matrices, and whole weights are refused. */
+/* Whole weights of experts are not trained. */
 static void test_full(void **state) {
     (void)state;
     mica_tuner *tuner;
@@ -275,15 +276,14 @@ static void test_full(void **state) {
     "{\"num_layers\": 4, \"lora_parameters\": {\"rank\": 2, \"scale\": 4.0, \"keys\": [" \
     "\"self_attn.q_proj\", \"mlp.switch_mlp.up_proj\"]}}"
 
-/* An adapter of the other matrices, whose config lists the experts', too. */
+/* An adapter whose config lists experts' matrices has to have factors of them. */
 static void test_adapted(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/adapters.safetensors", dir);
     mica_device *device;
     mica_scope *s;
-    mica_named_array arrays[8];
+    mica_named_array arrays[12];
     assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
-    mc_lm *lm = own_open(device, folder);
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     for (int i = 0; i < 8; i++) {
         const int64_t shape[] = {i % 2 ? 2 : 64, i % 2 ? 64 : 2};
@@ -291,14 +291,26 @@ static void test_adapted(void **state) {
             test_format("model.layers.%d.self_attn.q_proj.lora_%c", i / 2, 'a' + i % 2);
         arrays[i].array = mica_ones(s, shape, 2, MICA_F32);
     }
-    assert_int_equal(mica_save_safetensors(path, arrays, 8, NULL, 0), MICA_OK);
+    for (int i = 0; i < 4; i++) {
+        const int64_t shape[] = {EXPERTS_HERE, i % 2 ? 32 : 2, i % 2 ? 2 : 64};
+        arrays[8 + i].name = test_format("model.layers.%d.mlp.switch_mlp.up_proj.lora_%c",
+                                         2 * (i / 2) + 1, 'a' + i % 2);
+        arrays[8 + i].array = mica_ones(s, shape, 3, MICA_F32);
+    }
     test_write_below(dir, "adapter_config.json", ADAPTER_CONFIG);
-    if (mc_lm_adapt(lm, dir) != MICA_OK) fail_msg("%s", mica_last_error());
-    assert_true(mica_valid(mc_lm_find(lm, MC_STR("layers.3.self_attn.q_proj"))->linear.lora_a));
-    for (int i = 0; i < 8; i++)
+    for (size_t n = 8; n <= 12; n += 4) {
+        mc_lm *lm = own_open(device, folder);
+        assert_int_equal(mica_save_safetensors(path, arrays, n, NULL, 0), MICA_OK);
+        assert_int_equal(mc_lm_adapt(lm, dir), n == 8 ? MICA_ENOENT : MICA_OK);
+        if (n == 8 && !strstr(mica_last_error(), "layers.3.mlp.switch_mlp.up_proj"))
+            fail_msg("%s", mica_last_error());
+        if (n == 12)
+            assert_int_equal(lm->adapter_parameters, 4 * 2 * 128 + 2 * EXPERTS_HERE * 2 * 96);
+        mc_lm_close(&lm);
+    }
+    for (int i = 0; i < 12; i++)
         free((void *)(uintptr_t)arrays[i].name);
     mica_scope_close(&s);
-    mc_lm_close(&lm);
     mica_device_close(&device);
     free(path);
     test_temp_dir_remove(dir);

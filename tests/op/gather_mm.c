@@ -241,6 +241,31 @@ static void gradients(void **state) {
     bench_close(&b);
 }
 
+/* By rows and by matrices, which lists pick, as of the decomposition. */
+static void gradients_of_both(void **state) {
+    (void)state;
+    bench b = bench_open();
+    int32_t picks[TOKENS * PICKS], lhs[TOKENS];
+    spread_picks(picks, TOKENS * PICKS);
+    for (int i = 0; i < TOKENS; i++)
+        lhs[i] = i * i % 4;
+    for (int listed = 0; listed < 2; listed++) {
+        mica_array x[2] = {noise(b.s, 2, MICA_F32, SHAPE(TOKENS, 1, 2, 16)),
+                           noise(b.s, 3, MICA_F32, SHAPE(EXPERTS, 16, 5))};
+        mica_array rhs =
+            listed ? i32s(b.s, picks, SHAPE(TOKENS)) : i32s(b.s, picks, SHAPE(TOKENS, PICKS));
+        mica_array left = listed ? i32s(b.s, lhs, SHAPE(TOKENS)) : MICA_NONE, got[2], want[2];
+        mica_array y = mica_gather_mm(b.s, x[0], x[1], left, rhs);
+        mica_array dy = noise(b.s, 4, MICA_F32, mica_array_shape(y), mica_array_ndim(y));
+        if (mica_grad(b.s, y, dy, x, 2, got) != MICA_OK ||
+            mica_grad(b.s, decomposed(b.s, y), dy, x, 2, want) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        for (int i = 0; i < 2; i++)
+            expect_near(b.s, got[i], want[i], 1e-4);
+    }
+    bench_close(&b);
+}
+
 /* K is 0: results are 0. Indices are read all the same. */
 static void empty_sums_are_zero(void **state) {
     (void)state;
@@ -305,6 +330,7 @@ int main(void) {
         cmocka_unit_test(joint_matmuls),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(gradients),
+        cmocka_unit_test(gradients_of_both),
         cmocka_unit_test(empty_sums_are_zero),
         cmocka_unit_test(indices_broadcast),
     };

@@ -15,11 +15,12 @@
 
 /* What an adapter changes. */
 typedef struct target {
-    mc_linear *linear; /* NULL: the model has no such matrix */
-    mica_array *norm;  /* or vector, or kernel; NULL: the model has none */
-    double offset;     /* that was added to the norm's values */
-    int layer;         /* -1: outside the layers */
-    const char *name;  /* in its layer */
+    mc_linear *linear;  /* NULL: the model has no such matrix */
+    mica_array *norm;   /* or vector, or kernel; NULL: the model has none */
+    double offset;      /* that was added to the norm's values */
+    int layer;          /* -1: outside the layers */
+    const char *module; /* in its layer */
+    bool listed;        /* experts that are tensors of their own */
 } target;
 
 /* A matrix or a norm by its module: "layers.7.mlp.up_proj", "embed_tokens", "norm". */
@@ -40,7 +41,8 @@ static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
                     .norm = matrix ? NULL : &w->vector,
                     .offset = w->offset,
                     .layer = w->layer,
-                    .name = w->name};
+                    .module = w->module,
+                    .listed = w->name && strchr(w->name, '*')};
 }
 
 /* A table of rows has no bias. */
@@ -50,7 +52,17 @@ static mica_status check_bias(const mc_adapter_pair *pair, const target *at, con
                    pair->bias->name);
 }
 
+/* Factors of experts are mlx-lm's, of all at once. */
+static mica_status check_experts(const mc_adapter_pair *pair, const target *at) {
+    if (!at->linear->experts || (pair->kind == MC_ADAPTER_MLX && !pair->m && !pair->bias))
+        return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "%s: tensor %s: of adapters of experts mica reads mlx-lm's, without DoRA",
+                   pair->a->file, pair->a->name);
+}
+
 static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const target *at) {
+    MC_TRY(check_experts(pair, at));
     mc_factor a = {pair->a, false}, b = {pair->b, false};
     if (pair->kind == MC_ADAPTER_PEFT) {
         a.transposed = b.transposed = true;
@@ -73,7 +85,9 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const targ
         lm->adapter_parameters += (uint64_t)at->linear->out;
     }
     if (pair->kind == MC_ADAPTER_MLX && at->linear == &lm->embed && lm->tied) lm->head = lm->embed;
-    lm->adapter_parameters += (uint64_t)pair->rank * (uint64_t)(at->linear->in + at->linear->out);
+    int64_t n = at->linear->experts ? at->linear->experts : 1;
+    lm->adapter_parameters +=
+        (uint64_t)n * (uint64_t)pair->rank * (uint64_t)(at->linear->in + at->linear->out);
     return MICA_OK;
 }
 
@@ -83,7 +97,7 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
         target at = find_target(lm, pair->kind, pair->module);
         if (at.linear && at.layer >= 0 && at.layer < first &&
-            !mc_adapter_expects(adapter, at.layer, lm->spec.n_layers, pair->module, at.name))
+            !mc_adapter_expects(adapter, at.layer, lm->spec.n_layers, pair->module, at.module))
             return mc_fail(MICA_EFORMAT,
                            "%s: tensor %s is of block %d, but num_layers of adapter_config.json "
                            "lets only the blocks from %d on have adapters, of %d",
@@ -103,9 +117,9 @@ static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, mc_n
     char module[MC_MODULE_BYTES];
     const mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
-        if (!w->linear.experts && !mica_valid(w->linear.lora_a) &&
+        if (!mica_valid(w->linear.lora_a) &&
             mc_adapter_expects(adapter, w->layer, lm->spec.n_layers, mc_lm_module(w, module),
-                               w->name))
+                               w->module))
             MC_TRY(mc_names_add(missing, module));
     return MICA_OK;
 }
@@ -127,7 +141,7 @@ static mica_status replace_matrix(mc_lm *lm, const mc_adapter *adapter,
     const mc_weight_tensor *t = x->tensor;
     mc_linear *linear = at->linear;
     bool embed = linear == &lm->embed;
-    if (at->name && strchr(at->name, '*'))
+    if (at->listed)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: tensor %s: mica replaces no experts that are tensors of their own",
                        t->file, t->name);

@@ -397,11 +397,34 @@ static mica_status load_factor(mica_scope *scope, mc_factor factor, int64_t rows
     return mica_scope_status(scope);
 }
 
+/* Factors of all experts, as mlx-lm has them, multiplied by scale. */
+static mica_status load_factors(mica_scope *scope, const mc_weight_tensor *t, const int64_t *shape,
+                                double scale, mica_array *array) {
+    char want[96];
+    snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld,%lld]", (long long)shape[0],
+             (long long)shape[1], (long long)shape[2]);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (!has_axes(t, shape, 3)) return wrong(MICA_ESHAPE, t, want);
+    mica_array x;
+    MC_TRY(make_floats(scope, t, 0.0, shape, 3, &x));
+    x = mica_multiply(scope, x, mica_f32(scope, (float)scale));
+    MC_TRY(mica_eval(scope, x));
+    *array = x;
+    return MICA_OK;
+}
+
+static mica_status adapt_experts(mica_scope *scope, const mc_weight_tensor *a,
+                                 const mc_weight_tensor *b, int64_t rank, double scale,
+                                 mc_linear *linear) {
+    const int64_t a_shape[] = {linear->experts, rank, linear->in};
+    const int64_t b_shape[] = {linear->experts, linear->out, rank};
+    MC_TRY(load_factors(scope, a, a_shape, 1.0, &linear->lora_a));
+    return load_factors(scope, b, b_shape, scale, &linear->lora_b);
+}
+
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear) {
-    if (linear->experts)
-        return mc_fail(MICA_EUNSUPPORTED, "%s: tensor %s: mica adapts no matrices of experts",
-                       a.tensor->file, a.tensor->name);
+    if (linear->experts) return adapt_experts(scope, a.tensor, b.tensor, rank, scale, linear);
     MC_TRY(load_factor(scope, a, linear->in, rank, 1.0, &linear->lora_a));
     return load_factor(scope, b, rank, linear->out, scale, &linear->lora_b);
 }

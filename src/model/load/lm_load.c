@@ -54,6 +54,11 @@ static mica_status load_slot(mc_loader *loader, const mc_block_spec *block, int 
                           mc_block_has_bias(block, i), &w->linear);
 }
 
+static const char *module_of(const mc_block_spec *block, int i) {
+    const char *name = block->names[i];
+    return name && strchr(name, '*') && block->usual[i] ? block->usual[i] : name;
+}
+
 static mica_status load_block(mc_loader *loader, mc_lm *lm, int layer, int k) {
     const mc_block_spec *block = mc_spec_block(&lm->spec, layer, k);
     mc_lm_slot *slots = mc_lm_block(lm, layer, k);
@@ -62,6 +67,7 @@ static mica_status load_block(mc_loader *loader, mc_lm *lm, int layer, int k) {
         slots[i] = (mc_lm_slot){
             .slot = slot,
             .name = block->names[i],
+            .module = module_of(block, i),
             .layer = layer,
             .block = k,
             .offset = slot->kind == MC_SLOT_NORM ? block->norm_offset : 0.0,

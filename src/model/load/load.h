@@ -107,11 +107,11 @@ typedef struct mc_factor {
     bool transposed;
 } mc_factor;
 
-/* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]. The weight does not
+/* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]; of experts A^T and B^T,
+ * [experts, rank, in] and [experts, out, rank], are as the files have them. The weight does not
  * change; the factors are copied to f32, in the scope.
  *
- *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_EUNSUPPORTED the
- *          matrices of experts; MICA_ENOMEM */
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear);
 
