@@ -196,7 +196,7 @@ static mica_status pick_rows(calibrating *c) {
 
 /* ---- passes ---- */
 
-static mica_status run(calibrating *c, float *logits) {
+static mica_status run_sample(calibrating *c, float *logits) {
     const int64_t shape[] = {1, (int64_t)c->n};
     mica_scope *s = c->s;
     mica_array ids = mica_from_data(s, c->ids, MICA_I32, shape, 2);
@@ -300,7 +300,7 @@ static mica_status measure_group(calibrating *c, const kept *k, size_t g) {
     for (int b = 0; b < MC_BITS; b++) {
         MC_TRY(mc_cancel_check(c->options->cancel));
         mica_status status = each_matrix(c, g, mc_bits[b], quantise);
-        if (status == MICA_OK) status = run(c, c->logits);
+        if (status == MICA_OK) status = run_sample(c, c->logits);
         restore(c, k);
         MC_TRY(status);
         double cost = divergence(c);
@@ -314,7 +314,7 @@ static mica_status measure_all(calibrating *c, const kept *k, double *result) {
     mica_status status = MICA_OK;
     for (size_t g = 0; status == MICA_OK && g < c->count; g++)
         status = each_matrix(c, g, mc_bits[c->choice[g]], quantise);
-    if (status == MICA_OK) status = run(c, c->logits);
+    if (status == MICA_OK) status = run_sample(c, c->logits);
     restore(c, k);
     if (status == MICA_OK) *result = divergence(c);
     return status;
@@ -393,7 +393,7 @@ static mica_status calibrate(calibrating *c, int *bits, double *result) {
     MC_TRY(check_budget(c, budget)); /* before measuring takes its time */
     MC_TRY(pick_rows(c));
     MC_TRY(keep(c, &k));
-    MC_TRY(run(c, c->reference));
+    MC_TRY(run_sample(c, c->reference));
     MC_TRY(check_reference(c));
     for (size_t g = 0; g < c->count; g++)
         MC_TRY(measure_group(c, &k, g));

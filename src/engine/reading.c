@@ -31,7 +31,7 @@ static mica_status keep_call(mica_answer *a, const mc_piece *piece) {
     return mc_fail_nomem("a call of a tool");
 }
 
-static mica_status take(void *user, const mc_piece *piece) {
+static mica_status take_piece(void *user, const mc_piece *piece) {
     mica_answer *a = user;
     if (piece->kind == MC_PIECE_CALL) return keep_call(a, piece);
     mc_buffer *to = piece->kind == MC_PIECE_THOUGHT ? &a->thoughts : &a->text;
@@ -47,7 +47,8 @@ static mica_status open_parts(const mica_model *model, const mica_answer_options
         MC_TRY(mc_answer_format_find_open(&format, mica_model_tokenizer(model), o->prompt,
                                           o->prompt_count, &is_open));
     if (o->tools) MC_TRY(mc_tools_read(o->tools, strlen(o->tools), &a->tools));
-    return mc_splitter_open(&format, o->tools ? &a->tools : NULL, is_open, take, a, &a->splitter);
+    return mc_splitter_open(&format, o->tools ? &a->tools : NULL, is_open, take_piece, a,
+                            &a->splitter);
 }
 
 mica_status mica_answer_open(const mica_model *model, const mica_answer_options *options,

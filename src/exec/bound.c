@@ -186,7 +186,7 @@ void mc_bounds_release(mc_bounds *b) {
 }
 
 /* Under the lock. */
-static mc_bound *find(mc_bounds *bounds, const int64_t *lengths) {
+static mc_bound *find_bound(mc_bounds *bounds, const int64_t *lengths) {
     const size_t n = bounds->program->n_symbols * sizeof *lengths;
     mc_bound *b = bounds->first;
     while (b && n > 0 && memcmp(b->lengths, lengths, n) != 0)
@@ -236,13 +236,13 @@ static mc_bound *insert(mc_bounds *bounds, mc_bound *b) {
 mica_status mc_bounds_get(mc_bounds *bounds, const int64_t *lengths, mc_bound **bound, bool *made) {
     if (made) *made = false;
     pthread_mutex_lock(&bounds->lock);
-    *bound = find(bounds, lengths);
+    *bound = find_bound(bounds, lengths);
     pthread_mutex_unlock(&bounds->lock);
     if (*bound) return MICA_OK;
     mc_bound *own = NULL;
     MC_TRY(make(bounds, lengths, &own)); /* others may run meanwhile */
     pthread_mutex_lock(&bounds->lock);
-    *bound = find(bounds, lengths);
+    *bound = find_bound(bounds, lengths);
     mc_bound *dead = *bound ? own : insert(bounds, own);
     pthread_mutex_unlock(&bounds->lock);
     if (!*bound) {

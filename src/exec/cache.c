@@ -54,7 +54,7 @@ static mc_cached **bucket_of(mc_graph_cache *cache, uint64_t hash) {
 }
 
 /* Under the lock. */
-static mc_cached *find(mc_graph_cache *cache, const mc_trace *trace) {
+static mc_cached *find_graph(mc_graph_cache *cache, const mc_trace *trace) {
     mc_cached *entry = *bucket_of(cache, trace->hash);
     while (entry && (entry->hash != trace->hash || entry->key.len != trace->key.len ||
                      memcmp(entry->key.data, trace->key.data, trace->key.len) != 0))
@@ -134,7 +134,7 @@ mica_status mc_cached_get(mica_device *device, const mc_trace *trace, mc_cached 
     mc_graph_cache *cache = mc_graph_cache_of(device);
     if (!cache) return mc_fail_nomem("the cache of graphs");
     pthread_mutex_lock(&cache->lock);
-    mc_cached *entry = find(cache, trace);
+    mc_cached *entry = find_graph(cache, trace);
     if (!entry) {
         cache->misses++;
         /* Compiling takes milliseconds: others may run meanwhile. Two threads that compile the same

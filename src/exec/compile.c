@@ -451,7 +451,7 @@ static mica_status check_call(const call *c, mica_scope *into) {
     return check_recursion(c->f);
 }
 
-static mica_status run(const call *c, mica_scope *into, mica_array *results) {
+static mica_status run_call(const call *c, mica_scope *into, mica_array *results) {
     entry *e;
     for (size_t i = 0; i < c->n_args; i++)
         if (mc_node_of(c->args[i])->state == MC_PENDING)
@@ -473,7 +473,7 @@ mica_status mica_function_call(mica_function *function, mica_scope *into, const 
         results[i] = (mica_array){into, MC_ABSENT};
     mica_status status = check_call(&c, into);
     if (status == MICA_OK)
-        status = inlined ? record_inline(&c, into, results) : run(&c, into, results);
+        status = inlined ? record_inline(&c, into, results) : run_call(&c, into, results);
     for (size_t i = 0; status != MICA_OK && i < n_results; i++)
         results[i] = (mica_array){into, MC_ABSENT};
     return status;

@@ -99,7 +99,7 @@ static mica_status prepare(mica_scope *s, workspace *w, mica_array *xs, size_t n
 
 /* ---- running ---- */
 
-static void run(evaluation *e) {
+static void run_evaluation(evaluation *e) {
     e->status = mc_compiled_run(e->cached->compiled, e->args, e->scalars, e->results, e->cancel);
 }
 
@@ -191,7 +191,7 @@ mica_status mica_eval_n(mica_scope *s, const mica_array *xs, size_t n) {
     evaluation *e;
     MC_TRY(start(s, xs, n, &e));
     if (!e) return MICA_OK;
-    run(e);
+    run_evaluation(e);
     return finish(e);
 }
 
@@ -201,7 +201,7 @@ mica_status mica_eval(mica_scope *s, mica_array x) {
 
 static void run_in_background(mc_job *job) {
     evaluation *e = (evaluation *)(void *)job;
-    run(e);
+    run_evaluation(e);
     if (e->status != MICA_OK) snprintf(e->error, sizeof e->error, "%s", mica_last_error());
 }
 

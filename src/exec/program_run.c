@@ -173,8 +173,8 @@ typedef struct manner {
     bool keep;
 } manner;
 
-static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica_array *args,
-                       mica_array *results, manner how) {
+static mica_status run_program(mica_program *p, buffers *b, mica_scope *into,
+                               const mica_array *args, mica_array *results, manner how) {
     mc_fence *fence = how.fence;
     const mc_compiled *c = p->cached->compiled;
     size_t bound = 0;
@@ -244,7 +244,7 @@ static mica_status start(const mica_program *program, mica_scope *into, const mi
     MC_TRY(check_args(p, args));
     buffers *b = take_buffers(p);
     if (!b) return mc_fail_nomem("running a program");
-    mica_status status = run(p, b, into, args, results, how);
+    mica_status status = run_program(p, b, into, args, results, how);
     give_back(p, b);
     if (status == MICA_OK) return MICA_OK;
     make_invalid(p, into, results);

@@ -27,7 +27,7 @@ int64_t mc_custom_id(const char *name) {
     return (int64_t)(hash & INT64_MAX);
 }
 
-static entry *find(int64_t id) {
+static entry *find_op(int64_t id) {
     pthread_mutex_lock(&lock);
     entry *e = entries;
     while (e && e->id != id)
@@ -37,7 +37,7 @@ static entry *find(int64_t id) {
 }
 
 const mica_custom_op *mc_custom_find(const mc_attr_custom *attr) {
-    const entry *e = find(attr->op);
+    const entry *e = find_op(attr->op);
     if (e) return &e->op;
     mc_fail(MICA_EUNSUPPORTED, "custom: no op with the number %lld is registered",
             (long long)attr->op);
@@ -45,7 +45,7 @@ const mica_custom_op *mc_custom_find(const mc_attr_custom *attr) {
 }
 
 bool mc_custom_is_known(const char *name) {
-    const entry *e = find(mc_custom_id(name));
+    const entry *e = find_op(mc_custom_id(name));
     return e && strcmp(e->name, name) == 0;
 }
 

@@ -79,7 +79,7 @@ static entry **slot_of(int64_t handle) {
     return &table.slots[i];
 }
 
-static const entry *find(int64_t handle) {
+static const entry *find_dim(int64_t handle) {
     return table.cap > 0 ? *slot_of(handle) : NULL;
 }
 
@@ -128,7 +128,7 @@ static int64_t intern(mc_dim_kind kind, const void *data, size_t bytes, mc_dim_s
     pthread_mutex_lock(&table.lock);
     for (uint64_t attempt = 0;; attempt++) {
         handle = handle_of(kind, data, bytes, attempt);
-        e = find(handle);
+        e = find_dim(handle);
         if (handle == MC_DIM_NONE) continue;
         if (!e || (e->kind == kind && e->bytes == bytes && memcmp(e->data, data, bytes) == 0))
             break;
@@ -149,14 +149,14 @@ bool mc_dims_live(void) {
 bool mc_dim_has_symbols(int64_t d) {
     if (!mc_dim_in_range(d) || !mc_dims_live()) return false;
     pthread_mutex_lock(&table.lock);
-    bool found = find(d) != NULL;
+    bool found = find_dim(d) != NULL;
     pthread_mutex_unlock(&table.lock);
     return found;
 }
 
 static mc_dim_size size_of(int64_t d) {
     pthread_mutex_lock(&table.lock);
-    const entry *e = find(d);
+    const entry *e = find_dim(d);
     mc_dim_size size = e ? e->size : (mc_dim_size){0, 1};
     pthread_mutex_unlock(&table.lock);
     return size;
@@ -171,7 +171,7 @@ void mc_dim_get(int64_t d, parts *p) {
     *p = (parts){.kind = MC_DIM_NUMBER};
     if (!mc_dim_has_symbols(d)) return;
     pthread_mutex_lock(&table.lock);
-    const entry *e = find(d);
+    const entry *e = find_dim(d);
     if (e) p->kind = e->kind;
     if (e && e->kind == MC_DIM_SYMBOL) memcpy(p->name, e->data, e->bytes);
     if (e && e->kind == MC_DIM_QUOTIENT) {

@@ -96,7 +96,7 @@ mica_status mc_primes_add(mc_primes *p, mica_array node) {
 }
 
 /* What a number follows from. False: it stays. */
-static bool find(const mc_primes *p, int64_t number, pair *found) {
+static bool find_pair(const mc_primes *p, int64_t number, pair *found) {
     const pair *same = pair_of(p, number);
     if (same) {
         *found = *same;
@@ -121,7 +121,7 @@ mica_status mc_primes_dim(const mc_primes *p, int64_t number, int64_t *dim) {
     pair found;
     *dim = number;
     if (rest <= SMALL || rest > (int64_t)1 << 50) return MICA_OK;
-    while (rest > SMALL && find(p, rest, &found)) {
+    while (rest > SMALL && find_pair(p, rest, &found)) {
         if (found.unclear)
             return mc_fail(MICA_EFORMAT, "%s: axes of length %lld became different ones", p->name,
                            (long long)found.number);

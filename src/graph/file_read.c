@@ -62,7 +62,7 @@ static mica_status malformed(const reader *r, const char *what) {
     return mc_fail(MICA_EFORMAT, "%s: %s (byte %zu of a graph's file)", r->name, what, r->at);
 }
 
-static mica_status take(reader *r, uint64_t bytes, const char **data) {
+static mica_status take_bytes(reader *r, uint64_t bytes, const char **data) {
     *data = NULL;
     if (bytes > r->end - r->at) return malformed(r, "ends too early");
     *data = r->data + r->at;
@@ -72,7 +72,7 @@ static mica_status take(reader *r, uint64_t bytes, const char **data) {
 
 static mica_status take_word(reader *r, uint64_t *word) {
     const char *data;
-    MC_TRY(take(r, sizeof *word, &data));
+    MC_TRY(take_bytes(r, sizeof *word, &data));
     memcpy(word, data, sizeof *word);
     return MICA_OK;
 }
@@ -91,7 +91,7 @@ static mica_status take_text(reader *r, const char **text) {
     const char *data;
     MC_TRY(take_word(r, &n));
     if (n > MC_GRAPH_MAX_NAME) return malformed(r, "a name is too long");
-    MC_TRY(take(r, (n + MC_GRAPH_WORD - 1) / MC_GRAPH_WORD * MC_GRAPH_WORD, &data));
+    MC_TRY(take_bytes(r, (n + MC_GRAPH_WORD - 1) / MC_GRAPH_WORD * MC_GRAPH_WORD, &data));
     if (memchr(data, 0, (size_t)n) || !mc_utf8_valid(data, (size_t)n))
         return malformed(r, "a name is no text");
     *text = mc_arena_strndup(r->arena, data, (size_t)n);
@@ -264,7 +264,7 @@ static mica_status take_layout(reader *r, mc_layout *l) {
     MC_TRY(take_halves(r, &dtype, &ndim));
     if (dtype >= MICA_DTYPE_COUNT || ndim > MICA_MAX_NDIM)
         return malformed(r, "a leaf of an unknown dtype, or with too many axes");
-    MC_TRY(take(r, ndim * sizeof *lengths, &shape));
+    MC_TRY(take_bytes(r, ndim * sizeof *lengths, &shape));
     memcpy(lengths, shape, ndim * sizeof *lengths);
     for (uint32_t k = 0; k < ndim; k++)
         MC_TRY(r->primes ? mc_primes_dim(r->primes, lengths[k], &lengths[k])
@@ -419,7 +419,7 @@ static mica_status find_dims(const reader *r, const file_op *op, int64_t *attr) 
 static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_MAX_WORDS]) {
     const char *words;
     memset(attr, 0, MC_ATTR_MAX_WORDS * sizeof *attr);
-    MC_TRY(take(r, (uint64_t)op->words * MC_GRAPH_WORD, &words));
+    MC_TRY(take_bytes(r, (uint64_t)op->words * MC_GRAPH_WORD, &words));
     for (uint32_t f = 0; f < op->n_fields; f++) {
         memcpy(attr + op->fields[f].at, words, op->fields[f].words * sizeof *attr);
         words += op->fields[f].words * sizeof *attr;

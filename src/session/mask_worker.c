@@ -20,14 +20,14 @@ struct mc_mask_worker {
 /* ---- jobs ---- */
 
 /* Computes a mask. Returns how long it took. */
-static uint64_t run(mc_mask_job *job) {
+static uint64_t run_job(mc_mask_job *job) {
     uint64_t start = mc_now_us();
     job->status = job->constraint->ops->mask(job->constraint, &job->mask);
     return mc_now_us() - start;
 }
 
 /* Takes the first job from the queue; the lock is held. */
-static mc_mask_job *take(mc_mask_worker *worker) {
+static mc_mask_job *take_job(mc_mask_worker *worker) {
     mc_mask_job *job = worker->first;
     worker->first = job->next;
     if (!worker->first) worker->last = NULL;
@@ -42,10 +42,10 @@ static void *work(void *context) {
         while (!worker->first && !worker->stop)
             pthread_cond_wait(&worker->work, &worker->lock);
         if (!worker->first) break;
-        mc_mask_job *job = take(worker);
+        mc_mask_job *job = take_job(worker);
         job->state = MC_MASK_RUNS;
         pthread_mutex_unlock(&worker->lock);
-        uint64_t took = run(job);
+        uint64_t took = run_job(job);
         if (job->status != MICA_OK) /* the text is this thread's */
             snprintf(job->error, sizeof job->error, "%s", mica_last_error());
         pthread_mutex_lock(&worker->lock);
@@ -107,7 +107,7 @@ mica_status mc_mask_job_finish(mc_mask_worker *worker, mc_mask_job *job) {
     bool done = take_back(worker, job);
     pthread_mutex_unlock(&worker->lock);
     if (done && job->status != MICA_OK) mc_fail(job->status, "%s", job->error);
-    if (!done) took = run(job);
+    if (!done) took = run_job(job);
     pthread_mutex_lock(&worker->lock);
     worker->computed_us += took;
     worker->waited_us += mc_now_us() - start;

@@ -303,8 +303,8 @@ static mica_status run_or_launch(const mc_passes *passes, const mc_pass_rows *pa
     return mica_program_run(program, s, args, results);
 }
 
-static mica_status run(mc_passes *passes, const mc_pass_rows *pass, const mica_program *program,
-                       mica_array ids, mica_array *results) {
+static mica_status run_program(mc_passes *passes, const mc_pass_rows *pass,
+                               const mica_program *program, mica_array ids, mica_array *results) {
     size_t states = count_state_results(pass), n_results = count_results(pass);
     size_t n_args = count_own_params(pass) + count_state_params(pass);
     mica_array *args = mc_arena_alloc(&passes->arena, n_args * sizeof *args);
@@ -324,10 +324,10 @@ mica_status mc_pass_compute(mc_passes *passes, const mc_pass_rows *pass, mica_ar
     mc_arena_reset(&passes->arena);
     if (!pass->wish.n_layers) {
         MC_TRY(find_program(passes, pass));
-        return run(passes, pass, passes->programs[0].program, ids, results);
+        return run_program(passes, pass, passes->programs[0].program, ids, results);
     }
     mica_status status = build(passes, pass, &once);
-    if (status == MICA_OK) status = run(passes, pass, once, ids, results);
+    if (status == MICA_OK) status = run_program(passes, pass, once, ids, results);
     mica_program_close(&once);
     return status;
 }

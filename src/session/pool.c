@@ -493,8 +493,8 @@ static mica_status build(mc_kv_pool *pool, const mica_array *arrays, const mica_
 }
 
 /* Runs such a program over n of the pool's arrays. They stay where it fails. */
-static mica_status run(mc_kv_pool *pool, const mica_program *program, mica_array *arrays, size_t n,
-                       const mica_array *more) {
+static mica_status run_program(mc_kv_pool *pool, const mica_program *program, mica_array *arrays,
+                               size_t n, const mica_array *more) {
     size_t bytes = n * sizeof(mica_array);
     mc_arena_reset(&pool->arena);
     mica_array *results = mc_arena_alloc(&pool->arena, bytes);
@@ -551,7 +551,7 @@ static mica_status copy_block(mc_kv_pool *pool, mc_kv_part *part, int32_t from, 
     if (!part->copy) MC_TRY(build_copy(pool, part));
     const mica_array more[] = {mica_from_data(pool->recording, &number, MICA_I32, &one, 1),
                                slots_of(pool, part, &to, pool->block)};
-    mica_status status = run(pool, part->copy, part->arrays, 2 * (size_t)part->slots, more);
+    mica_status status = run_program(pool, part->copy, part->arrays, 2 * (size_t)part->slots, more);
     mc_scope_reset(pool->recording);
     return status;
 }
@@ -592,7 +592,7 @@ mica_status mc_pool_write(mc_kv_pool *pool, mc_kv_part *part, int i, const int32
     if (!part->write) MC_TRY(build_write(pool, part, shape));
     const mica_array args[] = {mica_from_data(s, data, pool->lm->kv_dtype, shape, 4),
                                slots_of(pool, part, ids, count)};
-    mica_status status = run(pool, part->write, &part->arrays[i], 1, args);
+    mica_status status = run_program(pool, part->write, &part->arrays[i], 1, args);
     mc_scope_reset(s);
     return status;
 }

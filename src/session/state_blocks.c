@@ -305,7 +305,7 @@ static void args(mc_state_rows rows, mica_scope *s, int64_t tokens, mica_array *
             mc_scope_fail(s, MICA_ENOMEM, "no memory for the tables of a KV pool");
 }
 
-static mica_status take(mc_state *state, mica_scope *home, const mica_array *results) {
+static mica_status take_results(mc_state *state, mica_scope *home, const mica_array *results) {
     (void)home;
     return array_count(state) ? mc_pool_set_arrays(state->pool, part_of(state), results) : MICA_OK;
 }
@@ -360,7 +360,7 @@ const mc_state_ops mc_state_blocks = {
     .params = params,
     .results = results,
     .args = args,
-    .take = take,
+    .take = take_results,
     .saved_bytes = mc_entries_saved_bytes,
     .write = write,
     .read = read,

@@ -192,7 +192,7 @@ static mica_array moved(mica_scope *home, mica_array x) {
     return x.scope == home ? x : mica_materialize(home, x);
 }
 
-static mica_status take(mc_state *state, mica_scope *home, const mica_array *results) {
+static mica_status take_results(mc_state *state, mica_scope *home, const mica_array *results) {
     for (int i = 0; i < state->slots; i++) {
         of(state)->slots[i].k = moved(home, *results++);
         of(state)->slots[i].v = moved(home, *results++);
@@ -265,7 +265,7 @@ const mc_state_ops mc_state_buffers = {
     .params = params,
     .results = results,
     .args = args,
-    .take = take,
+    .take = take_results,
     .arrays = arrays,
     .saved_bytes = mc_entries_saved_bytes,
     .write = write,

@@ -215,7 +215,7 @@ static void args(mc_state_rows rows, mica_scope *s, int64_t n, mica_array *args)
     c->pending = c->base.count + rows.ahead[0] + n;
 }
 
-static mica_status take(mc_state *state, mica_scope *home, const mica_array *results) {
+static mica_status take_results(mc_state *state, mica_scope *home, const mica_array *results) {
     carried *c = of(state);
     for (int i = 0; i < c->n; i++)
         c->now[i] = results[i].scope == home ? results[i] : mica_materialize(home, results[i]);
@@ -304,7 +304,7 @@ const mc_state_ops mc_state_carried = {
     .params = params,
     .results = results,
     .args = args,
-    .take = take,
+    .take = take_results,
     .arrays = arrays,
     .saved_bytes = saved_bytes,
     .write = write,

@@ -344,7 +344,7 @@ static bool work_left(const work *w) {
     return w->next < w->task->count;
 }
 
-static void run(work *w) {
+static void run_batch(work *w) {
     step t;
     while (work_left(w)) {
         prepare(w, &t);
@@ -383,7 +383,7 @@ mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_option
               .options = options,
               .n_slots = options->parallel ? (size_t)options->parallel : MC_BATCH_ROWS};
     mica_status status = open_work(&w);
-    if (status == MICA_OK) run(&w);
+    if (status == MICA_OK) run_batch(&w);
     close_work(&w);
     return mc_batch_rows_close(&w.rows, status, start, results);
 }

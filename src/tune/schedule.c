@@ -46,7 +46,7 @@ static const struct {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static mica_status find(const mica_schedule *schedule, size_t *row) {
+static mica_status find_row(const mica_schedule *schedule, size_t *row) {
     const char *name = schedule->name ? schedule->name : "constant";
     char known[256] = "";
     size_t len = 0;
@@ -60,7 +60,7 @@ static mica_status find(const mica_schedule *schedule, size_t *row) {
 mica_status mica_schedule_rate(const mica_schedule *schedule, int64_t step, double *rate) {
     size_t i;
     if (!schedule || !rate || step < 0) return mc_fail(MICA_EINVAL, "mica_schedule_rate: NULL");
-    MC_TRY(find(schedule, &i));
+    MC_TRY(find_row(schedule, &i));
     const double *a = schedule->arguments;
     size_t n = schedule->n_arguments;
     if (n < rows[i].min || n > rows[i].max)

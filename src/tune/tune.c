@@ -473,7 +473,7 @@ static mica_status test(loop *l) {
     return MICA_OK;
 }
 
-static mica_status run(loop *l, const mica_tune_options *options) {
+static mica_status run_loop(loop *l, const mica_tune_options *options) {
     MC_TRY(prepare(l, options));
     if (!l->o.no_train) {
         MC_TRY(resume(l));
@@ -501,7 +501,7 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     l->cache_limit = mica_device_set_cache_limit(tuner->device, 0);
     (void)mica_device_set_cache_limit(tuner->device, l->cache_limit);
     l->result.train_loss = l->result.valid_loss = l->result.test_loss = (double)NAN;
-    mica_status status = run(l, options);
+    mica_status status = run_loop(l, options);
     l->result.iteration = l->at.iteration;
     l->result.trained_tokens = (uint64_t)l->safe.trained_tokens;
     l->result.peak_bytes = mica_device_peak_bytes(tuner->device);

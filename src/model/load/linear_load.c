@@ -29,7 +29,8 @@ static void use(mc_loader *loader, const mc_weight_tensor *t) {
 }
 
 /* Finds the tensor of a name; if it is absent, gives NULL and lists it as missing. */
-static mica_status find(mc_loader *loader, const char *name, const mc_weight_tensor **tensor) {
+static mica_status find_tensor(mc_loader *loader, const char *name,
+                               const mc_weight_tensor **tensor) {
     *tensor = mc_weights_find(loader->weights, name);
     if (*tensor) {
         use(loader, *tensor);
@@ -128,7 +129,7 @@ mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, doubl
                            mica_array *vector) {
     const mc_weight_tensor *t;
     *vector = MICA_NONE;
-    MC_TRY(find(loader, name, &t));
+    MC_TRY(find_tensor(loader, name, &t));
     if (!t) return MICA_OK;
     MC_TRY(mc_vector_make(loader->scope, t, n, offset, vector));
     loader->parameters += (uint64_t)n;
@@ -140,7 +141,7 @@ mica_status mc_kernel_load(mc_loader *loader, const char *name, int64_t channels
                            mica_array *kernel) {
     const mc_weight_tensor *t;
     *kernel = MICA_NONE;
-    MC_TRY(find(loader, name, &t));
+    MC_TRY(find_tensor(loader, name, &t));
     if (!t) return MICA_OK;
     MC_TRY(mc_kernel_make(loader->scope, t, channels, taps, kernel));
     loader->parameters += (uint64_t)(channels * taps);
@@ -274,7 +275,7 @@ static mica_status load_biases(mc_loader *loader, const char *module,
     const mc_weight_tensor *t;
     if (linear->quant.mode != MICA_QUANT_AFFINE) return MICA_OK;
     snprintf(name, sizeof name, "%s.biases", module);
-    MC_TRY(find(loader, name, &t));
+    MC_TRY(find_tensor(loader, name, &t));
     if (!t) return MICA_OK;
     MC_TRY(check_scales(linear, t));
     if (t->dtype != scales->dtype) return wrong(MICA_EDTYPE, t, "the dtype of its scales");
@@ -329,7 +330,7 @@ static mica_status find_weight(mc_loader *loader, const char *module, const mc_w
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%s.weight", module);
     bool bare = !mc_weights_find(loader->weights, name) && mc_weights_find(loader->weights, module);
-    return find(loader, bare ? module : name, t);
+    return find_tensor(loader, bare ? module : name, t);
 }
 
 /* Loads "module.bias", or "module_bias". */
@@ -340,7 +341,7 @@ static mica_status load_bias(mc_loader *loader, const char *module, mc_linear *l
     snprintf(name, sizeof name, "%s_bias", module);
     if (!mc_weights_find(loader->weights, name)) snprintf(name, sizeof name, "%s.bias", module);
     if (!linear->experts) return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
-    MC_TRY(find(loader, name, &t));
+    MC_TRY(find_tensor(loader, name, &t));
     if (!t) return MICA_OK;
     snprintf(want, sizeof want, "floats [%lld,%lld]", (long long)shape[0], (long long)shape[1]);
     if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);

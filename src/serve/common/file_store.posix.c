@@ -148,7 +148,7 @@ mica_status mc_file_writer_close(mc_file_writer *writer, mica_status status) {
 /* ---- reading ---- */
 
 /* The link to an entry, or to the list's end. Called with the lock held. */
-static mc_file_entry **find(mc_file_store *store, size_t key, mc_str id) {
+static mc_file_entry **find_file(mc_file_store *store, size_t key, mc_str id) {
     mc_file_entry **link = &store->first;
     while (*link && ((*link)->about.key != key || !mc_str_is(id, (*link)->about.id)))
         link = &(*link)->next;
@@ -157,7 +157,7 @@ static mc_file_entry **find(mc_file_store *store, size_t key, mc_str id) {
 
 bool mc_file_store_find(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
     pthread_mutex_lock(&store->lock);
-    mc_file_entry *entry = *find(store, key, id);
+    mc_file_entry *entry = *find_file(store, key, id);
     if (entry) *about = entry->about;
     pthread_mutex_unlock(&store->lock);
     return entry != NULL;
@@ -175,7 +175,7 @@ size_t mc_file_store_list(mc_file_store *store, size_t key, mc_stored_file *file
 int mc_file_store_open_file(mc_file_store *store, size_t key, mc_str id, mc_stored_file *about) {
     int fd = -1;
     pthread_mutex_lock(&store->lock);
-    mc_file_entry *entry = *find(store, key, id);
+    mc_file_entry *entry = *find_file(store, key, id);
     if (entry) {
         *about = entry->about;
         entry->read = true;
@@ -198,7 +198,7 @@ bool mc_file_store_has_news(mc_file_store *store, int seconds) {
 
 bool mc_file_store_remove(mc_file_store *store, size_t key, mc_str id) {
     pthread_mutex_lock(&store->lock);
-    mc_file_entry **link = find(store, key, id);
+    mc_file_entry **link = find_file(store, key, id);
     bool found = *link != NULL;
     if (found) remove_entry(store, link);
     pthread_mutex_unlock(&store->lock);

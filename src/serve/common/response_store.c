@@ -36,7 +36,7 @@ static void put_first(mc_response_store *store, mc_stored_response *stored) {
     store->bytes += bytes_of(stored);
 }
 
-static mc_stored_response **find(mc_response_store *store, size_t key, mc_str id) {
+static mc_stored_response **find_response(mc_response_store *store, size_t key, mc_str id) {
     mc_stored_response **link = &store->first;
     while (*link && ((*link)->key != key || !mc_str_is(id, (*link)->id)))
         link = &(*link)->next;
@@ -82,7 +82,7 @@ bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_
                             mc_buffer *input, mc_buffer *messages, bool *found) {
     bool done = true;
     pthread_mutex_lock(&store->lock);
-    mc_stored_response **link = find(store, key, id);
+    mc_stored_response **link = find_response(store, key, id);
     *found = *link != NULL;
     if (*found) {
         mc_stored_response *stored = unlink_response(store, link);
@@ -98,7 +98,7 @@ bool mc_response_store_find(mc_response_store *store, size_t key, mc_str id, mc_
 
 bool mc_response_store_remove(mc_response_store *store, size_t key, mc_str id) {
     pthread_mutex_lock(&store->lock);
-    mc_stored_response **link = find(store, key, id);
+    mc_stored_response **link = find_response(store, key, id);
     mc_stored_response *stored = *link ? unlink_response(store, link) : NULL;
     pthread_mutex_unlock(&store->lock);
     if (stored) free_stored(stored);

@@ -31,7 +31,7 @@ void mc_made_deinit(mc_made_list *list) {
 }
 
 /* What leads to one; to NULL, at the end, where there is none. Called with the lock held. */
-static mc_made **find(mc_made_list *list, size_t key, mc_str name) {
+static mc_made **find_made(mc_made_list *list, size_t key, mc_str name) {
     mc_made **link = &list->first;
     while (*link && ((*link)->key != key || !mc_str_is(name, (*link)->name)))
         link = &(*link)->next;
@@ -64,7 +64,7 @@ bool mc_made_add(mc_made_list *list, size_t key, mc_str name, mc_str base, mc_st
     if (!made) return mc_failure_of(failure, mc_fail_nomem("a model"), NULL);
     size_t count = 0;
     pthread_mutex_lock(&list->lock);
-    mc_made **link = find(list, key, name), *old = *link;
+    mc_made **link = find_made(list, key, name), *old = *link;
     for (mc_made *at = list->first; at; at = at->next)
         count++;
     bool room = old || count < MC_MADE_MODELS;
@@ -82,7 +82,7 @@ bool mc_made_add(mc_made_list *list, size_t key, mc_str name, mc_str base, mc_st
 
 bool mc_made_remove(mc_made_list *list, size_t key, mc_str name) {
     pthread_mutex_lock(&list->lock);
-    mc_made **link = find(list, key, name), *old = *link;
+    mc_made **link = find_made(list, key, name), *old = *link;
     if (old) *link = old->next;
     unref(old);
     pthread_mutex_unlock(&list->lock);
@@ -91,7 +91,7 @@ bool mc_made_remove(mc_made_list *list, size_t key, mc_str name) {
 
 mc_made *mc_made_hold(mc_made_list *list, size_t key, mc_str name) {
     pthread_mutex_lock(&list->lock);
-    mc_made *made = name.ptr ? *find(list, key, name) : NULL;
+    mc_made *made = name.ptr ? *find_made(list, key, name) : NULL;
     if (made) made->refs++;
     pthread_mutex_unlock(&list->lock);
     return made;

@@ -32,7 +32,7 @@ static uint32_t offset_of(uint32_t unit) {
 }
 
 /* The position in the texts of the shortest entry that `text` begins with; false: there is none. */
-static bool find(const mc_charsmap *map, mc_str text, size_t *position) {
+static bool find_mapping(const mc_charsmap *map, mc_str text, size_t *position) {
     size_t at = 0;
     uint32_t unit = map->unit_count ? read_u32(map->units) : 0;
     for (size_t i = 0; i < text.len && text.ptr[i]; i++) {
@@ -53,7 +53,7 @@ static bool find(const mc_charsmap *map, mc_str text, size_t *position) {
 /* What replaces `text`; false: nothing does. A position within a character is that of no text. */
 static bool replacement(const mc_charsmap *map, mc_str text, mc_str *out) {
     size_t at;
-    if (!find(map, text, &at) || at > map->texts.len) return false;
+    if (!find_mapping(map, text, &at) || at > map->texts.len) return false;
     const char *start = map->texts.ptr + at;
     size_t left = map->texts.len - at;
     if (left && ((uint8_t)*start & 0xC0) == 0x80) return false;

@@ -55,7 +55,7 @@ static const mc_token_kind kinds[] = {
     {"Unigram", MC_JSON_ARRAY, NULL, load_unigram, NULL, encode_unigram},
 };
 
-static const mc_token_kind *find(mc_str type) {
+static const mc_token_kind *find_kind(mc_str type) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (mc_str_is(type, kinds[i].type)) return &kinds[i];
     }
@@ -69,7 +69,7 @@ mica_status mc_token_model_check(mc_token_model *m, mc_json model, mc_json_type 
                        mc_json_exists(model) ? "not an object" : "missing");
     }
     mc_json_get_str(mc_json_find(model, "type"), &type);
-    m->kind = find(type);
+    m->kind = find_kind(type);
     if (!m->kind)
         return mc_fail(MICA_EUNSUPPORTED,
                        "model: the type '%.*s' is not supported, only BPE, WordPiece and Unigram "
