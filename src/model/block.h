@@ -232,7 +232,8 @@ enum {
     MC_EXPERTS_SHARED_GATE,
     MC_EXPERTS_SHARED_UP,
     MC_EXPERTS_SHARED_DOWN,
-    MC_EXPERTS_SHARED_SWITCH, /* the logit of the shared expert's factor */
+    MC_EXPERTS_SHARED_GATE_UP, /* rows of gate and up, in the place of these */
+    MC_EXPERTS_SHARED_SWITCH,  /* the logit of the shared expert's factor */
     MC_EXPERTS_SLOTS
 };
 

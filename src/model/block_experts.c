@@ -26,6 +26,10 @@ static int64_t shared_width(const mc_block_spec *b) {
     return b->experts.shared_width;
 }
 
+static int64_t twice_shared_width(const mc_block_spec *b) {
+    return 2 * b->experts.shared_width;
+}
+
 static int64_t one(const mc_block_spec *b) {
     (void)b;
     return 1;
@@ -102,6 +106,10 @@ static const mc_slot slots[MC_EXPERTS_SLOTS] = {
                                 .columns = shared_width,
                                 .sensitive = true,
                                 .gguf = "ffn_down_shexp"},
+    [MC_EXPERTS_SHARED_GATE_UP] = {.name = "mlp.shared_expert.gate_up_proj",
+                                   .optional = true,
+                                   .rows = twice_shared_width,
+                                   .columns = mc_block_hidden},
     [MC_EXPERTS_SHARED_SWITCH] = {.name = "mlp.shared_expert_gate",
                                   .optional = true,
                                   .rows = one,
@@ -219,9 +227,17 @@ static mica_array apply_picked(const mc_lm_pass *p, const mc_block_at *at, mica_
 
 /* x [T, 1, hidden] -> [T, 1, hidden] */
 static mica_array apply_shared(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
-    mica_array gate = MICA_NONE, up = mc_block_apply(p, at, MC_EXPERTS_SHARED_UP, x);
-    if (mc_block_has(at, MC_EXPERTS_SHARED_GATE))
-        gate = mc_block_apply(p, at, MC_EXPERTS_SHARED_GATE, x);
+    mica_array gate = MICA_NONE, up;
+    if (mc_block_has(at, MC_EXPERTS_SHARED_GATE_UP)) {
+        int64_t n = shared_width(at->spec);
+        mica_array both = mc_block_apply(p, at, MC_EXPERTS_SHARED_GATE_UP, x);
+        gate = mc_block_part(p, both, 0, n);
+        up = mc_block_part(p, both, n, 2 * n);
+    } else {
+        up = mc_block_apply(p, at, MC_EXPERTS_SHARED_UP, x);
+        if (mc_block_has(at, MC_EXPERTS_SHARED_GATE))
+            gate = mc_block_apply(p, at, MC_EXPERTS_SHARED_GATE, x);
+    }
     mica_array y = mc_block_apply(p, at, MC_EXPERTS_SHARED_DOWN, activate(p, at, gate, up));
     if (!mc_block_has(at, MC_EXPERTS_SHARED_SWITCH)) return y;
     mica_array open = mc_block_apply(p, at, MC_EXPERTS_SHARED_SWITCH, x);
@@ -234,7 +250,7 @@ static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array
     mica_array picks, flat = mica_reshape(s, x, (int64_t[]){p->batch * length, 1, hidden}, 3);
     mica_array weights = mica_expand_dims(s, route(p, at, flat, &picks), 1); /* [T, 1, k] */
     mica_array y = mica_matmul(s, weights, apply_picked(p, at, flat, picks));
-    if (mc_block_has(at, MC_EXPERTS_SHARED_UP)) y = mica_add(s, y, apply_shared(p, at, flat));
+    if (mc_block_has(at, MC_EXPERTS_SHARED_DOWN)) y = mica_add(s, y, apply_shared(p, at, flat));
     return mica_reshape(s, y, (int64_t[]){p->batch, length, hidden}, 3);
 }
 

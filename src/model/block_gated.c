@@ -1,4 +1,4 @@
-/* The gated MLP: down(activation(gate x) * up x).
+/* The gated MLP: down(activation(gate x) * up x); without a gate down(activation(up x)).
  *
  * Source: Shazeer 2020 (arXiv:2002.05202). */
 #include "model/pass.h"
@@ -45,11 +45,13 @@ static const mc_slot slots[MC_GATED_SLOTS] = {
                           .gguf = "ffn_up"},
 };
 
+/* *gate is MICA_NONE if there is none. */
 static void project(const mc_lm_pass *p, const mc_block_at *at, mica_array x, mica_array *gate,
                     mica_array *up) {
     int64_t n = width(at->spec);
     if (!mc_block_has(at, MC_GATED_GATE_UP)) {
-        *gate = mc_block_apply(p, at, MC_GATED_GATE, x);
+        *gate =
+            mc_block_has(at, MC_GATED_GATE) ? mc_block_apply(p, at, MC_GATED_GATE, x) : MICA_NONE;
         *up = mc_block_apply(p, at, MC_GATED_UP, x);
         return;
     }
@@ -61,8 +63,12 @@ static void project(const mc_lm_pass *p, const mc_block_at *at, mica_array x, mi
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     mica_array gate, up;
     project(p, at, x, &gate, &up);
-    gate = mc_block_activate(p, at->spec->gated.activation, gate);
-    return mc_block_apply(p, at, MC_GATED_DOWN, mica_multiply(p->s, gate, up));
+    int64_t activation = at->spec->gated.activation;
+    if (mica_valid(gate))
+        up = mica_multiply(p->s, mc_block_activate(p, activation, gate), up);
+    else
+        up = mc_block_activate(p, activation, up);
+    return mc_block_apply(p, at, MC_GATED_DOWN, up);
 }
 
 const mc_block mc_block_gated = {

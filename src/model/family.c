@@ -21,6 +21,7 @@ static const char *const prefixes[] = {"language_model.model.",
                                        "model.language_model.",
                                        "language_model.",
                                        "model.",
+                                       "backbone.",
                                        ""};
 
 enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
@@ -30,10 +31,12 @@ const char *mc_family_prefix_at(size_t i) {
 }
 
 const char *mc_family_prefix(const mc_weights *weights) {
+    static const char *const embeddings[] = {"embed_tokens", "embeddings"};
     char name[128];
-    for (size_t i = 0; i < PREFIX_COUNT; i++) {
-        snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);
-        if (mc_weights_find(weights, name)) return prefixes[i];
+    for (size_t i = 0; i < 2 * PREFIX_COUNT; i++) {
+        const char *prefix = prefixes[i % PREFIX_COUNT];
+        snprintf(name, sizeof name, "%s%s.weight", prefix, embeddings[i / PREFIX_COUNT]);
+        if (mc_weights_find(weights, name)) return prefix;
     }
     return NULL;
 }

@@ -186,6 +186,14 @@ mica_status mc_family_sparse_layers(const mc_config_scope *text, mc_decoder_spec
 
 /* The same into all layers. */
 void mc_family_all_sparse(mc_decoder_spec *spec, int experts);
+
+/* Reads LFM2 without the adjustment of the MLP's width. */
+mica_status mc_family_lfm2_layers(const mc_config_scope *root, mc_decoder_spec *spec);
+
+/* Adds experts beside a shared one with a factor of its own; the files may have a form. */
+mica_status mc_family_shared_experts(const mc_config_scope *text, int64_t count, int64_t picks,
+                                     const mc_form *form, mc_decoder_spec *spec, int *block);
+
 /* The keys of Mamba-2's sizes in a config. */
 typedef struct mc_mamba2_keys {
     const char *heads, *head_dim, *groups, *state, *taps, *kernel_bias, *bias;

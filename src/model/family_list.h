@@ -1,9 +1,13 @@
 /* All model families: FAMILY(name). The family is described by mc_family_<name>, in model/<name>.c.
  * The first family that fits a folder reads it, so families that ask for more tensors come first.
  * Include this file with FAMILY defined; it is undefined at the end. */
+FAMILY(nemotron_h)
 FAMILY(granitemoehybrid)
+FAMILY(lfm2_moe)
 FAMILY(lfm3)
 FAMILY(lfm2)
+FAMILY(qwen3_next)
+FAMILY(qwen3_5_moe)
 FAMILY(qwen3_5)
 FAMILY(gemma3)
 FAMILY(gemma2)

@@ -1,6 +1,7 @@
 /* Granite 4: ibm-granite/granite-4.0-*.
  *
- * Mamba-2, and attention without positions in some layers, with Granite's factors.
+ * Mamba-2, and attention without positions in some layers; experts beside an MLP, or that alone;
+ * Granite's factors.
  *
  * Source: the behaviour of transformers 5. */
 #include "model/family.h"
@@ -18,6 +19,12 @@ static const mc_mamba2_keys keys = {.heads = "mamba_n_heads",
                                     .taps = "mamba_d_conv",
                                     .kernel_bias = "mamba_conv_bias",
                                     .bias = "mamba_proj_bias"};
+
+/* The hub's files have the matrices of all experts in one tensor, gate and up in the same. */
+static const mc_form stacked = {.names = {[MC_EXPERTS_GATE] = MC_NO_SLOT,
+                                          [MC_EXPERTS_UP] = MC_NO_SLOT,
+                                          [MC_EXPERTS_GATE_UP] = "block_sparse_moe.input_linear",
+                                          [MC_EXPERTS_DOWN] = "block_sparse_moe.output_linear"}};
 
 /* mlx-lm divides the matrix of gate and up. */
 static const mc_form converted = {.names = {[MC_GATED_GATE] = "mlp.gate_proj",
@@ -52,20 +59,47 @@ static mica_status read_layers(const mc_config_scope *root, mc_decoder_spec *spe
     return MICA_OK;
 }
 
-static mica_status read_mlp(const mc_config_scope *root, mc_decoder_spec *spec) {
-    int64_t experts = 0, width = spec->intermediate;
-    MC_TRY(mc_config_int(root, "num_local_experts", MC_OPTIONAL, 0, 1 << 16, &experts));
-    MC_TRY(mc_config_int(root, "shared_intermediate_size", MC_OPTIONAL, 1, MC_MAX_WIDTH, &width));
-    if (experts)
-        return mc_config_fail(root, "num_local_experts", MICA_EUNSUPPORTED,
-                              "Granite 4 with experts; mica knows those without");
-    mc_block_spec *mlp = &spec->blocks[MC_PLAIN_MLP];
-    mlp->gated.width = spec->intermediate = width;
+static void use_mlp(mc_block_spec *mlp, int64_t width) {
+    mlp->gated.width = width;
     mc_block_use_joined(mlp, MC_GATED_GATE_UP, MC_GATED_GATE, MC_GATED_UP);
     mlp->names[MC_GATED_GATE_UP] = "shared_mlp.input_linear";
     mlp->names[MC_GATED_DOWN] = "shared_mlp.output_linear";
     mlp->forms = &converted;
     mlp->n_forms = 1;
+}
+
+static mica_status read_experts(const mc_config_scope *root, int64_t width, mc_decoder_spec *spec) {
+    static const mc_expert_keys expert_keys = {"num_local_experts", "num_experts_per_tok",
+                                               "intermediate_size"};
+    int at = mc_spec_add(spec, &mc_block_experts);
+    mc_block_spec *experts = &spec->blocks[at];
+    experts->experts = (mc_experts_spec){.count = 8,
+                                         .picks = 2,
+                                         .width = spec->intermediate,
+                                         .shared_width = width,
+                                         .activation = spec->blocks[MC_PLAIN_MLP].gated.activation,
+                                         .scoring = MC_SCORE_PICKED_SOFTMAX,
+                                         .factor = 1};
+    MC_TRY(mc_family_experts(root, &expert_keys, experts));
+    experts->names[MC_EXPERTS_ROUTER] = "block_sparse_moe.router.layer";
+    experts->names[MC_EXPERTS_GATE] = "block_sparse_moe.switch_mlp.gate_proj";
+    experts->names[MC_EXPERTS_UP] = "block_sparse_moe.switch_mlp.up_proj";
+    experts->names[MC_EXPERTS_DOWN] = "block_sparse_moe.switch_mlp.down_proj";
+    experts->names[MC_EXPERTS_SHARED_GATE_UP] = "shared_mlp.input_linear";
+    experts->names[MC_EXPERTS_SHARED_DOWN] = "shared_mlp.output_linear";
+    experts->forms = &stacked;
+    experts->n_forms = 1;
+    mc_family_all_sparse(spec, at);
+    return MICA_OK;
+}
+
+/* Experts beside a shared MLP, or that alone. */
+static mica_status read_mlp(const mc_config_scope *root, mc_decoder_spec *spec) {
+    int64_t experts = 0, width = spec->intermediate;
+    MC_TRY(mc_config_int(root, "num_local_experts", MC_OPTIONAL, 0, MC_MAX_EXPERTS, &experts));
+    MC_TRY(mc_config_int(root, "shared_intermediate_size", MC_OPTIONAL, 1, MC_MAX_WIDTH, &width));
+    if (experts) return read_experts(root, width, spec);
+    use_mlp(&spec->blocks[MC_PLAIN_MLP], spec->intermediate = width);
     return MICA_OK;
 }
 

@@ -41,6 +41,11 @@ static mica_status read_width(const mc_config_scope *root, mc_decoder_spec *spec
     return MICA_OK;
 }
 
+/* mlx-lm's names of the MLP, in files with experts. */
+static const mc_form converted = {.names = {[MC_GATED_GATE] = "feed_forward.gate_proj",
+                                            [MC_GATED_UP] = "feed_forward.up_proj",
+                                            [MC_GATED_DOWN] = "feed_forward.down_proj"}};
+
 mica_status mc_family_lfm(const mc_config_scope *root, mc_decoder_spec *spec) {
     spec->context = 128000;
     spec->norm_eps = 1e-5;
@@ -57,6 +62,8 @@ mica_status mc_family_lfm(const mc_config_scope *root, mc_decoder_spec *spec) {
     mlp->names[MC_GATED_GATE] = "feed_forward.w1";
     mlp->names[MC_GATED_UP] = "feed_forward.w3";
     mlp->names[MC_GATED_DOWN] = "feed_forward.w2";
+    mlp->forms = &converted;
+    mlp->n_forms = 1;
     return MICA_OK;
 }
 
@@ -76,11 +83,9 @@ mica_status mc_family_short_conv(const mc_config_scope *root, int64_t taps, mc_d
     return MICA_OK;
 }
 
-static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+mica_status mc_family_lfm2_layers(const mc_config_scope *root, mc_decoder_spec *spec) {
     int attention[MC_MAX_LAYERS], conv;
-    if (mc_config_has(root, "block_ff_dim")) spec->intermediate = 1; /* read below */
     MC_TRY(mc_family_lfm(root, spec));
-    MC_TRY(read_width(root, spec));
     MC_TRY(read_types(root, spec, attention));
     MC_TRY(mc_family_short_conv(root, 3, spec, &conv));
     mc_block_spec *b = &spec->blocks[MC_PLAIN_ATTENTION];
@@ -90,6 +95,12 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     for (int i = 0; i < spec->n_layers; i++)
         if (!attention[i]) spec->layers[i].blocks[0] = (uint8_t)conv;
     return MICA_OK;
+}
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    if (mc_config_has(root, "block_ff_dim")) spec->intermediate = 1; /* read_width reads it */
+    MC_TRY(mc_family_lfm2_layers(root, spec));
+    return read_width(root, spec);
 }
 
 const mc_family mc_family_lfm2 = {

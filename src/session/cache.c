@@ -214,8 +214,9 @@ mica_status mc_cache_snapshot(mc_cache *cache, mica_scope *home, int64_t total, 
 
 /* ---- files ---- */
 
-/* Whether an earlier layer has the same slot. */
-static bool is_repeated(const mc_state_plan *plan, int layer) {
+/* Whether a layer has no slot, or an earlier one's. */
+static bool is_skipped(const mc_state_plan *plan, int layer) {
+    if (plan->places[layer].state == MC_NO_STATE) return true;
     for (int i = 0; i < layer; i++)
         if (plan->places[i].state == plan->places[layer].state &&
             plan->places[i].slot == plan->places[layer].slot)
@@ -233,8 +234,8 @@ uint64_t mc_cache_saved_bytes(const mc_cache *cache, int64_t total) {
 
 mica_status mc_cache_write(mc_cache *cache, int64_t total, mc_part_writer *w) {
     for (int i = 0; i < cache->plan.layers; i++) {
+        if (is_skipped(&cache->plan, i)) continue;
         mc_state *state = cache->states[cache->plan.places[i].state];
-        if (is_repeated(&cache->plan, i)) continue;
         MC_TRY(state->kind->write(state, total, cache->plan.places[i].slot, w));
     }
     return MICA_OK;
@@ -244,8 +245,8 @@ mica_status mc_cache_read(mc_cache *cache, mica_scope *home, int64_t total, mc_p
     mica_status status = MICA_OK;
     cache->trail.lost = true;
     for (int i = 0; i < cache->plan.layers && status == MICA_OK; i++) {
+        if (is_skipped(&cache->plan, i)) continue;
         mc_state *state = cache->states[cache->plan.places[i].state];
-        if (is_repeated(&cache->plan, i)) continue;
         status = state->kind->read(state, home, total, cache->plan.places[i].slot, r);
     }
     if (cache->trail.pool) mc_pool_end_writes(cache->trail.pool);

@@ -51,8 +51,14 @@ static int source_of(const planning *p, int layer) {
     return p->given ? p->given[layer].of : mc_spec_source(&p->lm->spec, layer);
 }
 
+/* Whether what a layer computes of a token is of that token alone. */
+static bool is_stateless(const planning *p, int layer) {
+    const mc_decoder_spec *spec = &p->lm->spec;
+    return !p->given && !mc_spec_attention(spec, layer)->heads && !mc_spec_carrier(spec, layer);
+}
+
 static bool has_slot(const planning *p, int layer) {
-    return source_of(p, layer) == layer;
+    return source_of(p, layer) == layer && !is_stateless(p, layer);
 }
 
 /* Whether two layers can have slots of one state. */
@@ -153,7 +159,8 @@ mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_la
     plan->together = plan->n;
     add_all(&p, false);
     for (int i = 0; i < plan->layers; i++)
-        plan->places[i] = plan->places[source_of(&p, i)];
+        plan->places[i] =
+            is_stateless(&p, i) ? (mc_place){.state = MC_NO_STATE} : plan->places[source_of(&p, i)];
     return MICA_OK;
 }
 

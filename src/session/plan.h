@@ -14,7 +14,9 @@ typedef struct mc_layer_state {
     int n_carried;
 } mc_layer_state;
 
-/* Where a layer's part is. */
+#define MC_NO_STATE (-1)
+
+/* Where a layer's part is; MC_NO_STATE: it carries nothing. */
 typedef struct mc_place {
     int state, slot;
 } mc_place;

@@ -32,6 +32,17 @@ static const hybrid hybrids[] = {
      "\"mamba_proj_bias\": true, \"residual_multiplier\": 0.5, \"attention_multiplier\": "
      "0.25, " SIZES "}",
      "layers.0.mamba.in_proj", "layers.2.mamba.out_proj"},
+    {&mc_family_nemotron_h,
+     "{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"M*-\", \"head_dim\": 16, "
+     "\"mamba_num_heads\": 4, \"mamba_head_dim\": 16, \"n_groups\": 2, \"ssm_state_size\": "
+     "8, " SIZES "}",
+     "layers.0.mixer.in_proj", "layers.1.mixer.q_proj"},
+    {&mc_family_qwen3_next,
+     "{\"model_type\": \"qwen3_next\", \"full_attention_interval\": 2, \"head_dim\": 16, "
+     "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
+     "\"linear_value_head_dim\": 24, \"num_experts\": 4, \"num_experts_per_tok\": 4, "
+     "\"moe_intermediate_size\": 32, \"shared_expert_intermediate_size\": 32, " SIZES "}",
+     "layers.0.linear_attn.in_proj_qkvz", "layers.2.linear_attn.in_proj_ba"},
     {&mc_family_qwen3_5,
      "{\"model_type\": \"qwen3_5_text\", \"full_attention_interval\": 2, \"head_dim\": 16, "
      "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "

@@ -100,7 +100,8 @@ char *own_model(const mc_family *family, const char *config) {
     assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
     w = (writer){0};
     assert_int_equal(mica_scope_open(device, &w.s), MICA_OK);
-    add_tensor(&w, test_format("model.embed_tokens.weight"), (int64_t[]){VOCAB, spec.hidden}, 2, 0);
+    add_tensor(&w, test_format("model.%s.weight", spec.names.embed),
+               (int64_t[]){VOCAB, spec.hidden}, 2, 0);
     add_tensor(&w, test_format("model.%s.weight", spec.names.norm), &spec.hidden, 1, 1);
     for (int layer = 0; layer < spec.n_layers; layer++)
         for (int k = 0; (block = mc_spec_block(&spec, layer, k)); k++)
