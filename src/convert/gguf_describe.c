@@ -55,6 +55,24 @@ static bool scale_fits(const describing *d) {
     return fabs(d->attention->attention.scale * sqrt((double)scalar) - 1) < 1e-6;
 }
 
+/* The same of experts. */
+static const char *find_experts_misfit(const describing *d) {
+    const mc_decoder_spec *s = d->spec;
+    const mc_experts_spec *e = &d->mlp->experts;
+    for (int i = 0; i < s->n_layers; i++)
+        if (mc_spec_block(s, i, 1) != d->mlp) return "layers without experts";
+    if (d->mlp->kind != &mc_block_experts) return "layers without experts";
+    if (e->activation != MC_SILU || e->limit != 0) return "another activation";
+    bool over_all = e->scoring == MC_SCORE_SOFTMAX;
+    bool renormalised = e->scoring == MC_SCORE_PICKED_SOFTMAX || e->renormalised;
+    if ((!over_all && e->scoring != MC_SCORE_PICKED_SOFTMAX) || e->factor != 1)
+        return "another kind of router";
+    if (renormalised != d->arch->renormalised)
+        return renormalised ? "renormalised weights of experts (norm_topk_prob)"
+                            : "weights of experts that are not renormalised (norm_topk_prob)";
+    return NULL;
+}
+
 /* What there is in a config, and not in GGUF; NULL: nothing. */
 static const char *find_misfit(const describing *d) {
     const mc_decoder_spec *s = d->spec;
@@ -62,14 +80,17 @@ static const char *find_misfit(const describing *d) {
     double cap = attention->attention.soft_cap;
     bool o_bias = mc_block_has_bias(attention, MC_ATTENTION_O);
     bool gemma = d->arch->gemma, gemma2 = is_arch(d, "gemma2"), llama = is_arch(d, "llama");
-    if (mlp->gated.activation != (gemma ? MC_GELU_APPROX : MC_SILU)) return "another activation";
+    const char *experts = d->arch->experts ? find_experts_misfit(d) : NULL;
+    bool mlp_bias = !d->arch->experts && mc_block_has_bias(mlp, MC_GATED_UP);
+    mc_activation usual = gemma ? MC_GELU_APPROX : MC_SILU;
+    if (experts) return experts;
+    if (!d->arch->experts && mlp->gated.activation != usual) return "another activation";
     if (!scale_fits(d)) return "a query_pre_attn_scalar unlike head_dim";
     if (!gemma && slides(s)) return "sliding windows";
     if (has_new_rope(s)) return "a RoPE of another kind";
     if (llama3_rope(s) && !llama) return "Llama 3's RoPE";
     if (gemma && mc_block_has_bias(attention, MC_ATTENTION_Q)) return "biases of attention";
-    if (!llama && (o_bias || mc_block_has_bias(mlp, MC_GATED_UP)))
-        return "biases of o_proj or of the MLP";
+    if (!llama && (o_bias || mlp_bias)) return "biases of o_proj or of the MLP";
     if (!gemma2 && cap != 0) return "attn_logit_softcapping";
     if (!gemma && s->final_softcap != 0) return "final_logit_softcapping";
     if (gemma2 && (cap == 0 || s->final_softcap == 0)) return "no soft-caps";
@@ -92,6 +113,12 @@ static bool put_sizes(const describing *d) {
            put_u32(d, "attention.key_length", s->head_dim) &&
            put_u32(d, "attention.value_length", s->head_dim) &&
            put_f32(d, "attention.layer_norm_rms_epsilon", s->norm_eps);
+}
+
+static bool put_experts(const describing *d) {
+    const mc_experts_spec *e = &d->mlp->experts;
+    return put_u32(d, "expert_count", e->count) && put_u32(d, "expert_used_count", e->picks) &&
+           put_u32(d, "expert_feed_forward_length", e->width);
 }
 
 static bool put_rope(const describing *d) {
@@ -152,7 +179,8 @@ mica_status mc_gguf_describe(const mc_gguf_arch *arch, const mc_decoder_spec *sp
     bool done = mc_gguf_put_str(out, "general.architecture", mc_str_of(arch->name)) &&
                 mc_gguf_put_str(out, "general.type", MC_STR("model")) &&
                 mc_gguf_put_u32(out, "general.quantization_version", 2) && put_sizes(&d) &&
-                put_rope(&d) && (!arch->gemma || put_gemma(&d));
+                put_rope(&d) && (!arch->gemma || put_gemma(&d)) &&
+                (!arch->experts || put_experts(&d));
     return done ? MICA_OK : mc_fail_nomem("the metadata of a GGUF file");
 }
 

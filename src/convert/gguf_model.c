@@ -13,39 +13,53 @@
 #define KEY_BYTES 128
 
 static const mc_gguf_arch archs[] = {
-    {"llama", "llama", "LlamaForCausalLM", false, true},
-    {"qwen2", "qwen2", "Qwen2ForCausalLM", false, false},
-    {"qwen3", "qwen3", "Qwen3ForCausalLM", false, false},
-    {"gemma2", "gemma2", "Gemma2ForCausalLM", true, false},
-    {"gemma3", "gemma3_text", "Gemma3ForCausalLM", true, false},
+    {"llama", "llama", "LlamaForCausalLM", false, true, NULL, NULL, false},
+    {"qwen2", "qwen2", "Qwen2ForCausalLM", false, false, NULL, NULL, false},
+    {"qwen3", "qwen3", "Qwen3ForCausalLM", false, false, NULL, NULL, false},
+    {"gemma2", "gemma2", "Gemma2ForCausalLM", true, false, NULL, NULL, false},
+    {"gemma3", "gemma3_text", "Gemma3ForCausalLM", true, false, NULL, NULL, false},
+    {"llama", "mixtral", "MixtralForCausalLM", false, true, "num_local_experts",
+     "intermediate_size", true},
+    {"qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", false, false, "num_experts",
+     "moe_intermediate_size", true},
+    {"olmoe", "olmoe", "OlmoeForCausalLM", false, false, "num_experts", "intermediate_size", false},
 };
+
+static const char *key_of(const mc_gguf_arch *arch, const char *key, char text[KEY_BYTES]) {
+    snprintf(text, KEY_BYTES, "%s.%s", arch->name, key);
+    return text;
+}
+
+/* The number of experts that a file of an architecture says; 0: none. */
+static int64_t count_experts(const mc_gguf *gguf, const mc_gguf_arch *arch) {
+    char text[KEY_BYTES];
+    int64_t n = 0;
+    mc_gguf_int(gguf, key_of(arch, "expert_count", text), &n);
+    return n;
+}
 
 mica_status mc_gguf_arch_find(const mc_gguf *gguf, const mc_gguf_arch **arch) {
     mc_str name = MC_STR("");
     mc_gguf_str(gguf, "general.architecture", &name);
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (mc_str_is(name, archs[i].name)) {
+        if (mc_str_is(name, archs[i].name) &&
+            (archs[i].experts != NULL) == (count_experts(gguf, &archs[i]) > 0)) {
             *arch = &archs[i];
             return MICA_OK;
         }
     return mc_fail(MICA_EUNSUPPORTED,
-                   "%s: general.architecture is '%.*s'; mica converts llama, qwen2, qwen3, gemma2 "
-                   "and gemma3",
+                   "%s: general.architecture is '%.*s'; mica converts llama, also with experts, "
+                   "qwen2, qwen3, qwen3moe, olmoe, gemma2 and gemma3",
                    mc_gguf_path(gguf), name.len < 40 ? (int)name.len : 40, name.ptr);
 }
 
 mica_status mc_gguf_arch_of(const char *family, const mc_gguf_arch **arch) {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (strcmp(archs[i].name, family) == 0) {
+        if (strcmp(archs[i].experts ? archs[i].model_type : archs[i].name, family) == 0) {
             *arch = &archs[i];
             return MICA_OK;
         }
     return mc_fail(MICA_EUNSUPPORTED, "mica writes no GGUF files of the family %s", family);
-}
-
-static const char *key_of(const mc_gguf_arch *arch, const char *key, char text[KEY_BYTES]) {
-    snprintf(text, KEY_BYTES, "%s.%s", arch->name, key);
-    return text;
 }
 
 /* "arch.key" as an integer or number; `fallback` if it is absent. */
@@ -342,6 +356,17 @@ static bool put_sizes(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s
            (!mlp_bias || mc_buffer_add_text(out, ",\n    \"mlp_bias\": true"));
 }
 
+static bool put_experts(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s,
+                        mc_buffer *out) {
+    bool own_width = strcmp(arch->width, "intermediate_size") != 0;
+    int64_t width = arch_int(g, arch, "expert_feed_forward_length", s->mlp);
+    return put_int(out, arch->experts, count_experts(g, arch)) &&
+           put_int(out, "num_experts_per_tok", arch_int(g, arch, "expert_used_count", 2)) &&
+           mc_buffer_printf(out, ",\n    \"norm_topk_prob\": %s",
+                            arch->renormalised ? "true" : "false") &&
+           (!own_width || put_int(out, arch->width, width));
+}
+
 /* Token ids that config.json has, too. */
 static bool put_tokens(const mc_gguf *g, mc_buffer *out) {
     int64_t bos, eos;
@@ -357,7 +382,7 @@ mica_status mc_gguf_config(const mc_gguf *g, const mc_gguf_arch *arch, mc_buffer
     sizes s;
     MC_TRY(read_sizes(g, arch, &s));
     if (!put_sizes(g, arch, &s, out) || (arch->gemma && !put_gemma(g, arch, &s, out)) ||
-        !put_tokens(g, out))
+        (arch->experts && !put_experts(g, arch, &s, out)) || !put_tokens(g, out))
         return mc_fail_nomem("config.json");
     MC_TRY(put_rope(g, arch, &s, out));
     return mc_buffer_add_text(out, "\n}\n") ? MICA_OK : mc_fail_nomem("config.json");

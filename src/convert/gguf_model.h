@@ -17,6 +17,9 @@ typedef struct mc_gguf_arch {
     const char *architecture; /* of config.json */
     bool gemma;               /* it has Gemma's keys, and Gemma's tokenizer */
     bool permuted; /* the rows of queries and keys are in the order of paired rotations */
+    /* Keys of config.json for the number of experts and their width; NULL: it has none. */
+    const char *experts, *width;
+    bool renormalised; /* weights of experts are divided by their sum */
 } mc_gguf_arch;
 
 /* The architecture of a file. errors  MICA_EUNSUPPORTED naming it and those that mica knows */

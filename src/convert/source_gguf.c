@@ -41,7 +41,7 @@ static bool is_kept(const mc_gguf_tensor *t) {
     uint8_t codes[32];
     uint16_t scale, bias;
     const uint8_t *data = t->data;
-    if (!t->type->bits || t->ndim != 2) return false;
+    if (!t->type->bits || t->ndim < 2 || t->ndim > 3) return false;
     for (size_t at = 0; at < t->bytes; at += t->type->bytes) {
         t->type->split(data + at, codes, &scale, &bias);
         if ((bias & 0x7c00) == 0x7c00) return false;
@@ -122,8 +122,12 @@ static mica_status load_quantised(const mc_part *part, const mc_gguf_tensor *t, 
                                   mc_value *value) {
     size_t blocks = t->bytes / t->type->bytes, words = (size_t)part->quant.bits;
     bool affine = part->has_biases;
-    int64_t groups[] = {part->shape[0], part->shape[1] / 32};
-    int64_t codes_shape[] = {part->shape[0], groups[1] * part->quant.bits};
+    const int last = part->ndim - 1;
+    int64_t groups[MICA_MAX_NDIM], codes_shape[MICA_MAX_NDIM];
+    memcpy(groups, part->shape, sizeof groups);
+    memcpy(codes_shape, part->shape, sizeof codes_shape);
+    groups[last] = part->shape[last] / 32;
+    codes_shape[last] = groups[last] * part->quant.bits;
     const uint8_t *data = t->data;
     uint8_t codes[32];
     uint32_t *packed = mc_array_alloc(blocks * words + 1, sizeof *packed);
@@ -140,11 +144,11 @@ static mica_status load_quantised(const mc_part *part, const mc_gguf_tensor *t, 
         pack(codes, part->quant.bits, packed + i * words);
         if (!affine) ((uint8_t *)scales)[i] = (uint8_t)scales[i]; /* at or before what it reads */
     }
-    value->weight = owned(s, packed, MICA_U32, codes_shape, 2);
-    value->scales = owned(s, scales, affine ? MICA_F16 : MICA_U8, groups, 2);
+    value->weight = owned(s, packed, MICA_U32, codes_shape, part->ndim);
+    value->scales = owned(s, scales, affine ? MICA_F16 : MICA_U8, groups, part->ndim);
     value->biases = MICA_NONE;
     if (affine)
-        value->biases = owned(s, biases, MICA_F16, groups, 2);
+        value->biases = owned(s, biases, MICA_F16, groups, part->ndim);
     else
         mc_free(biases);
     return mica_scope_status(s);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "base/filemap.h"
+#include "base/map.h"
 #include "convert/gguf_describe.h"
 #include "convert/gguf_pack.h"
 #include "io/gguf_write.h"
@@ -12,6 +13,7 @@
 #include "model/load/load.h"
 #include "model/packing.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_BYTES 256
@@ -25,7 +27,8 @@ typedef struct target {
     mc_arena arena;
     mc_gguf_tensor *tensors; /* [count] */
     mc_spec_slot *slots;     /* [count] */
-    size_t *parts;           /* [count] of each tensor */
+    size_t *parts;           /* [count] of each tensor; of experts, the first one's */
+    mc_map by_name;          /* indices of parts, by their names behind the decoder's prefix */
     size_t count;
     mc_gguf_writer *writer;
 } target;
@@ -43,6 +46,35 @@ static const mc_ggml_type *dense_type(mica_dtype dtype) {
 
 /* ---- the list of tensors ---- */
 
+/* Where the number of an expert is in the name of a slot; NULL: experts are one tensor, or there are
+ * none. */
+static const char *star_of(const mc_spec_slot *slot) {
+    return slot->layer < 0 ? NULL : strchr(slot->spec->names[slot->slot], '*');
+}
+
+/* The name of an expert's part behind the decoder's prefix. */
+static void name_expert(const mc_spec_slot *slot, int64_t expert, char name[NAME_BYTES]) {
+    const char *text = slot->spec->names[slot->slot], *star = star_of(slot);
+    snprintf(name, NAME_BYTES, "layers.%d.%.*s%lld%s.weight", slot->layer, (int)(star - text), text,
+             (long long)expert, star + 1);
+}
+
+static int64_t count_experts(const mc_spec_slot *slot) {
+    return star_of(slot) ? slot->spec->kind->slots[slot->slot].experts(slot->spec) : 0;
+}
+
+/* Makes the first expert's tensor that of all; true for those of the others, which are none. */
+static bool join_experts(const mc_spec_slot *slot, const mc_part *part, mc_gguf_tensor *out) {
+    char first[NAME_BYTES];
+    int64_t n = count_experts(slot);
+    if (!n) return false;
+    name_expert(slot, 0, first);
+    memmove(out->shape + 1, out->shape, (size_t)out->ndim * sizeof *out->shape);
+    out->shape[0] = n;
+    out->ndim++;
+    return !mc_str_is(mc_decoder_name(mc_str_of(part->name)), first);
+}
+
 static mica_status name_tensor(target *t, size_t i) {
     char name[NAME_BYTES];
     const mc_part *part = &t->c->source.parts[i];
@@ -53,9 +85,12 @@ static mica_status name_tensor(target *t, size_t i) {
     mc_gguf_tensor *out = &t->tensors[t->count];
     *out = (mc_gguf_tensor){.name = mc_arena_strndup(&t->arena, name, strlen(name)),
                             .ndim = part->ndim};
-    memcpy(out->shape, part->shape, sizeof out->shape);
+    memcpy(out->shape, part->shape, (size_t)part->ndim * sizeof *out->shape);
+    if (!out->name || !mc_map_put(&t->by_name, mc_decoder_name(mc_str_of(part->name)), i))
+        return no_memory();
+    if (join_experts(&t->slots[t->count], part, out)) return MICA_OK;
     t->parts[t->count++] = i;
-    return out->name ? MICA_OK : no_memory();
+    return MICA_OK;
 }
 
 static mica_status list_tensors(target *t) {
@@ -135,25 +170,63 @@ static mica_status write_quantised(target *t, const mc_part *part, mica_quant qu
     MC_TRY(host(s, value->biases, &biases));
     const mc_packed x = {.quant = quant,
                          .dtype = mica_array_dtype(value->scales),
-                         .rows = part->shape[0],
-                         .columns = part->shape[1],
+                         .rows = part->shape[0] * (part->ndim == 3 ? part->shape[1] : 1),
+                         .columns = part->shape[part->ndim - 1],
                          .codes = codes,
                          .scales = scales,
                          .biases = biases};
-    const mc_ggml_type *type = part->ndim == 2 ? mc_gguf_pack_type(&x) : NULL;
+    const mc_ggml_type *type = part->ndim >= 2 ? mc_gguf_pack_type(&x) : NULL;
     if (!type) return MICA_OK;
     *done = true;
     return write_rows(t, &x, type);
 }
 
+/* The part of a tensor's expert. */
+static size_t part_of(const target *t, size_t k, int64_t expert) {
+    char name[NAME_BYTES];
+    uint64_t i = t->parts[k];
+    if (!count_experts(&t->slots[k])) return (size_t)i;
+    name_expert(&t->slots[k], expert, name);
+    mc_map_find(&t->by_name, mc_str_of(name), &i); /* mc_source_check has seen it */
+    return (size_t)i;
+}
+
+enum { WEIGHT, SCALES, BIASES, VALUES };
+
+static mica_array stack(mica_scope *s, const mica_array *all, int64_t n) {
+    return mica_valid(all[0]) ? mica_stack(s, all, (int)n, 0) : MICA_NONE;
+}
+
+/* The value of a tensor: of all experts, if each is a part. */
+static mica_status make_value(target *t, size_t k, mc_value *value) {
+    mica_scope *s = t->c->s;
+    int64_t n = count_experts(&t->slots[k]);
+    if (!n) return mc_make_value(t->c, t->parts[k], value);
+    mica_array *all = mc_array_alloc((size_t)(VALUES * n), sizeof *all);
+    mica_status status = all ? MICA_OK : no_memory();
+    for (int64_t e = 0; e < n && status == MICA_OK; e++) {
+        status = mc_make_value(t->c, part_of(t, k, e), value);
+        all[WEIGHT * n + e] = value->weight;
+        all[SCALES * n + e] = value->scales;
+        all[BIASES * n + e] = value->biases;
+    }
+    if (status == MICA_OK)
+        *value = (mc_value){stack(s, all, n), stack(s, all + SCALES * n, n),
+                            stack(s, all + BIASES * n, n)};
+    mc_free(all);
+    return status == MICA_OK ? mica_scope_status(s) : status;
+}
+
 static mica_status write_part(target *t, size_t k) {
     mc_converting *c = t->c;
     size_t i = t->parts[k];
-    const mc_part *part = &c->source.parts[i];
+    mc_part whole = c->source.parts[i], *part = &whole;
     const mc_target *plan = &c->plan.targets[i];
     int64_t heads = mc_gguf_paired_heads(t->arch, &t->slots[k]);
     mc_value value;
-    MC_TRY(mc_make_value(c, i, &value));
+    whole.ndim = t->tensors[k].ndim;
+    memcpy(whole.shape, t->tensors[k].shape, (size_t)whole.ndim * sizeof *whole.shape);
+    MC_TRY(make_value(t, k, &value));
     if (heads) {
         value.weight = pair_rows(c->s, value.weight, heads);
         value.scales = pair_rows(c->s, value.scales, heads);
@@ -191,7 +264,8 @@ static mica_status write_tensors(target *t) {
         mica_status status = write_part(t, k);
         if (status != MICA_OK)
             return mc_fail_context(status, "tensor %s", c->source.parts[t->parts[k]].name);
-        mc_end_part(c, t->parts[k]);
+        for (int64_t e = 0, n = count_experts(&t->slots[k]); e == 0 || e < n; e++)
+            mc_end_part(c, part_of(t, k, e));
     }
     return MICA_OK;
 }
@@ -260,6 +334,7 @@ mica_status mc_write_gguf(mc_converting *c, const char *from, const char *to) {
     }
     status = mc_gguf_writer_close(&t.writer, status);
     mc_gguf_pairs_deinit(&t.pairs);
+    mc_map_deinit(&t.by_name);
     mc_arena_deinit(&t.arena);
     return status;
 }
