@@ -1,0 +1,115 @@
+/* The gradient through every block of every family, against differences of the loss. */
+#include "model/fixture.h"
+
+#include <mica/mica.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A number in [-1, 1). */
+static double draw(uint64_t *seed) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int32_t)(*seed >> 32) / 0x1p31;
+}
+
+static float *draw_all(size_t n, uint64_t seed, double scale) {
+    float *x = malloc(n * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(scale * draw(&seed));
+    return x;
+}
+
+/* x [1, L, hidden] embeddings -> logits [1, L, vocab]. */
+static mica_array forward(const model_fixture *f, mica_scope *s, mica_array x) {
+    return mc_lm_forward(s, f->lm, x, mica_i32(s, 0), NULL, MC_ALL_LOGITS);
+}
+
+/* The sum of logits * weights, where the embeddings are x + step * d. */
+static double loss_at(const model_fixture *f, const int64_t *shape, const float *x, const float *d,
+                      double step, const float *weights) {
+    size_t n = (size_t)(shape[1] * shape[2]), count = (size_t)(shape[1] * f->lm->spec.vocab);
+    float *moved = malloc(n * sizeof *moved), *logits = malloc(count * sizeof *logits);
+    mica_scope *s;
+    double sum = 0;
+    assert_true(moved && logits);
+    for (size_t i = 0; i < n; i++)
+        moved[i] = (float)((double)x[i] + step * (double)d[i]);
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array y = forward(f, s, mica_from_data(s, moved, MICA_F32, shape, 3));
+    if (mica_read(y, logits, count * sizeof *logits) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (size_t i = 0; i < count; i++)
+        sum += (double)logits[i] * (double)weights[i];
+    mica_scope_close(&s);
+    free(moved);
+    free(logits);
+    return sum;
+}
+
+/* The gradient of the same by x, times d. */
+static double slope_of(const model_fixture *f, const int64_t *shape, const float *x, const float *d,
+                       const float *weights) {
+    const int64_t out[] = {1, shape[1], f->lm->spec.vocab};
+    size_t n = (size_t)(shape[1] * shape[2]);
+    float *gradient = malloc(n * sizeof *gradient);
+    mica_scope *s;
+    mica_array grad;
+    double sum = 0;
+    assert_non_null(gradient);
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array at = mica_from_data(s, x, MICA_F32, shape, 3);
+    mica_array dy = mica_from_data(s, weights, MICA_F32, out, 3);
+    if (mica_grad(s, forward(f, s, at), dy, &at, 1, &grad) != MICA_OK ||
+        mica_read(grad, gradient, n * sizeof *gradient) != MICA_OK)
+        fail_msg("%s: %s", f->name, mica_last_error());
+    for (size_t i = 0; i < n; i++)
+        sum += (double)gradient[i] * (double)d[i];
+    mica_scope_close(&s);
+    free(gradient);
+    return sum;
+}
+
+static float *embed(const model_fixture *f, const int32_t *ids, const int64_t *shape) {
+    size_t n = (size_t)(shape[1] * shape[2]);
+    float *x = malloc(n * sizeof *x);
+    mica_scope *s;
+    assert_non_null(x);
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array y = mc_lm_embed(s, f->lm, mica_from_data(s, ids, MICA_I32, shape, 2));
+    if (mica_read(y, x, n * sizeof *x) != MICA_OK) fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return x;
+}
+
+static void check_gradient(const model_fixture *f) {
+    size_t tokens;
+    const int32_t *ids = fixture_ints(f, &tokens, "prompt1.ids");
+    const int64_t shape[] = {1, (int64_t)tokens, f->lm->spec.hidden};
+    size_t n = tokens * (size_t)shape[2], count = tokens * (size_t)f->lm->spec.vocab;
+    float *x = embed(f, ids, shape), *weights = draw_all(count, 1, 1.0);
+    double size = 0, step = 1e-3;
+    for (size_t i = 0; i < n; i++)
+        size += (double)x[i] * (double)x[i];
+    float *d = draw_all(n, 2, sqrt(size / (double)n));
+    double slope = slope_of(f, shape, x, d, weights);
+    double found =
+        (loss_at(f, shape, x, d, step, weights) - loss_at(f, shape, x, d, -step, weights)) /
+        (2 * step);
+    if (!(fabs(slope - found) <= 0.02 * (fabs(found) + 1)))
+        fail_msg("%s: the gradient's slope is %g, that of differences %g", f->name, slope, found);
+    free(x);
+    free(d);
+    free(weights);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    fixture_each(check_gradient);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),
+    };
+    return cmocka_run_group_tests_name("model/families", tests, NULL, NULL);
+}
