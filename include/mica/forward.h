@@ -14,9 +14,10 @@
  * embeddings (mica_model_embed), and through mica_tuner_forward (mica/tune.h) to what of a model is
  * trained.
  *
- * A recorded pass has no states: its tokens attend to one another. mica_session_feed computes
- * tokens behind those that a session has in its caches, and leaves them there: a session is the
- * states of a model, which can be opened, counted, cut, saved and loaded (mica/model.h).
+ * A recorded pass has no states: its tokens attend to one another, or to keys and values that the
+ * caller keeps (mica_kv_store). mica_session_feed computes tokens behind those that a session has in
+ * its caches, and leaves them there: a session is the states of a model, which can be opened,
+ * counted, cut, forked, saved and loaded (mica/model.h).
  *
  * Threads: those of the scope, or of the session. Any number of threads may record passes over one
  * model, each in a scope of its own. */
@@ -31,6 +32,29 @@
 
 MICA_BEGIN
 
+/** What a chunk attends to in a layer. */
+typedef struct mica_kv {
+    mica_array k, v; /* [B, kv_heads, N, width], in the order of positions: the chunk's own are the
+                        last of them */
+    mica_array
+        mask; /* bool [B, 1, L, N]: what a token sees of these, none behind itself, nor before
+                        its layer's window, in any case; MICA_NONE: all others */
+} mica_kv;
+
+/** A cache of one's own: keys and values that passes leave to the caller. */
+typedef struct mica_kv_store {
+    /** Called once for each layer that has keys, in their order, while the pass is recorded.
+     *
+     *  k, v  [B, kv_heads, L, width]: of the chunk, RoPE applied, in the dtype of the model's caches
+     *        (mica_cache_type; of int8 rows of mica_to_q8). Arrays of s, without values yet.
+     *  seen  receives what the chunk attends to, such as the keys of earlier chunks and k behind
+     *        them: arrays of s, or evaluated ones of other scopes. It is zeros.
+     *  returns  MICA_OK; else s keeps the error */
+    mica_status (*update)(void *user, mica_scope *s, int64_t layer, mica_array k, mica_array v,
+                          mica_kv *seen);
+    void *user; /* given to update */
+} mica_kv_store;
+
 /** Options of a pass; zero means the default. */
 typedef struct mica_forward_options {
     size_t struct_bytes; /* see mica/api.h */
@@ -42,6 +66,9 @@ typedef struct mica_forward_options {
                             any case; MICA_NONE: all others */
     mica_array at;       /* i32 [n], 0 to L - 1: the tokens for which results are wanted, in this
                             order; MICA_NONE: all */
+    const mica_kv_store *store; /* keys and values that the tokens attend to beside their own, which
+                                   begin at `position`; without a mask. NULL: none. Borrowed until
+                                   the pass is recorded */
 } mica_forward_options;
 
 /** Records a pass of a model over B rows of L tokens.
@@ -54,8 +81,9 @@ typedef struct mica_forward_options {
  *           [B, n, vocab]; with `hidden` [..., hidden_size]. An invalid array after an error, which
  *           s keeps.
  *  errors   MICA_EINVAL the model is NULL, an option is out of range, the scope is of another
- *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere; MICA_ESHAPE,
- *           MICA_EDTYPE ids or an array of the options; an id below 0 or past the vocabulary, and a
+ *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere, or with a store, a
+ *           layer carries more than keys and values; MICA_ESHAPE, MICA_EDTYPE ids or an array of
+ *           the options, or of the store; those of the store; an id below 0 or past the vocabulary, and a
  *           number of `at` out of range, are errors of mica_eval, MICA_EINVAL; MICA_ENOMEM
  *  grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic) is that of
  *           the matmuls without rounding. */
@@ -84,8 +112,8 @@ MICA_API mica_array mica_model_head(mica_scope *s, const mica_model *model, mica
  *
  *  s        receives the result. A scope of the model's device.
  *  ids      [n]. Borrowed.
- *  options  `at` and `hidden` are as of mica_model_forward; position and mask must be MICA_NONE,
- *           for the session has them. NULL for the defaults. Borrowed.
+ *  options  `at` and `hidden` are as of mica_model_forward; position, mask and store must not be
+ *           set, for the session has them. NULL for the defaults. Borrowed.
  *  results  receives an evaluated array of s: logits [1, n, vocab] f32 of the tokens that come
  *           next, with `at` [1, n_at, vocab], with `hidden` [.., .., hidden_size]; MICA_NONE after
  *           an error. They have the bits of the session's answers. NULL: none are wanted.

@@ -251,6 +251,16 @@ MICA_API void mica_session_close(mica_session **session);
  *  answer ends with MICA_EINVAL. */
 MICA_API void mica_session_reset(mica_session *session);
 
+/** Opens a session with the history and the caches of another one, draft model included: both go on
+ *  from there. They share memory until one of them writes to it. A fork that is kept is a snapshot,
+ *  to which mica_session_cut cannot always go back.
+ *
+ *  session  not of an unfinished answer's stream meanwhile.
+ *  fork     receives the session, owned by the caller; NULL after an error.
+ *  errors   MICA_EINVAL a NULL argument; MICA_EUNSUPPORTED the engine cannot fork sessions; those of
+ *           mica_eval; MICA_ENOMEM */
+MICA_API mica_status mica_session_fork(mica_session *session, mica_session **fork);
+
 /** Saves a session: its history and caches. The file appears whole or not at all, as with
  *  mica_file_save. It is in the computer's byte order and fits only the same model, adapter and
  *  context_length.

@@ -58,7 +58,8 @@ typedef struct mc_engine_ops {
                                 void **session);
     void (*session_close)(void *session);
     void (*session_reset)(void *session);
-    /* As mica_session_save and mica_session_load; NULL: the engine cannot. */
+    /* As mica_session_fork, mica_session_save and mica_session_load; NULL: the engine cannot. */
+    mica_status (*session_fork)(void *session, void **fork);
     mica_status (*session_save)(void *session, const char *path);
     mica_status (*session_load)(const void *model, const char *path,
                                 const mica_session_options *options, void **session);

@@ -304,6 +304,27 @@ mica_status mica_session_open(const mica_model *model, const mica_session_option
     return open_session(model, NULL, options, out);
 }
 
+mica_status mica_session_fork(mica_session *session, mica_session **out) {
+    if (out) *out = NULL;
+    if (!session || !out)
+        return mc_fail(MICA_EINVAL, "mica_session_fork: %s is NULL", session ? "fork" : "session");
+    const mc_engine *engine = session->model->engine;
+    if (!engine->ops->session_fork)
+        return mc_fail(MICA_EUNSUPPORTED, "the engine \"%s\" cannot fork sessions", engine->name);
+    mica_session *fork = mc_calloc(1, sizeof *fork);
+    if (!fork) return mc_fail_nomem("a session");
+    mica_status status = engine->ops->session_fork(session->state, &fork->state);
+    if (status != MICA_OK) {
+        mc_free(fork);
+        return status;
+    }
+    atomic_init(&fork->count, 1u);
+    fork->model = mc_model_retain(session->model);
+    fork->draft = mc_model_retain(session->draft);
+    *out = fork;
+    return MICA_OK;
+}
+
 static mica_status cannot_save(const mc_engine *engine) {
     return mc_fail(MICA_EUNSUPPORTED, "the engine \"%s\" cannot save sessions", engine->name);
 }

@@ -194,6 +194,18 @@ static void session_reset(void *state) {
     mc_session_reset(state);
 }
 
+static mica_status session_fork(void *state, void **out) {
+    mc_session *session = state, *fork;
+    MC_TRY(mc_session_fork(session, &fork));
+    mica_status status = MICA_OK;
+    if (session->draft) status = mc_session_set_draft(fork, session->draft->model);
+    if (status == MICA_OK)
+        *out = fork;
+    else
+        mc_session_close(&fork);
+    return status;
+}
+
 static mica_status session_save(void *state, const char *path) {
     return mc_session_save(state, path);
 }
@@ -255,6 +267,7 @@ static const mc_engine_ops ops = {
     .session_open = session_open,
     .session_close = session_close,
     .session_reset = session_reset,
+    .session_fork = session_fork,
     .session_save = session_save,
     .session_load = session_load,
     .stream_open = stream_open,

@@ -266,8 +266,8 @@ mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     if (own) kv[0] = apply_rope(p, at, swap_heads(p, kv[0]), p->position);
     if (store && store->observe) store->observe(store->observer, at->layer, q, kv[0]);
     mica_array k = MICA_NONE, v = MICA_NONE; /* the store has them already */
-    if (own || !store) k = to_kv(p, kv[0]);
-    if (own || !store) v = to_kv(p, kv[1]);
+    if (own || !store || store->keeps_nothing) k = to_kv(p, kv[0]);
+    if (own || !store || store->keeps_nothing) v = to_kv(p, kv[1]);
     mica_array y = by_rows(store, at->layer) ? attend_cached_by_rows(p, at, q, k, v)
                                              : attend_cached(p, at, store, q, k, v);
     const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};

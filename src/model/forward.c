@@ -13,7 +13,73 @@ static mc_attended attend_masked(void *context, mica_scope *s, int layer, mica_a
 }
 
 mc_kv_store mc_masked_store(mc_masked *masked) {
-    return (mc_kv_store){.append = attend_masked, .context = masked};
+    return (mc_kv_store){.append = attend_masked, .context = masked, .keeps_nothing = true};
+}
+
+/* ---- a store of the caller's ---- */
+
+typedef struct given_store {
+    const mc_lm *lm;
+    const mica_kv_store *store;
+    const char *name;                 /* of the function that the caller called */
+    mc_attended seen[MC_MAX_SOURCES]; /* by layers that others share */
+} given_store;
+
+/* Whether what a store gives for the keys, or values, x of a chunk ends with as many. */
+static bool holds_chunk(mica_array seen, mica_array x) {
+    if (!mica_valid(seen) || mica_array_dtype(seen) != mica_array_dtype(x)) return false;
+    for (int i = 0; i < 4; i++)
+        if (i != 2 && mica_array_dim(seen, i) != mica_array_dim(x, i)) return false;
+    return mica_array_ndim(seen) == 4 && mica_array_dim(seen, 2) >= mica_array_dim(x, 2);
+}
+
+static void ask_store(const given_store *g, mica_scope *s, int layer, mica_array k, mica_array v,
+                      mica_kv *kv) {
+    mica_status status = g->store->update(g->store->user, s, layer, k, v, kv);
+    if (status != MICA_OK) {
+        mc_scope_set_status(s, mc_fail_context(status, "%s: the store, layer %d", g->name, layer));
+        return;
+    }
+    if (mica_scope_status(s) == MICA_OK && !(holds_chunk(kv->k, k) && holds_chunk(kv->v, v) &&
+                                             mica_array_dim(kv->k, 2) == mica_array_dim(kv->v, 2)))
+        mc_scope_fail(s, MICA_ESHAPE,
+                      "%s: the store, layer %d: k and v are not [%lld, %lld, N, %lld] of the "
+                      "chunk's dtype, N at least %lld",
+                      g->name, layer, (long long)mica_array_dim(k, 0),
+                      (long long)mica_array_dim(k, 1), (long long)mica_array_dim(k, 3),
+                      (long long)mica_array_dim(k, 2));
+}
+
+static mc_attended attend_given(void *context, mica_scope *s, int layer, mica_array k,
+                                mica_array v) {
+    given_store *g = context;
+    const mc_decoder_spec *spec = &g->lm->spec;
+    int source = mc_spec_source(spec, layer), shared = mc_spec_shared(spec, source);
+    mica_kv kv = {0};
+    if (source != layer) return g->seen[shared];
+    ask_store(g, s, layer, k, v, &kv);
+    if (mica_scope_status(s) != MICA_OK) kv = (mica_kv){.k = k, .v = v};
+    int64_t before = mica_array_dim(kv.k, 2) - mica_array_dim(k, 2);
+    mc_attended seen = {.k = kv.k,
+                        .v = kv.v,
+                        .offset = mica_i32(s, (int32_t)before),
+                        .window = mc_spec_attention(spec, layer)->window,
+                        .mask = kv.mask};
+    if (shared >= 0) g->seen[shared] = seen;
+    return seen;
+}
+
+/* What layers carry beside keys and values has no place in a store. */
+static void check_store(mica_scope *s, const mc_lm *lm, const mica_forward_options *o,
+                        const char *name) {
+    if (!o->store) return;
+    if (o->mask.scope || !o->store->update)
+        mc_scope_fail(s, MICA_EINVAL, "%s: %s", name,
+                      o->mask.scope ? "mask: the store gives it" : "the store has no update");
+    for (int i = 0; i < lm->spec.n_layers; i++)
+        if (mc_spec_carrier(&lm->spec, i))
+            mc_scope_fail(s, MICA_EUNSUPPORTED,
+                          "%s: layer %d carries more than keys and values: use a session", name, i);
 }
 
 static bool is_integer(mica_array x) {
@@ -83,12 +149,16 @@ mica_array mc_forward(mica_scope *s, const mc_lm *lm, mica_array ids, const mica
                       const char *name) {
     if (!check_tokens(s, lm, ids, true, name) || !check_options(s, ids, o, name))
         return mc_invalid(s);
+    check_store(s, lm, o, name);
+    if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
     mc_masked masked = {lm, o->mask};
-    mc_kv_store store = mc_masked_store(&masked);
+    given_store given = {.lm = lm, .store = o->store, .name = name};
+    mc_kv_store store = o->store ? (mc_kv_store){.append = attend_given, .context = &given}
+                                 : mc_masked_store(&masked);
+    bool stored = o->store || mica_valid(o->mask);
     mica_array position = mica_valid(o->position) ? o->position : mica_i32(s, 0);
     if (mica_array_ndim(ids) == 2) ids = from_front(s, ids);
-    mica_array x =
-        mc_lm_forward(s, lm, ids, position, mica_valid(o->mask) ? &store : NULL, MC_HIDDEN);
+    mica_array x = mc_lm_forward(s, lm, ids, position, stored ? &store : NULL, MC_HIDDEN);
     if (mica_valid(o->at)) x = mica_take(s, x, from_front(s, o->at), 1);
     return o->hidden ? x : mc_lm_head(s, lm, x);
 }

@@ -120,9 +120,11 @@ typedef struct mc_attended {
 typedef struct mc_kv_store {
     /* Takes the keys, RoPE applied, and the values of a chunk, both [B, kv_heads, L, kv width]
      * lm->kv_dtype in s. Returns what the chunk attends to. Of a layer that shares those of another
-     * (mc_spec_share) both are MICA_NONE: that layer's were appended before. Errors are in s. */
+     * (mc_spec_share) both are MICA_NONE: that layer's were appended before, unless the store
+     * keeps_nothing. Errors are in s. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
+    bool keeps_nothing; /* layers that share keys and values append these again */
     /* Not NULL: [B] stores, one for each row of the batch, B <= MC_MAX_ROWS. Row b is appended to
      * rows[b] as a batch of one, and attends to its keys and values. */
     const struct mc_kv_store *rows;

@@ -91,9 +91,11 @@ static mica_status feed(feeding *f, const int32_t *ids, int64_t n, mica_array *r
 static mica_status check(const feeding *f, const int32_t *ids, size_t n) {
     const mica_forward_options *o = f->options;
     int64_t count = mc_session_count(f->session), room = mc_session_room(f->session);
-    if (o->position.scope || o->mask.scope)
+    if (o->position.scope || o->mask.scope || o->store)
         return mc_fail(MICA_EINVAL, "mica_session_feed: %s: the session has it",
-                       o->mask.scope ? "mask" : "position");
+                       o->store        ? "store"
+                       : o->mask.scope ? "mask"
+                                       : "position");
     MC_TRY(mc_task_check_ids(f->session->model, ids, n));
     if ((int64_t)n > room - count)
         return mc_fail(MICA_ECONTEXT,
@@ -115,7 +117,7 @@ mica_status mica_session_feed(mica_session *session, mica_scope *s, const int32_
                        !session ? "session"
                        : !ids   ? "ids"
                                 : "the scope");
-    MC_TRY(MC_OPTIONS_COPY(mica_forward_options, at, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_forward_options, store, &given, options));
     MC_TRY(mc_model_session(session, &f.session));
     MC_TRY(check(&f, ids, n));
     mica_status status = read_at(&f, (int64_t)n);

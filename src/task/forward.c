@@ -27,8 +27,8 @@ mica_array mica_model_forward(mica_scope *s, const mica_model *model, mica_array
                               const mica_forward_options *options) {
     mica_forward_options given;
     const mc_lm *lm = local(s, model, __func__);
-    if (!lm || mc_scope_set_status(s, MC_OPTIONS_COPY(mica_forward_options, at, &given, options)) !=
-                   MICA_OK)
+    if (!lm || mc_scope_set_status(
+                   s, MC_OPTIONS_COPY(mica_forward_options, store, &given, options)) != MICA_OK)
         return none(s);
     return mc_forward(s, lm, ids, &given, __func__);
 }

@@ -172,7 +172,7 @@ mica_array mica_tuner_forward(mica_scope *s, const mica_tuner *t, const mica_arr
     if (status == MICA_OK && mica_scope_device(s) != t->device)
         status = mc_fail(MICA_EINVAL,
                          "mica_tuner_forward: the scope is of another device than the tuner");
-    if (status == MICA_OK) status = MC_OPTIONS_COPY(mica_forward_options, at, &given, options);
+    if (status == MICA_OK) status = MC_OPTIONS_COPY(mica_forward_options, store, &given, options);
     if (status == MICA_OK) status = open_view(t, s, params, &view);
     if (mc_scope_set_status(s, status) != MICA_OK) return mc_invalid(s);
     mica_array y = mc_forward(s, &view, ids, &given, "mica_tuner_forward");

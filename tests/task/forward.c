@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "model/fixture.h"
 #include "model/forward.h"
+#include "model/own_heads.h"
 #include "task/score.h"
 
 #include <mica/mica.h>
@@ -289,6 +290,161 @@ static void test_session(void **state) {
     mica_session_close(&other);
     mica_session_close(&session);
     must(mica_scope_collect(s, NULL, 0));
+}
+
+/* Both go on from where the session was forked, and a fork that is kept is a way back. */
+static void test_fork(void **state) {
+    (void)state;
+    enum { FIRST = 6, REST = N - FIRST };
+    int32_t other[N];
+    mica_session *session, *fork, *kept;
+    mica_array got, all = mica_model_forward(s, model, ids_of(text, 1, N), NULL);
+    memcpy(other, text, sizeof other);
+    other[FIRST] = 77;
+    mica_array others = mica_model_forward(s, model, ids_of(other, 1, N), NULL);
+    must(mica_session_open(model, NULL, &session));
+    must(mica_session_feed(session, NULL, text, FIRST, NULL, NULL));
+    must(mica_session_fork(session, &kept));
+    must(mica_session_fork(session, &fork));
+    assert_int_equal(mica_session_count(fork), FIRST);
+    must(mica_session_feed(fork, s, other + FIRST, REST, NULL, &got));
+    expect_same(got, mica_slice_axis(s, others, 1, FIRST, N));
+    must(mica_session_feed(session, s, text + FIRST, REST, NULL, &got));
+    expect_same(got, mica_slice_axis(s, all, 1, FIRST, N));
+    mica_session_close(&session);
+    mica_session_close(&fork);
+    assert_int_equal(mica_session_count(kept), FIRST);
+    must(mica_session_feed(kept, s, text + FIRST, REST, NULL, &got));
+    expect_same(got, mica_slice_axis(s, all, 1, FIRST, N));
+    assert_int_equal(mica_session_fork(NULL, &fork), MICA_EINVAL);
+    assert_int_equal(mica_session_fork(kept, NULL), MICA_EINVAL);
+    assert_null(fork);
+    mica_session_close(&kept);
+    must(mica_scope_collect(s, NULL, 0));
+}
+
+/* ---- a cache of one's own ---- */
+
+enum { OWN_LAYERS = 64 };
+
+typedef struct own_cache {
+    mica_scope *scope;              /* of what is kept */
+    mica_array kept[OWN_LAYERS][2]; /* MICA_NONE: nothing so far */
+    mica_array next[OWN_LAYERS][2]; /* as the pass leaves them; MICA_NONE: it does not */
+    int64_t last, broken;           /* the layer before; the layer that gives too little, or -1 */
+    int calls;
+} own_cache;
+
+static mica_status update(void *user, mica_scope *scope, int64_t layer, mica_array k, mica_array v,
+                          mica_kv *seen) {
+    own_cache *c = user;
+    const mica_array chunk[] = {k, v};
+    assert_true(layer > c->last && layer < OWN_LAYERS);
+    c->last = layer;
+    c->calls++;
+    for (int i = 0; i < 2; i++) {
+        const mica_array both[] = {c->kept[layer][i], chunk[i]};
+        c->next[layer][i] = both[0].scope ? mica_concatenate(scope, both, 2, 2) : chunk[i];
+    }
+    *seen = (mica_kv){.k = c->next[layer][0], .v = c->next[layer][1]};
+    if (layer == c->broken) seen->k = mica_slice_axis(scope, k, 3, 0, 1);
+    return c->calls == 1000 ? mc_fail(MICA_EIO, "no more") : MICA_OK;
+}
+
+/* Keeps what a pass left, and drops all else. */
+static void keep_next(own_cache *c) {
+    c->last = -1;
+    for (int layer = 0; layer < OWN_LAYERS; layer++)
+        for (int i = 0; i < 2 && c->next[layer][0].scope; i++) {
+            mica_array whole = mica_contiguous(s, c->next[layer][i]);
+            must(mica_eval(s, whole));
+            c->kept[layer][i] = mica_materialize(c->scope, whole);
+        }
+    must(mica_scope_status(c->scope));
+}
+
+/* A text in chunks over a cache of one's own has the logits of the whole text. */
+static void check_store(const mica_model *which, int layers) {
+    static const int chunks[] = {3, 1, 4, 1, 1};
+    mica_scope *before = s;
+    own_cache c = {.last = -1, .broken = -1};
+    const mica_kv_store store = {update, &c};
+    mica_forward_options options = {.struct_bytes = sizeof options, .store = &store};
+    must(mica_scope_open(mica_model_device(which), &s));
+    must(mica_scope_open(mica_model_device(which), &c.scope));
+    int32_t ids[N];
+    for (int i = 0; i < N; i++)
+        ids[i] = text[i] % 440;
+    mica_array all = mica_model_forward(s, which, ids_of(ids, 1, N), NULL);
+    for (size_t i = 0, at = 0; i < sizeof chunks / sizeof *chunks; at += (size_t)chunks[i++]) {
+        options.position = mica_i32(s, (int32_t)at);
+        c.calls = 0;
+        mica_array got = mica_model_forward(s, which, ids_of(ids + at, 1, chunks[i]), &options);
+        assert_int_equal(c.calls, layers);
+        expect_same(got, mica_slice_axis(s, all, 1, (int64_t)at, (int64_t)at + chunks[i]));
+        keep_next(&c);
+    }
+    mica_scope_close(&c.scope);
+    mica_scope_close(&s);
+    s = before;
+}
+
+static void test_store(void **state) {
+    (void)state;
+    mica_model_info info = {.struct_bytes = sizeof info};
+    char *folder = own_model(&own_heads, OWN_HEADS_CONFIG("true"));
+    mica_model *heads = open_model(folder, MICA_ARITHMETIC_EXACT);
+    mica_model_get_info(model, &info);
+    check_store(model, (int)info.layers);
+    check_store(heads, OWN_HEADS_LAYERS - 2); /* two layers share what others have */
+    mica_model_close(&heads);
+    test_temp_dir_remove(folder);
+}
+
+static void expect_store_error(const mica_model *which, own_cache c, bool masked, mica_status want,
+                               const char *why) {
+    mica_scope *before = s;
+    bool seen[4] = {true, true, true, true};
+    const mica_kv_store store = {c.calls < 0 ? NULL : update, &c};
+    mica_forward_options options = {.struct_bytes = sizeof options, .store = &store};
+    must(mica_scope_open(mica_model_device(which), &s));
+    if (masked) options.mask = mica_from_data(s, seen, MICA_BOOL, (int64_t[]){1, 1, 2, 2}, 4);
+    (void)mica_model_forward(s, which, ids_of(text, 1, 2), &options);
+    assert_int_equal(mica_scope_status(s), want);
+    if (!strstr(mica_last_error(), why)) fail_msg("%s: want %s", mica_last_error(), why);
+    mica_scope_close(&s);
+    s = before;
+}
+
+static void test_store_refused(void **state) {
+    (void)state;
+    char *path = test_format("%s/families/lfm2_hf", test_cases_dir());
+    char *copy = fixture_copy_folder(path, "config.json", NULL, NULL);
+    char *from = fixture_path("llama3_rope_sharded/tokenizer.json");
+    char *to = test_format("%s/tokenizer.json", copy);
+    test_copy_file(from, to);
+    mica_model *hybrid = open_model(copy, MICA_ARITHMETIC_EXACT);
+    own_cache good = {.last = -1, .broken = -1}, broken = good, failing = good, none = good;
+    broken.broken = 1;
+    failing.calls = 999;
+    none.calls = -1;
+    expect_store_error(hybrid, good, false, MICA_EUNSUPPORTED, "more than keys and values");
+    expect_store_error(model, broken, false, MICA_ESHAPE, "layer 1: k and v are not");
+    expect_store_error(model, failing, false, MICA_EIO, "no more");
+    expect_store_error(model, none, false, MICA_EINVAL, "no update");
+    expect_store_error(model, good, true, MICA_EINVAL, "mask");
+    mica_session *session;
+    const mica_kv_store store = {update, &good};
+    const mica_forward_options options = {.struct_bytes = sizeof options, .store = &store};
+    must(mica_session_open(model, NULL, &session));
+    assert_int_equal(mica_session_feed(session, NULL, text, 2, &options, NULL), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "store: the session has it"));
+    mica_session_close(&session);
+    mica_model_close(&hybrid);
+    test_temp_dir_remove(copy);
+    free(from);
+    free(to);
+    free(path);
 }
 
 static void test_session_refused(void **state) {
@@ -610,19 +766,14 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_score),
-        cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_id_dtypes),
-        cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_function),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_tuner),
-        cmocka_unit_test(test_tuner_refused),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_session),
-        cmocka_unit_test(test_session_refused),
+        cmocka_unit_test(test_score),          cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_ways),           cmocka_unit_test(test_id_dtypes),
+        cmocka_unit_test(test_mask),           cmocka_unit_test(test_function),
+        cmocka_unit_test(test_gradient),       cmocka_unit_test(test_tuner),
+        cmocka_unit_test(test_tuner_refused),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_store),          cmocka_unit_test(test_store_refused),
+        cmocka_unit_test(test_session),        cmocka_unit_test(test_session_refused),
         cmocka_unit_test(test_session_memory),
     };
     return cmocka_run_group_tests_name("task/forward", tests, open_default, close_default);
