@@ -189,14 +189,23 @@ typedef struct mica_embed_options {
     mica_progress progress;    /* of the prefill, in tokens; may be NULL */
     void *progress_user;       /* given to progress */
     const mica_cancel *cancel; /* watched; may be NULL. Borrowed */
+    const char *prompt_name;   /* of an embedder's prompts: "query"; "": none; NULL: its default.
+                                  Borrowed */
+    int64_t dimensions;        /* only so many of the first numbers; 0: all */
 } mica_embed_options;
 
 /** The embedding of a text: the hidden states after the model's last norm, pooled. Tokens that the
  *  tokenizer puts around a text (<bos>, once: see mica_generate) are included.
  *
+ *  An embedder, whose folder has the files of sentence-transformers, does what these say: prompts
+ *  before texts, a maximum that longer texts are cut to, pooling (where options have not the last
+ *  token's), dense modules, normalisation. Its texts may be empty.
+ *
  *  text, len  UTF-8, len bytes; len 0: NUL-terminated. Borrowed.
  *  options    NULL for the defaults. Borrowed.
- *  vector, n  receive f32 [n], n the model's hidden_size; freed with mica_free. Sums are in f64.
+ *  vector, n  receive f32 [n], n the model's hidden_size unless options or an embedder's dense
+ *             modules say another number; freed with mica_free. Sums are in f64. With fewer
+ *             dimensions a vector that was normalised is normalised anew.
  *  errors     MICA_EINVAL an empty text, an option out of range; MICA_EFORMAT not UTF-8;
  *             MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM */
 MICA_API mica_status mica_embed(const mica_model *model, const char *text, size_t len,
@@ -214,7 +223,7 @@ typedef struct mica_embed_row {
 typedef struct mica_embed_results {
     mica_embed_row *rows; /* [count] */
     size_t count;         /* number of texts */
-    size_t width;         /* the model's hidden_size */
+    size_t width;         /* of vectors, as mica_embed's n */
     double seconds;       /* time of the whole call */
 } mica_embed_results;
 
@@ -232,6 +241,34 @@ MICA_API mica_status mica_embed_texts(const mica_model *model, const char *const
 
 /** Frees *results and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_embed_texts_free(mica_embed_results **results);
+
+/* ---- ranks of documents ---- */
+
+/** Options of mica_rerank; zero means the default. */
+typedef struct mica_rerank_options {
+    size_t struct_bytes;       /* see mica/api.h */
+    bool logits;               /* a cross-encoder's scores are logits, whatever its config says */
+    const char *instruction;   /* to a language model: what documents are judged for; NULL: whether
+                                  they answer a web search query. Borrowed */
+    const mica_cancel *cancel; /* watched; may be NULL. Borrowed */
+} mica_rerank_options;
+
+/** How relevant documents are to a query: larger is better.
+ *
+ *  A cross-encoder (BERT, RoBERTa, ModernBERT with a head of one label) reads the query and a
+ *  document as a pair, cut to the model's maximum; its score is the logit's sigmoid unless its
+ *  config says Identity. A language model with ChatML's format is asked as Qwen3-Reranker was
+ *  trained to be; its score is P("yes") / (P("yes") + P("no")) at the first token of its answer.
+ *
+ *  documents  [count] UTF-8, NUL-terminated, may be empty. Borrowed.
+ *  options    NULL for the defaults. Borrowed.
+ *  scores     [count] receives the scores.
+ *  errors     MICA_EINVAL no documents; MICA_EFORMAT not UTF-8; MICA_EUNSUPPORTED the model can do
+ *             neither; MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM
+ *  source     CrossEncoder.predict of sentence-transformers; Qwen3-Reranker's model card */
+MICA_API mica_status mica_rerank(const mica_model *model, const char *query,
+                                 const char *const *documents, size_t count,
+                                 const mica_rerank_options *options, float *scores);
 
 /* ---- scores of texts ---- */
 

@@ -34,7 +34,9 @@ typedef enum mc_slot_kind {
 
 typedef struct mc_attention_spec {
     int64_t heads, kv_heads, head_dim;
-    int64_t window;     /* tokens that a query attends to, itself included; 0: all up to itself */
+    /* Tokens that a query attends to, itself included; 0: all up to itself. Of an encoder those on
+     * each side of it; 0: all. */
+    int64_t window;
     int64_t rope;       /* index into mc_decoder_spec.ropes; MC_NO_ROPE: nothing is rotated */
     double scale;       /* factor of q k^T */
     double soft_cap;    /* of the scores; 0: none */
@@ -115,9 +117,11 @@ typedef struct mc_block_spec {
     const char *usual[MC_MAX_SLOTS]; /* names that the form has replaced; adapters may use them */
     const mc_form *forms;            /* [n_forms] other names, which the files' tensors show */
     int n_forms;
-    uint64_t biases;              /* bit i: the matrix of slot i has a bias */
+    uint64_t biases;              /* bit i: the matrix, or the norm, of slot i has a bias */
     uint64_t transposed;          /* of the form that fits */
-    double norm_eps, norm_offset; /* all norms are RMS norms; Gemma's 1 + w has offset 1 */
+    double norm_eps, norm_offset; /* Gemma's 1 + w has offset 1 */
+    bool centred;                 /* norms are LayerNorms, of which `biases` tells, not RMS norms */
+    bool norm_last;               /* the first norm is of the sum: norm(x + factor * f(x)) */
     double factor;                /* of what is added to the stream */
     int n_carried;                /* of a kind with MC_STATE_CARRIED */
     mc_carried carried[MC_BLOCK_CARRIED];
@@ -198,6 +202,7 @@ enum {
     MC_GATED_GATE_UP, /* rows of gate and up, in the place of these */
     MC_GATED_SLOTS
 };
+enum { MC_MLP_UP = MC_BLOCK_SLOTS, MC_MLP_DOWN, MC_MLP_SLOTS };
 enum {
     MC_SHORT_CONV_IN = MC_BLOCK_SLOTS,
     MC_SHORT_CONV_KERNEL,

@@ -171,6 +171,16 @@ static mica_array to_kv(const mc_lm_pass *p, mica_array x) {
     return mica_astype(p->s, x, p->lm->kv_dtype);
 }
 
+/* What an encoder's tokens see of each other: what `seen` has, and `window` of them on each side. */
+static mica_array see_both_ways(const mc_lm_pass *p, mica_array seen, int64_t window) {
+    const int64_t column[] = {-1, 1};
+    if (!window) return seen;
+    mica_array at = mica_arange(p->s, 0, (double)p->length, 1, MICA_I32);
+    mica_array apart = mica_subtract(p->s, mica_reshape(p->s, at, column, 2), at);
+    mica_array near = mica_less_equal(p->s, mica_abs(p->s, apart), mica_i32(p->s, (int32_t)window));
+    return seen.scope ? mica_logical_and(p->s, near, seen) : near;
+}
+
 /* Attention of q [B, heads, L - first, D] to all keys and values in a store, after this chunk's k
  * and v, which have the store's dtype, are appended; MICA_NONE: those of another layer are. Returns
  * the shape of q. */
@@ -193,6 +203,11 @@ static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
         .offset = seen.offset,
         .sinks = at->slots[MC_ATTENTION_SINKS].vector,
     };
+    if (p->lm->spec.both_ways) {
+        options.causal = false;
+        options.window = 0;
+        options.mask = see_both_ways(p, seen.mask, spec->window);
+    }
     if (seen.table.scope) return mica_paged_sdpa(p->s, q, seen.k, seen.v, seen.table, &options);
     return mica_sdpa(p->s, q, seen.k, seen.v, &options);
 }

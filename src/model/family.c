@@ -22,6 +22,8 @@ static const char *const prefixes[] = {"language_model.model.",
                                        "language_model.",
                                        "model.",
                                        "backbone.",
+                                       "bert.",
+                                       "roberta.",
                                        ""};
 
 enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
@@ -31,13 +33,14 @@ const char *mc_family_prefix_at(size_t i) {
 }
 
 const char *mc_family_prefix(const mc_weights *weights) {
-    static const char *const embeddings[] = {"embed_tokens", "embeddings"};
+    static const char *const embeddings[] = {
+        "embed_tokens", "embeddings", "embeddings.word_embeddings", "embeddings.tok_embeddings"};
     char name[128];
-    for (size_t i = 0; i < 2 * PREFIX_COUNT; i++) {
-        const char *prefix = prefixes[i % PREFIX_COUNT];
-        snprintf(name, sizeof name, "%s%s.weight", prefix, embeddings[i / PREFIX_COUNT]);
-        if (mc_weights_find(weights, name)) return prefix;
-    }
+    for (size_t k = 0; k < sizeof embeddings / sizeof *embeddings; k++)
+        for (size_t i = 0; i < PREFIX_COUNT; i++) {
+            snprintf(name, sizeof name, "%s%s.weight", prefixes[i], embeddings[k]);
+            if (mc_weights_find(weights, name)) return prefixes[i];
+        }
     return NULL;
 }
 

@@ -25,5 +25,8 @@ FAMILY(olmo3)
 FAMILY(granite_swa)
 FAMILY(granite)
 FAMILY(phi3)
+FAMILY(bert)
+FAMILY(modernbert)
+FAMILY(nomic_bert)
 
 #undef FAMILY

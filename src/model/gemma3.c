@@ -1,4 +1,5 @@
-/* Gemma 3, text only: google/gemma-3-* and models derived from them.
+/* Gemma 3, text only: google/gemma-3-* and models derived from them, such as EmbeddingGemma, which
+ * attends both ways.
  *
  * RMS norms with 1 + w stand before and after attention and MLP. Queries and keys have norms. Five
  * layers with a sliding window are followed by one without; each kind has its own RoPE. Embeddings
@@ -30,7 +31,6 @@ static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     int64_t window = 4096, pattern = 6;
-    bool both_ways = false;
     set_defaults(spec);
     MC_TRY(mc_family_text(root, &text));
     MC_TRY(mc_family_gemma(root, &text, spec));
@@ -40,11 +40,9 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_family_softcaps(&text, spec));
     MC_TRY(mc_config_int(&text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     MC_TRY(mc_config_int(&text, "sliding_window_pattern", MC_OPTIONAL, 1, INT32_MAX, &pattern));
+    MC_TRY(mc_config_bool(&text, "use_bidirectional_attention", MC_OPTIONAL, &spec->both_ways));
+    if (spec->both_ways) window = window > 1 ? window / 2 : 1;
     MC_TRY(mc_family_windows(&text, window, pattern, spec));
-    MC_TRY(mc_config_bool(&text, "use_bidirectional_attention", MC_OPTIONAL, &both_ways));
-    if (both_ways)
-        return mc_config_fail(&text, "use_bidirectional_attention", MICA_EUNSUPPORTED,
-                              "an encoder, not a language model");
     spec->blocks[MC_PLAIN_ATTENTION].attention.rope = GLOBAL;
     if (spec->n_blocks > MC_PLAIN_SLIDING) spec->blocks[MC_PLAIN_SLIDING].attention.rope = LOCAL;
     return MICA_OK;

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "io/adapter.h"
+#include "model/sentence.h"
 
 mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block) {
     return &lm->slots[lm->firsts[layer][block]];
@@ -61,6 +62,8 @@ int64_t mc_lm_kv_width(const mc_lm *lm, int64_t head_dim) {
 void mc_lm_close(mc_lm **lm) {
     if (!lm || !*lm) return;
     mica_scope_close(&(*lm)->scope);
+    mc_sentence_close(&(*lm)->sentence);
+    mc_free((*lm)->ranker);
     mc_weights_close(&(*lm)->weights);
     mc_adapter_close(&(*lm)->replacements);
     mc_config_close(&(*lm)->config);

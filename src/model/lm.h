@@ -44,12 +44,16 @@ typedef struct mc_lm {
     mica_scope *scope; /* of all arrays here */
     mc_lm_slot *slots; /* [n_slots] of all blocks, in the order of a pass */
     size_t n_slots;
-    size_t (*firsts)[MC_LAYER_BLOCKS]; /* [n_layers] each block's first slot */
-    mc_linear embed, head;             /* [vocab, hidden] */
-    bool tied;                         /* the head has the embedding's weight */
-    mica_array norm;                   /* [hidden] f32 */
-    mc_lm_rope ropes[MC_MAX_ROPES];    /* of spec.ropes */
-    char model_type[64];               /* as in config.json; "": it has none */
+    size_t (*firsts)[MC_LAYER_BLOCKS];      /* [n_layers] each block's first slot */
+    mc_linear embed, head;                  /* [vocab, hidden] */
+    bool tied;                              /* the head has the embedding's weight */
+    mica_array norm, norm_bias;             /* [hidden] f32; MICA_NONE: there is none */
+    mica_array embed_norm, embed_norm_bias; /* the same, of the embeddings */
+    mc_linear positions, types;             /* [spec.positions, hidden], [spec.types, hidden] */
+    mc_lm_rope ropes[MC_MAX_ROPES];         /* of spec.ropes */
+    struct mc_sentence *sentence; /* of an embedder with files of sentence-transformers, or NULL */
+    struct mc_ranker *ranker;     /* of a cross-encoder, or NULL */
+    char model_type[64];          /* as in config.json; "": it has none */
     uint64_t parameters, weight_bytes;
     /* mica_checkpoint: each layer is computed again in a backward pass; NULL: none is. */
     mica_status (*checkpoint)(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
@@ -154,8 +158,10 @@ typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS, MC_HIDDEN 
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted);
 
-/* The embeddings of tokens: ids [B, L] integers -> [B, L, hidden] f32. */
+/* The embeddings of tokens: ids [B, L] integers -> [B, L, hidden] f32. An encoder's have positions
+ * and types in them: types [B, L] integers, or MICA_NONE: all are 0. */
 mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids);
+mica_array mc_lm_embed_typed(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array types);
 
 /* The head: hidden states [..., hidden] f32, of MC_HIDDEN -> logits [..., vocab] f32. */
 mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden);

@@ -50,8 +50,11 @@ mica_array mc_block_convolve(const mc_lm_pass *p, const mc_block_at *at, int slo
 }
 
 mica_array mc_block_normalise(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x) {
-    mica_array weight = at->slots[slot].vector;
-    return mica_valid(weight) ? mica_rms_norm(p->s, x, weight, (float)at->spec->norm_eps) : x;
+    const mc_lm_slot *norm = &at->slots[slot];
+    float eps = (float)at->spec->norm_eps;
+    if (!mica_valid(norm->vector)) return x;
+    if (at->spec->centred) return mica_layer_norm(p->s, x, norm->vector, norm->linear.bias, eps);
+    return mica_rms_norm(p->s, x, norm->vector, eps);
 }
 
 mica_array mc_block_rows_from(const mc_lm_pass *p, mica_array x, int64_t first) {
@@ -68,12 +71,14 @@ mica_array mc_block_activate(const mc_lm_pass *p, int64_t activation, mica_array
 
 /* x [B, L, hidden] -> rows [first, L) of [B, L, hidden]. */
 static mica_array add_block(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
-    mica_array y = mc_block_normalise(p, at, MC_BLOCK_NORM, x);
+    bool last = at->spec->norm_last;
+    mica_array y = last ? x : mc_block_normalise(p, at, MC_BLOCK_NORM, x);
     y = at->spec->kind->forward(p, at, y);
     y = mc_block_normalise(p, at, MC_BLOCK_POST_NORM, y);
     if (at->spec->factor != 1.0)
         y = mica_multiply(p->s, y, mica_f32(p->s, (float)at->spec->factor));
-    return mica_add(p->s, mc_block_rows_from(p, x, at->first), y);
+    y = mica_add(p->s, mc_block_rows_from(p, x, at->first), y);
+    return last ? mc_block_normalise(p, at, MC_BLOCK_NORM, y) : y;
 }
 
 /* The last block of a layer that reads other positions; 0: none does. */
@@ -143,10 +148,36 @@ mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
     return mica_multiply(s, mica_tanh(s, mica_divide(s, logits, scale)), scale);
 }
 
-mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids) {
+/* A norm outside the layers; x, if there is none. */
+static mica_array normalise(mica_scope *s, const mc_lm *lm, mica_array x, mica_array weight,
+                            mica_array bias) {
+    float eps = (float)lm->spec.norm_eps;
+    if (!mica_valid(weight)) return x;
+    return lm->spec.centred ? mica_layer_norm(s, x, weight, bias, eps)
+                            : mica_rms_norm(s, x, weight, eps);
+}
+
+/* Adds the embeddings of types and of positions to x [B, L, hidden], where an encoder has them. */
+static mica_array add_places(mica_scope *s, const mc_lm *lm, mica_array x, mica_array types) {
+    double first = (double)lm->spec.first_position;
+    if (lm->spec.types) {
+        if (!mica_valid(types)) types = mica_arange(s, 0, 1, 1, MICA_I32);
+        x = mica_add(s, x, mc_linear_rows(s, &lm->types, types));
+    }
+    if (!lm->spec.positions) return x;
+    mica_array at = mica_arange(s, first, first + (double)mica_array_dim(x, 1), 1, MICA_I32);
+    return mica_add(s, x, mc_linear_rows(s, &lm->positions, at));
+}
+
+mica_array mc_lm_embed_typed(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array types) {
     float scale = (float)lm->spec.embed_scale;
     mica_array x = mc_linear_rows(s, &lm->embed, ids);
-    return scale == 1.0f ? x : mica_multiply(s, x, mica_f32(s, scale));
+    if (scale != 1.0f) x = mica_multiply(s, x, mica_f32(s, scale));
+    return normalise(s, lm, add_places(s, lm, x, types), lm->embed_norm, lm->embed_norm_bias);
+}
+
+mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids) {
+    return mc_lm_embed_typed(s, lm, ids, MICA_NONE);
 }
 
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
@@ -157,13 +188,14 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are
      * wanted. */
-    int64_t last = wanted == MC_LAST_LOGITS && !(store && store->observe) ? p.length - 1 : 0;
+    bool all = lm->spec.both_ways || (store && store->observe);
+    int64_t last = wanted == MC_LAST_LOGITS && !all ? p.length - 1 : 0;
     for (int i = 0; i < lm->spec.n_layers; i++) {
         int64_t first = i == lm->spec.n_layers - 1 ? last : 0;
         x = lm->checkpoint ? checkpoint_layer(&p, i, first, x) : decode_layer(&p, i, first, x);
     }
     if (wanted == MC_NO_LOGITS) return MICA_NONE;
     if (wanted == MC_LAST_LOGITS && last == 0) x = mc_block_rows_from(&p, x, p.length - 1);
-    x = mica_rms_norm(s, x, lm->norm, (float)lm->spec.norm_eps);
+    x = normalise(s, lm, x, lm->norm, lm->norm_bias);
     return wanted == MC_HIDDEN ? x : mc_lm_head(s, lm, x);
 }

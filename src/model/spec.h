@@ -28,10 +28,11 @@ typedef struct mc_layer_spec {
     uint8_t source; /* 1 + index into mc_decoder_spec.sources: mc_spec_share; 0: none */
 } mc_layer_spec;
 
-/* Names of tensors outside the layers, without ".weight". `embed` and `norm` follow the decoder's
- * prefix. */
+/* Names of tensors outside the layers, without ".weight". All but `head` follow the decoder's
+ * prefix. NULL: there is none; of `layers`, which is in front of a layer's number: "layers". */
 typedef struct mc_decoder_names {
-    const char *embed, *norm, *head;
+    const char *embed, *norm, *head, *layers;
+    const char *embed_norm, *positions, *types; /* of encoders: what is added to embeddings */
 } mc_decoder_names;
 
 typedef enum mc_tied { MC_TIED_UNSAID, MC_TIED_YES, MC_TIED_NO } mc_tied;
@@ -51,11 +52,16 @@ typedef struct mc_decoder_spec {
     mc_block_spec blocks[MC_MAX_BLOCKS];
     mc_rope_spec ropes[MC_MAX_ROPES];
     int n_sources, sources[MC_MAX_SOURCES]; /* layers */
-    double norm_eps;      /* of the last norm, and of blocks unless they say another */
-    double norm_offset;   /* the same; added to norm weights on loading: Gemma's 1 + w */
-    double embed_scale;   /* factor of embeddings */
-    double logit_scale;   /* factor of the logits; 0: none */
-    double final_softcap; /* of them then; 0: none */
+    double norm_eps;    /* of the last norm, and of blocks unless they say another */
+    double norm_offset; /* the same; added to norm weights on loading: Gemma's 1 + w */
+    bool both_ways;     /* an encoder: tokens attend to those behind them, too */
+    bool centred;       /* norms outside the layers are LayerNorms, */
+    bool norm_bias;     /* with biases */
+    int64_t positions, first_position; /* learned positions, and that of the first token */
+    int64_t types;                     /* of tokens: rows of names.types */
+    double embed_scale;                /* factor of embeddings */
+    double logit_scale;                /* factor of the logits; 0: none */
+    double final_softcap;              /* of them then; 0: none */
     /* Whether the head is the embedding. Unsaid: it is if the files hold no head. A head in the
      * files that differs from the embedding wins over yes. */
     mc_tied tied;

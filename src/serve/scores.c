@@ -8,6 +8,7 @@
 #include "serve/jobs/inputs.h"
 #include "serve/jobs/state.h"
 #include "task/embed.h"
+#include "task/encode.h"
 #include "task/score.h"
 
 #include <math.h>
@@ -153,7 +154,7 @@ static bool run_score(mc_evaluation *evaluation) {
 
 /* The vectors of texts [count, hidden], freed with mc_free. NULL: http->failure says why. */
 static float *embed_all(scores *e, const mc_inputs *inputs, const mc_session_model *local) {
-    size_t hidden = (size_t)local->lm->spec.hidden;
+    size_t hidden = (size_t)mc_encode_width(local->lm);
     const mica_embed_options options = {.struct_bytes = sizeof options,
                                         .normalise = true,
                                         .progress = mc_evaluation_progress,
@@ -190,7 +191,7 @@ static bool run_pairs(mc_evaluation *evaluation) {
     const mc_session_model *local;
     mica_status status = mc_model_local(evaluation->served->model, &local);
     if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "model");
-    size_t hidden = (size_t)local->lm->spec.hidden;
+    size_t hidden = (size_t)mc_encode_width(local->lm);
     float *first = embed_all(e, &e->first, local);
     float *second = first ? embed_all(e, &e->second, local) : NULL;
     if (second) {

@@ -47,6 +47,11 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     if (chunk < 0 || chunk > INT32_MAX)
         return mc_fail(MICA_EINVAL, "prefill_chunk %lld: want 1 or more, or 0 for %d",
                        (long long)chunk, DEFAULT_CHUNK);
+    if (model->lm->spec.both_ways)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s is an encoder, which says no next token: it makes vectors (mica embed) "
+                       "or scores (mica rerank)",
+                       model->lm->spec.family);
     mc_session *session = mc_calloc(1, sizeof *session);
     if (!session) return mc_fail_nomem("a session");
     session->model = model;

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "task/encode.h"
 #include "task/task.h"
 
 #include <math.h>
@@ -75,6 +76,19 @@ static mica_status embed(const mc_session_model *model, const int32_t *ids, size
     return finish(p, normalise, vector);
 }
 
+/* By an encoder, or as an embedder's files say. */
+static mica_status encode_alone(const mc_session_model *model, const int32_t *ids, size_t n,
+                                const mica_embed_options *options, float **vector) {
+    const mc_encode_text text = {.ids = ids, .n = n};
+    *vector = mc_array_alloc((size_t)mc_encode_width(model->lm), sizeof **vector);
+    if (!*vector) return mc_fail_nomem("a text's vector");
+    mica_status status = mc_encode_vectors(model, &text, 1, options, *vector);
+    if (status == MICA_OK) return MICA_OK;
+    mc_free(*vector);
+    *vector = NULL;
+    return status;
+}
+
 mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n,
                      const mica_embed_options *options, float **vector) {
     const mica_task_options task = {.progress = options->progress,
@@ -83,6 +97,7 @@ mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n
     pool p;
     *vector = NULL;
     MC_TRY(check_pooling(options));
+    if (mc_encodes(model->lm)) return encode_alone(model, ids, n, options, vector);
     mica_status status = open_pool(&p, model, options);
     *vector = mc_array_alloc((size_t)p.width, sizeof **vector);
     if (status == MICA_OK && !*vector) status = mc_fail_nomem("a text's vector");
@@ -202,6 +217,53 @@ static mica_status embed_all(embedding *e, const mc_session_model *model, const 
     return status;
 }
 
+/* Texts that are fit for an encoder; the others' rows get their errors. order: whose they are. */
+static size_t choose(const mc_session_model *model, const mc_text *texts,
+                     mica_embed_results *results, mc_encode_text *good, size_t *order) {
+    size_t n = 0;
+    for (size_t i = 0; i < results->count; i++) {
+        mica_embed_row *row = &results->rows[i];
+        good[n] = (mc_encode_text){.ids = texts[i].ids, .n = (size_t)texts[i].n};
+        row->tokens = texts[i].n;
+        row->status = mc_encode_check(model, &good[n]);
+        row->error = mc_task_error(row->status);
+        if (row->status == MICA_OK) order[n++] = i;
+    }
+    return n;
+}
+
+/* Gives rows their vectors [n, width], or all of them the error. */
+static void hand_out(mica_embed_results *results, const size_t *order, size_t n, mica_status status,
+                     const float *vectors) {
+    size_t bytes = results->width * sizeof *vectors;
+    for (size_t i = 0; i < n; i++) {
+        mica_embed_row *row = &results->rows[order[i]];
+        float *vector = status == MICA_OK ? mc_alloc(bytes) : NULL;
+        if (vector) memcpy(vector, vectors + i * results->width, bytes);
+        row->vector = vector;
+        row->status = status == MICA_OK && !vector ? mc_fail_nomem("a text's vector") : status;
+        row->error = mc_task_error(row->status);
+    }
+}
+
+/* The rows of an encoder, or of an embedder with files. */
+static mica_status encode_all(const mc_session_model *model, const mc_text *texts,
+                              const mica_embed_options *options, mica_embed_results *results) {
+    mc_encode_text *good = mc_array_alloc(results->count + 1, sizeof *good);
+    size_t *order = mc_array_alloc(results->count + 1, sizeof *order), n;
+    float *vectors = mc_array_alloc(results->count + 1, results->width * sizeof *vectors);
+    mica_status status = good && order && vectors ? MICA_OK : mc_fail_nomem("texts");
+    if (status == MICA_OK) {
+        n = choose(model, texts, results, good, order);
+        mica_status made = mc_encode_vectors(model, good, n, options, vectors);
+        hand_out(results, order, n, made, vectors);
+    }
+    mc_free(good);
+    mc_free(order);
+    mc_free(vectors);
+    return status;
+}
+
 mica_status mc_embed_texts(const mc_session_model *model, const mc_text *texts, size_t count,
                            const mica_embed_options *options, mica_embed_results **out) {
     uint64_t start = mc_now_us();
@@ -212,12 +274,14 @@ mica_status mc_embed_texts(const mc_session_model *model, const mc_text *texts, 
     if (!results) return mc_fail_nomem("the vectors of texts");
     *results = (mica_embed_results){.rows = mc_calloc(count + 1, sizeof *results->rows),
                                     .count = count,
-                                    .width = (size_t)model->lm->spec.hidden};
+                                    .width = (size_t)mc_encode_width(model->lm)};
     e.results = results;
     for (size_t i = 0; results->rows && i < count; i++)
         results->rows[i].error = "";
     mica_status status = results->rows ? MICA_OK : mc_fail_nomem("the vectors of texts");
-    if (status == MICA_OK) status = embed_all(&e, model, texts);
+    if (status == MICA_OK)
+        status = mc_encodes(model->lm) ? encode_all(model, texts, options, results)
+                                       : embed_all(&e, model, texts);
     results->seconds = (double)(mc_now_us() - start) * 1e-6;
     if (status == MICA_OK)
         *out = results;

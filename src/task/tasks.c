@@ -4,14 +4,18 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "engine/model.h"
+#include "model/sentence.h"
 #include "task/batch.h"
 #include "task/classify.h"
 #include "task/compare.h"
 #include "task/embed.h"
+#include "task/encode.h"
+#include "task/encode_text.h"
 #include "task/inspect.h"
 #include "task/score.h"
 #include "task/task.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- texts ---- */
@@ -33,21 +37,61 @@ static mica_status open_text(const char *function, const mica_model *model, cons
     return status == MICA_OK ? MICA_OK : mc_fail_context(status, "%s", function);
 }
 
+/* ---- vectors ---- */
+
+/* A text as the model's vectors are made of it. *skip: see mc_encode_text. */
+static mica_status encode_embedded(const mica_model *model, const mc_lm *lm, const char *text,
+                                   size_t len, const char *prompt, int32_t **ids, size_t *n) {
+    size_t skip; /* of a prompt whose tokens are not pooled */
+    if (!mc_encodes(lm)) return encode(model, text, len, ids, n);
+    if (!text) return mc_fail(MICA_EINVAL, "the text is NULL");
+    mc_str whole = {text, len ? len : strlen(text)};
+    return mc_encode_ids(mica_model_tokenizer(model), lm, prompt, whole, ids, n, &skip);
+}
+
+static mica_status check_dimensions(const mc_lm *lm, int64_t dimensions) {
+    int64_t width = mc_encode_width(lm);
+    if (dimensions >= 0 && dimensions <= width) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "dimensions %lld: the model's vectors have %lld numbers",
+                   (long long)dimensions, (long long)width);
+}
+
+/* Shortens a vector of `width` numbers in place; one that was normalised is normalised anew. */
+static size_t shorten(const mc_lm *lm, const mica_embed_options *options, float *vector,
+                      size_t width) {
+    size_t n = (size_t)options->dimensions;
+    bool unit = options->normalise || (lm->sentence && lm->sentence->normalise);
+    if (!n || n == width) return width;
+    double square = 0.0;
+    for (size_t i = 0; vector && i < n; i++)
+        square += (double)vector[i] * (double)vector[i];
+    double scale = !unit ? 1.0 : square > 0.0 ? 1.0 / sqrt(square) : 0.0;
+    for (size_t i = 0; vector && i < n; i++)
+        vector[i] = (float)((double)vector[i] * scale);
+    return n;
+}
+
 mica_status mica_embed(const mica_model *model, const char *text, size_t len,
                        const mica_embed_options *options, float **vector, size_t *n) {
     mica_embed_options given;
     const mc_session_model *local;
-    int32_t *ids;
+    int32_t *ids = NULL;
     size_t count;
     if (!vector || !n)
         return mc_fail(MICA_EINVAL, "mica_embed: %s is NULL", vector ? "n" : "vector");
     *vector = NULL;
     *n = 0;
-    MC_TRY(MC_OPTIONS_COPY(mica_embed_options, cancel, &given, options));
-    MC_TRY(open_text("mica_embed", model, text, len, &local, &ids, &count));
+    MC_TRY(MC_OPTIONS_COPY(mica_embed_options, dimensions, &given, options));
+    if (!model) return mc_fail(MICA_EINVAL, "mica_embed: model is NULL");
+    MC_TRY(mc_model_local(model, &local));
+    MC_TRY(check_dimensions(local->lm, given.dimensions));
+    mica_status status =
+        encode_embedded(model, local->lm, text, len, given.prompt_name, &ids, &count);
+    if (status != MICA_OK) return mc_fail_context(status, "mica_embed");
     mc_model_retain(model);
-    mica_status status = mc_embed(local, ids, count, &given, vector);
-    if (status == MICA_OK) *n = (size_t)local->lm->spec.hidden;
+    status = mc_embed(local, ids, count, &given, vector);
+    if (status == MICA_OK)
+        *n = shorten(local->lm, &given, *vector, (size_t)mc_encode_width(local->lm));
     mc_model_release(model);
     mica_free(ids);
     return status;
@@ -55,7 +99,7 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
 
 /* ---- many texts ---- */
 
-/* Tokens of texts; and of those that have none, why. */
+/* Tokens of texts; and of those that have none, why. embedded: options of vectors, or NULL. */
 typedef struct encoded {
     mc_text *texts;      /* [count] */
     mica_status *status; /* [count] */
@@ -74,7 +118,8 @@ static void encoded_free(encoded *e) {
 }
 
 static mica_status encode_texts(const char *function, const mica_model *model,
-                                const char *const *texts, size_t count, encoded *e,
+                                const char *const *texts, size_t count,
+                                const mica_embed_options *embedded, encoded *e,
                                 const mc_session_model **local) {
     *e = (encoded){.count = count};
     if (!model || !texts || !count)
@@ -90,7 +135,9 @@ static mica_status encode_texts(const char *function, const mica_model *model,
     for (size_t i = 0; i < count; i++) {
         int32_t *ids = NULL;
         size_t n = 0;
-        e->status[i] = encode(model, texts[i], 0, &ids, &n);
+        e->status[i] = embedded ? encode_embedded(model, (*local)->lm, texts[i], 0,
+                                                  embedded->prompt_name, &ids, &n)
+                                : encode(model, texts[i], 0, &ids, &n);
         e->errors[i] = mc_task_error(e->status[i]);
         if (e->status[i] == MICA_OK) e->texts[i] = (mc_text){ids, (int64_t)n};
     }
@@ -106,6 +153,13 @@ static void set_error(encoded *e, size_t i, mica_status *status, const char **er
     e->status[i] = MICA_OK; /* it is the row's now */
 }
 
+static void shorten_rows(const mc_lm *lm, const mica_embed_options *options,
+                         mica_embed_results *results) {
+    size_t width = results->width;
+    for (size_t i = 0; i < results->count; i++)
+        results->width = shorten(lm, options, (float *)results->rows[i].vector, width);
+}
+
 mica_status mica_embed_texts(const mica_model *model, const char *const *texts, size_t count,
                              const mica_embed_options *options, mica_embed_results **results) {
     mica_embed_options given;
@@ -113,8 +167,9 @@ mica_status mica_embed_texts(const mica_model *model, const char *const *texts, 
     encoded e;
     if (!results) return mc_fail(MICA_EINVAL, "mica_embed_texts: results is NULL");
     *results = NULL;
-    MC_TRY(MC_OPTIONS_COPY(mica_embed_options, cancel, &given, options));
-    mica_status status = encode_texts("mica_embed_texts", model, texts, count, &e, &local);
+    MC_TRY(MC_OPTIONS_COPY(mica_embed_options, dimensions, &given, options));
+    mica_status status = encode_texts("mica_embed_texts", model, texts, count, &given, &e, &local);
+    if (status == MICA_OK) status = check_dimensions(local->lm, given.dimensions);
     if (status == MICA_OK) {
         mc_model_retain(model);
         status = mc_embed_texts(local, e.texts, count, &given, results);
@@ -122,6 +177,7 @@ mica_status mica_embed_texts(const mica_model *model, const char *const *texts, 
     }
     for (size_t i = 0; status == MICA_OK && i < count; i++)
         set_error(&e, i, &(*results)->rows[i].status, &(*results)->rows[i].error);
+    if (status == MICA_OK) shorten_rows(local->lm, &given, *results);
     encoded_free(&e);
     return status;
 }
@@ -134,7 +190,7 @@ mica_status mica_score_texts(const mica_model *model, const char *const *texts, 
     if (!results) return mc_fail(MICA_EINVAL, "mica_score_texts: results is NULL");
     *results = NULL;
     MC_TRY(MC_OPTIONS_COPY(mica_task_options, cancel, &given, options));
-    mica_status status = encode_texts("mica_score_texts", model, texts, count, &e, &local);
+    mica_status status = encode_texts("mica_score_texts", model, texts, count, NULL, &e, &local);
     if (status == MICA_OK) {
         mc_model_retain(model);
         status = mc_score_texts(local, e.texts, count, &given, results);

@@ -9,13 +9,13 @@
 
 #define NAME_BYTES 320
 
-/* Writes "prefix" "layers.7." "name" into text; for layer -1 "prefix" "name". */
+/* Writes "prefix" "layers" ".7." "name" into text; for layer -1 "prefix" "name". */
 static const char *module_name(const mc_loader *loader, int layer, const char *name,
                                char text[NAME_BYTES]) {
     if (layer < 0)
         snprintf(text, NAME_BYTES, "%s%s", loader->prefix, name);
     else
-        snprintf(text, NAME_BYTES, "%slayers.%d.%s", loader->prefix, layer, name);
+        snprintf(text, NAME_BYTES, "%s%s.%d.%s", loader->prefix, loader->layers, layer, name);
     return text;
 }
 
@@ -41,11 +41,24 @@ static mica_status load_floats(mc_loader *loader, const mc_block_spec *block, mc
     return mc_vector_load(loader, name, rows, w->offset, &w->vector);
 }
 
+/* The bias of a norm. */
+static mica_status load_norm_bias(mc_loader *loader, const char *module, int64_t n,
+                                  mica_array *bias) {
+    char text[NAME_BYTES + 8];
+    snprintf(text, sizeof text, "%s.bias", module);
+    return mc_vector_load(loader, text, n, 0.0, bias);
+}
+
 static mica_status load_slot(mc_loader *loader, const mc_block_spec *block, int i, mc_lm_slot *w) {
     char text[NAME_BYTES];
     const mc_slot *slot = w->slot;
     if (!w->name) return MICA_OK;
-    if (slot->kind != MC_SLOT_MATRIX) return load_floats(loader, block, w);
+    if (slot->kind != MC_SLOT_MATRIX) {
+        MC_TRY(load_floats(loader, block, w));
+        if (!mc_block_has_bias(block, i)) return MICA_OK;
+        return load_norm_bias(loader, module_name(loader, w->layer, w->name, text),
+                              slot->rows(block), &w->linear.bias);
+    }
     w->linear.out = slot->rows(block);
     w->linear.in = slot->columns(block);
     w->linear.experts = slot->experts ? slot->experts(block) : 0;
@@ -153,24 +166,48 @@ static mica_status report_progress(const mc_lm *lm, const mc_weights_options *op
     return options->watch && !read ? options->watch(options->context, done, total) : MICA_OK;
 }
 
+/* A norm outside the layers, if there is one. */
+static mica_status load_norm(mc_loader *loader, const mc_decoder_spec *spec, const char *name,
+                             mica_array *weight, mica_array *bias) {
+    char text[NAME_BYTES];
+    if (!name) return MICA_OK;
+    MC_TRY(mc_vector_load(loader, weight_name(loader, -1, name, text), spec->hidden,
+                          spec->norm_offset, weight));
+    if (!spec->norm_bias) return MICA_OK;
+    return load_norm_bias(loader, module_name(loader, -1, name, text), spec->hidden, bias);
+}
+
+/* A table of rows that embeddings are made of, if there is one. */
+static mica_status load_table(mc_loader *loader, const mc_decoder_spec *spec, const char *name,
+                              int64_t rows, mc_linear *table) {
+    char text[NAME_BYTES];
+    if (!name) return MICA_OK;
+    *table = (mc_linear){.out = rows, .in = spec->hidden};
+    return mc_linear_load(loader, module_name(loader, -1, name, text), false, table);
+}
+
+static mica_status load_embedding(mc_loader *loader, mc_lm *lm) {
+    mc_decoder_spec *spec = &lm->spec;
+    MC_TRY(load_table(loader, spec, spec->names.embed, spec->vocab, &lm->embed));
+    if (!spec->vocab) spec->vocab = lm->embed.out;
+    MC_TRY(load_table(loader, spec, spec->names.positions, spec->positions, &lm->positions));
+    MC_TRY(load_table(loader, spec, spec->names.types, spec->types, &lm->types));
+    return load_norm(loader, spec, spec->names.embed_norm, &lm->embed_norm, &lm->embed_norm_bias);
+}
+
 static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_options *options) {
     mc_decoder_spec *spec = &lm->spec;
     uint64_t total = 0;
     for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
         total += mc_weights_at(lm->weights, i)->bytes;
 
-    char text[NAME_BYTES];
-    lm->embed = (mc_linear){.out = spec->vocab, .in = spec->hidden};
-    MC_TRY(mc_linear_load(loader, module_name(loader, -1, spec->names.embed, text), false,
-                          &lm->embed));
-    if (!spec->vocab) spec->vocab = lm->embed.out;
+    MC_TRY(load_embedding(loader, lm));
     for (int i = 0; i < spec->n_layers; i++) {
         for (int k = 0; mc_spec_block(spec, i, k); k++)
             MC_TRY(load_block(loader, lm, i, k));
         MC_TRY(report_progress(lm, options, loader->bytes, total));
     }
-    MC_TRY(mc_vector_load(loader, weight_name(loader, -1, spec->names.norm, text), spec->hidden,
-                          spec->norm_offset, &lm->norm));
+    MC_TRY(load_norm(loader, spec, spec->names.norm, &lm->norm, &lm->norm_bias));
     MC_TRY(load_head(loader, lm));
     return report_progress(lm, options, total, total);
 }
@@ -196,6 +233,7 @@ static int part_of(const char *name) {
         {"visual.", IMAGES},          {"audio_tower.", SOUND},   {"embed_audio.", SOUND},
         {"mtp.", MORE_TOKENS},        {"rotary_emb.", COMPUTED}, {"input_min", COMPUTED},
         {"input_max", COMPUTED},      {"output_min", COMPUTED},  {"output_max", COMPUTED},
+        {"position_ids", COMPUTED},   {"pooler.", COMPUTED}, /* of an encoder without a head */
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *at = strstr(name, known[i].in_name);
@@ -308,12 +346,15 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     MC_TRY(read_spec(lm, loader));
     MC_TRY(mica_scope_open(device, &lm->scope));
     loader->scope = lm->scope;
+    loader->layers = lm->spec.names.layers ? lm->spec.names.layers : "layers";
     loader->prefix = mc_family_prefix(lm->weights);
     if (!loader->prefix)
         loader->prefix = "model."; /* the embedding is missing and will be listed */
     MC_TRY(make_slots(lm));
     MC_TRY(load_tensors(loader, lm, options));
+    MC_TRY(mc_ranker_load(loader, lm));
     MC_TRY(check_missing(loader, folder));
+    MC_TRY(mc_sentence_load(lm, folder));
     for (int i = 0; i < MC_MAX_ROPES; i++)
         MC_TRY(make_rope(lm, i));
     describe(loader, lm);

@@ -4,6 +4,7 @@
 
 #include "base/names.h"
 #include "model/lm.h"
+#include "model/sentence.h"
 
 /* Opens the model in a folder for a device, which must outlive it.
  *
@@ -44,6 +45,7 @@ typedef struct mc_loader {
     mica_scope *scope; /* scope of the arrays; the mapped weights must outlive it */
     mc_packing packing;
     const char *prefix;  /* prefix of the decoder's tensors: "model." */
+    const char *layers;  /* in front of a layer's number: "layers" */
     bool *used;          /* [tensors]: which ones the model reads */
     mc_names missing;    /* absent tensors, for one error at the end */
     uint64_t parameters; /* numbers in the weights, not counting scales and biases */
@@ -78,6 +80,14 @@ mica_status mc_kernel_load(mc_loader *loader, const char *tensor, int64_t channe
                            mica_array *kernel);
 mica_status mc_kernel_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t channels,
                            int64_t taps, mica_array *kernel);
+
+/* Loads the modules of sentence-transformers, if the folder has them.
+ *  errors  MICA_EUNSUPPORTED another module (the text names it); those of the config readers and of
+ *          mc_linear_load */
+mica_status mc_sentence_load(mc_lm *lm, const char *folder);
+
+/* Loads the head of a cross-encoder, if the files have one. */
+mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm);
 
 /* Makes a vector [n] of floats f32, `offset` added to each element. */
 mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t n,

@@ -3,7 +3,8 @@
  * The pipeline of a tokenizer.json becomes three stages, which run token by token. Decoding a whole
  * text and decoding while a model generates are therefore the same code:
  *   1. steps that rewrite the text of one token (Replace, Strip, Metaspace, WordPiece). They run
- *      when the tokenizer is loaded; for the first token of a text also later, if its result differs;
+ *      when the tokenizer is loaded; for the first token of a text also later, if its result
+ *      differs;
  *   2. bytes: of tokens that stand for one byte each (ByteFallback), or of all tokens (ByteLevel);
  *   3. after Fuse or ByteLevel: stripping the beginning of the whole text (Strip).
  * Immutable once loaded. */

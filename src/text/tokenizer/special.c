@@ -60,7 +60,15 @@ static mica_status read_tokens(mica_tokenizer *tok, mc_json config) {
     return read_token(tok, config, "unk_token", &tok->unk);
 }
 
+/* model_max_length; a number that no text reaches says that there is none. */
+static void read_max(mica_tokenizer *tok, mc_json config) {
+    double max = 0.0;
+    mc_json_get_float(mc_json_find(config, "model_max_length"), &max);
+    if (max >= 1.0 && max < (double)INT32_MAX) tok->max_tokens = (int32_t)max;
+}
+
 static mica_status read_edges(mica_tokenizer *tok, mc_json config) {
+    read_max(tok, config);
     MC_TRY(read_added(tok, config, "add_bos_token", true));
     return read_added(tok, config, "add_eos_token", false);
 }

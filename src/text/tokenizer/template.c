@@ -190,6 +190,11 @@ void mc_template_deinit(mc_template *t) {
     mc_buffer_deinit(&t->pair);
 }
 
+size_t mc_template_around_pair(const mc_template *t) {
+    size_t parts = MC_BUFFER_COUNT(&t->pair, mc_template_part);
+    return parts ? parts - 2 : 0;
+}
+
 static bool add_ids(const int32_t *add, size_t n, int32_t type, mc_buffer *ids, mc_buffer *types) {
     if (!mc_buffer_reserve(types, n * sizeof type)) return false;
     for (size_t i = 0; i < n; i++)

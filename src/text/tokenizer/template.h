@@ -27,6 +27,9 @@ typedef struct mc_template { /* zero adds nothing */
 mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_store *store);
 void mc_template_deinit(mc_template *t);
 
+/* The number of special tokens around a pair of texts. */
+size_t mc_template_around_pair(const mc_template *t);
+
 /* Adds the ids of a pair and their type ids (int32, as many), with the special tokens around them.
  * errors  MICA_EUNSUPPORTED the file says nothing that mica knows about pairs; MICA_ENOMEM */
 mica_status mc_template_join(const mc_template *t, const int32_t *first, size_t n_first,

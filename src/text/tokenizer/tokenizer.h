@@ -29,6 +29,7 @@ struct mica_tokenizer {
     mc_template around;
     mc_decoder decoder;
     int32_t bos, eos, pad, unk; /* of tokenizer_config.json; -1: none */
+    int32_t max_tokens;         /* its model_max_length: of a text, special ones too; 0: none */
 };
 
 /* mica_tokenizer_open from memory. Error texts contain `name`; `text` may be freed afterwards. */

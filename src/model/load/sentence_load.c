@@ -1,0 +1,261 @@
+/* Loading what stands behind an encoder: modules.json and the folders that it names; the head of a
+ * cross-encoder. */
+#include "model/load/load.h"
+
+#include "base/alloc.h"
+#include "base/filemap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 320
+
+/* ---- the modules of sentence-transformers ---- */
+
+/* Reads a file of a module's folder. */
+static mica_status load_config(const char *folder, const char *path, const char *name,
+                               mc_config_need need, mc_config **config) {
+    char *inside = mc_path_join(folder, path);
+    if (!inside) return mc_fail_nomem("path");
+    mica_status status = mc_config_load(*path ? inside : folder, name, need, config);
+    mc_free(inside);
+    return status;
+}
+
+static mica_status read_pooling(const mc_config_scope *root, mc_sentence *sentence) {
+    static const struct {
+        const char *key;
+        mc_sentence_pooling pooling;
+    } modes[] = {{"pooling_mode_cls_token", MC_SENTENCE_CLS},
+                 {"pooling_mode_mean_tokens", MC_SENTENCE_MEAN},
+                 {"pooling_mode_max_tokens", MC_SENTENCE_MAX},
+                 {"pooling_mode_mean_sqrt_len_tokens", MC_SENTENCE_MEAN_SQRT},
+                 {"pooling_mode_weightedmean_tokens", MC_SENTENCE_WEIGHTED},
+                 {"pooling_mode_lasttoken", MC_SENTENCE_LAST}};
+    bool include = true;
+    int count = 0;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        bool is = false;
+        MC_TRY(mc_config_bool(root, modes[i].key, MC_OPTIONAL, &is));
+        if (is) sentence->pooling = modes[i].pooling;
+        count += is;
+    }
+    if (count != 1)
+        return mc_config_fail(root, "pooling_mode_mean_tokens", MICA_EUNSUPPORTED,
+                              "%d modes of pooling are set; mica knows one at a time", count);
+    MC_TRY(mc_config_bool(root, "include_prompt", MC_OPTIONAL, &include));
+    sentence->skip_prompt = !include;
+    return MICA_OK;
+}
+
+static mica_status load_pooling(mc_lm *lm, const char *folder, const char *path) {
+    mc_config *config = NULL;
+    MC_TRY(load_config(folder, path, "config.json", MC_REQUIRED, &config));
+    mc_config_scope root = mc_config_root(config);
+    mica_status status = read_pooling(&root, lm->sentence);
+    mc_config_close(&config);
+    return status;
+}
+
+static mica_status read_activation(const mc_config_scope *root, mc_sentence_activation *out) {
+    static const char *const names[] = {"Identity", "Tanh", "GELU", "SiLU", "ReLU"};
+    mc_str name = MC_STR("Tanh");
+    MC_TRY(mc_config_str(root, "activation_function", MC_OPTIONAL, &name));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *out = (mc_sentence_activation)i;
+        if (mc_str_ends(name, mc_str_of(names[i]))) return MICA_OK;
+    }
+    return mc_config_fail(root, "activation_function", MICA_EUNSUPPORTED,
+                          "\"%.*s\"; mica knows Identity, Tanh, GELU, SiLU and ReLU",
+                          MC_STR_ARG(name));
+}
+
+static mica_status load_matrix(mc_lm *lm, const mc_config_scope *root, mc_sentence_dense *dense) {
+    mc_loader loader = {.weights = dense->weights, .scope = lm->scope, .prefix = ""};
+    bool bias = true;
+    const int64_t max = MC_MAX_WIDTH;
+    MC_TRY(mc_config_int(root, "in_features", MC_REQUIRED, 1, max, &dense->linear.in));
+    MC_TRY(mc_config_int(root, "out_features", MC_REQUIRED, 1, max, &dense->linear.out));
+    MC_TRY(mc_config_bool(root, "bias", MC_OPTIONAL, &bias));
+    MC_TRY(read_activation(root, &dense->activation));
+    loader.used = mc_calloc(mc_weights_count(dense->weights) + 1, sizeof *loader.used);
+    if (!loader.used) return mc_fail_nomem("a dense module");
+    mica_status status = mc_linear_load(&loader, "linear", bias, &dense->linear);
+    if (status == MICA_OK && loader.missing.count)
+        status = mc_config_fail(root, "out_features", MICA_ENOENT,
+                                "linear.weight, or its bias, is in no file of the folder");
+    mc_names_deinit(&loader.missing);
+    mc_free(loader.used);
+    return status;
+}
+
+static mica_status load_dense(mc_lm *lm, const char *folder, const char *path) {
+    mc_sentence *sentence = lm->sentence;
+    const mc_weights_options defaults = {0};
+    mc_config *config = NULL;
+    int64_t in = mc_sentence_width(sentence, lm->spec.hidden);
+    if (sentence->n_dense == MC_SENTENCE_DENSE)
+        return mc_fail(MICA_EUNSUPPORTED, "modules.json: more than %d dense modules",
+                       MC_SENTENCE_DENSE);
+    char *inside = mc_path_join(folder, path);
+    if (!inside) return mc_fail_nomem("path");
+    mc_sentence_dense *dense = &sentence->dense[sentence->n_dense];
+    mica_status status = mc_weights_open(inside, &defaults, &dense->weights);
+    mc_free(inside);
+    if (status != MICA_OK) return status;
+    sentence->n_dense++;
+    MC_TRY(load_config(folder, path, "config.json", MC_REQUIRED, &config));
+    mc_config_scope root = mc_config_root(config);
+    status = load_matrix(lm, &root, dense);
+    if (status == MICA_OK && dense->linear.in != in)
+        status = mc_config_fail(&root, "in_features", MICA_ESHAPE,
+                                "want %lld, the numbers of the module before", (long long)in);
+    mc_config_close(&config);
+    return status;
+}
+
+static mica_status load_transformer(mc_lm *lm, const char *folder, const char *path) {
+    mc_config *config = NULL;
+    if (*path)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "modules.json: the transformer is in %s: open that folder", path);
+    MC_TRY(mc_config_load(folder, "sentence_bert_config.json", MC_OPTIONAL, &config));
+    mc_config_scope root = mc_config_root(config);
+    mica_status status = mc_config_int(&root, "max_seq_length", MC_OPTIONAL, 1, INT32_MAX,
+                                       &lm->sentence->max_tokens);
+    if (status == MICA_OK)
+        status = mc_config_bool(&root, "do_lower_case", MC_OPTIONAL, &lm->sentence->lower);
+    mc_config_close(&config);
+    return status;
+}
+
+static mica_status load_normalize(mc_lm *lm, const char *folder, const char *path) {
+    (void)folder;
+    (void)path;
+    lm->sentence->normalise = true;
+    return MICA_OK;
+}
+
+static mica_status load_module(mc_lm *lm, const char *folder, mc_str type, mc_str path) {
+    static const struct {
+        const char *type;
+        mica_status (*load)(mc_lm *lm, const char *folder, const char *path);
+    } kinds[] = {{".Transformer", load_transformer},
+                 {".Pooling", load_pooling},
+                 {".Dense", load_dense},
+                 {".Normalize", load_normalize}};
+    char inside[NAME_BYTES];
+    bool plain = path.len < sizeof inside && !memchr(path.ptr, '/', path.len) &&
+                 !mc_str_starts(path, MC_STR("."));
+    if (!plain)
+        return mc_fail(MICA_EFORMAT, "modules.json: '%.*s' is no folder beside it",
+                       MC_STR_ARG(path));
+    snprintf(inside, sizeof inside, "%.*s", MC_STR_ARG(path));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (mc_str_ends(type, mc_str_of(kinds[i].type))) return kinds[i].load(lm, folder, inside);
+    return mc_fail(MICA_EUNSUPPORTED, "modules.json: the module '%.*s' is not supported",
+                   MC_STR_ARG(type));
+}
+
+static mica_status load_modules(mc_lm *lm, const char *folder, mc_json list) {
+    if (mc_json_get_type(list) != MC_JSON_ARRAY)
+        return mc_fail(MICA_EFORMAT, "%s/modules.json: not an array", folder);
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);) {
+        mc_str type, path = MC_STR("");
+        mc_json_get_str(mc_json_find(it.value, "path"), &path);
+        if (!mc_json_get_str(mc_json_find(it.value, "type"), &type))
+            return mc_fail(MICA_EFORMAT, "%s/modules.json: a module without a type", folder);
+        MC_TRY(load_module(lm, folder, type, path));
+    }
+    return MICA_OK;
+}
+
+mica_status mc_sentence_load(mc_lm *lm, const char *folder) {
+    mc_json_doc *doc = NULL;
+    char *path = mc_path_join(folder, "modules.json");
+    if (!path) return mc_fail_nomem("path");
+    bool there = mc_path_is_file(path);
+    mica_status status = there ? mc_json_load(path, MC_FILE_CONFIG, &doc) : MICA_OK;
+    mc_free(path);
+    if (!there || status != MICA_OK) return status;
+    lm->sentence = mc_calloc(1, sizeof *lm->sentence);
+    status = lm->sentence ? load_modules(lm, folder, mc_json_root(doc))
+                          : mc_fail_nomem("the modules of an embedder");
+    mc_json_close(&doc);
+    if (status != MICA_OK) return status;
+    return mc_config_load(folder, "config_sentence_transformers.json", MC_OPTIONAL,
+                          &lm->sentence->settings);
+}
+
+/* ---- the head of a cross-encoder ---- */
+
+static bool has(const mc_loader *loader, const char *module) {
+    char text[NAME_BYTES + 8];
+    snprintf(text, sizeof text, "%s.weight", module);
+    return mc_weights_find(loader->weights, text);
+}
+
+static bool has_bias(const mc_loader *loader, const char *module) {
+    char text[NAME_BYTES + 8];
+    snprintf(text, sizeof text, "%s.bias", module);
+    return mc_weights_find(loader->weights, text);
+}
+
+static mica_status load_square(mc_loader *loader, const mc_lm *lm, const char *module,
+                               mc_linear *linear) {
+    *linear = (mc_linear){.out = lm->spec.hidden, .in = lm->spec.hidden};
+    return mc_linear_load(loader, module, has_bias(loader, module), linear);
+}
+
+static mica_status load_out(mc_loader *loader, const mc_lm *lm, const char *module,
+                            mc_linear *linear) {
+    *linear = (mc_linear){.in = lm->spec.hidden};
+    return mc_linear_load(loader, module, has_bias(loader, module), linear);
+}
+
+/* ModernBERT's: a LayerNorm follows, and the mean of all tokens may be what is read. */
+static mica_status load_modern(mc_loader *loader, mc_lm *lm, const mc_config_scope *root) {
+    mc_ranker *r = lm->ranker;
+    mc_str pooling = MC_STR("cls");
+    r->activation = MC_SENTENCE_GELU;
+    r->norm_eps = lm->spec.norm_eps;
+    MC_TRY(mc_config_str(root, "classifier_pooling", MC_OPTIONAL, &pooling));
+    r->mean = mc_str_is(pooling, "mean");
+    MC_TRY(load_square(loader, lm, "head.dense", &r->dense));
+    MC_TRY(mc_vector_load(loader, "head.norm.weight", lm->spec.hidden, 0.0, &r->norm));
+    if (has_bias(loader, "head.norm"))
+        MC_TRY(mc_vector_load(loader, "head.norm.bias", lm->spec.hidden, 0.0, &r->norm_bias));
+    return load_out(loader, lm, "classifier", &r->out);
+}
+
+static mica_status load_tanh(mc_loader *loader, mc_lm *lm, const char *dense, const char *out) {
+    lm->ranker->activation = MC_SENTENCE_TANH;
+    MC_TRY(load_square(loader, lm, dense, &lm->ranker->dense));
+    return load_out(loader, lm, out, &lm->ranker->out);
+}
+
+/* One label's score is its sigmoid, unless the config names another activation. */
+static mica_status read_scores(const mc_config_scope *root, mc_lm *lm) {
+    mc_config_scope own;
+    mc_str name = MC_STR("Sigmoid");
+    MC_TRY(mc_config_object(root, "sentence_transformers", MC_OPTIONAL, &own));
+    MC_TRY(mc_config_str(&own, "activation_fn", MC_OPTIONAL, &name));
+    MC_TRY(mc_config_str(root, "sbert_ce_default_activation_function", MC_OPTIONAL, &name));
+    lm->ranker->sigmoid = !mc_str_ends(name, MC_STR("Identity"));
+    return MICA_OK;
+}
+
+mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm) {
+    mc_config_scope root = mc_config_root(lm->config);
+    char pooler[NAME_BYTES];
+    snprintf(pooler, sizeof pooler, "%spooler.dense", loader->prefix);
+    bool roberta = has(loader, "classifier.out_proj"), modern = has(loader, "head.dense");
+    bool bert = has(loader, pooler);
+    if (!lm->spec.both_ways || !(roberta || (has(loader, "classifier") && (modern || bert))))
+        return MICA_OK;
+    lm->ranker = mc_calloc(1, sizeof *lm->ranker);
+    if (!lm->ranker) return mc_fail_nomem("the head of a model");
+    MC_TRY(read_scores(&root, lm));
+    if (roberta) return load_tanh(loader, lm, "classifier.dense", "classifier.out_proj");
+    return modern ? load_modern(loader, lm, &root) : load_tanh(loader, lm, pooler, "classifier");
+}

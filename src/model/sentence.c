@@ -1,0 +1,77 @@
+#include "model/sentence.h"
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+
+#include <mica/nn.h>
+
+mica_array mc_sentence_activate(mica_scope *s, mc_sentence_activation activation, mica_array x) {
+    switch (activation) {
+    case MC_SENTENCE_TANH:
+        return mica_tanh(s, x);
+    case MC_SENTENCE_GELU:
+        return mica_gelu(s, x);
+    case MC_SENTENCE_SILU:
+        return mica_silu(s, x);
+    case MC_SENTENCE_RELU:
+        return mica_maximum(s, x, mica_f32(s, 0.0f));
+    case MC_SENTENCE_IDENTITY:
+        break;
+    }
+    return x;
+}
+
+mica_array mc_sentence_project(mica_scope *s, const mc_sentence *sentence, mica_array x) {
+    for (size_t i = 0; i < sentence->n_dense; i++) {
+        const mc_sentence_dense *dense = &sentence->dense[i];
+        x = mc_sentence_activate(s, dense->activation, mc_linear_apply(s, &dense->linear, x));
+    }
+    return x;
+}
+
+mica_array mc_ranker_apply(mica_scope *s, const mc_ranker *ranker, mica_array x) {
+    x = mc_sentence_activate(s, ranker->activation, mc_linear_apply(s, &ranker->dense, x));
+    if (mica_valid(ranker->norm))
+        x = mica_layer_norm(s, x, ranker->norm, ranker->norm_bias, (float)ranker->norm_eps);
+    return mc_linear_apply(s, &ranker->out, x);
+}
+
+static mica_status no_prompt(const mc_config_scope *prompts, const char *name) {
+    mc_buffer list = {0};
+    bool ok = true;
+    for (mc_json_iter it = mc_json_begin(prompts->object); mc_json_next(&it);)
+        ok = ok && mc_buffer_printf(&list, "%s%.*s", list.len ? ", " : "", MC_STR_ARG(it.key));
+    const char *text = ok ? mc_buffer_cstr(&list) : NULL;
+    mica_status status = text ? mc_fail(MICA_EINVAL, "no prompt is called '%s'; the model has: %s",
+                                        name, *text ? text : "none")
+                              : mc_fail_nomem("prompts");
+    mc_buffer_deinit(&list);
+    return status;
+}
+
+mica_status mc_sentence_prompt(const mc_sentence *sentence, const char *name, mc_str *prompt) {
+    mc_config_scope root = mc_config_root(sentence->settings), prompts;
+    mc_str wanted = name ? mc_str_of(name) : MC_STR("");
+    *prompt = MC_STR("");
+    if (name && !*name) return MICA_OK;
+    MC_TRY(mc_config_object(&root, "prompts", MC_OPTIONAL, &prompts));
+    if (!name) MC_TRY(mc_config_str(&root, "default_prompt_name", MC_OPTIONAL, &wanted));
+    if (!wanted.len) return MICA_OK;
+    for (mc_json_iter it = mc_json_begin(prompts.object); mc_json_next(&it);)
+        if (mc_str_eq(it.key, wanted) && mc_json_get_str(it.value, prompt)) return MICA_OK;
+    return no_prompt(&prompts, name ? name : "the default");
+}
+
+int64_t mc_sentence_width(const mc_sentence *sentence, int64_t hidden) {
+    return sentence && sentence->n_dense ? sentence->dense[sentence->n_dense - 1].linear.out
+                                         : hidden;
+}
+
+void mc_sentence_close(mc_sentence **sentence) {
+    if (!*sentence) return;
+    for (size_t i = 0; i < (*sentence)->n_dense; i++)
+        mc_weights_close(&(*sentence)->dense[i].weights);
+    mc_config_close(&(*sentence)->settings);
+    mc_free(*sentence);
+    *sentence = NULL;
+}

@@ -1,0 +1,44 @@
+/* Encoders and embedders: texts of one pass, side by side, each a row that is padded to the
+ * longest. Texts are sorted by length, so that little is padded. What a text becomes does not
+ * depend on the others. Threads: any, each with arguments of its own. */
+#ifndef TASK_ENCODE_H
+#define TASK_ENCODE_H
+
+#include "session/session.h"
+
+#include <mica/tasks.h>
+
+/* A text as the model reads it. */
+typedef struct mc_encode_text {
+    const int32_t *ids;   /* [n]. Borrowed */
+    const int32_t *types; /* [n]; NULL: all are 0. Borrowed */
+    size_t n;
+    size_t skip; /* the first tokens, which are not pooled */
+} mc_encode_text;
+
+/* Whether a model's vectors are made here: it is an encoder, or its folder has the files of
+ * sentence-transformers. */
+bool mc_encodes(const mc_lm *lm);
+
+/* The numbers of a vector. */
+int64_t mc_encode_width(const mc_lm *lm);
+
+/* Whether a text can be encoded. errors  MICA_EINVAL no ids, or one past the vocabulary;
+ * MICA_ECONTEXT */
+mica_status mc_encode_check(const mc_session_model *model, const mc_encode_text *text);
+
+/* The hidden states of one text after the last norm: f32 [n, hidden]. */
+mica_status mc_encode_states(const mc_session_model *model, const mc_encode_text *text,
+                             float *states);
+
+/* The vectors of texts: f32 [count, width], pooled and projected as the model's files say.
+ *  options  pooling LAST goes before the files' own
+ *  errors   MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
+mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_text *texts,
+                              size_t count, const mica_embed_options *options, float *vectors);
+
+/* The logits of pairs by a cross-encoder of one label, or their scores: f32 [count]. */
+mica_status mc_encode_scores(const mc_session_model *model, const mc_encode_text *texts,
+                             size_t count, bool logits, const mica_cancel *cancel, float *scores);
+
+#endif

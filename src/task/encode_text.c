@@ -1,0 +1,106 @@
+#include "task/encode_text.h"
+
+#include "model/sentence.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <string.h>
+
+/* The most tokens of a text, special ones included. */
+static size_t max_tokens(const mica_tokenizer *tok, const mc_lm *lm) {
+    int64_t max = lm->sentence ? lm->sentence->max_tokens : 0;
+    if (!max) max = tok->max_tokens;
+    if (!max || max > lm->spec.context) max = lm->spec.context;
+    return (size_t)max;
+}
+
+/* The text behind the prompt, lowered if the model wants that. ASCII letters alone change length
+ * never, so others are left to the tokenizer. */
+static bool join(const mc_sentence *sentence, mc_str prompt, mc_str text, mc_buffer *out) {
+    if (!mc_buffer_add(out, prompt.ptr, prompt.len) || !mc_buffer_add(out, text.ptr, text.len))
+        return false;
+    for (size_t i = 0; sentence && sentence->lower && i < out->len; i++)
+        if (out->data[i] >= 'A' && out->data[i] <= 'Z') out->data[i] += 'a' - 'A';
+    return true;
+}
+
+/* The tokens that a prompt is at the front of every text: those before the text included. */
+static mica_status count_prompt(const mica_tokenizer *tok, mc_str prompt, size_t *skip) {
+    int32_t *ids;
+    size_t n;
+    *skip = 0;
+    if (!prompt.len) return MICA_OK;
+    MC_TRY(mica_tokenizer_encode(tok, prompt.ptr, prompt.len, true, &ids, &n));
+    *skip = n && mica_tokenizer_is_special(tok, ids[n - 1]) ? n - 1 : n;
+    mica_free(ids);
+    return MICA_OK;
+}
+
+/* Takes tokens from the end of a text, in front of the special ones behind it. */
+static void cut(const mica_tokenizer *tok, size_t max, int32_t *ids, size_t *n) {
+    size_t after = MC_BUFFER_COUNT(&tok->around.after, int32_t);
+    if (*n <= max) return;
+    if (after > max) after = max;
+    memmove(ids + max - after, ids + *n - after, after * sizeof *ids);
+    *n = max;
+}
+
+mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char *prompt_name,
+                          mc_str text, int32_t **ids, size_t *n, size_t *skip) {
+    mc_str prompt = MC_STR("");
+    mc_buffer whole = {0};
+    *ids = NULL;
+    *skip = 0;
+    if (lm->sentence) {
+        MC_TRY(mc_sentence_prompt(lm->sentence, prompt_name, &prompt));
+    } else if (prompt_name && *prompt_name) {
+        return mc_fail(MICA_EINVAL, "no prompt is called '%s': the model has none", prompt_name);
+    }
+    mica_status status =
+        join(lm->sentence, prompt, text, &whole) ? MICA_OK : mc_fail_nomem("a text");
+    if (status == MICA_OK) status = mica_tokenizer_encode(tok, whole.data, whole.len, true, ids, n);
+    mc_buffer_deinit(&whole);
+    if (status != MICA_OK) return status;
+    cut(tok, max_tokens(tok, lm), *ids, n);
+    if (lm->sentence && lm->sentence->skip_prompt) return count_prompt(tok, prompt, skip);
+    return MICA_OK;
+}
+
+/* Cuts two texts to `max` tokens in all, the longer one first. */
+static void cut_pair(size_t max, size_t *a, size_t *b) {
+    size_t *shorter = *a <= *b ? a : b, *longer = *a <= *b ? b : a;
+    if (*a + *b <= max) return;
+    size_t left = max > *shorter ? max - *shorter : 0;
+    *longer = left > *shorter ? left : *shorter;
+    if (*shorter + *longer <= max) return;
+    *shorter = max / 2;
+    *longer = *shorter + max % 2;
+}
+
+static mica_status join_pair(const mica_tokenizer *tok, size_t max, const int32_t *a, size_t n_a,
+                             const int32_t *b, size_t n_b, mc_buffer *ids, mc_buffer *types) {
+    cut_pair(max, &n_a, &n_b);
+    return mc_template_join(&tok->around, a, n_a, b, n_b, ids, types);
+}
+
+mica_status mc_encode_pair(const mica_tokenizer *tok, const mc_lm *lm, mc_str first, mc_str second,
+                           size_t max, int32_t **ids, int32_t **types, size_t *n) {
+    int32_t *a = NULL, *b = NULL;
+    size_t n_a, n_b, special = mc_template_around_pair(&tok->around), most = max_tokens(tok, lm);
+    if (!max || max > most) max = most;
+    max = max > special ? max - special : 0;
+    mc_buffer joined = {0}, kinds = {0};
+    mica_status status = mica_tokenizer_encode(tok, first.ptr, first.len, false, &a, &n_a);
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(tok, second.ptr, second.len, false, &b, &n_b);
+    if (status == MICA_OK) status = join_pair(tok, max, a, n_a, b, n_b, &joined, &kinds);
+    mica_free(a);
+    mica_free(b);
+    *n = MC_BUFFER_COUNT(&joined, int32_t);
+    *ids = MC_BUFFER_AT(&joined, int32_t);
+    *types = MC_BUFFER_AT(&kinds, int32_t);
+    if (status == MICA_OK) return MICA_OK;
+    mica_free(*ids);
+    mica_free(*types);
+    *ids = *types = NULL;
+    return status;
+}
