@@ -206,7 +206,8 @@ typedef struct mc_backend {
     mica_status (*launch)(mc_executable *executable, mc_binding *args, const uint64_t *scalars,
                           mc_result *results, mc_fence *fence);
 
-    /* Waits for the end of a launch; once for each fence that is not 0.
+    /* Waits for the end of a launch; once for each fence that is not 0. After an error results are
+     * arrays all the same, of anything, and donated memory that was taken is what the launch left.
      * errors  what depends on data, such as MICA_EINVAL for an index out of range, with the op's
      *         name; MICA_EDEVICE */
     mica_status (*wait)(void *state, mc_fence fence);

@@ -61,7 +61,7 @@ void mc_program_mark_needed(const mica_program *p, bool *needed);
  * can be read, before mc_device_wait tells what came of the run. The program stays open until then.
  *
  *  fence   receives what to wait for, once; 0: it is over
- *  errors  as mica_program_run, but those that depend on data */
+ *  errors  as mc_program_run_kept, but those that depend on data */
 mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
                               mica_array *results, mc_fence *fence);
 

@@ -265,5 +265,5 @@ mica_status mc_program_run_kept(const mica_program *program, mica_scope *into,
 mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
                               mica_array *results, mc_fence *fence) {
     *fence = 0;
-    return start(program, into, args, results, (manner){.fence = fence});
+    return start(program, into, args, results, (manner){.fence = fence, .keep = true});
 }

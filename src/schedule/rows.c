@@ -537,16 +537,48 @@ static void reserve_guesses(step *t, size_t i, int64_t count) {
         t->counts[i] = count;
 }
 
-/* Makes room for a token in each row. Rows without room pause, or leave. Then for guesses, for
- * which nobody pauses. */
+/* Makes room for a token in each row; those of a follower have it. Rows without room pause, or
+ * leave. Then for guesses, for which nobody pauses. */
 static void reserve(mc_schedule *s, step *t) {
-    for (size_t i = 0; i < t->n; i++)
-        if (!t->rows[i]->paused && make_room(s, t->rows[i], 1)) reserve_row(s, t, i);
+    for (size_t i = 0; i < t->n; i++) {
+        t->counts[i] = 1;
+        if (t->rows[i]->paused || mc_batch_follows(&s->rows.batch, t->sessions[i])) continue;
+        if (make_room(s, t->rows[i], 1)) reserve_row(s, t, i);
+    }
     keep_rest(t);
     for (size_t i = 0; i < t->n; i++) {
         int64_t count = 1 + t->rows[i]->request->generate.draft_tokens;
         if (count > 1) reserve_guesses(t, i, count);
     }
+}
+
+/* If a step was launched over tokens that are known now, its rows go first, by themselves. Whether
+ * all do. */
+static bool keep_followed(const mc_schedule *s, step *t) {
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        if (!mc_batch_follows(&s->rows.batch, t->sessions[i])) continue;
+        t->rows[n] = t->rows[i];
+        t->sessions[n] = t->sessions[i];
+        t->next[n++] = t->next[i];
+    }
+    bool all = n == 0 || n == t->n;
+    if (n > 0) t->n = n;
+    return all;
+}
+
+/* Whether another step may be launched over the best tokens of this one, for which there must be
+ * room in all rows. */
+static bool may_follow(const mc_schedule *s, const step *t) {
+    if (!s->local->device->backend->late) return false;
+    for (size_t i = 0; i < t->n; i++) {
+        mc_session *session = t->sessions[i];
+        if (!mc_stream_goes_on(t->rows[i]->stream) || !mc_cache_is_together(&session->cache) ||
+            !mc_cache_can_reserve(&session->cache, 2) ||
+            mc_cache_reserve(&session->cache, session->scope, 2, 2) != MICA_OK)
+            return false;
+    }
+    return true;
 }
 
 /* Lists the tokens of all rows. Guesses are the fewer, the more rows there are. */
@@ -598,11 +630,16 @@ static void compute(mc_schedule *s, const step *t) {
 
 /* Computes a token of each row that needs one. */
 static void decode(mc_schedule *s, step *t) {
+    bool all = keep_followed(s, t);
     reserve(s, t);
+    s->rows.batch.follow = all && may_follow(s, t);
     for (size_t i = 0; i < t->n; i++)
         mc_stream_mask_ahead(t->rows[i]->stream);
     guess(t);
-    if (t->n) compute(s, t);
+    if (t->n)
+        compute(s, t);
+    else
+        mc_batch_drop_follower(&s->rows.batch);
 }
 
 /* Cancels the rows of requests that are over. */

@@ -122,6 +122,7 @@ mica_status mc_session_set_draft(mc_session *session, const mc_session_model *dr
 }
 
 static void drop_ahead(mc_session *session) {
+    session->followed = false;
     mc_buffer_clear(&session->ahead);
     session->taken = 0;
 }
@@ -308,6 +309,7 @@ static mica_status catch_up(mc_session *session) {
 
 mica_status mc_session_settle(mc_session *session) {
     mica_status status = drop_follower(session);
+    session->followed = false;
     if (status == MICA_OK) status = catch_up(session);
     if (status != MICA_OK) return reset_after(session, status);
     session->ahead.len = session->taken * sizeof(int32_t); /* the blocks of the others are gone */

@@ -89,6 +89,9 @@ typedef struct mc_session {
      * the text. */
     bool follow;
     bool has_follower;
+    /* A step of a batch was launched over the token that the last one chose; set by that, and
+     * cleared where the session does anything else with its caches. */
+    bool followed;
     mc_session_launch follower; /* over the token best[0] */
     mc_best best[MC_MAX_AHEAD]; /* one for each row of logits */
     mc_buffer ahead;            /* int32: tokens computed ahead, with those fed since */

@@ -154,11 +154,15 @@ static int64_t answer_begun(const mc_stream *stream, const mc_session *session) 
 }
 
 /* Whether the token that is computed now is likely to be followed by another. Drafts want to be
- * computed with their first token, and others compute the tokens of a batch. */
+ * computed with their first token. */
 static bool goes_on(const mc_stream *stream) {
     const mc_answer *answer = &stream->answer;
-    return !stream->draft_tokens && !stream->shared && answer->generated < answer->max_tokens - 1 &&
+    return !stream->draft_tokens && answer->generated < answer->max_tokens - 1 &&
            answer->prompt + answer->generated < answer->room;
+}
+
+bool mc_stream_goes_on(const mc_stream *stream) {
+    return stream->session->greedy && goes_on(stream);
 }
 
 /* Whether the best token is enough, without logits. */
@@ -240,7 +244,7 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
     if (max > 0) MC_TRY(mc_answer_check(&stream->answer)); /* before copied caches come back */
     if (!stream->number) begin(stream);
     MC_TRY(check_number(stream));
-    stream->session->follow = goes_on(stream);
+    stream->session->follow = !stream->shared && goes_on(stream);
     if (max > 0 && stream->read < text_length(stream))
         status = read_chunk(stream, stream->session, max, &stream->read, &logits);
     *left = text_length(stream) - stream->read;
@@ -402,7 +406,7 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     }
     MC_TRY(check_number(stream));
     uint64_t start = mc_now_us();
-    stream->session->follow = goes_on(stream);
+    stream->session->follow = !stream->shared && goes_on(stream);
     MC_TRY(step(stream, &logits));
     MC_TRY(draw(stream, token));
     stream->decode_us += mc_now_us() - start;

@@ -62,6 +62,10 @@ void mc_stream_share(mc_stream *stream, bool shared);
  * that token. */
 bool mc_stream_pending(const mc_stream *stream, int32_t *id);
 
+/* Whether the best token after that one is likely to be computed next: another pass may follow over
+ * it before it is read. */
+bool mc_stream_goes_on(const mc_stream *stream);
+
 /* Guesses, where mc_stream_pending is true, the tokens after that one, for who computes them with
  * it (mc_session_set_ahead): the answer gets no other bit by that.
  *  max, rows  as in mc_draft_make; the stream's draft_tokens is another limit

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "exec/program.h"
 #include "exec/read.h"
 #include "session/stream.h"
 #include "task/batch_rows.h"
@@ -21,7 +22,15 @@ mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
                           pool ? MC_POOL_PROGRAMS : 1);
 }
 
+void mc_batch_drop_follower(mc_batch *batch) {
+    if (!batch->program) return;
+    (void)mc_device_wait(batch->model->device, batch->follower.fence);
+    mica_program_close(&batch->program);
+    batch->n_followed = 0;
+}
+
 void mc_batch_deinit(mc_batch *batch) {
+    mc_batch_drop_follower(batch);
     mc_pass_close_all(&batch->last, 1);
     mc_passes_deinit(&batch->passes);
     mica_scope_close(&batch->scope);
@@ -135,7 +144,6 @@ static mica_status run_step(mc_batch *batch, const step_rows *rows, const int32_
     const mc_session_wish *wish = &rows->pass.wish;
     const int64_t shape[] = {(int64_t)rows->pass.rows, 1};
     mica_array results[MC_BEST_ARRAYS + 2], *next = results;
-    mc_scope_reset(batch->scope);
     mica_array tokens = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
     MC_TRY(mc_pass_compute(&batch->passes, &rows->pass, tokens, results));
     if (wish->best) {
@@ -149,10 +157,143 @@ static mica_status run_step(mc_batch *batch, const step_rows *rows, const int32_
     return wish->both ? hand_out_logits(batch, rows, next[0]) : MICA_OK;
 }
 
+/* ---- steps that follow each other before they are read ---- */
+
+/* A step that was launched, of rows all of which take the best token. */
+typedef struct launched_step {
+    mc_session_launch pass;
+    mica_program *program; /* a reference: others may take its place meanwhile */
+} launched_step;
+
+static mica_status launch(mc_batch *batch, step_rows *rows, mica_array ids, launched_step *step) {
+    step->pass.fence = 0;
+    step->program = NULL;
+    rows->pass.wish.fence = &step->pass.fence;
+    mica_status status = mc_pass_compute(&batch->passes, &rows->pass, ids, step->pass.results);
+    if (status == MICA_OK)
+        step->program = mc_program_retain(batch->passes.programs[0].program);
+    else
+        (void)mc_device_wait(batch->model->device, step->pass.fence);
+    return status;
+}
+
+static mica_status end_step(const mc_batch *batch, launched_step *step) {
+    mica_status status = mc_device_wait(batch->model->device, step->pass.fence);
+    mica_program_close(&step->program);
+    return status;
+}
+
+/* Launches a step over the tokens that another one chooses. If that fails there is none: the next
+ * one tells. */
+static void follow(mc_batch *batch, step_rows *rows, mica_array chosen) {
+    launched_step next;
+    size_t n = rows->pass.rows;
+    for (size_t i = 0; i < n; i++) {
+        rows->pass.positions[i]++;
+        rows->pass.ahead[i] = 1; /* the token before is not counted yet */
+    }
+    if (launch(batch, rows, chosen, &next) != MICA_OK) return;
+    batch->follower = next.pass;
+    batch->program = next.program;
+    batch->n_followed = n;
+    memcpy(batch->followed, rows->sessions, n * sizeof(mc_session *));
+}
+
+/* Ends a step and gives each session its best token, from row `at` of the step. */
+static mica_status take_best(mc_batch *batch, const step_rows *rows, launched_step *step,
+                             size_t n_step, const size_t *at) {
+    mc_best best[MC_MAX_ROWS];
+    MC_TRY(end_step(batch, step));
+    MC_TRY(mc_best_read(step->pass.results, best, n_step));
+    for (size_t i = 0; i < rows->pass.rows; i++) {
+        mc_session *session = rows->sessions[i];
+        session->best[0] = best[at[i]];
+        session->has_best = true;
+        session->has_largest = false;
+        batch->chosen[i] = session->best[0].id;
+    }
+    return MICA_OK;
+}
+
+/* The same; what follows it is launched first. at NULL: the rows are those of the step. */
+static mica_status take_step(mc_batch *batch, step_rows *rows, const int32_t *ids,
+                             launched_step *step, size_t n_step, const size_t *at) {
+    size_t same[MC_MAX_ROWS];
+    for (size_t i = 0; i < rows->pass.rows; i++)
+        same[i] = i;
+    if (batch->follow && !at) follow(batch, rows, step->pass.results[MC_BEST_ARRAYS]);
+    mica_status status = take_best(batch, rows, step, n_step, at ? at : same);
+    if (status != MICA_OK) mc_batch_drop_follower(batch);
+    for (size_t i = 0; status == MICA_OK && i < rows->pass.rows; i++) {
+        mc_session_set_ahead(rows->sessions[i], &ids[i], 1);
+        rows->sessions[i]->followed = batch->program != NULL;
+    }
+    return status;
+}
+
+/* The row of the follower that has a session's next token; n_followed: none has. */
+static size_t find_followed(const mc_batch *batch, const mc_session *session) {
+    size_t i = 0;
+    while (i < batch->n_followed && batch->followed[i] != session)
+        i++;
+    return session->followed ? i : batch->n_followed;
+}
+
+bool mc_batch_follows(const mc_batch *batch, const mc_session *session) {
+    return find_followed(batch, session) < batch->n_followed;
+}
+
+/* Whether the follower has all these tokens; at [n] receives in which rows. */
+static bool has_all(const mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                    size_t n, size_t *at) {
+    for (size_t i = 0; i < n; i++) {
+        at[i] = find_followed(batch, sessions[i]);
+        if (at[i] == batch->n_followed || batch->chosen[at[i]] != ids[i]) return false;
+    }
+    return true;
+}
+
+/* Takes what the follower leaves to these sessions, and lets another one follow if they are all
+ * that it has. */
+static mica_status take_follower(mc_batch *batch, step_rows *rows, const int32_t *ids,
+                                 const size_t *at) {
+    launched_step step = {batch->follower, batch->program};
+    size_t n = batch->n_followed;
+    bool whole = rows->pass.rows == n;
+    for (size_t i = 0; i < rows->pass.rows; i++)
+        whole = whole && at[i] == i;
+    batch->program = NULL;
+    batch->n_followed = 0;
+    batch->follows++;
+    mica_status status = mica_scope_collect(batch->scope, step.pass.results, MC_LAUNCH_ARRAYS);
+    if (status == MICA_OK) return take_step(batch, rows, ids, &step, n, whole ? NULL : at);
+    (void)end_step(batch, &step);
+    return status;
+}
+
+static mica_status launch_step(mc_batch *batch, step_rows *rows, const int32_t *ids) {
+    const int64_t shape[] = {(int64_t)rows->pass.rows, 1};
+    launched_step step;
+    mica_array tokens = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
+    MC_TRY(launch(batch, rows, tokens, &step));
+    return take_step(batch, rows, ids, &step, rows->pass.rows, NULL);
+}
+
+/* Whether steps may be launched before earlier ones are read: all rows take the best token. */
+static bool may_follow(const mc_batch *batch, const step_rows *rows) {
+    return batch->follow && batch->model->device->backend->late && !rows->pass.wish.both;
+}
+
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                         const int64_t *counts, size_t n) {
     step_rows rows;
+    size_t at[MC_MAX_ROWS];
     list_rows(&rows, batch, sessions, counts, n);
+    if (batch->program && rows.pass.rows == n && has_all(batch, sessions, ids, n, at))
+        return take_follower(batch, &rows, ids, at);
+    mc_batch_drop_follower(batch);
+    mc_scope_reset(batch->scope);
+    if (rows.pass.rows == n && may_follow(batch, &rows)) return launch_step(batch, &rows, ids);
     MC_TRY(run_step(batch, &rows, ids));
     for (size_t i = 0; i < n; i++) {
         int64_t count = counts ? counts[i] : 1;

@@ -10,6 +10,11 @@
  * are data then, and programs are kept for numbers of rows and for lengths of the table, which are
  * powers of two.
  *
+ * On a device that launches late, a step of rows that take the best token can be followed by
+ * another, launched over these tokens before anybody has read them (mc_batch.follow): the device
+ * goes on while the host hands them out. If other rows come next, those of the follower are taken
+ * first, by themselves; a row that has ended by then was computed in vain.
+ *
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_BATCH_H
 #define TASK_BATCH_H
@@ -26,6 +31,15 @@ typedef struct mc_batch {
     mc_passes passes;
     mc_pass_program last; /* of the last step, without a pool */
     mc_buffer tops;       /* mc_largest [rows] of a step */
+    /* Set by the owner before a step of one token each of sessions that are greedy and all on a
+     * pool, with room for a token more: the best tokens after it are fed next. */
+    bool follow;
+    mc_session_launch follower;
+    mica_program *program; /* of the follower, held until its end; NULL: there is none */
+    mc_session *followed[MC_MAX_ROWS];
+    int32_t chosen[MC_MAX_ROWS]; /* the tokens of its rows, once they were read */
+    size_t n_followed;
+    uint64_t follows; /* steps that were launched so and taken */
 } mc_batch;
 
 /* After an error the batch must be deinited too. errors  MICA_ENOMEM */
@@ -40,6 +54,13 @@ void mc_batch_deinit(mc_batch *batch);
  *         a pool (mc_cache_is_together), which are as before */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
+
+/* Whether the follower has the session's next token, for which that then needs no room. Where any
+ * has, a step is of such sessions alone. */
+bool mc_batch_follows(const mc_batch *batch, const mc_session *session);
+
+/* Ends a follower whose tokens nobody takes. */
+void mc_batch_drop_follower(mc_batch *batch);
 
 /* The same with guesses behind the tokens (mc_session_look_ahead) of sessions of which all is on a
  * pool: each token is a row of the step, and those of one session have one table.

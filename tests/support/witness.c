@@ -146,20 +146,50 @@ static void fill_block(block *b, const mc_result *result) {
     b->offset = result->offset_bytes;
 }
 
+/* Gives a block a copy of bytes of the inner device; without memory for that it stays empty. */
+static void fill_with_copy(witness *w, block *b, const mc_storage *from, int64_t offset) {
+    mc_storage *copy;
+    if (mc_storage_new(w->inner, b->bytes, &copy) != MICA_OK) return;
+    memcpy(copy->address, (const char *)from->address + offset, b->bytes);
+    fill_block(b, &(mc_result){copy, 0});
+}
+
+/* After a failure: memory that was taken is where it was, and is what a result of its size is, too,
+ * half written perhaps. So it is where memory is not moved. */
+static void keep_taken(witness *w, const job *j, const mc_binding *args) {
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < j->executable->n_params; i++) {
+        if (!j->taken[i] || !args[i].storage) continue;
+        block *b = block_of(j->args[i]->address);
+        int64_t offset = args[i].offset_bytes - j->offsets[i];
+        fill_with_copy(w, b, args[i].storage, offset);
+        uint32_t k = next;
+        while (k < j->executable->n_results && block_of(j->results[k]->address)->bytes != b->bytes)
+            k++;
+        if (k == j->executable->n_results) continue;
+        block *result = block_of(j->results[k]->address);
+        if (!result->inner) fill_with_copy(w, result, args[i].storage, offset);
+        next = k + 1;
+    }
+}
+
+/* A launch that is to fail does so behind what it writes. */
 static mica_status compute(witness *w, const job *j) {
     const witness_executable *x = (const witness_executable *)(const void *)j->executable;
     uint32_t n_args = x->base.n_params, n_results = x->base.n_results;
     mc_fence fence;
-    if (witness_fails(w, WITNESS_LAUNCH)) return mc_fail(MICA_EDEVICE, "witness: a launch failed");
+    bool fail = witness_fails(w, WITNESS_LAUNCH);
     mc_binding *args = mc_calloc(n_args + 1, sizeof *args);
     mc_result *results = mc_calloc(n_results + 1, sizeof *results);
     mica_status status = args && results ? bind(w, j, n_args, args) : mc_fail_nomem("the witness");
     if (status == MICA_OK)
         status = w->inner->backend->launch(x->inner, args, j->scalars, results, &fence);
-    for (uint32_t i = 0; args && i < n_args; i++)
-        mc_storage_release(args[i].storage);
     for (uint32_t i = 0; status == MICA_OK && i < n_results; i++)
         fill_block(block_of(j->results[i]->address), &results[i]);
+    if (status == MICA_OK && fail) status = mc_fail(MICA_EDEVICE, "witness: a launch failed");
+    if (status != MICA_OK && args) keep_taken(w, j, args);
+    for (uint32_t i = 0; args && i < n_args; i++)
+        mc_storage_release(args[i].storage);
     mc_free(args);
     mc_free(results);
     return status;

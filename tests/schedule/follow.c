@@ -1,0 +1,157 @@
+/* Steps that are launched over tokens that nobody has read yet, on devices that launch late: they
+ * change no token, whoever comes, goes and fails meanwhile. */
+#include "schedule/prompts.h"
+
+#include "device/device.h"
+#include "schedule/state.h"
+#include "support/witness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static mica_device *device;
+static mica_model *model;
+
+static void open_on(const mc_backend *backend, const char *variant) {
+    const mica_device_options options = {.threads = 1};
+    assert_int_equal(mc_device_open_backend(backend, variant, &options, &device), MICA_OK);
+    model = open_model("default", &(mica_model_options){.device = device});
+}
+
+static void close_model(void) {
+    mica_model_close(&model);
+    mica_device_close(&device);
+}
+
+static void ask(client *c, mc_schedule *schedule, const int32_t *ids, size_t n,
+                const mica_generate_options *options) {
+    client_init(c);
+    must_submit(c, schedule, &(mc_request_options){.ids = ids, .n_ids = n, .generate = options});
+}
+
+/* Requests of several lengths, some of which come later, and one that draws. */
+static void check_answers(bool draws) {
+    enum { N = 6, PROMPT = 20 };
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.rows = 4});
+    int32_t *prompt = make_prompt(PROMPT + N, 3);
+    mica_generate_options options[N];
+    client clients[N];
+    for (int i = 0; i < N; i++) {
+        options[i] =
+            (mica_generate_options){.max_tokens = 6 + 9 * ((i * 5) % N), .ignore_eos = i % 2 == 0};
+        if (draws && i == 4) options[i].temperature = 1.0f;
+        ask(&clients[i], schedule, prompt + i, (size_t)(PROMPT - i), &options[i]);
+        if (i == 2) client_wait_tokens(&clients[1], 0, 4);
+    }
+    for (int i = 0; i < N; i++) {
+        client_wait_ends(&clients[i], 1);
+        client_choice want = generate_alone(model, prompt + i, (size_t)(PROMPT - i), &options[i]);
+        choice_compare(&clients[i].choices[0], &want, "an answer of steps that follow");
+        choice_free(&want);
+    }
+    assert_true(mc_schedule_drain(schedule, 1e9));
+    assert_true(draws || schedule->rows.batch.follows > 20);
+    for (int i = 0; i < N; i++)
+        client_deinit(&clients[i]);
+    mc_schedule_close(&schedule);
+    free(prompt);
+}
+
+/* A row that stops early, and rows that pause for want of blocks. */
+static void check_leaving(void) {
+    enum { N = 3, PROMPT = 60 };
+    const mica_generate_options options = {.max_tokens = 90, .ignore_eos = true};
+    const mc_schedule_options small = {.cache_bytes = mica_model_cache_bytes(model, 256) * 5 / 4};
+    mc_schedule *schedule = open_schedule(model, &small);
+    int32_t *prompt = make_prompt(PROMPT + N, 8);
+    client clients[N];
+    for (int i = 0; i < N; i++) {
+        client_init(&clients[i]);
+        if (i == 1) clients[i].stop_at = 7;
+        must_submit(
+            &clients[i], schedule,
+            &(mc_request_options){.ids = prompt + i, .n_ids = PROMPT, .generate = &options});
+    }
+    for (int i = 0; i < N; i++)
+        client_wait_ends(&clients[i], 1);
+    for (int i = 0; i < N; i += 2) {
+        client_choice want = generate_alone(model, prompt + i, PROMPT, &options);
+        choice_compare(&clients[i].choices[0], &want, "an answer beside one that left");
+        choice_free(&want);
+    }
+    assert_true(mc_schedule_drain(schedule, 1e9));
+    for (int i = 0; i < N; i++)
+        client_deinit(&clients[i]);
+    mc_schedule_close(&schedule);
+    free(prompt);
+}
+
+/* The n-th launch fails: answers end with that, or are right, and later ones are right. Whether it
+ * came. */
+static bool check_failure(uint64_t n, const int32_t *prompt, const client_choice *want) {
+    enum { N = 3, PROMPT = 9 };
+    const mica_generate_options options = {.max_tokens = 8, .ignore_eos = true};
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.rows = 4});
+    client clients[N];
+    witness_fail(device, WITNESS_LAUNCH, n);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++)
+            ask(&clients[i], schedule, prompt + i, PROMPT, &options);
+        for (int i = 0; i < N; i++) {
+            client_wait_ends(&clients[i], 1);
+            const client_choice *got = &clients[i].choices[0];
+            if (round == 0 && got->status == MICA_EDEVICE) continue;
+            choice_compare(got, &want[i], "an answer beside a failure");
+        }
+        for (int i = 0; i < N; i++)
+            client_deinit(&clients[i]);
+        if (round == 0 && !witness_has_failed(device, WITNESS_LAUNCH)) break;
+    }
+    bool failed = witness_has_failed(device, WITNESS_LAUNCH);
+    witness_fail(device, WITNESS_LAUNCH, 0);
+    mc_schedule_close(&schedule);
+    return failed;
+}
+
+static void check_failures(void) {
+    enum { N = 3, PROMPT = 9 };
+    const mica_generate_options options = {.max_tokens = 8, .ignore_eos = true};
+    int32_t *prompt = make_prompt(PROMPT + N, 1);
+    client_choice want[N];
+    for (int i = 0; i < N; i++)
+        want[i] = generate_alone(model, prompt + i, PROMPT, &options);
+    uint64_t n = 1;
+    while (check_failure(n, prompt, want))
+        n += 3;
+    assert_true(n > 10);
+    for (int i = 0; i < N; i++)
+        choice_free(&want[i]);
+    free(prompt);
+}
+
+static void test_witness(void **state) {
+    (void)state;
+    open_on(&witness_backend, "fused");
+    check_answers(false);
+    check_answers(true);
+    check_leaving();
+    close_model();
+}
+
+static void test_steps(void **state) {
+    (void)state;
+    open_on(&witness_steps_backend, "");
+    check_answers(false);
+    check_answers(true);
+    check_leaving();
+    check_failures();
+    close_model();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_witness),
+        cmocka_unit_test(test_steps),
+    };
+    return cmocka_run_group_tests_name("schedule/follow", tests, open_models, close_models);
+}
