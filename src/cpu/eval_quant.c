@@ -102,7 +102,7 @@ mc_kernel_choice mc_quantized_matmul_choice(const mk_kernels *kern, const void *
         return (mc_kernel_choice){MICA_BF16, kern->from.matmul_mxfp8, kern->from.matmul_bf16};
     if (mc_quant_is_fast(quant)) {
         bool whole = quant->group_size >= kern->int8_min_group;
-        const char *many_rows = whole ? kern->from.int8_matmul : kern->from.int8_unpack;
+        const char *many_rows = whole ? kern->from.int8_matmul : kern->from.int8_pack;
         return (mc_kernel_choice){MICA_I8, kern->from.int8_matvec, many_rows};
     }
     bool affine = quant->mode == MICA_QUANT_AFFINE;

@@ -14,7 +14,7 @@ const mc_form *mc_forms_find(mc_forms *forms, const mc_form *wanted) {
     while (f < forms->n && !is_same(&forms->all[f], wanted))
         f++;
     if (f == forms->n) forms->all[forms->n++] = *wanted;
-    forms->all[f].crossed |= wanted->crossed;
+    forms->all[f].winograd |= wanted->winograd;
     return &forms->all[f];
 }
 
@@ -36,7 +36,7 @@ static void cut_codes(mc_form *form, int64_t rows, int64_t k, mc_scratch *from) 
     *codes = (mk_xrows){.k = k, .group = form->group};
     codes->scales = mc_scratch_cut(from, groups, sizeof *codes->scales);
     codes->sums = mc_scratch_cut(from, groups, sizeof *codes->sums);
-    if (form->crossed) codes->cross = mc_scratch_cut(from, groups, sizeof *codes->cross);
+    if (form->winograd) codes->winograd = mc_scratch_cut(from, groups, sizeof *codes->winograd);
     codes->codes = mc_scratch_cut(from, rows * k, sizeof *codes->codes);
 }
 
@@ -85,7 +85,7 @@ static void copy_codes(const mk_xrows *all, int64_t from, int64_t to) {
     memcpy(y.codes, x.codes, (size_t)all->k);
     memcpy(y.scales, x.scales, groups * sizeof *x.scales);
     memcpy(y.sums, x.sums, groups * sizeof *x.sums);
-    if (x.cross) memcpy(y.cross, x.cross, groups * sizeof *x.cross);
+    if (x.winograd) memcpy(y.winograd, x.winograd, groups * sizeof *x.winograd);
 }
 
 static void copy(const mc_form *form, int64_t k, int64_t from, int64_t to) {

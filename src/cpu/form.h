@@ -13,7 +13,7 @@ typedef struct mc_form {
     } kind;
     void (*arrange)(int64_t k, const float *x, float *y);
     int group, max;
-    bool crossed; /* codes: also used with crossed tiles */
+    bool winograd; /* codes: also used with Winograd tiles */
 
     /* The rows. */
     const float *floats; /* F32, ARRANGED */

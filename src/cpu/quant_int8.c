@@ -35,8 +35,8 @@ static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int
         return;
     }
     mk_tiles tiles = tiles_in(q, scratch);
-    tiles.crossed = x->codes.cross != NULL;
-    q->kern->int8_unpack(&rows, count, &tiles);
+    tiles.winograd = x->codes.winograd != NULL;
+    q->kern->int8_pack(&rows, count, &tiles);
     q->kern->int8_matmul(p->m, &x->codes, count, &tiles, y, y_stride);
 }
 
@@ -54,6 +54,6 @@ bool mc_quant_set_fast(mc_quant_matmul *q) {
     p->runs = is_streamed(q); /* streamed rows are prefetched */
     if (p->runs) return true;
     p->scratch_bytes = tiles_bytes(q);
-    p->form.crossed = q->kern->int8_crossed && mk_has_crossed(max);
+    p->form.winograd = q->kern->int8_winograd && mk_has_winograd(max);
     return true;
 }

@@ -124,8 +124,8 @@ static void run_int8(int8_job *f) {
     for (int64_t r = 0; r < f->j.n; r += 2 * MK_TILE) {
         mk_qrows rows = mk_qrows_at(&f->j.rows, r);
         int64_t count = f->j.n - r < 2 * MK_TILE ? f->j.n - r : 2 * MK_TILE;
-        f->tiles.crossed = kern->int8_crossed;
-        kern->int8_unpack(&rows, count, &f->tiles);
+        f->tiles.winograd = kern->int8_winograd;
+        kern->int8_pack(&rows, count, &f->tiles);
         kern->int8_matmul(f->m, &f->x, count, &f->tiles, f->y + r, f->j.n);
     }
 }
@@ -165,7 +165,7 @@ static bool int8_job_init(int8_job *f, int64_t m, int group) {
                           .scales = malloc(2 * MK_TILE * 2 * groups * sizeof(float)),
                           .offsets = malloc(2 * MK_TILE * groups * sizeof(int32_t))};
     f->y = malloc(rows * (size_t)f->j.n * sizeof(float));
-    return f->x.codes && f->x.scales && f->x.sums && f->x.cross && f->tiles.codes &&
+    return f->x.codes && f->x.scales && f->x.sums && f->x.winograd && f->tiles.codes &&
            f->tiles.scales && f->tiles.offsets && f->y;
 }
 
@@ -173,7 +173,7 @@ static void int8_job_deinit(int8_job *f) {
     free(f->x.codes);
     free(f->x.scales);
     free(f->x.sums);
-    free(f->x.cross);
+    free(f->x.winograd);
     free(f->tiles.codes);
     free(f->tiles.scales);
     free(f->tiles.offsets);

@@ -5,25 +5,25 @@
 /* Rows of x in guarded memory. */
 typedef struct xmatrix {
     mk_xrows rows;
-    guarded codes, scales, sums, cross;
+    guarded codes, scales, sums, winograd;
 } xmatrix;
 
 static xmatrix xmatrix_new(const check *c, int64_t m, int64_t k, int group) {
     xmatrix x = {.codes = guarded_new((size_t)(m * k), c->where),
                  .scales = floats(c, m * k / group),
                  .sums = floats(c, m * k / group),
-                 .cross = floats(c, m * k / group)};
-    x.rows = (mk_xrows){k, group, x.codes.data, x.scales.data, x.sums.data, x.cross.data};
+                 .winograd = floats(c, m * k / group)};
+    x.rows = (mk_xrows){k, group, x.codes.data, x.scales.data, x.sums.data, x.winograd.data};
     return x;
 }
 
 static void xmatrix_free(check *c, xmatrix *x) {
-    release(c, &x->codes), release(c, &x->scales), release(c, &x->sums), release(c, &x->cross);
+    release(c, &x->codes), release(c, &x->scales), release(c, &x->sums), release(c, &x->winograd);
 }
 
 /* The largest code of x whose sign is not that of its group's largest element. */
 static int reach_of(int max) {
-    return mk_has_crossed(max) ? 127 - max : 127;
+    return mk_has_winograd(max) ? 127 - max : 127;
 }
 
 /* How far an element of a group of x may be from its quantised value. */
@@ -36,12 +36,12 @@ static double step_of(const float *x, int group, int max_code) {
     double max = fmax(above, below), other = fmin(above, below);
     if (max < 0x1p-100) return max; /* counts as 0 */
     double step =
-        mk_has_crossed(max_code) ? fmax(max / 128, other / reach_of(max_code)) : max / 127;
+        mk_has_winograd(max_code) ? fmax(max / 128, other / reach_of(max_code)) : max / 127;
     return step * (0.5 + 0x1p-14);
 }
 
-/* The offset of a group of x for crossed tiles. */
-static int32_t cross_of(const int8_t *codes, int group) {
+/* The offset of a group of x for Winograd tiles. */
+static int32_t winograd_of(const int8_t *codes, int group) {
     int32_t sum = 0;
     for (int l = 0; l < group; l++)
         if (l / 4 % 2 == 0) sum += (codes[l] + 128) * codes[l + 4];
@@ -85,7 +85,7 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int max, ki
             if (codes[at] > reach_of(max)) fail_check(c, "leaves no room for codes of weights");
             total += codes[at];
         }
-        if (got.rows.cross[g] != cross_of(codes, group)) fail_check(c, "cross is wrong");
+        if (got.rows.winograd[g] != winograd_of(codes, group)) fail_check(c, "winograd is wrong");
         judge(c, (double)got.rows.sums[g], (double)s * total, UNIT * fabs((double)s * total));
     }
     xmatrix_free(c, &got);
@@ -144,8 +144,8 @@ static int64_t tile_rows(int64_t n) {
     return (n + MK_TILE - 1) / MK_TILE * MK_TILE;
 }
 
-/* Turns n rows of tiles into crossed tiles (kern/int8/int8_list.h). */
-static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
+/* Turns n rows of tiles into Winograd tiles (kern/int8/int8_list.h). */
+static void make_winograd(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
     memset(tiles->offsets, 0, (size_t)(tile_rows(n) * k / group) * sizeof *tiles->offsets);
     for (int64_t at = 0; at < tile_rows(n) * k; at += 4) { /* a word: [tile, word, row, 4] */
         int64_t word = at / (4 * MK_TILE), row = at / 4 % MK_TILE;
@@ -157,13 +157,13 @@ static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
             *offset -= even[i] * odd[i];
         }
     }
-    tiles->crossed = true;
+    tiles->winograd = true;
 }
 
-/* Unpacked rows are the reference's, crossed too if the set can cross them, and their matmul is
+/* Packed rows are the reference's, also Winograd tiles if the set has them, and their matmul is
  * right. */
 static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x, const float *y,
-                        bool crossed) {
+                        bool winograd) {
     int64_t n = w->n, k = w->rows.k, group = w->rows.group, rows = tile_rows(n);
     guarded codes = guarded_new((size_t)(rows * k), c->where);
     guarded scales = floats(c, rows * k / group * 2), by_tiles = floats(c, m * n);
@@ -171,15 +171,15 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     guarded scales_ref = floats(c, rows * k / group * 2);
     guarded offsets = floats(c, rows * k / group), offsets_ref = floats(c, rows * k / group);
     mk_xrows rows_x = *x;
-    if (!crossed) rows_x.cross = NULL;
-    mk_tiles got = {codes.data, scales.data, 0, crossed, crossed ? offsets.data : NULL};
-    mk_tiles want = {codes_ref.data, scales_ref.data, 0, crossed, offsets_ref.data};
+    if (!winograd) rows_x.winograd = NULL;
+    mk_tiles got = {codes.data, scales.data, 0, winograd, winograd ? offsets.data : NULL};
+    mk_tiles want = {codes_ref.data, scales_ref.data, 0, winograd, offsets_ref.data};
     mk_kernels ref = reference();
-    c->kern->int8_unpack(&w->rows, n, &got);
-    ref.int8_unpack(&w->rows, n, &want);
-    if (got.crossed) cross_tiles(n, k, group, &want);
+    c->kern->int8_pack(&w->rows, n, &got);
+    ref.int8_pack(&w->rows, n, &want);
+    if (got.winograd) make_winograd(n, k, group, &want);
     c->cases++;
-    if (got.crossed && memcmp(got.offsets, want.offsets, (size_t)(rows * k / group) * 4) != 0)
+    if (got.winograd && memcmp(got.offsets, want.offsets, (size_t)(rows * k / group) * 4) != 0)
         fail_check(c, "offsets are wrong");
     if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.max != want.max)
         fail_check(c, "tiles differ from the reference");
@@ -369,7 +369,7 @@ static void check_int8_matvec(check *c) {
     check_int8_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
 }
 
-#define check_int8_unpack with_another
+#define check_int8_pack with_another
 #define check_int8_matmul with_another
 
 static const kcheck_row rows[] = {
@@ -379,7 +379,7 @@ static const kcheck_row rows[] = {
 };
 
 static bool same(const mk_kernels *a, const mk_kernels *b) {
-    bool same = a->int8_crossed == b->int8_crossed;
+    bool same = a->int8_winograd == b->int8_winograd;
 #define KERN(name, result, args) same = same && a->name == b->name;
 #include "cpu/kern/int8/int8_list.h"
 #undef KERN

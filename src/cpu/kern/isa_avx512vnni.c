@@ -29,5 +29,5 @@ void mk_fill_avx512vnni(mk_kernels *kernels) {
         mk_int8_avx512vnni_once(kernels);
     else if (!amd)
         mk_int8_avx512vnni_twice(kernels);
-    kernels->int8_crossed = amd;
+    kernels->int8_winograd = amd;
 }

@@ -54,10 +54,10 @@ typedef struct mk_qrows {
 typedef struct mk_xrows {
     int64_t k; /* number of elements in a row, a multiple of group */
     int group;
-    int8_t *codes;  /* [rows, k], in int8_quantize's order */
-    float *scales;  /* [rows, k / group] */
-    float *sums;    /* [rows, k / group]: sums of the group's quantised elements */
-    int32_t *cross; /* [rows, k / group]: terms for crossed tiles; NULL: not needed */
+    int8_t *codes;     /* [rows, k], in int8_quantize's order */
+    float *scales;     /* [rows, k / group] */
+    float *sums;       /* [rows, k / group]: sums of the group's quantised elements */
+    int32_t *winograd; /* [rows, k / group]: terms for Winograd tiles; NULL: not needed */
 } mk_xrows;
 
 /* A row of int8 numbers with scales (mica_to_q8): n codes, zeros up to a multiple of 4, a bf16
@@ -80,8 +80,8 @@ static inline int mk_max_code(mk_mode mode, int bits) {
     return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MAX;
 }
 
-/* Whether weights with this largest code have crossed tiles (int8_list.h). */
-static inline bool mk_has_crossed(int max) {
+/* Whether weights with this largest code have Winograd tiles (int8_list.h). */
+static inline bool mk_has_winograd(int max) {
     return max <= MK_E2M1_MAX;
 }
 
@@ -91,8 +91,8 @@ typedef struct mk_tiles {
     uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
     float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
     int max;          /* the largest possible code */
-    bool crossed;     /* crossed tiles (int8_list.h) */
-    int32_t *offsets; /* [tiles, k / group, MK_TILE]: for crossed tiles only */
+    bool winograd;    /* Winograd tiles (int8_list.h) */
+    int32_t *offsets; /* [tiles, k / group, MK_TILE]: for Winograd tiles only */
 } mk_tiles;
 
 /* Channels, or columns of a state, that the scan family computes side by side. */
@@ -144,9 +144,9 @@ typedef struct mk_kernels {
     } from; /* the name of the instruction set that each kernel is from */
     mk_isa isa;
     int64_t int8_streamed; /* max. rows of x for which int8_matvec is faster than tiles */
-    int int8_min_group;    /* int8_unpack's set multiplies smaller groups than this */
-    bool int8_crossed; /* int8_matmul is faster with crossed tiles; each set that sets it says so */
-    bool int16;        /* attn_scores and attn_values round to int16 (attn_list.h) */
+    int int8_min_group;    /* int8_pack's set multiplies smaller groups than this */
+    bool int8_winograd;    /* int8_matmul is faster with Winograd tiles; each set says so */
+    bool int16;            /* attn_scores and attn_values round to int16 (attn_list.h) */
     /* These kernels are faster than widening first: */
     bool bf16_matmul;        /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
     bool bf16_pairs;         /* attn_scores, attn_values */
@@ -202,7 +202,7 @@ static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
     at.codes += r * x->k;
     at.scales += r * (x->k / x->group);
     at.sums += r * (x->k / x->group);
-    if (at.cross) at.cross += r * (x->k / x->group);
+    if (at.winograd) at.winograd += r * (x->k / x->group);
     return at;
 }
 
@@ -212,7 +212,7 @@ static inline mk_tiles mk_tiles_at(const mk_tiles *tiles, int64_t r, int64_t k, 
     mk_tiles at = *tiles;
     at.codes += r * k;
     at.scales += 2 * r * (k / group);
-    if (at.crossed) at.offsets += r * (k / group);
+    if (at.winograd) at.offsets += r * (k / group);
     return at;
 }
 

@@ -26,11 +26,11 @@ typedef struct mk_code_step {
  * opposites, as signed numbers: a NaN's are above infinity's, and these above a number's. Without
  * branches that depend on signs, which nobody could foretell. */
 static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int max_code) {
-    bool crossed = mk_has_crossed(max_code);
-    float codes = crossed ? 128 : 127, room = crossed ? (float)(127 - max_code) : 127;
+    bool winograd = mk_has_winograd(max_code);
+    float codes = winograd ? 128 : 127, room = winograd ? (float)(127 - max_code) : 127;
     uint32_t above = highest > 0 ? (uint32_t)highest : 0, below = lowest > 0 ? (uint32_t)lowest : 0;
     uint32_t max = above > below ? above : below, min = above > below ? below : above;
-    uint32_t sign = (uint32_t)(above > below && crossed) << 31;
+    uint32_t sign = (uint32_t)(above > below && winograd) << 31;
     bool finite = max < 0x7f800000u;
     float size = mk_from_bits(max), step = size / codes, other = mk_from_bits(min) / room;
     if (!finite || size < MK_FAST_SMALL) return (mk_code_step){.scale = finite ? 0.0f : NAN};
@@ -48,20 +48,21 @@ static inline bool mk_in_pairs(int max) {
  * `max`. */
 typedef void (*mk_quantize_group)(const float *x, int group, int max, int8_t *codes, float *scale,
                                   float *sum);
-/* What crossed tiles want of a group that was quantised: the sum of (x_e + 128) x_o. */
-typedef int32_t (*mk_cross_group)(const int8_t *codes, int group);
+/* What Winograd tiles want of a group that was quantised: the sum of (x_e + 128) x_o. */
+typedef int32_t (*mk_winograd_group)(const int8_t *codes, int group);
 
-static inline int32_t mk_cross_plain(const int8_t *codes, int group) {
-    int32_t cross = 0;
+static inline int32_t mk_winograd_plain(const int8_t *codes, int group) {
+    int32_t winograd = 0;
     for (int l = 0; l < group; l += 8)
         for (int i = 0; i < 4; i++)
-            cross += (codes[l + i] + 128) * codes[l + 4 + i];
-    return cross;
+            winograd += (codes[l + i] + 128) * codes[l + 4 + i];
+    return winograd;
 }
 
 /* int8_quantize, by functions of an instruction set's own. */
-static inline void mk_quantize_rows(mk_quantize_group quantize, mk_cross_group cross, int64_t m,
-                                    const float *x, int64_t x_stride, int max, const mk_xrows *y) {
+static inline void mk_quantize_rows(mk_quantize_group quantize, mk_winograd_group winograd,
+                                    int64_t m, const float *x, int64_t x_stride, int max,
+                                    const mk_xrows *y) {
     int64_t groups = y->k / y->group;
     for (int64_t i = 0; i < m; i++) {
         for (int64_t g = 0; g < groups; g++) {
@@ -69,7 +70,7 @@ static inline void mk_quantize_rows(mk_quantize_group quantize, mk_cross_group c
             int8_t *codes = y->codes + at * y->group;
             quantize(x + i * x_stride + g * y->group, y->group, max, codes, y->scales + at,
                      y->sums + at);
-            if (y->cross) y->cross[at] = cross(codes, y->group);
+            if (y->winograd) y->winograd[at] = winograd(codes, y->group);
         }
     }
 }

@@ -82,7 +82,7 @@ MK_INLINE void multiply_tiles(int high, int wide, const part *p) {
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
                    int64_t y_stride) {
     /* The sums of smaller groups are more than a step's worth of work to fetch. */
-    int64_t whole = x->group < DEPTH || tiles->crossed ? 0 : m / LINES * LINES;
+    int64_t whole = x->group < DEPTH || tiles->winograd ? 0 : m / LINES * LINES;
     if (whole > 0) mk_amx_configure(64);
     for (int64_t j = 0; j < n && whole > 0; j += WIDE * LANES) {
         int64_t wide = n - j > LANES ? 2 : 1;
@@ -113,7 +113,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
 
 void mk_int8_amx(mk_kernels *kernels) {
     kernels->int8_matmul = matmul;
-    kernels->int8_crossed = false;
+    kernels->int8_winograd = false;
     kernels->int8_streamed = 15;
     kernels->int8_min_group = DEPTH;
 }

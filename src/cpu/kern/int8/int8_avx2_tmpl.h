@@ -487,7 +487,7 @@ static void unpack_half(const mk_qrows *w, int64_t n, int64_t r, uint8_t *codes,
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     tiles->max = mk_max_code(w->mode, w->bits);
-    tiles->crossed = false;
+    tiles->winograd = false;
     for (int64_t r = 0; r < n; r += MK_TILE) {
         uint8_t *codes = tiles->codes + r * w->k;
         float *scales = tiles->scales + 2 * r * groups;
@@ -611,13 +611,13 @@ static void quantize_group(const float *x, int group, int max, int8_t *codes, fl
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, max, y);
+    mk_quantize_rows(quantize_group, mk_winograd_plain, m, x, x_stride, max, y);
 }
 
 static void fill(mk_kernels *kernels) {
     kernels->int8_quantize = quantize;
     kernels->int8_matvec = matvec;
-    kernels->int8_unpack = unpack;
+    kernels->int8_pack = unpack;
     kernels->int8_matmul = matmul;
     kernels->int8_streamed = 8;
 }

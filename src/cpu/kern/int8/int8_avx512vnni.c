@@ -290,7 +290,7 @@ static void matvec_twice(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows
 /* ---- x ---- */
 
 /* Words of codes that are shifted meet their neighbours, the others 0. */
-static int32_t cross_of(const int8_t *codes, int group) {
+static int32_t winograd_of(const int8_t *codes, int group) {
     const __m512i top = _mm512_set1_epi8((char)0x80);
     __m512i sum = _mm512_setzero_si512();
     for (int l = 0; l < group; l += 64) {
@@ -327,13 +327,13 @@ static void quantize_group(const float *x, int group, int max, int8_t *codes, fl
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, cross_of, m, x, x_stride, max, y);
+    mk_quantize_rows(quantize_group, winograd_of, m, x, x_stride, max, y);
 }
 
 void mk_int8_avx512vnni(mk_kernels *kernels) {
     kernels->int8_quantize = quantize;
     kernels->int8_matvec = matvec;
-    kernels->int8_unpack = mk_int8_unpack_avx512vnni;
+    kernels->int8_pack = mk_int8_pack_avx512vnni;
     kernels->int8_matmul = mk_int8_matmul_avx512vnni;
     kernels->int8_streamed = 16;
 }

@@ -554,7 +554,7 @@ typedef void (*quarters_fn)(const mk_qrows *w, int64_t n, int64_t m, const mk_xr
  * neither 4 nor 8 bits. */
 quarters_fn mk_int8_quarters_avx512vnni(const mk_qrows *w, int64_t m);
 
-void mk_int8_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
+void mk_int8_pack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
 void mk_int8_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
                                float *y, int64_t y_stride);
 

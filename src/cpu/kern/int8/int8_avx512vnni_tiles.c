@@ -1,11 +1,11 @@
 /* AVX-512 VNNI: fast products by way of tiles.
  *
- * Crossed tiles (int8_list.h) put two additions of bytes in the place of one multiplication. Where
+ * Winograd tiles (int8_list.h) put two additions of bytes in the place of one multiplication. Where
  * additions have units of their own, beside those that multiply, products are a quarter faster. */
 #include "cpu/kern/int8/int8_avx512vnni_rows.h"
 
-/* Codes of 16 rows to a tile; offsets: NULL, or a crossed tile's. */
-MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, uint8_t *to,
+/* Codes of 16 rows to a tile; offsets: NULL, or a Winograd tile's. */
+MK_INLINE void unpack_codes(form f, bool winograd, const mk_qrows *w, lanes l, uint8_t *to,
                             int32_t *offsets) {
     const __m512i top = _mm512_set1_epi8((char)0x80);
     bool nibbles = f == NIBBLES || f == E2M1;
@@ -20,13 +20,13 @@ MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, ui
         for (int i = 0; i < 4 && at < w->k; i += nibbles ? 1 : 2, at += 8) {
             __m512i even = words[i], odd = words[nibbles ? i : i + 1];
             if (nibbles) take_apart(f, words[i], &even, &odd);
-            if (crossed) {
+            if (winograd) {
                 odd = _mm512_or_si512(odd, top);
                 sum = dot4(sum, odd, even);
             }
             _mm512_storeu_si512(to + at * LANES, even);
             _mm512_storeu_si512(to + (at + 4) * LANES, odd);
-            if (!crossed || (at + 8) % w->group != 0) continue;
+            if (!winograd || (at + 8) % w->group != 0) continue;
             _mm512_storeu_si512(offsets, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
             offsets += LANES;
             sum = _mm512_setzero_si512();
@@ -36,10 +36,10 @@ MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, ui
 
 typedef void (*unpack_fn)(const mk_qrows *w, const lanes *l, uint8_t *to, int32_t *offsets);
 
-#define UNPACK(form, crossed)                                                             \
-    static void unpack_##form##_##crossed(const mk_qrows *w, const lanes *l, uint8_t *to, \
-                                          int32_t *offsets) {                             \
-        unpack_codes(form, crossed, w, *l, to, offsets);                                  \
+#define UNPACK(form, winograd)                                                             \
+    static void unpack_##form##_##winograd(const mk_qrows *w, const lanes *l, uint8_t *to, \
+                                           int32_t *offsets) {                             \
+        unpack_codes(form, winograd, w, *l, to, offsets);                                  \
     }
 UNPACK(NIBBLES, false)
 UNPACK(NIBBLES, true)
@@ -73,22 +73,22 @@ static void clear_lanes(__mmask16 there, void *words, int64_t count) {
         _mm512_storeu_si512(at, _mm512_maskz_loadu_epi32(there, at));
 }
 
-void mk_int8_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
+void mk_int8_pack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     form f = form_of(w);
     tiles->max = mk_max_code(w->mode, w->bits);
-    if (!mk_has_crossed(tiles->max)) tiles->crossed = false;
+    if (!mk_has_winograd(tiles->max)) tiles->winograd = false;
     for (int64_t r = 0; r < n; r += LANES) {
         lanes l = lanes_of(w, n, r);
         uint8_t *codes = tiles->codes + r * w->k;
         float *scales = tiles->scales + 2 * r * groups;
-        int32_t *offsets = tiles->crossed ? tiles->offsets + r * groups : NULL;
-        unpack_fns[f][tiles->crossed](w, &l, codes, offsets);
+        int32_t *offsets = tiles->winograd ? tiles->offsets + r * groups : NULL;
+        unpack_fns[f][tiles->winograd](w, &l, codes, offsets);
         unpack_scales(w, &l, scales);
         if (n - r >= LANES) continue;
         clear_lanes(mk_first(n - r), codes, w->k / 4 * LANES);
         clear_lanes(mk_first(n - r), scales, 2 * groups * LANES);
-        if (tiles->crossed) clear_lanes(mk_first(n - r), offsets, groups * LANES);
+        if (tiles->winograd) clear_lanes(mk_first(n - r), offsets, groups * LANES);
     }
 }
 
@@ -124,14 +124,14 @@ MK_INLINE void dot_tiles(int m, int wide, const mk_xrows *x, const int8_t *a, co
     }
 }
 
-/* The same of crossed tiles. cross, offsets: the group's; rows and tiles are `groups` apart. */
-MK_INLINE void dot_crossed(int m, int wide, const mk_xrows *x, const int8_t *a,
-                           const uint8_t *codes, const int32_t *cross, const int32_t *offsets,
-                           int64_t groups, __m512i dot[HIGH][WIDE]) {
+/* The same of Winograd tiles. winograd, offsets: the group's; rows and tiles are `groups` apart. */
+MK_INLINE void dot_winograd(int m, int wide, const mk_xrows *x, const int8_t *a,
+                            const uint8_t *codes, const int32_t *winograd, const int32_t *offsets,
+                            int64_t groups, __m512i dot[HIGH][WIDE]) {
     for (int j = 0; j < wide; j++) {
         __m512i offset = _mm512_loadu_si512(offsets + j * LANES * groups);
         for (int i = 0; i < m; i++)
-            dot[i][j] = _mm512_sub_epi32(offset, _mm512_set1_epi32(cross[i * groups]));
+            dot[i][j] = _mm512_sub_epi32(offset, _mm512_set1_epi32(winograd[i * groups]));
     }
     for (int l = 0; l < x->group; l += 8, a += 8, codes += 8 * LANES) {
         __m512i even[WIDE], odd[WIDE];
@@ -148,7 +148,7 @@ MK_INLINE void dot_crossed(int m, int wide, const mk_xrows *x, const int8_t *a,
     }
 }
 
-MK_INLINE void tile_matmul(bool crossed, int m, int wide, const part *p) {
+MK_INLINE void tile_matmul(bool winograd, int m, int wide, const part *p) {
     const mk_xrows *x = &p->x;
     int64_t groups = x->k / x->group;
     __m512 sum[HIGH][WIDE];
@@ -165,9 +165,9 @@ MK_INLINE void tile_matmul(bool crossed, int m, int wide, const part *p) {
     const int8_t *a = x->codes + p->first * x->group;
     for (int64_t g = p->first; g < p->first + p->count; g++, scales += 2 * LANES) {
         __m512i dot[HIGH][WIDE];
-        if (crossed)
-            dot_crossed(m, wide, x, a, codes, x->cross + g, p->tiles.offsets + g * LANES, groups,
-                        dot);
+        if (winograd)
+            dot_winograd(m, wide, x, a, codes, x->winograd + g, p->tiles.offsets + g * LANES,
+                         groups, dot);
         else
             dot_tiles(m, wide, x, a, codes, dot);
         a += x->group;
@@ -190,18 +190,18 @@ MK_INLINE void tile_matmul(bool crossed, int m, int wide, const part *p) {
                                   sum[i][j]);
 }
 
-#define TILES(m)                                 \
-    static void tiles_##m##_1(const part *p) {   \
-        tile_matmul(false, m, 1, p);             \
-    }                                            \
-    static void tiles_##m##_2(const part *p) {   \
-        tile_matmul(false, m, 2, p);             \
-    }                                            \
-    static void crossed_##m##_1(const part *p) { \
-        tile_matmul(true, m, 1, p);              \
-    }                                            \
-    static void crossed_##m##_2(const part *p) { \
-        tile_matmul(true, m, 2, p);              \
+#define TILES(m)                                  \
+    static void tiles_##m##_1(const part *p) {    \
+        tile_matmul(false, m, 1, p);              \
+    }                                             \
+    static void tiles_##m##_2(const part *p) {    \
+        tile_matmul(false, m, 2, p);              \
+    }                                             \
+    static void winograd_##m##_1(const part *p) { \
+        tile_matmul(true, m, 1, p);               \
+    }                                             \
+    static void winograd_##m##_2(const part *p) { \
+        tile_matmul(true, m, 2, p);               \
     }
 TILES(1)
 TILES(2)
@@ -212,11 +212,11 @@ TILES(6)
 TILES(7)
 TILES(8)
 
-#define TILES_OF(m)                         \
-    {                                       \
-        {tiles_##m##_1, crossed_##m##_1}, { \
-            tiles_##m##_2, crossed_##m##_2  \
-        }                                   \
+#define TILES_OF(m)                          \
+    {                                        \
+        {tiles_##m##_1, winograd_##m##_1}, { \
+            tiles_##m##_2, winograd_##m##_2  \
+        }                                    \
     }
 static void (*const tile_fns[HIGH][WIDE][2])(const part *p) = {
     TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
@@ -239,7 +239,7 @@ void mk_int8_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk
                           .y = y + i * y_stride + j,
                           .y_stride = y_stride,
                           .n = n - j};
-                tile_fns[count - 1][wide - 1][tiles->crossed](&p);
+                tile_fns[count - 1][wide - 1][tiles->winograd](&p);
             }
         }
     }

@@ -57,7 +57,7 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     mk_form form = mk_form_of(w);
     mk_reader d = mk_reader_of(w);
     tiles->max = mk_max_code(w->mode, w->bits);
-    tiles->crossed = false;
+    tiles->winograd = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r += MK_FOUR_ROWS) {
         uint8_t *codes = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
         float *scales = tiles->scales + r / MK_TILE * MK_TILE * 2 * groups + r % MK_TILE;
@@ -98,12 +98,12 @@ static void quantize_group(const float *x, int group, int max, int8_t *codes, fl
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, max, y);
+    mk_quantize_rows(quantize_group, mk_winograd_plain, m, x, x_stride, max, y);
 }
 
 void mk_int8_neon(mk_kernels *kernels) {
     kernels->int8_quantize = quantize;
     kernels->int8_matvec = matvec;
-    kernels->int8_unpack = unpack;
+    kernels->int8_pack = unpack;
     kernels->int8_matmul = matmul;
 }

@@ -27,7 +27,7 @@ static void quantize_group(const float *x, int n, int max, int8_t *codes, float 
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, max, y);
+    mk_quantize_rows(quantize_group, mk_winograd_plain, m, x, x_stride, max, y);
 }
 
 /* Codes of group g of a row, in the order of x's, and what they are scaled with. */
@@ -85,7 +85,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     tiles->max = mk_max_code(w->mode, w->bits);
-    tiles->crossed = false;
+    tiles->winograd = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r++) {
         uint8_t *to = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
         float *scales = tiles->scales + r / MK_TILE * MK_TILE * 2 * groups + r % MK_TILE;
@@ -124,7 +124,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
 void mk_int8_ref(mk_kernels *kernels) {
     kernels->int8_quantize = quantize;
     kernels->int8_matvec = matvec;
-    kernels->int8_unpack = unpack;
+    kernels->int8_pack = unpack;
     kernels->int8_matmul = matmul;
     kernels->int8_streamed = 8;
 }
