@@ -75,7 +75,11 @@ static void print_text(const mica_model_info *info, const needs *n) {
     cli_print(stdout, "model         %s\n", info->path);
     cli_print(stdout, "architecture  %s, run as %s by %s\n", info->architecture, info->family,
               info->engine);
-    cli_print(stdout, "parameters    %s\n", cli_format_count(info->parameters, a));
+    cli_print(stdout, "parameters    %s", cli_format_count(info->parameters, a));
+    if (info->active_parameters && info->active_parameters < info->parameters)
+        cli_print(stdout, ", of which a token uses %s",
+                  cli_format_count(info->active_parameters, a));
+    puts("");
     cli_print(stdout, "quantisation  %s\n", info->quantization);
     cli_print(stdout, "other dtypes  %s\n", info->dtype);
     if (info->adapter)
@@ -135,6 +139,8 @@ static void print_json(const mica_model_info *info, const needs *n) {
     if (info->adapter) print_field("adapter", info->adapter);
     if (info->note) print_field("note", info->note);
     printf("  \"parameters\": %" PRIu64 ",\n", info->parameters);
+    if (info->active_parameters)
+        printf("  \"active_parameters\": %" PRIu64 ",\n", info->active_parameters);
     for (size_t i = 0; i < CLI_COUNT(numbers); i++)
         cli_print(stdout, "  \"%s\": %" PRId64 ",\n", numbers[i].name, numbers[i].value);
     printf("  \"weight_bytes\": %" PRIu64 ",\n", n->weight_bytes);

@@ -73,6 +73,7 @@ void folder_sources_find(const char *fixtures, const char *corpus, folder_source
         .fixtures = fixtures,
         .corpus = corpus,
         .models = list_some(fixtures, "models", ""),
+        .families = list_some(fixtures, "families", ""),
         .adapters = list_some(fixtures, "lora", ""),
         .templates = list_some(fixtures, "chat", ".json"),
         .networks = list_some(fixtures, "onnx", ".onnx"),
@@ -83,6 +84,7 @@ void folder_sources_find(const char *fixtures, const char *corpus, folder_source
 
 void folder_sources_free(folder_sources *s) {
     free_list(&s->models);
+    free_list(&s->families);
     free_list(&s->adapters);
     free_list(&s->templates);
     free_list(&s->networks);
@@ -308,8 +310,10 @@ void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *
         make_network(c, s, dir);
         return;
     }
-    const char *cases = adapter ? "lora" : "models";
-    const char *name = adapter ? CHANCE_NAME(c, s->adapters) : CHANCE_NAME(c, s->models);
+    const char *cases = adapter ? "lora" : chance_below(c, 2) ? "models" : "families";
+    const char *name = adapter         ? CHANCE_NAME(c, s->adapters)
+                       : *cases == 'm' ? CHANCE_NAME(c, s->models)
+                                       : CHANCE_NAME(c, s->families);
     check(mkdir(dir, 0700) == 0, dir);
     check(snprintf(from, sizeof from, "%s/%s/%s", s->fixtures, cases, name) < PATH_BYTES, from);
     if (adapter) {

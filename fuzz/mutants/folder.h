@@ -13,7 +13,7 @@ typedef struct folder_list { /* names, sorted */
 
 typedef struct folder_sources {
     const char *fixtures, *corpus;
-    folder_list models, adapters, templates, networks;
+    folder_list models, families, adapters, templates, networks;
     folder_list corpus_tokenizers, corpus_templates;
 } folder_sources;
 

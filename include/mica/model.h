@@ -192,6 +192,8 @@ typedef struct mica_model_info {
                          without effect; NULL: none */
     int bits;         /* of a quantised weight's code, as `quantization` has it; 0: not quantised */
     int group_size;   /* quantised weights that share a scale; 0: not quantised */
+    uint64_t active_parameters; /* those that a token is computed with: of experts, the ones that it
+                                   picks; 0: not known */
 } mica_model_info;
 
 /** Fills *info with what the model is; all zero for a NULL model. */

@@ -46,8 +46,8 @@ static const mc_ggml_type *dense_type(mica_dtype dtype) {
 
 /* ---- the list of tensors ---- */
 
-/* Where the number of an expert is in the name of a slot; NULL: experts are one tensor, or there are
- * none. */
+/* Where the number of an expert is in the name of a slot; NULL: experts are one tensor, or there
+ * are none. */
 static const char *star_of(const mc_spec_slot *slot) {
     return slot->layer < 0 ? NULL : strchr(slot->spec->names[slot->slot], '*');
 }
