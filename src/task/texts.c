@@ -28,7 +28,8 @@ static int64_t longest(const mc_text *texts, size_t count) {
 bool mc_texts_fit(const mc_session_model *model, const mc_text *texts, size_t count) {
     int64_t n = longest(texts, count), rows = (int64_t)count, total = 0;
     if (rows > MC_TEXT_ROWS || n > MC_TEXT_TOKENS || rows * n > MC_PASS_TOKENS) return false;
-    if (model->states || (model->context && n > model->context)) return false;
+    if (model->states || model->lm->spec.both_ways || (model->context && n > model->context))
+        return false;
     for (size_t i = 0; i < count; i++)
         total += texts[i].n;
     return 4 * (rows * n - total) <= total;

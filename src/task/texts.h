@@ -26,8 +26,9 @@ typedef struct mc_texts {
 mica_status mc_texts_init(mc_texts *texts, const mc_session_model *model);
 void mc_texts_deinit(mc_texts *texts);
 
-/* Whether texts can be the rows of one pass: few and short enough, and with little padding. What a
- * limited context and states of the caller's change is computed by sessions. */
+/* Whether texts can be the rows of one pass: few and short enough, and with little padding, which
+ * only attention to what is before leaves unseen. What a limited context and states of the caller's
+ * change is computed by sessions. */
 bool mc_texts_fit(const mc_session_model *model, const mc_text *texts, size_t count);
 
 /* Computes texts that fit.

@@ -181,6 +181,26 @@ static void test_many(void **state) {
     }
 }
 
+/* An encoder has no next tokens, whatever the number of texts. */
+static void test_encoders(void **state) {
+    (void)state;
+    static const int32_t ids[] = {3, 4, 5, 6};
+    const mc_text texts[] = {{ids, 4}, {ids, 4}};
+    model_fixture f;
+    mica_score_results *r;
+    fixture_open("gemma3_text_f32", &f);
+    mc_lm lm = *f.lm;
+    lm.spec.both_ways = true;
+    const mc_session_model model = {.lm = &lm, .device = f.device};
+    assert_int_equal(mc_score_texts(&model, texts, 2, &(mica_task_options){0}, &r), MICA_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(r->rows[i].status, MICA_EUNSUPPORTED);
+        assert_null(r->rows[i].score);
+    }
+    mica_score_texts_free(&r);
+    fixture_close(&f);
+}
+
 static bool score_many_once(void *arg) {
     const model_fixture *f = arg;
     mc_session_model model = shared_of(f);
@@ -277,6 +297,7 @@ int main(void) {
         cmocka_unit_test(test_goldens),   cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_broken_weights),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_encoders),
     };
     return cmocka_run_group_tests_name("task/score", tests, NULL, NULL);
 }
