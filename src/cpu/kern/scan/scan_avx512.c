@@ -1,2 +1,3 @@
 #define FILL mk_scan_avx512
+#define BYTES 64
 #include "cpu/kern/scan/scan_tmpl.h"

@@ -68,58 +68,91 @@ static void selective_back(int64_t n, const float *restrict x, const float *rest
     }
 }
 
-/* Sums are made in PARTS, so that additions overlap. */
+/* The recurrences of matrices go by columns of a register each: what WIDTH lanes of all steps need
+ * of the state is read and written in registers. Sums are made in PARTS, so that additions
+ * overlap. */
+typedef float lanes __attribute__((vector_size(BYTES), aligned(4), may_alias));
+#define WIDTH ((int)(BYTES / sizeof(float)))
 #define PARTS 4
 
-static void delta_scan(int64_t length, int64_t n, const float *restrict q, const float *restrict k,
-                       const float *restrict v, const float *restrict decay,
-                       const float *restrict beta, float scale, float *restrict state,
-                       float *restrict o) {
+static inline lanes *lanes_at(float *x) {
+    return (lanes *)(void *)x;
+}
+
+/* state *= decay; sum += k state */
+static inline void decay_row(float *state, float decay, float k, lanes *sum) {
+    lanes next = *lanes_at(state) * decay;
+    *lanes_at(state) = next;
+    *sum += next * k;
+}
+
+/* state += k d; sum += q state */
+static inline void add_row(float *state, float k, float q, const lanes *d, lanes *sum) {
+    lanes next = *lanes_at(state) + *d * k;
+    *lanes_at(state) = next;
+    *sum += next * q;
+}
+
+/* state = decay state + k v; sum += q state */
+static inline void mix_row(float *state, float decay, float k, float q, const lanes *v,
+                           lanes *sum) {
+    lanes next = *lanes_at(state) * decay + *v * k;
+    *lanes_at(state) = next;
+    *sum += next * q;
+}
+
+#define EACH_PART for (int p = 0; p < PARTS; p++)
+
+/* For rows i of n, whose sums go to part i % PARTS. */
+#define EACH_ROW(n, row)                     \
+    do {                                     \
+        int64_t i = 0;                       \
+        for (; i + PARTS <= n; i += PARTS)   \
+            EACH_PART row(i + p);            \
+        EACH_PART if (i + p < n) row(i + p); \
+    } while (0)
+
+static void delta_columns(int64_t length, int64_t n, const float *restrict q,
+                          const float *restrict k, const float *v, const float *restrict decay,
+                          const float *restrict beta, float scale, float *state, float *o) {
     for (int64_t t = 0; t < length; t++) {
-        float sum[PARTS][MK_LANES] = {{0}}, d[MK_LANES];
-        for (int64_t i = 0; i < n; i++) {
-            float *h = state + i * MK_LANES, *part = sum[i % PARTS], ki = k[i];
-            EACH_LANE {
-                float kept = h[lane] * decay[t];
-                h[lane] = kept;
-                part[lane] += ki * kept;
-            }
-        }
-        EACH_LANE {
-            float known = (sum[0][lane] + sum[1][lane]) + (sum[2][lane] + sum[3][lane]);
-            d[lane] = beta[t] * (v[lane] - known);
-        }
-        for (int p = 0; p < PARTS; p++)
-            EACH_LANE sum[p][lane] = 0;
-        for (int64_t i = 0; i < n; i++) {
-            float *h = state + i * MK_LANES, *part = sum[i % PARTS], ki = k[i], qi = q[i];
-            EACH_LANE {
-                float next = h[lane] + ki * d[lane];
-                h[lane] = next;
-                part[lane] += qi * next;
-            }
-        }
-        EACH_LANE o[lane] = scale * ((sum[0][lane] + sum[1][lane]) + (sum[2][lane] + sum[3][lane]));
+        lanes sum[PARTS] = {{0}}, d;
+#define ROW(at) decay_row(state + (at)*MK_LANES, decay[t], k[at], &sum[p])
+        EACH_ROW(n, ROW);
+#undef ROW
+        d = (*(const lanes *)(const void *)v - ((sum[0] + sum[1]) + (sum[2] + sum[3]))) * beta[t];
+        EACH_PART sum[p] = (lanes){0};
+#define ROW(at) add_row(state + (at)*MK_LANES, k[at], q[at], &d, &sum[p])
+        EACH_ROW(n, ROW);
+#undef ROW
+        *lanes_at(o) = ((sum[0] + sum[1]) + (sum[2] + sum[3])) * scale;
         q += n, k += n, v += MK_LANES, o += MK_LANES;
     }
 }
 
-static void linear_scan(int64_t length, int64_t n, const float *restrict q, const float *restrict k,
-                        const float *restrict v, const float *restrict decay, float *restrict state,
-                        float *restrict o) {
+static void delta_scan(int64_t length, int64_t n, const float *q, const float *k, const float *v,
+                       const float *decay, const float *beta, float scale, float *state, float *o) {
+    for (int c = 0; c < MK_LANES; c += WIDTH)
+        delta_columns(length, n, q, k, v + c, decay, beta, scale, state + c, o + c);
+}
+
+static void linear_columns(int64_t length, int64_t n, const float *restrict q,
+                           const float *restrict k, const float *v, const float *restrict decay,
+                           float *state, float *o) {
     for (int64_t t = 0; t < length; t++) {
-        float sum[PARTS][MK_LANES] = {{0}};
-        for (int64_t i = 0; i < n; i++) {
-            float *h = state + i * MK_LANES, *part = sum[i % PARTS], ki = k[i], qi = q[i];
-            EACH_LANE {
-                float next = h[lane] * decay[t] + ki * v[lane];
-                h[lane] = next;
-                part[lane] += qi * next;
-            }
-        }
-        EACH_LANE o[lane] = (sum[0][lane] + sum[1][lane]) + (sum[2][lane] + sum[3][lane]);
+        lanes sum[PARTS] = {{0}}, value = *(const lanes *)(const void *)v;
+#define ROW(at) mix_row(state + (at)*MK_LANES, decay[t], k[at], q[at], &value, &sum[p])
+        EACH_ROW(n, ROW);
+#undef ROW
+        *lanes_at(o) = (sum[0] + sum[1]) + (sum[2] + sum[3]);
         q += n, k += n, v += MK_LANES, o += MK_LANES;
     }
+}
+
+static void linear_scan(int64_t length, int64_t n, const float *q, const float *k, const float *v,
+                        const float *decay, float *state, float *o) {
+    for (int c = 0; c < MK_LANES; c += WIDTH)
+        linear_columns(length, n, q, k, v + c, decay, state + c, o + c);
 }
 
 void FILL(mk_kernels *kernels) {
