@@ -137,7 +137,7 @@ ELSEWHERE("--generation-config --override-generation-config",
 ELSEWHERE("--hidethinking --reasoning-budget-message --reasoning-preserve",
           "thoughts are printed as a part of the answer; --no-think asks for none, and mica serve "
           "tells them apart")
-ELSEWHERE("--dimensions", "did you mean mica embed? Its vectors have the model's own length")
+ELSEWHERE("--dimensions", "did you mean mica embed --dimensions?")
 ELSEWHERE("--license --modelfile --parameters --template",
           "mica show FOLDER prints what mica uses; the rest are files of that folder")
 ELSEWHERE("--rope-* --yarn-* -gan --grp-attn-n -gaw --grp-attn-w --hf-overrides --hf-config-path",

@@ -9,6 +9,8 @@
 typedef struct embed_values {
     cli_model_values model;
     int64_t pooling; /* a mica_pooling */
+    int64_t dimensions;
+    const char *prompt;
     bool normalise, quiet;
 } embed_values;
 
@@ -66,6 +68,8 @@ static int print_rows(const group *g, const mica_embed_results *results) {
 static int embed(const cli_task *task, const embed_values *values, const group *g) {
     const mica_embed_options options = {.pooling = (mica_pooling)values->pooling,
                                         .normalise = values->normalise,
+                                        .prompt_name = values->prompt,
+                                        .dimensions = values->dimensions,
                                         .cancel = task->cancel};
     mica_embed_results *results = NULL;
     mica_status status = mica_embed_texts(task->model, g->texts, g->n, &options, &results);
@@ -113,6 +117,17 @@ static const cli_option embed_options[] = {
      .kind = CLI_FLAG,
      .help = "scale each vector to a length of 1",
      .offset = offsetof(embed_values, normalise)},
+    {.name = "dimensions",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .max = INT32_MAX,
+     .help = "only the first N numbers of each vector",
+     .offset = offsetof(embed_values, dimensions)},
+    {.name = "prompt-name",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "put the embedder's prompt of that name before texts, such as query",
+     .offset = offsetof(embed_values, prompt)},
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
@@ -124,7 +139,9 @@ const cli_verb cli_verb_embed = {
     .synopsis = "[MODEL] [FILE]",
     .details =
         "Prints a JSON object {\"id\", \"embedding\"} for each text of FILE. The embedding is\n"
-        "one vector: the text's hidden states after the model's last norm, pooled.\n"
+        "one vector: the text's hidden states after the model's last norm, pooled. An\n"
+        "embedder, whose folder has the files of sentence-transformers, does what these say\n"
+        "unless an option says more.\n"
         "\n" CLI_RECORDS_HELP "\n" CLI_DEFAULT_MODEL_HELP,
     .examples =
         "  mica embed texts.txt --normalise > vectors.jsonl\n"

@@ -9,6 +9,7 @@
 #include "serve/jobs/state.h"
 #include "task/embed.h"
 #include "task/encode.h"
+#include "task/encode_text.h"
 #include "task/score.h"
 
 #include <math.h>
@@ -18,11 +19,12 @@
 
 typedef struct scores {
     mc_evaluation evaluation;
-    mc_inputs first;    /* texts, text_1, the query */
-    mc_inputs second;   /* text_2, documents */
-    size_t count;       /* of results */
-    mc_json *documents; /* [second.count] as they were given; NULL: not asked for */
-    bool list;          /* the answer is an array, as text-embeddings-inference has it */
+    mc_inputs first;       /* texts, text_1, the query */
+    mc_inputs second;      /* text_2, documents */
+    size_t count;          /* of results */
+    mc_json *documents;    /* [second.count] as they were given; NULL: not asked for */
+    bool list;             /* the answer is an array, as text-embeddings-inference has it */
+    mc_encode_text *pairs; /* [second.count] for a cross-encoder; NULL: another model */
 } scores;
 
 static scores *scores_of(mc_evaluation *evaluation) {
@@ -31,6 +33,11 @@ static scores *scores_of(mc_evaluation *evaluation) {
 
 static void on_close(mc_evaluation *evaluation) {
     scores *e = scores_of(evaluation);
+    for (size_t i = 0; e->pairs && i < e->second.count; i++) {
+        mica_free((void *)(uintptr_t)e->pairs[i].ids);
+        mica_free((void *)(uintptr_t)e->pairs[i].types);
+    }
+    mc_free(e->pairs);
     mc_free(e->documents);
     mc_inputs_free(&e->first);
     mc_inputs_free(&e->second);
@@ -285,7 +292,8 @@ static const mc_field rerank_fields[] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = RERANK(documents),
-     .help = "up to 2048 texts, or objects with a text. relevance_score is the geometric mean of "
+     .help = "up to 2048 texts, or objects with a text. relevance_score is a cross-encoder's score "
+             "of the query and the document; of another model the geometric mean of "
              "the probabilities of the query's tokens behind the document and a line feed: exp(1/n "
              "sum ln P(q[i] | document, line feed, q[0 .. i - 1]))"},
     {.name = "texts",
@@ -381,7 +389,8 @@ static void put_document(mc_put *put, mc_json document) {
 /* The ranked documents, the best first. */
 static bool put_ranks(scores *e, const rank *ranks) {
     mc_exchange *http = e->evaluation.http;
-    int64_t tokens = e->second.tokens + (int64_t)e->second.count * (int64_t)e->first.prompts[0].n;
+    int64_t tokens = e->second.tokens; /* of pairs, the query's are among them */
+    if (!e->pairs) tokens += (int64_t)e->second.count * (int64_t)e->first.prompts[0].n;
     mc_put put = e->list ? mc_put_into(&http->out) : begin(e, "rerank", "results");
     if (e->list) mc_put_open(&put, NULL, '[');
     for (size_t i = 0; i < e->count && !put.failed; i++) {
@@ -401,14 +410,36 @@ static bool put_ranks(scores *e, const rank *ranks) {
     return !put.failed || mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
 }
 
-static bool run_rerank(mc_evaluation *evaluation) {
-    scores *e = scores_of(evaluation);
-    rank *ranks = mc_array_alloc(e->second.count, sizeof *ranks);
-    mica_status status = ranks ? MICA_OK : mc_fail_nomem("scores");
+/* The scores of all pairs by the model's head. */
+static mica_status score_pairs(scores *e, rank *ranks) {
+    const mc_session_model *local;
+    size_t count = e->second.count;
+    float *all = mc_array_alloc(count, sizeof *all);
+    if (!all) return mc_fail_nomem("scores");
+    mica_status status = mc_model_local(e->evaluation.served->model, &local);
+    if (status == MICA_OK)
+        status = mc_encode_scores(local, e->pairs, count, false, &e->evaluation.cancel, all);
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        ranks[i] = (rank){.index = i, .score = (double)all[i]};
+    mc_free(all);
+    return status;
+}
+
+static mica_status score_documents(scores *e, rank *ranks) {
+    mica_status status = MICA_OK;
+    if (e->pairs) return score_pairs(e, ranks);
     for (size_t i = 0; status == MICA_OK && i < e->second.count; i++) {
         ranks[i].index = i;
         status = score_document(e, i, &ranks[i].score);
     }
+    return status;
+}
+
+static bool run_rerank(mc_evaluation *evaluation) {
+    scores *e = scores_of(evaluation);
+    rank *ranks = mc_array_alloc(e->second.count, sizeof *ranks);
+    mica_status status = ranks ? MICA_OK : mc_fail_nomem("scores");
+    if (status == MICA_OK) status = score_documents(e, ranks);
     if (status == MICA_OK) {
         qsort(ranks, e->second.count, sizeof *ranks, compare_ranks);
         put_ranks(e, ranks);
@@ -453,6 +484,32 @@ static bool encode_document(scores *e, mc_str text, int64_t max_tokens, mc_compl
     return done;
 }
 
+/* Makes room for pairs, if the model reads pairs. */
+static bool open_pairs(scores *e, size_t count) {
+    const mc_session_model *local;
+    if (mc_model_local(e->evaluation.served->model, &local) != MICA_OK || !local->lm->ranker)
+        return true;
+    e->pairs = mc_calloc(count, sizeof *e->pairs);
+    return e->pairs ||
+           mc_failure_of(&e->evaluation.http->failure, mc_fail_nomem("documents"), NULL);
+}
+
+/* The query and document i, of whose pair at most max_tokens are read, 0: what the model can. */
+static bool encode_pair(scores *e, const rerank_values *values, mc_str text, size_t i,
+                        const char *name) {
+    const mica_model *model = e->evaluation.served->model;
+    const mc_session_model *local;
+    int32_t *ids = NULL, *types = NULL;
+    mica_status status = mc_model_local(model, &local);
+    if (status == MICA_OK)
+        status = mc_encode_pair(mica_model_tokenizer(model), local->lm, values->query, text,
+                                (size_t)values->max_tokens, &ids, &types, &e->pairs[i].n);
+    e->pairs[i].ids = ids;
+    e->pairs[i].types = types;
+    e->second.tokens += (int64_t)e->pairs[i].n;
+    return status == MICA_OK || mc_failure_of(&e->evaluation.http->failure, status, name);
+}
+
 static bool read_documents(scores *e, const rerank_values *values) {
     mc_failure *failure = &e->evaluation.http->failure;
     const char *field = e->list ? "texts" : "documents";
@@ -469,6 +526,7 @@ static bool read_documents(scores *e, const rerank_values *values) {
     if (told) e->documents = mc_calloc(count, sizeof *e->documents);
     if (!e->second.prompts || (told && !e->documents))
         return mc_failure_of(failure, mc_fail_nomem("documents"), NULL);
+    if (!open_pairs(e, count)) return false;
     for (mc_json_iter it = mc_json_begin(documents); mc_json_next(&it); i++) {
         mc_str text;
         bool object = !e->list && mc_json_get_type(it.value) == MC_JSON_OBJECT;
@@ -478,10 +536,12 @@ static bool read_documents(scores *e, const rerank_values *values) {
                                   field, i,
                                   e->list ? "" : ", or an object with nothing but a text");
         e->second.count = i + 1;
-        if (!encode_document(e, text, values->max_tokens, &e->second.prompts[i], field))
+        if (e->pairs ? !encode_pair(e, values, text, i, field)
+                     : !encode_document(e, text, values->max_tokens, &e->second.prompts[i], field))
             return false;
-        e->second.tokens += (int64_t)e->second.prompts[i].n;
         if (e->documents) e->documents[i] = it.value;
+        if (e->pairs) continue;
+        e->second.tokens += (int64_t)e->second.prompts[i].n;
     }
     return true;
 }

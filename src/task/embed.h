@@ -14,7 +14,8 @@ mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n
 /* The same for many texts, short ones as rows of passes. options' progress counts texts.
  *
  *  texts    [count]
- *  results  freed with mica_embed_texts_free; NULL after an error. Its rows have the errors of mc_embed
+ *  results  freed with mica_embed_texts_free; NULL after an error. Its rows have the errors of
+ *           mc_embed
  *  errors   MICA_EINVAL the pooling; MICA_ENOMEM */
 mica_status mc_embed_texts(const mc_session_model *model, const mc_text *texts, size_t count,
                            const mica_embed_options *options, mica_embed_results **results);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/cancel.h"
+#include "engine/model.h"
 #include "graph/graph.h"
 #include "model/sentence.h"
 #include "task/task.h"
@@ -18,6 +19,14 @@ bool mc_encodes(const mc_lm *lm) {
 
 int64_t mc_encode_width(const mc_lm *lm) {
     return mc_sentence_width(lm->sentence, lm->spec.hidden);
+}
+
+int64_t mc_encode_model_width(const mica_model *model) {
+    const mc_session_model *local;
+    mica_model_info info = {.struct_bytes = sizeof info};
+    if (mc_model_local(model, &local) == MICA_OK) return mc_encode_width(local->lm);
+    mica_model_get_info(model, &info);
+    return info.hidden_size;
 }
 
 /* ---- a pass ---- */

@@ -23,6 +23,9 @@ bool mc_encodes(const mc_lm *lm);
 /* The numbers of a vector. */
 int64_t mc_encode_width(const mc_lm *lm);
 
+/* The same of an open model; where its engine computes elsewhere, its hidden size. */
+int64_t mc_encode_model_width(const mica_model *model);
+
 /* Whether a text can be encoded. errors  MICA_EINVAL no ids, or one past the vocabulary;
  * MICA_ECONTEXT */
 mica_status mc_encode_check(const mc_session_model *model, const mc_encode_text *text);

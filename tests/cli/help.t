@@ -17,6 +17,7 @@ The command alone, and `help`, print the short help.
     batch        answer the prompts of a file
     classify     find the likeliest label of each text
     embed        turn texts to vectors (embeddings)
+    rerank       sort texts by how well they answer a query
     score        print how likely a text is
     eval         measure a model's perplexity, and compare its arithmetic
   

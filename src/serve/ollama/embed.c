@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "engine/model.h"
 #include "task/embed.h"
+#include "task/encode.h"
 
 typedef struct embed_values {
     mc_str model, prompt;
@@ -184,11 +185,12 @@ static bool prepare(vectors *at, const embed_values *values, mc_json input, mc_f
     mica_model_info info = {.struct_bytes = sizeof info};
     const mica_tokenizer *tok = mica_model_tokenizer(at->evaluation.served->model);
     mica_model_get_info(at->evaluation.served->model, &info);
-    if (values->dimensions > info.hidden_size)
+    int64_t width = mc_encode_model_width(at->evaluation.served->model);
+    if (values->dimensions > width)
         return mc_failure_set(failure, 400, "invalid_value", "dimensions",
                               "dimensions: the model's vectors have %lld numbers",
-                              (long long)info.hidden_size);
-    at->dimensions = (size_t)(values->dimensions ? values->dimensions : info.hidden_size);
+                              (long long)width);
+    at->dimensions = (size_t)(values->dimensions ? values->dimensions : width);
     if (is_empty(input)) return true;
     return check_texts(input, failure) &&
            mc_prompts_read(input, at->older ? "prompt" : "input", tok,

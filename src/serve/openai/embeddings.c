@@ -9,6 +9,7 @@
 #include "serve/jobs/inputs.h"
 #include "serve/jobs/state.h"
 #include "task/embed.h"
+#include "task/encode.h"
 
 #include <math.h>
 #include <string.h>
@@ -163,13 +164,12 @@ static const mc_evaluation_ops ops = {
 /* ---- the request ---- */
 
 static bool check(embeddings *e, const embedding_values *values, mc_failure *failure) {
-    mica_model_info info = {.struct_bytes = sizeof info};
-    mica_model_get_info(e->evaluation.served->model, &info);
-    e->dimensions = (size_t)(values->dimensions ? values->dimensions : info.hidden_size);
-    if (values->dimensions > info.hidden_size)
+    int64_t width = mc_encode_model_width(e->evaluation.served->model);
+    e->dimensions = (size_t)(values->dimensions ? values->dimensions : width);
+    if (values->dimensions > width)
         return mc_failure_set(failure, 400, "invalid_value", "dimensions",
                               "dimensions: the model's vectors have %lld numbers",
-                              (long long)info.hidden_size);
+                              (long long)width);
     if (e->inputs.count > MAX_VALUES / e->dimensions)
         return mc_failure_set(failure, 400, "invalid_value", "input",
                               "input: %zu vectors of %zu numbers are more than an answer may have, "
