@@ -344,7 +344,7 @@ static const options_case cases[] = {
     CASE(mica_generate_options, constraint_text, call_batch_item),
     CASE(mica_batch_options, cancel, call_batch),
     CASE(mica_classify_options, cancel, call_classify),
-    CASE(mica_embed_options, cancel, call_embed),
+    CASE(mica_embed_options, dimensions, call_embed),
     CASE(mica_task_options, cancel, call_score),
     CASE(mica_forward_options, at, call_forward),
     CASE(mica_answer_options, prompt_count, call_answer_open),
