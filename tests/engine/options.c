@@ -346,7 +346,7 @@ static const options_case cases[] = {
     CASE(mica_classify_options, cancel, call_classify),
     CASE(mica_embed_options, dimensions, call_embed),
     CASE(mica_task_options, cancel, call_score),
-    CASE(mica_forward_options, at, call_forward),
+    CASE(mica_forward_options, store, call_forward),
     CASE(mica_answer_options, prompt_count, call_answer_open),
     CASE(mica_task_options, cancel, call_compare),
     CASE(mica_task_options, cancel, call_inspect),
