@@ -184,17 +184,20 @@ left out, or says what to do. A name that is near is no advice.
   >     mica $verb --zzzz 2>&1 < /dev/null | grep -q "no command '$verb'\$" && echo "$program: $verb"
   >   done
   > done < $ROOT/tests/cli/options/verbs.txt
+  > list=$(cat $ROOT/cli/elsewhere_list.h); line='
+  > '
   > for program in llama.cpp mlx-lm ollama vllm; do
   >   while read -r verb options; do
   >     for option in $options; do
-  >       said=$(mica $verb $option 1 --zzzzzzzz 2>&1 < /dev/null | grep "no option $option")
+  >       said=$(mica $verb $option 1 --zzzzzzzz 2>&1 < /dev/null)
+  >       case $said in *"no option $option"*) ;; *) continue ;; esac
+  >       said=${said##*"no option $option"}; said=${said%%"$line"*}
   >       case $said in
-  >         "" | *"; did you mean --"*) ;;
-  >         *"; put --"*) echo "$program: $verb $option" ;;
-  >         *"; "*) continue ;;
+  >         "; did you mean --"*) case $list in *"${said##*; }"*) ;; *) echo "$program: $verb $option: a guess" ;; esac ;;
+  >         "; put --"*) echo "$program: $verb $option" ;;
+  >         "; "*) ;;
   >         *) echo "$program: $verb $option" ;;
   >       esac
-  >       [ -z "$said" ] || grep -qF "${said##*; }" $ROOT/cli/elsewhere_list.h || echo "$program: $verb $option: a guess"
   >     done
   >   done < $ROOT/tests/cli/options/$program.txt
   > done

@@ -54,7 +54,7 @@ What was trained is measured: the perplexity of its texts falls, and no longer i
 Full training is of floats; its adapter is loaded like others.
 
   $ mica quantize --dequantize model dense > /dev/null 2>&1
-  $ mica tune dense --data train.jsonl --batch-size 3 --iters 30 --learning-rate 3e-5 --mask-prompt --fine-tune-type full --num-layers -1 --adapter-path full -q
+  $ mica tune dense --data train.jsonl --batch-size 3 --iters 10 --learning-rate 1e-4 --mask-prompt --fine-tune-type full --num-layers -1 --adapter-path full -q
   $ mica run -q dense --adapter full "What is 2?" 2>/dev/null
   A number, captain.
   $ mica run -q model --adapter full "What is 2?" 2>&1 | grep -c 'takes the place of a quantised matrix'

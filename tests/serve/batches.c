@@ -398,7 +398,7 @@ static double metric(const char *name) {
 /* A client need not wait for all inputs of a line, but for one. */
 static void test_way(void **state) {
     (void)state;
-    enum { INPUTS = 300 };
+    enum { INPUTS = 120 };
     static const char done[] = "mica_evaluations_total{kind=\"embed\",end=\"done\"}";
     static const char one[] = "{\"input\": \"What is curl?\"}";
     mc_buffer line = {0};
@@ -466,7 +466,7 @@ static void test_answers(void **state) {
 static void test_full_queue(void **state) {
     (void)state;
     static const char body[] =
-        "{\"prompt\": \"a\", \"ignore_eos\": true, \"stream\": true, \"max_tokens\": 1500}";
+        "{\"prompt\": \"a\", \"ignore_eos\": true, \"stream\": true, \"max_tokens\": 500}";
     enum { CLIENTS = 2 };
     served others = s;
     mica_serving_options options = {.rows = 1, .queue = 1};
