@@ -15,8 +15,8 @@
  * trained.
  *
  * A recorded pass has no states: its tokens attend to one another, or to keys and values that the
- * caller keeps (mica_kv_store). mica_session_feed computes tokens behind those that a session has in
- * its caches, and leaves them there: a session is the states of a model, which can be opened,
+ * caller keeps (mica_kv_store). mica_session_feed computes tokens behind those that a session has
+ * in its caches, and leaves them there: a session is the states of a model, which can be opened,
  * counted, cut, forked, saved and loaded (mica/model.h).
  *
  * Threads: those of the scope, or of the session. Any number of threads may record passes over one
@@ -45,8 +45,8 @@ typedef struct mica_kv {
 typedef struct mica_kv_store {
     /** Called once for each layer that has keys, in their order, while the pass is recorded.
      *
-     *  k, v  [B, kv_heads, L, width]: of the chunk, RoPE applied, in the dtype of the model's caches
-     *        (mica_cache_type; of int8 rows of mica_to_q8). Arrays of s, without values yet.
+     *  k, v  [B, kv_heads, L, width]: of the chunk, RoPE applied, in the dtype of the model's
+     *        caches (mica_cache_type; of int8 rows of mica_to_q8). Arrays of s, without values yet.
      *  seen  receives what the chunk attends to, such as the keys of earlier chunks and k behind
      *        them: arrays of s, or evaluated ones of other scopes. It is zeros.
      *  returns  MICA_OK; else s keeps the error */
@@ -83,8 +83,8 @@ typedef struct mica_forward_options {
  *  errors   MICA_EINVAL the model is NULL, an option is out of range, the scope is of another
  *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere, or with a store, a
  *           layer carries more than keys and values; MICA_ESHAPE, MICA_EDTYPE ids or an array of
- *           the options, or of the store; those of the store; an id below 0 or past the vocabulary, and a
- *           number of `at` out of range, are errors of mica_eval, MICA_EINVAL; MICA_ENOMEM
+ *           the options, or of the store; those of the store; an id below 0 or past the vocabulary,
+ *           and a number of `at` out of range, are errors of mica_eval, MICA_EINVAL; MICA_ENOMEM
  *  grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic) is that of
  *           the matmuls without rounding. */
 MICA_API mica_array mica_model_forward(mica_scope *s, const mica_model *model, mica_array ids,

@@ -259,8 +259,8 @@ MICA_API void mica_session_reset(mica_session *session);
  *
  *  session  not of an unfinished answer's stream meanwhile.
  *  fork     receives the session, owned by the caller; NULL after an error.
- *  errors   MICA_EINVAL a NULL argument; MICA_EUNSUPPORTED the engine cannot fork sessions; those of
- *           mica_eval; MICA_ENOMEM */
+ *  errors   MICA_EINVAL a NULL argument; MICA_EUNSUPPORTED the engine cannot fork sessions; those
+ *           of mica_eval; MICA_ENOMEM */
 MICA_API mica_status mica_session_fork(mica_session *session, mica_session **fork);
 
 /** Saves a session: its history and caches. The file appears whole or not at all, as with

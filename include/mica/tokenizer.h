@@ -1,8 +1,9 @@
 /* Tokenizers: text to token ids and back, as the model's tokenizer.json says.
  *
  * mica reads tokenizer.json files of the Hugging Face `tokenizers` library with a model of BPE,
- * WordPiece or Unigram, and gives the same ids and the same text as that library. A file with a component that mica does not
- * know is refused by its name (MICA_EUNSUPPORTED); no part of a file is ever ignored.
+ * WordPiece or Unigram, and gives the same ids and the same text as that library. A file with a
+ * component that mica does not know is refused by its name (MICA_EUNSUPPORTED); no part of a file
+ * is ever ignored.
  *
  * Text is UTF-8 with a length and may contain NUL bytes; ids are int32.
  *
@@ -10,7 +11,8 @@
  *
  *  a file   ids below 4,194,304, and below 1,048,576 + 16 * number of tokens; 256 normaliser, 32
  *           pre-tokeniser and 32 decoder steps; patterns of 65,536 bytes; added tokens, and
- *           tokens of WordPiece and Unigram, of 1,024 bytes; 4,096 special ids around a text; 256 MiB of decoded tokens.
+ *           tokens of WordPiece and Unigram, of 1,024 bytes; 4,096 special ids around a text;
+ *           256 MiB of decoded tokens.
  *  a text   below 2^31 bytes. The steps before the model may add 64 KiB + 32 * its bytes in all.
  *           Pattern matching may take 20 million + 256 * its bytes counted steps.
  *  a token  The decoder's steps may add 64 + 8 * its bytes.
@@ -71,8 +73,8 @@ MICA_API mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char
  *
  *  text, len           the first text, as in mica_tokenizer_encode.
  *  second, second_len  the second one, which may be empty: that is a pair, too.
- *  ids, types, n       receive n ids and the type id of each (0 or 1 in BERT), freed with mica_free;
- *                      never NULL on success.
+ *  ids, types, n       receive n ids and the type id of each (0 or 1 in BERT), freed with
+ *                      mica_free; never NULL on success.
  *  errors              as mica_tokenizer_encode; MICA_EUNSUPPORTED also: the tokenizer has no form
  *                      for pairs
  *  source              Tokenizer.encode of `tokenizers` with a pair */

@@ -104,7 +104,8 @@ static mica_array split_heads(const mc_lm_pass *p, mica_array x, int64_t heads, 
     return mica_reshape(p->s, x, shape, 4);
 }
 
-/* Queries [B, L, heads, D]; *gate receives that of the output [B, L, heads * D], if there is one. */
+/* Queries [B, L, heads, D]; *gate receives that of the output [B, L, heads * D], if there
+ * is one. */
 static mica_array split_queries(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
                                 mica_array *gate) {
     const mc_attention_spec *spec = &at->spec->attention;
@@ -171,7 +172,8 @@ static mica_array to_kv(const mc_lm_pass *p, mica_array x) {
     return mica_astype(p->s, x, p->lm->kv_dtype);
 }
 
-/* What an encoder's tokens see of each other: what `seen` has, and `window` of them on each side. */
+/* What an encoder's tokens see of each other: what `seen` has, and `window` of them on
+ * each side. */
 static mica_array see_both_ways(const mc_lm_pass *p, mica_array seen, int64_t window) {
     const int64_t column[] = {-1, 1};
     if (!window) return seen;

@@ -109,7 +109,7 @@ typedef struct projected {
     mica_array qkv, z, a, b;
 } projected;
 
-/* Elements [from, from + n) of the last axis of x [B, L, key heads, .], as [B, L, key heads * n]. */
+/* Elements [from, from + n) of the last axis of x [B, L, heads, .], as [B, L, heads * n]. */
 static mica_array part(const mc_lm_pass *p, mica_array x, int64_t from, int64_t n) {
     const int64_t shape[] = {p->batch, p->length, mica_array_dim(x, 2) * n};
     return mica_reshape(p->s, mica_slice_axis(p->s, x, 3, from, from + n), shape, 3);

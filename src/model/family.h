@@ -55,8 +55,8 @@ void mc_family_add(const mc_family *family);
 mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weights,
                            const mc_family **family);
 
-/* Says which family a model of an unknown one is nearest to, by its config and its tensors, and what
- * differs; without weights, which families there are. */
+/* Says which family a model of an unknown one is nearest to, by its config and its tensors, and
+ * what differs; without weights, which families there are. */
 void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, char *text,
                        size_t bytes);
 
@@ -117,8 +117,8 @@ mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
  * there. */
 mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_spec *spec);
 
-/* Reads all that dense Granites share: what Llama has, and factors of embeddings, of scores, of what
- * blocks add, of logits. */
+/* Reads all that dense Granites share: what Llama has, and factors of embeddings, of scores, of
+ * what blocks add, of logits. */
 mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *spec);
 
 /* Sets what Gemma 2 and 3 share before a config is read: the sizes that transformers assumes, norms

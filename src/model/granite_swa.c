@@ -1,7 +1,7 @@
 /* Granite with sinks: ibm-granite/granite-swash-*.
  *
- * As Granite 3, with a sink in each head, windows on three layers of four, and a RoPE of its own, or
- * none, in each layer.
+ * As Granite 3, with a sink in each head, windows on three layers of four, and a RoPE of its own,
+ * or none, in each layer.
  *
  * Source: the behaviour of transformers 5. */
 #include "model/family.h"

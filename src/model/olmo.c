@@ -1,8 +1,8 @@
 /* OLMo 2 and 3: allenai/OLMo-2-*, Olmo-3-*.
  *
- * As Llama, with norms of what attention and MLP give instead of what they get, and norms of queries
- * and keys over all heads at once. OLMo 3 has windows on three layers of four; the others alone
- * stretch RoPE.
+ * As Llama, with norms of what attention and MLP give instead of what they get, and norms of
+ * queries and keys over all heads at once. OLMo 3 has windows on three layers of four; the others
+ * alone stretch RoPE.
  *
  * Source: arXiv:2501.00656; the defaults of transformers 5. */
 #include "model/family.h"

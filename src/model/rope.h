@@ -1,10 +1,10 @@
 /* How RoPE rotates queries and keys: the frequencies that configs ask for.
  *
- * The first `dims` elements of a head are pairs (i, i + dims / 2), each of which rotates at position
- * p by the angle p base^(-2i / dims), unless the kind says another. The others pass.
+ * The first `dims` elements of a head are pairs (i, i + dims / 2), each of which rotates at
+ * position p by the angle p base^(-2i / dims), unless the kind says another. The others pass.
  *
- * Sources: Su et al. 2021 (arXiv:2104.09864); llama3: the reference code of Llama 3.1; yarn: Peng et
- * al. 2023 (arXiv:2309.00071); longrope: Ding et al. 2024 (arXiv:2402.13753); the behaviour of
+ * Sources: Su et al. 2021 (arXiv:2104.09864); llama3: the reference code of Llama 3.1; yarn: Peng
+ * et al. 2023 (arXiv:2309.00071); longrope: Ding et al. 2024 (arXiv:2402.13753); the behaviour of
  * transformers 5. */
 #ifndef MODEL_ROPE_H
 #define MODEL_ROPE_H
@@ -46,7 +46,8 @@ mc_rope_spec mc_rope_plain(double base);
 
 /* Reads an object that describes a RoPE, or the config of a model that has keys of it at its top:
  * rope_theta, partial_rotary_factor, original_max_position_embeddings, rope_type (or type), and if
- * there is one, its kind's keys. Absent keys keep their values; head_dim and context are set before.
+ * there is one, its kind's keys. Absent keys keep their values; head_dim and context are set
+ * before.
  *  errors  MICA_EUNSUPPORTED another rope_type; those of the config readers */
 mica_status mc_rope_read(const mc_config_scope *scope, mc_rope_spec *rope);
 

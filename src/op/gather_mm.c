@@ -66,7 +66,7 @@ static mica_array add_picked(mica_scope *s, mica_array d, mica_array x, mica_arr
     int batch = mica_array_ndim(d) - 2, ndim = mica_array_ndim(x);
     indices = mica_broadcast_to(s, indices, mica_array_shape(d), batch);
     mica_array flat = ndim == 2 ? mica_expand_dims(s, x, 0) : mica_flatten(s, x, 0, ndim - 3);
-    flat = mica_take_backward(s, flat, indices, d, 0);
+    flat = mc_add_taken(s, flat, indices, d, 0);
     return mica_reshape(s, flat, mica_array_shape(x), ndim);
 }
 

@@ -19,6 +19,10 @@ mica_array mc_sum_of(mica_scope *s, mica_array a, mica_array b);
 /* x summed over the axes along which an array of the shape of `like` was repeated to x's. */
 mica_array mc_sum_to(mica_scope *s, mica_array x, mica_array like);
 
+/* Zeros of x's shape with the slices of dy added where take reads them, in the indices' order: the
+ * gradient of x [A, N, B] along axis N, where dy is [A, I..., B]. */
+mica_array mc_add_taken(mica_scope *s, mica_array x, mica_array indices, mica_array dy, int axis);
+
 /* Zeros f32 of x's shape with values added at indices along an axis, in the indices' order: what
  * take_along_axis reads, backwards. */
 mica_array mc_add_along_axis(mica_scope *s, mica_array x, mica_array indices, mica_array values,

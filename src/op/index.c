@@ -164,30 +164,28 @@ const mc_op_def mc_op_take = {
     .work = mc_work_pick,
 };
 
-/* Adds the slices of dy [A, I, B] where they were taken, in the order of the indices. */
-static bool take_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
-    mica_scope *s = n->s;
-    const mica_array x = n->in[0];
-    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
-    const int64_t count = mica_array_size(n->in[1]);
+mica_array mc_add_taken(mica_scope *s, mica_array x, mica_array indices, mica_array dy, int axis) {
+    const int64_t count = mica_array_size(indices);
     int64_t flat[3] = {1, mica_array_dim(x, axis), 1}, parts[4] = {count, 1, 1, 1};
     for (int k = 0; k < mica_array_ndim(x); k++)
         if (k != axis)
             flat[k < axis ? 0 : 2] = mc_dim_mul(flat[k < axis ? 0 : 2], mica_array_dim(x, k));
     const int64_t rows[3] = {flat[0], count, flat[2]};
-    if (mica_array_size(x) == 0 || count == 0) {
-        *dx = mc_zeros_like(s, x);
-        return true;
-    }
+    if (mica_array_size(x) == 0 || count == 0) return mc_zeros_like(s, x);
     parts[1] = flat[0];
     parts[3] = flat[2];
-    mica_array updates = mica_reshape(s, mica_astype(s, *dy, MICA_F32), rows, 3);
+    mica_array updates = mica_reshape(s, mica_astype(s, dy, MICA_F32), rows, 3);
     updates = mica_reshape(s, mica_swapaxes(s, updates, 0, 1), parts, 4);
-    const mica_array at = mica_reshape(s, n->in[1], &count, 1);
+    const mica_array at = mica_reshape(s, indices, &count, 1);
     const int middle = 1;
     mica_array sums = mica_scatter(s, mica_zeros(s, flat, 3, MICA_F32), &at, 1, &middle, updates,
                                    MICA_SCATTER_ADD);
-    *dx = mica_reshape(s, sums, mica_array_shape(x), mica_array_ndim(x));
+    return mica_reshape(s, sums, mica_array_shape(x), mica_array_ndim(x));
+}
+
+static bool take_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
+    *dx = mc_add_taken(n->s, n->in[0], n->in[1], *dy, axis);
     return true;
 }
 MC_GRADIENT(take, take_vjp, mc_linear_jvp);
