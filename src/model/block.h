@@ -15,7 +15,7 @@
 struct mc_lm_pass;
 struct mc_block_at;
 
-#define MC_MAX_SLOTS 16
+#define MC_MAX_SLOTS 24
 #define MC_BLOCK_NUMBERS 16 /* of a kind's own */
 #define MC_BLOCK_CARRIED 2
 
@@ -42,6 +42,7 @@ typedef struct mc_attention_spec {
     double soft_cap;    /* of the scores; 0: none */
     int64_t gated;      /* head by head, rows of the output's gate follow those of the queries */
     int64_t wide_norms; /* 1: norms of queries and keys are over all heads at once */
+    int64_t value_norm; /* 1: each head's values have an RMS norm without weight */
     /* Queries at position t are multiplied by 1 + growth * ln(1 + floor(t / period)); 0: none. */
     double growth;
     int64_t period;
@@ -78,6 +79,12 @@ typedef struct mc_experts_spec {
 typedef struct mc_short_conv_spec {
     int64_t taps; /* of the kernel; at least 2 */
 } mc_short_conv_spec;
+
+typedef struct mc_layer_input_spec {
+    int64_t width;      /* of a layer's input: mc_decoder_spec.layer_width */
+    int64_t activation; /* mc_activation, of the gate */
+} mc_layer_input_spec;
+
 /* How some files call what a block has. Names are of slots, and NULL where they are as the block
  * says; MC_NO_SLOT: these files have no such tensor. Matrices of several usual names may be rows
  * of one tensor: that is a slot of its own, whose results the block divides (mc_block_part). */
@@ -129,6 +136,7 @@ typedef struct mc_block_spec {
         mc_attention_spec attention;
         mc_gated_spec gated;
         mc_short_conv_spec short_conv;
+        mc_layer_input_spec layer_input;
         mc_delta_net_spec delta_net;
         mc_experts_spec experts;
         mc_mamba2_spec mamba2;
@@ -170,6 +178,7 @@ typedef struct mc_block {
     const mc_slot *slots;
     int n_slots;
     mc_state_kind state;
+    bool replaces; /* the stream becomes f(x): it is not added to x */
     /* f: x [B, L, hidden], normalised -> rows [first, L) of [B, L, hidden], from all rows of x.
      * Without a state, first is 0. Errors are in the pass's scope. */
     mica_array (*forward)(const struct mc_lm_pass *p, const struct mc_block_at *at, mica_array x);
@@ -186,7 +195,7 @@ typedef struct mc_block {
 enum {
     MC_ATTENTION_Q = MC_BLOCK_SLOTS,
     MC_ATTENTION_K,
-    MC_ATTENTION_V,
+    MC_ATTENTION_V, /* without it values are what K gives, before the norm of keys */
     MC_ATTENTION_O,
     MC_ATTENTION_Q_NORM, /* over head_dim, or all heads, before RoPE */
     MC_ATTENTION_K_NORM,
@@ -203,6 +212,8 @@ enum {
     MC_GATED_SLOTS
 };
 enum { MC_MLP_UP = MC_BLOCK_SLOTS, MC_MLP_DOWN, MC_MLP_SLOTS };
+enum { MC_LAYER_INPUT_GATE = MC_BLOCK_SLOTS, MC_LAYER_INPUT_PROJECTION, MC_LAYER_INPUT_SLOTS };
+enum { MC_SCALE_FACTOR = MC_BLOCK_SLOTS, MC_SCALE_SLOTS };
 enum {
     MC_SHORT_CONV_IN = MC_BLOCK_SLOTS,
     MC_SHORT_CONV_KERNEL,
@@ -239,6 +250,11 @@ enum {
     MC_EXPERTS_SHARED_DOWN,
     MC_EXPERTS_SHARED_GATE_UP, /* rows of gate and up, in the place of these */
     MC_EXPERTS_SHARED_SWITCH,  /* the logit of the shared expert's factor */
+    MC_EXPERTS_ROUTER_NORM,    /* of what the router sees; that is divided by sqrt(hidden) then */
+    MC_EXPERTS_INPUT_NORM,     /* of what the experts see, */
+    MC_EXPERTS_OUTPUT_NORM,    /* and of their weighted sum */
+    MC_EXPERTS_SHARED_INPUT_NORM,
+    MC_EXPERTS_SHARED_OUTPUT_NORM,
     MC_EXPERTS_SLOTS
 };
 

@@ -241,7 +241,9 @@ static void project(const mc_lm_pass *p, const mc_block_at *at, mica_array x, mi
     if (!mc_block_has(at, MC_ATTENTION_QKV)) {
         *q = mc_block_apply(p, at, MC_ATTENTION_Q, mc_block_rows_from(p, x, at->first));
         if (kv) kv[0] = mc_block_apply(p, at, MC_ATTENTION_K, x);
-        if (kv) kv[1] = mc_block_apply(p, at, MC_ATTENTION_V, x);
+        if (kv)
+            kv[1] =
+                mc_block_has(at, MC_ATTENTION_V) ? mc_block_apply(p, at, MC_ATTENTION_V, x) : kv[0];
         return;
     }
     mica_array all = mc_block_apply(p, at, MC_ATTENTION_QKV, x);
@@ -256,7 +258,9 @@ static void split_keys(const mc_lm_pass *p, const mc_block_at *at, mica_array kv
     mica_array k = normalise_wide(p, at, MC_ATTENTION_K_NORM, kv[0]);
     k = split_heads(p, k, spec->kv_heads, spec->head_dim);
     kv[0] = normalise_heads(p, at, MC_ATTENTION_K_NORM, k);
-    kv[1] = swap_heads(p, split_heads(p, kv[1], spec->kv_heads, spec->head_dim));
+    mica_array v = split_heads(p, kv[1], spec->kv_heads, spec->head_dim);
+    if (spec->value_norm) v = mica_rms_norm(p->s, v, MICA_NONE, (float)at->spec->norm_eps);
+    kv[1] = swap_heads(p, v);
 }
 
 /* y [B, L, heads, D] of rows [first, L) times the gate of each head. */

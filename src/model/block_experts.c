@@ -2,6 +2,9 @@
  * these compute is added up with their weights. Beside them there may be a shared expert, which
  * every token has.
  *
+ * The router, the experts and the shared one may see x through norms of their own, and those of
+ * what they compute may have norms.
+ *
  * The router is f32 throughout, and its matmul rounds nothing: scores that are close pick others.
  *
  * Source: Shazeer et al. 2017 (arXiv:1701.06538); Fedus et al. 2022 (arXiv:2101.03961); scores with
@@ -116,6 +119,27 @@ static const mc_slot slots[MC_EXPERTS_SLOTS] = {
                                   .columns = mc_block_hidden,
                                   .exact = true,
                                   .gguf = "ffn_gate_inp_shexp"},
+    [MC_EXPERTS_ROUTER_NORM] = {.kind = MC_SLOT_NORM,
+                                .name = "router.scale",
+                                .optional = true,
+                                .bare = true,
+                                .rows = mc_block_hidden},
+    [MC_EXPERTS_INPUT_NORM] = {.kind = MC_SLOT_NORM,
+                               .name = "pre_feedforward_layernorm_2",
+                               .optional = true,
+                               .rows = mc_block_hidden},
+    [MC_EXPERTS_OUTPUT_NORM] = {.kind = MC_SLOT_NORM,
+                                .name = "post_feedforward_layernorm_2",
+                                .optional = true,
+                                .rows = mc_block_hidden},
+    [MC_EXPERTS_SHARED_INPUT_NORM] = {.kind = MC_SLOT_NORM,
+                                      .name = "pre_feedforward_layernorm",
+                                      .optional = true,
+                                      .rows = mc_block_hidden},
+    [MC_EXPERTS_SHARED_OUTPUT_NORM] = {.kind = MC_SLOT_NORM,
+                                       .name = "post_feedforward_layernorm_1",
+                                       .optional = true,
+                                       .rows = mc_block_hidden},
 };
 
 /* ---- the router ---- */
@@ -161,12 +185,19 @@ static mica_array pick_by_sigmoid(const mc_lm_pass *p, const mc_block_at *at, mi
     return mica_take_along_axis(s, scores, *picks, -1);
 }
 
+/* What the router sees of x. */
+static mica_array see(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
+    if (!mc_block_has(at, MC_EXPERTS_ROUTER_NORM)) return x;
+    x = mc_block_normalise(p, at, MC_EXPERTS_ROUTER_NORM, x);
+    return mica_multiply(p->s, x, mica_f32(p->s, (float)(1 / sqrt((double)at->spec->hidden))));
+}
+
 /* x [T, 1, hidden] -> the weights [T, k] of the experts *picks [T, k]. */
 static mica_array route(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
                         mica_array *picks) {
     const mc_experts_spec *e = &at->spec->experts;
     mica_scope *s = p->s;
-    mica_array logits = mica_squeeze(s, mc_block_apply(p, at, MC_EXPERTS_ROUTER, x), 1);
+    mica_array logits = mica_squeeze(s, mc_block_apply(p, at, MC_EXPERTS_ROUTER, see(p, at, x)), 1);
     mica_array weights = e->scoring == MC_SCORE_SIGMOID ? pick_by_sigmoid(p, at, logits, picks)
                                                         : pick_by_softmax(s, e, logits, picks);
     if (e->renormalised) {
@@ -213,6 +244,7 @@ static mica_array activate(const mc_lm_pass *p, const mc_block_at *at, mica_arra
 static mica_array apply_picked(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
                                mica_array picks) {
     mica_array gate = MICA_NONE, up;
+    x = mc_block_normalise(p, at, MC_EXPERTS_INPUT_NORM, x);
     if (mc_block_has(at, MC_EXPERTS_GATE_UP)) {
         mica_array both = mc_block_pick(p, at, MC_EXPERTS_GATE_UP, x, picks);
         gate = half_of(p, at, both, 0);
@@ -228,6 +260,7 @@ static mica_array apply_picked(const mc_lm_pass *p, const mc_block_at *at, mica_
 /* x [T, 1, hidden] -> [T, 1, hidden] */
 static mica_array apply_shared(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     mica_array gate = MICA_NONE, up;
+    x = mc_block_normalise(p, at, MC_EXPERTS_SHARED_INPUT_NORM, x);
     if (mc_block_has(at, MC_EXPERTS_SHARED_GATE_UP)) {
         int64_t n = shared_width(at->spec);
         mica_array both = mc_block_apply(p, at, MC_EXPERTS_SHARED_GATE_UP, x);
@@ -239,6 +272,7 @@ static mica_array apply_shared(const mc_lm_pass *p, const mc_block_at *at, mica_
             gate = mc_block_apply(p, at, MC_EXPERTS_SHARED_GATE, x);
     }
     mica_array y = mc_block_apply(p, at, MC_EXPERTS_SHARED_DOWN, activate(p, at, gate, up));
+    y = mc_block_normalise(p, at, MC_EXPERTS_SHARED_OUTPUT_NORM, y);
     if (!mc_block_has(at, MC_EXPERTS_SHARED_SWITCH)) return y;
     mica_array open = mc_block_apply(p, at, MC_EXPERTS_SHARED_SWITCH, x);
     return mica_multiply(p->s, y, mica_sigmoid(p->s, open));
@@ -250,6 +284,7 @@ static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array
     mica_array picks, flat = mica_reshape(s, x, (int64_t[]){p->batch * length, 1, hidden}, 3);
     mica_array weights = mica_expand_dims(s, route(p, at, flat, &picks), 1); /* [T, 1, k] */
     mica_array y = mica_matmul(s, weights, apply_picked(p, at, flat, picks));
+    y = mc_block_normalise(p, at, MC_EXPERTS_OUTPUT_NORM, y);
     if (mc_block_has(at, MC_EXPERTS_SHARED_DOWN)) y = mica_add(s, y, apply_shared(p, at, flat));
     return mica_reshape(s, y, (int64_t[]){p->batch, length, hidden}, 3);
 }

@@ -130,6 +130,22 @@ void mc_family_gemma_defaults(mc_decoder_spec *spec);
 mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 
+/* Lets the last num_kv_shared_layers layers read the keys and values of the last one of their kind
+ * that has its own; their MLP has twice the width then, if use_double_wide_mlp says so.
+ *  kinds   [n_layers]: 0 or 1
+ *  blocks  the attention of each kind
+ *  mlp     the block behind it
+ *  errors  MICA_EFORMAT there is none before them */
+mica_status mc_family_share_keys(const mc_config_scope *text, const int *kinds, const int blocks[2],
+                                 int mlp, mc_decoder_spec *spec);
+
+/* Reads what tokens give to each layer, and appends its block to all, unless
+ * hidden_size_per_layer_input is 0 or null. */
+mica_status mc_family_layer_inputs(const mc_config_scope *text, mc_decoder_spec *spec);
+
+/* Appends a new block to all layers. */
+mc_block_spec *mc_family_append(mc_decoder_spec *spec, const mc_block *kind);
+
 /* What layer_types, or the like, calls a kind of layer. */
 typedef struct mc_layer_type {
     const char *name;

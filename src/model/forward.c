@@ -97,6 +97,10 @@ static bool check_tokens(mica_scope *s, const mc_lm *lm, mica_array x, bool embe
         if (mica_array_dtype(x) != MICA_F32)
             mc_scope_fail(s, MICA_EDTYPE, "%s: embeddings are %s: want f32", name,
                           mica_dtype_name(mica_array_dtype(x)));
+        else if (lm->spec.layer_width)
+            mc_scope_fail(s, MICA_EUNSUPPORTED,
+                          "%s: embeddings: layers of %s read the ids of tokens, too: give those",
+                          name, lm->spec.family);
         else if (mica_array_dim(x, 2) != lm->spec.hidden)
             mc_scope_fail(s, MICA_ESHAPE, "%s: embeddings of %lld numbers: the model has %lld",
                           name, (long long)mica_array_dim(x, 2), (long long)lm->spec.hidden);

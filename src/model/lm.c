@@ -46,7 +46,7 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
     mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
         w->linear.fast = fast && !w->slot->exact;
-    lm->head.fast = fast;
+    lm->head.fast = lm->layer_projection.fast = fast;
 }
 
 void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {

@@ -50,6 +50,9 @@ typedef struct mc_lm {
     mica_array norm, norm_bias;             /* [hidden] f32; MICA_NONE: there is none */
     mica_array embed_norm, embed_norm_bias; /* the same, of the embeddings */
     mc_linear positions, types;             /* [spec.positions, hidden], [spec.types, hidden] */
+    mc_linear layer_embed;                  /* [spec.layer_rows, n_layers * layer_width] */
+    mc_linear layer_projection;             /* [n_layers * layer_width, hidden] */
+    mica_array layer_norm;                  /* [layer_width] f32 */
     mc_lm_rope ropes[MC_MAX_ROPES];         /* of spec.ropes */
     struct mc_sentence *sentence; /* of an embedder with files of sentence-transformers, or NULL */
     struct mc_ranker *ranker;     /* of a cross-encoder, or NULL */

@@ -2,6 +2,7 @@
 
 #include <mica/signal.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -74,6 +75,7 @@ static mica_array add_block(const mc_lm_pass *p, const mc_block_at *at, mica_arr
     bool last = at->spec->norm_last;
     mica_array y = last ? x : mc_block_normalise(p, at, MC_BLOCK_NORM, x);
     y = at->spec->kind->forward(p, at, y);
+    if (at->spec->kind->replaces) return y;
     y = mc_block_normalise(p, at, MC_BLOCK_POST_NORM, y);
     if (at->spec->factor != 1.0)
         y = mica_multiply(p->s, y, mica_f32(p->s, (float)at->spec->factor));
@@ -109,17 +111,18 @@ typedef struct layer_call {
     int64_t first;
 } layer_call;
 
-/* Takes keys and values behind x, if the layer shares them, and leaves its own behind the result,
- * if others do. */
+/* Takes keys and values behind x, if the layer shares them, and its input behind all; leaves its own
+ * keys and values behind the result, if others share them. */
 static mica_status record_layer(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                 mica_array *results, size_t n_results) {
     const layer_call *call = user;
     const mc_decoder_spec *spec = &call->p->lm->spec;
-    int shared = mc_spec_shared(spec, mc_spec_source(spec, call->layer));
+    int source = mc_spec_source(spec, call->layer), shared = mc_spec_shared(spec, source);
     mica_array kv[MC_MAX_SOURCES][2];
     mc_lm_pass p = *call->p;
     p.shared = kv;
-    if (n_args > 1) memcpy(kv[shared], args + 1, sizeof kv[shared]);
+    if (source != call->layer) memcpy(kv[shared], args + 1, sizeof kv[shared]);
+    if (mica_valid(p.input)) p.input = args[n_args - 1];
     results[0] = decode_layer(&p, call->layer, call->first, args[0]);
     if (n_results > 1) memcpy(results + 1, kv[shared], sizeof kv[shared]);
     return mica_scope_status(s);
@@ -129,9 +132,10 @@ static mica_array checkpoint_layer(const mc_lm_pass *p, int i, int64_t first, mi
     layer_call call = {p, i, first};
     const mc_decoder_spec *spec = &p->lm->spec;
     int source = mc_spec_source(spec, i), shared = mc_spec_shared(spec, source);
-    mica_array args[3] = {x}, y[3];
+    mica_array args[4] = {x}, y[3];
     size_t n_args = source == i ? 1 : 3, n = source == i && shared >= 0 ? 3 : 1;
     if (n_args > 1) memcpy(args + 1, p->shared[shared], sizeof p->shared[shared]);
+    if (mica_valid(p->input)) args[n_args++] = p->input;
     /* The scope keeps the error. */
     mc_scope_set_status(p->s, p->lm->checkpoint(p->s, record_layer, &call, args, n_args, y, n));
     if (n > 1) memcpy(p->shared[shared], y + 1, sizeof p->shared[shared]);
@@ -180,11 +184,43 @@ mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids) {
     return mc_lm_embed_typed(s, lm, ids, MICA_NONE);
 }
 
+/* ids, and the first where the table of layers' inputs has no row. */
+static mica_array with_rows(mica_scope *s, const mc_decoder_spec *spec, mica_array ids) {
+    if (spec->layer_rows >= spec->vocab) return ids;
+    mica_dtype dtype = mica_array_dtype(ids);
+    mica_array end = mica_astype(s, mica_i32(s, (int32_t)spec->layer_rows), dtype);
+    mica_array first = mica_astype(s, mica_i32(s, 0), dtype);
+    return mica_where(s, mica_less(s, ids, end), ids, first);
+}
+
+/* What tokens give to each layer, [B, L, layers, layer_width]: a norm of what the embeddings x make,
+ * and, unless ids are embeddings, a row of the table. MICA_NONE: the model has none. */
+static mica_array layer_inputs(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array x) {
+    const mc_decoder_spec *spec = &lm->spec;
+    const int64_t split[] = {spec->n_layers, spec->layer_width};
+    double root = sqrt((double)spec->layer_width), half = sqrt(0.5);
+    if (!spec->layer_width) return MICA_NONE;
+    mica_array scale = mica_f32(s, (float)(1 / sqrt((double)spec->hidden)));
+    mica_array y = mica_multiply(s, mc_linear_apply(s, &lm->layer_projection, x), scale);
+    y = mica_rms_norm(s, mica_unflatten(s, y, -1, split, 2), lm->layer_norm, (float)spec->norm_eps);
+    if (mica_array_ndim(ids) == 3) return y;
+    mica_array rows = mc_linear_rows(s, &lm->layer_embed, with_rows(s, spec, ids));
+    rows = mica_multiply(s, mica_unflatten(s, rows, -1, split, 2), mica_f32(s, (float)root));
+    return mica_multiply(s, mica_add(s, y, rows), mica_f32(s, (float)half));
+}
+
+static mica_array input_of(mica_scope *s, mica_array inputs, int layer) {
+    if (!mica_valid(inputs)) return MICA_NONE;
+    return mica_squeeze(s, mica_slice_axis(s, inputs, 2, layer, layer + 1), 2);
+}
+
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted) {
     mica_array shared[MC_MAX_SOURCES][2];
-    mc_lm_pass p = {s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1), shared};
+    mc_lm_pass p = {
+        s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1), shared, MICA_NONE};
     mica_array x = mica_array_ndim(ids) == 3 ? ids : mc_lm_embed(s, lm, ids);
+    mica_array inputs = layer_inputs(s, lm, ids, x);
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are
      * wanted. */
@@ -192,6 +228,7 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
     int64_t last = wanted == MC_LAST_LOGITS && !all ? p.length - 1 : 0;
     for (int i = 0; i < lm->spec.n_layers; i++) {
         int64_t first = i == lm->spec.n_layers - 1 ? last : 0;
+        p.input = input_of(s, inputs, i);
         x = lm->checkpoint ? checkpoint_layer(&p, i, first, x) : decode_layer(&p, i, first, x);
     }
     if (wanted == MC_NO_LOGITS) return MICA_NONE;

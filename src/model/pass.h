@@ -14,6 +14,7 @@ typedef struct mc_lm_pass {
     /* Keys, RoPE applied, and values of the chunk in the layers of spec.sources, both
      * [B, kv_heads, L, head_dim]: a block of such a layer sets them, those that share read them. */
     mica_array (*shared)[2];
+    mica_array input; /* [B, L, layer_width], of the layer at hand; MICA_NONE: the model has none */
 } mc_lm_pass;
 
 /* A block in a pass. */

@@ -33,6 +33,9 @@ typedef struct mc_layer_spec {
 typedef struct mc_decoder_names {
     const char *embed, *norm, *head, *layers;
     const char *embed_norm, *positions, *types; /* of encoders: what is added to embeddings */
+    /* Of a model with layer_width: the table of layers' inputs, the matrix that makes the rest of
+     * them from embeddings, and that one's norm. */
+    const char *layer_embed, *layer_projection, *layer_norm;
 } mc_decoder_names;
 
 typedef enum mc_tied { MC_TIED_UNSAID, MC_TIED_YES, MC_TIED_NO } mc_tied;
@@ -59,9 +62,10 @@ typedef struct mc_decoder_spec {
     bool norm_bias;     /* with biases */
     int64_t positions, first_position; /* learned positions, and that of the first token */
     int64_t types;                     /* of tokens: rows of names.types */
-    double embed_scale;                /* factor of embeddings */
-    double logit_scale;                /* factor of the logits; 0: none */
-    double final_softcap;              /* of them then; 0: none */
+    int64_t layer_width, layer_rows; /* of a token's input to each layer, and its table; 0: none */
+    double embed_scale;              /* factor of embeddings */
+    double logit_scale;              /* factor of the logits; 0: none */
+    double final_softcap;            /* of them then; 0: none */
     /* Whether the head is the embedding. Unsaid: it is if the files hold no head. A head in the
      * files that differs from the embedding wins over yes. */
     mc_tied tied;

@@ -168,6 +168,7 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
         MC_TRY(add_adapter(&sum, &w->linear));
     if (lm->adapter) {
         MC_TRY(add_adapter(&sum, &lm->embed));
+        MC_TRY(add_adapter(&sum, &lm->layer_projection));
         MC_TRY(add_adapter(&sum, &lm->head));
     }
     *fingerprint = sum;

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A number in [-1, 1). */
 static double draw(uint64_t *seed) {
@@ -21,8 +22,8 @@ static float *draw_all(size_t n, uint64_t seed, double scale) {
 }
 
 /* x [1, L, hidden] embeddings -> logits [1, L, vocab]. */
-static mica_array forward(const model_fixture *f, mica_scope *s, mica_array x) {
-    return mc_lm_forward(s, f->lm, x, mica_i32(s, 0), NULL, MC_ALL_LOGITS);
+static mica_array forward(const mc_lm *lm, mica_scope *s, mica_array x) {
+    return mc_lm_forward(s, lm, x, mica_i32(s, 0), NULL, MC_ALL_LOGITS);
 }
 
 /* The sum of logits * weights, where the embeddings are x + step * d. */
@@ -36,7 +37,7 @@ static double loss_at(const model_fixture *f, const int64_t *shape, const float 
     for (size_t i = 0; i < n; i++)
         moved[i] = (float)((double)x[i] + step * (double)d[i]);
     assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
-    mica_array y = forward(f, s, mica_from_data(s, moved, MICA_F32, shape, 3));
+    mica_array y = forward(f->lm, s, mica_from_data(s, moved, MICA_F32, shape, 3));
     if (mica_read(y, logits, count * sizeof *logits) != MICA_OK) fail_msg("%s", mica_last_error());
     for (size_t i = 0; i < count; i++)
         sum += (double)logits[i] * (double)weights[i];
@@ -46,9 +47,11 @@ static double loss_at(const model_fixture *f, const int64_t *shape, const float 
     return sum;
 }
 
-/* The gradient of the same by x, times d. */
-static double slope_of(const model_fixture *f, const int64_t *shape, const float *x, const float *d,
-                       const float *weights) {
+/* The gradient of the same by x, times d, with or without checkpoints. */
+static double slope_of(const model_fixture *f, bool checkpoint, const int64_t *shape,
+                       const float *x, const float *d, const float *weights) {
+    mc_lm lm = *f->lm;
+    if (checkpoint) lm.checkpoint = mica_checkpoint;
     const int64_t out[] = {1, shape[1], f->lm->spec.vocab};
     size_t n = (size_t)(shape[1] * shape[2]);
     float *gradient = malloc(n * sizeof *gradient);
@@ -59,7 +62,7 @@ static double slope_of(const model_fixture *f, const int64_t *shape, const float
     assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
     mica_array at = mica_from_data(s, x, MICA_F32, shape, 3);
     mica_array dy = mica_from_data(s, weights, MICA_F32, out, 3);
-    if (mica_grad(s, forward(f, s, at), dy, &at, 1, &grad) != MICA_OK ||
+    if (mica_grad(s, forward(&lm, s, at), dy, &at, 1, &grad) != MICA_OK ||
         mica_read(grad, gradient, n * sizeof *gradient) != MICA_OK)
         fail_msg("%s: %s", f->name, mica_last_error());
     for (size_t i = 0; i < n; i++)
@@ -104,8 +107,11 @@ static void check_gradient(const model_fixture *f) {
     for (size_t i = 0; i < n; i++)
         size += (double)x[i] * (double)x[i];
     float *d = draw_all(n, 2, sqrt(size / (double)n));
-    double slope = slope_of(f, shape, x, d, weights);
+    double slope = slope_of(f, false, shape, x, d, weights);
+    double again = slope_of(f, true, shape, x, d, weights);
     compare_slopes(f, slope, shape, x, d, weights);
+    if (!(fabs(slope - again) <= 1e-3 * (fabs(slope) + 1)))
+        fail_msg("%s: the gradient's slope is %g, with checkpoints %g", f->name, slope, again);
     free(x);
     free(d);
     free(weights);
@@ -116,8 +122,20 @@ static void test_gradients(void **state) {
     fixture_each(check_gradient);
 }
 
+/* Each tensor is read, or left out by its name. */
+static void check_notes(const model_fixture *f) {
+    if (f->lm->notes.len && strstr(f->lm->notes.data, "nothing reads"))
+        fail_msg("%s: %s", f->name, f->lm->notes.data);
+}
+
+static void test_all_tensors_are_known(void **state) {
+    (void)state;
+    fixture_each(check_notes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_tensors_are_known),
         cmocka_unit_test(test_gradients),
     };
     return cmocka_run_group_tests_name("model/families", tests, NULL, NULL);

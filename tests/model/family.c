@@ -137,6 +137,21 @@ static void test_bad_values(void **state) {
     expect_error("{\"model_type\": 3}", MICA_EFORMAT, "model_type");
 }
 
+#define GEMMA4 "{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 3, "
+
+static void test_bad_values_of_gemma4(void **state) {
+    (void)state;
+    expect_error(GEMMA4 "\"num_kv_shared_layers\": 3}", MICA_EFORMAT, "num_kv_shared_layers");
+    expect_error(GEMMA4 "\"num_kv_shared_layers\": 1}", MICA_EFORMAT, "layer 2 shares");
+    expect_error(GEMMA4 "\"global_head_dim\": 15}", MICA_EFORMAT, "global_head_dim");
+    expect_error(GEMMA4 "\"attention_k_eq_v\": true, \"num_global_key_value_heads\": 3}",
+                 MICA_EFORMAT, "num_global_key_value_heads");
+    expect_error(GEMMA4 "\"hidden_size_per_layer_input\": -1}", MICA_EFORMAT,
+                 "hidden_size_per_layer_input");
+    expect_error(GEMMA4 "\"enable_moe_block\": true, \"num_experts\": 4}", MICA_EFORMAT,
+                 "top_k_experts");
+}
+
 #define SIZES                                                                     \
     "\"hidden_size\": 64, \"intermediate_size\": 128, \"num_hidden_layers\": 4, " \
     "\"num_attention_heads\": 4"
@@ -304,6 +319,7 @@ int main(void) {
         cmocka_unit_test(test_found_by_architecture),
         cmocka_unit_test(test_found_by_tensors),
         cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_bad_values_of_gemma4),
         cmocka_unit_test(test_nulls),
         cmocka_unit_test(test_late_windows),
         cmocka_unit_test(test_mistral),

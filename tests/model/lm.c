@@ -162,7 +162,8 @@ static int check_layer(const model_fixture *f, int layer) {
     const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
     const int64_t shape[] = {1, (int64_t)n};
     watcher w = {.lm = f->lm, .layer = layer};
-    const mc_kv_store store = {.append = watch, .after = watch_after, .context = &w};
+    const mc_kv_store store = {
+        .append = watch, .after = watch_after, .context = &w, .keeps_nothing = true};
     mica_scope *s;
     assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
     mc_lm_forward(s, f->lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0), &store,

@@ -70,7 +70,7 @@ static mc_attended append_whole(void *context, mica_scope *s, int layer, mica_ar
 static float *recompute(const model_fixture *f, const int32_t *ids, int64_t n, int64_t context) {
     const int64_t shape[] = {1, n};
     view whole = {f->lm, context};
-    const mc_kv_store store = {.append = append_whole, .context = &whole};
+    const mc_kv_store store = {.append = append_whole, .context = &whole, .keeps_nothing = true};
     size_t bytes = (size_t)f->lm->spec.vocab * sizeof(float);
     float *logits = malloc(bytes);
     mica_scope *s;

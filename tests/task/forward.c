@@ -447,6 +447,29 @@ static void test_store_refused(void **state) {
     free(path);
 }
 
+/* Layers that read ids have none in embeddings. */
+static void test_embeddings_refused(void **state) {
+    (void)state;
+    char *path = test_format("%s/families/gemma4_e_hf", test_cases_dir());
+    char *copy = fixture_copy_folder(path, "config.json", NULL, NULL);
+    char *from = fixture_path("llama3_rope_sharded/tokenizer.json");
+    char *to = test_format("%s/tokenizer.json", copy);
+    test_copy_file(from, to);
+    mica_model *gemma = open_model(copy, MICA_ARITHMETIC_EXACT);
+    mica_scope *before = s;
+    must(mica_scope_open(mica_model_device(gemma), &s));
+    (void)mica_model_forward(s, gemma, mica_model_embed(s, gemma, ids_of(text, 1, 2)), NULL);
+    assert_int_equal(mica_scope_status(s), MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "the ids of tokens"));
+    mica_scope_close(&s);
+    s = before;
+    mica_model_close(&gemma);
+    test_temp_dir_remove(copy);
+    free(from);
+    free(to);
+    free(path);
+}
+
 static void test_session_refused(void **state) {
     (void)state;
     mica_session *session;
@@ -766,14 +789,23 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_score),          cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_ways),           cmocka_unit_test(test_id_dtypes),
-        cmocka_unit_test(test_mask),           cmocka_unit_test(test_function),
-        cmocka_unit_test(test_gradient),       cmocka_unit_test(test_tuner),
-        cmocka_unit_test(test_tuner_refused),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_store),          cmocka_unit_test(test_store_refused),
-        cmocka_unit_test(test_session),        cmocka_unit_test(test_session_refused),
+        cmocka_unit_test(test_score),
+        cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_id_dtypes),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_function),
+        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_tuner),
+        cmocka_unit_test(test_tuner_refused),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_store),
+        cmocka_unit_test(test_store_refused),
+        cmocka_unit_test(test_session),
+        cmocka_unit_test(test_session_refused),
+        cmocka_unit_test(test_embeddings_refused),
         cmocka_unit_test(test_session_memory),
     };
     return cmocka_run_group_tests_name("task/forward", tests, open_default, close_default);

@@ -32,6 +32,8 @@ static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     bool has_head = !lm->tied || kind != MC_ADAPTER_MLX;
     if (mc_str_is(name, names->embed)) return (target){.linear = &lm->embed, .layer = -1};
     if (mc_str_is(name, names->head) && has_head) return (target){.linear = &lm->head, .layer = -1};
+    if (names->layer_projection && mc_str_is(name, names->layer_projection))
+        return (target){.linear = &lm->layer_projection, .layer = -1};
     if (mc_str_is(name, names->norm))
         return (target){.norm = &lm->norm, .offset = lm->spec.norm_offset, .layer = -1};
     mc_lm_slot *w = mc_lm_find(lm, name);

@@ -177,21 +177,36 @@ static mica_status load_norm(mc_loader *loader, const mc_decoder_spec *spec, con
     return load_norm_bias(loader, module_name(loader, -1, name, text), spec->hidden, bias);
 }
 
-/* A table of rows that embeddings are made of, if there is one. */
-static mica_status load_table(mc_loader *loader, const mc_decoder_spec *spec, const char *name,
-                              int64_t rows, mc_linear *table) {
+/* A table, or a matrix, outside the layers, if there is one. */
+static mica_status load_table(mc_loader *loader, const char *name, int64_t rows, int64_t columns,
+                              mc_linear *table) {
     char text[NAME_BYTES];
     if (!name) return MICA_OK;
-    *table = (mc_linear){.out = rows, .in = spec->hidden};
+    *table = (mc_linear){.out = rows, .in = columns};
     return mc_linear_load(loader, module_name(loader, -1, name, text), false, table);
+}
+
+/* What makes the inputs of layers. */
+static mica_status load_layer_inputs(mc_loader *loader, mc_lm *lm) {
+    char text[NAME_BYTES];
+    const mc_decoder_spec *spec = &lm->spec;
+    const mc_decoder_names *names = &spec->names;
+    int64_t n = spec->n_layers * spec->layer_width;
+    if (!n) return MICA_OK;
+    MC_TRY(load_table(loader, names->layer_embed, spec->layer_rows, n, &lm->layer_embed));
+    MC_TRY(load_table(loader, names->layer_projection, n, spec->hidden, &lm->layer_projection));
+    return mc_vector_load(loader, weight_name(loader, -1, names->layer_norm, text),
+                          spec->layer_width, spec->norm_offset, &lm->layer_norm);
 }
 
 static mica_status load_embedding(mc_loader *loader, mc_lm *lm) {
     mc_decoder_spec *spec = &lm->spec;
-    MC_TRY(load_table(loader, spec, spec->names.embed, spec->vocab, &lm->embed));
+    int64_t hidden = spec->hidden;
+    MC_TRY(load_layer_inputs(loader, lm));
+    MC_TRY(load_table(loader, spec->names.embed, spec->vocab, hidden, &lm->embed));
     if (!spec->vocab) spec->vocab = lm->embed.out;
-    MC_TRY(load_table(loader, spec, spec->names.positions, spec->positions, &lm->positions));
-    MC_TRY(load_table(loader, spec, spec->names.types, spec->types, &lm->types));
+    MC_TRY(load_table(loader, spec->names.positions, spec->positions, hidden, &lm->positions));
+    MC_TRY(load_table(loader, spec->names.types, spec->types, hidden, &lm->types));
     return load_norm(loader, spec, spec->names.embed_norm, &lm->embed_norm, &lm->embed_norm_bias);
 }
 
@@ -265,10 +280,26 @@ static bool is_spare_head(const mc_lm *lm, const char *name) {
     return lm->tied && at && (at == name || at[-1] == '.');
 }
 
+/* Whether a tensor is of keys or values in a layer that reads those of another. */
+static bool is_spare_key(const mc_lm *lm, const char *name) {
+    static const int slots[] = {MC_ATTENTION_K, MC_ATTENTION_V, MC_ATTENTION_K_NORM};
+    int layer, at = 0;
+    const char *rest = mc_decoder_name(mc_str_of(name)).ptr;
+    if (sscanf(rest, "layers.%4d.%n", &layer, &at) != 1 || !at || layer < 0 ||
+        layer >= lm->spec.n_layers || mc_spec_source(&lm->spec, layer) == layer)
+        return false;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        mc_str slot = mc_str_of(mc_block_attention.slots[slots[i]].name);
+        if (mc_str_starts(mc_str_of(rest + at), slot)) return true;
+    }
+    return false;
+}
+
 static mica_status list_unused(const mc_loader *loader, const mc_lm *lm, mc_names *unused) {
     for (size_t i = 0; i < mc_weights_count(loader->weights); i++) {
         const char *name = mc_weights_at(loader->weights, i)->name;
-        if (!loader->used[i] && !mc_lm_ignores(name) && !is_spare_head(lm, name))
+        if (!loader->used[i] && !mc_lm_ignores(name) && !is_spare_head(lm, name) &&
+            !is_spare_key(lm, name))
             MC_TRY(mc_names_add(unused, name));
     }
     return MICA_OK;

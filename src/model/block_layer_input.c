@@ -1,0 +1,46 @@
+/* What a token gives to the layer at hand, let through by the stream: W_p(activation(W_g x) * p).
+ *
+ * Source: the behaviour of transformers 5, of Gemma 3n and 4. */
+#include "model/pass.h"
+
+static int64_t width(const mc_block_spec *b) {
+    return b->layer_input.width;
+}
+
+static int64_t kept(const mc_block_spec *b) {
+    return 2 * b->hidden + 3 * b->layer_input.width;
+}
+
+static const mc_slot slots[MC_LAYER_INPUT_SLOTS] = {
+    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
+                       .name = "pre_per_layer_input_norm",
+                       .optional = true,
+                       .rows = mc_block_hidden},
+    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
+                            .name = "post_per_layer_input_norm",
+                            .rows = mc_block_hidden,
+                            .gguf = "post_norm"},
+    [MC_LAYER_INPUT_GATE] = {.name = "per_layer_input_gate",
+                             .rows = width,
+                             .columns = mc_block_hidden,
+                             .gguf = "inp_gate"},
+    [MC_LAYER_INPUT_PROJECTION] = {.name = "per_layer_projection",
+                                   .rows = mc_block_hidden,
+                                   .columns = width,
+                                   .gguf = "proj"},
+};
+
+static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
+    mica_array input = mc_block_rows_from(p, p->input, p->length - mica_array_dim(x, 1));
+    mica_array gate = mc_block_apply(p, at, MC_LAYER_INPUT_GATE, x);
+    gate = mc_block_activate(p, at->spec->layer_input.activation, gate);
+    return mc_block_apply(p, at, MC_LAYER_INPUT_PROJECTION, mica_multiply(p->s, gate, input));
+}
+
+const mc_block mc_block_layer_input = {
+    .name = "layer_input",
+    .slots = slots,
+    .n_slots = MC_LAYER_INPUT_SLOTS,
+    .forward = forward,
+    .kept = kept,
+};
