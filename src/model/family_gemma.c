@@ -1,5 +1,5 @@
-/* What Gemma 3n and 4 share: layers that read the keys and values of others, and what tokens give to
- * each layer. */
+/* What Gemma 3n and 4 share: layers that read the keys and values of others, and what tokens give
+ * to each layer. */
 #include "model/family.h"
 
 /* Attention that has the keys and values of another layer. */
