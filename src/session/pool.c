@@ -9,8 +9,9 @@
 
 #include <string.h>
 
-/* BLOCK: tokens. TEXT, CHUNK: tokens of a text, and of a pass, that the parts' shares are for. */
-enum { BLOCK = 64, TEXT = 8192, CHUNK = 512 };
+/* BLOCK: tokens. TEXT, CHUNK: tokens of a text, and of a pass, that the parts' shares are for.
+ * SNAPSHOTS: how many at most, in a SHARE-th of the memory. */
+enum { BLOCK = 64, TEXT = 8192, CHUNK = 512, SNAPSHOTS = 64, SHARE = 8 };
 
 /* ---- the layout ---- */
 
@@ -32,11 +33,10 @@ static int part_for(mc_kv_pool *pool, int group) {
     return pool->n_parts++;
 }
 
-static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states, bool keep) {
+static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states) {
     const mc_lm *lm = pool->lm;
     MC_TRY(mc_state_plan_init(&pool->plan, lm, states, pool->context, 0, pool->block));
     pool->n_groups = pool->plan.together;
-    pool->keeps = keep && pool->plan.together == pool->plan.n;
     if (!pool->n_groups) return mc_fail(MICA_EINVAL, "a pool for a model without keys and values");
     pool->groups = mc_calloc((size_t)pool->n_groups, sizeof *pool->groups);
     pool->parts = mc_calloc((size_t)pool->n_groups, sizeof *pool->parts);
@@ -62,6 +62,17 @@ static uint64_t bytes_beside(const mc_kv_pool *pool) {
         bytes += state.kind->bytes_after(&state, 0);
     }
     return bytes;
+}
+
+/* Decides whether prefixes are kept; how many snapshots have room with `beside` bytes of others. */
+static int32_t plan_snapshots(mc_kv_pool *pool, const mc_kv_pool_options *options,
+                              uint64_t beside) {
+    mc_snapshots *s = &pool->snapshots;
+    uint64_t share = options->bytes > beside ? (options->bytes - beside) / SHARE : 0;
+    pool->keeps = options->keep && mc_snapshots_plan(s, &pool->plan, pool->lm);
+    if (!pool->keeps || !mc_snapshots_wanted(s)) return 0;
+    pool->keeps = share >= s->bytes;
+    return (int32_t)(share / s->bytes < SNAPSHOTS ? share / s->bytes : SNAPSHOTS);
 }
 
 mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n) {
@@ -246,8 +257,12 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     pool->block = block;
     pool->context = options->context;
     pool->swap_limit = options->swap_bytes;
-    mica_status status = plan(pool, options->states, options->keep);
+    mica_status status = plan(pool, options->states);
     uint64_t beside = (uint64_t)options->sessions * bytes_beside(pool);
+    int32_t snapshots = status == MICA_OK ? plan_snapshots(pool, options, beside) : 0;
+    beside += (uint64_t)snapshots * pool->snapshots.bytes;
+    if (status == MICA_OK && snapshots)
+        status = mc_snapshots_init(&pool->snapshots, device, snapshots);
     if (status == MICA_OK) status = share_memory(pool, options->bytes, beside);
     if (status == MICA_OK) status = open_blocks(pool);
     if (status == MICA_OK) status = open_arrays(pool);
@@ -274,6 +289,7 @@ void mc_kv_pool_close(mc_kv_pool **out) {
     mc_free(pool->groups);
     mc_free(pool->parts);
     mc_prefixes_deinit(&pool->prefixes);
+    mc_snapshots_deinit(&pool->snapshots);
     mc_free(pool->refs);
     mc_free(pool->owners);
     mc_free(pool->free_in);
@@ -336,7 +352,7 @@ uint64_t mc_kv_pool_used_bytes(const mc_kv_pool *pool) {
 }
 
 uint64_t mc_kv_pool_kept_bytes(const mc_kv_pool *pool) {
-    uint64_t bytes = 0;
+    uint64_t bytes = (uint64_t)pool->snapshots.known.count * pool->snapshots.bytes;
     for (int c = 0; c < pool->n_parts; c++)
         bytes += (uint64_t)pool->parts[c].idle * pool->parts[c].block_bytes;
     return bytes;

@@ -30,6 +30,7 @@
 #include "session/plan.h"
 #include "session/prefix.h"
 #include "session/programs.h"
+#include "session/snapshots.h"
 
 #include <mica/program.h>
 
@@ -37,8 +38,8 @@ typedef struct mc_kv_pool_options {
     uint64_t bytes;      /* limit of all blocks, and of what `sessions` have beside them */
     int64_t block;       /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
     int64_t context;     /* mc_session_model's, of all sessions */
-    bool keep;           /* prefixes of texts, for other sessions (session/trail.h), where all
-                          * states are in blocks; else none are kept */
+    bool keep;           /* prefixes of texts, for other sessions (session/trail.h); none if some
+                          * states are neither in blocks nor have snapshots with room for one */
     uint64_t swap_bytes; /* limit of copies of caches in the host's memory (session/swap.h) */
     const mc_layer_state *states; /* mc_session_model's */
     int64_t sessions; /* max that have tokens at once, with states that are not in blocks */
@@ -102,6 +103,7 @@ typedef struct mc_kv_pool {
     mc_pass_program programs[MC_POOL_PROGRAMS];
     mc_arena arena; /* lists of the pass at hand */
     mc_prefixes prefixes;
+    mc_snapshots snapshots;
     int32_t *owners;            /* [blocks] the prefix that names a block; -1: none */
     bool keeps;                 /* prefixes */
     bool has_full, has_windows; /* groups that attend to all positions, and others */
@@ -135,7 +137,7 @@ int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk)
 /* Blocks that it takes for n more in each group. */
 int64_t mc_kv_pool_more(const mc_kv_pool *pool, int64_t n);
 
-/* Bytes of blocks in tables, and of those that only prefixes have. */
+/* Bytes of blocks in tables; of those that only prefixes have, and of snapshots. */
 uint64_t mc_kv_pool_used_bytes(const mc_kv_pool *pool);
 uint64_t mc_kv_pool_kept_bytes(const mc_kv_pool *pool);
 

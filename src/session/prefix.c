@@ -89,9 +89,7 @@ void mc_prefix_unpin(mc_prefixes *p, int32_t entry) {
     if (--p->entries[entry].pins == 0) link_newest(p, entry);
 }
 
-int32_t mc_prefix_drop_oldest(mc_prefixes *p) {
-    int32_t i = p->oldest;
-    if (i < 0) return -1;
+void mc_prefix_drop(mc_prefixes *p, int32_t i) {
     unlink_entry(p, i);
     int32_t *at = bucket_of(p, p->entries[i].hash);
     while (*at != i)
@@ -100,5 +98,10 @@ int32_t mc_prefix_drop_oldest(mc_prefixes *p) {
     p->entries[i].next = p->unused;
     p->unused = i;
     p->count--;
+}
+
+int32_t mc_prefix_drop_oldest(mc_prefixes *p) {
+    int32_t i = p->oldest;
+    if (i >= 0) mc_prefix_drop(p, i);
     return i;
 }

@@ -61,7 +61,10 @@ void mc_prefix_pin(mc_prefixes *p, int32_t entry);
 /* Without pins an entry is the newest of the list. */
 void mc_prefix_unpin(mc_prefixes *p, int32_t entry);
 
-/* Removes the oldest entry without pins, and returns it: its blocks may be read until the next one
+/* Removes an entry without pins. */
+void mc_prefix_drop(mc_prefixes *p, int32_t entry);
+
+/* Removes the oldest one, and returns it: its blocks may be read until the next one
  * is added. -1: there is none. */
 int32_t mc_prefix_drop_oldest(mc_prefixes *p);
 

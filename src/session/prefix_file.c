@@ -58,6 +58,8 @@ static mica_status make_header(const mc_session_model *model, header *head) {
 static mica_status check_keeps(const mc_session_model *model) {
     if (model->pool && model->pool->n_parts > 1)
         return mc_fail(MICA_EUNSUPPORTED, "prefixes of layers with unlike heads are not saved");
+    if (model->pool && mc_snapshots_wanted(&model->pool->snapshots))
+        return mc_fail(MICA_EUNSUPPORTED, "prefixes of recurrent layers are not saved");
     if (model->pool && model->pool->keeps) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED, "prefixes are not kept here: mica was built without xxhash");
 }

@@ -197,7 +197,10 @@ static int64_t take_known(mc_session *session, const mc_tokens *text) {
     const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
     int64_t known = known_of(session, text);
     if (known < 1 || !mc_tokens_reserve(&session->history, known)) return 0;
-    if (mc_trail_take(&session->cache.trail, ids, known) != MICA_OK) return 0;
+    if (mc_trail_take(&session->cache.trail, session->scope, ids, known) != MICA_OK) {
+        forget(session);
+        return 0;
+    }
     (void)mc_tokens_add(&session->history, ids, known);
     return known;
 }
@@ -230,6 +233,15 @@ static int64_t take_swapped(mc_session *session, const mc_tokens *text) {
     return take_known(session, text);
 }
 
+/* Says what comes to who keeps it for others; without memory nobody does. */
+static void expect(mc_session *session, const mc_tokens *text) {
+    int64_t n = mc_tokens_count(text);
+    if (text->start)
+        (void)mc_session_mark(session, n);
+    else
+        mc_trail_expect(&session->cache.trail, MC_BUFFER_AT(&text->ids, int32_t), n);
+}
+
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
     if (drop_follower(session) != MICA_OK) forget(session); /* it had the caches */
     int64_t count = mc_session_count(session), n = mc_tokens_count(text);
@@ -245,7 +257,7 @@ int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
     mc_swap_drop(&session->swap);
     session->to_come = n - common;
     mc_trail_count(&session->cache.trail, n, common);
-    (void)mc_session_mark(session, n); /* without memory windows are not kept there */
+    expect(session, text);
     return common;
 }
 
@@ -274,6 +286,7 @@ static mica_status prepare(mc_session *session, int64_t count, int64_t n) {
     MC_TRY(mc_cache_collect(cache, s, &session->rows, session->rows.scope != NULL));
     if (n > 1 || session->has_read) MC_TRY(mc_cache_snapshot(cache, s, count, session->has_read));
     session->has_read = false;
+    mc_trail_keep(&cache->trail);
     return mc_cache_reserve(cache, s, n, mc_max(session->to_come, n));
 }
 
@@ -436,8 +449,26 @@ bool mc_session_wants_largest(const mc_session *session) {
     return session->largest && !session->greedy && session->model->lm->spec.vocab > MC_LARGEST;
 }
 
+/* Computes tokens up to where the pool keeps the states, if it is to do so among the next n;
+ * *done receives how many. */
+static mica_status feed_to_stops(mc_session *session, const int32_t *ids, int64_t n,
+                                 int64_t *done) {
+    const mc_session_wish none = {.wanted = MC_NO_LOGITS};
+    int64_t step;
+    for (*done = 0; n > 1 && (step = mc_trail_next_stop(&session->cache.trail, n - *done));
+         *done += step) {
+        MC_TRY(mc_session_pass(session, ids + *done, step, &none, NULL));
+        mc_trail_keep(&session->cache.trail);
+    }
+    return MICA_OK;
+}
+
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits) {
+    int64_t done;
+    MC_TRY(feed_to_stops(session, ids, n, &done));
+    ids += done;
+    n -= done;
     const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS,
                                   .best = session->greedy,
                                   .largest = logits && mc_session_wants_largest(session)};
@@ -453,6 +484,7 @@ mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
         MC_TRY(mc_session_pass(session, ids, n, &wish, last));
         if (logits) MC_TRY(keep(session, &wish, last, 1));
     }
+    mc_trail_keep(&session->cache.trail);
     if (logits) *logits = mc_session_logits(session);
     return MICA_OK;
 }

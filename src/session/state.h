@@ -113,6 +113,12 @@ typedef struct mc_state_ops {
      * errors  MICA_ENOMEM: there is no snapshot, then */
     mica_status (*snapshot)(mc_state *state, mica_scope *home, int64_t total, bool lasting);
 
+    /* Names the arrays, n_carried, of a position that `back` says, in a scope; makes them those of
+     * an empty state. NULL: other sessions cannot go on from a snapshot.
+     *  errors  MICA_ENOMEM; of `resume`: then the cache must be cleared */
+    mica_status (*share)(const mc_state *state, mica_scope *home, int64_t at, mica_array *arrays);
+    mica_status (*resume)(mc_state *state, mica_scope *home, int64_t at, const mica_array *arrays);
+
     /* ---- passes ---- */
 
     /* Begins the recording of a pass. */

@@ -170,6 +170,20 @@ static mica_status take_snapshot(mc_state *state, mica_scope *home, int64_t tota
     return MICA_OK;
 }
 
+static mica_status share(const mc_state *state, mica_scope *home, int64_t at, mica_array *arrays) {
+    const carried *c = of(state);
+    const mica_array *from = c->now;
+    for (int i = 0; i < SNAPSHOTS && c->at != at; i++)
+        if (c->snapshots[i].at == at) from = c->snapshots[i].arrays;
+    return name_again(c, home, from, arrays);
+}
+
+static mica_status resume(mc_state *state, mica_scope *home, int64_t at, const mica_array *arrays) {
+    carried *c = of(state);
+    state->count = c->at = at;
+    return name_again(c, home, arrays, c->now);
+}
+
 /* ---- passes ---- */
 
 static carried *row_of(mc_state_rows rows) {
@@ -296,6 +310,8 @@ const mc_state_ops mc_state_carried = {
     .cut = cut,
     .reach = reach,
     .snapshot = take_snapshot,
+    .share = share,
+    .resume = resume,
     .begin = begin,
     .before = before,
     .after = after,

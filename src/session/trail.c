@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { EVERY = 16 }; /* blocks from one snapshot to the next */
+
 void mc_trail_init(mc_trail *t, mc_kv_pool *pool, mc_state **states) {
     *t = (mc_trail){
         .pool = pool, .states = states, .keeps = pool && pool->keeps, .seed = mc_prefix_seed("")};
@@ -14,6 +16,7 @@ void mc_trail_deinit(mc_trail *t) {
     mc_buffer_deinit(&t->hashes);
     mc_buffer_deinit(&t->pins);
     mc_buffer_deinit(&t->marks);
+    mc_buffer_deinit(&t->stops);
 }
 
 static int64_t count_of(const mc_trail *t) {
@@ -26,6 +29,10 @@ static const mc_entry_span *span_of(const mc_trail *t, int group) {
 
 static mc_kv_table *table_of(const mc_trail *t, int group) {
     return &((mc_blocks *)t->states[group])->table;
+}
+
+static bool has_snapshots(const mc_trail *t) {
+    return mc_snapshots_wanted(&t->pool->snapshots);
 }
 
 /* The hash under which blocks of groups with a window are kept. */
@@ -199,13 +206,49 @@ void mc_trail_leave(mc_trail *t) {
 
 void mc_trail_unmark(mc_trail *t) {
     mc_buffer_clear(&t->marks);
+    mc_buffer_clear(&t->stops);
+}
+
+static mica_status add_mark(mc_buffer *marks, int64_t position) {
+    if (MC_BUFFER_PUSH(marks, int64_t, position)) return MICA_OK;
+    return mc_fail_nomem("a session's caches");
 }
 
 mica_status mc_trail_mark(mc_trail *t, int64_t position) {
-    if (!t->keeps || t->lost || !t->pool->has_windows) return MICA_OK;
-    if (!MC_BUFFER_PUSH(&t->marks, int64_t, position)) return mc_fail_nomem("a session's caches");
+    if (!t->keeps || t->lost) return MICA_OK;
+    int64_t stop = position / t->pool->block * t->pool->block;
+    if (t->pool->has_windows) MC_TRY(add_mark(&t->marks, position));
+    if (has_snapshots(t) && stop > t->total) MC_TRY(add_mark(&t->stops, stop));
     pass_marks(t);
     return MICA_OK;
+}
+
+/* ---- snapshots ---- */
+
+int64_t mc_trail_next_stop(const mc_trail *t, int64_t n) {
+    if (!t->keeps || t->lost || !has_snapshots(t)) return 0;
+    const int64_t *stops = MC_BUFFER_AT(&t->stops, int64_t), every = EVERY * t->pool->block;
+    int64_t next = (t->total / every + 1) * every;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&t->stops, int64_t); i++)
+        if (stops[i] > t->total) next = mc_min(next, stops[i]);
+    return next < t->total + n ? next - t->total : 0;
+}
+
+void mc_trail_keep(mc_trail *t) {
+    if (!t->keeps || t->lost || !has_snapshots(t) || t->total < 1) return;
+    int64_t *stops = MC_BUFFER_AT(&t->stops, int64_t), block = t->pool->block;
+    size_t n = MC_BUFFER_COUNT(&t->stops, int64_t), left = 0;
+    bool wanted = t->total % (EVERY * block) == 0;
+    for (size_t i = 0; i < n; i++) {
+        wanted = wanted || stops[i] == t->total;
+        if (stops[i] > t->total) stops[left++] = stops[i];
+    }
+    t->stops.len = left * sizeof *stops;
+    if (!wanted) return;
+    keep_windows(t, t->total / block);
+    mc_snapshots_keep(&t->pool->snapshots,
+                      MC_BUFFER_AT(&t->hashes, mc_prefix_hash)[t->total / block - 1], t->states,
+                      t->total);
 }
 
 mica_status mc_trail_copy(const mc_trail *from, mc_trail *to) {
@@ -258,20 +301,54 @@ static int64_t windows_reach(const mc_trail *t, const mc_prefix_hash *hashes, in
     return n;
 }
 
-int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
-    if (!t->keeps) return 0;
-    int64_t block = t->pool->block, max = (n - 1) / block, found = 0;
-    if (max < 1) return 0;
-    mc_prefix_hash *hashes = mc_array_alloc((size_t)max, sizeof *hashes);
-    if (!hashes) return 0;
-    for (; found < max; found++) {
-        hashes[found] =
-            mc_prefix_next(found ? hashes[found - 1] : t->seed, ids + found * block, block);
-        if (t->pool->has_full && find_full(t->pool, hashes[found]) < 0) break;
+/* The same for states that have snapshots. */
+static int64_t snapshots_reach(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
+    while (n > 0 && has_snapshots(t) && !mc_snapshots_has(&t->pool->snapshots, hashes[n - 1]))
+        n--;
+    return n;
+}
+
+/* Where all states can go on. */
+static int64_t all_reach(const mc_trail *t, const mc_prefix_hash *hashes, int64_t n) {
+    int64_t before;
+    do {
+        before = n;
+        n = snapshots_reach(t, hashes, windows_reach(t, hashes, n));
+    } while (n < before);
+    return n;
+}
+
+/* How many of the first `max` blocks of a text layers without windows have: their hashes, to be
+ * freed, go into *hashes. */
+static int64_t find_shared(const mc_trail *t, const int32_t *ids, int64_t max,
+                           mc_prefix_hash **hashes) {
+    int64_t block = t->pool->block, found = 0;
+    mc_prefix_hash *list = max > 0 ? mc_array_alloc((size_t)max, sizeof *list) : NULL;
+    for (; list && found < max; found++) {
+        list[found] = mc_prefix_next(found ? list[found - 1] : t->seed, ids + found * block, block);
+        if (t->pool->has_full && find_full(t->pool, list[found]) < 0) break;
     }
-    found = windows_reach(t, hashes, found);
+    *hashes = list;
+    return found;
+}
+
+int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
+    mc_prefix_hash *hashes;
+    if (!t->keeps) return 0;
+    int64_t block = t->pool->block, found = find_shared(t, ids, (n - 1) / block, &hashes);
+    found = all_reach(t, hashes, found);
     mc_free(hashes);
     return found * block;
+}
+
+void mc_trail_expect(mc_trail *t, const int32_t *ids, int64_t n) {
+    mc_prefix_hash *hashes;
+    (void)mc_trail_mark(t, n);
+    if (!t->keeps || t->lost || !has_snapshots(t)) return;
+    (void)mc_trail_mark(t, n - 1); /* so much is known of the same text */
+    if (!t->pool->has_full) return;
+    (void)mc_trail_mark(t, find_shared(t, ids, (n - 1) / t->pool->block, &hashes) * t->pool->block);
+    mc_free(hashes);
 }
 
 /* Puts block i of a text of n blocks into the tables. */
@@ -294,9 +371,15 @@ static void take_block(mc_trail *t, int64_t i, int64_t n, mc_prefix_hash hash) {
     mc_pool_unpin(pool, part);
 }
 
-mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known) {
+mica_status mc_trail_take(mc_trail *t, mica_scope *home, const int32_t *ids, int64_t known) {
     int64_t block = t->pool->block, n = known / block;
     MC_TRY(mc_trail_reserve(t, known));
+    if (has_snapshots(t)) {
+        mc_prefix_hash last = t->seed;
+        for (int64_t i = 0; i < n; i++)
+            last = mc_prefix_next(last, ids + i * block, block);
+        MC_TRY(mc_snapshots_take(&t->pool->snapshots, last, t->states, home, known));
+    }
     for (int g = 0; g < t->pool->n_groups; g++)
         MC_TRY(mc_kv_table_reserve(table_of(t, g), n));
     mc_prefix_hash hash = t->seed;

@@ -8,7 +8,11 @@
  * caller marks a position, such as the end of a message, and where the cache is cleared: in entries
  * of their own, which are not pinned.
  *
- * Whatever the pool keeps in this way lies in its blocks, and goes when others need them.
+ * States that are not in blocks are kept as snapshots (session/snapshots.h) at the last whole block
+ * before a mark, and after every 16th block; passes over a text should stop there
+ * (mc_trail_next_stop). A text goes on from the last one at or before the end of what is known.
+ *
+ * Whatever else the pool keeps in this way lies in its blocks, and goes when others need them.
  *
  * Threads: one at a time. */
 #ifndef SESSION_TRAIL_H
@@ -25,6 +29,7 @@ typedef struct mc_trail {
     mc_buffer hashes;    /* mc_prefix_hash of each full block */
     mc_buffer pins;      /* int32: its entry; -1: there is none */
     mc_buffer marks;     /* int64 positions that the text has not reached */
+    mc_buffer stops;     /* int64: of those at the ends of blocks, where states are kept */
     int64_t total;       /* tokens of the text */
     bool lost;           /* the text is not known: it came from a file */
 } mc_trail;
@@ -47,6 +52,16 @@ void mc_trail_leave(mc_trail *t);
 mica_status mc_trail_mark(mc_trail *t, int64_t position);
 void mc_trail_unmark(mc_trail *t);
 
+/* Says that the cache is about to get the rest of a text of n tokens, more than it has: others may
+ * share all of it, or what the pool has the blocks of. Without memory that is not kept. */
+void mc_trail_expect(mc_trail *t, const int32_t *ids, int64_t n);
+
+/* How many of the next n tokens to compute before the states are kept; 0: all of them. */
+int64_t mc_trail_next_stop(const mc_trail *t, int64_t n);
+
+/* Keeps the states where they are to be kept, with all tokens counted. */
+void mc_trail_keep(mc_trail *t);
+
 /* Makes an empty trail a copy. errors  MICA_ENOMEM; then it is empty */
 mica_status mc_trail_copy(const mc_trail *from, mc_trail *to);
 
@@ -55,7 +70,8 @@ void mc_trail_count(const mc_trail *t, int64_t asked, int64_t known);
 
 /* How many of the first tokens of a text the pool has, for an empty cache: whole blocks. */
 int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n);
-/* Puts so many, from mc_trail_known, into the empty cache. errors  MICA_ENOMEM; it is then empty */
-mica_status mc_trail_take(mc_trail *t, const int32_t *ids, int64_t known);
+/* Puts so many, from mc_trail_known, into the empty cache, whose arrays belong to `home`.
+ * errors  MICA_ENOMEM; then the cache must be cleared */
+mica_status mc_trail_take(mc_trail *t, mica_scope *home, const int32_t *ids, int64_t known);
 
 #endif

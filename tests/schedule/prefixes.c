@@ -90,6 +90,89 @@ static void test_alike_prompts(void **state) {
     mc_schedule_close(&schedule);
 }
 
+/* ---- recurrent layers ---- */
+
+enum { SHARED = 150, WHOLE = 200 };
+
+static void make_parting(int32_t ids[ALIKE][WHOLE]) {
+    for (int i = 0; i < ALIKE; i++)
+        for (int k = 0; k < WHOLE; k++)
+            ids[i][k] = k < SHARED ? (k * 7 + 3) % 90 : (k * 11 + i * 5) % 90;
+}
+
+/* Submits all prompts at once, and compares the answers. */
+static void ask_parting(mc_schedule *schedule, int32_t ids[ALIKE][WHOLE],
+                        const client_choice *wants, const mica_generate_options *o) {
+    client c[ALIKE];
+    gate g;
+    gate_shut(&g, schedule);
+    for (int i = 0; i < ALIKE; i++) {
+        client_init(&c[i]);
+        must_submit(&c[i], schedule,
+                    &(mc_request_options){.ids = ids[i], .n_ids = WHOLE, .generate = o});
+    }
+    gate_open(&g);
+    for (int i = 0; i < ALIKE; i++) {
+        client_wait_ends(&c[i], 1);
+        choice_compare(&c[i].choices[0], &wants[i], "a prompt of a recurrent model");
+        client_deinit(&c[i]);
+    }
+}
+
+static void copy_to(const char *dir, const char *from, const char *name) {
+    char *source = test_format("%s/%s/%s", test_cases_dir(), from, name);
+    char *to = test_format("%s/%s", dir, name);
+    test_copy_file(source, to);
+    free(source);
+    free(to);
+}
+
+/* Opens a family's model, which has no tokenizer, with another's. */
+static mica_model *open_family(const char *dir, const char *name) {
+    char *from = test_format("families/%s", name);
+    mica_model *model;
+    copy_to(dir, from, "config.json");
+    copy_to(dir, from, "model.safetensors");
+    copy_to(dir, "models/llama3_rope_sharded", "tokenizer.json");
+    if (mica_model_open(dir, &(mica_model_options){.threads = 2}, &model) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    free(from);
+    return model;
+}
+
+static void check_recurrent(const char *name) {
+    static const mica_generate_options o = {.max_tokens = 5, .ignore_eos = true};
+    char *dir = test_temp_dir();
+    int32_t ids[ALIKE][WHOLE];
+    client_choice wants[ALIKE];
+    mica_model *model = open_family(dir, name);
+    make_parting(ids);
+    for (int i = 0; i < ALIKE; i++)
+        wants[i] = generate_alone(model, ids[i], WHOLE, &o);
+    mc_schedule *schedule =
+        open_schedule(model, &(mc_schedule_options){.cache_bytes = 1 << 24, .rows = 4});
+    ask_parting(schedule, ids, wants, &o);
+    int64_t cached = (int64_t)stats_of(schedule).cached_tokens;
+    if (mc_prefix_available()) assert_int_equal(cached, (ALIKE - 1) * (SHARED / 64 * 64));
+    ask_parting(schedule, ids, wants, &o);
+    cached = (int64_t)stats_of(schedule).cached_tokens - cached;
+    if (mc_prefix_available()) assert_int_equal(cached, ALIKE * (WHOLE / 64 * 64));
+    for (int i = 0; i < ALIKE; i++)
+        choice_free(&wants[i]);
+    mc_schedule_close(&schedule);
+    mica_model_close(&model);
+    test_temp_dir_remove(dir);
+}
+
+/* They go on from snapshots: where prompts part, and behind each. */
+static void test_recurrent(void **state) {
+    (void)state;
+    static const char *const names[] = {"lfm2_hf", "lfm3_hf", "qwen3_next_hf", "granitehyb_moe_hf",
+                                        "nemotron_h_hf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        check_recurrent(names[i]);
+}
+
 /* ---- memory ---- */
 
 enum { SHORT = 70 };
@@ -276,8 +359,9 @@ static void test_cut_off(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_prompts), cmocka_unit_test(test_alike_prompts),
-        cmocka_unit_test(test_kept_prompts),  cmocka_unit_test(test_bad_file),
-        cmocka_unit_test(test_cut_off),       cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_recurrent),     cmocka_unit_test(test_kept_prompts),
+        cmocka_unit_test(test_bad_file),      cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/prefixes", tests, open_models, close_models);
 }

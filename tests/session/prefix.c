@@ -38,6 +38,7 @@ static void open_world(world *w, const char *model, int64_t blocks, int64_t cont
     mc_kv_pool *pool;
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &pool));
     options.bytes = pool->parts->block_bytes * (uint64_t)(blocks * pool->n_groups);
+    if (mc_snapshots_wanted(&pool->snapshots)) options.bytes += options.bytes / 7 + 4096;
     mc_kv_pool_close(&pool);
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &w->model.pool));
 }
@@ -117,6 +118,8 @@ static void make_text(world *w, int32_t *ids, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         ids[i] = (int32_t)below(w, w->f.lm->spec.vocab);
 }
+
+static int recurrent_families;
 
 /* ---- hashes ---- */
 
@@ -210,6 +213,89 @@ static void copies_become_one(void **state) {
     close_world(&w);
 }
 
+/* ---- recurrent layers ---- */
+
+/* What a text has in common with those before: its end, or where it was seen to part from them. */
+static void read_alike(world *w) {
+    int32_t one[MAX_TEXT], two[MAX_TEXT];
+    int64_t known;
+    make_text(w, one, 700);
+    make_text(w, two, 700);
+    memcpy(two, one, 100 * sizeof *two);
+    const struct {
+        const int32_t *ids;
+        int64_t n, known;
+    } reads[] = {{one, 200, 0},  {one, 200, 192}, {one, 300, 192}, {one, 700, 288},
+                 {two, 200, 0},  {two, 150, 96},  {two, 193, 192}, {one, 600, 512},
+                 {one, 161, 96}, {one, 161, 160}};
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        mc_session *session = open_session(&w->model);
+        const float *got = prompt(session, reads[i].ids, reads[i].n, &known);
+        compare(w, reads[i].ids, reads[i].n, got, "a prompt that goes on from a snapshot");
+        if (known != reads[i].known) fail_msg("%s: prompt %zu: %" PRId64, w->f.name, i, known);
+        check_accounts(w, &session, 1);
+        mc_session_close(&session);
+    }
+    assert_true(mc_kv_pool_kept_bytes(w->model.pool) >
+                (uint64_t)w->model.pool->parts->idle * w->model.pool->parts->block_bytes);
+}
+
+/* Of every family with states that can only go back to snapshots. */
+static void check_recurrent(const model_fixture *f) {
+    world w = {.f = *f, .random = 11};
+    const mc_kv_pool_options options = {.bytes = 1 << 26, .block = BLOCK, .keep = true};
+    mc_state_plan plan;
+    must(mc_state_plan_init(&plan, f->lm, NULL, 0, 0, BLOCK));
+    bool wanted = plan.together && plan.together < plan.n && plan.states[0].shape.heads > 0;
+    mc_state_plan_deinit(&plan);
+    if (!wanted) return;
+    w.model = (mc_session_model){.lm = f->lm, .device = f->device};
+    must(mc_kv_pool_open(f->lm, f->device, &options, &w.model.pool));
+    assert_true(w.model.pool->keeps);
+    read_alike(&w);
+    mc_kv_pool_close(&w.model.pool);
+    recurrent_families++;
+}
+
+static void recurrent_layers_go_on(void **state) {
+    (void)state;
+    if (!mc_prefix_available()) skip();
+    recurrent_families = 0;
+    fixture_each(check_recurrent);
+    if (!getenv("MICA_FIXTURES")) assert_true(recurrent_families >= 8);
+}
+
+/* Snapshots have a share of the limit; the one used longest ago goes, and what needs it is computed
+ * again. */
+static void few_snapshots(void **state) {
+    (void)state;
+    world w;
+    int32_t texts[3][150];
+    int64_t known;
+    open_world(&w, "../families/granitehyb_dense_q4", 40, 0);
+    mc_kv_pool_options options = {.block = BLOCK, .keep = true};
+    options.bytes = 8 * 2 * w.model.pool->snapshots.bytes;
+    mc_kv_pool_close(&w.model.pool);
+    must(mc_kv_pool_open(w.f.lm, w.f.device, &options, &w.model.pool));
+    const mc_kv_pool *pool = w.model.pool;
+    assert_int_equal(pool->snapshots.known.max, 2);
+    assert_true((uint64_t)pool->blocks * pool->parts->block_bytes + 2 * pool->snapshots.bytes <=
+                options.bytes);
+    mc_session *session = open_session(&w.model);
+    static const int64_t order[] = {0, 1, 0, 2, 1}, want[] = {0, 0, 128, 0, 0};
+    for (int i = 0; i < 3; i++)
+        make_text(&w, texts[i], 150);
+    for (int i = 0; i < 5; i++) {
+        const int32_t *text = texts[order[i]];
+        compare(&w, text, 150, prompt(session, text, 150, &known), "few snapshots");
+        assert_int_equal(known, want[i]);
+        mc_session_reset(session);
+    }
+    assert_int_equal(pool->snapshots.known.count, 2);
+    mc_session_close(&session);
+    close_world(&w);
+}
+
 /* The texts used longest ago go, their ends first. */
 static void the_oldest_go_first(void **state) {
     (void)state;
@@ -251,7 +337,11 @@ static void random_conversations(void **state) {
     } lives[] = {{"qwen3_tied", 40, 0},
                  {"gemma3_text_f32", 40, 0},
                  {"gemma2_f32", 30, 0},
-                 {"gemma3_text_f32", 40, 100}};
+                 {"gemma3_text_f32", 40, 100},
+                 {"../families/lfm2_hf", 40, 0},
+                 {"../families/qwen3_next_hf", 40, 0},
+                 {"../families/granitehyb_dense_q4", 30, 0},
+                 {"../families/nemotron_h_hf", 30, 0}};
     enum { SESSIONS = 3, TEXTS = 4 };
     for (size_t life = 0; life < sizeof lives / sizeof *lives; life += (size_t)test_case_step()) {
         world w;
@@ -314,12 +404,9 @@ static bool read_twice(void *arg) {
     return ok;
 }
 
-/* Without memory nothing is known of a prompt, or reading it fails; what is kept stays right. */
-static void each_allocation_may_fail(void **state) {
-    (void)state;
-    if (test_device_is_other()) skip(); /* its thread allocates, too */
+static void fail_each_allocation(const char *model) {
     world w;
-    open_world(&w, "gemma3_text_f32", 60, 0);
+    open_world(&w, model, 60, 0);
     failing = &w;
     make_text(&w, failing_ids, 200);
     for (uint64_t n = 1;; n++) {
@@ -337,12 +424,22 @@ static void each_allocation_may_fail(void **state) {
     close_world(&w);
 }
 
+/* Without memory nothing is known of a prompt, or reading it fails; what is kept stays right. */
+static void each_allocation_may_fail(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
+    fail_each_allocation("gemma3_text_f32");
+    fail_each_allocation("../families/lfm2_hf");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hashes_are_xxh3),
         cmocka_unit_test(a_prompt_is_read_once),
         cmocka_unit_test(the_end_of_a_session_is_known),
         cmocka_unit_test(copies_become_one),
+        cmocka_unit_test(recurrent_layers_go_on),
+        cmocka_unit_test(few_snapshots),
         cmocka_unit_test(the_oldest_go_first),
         cmocka_unit_test(random_conversations),
         cmocka_unit_test(each_allocation_may_fail),

@@ -194,7 +194,8 @@ static void check_back(world *w) {
     mc_session *session = open_session(w); /* token by token: there is one behind the prompt */
     feed(session, w->text, 10, 10);
     feed(session, w->text + 10, 30, 1);
-    reuse(w, session, 35, 10);
+    bool kept = w->model.pool && w->model.pool->keeps; /* behind a block, by those before */
+    reuse(w, session, 35, kept ? 32 : 10);
     mc_session_close(&session);
 }
 
@@ -505,14 +506,27 @@ static void test_refused(void **state) {
     close_world(&w);
 }
 
-/* A pool keeps prefixes only of sessions of which all is in its blocks. */
+/* A pool keeps prefixes of sessions of which all is in its blocks, or has snapshots that others can
+ * go on from, if there is room for one. */
 static void test_keeps(void **state) {
     (void)state;
     world w;
     open_world(&w, "llama_untied_f32");
     open_pool(&w, true);
+    assert_int_equal(w.model.pool->keeps, mc_prefix_available());
+    mc_kv_pool_close(&w.model.pool);
+    decay.share = NULL;
+    open_pool(&w, true);
     assert_false(w.model.pool->keeps);
     assert_null(w.model.pool->owners);
+    mc_kv_pool_close(&w.model.pool);
+    open_decay();
+    w.states[1].carried = w.carried + 1;
+    w.carried[1].shape[0] = 1 << 20;
+    mc_kv_pool_options options = {
+        .bytes = 1 << 22, .block = 32, .states = w.states, .keep = mc_prefix_available()};
+    must(mc_kv_pool_open(w.f.lm, w.f.device, &options, &w.model.pool));
+    assert_false(w.model.pool->keeps);
     mc_kv_pool_close(&w.model.pool);
     w.states[1] = (mc_layer_state){.of = 1};
     if (w.f.lm->spec.n_layers > 4) w.states[4] = (mc_layer_state){.of = 4};
