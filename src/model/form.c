@@ -57,6 +57,15 @@ void mc_family_find_forms(const mc_weights *weights, mc_decoder_spec *spec) {
         find_form(spec, weights, &spec->blocks[i]);
 }
 
+/* A context ends where RoPE takes its divisors for long texts: mica has those for short ones. */
+static void cut_context(mc_decoder_spec *spec) {
+    for (int i = 0; i < MC_MAX_ROPES; i++) {
+        const mc_rope_spec *rope = &spec->ropes[i];
+        int64_t original = (int64_t)rope->original_context;
+        if (rope->kind == MC_ROPE_LONG && original < spec->context) spec->context = original;
+    }
+}
+
 mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weights,
                            mc_decoder_spec *spec) {
     const mc_family *family;
@@ -65,6 +74,7 @@ mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weight
     spec->chat = family->chat;
     mc_family_look(weights, spec);
     MC_TRY(family->read(root, spec));
+    cut_context(spec);
     if (weights) mc_family_find_forms(weights, spec);
     return MICA_OK;
 }

@@ -30,11 +30,12 @@ static mica_status read_options(const mc_config_scope *root, mc_decoder_spec *sp
 }
 
 static mica_status read_ropes(const mc_config_scope *root, mc_decoder_spec *spec) {
-    spec->ropes[GLOBAL] = mc_rope_plain(1e6);
-    spec->ropes[GLOBAL].kind = MC_ROPE_PROPORTIONAL;
-    spec->ropes[GLOBAL].partial = 0.5;
+    mc_rope_spec *global = &spec->ropes[GLOBAL];
+    *global = mc_rope_plain(1e6);
+    global->kind = MC_ROPE_PROPORTIONAL;
     spec->ropes[LOCAL] = mc_rope_plain(1e4);
-    MC_TRY(mc_family_rope(root, spec, "full_attention", &spec->ropes[GLOBAL]));
+    MC_TRY(mc_family_rope(root, spec, "full_attention", global));
+    if (global->kind == MC_ROPE_PROPORTIONAL && global->partial == 0) global->partial = 0.5;
     return mc_family_unscaled_rope(root, spec, "sliding_attention", &spec->ropes[LOCAL]);
 }
 

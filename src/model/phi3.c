@@ -13,8 +13,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     mc_block_use_joined(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_QKV, MC_ATTENTION_Q,
                         MC_ATTENTION_V);
     mc_block_use_joined(&spec->blocks[MC_PLAIN_MLP], MC_GATED_GATE_UP, MC_GATED_GATE, MC_GATED_UP);
-    int64_t original = (int64_t)spec->ropes[0].original_context;
-    if (spec->ropes[0].kind == MC_ROPE_LONG && original < spec->context) spec->context = original;
     return mc_family_window(root, 0, spec);
 }
 

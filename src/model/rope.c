@@ -87,14 +87,20 @@ static mica_status read_yarn(const mc_config_scope *scope, mc_rope_spec *rope) {
     return mc_config_float(scope, "attention_factor", MC_OPTIONAL, 1e-6, 1e6, &rope->amplitude);
 }
 
-static mica_status read_divisors(const mc_config_scope *scope, const char *key,
-                                 const mc_rope_spec *rope, double *divisors) {
-    size_t n = 0, want = (size_t)mc_rope_dims(rope) / 2;
-    MC_TRY(mc_config_floats(scope, key, MC_REQUIRED, 1e-6, 1e9, divisors, MC_ROPE_DIVISORS, &n));
-    if (n == want) return MICA_OK;
+static mica_status check_divisors(const mc_config_scope *scope, const char *key,
+                                  const mc_rope_spec *rope) {
+    size_t want = (size_t)mc_rope_dims(rope) / 2;
+    if (rope->kind != MC_ROPE_LONG || rope->n_divisors == want) return MICA_OK;
     return mc_config_fail(scope, key, MICA_EFORMAT,
-                          "has %zu numbers, want %zu: %zu elements of a head rotate", n, want,
-                          2 * want);
+                          "has %zu numbers, want %zu: %zu elements of a head rotate",
+                          rope->n_divisors, want, 2 * want);
+}
+
+static mica_status read_divisors(const mc_config_scope *scope, const char *key, mc_rope_spec *rope,
+                                 double *divisors) {
+    MC_TRY(mc_config_floats(scope, key, MC_REQUIRED, 1e-6, 1e9, divisors, MC_ROPE_DIVISORS,
+                            &rope->n_divisors));
+    return check_divisors(scope, key, rope);
 }
 
 static mica_status read_long(const mc_config_scope *scope, mc_rope_spec *rope) {
@@ -108,20 +114,27 @@ static mica_status read_long(const mc_config_scope *scope, mc_rope_spec *rope) {
     return mc_config_float(scope, "attention_factor", MC_OPTIONAL, 1e-6, 1e6, &rope->amplitude);
 }
 
-mica_status mc_rope_read(const mc_config_scope *scope, mc_rope_spec *rope) {
+/* What a kind's own keys say. */
+static mica_status read_own(const mc_config_scope *scope, mc_rope_spec *rope) {
     static mica_status (*const readers[])(const mc_config_scope *,
                                           mc_rope_spec *) = {[MC_ROPE_LINEAR] = read_factor,
                                                              [MC_ROPE_LLAMA3] = read_llama3,
                                                              [MC_ROPE_YARN] = read_yarn,
                                                              [MC_ROPE_LONG] = read_long,
                                                              [MC_ROPE_PROPORTIONAL] = NULL};
+    rope->factor = 1.0;
+    rope->amplitude = 0;
+    return readers[rope->kind] ? readers[rope->kind](scope, rope) : MICA_OK;
+}
+
+mica_status mc_rope_read(const mc_config_scope *scope, mc_rope_spec *rope) {
     bool found;
     MC_TRY(mc_config_float(scope, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &rope->base));
     MC_TRY(mc_config_float(scope, "partial_rotary_factor", MC_OPTIONAL, 1e-3, 1.0, &rope->partial));
     MC_TRY(mc_config_float(scope, ORIGINAL, MC_OPTIONAL, 1.0, 1e9, &rope->original_context));
     MC_TRY(read_kind(scope, rope, &found));
     MC_TRY(check_dims(scope, rope));
-    return found && readers[rope->kind] ? readers[rope->kind](scope, rope) : MICA_OK;
+    return found ? read_own(scope, rope) : check_divisors(scope, "partial_rotary_factor", rope);
 }
 
 /* ---- frequencies ---- */

@@ -39,6 +39,7 @@ typedef struct mc_rope_spec {
     double beta_fast, beta_slow;              /* of MC_ROPE_YARN: rotations in original_context */
     bool whole_bounds;                        /* its bounds are rounded to whole pairs */
     double short_divisors[MC_ROPE_DIVISORS], long_divisors[MC_ROPE_DIVISORS]; /* of MC_ROPE_LONG */
+    size_t n_divisors; /* of each: dims / 2 */
 } mc_rope_spec;
 
 /* A plain RoPE. */
@@ -46,8 +47,8 @@ mc_rope_spec mc_rope_plain(double base);
 
 /* Reads an object that describes a RoPE, or the config of a model that has keys of it at its top:
  * rope_theta, partial_rotary_factor, original_max_position_embeddings, rope_type (or type), and if
- * there is one, its kind's keys. Absent keys keep their values; head_dim and context are set
- * before.
+ * there is one, its kind's keys. Absent keys keep their values, but a kind starts without another
+ * one's factor and amplitude; head_dim and context are set before.
  *  errors  MICA_EUNSUPPORTED another rope_type; those of the config readers */
 mica_status mc_rope_read(const mc_config_scope *scope, mc_rope_spec *rope);
 

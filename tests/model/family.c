@@ -312,6 +312,34 @@ static void test_olmo3(void **state) {
     assert_null(spec.blocks[MC_PLAIN_ATTENTION].names[MC_BLOCK_NORM]);
 }
 
+/* Without frequencies for long texts, a context of longrope is the one before it was stretched. */
+static void test_longrope_context(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"model_type\": \"llama\", \"max_position_embeddings\": 131072, "
+        "\"original_max_position_embeddings\": 512, \"rope_scaling\": {\"rope_type\": "
+        "\"longrope\", \"short_factor\": [1, 1], \"long_factor\": [2, 2]}, "
+        "\"partial_rotary_factor\": 0.25, " SIZES "}";
+    mc_config_close(&config);
+    assert_int_equal(mc_config_parse(json, strlen(json), "test.json", &config), MICA_OK);
+    mc_config_scope root = mc_config_root(config);
+    memset(&spec, 0, sizeof spec);
+    assert_int_equal(mc_family_read(&root, NULL, &spec), MICA_OK);
+    assert_int_equal(spec.context, 512);
+}
+
+/* lfm3 rotates a half only where its RoPE is proportional. */
+static void test_lfm3_rope(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"lfm3\", " SIZES "}"), MICA_OK);
+    assert_true(spec.ropes[0].kind == MC_ROPE_PROPORTIONAL && spec.ropes[0].partial == 0.5);
+    assert_int_equal(read_spec("{\"model_type\": \"lfm3\", \"rope_parameters\": "
+                               "{\"full_attention\": {\"rope_type\": \"default\"}}, " SIZES "}"),
+                     MICA_OK);
+    assert_true(spec.ropes[0].kind == MC_ROPE_PLAIN);
+    assert_int_equal(mc_rope_dims(&spec.ropes[0]), spec.ropes[0].head_dim);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma3_defaults),
@@ -327,6 +355,8 @@ int main(void) {
         cmocka_unit_test(test_tied_in_both_places),
         cmocka_unit_test(test_smollm3),
         cmocka_unit_test(test_olmo3),
+        cmocka_unit_test(test_longrope_context),
+        cmocka_unit_test(test_lfm3_rope),
     };
     int failed = cmocka_run_group_tests_name("model/family", tests, NULL, NULL);
     mc_config_close(&config);

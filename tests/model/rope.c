@@ -104,6 +104,31 @@ static void test_partial_and_proportional(void **state) {
     assert_true(isinf(freqs[2]) && isinf(freqs[3]));
 }
 
+/* A kind has nothing of the one that stood there before. */
+static void test_kinds_start_anew(void **state) {
+    (void)state;
+    mc_rope_spec rope = {.kind = MC_ROPE_YARN, .base = 1e4, .factor = 32, .amplitude = 1.5};
+    assert_int_equal(read("{\"rope_type\": \"default\"}", &rope), MICA_OK);
+    assert_true(rope.kind == MC_ROPE_PLAIN && rope.factor == 1 && rope.amplitude == 0);
+    rope.amplitude = 1.5;
+    assert_int_equal(read("{\"rope_type\": \"linear\", \"factor\": 4}", &rope), MICA_OK);
+    assert_true(rope.factor == 4 && rope.amplitude == 0);
+    rope.amplitude = 1.5;
+    assert_int_equal(read("{\"rope_theta\": 5e5}", &rope), MICA_OK);
+    assert_true(rope.base == 5e5 && rope.factor == 4 && rope.amplitude == 1.5);
+}
+
+/* A later object that lets more of a head rotate leaves the divisors too few. */
+static void test_longrope_grows(void **state) {
+    (void)state;
+    mc_rope_spec rope = must_read("{\"rope_type\": \"longrope\", \"short_factor\": [1, 2], "
+                                  "\"long_factor\": [1, 8], \"partial_rotary_factor\": 0.5}",
+                                  8);
+    assert_int_equal(read("{\"rope_theta\": 5e5}", &rope), MICA_OK);
+    assert_int_equal(read("{\"partial_rotary_factor\": 1.0}", &rope), MICA_EFORMAT);
+    if (!strstr(mica_last_error(), "has 2 numbers, want 4")) fail_msg("%s", mica_last_error());
+}
+
 static void test_errors(void **state) {
     (void)state;
     expect_error("{\"rope_type\": \"dynamic\"}", MICA_EUNSUPPORTED, "dynamic");
@@ -120,9 +145,10 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama3),   cmocka_unit_test(test_yarn),
-        cmocka_unit_test(test_longrope), cmocka_unit_test(test_partial_and_proportional),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_llama3),         cmocka_unit_test(test_yarn),
+        cmocka_unit_test(test_longrope),       cmocka_unit_test(test_partial_and_proportional),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_kinds_start_anew),
+        cmocka_unit_test(test_longrope_grows),
     };
     int failed = cmocka_run_group_tests_name("model/rope", tests, NULL, NULL);
     mc_config_close(&config);
