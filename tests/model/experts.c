@@ -411,11 +411,33 @@ static void test_groups(void **state) {
     assert_int_equal(read_groups("{\"n_group\": -4}", 16, 2), MICA_EFORMAT);
 }
 
+/* An expert's tensor may be called as its module. */
+static void test_bare_in_list(void **state) {
+    (void)state;
+    static const int32_t ids[] = {3, 1, 4, 1, 5, 9, 2, 6};
+    const size_t n = sizeof ids / sizeof *ids;
+    mica_device *device;
+    char *path = fixture_path("../families/mixtral_hf");
+    char *dir =
+        fixture_copy_folder(path, "model.safetensors", "experts.1.w1.weight\"", "experts.1.w1\"");
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    mc_lm *lm = own_open(device, path), *bare = own_open(device, dir);
+    float *want = fixture_logits(device, lm, ids, n), *got = fixture_logits(device, bare, ids, n);
+    fixture_compare(got, want, n * (size_t)lm->spec.vocab, 0.0, "a bare tensor");
+    free(want);
+    free(got);
+    mc_lm_close(&lm);
+    mc_lm_close(&bare);
+    mica_device_close(&device);
+    test_temp_dir_remove(dir);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variants), cmocka_unit_test(test_transposed),
         cmocka_unit_test(test_tuned),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups),   cmocka_unit_test(test_bare_in_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

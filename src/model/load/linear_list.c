@@ -52,7 +52,12 @@ static void find_entries(list *l, int part) {
     char name[NAME_BYTES];
     for (int64_t i = 0; i < l->n; i++) {
         put_name(l, i, endings[part], name);
-        l->entries[part][i] = (entry){mc_weights_find(l->loader->weights, name), i};
+        const mc_weight_tensor *t = mc_weights_find(l->loader->weights, name);
+        if (!t) { /* a weight that is called as its module */
+            put_name(l, i, "", name);
+            t = mc_weights_find(l->loader->weights, name);
+        }
+        l->entries[part][i] = (entry){t, i};
     }
     qsort(l->entries[part], (size_t)l->n, sizeof(entry), by_address);
 }
