@@ -36,6 +36,7 @@ STRINGS = [
     "foo\u200cbar\u200dbaz", "x<word>y <word> _<word>, <word>", "$100 + 200 = \u00a3300\u00a1", "\u24d0\u24d1 \U0001f130x",
     "1234567 12 345", "xxaxx x", "\u212b \u2126 \u0958 \u0344", "--a--b-", "a\u0903\u093eb \u0300", "\u0590\u05b0\u05bc\u05b7",
     "<0x41>", "<0xE2>", "zzzz qqqq", "ab ab ab", "The quick brown fox, 1234567890!",
+    "hello\fworld", "hello\vworld \x85x\x85", "a\u200bb\u00adc \x1c\x1d d",
 ]
 
 

@@ -176,7 +176,8 @@ static const normal_kind kinds[] = {
 
 /* ---- the steps that BertNormalizer consists of ---- */
 
-/* Leaves out controls, and makes a space of white space. */
+/* Leaves out controls, those among white space too but for tabs and ends of lines, and makes a space
+ * of other white space. */
 static mica_status clean_run(const normal_step *step, mc_str text, mc_normalizing *s,
                              mc_buffer *out) {
     (void)step;
@@ -184,8 +185,8 @@ static mica_status clean_run(const normal_step *step, mc_str text, mc_normalizin
     for (size_t at = 0, n; at < text.len; at += n) {
         uint32_t c;
         n = mc_next_char(text.ptr + at, &c);
-        bool space = mc_is_space(c);
-        if (!space && (c == 0xFFFD || mc_is_control(c))) continue;
+        bool kept = c == '\t' || c == '\n' || c == '\r', space = mc_is_space(c);
+        if (c == 0xFFFD || (!kept && mc_is_control(c))) continue;
         mc_buffer_add(out, space ? " " : text.ptr + at, space ? 1 : n);
     }
     return MICA_OK;
