@@ -5,6 +5,10 @@
 
 #include <mica/nn.h>
 
+mica_status mc_sentence_check(const mc_sentence *sentence) {
+    return sentence->status == MICA_OK ? MICA_OK : mc_fail(sentence->status, "%s", sentence->error);
+}
+
 mica_array mc_sentence_activate(mica_scope *s, mc_sentence_activation activation, mica_array x) {
     switch (activation) {
     case MC_SENTENCE_TANH:
@@ -21,9 +25,17 @@ mica_array mc_sentence_activate(mica_scope *s, mc_sentence_activation activation
     return x;
 }
 
+/* x [B, n], each row over its length; zeros stay zeros. */
+static mica_array normalise(mica_scope *s, mica_array x) {
+    const int axis = -1;
+    mica_array square = mica_sum(s, mica_square(s, x), &axis, 1, true);
+    return mica_multiply(s, x, mica_rsqrt(s, mica_maximum(s, square, mica_f32(s, 1e-24f))));
+}
+
 mica_array mc_sentence_project(mica_scope *s, const mc_sentence *sentence, mica_array x) {
     for (size_t i = 0; i < sentence->n_dense; i++) {
         const mc_sentence_dense *dense = &sentence->dense[i];
+        if (dense->normalise) x = normalise(s, x);
         x = mc_sentence_activate(s, dense->activation, mc_linear_apply(s, &dense->linear, x));
     }
     return x;
@@ -59,7 +71,10 @@ mica_status mc_sentence_prompt(const mc_sentence *sentence, const char *name, mc
     if (!wanted.len) return MICA_OK;
     for (mc_json_iter it = mc_json_begin(prompts.object); mc_json_next(&it);)
         if (mc_str_eq(it.key, wanted) && mc_json_get_str(it.value, prompt)) return MICA_OK;
-    return no_prompt(&prompts, name ? name : "the default");
+    if (name) return no_prompt(&prompts, name);
+    return mc_config_fail(&root, "default_prompt_name", MICA_EINVAL,
+                          "no prompt is called '%.*s'; give the name of one, or \"\"",
+                          MC_STR_ARG(wanted));
 }
 
 int64_t mc_sentence_width(const mc_sentence *sentence, int64_t hidden) {
@@ -72,6 +87,7 @@ void mc_sentence_close(mc_sentence **sentence) {
     for (size_t i = 0; i < (*sentence)->n_dense; i++)
         mc_weights_close(&(*sentence)->dense[i].weights);
     mc_config_close(&(*sentence)->settings);
+    mc_free((*sentence)->error);
     mc_free(*sentence);
     *sentence = NULL;
 }

@@ -30,6 +30,7 @@ typedef enum mc_sentence_activation {
 typedef struct mc_sentence_dense {
     mc_linear linear;
     mc_sentence_activation activation;
+    bool normalise;      /* what it reads is normalised */
     mc_weights *weights; /* of its own folder */
 } mc_sentence_dense;
 
@@ -44,7 +45,14 @@ typedef struct mc_sentence {
     mc_sentence_dense dense[MC_SENTENCE_DENSE];
     size_t n_dense;
     mc_config *settings; /* config_sentence_transformers.json; NULL: there is none */
+    bool answers;        /* a language model ranks by these tokens */
+    int64_t yes, no;
+    mica_status status; /* why the files make no vectors; MICA_OK: they do */
+    char *error;        /* its text */
 } mc_sentence;
+
+/* errors  sentence->status: its files cannot be followed */
+mica_status mc_sentence_check(const mc_sentence *sentence);
 
 /* The head of a cross-encoder: out(norm(activation(dense x))), x being the first token's state, or
  * the mean of all. */

@@ -76,7 +76,7 @@ static bool has_types(const pass *p) {
     bool any = false;
     for (size_t i = 0; i < p->count; i++)
         any |= p->texts[p->rows[i]].types != NULL;
-    return any && p->model->lm->spec.types;
+    return any && p->model->lm->spec.types > 1;
 }
 
 /* [count, length, hidden] f32. A decoder's tokens see nothing of the padding behind them. */
@@ -117,7 +117,7 @@ typedef struct encoding {
 static void pool(const encoding *e, const mc_encode_text *t, const float *states, float *out) {
     int64_t width = e->pass.model->lm->spec.hidden, n = (int64_t)t->n;
     int64_t first = (int64_t)(t->skip < t->n ? t->skip : 0), last = n;
-    if (e->pooling == MC_SENTENCE_CLS) first = 0, last = 1;
+    if (e->pooling == MC_SENTENCE_CLS) last = first + 1;
     if (e->pooling == MC_SENTENCE_LAST) first = n - 1;
     bool max = e->pooling == MC_SENTENCE_MAX, weighted = e->pooling == MC_SENTENCE_WEIGHTED;
     for (int64_t j = 0; j < width; j++) {
@@ -212,9 +212,22 @@ static mica_status sort(const mc_encode_text *texts, size_t count, size_t *order
     return MICA_OK;
 }
 
+/* Where a model has one type, all are that one. */
+static mica_status check_types(const mc_session_model *model, const mc_encode_text *text) {
+    int64_t types = model->lm->spec.types;
+    for (size_t i = 0; text->types && types > 1 && i < text->n; i++)
+        if (text->types[i] < 0 || text->types[i] >= types)
+            return mc_fail(MICA_EINVAL,
+                           "token %zu is of type %d, as tokenizer.json says: the model has %lld "
+                           "types",
+                           i, (int)text->types[i], (long long)types);
+    return MICA_OK;
+}
+
 mica_status mc_encode_check(const mc_session_model *model, const mc_encode_text *text) {
     int64_t context = model->lm->spec.context;
     MC_TRY(mc_task_check_ids(model, text->ids, text->n));
+    MC_TRY(check_types(model, text));
     if (!model->lm->spec.both_ways || (int64_t)text->n <= context) return MICA_OK;
     return mc_fail(MICA_ECONTEXT, "a text of %zu tokens: the model has %lld positions", text->n,
                    (long long)context);
@@ -279,6 +292,7 @@ mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_tex
     if (options->pooling != MICA_POOLING_MEAN && options->pooling != MICA_POOLING_LAST)
         return mc_fail(MICA_EINVAL, "pooling %d: want MICA_POOLING_MEAN or MICA_POOLING_LAST",
                        (int)options->pooling);
+    if (sentence) MC_TRY(mc_sentence_check(sentence));
     e.pooling = options->pooling == MICA_POOLING_LAST ? MC_SENTENCE_LAST
                 : sentence                            ? sentence->pooling
                                                       : MC_SENTENCE_MEAN;

@@ -44,17 +44,23 @@ static void cut(const mica_tokenizer *tok, size_t max, int32_t *ids, size_t *n) 
     *n = max;
 }
 
+mica_status mc_encode_prompt(const mc_lm *lm, const char *name, mc_str *prompt) {
+    *prompt = MC_STR("");
+    if (lm->sentence) {
+        MC_TRY(mc_sentence_check(lm->sentence));
+        return mc_sentence_prompt(lm->sentence, name, prompt);
+    }
+    if (!name || !*name) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "no prompt is called '%s': the model has none", name);
+}
+
 mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char *prompt_name,
                           mc_str text, int32_t **ids, size_t *n, size_t *skip) {
     mc_str prompt = MC_STR("");
     mc_buffer whole = {0};
     *ids = NULL;
     *skip = 0;
-    if (lm->sentence) {
-        MC_TRY(mc_sentence_prompt(lm->sentence, prompt_name, &prompt));
-    } else if (prompt_name && *prompt_name) {
-        return mc_fail(MICA_EINVAL, "no prompt is called '%s': the model has none", prompt_name);
-    }
+    MC_TRY(mc_encode_prompt(lm, prompt_name, &prompt));
     mica_status status =
         join(lm->sentence, prompt, text, &whole) ? MICA_OK : mc_fail_nomem("a text");
     if (status == MICA_OK) status = mica_tokenizer_encode(tok, whole.data, whole.len, true, ids, n);

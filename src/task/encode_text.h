@@ -7,9 +7,14 @@
 
 #include <mica/tokenizer.h>
 
+/* The text before texts, by its name; NULL: the model's default (mc_sentence_prompt).
+ * errors  MICA_EINVAL no such prompt; those of mc_sentence_check */
+mica_status mc_encode_prompt(const mc_lm *lm, const char *name, mc_str *prompt);
+
 /* A text's ids, with the prompt of that name before it (mc_sentence_prompt), cut to the model's
  * maximum. ids: freed with mica_free.
- * errors  those of mica_tokenizer_encode; MICA_EINVAL no such prompt */
+ * skip: the tokens of a prompt that is not pooled.
+ * errors  those of mica_tokenizer_encode and mc_encode_prompt */
 mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char *prompt_name,
                           mc_str text, int32_t **ids, size_t *n, size_t *skip);
 

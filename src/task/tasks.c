@@ -77,6 +77,7 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     const mc_session_model *local;
     int32_t *ids = NULL;
     size_t count;
+    mc_str prompt;
     if (!vector || !n)
         return mc_fail(MICA_EINVAL, "mica_embed: %s is NULL", vector ? "n" : "vector");
     *vector = NULL;
@@ -85,8 +86,9 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     if (!model) return mc_fail(MICA_EINVAL, "mica_embed: model is NULL");
     MC_TRY(mc_model_local(model, &local));
     MC_TRY(check_dimensions(local->lm, given.dimensions));
-    mica_status status =
-        encode_embedded(model, local->lm, text, len, given.prompt_name, &ids, &count);
+    mica_status status = mc_encode_prompt(local->lm, given.prompt_name, &prompt);
+    if (status == MICA_OK)
+        status = encode_embedded(model, local->lm, text, len, given.prompt_name, &ids, &count);
     if (status != MICA_OK) return mc_fail_context(status, "mica_embed");
     mc_model_retain(model);
     status = mc_embed(local, ids, count, &given, vector);
@@ -127,7 +129,9 @@ static mica_status encode_texts(const char *function, const mica_model *model,
                        !model   ? "model is NULL"
                        : !texts ? "texts is NULL"
                                 : "there are no texts");
+    mc_str prompt;
     MC_TRY(mc_model_local(model, local));
+    if (embedded) MC_TRY(mc_encode_prompt((*local)->lm, embedded->prompt_name, &prompt));
     e->texts = mc_calloc(count, sizeof *e->texts);
     e->status = mc_calloc(count, sizeof *e->status);
     e->errors = mc_calloc(count, sizeof *e->errors);

@@ -2,6 +2,7 @@
  * states, vectors, scores of every folder in the fixtures; a text alone and among others. */
 #include "task/encode.h"
 #include "model/load/load.h"
+#include "model/sentence.h"
 #include "support/support.h"
 #include "task/encode_text.h"
 
@@ -28,8 +29,8 @@ static void must(const folder *f, mica_status status) {
     if (status != MICA_OK) fail_msg("%s: %s", f->name, mica_last_error());
 }
 
-static void open_folder(const char *name, folder *f) {
-    char *path = path_of(name), *golden = test_format("%s/golden.json", path),
+static void open_at(const char *name, const char *path, folder *f) {
+    char *golden = test_format("%s/golden.json", path),
          *arrays = test_format("%s/golden.safetensors", path);
     *f = (folder){.name = name};
     must(f, test_device_open(NULL, &f->device));
@@ -39,9 +40,14 @@ static void open_folder(const char *name, folder *f) {
     f->golden = mc_json_root(f->doc);
     must(f, mc_weights_open(arrays, NULL, &f->arrays));
     f->model = (mc_session_model){.lm = f->lm, .device = f->device, .tokenizer = f->tok};
-    free(path);
     free(golden);
     free(arrays);
+}
+
+static void open_folder(const char *name, folder *f) {
+    char *path = path_of(name);
+    open_at(name, path, f);
+    free(path);
 }
 
 static void close_folder(folder *f) {
@@ -243,10 +249,279 @@ static void test_refused(void **state) {
     close_folder(&f);
 }
 
+/* ---- files that are written otherwise ---- */
+
+static void copy_files(const char *from, const char *to) {
+    test_list files = test_list_files(from, "");
+    for (size_t i = 0; i < files.count; i++) {
+        char *a = test_format("%s/%s", from, files.names[i]),
+             *b = test_format("%s/%s", to, files.names[i]);
+        test_copy_file(a, b);
+        free(a);
+        free(b);
+    }
+    test_list_free(&files);
+}
+
+/* A folder of the fixtures in a temporary one, without its modules' folders. */
+static char *copy_folder(const char *name) {
+    char *dir = test_temp_dir(), *path = path_of(name);
+    copy_files(path, dir);
+    free(path);
+    return dir;
+}
+
+static void copy_module(const char *name, const char *module, const char *dir) {
+    char *from = test_format("%s/embedders/%s/%s", test_fixtures_dir(), name, module),
+         *to = test_format("%s/%s", dir, module), *file = test_format("%s/config.json", module);
+    test_write_below(dir, file, "");
+    copy_files(from, to);
+    free(from);
+    free(to);
+    free(file);
+}
+
+static mica_status vector_of(const folder *f, float *vector, size_t room) {
+    const mica_embed_options options = {0};
+    int32_t ids[] = {5, 6, 7, 8};
+    const mc_encode_text text = {.ids = ids, .n = 4};
+    assert_true((size_t)mc_encode_width(f->lm) <= room);
+    return mc_encode_vectors(&f->model, &text, 1, &options, vector);
+}
+
+enum { WIDTH = 1024 };
+
+/* What the folder's files make of a text; `error` is in the text of the error. */
+static void check_vector_of(const char *dir, const char *error, float *vector) {
+    folder f;
+    open_at("a copy", dir, &f);
+    mica_status status = vector_of(&f, vector, WIDTH);
+    if (!error)
+        must(&f, status);
+    else if (status == MICA_OK || !strstr(mica_last_error(), error))
+        fail_msg("want '%s', got '%s'", error, status ? mica_last_error() : "a vector");
+    close_folder(&f);
+}
+
+static void test_poolings(void **state) {
+    (void)state;
+    static const struct {
+        const char *config, *error;
+        mc_sentence_pooling pooling;
+    } cases[] = {
+        {"{\"embedding_dimension\": 32, \"pooling_mode\": \"mean\"}", NULL, MC_SENTENCE_MEAN},
+        {"{\"pooling_mode\": [\"cls\"], \"include_prompt\": true}", NULL, MC_SENTENCE_CLS},
+        {"{\"pooling_mode\": \"max\"}", NULL, MC_SENTENCE_MAX},
+        {"{\"pooling_mode\": \"mean_sqrt_len_tokens\"}", NULL, MC_SENTENCE_MEAN_SQRT},
+        {"{\"pooling_mode\": \"weightedmean\"}", NULL, MC_SENTENCE_WEIGHTED},
+        {"{\"pooling_mode\": \"lasttoken\", \"pooling_mode_mean_tokens\": true}", NULL,
+         MC_SENTENCE_LAST},
+        {"{\"word_embedding_dimension\": 32}", NULL, MC_SENTENCE_MEAN},
+        {"{\"pooling_mode_mean_tokens\": false, \"pooling_mode_cls_token\": true}", NULL,
+         MC_SENTENCE_CLS},
+        {"{\"pooling_mode\": [\"mean\", \"cls\"]}", "2 modes", MC_SENTENCE_MEAN},
+        {"{\"pooling_mode\": \"median\"}", "\"median\"; mica knows cls, max", MC_SENTENCE_MEAN},
+        {"{\"pooling_mode\": 1}", "pooling_mode: want a text", MC_SENTENCE_MEAN},
+        {"{\"pooling_mode_cls_token\": true, \"pooling_mode_max_tokens\": true}", "2 modes",
+         MC_SENTENCE_MEAN},
+    };
+    char *dir = copy_folder("bert_minilm");
+    float vector[WIDTH];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        folder f;
+        test_write_below(dir, "1_Pooling/config.json", cases[i].config);
+        check_vector_of(dir, cases[i].error, vector);
+        open_at("a copy", dir, &f);
+        if (!cases[i].error) assert_int_equal(f.lm->sentence->pooling, cases[i].pooling);
+        close_folder(&f);
+    }
+    test_temp_dir_remove(dir);
+}
+
+/* Modules that mica cannot follow are an error of vectors alone. */
+static void test_modules(void **state) {
+    (void)state;
+    static const struct {
+        const char *modules, *error;
+    } cases[] = {
+        {"[{\"type\": \"m.Transformer\", \"path\": \"\"}, {\"type\": \"m.LayerNorm\"}]",
+         "'m.LayerNorm' is not supported"},
+        {"[{\"type\": \"m.Transformer\", \"path\": \"0_Transformer\"}]", "0_Transformer"},
+        {"[{\"type\": \"m.Transformer\"}, {\"type\": \"m.Pooling\", \"path\": \"9_Pooling\"}]",
+         "9_Pooling"},
+        {"{}", "not an array"},
+        {"[", "modules.json"},
+        {"[{\"type\": \"m.Transformer\"}, {\"type\": \"m.LogitScore\", \"path\": "
+         "\"1_LogitScore\"}]",
+         "has no vectors"},
+    };
+    char *dir = copy_folder("qwen3_embedding");
+    test_write_below(dir, "1_LogitScore/config.json",
+                     "{\"true_token_id\": 7, \"false_token_id\": 9}");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float vector[WIDTH];
+        test_write_below(dir, "modules.json", cases[i].modules);
+        check_vector_of(dir, cases[i].error, vector);
+    }
+    folder f;
+    open_at("a copy", dir, &f);
+    assert_true(f.lm->sentence->answers);
+    assert_int_equal(f.lm->sentence->yes, 7);
+    assert_int_equal(f.lm->sentence->no, 9);
+    close_folder(&f);
+    test_temp_dir_remove(dir);
+}
+
+/* A matrix of a vector that was normalised is that of the vector, over its length. */
+static void test_order(void **state) {
+    (void)state;
+    const char *const pooled = "{\"type\": \"m.Pooling\", \"path\": \"1_Pooling\"}",
+                      *const unit = ", {\"type\": \"m.Normalize\", \"path\": \"\"}",
+                      *const dense = ", {\"type\": \"m.Dense\", \"path\": \"2_Dense\"}";
+    char *dir = copy_folder("embeddinggemma"), *modules;
+    float plain[WIDTH], after[WIDTH], before[WIDTH];
+    double square = 0.0;
+    folder f;
+    copy_module("embeddinggemma", "1_Pooling", dir);
+    copy_module("embeddinggemma", "2_Dense", dir);
+    modules = test_format("[%s]", pooled);
+    test_write_below(dir, "modules.json", modules);
+    free(modules);
+    check_vector_of(dir, NULL, plain);
+    modules = test_format("[%s%s]", pooled, dense);
+    test_write_below(dir, "modules.json", modules);
+    free(modules);
+    check_vector_of(dir, NULL, after);
+    modules = test_format("[%s%s%s]", pooled, unit, dense);
+    test_write_below(dir, "modules.json", modules);
+    free(modules);
+    check_vector_of(dir, NULL, before);
+    open_at("a copy", dir, &f);
+    for (int64_t i = 0; i < f.lm->spec.hidden; i++)
+        square += (double)plain[i] * (double)plain[i];
+    for (int64_t i = 0; i < mc_encode_width(f.lm); i++)
+        assert_true(fabs((double)before[i] - (double)after[i] / sqrt(square)) <= 1e-5);
+    close_folder(&f);
+    test_temp_dir_remove(dir);
+}
+
+/* Classes of which a part is called as another is. */
+static void test_activations(void **state) {
+    (void)state;
+    static const char *const names[] = {"LeakyReLU", "PReLU", "QuickGELU"};
+    char *dir = copy_folder("embeddinggemma");
+    float vector[WIDTH];
+    copy_module("embeddinggemma", "1_Pooling", dir);
+    copy_module("embeddinggemma", "2_Dense", dir);
+    test_write_below(dir, "modules.json",
+                     "[{\"type\": \"m.Pooling\", \"path\": \"1_Pooling\"},"
+                     "{\"type\": \"m.Dense\", \"path\": \"2_Dense\"}]");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *config = test_format("{\"in_features\": 32, \"out_features\": 64, \"bias\": false,"
+                                   "\"activation_function\": \"torch.nn.modules.activation.%s\"}",
+                                   names[i]);
+        test_write_below(dir, "2_Dense/config.json", config);
+        free(config);
+        check_vector_of(dir, names[i], vector);
+    }
+    test_temp_dir_remove(dir);
+}
+
+static void write_config(const char *name, const char *dir, const char *keys) {
+    char *path = test_format("%s/embedders/%s/config.json", test_fixtures_dir(), name);
+    char *text = test_read_file(path, NULL), *config = test_format("{%s%s", keys, text + 1);
+    assert_int_equal(text[0], '{');
+    test_write_below(dir, "config.json", config);
+    free(path);
+    free(text);
+    free(config);
+}
+
+/* The places that name what makes a score of a logit, the newest first. */
+static void test_score_activations(void **state) {
+    (void)state;
+    const char *const none = "",
+                      *const new_id = "\"activation_fn\": \"torch.nn.modules.linear.Identity\"",
+                      *const new_sigmoid =
+                          "\"activation_fn\": \"torch.nn.modules.activation.Sigmoid\"",
+                      *const own_id = "\"sentence_transformers\": {\"activation_fn\": "
+                                      "\"torch.nn.modules.linear.Identity\"},",
+                      *const both = "\"sentence_transformers\": {\"activation_fn\": "
+                                    "\"torch.nn.modules.linear.Identity\"},"
+                                    "\"sbert_ce_default_activation_function\": "
+                                    "\"torch.nn.modules.activation.Sigmoid\",",
+                      *const tanh = "\"activation_fn\": \"torch.nn.modules.activation.Tanh\"";
+    const struct {
+        const char *settings, *keys;
+        bool sigmoid;
+    } cases[] = {{none, none, true},  {new_id, none, false},       {none, own_id, false},
+                 {none, both, false}, {new_sigmoid, own_id, true}, {new_id, both, false}};
+    char *dir = copy_folder("xlmr_reranker");
+    folder f;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *settings = test_format("{%s}", cases[i].settings);
+        write_config("xlmr_reranker", dir, cases[i].keys);
+        test_write_below(dir, "config_sentence_transformers.json", settings);
+        free(settings);
+        open_at("a copy", dir, &f);
+        assert_int_equal(f.lm->ranker->sigmoid, cases[i].sigmoid);
+        close_folder(&f);
+    }
+    char *settings = test_format("{%s}", tanh);
+    test_write_below(dir, "config_sentence_transformers.json", settings);
+    free(settings);
+    must(&f, test_device_open(NULL, &f.device));
+    assert_int_equal(mc_lm_open(dir, f.device, NULL, &f.lm), MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "mica knows Sigmoid and Identity"));
+    mica_device_close(&f.device);
+    test_temp_dir_remove(dir);
+}
+
+static void test_types(void **state) {
+    (void)state;
+    const int32_t ids[] = {5, 6}, types[] = {0, 2};
+    const mc_encode_text text = {.ids = ids, .types = types, .n = 2};
+    float states[2 * WIDTH];
+    folder f;
+    open_folder("bert_minilm", &f);
+    assert_int_equal(mc_encode_check(&f.model, &text), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "type 2"));
+    close_folder(&f);
+    open_folder("xlmr_reranker", &f);
+    must(&f, mc_encode_check(&f.model, &text));
+    must(&f, mc_encode_states(&f.model, &text, states));
+    close_folder(&f);
+}
+
+static void test_default_prompt(void **state) {
+    (void)state;
+    char *dir = copy_folder("bert_minilm");
+    mc_str prompt;
+    folder f;
+    copy_module("bert_minilm", "1_Pooling", dir);
+    test_write_below(dir, "config_sentence_transformers.json",
+                     "{\"default_prompt_name\": \"gone\", \"prompts\": {\"query\": \"q: \"}}");
+    open_at("a copy", dir, &f);
+    assert_int_equal(mc_encode_prompt(f.lm, NULL, &prompt), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "'gone'"));
+    assert_non_null(strstr(mica_last_error(), "config_sentence_transformers.json"));
+    must(&f, mc_encode_prompt(f.lm, "query", &prompt));
+    assert_true(mc_str_is(prompt, "q: "));
+    close_folder(&f);
+    test_temp_dir_remove(dir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_poolings),
+        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_score_activations),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_default_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -383,7 +383,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
         loader->prefix = "model."; /* the embedding is missing and will be listed */
     MC_TRY(make_slots(lm));
     MC_TRY(load_tensors(loader, lm, options));
-    MC_TRY(mc_ranker_load(loader, lm));
+    MC_TRY(mc_ranker_load(loader, lm, folder));
     MC_TRY(check_missing(loader, folder));
     MC_TRY(mc_sentence_load(lm, folder));
     for (int i = 0; i < MC_MAX_ROPES; i++)

@@ -81,13 +81,15 @@ mica_status mc_kernel_load(mc_loader *loader, const char *tensor, int64_t channe
 mica_status mc_kernel_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t channels,
                            int64_t taps, mica_array *kernel);
 
-/* Loads the modules of sentence-transformers, if the folder has them.
- *  errors  MICA_EUNSUPPORTED another module (the text names it); those of the config readers and of
- *          mc_linear_load */
+/* Loads the modules of sentence-transformers, if the folder has them. What is wrong with them, such
+ * as a module that mica does not know, is kept for mc_sentence_check.
+ *  errors  MICA_ENOMEM */
 mica_status mc_sentence_load(mc_lm *lm, const char *folder);
 
-/* Loads the head of a cross-encoder, if the files have one. */
-mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm);
+/* Loads the head of a cross-encoder, if the files have one.
+ *  errors  MICA_EUNSUPPORTED an activation (the text lists those that mica knows); those of the
+ *          config readers and of mc_linear_load */
+mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm, const char *folder);
 
 /* Makes a vector [n] of floats f32, `offset` added to each element. */
 mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t n,

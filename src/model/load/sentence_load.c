@@ -22,27 +22,61 @@ static mica_status load_config(const char *folder, const char *path, const char 
     return status;
 }
 
-static mica_status read_pooling(const mc_config_scope *root, mc_sentence *sentence) {
-    static const struct {
-        const char *key;
-        mc_sentence_pooling pooling;
-    } modes[] = {{"pooling_mode_cls_token", MC_SENTENCE_CLS},
-                 {"pooling_mode_mean_tokens", MC_SENTENCE_MEAN},
-                 {"pooling_mode_max_tokens", MC_SENTENCE_MAX},
-                 {"pooling_mode_mean_sqrt_len_tokens", MC_SENTENCE_MEAN_SQRT},
-                 {"pooling_mode_weightedmean_tokens", MC_SENTENCE_WEIGHTED},
-                 {"pooling_mode_lasttoken", MC_SENTENCE_LAST}};
-    bool include = true;
-    int count = 0;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+/* The modes of pooling: as files name one now, and as they set a flag for each. */
+static const struct {
+    const char *name, *flag;
+    mc_sentence_pooling pooling;
+} poolings[] = {
+    {"cls", "pooling_mode_cls_token", MC_SENTENCE_CLS},
+    {"max", "pooling_mode_max_tokens", MC_SENTENCE_MAX},
+    {"mean", "pooling_mode_mean_tokens", MC_SENTENCE_MEAN},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", MC_SENTENCE_MEAN_SQRT},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", MC_SENTENCE_WEIGHTED},
+    {"lasttoken", "pooling_mode_lasttoken", MC_SENTENCE_LAST}};
+
+#define POOLINGS (sizeof poolings / sizeof *poolings)
+
+static mica_status several_poolings(const mc_config_scope *root, const char *key, size_t count) {
+    return mc_config_fail(root, key, MICA_EUNSUPPORTED,
+                          "%zu modes of pooling are set; mica knows one at a time", count);
+}
+
+/* A name, or a list of one. */
+static mica_status read_pooling_name(const mc_config_scope *root, mc_sentence_pooling *pooling) {
+    static const char *const key = "pooling_mode";
+    mc_str names[POOLINGS];
+    size_t count = 1;
+    if (mc_json_get_type(mc_json_find(root->object, key)) == MC_JSON_ARRAY)
+        MC_TRY(mc_config_strs(root, key, MC_REQUIRED, names, POOLINGS, &count));
+    else
+        MC_TRY(mc_config_str(root, key, MC_REQUIRED, names));
+    if (count != 1) return several_poolings(root, key, count);
+    for (size_t i = 0; i < POOLINGS; i++) {
+        *pooling = poolings[i].pooling;
+        if (mc_str_is(names[0], poolings[i].name)) return MICA_OK;
+    }
+    return mc_config_fail(root, key, MICA_EUNSUPPORTED,
+                          "\"%.*s\"; mica knows cls, max, mean, mean_sqrt_len_tokens, "
+                          "weightedmean and lasttoken",
+                          MC_STR_ARG(names[0]));
+}
+
+static mica_status read_pooling_flags(const mc_config_scope *root, mc_sentence_pooling *pooling) {
+    size_t count = 0;
+    *pooling = MC_SENTENCE_MEAN;
+    for (size_t i = 0; i < POOLINGS; i++) {
         bool is = false;
-        MC_TRY(mc_config_bool(root, modes[i].key, MC_OPTIONAL, &is));
-        if (is) sentence->pooling = modes[i].pooling;
+        MC_TRY(mc_config_bool(root, poolings[i].flag, MC_OPTIONAL, &is));
+        if (is) *pooling = poolings[i].pooling;
         count += is;
     }
-    if (count != 1)
-        return mc_config_fail(root, "pooling_mode_mean_tokens", MICA_EUNSUPPORTED,
-                              "%d modes of pooling are set; mica knows one at a time", count);
+    return count <= 1 ? MICA_OK : several_poolings(root, "pooling_mode_mean_tokens", count);
+}
+
+static mica_status read_pooling(const mc_config_scope *root, mc_sentence *sentence) {
+    bool include = true;
+    MC_TRY(mc_config_has(root, "pooling_mode") ? read_pooling_name(root, &sentence->pooling)
+                                               : read_pooling_flags(root, &sentence->pooling));
     MC_TRY(mc_config_bool(root, "include_prompt", MC_OPTIONAL, &include));
     sentence->skip_prompt = !include;
     return MICA_OK;
@@ -57,15 +91,35 @@ static mica_status load_pooling(mc_lm *lm, const char *folder, const char *path)
     return status;
 }
 
-static mica_status read_activation(const mc_config_scope *root, mc_sentence_activation *out) {
-    static const char *const names[] = {"Identity", "Tanh", "GELU", "SiLU", "ReLU"};
-    mc_str name = MC_STR("Tanh");
-    MC_TRY(mc_config_str(root, "activation_function", MC_OPTIONAL, &name));
+/* What is behind a name's last dot: the class of "torch.nn.modules.activation.Tanh". */
+static mc_str last_part(mc_str name) {
+    size_t at = name.len;
+    while (at && name.ptr[at - 1] != '.')
+        at--;
+    return (mc_str){name.ptr + at, name.len - at};
+}
+
+/* A class of PyTorch, or a name of transformers. *out: the default. */
+static mica_status read_activation(const mc_config_scope *root, const char *key,
+                                   mc_sentence_activation *out) {
+    static const struct {
+        const char *name;
+        mc_sentence_activation activation;
+    } names[] = {{"Identity", MC_SENTENCE_IDENTITY}, {"Tanh", MC_SENTENCE_TANH},
+                 {"GELU", MC_SENTENCE_GELU},         {"SiLU", MC_SENTENCE_SILU},
+                 {"ReLU", MC_SENTENCE_RELU},         {"tanh", MC_SENTENCE_TANH},
+                 {"gelu", MC_SENTENCE_GELU},         {"GELUActivation", MC_SENTENCE_GELU},
+                 {"silu", MC_SENTENCE_SILU},         {"swish", MC_SENTENCE_SILU},
+                 {"relu", MC_SENTENCE_RELU}};
+    mc_str name = MC_STR("");
+    MC_TRY(mc_config_str(root, key, MC_OPTIONAL, &name));
+    if (!name.len) return MICA_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        *out = (mc_sentence_activation)i;
-        if (mc_str_ends(name, mc_str_of(names[i]))) return MICA_OK;
+        if (!mc_str_is(last_part(name), names[i].name)) continue;
+        *out = names[i].activation;
+        return MICA_OK;
     }
-    return mc_config_fail(root, "activation_function", MICA_EUNSUPPORTED,
+    return mc_config_fail(root, key, MICA_EUNSUPPORTED,
                           "\"%.*s\"; mica knows Identity, Tanh, GELU, SiLU and ReLU",
                           MC_STR_ARG(name));
 }
@@ -77,7 +131,8 @@ static mica_status load_matrix(mc_lm *lm, const mc_config_scope *root, mc_senten
     MC_TRY(mc_config_int(root, "in_features", MC_REQUIRED, 1, max, &dense->linear.in));
     MC_TRY(mc_config_int(root, "out_features", MC_REQUIRED, 1, max, &dense->linear.out));
     MC_TRY(mc_config_bool(root, "bias", MC_OPTIONAL, &bias));
-    MC_TRY(read_activation(root, &dense->activation));
+    dense->activation = MC_SENTENCE_TANH;
+    MC_TRY(read_activation(root, "activation_function", &dense->activation));
     loader.used = mc_calloc(mc_weights_count(dense->weights) + 1, sizeof *loader.used);
     if (!loader.used) return mc_fail_nomem("a dense module");
     mica_status status = mc_linear_load(&loader, "linear", bias, &dense->linear);
@@ -104,6 +159,8 @@ static mica_status load_dense(mc_lm *lm, const char *folder, const char *path) {
     mc_free(inside);
     if (status != MICA_OK) return status;
     sentence->n_dense++;
+    dense->normalise = sentence->normalise;
+    sentence->normalise = false;
     MC_TRY(load_config(folder, path, "config.json", MC_REQUIRED, &config));
     mc_config_scope root = mc_config_root(config);
     status = load_matrix(lm, &root, dense);
@@ -136,6 +193,23 @@ static mica_status load_normalize(mc_lm *lm, const char *folder, const char *pat
     return MICA_OK;
 }
 
+/* A language model that ranks: it has answers, and no vectors. */
+static mica_status load_logit_score(mc_lm *lm, const char *folder, const char *path) {
+    mc_config *config = NULL;
+    MC_TRY(load_config(folder, path, "config.json", MC_REQUIRED, &config));
+    mc_config_scope root = mc_config_root(config);
+    const int64_t last = lm->spec.vocab - 1;
+    mc_sentence *sentence = lm->sentence;
+    mica_status status =
+        mc_config_int(&root, "true_token_id", MC_REQUIRED, 0, last, &sentence->yes);
+    if (status == MICA_OK)
+        status = mc_config_int(&root, "false_token_id", MC_REQUIRED, 0, last, &sentence->no);
+    mc_config_close(&config);
+    if (status != MICA_OK) return status;
+    sentence->answers = true;
+    return mc_fail(MICA_EUNSUPPORTED, "modules.json: the model ranks documents and has no vectors");
+}
+
 static mica_status load_module(mc_lm *lm, const char *folder, mc_str type, mc_str path) {
     static const struct {
         const char *type;
@@ -143,7 +217,8 @@ static mica_status load_module(mc_lm *lm, const char *folder, mc_str type, mc_st
     } kinds[] = {{".Transformer", load_transformer},
                  {".Pooling", load_pooling},
                  {".Dense", load_dense},
-                 {".Normalize", load_normalize}};
+                 {".Normalize", load_normalize},
+                 {".LogitScore", load_logit_score}};
     char inside[NAME_BYTES];
     bool plain = path.len < sizeof inside && !memchr(path.ptr, '/', path.len) &&
                  !mc_str_starts(path, MC_STR("."));
@@ -170,21 +245,35 @@ static mica_status load_modules(mc_lm *lm, const char *folder, mc_json list) {
     return MICA_OK;
 }
 
-mica_status mc_sentence_load(mc_lm *lm, const char *folder) {
+static mica_status load_files(mc_lm *lm, const char *folder, const char *path) {
     mc_json_doc *doc = NULL;
+    MC_TRY(mc_config_load(folder, "config_sentence_transformers.json", MC_OPTIONAL,
+                          &lm->sentence->settings));
+    MC_TRY(mc_json_load(path, MC_FILE_CONFIG, &doc));
+    mica_status status = load_modules(lm, folder, mc_json_root(doc));
+    mc_json_close(&doc);
+    return status;
+}
+
+/* Files that cannot be followed are an error of vectors: a model has other uses. */
+static mica_status keep_error(mc_sentence *sentence, mica_status status) {
+    if (status == MICA_OK || status == MICA_ENOMEM) return status;
+    sentence->status = status;
+    sentence->error = mc_strdup(mica_last_error());
+    return sentence->error ? MICA_OK : mc_fail_nomem("an error");
+}
+
+mica_status mc_sentence_load(mc_lm *lm, const char *folder) {
     char *path = mc_path_join(folder, "modules.json");
     if (!path) return mc_fail_nomem("path");
-    bool there = mc_path_is_file(path);
-    mica_status status = there ? mc_json_load(path, MC_FILE_CONFIG, &doc) : MICA_OK;
+    mica_status status = MICA_OK;
+    if (mc_path_is_file(path)) {
+        lm->sentence = mc_calloc(1, sizeof *lm->sentence);
+        status = lm->sentence ? keep_error(lm->sentence, load_files(lm, folder, path))
+                              : mc_fail_nomem("the modules of an embedder");
+    }
     mc_free(path);
-    if (!there || status != MICA_OK) return status;
-    lm->sentence = mc_calloc(1, sizeof *lm->sentence);
-    status = lm->sentence ? load_modules(lm, folder, mc_json_root(doc))
-                          : mc_fail_nomem("the modules of an embedder");
-    mc_json_close(&doc);
-    if (status != MICA_OK) return status;
-    return mc_config_load(folder, "config_sentence_transformers.json", MC_OPTIONAL,
-                          &lm->sentence->settings);
+    return status;
 }
 
 /* ---- the head of a cross-encoder ---- */
@@ -218,6 +307,7 @@ static mica_status load_modern(mc_loader *loader, mc_lm *lm, const mc_config_sco
     mc_ranker *r = lm->ranker;
     mc_str pooling = MC_STR("cls");
     r->activation = MC_SENTENCE_GELU;
+    MC_TRY(read_activation(root, "classifier_activation", &r->activation));
     r->norm_eps = lm->spec.norm_eps;
     MC_TRY(mc_config_str(root, "classifier_pooling", MC_OPTIONAL, &pooling));
     r->mean = mc_str_is(pooling, "mean");
@@ -234,18 +324,45 @@ static mica_status load_tanh(mc_loader *loader, mc_lm *lm, const char *dense, co
     return load_out(loader, lm, out, &lm->ranker->out);
 }
 
-/* One label's score is its sigmoid, unless the config names another activation. */
-static mica_status read_scores(const mc_config_scope *root, mc_lm *lm) {
+static mica_status read_score(const mc_config_scope *scope, const char *key, mc_ranker *ranker) {
+    mc_str name = MC_STR("");
+    MC_TRY(mc_config_str(scope, key, MC_OPTIONAL, &name));
+    mc_str last = last_part(name);
+    ranker->sigmoid = mc_str_is(last, "Sigmoid");
+    if (ranker->sigmoid || mc_str_is(last, "Identity")) return MICA_OK;
+    return mc_config_fail(scope, key, MICA_EUNSUPPORTED,
+                          "\"%.*s\"; mica knows Sigmoid and Identity", MC_STR_ARG(name));
+}
+
+/* What makes a label's score of its logit, as the first place says that does; a sigmoid otherwise.
+ * The last place is that of old files. */
+static mica_status read_scores(const mc_config_scope *settings, const mc_config_scope *root,
+                               mc_ranker *ranker) {
     mc_config_scope own;
-    mc_str name = MC_STR("Sigmoid");
     MC_TRY(mc_config_object(root, "sentence_transformers", MC_OPTIONAL, &own));
-    MC_TRY(mc_config_str(&own, "activation_fn", MC_OPTIONAL, &name));
-    MC_TRY(mc_config_str(root, "sbert_ce_default_activation_function", MC_OPTIONAL, &name));
-    lm->ranker->sigmoid = !mc_str_ends(name, MC_STR("Identity"));
+    const struct {
+        const mc_config_scope *scope;
+        const char *key;
+    } places[] = {{settings, "activation_fn"},
+                  {&own, "activation_fn"},
+                  {root, "sbert_ce_default_activation_function"}};
+    ranker->sigmoid = true;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (mc_config_has(places[i].scope, places[i].key))
+            return read_score(places[i].scope, places[i].key, ranker);
     return MICA_OK;
 }
 
-mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm) {
+static mica_status load_scores(mc_lm *lm, const char *folder) {
+    mc_config *settings = NULL;
+    MC_TRY(mc_config_load(folder, "config_sentence_transformers.json", MC_OPTIONAL, &settings));
+    mc_config_scope saved = mc_config_root(settings), root = mc_config_root(lm->config);
+    mica_status status = read_scores(&saved, &root, lm->ranker);
+    mc_config_close(&settings);
+    return status;
+}
+
+mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm, const char *folder) {
     mc_config_scope root = mc_config_root(lm->config);
     char pooler[NAME_BYTES];
     snprintf(pooler, sizeof pooler, "%spooler.dense", loader->prefix);
@@ -255,7 +372,7 @@ mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm) {
         return MICA_OK;
     lm->ranker = mc_calloc(1, sizeof *lm->ranker);
     if (!lm->ranker) return mc_fail_nomem("the head of a model");
-    MC_TRY(read_scores(&root, lm));
+    MC_TRY(load_scores(lm, folder));
     if (roberta) return load_tanh(loader, lm, "classifier.dense", "classifier.out_proj");
     return modern ? load_modern(loader, lm, &root) : load_tanh(loader, lm, pooler, "classifier");
 }
