@@ -25,8 +25,9 @@ mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module) {
                                                 : NULL;
 }
 
-const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
-    snprintf(text, MC_MODULE_BYTES, "model.layers.%d.%s", slot->layer, slot->module);
+const char *mc_lm_module(const mc_lm *lm, const mc_lm_slot *slot, char text[MC_MODULE_BYTES]) {
+    snprintf(text, MC_MODULE_BYTES, "%s%s.%d.%s", lm->spec.names.layers ? "" : "model.",
+             mc_spec_layers(&lm->spec), slot->layer, slot->module);
     return text;
 }
 

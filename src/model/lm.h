@@ -84,8 +84,9 @@ mc_lm_slot *mc_lm_find(const mc_lm *lm, mc_str module);
 
 #define MC_MODULE_BYTES 320
 
-/* The whole name of what a slot holds: "model.layers.7.mlp.up_proj". */
-const char *mc_lm_module(const mc_lm_slot *slot, char text[MC_MODULE_BYTES]);
+/* The whole name of what a slot holds: "model.layers.7.mlp.up_proj", and of an encoder that has a
+ * name for its layers "encoder.layer.7.output.dense". */
+const char *mc_lm_module(const mc_lm *lm, const mc_lm_slot *slot, char text[MC_MODULE_BYTES]);
 
 /* Sets how matmuls with weights are computed, before the first pass. MICA_ARITHMETIC_DEFAULT is
  * fast. A model that was just opened is exact. */

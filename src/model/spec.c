@@ -65,15 +65,20 @@ const mc_block_spec *mc_spec_block(const mc_decoder_spec *spec, int layer, int i
     return i < l->count ? &spec->blocks[l->blocks[i]] : NULL;
 }
 
+const char *mc_spec_layers(const mc_decoder_spec *spec) {
+    return spec->names.layers ? spec->names.layers : "layers";
+}
+
 /* The digits of "layers.7.mlp.up_proj", and what follows them and a dot; -1: it is another name. */
-static int split_layer(mc_str module, mc_str *rest) {
-    const mc_str start = MC_STR("layers.");
-    size_t at = start.len;
+static int split_layer(const char *layers, mc_str module, mc_str *rest) {
+    const mc_str start = mc_str_of(layers);
+    size_t first = start.len + 1, at = first;
     int layer = 0;
-    if (!mc_str_starts(module, start)) return -1;
+    if (!mc_str_starts(module, start) || module.len <= at || module.ptr[start.len] != '.')
+        return -1;
     for (; at < module.len && module.ptr[at] >= '0' && module.ptr[at] <= '9'; at++)
         if ((layer = 10 * layer + (module.ptr[at] - '0')) >= MC_MAX_LAYERS) return -1;
-    if (at == start.len || at >= module.len || module.ptr[at] != '.') return -1;
+    if (at == first || at >= module.len || module.ptr[at] != '.') return -1;
     *rest = (mc_str){module.ptr + at + 1, module.len - at - 1};
     return layer;
 }
@@ -91,7 +96,7 @@ static bool is_named(mc_str name, const char *slot) {
 
 bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *found) {
     mc_str name;
-    int layer = split_layer(module, &name);
+    int layer = split_layer(mc_spec_layers(spec), module, &name);
     const mc_block_spec *block;
     if (layer < 0 || layer >= spec->n_layers) return false;
     for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)

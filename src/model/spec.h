@@ -86,6 +86,9 @@ void mc_spec_append(mc_decoder_spec *spec, int layer, int block);
 /* The i-th block of a layer; NULL past the end. */
 const mc_block_spec *mc_spec_block(const mc_decoder_spec *spec, int layer, int i);
 
+/* What is in front of a layer's number: "layers". */
+const char *mc_spec_layers(const mc_decoder_spec *spec);
+
 /* A slot of a decoder. */
 typedef struct mc_spec_slot {
     int layer, block; /* block: its number in the layer */

@@ -54,7 +54,7 @@ static bool put_modules(mc_buffer *out, const mc_trainable *t, bool peft) {
         if (uniform && w->layer != t->first_layer) continue;
         const char *dot = strrchr(w->module, '.'), *name = peft && dot ? dot + 1 : w->module;
         done = (first || mc_buffer_add_text(out, ", ")) &&
-               mc_json_put_text(out, uniform ? name : mc_lm_module(w, text));
+               mc_json_put_text(out, uniform ? name : mc_lm_module(t->lm, w, text));
         first = false;
     }
     return done && mc_buffer_add_byte(out, ']');

@@ -61,7 +61,7 @@ static mica_status add_factors(mc_trainable *t, const mc_lm_slot *w, mica_array 
     mica_array key = mica_squeeze(s, mica_slice_axis(s, keys, 0, n, n + 1), 0);
     mica_array a = mica_random_uniform(s, key, a_shape + skip, 3 - skip, MICA_F32, -bound, bound);
     mc_site site = {at, MICA_NONE};
-    mc_parameter p = {.module = mc_lm_module(w, module), .part = MC_PART_A, .at = at};
+    mc_parameter p = {.module = mc_lm_module(t->lm, w, module), .part = MC_PART_A, .at = at};
     p.value = mica_astype(s, a, dtype);
     MC_TRY(add(t, p, "lora_a"));
     p.part = MC_PART_B;
@@ -98,7 +98,7 @@ static mica_status is_named(const entry *e, const char *name, const char *module
 static mica_status is_target(const mc_trainable *t, const mc_lm_slot *w, entry *entries,
                              uint32_t *steps, bool *is) {
     char module[MC_MODULE_BYTES];
-    mc_lm_module(w, module);
+    mc_lm_module(t->lm, w, module);
     *is = t->options.n_modules == 0 && !w->linear.experts;
     for (size_t i = 0; i < t->options.n_modules; i++) {
         bool named;
@@ -211,7 +211,7 @@ static mica_status add_full(mc_trainable *t) {
     for (size_t i = 0; i < t->lm->n_slots; i++) {
         const mc_lm_slot *w = &t->lm->slots[i];
         if (!w->name || w->layer < t->first_layer) continue;
-        mc_parameter p = {.module = mc_lm_module(w, module), .at = i};
+        mc_parameter p = {.module = mc_lm_module(t->lm, w, module), .at = i};
         MC_TRY(w->slot->kind == MC_SLOT_MATRIX ? add_weight(t, w, p) : add_vector(t, w, p));
     }
     return MICA_OK;

@@ -3,6 +3,7 @@
 #include "model/fixture.h"
 
 #include "base/buffer.h"
+#include "model/family.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -384,6 +385,95 @@ static void test_no_memory(void **state) {
     free(source);
 }
 
+/* ---- encoders, whose layers have names of their own ---- */
+
+static const char *const embedders[] = {"bert_minilm", "embeddinggemma",  "modernbert_cls",
+                                        "nomic_bert",  "qwen3_embedding", "xlmr_reranker"};
+
+static mc_lm *open_embedder(const char *name) {
+    mc_lm *lm;
+    char *path = test_format("%s/embedders/%s", test_fixtures_dir(), name);
+    if (mc_lm_open(path, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(path);
+    return lm;
+}
+
+/* The file's own name of a slot's matrix. */
+static const char *own_name(const mc_lm *lm, const mc_lm_slot *w, char text[512]) {
+    char module[MC_MODULE_BYTES];
+    mc_str end = mc_decoder_name(mc_str_of(mc_lm_module(lm, w, module)));
+    for (size_t i = 0; i < mc_weights_count(lm->weights); i++) {
+        mc_str name = mc_str_of(mc_weights_at(lm->weights, i)->name);
+        if (!mc_str_ends(name, MC_STR(".weight"))) continue;
+        name.len -= strlen(".weight");
+        if (!mc_str_ends(name, end)) continue;
+        snprintf(text, 512, "%.*s", MC_STR_ARG(name));
+        return text;
+    }
+    fail_msg("no tensor of %s", module);
+    return NULL;
+}
+
+/* The first matrix of the last layer. */
+static const mc_lm_slot *last_layer(const mc_lm *lm) {
+    const mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        if (w->layer == lm->spec.n_layers - 1) return w;
+    return NULL;
+}
+
+/* Gives a matrix an adapter: low-rank factors of PEFT's or mlx-lm's, or a whole weight. */
+static void check_encoder(const char *name, bool peft, bool full) {
+    char module[512];
+    mc_lm *lm = open_embedder(name);
+    const mc_lm_slot *w = last_layer(lm);
+    int64_t in = w->linear.in, out = w->linear.out;
+    const char *prefix = peft ? "base_model.model." : "";
+    char *stem = test_format("%s%s", prefix, own_name(lm, w, module));
+    char *a = test_format("%s%s", stem, full ? ".weight" : peft ? ".lora_A.weight" : ".lora_a");
+    char *b = test_format("%s%s", stem, peft ? ".lora_B.weight" : ".lora_b");
+    made m = make_begin(full   ? "{\"fine_tune_type\": \"full\"}"
+                        : peft ? "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4}"
+                               : MLX_CONFIG(""));
+    make_none(&m, a, full ? out : peft ? 2 : in, full || peft ? in : 2);
+    if (!full) make_none(&m, b, peft ? out : 2, peft ? 2 : out);
+    make_end(&m, peft ? PEFT_FILE : MLX_FILE);
+    mica_array before = w->linear.weight;
+    adapt(lm, &m);
+    assert_int_equal(mica_valid(w->linear.lora_a), !full);
+    assert_int_equal(memcmp(&before, &w->linear.weight, sizeof before) != 0, full);
+    assert_int_equal(lm->adapter_parameters, full ? in * out : 2 * (in + out));
+    mc_lm_close(&lm);
+    free(stem);
+    free(a);
+    free(b);
+}
+
+static void test_encoders(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof embedders / sizeof *embedders; i++) {
+        check_encoder(embedders[i], true, false);
+        check_encoder(embedders[i], false, false);
+        check_encoder(embedders[i], false, true);
+    }
+}
+
+/* A slot's whole name, which adapters are saved with, leads back to it. */
+static void test_encoder_names(void **state) {
+    (void)state;
+    char module[MC_MODULE_BYTES], name[512];
+    for (size_t i = 0; i < sizeof embedders / sizeof *embedders; i++) {
+        mc_lm *lm = open_embedder(embedders[i]);
+        const mc_lm_slot *w;
+        for (size_t at = 0; (w = mc_lm_next_matrix(lm, &at));) {
+            mc_lm_module(lm, w, module);
+            assert_ptr_equal(mc_lm_find(lm, mc_decoder_name(mc_str_of(module))), w);
+            own_name(lm, w, name);
+        }
+        mc_lm_close(&lm);
+    }
+}
+
 static int open_device(void **state) {
     (void)state;
     return test_device_open(&(mica_device_options){.threads = 1}, &device) != MICA_OK;
@@ -402,6 +492,7 @@ int main(void) {
         cmocka_unit_test(test_other_models),     cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_parts_for_images), cmocka_unit_test(test_whole_names),
         cmocka_unit_test(test_wrong_factors),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_encoders),         cmocka_unit_test(test_encoder_names),
     };
     return cmocka_run_group_tests_name("model/adapter", tests, open_device, close_device);
 }

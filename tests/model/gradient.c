@@ -35,7 +35,7 @@ static void find_parameters(const mc_lm *lm, parameters *p) {
     for (size_t i = 0; i < lm->n_slots; i++) {
         const mc_lm_slot *w = &lm->slots[i];
         if (!w->name) continue;
-        mc_lm_module(w, module);
+        mc_lm_module(lm, w, module);
         add(p, w->linear.weight, module, "weight");
         add(p, w->linear.bias, module, "bias");
         add(p, w->vector, module, "weight");

@@ -34,7 +34,7 @@ static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     if (mc_str_is(name, names->head) && has_head) return (target){.linear = &lm->head, .layer = -1};
     if (names->layer_projection && mc_str_is(name, names->layer_projection))
         return (target){.linear = &lm->layer_projection, .layer = -1};
-    if (mc_str_is(name, names->norm))
+    if (names->norm && mc_str_is(name, names->norm))
         return (target){.norm = &lm->norm, .offset = lm->spec.norm_offset, .layer = -1};
     mc_lm_slot *w = mc_lm_find(lm, name);
     if (!w) return (target){0};
@@ -120,7 +120,7 @@ static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, mc_n
     const mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
         if (!mica_valid(w->linear.lora_a) &&
-            mc_adapter_expects(adapter, w->layer, lm->spec.n_layers, mc_lm_module(w, module),
+            mc_adapter_expects(adapter, w->layer, lm->spec.n_layers, mc_lm_module(lm, w, module),
                                w->module))
             MC_TRY(mc_names_add(missing, module));
     return MICA_OK;

@@ -377,7 +377,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     MC_TRY(read_spec(lm, loader));
     MC_TRY(mica_scope_open(device, &lm->scope));
     loader->scope = lm->scope;
-    loader->layers = lm->spec.names.layers ? lm->spec.names.layers : "layers";
+    loader->layers = mc_spec_layers(&lm->spec);
     loader->prefix = mc_family_prefix(lm->weights);
     if (!loader->prefix)
         loader->prefix = "model."; /* the embedding is missing and will be listed */
