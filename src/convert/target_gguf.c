@@ -307,11 +307,11 @@ static mica_status check_request(const mc_converting *c) {
 static mica_status open_target(target *t, const char *from, const char *to) {
     const mc_converting *c = t->c;
     MC_TRY(check_request(c));
-    MC_TRY(mc_source_check(&c->source, from));
     t->spec = mc_arena_alloc(&t->arena, sizeof *t->spec);
     if (!t->spec) return no_memory();
     MC_TRY(mc_source_spec(&c->source, t->spec));
     MC_TRY(mc_gguf_arch_of(t->spec->family, &t->arch));
+    MC_TRY(mc_source_check(&c->source, from));
     MC_TRY(list_tensors(t));
     for (size_t i = 0; i < t->count; i++)
         if (strcmp(t->tensors[i].name, "token_embd.weight") == 0)
