@@ -39,7 +39,7 @@ static mica_status open_text(const char *function, const mica_model *model, cons
 
 /* ---- vectors ---- */
 
-/* A text as the model's vectors are made of it. *skip: see mc_encode_text. */
+/* A text as the model's vectors are made of it. */
 static mica_status encode_embedded(const mica_model *model, const mc_lm *lm, const char *text,
                                    size_t len, const char *prompt, int32_t **ids, size_t *n) {
     size_t skip; /* of a prompt whose tokens are not pooled */
@@ -101,7 +101,7 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
 
 /* ---- many texts ---- */
 
-/* Tokens of texts; and of those that have none, why. embedded: options of vectors, or NULL. */
+/* Tokens of texts; and of those that have none, why. */
 typedef struct encoded {
     mc_text *texts;      /* [count] */
     mica_status *status; /* [count] */
@@ -119,6 +119,7 @@ static void encoded_free(encoded *e) {
     mc_free(e->errors);
 }
 
+/* embedded: options of vectors, or NULL. */
 static mica_status encode_texts(const char *function, const mica_model *model,
                                 const char *const *texts, size_t count,
                                 const mica_embed_options *embedded, encoded *e,
@@ -177,11 +178,11 @@ mica_status mica_embed_texts(const mica_model *model, const char *const *texts, 
     if (status == MICA_OK) {
         mc_model_retain(model);
         status = mc_embed_texts(local, e.texts, count, &given, results);
+        if (status == MICA_OK) shorten_rows(local->lm, &given, *results);
         mc_model_release(model);
     }
     for (size_t i = 0; status == MICA_OK && i < count; i++)
         set_error(&e, i, &(*results)->rows[i].status, &(*results)->rows[i].error);
-    if (status == MICA_OK) shorten_rows(local->lm, &given, *results);
     encoded_free(&e);
     return status;
 }

@@ -492,6 +492,48 @@ static void test_attention(void **state) {
     expect(mica_inspect_attention(pebble, "GNU", 0, NULL, 0, NULL, NULL), MICA_EINVAL, "attention");
 }
 
+/* ---- models that are closed meanwhile ---- */
+
+static mica_model *open_small(void) {
+    mica_model *model;
+    char *path = test_format("%s/models/gemma3_text_f32", test_cases_dir());
+    expect(mica_model_open(path, &(mica_model_options){.threads = 1}, &model), MICA_OK, "");
+    free(path);
+    return model;
+}
+
+static void close_at_once(void *user, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    mica_model_close(user);
+}
+
+static void test_closed_by_progress(void **state) {
+    (void)state;
+    static const char *const texts[] = {"The old", "A"};
+    mica_model *model = open_small();
+    mica_embed_results *vectors;
+    mica_score_results *scores;
+    const mica_embed_options embed = {
+        .dimensions = 8, .normalise = true, .progress = close_at_once, .progress_user = &model};
+    expect(mica_embed_texts(model, texts, 2, &embed, &vectors), MICA_OK, "");
+    assert_null(model);
+    assert_int_equal(vectors->width, 8);
+    for (int i = 0; i < 2; i++) {
+        double square = 0.0;
+        for (int k = 0; k < 8; k++)
+            square += (double)vectors->rows[i].vector[k] * (double)vectors->rows[i].vector[k];
+        assert_true(fabs(square - 1.0) < 1e-5);
+    }
+    mica_embed_texts_free(&vectors);
+    model = open_small();
+    const mica_task_options score = {.progress = close_at_once, .progress_user = &model};
+    expect(mica_score_texts(model, texts, 2, &score, &scores), MICA_OK, "");
+    assert_null(model);
+    assert_int_equal(scores->rows[1].status, MICA_OK);
+    mica_score_texts_free(&scores);
+}
+
 /* ---- memory ---- */
 
 /* Every task once, with a small model; true where all went well. */
@@ -534,13 +576,10 @@ static bool all_tasks(void *arg) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    mica_model *model;
-    char *path = test_format("%s/models/gemma3_text_f32", test_cases_dir());
-    expect(mica_model_open(path, &(mica_model_options){.threads = 1}, &model), MICA_OK, "");
+    mica_model *model = open_small();
     uint64_t rounds = test_fail_each_allocation(all_tasks, model);
     printf("no memory: %llu allocations failed, one after the other\n", (unsigned long long)rounds);
     mica_model_close(&model);
-    free(path);
 }
 
 int main(void) {
@@ -558,6 +597,7 @@ int main(void) {
         cmocka_unit_test(test_score_agrees_with_streams),
         cmocka_unit_test(test_score_memory),
         cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_closed_by_progress),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/tasks", tests, open_default, close_default);
