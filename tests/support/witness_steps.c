@@ -76,7 +76,7 @@ static void free_task(task *t) {
 static void compute(const state *w, task *t) {
     mc_run run = {.device = w->inner};
     launch *l = t->of;
-    if (l->status != MICA_OK) return;
+    if (l->status != MICA_OK || l->dropped) return; /* what was dropped has no plan any more */
     for (int i = 0; i < t->calls->span; i++)
         t->calls[i].run = &run;
     l->status = t->kernel(t->calls);
