@@ -351,7 +351,7 @@ static const mc_decoder_names plain_names = {
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     MC_TRY(mc_family_text(root, &text));
-    if (!spec->ropes[0].factor) spec->ropes[0] = mc_rope_plain(1e4);
+    if (spec->ropes[0].factor == 0) spec->ropes[0] = mc_rope_plain(1e4);
     spec->names = plain_names;
     spec->embed_scale = 1.0;
     MC_TRY(mc_family_sizes(root, &text, spec));
