@@ -433,11 +433,57 @@ static void test_bare_in_list(void **state) {
     free(path);
 }
 
+/* An adapter's bias of experts has a row for each. */
+static void test_bias_replaced(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_scope *s;
+    char *path = fixture_path("../families/gpt_oss_mxfp4_q8");
+    char *dir = test_temp_dir(), *file = test_format("%s/adapters.safetensors", dir);
+    test_write_below(dir, "adapter_config.json", "{\"fine_tune_type\": \"full\"}");
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    for (int ndim = 1; ndim <= 2; ndim++) {
+        mc_lm *lm = own_open(device, path);
+        mc_linear *up = &mc_lm_find(lm, MC_STR("layers.0.mlp.experts.up_proj"))->linear;
+        const int64_t shape[] = {up->experts, up->out};
+        const mica_named_array bias = {"model.layers.0.mlp.experts.up_proj.bias",
+                                       mica_ones(s, shape + 2 - ndim, ndim, MICA_F32)};
+        assert_int_equal(mica_save_safetensors(file, &bias, 1, NULL, 0), MICA_OK);
+        assert_int_equal(mc_lm_adapt(lm, dir), ndim == 2 ? MICA_OK : MICA_ESHAPE);
+        assert_int_equal(mica_array_ndim(up->bias), 2);
+        mc_lm_close(&lm);
+    }
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    test_temp_dir_remove(dir);
+    free(file);
+    free(path);
+}
+
+/* Codes whose scales are absent are told by the name of these. */
+static void test_no_scales(void **state) {
+    (void)state;
+    mica_device *device;
+    mc_lm *lm;
+    char *path = fixture_path("../families/gpt_oss_hf_mxfp4");
+    char *dir = fixture_copy_folder(path, "model.safetensors", "0.mlp.experts.down_proj_scales",
+                                    "0.mlp.experts.down_proj_skales");
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mc_lm_open(dir, device, NULL, &lm), MICA_ENOENT);
+    if (!strstr(mica_last_error(), "layers.0.mlp.experts.down_proj.scales"))
+        fail_msg("%s", mica_last_error());
+    mica_device_close(&device);
+    test_temp_dir_remove(dir);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants), cmocka_unit_test(test_transposed),
-        cmocka_unit_test(test_tuned),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_groups),   cmocka_unit_test(test_bare_in_list),
+        cmocka_unit_test(test_variants),      cmocka_unit_test(test_transposed),
+        cmocka_unit_test(test_tuned),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_groups),        cmocka_unit_test(test_bare_in_list),
+        cmocka_unit_test(test_bias_replaced), cmocka_unit_test(test_no_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapte
                               mica_array_dim(*at.norm, 1), at.norm);
     if (norm)
         return mc_vector_make(lm->scope, x->tensor, mica_array_size(*at.norm), at.offset, at.norm);
-    if (is_bias) return mc_vector_make(lm->scope, x->tensor, at.linear->out, 0.0, &at.linear->bias);
+    if (is_bias) return mc_linear_set_bias(lm->scope, x->tensor, at.linear);
     return replace_matrix(lm, adapter, x, &at);
 }
 

@@ -217,6 +217,16 @@ mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *t,
     return MICA_OK;
 }
 
+mica_status mc_linear_set_bias(mica_scope *scope, const mc_weight_tensor *t, mc_linear *linear) {
+    char want[64];
+    const int64_t shape[] = {linear->experts, linear->out};
+    if (!linear->experts) return mc_vector_make(scope, t, linear->out, 0.0, &linear->bias);
+    snprintf(want, sizeof want, "floats [%lld,%lld]", (long long)shape[0], (long long)shape[1]);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (!has_axes(t, shape, 2)) return wrong(MICA_ESHAPE, t, want);
+    return make_floats(scope, t, 0.0, shape, 2, &linear->bias);
+}
+
 mica_status mc_linear_add_bias(mica_scope *scope, const mc_weight_tensor *t, double scale,
                                mc_linear *linear) {
     mica_array more;
@@ -335,20 +345,16 @@ static mica_status find_weight(mc_loader *loader, const char *module, const mc_w
 
 /* Loads "module.bias", or "module_bias". */
 static mica_status load_bias(mc_loader *loader, const char *module, mc_linear *linear) {
-    char name[NAME_BYTES], want[64];
+    char name[NAME_BYTES];
     const mc_weight_tensor *t;
-    const int64_t shape[] = {linear->experts, linear->out};
     snprintf(name, sizeof name, "%s_bias", module);
     if (!mc_weights_find(loader->weights, name)) snprintf(name, sizeof name, "%s.bias", module);
-    if (!linear->experts) return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
     MC_TRY(find_tensor(loader, name, &t));
     if (!t) return MICA_OK;
-    snprintf(want, sizeof want, "floats [%lld,%lld]", (long long)shape[0], (long long)shape[1]);
-    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
-    if (!has_axes(t, shape, 2)) return wrong(MICA_ESHAPE, t, want);
-    loader->parameters += (uint64_t)(shape[0] * shape[1]);
+    MC_TRY(mc_linear_set_bias(loader->scope, t, linear));
+    loader->parameters += t->bytes / mica_dtype_bytes(t->dtype);
     loader->dense[t->dtype]++;
-    return make_floats(loader->scope, t, 0.0, shape, 2, &linear->bias);
+    return MICA_OK;
 }
 
 mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_linear *linear) {
@@ -364,6 +370,8 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_
 
     snprintf(name, sizeof name, "%s.scales", module);
     scales = mc_weights_find(loader->weights, name);
+    if (!scales && weight->has_dtype && weight->dtype == MICA_U32) /* codes without their scales */
+        return mc_names_add(&loader->missing, name);
     if (scales) {
         use(loader, scales);
         MC_TRY(load_quantised(loader, module, weight, scales, linear));

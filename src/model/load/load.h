@@ -108,6 +108,11 @@ mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *tensor,
 mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *tensor,
                                    const int64_t *rows, size_t n, mc_linear *linear);
 
+/* Makes a tensor [out], of experts [experts, out], a matrix's bias, as f32.
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
+mica_status mc_linear_set_bias(mica_scope *scope, const mc_weight_tensor *tensor,
+                               mc_linear *linear);
+
 /* Adds scale times a vector [out] to a matrix's bias, or makes it one.
  *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
 mica_status mc_linear_add_bias(mica_scope *scope, const mc_weight_tensor *tensor, double scale,
