@@ -81,8 +81,8 @@ typedef struct mica_forward_options {
  *           [B, n, vocab]; with `hidden` [..., hidden_size]. An invalid array after an error, which
  *           s keeps.
  *  errors   MICA_EINVAL the model is NULL, an option is out of range, the scope is of another
- *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere, or with a store, a
- *           layer carries more than keys and values; MICA_ESHAPE, MICA_EDTYPE ids or an array of
+ *           device; MICA_EUNSUPPORTED the model's engine computes elsewhere, or with a store
+ *           or a mask, a layer carries more than keys and values; MICA_ESHAPE, MICA_EDTYPE ids or an array of
  *           the options, or of the store; those of the store; an id below 0 or past the vocabulary,
  *           and a number of `at` out of range, are errors of mica_eval, MICA_EINVAL; MICA_ENOMEM
  *  grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic) is that of

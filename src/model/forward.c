@@ -69,17 +69,19 @@ static mc_attended attend_given(void *context, mica_scope *s, int layer, mica_ar
     return seen;
 }
 
-/* What layers carry beside keys and values has no place in a store. */
+/* What layers carry beside keys and values has no place in a store, and passes over a mask. */
 static void check_store(mica_scope *s, const mc_lm *lm, const mica_forward_options *o,
                         const char *name) {
-    if (!o->store) return;
-    if (o->mask.scope || !o->store->update)
+    if (!o->store && !mica_valid(o->mask)) return;
+    if (o->store && (o->mask.scope || !o->store->update))
         mc_scope_fail(s, MICA_EINVAL, "%s: %s", name,
                       o->mask.scope ? "mask: the store gives it" : "the store has no update");
     for (int i = 0; i < lm->spec.n_layers; i++)
         if (mc_spec_carrier(&lm->spec, i))
-            mc_scope_fail(s, MICA_EUNSUPPORTED,
-                          "%s: layer %d carries more than keys and values: use a session", name, i);
+            mc_scope_fail(
+                s, MICA_EUNSUPPORTED,
+                "%s: layer %d carries more than keys and values, of which a %s says nothing", name,
+                i, o->store ? "store" : "mask");
 }
 
 static bool is_integer(mica_array x) {

@@ -701,6 +701,32 @@ static void expect_error(mica_array x, mica_status status, const char *word) {
     must(mica_scope_open(mica_model_device(model), &s));
 }
 
+/* Layers that carry more than keys and values would carry it past a mask. */
+static void test_mask_refused(void **state) {
+    (void)state;
+    static const unsigned char seen[] = {1, 0, 0, 1};
+    char *path = test_format("%s/families/lfm2_hf", test_cases_dir());
+    char *copy = fixture_copy_folder(path, "config.json", NULL, NULL);
+    char *from = fixture_path("llama3_rope_sharded/tokenizer.json");
+    char *to = test_format("%s/tokenizer.json", copy);
+    test_copy_file(from, to);
+    mica_model *hybrid = open_model(copy, MICA_ARITHMETIC_EXACT);
+    mica_scope *before = s;
+    must(mica_scope_open(mica_model_device(hybrid), &s));
+    const mica_forward_options options = {
+        .struct_bytes = sizeof options,
+        .mask = mica_from_data(s, seen, MICA_BOOL, (int64_t[]){1, 1, 2, 2}, 4)};
+    expect_error(mica_model_forward(s, hybrid, ids_of(text, 1, 2), &options), MICA_EUNSUPPORTED,
+                 "more than keys and values");
+    mica_scope_close(&s);
+    s = before;
+    mica_model_close(&hybrid);
+    test_temp_dir_remove(copy);
+    free(path);
+    free(from);
+    free(to);
+}
+
 /* Ids past the vocabulary are no ids of it by their low bits, and none counts from the end; nor do
  * the tokens of `at`. */
 static void check_past_ids(void) {
@@ -794,6 +820,7 @@ int main(void) {
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_id_dtypes),
         cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_mask_refused),
         cmocka_unit_test(test_function),
         cmocka_unit_test(test_gradient),
         cmocka_unit_test(test_tuner),
