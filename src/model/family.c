@@ -251,6 +251,13 @@ static void size_rope(const mc_decoder_spec *spec, mc_rope_spec *rope) {
     rope->context = (double)spec->context;
 }
 
+/* The name that families' tables have of a kind with two. */
+static mc_str usual_type(mc_str name) {
+    if (mc_str_is(name, "mamba")) return MC_STR("linear_attention");
+    if (mc_str_is(name, "attention")) return MC_STR("full_attention");
+    return name;
+}
+
 mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
                                   const mc_layer_type *types, const mc_decoder_spec *spec,
                                   int *kinds) {
@@ -262,7 +269,7 @@ mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
                               count, spec->n_layers);
     for (size_t i = 0; i < count; i++) {
         const mc_layer_type *type = types;
-        while (type->name && !mc_str_is(names[i], type->name))
+        while (type->name && !mc_str_is(usual_type(names[i]), type->name))
             type++;
         if (!type->name)
             return mc_config_fail(text, key, MICA_EUNSUPPORTED,

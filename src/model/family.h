@@ -152,7 +152,8 @@ typedef struct mc_layer_type {
     int kind;
 } mc_layer_type;
 
-/* Reads a list of the kinds of all layers, by the names of `types`, which end with NULL.
+/* Reads a list of the kinds of all layers, by the names of `types`, which end with NULL. Configs
+ * call linear_attention mamba, too, and full_attention attention.
  *  kinds   [n_layers] receives them; without the key they are unchanged
  *  errors  MICA_EFORMAT another number of layers; MICA_EUNSUPPORTED another name */
 mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
@@ -210,7 +211,7 @@ mica_status mc_family_lfm2_layers(const mc_config_scope *root, mc_decoder_spec *
 mica_status mc_family_shared_experts(const mc_config_scope *text, int64_t count, int64_t picks,
                                      const mc_form *form, mc_decoder_spec *spec, int *block);
 
-/* The keys of Mamba-2's sizes in a config. */
+/* The keys of Mamba-2's sizes in a config. head_dim  NULL: none is read */
 typedef struct mc_mamba2_keys {
     const char *heads, *head_dim, *groups, *state, *taps, *kernel_bias, *bias;
 } mc_mamba2_keys;

@@ -9,7 +9,8 @@ static mica_status read_sizes(const mc_config_scope *text, const mc_mamba2_keys 
     double limits[2] = {0.0, INFINITY};
     size_t n = 2;
     MC_TRY(mc_config_int(text, keys->heads, MC_OPTIONAL, 1, max, &m->heads));
-    MC_TRY(mc_config_int(text, keys->head_dim, MC_OPTIONAL, 1, max, &m->head_dim));
+    if (keys->head_dim)
+        MC_TRY(mc_config_int(text, keys->head_dim, MC_OPTIONAL, 1, max, &m->head_dim));
     MC_TRY(mc_config_int(text, keys->groups, MC_OPTIONAL, 1, max, &m->groups));
     MC_TRY(mc_config_int(text, keys->state, MC_OPTIONAL, 1, max, &m->state));
     MC_TRY(mc_config_int(text, keys->taps, MC_OPTIONAL, 2, 1024, &m->taps));

@@ -11,6 +11,9 @@ static mica_status find_rope(const mc_config_scope *root, mc_decoder_spec *spec,
                              int64_t *rope) {
     *rope = MC_NO_ROPE;
     if (base == 0) return MICA_OK;
+    if (base < 1)
+        return mc_config_fail(root, "layer_rope_theta", MICA_EFORMAT,
+                              "has %g; want 1 or more, or 0 for no RoPE", base);
     int64_t i = 0;
     while (i < MC_MAX_ROPES && spec->ropes[i].factor != 0 && spec->ropes[i].base != base)
         i++;

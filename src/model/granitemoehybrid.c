@@ -10,7 +10,8 @@
 
 enum { MAMBA, ATTENTION };
 
-static const mc_layer_type types[] = {{"mamba", MAMBA}, {"attention", ATTENTION}, {NULL, 0}};
+static const mc_layer_type types[] = {
+    {"linear_attention", MAMBA}, {"full_attention", ATTENTION}, {NULL, 0}};
 
 static const mc_mamba2_keys keys = {.heads = "mamba_n_heads",
                                     .head_dim = "mamba_d_head",
@@ -39,8 +40,7 @@ static mica_status read_mamba(const mc_config_scope *root, mc_decoder_spec *spec
     mc_mamba2_keys own = keys;
     MC_TRY(mc_config_int(root, "mamba_expand", MC_OPTIONAL, 1, 64, &expand));
     MC_TRY(mc_config_int(root, keys.heads, MC_OPTIONAL, 1, 1 << 16, &heads));
-    if (mc_json_get_str(mc_json_find(root->object, keys.head_dim), &automatic))
-        own.head_dim = "mamba_d_head_of_auto";
+    if (mc_json_get_str(mc_json_find(root->object, keys.head_dim), &automatic)) own.head_dim = NULL;
     mc_mamba2_spec m = {.heads = heads,
                         .head_dim = expand * spec->hidden / heads,
                         .groups = 1,

@@ -8,10 +8,11 @@
 
 enum { MAMBA, ATTENTION, EXPERTS, MLP, KINDS };
 
-static const mc_layer_type types[] = {
-    {"mamba", MAMBA}, {"attention", ATTENTION},    {"moe", EXPERTS},
-    {"mlp", MLP},     {"linear_attention", MAMBA}, {"full_attention", ATTENTION},
-    {NULL, 0}};
+static const mc_layer_type types[] = {{"linear_attention", MAMBA},
+                                      {"full_attention", ATTENTION},
+                                      {"moe", EXPERTS},
+                                      {"mlp", MLP},
+                                      {NULL, 0}};
 
 static const mc_mamba2_keys mamba_keys = {.heads = "mamba_num_heads",
                                           .head_dim = "mamba_head_dim",
@@ -128,6 +129,15 @@ static void name_plain(mc_decoder_spec *spec) {
     mlp->names[MC_GATED_DOWN] = "mixer.down_proj";
 }
 
+static mica_status check_activation(const mc_config_scope *root) {
+    mc_str name = MC_STR("relu2");
+    MC_TRY(mc_config_str(root, "mlp_hidden_act", MC_OPTIONAL, &name));
+    if (mc_str_is(name, "relu2")) return MICA_OK;
+    return mc_config_fail(root, "mlp_hidden_act", MICA_EUNSUPPORTED,
+                          "activation \"%.*s\"; that which mica knows here: relu2",
+                          MC_STR_ARG(name));
+}
+
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     int kinds[MC_MAX_LAYERS] = {MAMBA}, blocks[KINDS] = {0};
     int64_t latent = 0;
@@ -142,6 +152,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     if (latent)
         return mc_config_fail(root, "moe_latent_size", MICA_EUNSUPPORTED,
                               "experts behind a latent projection");
+    MC_TRY(check_activation(root));
     name_plain(spec);
     mc_family_biases(spec, attention_bias, attention_bias, mlp_bias);
     blocks[ATTENTION] = MC_PLAIN_ATTENTION;

@@ -16,23 +16,27 @@ static const mc_decoder_names names = {
 
 /* What mica computes is what these keys say where they are absent. */
 static mica_status check(const mc_config_scope *root) {
-    bool prenorm = false;
-    double rotated = 1.0;
+    bool prenorm = false, interleaved = false;
+    double rotated = 1.0, scaling = 0.0;
     int64_t experts = 0;
     mc_str activation = MC_STR("swiglu");
     MC_TRY(mc_config_bool(root, "prenorm", MC_OPTIONAL, &prenorm));
     MC_TRY(mc_config_float(root, "rotary_emb_fraction", MC_OPTIONAL, 0.0, 1.0, &rotated));
+    MC_TRY(mc_config_bool(root, "rotary_emb_interleaved", MC_OPTIONAL, &interleaved));
+    MC_TRY(mc_config_float(root, "rotary_scaling_factor", MC_OPTIONAL, 0.0, 1e6, &scaling));
     MC_TRY(mc_config_int(root, "moe_every_n_layers", MC_OPTIONAL, 0, INT32_MAX, &experts));
     MC_TRY(mc_config_str(root, "activation_function", MC_OPTIONAL, &activation));
     const char *other = prenorm                           ? "prenorm"
                         : rotated != 1.0                  ? "rotary_emb_fraction"
+                        : interleaved                     ? "rotary_emb_interleaved"
+                        : scaling != 0.0                  ? "rotary_scaling_factor"
                         : experts                         ? "moe_every_n_layers"
                         : mc_str_is(activation, "swiglu") ? NULL
                                                           : "activation_function";
     if (!other) return MICA_OK;
-    return mc_config_fail(
-        root, other, MICA_EUNSUPPORTED,
-        "mica knows norms after the sums, RoPE of whole heads, and one gated MLP");
+    return mc_config_fail(root, other, MICA_EUNSUPPORTED,
+                          "mica knows norms after the sums, unscaled RoPE of whole heads by "
+                          "halves, and one gated MLP");
 }
 
 /* The keys of GPT-2, whose values are the defaults of the usual ones. */

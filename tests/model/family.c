@@ -340,6 +340,41 @@ static void test_lfm3_rope(void **state) {
     assert_int_equal(mc_rope_dims(&spec.ropes[0]), spec.ropes[0].head_dim);
 }
 
+/* Some kinds of layers have two names. */
+static void test_layer_type_aliases(void **state) {
+    (void)state;
+    static const char json[] = "{\"model_type\": \"%s\", \"layer_types\": [\"%s\", \"%s\", "
+                               "\"%s\", \"%s\"], \"num_local_experts\": 0, " SIZES "}";
+    static const char *const names[][3] = {{"granitemoehybrid", "linear_attention", "mamba"},
+                                           {"nemotron_h", "linear_attention", "mamba"},
+                                           {"qwen3_5", "linear_attention", "mamba"},
+                                           {"lfm2", "conv", "conv"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const *n = names[i];
+        char *text = test_format(json, n[0], n[1], "full_attention", n[2], "attention");
+        if (read_spec(text) != MICA_OK) fail_msg("%s: %s", n[0], mica_last_error());
+        for (int layer = 0; layer < 4; layer++) {
+            const mc_block *kind = mc_spec_block(&spec, layer, 0)->kind;
+            assert_true((kind == &mc_block_attention) == (layer % 2 == 1));
+        }
+        free(text);
+    }
+}
+
+/* What mica does not compute is refused, not passed over. */
+static void test_refused_values(void **state) {
+    (void)state;
+    expect_error("{\"model_type\": \"nemotron_h\", \"mlp_hidden_act\": \"silu\", " SIZES "}",
+                 MICA_EUNSUPPORTED, "silu");
+    expect_error("{\"model_type\": \"nomic_bert\", \"rotary_emb_interleaved\": true}",
+                 MICA_EUNSUPPORTED, "rotary_emb_interleaved");
+    expect_error("{\"model_type\": \"nomic_bert\", \"rotary_scaling_factor\": 2}",
+                 MICA_EUNSUPPORTED, "rotary_scaling_factor");
+    expect_error(
+        "{\"model_type\": \"granite_swa\", \"layer_rope_theta\": [0, 1e4, 0.5, 1e4], " SIZES "}",
+        MICA_EFORMAT, "0.5");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma3_defaults),
@@ -357,6 +392,8 @@ int main(void) {
         cmocka_unit_test(test_olmo3),
         cmocka_unit_test(test_longrope_context),
         cmocka_unit_test(test_lfm3_rope),
+        cmocka_unit_test(test_layer_type_aliases),
+        cmocka_unit_test(test_refused_values),
     };
     int failed = cmocka_run_group_tests_name("model/family", tests, NULL, NULL);
     mc_config_close(&config);
