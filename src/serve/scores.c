@@ -9,7 +9,7 @@
 #include "serve/jobs/state.h"
 #include "task/embed.h"
 #include "task/encode.h"
-#include "task/encode_text.h"
+#include "task/rerank.h"
 #include "task/score.h"
 
 #include <math.h>
@@ -19,12 +19,13 @@
 
 typedef struct scores {
     mc_evaluation evaluation;
-    mc_inputs first;       /* texts, text_1, the query */
-    mc_inputs second;      /* text_2, documents */
-    size_t count;          /* of results */
-    mc_json *documents;    /* [second.count] as they were given; NULL: not asked for */
-    bool list;             /* the answer is an array, as text-embeddings-inference has it */
-    mc_encode_text *pairs; /* [second.count] for a cross-encoder; NULL: another model */
+    mc_inputs first;    /* texts, text_1, the query */
+    mc_inputs second;   /* text_2, documents */
+    size_t count;       /* of results */
+    mc_json *documents; /* [second.count] as they were given; NULL: not asked for */
+    bool list;          /* the answer is an array, as text-embeddings-inference has it */
+    mc_pairs pairs;     /* for a cross-encoder */
+    mc_str *texts;      /* [pairs.count] of them; NULL: another model */
 } scores;
 
 static scores *scores_of(mc_evaluation *evaluation) {
@@ -33,11 +34,7 @@ static scores *scores_of(mc_evaluation *evaluation) {
 
 static void on_close(mc_evaluation *evaluation) {
     scores *e = scores_of(evaluation);
-    for (size_t i = 0; e->pairs && i < e->second.count; i++) {
-        mica_free((void *)(uintptr_t)e->pairs[i].ids);
-        mica_free((void *)(uintptr_t)e->pairs[i].types);
-    }
-    mc_free(e->pairs);
+    mc_free(e->texts);
     mc_free(e->documents);
     mc_inputs_free(&e->first);
     mc_inputs_free(&e->second);
@@ -273,7 +270,7 @@ typedef struct rerank_values {
     mc_str model, query;
     mc_json documents, texts;
     int64_t top_n, max_tokens; /* 0: all */
-    bool return_documents, return_text;
+    bool return_documents, return_text, raw_scores, truncate;
 } rerank_values;
 
 #define RERANK(member) offsetof(rerank_values, member)
@@ -328,8 +325,14 @@ static const mc_field rerank_fields[] = {
      .choices = "1",
      .help = "documents are read whole"},
     {.name = "rank_fields", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
-    {.name = "raw_scores", .kind = MC_FIELD_ONLY, .choices = "false"},
-    {.name = "truncate", .kind = MC_FIELD_ONLY, .choices = "false"},
+    {.name = "raw_scores",
+     .kind = MC_FIELD_BOOL,
+     .offset = RERANK(raw_scores),
+     .help = "a cross-encoder's logits, whatever its config says of scores"},
+    {.name = "truncate",
+     .kind = MC_FIELD_BOOL,
+     .offset = RERANK(truncate),
+     .help = "a cross-encoder cuts pairs to its maximum always, the longer text first"},
     {.name = "priority", .kind = MC_FIELD_ONLY, .choices = "0"},
 };
 
@@ -390,7 +393,7 @@ static void put_document(mc_put *put, mc_json document) {
 static bool put_ranks(scores *e, const rank *ranks) {
     mc_exchange *http = e->evaluation.http;
     int64_t tokens = e->second.tokens; /* of pairs, the query's are among them */
-    if (!e->pairs) tokens += (int64_t)e->second.count * (int64_t)e->first.prompts[0].n;
+    if (!e->texts) tokens += (int64_t)e->second.count * (int64_t)e->first.prompts[0].n;
     mc_put put = e->list ? mc_put_into(&http->out) : begin(e, "rerank", "results");
     if (e->list) mc_put_open(&put, NULL, '[');
     for (size_t i = 0; i < e->count && !put.failed; i++) {
@@ -416,9 +419,10 @@ static mica_status score_pairs(scores *e, rank *ranks) {
     size_t count = e->second.count;
     float *all = mc_array_alloc(count, sizeof *all);
     if (!all) return mc_fail_nomem("scores");
+    const mica_task_options options = options_of(e);
     mica_status status = mc_model_local(e->evaluation.served->model, &local);
     if (status == MICA_OK)
-        status = mc_encode_scores(local, e->pairs, count, false, &e->evaluation.cancel, all);
+        status = mc_rerank_pairs(local, &e->pairs, &options, all, &e->second.tokens);
     for (size_t i = 0; status == MICA_OK && i < count; i++)
         ranks[i] = (rank){.index = i, .score = (double)all[i]};
     mc_free(all);
@@ -427,7 +431,7 @@ static mica_status score_pairs(scores *e, rank *ranks) {
 
 static mica_status score_documents(scores *e, rank *ranks) {
     mica_status status = MICA_OK;
-    if (e->pairs) return score_pairs(e, ranks);
+    if (e->texts) return score_pairs(e, ranks);
     for (size_t i = 0; status == MICA_OK && i < e->second.count; i++) {
         ranks[i].index = i;
         status = score_document(e, i, &ranks[i].score);
@@ -484,30 +488,24 @@ static bool encode_document(scores *e, mc_str text, int64_t max_tokens, mc_compl
     return done;
 }
 
-/* Makes room for pairs, if the model reads pairs. */
-static bool open_pairs(scores *e, size_t count) {
+/* Makes room for the documents of pairs, if the model reads pairs. */
+static bool open_pairs(scores *e, const rerank_values *values, size_t count) {
+    mc_failure *failure = &e->evaluation.http->failure;
     const mc_session_model *local;
-    if (mc_model_local(e->evaluation.served->model, &local) != MICA_OK || !local->lm->ranker)
-        return true;
-    e->pairs = mc_calloc(count, sizeof *e->pairs);
-    return e->pairs ||
-           mc_failure_of(&e->evaluation.http->failure, mc_fail_nomem("documents"), NULL);
-}
-
-/* The query and document i, of whose pair at most max_tokens are read, 0: what the model can. */
-static bool encode_pair(scores *e, const rerank_values *values, mc_str text, size_t i,
-                        const char *name) {
-    const mica_model *model = e->evaluation.served->model;
-    const mc_session_model *local;
-    int32_t *ids = NULL, *types = NULL;
-    mica_status status = mc_model_local(model, &local);
-    if (status == MICA_OK)
-        status = mc_encode_pair(mica_model_tokenizer(model), local->lm, values->query, text,
-                                (size_t)values->max_tokens, &ids, &types, &e->pairs[i].n);
-    e->pairs[i].ids = ids;
-    e->pairs[i].types = types;
-    e->second.tokens += (int64_t)e->pairs[i].n;
-    return status == MICA_OK || mc_failure_of(&e->evaluation.http->failure, status, name);
+    bool reads =
+        mc_model_local(e->evaluation.served->model, &local) == MICA_OK && local->lm->ranker;
+    if (!reads && (values->raw_scores || values->truncate))
+        return mc_failure_set(failure, 400, "invalid_value",
+                              values->raw_scores ? "raw_scores" : "truncate",
+                              "true is for cross-encoders, which the model is not");
+    if (!reads) return true;
+    e->texts = mc_array_alloc(count, sizeof *e->texts);
+    e->pairs = (mc_pairs){.query = values->query,
+                          .documents = e->texts,
+                          .count = count,
+                          .max_document = (size_t)values->max_tokens,
+                          .logits = values->raw_scores};
+    return e->texts || mc_failure_of(failure, mc_fail_nomem("documents"), NULL);
 }
 
 static bool read_documents(scores *e, const rerank_values *values) {
@@ -526,7 +524,7 @@ static bool read_documents(scores *e, const rerank_values *values) {
     if (told) e->documents = mc_calloc(count, sizeof *e->documents);
     if (!e->second.prompts || (told && !e->documents))
         return mc_failure_of(failure, mc_fail_nomem("documents"), NULL);
-    if (!open_pairs(e, count)) return false;
+    if (!open_pairs(e, values, count)) return false;
     for (mc_json_iter it = mc_json_begin(documents); mc_json_next(&it); i++) {
         mc_str text;
         bool object = !e->list && mc_json_get_type(it.value) == MC_JSON_OBJECT;
@@ -536,11 +534,13 @@ static bool read_documents(scores *e, const rerank_values *values) {
                                   field, i,
                                   e->list ? "" : ", or an object with nothing but a text");
         e->second.count = i + 1;
-        if (e->pairs ? !encode_pair(e, values, text, i, field)
-                     : !encode_document(e, text, values->max_tokens, &e->second.prompts[i], field))
-            return false;
         if (e->documents) e->documents[i] = it.value;
-        if (e->pairs) continue;
+        if (e->texts) {
+            e->texts[i] = text;
+            continue;
+        }
+        if (!encode_document(e, text, values->max_tokens, &e->second.prompts[i], field))
+            return false;
         e->second.tokens += (int64_t)e->second.prompts[i].n;
     }
     return true;
@@ -553,6 +553,7 @@ static bool read_query(scores *e, const rerank_values *values) {
     e->first.prompts = mc_calloc(1, sizeof *e->first.prompts);
     if (!e->first.prompts) return mc_failure_of(failure, mc_fail_nomem("a query"), NULL);
     e->first.count = 1;
+    if (e->texts) return true;
     return encode(e, values->query, "", false, &e->first.prompts[0], "query");
 }
 
@@ -562,7 +563,7 @@ static bool rerank(mc_exchange *http) {
     scores *e = new_scores(http, values.model, &rerank_ops);
     if (!e) return false;
     e->list = mc_json_exists(values.texts);
-    if (read_query(e, &values) && read_documents(e, &values)) {
+    if (read_documents(e, &values) && read_query(e, &values)) {
         size_t top = (size_t)values.top_n;
         e->count = top && top < e->second.count ? top : e->second.count;
         return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
@@ -584,7 +585,7 @@ static const mc_endpoint endpoints[] = {
      .path = "/v1/rerank",
      .handle = rerank,
      .tables = {RERANK_TABLE},
-     .help = "documents by how likely they make a query, the best first, as Jina's API has it"},
+     .help = "documents by their relevance to a query, the best first, as Jina's API has it"},
     {.method = "POST",
      .path = "/v2/rerank",
      .handle = rerank,

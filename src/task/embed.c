@@ -80,10 +80,15 @@ static mica_status embed(const mc_session_model *model, const int32_t *ids, size
 static mica_status encode_alone(const mc_session_model *model, const int32_t *ids, size_t n,
                                 const mica_embed_options *options, float **vector) {
     const mc_encode_text text = {.ids = ids, .n = n};
+    mica_embed_options given = *options;
+    given.progress = NULL; /* which counts texts there, tokens here */
     *vector = mc_array_alloc((size_t)mc_encode_width(model->lm), sizeof **vector);
     if (!*vector) return mc_fail_nomem("a text's vector");
-    mica_status status = mc_encode_vectors(model, &text, 1, options, *vector);
-    if (status == MICA_OK) return MICA_OK;
+    mica_status status = mc_encode_vectors(model, &text, 1, &given, *vector, NULL, NULL);
+    if (status == MICA_OK) {
+        if (options->progress) options->progress(options->progress_user, n, n);
+        return MICA_OK;
+    }
     mc_free(*vector);
     *vector = NULL;
     return status;
@@ -232,31 +237,34 @@ static size_t choose(const mc_session_model *model, const mc_text *texts,
     return n;
 }
 
-/* Gives rows their vectors [n, width], or all of them the error. */
-static void hand_out(mica_embed_results *results, const size_t *order, size_t n, mica_status status,
-                     const float *vectors) {
-    size_t bytes = results->width * sizeof *vectors;
-    for (size_t i = 0; i < n; i++) {
-        mica_embed_row *row = &results->rows[order[i]];
-        float *vector = status == MICA_OK ? mc_alloc(bytes) : NULL;
-        if (vector) memcpy(vector, vectors + i * results->width, bytes);
-        row->vector = vector;
-        row->status = status == MICA_OK && !vector ? mc_fail_nomem("a text's vector") : status;
-        row->error = mc_task_error(row->status);
-    }
+/* Texts of an encoder, or of an embedder with files. */
+typedef struct encoded {
+    mica_embed_results *results;
+    const size_t *order;  /* whose the texts are */
+    const float *vectors; /* [n, width] */
+} encoded;
+
+static void end_encoded(void *user, size_t text, mica_status status) {
+    const encoded *e = user;
+    size_t width = e->results->width, bytes = width * sizeof(float);
+    mica_embed_row *row = &e->results->rows[e->order[text]];
+    float *vector = status == MICA_OK ? mc_alloc(bytes) : NULL;
+    if (vector) memcpy(vector, e->vectors + text * width, bytes);
+    row->vector = vector;
+    row->status = status == MICA_OK && !vector ? mc_fail_nomem("a text's vector") : status;
+    row->error = mc_task_error(row->status);
 }
 
-/* The rows of an encoder, or of an embedder with files. */
 static mica_status encode_all(const mc_session_model *model, const mc_text *texts,
                               const mica_embed_options *options, mica_embed_results *results) {
     mc_encode_text *good = mc_array_alloc(results->count + 1, sizeof *good);
-    size_t *order = mc_array_alloc(results->count + 1, sizeof *order), n;
+    size_t *order = mc_array_alloc(results->count + 1, sizeof *order);
     float *vectors = mc_array_alloc(results->count + 1, results->width * sizeof *vectors);
+    encoded e = {results, order, vectors};
     mica_status status = good && order && vectors ? MICA_OK : mc_fail_nomem("texts");
     if (status == MICA_OK) {
-        n = choose(model, texts, results, good, order);
-        mica_status made = mc_encode_vectors(model, good, n, options, vectors);
-        hand_out(results, order, n, made, vectors);
+        size_t n = choose(model, texts, results, good, order);
+        status = mc_encode_vectors(model, good, n, options, vectors, end_encoded, &e);
     }
     mc_free(good);
     mc_free(order);

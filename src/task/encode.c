@@ -103,7 +103,9 @@ static mica_status compute(const pass *p, mc_buffer *states) {
 /* What is made of the states of texts. */
 typedef struct encoding {
     pass pass;
-    const mica_cancel *cancel;
+    mica_task_options task;
+    mc_encode_end end; /* NULL: the first failure ends all */
+    void *user;        /* given to end */
     mc_sentence_pooling pooling;
     mc_buffer states; /* f32 [count, length, hidden] */
     float *pooled;    /* [ROWS, hidden] */
@@ -143,11 +145,11 @@ static mica_status take(const encoding *e, const float *row, float *result) {
     return MICA_OK;
 }
 
-/* Computes a group, and puts its results where its texts are. */
-static mica_status encode_group(encoding *e) {
+/* The results of a group: e->states has them, f32 [count, width]. */
+static mica_status compute_group(encoding *e) {
     pass *p = &e->pass;
     const int64_t hidden = p->model->lm->spec.hidden, shape[] = {(int64_t)p->count, hidden};
-    MC_TRY(mc_cancel_check(e->cancel));
+    MC_TRY(mc_cancel_check(e->task.cancel));
     mc_scope_reset(p->s);
     MC_TRY(compute(p, &e->states));
     for (size_t i = 0; i < p->count; i++)
@@ -158,10 +160,37 @@ static mica_status encode_group(encoding *e) {
     size_t bytes = p->count * e->width * sizeof(float);
     mc_buffer_clear(&e->states);
     if (!mc_buffer_reserve(&e->states, bytes)) return mc_fail_nomem("the vectors of texts");
-    MC_TRY(mica_read(y, e->states.data, bytes));
-    for (size_t i = 0; i < p->count; i++)
-        MC_TRY(take(e, MC_BUFFER_AT(&e->states, float) + i * e->width,
-                    e->results + p->rows[i] * e->width));
+    return mica_read(y, e->states.data, bytes);
+}
+
+static mica_status end_text(const encoding *e, size_t text, mica_status status) {
+    if (!e->end) return status;
+    e->end(e->user, text, status);
+    return MICA_OK;
+}
+
+/* Puts a group's results where its texts are. Where it fails, each text is computed alone: one's
+ * failure is its own. */
+static mica_status encode_group(encoding *e) {
+    pass *p = &e->pass;
+    const pass whole = *p;
+    mica_status status = compute_group(e);
+    if (status != MICA_OK && whole.count > 1 && e->end) {
+        for (size_t i = 0; i < whole.count; i++) {
+            p->rows = whole.rows + i;
+            p->count = 1;
+            MC_TRY(encode_group(e));
+        }
+        *p = whole;
+        return MICA_OK;
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        mica_status own = status;
+        if (own == MICA_OK)
+            own = take(e, MC_BUFFER_AT(&e->states, float) + i * e->width,
+                       e->results + p->rows[i] * e->width);
+        MC_TRY(end_text(e, p->rows[i], own));
+    }
     return MICA_OK;
 }
 
@@ -186,6 +215,7 @@ static mica_status encode_sorted(encoding *e, const size_t *order, size_t count)
             p->count++;
         p->length = length_of(p->model->lm, p->texts[order[at + p->count - 1]].n);
         MC_TRY(encode_group(e));
+        if (e->task.progress) e->task.progress(e->task.progress_user, at + p->count, count);
     }
     return MICA_OK;
 }
@@ -281,10 +311,15 @@ static mica_array project(const encoding *e, mica_array pooled) {
 }
 
 mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_text *texts,
-                              size_t count, const mica_embed_options *options, float *vectors) {
+                              size_t count, const mica_embed_options *options, float *vectors,
+                              mc_encode_end end, void *user) {
     const mc_sentence *sentence = model->lm->sentence;
     encoding e = {.pass = {.model = model},
-                  .cancel = options->cancel,
+                  .task = {.progress = options->progress,
+                           .progress_user = options->progress_user,
+                           .cancel = options->cancel},
+                  .end = end,
+                  .user = user,
                   .width = (size_t)mc_encode_width(model->lm),
                   .finish = project,
                   .normalise = options->normalise || (sentence && sentence->normalise),
@@ -304,10 +339,11 @@ static mica_array rank(const encoding *e, mica_array pooled) {
 }
 
 mica_status mc_encode_scores(const mc_session_model *model, const mc_encode_text *texts,
-                             size_t count, bool logits, const mica_cancel *cancel, float *scores) {
+                             size_t count, bool logits, const mica_task_options *options,
+                             float *scores) {
     const mc_ranker *ranker = model->lm->ranker;
     encoding e = {
-        .pass = {.model = model}, .cancel = cancel, .width = 1, .finish = rank, .results = scores};
+        .pass = {.model = model}, .task = *options, .width = 1, .finish = rank, .results = scores};
     if (!ranker)
         return mc_fail(MICA_EUNSUPPORTED,
                        "the model is no cross-encoder: it has no head for pairs");

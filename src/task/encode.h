@@ -34,14 +34,21 @@ mica_status mc_encode_check(const mc_session_model *model, const mc_encode_text 
 mica_status mc_encode_states(const mc_session_model *model, const mc_encode_text *text,
                              float *states);
 
+/* Called when the vector of a text is made, or its error is the thread's last one. */
+typedef void (*mc_encode_end)(void *user, size_t text, mica_status status);
+
 /* The vectors of texts: f32 [count, width], pooled and projected as the model's files say.
- *  options  pooling LAST goes before the files' own
+ *  options  pooling LAST goes before the files' own; progress counts texts
+ *  end      may be NULL: then the first failure of a text is that of all
  *  errors   MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
 mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_text *texts,
-                              size_t count, const mica_embed_options *options, float *vectors);
+                              size_t count, const mica_embed_options *options, float *vectors,
+                              mc_encode_end end, void *user);
 
-/* The logits of pairs by a cross-encoder of one label, or their scores: f32 [count]. */
+/* The logits of pairs by a cross-encoder of one label, or their scores: f32 [count].
+ *  options  progress counts pairs */
 mica_status mc_encode_scores(const mc_session_model *model, const mc_encode_text *texts,
-                             size_t count, bool logits, const mica_cancel *cancel, float *scores);
+                             size_t count, bool logits, const mica_task_options *options,
+                             float *scores);
 
 #endif

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* The most tokens of a text, special ones included. */
-static size_t max_tokens(const mica_tokenizer *tok, const mc_lm *lm) {
+size_t mc_encode_max_tokens(const mica_tokenizer *tok, const mc_lm *lm) {
     int64_t max = lm->sentence ? lm->sentence->max_tokens : 0;
     if (!max) max = tok->max_tokens;
     if (!max || max > lm->spec.context) max = lm->spec.context;
@@ -66,7 +65,7 @@ mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char
     if (status == MICA_OK) status = mica_tokenizer_encode(tok, whole.data, whole.len, true, ids, n);
     mc_buffer_deinit(&whole);
     if (status != MICA_OK) return status;
-    cut(tok, max_tokens(tok, lm), *ids, n);
+    cut(tok, mc_encode_max_tokens(tok, lm), *ids, n);
     if (lm->sentence && lm->sentence->skip_prompt) return count_prompt(tok, prompt, skip);
     return MICA_OK;
 }
@@ -82,25 +81,13 @@ static void cut_pair(size_t max, size_t *a, size_t *b) {
     *longer = *shorter + max % 2;
 }
 
-static mica_status join_pair(const mica_tokenizer *tok, size_t max, const int32_t *a, size_t n_a,
-                             const int32_t *b, size_t n_b, mc_buffer *ids, mc_buffer *types) {
-    cut_pair(max, &n_a, &n_b);
-    return mc_template_join(&tok->around, a, n_a, b, n_b, ids, types);
-}
-
-mica_status mc_encode_pair(const mica_tokenizer *tok, const mc_lm *lm, mc_str first, mc_str second,
-                           size_t max, int32_t **ids, int32_t **types, size_t *n) {
-    int32_t *a = NULL, *b = NULL;
-    size_t n_a, n_b, special = mc_template_around_pair(&tok->around), most = max_tokens(tok, lm);
-    if (!max || max > most) max = most;
-    max = max > special ? max - special : 0;
+mica_status mc_encode_pair(const mica_tokenizer *tok, const int32_t *a, size_t n_a,
+                           const int32_t *b, size_t n_b, size_t max, int32_t **ids, int32_t **types,
+                           size_t *n) {
+    size_t special = mc_template_around_pair(&tok->around);
     mc_buffer joined = {0}, kinds = {0};
-    mica_status status = mica_tokenizer_encode(tok, first.ptr, first.len, false, &a, &n_a);
-    if (status == MICA_OK)
-        status = mica_tokenizer_encode(tok, second.ptr, second.len, false, &b, &n_b);
-    if (status == MICA_OK) status = join_pair(tok, max, a, n_a, b, n_b, &joined, &kinds);
-    mica_free(a);
-    mica_free(b);
+    cut_pair(max > special ? max - special : 0, &n_a, &n_b);
+    mica_status status = mc_template_join(&tok->around, a, n_a, b, n_b, &joined, &kinds);
     *n = MC_BUFFER_COUNT(&joined, int32_t);
     *ids = MC_BUFFER_AT(&joined, int32_t);
     *types = MC_BUFFER_AT(&kinds, int32_t);

@@ -18,10 +18,14 @@ mica_status mc_encode_prompt(const mc_lm *lm, const char *name, mc_str *prompt);
 mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char *prompt_name,
                           mc_str text, int32_t **ids, size_t *n, size_t *skip);
 
-/* A pair's ids and types, freed with mica_free, cut to `max` tokens, 0: the model's maximum; the
- * longer one is cut first.
+/* The most tokens of a text or a pair, special ones included. */
+size_t mc_encode_max_tokens(const mica_tokenizer *tok, const mc_lm *lm);
+
+/* Two texts, without special tokens, as a pair's ids and types, freed with mica_free, cut to `max`
+ * tokens; the longer one is cut first.
  * errors  those of mica_tokenizer_encode_pair */
-mica_status mc_encode_pair(const mica_tokenizer *tok, const mc_lm *lm, mc_str first, mc_str second,
-                           size_t max, int32_t **ids, int32_t **types, size_t *n);
+mica_status mc_encode_pair(const mica_tokenizer *tok, const int32_t *a, size_t n_a,
+                           const int32_t *b, size_t n_b, size_t max, int32_t **ids, int32_t **types,
+                           size_t *n);
 
 #endif

@@ -1,6 +1,8 @@
-/* mica_rerank: documents by their relevance to a query. */
+#include "task/rerank.h"
+
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/cancel.h"
 #include "base/options.h"
 #include "engine/model.h"
 #include "task/encode.h"
@@ -10,36 +12,87 @@
 
 /* ---- cross-encoders ---- */
 
-static void free_pairs(mc_encode_text *pairs, size_t count) {
-    for (size_t i = 0; pairs && i < count; i++) {
-        mica_free((void *)(uintptr_t)pairs[i].ids);
-        mica_free((void *)(uintptr_t)pairs[i].types);
+enum { PAIRS = 256 }; /* held at a time */
+
+typedef struct ranking {
+    const mc_session_model *model;
+    const mc_pairs *asked;
+    const mica_task_options *options;
+    int32_t *query; /* [n], without special tokens */
+    size_t n;
+    size_t max; /* tokens of a pair */
+    mc_encode_text pairs[PAIRS];
+    int64_t tokens; /* of all pairs */
+} ranking;
+
+static void free_pairs(ranking *r) {
+    for (size_t i = 0; i < PAIRS; i++) {
+        mica_free((void *)(uintptr_t)r->pairs[i].ids);
+        mica_free((void *)(uintptr_t)r->pairs[i].types);
+        r->pairs[i] = (mc_encode_text){0};
     }
-    mc_free(pairs);
 }
 
-static mica_status encode_pairs(const mica_model *model, const mc_lm *lm, const char *query,
-                                const char *const *documents, size_t count, mc_encode_text *pairs) {
-    mica_status status = MICA_OK;
-    for (size_t i = 0; status == MICA_OK && i < count; i++) {
-        int32_t *ids, *types;
-        status = mc_encode_pair(mica_model_tokenizer(model), lm, mc_str_of(query),
-                                mc_str_of(documents[i]), 0, &ids, &types, &pairs[i].n);
-        pairs[i].ids = ids;
-        pairs[i].types = types;
-    }
+static mica_status encode_pair(ranking *r, mc_str document, mc_encode_text *pair) {
+    const mica_tokenizer *tok = r->model->tokenizer;
+    int32_t *own, *ids, *types;
+    size_t n, most = r->asked->max_document;
+    MC_TRY(mc_cancel_check(r->options->cancel));
+    MC_TRY(mica_tokenizer_encode(tok, document.ptr, document.len, false, &own, &n));
+    mica_status status = mc_encode_pair(tok, r->query, r->n, own, most && most < n ? most : n,
+                                        r->max, &ids, &types, &pair->n);
+    mica_free(own);
+    pair->ids = ids;
+    pair->types = types;
+    r->tokens += (int64_t)pair->n;
     return status;
 }
 
-static mica_status rank_pairs(const mica_model *model, const mc_session_model *local,
-                              const char *query, const char *const *documents, size_t count,
-                              const mica_rerank_options *options, float *scores) {
-    mc_encode_text *pairs = mc_calloc(count, sizeof *pairs);
-    mica_status status = pairs ? encode_pairs(model, local->lm, query, documents, count, pairs)
-                               : mc_fail_nomem("pairs of texts");
+static mica_status rank_some(ranking *r, size_t first, size_t count, float *scores) {
+    mica_status status = MICA_OK;
+    for (size_t i = 0; status == MICA_OK && i < count; i++) {
+        status = encode_pair(r, r->asked->documents[first + i], &r->pairs[i]);
+        if (r->options->progress)
+            r->options->progress(r->options->progress_user, first, r->asked->count);
+    }
     if (status == MICA_OK)
-        status = mc_encode_scores(local, pairs, count, options->logits, options->cancel, scores);
-    free_pairs(pairs, count);
+        status = mc_encode_scores(r->model, r->pairs, count, r->asked->logits, r->options,
+                                  scores + first);
+    free_pairs(r);
+    return status;
+}
+
+mica_status mc_rerank_pairs(const mc_session_model *model, const mc_pairs *pairs,
+                            const mica_task_options *options, float *scores, int64_t *tokens) {
+    ranking *r = mc_calloc(1, sizeof *r);
+    if (!r) return mc_fail_nomem("pairs of texts");
+    r->model = model;
+    r->asked = pairs;
+    r->options = options;
+    r->max = mc_encode_max_tokens(model->tokenizer, model->lm);
+    mica_status status = mica_tokenizer_encode(model->tokenizer, pairs->query.ptr, pairs->query.len,
+                                               false, &r->query, &r->n);
+    for (size_t at = 0, n; status == MICA_OK && at < pairs->count; at += n) {
+        n = pairs->count - at < PAIRS ? pairs->count - at : PAIRS;
+        status = rank_some(r, at, n, scores);
+    }
+    if (tokens) *tokens = r->tokens;
+    mica_free(r->query);
+    mc_free(r);
+    return status;
+}
+
+static mica_status rank_pairs(const mc_session_model *model, const char *query,
+                              const char *const *documents, size_t count,
+                              const mica_rerank_options *options, float *scores) {
+    const mica_task_options task = {.cancel = options->cancel};
+    mc_str *texts = mc_array_alloc(count, sizeof *texts);
+    if (!texts) return mc_fail_nomem("documents");
+    for (size_t i = 0; i < count; i++)
+        texts[i] = mc_str_of(documents[i]);
+    const mc_pairs pairs = {mc_str_of(query), texts, count, 0, options->logits};
+    mica_status status = mc_rerank_pairs(model, &pairs, &task, scores, NULL);
+    mc_free(texts);
     return status;
 }
 
@@ -124,7 +177,7 @@ mica_status mica_rerank(const mica_model *model, const char *query, const char *
                        local->lm->spec.family);
     mc_model_retain(model);
     mica_status status = local->lm->ranker
-                             ? rank_pairs(model, local, query, documents, count, &given, scores)
+                             ? rank_pairs(local, query, documents, count, &given, scores)
                              : ask(model, query, documents, count, &given, scores);
     mc_model_release(model);
     return status;

@@ -145,11 +145,11 @@ static void check_vectors(const folder *f, const texts *t, const char *name) {
     assert_int_equal(want->shape[1], width);
     float *all = malloc((t->count + 1) * width * sizeof *all), *alone = all + t->count * width;
     assert_non_null(all);
-    must(f, mc_encode_vectors(&f->model, t->rows, t->count, &options, all));
+    must(f, mc_encode_vectors(&f->model, t->rows, t->count, &options, all, NULL, NULL));
     for (size_t i = 0; i < t->count; i++) {
         double near = cosine(all + i * width, (const float *)want->data + i * width, width);
         if (!(near >= 0.99999)) fail_msg("%s: %s %zu: cosine %.7f", f->name, name, i, near);
-        must(f, mc_encode_vectors(&f->model, &t->rows[i], 1, &options, alone));
+        must(f, mc_encode_vectors(&f->model, &t->rows[i], 1, &options, alone, NULL, NULL));
         for (size_t j = 0; j < width; j++)
             if (!(fabs((double)alone[j] - (double)all[i * width + j]) <= 2e-6))
                 fail_msg("%s: %s %zu differs alone", f->name, name, i);
@@ -175,14 +175,27 @@ static void check_embedder(const folder *f) {
 
 static void check_scores(const folder *f, const texts *t, const char *name, bool logits) {
     const mc_weight_tensor *want = mc_weights_find(f->arrays, name);
+    const mica_task_options task = {0};
     float got[MAX_TEXTS + 1];
-    must(f, mc_encode_scores(&f->model, t->rows, t->count, logits, NULL, got));
+    must(f, mc_encode_scores(&f->model, t->rows, t->count, logits, &task, got));
     for (size_t i = 0; i < t->count; i++) {
         double apart = fabs((double)got[i] - (double)((const float *)want->data)[i]);
         if (!(apart <= 1e-4)) fail_msg("%s: %s %zu differs by %g", f->name, name, i, apart);
-        must(f, mc_encode_scores(&f->model, &t->rows[i], 1, logits, NULL, &got[MAX_TEXTS]));
+        must(f, mc_encode_scores(&f->model, &t->rows[i], 1, logits, &task, &got[MAX_TEXTS]));
         assert_true(fabs((double)got[i] - (double)got[MAX_TEXTS]) <= 1e-5);
     }
+}
+
+static mica_status encode_pair(const folder *f, mc_str first, mc_str second, size_t max,
+                               int32_t **ids, int32_t **types, size_t *n) {
+    int32_t *a, *b;
+    size_t n_a, n_b;
+    must(f, mica_tokenizer_encode(f->tok, first.ptr, first.len, false, &a, &n_a));
+    must(f, mica_tokenizer_encode(f->tok, second.ptr, second.len, false, &b, &n_b));
+    mica_status status = mc_encode_pair(f->tok, a, n_a, b, n_b, max, ids, types, n);
+    mica_free(a);
+    mica_free(b);
+    return status;
 }
 
 static void check_reranker(const folder *f, mc_json pairs) {
@@ -196,8 +209,8 @@ static void check_reranker(const folder *f, mc_json pairs) {
     assert_true(t.count <= MAX_TEXTS);
     for (size_t i = 0; mc_json_next(&it); i++) {
         int32_t *ids, *types;
-        must(f, mc_encode_pair(f->tok, f->lm, text_at(it.value, 0), text_at(it.value, 1), max, &ids,
-                               &types, &t.rows[i].n));
+        must(f, encode_pair(f, text_at(it.value, 0), text_at(it.value, 1), max, &ids, &types,
+                            &t.rows[i].n));
         t.rows[i].ids = ids;
         t.rows[i].types = types;
         same_ids(f, "pair", i, "ids", ids, t.rows[i].n);
@@ -228,6 +241,7 @@ static void test_goldens(void **state) {
 static void test_refused(void **state) {
     (void)state;
     const mica_embed_options options = {0};
+    const mica_task_options task = {0};
     int32_t ids[4096] = {0};
     float vector[4096], score;
     folder f;
@@ -235,14 +249,17 @@ static void test_refused(void **state) {
     int32_t *made;
     open_folder("bert_minilm", &f);
     mc_encode_text text = {.ids = ids, .n = (size_t)f.lm->spec.context + 1};
-    assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector), MICA_ECONTEXT);
+    assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector, NULL, NULL),
+                     MICA_ECONTEXT);
     text.n = 0;
-    assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector), MICA_EINVAL);
+    assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector, NULL, NULL),
+                     MICA_EINVAL);
     text.n = 1;
     ids[0] = (int32_t)f.lm->spec.vocab;
-    assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector), MICA_EINVAL);
+    assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector, NULL, NULL),
+                     MICA_EINVAL);
     ids[0] = 0;
-    assert_int_equal(mc_encode_scores(&f.model, &text, 1, false, NULL, &score), MICA_EUNSUPPORTED);
+    assert_int_equal(mc_encode_scores(&f.model, &text, 1, false, &task, &score), MICA_EUNSUPPORTED);
     assert_int_equal(mc_encode_ids(f.tok, f.lm, "query", MC_STR("a"), &made, &n, &skip),
                      MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "'query'"));
