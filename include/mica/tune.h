@@ -400,7 +400,8 @@ typedef struct mica_tune_options {
     uint64_t seed;           /* of the order of batches and of dropout */
     mica_tune_long too_long; /* examples longer than max_seq_length */
     bool mask_prompt;        /* only the answer counts in the loss */
-    bool pack;               /* rows hold several texts, which do not attend to each other */
+    bool pack;               /* rows hold several texts, which do not attend to each other; not
+                                of models with layers that carry more than keys and values */
     bool checkpoint;         /* layers are computed again in the backward pass: less memory */
     bool skip_bad;           /* lines that are no examples are left out, and told */
     bool resume;             /* go on from the state in the adapter's folder, if there is one */

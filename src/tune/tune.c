@@ -83,9 +83,24 @@ static int64_t or_default(int64_t value, int64_t initial) {
     return value ? value : initial;
 }
 
+/* Whether the loss of next tokens says something of a model, and of rows of several texts. */
+static mica_status check_model(const mc_decoder_spec *spec, bool pack) {
+    if (spec->both_ways)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s is an encoder, whose tokens see those that they would have to tell",
+                       spec->family);
+    for (int i = 0; pack && i < spec->n_layers; i++)
+        if (mc_spec_carrier(spec, i))
+            return mc_fail(MICA_EUNSUPPORTED,
+                           "pack: layer %d of %s would carry one text of a row into the next", i,
+                           spec->family);
+    return MICA_OK;
+}
+
 static mica_status fill_options(loop *l, const mica_tune_options *options) {
     mica_tune_options *o = &l->o;
     MC_TRY(MC_OPTIONS_COPY(mica_tune_options, loss_user, o, options));
+    MC_TRY(check_model(&l->tuner->lm->spec, o->pack));
     int64_t context = l->tuner->lm->spec.context, length = 2048;
     if (context > 0 && context < length) length = context;
     o->batch_size = or_default(o->batch_size, 4);

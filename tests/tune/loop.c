@@ -1149,6 +1149,37 @@ static mica_status no_number(void *user, mica_scope *s, const mica_array *args, 
     return MICA_OK;
 }
 
+/* A model of goldens, trained with the bench's tokenizer. */
+static void expect_unfit(const char *model, bool pack, const char *text) {
+    bench b;
+    begin(&b, "{\"text\": \"curl is a tool\"}\n");
+    mica_tuner_close(&b.tuner);
+    char *source = test_format("%s/%s", test_cases_dir(), model);
+    char *copy = fixture_copy_folder(source, NULL, NULL, NULL);
+    char *from = test_format("%s/tokenizer.json", b.model);
+    char *to = test_format("%s/tokenizer.json", copy);
+    char *modules = test_format("%s/modules.json", copy);
+    test_copy_file(from, to);
+    (void)remove(modules); /* their folders were not copied */
+    if (mica_tuner_open(copy, NULL, &b.tuner) != MICA_OK) fail_msg("%s", mica_last_error());
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 1});
+    b.options.pack = pack;
+    expect_error(&b, MICA_EUNSUPPORTED, text);
+    test_temp_dir_remove(copy);
+    free(modules);
+    free(source);
+    free(from);
+    free(to);
+    end(&b);
+}
+
+/* Encoders have no next token; what layers carry would pass from one packed text to the next. */
+static void test_unfit_models(void **state) {
+    (void)state;
+    expect_unfit("embedders/modernbert_cls", false, "an encoder");
+    expect_unfit("families/lfm2_hf", true, "pack: layer 0");
+}
+
 /* Tokens that the tokenizer has and the model lacks: of a source's tokens, and of lines. */
 static void test_vocabulary(void **state) {
     (void)state;
@@ -1209,6 +1240,7 @@ static void test_bad_source(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unfit_models),
         cmocka_unit_test(test_clipped),
         cmocka_unit_test(test_accumulated),
         cmocka_unit_test(test_last_batch),
@@ -1240,6 +1272,7 @@ int main(void) {
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_source),
         cmocka_unit_test(test_bad_source),
+
         cmocka_unit_test(test_vocabulary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
