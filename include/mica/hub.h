@@ -55,7 +55,8 @@ typedef struct mica_pull_options {
     const char *const *include; /* [include_count] patterns of the files to download, as
                                    fnmatch(3) takes them; `*` also matches `/` */
     size_t include_count;       /* 0: what mica reads: *.json, *.jinja and *.safetensors of the
-                                   repository's first level */
+                                   repository's first level, and of the folders of an
+                                   embedder's modules (1_Pooling) */
     const char *cache;          /* folder of the cache; NULL: the Hugging Face cache, as for
                                    mica_discover */
     const char *endpoint;       /* address of the hub; NULL: $HF_ENDPOINT, else Hugging Face's */

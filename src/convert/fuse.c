@@ -241,8 +241,8 @@ static mica_status put_listed(const mc_source *source, const mc_map *parts, mc_f
     const char *slot = *known ? at.spec->names[at.slot] : "", *star = strchr(slot, '*');
     *known = star != NULL;
     for (int64_t k = 0; star && k < pair->b->shape[0]; k++) {
-        snprintf(name, sizeof name, "layers.%d.%.*s%lld%s.weight", at.layer, (int)(star - slot),
-                 slot, (long long)k, star + 1);
+        snprintf(name, sizeof name, "%s.%d.%.*s%lld%s.weight", mc_spec_layers(source->spec),
+                 at.layer, (int)(star - slot), slot, (long long)k, star + 1);
         if (!mc_map_find(parts, mc_str_of(name), &i))
             return mc_fail(MICA_ESHAPE, "%s: tensor %s has factors of more experts than there are",
                            pair->b->file, pair->b->name);
@@ -251,16 +251,35 @@ static mica_status put_listed(const mc_source *source, const mc_map *parts, mc_f
     return MICA_OK;
 }
 
+/* Finds the part of a module: its ".weight", or what is called as the module. */
+static bool find_part(const mc_map *parts, mc_str module, uint64_t *i) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s.weight", MC_STR_ARG(module));
+    return mc_map_find(parts, mc_str_of(name), i) || mc_map_find(parts, module, i);
+}
+
+/* Factors are of a matrix as it computes; one that lies transposed is not changed. */
+static mica_status check_transposed(const mc_source *source, const mc_adapter_pair *pair,
+                                    mc_str module) {
+    mc_spec_slot at;
+    bool transposed = source->spec && mc_spec_find(source->spec, module, &at) &&
+                      at.spec->transposed >> at.slot & 1;
+    if (!transposed) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "%s: tensor %s is of a matrix that the model's files have transposed: use the "
+                   "adapter beside the model",
+                   pair->b->file, pair->b->name);
+}
+
 static mica_status match_pairs(const mc_source *source, const mc_map *parts, mc_fuse *fuse,
                                mc_names *strangers) {
-    char name[NAME_BYTES];
     for (size_t k = 0; k < mc_adapter_count(fuse->adapter); k++) {
         const mc_adapter_pair *pair = mc_adapter_at(fuse->adapter, k);
         uint64_t i;
         bool known;
         mc_str module = mc_decoder_name(mc_str_of(pair->module));
-        snprintf(name, sizeof name, "%.*s.weight", MC_STR_ARG(module));
-        known = mc_map_find(parts, mc_str_of(name), &i) && source->parts[i].ndim == pair->b->ndim;
+        known = find_part(parts, module, &i) && source->parts[i].ndim == pair->b->ndim;
+        if (known) MC_TRY(check_transposed(source, pair, module));
         if (known)
             MC_TRY(put_pair(source, parts, fuse, pair, i));
         else

@@ -42,8 +42,10 @@ static bool llama3_rope(const mc_decoder_spec *spec) {
 }
 
 static bool has_new_rope(const mc_decoder_spec *spec) {
-    for (int i = 0; i < MC_MAX_ROPES; i++)
-        if (spec->ropes[i].kind > MC_ROPE_LLAMA3 || spec->ropes[i].partial != 0) return true;
+    for (int i = 0; i < MC_MAX_ROPES; i++) {
+        const mc_rope_spec *rope = &spec->ropes[i];
+        if (rope->kind > MC_ROPE_LLAMA3 || mc_rope_dims(rope) != rope->head_dim) return true;
+    }
     return false;
 }
 
@@ -83,6 +85,7 @@ static const char *find_misfit(const describing *d) {
     const char *experts = d->arch->experts ? find_experts_misfit(d) : NULL;
     bool mlp_bias = !d->arch->experts && mc_block_has_bias(mlp, MC_GATED_UP);
     mc_activation usual = gemma ? MC_GELU_APPROX : MC_SILU;
+    if (s->both_ways) return "attention both ways";
     if (experts) return experts;
     if (!d->arch->experts && mlp->gated.activation != usual) return "another activation";
     if (!scale_fits(d)) return "a query_pre_attn_scalar unlike head_dim";

@@ -31,9 +31,13 @@ const mc_recipe *mc_recipe_find(const char *name) {
 }
 
 int mc_module_layer(const char *module) {
-    const char *at = strstr(module, "layers.");
+    static const char *const words[] = {"layers.", "layer."};
+    const char *at = NULL;
+    size_t i = 0;
+    while (i < 2 && !(at = strstr(module, words[i])))
+        i++;
     if (!at || (at > module && at[-1] != '.')) return -1;
-    at += strlen("layers.");
+    at += strlen(words[i]);
     long layer = *at >= '0' && *at <= '9' ? strtol(at, NULL, 10) : -1;
     return layer < MC_MAX_LAYERS ? (int)layer : -1;
 }

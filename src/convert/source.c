@@ -69,9 +69,9 @@ mica_status mc_source_untie(mc_source *source) {
 
 typedef struct check {
     const mc_source *source;
-    const char *path;
-    mc_map parts; /* index by decoder's name */
-    bool *used;   /* [parts] */
+    const char *path, *layers; /* layers: mc_spec_layers */
+    mc_map parts;              /* index by decoder's name */
+    bool *used;                /* [parts] */
     mc_names missing, strangers;
 } check;
 
@@ -117,7 +117,7 @@ static void find_ending(const check *c, const char *module, const char *first, c
 static mica_status check_module(check *c, int layer, const char *module, wanted w, bool bias) {
     char name[NAME_BYTES], whole[NAME_BYTES], prefix[32] = "";
     if (!module) return MICA_OK;
-    if (layer >= 0) snprintf(prefix, sizeof prefix, "layers.%d.", layer);
+    if (layer >= 0) snprintf(prefix, sizeof prefix, "%s.%d.", c->layers, layer);
     snprintf(whole, sizeof whole, "%s%s", prefix, module);
     find_ending(c, whole, ".weight", "", name);
     MC_TRY(check_tensor(c, name, w));
@@ -200,6 +200,7 @@ mica_status mc_source_check(const mc_source *source, const char *path) {
     c.used = mc_arena_calloc(&arena, source->count + 1);
     mica_status status =
         spec && c.used ? mc_source_spec(source, spec) : mc_fail_nomem("the tensors of a model");
+    c.layers = status == MICA_OK ? mc_spec_layers(spec) : NULL;
     if (status == MICA_OK) status = map_parts(&c);
     if (status == MICA_OK) status = check_all(&c, spec);
     if (status == MICA_OK) status = check_lists(&c);

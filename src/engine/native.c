@@ -152,7 +152,7 @@ static mica_model_kernels kernels(const void *state, size_t i) {
 
 static uint64_t cache_bytes(const void *state, int64_t tokens) {
     const native *model = state;
-    if (tokens <= 0) return 0;
+    if (tokens <= 0 || model->shared.lm->spec.both_ways) return 0;
     return mc_session_bytes(&model->shared, tokens < INT32_MAX ? tokens : INT32_MAX);
 }
 

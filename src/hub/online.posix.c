@@ -18,16 +18,14 @@ enum { MEGABYTE = 1000000 };
 /* ---- which files ---- */
 
 static bool is_wanted(const mica_pull_options *o, const char *path) {
-    static const char *const read[] = {"*.json", "*.jinja", "*.safetensors"};
-    size_t count = o->include_count;
-    const char *const *patterns = o->include;
-    if (!count && strchr(path, '/')) return false; /* such as original/ and onnx/ */
-    if (!count) {
-        patterns = read;
-        count = sizeof read / sizeof *read;
-    }
+    /* Of folders those of sentence-transformers' modules, 1_Pooling; not original/ and onnx/. */
+    static const char *const read[] = {"*.json", "*.jinja", "*.safetensors", "[0-9]_[A-Z]*/*.json",
+                                       "[0-9]_[A-Z]*/*.safetensors"};
+    bool own = o->include_count == 0;
+    size_t count = own ? sizeof read / sizeof *read : o->include_count;
+    const char *const *patterns = own ? read : o->include;
     for (size_t i = 0; i < count; i++)
-        if (patterns[i] && fnmatch(patterns[i], path, 0) == 0) return true;
+        if (patterns[i] && fnmatch(patterns[i], path, own ? FNM_PATHNAME : 0) == 0) return true;
     return false;
 }
 

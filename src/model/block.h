@@ -90,7 +90,7 @@ typedef struct mc_layer_input_spec {
  * of one tensor: that is a slot of its own, whose results the block divides (mc_block_part). */
 typedef struct mc_form {
     const char *names[MC_MAX_SLOTS];
-    bool bare;           /* tensors are called as the slots, without ".weight" */
+    bool bare;           /* tensors that are called with ".weight" do not fit */
     uint64_t transposed; /* bit i: the matrix of slot i lies as [columns, rows] */
 } mc_form;
 

@@ -60,6 +60,11 @@ mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weight
 void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, char *text,
                        size_t bytes);
 
+/* Whether the files hold what a slot of a layer is called, with ".weight" or bare; of experts that
+ * are tensors of their own, the first. */
+bool mc_family_holds(const mc_weights *weights, const mc_decoder_spec *spec, int layer,
+                     const char *slot, bool bare);
+
 /* Gives blocks the names of the form that the files have. */
 void mc_family_find_forms(const mc_weights *weights, mc_decoder_spec *spec);
 

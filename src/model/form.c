@@ -6,21 +6,23 @@
 
 #define NAME_BYTES 320
 
-/* Whether the files hold what a slot of a layer is called, with ".weight" or bare; of experts that
- * are tensors of their own, the first. */
-static bool holds(const mc_weights *weights, int layer, const char *slot, bool bare) {
+bool mc_family_holds(const mc_weights *weights, const mc_decoder_spec *spec, int layer,
+                     const char *slot, bool bare) {
     char name[NAME_BYTES];
     const char *prefix = mc_family_prefix(weights), *star = strchr(slot, '*');
     size_t before = star ? (size_t)(star - slot) : strlen(slot);
-    snprintf(name, sizeof name, "%slayers.%d.%.*s%s%s%s", prefix ? prefix : "", layer, (int)before,
-             slot, star ? "0" : "", star ? star + 1 : "", bare ? "" : ".weight");
+    snprintf(name, sizeof name, "%s%s.%d.%.*s%s%s%s", prefix ? prefix : "", mc_spec_layers(spec),
+             layer, (int)before, slot, star ? "0" : "", star ? star + 1 : "",
+             bare ? "" : ".weight");
     return mc_weights_find(weights, name);
 }
 
-static bool fits(const mc_weights *weights, int layer, const mc_form *form) {
+static bool fits(const mc_weights *weights, const mc_decoder_spec *spec, int layer,
+                 const mc_form *form) {
     for (int i = 0; i < MC_MAX_SLOTS; i++)
         if (form->names[i] && *form->names[i])
-            return holds(weights, layer, form->names[i], form->bare);
+            return mc_family_holds(weights, spec, layer, form->names[i], true) ||
+                   (!form->bare && mc_family_holds(weights, spec, layer, form->names[i], false));
     return false;
 }
 
@@ -46,7 +48,7 @@ static void find_form(const mc_decoder_spec *spec, const mc_weights *weights,
                       mc_block_spec *block) {
     int layer = layer_of(spec, block);
     for (int i = 0; i < block->n_forms && layer >= 0; i++)
-        if (fits(weights, layer, &block->forms[i])) {
+        if (fits(weights, spec, layer, &block->forms[i])) {
             put(&block->forms[i], block);
             return;
         }

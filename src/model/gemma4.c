@@ -17,7 +17,6 @@ static const mc_form stacked = {
               [MC_EXPERTS_UP] = MC_NO_SLOT,
               [MC_EXPERTS_GATE_UP] = "experts.gate_up_proj",
               [MC_EXPERTS_DOWN] = "experts.down_proj"},
-    .bare = true,
 };
 
 static mica_status read_ropes(const mc_config_scope *text, int64_t head_dim,

@@ -17,8 +17,8 @@
     }
 
 static const mc_form forms[] = {
-    {.names = JOINED},
     {.names = JOINED, .bare = true, .transposed = 1 << MC_EXPERTS_GATE_UP | 1 << MC_EXPERTS_DOWN},
+    {.names = JOINED},
 };
 
 static mc_rope_spec rope_defaults(void) {

@@ -95,7 +95,7 @@ static mica_status read_experts(const mc_config_scope *root, int64_t width, mc_d
 
 /* Experts beside a shared MLP, or that alone. */
 static mica_status read_mlp(const mc_config_scope *root, mc_decoder_spec *spec) {
-    int64_t experts = 0, width = spec->intermediate;
+    int64_t experts = 8, width = spec->intermediate;
     MC_TRY(mc_config_int(root, "num_local_experts", MC_OPTIONAL, 0, MC_MAX_EXPERTS, &experts));
     MC_TRY(mc_config_int(root, "shared_intermediate_size", MC_OPTIONAL, 1, MC_MAX_WIDTH, &width));
     if (experts) return read_experts(root, width, spec);

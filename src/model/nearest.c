@@ -15,18 +15,6 @@ typedef struct difference {
     char first_missing[NAME_BYTES], first_strange[NAME_BYTES];
 } difference;
 
-static bool has(const mc_weights *weights, int layer, const char *slot) {
-    char name[2 * NAME_BYTES];
-    const char *prefix = mc_family_prefix(weights), *star = strchr(slot, '*');
-    int before = star ? (int)(star - slot) : (int)strlen(slot);
-    for (int weight = 0; weight < 2; weight++) {
-        snprintf(name, sizeof name, "%slayers.%d.%.*s%s%s%s", prefix ? prefix : "", layer, before,
-                 slot, star ? "0" : "", star ? star + 1 : "", weight ? ".weight" : "");
-        if (mc_weights_find(weights, name)) return true;
-    }
-    return false;
-}
-
 static void note(size_t *count, char first[NAME_BYTES], int len, const char *name) {
     if (!(*count)++) snprintf(first, NAME_BYTES, "%.*s", len, name);
 }
@@ -36,7 +24,8 @@ static void find_missing(const mc_decoder_spec *spec, const mc_weights *weights,
     for (int i = 0; i < spec->n_layers; i++)
         for (int k = 0; (block = mc_spec_block(spec, i, k)); k++)
             for (int j = 0; j < block->kind->n_slots; j++)
-                if (block->names[j] && !has(weights, i, block->names[j]))
+                if (block->names[j] && !mc_family_holds(weights, spec, i, block->names[j], false) &&
+                    !mc_family_holds(weights, spec, i, block->names[j], true))
                     note(&d->missing, d->first_missing, NAME_BYTES - 1, block->names[j]);
 }
 
@@ -50,7 +39,7 @@ static mc_str module_of(mc_str name) {
 }
 
 static void find_strange(const mc_decoder_spec *spec, const mc_weights *weights, difference *d) {
-    const mc_str layers = MC_STR("layers.");
+    const mc_str layers = mc_str_of(mc_spec_layers(spec));
     mc_spec_slot at;
     for (size_t i = 0; i < mc_weights_count(weights); i++) {
         mc_str module = module_of(mc_decoder_name(mc_str_of(mc_weights_at(weights, i)->name)));

@@ -12,7 +12,6 @@ static const mc_form stacked = {
               [MC_EXPERTS_UP] = MC_NO_SLOT,
               [MC_EXPERTS_GATE_UP] = "mlp.experts.gate_up_proj",
               [MC_EXPERTS_DOWN] = "mlp.experts.down_proj"},
-    .bare = true,
 };
 
 mica_status mc_family_shared_experts(const mc_config_scope *text, int64_t count, int64_t picks,

@@ -8,6 +8,11 @@ A cross-encoder's scores of a query and each text, the best first.
   $ mica rerank e/xlmr_reranker texts --query 'who wrote the letter?' --top 1 --logits | wc -l
   1
 
+It has no cache.
+
+  $ mica show e/xlmr_reranker | grep '^memory'
+  memory        218.9 kB weights and 0 bytes cache at 96 tokens
+
 Models and options that are wrong.
 
   $ mica rerank e/xlmr_reranker texts 2>&1

@@ -3,7 +3,9 @@
 #include "io/config.h"
 #include "io/safetensors.h"
 #include "model/fixture.h"
+
 #include "model/packing.h"
+#include "model/sentence.h"
 #include <mica/convert.h>
 #include <mica/io.h>
 
@@ -276,6 +278,34 @@ static void test_files(void **state) {
     test_temp_dir_remove(from);
 }
 
+/* An embedder's modules go with it: it makes the same vectors. */
+static void test_modules(void **state) {
+    (void)state;
+    static const char *const there[] = {"1_Pooling/config.json", "2_Dense/config.json",
+                                        "2_Dense/model.safetensors", "3_Dense/model.safetensors"};
+    mica_device *device;
+    mc_lm *lm;
+    char *from = fixture_path("../embedders/embeddinggemma");
+    if (mica_convert(from, made, NULL, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
+        char *a = test_format("%s/%s", from, there[i]), *b = test_format("%s/%s", made, there[i]);
+        size_t n, m;
+        char *x = test_read_file(a, &n), *y = test_read_file(b, &m);
+        assert_int_equal(n, m);
+        assert_memory_equal(x, y, n);
+        free(a);
+        free(b);
+        free(x);
+        free(y);
+    }
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
+    if (mc_lm_open(made, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(lm->sentence->n_dense, 2);
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+    free(from);
+}
+
 /* The common quantisation stays, also where only quantization_config says it. */
 static void test_common(void **state) {
     (void)state;
@@ -513,10 +543,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_mlx_lm),      TEST(test_fused),     TEST(test_fused_quantised),
-        TEST(test_files),       TEST(test_refused),   TEST(test_existing),
-        TEST(test_twins),       TEST(test_cancelled), TEST(test_out_of_memory),
-        TEST(test_long_scales), TEST(test_common),    TEST(test_own_head),
+        TEST(test_mlx_lm),        TEST(test_fused),       TEST(test_fused_quantised),
+        TEST(test_files),         TEST(test_modules),     TEST(test_refused),
+        TEST(test_existing),      TEST(test_twins),       TEST(test_cancelled),
+        TEST(test_out_of_memory), TEST(test_long_scales), TEST(test_common),
+        TEST(test_own_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,6 +290,33 @@ static void test_refused_models(void **state) {
     }
 }
 
+/* Encoders, of families that have an architecture and others. */
+static void test_encoders(void **state) {
+    (void)state;
+    char *gemma = fixture_path("../embedders/embeddinggemma");
+    char *bert = fixture_path("../embedders/bert_minilm");
+    renew();
+    refuse(gemma, file, NULL, MICA_EUNSUPPORTED, "attention both ways");
+    refuse(bert, file, NULL, MICA_EUNSUPPORTED, "of the family bert");
+    free(gemma);
+    free(bert);
+}
+
+/* A RoPE whose config says that all of a head rotates is a plain one. */
+static void test_whole_rope(void **state) {
+    (void)state;
+    char *from = fixture_copy("qwen3_tied", "config.json", "\"num_hidden_layers\"",
+                              "\"partial_rotary_factor\": 1.0, \"num_hidden_layers\"");
+    renew();
+    convert(from, file, NULL, NULL);
+    renew();
+    test_temp_dir_remove(from);
+    from = fixture_copy("qwen3_tied", "config.json", "\"num_hidden_layers\"",
+                        "\"partial_rotary_factor\": 0.5, \"num_hidden_layers\"");
+    refuse(from, file, NULL, MICA_EUNSUPPORTED, "RoPE of another kind");
+    test_temp_dir_remove(from);
+}
+
 /* A token without a row of the embedding, as text models of Gemma 3 have one, is left out. */
 static void test_token_without_row(void **state) {
     (void)state;
@@ -384,11 +411,10 @@ static void test_writer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back),    TEST(test_fixtures),
-        TEST(test_default_model),     TEST(test_chat_templates),
-        TEST(test_refused),           TEST(test_refused_models),
-        TEST(test_token_without_row), TEST(test_cancelled),
-        TEST(test_out_of_memory),     TEST(test_writer),
+        TEST(test_there_and_back), TEST(test_fixtures),       TEST(test_default_model),
+        TEST(test_chat_templates), TEST(test_refused),        TEST(test_whole_rope),
+        TEST(test_encoders),       TEST(test_refused_models), TEST(test_token_without_row),
+        TEST(test_cancelled),      TEST(test_out_of_memory),  TEST(test_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ static void test_names(void **state) {
     assert_null(mc_recipe_find("mixed_5_6"));
     assert_int_equal(mc_module_layer("model.layers.12.mlp.down_proj"), 12);
     assert_int_equal(mc_module_layer("layers.3.x"), 3);
+    assert_int_equal(mc_module_layer("encoder.layer.4.output.dense"), 4);
     assert_int_equal(mc_module_layer("model.sublayers.3.x"), -1);
     assert_int_equal(mc_module_layer("lm_head"), -1);
     assert_int_equal(mc_module_layer("layers.1023.x"), 1023);

@@ -52,6 +52,29 @@ static void test_xet(void **state) {
     hub_test_close(&t);
 }
 
+/* The folders of an embedder's modules come, and no others. */
+static void test_modules(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    char *folder;
+    test_write_below(t.root, "org/model/modules.json", "[]");
+    test_write_below(t.root, "org/model/1_Pooling/config.json", "{}");
+    test_write_below(t.root, "org/model/2_Dense/model.safetensors", "dense");
+    test_write_below(t.root, "org/model/2_Dense/pytorch_model.bin", "dense");
+    test_write_below(t.root, "org/model/2_Dense/old/config.json", "{}");
+    test_write_below(t.root, "org/model/4_bit/config.json", "{}");
+    test_write_below(t.root, "org/model/onnx/config.json", "{}");
+    assert_int_equal(hub_test_pull(&t, "org/model", &folder), MICA_OK);
+    hub_test_check_file(&t, folder, "1_Pooling/config.json");
+    hub_test_check_file(&t, folder, "2_Dense/model.safetensors");
+    assert_int_equal(test_count_entries(folder), 6);
+    char *dense = test_format("%s/2_Dense", folder);
+    assert_int_equal(test_count_entries(dense), 1);
+    free(dense);
+    mica_free(folder);
+    hub_test_close(&t);
+}
+
 static void test_include(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -382,13 +405,21 @@ static void test_no_memory_for_page(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cache),         cmocka_unit_test(test_include),
-        cmocka_unit_test(test_revisions),     cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_token),         cmocka_unit_test(test_confirm),
-        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_xet),           cmocka_unit_test(test_confirm_twins),
-        cmocka_unit_test(test_many),          cmocka_unit_test(test_no_memory_for_page),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_include),
+        cmocka_unit_test(test_revisions),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_xet),
+        cmocka_unit_test(test_confirm_twins),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_no_memory_for_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,6 +371,8 @@ static void test_refused(void **state) {
          MICA_EFORMAT},
         {"gpt_oss_hf_mxfp4", "\"num_local_experts\": 6", "\"num_local_experts\": 5", "[5,",
          MICA_ESHAPE},
+        {"granitehyb_moe_hf", "\"num_local_experts\": 6", "\"local_experts\": 6", "[8,",
+         MICA_ESHAPE}, /* 8 is the default */
         {"gpt_oss_hf_mxfp4", "\"num_attention_heads\": 4", "\"num_attention_heads\": 8", "q_proj",
          MICA_ESHAPE},
     };

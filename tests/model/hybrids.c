@@ -1,7 +1,11 @@
 /* Families whose layers carry arrays from token to token. */
 #include "model/own_family.h"
 
+#include <mica/mica.h>
+
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct hybrid {
     const mc_family *family;
@@ -50,6 +54,73 @@ static const hybrid hybrids[] = {
      "layers.0.linear_attn.in_proj_qkv", "layers.2.linear_attn.out_proj"},
 };
 
+/* ---- experts in tensors that are called as their modules ---- */
+
+#define EXPERTS "mlp.switch_mlp."
+enum { MAX_ARRAYS = 128 };
+
+static mica_array find(const mica_named_array *arrays, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(arrays[i].name, name) == 0) return arrays[i].array;
+    fail_msg("no tensor %s", name);
+    return MICA_NONE;
+}
+
+/* Joins the gate and up of all experts, as the hub's files of Qwen 3.5 have them. */
+static void join_experts(const char *folder, int layers) {
+    mica_device *device;
+    mica_scope *s;
+    mica_named_array *arrays, all[MAX_ARRAYS];
+    size_t n, made, count = 0;
+    char *path = test_format("%s/model.safetensors", folder);
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_load_safetensors(folder, s, &arrays, &n), MICA_OK);
+    for (int i = 0; i < layers; i++) {
+        char *gate = test_format("model.layers.%d." EXPERTS "gate_proj.weight", i);
+        char *up = test_format("model.layers.%d." EXPERTS "up_proj.weight", i);
+        char *down = test_format("model.layers.%d." EXPERTS "down_proj.weight", i);
+        const mica_array both[] = {find(arrays, n, gate), find(arrays, n, up)};
+        all[count++] =
+            (mica_named_array){test_format("model.layers.%d.mlp.experts.gate_up_proj", i),
+                               mica_concatenate(s, both, 2, 1)};
+        all[count++] = (mica_named_array){test_format("model.layers.%d.mlp.experts.down_proj", i),
+                                          find(arrays, n, down)};
+        free(gate);
+        free(up);
+        free(down);
+    }
+    made = count;
+    assert_true(made + n <= MAX_ARRAYS);
+    for (size_t i = 0; i < n; i++)
+        if (!strstr(arrays[i].name, EXPERTS)) all[count++] = arrays[i];
+    if (mica_save_safetensors(path, all, count, NULL, 0) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    for (size_t i = 0; i < made; i++)
+        free((void *)(uintptr_t)all[i].name);
+    mica_free(arrays);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    free(path);
+}
+
+static void test_bare_experts(void **state) {
+    (void)state;
+    char *folder = own_model(
+        &mc_family_qwen3_5_moe,
+        "{\"model_type\": \"qwen3_5_moe_text\", \"full_attention_interval\": 2, \"head_dim\": "
+        "16, \"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, "
+        "\"linear_key_head_dim\": 8, \"linear_value_head_dim\": 24, \"num_experts\": 4, "
+        "\"num_experts_per_tok\": 4, \"moe_intermediate_size\": 32, "
+        "\"shared_expert_intermediate_size\": 32, " SIZES "}");
+    join_experts(folder, 3);
+    own_check_quantised(folder, "layers.1.mlp.experts.gate_up_proj");
+    own_check_quantised(folder, "layers.1.mlp.experts.down_proj");
+    own_check_tuned(folder, "layers.2.mlp.experts.gate_up_proj");
+    own_check_tuned(folder, "layers.2.mlp.experts.down_proj");
+    test_temp_dir_remove(folder);
+}
+
 /* Calls a function with a folder of each. */
 static void each(void (*check)(const hybrid *h, const char *folder)) {
     for (size_t i = 0; i < sizeof hybrids / sizeof *hybrids; i++) {
@@ -92,6 +163,7 @@ static void test_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bare_experts),
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_weights),
