@@ -35,8 +35,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(check_type(&text, &ministral));
     MC_TRY(mc_family_plain(root, spec));
     MC_TRY(read_growth(&text, &spec->blocks[MC_PLAIN_ATTENTION].attention));
-    if (ministral && !mc_config_has(&text, "sliding_window")) return MICA_OK;
-    return mc_family_window(&text, 4096, spec);
+    return mc_family_window(&text, ministral ? 0 : 4096, spec);
 }
 
 const mc_family mc_family_mistral = {

@@ -32,9 +32,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     experts->n_forms = 1;
     MC_TRY(mc_family_experts(root, &keys, experts));
     mc_family_all_sparse(spec, at);
-    return mc_family_is_null(root, "sliding_window") || !mc_config_has(root, "sliding_window")
-               ? MICA_OK
-               : mc_family_window(root, 4096, spec);
+    return mc_family_window(root, 0, spec);
 }
 
 const mc_family mc_family_mixtral = {

@@ -17,7 +17,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_family_plain(root, spec));
     MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &bias));
     MC_TRY(mc_config_bool(root, "norm_topk_prob", MC_OPTIONAL, &renormalised));
-    if (mc_config_has(root, "clip_qkv") && !mc_family_is_null(root, "clip_qkv"))
+    if (mc_config_has(root, "clip_qkv"))
         return mc_config_fail(root, "clip_qkv", MICA_EUNSUPPORTED,
                               "mica clips no queries, keys and values");
     mc_family_biases(spec, bias, bias, false);
