@@ -206,8 +206,9 @@ typedef struct mica_embed_options {
  *  vector, n  receive f32 [n], n the model's hidden_size unless options or an embedder's dense
  *             modules say another number; freed with mica_free. Sums are in f64. With fewer
  *             dimensions a vector that was normalised is normalised anew.
- *  errors     MICA_EINVAL an empty text, an option out of range; MICA_EFORMAT not UTF-8;
- *             MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM */
+ *  errors     MICA_EINVAL an empty text, an option out of range, no prompt of that name;
+ *             MICA_EFORMAT not UTF-8, or files of an embedder; MICA_EUNSUPPORTED a module of
+ *             these; MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM */
 MICA_API mica_status mica_embed(const mica_model *model, const char *text, size_t len,
                                 const mica_embed_options *options, float **vector, size_t *n);
 
@@ -230,11 +231,12 @@ typedef struct mica_embed_results {
 /** The embeddings of many texts. Short ones are computed together, those of like lengths side by
  *  side; rows therefore end in another order than that of the texts.
  *
- *  texts    [count] UTF-8, as mica_embed's. Borrowed. A text that is NULL, empty, not UTF-8 or too
- *           long fails its row only.
+ *  texts    [count] UTF-8, as mica_embed's. Borrowed. A text that is NULL, not UTF-8, too long, or
+ *           empty where the model is no embedder fails its row only.
  *  options  NULL for the defaults; progress counts texts. Borrowed.
  *  results  receives the rows, freed with mica_embed_texts_free; NULL after an error.
- *  errors   MICA_EINVAL no texts, an option out of range; MICA_ENOMEM */
+ *  errors   MICA_EINVAL no texts, an option out of range, no prompt of that name;
+ *           MICA_EUNSUPPORTED as mica_embed's; MICA_ENOMEM */
 MICA_API mica_status mica_embed_texts(const mica_model *model, const char *const *texts,
                                       size_t count, const mica_embed_options *options,
                                       mica_embed_results **results);

@@ -161,23 +161,31 @@ static mica_array normalise(mica_scope *s, const mc_lm *lm, mica_array x, mica_a
                             : mica_rms_norm(s, x, weight, eps);
 }
 
+/* The positions of ids [B, L]. RoBERTa counts tokens; pads stand at the one before the first. */
+static mica_array places(mica_scope *s, const mc_lm *lm, mica_array ids) {
+    int64_t first = lm->spec.first_position;
+    if (!first) return mica_arange(s, 0, (double)mica_array_dim(ids, 1), 1, MICA_I32);
+    mica_array pad = mica_i32(s, (int32_t)first - 1);
+    mica_array real = mica_astype(s, mica_not_equal(s, ids, pad), MICA_I32);
+    return mica_add(s, mica_multiply(s, mica_cumsum(s, real, 1, false, true), real), pad);
+}
+
 /* Adds the embeddings of types and of positions to x [B, L, hidden], where an encoder has them. */
-static mica_array add_places(mica_scope *s, const mc_lm *lm, mica_array x, mica_array types) {
-    double first = (double)lm->spec.first_position;
+static mica_array add_places(mica_scope *s, const mc_lm *lm, mica_array x, mica_array ids,
+                             mica_array types) {
     if (lm->spec.types) {
         if (!mica_valid(types)) types = mica_arange(s, 0, 1, 1, MICA_I32);
         x = mica_add(s, x, mc_linear_rows(s, &lm->types, types));
     }
     if (!lm->spec.positions) return x;
-    mica_array at = mica_arange(s, first, first + (double)mica_array_dim(x, 1), 1, MICA_I32);
-    return mica_add(s, x, mc_linear_rows(s, &lm->positions, at));
+    return mica_add(s, x, mc_linear_rows(s, &lm->positions, places(s, lm, ids)));
 }
 
 mica_array mc_lm_embed_typed(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array types) {
     float scale = (float)lm->spec.embed_scale;
     mica_array x = mc_linear_rows(s, &lm->embed, ids);
     if (scale != 1.0f) x = mica_multiply(s, x, mica_f32(s, scale));
-    return normalise(s, lm, add_places(s, lm, x, types), lm->embed_norm, lm->embed_norm_bias);
+    return normalise(s, lm, add_places(s, lm, x, ids, types), lm->embed_norm, lm->embed_norm_bias);
 }
 
 mica_array mc_lm_embed(mica_scope *s, const mc_lm *lm, mica_array ids) {

@@ -40,7 +40,6 @@ typedef struct mc_sentence {
     mc_sentence_pooling pooling;
     bool skip_prompt; /* the prompt's tokens are not pooled */
     bool normalise;
-    bool lower;         /* texts are lowered */
     int64_t max_tokens; /* longer texts are cut, special tokens included; 0: none is */
     mc_sentence_dense dense[MC_SENTENCE_DENSE];
     size_t n_dense;

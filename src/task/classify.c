@@ -141,8 +141,8 @@ static mica_status compute_alone(classifying *w, const prompt *p) {
 static size_t list_texts(const classifying *w, const prompt *more, mc_text *texts) {
     size_t n = 0;
     for (; n < w->n_waiting; n++)
-        texts[n] = (mc_text){w->waiting[n].ids, w->waiting[n].n};
-    if (more) texts[n++] = (mc_text){more->ids, more->n};
+        texts[n] = (mc_text){.ids = w->waiting[n].ids, .n = w->waiting[n].n};
+    if (more) texts[n++] = (mc_text){.ids = more->ids, .n = more->n};
     return n;
 }
 

@@ -77,16 +77,16 @@ static mica_status embed(const mc_session_model *model, const int32_t *ids, size
 }
 
 /* By an encoder, or as an embedder's files say. */
-static mica_status encode_alone(const mc_session_model *model, const int32_t *ids, size_t n,
+static mica_status encode_alone(const mc_session_model *model, const mc_text *alone,
                                 const mica_embed_options *options, float **vector) {
-    const mc_encode_text text = {.ids = ids, .n = n};
+    const mc_encode_text text = {.ids = alone->ids, .n = (size_t)alone->n, .skip = alone->skip};
     mica_embed_options given = *options;
     given.progress = NULL; /* which counts texts there, tokens here */
     *vector = mc_array_alloc((size_t)mc_encode_width(model->lm), sizeof **vector);
     if (!*vector) return mc_fail_nomem("a text's vector");
     mica_status status = mc_encode_vectors(model, &text, 1, &given, *vector, NULL, NULL);
     if (status == MICA_OK) {
-        if (options->progress) options->progress(options->progress_user, n, n);
+        if (options->progress) options->progress(options->progress_user, text.n, text.n);
         return MICA_OK;
     }
     mc_free(*vector);
@@ -94,7 +94,7 @@ static mica_status encode_alone(const mc_session_model *model, const int32_t *id
     return status;
 }
 
-mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n,
+mica_status mc_embed(const mc_session_model *model, const mc_text *text,
                      const mica_embed_options *options, float **vector) {
     const mica_task_options task = {.progress = options->progress,
                                     .progress_user = options->progress_user,
@@ -102,11 +102,12 @@ mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n
     pool p;
     *vector = NULL;
     MC_TRY(check_pooling(options));
-    if (mc_encodes(model->lm)) return encode_alone(model, ids, n, options, vector);
+    if (mc_encodes(model->lm)) return encode_alone(model, text, options, vector);
     mica_status status = open_pool(&p, model, options);
     *vector = mc_array_alloc((size_t)p.width, sizeof **vector);
     if (status == MICA_OK && !*vector) status = mc_fail_nomem("a text's vector");
-    if (status == MICA_OK) status = embed(model, ids, n, &task, options->normalise, &p, *vector);
+    if (status == MICA_OK)
+        status = embed(model, text->ids, (size_t)text->n, &task, options->normalise, &p, *vector);
     close_pool(&p);
     if (status == MICA_OK) return MICA_OK;
     mc_free(*vector);
@@ -228,7 +229,8 @@ static size_t choose(const mc_session_model *model, const mc_text *texts,
     size_t n = 0;
     for (size_t i = 0; i < results->count; i++) {
         mica_embed_row *row = &results->rows[i];
-        good[n] = (mc_encode_text){.ids = texts[i].ids, .n = (size_t)texts[i].n};
+        good[n] =
+            (mc_encode_text){.ids = texts[i].ids, .n = (size_t)texts[i].n, .skip = texts[i].skip};
         row->tokens = texts[i].n;
         row->status = mc_encode_check(model, &good[n]);
         row->error = mc_task_error(row->status);

@@ -8,7 +8,7 @@
 
 /* vector  f32 [hidden], freed with mc_free; NULL after an error.
  * errors  MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
-mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n,
+mica_status mc_embed(const mc_session_model *model, const mc_text *text,
                      const mica_embed_options *options, float **vector);
 
 /* The same for many texts, short ones as rows of passes. options' progress counts texts.

@@ -26,8 +26,9 @@ int64_t mc_encode_width(const mc_lm *lm);
 /* The same of an open model; where its engine computes elsewhere, its hidden size. */
 int64_t mc_encode_model_width(const mica_model *model);
 
-/* Whether a text can be encoded. errors  MICA_EINVAL no ids, one past the vocabulary, or a type that
- * the model does not have; MICA_ECONTEXT */
+/* Whether a text can be encoded.
+ * errors  MICA_EINVAL no ids, one past the vocabulary, or a type that the model does not have;
+ *         MICA_ECONTEXT */
 mica_status mc_encode_check(const mc_session_model *model, const mc_encode_text *text);
 
 /* The hidden states of one text after the last norm: f32 [n, hidden]. */

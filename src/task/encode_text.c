@@ -12,16 +12,6 @@ size_t mc_encode_max_tokens(const mica_tokenizer *tok, const mc_lm *lm) {
     return (size_t)max;
 }
 
-/* The text behind the prompt, lowered if the model wants that. ASCII letters alone change length
- * never, so others are left to the tokenizer. */
-static bool join(const mc_sentence *sentence, mc_str prompt, mc_str text, mc_buffer *out) {
-    if (!mc_buffer_add(out, prompt.ptr, prompt.len) || !mc_buffer_add(out, text.ptr, text.len))
-        return false;
-    for (size_t i = 0; sentence && sentence->lower && i < out->len; i++)
-        if (out->data[i] >= 'A' && out->data[i] <= 'Z') out->data[i] += 'a' - 'A';
-    return true;
-}
-
 /* The tokens that a prompt is at the front of every text: those before the text included. */
 static mica_status count_prompt(const mica_tokenizer *tok, mc_str prompt, size_t *skip) {
     int32_t *ids;
@@ -60,8 +50,9 @@ mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char
     *ids = NULL;
     *skip = 0;
     MC_TRY(mc_encode_prompt(lm, prompt_name, &prompt));
-    mica_status status =
-        join(lm->sentence, prompt, text, &whole) ? MICA_OK : mc_fail_nomem("a text");
+    bool joined =
+        mc_buffer_add(&whole, prompt.ptr, prompt.len) && mc_buffer_add(&whole, text.ptr, text.len);
+    mica_status status = joined ? MICA_OK : mc_fail_nomem("a text");
     if (status == MICA_OK) status = mica_tokenizer_encode(tok, whole.data, whole.len, true, ids, n);
     mc_buffer_deinit(&whole);
     if (status != MICA_OK) return status;

@@ -39,14 +39,15 @@ static mica_status open_text(const char *function, const mica_model *model, cons
 
 /* ---- vectors ---- */
 
-/* A text as the model's vectors are made of it. */
+/* A text as the model's vectors are made of it. *skip: see mc_text. */
 static mica_status encode_embedded(const mica_model *model, const mc_lm *lm, const char *text,
-                                   size_t len, const char *prompt, int32_t **ids, size_t *n) {
-    size_t skip; /* of a prompt whose tokens are not pooled */
+                                   size_t len, const char *prompt, int32_t **ids, size_t *n,
+                                   size_t *skip) {
+    *skip = 0;
     if (!mc_encodes(lm)) return encode(model, text, len, ids, n);
     if (!text) return mc_fail(MICA_EINVAL, "the text is NULL");
     mc_str whole = {text, len ? len : strlen(text)};
-    return mc_encode_ids(mica_model_tokenizer(model), lm, prompt, whole, ids, n, &skip);
+    return mc_encode_ids(mica_model_tokenizer(model), lm, prompt, whole, ids, n, skip);
 }
 
 static mica_status check_dimensions(const mc_lm *lm, int64_t dimensions) {
@@ -76,7 +77,7 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     mica_embed_options given;
     const mc_session_model *local;
     int32_t *ids = NULL;
-    size_t count;
+    size_t count, skip;
     mc_str prompt;
     if (!vector || !n)
         return mc_fail(MICA_EINVAL, "mica_embed: %s is NULL", vector ? "n" : "vector");
@@ -88,10 +89,12 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     MC_TRY(check_dimensions(local->lm, given.dimensions));
     mica_status status = mc_encode_prompt(local->lm, given.prompt_name, &prompt);
     if (status == MICA_OK)
-        status = encode_embedded(model, local->lm, text, len, given.prompt_name, &ids, &count);
+        status =
+            encode_embedded(model, local->lm, text, len, given.prompt_name, &ids, &count, &skip);
     if (status != MICA_OK) return mc_fail_context(status, "mica_embed");
     mc_model_retain(model);
-    status = mc_embed(local, ids, count, &given, vector);
+    const mc_text whole = {.ids = ids, .n = (int64_t)count, .skip = skip};
+    status = mc_embed(local, &whole, &given, vector);
     if (status == MICA_OK)
         *n = shorten(local->lm, &given, *vector, (size_t)mc_encode_width(local->lm));
     mc_model_release(model);
@@ -139,12 +142,12 @@ static mica_status encode_texts(const char *function, const mica_model *model,
     if (!e->texts || !e->status || !e->errors) return mc_fail_nomem("texts");
     for (size_t i = 0; i < count; i++) {
         int32_t *ids = NULL;
-        size_t n = 0;
+        size_t n = 0, skip = 0;
         e->status[i] = embedded ? encode_embedded(model, (*local)->lm, texts[i], 0,
-                                                  embedded->prompt_name, &ids, &n)
+                                                  embedded->prompt_name, &ids, &n, &skip)
                                 : encode(model, texts[i], 0, &ids, &n);
         e->errors[i] = mc_task_error(e->status[i]);
-        if (e->status[i] == MICA_OK) e->texts[i] = (mc_text){ids, (int64_t)n};
+        if (e->status[i] == MICA_OK) e->texts[i] = (mc_text){ids, (int64_t)n, skip};
     }
     return MICA_OK;
 }

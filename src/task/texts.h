@@ -10,6 +10,7 @@
 typedef struct mc_text {
     const int32_t *ids; /* [n] */
     int64_t n;
+    size_t skip; /* the first tokens that an embedder does not pool */
 } mc_text;
 
 /* Of a pass: max rows, and tokens with their padding. TEXT_TOKENS: max of a row. PROGRAMS: kept. */

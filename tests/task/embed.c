@@ -18,7 +18,7 @@ static float *embed(const model_fixture *f, const int32_t *ids, size_t n,
                     mica_embed_options options) {
     mc_session_model model = shared_of(f);
     float *vector;
-    if (mc_embed(&model, ids, n, &options, &vector) != MICA_OK)
+    if (mc_embed(&model, &(mc_text){.ids = ids, .n = (int64_t)n}, &options, &vector) != MICA_OK)
         fail_msg("%s: %s", f->name, mica_last_error());
     return vector;
 }
@@ -185,11 +185,11 @@ static void test_groups(void **state) {
     fixture_open("gemma3_text_f32", &f);
     mc_session_model model = shared_of(&f);
     for (int i = 0; i < COUNT; i++)
-        texts[i] = (mc_text){ids, 1 + i % 4};
+        texts[i] = (mc_text){.ids = ids, .n = 1 + i % 4};
     assert_true(mc_texts_fit(&model, texts + 3, 1));
     assert_false(mc_texts_fit(&model, texts, MC_TEXT_ROWS + 1));
-    assert_false(mc_texts_fit(&model, (mc_text[]){{ids, 1}, {ids, 60}}, 2));
-    assert_false(mc_texts_fit(&model, (mc_text[]){{ids, MC_TEXT_TOKENS + 1}}, 1));
+    assert_false(mc_texts_fit(&model, (mc_text[]){{ids, 1, 0}, {ids, 60, 0}}, 2));
+    assert_false(mc_texts_fit(&model, (mc_text[]){{ids, MC_TEXT_TOKENS + 1, 0}}, 1));
     model.context = 3;
     assert_false(mc_texts_fit(&model, texts + 3, 1));
     fixture_close(&f);
@@ -199,7 +199,7 @@ static bool embed_many_once(void *arg) {
     const model_fixture *f = arg;
     mc_session_model model = shared_of(f);
     static const int32_t ids[] = {3, 4, 5, 6};
-    const mc_text texts[] = {{ids, 4}, {ids + 1, 3}, {ids, 3}, {ids, 0}};
+    const mc_text texts[] = {{ids, 4, 0}, {ids + 1, 3, 0}, {ids, 3, 0}, {ids, 0, 0}};
     mica_embed_results *r;
     bool ok = true;
     test_forget_plans(f->device);
@@ -224,7 +224,8 @@ static void test_broken_weights(void **state) {
     for (int i = 0; i < 4; i++) {
         const mica_embed_options options = {
             .pooling = i & 1 ? MICA_POOLING_LAST : MICA_POOLING_MEAN, .normalise = i >= 2};
-        assert_int_equal(mc_embed(&model, ids, 3, &options, &vector), MICA_EINVAL);
+        assert_int_equal(mc_embed(&model, &(mc_text){.ids = ids, .n = 3}, &options, &vector),
+                         MICA_EINVAL);
         assert_string_equal(mica_last_error(),
                             "a hidden state is not a number: the model's weights are broken");
         assert_null(vector);
@@ -240,15 +241,20 @@ static void test_refusals(void **state) {
     const int32_t ids[] = {1, -1};
     float *vector;
     mica_cancel *cancel;
-    assert_int_equal(mc_embed(&model, ids, 0, &(mica_embed_options){0}, &vector), MICA_EINVAL);
-    assert_int_equal(mc_embed(&model, ids, 2, &(mica_embed_options){0}, &vector), MICA_EINVAL);
     assert_int_equal(
-        mc_embed(&model, ids, 1, &(mica_embed_options){.pooling = (mica_pooling)7}, &vector),
+        mc_embed(&model, &(mc_text){.ids = ids, .n = 0}, &(mica_embed_options){0}, &vector),
         MICA_EINVAL);
+    assert_int_equal(
+        mc_embed(&model, &(mc_text){.ids = ids, .n = 2}, &(mica_embed_options){0}, &vector),
+        MICA_EINVAL);
+    assert_int_equal(mc_embed(&model, &(mc_text){.ids = ids, .n = 1},
+                              &(mica_embed_options){.pooling = (mica_pooling)7}, &vector),
+                     MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "pooling 7"));
     assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
     mica_cancel_set(cancel);
-    assert_int_equal(mc_embed(&model, ids, 1, &(mica_embed_options){.cancel = cancel}, &vector),
+    assert_int_equal(mc_embed(&model, &(mc_text){.ids = ids, .n = 1},
+                              &(mica_embed_options){.cancel = cancel}, &vector),
                      MICA_ECANCELLED);
     assert_null(vector);
     mica_cancel_close(&cancel);
@@ -261,7 +267,8 @@ static bool embed_once(void *arg) {
     const int32_t ids[] = {3, 4, 5, 6};
     float *vector;
     test_forget_plans(f->device);
-    mica_status status = mc_embed(&model, ids, 4, &(mica_embed_options){0}, &vector);
+    mica_status status =
+        mc_embed(&model, &(mc_text){.ids = ids, .n = 4}, &(mica_embed_options){0}, &vector);
     assert_true(status == MICA_OK || (status == MICA_ENOMEM && !vector));
     mica_free(vector);
     return status == MICA_OK;

@@ -4,6 +4,7 @@
 #include "model/load/load.h"
 #include "model/sentence.h"
 #include "support/support.h"
+#include "task/embed.h"
 #include "task/encode_text.h"
 
 #include <math.h>
@@ -303,7 +304,7 @@ static mica_status vector_of(const folder *f, float *vector, size_t room) {
     int32_t ids[] = {5, 6, 7, 8};
     const mc_encode_text text = {.ids = ids, .n = 4};
     assert_true((size_t)mc_encode_width(f->lm) <= room);
-    return mc_encode_vectors(&f->model, &text, 1, &options, vector);
+    return mc_encode_vectors(&f->model, &text, 1, &options, vector, NULL, NULL);
 }
 
 enum { WIDTH = 1024 };
@@ -528,6 +529,85 @@ static void test_default_prompt(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* RoBERTa's pads take no position: where one stands changes nothing behind it. */
+static void test_pads(void **state) {
+    (void)state;
+    const int32_t one[] = {0, 5, 1, 6, 2}, other[] = {0, 1, 5, 6, 2};
+    const mc_encode_text a = {.ids = one, .n = 5}, b = {.ids = other, .n = 5};
+    float x[5 * WIDTH], y[5 * WIDTH];
+    folder f;
+    open_folder("xlmr_reranker", &f);
+    assert_int_equal(f.lm->spec.first_position, 2);
+    must(&f, mc_encode_states(&f.model, &a, x));
+    must(&f, mc_encode_states(&f.model, &b, y));
+    for (int64_t i = 0, hidden = f.lm->spec.hidden; i < 2 * hidden; i++)
+        assert_true(fabs((double)x[3 * hidden + i] - (double)y[3 * hidden + i]) <= 1e-5);
+    close_folder(&f);
+}
+
+static void encode_with(const folder *f, const char *text, int32_t **ids, size_t *n) {
+    size_t skip;
+    must(f, mc_encode_ids(f->tok, f->lm, "", mc_str_of(text), ids, n, &skip));
+}
+
+/* Letters are lowered, and special tokens are not. */
+static void test_lower(void **state) {
+    (void)state;
+    char *dir = copy_folder("modernbert_cls");
+    int32_t *ids, *want;
+    size_t n, n_want;
+    folder f, plain;
+    copy_module("modernbert_cls", "1_Pooling", dir);
+    test_write_below(dir, "sentence_bert_config.json", "{\"do_lower_case\": true}");
+    open_at("a copy", dir, &f);
+    open_folder("modernbert_cls", &plain);
+    encode_with(&f, "A \xc3\x80 B [SEP] \xd0\x96", &ids, &n);
+    encode_with(&plain, "a \xc3\xa0 b [SEP] \xd0\xb6", &want, &n_want);
+    assert_int_equal(n, n_want);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    mica_free(ids);
+    mica_free(want);
+    close_folder(&plain);
+    close_folder(&f);
+    test_temp_dir_remove(dir);
+}
+
+/* A prompt's tokens that are not pooled: the first token is the one behind them. */
+static void test_skipped_prompt(void **state) {
+    (void)state;
+    const char *const modes[] = {"cls", "mean"};
+    char *dir = copy_folder("bert_minilm");
+    const mica_embed_options options = {0};
+    test_write_below(dir, "modules.json", "[{\"type\": \"m.Pooling\", \"path\": \"1_Pooling\"}]");
+    for (size_t i = 0; i < 2; i++) {
+        float states[8 * WIDTH], *vector;
+        int32_t ids[] = {2, 5, 6, 7, 8, 3};
+        const mc_encode_text text = {.ids = ids, .n = 6};
+        const mc_text row = {.ids = ids, .n = 6, .skip = 3};
+        mica_embed_results *results;
+        folder f;
+        char *config =
+            test_format("{\"pooling_mode\": \"%s\", \"include_prompt\": false}", modes[i]);
+        test_write_below(dir, "1_Pooling/config.json", config);
+        free(config);
+        open_at("a copy", dir, &f);
+        must(&f, mc_encode_states(&f.model, &text, states));
+        must(&f, mc_embed(&f.model, &row, &options, &vector));
+        must(&f, mc_embed_texts(&f.model, &row, 1, &options, &results));
+        must(&f, results->rows[0].status);
+        for (int64_t j = 0, hidden = f.lm->spec.hidden; j < hidden; j++) {
+            double want = states[3 * hidden + j], next = (double)states[4 * hidden + j];
+            if (i == 1) want = (want + next + (double)states[5 * hidden + j]) / 3;
+            assert_true(fabs((double)vector[j] - want) <= 1e-5);
+            assert_true(fabs((double)results->rows[0].vector[j] - want) <= 1e-5);
+        }
+        mica_embed_texts_free(&results);
+        mica_free(vector);
+        close_folder(&f);
+    }
+    test_temp_dir_remove(dir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
@@ -539,6 +619,9 @@ int main(void) {
         cmocka_unit_test(test_score_activations),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_default_prompt),
+        cmocka_unit_test(test_pads),
+        cmocka_unit_test(test_lower),
+        cmocka_unit_test(test_skipped_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

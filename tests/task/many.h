@@ -24,7 +24,7 @@ static inline many *make_many(int64_t vocab) {
         int n = i % 17 == 3 ? 60 + i * 5 : 2 + i * i * 7 % 19;
         for (int k = 0; k < n; k++)
             m->ids[i][k] = (int32_t)((k * k * 31 + (k + 1) * (i % 60) * 7 + 3) % vocab);
-        m->texts[i] = (mc_text){m->ids[i], n};
+        m->texts[i] = (mc_text){.ids = m->ids[i], .n = n};
     }
     m->texts[MANY_EMPTY].n = 0;
     m->ids[MANY_PAST][1] = (int32_t)vocab;

@@ -185,7 +185,7 @@ static void test_many(void **state) {
 static void test_encoders(void **state) {
     (void)state;
     static const int32_t ids[] = {3, 4, 5, 6};
-    const mc_text texts[] = {{ids, 4}, {ids, 4}};
+    const mc_text texts[] = {{ids, 4, 0}, {ids, 4, 0}};
     model_fixture f;
     mica_score_results *r;
     fixture_open("gemma3_text_f32", &f);
@@ -205,7 +205,7 @@ static bool score_many_once(void *arg) {
     const model_fixture *f = arg;
     mc_session_model model = shared_of(f);
     static const int32_t ids[] = {3, 4, 5, 6};
-    const mc_text texts[] = {{ids, 4}, {ids + 1, 3}, {ids, 3}, {ids, 1}};
+    const mc_text texts[] = {{ids, 4, 0}, {ids + 1, 3, 0}, {ids, 3, 0}, {ids, 1, 0}};
     mica_score_results *r;
     bool ok = true;
     test_forget_plans(f->device);

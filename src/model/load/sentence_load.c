@@ -180,8 +180,6 @@ static mica_status load_transformer(mc_lm *lm, const char *folder, const char *p
     mc_config_scope root = mc_config_root(config);
     mica_status status = mc_config_int(&root, "max_seq_length", MC_OPTIONAL, 1, INT32_MAX,
                                        &lm->sentence->max_tokens);
-    if (status == MICA_OK)
-        status = mc_config_bool(&root, "do_lower_case", MC_OPTIONAL, &lm->sentence->lower);
     mc_config_close(&config);
     return status;
 }

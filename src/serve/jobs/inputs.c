@@ -49,6 +49,6 @@ mica_status mc_inputs_texts(const mc_completion_prompt *prompts, size_t count, m
     *texts = mc_array_alloc(count + 1, sizeof **texts);
     if (!*texts) return mc_fail_nomem("texts");
     for (size_t i = 0; i < count; i++)
-        (*texts)[i] = (mc_text){prompts[i].ids, (int64_t)prompts[i].n};
+        (*texts)[i] = (mc_text){.ids = prompts[i].ids, .n = (int64_t)prompts[i].n};
     return MICA_OK;
 }

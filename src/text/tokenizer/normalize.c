@@ -176,8 +176,7 @@ static const normal_kind kinds[] = {
 
 /* ---- the steps that BertNormalizer consists of ---- */
 
-/* Leaves out controls, those among white space too but for tabs and ends of lines, and makes a space
- * of other white space. */
+/* Leaves out controls, but for tabs and ends of lines, and makes a space of other white space. */
 static mica_status clean_run(const normal_step *step, mc_str text, mc_normalizing *s,
                              mc_buffer *out) {
     (void)step;
@@ -276,6 +275,19 @@ static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
 
 mica_status mc_normalizer_parse(mc_normalizer *n, mc_json v, mc_store *store) {
     return mc_steps_parse(&(mc_steps){"normalizer", "normalizers", store, n, add}, v);
+}
+
+mica_status mc_normalizer_lower(mc_normalizer *n) {
+    const normal_step lower = {.kind = &lowercase_kind};
+    normal_step *steps = MC_BUFFER_AT(&n->steps, normal_step);
+    size_t count = MC_BUFFER_COUNT(&n->steps, normal_step);
+    for (size_t i = 0; i < count; i++)
+        if (steps[i].kind->run == lowercase_run) return MICA_OK;
+    if (!mc_buffer_add(&n->steps, &lower, sizeof lower)) return mc_fail_nomem("normalizer");
+    steps = MC_BUFFER_AT(&n->steps, normal_step);
+    memmove(steps + 1, steps, count * sizeof *steps);
+    steps[0] = lower;
+    return MICA_OK;
 }
 
 void mc_normalizer_deinit(mc_normalizer *n) {

@@ -22,6 +22,9 @@ typedef struct mc_normalizing { /* one thread's scratch; zero but for work */
 /* Reads "normalizer".
  * errors  MICA_EUNSUPPORTED names the type; MICA_EFORMAT; those of mc_regex_compile; MICA_ENOMEM */
 mica_status mc_normalizer_parse(mc_normalizer *n, mc_json v, mc_store *store);
+/* Lowers letters before all else, unless a step does already. errors  MICA_ENOMEM */
+mica_status mc_normalizer_lower(mc_normalizer *n);
+
 void mc_normalizer_deinit(mc_normalizer *n);
 
 /* Normalises a text. *out is text itself if there are no steps, else in the scratch memory.

@@ -1,5 +1,6 @@
 /* tokenizer_config.json: which tokens begin and end a text, and whether they are added. Tokens that
- * it does not name are those of special_tokens_map.json. */
+ * it does not name are those of special_tokens_map.json. sentence_bert_config.json: whether letters
+ * are lowered. */
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/alloc.h"
@@ -110,6 +111,22 @@ mc_json mc_tokenizer_config_added(const mc_tokenizer_config *config) {
     return mc_json_get_type(added) == MC_JSON_OBJECT ? added : none;
 }
 
+static mica_status read_lower(mica_tokenizer *tok, mc_json config) {
+    bool lower = false;
+    mc_json_get_bool(mc_json_find(config, "do_lower_case"), &lower);
+    return lower ? mc_normalizer_lower(&tok->normalizer) : MICA_OK;
+}
+
+/* An embedder may lower texts that its tokenizer does not. */
+static mica_status read_sentence(mica_tokenizer *tok, const char *folder) {
+    static const char name[] = "sentence_bert_config.json";
+    mc_json_doc *doc = NULL;
+    MC_TRY(load_file(folder, name, &doc));
+    mica_status status = read_doc(tok, doc, read_lower, folder, name);
+    mc_json_close(&doc);
+    return status;
+}
+
 static mica_status add_special(mica_tokenizer *tok, int32_t id) {
     mc_token *token = id >= 0 ? &tok->vocab.tokens[id] : NULL;
     if (!token || (token->flags & MC_TOKEN_ADDED)) return MICA_OK;
@@ -122,6 +139,7 @@ mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder,
     MC_TRY(read_doc(tok, c->config, read_tokens, folder, config_name));
     MC_TRY(read_doc(tok, c->map, read_tokens, folder, map_name));
     MC_TRY(read_doc(tok, c->config, read_edges, folder, config_name));
+    MC_TRY(read_sentence(tok, folder));
     const int32_t special[] = {tok->bos, tok->eos, tok->pad, tok->unk};
     for (size_t i = 0; i < sizeof special / sizeof *special; i++)
         MC_TRY(add_special(tok, special[i]));
