@@ -76,6 +76,8 @@ uint64_t mc_device_free_bytes(const mica_device *device);
 /* Waits for a launch of the device: once for each fence; nothing for 0.
  * errors  those of mc_backend.wait */
 mica_status mc_device_wait(mica_device *device, mc_fence fence);
+/* The same after an error, which it returns with its text; what the wait tells is lost. */
+mica_status mc_device_wait_after(mica_device *device, mc_fence fence, mica_status error);
 
 void mc_device_retain(mica_device *device);
 void mc_device_release(mica_device *device);

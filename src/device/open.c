@@ -135,6 +135,13 @@ mica_status mc_device_wait(mica_device *device, mc_fence fence) {
     return fence ? device->backend->wait(device->state, fence) : MICA_OK;
 }
 
+mica_status mc_device_wait_after(mica_device *device, mc_fence fence, mica_status error) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s", mica_last_error());
+    (void)mc_device_wait(device, fence);
+    return mc_fail(error, "%s", text);
+}
+
 void mica_device_close(mica_device **device) {
     if (!device || !*device) return;
     mica_device *d = *device;

@@ -191,7 +191,7 @@ static mica_status run_program(mica_program *p, buffers *b, mica_scope *into,
         if (status == MICA_OK) status = hand_out(p, b, into, results);
         if (status == MICA_OK || !how.keep) give_up_donated(p, args);
         if (status != MICA_OK && fence) {
-            (void)mc_device_wait(p->device, *fence);
+            status = mc_device_wait_after(p->device, *fence, status);
             *fence = 0;
         }
         return status;
@@ -205,9 +205,13 @@ static void make_invalid(const mica_program *p, mica_scope *into, mica_array *re
         results[i] = (mica_array){into, MC_ABSENT};
 }
 
+static mica_status start(const mica_program *program, mica_scope *into, const mica_array *args,
+                         mica_array *results, manner how);
+
 /* Runs a program with symbols, bound to the arguments' lengths. */
 static mica_status run_bound(const mica_program *p, mica_scope *into, const mica_array *args,
-                             mica_array *results, mc_fence *fence) {
+                             mica_array *results, manner how) {
+    mc_fence *fence = how.fence;
     int64_t lengths[MC_MAX_SYMBOLS];
     mica_program *bound;
     for (size_t i = 0; i < p->n_symbols; i++)
@@ -220,8 +224,7 @@ static mica_status run_bound(const mica_program *p, mica_scope *into, const mica
         if (status != MICA_OK) return mc_fail_context(status, "program_run");
     }
     MC_TRY(mc_program_bind(p, lengths, &bound));
-    mica_status status = fence ? mc_program_launch(bound, into, args, results, fence)
-                               : mica_program_run(bound, into, args, results);
+    mica_status status = start(bound, into, args, results, how);
     if (status == MICA_OK && fence && *fence) status = mc_device_wait(p->device, *fence);
     if (fence) *fence = 0; /* the plan goes with the program */
     if (status != MICA_OK) make_invalid(p, into, results);
@@ -240,7 +243,7 @@ static mica_status start(const mica_program *program, mica_scope *into, const mi
     MC_TRY(mica_scope_status(into));
     if (mica_scope_device(into) != p->device)
         return mc_fail(MICA_EINVAL, "program_run: the scope is of another device");
-    if (p->n_symbols > 0) return run_bound(p, into, args, results, how.fence);
+    if (p->n_symbols > 0) return run_bound(p, into, args, results, how);
     MC_TRY(check_args(p, args));
     buffers *b = take_buffers(p);
     if (!b) return mc_fail_nomem("running a program");

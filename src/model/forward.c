@@ -35,6 +35,7 @@ static bool holds_chunk(mica_array seen, mica_array x) {
 
 static void ask_store(const given_store *g, mica_scope *s, int layer, mica_array k, mica_array v,
                       mica_kv *kv) {
+    if (mica_scope_status(s) != MICA_OK) return;
     mica_status status = g->store->update(g->store->user, s, layer, k, v, kv);
     if (status != MICA_OK) {
         mc_scope_set_status(s, mc_fail_context(status, "%s: the store, layer %d", g->name, layer));

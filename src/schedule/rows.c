@@ -18,13 +18,8 @@ static int64_t chunk_of(const mc_schedule *s) {
 
 /* ---- blocks ---- */
 
-/* Blocks that each group may take beyond its tokens: a copy of a shared one, and the next one. */
-static int64_t spare(const mc_schedule *s) {
-    return mc_kv_pool_more(s->rows.model.pool, 2);
-}
-
 int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens) {
-    return mc_kv_pool_needed(s->rows.model.pool, tokens, chunk_of(s)) + spare(s);
+    return mc_kv_pool_needed(s->rows.model.pool, tokens, chunk_of(s), MC_POOL_SPARE);
 }
 
 int64_t mc_rows_blocks(const mc_schedule *s) {
@@ -663,6 +658,7 @@ void mc_rows_step(mc_schedule *s) {
     collect(s, &t); /* rows that ended leave before the next ones come in */
     decode(s, &t);
     collect(s, &t);
+    if (!t.n) mc_batch_drop_follower(&s->rows.batch); /* its rows are over */
     read_texts(s);
     count_cache(s);
 }

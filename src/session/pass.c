@@ -312,7 +312,12 @@ static mica_status run_program(mc_passes *passes, const mc_pass_rows *pass,
     if (!args || !all) return mc_fail_nomem("a pass");
     MC_TRY(list_args(passes, pass, ids, args));
     MC_TRY(run_or_launch(passes, pass, program, args, all));
-    MC_TRY(hand_back(pass, all));
+    mica_status status = hand_back(pass, all);
+    if (status != MICA_OK && pass->wish.fence) {
+        status = mc_device_wait_after(mica_scope_device(passes->scope), *pass->wish.fence, status);
+        *pass->wish.fence = 0;
+    }
+    MC_TRY(status);
     for (size_t i = states; i < n_results; i++) /* there may be none, and nowhere to put them */
         results[i - states] = all[i];
     return MICA_OK;

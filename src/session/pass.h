@@ -28,7 +28,7 @@ typedef struct mc_session_wish {
     const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
     size_t n_layers;
     /* Not NULL, with `best`: the pass is only launched, and leaves MC_LAUNCH_ARRAYS. Receives what
-     * to wait for (mc_device_wait). */
+     * to wait for (mc_device_wait); 0: the pass is over, as it is after an error. */
     mc_fence *fence;
 } mc_session_wish;
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* BLOCK: tokens. TEXT, CHUNK: tokens of a text, and of a pass, that the parts' shares are for.
+/* BLOCK: tokens. TEXT, CHUNK: tokens of a text that many are like, and of a pass.
  * SNAPSHOTS: how many at most, in a SHARE-th of the memory. */
 enum { BLOCK = 64, TEXT = 8192, CHUNK = 512, SNAPSHOTS = 64, SHARE = 8 };
 
@@ -147,10 +147,37 @@ static double typical_bytes(const mc_kv_pool *pool, const mc_kv_part *part) {
     return (double)part_blocks(pool, part, tokens, CHUNK) * (double)part->block_bytes;
 }
 
-/* Gives a part its share of `bytes`, `share` of 1. false: less than a block for each group. */
-static bool share_blocks(mc_kv_pool *pool, mc_kv_part *part, uint64_t bytes, double share) {
+/* Blocks of a part for a text, and `spare` for each group. */
+static int64_t blocks_with(const mc_kv_pool *pool, const mc_kv_part *part, int64_t tokens,
+                           int64_t chunk, int64_t spare) {
+    return part_blocks(pool, part, tokens, chunk) + spare * part_blocks(pool, part, 1, 0);
+}
+
+static uint64_t text_bytes(const mc_kv_pool *pool, int64_t tokens) {
+    uint64_t bytes = 0;
+    for (int c = 0; c < pool->n_parts; c++)
+        bytes += (uint64_t)blocks_with(pool, &pool->parts[c], tokens, CHUNK, MC_POOL_SPARE) *
+                 pool->parts[c].block_bytes;
+    return bytes;
+}
+
+/* The length of the longest text for which there are so many bytes, up to the model's context; 0:
+ * there are too few for any. */
+static int64_t longest_text(const mc_kv_pool *pool, uint64_t bytes) {
+    int64_t low = 0, high = mc_max(1, pool->lm->spec.context);
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (text_bytes(pool, middle) <= bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* Gives a part blocks. false: less than one for each group. */
+static bool take_blocks(mc_kv_pool *pool, mc_kv_part *part, uint64_t blocks) {
     uint64_t limit = (uint64_t)INT32_MAX / (uint64_t)(pool->block * pool->n_parts);
-    uint64_t blocks = (uint64_t)((double)bytes * share) / part->block_bytes;
     blocks = blocks < limit ? blocks : limit; /* slots are i32 */
     part->first = (int32_t)mc_round_up(pool->blocks, MC_POOL_EXTENT);
     part->n_free = (int32_t)blocks;
@@ -159,21 +186,33 @@ static bool share_blocks(mc_kv_pool *pool, mc_kv_part *part, uint64_t bytes, dou
     return (int64_t)blocks >= part_blocks(pool, part, 1, 0);
 }
 
+/* Gives the parts blocks for the longest text that there can be, so that they all end with it, and
+ * then what a text that many are like takes of the rest. */
+static bool share_blocks(mc_kv_pool *pool, uint64_t bytes) {
+    int64_t longest = longest_text(pool, bytes);
+    uint64_t rest = bytes - (longest ? text_bytes(pool, longest) : 0);
+    double all = 0;
+    bool fits = true;
+    for (int c = 0; c < pool->n_parts; c++)
+        all += typical_bytes(pool, &pool->parts[c]);
+    for (int c = 0; c < pool->n_parts; c++) {
+        mc_kv_part *part = &pool->parts[c];
+        int64_t own = longest ? blocks_with(pool, part, longest, CHUNK, MC_POOL_SPARE) : 0;
+        uint64_t more = (uint64_t)((double)rest * (typical_bytes(pool, part) / all));
+        fits = take_blocks(pool, part, (uint64_t)own + more / part->block_bytes) && fits;
+    }
+    return fits;
+}
+
 /* beside: bytes of the limit that blocks do not get. */
 static mica_status share_memory(mc_kv_pool *pool, uint64_t limit_bytes, uint64_t beside) {
     uint64_t bytes = limit_bytes > beside ? limit_bytes - beside : 0, least = 0;
-    double all = 0;
-    bool fits = true;
+    if (bytes > INT64_MAX) bytes = INT64_MAX; /* more than slots can be: it is to be a double */
     for (int c = 0; c < pool->n_parts; c++) {
         const mc_kv_part *part = &pool->parts[c];
-        all += typical_bytes(pool, part);
         least += (uint64_t)part_blocks(pool, part, 1, 0) * part->block_bytes;
     }
-    for (int c = 0; c < pool->n_parts; c++) {
-        mc_kv_part *part = &pool->parts[c];
-        fits = share_blocks(pool, part, bytes, typical_bytes(pool, part) / all) && fits;
-    }
-    if (fits) return MICA_OK;
+    if (share_blocks(pool, bytes)) return MICA_OK;
     return mc_fail(MICA_EINVAL,
                    "a pool of caches of %llu bytes: %lld tokens take %llu at least, and what "
                    "sessions carry beside them %llu",
@@ -323,11 +362,12 @@ int64_t mc_kv_pool_available(const mc_kv_pool *pool) {
     return least;
 }
 
-int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk) {
+int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk, int64_t spare) {
     int64_t most = 0;
     for (int c = 0; c < pool->n_parts; c++) {
         const mc_kv_part *part = &pool->parts[c];
-        most = mc_max(most, scaled_up(pool, part, part_blocks(pool, part, tokens, chunk)));
+        int64_t blocks = blocks_with(pool, part, tokens, chunk, spare);
+        most = mc_max(most, scaled_up(pool, part, blocks));
     }
     return most;
 }

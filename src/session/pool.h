@@ -130,9 +130,14 @@ int64_t mc_kv_pool_scaled(const mc_kv_pool *pool, const mc_kv_part *part, int64_
 /* Blocks that tables can take now. */
 int64_t mc_kv_pool_available(const mc_kv_pool *pool);
 
+/* Blocks that each group of a session may take beyond its tokens: a copy of a shared one, and the
+ * next one. */
+enum { MC_POOL_SPARE = 2 };
+
 /* Blocks that a session of `tokens` tokens takes at most, over all groups, in passes of up to
- * `chunk` tokens. */
-int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk);
+ * `chunk` tokens; and `spare` more in each group. A pool that has as many bytes as that takes for
+ * one text of the model's whole context has room for it. */
+int64_t mc_kv_pool_needed(const mc_kv_pool *pool, int64_t tokens, int64_t chunk, int64_t spare);
 
 /* Blocks that it takes for n more in each group. */
 int64_t mc_kv_pool_more(const mc_kv_pool *pool, int64_t n);

@@ -61,7 +61,10 @@ static mica_status check_keeps(const mc_session_model *model) {
     if (model->pool && mc_snapshots_wanted(&model->pool->snapshots))
         return mc_fail(MICA_EUNSUPPORTED, "prefixes of recurrent layers are not saved");
     if (model->pool && model->pool->keeps) return MICA_OK;
-    return mc_fail(MICA_EUNSUPPORTED, "prefixes are not kept here: mica was built without xxhash");
+    return mc_fail(MICA_EUNSUPPORTED, mc_prefix_available()
+                                          ? "no prefixes are kept here"
+                                          : "prefixes are not kept here: mica was built without "
+                                            "xxhash");
 }
 
 /* Bytes of n blocks in an array of the pool. */

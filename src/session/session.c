@@ -400,20 +400,24 @@ static mica_status keep(mc_session *session, const mc_session_wish *wish, const 
     return status;
 }
 
-/* Launches a pass over the token that another one chose, the last in the caches. */
+/* Launches a pass over the token that another one chose, the last in the caches. Its error is kept
+ * for who asks for its token: the pass before it is read from the same scope. */
 static void follow(mc_session *session, mica_array chosen) {
     mc_session_launch *next = &session->follower;
     const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &next->fence};
     next->fence = 0;
     next->status = run_pass(session, chosen, mc_session_count(session), 1, &wish, next->results);
-    if (next->status != MICA_OK) snprintf(next->error, sizeof next->error, "%s", mica_last_error());
+    if (next->status != MICA_OK) {
+        snprintf(next->error, sizeof next->error, "%s", mica_last_error());
+        mc_scope_forget_error(session->scope);
+    }
     session->has_follower = true;
 }
 
 /* Ends a launched pass, whose tokens are counted, and keeps its best token. What follows it is
- * launched first. */
+ * launched first, unless the pass is over already. */
 static mica_status take_best(mc_session *session, const mc_session_launch *pass) {
-    if (session->follow && mc_cache_has_room(&session->cache, 1) &&
+    if (session->follow && pass->fence && mc_cache_has_room(&session->cache, 1) &&
         mc_session_count(session) < mc_session_room(session))
         follow(session, pass->results[MC_BEST_ARRAYS]);
     mica_status status = end_launch(session, pass);

@@ -108,8 +108,8 @@ static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
     *sum = mc_sum_text(*sum, spec->family);
     *sum = mc_sum_words(*sum, ints, sizeof ints);
     *sum = mc_sum_words(*sum, reals, sizeof reals);
-    for (int i = 0; i < 2; i++)
-        add_rope(sum, &spec->ropes[i]);
+    for (int i = 0; i < MC_MAX_ROPES; i++)
+        if (i < 2 || spec->ropes[i].factor != 0) add_rope(sum, &spec->ropes[i]);
     for (int i = 0; i < spec->n_layers; i++) {
         add_int(sum, mc_spec_attention(spec, i)->window);
         add_int(sum, mc_spec_attention(spec, i)->rope);

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "exec/program.h"
 #include "exec/read.h"
+#include "graph/graph.h"
 #include "session/stream.h"
 #include "task/batch_rows.h"
 #include "task/task.h"
@@ -170,10 +171,7 @@ static mica_status launch(mc_batch *batch, step_rows *rows, mica_array ids, laun
     step->program = NULL;
     rows->pass.wish.fence = &step->pass.fence;
     mica_status status = mc_pass_compute(&batch->passes, &rows->pass, ids, step->pass.results);
-    if (status == MICA_OK)
-        step->program = mc_program_retain(batch->passes.programs[0].program);
-    else
-        (void)mc_device_wait(batch->model->device, step->pass.fence);
+    if (status == MICA_OK) step->program = mc_program_retain(batch->passes.programs[0].program);
     return status;
 }
 
@@ -184,7 +182,7 @@ static mica_status end_step(const mc_batch *batch, launched_step *step) {
 }
 
 /* Launches a step over the tokens that another one chooses. If that fails there is none: the next
- * one tells. */
+ * one tells, and the one before it is read from the same scope. */
 static void follow(mc_batch *batch, step_rows *rows, mica_array chosen) {
     launched_step next;
     size_t n = rows->pass.rows;
@@ -192,7 +190,10 @@ static void follow(mc_batch *batch, step_rows *rows, mica_array chosen) {
         rows->pass.positions[i]++;
         rows->pass.ahead[i] = 1; /* the token before is not counted yet */
     }
-    if (launch(batch, rows, chosen, &next) != MICA_OK) return;
+    if (launch(batch, rows, chosen, &next) != MICA_OK) {
+        mc_scope_forget_error(batch->scope);
+        return;
+    }
     batch->follower = next.pass;
     batch->program = next.program;
     batch->n_followed = n;
@@ -215,13 +216,15 @@ static mica_status take_best(mc_batch *batch, const step_rows *rows, launched_st
     return MICA_OK;
 }
 
-/* The same; what follows it is launched first. at NULL: the rows are those of the step. */
+/* The same; what follows it is launched first, unless it is over already. at NULL: the rows are
+ * those of the step. */
 static mica_status take_step(mc_batch *batch, step_rows *rows, const int32_t *ids,
                              launched_step *step, size_t n_step, const size_t *at) {
     size_t same[MC_MAX_ROWS];
     for (size_t i = 0; i < rows->pass.rows; i++)
         same[i] = i;
-    if (batch->follow && !at) follow(batch, rows, step->pass.results[MC_BEST_ARRAYS]);
+    if (batch->follow && !at && step->pass.fence)
+        follow(batch, rows, step->pass.results[MC_BEST_ARRAYS]);
     mica_status status = take_best(batch, rows, step, n_step, at ? at : same);
     if (status != MICA_OK) mc_batch_drop_follower(batch);
     for (size_t i = 0; status == MICA_OK && i < rows->pass.rows; i++) {

@@ -228,6 +228,35 @@ static void test_rows(void **state) {
 
 /* ---- memory ---- */
 
+/* The least that a text of the whole context takes is enough for it, however long it is. */
+static void test_one_text_has_room(void **state) {
+    (void)state;
+    enum { LONG = 1 << 15, CHUNK_MAX = 512 };
+    mica_device *device;
+    mc_kv_pool *pool;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    mc_lm *lm = own_open(device, folder);
+    for (int64_t context = 512; context <= LONG; context *= 8) {
+        uint64_t bytes = 0;
+        lm->spec.context = context;
+        mc_kv_pool_options options = {.bytes = UINT64_C(1) << 26};
+        must(mc_kv_pool_open(lm, device, &options, &pool));
+        for (int g = 0; g < pool->n_groups; g++) {
+            int64_t window = pool->plan.states[g].span.window, entries = context;
+            if (window) entries = mc_min(context, window + 2 * pool->block + CHUNK_MAX);
+            bytes += (uint64_t)((entries + pool->block - 1) / pool->block + MC_POOL_SPARE) *
+                     mc_kv_part_of(pool, g)->block_bytes;
+        }
+        mc_kv_pool_close(&pool);
+        options.bytes = bytes;
+        must(mc_kv_pool_open(lm, device, &options, &pool));
+        assert_true(mc_kv_pool_needed(pool, context, CHUNK_MAX, MC_POOL_SPARE) <= pool->blocks);
+        mc_kv_pool_close(&pool);
+    }
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+}
+
 /* No more than what was said is taken, each part's blocks are enough for what the accounts allow,
  * and they are all used. */
 static void test_accounts(void **state) {
@@ -246,7 +275,7 @@ static void test_accounts(void **state) {
     assert_int_equal(mc_kv_pool_used_bytes(pool), 0);
     mc_session *sessions[40];
     int n = 0;
-    for (; n < 40 && mc_kv_pool_needed(pool, 64, CHUNK) <= mc_kv_pool_available(pool); n++) {
+    for (; n < 40 && mc_kv_pool_needed(pool, 64, CHUNK, 0) <= mc_kv_pool_available(pool); n++) {
         sessions[n] = open_session(&w.model);
         w.text[0] = n; /* another text */
         feed(sessions[n], w.text, 64, CHUNK);
@@ -299,10 +328,15 @@ static void test_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared),   cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_sessions), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_pool),     cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_copies),   cmocka_unit_test(test_accounts),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_accounts),
+        cmocka_unit_test(test_one_text_has_room),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, make, discard);

@@ -29,8 +29,9 @@ static void ask(client *c, mc_schedule *schedule, const int32_t *ids, size_t n,
     must_submit(c, schedule, &(mc_request_options){.ids = ids, .n_ids = n, .generate = options});
 }
 
-/* Requests of several lengths, some of which come later, and one that draws. */
-static void check_answers(bool draws) {
+/* Requests of several lengths, some of which come later, and one that draws. late: steps have no
+ * part that the cpu computes meanwhile, after which there would be nothing to follow. */
+static void check_answers(bool draws, bool late) {
     enum { N = 6, PROMPT = 20 };
     mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.rows = 4});
     int32_t *prompt = make_prompt(PROMPT + N, 3);
@@ -51,7 +52,8 @@ static void check_answers(bool draws) {
         choice_free(&want);
     }
     gate_shut(&g, schedule); /* its thread waits */
-    assert_true(draws || schedule->rows.batch.follows > 20);
+    assert_true(draws || !late || schedule->rows.batch.follows > 20);
+    assert_true(late || schedule->rows.batch.follows == 0);
     gate_open(&g);
     for (int i = 0; i < N; i++)
         client_deinit(&clients[i]);
@@ -85,6 +87,50 @@ static void check_leaving(void) {
         client_deinit(&clients[i]);
     mc_schedule_close(&schedule);
     free(prompt);
+}
+
+/* A row ends while the step behind its last token is under way: nobody waits for that. */
+static void check_idle(const int32_t *prompt) {
+    const mica_generate_options options = {.max_tokens = 30, .ignore_eos = true};
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.rows = 2});
+    client c;
+    gate g;
+    client_init(&c);
+    c.stop_at = 7;
+    must_submit(&c, schedule,
+                &(mc_request_options){.ids = prompt, .n_ids = 9, .generate = &options});
+    client_wait_ends(&c, 1);
+    gate_shut(&g, schedule); /* its thread waits */
+    assert_true(schedule->rows.batch.follows > 3);
+    assert_null(schedule->rows.batch.program);
+    gate_open(&g);
+    client_deinit(&c);
+    mc_schedule_close(&schedule);
+}
+
+/* One copy fails: an answer ends with that after right tokens, or it was a copy for a step that
+ * nobody has asked for, and the answer is whole. */
+static void check_copies(const int32_t *prompt) {
+    const mica_generate_options options = {.max_tokens = 5, .ignore_eos = true};
+    client_choice want = generate_alone(model, prompt, 9, &options);
+    int whole = 0;
+    bool failed = true;
+    for (uint64_t n = 1; failed; n++) {
+        mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.rows = 2});
+        client c;
+        witness_fail(device, WITNESS_COPY, n);
+        ask(&c, schedule, prompt, 9, &options);
+        client_wait_ends(&c, 1);
+        failed = witness_has_failed(device, WITNESS_COPY);
+        witness_fail(device, WITNESS_COPY, 0);
+        if (c.choices[0].status == MICA_OK)
+            choice_compare(&c.choices[0], &want, "an answer beside a failed copy");
+        whole += failed && c.choices[0].status == MICA_OK;
+        client_deinit(&c);
+        mc_schedule_close(&schedule);
+    }
+    assert_true(whole > 0);
+    choice_free(&want);
 }
 
 /* The n-th launch fails: answers end with that, or are right, and later ones are right. Whether it
@@ -133,8 +179,8 @@ static void check_failures(void) {
 static void test_witness(void **state) {
     (void)state;
     open_on(&witness_backend, "fused");
-    check_answers(false);
-    check_answers(true);
+    check_answers(false, false);
+    check_answers(true, false);
     check_leaving();
     close_model();
 }
@@ -142,10 +188,14 @@ static void test_witness(void **state) {
 static void test_steps(void **state) {
     (void)state;
     open_on(&witness_steps_backend, "");
-    check_answers(false);
-    check_answers(true);
+    check_answers(false, true);
+    check_answers(true, true);
     check_leaving();
     check_failures();
+    int32_t *prompt = make_prompt(9, 1);
+    check_idle(prompt);
+    check_copies(prompt);
+    free(prompt);
     close_model();
 }
 

@@ -377,11 +377,11 @@ static void windows_free_blocks(void **state) {
             add_tokens(&w, p, 64);
             feed_pair(&w, p, "a chunk");
             int64_t used = pool->blocks - mc_kv_pool_available(pool);
-            assert_true(used <= mc_kv_pool_needed(pool, p->n, 64));
+            assert_true(used <= mc_kv_pool_needed(pool, p->n, 64, 0));
         }
         int64_t whole = (p->n + 31) / 32 * pool->n_groups;
         assert_true(pool->n_groups > (context ? 0 : 1));
-        assert_true(mc_kv_pool_needed(pool, p->n, 64) < whole);
+        assert_true(mc_kv_pool_needed(pool, p->n, 64, 0) < whole);
         close_world(&w);
     }
     fixture_close(&f);

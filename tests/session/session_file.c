@@ -285,6 +285,9 @@ static void test_other_models(void **state) {
     lm.spec.norm_eps *= 2.0;
     shared.lm = &lm;
     expect_other_model(path, &shared);
+    lm.spec = fixture.lm->spec;
+    lm.spec.ropes[2] = lm.spec.ropes[0]; /* RoPEs beyond two */
+    expect_other_model(path, &shared);
     model_fixture other;
     fixture_open("gemma3_4b_defaults", &other);
     shared = shared_of(&other, 0);

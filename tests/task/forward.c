@@ -401,8 +401,10 @@ static void test_store(void **state) {
     test_temp_dir_remove(folder);
 }
 
-static void expect_store_error(const mica_model *which, own_cache c, bool masked, mica_status want,
-                               const char *why) {
+/* Returns how often the store was asked. */
+static int expect_store_error(const mica_model *which, own_cache c, bool masked, mica_status want,
+                              const char *why) {
+    int before_calls = c.calls;
     mica_scope *before = s;
     bool seen[4] = {true, true, true, true};
     const mica_kv_store store = {c.calls < 0 ? NULL : update, &c};
@@ -414,6 +416,7 @@ static void expect_store_error(const mica_model *which, own_cache c, bool masked
     if (!strstr(mica_last_error(), why)) fail_msg("%s: want %s", mica_last_error(), why);
     mica_scope_close(&s);
     s = before;
+    return c.calls - before_calls;
 }
 
 static void test_store_refused(void **state) {
@@ -428,9 +431,12 @@ static void test_store_refused(void **state) {
     broken.broken = 1;
     failing.calls = 999;
     none.calls = -1;
-    expect_store_error(hybrid, good, false, MICA_EUNSUPPORTED, "more than keys and values");
-    expect_store_error(model, broken, false, MICA_ESHAPE, "layer 1: k and v are not");
-    expect_store_error(model, failing, false, MICA_EIO, "no more");
+    int calls = expect_store_error(hybrid, good, false, MICA_EUNSUPPORTED, "more than keys and");
+    assert_int_equal(calls, 0);
+    calls = expect_store_error(model, broken, false, MICA_ESHAPE, "layer 1: k and v are not");
+    assert_int_equal(calls, 2);
+    calls = expect_store_error(model, failing, false, MICA_EIO, "no more");
+    assert_int_equal(calls, 1); /* it is not asked again */
     expect_store_error(model, none, false, MICA_EINVAL, "no update");
     expect_store_error(model, good, true, MICA_EINVAL, "mask");
     mica_session *session;

@@ -359,7 +359,7 @@ mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars
     if (status == MICA_OK) status = find_results(run, args, results);
     release_memory(run);
     if (status == MICA_OK) return MICA_OK;
-    (void)mc_device_wait(run->device, *fence);
+    status = mc_device_wait_after(run->device, *fence, status);
     *fence = 0;
     return status;
 }
