@@ -239,8 +239,8 @@ static bool check_fields(const score_values *values, mc_failure *failure) {
 static bool read_pairs(scores *e, const score_values *values) {
     mc_failure *failure = &e->evaluation.http->failure;
     const mica_model *model = e->evaluation.served->model;
-    if (!mc_inputs_read(values->text_1, "text_1", model, &e->first, failure) ||
-        !mc_inputs_read(values->text_2, "text_2", model, &e->second, failure))
+    if (!mc_inputs_read(values->text_1, "text_1", model, true, &e->first, failure) ||
+        !mc_inputs_read(values->text_2, "text_2", model, true, &e->second, failure))
         return false;
     e->count = e->second.count;
     return e->first.count == 1 || e->first.count == e->count ||
@@ -256,7 +256,7 @@ static bool score(mc_exchange *http) {
     scores *e = new_scores(http, values.model, pairs ? &pair_ops : &score_ops);
     if (!e) return false;
     bool done = pairs ? read_pairs(e, &values)
-                      : mc_inputs_read(values.input, "input", e->evaluation.served->model,
+                      : mc_inputs_read(values.input, "input", e->evaluation.served->model, false,
                                        &e->first, &http->failure);
     if (!pairs) e->count = e->first.count;
     if (done) return mc_evaluation_start(&e->evaluation, &http->server->evaluator);

@@ -164,6 +164,42 @@ static void test_hangup(void **state) {
 
 /* ---- embedders ---- */
 
+/* As mica_embed: the default prompt before a text, and a long text cut, the tokens around it kept. */
+static void test_embeddings(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/v1/embeddings", "/api/embed"};
+    static const char *const names[] = {"embeddinggemma", "bert_minilm"};
+    static const mica_embed_options unit = {.normalise = true};
+    char *longest = malloc(4001);
+    assert_non_null(longest);
+    for (size_t i = 0; i < 4000; i++)
+        longest[i] = i % 4 == 3 ? ' ' : 'a';
+    longest[4000] = 0;
+    for (size_t i = 0; i < 2; i++) {
+        served s = open_encoder(names[i], 0.0);
+        float *want;
+        size_t n;
+        const char *text = i ? longest : "The sea";
+        assert_int_equal(mica_embed(s.model, text, 0, &unit, &want, &n), MICA_OK);
+        for (size_t j = 0; j < 2; j++) {
+            char *body = test_format("{\"model\": \"%s\", \"input\": \"%s\"}", names[i], text);
+            mc_json_doc *doc = client_json(s.server, "POST", paths[j], body, 200);
+            mc_json got = at(mc_json_root(doc), j ? "embeddings.0" : "data.0.embedding");
+            assert_int_equal(mc_json_count(got), n);
+            for (size_t k = 0; k < n; k++) {
+                double x = 0;
+                assert_true(mc_json_get_float(element(got, k), &x));
+                assert_true(fabs(x - (double)want[k]) < 1e-6);
+            }
+            mc_json_close(&doc);
+            free(body);
+        }
+        mica_free(want);
+        served_close(&s);
+    }
+    free(longest);
+}
+
 static void test_embeddings_end(void **state) {
     (void)state;
     static list all;
@@ -178,9 +214,9 @@ static void test_embeddings_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rerank),         cmocka_unit_test(test_cut_documents),
-        cmocka_unit_test(test_long_query),     cmocka_unit_test(test_hangup),
-        cmocka_unit_test(test_embeddings_end),
+        cmocka_unit_test(test_rerank),     cmocka_unit_test(test_cut_documents),
+        cmocka_unit_test(test_long_query), cmocka_unit_test(test_hangup),
+        cmocka_unit_test(test_embeddings), cmocka_unit_test(test_embeddings_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ typedef struct mc_completion_prompt {
     size_t n;
     int64_t marks[MC_PROMPT_MARKS]; /* [n_marks] where others may part from it */
     size_t n_marks;
+    size_t skip; /* the first tokens that an embedder does not pool */
 } mc_completion_prompt;
 
 typedef struct mc_completion_request mc_completion_request;

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "engine/model.h"
+#include "task/encode.h"
 #include "task/task.h"
 
 /* Whether a text is empty, which a token that begins all texts would hide. */
@@ -13,16 +14,17 @@ static bool has_empty_text(mc_json value) {
     return false;
 }
 
-bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, mc_inputs *inputs,
-                    mc_failure *failure) {
+bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, bool embedded,
+                    mc_inputs *inputs, mc_failure *failure) {
     const mica_tokenizer *tok = mica_model_tokenizer(model);
     const mc_session_model *local;
     mica_status status = mc_model_local(model, &local);
     if (status != MICA_OK) return mc_failure_of(failure, status, "model");
-    if (has_empty_text(value))
+    const mc_lm *embedder = embedded && mc_encodes(local->lm) ? local->lm : NULL;
+    if (!embedder && has_empty_text(value))
         return mc_failure_set(failure, 400, "invalid_value", name, "%s: a text is empty", name);
-    if (!mc_prompts_read(value, name, tok, mica_tokenizer_vocab_size(tok), &inputs->prompts,
-                         &inputs->count, failure))
+    if (!mc_prompts_read(value, name, tok, mica_tokenizer_vocab_size(tok), embedder,
+                         &inputs->prompts, &inputs->count, failure))
         return false;
     for (size_t i = 0; i < inputs->count; i++) {
         const mc_completion_prompt *prompt = &inputs->prompts[i];
@@ -49,6 +51,7 @@ mica_status mc_inputs_texts(const mc_completion_prompt *prompts, size_t count, m
     *texts = mc_array_alloc(count + 1, sizeof **texts);
     if (!*texts) return mc_fail_nomem("texts");
     for (size_t i = 0; i < count; i++)
-        (*texts)[i] = (mc_text){.ids = prompts[i].ids, .n = (int64_t)prompts[i].n};
+        (*texts)[i] =
+            (mc_text){.ids = prompts[i].ids, .n = (int64_t)prompts[i].n, .skip = prompts[i].skip};
     return MICA_OK;
 }

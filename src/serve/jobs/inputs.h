@@ -16,10 +16,12 @@ typedef struct mc_inputs {
 /* Reads a field, and checks that each input fits the model's context.
  *
  *  name     the field's, for the failure.
+ *  embedded  for vectors: an embedder's texts get its default prompt, are cut to its maximum, and
+ *            may be empty.
  *  inputs   freed with mc_inputs_free, also where it fails.
  *  returns  false: *failure says which input is wrong */
-bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, mc_inputs *inputs,
-                    mc_failure *failure);
+bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, bool embedded,
+                    mc_inputs *inputs, mc_failure *failure);
 void mc_inputs_free(mc_inputs *inputs);
 
 /* Prompts as texts of tasks [count], which borrow the ids; freed with mc_free.

@@ -2,11 +2,14 @@
 
 #include "base/alloc.h"
 #include "serve/common/ids.h"
+#include "task/encode_text.h"
 #include "text/chat/prompt.h"
 
 static bool read_text(mc_str text, const char *name, const mica_tokenizer *tok,
-                      mc_completion_prompt *prompt, mc_failure *failure) {
-    mica_status status = mc_prompt_encode(tok, text.ptr, text.len, &prompt->ids, &prompt->n);
+                      const mc_lm *embedder, mc_completion_prompt *prompt, mc_failure *failure) {
+    mica_status status =
+        embedder ? mc_encode_ids(tok, embedder, NULL, text, &prompt->ids, &prompt->n, &prompt->skip)
+                 : mc_prompt_encode(tok, text.ptr, text.len, &prompt->ids, &prompt->n);
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
@@ -20,13 +23,13 @@ static bool read_ids(mc_json array, const char *name, size_t vocab, mc_completio
 }
 
 static bool read_one(mc_json value, const char *name, const mica_tokenizer *tok, size_t vocab,
-                     mc_completion_prompt *prompt, mc_failure *failure) {
+                     const mc_lm *embedder, mc_completion_prompt *prompt, mc_failure *failure) {
     mc_str text;
     bool is_text = mc_json_get_str(value, &text);
     if (!is_text && mc_json_get_type(value) != MC_JSON_ARRAY)
         return mc_failure_set(failure, 400, "invalid_type", name,
                               "%s: want a text, texts, token ids, or arrays of them", name);
-    if (!(is_text ? read_text(text, name, tok, prompt, failure)
+    if (!(is_text ? read_text(text, name, tok, embedder, prompt, failure)
                   : read_ids(value, name, vocab, prompt, failure)))
         return false;
     return prompt->n > 0 ||
@@ -42,7 +45,8 @@ static bool is_one(mc_json value) {
 }
 
 bool mc_prompts_read(mc_json value, const char *name, const mica_tokenizer *tok, size_t vocab,
-                     mc_completion_prompt **prompts, size_t *count, mc_failure *failure) {
+                     const mc_lm *embedder, mc_completion_prompt **prompts, size_t *count,
+                     mc_failure *failure) {
     size_t n = is_one(value) ? 1 : mc_json_count(value), i = 0;
     *prompts = NULL;
     *count = 0;
@@ -53,10 +57,10 @@ bool mc_prompts_read(mc_json value, const char *name, const mica_tokenizer *tok,
     if (!all) return mc_failure_of(failure, mc_fail_nomem("prompts"), NULL);
     bool done = true;
     if (is_one(value)) {
-        done = read_one(value, name, tok, vocab, all, failure);
+        done = read_one(value, name, tok, vocab, embedder, all, failure);
     } else {
         for (mc_json_iter it = mc_json_begin(value); done && mc_json_next(&it); i++)
-            done = read_one(it.value, name, tok, vocab, &all[i], failure);
+            done = read_one(it.value, name, tok, vocab, embedder, &all[i], failure);
     }
     if (!done) {
         mc_prompts_free(all, n);

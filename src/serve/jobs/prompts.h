@@ -4,6 +4,7 @@
 #define SERVE_JOBS_PROMPTS_H
 
 #include "base/json.h"
+#include "model/lm.h"
 #include "serve/jobs/completion.h"
 
 enum { MC_PROMPTS = 2048 }; /* of a request */
@@ -13,10 +14,12 @@ enum { MC_PROMPTS = 2048 }; /* of a request */
  *
  *  name      the field's, for the failure.
  *  vocab     ids are below it.
+ *  embedder  NULL; or texts get its default prompt, and are cut to its maximum.
  *  prompts   receives [*count], freed with mc_prompts_free.
  *  returns   false: *failure says why, and *prompts is NULL */
 bool mc_prompts_read(mc_json value, const char *name, const mica_tokenizer *tok, size_t vocab,
-                     mc_completion_prompt **prompts, size_t *count, mc_failure *failure);
+                     const mc_lm *embedder, mc_completion_prompt **prompts, size_t *count,
+                     mc_failure *failure);
 void mc_prompts_free(mc_completion_prompt *prompts, size_t count);
 
 #endif

@@ -323,7 +323,8 @@ static bool complete(mc_exchange *http) {
     const mica_tokenizer *tok = mica_model_tokenizer(served->model);
     size_t vocab = mica_tokenizer_vocab_size(tok);
     if (mc_llama_options(&values, vocab, &arena, &options, &http->failure) &&
-        mc_prompts_read(values.prompt, "prompt", tok, vocab, &prompts, &count, &http->failure))
+        mc_prompts_read(values.prompt, "prompt", tok, vocab, NULL, &prompts, &count,
+                        &http->failure))
         return answer(http, &values, served, &options, &arena, prompts, count);
     mc_arena_deinit(&arena);
     return false;

@@ -183,6 +183,10 @@ static bool is_empty(mc_json input) {
 /* Sets what is to be computed. input NONE, or empty: nothing. */
 static bool prepare(vectors *at, const embed_values *values, mc_json input, mc_failure *failure) {
     mica_model_info info = {.struct_bytes = sizeof info};
+    const mc_session_model *local;
+    bool encodes =
+        mc_model_local(at->evaluation.served->model, &local) == MICA_OK && mc_encodes(local->lm);
+    const mc_lm *embedder = encodes ? local->lm : NULL;
     const mica_tokenizer *tok = mica_model_tokenizer(at->evaluation.served->model);
     mica_model_get_info(at->evaluation.served->model, &info);
     int64_t width = mc_encode_model_width(at->evaluation.served->model);
@@ -194,7 +198,8 @@ static bool prepare(vectors *at, const embed_values *values, mc_json input, mc_f
     if (is_empty(input)) return true;
     return check_texts(input, failure) &&
            mc_prompts_read(input, at->older ? "prompt" : "input", tok,
-                           mica_tokenizer_vocab_size(tok), &at->prompts, &at->count, failure) &&
+                           mica_tokenizer_vocab_size(tok), embedder, &at->prompts, &at->count,
+                           failure) &&
            fit(at, values->truncate, info.context_length, failure);
 }
 

@@ -37,8 +37,9 @@ static const mc_field fields[] = {
      .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
      .required = true,
      .offset = AT(input),
-     .help = "a text, up to 2048 texts, token ids, or up to 2048 arrays of token ids; none is cut: "
-             "one that is longer than the context is refused"},
+     .help = "a text, up to 2048 texts, token ids, or up to 2048 arrays of token ids; one that is "
+             "longer than the context is refused. An embedder's texts get its default prompt and "
+             "are cut to its maximum"},
     {.name = "encoding_format",
      .kind = MC_FIELD_CHOICE,
      .choices = "float base64",
@@ -195,7 +196,7 @@ static bool embed(mc_exchange *http) {
         .progress_user = &e->evaluation,
         .cancel = &e->evaluation.cancel,
     };
-    if (mc_inputs_read(values.input, "input", served->model, &e->inputs, &http->failure) &&
+    if (mc_inputs_read(values.input, "input", served->model, true, &e->inputs, &http->failure) &&
         check(e, &values, &http->failure))
         return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
     on_close(&e->evaluation);

@@ -511,8 +511,8 @@ static bool complete(mc_exchange *http) {
     if (done && values.suffix.len)
         done = read_gaps(http, &values, tok, &arena, &options, &prompts, &count);
     else if (done)
-        done =
-            mc_prompts_read(values.prompt, "prompt", tok, vocab, &prompts, &count, &http->failure);
+        done = mc_prompts_read(values.prompt, "prompt", tok, vocab, NULL, &prompts, &count,
+                               &http->failure);
     if (!done) {
         mc_arena_deinit(&arena);
         return false;
