@@ -253,9 +253,10 @@ MICA_API void mica_session_close(mica_session **session);
  *  answer ends with MICA_EINVAL. */
 MICA_API void mica_session_reset(mica_session *session);
 
-/** Opens a session with the history and the caches of another one: both go on from there. They share
- *  memory until one of them writes to it. The fork has the same draft model, which reads the history
- *  anew. A fork that is kept is a snapshot, to which mica_session_cut cannot always go back.
+/** Opens a session with the history and the caches of another one: both go on from there. They
+ *  share memory until one of them writes to it. The fork has the same draft model, which reads the
+ *  history anew. A fork that is kept is a snapshot, to which mica_session_cut cannot always go
+ *  back.
  *
  *  session  not of an unfinished answer's stream meanwhile.
  *  fork     receives the session, owned by the caller; NULL after an error.

@@ -2,9 +2,9 @@
  *
  * As Gemma 3, with these differences: norms are plain; scores are not scaled; values have a norm
  * without weight; full layers have heads of their own size, whose RoPE is proportional, and their
- * values may be their keys; the last layers may read the keys and values of earlier ones, and have a
- * wider MLP then; tokens give each layer an input of its own, where the config has a width for it;
- * experts may stand beside the MLP; each layer ends with a factor.
+ * values may be their keys; the last layers may read the keys and values of earlier ones, and have
+ * a wider MLP then; tokens give each layer an input of its own, where the config has a width for
+ * it; experts may stand beside the MLP; each layer ends with a factor.
  *
  * Source: the behaviour and the defaults of transformers 5. */
 #include "model/family.h"

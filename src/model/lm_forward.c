@@ -111,8 +111,8 @@ typedef struct layer_call {
     int64_t first;
 } layer_call;
 
-/* Takes keys and values behind x, if the layer shares them, and its input behind all; leaves its own
- * keys and values behind the result, if others share them. */
+/* Takes keys and values behind x, if the layer shares them, and its input behind all; leaves its
+ * own keys and values behind the result, if others share them. */
 static mica_status record_layer(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                 mica_array *results, size_t n_results) {
     const layer_call *call = user;
@@ -201,8 +201,8 @@ static mica_array with_rows(mica_scope *s, const mc_decoder_spec *spec, mica_arr
     return mica_where(s, mica_less(s, ids, end), ids, first);
 }
 
-/* What tokens give to each layer, [B, L, layers, layer_width]: a norm of what the embeddings x make,
- * and, unless ids are embeddings, a row of the table. MICA_NONE: the model has none. */
+/* What tokens give to each layer, [B, L, layers, layer_width]: a norm of what the embeddings x
+ * make, and, unless ids are embeddings, a row of the table. MICA_NONE: the model has none. */
 static mica_array layer_inputs(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array x) {
     const mc_decoder_spec *spec = &lm->spec;
     const int64_t split[] = {spec->n_layers, spec->layer_width};

@@ -115,7 +115,7 @@ A GGUF file becomes a folder: its blocks are kept, its tokenizer is found again.
   [1]
   $ cp $ROOT/tests/fixtures/gguf/types.gguf .
   $ mica convert types.gguf x 2>&1
-  mica: types.gguf: general.architecture is 'none'; mica converts llama, qwen2, qwen3, gemma2 and gemma3
+  mica: types.gguf: general.architecture is 'none'; mica converts llama, also with experts, qwen2, qwen3, qwen3moe, olmoe, gemma2 and gemma3
   [1]
 
 A folder becomes a GGUF file, if its name says so. What GGUF has no blocks for is dequantised, and

@@ -36,4 +36,4 @@ Embedders: their prompts, and fewer dimensions.
   3 1.0000
   3 1.0000
   $ mica embed e/nomic_bert texts -q --prompt-name nope 2>&1 | head -1
-  mica: id 1: no prompt is called 'nope'; the model has: query, document
+  mica: no prompt is called 'nope'; the model has: query, document

@@ -60,6 +60,7 @@ The same as JSON.
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",
     "parameters": 20460928,
+    "active_parameters": 20460928,
     "bits": 4,
     "group_size": 32,
     "layers": 8,

@@ -164,7 +164,7 @@ static void test_hangup(void **state) {
 
 /* ---- embedders ---- */
 
-/* As mica_embed: the default prompt before a text, and a long text cut, the tokens around it kept. */
+/* As mica_embed: the default prompt before a text; a long text cut, tokens around it kept. */
 static void test_embeddings(void **state) {
     (void)state;
     static const char *const paths[] = {"/v1/embeddings", "/api/embed"};
