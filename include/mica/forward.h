@@ -85,8 +85,9 @@ typedef struct mica_forward_options {
  *           or a mask, a layer carries more than keys and values; MICA_ESHAPE, MICA_EDTYPE ids or
  *           an array of the options, or of the store; those of the store; an id below 0 or past the
  *           vocabulary, and a number of `at` out of range, are errors of mica_eval, MICA_EINVAL;
- *  MICA_ENOMEM grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic)
- *           is that of the matmuls without rounding. */
+ *           MICA_ENOMEM
+ *  grad     embeddings. That of matmuls whose activations are rounded (mica_arithmetic) is that of
+ *           the matmuls without rounding. */
 MICA_API mica_array mica_model_forward(mica_scope *s, const mica_model *model, mica_array ids,
                                        const mica_forward_options *options);
 
