@@ -34,11 +34,11 @@ MICA_BEGIN
 
 /** What a chunk attends to in a layer. */
 typedef struct mica_kv {
-    mica_array k, v; /* [B, kv_heads, N, width], in the order of positions: the chunk's own are the
+    mica_array k;    /* [B, kv_heads, N, width], in the order of positions: the chunk's own are the
                         last of them */
-    mica_array
-        mask; /* bool [B, 1, L, N]: what a token sees of these, none behind itself, nor before
-                        its layer's window, in any case; MICA_NONE: all others */
+    mica_array v;    /* as k */
+    mica_array mask; /* bool [B, 1, L, N]: what a token sees of these, none behind itself, nor
+                        before its layer's window, in any case; MICA_NONE: all others */
 } mica_kv;
 
 /** A cache of one's own: keys and values that passes leave to the caller. */
