@@ -33,10 +33,11 @@ static void add_attention(mc_decoder_spec *spec) {
 }
 
 static void add_mlp(mc_decoder_spec *spec) {
-    mc_block_spec *block = &spec->blocks[mc_spec_add(spec, &mc_block_mlp)];
+    mc_block_spec *block = &spec->blocks[mc_spec_add(spec, &mc_block_gated)];
     block->names[MC_BLOCK_NORM] = "output.LayerNorm";
-    block->names[MC_MLP_UP] = "intermediate.dense";
-    block->names[MC_MLP_DOWN] = "output.dense";
+    block->names[MC_GATED_GATE] = NULL;
+    block->names[MC_GATED_UP] = "intermediate.dense";
+    block->names[MC_GATED_DOWN] = "output.dense";
     block->gated = (mc_gated_spec){.width = spec->intermediate, .activation = MC_GELU};
 }
 

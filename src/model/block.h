@@ -211,7 +211,6 @@ enum {
     MC_GATED_GATE_UP, /* rows of gate and up, in the place of these */
     MC_GATED_SLOTS
 };
-enum { MC_MLP_UP = MC_BLOCK_SLOTS, MC_MLP_DOWN, MC_MLP_SLOTS };
 enum { MC_LAYER_INPUT_GATE = MC_BLOCK_SLOTS, MC_LAYER_INPUT_PROJECTION, MC_LAYER_INPUT_SLOTS };
 enum { MC_SCALE_FACTOR = MC_BLOCK_SLOTS, MC_SCALE_SLOTS };
 enum {
@@ -273,8 +272,9 @@ enum {
 /* The width of the residual stream, an extent. */
 mc_extent mc_block_hidden;
 
-/* Gives a block an optional slot, by its usual name. */
+/* Gives a block an optional slot, or those of [first, last], by their usual names. */
 void mc_block_use(mc_block_spec *block, int slot);
+void mc_block_use_all(mc_block_spec *block, int first, int last);
 
 /* Gives it one whose rows are those of slots [first, last], which go: q, k and v of phi3. */
 void mc_block_use_joined(mc_block_spec *block, int slot, int first, int last);

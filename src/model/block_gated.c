@@ -1,6 +1,6 @@
 /* The gated MLP: down(activation(gate x) * up x); without a gate down(activation(up x)).
  *
- * Source: Shazeer 2020 (arXiv:2002.05202). */
+ * Source: Shazeer 2020 (arXiv:2002.05202); Vaswani et al. 2017 (arXiv:1706.03762). */
 #include "model/pass.h"
 
 static int64_t width(const mc_block_spec *b) {
@@ -12,7 +12,8 @@ static int64_t twice_width(const mc_block_spec *b) {
 }
 
 static int64_t kept(const mc_block_spec *b) {
-    return 4 * b->hidden + 4 * b->gated.width;
+    bool gated = b->names[MC_GATED_GATE] || b->names[MC_GATED_GATE_UP];
+    return gated ? 4 * b->hidden + 4 * b->gated.width : 3 * b->hidden + 2 * b->gated.width;
 }
 
 static const mc_slot slots[MC_GATED_SLOTS] = {

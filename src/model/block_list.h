@@ -1,7 +1,6 @@
 /* Kinds of blocks. BLOCK(name): mc_block_name is in model/block_name.c. */
 BLOCK(attention)
 BLOCK(gated)
-BLOCK(mlp)
 BLOCK(short_conv)
 BLOCK(delta_net)
 BLOCK(experts)

@@ -251,11 +251,54 @@ static void size_rope(const mc_decoder_spec *spec, mc_rope_spec *rope) {
     rope->context = (double)spec->context;
 }
 
-/* The name that families' tables have of a kind with two. */
+/* The name that families' tables have of a kind with several. */
 static mc_str usual_type(mc_str name) {
-    if (mc_str_is(name, "mamba")) return MC_STR("linear_attention");
-    if (mc_str_is(name, "attention")) return MC_STR("full_attention");
+    static const char *const names[][2] = {{"mamba", "linear_attention"},
+                                           {"M", "linear_attention"},
+                                           {"attention", "full_attention"},
+                                           {"*", "full_attention"},
+                                           {"E", "moe"},
+                                           {"-", "mlp"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (mc_str_is(name, names[i][0])) return mc_str_of(names[i][1]);
     return name;
+}
+
+static mica_status wrong_count(const mc_config_scope *text, const char *key, size_t count,
+                               const mc_decoder_spec *spec) {
+    return mc_config_fail(text, key, MICA_EFORMAT, "names %zu layers, num_hidden_layers is %d",
+                          count, spec->n_layers);
+}
+
+/* The names of all layers' kinds: a list, or a text of a letter each. *count receives 0 if the
+ * config has none. */
+static mica_status read_types(const mc_config_scope *text, const char *key,
+                              const mc_decoder_spec *spec, mc_str *names, size_t *count) {
+    mc_str letters;
+    *count = 0;
+    if (!mc_json_get_str(mc_json_find(text->object, key), &letters)) {
+        MC_TRY(mc_config_strs(text, key, MC_OPTIONAL, names, MC_MAX_LAYERS, count));
+        return !*count || *count == (size_t)spec->n_layers ? MICA_OK
+                                                           : wrong_count(text, key, *count, spec);
+    }
+    if (letters.len != (size_t)spec->n_layers) return wrong_count(text, key, letters.len, spec);
+    for (; *count < letters.len; ++*count)
+        names[*count] = (mc_str){letters.ptr + *count, 1};
+    return MICA_OK;
+}
+
+static mica_status unknown_type(const mc_config_scope *text, const char *key,
+                                const mc_layer_type *types, size_t layer, mc_str name) {
+    char known[256] = "";
+    size_t len = 0;
+    for (size_t i = 0; types[i].name && len < sizeof known; i++)
+        len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
+                                !i                  ? ""
+                                : types[i + 1].name ? ", "
+                                                    : " and ",
+                                types[i].name);
+    return mc_config_fail(text, key, MICA_EUNSUPPORTED, "layer %zu is \"%.*s\"; mica knows %s",
+                          layer, MC_STR_ARG(name), known);
 }
 
 mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
@@ -263,18 +306,12 @@ mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
                                   int *kinds) {
     mc_str names[MC_MAX_LAYERS];
     size_t count = 0;
-    MC_TRY(mc_config_strs(text, key, MC_OPTIONAL, names, MC_MAX_LAYERS, &count));
-    if (count && count != (size_t)spec->n_layers)
-        return mc_config_fail(text, key, MICA_EFORMAT, "names %zu layers, num_hidden_layers is %d",
-                              count, spec->n_layers);
+    MC_TRY(read_types(text, key, spec, names, &count));
     for (size_t i = 0; i < count; i++) {
         const mc_layer_type *type = types;
         while (type->name && !mc_str_is(usual_type(names[i]), type->name))
             type++;
-        if (!type->name)
-            return mc_config_fail(text, key, MICA_EUNSUPPORTED,
-                                  "layer %zu is \"%.*s\"; mica knows %s and %s", i,
-                                  MC_STR_ARG(names[i]), types[0].name, types[1].name);
+        if (!type->name) return unknown_type(text, key, types, i, names[i]);
         kinds[i] = type->kind;
     }
     return MICA_OK;
@@ -297,19 +334,19 @@ static void set_window(mc_decoder_spec *spec, int layer, int64_t window) {
     mc_family_vary(spec, layer, window, spec->blocks[MC_PLAIN_ATTENTION].attention.rope);
 }
 
-mica_status mc_family_sliding(const mc_config_scope *text, int64_t pattern,
+mica_status mc_family_sliding(const mc_config_scope *text, int64_t pattern, int64_t full,
                               const mc_decoder_spec *spec, int *slides) {
     static const mc_layer_type types[] = {
         {"full_attention", 0}, {"sliding_attention", 1}, {NULL, 0}};
     for (int i = 0; i < spec->n_layers; i++)
-        slides[i] = (i + 1) % pattern != 0;
+        slides[i] = i % pattern != full;
     return mc_family_layer_types(text, "layer_types", types, spec, slides);
 }
 
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec) {
     int slides[MC_MAX_LAYERS];
-    MC_TRY(mc_family_sliding(text, pattern, spec, slides));
+    MC_TRY(mc_family_sliding(text, pattern, pattern - 1, spec, slides));
     for (int i = 0; i < spec->n_layers; i++)
         if (slides[i]) set_window(spec, i, window);
     return MICA_OK;

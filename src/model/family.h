@@ -158,7 +158,8 @@ typedef struct mc_layer_type {
 } mc_layer_type;
 
 /* Reads a list of the kinds of all layers, by the names of `types`, which end with NULL. Configs
- * call linear_attention mamba, too, and full_attention attention.
+ * call linear_attention mamba, too, and full_attention attention; or there is a text with a letter
+ * for each layer: M, * for full_attention, E for moe, - for mlp.
  *  kinds   [n_layers] receives them; without the key they are unchanged
  *  errors  MICA_EFORMAT another number of layers; MICA_EUNSUPPORTED another name */
 mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
@@ -234,8 +235,8 @@ mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec 
 bool mc_family_is_null(const mc_config_scope *text, const char *key);
 
 /* Which layers layer_types calls sliding_attention: slides [n_layers], 1 or 0. Without layer_types
- * all but every `pattern`-th layer, counted from 1. */
-mica_status mc_family_sliding(const mc_config_scope *text, int64_t pattern,
+ * all but the layers `full`, full + pattern ... */
+mica_status mc_family_sliding(const mc_config_scope *text, int64_t pattern, int64_t full,
                               const mc_decoder_spec *spec, int *slides);
 
 /* Gives a layer the plain attention, as it is then, but for the window and the RoPE. */
@@ -244,8 +245,8 @@ void mc_family_vary(mc_decoder_spec *spec, int layer, int64_t window, int64_t ro
 /* Gives all layers the window that sliding_window says; null: none, absent: `window`. */
 mica_status mc_family_window(const mc_config_scope *text, int64_t window, mc_decoder_spec *spec);
 
-/* Gives layers that slide (mc_family_sliding) a copy of the plain attention, as it is then, with a
- * window. */
+/* Gives layers that slide (mc_family_sliding; without layer_types all but every `pattern`-th,
+ * counted from 1) a copy of the plain attention, as it is then, with a window. */
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
                               mc_decoder_spec *spec);
 

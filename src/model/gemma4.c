@@ -91,8 +91,7 @@ static mica_status read_experts(const mc_config_scope *text, mc_decoder_spec *sp
     b->names[MC_BLOCK_NORM] = NULL;
     mc_block_use(b, MC_BLOCK_POST_NORM);
     mc_block_use(b, MC_EXPERTS_FACTORS);
-    for (int i = MC_EXPERTS_ROUTER_NORM; i <= MC_EXPERTS_SHARED_OUTPUT_NORM; i++)
-        mc_block_use(b, i);
+    mc_block_use_all(b, MC_EXPERTS_ROUTER_NORM, MC_EXPERTS_SHARED_OUTPUT_NORM);
     b->names[MC_EXPERTS_ROUTER] = "router.proj";
     b->names[MC_EXPERTS_GATE] = "experts.switch_glu.gate_proj";
     b->names[MC_EXPERTS_UP] = "experts.switch_glu.up_proj";
@@ -114,7 +113,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_family_text(root, &text));
     MC_TRY(mc_family_gemma(root, &text, spec));
     MC_TRY(mc_family_softcaps(&text, spec));
-    MC_TRY(mc_family_sliding(&text, 6, spec, kinds));
+    MC_TRY(mc_family_sliding(&text, 6, 5, spec, kinds));
     kinds[spec->n_layers - 1] = GLOBAL; /* whatever the config says */
     MC_TRY(read_attention(&text, spec, blocks));
     MC_TRY(read_experts(&text, spec, &mlp));

@@ -29,18 +29,14 @@ static mica_status find_rope(const mc_config_scope *root, mc_decoder_spec *spec,
 }
 
 static mica_status read_layers(const mc_config_scope *root, mc_decoder_spec *spec) {
-    static const mc_layer_type types[] = {
-        {"full_attention", 0}, {"sliding_attention", 1}, {NULL, 0}};
     double bases[MC_MAX_LAYERS];
     int slides[MC_MAX_LAYERS];
     int64_t window = 128, rope;
     size_t count = 0;
     MC_TRY(mc_config_int(root, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
-    for (int i = 0; i < spec->n_layers; i++) {
-        slides[i] = i % 4 != 0;
+    MC_TRY(mc_family_sliding(root, 4, 0, spec, slides));
+    for (int i = 0; i < spec->n_layers; i++)
         bases[i] = spec->ropes[0].base;
-    }
-    MC_TRY(mc_family_layer_types(root, "layer_types", types, spec, slides));
     MC_TRY(mc_config_floats(root, "layer_rope_theta", MC_OPTIONAL, 0, 1e12, bases, MC_MAX_LAYERS,
                             &count));
     if (count && count != (size_t)spec->n_layers)

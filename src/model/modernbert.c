@@ -68,15 +68,11 @@ static mica_status read_biases(const mc_config_scope *root, mc_decoder_spec *spe
 }
 
 static mica_status read_windows(const mc_config_scope *root, mc_decoder_spec *spec) {
-    static const mc_layer_type types[] = {
-        {"full_attention", 0}, {"sliding_attention", 1}, {NULL, 0}};
     int slides[MC_MAX_LAYERS];
     int64_t local = 128, interval = 3;
     MC_TRY(mc_config_int(root, "local_attention", MC_OPTIONAL, 2, INT32_MAX, &local));
     MC_TRY(mc_config_int(root, "global_attn_every_n_layers", MC_OPTIONAL, 1, INT32_MAX, &interval));
-    for (int i = 0; i < spec->n_layers; i++)
-        slides[i] = i % interval != 0;
-    MC_TRY(mc_family_layer_types(root, "layer_types", types, spec, slides));
+    MC_TRY(mc_family_sliding(root, interval, 0, spec, slides));
     for (int i = 0; i < spec->n_layers; i++)
         mc_family_vary(spec, i, slides[i] ? local / 2 : 0, slides[i] ? LOCAL : GLOBAL);
     return MICA_OK;

@@ -22,31 +22,9 @@ static const mc_mamba2_keys mamba_keys = {.heads = "mamba_num_heads",
                                           .kernel_bias = "use_conv_bias",
                                           .bias = "mamba_proj_bias"};
 
-/* The kinds by a letter each: "MEM*E-". */
-static mica_status read_pattern(const mc_config_scope *root, const mc_decoder_spec *spec,
-                                int *kinds) {
-    static const char letters[] = {[MAMBA] = 'M', [ATTENTION] = '*', [EXPERTS] = 'E', [MLP] = '-'};
-    mc_str pattern = {NULL, 0};
-    MC_TRY(mc_config_str(root, "hybrid_override_pattern", MC_OPTIONAL, &pattern));
-    if (pattern.ptr && pattern.len != (size_t)spec->n_layers)
-        return mc_config_fail(root, "hybrid_override_pattern", MICA_EFORMAT,
-                              "names %zu layers, num_hidden_layers is %d", pattern.len,
-                              spec->n_layers);
-    for (size_t i = 0; i < pattern.len; i++) {
-        int kind = 0;
-        while (kind < KINDS && letters[kind] != pattern.ptr[i])
-            kind++;
-        if (kind == KINDS)
-            return mc_config_fail(root, "hybrid_override_pattern", MICA_EUNSUPPORTED,
-                                  "layer %zu is '%c'; mica knows M, *, E and -", i, pattern.ptr[i]);
-        kinds[i] = kind;
-    }
-    return MICA_OK;
-}
-
 static mica_status read_kinds(const mc_config_scope *root, const mc_decoder_spec *spec,
                               int *kinds) {
-    MC_TRY(read_pattern(root, spec, kinds));
+    MC_TRY(mc_family_layer_types(root, "hybrid_override_pattern", types, spec, kinds));
     MC_TRY(mc_family_layer_types(root, "layers_block_type", types, spec, kinds));
     return mc_family_layer_types(root, "layer_types", types, spec, kinds);
 }

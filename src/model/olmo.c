@@ -42,7 +42,7 @@ static mica_status read_olmo3(const mc_config_scope *root, mc_decoder_spec *spec
     spec->ropes[SLIDING] = mc_rope_plain(spec->ropes[FULL].base);
     MC_TRY(mc_family_unscaled_rope(root, spec, "sliding_attention", &spec->ropes[SLIDING]));
     MC_TRY(mc_config_int(root, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
-    MC_TRY(mc_family_sliding(root, 4, spec, slides));
+    MC_TRY(mc_family_sliding(root, 4, 3, spec, slides));
     for (int i = 0; i < spec->n_layers; i++)
         if (slides[i]) mc_family_vary(spec, i, window, SLIDING);
     return MICA_OK;

@@ -75,8 +75,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_family_text(root, &text));
     MC_TRY(mc_family_gated_qwen(root, &text, spec));
     MC_TRY(mc_family_delta_net(&text, spec, &net));
-    for (int i = MC_DELTA_NET_QKV; i <= MC_DELTA_NET_B; i++)
-        mc_block_use(&spec->blocks[net], i);
+    mc_block_use_all(&spec->blocks[net], MC_DELTA_NET_QKV, MC_DELTA_NET_B);
     return MICA_OK;
 }
 

@@ -31,8 +31,7 @@ mica_status mc_family_shared_experts(const mc_config_scope *text, int64_t count,
     MC_TRY(mc_family_experts(text, &keys, experts));
     MC_TRY(mc_config_int(text, "shared_expert_intermediate_size", MC_OPTIONAL, 1, MC_MAX_WIDTH,
                          &e->shared_width));
-    for (int i = MC_EXPERTS_SHARED_GATE; i <= MC_EXPERTS_SHARED_DOWN; i++)
-        mc_block_use(experts, i);
+    mc_block_use_all(experts, MC_EXPERTS_SHARED_GATE, MC_EXPERTS_SHARED_DOWN);
     mc_block_use(experts, MC_EXPERTS_SHARED_SWITCH);
     experts->forms = form;
     experts->n_forms = 1;
@@ -46,8 +45,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_family_text(root, &text));
     MC_TRY(mc_family_gated_qwen(root, &text, spec));
     MC_TRY(mc_family_delta_net(&text, spec, &net));
-    for (int i = MC_DELTA_NET_QKV; i <= MC_DELTA_NET_B; i++)
-        mc_block_use(&spec->blocks[net], i);
+    mc_block_use_all(&spec->blocks[net], MC_DELTA_NET_QKV, MC_DELTA_NET_B);
     MC_TRY(mc_family_shared_experts(&text, 256, 8, &stacked, spec, &experts));
     mc_family_all_sparse(spec, experts);
     return MICA_OK;

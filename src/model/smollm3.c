@@ -26,7 +26,7 @@ static mica_status read_layers(const mc_config_scope *root, mc_decoder_spec *spe
     MC_TRY(read_rotated(root, spec, rotated));
     MC_TRY(mc_config_bool(root, "use_sliding_window", MC_OPTIONAL, &windows));
     MC_TRY(mc_config_int(root, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
-    MC_TRY(mc_family_sliding(root, 1, spec, slides));
+    MC_TRY(mc_family_sliding(root, 1, 0, spec, slides));
     if (!mc_config_has(root, "layer_types"))
         for (int i = 0; i < spec->n_layers; i++)
             slides[i] = windows && !rotated[i];

@@ -7,6 +7,11 @@ void mc_block_use(mc_block_spec *block, int slot) {
     block->names[slot] = block->kind->slots[slot].name;
 }
 
+void mc_block_use_all(mc_block_spec *block, int first, int last) {
+    for (int i = first; i <= last; i++)
+        mc_block_use(block, i);
+}
+
 void mc_block_use_joined(mc_block_spec *block, int slot, int first, int last) {
     mc_block_use(block, slot);
     for (int i = first; i <= last; i++)
