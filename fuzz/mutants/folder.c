@@ -68,12 +68,16 @@ static folder_list list_some(const char *fixtures, const char *name, const char 
     return found;
 }
 
+/* Folders of models to make mutants of. */
+static const char *const cases_of[FOLDER_CASES] = {"models", "families", "published"};
+
 void folder_sources_find(const char *fixtures, const char *corpus, folder_sources *s) {
     *s = (folder_sources){
         .fixtures = fixtures,
         .corpus = corpus,
-        .models = list_some(fixtures, "models", ""),
-        .families = list_some(fixtures, "families", ""),
+        .models = {list_some(fixtures, cases_of[0], ""), list_some(fixtures, cases_of[1], ""),
+                   list_some(fixtures, cases_of[2], "")},
+        .embedders = list_some(fixtures, "embedders", ""),
         .adapters = list_some(fixtures, "lora", ""),
         .templates = list_some(fixtures, "chat", ".json"),
         .networks = list_some(fixtures, "onnx", ".onnx"),
@@ -83,8 +87,9 @@ void folder_sources_find(const char *fixtures, const char *corpus, folder_source
 }
 
 void folder_sources_free(folder_sources *s) {
-    free_list(&s->models);
-    free_list(&s->families);
+    for (int i = 0; i < FOLDER_CASES; i++)
+        free_list(&s->models[i]);
+    free_list(&s->embedders);
     free_list(&s->adapters);
     free_list(&s->templates);
     free_list(&s->networks);
@@ -218,7 +223,12 @@ static void write_template(chance *c, const folder_sources *s, const char *to) {
     mc_json_close(&doc);
 }
 
-/* Links to the files of a folder, except its goldens. */
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Links to the files of a folder, except its goldens, and of the folders in it. */
 static void link_files(const char *from, const char *to) {
     char source[PATH_BYTES], target[PATH_BYTES];
     folder_list files = list(from, "");
@@ -227,7 +237,10 @@ static void link_files(const char *from, const char *to) {
         if (strncmp(files.names[i], "golden.", 7) == 0) continue;
         folder_join(source, from, files.names[i]);
         folder_join(target, to, files.names[i]);
-        check(symlink(source, target) == 0, target);
+        if (is_folder(source))
+            link_files(source, target); /* of a module: there is one level */
+        else
+            check(symlink(source, target) == 0, target);
     }
     free_list(&files);
 }
@@ -310,10 +323,19 @@ void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *
         make_network(c, s, dir);
         return;
     }
-    const char *cases = adapter ? "lora" : chance_below(c, 2) ? "models" : "families";
-    const char *name = adapter         ? CHANCE_NAME(c, s->adapters)
-                       : *cases == 'm' ? CHANCE_NAME(c, s->models)
-                                       : CHANCE_NAME(c, s->families);
+    if (kind & FOLDER_EMBEDDER) {
+        check(mkdir(dir, 0700) == 0, dir);
+        check(snprintf(from, sizeof from, "%s/embedders/%s", s->fixtures,
+                       CHANCE_NAME(c, s->embedders)) < PATH_BYTES,
+              from);
+        folder_join(to, dir, "model");
+        link_files(from, to);
+        write_inputs(dir);
+        return;
+    }
+    size_t at = adapter ? 0 : chance_below(c, FOLDER_CASES);
+    const char *cases = adapter ? "lora" : cases_of[at];
+    const char *name = adapter ? CHANCE_NAME(c, s->adapters) : CHANCE_NAME(c, s->models[at]);
     check(mkdir(dir, 0700) == 0, dir);
     check(snprintf(from, sizeof from, "%s/%s/%s", s->fixtures, cases, name) < PATH_BYTES, from);
     if (adapter) {

@@ -11,9 +11,11 @@ typedef struct folder_list { /* names, sorted */
     size_t count;
 } folder_list;
 
+enum { FOLDER_CASES = 3 }; /* folders of models: models, families, published */
+
 typedef struct folder_sources {
     const char *fixtures, *corpus;
-    folder_list models, families, adapters, templates, networks;
+    folder_list models[FOLDER_CASES], embedders, adapters, templates, networks;
     folder_list corpus_tokenizers, corpus_templates;
 } folder_sources;
 
@@ -26,14 +28,15 @@ enum { PATH_BYTES = 4096 };
 /* Writes "dir/name". Ends the program if it is too long. */
 void folder_join(char path[PATH_BYTES], const char *dir, const char *name);
 
-enum { FOLDER_ADAPTER = 1, FOLDER_CORPUS = 2, FOLDER_NETWORK = 4 };
+enum { FOLDER_ADAPTER = 1, FOLDER_CORPUS = 2, FOLDER_NETWORK = 4, FOLDER_EMBEDDER = 8 };
 
 /* Makes dir with dir/model, a complete model folder of links to the fixtures' files, and the verbs'
  * inputs input.txt and prompts.json. With FOLDER_ADAPTER it also makes dir/adapter, and dir/model
  * is its base. With FOLDER_CORPUS, tokenizer and template may be from the corpus: these are unusual
- * and need not fit the model. With FOLDER_NETWORK it
- * makes dir/net instead: net.onnx, what that keeps outside, and its inputs, net.npz. All have
- * keys.txt, keys of a server. */
+ * and need not fit the model. With FOLDER_EMBEDDER
+ * dir/model is an embedder or a cross-encoder, with the folders of its modules and its own
+ * tokenizer. With FOLDER_NETWORK it makes dir/net instead: net.onnx, what that keeps outside, and
+ * its inputs, net.npz. All have keys.txt, keys of a server. */
 void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *dir);
 
 /* Removes the folder and its contents. */

@@ -48,6 +48,7 @@ enum {
     NETWORK = 32,
     PROGRAM = 64,
     SERVER = 128,
+    EMBEDDER = 256,
 };
 
 typedef struct part {
@@ -73,6 +74,15 @@ static const part parts[] = {
     {"program", "net", "net.mica", mutate_program, PROGRAM},
     {"keys", ".", "keys.txt", mutate_bytes, SERVER},
     {"files", "model", NULL, NULL, ALL | CHAT | TOKENS},
+    {"encoder config", "model", "config.json", mutate_json, EMBEDDER},
+    {"encoder tensors", "model", NULL, mutate_tensors, EMBEDDER},
+    {"pairs", "model", "tokenizer.json", mutate_json, EMBEDDER},
+    {"modules", "model", "modules.json", mutate_json, EMBEDDER},
+    {"pooling", "model/1_Pooling", "config.json", mutate_json, EMBEDDER},
+    {"dense", "model/2_Dense", "config.json", mutate_json, EMBEDDER},
+    {"dense tensors", "model/2_Dense", "model.safetensors", mutate_tensors, EMBEDDER},
+    {"text limits", "model", "sentence_bert_config.json", mutate_json, EMBEDDER},
+    {"prompts", "model", "config_sentence_transformers.json", mutate_json, EMBEDDER},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -83,9 +93,6 @@ typedef struct command {
 } command;
 
 #define TEXT "Hello, world! The 3 words <|im_end|> \xc3\xa9\xe4\xb8\xad hello hello hello"
-
-/* Of all networks; each takes those that it has. */
-#define LENGTHS "--dim", "batch=3", "--dim", "n=2", "--dim", "l=5"
 
 static const command commands[] = {
     {ALL | CHAT, {"run", "-m", "model", "-t", "1", "-n", "4", "-c", "256", TEXT}},
@@ -108,12 +115,18 @@ static const command commands[] = {
     {ADAPTER, {"score", "-m", "model", "-a", "adapter", "-t", "1", TEXT}},
     {ADAPTER, {"show", "-a", "adapter", "model"}},
     {SESSION, {"chat", "-m", "model", "-t", "1", "-n", "3", "--session", "talk"}},
-    {NETWORK, {"convert", "-t", "1", LENGTHS, "net/net.onnx", "net/new.mica"}},
+    {NETWORK, {"convert", "-t", "1", "net/net.onnx", "net/new.mica"}},
     {PROGRAM, {"program", "show", "net/net.mica"}},
     {PROGRAM, {"program", "-t", "1", "--input", "net/net.npz", "run", "net/net.mica"}},
     {PROGRAM,
      {"program", "-t", "1", "--cast", "--input", "net/net.npz", "-o", "all.npz", "run",
       "net/net.mica"}},
+    {EMBEDDER, {"embed", "-m", "model", "-t", "1", "input.txt"}},
+    {EMBEDDER,
+     {"embed", "-m", "model", "-t", "1", "--pooling", "mean", "--dimensions", "4", "input.txt"}},
+    {EMBEDDER, {"embed", "-m", "model", "-t", "1", "--prompt-name", "query", "input.txt"}},
+    {EMBEDDER, {"rerank", "-m", "model", "-t", "1", "--query", TEXT, "input.txt"}},
+    {EMBEDDER, {"show", "model"}},
     /* An address of documentation: it ends when it is to listen there. */
     {SERVER,
      {"serve", "-m", "model", "--host", "192.0.2.1", "--port", "0", "--api-key-file", "keys.txt"}},
@@ -233,15 +246,28 @@ static void make_session(const job *j, const char *dir) {
     exit(2);
 }
 
-/* Makes the program of a network that is valid yet. */
-static void make_program(const job *j, const char *dir) {
+/* Makes the program of a network that is valid yet; false of one that needs numbers for lengths. */
+static bool make_program(const job *j, const char *dir) {
     static const command convert = {
-        0, {"convert", "--quiet", "-t", "1", LENGTHS, "net/net.onnx", "net/net.mica"}};
+        0, {"convert", "--quiet", "-t", "1", "net/net.onnx", "net/net.mica"}};
     child_options options = j->child;
     options.dir = dir;
-    if (child_run(&options, convert.words, count_words(&convert)).code == 0) return;
-    fprintf(stderr, "mutants: no program of the valid network in %s\n", dir);
-    exit(2);
+    return child_run(&options, convert.words, count_words(&convert)).code == 0;
+}
+
+/* Makes a folder, and in it what is to be changed of it. */
+static void make_folder(const job *j, chance *c, const part *p, unsigned kind, const char *dir) {
+    folder_make(c, &j->sources, kind, dir);
+    if (p->readers & SESSION) make_session(j, dir);
+    if (!(p->readers & PROGRAM)) return;
+    for (int i = 0; !make_program(j, dir); i++) {
+        if (i == 9) {
+            fprintf(stderr, "mutants: no program of the valid network in %s\n", dir);
+            exit(2);
+        }
+        folder_remove(dir);
+        folder_make(c, &j->sources, kind, dir);
+    }
 }
 
 static void change(chance *c, const part *p, const char *dir) {
@@ -277,9 +303,8 @@ static bool make_and_run(const job *j, size_t seed) {
     unsigned kind = p->readers & ADAPTER ? FOLDER_ADAPTER : 0;
     if (p->mutate == mutate_template || p->readers & TOKENS) kind |= FOLDER_CORPUS;
     if (p->readers & (NETWORK | PROGRAM)) kind |= FOLDER_NETWORK;
-    folder_make(&c, &j->sources, kind, dir);
-    if (p->readers & SESSION) make_session(j, dir);
-    if (p->readers & PROGRAM) make_program(j, dir);
+    if (p->readers & EMBEDDER) kind |= FOLDER_EMBEDDER;
+    make_folder(j, &c, p, kind, dir);
     change(&c, p, dir);
     size_t room = folder_bytes(dir) * max_times + max_bytes_more;
     bool good = true;
