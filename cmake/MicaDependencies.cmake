@@ -168,8 +168,57 @@ if(NOT MICA_MLX STREQUAL "OFF")
   endif()
 endif()
 
+# The driver is loaded when the device is first opened. Kernels need nvcc, which tools/setup-cuda
+# puts there; without it the device says so.
+set(MICA_HAVE_CUDA OFF)
+if(NOT MICA_CUDA STREQUAL "OFF" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  set(MICA_HAVE_CUDA ON)
+  find_program(MICA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
+  mark_as_advanced(MICA_NVCC)
+  set(MICA_CUDA_TARGETS -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_89,code=sm_89
+    -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_100,code=sm_100
+    -gencode=arch=compute_120,code=sm_120 -gencode=arch=compute_80,code=compute_80
+    CACHE STRING "What nvcc compiles the kernels for")
+  mark_as_advanced(MICA_CUDA_TARGETS)
+  if(MICA_NVCC)
+    get_filename_component(MICA_CUDA_HOME ${MICA_NVCC}/../.. ABSOLUTE)
+  elseif(MICA_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "MICA_CUDA is ON and nvcc was not found: run tools/setup-cuda")
+  else()
+    message(STATUS "nvcc was not found: the device cuda has no kernels (tools/setup-cuda)")
+  endif()
+endif()
+
 # Nothing is needed to build the engine mlx_lm: it looks for Python and mlx-lm when it is asked.
 set(MICA_HAVE_MLX_LM ON)
 if(MICA_MLX_LM STREQUAL "OFF")
   set(MICA_HAVE_MLX_LM OFF)
+endif()
+
+# MPIs whose compilers are here, as Debian names them; a plain mpicc is asked whose it is.
+set(MICA_MPI_FLAVOURS "")
+if(NOT MICA_MPI STREQUAL "OFF" AND NOT CMAKE_CROSSCOMPILING)
+  find_program(MICA_MPICC_openmpi mpicc.openmpi)
+  find_program(MICA_MPICC_mpich mpicc.mpich)
+  find_program(MICA_MPICC mpicc)
+  mark_as_advanced(MICA_MPICC_openmpi MICA_MPICC_mpich MICA_MPICC)
+  if(MICA_MPICC AND NOT MICA_MPICC_openmpi AND NOT MICA_MPICC_mpich)
+    execute_process(COMMAND ${MICA_MPICC} --showme:version RESULT_VARIABLE code
+      OUTPUT_QUIET ERROR_QUIET)
+    if(code EQUAL 0)
+      set(MICA_MPICC_openmpi ${MICA_MPICC})
+    else()
+      set(MICA_MPICC_mpich ${MICA_MPICC})
+    endif()
+  endif()
+  foreach(flavour openmpi mpich)
+    if(MICA_MPICC_${flavour})
+      list(APPEND MICA_MPI_FLAVOURS ${flavour})
+    endif()
+  endforeach()
+  if(NOT MICA_MPI_FLAVOURS AND MICA_MPI STREQUAL "ON")
+    message(FATAL_ERROR "MICA_MPI is ON and there is no mpicc (Debian: libopenmpi-dev)")
+  elseif(NOT MICA_MPI_FLAVOURS)
+    message(STATUS "mpicc was not found: one model runs on one machine only")
+  endif()
 endif()

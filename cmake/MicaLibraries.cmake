@@ -17,7 +17,7 @@ set_target_properties(mica_shared PROPERTIES
 if(APPLE)
   include(CheckLinkerFlag)
   check_linker_flag(C "-Wl,-exported_symbol,_mica_*" MICA_HAVE_EXPORTED_SYMBOL)
-  if(MICA_HAVE_EXPORTED_SYMBOL) # not with the linker of tools/setup-macos
+  if(MICA_HAVE_EXPORTED_SYMBOL) # not with the linker of tools/setup-zig
     target_link_options(mica_shared PRIVATE "-Wl,-exported_symbol,_mica_*")
   endif()
 else()

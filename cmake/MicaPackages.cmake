@@ -1,5 +1,5 @@
-# Packages by cpack: a .deb and a .tar.gz of what make install installs, and a formula for Homebrew
-# from the same words. tools/packages makes and checks them (make packages).
+# Packages by cpack: a .tar.gz of what make install installs, one of the source, and a formula for
+# Homebrew. tools/packages makes and checks them, and Debian's packages (make packages).
 set(CPACK_PACKAGE_NAME mica)
 set(CPACK_PACKAGE_VENDOR "The mica authors")
 set(CPACK_PACKAGE_CONTACT "The mica authors <mica@localhost>")
@@ -15,14 +15,7 @@ set(mica_deb_machine ${CMAKE_SYSTEM_PROCESSOR})
 string(REPLACE x86_64 amd64 mica_deb_machine ${mica_deb_machine})
 string(REPLACE aarch64 arm64 mica_deb_machine ${mica_deb_machine})
 set(CPACK_SYSTEM_NAME ${mica_deb_machine})
-set(CPACK_GENERATOR DEB TGZ)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${mica_deb_machine})
-set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-string(CONCAT CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
-  "libsimdjson-dev, libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, "
-  "libprotobuf-c-dev, pkg-config")
+set(CPACK_GENERATOR TGZ)
 
 # The source, for whoever builds: a Homebrew formula names it. In a checkout it is what git tracks;
 # elsewhere, what is there, but for builds and hidden folders.
@@ -34,8 +27,7 @@ if(NOT EXISTS ${PROJECT_SOURCE_DIR}/.git)
 endif()
 set(CPACK_SOURCE_PACKAGE_FILE_NAME mica-${PROJECT_VERSION}-source)
 
-# A .deb is installed in /usr, a .tar.gz is unpacked anywhere. What git does not track is known when
-# the source is packed.
+# A .tar.gz is unpacked anywhere. What git does not track is known when the source is packed.
 file(WRITE ${PROJECT_BINARY_DIR}/package_prefix.cmake [[
 if(CPACK_PACKAGE_FILE_NAME STREQUAL CPACK_SOURCE_PACKAGE_FILE_NAME)
   foreach(source IN LISTS CPACK_INSTALLED_DIRECTORIES)
@@ -51,10 +43,6 @@ if(CPACK_PACKAGE_FILE_NAME STREQUAL CPACK_SOURCE_PACKAGE_FILE_NAME)
       endforeach()
     endif()
   endforeach()
-elseif(CPACK_GENERATOR STREQUAL "DEB")
-  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-  set(CPACK_DEBIAN_PACKAGE_DEPENDS $ENV{MICA_DEB_DEPENDS})
-  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS $ENV{MICA_DEB_RECOMMENDS})
 elseif(CPACK_GENERATOR STREQUAL "TGZ")
   set(CPACK_PACKAGING_INSTALL_PREFIX /)
 endif()

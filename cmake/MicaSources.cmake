@@ -8,17 +8,30 @@ elseif(MICA_PROCESSOR MATCHES "^(arm64|aarch64)$")
   set(MICA_PROCESSOR aarch64)
 endif()
 
-# mica_kernel_sources(<processor> [FLAGS <flag>...] SOURCES <file>...)
+# MICA_ISAS native: the instruction sets that this machine lacks are left out, which are half of the
+# seconds that kernels take to compile. It asks the functions that choose kernels when mica runs.
+set(MICA_ISAS "all" CACHE STRING "Instruction sets of the kernels: all, or native: this machine's")
+set_property(CACHE MICA_ISAS PROPERTY STRINGS all native)
+set(mica_isas_left_out "")
+if(MICA_ISAS STREQUAL "native" AND NOT CMAKE_CROSSCOMPILING AND NOT MICA_KERNELS_OF)
+  include(MicaIsas)
+endif()
+
+# mica_kernel_sources(<processor> [ISA <set>] [FLAGS <flag>...] SOURCES <file>...)
 #
-# Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
-# to these files alone the flags. Release builds compile kernels with -O3, and so do builds with
-# sanitizers, for which most of int8_*.c would take minutes: these stay as they are. Files of
-# src/cpu/kern/ are the target mica_kernels, which another build may link (MICA_KERNELS_OF).
+# Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any) and
+# not without the instruction set, and to these files alone the flags. Release builds compile
+# kernels with -O3, and so do builds with sanitizers, for which most of int8_*.c would take minutes:
+# these stay as they are. Files of src/cpu/kern/ are the target mica_kernels, which another build
+# may link (MICA_KERNELS_OF).
 #
 #   mica_kernel_sources(any SOURCES dot_ref.c)
-#   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
+#   mica_kernel_sources(x86_64 ISA avx2 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
 function(mica_kernel_sources processor)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FLAGS;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "ISA" "FLAGS;SOURCES")
+  if(arg_ISA IN_LIST mica_isas_left_out)
+    return()
+  endif()
   if(NOT processor STREQUAL "any" AND NOT processor STREQUAL MICA_PROCESSOR)
     return()
   endif()

@@ -4,6 +4,7 @@ set(MICA_TEST_ENVIRONMENT
   ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
   UBSAN_OPTIONS=print_stacktrace=1
   TSAN_OPTIONS=halt_on_error=1
+  MICA_GGUF_CACHE=${PROJECT_BINARY_DIR}/tests/gguf-cache # not the user's
   MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
 # The tests that make test runs under AddressSanitizer have the label `first`: what parses and
 # serves, and a golden or two of each other room. make asan-rest runs the others.

@@ -1,16 +1,18 @@
 #!/bin/sh
 # Installs the distribution's packages that building, testing or fuzzing mica needs.
 #
-#   tools/install-deps.sh [build|test|check|mlx|page]
+#   tools/install-deps.sh [build|full|test|check|mlx|page]
 #
-#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl, OpenSSL,
-#          protobuf-c, libmicrohttpd and xxhash, which are optional
-#   test   build, and cmocka, clang-format 14
-#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, and with apt
-#          a compiler for 64-bit ARM, QEMU, what make macos and make packages need, and Node and
+#   build  what mica cannot be built without: compilers, CMake, simdjson, PCRE2, utf8proc. Says
+#          which optional packages are missing, and what of mica is left out for want of them
+#   full   build, and the optional ones: Ninja, libedit, zlib, zstd, libyaml, libcurl, OpenSSL,
+#          protobuf-c, libmicrohttpd, xxhash (make deps)
+#   test   full, and cmocka, clang-format 14
+#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, Go, and with
+#          apt a compiler for 64-bit ARM, QEMU, what make macos and make packages need, and Node and
 #          Chromium for the page
-#   mlx    build, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
-#   page   build, and Node and the browser that tests of the page are quickest in
+#   mlx    full, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
+#   page   full, and Node and the browser that tests of the page are quickest in
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu
@@ -27,26 +29,40 @@ library() {
 }
 
 missing=
+left_out=
 need() { missing="$missing $1"; } # a word of the package tables below
+
+# An optional package: needed but in the tier build, where what it is for is left out.
+optional() { # WORD WHAT
+  if [ "$tier" = build ]; then left_out="$left_out${left_out:+, }$2 ($1)"
+  else need "$1"; fi
+}
+
+# Whether the packages have a Go that the module takes: Debian 12's is of 1.19.
+golang() {
+  ! have apt-get || apt-cache show golang-go 2> /dev/null |
+    grep -qE '^Version: 2:1\.(2[3-9]|[3-9][0-9])'
+}
 
 have cc && have c++ || need compiler
 have cmake || need cmake
-have ninja || have ninja-build || need ninja
 have pkg-config || need pkg-config
 library simdjson simdjson.h || need simdjson
 library libpcre2-8 pcre2.h || need pcre2
 library libutf8proc utf8proc.h || need utf8proc
-library libedit histedit.h || need libedit
-library zlib zlib.h || need zlib
-library libzstd zstd.h || need zstd
-library yaml-0.1 yaml.h || need libyaml
-library libcurl curl/curl.h || need libcurl
-library libprotobuf-c protobuf-c/protobuf-c.h && have protoc-c || need protobuf-c
-library libcrypto openssl/evp.h || need openssl
-library libmicrohttpd microhttpd.h || need libmicrohttpd
-library libxxhash xxhash.h || need xxhash
+have ninja || have ninja-build || optional ninja "quicker builds"
+library libcurl curl/curl.h || optional libcurl "mica pull"
+library libcrypto openssl/evp.h || optional openssl "mica pull"
+library libmicrohttpd microhttpd.h || optional libmicrohttpd "mica serve"
+library libedit histedit.h || optional libedit "line editing in mica chat"
+library libprotobuf-c protobuf-c/protobuf-c.h && have protoc-c || optional protobuf-c "ONNX files"
+library zlib zlib.h || optional zlib "data compressed by gzip"
+library libzstd zstd.h || optional zstd "data compressed by zstd"
+library yaml-0.1 yaml.h || optional libyaml "configs of mica tune in YAML"
+library libxxhash xxhash.h || optional xxhash "sharing caches of prompts"
+[ -z "$left_out" ] || echo "mica: left out: $left_out. make deps installs what these need"
 case $tier in
-  build) ;;
+  build | full) ;;
   mlx)
     if [ "$(uname -s)" != Darwin ]; then
       python3 -m pip --version > /dev/null 2>&1 || need pip
@@ -66,19 +82,22 @@ case $tier in
     ! have dnf || rpm -q libasan libubsan libtsan > /dev/null || need sanitizers
     ;;
   *)
-    echo "usage: tools/install-deps.sh [build|test|check|mlx|page]" >&2
+    echo "usage: tools/install-deps.sh [build|full|test|check|mlx|page]" >&2
     exit 2
     ;;
 esac
 if [ "$tier" = check ]; then
   have valgrind || need valgrind
+  have mpicc || need mpi
   have doxygen || need doxygen
   have clang-14 || have clang || need clang
   have shellcheck || need shellcheck
+  have go || [ -x /usr/local/go/bin/go ] || ! golang || need go
   if have apt-get; then
     have aarch64-linux-gnu-g++ || need arm-compiler
     have llvm-nm-14 || need llvm
     have dpkg-source || need dpkg-dev
+    have lintian || need lintian
     have ruby || need ruby
     python3 -m pip --version > /dev/null 2>&1 || need pip
     have npm || need node
@@ -118,8 +137,10 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:headless-shell) # a part of Chromium, where the distribution divides it
       if apt-cache show chromium-headless-shell > /dev/null 2>&1; then echo chromium-headless-shell
       else echo chromium; fi ;;
+    apt:mpi) echo openmpi-bin libopenmpi-dev ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
+    apt:go) echo golang-go ;;
 
     dnf:compiler) echo gcc gcc-c++ ;;
     dnf:sanitizers) echo libasan libubsan libtsan ;;
@@ -141,9 +162,12 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:clang-format) echo clang-tools-extra ;;
     dnf:clang) echo clang compiler-rt ;;
     dnf:shellcheck) echo ShellCheck ;;
+    dnf:mpi) echo openmpi openmpi-devel ;;
     dnf:pip) echo python3 python3-pip ;;
     dnf:headless-shell) echo chromium ;;
+    dnf:go) echo golang ;;
 
+    brew:mpi) echo open-mpi ;;
     brew:headless-shell) echo chromium ;;
     brew:compiler) ;; # xcode-select --install, asked for below
     brew:libedit | brew:libcurl | brew:valgrind) ;; # part of macOS; not made for it

@@ -2,19 +2,23 @@
 """Makes tests/fixtures/gguf: files that the Python package gguf writes, and what is in them.
 
     python3 tools/make_gguf_goldens.py      (needs the Python packages gguf, numpy, torch,
-                                             transformers and safetensors; made with gguf 0.19,
-                                             torch 2.15 and transformers 5.23)
+                                             transformers, safetensors and llama-cpp-python; made
+                                             with gguf 0.19 (types.gguf with that of
+                                             llama.cpp in llama-cpp-python 0.3.36), torch 2.15
+                                             and transformers 5.23)
 
 types.gguf holds random blocks of each type, types.safetensors their elements as that package
 decodes them. <family>/model.gguf is a tiny random model with the names, the order of rows and the
 norms of llama.cpp's files; <family>/golden.safetensors its logits, which transformers computes from
 the decoded weights.
 """
+import ctypes
 import hashlib
 import json
 import pathlib
 
 import gguf
+import llama_cpp
 import numpy as np
 import torch
 from gguf.quants import dequantize, quantize
@@ -26,7 +30,8 @@ FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures"
 OUT = FIXTURES / "gguf"
 Q = gguf.GGMLQuantizationType
 TYPES = [Q.F32, Q.F16, Q.BF16, Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.Q2_K, Q.Q3_K, Q.Q4_K,
-         Q.Q5_K, Q.Q6_K, Q.MXFP4]
+         Q.Q5_K, Q.Q6_K, Q.MXFP4, Q.IQ4_NL, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0,
+         Q.Q1_0, Q.Q2_0]
 random = np.random.default_rng(37)
 
 
@@ -36,12 +41,27 @@ def random_blocks(kind, count):
     blocks = random.integers(0, 256, (count, width), dtype=np.uint8)
     half = lambda: random.normal(0, 0.1, count).astype(np.float16).view(np.uint8).reshape(count, 2)
     places = {Q.Q4_0: [0], Q.Q4_1: [0, 2], Q.Q5_0: [0], Q.Q5_1: [0, 2], Q.Q8_0: [0],
-              Q.Q2_K: [80, 82], Q.Q3_K: [108], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2], Q.Q6_K: [208]}
+              Q.Q2_K: [80, 82], Q.Q3_K: [108], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2], Q.Q6_K: [208],
+              Q.IQ4_NL: [0], Q.IQ4_XS: [0], Q.TQ1_0: [52], Q.TQ2_0: [64],
+              Q.Q1_0: [0], Q.Q2_0: [0]}
     for at in places.get(kind, []):
         blocks[:, at:at + 2] = half()
     if kind == Q.MXFP4:
         blocks[:, 0] = random.integers(120, 130, count)
     return blocks
+
+
+def elements_of(data, kind, columns):
+    """By the package gguf, or, of types that it does not know, by ggml."""
+    if kind not in (Q.Q1_0, Q.Q2_0):
+        return dequantize(data, kind).astype(np.float32)
+    ggml = ctypes.CDLL(next(pathlib.Path(llama_cpp.__file__).parent.glob("lib/libggml-base.so")))
+    out = np.zeros((len(data), columns), np.float32)
+    data = np.ascontiguousarray(data)
+    getattr(ggml, f"dequantize_row_{kind.name.lower()}")(
+        data.ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_int64(out.size))
+    return out
 
 
 def make_types():
@@ -66,7 +86,7 @@ def make_types():
         else:
             size, width = gguf.GGML_QUANT_SIZES[kind]
             data = random_blocks(kind, 4).reshape(2, 2 * width)
-            elements[kind.name] = dequantize(data, kind).astype(np.float32)
+            elements[kind.name] = elements_of(data, kind, 2 * size)
         writer.add_tensor(kind.name, data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Makes tests/fixtures/tune/families.json: five steps of LoRA by PEFT, of each family's golden.
+
+    python3 tools/make_lora_goldens.py [CASE...]    (needs torch, transformers and peft; made with
+                                                     torch 2.15, transformers 5.24 and peft 0.21)
+
+Cases are the folders of tests/fixtures/families that transformers reads and that are not quantised.
+Factors of rank 2 are beside each linear module of the layers, and beside stacked experts. B is
+zero at first; number k of A, in rows of `in` numbers, is
+
+    (2 (k * 0x9e3779b1 mod 2^32) / 2^32 - 1) / sqrt(in)
+
+The text is prompt2 of the golden. Kept are the losses before each of five steps of SGD, that behind
+the last, and the root of the sum of the squares of all B.
+"""
+import json
+import pathlib
+import re
+import sys
+
+import numpy as np
+import torch
+import transformers
+from peft import LoraConfig, get_peft_model
+from safetensors.numpy import load_file
+from safetensors.torch import load_file as load_weights
+from transformers import AutoConfig, AutoModelForCausalLM
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+RANK, SCALE, STEPS = 2, 2.0, 5
+RATES = (0.1, 0.03, 0.01, 0.003)
+LOWER = {"granitehyb_moe_hf": (0.003, 0.001)}  # whose routers would turn to other experts
+RENAMED = ("qwen3_next", "deepseek_v3", "glm4_moe_lite")
+MLP = (".gate_proj", ".up_proj", ".down_proj")
+UNKNOWN = ("kimi_k2",)  # to transformers
+MAMBA = ("nemotron_h", "granitemoehybrid")
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures"
+TEXTS = ("gemma3n_hf", "ministral3_hf")
+OUT = FIXTURES / "tune/families.json"
+
+
+def open_text(folder):
+    """The text model of a folder with others, whose loader wants all of them."""
+    config = AutoConfig.from_pretrained(folder).get_text_config()
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32,
+                                             attn_implementation="eager").eval()
+    prefix = re.compile(r"^(language_model\.model\.|model\.language_model\.)")
+    weights = {prefix.sub("model.", k): v.float() for k, v in
+               load_weights(folder / "model.safetensors").items()
+               if prefix.match(k) or "lm_head" in k}
+    missing = model.load_state_dict(weights, strict=False).missing_keys
+    assert missing in ([], ["lm_head.weight"]), missing
+    model.tie_weights()
+    return model
+
+
+def open_model(folder):
+    """The model in f32."""
+    if folder.name in TEXTS:
+        return open_text(folder)
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager",
+        experts_implementation="eager").eval()
+
+
+def loss_of(model, ids):
+    logits = model(input_ids=ids, use_cache=False).logits[0].float()
+    return torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:])
+
+
+def first_a(rows, columns):
+    k = np.arange(rows * columns, dtype=np.uint64) * np.uint64(0x9E3779B1) % np.uint64(1 << 32)
+    x = (2.0 * k.astype(np.float64) / 2.0 ** 32 - 1.0) / np.sqrt(columns)
+    return torch.tensor(x.astype(np.float32).reshape(rows, columns))
+
+
+def targets(folder, model):
+    """Names within a layer: of linear modules, and of stacked experts; and their whole names.
+
+    PEFT takes no out_proj of models with Mamba. Where files have a tensor for each expert, gate and
+    up have factors of their own in mica, and one pair in PEFT: these are left out. So are dense and
+    shared MLPs beside them (RENAMED), whose names PEFT takes for those of the experts.
+    """
+    modules, experts, names = set(), set(), []
+    single = any(".experts.0." in k for k in load_weights(folder / "model.safetensors"))
+    layer = re.compile(r"^(?!.*(vision|audio|visual)).*\blayers\.\d+\.(.*)$")
+    for name, module in model.named_modules():
+        found = layer.match(name)
+        if not found:
+            continue
+        shared = model.config.model_type in RENAMED and name.endswith(MLP)
+        mamba = model.config.model_type in MAMBA and name.endswith("out_proj")
+        if isinstance(module, torch.nn.Linear) and not mamba and not shared:
+            modules.add(found[2])
+            names.append(name)
+        for key, p in module.named_parameters(recurse=False):
+            if p.ndim == 3 and "conv" not in name and not (single and "gate_up" in key):
+                experts.add(f"{found[2]}.{key}")
+    return sorted(modules), sorted(experts), names
+
+
+def train(folder, ids, rate):
+    model = open_model(folder)
+    modules, experts, names = targets(folder, model)
+    config = LoraConfig(r=RANK, lora_alpha=SCALE * RANK, target_modules=names,
+                        target_parameters=experts or None, lora_dropout=0.0)
+    model = get_peft_model(model, config).eval()
+    factors = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    for name, p in factors:
+        p.data = first_a(*p.shape) if ".lora_A." in name else torch.zeros_like(p)
+    optimizer = torch.optim.SGD([p for _, p in factors], rate)
+    losses = []
+    for step in range(STEPS + 1):
+        loss = loss_of(model, ids)
+        losses.append(float(loss.detach()))
+        if step < STEPS:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    norm = sum(float(p.detach().double().square().sum()) for n, p in factors if ".lora_B." in n)
+    return {"modules": modules, "experts": experts, "rate": rate, "losses": losses,
+            "norm": norm ** 0.5}
+
+
+def make(folder):
+    golden = json.loads((folder / "golden.json").read_text())
+    if golden.get("quantised") or golden.get("form") != "hub":
+        return None
+    if json.loads((folder / "config.json").read_text())["model_type"] in UNKNOWN:
+        return None
+    tensors = load_file(folder / "golden.safetensors")
+    ids = torch.tensor(tensors["prompt2.ids"][None].astype(np.int64))
+    model = open_model(folder)
+    with torch.no_grad():
+        got = model(input_ids=ids, use_cache=False).logits[0].float().numpy()
+    apart = np.abs(got - tensors["prompt2.logits"]).max()
+    if not apart < golden["tolerance"]["logits_max_abs_f32_compute"]:
+        print(f"{folder.name}: transformers' loader is {apart:.3g} apart from the golden")
+        return None
+    # the first with which the losses fall, by a part that shows
+    for rate in LOWER.get(folder.name, RATES):
+        case = train(folder, ids, rate)
+        x = case["losses"]
+        if all(np.isfinite(x)) and all(a > b for a, b in zip(x, x[1:])):
+            print(folder.name, rate, [round(v, 4) for v in x], case["modules"], case["experts"])
+            return case
+    raise SystemExit(f"{folder.name}: the losses do not fall")
+
+
+def main():
+    cases = json.loads(OUT.read_text()) if OUT.exists() else {}
+    for folder in sorted((FIXTURES / "families").iterdir()):
+        if folder.name not in sys.argv[1:] and len(sys.argv) > 1:
+            continue
+        case = make(folder)
+        if case:
+            cases[folder.name] = case
+    OUT.write_text(json.dumps(dict(sorted(cases.items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
