@@ -446,7 +446,7 @@ export class App {
         notice(
             "full",
             "The storage is full: this conversation is not saved. Export it, or delete others.",
-            { label: "Delete the 10 oldest", run: () => void this.deleteOldest() },
+            { label: "Delete the 10 oldest", run: () => this.deleteOldest() },
         );
     }
 

@@ -124,11 +124,12 @@ export function announce(text: string): void {
     setTimeout(() => (region.textContent = text), 50);
 }
 
-// A line above the composer that stays until it is closed or replaced by one with the same key.
+// A line above the composer that stays until it is closed or replaced by one with the same key, or
+// until what its action does is done.
 export function notice(
     key: string,
     text: string,
-    action?: { label: string; run: () => void },
+    action?: { label: string; run: () => unknown },
 ): void {
     dismiss(key);
     const line = h(
@@ -137,13 +138,17 @@ export function notice(
         h("span", null, text),
     );
     if (action) {
-        const run = () => {
-            dismiss(key);
-            action.run();
+        const run = async () => {
+            button.disabled = true;
+            await action.run();
+            line.remove();
         };
-        line.append(
-            h("button", { type: "button", class: "text-button", onclick: run }, action.label),
+        const button = h(
+            "button",
+            { type: "button", class: "text-button", onclick: run },
+            action.label,
         );
+        line.append(button);
     }
     line.append(iconButton("close", "Close the notice", () => line.remove()));
     document.getElementById("notices")!.append(line);
