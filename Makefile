@@ -1,16 +1,22 @@
 # Thin targets over CMakePresets.json and tools/. `make help` lists them.
 
 PREFIX ?= /usr/local
+override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 FUZZ_SECONDS ?= 60
 MUTANTS ?= 5000
 CMAKE_FLAGS ?=
 export CMAKE_FLAGS
 
-all: ## build the command, build/mica, and the libraries (what is missing is installed first)
+all: ## build the command, build/mica, and the libraries (what these cannot do without is installed)
 	@tools/install-deps.sh build
 	@tools/build release mica mica_static mica_shared
 
-chat: all ## build and talk with the model in models/
+deps: ## install all packages that mica is built with, also the optional ones (takes root)
+	@tools/install-deps.sh full
+
+chat: ## build the command for this machine's processor, and talk with the model in models/
+	@tools/install-deps.sh build
+	@tools/build release --native mica
 	@build/mica chat
 
 test: ## the release build's tests, and under ASan and UBSan what parses and serves
@@ -56,9 +62,13 @@ arm64: ## all of mica built for 64-bit ARM Linux, tests and golden answers run b
 	@tools/install-deps.sh check
 	@tools/run_tests arm64
 
-packages: ## a .deb and a .tar.gz for this machine and for arm64, in build/packages (needs apt)
+packages: ## .deb packages and a .tar.gz for this machine and for arm64, in build/packages (needs apt)
 	@tools/install-deps.sh check
 	@tools/run_tests packages
+
+cuda: ## the kernels of the device cuda compiled for every GPU that they are for (fetches nvcc)
+	@tools/install-deps.sh mlx
+	@tools/run_tests cuda
 
 macos: ## library and command linked for macOS, on arm64 and x86_64, and checked (needs apt)
 	@tools/install-deps.sh check
@@ -73,7 +83,7 @@ mutants: ## MUTANTS (5000) changed model folders, adapters and sessions, within 
 	@tools/run_mutants $(MUTANTS)
 
 bench: ## rates of the default model, the programs of bench/, and other engines that are there (hours)
-	@tools/install-deps.sh build
+	@tools/install-deps.sh full
 	@tools/build release -DMICA_BUILD_BENCH=ON bench
 	@if [ -d build/peers/models ]; then bench/peers/compare.py --model qwen3-0.6b,gemma3-1b,llama3.2-1b \
 	  --cases prefill:128,prefill:512,prefill:2048,decode:128,decode:64@2048,batch:64x1,batch:64x8,classify:32x4,first:8 \
@@ -83,6 +93,13 @@ bench: ## rates of the default model, the programs of bench/, and other engines 
 docs: ## the pages of the public headers, in build/docs/html (needs doxygen)
 	@tools/check_docs build/docs
 
+wheel: all ## a wheel of the Python package for this machine, in build/wheels (docs/python.md)
+	@python3 tools/make_wheel.py build build/wheels linux_$$(uname -m) --pages build/pages
+
+portable: wheel ## a wheel and an archive for any Linux with glibc 2.28, checked and used (needs apt)
+	@tools/install-deps.sh check
+	@tools/portable
+
 web: ## build the page of mica serve from web/ (needs Node)
 	@tools/build-web
 
@@ -91,7 +108,14 @@ format: ## format all C and C++ files with clang-format 14
 	@tools/format
 
 install: all ## install under PREFIX (/usr/local), staged under DESTDIR
-	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)" > build/install.log || \
+	  { tail -3 build/install.log; exit 1; }
+	@echo "mica: installed under $(DESTDIR)$(PREFIX)"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
+	  echo "mica: put it into your PATH: export PATH=$(PREFIX)/bin:\$$PATH";; esac
+
+uninstall: ## remove from under PREFIX what make install puts there
+	@DESTDIR="$(DESTDIR)" tools/uninstall build "$(PREFIX)"
 
 clean: ## remove build/
 	rm -rf build
@@ -99,4 +123,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages macos fuzz mutants bench docs web format install clean help
+.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages macos cuda fuzz mutants bench docs wheel portable web format install uninstall clean help

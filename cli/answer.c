@@ -2,7 +2,9 @@
 
 #include "info.h"
 #include "interrupt.h"
+#include "parts.h"
 #include "print.h"
+#include "ranks.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -202,7 +204,8 @@ static uint64_t random_seed(void) {
     FILE *in = fopen("/dev/urandom", "rb");
     bool read = in && fread(&seed, sizeof seed, 1, in) == 1;
     if (in) fclose(in);
-    return read ? seed : (uint64_t)(cli_seconds() * 1e6) & UINT32_MAX;
+    if (!read) seed = (uint32_t)(cli_seconds() * 1e6);
+    return cli_ranks_share(&seed, sizeof seed) ? seed : 0;
 }
 
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values) {
@@ -316,32 +319,46 @@ static void print_logprobs(const mica_tokenizer *tok, const mica_token *token) {
     putchar('\n');
 }
 
-/* Prints the text of a token, wrapped unless `wrap` is NULL. */
-static void print_text(cli_wrap *wrap, const mica_token *token) {
+/* Prints some of an answer's text, wrapped unless `wrap` is NULL. */
+static void print_text(cli_wrap *wrap, const char *text, size_t len) {
     if (wrap)
-        cli_wrap_put(wrap, token->text, token->len, cli_columns(stdout), stdout);
+        cli_wrap_put(wrap, text, len, cli_columns(stdout), stdout);
     else
-        cli_print_result(token->text, token->len);
+        cli_print_result(text, len);
 }
 
-int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
-                     const cli_answer_values *values, cli_text *kept, int64_t *used) {
+/* Finds what a token adds to what is printed; NULL: the answer's end. false: an error, reported. */
+static bool find_shown(cli_parts *parts, const mica_token *token, cli_text *shown, cli_text *kept) {
+    shown->len = 0;
+    if (parts->answer) return cli_parts_take(parts, token, shown, kept);
+    return !token || (cli_text_append(shown, token->text, token->len) &&
+                      (!kept || cli_text_append(kept, token->text, token->len)));
+}
+
+int cli_answer_print(mica_stream **stream, const mica_model *model, const cli_answer_values *values,
+                     cli_text *kept, int64_t *used) {
     mica_token token;
-    bool printing = true;
+    cli_parts parts;
+    cli_text shown = {0};
+    bool printing = cli_parts_open(&parts, model), more = true;
     char last = '\n';
     cli_wrap lines = {0}, *wrap = values->wrap && cli_stdout_is_terminal() ? &lines : NULL;
     cli_progress_start("reading", values->quiet);
     cli_interrupt_watch(*stream);
-    while (printing && mica_stream_next(*stream, &token)) {
+    while (printing && more) {
+        more = mica_stream_next(*stream, &token);
         cli_progress_clear();
+        printing = find_shown(&parts, more ? &token : NULL, &shown, kept);
         if (values->logprobs > 0) {
-            print_logprobs(tok, &token);
-        } else if (token.len > 0) {
-            print_text(wrap, &token);
-            last = token.text[token.len - 1];
+            if (more) print_logprobs(mica_model_tokenizer(model), &token);
+        } else if (shown.len > 0) {
+            print_text(wrap, shown.data, shown.len);
+            last = shown.data[shown.len - 1];
         }
-        printing = cli_flush() && (!kept || cli_text_append(kept, token.text, token.len));
+        printing = cli_flush() && printing;
     }
+    cli_parts_close(&parts);
+    free(shown.data);
     cli_interrupt_watch(NULL);
     cli_progress_clear();
 

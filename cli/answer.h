@@ -50,13 +50,14 @@ void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context);
 /** Prints an answer on stdout, each token at once, and its rates on stderr unless quiet. With
  *  --logprobs it prints a line for each token. Closes the stream.
  *
- *  tok      the model's tokenizer, which gives the text of tokens for --logprobs.
+ *  model    the stream's.
  *  stream   just opened; receives NULL.
- *  kept     receives the printed text, also if interrupted; may be NULL.
+ *  kept     receives the printed text, also if interrupted, but for thoughts between special
+ *           tokens; may be NULL.
  *  used     receives the number of tokens of prompt and answer; may be NULL.
  *  returns  CLI_DONE; CLI_INTERRUPTED; CLI_FAILED after it reported the error */
-int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
-                     const cli_answer_values *values, cli_text *kept, int64_t *used);
+int cli_answer_print(mica_stream **stream, const mica_model *model, const cli_answer_values *values,
+                     cli_text *kept, int64_t *used);
 
 /** Prints the answer of a stream as one JSON object, with counts, times and, with --logprobs, its
  *  tokens (answer_json.c). Prints nothing after an error. Closes the stream.

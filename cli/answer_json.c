@@ -63,8 +63,7 @@ static bool collect(mica_stream *stream, const mica_tokenizer *tok, const cli_an
 }
 
 static const char *finish_name(mica_finish finish) {
-    if (finish == MICA_FINISH_CANCELLED) return "interrupted";
-    return finish == MICA_FINISH_LENGTH ? "length" : "stop";
+    return finish == MICA_FINISH_CANCELLED ? "interrupted" : mica_finish_name(finish);
 }
 
 static void print(const mica_stream *stream, const mica_model *model,

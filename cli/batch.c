@@ -1,10 +1,12 @@
 /* mica batch: answers to a file of prompts. */
 #define _POSIX_C_SOURCE 200809L
-#include "batch_item.h"
+#include "batch_row.h"
 #include "ids.h"
 #include "info.h"
+#include "interrupt.h"
 #include "print.h"
 #include "report.h"
+#include "shard.h"
 #include "talk.h"
 #include "task.h"
 #include "ui.h"
@@ -14,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +25,7 @@ typedef struct batch_values {
     cli_answer_values answer;
     cli_constraint_values constraint;
     cli_talk_values talk; /* has no system message */
-    const char *output;
+    const char *output, *shard;
     int64_t parallel;
     bool quiet;
 } batch_values;
@@ -46,33 +49,14 @@ typedef struct batch {
     int64_t answered, skipped, failed, generated_tokens;
     double seconds;
     bool cannot_write;
+    bool again; /* some failed for want of memory, or by the device */
+    cli_shard shard;
+    size_t place;      /* of the next line among those that are not empty */
+    const char *name;  /* the model's, in answers of OpenAI's form */
+    double told, from; /* when the last line of progress was written, and the first was due */
 } batch;
 
 /* ---- output ---- */
-
-/* How a row begins: "{"id": ", an id, and then one of two members. */
-#define ROW_ID "{\"id\": "
-#define ROW_TEXT ", \"text\": "
-#define ROW_ERROR ", \"error\": "
-
-/* Whether two texts agree as far as the shorter one goes. */
-static bool agree(const char *text, size_t len, const char *other) {
-    size_t n = strlen(other);
-    return memcmp(text, other, len < n ? len : n) == 0;
-}
-
-/* Whether a text is the beginning of a row, cut off anywhere. */
-static bool begins_row(const char *text, size_t len) {
-    size_t at = strlen(ROW_ID);
-    if (!agree(text, len, ROW_ID)) return false;
-    if (at < len && text[at] == '"') /* to the quote that ends it */
-        for (at++; at < len && text[at] != '"'; at++)
-            at += text[at] == '\\';
-    while (at < len && text[at] != ',')
-        at++;
-    return at >= len || agree(text + at, len - at, ROW_TEXT) ||
-           agree(text + at, len - at, ROW_ERROR);
-}
 
 static int refuse_output(const char *path, size_t line) {
     int code = cli_fail("%s, line %zu: this is not an output of mica batch", path, line);
@@ -82,10 +66,10 @@ static int refuse_output(const char *path, size_t line) {
 
 /* Reads the id of an earlier run's row. A prompt that failed is left out.  returns an exit code */
 static int read_row(batch *b, const cli_records *earlier, const cli_json *json, size_t line) {
-    const cli_json_node *row = &json->nodes[0];
-    if (cli_json_find(json, row, "error")) return CLI_DONE;
-    bool answered = cli_json_find(json, row, "id") && cli_json_find(json, row, "text");
-    char *id = answered ? cli_records_id(earlier, json, line) : NULL;
+    bool answered;
+    if (!cli_batch_row_is(json, &answered)) return refuse_output(earlier->name, line);
+    if (!answered) return CLI_DONE;
+    char *id = cli_records_id(earlier, json, line);
     if (!id) return refuse_output(earlier->name, line);
     int code = cli_ids_add(&b->done, id) ? CLI_DONE : CLI_FAILED;
     free(id);
@@ -112,7 +96,7 @@ static int read_earlier(batch *b, const char *path) {
     while (code == CLI_DONE && (data = cli_records_line(&earlier, &len, &line)))
         code = cli_json_parse(&json, data, len, &why) ? read_row(b, &earlier, &json, line)
                                                       : refuse_output(path, line);
-    if (code == CLI_DONE && !begins_row(input->data + whole, all - whole))
+    if (code == CLI_DONE && !cli_batch_row_begins(input->data + whole, all - whole))
         code = refuse_output(path, earlier.number);
     if (code == CLI_DONE && whole < all && truncate(path, info.st_size - (off_t)(all - whole)) != 0)
         code = cli_fail("cannot shorten %s: %s", path, strerror(errno));
@@ -129,30 +113,12 @@ static int open_output(batch *b) {
     const char *path = b->values->output;
     b->out = stdout;
     if (!path) return CLI_DONE;
-    int code = read_earlier(b, path);
-    if (code != CLI_DONE) return code;
     b->out = fopen(path, "ab");
-    return b->out ? CLI_DONE : fail_write(b);
-}
-
-static const char *finish_name(mica_finish finish) {
-    return finish == MICA_FINISH_LENGTH ? "length" : "stop";
-}
-
-/* Prints the line of a row that has ended. */
-static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
-    cli_print(out, ROW_ID "%s", id);
-    if (result->status != MICA_OK) {
-        cli_print(out, "%s", ROW_ERROR);
-        cli_print_json(result->error, out);
-    } else {
-        cli_print(out, "%s", ROW_TEXT);
-        cli_print_json_bytes(result->text, result->len, out);
-        cli_print(out,
-                  ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
-                  finish_name(result->finish), result->metrics->prompt_tokens, result->count);
-    }
-    fputs("}\n", out);
+    if (!b->out) return fail_write(b);
+    if (flock(fileno(b->out), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return cli_fail("another mica batch is writing %s: each needs an --output of its own",
+                        path);
+    return read_earlier(b, path);
 }
 
 /* Flushes the output; false after it reported that writing failed. */
@@ -164,13 +130,27 @@ static bool flush(batch *b) {
     return !b->cannot_write;
 }
 
+/* A line of JSON a minute, where nobody sees a bar: for a scheduler's log. */
+static void tell_progress(batch *b) {
+    enum { EACH_S = 60 };
+    double now = cli_seconds();
+    if (b->values->quiet || cli_stderr_is_terminal() || now < b->told + EACH_S) return;
+    b->told = now;
+    fprintf(stderr,
+            "{\"shard\": \"%zu/%zu\", \"answered\": %" PRId64 ", \"failed\": %" PRId64
+            ", \"skipped\": %" PRId64 ", \"total\": %zu, \"generated_tokens\": %" PRId64
+            ", \"seconds\": %.0f}\n",
+            b->shard.index + 1, b->shard.count, b->answered, b->failed, b->skipped, b->total,
+            b->generated_tokens, now - b->from);
+}
+
 /* Prints a row as soon as it ends, so that it survives an interruption. An interrupted row is not
  * printed: the next run repeats it. */
 static void row_done(void *user, size_t row, const mica_batch_row *result) {
     batch *b = user;
     if (result->status == MICA_ECANCELLED || b->cannot_write) return;
     cli_progress_wipe();
-    print_row(b->out, b->items[row].id, result);
+    cli_batch_row_print(b->out, &b->items[row], result, b->name);
     if (!flush(b)) {
         mica_cancel_set(b->task.cancel);
         return;
@@ -180,8 +160,11 @@ static void row_done(void *user, size_t row, const mica_batch_row *result) {
         b->generated_tokens += (int64_t)result->count;
     } else {
         b->failed++;
+        b->again |= result->status == MICA_ENOMEM || result->status == MICA_EDEVICE ||
+                    result->status == MICA_EIO;
     }
     cli_progress_tick(NULL, ++b->finished, b->total);
+    tell_progress(b);
 }
 
 /* ---- work ---- */
@@ -222,17 +205,21 @@ static int answer(batch *b) {
 static int refuse(batch *b, const cli_batch_item *item, const char *why) {
     const mica_batch_row row = {.status = MICA_EFORMAT, .error = why};
     cli_records_complain(&b->records, item->line, why);
-    print_row(b->out, item->id, &row);
+    cli_batch_row_print(b->out, item, &row, b->name);
     b->failed++;
     return flush(b) ? CLI_DONE : CLI_FAILED;
 }
 
 /* Takes the item at the end of b->items for an answer, refuses it, or skips it if an earlier run
- * has answered it. returns an exit code */
+ * has answered it, or another process does. returns an exit code */
 static int take(batch *b) {
     cli_batch_item *item = &b->items[b->count];
     int code = CLI_DONE;
     bool good = false;
+    if (!cli_shard_has(&b->shard, b->place++)) {
+        cli_batch_item_deinit(item);
+        return CLI_DONE;
+    }
     if (item->why[0]) {
         code = refuse(b, item, item->why);
     } else if (cli_ids_has(&b->seen, item->id)) {
@@ -275,6 +262,10 @@ static size_t count_lines(const cli_text *text) {
 
 static void print_summary(const batch *b) {
     cli_set_style(CLI_DIM);
+    if (b->shard.count > 1)
+        cli_print(stderr, "shard %zu of %zu%s%s%s: ", b->shard.index + 1, b->shard.count,
+                  b->shard.source ? " (" : "", b->shard.source ? b->shard.source : "",
+                  b->shard.source ? ")" : "");
     fprintf(stderr, "%" PRId64 " answered", b->answered);
     if (b->skipped > 0) fprintf(stderr, ", %" PRId64 " already there", b->skipped);
     if (b->failed > 0) fprintf(stderr, ", %" PRId64 " failed", b->failed);
@@ -294,6 +285,8 @@ static int run(const void *verb_values, char **args, int count) {
     if (reads_stdin && (!file || strcmp(file, "-") == 0))
         return cli_usage("batch", "standard input has the prompts, not the file of %s",
                          reads_stdin);
+    if (!cli_shard_read(values->shard, &b.shard))
+        return cli_usage("batch", "--shard: '%s' is not I/N, with I from 1 to N", values->shard);
     int code = cli_talk_variables(&values->talk, "batch", &b.variables);
     if (code == CLI_DONE) code = cli_constraint_read("batch", &values->constraint, &b.constraint);
     if (code == CLI_DONE) code = cli_records_open(&b.records, "batch", file);
@@ -307,7 +300,11 @@ static int run(const void *verb_values, char **args, int count) {
         if (!b.items) code = cli_fail("out of memory");
     }
     if (code == CLI_DONE) {
-        b.total = count_lines(&b.records.input);
+        size_t lines = count_lines(&b.records.input);
+        b.total = (lines + b.shard.count - 1 - b.shard.index) / b.shard.count;
+        b.name = cli_model_info(b.task.model).path;
+        b.from = b.told = cli_seconds();
+        cli_interrupt_take_term();
         cli_progress_start("answers", values->quiet);
         code = answer_all(&b);
         cli_progress_clear();
@@ -322,6 +319,8 @@ static int run(const void *verb_values, char **args, int count) {
     free(b.items);
     cli_constraint_deinit(&b.constraint);
     free(b.variables.data);
+    /* What was not answered for no fault of its own can be tried again. */
+    if (cli_interrupt_by_term() || b.cannot_write || b.again) return CLI_AGAIN;
     return code == CLI_DONE && b.failed > 0 ? CLI_FAILED : code;
 }
 
@@ -332,6 +331,12 @@ static const cli_option batch_options[] = {
      .placeholder = "FILE",
      .help = "append answers to FILE, and skip prompts whose ids are in FILE already",
      .offset = offsetof(batch_values, output)},
+    {.name = "shard",
+     .kind = CLI_TEXT,
+     .placeholder = "I/N",
+     .help = "answer the I-th of N parts of the lines, I from 1 to N; the default is what Slurm, "
+             "Grid Engine, LSF or mpirun has set for this process",
+     .offset = offsetof(batch_values, shard)},
     {.name = "parallel",
      .kind = CLI_INT,
      .placeholder = "N",
@@ -359,6 +364,12 @@ const cli_verb cli_verb_batch = {
         "--output\n"
         "an interrupted run continues where it ended, and repeats prompts that failed.\n"
         "\n"
+        "A line may also be a request of OpenAI's batches, {\"custom_id\", \"body\"}, of chat\n"
+        "or of completions. Its answer is as there: {\"custom_id\", \"response\", \"error\"}.\n"
+        "\n"
+        "The exit code is 0 if all prompts are answered, 75 if the same command may answer\n"
+        "more: SIGTERM has ended it, memory or the device failed, or the output is full.\n"
+        "\n"
         "FILE is standard input if it is - or missing. A single word is FILE, unless it is\n"
         "a model's folder. With --model it is always FILE.\n"
         "\n" CLI_DEFAULT_MODEL_HELP,
@@ -366,6 +377,7 @@ const cli_verb cli_verb_batch = {
                 "  echo '{\"prompt\": \"curl is\", \"max_tokens\": 8}' | mica batch\n",
     .max_args = 2,
     .words = CLI_WORDS_FILES,
+    .ranks = CLI_RANKS_APART,
     .values_bytes = sizeof(batch_values),
     .groups = {{"Batch", batch_options, CLI_COUNT(batch_options), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_BATCH, offsetof(batch_values, answer)},

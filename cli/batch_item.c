@@ -17,6 +17,7 @@ static bool read_messages(cli_batch_item *item, const cli_json_node *array) {
     const cli_json_node *node;
     size_t count = 0;
     if (array->kind != CLI_JSON_ARRAY) return wrong(item, needs);
+    if (item->messages) return wrong(item, "\"messages\" is there twice");
     for (node = cli_json_first(json, array); node; node = cli_json_next(json, node))
         count++;
     if (count == 0) return wrong(item, "\"messages\" is empty");
@@ -125,10 +126,61 @@ static bool read_member(cli_batch_item *item, const cli_json_node *member, line_
     return false;
 }
 
+/* {"type": "json_schema", "json_schema": {"schema": ...}}, or {"type": "text"}. */
+static bool read_response_format(cli_batch_item *item, const cli_json_node *value,
+                                 line_constraint *own) {
+    const cli_json *json = &item->json;
+    const cli_json_node *type = cli_json_find(json, value, "type");
+    const cli_json_node *wrapped = cli_json_find(json, value, "json_schema");
+    const cli_json_node *schema = wrapped ? cli_json_find(json, wrapped, "schema") : NULL;
+    if (type && strcmp(type->text, "text") == 0) return true;
+    if (schema) return read_json(item, schema, &own->schema, &own->values.json_schema);
+    return wrong(item,
+                 "\"response_format\" is not a \"json_schema\" with a \"schema\", or \"text\"");
+}
+
+/* A member of a request's body. What changes no answer is left alone. */
+static bool read_body_member(cli_batch_item *item, const cli_json_node *member,
+                             line_constraint *own) {
+    static const char *const idle[] = {"user", "metadata", "store", "service_tier"};
+    for (size_t i = 0; i < CLI_COUNT(idle); i++)
+        if (strcmp(member->key, idle[i]) == 0) return true;
+    if (strcmp(member->key, "id") == 0) return wrong(item, "there is no option \"id\"");
+    if (strcmp(member->key, "model") == 0) {
+        if (member->kind == CLI_JSON_STRING) item->model = member->text;
+        return item->model || wrong(item, "\"model\" is a text");
+    }
+    if (strcmp(member->key, "n") == 0)
+        return strcmp(member->text, "1") == 0 || wrong(item, "\"n\" is 1");
+    if (strcmp(member->key, "stream") == 0)
+        return member->kind == CLI_JSON_FALSE || wrong(item, "\"stream\" is false in a batch");
+    if (strcmp(member->key, "response_format") == 0) return read_response_format(item, member, own);
+    if (strcmp(member->key, "max_completion_tokens") == 0)
+        return read_option(item, find_option(cli_answer_options, CLI_ANSWER_BATCH, "max_tokens"),
+                           member, &item->values);
+    return read_member(item, member, own);
+}
+
+/* {"custom_id", "method", "url", "body"}: of chat/completions and completions. */
+static bool read_request(cli_batch_item *item, line_constraint *own) {
+    const cli_json *json = &item->json;
+    const cli_json_node *root = &json->nodes[0], *body = cli_json_find(json, root, "body");
+    const cli_json_node *url = cli_json_find(json, root, "url");
+    if (!body || body->kind != CLI_JSON_OBJECT) return wrong(item, "it has no \"body\"");
+    if (url && strcmp(url->text, "/v1/chat/completions") != 0 &&
+        strcmp(url->text, "/v1/completions") != 0)
+        return wrong(item, "\"url\" is /v1/chat/completions or /v1/completions");
+    const cli_json_node *member = cli_json_first(json, body);
+    for (; member; member = cli_json_next(json, member))
+        if (!read_body_member(item, member, own)) return false;
+    return true;
+}
+
 static bool read_members(cli_batch_item *item, line_constraint *own) {
     const cli_json *json = &item->json;
     const cli_json_node *member = cli_json_first(json, &json->nodes[0]);
-    for (; member; member = cli_json_next(json, member))
+    if (item->openai && !read_request(item, own)) return false;
+    for (; !item->openai && member; member = cli_json_next(json, member))
         if (!read_member(item, member, own)) return false;
     if (!item->prompt == !item->messages)
         return wrong(item, "it has either a \"prompt\" or \"messages\"");
@@ -141,6 +193,7 @@ static bool read_line(cli_batch_item *item, const char *line, size_t len) {
     const char *why;
     if (!cli_json_parse(json, line, len, &why)) return wrong(item, why);
     if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(item, "it is not a JSON object");
+    item->openai = cli_json_find(json, &json->nodes[0], "custom_id");
     bool read = read_members(item, &own);
     free(own.schema.data);
     free(own.choices.data);
@@ -150,7 +203,8 @@ static bool read_line(cli_batch_item *item, const char *line, size_t len) {
 /* The line's own id; NULL: it has none, or one of a wrong type, which is an error of the line. */
 static const cli_json *own_id(cli_batch_item *item) {
     const cli_json *json = &item->json;
-    const cli_json_node *id = json->count > 0 ? cli_json_find(json, &json->nodes[0], "id") : NULL;
+    const char *key = item->openai ? "custom_id" : "id";
+    const cli_json_node *id = json->count > 0 ? cli_json_find(json, &json->nodes[0], key) : NULL;
     if (id && (id->kind == CLI_JSON_NUMBER || id->kind == CLI_JSON_STRING)) return json;
     if (id) wrong(item, "an id is a text or a number");
     return NULL;

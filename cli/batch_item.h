@@ -8,10 +8,12 @@
 
 /* An item. It may be moved by copying only before its options are made. */
 typedef struct cli_batch_item {
-    char *id;      /* as JSON: the line's id, or its number */
-    size_t line;   /* the line's number */
-    char why[256]; /* the line's error; "": none */
-    cli_json json; /* the parsed line; other members borrow its texts */
+    char *id;          /* as JSON: the line's id, or its number */
+    size_t line;       /* the line's number */
+    char why[256];     /* the line's error; "": none */
+    cli_json json;     /* the parsed line; other members borrow its texts */
+    bool openai;       /* it is a request of OpenAI's batches */
+    const char *model; /* which it names; NULL: none */
     const char *prompt;
     mica_message *messages; /* [message_count] */
     size_t message_count;

@@ -1,5 +1,6 @@
 /* mica bench: prefill and decode rates. */
 #define _POSIX_C_SOURCE 200809L
+#include "disk.h"
 #include "info.h"
 #include "interrupt.h"
 #include "model.h"
@@ -28,6 +29,7 @@ typedef struct row {
     int64_t prompt, generated;
     double prefill_rate, decode_rate;
     uint64_t peak_bytes;
+    uint64_t disk_bytes; /* read from disks meanwhile, the warm-up included */
 } row;
 
 static int by_value(const void *a, const void *b) {
@@ -102,6 +104,7 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
     progress p = {.total = (uint64_t)((values->repeat + 1) * (prompt + values->generate))};
     int threads = cli_device_info(mica_model_device(model)).threads;
     int32_t *ids = make_ids(model, prompt);
+    uint64_t disk_bytes = cli_disk_read_bytes();
     int code = ids ? CLI_DONE : cli_fail("out of memory");
     snprintf(label, sizeof label, "threads %d, prompt %" PRId64, threads, prompt);
     cli_progress_start(label, false);
@@ -121,7 +124,8 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
                  .generated = metrics.generated_tokens,
                  .prefill_rate = median(prefill, (size_t)values->repeat),
                  .decode_rate = median(decode, (size_t)values->repeat),
-                 .peak_bytes = metrics.peak_bytes};
+                 .peak_bytes = metrics.peak_bytes,
+                 .disk_bytes = cli_disk_read_bytes() - disk_bytes};
     return CLI_DONE;
 }
 
@@ -154,7 +158,7 @@ static void print_kernels_json(const mica_model *model, cli_text *json) {
 static void print_head(const mica_model *model, const bench_values *values, cli_text *json) {
     mica_model_info info = cli_model_info(model);
     mica_device_info device = cli_device_info(mica_model_device(model));
-    char count[CLI_NUMBER], bytes[CLI_NUMBER];
+    char count[CLI_NUMBER], bytes[CLI_NUMBER], read[CLI_NUMBER];
     if (json) {
         cli_text_printf(json, "{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
         cli_text_append_json(json, info.path, strlen(info.path));
@@ -169,12 +173,17 @@ static void print_head(const mica_model *model, const bench_values *values, cli_
         cli_text_append_json(json, info.quantization, strlen(info.quantization));
         cli_text_printf(json, ",\n  \"dtype\": ");
         cli_text_append_json(json, info.dtype, strlen(info.dtype));
+        cli_text_printf(json, ",\n  \"weight_bytes\": %" PRIu64 ",\n  \"active_bytes\": %" PRIu64,
+                        info.weight_bytes, info.active_bytes);
         print_kernels_json(model, json);
         cli_text_printf(json, ",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
         return;
     }
     cli_print(stdout, "model   %s, %s parameters, %s\n", info.path,
               cli_format_count(info.parameters, count), cli_format_bytes(info.weight_bytes, bytes));
+    if (info.active_bytes)
+        cli_print(stdout, "reads   %s of these for a token\n",
+                  cli_format_bytes(info.active_bytes, read));
     if (mica_model_device(model))
         cli_print(stdout, "device  %s, %s%s%s\n", device.name, device.description,
                   device.architecture[0] ? ", " : "", device.architecture);
@@ -182,23 +191,24 @@ static void print_head(const mica_model *model, const bench_values *values, cli_
         cli_print(stdout, "engine  %s\n", info.engine);
     print_kernels(model);
     printf("median of %" PRId64 "\n\n", values->repeat);
-    cli_print(stdout, "%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s",
-              "generated", "decode tok/s", "peak memory");
+    cli_print(stdout, "%7s  %7s  %13s  %9s  %12s  %11s  %9s\n", "threads", "prompt",
+              "prefill tok/s", "generated", "decode tok/s", "peak memory", "from disk");
 }
 
 static void print_row(const row *r, cli_text *json, bool first) {
-    char bytes[CLI_NUMBER];
+    char bytes[CLI_NUMBER], disk[CLI_NUMBER];
     if (json)
         cli_text_printf(json,
                         "%s\n    {\"threads\": %d, \"prompt_tokens\": %" PRId64
                         ", \"generated_tokens\": %" PRId64 ", \"prefill_rate\": %.2f"
-                        ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64 "}",
+                        ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64
+                        ", \"disk_bytes\": %" PRIu64 "}",
                         first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
-                        r->decode_rate, r->peak_bytes);
+                        r->decode_rate, r->peak_bytes, r->disk_bytes);
     else
-        cli_print(stdout, "%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s\n", r->threads,
-                  r->prompt, r->prefill_rate, r->generated, r->decode_rate,
-                  cli_format_bytes(r->peak_bytes, bytes));
+        cli_print(stdout, "%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s  %9s\n",
+                  r->threads, r->prompt, r->prefill_rate, r->generated, r->decode_rate,
+                  cli_format_bytes(r->peak_bytes, bytes), cli_format_bytes(r->disk_bytes, disk));
 }
 
 /* Measures all rows of one number of threads. *rows counts the printed rows. */
@@ -374,7 +384,8 @@ const cli_verb cli_verb_bench = {
     .synopsis = "[MODEL]",
     .details =
         "Measures the rates of prefill and decode, in tokens a second, for each number of\n"
-        "threads and each length of prompt, and the memory beside the weights.\n"
+        "threads and each length of prompt, the memory beside the weights, and what was read\n"
+        "from disks meanwhile: of a model that is larger than the memory, more than once.\n"
         "The environment variable MICA_CPU limits the instruction sets: avx2 uses none\n"
         "after AVX2; an unknown name lists them all.\n"
         "\n"

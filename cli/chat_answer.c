@@ -111,8 +111,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     if (status == MICA_OK) status = use_prompt(c, c->left_out, &options, &stream, NULL);
     if (status == MICA_OK) {
         cli_answer_warn_of_forgotten(stream, info.context_length);
-        code =
-            cli_answer_print(&stream, mica_model_tokenizer(c->model), &c->values, kept, &c->used);
+        code = cli_answer_print(&stream, c->model, &c->values, kept, &c->used);
     } else {
         cli_fail_status(status);
     }

@@ -10,7 +10,7 @@ typedef struct convert_values {
     cli_convert_values common;
     cli_quant_values quant;
     bool quantize;
-    cli_texts dims;
+    cli_texts dims, inputs;
 } convert_values;
 
 /* As mlx_lm.convert: without -q nothing is quantised, and what says how would do nothing.  returns
@@ -40,9 +40,10 @@ static int run(const void *verb_values, char **args, int count) {
             return cli_usage("convert", "--dtype and --shard-size are not for ONNX files");
         if (values->quantize || values->quant.dequantize)
             return cli_usage("convert", "--quantize and --dequantize are not for ONNX files");
-        return cli_convert_onnx(from, to, &values->dims);
+        return cli_convert_onnx(from, to, &values->dims, &values->inputs);
     }
-    if (values->dims.count > 0) return cli_usage("convert", "--dim is for ONNX files");
+    if (values->dims.count > 0 || values->inputs.count > 0)
+        return cli_usage("convert", "--dim and --input are for ONNX files");
     cli_quant_set(&values->quant, &options);
     return cli_convert(&values->common, "convert", args, count, &options);
 }
@@ -63,8 +64,15 @@ static const cli_option onnx_options[] = {
     {.name = "dim",
      .kind = CLI_TEXTS,
      .placeholder = "NAME=N",
-     .help = "a length that the ONNX file has by name: batch=1",
+     .help = "fix a length that the ONNX file leaves open, by its name or by input and axis: "
+             "batch=1, x.0=1; others stay open",
      .offset = offsetof(convert_values, dims),
+     .no_variable = true},
+    {.name = "input",
+     .kind = CLI_TEXTS,
+     .placeholder = "NAME=VALUE",
+     .help = "fix an input of the ONNX file: a number for all elements, or a file with an array",
+     .offset = offsetof(convert_values, inputs),
      .no_variable = true},
 };
 
@@ -76,9 +84,9 @@ const cli_verb cli_verb_convert = {
         "file: blocks that MLX's quantisation has, too, are kept as they are (Q4_0, Q4_1,\n"
         "Q5_0, Q5_1, Q8_0, MXFP4), others are dequantised.\n"
         "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP "\n"
-        "Or MODEL is an ONNX file, of opset 13 to 28, and FOLDER the file of a program to\n"
-        "make (mica help program). What the file's constants decide is computed. Operators\n"
-        "that mica lacks are listed, all of them.\n",
+        "Or MODEL is an ONNX file, of opset 6 to 28, and FOLDER the file of a program to\n"
+        "make (mica help program). What the file's constants decide is computed; lengths that\n"
+        "it leaves open stay so. All that mica lacks of it is listed.\n",
     .examples = "  mica convert qwen3-0.6b-q8_0.gguf ~/models/qwen3-0.6b-8bit\n"
                 "  mica convert ~/models/qwen3-0.6b-4bit qwen3-0.6b.gguf\n"
                 "  mica convert ~/models/qwen3-0.6b small --dtype float16\n"

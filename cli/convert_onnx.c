@@ -5,32 +5,12 @@
 #include "report.h"
 #include "ui.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIM_NAME = 256 };
-
-/* "batch=1"; the name goes into a buffer. */
-static int read_dim(const char *word, char name[DIM_NAME], mica_onnx_dim *dim) {
-    const char *equals = strrchr(word, '=');
-    char *end = NULL;
-    if (!equals || equals == word || equals - word >= DIM_NAME)
-        return cli_usage("convert", "--dim: '%s' is not NAME=N", word);
-    errno = 0;
-    long long length = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || *end || length < 0 || errno != 0)
-        return cli_usage("convert", "--dim: '%s' is no length", equals + 1);
-    snprintf(name, DIM_NAME, "%.*s", (int)(equals - word), word);
-    *dim = (mica_onnx_dim){.name = name, .length = length};
-    return CLI_DONE;
-}
-
 static void print_port(const char *kind, const mica_port *port) {
     cli_print(stdout, "  %s %s ", kind, port->name);
-    cli_program_print_type(port->dtype, port->shape, port->ndim, stdout);
+    cli_program_print_port(port, stdout);
     putchar('\n');
 }
 
@@ -49,24 +29,24 @@ static void print_program(const char *path, const mica_program *program) {
     }
 }
 
-int cli_convert_onnx(const char *from, const char *to, const cli_texts *dims) {
-    static char names[CLI_TEXTS_MAX][DIM_NAME];
-    mica_onnx_dim lengths[CLI_TEXTS_MAX];
+int cli_convert_onnx(const char *from, const char *to, const cli_texts *dims,
+                     const cli_texts *inputs) {
+    cli_onnx onnx;
     mica_device *device = NULL;
     mica_program *program = NULL;
-    const mica_onnx_options options = {
-        .struct_bytes = sizeof options, .dims = lengths, .n_dims = dims->count};
-    for (size_t i = 0; i < dims->count; i++) {
-        int code = read_dim(dims->values[i], names[i], &lengths[i]);
-        if (code != CLI_DONE) return code;
-    }
     if (access(to, F_OK) == 0)
         return cli_fail("%s exists: name a new file, or remove this one", to);
     mica_status status = mica_device_open("cpu", NULL, &device);
-    if (status == MICA_OK) status = mica_onnx_load(device, from, &options, &program);
-    if (status == MICA_OK) status = mica_program_save(program, to, NULL);
-    if (status == MICA_OK) print_program(to, program);
     int code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
+    if (code == CLI_DONE) code = cli_onnx_open(&onnx, "convert", device, dims, inputs);
+    if (code == CLI_DONE) {
+        status = mica_onnx_load(device, from, &onnx.options, &program);
+        if (status == MICA_OK) cli_onnx_tell(&onnx, from);
+        if (status == MICA_OK) status = mica_program_save(program, to, NULL);
+        if (status == MICA_OK) print_program(to, program);
+        if (status != MICA_OK) code = cli_fail_status(status);
+        cli_onnx_close(&onnx);
+    }
     mica_program_close(&program);
     mica_device_close(&device);
     return code;

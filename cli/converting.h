@@ -55,7 +55,9 @@ int cli_convert(const cli_convert_values *values, const char *verb_name, char **
 /** Makes a program's file of an ONNX file (convert_onnx.c).
  *
  *  dims     of --dim: NAME=N
+ *  inputs   of --input: NAME=VALUE
  *  returns  an exit code; what was made is printed on stdout */
-int cli_convert_onnx(const char *from, const char *to, const cli_texts *dims);
+int cli_convert_onnx(const char *from, const char *to, const cli_texts *dims,
+                     const cli_texts *inputs);
 
 #endif

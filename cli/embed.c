@@ -108,10 +108,11 @@ static int run(const void *verb_values, char **args, int count) {
 static const cli_option embed_options[] = {
     {.name = "pooling",
      .kind = CLI_CHOICE,
-     .choices = "mean last",
+     .choices = "model mean last",
      .placeholder = "mean|last",
-     .initial = "mean",
-     .help = "the mean of all tokens' hidden states, or the last token's",
+     .initial = "model",
+     .help = "the mean of all tokens' hidden states, or the last token's; model: what an "
+             "embedder's files say, else the mean",
      .offset = offsetof(embed_values, pooling)},
     {.name = "normalise",
      .kind = CLI_FLAG,

@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L
 #include "fetch.h"
 
+#include "gguf.h"
 #include "interrupt.h"
 #include "path.h"
 #include "print.h"
@@ -8,8 +10,10 @@
 #include "ui.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* "org/name@revision" in two. */
 typedef struct target {
@@ -23,7 +27,29 @@ bool cli_is_repository(const char *name) {
     size_t org = strspn(name, letters), rest = 0;
     if (org > 0 && name[0] != '.' && name[org] == '/') rest = strspn(name + org + 1, letters);
     const char *end = name + org + 1 + rest;
+    if (rest > 0 && *end == ':') end += 1 + strspn(end + 1, letters);
     return rest > 0 && (!*end || (*end == '@' && end[1]));
+}
+
+bool cli_means_gguf(const char *name) {
+    static const char usual[] = "-gguf";
+    size_t len = strcspn(name, "@"), n = strlen(usual);
+    return memchr(name, ':', len) || (len > n && strncasecmp(name + len - n, usual, n) == 0);
+}
+
+/* The model folder of a GGUF file that mica_pull has found, by the name that was asked for. */
+static const char *made_folder(const char *name, const char *file, int *code) {
+    char whole[600];
+    bool usual = !strchr(name, ':');
+    int n = snprintf(whole, sizeof whole, "%.*s%s%s", (int)strcspn(name, "@"), name,
+                     usual ? ":Q4_K_M" : "", strchr(name, '@') ? strchr(name, '@') : "");
+    if (n < 0 || (size_t)n >= sizeof whole) {
+        *code = cli_fail("%.100s...: the name is too long", name);
+        return NULL;
+    }
+    for (char *c = strchr(whole, ':'); c && *c && *c != '@'; c++)
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c & ~32); /* one name for q4_0 and Q4_0 */
+    return cli_gguf_folder(file, whole, code);
 }
 
 static bool split(const char *name, target *out) {
@@ -108,24 +134,28 @@ const char *cli_fetch(const char *name, const cli_fetch_options *options, int *c
     cli_progress_clear();
     cli_interrupt_watch_task(NULL);
     mica_cancel_close(&q.cancel);
-    if (status == MICA_OK)
-        kept = cli_path_keep(folder);
-    else
+    if (status != MICA_OK)
         *code = report(status, name, &q);
+    else if (options->include.count == 0 && cli_means_gguf(name))
+        kept = made_folder(name, folder, code);
+    else
+        kept = cli_path_keep(folder);
     if (kept) *code = CLI_DONE;
     mica_free(folder);
     free(t.name);
     return kept;
 }
 
-const char *cli_fetch_cached(const char *name) {
+const char *cli_fetch_cached(const char *name, int *code) {
     target t;
     char *folder = NULL;
     const char *kept = NULL;
+    *code = CLI_DONE;
     if (!split(name, &t)) return NULL;
     const mica_pull_options pull = {
         .struct_bytes = sizeof pull, .revision = t.revision, .offline = true};
-    if (mica_pull(t.name, &pull, &folder) == MICA_OK) kept = cli_path_keep(folder);
+    if (mica_pull(t.name, &pull, &folder) == MICA_OK)
+        kept = cli_means_gguf(name) ? made_folder(name, folder, code) : cli_path_keep(folder);
     mica_free(folder);
     free(t.name);
     return kept;

@@ -20,6 +20,7 @@ const cli_verb cli_verb_generate = {
     .examples = "  mica generate \"curl is\" --max-tokens 40\n",
     .max_args = 3,
     .words = CLI_WORDS_FOLDERS,
+    .ranks = CLI_RANKS_TOGETHER,
     .values_bytes = sizeof(cli_prompt_values),
     .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, 0},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,

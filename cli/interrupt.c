@@ -17,6 +17,7 @@ static _Atomic(mica_stream *) watched;
 static _Atomic(mica_cancel *) watched_task;
 static atomic_bool watching; /* a stream or a task is watched, cancelled or not */
 static atomic_bool keeping, kept;
+static atomic_bool told; /* by SIGTERM */
 static pthread_t main_thread;
 static struct termios terminal; /* its modes at the start */
 static volatile sig_atomic_t has_terminal;
@@ -36,6 +37,7 @@ void cli_interrupt_restore_terminal(void) {
 
 static void on_interrupt(int signo) {
     int saved = errno;
+    if (signo == SIGTERM) told = true;
     if (!pthread_equal(pthread_self(), main_thread)) {
         pthread_kill(main_thread, signo);
     } else {
@@ -70,6 +72,16 @@ void cli_interrupt_init(void) {
     struct sigaction ignored = {.sa_handler = SIG_IGN};
     sigemptyset(&ignored.sa_mask);
     sigaction(SIGXFSZ, &ignored, NULL);
+}
+
+void cli_interrupt_take_term(void) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_interrupt_by_term(void) {
+    return told;
 }
 
 void cli_interrupt_survive_pipe(void) {

@@ -11,6 +11,12 @@
 /** Installs the handlers. Called once, on the main thread, before any other thread starts. */
 void cli_interrupt_init(void);
 
+/** SIGTERM, by which schedulers take a machine back, cancels as Ctrl-C does. */
+void cli_interrupt_take_term(void);
+
+/** Whether it has come. */
+bool cli_interrupt_by_term(void);
+
 /** From now on a pipe that its reader closes is an error of the write: the program goes on. */
 void cli_interrupt_survive_pipe(void);
 

@@ -3,6 +3,7 @@
 #include "fault.h"
 #include "interrupt.h"
 #include "parse.h"
+#include "ranks.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -31,7 +32,9 @@ static int run_verb(const cli_verb_row *row, int argc, char **argv) {
     if (!values) return cli_fail("out of memory");
     switch (cli_options_parse(verb, row->name, argc, argv, values, &count)) {
     case CLI_PARSED:
-        code = verb->run(values, argv, count);
+        code = cli_ranks_begin(row->name, verb->ranks);
+        if (code == CLI_DONE) code = verb->run(values, argv, count);
+        cli_ranks_end(code);
         break;
     case CLI_PARSED_HELP:
         cli_options_help(verb, row->name, row->summary, stdout);

@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include "ranks.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -12,7 +13,7 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .letter = 'm',
      .kind = CLI_FOLDER,
      .placeholder = "MODEL",
-     .help = "the model's folder",
+     .help = "the model: a folder, a GGUF file, or a name",
      .offset = offsetof(cli_model_values, model),
      .own_variable = true},
     {.name = "yes",
@@ -29,8 +30,9 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
     {.name = "device",
      .kind = CLI_TEXT,
      .placeholder = "NAME",
-     .help = "the device that computes: cpu, mlx, mlx:gpu, mlx:cpu (mica devices lists those of "
-             "this machine); the default is cpu",
+     .help =
+         "the device that computes: cpu, cuda, mlx, mlx:gpu, mlx:cpu (mica devices lists those of "
+         "this machine); the default is cpu",
      .offset = offsetof(cli_model_values, device)},
     {.name = "engine",
      .kind = CLI_TEXT,
@@ -114,6 +116,7 @@ mica_model_options cli_model_get_options(const cli_model_values *values) {
         .mlock = values->mlock,
         .threads = (int)values->threads,
         .context_length = values->context,
+        .group = cli_ranks_group(),
     };
 }
 

@@ -35,10 +35,11 @@ enum {
 extern const cli_option cli_model_options[CLI_MODEL_SESSION];
 
 /* A paragraph of --help: the default model. */
-#define CLI_DEFAULT_MODEL_HELP                                                           \
-    "MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a\n" \
-    "name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is\n" \
-    "$MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.\n"
+#define CLI_DEFAULT_MODEL_HELP                                                             \
+    "MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a GGUF\n" \
+    "file, a name that mica list shows, or ORG/NAME of a hub (mica help pull), as in\n"    \
+    "org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else $MICA_MODELS/default, else\n"  \
+    "the model that comes with mica.\n"
 
 /** The library's options for these values. */
 mica_model_options cli_model_get_options(const cli_model_values *values);

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "exe.h"
 #include "fetch.h"
+#include "gguf.h"
 #include "model.h"
 #include "path.h"
 #include "report.h"
@@ -14,6 +15,7 @@
 /* ---- the models that `mica list` shows ---- */
 
 size_t cli_model_places(const char *out[CLI_MODEL_PLACES]) {
+    /* $MICA_MODELS: a folder of models, found by name beside those of the Hugging Face cache */
     const char *models = getenv("MICA_MODELS");
     out[0] = NULL;
     if (!models || !*models) return 1;
@@ -23,6 +25,8 @@ size_t cli_model_places(const char *out[CLI_MODEL_PLACES]) {
 
 /* What is not there has no models. */
 static void discover(mica_model_list *lists[CLI_MODEL_PLACES]) {
+    /* $MICA_MODEL: the model where none is named (default: default in $MICA_MODELS, else the one
+     * that comes with mica) */
     const char *paths[CLI_MODEL_PLACES];
     size_t count = cli_model_places(paths);
     for (size_t i = 0; i < CLI_MODEL_PLACES; i++)
@@ -136,10 +140,14 @@ static bool may_ask(const char *name) {
 static const char *resolve(const char *name, bool yes, int *code) {
     struct stat info;
     const char *path = cli_path_expand(name);
+    if (path && cli_is_gguf(path)) return cli_gguf_folder(path, NULL, code);
     if (!path || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return path;
     const char *there = find_listed(name);
-    if (!there && cli_is_repository(name) && strchr(name, '@')) there = cli_fetch_cached(name);
-    if (there) return there;
+    int reported = CLI_DONE;
+    if (!there && cli_is_repository(name) && (strchr(name, '@') || cli_means_gguf(name)))
+        there = cli_fetch_cached(name, &reported);
+    if (reported != CLI_DONE) *code = reported;
+    if (there || reported != CLI_DONE) return there;
     if (may_ask(name) || (yes && cli_is_repository(name)))
         return cli_fetch(name, &(cli_fetch_options){.ask = !yes}, code);
     no_model(path);
@@ -197,6 +205,7 @@ static bool names_model(const char *word) {
     struct stat info;
     const char *path = cli_path_expand(word);
     if (!path || cli_is_model(path)) return path;
+    if (cli_is_gguf(is_path(word) ? path : word)) return true; /* ~ alone is a text */
     return stat(path, &info) != 0 && (find_listed(word) || may_ask(word));
 }
 

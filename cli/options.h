@@ -93,12 +93,20 @@ typedef enum cli_words {
 
 enum { CLI_MAX_OPTIONS = 64 }; /* of a verb */
 
+/* What processes do that a launcher has started together (ranks.h). */
+typedef enum cli_ranks {
+    CLI_RANKS_REFUSED,  /* it runs as one */
+    CLI_RANKS_TOGETHER, /* they compute one thing */
+    CLI_RANKS_APART     /* each does its part of the work, and knows nothing of the others */
+} cli_ranks;
+
 typedef struct cli_verb {
     const char *synopsis; /* the usage line after `mica VERB` */
     const char *details;  /* paragraphs of --help */
     const char *examples; /* lines, each with a line feed */
     int max_args;         /* maximum number of arguments that are not options; -1: any */
     cli_words words;      /* their kind, for completions */
+    cli_ranks ranks;      /* what it does where a launcher has started several */
     size_t values_bytes;  /* of the struct that the groups describe */
     size_t given_offset;  /* in that struct, of bool [CLI_MAX_OPTIONS]: whether the command line has
                              given the option of that index; 0: it is not told */

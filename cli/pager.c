@@ -18,6 +18,7 @@ static struct {
 } pager;
 
 static const char *command(void) {
+    /* $MANPAGER, $PAGER: what shows manual pages at a terminal (default: less) */
     static const char *const variables[] = {"MANPAGER", "PAGER"};
     for (size_t i = 0; i < CLI_COUNT(variables); i++) {
         const char *value = getenv(variables[i]);

@@ -30,6 +30,7 @@ static const char *keep(const char *head, const char *tail) {
 }
 
 const char *cli_path_expand(const char *path) {
+    /* $HOME: the folder that ~ stands for, also in what other variables say */
     const char *home = getenv("HOME");
     bool of_home = path[0] == '~' && (!path[1] || path[1] == '/') && home && *home;
     return of_home ? keep(home, path + 1) : path;

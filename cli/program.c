@@ -10,10 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim) {
+bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim,
+                           const char *const *symbols) {
     bool done = cli_text_append(text, "[", 1);
-    for (int i = 0; i < ndim && done; i++)
-        done = cli_text_printf(text, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
+    for (int i = 0; i < ndim && done; i++) {
+        if (i > 0) done = cli_text_append(text, ",", 1);
+        if (done && symbols && symbols[i])
+            done = cli_text_append(text, symbols[i], strlen(symbols[i]));
+        else if (done)
+            done = cli_text_printf(text, "%lld", (long long)shape[i]);
+    }
     return done && cli_text_append(text, "]", 1);
 }
 
@@ -21,6 +27,19 @@ void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FI
     cli_print(out, "%s[", mica_dtype_name(dtype));
     for (int i = 0; i < ndim; i++)
         cli_print(out, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
+    putc(']', out);
+}
+
+void cli_program_print_port(const mica_port *port, FILE *out) {
+    cli_print(out, "%s[", mica_dtype_name(port->dtype));
+    for (int i = 0; i < port->ndim; i++) {
+        const char *symbol = port->symbols ? port->symbols[i] : NULL;
+        if (i > 0) putc(',', out);
+        if (symbol || port->shape[i] < 0)
+            cli_print(out, "%s", symbol ? symbol : "?");
+        else
+            cli_print(out, "%lld", (long long)port->shape[i]);
+    }
     putc(']', out);
 }
 
@@ -74,6 +93,51 @@ static action_fn find_action(const char *word) {
     return NULL;
 }
 
+/* A program for the lengths that --dim says, of all its symbols. */
+static int bind(const cli_texts *dims, mica_program **program) {
+    static char names[CLI_TEXTS_MAX][CLI_ONNX_NAME];
+    mica_length lengths[CLI_TEXTS_MAX];
+    mica_program *bound = NULL;
+    int code = CLI_DONE;
+    for (size_t i = 0; code == CLI_DONE && i < dims->count; i++) {
+        lengths[i].name = names[i];
+        code = cli_read_length("program", dims->values[i], names[i], &lengths[i].length);
+    }
+    if (code != CLI_DONE || dims->count == 0) return code;
+    mica_status status = mica_program_bind(*program, lengths, dims->count, &bound);
+    if (status != MICA_OK) return cli_fail_status(status);
+    mica_program_close(program);
+    *program = bound;
+    return CLI_DONE;
+}
+
+/* An ONNX file: a program, or for show without a file or a graph the text of what it asks for, with
+ * inputs that --input fixes. */
+static int run_onnx(const cli_program_values *values, const char *path, mica_device *device,
+                    action_fn action) {
+    cli_onnx onnx;
+    mica_program *program = NULL;
+    char *text = NULL;
+    const cli_texts none = {.count = 0};
+    bool tells = action == show && values->output.count == 0 && !values->dot;
+    int code = cli_onnx_open(&onnx, "program", device, &values->dims,
+                             action == show ? &values->input : &none);
+    if (code != CLI_DONE) return code;
+    mica_status status = tells ? mica_onnx_print(device, path, &onnx.options, &text)
+                               : mica_onnx_load(device, path, &onnx.options, &program);
+    if (status == MICA_OK && !text) cli_onnx_tell(&onnx, path);
+    if (status != MICA_OK)
+        code = cli_fail_status(status);
+    else if (text)
+        cli_print(stdout, "%s", text);
+    else
+        code = action(values, device, program);
+    mica_free(text);
+    mica_program_close(&program);
+    cli_onnx_close(&onnx);
+    return code;
+}
+
 /* Loads a program, and the constants that its file names from another file. */
 static mica_status load(mica_device *device, const char *path, const char *constants,
                         mica_program **program) {
@@ -101,8 +165,16 @@ static int run(const void *verb_values, char **args, int count) {
     const mica_device_options options = {.struct_bytes = sizeof options,
                                          .threads = (int)values->threads};
     mica_status status = mica_device_open(values->device, &options, &device);
+    int code = CLI_DONE;
+    if (status == MICA_OK && cli_path_ends(args[1], ".onnx")) {
+        code = run_onnx(values, args[1], device, action);
+        mica_device_close(&device);
+        return code;
+    }
     if (status == MICA_OK) status = load(device, args[1], values->constants, &program);
-    int code = status == MICA_OK ? action(values, device, program) : cli_fail_status(status);
+    if (status != MICA_OK) code = cli_fail_status(status);
+    if (code == CLI_DONE) code = bind(&values->dims, &program);
+    if (code == CLI_DONE) code = action(values, device, program);
     mica_program_close(&program);
     mica_device_close(&device);
     return code;
@@ -158,6 +230,12 @@ static const cli_option run_options[] = {
 };
 
 static const cli_option device_options[] = {
+    {.name = "dim",
+     .kind = CLI_TEXTS,
+     .placeholder = "NAME=N",
+     .help = "fix a length: of an ONNX file any, of a program all that are symbols",
+     .offset = offsetof(cli_program_values, dims),
+     .no_variable = true},
     {.name = "constants",
      .kind = CLI_FILE,
      .placeholder = "FILE",
@@ -191,7 +269,9 @@ const cli_verb cli_verb_program = {
     .synopsis = "show|run|cost FILE",
     .details =
         "A program is a network in one file: mica convert makes it of an ONNX file, and\n"
-        "mica_program_save of what C code records (mica/program.h).\n"
+        "mica_program_save of what C code records (mica/program.h). FILE may be an ONNX file,\n"
+        "too, which is converted for this once; show lists its inputs, lengths, operators, and\n"
+        "what of it mica lacks.\n"
         "\n"
         "show prints its parameters, a line a node with dtype, shape and operands, the\n"
         "graphs of branches and loops indented, and its results; with --output x.svg as a\n"
@@ -206,6 +286,7 @@ const cli_verb cli_verb_program = {
         "a second and is kept (mica help devices), and says which one it would choose.\n",
     .examples = "  mica program show net.mica\n"
                 "  mica program show net.mica -o net.svg\n"
+                "  mica program show net.onnx\n"
                 "  mica program run net.mica --input x=x.npy --output y=y.npy\n"
                 "  mica program run net.mica --param weights.safetensors --input x=0.5 --time 20\n"
                 "  mica program run net.mica --input - -o - < x.npy > y.npy\n",

@@ -11,6 +11,7 @@ typedef struct cli_program_values {
     cli_texts output; /* of show one file, of run files of results */
     bool dot;
     cli_texts input, param; /* NAME=VALUE or a file */
+    cli_texts dims;         /* NAME=N: lengths that are fixed */
     const char *constants;  /* a file of those that are outside of the program's file */
     const char *device;
     int64_t mode; /* a mica_mode */
@@ -32,11 +33,46 @@ static inline mica_port cli_program_result(const mica_program *program, size_t i
     return port;
 }
 
-/** Appends "[2,3]".  returns  false after it reported that memory is out */
-bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim);
+/** Appends "[2,3]", with the names of symbols [ndim], or NULL.
+ *
+ *  returns  false after it reported that memory is out */
+bool cli_program_put_shape(cli_text *text, const int64_t *shape, int ndim,
+                           const char *const *symbols);
 
 /** Prints "f32[2,3]". */
 void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FILE *out);
+
+/** Prints "f32[batch,3]"; "?" for a length that is made of symbols. */
+void cli_program_print_port(const mica_port *port, FILE *out);
+
+/* ---- onnx.c ---- */
+
+enum { CLI_ONNX_NAME = 256 };
+
+/** Options of mica_onnx_load, and what they point to. */
+typedef struct cli_onnx {
+    mica_onnx_options options;
+    mica_scope *scope;
+    char (*names)[CLI_ONNX_NAME];
+    char *notes;
+    mica_onnx_dim dims[CLI_TEXTS_MAX];
+    mica_named_array inputs[CLI_TEXTS_MAX];
+} cli_onnx;
+
+/** Reads the words of --dim, NAME=N, and --input, NAME=NUMBER or NAME=FILE.
+ *
+ *  onnx     closed by cli_onnx_close; not moved before. Nothing is open after an error
+ *  verb     whose help texts name
+ *  returns  an exit code, after it reported an error */
+int cli_onnx_open(cli_onnx *onnx, const char *verb, mica_device *device, const cli_texts *dims,
+                  const cli_texts *inputs);
+void cli_onnx_close(cli_onnx *onnx);
+/** Prints what mica_onnx_load noted on stderr. */
+void cli_onnx_tell(const cli_onnx *onnx, const char *path);
+
+/** Reads "batch=1": the name goes into a buffer.  returns  an exit code, after it reported an error
+ */
+int cli_read_length(const char *verb, const char *word, char name[CLI_ONNX_NAME], int64_t *length);
 
 /* ---- program_dot.c ---- */
 

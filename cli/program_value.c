@@ -99,8 +99,8 @@ static int check_shape(const mica_port *port, const mica_array_file *file, size_
     if (fits) return CLI_DONE;
     cli_text want = {.len = 0}, given = {.len = 0};
     int code = CLI_FAILED;
-    if (cli_program_put_shape(&want, port->shape, port->ndim) &&
-        cli_program_put_shape(&given, shape, ndim))
+    if (cli_program_put_shape(&want, port->shape, port->ndim, port->symbols) &&
+        cli_program_put_shape(&given, shape, ndim, NULL))
         code = cli_fail("input %s has the shape %s, array %s of the file %s", port->name, want.data,
                         mica_array_file_name(file, k), given.data);
     free(want.data);
@@ -190,8 +190,14 @@ static int read_value(cli_program_inputs *in, size_t i, const char *word, const 
     if (!*value || *end || access(value, F_OK) == 0) return read_named(in, i, word, value, set);
     int code = take(in, i, word);
     if (code != CLI_DONE) return code;
-    mica_status status =
-        mica_executable_fill(in->executable, cli_program_param(in->program, i).name, number);
+    mica_port port = cli_program_param(in->program, i);
+    for (int k = 0; port.symbols && k < port.ndim; k++)
+        if (port.symbols[k])
+            return cli_fail(
+                "%s: a number is for inputs of known lengths: give %s a number by --dim "
+                "%s=N",
+                port.name, port.symbols[k], port.symbols[k]);
+    mica_status status = mica_executable_fill(in->executable, port.name, number);
     return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
 }
 
@@ -223,7 +229,7 @@ int cli_program_check(const cli_program_inputs *in) {
         mica_port port = cli_program_param(in->program, i);
         if (in->from[i]) continue;
         cli_print(stderr, "  %s ", port.name);
-        cli_program_print_type(port.dtype, port.shape, port.ndim, stderr);
+        cli_program_print_port(&port, stderr);
         putc('\n', stderr);
     }
     cli_hint("Give each by --input NAME=FILE, or --input NAME=NUMBER.");

@@ -222,7 +222,7 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     else if (values->json)
         code = cli_answer_print_json(&stream, model, answer, &options);
     else
-        code = cli_answer_print(&stream, mica_model_tokenizer(model), answer, NULL, NULL);
+        code = cli_answer_print(&stream, model, answer, NULL, NULL);
 done:
     mica_session_close(&session);
     mica_model_close(&draft);

@@ -33,7 +33,7 @@ static const cli_option pull_options[] = {
      .kind = CLI_TEXTS,
      .placeholder = "PATTERN",
      .help = "download these files, such as \"*.txt\"; may be repeated; the default is what mica "
-             "reads: *.json, *.jinja and *.safetensors outside of folders",
+             "reads, as above",
      .offset = offsetof(cli_fetch_options, include)},
     {.name = "cache-dir",
      .kind = CLI_FOLDER,
@@ -66,6 +66,12 @@ const cli_verb cli_verb_pull = {
         "their folders. NAME is a repository of the hub, ORG/NAME. Files that the cache has are\n"
         "not downloaded again, interrupted downloads are continued, and every file's checksum is\n"
         "checked. Commands that take a MODEL take such a name, too, and ask before they download.\n"
+        "\n"
+        "Downloaded is what mica reads: *.json, *.jinja and *.safetensors outside of folders, and\n"
+        "the modules of sentence-transformers (1_Pooling). Left out are other folders (original/,\n"
+        "onnx/), which hold the same weights again, weights in other forms (*.bin, *.pth, "
+        "*.gguf),\n"
+        "texts and pictures. --include names other files; then these alone are downloaded.\n"
         "\n"
         "The token for private and gated models is $HF_TOKEN, or the one that hf auth login\n"
         "keeps. HF_ENDPOINT is the hub's address, HF_HOME and HF_HUB_CACHE say where the cache "

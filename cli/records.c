@@ -42,7 +42,8 @@ void cli_records_complain(const cli_records *records, size_t line, const char *w
 char *cli_records_id(const cli_records *records, const cli_json *json, size_t line) {
     cli_text id = {0};
     char number[CLI_NUMBER];
-    const cli_json_node *node = json ? cli_json_find(json, &json->nodes[0], "id") : NULL;
+    const cli_json_node *node = json ? cli_json_find(json, &json->nodes[0], "custom_id") : NULL;
+    if (json && !node) node = cli_json_find(json, &json->nodes[0], "id");
     bool made;
     if (!node) {
         int len = snprintf(number, sizeof number, "%zu", line);

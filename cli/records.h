@@ -39,7 +39,7 @@ char *cli_records_line(cli_records *records, size_t *len, size_t *line);
 /** Reports the error of a line. */
 void cli_records_complain(const cli_records *records, size_t line, const char *why);
 
-/** The id of a parsed line as JSON; without an id its number.
+/** The id of a parsed line as JSON, or its custom_id; without an id its number.
  *
  *  returns NULL after it reported the error; freed with free */
 char *cli_records_id(const cli_records *records, const cli_json *json, size_t line);

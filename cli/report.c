@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "report.h"
 
 #include "cli.h"
@@ -5,10 +6,12 @@
 #include "ui.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- a line of text ---- */
 
@@ -43,7 +46,32 @@ void cli_say_end(cli_wrap *line) {
 
 /* ---- messages ---- */
 
+static int rank;             /* above 0: of several */
+static int rank_errors = -1; /* its standard error; what else it would print there is dropped */
+
+void cli_report_set_rank(int number) {
+    int null = open("/dev/null", O_WRONLY);
+    rank = number;
+    rank_errors = dup(STDERR_FILENO);
+    if (null >= 0 && rank_errors >= 0) dup2(null, STDERR_FILENO);
+    if (null > STDERR_FILENO) close(null);
+}
+
+/* Tells an error of a rank above 0, in one write. */
+__attribute__((format(printf, 1, 0))) static void report_rank(const char *format, va_list args) {
+    char text[2048];
+    int at = snprintf(text, sizeof text, "mica: rank %d: ", rank);
+    vsnprintf(text + at, sizeof text - (size_t)at - 1, format, args);
+    size_t len = strlen(text);
+    text[len] = '\n';
+    if (write(rank_errors, text, len + 1) < 0) return;
+}
+
 __attribute__((format(printf, 1, 0))) static void report(const char *format, va_list args) {
+    if (rank_errors >= 0) {
+        report_rank(format, args);
+        return;
+    }
     cli_wrap line = {.column = sizeof "mica:", .in_line = true};
     cli_progress_wipe();
     cli_set_style(CLI_RED);

@@ -13,6 +13,10 @@ __attribute__((format(printf, 2, 3))) void cli_say(cli_wrap *line, const char *f
 /** Ends a line. */
 void cli_say_end(cli_wrap *line);
 
+/** Says that this is a rank above 0: its errors alone are printed, and begin with "mica: rank N: ".
+ */
+void cli_report_set_rank(int number);
+
 /** Prints "mica: " and the formatted text.  returns CLI_FAILED */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 

@@ -71,6 +71,7 @@ const cli_verb cli_verb_run = {
                 "  mica run \"Summarise this letter\" --file letter.txt\n",
     .max_args = 3,
     .words = CLI_WORDS_FOLDERS,
+    .ranks = CLI_RANKS_TOGETHER,
     .values_bytes = sizeof(run_values),
     .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_RUN, offsetof(run_values, prompt)},
                {"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},

@@ -107,6 +107,7 @@ const cli_verb cli_verb_score = {
                 "  mica score ~/models/gemma-3-1b-it --file letter.txt --json\n",
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
+    .ranks = CLI_RANKS_TOGETHER,
     .values_bytes = sizeof(score_values),
     .groups = {{"Score", score_options, CLI_COUNT(score_options), 0},
                {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(score_values, model)}},

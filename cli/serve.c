@@ -161,26 +161,61 @@ static mica_server_options server_options(const serve_values *values, const cli_
     };
 }
 
+/* Whether a file of a folder has one of some texts. */
+static bool file_has(const char *folder, const char *name, const char *const *texts, size_t count) {
+    static char text[1 << 16];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[n] = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strstr(text, texts[i])) return true;
+    return false;
+}
+
+/* What the first model can be asked: a path, and the members of a request. */
+typedef struct example {
+    const char *path, *body;
+    bool talks;
+} example;
+
+static example find_example(const char *folder) {
+    static const char *const rankers[] = {"ForSequenceClassification"},
+                             *const encoders[] = {"\"bert\"", "\"roberta\"", "\"xlm-roberta\"",
+                                                  "\"modernbert\"", "\"nomic_bert\""},
+                             *const pooled[] = {".Pooling"};
+    if (file_has(folder, "config.json", rankers, 1))
+        return (example){"/v1/rerank", "\"query\": \"Hello\", \"documents\": [\"Hi\", \"Bye\"]",
+                         false};
+    if (file_has(folder, "modules.json", pooled, 1) ||
+        file_has(folder, "config.json", encoders, CLI_COUNT(encoders)))
+        return (example){"/v1/embeddings", "\"input\": \"Hello\"", false};
+    return (example){"/v1/chat/completions",
+                     "\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]", true};
+}
+
 /* Where it listens, and what can be typed to see that. */
 static void greet(const mica_server *server, const serve_models *models,
                   const serve_values *values) {
     const char *address = mica_server_address(server);
     bool file = strncmp(address, "unix:", 5) == 0;
     bool key = values->api_key || values->api_key_file;
+    const example ask = find_example(models->folders[0]);
     fprintf(stderr, "mica: serving ");
     for (size_t i = 0; i < models->count; i++)
         cli_print(stderr, "%s%s", i ? ", " : "", models->names[i]);
     cli_print(stderr, " at %s\n", address);
-    if (!file) fprintf(stderr, "  A browser shows a page to talk on there. To ask by hand:\n");
+    if (!file && ask.talks)
+        fprintf(stderr, "  A browser shows a page to talk on there. To ask by hand:\n");
     cli_print(stderr, "  curl %s%s%s", file ? "--unix-socket " : "", file ? address + 5 : "",
               file ? " " : "");
     if (key)
         cli_print(stderr, "-H \"Authorization: Bearer %s\" ",
                   getenv("MICA_API_KEY") ? "$MICA_API_KEY" : "KEY");
-    cli_print(stderr,
-              "%s/v1/chat/completions -d '{\"model\": \"%s\", "
-              "\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
-              file ? "http://localhost" : address, models->names[0]);
+    cli_print(stderr, "%s%s -d '{\"model\": \"%s\", %s}'\n", file ? "http://localhost" : address,
+              ask.path, models->names[0], ask.body);
 }
 
 static void print_notice(void *user, const char *text) {

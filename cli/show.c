@@ -70,6 +70,15 @@ static void print_fit(const mica_model_info *info, const needs *n) {
         puts("\nlargest       none: the weights alone need more memory");
 }
 
+/* What answers have beside text. */
+static void print_talk(const mica_model_info *info) {
+    if (info->call_format) cli_print(stdout, "calls         %s\n", info->call_format);
+    if (!info->thought_mark) return;
+    cli_print(stdout, "thoughts      from %s", info->thought_mark);
+    if (info->thinking_variable) cli_print(stdout, ", by %s", info->thinking_variable);
+    puts("");
+}
+
 static void print_text(const mica_model_info *info, const needs *n) {
     char a[CLI_NUMBER], b[CLI_NUMBER], c[CLI_NUMBER];
     cli_print(stdout, "model         %s\n", info->path);
@@ -97,6 +106,7 @@ static void print_text(const mica_model_info *info, const needs *n) {
     cli_print(stdout, "vocabulary    %s\n", cli_format_count((uint64_t)info->vocab_size, a));
     cli_print(stdout, "context       %s tokens\n",
               cli_format_count((uint64_t)info->context_length, a));
+    print_talk(info);
     cli_print(stdout, "memory        %s weights and %s cache at %s tokens\n",
               cli_format_bytes(n->weight_bytes, a), cli_format_bytes(n->cache_bytes, b),
               cli_format_count((uint64_t)n->context, c));
@@ -137,6 +147,9 @@ static void print_json(const mica_model_info *info, const needs *n) {
     print_field("quantization", info->quantization);
     print_field("dtype", info->dtype);
     if (info->adapter) print_field("adapter", info->adapter);
+    if (info->call_format) print_field("call_format", info->call_format);
+    if (info->thought_mark) print_field("thought_mark", info->thought_mark);
+    if (info->thinking_variable) print_field("thinking_variable", info->thinking_variable);
     if (info->note) print_field("note", info->note);
     printf("  \"parameters\": %" PRIu64 ",\n", info->parameters);
     if (info->active_parameters)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 const char *cli_state_path(const char *name, char *out, size_t out_bytes) {
+    /* $XDG_STATE_HOME: where chats and their lines are kept (default: .local/state in $HOME) */
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     int n;

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "stdin.h"
 
+#include "ranks.h"
 #include "report.h"
 #include "ui.h"
 
@@ -22,8 +23,10 @@ static int poll_input(int patience_ms) {
 /* Waits until there is something to read, or the end: as long as that takes where somebody sees
  * that, and can end it. */
 static bool await_text(void) {
-    enum { TOLD_MS = 3000, PATIENCE_MS = 10000 };
+    enum { TOLD_MS = 3000, PATIENCE_MS = 10000, RANKS_MS = 1000 };
     bool seen = cli_stderr_is_terminal();
+    /* What a launcher gives to rank 0 is open as long as its own is. */
+    if (cli_ranks_group()) return poll_input(RANKS_MS) > 0;
     int ready = poll_input(seen ? TOLD_MS : PATIENCE_MS);
     if (ready == 0 && seen) {
         cli_hint("Waiting for standard input. Ctrl-C ends this; < /dev/null does without.");
@@ -35,11 +38,16 @@ static bool await_text(void) {
     return ready > 0;
 }
 
-bool cli_stdin_has_text(void) {
+static bool has_text(void) {
     struct stat info;
     if (cli_stdin_is_terminal() || fstat(STDIN_FILENO, &info) != 0) return false;
     if (S_ISREG(info.st_mode)) return lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 && info.st_size > 0;
     return (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)) && await_text();
+}
+
+bool cli_stdin_has_text(void) {
+    bool has = cli_ranks_own() == 0 && has_text();
+    return cli_ranks_share(&has, sizeof has) && has;
 }
 
 bool cli_can_ask(void) {

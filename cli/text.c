@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "text.h"
 
+#include "ranks.h"
 #include "report.h"
 #include "ui.h"
 
@@ -133,14 +134,36 @@ static bool read_all(cli_text *text, cli_text_kind kind, FILE *in, const char *w
     return accept(text, what);
 }
 
+/* Gives what rank 0 has read to all ranks. ok: whether it could. */
+static bool share(cli_text *text, bool ok) {
+    struct {
+        uint64_t len, ok;
+    } head = {text->len, ok};
+    if (!cli_ranks_group()) return ok;
+    if (!cli_ranks_share(&head, sizeof head) || !head.ok) return false;
+    if (cli_ranks_own() > 0) {
+        text->len = 0;
+        if (!reserve(text, (size_t)head.len)) return false;
+        text->len = (size_t)head.len;
+        text->data[text->len] = '\0';
+    }
+    return cli_ranks_share(text->data, text->len);
+}
+
+/* Standard input is rank 0's. */
+static bool read_input(cli_text *text, cli_text_kind kind) {
+    bool first = cli_ranks_own() == 0;
+    return share(text, first && read_all(text, kind, stdin, "standard input"));
+}
+
 bool cli_text_read_stdin(cli_text *text, cli_text_kind kind) {
-    if (!read_all(text, kind, stdin, "standard input")) return false;
+    if (!read_input(text, kind)) return false;
     cli_text_drop_line_feed(text);
     return true;
 }
 
 bool cli_text_read_file(cli_text *text, cli_text_kind kind, const char *path) {
-    if (strcmp(path, "-") == 0) return read_all(text, kind, stdin, "standard input");
+    if (strcmp(path, "-") == 0) return read_input(text, kind);
     FILE *in = fopen(path, "rb");
     if (!in) return read_failed(path);
     bool read = read_all(text, kind, in, path);

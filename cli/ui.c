@@ -20,7 +20,9 @@ static struct {
 } ui;
 
 void cli_ui_init(void) {
+    /* $TERM: dumb: no colours, no progress bars */
     const char *term = getenv("TERM");
+    /* $NO_COLOR: set to anything: no colours */
     const char *no_color = getenv("NO_COLOR");
     setlocale(LC_CTYPE, "");
     if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");

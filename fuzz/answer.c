@@ -1,4 +1,5 @@
-/* Input: a byte for the format of calls, a byte for the lengths of pieces, and an answer. The parts
+/* Input: a byte for the format of calls, whether its marks are tokens, and thoughts; a byte for the
+ * lengths of pieces; and an answer. The parts
  * of an answer do not depend on the pieces that it comes in, also if calls are streamed; none is
  * empty; the arguments of calls are JSON objects. Calls that come out whole come out alike if they
  * are streamed. */
@@ -89,17 +90,44 @@ static void parts_deinit(parts *p) {
 typedef struct way {
     const mc_answer_format *format;
     const mc_tools *tools;
-    bool is_open, streams;
+    bool is_open, streams, tokens;
     mc_str text;
 } way;
+
+/* The number of the longest of the format's marks that a text begins with; MC_MARKS: none. */
+static size_t mark_of(const way *w, mc_str text) {
+    size_t found = MC_MARKS, longest = 0;
+    const char *mark;
+    for (size_t i = 0; w->tokens && (mark = mc_answer_mark(i)) != NULL; i++)
+        if (mc_str_starts(text, mc_str_of(mark)) && strlen(mark) > longest) {
+            found = i;
+            longest = strlen(mark);
+        }
+    return found;
+}
+
+/* Pushes the text in pieces, which marks end where they are tokens. */
+static bool push(const way *w, mc_splitter *s, size_t step) {
+    const mc_str all = w->text;
+    bool good = true;
+    for (size_t at = 0, to; good && at < all.len;) {
+        size_t mark = MC_MARKS;
+        for (to = at; to < all.len && to - at < step && mark == MC_MARKS;)
+            if ((mark = mark_of(w, (mc_str){all.ptr + to, all.len - to})) == MC_MARKS) to++;
+        good = mc_splitter_push(s, all.ptr + at, to - at) == MICA_OK;
+        at = to;
+        if (!good || mark == MC_MARKS) continue;
+        good = mc_splitter_push_token(s, w->format->ids[mark], "", 0) == MICA_OK;
+        at += strlen(mc_answer_mark(mark));
+    }
+    return good;
+}
 
 static bool split(const way *w, size_t step, parts *p) {
     mc_splitter *s;
     bool good = mc_splitter_open(w->format, w->tools, w->is_open, take, p, &s) == MICA_OK;
     if (good && w->streams) mc_splitter_stream_calls(s);
-    for (size_t at = 0; good && at < w->text.len; at += step)
-        good = mc_splitter_push(s, w->text.ptr + at,
-                                step < w->text.len - at ? step : w->text.len - at) == MICA_OK;
+    good = good && push(w, s, step);
     good = good && mc_splitter_end(s) == MICA_OK;
     must(!good || !p->begun);
     mc_splitter_close(&s);
@@ -123,12 +151,13 @@ static bool compare(const way *w, size_t step, parts *all) {
     return done;
 }
 
-static void run(const mc_answer_format *format, bool is_open, size_t step, mc_str text) {
+static void run(const mc_answer_format *format, bool is_open, bool tokens, size_t step,
+                mc_str text) {
     mc_tools tools;
     parts whole = {.broken = false}, streamed = {.broken = false};
     if (mc_tools_read(tools_text, sizeof tools_text - 1, &tools) == MICA_OK) {
-        const way first = {format, &tools, is_open, false, text},
-                  second = {format, &tools, is_open, true, text};
+        const way first = {format, &tools, is_open, false, tokens, text},
+                  second = {format, &tools, is_open, true, tokens, text};
         /* Where something is malformed, more of it may be a call if it is streamed. */
         if (compare(&first, step, &whole) && compare(&second, step, &streamed) &&
             !streamed.broken && whole.calls.len >= streamed.calls.len)
@@ -139,17 +168,31 @@ static void run(const mc_answer_format *format, bool is_open, size_t step, mc_st
     mc_tools_deinit(&tools);
 }
 
+/* A format whose marks are tokens of any ids. */
+static void make_tokens(mc_answer_format *format) {
+    for (size_t i = 0; mc_answer_mark(i); i++) {
+        format->tokens |= UINT64_C(1) << i;
+        format->ids[i] = (int32_t)i;
+    }
+    format->special = format->tokens;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const names[] = {"hermes", "llama", "pythonic", "gemma", "generic"};
+    size_t count = 0;
     if (size < 2) return 0;
-    bool thinks = data[0] & 128, is_open = data[0] & 64;
-    const mc_answer_format format = {.calls = mc_call_format_find(names[(data[0] & 63) % 5]),
-                                     .think_begin = thinks ? "<think>" : NULL,
-                                     .think_end = thinks ? "</think>" : NULL};
+    while (mc_call_format_at(count))
+        count++;
+    bool thinks = data[0] & 128, is_open = data[0] & 64, tokens = data[0] & 32;
+    mc_answer_format format = {.calls = mc_call_format_at((data[0] & 31) % count)};
+    if (thinks || format.calls->channels) {
+        format.think_begin = format.calls->channels ? "<|channel|>analysis<|message|>" : "<think>";
+        format.think_end = format.calls->channels ? "<|end|>" : "</think>";
+    }
+    if (tokens) make_tokens(&format);
     mc_str text = {(const char *)data + 2, size - 2};
-    run(&format, is_open, 1 + data[1] % 32, text);
+    run(&format, is_open, tokens, 1 + data[1] % 32, text);
     mc_alloc_fail_at(1 + data[1] % 64);
-    run(&format, is_open, 1 + data[1] % 32, text);
+    run(&format, is_open, tokens, 1 + data[1] % 32, text);
     mc_alloc_fail_at(0);
     return 0;
 }

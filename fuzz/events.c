@@ -281,10 +281,12 @@ static void run(const api *with, const mc_answer_format *format, bool is_open, m
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const names[] = {"hermes", "llama", "pythonic", "gemma", "generic"};
+    size_t count = 0;
     if (size < 2) return 0;
+    while (mc_call_format_at(count))
+        count++;
     bool thinks = data[0] & 128, is_open = data[0] & 64;
-    const mc_answer_format format = {.calls = mc_call_format_find(names[(data[0] & 63) % 5]),
+    const mc_answer_format format = {.calls = mc_call_format_at((data[0] & 63) % count),
                                      .think_begin = thinks ? "<think>" : NULL,
                                      .think_end = thinks ? "</think>" : NULL};
     mc_str text = {(const char *)data + 1, size - 1};

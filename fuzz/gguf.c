@@ -1,12 +1,16 @@
 /* Opens any bytes as a GGUF file: the result is an error, or metadata and tensors that can be
- * read. */
+ * read, and a tokenizer that can be written. */
 #include "io/gguf.h"
 
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "convert/gguf_model.h"
+#include "convert/gguf_tokenizer.h"
+
+#include "scratch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,14 +25,26 @@ static void read_array(const mc_gguf *g, const char *key) {
 
 static void read_tensor(const mc_gguf_tensor *t) {
     float out[256];
-    uint8_t codes[32];
-    uint16_t scale, bias;
+    uint8_t codes[MC_GGML_BLOCK];
+    uint16_t scales[MC_GGML_GROUPS], biases[MC_GGML_GROUPS];
     for (size_t at = 0; at < t->bytes; at += t->type->bytes) {
         const uint8_t *block = (const uint8_t *)t->data + at;
         t->type->decode(block, out);
         sum += out[t->type->block - 1];
-        if (t->type->bits) t->type->split(block, codes, &scale, &bias);
+        if (t->type->bits) t->type->split(block, codes, scales, biases);
     }
+}
+
+/* Written are files of these names. */
+static void write_tokenizer(const mc_gguf *g) {
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json",
+                                        "generation_config.json"};
+    char folder[128] = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = fuzz_scratch(names[i]);
+        memcpy(folder, path, (size_t)(strrchr(path, '/') - path));
+    }
+    if (mc_gguf_write_tokenizer(g, folder) != MICA_OK && !*mica_last_error()) abort();
 }
 
 static void parse(const uint8_t *bytes, size_t size) {
@@ -49,6 +65,7 @@ static void parse(const uint8_t *bytes, size_t size) {
     if (mc_gguf_arch_find(g, &arch) == MICA_OK) (void)mc_gguf_config(g, arch, &config);
     if (config.len > 1 << 16) abort();
     mc_buffer_deinit(&config);
+    write_tokenizer(g);
     mc_gguf_close(&g);
 }
 

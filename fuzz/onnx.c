@@ -16,9 +16,7 @@ static void must(bool truth) {
 }
 
 static mica_status read_model(const uint8_t *data, size_t size, mica_program **program) {
-    static const mica_onnx_dim dims[] = {{"batch", 3}, {"n", 2}, {"l", 5}};
-    return mica_onnx_decode(device, data, size, &(mica_onnx_options){.dims = dims, .n_dims = 3},
-                            program);
+    return mica_onnx_decode(device, data, size, NULL, program);
 }
 
 /* Names of a file may be there twice, or be no UTF-8: then it cannot be saved. */

@@ -6,7 +6,7 @@
  *     mica_answer_open(model, &(mica_answer_options){.tools = tools, .prompt = ids,
  *                                                    .prompt_count = n}, &answer);
  *     for (mica_token t; mica_stream_next(stream, &t);)
- *         mica_answer_push(answer, t.text, t.len);
+ *         mica_answer_push_token(answer, &t);
  *     mica_answer_end(answer);
  *     for (size_t i = 0; i < mica_answer_call_count(answer); i++) ...   // run the tool
  *     mica_answer_get_message(answer, &messages[count++]);              // what was said, and
@@ -53,7 +53,17 @@ MICA_API mica_status mica_answer_open(const mica_model *model, const mica_answer
 /** Closes *answer and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_answer_close(mica_answer **answer);
 
-/** Takes the next bytes of the answer, any number of them.
+/** Takes the next token of the answer, as mica_stream_next gives it. What begins and ends calls and
+ *  thoughts is a token in most vocabularies, often a special one, which has no text: a text that is
+ *  spelled alike is none then.
+ *
+ *  token   its id and text are read. Borrowed for the call.
+ *  errors  MICA_EINVAL a NULL argument, the answer has ended; MICA_ENOMEM */
+MICA_API mica_status mica_answer_push_token(mica_answer *answer, const mica_token *token);
+
+/** Takes the next bytes of an answer of which there is the text alone, any number of them: marks
+ *  are texts, special tokens among them. What was pushed first, tokens or texts, decides for the
+ *  answer.
  *  errors  MICA_EINVAL a NULL argument, the answer has ended; MICA_ENOMEM */
 MICA_API mica_status mica_answer_push(mica_answer *answer, const char *text, size_t len);
 

@@ -116,6 +116,11 @@ MICA_API void mica_scope_close(mica_scope **scope);
 MICA_API mica_status mica_scope_status(const mica_scope *scope);
 MICA_API mica_device *mica_scope_device(const mica_scope *scope);
 
+/** Forgets the scope's first error, for a binding that raises it where it occurs. What was recorded
+ *  before is usable again, and more may be; invalid arrays stay invalid, as does what is computed
+ *  from them. Does nothing for NULL. */
+MICA_API void mica_scope_clear_error(mica_scope *scope);
+
 /** Drops everything made in s but some arrays, so that a scope may live for any number of steps.
  *
  *  live    [n] arrays of s; they are evaluated, and receive their new handles. All other handles on
@@ -190,6 +195,24 @@ MICA_API mica_array mica_to_device(mica_scope *s, mica_array x);
  *  errors  MICA_EINVAL negative or overflowing shape; MICA_ENOMEM */
 MICA_API mica_array mica_from_data(mica_scope *s, const void *data, mica_dtype dtype,
                                    const int64_t *shape, int ndim);
+
+/** Called with what was given beside it, when memory is not read any more; by any thread. */
+typedef void (*mica_release)(void *user);
+
+/** An array over the caller's memory, which is not copied where the device reads the host's memory
+ *  ("cpu"); else it is copied at once.
+ *
+ *  data     product(shape) elements of dtype in row-major order, aligned to an element (c64: to
+ *           half of one). It must not change until release is called.
+ *  shape    [ndim] as of mica_from_data. Borrowed for the call.
+ *  release  called once, when neither s nor any other array or program needs the memory: after an
+ *           error before this returns. NULL: the memory outlives the device.
+ *  user     given to release.
+ *  errors   those of mica_from_data; MICA_EINVAL data is NULL where there are elements, or is not
+ *           aligned */
+MICA_API mica_array mica_from_host(mica_scope *s, const void *data, mica_dtype dtype,
+                                   const int64_t *shape, int ndim, mica_release release,
+                                   void *user);
 
 /** A 0-dimensional array. Its value is not part of the graph's structure: graphs that differ only
  *  in scalars run the same compiled plan. */

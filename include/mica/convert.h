@@ -1,5 +1,5 @@
 /* Models from one form to another: quantised, dequantised, with an adapter fused into them, in
- * another dtype, in other shards.
+ * another dtype, in other shards, of or as GGUF files, of the formats of other programs.
  *
  *     mica_convert_options options = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 4, 64}};
  *     mica_status status = mica_convert("models/qwen3", "models/qwen3-4bit", &options, NULL);
@@ -76,20 +76,26 @@ MICA_API const char *mica_recipe_name(size_t i);
  *  recipes and names of files those of mlx-lm. Left out are tensors that no program reads: inverse
  *  frequencies of RoPE, and the head of a model whose config ties it to the embedding.
  *
- *  from     a model folder, or a GGUF file of Llama, Qwen 2 and 3, Gemma 2 and 3. Blocks of a GGUF
- *           file that MLX's quantisation has, too (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, MXFP4), are kept;
- *           others are dequantised to f16 (F32, F16, BF16, Q2_K to Q6_K, Q8_K). Its tokenizer
- *           becomes tokenizer.json, if it is the byte-level one of Llama 3 or Qwen, or Gemma's.
- *           Borrowed.
- *           It must have all tensors of its architecture, and no others.
+ *  from     a model folder, of MLX's layout or one that other programs have quantised (fp8,
+ *           compressed-tensors, GPTQ, AWQ, mxfp4, mxfp8, nvfp4); or a GGUF file, or one of several
+ *           that are one model. Borrowed.
+ *           Matrices that others have quantised become MLX's layout, some of them in 8 bits anew;
+ *           with `quantise` or `dequantise` they are made of the numbers that they stand for.
+ *           Blocks of a GGUF file become quantised matrices in groups of 32: Q4_0, Q4_1, Q5_0,
+ *           Q5_1, Q8_0, MXFP4, TQ1_0 and TQ2_0 with the same weights, Q4_K and Q5_K with scales
+ *           and biases rounded to f16, Q2_K, Q3_K, IQ4_NL and IQ4_XS in 6 bits anew, Q6_K in 8.
+ *           F32, F16 and BF16 stay as they are, Q8_K becomes f16. The file must have all tensors
+ *           of its architecture, and no others. tokenizer.json, tokenizer_config.json and
+ *           generation_config.json are made of its metadata.
  *  to       a new folder, or an empty one. Borrowed. A name that ends in .gguf is that of a new
  *           file, which llama.cpp loads. Its matrices keep their quantisation if GGUF has blocks
  *           that hold exactly the same weights: affine of 4 bits or fewer as Q4_0 or Q4_1, of 5
  *           bits as Q5_0 or Q5_1, of 8 bits as Q8_0 if the bias of each group is -128 * scale, all
  *           if scales and biases are numbers of f16; mxfp4 as MXFP4. Others are dequantised, and
- *           counted. Vectors are f32. It holds the tokenizer (byte-level ones of Llama 3 or Qwen,
+ *           counted. Vectors are f32. It holds the tokenizer (byte-level ones, Llama 2's,
  *           Gemma's) and the chat template; "none" for a folder without tokenizer.json. shard_bytes
  *           is not read.
+ *           docs/formats.md lists the architectures, tokenizers and formats of both directions.
  *  options  NULL for the defaults. Borrowed.
  *  result   is filled; may be NULL.
  *  errors   MICA_EINVAL `to` exists; options that exclude each other; bits or groups that the mode
@@ -106,6 +112,38 @@ MICA_API const char *mica_recipe_name(size_t i);
  *  source   MLX's layout of quantised weights; mlx-lm 0.32 (convert, fuse). */
 MICA_API mica_status mica_convert(const char *from, const char *to,
                                   const mica_convert_options *options, mica_convert_result *result);
+
+/** Options of mica_gguf_folder; zero means the default. Strings are borrowed. */
+typedef struct mica_gguf_options {
+    size_t struct_bytes; /* see mica/api.h */
+    const char *name;    /* what mica_discover calls the model: "org/name-GGUF:Q4_K_M"; NULL: after
+                              the file */
+    const char *cache;   /* folder of the cache; NULL, "": $MICA_GGUF_CACHE, else mica/gguf in
+                              $XDG_CACHE_HOME or ~/.cache */
+    mica_progress progress;    /* in bytes of the files, if they are converted; may be NULL */
+    void *progress_user;       /* given to progress */
+    int threads;               /* 0: one per usable core */
+    const mica_cancel *cancel; /* watched; may be NULL */
+} mica_gguf_options;
+
+/** The model folder of a GGUF file: converted once, as mica_convert does without options, kept in a
+ *  cache, and found there as long as the file of that path has the same size, time and inode.
+ *
+ *  A conversion that was broken off leaves nothing that counts. Of several processes that want one
+ *  model, one converts and the others wait.
+ *
+ *  path     a GGUF file; one of several that are one model (-00001-of-00003.gguf); or a folder that
+ *           holds one model in such files, those of vision towers (mmproj) aside. Borrowed.
+ *  options  NULL for the defaults. Borrowed.
+ *  folder   receives the path, for mica_model_open; freed with mica_free. NULL after an error.
+ *  errors   those of mica_convert from a GGUF file
+ *           MICA_EINVAL the folder holds several models; the cache has a folder of that name that
+ *           was not made of a GGUF file, which stays; name leads out of the cache; the file's path
+ *           has a line break
+ *           MICA_ENOENT there is no file, one of several is missing, or there is no place for the
+ *           cache; MICA_EIO the cache cannot be written, or the disk is full */
+MICA_API mica_status mica_gguf_folder(const char *path, const mica_gguf_options *options,
+                                      char **folder);
 
 MICA_END
 

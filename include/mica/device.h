@@ -51,9 +51,10 @@ typedef struct mica_device_info {
 
 /** Opens a device.
  *
- *  name    "cpu"; "mlx:gpu", "mlx:cpu", or "mlx" for the better of both; NULL for "cpu", which is
- *          always there. Which device is the best depends on the program, and needs measuring:
- *          mica_pick_device (mica/cost.h) chooses.
+ *  name    "cpu"; "mlx:gpu", "mlx:cpu", or "mlx" for the better of both; "cuda:1", or "cuda" for
+ *          the first of NVIDIA's GPUs; NULL for "cpu", which is always there. Which device is the
+ *          best depends on the program, and needs measuring: mica_pick_device (mica/cost.h)
+ *          chooses.
  *  options NULL for the defaults. Borrowed.
  *  device  receives the device, owned by the caller; NULL after an error.
  *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM

@@ -28,8 +28,8 @@ typedef struct mica_found_model {
                                  searched folder; for the searched folder itself its last part */
     const char *family;       /* "gemma3"; NULL: mica does not know the architecture */
     const char *architecture; /* config.json's model_type, else its first architecture, else "" */
-    const char *quantization; /* "4 bit, groups of 32 (affine)", "none"; or a method that mica
-                                 cannot open, such as "gptq" */
+    const char *quantization; /* "4 bit, groups of 32 (affine)", "none"; or the method of another
+                                 program, such as "gptq" */
     uint64_t weight_bytes;    /* size of the weights' files */
     uint64_t weight_files;    /* their number */
     int bits;                 /* of an element of most quantised weights; 0: none is quantised, or
@@ -48,11 +48,12 @@ typedef struct mica_model_list {
  *  The search skips hidden folders, folders inside a model folder, folders that it cannot read, and
  *  models whose config.json is not a JSON object. It follows links, but searches no folder twice.
  *  Of a repository in the Hugging Face cache (models--org--name) it takes the snapshot that
- *  refs/main names, else the newest.
+ *  refs/main names, else the newest. Folders that mica_gguf_folder made count while the files that
+ *  they were made of are there, and the same.
  *
  *  path    the folder. NULL: the Hugging Face cache, which is $HF_HUB_CACHE, else $HF_HOME/hub,
  *          else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; if it does not
- *          exist, the list is empty. Borrowed.
+ *          exist, the list is empty; and the cache of mica_gguf_folder. Borrowed.
  *  list    receives the list, owned by the caller; NULL after an error.
  *  errors  MICA_ENOENT, MICA_EIO the path cannot be read; MICA_EINVAL list is NULL; MICA_ENOMEM */
 MICA_API mica_status mica_discover(const char *path, mica_model_list **list);

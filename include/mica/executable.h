@@ -33,7 +33,8 @@
  *     common     nodes that compute the same become one, but for those functions
  *     dead       results and operands of control flow that nothing reads go
  *     joints     matmuls of one operand run together
- *     epilogues  what goes row by row runs together, up to a matmul
+ *     epilogues  what goes row by row runs together, up to a matmul; what goes element by element
+ *                runs with the convolution before it
  *     regions    what goes element by element runs together, in blocks that stay in the
  *                first-level cache; 16 ops at most
  *
@@ -49,6 +50,10 @@
  * to the lengths of its values, of all parameters the same, and the program is compiled for them
  * once. A parameter that is fed by a result of another length has that length in the next run: so a
  * cache may grow.
+ *
+ * Lengths that depend on values: a result of an ONNX file may have a count (docs/onnx.md), which is
+ * a result, too. mica_executable_run and the queued runs give its first elements alone, as many as
+ * the count says; slots hold all that there is room for.
  *
  * Threads: an executable belongs to one thread at a time. Different ones run at once, clones
  * (mica_executable_clone) too. */

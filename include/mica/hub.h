@@ -89,10 +89,14 @@ typedef struct mica_pull_options {
  *  to five times in a row without progress. Several processes may pull one model at once: a file is
  *  downloaded by one of them.
  *
- *  name    "org/name" of a repository. Borrowed.
+ *  Of a repository with GGUF files one model is downloaded: "org/name-GGUF:Q4_K_M" names it by
+ *  its quantisation, the last part of its file's name. Without a colon a name that ends in -GGUF
+ *  means Q4_K_M.
+ *
+ *  name    "org/name" of a repository, or "org/name:quantisation". Borrowed.
  *  options NULL for the defaults. Borrowed.
- *  folder  receives the path of the snapshot, for mica_model_open; freed with mica_free. NULL after
- *          an error.
+ *  folder  receives the path of the snapshot, for mica_model_open, or that of a GGUF file, for
+ *          mica_gguf_folder (mica/convert.h); freed with mica_free. NULL after an error.
  *  errors  MICA_EINVAL name, revision or an option is malformed
  *          MICA_ENOENT there is no such repository, revision or file, or it is private and there is
  *          no token for it; offline: the cache does not have it
@@ -105,17 +109,22 @@ typedef struct mica_pull_options {
  *          MICA_ECANCELLED, MICA_ENOMEM */
 MICA_API mica_status mica_pull(const char *name, const mica_pull_options *options, char **folder);
 
-/** Removes a repository from the cache: its snapshots, files and refs.
+/** Removes a repository from the cache: its snapshots, files and refs, and what mica_gguf_folder
+ *  has made of them; of "org/name:quantisation", and of other names that mica_discover gives to
+ *  what it has made, that alone.
  *
- *  name    "org/name". Borrowed.
+ *  name    "org/name", or a name of what was made of a GGUF file. Borrowed.
  *  cache   as in mica_pull_options. Borrowed.
  *  bytes   receives the size of the files that were removed; may be NULL.
  *  errors  MICA_ENOENT the cache does not have it; MICA_EINVAL name is malformed; MICA_EBUSY it is
- *          being downloaded; MICA_EIO a file cannot be removed; MICA_ENOMEM */
+ *          being downloaded, or made of a GGUF file; MICA_EIO a file cannot be removed
+ *          MICA_ENOMEM */
 MICA_API mica_status mica_cache_remove(const char *name, const char *cache, uint64_t *bytes);
 
 /** Removes what no model of the cache needs: snapshots that no ref names if another one is named,
- *  files that no snapshot links to, and beginnings of files that nobody is downloading.
+ *  files that no snapshot links to, and beginnings of files that nobody is downloading; without
+ *  `cache` also models that were made of GGUF files which are not there any more, or have changed,
+ *  and what conversions that were killed have left. Other folders beside these models stay.
  *
  *  cache   as in mica_pull_options. Borrowed.
  *  dry_run true: only counts.

@@ -5,11 +5,13 @@
  * embeddings and scores (mica/tasks.h), passes of a model as ops (mica/forward.h), finding
  * models (mica/discover.h), downloading them (mica/hub.h), tokenizers (mica/tokenizer.h), lazy
  * arrays (mica/array.h, mica/ops.h, mica/nn.h, mica/signal.h), their gradients (mica/grad.h),
- * control flow (mica/control.h), ops of an application (mica/custom.h), fine-tuning
- * (mica/tune.h), programs (mica/program.h, mica/executable.h), what they cost (mica/cost.h),
- * devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h), files of arrays
- * (mica/io.h), models in other forms (mica/convert.h), ONNX (mica/onnx.h), serving models over
- * HTTP (mica/serve.h), status codes (mica/status.h), the version (mica/version.h). */
+ * control flow (mica/control.h), ops of an application (mica/custom.h), groups of processes
+ * (mica/group.h), fine-tuning (mica/tune.h), programs (mica/program.h, mica/executable.h), what
+ * they cost (mica/cost.h), devices (mica/device.h), engines (mica/engine.h), saving files
+ * (mica/file.h), files of arrays (mica/io.h), tensors of other programs (mica/dlpack.h), models in
+ * other forms (mica/convert.h), ONNX (mica/onnx.h), serving models over HTTP (mica/serve.h), status
+ * codes (mica/status.h), lines for a log (mica/log.h), the version and the optional parts
+ * (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -21,13 +23,16 @@
 #include <mica/custom.h>
 #include <mica/device.h>
 #include <mica/discover.h>
+#include <mica/dlpack.h>
 #include <mica/engine.h>
 #include <mica/executable.h>
 #include <mica/file.h>
 #include <mica/forward.h>
 #include <mica/grad.h>
+#include <mica/group.h>
 #include <mica/hub.h>
 #include <mica/io.h>
+#include <mica/log.h>
 #include <mica/model.h>
 #include <mica/nn.h>
 #include <mica/onnx.h>

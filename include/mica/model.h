@@ -101,7 +101,9 @@ typedef struct mica_model_options {
                                prompt is refused (MICA_ECONTEXT) or cut for its length, and an
                                answer goes on until a stop or max_tokens (or 2^31 - 1 tokens).
                                More than the model's own counts as the model's own, with a
-                               mica_model_info.note.
+                               mica_model_info.note. But a model with longrope has two: its own
+                               ends where the divisors for long texts would begin, and more than
+                               that takes these, for all texts, with a note.
                                0: the model's own, where the context ends: longer prompts are
                                refused, and answers end there */
     const char *adapter;    /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
@@ -126,6 +128,10 @@ typedef struct mica_model_options {
     const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
     const char *chat_template; /* a Jinja template to use instead of the folder's own or the
                                   family's built-in format; NULL: those. Borrowed */
+    struct mica_group *group;  /* the ranks that compute it together (mica/group.h), each a part of
+                                 every matrix: all open the same model with the same options, and
+                                 call the same functions of it in the same order. Kept until the
+                                 model ends. NULL: this process alone */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
@@ -193,7 +199,15 @@ typedef struct mica_model_info {
     int bits;         /* of a quantised weight's code, as `quantization` has it; 0: not quantised */
     int group_size;   /* quantised weights that share a scale; 0: not quantised */
     uint64_t active_parameters; /* those that a token is computed with: of experts, the ones that it
-                                   picks; 0: not known */
+                                   picks, of layers' inputs its row; 0: not known */
+    uint64_t active_bytes; /* of weight_bytes, those that a token reads: of experts the ones that it
+                              picks, of tables its rows; 0: not known */
+    const char *call_format;  /* how its answers call tools, by the names of docs/structured.md:
+                                "hermes"; NULL: it has no chat template that shows that */
+    const char *thought_mark; /* what begins a thought in its answers: "<think>"; NULL: none */
+    const char *thinking_variable; /* the chat template's, for how hard it thinks or whether it
+                                      does: "reasoning_effort", "enable_thinking", "thinking" ...;
+                                      NULL: none, or no thought_mark was found */
 } mica_model_info;
 
 /** Fills *info with what the model is; all zero for a NULL model. */
@@ -517,6 +531,10 @@ typedef enum mica_finish {
     MICA_FINISH_CANCELLED, /* mica_stream_cancel */
     MICA_FINISH_ERROR      /* mica_stream_status tells which */
 } mica_finish;
+
+/** The name of a reason as OpenAI's and mica's own interfaces spell it: "none", "stop", "length",
+ *  "cancelled", "error". Never NULL; static storage. */
+MICA_API const char *mica_finish_name(mica_finish finish);
 
 /** Why the stream ended, and its status: MICA_OK, MICA_ECANCELLED or an error. The error's text is
  *  mica_last_error() in the thread that called mica_stream_next. For NULL they return

@@ -172,8 +172,10 @@ typedef struct mica_program_memory {
  *  that take their place. One that somebody else holds, too, and arguments that are not in
  *  row-major order take their bytes in addition.
  *
+ *  With control flow it is what a run takes at most: the larger branch, whatever rounds a loop has.
+ *
  *  errors  MICA_EUNSUPPORTED the device cannot tell, as "mlx"; another device runs some of the ops;
- *          or there is control flow, or there are symbols (mica_program_bind sets them).
+ *          or there are symbols (mica_program_bind sets them).
  *          MICA_EINVAL NULL; MICA_ENOMEM */
 MICA_API mica_status mica_program_get_memory(const mica_program *program,
                                              mica_program_memory *memory);

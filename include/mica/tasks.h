@@ -177,8 +177,9 @@ MICA_API void mica_batch_free(mica_batch_results **results);
 
 /** How the hidden states of a text's tokens become one vector. */
 typedef enum mica_pooling {
-    MICA_POOLING_MEAN, /* the mean of all tokens */
-    MICA_POOLING_LAST  /* the last token's, which has seen all others */
+    MICA_POOLING_DEFAULT, /* as an embedder's files say; the mean where they say nothing */
+    MICA_POOLING_MEAN,    /* the mean of all tokens */
+    MICA_POOLING_LAST     /* the last token's, which has seen all others */
 } mica_pooling;
 
 /** Options of mica_embed; zero means the default. */
@@ -198,8 +199,8 @@ typedef struct mica_embed_options {
  *  tokenizer puts around a text (<bos>, once: see mica_generate) are included.
  *
  *  An embedder, whose folder has the files of sentence-transformers, does what these say: prompts
- *  before texts, a maximum that longer texts are cut to, pooling (where options have not the last
- *  token's), dense modules, normalisation. Its texts may be empty.
+ *  before texts, a maximum that longer texts are cut to, pooling (where options have no
+ *  other), dense modules, normalisation. Its texts may be empty.
  *
  *  text, len  UTF-8, len bytes; len 0: NUL-terminated. Borrowed.
  *  options    NULL for the defaults. Borrowed.
@@ -259,14 +260,17 @@ typedef struct mica_rerank_options {
  *
  *  A cross-encoder (BERT, RoBERTa, ModernBERT with a head of one label) reads the query and a
  *  document as a pair, cut to the model's maximum; its score is the logit's sigmoid unless its
- *  config says Identity. A language model with ChatML's format is asked as Qwen3-Reranker was
- *  trained to be; its score is P("yes") / (P("yes") + P("no")) at the first token of its answer.
+ *  config says Identity. A language model is asked as Qwen3-Reranker was trained to be, with that
+ *  one's text, if its family's format is ChatML's, or its modules.json has a LogitScore module,
+ *  which names the tokens of yes and no; its score is P("yes") / (P("yes") + P("no")) at the first
+ *  token of its answer.
  *
  *  documents  [count] UTF-8, NUL-terminated, may be empty. Borrowed.
  *  options    NULL for the defaults. Borrowed.
  *  scores     [count] receives the scores.
  *  errors     MICA_EINVAL no documents; MICA_EFORMAT not UTF-8; MICA_EUNSUPPORTED the model can do
- *             neither; MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM
+ *             neither, or has a LogitScore module and no token <|im_start|>; MICA_ECONTEXT;
+ *             MICA_ECANCELLED; MICA_ENOMEM
  *  source     CrossEncoder.predict of sentence-transformers; Qwen3-Reranker's model card */
 MICA_API mica_status mica_rerank(const mica_model *model, const char *query,
                                  const char *const *documents, size_t count,

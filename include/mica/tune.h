@@ -284,8 +284,9 @@ typedef enum mica_adapter_format {
  *  not at all; after an error that of the tensors may be new and the config old, or missing.
  *
  *  folder  is made if it does not exist.
- *  errors  MICA_EUNSUPPORTED full parameters in PEFT's format; MICA_EIO, MICA_ENOENT, MICA_ENOMEM;
- *          MICA_EINVAL there are no parameters yet */
+ *  errors  MICA_EUNSUPPORTED in PEFT's format full parameters, or factors of experts in a model as
+ *          mlx-lm writes it (switch_mlp), for which PEFT has no name; MICA_EIO, MICA_ENOENT,
+ *          MICA_ENOMEM; MICA_EINVAL there are no parameters yet */
 MICA_API mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
                                      mica_adapter_format format);
 

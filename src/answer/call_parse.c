@@ -1,15 +1,10 @@
 #include "answer/call_parse.h"
 
 #include "answer/call_python.h"
+#include "answer/json_scan.h"
 #include "text/space.h"
 
 #include <string.h>
-
-static size_t skip_space(mc_str text, size_t at) {
-    while (at < text.len && strchr(" \t\r\n", text.ptr[at]) && text.ptr[at])
-        at++;
-    return at;
-}
 
 /* ---- JSON, by its brackets and quotes ---- */
 
@@ -47,17 +42,17 @@ static size_t value_end(mc_str text, size_t at) {
 
 /* The text of an object's member; ptr NULL: it has none of the names. */
 static mc_str member(mc_str object, const char *const *names, size_t count) {
-    size_t at = skip_space(object, 1);
+    size_t at = mc_json_skip_space(object, 1);
     while (at < object.len && object.ptr[at] == '"') {
         size_t end = string_end(object, at);
         const mc_str key = {object.ptr + at + 1, end - at - 2};
-        at = skip_space(object, skip_space(object, end) + 1); /* behind the colon */
+        at = mc_json_skip_space(object, mc_json_skip_space(object, end) + 1); /* behind the colon */
         if (at >= object.len) break;
         end = value_end(object, at);
         for (size_t i = 0; i < count; i++)
             if (mc_str_is(key, names[i])) return (mc_str){object.ptr + at, end - at};
-        at = skip_space(object, end);
-        if (at < object.len && object.ptr[at] == ',') at = skip_space(object, at + 1);
+        at = mc_json_skip_space(object, end);
+        if (at < object.len && object.ptr[at] == ',') at = mc_json_skip_space(object, at + 1);
     }
     return (mc_str){NULL, 0};
 }
@@ -117,8 +112,9 @@ static mica_status read_object(mc_json object, mc_str raw, const mc_tools *tools
         raw = member(raw, inner, 1);
         object = within;
     }
-    *good = raw.ptr && mc_json_get_str(mc_json_find(object, "name"), &name) &&
-            mc_tools_find(tools, name);
+    within = mc_json_find(object, "name");
+    if (!mc_json_exists(within)) within = mc_json_find(object, "tool_name");
+    *good = raw.ptr && mc_json_get_str(within, &name) && mc_tools_find(tools, name);
     if (!*good) return MICA_OK;
     return add_arguments(calls, name, first_of(object, given, &key), member(raw, given, 2), good);
 }
@@ -128,21 +124,21 @@ static mica_status read_value(mc_json value, mc_str raw, const mc_tools *tools, 
     if (mc_json_get_type(value) == MC_JSON_OBJECT)
         return read_object(value, raw, tools, calls, good);
     *good = mc_json_get_type(value) == MC_JSON_ARRAY && mc_json_count(value) > 0;
-    size_t at = skip_space(raw, 1);
+    size_t at = mc_json_skip_space(raw, 1);
     for (mc_json_iter it = mc_json_begin(value); *good && mc_json_next(&it);) {
         size_t end = value_end(raw, at);
         if (mc_json_get_type(it.value) != MC_JSON_OBJECT)
             *good = false;
         else
             MC_TRY(read_object(it.value, (mc_str){raw.ptr + at, end - at}, tools, calls, good));
-        at = skip_space(raw, skip_space(raw, end) + 1); /* behind the comma */
+        at = mc_json_skip_space(raw, mc_json_skip_space(raw, end) + 1); /* behind the comma */
     }
     return MICA_OK;
 }
 
 /* Values one after the other, with commas, semicolons or nothing between them. */
 static mica_status read_json(mc_str text, const mc_tools *tools, mc_calls *calls, bool *good) {
-    size_t at = skip_space(text, 0);
+    size_t at = mc_json_skip_space(text, 0);
     *good = at < text.len;
     while (*good && at < text.len) {
         size_t end = value_end(text, at);
@@ -156,9 +152,9 @@ static mica_status read_json(mc_str text, const mc_tools *tools, mc_calls *calls
             mc_json_close(&doc);
             if (status == MICA_ENOMEM) return status;
         }
-        at = skip_space(text, end);
+        at = mc_json_skip_space(text, end);
         if (at < text.len && (text.ptr[at] == ';' || text.ptr[at] == ','))
-            at = skip_space(text, at + 1);
+            at = mc_json_skip_space(text, at + 1);
     }
     return MICA_OK;
 }

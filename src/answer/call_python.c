@@ -1,7 +1,11 @@
 #include "answer/call_python.h"
 
+#include "answer/call_value.h"
+#include "answer/format.h"
+#include "answer/json_scan.h"
 #include "base/json_write.h"
 #include "base/utf8.h"
+#include "text/find.h"
 
 #include <string.h>
 
@@ -11,6 +15,7 @@ typedef struct reader {
     mc_str text;
     size_t at;
     int depth;
+    mc_str quote;   /* of strings; empty: Python's */
     mc_buffer *out; /* JSON */
     bool no_memory;
 } reader;
@@ -31,8 +36,7 @@ static bool put(reader *r, const char *bytes, size_t n) {
 }
 
 static void skip_space(reader *r) {
-    while (r->at < r->text.len && r->text.ptr[r->at] && strchr(" \t\r\n", r->text.ptr[r->at]))
-        r->at++;
+    r->at = mc_json_skip_space(r->text, r->at);
 }
 
 /* The next character that is no white space; 0: the end. */
@@ -100,14 +104,35 @@ static bool read_quoted(reader *r, mc_buffer *text) {
     char quote = r->text.ptr[r->at++];
     while (r->at < r->text.len && r->text.ptr[r->at] != quote) {
         char c = r->text.ptr[r->at++];
+        if ((unsigned char)c == MC_MARK) continue;
         if (c == '\\' ? !read_escape(r, text) : !add(r, text, &c, 1)) return false;
     }
     return r->at++ < r->text.len;
 }
 
+/* Whether a string between marks begins here. A part of the mark may become one. */
+static bool is_marked(reader *r) {
+    const mc_str rest = {r->text.ptr + r->at, r->text.len - r->at};
+    if (!r->quote.len || mc_str_starts(rest, r->quote)) return r->quote.len > 0;
+    if (mc_str_starts(r->quote, rest)) r->at = r->text.len;
+    return false;
+}
+
+/* What is between two marks, as it is. */
+static bool read_marked(reader *r, mc_buffer *text) {
+    size_t from = r->at + r->quote.len, to = mc_find(r->text, r->quote, from);
+    r->at = to;
+    if (to == r->text.len) return false;
+    r->at += r->quote.len;
+    bool done = mc_call_text_add((mc_str){r->text.ptr + from, to - from}, text);
+    r->no_memory = r->no_memory || !done;
+    return done;
+}
+
 static bool read_string(reader *r) {
     mc_buffer text = {0};
-    bool good = read_quoted(r, &text) && mc_utf8_valid(text.data ? text.data : "", text.len);
+    bool good = is_marked(r) ? read_marked(r, &text) : r->at < r->text.len && read_quoted(r, &text);
+    good = good && mc_utf8_valid(text.data ? text.data : "", text.len);
     good = good && put(r, "\"", 1);
     if (good && !mc_json_escape(r->out, (mc_str){text.data, text.len})) {
         r->no_memory = true;
@@ -161,6 +186,27 @@ static bool read_number(reader *r) {
     return put(r, r->text.ptr + from, at - from);
 }
 
+static mc_str read_name(reader *r) {
+    skip_space(r);
+    size_t from = r->at;
+    while (r->at < r->text.len && mc_is_python_name(r->text.ptr[r->at]))
+        r->at++;
+    return (mc_str){r->text.ptr + from, r->at - from};
+}
+
+/* A name, as JSON. */
+static bool read_bare_key(reader *r) {
+    mc_str key = read_name(r);
+    return key.len && put(r, "\"", 1) && put(r, key.ptr, key.len) && put(r, "\"", 1);
+}
+
+/* The key of a dictionary. */
+static bool read_key(reader *r) {
+    char c = peek(r);
+    if (c == '"' || c == '\'' || is_marked(r)) return read_string(r);
+    return r->quote.len && read_bare_key(r);
+}
+
 /* What is between brackets: values, or keys and values. */
 static bool read_elements(reader *r, char close, bool keys) {
     if (!put(r, keys ? "{" : "[", 1)) return false;
@@ -168,10 +214,7 @@ static bool read_elements(reader *r, char close, bool keys) {
         if (i && !take_char(r, ',')) return false;
         if (peek(r) == close) break; /* a comma behind the last one */
         if (i && !put(r, ", ", 2)) return false;
-        if (keys) {
-            if (peek(r) != '"' && peek(r) != '\'') return false;
-            if (!read_string(r) || !take_char(r, ':') || !put(r, ": ", 2)) return false;
-        }
+        if (keys && (!read_key(r) || !take_char(r, ':') || !put(r, ": ", 2))) return false;
         if (!read_value(r)) return false;
     }
     r->at++;
@@ -181,7 +224,7 @@ static bool read_elements(reader *r, char close, bool keys) {
 static bool read_value(reader *r) {
     char c = peek(r);
     bool good;
-    if (c == '"' || c == '\'') return read_string(r);
+    if (c == '"' || c == '\'' || is_marked(r)) return read_string(r);
     if (c == '-' || (c >= '0' && c <= '9')) return read_number(r);
     if (c != '[' && c != '(' && c != '{') return read_word(r);
     if (++r->depth > MAX_DEPTH) return false;
@@ -193,20 +236,11 @@ static bool read_value(reader *r) {
 
 /* ---- calls ---- */
 
-static mc_str read_name(reader *r) {
-    skip_space(r);
-    size_t from = r->at;
-    while (r->at < r->text.len && mc_is_python_name(r->text.ptr[r->at]))
-        r->at++;
-    return (mc_str){r->text.ptr + from, r->at - from};
-}
-
-/* key=value behind `count` others. */
+/* key=value, or key:value, behind `count` others. */
 static bool read_argument(reader *r, size_t count) {
-    mc_str key = read_name(r);
-    if (!key.len || !take_char(r, '=')) return false;
-    return (!count || put(r, ", ", 2)) && put(r, "\"", 1) && put(r, key.ptr, key.len) &&
-           put(r, "\": ", 3) && read_value(r);
+    if (count && !put(r, ", ", 2)) return false;
+    if (r->quote.len) return read_key(r) && take_char(r, ':') && put(r, ": ", 2) && read_value(r);
+    return read_bare_key(r) && take_char(r, '=') && put(r, ": ", 2) && read_value(r);
 }
 
 /* key=value, ... behind the parenthesis, as an object. */
@@ -264,14 +298,13 @@ static bool is_cut(const reader *r) {
     return at >= r->text.len;
 }
 
-mica_status mc_python_argument_read(mc_str text, size_t count, mc_buffer *out, size_t *used,
-                                    mc_python_part *part) {
-    reader r = {.text = text, .out = out};
-    size_t before = out->len;
-    char next = peek(&r);
+static mica_status read_one(mc_str text, mc_str quote, size_t count, mc_buffer *out, size_t *used,
+                            mc_python_part *part) {
+    reader r = {.text = text, .quote = quote, .out = out};
+    char close = quote.len ? '}' : ')', next = peek(&r);
     bool good = count || put(&r, "{", 1);
     *part = MC_PYTHON_END;
-    if (good && next == ')') {
+    if (good && next == close) {
         r.at++;
         good = put(&r, "}", 1);
     } else {
@@ -280,14 +313,27 @@ mica_status mc_python_argument_read(mc_str text, size_t count, mc_buffer *out, s
         next = good ? peek(&r) : '\0';
         if (next == ',')
             r.at++;
-        else if (next != ')')
+        else if (next != close)
             good = false;
     }
     if (r.no_memory) return mc_fail_nomem("calls of tools");
     if (!good) {
-        out->len = before;
+        mc_buffer_clear(out);
         *part = is_cut(&r) ? MC_PYTHON_CUT : MC_PYTHON_BAD;
     }
     *used = good ? r.at : 0;
+    return MICA_OK;
+}
+
+mica_status mc_python_argument_try(mc_str text, mc_str quote, bool ended, size_t count,
+                                   size_t *tried, mc_buffer *out, size_t *used,
+                                   mc_python_part *part) {
+    enum { SHORT = 256 };
+    mc_buffer_clear(out);
+    *used = 0;
+    *part = MC_PYTHON_CUT;
+    if (!ended && *tried > SHORT && text.len < *tried + *tried / 8) return MICA_OK;
+    MC_TRY(read_one(text, quote, count, out, used, part));
+    *tried = *part == MC_PYTHON_CUT ? text.len : 0;
     return MICA_OK;
 }

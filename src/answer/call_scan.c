@@ -20,14 +20,8 @@ bool mc_call_scan_may_end(const mc_call_scan *scan) {
 
 /* Skips white space. Returns whether something follows. */
 static bool reach(mc_call_scan *s, mc_str text) {
-    while (s->at < text.len && (text.ptr[s->at] == ' ' || text.ptr[s->at] == '\n' ||
-                                text.ptr[s->at] == '\t' || text.ptr[s->at] == '\r'))
-        s->at++;
+    s->at = mc_json_skip_space(text, s->at);
     return s->at < text.len;
-}
-
-static mc_str rest_of(mc_str text, size_t at) {
-    return (mc_str){text.ptr + at, text.len - at};
 }
 
 /* ---- what calls begin with that are the whole answer ---- */
@@ -37,7 +31,7 @@ static mc_call_extent scan_key(mc_call_scan *s, mc_str text) {
     static const char *const keys[] = {"\"name\"",      "\"type\"",       "\"function\"",
                                        "\"arguments\"", "\"parameters\"", "\"id\""};
     if (!reach(s, text)) return MC_CALLS_WAIT;
-    const mc_str rest = rest_of(text, s->at);
+    const mc_str rest = mc_str_from(text, s->at);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const mc_str key = mc_str_of(keys[i]);
         if (mc_str_starts(rest, key)) {
@@ -93,7 +87,7 @@ static bool scan_separator(mc_call_scan *s, mc_str text, mc_call_extent *extent)
         s->at++;
         if (!reach(s, text)) return false;
     }
-    const mc_str rest = rest_of(text, s->at);
+    const mc_str rest = mc_str_from(text, s->at);
     bool whole = mark.len && mc_str_starts(rest, mark);
     if (whole) *extent = MC_CALLS_END;
     if (whole || mc_str_starts(mark, rest)) return false;
@@ -107,7 +101,7 @@ static mica_status scan_json(mc_call_scan *s, mc_str text, mc_call_extent *exten
         size_t used = 0;
         bool good = true;
         if (s->part == MC_SCAN_VALUE)
-            MC_TRY(mc_json_scan_push(&s->json, rest_of(text, s->at), &used, &good));
+            MC_TRY(mc_json_scan_push(&s->json, mc_str_from(text, s->at), &used, &good));
         s->at += used;
         if (!good) *extent = MC_CALLS_BROKEN;
         if (!mc_json_scan_is_done(&s->json)) return MICA_OK;
@@ -116,17 +110,34 @@ static mica_status scan_json(mc_call_scan *s, mc_str text, mc_call_extent *exten
     return MICA_OK;
 }
 
-/* Python ends with the first mark, also one within a string. */
+/* Reads a byte of Python: whether a string begins or ends. */
+static void scan_byte(mc_call_scan *s, char c) {
+    bool escaped = s->escaped, inside = s->quote != 0;
+    s->escaped = inside && !escaped && c == '\\';
+    if (inside && !escaped && c == s->quote)
+        s->quote = 0;
+    else if (!inside && (c == '"' || c == '\''))
+        s->quote = c;
+}
+
+/* Python ends with the first mark outside of strings. No block is within another, and few strings
+ * have beginnings of blocks: what is full of these would be read again for each of them. */
 static mc_call_extent scan_code(mc_call_scan *s, mc_str text) {
-    if (!s->block->end) return MC_CALLS_WAIT;
-    const mc_str mark = mc_str_of(s->block->end);
-    size_t at = mc_find(text, mark, s->at);
-    bool found = at < text.len;
-    if (found)
-        s->at = at;
-    else if (text.len >= s->at + mark.len)
-        s->at = text.len - mark.len + 1; /* the rest may begin one */
-    return found ? MC_CALLS_END : MC_CALLS_WAIT;
+    enum { MAX_BEGUN = 16 };
+    const mc_str mark = mc_str_of(s->block->end ? s->block->end : ""),
+                 begin = mc_str_of(s->block->begin);
+    if (!mark.len) return MC_CALLS_WAIT;
+    bool nests = mc_find(begin, mark, 0) == begin.len, token = (uint8_t)*mark.ptr == MC_MARK;
+    for (; s->at < text.len; s->at++) {
+        const mc_str rest = mc_str_from(text, s->at);
+        bool counts = !s->quote || token;
+        if (counts && mc_str_starts(rest, mark)) return MC_CALLS_END;
+        if (nests && mc_str_starts(rest, begin) && (counts || ++s->begun > MAX_BEGUN))
+            return MC_CALLS_BROKEN;
+        if (mc_str_starts(mark, rest) || (nests && mc_str_starts(begin, rest))) break;
+        scan_byte(s, *rest.ptr);
+    }
+    return MC_CALLS_WAIT;
 }
 
 mica_status mc_call_scan_next(mc_call_scan *scan, mc_str text, mc_call_extent *extent) {

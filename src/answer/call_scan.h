@@ -1,8 +1,8 @@
 /* Finding where a block of calls ends, while the answer comes. Each byte is looked at once, however
  * small the pieces are: an answer may be forced to be full of marks.
  *
- * JSON is read strictly: an end's mark within a string is none, and a block is known to hold no
- * calls at the first byte that cannot belong to any.
+ * An end's mark within a string is none, but for a token's. JSON is read strictly: a block is known
+ * to hold no calls at the first byte that cannot belong to any.
  *
  * Threads: a scan belongs to one thread. */
 #ifndef ANSWER_CALL_SCAN_H
@@ -33,7 +33,10 @@ typedef struct mc_call_scan {
         MC_SCAN_CODE     /* Python */
     } part;
     mc_json_scan json;
-    size_t name; /* where the name begins; 0: it has not */
+    size_t name;    /* where the name begins; 0: it has not */
+    char quote;     /* CODE: of the string that is read; 0: none */
+    bool escaped;   /* CODE: a backslash came before */
+    unsigned begun; /* CODE: beginnings of blocks within strings */
 } mc_call_scan;
 
 /* A scan of what stands behind a block's mark; or, if `begun`, behind calls that are read, which

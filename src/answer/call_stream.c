@@ -9,29 +9,18 @@ enum { MAX_HEAD = 4096 }; /* bytes before the arguments; calls with more are rea
 mc_call_stream mc_call_stream_of(const mc_call_block *block, const mc_tools *tools) {
     return (mc_call_stream){.tools = tools,
                             .body = block->body,
+                            .syntax = block->syntax,
                             .end = block->end ? mc_str_of(block->end) : MC_STR("")};
 }
 
 void mc_call_stream_deinit(mc_call_stream *stream) {
     mc_buffer_deinit(&stream->out);
-}
-
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static size_t skip_space(mc_str text, size_t at) {
-    while (at < text.len && is_space(text.ptr[at]))
-        at++;
-    return at;
+    mc_map_deinit(&stream->keys);
+    mc_arena_deinit(&stream->names);
 }
 
 static char char_at(mc_str text, size_t at) {
     return at < text.len ? text.ptr[at] : '\0';
-}
-
-static mc_str rest_of(mc_str text, size_t at) {
-    return (mc_str){text.ptr + at, text.len - at};
 }
 
 /* ---- what stands before arguments ---- */
@@ -59,9 +48,9 @@ static bool read_plain(mc_str text, head *h, mc_str *string) {
 
 /* Reads c among white space. */
 static bool read_mark(mc_str text, head *h, char c) {
-    h->at = skip_space(text, h->at);
+    h->at = mc_json_skip_space(text, h->at);
     if (char_at(text, h->at) != c) return false;
-    h->at = skip_space(text, h->at + 1);
+    h->at = mc_json_skip_space(text, h->at + 1);
     return true;
 }
 
@@ -74,37 +63,23 @@ static bool read_member(mc_str text, head *h, bool *found) {
     if (*found) return true;
     if (object && mc_str_is(key, "function") && !h->name.len && h->objects == 1) {
         h->objects++;
-        h->at = skip_space(text, h->at + 1);
+        h->at = mc_json_skip_space(text, h->at + 1);
         return true;
     }
     if (!read_plain(text, h, &value)) return false;
-    if (mc_str_is(key, "name") && !h->name.len) h->name = value;
+    if ((mc_str_is(key, "name") || mc_str_is(key, "tool_name")) && !h->name.len) h->name = value;
     return read_mark(text, h, ',');
 }
 
 /* Reads the beginning of a call in JSON. MC_CALL_BEGINS: all of it. */
 static mc_call_event read_json_head(const mc_call_stream *s, mc_str text, head *h) {
     bool found = false, good = char_at(text, h->at) == '{';
-    if (good) h->at = skip_space(text, h->at + 1);
+    if (good) h->at = mc_json_skip_space(text, h->at + 1);
     h->objects = 1;
     while (good && !found)
         good = read_member(text, h, &found) && (!h->name.len || mc_tools_find(s->tools, h->name));
     if (good) return MC_CALL_BEGINS;
     return h->at == text.len && text.len < MAX_HEAD ? MC_CALL_WAITS : MC_CALL_WHOLE;
-}
-
-/* Reads an argument, as mc_python_argument_read. A long one is not read again for each of its
- * bytes, but when it has grown by an eighth. */
-static mica_status try_argument(mc_call_stream *s, mc_str text, bool ended, size_t *used,
-                                mc_python_part *part) {
-    enum { SHORT = 256 };
-    mc_buffer_clear(&s->out);
-    *used = 0;
-    *part = MC_PYTHON_CUT;
-    if (!ended && s->tried > SHORT && text.len < s->tried + s->tried / 8) return MICA_OK;
-    MC_TRY(mc_python_argument_read(text, s->count, &s->out, used, part));
-    s->tried = *part == MC_PYTHON_CUT ? text.len : 0;
-    return MICA_OK;
 }
 
 /* Reads the beginning of a call in Python: it is one if an argument can be read behind it. */
@@ -115,13 +90,14 @@ static mica_status read_python_head(mc_call_stream *s, mc_str text, bool ended, 
     while (h->at < text.len && mc_is_python_name(text.ptr[h->at]))
         h->at++;
     h->name = (mc_str){text.ptr + from, h->at - from};
-    h->at = skip_space(text, h->at);
+    h->at = mc_json_skip_space(text, h->at);
     bool open = char_at(text, h->at) == '(', known = open && mc_tools_find(s->tools, h->name);
     h->at += open; /* the argument's white space is read with it */
     *event = !open && h->at == text.len && text.len < MAX_HEAD ? MC_CALL_WAITS : MC_CALL_WHOLE;
     if (!known) return MICA_OK;
     s->count = 0;
-    MC_TRY(try_argument(s, rest_of(text, h->at), ended, &used, &part));
+    MC_TRY(mc_python_argument_try(mc_str_from(text, h->at), MC_STR(""), ended, s->count, &s->tried,
+                                  &s->out, &used, &part));
     if (part == MC_PYTHON_CUT) *event = MC_CALL_WAITS;
     if (part == MC_PYTHON_ARGUMENT || part == MC_PYTHON_END) *event = MC_CALL_BEGINS;
     return MICA_OK;
@@ -141,7 +117,7 @@ static bool is_end(const mc_call_stream *s, mc_str text, bool ended, size_t *len
 
 /* Skips a run of white space, of which is remembered how far it goes: it may come byte by byte. */
 static size_t skip_run(mc_call_stream *s, mc_str text, size_t at, size_t run) {
-    s->runs[run] = skip_space(text, at < s->runs[run] ? s->runs[run] : at);
+    s->runs[run] = mc_json_skip_space(text, at < s->runs[run] ? s->runs[run] : at);
     return s->runs[run];
 }
 
@@ -173,7 +149,7 @@ static mica_status read_between(mc_call_stream *s, mc_str text, bool ended, mc_c
     bool in_list = s->in_list, waits = false;
     size_t used, mark;
     bool call = read_separator(s, text, &h.at, &in_list);
-    if (s->begun && !in_list && is_end(s, rest_of(text, h.at), ended, &mark, &waits)) {
+    if (s->begun && !in_list && is_end(s, mc_str_from(text, h.at), ended, &mark, &waits)) {
         *step = (mc_call_step){MC_CALL_CLOSES, h.at + mark, {NULL, 0}};
         return MICA_OK;
     }
@@ -229,7 +205,8 @@ static mica_status read_python(mc_call_stream *s, mc_str text, bool ended, mc_ca
         step->event = MC_CALL_ENDS;
         return MICA_OK;
     }
-    MC_TRY(try_argument(s, text, ended, &step->used, &part));
+    MC_TRY(mc_python_argument_try(text, MC_STR(""), ended, s->count, &s->tried, &s->out,
+                                  &step->used, &part));
     if (part == MC_PYTHON_ARGUMENT) s->count++;
     if (part == MC_PYTHON_END) s->json.expect = MC_JSON_EXPECT_END;
     step->text = (mc_str){s->out.data, s->out.len};
@@ -243,7 +220,8 @@ static mica_status read_python(mc_call_stream *s, mc_str text, bool ended, mc_ca
 
 static bool is_closed(mc_str text) {
     for (size_t i = 0; i < text.len; i++)
-        if (!is_space(text.ptr[i]) && text.ptr[i] != '}' && text.ptr[i] != ']') return false;
+        if (!mc_json_is_space(text.ptr[i]) && text.ptr[i] != '}' && text.ptr[i] != ']')
+            return false;
     return true;
 }
 
@@ -251,7 +229,7 @@ static bool is_closed(mc_str text) {
 static mica_status read_tail(mc_call_stream *s, mc_str text, bool ended, mc_call_step *step) {
     size_t read, mark;
     bool good, waits = false;
-    MC_TRY(mc_json_scan_push(&s->json, rest_of(text, s->scanned), &read, &good));
+    MC_TRY(mc_json_scan_push(&s->json, mc_str_from(text, s->scanned), &read, &good));
     s->scanned += read;
     if (mc_json_scan_is_done(&s->json)) {
         s->part = MC_CALL_BETWEEN;
@@ -259,7 +237,7 @@ static mica_status read_tail(mc_call_stream *s, mc_str text, bool ended, mc_call
         step->event = MC_CALL_WAITS; /* nothing to tell; the next step goes on */
         return MICA_OK;
     }
-    if (!good && s->end.len && is_end(s, rest_of(text, s->scanned), ended, &mark, &waits))
+    if (!good && s->end.len && is_end(s, mc_str_from(text, s->scanned), ended, &mark, &waits))
         *step = (mc_call_step){MC_CALL_CLOSES, s->scanned + mark, {NULL, 0}};
     else if (good && ended && is_closed(text))
         *step = (mc_call_step){MC_CALL_CLOSES, text.len, {NULL, 0}};

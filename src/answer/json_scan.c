@@ -1,5 +1,6 @@
 #include "answer/json_scan.h"
 
+#include "answer/format.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -68,7 +69,7 @@ static int read_character(mc_json_scan *s, mc_str rest) {
     }
     if (c == '\\') return read_escape(rest);
     if (c < 0x20) return BROKEN;
-    if (c < 0x80) return 1;
+    if (c < 0x80 || c == MC_MARK) return 1;
     size_t n = mc_utf8_decode(rest.ptr, rest.len, &codepoint);
     if (n) return (int)n;
     return rest.len < 4 && mc_utf8_unfinished(rest.ptr, rest.len) == rest.len ? WAITS : BROKEN;

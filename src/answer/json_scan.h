@@ -1,6 +1,7 @@
 /* Checking JSON while it is written: how much of a text that is not complete belongs to a value.
  *
- * It is as strict as mc_json_parse (base/json.h). Threads: a scan belongs to one thread. */
+ * It is as strict as mc_json_parse (base/json.h), but takes MC_MARK within strings. Threads: a scan
+ * belongs to one thread. */
 #ifndef ANSWER_JSON_SCAN_H
 #define ANSWER_JSON_SCAN_H
 
@@ -40,6 +41,16 @@ mc_json_scan mc_json_scan_within(size_t objects);
  *         again.
  *  errors MICA_ENOMEM */
 mica_status mc_json_scan_push(mc_json_scan *scan, mc_str text, size_t *used, bool *good);
+
+/* White space of JSON, and the place behind it. */
+static inline bool mc_json_is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+static inline size_t mc_json_skip_space(mc_str text, size_t at) {
+    while (at < text.len && mc_json_is_space(text.ptr[at]))
+        at++;
+    return at;
+}
 
 static inline bool mc_json_scan_is_done(const mc_json_scan *scan) {
     return scan->expect == MC_JSON_EXPECT_END;

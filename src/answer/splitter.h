@@ -52,8 +52,14 @@ void mc_splitter_keep_one_call(mc_splitter *splitter);
 /* Calls come out while they are written. To be called before anything is pushed. */
 void mc_splitter_stream_calls(mc_splitter *splitter);
 
-/* Takes the next bytes of the answer. errors  MICA_ENOMEM; those of `take` */
+/* Takes the next bytes of the answer, none of which are marks that are tokens.
+ * errors  MICA_ENOMEM; those of `take` */
 mica_status mc_splitter_push(mc_splitter *splitter, const char *text, size_t len);
+
+/* Takes a token of the answer with its text. Of a mark that is a special token there is none, or
+ * the mark ends it: all text before it is there. Of another mark the text may come later, with
+ * other tokens, all of it or the end: stop strings hold it back. errors  as above */
+mica_status mc_splitter_push_token(mc_splitter *splitter, int32_t id, const char *text, size_t len);
 
 /* Ends the answer: hands out all that is held back. errors  as above */
 mica_status mc_splitter_end(mc_splitter *splitter);

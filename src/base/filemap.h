@@ -66,6 +66,7 @@ typedef struct mc_path_info {
     bool is_file, is_dir; /* neither: a device, FIFO or socket */
     uint64_t bytes;       /* size of a file */
     int64_t modified;     /* seconds since 1970 */
+    int64_t modified_ns;  /* the rest in nanoseconds */
     uint64_t id[2];       /* equal for two paths to the same file or folder */
 } mc_path_info;
 
@@ -73,6 +74,7 @@ typedef struct mc_path_info {
 bool mc_path_stat(const char *path, mc_path_info *info);
 
 bool mc_path_is_file(const char *path);
+const char *mc_path_name(const char *path); /* its last part */
 bool mc_path_is_dir(const char *path);
 /* The names of a folder's entries that end in `suffix` ("" for all), sorted bytewise, in the arena.
  * Hidden entries are left out.

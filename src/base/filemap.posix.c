@@ -20,6 +20,12 @@
 
 #define PIECE_BYTES ((size_t)8 << 20) /* of long work, between two ticks */
 
+#ifdef __APPLE__
+#define MODIFIED(info) (info).st_mtimespec
+#else
+#define MODIFIED(info) (info).st_mtim
+#endif
+
 static mica_status tick(const mc_file_watch *watch, size_t bytes) {
     return watch && watch->tick ? watch->tick(watch->context, bytes) : MICA_OK;
 }
@@ -215,9 +221,15 @@ bool mc_path_stat(const char *path, mc_path_info *info) {
         .is_dir = S_ISDIR(seen.st_mode),
         .bytes = (uint64_t)seen.st_size,
         .modified = (int64_t)seen.st_mtime,
+        .modified_ns = (int64_t)MODIFIED(seen).tv_nsec,
         .id = {(uint64_t)seen.st_dev, (uint64_t)seen.st_ino},
     };
     return true;
+}
+
+const char *mc_path_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 bool mc_path_is_file(const char *path) {

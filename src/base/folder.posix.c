@@ -2,7 +2,9 @@
 #include "base/folder.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/alloc.h"
 #include "base/filemap.h"
@@ -28,4 +30,9 @@ mica_status mc_folder_make(const char *path) {
 
 mica_status mc_folder_make_private(const char *path) {
     return make(path, 0700);
+}
+
+uint64_t mc_folder_room(const char *path) {
+    struct statvfs info;
+    return statvfs(path, &info) == 0 ? (uint64_t)info.f_bavail * info.f_frsize : UINT64_MAX;
 }

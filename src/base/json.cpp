@@ -329,6 +329,18 @@ bool mc_json_get_int(mc_json v, int64_t *out) {
     return true;
 }
 
+bool mc_json_get_uint(mc_json v, uint64_t *out) {
+    int64_t whole = 0;
+    if (v.doc && ref(v).tape_ref_type() == tape_type::UINT64) {
+        *out = ref(v).next_tape_value<uint64_t>();
+        return true;
+    }
+    if (mc_json_get_type(v) != MC_JSON_INT || !mc_json_get_int(v, &whole) || whole < 0)
+        return false;
+    *out = static_cast<uint64_t>(whole);
+    return true;
+}
+
 bool mc_json_get_float(mc_json v, double *out) {
     if (!v.doc) return false;
     tape_ref r = ref(v);

@@ -26,8 +26,8 @@ typedef enum mc_json_type {
     MC_JSON_NONE, /* absent */
     MC_JSON_NULL,
     MC_JSON_BOOL,
-    MC_JSON_INT, /* fits int64 */
-    MC_JSON_FLOAT,
+    MC_JSON_INT,   /* fits int64 */
+    MC_JSON_FLOAT, /* also an integer from 2^63 on: mc_json_get_uint */
     MC_JSON_STRING,
     MC_JSON_ARRAY,
     MC_JSON_OBJECT
@@ -55,6 +55,8 @@ bool mc_json_exists(mc_json v); /* neither NONE nor null */
  * whole float. */
 bool mc_json_get_bool(mc_json v, bool *out);
 bool mc_json_get_int(mc_json v, int64_t *out);
+bool mc_json_get_uint(mc_json v,
+                      uint64_t *out); /* what is written as an integer, of up to 64 bits */
 bool mc_json_get_float(mc_json v, double *out); /* takes an int, too; never infinite or NaN */
 bool mc_json_get_str(mc_json v, mc_str *out);   /* UTF-8, lives with the document */
 

@@ -128,6 +128,7 @@ static bool put_children(mc_buffer *out, mc_json value, int depth) {
 bool mc_json_put_value(mc_buffer *out, mc_json value, int depth) {
     bool flag = false;
     int64_t integer = 0;
+    uint64_t large = 0;
     double number = 0;
     mc_str text = MC_STR("");
     switch (mc_json_get_type(value)) {
@@ -138,6 +139,7 @@ bool mc_json_put_value(mc_buffer *out, mc_json value, int depth) {
         mc_json_get_int(value, &integer);
         return mc_buffer_printf(out, "%" PRId64, integer);
     case MC_JSON_FLOAT:
+        if (mc_json_get_uint(value, &large)) return mc_buffer_printf(out, "%" PRIu64, large);
         mc_json_get_float(value, &number);
         return put_float(out, number);
     case MC_JSON_STRING:

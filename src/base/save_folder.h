@@ -13,6 +13,9 @@
 #include "base/buffer.h"
 #include "base/status.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 typedef struct mc_save_folder {
     const char *path;   /* the hidden folder, where files go; of this struct */
     const char *target; /* as the caller gave it */
@@ -30,5 +33,13 @@ mica_status mc_save_folder_open(mc_save_folder *save, const char *target);
  * files in it, and that status is returned.
  * errors  MICA_EIO; MICA_EINVAL another has made the target meanwhile */
 mica_status mc_save_folder_close(mc_save_folder *save, mica_status status);
+
+/* Removes what killed processes have left in a folder, as each save does first beside its target.
+ * dry_run: only counts. returns  the bytes of its files; 0 also where there is no memory */
+uint64_t mc_save_folder_sweep(const char *folder, bool dry_run);
+
+/* Removes a saved folder and the files in it. It loses its name first, so that nobody opens a part
+ * of it. errors  MICA_EIO, MICA_ENOMEM */
+mica_status mc_save_folder_discard(const char *target);
 
 #endif

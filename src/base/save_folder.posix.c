@@ -3,6 +3,7 @@
 
 #include "base/save_folder.h"
 
+#include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/system.h"
 
@@ -71,15 +72,28 @@ static void remove_folder(const char *path, DIR *entries) {
     rmdir(path);
 }
 
-/* Removes what killed processes have left. */
-static mica_status remove_leftovers(mc_save_folder *save) {
+/* The bytes of a folder's files. */
+static uint64_t count_bytes(DIR *entries) {
+    uint64_t bytes = 0;
+    struct stat info;
+    rewinddir(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode))
+            bytes += (uint64_t)info.st_size;
+    return bytes;
+}
+
+/* Removes what killed processes have left, or only counts it. */
+static mica_status remove_leftovers(mc_save_folder *save, bool dry_run, uint64_t *bytes) {
     for (int i = 0; i < MAX_SAVES; i++) {
         MC_TRY(make_name(save, i));
         int fd = lock_folder(save->path);
         if (fd < 0) continue;
         DIR *entries = open_entries(fd);
         if (entries) {
-            remove_folder(save->path, entries);
+            *bytes += count_bytes(entries);
+            if (!dry_run) remove_folder(save->path, entries);
             closedir(entries);
         }
         close(fd);
@@ -146,11 +160,40 @@ static mica_status check_target(const char *target) {
 }
 
 mica_status mc_save_folder_open(mc_save_folder *save, const char *target) {
+    uint64_t bytes = 0;
     *save = (mc_save_folder){.target = target, .lock = -1};
     mica_status status = check_target(target);
-    if (status == MICA_OK) status = remove_leftovers(save);
+    if (status == MICA_OK) status = remove_leftovers(save, false, &bytes);
     if (status == MICA_OK) status = create(save);
     if (status != MICA_OK) mc_buffer_deinit(&save->name);
+    return status;
+}
+
+uint64_t mc_save_folder_sweep(const char *folder, bool dry_run) {
+    uint64_t bytes = 0;
+    char *inside = mc_path_join(folder, "-");
+    mc_save_folder save = {.target = inside, .lock = -1};
+    if (inside) (void)remove_leftovers(&save, dry_run, &bytes);
+    mc_buffer_deinit(&save.name);
+    mc_free(inside);
+    return bytes;
+}
+
+/* A folder may be renamed to an empty one: to a new hidden one here, which nobody else takes. */
+mica_status mc_save_folder_discard(const char *target) {
+    mc_save_folder save = {.target = target, .lock = -1};
+    uint64_t bytes = 0;
+    mica_status status = create(&save);
+    if (status == MICA_OK) {
+        if (rename(target, save.path) != 0) {
+            status = mc_fail_errno(errno, "cannot remove the folder %s", target);
+            rmdir(save.path);
+        }
+        closedir(save.entries);
+        close(save.lock);
+    }
+    if (status == MICA_OK) status = remove_leftovers(&save, false, &bytes);
+    mc_buffer_deinit(&save.name);
     return status;
 }
 

@@ -2,9 +2,8 @@
 
 #include "base/status.h"
 
+#include "base/log.h"
 #include "base/utf8.h"
-
-#include <mica/version.h>
 
 #include <errno.h>
 #include <stdarg.h>
@@ -63,10 +62,6 @@ size_t mica_error_text(char *buffer, size_t bytes) {
     return len;
 }
 
-const char *mica_version(void) {
-    return MICA_VERSION;
-}
-
 /* Whether it may be an order to a terminal. */
 static bool is_control(uint32_t codepoint) {
     return (codepoint < ' ' && codepoint != '\n' && codepoint != '\t') ||
@@ -96,6 +91,7 @@ static mica_status set_text(mica_status status, const char *context, const char 
     snprintf(made, sizeof made, "%s%s%s", context, *context && *text ? ": " : "", text);
     make_printable(made);
     memcpy(last_error, made, sizeof made);
+    mc_log_text(MICA_LOG_DEBUG, made);
     return status;
 }
 
@@ -131,4 +127,9 @@ mica_status mc_fail_context(mica_status status, const char *fmt, ...) {
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     return set_text(status, text, last_error);
+}
+
+mica_status mica_log_hook_set(mica_log_hook hook, void *user) {
+    return mc_log_set(hook, user) ? MICA_OK
+                                  : mc_fail(MICA_EINVAL, "a log hook cannot set another one");
 }

@@ -2,14 +2,10 @@
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
+#include "base/format.h"
+
 #include <mica/api.h>
 #include <mica/status.h>
-
-#if defined(__GNUC__)
-#define MC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#else
-#define MC_PRINTF(fmt, args)
-#endif
 
 MICA_BEGIN
 

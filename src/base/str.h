@@ -28,6 +28,12 @@ static inline bool mc_str_is(mc_str a, const char *text) {
     return mc_str_eq(a, mc_str_of(text));
 }
 
+/* What comes from byte `at` on. */
+static inline mc_str mc_str_from(mc_str a, size_t at) {
+    mc_str rest = {a.ptr + at, a.len - at};
+    return rest;
+}
+
 static inline bool mc_str_starts(mc_str a, mc_str prefix) {
     return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.ptr, prefix.ptr, prefix.len) == 0);
 }

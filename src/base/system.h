@@ -12,9 +12,10 @@
 
 MICA_BEGIN
 
-uint64_t mc_now_us(void);           /* microseconds since a fixed moment */
-uint64_t mc_thread_cpu_us(void);    /* that this thread ran; 0: not known */
-bool mc_local_time(struct tm *now); /* date and time; false: not known */
+uint64_t mc_now_us(void);                    /* microseconds since a fixed moment */
+uint64_t mc_thread_cpu_us(void);             /* that this thread ran; 0: not known */
+bool mc_local_time(struct tm *now);          /* date and time; false: not known */
+void mc_host_name(char *text, size_t bytes); /* of this machine, cut to fit; "?": not known */
 uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cgroup limit too) */
 
 /* Allocates memory for a table that is read at random, freed with mc_free. A large table is in

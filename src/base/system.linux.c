@@ -76,6 +76,7 @@ static void bind_thread(pthread_t thread, const mc_bits *cpus) {
 }
 
 void mc_numa_here(mc_numa *numa) {
+    /* $MICA_NUMA: off: threads and memory are not spread over memory nodes */
     const char *wanted = getenv("MICA_NUMA");
     mc_bits usable;
     bool known = usable_cpus(&usable) && !(wanted && strcmp(wanted, "off") == 0);

@@ -5,8 +5,10 @@
 #include "base/alloc.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t mc_now_us(void) {
     struct timespec now;
@@ -23,6 +25,11 @@ uint64_t mc_thread_cpu_us(void) {
 bool mc_local_time(struct tm *now) {
     time_t seconds = time(NULL);
     return seconds != (time_t)-1 && localtime_r(&seconds, now);
+}
+
+void mc_host_name(char *text, size_t bytes) {
+    if (gethostname(text, bytes) != 0) snprintf(text, bytes, "?");
+    text[bytes - 1] = '\0';
 }
 
 void *mc_pages_alloc(size_t bytes) {

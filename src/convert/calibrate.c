@@ -104,7 +104,7 @@ static bool find_group(const calibrating *c, const char *name, group *g) {
     mc_spec_slot at;
     if (!mc_str_ends(module, ending)) return false;
     module.len -= ending.len;
-    if (mc_spec_find(&c->lm->spec, module, &at)) {
+    if (mc_spec_find(c->source->spec, module, &at)) {
         *g = (group){at.layer, at.block};
         return at.spec->kind->slots[at.slot].kind == MC_SLOT_MATRIX;
     }
@@ -329,7 +329,7 @@ static double find_budget(calibrating *c) {
     for (size_t i = 0; i < c->source->count; i++) {
         const mc_part *part = &c->source->parts[i];
         double n = 1;
-        if (mc_lm_ignores(part->name)) continue;
+        if (mc_lm_ignores(c->source->spec, part->name)) continue;
         group g;
         if (c->lm->tied && find_group(c, part->name, &g) && g.layer == HEAD) continue;
         for (int k = 0; k < part->ndim; k++)
@@ -384,7 +384,8 @@ static mica_status choose(calibrating *c, const kept *k, double budget, double *
 
 static mica_status calibrate(calibrating *c, int *bits, double *result) {
     kept k;
-    MC_TRY(mc_lm_open(c->source->folder, c->device, NULL, &c->lm));
+    const mc_weights_options floats = {.form = MC_FORM_FLOATS};
+    MC_TRY(mc_lm_open(c->source->folder, c->device, &floats, &c->lm));
     MC_TRY(mica_scope_open(c->device, &c->s));
     mica_scope_set_cancel(c->s, c->options->cancel);
     MC_TRY(read_text(c));

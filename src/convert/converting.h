@@ -4,6 +4,7 @@
 #ifndef CONVERT_CONVERTING_H
 #define CONVERT_CONVERTING_H
 
+#include "base/str.h"
 #include "convert/fuse.h"
 #include "convert/plan.h"
 #include "convert/source.h"
@@ -12,6 +13,7 @@
 
 typedef struct mc_converting {
     const mica_convert_options *options;
+    mc_str origin; /* marks the folder as made of GGUF files; empty: it is not marked */
     mc_source source;
     mc_plan plan;
     mc_fuse fuse;
@@ -19,6 +21,10 @@ typedef struct mc_converting {
     mica_scope *s; /* of one part */
     uint64_t done, total;
 } mc_converting;
+
+/* mica_convert to a folder that is made of GGUF files. origin: of mc_gguf_origin_make. Borrowed. */
+mica_status mc_convert_kept(const char *from, const char *to, const mica_convert_options *options,
+                            mc_str origin);
 
 /* Makes what is written of the i-th part, as its target says, in c->s. Scales are cast before a
  * part is dequantised, and elements before an adapter is added, as mlx-lm does. */

@@ -183,7 +183,8 @@ static mica_status match_substitutes(const mc_source *source, const mc_map *part
         uint64_t i;
         if (!mc_map_find(parts, mc_decoder_name(mc_str_of(x->name)), &i)) {
             bool head = strstr(x->name, "lm_head.") != NULL; /* tied: a copy of the embedding */
-            if (!mc_lm_ignores(x->name) && !(head && x->copy && mc_adapter_is_peft(fuse->adapter)))
+            if (!mc_lm_ignores(source->spec, x->name) &&
+                !(head && x->copy && mc_adapter_is_peft(fuse->adapter)))
                 MC_TRY(mc_names_add(strangers, x->name));
             continue;
         }
@@ -284,7 +285,8 @@ static mica_status match_pairs(const mc_source *source, const mc_map *parts, mc_
             MC_TRY(put_pair(source, parts, fuse, pair, i));
         else
             MC_TRY(put_listed(source, parts, fuse, pair, &known));
-        if (!known && !mc_lm_ignores(pair->module)) MC_TRY(mc_names_add(strangers, pair->module));
+        if (!known && !mc_lm_ignores(source->spec, pair->module))
+            MC_TRY(mc_names_add(strangers, pair->module));
     }
     return MICA_OK;
 }
@@ -313,7 +315,7 @@ static bool parts_ends(const mc_adapter *adapter) {
 /* Maps the names of parts behind the decoder's prefix to their indices. */
 static mica_status map_parts(const mc_source *source, mc_map *parts) {
     for (size_t i = 0; i < source->count; i++)
-        if (!mc_lm_ignores(source->parts[i].name) &&
+        if (!mc_lm_ignores(source->spec, source->parts[i].name) &&
             !mc_map_put(parts, mc_decoder_name(mc_str_of(source->parts[i].name)), i))
             return mc_fail_nomem("the tensors of a model");
     return MICA_OK;
@@ -364,6 +366,7 @@ mica_status mc_fuse_open(const char *folder, mc_source *source, mc_fuse *fuse) {
     fuse->substitutes = mc_calloc(source->count + 1, sizeof *fuse->substitutes);
     bool room = fuse->pairs && fuse->biases && fuse->substitutes;
     mica_status status = room ? MICA_OK : mc_fail_nomem("the matrices of an adapter");
+    if (status == MICA_OK && source->spec) status = mc_adapter_fit(fuse->adapter, source->spec);
     if (status == MICA_OK) status = match(source, fuse, &strangers);
     if (status == MICA_OK) status = check_strangers(folder, &strangers);
     mc_names_deinit(&strangers);

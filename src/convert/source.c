@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "model/family.h"
 #include "model/load/load.h"
+#include "model/sentence.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
     const mc_config_scope root = {.file = "config.json", .object = source->config};
     *spec = (mc_decoder_spec){0};
     MC_TRY(mc_family_read(&root, source->weights, spec));
+    if (source->find_forms) source->find_forms(source, spec);
     if (source->own_head) spec->tied = MC_TIED_NO;
     return MICA_OK;
 }
@@ -28,7 +30,7 @@ bool mc_source_is_matrix(const mc_source *source, const mc_part *part) {
     const mc_str ending = MC_STR(".weight");
     mc_str name = mc_decoder_name(mc_str_of(part->name));
     mc_spec_slot at;
-    if (!mica_dtype_is_float(part->dtype) || mc_lm_ignores(part->name)) return false;
+    if (!mica_dtype_is_float(part->dtype) || mc_lm_ignores(source->spec, part->name)) return false;
     bool bare = !mc_str_ends(name, ending);
     if (!bare) name.len -= ending.len;
     if (!source->spec || !mc_spec_find(source->spec, name, &at)) return !bare && part->ndim == 2;
@@ -65,13 +67,50 @@ mica_status mc_source_untie(mc_source *source) {
     return MICA_OK;
 }
 
+/* ---- the head of a cross-encoder ---- */
+
+static const mc_part *find_module(const mc_source *source, const char *module) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s.weight", module);
+    return mc_source_find(source, name);
+}
+
+/* NULL: the model has none. */
+static const mc_ranker_names *find_ranker(const mc_source *source) {
+    const mc_ranker_names *names;
+    for (size_t i = 0; source->spec->both_ways && (names = mc_ranker_names_at(i)); i++)
+        if (find_module(source, names->out) && (names->outs || find_module(source, names->dense)))
+            return names;
+    return NULL;
+}
+
+const mc_part *mc_source_ranker(const mc_source *source) {
+    const mc_ranker_names *names = source->spec ? find_ranker(source) : NULL;
+    return names ? find_module(source, names->out) : NULL;
+}
+
+bool mc_source_ranks(const mc_source *source, const mc_part *part) {
+    static const char *const endings[] = {".weight", ".bias"};
+    const mc_ranker_names *names = source->spec ? find_ranker(source) : NULL;
+    if (!names) return false;
+    const char *modules[] = {names->dense, names->norm, names->out};
+    mc_str name = mc_decoder_name(mc_str_of(part->name));
+    for (size_t i = 0; i < 6; i++) {
+        const mc_str ending = mc_str_of(endings[i % 2]);
+        if (!modules[i / 2] || !mc_str_ends(name, ending)) continue;
+        if (mc_str_is((mc_str){name.ptr, name.len - ending.len}, modules[i / 2])) return true;
+    }
+    return false;
+}
+
 /* ---- all tensors ---- */
 
 typedef struct check {
     const mc_source *source;
-    const char *path, *layers; /* layers: mc_spec_layers */
-    mc_map parts;              /* index by decoder's name */
-    bool *used;                /* [parts] */
+    const char *path;
+    const mc_decoder_spec *spec;
+    mc_map parts; /* index by decoder's name */
+    bool *used;   /* [parts] */
     mc_names missing, strangers;
 } check;
 
@@ -117,7 +156,7 @@ static void find_ending(const check *c, const char *module, const char *first, c
 static mica_status check_module(check *c, int layer, const char *module, wanted w, bool bias) {
     char name[NAME_BYTES], whole[NAME_BYTES], prefix[32] = "";
     if (!module) return MICA_OK;
-    if (layer >= 0) snprintf(prefix, sizeof prefix, "%s.%d.", c->layers, layer);
+    if (layer >= 0) snprintf(prefix, sizeof prefix, "%s.%d.", mc_spec_layers(c->spec), layer);
     snprintf(whole, sizeof whole, "%s%s", prefix, module);
     find_ending(c, whole, ".weight", "", name);
     MC_TRY(check_tensor(c, name, w));
@@ -153,21 +192,70 @@ static mica_status check_layer(check *c, const mc_decoder_spec *spec, int layer)
     return MICA_OK;
 }
 
+/* A bias that may be there. */
+static mica_status check_bias(check *c, const char *module, int64_t n) {
+    char name[NAME_BYTES];
+    uint64_t i;
+    snprintf(name, sizeof name, "%s.bias", module);
+    return mc_map_find(&c->parts, mc_str_of(name), &i) ? check_tensor(c, name, (wanted){.rows = n})
+                                                       : MICA_OK;
+}
+
+static mica_status check_ranker(check *c, const mc_decoder_spec *spec) {
+    const mc_part *out = mc_source_ranker(c->source);
+    const mc_ranker_names *names = out ? find_ranker(c->source) : NULL;
+    if (!names) return MICA_OK;
+    const int64_t n = spec->hidden;
+    MC_TRY(check_module(c, -1, names->dense, (wanted){.rows = n, .columns = n}, false));
+    MC_TRY(check_bias(c, names->dense, n));
+    MC_TRY(check_module(c, -1, names->norm, (wanted){.rows = n}, false));
+    if (names->norm) MC_TRY(check_bias(c, names->norm, n));
+    MC_TRY(check_module(c, -1, names->out, (wanted){.columns = n}, false));
+    return check_bias(c, names->out, out->shape[0]);
+}
+
+/* The matrices between the embedding, or the last norm, and the streams. */
+static mica_status check_streams(check *c, const mc_decoder_spec *spec, const char *name) {
+    char module[NAME_BYTES];
+    for (int i = 0; name && i + 1 < spec->streams; i++) {
+        snprintf(module, sizeof module, "%s.%d", name, i);
+        MC_TRY(check_module(c, -1, module, (wanted){.rows = spec->hidden, .columns = spec->hidden},
+                            false));
+    }
+    return MICA_OK;
+}
+
 static mica_status check_all(check *c, const mc_decoder_spec *spec) {
     uint64_t head;
     bool has_head = mc_map_find(&c->parts, MC_STR("lm_head.weight"), &head);
     const wanted table = {.rows = spec->vocab, .columns = spec->hidden};
+    const int64_t inputs = spec->n_layers * spec->layer_width;
+    const wanted inputs_of = {.rows = spec->layer_rows, .columns = inputs};
     MC_TRY(check_module(c, -1, spec->names.embed, table, false));
+    MC_TRY(check_module(c, -1, spec->names.layer_embed, inputs_of, false));
+    MC_TRY(check_module(c, -1, spec->names.layer_projection,
+                        (wanted){.rows = inputs, .columns = spec->hidden}, false));
+    MC_TRY(check_module(c, -1, spec->names.layer_norm, (wanted){.rows = spec->layer_width}, false));
+    const wanted norm = {.rows = spec->hidden};
+    MC_TRY(check_module(c, -1, spec->names.positions,
+                        (wanted){.rows = spec->positions, .columns = spec->hidden}, false));
+    MC_TRY(check_module(c, -1, spec->names.types,
+                        (wanted){.rows = spec->types, .columns = spec->hidden}, false));
+    MC_TRY(check_module(c, -1, spec->names.embed_norm, norm, spec->norm_bias));
+    MC_TRY(check_streams(c, spec, spec->names.streams));
+    MC_TRY(check_streams(c, spec, spec->names.unstreams));
     for (int i = 0; i < spec->n_layers; i++)
         MC_TRY(check_layer(c, spec, i));
-    MC_TRY(check_module(c, -1, spec->names.norm, (wanted){.rows = spec->hidden}, false));
+    MC_TRY(check_module(c, -1, spec->names.norm, norm, spec->norm_bias));
+    MC_TRY(check_ranker(c, spec));
     if (!has_head && spec->tied != MC_TIED_NO) return MICA_OK;
     return check_module(c, -1, spec->names.head, table, false);
 }
 
 static mica_status check_lists(check *c) {
     for (size_t i = 0; i < c->source->count; i++)
-        if (!c->used[i] && !mc_lm_ignores(c->source->parts[i].name))
+        if (!c->used[i] && !mc_lm_ignores(c->spec, c->source->parts[i].name) &&
+            !mc_lm_spares(c->spec, c->source->parts[i].name))
             MC_TRY(mc_names_add(&c->strangers, c->source->parts[i].name));
     const char *missing = mc_names_text(&c->missing), *strangers = mc_names_text(&c->strangers);
     if (!missing || !strangers) return mc_fail_nomem("the tensors of a model");
@@ -184,7 +272,8 @@ static mica_status map_parts(check *c) {
     uint64_t there;
     for (size_t i = 0; i < c->source->count; i++) {
         mc_str name = mc_decoder_name(mc_str_of(c->source->parts[i].name));
-        if (mc_lm_ignores(c->source->parts[i].name)) continue;
+        const mc_part *part = &c->source->parts[i];
+        if (mc_lm_ignores(c->spec, part->name) && !mc_source_ranks(c->source, part)) continue;
         if (mc_map_find(&c->parts, name, &there))
             return mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", c->path,
                            c->source->parts[i].name);
@@ -200,7 +289,7 @@ mica_status mc_source_check(const mc_source *source, const char *path) {
     c.used = mc_arena_calloc(&arena, source->count + 1);
     mica_status status =
         spec && c.used ? mc_source_spec(source, spec) : mc_fail_nomem("the tensors of a model");
-    c.layers = status == MICA_OK ? mc_spec_layers(spec) : NULL;
+    c.spec = spec;
     if (status == MICA_OK) status = map_parts(&c);
     if (status == MICA_OK) status = check_all(&c, spec);
     if (status == MICA_OK) status = check_lists(&c);

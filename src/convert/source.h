@@ -6,6 +6,7 @@
 #define CONVERT_SOURCE_H
 
 #include "base/arena.h"
+#include "base/cancel.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "io/safetensors.h"
@@ -45,6 +46,8 @@ struct mc_source {
     const mc_weights *weights; /* of a folder */
     mc_decoder_spec *spec;     /* of mc_source_know; NULL: a family that mica does not know */
     bool own_head;             /* the config ties the head, but there is one unlike the embedding */
+    /* Not NULL: gives blocks the forms that the source's tensors show, where it is no folder. */
+    void (*find_forms)(const mc_source *source, mc_decoder_spec *spec);
     /* Makes the value of parts[i] in s, where errors go. Its data lives as long as the source and
      * the scope. */
     mica_status (*load)(const mc_source *source, size_t i, mica_scope *s, mc_value *value);
@@ -54,13 +57,23 @@ struct mc_source {
     void *own;
 };
 
-/* Opens a model folder as a source. errors  as mica_convert; there is nothing to close then */
-mica_status mc_source_open_folder(const char *folder, mc_source *source);
+/* Opens a model folder as a source.
+ *  form    of matrices that are quantised otherwise than MLX does: not MC_FORM_RUN
+ *  errors  as mica_convert; there is nothing to close then */
+mica_status mc_source_open_folder(const char *folder, mc_weight_form form, mc_source *source);
 
-/* Opens a GGUF file as a source. Blocks that MLX's quantisation has, too, stay quantised (Q4_0,
- * Q4_1, Q5_0, Q5_1, Q8_0, MXFP4); others are dequantised.
+/* Opens a GGUF file as a source. Blocks that groups of 32 codes with a scale and a bias hold stay
+ * quantised, if none of these overflows f16: all blocks are looked at. Others are dequantised.
+ * cancel  watched here; may be NULL. Borrowed by the source
  * errors  as mica_convert; there is nothing to close then */
-mica_status mc_source_open_gguf(const char *path, mc_source *source);
+mica_status mc_source_open_gguf(const char *path, const mica_cancel *cancel, mc_source *source);
+
+/* Gives a folder's source that is not quantised the names and shapes that mlx-lm writes, where the
+ * files' own are others and mlx-lm would not read them once they are quantised: matrices of experts
+ * in stacks of gate, up and down, of MLPs beside these apart, MLA's by heads; and what mlx-lm
+ * changes along with them. Nothing for others.
+ * errors  MICA_ENOENT, MICA_ESHAPE experts are missing, or differ; MICA_ENOMEM */
+mica_status mc_source_as_mlx(mc_source *source);
 
 /* Closes a source; nothing for a zero one. */
 void mc_source_close(mc_source *source);
@@ -81,6 +94,12 @@ mica_status mc_source_untie(mc_source *source);
 
 /* A part by its name behind the prefix of the decoder; NULL: there is none. */
 const mc_part *mc_source_find(const mc_source *source, const char *name);
+
+/* The part that a cross-encoder's logits are made with; NULL: the model has no such head. */
+const mc_part *mc_source_ranker(const mc_source *source);
+
+/* Whether a part is one of such a head. */
+bool mc_source_ranks(const mc_source *source, const mc_part *part);
 
 /* Checks that a source has all tensors of its model, each with its shape, and no others: the model
  * may be saved in a form that does not tell them. `path` goes into error texts.

@@ -53,7 +53,8 @@ static mica_status find_quant(const mc_packing *packing, const mc_weight_tensor 
     char module[NAME_BYTES];
     snprintf(module, sizeof module, "%.*s", (int)(strlen(codes->name) - strlen(".weight")),
              codes->name);
-    MC_TRY(mc_packing_of(packing, module, module, quant));
+    *quant = codes->quant;
+    if (!quant->bits) MC_TRY(mc_packing_of(packing, module, module, quant));
     if (codes->ndim < 1 || codes->ndim != scales->ndim || codes->dtype != MICA_U32)
         return bad(codes, MICA_ESHAPE, "its scales do not fit it, or it is not U32");
     int64_t words = codes->shape[codes->ndim - 1], groups = scales->shape[scales->ndim - 1];
@@ -133,16 +134,12 @@ static mica_status add_parts(mc_source *source, folder *f) {
     return MICA_OK;
 }
 
-static mica_array leaf(mica_scope *s, const mc_weight_tensor *t) {
-    return mc_leaf_memory(s, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
-}
-
 static mica_status load(const mc_source *source, size_t i, mica_scope *s, mc_value *value) {
     const folder *f = source->own;
-    *value = (mc_value){leaf(s, f->tensors[i]), MICA_NONE, MICA_NONE};
-    if (f->scales[i]) value->scales = leaf(s, f->scales[i]);
-    if (source->parts[i].has_biases) value->biases = leaf(s, f->biases[i]);
-    return mica_scope_status(s);
+    *value = (mc_value){MICA_NONE, MICA_NONE, MICA_NONE};
+    MC_TRY(mc_weight_leaf(s, f->tensors[i], &value->weight));
+    if (f->scales[i]) MC_TRY(mc_weight_leaf(s, f->scales[i], &value->scales));
+    return source->parts[i].has_biases ? mc_weight_leaf(s, f->biases[i], &value->biases) : MICA_OK;
 }
 
 static mica_status write_files(const mc_source *source, const char *to) {
@@ -171,12 +168,13 @@ static bool has_own_head(const mc_source *source) {
     return !mc_lm_same_matrix(source->weights, one, other);
 }
 
-static mica_status open_folder(mc_source *source, folder *f, const char *path) {
+static mica_status open_folder(mc_source *source, folder *f, const char *path,
+                               mc_weight_form form) {
     MC_TRY(mc_model_folder_check(path));
     f->path = mc_arena_strndup(&source->arena, path, strlen(path));
     if (!f->path) return mc_fail_nomem(path);
     MC_TRY(mc_config_load(path, "config.json", MC_REQUIRED, &f->config));
-    MC_TRY(mc_weights_open(path, NULL, &f->weights));
+    MC_TRY(mc_weights_open(path, &(mc_weights_options){.form = form}, &f->weights));
     source->folder = f->path;
     source->weights = f->weights;
     source->config = mc_config_root(f->config).object;
@@ -186,13 +184,13 @@ static mica_status open_folder(mc_source *source, folder *f, const char *path) {
     return status == MICA_ENOMEM ? status : MICA_OK;
 }
 
-mica_status mc_source_open_folder(const char *path, mc_source *source) {
+mica_status mc_source_open_folder(const char *path, mc_weight_form form, mc_source *source) {
     *source = (mc_source){.load = load, .write_files = write_files};
     folder *f = mc_arena_calloc(&source->arena, sizeof *f);
     if (!f) return mc_fail_nomem(path);
     source->own = f;
     source->close = close_folder;
-    mica_status status = open_folder(source, f, path);
+    mica_status status = open_folder(source, f, path, form);
     if (status != MICA_OK) mc_source_close(source);
     return status;
 }

@@ -8,6 +8,9 @@
 #include "base/map.h"
 #include "convert/gguf_describe.h"
 #include "convert/gguf_pack.h"
+#include "convert/gguf_rows.h"
+#include "convert/gguf_sentence.h"
+#include "graph/graph.h"
 #include "io/gguf_write.h"
 #include "model/family.h"
 #include "model/load/load.h"
@@ -17,7 +20,19 @@
 #include <string.h>
 
 #define NAME_BYTES 256
-#define DIVISORS "rope_freqs.weight"
+
+/* What a tensor of the file is made of. */
+typedef struct origin {
+    size_t part;            /* of experts in parts of their own, the first one's */
+    const float *divisors;  /* not NULL: these are its values, and it has no part */
+    const mc_linear *dense; /* not NULL: it has this matrix of a module, and no part */
+    mc_spec_slot slot;      /* layer -1: outside the layers, */
+    mc_gguf_top top;        /* where it is this */
+    int own; /* the slot whose rows it has: slot.slot, or one of that joined slot's */
+    const mc_gguf_join *join; /* of a joined slot that is divided; own is at `piece` */
+    int piece;
+    bool bias;
+} origin;
 
 typedef struct target {
     mc_converting *c;
@@ -26,8 +41,8 @@ typedef struct target {
     mc_gguf_pairs pairs;
     mc_arena arena;
     mc_gguf_tensor *tensors; /* [count] */
-    mc_spec_slot *slots;     /* [count] */
-    size_t *parts;           /* [count] of each tensor; of experts, the first one's */
+    origin *origins;         /* [count] */
+    mc_lm *behind;           /* what stands behind an embedder */
     mc_map by_name;          /* indices of parts, by their names behind the decoder's prefix */
     size_t count;
     mc_gguf_writer *writer;
@@ -52,87 +67,253 @@ static const char *star_of(const mc_spec_slot *slot) {
     return slot->layer < 0 ? NULL : strchr(slot->spec->names[slot->slot], '*');
 }
 
-/* The name of an expert's part behind the decoder's prefix. */
-static void name_expert(const mc_spec_slot *slot, int64_t expert, char name[NAME_BYTES]) {
-    const char *text = slot->spec->names[slot->slot], *star = star_of(slot);
-    snprintf(name, NAME_BYTES, "layers.%d.%.*s%lld%s.weight", slot->layer, (int)(star - text), text,
-             (long long)expert, star + 1);
+/* The name of a part of a stack behind the decoder's prefix. */
+static void name_stacked(const target *t, const origin *o, int64_t i, char name[NAME_BYTES]) {
+    const char *star = star_of(&o->slot);
+    if (!star) {
+        snprintf(name, NAME_BYTES, "%s.%lld%s", o->top.module, (long long)i, o->top.ending);
+        return;
+    }
+    const char *text = o->slot.spec->names[o->slot.slot];
+    snprintf(name, NAME_BYTES, "%s.%d.%.*s%lld%s.%s", mc_spec_layers(t->spec), o->slot.layer,
+             (int)(star - text), text, (long long)i, star + 1, o->bias ? "bias" : "weight");
 }
 
-static int64_t count_experts(const mc_spec_slot *slot) {
-    return star_of(slot) ? slot->spec->kind->slots[slot->slot].experts(slot->spec) : 0;
+/* The number of parts of a stack: of experts, or of matrices outside the layers; 0: it is none. */
+static int64_t count_stacked(const origin *o) {
+    if (o->slot.layer < 0) return o->top.stacked;
+    return star_of(&o->slot) ? o->slot.spec->kind->slots[o->slot.slot].experts(o->slot.spec) : 0;
 }
 
-/* Makes the first expert's tensor that of all; true for those of the others, which are none. */
-static bool join_experts(const mc_spec_slot *slot, const mc_part *part, mc_gguf_tensor *out) {
-    char first[NAME_BYTES];
-    int64_t n = count_experts(slot);
-    if (!n) return false;
-    name_expert(slot, 0, first);
-    memmove(out->shape + 1, out->shape, (size_t)out->ndim * sizeof *out->shape);
-    out->shape[0] = n;
-    out->ndim++;
-    return !mc_str_is(mc_decoder_name(mc_str_of(part->name)), first);
+/* Which slot, or its bias, a part is. */
+static bool find_slot(const mc_decoder_spec *spec, mc_str name, origin *o) {
+    static const char *const endings[] = {"", ".weight", ".bias", "_bias"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const mc_str ending = mc_str_of(endings[i]);
+        if (!mc_str_ends(name, ending)) continue;
+        o->bias = i >= 2;
+        if (mc_spec_find(spec, (mc_str){name.ptr, name.len - ending.len}, &o->slot)) return true;
+    }
+    return false;
 }
 
-static mica_status name_tensor(target *t, size_t i) {
-    char name[NAME_BYTES];
-    const mc_part *part = &t->c->source.parts[i];
-    if (!mc_gguf_name_of(t->spec, mc_decoder_name(mc_str_of(part->name)), name, sizeof name,
-                         &t->slots[t->count]))
-        return mc_fail(MICA_EUNSUPPORTED, "GGUF files of the architecture %s have no tensor %s",
-                       t->arch->name, part->name);
+/* Whether a part outside the layers is this one, or one of its stack. */
+static bool is_top(const mc_gguf_top *top, mc_str name) {
+    const mc_str ending = mc_str_of(top->ending), module = mc_str_of(top->module);
+    if (!mc_str_ends(name, ending)) return false;
+    name.len -= ending.len;
+    if (!top->stacked) return mc_str_eq(name, module);
+    return name.len > module.len + 1 && mc_str_starts(name, module) && name.ptr[module.len] == '.';
+}
+
+/* What a part outside the layers is; false: it is none of them. */
+static bool find_top(const target *t, mc_str name, mc_gguf_top *top) {
+    for (size_t i = 0; mc_gguf_next_top(t->arch, t->spec, &i, top);)
+        if (is_top(top, name)) return true;
+    *top = (mc_gguf_top){0};
+    return false;
+}
+
+/* Adds a tensor with a name. */
+static mica_status add_tensor(target *t, const origin *o, const char *name, int ndim,
+                              const int64_t *shape) {
     mc_gguf_tensor *out = &t->tensors[t->count];
-    *out = (mc_gguf_tensor){.name = mc_arena_strndup(&t->arena, name, strlen(name)),
-                            .ndim = part->ndim};
-    memcpy(out->shape, part->shape, (size_t)part->ndim * sizeof *out->shape);
-    if (!out->name || !mc_map_put(&t->by_name, mc_decoder_name(mc_str_of(part->name)), i))
-        return no_memory();
-    if (join_experts(&t->slots[t->count], part, out)) return MICA_OK;
-    t->parts[t->count++] = i;
+    *out = (mc_gguf_tensor){.name = mc_arena_strndup(&t->arena, name, strlen(name)), .ndim = ndim};
+    if (!out->name) return no_memory();
+    memcpy(out->shape, shape, (size_t)ndim * sizeof *shape);
+    t->origins[t->count++] = *o;
+    return MICA_OK;
+}
+
+static mica_status no_tensor(const target *t, const mc_part *part) {
+    return mc_fail(MICA_EUNSUPPORTED, "GGUF files of the architecture %s have no tensor %s",
+                   t->arch->name, part->name);
+}
+
+static mica_status add_slot(target *t, const mc_part *part, const origin *o) {
+    char slot[96], name[NAME_BYTES];
+    int64_t shape[MICA_MAX_NDIM];
+    if (!mc_gguf_slot_name(t->arch, o->slot.spec->kind, o->own, o->bias, slot, sizeof slot))
+        return no_tensor(t, part);
+    snprintf(name, sizeof name, "blk.%d.%s", o->slot.layer, slot);
+    int ndim = mc_gguf_shape(o->slot.spec, o->own, o->bias, shape);
+    return add_tensor(t, o, name, ndim, shape);
+}
+
+static mica_status add_top(target *t, const mc_part *part, mc_str name, const origin *o) {
+    char text[NAME_BYTES];
+    int64_t shape[MICA_MAX_NDIM], n = count_stacked(o);
+    int outer = n ? 1 : 0;
+    memcpy(shape + outer, part->shape, (size_t)part->ndim * sizeof *shape);
+    if (n) {
+        name_stacked(t, o, 0, text);
+        if (!mc_str_is(name, text)) return MICA_OK;
+        shape[0] = n;
+    }
+    shape[0] -= o->top.skipped;
+    if (o->top.rows) shape[0] = o->top.rows;
+    snprintf(text, sizeof text, "%s%s", o->top.gguf, o->top.ending);
+    return add_tensor(t, o, text, part->ndim + outer, shape);
+}
+
+/* What a layer that shares keys and values would read, had it its own. */
+static bool find_spare(const target *t, mc_str name, origin *o) {
+    mc_decoder_spec *spec = t->spec;
+    mc_str rest;
+    int layer = mc_spec_layer(spec, name, &rest);
+    if (!t->arch->spares || layer < 0 || layer >= spec->n_layers) return false;
+    uint8_t source = spec->layers[layer].source;
+    const mc_layer_spec own = spec->layers[layer];
+    if (!source) return false;
+    spec->layers[layer] = spec->layers[mc_spec_source(spec, layer)];
+    bool found = find_slot(spec, name, o);
+    spec->layers[layer] = own;
+    return found;
+}
+
+/* Adds the tensors of a part: of a joined slot one for each whose rows it has, unless the
+ * architecture joins them, too. */
+static mica_status add_part(target *t, size_t i) {
+    char text[NAME_BYTES];
+    const mc_part *part = &t->c->source.parts[i];
+    mc_str name = mc_decoder_name(mc_str_of(part->name));
+    origin o = {.part = i, .slot = {.layer = -1}};
+    if (!mc_map_put(&t->by_name, name, i)) return no_memory();
+    if (find_top(t, name, &o.top)) return add_top(t, part, name, &o);
+    if (!find_slot(t->spec, name, &o) && !find_spare(t, name, &o)) return no_tensor(t, part);
+    o.own = o.slot.slot;
+    if (count_stacked(&o)) {
+        name_stacked(t, &o, 0, text);
+        return mc_str_is(name, text) ? add_slot(t, part, &o) : MICA_OK;
+    }
+    o.join = t->arch->joined ? NULL : mc_gguf_join_of(o.slot.spec->kind, o.own);
+    if (!o.join) return add_slot(t, part, &o);
+    for (; o.piece < o.join->n; o.piece++) {
+        o.own = o.join->slots[o.piece];
+        MC_TRY(add_slot(t, part, &o));
+    }
+    return MICA_OK;
+}
+
+/* Whether a part is none of the decoder, or nothing reads it. */
+static bool is_left_alone(const target *t, const mc_part *part) {
+    if (mc_source_ranks(&t->c->source, part)) return false;
+    return mc_lm_ignores(t->spec, part->name) ||
+           (!t->arch->spares && mc_lm_spares(t->spec, part->name));
+}
+
+/* The matrices of modules behind the model. */
+static mica_status list_dense(target *t) {
+    static const char *const names[MC_GGUF_DENSE] = {MC_GGUF_DENSE_2, MC_GGUF_DENSE_3};
+    for (size_t i = 0; i < mc_gguf_count_dense(t->behind); i++) {
+        const mc_linear *dense = &t->behind->sentence->dense[i].linear;
+        const origin o = {.dense = dense, .slot = {.layer = -1}};
+        const int64_t shape[] = {dense->out, dense->in};
+        MC_TRY(add_tensor(t, &o, names[i], 2, shape));
+    }
     return MICA_OK;
 }
 
 static mica_status list_tensors(target *t) {
     const mc_converting *c = t->c;
-    size_t n = c->source.count;
-    t->tensors = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->tensors);
-    t->parts = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->parts);
-    t->slots = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->slots);
-    if (!t->tensors || !t->parts || !t->slots) return no_memory();
-    for (size_t i = 0; i < n; i++)
-        if (!c->plan.targets[i].left_out && !mc_lm_ignores(c->source.parts[i].name))
-            MC_TRY(name_tensor(t, i));
-    if (t->spec->ropes[0].kind != MC_ROPE_LLAMA3) return MICA_OK;
-    t->tensors[t->count++] =
-        (mc_gguf_tensor){.name = DIVISORS, .ndim = 1, .shape = {t->spec->head_dim / 2}};
-    return MICA_OK;
+    mc_gguf_divisors divisors[MC_GGUF_DIVISORS];
+    size_t n = c->source.count, count;
+    MC_TRY(mc_gguf_find_divisors(t->arch, t->spec, &t->arena, divisors, &count));
+    n = n * MC_GGUF_PIECES + count + MC_GGUF_DENSE;
+    t->tensors = mc_arena_calloc(&t->arena, n * sizeof *t->tensors);
+    t->origins = mc_arena_calloc(&t->arena, n * sizeof *t->origins);
+    if (!t->tensors || !t->origins) return no_memory();
+    for (size_t i = 0; i < c->source.count; i++)
+        if (!c->plan.targets[i].left_out && !is_left_alone(t, &c->source.parts[i]))
+            MC_TRY(add_part(t, i));
+    for (size_t i = 0; i < count; i++) {
+        const origin o = {.divisors = divisors[i].values, .slot = {.layer = -1}};
+        MC_TRY(add_tensor(t, &o, divisors[i].name, 1, &divisors[i].n));
+    }
+    return list_dense(t);
 }
 
 /* ---- one tensor ---- */
-
-/* Rows from the order of halves to that of paired rotations, in each head: see source_gguf.c. */
-static mica_array pair_rows(mica_scope *s, mica_array x, int64_t heads) {
-    int64_t shape[MICA_MAX_NDIM], ndim = mica_array_ndim(x);
-    if (!mica_valid(x)) return x;
-    memcpy(shape, mica_array_shape(x), (size_t)ndim * sizeof *shape);
-    const int64_t split[] = {heads, 2, shape[0] / heads / 2};
-    mica_array y = mica_swapaxes(s, mica_unflatten(s, x, 0, split, 3), 1, 2);
-    return mica_reshape(s, y, shape, (int)ndim);
-}
 
 static mica_status add_bytes(void *writer, const void *data, size_t bytes) {
     return mc_gguf_writer_add(writer, data, bytes);
 }
 
-/* Vectors are f32, as llama.cpp wants them. Gemma's norms have 1 added. */
+/* An array of places, of which `places` are copied. */
+static mica_array list_places(mica_scope *s, const int32_t *places, int64_t n) {
+    int32_t *own = mc_array_alloc((size_t)n, sizeof *own);
+    if (!own) return mc_scope_fail(s, MICA_ENOMEM, "the rows of a tensor");
+    memcpy(own, places, (size_t)n * sizeof *own);
+    return mc_leaf_memory(s, own, MICA_I32, &n, 1, mc_free, own);
+}
+
+/* Takes the rows of a tensor out of its slot's. */
+static mica_status take_rows(target *t, const origin *o, mc_value *value) {
+    mica_scope *s = t->c->s;
+    const mc_block_spec *block = o->slot.spec;
+    int axis = block->kind->slots[o->slot.slot].experts ? 1 : 0;
+    int64_t n = mc_gguf_rows(block, o->own);
+    int32_t *places = mc_array_alloc((size_t)n, sizeof *places);
+    if (!places) return no_memory();
+    if (mc_gguf_row_places(t->arch, block, o->own, o->join, o->piece, places)) {
+        mica_array at = list_places(s, places, n);
+        value->weight = mica_take(s, value->weight, at, axis);
+        if (mica_valid(value->scales)) value->scales = mica_take(s, value->scales, at, axis);
+        if (mica_valid(value->biases)) value->biases = mica_take(s, value->biases, at, axis);
+    }
+    mc_free(places);
+    return mica_scope_status(s);
+}
+
+/* Changes the places of runs of columns, of x [rows, n * run]. */
+static mica_array take_runs(mica_scope *s, mica_array x, mica_array at, int64_t n) {
+    if (!mica_valid(x)) return x;
+    int64_t shape[] = {mica_array_dim(x, 0), mica_array_dim(x, 1)};
+    const int64_t split[] = {n, shape[1] / n};
+    return mica_reshape(s, mica_take(s, mica_unflatten(s, x, 1, split, 2), at, 1), shape, 2);
+}
+
+/* The same for a value whose quantised groups are whole within runs. */
+static mica_status take_columns(target *t, const origin *o, int64_t run, mc_value *value) {
+    mica_scope *s = t->c->s;
+    int64_t n = o->slot.spec->kind->slots[o->own].columns(o->slot.spec) / run;
+    int32_t *places = mc_array_alloc((size_t)n, sizeof *places);
+    if (!places) return no_memory();
+    mc_gguf_column_places(t->arch, o->slot.spec, o->own, &run, places);
+    mica_array at = list_places(s, places, n);
+    mc_free(places);
+    value->weight = take_runs(s, value->weight, at, n);
+    value->scales = take_runs(s, value->scales, at, n);
+    value->biases = take_runs(s, value->biases, at, n);
+    return mica_scope_status(s);
+}
+
+/* What llama.cpp multiplies may be of 16 bits; the rest is f32. */
+static bool is_wide(const target *t, size_t k) {
+    const origin *o = &t->origins[k];
+    if (o->bias || t->tensors[k].ndim < 2) return true;
+    if (o->slot.layer < 0) return o->top.wide;
+    const mc_slot *slot = &o->slot.spec->kind->slots[o->own];
+    return slot->kind != MC_SLOT_MATRIX || slot->exact;
+}
+
+/* What is added to the values of a norm: Gemma's 1. */
+static double offset_of(const target *t, const origin *o) {
+    if (o->slot.layer < 0) return o->top.norm ? t->spec->norm_offset : 0;
+    bool norm = o->slot.spec->kind->slots[o->own].kind == MC_SLOT_NORM && !o->bias;
+    return norm ? o->slot.spec->norm_offset : 0;
+}
+
 static mica_status write_dense(target *t, size_t k, mica_array x, mica_dtype dtype) {
     mica_scope *s = t->c->s;
-    const mc_part *part = &t->c->source.parts[t->parts[k]];
-    double offset = mc_gguf_norm_offset(t->spec, &t->slots[k], part->name);
-    if (part->ndim < 2) dtype = MICA_F32;
+    const origin *o = &t->origins[k];
+    double offset = offset_of(t, o);
+    if (is_wide(t, k)) dtype = MICA_F32;
     x = mica_astype(s, x, dtype);
     if (offset != 0) x = mica_add(s, x, mica_scalar(s, offset, dtype));
+    if (o->slot.layer >= 0 && mc_gguf_change_of(o->slot.spec, o->own) == MC_GGUF_DECAY)
+        x = mica_negative(s, mica_exp(s, x));
+    x = mica_reshape(s, x, t->tensors[k].shape, t->tensors[k].ndim);
     MC_TRY(mica_eval(s, x));
     MC_TRY(mc_gguf_writer_next(t->writer, dense_type(dtype)));
     return mc_array_bytes(x, add_bytes, t->writer);
@@ -184,9 +365,9 @@ static mica_status write_quantised(target *t, const mc_part *part, mica_quant qu
 /* The part of a tensor's expert. */
 static size_t part_of(const target *t, size_t k, int64_t expert) {
     char name[NAME_BYTES];
-    uint64_t i = t->parts[k];
-    if (!count_experts(&t->slots[k])) return (size_t)i;
-    name_expert(&t->slots[k], expert, name);
+    uint64_t i = t->origins[k].part;
+    if (!count_stacked(&t->origins[k])) return (size_t)i;
+    name_stacked(t, &t->origins[k], expert, name);
     mc_map_find(&t->by_name, mc_str_of(name), &i); /* mc_source_check has seen it */
     return (size_t)i;
 }
@@ -200,8 +381,8 @@ static mica_array stack(mica_scope *s, const mica_array *all, int64_t n) {
 /* The value of a tensor: of all experts, if each is a part. */
 static mica_status make_value(target *t, size_t k, mc_value *value) {
     mica_scope *s = t->c->s;
-    int64_t n = count_experts(&t->slots[k]);
-    if (!n) return mc_make_value(t->c, t->parts[k], value);
+    int64_t n = count_stacked(&t->origins[k]);
+    if (!n) return mc_make_value(t->c, t->origins[k].part, value);
     mica_array *all = mc_array_alloc((size_t)(VALUES * n), sizeof *all);
     mica_status status = all ? MICA_OK : no_memory();
     for (int64_t e = 0; e < n && status == MICA_OK; e++) {
@@ -217,55 +398,129 @@ static mica_status make_value(target *t, size_t k, mc_value *value) {
     return status == MICA_OK ? mica_scope_status(s) : status;
 }
 
+/* Of MLA, what a head's plain queries meet is transposed. */
+static mica_status turn_keys(target *t, const origin *o, const mc_target *plan, bool *quantised,
+                             mc_value *value) {
+    mica_scope *s = t->c->s;
+    const mc_mla_spec *m = &o->slot.spec->mla;
+    const int64_t split[] = {m->attention.heads, m->plain, m->attention.latent};
+    mc_part part = t->c->source.parts[o->part];
+    part.shape[0] = m->attention.heads * m->plain;
+    mica_array x = value->weight;
+    if (*quantised) x = mc_dequantise_value(s, &part, plan->quant, value, plan->dtype);
+    *quantised = false;
+    *value = (mc_value){mica_swapaxes(s, mica_reshape(s, x, split, 3), 1, 2), MICA_NONE, MICA_NONE};
+    return mica_scope_status(s);
+}
+
+/* Rows of a table outside the layers: some are skipped, or the first one stands for more. */
+static mica_status take_top_rows(target *t, size_t k, const mc_target *plan, bool *quantised,
+                                 mc_value *value) {
+    mica_scope *s = t->c->s;
+    const origin *o = &t->origins[k];
+    const mc_part *part = &t->c->source.parts[o->part];
+    if (*quantised && o->top.wide) {
+        *value = (mc_value){mc_dequantise_value(s, part, plan->quant, value, plan->dtype),
+                            MICA_NONE, MICA_NONE};
+        *quantised = false;
+    }
+    if (!o->top.skipped && !o->top.rows) return mica_scope_status(s);
+    int64_t n = t->tensors[k].shape[0], own = part->shape[0];
+    int32_t *rows = mc_array_alloc((size_t)n, sizeof *rows);
+    if (!rows) return no_memory();
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = (int32_t)(i + o->top.skipped < own ? i + o->top.skipped : 0);
+    mica_array at = mc_leaf_memory(s, rows, MICA_I32, &n, 1, mc_free, rows);
+    value->weight = mica_take(s, value->weight, at, 0);
+    if (mica_valid(value->scales)) value->scales = mica_take(s, value->scales, at, 0);
+    if (mica_valid(value->biases)) value->biases = mica_take(s, value->biases, at, 0);
+    return mica_scope_status(s);
+}
+
+/* Brings a value's rows and columns into GGUF's order. *quantised becomes false if it must be
+ * dequantised for that. */
+static mica_status arrange(target *t, size_t k, const mc_target *plan, bool *quantised,
+                           mc_value *value) {
+    mica_scope *s = t->c->s;
+    const origin *o = &t->origins[k];
+    int64_t run;
+    if (o->slot.layer < 0) return take_top_rows(t, k, plan, quantised, value);
+    if (o->slot.spec->transposed >> o->slot.slot & 1 && !o->bias)
+        value->weight = mica_swapaxes(s, value->weight, -1, -2);
+    MC_TRY(take_rows(t, o, value));
+    if (o->join && o->slot.spec->kind == &mc_block_mla && o->own == MC_MLA_K_UP)
+        return turn_keys(t, o, plan, quantised, value);
+    mc_gguf_column_places(t->arch, o->slot.spec, o->own, &run, NULL);
+    if (!run || o->bias) return MICA_OK;
+    if (*quantised && run % plan->quant.group_size != 0) {
+        const mc_part *part = &t->c->source.parts[o->part];
+        *value = (mc_value){mc_dequantise_value(s, part, plan->quant, value, plan->dtype),
+                            MICA_NONE, MICA_NONE};
+        *quantised = false;
+    }
+    return take_columns(t, o, run, value);
+}
+
 static mica_status write_part(target *t, size_t k) {
     mc_converting *c = t->c;
-    size_t i = t->parts[k];
-    mc_part whole = c->source.parts[i], *part = &whole;
-    const mc_target *plan = &c->plan.targets[i];
-    int64_t heads = mc_gguf_paired_heads(t->arch, &t->slots[k]);
+    const origin *o = &t->origins[k];
+    mc_part whole = c->source.parts[o->part];
+    const mc_target *plan = &c->plan.targets[o->part];
     mc_value value;
+    bool quantised = plan->quantised, done = false;
+    MC_TRY(make_value(t, k, &value));
+    MC_TRY(arrange(t, k, plan, &quantised, &value));
     whole.ndim = t->tensors[k].ndim;
     memcpy(whole.shape, t->tensors[k].shape, (size_t)whole.ndim * sizeof *whole.shape);
-    MC_TRY(make_value(t, k, &value));
-    if (heads) {
-        value.weight = pair_rows(c->s, value.weight, heads);
-        value.scales = pair_rows(c->s, value.scales, heads);
-        value.biases = pair_rows(c->s, value.biases, heads);
-        MC_TRY(mica_scope_status(c->s));
-    }
-    bool done = false;
-    if (plan->quantised) {
-        MC_TRY(write_quantised(t, part, plan->quant, &value, &done));
+    if (quantised) {
+        MC_TRY(write_quantised(t, &whole, plan->quant, &value, &done));
         if (done) return MICA_OK;
-        value.weight = mc_dequantise_value(c->s, part, plan->quant, &value, plan->dtype);
+        value.weight = mc_dequantise_value(c->s, &whole, plan->quant, &value, plan->dtype);
+    }
+    if (plan->quantised && !o->piece) {
         c->plan.result.dequantised++;
         c->plan.result.quantised--;
     }
     return write_dense(t, k, value.weight, plan->dtype);
 }
 
-static mica_status write_divisors(target *t) {
-    size_t n = (size_t)t->spec->head_dim / 2;
-    float *values = mc_arena_calloc(&t->arena, n * sizeof *values);
-    if (!values) return no_memory();
-    mc_gguf_rope_divisors(t->spec, values);
+static mica_status write_divisors(target *t, size_t k) {
     MC_TRY(mc_gguf_writer_next(t->writer, dense_type(MICA_F32)));
-    return mc_gguf_writer_add(t->writer, values, n * sizeof *values);
+    return mc_gguf_writer_add(t->writer, t->origins[k].divisors,
+                              (size_t)t->tensors[k].shape[0] * sizeof(float));
+}
+
+static mica_status write_matrix(target *t, size_t k) {
+    mica_scope *s = t->behind->scope;
+    mica_array x = mica_astype(s, t->origins[k].dense->weight, MICA_F32);
+    MC_TRY(mica_eval(s, x));
+    MC_TRY(mc_gguf_writer_next(t->writer, dense_type(MICA_F32)));
+    return mc_array_bytes(x, add_bytes, t->writer);
+}
+
+/* Ends the work on a tensor, and on its parts, if no other tensor has them. */
+static void end_tensor(target *t, size_t k) {
+    const origin *o = &t->origins[k];
+    if (o->join && o->piece + 1 < o->join->n) {
+        mc_scope_reset(t->c->s);
+        return;
+    }
+    for (int64_t e = 0, n = count_stacked(o); e == 0 || e < n; e++)
+        mc_end_part(t->c, part_of(t, k, e));
 }
 
 static mica_status write_tensors(target *t) {
     mc_converting *c = t->c;
     for (size_t k = 0; k < t->count; k++) {
         MC_TRY(mc_cancel_check(c->options->cancel));
-        if (strcmp(t->tensors[k].name, DIVISORS) == 0) {
-            MC_TRY(write_divisors(t));
+        if (t->origins[k].divisors || t->origins[k].dense) {
+            MC_TRY((t->origins[k].dense ? write_matrix : write_divisors)(t, k));
             continue;
         }
         mica_status status = write_part(t, k);
         if (status != MICA_OK)
-            return mc_fail_context(status, "tensor %s", c->source.parts[t->parts[k]].name);
-        for (int64_t e = 0, n = count_experts(&t->slots[k]); e == 0 || e < n; e++)
-            mc_end_part(c, part_of(t, k, e));
+            return mc_fail_context(status, "tensor %s", c->source.parts[t->origins[k].part].name);
+        end_tensor(t, k);
     }
     return MICA_OK;
 }
@@ -310,14 +565,16 @@ static mica_status open_target(target *t, const char *from, const char *to) {
     t->spec = mc_arena_alloc(&t->arena, sizeof *t->spec);
     if (!t->spec) return no_memory();
     MC_TRY(mc_source_spec(&c->source, t->spec));
-    MC_TRY(mc_gguf_arch_of(t->spec->family, &t->arch));
+    MC_TRY(mc_gguf_arch_of(t->spec, &t->arch));
     MC_TRY(mc_source_check(&c->source, from));
+    MC_TRY(mc_gguf_open_sentence(&c->source, t->spec, c->device, &t->behind));
+    MC_TRY(mc_gguf_describe_sentence(&c->source, t->arch, t->behind, &t->pairs));
     MC_TRY(list_tensors(t));
     for (size_t i = 0; i < t->count; i++)
         if (strcmp(t->tensors[i].name, "token_embd.weight") == 0)
             t->spec->vocab = t->tensors[i].shape[0];
     MC_TRY(mc_gguf_describe(t->arch, t->spec, &t->pairs));
-    MC_TRY(mc_gguf_describe_tokenizer(t->arch, &c->source, t->spec->vocab, &t->pairs));
+    MC_TRY(mc_gguf_describe_tokenizer(&c->source, t->spec->vocab, &t->pairs));
     return mc_gguf_writer_open(to, &t->pairs, t->tensors, t->count, &t->writer);
 }
 
@@ -334,6 +591,7 @@ mica_status mc_write_gguf(mc_converting *c, const char *from, const char *to) {
     }
     status = mc_gguf_writer_close(&t.writer, status);
     mc_gguf_pairs_deinit(&t.pairs);
+    mc_lm_close(&t.behind);
     mc_map_deinit(&t.by_name);
     mc_arena_deinit(&t.arena);
     return status;

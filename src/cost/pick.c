@@ -155,6 +155,7 @@ mica_status mica_pick_device(const mica_program *program, mica_candidate *candid
                        program->symbols[0].name);
     for (size_t i = 0; i < n; i++)
         MC_TRY(look_at(program, &candidates[i]));
+    /* $MICA_DEVICE: the device that is picked for a program, whatever it would cost */
     const char *name = getenv("MICA_DEVICE");
     if (name && *name) return find_named(candidates, n, name, pick);
     size_t first = cheapest(candidates, n, n);

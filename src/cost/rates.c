@@ -40,6 +40,8 @@ const char *mica_rate_unit(size_t i) {
 }
 
 mica_status mc_calibration_mode(mc_calibration *mode) {
+    /* $MICA_CALIBRATION: off: devices are not measured; refresh: what was kept of earlier
+     * measurements is not used */
     const char *word = getenv("MICA_CALIBRATION");
     *mode = MC_CALIBRATION_KEPT;
     if (!word || !*word) return MICA_OK;
@@ -51,6 +53,7 @@ mica_status mc_calibration_mode(mc_calibration *mode) {
 /* ---- the file ---- */
 
 mica_status mc_cache_path(const char *name, mc_buffer *path) {
+    /* $XDG_CACHE_HOME: the folder of caches (default: .cache in $HOME) */
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     bool made = true;
     if (cache && *cache)

@@ -35,6 +35,8 @@ static const mc_kernel eval_table[MC_OP_COUNT] = {
 
 /* Chooses the instruction set that MICA_CPU names; if it is unset, the best one. */
 static mica_status choose_isa(mk_isa *isa) {
+    /* $MICA_CPU: the set of kernels, as `mica devices` names it: ref, avx2, avx512, neon ...
+     * (default: the best that the machine has) */
     const char *wanted = getenv("MICA_CPU");
     *isa = mk_isa_best();
     if (!wanted || wanted[0] == '\0') return MICA_OK;
@@ -57,6 +59,7 @@ static mica_status choose_isa(mk_isa *isa) {
 
 /* How far ahead kernels prefetch, in bytes, if MICA_AHEAD says it. */
 static mica_status choose_ahead(void) {
+    /* $MICA_AHEAD: bytes that kernels prefetch ahead (default: what the processor is known for) */
     const char *wanted = getenv("MICA_AHEAD");
     if (!wanted || wanted[0] == '\0') {
         mk_ahead_set(0);
@@ -177,6 +180,8 @@ static mc_support cpu_supports(const void *state, mc_op op, const void *attr,
     if (!in) return support;
     if (op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_GATHER_QMM)
         support.dense = mc_quant_dense_operands(in, n_in, MC_QUANT_CODES);
+    if (op == MC_OP_INTEGER_MATMUL || op == MC_OP_INTEGER_CONV)
+        support.dense = MC_DENSE_REST | (MC_DENSE_REST - 1);
     bool attends = op == MC_OP_SDPA_LSE || op == MC_OP_SDPA_GRADIENT;
     for (int i = 0; attends && i < n_out; i++)
         if (mc_layout_size(&out[i]) == 0) support.yes = false; /* the kernels divide by sizes */

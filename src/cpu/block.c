@@ -194,6 +194,13 @@ static int64_t saturate(float v, int64_t lo, int64_t hi) {
     return (int64_t)v;
 }
 
+/* The same for integers of 16 bits or fewer, without branches: a loop of it becomes vector code. */
+static int32_t saturate_small(float v, float lo, float hi) {
+    v = v == v ? v : 0;
+    v = v < hi ? v : hi;
+    return (int32_t)(v > lo ? v : lo);
+}
+
 static uint64_t saturate_u64(float v) {
     if (!(v > 0.0f)) return 0;
     return v >= 0x1p64f ? UINT64_MAX : (uint64_t)v;
@@ -213,17 +220,17 @@ void mc_block_put_f32(const mc_operand *out, int64_t begin, int64_t n, const flo
     case MICA_BOOL:
         WRITE(uint8_t, v[i] != 0.0f);
     case MICA_U8:
-        WRITE(uint8_t, (uint8_t)saturate(v[i], 0, UINT8_MAX));
+        WRITE(uint8_t, (uint8_t)saturate_small(v[i], 0, UINT8_MAX));
     case MICA_U16:
-        WRITE(uint16_t, (uint16_t)saturate(v[i], 0, UINT16_MAX));
+        WRITE(uint16_t, (uint16_t)saturate_small(v[i], 0, UINT16_MAX));
     case MICA_U32:
         WRITE(uint32_t, (uint32_t)saturate(v[i], 0, UINT32_MAX));
     case MICA_U64:
         WRITE(uint64_t, saturate_u64(v[i]));
     case MICA_I8:
-        WRITE(int8_t, (int8_t)saturate(v[i], INT8_MIN, INT8_MAX));
+        WRITE(int8_t, (int8_t)saturate_small(v[i], INT8_MIN, INT8_MAX));
     case MICA_I16:
-        WRITE(int16_t, (int16_t)saturate(v[i], INT16_MIN, INT16_MAX));
+        WRITE(int16_t, (int16_t)saturate_small(v[i], INT16_MIN, INT16_MAX));
     case MICA_I32:
         WRITE(int32_t, (int32_t)saturate(v[i], INT32_MIN, INT32_MAX));
     case MICA_I64:

@@ -1,7 +1,6 @@
 #include "cpu/chain.h"
 
 #include "cpu/eval.h"
-#include "cpu/fuse.h"
 #include "cpu/rows.h"
 
 /* of a chain; with that many rows, one row more makes a thread little later */
@@ -76,7 +75,7 @@ mica_status mc_chain_measure(mc_chain *chain, const mc_call *call, int n) {
         stage->memory = NULL;
         MC_TRY(stage_table[call[i].op].prepare(&call[i], stage));
         chain->bytes += (stage->bytes + 63) / 64 * 64;
-        if (n > 1 || call->span > 1) find_rows(stage, leading(&call[i]), call[i].axis);
+        if (n > 1 || call->span != 1) find_rows(stage, leading(&call[i]), call[i].axis);
     }
     return MICA_OK;
 }
@@ -161,8 +160,7 @@ static int count_fusible(const mc_chain *chain, int i) {
     return n;
 }
 
-/* Replaces stages by loops. The chain refers to `fusion`. */
-static void fuse_stages(mc_chain *chain, mc_fusion *fusion) {
+void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion) {
     int to = 0, n;
     fusion->n_steps = fusion->n_fused = 0;
     for (int i = 0; i < chain->n; i += n, to++) {
@@ -183,7 +181,7 @@ static void fuse_stages(mc_chain *chain, mc_fusion *fusion) {
 
 void mc_chain_run(mc_chain *chain) {
     mc_fusion fusion;
-    fuse_stages(chain, &fusion);
+    mc_chain_fuse(chain, &fusion);
     int64_t rows = chain->n > 1 ? chain->stages[0].rows : 0;
     if (is_coarse(chain, rows)) {
         for (int i = 0; i < chain->n; i++) {

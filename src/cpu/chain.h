@@ -7,6 +7,7 @@
 #ifndef CPU_CHAIN_H
 #define CPU_CHAIN_H
 
+#include "cpu/fuse.h"
 #include "cpu/stage.h"
 
 /* Stages that run together. */
@@ -24,6 +25,9 @@ mica_status mc_chain_prepare(mc_chain *chain, void *memory);
 /* Adds a stage that reads x by its rows along `axis`. */
 void mc_chain_add(mc_chain *chain, const mc_layout *x, int axis, mc_range_fn fn, void *context,
                   int64_t units, int64_t grain);
+/* Replaces stages by loops where they can be. The chain refers to `fusion`. */
+void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion);
+/* Fuses and runs the chain. */
 void mc_chain_run(mc_chain *chain);
 /* Takes rows begin .. end - 1 through all stages, in this thread. */
 void mc_chain_rows(const mc_chain *chain, int64_t begin, int64_t end, int worker);

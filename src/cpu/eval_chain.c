@@ -8,6 +8,8 @@
 mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                           int n_in) {
     const mc_row_form none = {0}, end = {.by_row = 1, .ends = true};
+    if (op == MC_OP_CONV_GENERAL || op == MC_OP_INTEGER_CONV || op == MC_OP_INTEGER_MATMUL)
+        return (mc_row_form){.begins = true, .result = true};
     if (op == MC_OP_MATMUL) return mc_matmul_ends_chain(state, attr, in) ? end : none;
     if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_ends_chain(attr, in) ? end : none;
     return mc_is_stage(op) ? mc_stage_form(op, in, n_in) : none;

@@ -1,10 +1,12 @@
-/* Convolutions, as products whose left side is gathered a block at a time.
+/* Convolutions, as products of rows of x and panels of the kernel.
  *
  * A row of the left side is a window of x: [taps, C / groups] for a place of the result; the right
- * side is the kernel. A unit of work is a block of places and a range of output channels: the
- * block's windows are copied to the worker's scratch, and multiplied by tiles of the kernel that
- * fit a second-level cache. Each sum is a dot product in one order, whatever the blocks are. A
- * kernel of one tap without padding reads x in place.
+ * side is the kernel, whose columns are put into panels: before all else, or, if there is one block
+ * of places only, some at a time in a near cache. Windows are read where they lie: a
+ * list says where the elements of each are. Only windows of few channels are copied, a block at a
+ * time. A unit of work is a block of places and a range of output channels. Each sum adds its terms
+ * in one order, whatever the units are. What follows element by element is done to each part of the
+ * result as it is made (cpu/tail.h).
  *
  * Where each channel has a filter of its own (depthwise), there is nothing to multiply as matrices:
  * a place of the result is the sum of rows of x, each times a row of weights. */
@@ -13,341 +15,275 @@
 #include "base/integer.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
-#include "cpu/matmul.h"
 #include "cpu/region.h"
 #include "cpu/rows.h"
-#include "graph/window.h"
+#include "cpu/tail.h"
+#include "cpu/windows.h"
 
-#define BLOCK_BYTES (512 * 1024) /* of the windows that are gathered at once */
-#define BLOCK_MIN 16             /* places of a block */
-#define BLOCK_MAX 96
-#define TILE_BYTES (256 * 1024)       /* of the kernel that meets a block at once */
-#define TILE_STEP 16                  /* output channels */
-#define UNITS_EACH 4                  /* units for a thread, at least */
-#define DEPTHWISE_MIN 4               /* channels */
+#define BLOCK_BYTES (256 * 1024) /* of the windows of a unit */
+#define BLOCK_MIN 12             /* places of a block */
+#define BLOCK_MAX 200
+#define NEAR_BYTES (256 * 1024) /* of panels that one block meets, which are put together for it */
+#define UNITS_EACH 4            /* units for a thread, at least */
+#define GATHER_BELOW 16         /* channels of a group: windows of fewer are copied */
+#define DEPTHWISE_MIN 4         /* channels */
 #define MAX_KERNEL (INT64_C(1) << 44) /* numbers, if it is a view of few: sizes do not overflow */
 
 typedef struct work {
     const mc_call *call;
     const mk_kernels *kern;
-    mc_window windows[3];                /* axes that are not there have one element, in front */
-    int64_t places[3];                   /* of the result, for each spatial axis */
-    int64_t n, taps, groups, each, outs; /* each, outs: channels of a group */
-    int64_t depth;                       /* taps * each */
-    bool flip, direct;                   /* direct: windows are rows of x */
-    const float *x;                      /* [n, spatial.., channels], channels contiguous */
-    int64_t x_stride;                    /* floats from a place to the next */
-    const float *w;                      /* [groups * outs, depth] */
-    int64_t rows;                        /* n * places */
-    int64_t block, tile;                 /* places; output channels */
-    int64_t blocks, ranges, range;       /* units: groups * blocks * ranges of `range` channels */
-    int64_t row_stride;                  /* floats from a gathered window to the next */
-    char *scratch;
-    size_t worker_bytes, block_bytes;
+    mc_windows windows;
+    int64_t groups, each, outs; /* each, outs: channels of a group */
+    int64_t depth;              /* taps * each */
+    bool depthwise, gathers;
+    const float *x; /* [n, spatial.., channels], channels contiguous */
+    const float *w; /* [groups * outs, depth], or NULL: its layout is another one */
+    float *panels;  /* of each group; NULL: each unit makes its own; depthwise: [taps, channels] */
+    int64_t panels_each, near; /* of a group; of a unit at a time */
+    int64_t block, blocks;     /* places */
+    int64_t ranges, range;     /* units: groups * blocks * ranges of `range` channels */
+    mc_tail tail;
+    char *scratch; /* of each worker: a list, windows or rows of w, panels, a part of the result */
+    size_t worker_bytes, list_bytes, copy_bytes, near_bytes;
 } work;
 
-/* ---- gathering ---- */
-
-/* The element of x that an element of a window is; -1: a zero. */
-static int64_t element_at(const mc_window *w, int64_t place, int64_t tap) {
-    int64_t at = place * w->stride + tap * w->dilation - w->lo;
-    if (at < 0 || at % w->base != 0) return -1;
-    at /= w->base;
-    return at < w->length ? at : -1;
+static size_t pad(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
 }
 
-/* The taps of one line of a window, along the last spatial axis. */
-static void gather_line(const work *w, const float *line, int64_t place, float *to) {
-    const mc_window *along = &w->windows[2];
-    int64_t each = w->each;
-    for (int64_t tap = 0; tap < along->size; tap++, to += each) {
-        int64_t at = element_at(along, place, w->flip ? along->size - 1 - tap : tap);
-        if (at < 0)
-            memset(to, 0, (size_t)each * sizeof *to);
-        else if (each == 1)
-            *to = line[at * w->x_stride];
-        else
-            memcpy(to, line + at * w->x_stride, (size_t)each * sizeof *to);
+/* ---- the kernel ---- */
+
+/* Rows [begin, end) of w, [groups * outs], as dense f32: where they lie, or copied. */
+static const float *see_rows(const work *w, int64_t begin, int64_t end, float *copy) {
+    const mc_operand *k = &w->call->in[1];
+    const mc_layout *l = k->layout;
+    int last = l->ndim - 1;
+    int64_t n = l->shape[last], taps = w->windows.taps;
+    if (w->w) return w->w + begin * w->depth;
+    mc_row_walk walk = mc_row_walk_begin(l, last, begin * taps);
+    for (int64_t r = 0; r < (end - begin) * taps; r++, mc_row_walk_next(&walk))
+        mc_widen(w->kern, l->dtype, k->data, walk.offset, l->strides[last], n, copy + r * n);
+    return copy;
+}
+
+/* Panels [begin, end) of all. */
+static void pack(const work *w, int64_t begin, int64_t end, float *copy, float *to) {
+    for (int64_t p = begin; p < end; p++, to += w->depth * MK_PANEL) {
+        int64_t first = p % w->panels_each * MK_PANEL, group = p / w->panels_each;
+        int64_t columns = mc_min(MK_PANEL, w->outs - first);
+        first += group * w->outs;
+        w->kern->conv_pack(columns, w->depth, see_rows(w, first, first + columns, copy), w->depth,
+                           to);
     }
 }
 
-/* The same where the taps are neighbours in memory, and so are all channels. */
-static void gather_neighbours(const work *w, const float *line, int64_t place, float *to) {
-    const mc_window *along = &w->windows[2];
-    int64_t first = place * along->stride - along->lo;
-    int64_t begin = mc_min(first < 0 ? -first : 0, along->size);
-    int64_t end = mc_max(mc_min(along->length - first, along->size), begin);
-    memset(to, 0, (size_t)(begin * w->each) * sizeof *to);
-    if (end > begin)
-        memcpy(to + begin * w->each, line + (first + begin) * w->x_stride,
-               (size_t)((end - begin) * w->each) * sizeof *to);
-    memset(to + end * w->each, 0, (size_t)((along->size - end) * w->each) * sizeof *to);
+static void pack_panels(void *context, int64_t begin, int64_t end, int worker) {
+    const work *w = context;
+    float *copy = (float *)(void *)(w->scratch + (size_t)worker * w->worker_bytes + w->list_bytes);
+    pack(w, begin, end, copy, w->panels + begin * w->depth * MK_PANEL);
 }
 
-static void gather_window(const work *w, int64_t group, int64_t row, float *to) {
-    const mc_window *d = w->windows;
-    int64_t p2 = row % w->places[2], p1 = row / w->places[2] % w->places[1];
-    int64_t p0 = row / w->places[2] / w->places[1] % w->places[0];
-    int64_t n = row / w->places[2] / w->places[1] / w->places[0];
-    bool neighbours = d[2].dilation == 1 && d[2].base == 1 && !w->flip && w->x_stride == w->each;
-    int64_t line_floats = d[2].size * w->each;
-    for (int64_t i = 0; i < d[0].size; i++)
-        for (int64_t j = 0; j < d[1].size; j++, to += line_floats) {
-            int64_t a = element_at(&d[0], p0, w->flip ? d[0].size - 1 - i : i);
-            int64_t b = element_at(&d[1], p1, w->flip ? d[1].size - 1 - j : j);
-            if (a < 0 || b < 0) {
-                memset(to, 0, (size_t)line_floats * sizeof *to);
-                continue;
-            }
-            int64_t line = ((n * d[0].length + a) * d[1].length + b) * d[2].length;
-            const float *from = w->x + line * w->x_stride + group * w->each;
-            if (neighbours)
-                gather_neighbours(w, from, p2, to);
-            else
-                gather_line(w, from, p2, to);
-        }
+/* The kernel's elements of each tap side by side. */
+static void pack_filters(void *context, int64_t begin, int64_t end, int worker) {
+    const work *w = context;
+    float *copy = (float *)(void *)(w->scratch + (size_t)worker * w->worker_bytes + w->list_bytes);
+    for (int64_t c = begin; c < end; c++) {
+        const float *from = see_rows(w, c, c + 1, copy);
+        for (int64_t t = 0; t < w->depth; t++)
+            w->panels[t * w->groups + c] = from[t];
+    }
 }
 
 /* ---- units ---- */
 
-static void run_unit(const work *w, int64_t unit, char *scratch) {
-    int64_t range = unit % w->ranges, block = unit / w->ranges % w->blocks;
-    int64_t group = unit / w->ranges / w->blocks;
-    int64_t first = block * w->block, count = mc_min(w->block, w->rows - first);
-    int64_t begin = range * w->range, end = mc_min(begin + w->range, w->outs);
-    const mc_operand *out = &w->call->out;
-    const float *rows = w->x + first * w->x_stride + group * w->each;
-    float *gathered = (float *)(void *)scratch, *y = (float *)(void *)(scratch + w->block_bytes);
-    for (int64_t r = 0; !w->direct && r < count; r++)
-        gather_window(w, group, first + r, gathered + r * w->row_stride);
-    if (!w->direct) rows = gathered;
-    int64_t stride = w->groups * w->outs, y_stride = w->range;
-    int64_t to = first * stride + group * w->outs + begin;
-    bool in_place = out->layout->dtype == MICA_F32;
-    if (in_place) {
-        y = (float *)out->data + to;
-        y_stride = stride;
+/* The windows of a block: addresses of their elements, or of copies of whole windows. */
+static const float *const *find_block(const work *w, int64_t group, int64_t first, int64_t count,
+                                      char *scratch) {
+    const void **list = (const void **)(void *)scratch;
+    mc_windows windows = w->windows;
+    windows.x += group * windows.bytes;
+    if (!w->gathers) {
+        mc_windows_find(&windows, first, count, list);
+    } else {
+        char *copies = scratch + w->list_bytes;
+        for (int64_t r = 0; r < count; r++) {
+            list[r] = copies + r * w->depth * (int64_t)sizeof(float);
+            mc_windows_gather(&windows, first + r, copies + r * w->depth * (int64_t)sizeof(float));
+        }
     }
-    for (int64_t o = begin; o < end; o += w->tile)
-        w->kern->matmul_nt(count, mc_min(w->tile, end - o), w->depth, rows, w->row_stride,
-                           w->w + (group * w->outs + o) * w->depth, w->depth, y + (o - begin),
-                           y_stride);
+    return (const float *const *)(const void *)list;
+}
+
+/* Computes a part of the result: `count` places from `first` on, channels [begin, end) of a group,
+ * whose panels these are. */
+static void compute(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
+                    int64_t end, const float *const *list, const float *panels, float *y,
+                    int64_t y_stride) {
+    int64_t taps = w->windows.taps, n = end - begin;
+    const mk_epilogue last = mc_tail_end(&w->tail, first, group * w->outs + begin);
+    if (w->depthwise)
+        w->kern->conv_taps(count, w->groups, taps, list, w->panels, &last, y, y_stride);
+    else if (w->gathers)
+        w->kern->conv_panels(count, n, 1, w->depth, list, panels, &last, y, y_stride);
+    else
+        w->kern->conv_panels(count, n, taps, w->each, list, panels, &last, y, y_stride);
+}
+
+/* The same by panels that are there, or made a few at a time. */
+static void compute_all(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
+                        int64_t end, char *scratch, float *y, int64_t y_stride) {
+    const float *const *list = find_block(w, group, first, count, scratch);
+    int64_t at = group * w->panels_each + begin / MK_PANEL;
+    if (w->panels) {
+        compute(w, first, count, group, begin, end, list, w->panels + at * MK_PANEL * w->depth, y,
+                y_stride);
+        return;
+    }
+    float *near = (float *)(void *)(scratch + w->list_bytes + w->copy_bytes);
+    float *copy = near + w->near * MK_PANEL * w->depth;
+    for (int64_t j = begin, to; j < end; j = to, at += w->near) {
+        to = mc_min(j + w->near * MK_PANEL, end);
+        pack(w, at, at + (to - j + MK_PANEL - 1) / MK_PANEL, copy, near);
+        compute(w, first, count, group, j, to, list, near, y + (j - begin), y_stride);
+    }
+}
+
+static void run_unit(const work *w, int64_t unit, char *scratch, int worker) {
+    int64_t range = unit % w->ranges, block = unit / w->ranges % w->blocks;
+    int64_t group = unit / w->ranges / w->blocks, outs = w->depthwise ? w->groups : w->outs;
+    int64_t first = block * w->block, count = mc_min(w->block, w->windows.n - first);
+    int64_t begin = range * w->range, end = mc_min(begin + w->range, outs);
+    const mc_operand *out = &w->call->out;
+    int64_t stride = w->groups * w->outs, to = first * stride + group * w->outs + begin;
+    bool in_place = out->layout->dtype == MICA_F32;
+    float *wide = (float *)(void *)(scratch + w->list_bytes + w->copy_bytes + w->near_bytes);
+    float *y = in_place ? (float *)out->data + to : wide;
+    compute_all(w, first, count, group, begin, end, scratch, y, in_place ? stride : w->range);
     for (int64_t r = 0; !in_place && r < count; r++)
-        mc_narrow(w->kern, out->layout->dtype, y + r * y_stride, end - begin, out->data,
+        mc_narrow(w->kern, out->layout->dtype, y + r * w->range, end - begin, out->data,
                   to + r * stride);
+    if (w->tail.chain.n == 0) return;
+    if (end - begin == stride) {
+        mc_tail_run(&w->tail, to, to + count * stride, worker);
+        return;
+    }
+    for (int64_t r = 0; r < count; r++)
+        mc_tail_run(&w->tail, to + r * stride, to + r * stride + end - begin, worker);
 }
 
 static void run_units(void *context, int64_t begin, int64_t end, int worker) {
     const work *w = context;
     for (int64_t unit = begin; unit < end; unit++)
-        run_unit(w, unit, w->scratch + (size_t)worker * w->worker_bytes);
+        run_unit(w, unit, w->scratch + (size_t)worker * w->worker_bytes, worker);
 }
 
 /* ---- planning ---- */
 
-static work describe(const mc_call *call) {
+static void describe(const mc_call *call, work *w) {
     const mc_attr_conv *a = call->attr;
     const mc_layout *x = call->in[0].layout, *k = call->in[1].layout, *y = call->out.layout;
-    int missing = 3 - (int)a->spatial;
-    work w = {.call = call,
-              .kern = mc_cpu_of(call)->kern,
-              .n = x->shape[0],
-              .taps = 1,
-              .groups = a->groups,
-              .flip = a->flip != 0};
-    for (int i = 0; i < missing; i++)
-        w.windows[i] = (mc_window){.length = 1, .size = 1, .stride = 1, .dilation = 1, .base = 1};
-    mc_conv_windows(a, x, k, w.windows + missing);
-    w.rows = w.n;
-    w.direct = true;
-    for (int i = 0; i < 3; i++) {
-        const mc_window *d = &w.windows[i];
-        w.places[i] = mc_window_count(d);
-        w.rows *= w.places[i];
-        w.taps *= d->size;
-        w.direct &= d->size == 1 && d->stride == 1 && d->base == 1 && d->lo == 0 && d->hi == 0;
-    }
-    w.each = k->shape[k->ndim - 1];
-    w.outs = y->shape[y->ndim - 1] / w.groups;
-    w.depth = w.taps * w.each;
-    return w;
+    w->call = call;
+    w->kern = mc_cpu_of(call)->kern;
+    w->windows = mc_windows_of(a, x, k);
+    w->groups = a->groups;
+    w->each = k->shape[k->ndim - 1];
+    w->outs = y->shape[y->ndim - 1] / w->groups;
+    w->depth = w->windows.taps * w->each;
+    w->depthwise = w->each == 1 && w->outs == 1 && w->groups >= DEPTHWISE_MIN;
+    w->gathers = !w->depthwise && w->windows.taps > 1 && w->each < GATHER_BELOW;
+    w->panels_each = (w->outs + MK_PANEL - 1) / MK_PANEL;
 }
 
 /* Blocks of places, and ranges of channels if there are too few blocks for all threads. */
 static void divide(work *w, int threads) {
-    int64_t row_bytes = mc_max(w->depth, 1) * (int64_t)sizeof(float);
-    w->row_stride = w->direct ? 0 : mc_matmul_row_stride(w->depth, sizeof(float));
+    int64_t wanted = threads > 1 ? (int64_t)threads * UNITS_EACH : 1, rows = w->windows.n;
+    int64_t read = w->depthwise ? w->groups : w->gathers ? w->depth : w->each;
+    int64_t row_bytes = mc_max(read, 1) * (int64_t)sizeof(float);
+    int64_t groups = w->depthwise ? 1 : w->groups, outs = w->depthwise ? w->groups : w->outs;
     w->block = mc_min(mc_max(BLOCK_BYTES / row_bytes, BLOCK_MIN), BLOCK_MAX);
-    w->block = mc_min(w->block, w->rows);
-    w->blocks = (w->rows + w->block - 1) / w->block;
-    int64_t tile = TILE_BYTES / row_bytes / TILE_STEP * TILE_STEP;
-    w->tile = mc_min(mc_max(tile, TILE_STEP), w->outs);
-    int64_t wanted = (int64_t)threads * UNITS_EACH, most = (w->outs + TILE_STEP - 1) / TILE_STEP;
-    w->ranges = mc_min(mc_max(wanted / (w->groups * w->blocks), 1), most);
-    w->range = ((w->outs + w->ranges - 1) / w->ranges + TILE_STEP - 1) / TILE_STEP * TILE_STEP;
-    w->ranges = (w->outs + w->range - 1) / w->range;
-    w->range = mc_min(w->range, w->outs);
+    if (w->depthwise) w->block = mc_min(w->block, mc_max(rows / wanted, 1));
+    w->block = mk_block_rows(rows, w->block);
+    w->blocks = (rows + w->block - 1) / w->block;
+    int64_t max = w->depthwise ? 1 : w->panels_each;
+    w->ranges = mc_min(mc_max(wanted / (groups * w->blocks), 1), max);
+    w->range = ((outs + w->ranges - 1) / w->ranges + MK_PANEL - 1) / MK_PANEL * MK_PANEL;
+    w->ranges = (outs + w->range - 1) / w->range;
+    w->range = mc_min(w->range, outs);
+    int64_t near = NEAR_BYTES / (MK_PANEL * (int64_t)sizeof(float) * mc_max(w->depth, 1));
+    w->near = mc_min(mc_max(near, 1), (w->range + MK_PANEL - 1) / MK_PANEL);
 }
 
 static bool is_dense_f32(const mc_layout *l) {
     return l->dtype == MICA_F32 && mc_layout_is_dense(l);
 }
 
-static size_t pad(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
+/* Whether units make their own panels. */
+static bool packs_near(const work *w) {
+    return !w->depthwise && w->blocks == 1;
 }
 
-typedef struct widened {
-    const mk_kernels *kern;
-    const mc_operand *x;
-    float *to;
-} widened;
-
-static void widen_rows(void *context, int64_t begin, int64_t end, int worker) {
-    (void)worker;
-    const widened *c = context;
-    const mc_layout *l = c->x->layout;
-    int last = l->ndim - 1;
-    int64_t n = l->shape[last];
-    mc_row_walk walk = mc_row_walk_begin(l, last, begin);
-    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&walk))
-        mc_widen(c->kern, l->dtype, c->x->data, walk.offset, l->strides[last], n, c->to + r * n);
+/* Sizes of a worker's scratch: a panel's rows of w lie behind the panels, or where copies of
+ * windows do later. */
+static void measure_worker(work *w) {
+    int64_t taps = w->gathers ? 1 : w->windows.taps;
+    int64_t copies = w->gathers ? w->block * w->depth : 0, rows = 0;
+    if (!is_dense_f32(w->call->in[1].layout)) rows = (w->depthwise ? 1 : MK_PANEL) * w->depth;
+    bool wide = w->call->out.layout->dtype != MICA_F32, near = packs_near(w);
+    int64_t panels = near ? w->near * MK_PANEL * w->depth + rows : 0;
+    w->list_bytes = pad((size_t)(w->block * taps) * sizeof(float *));
+    w->copy_bytes = pad((size_t)(near ? copies : mc_max(copies, rows)) * sizeof(float));
+    w->near_bytes = pad((size_t)panels * sizeof(float));
+    w->worker_bytes = w->list_bytes + w->copy_bytes + w->near_bytes +
+                      (wide ? pad((size_t)(w->block * w->range) * sizeof(float)) : 0);
 }
 
-/* An operand as dense f32, copied to scratch. */
-static void widen(const mc_call *call, const mc_operand *x, float *to) {
-    const mc_layout *l = x->layout;
-    widened c = {mc_cpu_of(call)->kern, x, to};
-    int64_t n = l->shape[l->ndim - 1];
-    mc_cpu_for(call, mc_row_count(l, l->ndim - 1), mc_grain(n), widen_rows, &c);
-}
-
-static mica_status take_memory(work *w) {
+/* Takes scratch and prepares what is in it. *done: there is nothing else to do. */
+static mica_status prepare(work *w, bool *done) {
     const mc_call *call = w->call;
     const mc_operand *x = &call->in[0], *k = &call->in[1];
-    bool wide = call->out.layout->dtype != MICA_F32;
-    bool copies_kernel = !is_dense_f32(k->layout);
+    int64_t columns = w->groups * w->outs;
     size_t x_bytes = pad((size_t)mc_rows_scratch(x) * sizeof(float));
-    size_t k_bytes = copies_kernel ? pad((size_t)mc_layout_size(k->layout) * sizeof(float)) : 0;
-    w->block_bytes = w->direct ? 0 : pad((size_t)(w->block * w->row_stride) * sizeof(float));
-    w->worker_bytes =
-        w->block_bytes + (wide ? pad((size_t)(w->block * w->range) * sizeof(float)) : 0);
-    size_t bytes = x_bytes + k_bytes + (size_t)mc_cpu_of(call)->threads * w->worker_bytes;
-    char *memory = bytes ? mc_run_scratch(call->run, bytes) : NULL;
-    if (bytes && !memory) return MICA_ENOMEM;
-    mc_rows rows = mc_rows_get(call, x, (float *)(void *)memory);
-    w->x = rows.data;
-    w->x_stride = rows.stride;
-    if (w->direct) w->row_stride = rows.stride;
-    w->w = k->data;
-    if (copies_kernel) {
-        widen(call, k, (float *)(void *)(memory + x_bytes));
-        w->w = (float *)(void *)(memory + x_bytes);
-    }
-    w->scratch = memory + x_bytes + k_bytes;
-    return MICA_OK;
-}
-
-/* ---- a filter for each channel ---- */
-
-typedef struct filters {
-    const work *w;
-    int64_t channels;
-    const float *weights; /* [taps, channels] */
-    const float *zeros;   /* [channels]: what is outside of x */
-    char *scratch;        /* of each worker: taps pointers, a row of the result */
-    size_t worker_bytes;
-} filters;
-
-/* The rows of x that a place of the result is made of, in the order of the kernel's taps. */
-static void find_rows(const filters *f, int64_t row, const float **rows) {
-    const work *w = f->w;
-    const mc_window *d = w->windows;
-    int64_t p2 = row % w->places[2], p1 = row / w->places[2] % w->places[1];
-    int64_t p0 = row / w->places[2] / w->places[1] % w->places[0];
-    int64_t n = row / w->places[2] / w->places[1] / w->places[0];
-    for (int64_t i = 0; i < d[0].size; i++)
-        for (int64_t j = 0; j < d[1].size; j++) {
-            int64_t a = element_at(&d[0], p0, w->flip ? d[0].size - 1 - i : i);
-            int64_t b = element_at(&d[1], p1, w->flip ? d[1].size - 1 - j : j);
-            int64_t line = ((n * d[0].length + a) * d[1].length + b) * d[2].length;
-            for (int64_t k = 0; k < d[2].size; k++, rows++) {
-                int64_t c = element_at(&d[2], p2, w->flip ? d[2].size - 1 - k : k);
-                *rows = a < 0 || b < 0 || c < 0 ? f->zeros : w->x + (line + c) * w->x_stride;
-            }
-        }
-}
-
-static void run_places(void *context, int64_t begin, int64_t end, int worker) {
-    const filters *f = context;
-    const work *w = f->w;
-    const mc_operand *out = &w->call->out;
-    char *scratch = f->scratch + (size_t)worker * f->worker_bytes;
-    const float **rows = (const float **)(void *)scratch;
-    float *wide = (float *)(void *)(scratch + pad((size_t)w->taps * sizeof *rows));
-    for (int64_t r = begin; r < end; r++) {
-        bool in_place = out->layout->dtype == MICA_F32;
-        float *y = in_place ? (float *)out->data + r * f->channels : wide;
-        find_rows(f, r, rows);
-        w->kern->sum_taps(w->taps, f->channels, rows, f->weights, y);
-        if (!in_place)
-            mc_narrow(w->kern, out->layout->dtype, y, f->channels, out->data, r * f->channels);
-    }
-}
-
-/* The kernel's elements of each tap side by side. */
-static void transpose_weights(const filters *f, float *to) {
-    for (int64_t c = 0; c < f->channels; c++)
-        for (int64_t t = 0; t < f->w->taps; t++)
-            to[t * f->channels + c] = f->w->w[c * f->w->taps + t];
-}
-
-static mica_status eval_depthwise(work *w) {
-    const mc_call *call = w->call;
-    const mc_operand *x = &call->in[0], *k = &call->in[1];
-    filters f = {.w = w, .channels = w->groups};
-    bool copies_kernel = !is_dense_f32(k->layout);
-    size_t floats = pad((size_t)f.channels * sizeof(float));
-    size_t x_bytes = pad((size_t)mc_rows_scratch(x) * sizeof(float));
-    size_t k_bytes = pad((size_t)mc_layout_size(k->layout) * sizeof(float));
-    f.worker_bytes = pad((size_t)w->taps * sizeof(float *)) + floats;
-    size_t bytes = x_bytes + (copies_kernel ? 2 : 1) * k_bytes + floats +
-                   (size_t)mc_cpu_of(call)->threads * f.worker_bytes;
-    char *memory = mc_run_scratch(call->run, bytes);
+    size_t zeros = pad((size_t)(w->depthwise ? w->groups : w->each) * sizeof(float));
+    int64_t columns_each = w->depthwise ? 1 : packs_near(w) ? 0 : w->panels_each * MK_PANEL;
+    int64_t floats = w->groups * columns_each * w->depth;
+    size_t panels = pad((size_t)floats * sizeof(float));
+    measure_worker(w);
+    MC_TRY(mc_tail_measure(call, columns, &w->tail));
+    size_t bytes = x_bytes + zeros + panels + pad(w->tail.bytes);
+    char *memory =
+        mc_run_scratch(call->run, bytes + (size_t)mc_cpu_of(call)->threads * w->worker_bytes);
+    *done = mc_run_is_measured(call->run);
+    if (*done) return MICA_OK;
     if (!memory) return MICA_ENOMEM;
-    if (mc_run_is_measured(call->run)) return MICA_OK;
-    float *transposed = (float *)(void *)(memory + x_bytes);
-    float *zeros = (float *)(void *)(memory + x_bytes + k_bytes);
-    float *wide = (float *)(void *)(memory + x_bytes + k_bytes + floats);
+    w->scratch = memory + bytes;
+    w->panels = packs_near(w) ? NULL : (float *)(void *)(memory + x_bytes + zeros);
+    w->w = is_dense_f32(k->layout) ? k->data : NULL;
+    memset(memory + x_bytes, 0, zeros);
     mc_rows rows = mc_rows_get(call, x, (float *)(void *)memory);
-    w->x = rows.data;
-    w->x_stride = rows.stride;
-    w->w = k->data;
-    if (copies_kernel) {
-        widen(call, k, wide);
-        w->w = wide;
-    }
-    transpose_weights(&f, transposed);
-    memset(zeros, 0, floats);
-    f.weights = transposed;
-    f.zeros = zeros;
-    f.scratch = (char *)wide + (copies_kernel ? k_bytes : 0);
-    mc_cpu_for(call, w->rows, mc_grain(w->taps * f.channels), run_places, &f);
-    return MICA_OK;
+    w->windows.x = (const char *)rows.data;
+    w->windows.step = rows.stride * (int64_t)sizeof(float);
+    w->windows.bytes = (w->depthwise ? w->groups : w->each) * (int64_t)sizeof(float);
+    w->windows.outside = memory + x_bytes;
+    return mc_tail_prepare(call, columns, memory + x_bytes + zeros + panels, &w->tail);
 }
 
 mica_status mc_eval_conv(const mc_call *call) {
-    work w = describe(call);
+    work w = {0};
+    bool done;
     int64_t kernel = mc_layout_size(call->in[1].layout);
     if (mc_layout_size(call->out.layout) == 0) return MICA_OK;
     if (kernel > MAX_KERNEL)
         return mc_fail(MICA_ENOMEM, "out of memory: conv_general: a kernel of %lld numbers",
                        (long long)kernel);
-    if (w.each == 1 && w.outs == 1 && w.groups >= DEPTHWISE_MIN) return eval_depthwise(&w);
+    describe(call, &w);
     divide(&w, mc_cpu_of(call)->threads);
-    MC_TRY(take_memory(&w));
-    if (mc_run_is_measured(call->run)) return MICA_OK;
-    mc_cpu_for(call, w.groups * w.blocks * w.ranges, mc_grain(w.block * w.range * w.depth),
-               run_units, &w);
+    MC_TRY(prepare(&w, &done));
+    if (done) return MICA_OK;
+    if (w.depthwise)
+        mc_cpu_for(call, w.groups, mc_grain(w.depth), pack_filters, &w);
+    else if (w.panels)
+        mc_cpu_for(call, w.groups * w.panels_each, mc_grain(MK_PANEL * w.depth), pack_panels, &w);
+    int64_t units = (w.depthwise ? 1 : w.groups) * w.blocks * w.ranges;
+    mc_cpu_for(call, units, mc_grain(w.block * w.range * w.depth), run_units, &w);
     return MICA_OK;
 }

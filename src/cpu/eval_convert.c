@@ -19,10 +19,15 @@ static void astype_range(void *context, int64_t begin, int64_t end, int worker) 
     bool narrow = is_rounding(call);
     /* u64 is converted to floats by value, not as the i64 of the same bits */
     bool floats = mica_dtype_is_float(x->layout->dtype) || mica_dtype_is_float(out->layout->dtype);
+    const mica_dtype to = out->layout->dtype;
+    bool bytes = x->layout->dtype == MICA_F32 && (to == MICA_U8 || to == MICA_I8);
     mc_block block;
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
         int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
-        if (narrow)
+        if (bytes)
+            kern->int_from_f32(n, to == MICA_I8, mc_block_f32(x, at, n, &block),
+                               (uint8_t *)out->data + at);
+        else if (narrow)
             kern->narrow_bf16(n, mc_block_f32(x, at, n, &block), (uint16_t *)out->data + at);
         else if (floats)
             mc_block_put_f32(out, at, n, mc_block_f32(x, at, n, &block));

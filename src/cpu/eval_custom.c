@@ -12,9 +12,9 @@ mica_status mc_eval_custom(const mc_call *call) {
     const mc_attr_custom *a = call->attr;
     const void *data[MICA_CUSTOM_OPERANDS];
     mica_shape shapes[MICA_CUSTOM_OPERANDS], out = mc_custom_shape(call->out.layout);
-    const mica_custom_op *op = mc_custom_find(a);
+    const mica_custom_op *op;
     int64_t copied = 0;
-    if (!op) return MICA_EUNSUPPORTED; /* with the text set */
+    MC_TRY(mc_custom_find(a, &op));
     for (int i = 0; i < call->n_in; i++)
         if (!mc_layout_is_dense(call->in[i].layout)) copied += bytes_of(call->in[i].layout);
     char *space = copied > 0 ? mc_run_scratch(call->run, (size_t)copied) : NULL;

@@ -135,9 +135,9 @@ EVAL(CROSS_ENTROPY, mc_eval_cross_entropy)
 EVAL(CROSS_ENTROPY_GRADIENT, mc_eval_cross_entropy_gradient)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
-/* eval_matmul.c, eval_quant.c, eval_gather.c, eval_norm.c, eval_rope.c, eval_attention.c,
- * eval_attention_gradient.c. Matmuls can end a chain
- * (cpu/chain.h), even one without stages. */
+/* eval_matmul.c, eval_quant.c, eval_gather.c, eval_integer.c, eval_norm.c, eval_rope.c,
+ * eval_attention.c, eval_attention_gradient.c. Matmuls can end a chain (cpu/chain.h), even one
+ * without stages. */
 EVAL(MATMUL, mc_eval_chain)
 SCRATCH(MATMUL)
 EVAL(DEQUANTIZE, mc_eval_dequantize)
@@ -148,6 +148,10 @@ EVAL(GATHER_MM, mc_eval_gather_matmul)
 SCRATCH(GATHER_MM)
 EVAL(GATHER_QMM, mc_eval_gather_matmul)
 SCRATCH(GATHER_QMM)
+EVAL(INTEGER_MATMUL, mc_eval_integer_matmul)
+SCRATCH(INTEGER_MATMUL)
+EVAL(INTEGER_CONV, mc_eval_integer_conv)
+SCRATCH(INTEGER_CONV)
 STAGE(RMS_NORM, mc_stage_rms_norm, FIRST)
 STAGE(LAYER_NORM, mc_stage_layer_norm, FIRST)
 STAGE(ROPE, mc_stage_rope, FIRST)
@@ -180,6 +184,18 @@ EVAL(REQUIRE, mc_eval_require)
 /* eval_custom.c */
 EVAL(CUSTOM, mc_eval_custom)
 SCRATCH(CUSTOM)
+EVAL(ALL_REDUCE, mc_eval_collective)
+SCRATCH(ALL_REDUCE)
+EVAL(ALL_GATHER, mc_eval_collective)
+SCRATCH(ALL_GATHER)
+EVAL(REDUCE_SCATTER, mc_eval_collective)
+SCRATCH(REDUCE_SCATTER)
+EVAL(BROADCAST, mc_eval_collective)
+SCRATCH(BROADCAST)
+EVAL(SEND, mc_eval_collective)
+SCRATCH(SEND)
+EVAL(RECV, mc_eval_collective)
+SCRATCH(RECV)
 
 /* eval_conv.c, eval_fft.c, eval_window.c */
 EVAL(FFT, mc_eval_fft)

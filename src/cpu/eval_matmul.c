@@ -17,6 +17,8 @@
 #define ROWS_FEW 16      /* rows of a up to which bf16 b is read as for one row */
 #define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
 #define PAIRED_MIN 32    /* min columns of bf16 b for a task, with many rows of a */
+#define ROWS_MANY 128    /* rows of a from which on a task has more columns */
+#define WIDE_MAX 64      /* columns of such a task */
 
 static const mc_dense_matmul *dense_of(const mc_matmul *p) {
     return (const mc_dense_matmul *)(const void *)p;
@@ -137,6 +139,15 @@ static int64_t paired_tile(const mc_dense_matmul *d, int threads) {
     return best;
 }
 
+/* Columns of a task with many rows, which each task reads anew from far caches: more than
+ * mc_matmul_tile's, if no thread then has more. */
+static int64_t wide_tile(const mc_matmul *p, int threads) {
+    int64_t best = p->tile;
+    for (int64_t tile = 2 * best; tile <= WIDE_MAX; tile *= 2)
+        if (max_columns(p->n, tile, threads) <= max_columns(p->n, best, threads)) best = tile;
+    return mc_min(best, p->n);
+}
+
 /* Chooses how d->p, whose sizes are set, is computed with d->b. */
 static void choose(mc_dense_matmul *d) {
     mc_matmul *p = &d->p;
@@ -144,6 +155,7 @@ static void choose(mc_dense_matmul *d) {
     d->kern = cpu->kern;
     choose_kernel(d);
     p->tile = mc_matmul_tile(p);
+    if (d->columns && !d->paired && p->m >= ROWS_MANY) p->tile = wide_tile(p, cpu->threads);
     if (d->paired && p->m > ROWS_FEW)
         p->tile = mc_min(mc_max(p->tile, paired_tile(d, cpu->threads)), p->n);
     p->columns = d->columns ? columns_nt : columns_nn;

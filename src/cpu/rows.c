@@ -100,9 +100,10 @@ static void widen_rows(void *context, int64_t begin, int64_t end, int worker) {
     const mc_layout *l = work->x->layout;
     int last = l->ndim - 1;
     int64_t n = l->shape[last];
-    for (int64_t r = begin; r < end; r++)
-        mc_widen(work->kern, l->dtype, work->x->data, mc_row_offset(l, last, r), l->strides[last],
-                 n, work->y + r * n);
+    mc_row_walk walk = mc_row_walk_begin(l, last, begin);
+    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&walk))
+        mc_widen(work->kern, l->dtype, work->x->data, walk.offset, l->strides[last], n,
+                 work->y + r * n);
 }
 
 mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch) {

@@ -117,7 +117,8 @@ typedef struct mc_backend {
 
     /* ---- what holds of the device: others ask for this, never for its name ---- */
 
-    /* The host sees the device's memory: address and host pointer are one. */
+    /* The host sees the device's memory: address and host pointer are one. It reads and writes what
+     * launches use only where these are over when they return; else by copies. */
     bool host_memory;
 
     /* A launch returns before its graph is computed, so that the next one is worth launching over
@@ -168,8 +169,9 @@ typedef struct mc_backend {
     uint64_t (*cache_bytes)(const void *state);
 
     /* Memory of the host, which stays as it is until the address is freed, and is read where it is:
-     * the address is `host` itself, and free is not called, or what the device calls it. NULL: it
-     * is copied to memory of alloc, which counts as all of that.
+     * the address is `host` itself, and free is not called, or what the device calls it, and free
+     * returns when no launch reads it any more. NULL: it is copied to memory of alloc, which counts
+     * as all of that.
      * errors  MICA_ENOMEM, MICA_EDEVICE */
     mica_status (*adopt)(void *state, const void *host, size_t bytes, void **address);
 

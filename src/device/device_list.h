@@ -2,5 +2,6 @@
  * complete. */
 DEVICE(cpu)
 DEVICE(mlx)
+DEVICE(cuda)
 
 #undef DEVICE

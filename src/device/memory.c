@@ -110,7 +110,8 @@ static mc_block *new_block(mc_memory *m, size_t rounded) {
         mc_memory_clear(m);
         block->storage.address = m->backend->alloc(m->state, rounded);
     }
-    if (m->backend->host_memory) block->storage.host = block->storage.address;
+    /* Where launches end later, the host reads by copies, which come after them. */
+    if (m->backend->host_memory && !m->backend->late) block->storage.host = block->storage.address;
     if (block->storage.address) return block;
     mc_free(block);
     return NULL;

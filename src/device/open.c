@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
 #include "base/system.h"
@@ -77,6 +78,7 @@ mica_status mc_device_open_backend(const mc_backend *backend, const char *varian
         mc_free(d);
         return status;
     }
+    mc_log_line(MICA_LOG_INFO, "opened the device %s", backend->name);
     *device = d;
     return MICA_OK;
 }
@@ -104,6 +106,7 @@ void mc_device_retain(mica_device *device) {
 
 void mc_device_release(mica_device *device) {
     if (atomic_fetch_sub_explicit(&device->count, 1u, memory_order_acq_rel) != 1u) return;
+    mc_log_line(MICA_LOG_INFO, "closed the device %s", device->backend->name);
     mc_worker_deinit(&device->worker);
     mc_device_part *graphs = atomic_load_explicit(&device->graphs, memory_order_acquire);
     if (graphs) graphs->free(graphs);

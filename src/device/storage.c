@@ -34,6 +34,13 @@ typedef struct adopted {
     void *owner;
 } adopted;
 
+/* Waits for launches that may read memory of the host where it is: copies come after them. */
+static void end_launches(mica_device *device, const mc_storage *storage) {
+    char byte;
+    if (storage->bytes > 0 && device->backend->late)
+        (void)device->backend->copy(device->state, MC_TO_HOST, &byte, 0, storage->address, 0, 1);
+}
+
 static void release_adopted(mc_storage *storage) {
     adopted *a = (adopted *)(void *)storage;
     mica_device *device = storage->owner;
@@ -41,6 +48,8 @@ static void release_adopted(mc_storage *storage) {
         mc_storage_release(a->copy);
     else if (storage->address != storage->host)
         device->backend->free(device->state, storage->address, storage->bytes);
+    else
+        end_launches(device, storage);
     if (a->release) a->release(a->owner);
     mc_free(a);
     mc_device_release(device);

@@ -44,12 +44,12 @@ static mc_thinking thinking_of(const mc_answer_format *format, bool is_open, boo
 
 static mica_status compile(const mica_model *model, const int32_t *ids, size_t n, bool is_chat,
                            const mica_generate_options *options, mc_grammar **grammar) {
-    const mc_answer_format format = mc_answer_format_find(mc_model_template(model));
+    const mc_answer_format *format = mc_model_format(model);
     const char *text = options->constraint_text ? options->constraint_text : "";
     bool is_open;
-    MC_TRY(mc_answer_format_find_open(&format, mica_model_tokenizer(model), ids, n, &is_open));
-    return mc_answer_grammar_document(options->constraint, text, strlen(text), &format,
-                                      thinking_of(&format, is_open, is_chat, options), grammar);
+    MC_TRY(mc_answer_format_find_open(format, mica_model_tokenizer(model), ids, n, &is_open));
+    return mc_answer_grammar_document(options->constraint, text, strlen(text), format,
+                                      thinking_of(format, is_open, is_chat, options), grammar);
 }
 
 mica_status mc_model_constrain(const mica_model *model, const int32_t *ids, size_t n, bool is_chat,

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "io/config.h"
+#include "io/gguf_cache.h"
 #include "io/hub_cache.h"
 #include "io/model_search.h"
 #include "io/safetensors.h"
@@ -72,6 +73,8 @@ static mica_status describe_packing(const mc_config_scope *root, mc_arena *arena
     if (!packing.stated) return copy(arena, MC_STR("none"), &model->quantization);
     model->bits = packing.common.bits;
     model->group_size = packing.common.group_size;
+    if (packing.method.len && !packing.common.bits)
+        return copy(arena, packing.method, &model->quantization);
     if (!packing.common.bits || !packing.common.group_size)
         return copy(arena, mc_str_of(mc_packing_mode_name(packing.common.mode)),
                     &model->quantization);
@@ -113,8 +116,7 @@ static int compare(const void *a, const void *b) {
     return order ? order : strcmp(x->path, y->path);
 }
 
-static mica_status fill(const char *path, found_list *made, mc_buffer *folders, mc_buffer *models) {
-    MC_TRY(mc_model_folders_find(path, &made->arena, folders));
+static mica_status describe_all(found_list *made, const mc_buffer *folders, mc_buffer *models) {
     for (size_t i = 0; i < MC_BUFFER_COUNT(folders, mc_found_folder); i++)
         MC_TRY(add_model(&MC_BUFFER_AT(folders, mc_found_folder)[i], &made->arena, models));
     size_t count = MC_BUFFER_COUNT(models, mica_found_model *);
@@ -127,16 +129,44 @@ static mica_status fill(const char *path, found_list *made, mc_buffer *folders, 
     return MICA_OK;
 }
 
-static mica_status search(const char *path, found_list *made) {
+/* Adds the models of a cache, which need not be there. path: owned by this; NULL: no such cache. */
+static mica_status search_cache(char *path, found_list *made, mc_buffer *folders) {
+    mica_status status = path ? mc_model_folders_find(path, &made->arena, folders) : MICA_OK;
+    mc_free(path);
+    return status == MICA_ENOENT ? MICA_OK : status;
+}
+
+/* Drops, from the i-th on, folders whose GGUF files are gone or have changed. */
+static mica_status drop_outdated(mc_buffer *folders, size_t i) {
+    size_t kept = i, count = MC_BUFFER_COUNT(folders, mc_found_folder);
+    mc_found_folder *all = MC_BUFFER_AT(folders, mc_found_folder);
+    for (; i < count; i++) {
+        mc_gguf_made origin;
+        mica_status status = mc_gguf_origin_find(all[i].path, &origin);
+        if (status == MICA_ENOMEM) return status;
+        if (status != MICA_OK || origin != MC_GGUF_MADE) all[kept++] = all[i];
+    }
+    folders->len = kept * sizeof *all;
+    return MICA_OK;
+}
+
+static mica_status search_caches(found_list *made, mc_buffer *folders) {
     char *cache = NULL;
+    MC_TRY(mc_hub_cache_find(&cache));
+    MC_TRY(search_cache(cache, made, folders));
+    size_t count = MC_BUFFER_COUNT(folders, mc_found_folder);
+    MC_TRY(mc_gguf_cache_find(&cache));
+    MC_TRY(search_cache(cache, made, folders));
+    return drop_outdated(folders, count);
+}
+
+static mica_status search(const char *path, found_list *made) {
     mc_buffer folders = {0}, models = {0};
-    if (!path) MC_TRY(mc_hub_cache_find(&cache));
-    mica_status status = MICA_OK;
-    if (path || cache) status = fill(path ? path : cache, made, &folders, &models);
-    if (cache && status == MICA_ENOENT) status = MICA_OK;
+    mica_status status =
+        path ? mc_model_folders_find(path, &made->arena, &folders) : search_caches(made, &folders);
+    if (status == MICA_OK) status = describe_all(made, &folders, &models);
     mc_buffer_deinit(&folders);
     mc_buffer_deinit(&models);
-    mc_free(cache);
     return status;
 }
 

@@ -62,12 +62,18 @@ static bool add_keys(mc_buffer *kinds, const mica_device *device, mica_dtype dty
     return add(kinds, &k);
 }
 
-mica_status mc_kernels_list(const mc_lm *lm, const mica_device *device, mc_buffer *kinds) {
+/* Of those that a router has, which are always exact, or of the others. */
+static bool add_matrices(mc_buffer *kinds, const mica_device *device, const mc_lm *lm, bool exact) {
     bool done = true;
     const mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
-        done = done && add_weights(kinds, device, &w->linear);
-    done = done && add_weights(kinds, device, &lm->head) && add_keys(kinds, device, lm->kv_dtype);
+        if (w->slot->exact == exact) done = done && add_weights(kinds, device, &w->linear);
+    return done;
+}
+
+mica_status mc_kernels_list(const mc_lm *lm, const mica_device *device, mc_buffer *kinds) {
+    bool done = add_matrices(kinds, device, lm, false) && add_weights(kinds, device, &lm->head) &&
+                add_matrices(kinds, device, lm, true) && add_keys(kinds, device, lm->kv_dtype);
     return done ? MICA_OK : mc_fail_nomem("the kernels of a model");
 }
 

@@ -44,12 +44,18 @@ static const char *settle_text(const char *given, const char *variable, const ch
 mica_status mc_mlx_lm_settle(const mica_mlx_lm_options *options, mc_mlx_lm_settings *settings) {
     static const mica_mlx_lm_options none = {0};
     const mica_mlx_lm_options *o = options ? options : &none;
+    /* $MICA_MLX_LM_PYTHON: the Python of the engine mlx_lm (default: python3) */
     settings->python = settle_text(o->python, "MICA_MLX_LM_PYTHON", "python3");
+    /* $MICA_MLX_LM_PATH: folders where that Python finds mlx-lm, separated by colons */
     settings->paths = settle_text(o->paths, "MICA_MLX_LM_PATH", "");
+    /* $MICA_MLX_LM_START_SECONDS: for Python to start (default: 30) */
     MC_TRY(settle_seconds(o->start_seconds, "MICA_MLX_LM_START_SECONDS", 30,
                           &settings->start_seconds));
+    /* $MICA_MLX_LM_LOAD_SECONDS: for a model to load (default: 600) */
     MC_TRY(
         settle_seconds(o->load_seconds, "MICA_MLX_LM_LOAD_SECONDS", 600, &settings->load_seconds));
+    /* $MICA_MLX_LM_SILENCE_SECONDS: without a token, after which an answer is given up (default:
+     * 300) */
     return settle_seconds(o->silence_seconds, "MICA_MLX_LM_SILENCE_SECONDS", 300,
                           &settings->silence_seconds);
 }
@@ -58,6 +64,7 @@ mica_status mc_mlx_lm_settle(const mica_mlx_lm_options *options, mc_mlx_lm_setti
 
 /* PYTHONPATH with the settings' folders first, in new memory. */
 static char *python_path(const mc_mlx_lm_settings *settings) {
+    /* $PYTHONPATH: Python's own; the folders of $MICA_MLX_LM_PATH come before it */
     const char *old = getenv("PYTHONPATH");
     mc_buffer out = {0};
     if (mc_buffer_printf(&out, "PYTHONPATH=%s%s%s", settings->paths,

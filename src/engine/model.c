@@ -1,10 +1,13 @@
 /* mica/model.h: models, sessions and streams are handles that call their engine. */
 #include "engine/model.h"
+#include "answer/format.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/system.h"
 #include "engine/engine.h"
 #include "grammar/grammar_constraint.h"
+#include "text/chat/chat_shape.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@ struct mica_model {
     const mc_engine *engine;
     mc_engine_model opened; /* state NULL: not open */
     mc_prompt prompt;
+    mc_answer_format format;
     mc_grammars *grammars;
     char *path;
 };
@@ -99,6 +103,17 @@ static mica_status check_options(const mica_model_options *options) {
     return MICA_OK;
 }
 
+/* Finds out what the model writes in its answers, and tells it. */
+static void tell_format(mica_model *model) {
+    mica_model_info *info = &model->opened.info;
+    const mc_str source = mc_model_template(model);
+    model->format = mc_answer_format_find(source, model->prompt.tokenizer);
+    bool shown = source.len || model->format.calls->channels;
+    if (shown) info->call_format = model->format.calls->name;
+    info->thought_mark = model->format.thoughts;
+    if (info->thought_mark) info->thinking_variable = mc_chat_shape_variable(source);
+}
+
 /* shared: given to an engine that computes on mica's devices, if options have none; NULL: none */
 static mica_status open_parts(mica_model *model, const char *path, mica_model_options *options,
                               mica_device *shared) {
@@ -118,7 +133,19 @@ static mica_status open_parts(mica_model *model, const char *path, mica_model_op
     info->engine = model->engine->name;
     if (!info->vocab_size)
         info->vocab_size = (int64_t)mica_tokenizer_vocab_size(model->prompt.tokenizer);
+    tell_format(model);
     return mc_grammars_open(model->prompt.tokenizer, (size_t)info->vocab_size, &model->grammars);
+}
+
+/* One line, and one for each remark. */
+static void log_open(const mica_model *model) {
+    const mica_model_info *info = &model->opened.info;
+    mc_log_line(MICA_LOG_INFO, "opened the model %s with the engine %s", model->path, info->engine);
+    for (const char *line = info->note; line && *line;) {
+        size_t len = strcspn(line, "\n");
+        mc_log_line(MICA_LOG_NOTE, "%s: %.*s", model->path, (int)len, line);
+        line += len + (line[len] == '\n');
+    }
 }
 
 mica_status mc_model_open(const char *path, const mica_model_options *options, mica_device *shared,
@@ -127,16 +154,18 @@ mica_status mc_model_open(const char *path, const mica_model_options *options, m
     *out = NULL;
     if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
     mica_model_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_model_options, chat_template, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_model_options, group, &given, options));
     MC_TRY(check_options(&given));
     mica_model *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     atomic_init(&model->count, 1u);
     mica_status status = open_parts(model, path, &given, shared);
-    if (status == MICA_OK)
+    if (status == MICA_OK) {
+        log_open(model);
         *out = model;
-    else
+    } else {
         mica_model_close(&model);
+    }
     return status;
 }
 
@@ -152,6 +181,7 @@ const mica_model *mc_model_retain(const mica_model *model) {
 void mc_model_release(const mica_model *held) {
     mica_model *model = (mica_model *)held;
     if (!model || atomic_fetch_sub_explicit(&model->count, 1u, memory_order_acq_rel) != 1u) return;
+    if (model->opened.state) mc_log_line(MICA_LOG_INFO, "closed the model %s", model->path);
     if (model->opened.state) model->engine->ops->close(model->opened.state);
     mc_engine_release(model->engine);
     mc_grammars_close(&model->grammars);
@@ -169,7 +199,7 @@ void mica_model_close(mica_model **model) {
 
 void mica_model_get_info(const mica_model *model, mica_model_info *info) {
     const mica_model_info none = {0};
-    MC_INFO_COPY(mica_model_info, active_parameters, info, model ? &model->opened.info : &none);
+    MC_INFO_COPY(mica_model_info, thinking_variable, info, model ? &model->opened.info : &none);
 }
 
 bool mica_model_get_kernels(const mica_model *model, size_t i, mica_model_kernels *kernels) {
@@ -254,6 +284,10 @@ mica_status mica_model_render(const mica_model *model, const mica_message *messa
 
 mc_grammars *mc_model_grammars(const mica_model *model) {
     return model->grammars;
+}
+
+const mc_answer_format *mc_model_format(const mica_model *model) {
+    return &model->format;
 }
 
 mc_str mc_model_template(const mica_model *model) {
@@ -456,6 +490,12 @@ mica_status mica_chat(mica_session *session, const mica_message *messages, size_
 
 bool mica_stream_next(mica_stream *stream, mica_token *token) {
     return stream && token && stream->engine->stream_next(stream->state, token);
+}
+
+const char *mica_finish_name(mica_finish finish) {
+    static const char *const names[] = {"none", "stop", "length", "cancelled", "error"};
+    size_t i = (size_t)finish;
+    return i < sizeof names / sizeof *names ? names[i] : "unknown";
 }
 
 mica_finish mica_stream_finish(const mica_stream *stream) {

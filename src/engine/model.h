@@ -3,6 +3,7 @@
 #ifndef ENGINE_MODEL_H
 #define ENGINE_MODEL_H
 
+#include "answer/format.h"
 #include "session/constraint.h"
 #include "session/session.h"
 #include "text/chat/prompt.h"
@@ -44,6 +45,9 @@ struct mc_grammars *mc_model_grammars(const mica_model *model);
 /* The text of the model's chat template, "" for none; lives as long as the model. For its built-in
  * chat format there is none. */
 mc_str mc_model_template(const mica_model *model);
+
+/* What the model is known to write in its answers; lives as long as the model. */
+const mc_answer_format *mc_model_format(const mica_model *model);
 
 /* A conversation in JSON, as the HTTP APIs carry it, as the text of a prompt (text/chat/prompt.h,
  * with the model's chat format). */

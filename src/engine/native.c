@@ -9,6 +9,10 @@
 #include "session/session_file.h"
 #include "session/stream.h"
 
+#include <mica/group.h>
+#include <mica/version.h>
+
+#include <stdio.h>
 #include <string.h>
 
 typedef struct native {
@@ -57,8 +61,24 @@ static mica_status note_layers(native *model, const mica_model_options *options,
                       options->accelerator_layers, info.name, model->lm->spec.n_layers);
 }
 
+/* A text cannot go on from RoPE's divisors for short texts to those for long ones: all keys would
+ * have to be computed again. So the context that is asked for decides. */
+static mica_status choose_rope(mc_lm *lm, int64_t wanted) {
+    int64_t usual = lm->spec.context, whole = lm->spec.long_context;
+    if (!whole) return MICA_OK;
+    if (wanted <= usual)
+        return mc_lm_note(lm,
+                          "longrope: a context_length above %lld makes the context %lld, with the "
+                          "divisors for long texts",
+                          (long long)usual, (long long)whole);
+    MC_TRY(mc_lm_stretch(lm));
+    return mc_lm_note(lm, "longrope: the divisors for texts longer than %lld tokens, for all texts",
+                      (long long)usual);
+}
+
 /* wanted: 0, or the maximum number of tokens in a session's caches */
 static mica_status set_context(native *model, int64_t wanted) {
+    MC_TRY(choose_rope(model->lm, wanted));
     model->context = model->lm->spec.context;
     if (wanted > model->context)
         return mc_lm_note(
@@ -70,8 +90,8 @@ static mica_status set_context(native *model, int64_t wanted) {
     return MICA_OK;
 }
 
-static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
-                              const mc_file_watch *watch) {
+static mica_status open_weights(native *model, const char *folder,
+                                const mica_model_options *options, const mc_file_watch *watch) {
     loading l = {options, watch};
     mica_device *device = options->device;
     if (!device) {
@@ -81,6 +101,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     }
     mica_device_info info = {.struct_bytes = sizeof info};
     mica_device_get_info(device, &info);
+    model->shared = (mc_session_model){.device = device, .far_memory = !info.unified_memory};
     const mc_weights_options weights = {
         .no_mmap = options->no_mmap,
         .prefetch = options->prefetch,
@@ -92,16 +113,47 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     MC_TRY(mc_lm_open(folder, device, &weights, &model->lm));
     mc_lm_set_arithmetic(model->lm, options->arithmetic);
     mc_lm_set_cache(model->lm, options->cache);
-    if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
+    model->shared.lm = model->lm;
+    return options->adapter ? mc_lm_adapt(model->lm, options->adapter) : MICA_OK;
+}
+
+/* What a rank has opened, or why it could not: in words that are the same for the same model. */
+static mica_status describe_own(const native *model, mica_status status, char *text, size_t bytes) {
+    uint64_t fingerprint;
+    if (status == MICA_OK) status = mc_session_fingerprint(&model->shared, &fingerprint);
+    if (status == MICA_OK)
+        snprintf(text, bytes, "%s %016llx", model->lm->spec.family,
+                 (unsigned long long)fingerprint);
+    else
+        snprintf(text, bytes, "none: %s", mica_last_error());
+    return status;
+}
+
+/* Leaves a rank its part, if all ranks have the same model and the same options. One that could not
+ * open it, with `status`, says so: the others do not wait for it. */
+static mica_status join_group(native *model, const mica_model_options *options,
+                              mica_status status) {
+    char own[1024], with[128];
+    snprintf(with, sizeof with, "arithmetic %d, cache %d, context_length %lld",
+             (int)options->arithmetic, (int)options->cache, (long long)options->context_length);
+    status = describe_own(model, status, own, sizeof own);
+    MC_TRY(mica_group_agree(options->group, "version of mica", MICA_VERSION));
+    MC_TRY(mica_group_agree(options->group, "model", own));
+    MC_TRY(mica_group_agree(options->group, "options", with));
+    if (status != MICA_OK) return mc_fail(status, "%s", own + strlen("none: "));
+    return mc_lm_split(model->lm, options->group);
+}
+
+static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
+                              const mc_file_watch *watch) {
+    mica_status status = open_weights(model, folder, options, watch);
+    mica_device *device = model->shared.device;
+    if (options->group) status = join_group(model, options, status);
+    MC_TRY(status);
     MC_TRY(mc_kernels_list(model->lm, device, &model->kernels));
     MC_TRY(note_layers(model, options, device));
     MC_TRY(set_context(model, options->context_length));
-    model->shared = (mc_session_model){
-        .lm = model->lm,
-        .device = device,
-        .context = options->context_length ? model->context : 0,
-        .far_memory = !info.unified_memory,
-    };
+    model->shared.context = options->context_length ? model->context : 0;
     return MICA_OK;
 }
 
@@ -206,7 +258,16 @@ static mica_status session_fork(void *state, void **out) {
     return status;
 }
 
+/* A rank has its part of the caches alone. */
+static mica_status check_alone(const mc_lm *lm) {
+    return lm->group ? mc_fail(MICA_EUNSUPPORTED, "sessions of a model over several ranks are not "
+                                                  "saved in files")
+                     : MICA_OK;
+}
+
 static mica_status session_save(void *state, const char *path) {
+    const mc_session *session = state;
+    MC_TRY(check_alone(session->model->lm));
     return mc_session_save(state, path);
 }
 
@@ -214,6 +275,7 @@ static mica_status session_load(const void *state, const char *path,
                                 const mica_session_options *options, void **out) {
     const native *model = state;
     mc_session *session;
+    MC_TRY(check_alone(model->lm));
     MC_TRY(mc_session_load(&model->shared, path, options->prefill_chunk, &session));
     return take_draft(session, options, out);
 }

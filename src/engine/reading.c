@@ -11,8 +11,10 @@
 #include <string.h>
 
 struct mica_answer {
+    mc_answer_format format;
     mc_tools tools;
-    mc_splitter *splitter;
+    bool has_tools, is_open;
+    mc_splitter *splitter;    /* NULL: nothing was pushed */
     mc_buffer text, thoughts; /* a NUL follows each */
     mc_buffer calls;          /* mica_tool_call, in the arena */
     mc_arena arena;
@@ -41,13 +43,20 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
 
 static mica_status open_parts(const mica_model *model, const mica_answer_options *o,
                               mica_answer *a) {
-    const mc_answer_format format = mc_answer_format_find(mc_model_template(model));
-    bool is_open = false;
+    a->format = *mc_model_format(model);
     if (o->prompt)
-        MC_TRY(mc_answer_format_find_open(&format, mica_model_tokenizer(model), o->prompt,
-                                          o->prompt_count, &is_open));
-    if (o->tools) MC_TRY(mc_tools_read(o->tools, strlen(o->tools), &a->tools));
-    return mc_splitter_open(&format, o->tools ? &a->tools : NULL, is_open, take_piece, a,
+        MC_TRY(mc_answer_format_find_open(&a->format, mica_model_tokenizer(model), o->prompt,
+                                          o->prompt_count, &a->is_open));
+    a->has_tools = o->tools != NULL;
+    return o->tools ? mc_tools_read(o->tools, strlen(o->tools), &a->tools) : MICA_OK;
+}
+
+/* Opens the splitter with the first piece, which says whether there are tokens: in a text, marks
+ * are texts. */
+static mica_status need_splitter(mica_answer *a, bool tokens) {
+    if (a->splitter) return MICA_OK;
+    if (!tokens) a->format.tokens = 0;
+    return mc_splitter_open(&a->format, a->has_tools ? &a->tools : NULL, a->is_open, take_piece, a,
                             &a->splitter);
 }
 
@@ -89,13 +98,23 @@ static mica_status check(const mica_answer *a, const char *function) {
 mica_status mica_answer_push(mica_answer *a, const char *text, size_t len) {
     MC_TRY(check(a, "mica_answer_push"));
     if (!text && len) return mc_fail(MICA_EINVAL, "mica_answer_push: text is NULL");
-    return len ? mc_splitter_push(a->splitter, text, len) : MICA_OK;
+    if (!len) return MICA_OK;
+    MC_TRY(need_splitter(a, false));
+    return mc_splitter_push(a->splitter, text, len);
+}
+
+mica_status mica_answer_push_token(mica_answer *a, const mica_token *token) {
+    MC_TRY(check(a, "mica_answer_push_token"));
+    if (!token || (!token->text && token->len))
+        return mc_fail(MICA_EINVAL, "mica_answer_push_token: token is NULL");
+    MC_TRY(need_splitter(a, true));
+    return mc_splitter_push_token(a->splitter, token->id, token->text, token->len);
 }
 
 mica_status mica_answer_end(mica_answer *a) {
     MC_TRY(check(a, "mica_answer_end"));
     a->ended = true;
-    return mc_splitter_end(a->splitter);
+    return a->splitter ? mc_splitter_end(a->splitter) : MICA_OK;
 }
 
 static const char *text_of(const mc_buffer *text, size_t *len) {

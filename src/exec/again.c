@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "exec/bind.h"
 #include "graph/subgraph.h"
+#include "op/require.h"
+
+#include <mica/ops.h>
 
 /* A graph that is recorded again. */
 typedef struct again {
@@ -95,9 +98,22 @@ static mica_status list_graph(const mc_subgraph *g, mc_recorded *from, mc_record
     return mc_scope_open(mica_scope_device(g->graph), &into->s);
 }
 
-/* The subgraph for the operands a->in of a node. */
+/* Results of the shapes of a branch, which a run that takes it does not get. */
+static mica_status refuse_branch(const again *a, const mc_subgraph *g, mc_recorded *into) {
+    for (uint32_t i = 0; i < g->n_results; i++) {
+        mc_layout l = *mc_subgraph_result(g, i);
+        for (int k = 0; k < l.ndim; k++)
+            MC_TRY(mc_dim_value(l.shape[k], a->values, &l.shape[k]));
+        mica_array x = mica_zeros(into->s, l.shape, l.ndim, l.dtype);
+        into->results[i] =
+            mc_require(into->s, x, mica_scalar(into->s, 0, MICA_BOOL), MC_REQUIRE_BRANCH);
+    }
+    return mica_scope_status(into->s);
+}
+
+/* The subgraph for the operands a->in of a node. refused: nothing of it, but an error. */
 static mica_status graph_again(const again *a, const mc_node *node, const void *attr,
-                               const mc_subgraph *g, const mc_subgraph **made) {
+                               const mc_subgraph *g, bool refused, const mc_subgraph **made) {
     mc_recorded from, into;
     mica_status status = list_graph(g, &from, &into);
     for (uint32_t i = 0; i < g->n_params && status == MICA_OK; i++) {
@@ -107,7 +123,9 @@ static mica_status graph_again(const again *a, const mc_node *node, const void *
         into.params[i] = mc_leaf_param(into.s, &layout, false);
         status = mica_scope_status(into.s);
     }
-    if (status == MICA_OK) status = mc_record_again(&from, &into, a->values, a->precision);
+    if (status == MICA_OK)
+        status = refused ? refuse_branch(a, g, &into)
+                         : mc_record_again(&from, &into, a->values, a->precision);
     if (status == MICA_OK)
         status = mc_subgraph_make(into.s, into.params, NULL, into.n_params, into.results,
                                   into.n_results, made);
@@ -119,15 +137,21 @@ static mica_status graph_again(const again *a, const mc_node *node, const void *
     return status;
 }
 
-/* Records a node of control flow; subgraphs nest to MC_SUBGRAPH_DEPTH. */
+/* Records a node of control flow. One branch of an if may not fit the values: a run that takes it
+ * fails. Subgraphs nest to MC_SUBGRAPH_DEPTH. */
 static mica_status record_control(again *a, uint32_t i, const mc_node *node, mc_graph_ref *attr) {
     const mc_attr_field *fields = mc_op_get(node->op)->attr_fields;
     mica_status status = MICA_OK;
+    int refused = 0;
     for (const mc_attr_field *f = fields; f->name; f++)
         if (f->kind == MC_ATTR_GRAPH) attr[f->at].graph = NULL;
-    for (const mc_attr_field *f = fields; f->name && status == MICA_OK; f++)
-        if (f->kind == MC_ATTR_GRAPH)
-            status = graph_again(a, node, attr, mc_attr_graph(node->attr, f), &attr[f->at].graph);
+    for (const mc_attr_field *f = fields; f->name && status == MICA_OK; f++) {
+        if (f->kind != MC_ATTR_GRAPH) continue;
+        const mc_subgraph *g = mc_attr_graph(node->attr, f);
+        status = graph_again(a, node, attr, g, false, &attr[f->at].graph);
+        if (status != MICA_ESHAPE || node->op != MC_OP_IF || refused++ > 0) continue;
+        status = graph_again(a, node, attr, g, true, &attr[f->at].graph);
+    }
     if (status == MICA_OK)
         a->made[i] = mc_record(a->into->s, node->op, attr, a->in, (int)node->n_in);
     for (const mc_attr_field *f = fields; f->name; f++)

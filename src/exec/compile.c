@@ -438,7 +438,7 @@ static mica_status record_inline(const call *c, mica_scope *into, mica_array *re
     for (size_t i = 0; i < c->n_results && status == MICA_OK; i++)
         status = mc_check_valid(results[i], "function_call: a result");
     if (status == MICA_OK) status = mica_scope_status(into);
-    if (status != MICA_OK) mc_scope_forget_error(into); /* what failed is the call's own */
+    if (status != MICA_OK) mica_scope_clear_error(into); /* what failed is the call's own */
     return status;
 }
 

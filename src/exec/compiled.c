@@ -67,8 +67,11 @@ static void tell(const mc_compiled *c, size_t *bytes, uint32_t *changed) {
         changed[i] += c->changed[i];
 }
 
-static const mc_graph_runner runner = {
-    .make = mc_compiled_make, .free = mc_compiled_free, .tell = tell, .run = mc_compiled_run};
+static const mc_graph_runner runner = {.make = mc_compiled_make,
+                                       .free = mc_compiled_free,
+                                       .tell = tell,
+                                       .measure = mc_compiled_measure,
+                                       .run = mc_compiled_run};
 
 static mica_status compile_control(mc_compiled *c, const mc_part *part, const mc_lowered *whole,
                                    mc_segment *segment) {
@@ -179,6 +182,36 @@ void mc_compiled_free(mc_compiled *c) {
     pthread_mutex_destroy(&c->lock);
     mc_arena_deinit(&c->arena);
     mc_free(c);
+}
+
+/* ---- memory ---- */
+
+static mica_status measure_segment(const mc_segment *segment, mc_launch_memory *memory) {
+    const mc_backend *backend = segment->device->backend;
+    if (segment->control) return mc_control_measure(segment->control, memory);
+    if (backend->measure) return backend->measure(segment->executable, memory);
+    return mc_fail(MICA_EUNSUPPORTED, "before a run nobody knows what %s takes", backend->name);
+}
+
+/* Segments keep what they made until the run is over. */
+mica_status mc_compiled_measure(const mc_compiled *c, mc_launch_memory *memory) {
+    uint64_t made = 0, peak = 0, results = 0;
+    if (c->n_fallback > 0)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "before a run nobody knows what %s takes beside other devices",
+                       c->device->backend->name);
+    if (c->whole) return measure_segment(c->segments, memory);
+    for (uint32_t i = 0; i < c->n_segments; i++) {
+        mc_launch_memory own = {0};
+        MC_TRY(measure_segment(&c->segments[i], &own));
+        if (made + own.results + own.others > peak) peak = made + own.results + own.others;
+        made += own.results;
+    }
+    for (uint32_t i = 0; i < c->n_results; i++)
+        if (c->result_slots[i] >= c->n_params) results += (uint64_t)mc_layout_bytes(&c->results[i]);
+    if (results > peak) results = peak;
+    *memory = (mc_launch_memory){.results = results, .others = peak - results};
+    return MICA_OK;
 }
 
 /* ---- running several segments ---- */

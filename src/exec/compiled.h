@@ -69,4 +69,9 @@ mica_status mc_compiled_launch(const mc_compiled *compiled, mc_binding *args,
 mica_status mc_compiled_run(const mc_compiled *compiled, mc_binding *args, const uint64_t *scalars,
                             mc_result *results, const mica_cancel *cancel);
 
+/* What a run takes; of several segments, and of control flow, no less than that.
+ * errors  MICA_EUNSUPPORTED the device cannot tell, or another one runs some of the ops;
+ *         MICA_ENOMEM */
+mica_status mc_compiled_measure(const mc_compiled *compiled, mc_launch_memory *memory);
+
 #endif

@@ -149,8 +149,11 @@ static mica_status measure(mc_control *c, const mc_subgraph *body) {
     if (!c->row_bytes || !c->out_bytes) return mc_fail_nomem("compiling control flow");
     for (uint32_t i = 0; c->op == MC_OP_SCAN && i < c->n_in; i++)
         c->row_bytes[i] = mc_layout_bytes(mc_subgraph_param(body, i));
-    for (uint32_t i = 0; c->op == MC_OP_SCAN && i < c->n_out; i++)
-        c->out_bytes[i] = mc_layout_bytes(mc_subgraph_result(body, i));
+    for (uint32_t i = 0; i < c->n_out; i++) {
+        bool rounds = c->op == MC_OP_WHILE && i == c->n_carried;
+        c->out_bytes[i] =
+            rounds ? (int64_t)sizeof(int32_t) : mc_layout_bytes(mc_subgraph_result(body, i));
+    }
     return MICA_OK;
 }
 
@@ -160,7 +163,7 @@ static mica_status compile(mc_control *c, const mc_node *node) {
     c->n_in = node->n_in;
     c->n_out = (uint32_t)mc_node_n_out(node);
     read_attr(c, node, graphs);
-    MC_TRY(measure(c, graphs[0]));
+    MC_TRY(measure(c, graphs[c->op == MC_OP_WHILE]));
     for (int i = 0; i < 2 && graphs[i]; i++)
         MC_TRY(compile_routine(c, graphs[i], &c->routines[i]));
     if (pthread_mutex_init(&c->lock, NULL) != 0)
@@ -205,6 +208,38 @@ void mc_control_tell(const mc_control *control, size_t *bytes, uint32_t *changed
     *bytes += control->bytes;
     for (int i = 0; i < MC_PASS_COUNT; i++)
         changed[i] += control->changed[i];
+}
+
+/* ---- memory ---- */
+
+static uint64_t sum_of(const mc_launch_memory *memory) {
+    return memory->results + memory->others;
+}
+
+/* What is carried, or what a branch gives, and the rows that a scan stacks. */
+static uint64_t result_bytes(const mc_control *c) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < c->n_out; i++) {
+        bool stacked = c->op == MC_OP_SCAN && i >= c->n_carried;
+        bytes += (uint64_t)c->out_bytes[i] * (stacked ? (uint64_t)c->length : 1);
+    }
+    return bytes;
+}
+
+/* A round makes what is carried next while what was carried is still there. */
+mica_status mc_control_measure(const mc_control *c, mc_launch_memory *memory) {
+    mc_launch_memory own[2] = {{0}, {0}};
+    uint64_t results = result_bytes(c), most = 0;
+    for (int i = 0; i < 2; i++) {
+        if (c->routines[i].compiled) MC_TRY(c->runner->measure(c->routines[i].compiled, &own[i]));
+        if (sum_of(&own[i]) > most) most = sum_of(&own[i]);
+    }
+    if (c->op == MC_OP_IF && most < results) most = results;
+    if (c->op == MC_OP_IF)
+        *memory = (mc_launch_memory){.results = results, .others = most - results};
+    else
+        *memory = (mc_launch_memory){.results = results, .others = most + results};
+    return MICA_OK;
 }
 
 /* ---- frames ---- */

@@ -19,6 +19,7 @@ typedef struct mc_graph_runner {
     void (*free)(mc_compiled *compiled); /* takes NULL */
     /* adds the memory that it holds, about, and what passes changed [MC_PASS_COUNT] */
     void (*tell)(const mc_compiled *compiled, size_t *bytes, uint32_t *changed);
+    mica_status (*measure)(const mc_compiled *compiled, mc_launch_memory *memory);
     mica_status (*run)(const mc_compiled *compiled, mc_binding *args, const uint64_t *scalars,
                        mc_result *results, const mica_cancel *cancel);
 } mc_graph_runner;
@@ -34,6 +35,9 @@ void mc_control_free(mc_control *control); /* takes NULL */
 
 /* As mc_graph_runner.tell. */
 void mc_control_tell(const mc_control *control, size_t *bytes, uint32_t *changed);
+
+/* What a run takes at most. errors  those of the runner */
+mica_status mc_control_measure(const mc_control *control, mc_launch_memory *memory);
 
 /* Runs it, and waits for its end.
  *

@@ -1,5 +1,6 @@
 #include "exec/executable.h"
 #include "exec/pass.h"
+#include "op/require.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 static mica_status choose_mode(mica_mode wanted, mica_mode *mode) {
     static const char *const names[] = {"", "lazy", "eager", "compiled"};
+    /* $MICA_MODE: how programs run: lazy (the default), eager or compiled */
     const char *named = getenv("MICA_MODE");
     if (wanted < MICA_MODE_DEFAULT || wanted > MICA_MODE_COMPILED)
         return mc_fail(MICA_EINVAL, "executable_open: there is no mode %d", (int)wanted);
@@ -28,6 +30,8 @@ static mica_status choose_mode(mica_mode wanted, mica_mode *mode) {
 }
 
 static mica_status read_environment(mica_executable *x) {
+    /* $MICA_CHECK_NAN: 1: the first step that gives NaN or infinity fails, and names its op */
+    /* $MICA_TRACE: a file that receives a line for each step of programs, with shapes and times */
     const char *nan = getenv("MICA_CHECK_NAN"), *trace = getenv("MICA_TRACE");
     x->check_nan = nan && strcmp(nan, "1") == 0;
     x->trace = trace && *trace ? mc_arena_strndup(&x->arena, trace, strlen(trace)) : NULL;
@@ -60,15 +64,27 @@ static uint32_t default_feed(const mica_executable *x, size_t number) {
     return (uint32_t)i;
 }
 
+static mc_executable_trim find_trim(const mica_program *p, mica_array result) {
+    mc_executable_trim trim = {.count = MC_ABSENT};
+    uint32_t node;
+    if (!mc_required_count(result, &trim.axis, &node)) return trim;
+    for (uint32_t k = 0; k < p->n_results; k++)
+        if (p->results[k].node == node) trim.count = k;
+    return trim;
+}
+
 static mica_status list_ports(mica_executable *x) {
     const mica_program *p = x->program;
     x->n_params = p->n_params;
     x->n_results = p->n_results;
     x->params = mc_arena_calloc(&x->arena, (x->n_params + 1) * sizeof *x->params);
     x->results = mc_arena_alloc(&x->arena, (x->n_results + 1) * sizeof *x->results);
-    if (!x->params || !x->results) return mc_fail_nomem("an executable");
-    for (size_t i = 0; i < x->n_results; i++)
+    x->trims = mc_arena_alloc(&x->arena, (x->n_results + 1) * sizeof *x->trims);
+    if (!x->params || !x->results || !x->trims) return mc_fail_nomem("an executable");
+    for (size_t i = 0; i < x->n_results; i++) {
         x->results[i] = mc_layout_of(p->results[i]);
+        x->trims[i] = find_trim(p, p->results[i]);
+    }
     for (size_t i = 0; i < x->n_params; i++) {
         const mc_node *node = mc_scope_node(p->graph, (uint32_t)i);
         mc_executable_param *param = &x->params[i];
@@ -84,6 +100,8 @@ static mica_status list_ports(mica_executable *x) {
 }
 
 static mica_status open_bounds(mica_executable *x, const mica_executable_options *o) {
+    /* $MICA_PASSES_OFF: names of passes over graphs to leave out, separated by commas: to find what
+     * a fault comes from */
     const char *names = o->passes_off ? o->passes_off : getenv("MICA_PASSES_OFF");
     uint32_t passes_off;
     MC_TRY(

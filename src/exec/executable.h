@@ -51,6 +51,12 @@ struct mica_ticket {
 };
 typedef struct mica_ticket mc_executable_run;
 
+/* Of a result the axis that a run has the first elements of, and the result that says how many. */
+typedef struct mc_executable_trim {
+    int axis;
+    uint32_t count; /* MC_ABSENT: it is not trimmed */
+} mc_executable_trim;
+
 struct mica_executable {
     mica_device *device;
     mica_program *program; /* a reference */
@@ -62,6 +68,7 @@ struct mica_executable {
     size_t n_params, n_results;
     mc_executable_param *params; /* [n_params] */
     const mc_layout **results;   /* [n_results] of the graph */
+    mc_executable_trim *trims;   /* [n_results] */
     mc_bounds *bounds;           /* shared with clones */
     mc_bound *bound; /* of the last run, held, with a seat where it is compiled; NULL: none */
     mc_seat *seat;

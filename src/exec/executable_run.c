@@ -259,9 +259,28 @@ static mica_status check_into(const mica_executable *x, mica_scope *into, mica_a
     return mc_fail(MICA_EINVAL, "executable_run: the scope is of another device");
 }
 
+/* Cuts results to what their counts say. errors  those of reading a device's memory */
+static mica_status trim(mc_executable_run *run) {
+    const mica_executable *x = run->x;
+    for (size_t i = 0; i < x->n_results; i++) {
+        int64_t n = 0, *length = &run->layouts[i].shape[x->trims[i].axis];
+        if (x->trims[i].count == MC_ABSENT) continue;
+        const mc_result *count = &run->results[x->trims[i].count];
+        MC_TRY(
+            mc_storage_read(x->device, count->storage, (size_t)count->offset_bytes, &n, sizeof n));
+        if (n >= 0 && n < *length) *length = n;
+    }
+    return MICA_OK;
+}
+
 /* Gives the results to arrays of `into`, or drops them. */
 static mica_status hand_out(mc_executable_run *run, mica_scope *into, mica_array *results) {
     const mica_executable *x = run->x;
+    mica_status trimmed = into ? trim(run) : MICA_OK;
+    if (trimmed != MICA_OK) {
+        drop_results(run);
+        return trimmed;
+    }
     for (size_t i = 0; into && i < x->n_results; i++) {
         results[i] =
             mc_leaf(into, &run->layouts[i], run->results[i].storage, run->results[i].offset_bytes);
@@ -271,7 +290,7 @@ static mica_status hand_out(mc_executable_run *run, mica_scope *into, mica_array
     mica_status status = into ? mica_scope_status(into) : MICA_OK;
     for (size_t i = 0; status != MICA_OK && i < x->n_results; i++)
         results[i] = (mica_array){into, MC_ABSENT};
-    if (status != MICA_OK) mc_scope_forget_error(into);
+    if (status != MICA_OK) mica_scope_clear_error(into);
     return status;
 }
 

@@ -102,12 +102,11 @@ static bool is_small(const mica_scope *s, const mc_node *node) {
     return bytes_of(node) <= in;
 }
 
-/* Whether the host may compute it before anybody asks: control flow may go on for ever, and
- * functions of the application may do more than compute. */
+/* Whether the host may compute it before anybody asks: control flow may go on for ever, and some
+ * ops do more than compute. */
 static bool may_fold(const mica_scope *s, const mc_node *node) {
     const mc_op_def *def = mc_op_get(node->op);
-    if (mc_op_is_control(def) || node->op == MC_OP_CUSTOM || node->op == MC_OP_REQUIRE)
-        return false;
+    if (mc_op_is_control(def) || def->acts || node->op == MC_OP_REQUIRE) return false;
     return node->op == MC_OP_PART || is_small(s, node);
 }
 
@@ -190,26 +189,26 @@ static bool add_node_key(mc_buffer *key, const mc_node *node, const mica_array *
     return ok && mc_add_attr_key(key, node);
 }
 
-/* Whether it calls functions of the application, also in subgraphs. */
-static bool calls_application(const mc_node *node) {
+/* Whether it does more than compute, also in subgraphs. */
+static bool acts(const mc_node *node) {
     const mc_op_def *def = mc_op_get(node->op);
-    bool calls = node->op == MC_OP_CUSTOM;
+    bool found = def->acts;
     for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++) {
         if (f->kind != MC_ATTR_GRAPH) continue;
         mica_scope *s = mc_attr_graph(node->attr, f)->graph;
-        for (uint32_t i = 0; i < mc_scope_count(s) && !calls; i++)
-            calls = calls_application(mc_scope_node(s, i));
+        for (uint32_t i = 0; i < mc_scope_count(s) && !found; i++)
+            found = acts(mc_scope_node(s, i));
     }
-    return calls;
+    return found;
 }
 
-/* The node of the new graph with this op, these operands and attributes, or a new one. Functions of
- * the application are called as often as they are there. */
+/* The node of the new graph with this op, these operands and attributes, or a new one. What
+ * does more than compute is done as often as it is there. */
 static mica_array record_common(mc_copying *c, void *map, uint32_t i, mica_array *in) {
     const mc_node *node = mc_scope_node(c->from, i);
     mc_buffer key = {0};
     uint64_t found;
-    if (calls_application(node)) return mc_pass_keep(c, i, in);
+    if (acts(node)) return mc_pass_keep(c, i, in);
     bool ok = add_node_key(&key, node, in);
     char *bytes = ok ? mc_arena_strndup(c->arena, (const char *)key.data, key.len) : NULL;
     mc_str text = {bytes, key.len};

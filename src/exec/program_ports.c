@@ -59,13 +59,9 @@ mica_status mica_program_get_memory(const mica_program *program, mica_program_me
                        "program_get_memory: symbol %s has no value (mica_program_bind)",
                        program->symbols[0].name);
     const mc_compiled *c = program->cached->compiled;
-    const mc_backend *backend = program->device->backend;
     mc_launch_memory launch = {0};
-    if (!c->whole || !backend->measure)
-        return mc_fail(MICA_EUNSUPPORTED,
-                       "program_get_memory: before a run nobody knows what %s takes%s",
-                       backend->name, c->whole ? "" : " for control flow, or beside other devices");
-    MC_TRY(backend->measure(c->segments->executable, &launch));
+    mica_status status = mc_compiled_measure(c, &launch);
+    if (status != MICA_OK) return mc_fail_context(status, "program_get_memory");
     mica_program_memory found = {.peak_bytes = launch.results + launch.others,
                                  .result_bytes = launch.results};
     add_leaves(program, &found);

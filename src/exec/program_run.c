@@ -251,7 +251,7 @@ static mica_status start(const mica_program *program, mica_scope *into, const mi
     give_back(p, b);
     if (status == MICA_OK) return MICA_OK;
     make_invalid(p, into, results);
-    mc_scope_forget_error(into); /* what was recorded in it is the run's own */
+    mica_scope_clear_error(into); /* what was recorded in it is the run's own */
     return status;
 }
 

@@ -22,7 +22,7 @@ static mica_status begin(mica_scope *s, const char *what, bool complete) {
 
 /* The end of a call that began as `began` says: what failed since is the call's own. */
 static mica_status end(mica_scope *s, mica_status began, mica_status status) {
-    if (began == MICA_OK && status != MICA_OK) mc_scope_forget_error(s);
+    if (began == MICA_OK && status != MICA_OK) mica_scope_clear_error(s);
     return status;
 }
 

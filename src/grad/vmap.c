@@ -184,7 +184,7 @@ mica_status mica_vmap(mica_scope *s, mica_compile_fn fn, void *user, const mica_
         return mc_fail(MICA_EINVAL, "vmap: NULL");
     MC_TRY(mica_scope_status(s));
     mica_status status = map(&v, fn, user, args, n_args, shared, results, n_results);
-    if (status != MICA_OK) mc_scope_forget_error(s); /* what failed is the call's own */
+    if (status != MICA_OK) mica_scope_clear_error(s); /* what failed is the call's own */
     for (size_t k = 0; k < n_results && status != MICA_OK; k++)
         results[k] = (mica_array){s, MC_ABSENT};
     mc_arena_deinit(&v.arena);

@@ -1,5 +1,6 @@
 #include "grammar/grammar_constraint.h"
 
+#include "answer/format.h"
 #include "base/alloc.h"
 #include "grammar/matcher.h"
 #include "grammar/token_trie.h"
@@ -214,6 +215,13 @@ static mica_status constraint_mask(mc_constraint *constraint, mc_token_mask *mas
     return MICA_OK;
 }
 
+/* The state behind a text; MC_STATE_DEAD: it may not come. */
+static mica_status step_text(mc_matcher *m, mc_str text, int32_t *state) {
+    for (size_t i = 0; i < text.len && *state != MC_STATE_DEAD; i++)
+        MC_TRY(mc_matcher_step(m, *state, (uint8_t)text.ptr[i], state));
+    return MICA_OK;
+}
+
 static mica_status take_token(grammar_constraint *c, int32_t id) {
     MC_TRY(need_matcher(c));
     mc_matcher *m = c->matcher;
@@ -221,11 +229,14 @@ static mica_status take_token(grammar_constraint *c, int32_t id) {
     mc_str text = {NULL, 0};
     if (id >= 0 && (size_t)id < c->trie->vocab) text = c->trie->texts[id];
     if (!text.ptr) return mc_fail(MICA_EINVAL, "the grammar does not allow token %d", (int)id);
-    for (size_t i = 0; i < text.len; i++) {
-        MC_TRY(mc_matcher_step(m, state, (uint8_t)text.ptr[i], &state));
-        if (state == MC_STATE_DEAD)
-            return mc_fail(MICA_EINVAL, "the grammar does not allow token %d here", (int)id);
+    MC_TRY(step_text(m, text, &state));
+    bool mark = (uint8_t)text.ptr[0] == MC_MARK;
+    if (state == MC_STATE_DEAD && mark && !mica_tokenizer_is_special(c->grammars->tokenizer, id)) {
+        state = m->held; /* it is a text here */
+        MC_TRY(step_text(m, (mc_str){text.ptr + 1, text.len - 1}, &state));
     }
+    if (state == MC_STATE_DEAD)
+        return mc_fail(MICA_EINVAL, "the grammar does not allow token %d here", (int)id);
     m->held = state;
     return mc_matcher_trim(m);
 }

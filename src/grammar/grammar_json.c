@@ -126,20 +126,6 @@ int32_t mc_build_any_object(mc_json_rules *rules, int32_t next) {
     return mc_build_call(rules->b, rules->object, next);
 }
 
-int32_t mc_build_any_keywords(mc_json_rules *rules, int32_t next) {
-    mc_builder *b = rules->b;
-    int32_t name = mc_build_open(b), more = mc_build_open(b),
-            end = mc_build_range(b, ')', ')', next);
-    int32_t value = mc_build_range(b, '=', '=', mc_build_any_value(rules, more));
-    int32_t letters = mc_build_split(
-        b, mc_build_range(b, 'a', 'z', name),
-        mc_build_split(b, mc_build_range(b, 'A', 'Z', name), mc_build_range(b, '_', '_', name)));
-    mc_build_close(b, name, mc_build_split(b, letters, mc_build_range(b, '0', '9', name)), value);
-    int32_t comma = mc_build_range(b, ',', ',', mc_build_space(rules, letters));
-    mc_build_close(b, more, end, comma);
-    return mc_build_split(b, letters, end);
-}
-
 int32_t mc_build_any_array(mc_json_rules *rules, int32_t next) {
     if (rules->b->status != MICA_OK) return MC_DEAD;
     if (rules->array == MC_DEAD) {
@@ -206,8 +192,9 @@ static int32_t constant_rest(mc_json_rules *rules, mc_json_iter it, int depth, s
 static int32_t constant_number(mc_builder *b, mc_json value, int32_t next) {
     mc_buffer text = {0};
     double number = 0;
-    if (mc_json_get_type(value) == MC_JSON_FLOAT && mc_json_get_float(value, &number) &&
-        fabs(number) >= 0x1p53)
+    uint64_t large;
+    if (mc_json_get_type(value) == MC_JSON_FLOAT && !mc_json_get_uint(value, &large) &&
+        mc_json_get_float(value, &number) && fabs(number) >= 0x1p53)
         return fail(b, mc_fail(MICA_EUNSUPPORTED, "a constant number that large"));
     bool done = mc_json_put_value(&text, value, MC_JSON_ONE_LINE);
     int32_t start = mc_build_text(b, text.data, text.len, next);

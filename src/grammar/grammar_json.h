@@ -25,8 +25,18 @@ int32_t mc_build_any_value(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_object(mc_json_rules *rules, int32_t next);
 int32_t mc_build_any_array(mc_json_rules *rules, int32_t next);
 
-/* Any arguments of a call in Python behind its parenthesis: a=1, b="x"). Values are JSON. */
-int32_t mc_build_any_keywords(mc_json_rules *rules, int32_t next);
+/* How the members of an object are written where they are no JSON: the arguments of calls. The
+ * values of members are JSON all the same, but for those that are nothing but strings: */
+typedef struct mc_member_form {
+    const char *before, *assign; /* before a name, and behind it; NULL: nothing */
+    const char *assign_text;     /* behind the name of a string as it is; NULL: as `assign` */
+    const char *after;           /* behind a value; NULL: nothing */
+    const char *separator;       /* between two members */
+    const char *end;             /* behind them all */
+    const char *quote;           /* around a string as it is; NULL: it is JSON, unless it is raw */
+    bool raw;                    /* a string is as it is up to `after` */
+    bool spaced;                 /* there may be white space between all of these */
+} mc_member_form;
 
 /* Strings of min to max characters; max -1: no limit. */
 int32_t mc_build_string(mc_json_rules *rules, int64_t min, int64_t max, int32_t next);

@@ -1,6 +1,6 @@
 #include "grammar/grammar_number.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +42,54 @@ static int32_t fraction(mc_builder *b, int32_t next) {
     return mc_build_split(b, mc_build_range(b, '.', '.', digits), next);
 }
 
+/* ---- decimals ---- */
+
+static void drop_zeros(mc_decimal *d) {
+    for (; d->digits && d->digits % 10 == 0; d->power++)
+        d->digits /= 10;
+}
+
+bool mc_decimal_of(mc_json v, mc_decimal *d) {
+    char text[40];
+    double number;
+    int64_t whole;
+    int precision = 0;
+    *d = (mc_decimal){.digits = 0};
+    if (mc_json_get_type(v) == MC_JSON_INT && mc_json_get_int(v, &whole)) {
+        d->negative = whole < 0;
+        d->digits = whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole;
+    } else if (!mc_json_get_uint(v, &d->digits)) {
+        if (!mc_json_get_float(v, &number)) return false;
+        do /* d.ddde+xx */
+            snprintf(text, sizeof text, "%.*e", precision, number);
+        while (strtod(text, NULL) != number && precision++ < 16);
+        const char *e = strchr(text, 'e');
+        for (const char *c = text; c < e; c++)
+            if (*c >= '0' && *c <= '9') /* no point, in any locale */
+                d->digits = d->digits * 10 + (uint64_t)(*c - '0');
+        d->negative = number < 0;
+        d->power = d->digits ? atoi(e + 1) - precision : 0;
+    }
+    drop_zeros(d);
+    return true;
+}
+
+int mc_decimal_compare(mc_decimal a, mc_decimal b) {
+    char one[24], other[24];
+    if (a.negative != b.negative) return a.negative ? -1 : 1;
+    int greater = a.negative ? -1 : 1;
+    if (!a.digits || !b.digits) return greater * ((a.digits > 0) - (b.digits > 0));
+    int n = snprintf(one, sizeof one, "%" PRIu64, a.digits),
+        m = snprintf(other, sizeof other, "%" PRIu64, b.digits);
+    if (n + a.power != m + b.power) return n + a.power > m + b.power ? greater : -greater;
+    int order = strcmp(one, other); /* of as many places: a beginning of the other is less */
+    return order ? (order > 0 ? greater : -greater) : 0;
+}
+
 /* ---- bounds as digits ---- */
 
 enum {
-    DIGITS = MC_INTEGER_DIGITS + MC_FRACTION_DIGITS,
+    DIGITS = MC_BOUND_DIGITS + MC_FRACTION_DIGITS,
     EXACT_DIGITS = 15 /* so few differ as doubles, too: what is below a bound stays below it */
 };
 
@@ -55,26 +99,24 @@ typedef struct decimal {
     bool exclusive;          /* as a bound: the number itself is out of it */
 } decimal;
 
-/* A bound's magnitude with the fewest digits that mean this double. false: it has too many. */
-static bool to_decimal(double value, bool exclusive, decimal *d) {
-    char text[32];
+/* A bound's magnitude. false: it has too many digits. */
+static bool to_decimal(mc_number_bound bound, decimal *d) {
+    char text[24];
     memset(d->digits, '0', DIGITS);
     d->digits[DIGITS] = '\0';
-    d->exclusive = exclusive;
-    for (int n = 1; n <= 17; n++) { /* d.ddde+xx */
-        snprintf(text, sizeof text, "%.*e", n - 1, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    const char *e = strchr(text, 'e');
-    int power = atoi(e + 1), count = 0;
-    for (const char *c = text; c < e; c++) {
-        if (*c < '0' || *c > '9') continue; /* the point, in any locale */
-        int place = MC_INTEGER_DIGITS - 1 - power + count++;
-        if (*c == '0') continue;
-        if (place < 0 || place >= DIGITS) return false;
-        d->digits[place] = *c;
-    }
+    d->exclusive = bound.exclusive;
+    if (!bound.value.digits) return true;
+    int count = snprintf(text, sizeof text, "%" PRIu64, bound.value.digits),
+        first = MC_BOUND_DIGITS - count - bound.value.power;
+    if (first < 0 || first + count > DIGITS) return false;
+    memcpy(d->digits + first, text, (size_t)count);
     return true;
+}
+
+/* The places before the point that a number has none of. */
+static int places_free(const decimal *d) {
+    int n = (int)strspn(d->digits, "0");
+    return n < MC_BOUND_DIGITS - MC_INTEGER_DIGITS ? n : MC_BOUND_DIGITS - MC_INTEGER_DIGITS;
 }
 
 /* ---- between bounds ---- */
@@ -97,7 +139,7 @@ static bool rest_is_zero(const decimal *d, int place) {
 /* Whether the number may end before the digit at `place`, the digits before being those of the
  * bounds that are still tight. */
 static bool may_end(const between *r, int place, bool low, bool high) {
-    if (place < MC_INTEGER_DIGITS) return false;
+    if (place < MC_BOUND_DIGITS) return false;
     if (low && (!rest_is_zero(r->low, place) || r->low->exclusive)) return false;
     return !(high && r->high->exclusive && rest_is_zero(r->high, place));
 }
@@ -129,9 +171,9 @@ static int32_t digits_at(between *r, int place, bool low, bool high) {
 
 static int32_t make_place(between *r, int place, bool low, bool high) {
     int32_t end = may_end(r, place, low, high) ? r->next : MC_DEAD;
-    if (place >= r->end || (place == MC_INTEGER_DIGITS && r->integer)) return end;
+    if (place >= r->end || (place == MC_BOUND_DIGITS && r->integer)) return end;
     int32_t on = digits_at(r, place, low, high);
-    if (place == MC_INTEGER_DIGITS) on = mc_build_range(r->b, '.', '.', on);
+    if (place == MC_BOUND_DIGITS) on = mc_build_range(r->b, '.', '.', on);
     return mc_build_split(r->b, on, end);
 }
 
@@ -145,7 +187,7 @@ static int32_t from_place(between *r, int place, bool low, bool high) {
 static int32_t beginning_at(between *r, int first) {
     bool low = true, high = r->high != NULL;
     r->end = first + EXACT_DIGITS < DIGITS ? first + EXACT_DIGITS : DIGITS;
-    if (r->integer || r->end < MC_INTEGER_DIGITS) r->end = MC_INTEGER_DIGITS;
+    if (r->integer || r->end < MC_BOUND_DIGITS) r->end = MC_BOUND_DIGITS;
     for (int i = 0; i <= DIGITS; i++)
         r->free[i] = UNMADE;
     for (int i = 0; i < first; i++) { /* leading zeros are not written */
@@ -153,7 +195,7 @@ static int32_t beginning_at(between *r, int first) {
         if (high && r->high->digits[i] > '0') high = false;
     }
     int32_t all = MC_DEAD;
-    int from = first == MC_INTEGER_DIGITS - 1 ? '0' : '1';
+    int from = first == MC_BOUND_DIGITS - 1 ? '0' : '1';
     for (int c = from; c <= '9'; c++) {
         int least = r->low->digits[first], greatest = high ? r->high->digits[first] : '9';
         if (c < least || c > greatest) continue;
@@ -168,7 +210,9 @@ static int32_t magnitudes(mc_builder *b, bool integer, const decimal *low, const
                           int32_t next) {
     between r = {.b = b, .low = low, .high = high, .integer = integer, .next = next};
     int32_t all = MC_DEAD;
-    for (int first = 0; first < MC_INTEGER_DIGITS; first++)
+    int first = places_free(low);
+    if (high && places_free(high) < first) first = places_free(high);
+    for (; first < MC_BOUND_DIGITS; first++)
         all = mc_build_split(b, beginning_at(&r, first), all);
     return all;
 }
@@ -177,26 +221,24 @@ static int32_t magnitudes(mc_builder *b, bool integer, const decimal *low, const
 
 static int32_t bounded(mc_builder *b, bool integer, mc_number_bound low, mc_number_bound high,
                        int32_t next) {
-    decimal least, greatest;
-    if ((low.given && !to_decimal(fabs(low.value), low.exclusive, &least)) ||
-        (high.given && !to_decimal(fabs(high.value), high.exclusive, &greatest))) {
+    decimal least, greatest, zero;
+    if (!to_decimal(low, &least) || !to_decimal(high, &greatest)) {
         mc_builder_fail(b, mc_fail(MICA_EUNSUPPORTED,
                                    "a bound needs more than %d digits before or "
                                    "%d behind the point",
-                                   MC_INTEGER_DIGITS, MC_FRACTION_DIGITS));
+                                   MC_BOUND_DIGITS, MC_FRACTION_DIGITS));
         return MC_DEAD;
     }
-    bool below = !low.given || low.value < 0, above = !high.given || high.value >= 0;
-    decimal zero;
-    (void)to_decimal(0, false, &zero);
+    bool below = !low.given || low.value.negative, above = !high.given || !high.value.negative;
+    (void)to_decimal((mc_number_bound){.given = true}, &zero);
     int32_t positive = MC_DEAD, negative = MC_DEAD;
     if (above) {
-        const decimal *from = low.given && low.value >= 0 ? &least : &zero;
+        const decimal *from = low.given && !low.value.negative ? &least : &zero;
         positive = magnitudes(b, integer, from, high.given ? &greatest : NULL, next);
     }
     if (below) { /* -0 is written as 0 */
         zero.exclusive = true;
-        const decimal *from = high.given && high.value < 0 ? &greatest : &zero;
+        const decimal *from = high.given && high.value.negative ? &greatest : &zero;
         negative = magnitudes(b, integer, from, low.given ? &least : NULL, next);
         negative = mc_build_range(b, '-', '-', negative);
     }

@@ -14,9 +14,10 @@ typedef struct reasoning {
     mc_grammars *grammars; /* held */
     const mc_token_trie *trie;
     mc_constraint *inner; /* owned; NULL: none */
+    mc_buffer
+        marks; /* "\n" and what ends a thought, which is what ends it by force; what begins it */
     mc_str begin, end;
-    char forced[64]; /* what ends a thought by force */
-    size_t forced_len, forced_at;
+    size_t forced_at;
     int64_t left; /* tokens of the budget */
     phase phase;
     mc_buffer recent; /* the last bytes, which may begin the mark */
@@ -26,13 +27,19 @@ static bool is_forced(const reasoning *r) {
     return r->phase == PHASE_THOUGHT && r->left <= 0;
 }
 
+/* What ends a thought by force. */
+static mc_str forced_of(const reasoning *r) {
+    return (mc_str){r->end.ptr - 1, r->end.len + 1};
+}
+
 /* Sets the bits of the tokens that begin the rest of what is forced. */
 static void allow_forced(const reasoning *r, uint32_t *allowed) {
     const mc_trie_node *nodes = MC_BUFFER_AT(&r->trie->all.nodes, mc_trie_node);
     const int32_t *ids = MC_BUFFER_AT(&r->trie->all.ids, int32_t);
     size_t end = MC_BUFFER_COUNT(&r->trie->all.nodes, mc_trie_node), i = 0;
-    for (size_t at = r->forced_at; at < r->forced_len && i < end; at++) {
-        while (i < end && nodes[i].byte != (uint8_t)r->forced[at])
+    const mc_str forced = forced_of(r);
+    for (size_t at = r->forced_at; at < forced.len && i < end; at++) {
+        while (i < end && nodes[i].byte != (uint8_t)forced.ptr[at])
             i = nodes[i].end;
         if (i >= end) return;
         for (uint32_t k = 0; k < nodes[i].count; k++)
@@ -114,6 +121,7 @@ static void reasoning_close(mc_constraint *constraint) {
     mc_constraint_close(&r->inner);
     mc_grammars_close(&r->grammars);
     mc_buffer_deinit(&r->recent);
+    mc_buffer_deinit(&r->marks);
     mc_free(r);
 }
 
@@ -130,11 +138,13 @@ static mica_status open_reasoning(mc_grammars *grammars, const mc_answer_format 
     if (!r) return mc_fail_nomem("a constraint");
     r->constraint.ops = &ops;
     r->grammars = mc_grammars_retain(grammars);
-    r->begin = mc_str_of(format->think_begin);
-    r->end = mc_str_of(format->think_end);
-    r->forced[0] = '\n';
-    memcpy(r->forced + 1, r->end.ptr, r->end.len);
-    r->forced_len = r->end.len + 1;
+    bool done = mc_buffer_add_byte(&r->marks, '\n') &&
+                mc_format_literal(format, format->think_end, &r->marks);
+    size_t len = r->marks.len;
+    if (!done || !mc_format_literal(format, format->think_begin, &r->marks))
+        return mc_fail_nomem("a constraint");
+    r->end = (mc_str){r->marks.data + 1, len - 1};
+    r->begin = (mc_str){r->marks.data + len, r->marks.len - len};
     r->left = budget;
     r->phase = is_open ? PHASE_THOUGHT : PHASE_BEGIN;
     return mc_grammars_need_trie(grammars, &r->trie);

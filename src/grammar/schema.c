@@ -301,7 +301,7 @@ static bool excludes(mc_schema *s, const mc_clause *c, int type) {
 static int32_t build_types(mc_schema *s, const mc_clause *c) {
     mc_builder *b = s->b;
     int32_t all = MC_DEAD;
-    int types = s->keywords ? c->types & MC_TYPE_OBJECT : c->types;
+    int types = s->form ? c->types & MC_TYPE_OBJECT : c->types;
     if (b->status != MICA_OK) return MC_DEAD;
     if (types == MC_TYPE_ANY && !c->groups && !c->facts)
         return mc_build_any_value(s->rules, MC_RETURN);
@@ -337,8 +337,8 @@ static int32_t build_clauses(mc_schema *s, const mc_schema_item *item) {
         int32_t way = MC_DEAD;
         if (!constants)
             way = build_types(s, c);
-        else if (s->keywords)
-            way = mc_schema_fail(s, MICA_EUNSUPPORTED, "", "constants as arguments in Python");
+        else if (s->form)
+            way = mc_schema_fail(s, MICA_EUNSUPPORTED, "", "constants as arguments");
         else if (!last || constants->pointer != last->pointer) /* else they are there already */
             way = mc_build_constants(s, c, constants);
         if (constants) last = constants;
@@ -485,14 +485,15 @@ int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, 
 }
 
 /* The object itself is no rule that others may share: within it, it is one in JSON. */
-int32_t mc_build_keywords(mc_json_rules *rules, mc_json schema, const char *name, int32_t next) {
+int32_t mc_build_members(mc_json_rules *rules, const mc_member_form *form, mc_json schema,
+                         const char *name, int32_t next) {
     mc_schema s = schema_of(rules, schema, name);
     const mc_literal root = {schema, name, false};
     if (next == MC_DEAD || rules->b->status != MICA_OK) return MC_DEAD;
     const mc_schema_item item = {&root, 1, mc_build_rule(rules->b)};
-    s.keywords = true;
+    s.form = form;
     int32_t start = build_clauses(&s, &item);
-    s.keywords = false;
+    s.form = NULL;
     mc_build_define(rules->b, item.rule, start);
     build_items(&s);
     deinit(&s);

@@ -32,11 +32,11 @@ mica_status mc_schema_compile(const char *text, size_t len, mc_grammar **grammar
  * errors  of the builder, as above */
 int32_t mc_build_schema(mc_json_rules *rules, mc_json schema, const char *name, int32_t next);
 
-/* The objects of a schema as the arguments of a call in Python, behind the opening parenthesis:
- * a=1, b="x"). Their values are JSON, which answer/call_python.h reads, too. Members of names that
- * Python does not have there are left out, as are those of no known names.
+/* The objects of a schema as the arguments of a call in a form, and what ends these. Members of
+ * names that Python does not have are left out, as are those of no known names.
  * errors  as above; MICA_EUNSUPPORTED a schema of constants */
-int32_t mc_build_keywords(mc_json_rules *rules, mc_json schema, const char *name, int32_t next);
+int32_t mc_build_members(mc_json_rules *rules, const mc_member_form *form, mc_json schema,
+                         const char *name, int32_t next);
 
 /* The texts that a regular expression (grammar/grammar_regex.h) matches as a whole.
  * errors  MICA_EFORMAT, MICA_EUNSUPPORTED with the place; MICA_EINVAL, MICA_ENOMEM */

@@ -1,4 +1,5 @@
 /* Constants, and whether the alternatives of oneOf exclude each other. */
+#include "grammar/grammar_number.h"
 #include "grammar/schema_parts.h"
 
 #include <string.h>
@@ -100,10 +101,8 @@ static bool differ(mc_json a, mc_json b) {
         return (mc_schema_type_of(a) | mc_schema_type_of(b)) != MC_TYPE_NUMBER;
     if (mc_json_get_str(a, &one) && mc_json_get_str(b, &other)) return !mc_str_eq(one, other);
     if (mc_json_get_bool(a, &yes) && mc_json_get_bool(b, &no)) return yes != no;
-    int64_t i, j;
-    if (mc_json_get_type(a) == MC_JSON_INT && mc_json_get_type(b) == MC_JSON_INT)
-        return mc_json_get_int(a, &i) && mc_json_get_int(b, &j) && i != j;
-    return false;
+    mc_decimal x, y;
+    return mc_decimal_of(a, &x) && mc_decimal_of(b, &y) && mc_decimal_compare(x, y) != 0;
 }
 
 /* Whether all of a's constants differ from all of b's; false if one has none. */

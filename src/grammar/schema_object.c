@@ -1,10 +1,12 @@
 /* Objects of a clause. */
 #include "answer/call_python.h"
+#include "answer/call_value.h"
 #include "base/alloc.h"
 #include "base/json_write.h"
 #include "grammar/grammar_chars.h"
 #include "grammar/grammar_pattern.h"
 #include "grammar/schema_parts.h"
+#include "grammar/schema_raw.h"
 
 #include <string.h>
 
@@ -21,15 +23,15 @@ typedef struct object {
     const mc_clause *c;
     const mc_group **groups; /* in their order */
     size_t group_count;
-    mc_buffer names;      /* mc_str: in the order in which members come */
-    mc_map known;         /* a name to its number */
-    mc_buffer patterns;   /* pattern */
-    int64_t min, max;     /* members; max -1: no limit */
-    bool others;          /* there may be members of other names */
-    bool keywords;        /* it is written as the arguments of a call in Python */
-    bool closed;          /* members are only those that some schema is about */
-    const mc_group *rest; /* whose "unevaluatedProperties" hold for the others, or NULL */
-    mc_buffer key_rules;  /* mc_literal: what "propertyNames" say */
+    mc_buffer names;            /* mc_str: in the order in which members come */
+    mc_map known;               /* a name to its number */
+    mc_buffer patterns;         /* pattern */
+    int64_t min, max;           /* members; max -1: no limit */
+    bool others;                /* there may be members of other names */
+    const mc_member_form *form; /* how members are written; NULL: in JSON */
+    bool closed;                /* members are only those that some schema is about */
+    const mc_group *rest;       /* whose "unevaluatedProperties" hold for the others, or NULL */
+    mc_buffer key_rules;        /* mc_literal: what "propertyNames" say */
     int32_t keys[1 << MAX_PATTERNS]; /* the rule of keys of a set of patterns; MC_DEAD: not made */
     mc_distinct distinct;            /* names that count where several others must be there */
 } object;
@@ -364,17 +366,43 @@ static bool is_keyword(mc_str name) {
     return good;
 }
 
+/* The mark behind a member's value that is a string as it is; NULL: it is JSON. */
+static const char *mark_of_text(const object *o, mc_str name) {
+    const mc_member_form *form = o->form;
+    const char *mark = !form ? NULL : form->raw ? form->after : form->quote;
+    return mark && mc_tool_takes_text(o->s->root, name) ? mark : NULL;
+}
+
+/* A value, and what follows: in a form, a string may be as it is. */
+static int32_t member_value(const object *o, mc_str name, const mc_buffer *schemas, int32_t next) {
+    mc_schema *s = o->s;
+    const mc_member_form *form = o->form;
+    const mc_literal *all = MC_BUFFER_AT(schemas, mc_literal);
+    size_t count = MC_BUFFER_COUNT(schemas, mc_literal);
+    const char *mark = mark_of_text(o, name);
+    if (mark) {
+        if (form->quote) next = mc_build_text(s->b, mark, strlen(mark), next);
+        int32_t text = mc_build_raw_string(s, all, count, mc_str_of(mark), next);
+        return form->quote ? mc_build_text(s->b, mark, strlen(mark), text) : text;
+    }
+    return mc_build_all(s, all, count, next);
+}
+
 /* The i-th named member, and what follows. */
 static int32_t named_member(const object *o, size_t i, const mc_buffer *schemas, int32_t next) {
     mc_schema *s = o->s;
+    const mc_member_form *form = o->form;
     mc_str name = MC_BUFFER_AT(&o->names, mc_str)[i];
-    if (o->keywords && !is_keyword(name)) return MC_DEAD;
     mc_buffer key = {0};
-    int32_t value = mc_build_all(s, MC_BUFFER_AT(schemas, mc_literal),
-                                 MC_BUFFER_COUNT(schemas, mc_literal), next);
-    bool done = true;
-    if (o->keywords) {
-        done = mc_buffer_add(&key, name.ptr, name.len) && mc_buffer_add_byte(&key, '=');
+    bool done;
+    if (form && !is_keyword(name)) return MC_DEAD;
+    if (form && form->after) next = mc_build_text(s->b, form->after, strlen(form->after), next);
+    int32_t value = member_value(o, name, schemas, next);
+    if (form) {
+        bool text = form->assign_text && mark_of_text(o, name);
+        const char *assign = text ? form->assign_text : form->assign;
+        done = mc_buffer_add_text(&key, form->before ? form->before : "") &&
+               mc_buffer_add(&key, name.ptr, name.len) && mc_buffer_add_text(&key, assign);
     } else {
         done = mc_buffer_add_byte(&key, '"') && mc_json_escape(&key, name) &&
                mc_buffer_add_text(&key, "\":");
@@ -405,14 +433,22 @@ static int64_t after_one(const object *o, int64_t count, int64_t cap) {
     return count < cap ? count + 1 : o->max >= 0 ? -1 : cap;
 }
 
+/* White space, where the form has any. */
+static int32_t space(const object *o, int32_t next) {
+    return o->form && !o->form->spaced ? next : mc_build_space(o->s->rules, next);
+}
+
 /* Ends behind `count` members. */
 static int32_t end_after(const object *o, int64_t count, int32_t end) {
     if (count < o->min) return MC_DEAD;
-    return count ? mc_build_space(o->s->rules, end) : end;
+    return count ? space(o, end) : end;
 }
 
 /* `member`, behind a comma unless it is the first. */
 static int32_t joined(const object *o, int64_t count, int32_t member) {
+    if (o->form && count)
+        return mc_build_text(o->s->b, o->form->separator, strlen(o->form->separator),
+                             space(o, member));
     return count ? byte(o, ',', mc_build_space(o->s->rules, member)) : member;
 }
 
@@ -494,7 +530,7 @@ static int32_t members(object *o, int32_t *places, int64_t cap, int32_t end) {
             }
         mc_buffer_deinit(&schemas);
     }
-    return mc_build_space(s->rules, places[0]);
+    return space(o, places[0]);
 }
 
 /* ---- what a clause says ---- */
@@ -539,7 +575,7 @@ static bool read_object(object *o) {
         if (f->kind >= MC_FACT_REQUIRED && f->kind <= MC_FACT_MEMBER && !add_name(o, f->name))
             return false;
     if (!take_constant_keys(o)) return false;
-    if (o->keywords) o->others = false;
+    if (o->form) o->others = false;
     int64_t count = (int64_t)MC_BUFFER_COUNT(&o->names, mc_str);
     if (o->max >= count && !o->others) o->max = -1; /* there are no more */
     if (o->min > MAX_COUNTED || o->max > MAX_COUNTED)
@@ -556,15 +592,18 @@ static int32_t build_object(object *o) {
     int32_t places[MAX_COUNTED + 1];
     int64_t cap = o->max >= 0 ? o->max : o->min > 1 ? o->min : 1;
     if (o->max >= 0 && o->min > o->max) return MC_DEAD;
-    if (o->keywords) return members(o, places, cap, byte(o, ')', MC_RETURN));
+    if (o->form) {
+        const char *end = o->form->end;
+        return members(o, places, cap, mc_build_text(o->s->b, end, strlen(end), MC_RETURN));
+    }
     return byte(o, '{', members(o, places, cap, byte(o, '}', MC_RETURN)));
 }
 
 int32_t mc_build_typed_object(mc_schema *s, const mc_clause *c) {
-    object o = {.s = s, .c = c, .keywords = s->keywords};
+    object o = {.s = s, .c = c, .form = s->form};
     if (!c->groups && !c->facts)
-        return o.keywords ? mc_build_any_keywords(s->rules, MC_RETURN)
-                          : mc_build_any_object(s->rules, MC_RETURN);
+        return o.form ? mc_build_any_members(s->rules, o.form, MC_RETURN)
+                      : mc_build_any_object(s->rules, MC_RETURN);
     for (size_t i = 0; i < sizeof o.keys / sizeof *o.keys; i++)
         o.keys[i] = MC_DEAD;
     int32_t all = read_object(&o) ? build_object(&o) : MC_DEAD;

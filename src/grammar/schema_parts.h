@@ -2,8 +2,8 @@
  * (mc_literal). schema.c walks over rules and finds the keywords of schemas; schema_ref.c follows
  * references; schema_clause.c brings what must hold into clauses without alternatives, such as
  * anyOf has; schema_scalar.c, schema_array.c and schema_object.c build the documents of a clause,
- * schema_choice.c alternatives and constants; schema_distinct.c texts that differ; schema_value.c
- * says whether a given value satisfies. */
+ * schema_raw.c strings that are not in quotes; schema_choice.c alternatives and constants;
+ * schema_distinct.c texts that differ; schema_value.c says whether a given value satisfies. */
 #ifndef GRAMMAR_SCHEMA_PARTS_H
 #define GRAMMAR_SCHEMA_PARTS_H
 
@@ -113,7 +113,7 @@ typedef struct mc_schema {
     const char *pointer; /* of the schema that is compiled now */
     int32_t other_chars; /* the rest of a key that is none of the known ones; MC_DEAD: not made */
     mc_buffer patterns;  /* mc_schema_pattern: those that values were compared with */
-    bool keywords;       /* what is compiled now is an object as arguments of a call in Python */
+    const mc_member_form *form; /* how the object is written that is compiled now; NULL: in JSON */
 } mc_schema;
 
 /* ---- errors ---- */
@@ -237,6 +237,10 @@ int32_t mc_build_typed_number(mc_schema *s, const mc_clause *c, int types);
 int32_t mc_build_typed_array(mc_schema *s, const mc_clause *c);
 int32_t mc_build_typed_object(mc_schema *s, const mc_clause *c);
 
+/* Strings for which all hold as they are, none of which has the mark in it, and what follows. */
+int32_t mc_build_raw_string(mc_schema *s, const mc_literal *all, size_t count, mc_str mark,
+                            int32_t next);
+
 /* The languages of strings (grammar/grammar_product.h) that a clause admits, which go into `parts`:
  * what is between the quotes. *languages: mc_language. false: error of the builder. */
 bool mc_string_languages(mc_schema *s, const mc_clause *c, mc_builder *parts, mc_buffer *languages);
@@ -306,10 +310,7 @@ bool mc_pattern_matches(mc_schema *s, mc_str pattern, mc_str text, bool *yes);
 /* false, too, where there is no time left: an error of the builder. */
 bool mc_values_equal(mc_schema *s, mc_json a, mc_json b);
 
-/* A number of up to 17 digits: digits * 10^power. false: it has more. */
-bool mc_number_digits(mc_json v, int64_t *digits, int *power);
-
 /* Reads "multipleOf": it is modulus / 10^places. false: error of the builder. */
-bool mc_read_multiple(mc_schema *s, mc_json v, int *modulus, int *places);
+bool mc_read_multiple(mc_schema *s, mc_json v, uint64_t *modulus, int *places);
 
 #endif

@@ -5,6 +5,7 @@
 #include "grammar/grammar_pattern.h"
 #include "grammar/schema_parts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -277,30 +278,23 @@ int32_t mc_build_typed_string(mc_schema *s, const mc_clause *c) {
 /* ---- numbers ---- */
 
 static bool read_bound(mc_schema *s, mc_json v, mc_keyword key, mc_number_bound *bound) {
-    int64_t whole;
     *bound = (mc_number_bound){.exclusive = key == MC_KEY_EXCLUSIVE_MINIMUM ||
                                             key == MC_KEY_EXCLUSIVE_MAXIMUM};
-    if (!mc_json_get_float(v, &bound->value)) {
-        mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(key), "want a number");
-        return false;
-    }
-    bound->given = true;
-    if (mc_json_get_type(v) != MC_JSON_INT || !mc_json_get_int(v, &whole) ||
-        (whole <= INT64_C(1) << 53 && whole >= -(INT64_C(1) << 53)))
-        return true;
-    mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(key), "a number that large");
-    return false;
+    bound->given = mc_decimal_of(v, &bound->value);
+    if (!bound->given) mc_schema_fail(s, MICA_EUNSUPPORTED, mc_keyword_name(key), "want a number");
+    return bound->given;
 }
 
 /* The tighter of two bounds; sign 1: the greater is. */
-static mc_number_bound tighter(mc_number_bound a, mc_number_bound b, double sign) {
+static mc_number_bound tighter(mc_number_bound a, mc_number_bound b, int sign) {
     if (!a.given || !b.given) return a.given ? a : b;
-    if (a.value == b.value) return a.exclusive ? a : b;
-    return sign * a.value > sign * b.value ? a : b;
+    int order = mc_decimal_compare(a.value, b.value);
+    if (!order) return a.exclusive ? a : b;
+    return sign * order > 0 ? a : b;
 }
 
 /* The tightest bound that two keywords give; sign 1: from below. */
-static bool find_bound(mc_schema *s, const mc_clause *c, const mc_keyword keys[2], double sign,
+static bool find_bound(mc_schema *s, const mc_clause *c, const mc_keyword keys[2], int sign,
                        mc_number_bound *bound) {
     mc_number_bound one;
     *bound = (mc_number_bound){0};
@@ -382,28 +376,30 @@ static int32_t build_multiples(mc_builder *b, int modulus, int places) {
 static bool add_multiples(mc_schema *s, mc_json v, const char *pointer, bool negated,
                           mc_builder *parts, mc_buffer *languages, int *max_places) {
     enum { MAX_STATES = 20000 };
-    int modulus, places;
+    uint64_t modulus;
+    int places;
     s->pointer = pointer;
     if (!mc_read_multiple(s, v, &modulus, &places)) return false;
-    if (modulus * (places + 2) > MAX_STATES) {
+    if (modulus > MAX_STATES / (uint64_t)(places + 2)) {
         mc_schema_fail(s, MICA_EUNSUPPORTED, "multipleOf", "of so many digits");
         return false;
     }
     if (places > *max_places) *max_places = places;
-    return add_language(s, languages, build_multiples(parts, modulus, places), negated) &&
+    return add_language(s, languages, build_multiples(parts, (int)modulus, places), negated) &&
            take_error(s, parts, pointer, "multipleOf");
 }
 
 /* Adds all numbers but one. */
 static bool add_other_than(mc_schema *s, const mc_fact *f, mc_builder *parts,
                            mc_buffer *languages) {
-    int64_t digits;
-    int power;
+    mc_decimal d;
     mc_buffer text = {0};
-    if (!mc_number_digits(f->value, &digits, &power) || power > 18 || power < -18)
+    if (!mc_decimal_of(f->value, &d) || d.power > 18 || d.power < -18)
         return true; /* it is never written */
-    bool done = mc_buffer_printf(&text, "%s%lld", digits == 0 ? "-?" : "", (long long)digits);
-    size_t sign = digits < 0 ? 1 : digits == 0 ? 2 : 0;
+    const char *minus = d.negative ? "-" : d.digits ? "" : "-?";
+    bool done = mc_buffer_printf(&text, "%s%" PRIu64, minus, d.digits);
+    size_t sign = strlen(minus);
+    int power = d.power;
     for (; power > 0; power--)
         done = done && mc_buffer_add_byte(&text, '0');
     if (power == 0) {
@@ -432,7 +428,7 @@ static bool add_form(mc_schema *s, int types, int places, mc_builder *parts, mc_
     if (places < 6) places = 6;
     snprintf(pattern, sizeof pattern,
              types == MC_TYPE_FRACTION ? "-?[0-9]{1,%d}\\.[0-9]{0,%d}[1-9]"
-                                       : "-?(?:[0-9]{1,18}|[0-9]{1,%d}\\.[0-9]{1,%d})",
+                                       : "-?(?:[0-9]{1,20}|[0-9]{1,%d}\\.[0-9]{1,%d})",
              EXACT_DIGITS - places, places - (types == MC_TYPE_FRACTION));
     int32_t start =
         mc_build_regex(parts, MC_CHARS_TEXT, mc_str_of(pattern), MC_REGEX_WHOLE, MC_RETURN);

@@ -1,14 +1,11 @@
 /* Whether a given value satisfies a schema, as the definition has it: which constants may come, and
  * which names. */
 #include "base/utf8.h"
+#include "grammar/grammar_number.h"
 #include "grammar/matcher.h"
 #include "grammar/schema.h"
 #include "grammar/schema_parts.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A value of a document, or a key, which is a string. */
@@ -24,12 +21,12 @@ static bool fail(mc_schema *s, mc_keyword key, const char *what) {
 
 /* ---- equality ---- */
 
-static bool numbers_equal(mc_json a, mc_json b) {
-    int64_t i, j;
-    double x, y;
-    if (mc_json_get_type(a) == MC_JSON_INT && mc_json_get_type(b) == MC_JSON_INT)
-        return mc_json_get_int(a, &i) && mc_json_get_int(b, &j) && i == j;
-    return mc_json_get_float(a, &x) && mc_json_get_float(b, &y) && x == y;
+/* a - b, as -1, 0 or 1, of numbers. */
+static int compare_numbers(mc_json a, mc_json b) {
+    mc_decimal x, y;
+    (void)mc_decimal_of(a, &x);
+    (void)mc_decimal_of(b, &y);
+    return mc_decimal_compare(x, y);
 }
 
 static mc_json find_member(mc_json object, mc_str key) {
@@ -45,7 +42,8 @@ bool mc_values_equal(mc_schema *s, mc_json a, mc_json b) {
     if (mc_json_get_bool(a, &yes)) return mc_json_get_bool(b, &no) && yes == no;
     if (mc_json_get_str(a, &one)) return mc_json_get_str(b, &other) && mc_str_eq(one, other);
     mc_json_type type = mc_json_get_type(a);
-    if (type == MC_JSON_INT || type == MC_JSON_FLOAT) return numbers_equal(a, b);
+    if (type == MC_JSON_INT || type == MC_JSON_FLOAT)
+        return (mc_schema_type_of(b) & MC_TYPE_NUMBER) && compare_numbers(a, b) == 0;
     if (type != mc_json_get_type(b) || mc_json_count(a) != mc_json_count(b)) return false;
     mc_json_iter it = mc_json_begin(a), in_order = mc_json_begin(b);
     while (mc_json_next(&it)) {
@@ -60,75 +58,37 @@ bool mc_values_equal(mc_schema *s, mc_json a, mc_json b) {
 
 /* ---- numbers ---- */
 
-bool mc_number_digits(mc_json v, int64_t *digits, int *power) {
-    char text[40];
-    double number;
-    int precision = 0;
-    *power = 0;
-    if (mc_json_get_type(v) == MC_JSON_INT) {
-        if (!mc_json_get_int(v, digits) || *digits == INT64_MIN) return false;
-        for (; *digits && *digits % 10 == 0; ++*power)
-            *digits /= 10;
-        return true;
-    }
-    if (!mc_json_get_float(v, &number)) return false;
-    do /* d.ddde+xx: the fewest digits that mean this double */
-        snprintf(text, sizeof text, "%.*e", precision, number);
-    while (strtod(text, NULL) != number && precision++ < 16);
-    const char *e = strchr(text, 'e');
-    *digits = 0;
-    for (const char *c = text; c < e; c++)
-        if (*c >= '0' && *c <= '9') *digits = *digits * 10 + (*c - '0');
-    if (number < 0) *digits = -*digits;
-    *power = atoi(e + 1) - precision;
-    for (; *digits && *digits % 10 == 0; ++*power)
-        *digits /= 10;
-    return true;
-}
-
-bool mc_read_multiple(mc_schema *s, mc_json v, int *modulus, int *places) {
-    enum { MAX_MODULUS = 10000, MAX_PLACES = 12 };
-    int64_t digits;
-    int power;
-    double number;
-    if (!mc_json_get_float(v, &number) || number <= 0) {
+bool mc_read_multiple(mc_schema *s, mc_json v, uint64_t *modulus, int *places) {
+    enum { MAX_DIGITS = 18, MAX_PLACES = 12 };
+    uint64_t most = 1;
+    mc_decimal d;
+    for (int i = 0; i < MAX_DIGITS; i++)
+        most *= 10;
+    if (!mc_decimal_of(v, &d) || d.negative || !d.digits) {
         mc_schema_fail(s, MICA_EFORMAT, "multipleOf", "want a number above 0");
         return false;
     }
-    bool known = mc_number_digits(v, &digits, &power);
-    for (; known && power > 0 && digits <= MAX_MODULUS; power--)
-        digits *= 10;
-    if (!known || digits > MAX_MODULUS || power > 0 || power < -MAX_PLACES)
-        return fail(s, MC_KEY_MULTIPLE_OF, "of more than 4 digits, or 12 behind the point");
-    *modulus = (int)digits;
-    *places = -power;
+    for (; d.power > 0 && d.digits <= most / 10; d.power--)
+        d.digits *= 10;
+    if (d.digits > most || d.power > 0 || d.power < -MAX_PLACES)
+        return fail(s, MC_KEY_MULTIPLE_OF, "of more than 18 digits, or 12 behind the point");
+    *modulus = d.digits;
+    *places = -d.power;
     return true;
 }
 
 static bool is_multiple(mc_schema *s, mc_json v, mc_json of, bool *yes) {
-    int modulus, places, power;
-    int64_t digits;
+    uint64_t modulus;
+    int places;
+    mc_decimal d;
     if (!mc_read_multiple(s, of, &modulus, &places)) return false;
-    *yes = false;
-    if (!mc_number_digits(v, &digits, &power)) return true;
-    if (power + places < 0) return *yes = digits == 0, true;
-    int64_t rest = digits % modulus;
-    for (int i = 0; i < power + places && i < 400; i++)
-        rest = rest * 10 % modulus;
+    (void)mc_decimal_of(v, &d);
+    if (d.power + places < 0) return *yes = d.digits == 0, true;
+    uint64_t rest = d.digits % modulus;
+    for (int i = 0; i < d.power + places && i < 400; i++)
+        rest = rest * 10 % modulus; /* below 10^19 */
     *yes = rest == 0;
     return true;
-}
-
-/* a - b, as -1, 0 or 1. */
-static int compare_numbers(mc_json a, mc_json b) {
-    int64_t i, j;
-    double x = 0, y = 0;
-    if (mc_json_get_type(a) == MC_JSON_INT && mc_json_get_type(b) == MC_JSON_INT &&
-        mc_json_get_int(a, &i) && mc_json_get_int(b, &j))
-        return (i > j) - (i < j);
-    mc_json_get_float(a, &x);
-    mc_json_get_float(b, &y);
-    return (x > y) - (x < y);
 }
 
 static bool check_number(mc_schema *s, const mc_keywords *k, mc_json v, bool *yes) {

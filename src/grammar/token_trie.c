@@ -1,5 +1,6 @@
 #include "grammar/token_trie.h"
 
+#include "answer/format.h"
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "grammar/grammar_build.h"
@@ -82,6 +83,11 @@ static mica_status make_trie(const entry *entries, size_t count, mc_trie *trie) 
     return MICA_OK;
 }
 
+static void take_text(mc_token_trie *trie, entry *entries, size_t *n, mc_str text, int32_t id) {
+    entries[(*n)++] = (entry){text, id};
+    if (is_plain(text)) trie->plain[id / 32] |= 1u << id % 32;
+}
+
 /* Takes the texts of all tokens. Returns how many may be allowed at all. */
 static size_t take_texts(const mica_tokenizer *tok, mc_token_trie *trie, entry *entries) {
     size_t n = 0;
@@ -89,22 +95,40 @@ static size_t take_texts(const mica_tokenizer *tok, mc_token_trie *trie, entry *
         mc_str text;
         trie->texts[id] = (mc_str){NULL, 0};
         if (mica_tokenizer_is_special(tok, (int32_t)id) ||
-            !mc_decoder_bytes(&tok->decoder, (int32_t)id, &text) || !text.len || text.len > MAX_LEN)
+            !mc_decoder_bytes(&tok->decoder, (int32_t)id, &text) || !text.len ||
+            text.len > MAX_LEN ||
+            memchr(text.ptr, MC_MARK, text.len)) /* of bytes, no text has it */
             continue;
         trie->texts[id] = text;
-        entries[n++] = (entry){text, (int32_t)id};
-        if (is_plain(text)) trie->plain[id / 32] |= 1u << id % 32;
+        take_text(trie, entries, &n, text, (int32_t)id);
     }
     return n;
 }
 
+/* Takes the marks among the tokens. false: no memory. */
+static bool take_marks(const mica_tokenizer *tok, mc_token_trie *trie, entry *entries, size_t *n) {
+    enum { MARK_LEN = 48 };
+    const char *mark;
+    if (!mc_buffer_reserve(&trie->marks, MC_MARKS * MARK_LEN)) return false; /* they stay there */
+    for (size_t i = 0; (mark = mc_answer_mark(i)) != NULL; i++) {
+        int32_t id = mc_answer_mark_token(tok, mark);
+        size_t at = trie->marks.len, len = strlen(mark);
+        if (id < 0 || (size_t)id >= trie->vocab || len >= MARK_LEN) continue;
+        (void)mc_buffer_add_byte(&trie->marks, (char)MC_MARK);
+        (void)mc_buffer_add(&trie->marks, mark, len);
+        trie->texts[id] = (mc_str){trie->marks.data + at, len + 1};
+        take_text(trie, entries, n, trie->texts[id], id);
+    }
+    return true;
+}
+
 static mica_status build(const mica_tokenizer *tok, mc_token_trie *trie, entry *entries) {
     size_t n = take_texts(tok, trie, entries), kept = 0;
+    if (!take_marks(tok, trie, entries, &n)) return nomem();
     qsort(entries, n, sizeof *entries, by_text);
     MC_TRY(make_trie(entries, n, &trie->all));
     for (size_t i = 0; i < n; i++) {
-        int32_t id = entries[i].id;
-        if (!(trie->plain[id / 32] >> id % 32 & 1)) entries[kept++] = entries[i];
+        if (!is_plain(entries[i].text)) entries[kept++] = entries[i];
     }
     return make_trie(entries, kept, &trie->others);
 }
@@ -121,7 +145,7 @@ mica_status mc_token_trie_open(const mica_tokenizer *tok, size_t vocab, mc_token
     trie->holder = mc_tokenizer_retain(tok);
     trie->texts = mc_array_alloc(vocab, sizeof *trie->texts);
     trie->plain = mc_calloc(trie->words, sizeof *trie->plain);
-    entry *entries = mc_array_alloc(vocab, sizeof *entries);
+    entry *entries = mc_array_alloc(vocab + MC_MARKS, sizeof *entries);
     mica_status status =
         trie->texts && trie->plain && entries ? build(tok, trie, entries) : nomem();
     mc_free(entries);
@@ -139,6 +163,7 @@ void mc_token_trie_close(mc_token_trie **trie) {
     mc_buffer_deinit(&t->others.nodes);
     mc_buffer_deinit(&t->others.ids);
     mica_tokenizer_close(&t->holder);
+    mc_buffer_deinit(&t->marks);
     mc_free(t->texts);
     mc_free(t->plain);
     mc_free(t);

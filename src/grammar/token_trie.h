@@ -1,7 +1,9 @@
 /* The texts of a vocabulary's tokens as a tree, for masks.
  *
  * Special tokens, tokens without bytes and those longer than 255 bytes are left out: no grammar
- * allows them. Threads: an open one never changes. */
+ * allows them. But tokens that are a mark of some format (answer/format.h) have MC_MARK before
+ * their text, and if they are not special they are there by their text alone, too.
+ * Threads: an open one never changes. */
 #ifndef GRAMMAR_TOKEN_TRIE_H
 #define GRAMMAR_TOKEN_TRIE_H
 
@@ -28,7 +30,9 @@ typedef struct mc_trie { /* nodes in the order of a depth-first walk */
 
 typedef struct mc_token_trie {
     size_t vocab;
-    mc_str *texts;          /* [vocab], borrowed from the tokenizer; ptr NULL: none */
+    mc_str *texts; /* [vocab], borrowed from the tokenizer; ptr NULL: none. Of marks with
+                               MC_MARK, in `marks` */
+    mc_buffer marks;
     mica_tokenizer *holder; /* held */
     mc_trie all;
     mc_trie others;  /* those of tokens that are not plain */

@@ -163,6 +163,7 @@ const mc_attr_field mc_attr_scan_over_fields[] = {
 
 const mc_attr_field mc_attr_require_fields[] = {
     FIELD(require, what, INT),
+    FIELD(require, axis, INT),
     {0},
 };
 
@@ -170,6 +171,12 @@ const mc_attr_field mc_attr_custom_fields[] = {
     FIELD(custom, op, ID),
     FIELD(custom, n, COUNT),
     FIELD(custom, numbers, NUMBERS),
+    {0},
+};
+
+const mc_attr_field mc_attr_collective_fields[] = {
+    FIELD(collective, group, ID),
+    FIELD(collective, rank, ID),
     {0},
 };
 

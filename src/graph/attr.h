@@ -162,6 +162,7 @@ typedef enum mc_requirement {
 
 typedef struct mc_attr_require {
     int64_t what; /* mc_requirement */
+    int64_t axis; /* of MC_REQUIRE_TRIM: whose first elements count */
 } mc_attr_require;
 
 typedef struct mc_attr_custom {
@@ -169,6 +170,11 @@ typedef struct mc_attr_custom {
     int64_t n;
     int64_t numbers[MICA_MAX_NDIM];
 } mc_attr_custom;
+
+typedef struct mc_attr_collective { /* in = x, token; the latter optional */
+    int64_t group;                  /* mc_group_number */
+    int64_t rank;                   /* the root, or the one that sends or receives; else 0 */
+} mc_attr_collective;
 
 typedef struct mc_attr_conv { /* conv_general: a number for each of `spatial` axes */
     int64_t spatial;

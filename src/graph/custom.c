@@ -36,12 +36,12 @@ static entry *find_op(int64_t id) {
     return e;
 }
 
-const mica_custom_op *mc_custom_find(const mc_attr_custom *attr) {
+mica_status mc_custom_find(const mc_attr_custom *attr, const mica_custom_op **op) {
     const entry *e = find_op(attr->op);
-    if (e) return &e->op;
-    mc_fail(MICA_EUNSUPPORTED, "custom: no op with the number %lld is registered",
-            (long long)attr->op);
-    return NULL;
+    *op = e ? &e->op : NULL;
+    return e ? MICA_OK
+             : mc_fail(MICA_EUNSUPPORTED, "custom: no op with the number %lld is registered",
+                       (long long)attr->op);
 }
 
 bool mc_custom_is_known(const char *name) {

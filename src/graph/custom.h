@@ -8,8 +8,8 @@
 #include "graph/layout.h"
 
 /* What a node's attributes say of it: the op by a hash of its name, so that files can hold it.
- * NULL: there is none, with the text set (MICA_EUNSUPPORTED). */
-const mica_custom_op *mc_custom_find(const mc_attr_custom *attr);
+ * errors  MICA_EUNSUPPORTED there is none */
+mica_status mc_custom_find(const mc_attr_custom *attr, const mica_custom_op **op);
 
 /* Whether an op of that name is registered. */
 bool mc_custom_is_known(const char *name);

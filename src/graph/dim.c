@@ -516,12 +516,6 @@ static bool has_quotient(const sum *s) {
     return false;
 }
 
-bool mc_dim_may_equal(int64_t a, int64_t b) {
-    if (a == b || mc_dim_numbers(a, b)) return a == b;
-    const sum apart = add_dims(a, b, -1);
-    return has_quotient(&apart);
-}
-
 bool mc_dim_depends(int64_t d, int64_t symbol) {
     parts p;
     if (!mc_dim_in_range(d)) return false;
@@ -533,6 +527,21 @@ bool mc_dim_depends(int64_t d, int64_t symbol) {
         for (int64_t k = 0; k < p.terms[i].degree; k++)
             if (mc_dim_depends(p.terms[i].atoms[k], symbol)) return true;
     return false;
+}
+
+/* Whether a has a symbol that b has not; a has no quotients. */
+static bool has_another_symbol(int64_t a, int64_t b) {
+    const sum s = sum_of(a);
+    for (int i = 0; i < s.n; i++)
+        for (int64_t k = 0; k < s.terms[i].degree; k++)
+            if (!mc_dim_depends(b, s.terms[i].atoms[k])) return true;
+    return false;
+}
+
+bool mc_dim_may_equal(int64_t a, int64_t b) {
+    if (a == b || mc_dim_numbers(a, b)) return a == b;
+    const sum apart = add_dims(a, b, -1);
+    return has_quotient(&apart) || (has_another_symbol(a, b) && has_another_symbol(b, a));
 }
 
 bool mc_dim_is_of(int64_t d, const mc_symbol *symbols, size_t n) {

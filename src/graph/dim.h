@@ -122,7 +122,8 @@ static inline int64_t mc_dim_at_most(int64_t x, int64_t limit) {
 static inline int64_t mc_dim_at_least(int64_t x, int64_t limit) {
     return limit == MC_DIM_NONE || mc_dim_less(x, limit) ? limit : x;
 }
-/* Whether two lengths may be equal: quotients in them may hide it. */
+/* Whether two lengths may be equal: quotients in them may hide it, and so may symbols that either
+ * has alone. */
 bool mc_dim_may_equal(int64_t a, int64_t b);
 
 /* Whether an expression has a symbol in it, and whether all those that it has are among [n]. */

@@ -206,8 +206,8 @@ static uint64_t graph_index(const writer *w, const mc_subgraph *g) {
 static mica_status list_graph(writer *w, const mc_subgraph *g);
 
 static mica_status list_custom(writer *w, const mc_attr_custom *attr) {
-    const mica_custom_op *op = mc_custom_find(attr);
-    if (!op) return MICA_EUNSUPPORTED;
+    const mica_custom_op *op;
+    MC_TRY(mc_custom_find(attr, &op));
     for (size_t i = 0; i < MC_BUFFER_COUNT(&w->customs, const mica_custom_op *); i++)
         if (MC_BUFFER_AT(&w->customs, const mica_custom_op *)[i] == op) return MICA_OK;
     bool ok = MC_BUFFER_PUSH(&w->customs, const mica_custom_op *, op);

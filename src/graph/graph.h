@@ -79,7 +79,8 @@ typedef struct mc_op_def {
     const char *name;
     int min_in, max_in; /* operands: max_in, of which those from min_in on may be absent */
     bool variadic;      /* any number from min_in to max_in instead, none of them absent */
-    int n_out;          /* results; 0: one, or count_out says */
+    bool acts; /* does more than compute: is not computed ahead, nor made one with another */
+    int n_out; /* results; 0: one, or count_out says */
     size_t attr_bytes;
     const struct mc_attr_field *attr_fields; /* NULL where there are none (MC_ATTR, graph/attr.h) */
 
@@ -321,7 +322,6 @@ void *mc_scope_space(const mica_scope *s);
 void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space));
 mica_status mc_scope_set_status(mica_scope *s,
                                 mica_status status); /* keeps the first, with its text */
-void mc_scope_forget_error(mica_scope *s);
 
 /* ---- looking ---- */
 

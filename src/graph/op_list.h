@@ -124,12 +124,14 @@ OP(PUT_ALONG_AXIS, put_along_axis)
 OP(GATHER, gather)
 OP(SCATTER, scatter)
 
-/* products: op/matmul.c, op/quant.c, op/gather_mm.c */
+/* products: op/matmul.c, op/quant.c, op/gather_mm.c, op/integer.c */
 OP(MATMUL, matmul)
 OP(DEQUANTIZE, dequantize)
 OP(QUANTIZED_MATMUL, quantized_matmul)
 OP(GATHER_MM, gather_mm)
 OP(GATHER_QMM, gather_qmm)
+OP(INTEGER_MATMUL, integer_matmul)
+OP(INTEGER_CONV, integer_conv)
 
 /* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c, op/paged.c, op/loss.c */
 OP(RMS_NORM, rms_norm)
@@ -174,5 +176,13 @@ OP(REQUIRE, require)
 
 /* those of the application: op/custom.c */
 OP(CUSTOM, custom)
+
+/* between the ranks of a group: op/collective.c */
+OP(ALL_REDUCE, all_reduce)
+OP(ALL_GATHER, all_gather)
+OP(REDUCE_SCATTER, reduce_scatter)
+OP(BROADCAST, broadcast)
+OP(SEND, send)
+OP(RECV, recv)
 
 #undef OP

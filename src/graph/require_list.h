@@ -5,4 +5,7 @@ REQUIRE(TEMPERATURE, "sample", "row", "has a temperature that is negative or NaN
 REQUIRE(LOGITS, "sample", "row", "of logits has NaN, +inf or nothing but -inf")
 REQUIRE(LABEL, "softmax_cross_entropy", "label", "is negative")
 REQUIRE(SCALE, "quantize_int8", "scale", "is not above 0")
+REQUIRE(TRIM, "results", "count", "is above the length that there is room for")
+REQUIRE(BRANCH, "if", "result",
+        "is of a branch that could not be built from its file, or for these lengths")
 #undef REQUIRE

@@ -205,8 +205,8 @@ mica_status mc_scope_set_status(mica_scope *s, mica_status status) {
     return status;
 }
 
-void mc_scope_forget_error(mica_scope *s) {
-    s->status = MICA_OK;
+void mica_scope_clear_error(mica_scope *scope) {
+    if (scope) scope->status = MICA_OK;
 }
 
 mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...) {

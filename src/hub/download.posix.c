@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/lock.h"
 #include "base/map.h"
 #include "base/system.h"
 #include "hub/digest.h"
@@ -97,7 +98,7 @@ static mica_status open_part(batch *b, load *l) {
     l->part = mc_repository_blob(b->options->repository, l->file->blob, ".incomplete");
     if (!l->part) return mc_fail_nomem("a path");
     MC_TRY(mc_make_folders(l->part));
-    MC_TRY(mc_repository_open(l->part, &l->fd));
+    MC_TRY(mc_regular_open(l->part, &l->fd));
     struct stat info;
     if (fstat(l->fd, &info) != 0 || (uint64_t)info.st_size > l->file->size) return empty(l);
     l->have = (uint64_t)info.st_size;
@@ -283,7 +284,7 @@ static void end_load(batch *b, load *l) {
         b->kept[b->kept_count++] = l->lock;
         l->lock = -1;
     }
-    mc_repository_unlock(&l->lock);
+    mc_lock_release(&l->lock);
     mc_free(l->part);
     mc_free(l->url);
     *l = (load){.lock = -1, .fd = -1};
@@ -400,7 +401,7 @@ static void close_batch(batch *b) {
     for (size_t i = 0; i < b->slots; i++)
         end_load(b, &b->loads[i]);
     for (size_t i = 0; i < b->kept_count; i++)
-        mc_repository_unlock(&b->kept[i]);
+        mc_lock_release(&b->kept[i]);
     mc_free(b->piece);
     mc_free(b->loads);
     mc_free(b->items);

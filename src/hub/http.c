@@ -27,6 +27,8 @@ struct mc_http {
 
 /* The file of certificates that the environment names; NULL: libcurl's own. */
 static const char *find_certificates(void) {
+    /* $CURL_CA_BUNDLE, $REQUESTS_CA_BUNDLE, $SSL_CERT_FILE: a file of certificates to trust; the
+     * first that is set counts */
     static const char *const variables[] = {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
                                             "SSL_CERT_FILE"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/folder.h"
 #include "base/map.h"
 #include "hub/download.h"
 #include "hub/listing.h"
@@ -11,30 +12,32 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 enum { MEGABYTE = 1000000 };
 
 /* ---- which files ---- */
 
-static bool is_wanted(const mica_pull_options *o, const char *path) {
+static bool is_wanted(const mc_pull *pull, const char *path) {
     /* Of folders those of sentence-transformers' modules, 1_Pooling; not original/ and onnx/. */
     static const char *const read[] = {"*.json", "*.jinja", "*.safetensors", "[0-9]_[A-Z]*/*.json",
                                        "[0-9]_[A-Z]*/*.safetensors"};
-    bool own = o->include_count == 0;
+    const mica_pull_options *o = &pull->options;
+    const char *slash = strrchr(path, '/');
+    if (pull->one_model && strstr(slash ? slash : path, "mmproj")) return false;
+    bool own = o->include_count == 0, folders = own || pull->one_model;
     size_t count = own ? sizeof read / sizeof *read : o->include_count;
     const char *const *patterns = own ? read : o->include;
     for (size_t i = 0; i < count; i++)
-        if (patterns[i] && fnmatch(patterns[i], path, own ? FNM_PATHNAME : 0) == 0) return true;
+        if (patterns[i] && fnmatch(patterns[i], path, folders ? FNM_PATHNAME : 0) == 0) return true;
     return false;
 }
 
 /* Moves the wanted files to the front. returns their number */
-static size_t choose(const mica_pull_options *o, mc_listing *listing) {
+static size_t choose(const mc_pull *pull, mc_listing *listing) {
     size_t kept = 0, count = MC_BUFFER_COUNT(&listing->files, mc_hub_file);
     mc_hub_file *files = MC_BUFFER_AT(&listing->files, mc_hub_file);
     for (size_t i = 0; i < count; i++)
-        if (is_wanted(o, files[i].path)) files[kept++] = files[i];
+        if (is_wanted(pull, files[i].path)) files[kept++] = files[i];
     return kept;
 }
 
@@ -48,10 +51,8 @@ static mica_status fail_empty(const mc_pull *pull) {
 
 /* errors  MICA_EIO what is missing does not fit */
 static mica_status check_room(const mc_pull *pull, uint64_t missing) {
-    struct statvfs info;
     MC_TRY(mc_make_folders(pull->repository.folder));
-    if (statvfs(pull->repository.cache, &info) != 0) return MICA_OK;
-    uint64_t room = (uint64_t)info.f_bavail * info.f_frsize;
+    uint64_t room = mc_folder_room(pull->repository.cache);
     if (missing <= room) return MICA_OK;
     return mc_fail(MICA_EIO,
                    "%s does not fit on the disk of %s: %" PRIu64
@@ -96,7 +97,7 @@ static mica_status make_plan(const mc_pull *pull, const mc_listing *listing, siz
 static mica_status pull_files(mc_pull *pull, mc_http *http, mc_listing *listing) {
     const mica_pull_options *o = &pull->options;
     MC_TRY(mc_listing_load(http, o->endpoint, pull->name, o->revision, listing));
-    size_t count = choose(o, listing);
+    size_t count = choose(pull, listing);
     if (!count) return fail_empty(pull);
     mica_pull_plan plan;
     MC_TRY(make_plan(pull, listing, count, &plan));

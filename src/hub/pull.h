@@ -10,7 +10,8 @@ typedef struct mc_pull {
     mica_pull_options options; /* all members that the environment may give are set */
     const char *name;
     mc_repository repository;
-    char *token; /* the file's; NULL: none */
+    char *token;    /* the file's; NULL: none */
+    bool one_model; /* include names the GGUF files of one: their folders count, and no mmproj */
 } mc_pull;
 
 /* Makes the cache's snapshot of the revision whole, by asking the hub.

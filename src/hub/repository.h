@@ -57,14 +57,8 @@ mica_status mc_repository_link(const mc_repository *repository, const char *comm
 mica_status mc_repository_set(const mc_repository *repository, const char *revision,
                               const char *commit);
 
-/* Opens a file to read and write it, a new one if there is none.
- * errors  MICA_EIO also for a link, and for what is no regular file: others could be waited for
- *         without an end */
-mica_status mc_repository_open(const char *path, int *fd);
-
-/* Locks a blob's name, as other programs do (flock). *lock is -1 if somebody else has it.
+/* Locks a blob's name, as other programs do: see mc_lock_try.
  * errors  MICA_EIO, MICA_ENOMEM */
 mica_status mc_repository_lock(const mc_repository *repository, const char *blob, int *lock);
-void mc_repository_unlock(int *lock); /* sets it to -1; does nothing for -1 */
 
 #endif

@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* flock */
+#define _DEFAULT_SOURCE
 #define _DARWIN_C_SOURCE
 
 #include "hub/repository.h"
@@ -6,15 +6,14 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/filemap.h"
+#include "base/lock.h"
 #include "io/hub_cache.h"
 
 #include <mica/file.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -251,18 +250,6 @@ mica_status mc_repository_link(const mc_repository *r, const char *commit, const
     return status;
 }
 
-/* ---- files that are written ---- */
-
-mica_status mc_repository_open(const char *path, int *fd) {
-    struct stat info;
-    *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (*fd < 0) return mc_fail_errno(errno, "cannot write %s", path);
-    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) return MICA_OK;
-    close(*fd);
-    *fd = -1;
-    return mc_fail(MICA_EIO, "cannot write %s: it is no regular file", path);
-}
-
 /* ---- locks ---- */
 
 mica_status mc_repository_lock(const mc_repository *r, const char *blob, int *lock) {
@@ -271,20 +258,7 @@ mica_status mc_repository_lock(const mc_repository *r, const char *blob, int *lo
     char *path = take_path(&text, mc_buffer_printf(&text, "%s/%s.lock", r->locks, blob));
     if (!path) return no_memory();
     mica_status status = mc_make_folders(path);
-    if (status == MICA_OK) {
-        int fd;
-        status = mc_repository_open(path, &fd);
-        /* On a file system without locks nobody has one. */
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-            close(fd);
-        else
-            *lock = fd;
-    }
+    if (status == MICA_OK) status = mc_lock_try(path, lock);
     mc_free(path);
     return status;
-}
-
-void mc_repository_unlock(int *lock) {
-    if (*lock >= 0) close(*lock);
-    *lock = -1;
 }

@@ -5,8 +5,11 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/filemap.h"
+#include "base/lock.h"
 #include "base/map.h"
+#include "base/save_folder.h"
 #include "hub/repository.h"
+#include "io/gguf_cache.h"
 #include "io/hub_cache.h"
 
 #include <mica/hub.h>
@@ -15,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +35,8 @@ struct walk {
     mc_map *names;   /* refs: commits; links: blobs' names */
     uint64_t bytes;
     bool dry_run;
-    bool busy; /* a lock is held */
+    bool busy;   /* a lock is held */
+    bool sweeps; /* removes what broken-off conversions have left, too */
 };
 
 static mica_status walk_folder(walk *w, const char *path, int depth);
@@ -70,11 +75,6 @@ static mica_status walk_below(walk *w, const char *folder, const char *below) {
 
 /* ---- visits ---- */
 
-static const char *last_part(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static mica_status add_name(walk *w, const char *name, size_t len) {
     const char *copy = mc_arena_strndup(w->arena, name, len);
     if (!copy || !mc_map_put(w->names, (mc_str){copy, len}, 1)) return mc_fail_nomem("a name");
@@ -110,12 +110,12 @@ static mica_status note_link(walk *w, const char *path, const struct stat *info)
     if (len < 0) return mc_fail_errno(errno, "cannot read %s", path);
     if (len == sizeof text) return mc_fail(MICA_EIO, "%s: the link is too long", path);
     text[len] = '\0';
-    const char *name = last_part(text);
+    const char *name = mc_path_name(text);
     return add_name(w, name, strlen(name));
 }
 
 static mica_status remove_unlinked(walk *w, const char *path, const struct stat *info) {
-    if (S_ISDIR(info->st_mode) || has_name(w, last_part(path))) return MICA_OK;
+    if (S_ISDIR(info->st_mode) || has_name(w, mc_path_name(path))) return MICA_OK;
     return remove_entry(w, path, info);
 }
 
@@ -163,18 +163,122 @@ static mica_status remove_repository(const mc_repository *r, const char *name, w
     return MICA_OK;
 }
 
-mica_status mica_cache_remove(const char *name, const char *cache, uint64_t *bytes) {
+/* ---- models of GGUF files ---- */
+
+/* Counts the bytes of a model's folder, or removes it and its lock. Sets w->busy, and does nothing,
+ * while somebody is making it. */
+static mica_status remove_locked(walk *w, const char *path, const char *lock_path) {
+    int lock = -1;
+    walk probe = {.visit = try_lock}, count = {.dry_run = true};
+    if (w->dry_run) {
+        MC_TRY(walk_entry(&probe, lock_path, 0));
+        w->busy = probe.busy;
+        return w->busy ? MICA_OK : remove_folder(w, path);
+    }
+    MC_TRY(mc_lock_try(lock_path, &lock));
+    w->busy = lock < 0;
+    if (w->busy) return MICA_OK;
+    mica_status status = remove_folder(&count, path);
+    if (status == MICA_OK) status = mc_save_folder_discard(path);
+    if (status == MICA_OK) w->bytes += count.bytes;
+    unlink(lock_path);
+    mc_lock_release(&lock);
+    return status;
+}
+
+static mica_status remove_made(walk *w, const char *path) {
+    mc_buffer text = {0};
+    const char *name = mc_path_name(path);
+    bool named = mc_buffer_printf(&text, "%.*s.%s.lock", (int)(name - path), path, name) &&
+                 mc_buffer_cstr(&text);
+    mica_status status = named ? remove_locked(w, path, text.data) : mc_fail_nomem("a path");
+    mc_buffer_deinit(&text);
+    return status;
+}
+
+/* What is done to each folder that was made of GGUF files, below a folder. */
+typedef mica_status made_visit(walk *w, const char *path, const char *name, mc_gguf_made made);
+
+static mica_status walk_made(walk *w, made_visit *visit, const char *folder, const char *name,
+                             int depth) {
+    const char **names;
+    size_t count = 0;
+    mc_arena arena = {0};
+    mica_status status = mc_dir_list(folder, "", &arena, &names, &count);
+    if (status == MICA_OK && w->sweeps) w->bytes += mc_save_folder_sweep(folder, w->dry_run);
+    for (size_t i = 0; status == MICA_OK && i < count; i++) {
+        char *path = mc_path_join(folder, names[i]);
+        char *whole = *name ? mc_path_join(name, names[i]) : mc_strdup(names[i]);
+        mc_gguf_made made = MC_GGUF_FOREIGN;
+        status = path && whole ? mc_gguf_origin_find(path, &made) : mc_fail_nomem("a path");
+        if (status == MICA_OK && made != MC_GGUF_FOREIGN)
+            status = visit(w, path, whole, made);
+        else if (status == MICA_OK && depth < 2 && mc_path_is_dir(path))
+            status = walk_made(w, visit, path, whole, depth + 1);
+        mc_free(whole);
+        mc_free(path);
+    }
+    mc_arena_deinit(&arena);
+    return status == MICA_ENOENT ? MICA_OK : status;
+}
+
+static mica_status collect_made(walk *w, const char *path, const char *name, mc_gguf_made made) {
+    (void)name;
+    return made == MC_GGUF_STANDS ? MICA_OK : remove_made(w, path);
+}
+
+/* Removes a model by its name, or all of a repository's. */
+typedef struct named_walk {
+    walk walk; /* the first member */
+    const char *name;
+    size_t removed;
+} named_walk;
+
+static mica_status remove_named(walk *w, const char *path, const char *name, mc_gguf_made made) {
+    (void)made;
+    named_walk *n = (named_walk *)(void *)w;
+    size_t len = strlen(n->name);
+    if (strncasecmp(name, n->name, len) != 0 || (name[len] && name[len] != ':')) return MICA_OK;
+    n->removed++;
+    MC_TRY(remove_made(w, path));
+    return w->busy ? mc_fail(MICA_EBUSY, "%s is being made: try again when that has ended", name)
+                   : MICA_OK;
+}
+
+static mica_status walk_cache(walk *w, made_visit *visit) {
+    char *cache = NULL;
+    MC_TRY(mc_gguf_cache_find(&cache));
+    mica_status status = cache ? walk_made(w, visit, cache, "", 0) : MICA_OK;
+    mc_free(cache);
+    return status;
+}
+
+/* ---- removing ---- */
+
+static mica_status remove_downloaded(const char *name, const char *cache, bool required,
+                                     uint64_t *bytes) {
     mc_repository r;
     walk w = {0};
+    MC_TRY(mc_repository_init(&r, cache, name));
+    mica_status status = MICA_OK;
+    if (mc_path_is_dir(r.folder))
+        status = remove_repository(&r, name, &w);
+    else if (required)
+        status = mc_fail(MICA_ENOENT, "the cache %s has no repository %s", r.cache, name);
+    mc_repository_deinit(&r);
+    *bytes += w.bytes;
+    return status;
+}
+
+mica_status mica_cache_remove(const char *name, const char *cache, uint64_t *bytes) {
+    named_walk made = {.name = name};
     if (bytes) *bytes = 0;
     if (!name) return mc_fail(MICA_EINVAL, "mica_cache_remove: name is NULL");
-    MC_TRY(mc_repository_init(&r, cache, name));
-    mica_status status =
-        mc_path_is_dir(r.folder)
-            ? remove_repository(&r, name, &w)
-            : mc_fail(MICA_ENOENT, "the cache %s has no repository %s", r.cache, name);
-    mc_repository_deinit(&r);
-    if (bytes) *bytes = w.bytes;
+    if (!cache) MC_TRY(walk_cache(&made.walk, remove_named));
+    mica_status status = MICA_OK;
+    if (!made.removed || (!strchr(name, ':') && strncmp(name, "files/", 6) != 0))
+        status = remove_downloaded(name, cache, !made.removed, &made.walk.bytes);
+    if (bytes) *bytes = made.walk.bytes;
     return status;
 }
 
@@ -252,6 +356,8 @@ mica_status mica_cache_collect(const char *cache, bool dry_run, uint64_t *bytes)
     if (!cache) MC_TRY(mc_hub_cache_find(&found));
     mica_status status = cache || found ? collect(cache ? cache : found, &total) : MICA_OK;
     mc_free(found);
+    total.sweeps = true;
+    if (status == MICA_OK && !cache) status = walk_cache(&total, collect_made);
     if (bytes) *bytes = total.bytes;
     return status;
 }

@@ -91,8 +91,8 @@ static bool is_set(const mc_config_scope *scope, const char *key) {
 /* Refuses kinds of adapters that compute differently. */
 static mica_status refuse_peft_kinds(const mc_config_scope *root) {
     static const char *const refused[] = {
-        "fan_in_fan_out", "layer_replication", "target_parameters",
-        "use_qalora",     "use_bdlora",        "alora_invocation_tokens",
+        "fan_in_fan_out", "layer_replication",       "use_qalora",
+        "use_bdlora",     "alora_invocation_tokens",
     };
     mc_str type = MC_STR("");
     MC_TRY(mc_config_str(root, "peft_type", MC_REQUIRED, &type));
@@ -512,6 +512,16 @@ size_t mc_adapter_count(const mc_adapter *adapter) {
 
 const mc_adapter_pair *mc_adapter_at(const mc_adapter *adapter, size_t i) {
     return &MC_BUFFER_AT(&adapter->pairs, mc_adapter_pair)[i];
+}
+
+void mc_adapter_set_pairs(mc_adapter *adapter, mc_buffer *pairs) {
+    const mc_buffer old = adapter->pairs;
+    adapter->pairs = *pairs;
+    *pairs = old;
+}
+
+void *mc_adapter_room(mc_adapter *adapter, size_t bytes) {
+    return mc_arena_calloc(&adapter->arena, bytes);
 }
 
 const char *mc_adapter_path(const mc_adapter *adapter) {

@@ -23,6 +23,7 @@
 #ifndef IO_ADAPTER_H
 #define IO_ADAPTER_H
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "io/safetensors.h"
 
@@ -84,6 +85,13 @@ bool mc_adapter_is_peft(const mc_adapter *adapter);
 /* The pairs, in order of the file; none of full training. */
 size_t mc_adapter_count(const mc_adapter *adapter);
 const mc_adapter_pair *mc_adapter_at(const mc_adapter *adapter, size_t i); /* i < count */
+
+/* Puts other pairs in the place of the adapter's: *pairs, of mc_adapter_pair, takes these. Their
+ * names and tensors live as long as the adapter: they are its own, or lie in mc_adapter_room. */
+void mc_adapter_set_pairs(mc_adapter *adapter, mc_buffer *pairs);
+
+/* Zeroed memory that lives as long as the adapter; NULL: no memory. */
+void *mc_adapter_room(mc_adapter *adapter, size_t bytes);
 
 /* The adapter's folder; lives as long as the adapter. */
 const char *mc_adapter_path(const mc_adapter *adapter);

@@ -273,6 +273,176 @@ static void decode_q6_k(const uint8_t *b, float *out) {
     }
 }
 
+/* ---- other levels ---- */
+
+/* The levels of IQ4: not evenly apart. */
+static const int8_t iq4_levels[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                    1,    13,   25,  38,  53,  69,  89,  113};
+
+/* d, codes[16] */
+static void decode_iq4_nl(const uint8_t *b, float *out) {
+    uint8_t codes[SMALL];
+    nibbles(b + 2, codes);
+    for (int i = 0; i < SMALL; i++)
+        out[i] = f16_at(b) * (float)iq4_levels[codes[i]];
+}
+
+/* d, high[2] (2 bits a scale), low[4] (4 bits), codes[128] */
+static void decode_iq4_xs(const uint8_t *b, float *out) {
+    unsigned high = u16_at(b + 2);
+    for (int j = 0; j < LARGE / SMALL; j++) {
+        uint8_t codes[SMALL];
+        int scale = (b[4 + j / 2] >> j % 2 * 4 & 15) | (int)(high >> 2 * j & 3) << 4;
+        nibbles(b + 8 + j * 16, codes);
+        for (int i = 0; i < SMALL; i++)
+            out[j * SMALL + i] = f16_at(b) * (float)(scale - 32) * (float)iq4_levels[codes[i]];
+    }
+}
+
+/* Five digits of base 3 in a byte, as a fraction of 256; the n-th of them. */
+static int third(uint8_t byte, int n) {
+    static const uint8_t power[] = {1, 3, 9, 27, 81};
+    return (uint8_t)(byte * power[n]) * 3 >> 8;
+}
+
+/* Codes 0, 1 and 2 of TQ1_0: digits[48] (five a byte), rest[4] (four a byte), d */
+static void thirds(const uint8_t *b, uint8_t codes[LARGE]) {
+    for (int i = 0; i < 160; i++)
+        codes[i] = (uint8_t)third(b[i % 32], i / 32);
+    for (int i = 0; i < 80; i++)
+        codes[160 + i] = (uint8_t)third(b[32 + i % 16], i / 16);
+    for (int i = 0; i < 16; i++)
+        codes[240 + i] = (uint8_t)third(b[48 + i % 4], i / 4);
+}
+
+/* The same of TQ2_0: codes[64] (two bits each), d */
+static void pairs_of_bits(const uint8_t *b, uint8_t codes[LARGE]) {
+    for (int i = 0; i < LARGE; i++)
+        codes[i] = b[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+}
+
+static void decode_tq1_0(const uint8_t *b, float *out) {
+    uint8_t codes[LARGE];
+    thirds(b, codes);
+    for (int i = 0; i < LARGE; i++)
+        out[i] = f16_at(b + 52) * (float)(codes[i] - 1);
+}
+
+static void decode_tq2_0(const uint8_t *b, float *out) {
+    uint8_t codes[LARGE];
+    pairs_of_bits(b, codes);
+    for (int i = 0; i < LARGE; i++)
+        out[i] = f16_at(b + 64) * (float)(codes[i] - 1);
+}
+
+/* One scale for all groups, and codes from which 1 is subtracted. */
+static void put_ternary(uint16_t d, int groups, uint16_t *scales, uint16_t *biases) {
+    for (int j = 0; j < groups; j++) {
+        scales[j] = d;
+        biases[j] = offset_bias(d, 1);
+    }
+}
+
+static void split_tq1_0(const uint8_t *b, uint8_t *codes, uint16_t *scales, uint16_t *biases) {
+    thirds(b, codes);
+    put_ternary(u16_at(b + 52), LARGE / SMALL, scales, biases);
+}
+
+static void split_tq2_0(const uint8_t *b, uint8_t *codes, uint16_t *scales, uint16_t *biases) {
+    pairs_of_bits(b, codes);
+    put_ternary(u16_at(b + 64), LARGE / SMALL, scales, biases);
+}
+
+/* ---- blocks of a scale and one or two bits ---- */
+
+enum { BITS = 128, QUARTERS = 64 }; /* weights of Q1_0 and Q2_0 */
+
+/* d f16, then a bit for each weight: -d or d, codes 0 and 2. */
+static void split_q1_0(const uint8_t *b, uint8_t *codes, uint16_t *scales, uint16_t *biases) {
+    for (int i = 0; i < BITS; i++)
+        codes[i] = (uint8_t)((b[2 + i / 8] >> i % 8 & 1) * 2);
+    put_ternary(u16_at(b), BITS / SMALL, scales, biases);
+}
+
+static void decode_q1_0(const uint8_t *b, float *out) {
+    for (int i = 0; i < BITS; i++)
+        out[i] = b[2 + i / 8] >> i % 8 & 1 ? f16_at(b) : -f16_at(b);
+}
+
+/* d f16, then codes of two bits, from which 1 is subtracted. */
+static void split_q2_0(const uint8_t *b, uint8_t *codes, uint16_t *scales, uint16_t *biases) {
+    for (int i = 0; i < QUARTERS; i++)
+        codes[i] = b[2 + i / 4] >> i % 4 * 2 & 3;
+    put_ternary(u16_at(b), QUARTERS / SMALL, scales, biases);
+}
+
+static void decode_q2_0(const uint8_t *b, float *out) {
+    for (int i = 0; i < QUARTERS; i++)
+        out[i] = f16_at(b) * (float)((b[2 + i / 4] >> i % 4 * 2 & 3) - 1);
+}
+
+/* ---- blocks of 256 as groups of 32 ---- */
+
+static void put_scales(const uint8_t *b, uint16_t *scales, uint16_t *biases) {
+    float scale, minimum;
+    for (int j = 0; j < LARGE / SMALL; j++) {
+        scale_and_minimum(b + 4, j, &scale, &minimum);
+        scales[j] = mc_f32_to_f16(f16_at(b) * scale);
+        biases[j] = mc_f32_to_f16(-f16_at(b + 2) * minimum);
+    }
+}
+
+static void split_q4_k(const uint8_t *b, uint8_t *codes, uint16_t *scales, uint16_t *biases) {
+    for (int i = 0; i < LARGE; i++)
+        codes[i] = b[16 + i / 64 * 32 + i % 32] >> i % 64 / 32 * 4 & 15;
+    put_scales(b, scales, biases);
+}
+
+static void split_q5_k(const uint8_t *b, uint8_t *codes, uint16_t *scales, uint16_t *biases) {
+    for (int i = 0; i < LARGE; i++) {
+        int code = b[48 + i / 64 * 32 + i % 32] >> i % 64 / 32 * 4 & 15;
+        codes[i] = (uint8_t)(code | (b[16 + i % 32] >> i / 32 & 1) << 4);
+    }
+    put_scales(b, scales, biases);
+}
+
+/* Quantises 32 numbers to codes up to `last`, between the least and the largest of them. What is
+ * no finite number, in a damaged file, has the code 0. */
+static void fit(const float *x, int last, uint8_t *codes, uint16_t *scale, uint16_t *bias) {
+    float low = x[0], high = x[0];
+    for (int i = 1; i < SMALL; i++) {
+        low = fminf(low, x[i]);
+        high = fmaxf(high, x[i]);
+    }
+    *scale = mc_f32_to_f16((high - low) / (float)last);
+    *bias = mc_f32_to_f16(low);
+    float step = mc_f16_to_f32(*scale), from = mc_f16_to_f32(*bias);
+    for (int i = 0; i < SMALL; i++) {
+        float code = step > 0 ? rintf((x[i] - from) / step) : 0;
+        codes[i] = (uint8_t)(code > 0 ? (code < (float)last ? code : (float)last) : 0);
+    }
+}
+
+static void fit_all(const float *x, int groups, int last, uint8_t *codes, uint16_t *scales,
+                    uint16_t *biases) {
+    for (int j = 0; j < groups; j++)
+        fit(x + j * SMALL, last, codes + j * SMALL, &scales[j], &biases[j]);
+}
+
+/* split of a type whose weights are quantised anew. */
+#define SPLIT_ANEW(name, block, bits)                                            \
+    static void split_##name(const uint8_t *b, uint8_t *codes, uint16_t *scales, \
+                             uint16_t *biases) {                                 \
+        float out[block];                                                        \
+        decode_##name(b, out);                                                   \
+        fit_all(out, (block) / SMALL, (1 << (bits)) - 1, codes, scales, biases); \
+    }
+SPLIT_ANEW(q2_k, LARGE, 6)
+SPLIT_ANEW(q3_k, LARGE, 6)
+SPLIT_ANEW(q6_k, LARGE, 8)
+SPLIT_ANEW(iq4_nl, SMALL, 6)
+SPLIT_ANEW(iq4_xs, LARGE, 6)
+
 /* d f32, codes[256] i8, sums */
 static void decode_q8_k(const uint8_t *b, float *out) {
     for (int i = 0; i < LARGE; i++)
@@ -289,15 +459,29 @@ static const mc_ggml_type types[] = {
     {6, "Q5_0", SMALL, 22, decode_q5_0, MICA_QUANT_AFFINE, 5, split_q5_0, join_q5_0},
     {7, "Q5_1", SMALL, 24, decode_q5_1, MICA_QUANT_AFFINE, 5, split_q5_1, join_q5_1},
     {8, "Q8_0", SMALL, 34, decode_q8_0, MICA_QUANT_AFFINE, 8, split_q8_0, join_q8_0},
-    {10, "Q2_K", LARGE, 84, decode_q2_k, 0, 0, NULL, NULL},
-    {11, "Q3_K", LARGE, 110, decode_q3_k, 0, 0, NULL, NULL},
-    {12, "Q4_K", LARGE, 144, decode_q4_k, 0, 0, NULL, NULL},
-    {13, "Q5_K", LARGE, 176, decode_q5_k, 0, 0, NULL, NULL},
-    {14, "Q6_K", LARGE, 210, decode_q6_k, 0, 0, NULL, NULL},
+    {10, "Q2_K", LARGE, 84, decode_q2_k, MICA_QUANT_AFFINE, 6, split_q2_k, NULL},
+    {11, "Q3_K", LARGE, 110, decode_q3_k, MICA_QUANT_AFFINE, 6, split_q3_k, NULL},
+    {12, "Q4_K", LARGE, 144, decode_q4_k, MICA_QUANT_AFFINE, 4, split_q4_k, NULL},
+    {13, "Q5_K", LARGE, 176, decode_q5_k, MICA_QUANT_AFFINE, 5, split_q5_k, NULL},
+    {14, "Q6_K", LARGE, 210, decode_q6_k, MICA_QUANT_AFFINE, 8, split_q6_k, NULL},
     {15, "Q8_K", LARGE, 292, decode_q8_k, 0, 0, NULL, NULL},
+    {16, "IQ2_XXS", LARGE, 66, NULL, 0, 0, NULL, NULL},
+    {17, "IQ2_XS", LARGE, 74, NULL, 0, 0, NULL, NULL},
+    {18, "IQ3_XXS", LARGE, 98, NULL, 0, 0, NULL, NULL},
+    {19, "IQ1_S", LARGE, 50, NULL, 0, 0, NULL, NULL},
+    {20, "IQ4_NL", SMALL, 18, decode_iq4_nl, MICA_QUANT_AFFINE, 6, split_iq4_nl, NULL},
+    {21, "IQ3_S", LARGE, 110, NULL, 0, 0, NULL, NULL},
+    {22, "IQ2_S", LARGE, 82, NULL, 0, 0, NULL, NULL},
+    {23, "IQ4_XS", LARGE, 136, decode_iq4_xs, MICA_QUANT_AFFINE, 6, split_iq4_xs, NULL},
     {28, "F64", 1, 8, decode_f64, 0, 0, NULL, NULL},
+    {29, "IQ1_M", LARGE, 56, NULL, 0, 0, NULL, NULL},
     {30, "BF16", 1, 2, decode_bf16, 0, 0, NULL, NULL},
+    {34, "TQ1_0", LARGE, 54, decode_tq1_0, MICA_QUANT_AFFINE, 2, split_tq1_0, NULL},
+    {35, "TQ2_0", LARGE, 66, decode_tq2_0, MICA_QUANT_AFFINE, 2, split_tq2_0, NULL},
     {39, "MXFP4", SMALL, 17, decode_mxfp4, MICA_QUANT_MXFP4, 4, split_mxfp4, join_mxfp4},
+    {40, "NVFP4", QUARTERS, 36, NULL, 0, 0, NULL, NULL},
+    {41, "Q1_0", BITS, 18, decode_q1_0, MICA_QUANT_AFFINE, 2, split_q1_0, NULL},
+    {42, "Q2_0", QUARTERS, 18, decode_q2_0, MICA_QUANT_AFFINE, 2, split_q2_0, NULL},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 

@@ -10,18 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MC_GGML_BLOCK = 256, MC_GGML_GROUPS = 8 }; /* elements of a block, and groups: at most */
+
 typedef struct mc_ggml_type {
     uint32_t id; /* in files */
     const char *name;
     unsigned block; /* elements of a block */
     unsigned bytes; /* of a block */
-    /* Writes the elements of a block as floats. */
+    /* Writes the elements of a block as floats. NULL: mica knows no more than the name. */
     void (*decode)(const uint8_t *block, float *out);
-    /* If MLX's quantisation has the same weights: its mode and bits, in groups of 32; else bits 0.
-     * split writes the codes of a block, its scale, and, if the mode is affine, its bias (f16). */
+    /* If weights become MLX's quantisation: its mode and bits, in groups of 32; else bits 0. split
+     * writes the codes of a block [block], the scale of each 32 of them, and, if the mode is
+     * affine, the bias (f16). Types with `join`, and those of 2 bits, have the same weights; of
+     * Q4_K and Q5_K scale and bias are rounded to f16; of others the 32 weights are quantised
+     * anew, between the least and the largest of them. */
     mica_quant_mode mode;
     int bits;
-    void (*split)(const uint8_t *block, uint8_t codes[32], uint16_t *scale, uint16_t *bias);
+    void (*split)(const uint8_t *block, uint8_t *codes, uint16_t *scales, uint16_t *biases);
     /* The inverse of split: writes a block of codes that fit its bits. The bias is not read where
      * the type has none of its own: the caller knows that split would give it back. */
     void (*join)(const uint8_t codes[32], uint16_t scale, uint16_t bias, uint8_t *block);

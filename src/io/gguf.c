@@ -6,6 +6,7 @@
 #include "base/filemap.h"
 #include "base/map.h"
 #include "base/utf8.h"
+#include "io/gguf_cache.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct mc_gguf {
     mc_buffer pairs;   /* pair[] */
     mc_map by_name;    /* index in tensors */
     mc_map by_key;     /* index in pairs */
+    mc_buffer others;  /* mc_gguf *[]: the other files of the model */
 };
 
 /* What is read, and how much of it is left. */
@@ -164,6 +166,20 @@ static mica_status read_shape(reader *r, mc_gguf_tensor *t) {
     return MICA_OK;
 }
 
+/* A type of which mica knows the name alone: what to take instead. */
+static mica_status refuse_type(const reader *r, const char *tensor, const mc_ggml_type *type) {
+    bool coded = type->name[0] == 'I';
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "%s: tensor %s has blocks of %s, %s: take another file of the model, such as "
+                   "one with %s in its name",
+                   r->path, tensor, type->name,
+                   coded ? "whose codebook mica does not have"
+                         : "whose matrices have scales in tensors of their own",
+                   coded ? "Q2_K, Q3_K_S or IQ4_XS"
+                         : "MXFP4, IQ4_XS or Q4_K_M, or the folder that "
+                           "it was made of, which mica reads as it is");
+}
+
 static mica_status read_tensor(reader *r, mc_gguf *g) {
     mc_gguf_tensor t = {0};
     uint32_t type = 0;
@@ -179,6 +195,7 @@ static mica_status read_tensor(reader *r, mc_gguf *g) {
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: tensor %s has ggml's type %u, which mica cannot read", r->path, name,
                        (unsigned)type);
+    if (!t.type->decode) return refuse_type(r, name, t.type);
     if (offset > SIZE_MAX) return cut(r, name);
     t.bytes = (size_t)offset;
     if (mc_map_find(&g->by_name, mc_str_of(name), &there))
@@ -286,11 +303,69 @@ static mica_status new_gguf(const char *path, mc_gguf **gguf) {
     return mc_fail_nomem(path);
 }
 
-mica_status mc_gguf_open(const char *path, mc_gguf **gguf) {
+static mica_status open_one(const char *path, mc_gguf **gguf) {
     MC_TRY(new_gguf(path, gguf));
     mica_status status = mc_filemap_open(path, MC_FILE_WEIGHTS, &(*gguf)->map);
     if (status == MICA_OK) status = read_all(*gguf, (*gguf)->map.data, (*gguf)->map.size);
     if (status != MICA_OK) mc_gguf_close(gguf);
+    return status;
+}
+
+/* ---- several files ---- */
+
+/* Adds another file's tensors. */
+static mica_status join(mc_gguf *g, const mc_gguf *other) {
+    for (size_t i = 0; i < mc_gguf_count(other); i++) {
+        const mc_gguf_tensor *t = mc_gguf_at(other, i);
+        uint64_t there;
+        if (mc_map_find(&g->by_name, mc_str_of(t->name), &there))
+            return mc_fail(MICA_EFORMAT, "%s: tensor %s is in another file, too", other->path,
+                           t->name);
+        if (!mc_map_put(&g->by_name, mc_str_of(t->name), mc_gguf_count(g)) ||
+            !mc_buffer_add(&g->tensors, t, sizeof *t))
+            return mc_fail_nomem(other->path);
+    }
+    return MICA_OK;
+}
+
+static mica_status open_other(mc_gguf *g, const char *path) {
+    mc_gguf *other;
+    MC_TRY(open_one(path, &other));
+    if (MC_BUFFER_PUSH(&g->others, mc_gguf *, other)) return join(g, other);
+    mc_gguf_close(&other);
+    return mc_fail_nomem(path);
+}
+
+/* Opens the other files of a model, whose first is open. */
+static mica_status open_others(mc_gguf *g, const char *const *files, size_t count) {
+    int64_t said = 1, number = 0;
+    mc_gguf_int(g, "split.count", &said);
+    mc_gguf_int(g, "split.no", &number);
+    if (said > 1 && (said != (int64_t)count || number != 0))
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: is one of %lld files of a model, and is not called so: name-00001-of-"
+                       "0000N.gguf is the first",
+                       g->path, (long long)said);
+    for (size_t i = 1; i < count; i++)
+        MC_TRY(open_other(g, files[i]));
+    return MICA_OK;
+}
+
+static mica_status open_files(const char *const *files, size_t count, mc_gguf **gguf) {
+    MC_TRY(open_one(files[0], gguf));
+    mica_status status = open_others(*gguf, files, count);
+    if (status != MICA_OK) mc_gguf_close(gguf);
+    return status;
+}
+
+mica_status mc_gguf_open(const char *path, mc_gguf **gguf) {
+    mc_arena arena = {0};
+    const char **files;
+    size_t count;
+    *gguf = NULL;
+    mica_status status = mc_gguf_files_find(path, NULL, &arena, &files, &count);
+    if (status == MICA_OK) status = open_files(files, count, gguf);
+    mc_arena_deinit(&arena);
     return status;
 }
 
@@ -304,6 +379,9 @@ mica_status mc_gguf_parse(const void *bytes, size_t size, const char *name, mc_g
 void mc_gguf_close(mc_gguf **gguf) {
     mc_gguf *g = *gguf;
     if (!g) return;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&g->others, mc_gguf *); i++)
+        mc_gguf_close(&MC_BUFFER_AT(&g->others, mc_gguf *)[i]);
+    mc_buffer_deinit(&g->others);
     mc_filemap_close(&g->map);
     mc_buffer_deinit(&g->tensors);
     mc_buffer_deinit(&g->pairs);

@@ -30,7 +30,9 @@ typedef struct mc_gguf_tensor {
     size_t bytes;
 } mc_gguf_tensor;
 
-/* Maps and checks a file.
+/* Maps and checks a file, or, of one that is one of several of a model by its name
+ * (-00001-of-00003.gguf), all of them: metadata is the first one's, tensors those of all. A folder
+ * that holds one model's files stands for them.
  *
  * gguf    owned by the caller; NULL after an error.
  * errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT a malformed file (the text names it and what is

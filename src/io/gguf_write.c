@@ -11,7 +11,7 @@
 enum { ALIGNMENT = 32, MAGIC = 0x46554747, VERSION = 3 };
 
 /* Types of values in the file, of those that are written. */
-enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };
+enum { U8 = 0, U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };
 
 /* ---- plain values ---- */
 
@@ -70,6 +70,10 @@ bool mc_gguf_begin_f32s(mc_gguf_pairs *p, const char *key, uint64_t count) {
 
 bool mc_gguf_begin_bools(mc_gguf_pairs *p, const char *key, uint64_t count) {
     return begin_array(p, key, BOOL, count);
+}
+
+bool mc_gguf_put_bytes(mc_gguf_pairs *p, const char *key, const void *bytes, size_t count) {
+    return begin_array(p, key, U8, count) && mc_buffer_add(&p->bytes, bytes, count);
 }
 
 bool mc_gguf_add_str(mc_gguf_pairs *p, mc_str value) {

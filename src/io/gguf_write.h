@@ -33,6 +33,9 @@ bool mc_gguf_put_f32(mc_gguf_pairs *pairs, const char *key, float value);
 bool mc_gguf_put_bool(mc_gguf_pairs *pairs, const char *key, bool value);
 bool mc_gguf_put_str(mc_gguf_pairs *pairs, const char *key, mc_str value);
 
+/* An array of numbers of 8 bits. */
+bool mc_gguf_put_bytes(mc_gguf_pairs *pairs, const char *key, const void *bytes, size_t count);
+
 /* Begin an array of `count` elements, which are then added one by one. */
 bool mc_gguf_begin_strs(mc_gguf_pairs *pairs, const char *key, uint64_t count);
 bool mc_gguf_begin_i32s(mc_gguf_pairs *pairs, const char *key, uint64_t count);

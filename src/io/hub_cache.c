@@ -10,6 +10,8 @@ static mica_status no_memory(void) {
 }
 
 mica_status mc_hub_home_find(const char *below, char **path) {
+    /* $HF_HOME: the folder of what Hugging Face's programs keep (default: huggingface in
+     * $XDG_CACHE_HOME) */
     static const struct {
         const char *variable, *below;
     } places[] = {
@@ -27,6 +29,7 @@ mica_status mc_hub_home_find(const char *below, char **path) {
 }
 
 mica_status mc_hub_cache_find(char **path) {
+    /* $HF_HUB_CACHE: the folder of downloaded models (default: hub in $HF_HOME) */
     const char *value = getenv("HF_HUB_CACHE");
     if (!value || !*value) return mc_hub_home_find("hub", path);
     *path = mc_path_join(value, "");

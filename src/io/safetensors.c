@@ -8,6 +8,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/system.h"
+#include "io/config.h"
+#include "io/published.h"
 #include "io/recognise.h"
 
 #include <inttypes.h>
@@ -507,11 +509,6 @@ static mica_status add_shard(mc_weights *w, const char *index, mc_str tensor, mc
     return MICA_OK;
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -537,7 +534,7 @@ static mica_status check_index(mc_weights *w, const char *index, mc_json weight_
         const mc_weight_tensor *t;
         MC_TRY(find_stored(w, it.key, &t));
         if (!mc_json_get_str(it.value, &shard)) return MICA_EINTERNAL; /* add_shard has checked */
-        if (!t || !mc_str_is(shard, base_name(t->file))) {
+        if (!t || !mc_str_is(shard, mc_path_name(t->file))) {
             return mc_fail(MICA_ENOENT, "%s: tensor '%.*s' is not in %.*s, where the index has it",
                            index, MC_STR_ARG(it.key), MC_STR_ARG(shard));
         }
@@ -615,12 +612,41 @@ static mica_status open_listed(mc_weights *w, const char *dir) {
     return add_files(w, dir, names, of_model ? of_model : count);
 }
 
+/* Names all tensors anew. errors  MICA_EFORMAT two have one name */
+static mica_status map_names(mc_weights *w) {
+    const mc_weight_tensor *all = MC_BUFFER_AT(&w->tensors, mc_weight_tensor);
+    size_t n = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
+    uint64_t other;
+    mc_map_deinit(&w->by_name);
+    if (!mc_map_reserve(&w->by_name, n)) return mc_fail_nomem(w->path);
+    for (size_t i = 0; i < n; i++) {
+        mc_str name = mc_str_of(all[i].name);
+        if (mc_map_find(&w->by_name, name, &other))
+            return mc_fail(MICA_EFORMAT, "%s: tensor '%.200s' is there as it is, and quantised",
+                           all[i].file, all[i].name);
+        if (!mc_map_put(&w->by_name, name, i)) return mc_fail_nomem(w->path);
+    }
+    return MICA_OK;
+}
+
+/* Sees matrices that are not quantised as MLX does as if they were. */
+static mica_status see_published(mc_weights *w, const char *dir) {
+    mc_config *config;
+    if (!mc_published_has(&w->tensors, &w->by_name)) return MICA_OK;
+    MC_TRY(mc_config_load(dir, "config.json", MC_OPTIONAL, &config));
+    mc_json stated = mc_json_find(mc_config_root(config).object, "quantization_config");
+    mica_status status =
+        mc_published_see(stated, w->options.form, &w->arena, &w->tensors, &w->by_name);
+    mc_config_close(&config);
+    return status == MICA_OK ? map_names(w) : status;
+}
+
 static mica_status open_folder(mc_weights *w, const char *dir) {
     char *index = mc_path_join(dir, "model.safetensors.index.json");
     if (!index) return mc_fail_nomem(dir);
     mica_status status = mc_path_is_file(index) ? open_index(w, dir, index) : open_listed(w, dir);
     mc_free(index);
-    return status;
+    return status == MICA_OK ? see_published(w, dir) : status;
 }
 
 /* ---- the whole ---- */

@@ -4,7 +4,8 @@
  * the whole header: every tensor is inside its file, none overlap, and each has the size of its
  * shape and dtype. Data is a view of the file, mapped or in memory. A tensor that is unaligned for
  * its dtype is copied to aligned memory. Blocks of mxfp4, as the hub has them (x_blocks, x_scales),
- * are seen as MLX's x.weight and x.scales, which are the same bytes.
+ * are seen as MLX's x.weight and x.scales, which are the same bytes; so are matrices of a folder
+ * that are quantised in other ways (io/published.h), of which some have to be made.
  *
  * If another process cuts a mapped file short, reading it raises SIGBUS, which the library cannot
  * catch.
@@ -16,26 +17,13 @@
 
 #include "base/filemap.h"
 #include "base/status.h"
-
-#include <mica/array.h>
+#include "io/weight.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct mc_weights mc_weights;
-
-typedef struct mc_weight_tensor {
-    const char *name; /* UTF-8, as in the header */
-    const char *file; /* path of its file, for error texts */
-    const char *kind; /* its dtype in the header: "BF16", "F8_E4M3", ... */
-    bool has_dtype;   /* false: mica has no such dtype (F64, F8_*, F6_*, F4, C64) */
-    mica_dtype dtype; /* set if has_dtype */
-    int ndim;
-    int64_t shape[MICA_MAX_NDIM]; /* [ndim], each >= 0 */
-    const void *data;             /* row-major, little-endian, aligned for its dtype */
-    size_t begin, bytes;          /* position in its file's data, and size */
-} mc_weight_tensor;
 
 /* How weights get into memory; zero: they are mapped, and read when they are first used. */
 typedef struct mc_weights_options {
@@ -44,6 +32,7 @@ typedef struct mc_weights_options {
     bool prefetch; /* read mapped files ahead */
     bool cold;     /* read them ahead if one of them is not in memory, and all fit in half of it */
     bool lock;     /* keep them in memory until they are closed; reads them ahead, too */
+    mc_weight_form form; /* of matrices that are not quantised as MLX does */
     /* Called with the bytes that were read so far and in all. Another status than MICA_OK ends the
      * call. May be NULL. */
     mica_status (*watch)(void *context, uint64_t done, uint64_t total);

@@ -30,6 +30,8 @@ static state_task *task_of(mc_mlx_task *task) {
 static mica_status read_mode(mica_mode *mode) {
     static const char *const names[] = {
         [MICA_MODE_LAZY] = "lazy", [MICA_MODE_EAGER] = "eager", [MICA_MODE_COMPILED] = "compiled"};
+    /* $MICA_MLX_MODE: how MLX runs programs: lazy, eager or compiled (by default as the program
+     * asks) */
     const char *wanted = getenv("MICA_MLX_MODE");
     *mode = MICA_MODE_DEFAULT;
     if (!wanted || wanted[0] == '\0') return MICA_OK;

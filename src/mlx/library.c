@@ -22,6 +22,7 @@ static const struct {
 
 /* The library's handle, or NULL; *tried receives its file, and what is wrong with it. */
 static void *open_file(char tried[512]) {
+    /* $MICA_MLX_LIBRARY: the file of libmlxc to load for the device mlx */
     const char *named = getenv("MICA_MLX_LIBRARY");
     if (named && named[0] != '\0') {
         void *handle = dlopen(named, RTLD_NOW | RTLD_LOCAL);

@@ -46,13 +46,26 @@ typedef struct mc_attention_spec {
     /* Queries at position t are multiplied by 1 + growth * ln(1 + floor(t / period)); 0: none. */
     double growth;
     int64_t period;
+    /* Values are the first so many elements of the one head of keys, and are not kept beside them;
+     * 0: they are of their own. */
+    int64_t latent;
 } mc_attention_spec;
 
 #define MC_NO_ROPE (-1)
 
+/* Of MLA, attention over latents. The head of keys has attention.latent elements, then those that
+ * RoPE rotates. */
+typedef struct mc_mla_spec {
+    mc_attention_spec attention;
+    int64_t plain;        /* elements of a query's head, before the rotated ones */
+    int64_t value_dim;    /* of a head */
+    int64_t query_latent; /* what queries are made of; 0: of the input */
+} mc_mla_spec;
+
 typedef struct mc_gated_spec {
     int64_t width;
     int64_t activation; /* mc_activation, of the gate */
+    double sparse;      /* the part of a token's gates that is 0, were they distributed normally */
 } mc_gated_spec;
 
 /* How a router makes weights of its logits. */
@@ -84,6 +97,15 @@ typedef struct mc_layer_input_spec {
     int64_t width;      /* of a layer's input: mc_decoder_spec.layer_width */
     int64_t activation; /* mc_activation, of the gate */
 } mc_layer_input_spec;
+
+typedef struct mc_altup_spec {
+    int64_t streams, active; /* mc_decoder_spec.streams; the one that the other blocks see */
+    mc_layer_input_spec input;
+} mc_altup_spec;
+
+typedef struct mc_laurel_spec {
+    int64_t rank;
+} mc_laurel_spec;
 
 /* How some files call what a block has. Names are of slots, and NULL where they are as the block
  * says; MC_NO_SLOT: these files have no such tensor. Matrices of several usual names may be rows
@@ -134,9 +156,12 @@ typedef struct mc_block_spec {
     mc_carried carried[MC_BLOCK_CARRIED];
     union {
         mc_attention_spec attention;
+        mc_mla_spec mla;
         mc_gated_spec gated;
         mc_short_conv_spec short_conv;
         mc_layer_input_spec layer_input;
+        mc_altup_spec altup;
+        mc_laurel_spec laurel;
         mc_delta_net_spec delta_net;
         mc_experts_spec experts;
         mc_mamba2_spec mamba2;
@@ -145,6 +170,14 @@ typedef struct mc_block_spec {
 } mc_block_spec;
 
 /* ---- kinds ---- */
+
+/* What becomes of a matrix's rows in a group of ranks (model/split.h). */
+typedef enum mc_slot_split {
+    MC_SPLIT_GATHERED, /* each rank has a part of them, and all get all results */
+    MC_SPLIT_KEPT,     /* results stay parts, where the block's numbers are divided: `divide` */
+    MC_SPLIT_OWN,      /* the same, or it is whole: the block does not only apply it */
+    MC_SPLIT_JOINED    /* its input is such parts; then as gathered */
+} mc_slot_split;
 
 /* A number of rows or columns. */
 typedef int64_t mc_extent(const mc_block_spec *block);
@@ -161,15 +194,32 @@ typedef struct mc_slot {
     mc_extent *rotated; /* not NULL: its rows are so many heads, which RoPE rotates */
     bool sensitive;     /* recipes of several bits give it more in some layers */
     bool exact;         /* its matmuls round nothing, and recipes leave it as it is: a router */
-    const char *gguf;   /* its name in GGUF's layers: "attn_q"; NULL: it has none */
+    mc_slot_split split;
+    int first, last; /* its rows are those of these slots; 0: of no others */
+    /* Its name in GGUF's layers, to which ".weight" or ".bias" is added unless the slot is bare:
+     * "attn_q", "ssm_dt.bias"; NULL: it has none. */
+    const char *gguf;
 } mc_slot;
 
 enum { MC_BLOCK_NORM, MC_BLOCK_POST_NORM, MC_BLOCK_SLOTS }; /* every kind's first slots */
 
+/* These of most kinds: the norm before the block, and the one behind it that some families have, by
+ * their names and those of GGUF; NULL: GGUF has none. */
+#define MC_BLOCK_NORMS(before, gguf_before, behind, gguf_behind) \
+    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,                     \
+                       .name = (before),                         \
+                       .rows = mc_block_hidden,                  \
+                       .gguf = (gguf_before)},                   \
+    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,                \
+                            .name = (behind),                    \
+                            .optional = true,                    \
+                            .rows = mc_block_hidden,             \
+                            .gguf = (gguf_behind)}
+
 /* What a block carries from token to token. */
 typedef enum mc_state_kind {
     MC_STATE_NONE,   /* a token is computed by itself */
-    MC_STATE_KEYS,   /* keys and values; the block's numbers are mc_attention_spec */
+    MC_STATE_KEYS,   /* keys and values; the block's numbers begin with mc_attention_spec */
     MC_STATE_CARRIED /* arrays of one size, which each token changes: the block's `carried` */
 } mc_state_kind;
 
@@ -178,10 +228,15 @@ typedef struct mc_block {
     const mc_slot *slots;
     int n_slots;
     mc_state_kind state;
-    bool replaces; /* the stream becomes f(x): it is not added to x */
+    bool replaces; /* the stream becomes f(x), of x as it is: the block has its own norms */
     /* f: x [B, L, hidden], normalised -> rows [first, L) of [B, L, hidden], from all rows of x.
      * Without a state, first is 0. Errors are in the pass's scope. */
     mica_array (*forward)(const struct mc_lm_pass *p, const struct mc_block_at *at, mica_array x);
+    /* Not NULL: what becomes of the stream behind the layer's other blocks. */
+    mica_array (*finish)(const struct mc_lm_pass *p, const struct mc_block_at *at, mica_array x);
+    /* Not NULL: makes the numbers of a block those of one of `ranks`, or leaves them and returns
+     * false. */
+    bool (*divide)(mc_block_spec *block, int64_t ranks);
     /* f32 numbers that it keeps of a token for a backward pass: inputs and results of matmuls,
      * norms, activation functions and attention. */
     mc_extent *kept;
@@ -205,6 +260,19 @@ enum {
     MC_ATTENTION_SLOTS
 };
 enum {
+    MC_MLA_Q = MC_BLOCK_SLOTS, /* instead of the next three */
+    MC_MLA_Q_DOWN,
+    MC_MLA_Q_NORM, /* over query_latent */
+    MC_MLA_Q_UP,
+    MC_MLA_KV_DOWN, /* the latent, then what RoPE rotates */
+    MC_MLA_KV_NORM, /* over the latent */
+    MC_MLA_KV_UP,   /* of each head rows that give a key's plain part, then those of values */
+    MC_MLA_K_UP,    /* instead of it: the former, transposed, a matrix for each head, */
+    MC_MLA_V_UP,    /* and the latter */
+    MC_MLA_O,
+    MC_MLA_SLOTS
+};
+enum {
     MC_GATED_GATE = MC_BLOCK_SLOTS,
     MC_GATED_UP,
     MC_GATED_DOWN,
@@ -213,6 +281,16 @@ enum {
 };
 enum { MC_LAYER_INPUT_GATE = MC_BLOCK_SLOTS, MC_LAYER_INPUT_PROJECTION, MC_LAYER_INPUT_SLOTS };
 enum { MC_SCALE_FACTOR = MC_BLOCK_SLOTS, MC_SCALE_SLOTS };
+enum { MC_LAUREL_LEFT = MC_BLOCK_SLOTS, MC_LAUREL_RIGHT, MC_LAUREL_SLOTS };
+enum {
+    MC_ALTUP_ROUTER = MC_BLOCK_SLOTS, /* behind the first norm: of both sets of coefficients */
+    MC_ALTUP_PREDICTION,
+    MC_ALTUP_CORRECTION,
+    MC_ALTUP_SCALE, /* of what lets the layer's input in */
+    MC_ALTUP_GATE,
+    MC_ALTUP_PROJECTION,
+    MC_ALTUP_SLOTS
+};
 enum {
     MC_SHORT_CONV_IN = MC_BLOCK_SLOTS,
     MC_SHORT_CONV_KERNEL,
@@ -278,6 +356,10 @@ void mc_block_use_all(mc_block_spec *block, int first, int last);
 
 /* Gives it one whose rows are those of slots [first, last], which go: q, k and v of phi3. */
 void mc_block_use_joined(mc_block_spec *block, int slot, int first, int last);
+
+/* What a part of a normal distribution is below, in deviations from its mean: mc_gated_spec.sparse.
+ * Within -8 and 8. */
+double mc_normal_quantile(double part);
 
 /* Whether the matrix of a slot has a bias. */
 bool mc_block_has_bias(const mc_block_spec *block, int slot);

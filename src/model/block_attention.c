@@ -42,34 +42,43 @@ static int64_t kept(const mc_block_spec *b) {
     return 4 * b->hidden + 3 * queries(b) + 6 * keys(b);
 }
 
+/* Each rank has its heads, and the keys and values of these: of one head several may have the same.
+ * A norm over all heads needs all. */
+static bool divide(mc_block_spec *b, int64_t ranks) {
+    mc_attention_spec *a = &b->attention;
+    bool shared = ranks % a->kv_heads == 0;
+    if (a->wide_norms || a->heads % ranks != 0 || (a->kv_heads % ranks != 0 && !shared))
+        return false;
+    a->heads /= ranks;
+    a->kv_heads = shared ? 1 : a->kv_heads / ranks;
+    return true;
+}
+
 static const mc_slot slots[MC_ATTENTION_SLOTS] = {
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
-                       .name = "input_layernorm",
-                       .rows = mc_block_hidden,
-                       .gguf = "attn_norm"},
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
-                            .name = "post_attention_layernorm",
-                            .optional = true,
-                            .rows = mc_block_hidden,
-                            .gguf = "post_attention_norm"},
+    MC_BLOCK_NORMS("input_layernorm", "attn_norm", "post_attention_layernorm",
+                   "post_attention_norm"),
     [MC_ATTENTION_Q] = {.name = "self_attn.q_proj",
                         .rows = query_rows,
                         .columns = mc_block_hidden,
                         .rotated = heads,
+                        .split = MC_SPLIT_KEPT,
                         .gguf = "attn_q"},
     [MC_ATTENTION_K] = {.name = "self_attn.k_proj",
                         .rows = keys,
                         .columns = mc_block_hidden,
                         .rotated = kv_heads,
+                        .split = MC_SPLIT_KEPT,
                         .gguf = "attn_k"},
     [MC_ATTENTION_V] = {.name = "self_attn.v_proj",
                         .rows = keys,
                         .columns = mc_block_hidden,
                         .sensitive = true,
+                        .split = MC_SPLIT_KEPT,
                         .gguf = "attn_v"},
     [MC_ATTENTION_O] = {.name = "self_attn.o_proj",
                         .rows = mc_block_hidden,
                         .columns = queries,
+                        .split = MC_SPLIT_JOINED,
                         .gguf = "attn_output"},
     [MC_ATTENTION_Q_NORM] = {.kind = MC_SLOT_NORM,
                              .name = "self_attn.q_norm",
@@ -85,17 +94,22 @@ static const mc_slot slots[MC_ATTENTION_SLOTS] = {
                           .optional = true,
                           .rows = all_rows,
                           .columns = mc_block_hidden,
+                          .split = MC_SPLIT_KEPT,
+                          .first = MC_ATTENTION_Q,
+                          .last = MC_ATTENTION_V,
                           .gguf = "attn_qkv"},
     [MC_ATTENTION_SINKS] = {.kind = MC_SLOT_VECTOR,
                             .name = "self_attn.sinks",
                             .optional = true,
                             .bare = true,
                             .rows = heads,
-                            .gguf = "attn_sinks"},
+                            .split = MC_SPLIT_KEPT,
+                            .gguf = "attn_sinks.weight"},
     [MC_ATTENTION_GATE] = {.name = "self_attn.g_proj",
                            .optional = true,
                            .rows = heads,
-                           .columns = mc_block_hidden},
+                           .columns = mc_block_hidden,
+                           .split = MC_SPLIT_KEPT},
 };
 
 /* [B, L, heads * D] -> [B, L, heads, D] */
@@ -118,24 +132,24 @@ static mica_array split_queries(const mc_lm_pass *p, const mc_block_at *at, mica
     return mica_slice_axis(p->s, q, 3, 0, dim);
 }
 
-/* [B, L, heads, D] -> [B, heads, L, D], and back. */
-static mica_array swap_heads(const mc_lm_pass *p, mica_array x) {
+mica_array mc_block_swap_heads(const mc_lm_pass *p, mica_array x) {
     static const int axes[] = {0, 2, 1, 3};
     return mica_transpose(p->s, x, axes);
 }
 
-/* position + rows, i32 []. */
-static mica_array advance(const mc_lm_pass *p, mica_array position, int64_t rows) {
+mica_array mc_block_advance(const mc_lm_pass *p, mica_array position, int64_t rows) {
     return rows ? mica_add(p->s, position, mica_i32(p->s, (int32_t)rows)) : position;
 }
 
-static mica_array apply_rope(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
-                             mica_array position) {
+mica_array mc_block_rotate(const mc_lm_pass *p, const mc_block_at *at, mica_array x,
+                           mica_array position) {
     int64_t i = at->spec->attention.rope;
     if (i == MC_NO_ROPE) return x;
     const mc_rope_spec *rope = &p->lm->spec.ropes[i];
     const mc_lm_rope *made = &p->lm->ropes[i];
-    mica_rope_options options = {.base = (float)rope->base, .dims = (int)mc_rope_dims(rope)};
+    mica_rope_options options = {.base = (float)rope->base,
+                                 .dims = (int)mc_rope_dims(rope),
+                                 .traditional = rope->neighbours};
     if (rope->kind == MC_ROPE_LINEAR) options.scale = (float)(1.0 / rope->factor);
     x = mica_rope(p->s, x, position, made->freqs, &options);
     return mica_valid(made->amplitudes) ? mica_multiply(p->s, x, made->amplitudes) : x;
@@ -184,16 +198,15 @@ static mica_array see_both_ways(const mc_lm_pass *p, mica_array seen, int64_t wi
 }
 
 /* Attention of q [B, heads, L - first, D] to all keys and values in a store, after this chunk's k
- * and v, which have the store's dtype, are appended; MICA_NONE: those of another layer are. Returns
- * the shape of q. */
+ * and v, which have the store's dtype, are appended; MICA_NONE: those of another layer are. */
 static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
-                                const mc_kv_store *store, mica_array q, mica_array k,
-                                mica_array v) {
+                                const mc_kv_store *store, mica_array q, mica_array k, mica_array v,
+                                mica_array sinks) {
     const mc_attention_spec *spec = &at->spec->attention;
     mc_attended seen = {.k = k, .v = v, .window = spec->window};
-    if (store) {
+    if (store && store->append) {
         seen = store->append(store->context, p->s, at->layer, k, v);
-        seen.offset = advance(p, seen.offset, at->first);
+        seen.offset = mc_block_advance(p, seen.offset, at->first);
     }
     mica_sdpa_options options = {
         .scale = (float)spec->scale,
@@ -203,15 +216,19 @@ static mica_array attend_cached(const mc_lm_pass *p, const mc_block_at *at,
         .softcap = (float)spec->soft_cap,
         .mask = seen.mask,
         .offset = seen.offset,
-        .sinks = at->slots[MC_ATTENTION_SINKS].vector,
+        .sinks = sinks,
     };
     if (p->lm->spec.both_ways) {
         options.causal = false;
         options.window = 0;
         options.mask = see_both_ways(p, seen.mask, spec->window);
     }
-    if (seen.table.scope) return mica_paged_sdpa(p->s, q, seen.k, seen.v, seen.table, &options);
-    return mica_sdpa(p->s, q, seen.k, seen.v, &options);
+    /* Rows of to_q8 are read whole. */
+    bool whole = !spec->latent || p->lm->kv_dtype == MICA_U8;
+    if (!whole) seen.v = mc_block_part(p, seen.v, 0, spec->latent);
+    mica_array y = seen.table.scope ? mica_paged_sdpa(p->s, q, seen.k, seen.v, seen.table, &options)
+                                    : mica_sdpa(p->s, q, seen.k, seen.v, &options);
+    return whole && spec->latent ? mc_block_part(p, y, 0, spec->latent) : y;
 }
 
 static mica_array row_of(const mc_lm_pass *p, mica_array x, int64_t row) {
@@ -220,17 +237,25 @@ static mica_array row_of(const mc_lm_pass *p, mica_array x, int64_t row) {
 
 /* The same for a batch in which each row has its own store, with its own number of keys. */
 static mica_array attend_cached_by_rows(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
-                                        mica_array k, mica_array v) {
+                                        mica_array k, mica_array v, mica_array sinks) {
     mica_array y[MC_MAX_ROWS];
     assert(p->batch <= MC_MAX_ROWS);
     for (int64_t b = 0; b < p->batch; b++)
         y[b] = attend_cached(p, at, &p->store->rows[b], row_of(p, q, b), row_of(p, k, b),
-                             row_of(p, v, b));
+                             row_of(p, v, b), sinks);
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
 static bool by_rows(const mc_kv_store *store, int layer) {
     return store && store->rows && !(store->together && store->together(store->context, layer));
+}
+
+mica_array mc_block_attend_to(const mc_lm_pass *p, const mc_block_at *at, mica_array q,
+                              mica_array k, mica_array v, mica_array sinks) {
+    if (k.scope) k = to_kv(p, k);
+    if (v.scope) v = to_kv(p, v);
+    return by_rows(p->store, at->layer) ? attend_cached_by_rows(p, at, q, k, v, sinks)
+                                        : attend_cached(p, at, p->store, q, k, v, sinks);
 }
 
 /* Queries of rows [first, L) of x, keys and values of all: [B, rows, heads * D]. kv  NULL: another
@@ -260,7 +285,7 @@ static void split_keys(const mc_lm_pass *p, const mc_block_at *at, mica_array kv
     kv[0] = normalise_heads(p, at, MC_ATTENTION_K_NORM, k);
     mica_array v = split_heads(p, kv[1], spec->kv_heads, spec->head_dim);
     if (spec->value_norm) v = mica_rms_norm(p->s, v, MICA_NONE, (float)at->spec->norm_eps);
-    kv[1] = swap_heads(p, v);
+    kv[1] = mc_block_swap_heads(p, v);
 }
 
 /* y [B, L, heads, D] of rows [first, L) times the gate of each head. */
@@ -278,21 +303,20 @@ mica_array mc_block_attend(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     int shared = mc_spec_shared(&p->lm->spec, source);
     bool own = source == at->layer;
     mica_array here[2], *kv = shared < 0 ? here : p->shared[shared];
-    mica_array q, gate, position = advance(p, p->position, at->first);
+    mica_array q, gate, position = mc_block_advance(p, p->position, at->first);
     project(p, at, x, &q, own ? kv : NULL);
     q = split_queries(p, at, normalise_wide(p, at, MC_ATTENTION_Q_NORM, q), &gate);
     q = normalise_heads(p, at, MC_ATTENTION_Q_NORM, q);
     if (own) split_keys(p, at, kv);
-    q = grow(p, at, apply_rope(p, at, swap_heads(p, q), position), position);
-    if (own) kv[0] = apply_rope(p, at, swap_heads(p, kv[0]), p->position);
+    q = grow(p, at, mc_block_rotate(p, at, mc_block_swap_heads(p, q), position), position);
+    if (own) kv[0] = mc_block_rotate(p, at, mc_block_swap_heads(p, kv[0]), p->position);
     if (store && store->observe) store->observe(store->observer, at->layer, q, kv[0]);
-    mica_array k = MICA_NONE, v = MICA_NONE; /* the store has them already */
-    if (own || !store || store->keeps_nothing) k = to_kv(p, kv[0]);
-    if (own || !store || store->keeps_nothing) v = to_kv(p, kv[1]);
-    mica_array y = by_rows(store, at->layer) ? attend_cached_by_rows(p, at, q, k, v)
-                                             : attend_cached(p, at, store, q, k, v);
+    bool there = !own && store && !store->keeps_nothing; /* the store has them already */
+    mica_array y =
+        mc_block_attend_to(p, at, q, there ? MICA_NONE : kv[0], there ? MICA_NONE : kv[1],
+                           at->slots[MC_ATTENTION_SINKS].vector);
     const int64_t shape[] = {p->batch, p->length - at->first, spec->heads * spec->head_dim};
-    y = mica_reshape(p->s, gate_heads(p, at, x, swap_heads(p, y)), shape, 3);
+    y = mica_reshape(p->s, gate_heads(p, at, x, mc_block_swap_heads(p, y)), shape, 3);
     return mica_valid(gate) ? mica_multiply(p->s, y, mica_sigmoid(p->s, gate)) : y;
 }
 
@@ -306,5 +330,6 @@ const mc_block mc_block_attention = {
     .n_slots = MC_ATTENTION_SLOTS,
     .state = MC_STATE_KEYS,
     .forward = forward,
+    .divide = divide,
     .kept = kept,
 };

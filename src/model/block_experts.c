@@ -44,16 +44,18 @@ static int64_t kept(const mc_block_spec *b) {
            e->picks * b->hidden;
 }
 
+/* Each rank has a part of every expert's width. */
+static bool divide(mc_block_spec *b, int64_t ranks) {
+    mc_experts_spec *e = &b->experts;
+    if (e->width % ranks != 0 || e->shared_width % ranks != 0) return false;
+    e->width /= ranks;
+    e->shared_width /= ranks;
+    return true;
+}
+
 static const mc_slot slots[MC_EXPERTS_SLOTS] = {
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
-                       .name = "post_attention_layernorm",
-                       .rows = mc_block_hidden,
-                       .gguf = "ffn_norm"},
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
-                            .name = "post_feedforward_layernorm",
-                            .optional = true,
-                            .rows = mc_block_hidden,
-                            .gguf = "post_ffw_norm"},
+    MC_BLOCK_NORMS("post_attention_layernorm", "ffn_norm", "post_feedforward_layernorm",
+                   "post_ffw_norm"),
     [MC_EXPERTS_ROUTER] = {.name = "mlp.gate",
                            .rows = experts,
                            .columns = mc_block_hidden,
@@ -64,7 +66,7 @@ static const mc_slot slots[MC_EXPERTS_SLOTS] = {
                            .optional = true,
                            .bare = true,
                            .rows = experts,
-                           .gguf = "exp_probs_b"},
+                           .gguf = "exp_probs_b.bias"},
     [MC_EXPERTS_FACTORS] = {.kind = MC_SLOT_VECTOR,
                             .name = "router.per_expert_scale",
                             .optional = true,
@@ -75,44 +77,56 @@ static const mc_slot slots[MC_EXPERTS_SLOTS] = {
                          .rows = width,
                          .columns = mc_block_hidden,
                          .experts = experts,
+                         .split = MC_SPLIT_KEPT,
                          .gguf = "ffn_gate_exps"},
     [MC_EXPERTS_UP] = {.name = "mlp.switch_mlp.up_proj",
                        .rows = width,
                        .columns = mc_block_hidden,
                        .experts = experts,
+                       .split = MC_SPLIT_KEPT,
                        .gguf = "ffn_up_exps"},
     [MC_EXPERTS_GATE_UP] = {.name = "mlp.switch_mlp.gate_up_proj",
                             .optional = true,
                             .rows = twice_width,
                             .columns = mc_block_hidden,
                             .experts = experts,
+                            .split = MC_SPLIT_KEPT,
+                            .first = MC_EXPERTS_GATE,
+                            .last = MC_EXPERTS_UP,
                             .gguf = "ffn_gate_up_exps"},
     [MC_EXPERTS_DOWN] = {.name = "mlp.switch_mlp.down_proj",
                          .rows = mc_block_hidden,
                          .columns = width,
                          .experts = experts,
                          .sensitive = true,
+                         .split = MC_SPLIT_JOINED,
                          .gguf = "ffn_down_exps"},
     [MC_EXPERTS_SHARED_GATE] = {.name = "mlp.shared_expert.gate_proj",
                                 .optional = true,
                                 .rows = shared_width,
                                 .columns = mc_block_hidden,
+                                .split = MC_SPLIT_KEPT,
                                 .gguf = "ffn_gate_shexp"},
     [MC_EXPERTS_SHARED_UP] = {.name = "mlp.shared_expert.up_proj",
                               .optional = true,
                               .rows = shared_width,
                               .columns = mc_block_hidden,
+                              .split = MC_SPLIT_KEPT,
                               .gguf = "ffn_up_shexp"},
     [MC_EXPERTS_SHARED_DOWN] = {.name = "mlp.shared_expert.down_proj",
                                 .optional = true,
                                 .rows = mc_block_hidden,
                                 .columns = shared_width,
                                 .sensitive = true,
+                                .split = MC_SPLIT_JOINED,
                                 .gguf = "ffn_down_shexp"},
     [MC_EXPERTS_SHARED_GATE_UP] = {.name = "mlp.shared_expert.gate_up_proj",
                                    .optional = true,
                                    .rows = twice_shared_width,
-                                   .columns = mc_block_hidden},
+                                   .columns = mc_block_hidden,
+                                   .split = MC_SPLIT_KEPT,
+                                   .first = MC_EXPERTS_SHARED_GATE,
+                                   .last = MC_EXPERTS_SHARED_UP},
     [MC_EXPERTS_SHARED_SWITCH] = {.name = "mlp.shared_expert_gate",
                                   .optional = true,
                                   .rows = one,
@@ -123,23 +137,28 @@ static const mc_slot slots[MC_EXPERTS_SLOTS] = {
                                 .name = "router.scale",
                                 .optional = true,
                                 .bare = true,
-                                .rows = mc_block_hidden},
+                                .rows = mc_block_hidden,
+                                .gguf = "ffn_gate_inp.scale"},
     [MC_EXPERTS_INPUT_NORM] = {.kind = MC_SLOT_NORM,
                                .name = "pre_feedforward_layernorm_2",
                                .optional = true,
-                               .rows = mc_block_hidden},
+                               .rows = mc_block_hidden,
+                               .gguf = "pre_ffw_norm_2"},
     [MC_EXPERTS_OUTPUT_NORM] = {.kind = MC_SLOT_NORM,
                                 .name = "post_feedforward_layernorm_2",
                                 .optional = true,
-                                .rows = mc_block_hidden},
+                                .rows = mc_block_hidden,
+                                .gguf = "post_ffw_norm_2"},
     [MC_EXPERTS_SHARED_INPUT_NORM] = {.kind = MC_SLOT_NORM,
                                       .name = "pre_feedforward_layernorm",
                                       .optional = true,
-                                      .rows = mc_block_hidden},
+                                      .rows = mc_block_hidden,
+                                      .gguf = "ffn_norm"},
     [MC_EXPERTS_SHARED_OUTPUT_NORM] = {.kind = MC_SLOT_NORM,
                                        .name = "post_feedforward_layernorm_1",
                                        .optional = true,
-                                       .rows = mc_block_hidden},
+                                       .rows = mc_block_hidden,
+                                       .gguf = "post_ffw_norm_1"},
 };
 
 /* ---- the router ---- */
@@ -224,9 +243,9 @@ static mica_array half_of(const mc_lm_pass *p, const mc_block_at *at, mica_array
 
 /* (up + 1) gate sigmoid(1.702 gate), of numbers within the limit. */
 static mica_array clamped_swiglu(mica_scope *s, double limit, mica_array gate, mica_array up) {
-    mica_array most = mica_f32(s, (float)limit), least = mica_f32(s, (float)-limit);
-    gate = mica_minimum(s, gate, most);
-    up = mica_clip(s, up, least, most);
+    mica_array max = mica_f32(s, (float)limit), min = mica_f32(s, (float)-limit);
+    gate = mica_minimum(s, gate, max);
+    up = mica_clip(s, up, min, max);
     mica_array y = mica_sigmoid(s, mica_multiply(s, gate, mica_f32(s, 1.702f)));
     return mica_multiply(s, mica_multiply(s, mica_add(s, up, mica_f32(s, 1.0f)), gate), y);
 }
@@ -294,5 +313,6 @@ const mc_block mc_block_experts = {
     .slots = slots,
     .n_slots = MC_EXPERTS_SLOTS,
     .forward = forward,
+    .divide = divide,
     .kept = kept,
 };

@@ -30,11 +30,16 @@ static const mc_slot slots[MC_LAYER_INPUT_SLOTS] = {
                                    .gguf = "proj"},
 };
 
+mica_array mc_block_let_in(const mc_lm_pass *p, const mc_block_at *at, int gate, int projection,
+                           const mc_layer_input_spec *spec, mica_array x) {
+    mica_array input = mc_block_last_rows(p, p->input, x);
+    mica_array open = mc_block_activate(p, spec->activation, mc_block_apply(p, at, gate, x));
+    return mc_block_apply(p, at, projection, mica_multiply(p->s, open, input));
+}
+
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
-    mica_array input = mc_block_rows_from(p, p->input, p->length - mica_array_dim(x, 1));
-    mica_array gate = mc_block_apply(p, at, MC_LAYER_INPUT_GATE, x);
-    gate = mc_block_activate(p, at->spec->layer_input.activation, gate);
-    return mc_block_apply(p, at, MC_LAYER_INPUT_PROJECTION, mica_multiply(p->s, gate, input));
+    return mc_block_let_in(p, at, MC_LAYER_INPUT_GATE, MC_LAYER_INPUT_PROJECTION,
+                           &at->spec->layer_input, x);
 }
 
 const mc_block mc_block_layer_input = {

@@ -1,5 +1,6 @@
 /* Kinds of blocks. BLOCK(name): mc_block_name is in model/block_name.c. */
 BLOCK(attention)
+BLOCK(mla)
 BLOCK(gated)
 BLOCK(short_conv)
 BLOCK(delta_net)
@@ -7,3 +8,5 @@ BLOCK(experts)
 BLOCK(mamba2)
 BLOCK(layer_input)
 BLOCK(scale)
+BLOCK(laurel)
+BLOCK(altup)

@@ -19,7 +19,7 @@ static const mc_slot slots[MC_SCALE_SLOTS] = {
                          .name = "layer_scalar",
                          .bare = true,
                          .rows = one,
-                         .gguf = "layer_output_scale"},
+                         .gguf = "layer_output_scale.weight"},
 };
 
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {

@@ -17,14 +17,7 @@ static int64_t kept(const mc_block_spec *b) {
 }
 
 static const mc_slot slots[MC_SHORT_CONV_SLOTS] = {
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
-                       .name = "operator_norm",
-                       .rows = mc_block_hidden,
-                       .gguf = "attn_norm"},
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
-                            .name = "post_operator_norm",
-                            .optional = true,
-                            .rows = mc_block_hidden},
+    MC_BLOCK_NORMS("operator_norm", "attn_norm", "post_operator_norm", NULL),
     [MC_SHORT_CONV_IN] = {.name = "conv.in_proj",
                           .rows = three_hidden,
                           .columns = mc_block_hidden,
@@ -38,7 +31,8 @@ static const mc_slot slots[MC_SHORT_CONV_SLOTS] = {
                             .name = "conv.conv.bias",
                             .optional = true,
                             .bare = true,
-                            .rows = mc_block_hidden},
+                            .rows = mc_block_hidden,
+                            .gguf = "shortconv.conv.bias"},
     [MC_SHORT_CONV_OUT] = {.name = "conv.out_proj",
                            .rows = mc_block_hidden,
                            .columns = mc_block_hidden,

@@ -1,10 +1,21 @@
 /* What families with experts read of a config. */
 #include "model/family.h"
 
+#include <string.h>
+
+/* transformers 5 writes num_local_experts where it has read num_experts. */
+static const char *count_key(const mc_config_scope *text, const char *key) {
+    static const char *const spellings[] = {"num_experts", "num_local_experts"};
+    for (int i = 0; i < 2; i++)
+        if (strcmp(key, spellings[i]) == 0 && !mc_config_has(text, key)) return spellings[1 - i];
+    return key;
+}
+
 mica_status mc_family_experts(const mc_config_scope *text, const mc_expert_keys *keys,
                               mc_block_spec *block) {
     mc_experts_spec *e = &block->experts;
-    MC_TRY(mc_config_int(text, keys->count, MC_OPTIONAL, 1, MC_MAX_EXPERTS, &e->count));
+    const char *count = count_key(text, keys->count);
+    MC_TRY(mc_config_int(text, count, MC_OPTIONAL, 1, MC_MAX_EXPERTS, &e->count));
     MC_TRY(mc_config_int(text, keys->picks, MC_OPTIONAL, 1, MC_MAX_EXPERTS, &e->picks));
     MC_TRY(mc_config_int(text, keys->width, MC_OPTIONAL, 1, MC_MAX_WIDTH, &e->width));
     if (e->picks > e->count)
@@ -47,4 +58,34 @@ mica_status mc_family_sparse_layers(const mc_config_scope *text, mc_decoder_spec
 void mc_family_all_sparse(mc_decoder_spec *spec, int experts) {
     for (int i = 0; i < spec->n_layers; i++)
         spec->layers[i].blocks[1] = (uint8_t)experts;
+}
+
+/* The hub's files have the matrices of all experts in one tensor, gate and up in the same. */
+static const mc_form stacked = {.names = {[MC_EXPERTS_GATE] = MC_NO_SLOT,
+                                          [MC_EXPERTS_UP] = MC_NO_SLOT,
+                                          [MC_EXPERTS_GATE_UP] = "block_sparse_moe.input_linear",
+                                          [MC_EXPERTS_DOWN] = "block_sparse_moe.output_linear"}};
+
+mica_status mc_family_granite_experts(const mc_config_scope *root, mc_decoder_spec *spec,
+                                      mc_block_spec **block) {
+    static const mc_expert_keys keys = {"num_local_experts", "num_experts_per_tok",
+                                        "intermediate_size"};
+    int at = mc_spec_add(spec, &mc_block_experts);
+    mc_block_spec *experts = &spec->blocks[at];
+    experts->experts = (mc_experts_spec){.count = 8,
+                                         .picks = 2,
+                                         .width = spec->intermediate,
+                                         .activation = spec->blocks[MC_PLAIN_MLP].gated.activation,
+                                         .scoring = MC_SCORE_PICKED_SOFTMAX,
+                                         .factor = 1};
+    MC_TRY(mc_family_experts(root, &keys, experts));
+    experts->names[MC_EXPERTS_ROUTER] = "block_sparse_moe.router.layer";
+    experts->names[MC_EXPERTS_GATE] = "block_sparse_moe.switch_mlp.gate_proj";
+    experts->names[MC_EXPERTS_UP] = "block_sparse_moe.switch_mlp.up_proj";
+    experts->names[MC_EXPERTS_DOWN] = "block_sparse_moe.switch_mlp.down_proj";
+    experts->forms = &stacked;
+    experts->n_forms = 1;
+    mc_family_all_sparse(spec, at);
+    if (block) *block = experts;
+    return MICA_OK;
 }

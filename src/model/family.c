@@ -168,7 +168,8 @@ mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *
     int64_t layers = spec->n_layers;
     const int64_t max = MC_MAX_WIDTH;
     MC_TRY(mc_config_int(text, "hidden_size", hidden, 1, max, &spec->hidden));
-    MC_TRY(mc_config_int(text, "intermediate_size", mlp, 1, max, &spec->intermediate));
+    if (!mc_family_is_list(text, "intermediate_size"))
+        MC_TRY(mc_config_int(text, "intermediate_size", mlp, 1, max, &spec->intermediate));
     MC_TRY(mc_config_int(text, "num_hidden_layers", depth, 1, MC_MAX_LAYERS, &layers));
     spec->n_layers = (int)layers;
     MC_TRY(mc_config_int(text, "num_attention_heads", heads, 1, max, &spec->heads));
@@ -264,8 +265,9 @@ static mc_str usual_type(mc_str name) {
     return name;
 }
 
-static mica_status wrong_count(const mc_config_scope *text, const char *key, size_t count,
-                               const mc_decoder_spec *spec) {
+mica_status mc_family_check_count(const mc_config_scope *text, const char *key, size_t count,
+                                  const mc_decoder_spec *spec) {
+    if (count == (size_t)spec->n_layers) return MICA_OK;
     return mc_config_fail(text, key, MICA_EFORMAT, "names %zu layers, num_hidden_layers is %d",
                           count, spec->n_layers);
 }
@@ -278,10 +280,9 @@ static mica_status read_types(const mc_config_scope *text, const char *key,
     *count = 0;
     if (!mc_json_get_str(mc_json_find(text->object, key), &letters)) {
         MC_TRY(mc_config_strs(text, key, MC_OPTIONAL, names, MC_MAX_LAYERS, count));
-        return !*count || *count == (size_t)spec->n_layers ? MICA_OK
-                                                           : wrong_count(text, key, *count, spec);
+        return *count ? mc_family_check_count(text, key, *count, spec) : MICA_OK;
     }
-    if (letters.len != (size_t)spec->n_layers) return wrong_count(text, key, letters.len, spec);
+    MC_TRY(mc_family_check_count(text, key, letters.len, spec));
     for (; *count < letters.len; ++*count)
         names[*count] = (mc_str){letters.ptr + *count, 1};
     return MICA_OK;
@@ -376,6 +377,10 @@ mica_status mc_family_unscaled_rope(const mc_config_scope *text, const mc_decode
 
 bool mc_family_is_null(const mc_config_scope *text, const char *key) {
     return mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_NULL;
+}
+
+bool mc_family_is_list(const mc_config_scope *text, const char *key) {
+    return mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_ARRAY;
 }
 
 static mica_status read_softcap(const mc_config_scope *text, const char *key, double *cap) {

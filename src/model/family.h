@@ -68,6 +68,9 @@ bool mc_family_holds(const mc_weights *weights, const mc_decoder_spec *spec, int
 /* Gives blocks the names of the form that the files have. */
 void mc_family_find_forms(const mc_weights *weights, mc_decoder_spec *spec);
 
+/* Gives a block the names of a form. */
+void mc_family_use_form(const mc_form *form, mc_block_spec *block);
+
 /* Finds the family of a folder's model and reads its config. Blocks get the names of the form that
  * the files have. weights  NULL: the blocks' own names
  *  errors  those of mc_family_find and of the family */
@@ -135,16 +138,26 @@ void mc_family_gemma_defaults(mc_decoder_spec *spec);
 mica_status mc_family_gemma(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 
+/* Reads the RoPEs of Gemma 3 and 3n: rope_scaling is for the global layers only; rope_parameters of
+ * transformers 5 have an object for each kind of layer. */
+mica_status mc_family_gemma_ropes(const mc_config_scope *text, const mc_decoder_spec *spec,
+                                  mc_rope_spec *global, mc_rope_spec *local);
+
 /* Lets the last num_kv_shared_layers layers read the keys and values of the last one of their kind
  * that has its own; their MLP has twice the width then, if use_double_wide_mlp says so.
+ *  count   num_kv_shared_layers, if it is absent
  *  kinds   [n_layers]: 0 or 1
  *  blocks  the attention of each kind
  *  mlp     the block behind it
  *  errors  MICA_EFORMAT there is none before them */
-mica_status mc_family_share_keys(const mc_config_scope *text, const int *kinds, const int blocks[2],
-                                 int mlp, mc_decoder_spec *spec);
+mica_status mc_family_share_keys(const mc_config_scope *text, int64_t count, const int *kinds,
+                                 const int blocks[2], int mlp, mc_decoder_spec *spec);
 
-/* Reads what tokens give to each layer, and appends its block to all, unless
+/* Reads what tokens give to each layer, whose width is `least` or more; 0: nothing. */
+mica_status mc_family_layer_width(const mc_config_scope *text, int64_t least, mc_decoder_spec *spec,
+                                  mc_layer_input_spec *input);
+
+/* The same, and appends its block to all, unless
  * hidden_size_per_layer_input is 0 or null. */
 mica_status mc_family_layer_inputs(const mc_config_scope *text, mc_decoder_spec *spec);
 
@@ -165,6 +178,10 @@ typedef struct mc_layer_type {
 mica_status mc_family_layer_types(const mc_config_scope *text, const char *key,
                                   const mc_layer_type *types, const mc_decoder_spec *spec,
                                   int *kinds);
+
+/* Whether a list has an entry for each layer. errors  MICA_EFORMAT */
+mica_status mc_family_check_count(const mc_config_scope *text, const char *key, size_t count,
+                                  const mc_decoder_spec *spec);
 
 /* Reads what LFM 2 and 3 share: plain attention with norms of queries and keys, and MLP, as they
  * call them. */
@@ -210,12 +227,26 @@ mica_status mc_family_sparse_layers(const mc_config_scope *text, mc_decoder_spec
 /* The same into all layers. */
 void mc_family_all_sparse(mc_decoder_spec *spec, int experts);
 
+/* Puts Granite's experts, as the files call them, in the place of the MLP into all layers.
+ *  block  receives them; NULL: nobody asks */
+mica_status mc_family_granite_experts(const mc_config_scope *root, mc_decoder_spec *spec,
+                                      mc_block_spec **block);
+
 /* Reads LFM2 without the adjustment of the MLP's width. */
 mica_status mc_family_lfm2_layers(const mc_config_scope *root, mc_decoder_spec *spec);
 
 /* Adds experts beside a shared one with a factor of its own; the files may have a form. */
 mica_status mc_family_shared_experts(const mc_config_scope *text, int64_t count, int64_t picks,
                                      const mc_form *form, mc_decoder_spec *spec, int *block);
+
+/* Reads Llama's topology with MLA in the place of attention; absent keys of it keep the defaults.
+ * What RoPE rotates are pairs of neighbours, unless rope_interleave says no. */
+mica_status mc_family_mla(const mc_config_scope *root, mc_mla_spec defaults, mc_decoder_spec *spec);
+
+/* Puts experts beside a shared one, chosen by sigmoids, of groups, in the place of the MLP into all
+ * layers but the first `dense`, or into those that the config says. */
+mica_status mc_family_grouped_experts(const mc_config_scope *root, mc_experts_spec defaults,
+                                      int64_t dense, mc_decoder_spec *spec);
 
 /* The keys of Mamba-2's sizes in a config. head_dim  NULL: none is read */
 typedef struct mc_mamba2_keys {
@@ -233,6 +264,9 @@ mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec 
 
 /* Whether a key is null, which means none, though an absent key has a default. */
 bool mc_family_is_null(const mc_config_scope *text, const char *key);
+
+/* Whether it is a list: a number for each layer. */
+bool mc_family_is_list(const mc_config_scope *text, const char *key);
 
 /* Which layers layer_types calls sliding_attention: slides [n_layers], 1 or 0. Without layer_types
  * all but the layers `full`, full + pattern ... */

@@ -1,6 +1,13 @@
-/* What Gemma 3n and 4 share: layers that read the keys and values of others, and what tokens give
- * to each layer. */
+/* What Gemma 3, 3n and 4 share: RoPEs, layers that read the keys and values of others, and what
+ * tokens give to each layer. */
 #include "model/family.h"
+
+mica_status mc_family_gemma_ropes(const mc_config_scope *text, const mc_decoder_spec *spec,
+                                  mc_rope_spec *global, mc_rope_spec *local) {
+    MC_TRY(mc_family_rope(text, spec, "full_attention", global));
+    MC_TRY(mc_config_float(text, "rope_local_base_freq", MC_OPTIONAL, 1.0, 1e12, &local->base));
+    return mc_family_unscaled_rope(text, spec, "sliding_attention", local);
+}
 
 /* Attention that has the keys and values of another layer. */
 static int add_reader(mc_decoder_spec *spec, int attention) {
@@ -17,9 +24,8 @@ static int add_wide(mc_decoder_spec *spec, int mlp) {
     return i;
 }
 
-mica_status mc_family_share_keys(const mc_config_scope *text, const int *kinds, const int blocks[2],
-                                 int mlp, mc_decoder_spec *spec) {
-    int64_t count = 0;
+mica_status mc_family_share_keys(const mc_config_scope *text, int64_t count, const int *kinds,
+                                 const int blocks[2], int mlp, mc_decoder_spec *spec) {
     bool wide = false;
     int from[2] = {-1, -1};
     MC_TRY(mc_config_int(text, "num_kv_shared_layers", MC_OPTIONAL, 0, spec->n_layers - 1, &count));
@@ -47,20 +53,26 @@ mc_block_spec *mc_family_append(mc_decoder_spec *spec, const mc_block *kind) {
     return &spec->blocks[block];
 }
 
-mica_status mc_family_layer_inputs(const mc_config_scope *text, mc_decoder_spec *spec) {
+mica_status mc_family_layer_width(const mc_config_scope *text, int64_t least, mc_decoder_spec *spec,
+                                  mc_layer_input_spec *input) {
     static const char key[] = "hidden_size_per_layer_input";
-    int64_t width = mc_family_is_null(text, key) ? 0 : 256;
-    MC_TRY(mc_config_int(text, key, MC_OPTIONAL, 0, 1 << 16, &width));
-    if (!width) return MICA_OK;
+    int64_t width = mc_family_is_null(text, key) ? least : 256;
+    MC_TRY(mc_config_int(text, key, MC_OPTIONAL, least, 1 << 16, &width));
+    *input = (mc_layer_input_spec){width, spec->blocks[MC_PLAIN_MLP].gated.activation};
     spec->layer_width = width;
+    if (!width) return MICA_OK;
     spec->layer_rows = 262144;
     MC_TRY(mc_config_int(text, "vocab_size_per_layer_input", MC_OPTIONAL, 1, MC_MAX_WIDTH,
                          &spec->layer_rows));
     spec->names.layer_embed = "embed_tokens_per_layer";
     spec->names.layer_projection = "per_layer_model_projection";
     spec->names.layer_norm = "per_layer_projection_norm";
-    mc_block_spec *input = mc_family_append(spec, &mc_block_layer_input);
-    input->layer_input = (mc_layer_input_spec){
-        .width = width, .activation = spec->blocks[MC_PLAIN_MLP].gated.activation};
+    return MICA_OK;
+}
+
+mica_status mc_family_layer_inputs(const mc_config_scope *text, mc_decoder_spec *spec) {
+    mc_layer_input_spec input;
+    MC_TRY(mc_family_layer_width(text, 0, spec, &input));
+    if (input.width) mc_family_append(spec, &mc_block_layer_input)->layer_input = input;
     return MICA_OK;
 }

@@ -26,7 +26,7 @@ static bool fits(const mc_weights *weights, const mc_decoder_spec *spec, int lay
     return false;
 }
 
-static void put(const mc_form *form, mc_block_spec *block) {
+void mc_family_use_form(const mc_form *form, mc_block_spec *block) {
     for (int i = 0; i < MC_MAX_SLOTS; i++) {
         if (!form->names[i]) continue;
         block->usual[i] = *form->names[i] ? block->names[i] : NULL;
@@ -49,7 +49,7 @@ static void find_form(const mc_decoder_spec *spec, const mc_weights *weights,
     int layer = layer_of(spec, block);
     for (int i = 0; i < block->n_forms && layer >= 0; i++)
         if (fits(weights, spec, layer, &block->forms[i])) {
-            put(&block->forms[i], block);
+            mc_family_use_form(&block->forms[i], block);
             return;
         }
 }
@@ -59,13 +59,15 @@ void mc_family_find_forms(const mc_weights *weights, mc_decoder_spec *spec) {
         find_form(spec, weights, &spec->blocks[i]);
 }
 
-/* A context ends where RoPE takes its divisors for long texts: mica has those for short ones. */
+/* A context ends where RoPE would take its divisors for long texts, until it is asked to. */
 static void cut_context(mc_decoder_spec *spec) {
+    int64_t whole = spec->context;
     for (int i = 0; i < MC_MAX_ROPES; i++) {
         const mc_rope_spec *rope = &spec->ropes[i];
         int64_t original = (int64_t)rope->original_context;
         if (rope->kind == MC_ROPE_LONG && original < spec->context) spec->context = original;
     }
+    if (spec->context < whole) spec->long_context = whole;
 }
 
 mica_status mc_family_read(const mc_config_scope *root, const mc_weights *weights,

@@ -18,16 +18,6 @@ static void set_defaults(mc_decoder_spec *spec) {
     spec->ropes[LOCAL] = mc_rope_plain(1e4);
 }
 
-/* rope_scaling is for the global layers only. transformers 5 writes rope_parameters instead, one
- * object for each kind of layer. */
-static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec) {
-    mc_rope_spec *ropes = spec->ropes;
-    MC_TRY(mc_family_rope(text, spec, "full_attention", &ropes[GLOBAL]));
-    MC_TRY(
-        mc_config_float(text, "rope_local_base_freq", MC_OPTIONAL, 1.0, 1e12, &ropes[LOCAL].base));
-    return mc_family_unscaled_rope(text, spec, "sliding_attention", &ropes[LOCAL]);
-}
-
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     int64_t window = 4096, pattern = 6;
@@ -36,7 +26,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     MC_TRY(mc_family_gemma(root, &text, spec));
     mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_Q_NORM);
     mc_block_use(&spec->blocks[MC_PLAIN_ATTENTION], MC_ATTENTION_K_NORM);
-    MC_TRY(read_ropes(&text, spec));
+    MC_TRY(mc_family_gemma_ropes(&text, spec, &spec->ropes[GLOBAL], &spec->ropes[LOCAL]));
     MC_TRY(mc_family_softcaps(&text, spec));
     MC_TRY(mc_config_int(&text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     MC_TRY(mc_config_int(&text, "sliding_window_pattern", MC_OPTIONAL, 1, INT32_MAX, &pattern));

@@ -117,7 +117,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     kinds[spec->n_layers - 1] = GLOBAL; /* whatever the config says */
     MC_TRY(read_attention(&text, spec, blocks));
     MC_TRY(read_experts(&text, spec, &mlp));
-    MC_TRY(mc_family_share_keys(&text, kinds, blocks, mlp, spec));
+    MC_TRY(mc_family_share_keys(&text, 0, kinds, blocks, mlp, spec));
     MC_TRY(mc_family_layer_inputs(&text, spec));
     mc_family_append(spec, &mc_block_scale);
     return MICA_OK;

@@ -77,6 +77,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
 
 const mc_family mc_family_gpt_oss = {
     .name = "gpt_oss",
+    .chat = "harmony",
     .model_types = (const char *const[]){"gpt_oss", NULL},
     .architectures = (const char *const[]){"GptOssForCausalLM", NULL},
     .tensors = (const char *const[]){"self_attn.sinks", "mlp.router.weight", NULL},

@@ -21,12 +21,6 @@ static const mc_mamba2_keys keys = {.heads = "mamba_n_heads",
                                     .kernel_bias = "mamba_conv_bias",
                                     .bias = "mamba_proj_bias"};
 
-/* The hub's files have the matrices of all experts in one tensor, gate and up in the same. */
-static const mc_form stacked = {.names = {[MC_EXPERTS_GATE] = MC_NO_SLOT,
-                                          [MC_EXPERTS_UP] = MC_NO_SLOT,
-                                          [MC_EXPERTS_GATE_UP] = "block_sparse_moe.input_linear",
-                                          [MC_EXPERTS_DOWN] = "block_sparse_moe.output_linear"}};
-
 /* mlx-lm divides the matrix of gate and up. */
 static const mc_form converted = {.names = {[MC_GATED_GATE] = "mlp.gate_proj",
                                             [MC_GATED_UP] = "mlp.up_proj",
@@ -69,27 +63,11 @@ static void use_mlp(mc_block_spec *mlp, int64_t width) {
 }
 
 static mica_status read_experts(const mc_config_scope *root, int64_t width, mc_decoder_spec *spec) {
-    static const mc_expert_keys expert_keys = {"num_local_experts", "num_experts_per_tok",
-                                               "intermediate_size"};
-    int at = mc_spec_add(spec, &mc_block_experts);
-    mc_block_spec *experts = &spec->blocks[at];
-    experts->experts = (mc_experts_spec){.count = 8,
-                                         .picks = 2,
-                                         .width = spec->intermediate,
-                                         .shared_width = width,
-                                         .activation = spec->blocks[MC_PLAIN_MLP].gated.activation,
-                                         .scoring = MC_SCORE_PICKED_SOFTMAX,
-                                         .factor = 1};
-    MC_TRY(mc_family_experts(root, &expert_keys, experts));
-    experts->names[MC_EXPERTS_ROUTER] = "block_sparse_moe.router.layer";
-    experts->names[MC_EXPERTS_GATE] = "block_sparse_moe.switch_mlp.gate_proj";
-    experts->names[MC_EXPERTS_UP] = "block_sparse_moe.switch_mlp.up_proj";
-    experts->names[MC_EXPERTS_DOWN] = "block_sparse_moe.switch_mlp.down_proj";
+    mc_block_spec *experts;
+    MC_TRY(mc_family_granite_experts(root, spec, &experts));
+    experts->experts.shared_width = width;
     experts->names[MC_EXPERTS_SHARED_GATE_UP] = "shared_mlp.input_linear";
     experts->names[MC_EXPERTS_SHARED_DOWN] = "shared_mlp.output_linear";
-    experts->forms = &stacked;
-    experts->n_forms = 1;
-    mc_family_all_sparse(spec, at);
     return MICA_OK;
 }
 

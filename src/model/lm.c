@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "group/group.h"
 #include "io/adapter.h"
 #include "model/sentence.h"
 
@@ -48,6 +49,8 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
         w->linear.fast = fast && !w->slot->exact;
     lm->head.fast = lm->layer_projection.fast = fast;
+    for (int i = 0; i < MC_MAX_STREAMS; i++)
+        lm->streams[i].fast = lm->unstreams[i].fast = fast;
 }
 
 void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {
@@ -63,6 +66,7 @@ int64_t mc_lm_kv_width(const mc_lm *lm, int64_t head_dim) {
 void mc_lm_close(mc_lm **lm) {
     if (!lm || !*lm) return;
     mica_scope_close(&(*lm)->scope);
+    mc_group_release((*lm)->group);
     mc_sentence_close(&(*lm)->sentence);
     mc_free((*lm)->ranker);
     mc_weights_close(&(*lm)->weights);

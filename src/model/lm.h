@@ -53,7 +53,9 @@ typedef struct mc_lm {
     mc_linear layer_embed;                  /* [spec.layer_rows, n_layers * layer_width] */
     mc_linear layer_projection;             /* [n_layers * layer_width, hidden] */
     mica_array layer_norm;                  /* [layer_width] f32 */
-    mc_lm_rope ropes[MC_MAX_ROPES];         /* of spec.ropes */
+    mc_linear streams[MC_MAX_STREAMS];      /* [spec.streams - 1] of [hidden, hidden] */
+    mc_linear unstreams[MC_MAX_STREAMS];
+    mc_lm_rope ropes[MC_MAX_ROPES]; /* of spec.ropes */
     struct mc_sentence *sentence; /* of an embedder with files of sentence-transformers, or NULL */
     struct mc_ranker *ranker;     /* of a cross-encoder, or NULL */
     char model_type[64];          /* as in config.json; "": it has none */
@@ -65,6 +67,7 @@ typedef struct mc_lm {
     mica_dtype dtype;                   /* dtype of most weights that are not quantised */
     mica_quant quant;                   /* of most quantised weights; bits 0: none is quantised */
     char quantization[MC_PACKING_TEXT]; /* the same: "4 bit, groups of 64 (affine)", "none" */
+    struct mica_group *group;           /* of which it has a rank's part; NULL: it is whole */
     char *adapter;                      /* its folder; NULL: no adapter */
     struct mc_adapter *replacements;    /* weights are mapped in it; NULL: none are */
     uint64_t adapter_parameters;
@@ -129,7 +132,9 @@ typedef struct mc_kv_store {
     /* Takes the keys, RoPE applied, and the values of a chunk, both [B, kv_heads, L, kv width]
      * lm->kv_dtype in s. Returns what the chunk attends to. Of a layer that shares those of another
      * (mc_spec_share) both are MICA_NONE: that layer's were appended before, unless the store
-     * keeps_nothing. Errors are in s. */
+     * keeps_nothing. Of a layer whose values are in its keys (mc_attention_spec.latent) v is k, and
+     * so may be what is returned. Errors are in s. NULL: the chunk attends to itself, as without a
+     * store. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
     bool keeps_nothing; /* layers that share keys and values append these again */
@@ -145,6 +150,8 @@ typedef struct mc_kv_store {
     /* Not NULL: receives each layer's queries [B, heads, L, head_dim] and keys, RoPE applied to
      * both. */
     void (*observe)(void *context, int layer, mica_array q, mica_array k);
+    /* Not NULL: called with what each layer leaves, which it may evaluate. */
+    void (*leave)(void *observer, mica_scope *s, mica_array x);
     void *observer;
 } mc_kv_store;
 

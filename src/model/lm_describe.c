@@ -12,19 +12,46 @@ static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
     return count;
 }
 
-/* Parameters of experts that a token does not pick. */
+/* Experts of a matrix that a token does not pick. */
+static int64_t idle_experts(const mc_lm *lm, const mc_lm_slot *w) {
+    const mc_block_spec *block = mc_spec_block(&lm->spec, w->layer, w->block);
+    bool picked = w->linear.experts && block->kind == &mc_block_experts;
+    return picked ? w->linear.experts - block->experts.picks : 0;
+}
+
 static uint64_t idle_parameters(const mc_lm *lm) {
-    uint64_t idle = 0;
+    const mc_linear *table = &lm->layer_embed; /* of which a token has a row */
+    uint64_t idle = table->out > 0 ? (uint64_t)(table->out - 1) * (uint64_t)table->in : 0;
     const mc_lm_slot *w;
     for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));) {
-        const mc_block_spec *block = mc_spec_block(&lm->spec, w->layer, w->block);
-        const mc_linear *l = &w->linear;
-        if (!l->experts || block->kind != &mc_block_experts) continue;
-        int64_t columns = l->in + (mica_valid(l->bias) ? 1 : 0);
-        idle +=
-            (uint64_t)(l->experts - block->experts.picks) * (uint64_t)l->out * (uint64_t)columns;
+        int64_t columns = w->linear.in + (mica_valid(w->linear.bias) ? 1 : 0);
+        idle += (uint64_t)idle_experts(lm, w) * (uint64_t)w->linear.out * (uint64_t)columns;
     }
     return idle;
+}
+
+/* Bytes of one of n equal parts of a matrix, n being its rows or experts. */
+static uint64_t bytes_of_one(const mc_linear *l, int64_t n) {
+    const mica_array parts[] = {l->weight, l->scales, l->biases, l->gains};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (mica_valid(parts[i])) bytes += mica_array_bytes(parts[i]);
+    return n > 0 ? bytes / (uint64_t)n : 0;
+}
+
+/* Of a table, all but a row. */
+static uint64_t idle_rows(const mc_linear *table) {
+    return table->out > 0 ? (uint64_t)(table->out - 1) * bytes_of_one(table, table->out) : 0;
+}
+
+static uint64_t active_bytes(const mc_lm *lm) {
+    uint64_t idle = idle_rows(&lm->layer_embed);
+    const mc_lm_slot *w;
+    if (lm->head.weight.node != lm->embed.weight.node) idle += idle_rows(&lm->embed);
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        if (idle_experts(lm, w))
+            idle += (uint64_t)idle_experts(lm, w) * bytes_of_one(&w->linear, w->linear.experts);
+    return idle < lm->weight_bytes ? lm->weight_bytes - idle : 0;
 }
 
 mica_model_info mc_lm_describe(const mc_lm *lm) {
@@ -50,6 +77,7 @@ mica_model_info mc_lm_describe(const mc_lm *lm) {
         .bits = lm->quant.bits,
         .group_size = lm->quant.group_size,
         .active_parameters = lm->parameters - idle_parameters(lm),
+        .active_bytes = active_bytes(lm),
     };
     info.sliding_layers = sliding_layers(spec, &info.sliding_window);
     if (lm->notes.len) info.note = lm->notes.data; /* mc_lm_note ends it with a NUL */

@@ -1,4 +1,5 @@
 #include "model/pass.h"
+#include "model/split.h"
 
 #include <mica/signal.h>
 
@@ -10,12 +11,12 @@
 /* ---- what blocks are written with ---- */
 
 mica_array mc_block_apply(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x) {
-    return mc_linear_apply(p->s, &at->slots[slot].linear, x);
+    return mc_split_apply(p->s, &at->slots[slot].linear, x, p->order);
 }
 
 mica_array mc_block_pick(const mc_lm_pass *p, const mc_block_at *at, int slot, mica_array x,
                          mica_array picks) {
-    return mc_linear_pick(p->s, &at->slots[slot].linear, x, picks);
+    return mc_split_pick(p->s, &at->slots[slot].linear, x, picks, p->order);
 }
 
 bool mc_block_has(const mc_block_at *at, int slot) {
@@ -46,7 +47,10 @@ mica_array mc_block_convolve(const mc_lm_pass *p, const mc_block_at *at, int slo
     mica_array all = mica_concatenate(p->s, parts, 2, 1);
     const mica_conv_options options = {.groups = mica_array_dim(kernel, 0)};
     int64_t kept = mica_array_dim(kernel, 1) - 1;
-    mc_block_carry(p, at, i, mica_slice_axis(p->s, all, 1, -kept, MICA_END_OF_AXIS));
+    mica_array last = mica_slice_axis(p->s, all, 1, -kept, MICA_END_OF_AXIS);
+    /* A view would hold the memory of a whole chunk as long as the state lives. */
+    if (mica_array_dim(x, 1) > kept) last = mica_contiguous(p->s, last);
+    mc_block_carry(p, at, i, last);
     return mica_conv_general(p->s, all, kernel, &options);
 }
 
@@ -62,6 +66,12 @@ mica_array mc_block_rows_from(const mc_lm_pass *p, mica_array x, int64_t first) 
     return first ? mica_slice_axis(p->s, x, 1, first, p->length) : x;
 }
 
+mica_array mc_block_last_rows(const mc_lm_pass *p, mica_array left, mica_array x) {
+    int64_t all = mica_array_dim(left, 1);
+    int64_t first = all - mica_array_dim(x, 1);
+    return first ? mica_slice_axis(p->s, left, 1, first, all) : left;
+}
+
 mica_array mc_block_activate(const mc_lm_pass *p, int64_t activation, mica_array x) {
     if (activation == MC_SILU) return mica_silu(p->s, x);
     if (activation == MC_RELU2) return mica_square(p->s, mica_relu(p->s, x));
@@ -73,9 +83,10 @@ mica_array mc_block_activate(const mc_lm_pass *p, int64_t activation, mica_array
 /* x [B, L, hidden] -> rows [first, L) of [B, L, hidden]. */
 static mica_array add_block(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {
     bool last = at->spec->norm_last;
+    if (at->spec->kind->replaces) return at->spec->kind->forward(p, at, x);
     mica_array y = last ? x : mc_block_normalise(p, at, MC_BLOCK_NORM, x);
+    p->notes->seen = y;
     y = at->spec->kind->forward(p, at, y);
-    if (at->spec->kind->replaces) return y;
     y = mc_block_normalise(p, at, MC_BLOCK_POST_NORM, y);
     if (at->spec->factor != 1.0)
         y = mica_multiply(p->s, y, mica_f32(p->s, (float)at->spec->factor));
@@ -92,17 +103,30 @@ static int last_mixer(const mc_decoder_spec *spec, int layer) {
     return last;
 }
 
-/* Layer i: x [B, L, hidden] -> rows [first, L) of [B, L, hidden]. */
-static mica_array decode_layer(const mc_lm_pass *p, int i, int64_t first, mica_array x) {
-    int last = last_mixer(&p->lm->spec, i);
+/* What blocks do behind the others of their layer. */
+static mica_array finish_layer(const mc_lm_pass *p, int i, mica_array x) {
     mc_block_at at = {.layer = i};
+    for (int k = 0; (at.spec = mc_spec_block(&p->lm->spec, i, k)); k++) {
+        at.slots = mc_lm_block(p->lm, i, k);
+        if (at.spec->kind->finish) x = at.spec->kind->finish(p, &at, x);
+    }
+    return x;
+}
+
+/* Layer i: x [B, L, hidden] -> rows [first, L) of [B, L, hidden]; or with streams before hidden. */
+static mica_array decode_layer(const mc_lm_pass *whole, int i, int64_t first, mica_array x) {
+    int last = last_mixer(&whole->lm->spec, i);
+    mc_block_at at = {.layer = i};
+    mc_layer_notes notes = {MICA_NONE, MICA_NONE};
+    mc_lm_pass here = *whole, *p = &here;
+    here.notes = &notes;
     for (int k = 0; (at.spec = mc_spec_block(&p->lm->spec, i, k)); k++) {
         at.slots = mc_lm_block(p->lm, i, k);
         at.first = k == last && at.spec->kind->state ? first : 0;
         if (k == last && !at.first) x = mc_block_rows_from(p, x, first);
         x = add_block(p, &at, x);
     }
-    return x;
+    return finish_layer(p, i, x);
 }
 
 typedef struct layer_call {
@@ -142,14 +166,19 @@ static mica_array checkpoint_layer(const mc_lm_pass *p, int i, int64_t first, mi
     return y[0];
 }
 
-mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
+static mica_array apply_head(mica_scope *s, const mc_lm *lm, mica_array hidden, mica_array *order) {
     float cap = (float)lm->spec.final_softcap;
-    mica_array logits = mc_linear_apply(s, &lm->head, hidden);
+    mica_array logits = mc_split_apply(s, &lm->head, hidden, order);
     if (lm->spec.logit_scale != 0.0)
         logits = mica_multiply(s, logits, mica_f32(s, (float)lm->spec.logit_scale));
     if (cap == 0.0f) return logits;
     mica_array scale = mica_f32(s, cap);
     return mica_multiply(s, mica_tanh(s, mica_divide(s, logits, scale)), scale);
+}
+
+mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
+    mica_array order = MICA_NONE;
+    return apply_head(s, lm, hidden, &order);
 }
 
 /* A norm outside the layers; x, if there is none. */
@@ -203,19 +232,67 @@ static mica_array with_rows(mica_scope *s, const mc_decoder_spec *spec, mica_arr
 
 /* What tokens give to each layer, [B, L, layers, layer_width]: a norm of what the embeddings x
  * make, and, unless ids are embeddings, a row of the table. MICA_NONE: the model has none. */
-static mica_array layer_inputs(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array x) {
+static mica_array layer_inputs(const mc_lm_pass *p, mica_array ids, mica_array x) {
+    mica_scope *s = p->s;
+    const mc_lm *lm = p->lm;
     const mc_decoder_spec *spec = &lm->spec;
     const int64_t split[] = {spec->n_layers, spec->layer_width};
     double root = sqrt((double)spec->layer_width), half = sqrt(0.5);
     if (!spec->layer_width) return MICA_NONE;
     mica_array scale = mica_f32(s, (float)(1 / sqrt((double)spec->hidden)));
-    mica_array y = mica_multiply(s, mc_linear_apply(s, &lm->layer_projection, x), scale);
+    mica_array y = mica_multiply(s, mc_split_apply(s, &lm->layer_projection, x, p->order), scale);
     y = mica_rms_norm(s, mica_unflatten(s, y, -1, split, 2), lm->layer_norm, (float)spec->norm_eps);
     if (mica_array_ndim(ids) == 3) return y;
     mica_array rows = mc_linear_rows(s, &lm->layer_embed, with_rows(s, spec, ids));
     rows = mica_multiply(s, mica_unflatten(s, rows, -1, split, 2), mica_f32(s, (float)root));
     return mica_multiply(s, mica_add(s, y, rows), mica_f32(s, (float)half));
 }
+
+/* ---- streams ---- */
+
+/* The root of the mean square of x over its last axis, of a mean that is `least` or more. */
+static mica_array size_of(mica_scope *s, mica_array x, double least) {
+    mica_array mean = mica_mean(s, mica_square(s, x), (int[]){-1}, 1, true);
+    if (least > 0) mean = mica_maximum(s, mean, mica_f32(s, (float)least));
+    return mica_sqrt(s, mean);
+}
+
+/* A stream that a matrix makes of x, as large as `size`. */
+static mica_array turn_stream(const mc_lm_pass *p, const mc_linear *matrix, mica_array x,
+                              mica_array size) {
+    mica_scope *s = p->s;
+    x = mc_split_apply(s, matrix, x, p->order);
+    return mica_multiply(s, x, mica_divide(s, size, size_of(s, x, 1e-5)));
+}
+
+/* x [B, L, hidden] -> [B, L, streams, hidden]: x, and what is made of it. */
+static mica_array open_streams(const mc_lm_pass *p, mica_array x) {
+    mica_scope *s = p->s;
+    const mc_lm *lm = p->lm;
+    mica_array all[MC_MAX_STREAMS] = {x}, size = size_of(s, x, 0);
+    int n = (int)lm->spec.streams;
+    if (!n) return x;
+    for (int i = 1; i < n; i++)
+        all[i] = turn_stream(p, &lm->streams[i - 1], x, size);
+    return mica_stack(s, all, n, 2);
+}
+
+/* The mean of the streams, each brought back to the size of the first. */
+static mica_array close_streams(const mc_lm_pass *p, mica_array x) {
+    mica_scope *s = p->s;
+    const mc_lm *lm = p->lm;
+    int64_t n = lm->spec.streams;
+    if (!n) return x;
+    mica_array first = mica_squeeze(s, mica_slice_axis(s, x, 2, 0, 1), 2), sum = first;
+    mica_array size = size_of(s, first, 0);
+    for (int64_t i = 1; i < n; i++) {
+        mica_array next = mica_squeeze(s, mica_slice_axis(s, x, 2, i, i + 1), 2);
+        sum = mica_add(s, sum, turn_stream(p, &lm->unstreams[i - 1], next, size));
+    }
+    return mica_multiply(s, sum, mica_f32(s, 1.0f / (float)n));
+}
+
+/* ---- the whole ---- */
 
 static mica_array input_of(mica_scope *s, mica_array inputs, int layer) {
     if (!mica_valid(inputs)) return MICA_NONE;
@@ -224,11 +301,19 @@ static mica_array input_of(mica_scope *s, mica_array inputs, int layer) {
 
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted) {
-    mica_array shared[MC_MAX_SOURCES][2];
-    mc_lm_pass p = {
-        s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1), shared, MICA_NONE};
+    mica_array shared[MC_MAX_SOURCES][2], order = MICA_NONE;
+    mc_lm_pass p = {.s = s,
+                    .lm = lm,
+                    .store = store,
+                    .position = position,
+                    .batch = mica_array_dim(ids, 0),
+                    .length = mica_array_dim(ids, 1),
+                    .shared = shared,
+                    .input = MICA_NONE,
+                    .order = &order};
     mica_array x = mica_array_ndim(ids) == 3 ? ids : mc_lm_embed(s, lm, ids);
-    mica_array inputs = layer_inputs(s, lm, ids, x);
+    mica_array inputs = layer_inputs(&p, ids, x);
+    x = open_streams(&p, x);
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are
      * wanted. */
@@ -238,9 +323,10 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
         int64_t first = i == lm->spec.n_layers - 1 ? last : 0;
         p.input = input_of(s, inputs, i);
         x = lm->checkpoint ? checkpoint_layer(&p, i, first, x) : decode_layer(&p, i, first, x);
+        if (store && store->leave) store->leave(store->observer, s, x);
     }
     if (wanted == MC_NO_LOGITS) return MICA_NONE;
     if (wanted == MC_LAST_LOGITS && last == 0) x = mc_block_rows_from(&p, x, p.length - 1);
-    x = normalise(s, lm, x, lm->norm, lm->norm_bias);
-    return wanted == MC_HIDDEN ? x : mc_lm_head(s, lm, x);
+    x = normalise(s, lm, close_streams(&p, x), lm->norm, lm->norm_bias);
+    return wanted == MC_HIDDEN ? x : apply_head(s, lm, x, &order);
 }

@@ -1,5 +1,7 @@
 #include "model/packing.h"
 
+#include "io/published.h"
+
 #include <stdio.h>
 
 static const struct {
@@ -57,15 +59,11 @@ mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing) {
     packing->stated = mc_config_has(root, key);
     MC_TRY(mc_config_object(root, key, MC_OPTIONAL, &packing->scope));
     if (mc_config_has(&packing->scope, "quant_method")) {
-        mc_str method;
-        MC_TRY(mc_config_str(&packing->scope, "quant_method", MC_REQUIRED, &method));
-        if (mc_str_is(method, "mxfp4")) { /* of which the tensors say the rest */
+        MC_TRY(mc_published_check(&packing->scope, &packing->method));
+        if (mc_str_is(packing->method, "mxfp4"))
             packing->common = (mica_quant){MICA_QUANT_MXFP4, 4, 32};
-            return MICA_OK;
-        }
-        return mc_config_fail(&packing->scope, "quant_method", MICA_EUNSUPPORTED,
-                              "\"%.*s\"; mica reads weights quantised as MLX does",
-                              MC_STR_ARG(method));
+        packing->scope.object = (mc_json){0};
+        return MICA_OK;
     }
     return read_quant(&packing->scope, &packing->common);
 }

@@ -14,11 +14,12 @@
 typedef struct mc_packing {
     mc_config_scope scope; /* "quantization"; every key is absent if the model has none */
     mica_quant common;
-    bool stated; /* the config has the object */
+    bool stated;   /* the config has the object */
+    mc_str method; /* of weights that are quantised otherwise: "fp8"; their tensors say the rest */
 } mc_packing;
 
-/* Reads "quantization", else "quantization_config" if that is MLX's (it has group_size, or bits and
- * no quant_method). errors  MICA_EFORMAT; MICA_EUNSUPPORTED another mode or method */
+/* Reads "quantization", else "quantization_config".
+ * errors  MICA_EFORMAT; MICA_EUNSUPPORTED another mode, or those of mc_published_check */
 mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing);
 
 /* How one module, such as "model.layers.0.mlp.up_proj", is quantised: its own entry, else the

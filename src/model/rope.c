@@ -82,6 +82,7 @@ static mica_status read_yarn(const mc_config_scope *scope, mc_rope_spec *rope) {
     MC_TRY(mc_config_float(scope, "mscale", MC_OPTIONAL, 0, 1e6, &scale));
     MC_TRY(mc_config_float(scope, "mscale_all_dim", MC_OPTIONAL, 0, 1e6, &scale_all));
     rope->amplitude = sharpen(rope->factor, 1.0);
+    rope->sharpness = scale_all != 0 ? sharpen(rope->factor, scale_all) : 0;
     if (scale != 0 && scale_all != 0)
         rope->amplitude = sharpen(rope->factor, scale) / sharpen(rope->factor, scale_all);
     return mc_config_float(scope, "attention_factor", MC_OPTIONAL, 1e-6, 1e6, &rope->amplitude);
@@ -123,7 +124,7 @@ static mica_status read_own(const mc_config_scope *scope, mc_rope_spec *rope) {
                                                              [MC_ROPE_LONG] = read_long,
                                                              [MC_ROPE_PROPORTIONAL] = NULL};
     rope->factor = 1.0;
-    rope->amplitude = 0;
+    rope->amplitude = rope->sharpness = 0;
     return readers[rope->kind] ? readers[rope->kind](scope, rope) : MICA_OK;
 }
 
@@ -167,7 +168,7 @@ static double blend(double freq, double keep, double factor) {
     return 1.0 / (keep * freq + (1.0 - keep) * freq / factor);
 }
 
-static double freq_at(const mc_rope_spec *rope, int64_t i) {
+double mc_rope_freq_at(const mc_rope_spec *rope, int64_t i) {
     double freq = pow(rope->base, -2.0 * (double)i / (double)mc_rope_dims(rope));
     int64_t turned = (int64_t)(rope->partial * (double)rope->head_dim / 2);
     switch (rope->kind) {
@@ -176,7 +177,7 @@ static double freq_at(const mc_rope_spec *rope, int64_t i) {
     case MC_ROPE_YARN:
         return blend(freq, keep_yarn(rope, i), rope->factor);
     case MC_ROPE_LONG:
-        return rope->short_divisors[i] / freq;
+        return (rope->stretched ? rope->long_divisors : rope->short_divisors)[i] / freq;
     case MC_ROPE_PROPORTIONAL:
         return rope->partial == 0 || i < turned ? 1.0 / freq : INFINITY;
     default:
@@ -187,6 +188,6 @@ static double freq_at(const mc_rope_spec *rope, int64_t i) {
 bool mc_rope_freqs(const mc_rope_spec *rope, float *freqs) {
     if (rope->kind == MC_ROPE_PLAIN || rope->kind == MC_ROPE_LINEAR) return false;
     for (int64_t i = 0; i < mc_rope_dims(rope) / 2; i++)
-        freqs[i] = (float)freq_at(rope, i);
+        freqs[i] = (float)mc_rope_freq_at(rope, i);
     return true;
 }

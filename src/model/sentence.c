@@ -48,30 +48,40 @@ mica_array mc_ranker_apply(mica_scope *s, const mc_ranker *ranker, mica_array x)
     return mc_linear_apply(s, &ranker->out, x);
 }
 
-static mica_status no_prompt(const mc_config_scope *prompts, const char *name) {
+const mc_ranker_names *mc_ranker_names_at(size_t i) {
+    static const mc_ranker_names names[] = {
+        {.dense = "classifier.dense", .out = "classifier.out_proj", .outs = true},
+        {.dense = "head.dense", .norm = "head.norm", .out = "classifier"},
+        {.dense = "pooler.dense", .out = "classifier", .inner = true},
+    };
+    return i < sizeof names / sizeof *names ? &names[i] : NULL;
+}
+
+static mica_status no_prompt(const mc_config_scope *prompts, mc_str name) {
     mc_buffer list = {0};
     bool ok = true;
     for (mc_json_iter it = mc_json_begin(prompts->object); mc_json_next(&it);)
         ok = ok && mc_buffer_printf(&list, "%s%.*s", list.len ? ", " : "", MC_STR_ARG(it.key));
     const char *text = ok ? mc_buffer_cstr(&list) : NULL;
-    mica_status status = text ? mc_fail(MICA_EINVAL, "no prompt is called '%s'; the model has: %s",
-                                        name, *text ? text : "none")
-                              : mc_fail_nomem("prompts");
+    mica_status status = text
+                             ? mc_fail(MICA_EINVAL, "no prompt is called '%.*s'; the model has: %s",
+                                       MC_STR_ARG(name), *text ? text : "none")
+                             : mc_fail_nomem("prompts");
     mc_buffer_deinit(&list);
     return status;
 }
 
-mica_status mc_sentence_prompt(const mc_sentence *sentence, const char *name, mc_str *prompt) {
+mica_status mc_sentence_prompt(const mc_sentence *sentence, mc_str name, mc_str *prompt) {
     mc_config_scope root = mc_config_root(sentence->settings), prompts;
-    mc_str wanted = name ? mc_str_of(name) : MC_STR("");
+    mc_str wanted = name;
     *prompt = MC_STR("");
-    if (name && !*name) return MICA_OK;
+    if (name.ptr && !name.len) return MICA_OK;
     MC_TRY(mc_config_object(&root, "prompts", MC_OPTIONAL, &prompts));
-    if (!name) MC_TRY(mc_config_str(&root, "default_prompt_name", MC_OPTIONAL, &wanted));
+    if (!name.ptr) MC_TRY(mc_config_str(&root, "default_prompt_name", MC_OPTIONAL, &wanted));
     if (!wanted.len) return MICA_OK;
     for (mc_json_iter it = mc_json_begin(prompts.object); mc_json_next(&it);)
         if (mc_str_eq(it.key, wanted) && mc_json_get_str(it.value, prompt)) return MICA_OK;
-    if (name) return no_prompt(&prompts, name);
+    if (name.ptr) return no_prompt(&prompts, name);
     return mc_config_fail(&root, "default_prompt_name", MICA_EINVAL,
                           "no prompt is called '%.*s'; give the name of one, or \"\"",
                           MC_STR_ARG(wanted));

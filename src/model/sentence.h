@@ -64,6 +64,17 @@ typedef struct mc_ranker {
     bool sigmoid; /* scores are the logits' sigmoid */
 } mc_ranker;
 
+/* How files call the parts of such a head. */
+typedef struct mc_ranker_names {
+    const char *dense, *norm, *out; /* norm NULL: there is none */
+    bool inner;                     /* the decoder's prefix is before `dense` */
+    bool outs;                      /* `out` alone tells that it is this one */
+} mc_ranker_names;
+
+/* The i-th way; NULL past the end. A model has the first of which it has `out`, and, unless that
+ * tells, `dense`. */
+const mc_ranker_names *mc_ranker_names_at(size_t i);
+
 /* x [..., n], as activated. */
 mica_array mc_sentence_activate(mica_scope *s, mc_sentence_activation activation, mica_array x);
 
@@ -73,9 +84,10 @@ mica_array mc_sentence_project(mica_scope *s, const mc_sentence *sentence, mica_
 /* Pooled states [B, hidden] f32 -> logits [B, labels]. */
 mica_array mc_ranker_apply(mica_scope *s, const mc_ranker *ranker, mica_array x);
 
-/* The text that is put before texts: that of a name; "" for none; NULL: default_prompt_name's.
+/* The text that is put before texts: that of a name; "" for none; without a ptr:
+ * default_prompt_name's.
  * errors  MICA_EINVAL the model has no prompt of that name (the text lists those that it has) */
-mica_status mc_sentence_prompt(const mc_sentence *sentence, const char *name, mc_str *prompt);
+mica_status mc_sentence_prompt(const mc_sentence *sentence, mc_str name, mc_str *prompt);
 
 /* The numbers of a vector, for hidden states of `hidden`. */
 int64_t mc_sentence_width(const mc_sentence *sentence, int64_t hidden);

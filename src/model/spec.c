@@ -74,9 +74,8 @@ const char *mc_spec_layers(const mc_decoder_spec *spec) {
     return spec->names.layers ? spec->names.layers : "layers";
 }
 
-/* The digits of "layers.7.mlp.up_proj", and what follows them and a dot; -1: it is another name. */
-static int split_layer(const char *layers, mc_str module, mc_str *rest) {
-    const mc_str start = mc_str_of(layers);
+int mc_spec_layer(const mc_decoder_spec *spec, mc_str module, mc_str *rest) {
+    const mc_str start = mc_str_of(mc_spec_layers(spec));
     size_t first = start.len + 1, at = first;
     int layer = 0;
     if (!mc_str_starts(module, start) || module.len <= at || module.ptr[start.len] != '.')
@@ -101,7 +100,7 @@ static bool is_named(mc_str name, const char *slot) {
 
 bool mc_spec_find(const mc_decoder_spec *spec, mc_str module, mc_spec_slot *found) {
     mc_str name;
-    int layer = split_layer(mc_spec_layers(spec), module, &name);
+    int layer = mc_spec_layer(spec, module, &name);
     const mc_block_spec *block;
     if (layer < 0 || layer >= spec->n_layers) return false;
     for (int k = 0; (block = mc_spec_block(spec, layer, k)); k++)

@@ -20,6 +20,7 @@
 #define MC_MAX_BLOCKS 64 /* that differ */
 #define MC_LAYER_BLOCKS 4
 #define MC_MAX_ROPES 8
+#define MC_MAX_STREAMS 8
 #define MC_MAX_SOURCES 8 /* layers whose keys and values later ones read */
 
 /* Indices into mc_decoder_spec.blocks, in the order of a pass. */
@@ -36,6 +37,9 @@ typedef struct mc_decoder_names {
     /* Of a model with layer_width: the table of layers' inputs, the matrix that makes the rest of
      * them from embeddings, and that one's norm. */
     const char *layer_embed, *layer_projection, *layer_norm;
+    /* Of a model with streams: what makes the others of the first, and brings them back; behind
+     * these is a number from 0. */
+    const char *streams, *unstreams;
 } mc_decoder_names;
 
 typedef enum mc_tied { MC_TIED_UNSAID, MC_TIED_YES, MC_TIED_NO } mc_tied;
@@ -50,7 +54,12 @@ typedef struct mc_decoder_spec {
     bool converted;     /* the files have mlx-lm's layout, by the kernels of their convolutions */
     int64_t vocab;      /* 0: the number of the embedding's rows */
     int64_t context;    /* positions that the model was trained for */
+    /* Those that it has when its RoPE takes the divisors for long texts (mc_lm_stretch); 0: no
+     * others. */
+    int64_t long_context;
     int n_layers, n_blocks;
+    int64_t
+        layers_ahead; /* layers behind the last, of files: they guess tokens, and are left out */
     mc_layer_spec layers[MC_MAX_LAYERS];
     mc_block_spec blocks[MC_MAX_BLOCKS];
     mc_rope_spec ropes[MC_MAX_ROPES];
@@ -63,9 +72,10 @@ typedef struct mc_decoder_spec {
     int64_t positions, first_position; /* learned positions, and that of the first token */
     int64_t types;                     /* of tokens: rows of names.types */
     int64_t layer_width, layer_rows; /* of a token's input to each layer, and its table; 0: none */
-    double embed_scale;              /* factor of embeddings */
-    double logit_scale;              /* factor of the logits; 0: none */
-    double final_softcap;            /* of them then; 0: none */
+    int64_t streams;      /* residual streams, of MC_MAX_STREAMS: block_altup.c; 0: one */
+    double embed_scale;   /* factor of embeddings */
+    double logit_scale;   /* factor of the logits; 0: none */
+    double final_softcap; /* of them then; 0: none */
     /* Whether the head is the embedding. Unsaid: it is if the files hold no head. A head in the
      * files that differs from the embedding wins over yes. */
     mc_tied tied;
@@ -95,6 +105,10 @@ typedef struct mc_spec_slot {
     const mc_block_spec *spec;
     int slot;
 } mc_spec_slot;
+
+/* The layer of "layers.7.mlp.up_proj", and what follows its number and a dot; -1: it is another
+ * name. */
+int mc_spec_layer(const mc_decoder_spec *spec, mc_str module, mc_str *rest);
 
 /* What a module is, by its name behind the decoder's prefix: "layers.7.mlp.up_proj". false: it is
  * nothing in a layer. */

@@ -5,11 +5,15 @@
 #include "op/work.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
     LARGE = 1 << 22, /* elements that are computed while importing, if no operand has so many */
-    SMALL = 1 << 12  /* operations that are computed whatever has been: lengths, axes */
+    NODE_NAME = 256, /* bytes */
+    FREE_NODES = 64, /* that an operator may record as one */
+    MAX_DEPTH = 2 * MC_ONNX_DEPTH,
+    SMALL = 1 << 12 /* operations that are computed whatever has been: lengths, axes */
 };
 
 static const uint64_t NEVER = (uint64_t)1 << 40; /* uses of what is not released */
@@ -22,7 +26,31 @@ static const mc_onnx_op ops[] = {
 #undef ONNX_OP
 };
 
+/* Those of com.microsoft, which onnxruntime's tools write. */
+static const mc_onnx_op ms_ops[] = {
+#define ONNX_OP(name, min_in, max_in, build) {#name, min_in, max_in, build},
+#include "onnx/op_ms_list.h"
+#undef ONNX_OP
+};
+
+/* Those of trees and linear models. */
+static const mc_onnx_op ml_ops[] = {
+#define ONNX_OP(name, min_in, max_in, build) {#name, min_in, max_in, build},
+#include "onnx/op_ml_list.h"
+#undef ONNX_OP
+};
+
 enum { OP_COUNT = sizeof ops / sizeof ops[0] };
+
+static const struct {
+    const char *domain;
+    const mc_onnx_op *ops;
+    size_t count;
+} domains[] = {
+    {"", ops, OP_COUNT},
+    {"com.microsoft", ms_ops, sizeof ms_ops / sizeof *ms_ops},
+    {"ai.onnx.ml", ml_ops, sizeof ml_ops / sizeof *ml_ops},
+};
 
 size_t mica_onnx_op_count(void) {
     return OP_COUNT;
@@ -32,14 +60,11 @@ const char *mica_onnx_op_name(size_t i) {
     return i < OP_COUNT ? ops[i].name : NULL;
 }
 
-bool mc_onnx_is_own(const char *domain) {
-    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
-}
-
 const mc_onnx_op *mc_onnx_find_op(const char *name, const char *domain) {
-    if (!mc_onnx_is_own(domain)) return NULL;
-    for (size_t i = 0; name && i < OP_COUNT; i++)
-        if (strcmp(ops[i].name, name) == 0) return &ops[i];
+    if (mc_onnx_is_own(domain)) domain = "";
+    for (size_t d = 0; name && d < sizeof domains / sizeof domains[0]; d++)
+        for (size_t i = 0; strcmp(domains[d].domain, domain) == 0 && i < domains[d].count; i++)
+            if (strcmp(domains[d].ops[i].name, name) == 0) return &domains[d].ops[i];
     return NULL;
 }
 
@@ -53,32 +78,9 @@ void mc_onnx_names_deinit(mc_onnx_names *names) {
     mc_map_deinit(&names->map);
 }
 
-/* How often an array of the constants is held; NULL: it is none, or never was. */
-static uint32_t *holders_of(const mc_onnx_import *import, mica_array x) {
-    size_t count = MC_BUFFER_COUNT(&import->holders, uint32_t);
-    if (!mica_valid(x) || x.scope != import->constants || x.node >= count) return NULL;
-    return &MC_BUFFER_AT(&import->holders, uint32_t)[x.node];
-}
-
-mica_status mc_onnx_hold(mc_onnx_import *import, mica_array x) {
-    static const uint32_t none;
-    if (!mica_valid(x) || x.scope != import->constants) return MICA_OK;
-    while (MC_BUFFER_COUNT(&import->holders, uint32_t) <= x.node)
-        if (!mc_buffer_add(&import->holders, &none, sizeof none))
-            return mc_fail_nomem("the values of a graph");
-    ++*holders_of(import, x);
-    return MICA_OK;
-}
-
-static void release(mc_onnx_import *import, mica_array x) {
-    uint32_t *holders = holders_of(import, x);
-    if (holders && --*holders == 0) mica_array_release(x);
-}
-
-static uint64_t count_of_uses(const mc_onnx_import *import, const char *name) {
-    uint64_t uses = 0;
-    (void)mc_map_find(&import->uses, mc_str_of(name), &uses);
-    return uses;
+/* Whether a graph's nodes may be read several times: those of graphs within, and of functions. */
+static bool is_repeated(const mc_onnx_names *names) {
+    return names->outer || names->call;
 }
 
 /* Holds what a value is of, until nothing reads it: of those of graphs within, to the end. */
@@ -91,7 +93,7 @@ static mica_status hold_value(mc_onnx_import *import, const mc_onnx_names *names
         MC_TRY(mc_onnx_hold(import, named->x));
     }
     if (named->known)
-        named->form->uses += names->outer ? NEVER : count_of_uses(import, name);
+        named->form->uses += is_repeated(names) ? NEVER : mc_onnx_uses_of(import, name);
     else
         MC_TRY(mc_onnx_hold(import, named->x));
     return mc_onnx_hold(import, named->last);
@@ -122,32 +124,31 @@ mica_status mc_onnx_lookup(const mc_onnx_import *import, const mc_onnx_names *na
     return mc_fail(MICA_EFORMAT, "there is no value '%s' before it", name);
 }
 
-mica_status mc_onnx_constant(mc_onnx_import *import, const void *data, mica_dtype dtype,
-                             const int64_t *shape, int ndim, mc_onnx_value *value) {
-    *value = (mc_onnx_value){.known = true};
-    value->x = mica_from_data(import->constants, data, dtype, shape, ndim);
-    return mica_scope_status(import->constants);
-}
-
 /* ---- what a file may cost ---- */
 
-mica_status mc_onnx_charge(mc_onnx_import *import, uint64_t bytes) {
-    if (bytes > import->fold_left)
-        return mc_fail(MICA_EUNSUPPORTED, "its constants take too much memory");
-    import->fold_left -= bytes;
-    return MICA_OK;
+/* Charges what is read of the file again and again; at the end of it nothing more is recorded. */
+static mica_status charge_again(mc_onnx_import *import, const mc_onnx_names *names,
+                                uint64_t bytes) {
+    mica_status status = is_repeated(names) ? mc_onnx_charge(import, bytes) : MICA_OK;
+    if (status != MICA_OK) import->nodes_left = -1;
+    return status;
 }
 
-/* Takes one from what may still be recorded, in rounds of loops most of all. */
-static mica_status count_one(mc_onnx_import *import) {
-    if (import->nodes_left-- > 0) return MICA_OK;
+mica_status mc_onnx_charge_again(const mc_onnx_node *n, uint64_t bytes) {
+    return charge_again(n->import, n->names, bytes);
+}
+
+/* Those in rounds of loops, and in functions, most of all. */
+mica_status mc_onnx_take_nodes(mc_onnx_import *import, uint64_t count) {
+    import->nodes_left -= (int64_t)count;
+    if (import->nodes_left >= 0) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED,
                    "it has too many nodes, with those of every round of its loops: mica records %d",
                    MC_ONNX_NODES);
 }
 
 static mica_status count_use(mc_onnx_import *import, const char *name) {
-    uint64_t uses = count_of_uses(import, name) + 1;
+    uint64_t uses = mc_onnx_uses_of(import, name) + 1;
     return mc_map_put(&import->uses, mc_str_of(name), uses) ? MICA_OK : mc_fail_nomem("a graph");
 }
 
@@ -173,8 +174,8 @@ static void forget(mc_onnx_import *import, const mc_onnx_names *names, const cha
     if (!value->known || value->form->uses < uses) return;
     value->form->uses -= uses;
     if (value->form->uses > 0) return;
-    release(import, value->x);
-    release(import, value->form->x);
+    mc_onnx_release(import, value->x);
+    mc_onnx_release(import, value->form->x);
     import->fold_left += value->form->charged;
     value->form->charged = 0;
     value->form->uses = NEVER;
@@ -202,7 +203,8 @@ static bool has_graph(const mc_onnx_proto_node *proto) {
     return false;
 }
 
-/* The operands of a node; *known: it can be computed while importing. */
+/* The operands of a node, as they are before it is built; *known: it can be computed while
+ * importing. */
 static mica_status find_operands(mc_onnx_node *n, bool *known) {
     *known = !has_graph(n->proto);
     for (size_t i = 0; i < n->n_in; i++) {
@@ -256,7 +258,14 @@ static mica_status build(mc_onnx_node *n, const mc_onnx_op *op, mica_scope *s) {
     memset(n->out, 0, n->n_out * sizeof *n->out);
     const char *outer = n->import->mistyped; /* of a node whose graph this one is in */
     n->import->mistyped = NULL;
-    mica_status status = op->build(n);
+    bool bounds = mc_onnx_has_bounds(n);
+    const mc_onnx_small *moved;
+    mica_status status = bounds ? mc_onnx_check_bounds(n) : MICA_OK;
+    if (status == MICA_OK) status = mc_onnx_check_small(n, &moved);
+    if (status == MICA_OK) status = op->build(n);
+    for (size_t i = 0; status == MICA_OK && moved && i < n->n_out; i++)
+        n->out[i].small = moved;
+    if (status == MICA_OK && bounds) status = mc_onnx_carry_bounds(n);
     if (n->import->mistyped)
         return mc_fail(MICA_EFORMAT, "its attribute '%s' is of another type", n->import->mistyped);
     n->import->mistyped = outer;
@@ -264,12 +273,29 @@ static mica_status build(mc_onnx_node *n, const mc_onnx_op *op, mica_scope *s) {
     return mica_scope_status(s);
 }
 
+static bool is_absent(const mc_onnx_value *value) {
+    return !value->x.scope && !value->lengths && !value->sequence;
+}
+
+/* A function's operand may be absent where its nodes need it. */
+static mica_status check_present(const mc_onnx_node *n, const mc_onnx_op *op) {
+    bool any = mc_onnx_reads_sequences(op->name);
+    for (size_t i = 0; i < n->n_in; i++) {
+        if (n->in[i].sequence && !any) return mc_onnx_refuse("this operator of sequences");
+        if (i < op->min_in && is_absent(&n->in[i]))
+            return mc_fail(MICA_EFORMAT, "operand %zu is absent", i);
+    }
+    return MICA_OK;
+}
+
 static mica_status evaluate(mc_onnx_node *n) {
     for (size_t i = 0; i < n->n_out; i++) {
         if (!mica_valid(n->out[i].x)) continue;
         MC_TRY(mica_eval(n->s, n->out[i].x));
-        n->out[i] = (mc_onnx_value){
-            .x = n->out[i].x, .known = true, .charged = mica_array_bytes(n->out[i].x)};
+        n->out[i] = (mc_onnx_value){.x = n->out[i].x,
+                                    .small = n->out[i].small,
+                                    .known = true,
+                                    .charged = mica_array_bytes(n->out[i].x)};
     }
     return MICA_OK;
 }
@@ -281,20 +307,42 @@ static bool all_known(const mc_onnx_node *n) {
     return true;
 }
 
+/* Whether a builder may compute what it needs: those of results whose length depends on values do,
+ * of few elements. */
+static bool may_fold(const mc_onnx_node *n) {
+    static const char *const names[] = {"NonZero", "Compress", "Unique", "NonMaxSuppression"};
+    int64_t size = 0;
+    if (strstr(n->proto->op_type, "Sequence")) return false; /* its items are no results */
+    for (size_t i = 0; i < n->n_in; i++)
+        if (n->in[i].x.scope) size = mc_max(size, mica_array_size(n->in[i].x));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(n->proto->op_type, names[i]) == 0) return i < 3 && size <= SMALL;
+    return true;
+}
+
 /* Builds a node: where all that it reads is known, in the scope of constants, and evaluates it. */
 static mica_status build_node(mc_onnx_node *n, const mc_onnx_op *op) {
-    bool known;
+    bool known, folded = false;
     uint64_t bytes;
     double operations;
     MC_TRY(find_operands(n, &known));
+    MC_TRY(check_present(n, op));
+    known = known && may_fold(n);
+    if (!known) MC_TRY(mc_onnx_fold_lengths(n, &folded));
+    if (folded) return MICA_OK;
+    for (size_t i = 0; i < n->n_in; i++)
+        MC_TRY(mc_onnx_record_lengths(n->names->s, &n->in[i]));
     if (!known) return build(n, op, n->names->s);
     uint32_t first = mc_scope_count(n->import->constants);
     MC_TRY(build(n, op, n->import->constants));
     MC_TRY(work_since(n->import->constants, first, &operations));
     bool worth = worth_folding(n, operations, &bytes);
     if (all_known(n)) /* bytes of the file, which loops read again and again */
-        return n->names->outer && n->n_in == 0 ? mc_onnx_charge(n->import, bytes) : MICA_OK;
-    if (!worth) return build(n, op, n->names->s);
+        return n->n_in == 0 ? mc_onnx_charge_again(n, bytes) : MICA_OK;
+    if (!worth || n->open) {
+        MC_TRY(find_operands(n, &known));
+        return build(n, op, n->names->s);
+    }
     n->import->fold_left -= bytes;
     n->import->work_left -= operations;
     return evaluate(n);
@@ -304,7 +352,7 @@ static mica_status define_results(mc_onnx_node *n) {
     for (size_t i = 0; i < n->n_out; i++) {
         const char *name = n->proto->output[i];
         if (!*name) continue;
-        if (!mica_valid(n->out[i].x))
+        if (!mica_valid(n->out[i].x) && !n->out[i].lengths && !n->out[i].sequence)
             return mc_fail(MICA_EUNSUPPORTED, "result %zu, '%s', is not computed", i, name);
         MC_TRY(mc_onnx_define(n->import, n->names, name, &n->out[i]));
     }
@@ -321,59 +369,198 @@ static mica_status check_count(const mc_onnx_node *n, const mc_onnx_op *op) {
     return MICA_OK;
 }
 
-static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
-                             const mc_onnx_proto_node *proto) {
-    const mc_onnx_op *op = mc_onnx_find_op(proto->op_type, proto->domain);
-    mc_onnx_node n = {.import = import, .names = names, .proto = proto};
-    if (!op) return mc_fail(MICA_EUNSUPPORTED, "there is no operator '%s'", proto->op_type);
-    MC_TRY(count_one(import));
-    n.n_in = proto->n_input;
-    n.n_out = proto->n_output;
-    mica_status status = check_count(&n, op);
-    n.in = mc_calloc(n.n_in + 1, sizeof *n.in);
-    n.out = mc_calloc(n.n_out + 1, sizeof *n.out);
-    if (status == MICA_OK && !(n.in && n.out)) status = mc_fail_nomem("a node");
-    if (status == MICA_OK) status = build_node(&n, op);
-    if (status == MICA_OK) status = define_results(&n);
-    mc_free(n.in);
-    mc_free(n.out);
+static mica_status build_counted(mc_onnx_node *n, const mc_onnx_op *op) {
+    MC_TRY(check_count(n, op));
+    n->in = mc_calloc(n->n_in + 1, sizeof *n->in);
+    n->out = mc_calloc(n->n_out + 1, sizeof *n->out);
+    mica_status status = n->in && n->out ? build_node(n, op) : mc_fail_nomem("a node");
+    if (status == MICA_OK) status = define_results(n);
+    mc_free(n->in);
+    mc_free(n->out);
+    return status;
+}
+
+/* Whether a node reads what comes from one that mica lacks something for. */
+static bool reads_missing(const mc_onnx_import *import, const mc_onnx_names *names,
+                          const mc_onnx_proto_node *proto) {
+    mc_onnx_value value;
+    for (size_t i = 0; i < proto->n_input; i++)
+        if (*proto->input[i] && mc_onnx_lookup(import, names, proto->input[i], &value) == MICA_OK &&
+            value.missing)
+            return true;
+    return false;
+}
+
+static mica_status define_missing(mc_onnx_import *import, mc_onnx_names *names,
+                                  const mc_onnx_proto_node *proto) {
+    const mc_onnx_value value = {.missing = true};
+    for (size_t i = 0; i < proto->n_output; i++)
+        if (*proto->output[i]) MC_TRY(mc_onnx_define(import, names, proto->output[i], &value));
+    return MICA_OK;
+}
+
+static mica_status miss_op(mc_onnx_import *import, const mc_onnx_proto_node *proto,
+                           const char *name) {
+    char text[256];
+    bool own = mc_onnx_is_own(proto->domain);
+    snprintf(text, sizeof text, "operator %s%s%.100s of opset %lld", own ? "" : proto->domain,
+             own ? "" : ".", proto->op_type,
+             (long long)mc_onnx_version(import->model, proto->domain));
+    return mc_onnx_miss(import, name, text);
+}
+
+/* ---- functions ---- */
+
+static mica_status define_inputs(mc_onnx_import *import, const mc_onnx_call *call,
+                                 mc_onnx_names *own) {
+    const mc_onnx_proto_node *node = call->node;
+    if (node->n_input > call->function->n_input || node->n_output > call->function->n_output)
+        return mc_fail(MICA_EFORMAT, "it has more operands or results than its function");
+    for (size_t i = 0; i < call->function->n_input; i++) {
+        mc_onnx_value value = {.known = false}; /* absent */
+        if (i < node->n_input && *node->input[i]) {
+            MC_TRY(mc_onnx_lookup(import, call->names, node->input[i], &value));
+            if (mc_onnx_uses_of(import, node->input[i]) != 1)
+                value.conv = NULL, value.product = NULL;
+        }
+        MC_TRY(mc_onnx_define(import, own, call->function->input[i], &value));
+    }
+    return MICA_OK;
+}
+
+/* The version of ONNX's own operators that a function is written in. */
+static int64_t opset_of(const mc_onnx_function *f, int64_t otherwise) {
+    for (size_t i = 0; i < f->n_opset_import; i++)
+        if (mc_onnx_is_own(f->opset_import[i]->domain)) return f->opset_import[i]->version;
+    return otherwise;
+}
+
+/* Records a function in place of a node that calls it. */
+static mica_status call_function(mc_onnx_import *import, mc_onnx_names *names,
+                                 const mc_onnx_proto_node *node, const mc_onnx_function *f) {
+    const mc_onnx_call call = {.function = f, .node = node, .names = names};
+    const mc_onnx_graph body = mc_onnx_body_of(f);
+    int64_t opset = import->opset;
+    mc_onnx_names own;
+    mc_onnx_names_init(&own, names->s, NULL);
+    own.call = &call;
+    mica_status status = define_inputs(import, &call, &own);
+    import->opset = opset_of(f, opset);
+    if (status == MICA_OK) status = mc_onnx_read_graph(import, &own, &body);
+    import->opset = opset;
+    for (size_t i = 0; status == MICA_OK && i < node->n_output; i++) {
+        mc_onnx_value value;
+        if (!*node->output[i]) continue;
+        status = mc_onnx_lookup(import, &own, f->output[i], &value);
+        if (status == MICA_OK && is_absent(&value) && !value.missing)
+            status = mc_fail(MICA_EFORMAT, "result %zu of its function is absent", i);
+        if (status == MICA_OK) status = mc_onnx_define(import, names, node->output[i], &value);
+    }
+    mc_onnx_names_deinit(&own);
     return status;
 }
 
 /* ---- graphs ---- */
+
+/* Takes a node, and the values that it reads and makes, from what may still be recorded. */
+static mica_status take_node(mc_onnx_import *import, const mc_onnx_names *names,
+                             const mc_onnx_proto_node *proto, const mc_onnx_function *f) {
+    uint64_t count = 1 + (f ? f->n_input : 0);
+    if (is_repeated(names)) count += proto->n_input + proto->n_output;
+    return mc_onnx_take_nodes(import, count);
+}
+
+/* Builds a node, and takes what it recorded beyond FREE_NODES where it may be built again: of nodes
+ * with graphs, their nodes take it. */
+static mica_status build_within(mc_onnx_node *n, const mc_onnx_op *op) {
+    const mica_scope *s = n->names->s, *constants = n->import->constants;
+    uint64_t before = (uint64_t)mc_scope_count(s) + mc_scope_count(constants);
+    mica_status status = build_counted(n, op);
+    uint64_t more = (uint64_t)mc_scope_count(s) + mc_scope_count(constants) - before;
+    if (is_repeated(n->names) && !has_graph(n->proto) && more > FREE_NODES)
+        MC_TRY(mc_onnx_take_nodes(n->import, more - FREE_NODES)); /* also where it failed */
+    return status;
+}
+
+/* Builds a node. Where mica lacks something for it, this is noted, and its results are missing. */
+static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
+                             const mc_onnx_proto_node *proto, const char *name) {
+    const mc_onnx_op *op = mc_onnx_find_op(proto->op_type, proto->domain);
+    mc_onnx_node n = {.import = import,
+                      .names = names,
+                      .proto = proto,
+                      .n_in = proto->n_input,
+                      .n_out = proto->n_output};
+    size_t before = import->missed;
+    const mc_onnx_function *f = mc_onnx_find_function(import, proto);
+    MC_TRY(take_node(import, names, proto, f));
+    if (!op && !f) MC_TRY(miss_op(import, proto, name));
+    if ((!op && !f) || reads_missing(import, names, proto))
+        return define_missing(import, names, proto);
+    mica_status status = f ? call_function(import, names, proto, f) : build_within(&n, op);
+    if (status != MICA_EUNSUPPORTED || mica_scope_status(names->s) != MICA_OK ||
+        mica_scope_status(import->constants) != MICA_OK || import->nodes_left < 0)
+        return status;
+    if (import->missed == before) { /* not within one of its graphs */
+        char text[512];
+        snprintf(text, sizeof text, "%s: %.400s", proto->op_type, mica_last_error());
+        MC_TRY(mc_onnx_miss(import, name, text));
+    }
+    return define_missing(import, names, proto);
+}
 
 static mica_status read_initializers(mc_onnx_import *import, mc_onnx_names *names,
                                      const mc_onnx_graph *graph) {
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const mc_onnx_tensor *t = graph->initializer[i];
         const char *name = t->name ? t->name : "";
-        mc_onnx_value value = {.known = true};
-        bool used = count_of_uses(import, name) > 0; /* else it is not copied */
-        mica_status status = names->outer ? count_one(import) : MICA_OK;
+        mc_onnx_value value = {.known = true, .small = mc_onnx_small_of(t->data_type)};
+        bool used = mc_onnx_uses_of(import, name) > 0; /* else it is not copied */
+        mica_status status = is_repeated(names) ? mc_onnx_take_nodes(import, 1) : MICA_OK;
         if (status == MICA_OK)
             status = mc_onnx_tensor_array(t, &import->outside, used ? import->constants : NULL,
                                           &value.x);
-        if (status == MICA_OK && names->outer)
-            status = mc_onnx_charge(import, mica_array_bytes(value.x));
+        if (status == MICA_OK) status = charge_again(import, names, mica_array_bytes(value.x));
         if (status == MICA_OK) status = mc_onnx_define(import, names, name, &value);
+        if (status == MICA_EUNSUPPORTED && !used) status = MICA_OK; /* nothing needs it */
         if (status != MICA_OK) return mc_fail_context(status, "tensor '%s'", name);
+    }
+    return MICA_OK;
+}
+
+/* A node as texts name it: by its name, or by its number and operator. */
+static void name_node(const mc_onnx_proto_node *node, size_t i, char name[NODE_NAME]) {
+    if (node->name && *node->name)
+        snprintf(name, NODE_NAME, "node %zu, %.60s %.100s", i, node->op_type, node->name);
+    else
+        snprintf(name, NODE_NAME, "node %zu, %.60s", i, node->op_type);
+}
+
+static mica_status read_nodes(mc_onnx_import *import, mc_onnx_names *names,
+                              const mc_onnx_graph *graph, const uint32_t *order) {
+    for (size_t at = 0; at < graph->n_node; at++) {
+        const mc_onnx_proto_node *node = graph->node[order[at]];
+        char name[NODE_NAME];
+        name_node(node, order[at], name);
+        mica_status status = read_node(import, names, node, name);
+        if (status == MICA_OK && !is_repeated(names)) forget_read(import, names, node);
+        for (size_t k = 0; status == MICA_OK && !is_repeated(names) && k < node->n_output; k++)
+            forget(import, names, node->output[k], 0); /* what nothing reads */
+        if (status != MICA_OK) return mc_fail_context(status, "%s", name);
     }
     return MICA_OK;
 }
 
 mica_status mc_onnx_read_graph(mc_onnx_import *import, mc_onnx_names *names,
                                const mc_onnx_graph *graph) {
-    MC_TRY(read_initializers(import, names, graph));
-    for (size_t i = 0; i < graph->n_node; i++) {
-        const mc_onnx_proto_node *node = graph->node[i];
-        mica_status status = read_node(import, names, node);
-        if (status == MICA_OK && !names->outer) forget_read(import, names, node);
-        for (size_t k = 0; status == MICA_OK && !names->outer && k < node->n_output; k++)
-            forget(import, names, node->output[k], 0); /* what nothing reads */
-        if (status != MICA_OK)
-            return mc_fail_context(
-                status, "node %zu, %s%s%s", i, node->op_type ? node->op_type : "",
-                node->name && *node->name ? " " : "", node->name ? node->name : "");
-    }
-    return MICA_OK;
+    if (import->depth >= MAX_DEPTH)
+        return mc_fail(MICA_EUNSUPPORTED, "graphs and functions nest more than %d deep", MAX_DEPTH);
+    import->depth++;
+    uint32_t *order = mc_array_alloc(graph->n_node + 1, sizeof *order);
+    mica_status status = order ? mc_onnx_order(graph, order) : mc_fail_nomem("a graph");
+    if (status == MICA_OK) status = read_initializers(import, names, graph);
+    if (status == MICA_OK) status = read_nodes(import, names, graph, order);
+    mc_free(order);
+    import->depth--;
+    return status;
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "base/options.h"
+#include "graph/graph.h"
 #include "onnx/import.h"
 
 #include <mica/ops.h>
@@ -14,24 +15,17 @@ enum {
     FOLD_BYTES = 1 << 27,   /* of constants that are computed at one time, */
     FOLD_BYTES_BY_BYTE = 8, /* and for each byte of the file and of those beside it */
     FOLD_WORK_BY_BYTE = 64, /* see FOLD_WORK */
-    MAX_MISSING = 256,      /* operators that are told apart */
-    MAX_LISTED = 24,
-    MAX_OPEN = 600,
-    OLDEST_OPSET = 13,
+    MAX_OPEN = 600,         /* bytes of names that are listed */
+    MAX_SYMBOL = 63,        /* bytes of a symbol's name */
+    OLDEST_OPSET = 6,
     NEWEST_OPSET = 28
 };
 
 static const double FOLD_WORK = 4e9; /* operations to compute constants: a second or two */
 
-/* ---- what mica lacks ---- */
+/* ---- what the file is of ---- */
 
-/* Operators that are missing, and how many nodes each has. */
-typedef struct missing {
-    const char *name, *domain;
-    uint64_t nodes;
-} missing;
-
-/* Takes the nodes of a graph, and of those within, from what is left. */
+/* Takes the nodes of a graph, and of those within, which have operators, from what is left. */
 static mica_status count_nodes(const mc_onnx_graph *graph, size_t *left) {
     if (graph->n_node > *left)
         return mc_fail(MICA_EUNSUPPORTED, "it has more nodes than mica reads, which is %d",
@@ -39,150 +33,126 @@ static mica_status count_nodes(const mc_onnx_graph *graph, size_t *left) {
     *left -= graph->n_node;
     for (size_t i = 0; i < graph->n_node; i++) {
         const mc_onnx_proto_node *node = graph->node[i];
+        if (!node->op_type) return mc_fail(MICA_EFORMAT, "node %zu has no operator", i);
         for (size_t k = 0; k < node->n_attribute; k++) /* no deeper than MC_ONNX_DEPTH */
             if (node->attribute[k]->g) MC_TRY(count_nodes(node->attribute[k]->g, left));
     }
     return MICA_OK;
 }
 
-static mica_status count_missing(const mc_onnx_graph *graph, mc_buffer *found) {
-    for (size_t i = 0; i < graph->n_node; i++) {
-        const mc_onnx_proto_node *node = graph->node[i];
-        const char *name = node->op_type ? node->op_type : "";
-        const char *domain = mc_onnx_is_own(node->domain) ? "" : node->domain;
-        for (size_t k = 0; k < node->n_attribute; k++) /* no deeper than MC_ONNX_DEPTH */
-            if (node->attribute[k]->g) MC_TRY(count_missing(node->attribute[k]->g, found));
-        if (mc_onnx_find_op(node->op_type, node->domain)) continue;
-        missing *rows = MC_BUFFER_AT(found, missing);
-        size_t n = MC_BUFFER_COUNT(found, missing), at = 0;
-        while (at < n && (strcmp(rows[at].name, name) != 0 || strcmp(rows[at].domain, domain) != 0))
-            at++;
-        if (at < n)
-            rows[at].nodes++;
-        else if (!mc_buffer_add(found, &(missing){name, domain, 1}, sizeof(missing)))
-            return mc_fail_nomem("the operators of a graph");
-        if (n > MAX_MISSING)
-            return mc_fail(MICA_EUNSUPPORTED, "it has hundreds of unknown operators");
+static mica_status count_model(const mc_onnx_model *model) {
+    size_t left = MC_ONNX_NODES;
+    MC_TRY(count_nodes(model->graph, &left));
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const mc_onnx_graph body = mc_onnx_body_of(model->functions[i]);
+        MC_TRY(count_nodes(&body, &left));
     }
     return MICA_OK;
 }
 
-static int64_t version_of(const mc_onnx_model *model, const char *domain) {
-    for (size_t i = 0; i < model->n_opset_import; i++) {
-        const char *name = model->opset_import[i]->domain;
-        if (mc_onnx_is_own(domain) ? mc_onnx_is_own(name) : name && strcmp(name, domain) == 0)
-            return model->opset_import[i]->version;
+/* Counts what the graph reads, and what functions read. */
+static mica_status count_uses(mc_onnx_import *import, const mc_onnx_graph *graph) {
+    MC_TRY(mc_onnx_count_uses(import, graph));
+    for (size_t i = 0; i < import->model->n_functions; i++) {
+        const mc_onnx_graph body = mc_onnx_body_of(import->model->functions[i]);
+        MC_TRY(mc_onnx_count_uses(import, &body));
     }
-    return 0;
+    return MICA_OK;
 }
 
-static mica_status fail_missing(const mc_onnx_model *model, const mc_buffer *found) {
-    mc_buffer text = {0};
-    size_t n = MC_BUFFER_COUNT(found, missing);
-    bool ok = true;
-    for (size_t i = 0; ok && i < n && i < MAX_LISTED; i++) {
-        const missing *row = &MC_BUFFER_AT(found, missing)[i];
-        ok = mc_buffer_printf(&text, "%s%s%s%.40s (version %lld, %llu node%s)", i > 0 ? ", " : "",
-                              row->domain, *row->domain ? "." : "", row->name,
-                              (long long)version_of(model, row->domain),
-                              (unsigned long long)row->nodes, row->nodes == 1 ? "" : "s");
-    }
-    if (ok && n > MAX_LISTED) ok = mc_buffer_printf(&text, " and %zu more", n - MAX_LISTED);
-    mica_status status =
-        ok && mc_buffer_cstr(&text)
-            ? mc_fail(MICA_EUNSUPPORTED, "mica lacks %zu of its operators: %s", n, text.data)
-            : mc_fail_nomem("the operators of a graph");
-    mc_buffer_deinit(&text);
-    return status;
-}
-
-static mica_status check_operators(const mc_onnx_model *model) {
-    mc_buffer found = {0};
-    int64_t version = version_of(model, "");
-    if (version < OLDEST_OPSET || version > NEWEST_OPSET)
-        return mc_fail(MICA_EUNSUPPORTED, "its opset is %lld; mica reads %d to %d",
-                       (long long)version, OLDEST_OPSET, NEWEST_OPSET);
-    size_t left = MC_ONNX_NODES;
-    MC_TRY(count_nodes(model->graph, &left));
-    mica_status status = count_missing(model->graph, &found);
-    if (status == MICA_OK && found.len > 0) status = fail_missing(model, &found);
-    mc_buffer_deinit(&found);
-    return status;
+/* Notes an opset that mica does not read; the nodes are looked at all the same. */
+static mica_status check_opset(mc_onnx_import *import) {
+    char text[128];
+    if (import->opset >= OLDEST_OPSET && import->opset <= NEWEST_OPSET) return MICA_OK;
+    snprintf(text, sizeof text, "opset %lld, where mica reads %d to %d: export it with another",
+             (long long)import->opset, OLDEST_OPSET, NEWEST_OPSET);
+    return mc_onnx_miss(import, "the file", text);
 }
 
 /* ---- inputs ---- */
 
-/* A length: a number of the file, or by its name of the options. */
-static bool find_length(const mc_onnx_import *import, const char *input, size_t axis,
-                        const Mc__Onnx__Dimension *dim, char name[256], int64_t *length) {
-    *length = dim->dim_value;
-    if (dim->has_dim_value && dim->dim_value >= 0) return true;
-    if (dim->dim_param && *dim->dim_param)
-        snprintf(name, 256, "%s", dim->dim_param);
-    else
-        snprintf(name, 256, "%.200s.%zu", input, axis);
+/* The option for a length by a name; NULL: there is none. */
+static const mica_onnx_dim *find_dim(mc_onnx_import *import, const char *name) {
     for (size_t i = 0; i < import->options->n_dims; i++) {
         const mica_onnx_dim *given = &import->options->dims[i];
+        if (!given->name || strcmp(given->name, name) != 0) continue;
+        import->dims_used[i] = true;
+        return given;
+    }
+    return NULL;
+}
+
+/* A length: a number of the file or of the options, where it is named by its place or by its name;
+ * else a symbol. */
+static mica_status find_length(mc_onnx_import *import, const char *input, size_t axis,
+                               const Mc__Onnx__Dimension *dim, int64_t *length) {
+    char place[256];
+    bool fixed = dim->has_dim_value && dim->dim_value >= 0;
+    const char *name = fixed ? NULL : mc_onnx_length_name(dim);
+    snprintf(place, sizeof place, "%.200s.%zu", input, axis);
+    const mica_onnx_dim *given = find_dim(import, place), *by_name = NULL;
+    if (name) by_name = find_dim(import, name);
+    if (!given) given = by_name;
+    if (fixed && given && given->length != dim->dim_value)
+        return mc_fail(MICA_EINVAL, "axis %zu is %lld in the file, and cannot be %lld", axis,
+                       (long long)dim->dim_value, (long long)given->length);
+    *length = fixed ? dim->dim_value : 0;
+    if (fixed) return MICA_OK;
+    if (given)
         *length = given->length;
-        if (given->name && strcmp(given->name, name) == 0) return true;
-    }
-    return false;
+    else
+        *length = mica_program_dim(import->s, name && strlen(name) <= MAX_SYMBOL ? name : place);
+    return mica_scope_status(import->s);
 }
 
-/* Names of lengths that nobody gave. */
-typedef struct open_lengths {
-    mc_map seen;
-    mc_arena names;
-    mc_buffer text; /* the first ones */
-    size_t more;
-} open_lengths;
-
-static mica_status add_open(open_lengths *open, const char *name) {
-    uint64_t there;
-    if (mc_map_find(&open->seen, mc_str_of(name), &there)) return MICA_OK;
-    const char *own = mc_arena_strndup(&open->names, name, strlen(name));
-    if (!own || !mc_map_put(&open->seen, mc_str_of(own), 0))
-        return mc_fail_nomem("the lengths of a graph");
-    if (open->text.len > MAX_OPEN) {
-        open->more++;
-        return MICA_OK;
-    }
-    return mc_buffer_printf(&open->text, "%s%s", open->text.len > 0 ? ", " : "", name)
-               ? MICA_OK
-               : mc_fail_nomem("the lengths of a graph");
-}
-
-static mica_status fail_open(open_lengths *open) {
-    if (open->text.len == 0) return MICA_OK;
-    if ((open->more > 0 && !mc_buffer_printf(&open->text, " and %zu more", open->more)) ||
-        !mc_buffer_cstr(&open->text))
-        return mc_fail_nomem("the lengths of a graph");
-    return mc_fail(MICA_EINVAL, "these lengths have no number: %s; say each (--dim NAME=N)",
-                   open->text.data);
-}
-
-static void close_open(open_lengths *open) {
-    mc_map_deinit(&open->seen);
-    mc_arena_deinit(&open->names);
-    mc_buffer_deinit(&open->text);
-}
-
-/* An input's shape; names of lengths that nobody gave are added to a list. */
-static mica_status shape_of(const mc_onnx_import *import, const mc_onnx_port *port,
-                            int64_t shape[MICA_MAX_NDIM], int *ndim, open_lengths *open) {
+/* An input's shape. */
+static mica_status shape_of(mc_onnx_import *import, const mc_onnx_port *port,
+                            int64_t shape[MICA_MAX_NDIM], int *ndim) {
     const Mc__Onnx__Shape *s = port->type->tensor_type->shape;
-    char name[256];
     if (!s) return mc_fail(MICA_EUNSUPPORTED, "its number of axes is not told");
     if (s->n_dim > MICA_MAX_NDIM)
         return mc_fail(MICA_EUNSUPPORTED, "it has %zu axes; mica has %d", s->n_dim, MICA_MAX_NDIM);
     *ndim = (int)s->n_dim;
-    for (size_t k = 0; k < s->n_dim; k++) {
-        shape[k] = 1;
-        if (find_length(import, port->name, k, s->dim[k], name, &shape[k])) continue;
-        shape[k] = 1;
-        MC_TRY(add_open(open, name));
-    }
+    for (size_t k = 0; k < s->n_dim; k++)
+        MC_TRY(find_length(import, port->name, k, s->dim[k], &shape[k]));
     return MICA_OK;
+}
+
+/* What the options fix an input to; NULL: nothing. */
+static const mica_named_array *find_fixed(mc_onnx_import *import, const char *name) {
+    for (size_t i = 0; i < import->options->n_inputs; i++) {
+        const mica_named_array *given = &import->options->inputs[i];
+        if (!given->name || strcmp(given->name, name) != 0) continue;
+        import->inputs_used[i] = true;
+        return given;
+    }
+    return NULL;
+}
+
+/* An input that is a constant: an array of its shape, or a number for all elements. */
+static mica_status fix_input(mc_onnx_import *import, const mc_onnx_port *port, mica_array given,
+                             mica_dtype dtype, mc_onnx_value *value) {
+    const Mc__Onnx__Shape *s = port->type->tensor_type->shape;
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = 0;
+    mica_array x = mica_astype(import->constants, mica_detach(import->constants, given), dtype);
+    if (mica_valid(x) && mica_array_ndim(x) == 0) {
+        MC_TRY(shape_of(import, port, shape, &ndim));
+        for (int k = 0; k < ndim; k++)
+            MC_TRY(mc_onnx_need_number("its shape", shape[k]));
+        x = mica_broadcast_to(import->constants, x, shape, ndim);
+        if (mica_valid(x)) MC_TRY(mc_onnx_charge(import, mica_array_bytes(x)));
+    } else if (mica_valid(x) && s) {
+        bool fits = s->n_dim == (size_t)mica_array_ndim(x);
+        for (size_t k = 0; fits && k < s->n_dim; k++)
+            fits = !s->dim[k]->has_dim_value || s->dim[k]->dim_value < 0 ||
+                   s->dim[k]->dim_value == mica_array_dim(x, (int)k);
+        if (!fits) return mc_fail(MICA_ESHAPE, "what it is fixed to has another shape");
+    }
+    x = mica_contiguous(import->constants, x);
+    value->x = x;
+    value->known = true;
+    return mica_eval(import->constants, x);
 }
 
 static mica_status list_initializers(const mc_onnx_graph *graph, mc_map *names) {
@@ -208,69 +178,161 @@ static mica_array add_param(mc_onnx_import *import, const mc_onnx_port *port, mi
     return given == dtype ? x : mica_astype(import->s, x, dtype);
 }
 
+/* An input without an initializer: a parameter, unless the options fix it. */
+static mica_status read_input(mc_onnx_import *import, const mc_onnx_port *port, mica_param *params,
+                              size_t *n, mc_onnx_value *value) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = 0;
+    mica_dtype dtype;
+    const mica_named_array *fixed = find_fixed(import, port->name);
+    if (!port->type || !port->type->tensor_type)
+        return mc_fail(MICA_EUNSUPPORTED, "it is no tensor");
+    MC_TRY(mc_onnx_any_dtype(port->type->tensor_type->elem_type, &dtype, &value->small));
+    if (fixed) return fix_input(import, port, fixed->array, dtype, value);
+    MC_TRY(shape_of(import, port, shape, &ndim));
+    value->x = add_param(import, port, dtype, shape, ndim, &params[(*n)++]);
+    if (is_double(port))
+        MC_TRY(mc_onnx_note(import, "input '%.100s' is f64 and is computed in f32, of 24 bits",
+                            port->name));
+    return mica_scope_status(import->s);
+}
+
 /* params [inputs of the graph] receives those without an initializer. */
 static mica_status read_inputs(mc_onnx_import *import, mc_onnx_names *names,
                                const mc_onnx_graph *graph, mica_param *params, size_t *n) {
-    open_lengths open = {.more = 0};
     mc_map initializers = {0};
     uint64_t there;
     mica_status status = list_initializers(graph, &initializers);
     for (size_t i = 0; status == MICA_OK && i < graph->n_input; i++) {
         const mc_onnx_port *port = graph->input[i];
-        int64_t shape[MICA_MAX_NDIM];
-        int ndim = 0;
-        mica_dtype dtype;
         mc_onnx_value value = {.known = false};
-        if (!port->name) port = NULL;
-        if (port && mc_map_find(&initializers, mc_str_of(port->name), &there)) continue;
-        if (!port || !port->type || !port->type->tensor_type)
-            status = mc_fail(MICA_EUNSUPPORTED, "it is no tensor");
-        if (status == MICA_OK) status = mc_onnx_dtype(port->type->tensor_type->elem_type, &dtype);
-        if (status == MICA_OK) status = shape_of(import, port, shape, &ndim, &open);
-        if (status == MICA_OK) {
-            value.x = add_param(import, port, dtype, shape, ndim, &params[(*n)++]);
-            status = mica_scope_status(import->s);
+        char name[128];
+        snprintf(name, sizeof name, "input '%.100s'", port->name ? port->name : "");
+        if (!port->name) status = mc_fail(MICA_EFORMAT, "an input has no name");
+        if (port->name && mc_map_find(&initializers, mc_str_of(port->name), &there)) continue;
+        if (status == MICA_OK) status = read_input(import, port, params, n, &value);
+        if (status == MICA_EUNSUPPORTED && mica_scope_status(import->s) == MICA_OK) {
+            value = (mc_onnx_value){.missing = true};
+            status = mc_onnx_miss(import, name, mica_last_error());
         }
         if (status == MICA_OK) status = mc_onnx_define(import, names, port->name, &value);
-        if (status != MICA_OK)
-            status = mc_fail_context(status, "input '%s'", port ? port->name : "");
+        if (status != MICA_OK) status = mc_fail_context(status, "%s", name);
     }
-    if (status == MICA_OK) status = fail_open(&open);
-    close_open(&open);
     mc_map_deinit(&initializers);
+    return status;
+}
+
+/* Adds the names of an input's lengths to a text. */
+static bool list_dims(const mc_onnx_port *port, mc_buffer *text) {
+    bool ok = true;
+    if (!port->name || !port->type || !port->type->tensor_type || !port->type->tensor_type->shape)
+        return true;
+    const Mc__Onnx__Shape *s = port->type->tensor_type->shape;
+    for (size_t k = 0; ok && k < s->n_dim && text->len < MAX_OPEN; k++) {
+        if (s->dim[k]->has_dim_value && s->dim[k]->dim_value >= 0) continue;
+        ok = mc_buffer_printf(text, "%s%.100s.%zu", text->len > 0 ? ", " : "", port->name, k);
+        const char *name = mc_onnx_length_name(s->dim[k]);
+        if (ok && name) ok = mc_buffer_printf(text, " (%.100s)", name);
+    }
+    return ok;
+}
+
+/* Checks that all names of the options are there. */
+static mica_status check_names(const mc_onnx_import *import, const mc_onnx_graph *graph) {
+    mc_buffer text = {0};
+    const char *what = NULL, *name = NULL;
+    bool ok = true;
+    for (size_t i = 0; !what && i < import->options->n_dims; i++)
+        if (!import->dims_used[i]) what = "length", name = import->options->dims[i].name;
+    for (size_t i = 0; what && ok && i < graph->n_input; i++)
+        ok = list_dims(graph->input[i], &text);
+    for (size_t i = 0; !what && i < import->options->n_inputs; i++)
+        if (!import->inputs_used[i]) what = "input", name = import->options->inputs[i].name;
+    if (!what) return MICA_OK;
+    for (size_t i = 0; *what == 'i' && ok && i < graph->n_input && text.len < MAX_OPEN; i++)
+        ok = mc_buffer_printf(&text, "%s%.100s", i > 0 ? ", " : "",
+                              graph->input[i]->name ? graph->input[i]->name : "");
+    ok = ok && mc_buffer_cstr(&text);
+    mica_status status = ok ? mc_fail(MICA_ENOENT, "there is no %s '%.200s'; there are: %s", what,
+                                      name ? name : "", text.len > 0 ? text.data : "none")
+                            : mc_fail_nomem("the names of a graph");
+    mc_buffer_deinit(&text);
     return status;
 }
 
 /* ---- the program ---- */
 
+/* Results of a program, and counts that belong to them behind these. */
+typedef struct outcome {
+    mica_array *results; /* room for two of each output */
+    const char **names;
+    size_t n;
+} outcome;
+
+/* A count becomes a result, once. */
+static mica_status add_count(mc_onnx_import *import, outcome *o, const char *name,
+                             mica_array count) {
+    for (size_t i = 0; i < o->n; i++)
+        if (o->results[i].node == count.node) return MICA_OK;
+    size_t bytes = strlen(name) + sizeof ".count";
+    char *own = mc_arena_alloc(&import->arena, bytes);
+    if (!own) return mc_fail_nomem("the results of a graph");
+    snprintf(own, bytes, "%s.count", name);
+    o->names[o->n] = own;
+    o->results[o->n++] = count;
+    return MICA_OK;
+}
+
 static mica_status find_results(mc_onnx_import *import, mc_onnx_names *names,
-                                const mc_onnx_graph *graph, mica_array *results,
-                                const char **result_names) {
+                                const mc_onnx_graph *graph, outcome *o) {
+    mica_array *results = o->results;
+    o->n = graph->n_output;
     if (graph->n_output == 0) return mc_fail(MICA_EFORMAT, "its graph has no outputs");
     for (size_t i = 0; i < graph->n_output; i++) {
         mc_onnx_value value;
-        result_names[i] = graph->output[i]->name ? graph->output[i]->name : "";
-        MC_TRY(mc_onnx_lookup(import, names, result_names[i], &value));
+        o->names[i] = graph->output[i]->name ? graph->output[i]->name : "";
+        MC_TRY(mc_onnx_lookup(import, names, o->names[i], &value));
+        if (value.missing) continue; /* which fails below */
+        if (value.sequence)
+            return mc_fail(MICA_EUNSUPPORTED, "result '%.100s': it is no tensor", o->names[i]);
+        MC_TRY(mc_onnx_record_lengths(import->s, &value));
         results[i] = value.x.scope == import->s ? value.x : mica_detach(import->s, value.x);
         if (is_double(graph->output[i])) results[i] = mica_astype(import->s, results[i], MICA_F64);
+        if (!value.bound) continue;
+        value.x = results[i];
+        results[i] = mc_onnx_trim(import->s, &value);
+        MC_TRY(add_count(import, o, o->names[i], value.bound->count));
     }
     return mica_scope_status(import->s);
 }
 
 static mica_status build(mc_onnx_import *import, const mc_onnx_graph *graph, mica_param *params,
-                         mica_array *results, const char **result_names, mica_program **program) {
+                         outcome *o, mica_program **program) {
     size_t n = 0;
     mc_onnx_names names;
     mc_onnx_names_init(&names, import->s, NULL);
-    mica_status status = mc_onnx_count_uses(import, graph);
+    mica_status status = mc_onnx_list_functions(import);
+    if (status == MICA_OK) status = count_uses(import, graph);
+    if (status == MICA_OK) status = check_opset(import);
     if (status == MICA_OK) status = read_inputs(import, &names, graph, params, &n);
+    if (status == MICA_OK && import->missed == 0) {
+        status = check_names(import, graph);
+        import->misnamed = status != MICA_OK;
+    }
     if (status == MICA_OK) status = mc_onnx_read_graph(import, &names, graph);
-    if (status == MICA_OK) status = find_results(import, &names, graph, results, result_names);
-    const mica_program_options options = {.struct_bytes = sizeof options,
-                                          .result_names = result_names};
-    if (status == MICA_OK)
+    const mc_symbol *symbols;
+    if (status == MICA_ESHAPE && mc_scope_symbols(import->s, &symbols) > 0)
         status =
-            mica_program_build(import->s, params, n, results, graph->n_output, &options, program);
+            mc_fail(status, "%.800s (lengths are not fixed, such as %s: numbers for them may fit)",
+                    mica_last_error(), symbols[0].name);
+    if (status == MICA_OK || (status != MICA_ENOMEM && import->missed > 0)) {
+        mica_status missing = mc_onnx_fail_missing(import);
+        if (missing != MICA_OK) status = missing;
+    }
+    if (status == MICA_OK) status = find_results(import, &names, graph, o);
+    const mica_program_options options = {.struct_bytes = sizeof options, .result_names = o->names};
+    if (status == MICA_OK)
+        status = mica_program_build(import->s, params, n, o->results, o->n, &options, program);
     mc_onnx_names_deinit(&names);
     return status;
 }
@@ -278,24 +340,49 @@ static mica_status build(mc_onnx_import *import, const mc_onnx_graph *graph, mic
 static mica_status import_model(mc_onnx_import *import, const mc_onnx_model *model,
                                 mica_program **program) {
     const mc_onnx_graph *graph = model->graph;
-    MC_TRY(check_operators(model));
-    import->opset = version_of(model, "");
+    import->opset = mc_onnx_version(model, "");
+    if (import->opset == 0) import->opset = NEWEST_OPSET; /* its operators are of other domains */
+    import->model = model;
+    import->dims_used = mc_arena_calloc(&import->arena, import->options->n_dims + 1);
+    import->inputs_used = mc_arena_calloc(&import->arena, import->options->n_inputs + 1);
+    if (!import->dims_used || !import->inputs_used) return mc_fail_nomem("a graph");
     MC_TRY(mica_scope_open(import->device, &import->constants));
     MC_TRY(mica_scope_open(import->device, &import->s));
     mica_param *params = mc_calloc(graph->n_input + 1, sizeof *params);
-    mica_array *results = mc_calloc(graph->n_output + 1, sizeof *results);
-    const char **names = mc_calloc(graph->n_output + 1, sizeof *names);
-    mica_status status = params && results && names
-                             ? build(import, graph, params, results, names, program)
-                             : mc_fail_nomem("a graph");
+    outcome o = {.results = mc_calloc(2 * graph->n_output + 1, sizeof *o.results),
+                 .names = mc_calloc(2 * graph->n_output + 1, sizeof *o.names)};
+    mica_status status = params && o.results && o.names ? build(import, graph, params, &o, program)
+                                                        : mc_fail_nomem("a graph");
     mc_free(params);
-    mc_free(results);
-    mc_free(names);
+    mc_free(o.results);
+    mc_free(o.names);
     return status;
 }
 
+/* Adds what is missing to a text, or why else there is no program; MICA_OK then. */
+static mica_status print_failure(const mc_onnx_import *import, mica_status status,
+                                 mc_buffer *text) {
+    if (status == MICA_OK || status == MICA_ENOMEM || import->misnamed) return status;
+    bool ok = import->missed > 0 ? mc_buffer_add_text(text, "missing ") &&
+                                       mc_onnx_print_missing(import, "\nmissing ", SIZE_MAX, text)
+                                 : mc_buffer_printf(text, "error %s", mica_last_error());
+    return ok && mc_buffer_add_byte(text, '\n') ? MICA_OK : mc_fail_nomem("the text of a graph");
+}
+
+/* Gives what was noted to the caller, who asked for a program or for a text. */
+static mica_status give_notes(mc_onnx_import *import, mica_status status, mc_buffer *text) {
+    mc_buffer *notes = &import->notes;
+    char **receiver = import->options->notes;
+    if (status != MICA_OK || notes->len == 0) return status;
+    if (text && !mc_buffer_add(text, notes->data, notes->len))
+        return mc_fail_nomem("the text of a graph");
+    if (receiver) *receiver = mc_buffer_take(notes);
+    return !receiver || *receiver ? MICA_OK : mc_fail_nomem("the notes of a graph");
+}
+
+/* text receives what the file asks for and what of it is missing; NULL: that is an error. */
 static mica_status load(mica_device *device, const void *data, size_t bytes, const char *folder,
-                        const mica_onnx_options *options, mica_program **program) {
+                        const mica_onnx_options *options, mica_program **program, mc_buffer *text) {
     mc_onnx_model *model;
     mc_onnx_import import = {.device = device,
                              .options = options,
@@ -306,14 +393,22 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
                              .work_left = FOLD_WORK + FOLD_WORK_BY_BYTE * (double)bytes,
                              .nodes_left = MC_ONNX_NODES};
     MC_TRY(mc_onnx_decode(data, bytes, &model));
-    mica_status status = import_model(&import, model, program);
+    mica_status status = count_model(model);
+    if (status == MICA_OK && text) status = mc_onnx_print(model, text);
+    if (status == MICA_OK) status = import_model(&import, model, program);
+    status = give_notes(&import, status, text);
+    if (status != MICA_OK) mica_program_close(program);
+    if (text) status = print_failure(&import, status, text);
     mica_scope_close(&import.s);
     mica_scope_close(&import.constants);
     mc_onnx_outside_close(&import.outside);
     mc_arena_deinit(&import.arena);
     mc_buffer_deinit(&import.values);
     mc_buffer_deinit(&import.holders);
+    mc_buffer_deinit(&import.missing);
+    mc_buffer_deinit(&import.notes);
     mc_map_deinit(&import.uses);
+    mc_map_deinit(&import.functions);
     mc_onnx_close(&model);
     return status;
 }
@@ -322,10 +417,13 @@ static mica_status check(mica_device *device, const void *source, mica_program *
                          const mica_onnx_options *given, mica_onnx_options *options) {
     if (program) *program = NULL;
     if (!device || !source || !program) return mc_fail(MICA_EINVAL, "mica_onnx_load: NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_onnx_options, n_dims, options, given));
+    MC_TRY(MC_OPTIONS_COPY(mica_onnx_options, notes, options, given));
+    if (options->notes) *options->notes = NULL;
     for (size_t i = 0; i < options->n_dims; i++)
         if (!options->dims || options->dims[i].length < 0)
             return mc_fail(MICA_EINVAL, "mica_onnx_load: a length is negative");
+    if (options->n_inputs > 0 && !options->inputs)
+        return mc_fail(MICA_EINVAL, "mica_onnx_load: the inputs are NULL");
     return MICA_OK;
 }
 
@@ -333,20 +431,39 @@ mica_status mica_onnx_decode(mica_device *device, const void *data, size_t bytes
                              const mica_onnx_options *given, mica_program **program) {
     mica_onnx_options options;
     MC_TRY(check(device, data, program, given, &options));
-    return load(device, data, bytes, NULL, &options, program);
+    return load(device, data, bytes, NULL, &options, program, NULL);
 }
 
-mica_status mica_onnx_load(mica_device *device, const char *path, const mica_onnx_options *given,
-                           mica_program **program) {
+static mica_status load_file(mica_device *device, const char *path, const mica_onnx_options *given,
+                             mica_program **program, mc_buffer *text) {
     mica_onnx_options options;
     mc_filemap map = {0};
     MC_TRY(check(device, path, program, given, &options));
     MC_TRY(mc_filemap_open(path, MC_FILE_ONNX, &map));
     const char *slash = strrchr(path, '/');
     char *folder = slash ? mc_strndup(path, (size_t)(slash - path) + 1) : mc_strdup(".");
-    mica_status status =
-        folder ? load(device, map.data, map.size, folder, &options, program) : mc_fail_nomem(path);
+    mica_status status = folder ? load(device, map.data, map.size, folder, &options, program, text)
+                                : mc_fail_nomem(path);
     mc_free(folder);
     mc_filemap_close(&map);
     return status == MICA_OK ? MICA_OK : mc_fail_context(status, "%s", path);
+}
+
+mica_status mica_onnx_load(mica_device *device, const char *path, const mica_onnx_options *options,
+                           mica_program **program) {
+    return load_file(device, path, options, program, NULL);
+}
+
+mica_status mica_onnx_print(mica_device *device, const char *path, const mica_onnx_options *options,
+                            char **text) {
+    mc_buffer made = {0};
+    mica_program *program = NULL;
+    if (!text) return mc_fail(MICA_EINVAL, "mica_onnx_print: NULL");
+    *text = NULL;
+    mica_status status = load_file(device, path, options, &program, &made);
+    mica_program_close(&program);
+    if (status == MICA_OK) *text = mc_buffer_take(&made);
+    if (status == MICA_OK && !*text) status = mc_fail_nomem("the text of a graph");
+    mc_buffer_deinit(&made);
+    return status;
 }

@@ -21,6 +21,13 @@ mica_status mica_onnx_decode(mica_device *device, const void *data, size_t bytes
     return absent(program);
 }
 
+mica_status mica_onnx_print(mica_device *device, const char *path, const mica_onnx_options *options,
+                            char **text) {
+    (void)device, (void)path, (void)options;
+    if (text) *text = NULL;
+    return absent(NULL);
+}
+
 size_t mica_onnx_op_count(void) {
     return 0;
 }

@@ -10,15 +10,21 @@
 /* ---- nesting ---- */
 
 /* The messages on the way from a model to a graph within it. */
-typedef enum message { MODEL, GRAPH, NODE, ATTRIBUTE, NO_MESSAGE } message;
+typedef enum message { MODEL, GRAPH, FUNCTION, NODE, ATTRIBUTE, NO_MESSAGE } message;
 
 enum { MAX_MESSAGES = 3 * MC_ONNX_DEPTH + 1, BYTES = 2, MAX_VARINT = 10 };
 
 static message message_of(message outer, uint64_t field) {
-    if (outer == MODEL && field == 7) return GRAPH;
-    if (outer == GRAPH && field == 1) return NODE;
-    if (outer == NODE && field == 5) return ATTRIBUTE;
-    if (outer == ATTRIBUTE && field == 6) return GRAPH;
+    static const struct {
+        message outer;
+        uint64_t field;
+        message inner;
+    } rows[] = {
+        {MODEL, 7, GRAPH},    {MODEL, 25, FUNCTION},     {GRAPH, 1, NODE},      {FUNCTION, 7, NODE},
+        {NODE, 5, ATTRIBUTE}, {FUNCTION, 11, ATTRIBUTE}, {ATTRIBUTE, 6, GRAPH},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].outer == outer && rows[i].field == field) return rows[i].inner;
     return NO_MESSAGE;
 }
 
@@ -123,10 +129,6 @@ void mc_onnx_close(mc_onnx_model **model) {
 /* ---- tensors ---- */
 
 mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype) {
-    static const char *const names[] = {
-        "UNDEFINED", "FLOAT",      "UINT8",    "INT8",       "UINT16",     "INT16",     "INT32",
-        "INT64",     "STRING",     "BOOL",     "FLOAT16",    "DOUBLE",     "UINT32",    "UINT64",
-        "COMPLEX64", "COMPLEX128", "BFLOAT16", "FLOAT8E4M3", "FLOAT8FNUZ", "FLOAT8E5M2"};
     static const struct {
         int number;
         mica_dtype dtype;
@@ -139,9 +141,19 @@ mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype) {
         *dtype = rows[i].dtype;
         return MICA_OK;
     }
-    bool known = number >= 0 && number < (int64_t)(sizeof names / sizeof names[0]);
+    const mc_onnx_small *small = mc_onnx_small_of(number);
     return mc_fail(MICA_EUNSUPPORTED, "mica has no dtype for ONNX's %s (%lld)",
-                   known ? names[number] : "kind", (long long)number);
+                   small         ? mc_onnx_small_name(small)
+                   : number == 8 ? "STRING"
+                                 : "kind",
+                   (long long)number);
+}
+
+mica_status mc_onnx_any_dtype(int64_t number, mica_dtype *dtype, const mc_onnx_small **small) {
+    *small = mc_onnx_small_of(number);
+    if (!*small) return mc_onnx_dtype(number, dtype);
+    *dtype = mc_onnx_small_dtype(*small);
+    return MICA_OK;
 }
 
 static void close_file(mc_onnx_outside *outside) {
@@ -332,12 +344,41 @@ static mica_status from_doubles(const mc_onnx_tensor *t, const uint8_t *data, si
     return mica_scope_status(s);
 }
 
+/* A small type's, one byte each. */
+static mica_status from_packed(const mc_onnx_tensor *t, const mc_onnx_small *type,
+                               const uint8_t *data, size_t bytes, size_t n, mica_scope *s,
+                               mica_array *x) {
+    if (bytes != mc_onnx_small_bytes(type, n))
+        return mc_fail(MICA_EFORMAT, "its shape takes %zu bytes, its data has %zu",
+                       mc_onnx_small_bytes(type, n), bytes);
+    if (!s) return MICA_OK;
+    uint8_t *out = mc_alloc(n + 1);
+    if (!out) return mc_fail_nomem("a tensor");
+    mc_onnx_small_unpack(type, data, n, out);
+    *x = mica_from_data(s, out, mc_onnx_small_dtype(type), t->dims, (int)t->n_dims);
+    mc_free(out);
+    return mica_scope_status(s);
+}
+
+/* The same of a list of bytes. */
+static mica_status from_packed_list(const mc_onnx_tensor *t, const mc_onnx_small *type, size_t n,
+                                    mica_scope *s, mica_array *x) {
+    uint8_t *data = mc_alloc(t->n_int32_data + 1);
+    if (!data) return mc_fail_nomem("a tensor");
+    for (size_t i = 0; i < t->n_int32_data; i++)
+        data[i] = (uint8_t)t->int32_data[i];
+    mica_status status = from_packed(t, type, data, t->n_int32_data, n, s, x);
+    mc_free(data);
+    return status;
+}
+
 mica_status mc_onnx_tensor_array(const mc_onnx_tensor *t, mc_onnx_outside *outside, mica_scope *s,
                                  mica_array *x) {
     mica_dtype dtype;
+    const mc_onnx_small *small;
     int64_t n = 0;
     *x = MICA_NONE;
-    MC_TRY(mc_onnx_dtype(t->data_type, &dtype));
+    MC_TRY(mc_onnx_any_dtype(t->data_type, &dtype, &small));
     MC_TRY(shape_of(t, &n));
     size_t want = (size_t)n * mica_dtype_bytes(dtype), bytes = t->raw_data.len;
     const uint8_t *data = t->raw_data.data;
@@ -346,9 +387,12 @@ mica_status mc_onnx_tensor_array(const mc_onnx_tensor *t, mc_onnx_outside *outsi
         if (s) MC_TRY(take_bytes(outside, bytes));
     } else if (!t->has_raw_data && t->data_type == MC_ONNX_DOUBLE) {
         data = (const uint8_t *)t->double_data, bytes = t->n_double_data * sizeof(double);
+    } else if (!t->has_raw_data && small) {
+        return from_packed_list(t, small, (size_t)n, s, x);
     } else if (!t->has_raw_data) {
         return from_lists(t, dtype, (size_t)n, s, x);
     }
+    if (small) return from_packed(t, small, data, bytes, (size_t)n, s, x);
     if (t->data_type == MC_ONNX_DOUBLE) return from_doubles(t, data, bytes, (size_t)n, s, x);
     return from_bytes(t, data, bytes, dtype, want, s, x);
 }

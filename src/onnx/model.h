@@ -23,6 +23,7 @@ typedef Mc__Onnx__Node mc_onnx_proto_node;
 typedef Mc__Onnx__Attribute mc_onnx_attribute;
 typedef Mc__Onnx__Tensor mc_onnx_tensor;
 typedef Mc__Onnx__Value mc_onnx_port;
+typedef Mc__Onnx__Function mc_onnx_function;
 
 enum { MC_ONNX_DEPTH = 16 }; /* how deep graphs may nest */
 
@@ -48,9 +49,24 @@ void mc_onnx_outside_close(mc_onnx_outside *outside);
 
 enum { MC_ONNX_DOUBLE = 11 /* ONNX's number of f64, with which mica computes as f32 */ };
 
+/* A type of eight bits or fewer that mica has no dtype for (small.c). */
+typedef struct mc_onnx_small mc_onnx_small;
+const mc_onnx_small *mc_onnx_small_of(int64_t number); /* NULL: it is none */
+const char *mc_onnx_small_name(const mc_onnx_small *type);
+/* The dtype of its values, or of its codes. */
+mica_dtype mc_onnx_small_dtype(const mc_onnx_small *type);
+bool mc_onnx_small_is_float(const mc_onnx_small *type);
+/* The least and the greatest of an integer. */
+void mc_onnx_small_range(const mc_onnx_small *type, double *lo, double *hi);
+/* The bytes that n of it take in a file, and these as one byte each: out [n]. */
+size_t mc_onnx_small_bytes(const mc_onnx_small *type, size_t n);
+void mc_onnx_small_unpack(const mc_onnx_small *type, const uint8_t *data, size_t n, uint8_t *out);
+
 /* The dtype that mica computes with, by ONNX's number of one.
  * errors  MICA_EUNSUPPORTED mica has none of the kind */
 mica_status mc_onnx_dtype(int64_t number, mica_dtype *dtype);
+/* The same where a small type will do, too: of others it is NULL. */
+mica_status mc_onnx_any_dtype(int64_t number, mica_dtype *dtype, const mc_onnx_small **small);
 
 /* A tensor as an evaluated array of s; s NULL: it is only checked.
  * errors  MICA_EFORMAT its data has another size than its shape; MICA_EUNSUPPORTED its dtype, or

@@ -1,8 +1,11 @@
 /* What builders ask of a node, and what they give. */
 #include "onnx/import.h"
 
+#include "graph/dim.h"
+
 #include <mica/ops.h>
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- operands ---- */
@@ -15,13 +18,18 @@ bool mc_onnx_has(const mc_onnx_node *n, size_t i) {
     return i < n->n_in && n->in[i].x.scope;
 }
 
+mica_status mc_onnx_need(const mc_onnx_node *n, size_t first, size_t last) {
+    for (size_t i = first; i <= last; i++)
+        if (!mc_onnx_has(n, i)) return mc_fail(MICA_EFORMAT, "operand %zu is absent", i);
+    return MICA_OK;
+}
+
 bool mc_onnx_known(const mc_onnx_node *n, size_t i) {
     return mc_onnx_has(n, i) && n->in[i].known;
 }
 
 bool mc_onnx_used_once(const mc_onnx_node *n, size_t i) {
-    uint64_t uses = 0;
-    return mc_map_find(&n->import->uses, mc_str_of(n->proto->input[i]), &uses) && uses == 1;
+    return mc_onnx_uses_of(n->import, n->proto->input[i]) == 1;
 }
 
 mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make make,
@@ -52,6 +60,14 @@ mica_status mc_onnx_need_known(const mc_onnx_node *n, size_t i) {
         i, n->proto->input[i]);
 }
 
+mica_array mc_onnx_f32(const mc_onnx_node *n, double value) {
+    return mica_scalar(n->s, value, MICA_F32);
+}
+
+mica_array mc_onnx_as_f32(const mc_onnx_node *n, mica_array x) {
+    return mica_astype(n->s, x, MICA_F32);
+}
+
 mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim) {
     int64_t shape[MICA_MAX_NDIM];
     for (int k = 0; k < ndim; k++)
@@ -59,10 +75,24 @@ mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim) {
     return mica_reshape(s, v, shape, ndim);
 }
 
-mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
+mica_status mc_onnx_need_number(const char *what, int64_t length) {
+    char text[MC_DIM_TEXT];
+    if (!mc_dim_has_symbols(length)) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "%s must be a number, and is %s: give a length to each name in it",
+                   what, mc_dim_text(length, text));
+}
+
+mica_status mc_onnx_operand_dims(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count) {
     *count = -1;
     if (!mc_onnx_has(n, i)) return MICA_OK;
+    if (n->in[i].lengths) {
+        const mc_onnx_lengths *l = n->in[i].lengths;
+        if (l->count > max) return mc_fail(MICA_EFORMAT, "operand %zu has %d numbers", i, l->count);
+        memcpy(list, l->at, (size_t)l->count * sizeof *list);
+        *count = l->count;
+        return MICA_OK;
+    }
     MC_TRY(mc_onnx_need_known(n, i));
     mica_array x = n->in[i].x;
     int64_t size = mica_array_size(x);
@@ -74,9 +104,33 @@ mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64
     return MICA_OK;
 }
 
+mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
+                                 int *count) {
+    char what[64];
+    MC_TRY(mc_onnx_operand_dims(n, i, max, list, count));
+    snprintf(what, sizeof what, "operand %zu", i);
+    for (int k = 0; k < *count && n->in[i].lengths; k++)
+        MC_TRY(mc_onnx_need_number(what, list[k]));
+    return MICA_OK;
+}
+
 mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwise, double *value) {
+    char what[64];
+    MC_TRY(mc_onnx_operand_scalar(n, i, otherwise, value));
+    snprintf(what, sizeof what, "operand %zu", i);
+    return mc_onnx_need_number(what, mc_dim_of_real(*value));
+}
+
+mica_status mc_onnx_operand_scalar(const mc_onnx_node *n, size_t i, double otherwise,
+                                   double *value) {
     *value = otherwise;
     if (!mc_onnx_has(n, i)) return MICA_OK;
+    if (n->in[i].lengths) {
+        if (n->in[i].lengths->count != 1)
+            return mc_fail(MICA_EFORMAT, "operand %zu is not one number", i);
+        *value = (double)n->in[i].lengths->at[0];
+        return MICA_OK;
+    }
     MC_TRY(mc_onnx_need_known(n, i));
     if (mica_array_size(n->in[i].x) != 1)
         return mc_fail(MICA_EFORMAT, "operand %zu is not one number", i);
@@ -85,12 +139,34 @@ mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwi
 
 /* ---- attributes ---- */
 
-const mc_onnx_attribute *mc_onnx_attr(const mc_onnx_node *n, const char *name) {
-    for (size_t i = 0; i < n->proto->n_attribute; i++) {
-        const mc_onnx_attribute *a = n->proto->attribute[i];
-        if (a->name && strcmp(a->name, name) == 0) return a;
-    }
+static const mc_onnx_attribute *find_in(mc_onnx_attribute *const *list, size_t n,
+                                        const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i]->name ? list[i]->name : "", name) == 0) return list[i];
     return NULL;
+}
+
+/* An attribute of a node; of one that stands for an attribute of a call that. */
+static const mc_onnx_attribute *find_attr(const mc_onnx_names *names,
+                                          const mc_onnx_proto_node *node, const char *name) {
+    const mc_onnx_attribute *a = find_in(node->attribute, node->n_attribute, name);
+    while (a && a->ref_attr_name && *a->ref_attr_name) {
+        while (names && !names->call)
+            names = names->outer;
+        if (!names) return NULL;
+        const mc_onnx_call *call = names->call;
+        const char *other = a->ref_attr_name;
+        names = call->names;
+        a = find_in(call->node->attribute, call->node->n_attribute, other);
+        if (!a)
+            return find_in(call->function->attribute_proto, call->function->n_attribute_proto,
+                           other);
+    }
+    return a;
+}
+
+const mc_onnx_attribute *mc_onnx_attr(const mc_onnx_node *n, const char *name) {
+    return find_attr(n->names, n->proto, name);
 }
 
 enum { FLOAT = 1, INT = 2, STRING = 3, INTS = 7 }; /* ONNX's numbers of types */
@@ -141,6 +217,13 @@ static mica_status count_axis(int64_t axis, int ndim, int *out) {
         return mc_fail(MICA_EFORMAT, "there is no axis %lld of %d", (long long)axis, ndim);
     *out = (int)from_0;
     return MICA_OK;
+}
+
+/* The operand, or where it is absent the attribute that it was before. */
+mica_status mc_onnx_dims_or(const mc_onnx_node *n, size_t i, const char *name, int max,
+                            int64_t *list, int *count) {
+    MC_TRY(mc_onnx_operand_dims(n, i, max, list, count));
+    return *count < 0 ? mc_onnx_ints(n, name, max, list, count) : MICA_OK;
 }
 
 mica_status mc_onnx_axis(const mc_onnx_node *n, int64_t otherwise, int ndim, int *axis) {
@@ -198,6 +281,29 @@ mica_status mc_onnx_refuse(const char *what) {
     return mc_fail(MICA_EUNSUPPORTED, "mica does not have %s", what);
 }
 
+mica_array mc_onnx_fit(mica_scope *s, mica_array x, const int64_t *shape, int ndim, int but) {
+    int64_t fit[MICA_MAX_NDIM];
+    bool changed = false;
+    for (int k = 0; k < ndim; k++) {
+        fit[k] = mica_array_dim(x, k);
+        if (k == but || fit[k] == shape[k] || !mc_dim_may_equal(fit[k], shape[k])) continue;
+        fit[k] = shape[k];
+        changed = true;
+    }
+    return changed ? mica_reshape(s, x, fit, ndim) : x;
+}
+
+mica_array mc_onnx_align(mica_scope *s, mica_array x, mica_array like) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(x), other = mica_array_ndim(like);
+    for (int k = 0; k < ndim; k++) {
+        int at = other - ndim + k;
+        int64_t want = at < 0 ? 1 : mica_array_dim(like, at);
+        shape[k] = want == 1 || mica_array_dim(x, k) == 1 ? mica_array_dim(x, k) : want;
+    }
+    return mc_onnx_fit(s, x, shape, ndim, -1);
+}
+
 /* ---- element by element ---- */
 
 mica_status mc_onnx_map(mc_onnx_node *n, mc_onnx_unary f) {
@@ -222,11 +328,28 @@ static mica_array spread_last(const mc_onnx_node *n, size_t i, int ndim) {
     return mc_onnx_to_last(n->s, mica_reshape(n->s, x, shape, ndim));
 }
 
+/* Before opset 7 the second operand lies at the axes from one on: it gets axes behind them. */
+static mica_status place_axes(mc_onnx_node *n) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(n->in[0].x), own = mica_array_ndim(n->in[1].x);
+    int64_t axis = mc_onnx_int(n, "axis", -1);
+    if (n->import->opset >= 7 || axis < 0 || own == 0) return MICA_OK;
+    if (axis + own > ndim) return mc_fail(MICA_EFORMAT, "there is no axis %lld", (long long)axis);
+    for (int64_t k = axis; k < ndim; k++)
+        shape[k - axis] = k - axis < own ? mica_array_dim(n->in[1].x, (int)(k - axis)) : 1;
+    n->in[1] = (mc_onnx_value){.x = mica_reshape(n->s, n->in[1].x, shape, ndim - (int)axis)};
+    return mica_scope_status(n->s);
+}
+
 mica_status mc_onnx_map2(mc_onnx_node *n, mc_onnx_binary f) {
+    MC_TRY(place_axes(n));
     int ndim = mica_array_ndim(n->in[0].x), other = mica_array_ndim(n->in[1].x);
     bool last = (n->in[0].last.scope && ndim >= other) || (n->in[1].last.scope && other >= ndim);
-    if (!last) return mc_onnx_give(n, 0, f(n->s, n->in[0].x, n->in[1].x));
+    if (!last) {
+        mica_array y = mc_onnx_align(n->s, n->in[1].x, n->in[0].x);
+        return mc_onnx_give(n, 0, f(n->s, n->in[0].x, y));
+    }
     if (other > ndim) ndim = other;
     mica_array a = spread_last(n, 0, ndim), b = spread_last(n, 1, ndim);
-    return mc_onnx_give_last(n, 0, f(n->s, a, b));
+    return mc_onnx_give_last(n, 0, f(n->s, a, mc_onnx_align(n->s, b, a)));
 }

@@ -5,8 +5,14 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 
+#include "graph/dim.h"
+#include "op/require.h"
+
 #include <mica/control.h>
 #include <mica/ops.h>
+
+#include <stdio.h>
+#include <string.h>
 
 enum { MAX_CARRIED = 64, WRITTEN_OUT = 64 /* rounds of a loop that becomes none */ };
 
@@ -19,10 +25,15 @@ typedef struct body {
 
 /* ---- a graph within a node ---- */
 
+/* A graph of the node itself: one that a function is given has the names where it is called. */
 static mica_status find_graph(const mc_onnx_node *n, const char *name, size_t n_in, size_t n_out,
                               const mc_onnx_graph **graph) {
     const mc_onnx_attribute *a = mc_onnx_attr(n, name);
+    bool own = false;
     if (!a || !a->g) return mc_fail(MICA_EFORMAT, "it has no %s", name);
+    for (size_t i = 0; i < n->proto->n_attribute; i++)
+        own = own || n->proto->attribute[i] == a;
+    if (!own) return mc_onnx_refuse("graphs as attributes of functions");
     *graph = a->g;
     if ((*graph)->n_input != n_in || (*graph)->n_output != n_out)
         return mc_fail(MICA_EFORMAT, "%s has %zu inputs and %zu results, where %zu and %zu belong",
@@ -44,6 +55,13 @@ static mica_status read_graph(mc_onnx_node *n, const mc_onnx_graph *graph, mica_
     for (size_t i = 0; status == MICA_OK && i < graph->n_output; i++) {
         const char *name = graph->output[i]->name;
         status = mc_onnx_lookup(n->import, &names, name ? name : "", &results[i]);
+        if (status == MICA_OK && results[i].sequence && s != n->import->s)
+            status = mc_onnx_refuse("sequences in branches and loops");
+        if (status == MICA_OK && results[i].bound && s != n->import->s)
+            status = mc_onnx_refuse("lengths that depend on values in branches and loops");
+        if (status != MICA_OK || !results[i].missing) continue;
+        status = mc_fail(MICA_EUNSUPPORTED, "a node within it is missing");
+        n->import->missed++; /* by that node */
     }
     mc_onnx_names_deinit(&names);
     return status;
@@ -58,8 +76,10 @@ static mica_status record_graph(body *b, mica_scope *s, const mica_array *args, 
     for (size_t i = 0; i < n_args; i++)
         values[i].x = args[i];
     mica_status status = read_graph(b->n, b->graph, s, values, values + n_args);
-    for (size_t i = 0; status == MICA_OK && i < n; i++)
+    for (size_t i = 0; status == MICA_OK && i < n; i++) {
+        status = mc_onnx_record_lengths(s, &values[n_args + i]);
         results[i] = values[n_args + i].x;
+    }
     mc_free(values);
     return status;
 }
@@ -67,34 +87,90 @@ static mica_status record_graph(body *b, mica_scope *s, const mica_array *args, 
 /* ---- branches ---- */
 
 typedef struct branches {
-    body then_body, else_body;
+    body bodies[2]; /* then, else */
+    int failed;     /* the one that cannot be built; -1: none is known */
 } branches;
+
+static mica_status record_branch(branches *b, int i, mica_scope *s, mica_array *results,
+                                 size_t n_results) {
+    bool fails = b->failed == i;
+    mica_status status = record_graph(&b->bodies[fails ? 1 - i : i], s, NULL, 0, results);
+    if (status != MICA_OK && b->failed < 0) b->failed = i;
+    for (size_t k = 0; status == MICA_OK && fails && k < n_results; k++)
+        results[k] = mc_require(s, results[k], mica_scalar(s, 0, MICA_BOOL), MC_REQUIRE_BRANCH);
+    return status;
+}
 
 static mica_status record_then(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
-    (void)args, (void)n_args, (void)n_results;
-    return record_graph(&((branches *)user)->then_body, s, NULL, 0, results);
+    (void)args, (void)n_args;
+    return record_branch(user, 0, s, results, n_results);
 }
 
 static mica_status record_else(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
-    (void)args, (void)n_args, (void)n_results;
-    return record_graph(&((branches *)user)->else_body, s, NULL, 0, results);
+    (void)args, (void)n_args;
+    return record_branch(user, 1, s, results, n_results);
+}
+
+/* Whether the node is torch's squeeze of an axis whose length is an expression: its rank would
+ * depend on a length. The axis must have one element then, when the program runs. */
+static bool only_squeezes(const mc_onnx_node *n, const mc_onnx_graph *then_graph,
+                          const mc_onnx_graph *else_graph) {
+    const mc_onnx_proto_node *last =
+        then_graph->n_node > 0 ? then_graph->node[then_graph->n_node - 1] : NULL;
+    mc_onnx_value x;
+    bool open = false;
+    if (then_graph->n_node > 2 || !last || strcmp(last->op_type, "Squeeze") != 0 ||
+        last->n_input < 1 || else_graph->n_node != 1 ||
+        strcmp(else_graph->node[0]->op_type, "Identity") != 0 ||
+        mc_onnx_lookup(n->import, n->names, last->input[0], &x) != MICA_OK || !x.x.scope)
+        return false;
+    for (int k = 0; k < mica_array_ndim(x.x); k++)
+        open = open || (mc_dim_has_symbols(mica_array_dim(x.x, k)) &&
+                        mc_dim_may_equal(mica_array_dim(x.x, k), 1));
+    return open;
+}
+
+/* Both branches. Where one cannot be built, a run that takes it fails. */
+static mica_status record_branches(mc_onnx_node *n, branches *b, mica_array *results) {
+    mc_onnx_import *import = n->import;
+    mc_onnx_missing before;
+    char why[512];
+    mc_onnx_set_missing_aside(import, &before);
+    mica_status status = mica_if(n->s, n->in[0].x, record_then, record_else, b, NULL, 0, results,
+                                 n->n_out),
+                again = MICA_ENOMEM;
+    snprintf(why, sizeof why, "%.500s", status == MICA_OK ? "" : mica_last_error());
+    if (b->failed >= 0 && import->nodes_left >= 0 &&
+        (status == MICA_EUNSUPPORTED || status == MICA_ESHAPE || status == MICA_EINVAL)) {
+        mica_scope_clear_error(import->constants);
+        again = mica_if(n->s, n->in[0].x, record_then, record_else, b, NULL, 0, results, n->n_out);
+    }
+    MC_TRY(mc_onnx_merge_missing(import, &before, again != MICA_OK));
+    if (again != MICA_OK) return status == MICA_OK ? MICA_OK : mc_fail(status, "%s", why);
+    return mc_onnx_note(import,
+                        "a branch of '%.100s' cannot be built, and a run that takes it fails: %s",
+                        n->proto->output[0], why);
 }
 
 mica_status mc_onnx_if(mc_onnx_node *n) {
-    branches b = {.then_body = {.n = n}, .else_body = {.n = n}};
+    branches b = {.bodies = {{.n = n}, {.n = n}}, .failed = -1};
+    const mc_onnx_graph *then_graph, *else_graph;
     mica_array results[MAX_CARRIED];
     if (n->n_out > MAX_CARRIED) return mc_onnx_refuse("so many results");
-    MC_TRY(find_graph(n, "then_branch", 0, n->n_out, &b.then_body.graph));
-    MC_TRY(find_graph(n, "else_branch", 0, n->n_out, &b.else_body.graph));
+    MC_TRY(find_graph(n, "then_branch", 0, n->n_out, &then_graph));
+    MC_TRY(find_graph(n, "else_branch", 0, n->n_out, &else_graph));
+    b.bodies[0].graph = then_graph;
+    b.bodies[1].graph = else_graph;
     if (n->in[0].known) {
         double condition;
         MC_TRY(mc_onnx_operand_real(n, 0, 0, &condition));
-        return read_graph(n, condition != 0 ? b.then_body.graph : b.else_body.graph, n->s, NULL,
-                          n->out);
+        return read_graph(n, condition != 0 ? then_graph : else_graph, n->s, NULL, n->out);
     }
-    MC_TRY(mica_if(n->s, n->in[0].x, record_then, record_else, &b, NULL, 0, results, n->n_out));
+    if (only_squeezes(n, then_graph, else_graph))
+        return read_graph(n, then_graph, n->s, NULL, n->out);
+    MC_TRY(record_branches(n, &b, results));
     for (size_t i = 0; i < n->n_out; i++)
         MC_TRY(mc_onnx_give(n, i, results[i]));
     return MICA_OK;
@@ -128,10 +204,15 @@ static mica_status write_out(mc_onnx_node *n, const mc_onnx_graph *graph, int64_
         if (go == 0) break;
         MC_TRY(mc_onnx_constant(n->import, &r, MICA_I64, NULL, 0, &values[0]));
         MC_TRY(read_graph(n, graph, n->s, values, values + 1)); /* results follow the number */
+        for (size_t i = 0; i < graph->n_output; i++)
+            MC_TRY(mc_onnx_record_lengths(n->s, &values[1 + i]));
         *open = !values[1].known;
-        for (size_t i = 0; i < collected; i++)
+        for (size_t i = 0; i < collected; i++) {
+            if (values[2 + carried + i].bound)
+                return mc_onnx_refuse("loops that collect what depends on values");
             if (!MC_BUFFER_PUSH(rounds, mica_array, values[2 + carried + i].x))
                 return mc_fail_nomem("the results of a loop");
+        }
     }
     return MICA_OK;
 }
@@ -239,8 +320,10 @@ static mica_status record_step(void *user, mica_scope *s, const mica_array *args
     if (status == MICA_OK && given[0].known) status = mica_item_f64(given[0].x, &go);
     if (status == MICA_OK && go == 0)
         status = mc_onnx_refuse("loops that collect results and may end early");
-    for (size_t i = 0; status == MICA_OK && i < n_results; i++)
+    for (size_t i = 0; status == MICA_OK && i < n_results; i++) {
+        status = mc_onnx_record_lengths(s, &values[n_args + 2 + i]);
         results[i] = given[1 + i].x;
+    }
     mc_free(values);
     return status;
 }
@@ -271,9 +354,12 @@ mica_status mc_onnx_loop(mc_onnx_node *n) {
     size_t carried = n->n_in - 2;
     MC_TRY(find_graph(n, "body", carried + 2, n->n_out + 1, &b.graph));
     for (size_t i = 0; i < carried; i++)
-        if (!mc_onnx_has(n, 2 + i)) return mc_fail(MICA_EFORMAT, "operand %zu is absent", 2 + i);
+        if (!mc_onnx_has(n, 2 + i) && !n->in[2 + i].sequence)
+            return mc_fail(MICA_EFORMAT, "operand %zu is absent", 2 + i);
     MC_TRY(try_to_write_out(n, b.graph, carried, &done));
     if (done) return MICA_OK;
+    for (size_t i = 0; i < carried; i++)
+        if (n->in[2 + i].sequence) return mc_onnx_refuse("loops of many rounds over sequences");
     return n->n_out == carried ? repeat(n, &b, carried) : collect(n, &b, carried);
 }
 
@@ -301,6 +387,7 @@ static mica_status scan_list(const mc_onnx_node *n, const char *name, size_t wan
 
 mica_status mc_onnx_scan(mc_onnx_node *n) {
     body b = {.n = n};
+    if (n->import->opset < 9) return mc_onnx_refuse("scans of opset 8, over batches");
     int64_t n_xs = mc_onnx_int(n, "num_scan_inputs", 0), axes[MAX_CARRIED], back[MAX_CARRIED];
     mica_array operands[MAX_CARRIED], results[MAX_CARRIED];
     if (n_xs < 0 || (size_t)n_xs > n->n_in || n->n_in > MAX_CARRIED || n->n_out > MAX_CARRIED ||

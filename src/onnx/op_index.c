@@ -1,8 +1,11 @@
 /* Operators that make arrays, or pick elements by indices. */
 #include "onnx/import.h"
 
+#include "graph/dim.h"
+
 #include <mica/ops.h>
 
+#include <math.h>
 #include <string.h>
 
 /* ---- constants ---- */
@@ -10,8 +13,10 @@
 mica_status mc_onnx_constant_op(mc_onnx_node *n) {
     const mc_onnx_attribute *a = n->proto->n_attribute == 1 ? n->proto->attribute[0] : NULL;
     const char *name = a && a->name ? a->name : "";
+    a = mc_onnx_attr(n, name); /* of a function it may be the call's */
+    if (!a) return mc_fail(MICA_EFORMAT, "it has no value");
     if (strcmp(name, "value") == 0 && a->t) {
-        n->out[0] = (mc_onnx_value){.known = true};
+        n->out[0] = (mc_onnx_value){.known = true, .small = mc_onnx_small_of(a->t->data_type)};
         return mc_onnx_tensor_array(a->t, &n->import->outside, n->import->constants, &n->out[0].x);
     }
     if (strcmp(name, "value_float") == 0)
@@ -32,8 +37,9 @@ mica_status mc_onnx_constant_of_shape(mc_onnx_node *n) {
     int count;
     const mc_onnx_attribute *a = mc_onnx_attr(n, "value");
     mica_array value = mica_scalar(n->s, 0, MICA_F32);
-    MC_TRY(mc_onnx_operand_ints(n, 0, MICA_MAX_NDIM, shape, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 0, MICA_MAX_NDIM, shape, &count));
     if (a && a->t) {
+        if (mc_onnx_small_of(a->t->data_type)) return mc_onnx_refuse("filling with this dtype");
         MC_TRY(mc_onnx_tensor_array(a->t, &n->import->outside, n->import->constants, &value));
         if (mica_array_size(value) != 1)
             return mc_fail(MICA_EFORMAT, "its value is not one number");
@@ -45,9 +51,9 @@ mica_status mc_onnx_constant_of_shape(mc_onnx_node *n) {
 
 mica_status mc_onnx_range(mc_onnx_node *n) {
     double start, limit, delta;
-    MC_TRY(mc_onnx_operand_real(n, 0, 0, &start));
-    MC_TRY(mc_onnx_operand_real(n, 1, 0, &limit));
-    MC_TRY(mc_onnx_operand_real(n, 2, 1, &delta));
+    MC_TRY(mc_onnx_operand_scalar(n, 0, 0, &start));
+    MC_TRY(mc_onnx_operand_scalar(n, 1, 0, &limit));
+    MC_TRY(mc_onnx_operand_scalar(n, 2, 1, &delta));
     return mc_onnx_give(n, 0, mica_arange(n->s, start, limit, delta, mica_array_dtype(n->in[0].x)));
 }
 
@@ -85,11 +91,13 @@ mica_status mc_onnx_one_hot(mc_onnx_node *n) {
 mica_status mc_onnx_dropout(mc_onnx_node *n) {
     double training = 0;
     if (mc_onnx_has(n, 2)) MC_TRY(mc_onnx_operand_real(n, 2, 0, &training));
-    if (training != 0) return mc_onnx_refuse("dropout while training");
+    double ratio = mc_onnx_real(n, "ratio", 0.5);
+    if (mc_onnx_has(n, 1)) MC_TRY(mc_onnx_operand_real(n, 1, 0.5, &ratio));
+    if (training != 0 && ratio != 0) return mc_onnx_refuse("dropout while training");
     mica_array x = n->in[0].x;
+    mica_dtype mask = n->import->opset < 10 ? mica_array_dtype(x) : MICA_BOOL;
     if (n->n_out > 1)
-        MC_TRY(mc_onnx_give(n, 1,
-                            mica_ones(n->s, mica_array_shape(x), mica_array_ndim(x), MICA_BOOL)));
+        MC_TRY(mc_onnx_give(n, 1, mica_ones(n->s, mica_array_shape(x), mica_array_ndim(x), mask)));
     n->out[0] = n->in[0];
     return MICA_OK;
 }
@@ -109,7 +117,8 @@ mica_status mc_onnx_gather_elements(mc_onnx_node *n) {
     if (mica_array_ndim(at) != ndim) return mc_fail(MICA_ESHAPE, "its operands do not fit");
     for (int k = 0; k < ndim; k++) { /* other axes may be shorter than those of x */
         int64_t length = mica_array_dim(at, k);
-        if (k != axis && length < mica_array_dim(x, k)) x = mica_slice_axis(n->s, x, k, 0, length);
+        if (k != axis && mc_dim_less(length, mica_array_dim(x, k)))
+            x = mica_slice_axis(n->s, x, k, 0, length);
     }
     return mc_onnx_give(n, 0, mica_take_along_axis(n->s, x, at, axis));
 }
@@ -154,6 +163,60 @@ mica_status mc_onnx_scatter_elements(mc_onnx_node *n) {
     }
     updates = mica_reshape(n->s, updates, shape, 2 * ndim);
     return mc_onnx_give(n, 0, mica_scatter(n->s, x, index, ndim, axes, updates, mode));
+}
+
+/* A cache with rows of an update from each example's place on, which may go on at the beginning. */
+mica_status mc_onnx_tensor_scatter(mc_onnx_node *n) {
+    mica_array x = n->in[0].x, update = n->in[1].x;
+    int axis, ndim = mica_array_ndim(x);
+    int64_t shape[MICA_MAX_NDIM];
+    MC_TRY(mc_onnx_axis(n, -2, ndim, &axis));
+    if (mica_array_ndim(update) != ndim) return mc_fail(MICA_ESHAPE, "its operands do not fit");
+    mica_array at = mica_arange(n->s, 0, (double)mica_array_dim(update, axis), 1, MICA_I64);
+    at = mc_onnx_along(n->s, at, axis, ndim);
+    if (mc_onnx_has(n, 2)) {
+        mica_array first = mica_astype(n->s, n->in[2].x, MICA_I64);
+        at = mica_add(n->s, at, mc_onnx_along(n->s, first, 0, ndim));
+    }
+    if (mc_str_is(mc_onnx_text(n, "mode", "linear"), "circular")) {
+        double length = (double)mica_array_dim(x, axis);
+        at = mica_remainder(n->s, at, mica_scalar(n->s, length, MICA_I64));
+    }
+    for (int k = 0; k < ndim; k++)
+        shape[k] = mica_array_dim(update, k);
+    at = mica_broadcast_to(n->s, at, shape, ndim);
+    return mc_onnx_give(n, 0, mica_put_along_axis(n->s, x, at, update, axis));
+}
+
+/* a - b cos(2 pi i / N) + c cos(4 pi i / N), N being the size, or one less. */
+static mica_status window_of(mc_onnx_node *n, double a, double b, double c) {
+    double size;
+    mica_dtype dtype = MICA_F32;
+    MC_TRY(mc_onnx_operand_real(n, 0, 0, &size));
+    if (!(size >= 0 && size < INT32_MAX)) return mc_fail(MICA_EFORMAT, "its size is out of range");
+    if (mc_onnx_int(n, "output_datatype", 1) != MC_ONNX_DOUBLE)
+        MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "output_datatype", 1), &dtype));
+    double period = mc_onnx_int(n, "periodic", 1) ? size : size - 1;
+    mica_scope *s = n->s;
+    mica_array i = mica_arange(s, 0, size, 1, MICA_F32);
+    mica_array turn = mica_multiply(s, i, mica_f32(s, (float)(2 * acos(-1) / fmax(period, 1))));
+    mica_array y = mica_subtract(s, mica_f32(s, (float)a),
+                                 mica_multiply(s, mica_cos(s, turn), mica_f32(s, (float)b)));
+    if (c != 0) {
+        turn = mica_multiply(s, turn, mica_f32(s, 2));
+        y = mica_add(s, y, mica_multiply(s, mica_cos(s, turn), mica_f32(s, (float)c)));
+    }
+    return mc_onnx_give(n, 0, mica_astype(s, y, dtype));
+}
+
+mica_status mc_onnx_hann_window(mc_onnx_node *n) {
+    return window_of(n, 0.5, 0.5, 0);
+}
+mica_status mc_onnx_hamming_window(mc_onnx_node *n) {
+    return window_of(n, 25.0 / 46, 21.0 / 46, 0);
+}
+mica_status mc_onnx_blackman_window(mc_onnx_node *n) {
+    return window_of(n, 0.42, 0.5, 0.08);
 }
 
 mica_status mc_onnx_scatter_nd(mc_onnx_node *n) {

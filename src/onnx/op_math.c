@@ -126,6 +126,12 @@ mica_status mc_onnx_swish(mc_onnx_node *n) {
     return mc_onnx_map_with(n, swish, (double[]){mc_onnx_real(n, "alpha", 1)});
 }
 
+mica_status mc_onnx_swiglu(mc_onnx_node *n) {
+    mica_array a = n->in[0].x;
+    a = swish(n, a, (double[]){mc_onnx_real(n, "alpha", 1)});
+    return mc_onnx_give(n, 0, mica_multiply(n->s, a, n->in[1].x));
+}
+
 static mica_array thresholded_relu(mc_onnx_node *n, mica_array x, const double *v) {
     return mica_where(n->s, mica_greater(n->s, x, number(n, x, v[0])), x, number(n, x, 0));
 }
@@ -167,14 +173,60 @@ static mica_status cast_to(mc_onnx_node *n, mica_dtype dtype) {
     return mc_onnx_give(n, 0, mica_astype(n->s, n->in[0].x, dtype));
 }
 
+static mica_status read_rounding(const mc_onnx_node *n, mc_onnx_rounding *rounding) {
+    static const char *const names[] = {"nearest", "up", "down"};
+    mc_str text = mc_onnx_text(n, "round_mode", "up");
+    for (int i = 0; i < 3; i++) {
+        if (!mc_str_is(text, names[i])) continue;
+        *rounding = (mc_onnx_rounding)i;
+        return MICA_OK;
+    }
+    return mc_onnx_refuse("this round_mode");
+}
+
+/* From a type of few bits, or to one. */
+static mica_status cast_small(mc_onnx_node *n, const mc_onnx_small *to, mica_dtype dtype) {
+    const mc_onnx_small *from = n->in[0].small;
+    mc_onnx_rounding rounding = MC_ONNX_NEAREST;
+    bool scale = to && mc_str_is(mc_str_of(mc_onnx_small_name(to)), "float8e8m0");
+    mica_array x = n->in[0].x;
+    MC_TRY(read_rounding(n, &rounding));
+    if (from) x = mc_onnx_small_decode(n->s, from, x);
+    if (to)
+        x = mc_onnx_small_encode(n->s, to, x, mc_onnx_int(n, "saturate", 1) != 0,
+                                 scale ? rounding : MC_ONNX_NEAREST);
+    else
+        x = mica_astype(n->s, x, dtype);
+    MC_TRY(mc_onnx_give(n, 0, x));
+    n->out[0].small = to;
+    return MICA_OK;
+}
+
 mica_status mc_onnx_cast(mc_onnx_node *n) {
     mica_dtype dtype;
-    MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "to", 0), &dtype));
-    return cast_to(n, dtype);
+    const mc_onnx_small *small;
+    bool done = false;
+    MC_TRY(mc_onnx_any_dtype(mc_onnx_int(n, "to", 0), &dtype, &small));
+    if (small || n->in[0].small) return cast_small(n, small, dtype);
+    MC_TRY(mc_onnx_join_cast(n, dtype, &done));
+    return done ? MICA_OK : cast_to(n, dtype);
+}
+
+mica_status mc_onnx_bit_cast(mc_onnx_node *n) {
+    mica_dtype dtype, own = mica_array_dtype(n->in[0].x);
+    int64_t to = mc_onnx_int(n, "to", 0);
+    MC_TRY(mc_onnx_dtype(to, &dtype));
+    if (to == MC_ONNX_DOUBLE || mica_dtype_bytes(dtype) != mica_dtype_bytes(own) ||
+        dtype == MICA_BOOL)
+        return mc_onnx_refuse("these bits as another dtype");
+    if (own == MICA_BOOL) return mc_onnx_give(n, 0, mica_astype(n->s, n->in[0].x, dtype));
+    return mc_onnx_give(n, 0, mica_view(n->s, n->in[0].x, dtype));
 }
 
 mica_status mc_onnx_cast_like(mc_onnx_node *n) {
-    return cast_to(n, mica_array_dtype(n->in[1].x));
+    mica_dtype dtype = mica_array_dtype(n->in[1].x);
+    if (n->in[0].small || n->in[1].small) return cast_small(n, n->in[1].small, dtype);
+    return cast_to(n, dtype);
 }
 
 /* ---- two operands ---- */
@@ -183,9 +235,7 @@ mica_status mc_onnx_cast_like(mc_onnx_node *n) {
     mica_status mc_onnx_##build(mc_onnx_node *n) { \
         return mc_onnx_map2(n, f);                 \
     }
-BINARY(add, mica_add)
 BINARY(sub, mica_subtract)
-BINARY(mul, mica_multiply)
 BINARY(equal, mica_equal)
 BINARY(less, mica_less)
 BINARY(less_equal, mica_less_equal)
@@ -197,6 +247,18 @@ BINARY(xor, mica_not_equal)
 BINARY(bitwise_and, mica_bitwise_and)
 BINARY(bitwise_or, mica_bitwise_or)
 BINARY(bitwise_xor, mica_bitwise_xor)
+
+mica_status mc_onnx_add(mc_onnx_node *n) {
+    bool done = false;
+    MC_TRY(mc_onnx_join_bias(n, &done));
+    return done ? MICA_OK : mc_onnx_map2(n, mica_add);
+}
+
+mica_status mc_onnx_mul(mc_onnx_node *n) {
+    bool done = false;
+    MC_TRY(mc_onnx_join_scale(n, &done));
+    return done ? MICA_OK : mc_onnx_map2(n, mica_multiply);
+}
 
 static bool is_float(mica_array x) {
     return mica_dtype_is_float(mica_array_dtype(x)) || mica_array_dtype(x) == MICA_C64;
@@ -256,7 +318,12 @@ static mica_array prelu(mica_scope *s, mica_array x, mica_array slope) {
     return mica_where(s, mica_less(s, x, zero), mica_multiply(s, x, slope), x);
 }
 
+/* Before opset 7 a vector of slopes belonged to channels. */
 mica_status mc_onnx_prelu(mc_onnx_node *n) {
+    mica_array slope = n->in[1].x;
+    if (n->import->opset < 7 && mica_array_ndim(slope) == 1 && mica_array_ndim(n->in[0].x) > 1)
+        n->in[1] =
+            (mc_onnx_value){.x = mc_onnx_along(n->s, slope, 0, mica_array_ndim(n->in[0].x) - 1)};
     return mc_onnx_map2(n, prelu);
 }
 
@@ -269,9 +336,16 @@ mica_status mc_onnx_bit_shift(mc_onnx_node *n) {
 
 /* ---- more ---- */
 
+/* A bound of Clip: an operand, before opset 11 an attribute, or none. */
+static mica_array bound(mc_onnx_node *n, mica_array x, size_t i, const char *name) {
+    mica_array v = mc_onnx_x(n, i);
+    if (v.scope || !mc_onnx_attr(n, name)) return v;
+    return number(n, x, mc_onnx_real(n, name, 0));
+}
+
 static mica_array clip(mc_onnx_node *n, mica_array x, const double *v) {
     (void)v;
-    return mica_clip(n->s, x, mc_onnx_x(n, 1), mc_onnx_x(n, 2));
+    return mica_clip(n->s, x, bound(n, x, 1, "min"), bound(n, x, 2, "max"));
 }
 
 mica_status mc_onnx_clip(mc_onnx_node *n) {

@@ -2,6 +2,7 @@
 #include "onnx/import.h"
 
 #include "base/integer.h"
+#include "graph/dim.h"
 
 #include <mica/nn.h>
 #include <mica/ops.h>
@@ -13,7 +14,7 @@ static mica_array flatten_from(mc_onnx_node *n, mica_array x, int axis) {
     for (int k = 0; k < axis; k++)
         shape[k] = mica_array_dim(x, k);
     for (int k = axis; k < mica_array_ndim(x); k++)
-        elements *= mica_array_dim(x, k);
+        elements = mc_dim_mul(elements, mica_array_dim(x, k));
     shape[axis] = elements;
     return mica_reshape(n->s, x, shape, axis + 1);
 }

@@ -42,120 +42,140 @@ static mica_status spread(mc_onnx_node *n, mica_array v, mica_array x, mica_arra
     return MICA_OK;
 }
 
-static mica_array f32(mc_onnx_node *n, mica_array x) {
-    return mica_astype(n->s, x, MICA_F32);
-}
-
-/* clamp(round(x / scale) + zero) as a dtype; x and scale f32, zero f32 or none. */
-static mica_array quantised(mc_onnx_node *n, mica_array x, mica_array scale, mica_array zero,
-                            mica_dtype dtype) {
+mica_array mc_onnx_quantised(mc_onnx_node *n, mica_array x, mica_array scale, mica_array zero,
+                             mica_dtype dtype) {
     double lo = 0, hi = 0;
     (void)range_of(dtype, &lo, &hi);
-    mica_array q = mica_round(n->s, mica_divide(n->s, x, scale));
+    mica_array q = mica_round(n->s, scale.scope ? mica_divide(n->s, x, scale) : x);
     if (zero.scope) q = mica_add(n->s, q, zero);
     q = mica_clip(n->s, q, mica_f32(n->s, (float)lo), mica_f32(n->s, (float)hi));
     return mica_astype(n->s, q, dtype);
 }
 
-mica_status mc_onnx_quantize(mc_onnx_node *n) {
-    mica_array x = f32(n, n->in[0].x), scale, zero = mc_onnx_x(n, 2);
-    mica_dtype dtype = MICA_U8;
+mica_array mc_onnx_dequantised(mc_onnx_node *n, mica_array q, mica_array scale, mica_array zero) {
+    mica_array y = mc_onnx_as_f32(n, q);
+    if (zero.scope) y = mica_subtract(n->s, y, mc_onnx_as_f32(n, zero));
+    return mica_multiply(n->s, y, mc_onnx_as_f32(n, scale));
+}
+
+/* Whether the node's scale is one number. */
+static bool is_whole(const mc_onnx_node *n) {
+    return mica_array_size(n->in[1].x) == 1;
+}
+
+/* The type that a node quantises to: its zero point's, else the attribute's, else u8. */
+static mica_status quantised_type(const mc_onnx_node *n, mica_dtype *dtype,
+                                  const mc_onnx_small **small) {
+    *dtype = MICA_U8;
+    *small = NULL;
+    if (mc_onnx_has(n, 2)) {
+        *dtype = mica_array_dtype(n->in[2].x);
+        *small = n->in[2].small;
+    } else if (mc_onnx_int(n, "output_dtype", 0)) {
+        MC_TRY(mc_onnx_any_dtype(mc_onnx_int(n, "output_dtype", 0), dtype, small));
+    }
+    return MICA_OK;
+}
+
+/* Rounded to a type of few bits: x f32, zero f32 or none. */
+static mica_array quantised_small(mc_onnx_node *n, mica_array x, mica_array scale, mica_array zero,
+                                  const mc_onnx_small *type) {
     double lo, hi;
-    if (mc_onnx_int(n, "output_dtype", 0))
-        MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "output_dtype", 0), &dtype));
-    if (zero.scope) dtype = mica_array_dtype(zero);
-    if (!range_of(dtype, &lo, &hi)) return mc_onnx_refuse("quantising to this dtype");
+    x = mica_divide(n->s, x, scale);
+    if (mc_onnx_small_is_float(type)) {
+        if (zero.scope) x = mica_add(n->s, x, zero);
+        return mc_onnx_small_encode(n->s, type, x, mc_onnx_int(n, "saturate", 1) != 0,
+                                    MC_ONNX_NEAREST);
+    }
+    mc_onnx_small_range(type, &lo, &hi);
+    mica_array q = mica_round(n->s, x);
+    if (zero.scope) q = mica_add(n->s, q, zero);
+    q = mica_clip(n->s, q, mica_f32(n->s, (float)lo), mica_f32(n->s, (float)hi));
+    return mica_astype(n->s, q, mc_onnx_small_dtype(type));
+}
+
+mica_status mc_onnx_quantize(mc_onnx_node *n) {
+    bool last = is_whole(n) && n->in[0].last.scope;
+    mica_array x = mc_onnx_as_f32(n, last ? n->in[0].last : n->in[0].x), scale,
+               zero = mc_onnx_x(n, 2);
+    mica_dtype dtype;
+    const mc_onnx_small *small;
+    double lo, hi;
+    MC_TRY(quantised_type(n, &dtype, &small));
+    if (!small && !range_of(dtype, &lo, &hi)) return mc_onnx_refuse("quantising to this dtype");
+    if (n->in[0].small || n->in[1].small) return mc_onnx_refuse("quantising this dtype");
     MC_TRY(spread(n, n->in[1].x, x, &scale));
+    if (zero.scope && small) zero = mc_onnx_small_decode(n->s, small, zero);
     if (zero.scope) MC_TRY(spread(n, zero, x, &zero));
-    if (zero.scope) zero = f32(n, zero);
-    return mc_onnx_give(n, 0, quantised(n, x, f32(n, scale), zero, dtype));
+    if (zero.scope) zero = mc_onnx_as_f32(n, zero);
+    mica_array q = small ? quantised_small(n, x, mc_onnx_as_f32(n, scale), zero, small)
+                         : mc_onnx_quantised(n, x, mc_onnx_as_f32(n, scale), zero, dtype);
+    MC_TRY(last ? mc_onnx_give_last(n, 0, q) : mc_onnx_give(n, 0, q));
+    n->out[0].small = small;
+    return MICA_OK;
+}
+
+enum { OPEN = 256 }; /* elements of known integers that stay integers */
+
+/* Keeps what a result is made of, if products of integers can read that. */
+static mica_status keep_steps(mc_onnx_node *n) {
+    mica_array q = n->in[0].x, scale = n->in[1].x, zero = mc_onnx_x(n, 2);
+    int axis = -1;
+    if (n->in[0].small && mc_onnx_small_is_float(n->in[0].small)) return MICA_OK;
+    if ((mica_array_dtype(q) != MICA_I8 && mica_array_dtype(q) != MICA_U8) ||
+        mica_array_dtype(scale) != MICA_F32 || mc_onnx_int(n, "output_dtype", 1) != 1)
+        return MICA_OK;
+    if (!is_whole(n) && mica_array_ndim(scale) != 1) return MICA_OK;
+    if (!is_whole(n)) MC_TRY(mc_onnx_axis(n, 1, mica_array_ndim(q), &axis));
+    int ndim = axis < 0 ? 0 : 1;
+    mc_onnx_steps *steps = mc_arena_calloc(&n->import->arena, sizeof *steps);
+    if (!steps) return mc_fail_nomem("a value");
+    mica_scope *s = n->s;
+    *steps = (mc_onnx_steps){.q = q, .last = n->in[0].last, .axis = axis};
+    steps->scale = ndim == 0 ? mica_reshape(s, scale, NULL, 0) : scale;
+    if (zero.scope) steps->zero = ndim == 0 ? mica_reshape(s, zero, NULL, 0) : zero;
+    n->out[0].steps = steps;
+    n->open = n->in[0].known && mica_array_size(q) > OPEN;
+    MC_TRY(mc_onnx_hold(n->import, q));
+    MC_TRY(mc_onnx_hold(n->import, scale));
+    return mc_onnx_hold(n->import, zero);
 }
 
 mica_status mc_onnx_dequantize(mc_onnx_node *n) {
-    mica_array x = n->in[0].x, scale = n->in[1].x, zero = mc_onnx_x(n, 2);
+    bool last = is_whole(n) && n->in[0].last.scope;
+    mica_array x = last ? n->in[0].last : n->in[0].x, scale = n->in[1].x, zero = mc_onnx_x(n, 2);
     mica_dtype dtype = mica_array_dtype(scale);
     if (mc_onnx_int(n, "output_dtype", 0))
         MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "output_dtype", 0), &dtype));
-    if (mica_dtype_is_float(mica_array_dtype(x))) return mc_onnx_refuse("dequantising this dtype");
+    const mc_onnx_small *small = n->in[0].small;
+    bool zero_fits = !zero.scope || n->in[2].small == small;
+    if (mica_dtype_is_float(mica_array_dtype(x)) || n->in[1].small || !zero_fits)
+        return mc_onnx_refuse("dequantising this dtype");
+    if (small) x = mc_onnx_small_decode(n->s, small, x);
+    if (small && zero.scope) zero = mc_onnx_small_decode(n->s, small, zero);
     MC_TRY(spread(n, scale, x, &scale));
-    mica_array y = f32(n, x);
-    if (zero.scope) {
-        MC_TRY(spread(n, zero, x, &zero));
-        y = mica_subtract(n->s, y, f32(n, zero));
-    }
-    y = mica_multiply(n->s, y, f32(n, scale));
-    return mc_onnx_give(n, 0, mica_astype(n->s, y, dtype));
+    if (zero.scope) MC_TRY(spread(n, zero, x, &zero));
+    mica_array y = mica_astype(n->s, mc_onnx_dequantised(n, x, scale, zero), dtype);
+    MC_TRY(last ? mc_onnx_give_last(n, 0, y) : mc_onnx_give(n, 0, y));
+    return keep_steps(n);
 }
 
 /* scale = (max - min) / 255 over the range of x and 0. */
-mica_status mc_onnx_dynamic_quantize(mc_onnx_node *n) {
-    mica_array x = n->in[0].x, zero = mica_f32(n->s, 0), full = mica_f32(n->s, 255);
+mc_onnx_dynamic mc_onnx_quantise(mc_onnx_node *n, mica_array x) {
+    mica_array zero = mica_f32(n->s, 0), full = mica_f32(n->s, 255);
     mica_array hi = mica_maximum(n->s, mica_max(n->s, x, NULL, 0, false), zero);
     mica_array lo = mica_minimum(n->s, mica_min(n->s, x, NULL, 0, false), zero);
     mica_array scale = mica_divide(n->s, mica_subtract(n->s, hi, lo), full);
     mica_array at = mica_round(n->s, mica_divide(n->s, mica_subtract(n->s, zero, lo), scale));
     at = mica_clip(n->s, at, zero, full);
-    MC_TRY(mc_onnx_give(n, 0, quantised(n, x, scale, at, MICA_U8)));
-    MC_TRY(mc_onnx_give(n, 1, scale));
-    return mc_onnx_give(n, 2, mica_astype(n->s, at, MICA_U8));
+    return (mc_onnx_dynamic){mc_onnx_quantised(n, x, scale, at, MICA_U8), scale,
+                             mica_astype(n->s, at, MICA_U8)};
 }
 
-/* ---- products ---- */
-
-/* An i8 or u8 operand as i8, its zero point as i32: both are 128 less where it is u8. */
-static mica_status as_i8(mc_onnx_node *n, mica_array x, mica_array zero, mica_array *q,
-                         mica_array *z) {
-    mica_dtype dtype = mica_array_dtype(x);
-    if (dtype != MICA_I8 && dtype != MICA_U8) return mc_onnx_refuse("products of this dtype");
-    mica_array shift = mica_scalar(n->s, dtype == MICA_U8 ? 128 : 0, MICA_I32);
-    *q = mica_subtract(n->s, mica_astype(n->s, x, MICA_I32), shift);
-    *q = mica_astype(n->s, *q, MICA_I8);
-    if (!zero.scope) zero = mica_scalar(n->s, 0, MICA_I32);
-    *z = mica_subtract(n->s, mica_astype(n->s, zero, MICA_I32), shift);
-    return mica_scope_status(n->s);
-}
-
-/* sum (a - a_zero) (b - b_zero), exact i32, from the product of the operands and their sums.
- *
- * a [.., M, K], b [K, N] or with the same axes before; a_zero [] or [M], b_zero [] or [N] */
-static mica_status product(mc_onnx_node *n, mica_array a, mica_array a_zero, mica_array b,
-                           mica_array b_zero, mica_array *y) {
-    int an = mica_array_ndim(a), bn = mica_array_ndim(b), batch[MICA_MAX_NDIM];
-    if (an < 2 || (bn != 2 && bn != an)) return mc_onnx_refuse("products of these shapes");
-    MC_TRY(as_i8(n, a, a_zero, &a, &a_zero));
-    MC_TRY(as_i8(n, b, b_zero, &b, &b_zero));
-    for (int k = 0; k + 2 < bn; k++)
-        batch[k] = k;
-    const mica_dot_axes axes = {.a_batch = batch,
-                                .b_batch = batch,
-                                .n_batch = bn - 2,
-                                .a_contract = (int[]){an - 1},
-                                .b_contract = (int[]){bn - 2},
-                                .n_contract = 1};
-    *y = mica_dot_general(n->s, a, b, &axes);
-    if (mica_array_ndim(a_zero) == 1 && mica_array_size(a_zero) > 1)
-        a_zero = mica_expand_dims(n->s, a_zero, -1);
-    mica_array rows = mica_sum(n->s, mica_astype(n->s, a, MICA_I32), (int[]){an - 1}, 1, true);
-    mica_array columns = mica_sum(n->s, mica_astype(n->s, b, MICA_I32), (int[]){bn - 2}, 1, true);
-    mica_array depth = mica_scalar(n->s, (double)mica_array_dim(a, an - 1), MICA_I32);
-    *y = mica_subtract(n->s, *y, mica_multiply(n->s, rows, b_zero));
-    columns = mica_subtract(n->s, columns, mica_multiply(n->s, depth, b_zero));
-    *y = mica_subtract(n->s, *y, mica_multiply(n->s, columns, a_zero));
-    return mica_scope_status(n->s);
-}
-
-mica_status mc_onnx_matmul_integer(mc_onnx_node *n) {
-    mica_array y;
-    MC_TRY(product(n, n->in[0].x, mc_onnx_x(n, 2), n->in[1].x, mc_onnx_x(n, 3), &y));
-    return mc_onnx_give(n, 0, y);
-}
-
-mica_status mc_onnx_qlinear_matmul(mc_onnx_node *n) {
-    mica_array y, a_scale = f32(n, n->in[1].x), zero = n->in[7].x;
-    MC_TRY(product(n, n->in[0].x, n->in[2].x, n->in[3].x, n->in[5].x, &y));
-    if (mica_array_size(a_scale) > 1) a_scale = mica_expand_dims(n->s, a_scale, -1);
-    mica_array scale = mica_multiply(n->s, a_scale, f32(n, n->in[4].x));
-    y = mica_multiply(n->s, f32(n, y), scale);
-    y = quantised(n, y, f32(n, n->in[6].x), f32(n, zero), mica_array_dtype(zero));
-    return mc_onnx_give(n, 0, y);
+mica_status mc_onnx_dynamic_quantize(mc_onnx_node *n) {
+    bool last = n->in[0].last.scope;
+    mc_onnx_dynamic d = mc_onnx_quantise(n, last ? n->in[0].last : n->in[0].x);
+    MC_TRY(last ? mc_onnx_give_last(n, 0, d.q) : mc_onnx_give(n, 0, d.q));
+    MC_TRY(mc_onnx_give(n, 1, d.scale));
+    return mc_onnx_give(n, 2, d.zero);
 }

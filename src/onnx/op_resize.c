@@ -1,9 +1,11 @@
 /* Resize: each axis by itself, by picking elements, or by a product with a matrix of weights that
- * is made while importing. */
+ * is made while importing. Where an axis has a length with symbols the program computes the places
+ * and weights of the few elements that each one comes from. */
 #include "onnx/import.h"
 
 #include "base/alloc.h"
 #include "base/integer.h"
+#include "graph/dim.h"
 
 #include <mica/ops.h>
 
@@ -22,7 +24,10 @@ typedef struct resize {
     mc_str mode, place, nearest;
     double cubic, outside;
     bool antialias, exclude;
+    size_t roi, scales, sizes; /* operands; SIZE_MAX: this version has none */
 } resize;
+
+enum { FULL_OPSET = 11 }; /* before it Resize had scales alone, and its places were Upsample's */
 
 /* ---- where elements come from ---- */
 
@@ -39,6 +44,7 @@ static double place_of(const resize *r, const axis *a, int64_t i) {
         if (a->out == 1) return 0.5 * (a->begin + a->end) * (length - 1);
         return a->begin * (length - 1) + at * (a->end - a->begin) * (length - 1) / (out - 1);
     }
+    if (mc_str_is(r->place, "tf_half_pixel_for_nn")) return (at + 0.5) / a->scale;
     double offset = 0;
     if (mc_str_is(r->place, "half_pixel_symmetric"))
         offset = length / 2 * (1 - out / (a->scale * length));
@@ -46,20 +52,27 @@ static double place_of(const resize *r, const axis *a, int64_t i) {
 }
 
 static bool is_place(mc_str text) {
-    static const char *const names[] = {"asymmetric",         "align_corners",
-                                        "pytorch_half_pixel", "tf_crop_and_resize",
-                                        "half_pixel",         "half_pixel_symmetric"};
+    static const char *const names[] = {
+        "asymmetric", "align_corners",        "pytorch_half_pixel",  "tf_crop_and_resize",
+        "half_pixel", "half_pixel_symmetric", "tf_half_pixel_for_nn"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (mc_str_is(text, names[i])) return true;
     return false;
 }
 
-static int64_t nearest_of(const resize *r, double at, int64_t length) {
+/* The nearest element by a mode; "simple" is that of the oldest files. */
+static mc_str nearest_mode(const resize *r, const axis *a) {
+    if (!mc_str_is(r->nearest, "simple")) return r->nearest;
+    return mc_str_of(a->scale < 1 ? "ceil" : "floor");
+}
+
+static int64_t nearest_of(const resize *r, const axis *a, double at) {
     double whole = ceil(at - 0.5);
-    if (mc_str_is(r->nearest, "round_prefer_ceil")) whole = floor(at + 0.5);
-    if (mc_str_is(r->nearest, "floor")) whole = floor(at);
-    if (mc_str_is(r->nearest, "ceil")) whole = ceil(at);
-    return mc_to_i64(fmax(0, fmin(whole, (double)(length - 1))));
+    mc_str mode = nearest_mode(r, a);
+    if (mc_str_is(mode, "round_prefer_ceil")) whole = floor(at + 0.5);
+    if (mc_str_is(mode, "floor")) whole = floor(at);
+    if (mc_str_is(mode, "ceil")) whole = ceil(at);
+    return mc_to_i64(fmax(0, fmin(whole, (double)(a->length - 1))));
 }
 
 /* Whether a place is one that has no element: of a region that leads out of the operand. */
@@ -123,7 +136,7 @@ static mica_status pick(mc_onnx_node *n, const resize *r, const axis *a, int k, 
     for (int64_t i = 0; i < a->out; i++) {
         double place = place_of(r, a, i);
         bool none = is_outside(r, a, place);
-        at[i] = none ? -1 : nearest_of(r, place, a->length);
+        at[i] = none ? -1 : nearest_of(r, a, place);
         outside = outside || none;
     }
     mica_array index = mica_from_data(n->s, at, MICA_I64, (int64_t[]){a->out}, 1);
@@ -132,10 +145,115 @@ static mica_status pick(mc_onnx_node *n, const resize *r, const axis *a, int k, 
     return mica_scope_status(n->s);
 }
 
+/* ---- lengths with symbols ---- */
+
+static mica_array plus(mc_onnx_node *n, mica_array x, double value) {
+    return mica_add(n->s, x, mc_onnx_f32(n, value));
+}
+
+/* x / scale, as x length / out where that is how the scale is known. */
+static mica_array unscaled(mc_onnx_node *n, const axis *a, mica_array x) {
+    if (!isnan(a->scale)) return mica_divide(n->s, x, mc_onnx_f32(n, a->scale));
+    x = mica_multiply(n->s, x, mc_onnx_f32(n, (double)a->length));
+    return mica_divide(n->s, x, mc_onnx_f32(n, (double)a->out));
+}
+
+/* place_of for all elements of the result: f32 [out]. */
+static mica_status open_places(mc_onnx_node *n, const resize *r, const axis *a, mica_array *at) {
+    mica_array i = mica_arange(n->s, 0, (double)a->out, 1, MICA_F32), one = mc_onnx_f32(n, 1);
+    bool pytorch = mc_str_is(r->place, "pytorch_half_pixel");
+    if (mc_str_is(r->place, "asymmetric")) {
+        *at = unscaled(n, a, i);
+    } else if (mc_str_is(r->place, "align_corners")) {
+        mica_array gaps = mica_maximum(n->s, plus(n, mc_onnx_f32(n, (double)a->out), -1), one);
+        *at = mica_multiply(n->s, i, plus(n, mc_onnx_f32(n, (double)a->length), -1));
+        *at = mica_divide(n->s, *at, gaps);
+    } else if (mc_str_is(r->place, "tf_half_pixel_for_nn")) {
+        *at = unscaled(n, a, plus(n, i, 0.5));
+    } else if (mc_str_is(r->place, "half_pixel") || pytorch) {
+        *at = plus(n, unscaled(n, a, plus(n, i, 0.5)), -0.5);
+        mica_array several = mica_greater(n->s, mc_onnx_f32(n, (double)a->out), one);
+        if (pytorch) *at = mica_where(n->s, several, *at, mc_onnx_f32(n, 0));
+    } else {
+        MC_TRY(mc_onnx_need_number("an axis that is resized so", a->length));
+        return mc_onnx_need_number("an axis that is resized so", a->out);
+    }
+    return MICA_OK;
+}
+
+/* Elements of axis k at places f32 [out], which are whole; beyond an edge the edge. */
+static mica_array take_at(mc_onnx_node *n, const axis *a, int k, mica_array x, mica_array at) {
+    mica_array last = plus(n, mc_onnx_f32(n, (double)a->length), -1);
+    at = mica_clip(n->s, at, mc_onnx_f32(n, 0), last);
+    return mica_take(n->s, x, mica_astype(n->s, at, MICA_I32), k);
+}
+
+static mica_array open_nearest(mc_onnx_node *n, const resize *r, const axis *a, int k, mica_array x,
+                               mica_array at) {
+    mc_str mode = nearest_mode(r, a);
+    if (mc_str_is(mode, "floor"))
+        at = mica_floor(n->s, at);
+    else if (mc_str_is(mode, "ceil"))
+        at = mica_ceil(n->s, at);
+    else if (mc_str_is(mode, "round_prefer_ceil"))
+        at = mica_floor(n->s, plus(n, at, 0.5));
+    else
+        at = mica_ceil(n->s, plus(n, at, -0.5));
+    return take_at(n, a, k, x, at);
+}
+
+/* weight_of a distance d >= 0 f32, which is at most 1 or lies between 1 and 2. */
+static mica_array open_weight(mc_onnx_node *n, const resize *r, mica_array d, bool near) {
+    double a = r->cubic;
+    mica_scope *s = n->s;
+    if (mc_str_is(r->mode, "linear")) return mica_subtract(s, mc_onnx_f32(n, 1), d);
+    mica_array y =
+        plus(n, mica_multiply(s, d, mc_onnx_f32(n, near ? a + 2 : a)), near ? -a - 3 : -5 * a);
+    if (near) return plus(n, mica_multiply(s, mica_multiply(s, y, d), d), 1);
+    y = plus(n, mica_multiply(s, y, d), 8 * a);
+    return plus(n, mica_multiply(s, y, d), -4 * a);
+}
+
+/* The weighted sum of the 2 or 4 elements around each place. */
+static mica_array open_sum(mc_onnx_node *n, const resize *r, const axis *a, int k, mica_array x,
+                           mica_array at) {
+    int reach = mc_str_is(r->mode, "linear") ? 1 : 2, ndim = mica_array_ndim(x);
+    mica_array first = mica_floor(n->s, at), y = MICA_NONE;
+    for (int i = 1 - reach; i <= reach; i++) {
+        mica_array from = plus(n, first, i);
+        mica_array d = mica_abs(n->s, mica_subtract(n->s, at, from));
+        mica_array w = open_weight(n, r, d, i == 0 || i == 1);
+        mica_array part =
+            mica_multiply(n->s, take_at(n, a, k, x, from), mc_onnx_along(n->s, w, k, ndim));
+        y = y.scope ? mica_add(n->s, y, part) : part;
+    }
+    return y;
+}
+
+static mica_status resize_open(mc_onnx_node *n, const resize *r, const axis *a, int k,
+                               mica_array *x) {
+    mica_array at;
+    mica_dtype dtype = mica_array_dtype(*x);
+    if (r->antialias || r->exclude) {
+        MC_TRY(mc_onnx_need_number("an axis that is resized so", a->length));
+        MC_TRY(mc_onnx_need_number("an axis that is resized so", a->out));
+    }
+    MC_TRY(open_places(n, r, a, &at));
+    if (mc_str_is(r->mode, "nearest")) {
+        *x = open_nearest(n, r, a, k, *x, at);
+    } else {
+        *x = open_sum(n, r, a, k, mica_astype(n->s, *x, MICA_F32), at);
+        *x = mica_astype(n->s, *x, dtype);
+    }
+    return mica_scope_status(n->s);
+}
+
 /* x with axis k resized. */
 static mica_status resize_axis(mc_onnx_node *n, const resize *r, const axis *a, int k,
                                mica_array *x) {
     if (a->length == 0) return mc_fail(MICA_ESHAPE, "an axis is empty");
+    if (mc_dim_has_symbols(a->length) || mc_dim_has_symbols(a->out))
+        return resize_open(n, r, a, k, x);
     if (mc_str_is(r->mode, "nearest")) return pick(n, r, a, k, x);
     mica_array w, y;
     MC_TRY(weights(n, r, a, &w));
@@ -167,7 +285,13 @@ static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
     mc_str policy = mc_onnx_text(n, "keep_aspect_ratio_policy", "stretch");
     double lo = INFINITY, hi = 0;
     for (int i = 0; i < count; i++) {
-        axes[i].scale = (double)axes[i].out / (double)axes[i].length;
+        bool open = mc_dim_has_symbols(axes[i].out) || mc_dim_has_symbols(axes[i].length);
+        axes[i].scale = open ? NAN : (double)axes[i].out / (double)axes[i].length;
+        if (open && !mc_str_is(policy, "stretch")) {
+            MC_TRY(mc_onnx_need_number("an axis that keeps the aspect", axes[i].out));
+            MC_TRY(mc_onnx_need_number("an axis that keeps the aspect", axes[i].length));
+        }
+        if (axes[i].out == axes[i].length) axes[i].scale = 1;
         lo = fmin(lo, axes[i].scale);
         hi = fmax(hi, axes[i].scale);
     }
@@ -183,13 +307,40 @@ static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
     return MICA_OK;
 }
 
-static mica_status read_axes(const mc_onnx_node *n, axis *axes, const int *which, int count) {
+/* length times a scale, rounded down; of a length with symbols by a scale that is a fraction of
+ * small numbers. */
+static mica_status scale_length(int64_t length, double scale, int64_t *out) {
+    *out = mc_to_i64(floor((double)length * scale));
+    if (!mc_dim_has_symbols(length)) return MICA_OK;
+    for (int under = 1; under <= 64; under++) {
+        double over = scale * under;
+        if (over != floor(over) || !(over >= 1 && over <= 1 << 16)) continue;
+        *out = mc_dim_div(mc_dim_mul(length, (int64_t)over), under);
+        return mc_dim_check(*out);
+    }
+    return mc_onnx_need_number("an axis that is scaled by such a number", length);
+}
+
+/* The scales of the oldest files are an attribute. */
+static mica_status read_scales(const mc_onnx_node *n, size_t i, double *list, int *count) {
+    const mc_onnx_attribute *a = mc_onnx_attr(n, "scales");
+    if (mc_onnx_has(n, i) || !a) return read_reals(n, i, MICA_MAX_NDIM, list, count);
+    if (a->n_floats > MICA_MAX_NDIM) return mc_fail(MICA_EFORMAT, "it has too many scales");
+    *count = (int)a->n_floats;
+    for (int k = 0; k < *count; k++)
+        list[k] = (double)a->floats[k];
+    return MICA_OK;
+}
+
+static mica_status read_axes(const mc_onnx_node *n, const resize *r, axis *axes, const int *which,
+                             int count) {
     double scales[MICA_MAX_NDIM], roi[2 * MICA_MAX_NDIM];
     int64_t sizes[MICA_MAX_NDIM];
     int n_scales, n_sizes, n_roi;
-    MC_TRY(read_reals(n, 1, 2 * MICA_MAX_NDIM, roi, &n_roi));
-    MC_TRY(read_reals(n, 2, MICA_MAX_NDIM, scales, &n_scales));
-    MC_TRY(mc_onnx_operand_ints(n, 3, MICA_MAX_NDIM, sizes, &n_sizes));
+    bool cropped = mc_str_is(r->place, "tf_crop_and_resize"); /* else a region means nothing */
+    MC_TRY(read_reals(n, cropped ? r->roi : SIZE_MAX, 2 * MICA_MAX_NDIM, roi, &n_roi));
+    MC_TRY(mc_onnx_operand_dims(n, r->sizes, MICA_MAX_NDIM, sizes, &n_sizes));
+    MC_TRY(read_scales(n, n_sizes > 0 ? SIZE_MAX : r->scales, scales, &n_scales));
     bool by_size = n_sizes > 0;
     if ((by_size ? n_sizes : n_scales) != count)
         return mc_fail(MICA_EFORMAT, "it has no scales, or too few");
@@ -199,28 +350,22 @@ static mica_status read_axes(const mc_onnx_node *n, axis *axes, const int *which
         if (n_roi == 2 * count) axes[i].begin = roi[i], axes[i].end = roi[count + i];
         if (by_size) axes[i].out = sizes[i];
         if (!by_size) axes[i].scale = scales[i];
-        if (!by_size) axes[i].out = mc_to_i64(floor((double)length * scales[i]));
-        if (axes[i].out < 0 || axes[i].out > INT32_MAX || (!by_size && !(scales[i] > 0)))
+        if (!by_size) MC_TRY(scale_length(length, scales[i], &axes[i].out));
+        if (axes[i].out < 0 || mc_dim_less(INT32_MAX, axes[i].out) ||
+            (!by_size && !(scales[i] > 0)))
             return mc_fail(MICA_EFORMAT, "a size is out of range");
     }
     return by_size ? set_sizes(n, axes, count) : MICA_OK;
 }
 
-mica_status mc_onnx_resize(mc_onnx_node *n) {
+static mica_status resize_by(mc_onnx_node *n, const resize *r) {
     int64_t list[MICA_MAX_NDIM];
     int which[MICA_MAX_NDIM], count, ndim = mica_array_ndim(n->in[0].x);
     axis axes[MICA_MAX_NDIM];
-    const resize r = {.mode = mc_onnx_text(n, "mode", "nearest"),
-                      .place = mc_onnx_text(n, "coordinate_transformation_mode", "half_pixel"),
-                      .nearest = mc_onnx_text(n, "nearest_mode", "round_prefer_floor"),
-                      .cubic = mc_onnx_real(n, "cubic_coeff_a", -0.75),
-                      .outside = mc_onnx_real(n, "extrapolation_value", 0),
-                      .antialias = mc_onnx_int(n, "antialias", 0) != 0,
-                      .exclude = mc_onnx_int(n, "exclude_outside", 0) != 0};
-    bool known =
-        mc_str_is(r.mode, "nearest") || mc_str_is(r.mode, "linear") || mc_str_is(r.mode, "cubic");
-    if (!known || !is_place(r.place)) return mc_onnx_refuse("this mode of resizing");
-    if (mc_str_is(r.place, "tf_crop_and_resize") && r.outside != 0)
+    bool known = mc_str_is(r->mode, "nearest") || mc_str_is(r->mode, "linear") ||
+                 mc_str_is(r->mode, "cubic");
+    if (!known || !is_place(r->place)) return mc_onnx_refuse("this mode of resizing");
+    if (mc_str_is(r->place, "tf_crop_and_resize") && r->outside != 0)
         return mc_onnx_refuse("values beyond the edges when resizing");
     MC_TRY(mc_onnx_ints(n, "axes", MICA_MAX_NDIM, list, &count));
     for (int i = 0; i < ndim && count < 0; i++)
@@ -231,14 +376,41 @@ mica_status mc_onnx_resize(mc_onnx_node *n) {
             return mc_fail(MICA_EFORMAT, "there is no such axis");
         which[i] = (int)(list[i] < 0 ? list[i] + ndim : list[i]);
     }
-    MC_TRY(read_axes(n, axes, which, count));
+    MC_TRY(read_axes(n, r, axes, which, count));
     mica_array x = n->in[0].last.scope ? n->in[0].last : n->in[0].x;
     for (int i = 0; i < count; i++) {
         int k = which[i];
         if (n->in[0].last.scope) k = k == 1 ? ndim - 1 : k > 1 ? k - 1 : k;
         bool whole = axes[i].begin == 0 && axes[i].end == 1;
         bool same = axes[i].out == axes[i].length && axes[i].scale == 1 && whole;
-        if (!same) MC_TRY(resize_axis(n, &r, &axes[i], k, &x));
+        if (!same) MC_TRY(resize_axis(n, r, &axes[i], k, &x));
     }
     return n->in[0].last.scope ? mc_onnx_give_last(n, 0, x) : mc_onnx_give(n, 0, x);
+}
+
+/* Scales alone, and places counted from the first element on. */
+mica_status mc_onnx_upsample(mc_onnx_node *n) {
+    mc_str mode = mc_onnx_text(n, "mode", "nearest");
+    const resize r = {.mode = mc_str_is(mode, "bilinear") ? mc_str_of("linear") : mode,
+                      .place = mc_str_of("asymmetric"),
+                      .nearest = mc_str_of("simple"),
+                      .roi = SIZE_MAX,
+                      .scales = 1,
+                      .sizes = SIZE_MAX};
+    return resize_by(n, &r);
+}
+
+mica_status mc_onnx_resize(mc_onnx_node *n) {
+    if (n->import->opset < FULL_OPSET) return mc_onnx_upsample(n);
+    const resize r = {.mode = mc_onnx_text(n, "mode", "nearest"),
+                      .place = mc_onnx_text(n, "coordinate_transformation_mode", "half_pixel"),
+                      .nearest = mc_onnx_text(n, "nearest_mode", "round_prefer_floor"),
+                      .cubic = mc_onnx_real(n, "cubic_coeff_a", -0.75),
+                      .outside = mc_onnx_real(n, "extrapolation_value", 0),
+                      .antialias = mc_onnx_int(n, "antialias", 0) != 0,
+                      .exclude = mc_onnx_int(n, "exclude_outside", 0) != 0,
+                      .roi = 1,
+                      .scales = 2,
+                      .sizes = 3};
+    return resize_by(n, &r);
 }

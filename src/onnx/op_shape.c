@@ -2,18 +2,30 @@
 #include "onnx/import.h"
 
 #include "base/integer.h"
+#include "graph/dim.h"
 
 #include <mica/ops.h>
 
 #include <string.h>
 
-enum { MAX_PIECES = 1024 };
+enum { MAX_PIECES = 1024, NO_END = 1000000000 /* what stands for the end of any axis */ };
 
 /* ---- lengths ---- */
 
 static mica_status give_lengths(mc_onnx_node *n, const int64_t *lengths, int count, int ndim) {
-    const int64_t shape[] = {count};
-    return mc_onnx_constant(n->import, lengths, MICA_I64, shape, ndim, &n->out[0]);
+    mc_onnx_lengths l = {.ndim = ndim, .count = count, .dtype = MICA_I64};
+    memcpy(l.at, lengths, (size_t)count * sizeof *lengths);
+    return mc_onnx_give_lengths(n, 0, &l);
+}
+
+/* The same of an array that has a count: a value of the run. */
+static mica_status give_counted_shape(mc_onnx_node *n, int start, int end) {
+    mica_array lengths[MICA_MAX_NDIM];
+    for (int k = start; k < end; k++)
+        lengths[k] = k == n->in[0].bound->axis
+                         ? n->in[0].bound->count
+                         : mica_scalar(n->s, (double)mica_array_dim(n->in[0].x, k), MICA_I64);
+    return mc_onnx_give(n, 0, mica_stack(n->s, lengths + start, end - start, 0));
 }
 
 mica_status mc_onnx_shape(mc_onnx_node *n) {
@@ -25,6 +37,8 @@ mica_status mc_onnx_shape(mc_onnx_node *n) {
     start = mc_min(start, ndim);
     end = mc_min(end, ndim);
     int64_t none = 0;
+    if (n->in[0].bound && start <= n->in[0].bound->axis && n->in[0].bound->axis < end)
+        return give_counted_shape(n, (int)start, (int)end);
     if (end <= start) return give_lengths(n, &none, 0, 1);
     return give_lengths(n, mica_array_shape(x) + start, (int)(end - start), 1);
 }
@@ -45,7 +59,7 @@ mica_status mc_onnx_reshape(mc_onnx_node *n) {
     int64_t shape[MICA_MAX_NDIM];
     int count;
     mica_array x = n->in[0].x;
-    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, shape, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 1, MICA_MAX_NDIM, shape, &count));
     for (int i = 0; i < count && !mc_onnx_int(n, "allowzero", 0); i++)
         if (shape[i] == 0) shape[i] = mica_array_dim(x, i);
     return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, count));
@@ -58,7 +72,8 @@ mica_status mc_onnx_flatten(mc_onnx_node *n) {
     if (axis < 0) axis += ndim;
     if (axis < 0 || axis > ndim) return mc_fail(MICA_EFORMAT, "there is no such axis");
     for (int k = 0; k < ndim; k++)
-        shape[k >= axis] *= mica_array_dim(x, k);
+        if (!mc_dim_mul_to(&shape[k >= axis], mica_array_dim(x, k)))
+            return mc_fail(MICA_ESHAPE, "its shape is out of range");
     return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, 2));
 }
 
@@ -66,13 +81,15 @@ mica_status mc_onnx_squeeze(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int axes[MICA_MAX_NDIM], count, ndim = mica_array_ndim(x), out = 0;
     int64_t shape[MICA_MAX_NDIM];
+    char text[MC_DIM_TEXT];
     MC_TRY(mc_onnx_axes(n, 1, ndim, axes, &count));
     for (int k = 0; k < ndim; k++) {
         bool drop = count < 0 && mica_array_dim(x, k) == 1;
         for (int i = 0; i < count; i++)
             drop = drop || axes[i] == k;
-        if (drop && mica_array_dim(x, k) != 1)
-            return mc_fail(MICA_ESHAPE, "axis %d has more than one element", k);
+        if (drop && !mc_dim_may_equal(mica_array_dim(x, k), 1))
+            return mc_fail(MICA_ESHAPE, "axis %d has %s elements, where there must be one", k,
+                           mc_dim_text(mica_array_dim(x, k), text));
         if (!drop) shape[out++] = mica_array_dim(x, k);
     }
     return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, out));
@@ -82,7 +99,7 @@ mica_status mc_onnx_unsqueeze(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int axes[MICA_MAX_NDIM], count, ndim = mica_array_ndim(x), at = 0;
     int64_t list[MICA_MAX_NDIM], shape[MICA_MAX_NDIM];
-    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, list, &count));
+    MC_TRY(mc_onnx_dims_or(n, 1, "axes", MICA_MAX_NDIM, list, &count));
     if (count < 0) return mc_fail(MICA_EFORMAT, "it has no axes");
     if (ndim + count > MICA_MAX_NDIM)
         return mc_fail(MICA_EUNSUPPORTED, "its result has more than %d axes", MICA_MAX_NDIM);
@@ -113,7 +130,7 @@ mica_status mc_onnx_expand(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int64_t want[MICA_MAX_NDIM], shape[MICA_MAX_NDIM];
     int count, own = mica_array_ndim(x);
-    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, want, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 1, MICA_MAX_NDIM, want, &count));
     int ndim = count > own ? count : own;
     for (int k = 0; k < ndim; k++) {
         int64_t a = k < ndim - own ? 1 : mica_array_dim(x, k - (ndim - own));
@@ -127,11 +144,23 @@ mica_status mc_onnx_expand(mc_onnx_node *n) {
 mica_status mc_onnx_tile(mc_onnx_node *n) {
     int64_t repeats[MICA_MAX_NDIM];
     int count;
-    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, repeats, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 1, MICA_MAX_NDIM, repeats, &count));
     return mc_onnx_give(n, 0, mica_tile(n->s, n->in[0].x, repeats, count));
 }
 
 /* ---- joining and cutting ---- */
+
+/* Gives arrays the same lengths beside an axis: numbers where one has them. */
+static void align_all(mica_scope *s, mica_array *xs, size_t n, int axis) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(xs[0]);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < ndim && k < mica_array_ndim(xs[i]); k++)
+            if (i == 0 || !mc_dim_has_symbols(mica_array_dim(xs[i], k)))
+                shape[k] = mica_array_dim(xs[i], k);
+    for (size_t i = 0; i < n; i++)
+        if (mica_array_ndim(xs[i]) == ndim) xs[i] = mc_onnx_fit(s, xs[i], shape, ndim, axis);
+}
 
 mica_status mc_onnx_concat(mc_onnx_node *n) {
     mica_array xs[MAX_PIECES];
@@ -145,8 +174,9 @@ mica_status mc_onnx_concat(mc_onnx_node *n) {
     }
     for (size_t i = 0; i < n->n_in; i++)
         xs[i] = last ? n->in[i].last : n->in[i].x;
+    int at = !last || axis == 0 ? axis : axis == 1 ? ndim - 1 : axis - 1;
+    align_all(n->s, xs, n->n_in, at);
     if (!last) return mc_onnx_give(n, 0, mica_concatenate(n->s, xs, (int)n->n_in, axis));
-    int at = axis == 1 ? ndim - 1 : axis == 0 ? 0 : axis - 1;
     return mc_onnx_give_last(n, 0, mica_concatenate(n->s, xs, (int)n->n_in, at));
 }
 
@@ -154,22 +184,25 @@ mica_status mc_onnx_split(mc_onnx_node *n) {
     int64_t lengths[MAX_PIECES], at[MAX_PIECES], sum = 0;
     mica_array pieces[MAX_PIECES], x = n->in[0].x;
     int axis, count, n_out = (int)n->n_out;
+    char text[2][MC_DIM_TEXT];
     if (n->n_out > MAX_PIECES) return mc_onnx_refuse("so many results");
     MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(x), &axis));
-    MC_TRY(mc_onnx_operand_ints(n, 1, MAX_PIECES, lengths, &count));
-    int64_t length = mica_array_dim(x, axis), each = (length + n_out - 1) / n_out;
-    for (int i = 0; count < 0 && i < n_out; i++)
-        lengths[i] = mc_max(0, mc_min(each, length - each * i));
+    MC_TRY(mc_onnx_dims_or(n, 1, "split", MAX_PIECES, lengths, &count));
+    int64_t length = mica_array_dim(x, axis), each = mc_dim_div_up(length, n_out);
+    for (int i = 0; count < 0 && i < n_out; i++) {
+        int64_t left = mc_dim_sub(length, mc_dim_mul(each, i));
+        lengths[i] = mc_dim_at_least(mc_dim_at_most(each, left), 0);
+    }
     if (count >= 0 && count != n_out) return mc_fail(MICA_EFORMAT, "it is split in %d", count);
     for (int i = 0; i < n_out; i++) {
-        if (lengths[i] < 0 || lengths[i] > length - sum)
+        if (mc_dim_sign(lengths[i]) < 0 || mc_dim_less(mc_dim_sub(length, sum), lengths[i]))
             return mc_fail(MICA_ESHAPE, "the pieces are longer than the axis");
-        sum += lengths[i];
+        sum = mc_dim_add(sum, lengths[i]);
         at[i] = sum;
     }
-    if (sum != length)
-        return mc_fail(MICA_ESHAPE, "its pieces have %lld elements, the axis %lld", (long long)sum,
-                       (long long)length);
+    if (sum != length && !mc_dim_may_equal(sum, length))
+        return mc_fail(MICA_ESHAPE, "its pieces have %s elements, the axis %s",
+                       mc_dim_text(sum, text[0]), mc_dim_text(length, text[1]));
     MC_TRY(mica_split(n->s, x, at, n_out - 1, axis, pieces));
     for (size_t i = 0; i < n->n_out; i++)
         MC_TRY(mc_onnx_give(n, i, pieces[i]));
@@ -179,6 +212,10 @@ mica_status mc_onnx_split(mc_onnx_node *n) {
 /* A range of an axis of `length` elements, as Python's slices, as mica_slice has it. */
 static void cut(int64_t length, int64_t *start, int64_t *stop, int64_t *step) {
     int64_t lo = *step > 0 ? 0 : -1, hi = *step > 0 ? length : length - 1;
+    if (mc_dim_has_symbols(length) && !mc_dim_has_symbols(*stop) && *stop >= NO_END)
+        *stop = MICA_END_OF_AXIS;
+    if (mc_dim_has_symbols(length) || mc_dim_has_symbols(*start) || mc_dim_has_symbols(*stop))
+        return; /* mica_slice does it */
     if (length == 0) {
         *start = *stop = 0;
         *step = 1;
@@ -198,11 +235,11 @@ mica_status mc_onnx_slice(mc_onnx_node *n) {
     int axes[MICA_MAX_NDIM], n_starts, n_ends, n_axes, n_steps;
     mica_array x = n->in[0].x;
     int ndim = mica_array_ndim(x);
-    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, starts, &n_starts));
-    MC_TRY(mc_onnx_operand_ints(n, 2, MICA_MAX_NDIM, ends, &n_ends));
+    MC_TRY(mc_onnx_dims_or(n, 1, "starts", MICA_MAX_NDIM, starts, &n_starts));
+    MC_TRY(mc_onnx_dims_or(n, 2, "ends", MICA_MAX_NDIM, ends, &n_ends));
     MC_TRY(mc_onnx_axes(n, 3, ndim, axes, &n_axes));
     MC_TRY(mc_onnx_operand_ints(n, 4, MICA_MAX_NDIM, steps, &n_steps));
-    if (n_starts != n_ends || (n_axes >= 0 && n_axes != n_starts) ||
+    if (n_starts < 0 || n_starts != n_ends || (n_axes >= 0 && n_axes != n_starts) ||
         (n_steps >= 0 && n_steps != n_starts) || n_starts > ndim)
         return mc_fail(MICA_EFORMAT, "starts, ends, axes and steps have different lengths");
     for (int k = 0; k < ndim; k++) {
@@ -249,6 +286,23 @@ static void add_runs(mc_onnx_node *n, mica_array x, int axis, int64_t begin, int
     }
 }
 
+/* The same where the axis' length has symbols, which is taken as longer than the pads: x between
+ * its own ends, which reflecting reverses and leaves out the last element of. */
+static void add_edges(mc_onnx_node *n, mica_array x, int axis, int64_t before, int64_t after,
+                      bool reflect, mica_array *pieces, int *count) {
+    int64_t length = mica_array_dim(x, axis), skip = reflect ? 1 : 0;
+    mica_array head =
+        mica_slice_axis(n->s, x, axis, skip, mc_dim_add(skip, reflect ? before : after));
+    int64_t end = mc_dim_sub(length, skip);
+    mica_array tail =
+        mica_slice_axis(n->s, x, axis, mc_dim_sub(end, reflect ? after : before), end);
+    mica_array first = reflect ? mica_flip(n->s, head, axis) : tail;
+    mica_array last = reflect ? mica_flip(n->s, tail, axis) : head;
+    if (before > 0) pieces[(*count)++] = first;
+    pieces[(*count)++] = x;
+    if (after > 0) pieces[(*count)++] = last;
+}
+
 /* x with an axis of elements of it, repeated by a mode. */
 static mica_status repeat_axis(mc_onnx_node *n, int axis, int64_t before, int64_t after, char mode,
                                mica_array *x) {
@@ -256,9 +310,13 @@ static mica_status repeat_axis(mc_onnx_node *n, int axis, int64_t before, int64_
     int64_t length = mica_array_dim(*x, axis);
     int count = 0;
     if (before + after > 2 * MAX_PIECES) return mc_onnx_refuse("pads as long as this");
-    add_runs(n, *x, axis, -before, 0, mode, pieces, &count);
-    pieces[count++] = *x;
-    add_runs(n, *x, axis, length, length + after, mode, pieces, &count);
+    if (mc_dim_has_symbols(length)) {
+        add_edges(n, *x, axis, before, after, mode == 'r', pieces, &count);
+    } else {
+        add_runs(n, *x, axis, -before, 0, mode, pieces, &count);
+        pieces[count++] = *x;
+        add_runs(n, *x, axis, length, length + after, mode, pieces, &count);
+    }
     *x = mica_concatenate(n->s, pieces, count, axis);
     return mica_scope_status(n->s);
 }
@@ -267,7 +325,7 @@ static mica_status read_pads(mc_onnx_node *n, int64_t before[MICA_MAX_NDIM],
                              int64_t after[MICA_MAX_NDIM]) {
     int64_t pads[2 * MICA_MAX_NDIM];
     int count, n_axes, axes[MICA_MAX_NDIM], ndim = mica_array_ndim(n->in[0].x);
-    MC_TRY(mc_onnx_operand_ints(n, 1, 2 * MICA_MAX_NDIM, pads, &count));
+    MC_TRY(mc_onnx_dims_or(n, 1, "pads", 2 * MICA_MAX_NDIM, pads, &count));
     MC_TRY(mc_onnx_axes(n, 3, ndim, axes, &n_axes));
     int listed = n_axes < 0 ? ndim : n_axes;
     if (count != 2 * listed) return mc_fail(MICA_EFORMAT, "it has %d pads", count);
@@ -277,8 +335,8 @@ static mica_status read_pads(mc_onnx_node *n, int64_t before[MICA_MAX_NDIM],
         int k = n_axes < 0 ? i : axes[i];
         before[k] = pads[i];
         after[k] = pads[listed + i];
-        if (before[k] > INT32_MAX || after[k] > INT32_MAX || before[k] < -INT32_MAX ||
-            after[k] < -INT32_MAX)
+        if (mc_dim_less(INT32_MAX, before[k]) || mc_dim_less(INT32_MAX, after[k]) ||
+            before[k] < -INT32_MAX || after[k] < -INT32_MAX)
             return mc_fail(MICA_EFORMAT, "a pad is out of range");
     }
     return MICA_OK;
@@ -290,14 +348,15 @@ mica_status mc_onnx_pad(mc_onnx_node *n) {
     mc_str mode = mc_onnx_text(n, "mode", "constant");
     MC_TRY(read_pads(n, before, after));
     for (int k = 0; k < mica_array_ndim(x); k++) { /* negative ones leave elements out */
-        int64_t length = mica_array_dim(x, k), lo = mc_max(0, -before[k]);
-        int64_t hi = length - mc_max(0, -after[k]);
-        if (lo > hi) return mc_fail(MICA_ESHAPE, "a pad leaves out more than there is");
-        if (lo > 0 || hi < length) x = mica_slice_axis(n->s, x, k, lo, hi);
-        before[k] = mc_max(0, before[k]);
-        after[k] = mc_max(0, after[k]);
+        int64_t length = mica_array_dim(x, k), lo = mc_dim_sign(before[k]) < 0 ? -before[k] : 0;
+        int64_t hi = mc_dim_sign(after[k]) < 0 ? mc_dim_add(length, after[k]) : length;
+        if (mc_dim_less(hi, lo)) return mc_fail(MICA_ESHAPE, "a pad leaves out more than there is");
+        if (lo > 0 || hi != length) x = mica_slice_axis(n->s, x, k, lo, hi);
+        before[k] = mc_dim_at_least(before[k], 0);
+        after[k] = mc_dim_at_least(after[k], 0);
     }
-    if (!value.scope) value = mica_scalar(n->s, 0, mica_array_dtype(x));
+    if (!value.scope) /* an attribute before opset 11 */
+        value = mica_scalar(n->s, mc_onnx_real(n, "value", 0), mica_array_dtype(x));
     if (mica_array_ndim(value) > 0) value = mica_reshape(n->s, value, NULL, 0);
     if (mc_str_is(mode, "constant"))
         return mc_onnx_give(n, 0, mica_pad(n->s, x, before, after, value));
@@ -309,9 +368,37 @@ mica_status mc_onnx_pad(mc_onnx_node *n) {
     if (mc_str_is(mode, "edge")) return mc_onnx_give(n, 0, mica_pad_edge(n->s, x, before, after));
     for (int k = 0; k < mica_array_ndim(x); k++) {
         if (before[k] == 0 && after[k] == 0) continue;
+        MC_TRY(mc_onnx_need_number("a pad", before[k]));
+        MC_TRY(mc_onnx_need_number("a pad", after[k]));
         MC_TRY(repeat_axis(n, k, before[k], after[k], mode.ptr[0], &x));
     }
     return mc_onnx_give(n, 0, x);
+}
+
+/* Each axis becomes as long as asked for, with as much left out or added at both ends. */
+mica_status mc_onnx_center_crop_pad(mc_onnx_node *n) {
+    mica_array x = n->in[0].x;
+    int64_t want[MICA_MAX_NDIM], list[MICA_MAX_NDIM];
+    int64_t before[MICA_MAX_NDIM] = {0}, after[MICA_MAX_NDIM] = {0};
+    int count, n_axes, ndim = mica_array_ndim(x);
+    MC_TRY(mc_onnx_operand_ints(n, 1, MICA_MAX_NDIM, want, &count));
+    MC_TRY(mc_onnx_ints(n, "axes", MICA_MAX_NDIM, list, &n_axes));
+    if (count != (n_axes < 0 ? ndim : n_axes))
+        return mc_fail(MICA_EFORMAT, "its shape does not fit");
+    for (int i = 0; i < count; i++) {
+        int64_t k = n_axes < 0 ? i : list[i] < 0 ? list[i] + ndim : list[i];
+        if (k < 0 || k >= ndim || want[i] < 0 || want[i] > INT32_MAX)
+            return mc_fail(MICA_EFORMAT, "its shape is out of range");
+        int64_t length = mica_array_dim(x, (int)k), start;
+        MC_TRY(mc_onnx_need_number("an axis that is cropped", length));
+        start = (length - want[i]) / 2;
+        if (want[i] < length) x = mica_slice_axis(n->s, x, (int)k, start, start + want[i]);
+        if (want[i] <= length) continue;
+        before[k] = (want[i] - length) / 2;
+        after[k] = want[i] - length - before[k];
+    }
+    mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(x));
+    return mc_onnx_give(n, 0, mica_pad(n->s, x, before, after, zero));
 }
 
 /* ---- blocks of channels ---- */
@@ -320,30 +407,32 @@ mica_status mc_onnx_depth_to_space(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int64_t b = mc_onnx_int(n, "blocksize", 1);
     bool crd = mc_str_is(mc_onnx_text(n, "mode", "DCR"), "CRD");
-    if (mica_array_ndim(x) != 4 || b < 1 || b > INT16_MAX || mica_array_dim(x, 1) % (b * b) != 0)
+    if (mica_array_ndim(x) != 4 || b < 1 || b > INT16_MAX ||
+        mc_dim_mod(mica_array_dim(x, 1), b * b) != 0)
         return mc_fail(MICA_ESHAPE, "its operand has no such blocks");
-    int64_t N = mica_array_dim(x, 0), C = mica_array_dim(x, 1) / (b * b);
+    int64_t N = mica_array_dim(x, 0), C = mc_dim_div(mica_array_dim(x, 1), b * b);
     int64_t H = mica_array_dim(x, 2), W = mica_array_dim(x, 3);
     const int64_t dcr_shape[] = {N, b, b, C, H, W}, crd_shape[] = {N, C, b, b, H, W};
     const int dcr_axes[] = {0, 3, 4, 1, 5, 2}, crd_axes[] = {0, 1, 4, 2, 5, 3};
     mica_array y = mica_reshape(n->s, x, crd ? crd_shape : dcr_shape, 6);
     y = mica_transpose(n->s, y, crd ? crd_axes : dcr_axes);
-    return mc_onnx_give(n, 0, mica_reshape(n->s, y, (int64_t[]){N, C, H * b, W * b}, 4));
+    return mc_onnx_give(
+        n, 0, mica_reshape(n->s, y, (int64_t[]){N, C, mc_dim_mul(H, b), mc_dim_mul(W, b)}, 4));
 }
 
 mica_status mc_onnx_space_to_depth(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int64_t b = mc_onnx_int(n, "blocksize", 1);
-    if (mica_array_ndim(x) != 4 || b < 1 || b > INT16_MAX || mica_array_dim(x, 2) % b != 0 ||
-        mica_array_dim(x, 3) % b != 0)
+    if (mica_array_ndim(x) != 4 || b < 1 || b > INT16_MAX ||
+        mc_dim_mod(mica_array_dim(x, 2), b) != 0 || mc_dim_mod(mica_array_dim(x, 3), b) != 0)
         return mc_fail(MICA_ESHAPE, "its operand has no such blocks");
     int64_t N = mica_array_dim(x, 0), C = mica_array_dim(x, 1);
-    int64_t H = mica_array_dim(x, 2) / b, W = mica_array_dim(x, 3) / b;
+    int64_t H = mc_dim_div(mica_array_dim(x, 2), b), W = mc_dim_div(mica_array_dim(x, 3), b);
     mica_array y = mica_reshape(n->s, x, (int64_t[]){N, C, H, b, W, b}, 6);
     bool crd = mc_str_is(mc_onnx_text(n, "mode", "DCR"), "CRD");
     const int dcr_axes[] = {0, 3, 5, 1, 2, 4}, crd_axes[] = {0, 1, 3, 5, 2, 4};
     y = mica_transpose(n->s, y, crd ? crd_axes : dcr_axes);
-    return mc_onnx_give(n, 0, mica_reshape(n->s, y, (int64_t[]){N, C * b * b, H, W}, 4));
+    return mc_onnx_give(n, 0, mica_reshape(n->s, y, (int64_t[]){N, mc_dim_mul(C, b * b), H, W}, 4));
 }
 
 /* ---- triangles, reversed rows ---- */

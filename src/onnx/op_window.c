@@ -1,70 +1,15 @@
 /* Convolutions and pools, which compute with the channels last, and norms over channels. */
-#include "onnx/import.h"
+#include "onnx/window.h"
 
 #include "base/alloc.h"
 #include "base/integer.h"
+#include "graph/dim.h"
+#include "op/window.h"
 
 #include <mica/nn.h>
 #include <mica/ops.h>
 
-/* ---- windows ---- */
-
-typedef struct window {
-    int spatial;
-    int64_t kernel[MICA_MAX_SPATIAL], stride[MICA_MAX_SPATIAL], dilation[MICA_MAX_SPATIAL];
-    int64_t lo[MICA_MAX_SPATIAL], hi[MICA_MAX_SPATIAL];
-    bool given; /* padding by numbers, not by auto_pad */
-} window;
-
-static mica_status read_list(const mc_onnx_node *n, const char *name, int want, int64_t otherwise,
-                             int64_t *list) {
-    int count;
-    MC_TRY(mc_onnx_ints(n, name, want, list, &count));
-    if (count >= 0 && count != want) return mc_fail(MICA_EFORMAT, "%s has %d numbers", name, count);
-    for (int i = 0; i < want; i++) {
-        if (count < 0) list[i] = otherwise;
-        if (list[i] < -INT32_MAX || list[i] > INT32_MAX)
-            return mc_fail(MICA_EFORMAT, "%s is out of range", name);
-    }
-    return MICA_OK;
-}
-
-/* Padding such that a result is as long as the operand over the stride. */
-static void pad_same(window *w, int i, int64_t length, bool upper) {
-    int64_t out = (length + w->stride[i] - 1) / w->stride[i];
-    int64_t total = (out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - length;
-    total = mc_max(total, 0);
-    w->lo[i] = upper ? total / 2 : total - total / 2;
-    w->hi[i] = total - w->lo[i];
-}
-
-/* kernel: that of the weights; NULL: the attribute. */
-static mica_status read_window(const mc_onnx_node *n, const int64_t *kernel, window *w) {
-    mica_array x = n->in[0].x;
-    int64_t pads[2 * MICA_MAX_SPATIAL];
-    mc_str how = mc_onnx_text(n, "auto_pad", "NOTSET");
-    w->spatial = mica_array_ndim(x) - 2;
-    if (w->spatial < 1 || w->spatial > MICA_MAX_SPATIAL)
-        return mc_fail(MICA_EUNSUPPORTED, "its operand has %d axes; mica has 3 to %d of them",
-                       w->spatial + 2, MICA_MAX_SPATIAL + 2);
-    MC_TRY(read_list(n, "kernel_shape", w->spatial, 0, w->kernel));
-    MC_TRY(read_list(n, "strides", w->spatial, 1, w->stride));
-    MC_TRY(read_list(n, "dilations", w->spatial, 1, w->dilation));
-    MC_TRY(read_list(n, "pads", 2 * w->spatial, 0, pads));
-    bool same = mc_str_is(how, "SAME_UPPER") || mc_str_is(how, "SAME_LOWER");
-    w->given = mc_str_is(how, "NOTSET");
-    if (!same && !w->given && !mc_str_is(how, "VALID")) return mc_onnx_refuse("this auto_pad");
-    for (int i = 0; i < w->spatial; i++) {
-        if (kernel) w->kernel[i] = kernel[i];
-        w->lo[i] = w->given ? pads[i] : 0;
-        w->hi[i] = w->given ? pads[w->spatial + i] : 0;
-        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 ||
-            w->kernel[i] > INT32_MAX / w->dilation[i])
-            return mc_fail(MICA_EFORMAT, "its window is out of range");
-        if (same) pad_same(w, i, mica_array_dim(x, 2 + i), mc_str_is(how, "SAME_UPPER"));
-    }
-    return MICA_OK;
-}
+#include <math.h>
 
 /* ---- convolutions ---- */
 
@@ -96,21 +41,16 @@ static mica_array weights_last(mica_scope *s, mica_array w, int64_t kind) {
 
 mica_status mc_onnx_conv_op(mc_onnx_node *n) {
     mica_array w = n->in[1].x;
-    window win;
     bool known = n->in[1].known && (!mc_onnx_has(n, 2) || n->in[2].known) && !n->in[0].known;
     mc_onnx_conv conv = {.x = mc_onnx_last(n, 0), .bias = mc_onnx_x(n, 2)};
     if (mica_array_ndim(w) != mica_array_ndim(n->in[0].x))
         return mc_fail(MICA_ESHAPE, "its weights have another number of axes than its operand");
-    MC_TRY(read_window(n, mica_array_shape(w) + 2, &win));
+    MC_TRY(mc_onnx_read_conv(n, w, &conv.options));
+    bool done = false;
+    MC_TRY(mc_onnx_steps_conv(n, &conv.options, &done));
+    if (done) return MICA_OK;
     MC_TRY(mc_onnx_formed(n, 1, MC_ONNX_LAST, weights_last, &conv.w));
     known = known && conv.w.scope == n->import->constants;
-    conv.options.groups = mc_onnx_int(n, "group", 1);
-    for (int i = 0; i < win.spatial; i++) {
-        conv.options.stride[i] = win.stride[i];
-        conv.options.kernel_dilation[i] = win.dilation[i];
-        conv.options.padding_lo[i] = win.lo[i];
-        conv.options.padding_hi[i] = win.hi[i];
-    }
     return give_conv(n, &conv, known);
 }
 
@@ -133,7 +73,7 @@ static mica_array exchange(mica_scope *s, mica_array w, int64_t groups) {
 }
 
 /* Padding of a transposed convolution: by numbers, by auto_pad, or by the result's lengths. */
-static mica_status pad_transposed(const mc_onnx_node *n, window *w, const int64_t *more) {
+static mica_status pad_transposed(const mc_onnx_node *n, mc_onnx_window *w, const int64_t *more) {
     int64_t shape[MICA_MAX_SPATIAL];
     int count;
     mc_str how = mc_onnx_text(n, "auto_pad", "NOTSET");
@@ -157,14 +97,14 @@ static mica_status pad_transposed(const mc_onnx_node *n, window *w, const int64_
 
 mica_status mc_onnx_conv_transpose(mc_onnx_node *n) {
     mica_array w = n->in[1].x;
-    window win;
+    mc_onnx_window win;
     int64_t groups = mc_onnx_int(n, "group", 1), more[MICA_MAX_SPATIAL];
     mc_onnx_conv conv = {.x = mc_onnx_last(n, 0), .bias = mc_onnx_x(n, 2)};
     if (mica_array_ndim(w) != mica_array_ndim(n->in[0].x) || groups < 1 || groups > INT32_MAX ||
         mica_array_dim(w, 0) % groups != 0)
         return mc_fail(MICA_ESHAPE, "its weights do not fit");
-    MC_TRY(read_window(n, mica_array_shape(w) + 2, &win));
-    MC_TRY(read_list(n, "output_padding", win.spatial, 0, more));
+    MC_TRY(mc_onnx_read_window(n, mica_array_shape(w) + 2, &win));
+    MC_TRY(mc_onnx_read_list(n, "output_padding", win.spatial, 0, more));
     MC_TRY(pad_transposed(n, &win, more));
     MC_TRY(mc_onnx_formed(n, 1, groups, exchange, &conv.w));
     conv.options.groups = groups;
@@ -182,8 +122,8 @@ mica_status mc_onnx_conv_transpose(mc_onnx_node *n) {
 /* ---- pools ---- */
 
 static mica_status pool(mc_onnx_node *n, mica_array last, mica_window_kind kind, mica_array *y) {
-    window w;
-    MC_TRY(read_window(n, NULL, &w));
+    mc_onnx_window w;
+    MC_TRY(mc_onnx_read_window(n, NULL, &w));
     mica_pool_options options = {
         .exclude_padding = mc_onnx_int(n, "count_include_pad", 0) == 0,
         .ceil = mc_onnx_int(n, "ceil_mode", 0) != 0 && w.given,
@@ -199,9 +139,116 @@ static mica_status pool(mc_onnx_node *n, mica_array last, mica_window_kind kind,
     return MICA_OK;
 }
 
+/* Where each maximum was: its place among all of [N, C, places..]. y and the result with the
+ * channels last. */
+static mica_status give_places(mc_onnx_node *n, mica_array x, mica_array y) {
+    mc_onnx_window w;
+    mc_window windows[MICA_MAX_SPATIAL];
+    int64_t shape[MICA_MAX_NDIM], area = 1, taps = 1, after = 1;
+    int ndim = mica_array_ndim(x);
+    mica_scope *s = n->s;
+    MC_TRY(mc_onnx_read_window(n, NULL, &w));
+    int64_t column = mc_onnx_int(n, "storage_order", 0), step[MICA_MAX_SPATIAL];
+    if (column < 0 || column > 1) return mc_onnx_refuse("this storage_order");
+    for (int k = 0; k < ndim; k++) {
+        if (mc_dim_has_symbols(mica_array_dim(x, k)))
+            return mc_onnx_refuse("the indices of a pool of any size");
+        shape[k] = mica_array_dim(y, k);
+    }
+    for (int i = 0; i < w.spatial; i++) {
+        int64_t length = mica_array_dim(x, 1 + i);
+        int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
+        int64_t used = (shape[1 + i] - 1) * w.stride[i] + reach; /* ceil_mode may go beyond */
+        windows[i] = (mc_window){
+            length, w.kernel[i], w.stride[i], w.dilation[i], 1, w.lo[i], used - length - w.lo[i]};
+        area *= length;
+        taps *= w.kernel[i];
+    }
+    for (int i = 0; i < w.spatial; i++) { /* the last axis is the fastest, or the first */
+        int k = column ? i : w.spatial - 1 - i;
+        step[k] = after;
+        after *= windows[k].length;
+    }
+    mica_array padded =
+        mc_window_pad(s, mica_astype(s, x, MICA_F32), windows, w.spatial, 1, -INFINITY);
+    mica_array view = mc_window_view(s, padded, windows, w.spatial, 1);
+    shape[ndim] = shape[ndim - 1];
+    shape[ndim - 1] = taps;
+    view = mica_reshape(s, view, shape, ndim + 1);
+    mica_array tap = mica_astype(s, mica_argmax(s, view, ndim - 1, false), MICA_I64);
+    mica_array at = mica_scalar(s, 0, MICA_I64);
+    for (int i = w.spatial - 1; i >= 0; i--) {
+        mica_array size = mica_scalar(s, (double)w.kernel[i], MICA_I64);
+        mica_array own = mica_remainder(s, tap, size);
+        mica_array first =
+            mica_arange(s, -(double)w.lo[i], (double)(shape[1 + i] * w.stride[i] - w.lo[i]),
+                        (double)w.stride[i], MICA_I64);
+        own = mica_multiply(s, own, mica_scalar(s, (double)w.dilation[i], MICA_I64));
+        own = mica_add(s, own, mc_onnx_along(s, first, 1 + i, ndim));
+        own = mica_multiply(s, own, mica_scalar(s, (double)step[i], MICA_I64));
+        at = mica_add(s, at, own);
+        tap = mica_floor_divide(s, tap, size);
+    }
+    int64_t rows = mica_array_dim(x, 0), channels = mica_array_dim(x, -1);
+    mica_array image = mica_arange(s, 0, (double)(rows * channels), 1, MICA_I64);
+    image = mica_multiply(s, image, mica_scalar(s, (double)area, MICA_I64));
+    int64_t each[MICA_MAX_NDIM] = {rows};
+    for (int k = 1; k < ndim; k++)
+        each[k] = k == ndim - 1 ? channels : 1;
+    return mc_onnx_give_last(n, 1, mica_add(s, at, mica_reshape(s, image, each, ndim)));
+}
+
+/* A result that is much larger than its operand must be small. */
+enum { MAX_UNPOOLED = 1 << 22, UNPOOLED_BY_ELEMENT = 256 };
+
+/* x at the places that a pool gave, zeros elsewhere. */
+mica_status mc_onnx_max_unpool(mc_onnx_node *n) {
+    mc_onnx_window w;
+    mica_array x = n->in[0].x, at = mica_astype(n->s, n->in[1].x, MICA_I64);
+    int64_t shape[MICA_MAX_NDIM], want[MICA_MAX_NDIM], before[MICA_MAX_NDIM] = {0},
+                                                       after[MICA_MAX_NDIM] = {0}, size = 1;
+    int count, ndim = mica_array_ndim(x);
+    MC_TRY(mc_onnx_read_window(n, NULL, &w));
+    MC_TRY(mc_onnx_operand_ints(n, 2, MICA_MAX_NDIM, want, &count));
+    for (int k = 0; k < ndim; k++) {
+        shape[k] = mica_array_dim(x, k);
+        if (mc_dim_has_symbols(shape[k])) return mc_onnx_refuse("unpooling of any size");
+        if (k >= 2)
+            shape[k] =
+                (shape[k] - 1) * w.stride[k - 2] + w.kernel[k - 2] - w.lo[k - 2] - w.hi[k - 2];
+        if (shape[k] < 0 || __builtin_mul_overflow(size, shape[k], &size))
+            return mc_fail(MICA_ESHAPE, "its result's shape is out of range");
+    }
+    if (count >= 0 && count != ndim) return mc_fail(MICA_ESHAPE, "its output_shape does not fit");
+    if (mica_array_size(at) != mica_array_size(x))
+        return mc_fail(MICA_ESHAPE, "its indices do not fit");
+    int64_t room = 1;
+    for (int k = 0; k < ndim; k++)
+        if (__builtin_mul_overflow(room, count >= 0 ? mc_max(want[k], 0) : shape[k], &room))
+            room = INT64_MAX;
+    if (mc_max(size, room) > MAX_UNPOOLED &&
+        mc_max(size, room) / UNPOOLED_BY_ELEMENT > mica_array_size(x))
+        return mc_onnx_refuse("unpooling to so much more than there is");
+    const int64_t flat[] = {mica_array_size(x)};
+    mica_array y = mica_zeros(n->s, &size, 1, mica_array_dtype(x));
+    y = mica_put_along_axis(n->s, y, mica_reshape(n->s, at, flat, 1),
+                            mica_reshape(n->s, x, flat, 1), 0);
+    y = mica_reshape(n->s, y, shape, ndim);
+    for (int k = 0; count >= 0 && k < ndim; k++) {
+        if (want[k] < shape[k]) return mc_onnx_refuse("an output_shape that is smaller");
+        after[k] = want[k] - shape[k];
+    }
+    if (count >= 0) y = mica_pad(n->s, y, before, after, mica_scalar(n->s, 0, mica_array_dtype(x)));
+    return mc_onnx_give(n, 0, y);
+}
+
 mica_status mc_onnx_max_pool(mc_onnx_node *n) {
     mica_array y;
-    if (n->n_out > 1 && *n->proto->output[1]) return mc_onnx_refuse("the indices of a pool");
+    if (n->n_out > 1 && *n->proto->output[1]) {
+        MC_TRY(pool(n, mc_onnx_last(n, 0), MICA_WINDOW_MAX, &y));
+        MC_TRY(give_places(n, mc_onnx_last(n, 0), y));
+        return mc_onnx_give_last(n, 0, y);
+    }
     MC_TRY(pool(n, mc_onnx_last(n, 0), MICA_WINDOW_MAX, &y));
     return mc_onnx_give_last(n, 0, y);
 }
@@ -276,16 +323,38 @@ static mica_status change_conv(mc_onnx_node *n, mica_array a, mica_array b) {
     return give_conv(n, &conv, true);
 }
 
+/* By the moments of x itself; results 1 and 2 are the running ones. */
+static mica_status train_norm(mc_onnx_node *n) {
+    mica_scope *s = n->s;
+    mica_array x = mc_onnx_last(n, 0), moments[2], f = mc_onnx_as_f32(n, x);
+    int axes[MICA_MAX_NDIM], count = 0;
+    double momentum = mc_onnx_real(n, "momentum", 0.9f);
+    for (int k = 0; k + 1 < mica_array_ndim(x); k++)
+        axes[count++] = k;
+    moments[0] = mica_mean(s, f, axes, count, false);
+    moments[1] = mica_var(s, f, axes, count, false, 0);
+    for (size_t i = 0; i < 2; i++) {
+        mica_array old = mica_multiply(s, n->in[3 + i].x, mc_onnx_f32(n, momentum));
+        mica_array new = mica_multiply(s, moments[i], mc_onnx_f32(n, 1 - momentum));
+        MC_TRY(mc_onnx_give(n, 1 + i, mica_add(s, old, new)));
+    }
+    mica_array eps = mc_onnx_f32(n, mc_onnx_real(n, "epsilon", 1e-5f));
+    mica_array a = mica_multiply(s, n->in[1].x, mica_rsqrt(s, mica_add(s, moments[1], eps)));
+    f = mica_multiply(s, mica_subtract(s, f, moments[0]), a);
+    f = mica_add(s, f, n->in[2].x);
+    return mc_onnx_give_last(n, 0, mica_astype(s, f, mica_array_dtype(x)));
+}
+
 /* x a + b with a = scale / sqrt(var + eps), b = bias - mean a */
 mica_status mc_onnx_batch_norm(mc_onnx_node *n) {
     bool known = true;
-    if (mc_onnx_int(n, "training_mode", 0)) return mc_onnx_refuse("norms while training");
     for (size_t i = 1; i < 5; i++) {
         known = known && n->in[i].known;
         if (mica_array_ndim(n->in[i].x) != 1)
             return mc_fail(MICA_ESHAPE, "operand %zu is no vector", i);
     }
     if (mica_array_ndim(n->in[0].x) < 2) return mc_fail(MICA_ESHAPE, "its operand has no channels");
+    if (mc_onnx_int(n, "training_mode", 0)) return train_norm(n);
     mica_scope *s = known ? n->import->constants : n->s;
     mica_array var = n->in[4].x, eps = mica_scalar(s, mc_onnx_real(n, "epsilon", 1e-5f), MICA_F32);
     mica_array a = mica_multiply(s, n->in[1].x, mica_rsqrt(s, mica_add(s, var, eps)));

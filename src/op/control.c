@@ -391,7 +391,7 @@ static void close_bodies(building *b) {
 static mica_status end(building *b, mica_status status, mica_array *results, size_t n) {
     close_bodies(b);
     mc_arena_deinit(&b->arena);
-    if (status != MICA_OK && b->began) mc_scope_forget_error(b->s); /* the caller gets it */
+    if (status != MICA_OK && b->began) mica_scope_clear_error(b->s); /* the caller gets it */
     for (size_t i = 0; status != MICA_OK && results && i < n; i++)
         results[i] = (mica_array){b->s, MC_ABSENT};
     return status;

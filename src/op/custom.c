@@ -12,8 +12,8 @@ static mica_status custom_infer(const void *attr, const mc_layout *const *in, in
                                 mc_layout *out) {
     const mc_attr_custom *a = attr;
     mica_shape shapes[MICA_CUSTOM_OPERANDS], result = {0};
-    const mica_custom_op *op = mc_custom_find(a);
-    if (!op) return MICA_EUNSUPPORTED;
+    const mica_custom_op *op;
+    MC_TRY(mc_custom_find(a, &op));
     if (a->n < 0 || a->n > MICA_CUSTOM_NUMBERS)
         return mc_fail(MICA_EINVAL, "custom: %lld numbers", (long long)a->n);
     for (int i = 0; i < n_in; i++)
@@ -30,14 +30,15 @@ const mc_op_def mc_op_custom = {.name = "custom",
                                 .min_in = 1,
                                 .max_in = MICA_CUSTOM_OPERANDS,
                                 .variadic = true,
+                                .acts = true,
                                 MC_ATTR(custom),
                                 .infer = custom_infer};
 
 static bool custom_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     const mc_attr_custom *a = n->attr;
-    const mica_custom_op *op = mc_custom_find(a);
+    const mica_custom_op *op;
     mica_array all[MICA_CUSTOM_OPERANDS] = {MICA_NONE};
-    if (!op) return false;
+    if (mc_scope_set_status(n->s, mc_custom_find(a, &op)) != MICA_OK) return true;
     if (!op->vjp) {
         mc_scope_fail(n->s, MICA_EUNSUPPORTED, "custom op \"%s\" has no vjp", op->name);
         return true;

@@ -124,7 +124,7 @@ mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b) {
 }
 
 mica_array mc_matmul_rows(mica_scope *s, mica_array x, mica_array w, bool fast) {
-    return record_matmul(s, x, mica_transpose(s, w, NULL), fast);
+    return record_matmul(s, x, mica_swapaxes(s, w, -1, -2), fast);
 }
 
 mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b, float alpha,

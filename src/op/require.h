@@ -10,4 +10,10 @@
  * the op copies it. */
 mica_array mc_require(mica_scope *s, mica_array x, mica_array holds, mc_requirement what);
 
+/* x, of which the first `count` elements along an axis count: i64 [], no more than the axis has.
+ * Where x and count are results of a program, an executable gives these elements alone. */
+mica_array mc_require_count(mica_scope *s, mica_array x, mica_array count, int axis);
+/* Whether an array is such a one, and its axis and the node of its count. */
+bool mc_required_count(mica_array x, int *axis, uint32_t *count);
+
 #endif

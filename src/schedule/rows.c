@@ -568,8 +568,7 @@ static bool may_follow(const mc_schedule *s, const step *t) {
     if (!s->local->device->backend->late) return false;
     for (size_t i = 0; i < t->n; i++) {
         mc_session *session = t->sessions[i];
-        if (!mc_stream_goes_on(t->rows[i]->stream) || !mc_cache_is_together(&session->cache) ||
-            !mc_cache_can_reserve(&session->cache, 2) ||
+        if (!mc_stream_goes_on(t->rows[i]->stream) || !mc_cache_can_reserve(&session->cache, 2) ||
             mc_cache_reserve(&session->cache, session->scope, 2, 2) != MICA_OK)
             return false;
     }

@@ -50,12 +50,6 @@ static void put_tokens(mc_put *put, const mica_tokenizer *tok, const int32_t *id
     mc_put_close(put, ']');
 }
 
-static bool finish(mc_exchange *http, mc_put *put) {
-    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
-}
-
 static bool tokenize(mc_exchange *http) {
     tokenize_values values;
     int32_t *ids;
@@ -76,7 +70,7 @@ static bool tokenize(mc_exchange *http) {
     put_tokens(&put, tok, ids, n, values.pieces);
     mc_put_close(&put, '}');
     mica_free(ids);
-    return finish(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 typedef struct detokenize_values {
@@ -123,7 +117,7 @@ static bool detokenize(mc_exchange *http) {
     mc_put_str(&put, "prompt", (mc_str){text, len});
     mc_put_close(&put, '}');
     mica_free(text);
-    return finish(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 typedef struct template_values {
@@ -167,7 +161,7 @@ static bool apply_template(mc_exchange *http) {
     mc_put_str(&put, "prompt", (mc_str){text.data, text.len});
     mc_put_close(&put, '}');
     mc_buffer_deinit(&text);
-    return finish(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 /* ---- the tokenizer itself ---- */
@@ -217,7 +211,7 @@ static bool tell_tokenizer(mc_exchange *http) {
     else
         mc_put_null(&put, "chat_template");
     mc_put_close(&put, '}');
-    return finish(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 #define TABLE(fields) \

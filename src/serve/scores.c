@@ -24,7 +24,7 @@ typedef struct scores {
     size_t count;       /* of results */
     mc_json *documents; /* [second.count] as they were given; NULL: not asked for */
     bool list;          /* the answer is an array, as text-embeddings-inference has it */
-    mc_pairs pairs;     /* for a cross-encoder */
+    mc_pairs pairs;     /* for a model that ranks */
     mc_str *texts;      /* [pairs.count] of them; NULL: another model */
 } scores;
 
@@ -239,8 +239,8 @@ static bool check_fields(const score_values *values, mc_failure *failure) {
 static bool read_pairs(scores *e, const score_values *values) {
     mc_failure *failure = &e->evaluation.http->failure;
     const mica_model *model = e->evaluation.served->model;
-    if (!mc_inputs_read(values->text_1, "text_1", model, true, &e->first, failure) ||
-        !mc_inputs_read(values->text_2, "text_2", model, true, &e->second, failure))
+    if (!mc_inputs_read(values->text_1, "text_1", model, &(mc_input_form){0}, &e->first, failure) ||
+        !mc_inputs_read(values->text_2, "text_2", model, &(mc_input_form){0}, &e->second, failure))
         return false;
     e->count = e->second.count;
     return e->first.count == 1 || e->first.count == e->count ||
@@ -256,7 +256,7 @@ static bool score(mc_exchange *http) {
     scores *e = new_scores(http, values.model, pairs ? &pair_ops : &score_ops);
     if (!e) return false;
     bool done = pairs ? read_pairs(e, &values)
-                      : mc_inputs_read(values.input, "input", e->evaluation.served->model, false,
+                      : mc_inputs_read(values.input, "input", e->evaluation.served->model, NULL,
                                        &e->first, &http->failure);
     if (!pairs) e->count = e->first.count;
     if (done) return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
@@ -289,10 +289,13 @@ static const mc_field rerank_fields[] = {
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
      .offset = RERANK(documents),
-     .help = "up to 2048 texts, or objects with a text. relevance_score is a cross-encoder's score "
-             "of the query and the document; of another model the geometric mean of "
-             "the probabilities of the query's tokens behind the document and a line feed: exp(1/n "
-             "sum ln P(q[i] | document, line feed, q[0 .. i - 1]))"},
+     .help =
+         "up to 2048 texts, or objects with a text. relevance_score is a cross-encoder's score "
+         "of the query and the document; a language model with ChatML's format, or a LogitScore "
+         "module, is asked, as by mica_rerank; of another one it is the geometric mean of the "
+         "probabilities of the "
+         "query's tokens behind the document and a line feed: exp(1/n sum ln P(q[i] | document, "
+         "line feed, q[0 .. i - 1]))"},
     {.name = "texts",
      .kind = MC_FIELD_JSON,
      .types = MC_FIELD_IS_ARRAY,
@@ -421,8 +424,7 @@ static mica_status score_pairs(scores *e, rank *ranks) {
     if (!all) return mc_fail_nomem("scores");
     const mica_task_options options = options_of(e);
     mica_status status = mc_model_local(e->evaluation.served->model, &local);
-    if (status == MICA_OK)
-        status = mc_rerank_pairs(local, &e->pairs, &options, all, &e->second.tokens);
+    if (status == MICA_OK) status = mc_rerank(local, &e->pairs, &options, all, &e->second.tokens);
     for (size_t i = 0; status == MICA_OK && i < count; i++)
         ranks[i] = (rank){.index = i, .score = (double)all[i]};
     mc_free(all);
@@ -488,13 +490,13 @@ static bool encode_document(scores *e, mc_str text, int64_t max_tokens, mc_compl
     return done;
 }
 
-/* Makes room for the documents of pairs, if the model reads pairs. */
+/* Makes room for the documents of pairs, if the model ranks. */
 static bool open_pairs(scores *e, const rerank_values *values, size_t count) {
     mc_failure *failure = &e->evaluation.http->failure;
     const mc_session_model *local;
-    bool reads =
-        mc_model_local(e->evaluation.served->model, &local) == MICA_OK && local->lm->ranker;
-    if (!reads && (values->raw_scores || values->truncate))
+    bool is_local = mc_model_local(e->evaluation.served->model, &local) == MICA_OK;
+    bool reads = is_local && mc_reranks(local->lm);
+    if (!(reads && local->lm->ranker) && (values->raw_scores || values->truncate))
         return mc_failure_set(failure, 400, "invalid_value",
                               values->raw_scores ? "raw_scores" : "truncate",
                               "true is for cross-encoders, which the model is not");

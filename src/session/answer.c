@@ -74,6 +74,7 @@ mica_status mc_answer_open(mc_answer *answer, const mc_answer_model *model, cons
     answer->min_tokens = options->min_tokens;
     answer->max_tokens = options->max_tokens ? options->max_tokens : INT64_MAX;
     answer->echo = options->echo ? answer->prompt : 0;
+    answer->tokenizer = model->tokenizer;
     if (!model->tokenizer) return MICA_OK;
     return mica_decoder_stream_open(model->tokenizer, true, &answer->decoder);
 }
@@ -137,12 +138,19 @@ static bool end(mc_answer *answer, mica_finish finish, mica_token *token) {
     return token->len > 0;
 }
 
-/* Decodes the text of a new token. */
+static bool is_special(const mc_answer *answer, int32_t id) {
+    return answer->decoder && mica_tokenizer_is_special(answer->tokenizer, id);
+}
+
+/* Decodes the text of a new token. Stop strings do not go on behind special tokens: what comes
+ * before these is handed out before them. */
 static mica_status decode_text(mc_answer *answer, mica_token *token, bool *found) {
     bool early = answer->generated < answer->min_tokens;
     if (answer->decoder)
         MC_TRY(mica_decoder_stream_push(answer->decoder, token->id, &token->text, &token->len));
-    return look_for_stops(answer, token, early ? MC_STOPS_IGNORED : MC_STOPS_ON, found);
+    MC_TRY(look_for_stops(answer, token, early ? MC_STOPS_IGNORED : MC_STOPS_ON, found));
+    if (*found || !answer->stop_text.count || !is_special(answer, token->id)) return MICA_OK;
+    return mc_stop_text_break(&answer->stop_text, &token->text, &token->len);
 }
 
 /* Hands out a token of the prompt. */

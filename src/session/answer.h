@@ -28,8 +28,9 @@ typedef struct mc_answer { /* zero is closed */
     mc_tokens text;        /* prompt, then answer; holds the whole prompt until that is computed */
     mc_buffer stops;       /* int32 */
     mc_stop_text stop_text;
-    mica_decoder_stream *decoder; /* NULL: tokens have no text */
-    int64_t room, prompt;         /* tokens: room for all; of the prompt */
+    mica_decoder_stream *decoder;    /* NULL: tokens have no text */
+    const mica_tokenizer *tokenizer; /* the decoder's */
+    int64_t room, prompt;            /* tokens: room for all; of the prompt */
     int64_t min_tokens, max_tokens;
     int64_t echo;                 /* prompt tokens still to be handed out */
     int64_t truncated, generated; /* tokens: cut from the prompt; handed out */

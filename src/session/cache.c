@@ -135,9 +135,11 @@ mica_status mc_cache_collect(mc_cache *cache, mica_scope *home, mica_array *more
 }
 
 bool mc_cache_has_room(const mc_cache *cache, int64_t n) {
-    for (int i = 0; i < cache->plan.n; i++)
-        if (cache->states[i]->kind->together || cache->states[i]->count + n > cache->states[i]->cap)
+    for (int i = 0; i < cache->plan.n; i++) {
+        const mc_state *state = cache->states[i];
+        if (state->kind->entries && (state->kind->together || state->count + n > state->cap))
             return false;
+    }
     return true;
 }
 

@@ -33,11 +33,7 @@ static bool same_span(mc_entry_span a, mc_entry_span b) {
 
 static mc_entry_shape shape_of(const planning *p, int layer) {
     const mc_attention_spec *a = mc_spec_attention(&p->lm->spec, layer);
-    return (mc_entry_shape){a->kv_heads, mc_lm_kv_width(p->lm, a->head_dim)};
-}
-
-static bool same_shape(mc_entry_shape a, mc_entry_shape b) {
-    return a.heads == b.heads && a.width == b.width;
+    return (mc_entry_shape){a->kv_heads, mc_lm_kv_width(p->lm, a->head_dim), a->latent ? 1 : 2};
 }
 
 static const mc_state_ops *kind_of(const planning *p, int layer) {
@@ -63,9 +59,9 @@ static bool has_slot(const planning *p, int layer) {
 
 /* Whether two layers can have slots of one state. */
 static bool alike(const planning *p, int a, int b) {
-    return a == b ||
-           (kind_of(p, a) == kind_of(p, b) && kind_of(p, a)->entries &&
-            same_span(span_of(p, a), span_of(p, b)) && same_shape(shape_of(p, a), shape_of(p, b)));
+    return a == b || (kind_of(p, a) == kind_of(p, b) && kind_of(p, a)->entries &&
+                      same_span(span_of(p, a), span_of(p, b)) &&
+                      mc_entry_same_shape(shape_of(p, a), shape_of(p, b)));
 }
 
 /* Layers from `first` on that are alike to it and have slots; 0: an earlier one is alike. */
@@ -93,7 +89,7 @@ static int common_size(const planning *p, int layer) {
     int size = 0;
     for (int i = 0; i < p->plan->layers; i++)
         if (has_slot(p, i) && kind_of(p, i)->together &&
-            same_shape(shape_of(p, i), shape_of(p, layer)))
+            mc_entry_same_shape(shape_of(p, i), shape_of(p, layer)))
             size = greatest_divisor(count_alike(p, i), size);
     return size;
 }

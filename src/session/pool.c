@@ -15,8 +15,12 @@ enum { BLOCK = 64, TEXT = 8192, CHUNK = 512, SNAPSHOTS = 64, SHARE = 8 };
 
 /* ---- the layout ---- */
 
+size_t mc_kv_part_arrays(const mc_kv_part *part) {
+    return (size_t)part->shape.arrays * (size_t)part->slots;
+}
+
 static uint64_t block_bytes(const mc_kv_pool *pool, const mc_kv_part *part) {
-    return 2 * (uint64_t)part->slots * (uint64_t)pool->block *
+    return (uint64_t)mc_kv_part_arrays(part) * (uint64_t)pool->block *
            (uint64_t)mc_entry_bytes(pool->lm, part->shape);
 }
 
@@ -24,9 +28,7 @@ static uint64_t block_bytes(const mc_kv_pool *pool, const mc_kv_part *part) {
 static int part_for(mc_kv_pool *pool, int group) {
     const mc_planned_state *state = &pool->plan.states[group];
     for (int c = 0; c < pool->n_parts; c++)
-        if (pool->parts[c].shape.heads == state->shape.heads &&
-            pool->parts[c].shape.width == state->shape.width)
-            return c;
+        if (mc_entry_same_shape(pool->parts[c].shape, state->shape)) return c;
     mc_kv_part *part = &pool->parts[pool->n_parts];
     *part = (mc_kv_part){.shape = state->shape, .group = group, .slots = state->slots};
     part->block_bytes = block_bytes(pool, part);
@@ -243,7 +245,7 @@ static mica_status open_lists(mc_kv_pool *pool) {
     mica_array *next;
     size_t written = 0;
     for (int c = 0; c < pool->n_parts; c++)
-        pool->n_arrays += 2 * (size_t)pool->parts[c].slots;
+        pool->n_arrays += mc_kv_part_arrays(&pool->parts[c]);
     for (int g = 0; g < pool->n_groups; g++)
         written += (size_t)mc_kv_part_of(pool, g)->slots;
     pool->arrays = next = mc_calloc(3 * pool->n_arrays, sizeof *next);
@@ -254,7 +256,7 @@ static mica_status open_lists(mc_kv_pool *pool) {
         part->arrays = next;
         part->params = next + pool->n_arrays;
         part->next = next + 2 * pool->n_arrays;
-        next += 2 * part->slots;
+        next += mc_kv_part_arrays(part);
     }
     bool *list = pool->written;
     for (int g = 0; g < pool->n_groups; g++) {
@@ -269,7 +271,7 @@ static mica_status open_arrays(mc_kv_pool *pool) {
     MC_TRY(mica_scope_open(pool->device, &pool->scope));
     MC_TRY(mica_scope_open(pool->device, &pool->recording));
     for (int c = 0; c < pool->n_parts; c++)
-        for (int i = 0; i < 2 * pool->parts[c].slots; i++)
+        for (size_t i = 0; i < mc_kv_part_arrays(&pool->parts[c]); i++)
             pool->parts[c].arrays[i] = make_array(pool, &pool->parts[c]);
     MC_TRY(mica_scope_status(pool->scope));
     /* Once as after a pass: the scope then has room for what passes leave. */
@@ -524,7 +526,7 @@ static mica_status drop_old_arrays(mc_kv_pool *pool) {
 }
 
 mica_status mc_pool_set_arrays(mc_kv_pool *pool, mc_kv_part *part, const mica_array *results) {
-    MC_TRY(move_arrays(pool, part->arrays, results, 2 * (size_t)part->slots));
+    MC_TRY(move_arrays(pool, part->arrays, results, mc_kv_part_arrays(part)));
     return part == &pool->parts[pool->n_parts - 1] ? drop_old_arrays(pool) : MICA_OK;
 }
 
@@ -590,13 +592,13 @@ static mica_status build_copy(mc_kv_pool *pool, mc_kv_part *part) {
     const int64_t shape[] = {1, pool->block};
     const mica_array more[] = {mica_program_param(s, MICA_I32, shape, 1),
                                mica_program_param(s, MICA_I32, shape, 2)};
-    for (int i = 0; i < 2 * part->slots; i++) {
+    for (size_t i = 0; i < mc_kv_part_arrays(part); i++) {
         mica_array x = part->params[i] = mc_pool_param(pool, part, s);
         mica_array from = mica_swapaxes(s, mica_take(s, x, more[0], 1), 0, 1);
         part->next[i] = mica_kv_write(s, x, from, more[1]);
     }
     mica_status status =
-        build(pool, part->params, part->next, 2 * (size_t)part->slots, more, &part->copy);
+        build(pool, part->params, part->next, mc_kv_part_arrays(part), more, &part->copy);
     mc_scope_reset(s);
     return status;
 }
@@ -607,7 +609,7 @@ static mica_status copy_block(mc_kv_pool *pool, mc_kv_part *part, int32_t from, 
     if (!part->copy) MC_TRY(build_copy(pool, part));
     const mica_array more[] = {mica_from_data(pool->recording, &number, MICA_I32, &one, 1),
                                slots_of(pool, part, &to, pool->block)};
-    mica_status status = run_program(pool, part->copy, part->arrays, 2 * (size_t)part->slots, more);
+    mica_status status = run_program(pool, part->copy, part->arrays, mc_kv_part_arrays(part), more);
     mc_scope_reset(pool->recording);
     return status;
 }

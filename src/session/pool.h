@@ -11,10 +11,10 @@
  * Blocks are numbered through all parts.
  *
  * Memory of a part is two arrays [kv_heads, blocks, block, kv width] for each layer of a group, one
- * for keys and one for values. Passes over sessions write them in place (kv_write) and read them
- * through tables (paged_sdpa). Blocks that follow each other in a table should do so in memory,
- * where attention reads them as one: a table grows by the block behind its last, if that is free,
- * and else goes on in an empty extent of blocks.
+ * for keys and one for values, or one for both. Passes over sessions write them in place (kv_write)
+ * and read them through tables (paged_sdpa). Blocks that follow each other in a table should do so
+ * in memory, where attention reads them as one: a table grows by the block behind its last, if that
+ * is free, and else goes on in an empty extent of blocks.
  *
  * Blocks are counted by reference: tables of several sessions may share them, and so may the cache
  * of prefixes (session/prefix.h). A block that is shared is never written: mc_pool_own copies it
@@ -72,8 +72,8 @@ typedef struct mc_kv_part {
     int64_t idle;       /* blocks that only prefixes have which nobody uses */
     int32_t cursor;     /* the extent where the search for an empty one begins */
     uint64_t block_bytes;
-    mica_array *arrays;         /* [2 * slots]: keys and values of each slot */
-    mica_array *params, *next;  /* [2 * slots] of the pass that is recorded */
+    mica_array *arrays;         /* [shape.arrays * slots]: keys and values of each slot */
+    mica_array *params, *next;  /* the same of the pass that is recorded */
     mica_program *copy, *write; /* of a block, and `written` entries; NULL: none so far */
     int64_t written;
 } mc_kv_part;
@@ -174,15 +174,18 @@ void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);
 /* The part of a group. */
 mc_kv_part *mc_kv_part_of(const mc_kv_pool *pool, int group);
 
+/* The number of a part's arrays. */
+size_t mc_kv_part_arrays(const mc_kv_part *part);
+
 /* A parameter for an array of a part. */
 mica_array mc_pool_param(const mc_kv_pool *pool, const mc_kv_part *part, mica_scope *s);
 
-/* A part's arrays are what a pass left: results [2 * slots], which move to the pool. After those of
+/* A part's arrays are what a pass left: results, which move to the pool. After those of
  * the last part, the old ones are gone.
  *  errors  MICA_ENOMEM; then the pool is lost */
 mica_status mc_pool_set_arrays(mc_kv_pool *pool, mc_kv_part *part, const mica_array *results);
 
-/* Array i of a part, of keys (even) or values, in n blocks, as an array of s: [1, kv_heads,
+/* Array i of a part, in n blocks, as an array of s: [1, kv_heads,
  * n * block, kv width]. Errors are in s. */
 mica_array mc_pool_entries(const mc_kv_part *part, mica_scope *s, int i, const int32_t *ids,
                            int64_t n);

@@ -3,13 +3,16 @@
  *
  * Numbers are in the computer's byte order, in parts (session/file_parts.h):
  *
- *     header    struct header of prefix_file.c: magic, version, byte order, the model's
- *               fingerprint, what computed, the shape of blocks, counts
- *     entries   of each prefix, the one used longest ago first: its hash, and i32 [groups], the
- *               numbers of its blocks in this file, -1: none
- *     blocks    in pieces of 256 blocks or fewer: of each slot the keys, then the values, both
- *               [kv_heads, blocks, block, kv width]
+ *     header     struct header of prefix_file.c: magic, version, byte order, the model's
+ *                fingerprint, what computed, what the states are, counts
+ *     index      of each prefix, the one used longest ago first: its hash, and a bit for each group
+ *                of which there is a block
+ *     blocks     of each prefix and such a group, as its state writes entries (session/state.h)
+ *     snapshots  of each, the one used longest ago first: the hash of the text before it, and the
+ *                states that are in no blocks, as they write themselves
  *     checksum
+ *
+ * Files of version 1 had no snapshots, and blocks of one part alone, in pieces; they are read.
  *
  * Tokens are not in the file, only their hashes, which begin with that of a salt; so texts of
  * another salt do not find them. Keys and values tell much about the texts all the same, so only

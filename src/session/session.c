@@ -329,6 +329,16 @@ mica_status mc_session_settle(mc_session *session) {
     return MICA_OK;
 }
 
+mica_status mc_session_note(mc_session *session, int64_t total) {
+    mc_cache *cache = &session->cache;
+    mica_scope *s = session->scope;
+    if (mc_cache_is_together(cache)) return MICA_OK;
+    mica_status status = mc_cache_collect(cache, s, &session->rows, session->rows.scope != NULL);
+    if (status == MICA_OK) status = mc_cache_snapshot(cache, s, total, false);
+    if (status != MICA_OK) mica_scope_clear_error(s);
+    return status;
+}
+
 mica_status mc_session_reserve(mc_session *session, int64_t n) {
     MC_TRY(mc_session_settle(session));
     session->rows = MICA_NONE;
@@ -400,16 +410,20 @@ static mica_status keep(mc_session *session, const mc_session_wish *wish, const 
     return status;
 }
 
-/* Launches a pass over the token that another one chose, the last in the caches. Its error is kept
- * for who asks for its token: the pass before it is read from the same scope. */
+/* Launches a pass over the token that another one chose, the last in the caches. States that cannot
+ * go back are noted: nobody may take the pass. Its error is kept for who asks for its token: the
+ * pass before it is read from the same scope. */
 static void follow(mc_session *session, mica_array chosen) {
     mc_session_launch *next = &session->follower;
     const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &next->fence};
+    int64_t n = mc_session_count(session);
     next->fence = 0;
-    next->status = run_pass(session, chosen, mc_session_count(session), 1, &wish, next->results);
+    next->status = mc_cache_snapshot(&session->cache, session->scope, n, false);
+    if (next->status == MICA_OK)
+        next->status = run_pass(session, chosen, n, 1, &wish, next->results);
     if (next->status != MICA_OK) {
         snprintf(next->error, sizeof next->error, "%s", mica_last_error());
-        mc_scope_forget_error(session->scope);
+        mica_scope_clear_error(session->scope);
     }
     session->has_follower = true;
 }

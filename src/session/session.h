@@ -188,6 +188,12 @@ void mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
  *  errors  those of mc_session_settle; MICA_ENOMEM. The session is empty then */
 mica_status mc_session_reserve(mc_session *session, int64_t n);
 
+/* Notes how states are after `total` tokens, the last of which may not be counted, that can only go
+ * back to where that was noted: a step may be computed in vain behind them. Drops what nobody needs
+ * of the last one.
+ *  errors  MICA_ENOMEM: it was not noted */
+mica_status mc_session_note(mc_session *session, int64_t total);
+
 /* For who looks at the caches: drops the follower, if there is one, and the tokens ahead; where
  * states have seen these and cannot go back, computes the history again from where they can.
  *  errors  those of passes; the session is empty then */

@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/save.h"
 #include "device/device.h"
+#include "io/published_make.h"
 #include "session/file_parts.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ static void add_rope(uint64_t *sum, const mc_rope_spec *rope) {
     add_real(sum, rope->high_freq_factor);
     add_real(sum, rope->kind == MC_ROPE_LLAMA3 ? rope->original_context : 0.0);
     if (rope->kind > MC_ROPE_LLAMA3 || rope->partial != 0) add_new_rope(sum, rope);
+    if (rope->neighbours) add_int(sum, 1);
 }
 
 /* Whether attention has no numbers but those that version 3 knew: a layer's window and RoPE, and
@@ -76,7 +78,7 @@ static bool is_plain(const mc_decoder_spec *spec, const mc_attention_spec *first
 /* Blocks that version 3 did not know. */
 static void add_block(uint64_t *sum, const mc_decoder_spec *spec, const mc_attention_spec *first,
                       const mc_block_spec *block) {
-    bool known = block->kind == &mc_block_gated ||
+    bool known = (block->kind == &mc_block_gated && block->gated.sparse == 0) ||
                  (block->kind == &mc_block_attention && is_plain(spec, first, block));
     if (known && block->factor == 1.0) return;
     *sum = mc_sum_text(*sum, block->kind->name);
@@ -122,7 +124,7 @@ static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
 
 /* Adds the beginning, the middle and the end of the data. All of it would take as long as reading
  * the file from disk. */
-static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
+static void add_data(uint64_t *sum, const mc_weight_tensor *t) {
     const char *data = t->bytes ? t->data : "";
     size_t n = t->bytes < SAMPLE ? t->bytes : SAMPLE;
     *sum = mc_sum_text(*sum, t->name);
@@ -132,6 +134,14 @@ static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
     *sum = mc_sum_bytes(*sum, data, n);
     *sum = mc_sum_bytes(*sum, data + (t->bytes - n) / 2, n);
     *sum = mc_sum_bytes(*sum, data + (t->bytes - n), n);
+}
+
+/* What is made of tensors of the files counts as these. */
+static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
+    const mc_weight_tensor *source;
+    for (size_t i = 0; t->made && (source = mc_made_source(t, i)); i++)
+        add_data(sum, source);
+    if (!t->made) add_data(sum, t);
 }
 
 /* The factor is read in place: several threads may not evaluate in the model's scope. */
@@ -169,6 +179,10 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
     if (lm->adapter) {
         MC_TRY(add_adapter(&sum, &lm->embed));
         MC_TRY(add_adapter(&sum, &lm->layer_projection));
+        for (int i = 0; i < MC_MAX_STREAMS; i++) {
+            MC_TRY(add_adapter(&sum, &lm->streams[i]));
+            MC_TRY(add_adapter(&sum, &lm->unstreams[i]));
+        }
         MC_TRY(add_adapter(&sum, &lm->head));
     }
     *fingerprint = sum;

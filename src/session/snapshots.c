@@ -67,6 +67,14 @@ static void touch(mc_snapshots *s, int32_t i) {
     mc_prefix_unpin(&s->known, i);
 }
 
+void mc_snapshots_drop_newest(mc_snapshots *s, int64_t n) {
+    for (; n > 0; n--) {
+        int32_t i = s->known.newest;
+        mc_prefix_drop(&s->known, i);
+        mc_scope_reset(s->scopes[i]);
+    }
+}
+
 void mc_snapshots_keep(mc_snapshots *s, mc_prefix_hash hash, mc_state *const *states,
                        int64_t total) {
     int32_t i = mc_prefix_find(&s->known, hash);

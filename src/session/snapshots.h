@@ -40,6 +40,9 @@ bool mc_snapshots_has(const mc_snapshots *s, mc_prefix_hash hash);
 void mc_snapshots_keep(mc_snapshots *s, mc_prefix_hash hash, mc_state *const *states,
                        int64_t total);
 
+/* Drops the n that were used last. */
+void mc_snapshots_drop_newest(mc_snapshots *s, int64_t n);
+
 /* Gives a snapshot that there is to a session's empty states; arrays belong to `home`.
  *  errors  MICA_ENOMEM; then the cache must be cleared */
 mica_status mc_snapshots_take(mc_snapshots *s, mc_prefix_hash hash, mc_state *const *states,

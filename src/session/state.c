@@ -16,6 +16,10 @@ size_t mc_entry_bytes(const mc_lm *lm, mc_entry_shape shape) {
     return (size_t)(shape.heads * shape.width) * mica_dtype_bytes(lm->kv_dtype);
 }
 
+bool mc_entry_same_shape(mc_entry_shape a, mc_entry_shape b) {
+    return a.heads == b.heads && a.width == b.width && a.arrays == b.arrays;
+}
+
 int64_t mc_entry_span_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
     return mc_min(a, b);
@@ -39,6 +43,18 @@ int64_t mc_entries_reach(const mc_state *state) {
 
 /* ---- files ---- */
 
+mica_status mc_state_write(mc_state *state, int64_t total, mc_part_writer *w) {
+    for (int slot = 0; slot < state->slots; slot++)
+        MC_TRY(state->kind->write(state, total, slot, w));
+    return MICA_OK;
+}
+
+mica_status mc_state_read(mc_state *state, mica_scope *home, int64_t total, mc_part_reader *r) {
+    for (int slot = 0; slot < state->slots; slot++)
+        MC_TRY(state->kind->read(state, home, total, slot, r));
+    return MICA_OK;
+}
+
 /* The first entries that a file has in any case: those of the head, without what fills up the last
  * block of a pool. */
 static int64_t head_of(const mc_state *state) {
@@ -51,7 +67,7 @@ static int64_t saved_count(const mc_state *state, int64_t total) {
 
 uint64_t mc_entries_saved_bytes(const mc_state *state, int64_t total) {
     size_t bytes = (size_t)saved_count(state, total) * mc_entry_bytes(state->lm, state->shape);
-    return MC_WORD + 2 * (uint64_t)mc_padded(bytes);
+    return MC_WORD + (uint64_t)state->shape.arrays * (uint64_t)mc_padded(bytes);
 }
 
 /* Writes `count` entries of x, without those between the file's head and the rest. */
@@ -74,13 +90,14 @@ static mica_status put_entries(mc_state *state, mica_array x, int64_t count, mc_
     return status;
 }
 
-mica_status mc_entries_write(mc_state *state, int64_t total, mica_array k, mica_array v,
+mica_status mc_entries_write(mc_state *state, int64_t total, const mica_array *arrays,
                              mc_part_writer *w) {
+    mica_status status = MICA_OK;
     int64_t count = saved_count(state, total);
     MC_TRY(mc_part_put(w, &count, sizeof count));
     if (!count) return MICA_OK;
-    mica_status status = put_entries(state, k, count, w);
-    if (status == MICA_OK) status = put_entries(state, v, count, w);
+    for (int i = 0; i < state->shape.arrays && status == MICA_OK; i++)
+        status = put_entries(state, arrays[i], count, w);
     mc_scope_reset(state->scratch);
     return status;
 }
@@ -104,7 +121,7 @@ mica_status mc_entries_read(const mc_state *state, int64_t total, int slot, mc_p
     /* total and count are below 2^31, kv_heads times the width is below 2^48 */
     uint64_t row = mc_entry_bytes(state->lm, state->shape);
     if (*count && row > SIZE_MAX / (uint64_t)*count) return mc_part_cut_short(r);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < state->shape.arrays; i++)
         MC_TRY(mc_part_take(r, row * (uint64_t)*count, &parts[i]));
     return MICA_OK;
 }

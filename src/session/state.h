@@ -41,6 +41,7 @@ typedef struct mc_entry_span {
 /* Of the keys, or values, of an entry in one slot: elements of lm->kv_dtype. */
 typedef struct mc_entry_shape {
     int64_t heads, width; /* width: of a head */
+    int arrays; /* 2: keys and values; 1: the latter are in the former (mc_attention_spec.latent) */
 } mc_entry_shape;
 
 struct mc_kv_pool;
@@ -160,6 +161,10 @@ typedef struct mc_state_ops {
 #include "session/state_list.h"
 #undef STATE
 
+/* All slots of a state, one after the other. errors  those of mc_state_ops.write and read */
+mica_status mc_state_write(mc_state *state, int64_t total, mc_part_writer *w);
+mica_status mc_state_read(mc_state *state, mica_scope *home, int64_t total, mc_part_reader *r);
+
 /* ---- what kinds with keys and values have in common ---- */
 
 /* Attention sums values in groups of so many keys. Entries are dropped in multiples of it, so that
@@ -168,6 +173,8 @@ int64_t mc_state_group(const mc_lm *lm);
 
 /* Bytes of the keys, or values, of an entry in one slot. */
 size_t mc_entry_bytes(const mc_lm *lm, mc_entry_shape shape);
+
+bool mc_entry_same_shape(mc_entry_shape a, mc_entry_shape b);
 
 /* The smaller one of two limits, of which 0 is none. */
 int64_t mc_entry_span_limit(int64_t a, int64_t b);
@@ -183,10 +190,10 @@ int64_t mc_entries_reach(const mc_state *state);
 uint64_t mc_entries_saved_bytes(const mc_state *state, int64_t total);
 
 /* Writes a slot's entries, of arrays [1, kv_heads, .., kv width] of the scratch scope. */
-mica_status mc_entries_write(mc_state *state, int64_t total, mica_array k, mica_array v,
+mica_status mc_entries_write(mc_state *state, int64_t total, const mica_array *arrays,
                              mc_part_writer *w);
 
-/* Takes the entries of a slot, where the state can have so many: parts[2] are keys and values
+/* Takes the entries of a slot, where the state can have so many: parts[2] are the arrays'
  * [kv_heads, count, kv width].
  *  errors  MICA_EFORMAT */
 mica_status mc_entries_read(const mc_state *state, int64_t total, int slot, mc_part_reader *r,

@@ -177,7 +177,7 @@ static mc_kv_group *group_of(const mc_state *state) {
 
 /* Arrays that a state has in passes: those of its part, if it is the first of it. */
 static size_t array_count(const mc_state *state) {
-    return state->index == part_of(state)->group ? 2 * (size_t)part_of(state)->slots : 0;
+    return state->index == part_of(state)->group ? mc_kv_part_arrays(part_of(state)) : 0;
 }
 
 static void begin(mc_state_rows rows) {
@@ -203,7 +203,8 @@ static void add_params(const mc_state *state, mica_scope *s, int slot, int64_t t
         group->slots = mica_program_param(s, MICA_I32, slots, 2);
         group->start = mica_program_param(s, MICA_I32, &rows, 1);
     }
-    for (int i = 2 * slot; i < 2 * slot + 2; i++)
+    int arrays = part->shape.arrays;
+    for (int i = arrays * slot; i < arrays * (slot + 1); i++)
         if (!part->params[i].scope)
             part->params[i] = part->next[i] = mc_pool_param(state->pool, part, s);
 }
@@ -211,15 +212,17 @@ static void add_params(const mc_state *state, mica_scope *s, int slot, int64_t t
 static mc_attended append(mc_state_rows rows, mica_scope *s, int slot, mica_array k, mica_array v) {
     const mc_state *state = rows.states[0];
     mc_kv_group *group = group_of(state);
-    mica_array *next = &part_of(state)->next[2 * slot];
+    int arrays = state->shape.arrays;
+    mica_array *next = &part_of(state)->next[arrays * slot];
+    const mica_array kv[] = {k, v};
     if (!group->written[slot]) {
         add_params(state, s, slot, mica_array_dim(k, 2));
-        next[0] = mica_kv_write(s, next[0], k, group->slots);
-        next[1] = mica_kv_write(s, next[1], v, group->slots);
+        for (int i = 0; i < arrays; i++)
+            next[i] = mica_kv_write(s, next[i], kv[i], group->slots);
     }
     group->written[slot] = true; /* other layers attend to the same */
     return (mc_attended){.k = next[0],
-                         .v = next[1],
+                         .v = next[arrays - 1],
                          .table = group->table,
                          .offset = group->start,
                          .window = state->span.window,
@@ -315,10 +318,11 @@ static mica_status take_results(mc_state *state, mica_scope *home, const mica_ar
 static mica_status write(mc_state *state, int64_t total, int slot, mc_part_writer *w) {
     const mc_kv_table *table = &of(state)->table;
     mica_array parts[2] = {MICA_NONE, MICA_NONE};
-    for (int i = 0; i < 2 && table->n; i++)
-        parts[i] =
-            mc_pool_entries(part_of(state), state->scratch, 2 * slot + i, table->ids, table->n);
-    return mc_entries_write(state, total, parts[0], parts[1], w);
+    int arrays = state->shape.arrays;
+    for (int i = 0; i < arrays && table->n; i++)
+        parts[i] = mc_pool_entries(part_of(state), state->scratch, arrays * slot + i, table->ids,
+                                   table->n);
+    return mc_entries_write(state, total, parts, w);
 }
 
 static mica_status read(mc_state *state, mica_scope *home, int64_t total, int slot,
@@ -330,9 +334,10 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int sl
     MC_TRY(mc_entries_read(state, total, slot, r, &count, parts));
     if (!count) return MICA_OK;
     MC_TRY(grow_table(state, blocks_of(state, count)));
-    for (int i = 0; i < 2; i++)
-        MC_TRY(
-            mc_pool_write(state->pool, part_of(state), 2 * slot + i, table->ids, count, parts[i]));
+    int arrays = state->shape.arrays;
+    for (int i = 0; i < arrays; i++)
+        MC_TRY(mc_pool_write(state->pool, part_of(state), arrays * slot + i, table->ids, count,
+                             parts[i]));
     state->count = count;
     return MICA_OK;
 }

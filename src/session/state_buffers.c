@@ -1,4 +1,5 @@
-/* Keys and values in buffers: each slot has two [1, kv_heads, cap, kv width] of lm->kv_dtype.
+/* Keys and values in buffers: each slot has two, or one for both, [1, kv_heads, cap, kv width] of
+ * lm->kv_dtype.
  *
  * Entries are in the order of their positions, the oldest first. A chunk is written behind the last
  * one, in place. A state that attends to all positions gets larger buffers, by 256 entries or more,
@@ -20,15 +21,15 @@
 /* STEP: entries by which buffers grow. AXIS: the axis of entries. */
 enum { STEP = MC_CACHE_STEP, AXIS = 2 };
 
-typedef struct pair {
-    mica_array k, v; /* MICA_NONE while empty */
+typedef struct kv_slot {
+    mica_array now[2]; /* keys and values; MICA_NONE while empty */
     /* Of the pass that is recorded: the parameters for the buffers, and the buffers it leaves. */
-    mica_array param_k, param_v, next_k, next_v;
-} pair;
+    mica_array params[2], next[2];
+} kv_slot;
 
 typedef struct buffers {
     mc_state base;
-    pair *slots;
+    kv_slot *slots;
     mica_array start; /* of the pass that is recorded: the entry at which it begins to write */
 } buffers;
 
@@ -41,7 +42,7 @@ static buffers *row_of(mc_state_rows rows) {
 }
 
 static mica_status init(mc_state *state) {
-    of(state)->slots = mc_calloc((size_t)state->slots, sizeof(pair));
+    of(state)->slots = mc_calloc((size_t)state->slots, sizeof(kv_slot));
     return of(state)->slots ? MICA_OK : mc_fail_nomem("a session's caches");
 }
 
@@ -51,7 +52,7 @@ static void deinit(mc_state *state) {
 
 static void clear(mc_state *state) {
     for (int i = 0; i < state->slots; i++)
-        of(state)->slots[i].k = of(state)->slots[i].v = MICA_NONE;
+        of(state)->slots[i].now[0] = of(state)->slots[i].now[1] = MICA_NONE;
     state->cap = state->count = 0;
 }
 
@@ -98,26 +99,34 @@ static mica_status reserve(mc_state *state, mica_scope *home, int64_t n, int64_t
         int64_t wanted = mc_max(needed, mc_min(needed + MC_CACHE_SLACK, room));
         drop = (rest - mc_min(wanted, rest)) / group * group;
     }
-    for (int i = 0; i < state->slots; i++) {
-        MC_TRY(replace(state, home, drop, cap, &of(state)->slots[i].k));
-        MC_TRY(replace(state, home, drop, cap, &of(state)->slots[i].v));
-    }
+    for (int i = 0; i < state->slots; i++)
+        for (int k = 0; k < state->shape.arrays; k++)
+            MC_TRY(replace(state, home, drop, cap, &of(state)->slots[i].now[k]));
     state->count -= drop;
     state->cap = cap;
     return MICA_OK;
 }
 
+static size_t buffer_count(const mc_state *state) {
+    return (size_t)state->shape.arrays * (size_t)state->slots;
+}
+
+/* Buffer i of a state: those of a slot follow each other. */
+static mica_array *buffer_at(const mc_state *state, size_t i) {
+    size_t arrays = (size_t)state->shape.arrays;
+    return &of(state)->slots[i / arrays].now[i % arrays];
+}
+
 static uint64_t bytes_after(const mc_state *state, int64_t tokens) {
     int64_t entries = mc_entry_span_limit(mc_round_up(tokens, STEP), state->span.max);
-    return 2 * (uint64_t)state->slots * (uint64_t)entries * mc_entry_bytes(state->lm, state->shape);
+    return (uint64_t)buffer_count(state) * (uint64_t)entries *
+           mc_entry_bytes(state->lm, state->shape);
 }
 
 /* The copy gets buffers of its own when a pass writes to them. */
 static mica_status fork(const mc_state *from, mc_state *to, mica_scope *home) {
-    for (int i = 0; i < from->slots && from->cap; i++) {
-        of(to)->slots[i].k = mica_detach(home, of(from)->slots[i].k);
-        of(to)->slots[i].v = mica_detach(home, of(from)->slots[i].v);
-    }
+    for (size_t i = 0; i < buffer_count(from) && from->cap; i++)
+        *buffer_at(to, i) = mica_detach(home, *buffer_at(from, i));
     return mica_scope_status(home);
 }
 
@@ -131,61 +140,56 @@ static void begin(mc_state_rows rows) {
     buffers *b = row_of(rows);
     b->start = MICA_NONE;
     for (int i = 0; i < b->base.slots; i++)
-        b->slots[i].next_k = MICA_NONE;
+        b->slots[i].next[0] = MICA_NONE;
 }
 
 static mc_attended append(mc_state_rows rows, mica_scope *s, int i, mica_array k, mica_array v) {
     buffers *b = row_of(rows);
-    const mc_lm *lm = b->base.lm;
-    pair *slot = &b->slots[i];
+    const mica_array kv[] = {k, v};
+    kv_slot *slot = &b->slots[i];
     const int64_t shape[] = {1, b->base.shape.heads, b->base.cap, b->base.shape.width};
     if (!b->start.scope) b->start = mica_program_param(s, MICA_I32, NULL, 0);
-    if (!slot->next_k.scope) {
-        slot->param_k = mica_program_param(s, lm->kv_dtype, shape, 4);
-        slot->param_v = mica_program_param(s, lm->kv_dtype, shape, 4);
-        slot->next_k = mica_slice_update_at(s, slot->param_k, k, b->start, AXIS);
-        slot->next_v = mica_slice_update_at(s, slot->param_v, v, b->start, AXIS);
+    bool first = !slot->next[0].scope;
+    for (int j = 0; j < b->base.shape.arrays && first; j++) {
+        slot->params[j] = mica_program_param(s, b->base.lm->kv_dtype, shape, 4);
+        slot->next[j] = mica_slice_update_at(s, slot->params[j], kv[j], b->start, AXIS);
     }
-    return (mc_attended){.k = slot->next_k,
-                         .v = slot->next_v,
+    return (mc_attended){.k = slot->next[0],
+                         .v = slot->next[b->base.shape.arrays - 1],
                          .offset = b->start,
                          .window = b->base.span.window,
                          .keep = b->base.span.keep};
 }
 
 static size_t param_count(const mc_state *state) {
-    return 2 * (size_t)state->slots + 1;
+    return buffer_count(state) + 1;
 }
 
 static size_t result_count(const mc_state *state) {
-    return 2 * (size_t)state->slots;
+    return buffer_count(state);
 }
 
 static void params(mc_state_rows rows, mica_param *params) {
     const buffers *b = row_of(rows);
     *params++ = (mica_param){.array = b->start};
-    for (int i = 0; i < b->base.slots; i++) {
-        *params++ = (mica_param){.array = b->slots[i].param_k, .donate = true};
-        *params++ = (mica_param){.array = b->slots[i].param_v, .donate = true};
-    }
+    for (int i = 0; i < b->base.slots; i++)
+        for (int k = 0; k < b->base.shape.arrays; k++)
+            *params++ = (mica_param){.array = b->slots[i].params[k], .donate = true};
 }
 
 static void results(mc_state_rows rows, mica_array *results) {
     const buffers *b = row_of(rows);
-    for (int i = 0; i < b->base.slots; i++) {
-        *results++ = b->slots[i].next_k;
-        *results++ = b->slots[i].next_v;
-    }
+    for (int i = 0; i < b->base.slots; i++)
+        for (int k = 0; k < b->base.shape.arrays; k++)
+            *results++ = b->slots[i].next[k];
 }
 
 static void args(mc_state_rows rows, mica_scope *s, int64_t n, mica_array *args) {
     const buffers *b = row_of(rows);
     (void)n;
     *args++ = mica_i32(s, (int32_t)b->base.count);
-    for (int i = 0; i < b->base.slots; i++) {
-        *args++ = b->slots[i].k;
-        *args++ = b->slots[i].v;
-    }
+    for (size_t i = 0; i < buffer_count(&b->base); i++)
+        *args++ = *buffer_at(&b->base, i);
 }
 
 static mica_array moved(mica_scope *home, mica_array x) {
@@ -193,24 +197,22 @@ static mica_array moved(mica_scope *home, mica_array x) {
 }
 
 static mica_status take_results(mc_state *state, mica_scope *home, const mica_array *results) {
-    for (int i = 0; i < state->slots; i++) {
-        of(state)->slots[i].k = moved(home, *results++);
-        of(state)->slots[i].v = moved(home, *results++);
-    }
+    for (size_t i = 0; i < buffer_count(state); i++)
+        *buffer_at(state, i) = moved(home, results[i]);
     return mica_scope_status(home);
 }
 
 static size_t arrays(mc_state *state, mica_array **refs) {
-    size_t n = state->cap || !refs ? 2 * (size_t)state->slots : 0;
+    size_t n = state->cap || !refs ? buffer_count(state) : 0;
     for (size_t i = 0; i < n && refs; i++)
-        refs[i] = i % 2 ? &of(state)->slots[i / 2].v : &of(state)->slots[i / 2].k;
+        refs[i] = buffer_at(state, i);
     return n;
 }
 
 /* ---- files ---- */
 
 static mica_status write(mc_state *state, int64_t total, int i, mc_part_writer *w) {
-    return mc_entries_write(state, total, of(state)->slots[i].k, of(state)->slots[i].v, w);
+    return mc_entries_write(state, total, of(state)->slots[i].now, w);
 }
 
 /* A buffer of `cap` entries that begins with `count` given ones. */
@@ -237,12 +239,13 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int i,
     int64_t count;
     MC_TRY(mc_entries_read(state, total, i, r, &count, parts));
     if (!count) return MICA_OK;
-    pair *slot = &of(state)->slots[i];
     state->cap = mc_max(count, mc_entry_span_limit(mc_round_up(count, STEP), state->span.max));
     state->count = count;
-    slot->k = fill(state, home, parts[0]);
-    slot->v = fill(state, home, parts[1]);
-    return mica_valid(slot->k) && mica_valid(slot->v) ? MICA_OK : MICA_ENOMEM;
+    for (int k = 0; k < state->shape.arrays; k++) {
+        of(state)->slots[i].now[k] = fill(state, home, parts[k]);
+        if (!mica_valid(of(state)->slots[i].now[k])) return MICA_ENOMEM;
+    }
+    return MICA_OK;
 }
 
 const mc_state_ops mc_state_buffers = {

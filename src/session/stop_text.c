@@ -101,6 +101,18 @@ mica_status mc_stop_text_push(mc_stop_text *stops, const char *text, size_t len,
     return MICA_OK;
 }
 
+mica_status mc_stop_text_break(mc_stop_text *stops, const char **out, size_t *out_len) {
+    if (!mc_buffer_add(&stops->out, stops->held.data, stops->held.len) ||
+        !mc_buffer_cstr(&stops->out))
+        return mc_fail_nomem("text");
+    mc_buffer_clear(&stops->held);
+    for (size_t i = 0; i < stops->count; i++)
+        stops->strings[i].matched = 0;
+    *out = stops->out.data;
+    *out_len = stops->out.len;
+    return MICA_OK;
+}
+
 const char *mc_stop_text_found(const mc_stop_text *stops) {
     const mc_stop_string *longest = NULL;
     for (size_t i = 0; i < stops->count; i++) {

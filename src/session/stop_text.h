@@ -50,6 +50,11 @@ typedef enum mc_stop_mode {
 mica_status mc_stop_text_push(mc_stop_text *stops, const char *text, size_t len, mc_stop_mode mode,
                               const char **out, size_t *out_len, bool *found);
 
+/* No stop string goes on from here: adds the text that is held back to what the last push gave, or
+ * to nothing.
+ *  errors  MICA_ENOMEM */
+mica_status mc_stop_text_break(mc_stop_text *stops, const char **out, size_t *out_len);
+
 /* The stop string that was found, which lives as long as `stops`; NULL: none was. */
 const char *mc_stop_text_found(const mc_stop_text *stops);
 

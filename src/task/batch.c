@@ -186,12 +186,16 @@ static mica_status end_step(const mc_batch *batch, launched_step *step) {
 static void follow(mc_batch *batch, step_rows *rows, mica_array chosen) {
     launched_step next;
     size_t n = rows->pass.rows;
-    for (size_t i = 0; i < n; i++) {
-        rows->pass.positions[i]++;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+        status = mc_session_note(rows->sessions[i], ++rows->pass.positions[i]);
         rows->pass.ahead[i] = 1; /* the token before is not counted yet */
     }
-    if (launch(batch, rows, chosen, &next) != MICA_OK) {
-        mc_scope_forget_error(batch->scope);
+    if (status == MICA_OK) status = launch(batch, rows, chosen, &next);
+    if (status != MICA_OK) {
+        mica_scope_clear_error(batch->scope);
+        for (size_t i = 0; i < n; i++)
+            mica_scope_clear_error(rows->pass.homes[i]);
         return;
     }
     batch->follower = next.pass;
@@ -287,6 +291,14 @@ static bool may_follow(const mc_batch *batch, const step_rows *rows) {
     return batch->follow && batch->model->device->backend->late && !rows->pass.wish.both;
 }
 
+/* Lets states go back that a follower has changed in vain. */
+static mica_status go_back(mc_session *const *sessions, const int64_t *counts, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (sessions[i]->followed && !mc_cache_is_together(&sessions[i]->cache))
+            MC_TRY(mc_session_reserve(sessions[i], counts ? counts[i] : 1));
+    return MICA_OK;
+}
+
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                         const int64_t *counts, size_t n) {
     step_rows rows;
@@ -295,6 +307,7 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
     if (batch->program && rows.pass.rows == n && has_all(batch, sessions, ids, n, at))
         return take_follower(batch, &rows, ids, at);
     mc_batch_drop_follower(batch);
+    MC_TRY(go_back(sessions, counts, n));
     mc_scope_reset(batch->scope);
     if (rows.pass.rows == n && may_follow(batch, &rows)) return launch_step(batch, &rows, ids);
     MC_TRY(run_step(batch, &rows, ids));

@@ -31,8 +31,8 @@ typedef struct mc_batch {
     mc_passes passes;
     mc_pass_program last; /* of the last step, without a pool */
     mc_buffer tops;       /* mc_largest [rows] of a step */
-    /* Set by the owner before a step of one token each of sessions that are greedy and all on a
-     * pool, with room for a token more: the best tokens after it are fed next. */
+    /* Set by the owner before a step of one token each of sessions on a pool that are greedy, with
+     * room for a token more: the best tokens after it are fed next. */
     bool follow;
     mc_session_launch follower;
     mica_program *program; /* of the follower, held until its end; NULL: there is none */

@@ -41,22 +41,15 @@ static mica_status finish(const pool *p, bool normalise, float *vector) {
     for (int64_t i = 0; i < p->width; i++)
         square += p->sum[i] * p->sum[i];
     if (!isfinite(square)) return mc_task_broken("a hidden state");
-    if (normalise) scale = square > 0.0 ? 1.0 / sqrt(square) : 0.0;
     for (int64_t i = 0; i < p->width; i++)
         vector[i] = (float)(p->sum[i] * scale);
+    if (normalise) mc_vector_normalise(vector, (size_t)p->width);
     return MICA_OK;
-}
-
-static mica_status check_pooling(const mica_embed_options *options) {
-    if (options->pooling == MICA_POOLING_MEAN || options->pooling == MICA_POOLING_LAST)
-        return MICA_OK;
-    return mc_fail(MICA_EINVAL, "pooling %d: want MICA_POOLING_MEAN or MICA_POOLING_LAST",
-                   (int)options->pooling);
 }
 
 static mica_status open_pool(pool *p, const mc_session_model *model,
                              const mica_embed_options *options) {
-    *p = (pool){.width = model->lm->spec.hidden, .mean = options->pooling == MICA_POOLING_MEAN};
+    *p = (pool){.width = model->lm->spec.hidden, .mean = options->pooling != MICA_POOLING_LAST};
     p->sum = mc_calloc((size_t)p->width, sizeof *p->sum);
     return p->sum ? MICA_OK : mc_fail_nomem("a text's vector");
 }
@@ -101,7 +94,7 @@ mica_status mc_embed(const mc_session_model *model, const mc_text *text,
                                     .cancel = options->cancel};
     pool p;
     *vector = NULL;
-    MC_TRY(check_pooling(options));
+    MC_TRY(mc_pooling_check(options->pooling));
     if (mc_encodes(model->lm)) return encode_alone(model, text, options, vector);
     mica_status status = open_pool(&p, model, options);
     *vector = mc_array_alloc((size_t)p.width, sizeof **vector);
@@ -279,7 +272,7 @@ mica_status mc_embed_texts(const mc_session_model *model, const mc_text *texts, 
     uint64_t start = mc_now_us();
     embedding e = {.options = options};
     *out = NULL;
-    MC_TRY(check_pooling(options));
+    MC_TRY(mc_pooling_check(options->pooling));
     mica_embed_results *results = mc_calloc(1, sizeof *results);
     if (!results) return mc_fail_nomem("the vectors of texts");
     *results = (mica_embed_results){.rows = mc_calloc(count + 1, sizeof *results->rows),

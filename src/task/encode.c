@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 64, TOKENS = 8192, STEP = 16 }; /* of a pass; lengths are multiples of STEP */
+/* Of a pass; lengths are multiples of STEP, and one of LONG tokens is computed layer by layer. */
+enum { ROWS = 64, TOKENS = 1024, STEP = 16, LONG = 1024 };
 
 bool mc_encodes(const mc_lm *lm) {
     return lm->spec.both_ways || lm->sentence;
@@ -27,6 +28,25 @@ int64_t mc_encode_model_width(const mica_model *model) {
     if (mc_model_local(model, &local) == MICA_OK) return mc_encode_width(local->lm);
     mica_model_get_info(model, &info);
     return info.hidden_size;
+}
+
+/* ---- vectors ---- */
+
+void mc_vector_normalise(float *vector, size_t n) {
+    double square = 0.0;
+    for (size_t i = 0; i < n; i++)
+        square += (double)vector[i] * (double)vector[i];
+    double scale = square > 0.0 ? 1.0 / sqrt(square) : 0.0;
+    for (size_t i = 0; i < n; i++)
+        vector[i] = (float)((double)vector[i] * scale);
+}
+
+size_t mc_vector_shorten(const mc_lm *lm, const mica_embed_options *options, float *vector) {
+    size_t n = (size_t)options->dimensions, width = (size_t)mc_encode_width(lm);
+    bool unit = options->normalise || (lm->sentence && lm->sentence->normalise);
+    if (!n || n >= width) return width;
+    if (vector && unit) mc_vector_normalise(vector, n);
+    return n;
 }
 
 /* ---- a pass ---- */
@@ -45,6 +65,10 @@ typedef struct pass {
     const size_t *rows; /* [count] of texts */
     size_t count;
     int64_t length;
+    const mica_task_options *task; /* watched; NULL: nobody does */
+    size_t done, total;            /* texts, for its progress */
+    bool steps;                    /* it is computed layer by layer */
+    mica_array layer;              /* what the last one left */
 } pass;
 
 /* An array i32 [count, length] of the texts' ids or types, padded with 0. */
@@ -79,18 +103,44 @@ static bool has_types(const pass *p) {
     return any && p->model->lm->spec.types > 1;
 }
 
-/* [count, length, hidden] f32. A decoder's tokens see nothing of the padding behind them. */
-static mica_array record(const pass *p) {
-    const mc_lm *lm = p->model->lm;
-    mica_array ids = fill(p, false), position = mica_i32(p->s, 0), mask;
-    if (!lm->spec.both_ways) return mc_lm_forward(p->s, lm, ids, position, NULL, MC_HIDDEN);
-    mica_array x = mc_lm_embed_typed(p->s, lm, ids, has_types(p) ? fill(p, true) : MICA_NONE);
-    const mc_kv_store store = {.append = see, .context = &mask};
-    mask = real_columns(p);
-    return mc_lm_forward(p->s, lm, x, position, &store, MC_HIDDEN);
+/* A long pass is computed layer by layer, so that it ends soon once it is cancelled. */
+static void end_layer(void *observer, mica_scope *s, mica_array x) {
+    pass *p = observer;
+    if (!p->steps || !mica_valid(x)) return;
+    if (p->task->progress) p->task->progress(p->task->progress_user, p->done, p->total);
+    mica_status status = mc_cancel_check(p->task->cancel);
+    if (status == MICA_OK) status = mica_eval(s, x);
+    mc_scope_set_status(s, status);
+    mica_array_release(p->layer); /* nothing reads it any more */
+    p->layer = x;
 }
 
-static mica_status compute(const pass *p, mc_buffer *states) {
+/* Whether a pass is long, and nothing of a layer but its result is read by later ones. */
+static bool is_in_steps(const pass *p) {
+    const mc_decoder_spec *spec = &p->model->lm->spec;
+    bool in_steps = p->task && (int64_t)p->count * p->length >= LONG;
+    for (int i = 0; i < spec->n_layers; i++)
+        in_steps = in_steps && mc_spec_source(spec, i) == i;
+    return in_steps;
+}
+
+/* [count, length, hidden] f32. A decoder's tokens see nothing of the padding behind them. */
+static mica_array record(pass *p) {
+    const mc_lm *lm = p->model->lm;
+    mica_array x = fill(p, false), mask;
+    mc_kv_store store = {
+        .context = &mask, .keeps_nothing = true, .leave = end_layer, .observer = p};
+    p->steps = is_in_steps(p);
+    p->layer = MICA_NONE;
+    if (lm->spec.both_ways) {
+        x = mc_lm_embed_typed(p->s, lm, x, has_types(p) ? fill(p, true) : MICA_NONE);
+        store.append = see;
+        mask = real_columns(p);
+    }
+    return mc_lm_forward(p->s, lm, x, mica_i32(p->s, 0), &store, MC_HIDDEN);
+}
+
+static mica_status compute(pass *p, mc_buffer *states) {
     size_t bytes = p->count * (size_t)p->length * (size_t)p->model->lm->spec.hidden * sizeof(float);
     mc_buffer_clear(states);
     if (!mc_buffer_reserve(states, bytes)) return mc_fail_nomem("the states of texts");
@@ -135,13 +185,10 @@ static void pool(const encoding *e, const mc_encode_text *t, const float *states
 }
 
 static mica_status take(const encoding *e, const float *row, float *result) {
-    double square = 0.0;
     for (size_t j = 0; j < e->width; j++)
-        square += (double)row[j] * (double)row[j];
-    if (!isfinite(square)) return mc_task_broken("a hidden state");
-    double scale = !e->normalise ? 1.0 : square > 0.0 ? 1.0 / sqrt(square) : 0.0;
-    for (size_t j = 0; j < e->width; j++)
-        result[j] = (float)((double)row[j] * scale);
+        if (!isfinite(row[j])) return mc_task_broken("a hidden state");
+    memcpy(result, row, e->width * sizeof *result);
+    if (e->normalise) mc_vector_normalise(result, e->width);
     return MICA_OK;
 }
 
@@ -213,6 +260,7 @@ static mica_status encode_sorted(encoding *e, const size_t *order, size_t count)
         while (p->count < ROWS && at + p->count < count &&
                (p->count + 1) * p->texts[order[at + p->count]].n <= TOKENS)
             p->count++;
+        p->done = at;
         p->length = length_of(p->model->lm, p->texts[order[at + p->count - 1]].n);
         MC_TRY(encode_group(e));
         if (e->task.progress) e->task.progress(e->task.progress_user, at + p->count, count);
@@ -275,6 +323,8 @@ static mica_status encode_all(encoding *e, const mc_encode_text *texts, size_t c
     size_t hidden = (size_t)e->pass.model->lm->spec.hidden;
     e->pooled = mc_array_alloc(ROWS * hidden, sizeof *e->pooled);
     e->pass.texts = texts;
+    e->pass.task = &e->task;
+    e->pass.total = count;
     mica_status status = order && e->pooled ? MICA_OK : mc_fail_nomem("texts");
     if (status == MICA_OK) status = check_texts(e->pass.model, texts, count);
     if (status == MICA_OK) status = sort(texts, count, order);
@@ -310,6 +360,17 @@ static mica_array project(const encoding *e, mica_array pooled) {
     return sentence ? mc_sentence_project(e->pass.s, sentence, pooled) : pooled;
 }
 
+mica_status mc_pooling_check(mica_pooling pooling) {
+    if ((int)pooling >= MICA_POOLING_DEFAULT && pooling <= MICA_POOLING_LAST) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "pooling %d: want MICA_POOLING_DEFAULT, _MEAN or _LAST",
+                   (int)pooling);
+}
+
+static mc_sentence_pooling pooling_of(const mc_sentence *sentence, mica_pooling asked) {
+    if (asked == MICA_POOLING_LAST) return MC_SENTENCE_LAST;
+    return asked == MICA_POOLING_DEFAULT && sentence ? sentence->pooling : MC_SENTENCE_MEAN;
+}
+
 mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_text *texts,
                               size_t count, const mica_embed_options *options, float *vectors,
                               mc_encode_end end, void *user) {
@@ -324,13 +385,9 @@ mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_tex
                   .finish = project,
                   .normalise = options->normalise || (sentence && sentence->normalise),
                   .results = vectors};
-    if (options->pooling != MICA_POOLING_MEAN && options->pooling != MICA_POOLING_LAST)
-        return mc_fail(MICA_EINVAL, "pooling %d: want MICA_POOLING_MEAN or MICA_POOLING_LAST",
-                       (int)options->pooling);
+    MC_TRY(mc_pooling_check(options->pooling));
     if (sentence) MC_TRY(mc_sentence_check(sentence));
-    e.pooling = options->pooling == MICA_POOLING_LAST ? MC_SENTENCE_LAST
-                : sentence                            ? sentence->pooling
-                                                      : MC_SENTENCE_MEAN;
+    e.pooling = pooling_of(sentence, options->pooling);
     return encode_all(&e, texts, count);
 }
 
@@ -348,7 +405,9 @@ mica_status mc_encode_scores(const mc_session_model *model, const mc_encode_text
         return mc_fail(MICA_EUNSUPPORTED,
                        "the model is no cross-encoder: it has no head for pairs");
     if (ranker->out.out != 1)
-        return mc_fail(MICA_EUNSUPPORTED, "a cross-encoder of %lld labels; mica knows one label",
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "a model of %lld labels, which classifies texts: it says not how well one "
+                       "answers another, as models of one label do",
                        (long long)ranker->out.out);
     e.pooling = ranker->mean ? MC_SENTENCE_MEAN : MC_SENTENCE_CLS;
     MC_TRY(encode_all(&e, texts, count));

@@ -31,6 +31,17 @@ int64_t mc_encode_model_width(const mica_model *model);
  *         MICA_ECONTEXT */
 mica_status mc_encode_check(const mc_session_model *model, const mc_encode_text *text);
 
+/* Scales a vector to a Euclidean length of 1; zeros stay zeros. */
+void mc_vector_normalise(float *vector, size_t n);
+
+/* Keeps options->dimensions numbers of a vector of mc_encode_width, in place: one that was
+ * normalised, by the options or the model's files, is normalised anew. vector may be NULL.
+ * returns  how many are left */
+size_t mc_vector_shorten(const mc_lm *lm, const mica_embed_options *options, float *vector);
+
+/* errors  MICA_EINVAL no such pooling */
+mica_status mc_pooling_check(mica_pooling pooling);
+
 /* The hidden states of one text after the last norm: f32 [n, hidden]. */
 mica_status mc_encode_states(const mc_session_model *model, const mc_encode_text *text,
                              float *states);
@@ -39,7 +50,7 @@ mica_status mc_encode_states(const mc_session_model *model, const mc_encode_text
 typedef void (*mc_encode_end)(void *user, size_t text, mica_status status);
 
 /* The vectors of texts: f32 [count, width], pooled and projected as the model's files say.
- *  options  pooling LAST goes before the files' own; progress counts texts
+ *  options  another pooling than the default goes before the files' own; progress counts texts
  *  end      may be NULL: then the first failure of a text is that of all
  *  errors   MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
 mica_status mc_encode_vectors(const mc_session_model *model, const mc_encode_text *texts,

@@ -12,18 +12,6 @@ size_t mc_encode_max_tokens(const mica_tokenizer *tok, const mc_lm *lm) {
     return (size_t)max;
 }
 
-/* The tokens that a prompt is at the front of every text: those before the text included. */
-static mica_status count_prompt(const mica_tokenizer *tok, mc_str prompt, size_t *skip) {
-    int32_t *ids;
-    size_t n;
-    *skip = 0;
-    if (!prompt.len) return MICA_OK;
-    MC_TRY(mica_tokenizer_encode(tok, prompt.ptr, prompt.len, true, &ids, &n));
-    *skip = n && mica_tokenizer_is_special(tok, ids[n - 1]) ? n - 1 : n;
-    mica_free(ids);
-    return MICA_OK;
-}
-
 /* Takes tokens from the end of a text, in front of the special ones behind it. */
 static void cut(const mica_tokenizer *tok, size_t max, int32_t *ids, size_t *n) {
     size_t after = MC_BUFFER_COUNT(&tok->around.after, int32_t);
@@ -33,33 +21,65 @@ static void cut(const mica_tokenizer *tok, size_t max, int32_t *ids, size_t *n) 
     *n = max;
 }
 
-mica_status mc_encode_prompt(const mc_lm *lm, const char *name, mc_str *prompt) {
+/* ---- one text ---- */
+
+static mica_status find_prompt(const mc_lm *lm, mc_str name, mc_str *prompt) {
     *prompt = MC_STR("");
     if (lm->sentence) {
         MC_TRY(mc_sentence_check(lm->sentence));
         return mc_sentence_prompt(lm->sentence, name, prompt);
     }
-    if (!name || !*name) return MICA_OK;
-    return mc_fail(MICA_EINVAL, "no prompt is called '%s': the model has none", name);
+    if (!name.len) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "no prompt is called '%.*s': the model has none", MC_STR_ARG(name));
 }
 
-mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char *prompt_name,
-                          mc_str text, int32_t **ids, size_t *n, size_t *skip) {
-    mc_str prompt = MC_STR("");
-    mc_buffer whole = {0};
-    *ids = NULL;
-    *skip = 0;
-    MC_TRY(mc_encode_prompt(lm, prompt_name, &prompt));
-    bool joined =
-        mc_buffer_add(&whole, prompt.ptr, prompt.len) && mc_buffer_add(&whole, text.ptr, text.len);
-    mica_status status = joined ? MICA_OK : mc_fail_nomem("a text");
-    if (status == MICA_OK) status = mica_tokenizer_encode(tok, whole.data, whole.len, true, ids, n);
-    mc_buffer_deinit(&whole);
-    if (status != MICA_OK) return status;
-    cut(tok, mc_encode_max_tokens(tok, lm), *ids, n);
-    if (lm->sentence && lm->sentence->skip_prompt) return count_prompt(tok, prompt, skip);
+mica_status mc_text_reader_set_prompt(mc_text_reader *reader, mc_str prompt) {
+    int32_t *ids;
+    size_t n;
+    reader->prompt = prompt;
+    reader->skip = 0;
+    if (!prompt.len || !reader->lm->sentence || !reader->lm->sentence->skip_prompt) return MICA_OK;
+    MC_TRY(mica_tokenizer_encode(reader->tok, prompt.ptr, prompt.len, true, &ids, &n));
+    reader->skip = n && mica_tokenizer_is_special(reader->tok, ids[n - 1]) ? n - 1 : n;
+    mica_free(ids);
     return MICA_OK;
 }
+
+mica_status mc_text_reader_init(const mica_tokenizer *tok, const mc_lm *lm, mc_str prompt_name,
+                                mc_text_reader *reader) {
+    mc_str prompt;
+    *reader = (mc_text_reader){.tok = tok, .lm = lm, .max = mc_encode_max_tokens(tok, lm)};
+    MC_TRY(find_prompt(lm, prompt_name, &prompt));
+    return mc_text_reader_set_prompt(reader, prompt);
+}
+
+static mica_status fit(const mc_text_reader *reader, int32_t *ids, size_t *n) {
+    if (reader->whole && *n > reader->max)
+        return mc_fail(MICA_ECONTEXT, "a text has %zu tokens, the model reads %zu at most", *n,
+                       reader->max);
+    cut(reader->tok, reader->max, ids, n);
+    return MICA_OK;
+}
+
+mica_status mc_encode_ids(const mc_text_reader *reader, mc_str text, int32_t **ids, size_t *n,
+                          size_t *skip) {
+    mc_buffer whole = {0};
+    *ids = NULL;
+    *skip = reader->skip;
+    bool joined = mc_buffer_add(&whole, reader->prompt.ptr, reader->prompt.len) &&
+                  mc_buffer_add(&whole, text.ptr, text.len);
+    mica_status status = joined ? MICA_OK : mc_fail_nomem("a text");
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(reader->tok, whole.data, whole.len, true, ids, n);
+    if (status == MICA_OK) status = fit(reader, *ids, n);
+    mc_buffer_deinit(&whole);
+    if (status == MICA_OK) return MICA_OK;
+    mica_free(*ids);
+    *ids = NULL;
+    return status;
+}
+
+/* ---- pairs ---- */
 
 /* Cuts two texts to `max` tokens in all, the longer one first. */
 static void cut_pair(size_t max, size_t *a, size_t *b) {

@@ -7,16 +7,30 @@
 
 #include <mica/tokenizer.h>
 
-/* The text before texts, by its name; NULL: the model's default (mc_sentence_prompt).
- * errors  MICA_EINVAL no such prompt; those of mc_sentence_check */
-mica_status mc_encode_prompt(const mc_lm *lm, const char *name, mc_str *prompt);
+/* How the texts of an embedder are read. */
+typedef struct mc_text_reader {
+    const mica_tokenizer *tok;
+    const mc_lm *lm;
+    mc_str prompt; /* put before texts. Borrowed */
+    size_t skip;   /* its tokens, if they are not pooled */
+    size_t max;    /* tokens of a text, special ones included */
+    bool whole;    /* longer texts are refused: others are cut */
+} mc_text_reader;
 
-/* A text's ids, with the prompt of that name before it (mc_sentence_prompt), cut to the model's
- * maximum. ids: freed with mica_free.
- * skip: the tokens of a prompt that is not pooled.
- * errors  those of mica_tokenizer_encode and mc_encode_prompt */
-mica_status mc_encode_ids(const mica_tokenizer *tok, const mc_lm *lm, const char *prompt_name,
-                          mc_str text, int32_t **ids, size_t *n, size_t *skip);
+/* prompt_name: one of the model's; without a ptr its default, "" none (mc_sentence_prompt).
+ * errors  MICA_EINVAL no such prompt; those of mc_sentence_check and mica_tokenizer_encode */
+mica_status mc_text_reader_init(const mica_tokenizer *tok, const mc_lm *lm, mc_str prompt_name,
+                                mc_text_reader *reader);
+
+/* Puts another text before texts, which the reader borrows.
+ * errors  those of mica_tokenizer_encode */
+mica_status mc_text_reader_set_prompt(mc_text_reader *reader, mc_str prompt);
+
+/* A text's ids, with the prompt before it. ids: freed with mica_free.
+ * skip: the first tokens, which are not pooled.
+ * errors  those of mica_tokenizer_encode; MICA_ECONTEXT longer than `max`, and `whole` is set */
+mica_status mc_encode_ids(const mc_text_reader *reader, mc_str text, int32_t **ids, size_t *n,
+                          size_t *skip);
 
 /* The most tokens of a text or a pair, special ones included. */
 size_t mc_encode_max_tokens(const mica_tokenizer *tok, const mc_lm *lm);

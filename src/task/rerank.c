@@ -5,8 +5,11 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "engine/model.h"
+#include "model/sentence.h"
+#include "task/classify.h"
 #include "task/encode.h"
 #include "task/encode_text.h"
+#include "text/chat/prompt.h"
 
 #include <string.h>
 
@@ -36,11 +39,11 @@ static void free_pairs(ranking *r) {
 static mica_status encode_pair(ranking *r, mc_str document, mc_encode_text *pair) {
     const mica_tokenizer *tok = r->model->tokenizer;
     int32_t *own, *ids, *types;
-    size_t n, most = r->asked->max_document;
+    size_t n, max = r->asked->max_document;
     MC_TRY(mc_cancel_check(r->options->cancel));
     MC_TRY(mica_tokenizer_encode(tok, document.ptr, document.len, false, &own, &n));
-    mica_status status = mc_encode_pair(tok, r->query, r->n, own, most && most < n ? most : n,
-                                        r->max, &ids, &types, &pair->n);
+    mica_status status = mc_encode_pair(tok, r->query, r->n, own, max && max < n ? max : n, r->max,
+                                        &ids, &types, &pair->n);
     mica_free(own);
     pair->ids = ids;
     pair->types = types;
@@ -62,8 +65,8 @@ static mica_status rank_some(ranking *r, size_t first, size_t count, float *scor
     return status;
 }
 
-mica_status mc_rerank_pairs(const mc_session_model *model, const mc_pairs *pairs,
-                            const mica_task_options *options, float *scores, int64_t *tokens) {
+static mica_status rank_pairs(const mc_session_model *model, const mc_pairs *pairs,
+                              const mica_task_options *options, float *scores, int64_t *tokens) {
     ranking *r = mc_calloc(1, sizeof *r);
     if (!r) return mc_fail_nomem("pairs of texts");
     r->model = model;
@@ -82,53 +85,93 @@ mica_status mc_rerank_pairs(const mc_session_model *model, const mc_pairs *pairs
     return status;
 }
 
-static mica_status rank_pairs(const mc_session_model *model, const char *query,
-                              const char *const *documents, size_t count,
-                              const mica_rerank_options *options, float *scores) {
-    const mica_task_options task = {.cancel = options->cancel};
-    mc_str *texts = mc_array_alloc(count, sizeof *texts);
-    if (!texts) return mc_fail_nomem("documents");
-    for (size_t i = 0; i < count; i++)
-        texts[i] = mc_str_of(documents[i]);
-    const mc_pairs pairs = {mc_str_of(query), texts, count, 0, options->logits};
-    mica_status status = mc_rerank_pairs(model, &pairs, &task, scores, NULL);
-    mc_free(texts);
+/* ---- language models ---- */
+
+typedef struct asking {
+    const mc_session_model *model;
+    const mc_pairs *asked;
+    int64_t tokens; /* of all questions */
+} asking;
+
+/* What Qwen3-Reranker was trained with. */
+static bool write_question(const mc_pairs *asked, mc_str document, mc_buffer *out) {
+    const char *instruction =
+        asked->instruction
+            ? asked->instruction
+            : "Given a web search query, retrieve relevant passages that answer the query";
+    return mc_buffer_printf(
+               out,
+               "<|im_start|>system\nJudge whether the Document meets the requirements based on the "
+               "Query and the Instruct provided. Note that the answer can only be \"yes\" or "
+               "\"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: %s\n<Query>: ",
+               instruction) &&
+           mc_buffer_add(out, asked->query.ptr, asked->query.len) &&
+           mc_buffer_add_text(out, "\n<Document>: ") &&
+           mc_buffer_add(out, document.ptr, document.len) &&
+           mc_buffer_add_text(out, "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
+}
+
+/* The text of a document's first tokens, freed with mica_free; NULL: it is whole. */
+static mica_status cut_document(const mica_tokenizer *tok, size_t max, mc_str document, char **text,
+                                size_t *len) {
+    int32_t *ids;
+    size_t n;
+    *text = NULL;
+    if (!max) return MICA_OK;
+    MC_TRY(mica_tokenizer_encode(tok, document.ptr, document.len, false, &ids, &n));
+    mica_status status = n > max ? mica_tokenizer_decode(tok, ids, max, false, text, len) : MICA_OK;
+    mica_free(ids);
     return status;
 }
 
-/* ---- language models ---- */
-
-/* What Qwen3-Reranker was trained with. */
-static bool write_question(const char *instruction, const char *query, const char *document,
-                           mc_buffer *out) {
-    return mc_buffer_printf(
-        out,
-        "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "
-        "and the Instruct provided. Note that the answer can only be \"yes\" or "
-        "\"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: %s\n<Query>: %s\n<Document>: "
-        "%s<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
-        instruction, query, document);
+static mica_status encode_question(void *context, size_t i, int32_t **ids, size_t *n) {
+    asking *a = context;
+    const mica_tokenizer *tok = a->model->tokenizer;
+    mc_str document = a->asked->documents[i];
+    mc_buffer text = {0};
+    char *cut;
+    MC_TRY(cut_document(tok, a->asked->max_document, document, &cut, &document.len));
+    if (cut) document.ptr = cut;
+    mica_status status = write_question(a->asked, document, &text)
+                             ? mc_prompt_encode(tok, text.data, text.len, ids, n)
+                             : mc_fail_nomem("a question");
+    if (status == MICA_OK) a->tokens += (int64_t)*n;
+    mc_buffer_deinit(&text);
+    mica_free(cut);
+    return status;
 }
 
-static void free_questions(char **questions, size_t count) {
-    for (size_t i = 0; questions && i < count; i++)
-        mc_free(questions[i]);
-    mc_free(questions);
+static mica_status find_answer(const mica_tokenizer *tok, const char *word, int32_t *id) {
+    int32_t *ids;
+    size_t n;
+    MC_TRY(mica_tokenizer_encode(tok, word, strlen(word), false, &ids, &n));
+    if (n) *id = ids[0];
+    mica_free(ids);
+    return n ? MICA_OK : mc_fail(MICA_EUNSUPPORTED, "the tokenizer has no word '%s'", word);
 }
 
-static mica_status write_questions(const mica_rerank_options *options, const char *query,
-                                   const char *const *documents, size_t count, char **questions) {
-    const char *instruction =
-        options->instruction
-            ? options->instruction
-            : "Given a web search query, retrieve relevant passages that answer the query";
-    for (size_t i = 0; i < count; i++) {
-        mc_buffer text = {0};
-        if (write_question(instruction, query, documents[i], &text))
-            questions[i] = mc_buffer_take(&text);
-        mc_buffer_deinit(&text);
-        if (!questions[i]) return mc_fail_nomem("a question");
+/* Questions have ChatML's marks, whatever the format of the model's chats is. */
+static mica_status check_chatml(const mica_tokenizer *tok) {
+    mc_str mark = MC_STR("<|im_start|>");
+    if (mica_tokenizer_find(tok, mark.ptr, mark.len) >= 0) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "the tokenizer lacks %s, which questions begin with",
+                   mark.ptr);
+}
+
+/* The tokens of yes and no: the model's files may name them. */
+static mica_status find_answers(const mc_session_model *model, int32_t answers[2]) {
+    const mc_sentence *sentence = model->lm->sentence;
+    if (sentence && sentence->answers) {
+        MC_TRY(check_chatml(model->tokenizer));
+        answers[0] = (int32_t)sentence->yes;
+        answers[1] = (int32_t)sentence->no;
+        return MICA_OK;
     }
+    MC_TRY(find_answer(model->tokenizer, "yes", &answers[0]));
+    MC_TRY(find_answer(model->tokenizer, "no", &answers[1]));
+    for (int i = 0; i < 2; i++)
+        if (answers[i] >= model->lm->spec.vocab)
+            return mc_fail(MICA_EUNSUPPORTED, "the model has no token for yes, or for no");
     return MICA_OK;
 }
 
@@ -142,20 +185,56 @@ static mica_status take_answers(const mica_classify_results *results, float *sco
     return MICA_OK;
 }
 
-static mica_status ask(const mica_model *model, const char *query, const char *const *documents,
-                       size_t count, const mica_rerank_options *options, float *scores) {
-    static const char *const labels[] = {"yes", "no"};
-    const mica_classify_options classify = {
-        .labels = labels, .label_count = 2, .cancel = options->cancel};
+static mica_status ask(const mc_session_model *model, const mc_pairs *pairs,
+                       const mica_task_options *options, float *scores, int64_t *tokens) {
+    int32_t answers[2];
+    asking a = {.model = model, .asked = pairs};
+    const mc_classify_task task = {.model = model,
+                                   .encode = encode_question,
+                                   .context = &a,
+                                   .count = pairs->count,
+                                   .labels = answers};
+    const mica_classify_options classify = {.label_count = 2,
+                                            .progress = options->progress,
+                                            .progress_user = options->progress_user,
+                                            .cancel = options->cancel};
     mica_classify_results *results = NULL;
-    char **questions = mc_calloc(count, sizeof *questions);
-    mica_status status = questions ? write_questions(options, query, documents, count, questions)
-                                   : mc_fail_nomem("questions");
-    if (status == MICA_OK)
-        status = mica_classify(model, (const char *const *)questions, count, &classify, &results);
+    MC_TRY(find_answers(model, answers));
+    mica_status status = mc_classify(&task, &classify, &results);
     if (status == MICA_OK) status = take_answers(results, scores);
     mica_classify_free(&results);
-    free_questions(questions, count);
+    if (tokens) *tokens = a.tokens;
+    return status;
+}
+
+/* ---- both ---- */
+
+bool mc_reranks(const mc_lm *lm) {
+    const char *chat = lm->spec.chat;
+    if (lm->ranker || lm->spec.both_ways) return lm->ranker != NULL;
+    return (chat && strcmp(chat, "chatml") == 0) || (lm->sentence && lm->sentence->answers);
+}
+
+mica_status mc_rerank(const mc_session_model *model, const mc_pairs *pairs,
+                      const mica_task_options *options, float *scores, int64_t *tokens) {
+    return (model->lm->ranker ? rank_pairs : ask)(model, pairs, options, scores, tokens);
+}
+
+static mica_status rerank(const mc_session_model *model, const char *query,
+                          const char *const *documents, size_t count,
+                          const mica_rerank_options *options, float *scores) {
+    const mica_task_options task = {.cancel = options->cancel};
+    mc_str *texts = mc_array_alloc(count, sizeof *texts);
+    if (!texts) return mc_fail_nomem("documents");
+    for (size_t i = 0; i < count; i++)
+        texts[i] = mc_str_of(documents[i]);
+    const mc_pairs pairs = {.query = mc_str_of(query),
+                            .documents = texts,
+                            .count = count,
+                            .logits = options->logits,
+                            .instruction = options->instruction};
+    mica_status status = mc_rerank(model, &pairs, &task, scores, NULL);
+    mc_free(texts);
     return status;
 }
 
@@ -169,16 +248,13 @@ mica_status mica_rerank(const mica_model *model, const char *query, const char *
         if (!documents[i]) return mc_fail(MICA_EINVAL, "mica_rerank: document %zu is NULL", i);
     MC_TRY(MC_OPTIONS_COPY(mica_rerank_options, cancel, &given, options));
     MC_TRY(mc_model_local(model, &local));
-    const char *chat = local->lm->spec.chat;
-    if (!local->lm->ranker && (local->lm->spec.both_ways || !chat || strcmp(chat, "chatml") != 0))
+    if (!mc_reranks(local->lm))
         return mc_fail(MICA_EUNSUPPORTED,
                        "mica_rerank: %s is neither a cross-encoder nor a language model with "
-                       "ChatML's format",
+                       "ChatML's format or a LogitScore module",
                        local->lm->spec.family);
     mc_model_retain(model);
-    mica_status status = local->lm->ranker
-                             ? rank_pairs(local, query, documents, count, &given, scores)
-                             : ask(model, query, documents, count, &given, scores);
+    mica_status status = rerank(local, query, documents, count, &given, scores);
     mc_model_release(model);
     return status;
 }

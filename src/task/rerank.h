@@ -1,4 +1,5 @@
-/* Documents by their relevance to a query, by a cross-encoder. Threads: any. */
+/* Documents by their relevance to a query: by a cross-encoder, or a language model that is asked.
+ * Threads: any. */
 #ifndef TASK_RERANK_H
 #define TASK_RERANK_H
 
@@ -11,17 +12,22 @@ typedef struct mc_pairs {
     mc_str query;
     const mc_str *documents; /* [count]. Borrowed */
     size_t count;
-    size_t max_document; /* only so many tokens of a document's beginning; 0: all */
-    bool logits;         /* scores are logits, whatever the model's config says */
+    size_t max_document;     /* only so many tokens of a document's beginning; 0: all */
+    bool logits;             /* a cross-encoder's scores are logits, whatever its config says */
+    const char *instruction; /* to a language model; NULL: mica_rerank's default. Borrowed */
 } mc_pairs;
 
-/* Scores the query with each document, some hundred pairs at a time.
+/* Whether a model is a cross-encoder, or a language model that is asked: one with ChatML's format,
+ * or a LogitScore module. */
+bool mc_reranks(const mc_lm *lm);
+
+/* Scores the query with each document, some hundred pairs at a time, by a model of mc_reranks.
  *
  *  options  progress is called between parts of the work
  *  scores   f32 [count]
  *  tokens   receives those of all pairs; may be NULL
- *  errors   those of mica_rerank; MICA_EUNSUPPORTED the model is no cross-encoder */
-mica_status mc_rerank_pairs(const mc_session_model *model, const mc_pairs *pairs,
-                            const mica_task_options *options, float *scores, int64_t *tokens);
+ *  errors   those of mica_rerank */
+mica_status mc_rerank(const mc_session_model *model, const mc_pairs *pairs,
+                      const mica_task_options *options, float *scores, int64_t *tokens);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "engine/model.h"
-#include "model/sentence.h"
 #include "task/batch.h"
 #include "task/classify.h"
 #include "task/compare.h"
@@ -15,7 +14,6 @@
 #include "task/score.h"
 #include "task/task.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- texts ---- */
@@ -40,14 +38,19 @@ static mica_status open_text(const char *function, const mica_model *model, cons
 /* ---- vectors ---- */
 
 /* A text as the model's vectors are made of it. *skip: see mc_text. */
-static mica_status encode_embedded(const mica_model *model, const mc_lm *lm, const char *text,
-                                   size_t len, const char *prompt, int32_t **ids, size_t *n,
+static mica_status encode_embedded(const mc_text_reader *reader, const mica_model *model,
+                                   const char *text, size_t len, int32_t **ids, size_t *n,
                                    size_t *skip) {
     *skip = 0;
-    if (!mc_encodes(lm)) return encode(model, text, len, ids, n);
+    if (!mc_encodes(reader->lm)) return encode(model, text, len, ids, n);
     if (!text) return mc_fail(MICA_EINVAL, "the text is NULL");
-    mc_str whole = {text, len ? len : strlen(text)};
-    return mc_encode_ids(mica_model_tokenizer(model), lm, prompt, whole, ids, n, skip);
+    return mc_encode_ids(reader, (mc_str){text, len ? len : strlen(text)}, ids, n, skip);
+}
+
+static mica_status open_reader(const mica_model *model, const mc_lm *lm, const char *prompt_name,
+                               mc_text_reader *reader) {
+    mc_str name = prompt_name ? mc_str_of(prompt_name) : (mc_str){0};
+    return mc_text_reader_init(mica_model_tokenizer(model), lm, name, reader);
 }
 
 static mica_status check_dimensions(const mc_lm *lm, int64_t dimensions) {
@@ -57,28 +60,13 @@ static mica_status check_dimensions(const mc_lm *lm, int64_t dimensions) {
                    (long long)dimensions, (long long)width);
 }
 
-/* Shortens a vector of `width` numbers in place; one that was normalised is normalised anew. */
-static size_t shorten(const mc_lm *lm, const mica_embed_options *options, float *vector,
-                      size_t width) {
-    size_t n = (size_t)options->dimensions;
-    bool unit = options->normalise || (lm->sentence && lm->sentence->normalise);
-    if (!n || n == width) return width;
-    double square = 0.0;
-    for (size_t i = 0; vector && i < n; i++)
-        square += (double)vector[i] * (double)vector[i];
-    double scale = !unit ? 1.0 : square > 0.0 ? 1.0 / sqrt(square) : 0.0;
-    for (size_t i = 0; vector && i < n; i++)
-        vector[i] = (float)((double)vector[i] * scale);
-    return n;
-}
-
 mica_status mica_embed(const mica_model *model, const char *text, size_t len,
                        const mica_embed_options *options, float **vector, size_t *n) {
     mica_embed_options given;
     const mc_session_model *local;
     int32_t *ids = NULL;
     size_t count, skip;
-    mc_str prompt;
+    mc_text_reader reader;
     if (!vector || !n)
         return mc_fail(MICA_EINVAL, "mica_embed: %s is NULL", vector ? "n" : "vector");
     *vector = NULL;
@@ -87,16 +75,13 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     if (!model) return mc_fail(MICA_EINVAL, "mica_embed: model is NULL");
     MC_TRY(mc_model_local(model, &local));
     MC_TRY(check_dimensions(local->lm, given.dimensions));
-    mica_status status = mc_encode_prompt(local->lm, given.prompt_name, &prompt);
-    if (status == MICA_OK)
-        status =
-            encode_embedded(model, local->lm, text, len, given.prompt_name, &ids, &count, &skip);
+    mica_status status = open_reader(model, local->lm, given.prompt_name, &reader);
+    if (status == MICA_OK) status = encode_embedded(&reader, model, text, len, &ids, &count, &skip);
     if (status != MICA_OK) return mc_fail_context(status, "mica_embed");
     mc_model_retain(model);
     const mc_text whole = {.ids = ids, .n = (int64_t)count, .skip = skip};
     status = mc_embed(local, &whole, &given, vector);
-    if (status == MICA_OK)
-        *n = shorten(local->lm, &given, *vector, (size_t)mc_encode_width(local->lm));
+    if (status == MICA_OK) *n = mc_vector_shorten(local->lm, &given, *vector);
     mc_model_release(model);
     mica_free(ids);
     return status;
@@ -133,9 +118,9 @@ static mica_status encode_texts(const char *function, const mica_model *model,
                        !model   ? "model is NULL"
                        : !texts ? "texts is NULL"
                                 : "there are no texts");
-    mc_str prompt;
+    mc_text_reader reader;
     MC_TRY(mc_model_local(model, local));
-    if (embedded) MC_TRY(mc_encode_prompt((*local)->lm, embedded->prompt_name, &prompt));
+    if (embedded) MC_TRY(open_reader(model, (*local)->lm, embedded->prompt_name, &reader));
     e->texts = mc_calloc(count, sizeof *e->texts);
     e->status = mc_calloc(count, sizeof *e->status);
     e->errors = mc_calloc(count, sizeof *e->errors);
@@ -143,8 +128,7 @@ static mica_status encode_texts(const char *function, const mica_model *model,
     for (size_t i = 0; i < count; i++) {
         int32_t *ids = NULL;
         size_t n = 0, skip = 0;
-        e->status[i] = embedded ? encode_embedded(model, (*local)->lm, texts[i], 0,
-                                                  embedded->prompt_name, &ids, &n, &skip)
+        e->status[i] = embedded ? encode_embedded(&reader, model, texts[i], 0, &ids, &n, &skip)
                                 : encode(model, texts[i], 0, &ids, &n);
         e->errors[i] = mc_task_error(e->status[i]);
         if (e->status[i] == MICA_OK) e->texts[i] = (mc_text){ids, (int64_t)n, skip};
@@ -163,9 +147,8 @@ static void set_error(encoded *e, size_t i, mica_status *status, const char **er
 
 static void shorten_rows(const mc_lm *lm, const mica_embed_options *options,
                          mica_embed_results *results) {
-    size_t width = results->width;
     for (size_t i = 0; i < results->count; i++)
-        results->width = shorten(lm, options, (float *)results->rows[i].vector, width);
+        results->width = mc_vector_shorten(lm, options, (float *)results->rows[i].vector);
 }
 
 mica_status mica_embed_texts(const mica_model *model, const char *const *texts, size_t count,

@@ -44,6 +44,64 @@ static bool is_uniform(const mc_trainable *t) {
     return true;
 }
 
+/* ---- experts, as PEFT has them ---- */
+
+static bool is_listed(const mc_lm_slot *w) {
+    return w->linear.experts && strchr(w->name, '*');
+}
+
+static bool is_stacked(const mc_lm_slot *w) {
+    return w->linear.experts && !strchr(w->name, '*');
+}
+
+/* What transformers calls the parameter of all experts; NULL: it has none like it. */
+static const char *parameter_of(const mc_lm_slot *w) {
+    static const struct {
+        int slot;
+        const char *name;
+    } known[] = {{MC_EXPERTS_GATE_UP, "gate_up_proj"},
+                 {MC_EXPERTS_UP, "up_proj"},
+                 {MC_EXPERTS_DOWN, "down_proj"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known && !strstr(w->name, "switch_"); i++)
+        if (w->slot == &mc_block_experts.slots[known[i].slot]) return known[i].name;
+    return NULL;
+}
+
+/* The module that has the parameter: "mlp.experts". */
+static const char *holder_of(const mc_lm_slot *w, char text[NAME_BYTES]) {
+    static const char experts[] = "experts";
+    const char *dot = strrchr(w->name, '.');
+    size_t len = dot ? (size_t)(dot - w->name) : 0, n = strlen(experts);
+    bool ends = len >= n && memcmp(w->name + len - n, experts, n) == 0;
+    snprintf(text, NAME_BYTES, "%.*s%s%s", (int)len, w->name, ends || !len ? "" : ".",
+             ends ? "" : experts);
+    return text;
+}
+
+/* Of two parameters of a module PEFT wraps the one that is not down_proj first. */
+static bool is_inner(const mc_trainable *t, const mc_lm_slot *w) {
+    const mc_slot *down = &mc_block_experts.slots[MC_EXPERTS_DOWN];
+    for (size_t i = 0; i < site_count(t) && w->slot != down; i++)
+        if (slot_of(t, i)->layer == w->layer && slot_of(t, i)->slot == down) return true;
+    return false;
+}
+
+/* The parameters with factors as a list of JSON, each once. */
+static bool put_parameters(mc_buffer *out, const mc_trainable *t) {
+    char text[NAME_BYTES], name[NAME_BYTES + 32];
+    bool done = mc_buffer_add_byte(out, '['), first = true;
+    for (int slot = 0; slot < MC_EXPERTS_SLOTS; slot++)
+        for (size_t i = 0; i < site_count(t) && done; i++) {
+            const mc_lm_slot *w = slot_of(t, i);
+            if (!is_stacked(w) || w->slot != &mc_block_experts.slots[slot]) continue;
+            snprintf(name, sizeof name, "%s.%s", holder_of(w, text), parameter_of(w));
+            done = (first || mc_buffer_add_text(out, ", ")) && mc_json_put_text(out, name);
+            first = false;
+            break;
+        }
+    return done && mc_buffer_add_byte(out, ']');
+}
+
 /* The modules with factors as a list of JSON. mlx-lm names them within the layer, PEFT by the last
  * part of the name; where layers differ, both by whole names. */
 static bool put_modules(mc_buffer *out, const mc_trainable *t, bool peft) {
@@ -51,7 +109,7 @@ static bool put_modules(mc_buffer *out, const mc_trainable *t, bool peft) {
     for (size_t i = 0; i < site_count(t) && done; i++) {
         char text[MC_MODULE_BYTES];
         const mc_lm_slot *w = slot_of(t, i);
-        if (uniform && w->layer != t->first_layer) continue;
+        if ((uniform && w->layer != t->first_layer) || (peft && is_stacked(w))) continue;
         const char *dot = strrchr(w->module, '.'), *name = peft && dot ? dot + 1 : w->module;
         done = (first || mc_buffer_add_text(out, ", ")) &&
                mc_json_put_text(out, uniform ? name : mc_lm_module(t->lm, w, text));
@@ -104,6 +162,7 @@ static bool put_peft(mc_buffer *out, const mica_tuner *tuner) {
            put_member(out, "lora_dropout", (double)t->options.dropout) &&
            mc_buffer_add_text(out, ",\n  \"layers_to_transform\": ") && put_layers(out, t) &&
            mc_buffer_add_text(out, ",\n  \"target_modules\": ") && put_modules(out, t, true) &&
+           mc_buffer_add_text(out, ",\n  \"target_parameters\": ") && put_parameters(out, t) &&
            mc_buffer_add_text(out, "\n}\n");
 }
 
@@ -115,36 +174,94 @@ static const char *peft_suffix(mc_part part) {
                                : "lora_magnitude_vector";
 }
 
-/* s: for PEFT's transposed factors. names: [n] memory of their names. */
-static mica_status fill_entries(const mica_tuner *tuner, bool peft, mica_scope *s,
-                                char (*names)[NAME_BYTES], mica_named_array *entries) {
-    const mc_trainable *t = &tuner->trainable;
-    for (size_t i = 0; i < mc_trainable_count(t); i++) {
-        const mc_parameter *p = mc_trainable_at(t, i);
-        entries[i] = (mica_named_array){p->name, p->value};
-        if (!peft) continue;
-        mica_array value = p->value;
-        if (p->part != MC_PART_M) value = mica_contiguous(s, mica_transpose(s, value, NULL));
-        MC_TRY(p->part == MC_PART_M ? MICA_OK : mica_eval(s, value));
-        snprintf(names[i], NAME_BYTES, "base_model.model.%s.%s", p->module, peft_suffix(p->part));
-        entries[i] = (mica_named_array){names[i], value};
+/* What a file holds. */
+typedef struct writing {
+    const mc_trainable *t;
+    mica_scope *s; /* for PEFT's factors, which lie in another order */
+    char (*names)[NAME_BYTES];
+    mica_named_array *entries;
+    size_t n;
+} writing;
+
+static mica_status write_entry(writing *w, const char *module, const mc_parameter *p,
+                               mica_array value) {
+    char *name = w->names[w->n];
+    value = mica_contiguous(w->s, value);
+    MC_TRY(mica_eval(w->s, value));
+    snprintf(name, NAME_BYTES, "base_model.model.%s.%s", module, peft_suffix(p->part));
+    w->entries[w->n++] = (mica_named_array){name, value};
+    return MICA_OK;
+}
+
+/* Factors of each expert: A [rank, in], B [out, rank]. */
+static mica_status write_each(writing *w, const mc_lm_slot *slot, const mc_parameter *p) {
+    char module[NAME_BYTES];
+    const char *star = strchr(slot->name, '*');
+    int before = (int)(strlen(p->module) - strlen(slot->module));
+    for (int64_t e = 0; e < slot->linear.experts; e++) {
+        snprintf(module, sizeof module, "%.*s%.*s%lld%s", before, p->module,
+                 (int)(star - slot->name), slot->name, (long long)e, star + 1);
+        mica_array one = mica_slice_axis(w->s, p->value, 0, e, e + 1);
+        MC_TRY(write_entry(w, module, p, mica_squeeze(w->s, one, 0)));
     }
     return MICA_OK;
 }
 
+/* Factors of a parameter: A [experts rank, in], B [out, rank experts]. */
+static mica_status write_stacked(writing *w, const mc_lm_slot *slot, const mc_parameter *p) {
+    char module[NAME_BYTES], holder[NAME_BYTES];
+    int before = (int)(strlen(p->module) - strlen(slot->module));
+    mica_array x = p->value;
+    if (p->part == MC_PART_A)
+        x = mica_flatten(w->s, x, 0, 1);
+    else
+        x = mica_flatten(w->s, mica_transpose(w->s, x, (int[]){1, 2, 0}), 1, 2);
+    snprintf(module, sizeof module, "%.*s%.200s%s", before, p->module, holder_of(slot, holder),
+             is_inner(w->t, slot) ? ".base_layer" : "");
+    return write_entry(w, module, p, x);
+}
+
+static mica_status write_peft(writing *w, const mc_parameter *p) {
+    const mc_lm_slot *slot = &w->t->lm->slots[p->at];
+    if (is_listed(slot)) return write_each(w, slot, p);
+    if (is_stacked(slot)) return write_stacked(w, slot, p);
+    return write_entry(w, p->module, p,
+                       p->part == MC_PART_M ? p->value : mica_transpose(w->s, p->value, NULL));
+}
+
+static mica_status write_all(writing *w, bool peft) {
+    for (size_t i = 0; i < mc_trainable_count(w->t); i++) {
+        const mc_parameter *p = mc_trainable_at(w->t, i);
+        if (peft)
+            MC_TRY(write_peft(w, p));
+        else
+            w->entries[w->n++] = (mica_named_array){p->name, p->value};
+    }
+    return MICA_OK;
+}
+
+static size_t count_entries(const mc_trainable *t, bool peft) {
+    size_t n = 0;
+    for (size_t i = 0; i < mc_trainable_count(t); i++) {
+        const mc_lm_slot *slot = &t->lm->slots[mc_trainable_at(t, i)->at];
+        n += peft && is_listed(slot) ? (size_t)slot->linear.experts : 1;
+    }
+    return n;
+}
+
 static mica_status save_tensors(const mica_tuner *tuner, const char *path, bool peft) {
-    size_t n = mc_trainable_count(&tuner->trainable);
-    mica_scope *s = NULL;
-    mica_named_array *entries = mc_calloc(n + 1, sizeof *entries);
-    char(*names)[NAME_BYTES] = mc_calloc(n + 1, sizeof *names);
-    mica_status status = entries && names ? mica_scope_open(tuner->device, &s)
-                                          : mc_fail_nomem("the tensors of an adapter");
-    if (status == MICA_OK) status = fill_entries(tuner, peft, s, names, entries);
+    size_t n = count_entries(&tuner->trainable, peft);
+    writing w = {.t = &tuner->trainable,
+                 .entries = mc_calloc(n + 1, sizeof *w.entries),
+                 .names = mc_calloc(n + 1, sizeof *w.names)};
+    mica_status status = w.entries && w.names ? mica_scope_open(tuner->device, &w.s)
+                                              : mc_fail_nomem("the tensors of an adapter");
+    if (status == MICA_OK) status = write_all(&w, peft);
     const mica_metadata format = {"format", peft ? "pt" : "mlx"};
-    if (status == MICA_OK) status = mica_save_safetensors(path, entries, n, &format, 1);
-    mica_scope_close(&s);
-    mc_free(entries);
-    mc_free(names);
+    if (status == MICA_OK) status = mica_save_safetensors(path, w.entries, n, &format, 1);
+    mica_scope_close(&w.s);
+    mc_free(w.entries);
+    mc_free(w.names);
     return status;
 }
 
@@ -157,10 +274,11 @@ static mica_status save_config(const mica_tuner *tuner, const char *path, bool p
     return status;
 }
 
-static bool has_experts(const mc_trainable *t) {
-    for (size_t i = 0; i < mc_trainable_count(t); i++)
-        if (mica_array_ndim(mc_trainable_at(t, i)->value) > 2) return true;
-    return false;
+/* Experts for which PEFT has no name: of a model as mlx-lm writes it. */
+static const mc_lm_slot *find_nameless(const mc_trainable *t) {
+    for (size_t i = 0; i < site_count(t); i++)
+        if (is_stacked(slot_of(t, i)) && !parameter_of(slot_of(t, i))) return slot_of(t, i);
+    return NULL;
 }
 
 mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
@@ -171,10 +289,11 @@ mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
     if (peft && tuner->trainable.options.kind == MICA_TUNE_FULL)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: PEFT's format has no place for full parameters: save mlx-lm's", folder);
-    if (peft && has_experts(&tuner->trainable))
+    const mc_lm_slot *nameless = peft ? find_nameless(&tuner->trainable) : NULL;
+    if (nameless)
         return mc_fail(MICA_EUNSUPPORTED,
-                       "%s: in PEFT's format mica writes no factors of experts: save mlx-lm's",
-                       folder);
+                       "%s: PEFT's format has no name for factors of %s: save mlx-lm's", folder,
+                       nameless->name);
     MC_TRY(mc_folder_make(folder));
     char *tensors =
         mc_path_join(folder, peft ? "adapter_model.safetensors" : "adapters.safetensors");

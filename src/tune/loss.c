@@ -96,7 +96,7 @@ mica_status mica_loss(mica_scope *s, const char *name, const mica_array *inputs,
     MC_TRY(mica_scope_status(s));
     *loss = row->formula(s, inputs, &given);
     mica_status status = mica_scope_status(s);
-    if (status != MICA_OK) mc_scope_forget_error(s);
+    if (status != MICA_OK) mica_scope_clear_error(s);
     return status;
 }
 

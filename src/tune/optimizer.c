@@ -255,7 +255,7 @@ mica_status mica_optimizer_update(mica_optimizer *o, mica_scope *s, const mica_a
         w.next = old;
         w.states = old_states;
     }
-    if (status != MICA_OK) mc_scope_forget_error(s);
+    if (status != MICA_OK) mica_scope_clear_error(s);
     mica_scope_close(&w.next);
     mc_free(w.states);
     mc_free(w.params);

@@ -9,18 +9,14 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static mc_str skip(mc_str text, size_t n) {
-    return (mc_str){text.ptr + n, text.len - n};
-}
-
 static mc_str skip_blanks(mc_str text) {
     while (text.len && is_blank(*text.ptr))
-        text = skip(text, 1);
+        text = mc_str_from(text, 1);
     return text;
 }
 
 static mc_str skip_mark(mc_str text) {
-    return mc_str_starts(text, MC_STR("\xEF\xBB\xBF")) ? skip(text, 3) : text;
+    return mc_str_starts(text, MC_STR("\xEF\xBB\xBF")) ? mc_str_from(text, 3) : text;
 }
 
 static mica_status ill_formed(const mc_records *r, const char *what) {
@@ -52,7 +48,7 @@ static mica_status begin(mc_records *r) {
     MC_TRY(mc_lines_part(&r->lines, &r->rest, &r->ends_line));
     r->rest = skip_mark(r->rest);
     MC_TRY(next_rest(r, &there));
-    r->rest = skip(r->rest, there ? 1 : 0);
+    r->rest = mc_str_from(r->rest, there ? 1 : 0);
     return MICA_OK;
 }
 
@@ -92,7 +88,7 @@ static mica_status read_element(mc_records *r) {
             return mc_fail_nomem(r->lines.path);
         if (r->record.len > MC_LINE_MAX)
             return ill_formed(r, "an element of the array is too large");
-        r->rest = skip(r->rest, i);
+        r->rest = mc_str_from(r->rest, i);
         if (r->rest.len && !r->record.len)
             return ill_formed(r, "an element of the array is missing at a comma");
         if (r->rest.len) return MICA_OK;
@@ -109,11 +105,11 @@ static mica_status next_element(mc_records *r, mc_str *record) {
     if (!there) return ill_formed(r, "the array does not end");
     if (*r->rest.ptr == ']') {
         r->ended = true;
-        r->rest = skip(r->rest, 1);
+        r->rest = mc_str_from(r->rest, 1);
         return next_element(r, record);
     }
     if (r->comma) {
-        r->rest = skip(r->rest, 1);
+        r->rest = mc_str_from(r->rest, 1);
         MC_TRY(next_rest(r, &there));
         if (!there) return ill_formed(r, "the array does not end");
     }
@@ -135,7 +131,7 @@ static mica_status read_quoted(mc_records *r, mc_str *text) {
             (twin && !mc_buffer_add_byte(&r->values, '"')) ||
             (!quote && !mc_buffer_add_byte(&r->values, '\n')))
             return mc_fail_nomem(r->lines.path);
-        if (quote) *text = skip(*text, n + (twin ? 2 : 1));
+        if (quote) *text = mc_str_from(*text, n + (twin ? 2 : 1));
         if (quote && !twin) return MICA_OK;
         if (quote) continue;
         MC_TRY(mc_lines_next(&r->lines, text));
@@ -147,7 +143,7 @@ static mica_status read_quoted(mc_records *r, mc_str *text) {
 /* Reads a field from the beginning of *text, and the comma behind it. *more: there is one. */
 static mica_status read_field(mc_records *r, mc_str *text, bool *more) {
     if (text->len && *text->ptr == '"') {
-        *text = skip(*text, 1);
+        *text = mc_str_from(*text, 1);
         MC_TRY(read_quoted(r, text));
         *text = skip_blanks(*text);
     } else {
@@ -155,11 +151,11 @@ static mica_status read_field(mc_records *r, mc_str *text, bool *more) {
         size_t n = comma ? (size_t)(comma - text->ptr) : text->len;
         size_t kept = !comma && n && text->ptr[n - 1] == '\r' ? n - 1 : n;
         if (!mc_buffer_add(&r->values, text->ptr, kept)) return mc_fail_nomem(r->lines.path);
-        *text = skip(*text, n);
+        *text = mc_str_from(*text, n);
     }
     *more = text->len && *text->ptr == ',';
     if (text->len && !*more) return ill_formed(r, "something follows a field in quotes");
-    if (*more) *text = skip(*text, 1);
+    if (*more) *text = mc_str_from(*text, 1);
     return MC_BUFFER_PUSH(&r->ends, size_t, r->values.len) ? MICA_OK : mc_fail_nomem(r->lines.path);
 }
 

@@ -3,115 +3,20 @@
  * write is taken from transformers' renderings of their templates. */
 #include "support/support.h"
 
-#include "answer/splitter.h"
-#include "base/buffer.h"
+#include "parts.h"
+
 #include "base/json.h"
 #include "base/json_write.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char tools_text[] =
-    "[{\"type\": \"function\", \"function\": {\"name\": \"get_weather\"}}, {\"type\": \"function\","
-    " \"function\": {\"name\": \"f\"}}, {\"type\": \"function\", \"function\": {\"name\": "
-    "\"add\"}}]";
-static mc_tools tools;
-
-static int read_tools(void **state) {
-    (void)state;
-    return mc_tools_read(tools_text, strlen(tools_text), &tools) != MICA_OK;
-}
-
-static int free_tools(void **state) {
-    (void)state;
-    mc_tools_deinit(&tools);
-    return 0;
-}
-
-/* ---- parts as text: "thought:...", "text:...", "name:arguments" with bars between them, behind a
- * call that is broken "!" ---- */
-
-typedef struct parts {
-    mc_buffer text;
-    int kind; /* of the last part */
-} parts;
-
-/* A part of a call that is streamed. */
-static mica_status take_streamed(parts *p, const mc_piece *piece) {
-    bool within = p->kind == MC_PIECE_CALL_BEGIN || p->kind == MC_PIECE_CALL_TEXT;
-    if (piece->kind == MC_PIECE_CALL_BEGIN) {
-        assert_false(within);
-        if (p->text.len) mc_buffer_add_byte(&p->text, '|');
-        mc_buffer_printf(&p->text, "%.*s:", MC_STR_ARG(piece->name));
-    } else {
-        assert_true(within);
-        mc_buffer_add(&p->text, piece->text.ptr, piece->text.len);
-        if (piece->broken) mc_buffer_add_byte(&p->text, '!');
-    }
-    p->kind = (int)piece->kind;
-    return MICA_OK;
-}
-
-static mica_status take(void *user, const mc_piece *piece) {
-    parts *p = user;
-    bool bare = piece->kind == MC_PIECE_CALL_BEGIN || piece->kind == MC_PIECE_CALL_END;
-    assert_true(bare == !piece->text.len);
-    if (piece->kind > MC_PIECE_CALL) return take_streamed(p, piece);
-    assert_true(p->kind != MC_PIECE_CALL_BEGIN && p->kind != MC_PIECE_CALL_TEXT);
-    if (piece->kind == MC_PIECE_CALL || p->kind != (int)piece->kind) {
-        if (p->text.len) mc_buffer_add_byte(&p->text, '|');
-        if (piece->kind == MC_PIECE_CALL)
-            mc_buffer_printf(&p->text, "%.*s:", MC_STR_ARG(piece->name));
-        else
-            mc_buffer_add_text(&p->text, piece->kind == MC_PIECE_TEXT ? "text:" : "thought:");
-    }
-    p->kind = (int)piece->kind;
-    mc_buffer_add(&p->text, piece->text.ptr, piece->text.len);
-    return MICA_OK;
-}
-
-/* An answer in pieces: the first of `first` bytes, then of `step`. */
-static char *split(const mc_answer_format *format, const mc_tools *with, bool is_open, bool streams,
-                   const char *answer, size_t first, size_t step) {
-    parts p = {.kind = -1};
-    mc_splitter *s;
-    assert_int_equal(mc_splitter_open(format, with, is_open, take, &p, &s), MICA_OK);
-    if (streams) mc_splitter_stream_calls(s);
-    size_t len = strlen(answer);
-    for (size_t at = 0, n = first; at < len; at += n, n = step) {
-        if (n > len - at) n = len - at;
-        assert_int_equal(mc_splitter_push(s, answer + at, n), MICA_OK);
-    }
-    assert_int_equal(mc_splitter_end(s), MICA_OK);
-    assert_int_equal(mc_splitter_end(s), MICA_OK);
-    mc_splitter_close(&s);
-    return mc_buffer_take(&p.text);
-}
-
-static void expect_one(const mc_answer_format *format, const mc_tools *with, bool is_open,
-                       bool streams, const char *answer, size_t first, size_t step,
-                       const char *want) {
-    char *got = split(format, with, is_open, streams, answer, first, step);
-    if (strcmp(got, want) != 0)
-        fail_msg("%s%s, in pieces of %zu and %zu:\n\"%s\" gives\n\"%s\", want\n\"%s\"",
-                 format->calls->name, streams ? ", streamed" : "", first, step, answer, got, want);
-    free(got);
-}
-
-static void expect_way(const mc_answer_format *format, const mc_tools *with, bool is_open,
-                       bool streams, const char *answer, const char *want) {
-    size_t len = strlen(answer);
-    for (size_t step = 1; step <= 9; step++)
-        expect_one(format, with, is_open, streams, answer, step, step, want);
-    for (size_t first = 1; first <= len; first++)
-        expect_one(format, with, is_open, streams, answer, first, len, want);
-}
-
 static void expect_with(const mc_answer_format *format, const mc_tools *with, bool is_open,
                         const char *answer, const char *want) {
-    expect_way(format, with, is_open, false, answer, want);
-    expect_way(format, with, is_open, true, answer, want);
+    way w = {.format = *format, .tools = with, .is_open = is_open};
+    expect_way(w, answer, want);
+    w.streams = true;
+    expect_way(w, answer, want);
 }
 
 static mc_answer_format format_of(const char *calls, bool thinks) {
@@ -123,15 +28,16 @@ static mc_answer_format format_of(const char *calls, bool thinks) {
 static void expect(const char *calls, const char *answer, const char *want) {
     const mc_answer_format format = format_of(calls, false);
     assert_non_null(format.calls);
-    expect_with(&format, &tools, false, answer, want);
+    expect_with(&format, &answer_tools, false, answer, want);
 }
 
 /* What comes out differs if calls are streamed. */
 static void expect_two(const char *calls, const char *answer, const char *whole,
                        const char *streamed) {
-    const mc_answer_format format = format_of(calls, false);
-    expect_way(&format, &tools, false, false, answer, whole);
-    expect_way(&format, &tools, false, true, answer, streamed);
+    way w = {.format = format_of(calls, false), .tools = &answer_tools};
+    expect_way(w, answer, whole);
+    w.streams = true;
+    expect_way(w, answer, streamed);
 }
 
 /* ---- thoughts ---- */
@@ -155,7 +61,7 @@ static void test_thoughts(void **state) {
 #undef THINK
     const mc_answer_format none = format_of("hermes", false);
     expect_with(&none, NULL, false, "<think>a</think>b", "text:<think>a</think>b");
-    expect_with(&format, &tools, true,
+    expect_with(&format, &answer_tools, true,
                 "x <tool_call> y</think>\n<tool_call>\n{\"name\": \"f\"}\n</tool_call>",
                 "thought:x <tool_call> y|f:{}");
 }
@@ -263,7 +169,8 @@ static void test_generic(void **state) {
 
 /* ---- calls that are streamed ---- */
 
-/* What was passed on stays: where the rest is malformed, the call is broken, or whole. */
+/* What was passed on stays: where the rest is malformed, the call is broken, and text if it comes
+ * whole. A call is whole once its arguments are, whatever follows. */
 static void test_broken(void **state) {
     (void)state;
 #define F "<tool_call>{\"name\": \"f\", \"arguments\": "
@@ -282,25 +189,25 @@ static void test_broken(void **state) {
         {F "{\"a\": [tr", "f:{\"a\": [tr!"},
         {F "{\"a\": \"\\u00", "f:{\"a\": \"\\u00!"},
         {F "{}, \"b\": bad}</tool_call>", "f:{}|text:, \"b\": bad}</tool_call>"},
-        {F "{}, \"id\": \"x\"}</tool_call>", NULL},
-        {F "{}}; {\"name\": \"add\", \"arguments\": {\"b\": }}", "f:{}|add:{\"b\": !|text:}}"},
+        {F "{}, \"id\": \"x\"}</tool_call>", "f:{}"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = test_format("text:%s", rows[i][0]);
-        if (rows[i][1])
+        if (strchr(rows[i][1], '!'))
             expect_two("hermes", rows[i][0], text, rows[i][1]);
         else
-            expect("hermes", rows[i][0], "f:{}");
+            expect("hermes", rows[i][0], rows[i][1]);
         free(text);
     }
+    expect_two("hermes", F "{}}; {\"name\": \"add\", \"arguments\": {\"b\": }}",
+               "f:{}|text:; {\"name\": \"add\", \"arguments\": {\"b\": }}",
+               "f:{}|add:{\"b\": !|text:}}");
 #undef F
-    expect_two("llama", "{\"name\": \"f\", \"parameters\": {}} and more",
-               "text:{\"name\": \"f\", \"parameters\": {}} and more", "f:{}|text:and more");
-    expect_two("generic", "[{\"name\": \"f\", \"parameters\": {}}, 3]",
-               "text:[{\"name\": \"f\", \"parameters\": {}}, 3]", "f:{}|text:3]");
-    expect_two("pythonic", "[f(a=1)", "text:[f(a=1)", "f:{\"a\": 1}");
-    expect_two("pythonic", "[f()] x", "text:[f()] x", "f:{}|text:x");
-    expect_two("pythonic", "[f(), f() ]\nDone.", "text:[f(), f() ]\nDone.", "f:{}|f:{}|text:Done.");
+    expect("llama", "{\"name\": \"f\", \"parameters\": {}} and more", "f:{}|text:and more");
+    expect("generic", "[{\"name\": \"f\", \"parameters\": {}}, 3]", "f:{}|text:3]");
+    expect("pythonic", "[f(a=1)", "f:{\"a\": 1}");
+    expect("pythonic", "[f()] x", "f:{}|text:x");
+    expect("pythonic", "[f(), f() ]\nDone.", "f:{}|f:{}|text:Done.");
     expect_two("pythonic", "[f(a=1, b=x)]", "text:[f(a=1, b=x)]", "f:{\"a\": 1!|text:b=x)]");
     expect_two("pythonic", "[f(a='1', b='x", "text:[f(a='1', b='x", "f:{\"a\": \"1\"!|text:b='x");
 }
@@ -345,11 +252,10 @@ static void test_at_once(void **state) {
         {"gemma", "```tool_code\nf(a='x', ", "f:{\"a\": \"x\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const mc_answer_format format = format_of(rows[i].calls, false);
-        parts p = {.kind = -1};
-        mc_splitter *s;
-        assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
-        mc_splitter_stream_calls(s);
+        const way w = {
+            .format = format_of(rows[i].calls, false), .tools = &answer_tools, .streams = true};
+        parts p;
+        mc_splitter *s = way_open(&w, &p);
         for (const char *at = rows[i].in; *at; at++)
             assert_int_equal(mc_splitter_push(s, at, 1), MICA_OK);
         const char *got = mc_buffer_cstr(&p.text);
@@ -368,11 +274,10 @@ static void test_long_arguments(void **state) {
                                          "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \""};
     static const char *const ends[] = {"\", b=1)]", "\", \"b\": 1}}</tool_call>"};
     for (size_t i = 0; i < 2; i++) {
-        const mc_answer_format format = format_of(calls[i], false);
-        parts p = {.kind = -1};
-        mc_splitter *s;
-        assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
-        mc_splitter_stream_calls(s);
+        const way w = {
+            .format = format_of(calls[i], false), .tools = &answer_tools, .streams = true};
+        parts p;
+        mc_splitter *s = way_open(&w, &p);
         assert_int_equal(mc_splitter_push(s, begins[i], strlen(begins[i])), MICA_OK);
         for (int n = 0; n < LENGTH; n++)
             assert_int_equal(mc_splitter_push(s, n % 7 ? "x" : ",", 1), MICA_OK);
@@ -408,7 +313,7 @@ static void expect_forced(const forced *row) {
     mc_buffer want = {0};
     parts p = {.kind = -1};
     mc_splitter *s;
-    bool good = mc_splitter_open(&format, &tools, false, take, &p, &s) == MICA_OK;
+    bool good = mc_splitter_open(&format, &answer_tools, false, parts_take, &p, &s) == MICA_OK;
     if (good && row->streams) mc_splitter_stream_calls(s);
     good = good && mc_splitter_push(s, row->begin, strlen(row->begin)) == MICA_OK;
     for (int n = 0; good && n < row->times; n++)
@@ -432,7 +337,7 @@ static void test_forced_lengths(void **state) {
          "f:{\"a\": \"", "\"}", 60000},
         {"hermes", false, false, "", "<tool_call>", "", "text:", "", 60000},
         {"hermes", false, false, "", "<tool_call>[\"", "", "text:", "", 50000},
-        {"hermes", false, false, "", CALL "}}", "x", "text:", "x", 20000},
+        {"hermes", false, false, "", CALL "x", "y", "text:", "y", 20000},
         {"hermes", false, true, "", "<tool_call>{\"x\":{", "", "text:", "", 40000},
         {"hermes", false, false, CALL "}}", " ", "; </tool_call>", NULL, "f:{}", 150000},
         {"hermes", false, true, CALL "}} ;", "\n", "</tool_call>", NULL, "f:{}", 150000},
@@ -458,21 +363,11 @@ static void test_forced_lengths(void **state) {
 static void test_one_streamed_call(void **state) {
     (void)state;
     static const char answer[] = "[f(a=1), add(a=1, b=x)] y";
-    const mc_answer_format format = format_of("pythonic", false);
-    for (size_t step = 1; step < sizeof answer; step++) {
-        parts p = {.kind = -1};
-        mc_splitter *s;
-        assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
-        mc_splitter_stream_calls(s);
-        mc_splitter_keep_one_call(s);
-        for (size_t at = 0, len = strlen(answer); at < len; at += step)
-            assert_int_equal(mc_splitter_push(s, answer + at, step < len - at ? step : len - at),
-                             MICA_OK);
-        assert_int_equal(mc_splitter_end(s), MICA_OK);
-        assert_string_equal(mc_buffer_cstr(&p.text), "f:{\"a\": 1}|text:b=x)] y");
-        mc_splitter_close(&s);
-        mc_buffer_deinit(&p.text);
-    }
+    const way w = {.format = format_of("pythonic", false),
+                   .tools = &answer_tools,
+                   .streams = true,
+                   .one_call = true};
+    expect_way(w, answer, "f:{\"a\": 1}|text:b=x)] y");
 }
 
 /* ---- what templates render is read back ---- */
@@ -551,7 +446,7 @@ static void check_goldens(const char *name, const char *begin, const char *end,
     mc_str template, text;
     size_t calls = 0;
     assert_true(mc_json_get_str(mc_json_find(mc_json_root(doc), "chat_template"), &template));
-    const mc_answer_format format = mc_answer_format_find(template);
+    const mc_answer_format format = mc_answer_format_find(template, NULL);
     assert_string_equal(format.calls->name, format_name);
     for (mc_json_iter it = mc_json_begin(mc_json_find(mc_json_root(doc), "cases"));
          mc_json_next(&it);) {
@@ -567,7 +462,8 @@ static void check_goldens(const char *name, const char *begin, const char *end,
         char *turn = last_turn(text.ptr, begin, end);
         mc_tools list;
         tools_of(message, &list);
-        char *got = turn ? split(&format, &list, false, false, turn, 3, 5) : NULL;
+        const way w = {.format = format, .tools = &list, .first = 3, .step = 5};
+        char *got = turn ? way_split(&w, turn) : NULL;
         if (got && strstr(turn, "\"name\"")) check_parts(got, message, &calls);
         free(got);
         free(turn);
@@ -600,16 +496,16 @@ static void test_formats(void **state) {
         mc_json_doc *doc = test_load_json(path);
         mc_str template;
         assert_true(mc_json_get_str(mc_json_find(mc_json_root(doc), "chat_template"), &template));
-        mc_answer_format format = mc_answer_format_find(template);
+        mc_answer_format format = mc_answer_format_find(template, NULL);
         if (strcmp(format.calls->name, rows[i].calls) != 0)
             fail_msg("%s: %s", rows[i].file, format.calls->name);
         assert_int_equal(format.think_end != NULL, rows[i].thinks);
         mc_json_close(&doc);
         free(path);
     }
-    mc_answer_format format = mc_answer_format_find(MC_STR(""));
+    mc_answer_format format = mc_answer_format_find(MC_STR(""), NULL);
     assert_string_equal(format.calls->name, "generic");
-    format = mc_answer_format_find(MC_STR("<tool_call>")); /* there is no place for tools */
+    format = mc_answer_format_find(MC_STR("<tool_call>"), NULL); /* there is no place for tools */
     assert_string_equal(format.calls->name, "generic");
     format = format_of("hermes", true);
     assert_true(mc_answer_format_is_open(&format, MC_STR("a<think>\n")));
@@ -636,7 +532,7 @@ static bool split_once(void *context) {
     const mc_answer_format format = format_of(*streams ? "pythonic" : "hermes", true);
     mc_splitter *s;
     parts p = {.kind = -1};
-    bool done = mc_splitter_open(&format, &tools, false, take, &p, &s) == MICA_OK;
+    bool done = mc_splitter_open(&format, &answer_tools, false, parts_take, &p, &s) == MICA_OK;
     if (done && *streams) mc_splitter_stream_calls(s);
     for (size_t i = 0; done && answer[i]; i++)
         done = mc_splitter_push(s, answer + i, 1) == MICA_OK;
@@ -666,7 +562,7 @@ static void test_long_calls_are_text(void **state) {
     mc_splitter *s;
     char block[4096];
     memset(block, '[', sizeof block);
-    assert_int_equal(mc_splitter_open(&format, &tools, false, take, &p, &s), MICA_OK);
+    assert_int_equal(mc_splitter_open(&format, &answer_tools, false, parts_take, &p, &s), MICA_OK);
     assert_int_equal(mc_splitter_push(s, "<tool_call>", 11), MICA_OK);
     for (int i = 0; i < 600; i++)
         assert_int_equal(mc_splitter_push(s, block, sizeof block), MICA_OK);
@@ -714,5 +610,6 @@ int main(void) {
         cmocka_unit_test(test_errors),         cmocka_unit_test(test_long_calls_are_text),
         cmocka_unit_test(test_tools),
     };
-    return cmocka_run_group_tests_name("grammar/splitter", tests, read_tools, free_tools);
+    return cmocka_run_group_tests_name("answer/splitter", tests, answer_tools_open,
+                                       answer_tools_close);
 }

@@ -1,5 +1,6 @@
 /* base/json: values, iteration, and what is not JSON. */
 #include "base/json.h"
+#include "base/json_write.h"
 
 #include "support/support.h"
 
@@ -125,6 +126,27 @@ static void test_integers_of_any_size(void **state) {
     assert_true(mc_json_get_str(mc_json_find(root, "s"), &s));
     assert_true(mc_str_is(s, "\"1000000000000000019884624838656"));
     assert_true(mc_json_get_int(mc_json_find(root, "i"), &i) && i == 123);
+    mc_json_close(&doc);
+}
+
+/* Of up to 64 bits they are what they are, and are written so. */
+static void test_unsigned(void **state) {
+    (void)state;
+    static const char text[] = "[0, 9223372036854775807, 9223372036854775808, "
+                               "18446744073709551615, -1, 1.5, -9223372036854775808]";
+    static const uint64_t want[] = {0, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+    mc_json_doc *doc = parse(text);
+    mc_buffer out = {0};
+    uint64_t got;
+    size_t i = 0;
+    for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); i++)
+        if (i < 4)
+            assert_true(mc_json_get_uint(it.value, &got) && got == want[i]);
+        else
+            assert_false(mc_json_get_uint(it.value, &got));
+    assert_true(mc_json_put_value(&out, mc_json_root(doc), MC_JSON_ONE_LINE));
+    assert_string_equal(mc_buffer_cstr(&out), text);
+    mc_buffer_deinit(&out);
     mc_json_close(&doc);
 }
 
@@ -264,6 +286,7 @@ int main(void) {
         cmocka_unit_test(test_iteration),
         cmocka_unit_test(test_scalar_documents),
         cmocka_unit_test(test_integers_of_any_size),
+        cmocka_unit_test(test_unsigned),
         cmocka_unit_test(test_not_json),
         cmocka_unit_test(test_python_words),
         cmocka_unit_test(test_depth),

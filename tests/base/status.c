@@ -6,8 +6,6 @@
 #include "base/utf8.h"
 #include "support/support.h"
 
-#include <mica/version.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,11 +19,6 @@ static void test_names(void **state) {
     for (int i = MICA_OK; i <= MICA_EBUSY; i++) {
         assert_memory_equal(mica_status_name((mica_status)i), "MICA_", 5);
     }
-    char numbers[32];
-    snprintf(numbers, sizeof numbers, "%d.%d.%d", MICA_VERSION_NUMBER / 10000,
-             MICA_VERSION_NUMBER / 100 % 100, MICA_VERSION_NUMBER % 100);
-    assert_string_equal(mica_version(), MICA_VERSION);
-    assert_string_equal(numbers, MICA_VERSION);
 }
 
 static void test_text_and_context(void **state) {

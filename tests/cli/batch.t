@@ -76,6 +76,10 @@ the id of an earlier one.
   13
   $ printf '{"prompt": "a\377b"}\n' | mica batch -q | grep -c 'error.*UTF-8'
   1
+  $ m='{"role": "user", "content": "x"}'
+  > printf '{"messages": [%s, %s], "messages": [%s]}\n' "$m" "$m" "$m" | mica batch -q
+  {"id": 1, "error": "\"messages\" is there twice"}
+  [1]
   $ printf '[[[[[[[[[[%0100000d' 0 | mica batch 2>&1 | cut -c 1-60
   mica: standard input, line 1: a value is missing or malforme
   {"id": 1, "error": "a value is missing or malformed"}
@@ -166,3 +170,55 @@ Ctrl-C ends it with 130; what was answered is in the file, and the next run goes
   exit 130
   0
   1 answered, 5 already there
+
+OpenAI's batches: requests with a custom_id and a body, answers as there. Read with other programs'
+eyes: every line is JSON, and each custom_id is there once.
+
+  $ cat > requests << 'END'
+  > {"custom_id": "a-1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "messages": [{"role": "user", "content": "What is curl?"}], "max_completion_tokens": 3, "temperature": 0, "n": 1, "stream": false, "user": "u"}}
+  > {"custom_id": "b", "body": {"prompt": "curl is", "max_tokens": 2}}
+  > {"custom_id": "c", "url": "/v1/embeddings", "body": {"input": "curl"}}
+  > {"custom_id": "d", "body": {"prompt": "curl is", "max_tokens": 9, "nonsense": 1}}
+  > END
+  > mica batch requests -q > out 2> err; echo $?; sed 's/"created": [0-9]*/"created": N/; s,"model": "/[^"]*","model": "M",' out | sort
+  1
+  {"id": "batch_req_1", "custom_id": "a-1", "response": {"status_code": 200, "request_id": "req_1", "body": {"id": "chatcmpl-1", "object": "chat.completion", "created": N, "model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "curl is a"}, "logprobs": null, "finish_reason": "length"}], "usage": {"prompt_tokens": 13, "completion_tokens": 3, "total_tokens": 16}}}, "error": null}
+  {"id": "batch_req_2", "custom_id": "b", "response": {"status_code": 200, "request_id": "req_2", "body": {"id": "cmpl-2", "object": "text_completion", "created": N, "model": "M", "choices": [{"index": 0, "text": " a command", "logprobs": null, "finish_reason": "length"}], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}}}, "error": null}
+  {"id": "batch_req_3", "custom_id": "c", "response": null, "error": {"code": "invalid_request", "message": "\"url\" is /v1/chat/completions or /v1/completions"}}
+  {"id": "batch_req_4", "custom_id": "d", "response": null, "error": {"code": "invalid_request", "message": "there is no option \"nonsense\""}}
+  $ mica batch requests -q -o kept 2> err; mica batch requests -o kept 2> err; tail -1 err
+  > head -c 40 kept > half; mica batch requests -q -o half 2> err; cut -d '"' -f 8 half | sort | uniq -c | sed 's/^ *//'
+  0 answered, 2 already there, 2 failed
+  1 a-1
+  1 b
+  1 c
+  1 d
+
+Parts of a file: by number, or by what a scheduler has set. Together they are the whole, each once.
+
+  $ seq 7 | sed 's/.*/{"id": &, "prompt": "curl is", "max_tokens": 1}/' > seven
+  > for i in 1 2 3; do mica batch seven -q --shard $i/3; done | sort > parts
+  > mica batch seven -q | sort | cmp - parts; mica batch seven -q --shard 2/3 | cut -d , -f 1 | sort
+  {"id": 2
+  {"id": 5
+  $ (export SLURM_ARRAY_TASK_ID=14 SLURM_ARRAY_TASK_MIN=10 SLURM_ARRAY_TASK_MAX=14 SLURM_ARRAY_TASK_STEP=2
+  > mica batch seven 2> err | cut -d , -f 1 | sort; cut -d : -f 1 err)
+  {"id": 3
+  {"id": 6
+  shard 3 of 3 (SLURM_ARRAY_TASK_ID)
+  $ SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 mica batch seven -q | cut -d , -f 1 | sort
+  {"id": 2
+  {"id": 6
+  $ SLURM_PROCID=0 SLURM_NTASKS=4 mica batch seven -q | wc -l
+  7
+  $ mica batch seven --shard 4/3 2>&1 | head -1
+  mica: --shard: '4/3' is not I/N, with I from 1 to N
+
+A scheduler that takes the machine back gets 75: the same command goes on where this one ended.
+
+  $ yes '{"prompt": "curl is", "max_tokens": 200}' | head -400 > many
+  > mica batch many -q -o answers & child=$!
+  > until [ -s answers ]; do sleep 0.1; done; kill -TERM $child; wait $child; echo $?
+  > grep -c error answers; [ $(wc -l < answers) -lt 400 ]
+  75
+  0

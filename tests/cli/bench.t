@@ -1,11 +1,11 @@
 A row for each number of threads and size of prompt; what does not fit the context is left out.
 
   $ mica bench model -p 4,16,4000 -n 3 -t 1,2 -r 2 2> err | tail -5 | awk '{ print $1, $2, $4, NF }'
-  threads prompt tok/s 9
-  1 4 3 7
-  1 16 3 7
-  2 4 3 7
-  2 16 3 7
+  threads prompt tok/s 11
+  1 4 3 9
+  1 16 3 9
+  2 4 3 9
+  2 16 3 9
   $ sort -u err
   mica: skipped: 4000 and 3 tokens do not fit the context of 2048
 
@@ -36,14 +36,16 @@ The same as JSON.
     "arithmetic": "fast",
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",
+    "weight_bytes": N,
+    "active_bytes": N,
     "kernels": [
       {"kernel_for": "weights", "matrix": "4 bit, groups of 32 (affine)", "arithmetic": "fast", "activations": "int8", "one_row": "ref", "many_rows": "ref"},
       {"kernel_for": "attention", "matrix": "bf16", "arithmetic": "exact", "activations": "f32", "one_row": "ref", "many_rows": "ref"}
     ],
     "repeat": 1,
     "results": [
-      {"threads": 1, "prompt_tokens": 4, "generated_tokens": 3, "prefill_rate": N, "decode_rate": N, "peak_bytes": N},
-      {"threads": 1, "prompt_tokens": 16, "generated_tokens": 3, "prefill_rate": N, "decode_rate": N, "peak_bytes": N}
+      {"threads": 1, "prompt_tokens": 4, "generated_tokens": 3, "prefill_rate": N, "decode_rate": N, "peak_bytes": N, "disk_bytes": N},
+      {"threads": 1, "prompt_tokens": 16, "generated_tokens": 3, "prefill_rate": N, "decode_rate": N, "peak_bytes": N, "disk_bytes": N}
     ]
   }
 
@@ -51,6 +53,14 @@ The same as JSON.
   mica: skipped: 4000 and 64 tokens do not fit the context of 2048
   mica: nothing was measured
   [1]
+
+It tells how many bytes of the weights a token reads: of experts, those that it picks.
+
+  $ cp -r $ROOT/tests/fixtures/families/qwen3_moe_hf moe
+  > cp $ROOT/tests/fixtures/embedders/qwen3_embedding/tokenizer.json moe
+  > mica bench moe -p 1 -n 1 -t 1 -r 1 2> err | sed -n '1p; /^reads/p'
+  model   moe, 96,960 parameters, 193.9 kB
+  reads   139.9 kB of these for a token
 
 Distances of prefetches are tried, and the best is named. They change no answer.
 

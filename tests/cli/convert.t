@@ -14,7 +14,7 @@ A model is quantised, dequantised, and measured against what it was made of.
   dense: 99,552 parameters, 199.1 kB, 16.000 bits per parameter
     "quantization": "none",
     "dtype": "bf16",
-  $ head -c 3000 $ROOT/README.md > text
+  $ cp $ROOT/LICENSE text
   > mica eval dense --reference small -f text --arithmetic exact | sed 's/[0-9][0-9.]*$/N/'
   > mica eval dense --reference dense -f text --json | grep -c '"reference": "dense", .*"mean_kl": 0,'
   tokens          N
@@ -115,7 +115,7 @@ A GGUF file becomes a folder: its blocks are kept, its tokenizer is found again.
   [1]
   $ cp $ROOT/tests/fixtures/gguf/types.gguf .
   $ mica convert types.gguf x 2>&1
-  mica: types.gguf: general.architecture is 'none'; mica converts llama, also with experts, qwen2, qwen3, qwen3moe, olmoe, gemma2 and gemma3
+  mica: types.gguf: general.architecture is 'none'; mica converts llama, mistral3, qwen2, qwen3, qwen3moe, qwen35, qwen35moe, qwen3next, gemma2, gemma3, gemma4, gemma-embedding, gemma3n, bert, nomic-bert, modern-bert, gpt-oss, olmo2, olmoe, phi3, smollm3, granite, granitemoe, granite_swa, granitehybrid, nemotron_h_moe, nemotron_h, deepseek2, lfm2, lfm2moe
   [1]
 
 A folder becomes a GGUF file, if its name says so. What GGUF has no blocks for is dequantised, and
@@ -141,7 +141,7 @@ The bits of each layer are chosen by what they cost; the size is that which was 
   $ mica quantize --dequantize $ROOT/tests/fixtures/gguf/llama/model.gguf wide -q > /dev/null
   > mica quantize wide chosen --calibrate text --target-bits 4.5 --group-size 32 -q |
   > sed 's/, [0-9.]* kB.*KL [0-9.]*$/ ... KL N/'
-  > grep -q '"bits": 2' chosen/config.json && grep -q '"bits": 3' chosen/config.json
+  > [ $(grep -o '"bits": [0-9]' chosen/config.json | sort -u | wc -l) -gt 1 ]
   chosen: 106,816 parameters ... KL N
   $ mica quantize wide x --calibrate text --bits 4 2>&1
   mica: a calibration chooses the bits of affine quantising: it goes with no recipe, number of bits, or other mode

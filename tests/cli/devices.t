@@ -21,10 +21,10 @@ A verb computes on the device that --device or $MICA_DEVICE names.
   $ mica run --device cpu "What is curl?" -q -n 4
   curl is a command
   $ MICA_DEVICE=tpu mica bench 2>&1
-  mica: there is no device "tpu"; there are: cpu, mlx
+  mica: there is no device "tpu"; there are: cpu, mlx, cuda
   [1]
   $ mica run --device gpu "What is curl?" 2>&1
-  mica: there is no device "gpu"; there are: cpu, mlx
+  mica: there is no device "gpu"; there are: cpu, mlx, cuda
   [1]
 
 The engines are below; those that are not there say what they lack.

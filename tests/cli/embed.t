@@ -19,14 +19,27 @@ A vector for each text, as long as the model is wide; the same text has the same
   1.0000
   1.0000
 
+An embedder's GGUF file gives the vectors that its folder gives.
+
+  $ for name in bert_minilm nomic_bert modernbert_cls embeddinggemma qwen3_embedding; do
+  >   e=$ROOT/tests/fixtures/embedders/$name; mica convert $e $name.gguf --quiet > /dev/null
+  >   printf 'curl is\n\303\234bung\n' | mica embed $e -q > a
+  >   printf 'curl is\n\303\234bung\n' | mica embed $name.gguf -q | cmp - a && echo $name
+  > done 2>/dev/null
+  bert_minilm
+  nomic_bert
+  modernbert_cls
+  embeddinggemma
+  qwen3_embedding
+
 Wrong options and odd texts.
 
   $ mica embed --pooling max in 2>&1
-  mica: --pooling: 'max' is not one of: mean last
+  mica: --pooling: 'max' is not one of: model mean last
   Try: mica help embed
   [2]
   $ MICA_POOLING=max mica embed in 2>&1
-  mica: MICA_POOLING: 'max' is not one of: mean last
+  mica: MICA_POOLING: 'max' is not one of: model mean last
   Try: mica help embed
   [2]
   $ mica embed nowhere 2>&1

@@ -6,14 +6,14 @@ Needs /dev/full.
   $ grep -c '^mica: cannot write to standard output' err
   1
   $ echo '{"prompt": "curl is", "max_tokens": 1}' | mica batch > /dev/full 2> err
-  [1]
+  [75]
   $ cat err
   mica: cannot write to standard output: No space left on device
   0 answered
   $ echo '{"prompt": "curl is", "max_tokens": 1}' | mica batch -o /dev/full 2>&1
   mica: cannot write /dev/full: No space left on device
   0 answered
-  [1]
+  [75]
   $ ln -s /dev/full full
   > printf 'What is tar?\n/save full\n' | mica chat -q -n 1 model 2>&1; ls -F | grep '^full'
   tar

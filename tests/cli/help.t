@@ -88,9 +88,10 @@ Each verb explains itself, in lines of 80 columns at most.
   are kept. --resume continues the last one, /load any of them. --no-history keeps
   neither conversations nor typed lines.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
-  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a
+  GGUF file, a name that mica list shows, or ORG/NAME of a hub (mica help pull),
+  as in org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else
+  $MICA_MODELS/default, else the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
@@ -178,14 +179,14 @@ Each verb explains itself, in lines of 80 columns at most.
         --grammar-file FILE       read the grammar from FILE
   
   Model:
-    -m, --model MODEL             the model's folder
+    -m, --model MODEL             the model: a folder, a GGUF file, or a name
     -y, --yes                     download a model that is not there without
                                   asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
-        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
-                                  mlx:cpu (mica devices lists those of this
-                                  machine); the default is cpu
+        --device NAME             the device that computes: cpu, cuda, mlx,
+                                  mlx:gpu, mlx:cpu (mica devices lists those of
+                                  this machine); the default is cpu
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -252,9 +253,10 @@ Each verb explains itself, in lines of 80 columns at most.
   empty. A single word that is a name, such as mistral, is MODEL, unless --model
   is given.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
-  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a
+  GGUF file, a name that mica list shows, or ORG/NAME of a hub (mica help pull),
+  as in org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else
+  $MICA_MODELS/default, else the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
@@ -340,14 +342,14 @@ Each verb explains itself, in lines of 80 columns at most.
         --grammar-file FILE       read the grammar from FILE
   
   Model:
-    -m, --model MODEL             the model's folder
+    -m, --model MODEL             the model: a folder, a GGUF file, or a name
     -y, --yes                     download a model that is not there without
                                   asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
-        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
-                                  mlx:cpu (mica devices lists those of this
-                                  machine); the default is cpu
+        --device NAME             the device that computes: cpu, cuda, mlx,
+                                  mlx:gpu, mlx:cpu (mica devices lists those of
+                                  this machine); the default is cpu
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -414,9 +416,10 @@ Each verb explains itself, in lines of 80 columns at most.
   empty. A single word that is a name, such as mistral, is MODEL, unless --model
   is given.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
-  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a
+  GGUF file, a name that mica list shows, or ORG/NAME of a hub (mica help pull),
+  as in org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else
+  $MICA_MODELS/default, else the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
@@ -488,14 +491,14 @@ Each verb explains itself, in lines of 80 columns at most.
         --grammar-file FILE       read the grammar from FILE
   
   Model:
-    -m, --model MODEL             the model's folder
+    -m, --model MODEL             the model: a folder, a GGUF file, or a name
     -y, --yes                     download a model that is not there without
                                   asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
-        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
-                                  mlx:cpu (mica devices lists those of this
-                                  machine); the default is cpu
+        --device NAME             the device that computes: cpu, cuda, mlx,
+                                  mlx:gpu, mlx:cpu (mica devices lists those of
+                                  this machine); the default is cpu
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -552,9 +555,10 @@ Each verb explains itself, in lines of 80 columns at most.
   memory that it needs, whether this machine has that memory, and the largest
   context that fits. With --fit the exit code is 1 if the model does not fit.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
-  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a
+  GGUF file, a name that mica list shows, or ORG/NAME of a hub (mica help pull),
+  as in org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else
+  $MICA_MODELS/default, else the model that comes with mica.
   
   Output:
     -c, --context N               context length, in tokens, to compute memory
@@ -563,7 +567,7 @@ Each verb explains itself, in lines of 80 columns at most.
         --json                    print a JSON object
   
   Model:
-    -m, --model MODEL             the model's folder
+    -m, --model MODEL             the model: a folder, a GGUF file, or a name
     -y, --yes                     download a model that is not there without
                                   asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
@@ -595,9 +599,10 @@ Each verb explains itself, in lines of 80 columns at most.
   input is not a terminal; a line feed at its end is dropped. A single word is
   TEXT, unless it is a model's folder. With --model it is always TEXT.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
-  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a
+  GGUF file, a name that mica list shows, or ORG/NAME of a hub (mica help pull),
+  as in org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else
+  $MICA_MODELS/default, else the model that comes with mica.
   
   Text:
     -f, --file FILE               read the text from FILE
@@ -605,7 +610,7 @@ Each verb explains itself, in lines of 80 columns at most.
     -d, --decode                  TEXT is a list of ids: print their text
   
   Model:
-    -m, --model MODEL             the model's folder
+    -m, --model MODEL             the model: a folder, a GGUF file, or a name
     -y, --yes                     download a model that is not there without
                                   asking
   
@@ -627,17 +632,19 @@ Each verb explains itself, in lines of 80 columns at most.
   Usage: mica bench [options] [MODEL]
   
   Measures the rates of prefill and decode, in tokens a second, for each number of
-  threads and each length of prompt, and the memory beside the weights. The
-  environment variable MICA_CPU limits the instruction sets: avx2 uses none after
-  AVX2; an unknown name lists them all.
+  threads and each length of prompt, the memory beside the weights, and what was
+  read from disks meanwhile: of a model that is larger than the memory, more than
+  once. The environment variable MICA_CPU limits the instruction sets: avx2 uses
+  none after AVX2; an unknown name lists them all.
   
   --prefetch-distance measures with the first prompt and the first number of
   threads. The variable MICA_AHEAD gives most kernels one distance, in bytes. On a
   processor that mica was not timed on, please report the best.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
-  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, a
+  GGUF file, a name that mica list shows, or ORG/NAME of a hub (mica help pull),
+  as in org/name-GGUF:Q4_K_M. The default is $MICA_MODEL, else
+  $MICA_MODELS/default, else the model that comes with mica.
   
   Measurement:
     -p, --prompt N,...            lengths of the prompts, in tokens (default:
@@ -653,14 +660,14 @@ Each verb explains itself, in lines of 80 columns at most.
         --json                    print a JSON object
   
   Model:
-    -m, --model MODEL             the model's folder
+    -m, --model MODEL             the model: a folder, a GGUF file, or a name
     -y, --yes                     download a model that is not there without
                                   asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
-        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
-                                  mlx:cpu (mica devices lists those of this
-                                  machine); the default is cpu
+        --device NAME             the device that computes: cpu, cuda, mlx,
+                                  mlx:gpu, mlx:cpu (mica devices lists those of
+                                  this machine); the default is cpu
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -755,8 +762,15 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Prints the version, the devices and the libraries of this build.
   
+  Options:
+        --licences                print the licences of mica and of what is in it
+  
   Help:
     -h, --help                    print this help and exit
+  
+  Each option can also be set in the environment: --licences as MICA_LICENCES, a
+  flag as on or off. Options of the command line win; --no-FLAG unsets a flag
+  there.
   $ for verb in $(mica | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -v -e help -e mica); do
   >   mica help $verb > a && mica $verb --help > b && mica $verb -h > c || echo $verb failed
   >   cmp a b; cmp a c; awk 'length > 80' a

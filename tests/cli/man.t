@@ -18,9 +18,20 @@ date: it is of a version.)
   .SH DESCRIPTION
   Prints the version, the devices and the libraries of this build.
   .SH OPTIONS
+  .SS Options
+  .TP
+  \fB\-\-licences\fR
+  print the licences of mica and of what is in it
+  .SS Help
   .TP
   \fB\-h\fR, \fB\-\-help\fR
   print this help and exit
+  .SH ENVIRONMENT
+  A variable sets an option that the command line does not give, unless
+  it is empty. A flag is on or off.
+  .TP
+  \fBMICA_LICENCES\fR
+  \-\-licences
   .SH SEE ALSO
   \fBmica\fR(1)
   $ mica man frobnicate 2>&1

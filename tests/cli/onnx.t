@@ -13,10 +13,53 @@ An ONNX file becomes a program. What it lacks is listed.
   0.2824 0.0551 0.5877 0.0748
   mica: mlp.mica exists: name a new file, or remove this one
   [1]
-  $ N=$ROOT/tests/fixtures/onnx; cp $N/mlp.onnx $N/outside.onnx .
-  > mica convert mlp.onnx other.mica 2>&1
-  mica: mlp.onnx: these lengths have no number: batch; say each (--dim NAME=N)
-  [1]
+  $ N=$ROOT/tests/fixtures/onnx; cp $N/mlp.onnx $N/outside.onnx $N/lengths.onnx $N/f64_time.onnx .
+  > mica convert mlp.onnx open.mica | sed "s/ [0-9.]* kB/ N kB/"
+  > mica program run open.mica --input x=$N/mlp.npz:in.x
+  > mica program run open.mica --dim batch=1 --input x=0.5
+  > mica program show mlp.onnx
+  > mica program show mlp.onnx --dim length=3 2>&1
+  > mica program show mlp.onnx --input z=3 2>&1
+  > mica program show mlp.onnx --dot | head -1
+  > mica program run f64_time.onnx --input x=1700000000 2>&1
+  > mica program run mlp.onnx --input x=0.5 2>&1
+  > mica program run mlp.onnx --dim x.0=1 --input x=0.5
+  > mica program run open.mica 2>&1
+  > mica convert mlp.onnx other.mica --dim length=3 2>&1
+  > mica convert mlp.onnx other.mica --input z=3 2>&1
+  > mica convert mlp.onnx other.mica --input x=3 2>&1
+  > mica convert mlp.onnx other.mica --input x=0.5 --dim batch=1 > made && mica program run other.mica
+  > rm other.mica
+  open.mica: N kB
+    input  x f32[batch,8]
+    result y f32[batch,4]
+  y f32[3,4]: 0.502271 0.227753 0.233518 0.0364583 0.528877 0.0644491 0.383637 0.0230369 ...
+  y f32[1,4]: 0.260293 0.0733449 0.598873 0.0674892
+  opset 18
+  input x f32[batch,8]
+  result y f32[batch,4]
+  operator Gemm 2
+  operator Relu 1
+  operator Softmax 1
+  mica: mlp.onnx: there is no length 'length'; there are: x.0 (batch)
+  mica: mlp.onnx: there is no input 'z'; there are: x
+  digraph program {
+  mica: f64_time.onnx: input 'x' is f64 and is computed in f32, of 24 bits
+  y f64[2]: 0 0
+  mica: x: a number is for inputs of known lengths: give batch a number by --dim batch=N
+  y f32[1,4]: 0.260293 0.0733449 0.598873 0.0674892
+  mica: 1 of 1 inputs have no value:
+    x f32[batch,8]
+  Give each by --input NAME=FILE, or --input NAME=NUMBER.
+  mica: mlp.onnx: there is no length 'length'; there are: x.0 (batch)
+  mica: mlp.onnx: there is no input 'z'; there are: x
+  mica: mlp.onnx: input 'x': its shape must be a number, and is batch: give a length to each name in it
+  y f32[1,4]: 0.260293 0.0733449 0.598873 0.0674892
+  $ mica convert lengths.onnx lengths.mica --dim x.1=4 --dim h=6 --dim i.3=8 | sed 1d | head -4
+    input  x f32[batch,4,12]
+    input  i f32[i.0,2,6,8]
+    result yf f32[batch,48]
+    result mean f32[batch,12]
   $ mica convert mlp.onnx other.mica --dim batch 2>&1
   mica: --dim: 'batch' is not NAME=N
   Try: mica help convert
@@ -44,12 +87,24 @@ An ONNX file becomes a program. What it lacks is listed.
   Try: mica help convert
   [2]
   $ mica convert model other --dim batch=1 2>&1
-  mica: --dim is for ONNX files
+  mica: --dim and --input are for ONNX files
+  Try: mica help convert
+  [2]
+  $ mica convert mlp.onnx other.mica --input x 2>&1
+  mica: --input: 'x' is not NAME=VALUE
   Try: mica help convert
   [2]
   $ sed 's/Relu/Rely/' mlp.onnx > odd.onnx; mica convert odd.onnx odd.mica 2>&1
-  mica: odd.onnx: mica lacks 1 of its operators: Rely (version 18, 1 node)
+  mica: odd.onnx: 1 of what it needs is missing: operator Rely of opset 18 (node 1, Rely)
   [1]
   $ head -c 900 mlp.onnx > cut.onnx; mica convert cut.onnx cut.mica 2>&1
   mica: cut.onnx: no ONNX file, or it was altered or cut short
   [1]
+  $ mica program show odd.onnx
+  opset 18
+  input x f32[batch,8]
+  result y f32[batch,4]
+  operator Gemm 2
+  operator Rely 1
+  operator Softmax 1
+  missing operator Rely of opset 18 (node 1, Rely)

@@ -52,3 +52,44 @@ What is wrong is said before anything is asked.
   $ mica rm org/tiny org/none 2>&1 | sed "s|$PWD|...|"
   removed org/tiny: 13.4 MB
   mica: the cache .../.cache/huggingface/hub has no repository org/none
+
+Of a repository with GGUF files one model is downloaded, and made into a folder.
+
+  $ mkdir -p repos/org/tiny-GGUF; for q in Q5_1 Q4_K_M
+  > do cp $ROOT/tests/fixtures/gguf/qwen3/model.gguf repos/org/tiny-GGUF/tiny-$q.gguf; done
+  > mkfifo hold3; mock_hub repos < hold3 > port3 & exec 9> hold3
+  > while ! [ -s port3 ]; do :; done
+  > export HF_ENDPOINT=http://127.0.0.1:$(cat port3) HF_HOME=$PWD/other
+  > mica tokenize --yes org/tiny-GGUF:q5_1 hi --ids 2> said > a; sed "s|$PWD|...|; s|/snap.*/|/.../|" said
+  > mica tokenize org/tiny-GGUF:q5_1 hi --ids > b; cmp a b; mica list | sed 's/ .*//'
+  > mica tokenize --yes org/tiny-GGUF hi --ids 2> /dev/null | cmp a -; mica list | sed 's/ .*//'
+  > mica show org/tiny-GGUF --json | grep -c family
+  > mica tokenize --yes org/tiny-GGUF:Q8_0 hi 2>&1
+  > blob=$(find other -name tiny-Q5_1.gguf); cp $blob kept
+  > cp $ROOT/tests/fixtures/gguf/llama/model.gguf $blob
+  > mica show org/tiny-GGUF:Q5_1 --json 2> /dev/null | grep -o '"family": "[a-z0-9]*"'
+  > head -c 1000 kept > $blob; mica tokenize org/tiny-GGUF:Q5_1 hi 2>&1 | sed "s|$PWD/.*/|.../|"
+  > cp kept $blob; mica tokenize org/tiny-GGUF:Q5_1 hi --ids 2> /dev/null | cmp a -
+  > mica tokenize org/tiny-GGUF hi --ids 2> /dev/null | cmp a -
+  > mica rm org/tiny-GGUF:q5_1 2>&1 | sed 's/[0-9.]* kB/N kB/'; mica list | sed 's/ .*//'
+  > mica rm org/tiny-GGUF 2>&1 | sed 's/[0-9.]* kB/N kB/'; mica list 2>&1 | sed 's/ .*//'
+  org/tiny-GGUF: 1 file, 73.4 kB to download
+  mica: .../other/hub/models--org--tiny-GGUF/.../tiny-Q5_1.gguf becomes a model folder, which is kept (mica list)
+  name
+  org/tiny
+  org/tiny-GGUF:Q5_1
+  name
+  org/tiny
+  org/tiny-GGUF:Q4_K_M
+  org/tiny-GGUF:Q5_1
+  1
+  mica: org/tiny-GGUF has no files of those names
+  "family": "llama"
+  mica: .../tiny-Q5_1.gguf: ends within tokenizer.ggml.merges (is it cut short?)
+  removed org/tiny-GGUF:q5_1: N kB
+  name
+  org/tiny
+  org/tiny-GGUF:Q4_K_M
+  removed org/tiny-GGUF: N kB
+  name
+  org/tiny

@@ -8,7 +8,7 @@
 # standard output follows, each line two blanks in, and "  [N]" where it exits with N and not 0.
 # All other lines are for readers. A transcript with the line "Needs libedit." is skipped where mica
 # was compiled without, one with "Needs /dev/full." where there is no such device, one with "Needs
-# openssl." where that command is not installed.
+# openssl." or "Needs curl." where that command is not installed.
 #
 # Transcripts are for Linux and macOS: tools/check_scripts reads them, too. Commands find: mica and
 # pty (pty.c) in PATH, wc without the blanks of BSD's, `aged HOURS FILE...`, which sets the time of
@@ -56,10 +56,12 @@ PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
 export PATH HOME TERM LC_ALL
 cd "$HOME"
 
-if grep -q '^Needs openssl\.$' "$case" && ! command -v openssl > /dev/null; then
-  echo "openssl is not installed"
-  exit 77
-fi
+for needed in openssl curl; do
+  if grep -q "^Needs $needed\.\$" "$case" && ! command -v $needed > /dev/null; then
+    echo "$needed is not installed"
+    exit 77
+  fi
+done
 if grep -q '^Needs /dev/full\.$' "$case" && [ ! -e /dev/full ]; then
   echo "there is no /dev/full"
   exit 77

@@ -11,6 +11,7 @@ What the default model is. How much memory there is depends on the machine.
   heads         6 of 64, 2 for keys and values
   vocabulary    8,192
   context       2,048 tokens
+  calls         gemma
   memory        12.8 MB weights and 4.5 MB cache at 2,048 tokens
   fits          yes: needs 17.3 MB of ...
   largest       2,048 tokens
@@ -59,6 +60,7 @@ The same as JSON.
     "architecture": "gemma3_text",
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",
+    "call_format": "gemma",
     "parameters": 20460928,
     "active_parameters": 20460928,
     "bits": 4,

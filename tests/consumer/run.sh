@@ -22,9 +22,21 @@ else
   DESTDIR=$work/stage cmake --install "$1" --prefix /opt/mica > /dev/null
   mv "$work/stage/opt/mica" "$work/mica"
   rmdir "$work/stage/opt" "$work/stage" # nothing was written elsewhere
+
+  # What was installed is removed again, and nothing else.
+  DESTDIR=$work/stage cmake --install "$1" --prefix /opt/mica > /dev/null
+  echo mine > "$work/stage/opt/mica/bin/mine"
+  DESTDIR=$work/stage "$here/../../tools/uninstall" "$1" /opt/mica
+  [ "$(cd "$work/stage" && find . -type f)" = ./opt/mica/bin/mine ]
+  [ ! -e "$work/stage/opt/mica/share/mica" ] && [ ! -e "$work/stage/opt/mica/include/mica" ]
+  [ -d "$work/stage/opt/mica/share" ] # which others may use
+  rm -r "$work/stage"
 fi
 model=$work/mica/share/mica/models/default
 libdir=$(dirname "$(find "$work/mica" -name libmica.a)")
+# What is packaged for /usr names no place of the library: the system looks there.
+path=
+grep -q rpath "$libdir/pkgconfig/mica.pc" || path="LD_LIBRARY_PATH=$libdir"
 
 configure() { # FOLDER OPTION...
   folder=$1
@@ -68,10 +80,12 @@ readme=$here/../../README.md
 sed -n '/^```c$/,/^```$/p' "$readme" | sed '1d;$d' > examples/chat.c
 eval "$CC $(sed -n 's/^ *\$ cc \(examples\/chat\.c .*\)/\1/p' "$readme")"
 line=$(sed -n 's/^ *\$ \(\.\/a\.out .*\)/\1/p' "$readme")
-eval "env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH $RUN ${line:?}" > answer
+eval "env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH $path $RUN ${line:?}" > answer
 $RUN "$work/mica/bin/mica" run --quiet "$model" "What is curl?" | cmp - answer
-$CXX -std=c++17 "$here/../../examples/cpp/chat.cpp" $(pkg-config --cflags --libs mica) -o chat
-$RUN ./chat "$model" "What is curl?" | cmp - answer
+for standard in 17 20; do
+  $CXX -std=c++$standard "$here/../../examples/cpp/chat.cpp" $(pkg-config --cflags --libs mica) -o chat
+  env $path $RUN ./chat "$model" "What is curl?" | cmp - answer
+done
 
 rm "$libdir"/libmica.so* "$libdir"/libmica*.dylib 2> /dev/null || true
 $CC "$here/project/main.c" $(pkg-config --cflags --libs --static mica) -o "$work/a.out"

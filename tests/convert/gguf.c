@@ -2,12 +2,16 @@
  * and the tokenizers encode as those that the files were made of. */
 #include <mica/convert.h>
 
+#include "base/buffer.h"
+#include "convert/source.h"
+#include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/fixture.h"
 
 #include <mica/tokenizer.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,10 +199,8 @@ static void test_refused(void **state) {
     refuse("qwen3", "qwen3.block_count", "qwen3.black_count", MICA_EFORMAT, "block_count");
     refuse("llama", "llama-bpe", "chat4-bpe", MICA_EUNSUPPORTED, "'chat4-bpe'");
     refuse("qwen2", "blk.0.ffn_up", "blk.0.ffn_ax", MICA_EUNSUPPORTED, "blk.0.ffn_ax");
-    refuse("qwen2", "blk.1.ffn_up", "blk.7.ffn_up", MICA_EFORMAT,
-           "lacks 1 tensors: layers.1.mlp.up_proj.weight");
-    refuse("qwen2", "blk.1.attn_v.bias", "blk.2.attn_v.bias", MICA_EFORMAT,
-           "layers.1.self_attn.v_proj.bias");
+    refuse("qwen2", "blk.1.ffn_up", "blk.7.ffn_up", MICA_EUNSUPPORTED, "no tensor blk.7.ffn_up");
+    refuse_number("qwen2", "qwen2.block_count", 3, "layers.2.self_attn.v_proj.bias");
     refuse("gemma3", "<0x41>", "<0x42>", MICA_EFORMAT, "are the same text");
     char *none = test_format("%s/none.gguf", dir);
     assert_int_equal(mica_convert(none, made, NULL, NULL), MICA_ENOENT);
@@ -284,7 +286,7 @@ static void test_flat_bias(void **state) {
     write_inserted(path, bytes, size, at + 12, one, 8);
     mica_status status = mica_convert(path, made, NULL, NULL);
     if (status != MICA_ESHAPE) fail_msg("%s: %s", mica_status_name(status), mica_last_error());
-    assert_non_null(strstr(mica_last_error(), "self_attn.q_proj.bias has another shape"));
+    assert_non_null(strstr(mica_last_error(), "attn_q.bias has another shape"));
     assert_int_equal(test_count_entries(dir), 1);
     free(bytes);
     free(path);
@@ -317,6 +319,150 @@ static void test_missing_lists(void **state) {
         free(path);
         free(from);
     }
+}
+
+/* Merges are sorted by scores: one that is no number has no place among them. */
+static void test_no_score(void **state) {
+    (void)state;
+    static const char key[] = "tokenizer.ggml.scores";
+    size_t size;
+    const float none = NAN;
+    char *at, *bytes = read_model("gemma3", key, &size, &at);
+    memcpy(at + sizeof key - 1 + 16 + 5 * sizeof none, &none, sizeof none);
+    refuse_bytes(bytes, size, MICA_EFORMAT, "that of token 5 is no number");
+    free(bytes);
+}
+
+/* A list of chat templates without a default one makes a model without any. */
+static void test_named_template(void **state) {
+    (void)state;
+    static const char pairs[] = "\x18\0\0\0\0\0\0\0tokenizer.chat_templates"
+                                "\x09\0\0\0\x08\0\0\0\1\0\0\0\0\0\0\0"
+                                "\x08\0\0\0\0\0\0\0tool_use"
+                                "\x20\0\0\0\0\0\0\0tokenizer.chat_template.tool_use"
+                                "\x08\0\0\0\x0c\0\0\0\0\0\0\0"
+                                "a template: ";
+    char *path = test_format("%s/x.gguf", dir), *at;
+    size_t size;
+    char *bytes = read_model("gemma3", "tokenizer.chat_template", &size, &at);
+    *at = 'T'; /* another key */
+    bytes[16] = (char)(bytes[16] + 2);
+    write_inserted(path, bytes, size, 24, pairs, sizeof pairs - 1);
+    free(bytes);
+    if (mica_convert(path, made, NULL, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(path);
+    path = test_format("%s/tokenizer_config.json", made);
+    bytes = test_read_file(path, &size);
+    assert_null(strstr(bytes, "chat_template"));
+    free(bytes);
+    free(path);
+}
+
+/* ---- joined tensors ---- */
+
+static void add(mc_buffer *out, const void *bytes, size_t n) {
+    static const char zeros[64];
+    assert_true(mc_buffer_add(out, bytes ? bytes : zeros, n));
+}
+
+static void align(mc_buffer *out) {
+    add(out, NULL, (32 - out->len % 32) % 32);
+}
+
+/* The tensors that a joined one has the rows of, behind the one that it is made of. */
+static const mc_gguf_tensor *find_beside(const mc_gguf *g, const mc_gguf_tensor *t, char letter) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", t->name);
+    char *at = strstr(name, "attn_q.weight");
+    if (!at) return NULL;
+    at[5] = letter;
+    return mc_gguf_find(g, name);
+}
+
+static void add_info(const mc_gguf *g, const mc_gguf_tensor *t, uint64_t more, uint64_t at,
+                     mc_buffer *out) {
+    char name[64];
+    const mc_gguf_tensor *k = find_beside(g, t, 'k'), *v = find_beside(g, t, 'v');
+    snprintf(name, sizeof name, "%s", t->name);
+    if (k) snprintf(strstr(name, "attn_q"), 32, "attn_qkv.weight");
+    uint64_t len = strlen(name);
+    add(out, &len, sizeof len);
+    add(out, name, len);
+    add(out, &(uint32_t){(uint32_t)t->ndim}, 4);
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        uint64_t n = (uint64_t)t->shape[i];
+        if (k && i == 0) n += (uint64_t)(k->shape[0] + v->shape[0]) + more;
+        add(out, &n, sizeof n);
+    }
+    add(out, &t->type->id, 4);
+    add(out, &at, sizeof at);
+}
+
+static void add_data(const mc_gguf *g, const mc_gguf_tensor *t, uint64_t more, mc_buffer *out) {
+    const mc_gguf_tensor *k = find_beside(g, t, 'k'), *v = find_beside(g, t, 'v');
+    add(out, t->data, t->bytes);
+    if (k) add(out, k->data, k->bytes);
+    if (k) add(out, v->data, v->bytes);
+    if (k) add(out, k->data, k->bytes / (size_t)k->shape[0] * more);
+    align(out);
+}
+
+static bool is_beside(const mc_gguf_tensor *t) {
+    return strstr(t->name, "attn_k.weight") || strstr(t->name, "attn_v.weight");
+}
+
+/* Writes a file whose queries, keys and values are rows of one tensor, and some rows more. */
+static void join_file(const char *from, const char *to, uint64_t more) {
+    size_t size;
+    mc_gguf *g;
+    mc_buffer out = {0}, data = {0};
+    uint64_t n = 0;
+    char *bytes = test_read_file(from, &size);
+    assert_int_equal(mc_gguf_open(from, &g), MICA_OK);
+    add(&out, bytes, find_text(bytes, mc_gguf_at(g, 0)->name) - 8);
+    for (size_t i = 0; i < mc_gguf_count(g); i++) {
+        const mc_gguf_tensor *t = mc_gguf_at(g, i);
+        if (is_beside(t)) continue;
+        add_info(g, t, more, data.len, &out);
+        add_data(g, t, more, &data);
+        n++;
+    }
+    memcpy(out.data + 8, &n, sizeof n);
+    align(&out);
+    add(&out, data.data, data.len);
+    test_write_file(to, out.data, out.len);
+    mc_buffer_deinit(&out);
+    mc_buffer_deinit(&data);
+    mc_gguf_close(&g);
+    free(bytes);
+}
+
+/* Rows of a joined tensor are those of its slots, and no others. */
+static void test_joined(void **state) {
+    (void)state;
+    char *from = test_format("%s/gguf/qwen3/model.gguf", test_cases_dir());
+    char *path = test_format("%s/x.gguf", dir);
+    join_file(from, path, 32);
+    assert_int_equal(mica_convert(path, made, NULL, NULL), MICA_ESHAPE);
+    assert_non_null(strstr(mica_last_error(), "attn_qkv.weight has another shape"));
+    join_file(from, path, 0);
+    if (mica_convert(path, made, NULL, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
+    check_logits("qwen3");
+    free(path);
+    free(from);
+}
+
+/* All blocks are looked at when a file is opened: that may be cancelled. */
+static void test_cancelled(void **state) {
+    (void)state;
+    char *from = test_format("%s/gguf/llama/model.gguf", test_cases_dir());
+    mc_source source;
+    mica_cancel *cancel;
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    mica_cancel_set(cancel);
+    assert_int_equal(mc_source_open_gguf(from, cancel, &source), MICA_ECANCELLED);
+    mica_cancel_close(&cancel);
+    free(from);
 }
 
 /* Copies a file, with so many bytes more in one of its tokens. */
@@ -387,7 +533,8 @@ int main(void) {
         TEST(test_kept),          TEST(test_dequantised),   TEST(test_tokenizers),
         TEST(test_refused),       TEST(test_out_of_memory), TEST(test_long_token),
         TEST(test_missing_lists), TEST(test_split),         TEST(test_flat_bias),
-        TEST(test_large_sizes),
+        TEST(test_large_sizes),   TEST(test_no_score),      TEST(test_named_template),
+        TEST(test_joined),        TEST(test_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

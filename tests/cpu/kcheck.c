@@ -15,9 +15,9 @@
 
 #include <stdio.h>
 
-static const kcheck_family *const families[] = {&kcheck_attn, &kcheck_dense,   &kcheck_quant,
-                                                &kcheck_int8, &kcheck_row_ops, &kcheck_scan,
-                                                &kcheck_elem, &kcheck_fft};
+static const kcheck_family *const families[] = {
+    &kcheck_attn,    &kcheck_conv,    &kcheck_dense, &kcheck_quant, &kcheck_int8,
+    &kcheck_integer, &kcheck_row_ops, &kcheck_scan,  &kcheck_elem,  &kcheck_fft};
 
 /* Whether the machine has the set and it is asked for. only NULL: all are. */
 static bool wanted(int isa, const char *only) {

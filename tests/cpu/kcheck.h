@@ -125,8 +125,8 @@ typedef struct kcheck_family {
     bool (*same)(const mk_kernels *a, const mk_kernels *b);
 } kcheck_family;
 
-extern const kcheck_family kcheck_attn, kcheck_dense, kcheck_elem, kcheck_fft, kcheck_int8,
-    kcheck_quant, kcheck_row_ops, kcheck_scan;
+extern const kcheck_family kcheck_attn, kcheck_conv, kcheck_dense, kcheck_elem, kcheck_fft,
+    kcheck_int8, kcheck_integer, kcheck_quant, kcheck_row_ops, kcheck_scan;
 
 /* Prints GB/s of every kernel of every instruction set, with 1 and 2 threads. */
 int kbench(void);

@@ -53,6 +53,9 @@ static double want_sigmoid(double x) {
 static double want_silu(double x) {
     return x / (1 + exp(-x));
 }
+static double want_gelu(double x) {
+    return x * erfc(x * -0.70710678118654752440) * 0.5;
+}
 static double want_gelu_approx(double x) {
     return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
 }
@@ -73,6 +76,8 @@ static const struct unary_row {
     {MK_STEP_sigmoid, want_sigmoid, 8},
     {MK_STEP_tanh, tanh, 8},
     {MK_STEP_silu, want_silu, 16},
+    {MK_STEP_erf, erf, 4},
+    {MK_STEP_gelu, want_gelu, 8},
     {MK_STEP_gelu_approx, want_gelu_approx, 1000},
 };
 

@@ -147,29 +147,6 @@ static void check_largest(check *c) {
     }
 }
 
-/* Rows may be the same; the bits are those of sums in the order of the taps. */
-static void check_sum_taps(check *c) {
-    enum { MAX_TAPS = 27, MAX_N = 150 };
-    for (int64_t n = 1; n < MAX_N; n += n < 70 ? 1 : 13)
-        for (int64_t taps = 0; taps <= MAX_TAPS; taps += 9) {
-            guarded x = floats(c, 3 * n), w = floats(c, taps * n), y = floats(c, n);
-            const float *rows[MAX_TAPS], *weights = w.data;
-            float want[MAX_N] = {0};
-            fill_floats(x.data, 3 * n, PLAIN);
-            fill_floats(w.data, taps * n, PLAIN);
-            for (int64_t t = 0; t < taps; t++) {
-                rows[t] = (const float *)x.data + t % 3 * n;
-                for (int64_t i = 0; i < n; i++) {
-                    float product = rows[t][i] * weights[t * n + i];
-                    want[i] += product;
-                }
-            }
-            c->kern->sum_taps(taps, n, rows, weights, y.data);
-            same_bits(c, y.data, want, n, "other sums");
-            release(c, &x), release(c, &w), release(c, &y);
-        }
-}
-
 /* Checks the group of element l: no element is off by more than half a step, the largest / 127. */
 static void judge_q8(check *c, const float *x, const uint8_t *row, int64_t n, int64_t l) {
     double max = 0;

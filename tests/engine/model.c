@@ -235,7 +235,7 @@ static void test_bad_models(void **state) {
     expect_open(NULL, NULL, MICA_EINVAL, "path");
     expect_open(default_path, &(mica_model_options){.engine = "steam"}, MICA_EINVAL, "native");
     expect_open(default_path, &(mica_model_options){.device_name = "gpu"}, MICA_EDEVICE,
-                "there is no device \"gpu\"; there are: cpu, mlx");
+                "there is no device \"gpu\"; there are: cpu, mlx, cuda");
     expect_open(default_path, &(mica_model_options){.device_name = "mlx:tpu"}, MICA_EDEVICE, "mlx");
     expect_open(default_path, &(mica_model_options){.context_length = -1}, MICA_EINVAL,
                 "context_length");
@@ -292,6 +292,9 @@ static void test_nothing(void **state) {
     assert_false(mica_stream_next(NULL, &token));
     mica_stream_cancel(NULL);
     assert_int_equal(mica_stream_finish(NULL), MICA_FINISH_NONE);
+    assert_string_equal(mica_finish_name(MICA_FINISH_NONE), "none");
+    assert_string_equal(mica_finish_name(MICA_FINISH_ERROR), "error");
+    assert_string_equal(mica_finish_name((mica_finish)99), "unknown");
     assert_int_equal(mica_stream_status(NULL), MICA_EINVAL);
     assert_int_equal(test_metrics(NULL).generated_tokens, 0);
     mica_stream_close(NULL);

@@ -161,6 +161,36 @@ static void test_long_context(void **state) {
     free(path);
 }
 
+/* The context that is asked for says which divisors longrope takes. */
+static void test_longrope(void **state) {
+    (void)state;
+    static const struct {
+        int64_t asked, context;
+        const char *note;
+    } cases[] = {
+        {0, 64, "longrope: a context_length above 64 makes the context 40960"},
+        {64, 64, "longrope: a context_length above 64 makes the context 40960"},
+        {65, 65, "longrope: the divisors for texts longer than 64 tokens, for all texts"},
+        {50000, 40960,
+         "longrope: the divisors for texts longer than 64 tokens, for all texts\n"
+         "context_length 50000 is more than the model's"},
+    };
+    char *path = fixture_copy("qwen3_tied", "config.json", "\"rope_scaling\": null",
+                              "\"rope_scaling\": {\"rope_type\": \"longrope\", "
+                              "\"original_max_position_embeddings\": 64, "
+                              "\"short_factor\": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "
+                              "\"long_factor\": [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mica_model *model =
+            open_model(path, &(mica_model_options){.context_length = cases[i].asked});
+        mica_model_info info = test_model_info(model);
+        assert_int_equal(info.context_length, cases[i].context);
+        assert_ptr_equal(strstr(info.note, cases[i].note), info.note);
+        mica_model_close(&model);
+    }
+    test_temp_dir_remove(path);
+}
+
 /* A draft model changes no token; one of another vocabulary is refused, by both ways to a
  * session. */
 static void test_draft_models(void **state) {
@@ -211,9 +241,9 @@ static void test_draft_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adapters),     cmocka_unit_test(test_bad_adapters),
-        cmocka_unit_test(test_notes),        cmocka_unit_test(test_long_context),
-        cmocka_unit_test(test_draft_models),
+        cmocka_unit_test(test_adapters), cmocka_unit_test(test_bad_adapters),
+        cmocka_unit_test(test_notes),    cmocka_unit_test(test_long_context),
+        cmocka_unit_test(test_longrope), cmocka_unit_test(test_draft_models),
     };
     return cmocka_run_group_tests_name("engine/native", tests, NULL, NULL);
 }

@@ -50,6 +50,30 @@ static void expect_call(const mica_answer *answer, size_t i, const char *argumen
     assert_string_equal(call.id, id);
 }
 
+/* Tokens of a vocabulary without marks, whose marks are texts; special tokens have no text. */
+static void test_tokens(void **state) {
+    (void)state;
+    static const char *const said[] = {"<think>", "a</th", "ink>", "", CALL("Oslo")};
+    mica_model *model = open_with(SHOWS);
+    mica_answer *answer;
+    mica_model_info info = {0};
+    assert_int_equal(mica_answer_open(model, &(mica_answer_options){.tools = tools}, &answer),
+                     MICA_OK);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        const mica_token token = {.id = (int32_t)i, .text = said[i], .len = strlen(said[i])};
+        assert_int_equal(mica_answer_push_token(answer, &token), MICA_OK);
+    }
+    assert_int_equal(mica_answer_push_token(answer, NULL), MICA_EINVAL);
+    assert_int_equal(mica_answer_end(answer), MICA_OK);
+    assert_string_equal(mica_answer_thoughts(answer, NULL), "a");
+    assert_int_equal(mica_answer_call_count(answer), 1);
+    mica_answer_close(&answer);
+    mica_model_get_info(model, &info);
+    assert_string_equal(info.call_format, "hermes");
+    assert_string_equal(info.thought_mark, "<think>");
+    mica_model_close(&model);
+}
+
 static void test_parts(void **state) {
     (void)state;
     static const char said[] =
@@ -231,6 +255,7 @@ static void test_refused(void **state) {
                      MICA_EFORMAT);
     assert_null(answer);
     assert_int_equal(mica_answer_push(NULL, "a", 1), MICA_EINVAL);
+    assert_int_equal(mica_answer_push_token(NULL, &(mica_token){.text = ""}), MICA_EINVAL);
     assert_string_equal(mica_answer_text(NULL, &len), "");
     assert_int_equal(len, 0);
     assert_int_equal(mica_answer_get_message(NULL, &message), MICA_EINVAL);
@@ -262,10 +287,11 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),          cmocka_unit_test(test_open_thought),
-        cmocka_unit_test(test_messages),       cmocka_unit_test(test_newer_messages),
-        cmocka_unit_test(test_short_messages), cmocka_unit_test(test_uneven_messages),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_tokens),          cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_open_thought),    cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_newer_messages),  cmocka_unit_test(test_short_messages),
+        cmocka_unit_test(test_uneven_messages), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("engine/reading", tests, open_default, close_default);
 }

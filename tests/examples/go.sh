@@ -1,28 +1,48 @@
 #!/bin/sh
-# Installs a build, builds examples/go against what lies there, and asks it.
+# Installs a build, runs the tests of the Go module bindings/go against what lies there, under Go's
+# race detector where that can be had, and asks the program of examples/go, which is built outside
+# of mica's folder with the module that was installed.
 #
-#   go.sh BUILD-FOLDER COMMAND...    COMMAND... PROGRAM asks; 77 without Go 1.19 or later
+#   go.sh BUILD-FOLDER ROOT COMMAND...    COMMAND... PROGRAM asks; 77 without Go 1.23 or later
+#
+# $EMULATOR runs programs of another machine, for which Go then builds.
 set -eu
-build=$1
-shift
+build=$1 root=$2
+shift 2
+PATH=$PATH:/usr/local/go/bin # where Go's own archive is unpacked
 minor=$(go version 2> /dev/null | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
-if [ "${minor:-0}" -lt 19 ]; then
-  echo "there is no Go 1.19 or later"
+if [ "${minor:-0}" -lt 23 ]; then
+  echo "there is no Go 1.23 or later"
   exit 77
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-DESTDIR=$work/stage cmake --install "$build" --prefix /opt/mica > /dev/null
-PKG_CONFIG_PATH=$(dirname "$(find "$work/stage" -name mica.pc)")
-export PKG_CONFIG_PATH GOCACHE="$build/go-cache" GOTOOLCHAIN=local GOPROXY=off \
-  GOFLAGS='' CGO_LDFLAGS=''
-export CGO_CFLAGS='-Wall -Werror'
+stage=$build/go/stage # one place: what Go has compiled stays good
+rm -rf "$stage"
+DESTDIR=$stage cmake --install "$build" --prefix /opt/mica > /dev/null
+PKG_CONFIG_PATH=$(dirname "$(find "$stage" -name mica.pc)")
+module=$(PKG_CONFIG_PATH=$PKG_CONFIG_PATH pkg-config --variable=go mica)
+# Go's cache does not see that headers have changed, but flags.
+headers=$(find "$stage" -name '*.h' -exec cat {} + | cksum | tr ' ' _)
+export PKG_CONFIG_PATH GOCACHE="$build/go/cache" GOTOOLCHAIN=local GOPROXY=off GOFLAGS='' \
+  CGO_LDFLAGS='' CGO_CFLAGS="-Wall -Werror -DMICA_HEADERS_$headers" CGO_ENABLED=1 \
+  MICA_TEST_ROOT="$root"
+[ ! "${EMULATOR-}" ] || export GOARCH=arm64
+run=${EMULATOR:-env}
 
-# In another folder each time: Go's cache does not see that headers or mica.pc have changed.
-cp -R "$(dirname "$0")/../../examples/go" "$work/chat"
-cd "$work/chat"
-unformatted=$(gofmt -l .)
+python3 "$root/tools/make_go.py" --check
+cd "$root/bindings/go"
+unformatted=$(gofmt -l . "$root/examples/go")
 [ ! "$unformatted" ] || { echo "gofmt -w $unformatted"; exit 1; }
+go vet ./...
+if command -v staticcheck > /dev/null; then staticcheck ./...; fi
+race=-race
+[ "$(go env GOARCH)" = amd64 ] || race=
+go test $race -count=1 -exec "$run" ./...
+
+cp -R "$root/examples/go" "$work/chat"
+cd "$work/chat"
+go mod edit -replace "mica=$module"
 go vet .
 go build -o chat .
-"$@" "$work/chat/chat"
+"$@" ${EMULATOR-} "$work/chat/chat"

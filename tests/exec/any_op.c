@@ -1,5 +1,7 @@
 #include "exec/any_op.h"
 
+#include "op/integer.h"
+
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 #define LIST(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -418,7 +420,17 @@ MAKER(int8) {
         .x_zero_point = 3, .w_zero_point = -2, .multiplier = mica_f32(s, 0.01f)};
     const mica_conv_options conv = {.padding_lo = {1, 1}, .stride = {2, 1}};
     const mica_fake_quantize_options fake = {.bits = 4};
-    switch (below(4)) {
+    const mica_array bytes = mica_astype(s, mica_view(s, a, MICA_U8), MICA_U8);
+    const mica_array sums =
+        mica_sum(s, mica_astype(s, SHAPED(b, 4, 9), MICA_I32), (int[]){1}, 1, false);
+    const mc_integer_rest rest = {
+        .zero = mica_i32(s, 128), .sums = sums, .scale = below(2) ? mica_f32(s, 0.01f) : MICA_NONE};
+    const mica_array taps = SHAPED(b, 4, 3, 1, 3);
+    switch (below(6)) {
+    case 4:
+        return mc_integer_matmul(s, SHAPED(bytes, 2, 3, 9), SHAPED(b, 4, 9), &rest);
+    case 5:
+        return mc_integer_conv(s, SHAPED(bytes, 1, 3, 5, 3), taps, &conv, &rest);
     case 0:
         return mica_qmatmul(s, SHAPED(a, 3, 9), SHAPED(b, 9, 4), MICA_NONE, &o);
     case 1:

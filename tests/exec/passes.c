@@ -303,6 +303,36 @@ static void test_regions(void **state) {
     mica_scope_close(&s);
 }
 
+/* A convolution takes what follows it element by element with it, each part as it is made: a bias,
+ * the residual, bounds, and others, whatever is read again. */
+static void test_epilogues(void **state) {
+    (void)state;
+    static float data[9 * 9 * 40];
+    for (size_t i = 0; i < 9 * 9 * 40; i++)
+        data[i] = sinf((float)i) * 3;
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(1, 9, 9, 40)), ys[2];
+    for (int kind = 0; kind < 4; kind++) {
+        const mica_conv_options options = {
+            .groups = kind == 1 ? 40 : 1, .padding_lo = {1, 1}, .padding_hi = {1, 1}};
+        mica_array w = mica_sin(s, mica_arange(s, 0, 40 * 9 * (kind == 1 ? 1 : 40), 1, MICA_F32));
+        w = mica_reshape(s, w, SHAPE(40, 3, 3, kind == 1 ? 1 : 40));
+        mica_array y = mica_conv_general(s, x, w, &options), sums = y;
+        y = mica_add(s, y, mica_arange(s, 0, 40, 1, MICA_F32));
+        y = kind == 2 ? mica_add(s, x, y) : mica_add(s, y, x);
+        y = mica_maximum(s, y, mica_f32(s, 0));
+        if (kind > 0) y = mica_minimum(s, y, mica_f32(s, 6));
+        if (kind > 1) y = mica_silu(s, y);
+        ys[0] = y;
+        ys[1] = kind == 3 ? sums : x;
+        mica_program *p = build(s, x, ys, 2);
+        int epilogues = check_pass(p, "epilogues", data, 9 * 9 * 40);
+        if (!test_device_is_other()) assert_int_equal(epilogues, 1);
+        mica_program_close(&p);
+    }
+    mica_scope_close(&s);
+}
+
 static void test_names_of_passes(void **state) {
     (void)state;
     mica_scope *s = open_scope();
@@ -405,6 +435,30 @@ static mica_array constant(pool *p) {
     return mica_add(p->s, any(p), mica_cos(p->s, c));
 }
 
+/* A convolution over the rows, and what often follows one. */
+static mica_array convolution(pool *p) {
+    mica_scope *s = p->s;
+    int depthwise = below(2), outs = depthwise ? COLUMNS : 5 + below(20);
+    mica_array w = mica_arange(s, 0, outs * 3 * (depthwise ? 1 : COLUMNS), 1, MICA_F32);
+    w = mica_reshape(s, mica_sin(s, w), SHAPE(outs, 3, depthwise ? 1 : COLUMNS));
+    const mica_conv_options options = {
+        .padding_lo = {1}, .padding_hi = {1}, .groups = depthwise ? COLUMNS : 1};
+    mica_array x = mica_reshape(s, mica_tanh(s, any(p)), SHAPE(1, ROWS, COLUMNS));
+    mica_array y = mica_conv_general(s, x, w, &options), other, first = y;
+    mica_array bias = mica_cos(s, mica_arange(s, 0, outs, 1, MICA_F32));
+    for (int i = below(6); i > 0; i--) {
+        int how = below(8);
+        other = how < 2 ? bias : how < 4 ? first : mica_f32(s, (float)below(5) * 0.25f - 0.5f);
+        if (how == 7) y = mica_silu(s, y);
+        if (how == 6) y = mica_minimum(s, y, other);
+        if (how == 5) y = below(2) ? mica_maximum(s, y, other) : mica_maximum(s, other, y);
+        if (how < 5) y = below(2) ? mica_add(s, y, other) : mica_add(s, other, y);
+    }
+    if (!depthwise)
+        y = mica_sum(s, mica_reshape(s, y, SHAPE(ROWS, outs)), (const int[]){1}, 1, true);
+    return depthwise ? mica_reshape(s, y, SHAPE(ROWS, COLUMNS)) : mica_add(s, any(p), y);
+}
+
 static void grow(pool *p, int nodes);
 
 /* Results computed from the arguments and what is around: some of the pool's. */
@@ -469,9 +523,9 @@ static mica_array scan(pool *p) {
 }
 
 static void grow(pool *p, int nodes) {
-    static mica_array (*const makers[])(pool *) = {unary,    unary,  binary,   binary,  binary,
-                                                   choose,   view,   round_to, row_sum, product,
-                                                   constant, branch, loop,     scan};
+    static mica_array (*const makers[])(pool *) = {
+        unary,   unary,   binary,   binary,      binary, choose, view, round_to,
+        row_sum, product, constant, convolution, branch, loop,   scan};
     enum { N = sizeof makers / sizeof *makers };
     for (int i = 0; i < nodes; i++) {
         mica_array x = makers[below(p->depth < 2 ? N : N - 3)](p);
@@ -621,6 +675,7 @@ int main(void) {
         cmocka_unit_test(test_functions_of_the_application_stay),
         cmocka_unit_test(test_dead_results_of_control_flow_go),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_epilogues),
         cmocka_unit_test(test_names_of_passes),
         cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_each_allocation_fails),

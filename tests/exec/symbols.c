@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "exec/device.h"
 #include "exec/expect.h"
+#include "exec/program.h"
 #include "exec/symbols.h"
 #include "graph/file_primes.h"
 #include "graph/graph.h"
@@ -1045,6 +1046,67 @@ static void test_whole_numbers(void **state) {
     mica_scope_close(&s);
 }
 
+/* ---- runs that keep what they were given ---- */
+
+typedef mica_status run_fn(const mica_program *p, mica_scope *into, const mica_array *args,
+                           mica_array *results);
+
+static mica_status launch_and_wait(const mica_program *p, mica_scope *into, const mica_array *args,
+                                   mica_array *results) {
+    mc_fence fence;
+    mica_status status = mc_program_launch(p, into, args, results, &fence);
+    return status == MICA_OK ? mc_device_wait(device, fence) : status;
+}
+
+/* y = x + x[i], x donated: a wrong index is told when it is computed. */
+static void check_kept(run_fn *run, bool keeps) {
+    mica_scope *s = open_scope();
+    int64_t n = mica_program_dim(s, "n");
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(n)),
+               i = mica_program_param(s, MICA_I32, SHAPE(1)),
+               y = mica_add(s, x, mica_take(s, x, i, 0));
+    const mica_param params[] = {{.name = "x", .array = x, .donate = true},
+                                 {.name = "i", .array = i}};
+    mica_program *p;
+    must(mica_program_build(s, params, 2, &y, 1, NULL, &p));
+    assert_int_equal(mica_program_symbol_count(p), 1);
+    for (int64_t length = 3; length < 6; length++) {
+        const float given[] = {1, 2, 3, 4, 5};
+        const int32_t last = (int32_t)length - 1, past = (int32_t)length;
+        mica_array args[] = {mica_from_data(s, given, MICA_F32, SHAPE(length)),
+                             mica_from_data(s, &past, MICA_I32, SHAPE(1))};
+        mica_array donated = args[0];
+        float got[5];
+        expect_refused(run(p, s, args, &y), MICA_EINVAL, "");
+        assert_false(mica_valid(y));
+        must(mica_scope_status(s));
+        if (keeps) {
+            must(mica_read(donated, got, (size_t)length * sizeof *got));
+            assert_memory_equal(got, given, (size_t)length * sizeof *got);
+        } else {
+            assert_int_equal(mica_read(donated, got, (size_t)length * sizeof *got), MICA_EINVAL);
+            mica_scope_clear_error(s);
+            args[0] = mica_from_data(s, given, MICA_F32, SHAPE(length));
+        }
+        args[1] = mica_from_data(s, &last, MICA_I32, SHAPE(1));
+        must(run(p, s, args, &y));
+        must(mica_read(y, got, (size_t)length * sizeof *got));
+        for (int64_t k = 0; k < length; k++)
+            assert_true(got[k] == given[k] + given[length - 1]);
+        assert_int_equal(mica_read(args[0], got, (size_t)length * sizeof *got), MICA_EINVAL);
+        mica_scope_clear_error(s);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+static void test_kept_arguments(void **state) {
+    (void)state;
+    check_kept(mc_program_run_kept, true);
+    if (!device->backend->late) check_kept(launch_and_wait, true); /* else a wait tells of it */
+    check_kept(mica_program_run, false);
+}
+
 /* ---- without memory ---- */
 
 static bool run_all(void *arg) {
@@ -1107,6 +1169,7 @@ int main(void) {
         cmocka_unit_test(test_lengths_elsewhere),
         cmocka_unit_test(test_large_numbers),
         cmocka_unit_test(test_strides_of_symbols),
+        cmocka_unit_test(test_kept_arguments),
         cmocka_unit_test(test_many_lengths),
         cmocka_unit_test(test_altered_old_files),
         cmocka_unit_test(test_whole_numbers),

@@ -41,9 +41,11 @@ static int close_all(void **state) {
 }
 
 static mc_answer_format format_of(const char *calls, bool thinks) {
-    return (mc_answer_format){.calls = mc_call_format_find(calls),
-                              .think_begin = thinks ? "<think>" : NULL,
-                              .think_end = thinks ? "</think>" : NULL};
+    const mc_call_format *found = mc_call_format_find(calls);
+    bool marks = thinks || found->channels; /* messages have headers only where these are known */
+    return (mc_answer_format){.calls = found,
+                              .think_begin = marks ? "<think>" : NULL,
+                              .think_end = marks ? "</think>" : NULL};
 }
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -119,6 +121,88 @@ static void test_forced_calls(void **state) {
           LIST("{\"name\": \"now\", \"parameters\": {\"a\": 1}}",
                "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Oslo\"}}"),
           LIST("", ROME, "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Bonn\"}}"));
+}
+
+/* The forms of formats, with their marks as texts. */
+static void test_forms(void **state) {
+    (void)state;
+#define LOOK(name) "<tool_call>\n<function=get_weather>\n<parameter=city>\n" name "\n</parameter>"
+    static const struct {
+        const char *name, *good, *bad;
+    } rows[] = {
+        {"qwen_xml", LOOK("Rome") "\n</function>\n</tool_call>",
+         LOOK("Bonn") "\n</function>\n</tool_call>"},
+        {"glm",
+         "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n"
+         "</tool_call>",
+         "<tool_call>get_weather\n</tool_call>"},
+        {"gemma4", "<|tool_call>call:get_weather{city:<|\"|>Rome<|\"|>}<tool_call|>",
+         "<|tool_call>call:get_weather{city:\"Rome\"}<tool_call|>"},
+        {"mistral", "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Rome\"}",
+         "[TOOL_CALLS]get_weather[ARGS]{}"},
+        {"mistral_list",
+         "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}]",
+         "[TOOL_CALLS][]"},
+        {"lfm2", "<|tool_call_start|>[get_weather(city=\"Rome\")]<|tool_call_end|>",
+         "<|tool_call_start|>[get_weather()]<|tool_call_end|>"},
+        {"olmo3", "<function_calls>get_weather(city=\"Rome\")</function_calls>",
+         "<function_calls></function_calls>"},
+        {"harmony",
+         "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+         "{\"city\": \"Rome\"}",
+         "<|channel|>final<|message|>Rome"},
+        {"kimi",
+         "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
+         "<|tool_call_argument_begin|>{\"city\": \"Oslo\"}<|tool_call_end|>"
+         "<|tool_calls_section_end|>",
+         "<|tool_calls_section_begin|><|tool_calls_section_end|>"},
+        {"deepseek_v3_1",
+         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
+         "{\"city\": \"Oslo\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+         "<｜tool▁calls▁begin｜>"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const mc_answer_format format = format_of(rows[i].name, false);
+        check(tool_grammar(MC_TOOLS_AUTO, "get_weather", true, &format, MC_THINKING_NONE),
+              LIST(rows[i].good), LIST(rows[i].bad, ""));
+    }
+    /* Texts are as they are, up to the mark behind them. */
+    static const char text[] = "[{\"type\": \"function\", \"function\": {\"name\": \"f\", "
+                               "\"strict\": true, \"parameters\": {\"type\": \"object\", "
+                               "\"properties\": {\"s\": {\"type\": \"string\"}, \"n\": {\"type\":"
+                               " \"integer\"}}, \"required\": [\"s\"]}}}]";
+    const mc_answer_format format = format_of("qwen_xml", false);
+    mc_tools list;
+    mc_grammar *g;
+    assert_int_equal(mc_tools_read(text, strlen(text), &list), MICA_OK);
+    assert_int_equal(mc_answer_grammar_tools(&list, MC_TOOLS_REQUIRED, NULL, true, &format,
+                                             MC_THINKING_NONE, &g),
+                     MICA_OK);
+#define F(s) "<tool_call>\n<function=f>\n<parameter=s>\n" s "\n</function>\n</tool_call>"
+    check(g,
+          LIST(F("a\n\"b\" </param <b>\n</parameter>"), F("\n</parameter>"),
+               F("x\n</parameter>\n<parameter=n>\n3\n</parameter>"),
+               F("x\n</parameter>") "\n" F("y\n</parameter>")),
+          LIST(F("x\n</parameter>\n<parameter=n>\nx\n</parameter>"), F("\xff\n</parameter>"),
+               F("x</parameter>"), F("x</parameter>y\n</parameter>")));
+#undef F
+#undef LOOK
+    mc_tools_deinit(&list);
+}
+
+/* Kimi's calls are numbered. */
+static void test_numbered_calls(void **state) {
+    (void)state;
+#define SECTION(calls) "<|tool_calls_section_begin|>" calls "<|tool_calls_section_end|>"
+#define ONE(number)                                                            \
+    "<|tool_call_begin|>functions.now" number "<|tool_call_argument_begin|>{}" \
+    "<|tool_call_end|>"
+    const mc_answer_format format = format_of("kimi", false);
+    check(tool_grammar(MC_TOOLS_REQUIRED, NULL, true, &format, MC_THINKING_NONE),
+          LIST(SECTION(ONE(":0")), SECTION(ONE(":0") ONE(":1")), SECTION(ONE(":37") ONE(":138"))),
+          LIST(SECTION(ONE("")), SECTION(ONE(":")), SECTION(ONE(":x")), SECTION(ONE(":12345"))));
+#undef ONE
+#undef SECTION
 }
 
 static void test_free_calls(void **state) {
@@ -241,8 +325,38 @@ static uint64_t next_random(uint64_t *seed) {
     return *seed >> 33;
 }
 
-/* Draws an answer of at most max tokens; *tokens receives how many came. */
-static char *random_answer(mc_constraint *c, uint64_t seed, size_t max, size_t *tokens) {
+/* The tokens that may come next. */
+static mc_token_mask mask_of(mc_constraint *c, uint32_t *allowed, size_t *count) {
+    mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
+    assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
+    *count = 0;
+    for (size_t id = 0; id < vocab; id++) {
+        if (mask.all && !mica_tokenizer_is_special(tokenizer, (int32_t)id))
+            allowed[id / 32] |= 1u << id % 32;
+        *count += allowed[id / 32] >> id % 32 & 1;
+    }
+    return mask;
+}
+
+/* Says a text byte by byte, as far as the constraint allows it. */
+static void say(mc_constraint *c, mica_decoder_stream *decoder, uint32_t *allowed, const char *said,
+                mc_buffer *text) {
+    const char *piece;
+    size_t len, n;
+    for (; *said; said++) {
+        int32_t id = mica_tokenizer_find(tokenizer, said, 1);
+        mask_of(c, allowed, &n);
+        if (id < 0 || !(allowed[id / 32] >> id % 32 & 1)) return;
+        assert_int_equal(c->ops->accept(c, id), MICA_OK);
+        assert_int_equal(mica_decoder_stream_push(decoder, id, &piece, &len), MICA_OK);
+        mc_buffer_add(text, piece, len);
+    }
+}
+
+/* Draws an answer of at most max tokens; *tokens receives how many came. mark: a text that it has
+ * wherever it may; NULL: none. */
+static char *random_answer(mc_constraint *c, uint64_t seed, size_t max, const char *mark,
+                           size_t *tokens) {
     mica_decoder_stream *decoder;
     mc_buffer text = {0};
     const char *piece;
@@ -250,14 +364,9 @@ static char *random_answer(mc_constraint *c, uint64_t seed, size_t max, size_t *
     uint32_t *allowed = calloc(vocab / 32 + 1, sizeof *allowed);
     assert_int_equal(mica_decoder_stream_open(tokenizer, true, &decoder), MICA_OK);
     for (*tokens = 0; *tokens < max; ++*tokens) {
-        mc_token_mask mask = {.allowed = allowed, .vocab = vocab};
-        size_t n = 0;
-        assert_int_equal(c->ops->mask(c, &mask), MICA_OK);
-        for (size_t id = 0; id < vocab; id++) {
-            if (mask.all && !mica_tokenizer_is_special(tokenizer, (int32_t)id))
-                allowed[id / 32] |= 1u << id % 32;
-            n += allowed[id / 32] >> id % 32 & 1;
-        }
+        size_t n;
+        if (mark && next_random(&seed) % 4 == 0) say(c, decoder, allowed, mark, &text);
+        const mc_token_mask mask = mask_of(c, allowed, &n);
         if (!n || (mask.may_end && next_random(&seed) % 8 == 0)) break;
         size_t at = next_random(&seed) % n, id = 0;
         while (!(allowed[id / 32] >> id % 32 & 1) || at-- > 0)
@@ -285,10 +394,11 @@ static mica_status count(void *user, const mc_piece *piece) {
     return MICA_OK;
 }
 
-static counts split(const mc_answer_format *format, bool is_open, const char *answer) {
+static counts split(const mc_answer_format *format, const mc_tools *with, bool is_open,
+                    const char *answer) {
     counts c = {0};
     mc_splitter *s;
-    assert_int_equal(mc_splitter_open(format, &tools, is_open, count, &c, &s), MICA_OK);
+    assert_int_equal(mc_splitter_open(format, with, is_open, count, &c, &s), MICA_OK);
     assert_int_equal(mc_splitter_push(s, answer, strlen(answer)), MICA_OK);
     assert_int_equal(mc_splitter_end(s), MICA_OK);
     mc_splitter_close(&s);
@@ -298,23 +408,67 @@ static counts split(const mc_answer_format *format, bool is_open, const char *an
 /* Forced calls come back as calls and nothing else, in every format. */
 static void test_forced_calls_are_read(void **state) {
     (void)state;
-    static const char *const names[] = {"hermes", "llama", "pythonic", "gemma", "generic"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const mc_answer_format format = format_of(names[i], false);
+    for (size_t i = 0; mc_call_format_at(i); i++) {
+        const mc_answer_format format = format_of(mc_call_format_at(i)->name, false);
         mc_grammar *g =
             tool_grammar(MC_TOOLS_AUTO, "get_weather", false, &format, MC_THINKING_NONE);
         for (uint64_t seed = 0; seed < 5; seed++) {
             mc_constraint *c;
             size_t tokens;
             assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
-            char *answer = random_answer(c, seed, 500, &tokens);
-            counts got = split(&format, false, answer);
-            if (got.calls != 1 || got.text) fail_msg("%s: %s", names[i], answer);
+            char *answer = random_answer(c, seed, 500, NULL, &tokens);
+            counts got = split(&format, &tools, false, answer);
+            if (got.calls != 1 || got.text) fail_msg("%s: %s", format.calls->name, answer);
             free(answer);
             mc_constraint_close(&c);
         }
         mc_grammar_close(&g);
     }
+}
+
+/* Also where the arguments have in them whatever they may of what ends them; but Python ends with
+ * the first mark (answer/call_scan.c), also one within a string. */
+static void test_marks_in_arguments(void **state) {
+    (void)state;
+    enum { MAX_TOKENS = 400 };
+    static const char text[] =
+        "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"strict\": true, "
+        "\"parameters\": {\"type\": \"object\", \"properties\": {\"s\": {\"type\": \"string\", "
+        "\"maxLength\": 40}, \"o\": {\"type\": \"object\", \"properties\": {\"k\": {\"type\": "
+        "\"string\", \"maxLength\": 40}}, \"required\": [\"k\"], \"additionalProperties\": "
+        "false}, \"n\": {\"type\": \"integer\"}}, \"required\": [\"s\", \"o\"], "
+        "\"additionalProperties\": false}}}]";
+    mc_tools list;
+    assert_int_equal(mc_tools_read(text, strlen(text), &list), MICA_OK);
+    for (size_t i = 0; mc_call_format_at(i); i++) {
+        const mc_answer_format format = format_of(mc_call_format_at(i)->name, false);
+        const mc_call_block *block = &format.calls->blocks[0];
+        mc_buffer mark = {0};
+        mc_grammar *g;
+        size_t whole = 0;
+        const char *end = block->syntax && block->syntax->end ? block->syntax->end : block->end;
+        if (!end || block->body == MC_CALLS_PYTHON) end = "\"";
+        assert_true(mc_format_literal(&format, end + (*end == '\n'), &mark));
+        assert_int_equal(mc_answer_grammar_tools(&list, MC_TOOLS_REQUIRED, NULL, false, &format,
+                                                 MC_THINKING_NONE, &g),
+                         MICA_OK);
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            mc_constraint *c;
+            size_t tokens;
+            assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
+            char *answer = random_answer(c, seed, MAX_TOKENS, mc_buffer_cstr(&mark), &tokens);
+            counts got = split(&format, &list, false, answer);
+            if (tokens < MAX_TOKENS && (got.calls != 1 || got.text))
+                fail_msg("%s: %s", format.calls->name, answer);
+            whole += tokens < MAX_TOKENS;
+            free(answer);
+            mc_constraint_close(&c);
+        }
+        if (!whole) fail_msg("%s: no answer ended", format.calls->name);
+        mc_grammar_close(&g);
+        mc_buffer_deinit(&mark);
+    }
+    mc_tools_deinit(&list);
 }
 
 /* What the grammar lets a random model say behind a call's beginning is read as calls that the
@@ -346,7 +500,8 @@ static void test_python_calls_are_read(void **state) {
         assert_int_equal(mc_grammars_constrain(grammars, g, 0, &c), MICA_OK);
         for (const char *p = "[f("; *p; p++)
             assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, p, 1)), MICA_OK);
-        char *rest = random_answer(c, seed, 400, &tokens), *answer = test_format("[f(%s", rest);
+        char *rest = random_answer(c, seed, 400, NULL, &tokens),
+             *answer = test_format("[f(%s", rest);
         if (tokens < 400) {
             whole++;
             assert_int_equal(
@@ -403,8 +558,8 @@ static void check_budget(int64_t budget, bool is_open, bool with_schema, uint64_
     if (!is_open) /* the model begins a thought */
         for (const char *p = "<think>"; *p; p++)
             assert_int_equal(c->ops->accept(c, mica_tokenizer_find(tokenizer, p, 1)), MICA_OK);
-    char *answer = random_answer(c, seed, 400, &tokens);
-    counts got = split(&format, true, answer);
+    char *answer = random_answer(c, seed, 400, NULL, &tokens);
+    counts got = split(&format, &tools, true, answer);
     if (strstr(answer, "\n</think>")) assert_true(thought_tokens(answer) <= (size_t)budget * 4 + 4);
     if (with_schema) {
         assert_non_null(strstr(answer, "</think>"));
@@ -483,11 +638,19 @@ static void test_when_it_is_forced(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_documents),         cmocka_unit_test(test_forced_calls),
-        cmocka_unit_test(test_free_calls),        cmocka_unit_test(test_calls_of_whole_answers),
-        cmocka_unit_test(test_python_calls),      cmocka_unit_test(test_python_calls_are_read),
-        cmocka_unit_test(test_tool_errors),       cmocka_unit_test(test_forced_calls_are_read),
-        cmocka_unit_test(test_budgets),           cmocka_unit_test(test_space_before_a_thought),
+        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_forced_calls),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_numbered_calls),
+        cmocka_unit_test(test_free_calls),
+        cmocka_unit_test(test_calls_of_whole_answers),
+        cmocka_unit_test(test_python_calls),
+        cmocka_unit_test(test_python_calls_are_read),
+        cmocka_unit_test(test_tool_errors),
+        cmocka_unit_test(test_forced_calls_are_read),
+        cmocka_unit_test(test_marks_in_arguments),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_space_before_a_thought),
         cmocka_unit_test(test_when_it_is_forced),
     };
     return cmocka_run_group_tests_name("grammar/answer", tests, open_all, close_all);

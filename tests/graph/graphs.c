@@ -1,5 +1,8 @@
 #include "graph/graphs.h"
 
+#include <mica/group.h>
+
+#include "op/integer.h"
 #include "op/require.h"
 
 #include "support/support.h"
@@ -333,6 +336,39 @@ static void record_recurrences(test_graph *g) {
     result(g, last);
 }
 
+/* Between the ranks of a group of one, which stays open: files name it by its number. */
+static void record_collectives(test_graph *g) {
+    static mica_group *group;
+    mica_scope *s = g->s;
+    mica_array order = MICA_NONE;
+    if (!group) assert_int_equal(mica_group_open(NULL, &group), MICA_OK);
+    result(g, mica_all_reduce(s, group, g->x, &order));
+    result(g, mica_all_gather(s, group, g->x, 1, &order));
+    result(g, mica_reduce_scatter(s, group, g->x, 0, &order));
+    result(g, mica_broadcast(s, group, g->x, 0, &order));
+    result(g, mica_send(s, group, g->x, 0, &order));
+    result(g, mica_recv(s, group, g->x, 0, &order));
+    result(g, order);
+}
+
+/* x u8 by weights i8, with all that may follow. */
+static void record_integers(test_graph *g) {
+    mica_scope *s = g->s;
+    mica_array x = mica_astype(s, mica_multiply(s, mica_abs(s, g->w), mica_f32(s, 40)), MICA_U8);
+    mica_array w = mica_astype(s, mica_multiply(s, g->w, mica_f32(s, 40)), MICA_I8);
+    mica_array scale = data(s, MICA_F32, SHAPE(4), 0.01f);
+    x = mica_reshape(s, x, SHAPE(2, 4, 4, 8));
+    w = mica_reshape(s, w, SHAPE(4, 64));
+    w = mica_slice_axis(s, w, 1, 0, 32);
+    const int last = -1;
+    mc_integer_rest rest = {.zero = mica_i32(s, 7),
+                            .sums = mica_sum(s, mica_astype(s, w, MICA_I32), &last, 1, false)};
+    result(g, mc_integer_matmul(s, mica_reshape(s, x, SHAPE(8, 32)), w, &rest));
+    rest.scale = rest.bias = scale;
+    const mica_conv_options o = {.padding_lo = {1}, .stride = {1, 2}};
+    result(g, mc_integer_conv(s, x, mica_reshape(s, w, SHAPE(4, 2, 2, 8)), &o, &rest));
+}
+
 static void record_conv(test_graph *g) {
     mica_scope *s = g->s;
     mica_array x = mica_reshape(s, g->w, SHAPE(2, 8, 4, 4));
@@ -370,6 +406,8 @@ const test_graph_part test_graph_parts[] = {
     {"control", record_control},
     {"recurrences", record_recurrences},
     {"conv", record_conv},
+    {"integers", record_integers},
+    {"collectives", record_collectives},
 };
 const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
 

@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 
-enum { TEST_GRAPH_RESULTS = 160 };
+enum { TEST_GRAPH_RESULTS = 176 };
 
 typedef struct test_graph {
     mica_scope *s;

@@ -69,8 +69,8 @@ static void test_availability(void **state) {
     assert_int_equal(mica_device_available(NULL), MICA_OK);
     assert_int_equal(mica_device_available("cpu"), MICA_OK);
     expect_refused("cpu:2", MICA_EDEVICE, "no variants");
-    expect_refused("abacus", MICA_EDEVICE, "there are: cpu, mlx");
-    expect_refused("", MICA_EDEVICE, "there are: cpu, mlx");
+    expect_refused("abacus", MICA_EDEVICE, "there are: cpu, mlx, cuda");
+    expect_refused("", MICA_EDEVICE, "there are: cpu, mlx, cuda");
     const char *const names[] = {"mlx", "mlx:cpu", "mlx:gpu"};
     for (int i = 0; i < 3; i++) {
         char text[256];

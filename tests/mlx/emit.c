@@ -54,6 +54,8 @@ static const char *const decomposed[] = {
     "reduce_window",
     "rms_norm_gradient",
     "gated_delta",
+    "integer_matmul",
+    "integer_conv",
     "layer_norm_gradient",
     "selective_scan",
     "selective_scan_gradient",
@@ -61,7 +63,9 @@ static const char *const decomposed[] = {
     "while",
     "scan",
 };
-static const char *const on_cpu[] = {"to_q8", "from_q8", "dense_solve", "require", "custom"};
+static const char *const on_cpu[] = {"to_q8",     "from_q8",    "dense_solve", "require",
+                                     "custom",    "all_reduce", "all_gather",  "reduce_scatter",
+                                     "broadcast", "send",       "recv"};
 
 static bool lists(const char *const *names, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)

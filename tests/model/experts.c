@@ -337,7 +337,8 @@ static void test_tuned(void **state) {
     char *listed = own_list_experts(stacked, "qwen3_moe", 4);
     own_check_tuned(stacked, "layers.1.mlp.switch_mlp.up_proj");
     own_check_tuned(listed, "layers.0.mlp.switch_mlp.gate_proj");
-    own_check_quantised(listed, "layers.0.mlp.experts.3.gate_proj");
+    own_check_quantised(listed, "layers.0.mlp.experts.3.gate_proj",
+                        "layers.0.mlp.switch_mlp.gate_proj");
     own_check_passes(listed);
     own_check_sessions(listed);
     test_temp_dir_remove(stacked);

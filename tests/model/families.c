@@ -122,6 +122,80 @@ static void test_gradients(void **state) {
     fixture_each(check_gradient);
 }
 
+/* ---- counts ---- */
+
+/* The first of some keys in a config, or in its text_config, that is a number; 0: none is. */
+static int64_t count_in(mc_json root, const char *const *keys) {
+    const mc_json both[] = {mc_json_find(root, "text_config"), root};
+    int64_t n = 0;
+    for (size_t i = 0; i < 2; i++)
+        for (const char *const *key = keys; *key; key++)
+            if (mc_json_get_int(mc_json_find(both[i], *key), &n)) return n;
+    return 0;
+}
+
+static bool has_any(const char *name, const char *const *words) {
+    while (*words && !strstr(name, *words))
+        words++;
+    return *words != NULL;
+}
+
+/* Whether a tensor is of a layer that takes the keys and values of another, which files of Gemma
+ * have tensors for all the same. */
+static bool is_of_others(const char *name, int64_t layers, int64_t shared) {
+    static const char *const parts[] = {"self_attn.k_", "self_attn.v_", NULL};
+    const char *number = strstr(name, "layers.");
+    return number && has_any(name, parts) && atoll(number + strlen("layers.")) >= layers - shared;
+}
+
+static int counted;
+
+/* Parameters are the elements of the files' tensors; a token is computed with the experts that it
+ * picks, as config.json says it, and with a row of a table of inputs of layers. */
+static void check_counts(const model_fixture *f) {
+    static const char *const experts[] = {"n_routed_experts", "num_local_experts", "num_experts",
+                                          NULL},
+                             *const picks[] = {"num_experts_per_tok", "top_k_experts", NULL},
+                             *const shared[] = {"num_kv_shared_layers", NULL},
+                             *const of_experts[] = {".experts.", "block_sparse_moe.input_linear",
+                                                    "block_sparse_moe.output_linear", NULL},
+                             *const left_out[] = {"visual.",     "vision",   "audio", "mtp.",
+                                                  "multi_modal", "inv_freq", NULL};
+    if (strcmp(f->lm->quantization, "none") != 0) return;
+    char *path = test_format("%s/config.json", f->path);
+    mc_json_doc *config = test_load_json(path);
+    int64_t all = count_in(mc_json_root(config), experts),
+            some = count_in(mc_json_root(config), picks),
+            taken = count_in(mc_json_root(config), shared);
+    uint64_t sum = 0, idle = 0;
+    for (size_t i = 0; i < mc_weights_count(f->lm->weights); i++) {
+        const mc_weight_tensor *t = mc_weights_at(f->lm->weights, i);
+        uint64_t n = 1;
+        if (has_any(t->name, left_out) || is_of_others(t->name, f->lm->spec.n_layers, taken))
+            continue;
+        for (int k = 0; k < t->ndim; k++)
+            n *= (uint64_t)t->shape[k];
+        sum += n;
+        if (all && has_any(t->name, of_experts)) idle += n / (uint64_t)all * (uint64_t)(all - some);
+        if (strstr(t->name, "embed_tokens_per_layer")) idle += n - n / (uint64_t)t->shape[0];
+    }
+    const mica_model_info info = mc_lm_describe(f->lm);
+    if (info.parameters != sum || info.active_parameters != sum - idle)
+        fail_msg("%s: %llu parameters, want %llu; %llu active, want %llu\n", f->name,
+                 (unsigned long long)info.parameters, (unsigned long long)sum,
+                 (unsigned long long)info.active_parameters, (unsigned long long)(sum - idle));
+    counted += idle > 0;
+    mc_json_close(&config);
+    free(path);
+}
+
+static void test_counts(void **state) {
+    (void)state;
+    counted = 0;
+    fixture_each(check_counts);
+    if (!getenv("MICA_FIXTURES")) assert_true(counted > 8);
+}
+
 /* Each tensor is read, or left out by its name. */
 static void check_notes(const model_fixture *f) {
     if (f->lm->notes.len && strstr(f->lm->notes.data, "nothing reads"))
@@ -136,6 +210,7 @@ static void test_all_tensors_are_known(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_tensors_are_known),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_gradients),
     };
     return cmocka_run_group_tests_name("model/families", tests, NULL, NULL);

@@ -152,6 +152,54 @@ static void test_bad_values_of_gemma4(void **state) {
                  "top_k_experts");
 }
 
+#define GEMMA3N "{\"model_type\": \"gemma3n_text\", \"num_hidden_layers\": 3, "
+
+static void test_bad_values_of_gemma3n(void **state) {
+    (void)state;
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 1, \"intermediate_size\": [8, 8]}",
+                 MICA_EFORMAT, "intermediate_size");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 0, \"intermediate_size\": [8, 8, 0]}",
+                 MICA_EFORMAT, "intermediate_size");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 0, \"activation_sparsity_pattern\": [0.5]}",
+                 MICA_EFORMAT, "activation_sparsity_pattern");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 0, \"activation_sparsity_pattern\": [0, 0, 1]}",
+                 MICA_EFORMAT, "activation_sparsity_pattern");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 0, \"altup_num_inputs\": 9}", MICA_EFORMAT,
+                 "altup_num_inputs");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 0, \"altup_active_idx\": 4}", MICA_EFORMAT,
+                 "altup_active_idx");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 0, \"hidden_size_per_layer_input\": 0}",
+                 MICA_EFORMAT, "hidden_size_per_layer_input");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 2, \"laurel_rank\": 0}", MICA_EFORMAT,
+                 "laurel_rank");
+    expect_error(GEMMA3N "\"num_kv_shared_layers\": 3}", MICA_EFORMAT, "num_kv_shared_layers");
+}
+
+/* google/gemma-3n-E4B has these in its config: every fifth layer is full, the first ten are sparse.
+ * Widths that all differ need more kinds of blocks than there are. */
+static void test_gemma3n(void **state) {
+    (void)state;
+    char widths[1024] = "", json[1200];
+    assert_int_equal(read_spec("{\"model_type\": \"gemma3n_text\"}"), MICA_OK);
+    assert_int_equal(spec.n_layers, 35);
+    assert_int_equal(spec.streams, 4);
+    for (int i = 0; i < spec.n_layers; i++) {
+        assert_int_equal(attention(i)->window, i % 5 == 4 ? 0 : 512);
+        assert_int_equal(mc_spec_source(&spec, i), i < 20 ? i : i % 5 == 4 ? 19 : 18);
+        const mc_block_spec *mlp = mc_spec_block(&spec, i, 3);
+        assert_true(mlp->kind == &mc_block_gated && mlp->gated.width == 16384);
+        assert_true(mlp->gated.sparse == (i < 10 ? 0.95 : 0));
+    }
+    for (int i = 0; i < 70; i++)
+        snprintf(widths + strlen(widths), sizeof widths - strlen(widths), "%s%d", i ? "," : "",
+                 64 + i);
+    snprintf(json, sizeof json,
+             "{\"model_type\": \"gemma3n_text\", \"num_hidden_layers\": 70, "
+             "\"intermediate_size\": [%s]}",
+             widths);
+    expect_error(json, MICA_EUNSUPPORTED, "kinds of blocks");
+}
+
 #define SIZES                                                                     \
     "\"hidden_size\": 64, \"intermediate_size\": 128, \"num_hidden_layers\": 4, " \
     "\"num_attention_heads\": 4"
@@ -361,6 +409,35 @@ static void test_layer_type_aliases(void **state) {
     }
 }
 
+/* A text may have a letter for each layer. */
+static void test_layer_letters(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"%s\", " SIZES "}";
+    const mc_block *const kinds[] = {&mc_block_mamba2, &mc_block_experts, &mc_block_attention,
+                                     &mc_block_gated};
+    char *text = test_format(json, "ME*-");
+    if (read_spec(text) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (int layer = 0; layer < 4; layer++) {
+        assert_true(mc_spec_block(&spec, layer, 0)->kind == kinds[layer]);
+        assert_null(mc_spec_block(&spec, layer, 1));
+    }
+    free(text);
+    static const struct {
+        const char *letters, *error;
+        mica_status status;
+    } wrong[] = {{"M*X-", "layer 2 is \"X\"", MICA_EUNSUPPORTED},
+                 {"M*m-", "layer 2 is \"m\"", MICA_EUNSUPPORTED},
+                 {"M*-", "names 3 layers", MICA_EFORMAT},
+                 {"M*-M*", "names 5 layers", MICA_EFORMAT}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        text = test_format(json, wrong[i].letters);
+        expect_error(text, wrong[i].status, wrong[i].error);
+        assert_non_null(strstr(mica_last_error(), "hybrid_override_pattern"));
+        free(text);
+    }
+}
+
 /* What mica does not compute is refused, not passed over. */
 static void test_refused_values(void **state) {
     (void)state;
@@ -375,14 +452,33 @@ static void test_refused_values(void **state) {
         MICA_EFORMAT, "0.5");
 }
 
+/* docs/families.md names each model_type. */
+static void test_families_are_documented(void **state) {
+    (void)state;
+    char *path = test_format("%s/../../docs/families.md", test_cases_dir());
+    char *page = test_read_file(path, NULL);
+    const mc_family *family;
+    for (size_t i = 0; (family = mc_family_at(i)); i++)
+        for (const char *const *type = family->model_types; *type; type++) {
+            char *text = test_format("`%s`", *type);
+            if (!strstr(page, text)) fail_msg("%s does not name %s", path, text);
+            free(text);
+        }
+    free(page);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families_are_documented),
         cmocka_unit_test(test_gemma3_defaults),
         cmocka_unit_test(test_layer_types_go_first),
         cmocka_unit_test(test_found_by_architecture),
         cmocka_unit_test(test_found_by_tensors),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_bad_values_of_gemma4),
+        cmocka_unit_test(test_bad_values_of_gemma3n),
+        cmocka_unit_test(test_gemma3n),
         cmocka_unit_test(test_nulls),
         cmocka_unit_test(test_late_windows),
         cmocka_unit_test(test_mistral),
@@ -393,6 +489,7 @@ int main(void) {
         cmocka_unit_test(test_longrope_context),
         cmocka_unit_test(test_lfm3_rope),
         cmocka_unit_test(test_layer_type_aliases),
+        cmocka_unit_test(test_layer_letters),
         cmocka_unit_test(test_refused_values),
     };
     int failed = cmocka_run_group_tests_name("model/family", tests, NULL, NULL);

@@ -213,7 +213,7 @@ static void test_passes(void **state) {
 
 static void test_weights(void **state) {
     (void)state;
-    own_check_quantised(folder, "layers.1.mlp.switch_mlp.down_proj");
+    own_check_quantised(folder, "layers.1.mlp.switch_mlp.down_proj", NULL);
     own_check_tuned(folder, "layers.3.mlp.gate");
     own_check_tuned(folder, "layers.2.mlp.up_proj");
     own_check_tuned(folder, "layers.1.mlp.switch_mlp.down_proj");

@@ -137,7 +137,7 @@ static void test_sessions(void **state) {
 
 static void test_weights(void **state) {
     (void)state;
-    own_check_quantised(folder, "layers.2.self_attn.gate_proj");
+    own_check_quantised(folder, "layers.2.self_attn.gate_proj", NULL);
     own_check_tuned(folder, "layers.1.self_attn.gate_proj");
 }
 

@@ -94,7 +94,7 @@ static void test_sessions(void **state) {
 /* The last two layers have no keys, and gradients reach those of the layers that they share. */
 static void test_weights(void **state) {
     (void)state;
-    own_check_quantised(folder, "layers.4.self_attn.k_proj");
+    own_check_quantised(folder, "layers.4.self_attn.k_proj", NULL);
     own_check_tuned(folder, "layers.4.self_attn.k_proj");
     own_check_tuned(folder, "layers.6.self_attn.q_proj");
 }

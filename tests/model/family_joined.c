@@ -153,8 +153,8 @@ static void test_all(void **state) {
     (void)state;
     own_check_passes(joined);
     own_check_sessions(joined);
-    own_check_quantised(joined, "layers.1.self_attn.qkv_proj");
-    own_check_quantised(joined, "layers.1.mlp.gate_up");
+    own_check_quantised(joined, "layers.1.self_attn.qkv_proj", NULL);
+    own_check_quantised(joined, "layers.1.mlp.gate_up", NULL);
     own_check_tuned(joined, "layers.0.self_attn.qkv_proj");
 }
 

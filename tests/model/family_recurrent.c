@@ -132,7 +132,7 @@ static void test_inspect(void **state) {
 
 static void test_weights(void **state) {
     (void)state;
-    own_check_quantised(folder, "layers.2.mixer.out_proj");
+    own_check_quantised(folder, "layers.2.mixer.out_proj", NULL);
     own_check_tuned(folder, "layers.0.mixer.in_proj");
 }
 

@@ -134,8 +134,11 @@ static size_t each_known(const char *folder, size_t *cases, void (*check)(const 
 void fixture_each(void (*check)(const model_fixture *f)) {
     size_t cases, known = each_known("models", &cases, check);
     assert_true(known > 0);
-    known = each_known("families", &cases, check);
-    assert_int_equal(known, cases);
+    static const char *const whole[] = {"families", "published"};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        known = each_known(whole[i], &cases, check);
+        assert_int_equal(known, cases);
+    }
 }
 
 void fixture_each_adapter(void (*check)(const model_fixture *f)) {

@@ -22,8 +22,8 @@ typedef struct model_fixture {
 } model_fixture;
 
 /* Runs check for every folder of model goldens, $MICA_FIXTURES's if that is set: of a known family
- * in models/, of which there must be one at least, and all in families/. Prints how many these are,
- * and the names of the others. */
+ * in models/, of which there must be one at least, and all in families/ and published/. Prints how
+ * many these are, and the names of the others. */
 void fixture_each(void (*check)(const model_fixture *f));
 
 /* The same for the goldens of adapters: each has its base model opened, with the adapter. */

@@ -114,8 +114,10 @@ static void test_bare_experts(void **state) {
         "\"num_experts_per_tok\": 4, \"moe_intermediate_size\": 32, "
         "\"shared_expert_intermediate_size\": 32, " SIZES "}");
     join_experts(folder, 3);
-    own_check_quantised(folder, "layers.1.mlp.experts.gate_up_proj");
-    own_check_quantised(folder, "layers.1.mlp.experts.down_proj");
+    own_check_quantised(folder, "layers.1.mlp.experts.gate_up_proj",
+                        "layers.1.mlp.switch_mlp.gate_proj");
+    own_check_quantised(folder, "layers.1.mlp.experts.down_proj",
+                        "layers.1.mlp.switch_mlp.down_proj");
     own_check_tuned(folder, "layers.2.mlp.experts.gate_up_proj");
     own_check_tuned(folder, "layers.2.mlp.experts.down_proj");
     test_temp_dir_remove(folder);
@@ -142,7 +144,7 @@ static void sessions(const hybrid *h, const char *folder) {
 }
 
 static void weights(const hybrid *h, const char *folder) {
-    own_check_quantised(folder, h->quantised);
+    own_check_quantised(folder, h->quantised, NULL);
     own_check_tuned(folder, h->tuned);
 }
 

@@ -128,6 +128,16 @@ static mica_array last_entries(mica_scope *s, mica_array x, const int64_t *shape
     return mica_slice_axis(s, x, 2, n - shape[1], n);
 }
 
+/* Of MLA "k" are latents, and "v" is what RoPE rotates: the first of all pairs, then the second. */
+static mica_array latent_entries(mica_scope *s, const watcher *w, const char *part) {
+    static const int axes[] = {0, 1, 2, 4, 3};
+    int64_t n = mc_spec_attention(&w->lm->spec, w->layer)->latent;
+    if (*part == 'k') return mica_slice_axis(s, w->k, 3, 0, n);
+    mica_array pairs = mica_slice_axis(s, w->k, 3, n, MICA_END_OF_AXIS);
+    pairs = mica_unflatten(s, pairs, 3, (int64_t[]){-1, 2}, 2);
+    return mica_flatten(s, mica_transpose(s, pairs, axes), 3, 4);
+}
+
 /* A convolution's golden is [C, K], the newest input last; what is carried is [1, K - 1, C]. */
 static mica_array turned(mica_scope *s, mica_array golden) {
     static const int axes[] = {1, 0};
@@ -147,6 +157,8 @@ static bool check_part(const model_fixture *f, mica_scope *s, const watcher *w, 
         got = find_carried(w, 3), want = turned(s, want);
     else if (recurrent)
         got = find_carried(w, 4);
+    else if (mc_spec_attention(&f->lm->spec, w->layer)->latent)
+        got = latent_entries(s, w, part);
     else
         got = last_entries(s, *part == 'k' ? w->k : w->v, shape);
     if (!mica_valid(got)) fail_msg("%s: layer %d leaves no %s", f->name, w->layer, part);

@@ -310,7 +310,7 @@ static void expect_near(float *a, float *b, double least, double most, const cha
     if (!(d >= least && d <= most)) fail_msg("%s: %g, want %g..%g", what, d, least, most);
 }
 
-void own_check_quantised(const char *folder, const char *module) {
+void own_check_quantised(const char *folder, const char *module, const char *written) {
     static const int bits[] = {8, 4};
     char *dir = test_temp_dir();
     float *before = logits_of(folder, NULL, module, NULL);
@@ -320,7 +320,7 @@ void own_check_quantised(const char *folder, const char *module) {
         const mica_convert_options options = {.quantise = true,
                                               .quant = {.bits = bits[i], .group_size = 32}};
         if (mica_convert(folder, to, &options, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
-        float *after = logits_of(to, NULL, module, &quantised);
+        float *after = logits_of(to, NULL, written ? written : module, &quantised);
         assert_true(quantised);
         expect_near(before, after, 1e-4, bits[i] == 8 ? 0.1 : 1.0, "quantised");
         free(after);

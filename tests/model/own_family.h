@@ -24,8 +24,9 @@ void own_check_passes(const char *folder);
  * prefix takes it; drafts that fail leave no trace. */
 void own_check_sessions(const char *folder);
 
-/* The matrix of a module is quantised in a conversion, and the model is still much the same. */
-void own_check_quantised(const char *folder, const char *module);
+/* The matrix of a module is quantised in a conversion, and the model is still much the same.
+ * written: what it is called then; NULL: the same. */
+void own_check_quantised(const char *folder, const char *module, const char *written);
 
 /* Factors of a module are trained, change the model, and are fused into it. */
 void own_check_tuned(const char *folder, const char *module);

@@ -52,6 +52,18 @@ static void test_modes(void **state) {
     expect(&packing, "x", "y", MICA_QUANT_AFFINE, 0, 0);
 }
 
+/* Of weights of other programs the tensors say how they are quantised. */
+static void test_methods(void **state) {
+    (void)state;
+    mc_packing packing;
+    assert_int_equal(read_packing("{\"quantization_config\": {\"quant_method\": \"gptq\", "
+                                  "\"bits\": 4, \"group_size\": 128, \"x\": {\"bits\": 99}}}",
+                                  &packing),
+                     MICA_OK);
+    assert_true(packing.stated && mc_str_is(packing.method, "gptq"));
+    expect(&packing, "x", "y", MICA_QUANT_AFFINE, 0, 0);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     mc_packing packing;
@@ -59,9 +71,14 @@ static void test_refusals(void **state) {
                      MICA_EUNSUPPORTED);
     assert_non_null(strstr(mica_last_error(), "nf4"));
     assert_int_equal(
-        read_packing("{\"quantization_config\": {\"quant_method\": \"gptq\"}}", &packing),
+        read_packing("{\"quantization_config\": {\"quant_method\": \"hqq\"}}", &packing),
         MICA_EUNSUPPORTED);
-    assert_non_null(strstr(mica_last_error(), "gptq"));
+    assert_non_null(strstr(mica_last_error(), "\"hqq\": mica does not read weights"));
+    assert_int_equal(read_packing("{\"quantization_config\": {\"quant_method\": \"gptq\", "
+                                  "\"checkpoint_format\": \"marlin\"}}",
+                                  &packing),
+                     MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "checkpoint_format: \"marlin\" of gptq"));
     assert_int_equal(read_packing("{\"quantization\": {\"bits\": \"four\"}}", &packing),
                      MICA_EFORMAT);
     assert_non_null(strstr(mica_last_error(), "quantization.bits"));
@@ -74,6 +91,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_common_and_own),
         cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_methods),
         cmocka_unit_test(test_refusals),
     };
     int failed = cmocka_run_group_tests_name("model/packing", tests, NULL, NULL);

@@ -22,6 +22,7 @@ static mica_array zeros(bench *b, mica_dtype dtype, const int64_t *shape, int nd
 #define I32(...) zeros(b, MICA_I32, SHAPE(__VA_ARGS__))
 #define U32(...) zeros(b, MICA_U32, SHAPE(__VA_ARGS__))
 #define U8(...) zeros(b, MICA_U8, SHAPE(__VA_ARGS__))
+#define I8(...) zeros(b, MICA_I8, SHAPE(__VA_ARGS__))
 #define BOOLS(...) zeros(b, MICA_BOOL, SHAPE(__VA_ARGS__))
 
 /* The op over operands and an attribute, or none, fails with a text that has `part`. */
@@ -386,12 +387,50 @@ static void test_parts(void **state) {
     REFUSE(ADD, NULL, OPERANDS(F32(1), two_results(b)), "operand 1 has several results");
 }
 
+static void test_integers(void **state) {
+    bench *b = *state;
+    const mc_attr_conv plain = {1, {1}, {0}, {0}, {1}, {1}, 1, 0};
+    const mica_array none = MICA_NONE;
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(I8(3, 4), I8(2, 4), none, none, none, none), "is not u8");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), U8(2, 4), none, none, none, none), "is not i8");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(2, 3), none, none, none, none),
+           "do not fit");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(3, 2, 4), none, none, none, none),
+           "do not fit");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(2, 4), none, I32(2), none, none),
+           "needs sums");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(2, 4), none, none, none, F32(2)),
+           "a bias a scale");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(2, 4), I32(1), I32(2), none, none),
+           "does not fit");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(2, 4), none, none, F32(3), none),
+           "does not fit");
+    REFUSE(INTEGER_MATMUL, NULL, OPERANDS(U8(3, 4), I8(2, 4), none, none, F32(2), F32(1)),
+           "does not fit");
+    for (int i = 0; i < FAR; i++) {
+        mc_attr_conv a = plain;
+        a.groups = far[i];
+        REFUSE(INTEGER_CONV, &a, OPERANDS(U8(1, 5, 4), I8(2, 2, 4), none, none, none, none),
+               "groups");
+        a = plain;
+        a.stride[0] = far[i];
+        REFUSE(INTEGER_CONV, &a, OPERANDS(U8(1, 5, 4), I8(2, 2, 4), none, none, none, none),
+               "stride");
+    }
+    REFUSE(INTEGER_CONV, &((mc_attr_conv){1, {1}, {0}, {0}, {1}, {2}, 1, 0}),
+           OPERANDS(U8(1, 5, 4), I8(2, 2, 4), none, none, none, none), "input dilation");
+    REFUSE(INTEGER_CONV, &((mc_attr_conv){1, {1}, {0}, {0}, {1}, {1}, 1, 1}),
+           OPERANDS(U8(1, 5, 4), I8(2, 2, 4), none, none, none, none), "attributes");
+}
+
 static void test_requirements(void **state) {
     bench *b = *state;
     static const int64_t none[] = {-1, MC_REQUIRE_COUNT, HUGE_INT, INT64_MIN};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        REFUSE(REQUIRE, &(mc_attr_require){none[i]}, OPERANDS(F32(3), BOOLS(3)), "the number");
-    REFUSE(REQUIRE, &(mc_attr_require){0}, OPERANDS(F32(3), F32(3)), "is not bool");
+        REFUSE(REQUIRE, &(mc_attr_require){.what = none[i]}, OPERANDS(F32(3), BOOLS(3)),
+               "the number");
+    REFUSE(REQUIRE, &(mc_attr_require){.what = 0}, OPERANDS(F32(3), F32(3)), "is not bool");
+    REFUSE(REQUIRE, &(mc_attr_require){.axis = 1}, OPERANDS(F32(3), BOOLS(3)), "no axis 1");
     REFUSE(DENSE_SOLVE, NULL, OPERANDS(F32(2, 3), F32(2, 3)), "are needed");
     REFUSE(DENSE_SOLVE, NULL, OPERANDS(F32(2, 3, 3), F32(3, 3, 1)), "are needed");
     REFUSE(CUSTOM, &(mc_attr_custom){.op = 17}, OPERANDS(F32(2)), "no op with the number 17");
@@ -403,9 +442,9 @@ int main(void) {
         cmocka_unit_test(test_slices),       cmocka_unit_test(test_gather_and_scatter),
         cmocka_unit_test(test_operands),     cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_numbers),      cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_parts),        cmocka_unit_test(test_requirements),
-        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_transforms),
+        cmocka_unit_test(test_integers),     cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_requirements), cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_transforms),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }

@@ -119,33 +119,12 @@ static void ask_parting(mc_schedule *schedule, int32_t ids[ALIKE][WHOLE],
     }
 }
 
-static void copy_to(const char *dir, const char *from, const char *name) {
-    char *source = test_format("%s/%s/%s", test_cases_dir(), from, name);
-    char *to = test_format("%s/%s", dir, name);
-    test_copy_file(source, to);
-    free(source);
-    free(to);
-}
-
-/* Opens a family's model, which has no tokenizer, with another's. */
-static mica_model *open_family(const char *dir, const char *name) {
-    char *from = test_format("families/%s", name);
-    mica_model *model;
-    copy_to(dir, from, "config.json");
-    copy_to(dir, from, "model.safetensors");
-    copy_to(dir, "models/llama3_rope_sharded", "tokenizer.json");
-    if (mica_model_open(dir, &(mica_model_options){.threads = 2}, &model) != MICA_OK)
-        fail_msg("%s", mica_last_error());
-    free(from);
-    return model;
-}
-
 static void check_recurrent(const char *name) {
     static const mica_generate_options o = {.max_tokens = 5, .ignore_eos = true};
     char *dir = test_temp_dir();
     int32_t ids[ALIKE][WHOLE];
     client_choice wants[ALIKE];
-    mica_model *model = open_family(dir, name);
+    mica_model *model = open_family(dir, name, NULL);
     make_parting(ids);
     for (int i = 0; i < ALIKE; i++)
         wants[i] = generate_alone(model, ids[i], WHOLE, &o);
@@ -304,6 +283,64 @@ static void test_kept_prompts(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Asks a family's model; returns how many tokens were known. */
+static int64_t ask_family(mc_schedule *schedule, const mica_model *model, const int32_t *ids) {
+    static const mica_generate_options o = {.max_tokens = 5, .ignore_eos = true};
+    client c;
+    client_init(&c);
+    must_submit(&c, schedule, &(mc_request_options){.ids = ids, .n_ids = WHOLE, .generate = &o});
+    client_wait_ends(&c, 1);
+    client_choice want = generate_alone(model, ids, WHOLE, &o);
+    choice_compare(&c.choices[0], &want, "a prompt of a family");
+    int64_t known = c.choices[0].metrics.reused_tokens;
+    choice_free(&want);
+    client_deinit(&c);
+    return known;
+}
+
+/* Two schedules, one after the other, of a family's model: the second begins with the file of the
+ * first, and knows as much. */
+static void check_kept(const char *name, const char *folder) {
+    notices n = {.count = 0};
+    const mc_schedule_options options = {.cache_bytes = 1 << 24,
+                                         .rows = 2,
+                                         .prefix_folder = folder,
+                                         .notice = on_notice,
+                                         .notice_user = &n};
+    char *dir = test_temp_dir();
+    int32_t ids[ALIKE][WHOLE];
+    int64_t known[2];
+    make_parting(ids);
+    mica_model *model = open_family(dir, name, NULL);
+    mc_schedule *schedule = open_schedule(model, &options);
+    assert_int_equal(ask_family(schedule, model, ids[0]), 0);
+    for (int i = 0; i < 2; i++)
+        known[i] = ask_family(schedule, model, ids[i]);
+    mc_schedule_close(&schedule);
+    schedule = open_schedule(model, &options);
+    if (n.count) fail_msg("%s: %s", name, n.last);
+    assert_true(known[0] > 0);
+    for (int i = 0; i < 2; i++)
+        assert_in_range(ask_family(schedule, model, ids[i]), known[i], WHOLE - 1);
+    mc_schedule_close(&schedule);
+    if (n.count) fail_msg("%s: %s", name, n.last);
+    mica_model_close(&model);
+    test_temp_dir_remove(dir);
+}
+
+static void test_kept_families(void **state) {
+    (void)state;
+    if (!mc_prefix_available()) skip();
+    char *families = test_format("%s/families", test_cases_dir()), *folder = test_temp_dir();
+    test_list names = test_list_folders(families);
+    for (size_t i = 0; i < names.count; i++)
+        check_kept(names.names[i], folder);
+    assert_true(names.count > 20);
+    test_list_free(&names);
+    free(families);
+    test_temp_dir_remove(folder);
+}
+
 /* A file that is damaged is not used, and replaced; one that cannot be written is told. */
 static void test_bad_file(void **state) {
     (void)state;
@@ -360,8 +397,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_prompts), cmocka_unit_test(test_alike_prompts),
         cmocka_unit_test(test_recurrent),     cmocka_unit_test(test_kept_prompts),
-        cmocka_unit_test(test_bad_file),      cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_kept_families), cmocka_unit_test(test_bad_file),
+        cmocka_unit_test(test_cut_off),       cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("schedule/prefixes", tests, open_models, close_models);
 }

@@ -33,6 +33,27 @@ int close_models(void **state) {
     return 0;
 }
 
+static void copy_to(const char *dir, const char *from, const char *name) {
+    char *source = test_format("%s/%s/%s", test_cases_dir(), from, name);
+    char *to = test_format("%s/%s", dir, name);
+    test_copy_file(source, to);
+    free(source);
+    free(to);
+}
+
+mica_model *open_family(const char *dir, const char *name, const mica_model_options *options) {
+    static const mica_model_options two = {.threads = 2};
+    char *from = test_format("families/%s", name);
+    mica_model *model;
+    copy_to(dir, from, "config.json");
+    copy_to(dir, from, "model.safetensors");
+    copy_to(dir, "models/llama3_rope_sharded", "tokenizer.json");
+    if (mica_model_open(dir, options ? options : &two, &model) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    free(from);
+    return model;
+}
+
 mc_schedule *open_schedule(const mica_model *model, const mc_schedule_options *options) {
     mc_schedule *schedule;
     if (mc_schedule_open(model, options, &schedule) != MICA_OK) fail_msg("%s", mica_last_error());

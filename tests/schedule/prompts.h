@@ -10,6 +10,10 @@ extern mica_model *models[2]; /* the default model, exact and fast */
 int open_models(void **state);
 int close_models(void **state);
 
+/* A family's model of tests/fixtures/families, which has no tokenizer, with another's, in an empty
+ * folder. options NULL: two threads. */
+mica_model *open_family(const char *dir, const char *name, const mica_model_options *options);
+
 mc_schedule *open_schedule(const mica_model *model, const mc_schedule_options *options);
 /* The same as if the processor did not read the memory of the model's device: logits stay there,
  * and caches are swapped out. */

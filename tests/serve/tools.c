@@ -255,13 +255,13 @@ static void test_efforts(void **state) {
                 {"nothing is thought", "low", -1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const mc_str text = mc_str_of(rows[i].chat_template);
-        mc_answer_form form = {.format = mc_answer_format_find(text)};
+        mc_answer_form form = {.format = mc_answer_format_find(text, NULL)};
         mc_answer_form_limit(&form, text, mc_str_of(rows[i].effort));
         assert_int_equal(form.limited, rows[i].budget >= 0);
         if (form.limited) assert_int_equal(form.budget, rows[i].budget);
     }
     mc_answer_form given = {.limited = true, .budget = 5};
-    given.format = mc_answer_format_find(mc_str_of(rows[0].chat_template));
+    given.format = mc_answer_format_find(mc_str_of(rows[0].chat_template), NULL);
     mc_answer_form_limit(&given, mc_str_of(rows[0].chat_template), MC_STR("high"));
     assert_int_equal(given.budget, 5);
 }

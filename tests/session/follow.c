@@ -52,9 +52,12 @@ static bool is_witness(const model_fixture *f) {
     return strcmp(f->device->backend->name, witness_backend.name) == 0;
 }
 
-/* Whether the device computes all of a session's passes: of others nothing is left to follow. */
+/* Whether the device computes all of a session's passes: of others nothing is left to follow. A
+ * complete device does. */
 static bool is_whole(const mc_session *session) {
-    return session->programs[0].program->cached->compiled->whole;
+    bool whole = session->programs[0].program->cached->compiled->whole;
+    assert_true(whole || !session->model->device->backend->complete);
+    return whole;
 }
 
 static char *save(mc_session *session, size_t *size) {
@@ -68,13 +71,6 @@ static char *save(mc_session *session, size_t *size) {
 
 /* ---- tokens and states ---- */
 
-/* Layers that carry arrays from token to token are not computed ahead. */
-static bool carries(const mc_decoder_spec *spec) {
-    for (int i = 0; i < spec->n_layers; i++)
-        if (mc_spec_carrier(spec, i)) return true;
-    return false;
-}
-
 /* After k tokens of an answer: the file of the session, and what another prompt gives then. */
 static void check_stopped(const model_fixture *f, int64_t context, int k, const int32_t *want) {
     const mc_session_model shared = shared_of(f, context);
@@ -87,8 +83,7 @@ static void check_stopped(const model_fixture *f, int64_t context, int k, const 
         mc_session *session = open_session(&shared);
         mc_stream *stream = open_stream(session, prompt, PROMPT, TOKENS, follow);
         assert_int_equal(take(stream, k, ids[follow]), k);
-        bool late = f->device->backend->late && follow && k > 0 && k < TOKENS &&
-                    is_whole(session) && !carries(&f->lm->spec);
+        bool late = f->device->backend->late && follow && k > 0 && k < TOKENS && is_whole(session);
         assert_int_equal(session->has_follower, late);
         assert_memory_equal(ids[follow], want, (size_t)k * sizeof *want);
         if (k % 2) files[follow] = save(session, &sizes[follow]);
@@ -152,11 +147,10 @@ static void test_long_answers(void **state) {
 }
 
 /* A token that was not chosen, a cancelled answer, a reset and closing drop the follower. */
-static void test_dropped(void **state) {
-    (void)state;
+static void check_dropped(const char *name) {
     const float *logits;
     model_fixture f;
-    fixture_open("gemma3_text_f32", &f);
+    fixture_open(name, &f);
     const mc_session_model shared = shared_of(&f, 0);
     mc_best best[2];
     for (int follow = 0; follow < 2; follow++) {
@@ -185,6 +179,13 @@ static void test_dropped(void **state) {
     }
     assert_memory_equal(&best[0], &best[1], sizeof *best);
     fixture_close(&f);
+}
+
+static void test_dropped(void **state) {
+    (void)state;
+    check_dropped("gemma3_text_f32");
+    check_dropped("../families/lfm2_hf");
+    check_dropped("../families/nemotron_h_hf");
 }
 
 /* ---- the witness: how much is computed, and failures ---- */
@@ -248,10 +249,9 @@ static int fail_at(const model_fixture *f, witness_call call, uint64_t n, bool f
 }
 
 /* An error comes at the same token as without passes that run ahead. */
-static void test_each_launch_fails(void **state) {
-    (void)state;
+static void check_each_launch(const char *name) {
     model_fixture f;
-    fixture_open("qwen3_tied", &f);
+    fixture_open(name, &f);
     const mc_session_model shared = shared_of(&f, 0);
     mc_session *session = open_session(&shared);
     mc_stream *stream = open_stream(session, prompt, PROMPT, TOKENS, false);
@@ -271,12 +271,17 @@ static void test_each_launch_fails(void **state) {
     fixture_close(&f);
 }
 
+static void test_each_launch_fails(void **state) {
+    (void)state;
+    check_each_launch("qwen3_tied");
+    check_each_launch("../families/lfm2_hf");
+}
+
 /* A follower that failed, and that nobody asked for, took the caches: a save says so, and another
  * answer begins anew. */
-static void test_a_dropped_pass_failed(void **state) {
-    (void)state;
+static void check_dropped_pass(const char *name) {
     model_fixture f;
-    fixture_open("qwen3_tied", &f);
+    fixture_open(name, &f);
     const mc_session_model shared = shared_of(&f, 0);
     for (int saves = 0; saves < 2 && is_witness(&f); saves++) {
         mc_session *session = open_session(&shared);
@@ -311,6 +316,12 @@ static void test_a_dropped_pass_failed(void **state) {
         mc_session_close(&session);
     }
     fixture_close(&f);
+}
+
+static void test_a_dropped_pass_failed(void **state) {
+    (void)state;
+    check_dropped_pass("qwen3_tied");
+    check_dropped_pass("../families/lfm2_hf");
 }
 
 int main(void) {

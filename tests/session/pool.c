@@ -279,6 +279,9 @@ static void sessions_have_the_same_bits(void **state) {
         {"gemma2_f32", MICA_CACHE_INT8, MICA_ARITHMETIC_FAST, 200, 64, 0},
         {"qwen3_tied", MICA_CACHE_BF16, MICA_ARITHMETIC_EXACT, 200, 64, 130},
         {"gemma3_text_f32", MICA_CACHE_F32, MICA_ARITHMETIC_EXACT, 200, 32, 70},
+        {"../families/deepseek_v3_hf", MICA_CACHE_F32, MICA_ARITHMETIC_EXACT, 12, 64, 0},
+        {"../families/deepseek_v3_hf", MICA_CACHE_BF16, MICA_ARITHMETIC_FAST, 200, 64, 130},
+        {"../families/glm4_moe_lite_q4", MICA_CACHE_INT8, MICA_ARITHMETIC_FAST, 200, 32, 0},
     };
     int64_t refused = 0;
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i += (size_t)test_case_step()) {

@@ -35,10 +35,16 @@ static void must(mica_status status) {
     if (status != MICA_OK) fail_msg("%s", mica_last_error());
 }
 
+/* blocks  of each group, of a pool with one part and nothing else; 0: there is much room */
 static void open_pool(world *w, int64_t blocks) {
-    mc_kv_pool_options options = {.bytes = 1 << 24, .block = BLOCK, .keep = true};
+    mc_kv_pool_options options = {
+        .bytes = 1 << 24, .block = BLOCK, .keep = true, .context = w->model.context};
     mc_kv_pool *pool;
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &pool));
+    if (!blocks) {
+        w->model.pool = pool;
+        return;
+    }
     options.bytes = pool->parts->block_bytes * (uint64_t)(blocks * pool->n_groups);
     mc_kv_pool_close(&pool);
     must(mc_kv_pool_open(w->f.lm, w->f.device, &options, &w->model.pool));
@@ -106,19 +112,22 @@ static int64_t expect_same(world *w, const char *salt, const int32_t *ids, int64
 static void check_accounts(const world *w) {
     mc_kv_pool *pool = w->model.pool;
     uint32_t *refs = calloc((size_t)pool->blocks, sizeof *refs);
-    int32_t unused = 0, entries = 0;
+    int32_t entries = 0;
     assert_non_null(refs);
     for (int32_t e = pool->prefixes.newest; e >= 0; e = pool->prefixes.entries[e].older, entries++)
         for (int g = 0; g < pool->n_groups; g++) {
             int32_t id = mc_prefix_blocks(&pool->prefixes, e)[g];
             if (id >= 0) refs[id]++;
         }
-    for (int32_t i = 0; i < pool->blocks; i++) {
-        assert_int_equal(refs[i], pool->refs[i]);
-        unused += refs[i] == 0;
+    for (const mc_kv_part *part = pool->parts; part < pool->parts + pool->n_parts; part++) {
+        int32_t unused = 0;
+        for (int32_t i = part->first; i < part->end; i++) {
+            assert_int_equal(refs[i], pool->refs[i]);
+            unused += refs[i] == 0;
+        }
+        assert_int_equal(unused, part->n_free);
     }
     assert_int_equal(entries, pool->prefixes.count);
-    assert_int_equal(unused, pool->parts->n_free);
     assert_int_equal(mc_kv_pool_available(pool), pool->blocks);
     free(refs);
 }
@@ -229,6 +238,152 @@ static void many_blocks(void **state) {
     close_world(&w);
 }
 
+/* What a pool knows of two texts, another one knows from its file. */
+static void check_context(const model_fixture *f, int64_t context) {
+    world w = {.random = 7, .f = *f};
+    int32_t one[MAX_TEXT], two[MAX_TEXT];
+    int64_t tokens, known[2];
+    w.model = (mc_session_model){.lm = f->lm, .device = f->device, .context = context};
+    open_pool(&w, 0);
+    assert_true(w.model.pool->keeps);
+    make_text(&w, one, 150);
+    make_text(&w, two, 120);
+    memcpy(two, one, 70 * sizeof *two);
+    (void)ask(&w.model, "", one, 150, NULL);
+    (void)ask(&w.model, "", two, 120, NULL);
+    char *path = save(&w);
+    known[0] = ask(&w.model, "", one, 150, NULL);
+    known[1] = ask(&w.model, "", two, 120, NULL);
+    assert_true(known[0] > 0 && known[1] > 0);
+    mc_kv_pool_close(&w.model.pool);
+    open_pool(&w, 0);
+    must(mc_prefix_file_load(&w.model, path, &tokens));
+    check_accounts(&w);
+    assert_true(tokens > 0);
+    assert_int_equal(expect_same(&w, "", one, 150), known[0]);
+    assert_int_equal(expect_same(&w, "", two, 120), known[1]);
+    must(mc_prefix_file_load(&w.model, path, &tokens));
+    assert_int_equal(tokens, 0);
+    mc_kv_pool_close(&w.model.pool);
+    free(path);
+}
+
+static void check_family(const model_fixture *f) {
+    check_context(f, 0);
+    check_context(f, 40);
+}
+
+static void every_family(void **state) {
+    (void)state;
+    if (!mc_prefix_available()) skip();
+    fixture_each(check_family);
+}
+
+/* A pool with room for fewer snapshots keeps those of the texts used last. */
+static void fewer_snapshots(void **state) {
+    (void)state;
+    enum { TEXTS = 5 };
+    world w;
+    int32_t texts[TEXTS][MAX_TEXT];
+    int64_t tokens;
+    open_world(&w, "../families/lfm2_hf", MICA_CACHE_F32, 0);
+    for (int i = 0; i < TEXTS; i++) {
+        make_text(&w, texts[i], 40);
+        (void)ask(&w.model, "", texts[i], 40, NULL);
+    }
+    char *path = save(&w);
+    mc_kv_pool_close(&w.model.pool);
+    open_pool(&w, 0);
+    mc_snapshots *s = &w.model.pool->snapshots;
+    uint64_t all = (uint64_t)s->known.max;
+    assert_true(all > 2);
+    mc_snapshots_deinit(s);
+    mc_state_plan plan = w.model.pool->plan;
+    assert_true(mc_snapshots_plan(s, &plan, w.f.lm));
+    must(mc_snapshots_init(s, w.f.device, 2));
+    must(mc_prefix_file_load(&w.model, path, &tokens));
+    assert_int_equal(tokens, TEXTS * BLOCK);
+    assert_int_equal(s->known.count, 2);
+    for (int i = TEXTS - 1; i >= 0; i--)
+        assert_int_equal(expect_same(&w, "", texts[i], 40), i >= TEXTS - 2 ? BLOCK : 0);
+    free(path);
+    close_world(&w);
+}
+
+/* ---- version 1 ---- */
+
+/* Sets what says who computed a file to what this library says. */
+static void adopt_file(const world *w, char *data, size_t size) {
+    size_t other_size;
+    char *path = save(w), *own = test_read_file(path, &other_size);
+    memcpy(data + 24, own + 24, 8);
+    uint64_t sum = mc_session_checksum(data, size - 8);
+    memcpy(data + size - 8, &sum, sizeof sum);
+    free(path);
+    free(own);
+}
+
+/* A file of mica of November 2026, of two texts of 70 tokens: its keys are sums of AVX-512's
+ * kernels. */
+static void an_old_file(void **state) {
+    (void)state;
+    world w;
+    int32_t text[MAX_TEXT];
+    int64_t tokens;
+    size_t size;
+    open_world(&w, "gemma3_text_f32", MICA_CACHE_F32, 20);
+    char *path = test_format("%s/../../sessions/gemma3_text_f32.prefixes", w.f.path);
+    char *data = test_read_file(path, &size);
+    adopt_file(&w, data, size);
+    must(mc_prefix_file_parse(&w.model, data, size, "file", &tokens));
+    check_accounts(&w);
+    assert_int_equal(tokens, 4 * BLOCK);
+    for (int i = 0; i < 2; i++) {
+        mc_session_model plain = w.model;
+        float *got, *want;
+        plain.pool = NULL;
+        make_text(&w, text, 70);
+        assert_int_equal(ask(&w.model, "", text, 70, &got), 2 * BLOCK);
+        (void)ask(&plain, "", text, 70, &want);
+        fixture_compare(got, want, (size_t)w.f.lm->spec.vocab, w.f.tolerance, "an old file");
+        free(got);
+        free(want);
+    }
+    free(data);
+    free(path);
+    close_world(&w);
+}
+
+/* Any word of the header and of the entries of version 1, too: see absurd_files. */
+static bool load_with(const world *w, const char *data, size_t size, size_t word, int64_t value);
+
+static const int64_t values[] = {
+    -1, 0, 1, 2, INT32_MAX, INT64_MAX, INT64_MIN, (int64_t)1 << 32, -((int64_t)1 << 32)};
+
+static void absurd_old_files(void **state) {
+    (void)state;
+    world w;
+    size_t size;
+    int loaded = 0;
+    open_world(&w, "gemma3_text_f32", MICA_CACHE_F32, 20);
+    char *path = test_format("%s/../../sessions/gemma3_text_f32.prefixes", w.f.path);
+    char *data = test_read_file(path, &size);
+    adopt_file(&w, data, size);
+    for (size_t word = 0; word < HEADER_WORDS + 40; word++)
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+            bool good = load_with(&w, data, size, word, values[i]);
+            loaded += good;
+            check_accounts(&w);
+            if (!good) continue;
+            mc_kv_pool_close(&w.model.pool);
+            open_pool(&w, 20);
+        }
+    assert_true(loaded > 0);
+    free(data);
+    free(path);
+    close_world(&w);
+}
+
 /* ---- refused ---- */
 
 /* A file of two texts, to be freed, of a pool that is then empty. */
@@ -240,7 +395,7 @@ static char *make_file(world *w, size_t *size) {
     }
     char *path = save(w), *data = test_read_file(path, size);
     mc_kv_pool_close(&w->model.pool);
-    open_pool(w, 20);
+    open_pool(w, 0);
     free(path);
     return data;
 }
@@ -252,16 +407,16 @@ static void expect_refused(const world *w, const char *data, size_t size, mica_s
     if (got != status) fail_msg("%zu bytes: %s", size, mica_status_name(got));
     if (!strstr(mica_last_error(), text)) fail_msg("\"%s\" lacks %s", mica_last_error(), text);
     assert_int_equal(tokens, 0);
-    assert_int_equal(w->model.pool->parts->n_free, w->model.pool->blocks);
     assert_int_equal(w->model.pool->prefixes.count, 0);
+    assert_int_equal(w->model.pool->snapshots.known.count, 0);
+    check_accounts(w);
 }
 
 /* Cut at any length, with a bit of some bytes flipped, or with more at the end. */
-static void damaged_files(void **state) {
-    (void)state;
+static void check_damaged(const char *name) {
     world w;
     size_t size;
-    open_world(&w, "gemma3_text_f32", MICA_CACHE_F32, 20);
+    open_world(&w, name, MICA_CACHE_F32, 0);
     char *data = make_file(&w, &size);
     for (size_t cut = 0; cut < size; cut += cut < 300 ? 1 : 997)
         expect_refused(&w, data, cut, MICA_EFORMAT, "file: ");
@@ -277,6 +432,13 @@ static void damaged_files(void **state) {
     free(longer);
     free(data);
     close_world(&w);
+}
+
+static void damaged_files(void **state) {
+    (void)state;
+    check_damaged("gemma3_text_f32");
+    check_damaged("../families/granitehyb_dense_q4");
+    check_damaged("../families/gemma4_e_hf");
 }
 
 /* Sets a word; the checksum is right. Whether the file is loaded. */
@@ -298,15 +460,14 @@ static bool load_with(const world *w, const char *data, size_t size, size_t word
  * refused, or what it says is loaded; nothing else happens. */
 static void absurd_files(void **state) {
     (void)state;
-    static const int64_t values[] = {
-        -1, 0, 1, 2, INT32_MAX, INT64_MAX, INT64_MIN, (int64_t)1 << 32, -((int64_t)1 << 32)};
-    static const char *const fixtures[] = {"gemma3_text_f32", "qwen3_tied"};
-    for (int k = 0; k < 2; k++) {
+    static const char *const fixtures[] = {"gemma3_text_f32", "qwen3_tied", "../families/lfm2_hf",
+                                           "../families/gemma4_e_hf"};
+    for (size_t k = 0; k < sizeof fixtures / sizeof *fixtures; k++) {
         world w;
         size_t size;
         int32_t text[MAX_TEXT];
         int loaded = 0;
-        open_world(&w, fixtures[k], MICA_CACHE_F32, 20);
+        open_world(&w, fixtures[k], MICA_CACHE_F32, 0);
         char *data = make_file(&w, &size);
         for (size_t word = 0; word < HEADER_WORDS + 40; word++)
             for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -321,7 +482,7 @@ static void absurd_files(void **state) {
                 (void)ask(&w.model, "", text, 70, NULL);
                 check_accounts(&w);
                 mc_kv_pool_close(&w.model.pool);
-                open_pool(&w, 20);
+                open_pool(&w, 0);
             }
         assert_true(loaded > 0); /* other hashes are as good */
         free(data);
@@ -377,15 +538,14 @@ static bool load_it(void *arg) {
     assert_int_equal(status, MICA_ENOMEM);
     check_accounts(l->w);
     assert_int_equal(l->w->model.pool->prefixes.count, 0);
+    assert_int_equal(l->w->model.pool->snapshots.known.count, 0);
     return false;
 }
 
-static void without_memory(void **state) {
-    (void)state;
+static void check_memory(const char *name) {
     world w;
     loading l = {.w = &w};
-    if (test_device_is_other()) skip(); /* its thread allocates, too */
-    open_world(&w, "qwen3_tied", MICA_CACHE_F32, 20);
+    open_world(&w, name, MICA_CACHE_F32, 0);
     char *data = make_file(&w, &l.size);
     l.data = data;
     uint64_t rounds = test_fail_each_allocation(load_it, &l);
@@ -394,11 +554,22 @@ static void without_memory(void **state) {
     close_world(&w);
 }
 
+static void without_memory(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip(); /* its thread allocates, too */
+    check_memory("qwen3_tied");
+    check_memory("../families/lfm2_hf");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_pool_knows_the_texts),
         cmocka_unit_test(small_pools_take_the_latest),
         cmocka_unit_test(many_blocks),
+        cmocka_unit_test(every_family),
+        cmocka_unit_test(fewer_snapshots),
+        cmocka_unit_test(an_old_file),
+        cmocka_unit_test(absurd_old_files),
         cmocka_unit_test(damaged_files),
         cmocka_unit_test(absurd_files),
         cmocka_unit_test(other_models),

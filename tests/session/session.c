@@ -225,6 +225,32 @@ static void test_reuse(void **state) {
     fixture_close(&f);
 }
 
+/* A text goes on from the 25 tokens that it shares, or from the 20 behind which a snapshot is. */
+static void check_reuse(const model_fixture *f) {
+    enum { N = 40, PART = 20, SHARED = 25 };
+    mc_session_model shared = shared_of(f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[N];
+    make_ids(f, ids, N);
+    feed(session, ids, PART);
+    feed(session, ids + PART, N - PART);
+    ids[SHARED] ^= 1;
+    int64_t reused = mc_session_reuse(session, ids, N);
+    if (reused != SHARED && reused != PART)
+        fail_msg("%s: %lld tokens are reused", f->name, (long long)reused);
+    const float *got = feed(session, ids + reused, N - reused);
+    float *want = recompute(f, ids, N, 0);
+    fixture_compare(got, want, (size_t)f->lm->spec.vocab, fixture_same(f), "%s: %lld tokens reused",
+                    f->name, (long long)reused);
+    free(want);
+    mc_session_close(&session);
+}
+
+static void test_reuse_in_every_family(void **state) {
+    (void)state;
+    fixture_each(check_reuse);
+}
+
 /* The oldest token in buffers of 384 entries that were full once, when the last `kept` stayed. More
  * stayed where entries are dropped in multiples, of 32 on the cpu. */
 static int oldest_token(const model_fixture *f, int kept) {
@@ -670,6 +696,32 @@ static void test_memory_is_as_told(void **state) {
     fixture_close(&f);
 }
 
+/* What every model takes for the tokens of a text, within a tenth: keys, values, and what is
+ * carried from token to token, with the states that a session notes to go back to. */
+static void check_memory(const model_fixture *f) {
+    enum { N = 600, PART = 150 };
+    mc_session_model shared = shared_of(f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[N];
+    make_ids(f, ids, N);
+    feed(session, ids, 1); /* other devices copy weights when they are first used */
+    mc_session_reset(session);
+    uint64_t before = mica_device_active_bytes(f->device);
+    for (int i = 0; i < N; i += PART)
+        feed(session, ids + i, PART);
+    if (mc_session_look_ahead(session, ids, 2) != MICA_OK) fail_msg("%s", mica_last_error());
+    double told = (double)mc_session_bytes(&shared, N + 2);
+    double used = (double)(mica_device_active_bytes(f->device) - before);
+    if (!(used >= 0.9 * told && used <= 1.1 * told))
+        fail_msg("%s: %g bytes are used, %g were told", f->name, used, told);
+    mc_session_close(&session);
+}
+
+static void test_memory_of_every_family(void **state) {
+    (void)state;
+    fixture_each(check_memory);
+}
+
 /* The caches of a known prompt get their room at once, also those with a window. */
 static void test_room_for_a_prompt(void **state) {
     (void)state;
@@ -821,6 +873,7 @@ int main(void) {
         cmocka_unit_test(test_context_in_every_cache),
         cmocka_unit_test(test_every_context_length),
         cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_reuse_in_every_family),
         cmocka_unit_test(test_going_back),
         cmocka_unit_test(test_going_back_in_a_context),
         cmocka_unit_test(test_history_is_bounded),
@@ -833,6 +886,7 @@ int main(void) {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_best_of_any_logits),
         cmocka_unit_test(test_memory_is_as_told),
+        cmocka_unit_test(test_memory_of_every_family),
         cmocka_unit_test(test_room_for_a_prompt),
         cmocka_unit_test(test_decoding_is_flat),
         cmocka_unit_test(test_decoding_allocates_nothing),

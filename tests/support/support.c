@@ -265,9 +265,10 @@ mica_status test_device_open(const mica_device_options *options, mica_device **d
     mica_device_options given = options ? *options : (mica_device_options){.threads = 0};
     given.threads = 1; /* the pools of its inner device and of the fallback would share two cores */
     variant = variant ? variant + 1 : "";
-    bool steps = strcmp(variant, "steps") == 0;
-    return mc_device_open_backend(steps ? &witness_steps_backend : &witness_backend, variant,
-                                  &given, device);
+    const mc_backend *backend = strcmp(variant, "steps") == 0     ? &witness_steps_backend
+                                : strcmp(variant, "unified") == 0 ? &witness_unified_backend
+                                                                  : &witness_backend;
+    return mc_device_open_backend(backend, variant, &given, device);
 }
 
 bool test_device_is_other(void) {

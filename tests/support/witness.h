@@ -14,7 +14,10 @@
  *
  * "witness:steps" is another one, by the lower layer (exec/steps/step.h): its kernels note calls,
  * which are computed when somebody waits or copies. Addresses are displaced and can be added to. It
- * has all of the cpu's kernels. */
+ * has all of the cpu's kernels.
+ *
+ * "witness:unified" is the same, but its memory is the host's: addresses are pointers, and it reads
+ * memory of the host where it lies, as late as it computes. */
 #ifndef SUPPORT_WITNESS_H
 #define SUPPORT_WITNESS_H
 
@@ -22,7 +25,7 @@
 
 #include <pthread.h>
 
-extern const mc_backend witness_backend, witness_steps_backend;
+extern const mc_backend witness_backend, witness_steps_backend, witness_unified_backend;
 
 /* What it tells of itself; nothing keeps to the first two. */
 enum {

@@ -37,6 +37,7 @@ struct task {
 typedef struct state {
     witness_failures failures; /* first */
     mica_device *inner;
+    uintptr_t distance;   /* of an address from the host's pointer */
     pthread_mutex_t lock; /* guards what follows, and computing */
     task *first, *last;
     launch *launches;
@@ -47,12 +48,12 @@ typedef struct state {
 
 #define DISPLACEMENT (UINT64_C(1) << 62) /* no address of the host */
 
-static void *displaced(const void *host) {
-    return (void *)((uintptr_t)host + DISPLACEMENT);
+static void *displaced(const state *w, const void *host) {
+    return (void *)((uintptr_t)host + w->distance);
 }
 
-static void *host_of(const void *address) {
-    return (void *)((uintptr_t)address - DISPLACEMENT);
+static void *host_of(const state *w, const void *address) {
+    return (void *)((uintptr_t)address - w->distance);
 }
 
 /* ---- computing ---- */
@@ -117,12 +118,13 @@ static int count_operands(const mc_call *call) {
 }
 
 /* An operand for the inner kernel: memory as it sees it, numbers as they are now. */
-static void copy_operand(const task *t, const mc_run *run, const mc_operand *from, mc_operand *to) {
+static void copy_operand(const state *w, const task *t, const mc_run *run, const mc_operand *from,
+                         mc_operand *to) {
     *to = *from;
     if (mc_run_is_number(run, from))
         to->data = (char *)t->numbers + ((char *)from->data - (char *)run->scalars);
     else if (from->data)
-        to->data = host_of(from->data);
+        to->data = host_of(w, from->data);
 }
 
 static void copy_call(const state *w, task *t, const mc_call *from, mc_call *to, mc_operand *next) {
@@ -131,11 +133,11 @@ static void copy_call(const state *w, task *t, const mc_call *from, mc_call *to,
     to->state = w->inner->state;
     to->in = next;
     to->more = from->more ? next + from->n_in : NULL;
-    copy_operand(t, from->run, &from->out, &to->out);
+    copy_operand(w, t, from->run, &from->out, &to->out);
     for (int k = 0; k < from->n_in; k++)
-        copy_operand(t, from->run, &from->in[k], &next[k]);
+        copy_operand(w, t, from->run, &from->in[k], &next[k]);
     for (int k = from->n_in; k < all; k++)
-        copy_operand(t, from->run, &from->more[k - from->n_in], &next[k]);
+        copy_operand(w, t, from->run, &from->more[k - from->n_in], &next[k]);
 }
 
 static task *new_task(int operands, size_t numbers) {
@@ -198,9 +200,9 @@ static int64_t enough_rows(const void *own) {
     return mc_cpu_steps.enough_rows(((const state *)own)->inner->state);
 }
 
-static mica_status begin(void *own, void **launched) {
+static mica_status begin(void *own, mc_run *run, void **launched) {
     launch *l = mc_calloc(1, sizeof *l);
-    (void)own;
+    (void)own, (void)run;
     *launched = l;
     if (!l) return mc_fail_nomem("the witness");
     l->last = new_task(0, 0);
@@ -209,12 +211,12 @@ static mica_status begin(void *own, void **launched) {
     return mc_fail_nomem("the witness");
 }
 
-static mc_fence end(void *own, void *launched, mica_status status) {
+static mc_fence end(void *own, void *launched, mica_status *status) {
     state *w = own;
     launch *l = launched;
     pthread_mutex_lock(&w->lock);
     mc_fence fence = l->fence = ++w->fences;
-    l->dropped = status != MICA_OK;
+    l->dropped = *status != MICA_OK;
     if (!l->dropped) {
         l->next = w->launches;
         w->launches = l;
@@ -278,14 +280,14 @@ static void *alloc(void *own, size_t bytes) {
     }
     t->freed = host;
     memcpy(host, &t, sizeof t);
-    return displaced(host + BEFORE);
+    return displaced(own, host + BEFORE);
 }
 
 /* Behind what was started: that may use it. */
 static void free_late(void *own, void *address, size_t bytes) {
     task *t;
     (void)bytes;
-    memcpy(&t, (char *)host_of(address) - BEFORE, sizeof t);
+    memcpy(&t, (char *)host_of(own, address) - BEFORE, sizeof t);
     append(own, t);
 }
 
@@ -302,10 +304,16 @@ static mica_status copy(void *own, mc_direction direction, void *to, size_t to_o
     if (witness_fails(w, WITNESS_COPY)) return mc_fail(MICA_EDEVICE, "witness: a copy failed");
     pthread_mutex_lock(&w->lock);
     drain(w, NULL);
-    if (direction != MC_TO_HOST) to = host_of(to);
-    if (direction != MC_TO_DEVICE) from = host_of(from);
+    if (direction != MC_TO_HOST) to = host_of(w, to);
+    if (direction != MC_TO_DEVICE) from = host_of(w, from);
     memcpy((char *)to + to_offset, (const char *)from + from_offset, bytes);
     pthread_mutex_unlock(&w->lock);
+    return MICA_OK;
+}
+
+static mica_status adopt(void *own, const void *host, size_t bytes, void **address) {
+    (void)own, (void)bytes;
+    *address = (void *)(uintptr_t)host; /* never written: read_only */
     return MICA_OK;
 }
 
@@ -324,7 +332,6 @@ static void close_device(void *own) {
 static mica_status open_device(const mica_device_options *options, const char *variant,
                                void **own) {
     const mica_device_options inner = {.threads = options ? options->threads : 0};
-    (void)variant;
     *own = NULL;
     state *w = mc_calloc(1, sizeof *w);
     if (!w) return mc_fail_nomem("the witness");
@@ -333,6 +340,7 @@ static mica_status open_device(const mica_device_options *options, const char *v
         mc_free(w);
         return status;
     }
+    w->distance = strcmp(variant, "unified") == 0 ? 0 : DISPLACEMENT;
     witness_failures_init(&w->failures);
     pthread_mutex_init(&w->lock, NULL);
     *own = w;
@@ -348,23 +356,14 @@ static void info(const void *own, mica_device_info *info) {
     info->unified_memory = 0;
 }
 
-const mc_backend witness_steps_backend = {
-    .name = "witness",
-    .late = true,
-    .complete = true,
-    .skips_unwritten = true,
-    .keys_together = MC_KEYS_TOGETHER,
-    .open = open_device,
-    .close = close_device,
-    .info = info,
-    .alloc = alloc,
-    .free = free_late,
-    .cache_bytes = cache_bytes,
-    .copy = copy,
-    .staging_bytes = WITNESS_STAGING,
-    .supports = supports,
-    .compile = compile,
-    .discard = mc_steps_discard,
-    .launch = mc_steps_launch,
-    .wait = wait_for,
-};
+/* What both are. */
+#define COMMON                                                                                   \
+    .name = "witness", .late = true, .complete = true, .skips_unwritten = true,                  \
+    .keys_together = MC_KEYS_TOGETHER, .open = open_device, .close = close_device, .info = info, \
+    .alloc = alloc, .free = free_late, .cache_bytes = cache_bytes, .copy = copy,                 \
+    .staging_bytes = WITNESS_STAGING, .supports = supports, .compile = compile,                  \
+    .discard = mc_steps_discard, .launch = mc_steps_launch, .wait = wait_for
+
+const mc_backend witness_steps_backend = {COMMON};
+
+const mc_backend witness_unified_backend = {COMMON, .host_memory = true, .adopt = adopt};

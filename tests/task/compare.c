@@ -7,9 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { VOCAB = 160, LONG = 1300 };
+enum { VOCAB = 160, LONG = 1300, MAX_VOCAB = 600 };
 
 static model_fixture reference, other; /* two models with one size of vocabulary */
+static size_t vocab = VOCAB;           /* of the logits that are worked out here */
 
 static int open_fixtures(void **state) {
     (void)state;
@@ -31,7 +32,7 @@ static mc_session_model shared_of(const model_fixture *f) {
 
 static size_t top_of(const double *x) {
     size_t top = 0;
-    for (size_t i = 1; i < VOCAB; i++)
+    for (size_t i = 1; i < vocab; i++)
         if (x[i] > x[top]) top = i;
     return top;
 }
@@ -39,20 +40,20 @@ static size_t top_of(const double *x) {
 /* ln of the softmax. */
 static void log_softmax(const float *logits, double *out) {
     double max = -INFINITY, sum = 0;
-    for (size_t i = 0; i < VOCAB; i++)
+    for (size_t i = 0; i < vocab; i++)
         max = fmax(max, (double)logits[i]);
-    for (size_t i = 0; i < VOCAB; i++)
+    for (size_t i = 0; i < vocab; i++)
         sum += exp((double)logits[i] - max);
-    for (size_t i = 0; i < VOCAB; i++)
+    for (size_t i = 0; i < vocab; i++)
         out[i] = (double)logits[i] - max - log(sum);
 }
 
 static void add_row(const float *p_logits, const float *q_logits, int32_t next,
                     mica_comparison *sums) {
-    double p[VOCAB], q[VOCAB], divergence = 0;
+    double p[MAX_VOCAB], q[MAX_VOCAB], divergence = 0;
     log_softmax(p_logits, p);
     log_softmax(q_logits, q);
-    for (size_t i = 0; i < VOCAB; i++)
+    for (size_t i = 0; i < vocab; i++)
         divergence += exp(p[i]) * (p[i] - q[i]);
     sums->count++;
     sums->same += top_of(p) == top_of(q);
@@ -72,17 +73,17 @@ static void expect_near(const mica_comparison *got, const mica_comparison *want,
     assert_true(fabs(got->model_logprob - want->model_logprob) <= all);
 }
 
-/* Logits [n, VOCAB] by feeding one token after the other. */
+/* Logits [n, vocab] by feeding one token after the other. */
 static float *feed(const model_fixture *f, const int32_t *ids, size_t n) {
     mc_session_model model = shared_of(f);
     mc_session *session;
-    float *all = mc_array_alloc(n * VOCAB, sizeof *all);
+    float *all = mc_array_alloc(n * vocab, sizeof *all);
     assert_non_null(all);
     assert_int_equal(mc_session_open(&model, 0, &session), MICA_OK);
     for (size_t i = 0; i < n; i++) {
         const float *logits;
         assert_int_equal(mc_session_feed(session, ids + i, 1, &logits), MICA_OK);
-        memcpy(all + i * VOCAB, logits, VOCAB * sizeof *all);
+        memcpy(all + i * vocab, logits, vocab * sizeof *all);
     }
     mc_session_close(&session);
     return all;
@@ -113,6 +114,35 @@ static void test_goldens(void **state) {
     assert_true(want.count > 40 && want.divergence > 1e-3 * (double)want.count);
     /* p is off by 2 tolerances of the logits at most, times what ln p - ln q may be. */
     expect_near(&got, &want, 2.0 * reference.tolerance * 20.0);
+}
+
+/* The divergence of every family in fast arithmetic, from golden logits. */
+static void check_family(const model_fixture *f) {
+    model_fixture fast = *f;
+    mica_comparison got = {0}, want = {0};
+    size_t n;
+    const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
+    const float *logits = fixture_floats(f, NULL, "prompt2.logits");
+    if (mc_lm_open(f->path, f->device, NULL, &fast.lm) != MICA_OK)
+        fail_msg("%s: %s", f->name, mica_last_error());
+    mc_lm_set_arithmetic(fast.lm, MICA_ARITHMETIC_FAST);
+    vocab = (size_t)f->lm->spec.vocab;
+    assert_true(vocab <= MAX_VOCAB);
+    float *q = feed(&fast, ids, n);
+    for (size_t i = 0; i + 1 < n; i++)
+        add_row(logits + i * vocab, q + i * vocab, ids[i + 1], &want);
+    mc_session_model a = shared_of(f), b = shared_of(&fast);
+    if (mc_compare(&a, &b, ids, n, &(mica_task_options){0}, &got) != MICA_OK)
+        fail_msg("%s: %s", f->name, mica_last_error());
+    expect_near(&got, &want, 2.0 * f->tolerance * 20.0);
+    mc_free(q);
+    mc_lm_close(&fast.lm);
+    vocab = VOCAB;
+}
+
+static void test_families(void **state) {
+    (void)state;
+    fixture_each(check_family);
 }
 
 /* Over chunks of prefill and slices of logits. */
@@ -212,9 +242,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_itself),         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_broken_weights), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_families),
+        cmocka_unit_test(test_chunks),    cmocka_unit_test(test_itself),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_broken_weights),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("task/compare", tests, open_fixtures, close_fixtures);
 }

@@ -7,6 +7,8 @@
 #include "task/embed.h"
 #include "task/encode_text.h"
 
+#include <mica/convert.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,13 +127,14 @@ static void free_texts(texts *t) {
     }
 }
 
-static void encode_texts(const folder *f, mc_json list, const char *prompt, texts *t) {
+static void encode_texts(const folder *f, mc_json list, mc_str prompt, texts *t) {
+    mc_text_reader reader;
     t->count = mc_json_count(list);
     assert_true(t->count <= MAX_TEXTS);
+    must(f, mc_text_reader_init(f->tok, f->lm, prompt, &reader));
     for (size_t i = 0; i < t->count; i++) {
         int32_t *ids;
-        must(f, mc_encode_ids(f->tok, f->lm, prompt, text_at(list, i), &ids, &t->rows[i].n,
-                              &t->rows[i].skip));
+        must(f, mc_encode_ids(&reader, text_at(list, i), &ids, &t->rows[i].n, &t->rows[i].skip));
         t->rows[i].ids = ids;
         t->rows[i].types = NULL;
     }
@@ -158,18 +161,55 @@ static void check_vectors(const folder *f, const texts *t, const char *name) {
     free(all);
 }
 
+enum { MANY = 32, MANY_LENGTH = 32 }; /* a long pass */
+
+/* Sets the flag between two layers. */
+static void stop_within(void *user, uint64_t done, uint64_t total) {
+    assert_int_equal(done, 0);
+    assert_int_equal(total, MANY);
+    mica_cancel_set(user);
+}
+
+/* A pass over so many tokens that it is computed layer by layer, and can be ended there. */
+static void check_long_pass(const folder *f) {
+    int32_t ids[MANY_LENGTH];
+    mc_encode_text rows[MANY];
+    size_t n = MANY_LENGTH, width = (size_t)mc_encode_width(f->lm);
+    mica_embed_options options = {0};
+    mica_cancel *cancel;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)((i * 7 + 3) % (size_t)f->lm->spec.vocab);
+    for (size_t i = 0; i < MANY; i++)
+        rows[i] = (mc_encode_text){.ids = ids, .n = n};
+    float *all = malloc((MANY + 1) * width * sizeof *all), *alone = all + MANY * width;
+    assert_non_null(all);
+    must(f, mc_encode_vectors(&f->model, rows, MANY, &options, all, NULL, NULL));
+    must(f, mc_encode_vectors(&f->model, rows, 1, &options, alone, NULL, NULL));
+    for (size_t i = 0; i < MANY * width; i++)
+        if (!(fabs((double)all[i] - (double)alone[i % width]) <= 2e-6))
+            fail_msg("%s: text %zu differs in a long pass", f->name, i / width);
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    options =
+        (mica_embed_options){.progress = stop_within, .progress_user = cancel, .cancel = cancel};
+    assert_int_equal(mc_encode_vectors(&f->model, rows, MANY, &options, all, NULL, NULL),
+                     MICA_ECANCELLED);
+    mica_cancel_close(&cancel);
+    free(all);
+}
+
 static void check_embedder(const folder *f) {
     mc_json queries = mc_json_find(f->golden, "queries");
     texts t;
-    encode_texts(f, mc_json_find(f->golden, "texts"), NULL, &t);
+    encode_texts(f, mc_json_find(f->golden, "texts"), (mc_str){0}, &t);
     for (size_t i = 0; i < t.count; i++) {
         same_ids(f, "text", i, "ids", t.rows[i].ids, t.rows[i].n);
         check_states(f, i, &t.rows[i]);
     }
     check_vectors(f, &t, "embeddings");
     free_texts(&t);
+    check_long_pass(f);
     if (!mc_json_exists(queries)) return;
-    encode_texts(f, queries, "query", &t);
+    encode_texts(f, queries, MC_STR("query"), &t);
     check_vectors(f, &t, "query_embeddings");
     free_texts(&t);
 }
@@ -238,6 +278,41 @@ static void test_goldens(void **state) {
     free(dir);
 }
 
+static void copy_file(const char *from, const char *to, const char *name) {
+    char *a = test_format("%s/%s", from, name), *b = test_format("%s/%s", to, name);
+    test_copy_file(a, b);
+    free(a);
+    free(b);
+}
+
+/* Each as a GGUF file in f32, and a folder again. */
+static void test_gguf(void **state) {
+    (void)state;
+    const mica_convert_options wide = {.dtype = "float32", .dequantise = true};
+    char *all = path_of(""), *dir = test_temp_dir();
+    test_list folders = test_list_folders(all);
+    for (size_t i = 0; i < folders.count; i++) {
+        folder f = {.name = folders.names[i]};
+        char *from = path_of(f.name), *file = test_format("%s/%s.gguf", dir, f.name),
+             *to = test_format("%s/%s", dir, f.name);
+        must(&f, mica_convert(from, file, &wide, NULL));
+        must(&f, mica_convert(file, to, NULL, NULL));
+        copy_file(from, to, "golden.json");
+        copy_file(from, to, "golden.safetensors");
+        open_at(folders.names[i], to, &f);
+        mc_json pairs = mc_json_find(f.golden, "pairs");
+        mc_json_exists(pairs) ? check_reranker(&f, pairs) : check_embedder(&f);
+        close_folder(&f);
+        free(from);
+        free(file);
+        free(to);
+    }
+    assert_true(folders.count >= 6);
+    test_list_free(&folders);
+    test_temp_dir_remove(dir);
+    free(all);
+}
+
 /* Models of the fixtures that read no further than the token: texts that are refused. */
 static void test_refused(void **state) {
     (void)state;
@@ -246,8 +321,7 @@ static void test_refused(void **state) {
     int32_t ids[4096] = {0};
     float vector[4096], score;
     folder f;
-    size_t n, skip;
-    int32_t *made;
+    mc_text_reader reader;
     open_folder("bert_minilm", &f);
     mc_encode_text text = {.ids = ids, .n = (size_t)f.lm->spec.context + 1};
     assert_int_equal(mc_encode_vectors(&f.model, &text, 1, &options, vector, NULL, NULL),
@@ -261,8 +335,7 @@ static void test_refused(void **state) {
                      MICA_EINVAL);
     ids[0] = 0;
     assert_int_equal(mc_encode_scores(&f.model, &text, 1, false, &task, &score), MICA_EUNSUPPORTED);
-    assert_int_equal(mc_encode_ids(f.tok, f.lm, "query", MC_STR("a"), &made, &n, &skip),
-                     MICA_EINVAL);
+    assert_int_equal(mc_text_reader_init(f.tok, f.lm, MC_STR("query"), &reader), MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "'query'"));
     close_folder(&f);
 }
@@ -514,17 +587,17 @@ static void test_types(void **state) {
 static void test_default_prompt(void **state) {
     (void)state;
     char *dir = copy_folder("bert_minilm");
-    mc_str prompt;
+    mc_text_reader reader;
     folder f;
     copy_module("bert_minilm", "1_Pooling", dir);
     test_write_below(dir, "config_sentence_transformers.json",
                      "{\"default_prompt_name\": \"gone\", \"prompts\": {\"query\": \"q: \"}}");
     open_at("a copy", dir, &f);
-    assert_int_equal(mc_encode_prompt(f.lm, NULL, &prompt), MICA_EINVAL);
+    assert_int_equal(mc_text_reader_init(f.tok, f.lm, (mc_str){0}, &reader), MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "'gone'"));
     assert_non_null(strstr(mica_last_error(), "config_sentence_transformers.json"));
-    must(&f, mc_encode_prompt(f.lm, "query", &prompt));
-    assert_true(mc_str_is(prompt, "q: "));
+    must(&f, mc_text_reader_init(f.tok, f.lm, MC_STR("query"), &reader));
+    assert_true(mc_str_is(reader.prompt, "q: "));
     close_folder(&f);
     test_temp_dir_remove(dir);
 }
@@ -546,8 +619,10 @@ static void test_pads(void **state) {
 }
 
 static void encode_with(const folder *f, const char *text, int32_t **ids, size_t *n) {
+    mc_text_reader reader;
     size_t skip;
-    must(f, mc_encode_ids(f->tok, f->lm, "", mc_str_of(text), ids, n, &skip));
+    must(f, mc_text_reader_init(f->tok, f->lm, MC_STR(""), &reader));
+    must(f, mc_encode_ids(&reader, mc_str_of(text), ids, n, &skip));
 }
 
 /* Letters are lowered, and special tokens are not. */
@@ -610,17 +685,12 @@ static void test_skipped_prompt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_poolings),
-        cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_score_activations),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_default_prompt),
-        cmocka_unit_test(test_pads),
-        cmocka_unit_test(test_lower),
+        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_gguf),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_poolings),
+        cmocka_unit_test(test_modules),        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_activations),    cmocka_unit_test(test_score_activations),
+        cmocka_unit_test(test_types),          cmocka_unit_test(test_default_prompt),
+        cmocka_unit_test(test_pads),           cmocka_unit_test(test_lower),
         cmocka_unit_test(test_skipped_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

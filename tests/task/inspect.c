@@ -35,7 +35,8 @@ static size_t list_layers(const mc_decoder_spec *spec, int64_t *layers) {
     return count;
 }
 
-/* Returns whether there is a golden of the layer. Those of windows have the last keys alone. */
+/* Returns whether there is a golden of the layer. Those of windows have the last keys alone, those
+ * of MLA the latents, which keys begin with. */
 static bool check_layer(const model_fixture *f, const int32_t *ids, size_t n,
                         const mica_attention *all, const mica_attention_layer *layer) {
     const int64_t *shape, only[] = {layer->layer};
@@ -46,12 +47,14 @@ static bool check_layer(const model_fixture *f, const int32_t *ids, size_t n,
     fixture_compare(one->layers[0].k, layer->k, size, 0.0, "one layer");
     mica_attention_free(&one);
     if (!want) return false;
-    assert_true(shape[0] == all->kv_heads && shape[2] == all->head_dim);
-    size_t last = (size_t)(shape[1] * shape[2]), head = (size_t)(all->tokens * all->head_dim);
-    assert_true(last <= head);
-    for (int64_t i = 0; i < all->kv_heads; i++)
-        fixture_compare_cache(f, "k", (int)layer->layer, layer->k + (size_t)(i + 1) * head - last,
-                              want + (size_t)i * last, last);
+    int64_t latent = mc_spec_attention(&f->lm->spec, (int)layer->layer)->latent;
+    int64_t width = latent ? latent : all->head_dim, dropped = all->tokens - shape[1];
+    assert_true(shape[0] == all->kv_heads && shape[2] == width && dropped >= 0);
+    for (int64_t i = 0; i < all->kv_heads * shape[1]; i++) {
+        int64_t row = i / shape[1] * all->tokens + dropped + i % shape[1];
+        fixture_compare_cache(f, "k", (int)layer->layer, layer->k + row * all->head_dim,
+                              want + i * width, (size_t)width);
+    }
     return true;
 }
 

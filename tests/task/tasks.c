@@ -574,12 +574,72 @@ static bool all_tasks(void *arg) {
     return good;
 }
 
+/* What a model can do with many texts. */
+typedef struct able {
+    mica_model *model;
+    bool scores, ranks; /* beside vectors */
+} able;
+
+/* Vectors, scores and ranks of many texts, as far as the model has them; whether all went well. */
+static bool many_texts(void *arg) {
+    static const char *const texts[] = {"The old lighthouse", "A", "The old", "seven green boats"};
+    enum { N = sizeof texts / sizeof *texts };
+    const able *a = arg;
+    mica_device *device = mica_model_device(a->model);
+    mica_embed_results *vectors = NULL;
+    mica_score_results *scores = NULL;
+    float ranks[N];
+    uint64_t idle = mica_device_active_bytes(device);
+    test_forget_plans(device);
+    mica_status status = MICA_OK;
+    if (!a->ranks) status = mica_embed_texts(a->model, texts, N, NULL, &vectors);
+    if (!status && a->scores) status = mica_score_texts(a->model, texts, N, NULL, &scores);
+    if (!status && a->ranks) status = mica_rerank(a->model, "a light", texts, N, NULL, ranks);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    bool good = !status;
+    for (size_t i = 0; i < N && !status; i++) {
+        if (vectors) good = good && !vectors->rows[i].status;
+        if (scores) good = good && (i == 1 || !scores->rows[i].status); /* of one token */
+    }
+    mica_embed_texts_free(&vectors);
+    mica_score_texts_free(&scores);
+    assert_int_equal(mica_device_active_bytes(device), idle);
+    return good;
+}
+
+static void fail_many_texts(const able *a, const char *name) {
+    uint64_t rounds = test_fail_each_allocation(many_texts, (void *)(uintptr_t)a);
+    printf("no memory: %s: %llu allocations failed, one after the other\n", name,
+           (unsigned long long)rounds);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     mica_model *model = open_small();
     uint64_t rounds = test_fail_each_allocation(all_tasks, model);
     printf("no memory: %llu allocations failed, one after the other\n", (unsigned long long)rounds);
+    fail_many_texts(&(able){model, .scores = true}, "a language model");
     mica_model_close(&model);
+}
+
+/* Every embedder and cross-encoder of the fixtures. */
+static void test_no_memory_for_encoders(void **state) {
+    (void)state;
+    char *dir = test_format("%s/embedders", test_fixtures_dir());
+    test_list names = test_list_folders(dir);
+    assert_true(names.count > 3);
+    for (size_t i = 0; i < names.count; i++) {
+        char *path = test_format("%s/%s", dir, names.names[i]);
+        able a = {.model = NULL};
+        float score;
+        expect(mica_model_open(path, &(mica_model_options){.threads = 1}, &a.model), MICA_OK, "");
+        a.ranks = mica_rerank(a.model, "a", &(const char *){"b"}, 1, NULL, &score) == MICA_OK;
+        fail_many_texts(&a, names.names[i]);
+        mica_model_close(&a.model);
+        free(path);
+    }
+    test_list_free(&names);
+    free(dir);
 }
 
 int main(void) {
@@ -599,6 +659,7 @@ int main(void) {
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_closed_by_progress),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory_for_encoders),
     };
     return cmocka_run_group_tests_name("task/tasks", tests, open_default, close_default);
 }

@@ -1,6 +1,7 @@
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/quant/quant.h"
+#include "cpu/kern/x86.h"
 
 #include <cpuid.h>
 
@@ -15,7 +16,7 @@ bool mk_has_avx512bf16(void) {
  * f32 kernels, int16 attention (attn_int16.h), or AMX. The choice is by name, not by a measurement
  * at start, because the bits of a result must not depend on other programs. */
 void mk_fill_avx512bf16(mk_kernels *kernels) {
-    const bool amd = __builtin_cpu_is("amd");
+    const bool amd = mk_x86_is_amd();
     mk_exp_avx512bf16(kernels);
     if (amd) mk_attn_avx512bf16(kernels);
     mk_dense_avx512bf16(kernels);

@@ -1,8 +1,10 @@
 #include "cpu/kern/attn/attn.h"
+#include "cpu/kern/conv/conv.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/elem/elem.h"
 #include "cpu/kern/fft/fft.h"
 #include "cpu/kern/int8/int8.h"
+#include "cpu/kern/integer/integer.h"
 #include "cpu/kern/quant/quant.h"
 #include "cpu/kern/row/row.h"
 #include "cpu/kern/scan/scan.h"
@@ -12,6 +14,7 @@ bool mk_has_ref(void) {
 }
 
 void mk_fill_ref(mk_kernels *kernels) {
+    mk_conv_ref(kernels);
     mk_dense_ref(kernels);
     mk_attn_ref(kernels);
     mk_quant_ref(kernels);
@@ -20,4 +23,5 @@ void mk_fill_ref(mk_kernels *kernels) {
     mk_row_ref(kernels);
     mk_scan_ref(kernels);
     mk_int8_ref(kernels);
+    mk_integer_ref(kernels);
 }

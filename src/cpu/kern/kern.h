@@ -98,6 +98,19 @@ typedef struct mk_tiles {
 /* Channels, or columns of a state, that the scan family computes side by side. */
 #define MK_LANES 16
 
+/* Columns of a panel of weights (conv_list.h). */
+#define MK_PANEL 16
+
+/* What is done to a sum before it is stored, in this order. */
+typedef struct mk_epilogue {
+    const float *bias; /* [n] is added; NULL: nothing is */
+    const float
+        *add; /* [m, n] is added, whose rows are add_stride apart; may be y. NULL: nothing */
+    int64_t add_stride;
+    bool bounded; /* lo, if the value is not above it and no NaN; then hi, if it is not below */
+    float lo, hi; /* no NaN */
+} mk_epilogue;
+
 /* One of several ops that run as one loop (elem_list.h): what it does to v, the value that goes
  * through them. Binary ops take an array, a number (x[0]) or v itself beside v; those that end in
  * from_array and from_number take v as their second operand. */
@@ -146,6 +159,7 @@ typedef struct mk_kernels {
     int64_t int8_streamed; /* max. rows of x for which int8_matvec is faster than tiles */
     int int8_min_group;    /* int8_pack's set multiplies smaller groups than this */
     bool int8_winograd;    /* int8_matmul is faster with Winograd tiles; each set says so */
+    int int_unit;          /* bytes of x in a word of int_panels: 2, as 16 bits each, or 4 */
     bool int16;            /* attn_scores and attn_values round to int16 (attn_list.h) */
     /* These kernels are faster than widening first: */
     bool bf16_matmul;        /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */

@@ -27,6 +27,19 @@ MK_INLINE mk_vec mk_fma(mk_vec a, mk_vec b, mk_vec c) {
     return _mm256_fmadd_ps(a, b, c);
 }
 
+MK_INLINE mk_vec mk_add(mk_vec a, mk_vec b) {
+    return _mm256_add_ps(a, b);
+}
+
+/* a where it is above b, or NaN, else b, which is not NaN; and where it is below. */
+MK_INLINE mk_vec mk_at_least(mk_vec a, mk_vec b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(a, b, _CMP_NLE_UQ));
+}
+
+MK_INLINE mk_vec mk_at_most(mk_vec a, mk_vec b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(a, b, _CMP_NGE_UQ));
+}
+
 MK_INLINE mk_vec mk_load_vec(const float *x) {
     return _mm256_loadu_ps(x);
 }

@@ -28,6 +28,19 @@ MK_INLINE mk_vec mk_fma(mk_vec a, mk_vec b, mk_vec c) {
     return _mm512_fmadd_ps(a, b, c);
 }
 
+MK_INLINE mk_vec mk_add(mk_vec a, mk_vec b) {
+    return _mm512_add_ps(a, b);
+}
+
+/* a where it is above b, or NaN, else b, which is not NaN; and where it is below. */
+MK_INLINE mk_vec mk_at_least(mk_vec a, mk_vec b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ), b, a);
+}
+
+MK_INLINE mk_vec mk_at_most(mk_vec a, mk_vec b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_NGE_UQ), b, a);
+}
+
 MK_INLINE mk_vec mk_load_vec(const float *x) {
     return _mm512_loadu_ps(x);
 }

@@ -27,6 +27,19 @@ MK_INLINE mk_vec mk_fma(mk_vec a, mk_vec b, mk_vec c) {
     return vfmaq_f32(c, a, b);
 }
 
+MK_INLINE mk_vec mk_add(mk_vec a, mk_vec b) {
+    return vaddq_f32(a, b);
+}
+
+/* a where it is above b, or NaN, else b, which is not NaN; and where it is below. */
+MK_INLINE mk_vec mk_at_least(mk_vec a, mk_vec b) {
+    return vbslq_f32(vcleq_f32(a, b), b, a);
+}
+
+MK_INLINE mk_vec mk_at_most(mk_vec a, mk_vec b) {
+    return vbslq_f32(vcgeq_f32(a, b), b, a);
+}
+
 MK_INLINE mk_vec mk_load_vec(const float *x) {
     return vld1q_f32(x);
 }

@@ -8,19 +8,10 @@
 
 #include "cpu/kern/num.h"
 
-/* e^x to about 1 unit in the last place (measured: 1.01). The result is 0 below -104 and infinity
- * above 88.8; NaN stays NaN.
- *
- * x = n log 2 + r, |r| <= log(2) / 2. The result is the Taylor polynomial of e^r, multiplied by 2^n
- * in two factors, so that subnormal results are right. */
-static inline float mk_expf(float x) {
-    x = x < -105.0f ? -105.0f : x;
-    x = x > 89.0f ? 89.0f : x;
-    const float magic = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
-    float shifted = x * 0x1.715476p0f + magic;
-    float n = shifted - magic;
-    /* log 2 in two parts, the first short enough that n times it is exact */
-    float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+/* The end of an exponential: 2^n times the Taylor polynomial of e^r, |r| < 0.44, where `shifted` is
+ * n with MK_EXP_MAGIC added. 2^n is two factors, so that subnormal results are right. */
+#define MK_EXP_MAGIC 0x1.8p23f /* adding it leaves the nearest integer in the low bits */
+static inline float mk_exp_end(float r, float shifted) {
     float p = 1.0f / 5040.0f;
     p = p * r + 1.0f / 720.0f;
     p = p * r + 1.0f / 120.0f;
@@ -28,11 +19,27 @@ static inline float mk_expf(float x) {
     p = p * r + 1.0f / 6.0f;
     p = p * r + 0.5f;
     p = 1.0f + (r + r * r * p);
-    uint32_t e = mk_bits(shifted) - mk_bits(magic) + 256u; /* n + 256, positive */
+    uint32_t e = mk_bits(shifted) - mk_bits(MK_EXP_MAGIC) + 256u; /* n + 256, positive */
     uint32_t half = e >> 1;
     float a = mk_from_bits((half - 1u) << 23);     /* 2^(half - 128) */
     float b = mk_from_bits((e - half - 1u) << 23); /* 2^(e - half - 128) */
     return p * a * b;
+}
+
+/* x - n log 2, log 2 in two parts, the first short enough that n times it is exact */
+static inline float mk_exp_rest(float x, float n) {
+    return (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+}
+
+/* e^x to about 1 unit in the last place (measured: 1.01). The result is 0 below -104 and infinity
+ * above 88.8; NaN stays NaN.
+ *
+ * x = n log 2 + r, |r| <= log(2) / 2. */
+static inline float mk_expf(float x) {
+    x = x < -105.0f ? -105.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float shifted = x * 0x1.715476p0f + MK_EXP_MAGIC;
+    return mk_exp_end(mk_exp_rest(x, shifted - MK_EXP_MAGIC), shifted);
 }
 
 /* log x to about 1 unit in the last place; -infinity at 0, NaN below.
@@ -67,6 +74,60 @@ static inline float mk_tanhf(float x) {
     float far = 1.0f - 2.0f / (mk_expf(2.0f * fabsf(x)) + 1.0f);
     far = x < 0.0f ? -far : far;
     return z < 0.3f ? near : far;
+}
+
+/* e^(-scale a^2), 0 <= a, scale 0.5 or 1, without the error of a rounded square: a = h + l, where h
+ * has 12 bits and an exact square, and a^2 - h^2 = l (a + h) is added to the rest. 0 where the
+ * square times scale is above 105; NaN stays NaN. */
+static inline float mk_exp_square(float a, float scale) {
+    a = a > 15.0f ? 15.0f : a; /* scale 1: e^-225, scale 0.5: e^-112, both 0 */
+    float h = mk_from_bits(mk_bits(a) & 0xfffff000u);
+    float x = -scale * (h * h), rest = -scale * ((a - h) * (a + h));
+    float low = x < -105.0f ? -105.0f : x;
+    float shifted = low * 0x1.715476p0f + MK_EXP_MAGIC;
+    return mk_exp_end(mk_exp_rest(low, shifted - MK_EXP_MAGIC) + rest, shifted);
+}
+
+/* e^(a^2) erfc a, a >= 0, to 4.5 units in the last place up to 10.6, where erfc a is 0: a rational
+ * function fitted to it there, whose relative error is 6.3e-9 at most. All its terms are positive,
+ * so none is lost. */
+static inline float mk_erfcx(float a) {
+    a = a > 10.6f ? 10.6f : a;
+    float p = 0.0332222106696f;
+    float q = 0.0588842030564f;
+    p = p * a + 0.231243428148f;
+    q = q * a + 0.409892784079f;
+    p = p * a + 0.735846454276f;
+    q = q * a + 1.33328843782f;
+    p = p * a + 1.24245395982f;
+    q = q * a + 2.41103580594f;
+    p = p * a + 1.0f;
+    q = q * a + 2.37083375265f;
+    q = q * a + 1.0f;
+    return p / q;
+}
+
+/* erf x to within 2 units in the last place: near 0 an odd polynomial fitted to it, elsewhere
+ * 1 - erfc |x|. */
+static inline float mk_erff(float x) {
+    float a = fabsf(x), z = x * x;
+    float p = 8.83618802382e-5f;
+    p = p * z - 0.000824426937271f;
+    p = p * z + 0.00520929588326f;
+    p = p * z - 0.0268624799241f;
+    p = p * z + 0.112837470632f;
+    p = p * z - 0.376126368603f;
+    p = p * z + 0.12837916709551257f; /* 2 / sqrt pi - 1 */
+    float far = 1.0f - mk_exp_square(a, 1.0f) * mk_erfcx(a);
+    far = x < 0.0f ? -far : far;
+    return z < 0.7225f ? x + x * p : far; /* 0.85^2 */
+}
+
+/* x (1 + erf(x / sqrt 2)) / 2 = x erfc(-x / sqrt 2) / 2 */
+static inline float mk_gelu(float x) {
+    float a = fabsf(x);
+    float tail = 0.5f * mk_exp_square(a, 0.5f) * mk_erfcx(a * 0.70710678118654752f);
+    return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 
 /* x sigmoid x */

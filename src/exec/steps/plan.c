@@ -334,10 +334,17 @@ static bool reads_by_row(const builder *b, uint32_t first, uint32_t j, int axis)
     return true;
 }
 
+/* Whether rows of step j are short enough for a chain of so many (mc_step_ops.long_row). */
+static bool has_short_rows(const builder *b, uint32_t j, int64_t rows) {
+    int64_t max = b->ops->long_row;
+    return max == 0 || rows >= b->ops->enough_rows(b->device->state) ||
+           mc_layout_size(leading(b, j)) <= max * rows;
+}
+
 /* Finds the axis along which step j goes on with a chain of so many rows. */
 static bool find_axis(builder *b, uint32_t first, uint32_t j, int64_t rows) {
     mc_step *step = &b->plan->steps[j];
-    if (step->form.by_row == 0) return false;
+    if (step->form.by_row == 0 || !has_short_rows(b, j, rows)) return false;
     const mc_layout *l = leading(b, j);
     for (step->axis = 0; step->axis < l->ndim - 1; step->axis++)
         if (l->shape[step->axis] == rows && reads_by_row(b, first, j, step->axis)) return true;
@@ -351,7 +358,7 @@ static uint32_t grow_chain(builder *b, uint32_t first, int axis) {
     int64_t rows = leading(b, first)->shape[axis];
     p->steps[first].axis = axis;
     uint32_t n = 1;
-    while (first + n < p->n_steps) {
+    while (first + n < p->n_steps && has_short_rows(b, first, rows)) {
         uint32_t j = first + n, found = 0;
         while (found < p->steps[j].joint && find_axis(b, first, j + found, rows))
             found++;
@@ -370,7 +377,8 @@ typedef struct chain_choice {
     int64_t rows, used; /* used: by the threads; 1: no chain, 0: an axis of length 1 */
 } chain_choice;
 
-static bool is_better(const chain_choice *x, const chain_choice *than) {
+static bool is_better(const builder *b, const chain_choice *x, const chain_choice *than) {
+    if (b->ops->long_row > 0 && x->steps != than->steps) return x->steps > than->steps;
     if (x->used != than->used) return x->used > than->used;
     if (x->steps != than->steps) return x->steps > than->steps;
     return x->rows > than->rows;
@@ -378,7 +386,7 @@ static bool is_better(const chain_choice *x, const chain_choice *than) {
 
 /* The best chain from step `first` on: along the axis of most rows, but no more than all threads
  * need; then that of most steps, then of most rows. Axes of length 1 only where there is no
- * other. */
+ * other. Where kernels are dear (mc_step_ops.long_row), that of most steps before all. */
 static uint32_t choose_chain(builder *b, uint32_t first) {
     const mc_layout *l = leading(b, first);
     int64_t enough = b->ops->enough_rows(b->device->state);
@@ -386,7 +394,7 @@ static uint32_t choose_chain(builder *b, uint32_t first) {
     for (int k = 0; k < l->ndim - 1; k++) {
         chain_choice x = {.axis = k, .steps = grow_chain(b, first, k), .rows = l->shape[k]};
         if (x.rows > 1) x.used = x.steps == 1 ? 1 : x.rows < enough ? x.rows : enough;
-        if (is_better(&x, &best)) best = x;
+        if (is_better(b, &x, &best)) best = x;
     }
     return best.axis >= 0 ? grow_chain(b, first, best.axis) : 1;
 }
@@ -405,7 +413,8 @@ static bool in_region(const builder *b, uint32_t first, uint32_t j) {
     const mc_plan *p = b->plan;
     const mc_step *step = &p->steps[j];
     if (!step->form.by_element || step->joint != 1 ||
-        mc_layout_size(leading(b, j)) != mc_layout_size(leading(b, first)))
+        mc_layout_size(&p->values[step->out].layout) !=
+            mc_layout_size(&p->values[p->steps[first].out].layout))
         return false;
     for (uint32_t k = 0; k < step->n_in; k++) {
         const mc_value *v = step->in[k] == MC_ABSENT ? NULL : &p->values[step->in[k]];
@@ -420,11 +429,29 @@ static bool in_region(const builder *b, uint32_t first, uint32_t j) {
 
 /* How many steps from `first` on are a region. */
 static uint32_t grow_region(const builder *b, uint32_t first) {
-    uint32_t n = 1;
-    if (!b->plan->steps[first].form.by_element) return 1;
-    while (n < MC_MAX_CHAIN && first + n < b->plan->n_steps && in_region(b, first, first + n))
+    const mc_row_form *form = &b->plan->steps[first].form;
+    uint32_t n = 1, max = MC_MAX_CHAIN + form->begins;
+    if (!form->by_element && !form->begins) return 1;
+    while (n < max && first + n < b->plan->n_steps && in_region(b, first, first + n))
         n++;
     return n;
+}
+
+static uint32_t set_region(const builder *b, uint32_t first, uint32_t n) {
+    for (uint32_t k = 0; k < n; k++)
+        b->plan->steps[first + k].axis = MC_BY_ELEMENT;
+    return n;
+}
+
+/* Gives step i, which makes its result in parts, the steps behind it. */
+static void add_epilogue(builder *b, uint32_t i) {
+    mc_plan *p = b->plan;
+    uint32_t n = grow_region(b, i);
+    if (n == 1 || mc_pass_is_off(p->lowered->passes_off, MC_PASS_EPILOGUES)) return;
+    p->steps[i].span = set_region(b, i, n);
+    p->changed[MC_PASS_EPILOGUES]++;
+    for (uint32_t k = 1; k < n; k++)
+        p->steps[i + k].span = 0;
 }
 
 /* The steps from i on that run as one: the longer of a region and a chain by rows. */
@@ -433,9 +460,7 @@ static uint32_t find_span(builder *b, uint32_t i) {
     bool regions = !mc_pass_is_off(b->plan->lowered->passes_off, MC_PASS_REGIONS);
     uint32_t n = chains ? choose_chain(b, i) : 1, m = regions ? grow_region(b, i) : 1;
     if (m == 1 || m < n) return n;
-    for (uint32_t k = 0; k < m; k++)
-        b->plan->steps[i + k].axis = MC_BY_ELEMENT;
-    return m;
+    return set_region(b, i, m);
 }
 
 /* Finds steps that the backend runs as one, row by row or element by element. */
@@ -443,6 +468,7 @@ static void chain_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span) {
         mc_step *step = &p->steps[i];
+        if (step->form.begins) add_epilogue(b, i);
         if (step->form.by_row == 0 || step->form.ends) continue;
         uint32_t n = find_span(b, i);
         if (n == 1) continue;
@@ -564,12 +590,20 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
     return true;
 }
 
+/* Whether the step before i in its span makes operand k: its memory is in a near cache. */
+static bool is_near(const builder *b, uint32_t i, uint32_t k) {
+    const mc_plan *p = b->plan;
+    uint32_t value = p->steps[i].in[k];
+    return p->steps[i].span == 0 && value != MC_ABSENT && b->made[p->values[value].root] == i;
+}
+
 static void find_in_place(builder *b) {
     for (uint32_t i = 0; i < b->plan->n_steps; i++) {
         uint32_t n = (uint32_t)mc_op_get(b->plan->steps[i].op)->in_place;
         if (n > b->plan->steps[i].n_in) n = b->plan->steps[i].n_in;
-        for (uint32_t k = 0; k < n; k++)
-            if (take_over(b, i, k)) break;
+        bool done = false;
+        for (uint32_t k = 0; k < 2 * n && !done; k++)
+            if (is_near(b, i, k % n) == (k < n)) done = take_over(b, i, k % n);
     }
     for (uint32_t i = 0; i < b->plan->n_values; i++) {
         mc_value *v = &b->plan->values[i];

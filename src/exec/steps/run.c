@@ -81,6 +81,12 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
     return run;
 }
 
+void mc_run_free(mc_run *run) {
+    if (!run) return;
+    if (run->kept_own) run->plan->ops->forget(run->device->state, run->kept_own);
+    mc_free(run);
+}
+
 /* ---- memory for kernels ---- */
 
 bool mc_run_is_measured(const mc_run *run) {
@@ -118,6 +124,25 @@ void *mc_run_launched(const mc_run *run) {
 bool mc_run_is_number(const mc_run *run, const mc_operand *operand) {
     uintptr_t data = (uintptr_t)operand->data, first = (uintptr_t)run->scalars;
     return data >= first && data - first < run->plan->n_scalars * sizeof *run->scalars;
+}
+
+const uint64_t *mc_run_numbers(const mc_run *run, uint32_t *n) {
+    *n = run->plan->lowered->n_scalars;
+    return run->scalars;
+}
+
+int mc_run_number(const mc_run *run, const mc_operand *operand) {
+    if (!mc_run_is_number(run, operand)) return -1;
+    size_t at = (size_t)((const uint64_t *)operand->data - run->scalars);
+    return at < run->plan->lowered->n_scalars ? (int)at : -1;
+}
+
+void **mc_run_own(mc_run *run) {
+    return &run->kept_own;
+}
+
+uint32_t mc_run_steps(const mc_run *run) {
+    return run->plan->n_steps;
 }
 
 static void *key_of(const mc_kept *k) {
@@ -270,9 +295,9 @@ static mica_status start_steps(mc_run *run, mc_fence *fence) {
     const mc_step_ops *ops = run->plan->ops;
     void *state = run->device->state;
     if (!ops->begin) return run_steps(run);
-    MC_TRY(ops->begin(state, &run->launched));
+    MC_TRY(ops->begin(state, run, &run->launched));
     mica_status status = run_steps(run);
-    mc_fence started = ops->end(state, run->launched, status);
+    mc_fence started = ops->end(state, run->launched, &status);
     if (status == MICA_OK) *fence = started;
     return status;
 }
@@ -335,7 +360,7 @@ mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memo
     bind_operands(run); /* scalars alone lie somewhere */
     for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span)
         if (takes_memory(p, &p->steps[i], device->state)) (void)p->steps[i].kernel(&run->calls[i]);
-    mc_free(run);
+    mc_run_free(run);
     for (uint32_t i = 0; i < p->n_roots; i++)
         if (p->roots[i].kind == MC_ROOT_OWN && p->roots[i].index == MC_ABSENT)
             memory->results += mc_memory_rounded((size_t)p->roots[i].bytes);

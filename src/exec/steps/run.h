@@ -31,6 +31,7 @@ struct mc_run {
     mc_kept kept[MC_MAX_KEPT];
     int n_kept;
     void *launched;  /* by mc_step_ops.begin */
+    void *kept_own;  /* mc_run_own */
     void **roots;    /* [n_roots] where each root lies */
     uint32_t *bound; /* [n_bound] roots that may move between runs: parameters that are no
                              scalars, and roots with a storage of their own */
@@ -44,9 +45,9 @@ struct mc_run {
     mc_call *calls;        /* [n_steps] */
 };
 
-/* A run with everything set that does not change between runs; NULL: no memory. Freed with
- * mc_free. */
+/* A run with everything set that does not change between runs; NULL: no memory. */
 mc_run *mc_run_new(mica_device *device, const mc_plan *plan);
+void mc_run_free(mc_run *run); /* takes NULL */
 
 /* What runs of the plan take of the device's memory. errors  MICA_ENOMEM */
 mica_status mc_run_measure(mica_device *device, const mc_plan *plan, mc_launch_memory *memory);

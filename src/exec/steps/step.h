@@ -50,6 +50,9 @@ typedef struct mc_row_form {
     bool result;
     bool ends; /* takes x, its first operand, row by row, but needs all of it before it goes on */
     bool by_element; /* element i of the result, in logical order, is computed from elements i */
+    bool begins; /* makes its result in parts, which its kernel then takes through the steps behind
+                    it that go by element, in any order: calls [1, span), whose axis is that of a
+                    region, as its own is; at most MC_MAX_CHAIN */
 } mc_row_form;
 
 typedef mica_status (*mc_kernel)(const mc_call *call);
@@ -59,6 +62,17 @@ typedef mica_status (*mc_kernel)(const mc_call *call);
  * another launch's when the kernel has returned: it is read before. */
 void *mc_run_launched(const mc_run *run);
 bool mc_run_is_number(const mc_run *run, const mc_operand *operand);
+
+/* The numbers that a launch brought, *n of them; and which of them an operand is, -1: none, as a
+ * number of the plan is the same in each launch. */
+const uint64_t *mc_run_numbers(const mc_run *run, uint32_t *n);
+int mc_run_number(const mc_run *run, const mc_operand *operand);
+
+/* What the device keeps with a run from launch to launch, for these bring other numbers and
+ * addresses to the same kernels: NULL at first, and the device's to free (mc_step_ops.forget). */
+void **mc_run_own(mc_run *run);
+/* The steps of the run's plan. */
+uint32_t mc_run_steps(const mc_run *run);
 
 /* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
  * block a call. errors: NULL, with the text set (MICA_ENOMEM); NULL in a run that is measured */
@@ -86,12 +100,16 @@ typedef struct mc_step_ops {
      * they do, in order, on memory that is freed, or handed to others, before it is done: what uses
      * that next comes later in this order. NULL: kernels compute before they return.
      *
+     *  run      that is launched
      *  launch   receives what is kept until the wait, such as where errors that depend on data go
-     *  status   of begin's launch: not MICA_OK: a kernel failed, and nobody will wait
+     *  status   of begin's launch: not MICA_OK: a kernel failed, or end does, and nobody will wait
      *  returns  what to wait for
      *  errors   MICA_ENOMEM, MICA_EDEVICE */
-    mica_status (*begin)(void *state, void **launch);
-    mc_fence (*end)(void *state, void *launch, mica_status status);
+    mica_status (*begin)(void *state, mc_run *run, void **launch);
+    mc_fence (*end)(void *state, void *launch, mica_status *status);
+
+    /* Frees what mc_run_own has: nothing of it is launched again. NULL: nothing is kept. */
+    void (*forget)(void *state, void *own);
 
     /* The kernel for an op that the backend supports, over layouts that it supports. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
@@ -117,6 +135,11 @@ typedef struct mc_step_ops {
                         int n_in);
     int64_t (*enough_rows)(const void *state);
     mc_kernel chain;
+
+    /* Of a device where a kernel costs more than what is in it: chains are of as many steps as can
+     * be, by axes of any number of rows, also one; but rows of more than so many numbers want
+     * enough rows. 0: chains are by an axis of many rows. */
+    int64_t long_row;
 } mc_step_ops;
 
 #endif

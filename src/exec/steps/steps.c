@@ -62,7 +62,7 @@ mica_status mc_steps_measure(const mc_executable *executable, mc_launch_memory *
 void mc_steps_discard(mc_executable *executable) {
     if (!executable) return;
     step_executable *x = (step_executable *)(void *)executable;
-    mc_free(x->spare);
+    mc_run_free(x->spare);
     pthread_mutex_destroy(&x->lock);
     mc_plan_free(x->plan);
     mc_free(x->results);
@@ -83,7 +83,7 @@ static void give_run_back(step_executable *x, mc_run *run) {
     mc_run *unused = x->spare;
     x->spare = run;
     pthread_mutex_unlock(&x->lock);
-    mc_free(unused);
+    mc_run_free(unused);
 }
 
 mica_status mc_steps_launch(mc_executable *executable, mc_binding *args, const uint64_t *scalars,

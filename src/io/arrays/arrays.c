@@ -127,7 +127,7 @@ static mica_status load_all(const mica_array_file *file, mica_scope *s, mica_nam
         if (mica_valid(list[i].array)) continue;
         mc_free(list);
         mica_status status = mica_scope_status(s);
-        mc_scope_forget_error(s);
+        mica_scope_clear_error(s);
         return status;
     }
     *arrays = list;

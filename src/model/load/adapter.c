@@ -23,6 +23,17 @@ typedef struct target {
     bool listed;        /* experts that are tensors of their own */
 } target;
 
+/* One of the matrices between streams and what is outside of the layers: "name.0", or NULL. */
+static mc_linear *find_stream(const mc_lm *lm, mc_str module, const char *name,
+                              mc_linear *matrices) {
+    char numbered[64];
+    for (int i = 0; i + 1 < lm->spec.streams; i++) {
+        snprintf(numbered, sizeof numbered, "%s.%d", name, i);
+        if (mc_str_is(module, numbered)) return &matrices[i];
+    }
+    return NULL;
+}
+
 /* A matrix or a norm by its module: "layers.7.mlp.up_proj", "embed_tokens", "norm". */
 static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     const mc_decoder_names *names = &lm->spec.names;
@@ -36,6 +47,9 @@ static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
         return (target){.linear = &lm->layer_projection, .layer = -1};
     if (names->norm && mc_str_is(name, names->norm))
         return (target){.norm = &lm->norm, .offset = lm->spec.norm_offset, .layer = -1};
+    mc_linear *stream = find_stream(lm, name, names->streams, lm->streams);
+    if (!stream) stream = find_stream(lm, name, names->unstreams, lm->unstreams);
+    if (stream) return (target){.linear = stream, .layer = -1};
     mc_lm_slot *w = mc_lm_find(lm, name);
     if (!w) return (target){0};
     bool matrix = w->slot->kind == MC_SLOT_MATRIX;
@@ -109,7 +123,7 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
                            pair->a->file, pair->a->name);
         if (at.linear)
             MC_TRY(apply_pair(lm, pair, &at));
-        else if (!mc_lm_ignores(pair->module))
+        else if (!mc_lm_ignores(&lm->spec, pair->module))
             MC_TRY(mc_names_add(strangers, pair->module));
     }
     return MICA_OK;
@@ -208,16 +222,18 @@ static mica_status replace_all(mc_lm *lm, const mc_adapter *adapter, mc_names *s
         bool known;
         MC_TRY(replace(lm, adapter, x, &known));
         if (known) lm->adapter_parameters += x->tensor->bytes / mica_dtype_bytes(x->tensor->dtype);
-        if (!known && !mc_lm_ignores(x->name)) MC_TRY(mc_names_add(strangers, x->tensor->name));
+        if (!known && !mc_lm_ignores(&lm->spec, x->name))
+            MC_TRY(mc_names_add(strangers, x->tensor->name));
     }
     return MICA_OK;
 }
 
 /* ---- the whole ---- */
 
-static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, mc_names *list) {
+static mica_status adapt(mc_lm *lm, mc_adapter *adapter, mc_names *list) {
     MC_TRY(replace_all(lm, adapter, list)); /* factors are added to these */
     MC_TRY(refuse(list, lm, adapter, "tensors are not in the model"));
+    MC_TRY(mc_adapter_fit(adapter, &lm->spec));
     MC_TRY(apply_pairs(lm, adapter, list));
     MC_TRY(refuse(list, lm, adapter, "modules that it changes are not in the model"));
     MC_TRY(find_missing(lm, adapter, list));

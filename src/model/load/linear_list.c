@@ -3,7 +3,8 @@
  * Files have a layer's tensors in the order of their names, so the experts' matrices of a kind lie
  * one distance apart, though not in the order of their numbers: 1, 10, 11, 2. Then, if they are in
  * one file, the matrix is a view of it, and picks are looked up in a table of places. Otherwise it
- * is a copy; also where a device would have to be given what lies between them. */
+ * is a copy; also where a device would have to be given what lies between them. What is made of
+ * published tensors (scales of codes that lie in the file) is a copy in the order of the codes. */
 #include "model/load/load.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@
 
 #define NAME_BYTES 320
 
-enum { WEIGHT, SCALES, BIASES, PARTS };
+enum { WEIGHT, SCALES, BIASES, GAINS, PARTS };
 
 typedef struct entry {
     const mc_weight_tensor *tensor;
@@ -38,7 +39,8 @@ static void put_name(const list *l, int64_t expert, const char *ending, char nam
 }
 
 static mica_array *part_of(mc_linear *linear, int part) {
-    return part == WEIGHT ? &linear->weight : part == SCALES ? &linear->scales : &linear->biases;
+    mica_array *const parts[] = {&linear->weight, &linear->scales, &linear->biases, &linear->gains};
+    return parts[part];
 }
 
 static int by_address(const void *a, const void *b) {
@@ -48,7 +50,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 static void find_entries(list *l, int part) {
-    static const char *const endings[] = {".weight", ".scales", ".biases"};
+    static const char *const endings[] = {".weight", ".scales", ".biases", ".gains"};
     char name[NAME_BYTES];
     for (int64_t i = 0; i < l->n; i++) {
         put_name(l, i, endings[part], name);
@@ -76,7 +78,7 @@ static bool lie_evenly(list *l, int part) {
     uintptr_t size = mica_dtype_bytes(e->tensor->dtype), at = (uintptr_t)e->tensor->data;
     uintptr_t step = l->n > 1 ? (uintptr_t)e[1].tensor->data - at : e->tensor->bytes;
     for (int64_t i = 0; i < l->n; i++)
-        if ((uintptr_t)e[i].tensor->data != at + (uintptr_t)i * step ||
+        if (!e[i].tensor->data || (uintptr_t)e[i].tensor->data != at + (uintptr_t)i * step ||
             e[i].tensor->file != e->tensor->file || e[i].tensor->dtype != e->tensor->dtype ||
             e[i].expert != weights[i].expert)
             return false;
@@ -99,12 +101,13 @@ static mica_status view(const list *l, int part, mica_array *array) {
     return mica_scope_status(s);
 }
 
-static mica_status copy(list *l, int part, mica_array *array) {
+/* The same as a copy: of experts in the order of the weights' places, if these are a view. */
+static mica_status copy(list *l, int part, bool placed, mica_array *array) {
     mica_scope *s = l->loader->scope;
     mica_array *all = mc_array_alloc((size_t)l->n, sizeof *all);
     if (!all) return mc_fail_nomem(l->module);
     for (int64_t i = 0; i < l->n; i++)
-        all[i] = *part_of(&l->each[i], part);
+        all[i] = *part_of(&l->each[placed ? l->entries[WEIGHT][i].expert : i], part);
     *array = mica_stack(s, all, (int)l->n, 0);
     mc_free(all);
     return mica_eval(s, *array);
@@ -124,21 +127,28 @@ static mica_status make_places(const list *l, mica_array *places) {
     return mica_scope_status(l->loader->scope);
 }
 
+/* Whether a part was loaded; biases are not of every kind. */
+static bool has_part(const list *l, int part) {
+    return mica_valid(*part_of(&l->each[0], part));
+}
+
 static mica_status join(list *l, mc_linear *linear) {
-    bool even = true;
-    int parts = 0;
-    for (; parts < PARTS && mica_valid(*part_of(&l->each[0], parts)); parts++) {
-        find_entries(l, parts);
-        even = lie_evenly(l, parts) && even;
+    bool even[PARTS] = {false};
+    for (int part = 0; part < PARTS; part++) {
+        if (!has_part(l, part)) continue;
+        find_entries(l, part);
+        even[part] = lie_evenly(l, part);
     }
-    for (int part = 0; part < parts; part++)
-        MC_TRY(even ? view(l, part, part_of(linear, part)) : copy(l, part, part_of(linear, part)));
+    for (int part = 0; part < PARTS; part++)
+        if (has_part(l, part))
+            MC_TRY(even[WEIGHT] && even[part] ? view(l, part, part_of(linear, part))
+                                              : copy(l, part, even[WEIGHT], part_of(linear, part)));
     for (int64_t i = 0; i < l->n; i++)
-        for (int part = 0; part < parts; part++)
-            (void)mica_array_release(*part_of(&l->each[i], part));
+        for (int part = 0; part < PARTS; part++)
+            if (has_part(l, part)) (void)mica_array_release(*part_of(&l->each[i], part));
     linear->quantised = l->each[0].quantised;
     linear->quant = l->each[0].quant;
-    return even ? make_places(l, &linear->places) : MICA_OK;
+    return even[WEIGHT] ? make_places(l, &linear->places) : MICA_OK;
 }
 
 /* Loads each expert's matrix as one of its own. *whole: none is missing. */

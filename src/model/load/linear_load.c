@@ -3,11 +3,13 @@
 #include "base/alloc.h"
 #include "base/half.h"
 #include "graph/graph.h"
+#include "io/published_make.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NAME_BYTES 320
+#define MADE_ALIGN 64 /* of tensors that are made */
 
 static void shape_text(const mc_weight_tensor *t, char text[MC_LAYOUT_TEXT]) {
     size_t len = (size_t)snprintf(text, MC_LAYOUT_TEXT, "%s[", t->kind);
@@ -77,7 +79,21 @@ static void put_want(const mc_linear *linear, const char *kinds, int64_t columns
                                 i + 1 < ndim ? "," : "]");
 }
 
-static mica_status make_leaf(mica_scope *scope, const mc_weight_tensor *t, mica_array *array) {
+/* The leaf of a tensor that is made. */
+static mica_status make_made(mica_scope *scope, const mc_weight_tensor *t, mica_array *array) {
+    void *data = mc_aligned_alloc(MADE_ALIGN, t->bytes ? t->bytes : 1);
+    if (!data) return mc_fail_nomem(t->name);
+    mica_status status = mc_made_fill(t, data);
+    if (status != MICA_OK) {
+        mc_free(data);
+        return status;
+    }
+    *array = mc_leaf_memory(scope, data, t->dtype, t->shape, t->ndim, mc_free, data);
+    return mica_scope_status(scope);
+}
+
+mica_status mc_weight_leaf(mica_scope *scope, const mc_weight_tensor *t, mica_array *array) {
+    if (t->made) return make_made(scope, t, array);
     *array = mc_leaf_memory(scope, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
     return mica_scope_status(scope);
 }
@@ -92,6 +108,7 @@ static float element(const mc_weight_tensor *t, int64_t i) {
 static mica_status make_floats(mica_scope *scope, const mc_weight_tensor *t, double offset,
                                const int64_t *shape, int ndim, mica_array *array) {
     int64_t n = 1;
+    if (t->made) return wrong(MICA_EUNSUPPORTED, t, "floats that are not quantised");
     for (int i = 0; i < ndim; i++)
         n *= shape[i];
     float *values = mc_array_alloc((size_t)n, sizeof *values);
@@ -174,20 +191,20 @@ static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_l
     take_rows(linear, t);
     MC_TRY(check_dense(linear, t));
     loader->dense[t->dtype]++;
-    MC_TRY(make_leaf(loader->scope, t, &linear->weight));
+    MC_TRY(mc_weight_leaf(loader->scope, t, &linear->weight));
     return turn(loader->scope, linear);
 }
 
 static void make_dense(mc_linear *linear, mica_array weight) {
     linear->weight = weight;
-    linear->scales = linear->biases = linear->places = MICA_NONE;
+    linear->scales = linear->biases = linear->gains = linear->places = linear->order = MICA_NONE;
     linear->quantised = false;
 }
 
 mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *t, mc_linear *linear) {
     mica_array weight;
     MC_TRY(check_dense(linear, t));
-    MC_TRY(make_leaf(scope, t, &weight));
+    MC_TRY(mc_weight_leaf(scope, t, &weight));
     make_dense(linear, weight);
     return turn(scope, linear);
 }
@@ -202,11 +219,15 @@ mica_status mc_linear_replace_rows(mica_scope *scope, const mc_weight_tensor *t,
         if (rows[i] >= linear->out)
             return mc_fail(MICA_EINVAL, "%s: tensor %s: there is no token %lld, of %lld", t->file,
                            t->name, (long long)rows[i], (long long)linear->out);
-    MC_TRY(make_leaf(scope, t, &values));
+    MC_TRY(mc_weight_leaf(scope, t, &values));
     if (linear->quantised) {
         bool affine = linear->quant.mode == MICA_QUANT_AFFINE;
         weight = mica_dequantize(scope, weight, linear->scales, linear->biases, linear->quant,
                                  affine ? mica_array_dtype(linear->scales) : MICA_BF16);
+        if (mica_valid(linear->gains))
+            weight = mica_multiply(scope, weight, mica_expand_dims(scope, linear->gains, -1));
+        if (mica_valid(linear->order))
+            weight = mica_take(scope, weight, mica_argsort(scope, linear->order, -1), -1);
     }
     values = mica_astype(scope, values, mica_array_dtype(weight));
     mica_array ids = mica_from_data(scope, rows, MICA_I64, &count, 1);
@@ -289,7 +310,35 @@ static mica_status load_biases(mc_loader *loader, const char *module,
     if (!t) return MICA_OK;
     MC_TRY(check_scales(linear, t));
     if (t->dtype != scales->dtype) return wrong(MICA_EDTYPE, t, "the dtype of its scales");
-    return make_leaf(loader->scope, t, &linear->biases);
+    return mc_weight_leaf(loader->scope, t, &linear->biases);
+}
+
+/* Factors of rows, of matrices that were published otherwise. */
+static mica_status load_gains(mc_loader *loader, const char *module, mc_linear *linear) {
+    char name[NAME_BYTES], want[96];
+    snprintf(name, sizeof name, "%s.gains", module);
+    const mc_weight_tensor *t = mc_weights_find(loader->weights, name);
+    int64_t shape[] = {linear->experts, linear->out};
+    int skip = linear->experts ? 0 : 1;
+    if (!t) return MICA_OK;
+    use(loader, t);
+    put_want(linear, "F32", 1, want);
+    if (!t->has_dtype || t->dtype != MICA_F32) return wrong(MICA_EDTYPE, t, want);
+    if (!has_axes(t, shape + skip, 2 - skip)) return wrong(MICA_ESHAPE, t, want);
+    return mc_weight_leaf(loader->scope, t, &linear->gains);
+}
+
+/* The order of columns, likewise. */
+static mica_status load_order(mc_loader *loader, const char *module, mc_linear *linear) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s.order", module);
+    const mc_weight_tensor *t = mc_weights_find(loader->weights, name);
+    if (!t) return MICA_OK;
+    use(loader, t);
+    if (linear->experts || !t->has_dtype || t->dtype != MICA_I32)
+        return wrong(MICA_EDTYPE, t, "I32 of one matrix");
+    if (!has_axes(t, &linear->in, 1)) return wrong(MICA_ESHAPE, t, "the columns of its codes");
+    return mc_weight_leaf(loader->scope, t, &linear->order);
 }
 
 /* Finds a module's packing. config.json may give its name with the files' prefix, or with
@@ -314,9 +363,12 @@ static mica_status load_quantised(mc_loader *loader, const char *module,
                                   mc_linear *linear) {
     char want[96], text[128];
     linear->quantised = true;
-    MC_TRY(read_packing(loader, module, &linear->quant));
     mica_quant *quant = &linear->quant;
-    guess_quant(linear, codes, scales, quant);
+    *quant = codes->quant;
+    if (!quant->bits) {
+        MC_TRY(read_packing(loader, module, quant));
+        guess_quant(linear, codes, scales, quant);
+    }
     MC_TRY(check_quant(linear, codes));
     take_rows(linear, codes);
     int64_t words = linear->in * quant->bits / 32;
@@ -325,9 +377,11 @@ static mica_status load_quantised(mc_loader *loader, const char *module,
     if (!codes->has_dtype || codes->dtype != MICA_U32) return wrong(MICA_EDTYPE, codes, text);
     if (!fits(linear, codes, words)) return wrong(MICA_ESHAPE, codes, text);
     MC_TRY(check_scales(linear, scales));
-    MC_TRY(make_leaf(loader->scope, codes, &linear->weight));
-    MC_TRY(make_leaf(loader->scope, scales, &linear->scales));
+    MC_TRY(mc_weight_leaf(loader->scope, codes, &linear->weight));
+    MC_TRY(mc_weight_leaf(loader->scope, scales, &linear->scales));
     MC_TRY(load_biases(loader, module, scales, linear));
+    if (codes->from) MC_TRY(load_gains(loader, module, linear));
+    if (codes->from) MC_TRY(load_order(loader, module, linear));
 
     if (loader->quantised++ == 0) loader->quant = *quant;
     loader->mixed = loader->mixed || !same_quant(quant, &loader->quant);
@@ -370,8 +424,10 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, bool bias, mc_
 
     snprintf(name, sizeof name, "%s.scales", module);
     scales = mc_weights_find(loader->weights, name);
-    if (!scales && weight->has_dtype && weight->dtype == MICA_U32) /* codes without their scales */
-        return mc_names_add(&loader->missing, name);
+    bool bytes = strncmp(weight->kind, "F8", 2) == 0; /* fp8 as published */
+    if (bytes) snprintf(name, sizeof name, "%s.weight_scale", module);
+    if (!scales && (bytes || (weight->has_dtype && weight->dtype == MICA_U32)))
+        return mc_names_add(&loader->missing, name); /* codes without their scales */
     if (scales) {
         use(loader, scales);
         MC_TRY(load_quantised(loader, module, weight, scales, linear));

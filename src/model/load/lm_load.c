@@ -2,12 +2,20 @@
 #include "model/load/load.h"
 
 #include "base/alloc.h"
+#include "io/published_make.h"
 #include "model/family.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NAME_BYTES 320
+#define MAX_NOTES 16
+
+/* Published matrices that are read alike. */
+typedef struct published_note {
+    mc_made_info info;
+    size_t matrices;
+} published_note;
 
 /* Writes "prefix" "layers" ".7." "name" into text; for layer -1 "prefix" "name". */
 static const char *module_name(const mc_loader *loader, int layer, const char *name,
@@ -123,6 +131,7 @@ static bool same_tensor(const mc_weights *w, const char *a, const char *b, const
     snprintf(second, sizeof second, "%s%s", b, ending);
     const mc_weight_tensor *x = mc_weights_find(w, first), *y = mc_weights_find(w, second);
     if (!x || !y) return x == y;
+    if (x->made || y->made) return false;
     return strcmp(x->kind, y->kind) == 0 && x->ndim == y->ndim && x->bytes == y->bytes &&
            memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) == 0 &&
            memcmp(x->data, y->data, x->bytes) == 0;
@@ -199,10 +208,23 @@ static mica_status load_layer_inputs(mc_loader *loader, mc_lm *lm) {
                           spec->layer_width, spec->norm_offset, &lm->layer_norm);
 }
 
+/* The matrices between the embedding, or the last norm, and the streams: name.0, name.1 ... */
+static mica_status load_streams(mc_loader *loader, const mc_decoder_spec *spec, const char *name,
+                                mc_linear *matrices) {
+    char numbered[64];
+    for (int i = 0; i + 1 < spec->streams; i++) {
+        snprintf(numbered, sizeof numbered, "%s.%d", name, i);
+        MC_TRY(load_table(loader, numbered, spec->hidden, spec->hidden, &matrices[i]));
+    }
+    return MICA_OK;
+}
+
 static mica_status load_embedding(mc_loader *loader, mc_lm *lm) {
     mc_decoder_spec *spec = &lm->spec;
     int64_t hidden = spec->hidden;
     MC_TRY(load_layer_inputs(loader, lm));
+    MC_TRY(load_streams(loader, spec, spec->names.streams, lm->streams));
+    MC_TRY(load_streams(loader, spec, spec->names.unstreams, lm->unstreams));
     MC_TRY(load_table(loader, spec->names.embed, spec->vocab, hidden, &lm->embed));
     if (!spec->vocab) spec->vocab = lm->embed.out;
     MC_TRY(load_table(loader, spec->names.positions, spec->positions, hidden, &lm->positions));
@@ -235,10 +257,68 @@ static mica_status check_missing(mc_loader *loader, const char *folder) {
                    folder, loader->missing.count, names);
 }
 
+/* Adds what is told of a published matrix to those that are told alike. */
+static void add_published(const mc_made_info *info, published_note *notes, size_t *n) {
+    size_t i = 0;
+    while (i < *n && (strcmp(notes[i].info.what, info->what) != 0 ||
+                      notes[i].info.exact != info->exact || notes[i].info.dtype != info->dtype ||
+                      memcmp(&notes[i].info.quant, &info->quant, sizeof info->quant) != 0))
+        i++;
+    if (i == MAX_NOTES) return;
+    if (i == *n)
+        notes[(*n)++] = (published_note){*info, 0};
+    else {
+        notes[i].info.bytes += info->bytes;
+        notes[i].info.made += info->made;
+    }
+    notes[i].matrices++;
+}
+
+static mica_status tell_published(mc_lm *lm, const published_note *note) {
+    char form[MC_PACKING_TEXT];
+    const mc_made_info *info = &note->info;
+    if (info->quant.bits)
+        mc_packing_describe(&info->quant, false, form);
+    else
+        snprintf(form, sizeof form, "%s", mica_dtype_name(info->dtype));
+    const char *how = info->exact        ? "exactly"
+                      : info->quant.bits ? "within half a step"
+                                         : "rounded to its dtype";
+    return mc_lm_note(lm,
+                      "published as %s: %zu matrices, read as %s, %s; %.1f MB in the files, "
+                      "%.1f MB so",
+                      info->what, note->matrices, form, how, (double)info->bytes / 1e6,
+                      (double)info->made / 1e6);
+}
+
+/* Says what became of matrices that are not quantised as MLX does, and what it costs. */
+static mica_status note_published(const mc_loader *loader, mc_lm *lm) {
+    published_note notes[MAX_NOTES];
+    mc_made_info info;
+    size_t n = 0;
+    for (size_t i = 0; i < mc_weights_count(loader->weights); i++)
+        if (loader->used[i] && mc_made_describe(mc_weights_at(loader->weights, i), &info))
+            add_published(&info, notes, &n);
+    for (size_t i = 0; i < n; i++)
+        MC_TRY(tell_published(lm, &notes[i]));
+    return MICA_OK;
+}
+
 enum { IMAGES, SOUND, MORE_TOKENS, PARTS, COMPUTED = PARTS };
 
+/* The layer of a tensor; -1: it is in none. *rest receives what follows its number. */
+static int layer_of(const mc_decoder_spec *spec, const char *name, const char **rest) {
+    mc_str own = mc_decoder_name(mc_str_of(name)), layers = mc_str_of(mc_spec_layers(spec));
+    int layer, at = 0;
+    if (!mc_str_starts(own, layers)) return -1;
+    *rest = own.ptr + layers.len;
+    if (sscanf(*rest, ".%4d.%n", &layer, &at) != 1 || !at || layer < 0) return -1;
+    *rest += at;
+    return layer;
+}
+
 /* What a tensor that no decoder has is for; -1: it may be a decoder's. */
-static int part_of(const char *name) {
+static int part_of(const mc_decoder_spec *spec, const char *name) {
     static const struct {
         const char *in_name;
         int part;
@@ -254,11 +334,15 @@ static int part_of(const char *name) {
         const char *at = strstr(name, known[i].in_name);
         if (at && (at == name || at[-1] == '.')) return known[i].part;
     }
-    return -1;
+    const char *rest;
+    int layer = spec && spec->layers_ahead ? layer_of(spec, name, &rest) : -1;
+    bool ahead =
+        layer >= 0 && layer >= spec->n_layers && layer < spec->n_layers + spec->layers_ahead;
+    return ahead ? MORE_TOKENS : -1;
 }
 
-bool mc_lm_ignores(const char *name) {
-    return part_of(name) >= 0;
+bool mc_lm_ignores(const mc_decoder_spec *spec, const char *name) {
+    return part_of(spec, name) >= 0;
 }
 
 /* Says which parts of the files are left alone. */
@@ -266,7 +350,7 @@ static mica_status note_ignored(const mc_loader *loader, mc_lm *lm) {
     static const char *const names[PARTS] = {"images", "sound", "tokens ahead"};
     size_t counts[PARTS + 1] = {0};
     for (size_t i = 0; i < mc_weights_count(loader->weights); i++) {
-        int part = part_of(mc_weights_at(loader->weights, i)->name);
+        int part = part_of(&lm->spec, mc_weights_at(loader->weights, i)->name);
         if (part >= 0) counts[part]++;
     }
     for (int i = 0; i < PARTS; i++)
@@ -280,17 +364,14 @@ static bool is_spare_head(const mc_lm *lm, const char *name) {
     return lm->tied && at && (at == name || at[-1] == '.');
 }
 
-/* Whether a tensor is of keys or values in a layer that reads those of another. */
-static bool is_spare_key(const mc_lm *lm, const char *name) {
+bool mc_lm_spares(const mc_decoder_spec *spec, const char *name) {
     static const int slots[] = {MC_ATTENTION_K, MC_ATTENTION_V, MC_ATTENTION_K_NORM};
-    int layer, at = 0;
-    const char *rest = mc_decoder_name(mc_str_of(name)).ptr;
-    if (sscanf(rest, "layers.%4d.%n", &layer, &at) != 1 || !at || layer < 0 ||
-        layer >= lm->spec.n_layers || mc_spec_source(&lm->spec, layer) == layer)
-        return false;
+    const char *rest;
+    int layer = layer_of(spec, name, &rest);
+    if (layer < 0 || layer >= spec->n_layers || mc_spec_source(spec, layer) == layer) return false;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
         mc_str slot = mc_str_of(mc_block_attention.slots[slots[i]].name);
-        if (mc_str_starts(mc_str_of(rest + at), slot)) return true;
+        if (mc_str_starts(mc_str_of(rest), slot)) return true;
     }
     return false;
 }
@@ -298,8 +379,8 @@ static bool is_spare_key(const mc_lm *lm, const char *name) {
 static mica_status list_unused(const mc_loader *loader, const mc_lm *lm, mc_names *unused) {
     for (size_t i = 0; i < mc_weights_count(loader->weights); i++) {
         const char *name = mc_weights_at(loader->weights, i)->name;
-        if (!loader->used[i] && !mc_lm_ignores(name) && !is_spare_head(lm, name) &&
-            !is_spare_key(lm, name))
+        if (!loader->used[i] && !mc_lm_ignores(&lm->spec, name) && !is_spare_head(lm, name) &&
+            !mc_lm_spares(&lm->spec, name))
             MC_TRY(mc_names_add(unused, name));
     }
     return MICA_OK;
@@ -339,6 +420,20 @@ static mica_status make_rope(mc_lm *lm, int i) {
     mica_status status = make_amplitudes(lm, i, room);
     mc_free(room);
     return status == MICA_OK ? mica_scope_status(lm->scope) : status;
+}
+
+static mica_status make_ropes(mc_lm *lm) {
+    for (int i = 0; i < MC_MAX_ROPES; i++)
+        MC_TRY(make_rope(lm, i));
+    return MICA_OK;
+}
+
+mica_status mc_lm_stretch(mc_lm *lm) {
+    for (int i = 0; i < MC_MAX_ROPES; i++)
+        lm->spec.ropes[i].stretched = lm->spec.ropes[i].kind == MC_ROPE_LONG;
+    lm->spec.context = lm->spec.long_context;
+    lm->spec.long_context = 0;
+    return make_ropes(lm);
 }
 
 static void describe(const mc_loader *loader, mc_lm *lm) {
@@ -386,9 +481,9 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     MC_TRY(mc_ranker_load(loader, lm, folder));
     MC_TRY(check_missing(loader, folder));
     MC_TRY(mc_sentence_load(lm, folder));
-    for (int i = 0; i < MC_MAX_ROPES; i++)
-        MC_TRY(make_rope(lm, i));
+    MC_TRY(make_ropes(lm));
     describe(loader, lm);
+    MC_TRY(note_published(loader, lm));
     MC_TRY(note_ignored(loader, lm));
     return note_unused(loader, lm);
 }

@@ -6,6 +6,8 @@
 #include "model/lm.h"
 #include "model/sentence.h"
 
+#include <mica/group.h>
+
 /* Opens the model in a folder for a device, which must outlive it.
  *
  *  options  of its weights; NULL: the defaults. If weights are neither read nor prefetched,
@@ -30,9 +32,29 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
  *          adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
+/* Makes what an adapter has of experts pairs of the matrices that the model has, whatever names and
+ * layouts they came in.
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming the tensor; MICA_EUNSUPPORTED DoRA; MICA_ENOMEM */
+struct mc_adapter;
+mica_status mc_adapter_fit(struct mc_adapter *adapter, const mc_decoder_spec *spec);
+
+/* Gives a model with a spec.long_context that context, before the first pass: its RoPE takes the
+ * divisors for long texts, for all texts. errors  MICA_ENOMEM; those of mica_from_data */
+mica_status mc_lm_stretch(mc_lm *lm);
+
+/* Leaves a rank its part of an open model (model/split.h), before the first pass. The group is
+ * kept until the model is closed; one of one rank changes nothing.
+ *
+ *  errors  MICA_EUNSUPPORTED the model is no decoder with a head; MICA_ENOMEM; those of
+ *          mica_eval */
+mica_status mc_lm_split(mc_lm *lm, mica_group *group);
+
 /* Whether a tensor or module is one that no decoder has: of parts for images, sound, or tokens
- * ahead; or what is computed from the config. */
-bool mc_lm_ignores(const char *name);
+ * ahead; or what is computed from the config. spec NULL: it is not known */
+bool mc_lm_ignores(const mc_decoder_spec *spec, const char *name);
+
+/* Whether a tensor is of keys or values in a layer that reads those of another. */
+bool mc_lm_spares(const mc_decoder_spec *spec, const char *name);
 
 /* Whether two modules have the same weights in the files: tensors, scales and biases. */
 bool mc_lm_same_matrix(const mc_weights *weights, const char *a, const char *b);
@@ -56,6 +78,10 @@ typedef struct mc_loader {
     bool mixed;                     /* some are quantised differently */
     bool as_stated;                 /* some are as the config says of all */
 } mc_loader;
+
+/* A tensor's data as an array: where it lies in the files, or made of what lies there.
+ * errors  those of mc_made_fill */
+mica_status mc_weight_leaf(mica_scope *scope, const mc_weight_tensor *tensor, mica_array *array);
 
 /* Loads the matrix `module`.weight, or `module` if the files call it so, of linear->out rows (0:
  * any number), linear->in columns, and linear->experts, transposed or not; nothing else of it is
@@ -90,6 +116,11 @@ mica_status mc_sentence_load(mc_lm *lm, const char *folder);
  *  errors  MICA_EUNSUPPORTED an activation (the text lists those that mica knows); those of the
  *          config readers and of mc_linear_load */
 mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm, const char *folder);
+
+/* Reads what makes scores of the logits of a cross-encoder: ranker->sigmoid.
+ *  root    config.json
+ *  errors  MICA_EUNSUPPORTED another activation; those of the config readers */
+mica_status mc_ranker_scores(const mc_config_scope *root, const char *folder, mc_ranker *ranker);
 
 /* Makes a vector [n] of floats f32, `offset` added to each element. */
 mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t n,

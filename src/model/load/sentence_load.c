@@ -301,7 +301,9 @@ static mica_status load_out(mc_loader *loader, const mc_lm *lm, const char *modu
 }
 
 /* ModernBERT's: a LayerNorm follows, and the mean of all tokens may be what is read. */
-static mica_status load_modern(mc_loader *loader, mc_lm *lm, const mc_config_scope *root) {
+static mica_status load_norm(mc_loader *loader, mc_lm *lm, const mc_config_scope *root,
+                             const char *norm) {
+    char text[NAME_BYTES + 8];
     mc_ranker *r = lm->ranker;
     mc_str pooling = MC_STR("cls");
     r->activation = MC_SENTENCE_GELU;
@@ -309,17 +311,11 @@ static mica_status load_modern(mc_loader *loader, mc_lm *lm, const mc_config_sco
     r->norm_eps = lm->spec.norm_eps;
     MC_TRY(mc_config_str(root, "classifier_pooling", MC_OPTIONAL, &pooling));
     r->mean = mc_str_is(pooling, "mean");
-    MC_TRY(load_square(loader, lm, "head.dense", &r->dense));
-    MC_TRY(mc_vector_load(loader, "head.norm.weight", lm->spec.hidden, 0.0, &r->norm));
-    if (has_bias(loader, "head.norm"))
-        MC_TRY(mc_vector_load(loader, "head.norm.bias", lm->spec.hidden, 0.0, &r->norm_bias));
-    return load_out(loader, lm, "classifier", &r->out);
-}
-
-static mica_status load_tanh(mc_loader *loader, mc_lm *lm, const char *dense, const char *out) {
-    lm->ranker->activation = MC_SENTENCE_TANH;
-    MC_TRY(load_square(loader, lm, dense, &lm->ranker->dense));
-    return load_out(loader, lm, out, &lm->ranker->out);
+    snprintf(text, sizeof text, "%s.weight", norm);
+    MC_TRY(mc_vector_load(loader, text, lm->spec.hidden, 0.0, &r->norm));
+    if (!has_bias(loader, norm)) return MICA_OK;
+    snprintf(text, sizeof text, "%s.bias", norm);
+    return mc_vector_load(loader, text, lm->spec.hidden, 0.0, &r->norm_bias);
 }
 
 static mica_status read_score(const mc_config_scope *scope, const char *key, mc_ranker *ranker) {
@@ -351,26 +347,43 @@ static mica_status read_scores(const mc_config_scope *settings, const mc_config_
     return MICA_OK;
 }
 
-static mica_status load_scores(mc_lm *lm, const char *folder) {
+mica_status mc_ranker_scores(const mc_config_scope *root, const char *folder, mc_ranker *ranker) {
     mc_config *settings = NULL;
     MC_TRY(mc_config_load(folder, "config_sentence_transformers.json", MC_OPTIONAL, &settings));
-    mc_config_scope saved = mc_config_root(settings), root = mc_config_root(lm->config);
-    mica_status status = read_scores(&saved, &root, lm->ranker);
+    mc_config_scope saved = mc_config_root(settings);
+    mica_status status = read_scores(&saved, root, ranker);
     mc_config_close(&settings);
     return status;
 }
 
+/* The whole name of what a head's states meet first. */
+static const char *dense_name(const mc_loader *loader, const mc_ranker_names *names,
+                              char text[NAME_BYTES]) {
+    snprintf(text, NAME_BYTES, "%s%s", names->inner ? loader->prefix : "", names->dense);
+    return text;
+}
+
+/* NULL: the files have no head. */
+static const mc_ranker_names *find_head(const mc_loader *loader) {
+    char dense[NAME_BYTES];
+    const mc_ranker_names *names;
+    for (size_t i = 0; (names = mc_ranker_names_at(i)); i++)
+        if (has(loader, names->out) &&
+            (names->outs || has(loader, dense_name(loader, names, dense))))
+            return names;
+    return NULL;
+}
+
 mica_status mc_ranker_load(mc_loader *loader, mc_lm *lm, const char *folder) {
     mc_config_scope root = mc_config_root(lm->config);
-    char pooler[NAME_BYTES];
-    snprintf(pooler, sizeof pooler, "%spooler.dense", loader->prefix);
-    bool roberta = has(loader, "classifier.out_proj"), modern = has(loader, "head.dense");
-    bool bert = has(loader, pooler);
-    if (!lm->spec.both_ways || !(roberta || (has(loader, "classifier") && (modern || bert))))
-        return MICA_OK;
+    char dense[NAME_BYTES];
+    const mc_ranker_names *names = lm->spec.both_ways ? find_head(loader) : NULL;
+    if (!names) return MICA_OK;
     lm->ranker = mc_calloc(1, sizeof *lm->ranker);
     if (!lm->ranker) return mc_fail_nomem("the head of a model");
-    MC_TRY(load_scores(lm, folder));
-    if (roberta) return load_tanh(loader, lm, "classifier.dense", "classifier.out_proj");
-    return modern ? load_modern(loader, lm, &root) : load_tanh(loader, lm, pooler, "classifier");
+    MC_TRY(mc_ranker_scores(&root, folder, lm->ranker));
+    lm->ranker->activation = MC_SENTENCE_TANH;
+    if (names->norm) MC_TRY(load_norm(loader, lm, &root, names->norm));
+    MC_TRY(load_square(loader, lm, dense_name(loader, names, dense), &lm->ranker->dense));
+    return load_out(loader, lm, names->out, &lm->ranker->out);
 }

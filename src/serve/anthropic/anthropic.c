@@ -214,9 +214,7 @@ static bool count_tokens(mc_exchange *http) {
     mc_put_open(&put, NULL, '{');
     mc_put_int(&put, "input_tokens", (int64_t)prompt.n);
     mc_put_close(&put, '}');
-    if (put.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
+    return mc_exchange_send(http, &put);
 }
 
 static const mc_endpoint endpoints[] = {

@@ -219,16 +219,19 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
                            : mc_fail_nomem("an answer");
 }
 
-/* Takes some of the answer's text. false: it ends here, by a stop sequence or because nobody can
- * take it. */
-static bool take_text(message_job *message, mc_str piece, mc_stop_mode mode) {
+/* Takes some of the answer's text, of a token; id -1: of none. No stop sequence goes on behind a
+ * mark. false: it ends here, by a stop sequence or because nobody can take it. */
+static bool take_text(message_job *message, int32_t id, mc_str piece, mc_stop_mode mode) {
     mc_completion *job = &message->job;
     mc_str text = {NULL, 0};
-    bool found = false;
+    bool found = false, special, mark = mc_answer_mark_of(&job->form.format, id, &special).len > 0;
     if (mc_answer_form_is_forced(&job->form) && mode == MC_STOPS_ON) mode = MC_STOPS_IGNORED;
     mica_status status = mc_stop_text_push(&message->stops, piece.ptr, piece.len, mode, &text.ptr,
                                            &text.len, &found);
-    if (status == MICA_OK) status = mc_splitter_push(message->splitter, text.ptr, text.len);
+    if (status == MICA_OK && !found && mark)
+        status = mc_stop_text_break(&message->stops, &text.ptr, &text.len);
+    if (status == MICA_OK)
+        status = mc_splitter_push_token(message->splitter, found ? -1 : id, text.ptr, text.len);
     bool done = mc_completion_note(job, status);
     if (found) message->stop = mc_stop_text_found(&message->stops);
     job->stopped = found;
@@ -237,14 +240,14 @@ static bool take_text(message_job *message, mc_str piece, mc_stop_mode mode) {
 
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
     (void)choice;
-    return take_text(message_of(job), (mc_str){token->text, token->len}, MC_STOPS_ON);
+    return take_text(message_of(job), token->id, (mc_str){token->text, token->len}, MC_STOPS_ON);
 }
 
 static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) {
     message_job *message = message_of(job);
     (void)choice;
     message->finish = end->finish;
-    if (!message->stop && !take_text(message, MC_STR(""), MC_STOPS_LAST)) return;
+    if (!message->stop && !take_text(message, -1, MC_STR(""), MC_STOPS_LAST)) return;
     mc_completion_note(job, mc_splitter_end(message->splitter));
 }
 

@@ -24,6 +24,13 @@ void mc_put_close(mc_put *put, char bracket) {
     put->comma = true;
 }
 
+void mc_put_list(mc_put *put, const char *key, const mc_buffer *elements) {
+    mc_put_open(put, key, '[');
+    if (elements->len && !put->failed)
+        put->failed = !mc_buffer_add(put->out, elements->data, elements->len);
+    mc_put_close(put, ']');
+}
+
 void mc_put_text(mc_put *put, const char *key, const char *text) {
     if (text)
         mc_put_str(put, key, mc_str_of(text));

@@ -28,6 +28,8 @@ static inline mc_put mc_put_into(mc_buffer *out) {
 
 void mc_put_open(mc_put *put, const char *key, char bracket);
 void mc_put_close(mc_put *put, char bracket);
+/* An array of elements that are written, with commas between them. */
+void mc_put_list(mc_put *put, const char *key, const mc_buffer *elements);
 void mc_put_text(mc_put *put, const char *key, const char *text); /* NULL: null */
 void mc_put_str(mc_put *put, const char *key, mc_str text);       /* U+FFFD for what is not UTF-8 */
 void mc_put_int(mc_put *put, const char *key, int64_t value);

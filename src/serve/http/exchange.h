@@ -155,6 +155,8 @@ void mc_exchange_leave_out(mc_exchange *http, const char *text);
 
 /* Sends http->out as the whole answer. content_type NULL: "application/json". */
 void mc_exchange_reply(mc_exchange *http, int status, const char *content_type);
+/* The same where all was written to it; false: that needed more memory. */
+bool mc_exchange_send(mc_exchange *http, const mc_put *put);
 
 /* Sends a file as the whole answer. fd: taken over. */
 void mc_exchange_reply_file(mc_exchange *http, int fd, uint64_t bytes, const char *content_type);

@@ -3,7 +3,7 @@
 #include "engine/model.h"
 #include "grammar/reasoning.h"
 #include "serve/common/put.h"
-#include "text/find.h"
+#include "text/chat/chat_shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ void mc_answer_form_leave_out(mc_answer_form *form, mc_str type, mc_str name) {
 
 bool mc_answer_form_prepare(mc_answer_form *form, const mica_model *model, mc_failure *failure) {
     const char *name = form->fields[FIELD_THINKING];
-    form->format = mc_answer_format_find(mc_model_template(model));
+    form->format = *mc_model_format(model);
     if (form->advised && !form->format.think_end) {
         form->limited = false;
         if (form->thinking == MC_PROMPT_THINKING_ON) form->thinking = MC_PROMPT_THINKING_DEFAULT;
@@ -85,10 +85,7 @@ void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str eff
         const char *effort;
         int64_t budget;
     } rows[] = {{"minimal", 1024}, {"low", 1024}, {"medium", 8192}, {"high", 24576}};
-    const mc_str variable = MC_STR("reasoning_effort");
-    if (form->limited || !form->format.think_end ||
-        mc_find(chat_template, variable, 0) < chat_template.len)
-        return;
+    if (form->limited || !form->format.think_end || mc_chat_shape_effort(chat_template)) return;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (effort.ptr && mc_str_is(effort, rows[i].effort)) {
             form->limited = true;

@@ -72,7 +72,7 @@ bool mc_answer_form_check(const mc_answer_form *form, const mica_model *model, s
                           mc_failure *failure);
 
 /* Sets a budget for thoughts by the word of an effort, where none is given and the chat template
- * marks thoughts but has no variable reasoning_effort: 1024 tokens for minimal and low, 8192 for
+ * marks thoughts but has no variable for one: 1024 tokens for minimal and low, 8192 for
  * medium, 24576 for high, none for other words, as Google's API for OpenAI's clients maps them. */
 void mc_answer_form_limit(mc_answer_form *form, mc_str chat_template, mc_str effort);
 

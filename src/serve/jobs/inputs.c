@@ -14,17 +14,39 @@ static bool has_empty_text(mc_json value) {
     return false;
 }
 
-bool mc_inputs_read(mc_json value, const char *name, const mica_model *model, bool embedded,
-                    mc_inputs *inputs, mc_failure *failure) {
-    const mica_tokenizer *tok = mica_model_tokenizer(model);
+bool mc_input_reader(const mica_model *model, const mc_input_form *form, mc_text_reader *own,
+                     const mc_text_reader **reader, mc_failure *failure) {
     const mc_session_model *local;
     mica_status status = mc_model_local(model, &local);
+    const char *field = form->prompt.ptr ? "prompt" : "prompt_name";
+    *reader = NULL;
     if (status != MICA_OK) return mc_failure_of(failure, status, "model");
-    const mc_lm *embedder = embedded && mc_encodes(local->lm) ? local->lm : NULL;
-    if (!embedder && has_empty_text(value))
+    if (!mc_encodes(local->lm))
+        return !(form->prompt.ptr || form->prompt_name.len) ||
+               mc_failure_set(failure, 400, "invalid_value", field,
+                              "%s: is for embedders, which the model is not", field);
+    status = mc_text_reader_init(local->tokenizer, local->lm,
+                                 form->prompt.ptr ? MC_STR("") : form->prompt_name, own);
+    if (status == MICA_OK && form->prompt.ptr)
+        status = mc_text_reader_set_prompt(own, form->prompt);
+    own->whole = form->whole;
+    *reader = own;
+    return status == MICA_OK || mc_failure_of(failure, status, field);
+}
+
+bool mc_inputs_read(mc_json value, const char *name, const mica_model *model,
+                    const mc_input_form *form, mc_inputs *inputs, mc_failure *failure) {
+    const mica_tokenizer *tok = mica_model_tokenizer(model);
+    const mc_session_model *local;
+    const mc_text_reader *reader = NULL;
+    mc_text_reader own;
+    mica_status status = mc_model_local(model, &local);
+    if (status != MICA_OK) return mc_failure_of(failure, status, "model");
+    if (form && !mc_input_reader(model, form, &own, &reader, failure)) return false;
+    if (!reader && has_empty_text(value))
         return mc_failure_set(failure, 400, "invalid_value", name, "%s: a text is empty", name);
-    if (!mc_prompts_read(value, name, tok, mica_tokenizer_vocab_size(tok), embedder,
-                         &inputs->prompts, &inputs->count, failure))
+    if (!mc_prompts_read(value, name, tok, mica_tokenizer_vocab_size(tok), reader, &inputs->prompts,
+                         &inputs->count, failure))
         return false;
     for (size_t i = 0; i < inputs->count; i++) {
         const mc_completion_prompt *prompt = &inputs->prompts[i];

@@ -2,14 +2,14 @@
 
 #include "base/alloc.h"
 #include "serve/common/ids.h"
-#include "task/encode_text.h"
 #include "text/chat/prompt.h"
 
 static bool read_text(mc_str text, const char *name, const mica_tokenizer *tok,
-                      const mc_lm *embedder, mc_completion_prompt *prompt, mc_failure *failure) {
-    mica_status status =
-        embedder ? mc_encode_ids(tok, embedder, NULL, text, &prompt->ids, &prompt->n, &prompt->skip)
-                 : mc_prompt_encode(tok, text.ptr, text.len, &prompt->ids, &prompt->n);
+                      const mc_text_reader *reader, mc_completion_prompt *prompt,
+                      mc_failure *failure) {
+    mica_status status = reader
+                             ? mc_encode_ids(reader, text, &prompt->ids, &prompt->n, &prompt->skip)
+                             : mc_prompt_encode(tok, text.ptr, text.len, &prompt->ids, &prompt->n);
     return status == MICA_OK || mc_failure_of(failure, status, name);
 }
 
@@ -23,13 +23,14 @@ static bool read_ids(mc_json array, const char *name, size_t vocab, mc_completio
 }
 
 static bool read_one(mc_json value, const char *name, const mica_tokenizer *tok, size_t vocab,
-                     const mc_lm *embedder, mc_completion_prompt *prompt, mc_failure *failure) {
+                     const mc_text_reader *reader, mc_completion_prompt *prompt,
+                     mc_failure *failure) {
     mc_str text;
     bool is_text = mc_json_get_str(value, &text);
     if (!is_text && mc_json_get_type(value) != MC_JSON_ARRAY)
         return mc_failure_set(failure, 400, "invalid_type", name,
                               "%s: want a text, texts, token ids, or arrays of them", name);
-    if (!(is_text ? read_text(text, name, tok, embedder, prompt, failure)
+    if (!(is_text ? read_text(text, name, tok, reader, prompt, failure)
                   : read_ids(value, name, vocab, prompt, failure)))
         return false;
     return prompt->n > 0 ||
@@ -45,7 +46,7 @@ static bool is_one(mc_json value) {
 }
 
 bool mc_prompts_read(mc_json value, const char *name, const mica_tokenizer *tok, size_t vocab,
-                     const mc_lm *embedder, mc_completion_prompt **prompts, size_t *count,
+                     const mc_text_reader *reader, mc_completion_prompt **prompts, size_t *count,
                      mc_failure *failure) {
     size_t n = is_one(value) ? 1 : mc_json_count(value), i = 0;
     *prompts = NULL;
@@ -57,10 +58,10 @@ bool mc_prompts_read(mc_json value, const char *name, const mica_tokenizer *tok,
     if (!all) return mc_failure_of(failure, mc_fail_nomem("prompts"), NULL);
     bool done = true;
     if (is_one(value)) {
-        done = read_one(value, name, tok, vocab, embedder, all, failure);
+        done = read_one(value, name, tok, vocab, reader, all, failure);
     } else {
         for (mc_json_iter it = mc_json_begin(value); done && mc_json_next(&it); i++)
-            done = read_one(it.value, name, tok, vocab, embedder, &all[i], failure);
+            done = read_one(it.value, name, tok, vocab, reader, &all[i], failure);
     }
     if (!done) {
         mc_prompts_free(all, n);

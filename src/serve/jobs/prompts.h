@@ -4,8 +4,8 @@
 #define SERVE_JOBS_PROMPTS_H
 
 #include "base/json.h"
-#include "model/lm.h"
 #include "serve/jobs/completion.h"
+#include "task/encode_text.h"
 
 enum { MC_PROMPTS = 2048 }; /* of a request */
 
@@ -14,11 +14,11 @@ enum { MC_PROMPTS = 2048 }; /* of a request */
  *
  *  name      the field's, for the failure.
  *  vocab     ids are below it.
- *  embedder  NULL; or texts get its default prompt, and are cut to its maximum.
+ *  reader    NULL; or texts are read by it, as an embedder's.
  *  prompts   receives [*count], freed with mc_prompts_free.
  *  returns   false: *failure says why, and *prompts is NULL */
 bool mc_prompts_read(mc_json value, const char *name, const mica_tokenizer *tok, size_t vocab,
-                     const mc_lm *embedder, mc_completion_prompt **prompts, size_t *count,
+                     const mc_text_reader *reader, mc_completion_prompt **prompts, size_t *count,
                      mc_failure *failure);
 void mc_prompts_free(mc_completion_prompt *prompts, size_t count);
 

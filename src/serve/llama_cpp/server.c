@@ -384,12 +384,6 @@ static bool infill(mc_exchange *http) {
 
 /* ---- what the server is ---- */
 
-static bool finish(mc_exchange *http, const mc_put *put) {
-    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
-}
-
 static mc_served *take_model(mc_exchange *http, const char *name) {
     return mc_models_take(&http->server->models, http, (mc_str){name, name ? strlen(name) : 0});
 }
@@ -430,7 +424,7 @@ static bool tell_properties(mc_exchange *http) {
     snprintf(build, sizeof build, "mica %s", mica_version());
     mc_put_text(&put, "build_info", build);
     mc_put_close(&put, '}');
-    return finish(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 static bool tell_slots(mc_exchange *http) {
@@ -455,7 +449,7 @@ static bool tell_slots(mc_exchange *http) {
         mc_put_close(&put, '}');
     }
     mc_put_close(&put, ']');
-    return finish(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 #define COMPLETION_TABLES                                              \

@@ -184,7 +184,7 @@ static mica_status take_options(mc_models *models, const mica_loading_options *g
     mc_loading *loading = &models->loading;
     bool done = true;
     if (given->model)
-        MC_TRY(MC_OPTIONS_COPY(mica_model_options, chat_template, &loading->model, given->model));
+        MC_TRY(MC_OPTIONS_COPY(mica_model_options, group, &loading->model, given->model));
     mica_model_options *model = &loading->model;
     if (model->device) mc_device_retain(model->device);
     model->engine = copy(model->engine, &done);

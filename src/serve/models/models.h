@@ -102,6 +102,8 @@ typedef struct mc_model_row {
     int64_t expires;      /* when it is closed if nobody asks; -1: never */
     uint64_t cache_bytes; /* budget of a loaded one */
     int64_t max_tokens;   /* that its answers may have; 0: no limit, or it is not loaded */
+    /* Of a loaded one: what it can be asked for. */
+    bool completes, embeds, ranks, calls, thinks;
     mica_model_info info; /* of one that is not loaded: family, architecture, quantization and
                              weight_bytes; else "" and 0 */
 } mc_model_row;

@@ -1,10 +1,14 @@
 /* The models of a server for those who list them. */
+#include "answer/format.h"
 #include "base/alloc.h"
 #include "base/system.h"
 #include "engine/model.h"
+#include "model/sentence.h"
 #include "serve/models/loader.h"
 #include "serve/models/models.h"
 #include "session/session.h"
+#include "task/encode.h"
+#include "text/find.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +83,19 @@ static int64_t longest_answer(const mc_served *served, int64_t context) {
     return limit && (limit < context || !context) ? limit : context;
 }
 
+/* An embedder or ranker with a language model's layers says no next token that means anything. */
+static void set_uses(const mica_model *model, mc_model_row *row) {
+    const mc_session_model *local;
+    mc_str template = mc_model_template(model);
+    const mc_lm *lm = mc_model_local(model, &local) == MICA_OK ? local->lm : NULL;
+    row->embeds = lm && !lm->ranker && mc_encodes(lm) &&
+                  (!lm->sentence || mc_sentence_check(lm->sentence) == MICA_OK);
+    row->ranks = lm && (lm->ranker || (lm->sentence && lm->sentence->answers));
+    row->completes = !lm || (!lm->spec.both_ways && !row->embeds && !row->ranks);
+    row->calls = row->completes && mc_find(template, MC_STR("tools"), 0) < template.len;
+    row->thinks = row->completes && mc_model_format(model)->think_end;
+}
+
 static void add_loaded(listing *l, const mc_served *served) {
     mc_model_row *row = add(l, served->name, served->base, served->created);
     uint64_t expires = mc_served_expires(served), now = mc_now_us();
@@ -87,6 +104,7 @@ static void add_loaded(listing *l, const mc_served *served) {
     row->info.struct_bytes = sizeof row->info;
     mica_model_get_info(served->model, &row->info);
     row->max_tokens = longest_answer(served, row->info.context_length);
+    set_uses(served->model, row);
     row->info.family = copy(l, row->info.family);
     row->info.architecture = copy(l, row->info.architecture);
     row->info.quantization = copy(l, row->info.quantization);

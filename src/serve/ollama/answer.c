@@ -30,13 +30,6 @@ static ollama_job *job_of(mc_completion *job) {
     return (ollama_job *)(void *)job;
 }
 
-static void put_elements(mc_put *put, const char *key, const mc_buffer *elements) {
-    mc_put_open(put, key, '[');
-    if (elements->len && !put->failed)
-        put->failed = !mc_buffer_add(put->out, elements->data, elements->len);
-    mc_put_close(put, ']');
-}
-
 static mc_str str_of(const mc_buffer *buffer) {
     return (mc_str){buffer->data ? buffer->data : "", buffer->len};
 }
@@ -55,7 +48,7 @@ static void put_answer(mc_put *put, bool chat, const char *model, const ollama_j
     }
     mc_put_str(put, chat ? "content" : "response", str_of(text));
     if (thoughts->len) mc_put_str(put, "thinking", str_of(thoughts));
-    if (calls->len) put_elements(put, "tool_calls", calls);
+    if (calls->len) mc_put_list(put, "tool_calls", calls);
     if (chat) mc_put_close(put, '}');
 }
 
@@ -76,21 +69,6 @@ static void put_end(mc_put *put, const ollama_job *at) {
     put_ns(put, "eval_duration", at->metrics.decode_seconds);
 }
 
-static void put_logprob(mc_put *put, ollama_job *at, const mica_token *token) {
-    const mica_tokenizer *tok = mica_model_tokenizer(at->job.served->model);
-    mc_put_open(put, NULL, '{');
-    mc_openai_put_token(put, tok, token->id, (double)token->logprob, &at->token);
-    mc_put_open(put, "top_logprobs", '[');
-    for (size_t i = 0; i < token->alternative_count; i++) {
-        const mica_alternative *other = &token->alternatives[i];
-        mc_put_open(put, NULL, '{');
-        mc_openai_put_token(put, tok, other->id, (double)other->logprob, &at->token);
-        mc_put_close(put, '}');
-    }
-    mc_put_close(put, ']');
-    mc_put_close(put, '}');
-}
-
 /* ---- streamed ---- */
 
 static mc_put begin_line(ollama_job *at) {
@@ -108,7 +86,7 @@ static bool send_pieces(ollama_job *at) {
     mc_put put = begin_line(at);
     put_answer(&put, at->chat, mc_models_name(at->job.http), at);
     mc_put_bool(&put, "done", false);
-    if (at->logprobs && at->numbers.len) put_elements(&put, "logprobs", &at->numbers);
+    if (at->logprobs && at->numbers.len) mc_put_list(&put, "logprobs", &at->numbers);
     mc_put_close(&put, '}');
     mc_buffer_clear(&at->text);
     mc_buffer_clear(&at->thoughts);
@@ -142,7 +120,7 @@ static void send_whole(ollama_job *at) {
     mc_put put = mc_put_into(&http->out);
     put_answer(&put, at->chat, mc_models_name(at->job.http), at);
     put_end(&put, at);
-    if (at->logprobs) put_elements(&put, "logprobs", &at->numbers);
+    if (at->logprobs) mc_put_list(&put, "logprobs", &at->numbers);
     mc_put_close(&put, '}');
     if (put.failed) mc_failure_of(&at->job.failure, mc_fail_nomem("an answer"), NULL);
     http->failure = at->job.failure;
@@ -183,12 +161,12 @@ static mica_status take_piece(void *user, const mc_piece *piece) {
 static bool on_token(mc_completion *job, size_t choice, const mica_token *token) {
     ollama_job *at = job_of(job);
     (void)choice;
-    if (!mc_completion_note(job, mc_splitter_push(at->splitter, token->text, token->len)))
-        return false;
+    mica_status status = mc_splitter_push_token(at->splitter, token->id, token->text, token->len);
+    if (!mc_completion_note(job, status)) return false;
     if (at->logprobs && token->id >= 0) {
         mc_put put = mc_put_into(&at->numbers);
         put.comma = at->numbers.len > 0;
-        put_logprob(&put, at, token);
+        mc_openai_put_logprob(&put, mica_model_tokenizer(at->job.served->model), token, &at->token);
         if (put.failed) return mc_completion_note(job, mc_fail_nomem("an answer"));
     }
     return !at->stream || !has_pieces(at) || send_pieces(at);
@@ -304,7 +282,7 @@ static bool reply_empty(mc_exchange *http, bool chat, const char *model, const c
     mc_put_bool(&put, "done", true);
     mc_put_text(&put, "done_reason", reason);
     mc_put_close(&put, '}');
-    return mc_ollama_reply(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 /* Has a model closed when it has no requests, without loading it for that. */

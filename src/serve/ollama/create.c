@@ -134,7 +134,7 @@ bool mc_ollama_create(mc_exchange *http) {
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "status", "success");
     mc_put_close(&put, '}');
-    if (!values.stream) return mc_ollama_reply(http, &put);
+    if (!values.stream) return mc_exchange_send(http, &put);
     if (put.failed || !mc_buffer_add_byte(&http->out, '\n'))
         return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
     mc_exchange_reply(http, 200, "application/x-ndjson");

@@ -5,7 +5,6 @@
 #include "serve/jobs/inputs.h"
 #include "serve/jobs/prompts.h"
 #include "serve/jobs/state.h"
-#include "serve/openai/embeddings.h"
 
 #include "base/alloc.h"
 #include "engine/model.h"
@@ -47,8 +46,10 @@ const mc_field mc_ollama_embed_fields[MC_OLLAMA_EMBED_FIELDS] = {
      .help = "a text, or up to 2048 texts. Without any, the answer says that the model is loaded"},
     {.name = "truncate",
      .kind = MC_FIELD_BOOL,
+     .initial = 1,
      .offset = AT(truncate),
-     .help = "cut the end of a text that is longer than the context instead of refusing it"},
+     .help = "cut the end of a text that is longer than the context, or an embedder's maximum; "
+             "false: refuse it"},
     {.name = "dimensions",
      .kind = MC_FIELD_INT,
      .min = 1,
@@ -72,7 +73,8 @@ typedef struct vectors {
     mc_evaluation evaluation;
     mc_completion_prompt *prompts; /* [count] */
     size_t count, dimensions;
-    bool older; /* /api/embeddings: one vector, which is not normalised */
+    const mc_lm *lm; /* of run */
+    bool older;      /* /api/embeddings: one vector, which is not normalised */
     mica_embed_options options;
 } vectors;
 
@@ -87,7 +89,7 @@ static bool put_vector(mc_put *put, const char *key, vectors *at, const mica_emb
     float *vector = (float *)(uintptr_t)row->vector;
     if (row->status != MICA_OK)
         return mc_evaluation_fail(&at->evaluation, mc_fail(row->status, "%s", row->error), "input");
-    if (at->dimensions < results->width) mc_embeddings_shorten(vector, at->dimensions);
+    mc_vector_shorten(at->lm, &at->options, vector);
     mc_put_open(put, key, '[');
     for (size_t k = 0; k < at->dimensions; k++)
         mc_put_real(put, NULL, (double)vector[k]);
@@ -127,6 +129,7 @@ static bool run_embeddings(mc_evaluation *evaluation) {
     if (status != MICA_OK) return mc_failure_of(&http->failure, status, "model");
     mica_embed_results *results = NULL;
     mc_text *texts = NULL;
+    at->lm = local->lm;
     status = mc_inputs_texts(at->prompts, at->count, &texts);
     if (status == MICA_OK) status = mc_embed_texts(local, texts, at->count, &at->options, &results);
     mc_free(texts);
@@ -183,22 +186,23 @@ static bool is_empty(mc_json input) {
 /* Sets what is to be computed. input NONE, or empty: nothing. */
 static bool prepare(vectors *at, const embed_values *values, mc_json input, mc_failure *failure) {
     mica_model_info info = {.struct_bytes = sizeof info};
-    const mc_session_model *local;
-    bool encodes =
-        mc_model_local(at->evaluation.served->model, &local) == MICA_OK && mc_encodes(local->lm);
-    const mc_lm *embedder = encodes ? local->lm : NULL;
-    const mica_tokenizer *tok = mica_model_tokenizer(at->evaluation.served->model);
-    mica_model_get_info(at->evaluation.served->model, &info);
-    int64_t width = mc_encode_model_width(at->evaluation.served->model);
+    const mica_model *model = at->evaluation.served->model;
+    const mica_tokenizer *tok = mica_model_tokenizer(model);
+    const mc_input_form form = {.whole = !at->older && !values->truncate};
+    const mc_text_reader *reader;
+    mc_text_reader own;
+    mica_model_get_info(model, &info);
+    int64_t width = mc_encode_model_width(model);
     if (values->dimensions > width)
         return mc_failure_set(failure, 400, "invalid_value", "dimensions",
                               "dimensions: the model's vectors have %lld numbers",
                               (long long)width);
     at->dimensions = (size_t)(values->dimensions ? values->dimensions : width);
+    at->options.dimensions = values->dimensions;
     if (is_empty(input)) return true;
-    return check_texts(input, failure) &&
+    return check_texts(input, failure) && mc_input_reader(model, &form, &own, &reader, failure) &&
            mc_prompts_read(input, at->older ? "prompt" : "input", tok,
-                           mica_tokenizer_vocab_size(tok), embedder, &at->prompts, &at->count,
+                           mica_tokenizer_vocab_size(tok), reader, &at->prompts, &at->count,
                            failure) &&
            fit(at, values->truncate, info.context_length, failure);
 }

@@ -89,7 +89,7 @@ static bool put_list(mc_exchange *http, bool running) {
     mc_put_close(&put, '}');
     mc_arena_deinit(&arena);
     put.failed = put.failed || status != MICA_OK;
-    return mc_ollama_reply(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 bool mc_ollama_tags(mc_exchange *http) {
@@ -105,7 +105,7 @@ bool mc_ollama_version(mc_exchange *http) {
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "version", mica_version());
     mc_put_close(&put, '}');
-    return mc_ollama_reply(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 /* ---- one model ---- */
@@ -161,6 +161,17 @@ static void put_properties(mc_put *put, const mica_model_info *info, bool loaded
     mc_put_close(put, '}');
 }
 
+/* Of a model that is not loaded it is not known what it can. */
+static void put_uses(mc_put *put, const mc_model_row *row) {
+    mc_put_open(put, "capabilities", '[');
+    if (row->completes || !row->loaded) mc_put_text(put, NULL, "completion");
+    if (row->embeds) mc_put_text(put, NULL, "embedding");
+    if (row->ranks) mc_put_text(put, NULL, "rerank");
+    if (row->calls) mc_put_text(put, NULL, "tools");
+    if (row->thinks) mc_put_text(put, NULL, "thinking");
+    mc_put_close(put, ']');
+}
+
 /* made: the one that was made of it; NULL: none */
 static void put_model(mc_put *put, const mc_model_row *row, const mc_made *made) {
     mc_put_open(put, NULL, '{');
@@ -170,9 +181,7 @@ static void put_model(mc_put *put, const mc_model_row *row, const mc_made *made)
     mc_put_text(put, "template", "");
     put_details(put, &row->info);
     put_properties(put, &row->info, row->loaded);
-    mc_put_open(put, "capabilities", '[');
-    mc_put_text(put, NULL, "completion");
-    mc_put_close(put, ']');
+    put_uses(put, row);
     mc_put_time(put, "modified_at", row->time);
     mc_put_close(put, '}');
 }
@@ -209,5 +218,5 @@ bool mc_ollama_show(mc_exchange *http) {
     if (found) put_model(&put, &row, made);
     mc_made_drop(list, made);
     mc_arena_deinit(&arena);
-    return found && mc_ollama_reply(http, &put);
+    return found && mc_exchange_send(http, &put);
 }

@@ -87,9 +87,3 @@ bool mc_ollama_read_keep(mc_json keep, int64_t *keep_us, bool *given, mc_failure
     if (seconds >= 0 && seconds < 1e9) *keep_us = (int64_t)(seconds * 1e6);
     return true;
 }
-
-bool mc_ollama_reply(mc_exchange *http, const mc_put *put) {
-    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
-}

@@ -18,9 +18,6 @@ bool mc_ollama_row(mc_exchange *http, mc_str name, mc_arena *arena, mc_model_row
  * returns  false: *failure says why */
 bool mc_ollama_read_keep(mc_json keep, int64_t *keep_us, bool *given, mc_failure *failure);
 
-/* Sends http->out, in which a value was put. */
-bool mc_ollama_reply(mc_exchange *http, const mc_put *put);
-
 /* Adds the messages of a chat as chat templates take them. *last_is_assistant: so is the last.
  * returns  false: *failure names the place */
 bool mc_ollama_messages(mc_json messages, mc_buffer *out, bool *last_is_assistant,

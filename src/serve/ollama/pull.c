@@ -127,7 +127,7 @@ static bool reply_success(mc_exchange *http) {
     mc_put_open(&put, NULL, '{');
     mc_put_text(&put, "status", "success");
     mc_put_close(&put, '}');
-    return mc_ollama_reply(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 static bool run_pull(mc_exchange *http, const char *name, bool stream) {

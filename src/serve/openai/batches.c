@@ -48,12 +48,6 @@ static const mc_field fields[] = {
      .help = "files stay until they are deleted, or the server ends"},
 };
 
-static bool send(mc_exchange *http, const mc_put *put) {
-    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
-}
-
 static bool is_missing(mc_exchange *http, mc_str id) {
     return mc_failure_set(&http->failure, 404, "batch_not_found", "id", "there is no batch %.*s",
                           (int)(id.len < 60 ? id.len : 60), id.ptr);
@@ -83,14 +77,15 @@ static bool create(mc_exchange *http) {
         mc_batch_queue_add(&http->server->batches, http->key, file.id, paths[values.endpoint],
                            &metadata, &put, &http->failure);
     mc_buffer_deinit(&metadata);
-    return !http->failure.status && send(http, &put);
+    return !http->failure.status && mc_exchange_send(http, &put);
 }
 
 static bool retrieve(mc_exchange *http) {
     mc_put put = mc_put_into(&http->out);
     mc_str id = mc_str_of(http->tail);
-    return mc_batch_queue_put(&http->server->batches, http->key, id, &put) ? send(http, &put)
-                                                                           : is_missing(http, id);
+    return mc_batch_queue_put(&http->server->batches, http->key, id, &put)
+               ? mc_exchange_send(http, &put)
+               : is_missing(http, id);
 }
 
 /* POST /v1/batches/ID/cancel. */
@@ -104,7 +99,7 @@ static bool cancel(mc_exchange *http) {
         return is_missing(http, id);
     if (ended)
         return mc_failure_set(&http->failure, 409, "batch_ended", NULL, "the batch has ended");
-    return send(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 static bool list(mc_exchange *http) {
@@ -119,7 +114,7 @@ static bool list(mc_exchange *http) {
     if (!known)
         return mc_failure_set(&http->failure, 400, "batch_not_found", "after",
                               "after: there is no such batch");
-    return send(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 static const mc_endpoint endpoints[] = {

@@ -138,21 +138,6 @@ static chat_job *chat_of(mc_completion *job) {
     return (chat_job *)(void *)job;
 }
 
-static void put_logprob(mc_put *put, chat_job *chat, const mica_token *token) {
-    const mica_tokenizer *tok = mica_model_tokenizer(chat->job.served->model);
-    mc_put_open(put, NULL, '{');
-    mc_openai_put_token(put, tok, token->id, (double)token->logprob, &chat->token);
-    mc_put_open(put, "top_logprobs", '[');
-    for (size_t i = 0; i < token->alternative_count; i++) {
-        const mica_alternative *other = &token->alternatives[i];
-        mc_put_open(put, NULL, '{');
-        mc_openai_put_token(put, tok, other->id, (double)other->logprob, &chat->token);
-        mc_put_close(put, '}');
-    }
-    mc_put_close(put, ']');
-    mc_put_close(put, '}');
-}
-
 /* ---- streamed ---- */
 
 static mc_put begin_event(chat_job *chat) {
@@ -191,7 +176,8 @@ static bool send_event(chat_choice *choice, const delta *d) {
     if (d->logprob) {
         mc_put_open(&put, "logprobs", '{');
         mc_put_open(&put, "content", '[');
-        put_logprob(&put, chat, d->logprob);
+        mc_openai_put_logprob(&put, mica_model_tokenizer(chat->job.served->model), d->logprob,
+                              &chat->token);
         mc_put_close(&put, ']');
         mc_put_null(&put, "refusal");
         mc_put_close(&put, '}');
@@ -225,14 +211,6 @@ static void end_stream(chat_job *chat) {
 
 /* ---- whole ---- */
 
-/* A list of elements that were written before. */
-static void put_list(mc_put *put, const char *key, const mc_buffer *elements) {
-    mc_put_open(put, key, '[');
-    if (elements->len && !put->failed)
-        put->failed = !mc_buffer_add(put->out, elements->data, elements->len);
-    mc_put_close(put, ']');
-}
-
 static const char *finish_of(const chat_choice *choice) {
     bool calls = choice->calls && !choice->broken; /* which are to be run */
     if (calls && choice->finish == MICA_FINISH_STOP) return "tool_calls";
@@ -251,12 +229,12 @@ static void put_choice(mc_put *put, chat_job *chat, size_t index) {
         mc_put_str(put, "content", (mc_str){choice->text.data, choice->text.len});
     if (choice->thoughts.len)
         mc_put_str(put, "reasoning_content", (mc_str){choice->thoughts.data, choice->thoughts.len});
-    if (choice->calls) put_list(put, "tool_calls", &choice->tools);
+    if (choice->calls) mc_put_list(put, "tool_calls", &choice->tools);
     mc_put_null(put, "refusal");
     mc_put_close(put, '}');
     if (chat->logprobs) {
         mc_put_open(put, "logprobs", '{');
-        put_list(put, "content", &choice->logprobs);
+        mc_put_list(put, "content", &choice->logprobs);
         mc_put_null(put, "refusal");
         mc_put_close(put, '}');
     } else {
@@ -335,7 +313,8 @@ static mica_status add_logprob(chat_choice *choice, const mica_token *token) {
     mc_put put = mc_put_into(&choice->logprobs);
     if (choice->chat->stream) return MICA_OK;
     put.comma = choice->logprobs.len > 0;
-    put_logprob(&put, choice->chat, token);
+    mc_openai_put_logprob(&put, mica_model_tokenizer(choice->chat->job.served->model), token,
+                          &choice->chat->token);
     return put.failed ? mc_fail_nomem("an answer") : MICA_OK;
 }
 
@@ -346,7 +325,7 @@ static mica_status add_token(chat_choice *choice, const mica_token *token) {
     if (logprob) MC_TRY(add_logprob(choice, token));
     if (choice->splitter) {
         bool thought = mc_splitter_is_thinking(choice->splitter);
-        MC_TRY(mc_splitter_push(choice->splitter, token->text, token->len));
+        MC_TRY(mc_splitter_push_token(choice->splitter, token->id, token->text, token->len));
         if (thought || mc_splitter_is_thinking(choice->splitter)) chat->job.thought_tokens++;
     }
     if (!chat->stream || (!logprob && (choice->splitter || !token->len)))

@@ -1,6 +1,4 @@
 /* /v1/embeddings: texts as vectors. */
-#include "serve/openai/embeddings.h"
-
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "engine/model.h"
@@ -11,14 +9,11 @@
 #include "task/embed.h"
 #include "task/encode.h"
 
-#include <math.h>
-#include <string.h>
-
 /* The most numbers of all vectors of an answer together. */
 enum { MAX_VALUES = 1 << 23 };
 
 typedef struct embedding_values {
-    mc_str model;
+    mc_str model, prompt_name, task, prompt;
     mc_json input;
     int64_t dimensions; /* 0: all */
     int format, pooling;
@@ -53,14 +48,31 @@ static const mc_field fields[] = {
      .help = "only so many of the first numbers, normalised anew; at most the model's hidden size"},
     {.name = "pooling",
      .kind = MC_FIELD_CHOICE,
-     .choices = "mean last",
+     .choices = "model mean last",
      .offset = AT(pooling),
-     .help = "the vector is the mean of the tokens' hidden states, or the last token's"},
+     .help = "the vector is the mean of the tokens' hidden states, or the last token's; model: "
+             "what an embedder's files say, else the mean"},
+    {.name = "prompt_name",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(prompt_name),
+     .help = "the embedder's prompt of that name before each text, such as query; \"\": none"},
+    {.name = "prompt",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(prompt),
+     .help = "this text before each text, instead of a prompt of the embedder"},
+    {.name = "task",
+     .kind = MC_FIELD_TEXT,
+     .offset = AT(task),
+     .help = "Jina's name of prompt_name: retrieval.query, say"},
+    {.name = "late_chunking",
+     .kind = MC_FIELD_ONLY,
+     .choices = "false",
+     .help = "each text has its own vector"},
     {.name = "normalize",
      .kind = MC_FIELD_BOOL,
      .initial = 1,
      .offset = AT(normalise),
-     .help = "to a Euclidean length of 1"},
+     .help = "to a Euclidean length of 1; an embedder whose files say so does it always"},
     {.name = "user",
      .kind = MC_FIELD_NOTED,
      .help = "names the client's user, of whom nothing is kept"},
@@ -70,6 +82,7 @@ typedef struct embeddings {
     mc_evaluation evaluation;
     mc_inputs inputs;
     mica_embed_options options;
+    const mc_lm *lm; /* of run */
     size_t dimensions;
     bool base64;
     mc_buffer scratch; /* of a vector in base64 */
@@ -80,15 +93,6 @@ static embeddings *embeddings_of(mc_evaluation *evaluation) {
 }
 
 /* ---- vectors ---- */
-
-void mc_embeddings_shorten(float *vector, size_t n) {
-    double square = 0.0;
-    for (size_t i = 0; i < n; i++)
-        square += (double)vector[i] * (double)vector[i];
-    double scale = square > 0.0 ? 1.0 / sqrt(square) : 0.0;
-    for (size_t i = 0; i < n; i++)
-        vector[i] = (float)((double)vector[i] * scale);
-}
 
 static void put_vector(mc_put *put, embeddings *e, const float *vector) {
     if (e->base64) { /* mica's platforms are little-endian */
@@ -109,8 +113,7 @@ static bool put_input(mc_put *put, embeddings *e, const mica_embed_results *resu
     float *vector = (float *)(uintptr_t)row->vector;
     if (row->status != MICA_OK)
         return mc_evaluation_fail(&e->evaluation, mc_fail(row->status, "%s", row->error), "input");
-    if (e->options.normalise && e->dimensions < results->width)
-        mc_embeddings_shorten(vector, e->dimensions);
+    mc_vector_shorten(e->lm, &e->options, vector);
     mc_put_open(put, NULL, '{');
     mc_put_text(put, "object", "embedding");
     mc_put_int(put, "index", (int64_t)i);
@@ -147,6 +150,7 @@ static bool run_embeddings(mc_evaluation *evaluation) {
         status = mc_embed_texts(local, texts, e->inputs.count, &e->options, &results);
     mc_free(texts);
     if (status != MICA_OK) return mc_evaluation_fail(evaluation, status, "input");
+    e->lm = local->lm;
     bool done = put_all(e, results);
     mica_embed_texts_free(&results);
     return done;
@@ -179,6 +183,14 @@ static bool check(embeddings *e, const embedding_values *values, mc_failure *fai
     return true;
 }
 
+/* One of the ways to name a prompt. */
+static bool check_prompts(const embedding_values *values, mc_failure *failure) {
+    int n = (values->prompt.ptr != NULL) + (values->prompt_name.ptr != NULL) +
+            (values->task.ptr != NULL);
+    return n <= 1 || mc_failure_set(failure, 400, "invalid_value", "prompt",
+                                    "want one of prompt_name, prompt and task");
+}
+
 static bool embed(mc_exchange *http) {
     embedding_values values;
     if (!mc_exchange_read(http, &values)) return false;
@@ -190,13 +202,17 @@ static bool embed(mc_exchange *http) {
     e->base64 = values.format == 1;
     e->options = (mica_embed_options){
         .struct_bytes = sizeof e->options,
-        .pooling = values.pooling == 1 ? MICA_POOLING_LAST : MICA_POOLING_MEAN,
+        .pooling = (mica_pooling)values.pooling,
         .normalise = values.normalise,
+        .dimensions = values.dimensions,
         .progress = mc_evaluation_progress,
         .progress_user = &e->evaluation,
         .cancel = &e->evaluation.cancel,
     };
-    if (mc_inputs_read(values.input, "input", served->model, true, &e->inputs, &http->failure) &&
+    const mc_input_form form = {.prompt_name = values.task.ptr ? values.task : values.prompt_name,
+                                .prompt = values.prompt};
+    if (check_prompts(&values, &http->failure) &&
+        mc_inputs_read(values.input, "input", served->model, &form, &e->inputs, &http->failure) &&
         check(e, &values, &http->failure))
         return mc_evaluation_start(&e->evaluation, &http->server->evaluator);
     on_close(&e->evaluation);

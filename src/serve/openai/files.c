@@ -43,12 +43,6 @@ static bool fail_file(mc_failure *failure, mica_status status) {
         "the server cannot write the file: its $TMPDIR is full, or not for writing");
 }
 
-static bool send(mc_exchange *http, const mc_put *put) {
-    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
-}
-
 /* ---- uploads ---- */
 
 /* Checks a part by its name, and finds the file among them. */
@@ -102,7 +96,7 @@ static bool upload(mc_exchange *http) {
     if (status != MICA_OK) return fail_file(failure, status);
     mc_put put = mc_put_into(&http->out);
     put_file(&put, &writer.about);
-    return send(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 /* ---- what there is ---- */
@@ -126,7 +120,7 @@ static bool retrieve(mc_exchange *http) {
     if (!mc_file_store_find(&http->server->files, http->key, id, &about)) return is_missing(http);
     mc_put put = mc_put_into(&http->out);
     put_file(&put, &about);
-    return send(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 /* All files of a key and a purpose, NULL: any, oldest or newest first, into found[MC_FILES].
@@ -178,7 +172,7 @@ static bool list(mc_exchange *http) {
         size_t count = n - first < limit ? n - first : limit;
         mc_put put = mc_put_into(&http->out);
         put_files(&put, found + first, count, first + count < n);
-        send(http, &put);
+        mc_exchange_send(http, &put);
     }
     mc_free(found);
     return known ? !failure->status
@@ -195,7 +189,7 @@ static bool forget(mc_exchange *http) {
     mc_put_text(&put, "object", "file");
     mc_put_bool(&put, "deleted", true);
     mc_put_close(&put, '}');
-    return send(http, &put);
+    return mc_exchange_send(http, &put);
 }
 
 static const mc_endpoint endpoints[] = {

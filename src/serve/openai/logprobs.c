@@ -89,18 +89,12 @@ bool mc_logprobs_copy(mc_logprobs *logprobs, const mc_logprobs *from) {
            mc_buffer_add(&logprobs->offsets, from->offsets.data, from->offsets.len);
 }
 
-static void put_list(mc_put *put, const char *key, const mc_buffer *list) {
-    mc_put_open(put, key, '[');
-    if (list->len && !put->failed) put->failed = !mc_buffer_add(put->out, list->data, list->len);
-    mc_put_close(put, ']');
-}
-
 void mc_logprobs_put(const mc_logprobs *logprobs, mc_put *put) {
     mc_put_open(put, "logprobs", '{');
-    put_list(put, "tokens", &logprobs->tokens);
-    put_list(put, "token_logprobs", &logprobs->values);
-    put_list(put, "top_logprobs", &logprobs->likeliest);
-    put_list(put, "text_offset", &logprobs->offsets);
+    mc_put_list(put, "tokens", &logprobs->tokens);
+    mc_put_list(put, "token_logprobs", &logprobs->values);
+    mc_put_list(put, "top_logprobs", &logprobs->likeliest);
+    mc_put_list(put, "text_offset", &logprobs->offsets);
     mc_put_close(put, '}');
 }
 

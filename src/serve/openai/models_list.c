@@ -34,12 +34,6 @@ static void put_model(mc_put *put, const mc_model_row *row) {
     mc_put_close(put, '}');
 }
 
-static bool send(mc_exchange *http, const mc_put *put) {
-    if (put->failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
-}
-
 /* ---- pages, as Anthropic's API has them ---- */
 
 enum { QUERY_LIMIT, QUERY_AFTER, QUERY_BEFORE };
@@ -106,7 +100,7 @@ static bool list(mc_exchange *http) {
         mc_put_close(&put, '}');
     }
     mc_arena_deinit(&arena);
-    return done && send(http, &put);
+    return done && mc_exchange_send(http, &put);
 }
 
 static bool retrieve(mc_exchange *http) {
@@ -117,7 +111,7 @@ static bool retrieve(mc_exchange *http) {
         mc_models_row(&http->server->models, mc_str_of(http->tail), &arena, &row, &http->failure);
     if (found) put_model(&put, &row);
     mc_arena_deinit(&arena);
-    return found && send(http, &put);
+    return found && mc_exchange_send(http, &put);
 }
 
 static const mc_endpoint endpoints[] = {

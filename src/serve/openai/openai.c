@@ -7,17 +7,8 @@
 #include <string.h>
 
 const char *mc_openai_finish(mica_finish finish) {
-    switch (finish) {
-    case MICA_FINISH_STOP:
-        return "stop";
-    case MICA_FINISH_LENGTH:
-        return "length";
-    case MICA_FINISH_NONE:
-    case MICA_FINISH_CANCELLED:
-    case MICA_FINISH_ERROR:
-        break;
-    }
-    return NULL;
+    bool done = finish == MICA_FINISH_STOP || finish == MICA_FINISH_LENGTH;
+    return done ? mica_finish_name(finish) : NULL;
 }
 
 void mc_openai_put_usage(mc_put *put, const mc_completion *job) {
@@ -58,6 +49,21 @@ void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, dou
     for (size_t i = 0; i < scratch->len; i++)
         mc_put_int(put, NULL, (unsigned char)scratch->data[i]);
     mc_put_close(put, ']');
+}
+
+void mc_openai_put_logprob(mc_put *put, const mica_tokenizer *tok, const mica_token *token,
+                           mc_buffer *scratch) {
+    mc_put_open(put, NULL, '{');
+    mc_openai_put_token(put, tok, token->id, (double)token->logprob, scratch);
+    mc_put_open(put, "top_logprobs", '[');
+    for (size_t i = 0; i < token->alternative_count; i++) {
+        const mica_alternative *other = &token->alternatives[i];
+        mc_put_open(put, NULL, '{');
+        mc_openai_put_token(put, tok, other->id, (double)other->logprob, scratch);
+        mc_put_close(put, '}');
+    }
+    mc_put_close(put, ']');
+    mc_put_close(put, '}');
 }
 
 bool mc_openai_read_limit(const char *text, size_t max, size_t *limit, mc_failure *failure) {

@@ -22,6 +22,9 @@ void mc_openai_stream_failure(mc_completion *job, mc_buffer *scratch);
 /* "token", "logprob", "bytes" of a token, as chats have them. scratch is overwritten. */
 void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, double logprob,
                          mc_buffer *scratch);
+/* A token with those that might have come in its place, as an object. */
+void mc_openai_put_logprob(mc_put *put, const mica_tokenizer *tok, const mica_token *token,
+                           mc_buffer *scratch);
 
 /* Whether "metadata" is what OpenAI's API allows. false: *failure says why */
 bool mc_openai_check_metadata(mc_json metadata, mc_failure *failure);

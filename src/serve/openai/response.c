@@ -65,21 +65,6 @@ static void put_response(mc_put *put, const char *key, const mc_response *r, con
     mc_put_close(put, '}');
 }
 
-static void put_logprob(mc_put *put, mc_response *r, const mica_token *token) {
-    const mica_tokenizer *tok = mica_model_tokenizer(r->job.served->model);
-    mc_put_open(put, NULL, '{');
-    mc_openai_put_token(put, tok, token->id, (double)token->logprob, &r->token);
-    mc_put_open(put, "top_logprobs", '[');
-    for (size_t i = 0; i < token->alternative_count; i++) {
-        const mica_alternative *other = &token->alternatives[i];
-        mc_put_open(put, NULL, '{');
-        mc_openai_put_token(put, tok, other->id, (double)other->logprob, &r->token);
-        mc_put_close(put, '}');
-    }
-    mc_put_close(put, ']');
-    mc_put_close(put, '}');
-}
-
 /* ---- events ---- */
 
 static bool send_response(mc_response *r, const char *type, const char *status) {
@@ -233,14 +218,14 @@ static mica_status add_logprob(mc_response *r, const mica_token *token) {
     if (!r->logprobs || token->id < 0 || (r->gap && token->len && blank)) return MICA_OK;
     mc_put put = mc_put_into(&r->pending);
     put.comma = r->pending.len > 0;
-    put_logprob(&put, r, token);
+    mc_openai_put_logprob(&put, mica_model_tokenizer(r->job.served->model), token, &r->token);
     return put.failed ? mc_fail_nomem("an answer") : MICA_OK;
 }
 
 static mica_status add_token(mc_response *r, const mica_token *token) {
     bool thought = mc_splitter_is_thinking(r->splitter);
     MC_TRY(add_logprob(r, token));
-    MC_TRY(mc_splitter_push(r->splitter, token->text, token->len));
+    MC_TRY(mc_splitter_push_token(r->splitter, token->id, token->text, token->len));
     if (!thought && !mc_splitter_is_thinking(r->splitter)) return MICA_OK;
     r->job.thought_tokens++;
     r->gap = true;

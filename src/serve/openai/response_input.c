@@ -305,7 +305,5 @@ bool mc_response_input_list(mc_exchange *http, mc_str id) {
     if (!known)
         return mc_failure_set(&http->failure, 400, "item_not_found", "after",
                               "after: there is no such item");
-    if (put.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
+    return mc_exchange_send(http, &put);
 }

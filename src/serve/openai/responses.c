@@ -484,9 +484,7 @@ static bool forget(mc_exchange *http) {
     mc_put_text(&put, "object", "response");
     mc_put_bool(&put, "deleted", true);
     mc_put_close(&put, '}');
-    if (put.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
-    mc_exchange_reply(http, 200, NULL);
-    return true;
+    return mc_exchange_send(http, &put);
 }
 
 static const mc_endpoint endpoints[] = {

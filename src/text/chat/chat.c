@@ -4,6 +4,8 @@
 #include "base/utf8.h"
 #include "text/space.h"
 
+#include <string.h>
+
 typedef struct chat {
     const mc_chat_message *messages;
     size_t n;
@@ -102,6 +104,33 @@ static mica_status render_llama3(const chat *c, mc_buffer *out) {
              mc_buffer_add(out, content.ptr, content.len) && mc_buffer_add_text(out, "<|eot_id|>");
     }
     if (c->add_generation_prompt) ok = ok && add_llama3_header("assistant", out);
+    return ok ? MICA_OK : mc_fail_nomem("chat prompt");
+}
+
+/* One message of harmony, whose system messages are the developer's instructions. */
+static bool add_harmony(const mc_chat_message *message, mc_buffer *out) {
+    const char *role = assistant_or(message), *head = "<|message|>";
+    if (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0) {
+        role = "developer";
+        head = "<|message|># Instructions\n\n";
+    } else if (strcmp(role, "assistant") == 0) {
+        head = "<|channel|>final<|message|>";
+    }
+    return mc_buffer_add_text(out, "<|start|>") && mc_buffer_add_text(out, role) &&
+           mc_buffer_add_text(out, head) && mc_buffer_add_text(out, message->content) &&
+           mc_buffer_add_text(out, "<|end|>");
+}
+
+/* The system message that says what answers are made of, then <|start|>role<|message|> content
+ * <|end|> */
+static mica_status render_harmony(const chat *c, mc_buffer *out) {
+    bool ok = mc_buffer_add_text(
+        out, "<|start|>system<|message|>You are ChatGPT, a large language model trained by "
+             "OpenAI.\nKnowledge cutoff: 2024-06\n\nReasoning: medium\n\n# Valid channels: "
+             "analysis, commentary, final. Channel must be included for every message.<|end|>");
+    for (size_t i = 0; i < c->n; i++)
+        ok = ok && add_harmony(&c->messages[i], out);
+    if (c->add_generation_prompt) ok = ok && mc_buffer_add_text(out, "<|start|>assistant");
     return ok ? MICA_OK : mc_fail_nomem("chat prompt");
 }
 

@@ -16,7 +16,7 @@ typedef struct mc_chat_message {
 } mc_chat_message;
 
 /* The formats. A row is the name of the enum and of render_<name> in chat.c. */
-#define MC_CHAT_FORMATS(X) X(GEMMA, gemma) X(CHATML, chatml) X(LLAMA3, llama3)
+#define MC_CHAT_FORMATS(X) X(GEMMA, gemma) X(CHATML, chatml) X(LLAMA3, llama3) X(HARMONY, harmony)
 
 typedef enum mc_chat_format {
 #define MC_CHAT_FORMAT(upper, lower) MC_CHAT_##upper,
@@ -25,7 +25,8 @@ typedef enum mc_chat_format {
 } mc_chat_format;
 
 /* Adds the prompt to out. The prompt contains the special tokens as text: encode it with
- * add_special false. It begins with `bos` (such as "<bos>", or ""), except in ChatML.
+ * add_special false. It begins with `bos` (such as "<bos>", or ""), except in ChatML and
+ * harmony.
  *
  *  messages               n > 0. Gemma puts a first message of role system into the first user
  *                         turn; the other formats take any roles in any order.

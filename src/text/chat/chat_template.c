@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/json.h"
+#include "text/chat/chat_shape.h"
 #include "text/find.h"
 #include "text/jinja/jinja.h"
 
@@ -196,6 +197,25 @@ static mc_json flag(const rendering *g, bool truth) {
     return it.value;
 }
 
+/* Adds a variable of the caller, by the name and the words that the template has for it. */
+static bool add_given(const mc_chat_template *t, rendering *g, mc_str key, mc_json value) {
+    const mc_str source = mc_chat_template_source(t);
+    mc_jinja_variable v = {key, value, {NULL, 0}};
+    mc_str word;
+    bool truth;
+    if (mc_str_is(key, "enable_thinking")) {
+        const mc_chat_switch has = mc_chat_shape_switch(source);
+        if (has.name) v.name = mc_str_of(has.name);
+        if (has.words[0] && mc_json_get_bool(value, &truth)) v.text = mc_str_of(has.words[truth]);
+    }
+    if (mc_str_is(key, "reasoning_effort")) {
+        const char *effort = mc_chat_shape_effort(source);
+        if (effort) v.name = mc_str_of(effort);
+        if (mc_json_get_str(value, &word)) v.text = mc_chat_shape_effort_word(source, word);
+    }
+    return mc_buffer_add(&g->variables, &v, sizeof v);
+}
+
 /* Adds all variables. Later ones replace earlier ones: the caller's variables may replace any
  * except the messages and the tools. */
 static bool add_variables(const mc_chat_template *t, const mc_chat_request *q, rendering *g) {
@@ -208,11 +228,13 @@ static bool add_variables(const mc_chat_template *t, const mc_chat_request *q, r
     for (size_t i = 0; ok && i < SPECIAL_TOKENS; i++)
         if (t->special[i].ptr) ok = add_variable(g, special_tokens[i], none, t->special[i]);
     mc_json_iter it = mc_json_begin(g->more ? mc_json_root(g->more) : none);
-    while (ok && mc_json_next(&it)) {
-        const mc_jinja_variable v = {it.key, it.value, no_text};
-        ok = mc_buffer_add(&g->variables, &v, sizeof v);
-    }
-    return ok && add_variable(g, "tools", g->tools ? mc_json_root(g->tools) : none, no_text) &&
+    while (ok && mc_json_next(&it))
+        ok = add_given(t, g, it.key, it.value);
+    const mc_json tools = g->tools ? mc_json_root(g->tools) : none;
+    const mc_str source = mc_chat_template_source(t), xml = MC_STR("xml_tools"); /* SmolLM3's */
+    if (g->tools && mc_find(source, xml, 0) < source.len)
+        ok = ok && add_variable(g, xml.ptr, tools, no_text);
+    return ok && add_variable(g, "tools", tools, no_text) &&
            add_variable(g, "messages", mc_json_root(g->messages), no_text);
 }
 

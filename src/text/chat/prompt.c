@@ -8,6 +8,7 @@
 #include "io/config.h"
 #include "text/chat/chat_json.h"
 #include "text/chat/chat_roles.h"
+#include "text/chat/chat_shape.h"
 #include "text/chat/chat_tools.h"
 #include "text/find.h"
 #include "text/tokenizer/tokenizer.h"
@@ -229,8 +230,12 @@ static mica_status render_form(const mc_prompt *prompt, const char *format,
     *out = IS_DONE;
     mica_status status = read_conversation(prompt, request, form->arguments, &conversation);
     if (status == MICA_OK) status = mc_chat_roles_write(&conversation, form->roles, &changed);
-    if (status == MICA_OK && ((form->arguments == MC_ARGUMENTS_TEXT && !conversation.calls) ||
-                              (form->roles != MC_ROLES_GIVEN && !changed)))
+    bool same = (form->arguments == MC_ARGUMENTS_TEXT && !conversation.calls) ||
+                (form->roles != MC_ROLES_GIVEN && !changed);
+    if (status == MICA_OK && !same && prompt->chat)
+        status = mc_chat_shape_write(&conversation, mc_chat_template_source(prompt->chat),
+                                     request->tools);
+    if (status == MICA_OK && same)
         *out = IS_SAME;
     else if (status == MICA_OK)
         status = render_messages(prompt, format, request, form, &conversation, text, out);

@@ -4,9 +4,8 @@
  * lstrip_blocks), `break` and `continue` work, templates cannot change a list or dict (sandbox),
  * and `tojson` does not escape HTML. Python's semantics hold as far as templates can see them:
  * truth, str() and repr(), floor division, indexing by characters. Not supported are inheritance,
- * imports, recursive loops, varargs and kwargs of macros, autoescape and Markup (`escape` gives a
- * plain string), integers beyond 64 bits, and filters and methods that lay out text (center,
- * truncate, ljust ...) or group it.
+ * imports, autoescape (of what `safe` and `escape` mark as HTML, only `+` knows), integers beyond
+ * 64 bits, and filters and methods that lay out text (center, truncate, ljust ...) or group it.
  *
  * The steps of a rendering:
  *     jinja_lex.c    turns text to tokens

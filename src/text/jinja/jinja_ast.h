@@ -34,14 +34,14 @@ typedef enum mc_jnode_kind {
     MC_N_TEXT,         /* value */
     MC_N_PRINT,        /* a */
     MC_N_IF,           /* a: condition, b: body, c: else (an elif is an IF there) */
-    MC_N_FOR,          /* a: target, b: iterated, c: body, d: else, e: condition */
+    MC_N_FOR,          /* a: target, b: iterated, c: body, d: else, e: condition, op: recursive */
     MC_N_SET,          /* a: target, b: expression */
     MC_N_SET_BLOCK,    /* a: target, b: expression of MC_J_BLOCK_TEXT, c: body */
     MC_N_FILTER_BLOCK, /* b: expression of MC_J_BLOCK_TEXT, c: body */
-    MC_N_MACRO,        /* name, a: NAMEs whose a is the default or NULL, c: body */
-    MC_N_CALL_BLOCK,   /* as MACRO, b: the CALL */
-    MC_N_WITH,         /* a: SETs, c: body */
-    MC_N_GROUP,        /* c: body, without a scope (generation) */
+    MC_N_MACRO,      /* name, a: NAMEs whose a is the default or NULL, c: body, op: MC_J_TAKES_* */
+    MC_N_CALL_BLOCK, /* as MACRO, b: the CALL */
+    MC_N_WITH,       /* a: SETs, c: body */
+    MC_N_GROUP,      /* c: body, without a scope (generation) */
     MC_N_BREAK,
     MC_N_CONTINUE,
     MC_N_COUNT
@@ -66,10 +66,13 @@ typedef enum mc_jop {
     MC_OP_NOT_IN
 } mc_jop;
 
+/* What a macro takes beside its parameters, because it names them. */
+enum { MC_J_TAKES_VARARGS = 1, MC_J_TAKES_KWARGS = 2 };
+
 typedef struct mc_jnode mc_jnode;
 struct mc_jnode {
     uint8_t kind; /* mc_jnode_kind */
-    uint8_t op;   /* mc_jop */
+    uint8_t op;   /* mc_jop, or as the kind says */
     uint32_t line;
     mc_jnode *next;
     mc_jnode *a, *b, *c, *d, *e;

@@ -86,6 +86,7 @@ static void eval_arguments(mc_jrun *r, const mc_jnode *arg, mc_jlist *args, mc_j
 static mc_jvalue call_value(mc_jrun *r, mc_jvalue callee, const mc_jlist *args,
                             const mc_jdict *named) {
     if (mc_jis(callee, MC_J_MACRO)) return mc_jcall_macro(r, callee.macro, args, named);
+    if (mc_jis(callee, MC_J_LOOP)) return mc_jcall_loop(r, callee.loop, args);
     if (mc_jis(callee, MC_J_FUNCTION)) {
         mc_jvalue self = callee.function.self ? *callee.function.self : mc_jnone();
         return mc_jcall_builtin(r, callee.function.builtin, self, args, named);

@@ -122,8 +122,8 @@ static flow exec_if(mc_jrun *r, const mc_jnode *n) {
 }
 
 /* The elements that meet the loop's condition. */
-static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
-    const mc_jlist *all = mc_jelements(r, mc_jeval(r, n->b));
+static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n, mc_jvalue v) {
+    const mc_jlist *all = mc_jelements(r, v);
     if (!n->e) return all;
     mc_jlist *some = mc_jlist_new(r);
     for (size_t i = 0; i < all->count && r->status == MICA_OK; i++) {
@@ -136,11 +136,11 @@ static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
 }
 
 /* Every iteration has a scope of its own: variables that it sets end with it. */
-static flow exec_for(mc_jrun *r, const mc_jnode *n) {
-    const mc_jlist *items = loop_items(r, n);
+static flow run_loop(mc_jrun *r, const mc_jnode *n, mc_jvalue v, int64_t depth) {
+    const mc_jlist *items = loop_items(r, n, v);
     mc_jloop *loop = mc_jalloc(r, sizeof *loop);
     if (!loop) return NEXT;
-    *loop = (mc_jloop){.items = items};
+    *loop = (mc_jloop){.items = items, .depth = depth, .node = n, .scope = r->scope};
     if (items->count == 0) return exec_body(r, n->d);
     for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
         mc_jscope *before = enter_scope(r, r->scope);
@@ -152,6 +152,24 @@ static flow exec_for(mc_jrun *r, const mc_jnode *n) {
         if (next == BREAK) break;
     }
     return NEXT;
+}
+
+static flow exec_for(mc_jrun *r, const mc_jnode *n) {
+    return run_loop(r, n, mc_jeval(r, n->b), 0);
+}
+
+mc_jvalue mc_jcall_loop(mc_jrun *r, const mc_jloop *loop, const mc_jlist *args) {
+    if (!loop->node->op)
+        mc_jerror(r, "The loop must have the 'recursive' marker to be called recursively.");
+    else if (args->count != 1)
+        mc_jerror(r, "a loop takes 1 argument (%zu given)", args->count);
+    if (r->status != MICA_OK || !mc_jenter(r)) return mc_jnone();
+    size_t mark = mc_jmark(r);
+    mc_jscope *before = enter_scope(r, loop->scope);
+    run_loop(r, loop->node, args->items[0], loop->depth + 1);
+    leave_scope(r, before);
+    mc_jleave(r);
+    return mc_jtake(r, mark);
 }
 
 static flow exec_break(mc_jrun *r, const mc_jnode *n) {
@@ -218,30 +236,45 @@ static void bind_param(mc_jrun *r, const mc_jnode *param, const mc_jvalue *given
     mc_jset(r, param->name, v);
 }
 
+/* Binds the arguments behind the first `place`, and the named ones that no parameter has, where
+ * the macro takes such. */
+static void bind_more(mc_jrun *r, const mc_jnode *macro, const mc_jlist *args, size_t place,
+                      const mc_jdict *named) {
+    mc_jlist *more = mc_jlist_new(r);
+    mc_jdict *others = mc_jdict_new(r);
+    for (size_t i = place; i < args->count && r->status == MICA_OK; i++)
+        mc_jlist_push(r, more, args->items[i]);
+    for (size_t i = 0; i < named->count && r->status == MICA_OK; i++) {
+        const mc_jnode *param = macro->a;
+        while (param && !mc_str_eq(param->name, named->pairs[i].key.text))
+            param = param->next;
+        bool caller = mc_jis_str(named->pairs[i].key, "caller");
+        if (!param && !caller) mc_jdict_put(r, others, named->pairs[i].key, named->pairs[i].value);
+    }
+    if (macro->op & MC_J_TAKES_VARARGS)
+        mc_jset(r, MC_STR("varargs"), mc_jlist_value(MC_J_TUPLE, more));
+    else if (more->count)
+        mc_jerror(r, "macro '%.*s' takes not more than %zu argument(s)", MC_STR_ARG(macro->name),
+                  place);
+    if (macro->op & MC_J_TAKES_KWARGS)
+        mc_jset(r, MC_STR("kwargs"), mc_jdict_value(MC_J_DICT, others));
+    else if (others->count)
+        mc_jerror(r, "macro '%.*s' was given a keyword argument that it does not take",
+                  MC_STR_ARG(macro->name));
+}
+
 /* Binds parameters by position, then by name. `caller` may be given without a parameter. */
 static void bind_params(mc_jrun *r, const mc_jnode *macro, const mc_jlist *args,
                         const mc_jdict *named) {
-    size_t place = 0, taken = 0;
+    size_t place = 0;
+    const mc_jvalue *caller = mc_jdict_find_str(r, named, MC_STR("caller"));
+    if (caller) mc_jset(r, MC_STR("caller"), *caller);
     for (const mc_jnode *param = macro->a; param; param = param->next, place++) {
         const mc_jvalue *given = mc_jdict_find_str(r, named, param->name);
-        if (given) taken++;
         if (place < args->count) given = &args->items[place];
         bind_param(r, param, given);
     }
-    if (args->count > place) {
-        mc_jerror(r, "macro '%.*s' takes not more than %zu argument(s)", MC_STR_ARG(macro->name),
-                  place);
-    }
-    for (size_t i = 0; i < named->count && taken < named->count; i++) {
-        mc_jvalue key = named->pairs[i].key;
-        if (!mc_jis_str(key, "caller")) continue;
-        mc_jset(r, key.text, named->pairs[i].value);
-        taken++;
-    }
-    if (taken < named->count) {
-        mc_jerror(r, "macro '%.*s' was given a keyword argument that it does not take",
-                  MC_STR_ARG(macro->name));
-    }
+    if (args->count > place || named->count || macro->op) bind_more(r, macro, args, place, named);
 }
 
 mc_jvalue mc_jcall_macro(mc_jrun *r, const mc_jmacro *macro, const mc_jlist *args,

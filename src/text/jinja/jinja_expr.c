@@ -150,6 +150,8 @@ static mc_jnode *parse_name(mc_jparser *p) {
     } else {
         node = mc_jnode_new(p, MC_N_NAME);
         node->name = name;
+        if (p->macro && mc_str_is(name, "varargs")) p->macro->op |= MC_J_TAKES_VARARGS;
+        if (p->macro && mc_str_is(name, "kwargs")) p->macro->op |= MC_J_TAKES_KWARGS;
     }
     mc_jparse_next(p);
     return node;

@@ -43,20 +43,18 @@ static mc_jvalue filter_string(mc_jrun *r, const mc_jcall *c) {
     return mc_jto_str(r, c->self);
 }
 
+static mc_jvalue filter_safe(mc_jrun *r, const mc_jcall *c) {
+    mc_jvalue text = mc_jto_str(r, c->self);
+    text.why = 1;
+    return text;
+}
+
 static mc_jvalue filter_escape(mc_jrun *r, const mc_jcall *c) {
-    static const char marks[] = "&<>'\"";
-    static const char *const meant[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
-    mc_str text = self_text(r, c);
     size_t mark = mc_jmark(r);
-    for (size_t i = 0; i < text.len && r->status == MICA_OK; i++) {
-        const char *found = text.ptr[i] ? strchr(marks, text.ptr[i]) : NULL;
-        if (found) {
-            mc_jput_text(r, meant[found - marks]);
-        } else {
-            mc_jput(r, (mc_str){text.ptr + i, 1});
-        }
-    }
-    return mc_jtake(r, mark);
+    mc_jput_escaped(r, mc_jto_str(r, c->self));
+    mc_jvalue text = mc_jtake(r, mark);
+    text.why = 1;
+    return text;
 }
 
 /* An indentation of v spaces, or the text v; None: `otherwise` spaces. */
@@ -249,7 +247,7 @@ static const mc_jbuiltin filters[] = {
     {"lower", "", 0, filter_lower},
     {"replace", "old new count", 2, filter_replace},
     {"round", "precision method", 0, filter_round},
-    {"safe", "", 0, filter_string},
+    {"safe", "", 0, filter_safe},
     {"string", "", 0, filter_string},
     {"title", "", 0, filter_title},
     {"tojson", "ensure_ascii indent separators sort_keys", 0, filter_tojson},

@@ -249,6 +249,13 @@ static const char *const months[] = {"January",   "February", "March",    "April
                                      "May",       "June",     "July",     "August",
                                      "September", "October",  "November", "December"};
 
+/* Centuries, weeks and their years, which are the same in all locales. */
+static void put_of_year(mc_jrun *r, char letter, const struct tm *t) {
+    char text[16] = "", format[] = {'%', letter, '\0'};
+    size_t len = strftime(text, sizeof text, format, t);
+    mc_jput(r, (mc_str){text, len});
+}
+
 static void put_time(mc_jrun *r, char letter, const struct tm *t, bool padded) {
     const char *two = padded ? "%02d" : "%d";
     const char *day = days[(unsigned)t->tm_wday % 7], *month = months[(unsigned)t->tm_mon % 12];
@@ -304,6 +311,13 @@ static void put_time(mc_jrun *r, char letter, const struct tm *t, bool padded) {
     case 'Y':
         mc_jputf(r, "%d", t->tm_year + 1900);
         break;
+    case 'C':
+    case 'G':
+    case 'U':
+    case 'V':
+    case 'W':
+        put_of_year(r, letter, t);
+        break;
     case '%':
         mc_jput(r, MC_STR("%"));
         break;
@@ -323,11 +337,24 @@ static const char *longer(char letter) {
         return "%m/%d/%y";
     case 'F':
         return "%Y-%m-%d";
+    case 'f': /* microseconds */
+        return "000000";
+    case 'h':
+        return "%b";
+    case 'n':
+        return "\n";
+    case 't':
+        return "\t";
+    case 'r':
+        return "%I:%M:%S %p";
     case 'R':
         return "%H:%M";
     case 'T':
     case 'X':
         return "%H:%M:%S";
+    case 'z': /* the clock has no zone */
+    case 'Z':
+        return "";
     default:
         return NULL;
     }

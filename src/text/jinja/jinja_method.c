@@ -140,15 +140,32 @@ static mc_jvalue str_removesuffix(mc_jrun *r, const mc_jcall *c) {
 
 /* -- strings: finding and testing -- */
 
+/* The part of a text that the second and third argument give: from, and to, a character. A start
+ * behind the text's end is an end, too: `beyond`. */
+static mc_str part_of(mc_jrun *r, const mc_jcall *c, size_t *before, bool *beyond) {
+    *before = *beyond = 0;
+    if (mc_jis(c->args[1], MC_J_ABSENT) && mc_jis(c->args[2], MC_J_ABSENT)) return c->self.text;
+    int64_t count = (int64_t)mc_jstr_length(r, c->self.text);
+    int64_t from = mc_jarg_int(r, c, 1, 0), to = mc_jarg_int(r, c, 2, count);
+    if (from < 0) from = from + count < 0 ? 0 : from + count;
+    if (to < 0) to = to + count < 0 ? 0 : to + count;
+    *beyond = from > count || from > to;
+    *before = mc_jstr_offset(r, c->self.text, (size_t)from);
+    size_t end = mc_jstr_offset(r, c->self.text, (size_t)to);
+    return between(c->self.text, *before, end < *before ? *before : end);
+}
+
 /* startswith and endswith: the argument is a string or a tuple of strings. */
 static mc_jvalue any_end(mc_jrun *r, const mc_jcall *c,
                          bool (*has)(mc_jrun *r, mc_str text, mc_str part)) {
-    if (!mc_jis(c->args[0], MC_J_TUPLE))
-        return mc_jbool(has(r, c->self.text, mc_jarg_str(r, c, 0, "")));
-    const mc_jlist *all = c->args[0].list;
-    const mc_jcall one = {.args = all->items, .count = all->count};
+    size_t before;
+    bool beyond;
+    const mc_str text = part_of(r, c, &before, &beyond);
+    const mc_jlist one = {.items = (mc_jvalue *)c->args, .count = 1};
+    const mc_jlist *all = mc_jis(c->args[0], MC_J_TUPLE) ? c->args[0].list : &one;
+    const mc_jcall each = {.args = all->items, .count = all->count};
     for (size_t i = 0; i < all->count && r->status == MICA_OK; i++)
-        if (has(r, c->self.text, mc_jarg_str(r, &one, i, ""))) return mc_jbool(true);
+        if (has(r, text, mc_jarg_str(r, &each, i, "")) && !beyond) return mc_jbool(true);
     return mc_jbool(false);
 }
 
@@ -166,23 +183,41 @@ static mc_jvalue place(mc_jrun *r, mc_str text, size_t at) {
     return mc_jint((int64_t)mc_jstr_length(r, between(text, 0, at)));
 }
 
+static mc_jvalue find_in(mc_jrun *r, const mc_jcall *c, bool last) {
+    size_t before;
+    bool beyond;
+    const mc_str text = part_of(r, c, &before, &beyond), sub = mc_jarg_str(r, c, 0, "");
+    size_t at = last ? mc_jstr_find_last(r, text, sub) : mc_jstr_find(r, text, sub, 0);
+    return place(r, c->self.text, beyond || at == SIZE_MAX ? SIZE_MAX : before + at);
+}
+
 static mc_jvalue str_find(mc_jrun *r, const mc_jcall *c) {
-    return place(r, c->self.text, mc_jstr_find(r, c->self.text, mc_jarg_str(r, c, 0, ""), 0));
+    return find_in(r, c, false);
 }
 
 static mc_jvalue str_rfind(mc_jrun *r, const mc_jcall *c) {
-    return place(r, c->self.text, mc_jstr_find_last(r, c->self.text, mc_jarg_str(r, c, 0, "")));
+    return find_in(r, c, true);
 }
 
-static mc_jvalue str_index(mc_jrun *r, const mc_jcall *c) {
-    mc_jvalue at = str_find(r, c);
+static mc_jvalue found(mc_jrun *r, mc_jvalue at) {
     if (at.integer < 0) mc_jerror(r, "substring not found");
     return at;
 }
 
+static mc_jvalue str_index(mc_jrun *r, const mc_jcall *c) {
+    return found(r, str_find(r, c));
+}
+
+static mc_jvalue str_rindex(mc_jrun *r, const mc_jcall *c) {
+    return found(r, str_rfind(r, c));
+}
+
 static mc_jvalue str_count(mc_jrun *r, const mc_jcall *c) {
-    mc_str text = c->self.text, part = mc_jarg_str(r, c, 0, "");
+    size_t before;
+    bool beyond;
+    mc_str text = part_of(r, c, &before, &beyond), part = mc_jarg_str(r, c, 0, "");
     int64_t n = 0;
+    if (beyond) return mc_jint(0);
     if (!part.len) return mc_jint((int64_t)mc_jstr_length(r, text) + 1);
     for (size_t at = 0; r->status == MICA_OK; n++, at += part.len) {
         at = mc_jstr_find(r, text, part, at);
@@ -281,11 +316,11 @@ static mc_jvalue str_format(mc_jrun *r, const mc_jcall *c) {
 
 static const mc_jbuiltin str_methods[] = {
     {"capitalize", "", 0, str_capitalize},
-    {"count", "sub", 1, str_count},
-    {"endswith", "suffix", 1, str_endswith},
-    {"find", "sub", 1, str_find},
+    {"count", "sub start end", 1, str_count},
+    {"endswith", "suffix start end", 1, str_endswith},
+    {"find", "sub start end", 1, str_find},
     {"format", "*", 0, str_format},
-    {"index", "sub", 1, str_index},
+    {"index", "sub start end", 1, str_index},
     {"isalnum", "", 0, str_isalnum},
     {"isalpha", "", 0, str_isalpha},
     {"isdigit", "", 0, str_isdigit},
@@ -299,13 +334,14 @@ static const mc_jbuiltin str_methods[] = {
     {"removeprefix", "prefix", 1, str_removeprefix},
     {"removesuffix", "suffix", 1, str_removesuffix},
     {"replace", "old new count", 2, str_replace},
-    {"rfind", "sub", 1, str_rfind},
+    {"rfind", "sub start end", 1, str_rfind},
+    {"rindex", "sub start end", 1, str_rindex},
     {"rpartition", "sep", 1, str_rpartition},
     {"rsplit", "sep maxsplit", 0, str_rsplit},
     {"rstrip", "chars", 0, str_rstrip},
     {"split", "sep maxsplit", 0, str_split},
     {"splitlines", "", 0, str_splitlines},
-    {"startswith", "prefix", 1, str_startswith},
+    {"startswith", "prefix start end", 1, str_startswith},
     {"strip", "chars", 0, str_strip},
     {"title", "", 0, str_title},
     {"upper", "", 0, str_upper},

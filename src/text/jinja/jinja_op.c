@@ -135,6 +135,17 @@ static mc_jvalue concat(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
     return mc_jtake(r, mark);
 }
 
+/* Of texts. HTML stays that, and what it is added to is escaped. */
+static mc_jvalue add_texts(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
+    if (!a.why && !b.why) return concat(r, a, b);
+    size_t mark = mc_jmark(r);
+    mc_jput_escaped(r, a);
+    mc_jput_escaped(r, b);
+    mc_jvalue text = mc_jtake(r, mark);
+    text.why = 1;
+    return text;
+}
+
 static mc_jvalue join_lists(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
     mc_jlist *list = mc_jlist_new(r);
     for (size_t i = 0; i < a.list->count + b.list->count && r->status == MICA_OK; i++) {
@@ -153,7 +164,10 @@ static mc_jvalue repeat(mc_jrun *r, mc_jvalue v, int64_t times) {
         for (size_t k = 0; mc_jis_list(v) && k < v.list->count; k++)
             mc_jlist_push(r, list, v.list->items[k]);
     }
-    return mc_jis(v, MC_J_STR) ? mc_jtake(r, mark) : mc_jlist_value((mc_jkind)v.kind, list);
+    if (!mc_jis(v, MC_J_STR)) return mc_jlist_value((mc_jkind)v.kind, list);
+    mc_jvalue text = mc_jtake(r, mark);
+    text.why = v.why;
+    return text;
 }
 
 static bool is_sequence(mc_jvalue v) {
@@ -191,7 +205,7 @@ mc_jvalue mc_jbinary(mc_jrun *r, mc_jop op, mc_jvalue a, mc_jvalue b) {
     if (op >= MC_OP_EQ) return compare(r, op, a, b);
     if (op == MC_OP_CONCAT) return concat(r, a, b);
     if (mc_jis_number(a) && mc_jis_number(b)) return arithmetic(r, op, a, b);
-    if (op == MC_OP_ADD && mc_jis(a, MC_J_STR) && mc_jis(b, MC_J_STR)) return concat(r, a, b);
+    if (op == MC_OP_ADD && mc_jis(a, MC_J_STR) && mc_jis(b, MC_J_STR)) return add_texts(r, a, b);
     if (op == MC_OP_ADD && mc_jis_list(a) && a.kind == b.kind) return join_lists(r, a, b);
     if (op == MC_OP_MUL && is_sequence(a) && is_whole(b)) return repeat(r, a, mc_jinteger(b));
     if (op == MC_OP_MUL && is_whole(a) && is_sequence(b)) return repeat(r, b, mc_jinteger(a));
@@ -225,8 +239,8 @@ static mc_jvalue loop_attr(const mc_jloop *loop, mc_str name) {
     if (mc_str_is(name, "first")) return mc_jbool(index == 0);
     if (mc_str_is(name, "last")) return mc_jbool(index == count - 1);
     if (mc_str_is(name, "length")) return mc_jint(count);
-    if (mc_str_is(name, "depth")) return mc_jint(1); /* there are no recursive loops */
-    if (mc_str_is(name, "depth0")) return mc_jint(0);
+    if (mc_str_is(name, "depth")) return mc_jint(loop->depth + 1);
+    if (mc_str_is(name, "depth0")) return mc_jint(loop->depth);
     if (mc_str_is(name, "previtem"))
         return neighbour(loop, loop->index - 1, "there is no previous item");
     if (mc_str_is(name, "nextitem"))

@@ -126,9 +126,7 @@ static mc_jnode *parse_for(mc_jparser *p) {
     mc_jparse_expect(p, MC_T_NAME, "in");
     node->b = mc_jparse_tuple(p, false);
     if (mc_jparse_skip_word(p, "if")) node->e = mc_jparse_expression(p);
-    if (mc_jparse_at(p, MC_T_NAME, "recursive")) {
-        mc_jparse_fail(p, "recursive loops are not supported");
-    }
+    node->op = mc_jparse_skip_word(p, "recursive");
     mc_jparse_skip_op(p, ":");
     mc_jparse_expect(p, MC_T_END_BLOCK, NULL);
     p->loops++;
@@ -184,12 +182,15 @@ static mc_jnode *parse_params(mc_jparser *p) {
 }
 
 /* Parses a macro's body. It is in no loop: break and continue are errors there. */
-static mc_jnode *parse_macro_body(mc_jparser *p, const char *end) {
+static void parse_macro_body(mc_jparser *p, mc_jnode *macro, const char *end) {
     unsigned loops = p->loops;
+    mc_jnode *outer = p->macro;
     p->loops = 0;
-    mc_jnode *body = parse_body(p, end);
+    p->macro = macro;
+    macro->c = parse_body(p, end);
+    if (outer) outer->op |= macro->op; /* names in a macro within it are in it, too */
+    p->macro = outer;
     p->loops = loops;
-    return body;
 }
 
 static mc_jnode *parse_macro(mc_jparser *p) {
@@ -197,7 +198,7 @@ static mc_jnode *parse_macro(mc_jparser *p) {
     node->name = mc_jparse_name(p);
     mc_jparse_expect(p, MC_T_OPERATOR, "(");
     node->a = parse_params(p);
-    node->c = parse_macro_body(p, "endmacro");
+    parse_macro_body(p, node, "endmacro");
     return node;
 }
 
@@ -207,7 +208,7 @@ static mc_jnode *parse_call_block(mc_jparser *p) {
     if (mc_jparse_skip_op(p, "(")) node->a = parse_params(p);
     node->b = mc_jparse_expression(p);
     if (node->b->kind != MC_N_CALL) mc_jparse_fail(p, "expected a call");
-    node->c = parse_macro_body(p, "endcall");
+    parse_macro_body(p, node, "endcall");
     return node;
 }
 

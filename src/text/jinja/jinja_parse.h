@@ -15,6 +15,7 @@ typedef struct mc_jparser {
     mica_status status;
     unsigned depth;
     unsigned loops;   /* number of loops around the current token */
+    mc_jnode *macro;  /* the innermost around it, or NULL */
     mc_jnode no_node; /* stands for a node without memory */
 } mc_jparser;
 

@@ -87,7 +87,10 @@ mc_jvalue mc_jslice(mc_jrun *r, mc_jvalue v, mc_jvalue start, mc_jvalue stop, mc
 struct mc_jloop {
     const mc_jlist *items;
     size_t index;      /* from 0 */
+    int64_t depth;     /* from 0: of recursive loops */
     mc_jvalue changed; /* last arguments of loop.changed */
+    const mc_jnode *node;
+    mc_jscope *scope; /* around it */
 };
 
 struct mc_jmacro {
@@ -98,6 +101,7 @@ struct mc_jmacro {
 mc_jvalue mc_jeval(mc_jrun *r, const mc_jnode *node);
 mc_jvalue mc_jcall_macro(mc_jrun *r, const mc_jmacro *macro, const mc_jlist *args,
                          const mc_jdict *named);
+mc_jvalue mc_jcall_loop(mc_jrun *r, const mc_jloop *loop, const mc_jlist *args); /* recursive */
 /* Sets a variable of the innermost scope. */
 void mc_jset(mc_jrun *r, mc_str name, mc_jvalue v);
 void mc_jexec(mc_jrun *r, const mc_jnode *body); /* a whole template */

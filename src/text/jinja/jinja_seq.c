@@ -238,11 +238,16 @@ static const mc_jbuiltin *named_builtin(mc_jrun *r, const mc_jcall *c, size_t at
     return found;
 }
 
+/* The elements for `map` and `select`, to which what is false has none. */
+static const mc_jlist *elements_of(mc_jrun *r, mc_jvalue v) {
+    return mc_jtruth(v) ? mc_jelements(r, v) : mc_jlist_new(r);
+}
+
 /* map(attribute="a", default=...) or map("filter", arguments ...). */
 mc_jvalue mc_jseq_map(mc_jrun *r, const mc_jcall *c) {
     const mc_jvalue *attribute = mc_jdict_find_str(r, c->named, MC_STR("attribute"));
     const mc_jvalue *without = mc_jdict_find_str(r, c->named, MC_STR("default"));
-    const mc_jlist *items = mc_jelements(r, c->self);
+    const mc_jlist *items = elements_of(r, c->self);
     mc_jlist *mapped = mc_jlist_new(r), args = {0};
     const mc_jbuiltin *filter = NULL;
     if (c->count) {
@@ -265,7 +270,7 @@ mc_jvalue mc_jseq_map(mc_jrun *r, const mc_jcall *c) {
 
 /* The elements whose test (or truth), of themselves or of an attribute, is `wanted`. */
 static mc_jvalue choose(mc_jrun *r, const mc_jcall *c, bool by_attribute, bool wanted) {
-    const mc_jlist *items = mc_jelements(r, c->self);
+    const mc_jlist *items = elements_of(r, c->self);
     mc_jlist *some = mc_jlist_new(r), args = {0};
     const mc_jbuiltin *test = NULL;
     size_t at = by_attribute ? 1 : 0;

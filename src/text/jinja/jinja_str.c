@@ -246,6 +246,19 @@ mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int6
     return mc_jtake(r, mark);
 }
 
+void mc_jput_escaped(mc_jrun *r, mc_jvalue text) {
+    static const char marks[] = "&<>'\"";
+    static const char *const meant[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+    for (size_t i = 0; i < text.text.len && r->status == MICA_OK; i++) {
+        const char *at = text.text.ptr + i;
+        const char *found = *at && !text.why ? strchr(marks, *at) : NULL;
+        if (found)
+            mc_jput_text(r, meant[found - marks]);
+        else
+            mc_jput(r, (mc_str){at, 1});
+    }
+}
+
 static bool ends_line(uint32_t c) {
     return (c >= '\n' && c <= '\r') || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
            c == 0x2029;

@@ -45,6 +45,7 @@ mc_jvalue mc_jstr_case(mc_jrun *r, mc_str text, mc_jcase how);
 /* text with `old` replaced by `with`, at most `max` times (< 0: all). */
 mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t max);
 mc_jlist *mc_jstr_lines(mc_jrun *r, mc_str text); /* str.splitlines() */
+void mc_jput_escaped(mc_jrun *r, mc_jvalue text); /* as HTML, which it may be already */
 
 /* str(v): added to the output (put), or as a value. */
 void mc_jput_value(mc_jrun *r, mc_jvalue v);

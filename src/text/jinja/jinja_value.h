@@ -53,7 +53,7 @@ typedef struct mc_jbuiltin mc_jbuiltin;
 
 typedef struct mc_jvalue {
     uint8_t kind;  /* mc_jkind */
-    uint8_t why;   /* UNDEFINED: mc_jwhy */
+    uint8_t why;   /* UNDEFINED: mc_jwhy; STR: 1 if it is HTML (`safe`), what is added is escaped */
     uint8_t owner; /* UNDEFINED: the kind that lacks the attribute or element */
     union {
         bool truth;

@@ -457,7 +457,7 @@ static void scalars_lie_in_one_block(void **state) {
         n++;
     }
     assert_int_equal(n, plan->n_scalars);
-    mc_free(run);
+    mc_run_free(run);
     mc_plan_free(plan);
     f->device->backend = &mc_backend_cpu;
 }

@@ -66,7 +66,7 @@ def write_weights(path, tensors):
         out.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
 
 
-def build(folder, to_user, to_tool, context=262144):
+def build(folder, to_user, to_tool, context=262144, template=TEMPLATE):
     """Writes the model; to_user, to_tool: its answers."""
     os.makedirs(folder, exist_ok=True)
     letters, seen = byte_letters(), set()
@@ -121,7 +121,7 @@ def build(folder, to_user, to_tool, context=262144):
                   "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
                   "vocab": vocab, "merges": []}})
     save("tokenizer_config.json", {
-        "bos_token": "<|bos|>", "eos_token": "<|eos|>", "chat_template": TEMPLATE,
+        "bos_token": "<|bos|>", "eos_token": "<|eos|>", "chat_template": template,
         "add_bos_token": False, "tokenizer_class": "PreTrainedTokenizerFast"})
 
 

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 MICA, FOLDER = sys.argv[1:3]
 ROOT = os.path.abspath(__file__ + "/../../../..")
@@ -30,17 +31,22 @@ def find(name):
 
 
 @contextlib.contextmanager
-def served(*options):
-    """A server's address. It must end well when it is told to."""
-    command = [MICA, "serve", "--port", "0", "--model", MODEL, *options]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        yield re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        code = server.wait(60)
-        server.stderr.close()
-    assert code == 0, code
+def served(*options, models=(MODEL,)):
+    """A server's address. It must end well when it is told to. It finds no other models, whatever
+    lies in the user's caches."""
+    command = [MICA, "serve", "--port", "0", *options, *models]
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("HF_", "XDG_", "MICA_MODELS", "MICA_GGUF_CACHE"))}
+    with tempfile.TemporaryDirectory() as home:
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                                  env={**kept, "HOME": home})
+        try:
+            yield re.search(r" at (http://\S+)", server.stderr.readline()).group(1)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            code = server.wait(60)
+            server.stderr.close()
+        assert code == 0, code
 
 
 def run(*words, stdin=""):

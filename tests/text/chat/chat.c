@@ -202,8 +202,28 @@ static void test_bad_messages(void **state) {
     mc_buffer_deinit(&out);
 }
 
+/* Harmony's messages, as OpenAI documents them. */
+static void test_harmony(void **state) {
+    (void)state;
+    static const mc_chat_message messages[] = {
+        {"system", "Be brief."}, {"user", "q"}, {"assistant", "a"}, {"user", "r"}};
+    static const char want[] =
+        "<|end|><|start|>developer<|message|># Instructions\n\nBe brief.<|end|>"
+        "<|start|>user<|message|>q<|end|><|start|>assistant<|channel|>final"
+        "<|message|>a<|end|><|start|>user<|message|>r<|end|>"
+        "<|start|>assistant";
+    mc_buffer out = {0};
+    assert_int_equal(mc_chat_render(MC_CHAT_HARMONY, messages, 4, "", true, &out), MICA_OK);
+    const char *text = mc_buffer_cstr(&out);
+    assert_int_equal(strncmp(text, "<|start|>system<|message|>You are", 33), 0);
+    assert_non_null(strstr(text, want));
+    assert_string_equal(strstr(text, want), want);
+    mc_buffer_deinit(&out);
+}
+
 static bool render_once(void *arg) {
-    static const mc_chat_format formats[] = {MC_CHAT_GEMMA, MC_CHAT_CHATML, MC_CHAT_LLAMA3};
+    static const mc_chat_format formats[] = {MC_CHAT_GEMMA, MC_CHAT_CHATML, MC_CHAT_LLAMA3,
+                                             MC_CHAT_HARMONY};
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof formats / sizeof *formats; i++) {
         mc_buffer out = {0};
@@ -224,9 +244,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_default_model),
-        cmocka_unit_test(test_trimming),  cmocka_unit_test(test_bad_messages),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_harmony),       cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_default_model), cmocka_unit_test(test_trimming),
+        cmocka_unit_test(test_bad_messages),  cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,9 @@ static void test_what_it_is_given(void **state) {
                                                " \"messages\": 2, \"documents\": [3]}",
                                   .add_generation_prompt = true},
                 "None [3] True False hi False");
+    write_file(dir, "chat_template.jinja", "{% if xml_tools %}{{ xml_tools | length }}{% endif %}");
+    expect_text(dir, (mc_chat_request){.tools = "[1, 2]"}, "2");
+    expect_text(dir, (mc_chat_request){.tools = NULL}, "");
     write_file(dir, "chat_template.jinja", "{{ strftime_now('%d %b %Y') }}");
     expect_text(dir, (mc_chat_request){.now = &now}, "21 Nov 2026");
     test_temp_dir_remove(dir);

@@ -9,7 +9,6 @@
  * rope:      rotates pairs x[i], x[half + i]. table has the cosines of their angles in [0, half),
  *            then the sines. y is not x.
  * largest:   the largest of x; NaN if any is NaN, -infinity if n is 0.
- * sum_taps:  y[i] = sum_t rows[t][i] * w[t * n + i], in the order of t. y is none of them.
  * narrow_q8: quantises n > 0 numbers to a q8 row of mk_q8_bytes(n) bytes (kern.h).
  * widen_q8:  n codes and their scales, the first code's first, to f32: exact. */
 KERN(silu, void, (int64_t n, const float *x, float *y))
@@ -19,6 +18,5 @@ KERN(rms_norm, void, (int64_t n, const float *x, const float *weight, double eps
 KERN(norm_gradient, void, (int64_t n, const float *x, const float *g, double eps, float *y))
 KERN(rope, void, (int64_t half, const float *table, const float *x, float *y))
 KERN(largest, float, (int64_t n, const float *x))
-KERN(sum_taps, void, (int64_t taps, int64_t n, const float *const *rows, const float *w, float *y))
 KERN(narrow_q8, void, (int64_t n, const float *x, uint8_t *row))
 KERN(widen_q8, void, (int64_t n, const uint8_t *codes, const uint8_t *scales, float *y))

@@ -135,41 +135,6 @@ static void widen_q8(int64_t n, const uint8_t *codes, const uint8_t *scales, flo
     }
 }
 
-/* Sums of n < TAP_LANES elements. */
-#define TAP_LANES (2 * LANES)
-static void sum_few_taps(int64_t taps, int64_t n, const float *const *rows, const float *w,
-                         float *y) {
-    float sums[TAP_LANES] = {0};
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t lane = 0; lane < n; lane++)
-            sums[lane] += rows[t][lane] * w[t * n + lane];
-    for (int64_t lane = 0; lane < n; lane++)
-        y[lane] = sums[lane];
-}
-
-/* Vectors by name: of arrays, compilers join taps and keep the sums in memory. */
-typedef float tap_lanes __attribute__((vector_size(LANES * 4)));
-
-/* The last block begins before the end of the one before it: an element has the same sum wherever
- * it is. */
-static void sum_taps(int64_t taps, int64_t n, const float *const *rows, const float *w, float *y) {
-    if (n < TAP_LANES) {
-        sum_few_taps(taps, n, rows, w, y);
-        return;
-    }
-    for (int64_t i = 0; i < n; i += TAP_LANES) {
-        int64_t at = i + TAP_LANES <= n ? i : n - TAP_LANES;
-        tap_lanes sums[2] = {{0}, {0}}, x[2], v[2];
-        for (int64_t t = 0; t < taps; t++) {
-            memcpy(x, rows[t] + at, sizeof x);
-            memcpy(v, w + t * n + at, sizeof v);
-            sums[0] += x[0] * v[0];
-            sums[1] += x[1] * v[1];
-        }
-        memcpy(y + at, sums, sizeof sums);
-    }
-}
-
 void FILL(mk_kernels *kernels) {
     kernels->silu = silu;
     kernels->gelu_approx = gelu_approx;
@@ -178,7 +143,6 @@ void FILL(mk_kernels *kernels) {
     kernels->norm_gradient = norm_gradient;
     kernels->rope = rope;
     kernels->largest = largest;
-    kernels->sum_taps = sum_taps;
     kernels->narrow_q8 = narrow_q8;
     kernels->widen_q8 = widen_q8;
 }

@@ -1,0 +1,10 @@
+/* FEATURE(name): optional parts, whose macro is 1 in builds that have them (CMakeLists.txt). */
+FEATURE(hub)
+FEATURE(serve)
+FEATURE(onnx)
+FEATURE(zlib)
+FEATURE(zstd)
+FEATURE(prefixes)
+FEATURE(mlx)
+FEATURE(cuda)
+FEATURE(mlx_lm)

@@ -1,0 +1,375 @@
+/* Products of integers: integer_matmul and integer_conv.
+ *
+ * Rows of x and of w are put into words and panels that the kernels multiply (integer_list.h):
+ * before all else, or, if there is one block of rows only, some panels at a time in a near cache. A
+ * unit of work is a block of rows, which for a convolution are windows that are read where they
+ * lie, and a range of columns. Its sums leave scratch with their zero point, scale and bias, and go
+ * through the steps behind the op that go element by element (cpu/tail.h). Few rows are multiplied
+ * as they are: putting w into panels would take longer. */
+#include <string.h>
+
+#include "base/integer.h"
+#include "cpu/cpu.h"
+#include "cpu/eval.h"
+#include "cpu/region.h"
+#include "cpu/rows.h"
+#include "cpu/tail.h"
+#include "cpu/windows.h"
+
+#define BLOCK_BYTES (128 * 1024) /* of words of x */
+#define BLOCK_MAX 200            /* rows */
+#define NEAR_BYTES (256 * 1024)  /* of panels that one block meets, which are put together for it */
+#define TILE_BYTES (128 * 1024)  /* of weights that few rows meet at once */
+#define TILE_STEP 12             /* columns: a multiple of what kernels compute at once */
+#define UNITS_EACH 4             /* units for a thread, at least */
+#define FEW_ROWS 16              /* rows that are multiplied as they are */
+#define GATHER_BELOW 16          /* channels of a group: windows of fewer are copied */
+#define DEPTHWISE_MIN 4          /* channels */
+
+enum { X, W, ZERO, SUMS, SCALE, BIAS };
+
+typedef struct work {
+    const mc_call *call;
+    const mk_kernels *kern;
+    int64_t groups;       /* of channels; elements of a batch */
+    int64_t rows, n, k;   /* of a group: rows of x, columns of the result, terms */
+    int64_t each;         /* numbers of x that lie together */
+    int64_t taps, length; /* of a row as the kernel sees it: k is taps of so many numbers */
+    int64_t words;        /* of a tap */
+    const uint8_t *x;     /* row r of group g is at g x_group + r x_stride, unless it is a window */
+    int64_t x_group, x_stride, x_rows; /* x_rows: of `each` numbers, of all groups */
+    int64_t y_group, y_stride;         /* the same of the result */
+    const int8_t *w;                   /* [groups, n, k] */
+    const int32_t *sums;               /* [groups, n] or NULL */
+    const float *scale, *bias;         /* NULL: there is none */
+    int64_t scale_step, group_step;    /* from a column to the next; from a group */
+    int32_t zero;
+    bool conv, depthwise, gathers, few; /* gathers: windows are copied */
+    mc_windows windows;                 /* of a convolution */
+    int64_t block, blocks, range, ranges, tile;
+    int32_t *formed;           /* [x_rows, words] x, unless it is read as it lies */
+    int32_t *panels;           /* of each group; NULL: each unit makes its own */
+    int64_t panels_each, near; /* of a group; of a unit at a time */
+    int8_t *filters;           /* depthwise: [taps, groups] */
+    mc_tail tail;
+    char *scratch; /* of each worker: a list of rows, copies of windows as bytes and words, sums */
+    size_t worker_bytes, list_bytes, copy_bytes, form_bytes, near_bytes;
+} work;
+
+static size_t pad(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+static int64_t words_of(const work *w, int64_t n) {
+    return (n + w->kern->int_unit - 1) / w->kern->int_unit;
+}
+
+/* Whether the bytes of x are the kernel's words. */
+static bool is_formed(const work *w) {
+    return w->depthwise || w->few || (w->kern->int_unit == 4 && w->each % 4 == 0);
+}
+
+/* ---- what is prepared ---- */
+
+static void form_rows(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    for (int64_t r = begin; r < end; r++)
+        w->kern->int_form(w->each, w->x + r * w->each, w->formed + r * w->words);
+}
+
+static int64_t panel_words(const work *w) {
+    return w->taps * w->words * MK_PANEL;
+}
+
+/* Panels [begin, end) of all. */
+static void pack_some(const work *w, int64_t begin, int64_t end, int32_t *to) {
+    for (int64_t p = begin; p < end; p++, to += panel_words(w)) {
+        int64_t first = p % w->panels_each * MK_PANEL, group = p / w->panels_each;
+        const int8_t *from = w->w + (group * w->n + first) * w->k;
+        w->kern->int_pack(mc_min(MK_PANEL, w->n - first), w->taps, w->length, from, to);
+    }
+}
+
+static void pack_panels(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    pack_some(w, begin, end, w->panels + begin * panel_words(w));
+}
+
+/* ---- units ---- */
+
+/* A row of a list: where a row of x begins, as bytes or as words. */
+static const void *row_at(const work *w, int64_t group, int64_t row) {
+    if (is_formed(w)) return w->x + group * w->x_group + row * w->x_stride;
+    return w->formed + (group * w->rows + row) * w->words;
+}
+
+/* The rows of a block, [count, taps]. */
+static const void **find_block(const work *w, int64_t group, int64_t first, int64_t count,
+                               char *scratch) {
+    const void **list = (const void **)(void *)scratch;
+    char *copy = scratch + w->list_bytes;
+    int32_t *form = (int32_t *)(void *)(copy + w->copy_bytes);
+    mc_windows windows = w->windows;
+    windows.x += group * windows.bytes;
+    if (w->conv && !w->gathers) mc_windows_find(&windows, first, count, list);
+    for (int64_t r = 0; w->gathers && r < count; r++, form += w->words) {
+        mc_windows_gather(&windows, first + r, copy);
+        w->kern->int_form(w->k, (const uint8_t *)copy, form);
+        list[r] = form;
+    }
+    for (int64_t r = 0; !w->conv && r < count; r++)
+        list[r] = row_at(w, group, first + r);
+    return list;
+}
+
+/* Columns [first, first + count) of a row of a group, whose sums are there. */
+static void finish_row(const work *w, int64_t group, int64_t row, int64_t first, int64_t count,
+                       int32_t *acc) {
+    int64_t to = group * w->y_group + row * w->y_stride + first;
+    const int32_t *sums = w->sums ? w->sums + group * w->n + first : NULL;
+    int64_t at = group * w->group_step + first;
+    if (w->scale) {
+        w->kern->int_scale(count, acc, w->zero, sums, w->scale + at * w->scale_step, w->scale_step,
+                           w->bias ? w->bias + at : NULL, (float *)w->call->out.data + to);
+        return;
+    }
+    int32_t *y = (int32_t *)w->call->out.data + to;
+    if (sums)
+        w->kern->int_offset(count, acc, w->zero, sums, y);
+    else
+        memcpy(y, acc, (size_t)count * sizeof *y);
+}
+
+/* Rows of a group, columns [begin, end), whose sums are there. */
+static void finish(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                   int64_t end, int32_t *acc, int64_t acc_stride, int worker) {
+    for (int64_t r = 0; r < count; r++)
+        finish_row(w, group, first + r, begin, end - begin, acc + r * acc_stride);
+    int64_t to = group * w->y_group + first * w->y_stride + begin;
+    if (w->tail.chain.n == 0) return;
+    if (end - begin == w->y_stride) {
+        mc_tail_run(&w->tail, to, to + count * w->y_stride, worker);
+        return;
+    }
+    for (int64_t r = 0; r < count; r++, to += w->y_stride)
+        mc_tail_run(&w->tail, to, to + end - begin, worker);
+}
+
+static void run_few(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                    int64_t end, int32_t *acc, int worker) {
+    for (int64_t j = begin, columns; j < end; j += columns) {
+        columns = mc_min(w->tile, end - j);
+        w->kern->int_matmul(count, columns, w->k, row_at(w, group, first), w->x_stride,
+                            w->w + (group * w->n + j) * w->k, w->k, acc, columns);
+        finish(w, group, first, count, j, j + columns, acc, columns, worker);
+    }
+}
+
+/* Sums of all columns of a unit, or of as many as panels are made at a time. */
+static void run_panels(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                       int64_t end, const void *const *list, int32_t *near, int32_t *acc,
+                       int worker) {
+    int64_t at = group * w->panels_each + begin / MK_PANEL;
+    int64_t columns = w->panels ? end - begin : w->near * MK_PANEL;
+    for (int64_t j = begin, to; j < end; j = to, at += w->near) {
+        to = mc_min(j + columns, end);
+        int64_t panels = (to - j + MK_PANEL - 1) / MK_PANEL, wide = panels * MK_PANEL;
+        if (!w->panels) pack_some(w, at, at + panels, near);
+        w->kern->int_panels(count, wide, w->taps, w->words, (const int32_t *const *)list,
+                            w->panels ? w->panels + at * panel_words(w) : near, acc, wide);
+        finish(w, group, first, count, j, to, acc, wide, worker);
+    }
+}
+
+static void run_unit(const work *w, int64_t unit, int worker) {
+    int64_t range = unit % w->ranges, block = unit / w->ranges % w->blocks;
+    int64_t group = unit / w->ranges / w->blocks;
+    int64_t first = block * w->block, count = mc_min(w->block, w->rows - first);
+    int64_t begin = range * w->range, end = mc_min(begin + w->range, w->n);
+    char *scratch = w->scratch + (size_t)worker * w->worker_bytes;
+    char *near = scratch + w->list_bytes + w->copy_bytes + w->form_bytes;
+    int32_t *acc = (int32_t *)(void *)(near + w->near_bytes);
+    if (w->few) {
+        run_few(w, group, first, count, begin, end, acc, worker);
+        return;
+    }
+    const void *const *list = find_block(w, group, first, count, scratch);
+    if (!w->depthwise) {
+        run_panels(w, group, first, count, begin, end, list, (int32_t *)(void *)near, acc, worker);
+        return;
+    }
+    w->kern->int_taps(count, w->n, w->taps, (const uint8_t *const *)list, w->filters, acc, w->n);
+    finish(w, group, first, count, begin, end, acc, w->n, worker);
+}
+
+static void run_units(void *context, int64_t begin, int64_t end, int worker) {
+    for (int64_t unit = begin; unit < end; unit++)
+        run_unit(context, unit, worker);
+}
+
+/* ---- planning ---- */
+
+static void read_rest(work *w) {
+    const mc_call *call = w->call;
+    const mc_operand *in = call->in;
+    w->zero = call->n_in > ZERO && in[ZERO].layout ? *(const int32_t *)in[ZERO].data : 0;
+    w->sums = call->n_in > SUMS && in[SUMS].layout ? in[SUMS].data : NULL;
+    w->scale = call->n_in > SCALE && in[SCALE].layout ? in[SCALE].data : NULL;
+    w->bias = call->n_in > BIAS && in[BIAS].layout ? in[BIAS].data : NULL;
+    w->scale_step = w->scale && in[SCALE].layout->ndim > 0;
+    w->x = in[X].data;
+    w->w = in[W].data;
+}
+
+/* Blocks of rows, and ranges of columns where there are too few blocks for all threads. */
+static void divide(work *w, int threads) {
+    int64_t read = w->depthwise ? w->n : w->conv && !w->gathers ? w->each : w->k;
+    int64_t depth = mc_max(w->k, 1), step = w->few ? TILE_STEP : MK_PANEL;
+    int64_t wanted = threads > 1 ? (int64_t)threads * UNITS_EACH : 1;
+    int64_t groups = w->depthwise ? 1 : w->groups;
+    w->block = mc_min(mc_max(BLOCK_BYTES / mc_max(read, 1), 4), BLOCK_MAX);
+    if (w->depthwise) w->block = mc_min(w->block, mc_max(w->rows / wanted, 1));
+    w->block = mk_block_rows(w->rows, w->block);
+    w->blocks = (w->rows + w->block - 1) / w->block;
+    int64_t max = w->depthwise ? 1 : (w->n + step - 1) / step;
+    w->ranges = mc_min(mc_max(wanted / (groups * w->blocks), 1), max);
+    w->range = (w->n + w->ranges - 1) / w->ranges;
+    w->range = mc_min((w->range + step - 1) / step * step, w->n);
+    w->ranges = (w->n + w->range - 1) / w->range;
+    w->tile = mc_min(mc_max(TILE_BYTES / depth / TILE_STEP * TILE_STEP, TILE_STEP), w->range);
+    int64_t near = NEAR_BYTES / (panel_words(w) * (int64_t)sizeof(int32_t) + 1);
+    w->near = mc_min(mc_max(near, 1), (w->range + MK_PANEL - 1) / MK_PANEL);
+}
+
+/* Whether units make their own panels. */
+static bool packs_near(const work *w) {
+    return !w->depthwise && !w->few && w->blocks == 1;
+}
+
+static void measure_worker(work *w) {
+    int64_t sums = w->few ? w->tile : (w->range + MK_PANEL - 1) / MK_PANEL * MK_PANEL;
+    w->list_bytes = w->few ? 0 : pad((size_t)(w->block * w->taps) * sizeof(void *));
+    w->copy_bytes = w->gathers ? pad((size_t)w->k) : 0;
+    w->form_bytes = w->gathers ? pad((size_t)(w->block * w->words) * sizeof(int32_t)) : 0;
+    w->near_bytes = packs_near(w) ? pad((size_t)(w->near * panel_words(w)) * sizeof(int32_t)) : 0;
+    w->worker_bytes = w->list_bytes + w->copy_bytes + w->form_bytes + w->near_bytes +
+                      pad((size_t)(w->block * sums) * sizeof(int32_t));
+}
+
+/* Sizes of what is prepared once for all units, in order. */
+typedef struct parts {
+    size_t formed, panels, outside, tail;
+} parts;
+
+static parts measure(const work *w) {
+    int64_t words = w->groups * w->panels_each * panel_words(w);
+    parts p = {.tail = pad(w->tail.bytes)};
+    if (!is_formed(w) && !w->gathers)
+        p.formed = pad((size_t)(w->x_rows * w->words) * sizeof(int32_t));
+    if (w->depthwise)
+        p.panels = pad((size_t)(w->taps * w->n));
+    else if (!w->few && !packs_near(w))
+        p.panels = pad((size_t)words * sizeof(int32_t));
+    int64_t bytes = w->depthwise ? w->n : mc_max(w->each, w->words * (int64_t)sizeof(int32_t));
+    p.outside = w->conv ? 2 * pad((size_t)bytes) : 0;
+    return p;
+}
+
+/* Where windows lie, and an element outside of x: its zero point, as bytes and as words. */
+static void set_windows(work *w, char *outside, size_t bytes) {
+    bool in_words = !is_formed(w) && !w->gathers;
+    int64_t item = w->words * (int64_t)sizeof(int32_t);
+    memset(outside, (uint8_t)w->zero, (size_t)(w->depthwise ? w->n : w->each));
+    if (in_words)
+        w->kern->int_form(w->each, (uint8_t *)outside, (int32_t *)(void *)(outside + bytes));
+    w->windows.x = in_words ? (const char *)w->formed : (const char *)w->x;
+    w->windows.bytes = in_words ? item : w->depthwise ? w->n : w->each;
+    w->windows.step = in_words ? w->groups * item : w->x_stride;
+    w->windows.outside = in_words ? outside + bytes : outside;
+}
+
+static void pack(work *w) {
+    const mc_call *call = w->call;
+    if (!w->depthwise) {
+        mc_cpu_for(call, w->groups * w->panels_each, mc_grain(MK_PANEL * w->k), pack_panels, w);
+        return;
+    }
+    for (int64_t c = 0; c < w->n; c++)
+        for (int64_t t = 0; t < w->taps; t++)
+            w->filters[t * w->n + c] = w->w[c * w->taps + t];
+}
+
+static mica_status run(work *w) {
+    const mc_call *call = w->call;
+    int threads = mc_cpu_of(call)->threads;
+    int64_t groups = w->depthwise ? 1 : w->groups;
+    w->panels_each = (w->n + MK_PANEL - 1) / MK_PANEL;
+    w->length = w->each;
+    if (w->gathers) w->taps = 1, w->length = w->k;
+    w->words = words_of(w, w->length);
+    divide(w, threads);
+    measure_worker(w);
+    MC_TRY(mc_tail_measure(call, 0, &w->tail));
+    parts p = measure(w);
+    size_t bytes = p.formed + p.panels + p.outside + p.tail;
+    char *memory = mc_run_scratch(call->run, bytes + (size_t)threads * w->worker_bytes);
+    if (mc_run_is_measured(call->run)) return MICA_OK;
+    if (!memory) return MICA_ENOMEM;
+    read_rest(w);
+    w->formed = (int32_t *)(void *)memory;
+    w->panels = w->few || packs_near(w) ? NULL : (int32_t *)(void *)(memory + p.formed);
+    w->filters = (int8_t *)(memory + p.formed);
+    w->scratch = memory + bytes;
+    if (w->conv) set_windows(w, memory + p.formed + p.panels, p.outside / 2);
+    MC_TRY(mc_tail_prepare(call, 0, memory + p.formed + p.panels + p.outside, &w->tail));
+    if (p.formed) mc_cpu_for(call, w->x_rows, mc_grain(w->each), form_rows, w);
+    if (w->panels) pack(w);
+    mc_cpu_for(call, groups * w->blocks * w->ranges, mc_grain(w->block * w->range * w->k),
+               run_units, w);
+    return MICA_OK;
+}
+
+mica_status mc_eval_integer_matmul(const mc_call *call) {
+    const mc_layout *x = call->in[X].layout, *w = call->in[W].layout, *y = call->out.layout;
+    if (mc_layout_size(y) == 0) return MICA_OK;
+    work at = {.call = call, .kern = mc_cpu_of(call)->kern, .groups = 1, .taps = 1};
+    at.n = w->shape[w->ndim - 2];
+    at.k = at.each = w->shape[w->ndim - 1];
+    at.rows = at.x_rows = mc_row_count(x, x->ndim - 1);
+    if (w->ndim > 2) {
+        at.groups = mc_row_count(w, w->ndim - 2);
+        at.rows = x->shape[x->ndim - 2];
+    }
+    at.few = at.rows <= FEW_ROWS;
+    at.x_stride = at.k;
+    at.y_stride = at.n;
+    at.x_group = at.rows * at.k;
+    at.y_group = at.rows * at.n;
+    return run(&at);
+}
+
+mica_status mc_eval_integer_conv(const mc_call *call) {
+    const mc_attr_conv *a = call->attr;
+    const mc_layout *x = call->in[X].layout, *k = call->in[W].layout, *y = call->out.layout;
+    if (mc_layout_size(y) == 0) return MICA_OK;
+    work w = {.call = call, .kern = mc_cpu_of(call)->kern, .groups = a->groups, .conv = true};
+    int64_t channels = x->shape[x->ndim - 1];
+    w.windows = mc_windows_of(a, x, k);
+    w.rows = w.windows.n;
+    w.taps = w.windows.taps;
+    w.each = w.x_group = k->shape[k->ndim - 1];
+    w.k = w.taps * w.each;
+    w.n = y->shape[y->ndim - 1] / w.groups;
+    w.x_rows = mc_row_count(x, x->ndim - 1) * w.groups;
+    w.x_stride = channels;
+    w.y_group = w.group_step = w.n;
+    w.y_stride = w.groups * w.n;
+    w.depthwise = w.each == 1 && w.n == 1 && w.groups >= DEPTHWISE_MIN;
+    if (w.depthwise) w.n = w.groups;
+    w.few = !w.depthwise && w.windows.whole && w.rows <= FEW_ROWS;
+    w.few = w.few || w.each == 0; /* sums of nothing, however many elements the kernel has */
+    w.gathers = !w.depthwise && !w.few && w.taps > 1 && w.each < GATHER_BELOW;
+    return run(&w);
+}

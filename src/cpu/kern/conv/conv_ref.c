@@ -1,0 +1,63 @@
+/* Plain C: a panel's sums, or as many channels', are an array. */
+#include <string.h>
+
+#include "cpu/kern/conv/conv.h"
+
+static void conv_pack(int64_t n, int64_t k, const float *w, int64_t w_stride, float *panels) {
+    for (int64_t j = 0; j < n; j += MK_PANEL, panels += k * MK_PANEL) {
+        int64_t columns = n - j < MK_PANEL ? n - j : MK_PANEL;
+        if (columns < MK_PANEL) memset(panels, 0, (size_t)(k * MK_PANEL) * sizeof *panels);
+        for (int64_t column = 0; column < columns; column++)
+            for (int64_t l = 0; l < k; l++)
+                panels[l * MK_PANEL + column] = w[(j + column) * w_stride + l];
+    }
+}
+
+/* Stores `count` sums of row i from column j on. */
+static void store(const mk_epilogue *end, int64_t i, int64_t j, int64_t count, const float *sums,
+                  float *y) {
+    for (int64_t at = 0; at < count; at++) {
+        float v = sums[at];
+        if (end->bias) v += end->bias[j + at];
+        if (end->add) v += end->add[i * end->add_stride + j + at];
+        if (end->bounded) {
+            v = v > end->lo || v != v ? v : end->lo;
+            v = v < end->hi || v != v ? v : end->hi;
+        }
+        y[at] = v;
+    }
+}
+
+static void conv_panels(int64_t m, int64_t n, int64_t taps, int64_t c, const float *const *rows,
+                        const float *panels, const mk_epilogue *end, float *y, int64_t y_stride) {
+    for (int64_t j = 0; j < n; j += MK_PANEL, panels += taps * c * MK_PANEL)
+        for (int64_t i = 0; i < m; i++) {
+            float sums[MK_PANEL] = {0};
+            const float *w = panels;
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t l = 0; l < c; l++, w += MK_PANEL)
+                    for (int column = 0; column < MK_PANEL; column++)
+                        sums[column] += rows[i * taps + t][l] * w[column];
+            store(end, i, j, n - j < MK_PANEL ? n - j : MK_PANEL, sums, y + i * y_stride + j);
+        }
+}
+
+static void conv_taps(int64_t m, int64_t n, int64_t taps, const float *const *rows, const float *w,
+                      const mk_epilogue *end, float *y, int64_t y_stride) {
+    for (int64_t j = 0; j < n; j += MK_PANEL) {
+        int64_t count = n - j < MK_PANEL ? n - j : MK_PANEL;
+        for (int64_t i = 0; i < m; i++) {
+            float sums[MK_PANEL] = {0};
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t at = 0; at < count; at++)
+                    sums[at] += rows[i * taps + t][j + at] * w[t * n + j + at];
+            store(end, i, j, count, sums, y + i * y_stride + j);
+        }
+    }
+}
+
+void mk_conv_ref(mk_kernels *kernels) {
+    kernels->conv_pack = conv_pack;
+    kernels->conv_panels = conv_panels;
+    kernels->conv_taps = conv_taps;
+}

@@ -1,0 +1,140 @@
+/* Convolutions for any register width. Included once by each instruction set, behind its
+ * primitives (vec_*.h) and
+ *
+ *   ROWS     rows of the result at once
+ *   PANELS   panels that go with them
+ *   PLACES   rows of the result at once where each channel has its own filter
+ *   BESIDE   registers of channels that go with these
+ *
+ * `rows`, `panels` and `beside` are constants everywhere: each value makes code of its own. */
+
+enum { REGS = MK_PANEL / MK_WIDTH }; /* of a row of a panel */
+
+/* ---- epilogues ---- */
+
+MK_INLINE mk_vec finish(const mk_epilogue *end, int64_t i, int64_t j, mk_tail tail, mk_vec v) {
+    if (end->bias) v = mk_add(v, mk_load_tail(end->bias + j, tail));
+    if (end->add) v = mk_add(v, mk_load_tail(end->add + i * end->add_stride + j, tail));
+    if (end->bounded) v = mk_at_most(mk_at_least(v, mk_spread(end->lo)), mk_spread(end->hi));
+    return v;
+}
+
+/* ---- panels ---- */
+
+/* Stores the sums of `columns` <= panels * MK_PANEL columns from j on. */
+MK_INLINE void store_sums(int rows, int panels, int64_t columns, const mk_epilogue *end, int64_t i,
+                          int64_t j, mk_vec sum[ROWS][PANELS * REGS], float *y, int64_t y_stride) {
+    const bool whole = columns == panels * MK_PANEL;
+    for (int r = 0; r < rows; r++)
+        for (int at = 0; at < panels * REGS; at++) {
+            const int64_t left = columns - at * MK_WIDTH;
+            if (!whole && left <= 0) break;
+            const mk_tail tail = mk_tail_of(whole ? MK_WIDTH : left);
+            mk_store_tail(y + r * y_stride + at * MK_WIDTH, tail,
+                          finish(end, i + r, j + at * MK_WIDTH, tail, sum[r][at]));
+        }
+}
+
+/* Rows i to i + rows of the result, of the panels from column j on. */
+MK_INLINE void panel_tile(int rows, int panels, int64_t columns, int64_t taps, int64_t c,
+                          const float *const *x, const float *w, const mk_epilogue *end, int64_t i,
+                          int64_t j, float *y, int64_t y_stride) {
+    const int64_t step = taps * c * MK_PANEL;
+    mk_vec sum[ROWS][PANELS * REGS];
+    for (int r = 0; r < rows; r++)
+        for (int at = 0; at < panels * REGS; at++)
+            sum[r][at] = mk_zero();
+    for (int64_t t = 0; t < taps; t++) {
+        const float *from[ROWS];
+        for (int r = 0; r < rows; r++)
+            from[r] = x[r * taps + t];
+        for (int64_t l = 0; l < c; l++, w += MK_PANEL) {
+            mk_vec b[PANELS * REGS];
+            for (int at = 0; at < panels * REGS; at++)
+                b[at] = mk_load_vec(w + at / REGS * step + at % REGS * MK_WIDTH);
+            for (int r = 0; r < rows; r++) {
+                mk_vec a = mk_spread(from[r][l]);
+                for (int at = 0; at < panels * REGS; at++)
+                    sum[r][at] = mk_fma(a, b[at], sum[r][at]);
+            }
+        }
+    }
+    if (columns == panels * MK_PANEL)
+        store_sums(rows, panels, panels * MK_PANEL, end, i, j, sum, y, y_stride);
+    else
+        store_sums(rows, panels, columns, end, i, j, sum, y, y_stride);
+}
+
+/* All rows of the result, of the panels from column j on: these stay in a near cache. */
+MK_INLINE void panel_rows(int panels, int64_t columns, int64_t m, int64_t taps, int64_t c,
+                          const float *const *x, const float *w, const mk_epilogue *end, int64_t j,
+                          float *y, int64_t y_stride) {
+    const int64_t block = mk_block_rows(m, ROWS);
+    for (int64_t i = 0; i < m; i += block)
+        MK_WITH_ROWS(m - i < block ? m - i : block, ROWS,
+                     panel_tile(MK_R, panels, columns, taps, c, x + i * taps, w, end, i, j,
+                                y + i * y_stride, y_stride));
+}
+
+static void conv_panels(int64_t m, int64_t n, int64_t taps, int64_t c, const float *const *rows,
+                        const float *panels, const mk_epilogue *end, float *y, int64_t y_stride) {
+    const int64_t step = taps * c, wide = PANELS * MK_PANEL;
+    int64_t j = 0;
+    for (; PANELS > 1 && j + wide <= n; j += wide)
+        panel_rows(PANELS, wide, m, taps, c, rows, panels + j * step, end, j, y + j, y_stride);
+    for (; j < n; j += MK_PANEL)
+        panel_rows(1, n - j < MK_PANEL ? n - j : MK_PANEL, m, taps, c, rows, panels + j * step, end,
+                   j, y + j, y_stride);
+}
+
+/* ---- a filter for each channel ---- */
+
+/* Rows i to i + rows, of `beside` whole registers of channels from j on, or of one that may be the
+ * tail. */
+MK_INLINE void taps_tile(int rows, int beside, mk_tail tail, int64_t n, int64_t taps,
+                         const float *const *x, const float *w, const mk_epilogue *end, int64_t i,
+                         int64_t j, float *y, int64_t y_stride) {
+    mk_vec sum[PLACES][BESIDE];
+    for (int r = 0; r < rows; r++)
+        for (int at = 0; at < beside; at++)
+            sum[r][at] = mk_zero();
+    for (int64_t t = 0; t < taps; t++) {
+        mk_vec b[BESIDE];
+        for (int at = 0; at < beside; at++)
+            b[at] = mk_load_tail(w + t * n + j + at * MK_WIDTH, tail);
+        for (int r = 0; r < rows; r++) {
+            const float *from = x[r * taps + t] + j;
+            for (int at = 0; at < beside; at++)
+                sum[r][at] = mk_fma(mk_load_tail(from + at * MK_WIDTH, tail), b[at], sum[r][at]);
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int at = 0; at < beside; at++) {
+            int64_t column = j + at * MK_WIDTH;
+            mk_store_tail(y + r * y_stride + column, tail,
+                          finish(end, i + r, column, tail, sum[r][at]));
+        }
+}
+
+MK_INLINE void taps_rows(int rows, int64_t n, int64_t taps, const float *const *x, const float *w,
+                         const mk_epilogue *end, int64_t i, float *y, int64_t y_stride) {
+    int64_t j = 0;
+    for (; j + BESIDE * MK_WIDTH <= n; j += BESIDE * MK_WIDTH)
+        taps_tile(rows, BESIDE, mk_tail_of(MK_WIDTH), n, taps, x, w, end, i, j, y, y_stride);
+    for (; j + MK_WIDTH <= n; j += MK_WIDTH)
+        taps_tile(rows, 1, mk_tail_of(MK_WIDTH), n, taps, x, w, end, i, j, y, y_stride);
+    if (j < n) taps_tile(rows, 1, mk_tail_of(n - j), n, taps, x, w, end, i, j, y, y_stride);
+}
+
+static void conv_taps(int64_t m, int64_t n, int64_t taps, const float *const *rows, const float *w,
+                      const mk_epilogue *end, float *y, int64_t y_stride) {
+    for (int64_t i = 0; i < m; i += PLACES)
+        MK_WITH_ROWS(
+            m - i < PLACES ? m - i : PLACES, PLACES,
+            taps_rows(MK_R, n, taps, rows + i * taps, w, end, i, y + i * y_stride, y_stride));
+}
+
+static void set_conv(mk_kernels *kernels) {
+    kernels->conv_panels = conv_panels;
+    kernels->conv_taps = conv_taps;
+}

@@ -1,0 +1,54 @@
+/* Graphs of kernels: a run's launches are the same kernels each time, with other numbers and, now
+ * and then, other addresses. From the third on a launch notes its kernels, and what differs from
+ * the last one's is set in a graph of the driver, which is then launched as one.
+ *
+ * The numbers that a launch brings lie in memory of the graph's, which its first kernel writes, so
+ * that they differ in one kernel alone.
+ *
+ * Threads: a graph belongs to its run. */
+#ifndef CUDA_GRAPH_H
+#define CUDA_GRAPH_H
+
+#include "base/buffer.h"
+#include "cuda/cuda.h"
+
+typedef struct mc_cuda_node {
+    mc_cuda_kernel kernel;
+    mc_cuda_grid grid;
+    uint32_t bytes; /* of what it takes */
+    size_t at;      /* in the graph's args, where that lies */
+    void *node;     /* of the driver's graph, from which it was instantiated */
+} mc_cuda_node;
+
+struct mc_cuda_graph {
+    int launches;
+    int made;         /* times that the driver's graph was made */
+    bool differs;     /* the launch at hand has other kernels than that */
+    uint64_t numbers; /* address: where faults go, and the launch's numbers */
+    mc_buffer nodes, args;
+    size_t at;          /* nodes that the launch has noted */
+    void *graph, *exec; /* of the driver; NULL: not made */
+};
+
+/* Frees a graph that is launched no more; in the device's context. Takes NULL. */
+void mc_cuda_graph_free(struct mc_cuda_graph *graph);
+
+/* Begins a launch of the run that *graph belongs to, in the device's context: where it is to be
+ * launched as a graph, that notes kernels from here on, else *graph is as before, or new.
+ * errors  MICA_ENOMEM, MICA_EDEVICE */
+mica_status mc_cuda_graph_begin(const mc_cuda_state *state, mc_run *run, mc_cuda_launch *launch,
+                                struct mc_cuda_graph **graph);
+
+/* How the driver is told of a kernel. params [1] */
+mc_cuda_kernel_params mc_cuda_kernel_of(const mc_cuda_state *state, mc_cuda_kernel kernel,
+                                        mc_cuda_grid grid, void **params);
+
+/* Notes a kernel. */
+mica_status mc_cuda_graph_add(const mc_cuda_state *state, struct mc_cuda_graph *graph,
+                              mc_cuda_kernel kernel, mc_cuda_grid grid, const void *args,
+                              size_t bytes);
+
+/* Launches what was noted. errors  MICA_ENOMEM, MICA_EDEVICE */
+mica_status mc_cuda_graph_launch(const mc_cuda_state *state, struct mc_cuda_graph *graph);
+
+#endif

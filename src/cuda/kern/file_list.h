@@ -1,0 +1,12 @@
+/* The files of kernels: FILE_ROW(name) for kern/<name>.cu, which is an image of its own. Include
+ * this file with FILE_ROW defined; it is undefined at the end. */
+FILE_ROW(elements)
+FILE_ROW(move)
+FILE_ROW(rows)
+FILE_ROW(heads)
+FILE_ROW(topk)
+FILE_ROW(matmul)
+FILE_ROW(planes)
+FILE_ROW(tiles)
+FILE_ROW(attention)
+#undef FILE_ROW

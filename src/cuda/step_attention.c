@@ -1,0 +1,116 @@
+/* Steps that attend. */
+#include <string.h>
+
+#include "cuda/cuda.h"
+#include "graph/attr.h"
+
+enum { Q, K, V, MASK, OFFSET, SINKS, TABLE };
+enum { MAX_D = 512, THREADS = 128 }; /* as kern/attention.cu has them */
+enum { MAX_GRID = 65535, MAX_LEFT_BYTES = 64 << 20 };
+
+bool mc_cuda_supports_attention(const void *attr, const mc_layout *const *in, int n_in,
+                                const mc_layout *out) {
+    (void)attr, (void)n_in;
+    return in[Q]->shape[3] <= MAX_D && out->shape[3] <= MAX_D && out->shape[1] <= MAX_GRID &&
+           out->shape[0] <= MAX_GRID;
+}
+
+static void set_mask(const mc_call *call, mc_cuda_attention *a) {
+    const mc_layout *mask = call->in[MASK].layout;
+    int64_t shape[] = {a->batch, a->heads, a->queries, a->keys};
+    mc_layout spread;
+    if (!mask) return;
+    (void)mc_layout_broadcast(mask, shape, 4, &spread); /* infer checked it */
+    memcpy(a->mask_strides, spread.strides, sizeof a->mask_strides);
+    a->mask_is_bool = mask->dtype == MICA_BOOL;
+}
+
+/* The most heads that a block has, of those that share a head of keys. */
+static int32_t heads_of_block(int64_t shared) {
+    int32_t n = shared < MC_CUDA_ATTENTION_ROWS ? (int32_t)shared : MC_CUDA_ATTENTION_ROWS;
+    while (shared % n != 0)
+        n--;
+    return n;
+}
+
+/* Which rows a block has, and how many blocks share a row's keys. */
+static mc_cuda_grid find_grid(const mc_call *call, mc_cuda_attention *a) {
+    const mc_cuda_state *state = call->state;
+    int64_t shared = a->heads / a->kv_heads, parts = (a->keys + MC_CUDA_PART - 1) / MC_CUDA_PART;
+    a->shared = heads_of_block(shared);
+    a->head_groups = (int32_t)(shared / a->shared);
+    int64_t queries = MC_CUDA_ATTENTION_ROWS / a->shared;
+    a->queries_of_block = (int32_t)(queries < a->queries ? queries : a->queries);
+    mc_cuda_grid grid = {.y = a->heads / a->shared, .threads = THREADS};
+    grid.x = (a->queries + a->queries_of_block - 1) / a->queries_of_block;
+    int64_t rows = grid.x * grid.y * a->batch, wanted = (int64_t)state->multiprocessors * 4;
+    int64_t splits = rows < wanted / 2 && rows <= MC_CUDA_DONE ? wanted / rows : 1;
+    if (splits > parts) splits = parts;
+    if (splits < 1 || splits * a->batch > MAX_GRID ||
+        parts * a->batch * a->heads * a->queries * (a->dv + 2) * 4 > MAX_LEFT_BYTES)
+        splits = 1;
+    a->splits = (int32_t)splits;
+    grid.z = a->batch * splits;
+    return grid;
+}
+
+/* Whether four numbers of a key lie side by side, on a multiple of their size. */
+static bool has_wide_keys(const mc_cuda_attention *a) {
+    const mc_cuda_view *k = &a->k;
+    bool floats = k->dtype == MC_CUDA_F32 || k->dtype == MC_CUDA_BF16 || k->dtype == MC_CUDA_F16;
+    bool even = k->strides[0] % 4 == 0 && k->strides[1] % 4 == 0 && k->strides[2] % 4 == 0;
+    return floats && even && k->data && (uintptr_t)k->data % 16 == 0 && k->strides[3] == 1 &&
+           a->d % 4 == 0;
+}
+
+static void set_operands(const mc_call *call, mc_cuda_attention *a) {
+    mc_cuda_view *views[] = {&a->q, &a->k, &a->v, &a->mask, &a->offset, &a->sinks, &a->table};
+    for (int i = 0; i < call->n_in; i++)
+        *views[i] = mc_cuda_view_of(call, &call->in[i]);
+    a->out = mc_cuda_view_of(call, &call->out);
+    if (call->more) a->lse = mc_cuda_view_of(call, &call->more[0]);
+    a->op = (int32_t)call->op;
+    a->fault = mc_cuda_fault_of(call);
+    a->wide_keys = has_wide_keys(a);
+    set_mask(call, a);
+}
+
+static mica_status attend(const mc_call *call, mc_cuda_attention *a) {
+    const mc_cuda_state *state = call->state;
+    const mc_attr_sdpa *attr = call->attr;
+    const mc_layout *q = call->in[Q].layout, *k = call->in[K].layout;
+    a->batch = q->shape[0];
+    a->heads = q->shape[1];
+    a->queries = q->shape[2];
+    a->d = q->shape[3];
+    a->dv = call->out.layout->shape[3];
+    a->kv_heads = a->entries ? k->shape[0] : k->shape[1];
+    a->scale = (float)attr->scale;
+    a->softcap = (float)attr->softcap;
+    a->causal = attr->causal != 0;
+    a->window = attr->window;
+    a->keep = attr->keep;
+    mc_cuda_grid grid = find_grid(call, a);
+    if (a->splits > 1) {
+        int64_t parts = (a->keys + MC_CUDA_PART - 1) / MC_CUDA_PART;
+        int64_t numbers = parts * a->batch * a->heads * a->queries * (a->dv + 2);
+        a->left = mc_run_scratch(call->run, (size_t)numbers * sizeof(float));
+        if (!a->left) return MICA_ENOMEM;
+        a->done = (uint32_t *)(uintptr_t)state->done;
+    }
+    if (mc_run_is_measured(call->run)) return MICA_OK;
+    set_operands(call, a);
+    return mc_cuda_start(call, MC_CUDA_ATTENTION_KERNEL, grid, a);
+}
+
+mica_status mc_cuda_sdpa(const mc_call *call) {
+    mc_cuda_attention a = {.keys = call->in[K].layout->shape[2]};
+    return attend(call, &a);
+}
+
+mica_status mc_cuda_paged_sdpa(const mc_call *call) {
+    const mc_layout *k = call->in[K].layout, *table = call->in[TABLE].layout;
+    mc_cuda_attention a = {
+        .entries = k->shape[2], .blocks = k->shape[1], .keys = k->shape[2] * table->shape[1]};
+    return attend(call, &a);
+}

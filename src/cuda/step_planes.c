@@ -1,0 +1,383 @@
+/* Products of quantised weights and activations as integers: kern/planes.cu. */
+#include <string.h>
+
+#include "cuda/cuda.h"
+#include "graph/attr.h"
+
+/* As kern/planes.cu and kern/tiles.cu have them. */
+enum { TILE = 16, SCALE_PITCH = 16, PAIRED_ROWS = 4, FEW_ROWS = 8, WARPS = 8 };
+enum { WHOLE_STAGES = 2, MAX_STAGES = 6 }; /* of whole ones, more take as long */
+enum { PART_BYTES = 32 << 10, MOST_PART_BYTES = 64 << 10, MOST_BATCHES = 65535 };
+enum { MOST_OWN_BYTES = 48 << 10 };
+enum { LARGE_TILE = 128, SMALL_TILE = 64, TILE_STAGES = 4, STEP_GROUPS = 2 };
+
+mc_cuda_tuning mc_cuda_planes_tuning;
+
+/* As kern/planes.cuh has them. */
+typedef enum format { Q4, CODES, BF16, FORMATS } format;
+
+static bool is_fast(const mc_call *call) {
+    if (call->op == MC_OP_MATMUL || call->op == MC_OP_GATHER_MM)
+        return ((const mc_attr_matmul *)call->attr)->fast != 0;
+    return ((const mc_attr_quant *)call->attr)->fast != 0;
+}
+
+static format format_of(const mc_cuda_matmul *a) {
+    const mc_cuda_quant *q = &a->quant;
+    if (!a->is_quantised) return BF16;
+    return q->mode == MC_CUDA_AFFINE && q->bits == 4 && q->group >= 64 ? Q4 : CODES;
+}
+
+static int bits_of(const mc_cuda_matmul *a) {
+    return a->is_quantised ? a->quant.bits : 16;
+}
+
+/* Numbers that one scale of the activations is for; and those of a unit. */
+static int group_of(const mc_cuda_matmul *a) {
+    return format_of(a) == Q4 ? 64 : 32;
+}
+
+static int64_t unit_of(const mc_cuda_matmul *a) {
+    return group_of(a) * (format_of(a) == BF16 ? 4 : MC_CUDA_UNIT_GROUPS);
+}
+
+static int64_t units_of(const mc_cuda_matmul *a) {
+    return (a->k + unit_of(a) - 1) / unit_of(a);
+}
+
+/* What the sums of a tile's units take, until they are added up. */
+static int64_t part_bytes_of(const mc_cuda_matmul *a) {
+    return units_of(a) * a->m * TILE * (int64_t)sizeof(float);
+}
+
+static bool has_scales(int mode, int64_t group, mica_dtype scales) {
+    if (mode == MICA_QUANT_MXFP4) return group == 32;
+    return mode == MICA_QUANT_AFFINE && group >= 32 && group <= 128 &&
+           (scales == MICA_BF16 || scales == MICA_F16);
+}
+
+bool mc_cuda_scales_fit(const mc_attr_quant *quant, const mc_layout *scales) {
+    return has_scales((int)quant->mode, quant->group_size, scales->dtype);
+}
+
+bool mc_cuda_fits_planes(const mc_call *call, const mc_cuda_matmul *a) {
+    bool rows = a->is_quantised ? a->transpose && mc_cuda_scales_fit(call->attr, call->in[2].layout)
+                                : a->w.dtype == MC_CUDA_BF16 && a->w_k == 1 && a->w_n >= a->k;
+    return rows && a->k > 0 && a->n > 0 && a->m > 0 && a->batches > 0 && a->batches <= MOST_BATCHES;
+}
+
+bool mc_cuda_joins_planes(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
+                          const mc_cuda_matmul *other) {
+    const mc_cuda_quant *q = &a->quant, *r = &other->quant;
+    return is_fast(call) == is_fast(other_call) && a->batches == 1 && other->batches == 1 &&
+           a->m == other->m && a->k == other->k && a->is_quantised == other->is_quantised &&
+           q->mode == r->mode && q->bits == r->bits && q->group == r->group &&
+           q->scales.dtype == r->scales.dtype;
+}
+
+/* ---- activations ---- */
+
+typedef struct planes {
+    int64_t rows, padded;
+    int count, group;
+    const mc_cuda_picks *picks; /* NULL: no matrices are picked */
+    int8_t *codes;              /* NULL: no memory, or it is only measured */
+    float *scales;
+} planes;
+
+static planes planes_of(const mc_call *call, const mc_cuda_matmul *a, const mc_cuda_picks *picks) {
+    bool picked = picks && picks->lhs.is_there, terms = format_of(a) == BF16;
+    return (planes){.picks = picks,
+                    .count = !is_fast(call) ? 3
+                             : terms        ? 1
+                                            : 2,
+                    .group = group_of(a),
+                    .rows = (picked ? picks->lhs_count : a->batches) * a->m,
+                    .padded = units_of(a) * unit_of(a)};
+}
+
+static size_t code_bytes_of(const mc_cuda_matmul *a, const planes *p) {
+    return (size_t)(p->rows * p->padded) * (size_t)p->count * (format_of(a) == BF16 ? 2 : 1);
+}
+
+static size_t scale_bytes_of(const mc_cuda_matmul *a, const planes *p) {
+    return format_of(a) == BF16 ? 0 : (size_t)(p->rows * p->padded / p->group) * 2 * sizeof(float);
+}
+
+static mc_cuda_to_planes source_of(const mc_cuda_matmul *a, const planes *p) {
+    mc_cuda_to_planes args = {.rows = p->rows,
+                              .k = a->k,
+                              .padded = p->padded,
+                              .ndim = a->ndim + 1,
+                              .planes = p->count,
+                              .group = format_of(a) == BF16 ? 0 : p->group,
+                              .x = a->x,
+                              .codes = p->codes,
+                              .scales = p->scales};
+    memcpy(args.shape, a->shape, sizeof args.shape);
+    args.shape[a->ndim] = a->m;
+    if (p->picks && p->picks->lhs.is_there) {
+        args.ndim = 2;
+        args.shape[0] = p->picks->lhs_count;
+        args.shape[1] = a->m;
+    }
+    return args;
+}
+
+/* In scratch. */
+static mica_status make_planes(const mc_call *call, const mc_cuda_matmul *a, planes *p) {
+    size_t codes = code_bytes_of(a, p);
+    p->codes = mc_run_scratch(call->run, codes + scale_bytes_of(a, p));
+    if (mc_run_is_measured(call->run)) return MICA_OK;
+    if (!p->codes) return MICA_ENOMEM;
+    p->scales = (float *)(void *)(p->codes + codes);
+    mc_cuda_to_planes args = source_of(a, p);
+    return mc_cuda_start(call, MC_CUDA_TO_PLANES_KERNEL,
+                         mc_cuda_over(call, p->rows * p->padded / 8), &args);
+}
+
+/* ---- products ---- */
+
+/* The most bytes, of 16, that divide all of `bits`; copies of less than 4 go one by one. */
+static int width_of(uint64_t bits) {
+    for (int width = 16; width >= 4; width /= 2)
+        if (bits % (unsigned)width == 0) return width;
+    return 1;
+}
+
+static mc_cuda_planes_matrix matrix_of(const mc_cuda_matmul *a) {
+    const mc_cuda_quant *q = &a->quant;
+    mc_cuda_planes_matrix m = {.codes = q->codes.data,
+                               .scales = q->scales.data,
+                               .biases = q->biases.data,
+                               .out = a->out.data,
+                               .n = a->n,
+                               .code_stride = q->code_stride * 4,
+                               .scale_stride = q->scale_stride,
+                               .out_dtype = a->out.dtype};
+    if (a->is_quantised) return m;
+    m.codes = a->w.data;
+    m.code_stride = a->w_n * 2;
+    return m;
+}
+
+/* The bits of all that copies have to begin and end at are collected. */
+static void add_matrix(mc_cuda_planes_matmul *to, const mc_cuda_matmul *a, int tile,
+                       uint64_t *code_bits, uint64_t *scale_bits) {
+    int64_t scales = a->is_quantised ? a->k / a->quant.group : 0;
+    mc_cuda_planes_matrix *m = &to->matrices[to->n_matrices++];
+    *m = matrix_of(a);
+    m->first_tile = to->tiles;
+    to->tiles += (int32_t)((a->n + tile - 1) / tile);
+    *code_bits |= (uint64_t)(uintptr_t)m->codes | (uint64_t)m->code_stride |
+                  (uint64_t)(a->k * bits_of(a) / 8);
+    *scale_bits |= (uint64_t)(uintptr_t)m->scales | (uint64_t)(uintptr_t)m->biases |
+                   (uint64_t)((m->scale_stride | scales) * to->scale_bytes);
+}
+
+/* tile: rows of a matrix that a block, or a warp, multiplies at once. */
+static mc_cuda_planes_matmul args_of(const mc_call *call, const mc_cuda_matmul *a, int n,
+                                     const planes *p, int tile) {
+    const mc_cuda_quant *q = &a->quant;
+    mc_cuda_planes_matmul to = {.m = (int32_t)a->m,
+                                .units = (int32_t)units_of(a),
+                                .bits = bits_of(a),
+                                .mode = q->mode,
+                                .scale_bytes = q->mode == MC_CUDA_MXFP4 ? 1 : 2,
+                                .scale_is_f16 = q->scales.dtype == MC_CUDA_F16,
+                                .k = a->k,
+                                .padded = p->padded,
+                                .group = q->group,
+                                .batches = a->batches,
+                                .x_rows = p->rows,
+                                .ndim = a->ndim,
+                                .x = p->codes,
+                                .x_scales = p->scales};
+    uint64_t code_bits = tile == TILE ? 0 : (uint64_t)(p->group / 8 * bits_of(a)), scale_bits = 0;
+    int word = a->is_quantised ? 4 : 2;
+    for (int each = p->group; each < q->group; each *= 2)
+        to.spread++;
+    memcpy(to.shape, a->shape, sizeof to.shape);
+    for (int k = 0; k < (p->picks ? 1 : a->ndim); k++) {
+        to.w_strides[k] = a->w_strides[k] * word;
+        to.scale_strides[k] = a->scale_strides[k] * to.scale_bytes;
+        code_bits |= (uint64_t)to.w_strides[k];
+        scale_bits |= (uint64_t)to.scale_strides[k];
+    }
+    if (p->picks) {
+        to.lhs = p->picks->lhs;
+        to.rhs = p->picks->rhs;
+        to.lhs_count = p->picks->lhs_count;
+        to.rhs_count = p->picks->rhs_count;
+        to.op = (int32_t)call->op;
+        to.fault = mc_cuda_fault_of(call);
+    }
+    for (int i = 0; i < n; i++)
+        add_matrix(&to, &a[i], tile, &code_bits, &scale_bits);
+    to.code_width = width_of(code_bits);
+    /* a unit's scales of a row are as many bytes, too */
+    to.scale_width = width_of(scale_bits | (uint64_t)(MC_CUDA_UNIT_GROUPS >> to.spread) *
+                                               (uint64_t)to.scale_bytes);
+    return to;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* ---- few rows ---- */
+
+/* What kern/planes.cu's fetch_whole copies: all of it is pieces of 16 bytes. */
+static bool is_whole(const mc_cuda_matmul *a, const planes *p, const mc_cuda_planes_matmul *args) {
+    return format_of(a) == Q4 && !p->picks && a->batches == 1 && a->k % unit_of(a) == 0 &&
+           args->spread == 0 && args->code_width == 16 && args->scale_width == 16 &&
+           a->n <= INT32_MAX && a->quant.code_stride <= INT32_MAX / 4 &&
+           a->quant.scale_stride <= INT32_MAX / 2;
+}
+
+static mc_cuda_kernel few_rows_kernel(const mc_cuda_matmul *a, bool fast, bool whole) {
+    enum { WHOLE = FORMATS };
+    static const mc_cuda_kernel kernels[FORMATS + 1][2] = {
+        [Q4] = {MC_CUDA_PLANES_Q4_EXACT_KERNEL, MC_CUDA_PLANES_Q4_FAST_KERNEL},
+        [CODES] = {MC_CUDA_PLANES_EXACT_KERNEL, MC_CUDA_PLANES_FAST_KERNEL},
+        [BF16] = {MC_CUDA_TERMS_EXACT_KERNEL, MC_CUDA_TERMS_FAST_KERNEL},
+        [WHOLE] = {MC_CUDA_PLANES_Q4_WHOLE_EXACT_KERNEL, MC_CUDA_PLANES_Q4_WHOLE_FAST_KERNEL}};
+    static const mc_cuda_kernel paired[FORMATS + 1] = {[Q4] = MC_CUDA_PLANES_Q4_PAIRED_KERNEL,
+                                                       [CODES] = MC_CUDA_PLANES_PAIRED_KERNEL,
+                                                       [BF16] = MC_CUDA_TERMS_FAST_KERNEL,
+                                                       [WHOLE] =
+                                                           MC_CUDA_PLANES_Q4_WHOLE_PAIRED_KERNEL};
+    int row = whole ? (int)WHOLE : (int)format_of(a);
+    return fast && a->m <= PAIRED_ROWS ? paired[row] : kernels[row][fast];
+}
+
+/* Bytes between rows of a slot. */
+static int pitch_of(const mc_cuda_matmul *a) {
+    switch (format_of(a)) {
+    case Q4:
+        return 256 + 32;
+    case BF16:
+        return 256 + 64;
+    default:
+        return 32 * a->quant.bits + (a->quant.bits == 8 ? 32 : 16);
+    }
+}
+
+/* Whether each block makes planes for itself: that takes less time than another kernel. */
+static bool makes_own(const mc_cuda_matmul *a, const planes *p, bool whole) {
+    return whole && !mc_cuda_planes_tuning.apart &&
+           code_bytes_of(a, p) + scale_bytes_of(a, p) <= MOST_OWN_BYTES;
+}
+
+/* As many copies on their way as shared memory has room for. */
+static mica_status start_few_rows(const mc_call *call, const mc_cuda_matmul *a, int n, planes *p) {
+    const mc_cuda_state *state = call->state;
+    const mc_cuda_tuning *tuning = &mc_cuda_planes_tuning;
+    mc_cuda_planes_matmul args = args_of(call, a, n, p, TILE);
+    bool whole = true;
+    for (int i = 0; i < n; i++)
+        whole = whole && is_whole(&a[i], p, &args);
+    int64_t own = 0;
+    if (makes_own(a, p, whole)) {
+        args.source = source_of(a, p);
+        own = (int64_t)(code_bytes_of(a, p) + scale_bytes_of(a, p));
+    } else {
+        MC_TRY(make_planes(call, a, p));
+        args.x = p->codes;
+        args.x_scales = p->scales;
+    }
+    int warps = tuning->warps > 0 ? tuning->warps : WARPS;
+    int most = tuning->stages > 0 ? tuning->stages : whole ? WHOLE_STAGES : MAX_STAGES;
+    int on_one = tuning->blocks > 0 ? tuning->blocks : 1;
+    int64_t slot = TILE * (pitch_of(a) + 2 * SCALE_PITCH), tiles = args.tiles * a->batches;
+    int64_t blocks = smaller(tiles, (int64_t)state->multiprocessors * on_one);
+    int64_t part = part_bytes_of(a), bunch = PART_BYTES / part;
+    args.bunch = (int32_t)smaller(bunch < 1 ? 1 : bunch, (tiles + blocks - 1) / blocks);
+    part = part * args.bunch + own;
+    int64_t room = (state->shared_bytes - 1024) / on_one - part, stages = room / (slot * warps);
+    for (; stages < 2 && warps > 1; stages = room / (slot * warps))
+        warps /= 2;
+    args.stages = (int32_t)smaller(stages, most);
+    mc_cuda_grid grid = {.x = blocks,
+                         .y = 1,
+                         .z = 1,
+                         .threads = 32,
+                         .threads_y = warps,
+                         .shared_bytes = (int)(part + args.stages * slot * warps)};
+    return mc_cuda_start(call, few_rows_kernel(a, is_fast(call), whole), grid, &args);
+}
+
+/* ---- many rows ---- */
+
+static mc_cuda_kernel tiles_kernel(format f, bool fast, bool large) {
+    static const mc_cuda_kernel kernels[FORMATS][2][2] = {
+        [Q4] = {{MC_CUDA_TILES_Q4_EXACT_SMALL_KERNEL, MC_CUDA_TILES_Q4_EXACT_KERNEL},
+                {MC_CUDA_TILES_Q4_FAST_SMALL_KERNEL, MC_CUDA_TILES_Q4_FAST_KERNEL}},
+        [CODES] = {{MC_CUDA_TILES_EXACT_SMALL_KERNEL, MC_CUDA_TILES_EXACT_KERNEL},
+                   {MC_CUDA_TILES_FAST_SMALL_KERNEL, MC_CUDA_TILES_FAST_KERNEL}},
+        [BF16] = {{MC_CUDA_TILES_BF16_EXACT_SMALL_KERNEL, MC_CUDA_TILES_BF16_EXACT_KERNEL},
+                  {MC_CUDA_TILES_BF16_FAST_SMALL_KERNEL, MC_CUDA_TILES_BF16_FAST_KERNEL}}};
+    return kernels[f][fast][large];
+}
+
+/* What a step of a tile takes in shared memory. */
+static int64_t step_bytes(const mc_cuda_matmul *a, const planes *p, int tile) {
+    int64_t codes = p->group / 8 * bits_of(a);
+    int64_t x = p->group * p->count * (format_of(a) == BF16 ? 2 : 1);
+    return tile * (STEP_GROUPS * (codes + x) + STEP_GROUPS * 2 * (int64_t)sizeof(float));
+}
+
+static int64_t stages_of(const mc_call *call, const mc_cuda_matmul *a, const planes *p, int tile) {
+    const mc_cuda_state *state = call->state;
+    int64_t room = state->shared_bytes - 1024 - 4 * tile * SCALE_PITCH;
+    return smaller(room / step_bytes(a, p, tile), TILE_STAGES);
+}
+
+static int64_t parts_of(int64_t length, int64_t part) {
+    return (length + part - 1) / part;
+}
+
+/* Large tiles where there are enough of them for the device. */
+static bool is_large(const mc_call *call, const mc_cuda_matmul *a, int n, const planes *p) {
+    const mc_cuda_state *state = call->state;
+    int64_t tiles = 0;
+    for (int i = 0; i < n; i++)
+        tiles += parts_of(a[i].n, LARGE_TILE);
+    return tiles * parts_of(a->m, LARGE_TILE) * a->batches >= state->multiprocessors &&
+           a->m > SMALL_TILE && stages_of(call, a, p, LARGE_TILE) >= 2;
+}
+
+static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int n,
+                               const planes *p) {
+    bool large = is_large(call, a, n, p);
+    int tile = large ? LARGE_TILE : SMALL_TILE;
+    mc_cuda_planes_matmul args = args_of(call, a, n, p, tile);
+    args.stages = (int32_t)stages_of(call, a, p, tile);
+    int64_t shared = args.stages * step_bytes(a, p, tile) + 4 * tile * SCALE_PITCH;
+    mc_cuda_grid grid = {.x = parts_of(a->m, tile),
+                         .y = args.tiles,
+                         .z = a->batches,
+                         .threads = 32,
+                         .threads_y = WARPS,
+                         .shared_bytes = (int)shared};
+    return mc_cuda_start(call, tiles_kernel(format_of(a), is_fast(call), large), grid, &args);
+}
+
+static mica_status run(const mc_call *call, const mc_cuda_matmul *a, int n,
+                       const mc_cuda_picks *picks) {
+    planes p = planes_of(call, a, picks);
+    if (mc_run_is_measured(call->run)) return make_planes(call, a, &p);
+    if (a->m <= FEW_ROWS && part_bytes_of(a) <= MOST_PART_BYTES)
+        return start_few_rows(call, a, n, &p);
+    MC_TRY(make_planes(call, a, &p));
+    return start_tiles(call, a, n, &p);
+}
+
+mica_status mc_cuda_run_planes(const mc_call *call, const mc_cuda_matmul *a, int n) {
+    return run(call, a, n, NULL);
+}
+
+mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a,
+                               const mc_cuda_picks *picks) {
+    return run(call, a, 1, picks);
+}

@@ -1,0 +1,169 @@
+/* Checks of the conv family. */
+#include "cpu/kcheck.h"
+
+static const int64_t sizes_taps[] = {1, 2, 9};
+static const int64_t sizes_c[] = {1, 3, 8, 17, 64};
+
+static void check_conv_pack(check *c) {
+    for (int i = 0; i < COUNT(sizes_n); i++)
+        for (int j = 0; j < COUNT(sizes_k); j++) {
+            int64_t n = sizes_n[i], k = sizes_k[j], stride = k + i % 2 * 3;
+            int64_t panels = (n + MK_PANEL - 1) / MK_PANEL;
+            guarded w = floats(c, (n - 1) * stride + k), y = floats(c, panels * k * MK_PANEL);
+            const float *from = w.data, *to = y.data;
+            fill_floats(w.data, (n - 1) * stride + k, PLAIN);
+            c->kern->conv_pack(n, k, w.data, stride, y.data);
+            for (int64_t l = 0; l < panels * k * MK_PANEL; l++) {
+                int64_t column = l / k / MK_PANEL * MK_PANEL + l % MK_PANEL;
+                float want = column < n ? from[column * stride + l / MK_PANEL % k] : 0.0f;
+                c->cases++;
+                if (mk_bits(to[l]) != mk_bits(want)) fail_check(c, "another element");
+            }
+            release(c, &w), release(c, &y);
+        }
+}
+
+/* An epilogue of a result [m, n], with everything or some of it by the bits of `which`. */
+typedef struct ending {
+    guarded bias, add;
+    mk_epilogue end;
+} ending;
+
+static ending ending_new(check *c, int which, int64_t m, int64_t n) {
+    ending e = {floats(c, n), floats(c, m * n), {.add_stride = n, .lo = -0.5f, .hi = 0.75f}};
+    fill_floats(e.bias.data, n, PLAIN);
+    fill_floats(e.add.data, m * n, PLAIN);
+    if (which & 1) e.end.bias = e.bias.data;
+    if (which & 2) e.end.add = e.add.data;
+    e.end.bounded = (which & 4) != 0;
+    return e;
+}
+
+static void ending_free(check *c, ending *e) {
+    release(c, &e->bias), release(c, &e->add);
+}
+
+/* v as the epilogue leaves it; the terms of its rounding are added to *size. */
+static double ended(const mk_epilogue *end, int64_t i, int64_t j, double v, double *size) {
+    double bias = end->bias ? (double)end->bias[j] : 0;
+    double add = end->add ? (double)end->add[i * end->add_stride + j] : 0;
+    *size += fabs(bias) + fabs(add);
+    v += bias + add;
+    if (end->bounded && v < (double)end->lo) return (double)end->lo;
+    return end->bounded && v > (double)end->hi ? (double)end->hi : v;
+}
+
+/* The part of an epilogue for one element. */
+static mk_epilogue end_at(const mk_epilogue *end, int64_t i, int64_t j) {
+    mk_epilogue one = *end;
+    if (one.bias) one.bias += j;
+    if (one.add) one.add += i * one.add_stride + j;
+    return one;
+}
+
+/* Rows lie anywhere: a few, which windows share. */
+static void panels_of(check *c, int64_t m, int64_t n, int64_t taps, int64_t depth, int which) {
+    enum { LINES = 5 };
+    int64_t k = taps * depth, room = (n + MK_PANEL - 1) / MK_PANEL * MK_PANEL * k;
+    guarded x = floats(c, LINES * depth), panels = floats(c, room), y = floats(c, m * n);
+    float *w = malloc((size_t)(n * k + m * n) * sizeof *w);
+    const float **rows = malloc((size_t)(m * taps) * sizeof *rows);
+    if (w == NULL || rows == NULL) exit(EXIT_FAILURE);
+    float *one = w + n * k;
+    ending e = ending_new(c, which, m, n);
+    fill_floats(x.data, LINES * depth, judged[which % COUNT(judged)]);
+    fill_floats(w, n * k, PLAIN);
+    for (int64_t i = 0; i < m * taps; i++)
+        rows[i] = (const float *)x.data + (i * 3 + i / 7) % LINES * depth;
+    c->kern->conv_pack(n, k, w, k, panels.data);
+    c->kern->conv_panels(m, n, taps, depth, rows, panels.data, &e.end, y.data, n);
+    float *alone = malloc((size_t)(k * MK_PANEL) * sizeof *alone);
+    if (alone == NULL) exit(EXIT_FAILURE);
+    for (int64_t j = 0; j < n; j++) {
+        c->kern->conv_pack(1, k, w + j * k, k, alone);
+        for (int64_t i = 0; i < m; i++) {
+            double sum = 0, size = 0;
+            for (int64_t l = 0; l < k; l++) {
+                double a = (double)rows[i * taps + l / depth][l % depth];
+                sum += a * (double)w[j * k + l];
+                size += fabs(a * (double)w[j * k + l]);
+            }
+            sum = ended(&e.end, i, j, sum, &size);
+            judge(c, (double)((float *)y.data)[i * n + j], sum, (double)(k + 4) * UNIT * size);
+            mk_epilogue end = end_at(&e.end, i, j);
+            c->kern->conv_panels(1, 1, taps, depth, rows + i * taps, alone, &end, one + i * n + j,
+                                 1);
+        }
+    }
+    same_bits(c, one, y.data, m * n, "a block differs from its elements");
+    free(w);
+    free(rows);
+    free(alone);
+    ending_free(c, &e);
+    release(c, &x), release(c, &panels), release(c, &y);
+}
+
+static void check_conv_panels(check *c) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes_c); l++)
+                panels_of(c, sizes_m[i], sizes_n[j], sizes_taps[(i + j + l) % COUNT(sizes_taps)],
+                          sizes_c[l], (i + j + l) % 8);
+    panels_of(c, 13, 67, 0, 3, 7);
+}
+
+static void taps_of(check *c, int64_t m, int64_t n, int64_t taps, int which) {
+    enum { LINES = 5 };
+    guarded x = floats(c, LINES * n), w = floats(c, taps * n), y = floats(c, m * n);
+    const float *weights = w.data;
+    const float **rows = malloc((size_t)(m * taps + 1) * sizeof *rows);
+    float *one = malloc((size_t)(m * n) * sizeof *one);
+    if (rows == NULL || one == NULL) exit(EXIT_FAILURE);
+    ending e = ending_new(c, which, m, n);
+    fill_floats(x.data, LINES * n, judged[which % COUNT(judged)]);
+    fill_floats(w.data, taps * n, PLAIN);
+    for (int64_t i = 0; i < m * taps; i++)
+        rows[i] = (const float *)x.data + (i * 3 + i / 7) % LINES * n;
+    c->kern->conv_taps(m, n, taps, rows, weights, &e.end, y.data, n);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t t = 0; t < taps; t++) {
+                double a = (double)rows[i * taps + t][j] * (double)weights[t * n + j];
+                sum += a;
+                size += fabs(a);
+            }
+            sum = ended(&e.end, i, j, sum, &size);
+            judge(c, (double)((float *)y.data)[i * n + j], sum, (double)(taps + 4) * UNIT * size);
+        }
+        mk_epilogue end = end_at(&e.end, i, 0);
+        c->kern->conv_taps(1, n, taps, rows + i * taps, weights, &end, one + i * n, n);
+    }
+    same_bits(c, one, y.data, m * n, "a block differs from its rows");
+    free(rows);
+    free(one);
+    ending_free(c, &e);
+    release(c, &x), release(c, &w), release(c, &y);
+}
+
+static void check_conv_taps(check *c) {
+    for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 13)
+        for (int64_t taps = 0; taps <= 27; taps += 9)
+            taps_of(c, sizes_m[n % COUNT(sizes_m)], n, taps, (int)(n % 8));
+}
+
+static const kcheck_row rows[] = {
+#define KERN(name, result, args) {#name, check_##name},
+#include "cpu/kern/conv/conv_list.h"
+#undef KERN
+};
+
+static bool same(const mk_kernels *a, const mk_kernels *b) {
+    bool same = true;
+#define KERN(name, result, args) same = same && a->name == b->name;
+#include "cpu/kern/conv/conv_list.h"
+#undef KERN
+    return same;
+}
+
+const kcheck_family kcheck_conv = {rows, COUNT(rows), same};

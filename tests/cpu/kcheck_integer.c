@@ -1,0 +1,248 @@
+/* Checks of products of integers: all numbers are exact. */
+#include "cpu/kcheck.h"
+
+static void fill_bytes(void *data, int64_t n) {
+    static const uint8_t ends[] = {0, 127, 128, 255};
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits = random_bits();
+        ((uint8_t *)data)[i] = bits & 1 ? (uint8_t)(bits >> 8) : ends[bits >> 8 & 3];
+    }
+}
+
+static void fill_words(void *data, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        ((int32_t *)data)[i] = (int32_t)(random_bits() >> 44) - (1 << 19);
+}
+
+static void same_words(check *c, const int32_t *got, const int32_t *want, int64_t n) {
+    for (int64_t i = 0; i < n; i++, c->cases++)
+        if (got[i] != want[i]) fail_check(c, "another integer");
+}
+
+static guarded memory(const check *c, int64_t n, size_t each) {
+    return guarded_new((size_t)n * each, c->where);
+}
+
+static int32_t sum_of(int64_t k, const uint8_t *x, const int8_t *w) {
+    int64_t sum = 0;
+    for (int64_t l = 0; l < k; l++)
+        sum += (int64_t)x[l] * w[l];
+    return (int32_t)sum;
+}
+
+/* Rows are `gap` bytes longer than they are read. */
+static void int_matmul(check *c, int64_t m, int64_t n, int64_t k, int64_t gap) {
+    int64_t stride = k + gap;
+    guarded x = memory(c, (m - 1) * stride + k, 1), w = memory(c, (n - 1) * stride + k, 1);
+    guarded y = memory(c, (m - 1) * (n + gap) + n, sizeof(int32_t));
+    int32_t *sums = y.data;
+    fill_bytes(x.data, (m - 1) * stride + k);
+    fill_bytes(w.data, (n - 1) * stride + k);
+    fill_words(sums, (m - 1) * (n + gap) + n);
+    int32_t between = m > 1 && gap > 0 ? sums[n] : 0;
+    c->kern->int_matmul(m, n, k, x.data, stride, w.data, stride, sums, n + gap);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            int32_t want = sum_of(k, (const uint8_t *)x.data + i * stride,
+                                  (const int8_t *)w.data + j * stride);
+            same_words(c, &sums[i * (n + gap) + j], &want, 1);
+        }
+    if (m > 1 && gap > 0 && sums[n] != between) fail_check(c, "writes between rows");
+    release(c, &x), release(c, &w), release(c, &y);
+}
+
+static void check_int_matmul(check *c) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes_k); l++)
+                int_matmul(c, sizes_m[i], sizes_n[j], sizes_k[l], (i + j + l) % 2 * 5);
+}
+
+/* Number l of words of int_panels. */
+static int32_t number_of(const check *c, const int32_t *words, int64_t l, bool weight) {
+    uint8_t byte;
+    int16_t half;
+    if (c->kern->int_unit == 2) {
+        memcpy(&half, (const char *)words + 2 * l, sizeof half);
+        return half;
+    }
+    memcpy(&byte, (const char *)words + l, sizeof byte);
+    return weight ? (int8_t)byte : byte;
+}
+
+static int64_t words_of(const check *c, int64_t n) {
+    return (n + c->kern->int_unit - 1) / c->kern->int_unit;
+}
+
+static void check_int_form(check *c) {
+    for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 13) {
+        guarded x = memory(c, n, 1), y = memory(c, words_of(c, n), 4);
+        fill_bytes(x.data, n);
+        c->kern->int_form(n, x.data, y.data);
+        for (int64_t l = 0; l < words_of(c, n) * c->kern->int_unit; l++) {
+            int32_t want = l < n ? ((uint8_t *)x.data)[l] : 0, got = number_of(c, y.data, l, false);
+            same_words(c, &got, &want, 1);
+        }
+        release(c, &x), release(c, &y);
+    }
+}
+
+static void int_pack(check *c, int64_t n, int64_t taps, int64_t each) {
+    int64_t words = words_of(c, each), panels = (n + MK_PANEL - 1) / MK_PANEL;
+    int64_t step = taps * words * MK_PANEL, unit = c->kern->int_unit;
+    guarded w = memory(c, n * taps * each, 1), y = memory(c, panels * step, 4);
+    fill_bytes(w.data, n * taps * each);
+    c->kern->int_pack(n, taps, each, w.data, y.data);
+    for (int64_t i = 0; i < panels * step * unit; i++) {
+        int64_t at = i / unit, l = at / MK_PANEL % words * unit + i % unit;
+        int64_t j = at / step * MK_PANEL + at % MK_PANEL, t = at / MK_PANEL / words % taps;
+        int32_t got = number_of(c, (const int32_t *)y.data + at, i % unit, true);
+        int32_t want = j < n && l < each ? ((const int8_t *)w.data)[(j * taps + t) * each + l] : 0;
+        same_words(c, &got, &want, 1);
+    }
+    release(c, &w), release(c, &y);
+}
+
+static void check_int_pack(check *c) {
+    for (int i = 0; i < COUNT(sizes_n); i++)
+        for (int j = 0; j < COUNT(sizes_k); j++)
+            int_pack(c, sizes_n[i], 1 + (i + j) % 3, sizes_k[j]);
+}
+
+/* Rows lie anywhere: a few, which windows share. */
+static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_t each) {
+    enum { LINES = 5, GAP = 3 };
+    int64_t n = panels * MK_PANEL, words = words_of(c, each), stride = n + GAP;
+    guarded x = memory(c, LINES * words, 4), w = memory(c, n * taps * words, 4);
+    guarded y = memory(c, (m - 1) * stride + n, 4);
+    uint8_t *bytes = malloc((size_t)(LINES * each + n * taps * each));
+    const int32_t **rows = malloc((size_t)(m * taps) * sizeof *rows);
+    if (bytes == NULL || rows == NULL) exit(EXIT_FAILURE);
+    int8_t *weights = (int8_t *)bytes + LINES * each;
+    fill_bytes(bytes, LINES * each + n * taps * each);
+    for (int line = 0; line < LINES; line++)
+        c->kern->int_form(each, bytes + line * each, (int32_t *)x.data + line * words);
+    c->kern->int_pack(n, taps, each, weights, w.data);
+    for (int64_t i = 0; i < m * taps; i++)
+        rows[i] = (const int32_t *)x.data + (i * 3 + i / 7) % LINES * words;
+    int32_t *sums = y.data;
+    if (m > 1) sums[n] = 77;
+    c->kern->int_panels(m, n, taps, words, rows, w.data, sums, stride);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            int32_t want = 0;
+            for (int64_t t = 0; t < taps; t++)
+                want +=
+                    sum_of(each, bytes + (rows[i * taps + t] - (int32_t *)x.data) / words * each,
+                           weights + (j * taps + t) * each);
+            same_words(c, &sums[i * stride + j], &want, 1);
+        }
+    if (m > 1 && sums[n] != 77) fail_check(c, "writes between rows");
+    free(bytes);
+    free(rows);
+    release(c, &x), release(c, &w), release(c, &y);
+}
+
+static void check_int_panels(check *c) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 1; j < 7; j++)
+            for (int l = 0; l < COUNT(sizes_k); l++)
+                int_panels(c, sizes_m[i], j, 1 + (i + j + l) % 3, sizes_k[l]);
+}
+
+static void check_int_taps(check *c) {
+    enum { MAX_TAPS = 27, MAX_M = 13, GAP = 3 };
+    for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 13)
+        for (int64_t taps = 0; taps <= MAX_TAPS; taps += 9) {
+            int64_t m = sizes_m[n % COUNT(sizes_m)], stride = n + GAP;
+            guarded x = memory(c, 3 * n, 1), w = memory(c, taps * n, 1);
+            guarded y = memory(c, (m - 1) * stride + n, 4);
+            const uint8_t *rows[MAX_M * MAX_TAPS];
+            const int8_t *weights = w.data;
+            fill_bytes(x.data, 3 * n);
+            fill_bytes(w.data, taps * n);
+            for (int64_t t = 0; t < m * taps; t++)
+                rows[t] = (const uint8_t *)x.data + (t + t / 7) % 3 * n;
+            c->kern->int_taps(m, n, taps, rows, weights, y.data, stride);
+            for (int64_t i = 0; i < m * n; i++) {
+                int32_t want = 0;
+                for (int64_t t = 0; t < taps; t++)
+                    want += rows[i / n * taps + t][i % n] * weights[t * n + i % n];
+                same_words(c, (const int32_t *)y.data + i / n * stride + i % n, &want, 1);
+            }
+            release(c, &x), release(c, &w), release(c, &y);
+        }
+}
+
+static void int_scale(check *c, int64_t n, bool sums, int64_t step, bool bias) {
+    guarded x = memory(c, n, 4), of = memory(c, n, 4), y = floats(c, n), scale = floats(c, n),
+            add = floats(c, n);
+    float *want = malloc((size_t)n * sizeof *want);
+    const int32_t *words = x.data, *rows = of.data;
+    const float *scales = scale.data, *adds = add.data;
+    if (want == NULL) exit(EXIT_FAILURE);
+    fill_words(x.data, n);
+    fill_words(of.data, n);
+    fill_floats(scale.data, n, PLAIN);
+    fill_floats(add.data, n, PLAIN);
+    for (int64_t i = 0; i < n; i++) {
+        want[i] = (float)(words[i] - (sums ? 131 * rows[i] : 0));
+        want[i] *= scales[i * step];
+        if (bias) want[i] += adds[i];
+    }
+    c->kern->int_scale(n, x.data, 131, sums ? of.data : NULL, scales, step, bias ? adds : NULL,
+                       y.data);
+    same_bits(c, y.data, want, n, "other bits");
+    free(want);
+    release(c, &x), release(c, &of), release(c, &y), release(c, &scale), release(c, &add);
+}
+
+static void check_int_scale(check *c) {
+    for (int64_t n = 1; n < 80; n++)
+        for (int how = 0; how < 8; how++)
+            int_scale(c, n, how & 1, how >> 1 & 1, how >> 2 & 1);
+}
+
+static void check_int_from_f32(check *c) {
+    static const float special[] = {NAN,    INFINITY, -INFINITY, -0.0f,  255.5f, 256,
+                                    127.9f, -128.9f,  -129,      3e38f,  1e-40f, 0.99f,
+                                    -0.99f, 254.999f, 128,       -1e30f, 1};
+    for (int64_t n = 1; n < 150; n++)
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            guarded x = floats(c, n), y = memory(c, n, 1);
+            float *in = x.data;
+            for (int64_t i = 0; i < n; i++)
+                in[i] = i % 3 == 0 ? special[i / 3 % COUNT(special)] : random_float() * 300;
+            c->kern->int_from_f32(n, is_signed != 0, in, y.data);
+            for (int64_t i = 0; i < n; i++) {
+                float lo = is_signed ? -128 : 0, hi = is_signed ? 127 : 255;
+                float v = isnan(in[i]) ? 0 : fminf(fmaxf(truncf(in[i]), lo), hi);
+                int32_t want = (int32_t)v;
+                int32_t got = is_signed ? ((int8_t *)y.data)[i] : ((uint8_t *)y.data)[i];
+                same_words(c, &got, &want, 1);
+            }
+            release(c, &x), release(c, &y);
+        }
+}
+
+static void check_int_offset(check *c) {
+    for (int64_t n = 1; n < 80; n++) {
+        guarded x = memory(c, n, 4), sums = memory(c, n, 4), y = memory(c, n, 4);
+        fill_words(x.data, n);
+        fill_words(sums.data, n);
+        c->kern->int_offset(n, x.data, -77, sums.data, y.data);
+        for (int64_t i = 0; i < n; i++) {
+            int32_t want = ((int32_t *)x.data)[i] + 77 * ((int32_t *)sums.data)[i];
+            same_words(c, (const int32_t *)y.data + i, &want, 1);
+        }
+        release(c, &x), release(c, &sums), release(c, &y);
+    }
+}
+
+static const kcheck_row rows[] = {
+#define KERN(name, result, args) {#name, check_##name},
+#include "cpu/kern/integer/integer_list.h"
+#undef KERN
+};
+
+const kcheck_family kcheck_integer = {rows, COUNT(rows), NULL};

@@ -1,0 +1,212 @@
+/* Products on the device cuda, by the emulated driver: weights of all forms with few and many rows,
+ * beside sums in double of the weights that the CPU unpacks. A row has the same bits in all. */
+#define _POSIX_C_SOURCE 200809L
+#include <mica/mica.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/matmul.h"
+#include "op/quant.h"
+#include "support/support.h"
+
+enum { ROWS = 70, N = 37, MOST_K = 1152, JOINT = 3 };
+
+typedef struct format {
+    mica_quant quant; /* bits 0: bf16 */
+    int64_t k;
+    double fast; /* the largest error of a fast product, of the sum of its terms' sizes */
+} format;
+
+static const format formats[] = {
+    {{MICA_QUANT_AFFINE, 4, 64}, 576, 1e-4},  {{MICA_QUANT_AFFINE, 4, 128}, 1152, 1e-4},
+    {{MICA_QUANT_AFFINE, 4, 64}, 1024, 1e-4}, {{MICA_QUANT_AFFINE, 4, 32}, 288, 1e-4},
+    {{MICA_QUANT_AFFINE, 2, 64}, 320, 1e-4},  {{MICA_QUANT_AFFINE, 3, 32}, 96, 1e-4},
+    {{MICA_QUANT_AFFINE, 5, 64}, 384, 1e-4},  {{MICA_QUANT_AFFINE, 6, 128}, 640, 1e-4},
+    {{MICA_QUANT_AFFINE, 8, 64}, 576, 1e-4},  {{MICA_QUANT_AFFINE, 8, 128}, 128, 1e-4},
+    {{MICA_QUANT_MXFP4, 4, 32}, 544, 1e-4},   {{MICA_QUANT_AFFINE, 0, 0}, 300, 0x1p-8},
+    {{MICA_QUANT_AFFINE, 0, 0}, 37, 0x1p-8},
+};
+
+/* Weights of the device cuda, and what they stand for. */
+typedef struct weights {
+    mica_array codes, scales, biases;
+    float *values; /* [N, k] */
+} weights;
+
+static float next(uint32_t *seed) {
+    *seed = *seed * 1664525u + 1013904223u;
+    return (float)(int32_t)*seed * 0x1p-31f;
+}
+
+static void must(mica_status status) {
+    if (status != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+/* An array of a scope as one of another. */
+static mica_array moved(mica_scope *to, mica_array x) {
+    if (!mica_valid(x)) return MICA_NONE;
+    size_t bytes = (size_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
+    void *data = malloc(bytes);
+    must(mica_read(x, data, bytes));
+    mica_array y =
+        mica_from_data(to, data, mica_array_dtype(x), mica_array_shape(x), mica_array_ndim(x));
+    must(mica_eval(to, y));
+    free(data);
+    return y;
+}
+
+static weights weights_of(mica_scope *s, mica_scope *cpu, const format *f, uint32_t seed) {
+    weights w = {.values = malloc((size_t)(N * f->k) * sizeof(float))};
+    const int64_t shape[] = {N, f->k};
+    for (int64_t i = 0; i < N * f->k; i++)
+        w.values[i] = next(&seed);
+    mica_array x = mica_astype(cpu, mica_from_data(cpu, w.values, MICA_F32, shape, 2), MICA_BF16);
+    mica_array codes = x, scales = MICA_NONE, biases = MICA_NONE;
+    if (f->quant.bits > 0) {
+        must(mica_quantize(cpu, x, f->quant, &codes, &scales, &biases));
+        mica_array s32 = scales, b32 = biases; /* bf16 would round the weights */
+        if (mica_valid(biases)) {
+            s32 = mica_astype(cpu, scales, MICA_F32);
+            b32 = mica_astype(cpu, biases, MICA_F32);
+        }
+        x = mica_dequantize(cpu, codes, s32, b32, f->quant, MICA_F32);
+    }
+    must(mica_read(mica_astype(cpu, x, MICA_F32), w.values, (size_t)(N * f->k) * sizeof(float)));
+    w.codes = moved(s, codes);
+    w.scales = moved(s, scales);
+    w.biases = moved(s, biases);
+    return w;
+}
+
+static mica_array product(mica_scope *s, const format *f, const weights *w, mica_array x,
+                          bool fast) {
+    if (f->quant.bits == 0) return mc_matmul_rows(s, x, w->codes, fast);
+    return mc_quantized_matmul(s, x, w->codes, w->scales, w->biases, f->quant, fast);
+}
+
+static void expect_sums(const float *y, const float *x, const float *w, int64_t k, double slack) {
+    for (int m = 0; m < ROWS; m++)
+        for (int n = 0; n < N; n++) {
+            double sum = 0, size = 0;
+            for (int64_t i = 0; i < k; i++) {
+                double term = (double)x[m * k + i] * (double)w[n * k + i];
+                sum += term;
+                size += fabs(term);
+            }
+            double got = (double)y[m * N + n];
+            if (!(fabs(got - sum) <= slack * size))
+                fail_msg("row %d, column %d: %.9g, not %.9g", m, n, got, sum);
+        }
+}
+
+/* Rows [first, first + count) alone have the bits that they have among all. */
+static void expect_rows(mica_scope *s, const format *f, const weights *w, mica_array x,
+                        const float *all, bool fast, int64_t first, int64_t count) {
+    float part[16 * N];
+    mica_array y = product(s, f, w, mica_slice_axis(s, x, 0, first, first + count), fast);
+    must(mica_read(y, part, (size_t)(count * N) * sizeof *part));
+    for (int64_t i = 0; i < count * N; i++)
+        if (part[i] != all[first * N + i])
+            fail_msg("%lld rows, element %lld: %.9g, not %.9g", (long long)count, (long long)i,
+                     (double)part[i], (double)all[first * N + i]);
+}
+
+static void check_format(mica_device *device, mica_device *cpu_device, const format *f) {
+    mica_scope *s, *cpu;
+    uint32_t seed = 7;
+    float *rows = malloc((size_t)(ROWS * f->k) * sizeof *rows), *y[JOINT];
+    must(mica_scope_open(device, &s));
+    must(mica_scope_open(cpu_device, &cpu));
+    for (int64_t i = 0; i < ROWS * f->k; i++)
+        rows[i] = next(&seed);
+    weights w[JOINT];
+    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){ROWS, f->k}, 2);
+    must(mica_eval(s, x));
+    for (uint32_t i = 0; i < JOINT; i++)
+        w[i] = weights_of(s, cpu, f, 100 + i);
+    for (int fast = 0; fast < 2; fast++) {
+        mica_array joint[JOINT];
+        for (int i = 0; i < JOINT; i++)
+            joint[i] = product(s, f, &w[i], x, fast);
+        must(mica_eval_n(s, joint, JOINT));
+        for (int i = 0; i < JOINT; i++) {
+            y[i] = malloc(ROWS * N * sizeof *y[i]);
+            must(mica_read(joint[i], y[i], ROWS * N * sizeof *y[i]));
+            expect_sums(y[i], rows, w[i].values, f->k, fast ? f->fast : 1e-6);
+        }
+        for (int64_t count = 1; count <= 9; count += count == 1 ? 4 : 2)
+            expect_rows(s, f, &w[1], x, y[1], fast, 11, count);
+        for (int i = 0; i < JOINT; i++)
+            free(y[i]);
+    }
+    for (int i = 0; i < JOINT; i++)
+        free(w[i].values);
+    free(rows);
+    mica_scope_close(&s);
+    mica_scope_close(&cpu);
+}
+
+/* Rows of x, each by the matrices that are picked for it, have the bits of products by one. */
+static void check_picks(mica_device *device, mica_device *cpu_device, const format *f) {
+    enum { TOKENS = 3, PICKS = 2 };
+    static const int32_t picks[TOKENS * PICKS] = {2, 0, 1, 1, 0, 2}, rows[TOKENS] = {0, 1, 2};
+    mica_scope *s, *cpu;
+    uint32_t seed = 3;
+    float x[TOKENS * MOST_K], got[TOKENS * PICKS * N], want[N];
+    must(mica_scope_open(device, &s));
+    must(mica_scope_open(cpu_device, &cpu));
+    for (int64_t i = 0; i < TOKENS * f->k; i++)
+        x[i] = next(&seed);
+    weights w[JOINT], all;
+    mica_array parts[3][JOINT];
+    for (uint32_t i = 0; i < JOINT; i++) {
+        w[i] = weights_of(s, cpu, f, 100 + i);
+        parts[0][i] = w[i].codes, parts[1][i] = w[i].scales, parts[2][i] = w[i].biases;
+        free(w[i].values);
+    }
+    mica_array *stacked[] = {&all.codes, &all.scales, &all.biases};
+    for (int i = 0; i < 3; i++) {
+        *stacked[i] = mica_valid(parts[i][0]) ? mica_stack(s, parts[i], JOINT, 0) : MICA_NONE;
+        if (mica_valid(*stacked[i])) must(mica_eval(s, *stacked[i]));
+    }
+    mica_array xs = mica_from_data(s, x, MICA_F32, (int64_t[]){TOKENS, 1, f->k}, 3);
+    mica_array rhs = mica_from_data(s, picks, MICA_I32, (int64_t[]){TOKENS, PICKS}, 2);
+    mica_array lhs = mica_from_data(s, rows, MICA_I32, (int64_t[]){TOKENS, 1}, 2);
+    for (int fast = 0; fast < 2; fast++) {
+        mica_array y = f->quant.bits == 0 ? mc_gather_rows(s, xs, all.codes, lhs, rhs, fast)
+                                          : mc_gather_qmm(s, xs, all.codes, all.scales, all.biases,
+                                                          f->quant, lhs, rhs, fast);
+        must(mica_read(y, got, sizeof got));
+        for (int i = 0; i < TOKENS * PICKS; i++) {
+            mica_array row = mica_reshape(s, mica_slice_axis(s, xs, 0, i / PICKS, i / PICKS + 1),
+                                          (int64_t[]){1, f->k}, 2);
+            must(mica_read(product(s, f, &w[picks[i]], row, fast), want, sizeof want));
+            assert_memory_equal(&got[i * N], want, sizeof want);
+        }
+    }
+    mica_scope_close(&s);
+    mica_scope_close(&cpu);
+}
+
+static void test_weights_of_all_forms(void **state) {
+    (void)state;
+    mica_device *device, *cpu;
+    setenv("MICA_CUDA_LIBRARY", MICA_EMULATED_DRIVER, 1);
+    must(mica_device_open("cuda", NULL, &device));
+    must(mica_device_open("cpu", NULL, &cpu));
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        check_format(device, cpu, &formats[i]);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i += 3)
+        check_picks(device, cpu, &formats[i]);
+    check_picks(device, cpu, &formats[10]);
+    assert_int_equal(mica_device_fallback_ops(device), 0);
+    mica_device_close(&device);
+    mica_device_close(&cpu);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_of_all_forms)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
