@@ -1,5 +1,6 @@
 /* Times attention alone: the rate at which a decode step reads its caches, and the time of a
- * prompt's chunk. u8 are rows of int8 numbers (mica_to_q8).
+ * prompt's chunk. u8 are rows of int8 numbers (mica_to_q8). Where values are in the keys (MLA),
+ * these are read twice, and counted once.
  *
  *     attention [DEPTH [THREADS]]
  *
@@ -20,6 +21,7 @@ enum { LAYERS = 12, ROUNDS = 7, CHUNK = 512 };
 typedef struct shape {
     const char *name;
     int64_t heads, kv_heads, head_dim;
+    int64_t latent; /* values are the first so many elements of keys; 0: of their own */
 } shape;
 
 static clockid_t clock_used = CLOCK_MONOTONIC;
@@ -28,6 +30,12 @@ static mica_array noise(mica_scope *s, const int64_t *dims, uint64_t seed, mica_
     mica_array key = mica_random_key(s, seed);
     mica_array x = mica_random_uniform(s, key, dims, 4, MICA_F32, -1, 1);
     return mica_materialize(s, dtype == MICA_U8 ? mica_to_q8(s, x) : mica_astype(s, x, dtype));
+}
+
+/* Rows of int8 numbers are read whole. */
+static mica_array values_in(mica_scope *s, mica_array k, int64_t latent) {
+    if (mica_array_dtype(k) == MICA_U8) return k;
+    return mica_materialize(s, mica_slice_axis(s, k, 3, 0, latent));
 }
 
 /* Returns the seconds of the best round, negative after an error. A round computes `layers` layers,
@@ -43,7 +51,7 @@ static double time_rounds(mica_device *device, const shape *sh, mica_dtype dtype
     mica_array q = noise(home, asked, 1, MICA_F32);
     for (int i = 0; i < layers; i++) {
         k[i] = noise(home, cache, 2, dtype);
-        v[i] = noise(home, cache, 3, dtype);
+        v[i] = sh->latent ? values_in(home, k[i], sh->latent) : noise(home, cache, 3, dtype);
     }
     mica_status status = mica_scope_status(home);
     for (int round = 0; status == MICA_OK && round < ROUNDS; round++) {
@@ -68,19 +76,23 @@ static int measure(mica_device *device, const shape *sh, mica_dtype dtype, int64
     double chunk = time_rounds(device, sh, dtype, depth, CHUNK, 2);
     if (step < 0 || chunk < 0) return 1;
     int64_t width = dtype == MICA_U8 ? mica_q8_bytes(sh->head_dim) : sh->head_dim;
-    double bytes =
-        2.0 * (double)(sh->kv_heads * depth * width * LAYERS) * (double)mica_dtype_bytes(dtype);
+    int64_t values = sh->latent && dtype != MICA_U8 ? sh->latent : sh->head_dim;
+    double bytes = (double)(sh->kv_heads * depth * width * LAYERS) *
+                   (double)mica_dtype_bytes(dtype) * (sh->latent ? 1.0 : 2.0);
     double seen = (double)(CHUNK * depth) - (double)CHUNK * (CHUNK - 1) / 2;
-    double flop = 4.0 * seen * (double)(sh->heads * sh->head_dim) * 2;
-    printf("%-12s  %-5s  %9.1f  %9.1f  %9.2f  %9.1f\n", sh->name, mica_dtype_name(dtype),
+    double flop = 2.0 * seen * (double)(sh->heads * (sh->head_dim + values)) * 2;
+    printf("%-15s  %-5s  %9.1f  %9.1f  %9.2f  %9.1f\n", sh->name, mica_dtype_name(dtype),
            step / LAYERS * 1e6, bytes / step / 1e9, chunk / 2 * 1e3, flop / chunk / 1e9);
     fflush(stdout);
     return 0;
 }
 
 int main(int argc, char **argv) {
-    static const shape shapes[] = {
-        {"Qwen3-0.6B", 16, 8, 128}, {"Gemma3-1B", 4, 1, 256}, {"Llama-3.2-1B", 32, 8, 64}};
+    static const shape shapes[] = {{"Qwen3-0.6B", 16, 8, 128, 0},
+                                   {"Gemma3-1B", 4, 1, 256, 0},
+                                   {"Llama-3.2-1B", 32, 8, 64, 0},
+                                   {"GLM-4.7-Flash", 20, 1, 576, 512},
+                                   {"the same, whole", 20, 20, 256, 0}};
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     int64_t depth = argc > 1 ? atoll(argv[1]) : 2048;
     mica_device *device = NULL;
@@ -88,7 +100,7 @@ int main(int argc, char **argv) {
     if (options.threads == 1) clock_used = CLOCK_PROCESS_CPUTIME_ID;
     int failed = depth < CHUNK || mica_device_open("cpu", &options, &device) != MICA_OK;
     if (!failed)
-        printf("%lld keys              a query: us       GB/s   %d: ms     GFLOP/s\n",
+        printf("%lld keys                 a query: us       GB/s   %d: ms     GFLOP/s\n",
                (long long)depth, CHUNK);
     for (size_t i = 0; !failed && i < sizeof shapes / sizeof *shapes; i++)
         for (size_t j = 0; !failed && j < sizeof dtypes / sizeof *dtypes; j++)
