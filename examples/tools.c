@@ -35,7 +35,7 @@ static mica_status ask(const mica_model *model, mica_session *session, const mic
     if (!status) status = mica_answer_open(model, &reading, answer);
     if (!status) status = mica_generate_ids(session, ids, n, options, &stream);
     for (mica_token t; !status && mica_stream_next(stream, &t);)
-        status = mica_answer_push(*answer, t.text, t.len);
+        status = mica_answer_push_token(*answer, &t);
     if (!status) status = mica_stream_status(stream);
     if (!status) status = mica_answer_end(*answer);
     mica_stream_close(&stream);

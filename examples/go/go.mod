@@ -1,3 +1,7 @@
 module chat
 
-go 1.19
+go 1.23
+
+require mica v0.0.0
+
+replace mica => ../../bindings/go
