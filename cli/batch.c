@@ -325,30 +325,15 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option batch_options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "append answers to FILE, and skip prompts whose ids are in FILE already",
-     .offset = offsetof(batch_values, output)},
-    {.name = "shard",
-     .kind = CLI_TEXT,
-     .placeholder = "I/N",
-     .help = "answer the I-th of N parts of the lines, I from 1 to N; the default is what Slurm, "
-             "Grid Engine, LSF or mpirun has set for this process",
-     .offset = offsetof(batch_values, shard)},
-    {.name = "parallel",
-     .kind = CLI_INT,
-     .placeholder = "N",
-     .initial = "0",
-     .max = 256,
-     .help = "number of answers computed together; 0: the default, 8",
-     .offset = offsetof(batch_values, parallel)},
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .help = "print no rates and no progress on stderr",
-     .offset = offsetof(batch_values, quiet)},
+    CLI_OPTION(FILE, "output", batch_values, output, .letter = 'o', .placeholder = "FILE",
+               .help = "append answers to FILE, and skip prompts whose ids are in FILE already"),
+    CLI_OPTION(TEXT, "shard", batch_values, shard, .placeholder = "I/N",
+               .help = "answer the I-th of N parts of the lines, I from 1 to N; the default is "
+                       "what Slurm, Grid Engine, LSF or mpirun has set for this process"),
+    CLI_OPTION(INT, "parallel", batch_values, parallel, .placeholder = "N", .initial = "0",
+               .max = 256, .help = "number of answers computed together; 0: the default, 8"),
+    CLI_OPTION(FLAG, "quiet", batch_values, quiet, .letter = 'q',
+               .help = "print no rates and no progress on stderr"),
 };
 
 const cli_verb cli_verb_batch = {

@@ -135,17 +135,11 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option keeping_options[] = {
-    {.name = "session",
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "keep the conversation in FILE, and continue the one that FILE has",
-     .offset = offsetof(cli_chat_values, session)},
-    {.name = "resume",
-     .kind = CLI_FLAG,
-     .help = "continue the last conversation that was not saved, with its model and adapter "
-             "unless others are named",
-     .offset = offsetof(cli_chat_values, resume),
-     .no_variable = true},
+    CLI_OPTION(FILE, "session", cli_chat_values, session, .placeholder = "FILE",
+               .help = "keep the conversation in FILE, and continue the one that FILE has"),
+    CLI_OPTION(FLAG, "resume", cli_chat_values, resume, .no_variable = true,
+               .help = "continue the last conversation that was not saved, with its model and "
+                       "adapter unless others are named"),
 };
 
 const cli_verb cli_verb_chat = {

@@ -49,31 +49,20 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option convert_options[] = {
-    {.name = "quiet",
-     .kind = CLI_FLAG,
-     .help = "print no progress on stderr; it has no letter here: -q is --quantize",
-     .offset = offsetof(convert_values, common.quiet)},
-    {.name = "quantize",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .help = "quantise the matrices, as mica quantize and mlx_lm.convert do",
-     .offset = offsetof(convert_values, quantize)},
+    CLI_OPTION(FLAG, "quiet", convert_values, common.quiet,
+               .help = "print no progress on stderr; it has no letter here: -q is --quantize"),
+    CLI_OPTION(FLAG, "quantize", convert_values, quantize, .letter = 'q',
+               .help = "quantise the matrices, as mica quantize and mlx_lm.convert do"),
 };
 
 static const cli_option onnx_options[] = {
-    {.name = "dim",
-     .kind = CLI_TEXTS,
-     .placeholder = "NAME=N",
-     .help = "fix a length that the ONNX file leaves open, by its name or by input and axis: "
-             "batch=1, x.0=1; others stay open",
-     .offset = offsetof(convert_values, dims),
-     .no_variable = true},
-    {.name = "input",
-     .kind = CLI_TEXTS,
-     .placeholder = "NAME=VALUE",
-     .help = "fix an input of the ONNX file: a number for all elements, or a file with an array",
-     .offset = offsetof(convert_values, inputs),
-     .no_variable = true},
+    CLI_OPTION(TEXTS, "dim", convert_values, dims, .placeholder = "NAME=N", .no_variable = true,
+               .help = "fix a length that the ONNX file leaves open, by its name or by input and "
+                       "axis: batch=1, x.0=1; others stay open"),
+    CLI_OPTION(
+        TEXTS, "input", convert_values, inputs, .placeholder = "NAME=VALUE", .no_variable = true,
+        .help =
+            "fix an input of the ONNX file: a number for all elements, or a file with an array"),
 };
 
 const cli_verb cli_verb_convert = {

@@ -135,14 +135,9 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option devices_options[] = {
-    {.name = "ops",
-     .kind = CLI_FLAG,
-     .help = "print how each device runs each op",
-     .offset = offsetof(devices_values, ops)},
-    {.name = "calibrate",
-     .kind = CLI_FLAG,
-     .help = "measure each device, a second or so, and print its rates",
-     .offset = offsetof(devices_values, calibrate)},
+    CLI_OPTION(FLAG, "ops", devices_values, ops, .help = "print how each device runs each op"),
+    CLI_OPTION(FLAG, "calibrate", devices_values, calibrate,
+               .help = "measure each device, a second or so, and print its rates"),
 };
 
 const cli_verb cli_verb_devices = {

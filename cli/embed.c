@@ -106,34 +106,18 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option embed_options[] = {
-    {.name = "pooling",
-     .kind = CLI_CHOICE,
-     .choices = "model mean last",
-     .placeholder = "mean|last",
-     .initial = "model",
-     .help = "the mean of all tokens' hidden states, or the last token's; model: what an "
-             "embedder's files say, else the mean",
-     .offset = offsetof(embed_values, pooling)},
-    {.name = "normalise",
-     .kind = CLI_FLAG,
-     .help = "scale each vector to a length of 1",
-     .offset = offsetof(embed_values, normalise)},
-    {.name = "dimensions",
-     .kind = CLI_INT,
-     .placeholder = "N",
-     .max = INT32_MAX,
-     .help = "only the first N numbers of each vector",
-     .offset = offsetof(embed_values, dimensions)},
-    {.name = "prompt-name",
-     .kind = CLI_TEXT,
-     .placeholder = "NAME",
-     .help = "put the embedder's prompt of that name before texts, such as query",
-     .offset = offsetof(embed_values, prompt)},
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .help = "print no progress on stderr",
-     .offset = offsetof(embed_values, quiet)},
+    CLI_OPTION(CHOICE, "pooling", embed_values, pooling, .choices = "model mean last",
+               .placeholder = "mean|last", .initial = "model",
+               .help = "the mean of all tokens' hidden states, or the last token's; model: what an "
+                       "embedder's files say, else the mean"),
+    CLI_OPTION(FLAG, "normalise", embed_values, normalise,
+               .help = "scale each vector to a length of 1"),
+    CLI_OPTION(INT, "dimensions", embed_values, dimensions, .placeholder = "N", .max = INT32_MAX,
+               .help = "only the first N numbers of each vector"),
+    CLI_OPTION(TEXT, "prompt-name", embed_values, prompt, .placeholder = "NAME",
+               .help = "put the embedder's prompt of that name before texts, such as query"),
+    CLI_OPTION(FLAG, "quiet", embed_values, quiet, .letter = 'q',
+               .help = "print no progress on stderr"),
 };
 
 const cli_verb cli_verb_embed = {

@@ -18,17 +18,12 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option fuse_options[] = {
-    {.name = "adapter",
-     .letter = 'a',
-     .kind = CLI_FOLDER,
-     .placeholder = "FOLDER",
-     .help = "an adapter of the model, of mica, mlx-lm or PEFT: LoRA, DoRA or full training",
-     .offset = offsetof(fuse_values, adapter)},
-    {.name = "dequantize",
-     .letter = 'd',
-     .kind = CLI_FLAG,
-     .help = "dequantise all matrices: those that the adapter changes are not rounded again",
-     .offset = offsetof(fuse_values, dequantize)},
+    CLI_OPTION(FOLDER, "adapter", fuse_values, adapter, .letter = 'a', .placeholder = "FOLDER",
+               .help =
+                   "an adapter of the model, of mica, mlx-lm or PEFT: LoRA, DoRA or full training"),
+    CLI_OPTION(FLAG, "dequantize", fuse_values, dequantize, .letter = 'd',
+               .help =
+                   "dequantise all matrices: those that the adapter changes are not rounded again"),
 };
 
 const cli_verb cli_verb_fuse = {

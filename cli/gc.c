@@ -23,16 +23,10 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option gc_options[] = {
-    {.name = "cache-dir",
-     .kind = CLI_FOLDER,
-     .placeholder = "FOLDER",
-     .help = "the cache; the default is the Hugging Face cache",
-     .offset = offsetof(gc_values, cache)},
-    {.name = "dry-run",
-     .letter = 'n',
-     .kind = CLI_FLAG,
-     .help = "only print how much would be removed",
-     .offset = offsetof(gc_values, dry_run)},
+    CLI_OPTION(FOLDER, "cache-dir", gc_values, cache, .placeholder = "FOLDER",
+               .help = "the cache; the default is the Hugging Face cache"),
+    CLI_OPTION(FLAG, "dry-run", gc_values, dry_run, .letter = 'n',
+               .help = "only print how much would be removed"),
 };
 
 const cli_verb cli_verb_gc = {

@@ -144,10 +144,7 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option list_options[] = {
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .help = "print a JSON array",
-     .offset = offsetof(list_values, json)},
+    CLI_OPTION(FLAG, "json", list_values, json, .help = "print a JSON array"),
 };
 
 const cli_verb cli_verb_list = {

@@ -73,6 +73,11 @@ typedef struct cli_option {
     bool no_variable;  /* there is no environment variable */
 } cli_option;
 
+/* A row of a table: the option NAME, of CLI_<KIND>, for a member of the table's struct; then its
+ * other members, by name. */
+#define CLI_OPTION(KIND, NAME, STRUCT, MEMBER, ...) \
+    { .name = NAME, .kind = CLI_##KIND, .offset = offsetof(STRUCT, MEMBER), __VA_ARGS__ }
+
 typedef struct cli_group {
     const char *title; /* the heading in --help */
     const cli_option *options;

@@ -15,30 +15,16 @@
 #include <sys/stat.h>
 
 const cli_option cli_prompt_options[CLI_PROMPT_RUN] = {
-    {.name = "prompt",
-     .letter = 'p',
-     .kind = CLI_TEXT,
-     .placeholder = "TEXT",
-     .help = "the prompt; a word is then the model",
-     .offset = offsetof(cli_prompt_values, prompt),
-     .no_variable = true},
-    {.name = "file",
-     .letter = 'f',
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "read the prompt from FILE, without a line feed at its end; after a prompt that is "
-             "given, too",
-     .offset = offsetof(cli_prompt_values, file),
-     .no_variable = true},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .help = "print a JSON object: the text, why it ended, token counts, times",
-     .offset = offsetof(cli_prompt_values, json)},
-    {.name = "prefill",
-     .kind = CLI_TEXT,
-     .placeholder = "TEXT",
-     .help = "the answer begins with TEXT, and what comes behind it is printed",
-     .offset = offsetof(cli_prompt_values, prefill)},
+    CLI_OPTION(TEXT, "prompt", cli_prompt_values, prompt, .letter = 'p', .placeholder = "TEXT",
+               .no_variable = true, .help = "the prompt; a word is then the model"),
+    CLI_OPTION(FILE, "file", cli_prompt_values, file, .letter = 'f', .placeholder = "FILE",
+               .no_variable = true,
+               .help = "read the prompt from FILE, without a line feed at its end; after a prompt "
+                       "that is given, too"),
+    CLI_OPTION(FLAG, "json", cli_prompt_values, json,
+               .help = "print a JSON object: the text, why it ended, token counts, times"),
+    CLI_OPTION(TEXT, "prefill", cli_prompt_values, prefill, .placeholder = "TEXT",
+               .help = "the answer begins with TEXT, and what comes behind it is printed"),
 };
 
 /* Where a text comes from. */

@@ -105,10 +105,7 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option ps_options[] = {
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .help = "print what the server's /api/ps says",
-     .offset = offsetof(ps_values, json)},
+    CLI_OPTION(FLAG, "json", ps_values, json, .help = "print what the server's /api/ps says"),
 };
 
 const cli_verb cli_verb_ps = {

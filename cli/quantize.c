@@ -21,18 +21,13 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option calibrate_options[] = {
-    {.name = "calibrate",
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "choose the bits of each layer by the divergence that they cause on this text",
-     .offset = offsetof(quantize_values, calibrate)},
-    {.name = "target-bits",
-     .kind = CLI_REAL,
-     .placeholder = "X",
-     .initial = "0",
-     .max = 32,
-     .help = "with --calibrate: bits per parameter of the result, scales included; 0: 4.5",
-     .offset = offsetof(quantize_values, target_bits)},
+    CLI_OPTION(FILE, "calibrate", quantize_values, calibrate, .placeholder = "FILE",
+               .help =
+                   "choose the bits of each layer by the divergence that they cause on this text"),
+    CLI_OPTION(REAL, "target-bits", quantize_values, target_bits, .placeholder = "X",
+               .initial = "0", .max = 32,
+               .help =
+                   "with --calibrate: bits per parameter of the result, scales included; 0: 4.5"),
 };
 
 const cli_verb cli_verb_quantize = {

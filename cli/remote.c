@@ -9,42 +9,22 @@
 #include <string.h>
 
 const cli_option cli_remote_options[CLI_REMOTE_OPTIONS] = {
-    {.name = "host",
-     .kind = CLI_TEXT,
-     .placeholder = "ADDRESS",
-     .initial = "127.0.0.1",
-     .help = "where the server is: an address or a name, also as http://ADDRESS:PORT or "
-             "https://ADDRESS:PORT, or unix:PATH",
-     .offset = offsetof(cli_remote_values, host)},
-    {.name = "port",
-     .letter = 'p',
-     .kind = CLI_INT,
-     .placeholder = "N",
-     .initial = "8080",
-     .min = 1,
-     .max = 65535,
-     .help = "its port, where the address has none",
-     .offset = offsetof(cli_remote_values, port)},
-    {.name = "api-key",
-     .kind = CLI_TEXT,
-     .placeholder = "KEY",
-     .help = "the key that it wants; others see a command line: better in the environment, or in a "
-             "file",
-     .offset = offsetof(cli_remote_values, api_key)},
-    {.name = "api-key-file",
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "the first key of FILE",
-     .offset = offsetof(cli_remote_values, api_key_file)},
-    {.name = "cacert",
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "trust the certificates of FILE, in PEM form, instead of the system's",
-     .offset = offsetof(cli_remote_values, certificates)},
-    {.name = "insecure",
-     .kind = CLI_FLAG,
-     .help = "trust any certificate: somebody else may answer in the server's place",
-     .offset = offsetof(cli_remote_values, insecure)},
+    CLI_OPTION(TEXT, "host", cli_remote_values, host, .placeholder = "ADDRESS",
+               .initial = "127.0.0.1",
+               .help = "where the server is: an address or a name, also as http://ADDRESS:PORT or "
+                       "https://ADDRESS:PORT, or unix:PATH"),
+    CLI_OPTION(INT, "port", cli_remote_values, port, .letter = 'p', .placeholder = "N",
+               .initial = "8080", .min = 1, .max = 65535,
+               .help = "its port, where the address has none"),
+    CLI_OPTION(TEXT, "api-key", cli_remote_values, api_key, .placeholder = "KEY",
+               .help = "the key that it wants; others see a command line: better in the "
+                       "environment, or in a file"),
+    CLI_OPTION(FILE, "api-key-file", cli_remote_values, api_key_file, .placeholder = "FILE",
+               .help = "the first key of FILE"),
+    CLI_OPTION(FILE, "cacert", cli_remote_values, certificates, .placeholder = "FILE",
+               .help = "trust the certificates of FILE, in PEM form, instead of the system's"),
+    CLI_OPTION(FLAG, "insecure", cli_remote_values, insecure,
+               .help = "trust any certificate: somebody else may answer in the server's place"),
 };
 
 /* ---- the address ---- */

@@ -24,16 +24,10 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option rm_options[] = {
-    {.name = "cache-dir",
-     .kind = CLI_FOLDER,
-     .placeholder = "FOLDER",
-     .help = "the cache; the default is the Hugging Face cache",
-     .offset = offsetof(rm_values, cache)},
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .help = "do not print what was removed",
-     .offset = offsetof(rm_values, quiet)},
+    CLI_OPTION(FOLDER, "cache-dir", rm_values, cache, .placeholder = "FOLDER",
+               .help = "the cache; the default is the Hugging Face cache"),
+    CLI_OPTION(FLAG, "quiet", rm_values, quiet, .letter = 'q',
+               .help = "do not print what was removed"),
 };
 
 const cli_verb cli_verb_rm = {

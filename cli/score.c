@@ -77,25 +77,13 @@ done:
 }
 
 static const cli_option score_options[] = {
-    {.name = "file",
-     .letter = 'f',
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "read the text from FILE",
-     .offset = offsetof(score_values, file)},
-    {.name = "tokens",
-     .kind = CLI_FLAG,
-     .help = "also print the log-probability of each token",
-     .offset = offsetof(score_values, tokens)},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .help = "print a JSON object",
-     .offset = offsetof(score_values, json)},
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .help = "print no progress on stderr",
-     .offset = offsetof(score_values, quiet)},
+    CLI_OPTION(FILE, "file", score_values, file, .letter = 'f', .placeholder = "FILE",
+               .help = "read the text from FILE"),
+    CLI_OPTION(FLAG, "tokens", score_values, tokens,
+               .help = "also print the log-probability of each token"),
+    CLI_OPTION(FLAG, "json", score_values, json, .help = "print a JSON object"),
+    CLI_OPTION(FLAG, "quiet", score_values, quiet, .letter = 'q',
+               .help = "print no progress on stderr"),
 };
 
 const cli_verb cli_verb_score = {

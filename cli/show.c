@@ -180,25 +180,12 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option show_options[] = {
-    {.name = "context",
-     .letter = 'c',
-     .kind = CLI_INT,
-     .placeholder = "N",
-     .initial = "0",
-     .max = 1e9,
-     .help = "context length, in tokens, to compute memory for; 0: the model's own",
-     .offset = offsetof(show_values, context)},
-    {.name = "fit",
-     .kind = CLI_INT,
-     .placeholder = "N",
-     .min = 1,
-     .max = 1e9,
-     .help = "as --context, but fail if N tokens do not fit",
-     .offset = offsetof(show_values, fit)},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .help = "print a JSON object",
-     .offset = offsetof(show_values, json)},
+    CLI_OPTION(INT, "context", show_values, context, .letter = 'c', .placeholder = "N",
+               .initial = "0", .max = 1e9,
+               .help = "context length, in tokens, to compute memory for; 0: the model's own"),
+    CLI_OPTION(INT, "fit", show_values, fit, .placeholder = "N", .min = 1, .max = 1e9,
+               .help = "as --context, but fail if N tokens do not fit"),
+    CLI_OPTION(FLAG, "json", show_values, json, .help = "print a JSON object"),
 };
 
 const cli_verb cli_verb_show = {

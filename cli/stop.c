@@ -38,11 +38,8 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option stop_options[] = {
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .help = "do not print what was stopped",
-     .offset = offsetof(stop_values, quiet)},
+    CLI_OPTION(FLAG, "quiet", stop_values, quiet, .letter = 'q',
+               .help = "do not print what was stopped"),
 };
 
 const cli_verb cli_verb_stop = {

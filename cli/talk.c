@@ -7,28 +7,17 @@
 #include <string.h>
 
 const cli_option cli_talk_options[CLI_TALK_OPTIONS] = {
-    {.name = "system",
-     .letter = 'S',
-     .kind = CLI_TEXT,
-     .placeholder = "TEXT",
-     .help = "the system message, which comes before the conversation",
-     .offset = offsetof(cli_talk_values, system)},
-    {.name = "think",
-     .kind = CLI_SWITCH,
-     .choices = "auto low medium high",
-     .help = "let the model think before it answers, or not, where its chat template can: sets "
-             "enable_thinking; --think=low, medium or high also sets reasoning_effort",
-     .offset = offsetof(cli_talk_values, think)},
-    {.name = "variable",
-     .kind = CLI_TEXTS,
-     .placeholder = "NAME=VALUE",
-     .help = "set a variable of the chat template; VALUE is JSON or a text; may be repeated",
-     .offset = offsetof(cli_talk_values, variables)},
-    {.name = "history",
-     .kind = CLI_FLAG,
-     .initial = "on",
-     .help = "keep typed lines, and conversations that were not saved",
-     .offset = offsetof(cli_talk_values, history)},
+    CLI_OPTION(TEXT, "system", cli_talk_values, system, .letter = 'S', .placeholder = "TEXT",
+               .help = "the system message, which comes before the conversation"),
+    CLI_OPTION(SWITCH, "think", cli_talk_values, think, .choices = "auto low medium high",
+               .help =
+                   "let the model think before it answers, or not, where its chat template can: "
+                   "sets enable_thinking; --think=low, medium or high also sets reasoning_effort"),
+    CLI_OPTION(TEXTS, "variable", cli_talk_values, variables, .placeholder = "NAME=VALUE",
+               .help =
+                   "set a variable of the chat template; VALUE is JSON or a text; may be repeated"),
+    CLI_OPTION(FLAG, "history", cli_talk_values, history, .initial = "on",
+               .help = "keep typed lines, and conversations that were not saved"),
 };
 
 static bool put(cli_text *out, const char *text) {

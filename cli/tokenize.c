@@ -101,22 +101,11 @@ done:
 }
 
 static const cli_option tokenize_options[] = {
-    {.name = "file",
-     .letter = 'f',
-     .kind = CLI_FILE,
-     .placeholder = "FILE",
-     .help = "read the text from FILE",
-     .offset = offsetof(tokenize_values, file),
-     .no_variable = true},
-    {.name = "ids",
-     .kind = CLI_FLAG,
-     .help = "print only the ids, on one line",
-     .offset = offsetof(tokenize_values, ids)},
-    {.name = "decode",
-     .letter = 'd',
-     .kind = CLI_FLAG,
-     .help = "TEXT is a list of ids: print their text",
-     .offset = offsetof(tokenize_values, decode)},
+    CLI_OPTION(FILE, "file", tokenize_values, file, .letter = 'f', .placeholder = "FILE",
+               .no_variable = true, .help = "read the text from FILE"),
+    CLI_OPTION(FLAG, "ids", tokenize_values, ids, .help = "print only the ids, on one line"),
+    CLI_OPTION(FLAG, "decode", tokenize_values, decode, .letter = 'd',
+               .help = "TEXT is a list of ids: print their text"),
 };
 
 const cli_verb cli_verb_tokenize = {

@@ -29,10 +29,8 @@ static int run(const void *verb_values, char **args, int count) {
 }
 
 static const cli_option version_options[] = {
-    {.name = "licences",
-     .kind = CLI_FLAG,
-     .help = "print the licences of mica and of what is in it",
-     .offset = offsetof(version_values, licences)},
+    CLI_OPTION(FLAG, "licences", version_values, licences,
+               .help = "print the licences of mica and of what is in it"),
 };
 
 const cli_verb cli_verb_version = {

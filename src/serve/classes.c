@@ -21,28 +21,17 @@ typedef struct class_values {
 #define AT(member) offsetof(class_values, member)
 
 static const mc_field fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(model),
-     .help = "the model; without it, the first one"},
-    {.name = "input",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(input),
-     .help = "a text, or up to 2048 texts. Put what many of them begin with first: it is computed "
-             "once"},
-    {.name = "labels",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = AT(labels),
-     .help = "texts: probs has the probability of each one's first token behind the input, among "
-             "all tokens, and label the likeliest. Write the space before a word if tokens "
-             "include it"},
-    {.name = "as_chat",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(as_chat),
-     .help = "each input is a user's message in the model's chat format"},
+    MC_FIELD_AT(TEXT, "model", AT(model), .help = "the model; without it, the first one"),
+    MC_FIELD_AT(JSON, "input", AT(input), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .required = true,
+                .help = "a text, or up to 2048 texts. Put what many of them begin with first: it "
+                        "is computed once"),
+    MC_FIELD_AT(JSON, "labels", AT(labels), .types = MC_FIELD_IS_ARRAY,
+                .help = "texts: probs has the probability of each one's first token behind the "
+                        "input, among all tokens, and label the likeliest. Write the space before "
+                        "a word if tokens include it"),
+    MC_FIELD_AT(BOOL, "as_chat", AT(as_chat),
+                .help = "each input is a user's message in the model's chat format"),
 };
 
 typedef struct classes {

@@ -14,24 +14,14 @@ typedef struct tokenize_values {
 } tokenize_values;
 
 static const mc_field tokenize_fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = offsetof(tokenize_values, model),
-     .help = "the model; without it, the first one"},
-    {.name = "prompt",
-     .kind = MC_FIELD_TEXT,
-     .required = true,
-     .offset = offsetof(tokenize_values, prompt),
-     .help = "the text"},
-    {.name = "add_special_tokens",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = offsetof(tokenize_values, add_special),
-     .help = "add the tokens that the tokenizer puts around a text, such as <bos>"},
-    {.name = "return_token_strs",
-     .kind = MC_FIELD_BOOL,
-     .offset = offsetof(tokenize_values, pieces),
-     .help = "also the tokens as the vocabulary spells them"},
+    MC_FIELD_AT(TEXT, "model", offsetof(tokenize_values, model),
+                .help = "the model; without it, the first one"),
+    MC_FIELD_AT(TEXT, "prompt", offsetof(tokenize_values, prompt), .required = true,
+                .help = "the text"),
+    MC_FIELD_AT(BOOL, "add_special_tokens", offsetof(tokenize_values, add_special), .initial = 1,
+                .help = "add the tokens that the tokenizer puts around a text, such as <bos>"),
+    MC_FIELD_AT(BOOL, "return_token_strs", offsetof(tokenize_values, pieces),
+                .help = "also the tokens as the vocabulary spells them"),
 };
 
 static void put_tokens(mc_put *put, const mica_tokenizer *tok, const int32_t *ids, size_t n,
@@ -80,20 +70,12 @@ typedef struct detokenize_values {
 } detokenize_values;
 
 static const mc_field detokenize_fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = offsetof(detokenize_values, model),
-     .help = "the model; without it, the first one"},
-    {.name = "tokens",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = offsetof(detokenize_values, tokens),
-     .help = "token ids"},
-    {.name = "skip_special_tokens",
-     .kind = MC_FIELD_BOOL,
-     .offset = offsetof(detokenize_values, skip_special),
-     .help = "leave out special tokens"},
+    MC_FIELD_AT(TEXT, "model", offsetof(detokenize_values, model),
+                .help = "the model; without it, the first one"),
+    MC_FIELD_AT(JSON, "tokens", offsetof(detokenize_values, tokens), .types = MC_FIELD_IS_ARRAY,
+                .required = true, .help = "token ids"),
+    MC_FIELD_AT(BOOL, "skip_special_tokens", offsetof(detokenize_values, skip_special),
+                .help = "leave out special tokens"),
 };
 
 static bool detokenize(mc_exchange *http) {
@@ -127,15 +109,10 @@ typedef struct template_values {
 } template_values;
 
 static const mc_field template_fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = offsetof(template_values, model),
-     .help = "the model; without it, the first one"},
-    {.name = "tools",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = offsetof(template_values, tools),
-     .help = "functions that the model may call"},
+    MC_FIELD_AT(TEXT, "model", offsetof(template_values, model),
+                .help = "the model; without it, the first one"),
+    MC_FIELD_AT(JSON, "tools", offsetof(template_values, tools), .types = MC_FIELD_IS_ARRAY,
+                .help = "functions that the model may call"),
 };
 
 static bool apply_template(mc_exchange *http) {

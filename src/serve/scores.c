@@ -89,28 +89,16 @@ typedef struct score_values {
 #define SCORE(member) offsetof(score_values, member)
 
 static const mc_field score_fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = SCORE(model),
-     .help = "the model; without it, the first one"},
-    {.name = "input",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .offset = SCORE(input),
-     .help = "a text, texts, token ids, or arrays of these, of two tokens or more each: "
-             "token_logprobs are ln P(token | those before it), null for the first one, logprob "
-             "their sum, perplexity exp(-logprob / (tokens - 1))"},
-    {.name = "text_1",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .offset = SCORE(text_1),
-     .help = "instead of input: a text for all of text_2, or as many texts"},
-    {.name = "text_2",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .offset = SCORE(text_2),
-     .help = "score is the cosine of the angle between the embeddings of the pair's texts, as "
-             "/v1/embeddings gives them"},
+    MC_FIELD_AT(TEXT, "model", SCORE(model), .help = "the model; without it, the first one"),
+    MC_FIELD_AT(JSON, "input", SCORE(input), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .help = "a text, texts, token ids, or arrays of these, of two tokens or more each: "
+                        "token_logprobs are ln P(token | those before it), null for the first one, "
+                        "logprob their sum, perplexity exp(-logprob / (tokens - 1))"),
+    MC_FIELD_AT(JSON, "text_1", SCORE(text_1), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .help = "instead of input: a text for all of text_2, or as many texts"),
+    MC_FIELD_AT(JSON, "text_2", SCORE(text_2), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .help = "score is the cosine of the angle between the embeddings of the pair's "
+                        "texts, as /v1/embeddings gives them"),
 };
 
 static void put_score(mc_put *put, const mica_score_result *result, size_t i) {
@@ -276,67 +264,32 @@ typedef struct rerank_values {
 #define RERANK(member) offsetof(rerank_values, member)
 
 static const mc_field rerank_fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = RERANK(model),
-     .help = "the model; without it, the first one"},
-    {.name = "query",
-     .kind = MC_FIELD_TEXT,
-     .required = true,
-     .offset = RERANK(query),
-     .help = "what is asked"},
-    {.name = "documents",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = RERANK(documents),
-     .help =
-         "up to 2048 texts, or objects with a text. relevance_score is a cross-encoder's score "
-         "of the query and the document; a language model with ChatML's format, or a LogitScore "
-         "module, is asked, as by mica_rerank; of another one it is the geometric mean of the "
-         "probabilities of the "
-         "query's tokens behind the document and a line feed: exp(1/n sum ln P(q[i] | document, "
-         "line feed, q[0 .. i - 1]))"},
-    {.name = "texts",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = RERANK(texts),
-     .help = "the same, as text-embeddings-inference calls them: the answer is an array of index, "
-             "score and text then"},
-    {.name = "top_n",
-     .kind = MC_FIELD_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = RERANK(top_n),
-     .help = "only so many of the best; all by default"},
-    {.name = "return_documents",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = RERANK(return_documents),
-     .help = "repeat each document in its result"},
-    {.name = "return_text",
-     .kind = MC_FIELD_BOOL,
-     .offset = RERANK(return_text),
-     .help = "the same, of texts"},
-    {.name = "max_tokens_per_doc",
-     .kind = MC_FIELD_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = RERANK(max_tokens),
-     .help = "only so many tokens from the beginning of a document; all by default"},
-    {.name = "max_chunks_per_doc",
-     .kind = MC_FIELD_ONLY,
-     .choices = "1",
-     .help = "documents are read whole"},
-    {.name = "rank_fields", .kind = MC_FIELD_ONLY, .choices = "[\"text\"]"},
-    {.name = "raw_scores",
-     .kind = MC_FIELD_BOOL,
-     .offset = RERANK(raw_scores),
-     .help = "a cross-encoder's logits, whatever its config says of scores"},
-    {.name = "truncate",
-     .kind = MC_FIELD_BOOL,
-     .offset = RERANK(truncate),
-     .help = "a cross-encoder cuts pairs to its maximum always, the longer text first"},
-    {.name = "priority", .kind = MC_FIELD_ONLY, .choices = "0"},
+    MC_FIELD_AT(TEXT, "model", RERANK(model), .help = "the model; without it, the first one"),
+    MC_FIELD_AT(TEXT, "query", RERANK(query), .required = true, .help = "what is asked"),
+    MC_FIELD_AT(
+        JSON, "documents", RERANK(documents), .types = MC_FIELD_IS_ARRAY,
+        .help = "up to 2048 texts, or objects with a text. relevance_score is a cross-encoder's "
+                "score of the query and the document; a language model with ChatML's format, or a "
+                "LogitScore module, is asked, as by mica_rerank; of another one it is the "
+                "geometric mean of the probabilities of the query's tokens behind the document and "
+                "a line feed: exp(1/n sum ln P(q[i] | document, line feed, q[0 .. i - 1]))"),
+    MC_FIELD_AT(JSON, "texts", RERANK(texts), .types = MC_FIELD_IS_ARRAY,
+                .help = "the same, as text-embeddings-inference calls them: the answer is an array "
+                        "of index, score and text then"),
+    MC_FIELD_AT(INT, "top_n", RERANK(top_n), .min = 1, .max = INT32_MAX,
+                .help = "only so many of the best; all by default"),
+    MC_FIELD_AT(BOOL, "return_documents", RERANK(return_documents), .initial = 1,
+                .help = "repeat each document in its result"),
+    MC_FIELD_AT(BOOL, "return_text", RERANK(return_text), .help = "the same, of texts"),
+    MC_FIELD_AT(INT, "max_tokens_per_doc", RERANK(max_tokens), .min = 1, .max = INT32_MAX,
+                .help = "only so many tokens from the beginning of a document; all by default"),
+    MC_FIELD(ONLY, "max_chunks_per_doc", .choices = "1", .help = "documents are read whole"),
+    MC_FIELD(ONLY, "rank_fields", .choices = "[\"text\"]"),
+    MC_FIELD_AT(BOOL, "raw_scores", RERANK(raw_scores),
+                .help = "a cross-encoder's logits, whatever its config says of scores"),
+    MC_FIELD_AT(BOOL, "truncate", RERANK(truncate),
+                .help = "a cross-encoder cuts pairs to its maximum always, the longer text first"),
+    MC_FIELD(ONLY, "priority", .choices = "0"),
 };
 
 typedef struct rank {

@@ -17,111 +17,66 @@ enum { THINKING_DISABLED, THINKING_ENABLED, THINKING_ADAPTIVE, THINKING_BETWEEN 
 enum { CHOICE_AUTO, CHOICE_ANY, CHOICE_TOOL, CHOICE_NONE };
 
 static const mc_field thinking_fields[] = {
-    {.name = "type",
-     .kind = MC_FIELD_CHOICE,
-     .required = true,
-     .choices = "disabled enabled adaptive between_tools",
-     .initial = NOT_GIVEN,
-     .offset = AT(thinking),
-     .help = "the chat template's enable_thinking; enabled needs budget_tokens, adaptive has none. "
-             "Advice: a model whose template marks no thoughts has none. between_tools is refused"},
-    {.name = "budget_tokens",
-     .kind = MC_FIELD_INT,
-     .min = 1024,
-     .max = INT32_MAX,
-     .offset = AT(thinking_budget),
-     .help = "after so many tokens thinking ends; below max_tokens"},
-    {.name = "display",
-     .kind = MC_FIELD_ONLY,
-     .choices = "\"summarized\"",
-     .help = "thoughts are sent as they are"},
+    MC_FIELD_AT(
+        CHOICE, "type", AT(thinking), .required = true,
+        .choices = "disabled enabled adaptive between_tools", .initial = NOT_GIVEN,
+        .help =
+            "the chat template's enable_thinking; enabled needs budget_tokens, adaptive has none. "
+            "Advice: a model whose template marks no thoughts has none. between_tools is refused"),
+    MC_FIELD_AT(INT, "budget_tokens", AT(thinking_budget), .min = 1024, .max = INT32_MAX,
+                .help = "after so many tokens thinking ends; below max_tokens"),
+    MC_FIELD(ONLY, "display", .choices = "\"summarized\"", .help = "thoughts are sent as they are"),
 };
 
 static const mc_field choice_fields[] = {
-    {.name = "type",
-     .kind = MC_FIELD_CHOICE,
-     .required = true,
-     .choices = "auto any tool none",
-     .offset = AT(choice),
-     .help = "any and tool are forced by a grammar, by which arguments keep to their schema"},
-    {.name = "name",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(tool),
-     .help = "the tool that must be called, of type tool"},
-    {.name = "disable_parallel_tool_use",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(single),
-     .help = "at most one call: the first"},
+    MC_FIELD_AT(
+        CHOICE, "type", AT(choice), .required = true, .choices = "auto any tool none",
+        .help = "any and tool are forced by a grammar, by which arguments keep to their schema"),
+    MC_FIELD_AT(TEXT, "name", AT(tool), .help = "the tool that must be called, of type tool"),
+    MC_FIELD_AT(BOOL, "disable_parallel_tool_use", AT(single),
+                .help = "at most one call: the first"),
 };
 
 static const mc_field output_fields[] = {
-    {.name = "effort",
-     .kind = MC_FIELD_CHOICE,
-     .choices = efforts,
-     .initial = NOT_GIVEN,
-     .offset = AT(effort),
-     .help = "reasoning_effort, a variable of the chat template: advice"},
-    {.name = "format",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(format),
-     .help = "type json_schema, schema: the answer satisfies it. What mica does not support of a "
-             "schema is refused"},
-    {.name = "task_budget", .kind = MC_FIELD_NOTED, .help = "advice of how long a task may be"},
+    MC_FIELD_AT(CHOICE, "effort", AT(effort), .choices = efforts, .initial = NOT_GIVEN,
+                .help = "reasoning_effort, a variable of the chat template: advice"),
+    MC_FIELD_AT(JSON, "format", AT(format), .types = MC_FIELD_IS_OBJECT,
+                .help = "type json_schema, schema: the answer satisfies it. What mica does not "
+                        "support of a schema is refused"),
+    MC_FIELD(NOTED, "task_budget", .help = "advice of how long a task may be"),
 };
 
 enum { PROMPT_FIELDS = 16 };
 static const mc_field prompt_fields[PROMPT_FIELDS] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .required = true,
-     .offset = AT(model),
-     .help = "the model's name"},
-    {.name = "messages",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(messages),
-     .help = "the conversation: role, content (text, or blocks of type text, thinking, tool_use, "
-             "tool_result); images and documents are refused. The answer continues a last message "
-             "of the assistant"},
-    {.name = "system",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .offset = AT(system),
-     .help = "the system prompt: text, or blocks of type text"},
-    {.name = "thinking", .kind = MC_FIELD_OBJECT, .fields = thinking_fields, .count = 3},
-    {.name = "output_config", .kind = MC_FIELD_OBJECT, .fields = output_fields, .count = 3},
-    {.name = "tools",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = AT(tools),
-     .help = "name, description, input_schema, strict. Tools of types other than custom, and those "
-             "that only code may call, are left out, which the header mica-left-out and the log "
-             "tell. A chat template without a place for tools has them in its system message"},
-    {.name = "tool_choice", .kind = MC_FIELD_OBJECT, .fields = choice_fields, .count = 3},
-    {.name = "cache_control",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(cache_control),
-     .help = "type ephemeral, ttl 5m or 1h: prompts are kept without it, so it changes nothing"},
-    {.name = "speed",
-     .kind = MC_FIELD_ONLY,
-     .choices = "\"standard\" \"fast\"",
-     .help = "there is one speed"},
-    {.name = "user_profile_id", .kind = MC_FIELD_REFUSED, .help = "there are no profiles of users"},
-    {.name = "mcp_servers", .kind = MC_FIELD_ONLY, .choices = "[]", .help = "nothing is called"},
-    {.name = "context_management",
-     .kind = MC_FIELD_NOTED,
-     .help = "advice of what to leave out of long conversations, which are read whole"},
-    {.name = "compaction", .kind = MC_FIELD_NOTED, .help = "the same"},
-    {.name = "billing_policy", .kind = MC_FIELD_NOTED, .help = "nothing is billed"},
-    {.name = "thread", .kind = MC_FIELD_REFUSED, .help = "there are no threads"},
-    {.name = "output_format",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(older_format),
-     .help = "the same as output_config.format"},
+    MC_FIELD_AT(TEXT, "model", AT(model), .required = true, .help = "the model's name"),
+    MC_FIELD_AT(JSON, "messages", AT(messages), .types = MC_FIELD_IS_ARRAY, .required = true,
+                .help = "the conversation: role, content (text, or blocks of type text, thinking, "
+                        "tool_use, tool_result); images and documents are refused. The answer "
+                        "continues a last message of the assistant"),
+    MC_FIELD_AT(JSON, "system", AT(system), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .help = "the system prompt: text, or blocks of type text"),
+    MC_FIELD(OBJECT, "thinking", .fields = thinking_fields, .count = 3),
+    MC_FIELD(OBJECT, "output_config", .fields = output_fields, .count = 3),
+    MC_FIELD_AT(
+        JSON, "tools", AT(tools), .types = MC_FIELD_IS_ARRAY,
+        .help =
+            "name, description, input_schema, strict. Tools of types other than custom, and those "
+            "that only code may call, are left out, which the header mica-left-out and the log "
+            "tell. A chat template without a place for tools has them in its system message"),
+    MC_FIELD(OBJECT, "tool_choice", .fields = choice_fields, .count = 3),
+    MC_FIELD_AT(
+        JSON, "cache_control", AT(cache_control), .types = MC_FIELD_IS_OBJECT,
+        .help = "type ephemeral, ttl 5m or 1h: prompts are kept without it, so it changes nothing"),
+    MC_FIELD(ONLY, "speed", .choices = "\"standard\" \"fast\"", .help = "there is one speed"),
+    MC_FIELD(REFUSED, "user_profile_id", .help = "there are no profiles of users"),
+    MC_FIELD(ONLY, "mcp_servers", .choices = "[]", .help = "nothing is called"),
+    MC_FIELD(NOTED, "context_management",
+             .help = "advice of what to leave out of long conversations, which are read whole"),
+    MC_FIELD(NOTED, "compaction", .help = "the same"),
+    MC_FIELD(NOTED, "billing_policy", .help = "nothing is billed"),
+    MC_FIELD(REFUSED, "thread", .help = "there are no threads"),
+    MC_FIELD_AT(JSON, "output_format", AT(older_format), .types = MC_FIELD_IS_OBJECT,
+                .help = "the same as output_config.format"),
 };
 
 static bool check_thinking(const mc_anthropic_prompt *values, mc_failure *failure) {

@@ -57,6 +57,12 @@ typedef struct mc_field {
     size_t count;
 } mc_field;
 
+/* Rows of a table: the field NAME, of MC_FIELD_<KIND>, and its other members by name; the same for
+ * the member at OFFSET. */
+#define MC_FIELD(KIND, NAME, ...) \
+    { .name = NAME, .kind = MC_FIELD_##KIND, __VA_ARGS__ }
+#define MC_FIELD_AT(KIND, NAME, OFFSET, ...) MC_FIELD(KIND, NAME, .offset = OFFSET, __VA_ARGS__)
+
 /* Fields that several endpoints share, in a struct that each of them embeds. */
 typedef struct mc_field_table {
     const mc_field *fields; /* [count]; NULL: the end of a list of tables */

@@ -27,53 +27,34 @@ extern const mc_field mc_generation_fields[MC_GENERATION_FIELDS];
  * the table describes. What stands for a field that is not given, and how large it may be, differ
  * from API to API; what it means does not. */
 
-#define MC_FIELD_TEMPERATURE(called, at, start, most)                                       \
-    {                                                                                       \
-        .name = called, .kind = MC_FIELD_REAL, .max = most, .initial = start, .offset = at, \
-        .help = "sampling temperature; 0: always the likeliest token"                       \
-    }
-#define MC_FIELD_TOP_P(called, at, start)                                                \
-    {                                                                                    \
-        .name = called, .kind = MC_FIELD_REAL, .max = 1, .initial = start, .offset = at, \
-        .help = "the fewest tokens whose probabilities reach it"                         \
-    }
-#define MC_FIELD_TOP_K(called, at, start)                                              \
-    {                                                                                  \
-        .name = called, .kind = MC_FIELD_INT, .min = -1, .max = 1e9, .initial = start, \
-        .offset = at, .help = "the likeliest tokens; 0 or -1: all"                     \
-    }
-#define MC_FIELD_MIN_P(called, at, start)                                                \
-    {                                                                                    \
-        .name = called, .kind = MC_FIELD_REAL, .max = 1, .initial = start, .offset = at, \
-        .help = "tokens of at least this share of the likeliest one's probability"       \
-    }
-#define MC_FIELD_FREQUENCY_PENALTY(called, at)                                    \
-    {                                                                             \
-        .name = called, .kind = MC_FIELD_REAL, .min = -2, .max = 2, .offset = at, \
-        .help = "taken from a token's logit for each time that the answer has it" \
-    }
-#define MC_FIELD_PRESENCE_PENALTY(called, at)                                     \
-    {                                                                             \
-        .name = called, .kind = MC_FIELD_REAL, .min = -2, .max = 2, .offset = at, \
-        .help = "taken from a token's logit if the answer has it"                 \
-    }
-#define MC_FIELD_REPETITION_PENALTY(called, at, start)                                    \
-    {                                                                                     \
-        .name = called, .kind = MC_FIELD_REAL, .min = 0.01, .max = 100, .initial = start, \
-        .offset = at,                                                                     \
-        .help = "divides the logit of a token that prompt or answer have, if above 0"     \
-    }
-#define MC_FIELD_REPEAT_LAST_N(called, at)                                                      \
-    {                                                                                           \
-        .name = called, .kind = MC_FIELD_INT, .min = -1, .max = INT32_MAX, .initial = 64,       \
-        .offset = at,                                                                           \
-        .help = "the last tokens, of prompt and answer, that penalties count; 0: none, -1: all" \
-    }
-#define MC_FIELD_ANY_SEED(called, at)                                            \
-    {                                                                            \
-        .name = called, .kind = MC_FIELD_SEED, .offset = at,                     \
-        .help = "the same seed gives the same answer; -1: another one each time" \
-    }
+#define MC_FIELD_TEMPERATURE(called, at, start, most)            \
+    MC_FIELD_AT(REAL, called, at, .max = most, .initial = start, \
+                .help = "sampling temperature; 0: always the likeliest token")
+#define MC_FIELD_TOP_P(called, at, start)                     \
+    MC_FIELD_AT(REAL, called, at, .max = 1, .initial = start, \
+                .help = "the fewest tokens whose probabilities reach it")
+#define MC_FIELD_TOP_K(called, at, start)                                 \
+    MC_FIELD_AT(INT, called, at, .min = -1, .max = 1e9, .initial = start, \
+                .help = "the likeliest tokens; 0 or -1: all")
+#define MC_FIELD_MIN_P(called, at, start)                     \
+    MC_FIELD_AT(REAL, called, at, .max = 1, .initial = start, \
+                .help = "tokens of at least this share of the likeliest one's probability")
+#define MC_FIELD_FREQUENCY_PENALTY(called, at)         \
+    MC_FIELD_AT(REAL, called, at, .min = -2, .max = 2, \
+                .help = "taken from a token's logit for each time that the answer has it")
+#define MC_FIELD_PRESENCE_PENALTY(called, at)          \
+    MC_FIELD_AT(REAL, called, at, .min = -2, .max = 2, \
+                .help = "taken from a token's logit if the answer has it")
+#define MC_FIELD_REPETITION_PENALTY(called, at, start)                       \
+    MC_FIELD_AT(REAL, called, at, .min = 0.01, .max = 100, .initial = start, \
+                .help = "divides the logit of a token that prompt or answer have, if above 0")
+#define MC_FIELD_REPEAT_LAST_N(called, at)                                                       \
+    MC_FIELD_AT(INT, called, at, .min = -1, .max = INT32_MAX, .initial = 64,                     \
+                .help = "the last tokens, of prompt and answer, that penalties count; 0: none, " \
+                        "-1: all")
+#define MC_FIELD_ANY_SEED(called, at) \
+    MC_FIELD_AT(SEED, called, at,     \
+                .help = "the same seed gives the same answer; -1: another one each time")
 
 /* llama.cpp's and ollama's numbers, made OpenAI's: a seed of -1, windows of 0 and -1. */
 void mc_generation_take_llama(mc_generation *values);

@@ -11,34 +11,20 @@
 const char mc_chat_efforts[] = "default none minimal low medium high xhigh max";
 
 const mc_field mc_chat_fields[MC_CHAT_FIELDS] = {
-    {.name = "messages",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(messages),
-     .help = "the conversation: role, content (text, or parts of type text), reasoning_content, "
-             "tool_calls, tool_call_id, name; images and audio are refused"},
-    {.name = "chat_template_kwargs",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(variables),
-     .help = "variables of the chat template"},
-    {.name = "reasoning_effort",
-     .kind = MC_FIELD_CHOICE,
-     .choices = mc_chat_efforts,
-     .offset = AT(effort),
-     .help = "a variable of the chat template; none also sets enable_thinking to false. A template "
-             "that marks thoughts but lacks the variable: the thoughts' budget, 1024 tokens for "
-             "minimal and low, 8192 for medium, 24576 for high"},
-    {.name = "add_generation_prompt",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(turn),
-     .help = "begin the model's turn behind the messages"},
-    {.name = "continue_final_message",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(continues),
-     .help = "the answer continues the last message, the assistant's"},
+    MC_FIELD_AT(
+        JSON, "messages", AT(messages), .types = MC_FIELD_IS_ARRAY, .required = true,
+        .help = "the conversation: role, content (text, or parts of type text), reasoning_content, "
+                "tool_calls, tool_call_id, name; images and audio are refused"),
+    MC_FIELD_AT(JSON, "chat_template_kwargs", AT(variables), .types = MC_FIELD_IS_OBJECT,
+                .help = "variables of the chat template"),
+    MC_FIELD_AT(CHOICE, "reasoning_effort", AT(effort), .choices = mc_chat_efforts,
+                .help = "a variable of the chat template; none also sets enable_thinking to false. "
+                        "A template that marks thoughts but lacks the variable: the thoughts' "
+                        "budget, 1024 tokens for minimal and low, 8192 for medium, 24576 for high"),
+    MC_FIELD_AT(BOOL, "add_generation_prompt", AT(turn), .initial = 1,
+                .help = "begin the model's turn behind the messages"),
+    MC_FIELD_AT(BOOL, "continue_final_message", AT(continues),
+                .help = "the answer continues the last message, the assistant's"),
 };
 
 mc_str mc_chat_effort(int effort) {

@@ -39,30 +39,24 @@ typedef struct embed_values {
 
 const mc_field mc_ollama_embed_fields[MC_OLLAMA_EMBED_FIELDS] = {
     MODEL_FIELD,
-    {.name = "input",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .offset = AT(input),
-     .help = "a text, or up to 2048 texts. Without any, the answer says that the model is loaded"},
-    {.name = "truncate",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(truncate),
-     .help = "cut the end of a text that is longer than the context, or an embedder's maximum; "
-             "false: refuse it"},
-    {.name = "dimensions",
-     .kind = MC_FIELD_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = AT(dimensions),
-     .help = "only so many of the first numbers, normalised anew; at most the model's hidden size"},
+    MC_FIELD_AT(
+        JSON, "input", AT(input), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+        .help =
+            "a text, or up to 2048 texts. Without any, the answer says that the model is loaded"),
+    MC_FIELD_AT(BOOL, "truncate", AT(truncate), .initial = 1,
+                .help = "cut the end of a text that is longer than the context, or an embedder's "
+                        "maximum; false: refuse it"),
+    MC_FIELD_AT(
+        INT, "dimensions", AT(dimensions), .min = 1, .max = INT32_MAX,
+        .help =
+            "only so many of the first numbers, normalised anew; at most the model's hidden size"),
     OPTIONS_FIELD,
     KEEP_FIELD,
 };
 
 const mc_field mc_ollama_embeddings_fields[MC_OLLAMA_EMBEDDINGS_FIELDS] = {
     MODEL_FIELD,
-    {.name = "prompt", .kind = MC_FIELD_TEXT, .offset = AT(prompt), .help = "a text"},
+    MC_FIELD_AT(TEXT, "prompt", AT(prompt), .help = "a text"),
     OPTIONS_FIELD,
     KEEP_FIELD,
 };

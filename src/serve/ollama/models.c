@@ -115,21 +115,13 @@ typedef struct show_values {
 } show_values;
 
 const mc_field mc_ollama_show_fields[MC_OLLAMA_SHOW_FIELDS] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = offsetof(show_values, model),
-     .help = "the model's name"},
-    {.name = "name",
-     .kind = MC_FIELD_TEXT,
-     .offset = offsetof(show_values, name),
-     .help = "the same, as older clients call it"},
-    {.name = "verbose",
-     .kind = MC_FIELD_ONLY,
-     .choices = "false",
-     .help = "vocabularies are not sent"},
-    {.name = "system", .kind = MC_FIELD_ONLY, .choices = "\"\""},
-    {.name = "template", .kind = MC_FIELD_ONLY, .choices = "\"\""},
-    {.name = "options", .kind = MC_FIELD_ONLY, .choices = "{}"},
+    MC_FIELD_AT(TEXT, "model", offsetof(show_values, model), .help = "the model's name"),
+    MC_FIELD_AT(TEXT, "name", offsetof(show_values, name),
+                .help = "the same, as older clients call it"),
+    MC_FIELD(ONLY, "verbose", .choices = "false", .help = "vocabularies are not sent"),
+    MC_FIELD(ONLY, "system", .choices = "\"\""),
+    MC_FIELD(ONLY, "template", .choices = "\"\""),
+    MC_FIELD(ONLY, "options", .choices = "{}"),
 };
 
 /* A member of model_info, whose name begins with the architecture's. */

@@ -23,27 +23,18 @@ typedef struct hub_values {
 #define AT(member) offsetof(hub_values, member)
 
 const mc_field mc_ollama_pull_fields[MC_OLLAMA_PULL_FIELDS] = {
-    {.name = "model", .kind = MC_FIELD_TEXT, .offset = AT(model), .help = "ORG/NAME of the hub"},
-    {.name = "name",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(name),
-     .help = "the same, as older clients call it"},
-    {.name = "stream",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(stream),
-     .help = "tell the progress, a line of JSON each time"},
-    {.name = "insecure", .kind = MC_FIELD_ONLY, .choices = "false"},
-    {.name = "username", .kind = MC_FIELD_REFUSED, .help = "the server has its own token"},
-    {.name = "password", .kind = MC_FIELD_REFUSED, .help = "the server has its own token"},
+    MC_FIELD_AT(TEXT, "model", AT(model), .help = "ORG/NAME of the hub"),
+    MC_FIELD_AT(TEXT, "name", AT(name), .help = "the same, as older clients call it"),
+    MC_FIELD_AT(BOOL, "stream", AT(stream), .initial = 1,
+                .help = "tell the progress, a line of JSON each time"),
+    MC_FIELD(ONLY, "insecure", .choices = "false"),
+    MC_FIELD(REFUSED, "username", .help = "the server has its own token"),
+    MC_FIELD(REFUSED, "password", .help = "the server has its own token"),
 };
 
 const mc_field mc_ollama_delete_fields[MC_OLLAMA_DELETE_FIELDS] = {
-    {.name = "model", .kind = MC_FIELD_TEXT, .offset = AT(model), .help = "ORG/NAME of the hub"},
-    {.name = "name",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(name),
-     .help = "the same, as older clients call it"},
+    MC_FIELD_AT(TEXT, "model", AT(model), .help = "ORG/NAME of the hub"),
+    MC_FIELD_AT(TEXT, "name", AT(name), .help = "the same, as older clients call it"),
 };
 
 /* Reads a request, if it is allowed, and its repository. */

@@ -17,35 +17,24 @@ static const char *const paths[] = {"/v1/chat/completions", "/v1/completions", "
                                     "/v1/classify"};
 
 static const mc_field fields[] = {
-    {.name = "input_file_id",
-     .kind = MC_FIELD_TEXT,
-     .required = true,
-     .offset = offsetof(batch_values, input),
-     .help = "a file of /v1/files with a line {\"custom_id\", \"method\": \"POST\", \"url\", "
-             "\"body\"} for each request, up to 50000; url is the endpoint. The answers are lines "
-             "{\"id\", \"custom_id\", \"response\": {\"status_code\", \"request_id\", \"body\"}, "
-             "\"error\"} of the output file, those that are errors of the error file, in any "
-             "order"},
-    {.name = "endpoint",
-     .kind = MC_FIELD_CHOICE,
-     .required = true,
-     .choices = "/v1/chat/completions /v1/completions /v1/embeddings /v1/responses /v1/score "
-                "/v1/rerank /v1/classify",
-     .offset = offsetof(batch_values, endpoint),
-     .help = "what answers them"},
-    {.name = "completion_window",
-     .kind = MC_FIELD_ONLY,
-     .required = true,
-     .choices = "\"24h\"",
-     .help = "what is not answered then is an error"},
-    {.name = "metadata",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = offsetof(batch_values, metadata),
-     .help = "up to 16 texts of up to 512 bytes, by names of up to 64, kept with the batch"},
-    {.name = "output_expires_after",
-     .kind = MC_FIELD_REFUSED,
-     .help = "files stay until they are deleted, or the server ends"},
+    MC_FIELD_AT(
+        TEXT, "input_file_id", offsetof(batch_values, input), .required = true,
+        .help =
+            "a file of /v1/files with a line {\"custom_id\", \"method\": \"POST\", \"url\", "
+            "\"body\"} for each request, up to 50000; url is the endpoint. The answers are lines "
+            "{\"id\", \"custom_id\", \"response\": {\"status_code\", \"request_id\", \"body\"}, "
+            "\"error\"} of the output file, those that are errors of the error file, in any order"),
+    MC_FIELD_AT(CHOICE, "endpoint", offsetof(batch_values, endpoint), .required = true,
+                .choices = "/v1/chat/completions /v1/completions /v1/embeddings /v1/responses "
+                           "/v1/score /v1/rerank /v1/classify",
+                .help = "what answers them"),
+    MC_FIELD(ONLY, "completion_window", .required = true, .choices = "\"24h\"",
+             .help = "what is not answered then is an error"),
+    MC_FIELD_AT(JSON, "metadata", offsetof(batch_values, metadata), .types = MC_FIELD_IS_OBJECT,
+                .help =
+                    "up to 16 texts of up to 512 bytes, by names of up to 64, kept with the batch"),
+    MC_FIELD(REFUSED, "output_expires_after",
+             .help = "files stay until they are deleted, or the server ends"),
 };
 
 static bool is_missing(mc_exchange *http, mc_str id) {

@@ -23,59 +23,32 @@ typedef struct embedding_values {
 #define AT(member) offsetof(embedding_values, member)
 
 static const mc_field fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(model),
-     .help = "the model; without it, the first one"},
-    {.name = "input",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(input),
-     .help = "a text, up to 2048 texts, token ids, or up to 2048 arrays of token ids; one that is "
-             "longer than the context is refused. An embedder's texts get its default prompt and "
-             "are cut to its maximum"},
-    {.name = "encoding_format",
-     .kind = MC_FIELD_CHOICE,
-     .choices = "float base64",
-     .offset = AT(format),
-     .help = "base64: the vector's f32, little-endian"},
-    {.name = "dimensions",
-     .kind = MC_FIELD_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = AT(dimensions),
-     .help = "only so many of the first numbers, normalised anew; at most the model's hidden size"},
-    {.name = "pooling",
-     .kind = MC_FIELD_CHOICE,
-     .choices = "model mean last",
-     .offset = AT(pooling),
-     .help = "the vector is the mean of the tokens' hidden states, or the last token's; model: "
-             "what an embedder's files say, else the mean"},
-    {.name = "prompt_name",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(prompt_name),
-     .help = "the embedder's prompt of that name before each text, such as query; \"\": none"},
-    {.name = "prompt",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(prompt),
-     .help = "this text before each text, instead of a prompt of the embedder"},
-    {.name = "task",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(task),
-     .help = "Jina's name of prompt_name: retrieval.query, say"},
-    {.name = "late_chunking",
-     .kind = MC_FIELD_ONLY,
-     .choices = "false",
-     .help = "each text has its own vector"},
-    {.name = "normalize",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(normalise),
-     .help = "to a Euclidean length of 1; an embedder whose files say so does it always"},
-    {.name = "user",
-     .kind = MC_FIELD_NOTED,
-     .help = "names the client's user, of whom nothing is kept"},
+    MC_FIELD_AT(TEXT, "model", AT(model), .help = "the model; without it, the first one"),
+    MC_FIELD_AT(JSON, "input", AT(input), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .required = true,
+                .help = "a text, up to 2048 texts, token ids, or up to 2048 arrays of token ids; "
+                        "one that is longer than the context is refused. An embedder's texts get "
+                        "its default prompt and are cut to its maximum"),
+    MC_FIELD_AT(CHOICE, "encoding_format", AT(format), .choices = "float base64",
+                .help = "base64: the vector's f32, little-endian"),
+    MC_FIELD_AT(
+        INT, "dimensions", AT(dimensions), .min = 1, .max = INT32_MAX,
+        .help =
+            "only so many of the first numbers, normalised anew; at most the model's hidden size"),
+    MC_FIELD_AT(CHOICE, "pooling", AT(pooling), .choices = "model mean last",
+                .help = "the vector is the mean of the tokens' hidden states, or the last token's; "
+                        "model: what an embedder's files say, else the mean"),
+    MC_FIELD_AT(
+        TEXT, "prompt_name", AT(prompt_name),
+        .help = "the embedder's prompt of that name before each text, such as query; \"\": none"),
+    MC_FIELD_AT(TEXT, "prompt", AT(prompt),
+                .help = "this text before each text, instead of a prompt of the embedder"),
+    MC_FIELD_AT(TEXT, "task", AT(task), .help = "Jina's name of prompt_name: retrieval.query, say"),
+    MC_FIELD(ONLY, "late_chunking", .choices = "false", .help = "each text has its own vector"),
+    MC_FIELD_AT(BOOL, "normalize", AT(normalise), .initial = 1,
+                .help =
+                    "to a Euclidean length of 1; an embedder whose files say so does it always"),
+    MC_FIELD(NOTED, "user", .help = "names the client's user, of whom nothing is kept"),
 };
 
 typedef struct embeddings {

@@ -11,14 +11,10 @@
 #include <string.h>
 
 static const mc_field fields[] = {
-    {.name = "file",
-     .kind = MC_FIELD_TEXT,
-     .required = true,
-     .help = "the file: JSON lines, see /v1/batches"},
-    {.name = "purpose", .kind = MC_FIELD_ONLY, .required = true, .choices = "\"batch\""},
-    {.name = "expires_after",
-     .kind = MC_FIELD_REFUSED,
-     .help = "files stay until they are deleted, or the server ends"},
+    MC_FIELD(TEXT, "file", .required = true, .help = "the file: JSON lines, see /v1/batches"),
+    MC_FIELD(ONLY, "purpose", .required = true, .choices = "\"batch\""),
+    MC_FIELD(REFUSED, "expires_after",
+             .help = "files stay until they are deleted, or the server ends"),
 };
 
 /* What is known of a file, as an object. */

@@ -19,61 +19,33 @@ static const struct {
 #define AT(member) offsetof(mc_openai_wish, member)
 
 const mc_field mc_openai_tool_fields[MC_OPENAI_TOOL_FIELDS] = {
-    {.name = "tool_choice",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
-     .offset = AT(choice),
-     .help =
-         "none, auto, required, the function that must be called, or allowed_tools: some of the "
-         "tools, which are then the only ones"},
-    {.name = "parallel_tool_calls",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(parallel),
-     .help = "an answer may have several calls, in formats that have that; false: it has the first "
-             "one alone"},
+    MC_FIELD_AT(JSON, "tool_choice", AT(choice), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+                .help = "none, auto, required, the function that must be called, or allowed_tools: "
+                        "some of the tools, which are then the only ones"),
+    MC_FIELD_AT(BOOL, "parallel_tool_calls", AT(parallel), .initial = 1,
+                .help = "an answer may have several calls, in formats that have that; false: it "
+                        "has the first one alone"),
 };
 
 static const mc_field structured[] = {
-    {.name = "json",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
-     .offset = AT(json),
-     .help = "a schema, or its text: as response_format of type json_schema"},
-    {.name = "json_object",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(object),
-     .help = "as response_format of type json_object"},
-    {.name = "regex",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(regex),
-     .help = "as response_format of type regex"},
-    {.name = "choice",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = AT(choices),
-     .help = "texts, up to 256: the answer is one of them"},
-    {.name = "grammar",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(grammar),
-     .help = "as response_format of type grammar"},
-    {.name = "structural_tag", .kind = MC_FIELD_REFUSED, .help = "tools are forced by tool_choice"},
-    {.name = "whitespace_pattern",
-     .kind = MC_FIELD_REFUSED,
-     .help = "white space is any of JSON's"},
-    {.name = "disable_any_whitespace", .kind = MC_FIELD_ONLY, .choices = "false"},
-    {.name = "disable_additional_properties", .kind = MC_FIELD_ONLY, .choices = "false"},
-    {.name = "disable_fallback",
-     .kind = MC_FIELD_ONLY,
-     .choices = "true false",
-     .help = "there is no other engine to fall back to"},
+    MC_FIELD_AT(JSON, "json", AT(json), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_OBJECT,
+                .help = "a schema, or its text: as response_format of type json_schema"),
+    MC_FIELD_AT(BOOL, "json_object", AT(object), .help = "as response_format of type json_object"),
+    MC_FIELD_AT(TEXT, "regex", AT(regex), .help = "as response_format of type regex"),
+    MC_FIELD_AT(JSON, "choice", AT(choices), .types = MC_FIELD_IS_ARRAY,
+                .help = "texts, up to 256: the answer is one of them"),
+    MC_FIELD_AT(TEXT, "grammar", AT(grammar), .help = "as response_format of type grammar"),
+    MC_FIELD(REFUSED, "structural_tag", .help = "tools are forced by tool_choice"),
+    MC_FIELD(REFUSED, "whitespace_pattern", .help = "white space is any of JSON's"),
+    MC_FIELD(ONLY, "disable_any_whitespace", .choices = "false"),
+    MC_FIELD(ONLY, "disable_additional_properties", .choices = "false"),
+    MC_FIELD(ONLY, "disable_fallback", .choices = "true false",
+             .help = "there is no other engine to fall back to"),
 };
 
 const mc_field mc_openai_structured_fields[MC_OPENAI_STRUCTURED_FIELDS] = {
-    {.name = "structured_outputs",
-     .kind = MC_FIELD_OBJECT,
-     .fields = structured,
-     .count = sizeof structured / sizeof *structured},
+    MC_FIELD(OBJECT, "structured_outputs", .fields = structured,
+             .count = sizeof structured / sizeof *structured),
 };
 
 /* The members that an object may have, words with blanks between them; anything else is refused by

@@ -29,186 +29,113 @@ typedef struct response_values {
 enum { NOT_GIVEN = -1 };
 
 static const mc_field reasoning_fields[] = {
-    {.name = "effort",
-     .kind = MC_FIELD_CHOICE,
-     .choices = mc_chat_efforts,
-     .offset = AT(wish.effort),
-     .help = "as reasoning_effort of chats"},
-    {.name = "max_tokens",
-     .kind = MC_FIELD_INT,
-     .max = INT32_MAX,
-     .initial = -1,
-     .offset = AT(wish.budget),
-     .help =
-         "after so many tokens of thoughts these are ended, and the answer follows. Refused above "
-         "0 where the chat template marks no thoughts"},
-    {.name = "summary",
-     .kind = MC_FIELD_CHOICE,
-     .choices = "auto concise detailed",
-     .initial = NOT_GIVEN,
-     .offset = AT(summary),
-     .help = "thoughts stand whole in the summary of their item; without it, in its content"},
-    {.name = "generate_summary",
-     .kind = MC_FIELD_CHOICE,
-     .choices = "auto concise detailed",
-     .initial = NOT_GIVEN,
-     .offset = AT(older_summary),
-     .help = "the same"},
-    {.name = "context", .kind = MC_FIELD_ONLY, .choices = "\"auto\""},
-    {.name = "mode", .kind = MC_FIELD_ONLY, .choices = "\"standard\""},
+    MC_FIELD_AT(CHOICE, "effort", AT(wish.effort), .choices = mc_chat_efforts,
+                .help = "as reasoning_effort of chats"),
+    MC_FIELD_AT(INT, "max_tokens", AT(wish.budget), .max = INT32_MAX, .initial = -1,
+                .help = "after so many tokens of thoughts these are ended, and the answer follows. "
+                        "Refused above 0 where the chat template marks no thoughts"),
+    MC_FIELD_AT(
+        CHOICE, "summary", AT(summary), .choices = "auto concise detailed", .initial = NOT_GIVEN,
+        .help = "thoughts stand whole in the summary of their item; without it, in its content"),
+    MC_FIELD_AT(CHOICE, "generate_summary", AT(older_summary), .choices = "auto concise detailed",
+                .initial = NOT_GIVEN, .help = "the same"),
+    MC_FIELD(ONLY, "context", .choices = "\"auto\""),
+    MC_FIELD(ONLY, "mode", .choices = "\"standard\""),
 };
 
 static const char verbosities[] = "low medium high";
 
 static const mc_field text_fields[] = {
-    {.name = "format",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(wish.format),
-     .help =
-         "type text, json_object, json_schema with name and schema, regex with regex, or grammar "
-         "with grammar: the answer keeps to it, if it ends by itself; what is not supported of "
-         "schemas, expressions and grammars is refused"},
-    {.name = "verbosity",
-     .kind = MC_FIELD_CHOICE,
-     .choices = verbosities,
-     .initial = 1,
-     .offset = AT(verbosity),
-     .help = "advice that no chat template has a place for; repeated in the answer"},
+    MC_FIELD_AT(JSON, "format", AT(wish.format), .types = MC_FIELD_IS_OBJECT,
+                .help =
+                    "type text, json_object, json_schema with name and schema, regex with regex, "
+                    "or grammar with grammar: the answer keeps to it, if it ends by itself; what "
+                    "is not supported of schemas, expressions and grammars is refused"),
+    MC_FIELD_AT(CHOICE, "verbosity", AT(verbosity), .choices = verbosities, .initial = 1,
+                .help = "advice that no chat template has a place for; repeated in the answer"),
 };
 
 static const mc_field stream_fields[] = {
-    {.name = "include_obfuscation",
-     .kind = MC_FIELD_ONLY,
-     .choices = "false",
-     .help = "events are not padded"},
+    MC_FIELD(ONLY, "include_obfuscation", .choices = "false", .help = "events are not padded"),
 };
 
 static const mc_field fields[] = {
-    {.name = "model",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(generation.model),
-     .help = "the model; without it, the first one"},
-    {.name = "input",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(input),
-     .help = "a user's text, or items: message, reasoning, function_call, function_call_output, "
-             "item_reference to an item of a response that the server remembers; "
-             "contents are text or parts input_text, output_text, refusal; other items and parts "
-             "(images, files, audio) are refused"},
-    {.name = "instructions",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(instructions),
-     .help = "a system message before all others, of this response only"},
-    {.name = "previous_response_id",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(previous),
-     .help = "continue the conversation of that response, which the server must still remember"},
-    {.name = "store",
-     .kind = MC_FIELD_BOOL,
-     .initial = 1,
-     .offset = AT(stores),
-     .help = "remember the response, in memory: up to 1024 of them and 64 MiB, then those used "
-             "least recently are forgotten"},
-    {.name = "max_output_tokens",
-     .kind = MC_FIELD_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     .offset = AT(max_tokens),
-     .help = "limit of the answer's tokens; without it, the end of the context"},
+    MC_FIELD_AT(TEXT, "model", AT(generation.model),
+                .help = "the model; without it, the first one"),
+    MC_FIELD_AT(JSON, "input", AT(input), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .required = true,
+                .help = "a user's text, or items: message, reasoning, function_call, "
+                        "function_call_output, item_reference to an item of a response that the "
+                        "server remembers; contents are text or parts input_text, output_text, "
+                        "refusal; other items and parts (images, files, audio) are refused"),
+    MC_FIELD_AT(TEXT, "instructions", AT(instructions),
+                .help = "a system message before all others, of this response only"),
+    MC_FIELD_AT(
+        TEXT, "previous_response_id", AT(previous),
+        .help = "continue the conversation of that response, which the server must still remember"),
+    MC_FIELD_AT(BOOL, "store", AT(stores), .initial = 1,
+                .help = "remember the response, in memory: up to 1024 of them and 64 MiB, then "
+                        "those used least recently are forgotten"),
+    MC_FIELD_AT(INT, "max_output_tokens", AT(max_tokens), .min = 1, .max = INT32_MAX,
+                .help = "limit of the answer's tokens; without it, the end of the context"),
     MC_FIELD_TEMPERATURE("temperature", AT(generation.temperature), 1, 100),
     MC_FIELD_TOP_P("top_p", AT(generation.top_p), 1),
     MC_FIELD_TOP_K("top_k", AT(generation.top_k), 0),
     MC_FIELD_MIN_P("min_p", AT(generation.min_p), 0),
-    {.name = "seed",
-     .kind = MC_FIELD_SEED,
-     .offset = AT(generation.seed),
-     .help = "the same seed gives the same answer"},
-    {.name = "priority",
-     .kind = MC_FIELD_INT,
-     .min = -MC_MAX_PRIORITY,
-     .max = MC_MAX_PRIORITY,
-     .offset = AT(generation.priority),
-     .help = "requests of a higher one are computed first; above 0 only as far as the server's "
-             "--max-priority allows"},
-    {.name = "include",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = AT(include),
-     .help =
-         "message.output_text.logprobs: also the tokens' log-probabilities; "
-         "reasoning.encrypted_content: thoughts also sealed, for clients that keep the "
-         "conversation and send it back: the server reads them until it is ended (without "
-         "OpenSSL's libcrypto they are not sealed); parts of items of tools, of which there are "
-         "none; nothing else"},
-    {.name = "top_logprobs",
-     .kind = MC_FIELD_INT,
-     .max = 20,
-     .offset = AT(top_logprobs),
-     .help = "and those of the likeliest tokens in their places"},
-    {.name = "truncation",
-     .kind = MC_FIELD_CHOICE,
-     .choices = "disabled auto",
-     .offset = AT(truncation),
-     .help = "auto: cut the beginning of a prompt that is too long; disabled: refuse it"},
-    {.name = "metadata",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(metadata),
-     .help = "up to 16 texts of up to 512 bytes, by names of up to 64, kept with the response"},
-    {.name = "stream",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(generation.stream),
-     .help = "send the answer piece by piece, as server-sent events"},
-    {.name = "stream_options", .kind = MC_FIELD_OBJECT, .fields = stream_fields, .count = 1},
-    {.name = "reasoning", .kind = MC_FIELD_OBJECT, .fields = reasoning_fields, .count = 6},
-    {.name = "text", .kind = MC_FIELD_OBJECT, .fields = text_fields, .count = 2},
-    {.name = "chat_template_kwargs",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(variables),
-     .help = "variables of the chat template"},
-    {.name = "tools",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_ARRAY,
-     .offset = AT(wish.tools),
-     .help = "functions that the model may call: type function, name, description, parameters, "
-             "strict (false if it is not given). Tools of other types (those that a server runs, "
-             "namespaces, custom ones) are left out, which the header mica-left-out and the log "
-             "tell. A chat template without a place for tools has them in its system message"},
-    {.name = "max_tool_calls",
-     .kind = MC_FIELD_NOTED,
-     .help = "of tools that the server runs; there are none"},
-    {.name = "user", .kind = MC_FIELD_TEXT, .offset = AT(user), .help = "repeated in the answer"},
-    {.name = "safety_identifier",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(safety),
-     .help = "up to 64 characters, repeated in the answer"},
-    {.name = "prompt_cache_key",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(cache_key),
-     .help = "repeated in the answer; beginnings of prompts are found without it"},
-    {.name = "prompt_cache_retention",
-     .kind = MC_FIELD_ONLY,
-     .choices = "\"in_memory\" \"in-memory\" \"24h\"",
-     .help = "beginnings of prompts are kept until others need the room"},
-    {.name = "service_tier", .kind = MC_FIELD_NOTED, .help = "there is one tier: default"},
-    {.name = "client_metadata", .kind = MC_FIELD_NOTED, .help = "what a client says of itself"},
-    {.name = "background", .kind = MC_FIELD_ONLY, .choices = "false"},
-    {.name = "background_options", .kind = MC_FIELD_REFUSED, .help = "see background"},
-    {.name = "conversation",
-     .kind = MC_FIELD_REFUSED,
-     .help = "conversations are continued by previous_response_id"},
-    {.name = "prompt", .kind = MC_FIELD_REFUSED, .help = "there are no stored prompts"},
-    {.name = "prompt_cache_options", .kind = MC_FIELD_NOTED, .help = "caching is automatic"},
-    {.name = "context_management",
-     .kind = MC_FIELD_NOTED,
-     .help = "advice of when to compact a conversation, which is read whole"},
-    {.name = "moderation", .kind = MC_FIELD_REFUSED, .help = "nothing is moderated"},
-    {.name = "image", .kind = MC_FIELD_REFUSED, .help = "models read and write text only"},
-    {.name = "access_programs", .kind = MC_FIELD_REFUSED, .help = "there are none"},
+    MC_FIELD_AT(SEED, "seed", AT(generation.seed), .help = "the same seed gives the same answer"),
+    MC_FIELD_AT(INT, "priority", AT(generation.priority), .min = -MC_MAX_PRIORITY,
+                .max = MC_MAX_PRIORITY,
+                .help = "requests of a higher one are computed first; above 0 only as far as the "
+                        "server's --max-priority allows"),
+    MC_FIELD_AT(JSON, "include", AT(include), .types = MC_FIELD_IS_ARRAY,
+                .help = "message.output_text.logprobs: also the tokens' log-probabilities; "
+                        "reasoning.encrypted_content: thoughts also sealed, for clients that keep "
+                        "the conversation and send it back: the server reads them until it is "
+                        "ended (without OpenSSL's libcrypto they are not sealed); parts of items "
+                        "of tools, of which there are none; nothing else"),
+    MC_FIELD_AT(INT, "top_logprobs", AT(top_logprobs), .max = 20,
+                .help = "and those of the likeliest tokens in their places"),
+    MC_FIELD_AT(CHOICE, "truncation", AT(truncation), .choices = "disabled auto",
+                .help =
+                    "auto: cut the beginning of a prompt that is too long; disabled: refuse it"),
+    MC_FIELD_AT(
+        JSON, "metadata", AT(metadata), .types = MC_FIELD_IS_OBJECT,
+        .help = "up to 16 texts of up to 512 bytes, by names of up to 64, kept with the response"),
+    MC_FIELD_AT(BOOL, "stream", AT(generation.stream),
+                .help = "send the answer piece by piece, as server-sent events"),
+    MC_FIELD(OBJECT, "stream_options", .fields = stream_fields, .count = 1),
+    MC_FIELD(OBJECT, "reasoning", .fields = reasoning_fields, .count = 6),
+    MC_FIELD(OBJECT, "text", .fields = text_fields, .count = 2),
+    MC_FIELD_AT(JSON, "chat_template_kwargs", AT(variables), .types = MC_FIELD_IS_OBJECT,
+                .help = "variables of the chat template"),
+    MC_FIELD_AT(
+        JSON, "tools", AT(wish.tools), .types = MC_FIELD_IS_ARRAY,
+        .help =
+            "functions that the model may call: type function, name, description, parameters, "
+            "strict (false if it is not given). Tools of other types (those that a server runs, "
+            "namespaces, custom ones) are left out, which the header mica-left-out and the log "
+            "tell. A chat template without a place for tools has them in its system message"),
+    MC_FIELD(NOTED, "max_tool_calls", .help = "of tools that the server runs; there are none"),
+    MC_FIELD_AT(TEXT, "user", AT(user), .help = "repeated in the answer"),
+    MC_FIELD_AT(TEXT, "safety_identifier", AT(safety),
+                .help = "up to 64 characters, repeated in the answer"),
+    MC_FIELD_AT(TEXT, "prompt_cache_key", AT(cache_key),
+                .help = "repeated in the answer; beginnings of prompts are found without it"),
+    MC_FIELD(ONLY, "prompt_cache_retention", .choices = "\"in_memory\" \"in-memory\" \"24h\"",
+             .help = "beginnings of prompts are kept until others need the room"),
+    MC_FIELD(NOTED, "service_tier", .help = "there is one tier: default"),
+    MC_FIELD(NOTED, "client_metadata", .help = "what a client says of itself"),
+    MC_FIELD(ONLY, "background", .choices = "false"),
+    MC_FIELD(REFUSED, "background_options", .help = "see background"),
+    MC_FIELD(REFUSED, "conversation",
+             .help = "conversations are continued by previous_response_id"),
+    MC_FIELD(REFUSED, "prompt", .help = "there are no stored prompts"),
+    MC_FIELD(NOTED, "prompt_cache_options", .help = "caching is automatic"),
+    MC_FIELD(NOTED, "context_management",
+             .help = "advice of when to compact a conversation, which is read whole"),
+    MC_FIELD(REFUSED, "moderation", .help = "nothing is moderated"),
+    MC_FIELD(REFUSED, "image", .help = "models read and write text only"),
+    MC_FIELD(REFUSED, "access_programs", .help = "there are none"),
 };
 
 /* ---- checks ---- */

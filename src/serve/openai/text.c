@@ -32,43 +32,23 @@ typedef struct text_values {
 #define AT(member) offsetof(text_values, member)
 
 static const mc_field fields[] = {
-    {.name = "prompt",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
-     .required = true,
-     .offset = AT(prompt),
-     .help = "a text, texts, token ids, or arrays of token ids; up to 2048 prompts"},
-    {.name = "max_tokens",
-     .kind = MC_FIELD_INT,
-     .max = INT32_MAX,
-     .initial = -1,
-     .offset = AT(max_tokens),
-     .help = "limit of the answer's tokens, 16 without it; 0: no answer, with echo"},
-    {.name = "logprobs",
-     .kind = MC_FIELD_INT,
-     .min = 0,
-     .max = 20,
-     .initial = -1,
-     .offset = AT(logprobs),
-     .help = "also the tokens' log-probabilities, and those of so many of the likeliest tokens in "
-             "their places"},
-    {.name = "echo",
-     .kind = MC_FIELD_BOOL,
-     .offset = AT(echo),
-     .help = "the prompt comes first, with logprobs also those of its tokens: tokens of all "
-             "prompts, times n, times 1 + logprobs may be 1048576. What is longer than a stream "
-             "holds (1 MiB) is refused with stream"},
-    {.name = "response_format",
-     .kind = MC_FIELD_JSON,
-     .types = MC_FIELD_IS_OBJECT,
-     .offset = AT(wish.format),
-     .help = "as that of chats"},
-    {.name = "suffix",
-     .kind = MC_FIELD_TEXT,
-     .offset = AT(suffix),
-     .help =
-         "the answer fills in what is between a prompt, which is a text then, and this one: for "
-         "models whose vocabulary has marks for it"},
+    MC_FIELD_AT(JSON, "prompt", AT(prompt), .types = MC_FIELD_IS_TEXT | MC_FIELD_IS_ARRAY,
+                .required = true,
+                .help = "a text, texts, token ids, or arrays of token ids; up to 2048 prompts"),
+    MC_FIELD_AT(INT, "max_tokens", AT(max_tokens), .max = INT32_MAX, .initial = -1,
+                .help = "limit of the answer's tokens, 16 without it; 0: no answer, with echo"),
+    MC_FIELD_AT(INT, "logprobs", AT(logprobs), .min = 0, .max = 20, .initial = -1,
+                .help = "also the tokens' log-probabilities, and those of so many of the likeliest "
+                        "tokens in their places"),
+    MC_FIELD_AT(BOOL, "echo", AT(echo),
+                .help = "the prompt comes first, with logprobs also those of its tokens: tokens of "
+                        "all prompts, times n, times 1 + logprobs may be 1048576. What is longer "
+                        "than a stream holds (1 MiB) is refused with stream"),
+    MC_FIELD_AT(JSON, "response_format", AT(wish.format), .types = MC_FIELD_IS_OBJECT,
+                .help = "as that of chats"),
+    MC_FIELD_AT(TEXT, "suffix", AT(suffix),
+                .help = "the answer fills in what is between a prompt, which is a text then, and "
+                        "this one: for models whose vocabulary has marks for it"),
 };
 
 typedef struct text_choice {
