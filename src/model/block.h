@@ -201,20 +201,23 @@ typedef struct mc_slot {
     const char *gguf;
 } mc_slot;
 
+/* Rows of a table of slots, each with its other members by name. */
+#define MC_MATRIX(NAME, ROWS, COLUMNS, ...) \
+    { .name = NAME, .rows = ROWS, .columns = COLUMNS, __VA_ARGS__ }
+#define MC_KERNEL(NAME, ROWS, COLUMNS, ...) \
+    MC_MATRIX(NAME, ROWS, COLUMNS, .kind = MC_SLOT_KERNEL, __VA_ARGS__)
+#define MC_VECTOR(NAME, ROWS, ...) \
+    { .kind = MC_SLOT_VECTOR, .name = NAME, .rows = ROWS, __VA_ARGS__ }
+#define MC_NORM(NAME, ROWS, ...) \
+    { .kind = MC_SLOT_NORM, .name = NAME, .rows = ROWS, __VA_ARGS__ }
+
 enum { MC_BLOCK_NORM, MC_BLOCK_POST_NORM, MC_BLOCK_SLOTS }; /* every kind's first slots */
 
 /* These of most kinds: the norm before the block, and the one behind it that some families have, by
  * their names and those of GGUF; NULL: GGUF has none. */
-#define MC_BLOCK_NORMS(before, gguf_before, behind, gguf_behind) \
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,                     \
-                       .name = (before),                         \
-                       .rows = mc_block_hidden,                  \
-                       .gguf = (gguf_before)},                   \
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,                \
-                            .name = (behind),                    \
-                            .optional = true,                    \
-                            .rows = mc_block_hidden,             \
-                            .gguf = (gguf_behind)}
+#define MC_BLOCK_NORMS(before, gguf_before, behind, gguf_behind)             \
+    [MC_BLOCK_NORM] = MC_NORM(before, mc_block_hidden, .gguf = gguf_before), \
+    [MC_BLOCK_POST_NORM] = MC_NORM(behind, mc_block_hidden, .optional = true, .gguf = gguf_behind)
 
 /* What a block carries from token to token. */
 typedef enum mc_state_kind {

@@ -15,22 +15,11 @@ static int64_t kept(const mc_block_spec *b) {
 }
 
 static const mc_slot slots[MC_LAUREL_SLOTS] = {
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
-                       .name = "laurel.pre_laurel_norm",
-                       .optional = true,
-                       .rows = mc_block_hidden},
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
-                            .name = "laurel.post_laurel_norm",
-                            .rows = mc_block_hidden,
-                            .gguf = "laurel_post_norm"},
-    [MC_LAUREL_LEFT] = {.name = "laurel.linear_left",
-                        .rows = rank,
-                        .columns = mc_block_hidden,
-                        .gguf = "laurel_l"},
-    [MC_LAUREL_RIGHT] = {.name = "laurel.linear_right",
-                         .rows = mc_block_hidden,
-                         .columns = rank,
-                         .gguf = "laurel_r"},
+    [MC_BLOCK_NORM] = MC_NORM("laurel.pre_laurel_norm", mc_block_hidden, .optional = true),
+    [MC_BLOCK_POST_NORM] =
+        MC_NORM("laurel.post_laurel_norm", mc_block_hidden, .gguf = "laurel_post_norm"),
+    [MC_LAUREL_LEFT] = MC_MATRIX("laurel.linear_left", rank, mc_block_hidden, .gguf = "laurel_l"),
+    [MC_LAUREL_RIGHT] = MC_MATRIX("laurel.linear_right", mc_block_hidden, rank, .gguf = "laurel_r"),
 };
 
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {

@@ -12,22 +12,13 @@ static int64_t kept(const mc_block_spec *b) {
 }
 
 static const mc_slot slots[MC_LAYER_INPUT_SLOTS] = {
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
-                       .name = "pre_per_layer_input_norm",
-                       .optional = true,
-                       .rows = mc_block_hidden},
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
-                            .name = "post_per_layer_input_norm",
-                            .rows = mc_block_hidden,
-                            .gguf = "post_norm"},
-    [MC_LAYER_INPUT_GATE] = {.name = "per_layer_input_gate",
-                             .rows = width,
-                             .columns = mc_block_hidden,
-                             .gguf = "inp_gate"},
-    [MC_LAYER_INPUT_PROJECTION] = {.name = "per_layer_projection",
-                                   .rows = mc_block_hidden,
-                                   .columns = width,
-                                   .gguf = "proj"},
+    [MC_BLOCK_NORM] = MC_NORM("pre_per_layer_input_norm", mc_block_hidden, .optional = true),
+    [MC_BLOCK_POST_NORM] =
+        MC_NORM("post_per_layer_input_norm", mc_block_hidden, .gguf = "post_norm"),
+    [MC_LAYER_INPUT_GATE] =
+        MC_MATRIX("per_layer_input_gate", width, mc_block_hidden, .gguf = "inp_gate"),
+    [MC_LAYER_INPUT_PROJECTION] =
+        MC_MATRIX("per_layer_projection", mc_block_hidden, width, .gguf = "proj"),
 };
 
 mica_array mc_block_let_in(const mc_lm_pass *p, const mc_block_at *at, int gate, int projection,

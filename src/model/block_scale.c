@@ -7,19 +7,10 @@ static int64_t one(const mc_block_spec *b) {
 }
 
 static const mc_slot slots[MC_SCALE_SLOTS] = {
-    [MC_BLOCK_NORM] = {.kind = MC_SLOT_NORM,
-                       .name = "input_layernorm",
-                       .optional = true,
-                       .rows = mc_block_hidden},
-    [MC_BLOCK_POST_NORM] = {.kind = MC_SLOT_NORM,
-                            .name = "post_layernorm",
-                            .optional = true,
-                            .rows = mc_block_hidden},
-    [MC_SCALE_FACTOR] = {.kind = MC_SLOT_VECTOR,
-                         .name = "layer_scalar",
-                         .bare = true,
-                         .rows = one,
-                         .gguf = "layer_output_scale.weight"},
+    [MC_BLOCK_NORM] = MC_NORM("input_layernorm", mc_block_hidden, .optional = true),
+    [MC_BLOCK_POST_NORM] = MC_NORM("post_layernorm", mc_block_hidden, .optional = true),
+    [MC_SCALE_FACTOR] =
+        MC_VECTOR("layer_scalar", one, .bare = true, .gguf = "layer_output_scale.weight"),
 };
 
 static mica_array forward(const mc_lm_pass *p, const mc_block_at *at, mica_array x) {

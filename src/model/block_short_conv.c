@@ -18,25 +18,14 @@ static int64_t kept(const mc_block_spec *b) {
 
 static const mc_slot slots[MC_SHORT_CONV_SLOTS] = {
     MC_BLOCK_NORMS("operator_norm", "attn_norm", "post_operator_norm", NULL),
-    [MC_SHORT_CONV_IN] = {.name = "conv.in_proj",
-                          .rows = three_hidden,
-                          .columns = mc_block_hidden,
-                          .gguf = "shortconv.in_proj"},
-    [MC_SHORT_CONV_KERNEL] = {.kind = MC_SLOT_KERNEL,
-                              .name = "conv.conv",
-                              .rows = mc_block_hidden,
-                              .columns = taps,
-                              .gguf = "shortconv.conv"},
-    [MC_SHORT_CONV_BIAS] = {.kind = MC_SLOT_VECTOR,
-                            .name = "conv.conv.bias",
-                            .optional = true,
-                            .bare = true,
-                            .rows = mc_block_hidden,
-                            .gguf = "shortconv.conv.bias"},
-    [MC_SHORT_CONV_OUT] = {.name = "conv.out_proj",
-                           .rows = mc_block_hidden,
-                           .columns = mc_block_hidden,
-                           .gguf = "shortconv.out_proj"},
+    [MC_SHORT_CONV_IN] =
+        MC_MATRIX("conv.in_proj", three_hidden, mc_block_hidden, .gguf = "shortconv.in_proj"),
+    [MC_SHORT_CONV_KERNEL] =
+        MC_KERNEL("conv.conv", mc_block_hidden, taps, .gguf = "shortconv.conv"),
+    [MC_SHORT_CONV_BIAS] = MC_VECTOR("conv.conv.bias", mc_block_hidden, .optional = true,
+                                     .bare = true, .gguf = "shortconv.conv.bias"),
+    [MC_SHORT_CONV_OUT] =
+        MC_MATRIX("conv.out_proj", mc_block_hidden, mc_block_hidden, .gguf = "shortconv.out_proj"),
 };
 
 /* A third of x [.., 3 hidden]. */

@@ -162,11 +162,10 @@ static bool classify(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/classify",
-     .handle = classify,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
-     .help = "the next token's probabilities behind texts, and those of labels (as mica_classify)"},
+    MC_ENDPOINT(
+        "POST", "/v1/classify", classify, .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+        .help =
+            "the next token's probabilities behind texts, and those of labels (as mica_classify)"),
 };
 
 const mc_endpoint_list mc_endpoints_classes = {"mica's own: classes", endpoints,

@@ -17,13 +17,10 @@ static bool health(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "GET",
-     .path = "/health",
-     .flags = MC_ENDPOINT_OPEN | MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
-     .handle = health,
-     .help = "200 once the models that were named are loaded; 503 before, and while the server is "
-             "being "
-             "stopped"},
+    MC_ENDPOINT("GET", "/health", health,
+                .flags = MC_ENDPOINT_OPEN | MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
+                .help = "200 once the models that were named are loaded; 503 before, and while the "
+                        "server is being stopped"),
 };
 
 const mc_endpoint_list mc_endpoints_health = {"The server", endpoints,

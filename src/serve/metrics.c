@@ -326,12 +326,9 @@ static bool metrics(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "GET",
-     .path = "/metrics",
-     .flags = MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
-     .handle = metrics,
-     .help = "requests, tokens, caches and times in Prometheus' text format, as mica_*; with "
-             "--vllm-metrics also under the names that vLLM made customary"},
+    MC_ENDPOINT("GET", "/metrics", metrics, .flags = MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
+                .help = "requests, tokens, caches and times in Prometheus' text format, as mica_*; "
+                        "with --vllm-metrics also under the names that vLLM made customary"),
 };
 
 const mc_endpoint_list mc_endpoints_metrics = {"Metrics", endpoints, COUNT(endpoints)};

@@ -195,30 +195,18 @@ static bool tell_tokenizer(mc_exchange *http) {
     { fields, sizeof(fields) / sizeof *(fields), 0 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/tokenize",
-     .handle = tokenize,
-     .tables = {TABLE(tokenize_fields)},
-     .help = "the token ids of a text"},
-    {.method = "POST",
-     .path = "/detokenize",
-     .handle = detokenize,
-     .tables = {TABLE(detokenize_fields)},
-     .help = "the text of token ids"},
-    {.method = "GET",
-     .path = "/tokenizer_info",
-     .handle = tell_tokenizer,
-     .query = "model",
-     .help =
-         "the tokenizer's special tokens, its chat template and the model's context, by the "
-         "names of tokenizer_config.json, as vLLM has it; of the model that the query names, or "
-         "of the first one"},
-    {.method = "POST",
-     .path = "/apply-template",
-     .handle = apply_template,
-     .tables = {TABLE(template_fields),
-                {mc_chat_fields, MC_CHAT_FIELDS, offsetof(template_values, chat)}},
-     .help = "the prompt that a conversation becomes"},
+    MC_ENDPOINT("POST", "/tokenize", tokenize, .tables = {TABLE(tokenize_fields)},
+                .help = "the token ids of a text"),
+    MC_ENDPOINT("POST", "/detokenize", detokenize, .tables = {TABLE(detokenize_fields)},
+                .help = "the text of token ids"),
+    MC_ENDPOINT("GET", "/tokenizer_info", tell_tokenizer, .query = "model",
+                .help = "the tokenizer's special tokens, its chat template and the model's "
+                        "context, by the names of tokenizer_config.json, as vLLM has it; of the "
+                        "model that the query names, or of the first one"),
+    MC_ENDPOINT("POST", "/apply-template", apply_template,
+                .tables = {TABLE(template_fields),
+                           {mc_chat_fields, MC_CHAT_FIELDS, offsetof(template_values, chat)}},
+                .help = "the prompt that a conversation becomes"),
 };
 
 const mc_endpoint_list mc_endpoints_own = {"mica's own", endpoints,

@@ -34,11 +34,9 @@ static bool page(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "GET",
-     .path = "/",
-     .flags = MC_ENDPOINT_OPEN | MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
-     .handle = page,
-     .help = "a page to talk on, for browsers"},
+    MC_ENDPOINT("GET", "/", page,
+                .flags = MC_ENDPOINT_OPEN | MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
+                .help = "a page to talk on, for browsers"),
 };
 
 const mc_endpoint_list mc_endpoints_page = {"The page", endpoints,

@@ -531,26 +531,17 @@ static bool rerank(mc_exchange *http) {
     { rerank_fields, sizeof rerank_fields / sizeof *rerank_fields, 0 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/score",
-     .handle = score,
-     .tables = {{score_fields, sizeof score_fields / sizeof *score_fields, 0}},
-     .help = "the log-probabilities of texts (as mica_score), or how alike pairs of texts are"},
-    {.method = "POST",
-     .path = "/v1/rerank",
-     .handle = rerank,
-     .tables = {RERANK_TABLE},
-     .help = "documents by their relevance to a query, the best first, as Jina's API has it"},
-    {.method = "POST",
-     .path = "/v2/rerank",
-     .handle = rerank,
-     .tables = {RERANK_TABLE},
-     .help = "the same, where Cohere's clients ask for it"},
-    {.method = "POST",
-     .path = "/rerank",
-     .handle = rerank,
-     .tables = {RERANK_TABLE},
-     .help = "the same, where llama.cpp's and text-embeddings-inference's clients do"},
+    MC_ENDPOINT(
+        "POST", "/v1/score", score,
+        .tables = {{score_fields, sizeof score_fields / sizeof *score_fields, 0}},
+        .help = "the log-probabilities of texts (as mica_score), or how alike pairs of texts are"),
+    MC_ENDPOINT(
+        "POST", "/v1/rerank", rerank, .tables = {RERANK_TABLE},
+        .help = "documents by their relevance to a query, the best first, as Jina's API has it"),
+    MC_ENDPOINT("POST", "/v2/rerank", rerank, .tables = {RERANK_TABLE},
+                .help = "the same, where Cohere's clients ask for it"),
+    MC_ENDPOINT("POST", "/rerank", rerank, .tables = {RERANK_TABLE},
+                .help = "the same, where llama.cpp's and text-embeddings-inference's clients do"),
 };
 
 const mc_endpoint_list mc_endpoints_scores = {"mica's own: scores", endpoints,

@@ -173,23 +173,16 @@ static bool count_tokens(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/messages",
-     .api = MC_API_ANTHROPIC,
-     .query = "beta",
-     .handle = mc_anthropic_messages,
-     .tables = {{prompt_fields, PROMPT_FIELDS, 0},
-                {mc_anthropic_message_fields, MC_ANTHROPIC_MESSAGE_FIELDS, 0}},
-     .help = "an answer to a conversation. Its stop_reason is end_turn, tool_use, stop_sequence, "
-             "max_tokens, or model_context_window_exceeded. It may be asked with the query "
-             "beta=true, as newer clients do"},
-    {.method = "POST",
-     .path = "/v1/messages/count_tokens",
-     .api = MC_API_ANTHROPIC,
-     .query = "beta",
-     .handle = count_tokens,
-     .tables = {{prompt_fields, PROMPT_FIELDS, 0}},
-     .help = "the number of tokens of a conversation's prompt"},
+    MC_ENDPOINT("POST", "/v1/messages", mc_anthropic_messages, .api = MC_API_ANTHROPIC,
+                .query = "beta",
+                .tables = {{prompt_fields, PROMPT_FIELDS, 0},
+                           {mc_anthropic_message_fields, MC_ANTHROPIC_MESSAGE_FIELDS, 0}},
+                .help = "an answer to a conversation. Its stop_reason is end_turn, tool_use, "
+                        "stop_sequence, max_tokens, or model_context_window_exceeded. It may be "
+                        "asked with the query beta=true, as newer clients do"),
+    MC_ENDPOINT("POST", "/v1/messages/count_tokens", count_tokens, .api = MC_API_ANTHROPIC,
+                .query = "beta", .tables = {{prompt_fields, PROMPT_FIELDS, 0}},
+                .help = "the number of tokens of a conversation's prompt"),
 };
 
 const mc_endpoint_list mc_endpoints_anthropic = {"Anthropic", endpoints,

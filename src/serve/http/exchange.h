@@ -61,6 +61,10 @@ typedef struct mc_endpoint {
     const char *help;                       /* a line of docs/serve.md */
 } mc_endpoint;
 
+/* A row of a table, with its other members by name. */
+#define MC_ENDPOINT(METHOD, PATH, HANDLE, ...) \
+    { .method = METHOD, .path = PATH, .handle = HANDLE, __VA_ARGS__ }
+
 /* What is under way for a request. */
 typedef struct mc_exchange_work {
     /* The client is gone: end soon. Must not block; may be called more than once. */

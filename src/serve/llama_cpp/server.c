@@ -460,34 +460,22 @@ static bool tell_slots(mc_exchange *http) {
     }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/completion",
-     .handle = complete,
-     .tables = COMPLETION_TABLES,
-     .help = "the continuation of a raw text"},
-    {.method = "POST",
-     .path = "/completions",
-     .handle = complete,
-     .tables = COMPLETION_TABLES,
-     .help = "the same, as older clients call it"},
-    {.method = "POST",
-     .path = "/infill",
-     .handle = infill,
-     .tables = {{mc_llama_infill_fields, MC_LLAMA_INFILL_FIELDS, 0},
-                {mc_llama_fields, MC_LLAMA_FIELDS, 0}},
-     .help = "what is in a gap between two texts, for models whose vocabulary has marks for it"},
-    {.method = "GET",
-     .path = "/props",
-     .handle = tell_properties,
-     .query = "model",
-     .help = "the context, the rows (total_slots), the chat template and the special tokens of the "
-             "model that the query names, or of the first one; its path is its name"},
-    {.method = "GET",
-     .path = "/slots",
-     .handle = tell_slots,
-     .query = "model fail_on_no_slot",
-     .help = "how many rows there are, and how many of them compute: answers have no place of "
-             "their own, and are not told"},
+    MC_ENDPOINT("POST", "/completion", complete, .tables = COMPLETION_TABLES,
+                .help = "the continuation of a raw text"),
+    MC_ENDPOINT("POST", "/completions", complete, .tables = COMPLETION_TABLES,
+                .help = "the same, as older clients call it"),
+    MC_ENDPOINT(
+        "POST", "/infill", infill,
+        .tables = {{mc_llama_infill_fields, MC_LLAMA_INFILL_FIELDS, 0},
+                   {mc_llama_fields, MC_LLAMA_FIELDS, 0}},
+        .help = "what is in a gap between two texts, for models whose vocabulary has marks for it"),
+    MC_ENDPOINT("GET", "/props", tell_properties, .query = "model",
+                .help =
+                    "the context, the rows (total_slots), the chat template and the special tokens "
+                    "of the model that the query names, or of the first one; its path is its name"),
+    MC_ENDPOINT("GET", "/slots", tell_slots, .query = "model fail_on_no_slot",
+                .help = "how many rows there are, and how many of them compute: answers have no "
+                        "place of their own, and are not told"),
 };
 
 const mc_endpoint_list mc_endpoints_llama_server = {"llama.cpp's server", endpoints,

@@ -107,28 +107,17 @@ static bool list(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/batches",
-     .handle = create,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
-     .help = "answers the requests of a file after everything else. Batches end with the server"},
-    {.method = "GET",
-     .path = "/v1/batches",
-     .handle = list,
-     .flags = MC_ENDPOINT_ALWAYS,
-     .query = "after limit",
-     .help = "the batches of the same key, newest first: up to limit (20) of those before the one "
-             "called after"},
-    {.method = "GET",
-     .path = "/v1/batches/*",
-     .flags = MC_ENDPOINT_ALWAYS,
-     .handle = retrieve,
-     .help = "one of them"},
-    {.method = "POST",
-     .path = "/v1/batches/*",
-     .flags = MC_ENDPOINT_ALWAYS,
-     .handle = cancel,
-     .help = "ends one: /v1/batches/ID/cancel"},
+    MC_ENDPOINT(
+        "POST", "/v1/batches", create, .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+        .help =
+            "answers the requests of a file after everything else. Batches end with the server"),
+    MC_ENDPOINT("GET", "/v1/batches", list, .flags = MC_ENDPOINT_ALWAYS, .query = "after limit",
+                .help = "the batches of the same key, newest first: up to limit (20) of those "
+                        "before the one called after"),
+    MC_ENDPOINT("GET", "/v1/batches/*", retrieve, .flags = MC_ENDPOINT_ALWAYS,
+                .help = "one of them"),
+    MC_ENDPOINT("POST", "/v1/batches/*", cancel, .flags = MC_ENDPOINT_ALWAYS,
+                .help = "ends one: /v1/batches/ID/cancel"),
 };
 
 const mc_endpoint_list mc_endpoints_openai_batches = {"OpenAI: batches", endpoints,

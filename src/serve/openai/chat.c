@@ -466,15 +466,13 @@ static bool chat(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/chat/completions",
-     .handle = chat,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0},
-                {mc_chat_fields, MC_CHAT_FIELDS, AT(chat)},
-                {mc_openai_tool_fields, MC_OPENAI_TOOL_FIELDS, AT(wish)},
-                {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
-                {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
-     .help = "an answer to a conversation"},
+    MC_ENDPOINT("POST", "/v1/chat/completions", chat,
+                .tables = {{fields, sizeof fields / sizeof *fields, 0},
+                           {mc_chat_fields, MC_CHAT_FIELDS, AT(chat)},
+                           {mc_openai_tool_fields, MC_OPENAI_TOOL_FIELDS, AT(wish)},
+                           {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
+                           {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
+                .help = "an answer to a conversation"),
 };
 
 const mc_endpoint_list mc_endpoints_openai_chat = {"OpenAI: chats", endpoints,

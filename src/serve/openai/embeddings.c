@@ -193,12 +193,10 @@ static bool embed(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/embeddings",
-     .handle = embed,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
-     .help = "texts as vectors: the hidden states after the model's last norm, pooled (as "
-             "mica_embed)"},
+    MC_ENDPOINT("POST", "/v1/embeddings", embed,
+                .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+                .help = "texts as vectors: the hidden states after the model's last norm, pooled "
+                        "(as mica_embed)"),
 };
 
 const mc_endpoint_list mc_endpoints_embeddings = {"OpenAI: embeddings", endpoints,

@@ -189,30 +189,18 @@ static bool forget(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/files",
-     .handle = upload,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0}},
-     .help = "uploads a file as multipart/form-data, up to --max-body; the server holds 1024 of "
-             "them and 1 GiB, in a private folder that it removes when it ends"},
-    {.method = "GET",
-     .path = "/v1/files",
-     .flags = MC_ENDPOINT_ALWAYS,
-     .query = "after limit order purpose",
-     .handle = list,
-     .help = "the files of the same key, newest first or in the order asc: up to limit (all) of "
-             "those of a purpose "
-             "behind the one called after"},
-    {.method = "GET",
-     .path = "/v1/files/*",
-     .flags = MC_ENDPOINT_ALWAYS,
-     .handle = retrieve,
-     .help = "what is known of a file; its content by /v1/files/ID/content"},
-    {.method = "DELETE",
-     .path = "/v1/files/*",
-     .flags = MC_ENDPOINT_ALWAYS,
-     .handle = forget,
-     .help = "deletes one"},
+    MC_ENDPOINT("POST", "/v1/files", upload,
+                .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+                .help = "uploads a file as multipart/form-data, up to --max-body; the server holds "
+                        "1024 of them and 1 GiB, in a private folder that it removes when it ends"),
+    MC_ENDPOINT("GET", "/v1/files", list, .flags = MC_ENDPOINT_ALWAYS,
+                .query = "after limit order purpose",
+                .help = "the files of the same key, newest first or in the order asc: up to limit "
+                        "(all) of those of a purpose behind the one called after"),
+    MC_ENDPOINT("GET", "/v1/files/*", retrieve, .flags = MC_ENDPOINT_ALWAYS,
+                .help = "what is known of a file; its content by /v1/files/ID/content"),
+    MC_ENDPOINT("DELETE", "/v1/files/*", forget, .flags = MC_ENDPOINT_ALWAYS,
+                .help = "deletes one"),
 };
 
 const mc_endpoint_list mc_endpoints_openai_files = {"OpenAI: files", endpoints,

@@ -115,19 +115,12 @@ static bool retrieve(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "GET",
-     .path = "/v1/models",
-     .query = "limit after_id before_id",
-     .handle = list,
-     .help =
-         "the models that requests may name: those that are loaded, and those that will be when "
-         "they are asked for; `loaded` says which, `parent` is what an adapter is for, "
-         "`downloads` whether /api/pull may add others. Up to limit (all) of those behind "
-         "after_id, or before before_id"},
-    {.method = "GET",
-     .path = "/v1/models/*",
-     .handle = retrieve,
-     .help = "one of them, by its name"},
+    MC_ENDPOINT("GET", "/v1/models", list, .query = "limit after_id before_id",
+                .help = "the models that requests may name: those that are loaded, and those that "
+                        "will be when they are asked for; `loaded` says which, `parent` is what an "
+                        "adapter is for, `downloads` whether /api/pull may add others. Up to limit "
+                        "(all) of those behind after_id, or before before_id"),
+    MC_ENDPOINT("GET", "/v1/models/*", retrieve, .help = "one of them, by its name"),
 };
 
 const mc_endpoint_list mc_endpoints_models = {"Models", endpoints,

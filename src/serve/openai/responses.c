@@ -415,24 +415,17 @@ static bool forget(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/responses",
-     .handle = respond,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0},
-                {mc_openai_tool_fields, MC_OPENAI_TOOL_FIELDS, AT(wish)}},
-     .help = "an answer to items"},
-    {.method = "GET",
-     .path = "/v1/responses/*",
-     .handle = retrieve,
-     .query = "after limit order",
-     .help = "a response that the server remembers, by its id. /v1/responses/ID/input_items: the "
-             "items of its request's input, newest first or in the order asc: up to limit (20) of "
-             "those behind the one called after"},
-    {.method = "DELETE",
-     .path = "/v1/responses/*",
-     .flags = MC_ENDPOINT_AT_ONCE,
-     .handle = forget,
-     .help = "forgets one"},
+    MC_ENDPOINT("POST", "/v1/responses", respond,
+                .tables = {{fields, sizeof fields / sizeof *fields, 0},
+                           {mc_openai_tool_fields, MC_OPENAI_TOOL_FIELDS, AT(wish)}},
+                .help = "an answer to items"),
+    MC_ENDPOINT("GET", "/v1/responses/*", retrieve, .query = "after limit order",
+                .help =
+                    "a response that the server remembers, by its id. "
+                    "/v1/responses/ID/input_items: the items of its request's input, newest first "
+                    "or in the order asc: up to limit (20) of those behind the one called after"),
+    MC_ENDPOINT("DELETE", "/v1/responses/*", forget, .flags = MC_ENDPOINT_AT_ONCE,
+                .help = "forgets one"),
 };
 
 const mc_endpoint_list mc_endpoints_responses = {"OpenAI: responses", endpoints,

@@ -513,13 +513,11 @@ static bool complete(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    {.method = "POST",
-     .path = "/v1/completions",
-     .handle = complete,
-     .tables = {{fields, sizeof fields / sizeof *fields, 0},
-                {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
-                {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
-     .help = "the continuation of raw texts"},
+    MC_ENDPOINT("POST", "/v1/completions", complete,
+                .tables = {{fields, sizeof fields / sizeof *fields, 0},
+                           {mc_openai_structured_fields, MC_OPENAI_STRUCTURED_FIELDS, AT(wish)},
+                           {mc_generation_fields, MC_GENERATION_FIELDS, AT(generation)}},
+                .help = "the continuation of raw texts"),
 };
 
 const mc_endpoint_list mc_endpoints_openai_text = {"OpenAI: texts", endpoints,
