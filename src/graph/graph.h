@@ -117,6 +117,10 @@ typedef struct mc_op_def {
     int in_place;
 } mc_op_def;
 
+/* Defines the op `op` of MIN to MAX operands, with its other members by name. */
+#define MC_OP(op, MIN, MAX, ...) \
+    const mc_op_def mc_op_##op = {.name = #op, .min_in = MIN, .max_in = MAX, __VA_ARGS__}
+
 #define OP(ENUM, name) extern const mc_op_def mc_op_##name;
 #include "graph/op_list.h"
 

@@ -34,14 +34,7 @@ static mica_status concatenate_infer(const void *attr, const mc_layout *const *i
     return mc_set_result("concatenate", out, in[0]->dtype, shape, in[0]->ndim);
 }
 
-const mc_op_def mc_op_concatenate = {
-    .name = "concatenate",
-    .min_in = 1,
-    .max_in = INT_MAX,
-    .variadic = true,
-    MC_ATTR(axis),
-    .infer = concatenate_infer,
-};
+MC_OP(concatenate, 1, INT_MAX, .variadic = true, MC_ATTR(axis), .infer = concatenate_infer);
 
 static bool concatenate_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     int axis = (int)((const mc_attr_axis *)n->attr)->axis;

@@ -244,23 +244,12 @@ MC_WORK_RULE(mc_sdpa_work) {
     work->operations = 2 * rows * keys * width;
 }
 
-const mc_op_def mc_op_sdpa = {.name = "sdpa",
-                              .min_in = 3,
-                              .max_in = OPERANDS,
-                              MC_ATTR(sdpa),
-                              .infer = mc_sdpa_infer,
-                              .decompose = sdpa_decompose,
-                              .work = mc_sdpa_work};
+MC_OP(sdpa, 3, OPERANDS, MC_ATTR(sdpa), .infer = mc_sdpa_infer, .decompose = sdpa_decompose,
+      .work = mc_sdpa_work);
 MC_GRADIENT(sdpa, mc_sdpa_vjp, NULL);
 
-const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
-                                  .min_in = 3,
-                                  .max_in = OPERANDS,
-                                  .n_out = 2,
-                                  MC_ATTR(sdpa),
-                                  .infer = sdpa_lse_infer,
-                                  .decompose = sdpa_lse_decompose,
-                                  .work = mc_sdpa_work};
+MC_OP(sdpa_lse, 3, OPERANDS, .n_out = 2, MC_ATTR(sdpa), .infer = sdpa_lse_infer,
+      .decompose = sdpa_lse_decompose, .work = mc_sdpa_work);
 MC_GRADIENT(sdpa_lse, mc_sdpa_vjp, NULL);
 
 bool mc_sdpa_read_options(mica_scope *s, const mica_sdpa_options *options, mica_array q,

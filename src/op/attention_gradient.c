@@ -83,14 +83,8 @@ static MC_WORK_RULE(sdpa_gradient_work) {
     work->operations *= 2.5;
 }
 
-const mc_op_def mc_op_sdpa_gradient = {.name = "sdpa_gradient",
-                                       .min_in = 3,
-                                       .max_in = MC_SDPA_OPERANDS,
-                                       .n_out = 3,
-                                       MC_ATTR(sdpa),
-                                       .infer = sdpa_gradient_infer,
-                                       .decompose = sdpa_gradient_decompose,
-                                       .work = sdpa_gradient_work};
+MC_OP(sdpa_gradient, 3, MC_SDPA_OPERANDS, .n_out = 3, MC_ATTR(sdpa), .infer = sdpa_gradient_infer,
+      .decompose = sdpa_gradient_decompose, .work = sdpa_gradient_work);
 MC_DECOMPOSED_GRADIENT(sdpa_gradient);
 
 bool mc_sdpa_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {

@@ -149,18 +149,11 @@ static mica_status scan_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-const mc_op_def mc_op_if = {"if",        .min_in = 1,       .max_in = INT_MAX,    .variadic = true,
-                            MC_ATTR(if), .infer = if_infer, .count_out = if_count};
-const mc_op_def mc_op_while = {
-    "while",        .min_in = 1,          .max_in = INT_MAX,       .variadic = true,
-    MC_ATTR(while), .infer = while_infer, .count_out = while_count};
-const mc_op_def mc_op_scan = {"scan",
-                              .min_in = 1,
-                              .max_in = INT_MAX,
-                              .variadic = true,
-                              MC_ATTR(scan_over),
-                              .infer = scan_infer,
-                              .count_out = scan_count};
+MC_OP(if, 1, INT_MAX, .variadic = true, MC_ATTR(if), .infer = if_infer, .count_out = if_count);
+MC_OP(while, 1, INT_MAX, .variadic = true, MC_ATTR(while), .infer = while_infer,
+      .count_out = while_count);
+MC_OP(scan, 1, INT_MAX, .variadic = true, MC_ATTR(scan_over), .infer = scan_infer,
+      .count_out = scan_count);
 
 /* ---- functions ---- */
 

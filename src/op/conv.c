@@ -114,13 +114,8 @@ static MC_WORK_RULE(conv_work) {
     work->operations = 2 * (double)mc_layout_size(out) * (double)mc_layout_size(w) / filters;
 }
 
-const mc_op_def mc_op_conv_general = {.name = "conv_general",
-                                      .min_in = 2,
-                                      .max_in = 2,
-                                      MC_ATTR(conv),
-                                      .infer = conv_infer,
-                                      .decompose = conv_decompose,
-                                      .work = conv_work};
+MC_OP(conv_general, 2, 2, MC_ATTR(conv), .infer = conv_infer, .decompose = conv_decompose,
+      .work = conv_work);
 
 static mica_array record(mica_scope *s, const mc_attr_conv *a, mica_array x, mica_array w) {
     const mica_array in[2] = {x, w};

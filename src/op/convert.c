@@ -26,8 +26,7 @@ static mica_status astype_infer(const void *attr, const mc_layout *const *in, in
     return MICA_OK;
 }
 
-const mc_op_def mc_op_astype = {"astype",       .min_in = 1,           .max_in = 1,
-                                MC_ATTR(dtype), .infer = astype_infer, .in_place = 1};
+MC_OP(astype, 1, 1, MC_ATTR(dtype), .infer = astype_infer, .in_place = 1);
 MC_GRADIENT(astype, mc_same_rule, mc_same_rule); /* what rules give is converted */
 
 mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
@@ -75,8 +74,7 @@ static bool view_view(const void *attr, const mc_layout *in, mc_layout *out,
     return true;
 }
 
-const mc_op_def mc_op_view = {"view",         .min_in = 1,         .max_in = 1,
-                              MC_ATTR(dtype), .infer = view_infer, .view = view_view};
+MC_OP(view, 1, 1, MC_ATTR(dtype), .infer = view_infer, .view = view_view);
 
 /* c64 is pairs of f32, and so are its gradients. */
 static bool view_rule(const mc_gradient_node *n, const mica_array *from, mica_array *to,
@@ -119,8 +117,7 @@ static mica_status to_fp8_infer(const void *attr, const mc_layout *const *in, in
     return MICA_OK;
 }
 
-const mc_op_def mc_op_to_fp8 = {"to_fp8", .min_in = 1, .max_in = 1, .infer = to_fp8_infer,
-                                .in_place = 1};
+MC_OP(to_fp8, 1, 1, .infer = to_fp8_infer, .in_place = 1);
 MC_NO_GRADIENT(to_fp8, "its result are integers");
 
 mica_array mica_to_fp8(mica_scope *s, mica_array x) {
@@ -141,8 +138,7 @@ static mica_status from_fp8_infer(const void *attr, const mc_layout *const *in, 
     return MICA_OK;
 }
 
-const mc_op_def mc_op_from_fp8 = {"from_fp8", .min_in = 1, .max_in = 1, MC_ATTR(dtype),
-                                  .infer = from_fp8_infer};
+MC_OP(from_fp8, 1, 1, MC_ATTR(dtype), .infer = from_fp8_infer);
 MC_NO_GRADIENT(from_fp8, "it is of integers");
 
 mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype) {
@@ -174,7 +170,7 @@ static mica_status to_q8_infer(const void *attr, const mc_layout *const *in, int
     return mc_layout_init(out, MICA_U8, shape, in[0]->ndim);
 }
 
-const mc_op_def mc_op_to_q8 = {"to_q8", .min_in = 1, .max_in = 1, .infer = to_q8_infer};
+MC_OP(to_q8, 1, 1, .infer = to_q8_infer);
 MC_NO_GRADIENT(to_q8, "its result are integers");
 
 mica_array mica_to_q8(mica_scope *s, mica_array x) {
@@ -201,8 +197,7 @@ static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, i
     return mc_layout_init(out, (mica_dtype)a->dtype, shape, in[0]->ndim);
 }
 
-const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1, MC_ATTR(q8),
-                                 .infer = from_q8_infer};
+MC_OP(from_q8, 1, 1, MC_ATTR(q8), .infer = from_q8_infer);
 MC_NO_GRADIENT(from_q8, "it is of integers");
 
 mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype) {

@@ -26,13 +26,8 @@ static mica_status custom_infer(const void *attr, const mc_layout *const *in, in
     return mc_set_result("custom", out, result.dtype, result.shape, result.ndim);
 }
 
-const mc_op_def mc_op_custom = {.name = "custom",
-                                .min_in = 1,
-                                .max_in = MICA_CUSTOM_OPERANDS,
-                                .variadic = true,
-                                .acts = true,
-                                MC_ATTR(custom),
-                                .infer = custom_infer};
+MC_OP(custom, 1, MICA_CUSTOM_OPERANDS, .variadic = true, .acts = true, MC_ATTR(custom),
+      .infer = custom_infer);
 
 static bool custom_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     const mc_attr_custom *a = n->attr;

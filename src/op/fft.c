@@ -39,8 +39,7 @@ static MC_WORK_RULE(fft_work) {
     work->operations = 2.5 * (double)mc_layout_size(in[0]) * log2(n < 2 ? 2 : n);
 }
 
-const mc_op_def mc_op_fft = {
-    .name = "fft", .min_in = 1, .max_in = 1, MC_ATTR(fft), .infer = fft_infer, .work = fft_work};
+MC_OP(fft, 1, 1, MC_ATTR(fft), .infer = fft_infer, .work = fft_work);
 
 /* Without a scale, each direction is the other's adjoint. */
 static bool fft_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {

@@ -213,13 +213,8 @@ static MC_WORK_RULE(gated_delta_work) {
     work->operations = 6 * (double)mc_layout_size(in[V]) * (double)in[Q]->shape[3];
 }
 
-const mc_op_def mc_op_gated_delta = {.name = "gated_delta",
-                                     .min_in = 4,
-                                     .max_in = 6,
-                                     .n_out = 2,
-                                     .infer = gated_delta_infer,
-                                     .decompose = gated_delta_decompose,
-                                     .work = gated_delta_work};
+MC_OP(gated_delta, 4, 6, .n_out = 2, .infer = gated_delta_infer, .decompose = gated_delta_decompose,
+      .work = gated_delta_work);
 MC_DECOMPOSED_GRADIENT(gated_delta);
 
 mica_array mica_gated_delta(mica_scope *s, mica_array q, mica_array k, mica_array v, mica_array g,

@@ -112,13 +112,8 @@ static void gather_mm_decompose(mica_scope *s, const void *attr, const mica_arra
     *out = mc_record(s, MC_OP_MATMUL, attr, picked, 2);
 }
 
-const mc_op_def mc_op_gather_mm = {.name = "gather_mm",
-                                   .min_in = 2,
-                                   .max_in = 4,
-                                   MC_ATTR(matmul),
-                                   .infer = gather_mm_infer,
-                                   .decompose = gather_mm_decompose,
-                                   .work = picked_work};
+MC_OP(gather_mm, 2, 4, MC_ATTR(matmul), .infer = gather_mm_infer, .decompose = gather_mm_decompose,
+      .work = picked_work);
 
 static bool gather_mm_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mica_scope *s = n->s;
@@ -172,13 +167,8 @@ static void gather_qmm_decompose(mica_scope *s, const void *attr, const mica_arr
     *out = mc_record(s, MC_OP_QUANTIZED_MATMUL, attr, picked, 4);
 }
 
-const mc_op_def mc_op_gather_qmm = {.name = "gather_qmm",
-                                    .min_in = 3,
-                                    .max_in = 6,
-                                    MC_ATTR(quant),
-                                    .infer = gather_qmm_infer,
-                                    .decompose = gather_qmm_decompose,
-                                    .work = picked_work};
+MC_OP(gather_qmm, 3, 6, MC_ATTR(quant), .infer = gather_qmm_infer,
+      .decompose = gather_qmm_decompose, .work = picked_work);
 
 static bool gather_qmm_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mc_attr_quant attr = *(const mc_attr_quant *)n->attr;

@@ -28,12 +28,10 @@ bool mc_same_rule(const mc_gradient_node *n, const mica_array *from, mica_array 
     return true;
 }
 
-const mc_op_def mc_op_identity = {"identity", .min_in = 1, .max_in = 1, .infer = same_infer,
-                                  .decompose = same_decompose};
+MC_OP(identity, 1, 1, .infer = same_infer, .decompose = same_decompose);
 MC_GRADIENT(identity, mc_same_rule, mc_same_rule);
 
-const mc_op_def mc_op_stop_gradient = {"stop_gradient", .min_in = 1, .max_in = 1,
-                                       .infer = same_infer, .decompose = same_decompose};
+MC_OP(stop_gradient, 1, 1, .infer = same_infer, .decompose = same_decompose);
 MC_ZERO_GRADIENT(stop_gradient);
 
 mica_array mica_stop_gradient(mica_scope *s, mica_array x) {

@@ -42,15 +42,8 @@ static mica_status slice_update_infer(const void *attr, const mc_layout *const *
     return MICA_OK;
 }
 
-const mc_op_def mc_op_slice_update = {
-    .name = "slice_update",
-    .min_in = 2,
-    .max_in = 2,
-    MC_ATTR(slice),
-    .infer = slice_update_infer,
-    .work = mc_work_update,
-    .in_place = 1,
-};
+MC_OP(slice_update, 2, 2, MC_ATTR(slice), .infer = slice_update_infer, .work = mc_work_update,
+      .in_place = 1);
 
 static bool slice_update_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     const mica_array in[2] = {*dy, mc_zeros_like(n->s, n->in[1])};
@@ -95,15 +88,8 @@ static mica_status slice_update_at_infer(const void *attr, const mc_layout *cons
     return MICA_OK;
 }
 
-const mc_op_def mc_op_slice_update_at = {
-    .name = "slice_update_at",
-    .min_in = 3,
-    .max_in = 3,
-    MC_ATTR(axis),
-    .infer = slice_update_at_infer,
-    .work = mc_work_update,
-    .in_place = 1,
-};
+MC_OP(slice_update_at, 3, 3, MC_ATTR(axis), .infer = slice_update_at_infer, .work = mc_work_update,
+      .in_place = 1);
 
 static bool slice_update_at_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mica_scope *s = n->s;
@@ -155,14 +141,7 @@ static mica_status take_infer(const void *attr, const mc_layout *const *in, int 
     return mc_set_result("take", out, x->dtype, shape, n);
 }
 
-const mc_op_def mc_op_take = {
-    .name = "take",
-    .min_in = 2,
-    .max_in = 2,
-    MC_ATTR(axis),
-    .infer = take_infer,
-    .work = mc_work_pick,
-};
+MC_OP(take, 2, 2, MC_ATTR(axis), .infer = take_infer, .work = mc_work_pick);
 
 mica_array mc_add_taken(mica_scope *s, mica_array x, mica_array indices, mica_array dy, int axis) {
     const int64_t count = mica_array_size(indices);
@@ -231,14 +210,7 @@ static mica_status take_along_axis_infer(const void *attr, const mc_layout *cons
     return mc_set_result("take_along_axis", out, in[0]->dtype, in[1]->shape, in[1]->ndim);
 }
 
-const mc_op_def mc_op_take_along_axis = {
-    .name = "take_along_axis",
-    .min_in = 2,
-    .max_in = 2,
-    MC_ATTR(axis),
-    .infer = take_along_axis_infer,
-    .work = mc_work_pick,
-};
+MC_OP(take_along_axis, 2, 2, MC_ATTR(axis), .infer = take_along_axis_infer, .work = mc_work_pick);
 
 static bool take_along_axis_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     int axis = (int)((const mc_attr_axis *)n->attr)->axis;
@@ -288,14 +260,7 @@ static mica_status put_along_axis_infer(const void *attr, const mc_layout *const
     return MICA_OK;
 }
 
-const mc_op_def mc_op_put_along_axis = {
-    .name = "put_along_axis",
-    .min_in = 3,
-    .max_in = 3,
-    MC_ATTR(axis),
-    .infer = put_along_axis_infer,
-    .in_place = 1,
-};
+MC_OP(put_along_axis, 3, 3, MC_ATTR(axis), .infer = put_along_axis_infer, .in_place = 1);
 
 /* The numbers 0, 1, .. in the shape of x: u32. */
 static mica_array numbers(mica_scope *s, mica_array x) {
@@ -392,15 +357,8 @@ static mica_status gather_infer(const void *attr, const mc_layout *const *in, in
     return mc_set_result("gather", out, x->dtype, shape, index->ndim + x->ndim);
 }
 
-const mc_op_def mc_op_gather = {
-    .name = "gather",
-    .min_in = 2,
-    .max_in = 1 + MICA_MAX_NDIM,
-    .variadic = true,
-    MC_ATTR(gather),
-    .infer = gather_infer,
-    .work = mc_work_pick,
-};
+MC_OP(gather, 2, 1 + MICA_MAX_NDIM, .variadic = true, MC_ATTR(gather), .infer = gather_infer,
+      .work = mc_work_pick);
 
 /* A scatter of updates into x at the node's indices, which begin with operand `first`. */
 static mica_array scatter_at(const mc_gradient_node *n, int first, mica_array x, mica_array updates,
@@ -484,16 +442,8 @@ static mica_status scatter_infer(const void *attr, const mc_layout *const *in, i
     return MICA_OK;
 }
 
-const mc_op_def mc_op_scatter = {
-    .name = "scatter",
-    .min_in = 3,
-    .max_in = 2 + MICA_MAX_NDIM,
-    .variadic = true,
-    MC_ATTR(scatter),
-    .infer = scatter_infer,
-    .work = mc_work_update,
-    .in_place = 1,
-};
+MC_OP(scatter, 3, 2 + MICA_MAX_NDIM, .variadic = true, MC_ATTR(scatter), .infer = scatter_infer,
+      .work = mc_work_update, .in_place = 1);
 
 /* What x holds where the updates go: [shape of the updates]. */
 static mica_array gather_at(const mc_gradient_node *n, mica_array x) {

@@ -190,20 +190,11 @@ static MC_WORK_RULE(integer_conv_work) {
     work->operations = 2 * (double)mc_layout_size(out) * (double)mc_layout_size(w) / filters;
 }
 
-const mc_op_def mc_op_integer_matmul = {.name = "integer_matmul",
-                                        .min_in = 2,
-                                        .max_in = OPERANDS,
-                                        .infer = integer_matmul_infer,
-                                        .decompose = integer_matmul_decompose,
-                                        .work = integer_matmul_work};
+MC_OP(integer_matmul, 2, OPERANDS, .infer = integer_matmul_infer,
+      .decompose = integer_matmul_decompose, .work = integer_matmul_work);
 
-const mc_op_def mc_op_integer_conv = {.name = "integer_conv",
-                                      .min_in = 2,
-                                      .max_in = OPERANDS,
-                                      MC_ATTR(conv),
-                                      .infer = integer_conv_infer,
-                                      .decompose = integer_conv_decompose,
-                                      .work = integer_conv_work};
+MC_OP(integer_conv, 2, OPERANDS, MC_ATTR(conv), .infer = integer_conv_infer,
+      .decompose = integer_conv_decompose, .work = integer_conv_work);
 
 /* ---- builders ---- */
 

@@ -49,12 +49,8 @@ static MC_WORK_RULE(cross_entropy_work) {
     work->operations = MC_WORK_FUNCTION * (double)mc_layout_size(in[0]);
 }
 
-const mc_op_def mc_op_cross_entropy = {"cross_entropy",
-                                       .min_in = 2,
-                                       .max_in = 2,
-                                       .infer = cross_entropy_infer,
-                                       .decompose = cross_entropy_decompose,
-                                       .work = cross_entropy_work};
+MC_OP(cross_entropy, 2, 2, .infer = cross_entropy_infer, .decompose = cross_entropy_decompose,
+      .work = cross_entropy_work);
 
 /* in: logits, targets, the gradient of the losses */
 static bool cross_entropy_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
@@ -96,11 +92,6 @@ static void cross_entropy_gradient_decompose(mica_scope *s, const void *attr, co
     *out = mc_cast(s, y, mica_array_dtype(in[0]));
 }
 
-const mc_op_def mc_op_cross_entropy_gradient = {"cross_entropy_gradient",
-                                                .min_in = 3,
-                                                .max_in = 3,
-                                                .infer = cross_entropy_gradient_infer,
-                                                .decompose = cross_entropy_gradient_decompose,
-                                                .work = mc_work_function,
-                                                .in_place = 1};
+MC_OP(cross_entropy_gradient, 3, 3, .infer = cross_entropy_gradient_infer,
+      .decompose = cross_entropy_gradient_decompose, .work = mc_work_function, .in_place = 1);
 MC_DECOMPOSED_GRADIENT(cross_entropy_gradient);

@@ -36,8 +36,7 @@ static mica_status arange_infer(const void *attr, const mc_layout *const *in, in
     return mc_set_result("arange", out, (mica_dtype)a->dtype, &a->count, 1);
 }
 
-const mc_op_def mc_op_arange = {"arange", .min_in = 0, .max_in = 0, MC_ATTR(range),
-                                .infer = arange_infer};
+MC_OP(arange, 0, 0, MC_ATTR(range), .infer = arange_infer);
 MC_NO_GRADIENT(arange, "it has no operands");
 
 /* The dimension that a number is, if it is a whole one. */

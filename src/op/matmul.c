@@ -57,12 +57,7 @@ static MC_WORK_RULE(matmul_work) {
     work->operations = 2 * (double)mc_layout_size(out) * (double)in[0]->shape[in[0]->ndim - 1];
 }
 
-const mc_op_def mc_op_matmul = {.name = "matmul",
-                                .min_in = 2,
-                                .max_in = 2,
-                                MC_ATTR(matmul),
-                                .infer = matmul_infer,
-                                .work = matmul_work};
+MC_OP(matmul, 2, 2, MC_ATTR(matmul), .infer = matmul_infer, .work = matmul_work);
 
 static mica_array record_matmul(mica_scope *s, mica_array a, mica_array b, bool fast) {
     mica_array in[2] = {a, b};

@@ -108,24 +108,12 @@ static bool layer_norm_vjp(const mc_gradient_node *n, const mica_array *dy, mica
     return norm_vjp(n, true, *dy, dx);
 }
 
-const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
-                                  .min_in = 1,
-                                  .max_in = 2,
-                                  MC_ATTR(norm),
-                                  .infer = rms_norm_infer,
-                                  .decompose = rms_norm_decompose,
-                                  .work = mc_work_function,
-                                  .in_place = 1};
+MC_OP(rms_norm, 1, 2, MC_ATTR(norm), .infer = rms_norm_infer, .decompose = rms_norm_decompose,
+      .work = mc_work_function, .in_place = 1);
 MC_GRADIENT(rms_norm, rms_norm_vjp, NULL);
 
-const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
-                                    .min_in = 1,
-                                    .max_in = 3,
-                                    MC_ATTR(norm),
-                                    .infer = layer_norm_infer,
-                                    .decompose = layer_norm_decompose,
-                                    .work = mc_work_function,
-                                    .in_place = 1};
+MC_OP(layer_norm, 1, 3, MC_ATTR(norm), .infer = layer_norm_infer, .decompose = layer_norm_decompose,
+      .work = mc_work_function, .in_place = 1);
 MC_GRADIENT(layer_norm, layer_norm_vjp, NULL);
 
 /* ---- the gradient by x ----
@@ -188,24 +176,12 @@ static void layer_norm_gradient_decompose(mica_scope *s, const void *attr, const
     *out = gradient_of(s, attr, in, true);
 }
 
-const mc_op_def mc_op_rms_norm_gradient = {.name = "rms_norm_gradient",
-                                           .min_in = 2,
-                                           .max_in = 3,
-                                           MC_ATTR(norm),
-                                           .infer = rms_norm_gradient_infer,
-                                           .decompose = rms_norm_gradient_decompose,
-                                           .work = mc_work_function,
-                                           .in_place = 2};
+MC_OP(rms_norm_gradient, 2, 3, MC_ATTR(norm), .infer = rms_norm_gradient_infer,
+      .decompose = rms_norm_gradient_decompose, .work = mc_work_function, .in_place = 2);
 MC_DECOMPOSED_GRADIENT(rms_norm_gradient);
 
-const mc_op_def mc_op_layer_norm_gradient = {.name = "layer_norm_gradient",
-                                             .min_in = 2,
-                                             .max_in = 3,
-                                             MC_ATTR(norm),
-                                             .infer = layer_norm_gradient_infer,
-                                             .decompose = layer_norm_gradient_decompose,
-                                             .work = mc_work_function,
-                                             .in_place = 2};
+MC_OP(layer_norm_gradient, 2, 3, MC_ATTR(norm), .infer = layer_norm_gradient_infer,
+      .decompose = layer_norm_gradient_decompose, .work = mc_work_function, .in_place = 2);
 MC_DECOMPOSED_GRADIENT(layer_norm_gradient);
 
 mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight, float eps) {

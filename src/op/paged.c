@@ -53,15 +53,8 @@ static void kv_write_decompose(mica_scope *s, const void *attr, const mica_array
     *out = mica_scatter(s, in[POOL], at, 2, axes, rows, MICA_SCATTER_SET);
 }
 
-const mc_op_def mc_op_kv_write = {
-    .name = "kv_write",
-    .min_in = WRITE_OPERANDS,
-    .max_in = WRITE_OPERANDS,
-    .infer = kv_write_infer,
-    .decompose = kv_write_decompose,
-    .work = mc_work_update,
-    .in_place = 1,
-};
+MC_OP(kv_write, WRITE_OPERANDS, WRITE_OPERANDS, .infer = kv_write_infer,
+      .decompose = kv_write_decompose, .work = mc_work_update, .in_place = 1);
 MC_DECOMPOSED_GRADIENT(kv_write);
 
 mica_array mica_kv_write(mica_scope *s, mica_array pool, mica_array x, mica_array slots) {
@@ -159,15 +152,8 @@ static MC_WORK_RULE(paged_sdpa_work) {
         if (seen[i]) work->bytes += (double)mc_layout_bytes(seen[i]);
 }
 
-const mc_op_def mc_op_paged_sdpa = {
-    .name = "paged_sdpa",
-    .min_in = 3,
-    .max_in = OPERANDS,
-    MC_ATTR(sdpa),
-    .infer = paged_sdpa_infer,
-    .decompose = paged_sdpa_decompose,
-    .work = paged_sdpa_work,
-};
+MC_OP(paged_sdpa, 3, OPERANDS, MC_ATTR(sdpa), .infer = paged_sdpa_infer,
+      .decompose = paged_sdpa_decompose, .work = paged_sdpa_work);
 MC_DECOMPOSED_GRADIENT(paged_sdpa);
 
 mica_array mica_paged_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,

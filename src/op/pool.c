@@ -89,13 +89,8 @@ static MC_WORK_RULE(window_work) {
     work->operations *= (double)((const mc_attr_window *)attr)->size;
 }
 
-const mc_op_def mc_op_reduce_window = {.name = "reduce_window",
-                                       .min_in = 1,
-                                       .max_in = 1,
-                                       MC_ATTR(window),
-                                       .infer = window_infer,
-                                       .decompose = window_decompose,
-                                       .work = window_work};
+MC_OP(reduce_window, 1, 1, MC_ATTR(window), .infer = window_infer, .decompose = window_decompose,
+      .work = window_work);
 MC_DECOMPOSED_GRADIENT(reduce_window);
 
 /* ---- builders ---- */

@@ -243,12 +243,8 @@ static void quantized_matmul_decompose(mica_scope *s, const void *attr, const mi
     *out = mc_cast(s, mica_matmul(s, x, w), mica_array_dtype(in[0]));
 }
 
-const mc_op_def mc_op_dequantize = {.name = "dequantize",
-                                    .min_in = 2,
-                                    .max_in = 3,
-                                    MC_ATTR(quant),
-                                    .infer = dequantize_infer,
-                                    .decompose = dequantize_decompose};
+MC_OP(dequantize, 2, 3, MC_ATTR(quant), .infer = dequantize_infer,
+      .decompose = dequantize_decompose);
 
 /* w = scale * code + bias: by scales and biases, sums over groups; the codes are integers. */
 static bool dequantize_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
@@ -277,13 +273,8 @@ static MC_WORK_RULE(quantized_matmul_work) {
     work->operations = 2 * (double)mc_layout_size(out) * (double)in[0]->shape[in[0]->ndim - 1];
 }
 
-const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
-                                          .min_in = 3,
-                                          .max_in = 4,
-                                          MC_ATTR(quant),
-                                          .infer = quantized_matmul_infer,
-                                          .decompose = quantized_matmul_decompose,
-                                          .work = quantized_matmul_work};
+MC_OP(quantized_matmul, 3, 4, MC_ATTR(quant), .infer = quantized_matmul_infer,
+      .decompose = quantized_matmul_decompose, .work = quantized_matmul_work);
 
 /* The matmul of t and the same codes, as they are or transposed. */
 static mica_array matmul_of(const mc_gradient_node *n, mica_array t, bool other_way) {

@@ -36,8 +36,7 @@ static mica_status bits_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-const mc_op_def mc_op_random_bits = {"random_bits", .min_in = 1, .max_in = 1, MC_ATTR(bits),
-                                     .infer = bits_infer};
+MC_OP(random_bits, 1, 1, MC_ATTR(bits), .infer = bits_infer);
 MC_NO_GRADIENT(random_bits, "its result are integers");
 
 mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape, int ndim,

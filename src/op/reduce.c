@@ -204,13 +204,8 @@ static MC_WORK_RULE(logsumexp_work) {
     work->operations *= MC_WORK_FUNCTION;
 }
 
-const mc_op_def mc_op_logsumexp = {"logsumexp",
-                                   .min_in = 1,
-                                   .max_in = 1,
-                                   MC_ATTR(reduce),
-                                   .infer = logsumexp_infer,
-                                   .decompose = logsumexp_decompose,
-                                   .work = logsumexp_work};
+MC_OP(logsumexp, 1, 1, MC_ATTR(reduce), .infer = logsumexp_infer, .decompose = logsumexp_decompose,
+      .work = logsumexp_work);
 
 mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims) {
     if (!mc_operands_ok(s, "logsumexp", &x, 1)) return mc_invalid(s);
@@ -400,13 +395,8 @@ static void softmax_decompose(mica_scope *s, const void *attr, const mica_array 
     *out = mica_astype(s, y, mica_array_dtype(in[0]));
 }
 
-const mc_op_def mc_op_softmax = {"softmax",
-                                 .min_in = 1,
-                                 .max_in = 1,
-                                 .infer = softmax_infer,
-                                 .decompose = softmax_decompose,
-                                 .work = mc_work_function,
-                                 .in_place = 1};
+MC_OP(softmax, 1, 1, .infer = softmax_infer, .decompose = softmax_decompose,
+      .work = mc_work_function, .in_place = 1);
 
 /* y (t - sum(t y)): the Jacobian is symmetric. */
 static bool softmax_rule(const mc_gradient_node *n, const mica_array *from, mica_array *to) {

@@ -21,12 +21,7 @@ static mica_status require_infer(const void *attr, const mc_layout *const *in, i
     return MICA_OK;
 }
 
-const mc_op_def mc_op_require = {.name = "require",
-                                 .min_in = 2,
-                                 .max_in = 2,
-                                 MC_ATTR(require),
-                                 .infer = require_infer,
-                                 .in_place = 1};
+MC_OP(require, 2, 2, MC_ATTR(require), .infer = require_infer, .in_place = 1);
 MC_GRADIENT(require, mc_same_rule, mc_same_rule);
 
 mica_array mc_require(mica_scope *s, mica_array x, mica_array holds, mc_requirement what) {

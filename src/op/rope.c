@@ -107,14 +107,8 @@ static void rope_decompose(mica_scope *s, const void *attr, const mica_array *in
     *out = mica_concatenate(s, parts, 2, -1);
 }
 
-const mc_op_def mc_op_rope = {.name = "rope",
-                              .min_in = 2,
-                              .max_in = 3,
-                              MC_ATTR(rope),
-                              .infer = rope_infer,
-                              .decompose = rope_decompose,
-                              .work = mc_work_function,
-                              .in_place = 1};
+MC_OP(rope, 2, 3, MC_ATTR(rope), .infer = rope_infer, .decompose = rope_decompose,
+      .work = mc_work_function, .in_place = 1);
 
 /* The rotation of t by the node's angles, or back. */
 static mica_array rotate(const mc_gradient_node *n, mica_array t, double sign) {

@@ -21,8 +21,7 @@ static mica_status where_infer(const void *attr, const mc_layout *const *in, int
     return MICA_OK;
 }
 
-const mc_op_def mc_op_where = {"where", .min_in = 3, .max_in = 3, .infer = where_infer,
-                               .in_place = 3};
+MC_OP(where, 3, 3, .infer = where_infer, .in_place = 3);
 
 static bool where_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(*dy));

@@ -145,13 +145,8 @@ static MC_WORK_RULE(selective_scan_gradient_work) {
     work->operations *= 3;
 }
 
-const mc_op_def mc_op_selective_scan = {.name = "selective_scan",
-                                        .min_in = 5,
-                                        .max_in = 6,
-                                        .n_out = 2,
-                                        .infer = selective_scan_infer,
-                                        .decompose = selective_scan_decompose,
-                                        .work = selective_scan_work};
+MC_OP(selective_scan, 5, 6, .n_out = 2, .infer = selective_scan_infer,
+      .decompose = selective_scan_decompose, .work = selective_scan_work);
 
 static bool selective_scan_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mica_array in[8] = {MICA_NONE};
@@ -237,13 +232,8 @@ static void selective_scan_gradient_decompose(mica_scope *s, const void *attr, c
     out[INITIAL] = mica_squeeze(s, end, 1);
 }
 
-const mc_op_def mc_op_selective_scan_gradient = {.name = "selective_scan_gradient",
-                                                 .min_in = 5,
-                                                 .max_in = 8,
-                                                 .n_out = 6,
-                                                 .infer = selective_scan_gradient_infer,
-                                                 .decompose = selective_scan_gradient_decompose,
-                                                 .work = selective_scan_gradient_work};
+MC_OP(selective_scan_gradient, 5, 8, .n_out = 6, .infer = selective_scan_gradient_infer,
+      .decompose = selective_scan_gradient_decompose, .work = selective_scan_gradient_work);
 MC_DECOMPOSED_GRADIENT(selective_scan_gradient);
 
 /* ---- the builder ---- */

@@ -70,14 +70,7 @@ static bool reshape_view(const void *attr, const mc_layout *in, mc_layout *out,
     return true;
 }
 
-const mc_op_def mc_op_reshape = {
-    .name = "reshape",
-    .min_in = 1,
-    .max_in = 1,
-    MC_ATTR(shape),
-    .infer = reshape_infer,
-    .view = reshape_view,
-};
+MC_OP(reshape, 1, 1, MC_ATTR(shape), .infer = reshape_infer, .view = reshape_view);
 
 static bool reshape_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     const mica_array x = n->in[0];
@@ -255,14 +248,7 @@ static bool transpose_view(const void *attr, const mc_layout *in, mc_layout *out
     return true;
 }
 
-const mc_op_def mc_op_transpose = {
-    .name = "transpose",
-    .min_in = 1,
-    .max_in = 1,
-    MC_ATTR(transpose),
-    .infer = transpose_infer,
-    .view = transpose_view,
-};
+MC_OP(transpose, 1, 1, MC_ATTR(transpose), .infer = transpose_infer, .view = transpose_view);
 
 static bool transpose_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     const mc_attr_transpose *a = n->attr;
@@ -346,14 +332,7 @@ static bool broadcast_to_view(const void *attr, const mc_layout *in, mc_layout *
     return mc_layout_broadcast(in, a->shape, (int)a->ndim, out);
 }
 
-const mc_op_def mc_op_broadcast_to = {
-    .name = "broadcast_to",
-    .min_in = 1,
-    .max_in = 1,
-    MC_ATTR(shape),
-    .infer = broadcast_to_infer,
-    .view = broadcast_to_view,
-};
+MC_OP(broadcast_to, 1, 1, MC_ATTR(shape), .infer = broadcast_to_infer, .view = broadcast_to_view);
 
 static bool broadcast_to_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     *dx = mc_sum_to(n->s, *dy, n->in[0]);
@@ -396,14 +375,7 @@ static bool slice_view(const void *attr, const mc_layout *in, mc_layout *out,
     return true;
 }
 
-const mc_op_def mc_op_slice = {
-    .name = "slice",
-    .min_in = 1,
-    .max_in = 1,
-    MC_ATTR(slice),
-    .infer = slice_infer,
-    .view = slice_view,
-};
+MC_OP(slice, 1, 1, MC_ATTR(slice), .infer = slice_infer, .view = slice_view);
 
 static bool slice_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     const mica_array in[2] = {
@@ -572,14 +544,7 @@ static bool as_strided_view(const void *attr, const mc_layout *in, mc_layout *ou
     return true;
 }
 
-const mc_op_def mc_op_as_strided = {
-    .name = "as_strided",
-    .min_in = 1,
-    .max_in = 1,
-    MC_ATTR(strided),
-    .infer = as_strided_infer,
-    .view = as_strided_view,
-};
+MC_OP(as_strided, 1, 1, MC_ATTR(strided), .infer = as_strided_infer, .view = as_strided_view);
 
 /* The places in x that the result reads: [shape], i64. */
 static mica_array strided_places(mica_scope *s, const mc_attr_strided *a) {
@@ -638,12 +603,7 @@ static mica_status contiguous_infer(const void *attr, const mc_layout *const *in
     return MICA_OK;
 }
 
-const mc_op_def mc_op_contiguous = {
-    .name = "contiguous",
-    .min_in = 1,
-    .max_in = 1,
-    .infer = contiguous_infer,
-};
+MC_OP(contiguous, 1, 1, .infer = contiguous_infer);
 MC_GRADIENT(contiguous, mc_same_rule, mc_same_rule);
 
 mica_array mica_contiguous(mica_scope *s, mica_array x) {

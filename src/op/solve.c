@@ -37,11 +37,7 @@ static MC_WORK_RULE(dense_solve_work) {
         (double)mc_layout_size(in[0]) * n * 2 / 3 + 2 * n * (double)mc_layout_size(out);
 }
 
-const mc_op_def mc_op_dense_solve = {.name = "dense_solve",
-                                     .min_in = 2,
-                                     .max_in = 2,
-                                     .infer = dense_solve_infer,
-                                     .work = dense_solve_work};
+MC_OP(dense_solve, 2, 2, .infer = dense_solve_infer, .work = dense_solve_work);
 
 static mica_array solve(mica_scope *s, mica_array a, mica_array b) {
     const mica_array in[2] = {a, b};

@@ -119,26 +119,13 @@ static void topk_indices_decompose(mica_scope *s, const void *attr, const mica_a
                   : largest_by_sorting(s, in[0], a->k, &out[1]);
 }
 
-const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer,
-                              .work = mc_work_sort};
-const mc_op_def mc_op_argsort = {"argsort", .min_in = 1, .max_in = 1, .infer = argsort_infer,
-                                 .work = mc_work_sort};
-const mc_op_def mc_op_topk = {"topk",
-                              .min_in = 1,
-                              .max_in = 1,
-                              MC_ATTR(topk),
-                              .infer = topk_infer,
-                              .decompose = topk_decompose,
-                              .work = mc_work_sort};
+MC_OP(sort, 1, 1, .infer = sort_infer, .work = mc_work_sort);
+MC_OP(argsort, 1, 1, .infer = argsort_infer, .work = mc_work_sort);
+MC_OP(topk, 1, 1, MC_ATTR(topk), .infer = topk_infer, .decompose = topk_decompose,
+      .work = mc_work_sort);
 
-const mc_op_def mc_op_topk_indices = {"topk_indices",
-                                      .min_in = 1,
-                                      .max_in = 1,
-                                      .n_out = 2,
-                                      MC_ATTR(topk),
-                                      .infer = topk_indices_infer,
-                                      .decompose = topk_indices_decompose,
-                                      .work = mc_work_sort};
+MC_OP(topk_indices, 1, 1, .n_out = 2, MC_ATTR(topk), .infer = topk_indices_infer,
+      .decompose = topk_indices_decompose, .work = mc_work_sort);
 
 static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
                          int axis) {

@@ -102,8 +102,7 @@ MC_ZERO_GRADIENT(floor);
 MC_ZERO_GRADIENT(ceil);
 MC_ZERO_GRADIENT(round);
 
-const mc_op_def mc_op_bitwise_invert = {"bitwise_invert", .min_in = 1, .max_in = 1,
-                                        .infer = invert_infer, .in_place = 1};
+MC_OP(bitwise_invert, 1, 1, .infer = invert_infer, .in_place = 1);
 MC_NO_GRADIENT(bitwise_invert, "it is of integers");
 mica_array mica_bitwise_invert(mica_scope *s, mica_array x) {
     if (!mc_operands_ok(s, "bitwise_invert", &x, 1)) return mc_invalid(s);
