@@ -86,10 +86,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_activation(root, spec);
 }
 
-const mc_family mc_family_bert = {
-    .name = "bert",
-    .model_types = (const char *const[]){"bert", "roberta", "xlm-roberta", NULL},
-    .architectures = (const char *const[]){"BertModel", "RobertaModel", "XLMRobertaModel", NULL},
-    .tensors = (const char *const[]){"attention.self.query.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(bert, read_spec, MC_NAMES("bert", "roberta", "xlm-roberta"),
+          MC_NAMES("BertModel", "RobertaModel", "XLMRobertaModel"),
+          .tensors = MC_NAMES("attention.self.query.weight"));

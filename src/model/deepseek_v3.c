@@ -18,10 +18,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_grouped_experts(root, experts, 3, spec);
 }
 
-const mc_family mc_family_deepseek_v3 = {
-    .name = "deepseek_v3",
-    .model_types = (const char *const[]){"deepseek_v3", "kimi_k2", NULL},
-    .architectures = (const char *const[]){"DeepseekV3ForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.kv_a_proj_with_mqa.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(deepseek_v3, read_spec, MC_NAMES("deepseek_v3", "kimi_k2"),
+          MC_NAMES("DeepseekV3ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.kv_a_proj_with_mqa.weight"));

@@ -25,6 +25,16 @@ typedef struct mc_family {
     mica_status (*read)(const mc_config_scope *root, mc_decoder_spec *spec);
 } mc_family;
 
+#define MC_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Defines the family `family`, with its other members by name. */
+#define MC_FAMILY(family, READ, MODEL_TYPES, ARCHITECTURES, ...)          \
+    const mc_family mc_family_##family = {.name = #family,                \
+                                          .model_types = MODEL_TYPES,     \
+                                          .architectures = ARCHITECTURES, \
+                                          .read = READ,                   \
+                                          __VA_ARGS__}
+
 #define FAMILY(name) extern const mc_family mc_family_##name;
 #include "model/family_list.h"
 

@@ -21,11 +21,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_windows(root, window, 2, spec);
 }
 
-const mc_family mc_family_gemma2 = {
-    .name = "gemma2",
-    .model_types = (const char *const[]){"gemma2", NULL},
-    .architectures = (const char *const[]){"Gemma2ForCausalLM", NULL},
-    .tensors = (const char *const[]){"pre_feedforward_layernorm.weight", NULL},
-    .chat = "gemma",
-    .read = read_spec,
-};
+MC_FAMILY(gemma2, read_spec, MC_NAMES("gemma2"), MC_NAMES("Gemma2ForCausalLM"),
+          .tensors = MC_NAMES("pre_feedforward_layernorm.weight"), .chat = "gemma");

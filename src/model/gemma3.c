@@ -38,13 +38,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_gemma3 = {
-    .name = "gemma3",
-    .model_types = (const char *const[]){"gemma3_text", "gemma3", NULL},
-    .architectures =
-        (const char *const[]){"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_norm.weight", "pre_feedforward_layernorm.weight", NULL},
-    .chat = "gemma",
-    .read = read_spec,
-};
+MC_FAMILY(gemma3, read_spec, MC_NAMES("gemma3_text", "gemma3"),
+          MC_NAMES("Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"),
+          .tensors = MC_NAMES("self_attn.q_norm.weight", "pre_feedforward_layernorm.weight"),
+          .chat = "gemma");

@@ -129,13 +129,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return read_layers(&text, spec);
 }
 
-const mc_family mc_family_gemma3n = {
-    .name = "gemma3n",
-    .model_types = (const char *const[]){"gemma3n", "gemma3n_text", NULL},
-    .architectures =
-        (const char *const[]){"Gemma3nForConditionalGeneration", "Gemma3nForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"altup.modality_router.weight", "laurel.linear_left.weight", NULL},
-    .chat = "gemma",
-    .read = read_spec,
-};
+MC_FAMILY(gemma3n, read_spec, MC_NAMES("gemma3n", "gemma3n_text"),
+          MC_NAMES("Gemma3nForConditionalGeneration", "Gemma3nForCausalLM"),
+          .tensors = MC_NAMES("altup.modality_router.weight", "laurel.linear_left.weight"),
+          .chat = "gemma");

@@ -123,12 +123,8 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_gemma4 = {
-    .name = "gemma4",
-    .model_types = (const char *const[]){"gemma4", "gemma4_text", "gemma4_unified",
-                                         "gemma4_unified_text", NULL},
-    .architectures = (const char *const[]){"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM",
-                                           "Gemma4UnifiedForConditionalGeneration", NULL},
-    .tensors = (const char *const[]){"self_attn.q_norm.weight", "layer_scalar", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(gemma4, read_spec,
+          MC_NAMES("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),
+          MC_NAMES("Gemma4ForConditionalGeneration", "Gemma4ForCausalLM",
+                   "Gemma4UnifiedForConditionalGeneration"),
+          .tensors = MC_NAMES("self_attn.q_norm.weight", "layer_scalar"));

@@ -17,10 +17,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_grouped_experts(root, experts, 1, spec);
 }
 
-const mc_family mc_family_glm4_moe_lite = {
-    .name = "glm4_moe_lite",
-    .model_types = (const char *const[]){"glm4_moe_lite", NULL},
-    .architectures = (const char *const[]){"Glm4MoeLiteForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.kv_a_proj_with_mqa.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(glm4_moe_lite, read_spec, MC_NAMES("glm4_moe_lite"), MC_NAMES("Glm4MoeLiteForCausalLM"),
+          .tensors = MC_NAMES("self_attn.kv_a_proj_with_mqa.weight"));

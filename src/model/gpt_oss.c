@@ -75,11 +75,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_windows(root, window, 2, spec);
 }
 
-const mc_family mc_family_gpt_oss = {
-    .name = "gpt_oss",
-    .chat = "harmony",
-    .model_types = (const char *const[]){"gpt_oss", NULL},
-    .architectures = (const char *const[]){"GptOssForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.sinks", "mlp.router.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(gpt_oss, read_spec, MC_NAMES("gpt_oss"), MC_NAMES("GptOssForCausalLM"), .chat = "harmony",
+          .tensors = MC_NAMES("self_attn.sinks", "mlp.router.weight"));

@@ -30,11 +30,5 @@ mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *s
     return mc_family_granite_factors(root, spec);
 }
 
-const mc_family mc_family_granite = {
-    .name = "granite",
-    .model_types = (const char *const[]){"granite", NULL},
-    .architectures = (const char *const[]){"GraniteForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
-    .read = mc_family_multiplied,
-};
+MC_FAMILY(granite, mc_family_multiplied, MC_NAMES("granite"), MC_NAMES("GraniteForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_proj.weight", "post_attention_layernorm.weight"));

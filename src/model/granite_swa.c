@@ -55,10 +55,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return read_layers(root, spec);
 }
 
-const mc_family mc_family_granite_swa = {
-    .name = "granite_swa",
-    .model_types = (const char *const[]){"granite_swa", NULL},
-    .architectures = (const char *const[]){"GraniteSWAForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.sinks", "mlp.up_proj.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(granite_swa, read_spec, MC_NAMES("granite_swa"), MC_NAMES("GraniteSWAForCausalLM"),
+          .tensors = MC_NAMES("self_attn.sinks", "mlp.up_proj.weight"));

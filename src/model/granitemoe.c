@@ -13,11 +13,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_granite_factors(root, spec);
 }
 
-const mc_family mc_family_granitemoe = {
-    .name = "granitemoe",
-    .model_types = (const char *const[]){"granitemoe", NULL},
-    .architectures = (const char *const[]){"GraniteMoeForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.q_proj.weight",
-                                     "block_sparse_moe.router.layer.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(granitemoe, read_spec, MC_NAMES("granitemoe"), MC_NAMES("GraniteMoeForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_proj.weight", "block_sparse_moe.router.layer.weight"));

@@ -98,10 +98,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_granite_factors(root, spec);
 }
 
-const mc_family mc_family_granitemoehybrid = {
-    .name = "granitemoehybrid",
-    .model_types = (const char *const[]){"granitemoehybrid", NULL},
-    .architectures = (const char *const[]){"GraniteMoeHybridForCausalLM", NULL},
-    .tensors = (const char *const[]){"mamba.in_proj.weight", "mamba.conv1d.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(granitemoehybrid, read_spec, MC_NAMES("granitemoehybrid"),
+          MC_NAMES("GraniteMoeHybridForCausalLM"),
+          .tensors = MC_NAMES("mamba.in_proj.weight", "mamba.conv1d.weight"));

@@ -103,11 +103,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return read_width(root, spec);
 }
 
-const mc_family mc_family_lfm2 = {
-    .name = "lfm2",
-    .model_types = (const char *const[]){"lfm2", NULL},
-    .architectures = (const char *const[]){"Lfm2ForCausalLM", NULL},
-    .tensors = (const char *const[]){"operator_norm.weight", "feed_forward.w1.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(lfm2, read_spec, MC_NAMES("lfm2"), MC_NAMES("Lfm2ForCausalLM"),
+          .tensors = MC_NAMES("operator_norm.weight", "feed_forward.w1.weight"), .chat = "chatml");

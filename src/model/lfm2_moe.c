@@ -45,11 +45,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_lfm2_moe = {
-    .name = "lfm2_moe",
-    .model_types = (const char *const[]){"lfm2_moe", NULL},
-    .architectures = (const char *const[]){"Lfm2MoeForCausalLM", NULL},
-    .tensors = (const char *const[]){"operator_norm.weight", "feed_forward.gate.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(lfm2_moe, read_spec, MC_NAMES("lfm2_moe"), MC_NAMES("Lfm2MoeForCausalLM"),
+          .tensors = MC_NAMES("operator_norm.weight", "feed_forward.gate.weight"),
+          .chat = "chatml");

@@ -58,11 +58,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_lfm3 = {
-    .name = "lfm3",
-    .model_types = (const char *const[]){"lfm3", NULL},
-    .architectures = (const char *const[]){"Lfm3ForCausalLM", NULL},
-    .tensors = (const char *const[]){"operator_norm.weight", "post_operator_norm.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(lfm3, read_spec, MC_NAMES("lfm3"), MC_NAMES("Lfm3ForCausalLM"),
+          .tensors = MC_NAMES("operator_norm.weight", "post_operator_norm.weight"),
+          .chat = "chatml");

@@ -16,12 +16,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_llama = {
-    .name = "llama",
-    .model_types = (const char *const[]){"llama", NULL},
-    .architectures = (const char *const[]){"LlamaForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
-    .chat = "llama3",
-    .read = read_spec,
-};
+MC_FAMILY(llama, read_spec, MC_NAMES("llama"), MC_NAMES("LlamaForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_proj.weight", "post_attention_layernorm.weight"),
+          .chat = "llama3");

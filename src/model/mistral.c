@@ -38,12 +38,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_window(&text, ministral ? 0 : 4096, spec);
 }
 
-const mc_family mc_family_mistral = {
-    .name = "mistral",
-    .model_types = (const char *const[]){"mistral", "mistral3", "ministral3", NULL},
-    .architectures = (const char *const[]){"MistralForCausalLM", "Mistral3ForConditionalGeneration",
-                                           "Ministral3ForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(mistral, read_spec, MC_NAMES("mistral", "mistral3", "ministral3"),
+          MC_NAMES("MistralForCausalLM", "Mistral3ForConditionalGeneration",
+                   "Ministral3ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_proj.weight", "post_attention_layernorm.weight"));

@@ -35,10 +35,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_window(root, 0, spec);
 }
 
-const mc_family mc_family_mixtral = {
-    .name = "mixtral",
-    .model_types = (const char *const[]){"mixtral", NULL},
-    .architectures = (const char *const[]){"MixtralForCausalLM", NULL},
-    .tensors = (const char *const[]){"block_sparse_moe.gate.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(mixtral, read_spec, MC_NAMES("mixtral"), MC_NAMES("MixtralForCausalLM"),
+          .tensors = MC_NAMES("block_sparse_moe.gate.weight"));

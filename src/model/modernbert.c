@@ -101,10 +101,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_modernbert = {
-    .name = "modernbert",
-    .model_types = (const char *const[]){"modernbert", NULL},
-    .architectures = (const char *const[]){"ModernBertModel", NULL},
-    .tensors = (const char *const[]){"attn.Wqkv.weight", "mlp.Wi.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(modernbert, read_spec, MC_NAMES("modernbert"), MC_NAMES("ModernBertModel"),
+          .tensors = MC_NAMES("attn.Wqkv.weight", "mlp.Wi.weight"));

@@ -143,11 +143,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_nemotron_h = {
-    .name = "nemotron_h",
-    .model_types = (const char *const[]){"nemotron_h", NULL},
-    .architectures = (const char *const[]){"NemotronHForCausalLM", NULL},
-    .tensors = (const char *const[]){"mixer.in_proj.weight", "mixer.A_log", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(nemotron_h, read_spec, MC_NAMES("nemotron_h"), MC_NAMES("NemotronHForCausalLM"),
+          .tensors = MC_NAMES("mixer.in_proj.weight", "mixer.A_log"), .chat = "chatml");

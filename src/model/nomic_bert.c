@@ -106,10 +106,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_rope(root, spec, NULL, &spec->ropes[0]);
 }
 
-const mc_family mc_family_nomic_bert = {
-    .name = "nomic_bert",
-    .model_types = (const char *const[]){"nomic_bert", NULL},
-    .architectures = (const char *const[]){"NomicBertModel", NULL},
-    .tensors = (const char *const[]){"attn.Wqkv.weight", "mlp.fc11.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(nomic_bert, read_spec, MC_NAMES("nomic_bert"), MC_NAMES("NomicBertModel"),
+          .tensors = MC_NAMES("attn.Wqkv.weight", "mlp.fc11.weight"));

@@ -48,22 +48,10 @@ static mica_status read_olmo3(const mc_config_scope *root, mc_decoder_spec *spec
     return MICA_OK;
 }
 
-const mc_family mc_family_olmo2 = {
-    .name = "olmo2",
-    .model_types = (const char *const[]){"olmo2", NULL},
-    .architectures = (const char *const[]){"Olmo2ForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_norm.weight", "post_feedforward_layernorm.weight", NULL},
-    .chat = "chatml",
-    .read = read_olmo2,
-};
+MC_FAMILY(olmo2, read_olmo2, MC_NAMES("olmo2"), MC_NAMES("Olmo2ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_norm.weight", "post_feedforward_layernorm.weight"),
+          .chat = "chatml");
 
-const mc_family mc_family_olmo3 = {
-    .name = "olmo3",
-    .model_types = (const char *const[]){"olmo3", NULL},
-    .architectures = (const char *const[]){"Olmo3ForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_norm.weight", "post_feedforward_layernorm.weight", NULL},
-    .chat = "chatml",
-    .read = read_olmo3,
-};
+MC_FAMILY(olmo3, read_olmo3, MC_NAMES("olmo3"), MC_NAMES("Olmo3ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_norm.weight", "post_feedforward_layernorm.weight"),
+          .chat = "chatml");

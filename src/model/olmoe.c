@@ -40,11 +40,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_olmoe = {
-    .name = "olmoe",
-    .model_types = (const char *const[]){"olmoe", NULL},
-    .architectures = (const char *const[]){"OlmoeForCausalLM", NULL},
-    .tensors = (const char *const[]){"mlp.gate.weight", "mlp.experts.0.up_proj.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(olmoe, read_spec, MC_NAMES("olmoe"), MC_NAMES("OlmoeForCausalLM"),
+          .tensors = MC_NAMES("mlp.gate.weight", "mlp.experts.0.up_proj.weight"), .chat = "chatml");

@@ -16,10 +16,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_window(root, 0, spec);
 }
 
-const mc_family mc_family_phi3 = {
-    .name = "phi3",
-    .model_types = (const char *const[]){"phi3", NULL},
-    .architectures = (const char *const[]){"Phi3ForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.qkv_proj.weight", "mlp.gate_up_proj.weight", NULL},
-    .read = read_spec,
-};
+MC_FAMILY(phi3, read_spec, MC_NAMES("phi3"), MC_NAMES("Phi3ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.qkv_proj.weight", "mlp.gate_up_proj.weight"));

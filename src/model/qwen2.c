@@ -14,11 +14,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_late_windows(root, spec);
 }
 
-const mc_family mc_family_qwen2 = {
-    .name = "qwen2",
-    .model_types = (const char *const[]){"qwen2", NULL},
-    .architectures = (const char *const[]){"Qwen2ForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.q_proj.bias", "self_attn.k_proj.bias", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(qwen2, read_spec, MC_NAMES("qwen2"), MC_NAMES("Qwen2ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_proj.bias", "self_attn.k_proj.bias"), .chat = "chatml");

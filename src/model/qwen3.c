@@ -18,11 +18,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_late_windows(root, spec);
 }
 
-const mc_family mc_family_qwen3 = {
-    .name = "qwen3",
-    .model_types = (const char *const[]){"qwen3", NULL},
-    .architectures = (const char *const[]){"Qwen3ForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.q_norm.weight", "self_attn.k_norm.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(qwen3, read_spec, MC_NAMES("qwen3"), MC_NAMES("Qwen3ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_norm.weight", "self_attn.k_norm.weight"),
+          .chat = "chatml");

@@ -79,12 +79,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_qwen3_5 = {
-    .name = "qwen3_5",
-    .model_types = (const char *const[]){"qwen3_5", "qwen3_5_text", NULL},
-    .architectures =
-        (const char *const[]){"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM", NULL},
-    .tensors = (const char *const[]){"linear_attn.in_proj_qkv.weight", "mlp.up_proj.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(qwen3_5, read_spec, MC_NAMES("qwen3_5", "qwen3_5_text"),
+          MC_NAMES("Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"),
+          .tensors = MC_NAMES("linear_attn.in_proj_qkv.weight", "mlp.up_proj.weight"),
+          .chat = "chatml");

@@ -51,12 +51,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-const mc_family mc_family_qwen3_5_moe = {
-    .name = "qwen3_5_moe",
-    .model_types = (const char *const[]){"qwen3_5_moe", "qwen3_5_moe_text", NULL},
-    .architectures =
-        (const char *const[]){"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM", NULL},
-    .tensors = (const char *const[]){"linear_attn.in_proj_qkv.weight", "mlp.gate.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(qwen3_5_moe, read_spec, MC_NAMES("qwen3_5_moe", "qwen3_5_moe_text"),
+          MC_NAMES("Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"),
+          .tensors = MC_NAMES("linear_attn.in_proj_qkv.weight", "mlp.gate.weight"),
+          .chat = "chatml");

@@ -36,11 +36,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_late_windows(root, spec);
 }
 
-const mc_family mc_family_qwen3_moe = {
-    .name = "qwen3_moe",
-    .model_types = (const char *const[]){"qwen3_moe", NULL},
-    .architectures = (const char *const[]){"Qwen3MoeForCausalLM", NULL},
-    .tensors = (const char *const[]){"self_attn.q_norm.weight", "mlp.gate.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(qwen3_moe, read_spec, MC_NAMES("qwen3_moe"), MC_NAMES("Qwen3MoeForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_norm.weight", "mlp.gate.weight"), .chat = "chatml");

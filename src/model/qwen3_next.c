@@ -22,11 +22,5 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return mc_family_sparse_layers(root, spec, at);
 }
 
-const mc_family mc_family_qwen3_next = {
-    .name = "qwen3_next",
-    .model_types = (const char *const[]){"qwen3_next", NULL},
-    .architectures = (const char *const[]){"Qwen3NextForCausalLM", NULL},
-    .tensors = (const char *const[]){"linear_attn.in_proj_qkvz.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(qwen3_next, read_spec, MC_NAMES("qwen3_next"), MC_NAMES("Qwen3NextForCausalLM"),
+          .tensors = MC_NAMES("linear_attn.in_proj_qkvz.weight"), .chat = "chatml");

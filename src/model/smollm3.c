@@ -47,12 +47,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return read_layers(root, spec);
 }
 
-const mc_family mc_family_smollm3 = {
-    .name = "smollm3",
-    .model_types = (const char *const[]){"smollm3", NULL},
-    .architectures = (const char *const[]){"SmolLM3ForCausalLM", NULL},
-    .tensors =
-        (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
-    .chat = "chatml",
-    .read = read_spec,
-};
+MC_FAMILY(smollm3, read_spec, MC_NAMES("smollm3"), MC_NAMES("SmolLM3ForCausalLM"),
+          .tensors = MC_NAMES("self_attn.q_proj.weight", "post_attention_layernorm.weight"),
+          .chat = "chatml");
