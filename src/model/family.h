@@ -135,6 +135,9 @@ mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
  * there. */
 mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_spec *spec);
 
+/* Reads all that a Llama has. */
+mica_status mc_family_llama_spec(const mc_config_scope *root, mc_decoder_spec *spec);
+
 /* Reads all that dense Granites share: what Llama has, and factors of embeddings, of scores, of
  * what blocks add, of logits. */
 mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *spec);

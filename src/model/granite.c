@@ -20,13 +20,7 @@ mica_status mc_family_granite_factors(const mc_config_scope *root, mc_decoder_sp
 }
 
 mica_status mc_family_multiplied(const mc_config_scope *root, mc_decoder_spec *spec) {
-    bool attention_bias = false, mlp_bias = false;
-    spec->context = 2048;
-    spec->norm_eps = 1e-6;
-    MC_TRY(mc_family_plain(root, spec));
-    MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &attention_bias));
-    MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &mlp_bias));
-    mc_family_biases(spec, attention_bias, attention_bias, mlp_bias);
+    MC_TRY(mc_family_llama_spec(root, spec));
     return mc_family_granite_factors(root, spec);
 }
 

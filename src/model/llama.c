@@ -5,7 +5,7 @@
  * Source: arXiv:2307.09288, arXiv:2407.21783; the defaults of transformers 5. */
 #include "model/family.h"
 
-static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+mica_status mc_family_llama_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     bool attention_bias = false, mlp_bias = false;
     spec->context = 2048;
     spec->norm_eps = 1e-6;
@@ -16,6 +16,6 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     return MICA_OK;
 }
 
-MC_FAMILY(llama, read_spec, MC_NAMES("llama"), MC_NAMES("LlamaForCausalLM"),
+MC_FAMILY(llama, mc_family_llama_spec, MC_NAMES("llama"), MC_NAMES("LlamaForCausalLM"),
           .tensors = MC_NAMES("self_attn.q_proj.weight", "post_attention_layernorm.weight"),
           .chat = "llama3");

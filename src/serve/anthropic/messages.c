@@ -151,10 +151,9 @@ static void end_stream(message_job *message) {
 
 static void send_whole(message_job *message) {
     mc_completion *job = &message->job;
-    mc_exchange *http = job->http;
     const mc_buffer *whole = &message->blocks.whole;
     bool done = mc_anthropic_blocks_end(&message->blocks);
-    mc_put put = mc_put_into(&http->out);
+    mc_put put = mc_put_into(&job->http->out);
     mc_put_open(&put, NULL, '{');
     put_head(&put, message);
     if (whole->len && !put.failed) put.failed = !mc_buffer_add(put.out, whole->data, whole->len);
@@ -162,12 +161,7 @@ static void send_whole(message_job *message) {
     put_stop(&put, stop_reason(message), message->stop);
     put_usage(&put, job->prompt_tokens, job->cached_tokens, job->answer_tokens);
     mc_put_close(&put, '}');
-    if (put.failed || !done) mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);
-    http->failure = job->failure;
-    if (http->failure.status)
-        mc_exchange_refuse(http);
-    else
-        mc_exchange_reply(http, 200, NULL);
+    mc_completion_reply(job, done && !put.failed);
 }
 
 /* ---- its ops ---- */

@@ -336,6 +336,15 @@ bool mc_completion_note(mc_completion *job, mica_status status) {
     return status == MICA_OK;
 }
 
+void mc_completion_reply(mc_completion *job, bool written) {
+    if (!written) mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);
+    job->http->failure = job->failure;
+    if (job->failure.status)
+        mc_exchange_refuse(job->http);
+    else
+        mc_exchange_reply(job->http, 200, NULL);
+}
+
 void mc_completion_stream(mc_completion *job, const char *content_type) {
     mc_exchange_stream(job->http, content_type);
 }

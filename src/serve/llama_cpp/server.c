@@ -162,18 +162,12 @@ static bool send_event(llama_job *at, size_t index, bool last) {
 }
 
 static void send_whole(llama_job *at) {
-    mc_exchange *http = at->job.http;
-    mc_put put = mc_put_into(&http->out);
+    mc_put put = mc_put_into(&at->job.http->out);
     if (at->many) mc_put_open(&put, NULL, '[');
     for (size_t i = 0; i < at->job.count; i++)
         put_choice(&put, at, i, true);
     if (at->many) mc_put_close(&put, ']');
-    if (put.failed) mc_failure_of(&at->job.failure, mc_fail_nomem("an answer"), NULL);
-    http->failure = at->job.failure;
-    if (http->failure.status)
-        mc_exchange_refuse(http);
-    else
-        mc_exchange_reply(http, 200, NULL);
+    mc_completion_reply(&at->job, !put.failed);
 }
 
 /* ---- the job ---- */

@@ -116,18 +116,12 @@ static void end_stream(ollama_job *at) {
 /* ---- whole ---- */
 
 static void send_whole(ollama_job *at) {
-    mc_exchange *http = at->job.http;
-    mc_put put = mc_put_into(&http->out);
+    mc_put put = mc_put_into(&at->job.http->out);
     put_answer(&put, at->chat, mc_models_name(at->job.http), at);
     put_end(&put, at);
     if (at->logprobs) mc_put_list(&put, "logprobs", &at->numbers);
     mc_put_close(&put, '}');
-    if (put.failed) mc_failure_of(&at->job.failure, mc_fail_nomem("an answer"), NULL);
-    http->failure = at->job.failure;
-    if (http->failure.status)
-        mc_exchange_refuse(http);
-    else
-        mc_exchange_reply(http, 200, NULL);
+    mc_completion_reply(&at->job, !put.failed);
 }
 
 /* ---- its ops ---- */

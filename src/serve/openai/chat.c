@@ -148,26 +148,6 @@ static bool send_event(chat_choice *choice, const delta *d) {
     return end_event(chat, &put);
 }
 
-static void end_stream(chat_job *chat) {
-    mc_completion *job = &chat->job;
-    if (job->failure.status) {
-        mc_openai_stream_failure(job, &chat->scratch);
-    } else if (chat->usage) {
-        mc_buffer_clear(&chat->scratch);
-        mc_put put = mc_put_into(&chat->scratch);
-        mc_put_open(&put, NULL, '{');
-        mc_openai_put_head(&put, chat->id, "chat.completion.chunk", chat->created,
-                           mc_models_name(job->http));
-        mc_put_open(&put, "choices", '[');
-        mc_put_close(&put, ']');
-        mc_openai_put_usage(&put, job);
-        mc_put_close(&put, '}');
-        if (!put.failed) mc_exchange_event(job->http, NULL, chat->scratch.data, chat->scratch.len);
-    }
-    mc_exchange_event(job->http, NULL, "[DONE]", 6);
-    mc_exchange_end(job->http);
-}
-
 /* ---- whole ---- */
 
 static const char *finish_of(const chat_choice *choice) {
@@ -205,8 +185,7 @@ static void put_choice(mc_put *put, chat_job *chat, size_t index) {
 
 static void send_whole(chat_job *chat) {
     mc_completion *job = &chat->job;
-    mc_exchange *http = job->http;
-    mc_put put = mc_put_into(&http->out);
+    mc_put put = mc_put_into(&job->http->out);
     mc_put_open(&put, NULL, '{');
     mc_openai_put_head(&put, chat->id, "chat.completion", chat->created, mc_models_name(job->http));
     mc_put_open(&put, "choices", '[');
@@ -215,12 +194,7 @@ static void send_whole(chat_job *chat) {
     mc_put_close(&put, ']');
     mc_openai_put_usage(&put, job);
     mc_put_close(&put, '}');
-    if (put.failed) mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);
-    http->failure = job->failure;
-    if (http->failure.status)
-        mc_exchange_refuse(http);
-    else
-        mc_exchange_reply(http, 200, NULL);
+    mc_completion_reply(job, !put.failed);
 }
 
 /* ---- its ops ---- */
@@ -310,7 +284,8 @@ static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) 
 static void on_done(mc_completion *job) {
     chat_job *chat = chat_of(job);
     if (chat->stream)
-        end_stream(chat);
+        mc_openai_end_stream(job, &chat->scratch, chat->usage, chat->id, "chat.completion.chunk",
+                             chat->created);
     else
         send_whole(chat);
 }

@@ -40,6 +40,25 @@ void mc_openai_stream_failure(mc_completion *job, mc_buffer *scratch) {
     if (!put.failed) mc_exchange_event(job->http, NULL, scratch->data, scratch->len);
 }
 
+void mc_openai_end_stream(mc_completion *job, mc_buffer *scratch, bool usage, const char *id,
+                          const char *object, int64_t created) {
+    if (job->failure.status) {
+        mc_openai_stream_failure(job, scratch);
+    } else if (usage) {
+        mc_buffer_clear(scratch);
+        mc_put put = mc_put_into(scratch);
+        mc_put_open(&put, NULL, '{');
+        mc_openai_put_head(&put, id, object, created, mc_models_name(job->http));
+        mc_put_open(&put, "choices", '[');
+        mc_put_close(&put, ']');
+        mc_openai_put_usage(&put, job);
+        mc_put_close(&put, '}');
+        if (!put.failed) mc_exchange_event(job->http, NULL, scratch->data, scratch->len);
+    }
+    mc_exchange_event(job->http, NULL, "[DONE]", 6);
+    mc_exchange_end(job->http);
+}
+
 void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, double logprob,
                          mc_buffer *scratch) {
     if (!mc_token_text(tok, id, scratch)) put->failed = true;

@@ -19,6 +19,10 @@ void mc_openai_put_head(mc_put *put, const char *id, const char *object, int64_t
 /* The rest of a failed stream: the failure as an event. */
 void mc_openai_stream_failure(mc_completion *job, mc_buffer *scratch);
 
+/* The last events of a stream: with `usage` one of the numbers of tokens. */
+void mc_openai_end_stream(mc_completion *job, mc_buffer *scratch, bool usage, const char *id,
+                          const char *object, int64_t created);
+
 /* "token", "logprob", "bytes" of a token, as chats have them. scratch is overwritten. */
 void mc_openai_put_token(mc_put *put, const mica_tokenizer *tok, int32_t id, double logprob,
                          mc_buffer *scratch);

@@ -200,14 +200,9 @@ static void end_stream(mc_response *r) {
 }
 
 static void send_whole(mc_response *r) {
-    mc_exchange *http = r->job.http;
     check_end(r);
-    if (!r->job.failure.status) write_whole(r, &http->out);
-    http->failure = r->job.failure;
-    if (http->failure.status)
-        mc_exchange_refuse(http);
-    else
-        mc_exchange_reply(http, 200, NULL);
+    if (!r->job.failure.status) write_whole(r, &r->job.http->out);
+    mc_completion_reply(&r->job, true);
 }
 
 /* ---- ops ---- */

@@ -109,30 +109,9 @@ static bool send_event(text_job *text, size_t choice, const char *finish) {
            mc_exchange_event(text->job.http, NULL, text->scratch.data, text->scratch.len);
 }
 
-static void end_stream(text_job *text) {
-    mc_completion *job = &text->job;
-    if (job->failure.status) {
-        mc_openai_stream_failure(job, &text->scratch);
-    } else if (text->usage) {
-        mc_buffer_clear(&text->scratch);
-        mc_put put = mc_put_into(&text->scratch);
-        mc_put_open(&put, NULL, '{');
-        mc_openai_put_head(&put, text->id, "text_completion", text->created,
-                           mc_models_name(job->http));
-        mc_put_open(&put, "choices", '[');
-        mc_put_close(&put, ']');
-        mc_openai_put_usage(&put, job);
-        mc_put_close(&put, '}');
-        if (!put.failed) mc_exchange_event(job->http, NULL, text->scratch.data, text->scratch.len);
-    }
-    mc_exchange_event(job->http, NULL, "[DONE]", 6);
-    mc_exchange_end(job->http);
-}
-
 static void send_whole(text_job *text) {
     mc_completion *job = &text->job;
-    mc_exchange *http = job->http;
-    mc_put put = mc_put_into(&http->out);
+    mc_put put = mc_put_into(&job->http->out);
     mc_put_open(&put, NULL, '{');
     mc_openai_put_head(&put, text->id, "text_completion", text->created, mc_models_name(job->http));
     mc_put_open(&put, "choices", '[');
@@ -141,12 +120,7 @@ static void send_whole(text_job *text) {
     mc_put_close(&put, ']');
     mc_openai_put_usage(&put, job);
     mc_put_close(&put, '}');
-    if (put.failed) mc_failure_of(&job->failure, mc_fail_nomem("an answer"), NULL);
-    http->failure = job->failure;
-    if (http->failure.status)
-        mc_exchange_refuse(http);
-    else
-        mc_exchange_reply(http, 200, NULL);
+    mc_completion_reply(job, !put.failed);
 }
 
 /* ---- the job ---- */
@@ -176,7 +150,8 @@ static void on_end(mc_completion *job, size_t choice, const mc_choice_end *end) 
 static void on_done(mc_completion *job) {
     text_job *text = text_of(job);
     if (text->stream)
-        end_stream(text);
+        mc_openai_end_stream(job, &text->scratch, text->usage, text->id, "text_completion",
+                             text->created);
     else
         send_whole(text);
 }
