@@ -7,30 +7,10 @@
 
 #include <string.h>
 
-static const mc_gguf_join joins[] = {
-    {&mc_block_attention, MC_ATTENTION_QKV, {MC_ATTENTION_Q, MC_ATTENTION_K, MC_ATTENTION_V}, 3},
-    {&mc_block_gated, MC_GATED_GATE_UP, {MC_GATED_GATE, MC_GATED_UP}, 2},
-    {&mc_block_experts, MC_EXPERTS_GATE_UP, {MC_EXPERTS_GATE, MC_EXPERTS_UP}, 2},
-    {&mc_block_experts,
-     MC_EXPERTS_SHARED_GATE_UP,
-     {MC_EXPERTS_SHARED_GATE, MC_EXPERTS_SHARED_UP},
-     2},
-    {&mc_block_delta_net, MC_DELTA_NET_QKVZ, {MC_DELTA_NET_QKV, MC_DELTA_NET_Z}, 2},
-    {&mc_block_mla, MC_MLA_KV_UP, {MC_MLA_K_UP, MC_MLA_V_UP}, 2},
-};
-
-enum { JOINS = sizeof joins / sizeof *joins };
-
-const mc_gguf_join *mc_gguf_join_of(const mc_block *kind, int joined) {
-    for (int i = 0; i < JOINS; i++)
-        if (joins[i].kind == kind && joins[i].joined == joined) return &joins[i];
-    return NULL;
-}
-
-const mc_gguf_join *mc_gguf_join_with(const mc_block *kind, int slot, int *piece) {
-    for (int i = 0; i < JOINS; i++)
-        for (*piece = 0; joins[i].kind == kind && *piece < joins[i].n; ++*piece)
-            if (joins[i].slots[*piece] == slot) return &joins[i];
+const mc_slot *mc_gguf_joined(const mc_block *kind, int slot) {
+    for (int i = 0; i < kind->n_slots; i++)
+        if (kind->slots[i].last && kind->slots[i].first <= slot && slot <= kind->slots[i].last)
+            return &kind->slots[i];
     return NULL;
 }
 
@@ -42,35 +22,33 @@ int64_t mc_gguf_rows(const mc_block_spec *block, int slot) {
     return block->kind->slots[slot].rows(block);
 }
 
-static bool is_joined_by_heads(const mc_gguf_join *join) {
-    return join && join->joined == MC_DELTA_NET_QKVZ && join->kind == &mc_block_delta_net;
+/* The place of a row of a slot of a delta net among those of both, by heads of keys. */
+static int64_t place_delta_net(const mc_delta_net_spec *d, int slot, int64_t row) {
+    int64_t values = d->value_heads / d->key_heads * d->value_dim;
+    int64_t keys = d->key_heads * d->key_dim, whole = 2 * d->key_dim + 2 * values;
+    if (slot == MC_DELTA_NET_Z)
+        return row / values * whole + 2 * d->key_dim + values + row % values;
+    if (row >= 2 * keys) {
+        row -= 2 * keys;
+        return row / values * whole + 2 * d->key_dim + row % values;
+    }
+    int64_t second = row / keys, at = row % keys;
+    return at / d->key_dim * whole + second * d->key_dim + at % d->key_dim;
 }
 
 /* The place of a row of a slot in a joined slot. */
-static int64_t place_joined(const mc_block_spec *block, const mc_gguf_join *join, int piece,
+static int64_t place_joined(const mc_block_spec *block, const mc_slot *joined, int slot,
                             int64_t row) {
-    if (join->kind == &mc_block_experts && join->joined == MC_EXPERTS_GATE_UP &&
-        block->experts.interleaved)
-        return 2 * row + piece;
-    if (is_joined_by_heads(join)) {
-        const mc_delta_net_spec *d = &block->delta_net;
-        int64_t values = d->value_heads / d->key_heads * d->value_dim;
-        int64_t keys = d->key_heads * d->key_dim, whole = 2 * d->key_dim + 2 * values;
-        if (piece == 1) return row / values * whole + 2 * d->key_dim + values + row % values;
-        if (row >= 2 * keys) {
-            row -= 2 * keys;
-            return row / values * whole + 2 * d->key_dim + row % values;
-        }
-        int64_t second = row / keys, at = row % keys;
-        return at / d->key_dim * whole + second * d->key_dim + at % d->key_dim;
-    }
-    if (join->kind == &mc_block_mla) {
-        int64_t own = piece ? block->mla.value_dim : block->mla.plain;
+    if (joined->experts && block->experts.interleaved) return 2 * row + slot - joined->first;
+    if (joined->by_heads && block->kind == &mc_block_delta_net)
+        return place_delta_net(&block->delta_net, slot, row);
+    if (joined->by_heads) {
+        int64_t own = slot == MC_MLA_V_UP ? block->mla.value_dim : block->mla.plain;
         int64_t head = block->mla.plain + block->mla.value_dim;
-        return row / own * head + (piece ? block->mla.plain : 0) + row % own;
+        return row / own * head + (slot == MC_MLA_V_UP ? block->mla.plain : 0) + row % own;
     }
-    for (int i = 0; i < piece; i++)
-        row += mc_gguf_rows(block, join->slots[i]);
+    for (int i = joined->first; i < slot; i++)
+        row += mc_gguf_rows(block, i);
     return row;
 }
 
@@ -112,18 +90,19 @@ static bool is_tiled(const mc_gguf_arch *arch, const mc_block_spec *block) {
 }
 
 bool mc_gguf_row_places(const mc_gguf_arch *arch, const mc_block_spec *block, int slot,
-                        const mc_gguf_join *join, int piece, int32_t *places) {
+                        const mc_slot *joined, int32_t *places) {
     mc_extent *rotated = block->kind->slots[slot].rotated;
     int64_t rows = mc_gguf_rows(block, slot), first = 0, size = 0;
     int64_t dim = arch->permuted && rotated ? rows / rotated(block) : 0;
     if (is_tiled(arch, block)) size = tile_size(block, slot, &first);
-    if (!join && !dim && !size) return false;
+    if (!joined && !dim && !size) return false;
     for (int64_t i = 0; i < rows; i++) {
         int64_t row = dim ? place_paired(i, dim) : i;
         if (size && i >= first)
             row = first + place_tiled(&block->delta_net, (i - first) / size) * size +
                   (i - first) % size;
-        places[i] = (int32_t)(join ? place_joined(block, join, piece, row) : row);
+        if (joined) row = place_joined(block, joined, slot, row);
+        places[i] = (int32_t)row;
     }
     return true;
 }

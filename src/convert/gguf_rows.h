@@ -10,28 +10,19 @@
 
 enum { MC_GGUF_PIECES = 3 };
 
-/* The slots whose rows a joined slot has, in order. */
-typedef struct mc_gguf_join {
-    const mc_block *kind;
-    int joined, slots[MC_GGUF_PIECES], n;
-} mc_gguf_join;
-
-/* The join of a joined slot; NULL: it is none. */
-const mc_gguf_join *mc_gguf_join_of(const mc_block *kind, int joined);
-
-/* The join that has a slot; NULL: none. *piece receives its place there. */
-const mc_gguf_join *mc_gguf_join_with(const mc_block *kind, int slot, int *piece);
+/* The slot whose rows are those of a slot and others; NULL: there is none. */
+const mc_slot *mc_gguf_joined(const mc_block *kind, int slot);
 
 /* The number of a slot's rows, of all heads' matrices if they are rows of one. */
 int64_t mc_gguf_rows(const mc_block_spec *block, int slot);
 
 /* Finds which rows of a slot, or of a joined slot that has its rows, the rows of its tensor are.
  *
- *  join    NULL: of the slot itself; else of the joined slot, with this one at `piece`
+ *  joined  NULL: of the slot itself; else of this joined slot
  *  places  [rows of the slot] receives them
  *  returns false: they are in order, from 0 on; places is unchanged */
 bool mc_gguf_row_places(const mc_gguf_arch *arch, const mc_block_spec *block, int slot,
-                        const mc_gguf_join *join, int piece, int32_t *places);
+                        const mc_slot *joined, int32_t *places);
 
 /* The same of the columns of a matrix, which are in order but for one: that of a delta net's
  * output, whose columns are in runs of so many. *run receives that; 0: they are in order.

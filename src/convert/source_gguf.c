@@ -28,9 +28,9 @@ typedef struct piece {
 typedef struct origin {
     mc_spec_slot slot; /* layer -1: outside the layers */
     bool bias;
-    double offset;            /* of the values of a norm */
-    const mc_gguf_join *join; /* of a slot that has the rows of all pieces */
-    int stacked;              /* outside the layers: 1 + its place in a stack; 0: it is in none */
+    double offset;         /* of the values of a norm */
+    const mc_slot *joined; /* the slot that has the rows of all pieces; else NULL */
+    int stacked;           /* outside the layers: 1 + its place in a stack; 0: it is in none */
     int n;
     piece pieces[MC_GGUF_PIECES];
 } origin;
@@ -133,32 +133,34 @@ static const mc_gguf_tensor *find_tensor(const source_file *f, const origin *o, 
 }
 
 /* Finds the tensors of all slots whose rows a joined one has. */
-static bool find_joined(const source_file *f, const mc_gguf_join *join, origin *o) {
-    for (int i = 0; i < join->n; i++) {
-        o->pieces[i] = (piece){find_tensor(f, o, join->slots[i]), join->slots[i], 0, 0};
-        if (!o->pieces[i].tensor) return false;
+static bool find_joined(const source_file *f, origin *o) {
+    const mc_slot *joined = &o->slot.spec->kind->slots[o->slot.slot];
+    o->n = 0;
+    for (int i = joined->first; i <= joined->last; i++) {
+        const mc_gguf_tensor *t = find_tensor(f, o, i);
+        if (!t) return false;
+        o->pieces[o->n++] = (piece){t, i, 0, 0};
     }
-    o->join = join;
-    o->n = join->n;
+    o->joined = joined;
     return true;
 }
 
 /* Finds the tensors of a slot: of a joined one, those of the slots whose rows it has; its own; of
  * one of these slots, the joined one's. */
 static bool find_pieces(const source_file *f, origin *o) {
-    int slot = o->slot.slot, place;
-    const mc_gguf_join *join = mc_gguf_join_of(o->slot.spec->kind, slot);
-    bool turned = o->slot.spec->kind == &mc_block_mla; /* forms have it otherwise */
-    if (join && !turned && find_joined(f, join, o)) return true;
+    const mc_block *kind = o->slot.spec->kind;
+    int slot = o->slot.slot;
+    bool turned = kind == &mc_block_mla; /* forms have it otherwise */
+    if (kind->slots[slot].last && !turned && find_joined(f, o)) return true;
     o->n = 1;
     o->pieces[0] = (piece){find_tensor(f, o, slot), slot, 0, 0};
     if (o->pieces[0].tensor) return true;
-    join = turned ? NULL : mc_gguf_join_with(o->slot.spec->kind, slot, &place);
-    if (!join) return false;
-    o->pieces[0].tensor = find_tensor(f, o, join->joined);
-    for (int i = 0; i < join->n; i++) {
-        if (i == place) o->pieces[0].first = o->pieces[0].all;
-        o->pieces[0].all += mc_gguf_rows(o->slot.spec, join->slots[i]);
+    const mc_slot *joined = turned ? NULL : mc_gguf_joined(kind, slot);
+    if (!joined) return false;
+    o->pieces[0].tensor = find_tensor(f, o, (int)(joined - kind->slots));
+    for (int i = joined->first; i <= joined->last; i++) {
+        if (i == slot) o->pieces[0].first = o->pieces[0].all;
+        o->pieces[0].all += mc_gguf_rows(o->slot.spec, i);
     }
     return o->pieces[0].tensor != NULL;
 }
@@ -446,7 +448,7 @@ static bool find_rows(const source_file *f, const origin *o, int32_t *places, in
     int64_t before = 0;
     for (int i = 0; i < o->n; i++) {
         int64_t n = o->slot.spec->kind->slots[o->pieces[i].own].rows(o->slot.spec);
-        bool own = mc_gguf_row_places(f->arch, o->slot.spec, o->pieces[i].own, o->join, i, places);
+        bool own = mc_gguf_row_places(f->arch, o->slot.spec, o->pieces[i].own, o->joined, places);
         for (int64_t k = 0; k < n; k++)
             rows[own ? places[k] : k] = (int32_t)(before + k);
         moved = moved || own;

@@ -87,11 +87,10 @@ static mc_part *add_part(mc_source *out, layout *l, const piece *p) {
 
 /* The slot whose rows two others have in mlx-lm's layout; false: it is none. */
 static bool find_halves(const mc_spec_slot *at, int halves[2]) {
-    bool experts = at->spec->kind == &mc_block_experts;
-    if (at->slot != (experts ? MC_EXPERTS_GATE_UP : MC_GATED_GATE_UP)) return false;
-    halves[0] = experts ? MC_EXPERTS_GATE : MC_GATED_GATE;
-    halves[1] = experts ? MC_EXPERTS_UP : MC_GATED_UP;
-    return true;
+    const mc_slot *slot = &at->spec->kind->slots[at->slot];
+    halves[0] = slot->first;
+    halves[1] = slot->last;
+    return slot->last && slot->last == slot->first + 1 && !slot->by_heads;
 }
 
 /* Adds what a piece is to be: `slot` names it. */

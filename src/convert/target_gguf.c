@@ -28,9 +28,8 @@ typedef struct origin {
     const mc_linear *dense; /* not NULL: it has this matrix of a module, and no part */
     mc_spec_slot slot;      /* layer -1: outside the layers, */
     mc_gguf_top top;        /* where it is this */
-    int own; /* the slot whose rows it has: slot.slot, or one of that joined slot's */
-    const mc_gguf_join *join; /* of a joined slot that is divided; own is at `piece` */
-    int piece;
+    int own;               /* the slot whose rows it has: slot.slot, or one of that joined slot's */
+    const mc_slot *joined; /* the joined slot, where it is divided; else NULL */
     bool bias;
 } origin;
 
@@ -186,12 +185,11 @@ static mica_status add_part(target *t, size_t i) {
         name_stacked(t, &o, 0, text);
         return mc_str_is(name, text) ? add_slot(t, part, &o) : MICA_OK;
     }
-    o.join = t->arch->joined ? NULL : mc_gguf_join_of(o.slot.spec->kind, o.own);
-    if (!o.join) return add_slot(t, part, &o);
-    for (; o.piece < o.join->n; o.piece++) {
-        o.own = o.join->slots[o.piece];
+    const mc_slot *slot = &o.slot.spec->kind->slots[o.own];
+    if (t->arch->joined || !slot->last) return add_slot(t, part, &o);
+    o.joined = slot;
+    for (o.own = slot->first; o.own <= slot->last; o.own++)
         MC_TRY(add_slot(t, part, &o));
-    }
     return MICA_OK;
 }
 
@@ -255,7 +253,7 @@ static mica_status take_rows(target *t, const origin *o, mc_value *value) {
     int64_t n = mc_gguf_rows(block, o->own);
     int32_t *places = mc_array_alloc((size_t)n, sizeof *places);
     if (!places) return no_memory();
-    if (mc_gguf_row_places(t->arch, block, o->own, o->join, o->piece, places)) {
+    if (mc_gguf_row_places(t->arch, block, o->own, o->joined, places)) {
         mica_array at = list_places(s, places, n);
         value->weight = mica_take(s, value->weight, at, axis);
         if (mica_valid(value->scales)) value->scales = mica_take(s, value->scales, at, axis);
@@ -448,7 +446,7 @@ static mica_status arrange(target *t, size_t k, const mc_target *plan, bool *qua
     if (o->slot.spec->transposed >> o->slot.slot & 1 && !o->bias)
         value->weight = mica_swapaxes(s, value->weight, -1, -2);
     MC_TRY(take_rows(t, o, value));
-    if (o->join && o->slot.spec->kind == &mc_block_mla && o->own == MC_MLA_K_UP)
+    if (o->joined && o->slot.spec->kind == &mc_block_mla && o->own == MC_MLA_K_UP)
         return turn_keys(t, o, plan, quantised, value);
     mc_gguf_column_places(t->arch, o->slot.spec, o->own, &run, NULL);
     if (!run || o->bias) return MICA_OK;
@@ -477,7 +475,7 @@ static mica_status write_part(target *t, size_t k) {
         if (done) return MICA_OK;
         value.weight = mc_dequantise_value(c->s, &whole, plan->quant, &value, plan->dtype);
     }
-    if (plan->quantised && !o->piece) {
+    if (plan->quantised && (!o->joined || o->own == o->joined->first)) {
         c->plan.result.dequantised++;
         c->plan.result.quantised--;
     }
@@ -501,7 +499,7 @@ static mica_status write_matrix(target *t, size_t k) {
 /* Ends the work on a tensor, and on its parts, if no other tensor has them. */
 static void end_tensor(target *t, size_t k) {
     const origin *o = &t->origins[k];
-    if (o->join && o->piece + 1 < o->join->n) {
+    if (o->joined && o->own < o->joined->last) {
         mc_scope_reset(t->c->s);
         return;
     }

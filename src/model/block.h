@@ -196,9 +196,11 @@ typedef struct mc_slot {
     bool exact;         /* its matmuls round nothing, and recipes leave it as it is: a router */
     mc_slot_split split;
     int first, last; /* its rows are those of these slots; 0: of no others */
+    bool by_heads;   /* and those of a head lie together, one head after another */
     /* Its name in GGUF's layers, to which ".weight" or ".bias" is added unless the slot is bare:
      * "attn_q", "ssm_dt.bias"; NULL: it has none. */
     const char *gguf;
+    const char *parameter; /* of experts: what transformers calls the parameter of all of them */
 } mc_slot;
 
 /* Rows of a table of slots, each with its other members by name. */

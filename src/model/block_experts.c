@@ -65,15 +65,16 @@ static const mc_slot slots[MC_EXPERTS_SLOTS] = {
     [MC_EXPERTS_GATE] =
         MC_MATRIX("mlp.switch_mlp.gate_proj", width, mc_block_hidden, .experts = experts,
                   .split = MC_SPLIT_KEPT, .gguf = "ffn_gate_exps"),
-    [MC_EXPERTS_UP] = MC_MATRIX("mlp.switch_mlp.up_proj", width, mc_block_hidden,
-                                .experts = experts, .split = MC_SPLIT_KEPT, .gguf = "ffn_up_exps"),
+    [MC_EXPERTS_UP] =
+        MC_MATRIX("mlp.switch_mlp.up_proj", width, mc_block_hidden, .experts = experts,
+                  .split = MC_SPLIT_KEPT, .gguf = "ffn_up_exps", .parameter = "up_proj"),
     [MC_EXPERTS_GATE_UP] =
         MC_MATRIX("mlp.switch_mlp.gate_up_proj", twice_width, mc_block_hidden, .optional = true,
                   .experts = experts, .split = MC_SPLIT_KEPT, .first = MC_EXPERTS_GATE,
-                  .last = MC_EXPERTS_UP, .gguf = "ffn_gate_up_exps"),
-    [MC_EXPERTS_DOWN] =
-        MC_MATRIX("mlp.switch_mlp.down_proj", mc_block_hidden, width, .experts = experts,
-                  .sensitive = true, .split = MC_SPLIT_JOINED, .gguf = "ffn_down_exps"),
+                  .last = MC_EXPERTS_UP, .gguf = "ffn_gate_up_exps", .parameter = "gate_up_proj"),
+    [MC_EXPERTS_DOWN] = MC_MATRIX("mlp.switch_mlp.down_proj", mc_block_hidden, width,
+                                  .experts = experts, .sensitive = true, .split = MC_SPLIT_JOINED,
+                                  .gguf = "ffn_down_exps", .parameter = "down_proj"),
     [MC_EXPERTS_SHARED_GATE] =
         MC_MATRIX("mlp.shared_expert.gate_proj", shared_width, mc_block_hidden, .optional = true,
                   .split = MC_SPLIT_KEPT, .gguf = "ffn_gate_shexp"),

@@ -79,8 +79,9 @@ static const mc_slot slots[MC_MLA_SLOTS] = {
     [MC_MLA_KV_DOWN] = MC_MATRIX("self_attn.kv_a_proj_with_mqa", kept_of_token, mc_block_hidden,
                                  .sensitive = true, .gguf = "attn_kv_a_mqa"),
     [MC_MLA_KV_NORM] = MC_NORM("self_attn.kv_a_layernorm", latent, .gguf = "attn_kv_a_norm"),
-    [MC_MLA_KV_UP] = MC_MATRIX("self_attn.kv_b_proj", up_rows, latent, .split = MC_SPLIT_OWN,
-                               .gguf = "attn_kv_b"),
+    [MC_MLA_KV_UP] =
+        MC_MATRIX("self_attn.kv_b_proj", up_rows, latent, .split = MC_SPLIT_OWN,
+                  .first = MC_MLA_K_UP, .last = MC_MLA_V_UP, .by_heads = true, .gguf = "attn_kv_b"),
     [MC_MLA_K_UP] = MC_MATRIX("self_attn.embed_q", latent, plain, .optional = true,
                               .experts = heads, .split = MC_SPLIT_OWN, .gguf = "attn_k_b"),
     [MC_MLA_V_UP] = MC_MATRIX("self_attn.unembed_out", value_dim, latent, .optional = true,

@@ -56,15 +56,7 @@ static bool is_stacked(const mc_lm_slot *w) {
 
 /* What transformers calls the parameter of all experts; NULL: it has none like it. */
 static const char *parameter_of(const mc_lm_slot *w) {
-    static const struct {
-        int slot;
-        const char *name;
-    } known[] = {{MC_EXPERTS_GATE_UP, "gate_up_proj"},
-                 {MC_EXPERTS_UP, "up_proj"},
-                 {MC_EXPERTS_DOWN, "down_proj"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known && !strstr(w->name, "switch_"); i++)
-        if (w->slot == &mc_block_experts.slots[known[i].slot]) return known[i].name;
-    return NULL;
+    return strstr(w->name, "switch_") ? NULL : w->slot->parameter;
 }
 
 /* The module that has the parameter: "mlp.experts". */
@@ -78,22 +70,30 @@ static const char *holder_of(const mc_lm_slot *w, char text[NAME_BYTES]) {
     return text;
 }
 
-/* Of two parameters of a module PEFT wraps the one that is not down_proj first. */
+/* Of two parameters of a module PEFT wraps the one that comes first in the block first. */
 static bool is_inner(const mc_trainable *t, const mc_lm_slot *w) {
-    const mc_slot *down = &mc_block_experts.slots[MC_EXPERTS_DOWN];
-    for (size_t i = 0; i < site_count(t) && w->slot != down; i++)
-        if (slot_of(t, i)->layer == w->layer && slot_of(t, i)->slot == down) return true;
+    for (size_t i = 0; i < site_count(t); i++) {
+        const mc_lm_slot *other = slot_of(t, i);
+        if (is_stacked(other) && other->layer == w->layer && other->block == w->block &&
+            other->slot > w->slot)
+            return true;
+    }
     return false;
+}
+
+/* The number of its slot in the block. */
+static int number_of(const mc_trainable *t, const mc_lm_slot *w) {
+    return (int)(w->slot - mc_spec_block(&t->lm->spec, w->layer, w->block)->kind->slots);
 }
 
 /* The parameters with factors as a list of JSON, each once. */
 static bool put_parameters(mc_buffer *out, const mc_trainable *t) {
     char text[NAME_BYTES], name[NAME_BYTES + 32];
     bool done = mc_buffer_add_byte(out, '['), first = true;
-    for (int slot = 0; slot < MC_EXPERTS_SLOTS; slot++)
+    for (int slot = 0; slot < MC_MAX_SLOTS; slot++)
         for (size_t i = 0; i < site_count(t) && done; i++) {
             const mc_lm_slot *w = slot_of(t, i);
-            if (!is_stacked(w) || w->slot != &mc_block_experts.slots[slot]) continue;
+            if (!is_stacked(w) || number_of(t, w) != slot) continue;
             snprintf(name, sizeof name, "%s.%s", holder_of(w, text), parameter_of(w));
             done = (first || mc_buffer_add_text(out, ", ")) && mc_json_put_text(out, name);
             first = false;

@@ -120,7 +120,7 @@ static mica_status split_joined(const splitting *w, const mc_lm_slot *slot,
 
 /* Where gates and ups take turns, a part has both of its own. */
 static bool lies_apart(const mc_lm_slot *slot, const mc_block_spec *block) {
-    bool turns = slot->slot->experts && block->experts.interleaved;
+    bool turns = slot->slot->by_heads || (slot->slot->experts && block->experts.interleaved);
     return slot->slot->last && !turns;
 }
 
