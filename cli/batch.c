@@ -212,7 +212,7 @@ static int refuse(batch *b, const cli_batch_item *item, const char *why) {
 
 /* Takes the item at the end of b->items for an answer, refuses it, or skips it if an earlier run
  * has answered it, or another process does. returns an exit code */
-static int take(batch *b) {
+static int take_item(batch *b) {
     cli_batch_item *item = &b->items[b->count];
     int code = CLI_DONE;
     bool good = false;
@@ -244,7 +244,7 @@ static int answer_all(batch *b) {
     while (code == CLI_DONE && got > 0) {
         got = cli_batch_item_next(&b->records, &b->values->answer, &b->items[b->count]);
         if (got < 0) code = CLI_FAILED;
-        if (got > 0) code = take(b);
+        if (got > 0) code = take_item(b);
         bool last = got == 0 && b->count > 0;
         if (code == CLI_DONE && (b->count == AT_ONCE || last)) code = answer(b);
     }

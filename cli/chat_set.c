@@ -14,7 +14,7 @@ static const char *const of_answer[] = {"stop", "ignore-eos", "verbose", "quiet"
 static const char *const of_talk[] = {"think"};
 enum { SETTINGS = CLI_ANSWER_SETTABLE + CLI_COUNT(of_answer) + CLI_COUNT(of_talk) };
 
-static const cli_option *find(const cli_option *table, size_t count, const char *name) {
+static const cli_option *find_option(const cli_option *table, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
@@ -24,8 +24,9 @@ static const cli_option *find(const cli_option *table, size_t count, const char 
 static const cli_option *setting_at(size_t i) {
     if (i < CLI_ANSWER_SETTABLE) return &cli_answer_options[i];
     i -= CLI_ANSWER_SETTABLE;
-    if (i < CLI_COUNT(of_answer)) return find(cli_answer_options, CLI_ANSWER_OPTIONS, of_answer[i]);
-    return find(cli_talk_options, CLI_TALK_OPTIONS, of_talk[i - CLI_COUNT(of_answer)]);
+    if (i < CLI_COUNT(of_answer))
+        return find_option(cli_answer_options, CLI_ANSWER_OPTIONS, of_answer[i]);
+    return find_option(cli_talk_options, CLI_TALK_OPTIONS, of_talk[i - CLI_COUNT(of_answer)]);
 }
 
 /* The struct that holds a setting. */

@@ -25,7 +25,7 @@ static void skip_blanks(reader *r) {
         r->at++;
 }
 
-static bool take(reader *r, char c) {
+static bool take_char(reader *r, char c) {
     if (r->at == r->end || *r->at != c) return false;
     r->at++;
     return true;
@@ -109,7 +109,7 @@ static bool read_escape(reader *r) {
 
 static bool read_string(reader *r, const char **out) {
     *out = r->to;
-    if (!take(r, '"')) return fail(r, "a string is missing");
+    if (!take_char(r, '"')) return fail(r, "a string is missing");
     while (r->at < r->end && *r->at != '"') {
         char c = *r->at++;
         if ((unsigned char)c < 0x20) return fail(r, "a string holds a control character");
@@ -118,7 +118,7 @@ static bool read_string(reader *r, const char **out) {
         else if (!read_escape(r))
             return false;
     }
-    if (!take(r, '"')) return fail(r, "a string does not end");
+    if (!take_char(r, '"')) return fail(r, "a string does not end");
     *r->to++ = '\0';
     return true;
 }
@@ -134,13 +134,13 @@ static size_t digits(reader *r) {
 
 static bool read_number(reader *r, const char **out) {
     const char *start = r->at;
-    take(r, '-');
+    take_char(r, '-');
     const char *whole = r->at;
     size_t n = digits(r);
     bool valid = n == 1 || (n > 1 && *whole != '0');
-    if (valid && take(r, '.')) valid = digits(r) > 0;
-    if (valid && (take(r, 'e') || take(r, 'E'))) {
-        if (!take(r, '-')) take(r, '+');
+    if (valid && take_char(r, '.')) valid = digits(r) > 0;
+    if (valid && (take_char(r, 'e') || take_char(r, 'E'))) {
+        if (!take_char(r, '-')) take_char(r, '+');
         valid = digits(r) > 0;
     }
     if (!valid) return fail(r, "a value is missing or malformed");
@@ -165,7 +165,7 @@ static bool read_value(reader *r, const char *key, int depth, size_t *index);
 static bool read_members(reader *r, size_t parent, char close, int depth) {
     size_t last = 0;
     skip_blanks(r);
-    if (take(r, close)) return true;
+    if (take_char(r, close)) return true;
     for (;;) {
         const char *key = NULL;
         size_t index;
@@ -173,7 +173,7 @@ static bool read_members(reader *r, size_t parent, char close, int depth) {
         if (close == '}') {
             if (!read_string(r, &key)) return false;
             skip_blanks(r);
-            if (!take(r, ':')) return fail(r, "a ':' is missing");
+            if (!take_char(r, ':')) return fail(r, "a ':' is missing");
         }
         if (!read_value(r, key, depth + 1, &index)) return false;
         if (last)
@@ -182,8 +182,8 @@ static bool read_members(reader *r, size_t parent, char close, int depth) {
             r->json->nodes[parent].first = index;
         last = index;
         skip_blanks(r);
-        if (take(r, close)) return true;
-        if (!take(r, ',')) return fail(r, "a ',' or a closing bracket is missing");
+        if (take_char(r, close)) return true;
+        if (!take_char(r, ',')) return fail(r, "a ',' or a closing bracket is missing");
     }
 }
 
@@ -196,9 +196,9 @@ static bool read_value(reader *r, const char *key, int depth, size_t *index) {
     if (c == '"') {
         kind = CLI_JSON_STRING;
         if (!read_string(r, &text)) return false;
-    } else if (take(r, '[')) {
+    } else if (take_char(r, '[')) {
         kind = CLI_JSON_ARRAY;
-    } else if (take(r, '{')) {
+    } else if (take_char(r, '{')) {
         kind = CLI_JSON_OBJECT;
     } else if (read_word(r, "null")) {
         kind = CLI_JSON_NULL;

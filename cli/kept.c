@@ -37,7 +37,7 @@ static bool path_of(const char *name, char out[CLI_KEPT_PATH]) {
 }
 
 /* Lists the saved conversations, the last changed first. The caller frees *list. */
-static size_t find(kept **list) {
+static size_t list_kept(kept **list) {
     char path[CLI_KEPT_PATH];
     struct stat info;
     size_t count = 0, room = 0;
@@ -67,7 +67,7 @@ static size_t find(kept **list) {
 static void remove_old(time_t now) {
     char path[CLI_KEPT_PATH];
     kept *list;
-    size_t count = find(&list);
+    size_t count = list_kept(&list);
     for (size_t i = 0; i < count; i++) {
         bool old = now - list[i].changed > (time_t)CLI_KEPT_DAYS * 24 * 60 * 60;
         if ((old || i + 1 >= CLI_KEPT_MAX) && path_of(list[i].name, path)) remove(path);
@@ -91,7 +91,7 @@ bool cli_kept_new(char out[CLI_KEPT_PATH]) {
 
 bool cli_kept_last(char out[CLI_KEPT_PATH]) {
     kept *list;
-    bool found = find(&list) > 0 && path_of(list[0].name, out);
+    bool found = list_kept(&list) > 0 && path_of(list[0].name, out);
     free(list);
     return found;
 }

@@ -159,8 +159,8 @@ static typed split(const char *word) {
 
 /* Parses one option. source: the name as typed. inline_value: the value in the same word; NULL: it
  * is the next word. alias: the row of the typed name, or NULL. */
-static cli_parse take(parser *p, size_t index, const char *source, const char *inline_value,
-                      const cli_alias *alias) {
+static cli_parse parse_option(parser *p, size_t index, const char *source, const char *inline_value,
+                              const cli_alias *alias) {
     char room[32];
     const cli_option *option = cli_option_at(p->verb, index, NULL);
     if (is_help(option) && !inline_value) return CLI_PARSED_HELP;
@@ -211,9 +211,10 @@ static cli_parse parse_long(parser *p, const char *word) {
     const char *name = t.word + 2;
     const cli_alias *alias = cli_alias_find(t.word);
     size_t index;
-    if (cli_option_find(p->verb, name, &index)) return take(p, index, t.word, t.value, NULL);
+    if (cli_option_find(p->verb, name, &index))
+        return parse_option(p, index, t.word, t.value, NULL);
     if (alias && cli_option_find(p->verb, alias->option, &index))
-        return take(p, index, t.word, t.value, alias);
+        return parse_option(p, index, t.word, t.value, alias);
     if (!t.value && strncmp(name, "no-", 3) == 0 && cli_option_find(p->verb, name + 3, &index)) {
         const cli_option *option = cli_option_at(p->verb, index, NULL);
         if (!cli_option_takes_value(option) && !is_help(option)) {
@@ -231,13 +232,13 @@ static cli_parse parse_short(parser *p, const char *word) {
     const cli_alias *alias = cli_alias_find(t.word);
     size_t index;
     if (alias && cli_option_find(p->verb, alias->option, &index))
-        return take(p, index, t.word, t.value, alias);
+        return parse_option(p, index, t.word, t.value, alias);
     bool is_letter = !t.word[2];
     bool other = alias || cli_other_find(t.word) || cli_option_find(p->verb, t.word + 1, NULL);
     if ((is_letter || !other) && has_letter(p->verb, word, &index))
-        return take(p, index, letter, word[2] ? word + 2 : NULL, NULL);
+        return parse_option(p, index, letter, word[2] ? word + 2 : NULL, NULL);
     if (is_letter && t.value && has_letter(p->verb, t.word, &index)) /* -n=3 */
-        return take(p, index, letter, t.value, NULL);
+        return parse_option(p, index, letter, t.value, NULL);
     return take_other(p, &t);
 }
 

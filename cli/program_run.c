@@ -69,7 +69,8 @@ static int print_report(mica_executable *executable) {
 }
 
 /* What `in` needs is open. */
-static int run(const cli_program_values *values, cli_program_inputs *in, mica_device *device) {
+static int run_program(const cli_program_values *values, cli_program_inputs *in,
+                       mica_device *device) {
     int code = cli_program_read(in, &values->param, true);
     if (code == CLI_DONE) code = cli_program_read(in, &values->input, false);
     if (code == CLI_DONE) code = cli_program_check(in);
@@ -101,7 +102,7 @@ int cli_program_run(const cli_program_values *values, mica_device *device, mica_
         mica_scope_set_cancel(in.scope, cancel);
         cli_interrupt_watch_task(cancel);
     }
-    int code = status == MICA_OK ? run(values, &in, device) : cli_fail_status(status);
+    int code = status == MICA_OK ? run_program(values, &in, device) : cli_fail_status(status);
     cli_interrupt_watch_task(NULL);
     mica_executable_close(&in.executable);
     mica_scope_close(&in.scope);

@@ -81,7 +81,7 @@ static int fail_name(const mica_program *program, const char *word) {
     return CLI_FAILED;
 }
 
-static int take(cli_program_inputs *in, size_t i, const char *word) {
+static int take_input(cli_program_inputs *in, size_t i, const char *word) {
     if (in->from[i])
         return cli_fail("%s is given twice: by %s and %s", cli_program_param(in->program, i).name,
                         in->from[i], word);
@@ -113,7 +113,7 @@ static int give(cli_program_inputs *in, size_t i, const mica_array_file *file, s
                 const char *word, bool set) {
     mica_port port = cli_program_param(in->program, i);
     int code = check_shape(&port, file, k);
-    if (code == CLI_DONE) code = take(in, i, word);
+    if (code == CLI_DONE) code = take_input(in, i, word);
     if (code != CLI_DONE) return code;
     mica_array x = mica_array_file_load(file, k, in->scope);
     if (!mica_valid(x)) return cli_fail_status(mica_scope_status(in->scope));
@@ -188,7 +188,7 @@ static int read_value(cli_program_inputs *in, size_t i, const char *word, const 
     char *end = NULL;
     double number = strtod(value, &end);
     if (!*value || *end || access(value, F_OK) == 0) return read_named(in, i, word, value, set);
-    int code = take(in, i, word);
+    int code = take_input(in, i, word);
     if (code != CLI_DONE) return code;
     mica_port port = cli_program_param(in->program, i);
     for (int k = 0; port.symbols && k < port.ndim; k++)

@@ -67,8 +67,8 @@ static int check_file(const cli_source *source, origin *from) {
 }
 
 /* Finds the model's word and where the text is. */
-static int find(const char *verb_name, const cli_source *source, char **args, int count,
-                const char **model_word, origin *from) {
+static int find_prompt(const char *verb_name, const cli_source *source, char **args, int count,
+                       const char **model_word, origin *from) {
     enum { MAX_WORDS = 3 };
     char *words[MAX_WORDS];
     const char *option = source->prompt ? source->prompt : source->joins ? NULL : source->file;
@@ -113,7 +113,7 @@ int cli_prompt_read(const char *verb_name, const cli_source *source, char **args
                     const char **model_word, cli_text *out) {
     origin from;
     cli_text part = {0};
-    int code = find(verb_name, source, args, count, model_word, &from);
+    int code = find_prompt(verb_name, source, args, count, model_word, &from);
     if (code != CLI_DONE) return code;
     bool alone = !from.word && !from.file, file_is_stdin = from.file && strcmp(from.file, "-") == 0;
     if (alone && !from.dash && source->may_be_missing) return CLI_DONE;

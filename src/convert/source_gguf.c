@@ -419,7 +419,7 @@ typedef struct taking {
     int64_t runs;
 } taking;
 
-static mica_array take(mica_scope *s, mica_array x, void *user) {
+static mica_array take_places(mica_scope *s, mica_array x, void *user) {
     const taking *t = user;
     if (!t->runs) return mica_take(s, x, t->at, t->axis);
     const int64_t shape[] = {mica_array_dim(x, 0), mica_array_dim(x, 1)};
@@ -475,7 +475,7 @@ static mica_status take_rows(const source_file *f, const origin *o, mica_scope *
         return MICA_OK;
     }
     t.at = owned(s, rows, MICA_I32, &n, 1);
-    each(s, value, take, &t);
+    each(s, value, take_places, &t);
     return mica_scope_status(s);
 }
 
@@ -499,7 +499,7 @@ static mica_status take_columns(const source_file *f, const origin *o, mica_scop
         back[places[i]] = (int32_t)i;
     mc_free(places);
     taking t = {owned(s, back, MICA_I32, &n, 1), 1, n};
-    each(s, value, take, &t);
+    each(s, value, take_places, &t);
     return mica_scope_status(s);
 }
 

@@ -301,7 +301,7 @@ static void pack(work *w) {
             w->filters[t * w->n + c] = w->w[c * w->taps + t];
 }
 
-static mica_status run(work *w) {
+static mica_status run_matmul(work *w) {
     const mc_call *call = w->call;
     int threads = mc_cpu_of(call)->threads;
     int64_t groups = w->depthwise ? 1 : w->groups;
@@ -347,7 +347,7 @@ mica_status mc_eval_integer_matmul(const mc_call *call) {
     at.y_stride = at.n;
     at.x_group = at.rows * at.k;
     at.y_group = at.rows * at.n;
-    return run(&at);
+    return run_matmul(&at);
 }
 
 mica_status mc_eval_integer_conv(const mc_call *call) {
@@ -371,5 +371,5 @@ mica_status mc_eval_integer_conv(const mc_call *call) {
     w.few = !w.depthwise && w.windows.whole && w.rows <= FEW_ROWS;
     w.few = w.few || w.each == 0; /* sums of nothing, however many elements the kernel has */
     w.gathers = !w.depthwise && !w.few && w.taps > 1 && w.each < GATHER_BELOW;
-    return run(&w);
+    return run_matmul(&w);
 }

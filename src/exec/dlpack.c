@@ -185,7 +185,7 @@ static mica_status check_tensor(const tensor *t, mica_dtype *dtype) {
     return MICA_OK;
 }
 
-static mica_array take(mica_scope *s, const tensor *t, mica_release release, void *user) {
+static mica_array take_tensor(mica_scope *s, const tensor *t, mica_release release, void *user) {
     mica_dtype dtype = MICA_F32;
     mica_status status = check_tensor(t, &dtype);
     if (status != MICA_OK) {
@@ -207,10 +207,10 @@ mica_array mica_from_dlpack(mica_scope *s, void *given, bool with_version) {
         return mc_scope_fail(s, MICA_EINVAL, "from_dlpack: %s is NULL", s ? "tensor" : "the scope");
     if (!with_version) {
         unversioned *u = given;
-        return take(s, &u->tensor, return_unversioned, u);
+        return take_tensor(s, &u->tensor, return_unversioned, u);
     }
     versioned *v = given;
-    if (v->version.major == MAJOR) return take(s, &v->tensor, return_versioned, v);
+    if (v->version.major == MAJOR) return take_tensor(s, &v->tensor, return_versioned, v);
     mica_array failed = mc_scope_fail(s, MICA_EUNSUPPORTED,
                                       "from_dlpack: the tensor is of version %u.%u, mica knows 1",
                                       (unsigned)v->version.major, (unsigned)v->version.minor);

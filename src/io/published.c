@@ -131,8 +131,8 @@ typedef struct seeing {
 } seeing;
 
 /* The tensor "stem" "ending"; NULL: there is none. */
-static const mc_weight_tensor *find(const mc_buffer *tensors, const mc_map *by_name, mc_str stem,
-                                    const char *ending) {
+static const mc_weight_tensor *find_tensor(const mc_buffer *tensors, const mc_map *by_name,
+                                           mc_str stem, const char *ending) {
     char name[NAME_BYTES];
     uint64_t i;
     if (!ending || stem.len + strlen(ending) >= sizeof name) return NULL;
@@ -150,8 +150,8 @@ static const mc_weight_tensor *scales_of(const mc_buffer *tensors, const mc_map 
     if (!mc_published_is_kind(t, kind->dtype) || !mc_str_ends(stem, mc_str_of(kind->codes)))
         return NULL;
     stem.len -= strlen(kind->codes);
-    scales = find(tensors, by_name, stem, kind->scales[0]);
-    if (!scales) scales = find(tensors, by_name, stem, kind->scales[1]);
+    scales = find_tensor(tensors, by_name, stem, kind->scales[0]);
+    if (!scales) scales = find_tensor(tensors, by_name, stem, kind->scales[1]);
     if (!scales || scales == t) return NULL;
     if (kind->scales_dtype)
         return mc_published_is_kind(scales, kind->scales_dtype) ||
@@ -192,7 +192,7 @@ static mica_status take_parts(seeing *s, mc_published *m, const mc_weight_tensor
     MC_TRY(take_part(s, m, MC_PART_CODES, codes));
     MC_TRY(take_part(s, m, MC_PART_SCALES, scales));
     for (int i = MC_PART_ZEROS; i < MC_PARTS; i++)
-        MC_TRY(take_part(s, m, i, find(s->tensors, s->by_name, stem, m->kind->parts[i])));
+        MC_TRY(take_part(s, m, i, find_tensor(s->tensors, s->by_name, stem, m->kind->parts[i])));
     if (mc_str_ends(stem, ending)) stem.len -= ending.len;
     m->module = mc_arena_strndup(s->arena, stem.ptr, stem.len);
     return m->module ? MICA_OK : mc_fail_nomem(codes->file);

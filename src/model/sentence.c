@@ -9,7 +9,7 @@ mica_status mc_sentence_check(const mc_sentence *sentence) {
     return sentence->status == MICA_OK ? MICA_OK : mc_fail(sentence->status, "%s", sentence->error);
 }
 
-mica_array mc_sentence_activate(mica_scope *s, mc_sentence_activation activation, mica_array x) {
+static mica_array activate(mica_scope *s, mc_sentence_activation activation, mica_array x) {
     switch (activation) {
     case MC_SENTENCE_TANH:
         return mica_tanh(s, x);
@@ -36,13 +36,13 @@ mica_array mc_sentence_project(mica_scope *s, const mc_sentence *sentence, mica_
     for (size_t i = 0; i < sentence->n_dense; i++) {
         const mc_sentence_dense *dense = &sentence->dense[i];
         if (dense->normalise) x = normalise(s, x);
-        x = mc_sentence_activate(s, dense->activation, mc_linear_apply(s, &dense->linear, x));
+        x = activate(s, dense->activation, mc_linear_apply(s, &dense->linear, x));
     }
     return x;
 }
 
 mica_array mc_ranker_apply(mica_scope *s, const mc_ranker *ranker, mica_array x) {
-    x = mc_sentence_activate(s, ranker->activation, mc_linear_apply(s, &ranker->dense, x));
+    x = activate(s, ranker->activation, mc_linear_apply(s, &ranker->dense, x));
     if (mica_valid(ranker->norm))
         x = mica_layer_norm(s, x, ranker->norm, ranker->norm_bias, (float)ranker->norm_eps);
     return mc_linear_apply(s, &ranker->out, x);

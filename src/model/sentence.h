@@ -75,9 +75,6 @@ typedef struct mc_ranker_names {
  * tells, `dense`. */
 const mc_ranker_names *mc_ranker_names_at(size_t i);
 
-/* x [..., n], as activated. */
-mica_array mc_sentence_activate(mica_scope *s, mc_sentence_activation activation, mica_array x);
-
 /* Vectors [B, hidden] f32, pooled, through the dense modules. */
 mica_array mc_sentence_project(mica_scope *s, const mc_sentence *sentence, mica_array x);
 

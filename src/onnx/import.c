@@ -60,7 +60,8 @@ const char *mica_onnx_op_name(size_t i) {
     return i < OP_COUNT ? ops[i].name : NULL;
 }
 
-const mc_onnx_op *mc_onnx_find_op(const char *name, const char *domain) {
+/* NULL: there is none. */
+static const mc_onnx_op *find_op(const char *name, const char *domain) {
     if (mc_onnx_is_own(domain)) domain = "";
     for (size_t d = 0; name && d < sizeof domains / sizeof domains[0]; d++)
         for (size_t i = 0; strcmp(domains[d].domain, domain) == 0 && i < domains[d].count; i++)
@@ -485,7 +486,7 @@ static mica_status build_within(mc_onnx_node *n, const mc_onnx_op *op) {
 /* Builds a node. Where mica lacks something for it, this is noted, and its results are missing. */
 static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
                              const mc_onnx_proto_node *proto, const char *name) {
-    const mc_onnx_op *op = mc_onnx_find_op(proto->op_type, proto->domain);
+    const mc_onnx_op *op = find_op(proto->op_type, proto->domain);
     mc_onnx_node n = {.import = import,
                       .names = names,
                       .proto = proto,

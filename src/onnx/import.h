@@ -153,9 +153,6 @@ typedef struct mc_onnx_op {
     mc_onnx_build build;
 } mc_onnx_op;
 
-/* Finds an operator; NULL: there is none. */
-const mc_onnx_op *mc_onnx_find_op(const char *name, const char *domain);
-
 /* The version of a domain's operators. */
 int64_t mc_onnx_version(const mc_onnx_model *model, const char *domain);
 
@@ -350,8 +347,6 @@ mica_status mc_onnx_give_last(mc_onnx_node *n, size_t i, mica_array last);
 /* x with lengths [ndim of x] where its own are other expressions and may be equal, as n and
  * 2 (n / 2) for even n; they must be then. Those of the axis `but` (-1: none) may differ. */
 mica_array mc_onnx_fit(mica_scope *s, mica_array x, const int64_t *shape, int ndim, int but);
-/* The same with the lengths of `like`, counted from the last axis, but for those of one element. */
-mica_array mc_onnx_align(mica_scope *s, mica_array x, mica_array like);
 
 /* An array [N, C, ...] with the channels last. */
 mica_array mc_onnx_to_last(mica_scope *s, mica_array x);

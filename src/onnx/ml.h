@@ -10,7 +10,6 @@ mica_status mc_onnx_rows(mc_onnx_node *n, mica_array *x);
 /* f32 [N, E] by the attribute post_transform. */
 mica_status mc_onnx_post(mc_onnx_node *n, mica_array scores, mica_array *y);
 mica_status mc_onnx_post_by(mc_onnx_node *n, mc_str how, mica_array scores, mica_array *y);
-bool mc_onnx_is_logistic(const mc_onnx_node *n);
 
 /* The labels of classes, i64. errors  MICA_EUNSUPPORTED they are texts */
 mica_status mc_onnx_labels(mc_onnx_node *n, const char *ints, const int64_t **labels,

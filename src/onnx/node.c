@@ -293,7 +293,8 @@ mica_array mc_onnx_fit(mica_scope *s, mica_array x, const int64_t *shape, int nd
     return changed ? mica_reshape(s, x, fit, ndim) : x;
 }
 
-mica_array mc_onnx_align(mica_scope *s, mica_array x, mica_array like) {
+/* mc_onnx_fit with the lengths of `like`, counted from the last axis, but for those of one element. */
+static mica_array align(mica_scope *s, mica_array x, mica_array like) {
     int64_t shape[MICA_MAX_NDIM];
     int ndim = mica_array_ndim(x), other = mica_array_ndim(like);
     for (int k = 0; k < ndim; k++) {
@@ -346,10 +347,10 @@ mica_status mc_onnx_map2(mc_onnx_node *n, mc_onnx_binary f) {
     int ndim = mica_array_ndim(n->in[0].x), other = mica_array_ndim(n->in[1].x);
     bool last = (n->in[0].last.scope && ndim >= other) || (n->in[1].last.scope && other >= ndim);
     if (!last) {
-        mica_array y = mc_onnx_align(n->s, n->in[1].x, n->in[0].x);
+        mica_array y = align(n->s, n->in[1].x, n->in[0].x);
         return mc_onnx_give(n, 0, f(n->s, n->in[0].x, y));
     }
     if (other > ndim) ndim = other;
     mica_array a = spread_last(n, 0, ndim), b = spread_last(n, 1, ndim);
-    return mc_onnx_give_last(n, 0, f(n->s, a, mc_onnx_align(n->s, b, a)));
+    return mc_onnx_give_last(n, 0, f(n->s, a, align(n->s, b, a)));
 }

@@ -51,7 +51,7 @@ mica_status mc_onnx_rows(mc_onnx_node *n, mica_array *x) {
     return mc_onnx_need_number("its number of features", mica_array_dim(*x, 1));
 }
 
-bool mc_onnx_is_logistic(const mc_onnx_node *n) {
+static bool is_logistic(const mc_onnx_node *n) {
     return mc_str_is(mc_onnx_text(n, "post_transform", "NONE"), "LOGISTIC");
 }
 
@@ -106,7 +106,7 @@ mica_status mc_onnx_give_binary(mc_onnx_node *n, const int64_t *labels, mica_arr
     mica_array other =
         positive ? mica_subtract(s, mc_onnx_f32(n, 1), score) : mica_negative(s, score);
     mica_array scores = mica_concatenate(s, (mica_array[]){other, score}, 2, 1);
-    if (!positive && mc_onnx_is_logistic(n)) scores = mica_sigmoid(s, scores);
+    if (!positive && is_logistic(n)) scores = mica_sigmoid(s, scores);
     MC_TRY(mc_onnx_give(n, 1, scores));
     return mc_onnx_give_labels(n, labels, 2, mica_astype(s, is_second, MICA_I64));
 }

@@ -1,8 +1,6 @@
 /* Control flow: shape rules, and how functions become subgraphs. */
 #include <mica/control.h>
 
-#include "op/control.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +8,15 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/options.h"
+#include "graph/subgraph.h"
 #include "op/build.h"
+
+/* The value of an attribute that is a subgraph. */
+static mc_graph_ref ref_of(const mc_subgraph *g) {
+    mc_graph_ref ref = {.word = 0};
+    ref.graph = g;
+    return ref;
+}
 
 /* ---- shape rules ---- */
 
@@ -430,7 +436,7 @@ static mica_status build_if(building *b, mica_array pred, const mica_compile_fn 
     for (size_t i = 0; i < 2; i++)
         MC_TRY(record(b, i, fns[i], user, layouts, n_args, n_results));
     MC_TRY(make_graphs(b, 2));
-    const mc_attr_if attr = {mc_graph_ref_of(b->graphs[0]), mc_graph_ref_of(b->graphs[1])};
+    const mc_attr_if attr = {ref_of(b->graphs[0]), ref_of(b->graphs[1])};
     const operands in[] = {{&pred, 1}, {own, n_args}, {b->captures, b->n_captures}};
     return record_node(b->s, MC_OP_IF, &attr, in, 3, results);
 }
@@ -499,8 +505,7 @@ static mica_status build_while(building *b, const mica_compile_fn fns[2], void *
     MC_TRY(record(b, 0, fns[0], user, layouts, n, 1));
     MC_TRY(record(b, 1, fns[1], user, layouts, n, n));
     MC_TRY(make_graphs(b, 2));
-    const mc_attr_while attr = {mc_graph_ref_of(b->graphs[0]), mc_graph_ref_of(b->graphs[1]),
-                                max_rounds};
+    const mc_attr_while attr = {ref_of(b->graphs[0]), ref_of(b->graphs[1]), max_rounds};
     const operands in[] = {{own, n}, {b->captures, b->n_captures}};
     MC_TRY(record_node(b->s, MC_OP_WHILE, &attr, in, 2, all));
     memcpy(results, all, n * sizeof *results);
@@ -567,7 +572,7 @@ static mica_status build_scan(building *b, mica_compile_fn body, void *user, con
                          i < in->n_carried ? &layouts[i] : &rows[i - in->n_carried], &params[i]);
     MC_TRY(record(b, 0, body, user, params, n, n_results));
     MC_TRY(make_graphs(b, 1));
-    attr.body = mc_graph_ref_of(b->graphs[0]);
+    attr.body = ref_of(b->graphs[0]);
     const operands lists[] = {{init, in->n_carried}, {xs, in->n_xs}, {b->captures, b->n_captures}};
     MC_TRY(record_node(b->s, MC_OP_SCAN, &attr, lists, 3, results));
     for (size_t i = 0; i < n_results; i++)

@@ -5,12 +5,11 @@
  * node are taken from around these functions, as any function of control flow may. */
 #include <mica/control.h>
 
-#include "op/control.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "graph/subgraph.h"
 #include "op/build.h"
 #include "op/gradient.h"
 

@@ -184,7 +184,7 @@ static void pool(const encoding *e, const mc_encode_text *t, const float *states
     }
 }
 
-static mica_status take(const encoding *e, const float *row, float *result) {
+static mica_status take_vector(const encoding *e, const float *row, float *result) {
     for (size_t j = 0; j < e->width; j++)
         if (!isfinite(row[j])) return mc_task_broken("a hidden state");
     memcpy(result, row, e->width * sizeof *result);
@@ -234,8 +234,8 @@ static mica_status encode_group(encoding *e) {
     for (size_t i = 0; i < p->count; i++) {
         mica_status own = status;
         if (own == MICA_OK)
-            own = take(e, MC_BUFFER_AT(&e->states, float) + i * e->width,
-                       e->results + p->rows[i] * e->width);
+            own = take_vector(e, MC_BUFFER_AT(&e->states, float) + i * e->width,
+                              e->results + p->rows[i] * e->width);
         MC_TRY(end_text(e, p->rows[i], own));
     }
     return MICA_OK;
