@@ -1,5 +1,5 @@
 /* A family with a recurrent mixer, which carries an array of one size from token to token:
- * h = h sigmoid(decay) + in x, out h. Every other layer has attention. */
+ * h = h sigmoid(decay) + in x, out h. Every other layer has attention, and all have experts. */
 #include "model/own_family.h"
 
 #include "model/pass.h"
@@ -68,6 +68,10 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
     b->carried[0] = (mc_carried){MICA_F32, 1, {spec->intermediate}};
     for (int i = 0; i < spec->n_layers; i += 2)
         spec->layers[i].blocks[0] = (uint8_t)block;
+    int experts = mc_spec_add(spec, &mc_block_experts);
+    spec->blocks[experts].experts = (mc_experts_spec){
+        .count = 4, .picks = 2, .width = spec->intermediate, .renormalised = 1, .factor = 1};
+    mc_family_all_sparse(spec, experts);
     return MICA_OK;
 }
 
@@ -133,7 +137,9 @@ static void test_inspect(void **state) {
 static void test_weights(void **state) {
     (void)state;
     own_check_quantised(folder, "layers.2.mixer.out_proj", NULL);
+    own_check_quantised(folder, "layers.1.mlp.switch_mlp.up_proj", NULL);
     own_check_tuned(folder, "layers.0.mixer.in_proj");
+    own_check_tuned(folder, "layers.2.mlp.switch_mlp.down_proj");
 }
 
 int main(void) {
