@@ -293,7 +293,7 @@ mica_array mc_onnx_fit(mica_scope *s, mica_array x, const int64_t *shape, int nd
     return changed ? mica_reshape(s, x, fit, ndim) : x;
 }
 
-/* mc_onnx_fit with the lengths of `like`, counted from the last axis, but for those of one element. */
+/* mc_onnx_fit with the lengths of `like`, from the last axis on, but for those of one element. */
 static mica_array align(mica_scope *s, mica_array x, mica_array like) {
     int64_t shape[MICA_MAX_NDIM];
     int ndim = mica_array_ndim(x), other = mica_array_ndim(like);

@@ -109,7 +109,7 @@ bool mc_completion_start(mc_completion *job, const mica_generate_options *option
  */
 bool mc_completion_note(mc_completion *job, mica_status status);
 
-/* Sends the whole answer, which is in http->out, or why there is none; `written`: it is all there. */
+/* Sends the answer that is in http->out, or why there is none. written: all of it is there. */
 void mc_completion_reply(mc_completion *job, bool written);
 
 /* Begins to stream what ops write: to be called once mc_completion_start has returned true. */
