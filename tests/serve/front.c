@@ -332,13 +332,26 @@ static void test_packed(void **state) {
 
 static void test_roles(void **state) {
     (void)state;
-    client_refused(shared.server, "/v1/chat/completions",
-                   "{\"messages\": [{\"role\": \"wizard\", \"content\": \"a\"}]}", 400,
-                   "invalid_value", "messages");
-    answer a = client_ask(shared.server, "POST", "/v1/chat/completions",
-                          "{\"messages\": [{\"role\": \"wizard\", \"content\": \"a\"}]}");
-    assert_non_null(strstr(a.body, "messages[0].role: \\\"wizard\\\" is no role"));
-    answer_free(&a);
+    static const struct {
+        const char *path, *more, *list;
+    } apis[] = {
+        {"/v1/chat/completions", "", "messages"},
+        {"/api/chat", "", "messages"},
+        {"/v1/messages", "\"max_tokens\": 2, ", "messages"},
+        {"/v1/responses", "", "input"},
+    };
+    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
+        char *body = test_format("{\"model\": \"default\", %s\"%s\": [{\"role\": \"wizard\", "
+                                 "\"content\": \"a\"}]}",
+                                 apis[i].more, apis[i].list);
+        char *want = test_format("%s[0].role: \\\"wizard\\\" is no role", apis[i].list);
+        answer a = client_ask(shared.server, "POST", apis[i].path, body);
+        assert_int_equal(a.status, 400);
+        if (!strstr(a.body, want)) fail_msg("%s: %s", apis[i].path, a.body);
+        answer_free(&a);
+        free(want);
+        free(body);
+    }
 }
 
 int main(void) {

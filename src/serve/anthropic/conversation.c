@@ -272,7 +272,7 @@ static bool read_message(writer *w, size_t number, mc_json message) {
         begin_message(w, roles[i].role);
         return read_content(w, place, content, roles[i].read);
     }
-    return refuse(w, "invalid_value", "want a role of user, assistant or system");
+    return mc_failure_role(w->failure, w->place, w->place, role, "user, assistant or system");
 }
 
 static bool read_all(writer *w, mc_json system, mc_json messages) {

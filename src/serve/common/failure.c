@@ -30,6 +30,13 @@ bool mc_failure_set(mc_failure *failure, int status, const char *code, const cha
     return false;
 }
 
+bool mc_failure_role(mc_failure *failure, const char *param, const char *place, mc_str role,
+                     const char *wanted) {
+    return mc_failure_set(failure, 400, "invalid_value", param,
+                          "%s.role: \"%.*s\" is no role: want %s", place,
+                          role.len < 40 ? (int)role.len : 40, role.ptr, wanted);
+}
+
 /* An error's text without the folder of the file that it begins with: where models lie is nothing
  * that clients need to know. Places in a schema, "/properties/a", have no ending and stay. */
 static const char *without_folder(const char *text) {

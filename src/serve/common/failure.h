@@ -27,6 +27,11 @@ typedef struct mc_failure {
 bool mc_failure_set(mc_failure *failure, int status, const char *code, const char *param,
                     const char *fmt, ...) MC_PRINTF(5, 6);
 
+/* Sets it to a 400: the role of the message at `place` is none of those that are wanted. Returns
+ * false. */
+bool mc_failure_role(mc_failure *failure, const char *param, const char *place, mc_str role,
+                     const char *wanted);
+
 /* Sets it from a failed call: the HTTP status that stands for it, and the thread's error text.
  * Returns false. */
 bool mc_failure_of(mc_failure *failure, mica_status status, const char *param);

@@ -156,11 +156,10 @@ static bool check_roles(mc_exchange *http, const mica_model *model, const mc_cha
         if (!mc_json_get_str(mc_json_find(it.value, "role"), &role) ||
             is_role(role, mc_model_template(model)))
             continue;
-        int n = role.len < 40 ? (int)role.len : 40;
-        mc_failure_set(&http->failure, 400, "invalid_value", chat->field ? chat->field : "messages",
-                       "messages[%zu].role: \"%.*s\" is no role: want system, user, assistant or "
-                       "tool",
-                       i, n, role.ptr);
+        char place[40];
+        snprintf(place, sizeof place, "messages[%zu]", i);
+        mc_failure_role(&http->failure, chat->field ? chat->field : "messages", place, role,
+                        "system, user, assistant or tool");
     }
     mc_json_close(&doc);
     return !http->failure.status;

@@ -170,8 +170,12 @@ static bool read_message(reader *r, mc_json item) {
     const char *known = NULL;
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (mc_str_is(role, roles[i])) known = roles[i];
-    if (!known)
-        return refuse(r, "invalid_value", ".role: want user, assistant, system or developer");
+    if (!known) {
+        char place[40];
+        snprintf(place, sizeof place, "input[%zu]", r->index);
+        return mc_failure_role(r->failure, "input", place, role,
+                               "user, assistant, system or developer");
+    }
     mc_buffer text = {0};
     bool done = end_turn(r) && add_content(r, content, "content", "input_text", &text);
     if (done && !add_text(r->messages, known, (mc_str){text.data, text.len})) done = no_memory(r);
