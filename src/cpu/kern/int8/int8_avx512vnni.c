@@ -53,7 +53,7 @@ MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool w
                            int64_t g, __m512 sum) {
     const int span = unit_codes(f, group) / group;
     __m512i dot[RUN][4];
-    stages_work(kind, s, units * span);
+    if (whole) stages_work(kind, s, units * span); /* else stages_next does what is left */
     dot_units(f, group, units, whole, s->w, row, x, g * group, dot);
     for (int i = 0; i < units * span && (whole || g + i < s->groups); i++)
         sum = add_group(sum, dot[i / span][i % span], st->scales[staged + i],
@@ -71,7 +71,7 @@ MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w,
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum = _mm512_setzero_ps();
         for (int64_t g = 0; g < scales.groups; g += STAGE) {
-            const stage *st = stages_next(kind, &scales);
+            const stage *st = stages_next(&scales);
             int64_t count = staged_from(g, scales.groups), at = 0;
             for (; crowded && at + RUN * span <= count; at += RUN * span)
                 sum = add_units(f, kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
@@ -84,11 +84,30 @@ MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w,
     }
 }
 
-/* ---- a few rows of x ---- */
+/* Scales of 16 bits are brought into lanes by code of their own; f32, which are rare, share it. */
+EACH_ONE(NIBBLES, BF16_SCALES)
+EACH_ONE(NIBBLES, F16_SCALES)
+EACH_ONE(NIBBLES, ANY_SCALES)
+EACH_ONE(BYTES, BF16_SCALES)
+EACH_ONE(BYTES, F16_SCALES)
+EACH_ONE(BYTES, ANY_SCALES)
+ONE(E2M1, E8M0_SCALES, 32)
 
-static const stage *stages_next_any(stages *s) {
-    return stages_next(ANY_SCALES, s);
+#define KINDS_OF(form)                                                                      \
+    {                                                                                       \
+        [BF16_SCALES] = ONE_OF(form, BF16_SCALES), [F16_SCALES] = ONE_OF(form, F16_SCALES), \
+        [F32_SCALES] = ONE_OF(form, ANY_SCALES)                                             \
+    }
+
+static one_fn one_of(const mk_qrows *w) {
+    static const one_fn fns[BITS][ANY_SCALES][3] = {
+        [NIBBLES] = KINDS_OF(NIBBLES),
+        [BYTES] = KINDS_OF(BYTES),
+        [E2M1] = {[E8M0_SCALES] = {one_E2M1_E8M0_SCALES_32}}};
+    return has_one(w) ? fns[form_of(w)][scale_kind_of(w)][w->group / 64] : NULL;
 }
+
+/* ---- a few rows of x ---- */
 
 #define STREAMED 8 /* rows of x that share what is transposed */
 
@@ -170,7 +189,7 @@ MK_INLINE void few_matmul(form f, int bits, int m, const mk_qrows *w, int64_t n,
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
             __m512i dot[STREAMED][CHAINS];
-            if (g % STAGE == 0) st = stages_next_any(&scales);
+            if (g % STAGE == 0) st = stages_next(&scales);
             clear_dots(m, dot);
             if (!ahead || g > 0) columns_copy(&codes, codes.at - early, early, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {

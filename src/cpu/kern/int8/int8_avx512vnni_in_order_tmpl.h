@@ -180,8 +180,11 @@ MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
     }
 }
 
-MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+/* The kind of the scales is asked where they are staged: the rest is the same for all. */
+MK_INLINE void one_matmul(form f, scale_kind any, int group, const mk_qrows *w, int64_t n,
                           const mk_xrows *x, float *y) {
+    (void)any;
+    const scale_kind kind = scale_kind_of(w);
     const int size = kind == E8M0_SCALES ? 1 : kind == F32_SCALES ? 4 : 2;
     __m512i laid[MAX_CODES / 64];
     block blocks[2], *next = &blocks[0], *read = NULL;
@@ -217,10 +220,18 @@ MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w,
     }
 }
 
-/* one_of, or NULL for rows that are too long or too short. */
+EACH_ONE(NIBBLES, ANY_SCALES)
+EACH_ONE(BYTES, ANY_SCALES)
+ONE(E2M1, ANY_SCALES, 32)
+
+/* NULL for rows that are too long or too short, too. */
 static one_fn in_order_of(const mk_qrows *w) {
+    static const one_fn fns[BITS][3] = {[NIBBLES] = ONE_OF(NIBBLES, ANY_SCALES),
+                                        [BYTES] = ONE_OF(BYTES, ANY_SCALES),
+                                        [E2M1] = {one_E2M1_ANY_SCALES_32}};
     bool fits = w->k <= MAX_CODES && w->k / w->group <= MAX_STAGES * STAGE;
-    return fits && w->k * w->bits / 8 > SHORT_ROW ? one_of(w) : NULL;
+    fits = fits && w->k * w->bits / 8 > SHORT_ROW;
+    return fits && has_one(w) ? fns[form_of(w)][w->group / 64] : NULL;
 }
 
 #endif

@@ -5,7 +5,7 @@
  * which several rows of x share. Only so with codes of 4 bits and of 8: others are always turned
  * over, and so are the last rows of weights that are fewer than 16.
  *
- * What includes this defines one_matmul. */
+ * What includes this defines one_matmul, and instantiates it. */
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
 #define CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
 
@@ -88,29 +88,12 @@ typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y
         one_matmul(form, kind, group, w, n, x, y);                                             \
     }
 #define EACH_ONE(form, kind) ONE(form, kind, 32) ONE(form, kind, 64) ONE(form, kind, 128)
-EACH_ONE(NIBBLES, BF16_SCALES)
-EACH_ONE(NIBBLES, F16_SCALES)
-EACH_ONE(NIBBLES, F32_SCALES)
-EACH_ONE(BYTES, BF16_SCALES)
-EACH_ONE(BYTES, F16_SCALES)
-EACH_ONE(BYTES, F32_SCALES)
-ONE(E2M1, E8M0_SCALES, 32)
-
 #define ONE_OF(form, kind) \
-    [form][kind] = {one_##form##_##kind##_32, one_##form##_##kind##_64, one_##form##_##kind##_128}
+    { one_##form##_##kind##_32, one_##form##_##kind##_64, one_##form##_##kind##_128 }
 
-/* Groups of 16 and other widths have none (NULL): they are transposed. */
-static one_fn one_of(const mk_qrows *w) {
-    static const one_fn fns[BITS][ANY_SCALES][3] = {
-        ONE_OF(NIBBLES, BF16_SCALES),
-        ONE_OF(NIBBLES, F16_SCALES),
-        ONE_OF(NIBBLES, F32_SCALES),
-        ONE_OF(BYTES, BF16_SCALES),
-        ONE_OF(BYTES, F16_SCALES),
-        ONE_OF(BYTES, F32_SCALES),
-        [E2M1][E8M0_SCALES] = {one_E2M1_E8M0_SCALES_32}};
-    form f = form_of(w);
-    return f == BITS || w->group < 32 ? NULL : fns[f][scale_kind_of(w)][w->group / 64];
+/* Groups of 16 and other widths have none: they are transposed. */
+static inline bool has_one(const mk_qrows *w) {
+    return form_of(w) != BITS && w->group >= 32;
 }
 
 /* Weights in the order in which they lie, lines asked for once or twice; NULL for rows that are too

@@ -119,7 +119,7 @@ MK_INLINE void quarters_matmul(form f, level into, scale_kind kind, int group, c
         for (int64_t g = 0; g < groups; g++) {
             __m512i first[MAX_TOGETHER]; /* the sums of a group's first unit, where it has two */
             if (g % STAGE == 0)
-                st = stages_next(kind, &scales);
+                st = stages_next(&scales);
             else if (g % 2 == 1)
                 stages_work(kind, &scales, 2);
 #pragma GCC unroll 2

@@ -38,15 +38,16 @@ MK_INLINE void stages_part(scale_kind kind, stages *s) {
         stage_part(kind, s->w, s->next, s->first, count, true, part, &s->on, st);
 }
 
-/* To the groups after those in use, or at first to the first. */
-MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
-    if (kind == ANY_SCALES && s->part == 0) { /* nothing has been done: by one call */
+/* To the groups after those in use, or at first to the first. What is left of them is done by code
+ * that all kinds share. */
+static const stage *stages_next(stages *s) {
+    if (s->part == 0) { /* nothing has been done: by one call */
         int64_t count = staged_from(s->first, s->groups);
         fill_stage(s->w, s->next, s->first, count, true, &s->st[1 - s->use]);
         s->part = PARTS;
     }
     while (s->part < PARTS)
-        stages_part(kind, s);
+        stages_part(ANY_SCALES, s);
     s->use = 1 - s->use;
     s->part = 0;
     if (s->first == 0) s->now = s->next;
