@@ -1,6 +1,7 @@
 # Sets mica_isas_left_out: the instruction sets of src/cpu/kern/isa_list.h that this machine cannot
 # run, by the functions that choose kernels when mica runs; none where that cannot be found out, or
-# where they are few.
+# where they are few. And mica_better_<file>, where a file's kernels are all replaced: by which set,
+# and mica_weakest_isa: from which on no set has lost a kernel so.
 if(NOT MICA_PROCESSOR STREQUAL "x86_64")
   return()
 endif()
@@ -31,4 +32,12 @@ try_compile(mica_isas_known ${PROJECT_BINARY_DIR}/isas.dir
 if(mica_isas_known)
   execute_process(COMMAND ${probe} OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REPLACE "\n" ";" mica_isas_left_out "${lines}")
+  file(STRINGS ${kern}/below_list.h rows REGEX "^BELOW")
+  foreach(row ${rows})
+    string(REGEX MATCH "\\([a-z0-9]+, ([a-z0-9_]+), ([a-z0-9]+)\\)" row "${row}")
+    if(NOT CMAKE_MATCH_2 IN_LIST mica_isas_left_out)
+      set(mica_better_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+      set(mica_weakest_isa ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
 endif()

@@ -8,11 +8,13 @@ elseif(MICA_PROCESSOR MATCHES "^(arm64|aarch64)$")
   set(MICA_PROCESSOR aarch64)
 endif()
 
-# MICA_ISAS native: the instruction sets that this machine lacks are left out, which are half of the
-# seconds that kernels take to compile. It asks the functions that choose kernels when mica runs.
+# MICA_ISAS native: the instruction sets that this machine lacks are left out, and kernels that its
+# better ones replace. These are more than half of the seconds that kernels take to compile. It asks
+# the functions that choose kernels when mica runs.
 set(MICA_ISAS "all" CACHE STRING "Instruction sets of the kernels: all, or native: this machine's")
 set_property(CACHE MICA_ISAS PROPERTY STRINGS all native)
 set(mica_isas_left_out "")
+set(mica_weakest_isa ref)
 if(MICA_ISAS STREQUAL "native" AND NOT CMAKE_CROSSCOMPILING AND NOT MICA_KERNELS_OF)
   include(MicaIsas)
 endif()
@@ -50,6 +52,18 @@ function(mica_kernel_sources processor)
   # No fuzz target reaches a kernel, and compilers take minutes to instrument one.
   if(MICA_LIBFUZZER OR NOT MICA_SANITIZE_KERNELS)
     list(APPEND arg_FLAGS -fno-sanitize=all)
+  endif()
+  foreach(source ${arg_SOURCES})
+    get_filename_component(file ${source} NAME_WE)
+    if(mica_better_${file})
+      set(better ${mica_better_${file}})
+      configure_file(file_left_out.c.in ${file}.c @ONLY)
+      target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${file}.c)
+      list(REMOVE_ITEM arg_SOURCES ${source})
+    endif()
+  endforeach()
+  if(NOT arg_SOURCES)
+    return()
   endif()
   list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   target_sources(${target} PRIVATE ${arg_SOURCES})

@@ -8,6 +8,7 @@
 #include "cpu/eval.h"
 #include "cpu/eval_chain.h"
 #include "cpu/kern/ahead.h"
+#include "cpu/kern/whole.h"
 #include "cpu/matmul.h"
 #include "cpu/quant.h"
 #include "exec/steps/steps.h"
@@ -47,6 +48,11 @@ static mica_status choose_isa(mk_isa *isa) {
                            "cpu: MICA_CPU is %s, which this machine cannot run; the "
                            "best it can is %s",
                            wanted, mk_isa_name(*isa));
+        if (!mk_isa_whole((mk_isa)i))
+            return mc_fail(MICA_EDEVICE,
+                           "cpu: MICA_CPU is %s, of which this build for one machine left kernels "
+                           "out; `make` builds all",
+                           wanted);
         *isa = (mk_isa)i;
         return MICA_OK;
     }

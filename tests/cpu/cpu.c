@@ -84,6 +84,49 @@ static void kernels_and_where_they_are_from(void **state) {
     }
 }
 
+/* Sets the bytes of `kernels` that differ between `with` and `without` to those of `without`. */
+static void take_back(mk_kernels *kernels, const mk_kernels *with, const mk_kernels *without) {
+    uint8_t *bytes = (uint8_t *)kernels;
+    for (size_t i = 0; i < sizeof *kernels; i++)
+        if (((const uint8_t *)with)[i] != ((const uint8_t *)without)[i])
+            bytes[i] = ((const uint8_t *)without)[i];
+}
+
+#define BELOW(isa, file, better) void mk_##file(mk_kernels *kernels);
+#include "cpu/kern/below_list.h"
+
+typedef struct below_row {
+    void (*file)(mk_kernels *kernels);
+    mk_isa isa, better;
+} below_row;
+
+static const below_row belows[] = {
+#define BELOW(isa, file, better) {mk_##file, MK_ISA_##isa, MK_ISA_##better},
+#include "cpu/kern/below_list.h"
+    {0}, /* not empty */
+};
+
+/* What a machine with `better` lacks without a file of below_list.h: nothing. */
+static void what_better_sets_replace(void **state) {
+    (void)state;
+    for (const below_row *b = belows; b->file; b++) {
+        if (!mk_isa_has(b->better)) continue;
+        mk_kernels whole = {0}, kernels = {0};
+        for (int i = 0; i <= (int)b->better; i++) {
+#define ISA(name)                                                          \
+    if (MK_ISA_##name == i && mk_isa_has(MK_ISA_##name)) {                 \
+        mk_kernels with = kernels;                                         \
+        const mk_kernels without = kernels;                                \
+        mk_fill_##name(&whole), mk_fill_##name(&kernels);                  \
+        b->file(&with);                                                    \
+        if (MK_ISA_##name == b->isa) take_back(&kernels, &with, &without); \
+    }
+#include "cpu/kern/isa_list.h"
+        }
+        assert_memory_equal(&kernels, &whole, sizeof whole);
+    }
+}
+
 static void refuses_bad_options(void **state) {
     (void)state;
     void *cpu = NULL;
@@ -187,6 +230,7 @@ int main(void) {
         cmocka_unit_test(describes_itself),
         cmocka_unit_test(every_instruction_set_by_name),
         cmocka_unit_test(kernels_and_where_they_are_from),
+        cmocka_unit_test(what_better_sets_replace),
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(ranges_cover_once),

@@ -15,3 +15,11 @@ done > "$3/lacks"
 while read -r isa; do
   [ -f "$3/src/cpu/kern/isa_$isa.c" ] # the file that stands for it
 done < "$3/lacks"
+
+# Nor does it compile files whose kernels a better set replaces: their function sets none.
+sed -n 's/^BELOW(.*, \(.*\), \(.*\))$/\1 \2/p' "$1/src/cpu/kern/below_list.h" |
+  while read -r file better; do
+    if grep -qx "$better" "$3/lacks"; then continue; fi
+    grep -q "Left out" "$3/src/cpu/kern/$file.c"
+    [ -z "$(find "$3" -path "*kern*/$file.c.o")" ]
+  done

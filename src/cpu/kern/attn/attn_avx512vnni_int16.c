@@ -20,8 +20,8 @@ MK_INLINE __m512i two_halves(__m512 a, __m512 b) {
 #include "cpu/kern/attn/attn_exp_tmpl.h"
 
 void mk_attn_avx512vnni_int16(mk_kernels *kernels) {
-    kernels->attn_scores = mk_attn_scores_int16;
-    kernels->attn_values = mk_attn_values_int16;
+    mk_attn_int16_scores(kernels);
+    mk_attn_int16_values(kernels);
     kernels->exp_total_bf16 = exp_total_bf16;
     kernels->bf16_pairs = kernels->int16 = true;
     kernels->values_together = MK_INT16_GROUP;

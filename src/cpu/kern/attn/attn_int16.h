@@ -121,10 +121,8 @@ MK_INLINE void add_dots(int rows, int cols, const uint32_t *row, int64_t stride,
             whole[i][c] = dot2_all(whole[i][c], two[c], row + i * stride);
 }
 
-/* attn_scores and attn_values (attn_list.h). */
-void mk_attn_scores_int16(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
-                          const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
-void mk_attn_values_int16(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
-                          const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride);
+/* Parts of mk_attn_avx512vnni_int16. */
+void mk_attn_int16_scores(mk_kernels *kernels);
+void mk_attn_int16_values(mk_kernels *kernels);
 
 #endif

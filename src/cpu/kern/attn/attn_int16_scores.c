@@ -250,8 +250,8 @@ static void score_some(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64
         score_many(m, n, d, &rows, k, k_stride, more, y, y_stride);
 }
 
-void mk_attn_scores_int16(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
-                          const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                        const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
     for (int64_t l = 0; l < d; l += PART * PARTS_A_ROW) {
         const int64_t elements = min(PART * PARTS_A_ROW, d - l);
         const int64_t step = mk_block_rows(m, PARTS / ((elements + PART - 1) / PART));
@@ -259,4 +259,8 @@ void mk_attn_scores_int16(int64_t m, int64_t n, int64_t d, const uint16_t *q, in
             score_some(min(step, m - i), n, elements, q + i * q_stride + l, q_stride, k + l,
                        k_stride, l > 0, y + i * y_stride, y_stride);
     }
+}
+
+void mk_attn_int16_scores(mk_kernels *kernels) {
+    kernels->attn_scores = attn_scores;
 }

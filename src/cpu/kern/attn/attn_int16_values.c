@@ -351,8 +351,8 @@ static void add_depth(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64
     }
 }
 
-void mk_attn_values_int16(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
-                          const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
+static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
+                        const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
     const values all = {(const char *)v, NULL, 2 * v_stride, n};
     const int64_t step = mk_block_rows(m, MAX_ROWS);
     for (int64_t i = 0; i < m; i += step)
@@ -361,4 +361,8 @@ void mk_attn_values_int16(int64_t m, int64_t n, int64_t dv, const uint16_t *w, i
             add_depth(min(step, m - i), min(DEPTH, n - j), dv, w + i * w_stride + j, w_stride, &at,
                       y + i * y_stride, y_stride);
         }
+}
+
+void mk_attn_int16_values(mk_kernels *kernels) {
+    kernels->attn_values = attn_values;
 }
