@@ -66,6 +66,10 @@ packages: ## .deb packages and a .tar.gz for this machine and for arm64, in buil
 	@tools/install-deps.sh check
 	@tools/run_tests packages
 
+reproducible: ## wheel, archive and .debs built in two folders and compared bit for bit
+	@tools/install-deps.sh check
+	@tools/run_tests reproducible
+
 cuda: ## the kernels of the device cuda compiled for every GPU that they are for (fetches nvcc)
 	@tools/install-deps.sh mlx
 	@tools/run_tests cuda
@@ -123,4 +127,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages macos cuda fuzz mutants bench docs wheel portable web format install uninstall clean help
+.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages reproducible macos cuda fuzz mutants bench docs wheel portable web format install uninstall clean help

@@ -8,9 +8,9 @@
 #   full   build, and the optional ones: Ninja, libedit, zlib, zstd, libyaml, libcurl, OpenSSL,
 #          protobuf-c, libmicrohttpd, xxhash (make deps)
 #   test   full, and cmocka, clang-format 14
-#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, Go, and with
-#          apt a compiler for 64-bit ARM, QEMU, what make macos and make packages need, and Node and
-#          Chromium for the page
+#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, Go (where
+#          there is apt, tools/setup-go has it), and with apt a compiler for 64-bit ARM, QEMU, what
+#          make macos and make packages need, and Node and Chromium for the page
 #   mlx    full, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
 #   page   full, and Node and the browser that tests of the page are quickest in
 #
@@ -36,12 +36,6 @@ need() { missing="$missing $1"; } # a word of the package tables below
 optional() { # WORD WHAT
   if [ "$tier" = build ]; then left_out="$left_out${left_out:+, }$2 ($1)"
   else need "$1"; fi
-}
-
-# Whether the packages have a Go that the module takes: Debian 12's is of 1.19.
-golang() {
-  ! have apt-get || apt-cache show golang-go 2> /dev/null |
-    grep -qE '^Version: 2:1\.(2[3-9]|[3-9][0-9])'
 }
 
 have cc && have c++ || need compiler
@@ -92,7 +86,7 @@ if [ "$tier" = check ]; then
   have doxygen || need doxygen
   have clang-14 || have clang || need clang
   have shellcheck || need shellcheck
-  have go || [ -x /usr/local/go/bin/go ] || ! golang || need go
+  have apt-get || have go || [ -x /usr/local/go/bin/go ] || need go # with apt tools/setup-go does
   if have apt-get; then
     have aarch64-linux-gnu-g++ || need arm-compiler
     have llvm-nm-14 || need llvm
@@ -140,7 +134,6 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:mpi) echo openmpi-bin libopenmpi-dev ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
-    apt:go) echo golang-go ;;
 
     dnf:compiler) echo gcc gcc-c++ ;;
     dnf:sanitizers) echo libasan libubsan libtsan ;;

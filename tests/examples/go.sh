@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs a build, runs the tests of the Go module bindings/go against what lies there, under Go's
-# race detector where that can be had, and asks the program of examples/go, which is built outside
-# of mica's folder with the module that was installed.
+# race detector where that can be had, and one of them for long without it. Asks the program of
+# examples/go, which is built outside of mica's folder with the module that was installed.
 #
 #   go.sh BUILD-FOLDER ROOT COMMAND...    COMMAND... PROGRAM asks; 77 without Go 1.23 or later
 #
@@ -9,10 +9,10 @@
 set -eu
 build=$1 root=$2
 shift 2
-PATH=$PATH:/usr/local/go/bin # where Go's own archive is unpacked
+PATH=$root/build/go-root/go/bin:$PATH:/usr/local/go/bin # of tools/setup-go; Go's own archive
 minor=$(go version 2> /dev/null | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
 if [ "${minor:-0}" -lt 23 ]; then
-  echo "there is no Go 1.23 or later"
+  echo "there is no Go 1.23 or later: tools/setup-go fetches one"
   exit 77
 fi
 work=$(mktemp -d)
@@ -39,6 +39,8 @@ if command -v staticcheck > /dev/null; then staticcheck ./...; fi
 race=-race
 [ "$(go env GOARCH)" = amd64 ] || race=
 go test $race -count=1 -exec "$run" ./...
+# The process's memory, without what the race detector keeps of each thread.
+[ "${EMULATOR-}" ] || MICA_TEST_ROUNDS=10000 go test -count=1 -timeout 20m -run TestStress .
 
 cp -R "$root/examples/go" "$work/chat"
 cd "$work/chat"
