@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes what the Go module takes from elsewhere: bindings/go/ops.go, a function for each op of
-mica/ops.h, mica/nn.h and mica/signal.h, and bindings/go/options.go, the names of package inference.
+mica/ops.h, mica/nn.h and mica/signal.h with the structs and enums that it takes, and
+bindings/go/options.go, the names of package inference.
 
     tools/make_go.py            writes both
     tools/make_go.py --check    fails where they are not what it would write
+    tools/make_go.py --skipped  names the ops that bindings/go/extra.go has, or nobody
 """
 import difflib
 import re
@@ -22,10 +24,6 @@ FORMS = [
     (['const int *'], 'each', None),
     (['const int64_t *'], 'each64', None),
     (['mica_array'], '*Array', None),
-    (['mica_dtype'], 'DType', 'C.mica_dtype(%s)'),
-    (['mica_fft_norm'], 'FFTNorm', 'C.mica_fft_norm(%s)'),
-    (['mica_activation'], 'Activation', 'C.mica_activation(%s)'),
-    (['mica_scatter_mode'], 'ScatterMode', 'C.mica_scatter_mode(%s)'),
     (['bool'], 'bool', 'C.bool(%s)'),
     (['int'], 'int', 'C.int(%s)'),
     (['int64_t'], 'int', 'C.int64_t(%s)'),
@@ -34,8 +32,16 @@ FORMS = [
     (['double'], 'float64', 'C.double(%s)'),
 ]
 DTYPES = {'BOOL': 'Bool', 'U': 'Uint', 'I': 'Int', 'F': 'Float', 'BF': 'BFloat', 'C': 'Complex'}
-ENUMS = {'mica_fft_norm': 'FFTNorm', 'mica_activation': 'Activation',
-         'mica_scatter_mode': 'ScatterMode'}
+# Enums that ops and their structs take: the type in Go, and how the names of its values begin.
+ENUMS = {'mica_fft_norm': ('FFTNorm', 'FFTNorm'), 'mica_activation': ('Activation', 'Activation'),
+         'mica_scatter_mode': ('ScatterMode', 'ScatterMode'),
+         'mica_quant_mode': ('QuantMode', 'Quant'), 'mica_channels': ('Channels', 'Channels'),
+         'mica_window_kind': ('WindowKind', 'Window'), 'mica_mask_kind': ('MaskKind', 'Mask'),
+         'mica_scale_mode': ('ScaleMode', 'Scale'), 'mica_ste': ('STE', 'STE'),
+         'mica_weight_scheme': ('WeightScheme', 'Weight')}
+ENUM_TYPES = {'mica_dtype': 'DType', **{name: go for name, (go, _) in ENUMS.items()}}
+OPTIONAL = {'axis', 'ignore_index'}  # numbers by their address: NULL where there is none
+BY_HAND = {'rope', 'random_next', 'mica_random_state'}
 # Words that Go's names write otherwise than Abs and LogSumExp.
 WORDS = {'rms': 'RMS', 'silu': 'SiLU', 'gelu': 'GELU', 'relu': 'ReLU', 'relu2': 'ReLU2',
          'elu': 'ELU', 'lora': 'LoRA', 'fft': 'FFT', 'fft2': 'FFT2', 'fftn': 'FFTN',
@@ -46,7 +52,11 @@ WORDS = {'rms': 'RMS', 'silu': 'SiLU', 'gelu': 'GELU', 'relu': 'ReLU', 'relu2': 
          'logcumsumexp': 'LogCumSumExp', 'astype': 'AsType', 'isnan': 'IsNaN', 'isinf': 'IsInf',
          'isfinite': 'IsFinite', 'cumsum': 'CumSum', 'cumprod': 'CumProd', 'cummax': 'CumMax',
          'cummin': 'CumMin', 'topk': 'TopK', 'mm': 'MM', 'sdpa': 'SDPA', 'swiglu': 'SwiGLU',
-         'expm1': 'Expm1', 'multiply': 'Mul'}
+         'expm1': 'Expm1', 'multiply': 'Mul', 'conv1d': 'Conv1D', 'conv2d': 'Conv2D',
+         'conv3d': 'Conv3D', 'transpose1d': 'Transpose1D', 'transpose2d': 'Transpose2D',
+         'transpose3d': 'Transpose3D', 'qconv2d': 'QConv2D', 'qmatmul': 'QMatmul', 'qmm': 'QMM',
+         'lse': 'LSE', 'qkv': 'QKV', 'lsq': 'LSQ', 'mxfp4': 'MXFP4', 'mxfp8': 'MXFP8',
+         'nvfp4': 'NVFP4', 'quant': 'Quantization', 'ema': 'EMA', 'ste': 'STE'}
 RESERVED = {'type', 'range', 'func', 'map', 'len', 'min', 'max', 'copy', 'var', 'from', 'to'}
 
 
@@ -62,10 +72,28 @@ def comment(text):
     return ''.join('//\t%s\n' % line if line else '//\n' for line in lines)
 
 
+def struct_of(kind):
+    """The struct that a parameter is, by value or by the address of a constant one, or None."""
+    name = re.fullmatch(r'(?:const )?(mica_\w+)(?: \*)?', kind)
+    return name.group(1) if name and name.group(1) in Structs.all() else None
+
+
 def go_parameters(parameters):
     """[(name, kind, argument)] of an op's parameters, or None where there is one of no form."""
     result, at = [], 0
     while at < len(parameters):
+        kind, name = parameters[at]
+        if kind in ENUM_TYPES:
+            result.append((name, ENUM_TYPES[kind], 'C.%s(%%s)' % kind))
+        elif struct_of(kind):
+            result.append((name, 'struct', (camel(struct_of(kind)[5:]), kind.endswith('*'))))
+        elif kind in ('const int *', 'const int64_t *') and name in OPTIONAL:
+            result.append((name, '*int', 'optional[C.%s](%%s)' % kind[6:-2]))
+        elif kind == 'mica_array *':
+            result.append((name, 'result', None))
+        if len(result) > 0 and result[-1][0] == name:
+            at += 1
+            continue
         for kinds, kind, argument in FORMS:
             here = parameters[at:at + len(kinds)]
             names = [name for _, name in here]
@@ -83,6 +111,8 @@ def go_parameters(parameters):
 def op(name, parameters, text):
     lists = [p for p in parameters if p[1] in ('list', 'list64', 'each', 'each64')]
     arrays = [p for p in parameters if p[1] == 'arrays']
+    structs = [p for p in parameters if p[1] == 'struct']
+    second = [p for p in parameters if p[1] == 'result']
     # one list of numbers comes last, and may be left out
     last = lists[0] if len(lists) == 1 and (lists[0] == parameters[-1] or lists[0][1] != 'list64') \
         else None
@@ -97,6 +127,11 @@ def op(name, parameters, text):
         elif kind == 'arrays':
             given += ['first(in[%d:])' % len(operands), 'C.int(len(%s))' % parameter]
             signature.append(parameter + ' []*Array')
+        elif kind == 'struct':
+            given.append(('&' if argument[1] else '') + parameter + 'C')
+            signature.append('%s %s' % (parameter, argument[0]))
+        elif kind == 'result':
+            given.append('second')
         elif p in lists:
             item = 'I' if generic and kind == 'list64' else 'int'
             if p != last:
@@ -115,20 +150,135 @@ def op(name, parameters, text):
     if each:
         before.insert(0, 'if err := axesOf(x, %s); err != nil {\n\t\treturn failed(err)\n\t}'
                       % ', '.join(each))
-    where = 'nil'
-    if operands:
-        where = '[]*Array{%s}' % ', '.join(operands)
+    where = '[]*Array{%s}' % ', '.join(operands) if operands else 'nil'
     if arrays:
         where = arrays[0][0] if not operands else 'append(%s, %s...)' % (where, arrays[0][0])
+    inside = []
+    at = str(len(operands))
+    for parameter, _, (go, _) in structs:
+        rest = 'in[%s:]' % at if Structs.arrays(go) else 'nil'
+        inside.append('%sC, pin := %s.c(%s)\n\t\tdefer pin.Unpin()' % (parameter, parameter, rest)
+                      if Structs.pinned(go) else '%sC := %s.c(%s)' % (parameter, parameter, rest))
+        if Structs.arrays(go):
+            where = 'append(%s, %s.operands()...)' % (where, parameter) if where != 'nil' else \
+                parameter + '.operands()'
+            at += '+len(%s.operands())' % parameter
     unused = '_' if where == 'nil' else 'in'
-    go = camel(name)
+    go, results, record, more = camel(name), '*Array', 'record', ''
+    if second:
+        results, record = '(result, %s *Array)' % second[0][0], 'recordTwo'
+        more = ', second *C.mica_array'
     out = '\n// %s is mica_%s:\n//\n%s' % (go, name, comment(text))
-    out += 'func %s%s(%s) *Array {\n' % (go, '[I Integer]' if generic else '', ', '.join(signature))
+    out += 'func %s%s(%s) %s {\n' % (go, '[I Integer]' if generic else '', ', '.join(signature),
+                                     results)
     out += ''.join('\t%s\n' % line for line in before)
-    out += '\treturn record(%s, func(s *C.mica_scope, %s []C.mica_array) C.mica_array {\n' % (
-        where, unused)
+    out += '\treturn %s(%s, func(s *C.mica_scope, %s []C.mica_array%s) C.mica_array {\n' % (
+        record, where, unused, more)
+    out += ''.join('\t\t%s\n' % line for line in inside)
     out += '\t\treturn C.mica_%s(%s)\n\t})\n}\n' % (name, ', '.join(['s'] + given))
     return out
+
+
+class Structs:
+    """The structs that ops take: {C's name: ([(member, C type, length)], the header's text)}."""
+    read, numbers = {}, Api().numbers
+
+    @classmethod
+    def all(cls):
+        for header in () if cls.read else ('ops', 'nn', 'signal'):
+            text = (INCLUDE / 'mica' / (header + '.h')).read_text('utf-8')
+            for name, body in re.findall(r'^typedef struct (\w+) \{\n(.*?)^\} \1;', text,
+                                         re.M | re.S):
+                members = list(cls.members(re.sub(r'/\*.*?\*/', '', body, flags=re.S)))
+                if name not in BY_HAND and not any(
+                        '*' in kind and member not in OPTIONAL for member, kind, _ in members):
+                    cls.read[name] = members, body
+        return cls.read
+
+    @staticmethod
+    def members(body):
+        for item in filter(None, (part.strip() for part in body.split(';'))):
+            kind, name, length = re.fullmatch(r'(.+?)(\w+)(?:\[(\w+)\])?', item).groups()
+            if name != 'struct_bytes':
+                yield name, re.sub(r'\s*\*\s*', ' *', kind.strip()), length
+
+    @classmethod
+    def of(cls, go):
+        return next(members for name, (members, _) in cls.all().items() if camel(name[5:]) == go)
+
+    @classmethod
+    def arrays(cls, go):
+        """Whether there is an array in it, or in a struct in it."""
+        return any(kind == 'mica_array' or kind in cls.all() and cls.arrays(camel(kind[5:]))
+                   for _, kind, _ in cls.of(go))
+
+    @classmethod
+    def pinned(cls, go):
+        return any('*' in kind for _, kind, _ in cls.of(go))
+
+    @classmethod
+    def field(cls, kind, length):
+        """Go's type of a member, and C's value of it: %s is the field."""
+        if length:
+            return '[%s]int' % cls.numbers[length], None
+        if kind in ENUM_TYPES:
+            return ENUM_TYPES[kind], 'C.%s(%%s)' % kind
+        go = {'bool': 'bool', 'int': 'int', 'int32_t': 'int', 'int64_t': 'int', 'float': 'float64'}
+        return go[kind], 'C.%s(%%s)' % kind
+
+    @classmethod
+    def text(cls, name):
+        """The type, with what it is in C, its operands, and C's of it."""
+        members, body = cls.all()[name]
+        go = camel(name[5:])
+        fields, sets, operands, at = [], [], [], '0'
+        for member, kind, length in members:
+            field, of_c = camel(member), 'c.' + member
+            if kind == 'mica_array':
+                fields.append((field, '*Array'))
+                sets.append('%s = in[%s]' % (of_c, at))
+                operands.append('v.' + field)
+                at = str(int(at) + 1) if at.isdigit() else at + '+1'
+            elif kind in cls.all():
+                inner = camel(kind[5:])
+                fields.append((field, inner))
+                there = cls.arrays(inner)
+                sets.append('%s = v.%s.c(%s)' % (of_c, field, 'in' if there else 'nil'))
+                if there:  # the first of all
+                    operands.append('v.%s.operands()...' % field)
+                    at = 'len(v.%s.operands())' % field
+                    sets.append('in = in[%s:]' % at)
+                    at = '0'
+            elif '*' in kind:
+                fields.append((field, '*int'))
+                sets += ['if %s = optional[C.int](v.%s); %s != nil {\n\t\tpin.Pin(%s)\n\t}'
+                         % (of_c, field, of_c, of_c)]
+            else:
+                kind_go, value = cls.field(kind, length)
+                fields.append((field, kind_go))
+                sets.append('for i, n := range v.%s {\n\t\t%s[i] = C.int64_t(n)\n\t}' % (
+                    field, of_c) if length else '%s = %s' % (of_c, value % ('v.' + field)))
+        if 'size_t struct_bytes' in body:
+            sets.insert(0, 'c.struct_bytes = C.size_t(unsafe.Sizeof(c))')
+        width = max(len(field) for field, _ in fields)
+        out = '\n// %s is %s:\n//\n' % (go, name)
+        out += ''.join('//\t%s\n' % line[4:] for line in body.rstrip('\n').split('\n')
+                       if 'struct_bytes' not in line)
+        out += 'type %s struct {\n' % go
+        out += ''.join('\t%-*s %s\n' % (width, field, kind) for field, kind in fields) + '}\n'
+        if operands:
+            out += '\nfunc (v *%s) operands() []*Array {\n\treturn %s\n}\n' % (go, listed(operands))
+        results = '(c C.%s, pin runtime.Pinner)' if cls.pinned(go) else '(c C.%s)'
+        out += '\nfunc (v *%s) c(%s []C.mica_array) %s {\n' % (
+            go, 'in' if operands else '_', results % name)
+        return out + ''.join('\t%s\n' % line for line in sets) + '\treturn\n}\n'
+
+
+def listed(operands):
+    """Arrays as a slice; what is one already comes first."""
+    if not operands[0].endswith('...'):
+        return '[]*Array{%s}' % ', '.join(operands)
+    return 'append(%s, %s)' % (operands[0][:-3], ', '.join(operands[1:]))
 
 
 def constants(api):
@@ -142,10 +292,10 @@ def constants(api):
     width = max(len(go) for go, _ in rows)
     out += ['\t%-*s DType = C.%s\n' % (width, go, name) for go, name in rows]
     out.append(')\n')
-    for enum, go in ENUMS.items():
+    for enum, (go, begin_go) in ENUMS.items():
         values = api.enums[enum]
         begin = len(re.match(r'MICA_[A-Z]+_', values[0][0]).group())
-        rows = [(go + camel(n[begin:].lower()), n) for n, _ in values]
+        rows = [(begin_go + camel(n[begin:].lower()), n) for n, _ in values]
         width = max(len(row) for row, _ in rows)
         out.append('\n// %s is %s.\ntype %s int\n\n// Values of %s.\nconst (\n' % (go, enum, go, go))
         out += ['\t%-*s %s = C.%s\n' % (width, row, go, name) for row, name in rows]
@@ -154,7 +304,9 @@ def constants(api):
 
 
 def ops():
-    out = [MADE + '// #include <mica/mica.h>\nimport "C"\n\n' + constants(Api())]
+    out = [MADE + '// #include <mica/mica.h>\nimport "C"\n\n'
+           'import (\n\t"runtime"\n\t"unsafe"\n)\n\n' + constants(Api())]
+    out += map(Structs.text, Structs.all())
     skipped = []
     for header in ('ops', 'nn', 'signal'):
         text = (INCLUDE / 'mica' / (header + '.h')).read_text('utf-8')
@@ -165,7 +317,7 @@ def ops():
             name, parameters = function.groups()
             parameters = go_parameters(list(raw_parameters(parameters)))
             each = parameters and any(kind.startswith('each') for _, kind, _ in parameters)
-            if parameters is None or each and name not in BY_AXIS or name in ('random_next',):
+            if parameters is None or each and name not in BY_AXIS or name in BY_HAND:
                 skipped.append(name)
             else:
                 out.append(op(name, parameters, told))

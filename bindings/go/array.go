@@ -308,6 +308,17 @@ func record(xs []*Array, op recorder) *Array {
 	return results[0]
 }
 
+// recordTwo calls an op that gives a second result by its last parameter.
+func recordTwo(xs []*Array,
+	op func(*C.mica_scope, []C.mica_array, *C.mica_array) C.mica_array) (a, b *Array) {
+	both := recordMany(xs, func(s *C.mica_scope, in []C.mica_array) ([]C.mica_array, C.mica_status) {
+		out := make([]C.mica_array, 2)
+		out[0] = op(s, in, &out[1])
+		return out, C.MICA_OK
+	})
+	return both[0], both[len(both)-1]
+}
+
 // recordMany calls an op of several results; the error of one is that of the first.
 func recordMany(xs []*Array,
 	op func(*C.mica_scope, []C.mica_array) ([]C.mica_array, C.mica_status)) []*Array {
@@ -379,6 +390,15 @@ func int64s[I Integer](values []I) []C.int64_t {
 		list[i] = C.int64_t(v)
 	}
 	return list
+}
+
+// optional is the address of a number, nil of none.
+func optional[T C.int | C.int64_t](n *int) *T {
+	if n == nil {
+		return nil
+	}
+	v := T(*n)
+	return &v
 }
 
 // first is the address of a list, nil of an empty one.

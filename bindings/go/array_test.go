@@ -154,6 +154,119 @@ func TestAttention(t *testing.T) {
 	near(t, turned.Floats(), rotated, 1e-5)
 }
 
+// Ops that take structs, each against ops that take none: every field arrives where it belongs.
+func TestOpsOfStructs(t *testing.T) {
+	leaves(t, true)
+	normal := func(seed uint64, shape ...int) *mica.Array {
+		return mica.RandomNormal(mica.RandomKey(seed), shape, mica.DTypeFloat32, 0, 0.5)
+	}
+	x, w, bias := normal(1, 2, 3, 8), normal(2, 4, 8), normal(3, 4)
+	image := mica.Reshape(mica.Arange(0, 16, 1, mica.DTypeFloat32), 1, 4, 4, 1)
+	q, k := normal(4, 1, 2, 3, 8), normal(5, 1, 2, 3, 8)
+	attention := mica.AttentionWeights{QKV: normal(6, 8, 24), QKVBias: normal(7, 24),
+		Out: normal(8, 8, 8), OutBias: normal(9, 8)}
+	heads := mica.MaskedAttentionOptions{Kind: mica.MaskCausal, Heads: 2}
+	layer := mica.LayerWeights{Attention: attention, Norm1: normal(10, 8), Norm1Bias: normal(11, 8),
+		Up: normal(12, 8, 16), UpBias: normal(13, 16), Down: normal(14, 16, 8),
+		DownBias: normal(15, 8), Norm2: normal(16, 8), Norm2Bias: normal(17, 8)}
+	h := mica.ResidualLayerNorm(x, mica.AttentionBlock(x, attention, heads), nil, layer.Norm1,
+		layer.Norm1Bias, 1e-5)
+	up := mica.MatmulBiasAct(h, layer.Up, layer.UpBias, mica.ActivationGELU)
+	parts := mica.Split(mica.Add(mica.Matmul(x, attention.QKV), attention.QKVBias), 2, 8, 16)
+	block := mica.Add(mica.Matmul(mica.MaskedAttention(parts[0], parts[1], parts[2], heads),
+		attention.Out), attention.OutBias)
+	quant := mica.Quantization{Mode: mica.QuantAffine, Bits: 8, GroupSize: 32}
+	wide, rows := normal(18, 4, 32), normal(19, 2, 32)
+	codes, scales, biases := mica.Quantize(wide, quant)
+	scale := mica.FromValues([]float32{0.25, 0.5}, 2)
+	first, none := 0, mica.FromValue(float32(0))
+	int8s := mica.FromValues([]int8{1, 2, 3, 4}, 2, 2)
+	weight := mica.Weight{Scheme: mica.WeightInt8, Codes: int8s, Scale: mica.Reshape(scale, 1, 2)}
+	logits, labels := normal(20, 3, 5), mica.FromValues([]int32{1, 4, 2}, 3)
+	ignored := 4
+	for name, row := range map[string]struct{ got, want *mica.Array }{
+		"conv2d": {mica.Conv2D(image, mica.Ones([]int{1, 2, 2, 1}, mica.DTypeFloat32),
+			mica.ChannelsLast, mica.ConvOptions{Stride: [3]int{2, 2}}),
+			mica.FromValues([]float32{10, 18, 42, 50}, 1, 2, 2, 1)},
+		"conv_transpose1d": {mica.ConvTranspose1D(mica.Ones([]int{1, 2, 1}, mica.DTypeFloat32),
+			mica.Ones([]int{1, 2, 1}, mica.DTypeFloat32), mica.ChannelsLast,
+			mica.ConvTransposeOptions{Stride: [3]int{2}}), mica.Ones([]int{1, 4, 1}, mica.DTypeFloat32)},
+		"pool": {mica.Pool(image, 2, mica.WindowMax, mica.ChannelsLast,
+			mica.PoolOptions{Kernel: [3]int{2, 2}, Stride: [3]int{2, 2}}),
+			mica.FromValues([]float32{5, 7, 13, 15}, 1, 2, 2, 1)},
+		"reduce_window": {mica.ReduceWindow(image, mica.WindowSum, mica.WindowOptions{
+			Window: [8]int{1, 4, 4, 1}}), mica.Reshape(mica.Sum(image, false), 1, 1, 1, 1)},
+		"linear": {mica.Linear(x, mica.LinearWeights{Weight: w, Bias: bias}),
+			mica.Add(mica.Matmul(x, mica.Transpose(w)), bias)},
+		"quantised linear": {mica.Linear(rows, mica.LinearWeights{Weight: codes, Scales: scales,
+			Biases: biases, Quantization: quant}),
+			mica.QuantizedMatmul(rows, codes, scales, biases, quant, true)},
+		"gather_qmm": {mica.GatherQMM(mica.Reshape(rows, 1, 2, 32), mica.Reshape(codes, 1, 4, 8),
+			mica.Reshape(scales, 1, 4, 1), mica.Reshape(biases, 1, 4, 1), quant, true, nil,
+			mica.FromValues([]int32{0}, 1)),
+			mica.Reshape(mica.QuantizedMatmul(rows, codes, scales, biases, quant, true), 1, 2, 4)},
+		"masked_attention": {mica.MaskedAttention(q, k, k, mica.MaskedAttentionOptions{
+			Kind: mica.MaskCausal}), mica.ScaledDotProductAttention(q, k, k, 0, true)},
+		"attention_block": {mica.AttentionBlock(x, attention, heads), block},
+		"transformer_layer": {mica.TransformerLayer(x, layer, mica.ActivationGELU, 1e-5, heads),
+			mica.ResidualLayerNorm(h, mica.Matmul(up, layer.Down), layer.DownBias, layer.Norm2,
+				layer.Norm2Bias, 1e-5)},
+		"sample": {mica.Sample(mica.RandomKey(1), x, mica.SampleOptions{Temperature: none}),
+			mica.Argmax(x, -1, false)},
+		"quantize_int8 by rows": {mica.DequantizeInt8(int8s, scale, nil, &first),
+			mica.FromValues([]float32{0.25, 0.5, 1.5, 2}, 2, 2)},
+		"dequant_matmul": {mica.DequantMatmul(mica.Ones([]int{1, 2}, mica.DTypeFloat32),
+			weight), mica.Sum(mica.WeightDequantize(weight), true, 0)},
+	} {
+		if row.got.Err() != nil || row.want.Err() != nil {
+			t.Error(name, row.got.Err(), row.want.Err())
+			continue
+		}
+		if !reflect.DeepEqual(row.got.Shape(), row.want.Shape()) {
+			t.Error(name, row.got.Shape(), row.want.Shape())
+			continue
+		}
+		near(t, mica.AsType(row.got, mica.DTypeFloat32).Floats(),
+			mica.AsType(row.want, mica.DTypeFloat32).Floats(), 1e-4)
+	}
+	if err := mica.Linear(x, mica.LinearWeights{}).Err(); err == nil {
+		t.Error("a layer without a weight")
+	}
+	with := mica.SoftmaxCrossEntropy(logits, labels, &ignored)
+	without := mica.SoftmaxCrossEntropy(logits, labels, nil)
+	if with.Err() != nil || without.Err() != nil || reflect.DeepEqual(with.Floats(), without.Floats()) {
+		t.Error(with, without)
+	}
+}
+
+// Ops of two results: a sequence in two parts, and the scale that was used, of each column.
+func TestOpsOfTwoResults(t *testing.T) {
+	leaves(t, true)
+	normal := func(seed uint64, shape ...int) *mica.Array {
+		return mica.RandomNormal(mica.RandomKey(seed), shape, mica.DTypeFloat32, 0, 0.5)
+	}
+	x, delta, b := normal(1, 1, 4, 2), mica.Exp(normal(2, 1, 4, 2)), normal(3, 1, 4, 3)
+	a, d := mica.Negative(mica.Exp(normal(4, 2, 3))), normal(5, 2)
+	whole, last := mica.SelectiveScan(x, delta, a, b, b, mica.SelectiveScanOptions{D: d})
+	half := func(x *mica.Array, i int) *mica.Array { return mica.Split(x, 1, 2)[i] }
+	one, state := mica.SelectiveScan(half(x, 0), half(delta, 0), a, half(b, 0), half(b, 0),
+		mica.SelectiveScanOptions{D: d})
+	two, end := mica.SelectiveScan(half(x, 1), half(delta, 1), a, half(b, 1), half(b, 1),
+		mica.SelectiveScanOptions{D: d, Initial: state})
+	if end.Err() != nil || whole.Err() != nil {
+		t.Fatal(end.Err(), whole.Err())
+	}
+	near(t, mica.Concatenate([]*mica.Array{one, two}, 1).Floats(), whole.Floats(), 1e-5)
+	near(t, end.Floats(), last.Floats(), 1e-5)
+	column := 1
+	_, scale := mica.FakeQuantize(mica.FromValues([]float32{127, -2, 0, 254}, 2, 2),
+		mica.FakeQuantizeOptions{Axis: &column})
+	if scale.Err() != nil {
+		t.Fatal(scale.Err())
+	}
+	near(t, scale.Floats(), []float32{1, 2}, 1e-6)
+}
+
 func TestArrayErrors(t *testing.T) {
 	leaves(t, false)
 	a := mica.FromValues([]float32{1, 2}, 2)

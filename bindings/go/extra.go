@@ -3,9 +3,7 @@ package mica
 // #include "callbacks.h"
 import "C"
 
-import "unsafe"
-
-// Ops whose parameters are structs in C.
+// Ops that take or give more than tools/make_go.py knows.
 
 // RoPE rotates pairs of x [..., L, D] at positions from offset on by the angles of their position:
 // mica_rope. dims 0: all of D; traditional: pairs (2i, 2i + 1); base 0: 10,000; scale 0: 1.
@@ -17,10 +15,9 @@ func RoPE(x *Array, dims int, traditional bool, base, scale float64, offset int)
 
 // RoPEAt is RoPE with an offset that is an array, i32 [] or [B], and perhaps frequencies of its own.
 func RoPEAt(x *Array, dims int, traditional bool, base, scale float64, offset, freqs *Array) *Array {
-	var o C.mica_rope_options
-	o.struct_bytes, o.dims = C.size_t(unsafe.Sizeof(o)), C.int(dims)
-	o.traditional, o.base, o.scale = C.bool(traditional), C.float(base), C.float(scale)
+	options := RoPEOptions{dims, traditional, base, scale}
 	return record([]*Array{x, offset, freqs}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		o := options.c(nil)
 		return C.mica_rope(s, in[0], in[1], in[2], &o)
 	})
 }
@@ -28,22 +25,13 @@ func RoPEAt(x *Array, dims int, traditional bool, base, scale float64, offset, f
 // ScaledDotProductAttention is softmax(q k^T scale) v: mica_sdpa. q [B, Hq, Lq, D], k [B, Hkv, Lk, D],
 // v [B, Hkv, Lk, Dv]; scale 0: 1 / sqrt(D); causal: query i of the last Lq sees what is not behind it.
 func ScaledDotProductAttention(q, k, v *Array, scale float64, causal bool) *Array {
-	return attention(q, k, v, nil, scale, causal)
+	return SDPA(q, k, v, SDPAOptions{Scale: scale, Causal: causal})
 }
 
 // ScaledDotProductAttentionWithMask has a mask [.., Lq, Lk]: bool (true: seen), or floats that are
 // added to the scores.
 func ScaledDotProductAttentionWithMask(q, k, v, mask *Array, scale float64) *Array {
-	return attention(q, k, v, mask, scale, false)
-}
-
-func attention(q, k, v, mask *Array, scale float64, causal bool) *Array {
-	return record([]*Array{q, k, v, mask}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
-		var o C.mica_sdpa_options
-		o.struct_bytes, o.scale = C.size_t(unsafe.Sizeof(o)), C.float(scale)
-		o.causal, o.mask = C.bool(causal), in[3]
-		return C.mica_sdpa(s, in[0], in[1], in[2], &o)
-	})
+	return SDPA(q, k, v, SDPAOptions{Scale: scale, Mask: mask})
 }
 
 // Split cuts x along an axis before each of the indices: mica_split.
@@ -54,17 +42,6 @@ func Split(x *Array, axis int, indices ...int) []*Array {
 		status := C.mica_split(s, in[0], first(list), C.int(len(list)), C.int(axis), &pieces[0])
 		return pieces, status
 	})
-}
-
-// TopKIndices gives the k largest values along an axis, the largest first, and their indices:
-// mica_topk_indices.
-func TopKIndices(x *Array, k, axis int) (values, indices *Array) {
-	both := recordMany([]*Array{x}, func(s *C.mica_scope, in []C.mica_array) ([]C.mica_array, C.mica_status) {
-		out := make([]C.mica_array, 2)
-		out[0] = C.mica_topk_indices(s, in[0], C.int64_t(k), C.int(axis), &out[1])
-		return out, C.MICA_OK
-	})
-	return both[0], both[len(both)-1]
 }
 
 // AsStrided is x seen with other lengths and strides, counted in elements: mica_as_strided.
@@ -89,33 +66,11 @@ func Einsum(equation string, xs ...*Array) *Array {
 	})
 }
 
-// Quantization is how a weight is quantised.
-type Quantization struct {
-	Mode            QuantMode
-	Bits, GroupSize int
-}
-
-// QuantMode is what codes and scales are.
-type QuantMode int
-
-// Modes of quantisation.
-const (
-	QuantAffine QuantMode = C.MICA_QUANT_AFFINE
-	QuantMXFP4  QuantMode = C.MICA_QUANT_MXFP4
-	QuantMXFP8  QuantMode = C.MICA_QUANT_MXFP8
-	QuantNVFP4  QuantMode = C.MICA_QUANT_NVFP4
-)
-
-func (q Quantization) c() (c C.mica_quant) {
-	c.mode, c.bits, c.group_size = C.mica_quant_mode(q.Mode), C.int(q.Bits), C.int(q.GroupSize)
-	return c
-}
-
 // Quantize gives codes, scales and, in the affine mode, biases of rows of weights: mica_quantize.
 func Quantize(w *Array, q Quantization) (codes, scales, biases *Array) {
 	parts := recordMany([]*Array{w}, func(s *C.mica_scope, in []C.mica_array) ([]C.mica_array, C.mica_status) {
 		out := make([]C.mica_array, 3)
-		status := C.mica_quantize(s, in[0], q.c(), &out[0], &out[1], &out[2])
+		status := C.mica_quantize(s, in[0], q.c(nil), &out[0], &out[1], &out[2])
 		if q.Mode != QuantAffine {
 			out = out[:2]
 		}
@@ -128,18 +83,4 @@ func Quantize(w *Array, q Quantization) (codes, scales, biases *Array) {
 		return parts[0], parts[1], nil
 	}
 	return parts[0], parts[0], parts[0]
-}
-
-// Dequantize makes floats of quantised weights: mica_dequantize.
-func Dequantize(codes, scales, biases *Array, q Quantization, dtype DType) *Array {
-	return record([]*Array{codes, scales, biases}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
-		return C.mica_dequantize(s, in[0], in[1], in[2], q.c(), C.mica_dtype(dtype))
-	})
-}
-
-// QuantizedMatmul is x w^T (transpose), or x w, of quantised weights: mica_quantized_matmul.
-func QuantizedMatmul(x, codes, scales, biases *Array, q Quantization, transpose bool) *Array {
-	return record([]*Array{x, codes, scales, biases}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
-		return C.mica_quantized_matmul(s, in[0], in[1], in[2], in[3], q.c(), C.bool(transpose))
-	})
 }

@@ -5,6 +5,11 @@ package mica
 // #include <mica/mica.h>
 import "C"
 
+import (
+	"runtime"
+	"unsafe"
+)
+
 // DType is the type of an element.
 type DType int
 
@@ -73,6 +78,607 @@ const (
 	ScatterModeMaximum ScatterMode = C.MICA_SCATTER_MAXIMUM
 	ScatterModeMinimum ScatterMode = C.MICA_SCATTER_MINIMUM
 )
+
+// QuantMode is mica_quant_mode.
+type QuantMode int
+
+// Values of QuantMode.
+const (
+	QuantAffine QuantMode = C.MICA_QUANT_AFFINE
+	QuantMXFP4  QuantMode = C.MICA_QUANT_MXFP4
+	QuantMXFP8  QuantMode = C.MICA_QUANT_MXFP8
+	QuantNVFP4  QuantMode = C.MICA_QUANT_NVFP4
+)
+
+// Channels is mica_channels.
+type Channels int
+
+// Values of Channels.
+const (
+	ChannelsFirst Channels = C.MICA_CHANNELS_FIRST
+	ChannelsLast  Channels = C.MICA_CHANNELS_LAST
+)
+
+// WindowKind is mica_window_kind.
+type WindowKind int
+
+// Values of WindowKind.
+const (
+	WindowMax  WindowKind = C.MICA_WINDOW_MAX
+	WindowMin  WindowKind = C.MICA_WINDOW_MIN
+	WindowSum  WindowKind = C.MICA_WINDOW_SUM
+	WindowProd WindowKind = C.MICA_WINDOW_PROD
+	WindowMean WindowKind = C.MICA_WINDOW_MEAN
+)
+
+// MaskKind is mica_mask_kind.
+type MaskKind int
+
+// Values of MaskKind.
+const (
+	MaskNone   MaskKind = C.MICA_MASK_NONE
+	MaskCausal MaskKind = C.MICA_MASK_CAUSAL
+	MaskWindow MaskKind = C.MICA_MASK_WINDOW
+	MaskCustom MaskKind = C.MICA_MASK_CUSTOM
+	MaskBias   MaskKind = C.MICA_MASK_BIAS
+)
+
+// ScaleMode is mica_scale_mode.
+type ScaleMode int
+
+// Values of ScaleMode.
+const (
+	ScaleBatch ScaleMode = C.MICA_SCALE_BATCH
+	ScaleFixed ScaleMode = C.MICA_SCALE_FIXED
+	ScaleEMA   ScaleMode = C.MICA_SCALE_EMA
+)
+
+// STE is mica_ste.
+type STE int
+
+// Values of STE.
+const (
+	STEIdentity STE = C.MICA_STE_IDENTITY
+	STEClipped  STE = C.MICA_STE_CLIPPED
+	STETanh     STE = C.MICA_STE_TANH
+	STEHardTanh STE = C.MICA_STE_HARD_TANH
+)
+
+// WeightScheme is mica_weight_scheme.
+type WeightScheme int
+
+// Values of WeightScheme.
+const (
+	WeightInt8  WeightScheme = C.MICA_WEIGHT_INT8
+	WeightInt4  WeightScheme = C.MICA_WEIGHT_INT4
+	WeightE4m3  WeightScheme = C.MICA_WEIGHT_E4M3
+	WeightE5m2  WeightScheme = C.MICA_WEIGHT_E5M2
+	WeightNVFP4 WeightScheme = C.MICA_WEIGHT_NVFP4
+	WeightQ40   WeightScheme = C.MICA_WEIGHT_Q4_0
+	WeightQ80   WeightScheme = C.MICA_WEIGHT_Q8_0
+	WeightQ2K   WeightScheme = C.MICA_WEIGHT_Q2_K
+	WeightQ3K   WeightScheme = C.MICA_WEIGHT_Q3_K
+	WeightQ4K   WeightScheme = C.MICA_WEIGHT_Q4_K
+	WeightQ5K   WeightScheme = C.MICA_WEIGHT_Q5_K
+	WeightQ6K   WeightScheme = C.MICA_WEIGHT_Q6_K
+	WeightQ8K   WeightScheme = C.MICA_WEIGHT_Q8_K
+)
+
+// Quantization is mica_quant:
+//
+//	mica_quant_mode mode; /* what codes and scales are */
+//	int bits;             /* of a code */
+//	int group_size;       /* weights that share a scale */
+type Quantization struct {
+	Mode      QuantMode
+	Bits      int
+	GroupSize int
+}
+
+func (v *Quantization) c(_ []C.mica_array) (c C.mica_quant) {
+	c.mode = C.mica_quant_mode(v.Mode)
+	c.bits = C.int(v.Bits)
+	c.group_size = C.int(v.GroupSize)
+	return
+}
+
+// RoPEOptions is mica_rope_options:
+//
+//	int dims;            /* rotated elements of each head, even; 0: all of them */
+//	bool traditional;    /* pairs (2i, 2i+1) instead of (i, i + dims/2) */
+//	float base;          /* theta_i = base^(-2i/dims); 0: 10,000 */
+//	float scale;         /* positions are multiplied by it; 0: 1 */
+type RoPEOptions struct {
+	Dims        int
+	Traditional bool
+	Base        float64
+	Scale       float64
+}
+
+func (v *RoPEOptions) c(_ []C.mica_array) (c C.mica_rope_options) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.dims = C.int(v.Dims)
+	c.traditional = C.bool(v.Traditional)
+	c.base = C.float(v.Base)
+	c.scale = C.float(v.Scale)
+	return
+}
+
+// SDPAOptions is mica_sdpa_options:
+//
+//	float scale;         /* of q k^T; 0: 1 / sqrt(D) */
+//	bool causal;         /* query i sees keys j <= offset + i */
+//	int64_t window;      /* with causal: and j > offset + i - window; 0: no limit */
+//	int64_t keep;        /* with window: keys j < keep are seen outside the window, too */
+//	float softcap;     /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
+//	mica_array mask;   /* [.., Lq, Lk] broadcast: bool (true: seen) or float (added), or none */
+//	mica_array offset; /* i32 [] or [B]: key position of query 0; none: Lk - Lq */
+//	mica_array sinks;  /* [Hq] float: one more score per head in the softmax, without a value */
+type SDPAOptions struct {
+	Scale   float64
+	Causal  bool
+	Window  int
+	Keep    int
+	Softcap float64
+	Mask    *Array
+	Offset  *Array
+	Sinks   *Array
+}
+
+func (v *SDPAOptions) operands() []*Array {
+	return []*Array{v.Mask, v.Offset, v.Sinks}
+}
+
+func (v *SDPAOptions) c(in []C.mica_array) (c C.mica_sdpa_options) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.scale = C.float(v.Scale)
+	c.causal = C.bool(v.Causal)
+	c.window = C.int64_t(v.Window)
+	c.keep = C.int64_t(v.Keep)
+	c.softcap = C.float(v.Softcap)
+	c.mask = in[0]
+	c.offset = in[1]
+	c.sinks = in[2]
+	return
+}
+
+// SelectiveScanOptions is mica_selective_scan_options:
+//
+//	bool delta_softplus; /* delta becomes softplus(delta) */
+//	mica_array d;        /* [H] float: D, or none */
+//	mica_array z;        /* [B, L, H] float: the result is multiplied by silu(z); or none */
+//	mica_array initial;  /* [B, H, N] float: the state before the first step; none: zeros */
+type SelectiveScanOptions struct {
+	DeltaSoftplus bool
+	D             *Array
+	Z             *Array
+	Initial       *Array
+}
+
+func (v *SelectiveScanOptions) operands() []*Array {
+	return []*Array{v.D, v.Z, v.Initial}
+}
+
+func (v *SelectiveScanOptions) c(in []C.mica_array) (c C.mica_selective_scan_options) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.delta_softplus = C.bool(v.DeltaSoftplus)
+	c.d = in[0]
+	c.z = in[1]
+	c.initial = in[2]
+	return
+}
+
+// SampleOptions is mica_sample_options:
+//
+//	mica_array temperature; /* logits are divided by it; 0: the largest one; default 1 */
+//	mica_array top_k;       /* so many of the largest are kept; 0, the default: all */
+//	mica_array top_p;       /* kept until their probabilities are so much; 1, the default: all */
+//	mica_array min_p;       /* kept where p >= min_p max(p); default 0 */
+type SampleOptions struct {
+	Temperature *Array
+	TopK        *Array
+	TopP        *Array
+	MinP        *Array
+}
+
+func (v *SampleOptions) operands() []*Array {
+	return []*Array{v.Temperature, v.TopK, v.TopP, v.MinP}
+}
+
+func (v *SampleOptions) c(in []C.mica_array) (c C.mica_sample_options) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.temperature = in[0]
+	c.top_k = in[1]
+	c.top_p = in[2]
+	c.min_p = in[3]
+	return
+}
+
+// QMatmulOptions is mica_qmatmul_options:
+//
+//	int32_t x_zero_point;  /* of x */
+//	int32_t w_zero_point;  /* of w */
+//	int64_t zero_point;    /* of the result */
+//	mica_array multiplier; /* float, [] or [N]: scale of x times that of w by that of the result; or
+//	                          none: 1. N is the last axis of w, or qconv2d's channels O */
+type QMatmulOptions struct {
+	XZeroPoint int
+	WZeroPoint int
+	ZeroPoint  int
+	Multiplier *Array
+}
+
+func (v *QMatmulOptions) operands() []*Array {
+	return []*Array{v.Multiplier}
+}
+
+func (v *QMatmulOptions) c(in []C.mica_array) (c C.mica_qmatmul_options) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.x_zero_point = C.int32_t(v.XZeroPoint)
+	c.w_zero_point = C.int32_t(v.WZeroPoint)
+	c.zero_point = C.int64_t(v.ZeroPoint)
+	c.multiplier = in[0]
+	return
+}
+
+// FakeQuantizeOptions is mica_fake_quantize_options:
+//
+//	int bits;             /* 2 to 8; 0: 8. Q = 2^(bits - 1) - 1 */
+//	mica_scale_mode mode; /* where the scale is from */
+//	mica_ste ste;         /* the gradient */
+//	float decay;          /* of MICA_SCALE_EMA, 0 to 1 */
+//	bool wide;            /* MICA_STE_TANH of x / (Q s) */
+//	const int *axis;      /* the axis that scales belong to. Borrowed; NULL: one scale */
+//	mica_array scale;     /* float [C], or [1]: the scale, or the state of MICA_SCALE_EMA */
+type FakeQuantizeOptions struct {
+	Bits  int
+	Mode  ScaleMode
+	STE   STE
+	Decay float64
+	Wide  bool
+	Axis  *int
+	Scale *Array
+}
+
+func (v *FakeQuantizeOptions) operands() []*Array {
+	return []*Array{v.Scale}
+}
+
+func (v *FakeQuantizeOptions) c(in []C.mica_array) (c C.mica_fake_quantize_options, pin runtime.Pinner) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.bits = C.int(v.Bits)
+	c.mode = C.mica_scale_mode(v.Mode)
+	c.ste = C.mica_ste(v.STE)
+	c.decay = C.float(v.Decay)
+	c.wide = C.bool(v.Wide)
+	if c.axis = optional[C.int](v.Axis); c.axis != nil {
+		pin.Pin(c.axis)
+	}
+	c.scale = in[0]
+	return
+}
+
+// Weight is mica_weight:
+//
+//	mica_weight_scheme scheme; /* what the arrays are */
+//	mica_array codes;          /* the codes */
+//	mica_array scale;          /* float; of MICA_WEIGHT_NVFP4 as mica_quantize gives */
+//	mica_array zero_point;     /* any number, of the shape of scale; or none: 0 */
+//	mica_array global;         /* float [] or [1] of MICA_WEIGHT_NVFP4; or none: 1 */
+type Weight struct {
+	Scheme    WeightScheme
+	Codes     *Array
+	Scale     *Array
+	ZeroPoint *Array
+	Global    *Array
+}
+
+func (v *Weight) operands() []*Array {
+	return []*Array{v.Codes, v.Scale, v.ZeroPoint, v.Global}
+}
+
+func (v *Weight) c(in []C.mica_array) (c C.mica_weight) {
+	c.scheme = C.mica_weight_scheme(v.Scheme)
+	c.codes = in[0]
+	c.scale = in[1]
+	c.zero_point = in[2]
+	c.global = in[3]
+	return
+}
+
+// LinearWeights is mica_linear_weights:
+//
+//	mica_array weight; /* [N, K] float; or the codes of mica_quantize, u32 */
+//	mica_array scales; /* of codes, [N, K / group_size]; or none: weight is dense */
+//	mica_array biases; /* of affine codes, as scales */
+//	mica_array bias;   /* [N] float, added to products; or none */
+//	mica_quant quant;  /* of codes */
+type LinearWeights struct {
+	Weight       *Array
+	Scales       *Array
+	Biases       *Array
+	Bias         *Array
+	Quantization Quantization
+}
+
+func (v *LinearWeights) operands() []*Array {
+	return []*Array{v.Weight, v.Scales, v.Biases, v.Bias}
+}
+
+func (v *LinearWeights) c(in []C.mica_array) (c C.mica_linear_weights) {
+	c.weight = in[0]
+	c.scales = in[1]
+	c.biases = in[2]
+	c.bias = in[3]
+	c.quant = v.Quantization.c(nil)
+	return
+}
+
+// MaskedAttentionOptions is mica_masked_attention_options:
+//
+//	mica_mask_kind kind; /* which keys are seen */
+//	float scale;         /* of q k^T; 0: 1 / sqrt(D) */
+//	float softcap;       /* scores become softcap * tanh(scores / softcap); 0: none */
+//	int heads;           /* of q [B, Lq, heads * D] */
+//	int64_t kv_heads;    /* of k and v then; 0: heads */
+//	int64_t window;      /* keys of MICA_MASK_WINDOW */
+//	mica_array mask;     /* custom: [B, Lk], [B, Lq, Lk] or [B, H, Lq, Lk], bool or numbers; bias:
+//	                        float that broadcasts to [B, H, Lq, Lk] */
+type MaskedAttentionOptions struct {
+	Kind    MaskKind
+	Scale   float64
+	Softcap float64
+	Heads   int
+	KvHeads int
+	Window  int
+	Mask    *Array
+}
+
+func (v *MaskedAttentionOptions) operands() []*Array {
+	return []*Array{v.Mask}
+}
+
+func (v *MaskedAttentionOptions) c(in []C.mica_array) (c C.mica_masked_attention_options) {
+	c.struct_bytes = C.size_t(unsafe.Sizeof(c))
+	c.kind = C.mica_mask_kind(v.Kind)
+	c.scale = C.float(v.Scale)
+	c.softcap = C.float(v.Softcap)
+	c.heads = C.int(v.Heads)
+	c.kv_heads = C.int64_t(v.KvHeads)
+	c.window = C.int64_t(v.Window)
+	c.mask = in[0]
+	return
+}
+
+// AttentionWeights is mica_attention_weights:
+//
+//	mica_array qkv;      /* [D, (H + 2 G) E]: columns of q, k, v, heads of E side by side */
+//	mica_array qkv_bias; /* [(H + 2 G) E] */
+//	mica_array out;      /* [H E, D] */
+//	mica_array out_bias; /* [D] */
+//	mica_array cos;      /* of mica_rope_tables, for q and k */
+//	mica_array sin;      /* with cos */
+type AttentionWeights struct {
+	QKV     *Array
+	QKVBias *Array
+	Out     *Array
+	OutBias *Array
+	Cos     *Array
+	Sin     *Array
+}
+
+func (v *AttentionWeights) operands() []*Array {
+	return []*Array{v.QKV, v.QKVBias, v.Out, v.OutBias, v.Cos, v.Sin}
+}
+
+func (v *AttentionWeights) c(in []C.mica_array) (c C.mica_attention_weights) {
+	c.qkv = in[0]
+	c.qkv_bias = in[1]
+	c.out = in[2]
+	c.out_bias = in[3]
+	c.cos = in[4]
+	c.sin = in[5]
+	return
+}
+
+// LayerWeights is mica_layer_weights:
+//
+//	mica_attention_weights attention; /* as above */
+//	mica_array norm1;                 /* [D] */
+//	mica_array norm1_bias;            /* [D] */
+//	mica_array up;                    /* [D, F] */
+//	mica_array up_bias;               /* [F] */
+//	mica_array down;                  /* [F, D] */
+//	mica_array down_bias;             /* [D] */
+//	mica_array norm2;                 /* [D] */
+//	mica_array norm2_bias;            /* [D] */
+type LayerWeights struct {
+	Attention AttentionWeights
+	Norm1     *Array
+	Norm1Bias *Array
+	Up        *Array
+	UpBias    *Array
+	Down      *Array
+	DownBias  *Array
+	Norm2     *Array
+	Norm2Bias *Array
+}
+
+func (v *LayerWeights) operands() []*Array {
+	return append(v.Attention.operands(), v.Norm1, v.Norm1Bias, v.Up, v.UpBias, v.Down, v.DownBias, v.Norm2, v.Norm2Bias)
+}
+
+func (v *LayerWeights) c(in []C.mica_array) (c C.mica_layer_weights) {
+	c.attention = v.Attention.c(in)
+	in = in[len(v.Attention.operands()):]
+	c.norm1 = in[0]
+	c.norm1_bias = in[1]
+	c.up = in[2]
+	c.up_bias = in[3]
+	c.down = in[4]
+	c.down_bias = in[5]
+	c.norm2 = in[6]
+	c.norm2_bias = in[7]
+	return
+}
+
+// ConvOptions is mica_conv_options:
+//
+//	int64_t stride[MICA_MAX_SPATIAL];          /* 0: 1 */
+//	int64_t padding_lo[MICA_MAX_SPATIAL];      /* zeros before x; negative: elements left out */
+//	int64_t padding_hi[MICA_MAX_SPATIAL];      /* the same after x */
+//	int64_t kernel_dilation[MICA_MAX_SPATIAL]; /* 0: 1 */
+//	int64_t input_dilation[MICA_MAX_SPATIAL];  /* 0: 1 */
+//	int64_t groups;                            /* 0: 1 */
+//	bool flip; /* the kernel's elements in the opposite order: a convolution as in mathematics */
+type ConvOptions struct {
+	Stride         [3]int
+	PaddingLo      [3]int
+	PaddingHi      [3]int
+	KernelDilation [3]int
+	InputDilation  [3]int
+	Groups         int
+	Flip           bool
+}
+
+func (v *ConvOptions) c(_ []C.mica_array) (c C.mica_conv_options) {
+	for i, n := range v.Stride {
+		c.stride[i] = C.int64_t(n)
+	}
+	for i, n := range v.PaddingLo {
+		c.padding_lo[i] = C.int64_t(n)
+	}
+	for i, n := range v.PaddingHi {
+		c.padding_hi[i] = C.int64_t(n)
+	}
+	for i, n := range v.KernelDilation {
+		c.kernel_dilation[i] = C.int64_t(n)
+	}
+	for i, n := range v.InputDilation {
+		c.input_dilation[i] = C.int64_t(n)
+	}
+	c.groups = C.int64_t(v.Groups)
+	c.flip = C.bool(v.Flip)
+	return
+}
+
+// ConvTransposeOptions is mica_conv_transpose_options:
+//
+//	int64_t stride[MICA_MAX_SPATIAL];         /* 0: 1 */
+//	int64_t padding[MICA_MAX_SPATIAL];        /* elements that the result lacks at both ends */
+//	int64_t output_padding[MICA_MAX_SPATIAL]; /* that it has more at the end */
+//	int64_t dilation[MICA_MAX_SPATIAL];       /* of the kernel; 0: 1 */
+//	int64_t groups;                           /* 0: 1 */
+type ConvTransposeOptions struct {
+	Stride        [3]int
+	Padding       [3]int
+	OutputPadding [3]int
+	Dilation      [3]int
+	Groups        int
+}
+
+func (v *ConvTransposeOptions) c(_ []C.mica_array) (c C.mica_conv_transpose_options) {
+	for i, n := range v.Stride {
+		c.stride[i] = C.int64_t(n)
+	}
+	for i, n := range v.Padding {
+		c.padding[i] = C.int64_t(n)
+	}
+	for i, n := range v.OutputPadding {
+		c.output_padding[i] = C.int64_t(n)
+	}
+	for i, n := range v.Dilation {
+		c.dilation[i] = C.int64_t(n)
+	}
+	c.groups = C.int64_t(v.Groups)
+	return
+}
+
+// WindowOptions is mica_window_options:
+//
+//	int64_t window[MICA_MAX_NDIM];        /* 0: 1 */
+//	int64_t stride[MICA_MAX_NDIM];        /* 0: 1 */
+//	int64_t dilation[MICA_MAX_NDIM];      /* of the window; 0: 1 */
+//	int64_t base_dilation[MICA_MAX_NDIM]; /* of x; 0: 1 */
+//	int64_t padding_lo[MICA_MAX_NDIM];    /* before x; negative: elements left out */
+//	int64_t padding_hi[MICA_MAX_NDIM];    /* after x */
+//	bool exclude_padding; /* a mean is divided by the number of elements of x in the window */
+//	bool ceil;            /* numbers of windows are rounded up; those that would begin behind the
+//	                         elements of x are none */
+type WindowOptions struct {
+	Window         [8]int
+	Stride         [8]int
+	Dilation       [8]int
+	BaseDilation   [8]int
+	PaddingLo      [8]int
+	PaddingHi      [8]int
+	ExcludePadding bool
+	Ceil           bool
+}
+
+func (v *WindowOptions) c(_ []C.mica_array) (c C.mica_window_options) {
+	for i, n := range v.Window {
+		c.window[i] = C.int64_t(n)
+	}
+	for i, n := range v.Stride {
+		c.stride[i] = C.int64_t(n)
+	}
+	for i, n := range v.Dilation {
+		c.dilation[i] = C.int64_t(n)
+	}
+	for i, n := range v.BaseDilation {
+		c.base_dilation[i] = C.int64_t(n)
+	}
+	for i, n := range v.PaddingLo {
+		c.padding_lo[i] = C.int64_t(n)
+	}
+	for i, n := range v.PaddingHi {
+		c.padding_hi[i] = C.int64_t(n)
+	}
+	c.exclude_padding = C.bool(v.ExcludePadding)
+	c.ceil = C.bool(v.Ceil)
+	return
+}
+
+// PoolOptions is mica_pool_options:
+//
+//	int64_t kernel[MICA_MAX_SPATIAL];     /* elements of the window, 1 at least */
+//	int64_t stride[MICA_MAX_SPATIAL];     /* 0: 1, not the kernel's length */
+//	int64_t padding_lo[MICA_MAX_SPATIAL]; /* before x */
+//	int64_t padding_hi[MICA_MAX_SPATIAL]; /* after x */
+//	int64_t dilation[MICA_MAX_SPATIAL];   /* 0: 1 */
+//	bool exclude_padding;                 /* as in mica_window_options */
+//	bool ceil;                            /* the same */
+type PoolOptions struct {
+	Kernel         [3]int
+	Stride         [3]int
+	PaddingLo      [3]int
+	PaddingHi      [3]int
+	Dilation       [3]int
+	ExcludePadding bool
+	Ceil           bool
+}
+
+func (v *PoolOptions) c(_ []C.mica_array) (c C.mica_pool_options) {
+	for i, n := range v.Kernel {
+		c.kernel[i] = C.int64_t(n)
+	}
+	for i, n := range v.Stride {
+		c.stride[i] = C.int64_t(n)
+	}
+	for i, n := range v.PaddingLo {
+		c.padding_lo[i] = C.int64_t(n)
+	}
+	for i, n := range v.PaddingHi {
+		c.padding_hi[i] = C.int64_t(n)
+	}
+	for i, n := range v.Dilation {
+		c.dilation[i] = C.int64_t(n)
+	}
+	c.exclude_padding = C.bool(v.ExcludePadding)
+	c.ceil = C.bool(v.Ceil)
+	return
+}
 
 // Zeros is mica_zeros:
 //
@@ -1344,6 +1950,20 @@ func TopK(x *Array, k int, axis int) *Array {
 	})
 }
 
+// TopKIndices is mica_topk_indices:
+//
+//	The k largest values along an axis, the largest first, and their indices.
+//
+//	indices  receives the indices (u32), of the result's shape; the invalid array after an error.
+//	returns  the values. Of equal ones that with the lower index comes first, NaN before all others.
+//	errors   MICA_EINVAL k < 1 or > length
+//	source   the order of ONNX's TopK.
+func TopKIndices(x *Array, k int, axis int) (result, indices *Array) {
+	return recordTwo([]*Array{x}, func(s *C.mica_scope, in []C.mica_array, second *C.mica_array) C.mica_array {
+		return C.mica_topk_indices(s, in[0], C.int64_t(k), C.int(axis), second)
+	})
+}
+
 // Softmax is mica_softmax:
 //
 //	exp(x - max) / sum along an axis; inexact, computed in f32.
@@ -1826,6 +2446,36 @@ func Solve(a *Array, b *Array) *Array {
 	})
 }
 
+// Dequantize is mica_dequantize:
+//
+//	Quantised rows back to floats: of the dtype of scales (affine), else `dtype`.
+func Dequantize(codes *Array, scales *Array, biases *Array, quant Quantization, dtype DType) *Array {
+	return record([]*Array{codes, scales, biases}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		quantC := quant.c(nil)
+		return C.mica_dequantize(s, in[0], in[1], in[2], quantC, C.mica_dtype(dtype))
+	})
+}
+
+// QuantizedMatmul is mica_quantized_matmul:
+//
+//	x @ w^T (transpose) or x @ w for quantised w.
+//
+//	x        [..., M, K] float, or [K]. Borrowed.
+//	codes    [..., N, K * bits / 32] (transpose) or [..., K, N * bits / 32] u32; with scales and
+//	          biases as of mica_quantize. Axes before the last two broadcast. Borrowed.
+//	returns  [..., M, N], x's dtype, computed in f32.
+//	errors   MICA_ESHAPE; MICA_EDTYPE x is not a float, codes are not u32, scales or biases not of
+//	          the mode's dtype; MICA_EINVAL an unknown mode, bits or group_size, biases missing in
+//	          the affine mode or there in another
+//	grad     x, and scales and biases of the affine mode
+//	source   mlx.core.quantized_matmul.
+func QuantizedMatmul(x *Array, codes *Array, scales *Array, biases *Array, quant Quantization, transpose bool) *Array {
+	return record([]*Array{x, codes, scales, biases}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		quantC := quant.c(nil)
+		return C.mica_quantized_matmul(s, in[0], in[1], in[2], in[3], quantC, C.bool(transpose))
+	})
+}
+
 // GatherMM is mica_gather_mm:
 //
 //	Products of matrices that indices pick, such as those of a token and its experts:
@@ -1843,6 +2493,16 @@ func Solve(a *Array, b *Array) *Array {
 func GatherMM(a *Array, b *Array, lhs_indices *Array, rhs_indices *Array) *Array {
 	return record([]*Array{a, b, lhs_indices, rhs_indices}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
 		return C.mica_gather_mm(s, in[0], in[1], in[2], in[3])
+	})
+}
+
+// GatherQMM is mica_gather_qmm:
+//
+//	The same of quantised matrices, as mica_quantized_matmul. grad x. source mlx.core.gather_qmm.
+func GatherQMM(x *Array, codes *Array, scales *Array, biases *Array, quant Quantization, transpose bool, lhs_indices *Array, rhs_indices *Array) *Array {
+	return record([]*Array{x, codes, scales, biases, lhs_indices, rhs_indices}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		quantC := quant.c(nil)
+		return C.mica_gather_qmm(s, in[0], in[1], in[2], in[3], quantC, C.bool(transpose), in[4], in[5])
 	})
 }
 
@@ -1874,6 +2534,33 @@ func LayerNorm(x *Array, weight *Array, bias *Array, eps float64) *Array {
 	})
 }
 
+// SDPA is mica_sdpa:
+//
+//	Scaled dot product attention, softmax(q k^T * scale + mask) v.
+//
+//	q       [B, Hq, Lq, D] float, k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv]; Hq a multiple of Hkv:
+//	         head h reads K and V of head h / (Hq / Hkv), without repeating them. Any strides.
+//	         k and v may instead both be u8: rows of mica_to_q8, of heads of size D.
+//	options NULL: the defaults. Borrowed.
+//	returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (with u8 k and v: q's). Softmax and sums are
+//	         in f32. A query that sees no key gives zeros.
+//	         With bf16 k and v, a device may round q and the softmax weights to bf16, and then round
+//	         further: elements of q and k to within 2^-12 of the largest of 128 in their row, softmax
+//	         weights to within 2^-12 of the largest of 32 of their query, values to within 2^-14 of
+//	         the largest of 32 in their column. Elements that are not finite, or q or k above 2^109,
+//	         may then give NaN.
+//	         With u8 k and v, a device may round q as mica_to_q8 does, and the softmax weights and v
+//	         to bf16.
+//	errors  MICA_ESHAPE also if Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
+//	         causal, keep without window
+//	source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245.
+func SDPA(q *Array, k *Array, v *Array, options SDPAOptions) *Array {
+	return record(append([]*Array{q, k, v}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(in[3:])
+		return C.mica_sdpa(s, in[0], in[1], in[2], &optionsC)
+	})
+}
+
 // KvWrite is mica_kv_write:
 //
 //	Writes rows into blocks of a pool: a KV cache whose sequences lie in blocks (mica_paged_sdpa).
@@ -1892,6 +2579,48 @@ func LayerNorm(x *Array, weight *Array, bias *Array, eps float64) *Array {
 func KvWrite(pool *Array, x *Array, slots *Array) *Array {
 	return record([]*Array{pool, x, slots}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
 		return C.mica_kv_write(s, in[0], in[1], in[2])
+	})
+}
+
+// PagedSDPA is mica_paged_sdpa:
+//
+//	mica_sdpa over keys and values in blocks: row b of the batch has the keys k[:, table[b, 0]],
+//	k[:, table[b, 1]], ..., one block after the other, and likewise the values. Blocks that follow
+//	each other in the pool are read as fast as keys in a row.
+//
+//	q        [B, Hq, Lq, D] float.
+//	k, v     [Hkv, N, P, D] and [Hkv, N, P, Dv], as those of mica_sdpa, or both u8.
+//	table    i32 [B, M], -N to N - 1, negative from the end. So Lk is M * P. Rows may share blocks.
+//	          Blocks that no query sees must hold finite numbers.
+//	options  of mica_sdpa: causal and offset must be given, which says how many of the keys there
+//	          are; mask must not.
+//	returns  what mica_sdpa gives for these keys and values, on the CPU with the same bits if P is
+//	          a multiple of 32.
+//	errors   those of mica_sdpa; MICA_EINVAL at evaluation: a block out of range
+//	source   Kwon et al. 2023 (arXiv:2309.06180).
+//	grad     q, k, v, sinks.
+func PagedSDPA(q *Array, k *Array, v *Array, table *Array, options SDPAOptions) *Array {
+	return record(append([]*Array{q, k, v, table}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(in[4:])
+		return C.mica_paged_sdpa(s, in[0], in[1], in[2], in[3], &optionsC)
+	})
+}
+
+// SDPALSE is mica_sdpa_lse:
+//
+//	mica_sdpa with the logarithm of each softmax's denominator, by which attention over parts of the
+//	keys is put together.
+//
+//	     lse[b, h, i] = log sum_j exp(score[b, h, i, j])
+//
+//	lse      receives [B, Hq, Lq] f32; the invalid array after an error. Scores are those of the
+//	          softmax: scaled, capped, masked, a head's sink among them. -inf: a query sees no key.
+//	returns  what mica_sdpa gives.
+//	source   Dao et al. 2022 (arXiv:2205.14135), section 3.1.
+func SDPALSE(q *Array, k *Array, v *Array, options SDPAOptions) (result, lse *Array) {
+	return recordTwo(append([]*Array{q, k, v}, options.operands()...), func(s *C.mica_scope, in []C.mica_array, second *C.mica_array) C.mica_array {
+		optionsC := options.c(in[3:])
+		return C.mica_sdpa_lse(s, in[0], in[1], in[2], &optionsC, second)
 	})
 }
 
@@ -2251,6 +2980,23 @@ func RoPETables(x *Array, cos *Array, sin *Array) *Array {
 	})
 }
 
+// AxialRoPE2D is mica_axial_rope2d:
+//
+//	Rotary position embedding in two dimensions: the first half of each row is rotated by its row of
+//	the image, the second half by its column, each by mica_rope without an offset.
+//
+//	x        [.., height * width, D] float, row by row; D a multiple of 4.
+//	options  of mica_rope for each half; dims 0: D / 2. NULL: the defaults.
+//	returns  x's shape and dtype.
+//	errors   MICA_ESHAPE; MICA_EDTYPE; MICA_EINVAL
+//	source   Heo et al. 2024 (arXiv:2403.13298), axial.
+func AxialRoPE2D(x *Array, height int, width int, options RoPEOptions) *Array {
+	return record([]*Array{x}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_axial_rope2d(s, in[0], C.int64_t(height), C.int64_t(width), &optionsC)
+	})
+}
+
 // ResizeNearest2x is mica_resize_nearest2x:
 //
 //	x [.., H, W] with each element twice along both: [.., 2 H, 2 W]. errors  MICA_ESHAPE
@@ -2260,12 +3006,265 @@ func ResizeNearest2x(x *Array) *Array {
 	})
 }
 
+// SelectiveScan is mica_selective_scan:
+//
+//	Selective scan (Mamba). For each step t, each channel of H alone:
+//
+//	     h_t = exp(delta_t A) h_{t-1} + delta_t x_t B_t
+//	     y_t = sum_n C_t[n] h_t[n] + D x_t,    times silu(z_t)
+//
+//	x, delta  [B, L, H] float
+//	a         [H, N] float: A
+//	b, c      [B, L, N] float: B, C
+//	options   NULL: the defaults. Borrowed.
+//	last      receives the state after the last step, [B, H, N] f32; may be NULL.
+//	returns   y [B, L, H], x's dtype. Computed in f32. On the CPU a sequence that is divided, with
+//	           the state passed on, has the same bits.
+//	errors    MICA_ESHAPE, MICA_EDTYPE naming the operand
+//	source    Gu & Dao 2023 (arXiv:2312.00752), algorithm 2.
+func SelectiveScan(x *Array, delta *Array, a *Array, b *Array, c *Array, options SelectiveScanOptions) (result, last *Array) {
+	return recordTwo(append([]*Array{x, delta, a, b, c}, options.operands()...), func(s *C.mica_scope, in []C.mica_array, second *C.mica_array) C.mica_array {
+		optionsC := options.c(in[5:])
+		return C.mica_selective_scan(s, in[0], in[1], in[2], in[3], in[4], &optionsC, second)
+	})
+}
+
+// GatedDelta is mica_gated_delta:
+//
+//	The gated delta rule (Qwen3-Next). For each step, each head with its state S [N, M]:
+//
+//	     S = exp(g_t) S;  d = beta_t (v_t - k_t S);  S = S + k_t^T d;  o_t = q_t S / sqrt N
+//
+//	Without beta, linear attention with a decay (Mamba-2, whose C, B and delta x are q, k and v):
+//
+//	     S = exp(g_t) S + k_t^T v_t;  o_t = q_t S
+//
+//	q, k     [B, L, Hk, N] float, Hk dividing H: H / Hk heads side by side share them
+//	v        [B, L, H, M] float
+//	g, beta  [B, L, H] float; beta may be MICA_NONE
+//	state    [B, H, N, M] float, before the first step; MICA_NONE: zeros.
+//	last     receives the state after the last step, [B, H, N, M] f32; may be NULL.
+//	returns  o [B, L, H, M], v's dtype. Computed in f32; bits as of mica_selective_scan.
+//	errors   MICA_ESHAPE, MICA_EDTYPE naming the operand
+//	source   Yang et al. 2024 (arXiv:2412.06464).
+func GatedDelta(q *Array, k *Array, v *Array, g *Array, beta *Array, state *Array) (result, last *Array) {
+	return recordTwo([]*Array{q, k, v, g, beta, state}, func(s *C.mica_scope, in []C.mica_array, second *C.mica_array) C.mica_array {
+		return C.mica_gated_delta(s, in[0], in[1], in[2], in[3], in[4], in[5], second)
+	})
+}
+
+// Sample is mica_sample:
+//
+//	A token for each row of logits: temperature, top_k, top_p, min_p in this order, then a draw.
+//	mica_generate has another order: top_p, min_p, top_k, temperature (mica_generate_options).
+//
+//	1. temperature 0: the largest logit, of equals the lowest id. Else z = logits / temperature.
+//	2. top_k: exactly k are left, of equals those with the lower ids.
+//	3. top_p: with p = softmax(z) of these, sorted, those are left before which the sum is below
+//	    top_p: one at least.
+//	4. min_p: those with p >= min_p max(p) are left.
+//	5. The largest of z + Gumbel noise by the key, as mica_random_categorical.
+//
+//	key      u32 [2], or [..., 2]: one a row. The same key gives the same tokens.
+//	logits   [..., V] float; a token of -inf is never drawn.
+//	options  NULL: the defaults. Borrowed.
+//	returns  [...] i32. It has no gradient.
+//	errors   MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation, naming the row: a temperature
+//	          below 0 or NaN; logits with NaN or +inf, or nothing but -inf
+func Sample(key *Array, logits *Array, options SampleOptions) *Array {
+	return record(append([]*Array{key, logits}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(in[2:])
+		return C.mica_sample(s, in[0], in[1], &optionsC)
+	})
+}
+
+// QuantizeInt8 is mica_quantize_int8:
+//
+//	Affine int8: q = clamp(round(x / scale) + zero_point, -128, 127), to nearest even, and back:
+//	(q - zero_point) scale.
+//
+//	x           float; NaN gives the zero point.
+//	q           i8, or u8 for mica_dequantize_int8.
+//	scale       float, above 0, [] or [1]; with an axis [C], of its length. Dtype of what
+//	             mica_dequantize_int8 gives.
+//	zero_point  integers of the scale's shape, or MICA_NONE: 0.
+//	axis        the axis that scales belong to. Borrowed; NULL: none.
+//	errors      MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation: a scale is not above 0
+//	source      ONNX, QuantizeLinear.
+func QuantizeInt8(x *Array, scale *Array, zero_point *Array, axis *int) *Array {
+	return record([]*Array{x, scale, zero_point}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		return C.mica_quantize_int8(s, in[0], in[1], in[2], optional[C.int](axis))
+	})
+}
+
+// DequantizeInt8 is mica_dequantize_int8:
+//
+//	Affine int8: q = clamp(round(x / scale) + zero_point, -128, 127), to nearest even, and back:
+//	(q - zero_point) scale.
+//
+//	x           float; NaN gives the zero point.
+//	q           i8, or u8 for mica_dequantize_int8.
+//	scale       float, above 0, [] or [1]; with an axis [C], of its length. Dtype of what
+//	             mica_dequantize_int8 gives.
+//	zero_point  integers of the scale's shape, or MICA_NONE: 0.
+//	axis        the axis that scales belong to. Borrowed; NULL: none.
+//	errors      MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation: a scale is not above 0
+//	source      ONNX, QuantizeLinear.
+func DequantizeInt8(q *Array, scale *Array, zero_point *Array, axis *int) *Array {
+	return record([]*Array{q, scale, zero_point}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		return C.mica_dequantize_int8(s, in[0], in[1], in[2], optional[C.int](axis))
+	})
+}
+
+// QMatmul is mica_qmatmul:
+//
+//	An int8 product: clamp(round((bias + sum (x - x_zero_point) (w - w_zero_point)) multiplier) +
+//	zero_point) with exact i32 sums.
+//
+//	x        [.., K] i8
+//	w        [K, N] i8
+//	bias     [N] i32 or MICA_NONE
+//	options  NULL: the defaults. Borrowed.
+//	returns  [.., N] i8
+//	errors   MICA_ESHAPE, MICA_EDTYPE. source  ONNX, QLinearMatMul.
+func QMatmul(x *Array, w *Array, bias *Array, options QMatmulOptions) *Array {
+	return record(append([]*Array{x, w, bias}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(in[3:])
+		return C.mica_qmatmul(s, in[0], in[1], in[2], &optionsC)
+	})
+}
+
+// QConv2D is mica_qconv2d:
+//
+//	An int8 convolution: mica_qmatmul over the windows of x, with exact i32 sums. Padding is the
+//	zero point of x.
+//
+//	x        [N, C, H, W] i8
+//	w        [O, C / groups, KH, KW] i8
+//	bias     [O] i32 or MICA_NONE
+//	conv     as of mica_conv2d; NULL: the defaults. Borrowed.
+//	options  zero points from -255 to 255; NULL: the defaults. Borrowed.
+//	returns  [N, O, ..] i8
+//	errors   MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL a number is out of range
+//	source   ONNX, QLinearConv.
+func QConv2D(x *Array, w *Array, bias *Array, conv ConvOptions, options QMatmulOptions) *Array {
+	return record(append([]*Array{x, w, bias}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		convC := conv.c(nil)
+		optionsC := options.c(in[3:])
+		return C.mica_qconv2d(s, in[0], in[1], in[2], &convC, &optionsC)
+	})
+}
+
+// FakeQuantize is mica_fake_quantize:
+//
+//	Rounds x to multiples of a scale: y = clamp(round(x / s), -Q, Q) s, to nearest even; s at least
+//	1e-12, and a constant for gradients.
+//
+//	x          float. Borrowed.
+//	options    NULL: the defaults. Borrowed.
+//	new_state  receives the scale that was used, [C] or [1] f32, before it is bounded: the next
+//	            state of MICA_SCALE_EMA. May be NULL.
+//	returns    x's shape and dtype.
+//	errors     MICA_EINVAL bits, mode, ste, decay; MICA_ESHAPE, MICA_EDTYPE
+//	source     Bengio et al. 2013 (arXiv:1308.3432).
+func FakeQuantize(x *Array, options FakeQuantizeOptions) (result, new_state *Array) {
+	return recordTwo(append([]*Array{x}, options.operands()...), func(s *C.mica_scope, in []C.mica_array, second *C.mica_array) C.mica_array {
+		optionsC, pin := options.c(in[1:])
+		defer pin.Unpin()
+		return C.mica_fake_quantize(s, in[0], &optionsC, second)
+	})
+}
+
+// FakeQuantizeLSQ is mica_fake_quantize_lsq:
+//
+//	The same by a scale that is learned: dx = dy where |x| <= Q s, else 0, and
+//
+//	     ds = k sum psi(x / s) dy,   psi(z) = round(z) - z where |z| <= Q, else sign(z) Q
+//
+//	scale           [C] or [1] float
+//	scale_gradient  k; 0: 1 / sqrt(n Q), of n elements that share a scale.
+//	errors          as mica_fake_quantize. source  Esser et al. 2020 (arXiv:1902.08153).
+func FakeQuantizeLSQ(x *Array, scale *Array, bits int, axis *int, scale_gradient float64) *Array {
+	return record([]*Array{x, scale}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		return C.mica_fake_quantize_lsq(s, in[0], in[1], C.int(bits), optional[C.int](axis), C.float(scale_gradient))
+	})
+}
+
+// WeightDequantize is mica_weight_dequantize:
+//
+//	The weight as f32 [K, N]. errors  MICA_ESHAPE, MICA_EDTYPE, MICA_EINVAL no such scheme
+func WeightDequantize(w Weight) *Array {
+	return record(w.operands(), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		wC := w.c(in[0:])
+		return C.mica_weight_dequantize(s, &wC)
+	})
+}
+
+// DequantMatmul is mica_dequant_matmul:
+//
+//	x [.., K] by the weight: [.., N] of x's dtype. The weight is dequantised for it. Errors as
+//	above.
+func DequantMatmul(x *Array, w Weight) *Array {
+	return record(append([]*Array{x}, w.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		wC := w.c(in[1:])
+		return C.mica_dequant_matmul(s, in[0], &wC)
+	})
+}
+
+// Linear is mica_linear:
+//
+//	A linear layer: x weight^T + bias. With an embedding's weights, its output layer.
+//
+//	x        [.., K] float.
+//	returns  [.., N], x's dtype promoted with that of a dense weight and of the bias.
+//	errors   MICA_EINVAL w is NULL; those of mica_matmul and mica_quantized_matmul
+//	source   mlx.nn.Linear, QuantizedLinear, Embedding.as_linear.
+func Linear(x *Array, w LinearWeights) *Array {
+	return record(append([]*Array{x}, w.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		wC := w.c(in[1:])
+		return C.mica_linear(s, in[0], &wC)
+	})
+}
+
+// Embedding is mica_embedding:
+//
+//	Rows of the weight; bias is not added.
+//
+//	ids      [..] any integers, negative from the end.
+//	returns  [.., K], the dtype of the weight, or of affine scales, or else f32.
+//	errors   MICA_EINVAL w is NULL; those of mica_take and mica_dequantize
+//	source   mlx.nn.Embedding, QuantizedEmbedding.
+func Embedding(ids *Array, w LinearWeights) *Array {
+	return record(append([]*Array{ids}, w.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		wC := w.c(in[1:])
+		return C.mica_embedding(s, in[0], &wC)
+	})
+}
+
 // Activate is mica_activate:
 //
 //	The op of that name. errors  MICA_EINVAL there is no such activation
 func Activate(kind Activation, x *Array) *Array {
 	return record([]*Array{x}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
 		return C.mica_activate(s, C.mica_activation(kind), in[0])
+	})
+}
+
+// MaskedAttention is mica_masked_attention:
+//
+//	mica_sdpa with a kind of mask, and of heads that need not be split.
+//
+//	q        [B, H, Lq, D] float, or [B, Lq, H * D] with options.heads. Borrowed.
+//	k, v     [B, G, Lk, D], or [B, Lk, G * D] as q; H a multiple of G. Borrowed.
+//	options  NULL: the defaults. Borrowed.
+//	returns  of q's shape, promoted dtype. A query that sees no key gives zeros.
+//	errors   those of mica_sdpa; MICA_ESHAPE heads do not divide q; MICA_EDTYPE a bias that is no
+//	          float; MICA_EINVAL kind, window
+//	source   mlx.core.fast.scaled_dot_product_attention.
+func MaskedAttention(q *Array, k *Array, v *Array, options MaskedAttentionOptions) *Array {
+	return record(append([]*Array{q, k, v}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(in[3:])
+		return C.mica_masked_attention(s, in[0], in[1], in[2], &optionsC)
 	})
 }
 
@@ -2345,6 +3344,64 @@ func LoRAMatmul(x *Array, w *Array, a *Array, b *Array, scale float64) *Array {
 	})
 }
 
+// AttentionBlock is mica_attention_block:
+//
+//	attention(q, k, v) out + out_bias, with q | k | v = x qkv + qkv_bias.
+//
+//	x        [B, L, D] float.
+//	options  of mica_masked_attention; heads, which is H, is needed; kv_heads is G, 0: H. Borrowed.
+//	returns  [B, L, D], promoted.
+//	errors   MICA_EINVAL w is NULL; MICA_ESHAPE the columns of qkv are not those of the heads; those
+//	          of mica_matmul, mica_rope_tables and mica_masked_attention
+//	source   Vaswani et al. 2017 (arXiv:1706.03762).
+func AttentionBlock(x *Array, w AttentionWeights, options MaskedAttentionOptions) *Array {
+	return record(append(append([]*Array{x}, w.operands()...), options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		wC := w.c(in[1:])
+		optionsC := options.c(in[1+len(w.operands()):])
+		return C.mica_attention_block(s, in[0], &wC, &optionsC)
+	})
+}
+
+// TransformerLayer is mica_transformer_layer:
+//
+//	A layer of an encoder such as BERT, x [B, L, D]:
+//
+//	     h = layer_norm(x + attention_block(x))
+//	     y = layer_norm(h + act(h up + up_bias) down + down_bias)
+//
+//	x        [B, L, D] float. Borrowed.
+//	w        float. Borrowed.
+//	eps      of both norms
+//	options  as of mica_attention_block. Borrowed.
+//	returns  [B, L, D], promoted.
+//	errors   MICA_EINVAL w is NULL; those of mica_attention_block, mica_residual_layer_norm and
+//	          mica_matmul_bias_act
+//	source   Devlin et al. 2018 (arXiv:1810.04805).
+func TransformerLayer(x *Array, w LayerWeights, act Activation, eps float64, options MaskedAttentionOptions) *Array {
+	return record(append(append([]*Array{x}, w.operands()...), options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		wC := w.c(in[1:])
+		optionsC := options.c(in[1+len(w.operands()):])
+		return C.mica_transformer_layer(s, in[0], &wC, C.mica_activation(act), C.float(eps), &optionsC)
+	})
+}
+
+// SoftmaxCrossEntropy is mica_softmax_cross_entropy:
+//
+//	mica_cross_entropy of labels from 0 to V - 1.
+//
+//	logits        [..., V] float, or integers, which become f32. Borrowed.
+//	labels        [...] integers. Borrowed.
+//	ignore_index  the label that has the loss 0 and no gradient; NULL: none. Borrowed.
+//	returns       [...], as mica_cross_entropy.
+//	errors        those of mica_cross_entropy; MICA_EINVAL at evaluation: another label is negative.
+//	grad          logits
+//	source        torch.nn.functional.cross_entropy without a reduction.
+func SoftmaxCrossEntropy(logits *Array, labels *Array, ignore_index *int) *Array {
+	return record([]*Array{logits, labels}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		return C.mica_softmax_cross_entropy(s, in[0], in[1], optional[C.int64_t](ignore_index))
+	})
+}
+
 // ReLUBackward is mica_relu_backward:
 //
 //	y = max(x, 0): dy where x > 0, else 0: at 0 and for NaN, too.
@@ -2360,6 +3417,17 @@ func ReLUBackward(x *Array, dy *Array) *Array {
 func ActivationBackward(kind Activation, x *Array, dy *Array) *Array {
 	return record([]*Array{x, dy}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
 		return C.mica_activation_backward(s, C.mica_activation(kind), in[0], in[1])
+	})
+}
+
+// FakeQuantizeBackward is mica_fake_quantize_backward:
+//
+//	y = mica_fake_quantize(x): as options.ste says. options  NULL: the defaults. Borrowed.
+func FakeQuantizeBackward(x *Array, dy *Array, options FakeQuantizeOptions) *Array {
+	return record(append([]*Array{x, dy}, options.operands()...), func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC, pin := options.c(in[2:])
+		defer pin.Unpin()
+		return C.mica_fake_quantize_backward(s, in[0], in[1], &optionsC)
 	})
 }
 
@@ -2388,6 +3456,199 @@ func TakeBackward(x *Array, indices *Array, dy *Array, axis int) *Array {
 func RoPETablesBackward(dy *Array, cos *Array, sin *Array) *Array {
 	return record([]*Array{dy, cos, sin}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
 		return C.mica_rope_tables_backward(s, in[0], in[1], in[2])
+	})
+}
+
+// SoftmaxCrossEntropyBackward is mica_softmax_cross_entropy_backward:
+//
+//	y = mica_softmax_cross_entropy(logits, labels, ignore_index): (softmax(logits) - 1 at the label)
+//	dloss, dloss being dy; 0 where the label is ignored.
+func SoftmaxCrossEntropyBackward(logits *Array, labels *Array, dloss *Array, ignore_index *int) *Array {
+	return record([]*Array{logits, labels, dloss}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		return C.mica_softmax_cross_entropy_backward(s, in[0], in[1], in[2], optional[C.int64_t](ignore_index))
+	})
+}
+
+// ConvGeneral is mica_conv_general:
+//
+//	Convolution over one, two or three spatial axes (cross-correlation, as all frameworks have it).
+//
+//	     y[n, p, o] = sum_{q, c} xd[n, p * stride + q * kernel_dilation - lo, g * C/groups + c]
+//	                             * w[o, q, c],      g = floor(o / (O/groups))
+//	     length = floor((Ld + lo + hi - ((K - 1) * kernel_dilation + 1)) / stride) + 1, or 0
+//
+//	xd is x with input_dilation - 1 zeros between neighbours, Ld long, and 0 outside.
+//
+//	x        [N, ..., C] float, any strides. Borrowed.
+//	w        [O, ..., C/groups] float. Borrowed.
+//	options  NULL: the defaults. Borrowed.
+//	returns  [N, ..., O], promoted. Sums are in f32, rounded once.
+//	errors   MICA_ESHAPE x or w has not 3, 4 or 5 axes; groups do not divide C and O; w's last axis
+//	          is not C/groups; MICA_EDTYPE not floats; MICA_EINVAL a number is out of range
+//	source   StableHLO's convolution; the layout is that of mlx.core.conv_general.
+func ConvGeneral(x *Array, w *Array, options ConvOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv_general(s, in[0], in[1], &optionsC)
+	})
+}
+
+// Conv1D is mica_conv1d:
+//
+//	The same over 1, 2 or 3 spatial axes. Channels first: x [N, C, ...], w [O, C/groups, ...], y [N,
+//	O, ...]: views around the op. Channels last: as mica_conv_general.
+//	errors  also MICA_ESHAPE x or w has another number of axes
+func Conv1D(x *Array, w *Array, layout Channels, options ConvOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv1d(s, in[0], in[1], C.mica_channels(layout), &optionsC)
+	})
+}
+
+// Conv2D is mica_conv2d:
+//
+//	The same over 1, 2 or 3 spatial axes. Channels first: x [N, C, ...], w [O, C/groups, ...], y [N,
+//	O, ...]: views around the op. Channels last: as mica_conv_general.
+//	errors  also MICA_ESHAPE x or w has another number of axes
+func Conv2D(x *Array, w *Array, layout Channels, options ConvOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv2d(s, in[0], in[1], C.mica_channels(layout), &optionsC)
+	})
+}
+
+// Conv3D is mica_conv3d:
+//
+//	The same over 1, 2 or 3 spatial axes. Channels first: x [N, C, ...], w [O, C/groups, ...], y [N,
+//	O, ...]: views around the op. Channels last: as mica_conv_general.
+//	errors  also MICA_ESHAPE x or w has another number of axes
+func Conv3D(x *Array, w *Array, layout Channels, options ConvOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv3d(s, in[0], in[1], C.mica_channels(layout), &optionsC)
+	})
+}
+
+// ConvTranspose1D is mica_conv_transpose1d:
+//
+//	Transposed convolution: what a convolution's gradient does, from its result to its operand.
+//
+//	     length = (L - 1) * stride - 2 padding + dilation * (K - 1) + output_padding + 1
+//
+//	It is mica_conv_general with input_dilation = stride, flip, lo = dilation * (K - 1) - padding
+//	and hi = lo + output_padding.
+//
+//	x        channels first [N, C, ...], channels last [N, ..., C]; float. Borrowed.
+//	w        channels first [C, O/groups, ...], as in PyTorch; channels last [O, ..., C/groups], as
+//	          in MLX. Borrowed.
+//	returns  channels first [N, O, ...], channels last [N, ..., O]
+//	errors   those of mica_conv_general; MICA_EINVAL output_padding is neither 0 nor below stride or
+//	          dilation
+//	source   PyTorch's ConvTranspose2d; Dumoulin & Visin 2016 (arXiv:1603.07285), chapter 4.
+func ConvTranspose1D(x *Array, w *Array, layout Channels, options ConvTransposeOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv_transpose1d(s, in[0], in[1], C.mica_channels(layout), &optionsC)
+	})
+}
+
+// ConvTranspose2D is mica_conv_transpose2d:
+//
+//	Transposed convolution: what a convolution's gradient does, from its result to its operand.
+//
+//	     length = (L - 1) * stride - 2 padding + dilation * (K - 1) + output_padding + 1
+//
+//	It is mica_conv_general with input_dilation = stride, flip, lo = dilation * (K - 1) - padding
+//	and hi = lo + output_padding.
+//
+//	x        channels first [N, C, ...], channels last [N, ..., C]; float. Borrowed.
+//	w        channels first [C, O/groups, ...], as in PyTorch; channels last [O, ..., C/groups], as
+//	          in MLX. Borrowed.
+//	returns  channels first [N, O, ...], channels last [N, ..., O]
+//	errors   those of mica_conv_general; MICA_EINVAL output_padding is neither 0 nor below stride or
+//	          dilation
+//	source   PyTorch's ConvTranspose2d; Dumoulin & Visin 2016 (arXiv:1603.07285), chapter 4.
+func ConvTranspose2D(x *Array, w *Array, layout Channels, options ConvTransposeOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv_transpose2d(s, in[0], in[1], C.mica_channels(layout), &optionsC)
+	})
+}
+
+// ConvTranspose3D is mica_conv_transpose3d:
+//
+//	Transposed convolution: what a convolution's gradient does, from its result to its operand.
+//
+//	     length = (L - 1) * stride - 2 padding + dilation * (K - 1) + output_padding + 1
+//
+//	It is mica_conv_general with input_dilation = stride, flip, lo = dilation * (K - 1) - padding
+//	and hi = lo + output_padding.
+//
+//	x        channels first [N, C, ...], channels last [N, ..., C]; float. Borrowed.
+//	w        channels first [C, O/groups, ...], as in PyTorch; channels last [O, ..., C/groups], as
+//	          in MLX. Borrowed.
+//	returns  channels first [N, O, ...], channels last [N, ..., O]
+//	errors   those of mica_conv_general; MICA_EINVAL output_padding is neither 0 nor below stride or
+//	          dilation
+//	source   PyTorch's ConvTranspose2d; Dumoulin & Visin 2016 (arXiv:1603.07285), chapter 4.
+func ConvTranspose3D(x *Array, w *Array, layout Channels, options ConvTransposeOptions) *Array {
+	return record([]*Array{x, w}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_conv_transpose3d(s, in[0], in[1], C.mica_channels(layout), &optionsC)
+	})
+}
+
+// ReduceWindow is mica_reduce_window:
+//
+//	Windows of x, reduced: maximum, minimum, sum, product or mean.
+//
+//	     length = floor((Ld + lo + hi - ((w - 1) * dilation + 1)) / stride) + 1, or 0
+//
+//	Ld is the length with base_dilation - 1 elements between neighbours. Padding, and what is
+//	between elements, changes no maximum, minimum, sum or product. A mean counts padding as zeros.
+//
+//	x        any dtype but c64 and f64, any strides. Borrowed.
+//	options  not NULL. Borrowed.
+//	returns  max and min: x's dtype; sum and prod: as mica_sum; mean: inexact. Sums and products
+//	          of floats are in f32, rounded once. NaN wins in max and min.
+//	errors   MICA_EDTYPE; MICA_EINVAL a number is out of range, there is no such kind, or options is
+//	          NULL
+//	grad     of max and min: to the first extreme element of a window in row-major order, or NaN
+//	source   StableHLO's reduce_window.
+func ReduceWindow(x *Array, kind WindowKind, options WindowOptions) *Array {
+	return record([]*Array{x}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_reduce_window(s, in[0], C.mica_window_kind(kind), &optionsC)
+	})
+}
+
+// Pool is mica_pool:
+//
+//	mica_reduce_window over the 1, 2 or 3 spatial axes of x.
+//
+//	x        channels first [N, C, ...], channels last [N, ..., C], dtypes as of
+//	          mica_reduce_window. Borrowed.
+//	spatial  1 to 3.
+//	options  not NULL, for a kernel has no default. Borrowed.
+//	returns  likewise, dtypes as of mica_reduce_window.
+//	errors   those of mica_reduce_window; MICA_ESHAPE x has not spatial + 2 axes; MICA_EINVAL
+//	          spatial is another, options is NULL, a kernel below 1, padding below 0 or as long as a
+//	          window, which would be of padding alone
+//	source   ONNX's MaxPool and AveragePool.
+func Pool(x *Array, spatial int, kind WindowKind, layout Channels, options PoolOptions) *Array {
+	return record([]*Array{x}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_pool(s, in[0], C.int(spatial), C.mica_window_kind(kind), C.mica_channels(layout), &optionsC)
+	})
+}
+
+// PoolBackward is mica_pool_backward:
+//
+//	The gradient of sum(y * dy) by x, where y is mica_pool.
+func PoolBackward(x *Array, dy *Array, spatial int, kind WindowKind, layout Channels, options PoolOptions) *Array {
+	return record([]*Array{x, dy}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
+		optionsC := options.c(nil)
+		return C.mica_pool_backward(s, in[0], in[1], C.int(spatial), C.mica_window_kind(kind), C.mica_channels(layout), &optionsC)
 	})
 }
 
@@ -2588,11 +3849,11 @@ func PSD(x *Array, n int) *Array {
 	})
 }
 
-// FFTConv1d is mica_fft_conv1d:
+// FFTConv1D is mica_fft_conv1d:
 //
 //	Convolution of real rows a [..., A], b [..., B] by transforms: [..., A + B - 1] f32; other axes
 //	broadcast. errors MICA_ESHAPE a row is empty
-func FFTConv1d(a *Array, b *Array) *Array {
+func FFTConv1D(a *Array, b *Array) *Array {
 	return record([]*Array{a, b}, func(s *C.mica_scope, in []C.mica_array) C.mica_array {
 		return C.mica_fft_conv1d(s, in[0], in[1])
 	})
