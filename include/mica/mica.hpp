@@ -33,7 +33,9 @@ namespace mica {
 /** A call that failed: its status, and the thread's text of the error as what(). */
 class error : public std::runtime_error {
 public:
+    /** What has just failed in this thread. */
     explicit error(mica_status failed) : std::runtime_error(mica_last_error()), status_(failed) {}
+    /** What kind of error it is. */
     mica_status status() const noexcept { return status_; }
 
 private:
@@ -80,10 +82,15 @@ struct closer {
 /** The owner of a handle of C. It converts to the handle, which stays the owner's. */
 template <class T> class owned {
 public:
+    /** Owns nothing. */
     owned() = default;
+    /** Takes the handle over; nullptr: owns nothing. */
     explicit owned(T *handle) noexcept : handle_(handle) {}
+    /** The handle, or nullptr. */
     T *get() const noexcept { return handle_.get(); }
+    /** A member of a struct that C shows. */
     T *operator->() const noexcept { return handle_.get(); }
+    /** For functions of C. */
     operator T *() const noexcept { return handle_.get(); }
 
 private:
@@ -103,13 +110,19 @@ owned<T> open(Function function, Arguments... arguments) {
 
 /** Elements side by side that somebody else owns: C++20's std::span for C++17. */
 template <class T> struct view {
-    T *first = nullptr;
-    std::size_t count = 0;
+    T *first = nullptr;    /* the first of them */
+    std::size_t count = 0; /* how many there are */
+    /** The first element. */
     T *begin() const noexcept { return first; }
+    /** Behind the last one. */
     T *end() const noexcept { return first + count; }
+    /** The first element. */
     T *data() const noexcept { return first; }
+    /** How many there are. */
     std::size_t size() const noexcept { return count; }
+    /** Whether there are none. */
     bool empty() const noexcept { return count == 0; }
+    /** Element i, which must be there. */
     T &operator[](std::size_t i) const noexcept { return first[i]; }
 };
 
@@ -133,6 +146,7 @@ struct token {
 class stream : public owned<mica_stream> {
 public:
     using owned::owned;
+    /** A stream that C has opened. */
     explicit stream(owned<mica_stream> opened) noexcept : owned(std::move(opened)) {}
 
     struct end_of_answer {};
@@ -174,7 +188,9 @@ public:
         token token_;
     };
 
+    /** The next token: computes it. */
     iterator begin() { return iterator(this); }
+    /** Where the answer ends. */
     end_of_answer end() const noexcept { return {}; }
 
     /** What is still to come of the answer. */
@@ -184,9 +200,11 @@ public:
             text += t.text;
         return text;
     }
+    /** Why it ended. */
     mica_finish finish() const noexcept { return mica_stream_finish(get()); }
     /** Ends the answer; from any thread, and from a signal handler. */
     void cancel() const noexcept { mica_stream_cancel(get()); }
+    /** Counts and rates. */
     mica_metrics metrics() const noexcept {
         mica_metrics found{};
         found.struct_bytes = sizeof found;
@@ -200,25 +218,32 @@ public:
 /** The models below a folder; nullptr: of the Hugging Face cache. A range of mica_found_model *. */
 class model_list : public owned<mica_model_list> {
 public:
+    /** Looks for them. */
     explicit model_list(const char *folder = nullptr)
         : owned(open<mica_model_list>(mica_discover, folder)) {}
+    /** The first model. */
     auto begin() const noexcept { return get()->models; }
+    /** Behind the last one. */
     auto end() const noexcept { return get()->models + get()->count; }
+    /** How many there are. */
     std::size_t size() const noexcept { return get()->count; }
 };
 
 /** Weights and a tokenizer; any number of threads may use it. */
 class model : public owned<mica_model> {
 public:
+    /** Opens a folder or a GGUF file. */
     explicit model(const std::string &folder, const mica_model_options &options = {})
         : owned(open<mica_model>(mica_model_open, folder.c_str(), &options)) {}
 
+    /** Its family, sizes and context length. */
     mica_model_info info() const noexcept {
         mica_model_info found{};
         found.struct_bytes = sizeof found;
         mica_model_get_info(get(), &found);
         return found;
     }
+    /** The token ids of a text. */
     std::vector<std::int32_t> encode(std::string_view text, bool add_special = true) const {
         std::int32_t *ids = nullptr;
         std::size_t n = 0;
@@ -227,6 +252,7 @@ public:
         owned<std::int32_t> freed(ids);
         return std::vector<std::int32_t>(ids, ids + n);
     }
+    /** The text of token ids. */
     std::string decode(const std::vector<std::int32_t> &ids, bool skip_special = true) const {
         char *text = nullptr;
         std::size_t len = 0;
@@ -235,6 +261,7 @@ public:
         owned<char> freed(text);
         return std::string(text, len);
     }
+    /** The embedding of a text. */
     std::vector<float> embed(std::string_view text, const mica_embed_options &options = {}) const {
         float *vector = nullptr;
         std::size_t n = 0;
@@ -260,13 +287,14 @@ public:
 
 /** One message of a conversation. */
 struct message {
-    std::string role; /* "user", "assistant", "system" */
-    std::string content;
+    std::string role;    /* "user", "assistant", "system" */
+    std::string content; /* the text */
 };
 
 /** The caches and the history of one conversation; one thread at a time. */
 class session : public owned<mica_session> {
 public:
+    /** Opens one without a history. */
     explicit session(const model &of, const mica_session_options &options = {})
         : owned(open<mica_session>(mica_session_open, of.get(), &options)) {}
 
@@ -290,12 +318,15 @@ public:
         return stream(
             open<mica_stream>(mica_generate, get(), prompt.data(), prompt.size(), &options));
     }
+    /** Continues token ids. */
     stream generate(const std::vector<std::int32_t> &ids,
                     const mica_generate_options &options = {}) {
         return stream(
             open<mica_stream>(mica_generate_ids, get(), ids.data(), ids.size(), &options));
     }
+    /** Another session with the same history. */
     session fork() { return session(open<mica_session>(mica_session_fork, get())); }
+    /** Writes the history to a file. */
     void save(const std::string &path) const { check(mica_session_save(get(), path.c_str())); }
 
 private:
@@ -322,12 +353,16 @@ template <> struct dtype_of<double> : std::integral_constant<mica_dtype, MICA_F6
  *  give it. It is valid until its scope closes. Operators record into the left operand's scope. */
 class array {
 public:
+    /** An array of C's, or none. */
     array(mica_array of = MICA_NONE) noexcept : of_(of) {}
+    /** For functions of C. */
     operator mica_array() const noexcept { return of_; }
 
+    /** The length of each axis. */
     view<const std::int64_t> shape() const noexcept {
         return {mica_array_shape(of_), static_cast<std::size_t>(mica_array_ndim(of_))};
     }
+    /** The type of its elements. */
     mica_dtype dtype() const noexcept { return mica_array_dtype(of_); }
     /** All elements in row-major order as T, converted (mica_astype) where that is not the array's
      *  dtype. */
@@ -347,10 +382,15 @@ public:
         return value;
     }
 
+    /** Sum of elements; shapes broadcast. */
     friend array operator+(array a, array b) { return mica_add(a.of_.scope, a, b); }
+    /** Difference of elements; shapes broadcast. */
     friend array operator-(array a, array b) { return mica_subtract(a.of_.scope, a, b); }
+    /** Product of elements; shapes broadcast. */
     friend array operator*(array a, array b) { return mica_multiply(a.of_.scope, a, b); }
+    /** Quotient of elements; shapes broadcast. */
     friend array operator/(array a, array b) { return mica_divide(a.of_.scope, a, b); }
+    /** Each element's negative. */
     friend array operator-(array a) { return mica_negative(a.of_.scope, a); }
 
 private:
@@ -360,6 +400,7 @@ private:
 /** The owner of arrays; one thread at a time. */
 class scope : public owned<mica_scope> {
 public:
+    /** Opens one on a device. */
     explicit scope(mica_device *device) : owned(open<mica_scope>(mica_scope_open, device)) {}
 
     /** An array from values in row-major order, copied. */
@@ -373,10 +414,13 @@ public:
         return mica_from_data(get(), values.data(), dtype_of<T>::value, shape.data(),
                               static_cast<int>(shape.size()));
     }
+    /** The same of one axis. */
     template <class T> array from(const std::vector<T> &values) {
         return from(values, {static_cast<std::int64_t>(values.size())});
     }
+    /** A number, f32. */
     array scalar(float value) { return mica_f32(get(), value); }
+    /** Computes arrays together; throws the first error of the scope. */
     void eval(std::initializer_list<array> xs) {
         std::vector<mica_array> given(xs.begin(), xs.end());
         check(mica_eval_n(get(), given.data(), given.size()));
@@ -386,6 +430,7 @@ public:
 /** A device by its name; nullptr: the default one. */
 class device : public owned<mica_device> {
 public:
+    /** Opens it. */
     explicit device(const char *name = nullptr, const mica_device_options &options = {})
         : owned(open<mica_device>(mica_device_open, name, &options)) {}
 };
