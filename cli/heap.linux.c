@@ -19,7 +19,13 @@ void cli_heap_set_up(void) {
 #endif
 }
 
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#ifdef __GLIBC_PREREQ /* a macro that other libraries do not have cannot be asked beside it */
+#define HAS_MALLINFO2 __GLIBC_PREREQ(2, 33)
+#else
+#define HAS_MALLINFO2 0
+#endif
+
+#if HAS_MALLINFO2
 
 enum { CHECK_SECONDS = 1 };
 
