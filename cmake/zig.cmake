@@ -47,7 +47,10 @@ else()
   set(MICA_LIBRARY_curl /usr/lib/libcurl.so.4 CACHE FILEPATH "")
   set(MICA_LIBRARY_crypto /usr/lib/libcrypto.so.3 CACHE FILEPATH "")
   set(MICA_LIBRARY_microhttpd /usr/lib/libmicrohttpd.so.12 CACHE FILEPATH "")
-  if(MICA_ZIG_MACHINE MATCHES "musl") # which zig links statically, and then loads no libraries
-    add_link_options(-dynamic)
+  if(MICA_ZIG_MACHINE MATCHES "musl")
+    add_link_options(-dynamic) # or else zig links statically, and then loads no libraries
+    # zig's stub of musl has all variables at one address: a program that copies stderr or environ
+    # (R_X86_64_COPY), as one without this does, would have them all in one place.
+    set(CMAKE_POSITION_INDEPENDENT_CODE ON)
   endif()
 endif()
