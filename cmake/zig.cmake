@@ -35,6 +35,7 @@ if(MICA_ZIG_MACHINE MATCHES "macos")
   endif()
   set(MICA_LIBRARY_crypto ${brew}/opt/openssl@3/lib/libcrypto.3.dylib CACHE FILEPATH "")
   set(MICA_LIBRARY_microhttpd ${brew}/lib/libmicrohttpd.12.dylib CACHE FILEPATH "")
+  set(MICA_MLX_FOLDER ${brew}/lib)
   # MLX's headers are the same on every machine.
   set(mlx ${CMAKE_CURRENT_LIST_DIR}/../build/mlx/include)
   if(EXISTS ${mlx}/mlx/c/mlx.h)
