@@ -68,7 +68,7 @@ packages: ## .deb packages and a .tar.gz for this machine and for arm64, in buil
 
 reproducible: ## wheel, archive and .debs built in two folders and compared bit for bit
 	@tools/install-deps.sh check
-	@tools/run_tests reproducible
+	@tools/check_reproducible
 
 cuda: ## the kernels of the device cuda compiled for every GPU that they are for (fetches nvcc)
 	@tools/install-deps.sh mlx
