@@ -1024,10 +1024,27 @@ def update_manifest():
     path.write_text("".join(f"{rows[name]}  {name}\n" for name in sorted(rows)))
 
 
+def peepholes():
+    """An LSTM whose gates see the cell, and rows and columns that are there once."""
+    nodes = [helper.make_node("LSTM", ["x", "w", "r", "b", "", "", "", "p"], ["y", "h", "c"],
+                              hidden_size=4, direction="bidirectional"),
+             node("Mul", "v two", "v2"), node("Cast", "v2", "whole", to=I),
+             node("Unique", "whole", "u ui uv uc", axis=0),
+             node("Unique", "v", "o oi ov oc", axis=1, sorted=0)]
+    init = weights(w=normal(2, 16, 3), r=normal(2, 16, 4), b=normal(2, 32), p=normal(2, 12),
+                   two=np.float32(2))
+    outputs = [value("y", F, *[None] * 4), value("h", F, None, None, None),
+               value("c", F, None, None, None), value("u", I, None, 3), value("o", F, None, None)]
+    outputs += [value(n, I, None) for n in ("ui", "uv", "uc", "oi", "ov", "oc")]
+    feeds = [dict(x=normal(5, 2, 3), v=random.integers(-1, 2, (rows, 3)).astype("f4"))
+             for rows in (9, 30, 1)]
+    return nodes, [value("x", F, 5, 2, 3), value("v", F, "rows", 3)], outputs, init, feeds
+
+
 CASES = (mlp, cnn, shapes, branch, loops, numbers, outside, vision, quantised, recurrent, halves,
          corners, old, older, old_resize, lengths, integers, microsoft, counted, ends, varied,
          published, functions, small_types, sampling, signals, firsts, trees,
-         linear_models, sequences)
+         linear_models, sequences, peepholes)
 
 
 def remake(names):

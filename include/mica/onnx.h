@@ -45,9 +45,10 @@ typedef struct mica_onnx_options {
  *  Its parameters are the inputs of the graph, but those that have initializers or are fixed; its
  *  results are the outputs, by their names. Initializers become constants of the program. What is
  *  f64 in the file is computed in f32, which notes tell; such inputs and outputs stay f64. A branch
- *  that cannot be built is an error of the run that takes it. There are no texts, sequences and
- *  maps. An output whose length depends on values has room for all elements, and a result behind
- *  the others, "NAME.count", says how many are there: an executable gives these alone.
+ *  that cannot be built is an error of the run that takes it. Texts and maps are refused, and so
+ *  are sequences as inputs or outputs, or whose length is not known while the file is read. An
+ *  output whose length depends on values has room for all elements, and a result behind the others,
+ *  "NAME.count", says how many are there: an executable gives these alone.
  *
  *  path     Tensors whose data is in files beside it are read from there: their names must not
  *           lead out of its folder; symbolic links in it are followed. Borrowed.

@@ -73,8 +73,8 @@ mica_status mc_onnx_compress(mc_onnx_node *n) {
 /* ---- what is there once ---- */
 
 typedef struct groups {
-    mica_array values, first, sizes; /* [N] of each group: its value, its first place, how many */
-    mica_array of;                   /* [N] of each element: its group */
+    mica_array first, sizes; /* [N] of each group: its first place, how many */
+    mica_array of;           /* [N] of each element: its group */
     mica_array count;
 } groups;
 
@@ -92,7 +92,6 @@ static groups find_groups(mc_onnx_node *n, mica_array x) {
     mica_array at = where_true(n, begins, &g.count);
     mica_array group = mica_cumsum(s, mica_astype(s, begins, MICA_I64), 0, false, true);
     group = mica_subtract(s, mica_astype(s, group, MICA_I64), i64(n, 1));
-    g.values = mica_take(s, sorted, at, 0);
     g.first = mica_take(s, order, at, 0);
     g.of = mica_put_along_axis(s, mica_zeros(s, &length, 1, MICA_I64), order, group, 0);
     mica_array next = mica_take(
@@ -113,19 +112,45 @@ static void order_by_place(mc_onnx_node *n, groups *g) {
     mica_array order = mica_astype(s, mica_argsort(s, key, 0), MICA_I64);
     mica_array rank =
         mica_put_along_axis(s, mica_zeros(s, &length, 1, MICA_I64), order, places(n, length), 0);
-    g->values = mica_take(s, g->values, order, 0);
     g->first = mica_take(s, g->first, order, 0);
     g->sizes = mica_take(s, g->sizes, order, 0);
     g->of = mica_take(s, rank, g->of, 0);
 }
 
+/* args: groups of rows by the columns before, then a column [N]; results: by this one, too. */
+static mica_status group_further(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                 mica_array *results, size_t n_results) {
+    mc_onnx_node n = *(const mc_onnx_node *)user;
+    (void)n_args, (void)n_results;
+    n.s = s;
+    mica_array rows = i64(&n, mica_array_size(args[0]));
+    mica_array key = mica_multiply(s, args[0], rows);
+    results[0] = find_groups(&n, mica_add(s, key, find_groups(&n, args[1]).of)).of;
+    return mica_scope_status(s);
+}
+
+/* The groups [N] of what lies at each place of an axis, in the order of their elements. */
+static mica_status group_slices(mc_onnx_node *n, mica_array x, int axis, mica_array *of) {
+    mica_scope *s = n->s;
+    int64_t length = mica_array_dim(x, axis);
+    mica_array columns = mica_moveaxis(s, x, axis, -1);
+    columns = mica_reshape(s, columns, (int64_t[]){-1, length}, 2);
+    mica_array none = mica_zeros(s, &length, 1, MICA_I64);
+    return mica_scan(s, group_further, n, &none, 1, &columns, 1, NULL, of, NULL, 0);
+}
+
 mica_status mc_onnx_unique(mc_onnx_node *n) {
-    mica_array x = n->in[0].x;
-    if (mc_onnx_attr(n, "axis") && mica_array_ndim(x) != 1)
-        return mc_onnx_refuse("what is there once along an axis of several");
-    groups g = find_groups(n, flat(n, x));
+    mica_array x = n->in[0].x, key;
+    int axis = 0;
+    if (mc_onnx_attr(n, "axis"))
+        MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(x), &axis));
+    else
+        x = flat(n, x);
+    key = x;
+    if (mica_array_ndim(x) > 1) MC_TRY(group_slices(n, x, axis, &key));
+    groups g = find_groups(n, key);
     if (!mc_onnx_int(n, "sorted", 1)) order_by_place(n, &g);
-    MC_TRY(mc_onnx_give_counted(n, 0, g.values, 0, g.count));
+    MC_TRY(mc_onnx_give_counted(n, 0, mica_take(n->s, x, g.first, axis), axis, g.count));
     MC_TRY(mc_onnx_give_counted(n, 1, g.first, 0, g.count));
     MC_TRY(mc_onnx_give(n, 2, g.of));
     return mc_onnx_give_counted(n, 3, g.sizes, 0, g.count);

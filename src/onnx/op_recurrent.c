@@ -19,6 +19,7 @@ typedef struct layer {
     bool ends;       /* rows have lengths of their own */
     mica_array r;    /* [H, gates * H] */
     mica_array bias; /* [gates * H], of r */
+    mica_array peep; /* [3 * H] of an LSTM: what its cell gives to the gates i, o, f; or none */
     mc_onnx_node *n;
     bool quantised;       /* products of integers: of w and r as steps, not of r */
     mc_onnx_steps wq, rq; /* [I, gates * H], [H, gates * H] */
@@ -29,11 +30,19 @@ static mica_array gate(const layer *l, mica_scope *s, mica_array x, int k) {
     return mica_slice_axis(s, x, -1, k * l->hidden, (k + 1) * l->hidden);
 }
 
+/* Gate k < 3 of an LSTM, which a peephole lets see the cell. */
+static mica_array open_gate(const layer *l, mica_scope *s, mica_array gates, int k,
+                            mica_array cell) {
+    mica_array x = gate(l, s, gates, k);
+    if (l->peep.scope) x = mica_add(s, x, mica_multiply(s, gate(l, s, l->peep, k), cell));
+    return mica_sigmoid(s, x);
+}
+
 static mica_array lstm(const layer *l, mica_scope *s, mica_array gates, mica_array *cell) {
-    mica_array i = mica_sigmoid(s, gate(l, s, gates, 0)), o = mica_sigmoid(s, gate(l, s, gates, 1));
-    mica_array f = mica_sigmoid(s, gate(l, s, gates, 2)), c = mica_tanh(s, gate(l, s, gates, 3));
+    mica_array i = open_gate(l, s, gates, 0, *cell), f = open_gate(l, s, gates, 2, *cell);
+    mica_array c = mica_tanh(s, gate(l, s, gates, 3));
     *cell = mica_add(s, mica_multiply(s, f, *cell), mica_multiply(s, i, c));
-    return mica_multiply(s, o, mica_tanh(s, *cell));
+    return mica_multiply(s, open_gate(l, s, gates, 1, *cell), mica_tanh(s, *cell));
 }
 
 /* xs: what X gives; h before. */
@@ -142,6 +151,7 @@ static mica_status run_direction(mc_onnx_node *n, mica_array x, layer *l, int di
     MC_TRY(times_w(n, l, x, direction, &xs[0]));
     l->bias = mica_slice_axis(n->s, bias, 0, width, 2 * width);
     xs[0] = mica_add(n->s, xs[0], mica_slice_axis(n->s, bias, 0, 0, width));
+    l->peep = mc_onnx_has(n, 7) ? part(n, 7, direction, (int64_t[]){3 * l->hidden}, 1) : MICA_NONE;
     if (l->ends) MC_TRY(steps_of(n, x, &xs[1]));
     mica_array init[2] = {part(n, 5, direction, state, 2)};
     if (l->gates == LSTM) init[1] = part(n, 6, direction, state, 2);
@@ -168,7 +178,6 @@ static mica_status check_layer(const mc_onnx_node *n, const layer *l, int direct
     mica_array x = n->in[0].x, w = n->in[1].x, r = n->in[2].x;
     if (!are_default(n, l->gates) || mc_onnx_attr(n, "clip") || mc_onnx_int(n, "input_forget", 0))
         return mc_onnx_refuse("other activations of recurrent layers");
-    if (mc_onnx_has(n, 7)) return mc_onnx_refuse("peepholes");
     int gates = l->quantised ? 2 : 1; /* their axis */
     bool fits = mica_array_ndim(x) == 3 && mica_array_ndim(w) == 3 && mica_array_ndim(r) == 3 &&
                 l->hidden >= 1 && l->hidden < INT32_MAX && mica_array_dim(w, 0) == directions &&

@@ -291,6 +291,10 @@ static void test_ends(void **state) {
     check_sizes("ends");
     check_sizes("firsts");
 }
+static void test_peepholes(void **state) {
+    (void)state;
+    check_sizes("peepholes");
+}
 /* Of what does not fit lengths, an error at the run that needs it. */
 static void test_varied(void **state) {
     (void)state;
@@ -442,6 +446,7 @@ int main(void) {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_fixed_inputs),
         cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_peepholes),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_cases),
