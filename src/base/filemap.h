@@ -53,6 +53,11 @@ void mc_filemap_close(mc_filemap *map); /* does nothing for an empty or closed o
  * Does nothing for a file that was read. errors  the watch's */
 mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watch);
 
+/* Takes pages of a mapped file, those that [at, at + bytes) has whole, out of the process's memory:
+ * they are read from the file again if somebody looks. Does nothing for a file that was read, or is
+ * locked. */
+void mc_filemap_release(const mc_filemap *map, const void *at, size_t bytes);
+
 /* Whether most of a mapped file is in memory, estimated from some of its pages. True if the system
  * does not tell. */
 bool mc_filemap_is_present(const mc_filemap *map);

@@ -179,6 +179,15 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
     return status;
 }
 
+void mc_filemap_release(const mc_filemap *map, const void *at, size_t bytes) {
+    long page = sysconf(_SC_PAGESIZE);
+    if (map->in_memory || map->locked || page <= 0) return;
+    size_t before = ((size_t)page - (uintptr_t)at % (size_t)page) % (size_t)page;
+    if (bytes < before + (size_t)page) return;
+    size_t whole = (bytes - before) / (size_t)page * (size_t)page;
+    madvise((uint8_t *)(uintptr_t)at + before, whole, MADV_DONTNEED); /* a hint */
+}
+
 bool mc_filemap_is_present(const mc_filemap *map) {
     enum { LOOKS = 64 };
     long page = sysconf(_SC_PAGESIZE);

@@ -138,9 +138,15 @@ static mica_status check_values(mica_device *device, const options *o) {
     return MICA_OK;
 }
 
+/* Where constants come from. */
+typedef struct source {
+    const options *options;
+    const mc_filemap *map; /* NULL: the program is in the caller's memory */
+} source;
+
 static mica_array find_constant(void *context, mica_scope *into, const char *name,
                                 const mc_layout *want) {
-    const options *o = context;
+    const options *o = ((const source *)context)->options;
     size_t i = 0;
     while (i < o->n_constants && strcmp(o->constants[i].name, name) != 0)
         i++;
@@ -157,10 +163,13 @@ static mica_array find_constant(void *context, mica_scope *into, const char *nam
     return mc_copy_leaf(into, node);
 }
 
+/* What was copied leaves memory, so that it is not there twice. */
 static mica_array copy_constant(void *context, mica_scope *into, const mc_layout *l,
                                 const void *data) {
-    (void)context;
-    return mica_from_data(into, data, l->dtype, l->shape, l->ndim);
+    const source *from = context;
+    mica_array x = mica_from_data(into, data, l->dtype, l->shape, l->ndim);
+    if (from->map) mc_filemap_release(from->map, data, (size_t)mc_layout_bytes(l));
+    return x;
 }
 
 /* The program of a graph that was read into s. */
@@ -186,12 +195,13 @@ static mica_status build(mica_scope *s, const mc_graph_ports *ports, mc_arena *a
 }
 
 static mica_status decode(mica_device *device, const void *data, size_t bytes, const char *name,
-                          const options *o, mica_program **program) {
+                          source *from, mica_program **program) {
+    const options *o = from->options;
     mc_arena arena = {0};
     mc_graph_ports ports;
     mica_scope *s = NULL;
     const mc_graph_loader loader = {
-        .named = find_constant, .inside = copy_constant, .context = (void *)(uintptr_t)o};
+        .named = find_constant, .inside = copy_constant, .context = from};
     mica_status status = check_constants(o);
     if (status == MICA_OK) status = check_values(device, o);
     if (status == MICA_OK) status = mica_scope_open(device, &s);
@@ -213,7 +223,8 @@ mica_status mica_program_decode(mica_device *device, const void *data, size_t by
     *program = NULL;
     if (!device || (!data && bytes > 0)) return mc_fail(MICA_EINVAL, "program_decode: NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
-    return decode(device, data, bytes, "program_decode", &o, program);
+    source from = {.options = &o};
+    return decode(device, data, bytes, "program_decode", &from, program);
 }
 
 mica_status mica_program_load(mica_device *device, const char *path, const options *given,
@@ -225,7 +236,8 @@ mica_status mica_program_load(mica_device *device, const char *path, const optio
     if (!device || !path) return mc_fail(MICA_EINVAL, "program_load: NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
     MC_TRY(mc_filemap_open(path, MC_FILE_PROGRAM, &map));
-    mica_status status = decode(device, map.data, map.size, path, &o, program);
+    source from = {.options = &o, .map = &map};
+    mica_status status = decode(device, map.data, map.size, path, &from, program);
     mc_filemap_close(&map);
     return status;
 }

@@ -166,6 +166,28 @@ static int lock_beyond_limit(mc_filemap *map) {
                : 5;
 }
 
+/* Bytes are the same after their pages were let go, those of a part of a page as well. */
+static void test_release(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
+    mc_filemap map;
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
+    for (size_t at = 0; at < 3; at++) {
+        assert_memory_equal(map.data, bytes, map.size);
+        mc_filemap_release(&map, map.data + at, map.size - 2 * at);
+        mc_filemap_release(&map, map.data + at, at);
+    }
+    assert_memory_equal(map.data, bytes, map.size);
+    mc_filemap_close(&map);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, 0, NULL, &map), MICA_OK);
+    mc_filemap_release(&map, map.data, map.size);
+    assert_memory_equal(map.data, bytes, map.size);
+    mc_filemap_close(&map);
+    free(bytes);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_lock(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
@@ -328,15 +350,11 @@ static void test_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_read_head),
-        cmocka_unit_test(test_prefetch),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_look),
-        cmocka_unit_test(test_what_cannot_be_mapped),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_map),       cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_head), cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_release),   cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_look),      cmocka_unit_test(test_what_cannot_be_mapped),
+        cmocka_unit_test(test_too_large), cmocka_unit_test(test_paths),
         cmocka_unit_test(test_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
