@@ -78,14 +78,15 @@ static inline float mk_tanhf(float x) {
 
 /* e^(-scale a^2), 0 <= a, scale 0.5 or 1, without the error of a rounded square: a = h + l, where h
  * has 12 bits and an exact square, and a^2 - h^2 = l (a + h) is added to the rest. 0 where the
- * square times scale is above 105; NaN stays NaN. */
+ * square times scale is above 105; NaN stays NaN. The bound is one of a alone: where compilers
+ * compute what is beyond it for all lanes, that is a constant, not a slow subnormal product. */
 static inline float mk_exp_square(float a, float scale) {
-    a = a > 15.0f ? 15.0f : a; /* scale 1: e^-225, scale 0.5: e^-112, both 0 */
+    const float max = scale == 1.0f ? 10.25f : 14.5f; /* both give 0 */
+    a = a > max ? max : a;
     float h = mk_from_bits(mk_bits(a) & 0xfffff000u);
     float x = -scale * (h * h), rest = -scale * ((a - h) * (a + h));
-    float low = x < -105.0f ? -105.0f : x;
-    float shifted = low * 0x1.715476p0f + MK_EXP_MAGIC;
-    return mk_exp_end(mk_exp_rest(low, shifted - MK_EXP_MAGIC) + rest, shifted);
+    float shifted = x * 0x1.715476p0f + MK_EXP_MAGIC;
+    return mk_exp_end(mk_exp_rest(x, shifted - MK_EXP_MAGIC) + rest, shifted);
 }
 
 /* e^(a^2) erfc a, a >= 0, to 4.5 units in the last place up to 10.6, where erfc a is 0: a rational
@@ -118,8 +119,7 @@ static inline float mk_erff(float x) {
     p = p * z + 0.112837470632f;
     p = p * z - 0.376126368603f;
     p = p * z + 0.12837916709551257f; /* 2 / sqrt pi - 1 */
-    float far = 1.0f - mk_exp_square(a, 1.0f) * mk_erfcx(a);
-    far = x < 0.0f ? -far : far;
+    float far = copysignf(1.0f - mk_exp_square(a, 1.0f) * mk_erfcx(a), x);
     return z < 0.7225f ? x + x * p : far; /* 0.85^2 */
 }
 
