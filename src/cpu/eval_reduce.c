@@ -348,10 +348,20 @@ mica_status mc_eval_any(const mc_call *call) {
 /* ---- logsumexp and softmax ---- */
 
 /* y = exp(x - shift); returns the sum. y may be x. */
-static double exp_block(int64_t n, const float *x, float shift, float *y) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = mk_expf(x[i] - shift);
+static double exp_block(const work *w, int64_t n, const float *x, float shift, float *y) {
+    const mk_step steps[] = {{.op = MK_STEP_load, .x = x},
+                             {.op = MK_STEP_subtract_number, .x = &shift},
+                             {.op = MK_STEP_exp},
+                             {.op = MK_STEP_store, .y = y}};
+    mc_cpu_of(w->call)->kern->elem_steps(0, n, steps, 4);
     return sum_block(n, y);
+}
+
+static void scale_block(const work *w, int64_t n, float scale, float *y) {
+    const mk_step steps[] = {{.op = MK_STEP_load, .x = y},
+                             {.op = MK_STEP_multiply_number, .x = &scale},
+                             {.op = MK_STEP_store, .y = y}};
+    mc_cpu_of(w->call)->kern->elem_steps(0, n, steps, 3);
 }
 
 /* The largest of a row, ignoring NaN; -infinity if there is no number. */
@@ -370,7 +380,7 @@ static double row_logsumexp(const work *w, int64_t row) {
     double sum = 0;
     FOR_BLOCKS(w) {
         const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-        sum += exp_block(n, x, shift, block.as.f32);
+        sum += exp_block(w, n, x, shift, block.as.f32);
     }
     return log(sum) + (double)shift;
 }
@@ -395,14 +405,13 @@ static float softmax_times(const work *w, int64_t row, double factor, float *max
     double sum = 0;
     FOR_BLOCKS(w) {
         const float *x = mc_block_f32(&w->x, first + at, n, &block);
-        sum += exp_block(n, x, *max, keep ? (float *)out->data + first + at : block.as.f32);
+        sum += exp_block(w, n, x, *max, keep ? (float *)out->data + first + at : block.as.f32);
     }
     float scale = (float)(factor / sum);
     FOR_BLOCKS(w) {
         float *y = keep ? (float *)out->data + first + at : block.as.f32;
-        if (!keep) (void)exp_block(n, mc_block_f32(&w->x, first + at, n, &block), *max, y);
-        for (int64_t i = 0; i < n; i++)
-            y[i] *= scale;
+        if (!keep) (void)exp_block(w, n, mc_block_f32(&w->x, first + at, n, &block), *max, y);
+        scale_block(w, n, scale, y);
         if (!keep) mc_block_put_f32(out, first + at, n, y);
     }
     return scale;

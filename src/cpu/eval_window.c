@@ -10,13 +10,16 @@
 #include "cpu/rows.h"
 #include "graph/window.h"
 
+#define WIDE_TAPS 32
+#define WIDE_RESULTS 16
+
 typedef struct work {
     const mc_call *call;
     mc_window window;
     mica_window_kind kind;
     int64_t before, after, count; /* count: of windows */
-    bool floats;
-    const float *f32; /* x, dense */
+    bool floats, wide;            /* wide: f32, and windows have few taps of many results */
+    const float *f32;             /* x, dense */
     const int64_t *i64;
     void *copy; /* where it is made dense */
 } work;
@@ -79,6 +82,11 @@ COMBINE(prod_i64, int64_t, (int64_t)((uint64_t)a *(uint64_t)b))
 COMBINE(max_u64, int64_t, (uint64_t)a > (uint64_t)b ? a : b)
 COMBINE(min_u64, int64_t, (uint64_t)a < (uint64_t)b ? a : b)
 
+static const float neutral_f32[] = {[MICA_WINDOW_MAX] = -INFINITY,
+                                    [MICA_WINDOW_MIN] = INFINITY,
+                                    [MICA_WINDOW_SUM] = 0,
+                                    [MICA_WINDOW_PROD] = 1};
+
 static int64_t int_neutral(mica_window_kind kind, mica_dtype dtype) {
     if (kind == MICA_WINDOW_SUM) return 0;
     if (kind == MICA_WINDOW_PROD) return 1;
@@ -114,14 +122,10 @@ static void combine(const work *w, int64_t at, int64_t step, int64_t n, mc_block
 }
 
 static void begin_block(const work *w, int64_t n, mc_block *sum) {
-    static const float floats[] = {[MICA_WINDOW_MAX] = -INFINITY,
-                                   [MICA_WINDOW_MIN] = INFINITY,
-                                   [MICA_WINDOW_SUM] = 0,
-                                   [MICA_WINDOW_PROD] = 1};
     int64_t start = int_neutral(w->kind, w->call->in[0].layout->dtype);
     for (int64_t i = 0; i < n; i++) {
         if (w->floats)
-            sum->as.f32[i] = floats[w->kind];
+            sum->as.f32[i] = neutral_f32[w->kind];
         else
             sum->as.i64[i] = start;
     }
@@ -141,9 +145,32 @@ static int64_t element_at(const mc_window *w, int64_t window, int64_t tap) {
     return at / w->base < w->length ? at / w->base : -1;
 }
 
+/* The `after` results of one window of dense f32, as one loop over its taps. */
+static void run_wide(const work *w, int64_t outer, int64_t window) {
+    static const mk_step_op ops[] = {[MICA_WINDOW_MAX] = MK_STEP_maximum_array,
+                                     [MICA_WINDOW_MIN] = MK_STEP_minimum_array,
+                                     [MICA_WINDOW_SUM] = MK_STEP_add_array,
+                                     [MICA_WINDOW_PROD] = MK_STEP_multiply_array};
+    mk_step steps[WIDE_TAPS + 2] = {{.op = MK_STEP_load_number, .x = &neutral_f32[w->kind]}};
+    int n = 1;
+    for (int64_t tap = 0; tap < w->window.size; tap++) {
+        int64_t at = element_at(&w->window, window, tap);
+        if (at < 0) continue;
+        const float *x = w->f32 + (outer * w->window.length + at) * w->after;
+        steps[n++] = (mk_step){.op = ops[w->kind], .x = x};
+    }
+    float *y = (float *)w->call->out.data + (outer * w->count + window) * w->after;
+    steps[n++] = (mk_step){.op = MK_STEP_store, .y = y};
+    mc_cpu_of(w->call)->kern->elem_steps(0, w->after, steps, n);
+}
+
 /* The `after` results of one window, in blocks. */
 static void run_window(const work *w, int64_t outer, int64_t window) {
     mc_block sum;
+    if (w->wide) {
+        run_wide(w, outer, window);
+        return;
+    }
     for (int64_t first = 0; first < w->after; first += MC_BLOCK) {
         int64_t n = mc_min(w->after - first, MC_BLOCK);
         begin_block(w, n, &sum);
@@ -202,6 +229,8 @@ mica_status mc_eval_reduce_window(const mc_call *call) {
     for (int k = 0; k < x->ndim; k++)
         if (k != a->axis) *(k < a->axis ? &w.before : &w.after) *= x->shape[k];
     if (w.before * w.after * w.count == 0) return MICA_OK;
+    w.wide = call->out.layout->dtype == MICA_F32 && w.window.size <= WIDE_TAPS &&
+             w.after >= WIDE_RESULTS;
     MC_TRY(make_dense(&w));
     if (mc_run_is_measured(call->run)) return MICA_OK;
     if (w.after == 1 && w.window.base == 1)
