@@ -177,7 +177,7 @@ static void run_panels(const work *w, int64_t group, int64_t first, int64_t coun
         to = mc_min(j + columns, end);
         int64_t panels = (to - j + MK_PANEL - 1) / MK_PANEL, wide = panels * MK_PANEL;
         if (!w->panels) pack_some(w, at, at + panels, near);
-        w->kern->int_panels(count, wide, w->taps, w->words, (const int32_t *const *)list,
+        w->kern->int_panels(count, wide, w->taps, w->words, list,
                             w->panels ? w->panels + at * panel_words(w) : near, acc, wide);
         finish(w, group, first, count, j, to, acc, wide, worker);
     }

@@ -110,6 +110,8 @@ static void check_conv_panels(check *c) {
                 panels_of(c, sizes_m[i], sizes_n[j], sizes_taps[(i + j + l) % COUNT(sizes_taps)],
                           sizes_c[l], (i + j + l) % 8);
     panels_of(c, 13, 67, 0, 3, 7);
+    for (int64_t n = 20; n < 130; n += 15) /* any number of panels, of whole ones and of a part */
+        panels_of(c, 13, n, 2, 5, 7);
 }
 
 static void taps_of(check *c, int64_t m, int64_t n, int64_t taps, int which) {

@@ -109,22 +109,27 @@ static void check_int_pack(check *c) {
             int_pack(c, sizes_n[i], 1 + (i + j) % 3, sizes_k[j]);
 }
 
-/* Rows lie anywhere: a few, which windows share. */
+/* Rows lie anywhere, a few, which windows share; at odd addresses where words are bytes. */
 static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_t each) {
     enum { LINES = 5, GAP = 3 };
     int64_t n = panels * MK_PANEL, words = words_of(c, each), stride = n + GAP;
-    guarded x = memory(c, LINES * words, 4), w = memory(c, n * taps * words, 4);
+    const int64_t odd = c->kern->int_unit == 4;
+    guarded x = memory(c, odd + LINES * words * 4, 1), w = memory(c, n * taps * words, 4);
     guarded y = memory(c, (m - 1) * stride + n, 4);
+    char *first = (char *)x.data + odd;
     uint8_t *bytes = malloc((size_t)(LINES * each + n * taps * each));
-    const int32_t **rows = malloc((size_t)(m * taps) * sizeof *rows);
-    if (bytes == NULL || rows == NULL) exit(EXIT_FAILURE);
+    int32_t *line_words = malloc((size_t)words * sizeof *line_words);
+    const void **rows = malloc((size_t)(m * taps) * sizeof *rows);
+    if (bytes == NULL || line_words == NULL || rows == NULL) exit(EXIT_FAILURE);
     int8_t *weights = (int8_t *)bytes + LINES * each;
     fill_bytes(bytes, LINES * each + n * taps * each);
-    for (int line = 0; line < LINES; line++)
-        c->kern->int_form(each, bytes + line * each, (int32_t *)x.data + line * words);
+    for (int line = 0; line < LINES; line++) {
+        c->kern->int_form(each, bytes + line * each, line_words);
+        memcpy(first + line * words * 4, line_words, (size_t)words * 4);
+    }
     c->kern->int_pack(n, taps, each, weights, w.data);
     for (int64_t i = 0; i < m * taps; i++)
-        rows[i] = (const int32_t *)x.data + (i * 3 + i / 7) % LINES * words;
+        rows[i] = first + (i * 3 + i / 7) % LINES * words * 4;
     int32_t *sums = y.data;
     if (m > 1) sums[n] = 77;
     c->kern->int_panels(m, n, taps, words, rows, w.data, sums, stride);
@@ -133,12 +138,13 @@ static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_
             int32_t want = 0;
             for (int64_t t = 0; t < taps; t++)
                 want +=
-                    sum_of(each, bytes + (rows[i * taps + t] - (int32_t *)x.data) / words * each,
+                    sum_of(each, bytes + ((i * taps + t) * 3 + (i * taps + t) / 7) % LINES * each,
                            weights + (j * taps + t) * each);
             same_words(c, &sums[i * stride + j], &want, 1);
         }
     if (m > 1 && sums[n] != 77) fail_check(c, "writes between rows");
     free(bytes);
+    free(line_words);
     free(rows);
     release(c, &x), release(c, &w), release(c, &y);
 }

@@ -2,6 +2,7 @@
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/has_amx.h"
 #include "cpu/kern/int8/int8.h"
+#include "cpu/kern/integer/integer.h"
 #include "cpu/kern/quant/quant.h"
 
 #include <cpuid.h>
@@ -23,5 +24,6 @@ void mk_fill_amx(mk_kernels *kernels) {
     mk_attn_amx(kernels);
     mk_dense_amx(kernels);
     mk_int8_amx(kernels);
+    mk_integer_amx(kernels);
     mk_quant_amx(kernels);
 }

@@ -79,12 +79,12 @@ MK_INLINE void panel_rows(int panels, int64_t columns, int64_t m, int64_t taps, 
 static void conv_panels(int64_t m, int64_t n, int64_t taps, int64_t c, const float *const *rows,
                         const float *panels, const mk_epilogue *end, float *y, int64_t y_stride) {
     const int64_t step = taps * c, wide = PANELS * MK_PANEL;
-    int64_t j = 0;
-    for (; PANELS > 1 && j + wide <= n; j += wide)
-        panel_rows(PANELS, wide, m, taps, c, rows, panels + j * step, end, j, y + j, y_stride);
-    for (; j < n; j += MK_PANEL)
-        panel_rows(1, n - j < MK_PANEL ? n - j : MK_PANEL, m, taps, c, rows, panels + j * step, end,
-                   j, y + j, y_stride);
+    for (int64_t j = 0; j < n; j += wide) {
+        const int64_t columns = n - j < wide ? n - j : wide;
+        MK_WITH_ROWS((columns + MK_PANEL - 1) / MK_PANEL, PANELS,
+                     panel_rows(MK_R, columns, m, taps, c, rows, panels + j * step, end, j, y + j,
+                                y_stride));
+    }
 }
 
 /* ---- a filter for each channel ---- */

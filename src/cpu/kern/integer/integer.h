@@ -7,4 +7,11 @@
 #define ISA(name) void mk_integer_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
 
+/* Kernels of weaker sets, for what a stronger one leaves over. */
+void mk_int_taps_avx2(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
+                      const int8_t *w, int32_t *y, int64_t y_stride);
+void mk_int_panels_vnni256(int64_t m, int64_t n, int64_t taps, int64_t words,
+                           const void *const *rows, const int32_t *panels, int32_t *y,
+                           int64_t y_stride);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/kern/avx2.h"
+#include "cpu/kern/integer/integer.h"
 #include "cpu/kern/integer/integer_words.h"
 
 #define ROWS 3 /* 3 x 3 sums, 3 rows of x, a row of w and a product fit 16 registers */
@@ -114,8 +115,10 @@ MK_INLINE __m256i words_load(const int32_t *w) {
     return _mm256_loadu_si256((const __m256i *)(const void *)w);
 }
 
-MK_INLINE __m256i words_spread(const int32_t *x) {
-    return _mm256_set1_epi32(*x);
+MK_INLINE __m256i words_spread(const char *x) {
+    int32_t word;
+    memcpy(&word, x, sizeof word);
+    return _mm256_set1_epi32(word);
 }
 
 MK_INLINE void words_store(int32_t *y, __m256i v) {
@@ -217,8 +220,8 @@ MK_INLINE void taps_rows(int places, int64_t n, int64_t taps, const uint8_t *con
 static void int_taps(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
                      const int8_t *w, int32_t *y, int64_t y_stride);
 
-static void int_taps_avx2(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
-                          const int8_t *w, int32_t *y, int64_t y_stride) {
+void mk_int_taps_avx2(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
+                      const int8_t *w, int32_t *y, int64_t y_stride) {
     if (n < STEP) {
         int_taps(m, n, taps, rows, w, y, y_stride);
         return;
@@ -236,6 +239,6 @@ static void set_int_products(mk_kernels *kernels) {
     kernels->int_unit = 2;
 }
 
-#define INT_TAPS int_taps_avx2
+#define INT_TAPS mk_int_taps_avx2
 #define FILL mk_integer_avx2
 #include "cpu/kern/integer/integer_tmpl.h"

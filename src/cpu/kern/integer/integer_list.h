@@ -7,7 +7,8 @@
  * int_pack:   w [n, taps, c] as panels of MK_PANEL columns: [ceil(n / MK_PANEL), taps, words,
  *             MK_PANEL], a word as in int_form; zeros behind the last column.
  * int_panels: y[i, j] = sum_t sum_l rows[i * taps + t][l] * w[j, t, l] over `words` words of each
- *             row, of panels; y [m, n] with n a multiple of MK_PANEL.
+ *             row, of panels; y [m, n] with n a multiple of MK_PANEL. Rows may lie at any address
+ *             where int_unit is 4, at even ones where it is 2.
  * int_taps:   y[i, j] = sum_t rows[i * taps + t][j] * w[t * n + j]; y [m, n]: a filter for each
  *             channel.
  * int_scale:  y[i] = (float)(x[i] - zero * sums[i]) * scale[i * step] + bias[i], each operation
@@ -20,7 +21,7 @@ KERN(int_matmul, void,
 KERN(int_form, void, (int64_t n, const uint8_t *x, int32_t *words))
 KERN(int_pack, void, (int64_t n, int64_t taps, int64_t c, const int8_t *w, int32_t *panels))
 KERN(int_panels, void,
-     (int64_t m, int64_t n, int64_t taps, int64_t words, const int32_t *const *rows,
+     (int64_t m, int64_t n, int64_t taps, int64_t words, const void *const *rows,
       const int32_t *panels, int32_t *y, int64_t y_stride))
 KERN(int_taps, void,
      (int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows, const int8_t *w, int32_t *y,

@@ -22,15 +22,14 @@ static void int_pack(int64_t n, int64_t taps, int64_t c, const int8_t *w, int32_
     int_pack_of(2, n, taps, c, w, panels);
 }
 
-static void int_panels(int64_t m, int64_t n, int64_t taps, int64_t words,
-                       const int32_t *const *rows, const int32_t *panels, int32_t *y,
-                       int64_t y_stride) {
+static void int_panels(int64_t m, int64_t n, int64_t taps, int64_t words, const void *const *rows,
+                       const int32_t *panels, int32_t *y, int64_t y_stride) {
     for (int64_t j = 0; j < n; j += MK_PANEL, panels += taps * words * MK_PANEL)
         for (int64_t i = 0; i < m; i++) {
             uint32_t sums[MK_PANEL] = {0};
             const int16_t *w = (const int16_t *)(const void *)panels;
             for (int64_t t = 0; t < taps; t++) {
-                const int16_t *x = (const int16_t *)(const void *)rows[i * taps + t];
+                const int16_t *x = rows[i * taps + t];
                 for (int64_t l = 0; l < words; l++, x += 2, w += 2 * MK_PANEL)
                     for (int column = 0; column < MK_PANEL; column++)
                         sums[column] += (uint32_t)(x[0] * w[2 * column] + x[1] * w[2 * column + 1]);

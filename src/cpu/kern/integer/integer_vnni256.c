@@ -89,8 +89,10 @@ static void matmul_vnni(int64_t m, int64_t n, int64_t k, const uint8_t *x, int64
 #define words_store _mm512_storeu_si512
 #define words_dot _mm512_dpbusd_epi32
 
-MK_INLINE __m512i words_spread(const int32_t *x) {
-    return _mm512_set1_epi32(*x);
+MK_INLINE __m512i words_spread(const char *x) {
+    int32_t word;
+    memcpy(&word, x, sizeof word);
+    return _mm512_set1_epi32(word);
 }
 
 #include "cpu/kern/integer/integer_panels_tmpl.h"
@@ -99,8 +101,32 @@ static void int_form(int64_t n, const uint8_t *x, int32_t *words) {
     int_form_of(4, n, x, words);
 }
 
+/* Bytes [l, c) of a tap of up to MK_PANEL columns, at most 64 of each, `stride` bytes apart. */
+MK_INLINE void pack_square(int64_t columns, int64_t c, int64_t l, int64_t stride, const int8_t *w,
+                           int32_t *panel) {
+    const __mmask64 some = c - l < 64 ? ((__mmask64)1 << (c - l)) - 1 : ~(__mmask64)0;
+    const int64_t words = c - l < 64 ? (c - l + 3) / 4 : 16;
+    __m512i r[MK_PANEL];
+    for (int i = 0; i < MK_PANEL; i++)
+        r[i] = i < columns ? _mm512_maskz_loadu_epi8(some, w + i * stride + l)
+                           : _mm512_setzero_si512();
+    mk_transpose(r);
+    for (int i = 0; i < MK_PANEL; i++)
+        if (i < words) words_store(panel + i * MK_PANEL, r[i]);
+}
+
 static void int_pack(int64_t n, int64_t taps, int64_t c, const int8_t *w, int32_t *panels) {
-    int_pack_of(4, n, taps, c, w, panels);
+    for (int64_t j = 0; j < n; j += MK_PANEL)
+        for (int64_t t = 0; t < taps; t++, panels += (c + 3) / 4 * MK_PANEL)
+            for (int64_t l = 0; l < c; l += 64)
+                pack_square(n - j, c, l, taps * c, w + (j * taps + t) * c,
+                            panels + l / 4 * MK_PANEL);
+}
+
+void mk_int_panels_vnni256(int64_t m, int64_t n, int64_t taps, int64_t words,
+                           const void *const *rows, const int32_t *panels, int32_t *y,
+                           int64_t y_stride) {
+    int_panels(m, n, taps, words, rows, panels, y, y_stride);
 }
 
 void mk_integer_vnni256(mk_kernels *kernels) {
