@@ -107,6 +107,12 @@ static double number(const model_fixture *f, mc_json golden, const char *key) {
     return value;
 }
 
+static const int32_t *text_ids(const model_fixture *f, mc_json golden, size_t *n) {
+    mc_str text;
+    assert_true(mc_json_get_str(mc_json_find(golden, "text"), &text));
+    return fixture_ints(f, n, "%.*s.ids", MC_STR_ARG(text));
+}
+
 static mc_steps *open_steps(const model_fixture *f, mc_trainable *t) {
     mc_steps *steps;
     const mica_optimizer_options sgd = {.name = "sgd"};
@@ -119,7 +125,7 @@ static mc_steps *open_steps(const model_fixture *f, mc_trainable *t) {
 /* The losses before each step, and behind the last. */
 static void check_losses(const model_fixture *f, mc_json golden, mc_trainable *t) {
     size_t n;
-    const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
+    const int32_t *ids = text_ids(f, golden, &n);
     float *mask = malloc(n * sizeof *mask);
     mc_steps *steps = open_steps(f, t);
     double loss, weight, norm, want = 0, rate = number(f, golden, "rate");
