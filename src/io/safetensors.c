@@ -531,7 +531,7 @@ static mica_status add_shards(mc_weights *w, const char *dir, const char *index,
 static mica_status check_index(mc_weights *w, const char *index, mc_json weight_map) {
     for (mc_json_iter it = mc_json_begin(weight_map); mc_json_next(&it);) {
         mc_str shard;
-        const mc_weight_tensor *t;
+        const mc_weight_tensor *t = NULL;
         MC_TRY(find_stored(w, it.key, &t));
         if (!mc_json_get_str(it.value, &shard)) return MICA_EINTERNAL; /* add_shard has checked */
         if (!t || !mc_str_is(shard, mc_path_name(t->file))) {
