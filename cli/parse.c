@@ -288,7 +288,9 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
     if (verb->given_offset) memcpy(p.values + verb->given_offset, p.given, sizeof p.given);
     if (verb->max_args >= 0 && kept > verb->max_args) {
         cli_usage(verb_name, "%s takes no '%s'%s", verb_name, argv[verb->max_args],
-                  verb->max_args > 1 ? "; put quotes around a text of several words" : "");
+                  cli_option_find(verb, "data", NULL) ? "; if it is the data, put --data before it"
+                  : verb->max_args > 1 ? "; put quotes around a text of several words"
+                                       : "");
         return CLI_PARSE_FAILED;
     }
     return store_variables(&p) ? CLI_PARSED : CLI_PARSE_FAILED;

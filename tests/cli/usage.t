@@ -88,6 +88,10 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   mica: devices takes no 'now'
   Try: mica help devices
   [2]
+  $ mica tune model lines.jsonl 2>&1
+  mica: tune takes no 'lines.jsonl'; if it is the data, put --data before it
+  Try: mica help tune
+  [2]
   $ mica tokenize --decode x 2>&1
   mica: 'x' is not a token id
   Try: mica help tokenize
