@@ -40,7 +40,7 @@ race=-race
 [ "$(go env GOARCH)" = amd64 ] || race=
 go test $race -count=1 -exec "$run" ./...
 # The process's memory, without what the race detector keeps of each thread.
-[ "${EMULATOR-}" ] || MICA_TEST_ROUNDS=10000 go test -count=1 -timeout 20m -run TestStress .
+[ "${EMULATOR-}" ] || MICA_TEST_ROUNDS=10000 go test -count=1 -timeout=20m -run TestStress .
 
 cp -R "$root/examples/go" "$work/chat"
 cd "$work/chat"
