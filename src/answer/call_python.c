@@ -234,6 +234,14 @@ static bool read_value(reader *r) {
     return good;
 }
 
+mica_status mc_python_value_add(mc_str text, mc_buffer *json, bool *good) {
+    reader r = {.text = text, .out = json};
+    size_t before = json->len;
+    *good = read_value(&r) && !peek(&r);
+    if (!*good) json->len = before;
+    return r.no_memory ? mc_fail_nomem("a call of a tool") : MICA_OK;
+}
+
 /* ---- calls ---- */
 
 /* key=value, or key:value, behind `count` others. */

@@ -12,6 +12,10 @@
  * dictionaries with strings as keys. */
 mica_status mc_python_calls_read(mc_str text, const mc_tools *tools, mc_calls *calls, bool *good);
 
+/* Adds a literal as JSON. *good: the text is one, and nothing else; if not, nothing is added.
+ *  errors  MICA_ENOMEM */
+mica_status mc_python_value_add(mc_str text, mc_buffer *json, bool *good);
+
 typedef enum mc_python_part {
     MC_PYTHON_ARGUMENT, /* an argument, and the comma behind it if there is one */
     MC_PYTHON_END,      /* the closing parenthesis */

@@ -1,5 +1,6 @@
 #include "answer/call_value.h"
 
+#include "answer/call_python.h"
 #include "answer/format.h"
 #include "base/json_write.h"
 #include "base/utf8.h"
@@ -87,11 +88,19 @@ static mica_status add_value(int types, mc_str text, mc_buffer *json, bool *foun
     return status == MICA_ENOMEM ? status : MICA_OK;
 }
 
+/* Of Python, too: Seed's template prints them so. */
+static bool is_list_or_object(mc_str text) {
+    size_t before = mc_space_at_start(text.ptr, text.len);
+    return before < text.len && (text.ptr[before] == '[' || text.ptr[before] == '{');
+}
+
 static mica_status add_text(const mc_tool *tool, mc_str key, mc_str text, mc_buffer *json) {
     int types = tool ? types_of(schema_of(tool->parameters, key), 0) : ANY;
     bool found = false;
     if (types != STRINGS) MC_TRY(add_value(types, text, json, &found));
     if (!found && !(types & STRINGS)) MC_TRY(add_value(ANY, text, json, &found));
+    if (!found && !(types & STRINGS) && is_list_or_object(text))
+        MC_TRY(mc_python_value_add(text, json, &found));
     return found ? MICA_OK : add_string(text, json);
 }
 

@@ -73,6 +73,54 @@ static void expect(const char *name, bool is_open, const char *answer, const cha
 #define SAME(name, answer, want) expect(name, false, answer, want, NULL)
 #define TWO(name, answer, whole, streamed) expect(name, false, answer, whole, streamed)
 
+/* ---- what templates show ---- */
+
+/* What a template is told by. */
+static mc_answer_format format_shown(mc_json marks) {
+    mc_buffer shown = {0};
+    mc_str mark;
+    for (mc_json_iter it = mc_json_begin(marks); mc_json_next(&it);)
+        assert_true(mc_json_get_str(it.value, &mark) && mc_buffer_add(&shown, mark.ptr, mark.len) &&
+                    mc_buffer_add_byte(&shown, ' '));
+    mc_answer_format format = mc_answer_format_find((mc_str){shown.data, shown.len}, NULL);
+    mc_buffer_deinit(&shown);
+    return format;
+}
+
+static char *text_of(mc_json object, const char *key) {
+    mc_str text;
+    if (!mc_json_get_str(mc_json_find(object, key), &text)) fail_msg("no %s", key);
+    return test_format("%.*s", MC_STR_ARG(text));
+}
+
+/* Calls as templates of published models show them (tools/make_call_samples.py). */
+static void test_shipped(void **state) {
+    (void)state;
+    char *path = test_format("%s/answer/calls.json", test_cases_dir());
+    mc_json_doc *doc = test_load_json(path);
+    size_t n = 0;
+    for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); n++) {
+        char *name = text_of(it.value, "format"), *answer = text_of(it.value, "answer");
+        char *want = text_of(it.value, "parts");
+        const mc_answer_format format = format_shown(mc_json_find(it.value, "shown"));
+        if (!format.calls || strcmp(format.calls->name, name) != 0)
+            fail_msg("%.*s: found %s", MC_STR_ARG(it.key), format.calls ? format.calls->name : "");
+        for (int i = 0; i < 4; i++)
+            expect_way((way){.format = with_tokens(format, i & 1),
+                             .tools = &answer_tools,
+                             .is_open = mc_json_exists(mc_json_find(it.value, "open")),
+                             .tokens = i & 1,
+                             .streams = i & 2},
+                       answer, want);
+        free(name);
+        free(answer);
+        free(want);
+    }
+    assert_true(n >= 29);
+    mc_json_close(&doc);
+    free(path);
+}
+
 /* ---- the formats ---- */
 
 #define TO_F "<|channel|>commentary to=functions.f <|constrain|>json<|message|>"
@@ -212,6 +260,20 @@ static void test_seed(void **state) {
         "f:{\"n\": 3!");
 #undef CALL
     expect("seed", true, "a</seed:think>b", "thought:a|text:b", NULL);
+}
+
+/* Objects as Python prints them, or as JSON; what is neither is a string. */
+static void test_printed(void **state) {
+    (void)state;
+#define O(value)                                                                        \
+    "<seed:tool_call>\n<function=f>\n<parameter=o>" value "</parameter>\n</function>\n" \
+    "</seed:tool_call>"
+    SAME("seed", O("{'k': [1, 'it', None, True], 'l': {}}"),
+         "f:{\"o\": {\"k\": [1, \"it\", null, true], \"l\": {}}}");
+    SAME("seed", O("{\"k\": [1]}"), "f:{\"o\": {\"k\": [1]}}");
+    SAME("seed", O("{'k': [1]} x"), "f:{\"o\": \"{'k': [1]} x\"}");
+    SAME("seed", O("{'k': "), "f:{\"o\": \"{'k': \"}");
+#undef O
 }
 
 static void test_minimax(void **state) {
@@ -764,9 +826,11 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shipped),
         cmocka_unit_test(test_harmony),
         cmocka_unit_test(test_xml),
         cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_printed),
         cmocka_unit_test(test_minimax),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_dsml),
