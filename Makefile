@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 FUZZ_SECONDS ?= 60
 MUTANTS ?= 5000
+MUTANTS_EACH ?= 100
 CMAKE_FLAGS ?=
 export CMAKE_FLAGS
 
@@ -82,9 +83,9 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
 
-mutants: ## MUTANTS (5000) changed model folders, adapters and sessions, within limits
+mutants: ## MUTANTS (5000) changed folders, adapters, sessions; MUTANTS_EACH (100) of each model folder
 	@tools/install-deps.sh test
-	@tools/run_mutants $(MUTANTS)
+	@tools/run_mutants $(MUTANTS) $(MUTANTS_EACH)
 
 bench: ## rates of the default model, the programs of bench/, and other engines that are there (hours)
 	@tools/install-deps.sh full

@@ -36,17 +36,20 @@ static bool ends(const char *name, const char *suffix) {
     return len >= tail && strcmp(name + len - tail, suffix) == 0;
 }
 
+static void add_name(folder_list *l, const char *name) {
+    l->names = realloc(l->names, (l->count + 1) * sizeof *l->names);
+    mutate_must(l->names != NULL);
+    l->names[l->count] = strdup(name);
+    mutate_must(l->names[l->count++] != NULL);
+}
+
 /* Names in dir that end in `suffix`, without hidden ones. */
 static folder_list list(const char *dir, const char *suffix) {
     folder_list found = {0};
     DIR *stream = opendir(dir);
     check(stream != NULL, dir);
     for (struct dirent *entry; (entry = readdir(stream));) {
-        if (entry->d_name[0] == '.' || !ends(entry->d_name, suffix)) continue;
-        found.names = realloc(found.names, (found.count + 1) * sizeof *found.names);
-        mutate_must(found.names != NULL);
-        found.names[found.count] = strdup(entry->d_name);
-        mutate_must(found.names[found.count++] != NULL);
+        if (entry->d_name[0] != '.' && ends(entry->d_name, suffix)) add_name(&found, entry->d_name);
     }
     closedir(stream);
     if (found.count) qsort(found.names, found.count, sizeof *found.names, by_name);
@@ -71,6 +74,14 @@ static folder_list list_some(const char *fixtures, const char *name, const char 
 /* Folders of models to make mutants of. */
 static const char *const cases_of[FOLDER_CASES] = {"models", "families", "published"};
 
+static void add_folders(folder_list *to, const char *cases, const folder_list *names) {
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < names->count; i++) {
+        folder_join(path, cases, names->names[i]);
+        add_name(to, path);
+    }
+}
+
 void folder_sources_find(const char *fixtures, const char *corpus, folder_sources *s) {
     *s = (folder_sources){
         .fixtures = fixtures,
@@ -84,6 +95,9 @@ void folder_sources_find(const char *fixtures, const char *corpus, folder_source
         .corpus_tokenizers = list_some(corpus, "tokenizer", ""),
         .corpus_templates = list_some(corpus, "template", ""),
     };
+    for (int i = 0; i < FOLDER_CASES; i++)
+        add_folders(&s->folders, cases_of[i], &s->models[i]);
+    add_folders(&s->folders, "embedders", &s->embedders);
 }
 
 void folder_sources_free(folder_sources *s) {
@@ -95,6 +109,7 @@ void folder_sources_free(folder_sources *s) {
     free_list(&s->networks);
     free_list(&s->corpus_tokenizers);
     free_list(&s->corpus_templates);
+    free_list(&s->folders);
 }
 
 /* ---- files ---- */
@@ -314,36 +329,40 @@ static void write_inputs(const char *dir) {
     write_text(dir, "keys.txt", "# of all\nsk-first-key-0123456789\n\nsk-second-key-0123456789\n");
 }
 
-void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *dir) {
-    char from[PATH_BYTES], to[PATH_BYTES];
-    bool adapter = kind & FOLDER_ADAPTER;
+/* The path of a model or an adapter, below the fixtures' folder; NULL of `from`: by chance. */
+static void choose_case(chance *c, const folder_sources *s, unsigned kind, const char *from,
+                        char path[PATH_BYTES]) {
+    size_t at = chance_below(c, FOLDER_CASES);
+    const char *cases = kind & FOLDER_ADAPTER    ? "lora"
+                        : kind & FOLDER_EMBEDDER ? "embedders"
+                                                 : cases_of[at];
+    const folder_list *names = kind & FOLDER_ADAPTER    ? &s->adapters
+                               : kind & FOLDER_EMBEDDER ? &s->embedders
+                                                        : &s->models[at];
+    int n =
+        from ? snprintf(path, PATH_BYTES, "%s/%s", s->fixtures, from)
+             : snprintf(path, PATH_BYTES, "%s/%s/%s", s->fixtures, cases, CHANCE_NAME(c, *names));
+    check(n < PATH_BYTES, path);
+}
+
+void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *from,
+                 const char *dir) {
+    char source[PATH_BYTES], to[PATH_BYTES];
+    check(mkdir(dir, 0700) == 0, dir);
+    write_inputs(dir);
     if (kind & FOLDER_NETWORK) {
-        check(mkdir(dir, 0700) == 0, dir);
-        write_inputs(dir);
         make_network(c, s, dir);
         return;
     }
-    if (kind & FOLDER_EMBEDDER) {
-        check(mkdir(dir, 0700) == 0, dir);
-        check(snprintf(from, sizeof from, "%s/embedders/%s", s->fixtures,
-                       CHANCE_NAME(c, s->embedders)) < PATH_BYTES,
-              from);
-        folder_join(to, dir, "model");
-        link_files(from, to);
-        write_inputs(dir);
-        return;
-    }
-    size_t at = adapter ? 0 : chance_below(c, FOLDER_CASES);
-    const char *cases = adapter ? "lora" : cases_of[at];
-    const char *name = adapter ? CHANCE_NAME(c, s->adapters) : CHANCE_NAME(c, s->models[at]);
-    check(mkdir(dir, 0700) == 0, dir);
-    check(snprintf(from, sizeof from, "%s/%s/%s", s->fixtures, cases, name) < PATH_BYTES, from);
-    if (adapter) {
+    choose_case(c, s, kind, from, source);
+    if (kind & FOLDER_ADAPTER) {
         folder_join(to, dir, "adapter");
-        link_files(from, to);
-        find_base(s, from);
+        link_files(source, to);
+        find_base(s, source);
     }
     folder_join(to, dir, "model");
-    make_model(c, s, kind, from, to);
-    write_inputs(dir);
+    if (kind & FOLDER_EMBEDDER)
+        link_files(source, to);
+    else
+        make_model(c, s, kind, source, to);
 }

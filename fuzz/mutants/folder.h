@@ -17,6 +17,7 @@ typedef struct folder_sources {
     const char *fixtures, *corpus;
     folder_list models[FOLDER_CASES], embedders, adapters, templates, networks;
     folder_list corpus_tokenizers, corpus_templates;
+    folder_list folders; /* of models and embedders, "families/lfm2_hf" */
 } folder_sources;
 
 /* Ends the program if there is none of a kind. */
@@ -31,13 +32,14 @@ void folder_join(char path[PATH_BYTES], const char *dir, const char *name);
 enum { FOLDER_ADAPTER = 1, FOLDER_CORPUS = 2, FOLDER_NETWORK = 4, FOLDER_EMBEDDER = 8 };
 
 /* Makes dir with dir/model, a complete model folder of links to the fixtures' files, and the verbs'
- * inputs input.txt and prompts.json. With FOLDER_ADAPTER it also makes dir/adapter, and dir/model
- * is its base. With FOLDER_CORPUS, tokenizer and template may be from the corpus: these are unusual
- * and need not fit the model. With FOLDER_EMBEDDER
- * dir/model is an embedder or a cross-encoder, with the folders of its modules and its own
- * tokenizer. With FOLDER_NETWORK it makes dir/net instead: net.onnx, what that keeps outside, and
- * its inputs, net.npz. All have keys.txt, keys of a server. */
-void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *dir);
+ * inputs input.txt and prompts.json. `from` is the folder, one of `folders`; NULL: any of its kind.
+ * With FOLDER_ADAPTER it also makes dir/adapter, and dir/model is its base. With FOLDER_CORPUS,
+ * tokenizer and template may be from the corpus: these are unusual and need not fit the model. With
+ * FOLDER_EMBEDDER dir/model is an embedder or a cross-encoder, with the folders of its modules and
+ * its own tokenizer. With FOLDER_NETWORK it makes dir/net instead: net.onnx, what that keeps
+ * outside, and its inputs, net.npz. All have keys.txt, keys of a server. */
+void folder_make(chance *c, const folder_sources *s, unsigned kind, const char *from,
+                 const char *dir);
 
 /* Removes the folder and its contents. */
 void folder_remove(const char *dir);

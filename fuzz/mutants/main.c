@@ -2,7 +2,8 @@
  * lets the command read them, and checks how it ends:
  *
  *   mutants [options] MICA FIXTURES CORPUS
- *     --count N      number of mutants (5000)
+ *     --count N      number of mutants (5000); with --folders, of each folder
+ *     --folders      configs, tensors, GGUF files and modules of the models' folders in turn
  *     --first SEED   seed of the first mutant; the next ones follow in order (1)
  *     --jobs N       number of parallel processes (1)
  *     --keep DIR     where to keep mutants that failed; without it they are removed
@@ -11,7 +12,8 @@
  * A seed makes the same mutant of the same fixtures. For each mutant, the command must exit with 0,
  * 1, 2 or 130, with a text unless it is 0, within a second of CPU time, in at most 20 times the
  * memory of the folder's files plus 64 MB, and no control character of a file may be in what it
- * says on stderr. Prints a line for each failure, then a table; returns 1 if there was one. */
+ * says on stderr. Prints a line for each failure, then a table of what was changed, or with
+ * --folders of the folders; returns 1 if there was one. */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE  /* MAP_ANONYMOUS */
 #define _DARWIN_C_SOURCE /* mkdtemp, too */
@@ -49,6 +51,7 @@ enum {
     PROGRAM = 64,
     SERVER = 128,
     EMBEDDER = 256,
+    GGUF = 512,
 };
 
 typedef struct part {
@@ -74,6 +77,7 @@ static const part parts[] = {
     {"program", "net", "net.mica", mutate_program, PROGRAM},
     {"keys", ".", "keys.txt", mutate_bytes, SERVER},
     {"files", "model", NULL, NULL, ALL | CHAT | TOKENS},
+    {"GGUF", ".", "model.gguf", mutate_gguf, GGUF},
     {"encoder config", "model", "config.json", mutate_json, EMBEDDER},
     {"encoder tensors", "model", NULL, mutate_tensors, EMBEDDER},
     {"pairs", "model", "tokenizer.json", mutate_json, EMBEDDER},
@@ -121,6 +125,9 @@ static const command commands[] = {
     {PROGRAM,
      {"program", "-t", "1", "--cast", "--input", "net/net.npz", "-o", "all.npz", "run",
       "net/net.mica"}},
+    {GGUF, {"convert", "--quiet", "-t", "1", "model.gguf", "made"}},
+    {GGUF, {"show", "model.gguf"}},
+    {GGUF, {"run", "-m", "model.gguf", "-t", "1", "-n", "4", "-c", "256", TEXT}},
     {EMBEDDER, {"embed", "-m", "model", "-t", "1", "input.txt"}},
     {EMBEDDER,
      {"embed", "-m", "model", "-t", "1", "--pooling", "mean", "--dimensions", "4", "input.txt"}},
@@ -163,8 +170,18 @@ typedef struct job {
     char *mica, *keep; /* absolute paths */
     char scratch[64];
     size_t first, count, jobs;
-    counts *counts; /* of each part */
+    bool by_folder;
+    counts *counts; /* of each part, or of each folder */
 } job;
+
+static const char *folder_of(const job *j, size_t seed) {
+    const folder_list *all = &j->sources.folders;
+    return j->by_folder ? all->names[seed % all->count] : NULL;
+}
+
+static counts *counts_of(const job *j, size_t seed, const part *p) {
+    return &j->counts[j->by_folder ? seed % j->sources.folders.count : (size_t)(p - parts)];
+}
 
 /* The first control character but line ends and tabs; NULL: none. */
 static const char *find_control(const char *text) {
@@ -213,7 +230,7 @@ static mc_buffer read_text(const char *dir, const char *name) {
 static bool run_command(const job *j, size_t seed, const part *p, const command *cmd,
                         const char *dir, size_t room) {
     char why[PATH_BYTES];
-    counts *n = &j->counts[p - parts];
+    counts *n = counts_of(j, seed, p);
     child_options options = j->child;
     options.dir = dir;
     child_result r = child_run(&options, cmd->words, count_words(cmd));
@@ -246,28 +263,48 @@ static void make_session(const job *j, const char *dir) {
     exit(2);
 }
 
-/* Makes the program of a network that is valid yet; false of one that needs numbers for lengths. */
-static bool make_program(const job *j, const char *dir) {
-    static const command convert = {
-        0, {"convert", "--quiet", "-t", "1", "net/net.onnx", "net/net.mica"}};
+/* Makes the file that is to be changed, of a folder that is valid yet; false: of a network that
+ * needs numbers for lengths there is no program, and of some models no GGUF file. */
+static bool make_file(const job *j, unsigned readers, const char *dir) {
+    static const command makers[] = {
+        {PROGRAM, {"convert", "--quiet", "-t", "1", "net/net.onnx", "net/net.mica"}},
+        {GGUF, {"convert", "--quiet", "-t", "1", "model", "model.gguf"}}};
     child_options options = j->child;
     options.dir = dir;
-    return child_run(&options, convert.words, count_words(&convert)).code == 0;
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+        if (readers & makers[i].reads &&
+            child_run(&options, makers[i].words, count_words(&makers[i])).code != 0)
+            return false;
+    return true;
 }
 
 /* Makes a folder, and in it what is to be changed of it. */
-static void make_folder(const job *j, chance *c, const part *p, unsigned kind, const char *dir) {
-    folder_make(c, &j->sources, kind, dir);
+static bool make_folder(const job *j, chance *c, size_t seed, const part *p, const char *dir) {
+    unsigned kind = p->readers & ADAPTER ? FOLDER_ADAPTER : 0;
+    if (p->mutate == mutate_template || p->readers & TOKENS) kind |= FOLDER_CORPUS;
+    if (p->readers & (NETWORK | PROGRAM)) kind |= FOLDER_NETWORK;
+    if (p->readers & EMBEDDER) kind |= FOLDER_EMBEDDER;
+    if (access(dir, F_OK) == 0) folder_remove(dir);
+    folder_make(c, &j->sources, kind, folder_of(j, seed), dir);
     if (p->readers & SESSION) make_session(j, dir);
-    if (!(p->readers & PROGRAM)) return;
-    for (int i = 0; !make_program(j, dir); i++) {
-        if (i == 9) {
-            fprintf(stderr, "mutants: no program of the valid network in %s\n", dir);
-            exit(2);
-        }
-        folder_remove(dir);
-        folder_make(c, &j->sources, kind, dir);
+    return make_file(j, p->readers, dir);
+}
+
+/* Whether a part is of a folder: with --folders, of what is not the same in all of them. */
+static bool is_part(const part *p, const char *folder) {
+    if (!folder) return true;
+    if (strncmp(folder, "embedders/", 10) == 0) return p->readers & EMBEDDER;
+    return p->readers & GGUF || (p->mutate && p->readers & ALL);
+}
+
+/* Chooses a part, and makes its folder. */
+static const part *choose(const job *j, chance *c, size_t seed, const char *dir) {
+    for (int i = 0; i < 99; i++) {
+        const part *p = &parts[chance_below(c, PARTS)];
+        if (is_part(p, folder_of(j, seed)) && make_folder(j, c, seed, p, dir)) return p;
     }
+    fprintf(stderr, "mutants: nothing can be made of the valid folder %s\n", dir);
+    exit(2);
 }
 
 static void change(chance *c, const part *p, const char *dir) {
@@ -295,16 +332,10 @@ static void change(chance *c, const part *p, const char *dir) {
 
 static bool make_and_run(const job *j, size_t seed) {
     chance c = {seed};
-    const part *p = &parts[chance_below(&c, PARTS)];
     char dir[PATH_BYTES], name[32];
     snprintf(name, sizeof name, "%zu", seed);
     folder_join(dir, j->keep ? j->keep : j->scratch, name);
-    if (access(dir, F_OK) == 0) folder_remove(dir);
-    unsigned kind = p->readers & ADAPTER ? FOLDER_ADAPTER : 0;
-    if (p->mutate == mutate_template || p->readers & TOKENS) kind |= FOLDER_CORPUS;
-    if (p->readers & (NETWORK | PROGRAM)) kind |= FOLDER_NETWORK;
-    if (p->readers & EMBEDDER) kind |= FOLDER_EMBEDDER;
-    make_folder(j, &c, p, kind, dir);
+    const part *p = choose(j, &c, seed, dir);
     change(&c, p, dir);
     size_t room = folder_bytes(dir) * max_times + max_bytes_more;
     bool good = true;
@@ -315,7 +346,7 @@ static bool make_and_run(const job *j, size_t seed) {
         n++;
     }
     if (good || !j->keep) folder_remove(dir);
-    j->counts[p - parts].mutants++;
+    counts_of(j, seed, p)->mutants++;
     return good;
 }
 
@@ -346,18 +377,20 @@ static bool run_all(const job *j) {
 }
 
 static void print_table(const job *j) {
-    printf("%-18s %8s %8s %8s %8s %8s %8s\n", "", "mutants", "exit 0", "refused", "bad", "most ms",
+    const folder_list *folders = &j->sources.folders;
+    printf("%-32s %8s %8s %8s %8s %8s %8s\n", "", "mutants", "exit 0", "refused", "bad", "most ms",
            "most MB");
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < (j->by_folder ? folders->count : PARTS); i++) {
         counts *n = &j->counts[i];
-        printf("%-18s %8zu %8zu %8zu %8zu %8zu %8zu\n", parts[i].name, n->mutants, n->good,
-               n->refused, n->bad, n->milliseconds, n->megabytes);
+        printf("%-32s %8zu %8zu %8zu %8zu %8zu %8zu\n",
+               j->by_folder ? folders->names[i] : parts[i].name, n->mutants, n->good, n->refused,
+               n->bad, n->milliseconds, n->megabytes);
     }
 }
 
 static int usage(void) {
-    fputs("usage: mutants [--count N] [--first SEED] [--jobs N] [--keep DIR] [--sanitized] MICA "
-          "FIXTURES CORPUS\n",
+    fputs("usage: mutants [--count N] [--folders] [--first SEED] [--jobs N] [--keep DIR] "
+          "[--sanitized] MICA FIXTURES CORPUS\n",
           stderr);
     return 2;
 }
@@ -378,6 +411,10 @@ static int parse_options(job *j, int argc, char **argv) {
         const char *name = argv[i] + 2;
         if (strcmp(name, "sanitized") == 0) {
             j->child.sanitized = true;
+            continue;
+        }
+        if (strcmp(name, "folders") == 0) {
+            j->by_folder = true;
             continue;
         }
         if (++i == argc) return 0;
@@ -402,13 +439,16 @@ int main(int argc, char **argv) {
     j.mica = realpath(argv[first], NULL);
     j.child.mica = j.mica;
     char *fixtures = realpath(argv[first + 1], NULL), *corpus = realpath(argv[first + 2], NULL);
-    j.counts = mmap(NULL, PARTS * sizeof *j.counts, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!j.mica || !fixtures || !corpus || j.counts == MAP_FAILED || !mkdtemp(j.scratch)) {
+    if (!j.mica || !fixtures || !corpus || !mkdtemp(j.scratch)) {
         perror("mutants");
         return 2;
     }
     folder_sources_find(fixtures, corpus, &j.sources);
+    if (j.by_folder) j.count *= j.sources.folders.count;
+    size_t rows = j.by_folder ? j.sources.folders.count : PARTS;
+    j.counts = mmap(NULL, rows * sizeof *j.counts, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    mutate_must(j.counts != MAP_FAILED);
     bool good = run_all(&j);
     print_table(&j);
     folder_sources_free(&j.sources);

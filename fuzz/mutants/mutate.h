@@ -11,6 +11,7 @@ mutation mutate_bytes;    /* bits, runs of bytes, the length */
 mutation mutate_json;     /* a value, key or element; invalid JSON is parsed as far as possible */
 mutation mutate_template; /* a word, a piece, or an added hostile expression */
 mutation mutate_tensors;  /* safetensors: the header as JSON, its length, the numbers after it */
+mutation mutate_gguf;     /* words and bytes, more of them near the beginning */
 mutation mutate_program;  /* words and bytes; usually size and hash are corrected */
 mutation mutate_session;  /* words and bytes; usually the checksum is corrected */
 

@@ -1,4 +1,4 @@
-/* Mutates binary files: safetensors, saved sessions and programs. */
+/* Mutates binary files: safetensors, GGUF, saved sessions and programs. */
 #include "mutate.h"
 
 #include "base/map.h"
@@ -82,6 +82,23 @@ void mutate_tensors(chance *c, mc_buffer *file) {
     default:
         change_header(c, file, (size_t)len);
     }
+}
+
+/* ---- GGUF ---- */
+
+/* Metadata and the table of tensors are a small part of a file, at its beginning. */
+void mutate_gguf(chance *c, mc_buffer *file) {
+    mc_buffer head = {0};
+    size_t len = (size_t)64 << chance_below(c, 16);
+    if (len > file->len) len = file->len;
+    if (len >= 8 && chance_one_in(c, 2)) {
+        change_word(c, file, chance_below(c, len - 7));
+        return;
+    }
+    mutate_must(mc_buffer_add(&head, file->data, len));
+    mutate_bytes(c, &head);
+    mutate_splice(file, 0, len, head.data, head.len);
+    mc_buffer_deinit(&head);
 }
 
 /* ---- sessions ---- */
