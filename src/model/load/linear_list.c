@@ -151,6 +151,13 @@ static mica_status join(list *l, mc_linear *linear) {
     return even[WEIGHT] ? make_places(l, &linear->places) : MICA_OK;
 }
 
+/* Whether a matrix has the parts and the layout of another. */
+static bool is_alike(mc_linear *a, mc_linear *b) {
+    for (int part = 0; part < PARTS; part++)
+        if (mica_valid(*part_of(a, part)) != mica_valid(*part_of(b, part))) return false;
+    return memcmp(&a->quant, &b->quant, sizeof a->quant) == 0;
+}
+
 /* Loads each expert's matrix as one of its own. *whole: none is missing. */
 static mica_status load_each(mc_loader *loader, list *l, const mc_linear *linear, bool *whole) {
     char name[NAME_BYTES];
@@ -162,7 +169,7 @@ static mica_status load_each(mc_loader *loader, list *l, const mc_linear *linear
         MC_TRY(mc_linear_load(loader, name, false, one));
         bool biases = one->quantised && one->quant.mode == MICA_QUANT_AFFINE;
         *whole = *whole && mica_valid(one->weight) && (!biases || mica_valid(one->biases));
-        if (*whole && memcmp(&one->quant, &l->each[0].quant, sizeof one->quant) != 0)
+        if (*whole && !is_alike(one, &l->each[0]))
             return mc_fail(MICA_EUNSUPPORTED, "%s is quantised unlike the first expert", name);
     }
     return MICA_OK;
