@@ -472,8 +472,12 @@ def write(case, model, out, margin, name, seed):
           sum(f.stat().st_size for f in folder.iterdir()) // 1024, "KiB", flush=True)
 
 
+# Where the search for a seed begins: these have answers with wider margins.
+FIRST_SEED = {"int4_order": 53, "gptq_order": 70}
+
+
 def run(case):
-    for seed in range(1, 2000):
+    for seed in range(FIRST_SEED.get(case.name, 1), 2000):
         model = case.make(seed)
         out, margin, name = goldens(case, model)
         if margin > max(0.02, 2.5 * case.error):

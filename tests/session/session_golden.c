@@ -62,6 +62,32 @@ static void test_greedy_paths(void **state) {
     fixture_each(check_greedy_paths);
 }
 
+/* What `mica show --fit` adds up is what a session of each family holds, beside its logits; where
+ * layers carry states also what these are kept as to go back to. */
+static void check_bytes(const model_fixture *f) {
+    size_t n;
+    const int32_t *ids = fixture_ints(f, &n, "prompt3.ids");
+    const mc_session_model shared = {.lm = f->lm, .device = f->device};
+    uint64_t before = mica_device_active_bytes(f->device);
+    mc_session *session = open_session(&shared, 0);
+    feed(session, ids, (int64_t)n);
+    uint64_t held = mica_device_active_bytes(f->device) - before;
+    uint64_t want = mc_session_bytes(&shared, (int64_t)n);
+    uint64_t logits = 2 * (uint64_t)f->lm->spec.vocab * sizeof(float) + 2048;
+    bool carries = false;
+    for (int i = 0; i < f->lm->spec.n_layers; i++)
+        carries = carries || mc_spec_carrier(&f->lm->spec, i);
+    if (held > want + logits || want > held * (carries ? 3 : 1))
+        fail_msg("%s: a session holds %llu bytes, estimated are %llu", f->name,
+                 (unsigned long long)held, (unsigned long long)want);
+    mc_session_close(&session);
+}
+
+static void test_bytes(void **state) {
+    (void)state;
+    fixture_each(check_bytes);
+}
+
 static void check_adapted_path(const model_fixture *f) {
     assert_non_null(fixture_ints(f, NULL, "prompt1.greedy"));
     check_greedy(f, 1, 0);
@@ -74,6 +100,7 @@ static void test_adapters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_greedy_paths),
         cmocka_unit_test(test_adapters),
     };
