@@ -1,6 +1,5 @@
 #include "answer/call_python.h"
 
-#include "answer/call_value.h"
 #include "answer/format.h"
 #include "answer/json_scan.h"
 #include "base/json_write.h"

@@ -104,15 +104,6 @@ static mica_status add_text(const mc_tool *tool, mc_str key, mc_str text, mc_buf
     return found ? MICA_OK : add_string(text, json);
 }
 
-bool mc_call_text_add(mc_str text, mc_buffer *plain) {
-    for (size_t from = 0, to; from < text.len; from = to + 1) {
-        const char *mark = memchr(text.ptr + from, MC_MARK, text.len - from);
-        to = mark ? (size_t)(mark - text.ptr) : text.len;
-        if (!mc_buffer_add(plain, text.ptr + from, to - from)) return false;
-    }
-    return true;
-}
-
 mica_status mc_call_value_add(const mc_tool *tool, mc_str key, mc_str text, bool is_string,
                               mc_buffer *json, bool *good) {
     mc_buffer plain = {0};

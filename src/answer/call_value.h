@@ -7,9 +7,6 @@
 /* Whether a tool takes nothing but text as an argument, by its schema. */
 bool mc_tool_takes_text(mc_json parameters, mc_str key);
 
-/* Adds a text without bytes that are MC_MARK. false: no memory. */
-bool mc_call_text_add(mc_str text, mc_buffer *plain);
-
 /* Adds an argument's text as JSON: as it is, where it is a value of a type that the tool takes, or
  * as a string, which it always is if that is said. Bytes that are MC_MARK are left out. *good: the
  * rest is UTF-8, or nothing is added.

@@ -517,6 +517,15 @@ bool mc_format_literal(const mc_answer_format *format, const char *literal, mc_b
     return done;
 }
 
+bool mc_call_text_add(mc_str text, mc_buffer *plain) {
+    for (size_t from = 0, to; from < text.len; from = to + 1) {
+        const char *mark = memchr(text.ptr + from, MC_MARK, text.len - from);
+        to = mark ? (size_t)(mark - text.ptr) : text.len;
+        if (!mc_buffer_add(plain, text.ptr + from, to - from)) return false;
+    }
+    return true;
+}
+
 /* ---- finding a format ---- */
 
 static bool has(mc_str text, mc_str word) {

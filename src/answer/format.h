@@ -142,4 +142,7 @@ mica_status mc_answer_format_find_open(const mc_answer_format *format,
 const mc_call_format *mc_call_format_find(const char *name);
 const mc_call_format *mc_call_format_at(size_t i);
 
+/* Adds a text without bytes that are MC_MARK. false: no memory. */
+bool mc_call_text_add(mc_str text, mc_buffer *plain);
+
 #endif
