@@ -5,7 +5,7 @@
 #include "graph/attr.h"
 
 enum { Q, K, V, MASK, OFFSET, SINKS, TABLE };
-enum { MAX_D = 512, THREADS = 128 }; /* as kern/attention.cu has them */
+enum { MAX_D = 512, THREADS = 128, LANES = 32 }; /* as kern/attention.cu has them */
 enum { MAX_GRID = 65535, MAX_LEFT_BYTES = 64 << 20 };
 
 bool mc_cuda_supports_attention(const void *attr, const mc_layout *const *in, int n_in,
@@ -33,10 +33,19 @@ static int32_t heads_of_block(int64_t shared) {
     return n;
 }
 
+static int64_t parts_of(const mc_cuda_attention *a) {
+    return (a->keys + MC_CUDA_PART - 1) / MC_CUDA_PART;
+}
+
+/* What blocks leave of all parts. */
+static int64_t left_bytes(const mc_cuda_attention *a) {
+    return parts_of(a) * a->batch * a->heads * a->queries * (a->dv + 2) * (int64_t)sizeof(float);
+}
+
 /* Which rows a block has, and how many blocks share a row's keys. */
 static mc_cuda_grid find_grid(const mc_call *call, mc_cuda_attention *a) {
     const mc_cuda_state *state = call->state;
-    int64_t shared = a->heads / a->kv_heads, parts = (a->keys + MC_CUDA_PART - 1) / MC_CUDA_PART;
+    int64_t shared = a->heads / a->kv_heads, parts = parts_of(a);
     a->shared = heads_of_block(shared);
     a->head_groups = (int32_t)(shared / a->shared);
     int64_t queries = MC_CUDA_ATTENTION_ROWS / a->shared;
@@ -46,21 +55,34 @@ static mc_cuda_grid find_grid(const mc_call *call, mc_cuda_attention *a) {
     int64_t rows = grid.x * grid.y * a->batch, wanted = (int64_t)state->multiprocessors * 4;
     int64_t splits = rows < wanted / 2 && rows <= MC_CUDA_DONE ? wanted / rows : 1;
     if (splits > parts) splits = parts;
-    if (splits < 1 || splits * a->batch > MAX_GRID ||
-        parts * a->batch * a->heads * a->queries * (a->dv + 2) * 4 > MAX_LEFT_BYTES)
-        splits = 1;
+    if (splits < 1 || splits * a->batch > MAX_GRID || left_bytes(a) > MAX_LEFT_BYTES) splits = 1;
     a->splits = (int32_t)splits;
     grid.z = a->batch * splits;
     return grid;
 }
 
 /* Whether four numbers of a key lie side by side, on a multiple of their size. */
-static bool has_wide_keys(const mc_cuda_attention *a) {
-    const mc_cuda_view *k = &a->k;
-    bool floats = k->dtype == MC_CUDA_F32 || k->dtype == MC_CUDA_BF16 || k->dtype == MC_CUDA_F16;
-    bool even = k->strides[0] % 4 == 0 && k->strides[1] % 4 == 0 && k->strides[2] % 4 == 0;
-    return floats && even && k->data && (uintptr_t)k->data % 16 == 0 && k->strides[3] == 1 &&
-           a->d % 4 == 0;
+static bool is_wide(const mc_operand *x) {
+    const mc_layout *l = x->layout;
+    bool floats = l->dtype == MICA_F32 || l->dtype == MICA_BF16 || l->dtype == MICA_F16;
+    bool even = l->strides[0] % 4 == 0 && l->strides[1] % 4 == 0 && l->strides[2] % 4 == 0;
+    return floats && even && x->data && (uintptr_t)x->data % 16 == 0 && l->strides[3] == 1 &&
+           l->shape[3] % 4 == 0;
+}
+
+/* Whether kern/attention_row.cu has it: *grid receives its blocks. */
+static bool is_row(const mc_call *call, const mc_cuda_attention *a, mc_cuda_grid *grid) {
+    *grid = (mc_cuda_grid){.x = (parts_of(a) + MC_CUDA_ROW_PARTS - 1) / MC_CUDA_ROW_PARTS,
+                           .y = a->heads / a->shared,
+                           .z = a->batch,
+                           .threads = MC_CUDA_ROW_PARTS * LANES};
+    bool f32 = call->in[K].layout->dtype == MICA_F32;
+    return a->queries == 1 && a->d == a->dv &&
+           (a->d == 64 || a->d == 128 || (a->d == 256 && !f32)) &&
+           a->shared * a->d <= MC_CUDA_ROW_NUMBERS && a->keys > 0 &&
+           grid->y * grid->z <= MC_CUDA_DONE && left_bytes(a) <= MAX_LEFT_BYTES &&
+           !call->in[MASK].layout && is_wide(&call->in[K]) && is_wide(&call->in[V]) &&
+           call->in[K].layout->dtype == call->in[V].layout->dtype;
 }
 
 static void set_operands(const mc_call *call, mc_cuda_attention *a) {
@@ -71,7 +93,7 @@ static void set_operands(const mc_call *call, mc_cuda_attention *a) {
     if (call->more) a->lse = mc_cuda_view_of(call, &call->more[0]);
     a->op = (int32_t)call->op;
     a->fault = mc_cuda_fault_of(call);
-    a->wide_keys = has_wide_keys(a);
+    a->wide_keys = is_wide(&call->in[K]);
     set_mask(call, a);
 }
 
@@ -90,17 +112,17 @@ static mica_status attend(const mc_call *call, mc_cuda_attention *a) {
     a->causal = attr->causal != 0;
     a->window = attr->window;
     a->keep = attr->keep;
-    mc_cuda_grid grid = find_grid(call, a);
-    if (a->splits > 1) {
-        int64_t parts = (a->keys + MC_CUDA_PART - 1) / MC_CUDA_PART;
-        int64_t numbers = parts * a->batch * a->heads * a->queries * (a->dv + 2);
-        a->left = mc_run_scratch(call->run, (size_t)numbers * sizeof(float));
+    mc_cuda_grid grid = find_grid(call, a), of_row;
+    bool row = is_row(call, a, &of_row), few = a->queries == 1 && left_bytes(a) <= MAX_LEFT_BYTES;
+    if (a->splits > 1 || (few && of_row.x > 1)) { /* for either kernel: operands may come later */
+        a->left = mc_run_scratch(call->run, (size_t)left_bytes(a));
         if (!a->left) return MICA_ENOMEM;
         a->done = (uint32_t *)(uintptr_t)state->done;
     }
     if (mc_run_is_measured(call->run)) return MICA_OK;
     set_operands(call, a);
-    return mc_cuda_start(call, MC_CUDA_ATTENTION_KERNEL, grid, a);
+    return row ? mc_cuda_start(call, MC_CUDA_ATTENTION_ROW_KERNEL, of_row, a)
+               : mc_cuda_start(call, MC_CUDA_ATTENTION_KERNEL, grid, a);
 }
 
 mica_status mc_cuda_sdpa(const mc_call *call) {

@@ -66,7 +66,36 @@ static int32_t find_lasts(const mc_call *call) {
     return bits;
 }
 
+static bool is_rows(const mc_operand *x, mica_dtype dtype, int64_t size) {
+    return x->data && x->layout->dtype == dtype && mc_layout_size(x->layout) == size &&
+           mc_layout_is_dense(x->layout);
+}
+
+/* What kern/gated.cu has: fills *a. */
+static bool is_gated(const mc_call *call, mc_cuda_gated *a) {
+    const mc_call *product = &call[1];
+    int64_t size = mc_layout_size(call->out.layout);
+    if (call->span != 2 || (call->op != MC_OP_SILU && call->op != MC_OP_GELU_APPROX) ||
+        product->op != MC_OP_MULTIPLY)
+        return false;
+    int own = product->in[0].data == call->out.data ? 0 : 1;
+    const mc_operand *all[] = {&call->in[0], &call->out, &product->in[own], &product->in[1 - own],
+                               &product->out};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!is_rows(all[i], MICA_F32, size)) return false;
+    *a = (mc_cuda_gated){.size = size,
+                         .x = call->in[0].data,
+                         .y = product->in[1 - own].data,
+                         .gate = call->out.data,
+                         .out = product->out.data,
+                         .is_gelu = call->op == MC_OP_GELU_APPROX};
+    return product->in[own].data == call->out.data && a->y != a->gate;
+}
+
 static mica_status run_region(const mc_call *call) {
+    mc_cuda_gated gated;
+    if (is_gated(call, &gated))
+        return mc_cuda_start(call, MC_CUDA_GATED_KERNEL, mc_cuda_over(call, gated.size), &gated);
     for (int from = 0; from < call->span; from += MC_CUDA_OPS) {
         int n = call->span - from < MC_CUDA_OPS ? call->span - from : MC_CUDA_OPS;
         mc_cuda_region a = {.size = mc_layout_size(call->out.layout), .n = n};
@@ -149,11 +178,6 @@ static mica_status run_some(const mc_call *call, int n) {
 }
 
 /* ---- a sum and its norm ---- */
-
-static bool is_rows(const mc_operand *x, mica_dtype dtype, int64_t size) {
-    return x->data && x->layout->dtype == dtype && mc_layout_size(x->layout) == size &&
-           mc_layout_is_dense(x->layout);
-}
 
 /* What kern/rows.cu has a kernel of its own for: fills *a. */
 static bool is_add_norm(const mc_call *call, mc_cuda_add_norm *a) {

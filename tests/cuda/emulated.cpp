@@ -18,7 +18,9 @@
 #include "emulation.h"
 
 #include "cuda/kern/attention.cu"
+#include "cuda/kern/attention_row.cu"
 #include "cuda/kern/elements.cu"
+#include "cuda/kern/gated.cu"
 #include "cuda/kern/heads.cu"
 #include "cuda/kern/matmul.cu"
 #include "cuda/kern/move.cu"

@@ -76,6 +76,15 @@ static inline float __fmaf_rn(float x, float y, float z) {
     return fmaf(x, y, z);
 }
 
+static inline double rsqrt(double x) {
+    return 1.0 / sqrt(x);
+}
+
+static inline void sincospif(float half_turns, float *s, float *c) {
+    *s = (float)sin(M_PI * (double)half_turns);
+    *c = (float)cos(M_PI * (double)half_turns);
+}
+
 static inline float __uint_as_float(uint32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);

@@ -225,6 +225,14 @@ typedef struct mc_cuda_add_norm {
     int32_t weight_is_bf16, none;
 } mc_cuda_add_norm;
 
+/* gate = silu(x) or gelu(x), out = gate y: of f32, dense. */
+typedef struct mc_cuda_gated {
+    int64_t size;
+    const float *x, *y;
+    float *gate, *out;
+    int32_t is_gelu, none; /* is_gelu: the one by tanh */
+} mc_cuda_gated;
+
 /* The weights of quantised matmuls: rows of `groups` groups. */
 enum { MC_CUDA_AFFINE, MC_CUDA_MXFP4, MC_CUDA_MXFP8, MC_CUDA_NVFP4 };
 typedef struct mc_cuda_quant {
@@ -299,7 +307,8 @@ typedef struct mc_cuda_planes_matmul {
     const float *x_scales;
     mc_cuda_to_planes source;
 } mc_cuda_planes_matmul;
-enum { MC_CUDA_PART = 32, MC_CUDA_ATTENTION_ROWS = 8 }; /* see kern/attention.cu */
+enum { MC_CUDA_PART = 32, MC_CUDA_ATTENTION_ROWS = 8 };   /* see kern/attention.cuh */
+enum { MC_CUDA_ROW_PARTS = 8, MC_CUDA_ROW_NUMBERS = 1024 }; /* see kern/attention_row.cu */
 
 /* q [B, H, Lq, D], k and v [B, Hkv, Lk, D], or pools [Hkv, N, P, D] with a table [B, M]. */
 typedef struct mc_cuda_attention {

@@ -1,10 +1,8 @@
-/* Attention. A block has a few rows, queries of heads that share keys, and parts of their keys: it
- * finds scores, weights by the part's largest, and the weighted sum of the values; then it adds
- * that to what the parts before gave. Where rows are few, each part has a block of its own, and
- * the block that is done last adds them up, in their order. A part is so many keys by their place
- * in the cache, and a row's numbers are computed alike whatever other rows there are: so it has the
- * same bits wherever it is computed. */
-#include "cuda/kern/device.cuh"
+/* Attention of any operands. A block has a few rows, queries of heads that share keys, and parts of
+ * their keys: it finds scores, weights by the part's largest, and the weighted sum of the values;
+ * then it adds that to what the parts before gave. Where rows are few, each part has a block of its
+ * own, and the block that is done last adds them up, in their order. */
+#include "cuda/kern/attention.cuh"
 
 /* Functions that are called, not put where they are used: little code is read sooner. */
 #ifdef MICA_EMULATED
@@ -16,10 +14,7 @@
 enum {
     ATTEND_WARPS = 4,
     ATTEND_THREADS = ATTEND_WARPS * 32,
-    PART = MC_CUDA_PART,            /* keys */
-    ROWS = MC_CUDA_ATTENTION_ROWS,  /* of a block, at most */
     MAX_D = 512,                    /* of keys and values */
-    GROUP = 8,                      /* lanes that have a key */
     SPREAD = MAX_D / ATTEND_THREADS /* numbers of a value that a thread has */
 };
 
@@ -32,43 +27,12 @@ typedef struct attend_rows {
     float part_max[ROWS], part_total[ROWS];
     float max[ROWS], total[ROWS];    /* of the parts so far */
     float to[ROWS], by[ROWS];        /* what their sums, and the part's, are multiplied by */
-    i64 position[ROWS], first[ROWS]; /* the last key seen; the first, but for those kept */
+    attend_reach reach[ROWS];
     uint32_t is_last;
 } attend_rows;
 
-/* The block's rows: queries of heads; b, kv: of the batch, and of the keys. */
-typedef struct attend_place {
-    i64 b, kv;
-    int rows;
-} attend_place;
-
-static __device__ inline i64 head_of(const mc_cuda_attention &a, int row) {
-    return (i64)blockIdx.y * a.shared + row % a.shared;
-}
-
 static __device__ inline i64 query_of(const mc_cuda_attention &a, int row) {
     return (i64)blockIdx.x * a.queries_of_block + row / a.shared;
-}
-
-/* The place of key t, in keys or values x; block: of a pool. */
-static __device__ inline i64 key_place(const mc_cuda_attention &a, const mc_cuda_view &x,
-                                       attend_place p, i64 t, i64 block) {
-    if (a.entries == 0) return p.b * x.strides[0] + p.kv * x.strides[1] + t * x.strides[2];
-    return p.kv * x.strides[0] + block * x.strides[1] + t % a.entries * x.strides[2];
-}
-
-/* All of a row's table counts, whether its keys are seen or not. */
-static __device__ inline void check_table(const mc_cuda_attention &a, i64 b) {
-    for (i64 j = threadIdx.x; a.entries > 0 && j < a.keys / a.entries; j += ATTEND_THREADS)
-        (void)resolve(a.table, b * a.table.strides[0] + j * a.table.strides[1], a.blocks, a.op, 1,
-                      a.fault);
-}
-
-static __device__ inline bool is_seen(const mc_cuda_attention &a, const attend_rows &s, int row,
-                                      i64 t) {
-    if (t >= a.keys) return false;
-    if (!a.causal) return true;
-    return t <= s.position[row] && (t >= s.first[row] || t < a.keep);
 }
 
 /* Number i of a key or value, of floats or q8, whose first element is at `at`. T: its dtype, or -1:
@@ -114,44 +78,10 @@ static __device__ inline void load_rows(const mc_cuda_attention &a, attend_rows 
     }
     if (threadIdx.x < (unsigned)p.rows) {
         int row = threadIdx.x;
-        i64 offset = a.offset.is_there
-                         ? load_i64(a.offset.dtype, data_of(a.offset), p.b * a.offset.strides[0])
-                         : a.keys - a.queries;
-        i64 position = query_of(a, row) + offset;
-        s.position[row] = position;
-        s.first[row] = a.window > 0 ? position - a.window + 1 : 0;
+        s.reach[row] = reach_of(a, p.b, query_of(a, row));
         s.max[row] = -INFINITY;
         s.total[row] = 0;
     }
-}
-
-/* Parts that a row sees: [first, end), and, of the keys that are kept, [0, kept). */
-typedef struct attend_parts {
-    i64 first, end, kept;
-} attend_parts;
-
-static __device__ inline attend_parts find_parts(const mc_cuda_attention &a, const attend_rows &s,
-                                                 int rows) {
-    i64 last = a.keys, from = 0;
-    attend_parts parts = {0, 0, 0};
-    if (a.causal) { /* rows are in the order of their queries */
-        i64 position = s.position[rows - 1];
-        last = position + 1 < a.keys ? position + 1 : a.keys;
-        from = s.first[0] > 0 ? s.first[0] : 0;
-    }
-    parts.end = last > 0 ? (last + PART - 1) / PART : 0;
-    parts.first = from / PART;
-    if (a.causal && a.window > 0) parts.kept = a.keep / PART + (a.keep % PART != 0);
-    if (parts.kept > parts.first) parts.kept = parts.first;
-    if (parts.kept > parts.end) parts.kept = parts.end;
-    return parts;
-}
-
-/* Part i of those, from 0 on; -1: there are no more. */
-static __device__ inline i64 part_at(attend_parts parts, i64 i) {
-    if (i < parts.kept) return i;
-    i += parts.first - parts.kept;
-    return i < parts.end ? i : -1;
 }
 
 /* ---- a part ---- */
@@ -159,13 +89,9 @@ static __device__ inline i64 part_at(attend_parts parts, i64 i) {
 static __device__ inline void find_keys(const mc_cuda_attention &a, attend_rows &s, attend_place p,
                                         i64 first) {
     if (threadIdx.x >= PART) return;
-    i64 t = first + threadIdx.x, block = 0;
+    i64 t = first + threadIdx.x;
     if (t >= a.keys) t = a.keys - 1;
-    if (a.entries > 0) {
-        block = resolve(a.table, p.b * a.table.strides[0] + t / a.entries * a.table.strides[1],
-                        a.blocks, a.op, 1, a.fault);
-        if (block < 0) block = 0; /* the launch has failed */
-    }
+    i64 block = block_of(a, p.b, t);
     s.key_at[threadIdx.x] = key_place(a, a.k, p, t, block);
     s.value_at[threadIdx.x] = key_place(a, a.v, p, t, block);
 }
@@ -173,7 +99,7 @@ static __device__ inline void find_keys(const mc_cuda_attention &a, attend_rows 
 /* A product of a query and a key as the softmax takes it; -infinity where it is not seen. */
 static __device__ inline float score_of(const mc_cuda_attention &a, const attend_rows &s,
                                         attend_place p, int row, i64 t, float product) {
-    if (!is_seen(a, s, row, t)) return -INFINITY;
+    if (!is_seen(a, s.reach[row], t)) return -INFINITY;
     float score = product * a.scale;
     if (a.softcap != 0) score = a.softcap * tanhf(score / a.softcap);
     if (!a.mask.is_there) return score;
@@ -262,8 +188,8 @@ static __device__ CALLED void sum_values_of(const mc_cuda_attention &a, const at
     enum { TOGETHER = 16 }; /* values that are on their way */
     float mine[ROWS] = {0};
     int n = PART;
-    if (a.causal && s.position[rows - 1] + 1 - first < n)
-        n = (int)(s.position[rows - 1] + 1 - first);
+    if (a.causal && s.reach[rows - 1].position + 1 - first < n)
+        n = (int)(s.reach[rows - 1].position + 1 - first);
     if (a.keys - first < n) n = (int)(a.keys - first);
     for (int key = 0; key < n; key += TOGETHER) {
         float v[TOGETHER];
@@ -327,36 +253,18 @@ static __device__ inline void weigh_part(const mc_cuda_attention &a, attend_rows
 
 /* ---- the sum of parts ---- */
 
-/* Adds a part's largest score and total to those so far; *to and *by are what the sums so far, and
- * the part's, are multiplied by. false: nothing of the part is seen. */
-static __device__ inline bool add_part(float *max, float *total, float part_max, float part_total,
-                                       float *to, float *by) {
-    *to = 1;
-    *by = 0;
-    if (part_total == 0) return false;
-    float more = part_max > *max ? part_max : *max;
-    *to = *max == -INFINITY ? 0.0f : expf(*max - more);
-    *by = expf(part_max - more);
-    *total = __fmaf_rn(*total, *to, __fmul_rn(part_total, *by));
-    *max = more;
-    return true;
-}
-
 /* A row's result of its sums, with the sink, which is a score without a value. */
 static __device__ CALLED void store_row(const mc_cuda_attention &a, attend_place p, int row,
                                         float max, float total, const float *sums) {
     i64 h = head_of(a, row), at = (p.b * a.heads + h) * a.queries + query_of(a, row);
-    float to = 1, by, sink = -INFINITY;
-    if (a.sinks.is_there) sink = load_f32(a.sinks.dtype, data_of(a.sinks), h * a.sinks.strides[0]);
-    if (sink != -INFINITY) (void)add_part(&max, &total, sink, 1.0f, &to, &by);
-    if (a.lse.is_there && threadIdx.x == 0)
-        ((float *)a.lse.data)[at] = total > 0 ? max + logf(total) : -INFINITY;
+    float to;
+    add_sink(a, h, &max, &total, &to);
+    if (a.lse.is_there && threadIdx.x == 0) ((float *)a.lse.data)[at] = log_of_sum(max, total);
 #pragma unroll
     for (int k = 0; k < SPREAD; k++) {
         i64 i = threadIdx.x + k * ATTEND_THREADS;
         if (i >= a.dv) break;
-        float y = total > 0 || total != total ? __fmul_rn(sums[k], to) / total : 0.0f;
-        store_f32(a.out.dtype, a.out.data, at * a.dv + i, y);
+        store_f32(a.out.dtype, a.out.data, at * a.dv + i, result_of(sums[k], to, total));
     }
 }
 
@@ -496,7 +404,7 @@ KERNEL_EARLY(mc_attention, mc_cuda_attention, ATTEND_THREADS) {
     load_rows(c, s, p);
     if (blockIdx.x == 0 && blockIdx.y == 0 && split == 0) check_table(c, p.b);
     __syncthreads();
-    attend_parts parts = find_parts(c, s, p.rows);
+    attend_parts parts = find_parts(c, s.reach[0], s.reach[p.rows - 1]);
     if (c.splits == 1) {
         attend_alone(c, s, p, parts);
         return;

@@ -30,7 +30,7 @@ static __device__ inline void norm_head(const mc_cuda_track &t, i64 row, float *
     for (int k = 0; k < HEAD_NUMBERS; k++)
         squares += (double)x[k] * (double)x[k];
     squares = sum_of_warp(squares);
-    float scale = (float)(1.0 / sqrt(squares / (double)t.d + t.norm.eps));
+    float scale = (float)rsqrt(squares / (double)t.d + t.norm.eps);
 #pragma unroll
     for (int k = 0; k < HEAD_NUMBERS; k++)
         x[k] = x[k] * scale * weights[k];
@@ -43,9 +43,8 @@ static __device__ inline void turn_head(const mc_cuda_track &t, i64 position, fl
 #pragma unroll
     for (int k = 0; k < FAR; k++) {
         i64 j = (int)threadIdx.x % ROW_LANES + k * ROW_LANES;
-        double angle = (double)position * rate_of(t.rope, j);
-        float rest = (float)(angle - TWO_PI * rint(angle * (1.0 / TWO_PI)));
-        float c = cosf(rest), s = sinf(rest), u = x[k], v = x[k + FAR];
+        float c, s, u = x[k], v = x[k + FAR];
+        turn((double)position * rate_of(t.rope, j), &s, &c);
         x[k] = u * c - v * s;
         x[k + FAR] = u * s + v * c;
     }

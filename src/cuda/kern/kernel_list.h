@@ -3,6 +3,7 @@
 KERNEL_ROW(elements, ELEMENTS, mc_elements)
 KERNEL_ROW(elements, REGION, mc_region)
 KERNEL_ROW(elements, RANGE, mc_range)
+KERNEL_ROW(gated, GATED, mc_gated)
 KERNEL_ROW(move, COPY, mc_copy)
 KERNEL_ROW(move, TAKE, mc_take)
 KERNEL_ROW(move, KV_WRITE, mc_kv_write)
@@ -47,4 +48,5 @@ KERNEL_ROW(tiles, TILES_BF16_EXACT, mc_tiles_bf16_exact)
 KERNEL_ROW(tiles, TILES_BF16_FAST_SMALL, mc_tiles_bf16_fast_small)
 KERNEL_ROW(tiles, TILES_BF16_EXACT_SMALL, mc_tiles_bf16_exact_small)
 KERNEL_ROW(attention, ATTENTION, mc_attention)
+KERNEL_ROW(attention_row, ATTENTION_ROW, mc_attention_row)
 #undef KERNEL_ROW

@@ -55,7 +55,7 @@ static __device__ inline double part_of_squares(const mc_cuda_norm &a, i64 base,
 
 static __device__ inline void scale_row(const mc_cuda_norm &a, i64 row, i64 base, float mean,
                                         double squares, i64 first, i64 step) {
-    float scale = (float)(1.0 / sqrt(squares / (double)a.d + a.eps));
+    float scale = (float)rsqrt(squares / (double)a.d + a.eps);
     for (i64 i = first; i < a.d; i += step) {
         float x = (number_of_row(a, base, i) - mean) * scale;
         if (a.weight.is_there)
@@ -89,7 +89,13 @@ static __device__ inline void norm_by_block(const mc_cuda_norm &a, i64 row,
 
 /* ---- RoPE: angles are computed and reduced to [-pi, pi] in f64 ---- */
 
-#define TWO_PI 6.283185307179586476925
+#define TURN 6.283185307179586476925
+
+/* Sine and cosine of an angle; sinf and cosf would bring the code for large ones, too. */
+static __device__ inline void turn(double angle, float *s, float *c) {
+    double turns = angle * (1.0 / TURN);
+    sincospif((float)(2.0 * (turns - rint(turns))), s, c);
+}
 
 /* What a position is multiplied by for the angle of pair j. */
 static __device__ inline double rate_of(const mc_cuda_rope &a, i64 j) {
@@ -107,9 +113,8 @@ static __device__ inline void rotate_row(const mc_cuda_rope &a, i64 row) {
     i64 position =
         row % a.length + load_i64(a.offset.dtype, data_of(a.offset), batch * a.offset.strides[0]);
     for (i64 j = threadIdx.x % ROW_LANES; j < a.half; j += ROW_LANES) {
-        double angle = (double)position * rate_of(a, j);
-        float rest = (float)(angle - TWO_PI * rint(angle * (1.0 / TWO_PI)));
-        float c = cosf(rest), s = sinf(rest);
+        float c, s;
+        turn((double)position * rate_of(a, j), &s, &c);
         i64 at = a.traditional ? 2 * j : j, other = a.traditional ? 2 * j + 1 : j + a.half;
         float x = load_f32(a.x.dtype, data_of(a.x), base + at * last);
         float y = load_f32(a.x.dtype, data_of(a.x), base + other * last);

@@ -267,7 +267,7 @@ KERNEL_OF(mc_add_norm, mc_cuda_add_norm, NORM_THREADS) {
             squares += (double)numbers[k] * (double)numbers[k];
         }
         squares = sum_of_block(squares, partial, &use);
-        float scale = (float)(1.0 / sqrt(squares / (double)a.d + a.eps));
+        float scale = (float)rsqrt(squares / (double)a.d + a.eps);
 #pragma unroll
         for (int k = 0; k < MOST; k++) {
             int i = thread + k * NORM_THREADS;
