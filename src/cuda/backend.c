@@ -68,6 +68,9 @@ static mica_status load_kernels(mc_cuda_state *st) {
     for (int i = MC_CUDA_PLANES_Q4_PAIRED_KERNEL;
          i <= MC_CUDA_TILES_BF16_EXACT_SMALL_KERNEL && !error; i++)
         error = mc_cuda.kernel_set(st->kernels[i], MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
+    if (!error)
+        error = mc_cuda.kernel_set(st->kernels[MC_CUDA_ATTENTION_TILES_KERNEL],
+                                   MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
     return mc_cuda_check(error, "loading its kernels");
 }
 
@@ -81,12 +84,9 @@ static mica_status describe(mc_cuda_state *st) {
     (void)mc_cuda.device_attribute(&st->multiprocessors, MC_CUDA_MULTIPROCESSORS, st->device);
     (void)mc_cuda.device_attribute(&st->shared_bytes, MC_CUDA_SHARED_OF_BLOCK, st->device);
     if (st->multiprocessors < 1) st->multiprocessors = 1;
-    st->graphs = MC_CUDA_GRAPHS_IN_ORDER;
-    /* $MICA_CUDA_GRAPHS: off: launches are not kept as graphs; early: kernels begin before those
-     * before them have ended */
+    /* $MICA_CUDA_GRAPHS: off: launches are not kept as graphs */
     const char *graphs = getenv("MICA_CUDA_GRAPHS");
-    if (graphs && strcmp(graphs, "off") == 0) st->graphs = MC_CUDA_NO_GRAPHS;
-    if (graphs && strcmp(graphs, "early") == 0 && major >= 9) st->graphs = MC_CUDA_EARLY_GRAPHS;
+    st->keeps_graphs = !graphs || strcmp(graphs, "off") != 0;
     (void)snprintf(st->name, sizeof st->name, "cuda:%d", st->device);
     (void)snprintf(st->description, sizeof st->description, "%s", name);
     (void)snprintf(st->architecture, sizeof st->architecture, "sm_%d%d", major, minor);
@@ -130,7 +130,7 @@ static mica_status open_context(mc_cuda_state *st) {
     if (status == MICA_OK) status = load_kernels(st);
     if (status == MICA_OK) status = make_counters(st);
     if (status == MICA_OK) mc_cuda_profile_open(&st->profile);
-    if (st->profile) st->graphs = MC_CUDA_NO_GRAPHS;
+    if (st->profile) st->keeps_graphs = false;
     mc_cuda_leave();
     return status;
 }

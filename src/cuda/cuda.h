@@ -23,13 +23,6 @@ typedef struct mc_cuda_told {
     mc_cuda_fault fault, *at;
 } mc_cuda_told;
 
-/* How launches that are repeated are made. */
-typedef enum mc_cuda_graphs {
-    MC_CUDA_NO_GRAPHS,
-    MC_CUDA_GRAPHS_IN_ORDER, /* each kernel begins at the end of the last */
-    MC_CUDA_EARLY_GRAPHS     /* it is there by then, and waits for it: from sm_90 on */
-} mc_cuda_graphs;
-
 /* A launch that nobody has waited for: where its kernels say what they found wrong. */
 typedef struct mc_cuda_launch {
     struct mc_cuda_launch *next;
@@ -58,8 +51,8 @@ typedef struct mc_cuda_state {
     void *context, *stream, *modules[MC_CUDA_FILES];
     void *kernels[MC_CUDA_KERNELS];
     int multiprocessors, shared_bytes; /* shared_bytes: that a block may have */
-    mc_cuda_graphs graphs;
-    struct mc_cuda_profile *profile; /* NULL: none is wanted (cuda/profile.h) */
+    bool keeps_graphs;                 /* launches that are repeated become graphs */
+    struct mc_cuda_profile *profile;   /* NULL: none is wanted (cuda/profile.h) */
     size_t memory_bytes;
     char name[32], description[128], architecture[16];
     pthread_mutex_t lock; /* guards what follows */

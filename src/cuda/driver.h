@@ -24,11 +24,6 @@ typedef struct mc_cuda_node_params { /* CUgraphNodeParams */
     int64_t more;
 } mc_cuda_node_params;
 
-/* CUgraphEdgeData: when the node behind it may begin. */
-typedef struct mc_cuda_edge {
-    unsigned char from_port, to_port, type, zero[5];
-} mc_cuda_edge;
-
 typedef struct mc_cuda_driver {
 #define DRIVER(name, symbol, parameters) int(*name) parameters;
 #include "cuda/driver_list.h"

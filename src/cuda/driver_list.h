@@ -53,7 +53,7 @@ DRIVER(launch, cuLaunchKernel,
 DRIVER(graph_new, cuGraphCreate, (void **graph, unsigned flags))
 DRIVER(graph_free, cuGraphDestroy, (void *graph))
 DRIVER(graph_add, cuGraphAddNode_v2,
-       (void **node, void *graph, void *const *before, const mc_cuda_edge *edges, size_t n_before,
+       (void **node, void *graph, void *const *before, const void *edges, size_t n_before,
         mc_cuda_node_params *params))
 DRIVER(graph_make, cuGraphInstantiateWithFlags, (void **exec, void *graph, uint64_t flags))
 DRIVER(graph_exec_free, cuGraphExecDestroy, (void *exec))

@@ -58,7 +58,7 @@ mica_status mc_cuda_graph_begin(const mc_cuda_state *state, mc_run *run, mc_cuda
     uint32_t n;
     const uint64_t *numbers = mc_run_numbers(run, &n);
     launch->graph = NULL;
-    if (state->graphs == MC_CUDA_NO_GRAPHS || mc_run_steps(run) < MIN_STEPS) return MICA_OK;
+    if (!state->keeps_graphs || mc_run_steps(run) < MIN_STEPS) return MICA_OK;
     if (!*graph) MC_TRY(new_graph(n, graph));
     struct mc_cuda_graph *g = *graph;
     if (g->launches < PLAIN_LAUNCHES)
@@ -141,13 +141,11 @@ mica_status mc_cuda_graph_add(const mc_cuda_state *state, struct mc_cuda_graph *
 /* A node of the driver's graph, behind the last one. */
 static int add_node(const mc_cuda_state *state, struct mc_cuda_graph *g, mc_cuda_node *node,
                     void **last) {
-    static const mc_cuda_edge early = {.from_port = 1, .type = 1}, late = {0};
     void *params[] = {g->args.data + node->at};
     mc_cuda_node_params p = {.as.kernel =
                                  mc_cuda_kernel_of(state, node->kernel, node->grid, params)};
-    const mc_cuda_edge *edge = state->graphs == MC_CUDA_EARLY_GRAPHS ? &early : &late;
-    int error = mc_cuda.graph_add(&node->node, g->graph, *last ? last : NULL, *last ? edge : NULL,
-                                  *last ? 1 : 0, &p);
+    int error =
+        mc_cuda.graph_add(&node->node, g->graph, *last ? last : NULL, NULL, *last ? 1 : 0, &p);
     *last = node->node;
     return error;
 }

@@ -7,6 +7,7 @@
 enum { Q, K, V, MASK, OFFSET, SINKS, TABLE };
 enum { MAX_D = 512, THREADS = 128, LANES = 32 }; /* as kern/attention.cu has them */
 enum { MAX_GRID = 65535, MAX_LEFT_BYTES = 64 << 20 };
+enum { FEW_QUERIES = 32 }; /* below them, tiles of kern/attention_tiles.cu are mostly empty */
 
 bool mc_cuda_supports_attention(const void *attr, const mc_layout *const *in, int n_in,
                                 const mc_layout *out) {
@@ -61,13 +62,13 @@ static mc_cuda_grid find_grid(const mc_call *call, mc_cuda_attention *a) {
     return grid;
 }
 
-/* Whether four numbers of a key lie side by side, on a multiple of their size. */
-static bool is_wide(const mc_operand *x) {
+/* Whether n numbers of a key lie side by side, on a multiple of their size. */
+static bool is_wide(const mc_operand *x, int64_t n) {
     const mc_layout *l = x->layout;
     bool floats = l->dtype == MICA_F32 || l->dtype == MICA_BF16 || l->dtype == MICA_F16;
-    bool even = l->strides[0] % 4 == 0 && l->strides[1] % 4 == 0 && l->strides[2] % 4 == 0;
+    bool even = l->strides[0] % n == 0 && l->strides[1] % n == 0 && l->strides[2] % n == 0;
     return floats && even && x->data && (uintptr_t)x->data % 16 == 0 && l->strides[3] == 1 &&
-           l->shape[3] % 4 == 0;
+           l->shape[3] % n == 0;
 }
 
 /* Whether kern/attention_row.cu has it: *grid receives its blocks. */
@@ -75,14 +76,38 @@ static bool is_row(const mc_call *call, const mc_cuda_attention *a, mc_cuda_grid
     *grid = (mc_cuda_grid){.x = (parts_of(a) + MC_CUDA_ROW_PARTS - 1) / MC_CUDA_ROW_PARTS,
                            .y = a->heads / a->shared,
                            .z = a->batch,
-                           .threads = MC_CUDA_ROW_PARTS * LANES};
+                           .threads = MC_CUDA_ROW_PARTS * LANES,
+                           .shared_bytes = MC_CUDA_ROW_SHARED};
     bool f32 = call->in[K].layout->dtype == MICA_F32;
     return a->queries == 1 && a->d == a->dv &&
            (a->d == 64 || a->d == 128 || (a->d == 256 && !f32)) &&
            a->shared * a->d <= MC_CUDA_ROW_NUMBERS && a->keys > 0 &&
            grid->y * grid->z <= MC_CUDA_DONE && left_bytes(a) <= MAX_LEFT_BYTES &&
-           !call->in[MASK].layout && is_wide(&call->in[K]) && is_wide(&call->in[V]) &&
+           !call->in[MASK].layout && is_wide(&call->in[K], 4) && is_wide(&call->in[V], 4) &&
            call->in[K].layout->dtype == call->in[V].layout->dtype;
+}
+
+/* Whether kern/attention_tiles.cu has it: *grid receives its blocks. */
+static bool is_tiled(const mc_call *call, mc_cuda_attention *a, mc_cuda_grid *grid) {
+    const mc_cuda_state *state = call->state;
+    int64_t shared = a->heads / a->kv_heads, keys = a->d > 128 ? 32 : 64;
+    int64_t bytes =
+        2 * keys * (4 * a->d + 80); /* two tiles of keys and values, with their pitches */
+    if (a->queries < FEW_QUERIES || a->d != a->dv || (a->d != 64 && a->d != 128 && a->d != 256) ||
+        shared > MC_CUDA_TILE_ROWS || a->keys < 1 || a->kv_heads > MAX_GRID ||
+        call->in[MASK].layout || bytes > state->shared_bytes ||
+        call->in[K].layout->dtype != MICA_BF16 || call->in[V].layout->dtype != MICA_BF16 ||
+        !is_wide(&call->in[K], 8) || !is_wide(&call->in[V], 8))
+        return false;
+    a->shared = (int32_t)shared;
+    a->head_groups = 1;
+    a->queries_of_block = (int32_t)(MC_CUDA_TILE_ROWS / shared);
+    *grid = (mc_cuda_grid){.x = (a->queries + a->queries_of_block - 1) / a->queries_of_block,
+                           .y = a->kv_heads,
+                           .z = a->batch,
+                           .threads = 2 * MC_CUDA_TILE_ROWS,
+                           .shared_bytes = (int)bytes};
+    return true;
 }
 
 static void set_operands(const mc_call *call, mc_cuda_attention *a) {
@@ -93,7 +118,7 @@ static void set_operands(const mc_call *call, mc_cuda_attention *a) {
     if (call->more) a->lse = mc_cuda_view_of(call, &call->more[0]);
     a->op = (int32_t)call->op;
     a->fault = mc_cuda_fault_of(call);
-    a->wide_keys = is_wide(&call->in[K]);
+    a->wide_keys = is_wide(&call->in[K], 4);
     set_mask(call, a);
 }
 
@@ -112,7 +137,7 @@ static mica_status attend(const mc_call *call, mc_cuda_attention *a) {
     a->causal = attr->causal != 0;
     a->window = attr->window;
     a->keep = attr->keep;
-    mc_cuda_grid grid = find_grid(call, a), of_row;
+    mc_cuda_grid grid = find_grid(call, a), of_row, of_tiles;
     bool row = is_row(call, a, &of_row), few = a->queries == 1 && left_bytes(a) <= MAX_LEFT_BYTES;
     if (a->splits > 1 || (few && of_row.x > 1)) { /* for either kernel: operands may come later */
         a->left = mc_run_scratch(call->run, (size_t)left_bytes(a));
@@ -121,6 +146,8 @@ static mica_status attend(const mc_call *call, mc_cuda_attention *a) {
     }
     if (mc_run_is_measured(call->run)) return MICA_OK;
     set_operands(call, a);
+    if (is_tiled(call, a, &of_tiles))
+        return mc_cuda_start(call, MC_CUDA_ATTENTION_TILES_KERNEL, of_tiles, a);
     return row ? mc_cuda_start(call, MC_CUDA_ATTENTION_ROW_KERNEL, of_row, a)
                : mc_cuda_start(call, MC_CUDA_ATTENTION_KERNEL, grid, a);
 }

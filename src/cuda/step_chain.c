@@ -5,7 +5,7 @@
 #include "cuda/kern/heads.h"
 #include "graph/attr.h"
 
-enum { THREADS = 512, WARP_ROW = 512, LANES = 32 }; /* as kern/row.cuh has them */
+enum { THREADS = 256, WARP_ROW = 512, LANES = 32 }; /* as kern/row.cuh has them */
 
 /* ---- forms ---- */
 

@@ -4,7 +4,7 @@
 #include "cuda/cuda.h"
 #include "cuda/kern/heads.h"
 
-enum { WARPS = 4, THREADS = WARPS * MC_CUDA_HEAD_LANES }; /* as kern/heads.cu has them */
+enum { WARPS = 8, THREADS = WARPS * MC_CUDA_HEAD_LANES }; /* as kern/heads.cu has them */
 
 /* The bytes that an operand lies in. */
 typedef struct range {
@@ -153,6 +153,13 @@ static bool is_apart(const track *tracks, int n_tracks) {
     return true;
 }
 
+/* The stride of rows [d] in the result of a copy whose shape has one axis of them at most. */
+static int64_t row_stride(const mc_cuda_copy *copy, int64_t d) {
+    for (int k = 0; k < copy->ndim - 1; k++)
+        if (copy->shape[k] > 1) return copy->out.strides[k];
+    return d; /* they follow each other, or there is one */
+}
+
 static void set_track(const track *t, mc_cuda_track *to) {
     const mc_operand *x = rows_of(t->calls[0]);
     to->d = x->layout->shape[x->layout->ndim - 1];
@@ -176,6 +183,7 @@ static void set_track(const track *t, mc_cuda_track *to) {
         default:
             to->copies = 1;
             to->copy = mc_cuda_slice_update_at_of(call);
+            to->copy_stride = row_stride(&to->copy, to->d);
         }
     }
 }

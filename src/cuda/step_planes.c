@@ -301,8 +301,7 @@ static mica_status start_few_rows(const mc_call *call, const mc_cuda_matmul *a, 
     mc_cuda_grid grid = {.x = blocks,
                          .y = 1,
                          .z = 1,
-                         .threads = 32,
-                         .threads_y = warps,
+                         .threads = 32 * warps,
                          .shared_bytes = (int)(part + args.stages * slot * warps)};
     return mc_cuda_start(call, few_rows_kernel(a, is_fast(call), whole), grid, &args);
 }

@@ -119,7 +119,7 @@ mica_status mc_cuda_topk_indices(const mc_call *call) {
 
 /* ---- norms ---- */
 
-enum { WARP_ROW = 512, NORM_THREADS = 512, LANES = 32 }; /* as kern/row.cuh has them */
+enum { WARP_ROW = 512, NORM_THREADS = 256, LANES = 32 }; /* as kern/row.cuh has them */
 
 mc_cuda_norm mc_cuda_norm_of(const mc_call *call) {
     const mc_layout *l = call->in[0].layout;

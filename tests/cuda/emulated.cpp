@@ -19,11 +19,13 @@
 
 #include "cuda/kern/attention.cu"
 #include "cuda/kern/attention_row.cu"
+#include "cuda/kern/attention_tiles.cu"
 #include "cuda/kern/elements.cu"
 #include "cuda/kern/gated.cu"
 #include "cuda/kern/heads.cu"
 #include "cuda/kern/matmul.cu"
 #include "cuda/kern/move.cu"
+#include "cuda/kern/norms.cu"
 #include "cuda/kern/planes.cu"
 #include "cuda/kern/rows.cu"
 #include "cuda/kern/tiles.cu"
@@ -428,11 +430,11 @@ int cuGraphDestroy(void *of) {
     return take(of);
 }
 /* A node is the number of the kernel, from 1 on, in a line: each waits for the one before it. */
-int cuGraphAddNode_v2(void **node, void *of, void *const *before, const mc_cuda_edge *edges,
+int cuGraphAddNode_v2(void **node, void *of, void *const *before, const void *edges,
                       size_t n_before, mc_cuda_node_params *params) {
     graph *g = static_cast<graph *>(of);
     size_t n = g->size();
-    if (fails() || params->type != 0 || n_before != (n > 0) || (n_before > 0 && !edges) ||
+    if (fails() || params->type != 0 || n_before != (n > 0) || edges ||
         (n > 0 && before[0] != reinterpret_cast<void *>(n)))
         return UNKNOWN;
     g->push_back(kernel_node(params->as.kernel));

@@ -12,7 +12,6 @@
 #define __global__
 #define __shared__ static
 #define KERNEL_OF(name, args, threads) KERNEL(name, args)
-#define KERNEL_EARLY(name, args, threads) KERNEL(name, args)
 #define KERNEL(name, args)       \
     typedef args args_of_##name; \
     static void name(const args &a)

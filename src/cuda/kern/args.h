@@ -307,8 +307,10 @@ typedef struct mc_cuda_planes_matmul {
     const float *x_scales;
     mc_cuda_to_planes source;
 } mc_cuda_planes_matmul;
-enum { MC_CUDA_PART = 32, MC_CUDA_ATTENTION_ROWS = 8 };   /* see kern/attention.cuh */
-enum { MC_CUDA_ROW_PARTS = 8, MC_CUDA_ROW_NUMBERS = 1024 }; /* see kern/attention_row.cu */
+enum { MC_CUDA_PART = 32, MC_CUDA_ATTENTION_ROWS = 8 }; /* see kern/attention.cuh */
+enum { MC_CUDA_TILE_ROWS = 64 };                        /* see kern/attention_tiles.cu */
+/* see kern/attention_row.cu */
+enum { MC_CUDA_ROW_PARTS = 8, MC_CUDA_ROW_NUMBERS = 1024, MC_CUDA_ROW_SHARED = 46 << 10 };
 
 /* q [B, H, Lq, D], k and v [B, Hkv, Lk, D], or pools [Hkv, N, P, D] with a table [B, M]. */
 typedef struct mc_cuda_attention {

@@ -25,8 +25,8 @@ typedef struct attend_rows {
     float scales[ROWS][PART];
     i64 key_at[PART], value_at[PART]; /* where the part's keys and values begin */
     float part_max[ROWS], part_total[ROWS];
-    float max[ROWS], total[ROWS];    /* of the parts so far */
-    float to[ROWS], by[ROWS];        /* what their sums, and the part's, are multiplied by */
+    float max[ROWS], total[ROWS]; /* of the parts so far */
+    float to[ROWS], by[ROWS];     /* what their sums, and the part's, are multiplied by */
     attend_reach reach[ROWS];
     uint32_t is_last;
 } attend_rows;
@@ -394,7 +394,7 @@ static __device__ inline void add_up(const mc_cuda_attention &a, attend_rows &s,
 }
 
 /* blockIdx: x queries, y heads that share keys, z batch * splits + a split. */
-KERNEL_EARLY(mc_attention, mc_cuda_attention, ATTEND_THREADS) {
+KERNEL_OF(mc_attention, mc_cuda_attention, ATTEND_THREADS) {
     __shared__ attend_rows s;
     __shared__ mc_cuda_attention c;
     take_args(c, a, sizeof a);
@@ -404,7 +404,7 @@ KERNEL_EARLY(mc_attention, mc_cuda_attention, ATTEND_THREADS) {
     load_rows(c, s, p);
     if (blockIdx.x == 0 && blockIdx.y == 0 && split == 0) check_table(c, p.b);
     __syncthreads();
-    attend_parts parts = find_parts(c, s.reach[0], s.reach[p.rows - 1]);
+    attend_parts parts = find_parts(c, s.reach[0], s.reach[p.rows - 1], PART);
     if (c.splits == 1) {
         attend_alone(c, s, p, parts);
         return;

@@ -66,23 +66,30 @@ static __device__ inline bool is_seen(const mc_cuda_attention &a, attend_reach r
     return t <= reach.position && (t >= reach.first || t < a.keep);
 }
 
+/* The last key that is seen. Behind it nobody may have written. */
+static __device__ inline i64 last_key(const mc_cuda_attention &a, attend_reach reach) {
+    i64 last = a.keys - 1;
+    if (a.causal && reach.position < last) last = reach.position;
+    return last < 0 ? 0 : last;
+}
+
 /* Parts that rows see: [first, end), and, of the keys that are kept, [0, kept). */
 typedef struct attend_parts {
     i64 first, end, kept;
 } attend_parts;
 
-/* first, last: the rows' first and last query. */
+/* first, last: the rows' first and last query; a part has so many keys. */
 static __device__ inline attend_parts find_parts(const mc_cuda_attention &a, attend_reach first,
-                                                 attend_reach last) {
+                                                 attend_reach last, int keys) {
     i64 end = a.keys, from = 0;
     attend_parts parts = {0, 0, 0};
     if (a.causal) {
         end = last.position + 1 < a.keys ? last.position + 1 : a.keys;
         from = first.first > 0 ? first.first : 0;
     }
-    parts.end = end > 0 ? (end + PART - 1) / PART : 0;
-    parts.first = from / PART;
-    if (a.causal && a.window > 0) parts.kept = a.keep / PART + (a.keep % PART != 0);
+    parts.end = end > 0 ? (end + keys - 1) / keys : 0;
+    parts.first = from / keys;
+    if (a.causal && a.window > 0) parts.kept = a.keep / keys + (a.keep % keys != 0);
     if (parts.kept > parts.first) parts.kept = parts.first;
     if (parts.kept > parts.end) parts.kept = parts.end;
     return parts;

@@ -19,7 +19,7 @@ typedef struct rows {
     alignas(16) float q[NUMBERS]; /* [rows, d] */
     /* Of parts: at first products [rows, PART], and weights at the end, then sums [rows, d]. */
     alignas(16) float sums[WARPS][NUMBERS];
-    i64 key_at[WARPS][PART], value_at[WARPS][PART]; /* of a pool */
+    i64 key_at[WARPS][PART], value_at[WARPS][PART]; /* where parts' keys and values begin */
     float max[PART][ROWS], total[PART][ROWS];       /* of parts */
     float to[PART][ROWS], by[PART][ROWS]; /* what sums before a part, and its own, are multiplied
                                              by */
@@ -27,12 +27,11 @@ typedef struct rows {
     uint32_t is_last;
 } rows;
 
+static_assert(sizeof(rows) <= MC_CUDA_ROW_SHARED, "what a block has in shared memory");
+
 /* Four numbers side by side, and how they are read: of f32, or of halves. */
 template <int T> struct quad {
     uint2 bits;
-    __device__ inline void clear() {
-        bits.x = bits.y = 0;
-    }
     __device__ inline void load(const void *data, i64 at) {
         bits = *(const uint2 *)((const uint16_t *)data + at);
     }
@@ -44,9 +43,6 @@ template <int T> struct quad {
 };
 template <> struct quad<MC_CUDA_F32> {
     float4 x;
-    __device__ inline void clear() {
-        x.x = x.y = x.z = x.w = 0;
-    }
     __device__ inline void load(const void *data, i64 at) {
         x = *(const float4 *)((const float *)data + at);
     }
@@ -55,27 +51,11 @@ template <> struct quad<MC_CUDA_F32> {
     }
 };
 
-static __device__ inline i64 within(const mc_cuda_attention &a, i64 t) {
-    return t < a.keys ? t : a.keys - 1;
-}
-
-/* Where key t, and its value, begin. */
-static __device__ inline i64 key_at(const mc_cuda_attention &a, const rows &s, attend_place p,
-                                    int warp, i64 first, int key) {
-    if (a.entries > 0) return s.key_at[warp][key];
-    return key_place(a, a.k, p, within(a, first + key), 0);
-}
-static __device__ inline i64 value_at(const mc_cuda_attention &a, const rows &s, attend_place p,
-                                      int warp, i64 first, int key) {
-    if (a.entries > 0) return s.value_at[warp][key];
-    return key_place(a, a.v, p, within(a, first + key), 0);
-}
-
 /* Products of a part's keys with each row's query: eight lanes have a key, each four numbers of
  * every 32 of it. Rows are a loop: a kernel waits for each instruction that it has not had. */
 template <int T, int D32>
-static __device__ inline void find_products(const mc_cuda_attention &a, rows &s, attend_place p,
-                                            int warp, i64 first) {
+static __device__ inline void find_products(const mc_cuda_attention &a, rows &s, int n_rows,
+                                            int warp) {
     enum { TOGETHER = D32 > 4 ? 2 : 4 }; /* keys of a lane that are on their way */
     int lane = threadIdx.x % WARP_LANES, part = lane % GROUP, group = lane / GROUP;
 #pragma unroll 1
@@ -84,13 +64,13 @@ static __device__ inline void find_products(const mc_cuda_attention &a, rows &s,
         int key = group * GROUP + from;
 #pragma unroll
         for (int i = 0; i < TOGETHER; i++) {
-            i64 at = key_at(a, s, p, warp, first, key + i) + part * 4;
+            i64 at = s.key_at[warp][key + i] + part * 4;
 #pragma unroll
             for (int step = 0; step < D32; step++)
                 k[i][step].load(a.k.data, at + step * GROUP * 4);
         }
 #pragma unroll 1
-        for (int row = 0; row < p.rows; row++) {
+        for (int row = 0; row < n_rows; row++) {
             const float *query = s.q + row * D32 * 32 + part * 4;
             float sums[TOGETHER] = {0};
 #pragma unroll
@@ -130,24 +110,17 @@ static __device__ inline float weight_of(float score, float *max, float *total) 
     return weight;
 }
 
-/* A lane's D32 numbers of each value of a part, of which n are seen; zeros for the others, which
- * nobody may have written. */
+/* A lane's D32 numbers of each value of a part. */
 template <int T, int D32> struct values {
     enum { QUADS = (D32 + 3) / 4 };
     quad<T> of[PART][QUADS];
-    __device__ inline void load(const mc_cuda_attention &a, const rows &s, attend_place p, int warp,
-                                i64 first, int n) {
-        int lane = threadIdx.x % WARP_LANES;
+    __device__ inline void load(const void *data, const i64 *value_at) {
+        int lane = threadIdx.x % WARP_LANES, at = D32 < 4 ? lane / 2 * 4 : lane * D32;
 #pragma unroll
-        for (int key = 0; key < PART; key++) {
-            i64 at = value_at(a, s, p, warp, first, key);
+        for (int key = 0; key < PART; key++) /* of d 64, two lanes read the same four */
 #pragma unroll
-            for (int q = 0; q < QUADS; q++) { /* of 64, two lanes read the same four */
-                of[key][q].clear();
-                if (key < n)
-                    of[key][q].load(a.v.data, at + (D32 < 4 ? lane / 2 * 4 : lane * D32 + q * 4));
-            }
-        }
+            for (int q = 0; q < QUADS; q++)
+                of[key][q].load(data, value_at[key] + at + q * 4);
     }
     __device__ inline float at(int key, int n) const {
         if (D32 >= 4) return of[key][n / 4].at(n % 4);
@@ -171,29 +144,20 @@ static __device__ inline void sum_values(const values<T, D32> &v, const float *w
     }
 }
 
-/* How many keys of a part are seen, at most. */
-static __device__ inline int seen_of(const mc_cuda_attention &a, attend_reach reach, i64 first) {
-    i64 n = a.keys - first;
-    if (a.causal && reach.position + 1 - first < n) n = reach.position + 1 - first;
-    return n < 0 ? 0 : n < PART ? (int)n : PART;
-}
-
 /* A part, by a warp: what it gives of each row is in s.max, s.total and s.sums. */
 template <int T, int D32>
 static __device__ inline void attend_part(const mc_cuda_attention &a, rows &s, attend_place p,
                                           attend_reach reach, i64 part) {
     int warp = threadIdx.x / WARP_LANES, lane = threadIdx.x % WARP_LANES;
-    i64 first = part * PART, t = first + lane;
+    i64 t = part * PART + lane, last = last_key(a, reach), key = t < last ? t : last;
     float *weights = s.sums[warp] + NUMBERS - p.rows * PART;
-    values<T, D32> v;
-    if (a.entries > 0) {
-        i64 block = block_of(a, p.b, within(a, t));
-        s.key_at[warp][lane] = key_place(a, a.k, p, within(a, t), block);
-        s.value_at[warp][lane] = key_place(a, a.v, p, within(a, t), block);
-        sync_warp();
-    }
-    v.load(a, s, p, warp, first, seen_of(a, reach, first));
-    find_products<T, D32>(a, s, p, warp, first);
+    values<T, D32> v; /* behind the last key: that key's, with the weight 0 */
+    i64 block = block_of(a, p.b, key);
+    s.key_at[warp][lane] = key_place(a, a.k, p, key, block);
+    s.value_at[warp][lane] = key_place(a, a.v, p, key, block);
+    sync_warp();
+    v.load(a.v.data, s.value_at[warp]);
+    find_products<T, D32>(a, s, p.rows, warp);
     sync_warp();
     bool seen = is_seen(a, reach, t);
 #pragma unroll 1
@@ -226,7 +190,7 @@ static __device__ inline void attend_part_of(const mc_cuda_attention &a, rows &s
     case 128:
         return attend_part<T, 4>(a, s, p, reach, part);
     default: /* not of f32, for which there are no registers */
-        return attend_part<T == MC_CUDA_F32 ? MC_CUDA_BF16 : T, 8>(a, s, p, reach, part);
+        return attend_part < T == MC_CUDA_F32 ? MC_CUDA_BF16 : T, 8 > (a, s, p, reach, part);
     }
 }
 
@@ -244,9 +208,7 @@ static __device__ inline void scale_parts(rows &s, int n_rows, int n, float *max
     if (lane < n) {
         bool is_there = s.total[lane][row] != 0;
         float own = s.max[lane][row], more = is_there && own > before ? own : before;
-        s.to[lane][row] = !is_there             ? 1.0f
-                          : before == -INFINITY ? 0.0f
-                                                : expf(before - more);
+        s.to[lane][row] = !is_there ? 1.0f : before == -INFINITY ? 0.0f : expf(before - more);
         s.by[lane][row] = is_there ? expf(own - more) : 0.0f;
     }
     sync_warp();
@@ -355,9 +317,9 @@ static __device__ inline void add_left(const mc_cuda_attention &a, rows &s, atte
             if (i >= p.rows * (int)a.d) break;
 #pragma unroll 8
             for (int j = 0; j < n; j++)
-                sums[k] = add_number(
-                    sums[k], __ldcg(left_at(a, p, from + j, row) + 2 + i % (int)a.d),
-                    s.to[j][row], s.by[j][row]);
+                sums[k] =
+                    add_number(sums[k], __ldcg(left_at(a, p, from + j, row) + 2 + i % (int)a.d),
+                               s.to[j][row], s.by[j][row]);
         }
     }
     store_rows(a, s, p, max, total, sums);
@@ -366,14 +328,15 @@ static __device__ inline void add_left(const mc_cuda_attention &a, rows &s, atte
 } // namespace row
 
 /* blockIdx: x some parts, y heads that share keys, z of the batch. */
-KERNEL_EARLY(mc_attention_row, mc_cuda_attention, row::THREADS) {
-    __shared__ row::rows s;
+KERNEL_OF(mc_attention_row, mc_cuda_attention, row::THREADS) {
+    DYNAMIC_SHARED(shared);
+    row::rows &s = *(row::rows *)shared;
     __shared__ mc_cuda_attention c;
     take_args(c, a, sizeof a);
     attend_place p = {blockIdx.z, blockIdx.y / c.head_groups, c.shared};
     if (blockIdx.x == 0 && blockIdx.y == 0) check_table(c, p.b);
     attend_reach reach = reach_of(c, p.b, 0);
-    attend_parts parts = find_parts(c, reach, reach);
+    attend_parts parts = find_parts(c, reach, reach, PART);
     i64 all = parts.kept + parts.end - parts.first, from = (i64)blockIdx.x * row::WARPS;
     if (all < parts.kept) all = parts.kept;
     if (from > 0 && from >= all) return;

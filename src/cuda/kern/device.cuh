@@ -11,33 +11,15 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define KERNEL(name, args) KERNEL_OF(name, args, 256)
-/* One that waits for others itself, when it has done what does not depend on them. */
-#define KERNEL_EARLY(name, args, threads) \
+#define KERNEL_OF(name, args, threads) \
     extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ args a)
-#define KERNEL_OF(name, args, threads)                                    \
-    static __device__ __forceinline__ void body_of_##name(const args &a); \
-    KERNEL_EARLY(name, args, threads) {                                   \
-        wait_for_kernels();                                               \
-        body_of_##name(a);                                                \
-    }                                                                     \
-    static __device__ __forceinline__ void body_of_##name(const args &a)
 #endif
-
-/* In a graph a kernel may begin before those that it comes after have ended: then it lets the next
- * one begin, too, and waits. Nothing that they write may be read before, and nothing written. */
-static __device__ inline void wait_for_kernels() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
 
 /* Copies the first bytes of what a kernel takes to shared memory, and waits: reading it where it is
  * takes long, the first time, and need not be waited for. */
 template <typename T> static __device__ inline void take_args(T &to, const T &a, size_t bytes) {
     for (unsigned i = threadIdx.x; i < bytes / 8; i += blockDim.x)
         ((uint64_t *)&to)[i] = ((const uint64_t *)&a)[i];
-    wait_for_kernels();
     __syncthreads();
 }
 

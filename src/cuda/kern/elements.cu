@@ -9,7 +9,7 @@ KERNEL(mc_elements, mc_cuda_elements) {
 }
 
 /* A thread takes an element through all ops. */
-KERNEL_EARLY(mc_region, mc_cuda_region, 256) {
+KERNEL_OF(mc_region, mc_cuda_region, 256) {
     __shared__ mc_cuda_region r;
     take_args(r, a, offsetof(mc_cuda_region, ops) + a.n * sizeof(mc_cuda_elements));
     FOR_ELEMENTS(i, r.size) {

@@ -4,37 +4,52 @@
 #include "cuda/kern/heads.h"
 #include "cuda/kern/row.cuh"
 
-enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / ROW_LANES };
-enum { HEAD_NUMBERS = MC_CUDA_MAX_HEAD / ROW_LANES }; /* of a lane: lane, lane + 32, … */
+enum { HEAD_THREADS = 256, HEAD_WARPS = HEAD_THREADS / ROW_LANES };
+/* A lane has numbers lane, lane + 32, ... of a head, N at most. */
 
+/* Whether there is a number k of a lane. */
+static __device__ inline bool has(i64 d, int k) {
+    return k * ROW_LANES < d;
+}
+
+static __device__ inline int number(int k) {
+    return (int)threadIdx.x % ROW_LANES + k * ROW_LANES;
+}
+
+template <int N>
 static __device__ inline void store_head(const mc_cuda_view &to, i64 at, i64 d, const float *x) {
+    bool is_f32 = to.dtype == MC_CUDA_F32;
 #pragma unroll
-    for (int k = 0; k < HEAD_NUMBERS; k++) {
-        int i = (int)threadIdx.x % ROW_LANES + k * ROW_LANES;
-        if (i < d) store_f32(to.dtype, to.data, at + i, x[k]);
+    for (int k = 0; k < N; k++) {
+        if (!has(d, k)) break;
+        if (is_f32)
+            ((float *)to.data)[at + number(k)] = x[k];
+        else
+            ((uint16_t *)to.data)[at + number(k)] =
+                to.dtype == MC_CUDA_BF16 ? f32_to_bf16(x[k]) : f32_to_f16(x[k]);
     }
 }
 
+template <int N>
 static __device__ inline void norm_head(const mc_cuda_track &t, i64 row, float *x) {
-    float weights[HEAD_NUMBERS];
+    const mc_cuda_view &weight = t.norm.weight;
+    float weights[N];
     double squares = 0;
 #pragma unroll
-    for (int k = 0; k < HEAD_NUMBERS; k++) {
-        int i = (int)threadIdx.x % ROW_LANES + k * ROW_LANES;
+    for (int k = 0; k < N; k++) {
         weights[k] = 1;
-        if (i < t.d && t.norm.weight.is_there)
-            weights[k] =
-                load_f32(t.norm.weight.dtype, data_of(t.norm.weight), i * t.norm.weight.strides[0]);
+        if (!has(t.d, k) || !weight.is_there) break;
+        weights[k] = load_f32(weight.dtype, data_of(weight), number(k) * weight.strides[0]);
     }
 #pragma unroll
-    for (int k = 0; k < HEAD_NUMBERS; k++)
+    for (int k = 0; k < N; k++)
         squares += (double)x[k] * (double)x[k];
     squares = sum_of_warp(squares);
     float scale = (float)rsqrt(squares / (double)t.d + t.norm.eps);
 #pragma unroll
-    for (int k = 0; k < HEAD_NUMBERS; k++)
+    for (int k = 0; k < N; k++)
         x[k] = x[k] * scale * weights[k];
-    store_head(t.norm.out, row * t.d, t.d, x);
+    store_head<N>(t.norm.out, row * t.d, t.d, x);
 }
 
 /* FAR: a pair's numbers are so many of the lane's apart. */
@@ -42,45 +57,52 @@ template <int FAR>
 static __device__ inline void turn_head(const mc_cuda_track &t, i64 position, float *x) {
 #pragma unroll
     for (int k = 0; k < FAR; k++) {
-        i64 j = (int)threadIdx.x % ROW_LANES + k * ROW_LANES;
         float c, s, u = x[k], v = x[k + FAR];
-        turn((double)position * rate_of(t.rope, j), &s, &c);
+        turn((double)position * rate_of(t.rope, number(k)), &s, &c);
         x[k] = u * c - v * s;
         x[k + FAR] = u * s + v * c;
     }
 }
 
+template <int N>
 static __device__ inline void rotate_head(const mc_cuda_track &t, i64 row, float *x) {
     i64 position = load_i64(t.rope.offset.dtype, data_of(t.rope.offset), 0);
     if (t.rope.half == ROW_LANES)
         turn_head<1>(t, position, x);
-    else if (t.rope.half == 2 * ROW_LANES)
-        turn_head<2>(t, position, x);
-    else
-        turn_head<4>(t, position, x);
-    store_head(t.rope.out, row * t.d, t.d, x);
+    else if (N >= 4 && t.rope.half == 2 * ROW_LANES)
+        turn_head<N >= 4 ? 2 : 1>(t, position, x);
+    else if (N >= 8)
+        turn_head<N >= 8 ? 4 : 1>(t, position, x);
+    store_head<N>(t.rope.out, row * t.d, t.d, x);
+}
+
+template <int N> static __device__ inline void run_head(const mc_cuda_track &t, i64 row) {
+    float x[N];
+    i64 from;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        x[k] = has(t.d, k) ? ((const float *)t.x.data)[row * t.x.strides[0] + number(k)] : 0.0f;
+    if (t.norms) norm_head<N>(t, row, x);
+    if (t.rotates) rotate_head<N>(t, row, x);
+    if (t.converts) store_head<N>(t.converted, row * t.d, t.d, x);
+    if (!t.copies || !find_start(t.copy, &from)) return;
+    store_head<N>(t.copy.out, from + row * t.copy_stride, t.d, x);
 }
 
 /* blockIdx: x those of the first track, then of the next. */
-KERNEL_EARLY(mc_heads, mc_cuda_heads, HEAD_THREADS) {
+KERNEL_OF(mc_heads, mc_cuda_heads, HEAD_THREADS) {
     __shared__ mc_cuda_track t;
-    i64 block = blockIdx.x, from;
+    i64 block = blockIdx.x;
     int track = 0;
     for (; block >= a.blocks[track]; track++)
         block -= a.blocks[track];
     take_args(t, a.tracks[track], sizeof t);
     i64 row = block * HEAD_WARPS + threadIdx.x / ROW_LANES;
-    float x[HEAD_NUMBERS];
     if (row >= t.rows) return;
-#pragma unroll
-    for (int k = 0; k < HEAD_NUMBERS; k++) {
-        int i = (int)threadIdx.x % ROW_LANES + k * ROW_LANES;
-        x[k] = i < t.d ? ((const float *)t.x.data)[row * t.x.strides[0] + i] : 0.0f;
-    }
-    if (t.norms) norm_head(t, row, x);
-    if (t.rotates) rotate_head(t, row, x);
-    if (t.converts) store_head(t.converted, row * t.d, t.d, x);
-    if (!t.copies || !find_start(t.copy, &from)) return;
-    store_head(t.copy.out, from + place(row * t.d, t.copy.ndim, t.copy.shape, t.copy.out.strides),
-               t.d, x);
+    if (t.d <= 2 * ROW_LANES)
+        run_head<2>(t, row);
+    else if (t.d <= 4 * ROW_LANES)
+        run_head<4>(t, row);
+    else
+        run_head<8>(t, row);
 }

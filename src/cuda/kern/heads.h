@@ -16,6 +16,7 @@ typedef struct mc_cuda_track {
     mc_cuda_rope rope; /* of one position */
     mc_cuda_view converted;
     mc_cuda_copy copy;
+    int64_t copy_stride; /* of rows, in its result */
 } mc_cuda_track;
 
 typedef struct mc_cuda_heads {

@@ -118,7 +118,7 @@ typedef struct walker {
 
 static __device__ inline void enter(const mc_cuda_planes_matmul &a, walker &w, int tiles) {
     w.count = tiles - w.first < a.bunch ? tiles - w.first : a.bunch;
-    int pairs = w.count * a.units, warps = (int)blockDim.y, warp = (int)threadIdx.y;
+    int pairs = w.count * a.units, warps = warps_of_block(), warp = warp_of_block();
     w.pair = pairs * warp / warps;
     w.end = pairs * (warp + 1) / warps;
     w.unit = w.pair / w.count;
@@ -142,7 +142,7 @@ static __device__ inline void fetch_whole(const mc_cuda_planes_matmul &a, const 
         i--;
     const mc_cuda_planes_matrix &matrix = a.matrices[i];
     int first = (t - matrix.first_tile) * TILE, last = (int)matrix.n - 1 - first;
-    int lane = (int)threadIdx.x, half = lane / 16, piece = lane % 16;
+    int lane = lane_of_warp(), half = lane / 16, piece = lane % 16;
     uint32_t stride = (uint32_t)matrix.code_stride,
              scale_stride = (uint32_t)matrix.scale_stride * 2;
     const char *codes =
@@ -167,7 +167,7 @@ static __device__ inline void fetch_any(const mc_cuda_planes_matmul &a, const wa
     enum { COLUMNS = unit_of<FORMAT>::COLUMNS };
     tile_place p = place_of(a, blockIdx.x + (i64)(w.first + w.tile) * gridDim.x, TILE);
     const mc_cuda_planes_matrix &matrix = *p.matrix;
-    int lane = (int)threadIdx.x, bits = bits_of<FORMAT>(a), pitch = pitch_of<FORMAT>(a);
+    int lane = lane_of_warp(), bits = bits_of<FORMAT>(a), pitch = pitch_of<FORMAT>(a);
     i64 k0 = (i64)w.unit * COLUMNS, left = (a.k - k0) * bits / 8, rows = matrix.n - p.row;
     weights_place w0 = weights_of(a, p.batch);
     const char *codes =
@@ -209,7 +209,7 @@ static __device__ inline void load_activations(const mc_cuda_planes_matmul &a, c
                                                activations<FORMAT, PLANES, PAIRED> &x) {
     typedef activations<FORMAT, PLANES, PAIRED> of;
     typedef unit_of<FORMAT> unit_type;
-    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
+    int g = lane_of_warp() / 4, t = lane_of_warp() % 4;
     i64 row_bytes = a.padded / unit_type::GROUP * unit_type::X_BYTES;
 #pragma unroll
     for (int term = 0; term < of::TERMS; term++) {
@@ -298,7 +298,7 @@ static __device__ inline void multiply_unit(const mc_cuda_planes_matmul &a, cons
                                             const activations<FORMAT, PLANES, PAIRED> &x,
                                             float (*sums)[2]) {
     typedef activations<FORMAT, PLANES, PAIRED> of;
-    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4, pitch = pitch_of<FORMAT>(a);
+    int g = lane_of_warp() / 4, t = lane_of_warp() % 4, pitch = pitch_of<FORMAT>(a);
     const uint8_t *w = slot + g * pitch + t * (FORMAT == Q4 ? 8 : a.bits);
     const uint8_t *scales = slot + TILE * pitch + g * SCALE_PITCH;
     const uint8_t *biases = scales + TILE * SCALE_PITCH;
@@ -333,9 +333,8 @@ static __device__ inline void multiply_unit(const mc_cuda_planes_matmul &a, cons
 /* The units' sums [tiles, units, m, 16] of a bunch, added up and written. */
 static __device__ inline void finish(const mc_cuda_planes_matmul &a, const walker &w,
                                      const float *parts) {
-    int threads = (int)blockDim.y * WARP_LANES, each = a.m * TILE;
-    for (int i = (int)threadIdx.y * WARP_LANES + (int)threadIdx.x; i < w.count * each;
-         i += threads) {
+    int threads = (int)blockDim.x, each = a.m * TILE;
+    for (int i = (int)threadIdx.x; i < w.count * each; i += threads) {
         int tile = i / each, at = i % each;
         const float *part = parts + tile * a.units * each + at;
         float sum = 0;
@@ -382,9 +381,9 @@ static __device__ inline i64 batch_of(const mc_cuda_planes_matmul &a, const walk
 /* The planes of x in shared memory. Warps have whole groups: padded is a multiple of units. */
 static __device__ inline void share_planes(const mc_cuda_planes_matmul &a, int8_t *codes,
                                            float *scales) {
-    int octets = (int)a.padded / 8, threads = (int)blockDim.y * WARP_LANES;
+    int octets = (int)a.padded / 8, threads = (int)blockDim.x;
 #pragma unroll 1
-    for (int i = (int)threadIdx.y * WARP_LANES + (int)threadIdx.x; i < a.m * octets; i += threads)
+    for (int i = (int)threadIdx.x; i < a.m * octets; i += threads)
         to_planes(a.source, i / octets, (i64)(i % octets) * 8, codes, scales);
     __syncthreads();
 }
@@ -394,9 +393,9 @@ static __device__ inline void few_rows(const mc_cuda_planes_matmul &a) {
     DYNAMIC_SHARED(shared);
     typedef activations<FORMAT, PLANES, PAIRED> of;
     int slot_bytes = TILE * (pitch_of<FORMAT>(a) + 2 * SCALE_PITCH);
-    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
-    float *parts = (float *)(shared + (int)blockDim.y * a.stages * slot_bytes);
-    unsigned char *slots = shared + (int)threadIdx.y * a.stages * slot_bytes;
+    int g = lane_of_warp() / 4, t = lane_of_warp() % 4;
+    float *parts = (float *)(shared + warps_of_block() * a.stages * slot_bytes);
+    unsigned char *slots = shared + warp_of_block() * a.stages * slot_bytes;
     int tiles = (a.tiles * (int)a.batches - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
     walker at = {0, 0, 0, 0, 0, 0}, ahead;
     of x;

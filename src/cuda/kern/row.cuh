@@ -5,7 +5,7 @@
 
 #include "cuda/kern/element.cuh"
 
-enum { ROW_LANES = 32, NORM_THREADS = 512, NORM_WARPS = NORM_THREADS / ROW_LANES };
+enum { ROW_LANES = 32, NORM_THREADS = 256, NORM_WARPS = NORM_THREADS / ROW_LANES };
 enum { WARP_ROW = 512 }; /* numbers that are normed by a warp; more by a block */
 
 /* ---- norms: sums in f64 ---- */
@@ -210,5 +210,15 @@ static __device__ inline void write_kv(const mc_cuda_kv_write &a, i64 i) {
         from += at[k] * a.x.strides[k];
     copy_item(a.item, a.pool.data, to, data_of(a.x), from);
 }
+
+/* ---- rows of a block ---- */
+
+enum { ROW_THREADS = NORM_THREADS, ROW_WARPS = ROW_THREADS / ROW_LANES };
+
+/* Rows that a warp has are `turns` warps further on, so that ops behind each other without a
+ * barrier keep all warps busy. */
+#define FOR_ROWS_OF_WARPS(i, n, turns)                                                         \
+    for (i64 i = ((int)threadIdx.x / ROW_LANES + ROW_WARPS - (turns) % ROW_WARPS) % ROW_WARPS; \
+         i < (n); i += ROW_WARPS)
 
 #endif

@@ -1,4 +1,4 @@
-/* Row by row: reductions and softmax, norms, RoPE, q8; and several such ops in a chain. */
+/* Row by row: reductions and softmax, RoPE, q8; and several such ops in a chain. */
 #include "cuda/kern/row.cuh"
 
 /* ---- reductions ---- */
@@ -207,27 +207,6 @@ KERNEL(mc_reduce, mc_cuda_reduce) {
 
 /* ---- ops of row.cuh ---- */
 
-enum { ROW_THREADS = NORM_THREADS, ROW_WARPS = ROW_THREADS / ROW_LANES };
-
-/* Rows that a warp has are `turns` warps further on, so that ops behind each other without a
- * barrier keep all warps busy. */
-#define FOR_ROWS_OF_WARPS(i, n, turns)                                                         \
-    for (i64 i = ((int)threadIdx.x / ROW_LANES + ROW_WARPS - (turns) % ROW_WARPS) % ROW_WARPS; \
-         i < (n); i += ROW_WARPS)
-
-KERNEL_OF(mc_norm, mc_cuda_norm, ROW_THREADS) {
-    __shared__ double partial[2][NORM_THREADS];
-    int use = 0;
-    if (a.d <= WARP_ROW) {
-        i64 first = (i64)blockIdx.x * ROW_WARPS, stride = (i64)gridDim.x * ROW_WARPS;
-        for (i64 row = first + threadIdx.x / ROW_LANES; row < a.rows; row += stride)
-            norm_by_warp(a, row);
-        return;
-    }
-    for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x)
-        norm_by_block(a, row, partial, &use);
-}
-
 KERNEL(mc_rope, mc_cuda_rope) {
     i64 warps = blockDim.x / ROW_LANES, first = blockIdx.x * warps, stride = gridDim.x * warps;
     for (i64 row = first + threadIdx.x / ROW_LANES; row < a.rows; row += stride)
@@ -237,43 +216,6 @@ KERNEL(mc_rope, mc_cuda_rope) {
 KERNEL(mc_q8, mc_cuda_q8) {
     i64 each = a.narrows ? (a.d + 31) / 32 : a.d;
     FOR_ELEMENTS(i, a.rows * each) convert_q8(a, i / each, i % each);
-}
-
-/* ---- a sum and its norm ---- */
-
-/* What mc_chain does of an addition and a norm of dense rows of f32, in little code: that is what
- * one block waits for. */
-KERNEL_OF(mc_add_norm, mc_cuda_add_norm, NORM_THREADS) {
-    __shared__ double partial[2][NORM_THREADS];
-    enum { MOST = MC_CUDA_ADD_NORM_D / NORM_THREADS };
-    int use = 0, d = (int)a.d, thread = (int)threadIdx.x;
-    for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x) {
-        const float *x = a.x + row * a.d, *y = a.y + row * a.d;
-        float numbers[MOST], weights[MOST];
-        double squares = 0;
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            int i = thread + k * NORM_THREADS;
-            numbers[k] = i < d ? x[i] + y[i] : 0.0f;
-            weights[k] = 0;
-            if (i < d)
-                weights[k] = a.weight_is_bf16 ? bf16_to_f32(((const uint16_t *)a.weight)[i])
-                                              : ((const float *)a.weight)[i];
-        }
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            int i = thread + k * NORM_THREADS;
-            if (i < d) a.sum[row * a.d + i] = numbers[k];
-            squares += (double)numbers[k] * (double)numbers[k];
-        }
-        squares = sum_of_block(squares, partial, &use);
-        float scale = (float)rsqrt(squares / (double)a.d + a.eps);
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            int i = thread + k * NORM_THREADS;
-            if (i < d) a.out[row * a.d + i] = numbers[k] * scale * weights[k];
-        }
-    }
 }
 
 /* ---- chains ---- */
@@ -328,7 +270,7 @@ static __device__ inline void run_stage(const mc_cuda_chain &a, const mc_cuda_st
 }
 
 /* A block takes a row through all ops, and waits where one reads what another one wrote. */
-KERNEL_EARLY(mc_chain, mc_cuda_chain, ROW_THREADS) {
+KERNEL_OF(mc_chain, mc_cuda_chain, ROW_THREADS) {
     __shared__ mc_cuda_chain c;
     __shared__ double partial[2][NORM_THREADS];
     int use = 0;

@@ -8,6 +8,17 @@
 
 enum { WARP_LANES = 32 };
 
+/* Of blocks of one axis. */
+static __device__ inline int lane_of_warp() {
+    return (int)threadIdx.x % WARP_LANES;
+}
+static __device__ inline int warp_of_block() {
+    return (int)threadIdx.x / WARP_LANES;
+}
+static __device__ inline int warps_of_block() {
+    return (int)blockDim.x / WARP_LANES;
+}
+
 /* A sum of integers that begins with these bits is, below 2^22, a float: 1.5 * 2^23 + the sum. */
 enum { MAGIC_BITS = 0x4b400000 };
 
