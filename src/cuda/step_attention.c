@@ -26,9 +26,13 @@ static void set_mask(const mc_call *call, mc_cuda_attention *a) {
     a->mask_is_bool = mask->dtype == MICA_BOOL;
 }
 
-/* The most heads that a block has, of those that share a head of keys. */
-static int32_t heads_of_block(int64_t shared) {
-    int32_t n = shared < MC_CUDA_ATTENTION_ROWS ? (int32_t)shared : MC_CUDA_ATTENTION_ROWS;
+/* The most heads that a block has, of those that share a head of keys; of one query, so many that
+ * kern/attention_row.cu has room for them. */
+static int32_t heads_of_block(const mc_cuda_attention *a) {
+    int64_t shared = a->heads / a->kv_heads, most = MC_CUDA_ATTENTION_ROWS;
+    if (a->queries == 1 && a->d > 0 && most > MC_CUDA_ROW_NUMBERS / a->d)
+        most = a->d < MC_CUDA_ROW_NUMBERS ? MC_CUDA_ROW_NUMBERS / a->d : 1;
+    int32_t n = (int32_t)(shared < most ? shared : most);
     while (shared % n != 0)
         n--;
     return n;
@@ -47,7 +51,7 @@ static int64_t left_bytes(const mc_cuda_attention *a) {
 static mc_cuda_grid find_grid(const mc_call *call, mc_cuda_attention *a) {
     const mc_cuda_state *state = call->state;
     int64_t shared = a->heads / a->kv_heads, parts = parts_of(a);
-    a->shared = heads_of_block(shared);
+    a->shared = heads_of_block(a);
     a->head_groups = (int32_t)(shared / a->shared);
     int64_t queries = MC_CUDA_ATTENTION_ROWS / a->shared;
     a->queries_of_block = (int32_t)(queries < a->queries ? queries : a->queries);

@@ -71,7 +71,7 @@ static bool is_rows(const mc_operand *x, mica_dtype dtype, int64_t size) {
            mc_layout_is_dense(x->layout);
 }
 
-/* What kern/gated.cu has: fills *a. */
+/* What kern/gated.cu has: fills *a. Numbers of the launch lie on the host. */
 static bool is_gated(const mc_call *call, mc_cuda_gated *a) {
     const mc_call *product = &call[1];
     int64_t size = mc_layout_size(call->out.layout);
@@ -82,7 +82,7 @@ static bool is_gated(const mc_call *call, mc_cuda_gated *a) {
     const mc_operand *all[] = {&call->in[0], &call->out, &product->in[own], &product->in[1 - own],
                                &product->out};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!is_rows(all[i], MICA_F32, size)) return false;
+        if (!is_rows(all[i], MICA_F32, size) || mc_run_is_number(call->run, all[i])) return false;
     *a = (mc_cuda_gated){.size = size,
                          .x = call->in[0].data,
                          .y = product->in[1 - own].data,
@@ -179,7 +179,7 @@ static mica_status run_some(const mc_call *call, int n) {
 
 /* ---- a sum and its norm ---- */
 
-/* What kern/rows.cu has a kernel of its own for: fills *a. */
+/* What kern/norms.cu has a kernel of its own for: fills *a. */
 static bool is_add_norm(const mc_call *call, mc_cuda_add_norm *a) {
     const mc_call *norm = &call[1];
     const mc_operand *sum = &call->out, *weight = &norm->in[1];

@@ -30,6 +30,9 @@ static const example examples[] = {
     {2, 2, 64, 700, 650, MICA_F32, 400, 0, 0, false, 0},
     {4, 2, 128, 320, 300, MICA_BF16, 0, 0, 0, false, 16},
     {2, 1, 64, 480, 470, MICA_F16, 0, 0, 0, true, 48},
+    {4, 2, 128, 320, 700, MICA_BF16, 100, 40, 0, false, 0}, /* the window is behind the keys */
+    {16, 2, 256, 90, 70, MICA_BF16, 0, 0, 0, false, 0}, /* more heads than a block has room for */
+    {7, 1, 64, 300, 260, MICA_BF16, 0, 0, 0, false, 0},
 };
 
 enum { MOST = 1 << 19, QUERIES = 48 };
@@ -103,7 +106,7 @@ static void compare(const example *e, const char *what, const float *x, const fl
 enum { FEW = 3, MANY = 33 };
 
 static void check(const example *e) {
-    float alone[2048], among[2048], many[2048], more[2048], cpu[2048];
+    float alone[4096], among[4096], many[4096], more[4096], cpu[4096];
     attend("cpu", e, 1, cpu);
     attend("cuda", e, 1, alone);
     attend("cuda", e, FEW < e->position + 1 ? FEW : e->position + 1, among);

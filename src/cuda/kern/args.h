@@ -324,7 +324,7 @@ typedef struct mc_cuda_attention {
     int32_t shared, head_groups, queries_of_block;
     int32_t splits;    /* blocks that share the parts of a row; 1: one has all */
     int32_t wide_keys; /* four numbers of a key are read at once */
-    float *left;       /* [parts, B, H, Lq, 2 + Dv], where splits > 1 */
+    float *left;       /* [parts, B, H, Lq, 2 + Dv], where blocks leave parts */
     uint32_t *done;    /* blocks that have left their parts; 0 before and behind a kernel */
     mc_cuda_view q, k, v, mask, offset, sinks, table, out;
     mc_cuda_view lse; /* [B, H, Lq] f32, dense; it may be absent */

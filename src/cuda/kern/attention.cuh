@@ -1,7 +1,7 @@
 /* What the kernels of attention share. A part is so many keys by their place in the cache; a row,
  * a query of a head, has the largest score, total and sums of each part that it sees, which are
- * added up in the parts' order. So it has the same bits by whatever kernel, and beside whatever
- * other rows, it is computed. */
+ * added up in the parts' order. So it has the same bits beside whatever other rows it is computed,
+ * in attention.cu and attention_row.cu alike; attention_tiles.cu has others. */
 #ifndef CUDA_KERN_ATTENTION_CUH
 #define CUDA_KERN_ATTENTION_CUH
 
@@ -92,6 +92,7 @@ static __device__ inline attend_parts find_parts(const mc_cuda_attention &a, att
     if (a.causal && a.window > 0) parts.kept = a.keep / keys + (a.keep % keys != 0);
     if (parts.kept > parts.first) parts.kept = parts.first;
     if (parts.kept > parts.end) parts.kept = parts.end;
+    if (parts.end < parts.first) parts.end = parts.first;
     return parts;
 }
 

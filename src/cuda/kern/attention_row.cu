@@ -139,8 +139,10 @@ static __device__ inline void sum_values(const values<T, D32> &v, const float *w
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int n = 0; n < D32; n++)
-                sums[n] = __fmaf_rn(of[i], v.at(key + i, n), sums[n]);
+            for (int n = 0; n < D32; n++) { /* a key that is not seen may have any value */
+                float sum = __fmaf_rn(of[i], v.at(key + i, n), sums[n]);
+                sums[n] = of[i] != 0 ? sum : sums[n];
+            }
     }
 }
 
@@ -338,7 +340,6 @@ KERNEL_OF(mc_attention_row, mc_cuda_attention, row::THREADS) {
     attend_reach reach = reach_of(c, p.b, 0);
     attend_parts parts = find_parts(c, reach, reach, PART);
     i64 all = parts.kept + parts.end - parts.first, from = (i64)blockIdx.x * row::WARPS;
-    if (all < parts.kept) all = parts.kept;
     if (from > 0 && from >= all) return;
     for (int i = threadIdx.x; i < p.rows * (int)c.d; i += row::THREADS) {
         i64 at = p.b * c.q.strides[0] + head_of(c, i / (int)c.d) * c.q.strides[1] +

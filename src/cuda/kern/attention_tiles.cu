@@ -2,7 +2,8 @@
  * cores: queries and weights are rounded to bf16, sums are of f32. A block has rows, queries of the
  * heads that share keys, 16 a warp, and goes over tiles of keys with the largest score and the
  * total so far (Dao 2023, arXiv:2307.08691). Tiles are by their place in the cache, and one that a
- * row does not see leaves it as it is: a row's bits do not depend on the rows beside it. */
+ * row does not see, of finite values, leaves it as it is: its bits do not depend on the rows beside
+ * it. */
 #include "cuda/kern/attention.cuh"
 #include "cuda/kern/warp.cuh"
 

@@ -38,8 +38,8 @@ static __device__ inline void norm_head(const mc_cuda_track &t, i64 row, float *
 #pragma unroll
     for (int k = 0; k < N; k++) {
         weights[k] = 1;
-        if (!has(t.d, k) || !weight.is_there) break;
-        weights[k] = load_f32(weight.dtype, data_of(weight), number(k) * weight.strides[0]);
+        if (has(t.d, k) && weight.is_there)
+            weights[k] = load_f32(weight.dtype, data_of(weight), number(k) * weight.strides[0]);
     }
 #pragma unroll
     for (int k = 0; k < N; k++)

@@ -38,6 +38,23 @@ typedef struct operands {
     i64 w_rows, x_first, x_rows; /* that exist of the tile; x_first: in all planes */
 } operands;
 
+/* Codes of which 16 bytes are copied at once. */
+template <int FORMAT, typename OF>
+static __device__ inline void fetch_codes(const mc_cuda_planes_matrix &matrix, const operands &o,
+                                          i64 k0, i64 left, unsigned char *to) {
+    enum { BYTES = FORMAT == BF16 ? 64 : 32, PIECES = BYTES / 16, OF_ROW = PIECES * STEP_GROUPS };
+    int thread = (int)(threadIdx.y * WARP_LANES + threadIdx.x);
+    const char *codes = o.codes + k0 * (FORMAT == BF16 ? 16 : 4) / 8;
+    static_assert(OF::W_ROWS * OF_ROW % THREADS == 0, "whole rounds");
+#pragma unroll
+    for (int n = 0; n < OF::W_ROWS * OF_ROW / THREADS; n++) {
+        int i = n * THREADS + thread, piece = i % OF_ROW, row = i / OF_ROW;
+        bool there = row < o.w_rows && piece * 16 < left;
+        copy_async<16>(to + (piece / PIECES * OF::W_ROWS + row) * BYTES + piece % PIECES * 16,
+                       codes + (there ? row * matrix.code_stride + piece * 16 : 0), there);
+    }
+}
+
 /* Codes [group, row], planes [plane, group, row], scales of x [row, group] of two groups. */
 template <int FORMAT, int PLANES, int MT, int NT, int WW>
 static __device__ inline void fetch_step(const mc_cuda_planes_matmul &a,
@@ -46,22 +63,29 @@ static __device__ inline void fetch_step(const mc_cuda_planes_matmul &a,
     typedef tile_of<FORMAT, PLANES, MT, NT, WW> of;
     int thread = (int)(threadIdx.y * WARP_LANES + threadIdx.x), bytes = code_bytes<FORMAT>(a);
     i64 k0 = (i64)step * STEP_GROUPS * of::GROUP, left = (a.k - k0) * bits_of<FORMAT>(a) / 8;
-    for (int i = thread; i < of::W_ROWS * STEP_GROUPS; i += THREADS) {
-        int row = i / STEP_GROUPS, group = i % STEP_GROUPS;
-        const char *from = o.codes + k0 * bits_of<FORMAT>(a) / 8;
-        i64 there = row < o.w_rows ? left - group * bytes : 0;
-        if (there > 0) from += row * matrix.code_stride + group * bytes;
-        copy_bytes(to + (group * of::W_ROWS + row) * bytes, from, a.code_width, 0, 1, bytes, there);
-    }
+    if (FORMAT != CODES && a.code_width == 16)
+        fetch_codes<FORMAT, of>(matrix, o, k0, left, to);
+    else
+        for (int i = thread; i < of::W_ROWS * STEP_GROUPS; i += THREADS) {
+            int row = i / STEP_GROUPS, group = i % STEP_GROUPS;
+            const char *from = o.codes + k0 * bits_of<FORMAT>(a) / 8;
+            i64 there = row < o.w_rows ? left - group * bytes : 0;
+            if (there > 0) from += row * matrix.code_stride + group * bytes;
+            copy_bytes(to + (group * of::W_ROWS + row) * bytes, from, a.code_width, 0, 1, bytes,
+                       there);
+        }
     to += STEP_GROUPS * of::W_ROWS * bytes;
     enum { PIECES = of::X_OF_ROW / 16, OF_ROW = PIECES * STEP_GROUPS };
-    for (int i = thread; i < PLANES * of::X_ROWS * OF_ROW; i += THREADS) {
+    const int8_t *planes = a.x + (i64)step * STEP_GROUPS * of::X_OF_ROW;
+    i64 x_stride = a.padded / of::GROUP * of::X_OF_ROW;
+    static_assert(PLANES * of::X_ROWS * OF_ROW % THREADS == 0, "whole rounds");
+#pragma unroll
+    for (int n = 0; n < PLANES * of::X_ROWS * OF_ROW / THREADS; n++) {
+        int i = n * THREADS + thread;
         int piece = i % OF_ROW, row = i / OF_ROW % of::X_ROWS, plane = i / OF_ROW / of::X_ROWS;
         int group = piece / PIECES;
         i64 at = row < o.x_rows ? row : 0;
-        const int8_t *from =
-            a.x + (plane * a.x_rows + o.x_first + at) * (a.padded / of::GROUP * of::X_OF_ROW) +
-            (i64)step * STEP_GROUPS * of::X_OF_ROW + piece * 16;
+        const int8_t *from = planes + (plane * a.x_rows + o.x_first + at) * x_stride + piece * 16;
         copy_async<16>(to + (plane * STEP_GROUPS + group) * of::X_BYTES + row * of::X_OF_ROW +
                            piece % PIECES * 16,
                        from, row < o.x_rows);
