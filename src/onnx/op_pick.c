@@ -134,7 +134,7 @@ static mica_status group_slices(mc_onnx_node *n, mica_array x, int axis, mica_ar
     mica_scope *s = n->s;
     int64_t length = mica_array_dim(x, axis);
     mica_array columns = mica_moveaxis(s, x, axis, -1);
-    columns = mica_reshape(s, columns, (int64_t[]){-1, length}, 2);
+    columns = mica_reshape(s, columns, (int64_t[]){length > 0 ? -1 : 0, length}, 2);
     mica_array none = mica_zeros(s, &length, 1, MICA_I64);
     return mica_scan(s, group_further, n, &none, 1, &columns, 1, NULL, of, NULL, 0);
 }

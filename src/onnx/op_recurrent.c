@@ -151,7 +151,9 @@ static mica_status run_direction(mc_onnx_node *n, mica_array x, layer *l, int di
     MC_TRY(times_w(n, l, x, direction, &xs[0]));
     l->bias = mica_slice_axis(n->s, bias, 0, width, 2 * width);
     xs[0] = mica_add(n->s, xs[0], mica_slice_axis(n->s, bias, 0, 0, width));
-    l->peep = mc_onnx_has(n, 7) ? part(n, 7, direction, (int64_t[]){3 * l->hidden}, 1) : MICA_NONE;
+    l->peep = MICA_NONE;
+    if (l->gates == LSTM && mc_onnx_has(n, 7))
+        l->peep = part(n, 7, direction, (int64_t[]){3 * l->hidden}, 1);
     if (l->ends) MC_TRY(steps_of(n, x, &xs[1]));
     mica_array init[2] = {part(n, 5, direction, state, 2)};
     if (l->gates == LSTM) init[1] = part(n, 6, direction, state, 2);
@@ -185,6 +187,11 @@ static mica_status check_layer(const mc_onnx_node *n, const layer *l, int direct
                 mica_array_dim(w, gates) == l->gates * l->hidden &&
                 mica_array_dim(r, gates) == l->gates * l->hidden &&
                 mica_array_dim(r, 3 - gates) == l->hidden;
+    if (l->gates == LSTM && mc_onnx_has(n, 7)) {
+        mica_array p = n->in[7].x; /* [directions, 3 hidden] */
+        fits = fits && mica_array_ndim(p) == 2 && mica_array_dim(p, 0) == directions &&
+               mica_array_dim(p, 1) == 3 * l->hidden;
+    }
     return fits ? MICA_OK : mc_fail(MICA_ESHAPE, "its weights do not fit");
 }
 
