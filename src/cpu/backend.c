@@ -34,13 +34,22 @@ static const mc_kernel eval_table[MC_OP_COUNT] = {
 #include "cpu/eval_list.h"
 };
 
+/* A build for one machine has no kernels that its processor does not need. */
+static mica_status check_whole(mk_isa isa) {
+    if (mk_isa_whole(isa)) return MICA_OK;
+    return mc_fail(MICA_EDEVICE,
+                   "cpu: this build, for another machine alone, left out kernels of %s; `make` "
+                   "builds all",
+                   mk_isa_name(isa));
+}
+
 /* Chooses the instruction set that MICA_CPU names; if it is unset, the best one. */
 static mica_status choose_isa(mk_isa *isa) {
     /* $MICA_CPU: the set of kernels, as `mica devices` names it: ref, avx2, avx512, neon ...
      * (default: the best that the machine has) */
     const char *wanted = getenv("MICA_CPU");
     *isa = mk_isa_best();
-    if (!wanted || wanted[0] == '\0') return MICA_OK;
+    if (!wanted || wanted[0] == '\0') return check_whole(*isa);
     for (int i = 0; i < MK_ISA_COUNT; i++) {
         if (strcmp(wanted, mk_isa_name((mk_isa)i)) != 0) continue;
         if (!mk_isa_has((mk_isa)i))
@@ -48,13 +57,8 @@ static mica_status choose_isa(mk_isa *isa) {
                            "cpu: MICA_CPU is %s, which this machine cannot run; the "
                            "best it can is %s",
                            wanted, mk_isa_name(*isa));
-        if (!mk_isa_whole((mk_isa)i))
-            return mc_fail(MICA_EDEVICE,
-                           "cpu: MICA_CPU is %s, of which this build for one machine left kernels "
-                           "out; `make` builds all",
-                           wanted);
         *isa = (mk_isa)i;
-        return MICA_OK;
+        return check_whole(*isa);
     }
     return mc_fail(MICA_EDEVICE, "cpu: MICA_CPU is %s, which is no instruction set that mica knows:"
 #define ISA(name) " " #name
