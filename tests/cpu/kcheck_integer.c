@@ -109,27 +109,35 @@ static void check_int_pack(check *c) {
             int_pack(c, sizes_n[i], 1 + (i + j) % 3, sizes_k[j]);
 }
 
-/* Rows lie anywhere, a few, which windows share; at odd addresses where words are bytes. */
-static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_t each) {
-    enum { LINES = 5, GAP = 3 };
+/* Which of the lines row i is: of a few, anywhere, or one after the other, as in memory. */
+static int64_t line_of(int64_t i, int64_t lines, bool apart) {
+    return apart ? i : (i * 3 + i / 7) % lines;
+}
+
+/* Rows lie anywhere, a few, which windows share, or, where `apart`, at equal distances; at odd
+ * addresses where words are bytes. */
+static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_t each,
+                       bool apart) {
+    enum { FEW = 5, GAP = 3 };
+    const int64_t lines = apart ? m * taps : FEW;
     int64_t n = panels * MK_PANEL, words = words_of(c, each), stride = n + GAP;
     const int64_t odd = c->kern->int_unit == 4;
-    guarded x = memory(c, odd + LINES * words * 4, 1), w = memory(c, n * taps * words, 4);
+    guarded x = memory(c, odd + lines * words * 4, 1), w = memory(c, n * taps * words, 4);
     guarded y = memory(c, (m - 1) * stride + n, 4);
     char *first = (char *)x.data + odd;
-    uint8_t *bytes = malloc((size_t)(LINES * each + n * taps * each));
+    uint8_t *bytes = malloc((size_t)(lines * each + n * taps * each));
     int32_t *line_words = malloc((size_t)words * sizeof *line_words);
     const void **rows = malloc((size_t)(m * taps) * sizeof *rows);
     if (bytes == NULL || line_words == NULL || rows == NULL) exit(EXIT_FAILURE);
-    int8_t *weights = (int8_t *)bytes + LINES * each;
-    fill_bytes(bytes, LINES * each + n * taps * each);
-    for (int line = 0; line < LINES; line++) {
+    int8_t *weights = (int8_t *)bytes + lines * each;
+    fill_bytes(bytes, lines * each + n * taps * each);
+    for (int line = 0; line < lines; line++) {
         c->kern->int_form(each, bytes + line * each, line_words);
         memcpy(first + line * words * 4, line_words, (size_t)words * 4);
     }
     c->kern->int_pack(n, taps, each, weights, w.data);
     for (int64_t i = 0; i < m * taps; i++)
-        rows[i] = first + (i * 3 + i / 7) % LINES * words * 4;
+        rows[i] = first + line_of(i, lines, apart) * words * 4;
     int32_t *sums = y.data;
     if (m > 1) sums[n] = 77;
     c->kern->int_panels(m, n, taps, words, rows, w.data, sums, stride);
@@ -137,9 +145,8 @@ static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_
         for (int64_t j = 0; j < n; j++) {
             int32_t want = 0;
             for (int64_t t = 0; t < taps; t++)
-                want +=
-                    sum_of(each, bytes + ((i * taps + t) * 3 + (i * taps + t) / 7) % LINES * each,
-                           weights + (j * taps + t) * each);
+                want += sum_of(each, bytes + line_of(i * taps + t, lines, apart) * each,
+                               weights + (j * taps + t) * each);
             same_words(c, &sums[i * stride + j], &want, 1);
         }
     if (m > 1 && sums[n] != 77) fail_check(c, "writes between rows");
@@ -153,7 +160,12 @@ static void check_int_panels(check *c) {
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 1; j < 7; j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
-                int_panels(c, sizes_m[i], j, 1 + (i + j + l) % 3, sizes_k[l]);
+                int_panels(c, sizes_m[i], j, 1 + (i + j + l) % 3, sizes_k[l], (i + l) % 2);
+    static const int64_t many[] = {16, 17, 33, 48}; /* and long rows: a tile's, and several parts */
+    static const int64_t long_k[] = {96, 100, 128, 1030, 2048};
+    for (int i = 0; i < COUNT(many); i++)
+        for (int l = 0; l < COUNT(long_k); l++)
+            int_panels(c, many[i], 1 + (i + l) % 5, 1 + 2 * (l % 2), long_k[l], i % 2 || l % 2);
 }
 
 static void check_int_taps(check *c) {
