@@ -207,7 +207,7 @@ static mica_status add_slot(mc_source *out, layout *l, const place *p, size_t i)
     int rows = part->ndim - (p->bias || made.transposed ? 1 : 2);
     if (part->shape[rows] % 2 != 0) return bad(part, "its rows are no two halves");
     made.parts = 2;
-    made.interleaved = from->kind == &mc_block_experts && from->experts.interleaved;
+    made.interleaved = from->kind->slots[p->at.slot].experts && from->experts.interleaved;
     for (int k = 0; k < 2; k++) {
         made.part = k;
         MC_TRY(add_named(out, l, p, to->names[halves[k]], &made));
