@@ -13,10 +13,6 @@
 
 #define NAME_BYTES 512
 
-static bool is_table(const mc_part *part) {
-    return strstr(part->name, "embed_tokens.") != NULL;
-}
-
 /* ---- the factors of a pair ---- */
 
 /* Factors as left [out, r] and right [r, in], perhaps transposed in the file. */
@@ -25,7 +21,7 @@ typedef struct factors {
     bool transposed; /* they are left^T [r, out], right^T [in, r] */
 } factors;
 
-static factors factors_of(const mc_part *part, const mc_adapter_pair *pair) {
+static factors factors_of(const mc_fuse *fuse, const mc_part *part, const mc_adapter_pair *pair) {
     switch (pair->kind) {
     case MC_ADAPTER_PEFT:
         return (factors){pair->b, pair->a, false};
@@ -34,7 +30,7 @@ static factors factors_of(const mc_part *part, const mc_adapter_pair *pair) {
     case MC_ADAPTER_MLX:
         break;
     }
-    if (is_table(part)) return (factors){pair->a, pair->b, false};
+    if (part == fuse->embed) return (factors){pair->a, pair->b, false};
     return (factors){pair->b, pair->a, true};
 }
 
@@ -70,9 +66,10 @@ static mica_status check_experts(const mc_part *part, const mc_adapter_pair *pai
                    part->name);
 }
 
-static mica_status check_pair(const mc_part *part, const mc_adapter_pair *pair) {
+static mica_status check_pair(const mc_fuse *fuse, const mc_part *part,
+                              const mc_adapter_pair *pair) {
     if (pair->b->ndim == 3) return check_experts(part, pair);
-    factors f = factors_of(part, pair);
+    factors f = factors_of(fuse, part, pair);
     int64_t out = part->shape[0], in = part->shape[1], rank = pair->rank;
     if (!mica_dtype_is_float(part->dtype))
         return mc_fail(MICA_EDTYPE, "tensor %s is no matrix of floats: an adapter cannot be fused",
@@ -112,10 +109,10 @@ static mica_array add_experts(mica_scope *s, const mc_part *part, const mc_adapt
     return mica_add(s, x, mica_astype(s, delta, mica_array_dtype(x)));
 }
 
-static mica_array add_pair(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
-                           mica_array x) {
+static mica_array add_pair(mica_scope *s, const mc_fuse *fuse, const mc_part *part,
+                           const mc_adapter_pair *pair, mica_array x) {
     if (pair->b->ndim == 3) return add_experts(s, part, pair, x);
-    factors f = factors_of(part, pair);
+    factors f = factors_of(fuse, part, pair);
     mica_array left = leaf_f32(s, f.left, f.transposed), right = leaf_f32(s, f.right, f.transposed);
     left = mica_multiply(s, left, mica_f32(s, (float)pair->scale));
     mica_array delta = mica_matmul(s, left, right);
@@ -149,7 +146,7 @@ bool mc_fuse_changes(const mc_fuse *fuse, size_t i) {
 mica_array mc_fuse_apply(mica_scope *s, const mc_fuse *fuse, const mc_part *part, size_t i,
                          mica_array x) {
     if (fuse->substitutes[i]) x = put_substitute(s, fuse->substitutes[i], x);
-    if (fuse->pairs[i]) x = add_pair(s, part, fuse->pairs[i], x);
+    if (fuse->pairs[i]) x = add_pair(s, fuse, part, fuse->pairs[i], x);
     return fuse->biases[i] ? add_bias(s, fuse->biases[i], x) : x;
 }
 
@@ -182,7 +179,8 @@ static mica_status match_substitutes(const mc_source *source, const mc_map *part
         const mc_adapter_substitute *x = mc_adapter_substitute_at(fuse->adapter, k);
         uint64_t i;
         if (!mc_map_find(parts, mc_decoder_name(mc_str_of(x->name)), &i)) {
-            bool head = strstr(x->name, "lm_head.") != NULL; /* tied: a copy of the embedding */
+            /* Of a tied model, a copy of the embedding. */
+            bool head = mc_source_end(source, x->name) == MC_END_HEAD;
             if (!mc_lm_ignores(source->spec, x->name) &&
                 !(head && x->copy && mc_adapter_is_peft(fuse->adapter)))
                 MC_TRY(mc_names_add(strangers, x->name));
@@ -226,7 +224,7 @@ static mica_status put_pair(const mc_source *source, const mc_map *parts, mc_fus
     if (fuse->pairs[i])
         return mc_fail(MICA_EFORMAT, "%s: tensor %s is the second for its matrix", pair->a->file,
                        pair->a->name);
-    MC_TRY(check_pair(&source->parts[i], pair));
+    MC_TRY(check_pair(fuse, &source->parts[i], pair));
     fuse->pairs[i] = pair;
     return match_bias(source, parts, fuse, pair);
 }
@@ -293,19 +291,14 @@ static mica_status match_pairs(const mc_source *source, const mc_map *parts, mc_
 
 /* ---- a head of its own ---- */
 
-static bool is_end(const char *name) {
-    mc_str rest = mc_decoder_name(mc_str_of(name));
-    return mc_str_starts(rest, MC_STR("embed_tokens")) || mc_str_starts(rest, MC_STR("lm_head"));
-}
-
 /* Whether PEFT's adapter changes the embedding or the head alone. */
-static bool parts_ends(const mc_adapter *adapter) {
+static bool parts_ends(const mc_source *source, const mc_adapter *adapter) {
     if (!mc_adapter_is_peft(adapter)) return false;
     for (size_t i = 0; i < mc_adapter_count(adapter); i++)
-        if (is_end(mc_adapter_at(adapter, i)->module)) return true;
+        if (mc_source_end(source, mc_adapter_at(adapter, i)->module) != MC_END_NONE) return true;
     for (size_t i = 0; i < mc_adapter_substitute_count(adapter); i++) {
         const mc_adapter_substitute *x = mc_adapter_substitute_at(adapter, i);
-        if (is_end(x->name) && !x->copy && !x->rows) return true;
+        if (mc_source_end(source, x->name) != MC_END_NONE && !x->copy && !x->rows) return true;
     }
     return false;
 }
@@ -323,13 +316,12 @@ static mica_status map_parts(const mc_source *source, mc_map *parts) {
 
 /* A copy of a tied model's embedding is its head, too: where that has become one of its own, it is
  * replaced like the embedding. */
-static void copy_to_head(const mc_source *source, const mc_map *parts, mc_fuse *fuse) {
-    uint64_t head, embed;
-    if (!mc_map_find(parts, MC_STR("lm_head.weight"), &head) || !source->parts[head].copy_of ||
-        !mc_map_find(parts, MC_STR("embed_tokens.weight"), &embed))
-        return;
-    const mc_adapter_substitute *x = fuse->substitutes[embed];
-    if (x && (x->copy || x->rows) && !fuse->substitutes[head]) fuse->substitutes[head] = x;
+static void copy_to_head(const mc_source *source, mc_fuse *fuse) {
+    const mc_part *head = mc_source_find_end(source, MC_END_HEAD);
+    if (!head || !head->copy_of) return;
+    const mc_adapter_substitute *x = fuse->substitutes[head->copy_of - 1];
+    size_t i = (size_t)(head - source->parts);
+    if (x && (x->copy || x->rows) && !fuse->substitutes[i]) fuse->substitutes[i] = x;
 }
 
 static mica_status match(const mc_source *source, mc_fuse *fuse, mc_names *strangers) {
@@ -337,7 +329,7 @@ static mica_status match(const mc_source *source, mc_fuse *fuse, mc_names *stran
     mica_status status = map_parts(source, &parts);
     if (status == MICA_OK) status = match_substitutes(source, &parts, fuse, strangers);
     if (status == MICA_OK) status = match_pairs(source, &parts, fuse, strangers);
-    if (status == MICA_OK) copy_to_head(source, &parts, fuse);
+    if (status == MICA_OK) copy_to_head(source, fuse);
     mc_map_deinit(&parts);
     for (size_t i = 0; i < source->count; i++)
         fuse->count += mc_fuse_changes(fuse, i);
@@ -359,8 +351,9 @@ mica_status mc_fuse_open(const char *folder, mc_source *source, mc_fuse *fuse) {
     mc_names strangers = {0};
     *fuse = (mc_fuse){0};
     MC_TRY(mc_adapter_open(folder, &fuse->adapter));
-    if (!mc_source_find(source, "lm_head.weight") && parts_ends(fuse->adapter))
+    if (!mc_source_find_end(source, MC_END_HEAD) && parts_ends(source, fuse->adapter))
         MC_TRY(mc_source_untie(source));
+    fuse->embed = mc_source_find_end(source, MC_END_EMBED);
     fuse->pairs = mc_calloc(source->count + 1, sizeof *fuse->pairs);
     fuse->biases = mc_calloc(source->count + 1, sizeof *fuse->biases);
     fuse->substitutes = mc_calloc(source->count + 1, sizeof *fuse->substitutes);

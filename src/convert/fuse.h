@@ -11,6 +11,7 @@
 
 typedef struct mc_fuse {
     mc_adapter *adapter;
+    const mc_part *embed; /* the embedding; NULL: the model has none */
     /* [parts] NULL: the adapter has none for the part. A substitute is put before factors are added
      * to it. */
     const mc_adapter_substitute **substitutes;

@@ -8,20 +8,16 @@
 
 #define END \
     { .number = MC_GGUF_NUMBERS }
-#define INT(key, config, number) \
-    { key, config, number, MC_GGUF_INT, NAN, false }
-#define NEED(key, config, number) \
-    { key, config, number, MC_GGUF_INT, NAN, true }
-#define REAL(key, config, number) \
-    { key, config, number, MC_GGUF_REAL, NAN, false }
-#define ELSE(key, config, number, fallback) \
-    { key, config, number, MC_GGUF_REAL, fallback, false }
-#define FOUND(tensor, config) \
-    { tensor, config, MC_GGUF_ONE, MC_GGUF_FOUND, NAN, false }
-#define ALWAYS(key, value) \
-    { key, NULL, MC_GGUF_ONE, MC_GGUF_INT, value, false }
-#define NEVER(key) \
-    { key, NULL, MC_GGUF_ONE, MC_GGUF_BOOL, 0, false }
+#define ROW(key, config, number, type, fallback, required) \
+    { key, config, number, type, fallback, required, NULL, 0 }
+#define INT(key, config, number) ROW(key, config, number, MC_GGUF_INT, NAN, false)
+#define NEED(key, config, number) ROW(key, config, number, MC_GGUF_INT, NAN, true)
+#define REAL(key, config, number) ROW(key, config, number, MC_GGUF_REAL, NAN, false)
+#define ELSE(key, config, number, fallback) ROW(key, config, number, MC_GGUF_REAL, fallback, false)
+#define FOUND(block, slot, config) \
+    { NULL, config, MC_GGUF_ONE, MC_GGUF_FOUND, NAN, false, &mc_block_##block, slot }
+#define ALWAYS(key, value) ROW(key, NULL, MC_GGUF_ONE, MC_GGUF_INT, value, false)
+#define NEVER(key) ROW(key, NULL, MC_GGUF_ONE, MC_GGUF_BOOL, 0, false)
 
 const mc_gguf_row mc_gguf_common[] = {
     NEED("context_length", "max_position_embeddings", MC_GGUF_CONTEXT),
@@ -31,8 +27,8 @@ const mc_gguf_row mc_gguf_common[] = {
     INT("vocab_size", "vocab_size", MC_GGUF_VOCAB),
     END};
 
-static const mc_gguf_row bias_rows[] = {FOUND("attn_q.bias", "attention_bias"),
-                                        FOUND("ffn_up.bias", "mlp_bias"), END};
+static const mc_gguf_row bias_rows[] = {FOUND(attention, MC_ATTENTION_Q, "attention_bias"),
+                                        FOUND(gated, MC_GATED_UP, "mlp_bias"), END};
 
 static const mc_gguf_row gemma2_rows[] = {
     ELSE("attention.sliding_window", "sliding_window", MC_GGUF_WINDOW, 4096),
@@ -46,12 +42,12 @@ static const mc_gguf_row gemma3_rows[] = {
 static const mc_gguf_row gemma4_rows[] = {
     INT("attention.sliding_window", "sliding_window", MC_GGUF_WINDOW),
     REAL("final_logit_softcapping", "final_logit_softcapping", MC_GGUF_LOGIT_CAP),
-    {"attention.shared_kv_layers", "num_kv_shared_layers", MC_GGUF_SHARED_LAYERS, MC_GGUF_INT, 0,
-     false},
-    {"embedding_length_per_layer_input", "hidden_size_per_layer_input", MC_GGUF_LAYER_WIDTH,
-     MC_GGUF_INT, 0, false},
+    ROW("attention.shared_kv_layers", "num_kv_shared_layers", MC_GGUF_SHARED_LAYERS, MC_GGUF_INT, 0,
+        false),
+    ROW("embedding_length_per_layer_input", "hidden_size_per_layer_input", MC_GGUF_LAYER_WIDTH,
+        MC_GGUF_INT, 0, false),
     INT(NULL, "vocab_size_per_layer_input", MC_GGUF_LAYER_ROWS),
-    {NULL, "enable_moe_block", MC_GGUF_EXPERTS, MC_GGUF_BOOL, NAN, false},
+    ROW(NULL, "enable_moe_block", MC_GGUF_EXPERTS, MC_GGUF_BOOL, NAN, false),
     INT("expert_count", "num_experts", MC_GGUF_EXPERTS),
     INT("expert_used_count", "top_k_experts", MC_GGUF_PICKS),
     INT("expert_feed_forward_length", "moe_intermediate_size", MC_GGUF_EXPERT_WIDTH),
@@ -59,7 +55,7 @@ static const mc_gguf_row gemma4_rows[] = {
 
 static const mc_gguf_row mistral3_rows[] = {
     REAL("attention.temperature_scale", NULL, MC_GGUF_GROWTH),
-    FOUND("attn_q.bias", "attention_bias"), END};
+    FOUND(attention, MC_ATTENTION_Q, "attention_bias"), END};
 
 #define EXPERTS(count, width)                                           \
     INT("expert_count", count, MC_GGUF_EXPERTS),                        \
@@ -68,7 +64,8 @@ static const mc_gguf_row mistral3_rows[] = {
 
 static const mc_gguf_row mixtral_rows[] = {EXPERTS("num_local_experts", NULL), END};
 static const mc_gguf_row qwen3moe_rows[] = {EXPERTS("num_experts", "moe_intermediate_size"),
-                                            FOUND("attn_q.bias", "attention_bias"), END};
+                                            FOUND(attention, MC_ATTENTION_Q, "attention_bias"),
+                                            END};
 static const mc_gguf_row olmoe_rows[] = {EXPERTS("num_experts", NULL), END};
 
 #define DELTA_NET                                                                 \
@@ -83,7 +80,8 @@ static const mc_gguf_row olmoe_rows[] = {EXPERTS("num_experts", NULL), END};
         INT("expert_shared_feed_forward_length", "shared_expert_intermediate_size", \
             MC_GGUF_SHARED_WIDTH)
 
-static const mc_gguf_row qwen35_rows[] = {DELTA_NET, FOUND("attn_q.bias", "attention_bias"), END};
+static const mc_gguf_row qwen35_rows[] = {DELTA_NET,
+                                          FOUND(attention, MC_ATTENTION_Q, "attention_bias"), END};
 static const mc_gguf_row qwen35moe_rows[] = {DELTA_NET, SHARED_EXPERT, END};
 
 static const mc_gguf_row gpt_oss_rows[] = {
@@ -94,27 +92,26 @@ static const mc_gguf_row olmo3_rows[] = {
     INT("attention.sliding_window", "sliding_window", MC_GGUF_WINDOW), END};
 
 static const mc_gguf_row phi3_rows[] = {
-    {"attention.sliding_window", "sliding_window", MC_GGUF_WINDOW, MC_GGUF_INT, NAN, false}, END};
+    ROW("attention.sliding_window", "sliding_window", MC_GGUF_WINDOW, MC_GGUF_INT, NAN, false),
+    END};
 
 #define GRANITE                                                                  \
     REAL("attention.scale", "attention_multiplier", MC_GGUF_SCALE),              \
         ELSE("embedding_scale", "embedding_multiplier", MC_GGUF_EMBED_SCALE, 1), \
         ELSE("residual_scale", "residual_multiplier", MC_GGUF_ADDED_SCALE, 1),   \
         ELSE("logit_scale", "logits_scaling", MC_GGUF_LOGIT_DIVISOR, 1),         \
-        FOUND("attn_q.bias", "attention_bias"), FOUND("ffn_up.bias", "mlp_bias")
+        FOUND(attention, MC_ATTENTION_Q, "attention_bias"), FOUND(gated, MC_GATED_UP, "mlp_bias")
 
 static const mc_gguf_row granite_rows[] = {GRANITE, END};
 static const mc_gguf_row granite_swa_rows[] = {
     GRANITE, INT("attention.sliding_window", "sliding_window", MC_GGUF_WINDOW), END};
-#define GRANITE_EXPERTS                                                                          \
-    GRANITE, {"expert_count", "num_local_experts", MC_GGUF_EXPERTS, MC_GGUF_INT, 0, false},      \
-        {"expert_used_count", "num_experts_per_tok", MC_GGUF_PICKS, MC_GGUF_INT, 0, false},      \
-        INT("expert_shared_feed_forward_length", "shared_intermediate_size",                     \
-            MC_GGUF_SHARED_WIDTH),                                                               \
-    {                                                                                            \
-        "rope.scaling.finetuned", "position_embedding_type", MC_GGUF_ROTATES, MC_GGUF_POSITIONS, \
-            1, false                                                                             \
-    }
+#define GRANITE_EXPERTS                                                                        \
+    GRANITE, ROW("expert_count", "num_local_experts", MC_GGUF_EXPERTS, MC_GGUF_INT, 0, false), \
+        ROW("expert_used_count", "num_experts_per_tok", MC_GGUF_PICKS, MC_GGUF_INT, 0, false), \
+        INT("expert_shared_feed_forward_length", "shared_intermediate_size",                   \
+            MC_GGUF_SHARED_WIDTH),                                                             \
+        ROW("rope.scaling.finetuned", "position_embedding_type", MC_GGUF_ROTATES,              \
+            MC_GGUF_POSITIONS, 1, false)
 
 static const mc_gguf_row granitemoe_rows[] = {GRANITE, EXPERTS("num_local_experts", NULL), END};
 static const mc_gguf_row granitemoe_shared_rows[] = {GRANITE_EXPERTS, END};
@@ -127,18 +124,19 @@ static const mc_gguf_row granitehybrid_rows[] = {
     INT("ssm.inner_size", NULL, MC_GGUF_INNER),
     INT(NULL, "mamba_d_head", MC_GGUF_INNER_DIM),
     INT(NULL, "mamba_expand", MC_GGUF_EXPAND),
-    FOUND("ssm_conv1d.bias", "mamba_conv_bias"),
+    FOUND(mamba2, MC_MAMBA2_BIAS, "mamba_conv_bias"),
     END};
 
-#define NEMOTRON                                                                                   \
-    REAL("attention.layer_norm_epsilon", NULL, MC_GGUF_EPS),                                       \
-        INT("ssm.conv_kernel", "conv_kernel", MC_GGUF_TAPS),                                       \
-        INT("ssm.state_size", "ssm_state_size", MC_GGUF_STATE),                                    \
-        INT("ssm.group_count", "n_groups", MC_GGUF_STATE_GROUPS),                                  \
-        INT("ssm.time_step_rank", "mamba_num_heads", MC_GGUF_STATE_HEADS),                         \
-        INT("ssm.inner_size", NULL, MC_GGUF_INNER),                                                \
-        INT(NULL, "mamba_head_dim", MC_GGUF_INNER_DIM), FOUND("ssm_conv1d.bias", "use_conv_bias"), \
-        FOUND("attn_q.bias", "attention_bias"), FOUND("ffn_up.bias", "mlp_bias")
+#define NEMOTRON                                                           \
+    REAL("attention.layer_norm_epsilon", NULL, MC_GGUF_EPS),               \
+        INT("ssm.conv_kernel", "conv_kernel", MC_GGUF_TAPS),               \
+        INT("ssm.state_size", "ssm_state_size", MC_GGUF_STATE),            \
+        INT("ssm.group_count", "n_groups", MC_GGUF_STATE_GROUPS),          \
+        INT("ssm.time_step_rank", "mamba_num_heads", MC_GGUF_STATE_HEADS), \
+        INT("ssm.inner_size", NULL, MC_GGUF_INNER),                        \
+        INT(NULL, "mamba_head_dim", MC_GGUF_INNER_DIM),                    \
+        FOUND(mamba2, MC_MAMBA2_BIAS, "use_conv_bias"),                    \
+        FOUND(attention, MC_ATTENTION_Q, "attention_bias"), FOUND(gated, MC_GATED_UP, "mlp_bias")
 
 static const mc_gguf_row nemotron_rows[] = {NEMOTRON, END};
 static const mc_gguf_row nemotron_moe_rows[] = {
@@ -147,22 +145,22 @@ static const mc_gguf_row nemotron_moe_rows[] = {
     INT("expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size",
         MC_GGUF_SHARED_WIDTH),
     ALWAYS("expert_shared_count", 1),
-    {"expert_weights_norm", "norm_topk_prob", MC_GGUF_RENORMALISED, MC_GGUF_BOOL, NAN, false},
+    ROW("expert_weights_norm", "norm_topk_prob", MC_GGUF_RENORMALISED, MC_GGUF_BOOL, NAN, false),
     REAL("expert_weights_scale", "routed_scaling_factor", MC_GGUF_FACTOR),
     INT("expert_group_count", "n_group", MC_GGUF_GROUPS),
     INT("expert_group_used_count", "topk_group", MC_GGUF_TOP_GROUPS),
     END};
 
 static const mc_gguf_row lfm2_rows[] = {INT("shortconv.l_cache", "conv_L_cache", MC_GGUF_TAPS),
-                                        FOUND("shortconv.conv.bias", "conv_bias"), END};
-static const mc_gguf_row lfm2moe_rows[] = {
-    INT("shortconv.l_cache", "conv_L_cache", MC_GGUF_TAPS),
-    FOUND("shortconv.conv.bias", "conv_bias"),
-    FOUND("exp_probs_b.bias", "use_expert_bias"),
-    EXPERTS("num_experts", "moe_intermediate_size"),
-    {"leading_dense_block_count", "num_dense_layers", MC_GGUF_DENSE_LAYERS, MC_GGUF_INT, 0, false},
-    ALWAYS("expert_gating_func", 2), /* sigmoid */
-    END};
+                                        FOUND(short_conv, MC_SHORT_CONV_BIAS, "conv_bias"), END};
+static const mc_gguf_row lfm2moe_rows[] = {INT("shortconv.l_cache", "conv_L_cache", MC_GGUF_TAPS),
+                                           FOUND(short_conv, MC_SHORT_CONV_BIAS, "conv_bias"),
+                                           FOUND(experts, MC_EXPERTS_CHOICE, "use_expert_bias"),
+                                           EXPERTS("num_experts", "moe_intermediate_size"),
+                                           ROW("leading_dense_block_count", "num_dense_layers",
+                                               MC_GGUF_DENSE_LAYERS, MC_GGUF_INT, 0, false),
+                                           ALWAYS("expert_gating_func", 2), /* sigmoid */
+                                           END};
 
 static const mc_gguf_row deepseek2_rows[] = {
     INT("attention.q_lora_rank", "q_lora_rank", MC_GGUF_QUERY_LATENT),
@@ -173,25 +171,25 @@ static const mc_gguf_row deepseek2_rows[] = {
     INT(NULL, "qk_rope_head_dim", MC_GGUF_ROTATED),
     EXPERTS("n_routed_experts", "moe_intermediate_size"),
     INT("expert_shared_count", "n_shared_experts", MC_GGUF_SHARED_COUNT),
-    {"leading_dense_block_count", "first_k_dense_replace", MC_GGUF_DENSE_LAYERS, MC_GGUF_INT, 0,
-     false},
-    {"expert_weights_norm", "norm_topk_prob", MC_GGUF_RENORMALISED, MC_GGUF_BOOL, 0, false},
+    ROW("leading_dense_block_count", "first_k_dense_replace", MC_GGUF_DENSE_LAYERS, MC_GGUF_INT, 0,
+        false),
+    ROW("expert_weights_norm", "norm_topk_prob", MC_GGUF_RENORMALISED, MC_GGUF_BOOL, 0, false),
     ELSE("expert_weights_scale", "routed_scaling_factor", MC_GGUF_FACTOR, 1),
-    {"expert_group_count", "n_group", MC_GGUF_GROUPS, MC_GGUF_INT, 1, false},
-    {"expert_group_used_count", "topk_group", MC_GGUF_TOP_GROUPS, MC_GGUF_INT, 1, false},
+    ROW("expert_group_count", "n_group", MC_GGUF_GROUPS, MC_GGUF_INT, 1, false),
+    ROW("expert_group_used_count", "topk_group", MC_GGUF_TOP_GROUPS, MC_GGUF_INT, 1, false),
     ALWAYS("expert_gating_func", 2), /* sigmoid */
     END};
 
 static const mc_gguf_row gemma3n_rows[] = {
     INT("attention.sliding_window", "sliding_window", MC_GGUF_WINDOW),
     ELSE("final_logit_softcapping", "final_logit_softcapping", MC_GGUF_LOGIT_CAP, 30),
-    {"attention.shared_kv_layers", "num_kv_shared_layers", MC_GGUF_SHARED_LAYERS, MC_GGUF_INT, 0,
-     false},
+    ROW("attention.shared_kv_layers", "num_kv_shared_layers", MC_GGUF_SHARED_LAYERS, MC_GGUF_INT, 0,
+        false),
     NEED("embedding_length_per_layer_input", "hidden_size_per_layer_input", MC_GGUF_LAYER_WIDTH),
     INT(NULL, "vocab_size_per_layer_input", MC_GGUF_LAYER_ROWS),
     NEED("altup.num_inputs", "altup_num_inputs", MC_GGUF_STREAMS),
     INT("altup.active_idx", "altup_active_idx", MC_GGUF_ACTIVE_STREAM),
-    FOUND("altup_correct_scale.weight", "altup_correct_scale"),
+    FOUND(altup, MC_ALTUP_SCALE, "altup_correct_scale"),
     INT(NULL, "laurel_rank", MC_GGUF_RANK),
     END};
 
@@ -199,13 +197,12 @@ static const mc_gguf_row gemma3n_rows[] = {
 #define TYPES INT("tokenizer.ggml.token_type_count", "type_vocab_size", MC_GGUF_TYPES)
 
 static const mc_gguf_row bert_rows[] = {ENCODER, TYPES, END};
-static const mc_gguf_row nomic_bert_rows[] = {ENCODER, TYPES,
-                                              FOUND("attn_qkv.bias", "qkv_proj_bias"), END};
+static const mc_gguf_row nomic_bert_rows[] = {
+    ENCODER, TYPES, FOUND(attention, MC_ATTENTION_QKV, "qkv_proj_bias"), END};
 static const mc_gguf_row modern_bert_rows[] = {
-    ENCODER,
-    INT("attention.sliding_window", "local_attention", MC_GGUF_WINDOW),
-    {"hidden_activation", "hidden_activation", MC_GGUF_ACTIVATION, MC_GGUF_FUNCTION, MC_GELU,
-     false},
+    ENCODER, INT("attention.sliding_window", "local_attention", MC_GGUF_WINDOW),
+    ROW("hidden_activation", "hidden_activation", MC_GGUF_ACTIVATION, MC_GGUF_FUNCTION, MC_GELU,
+        false),
     END};
 static const mc_gguf_row gemma_embedding_rows[] = {
     NEVER("attention.causal"),

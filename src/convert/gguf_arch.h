@@ -76,14 +76,16 @@ typedef enum mc_gguf_type {
 
 /* A number in both. */
 typedef struct mc_gguf_row {
-    const char *key;    /* behind the architecture's name, unless it is the tokenizer's; of
-                        MC_GGUF_FOUND, what is behind a layer's number in a tensor's name: whether
-                        there is one; NULL: no key has it */
+    const char *key;    /* behind the architecture's name, unless it is the tokenizer's; NULL: no
+                           key has it */
     const char *config; /* key of config.json; NULL: none has it */
     mc_gguf_quantity number;
     mc_gguf_type type;
     double fallback; /* without the key; NAN: none. What is not 0 is the value of MC_GGUF_ONE */
     bool required;   /* a file without the key is refused */
+    /* Of MC_GGUF_FOUND: whether any layer has this slot's tensor, or of a matrix its bias. */
+    const mc_block *kind;
+    int slot;
 } mc_gguf_row;
 
 /* The name of a slot, where it is not the slot's own. */
@@ -150,6 +152,10 @@ typedef struct mc_gguf_arch {
     const char *prefix;     /* of the decoder's tensors in a folder; NULL: "model." */
     const char *activation; /* key of config.json and value, and what else it has always */
 } mc_gguf_arch;
+
+/* Of decoders: the embedding, and the head, which tied ones do not have. */
+#define MC_GGUF_EMBED "token_embd.weight"
+#define MC_GGUF_HEAD "output.weight"
 
 /* The i-th architecture; NULL past the end. */
 const mc_gguf_arch *mc_gguf_arch_at(size_t i);

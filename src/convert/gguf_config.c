@@ -38,7 +38,7 @@ static bool put_truth(const writing *w, const char *key, bool value) {
 static bool put_row(const writing *w, const mc_gguf_row *row) {
     if (!row->config) return true;
     if (row->type == MC_GGUF_FOUND)
-        return put_truth(w, row->config, mc_gguf_found(w->arch, w->n, row->key));
+        return put_truth(w, row->config, mc_gguf_found(w->arch, w->n, row));
     double value = w->n->of[row->number];
     if ((row->number == MC_GGUF_WINDOW || row->number == MC_GGUF_QUERY_LATENT) && isnan(value))
         return mc_buffer_printf(w->out, ",\n    \"%s\": null", row->config);

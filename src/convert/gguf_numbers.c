@@ -736,31 +736,36 @@ static mica_status read_sparse(reading *r) {
     return MICA_OK;
 }
 
-/* Rows of a tensor, or of that of a layer's; 0: there is none. */
-static int64_t rows_of(const mc_gguf *gguf, const char *name) {
-    const mc_gguf_tensor *t = mc_gguf_find(gguf, name);
+/* Rows of a matrix; 0: there is none. */
+static int64_t rows_of(const mc_gguf_tensor *t) {
     return t && t->ndim == 2 ? t->shape[0] : 0;
 }
 
+/* The tensor of a layer's slot. */
+static const mc_gguf_tensor *find_slot(const reading *r, int layer, const mc_block *kind,
+                                       int slot) {
+    char own[96], name[128];
+    if (!mc_gguf_slot_name(r->arch, kind, slot, false, own, sizeof own)) return NULL;
+    snprintf(name, sizeof name, "blk.%d.%s", layer, own);
+    return mc_gguf_find(r->gguf, name);
+}
+
 static mica_status read_tensors(reading *r) {
-    const mc_gguf_tensor *embed = mc_gguf_find(r->gguf, "token_embd.weight"),
+    const mc_gguf_tensor *embed = mc_gguf_find(r->gguf, MC_GGUF_EMBED),
                          *rows = mc_gguf_find(r->gguf, "per_layer_token_embd.weight");
-    r->n->of[MC_GGUF_TYPES] = (double)rows_of(r->gguf, "token_types.weight");
-    r->n->of[MC_GGUF_RANK] = (double)rows_of(r->gguf, "blk.0.laurel_l.weight");
+    r->n->of[MC_GGUF_TYPES] = (double)rows_of(mc_gguf_find(r->gguf, "token_types.weight"));
+    r->n->of[MC_GGUF_RANK] = (double)rows_of(find_slot(r, 0, &mc_block_laurel, MC_LAUREL_LEFT));
     if (!embed || embed->ndim != 2)
-        return mc_fail(MICA_EFORMAT, "%s: token_embd.weight is missing, or no matrix",
+        return mc_fail(MICA_EFORMAT, "%s: " MC_GGUF_EMBED " is missing, or no matrix",
                        mc_gguf_path(r->gguf));
     r->n->of[MC_GGUF_VOCAB] = (double)embed->shape[0];
     if (rows && rows->ndim == 2) r->n->of[MC_GGUF_LAYER_ROWS] = (double)rows->shape[0];
-    r->n->tied = !mc_gguf_find(r->gguf, "output.weight");
-    for (int i = 0; i < r->n->layers; i++) {
-        char keys[64], values[64];
-        snprintf(keys, sizeof keys, "blk.%d.attn_k.weight", i);
-        snprintf(values, sizeof values, "blk.%d.attn_v.weight", i);
-        if (r->n->kinds[i] == MC_GGUF_FULL && mc_gguf_find(r->gguf, keys) &&
-            !mc_gguf_find(r->gguf, values))
+    r->n->tied = !mc_gguf_find(r->gguf, MC_GGUF_HEAD);
+    for (int i = 0; i < r->n->layers; i++)
+        if (r->n->kinds[i] == MC_GGUF_FULL &&
+            find_slot(r, i, &mc_block_attention, MC_ATTENTION_K) &&
+            !find_slot(r, i, &mc_block_attention, MC_ATTENTION_V))
             r->n->values_of_keys = true;
-    }
     return MICA_OK;
 }
 
@@ -792,9 +797,10 @@ mica_status mc_gguf_numbers_read(const mc_gguf *gguf, const mc_gguf_arch *arch,
     return MICA_OK;
 }
 
-bool mc_gguf_found(const mc_gguf_arch *arch, const mc_gguf_numbers *n, const char *tensor) {
-    char name[96];
+bool mc_gguf_found(const mc_gguf_arch *arch, const mc_gguf_numbers *n, const mc_gguf_row *row) {
+    char tensor[96], name[128];
     const mc_block_spec *block;
+    if (!mc_gguf_slot_name(arch, row->kind, row->slot, true, tensor, sizeof tensor)) return false;
     for (int i = 0; i < n->layers; i++) {
         if (n->gguf) {
             snprintf(name, sizeof name, "blk.%d.%s", i, tensor);

@@ -48,8 +48,9 @@ bool mc_gguf_numbers_config(const mc_gguf_arch *arch, const mc_gguf_numbers *num
 /* What files and configs call an mc_activation; NULL: they have none. */
 const char *mc_gguf_function(double activation);
 
-/* Whether a tensor of a row of MC_GGUF_FOUND is there, in any layer. */
-bool mc_gguf_found(const mc_gguf_arch *arch, const mc_gguf_numbers *numbers, const char *tensor);
+/* Whether the tensor of a row of MC_GGUF_FOUND is there, in any layer. */
+bool mc_gguf_found(const mc_gguf_arch *arch, const mc_gguf_numbers *numbers,
+                   const mc_gguf_row *row);
 
 /* What a model has, and a model that was written as an architecture and read again has not; NULL:
  * it is the same. */

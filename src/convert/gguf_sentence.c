@@ -236,9 +236,9 @@ static void compare_rows(const mc_gguf_tensor *head, int64_t row, const mc_gguf_
  * but for what quantising changes: mica reads no others. */
 static mica_status check_answers(const reading *r, int64_t yes, int64_t no) {
     const mc_gguf_tensor *head = mc_gguf_find(r->gguf, MC_GGUF_ANSWERS),
-                         *embed = mc_gguf_find(r->gguf, "token_embd.weight");
+                         *embed = mc_gguf_find(r->gguf, MC_GGUF_EMBED);
     double apart = 0, size = 0;
-    if (!head || mc_gguf_find(r->gguf, "output.weight")) return MICA_OK;
+    if (!head || mc_gguf_find(r->gguf, MC_GGUF_HEAD)) return MICA_OK;
     if (head->ndim != 2 || head->shape[0] != 2 || !embed || embed->ndim != 2 ||
         head->shape[1] != embed->shape[1] || yes >= embed->shape[0] || no >= embed->shape[0])
         return mc_fail(MICA_ESHAPE, "%s: tensor " MC_GGUF_ANSWERS " is not [2, hidden]",

@@ -159,11 +159,10 @@ static mica_status check_options(const mc_source *source, const mica_convert_opt
 
 /* ---- parts ---- */
 
-static bool is_left_out(const mc_part *part, bool tied) {
+static bool is_left_out(const mc_source *source, const mc_part *part) {
     if (strstr(part->name, "rotary_emb.inv_freq")) return true;
-    mc_str name = mc_str_of(part->name);
-    bool head = mc_str_is(name, "lm_head.weight") || mc_str_ends(name, MC_STR(".lm_head.weight"));
-    return head && tied;
+    bool tied = mc_config_is_tied(source->config) && !source->own_head;
+    return tied && part->ndim == 2 && mc_source_end(source, part->name) == MC_END_HEAD;
 }
 
 static void plan_quant(const mc_source *source, const mica_convert_options *o, const mc_plan *plan,
@@ -173,19 +172,19 @@ static void plan_quant(const mc_source *source, const mica_convert_options *o, c
     size_t i = (size_t)(part - source->parts);
     if (plan->bits && plan->bits[i]) quant.bits = plan->bits[i];
     if (o->recipe)
-        quant.bits =
-            mc_recipe_bits(mc_recipe_find(o->recipe), part->name, count_layers(source->config));
+        quant.bits = mc_recipe_bits(mc_recipe_find(o->recipe), part->name,
+                                    mc_source_end(source, part->name) == MC_END_HEAD,
+                                    count_layers(source->config));
     target->quantised = true;
     target->quant = quant;
 }
 
 static void plan_part(const mc_source *source, const mica_convert_options *o, const mc_plan *plan,
                       const mc_part *part, mc_target *target) {
-    *target = (mc_target){
-        .left_out = is_left_out(part, mc_config_is_tied(source->config) && !source->own_head),
-        .quantised = part->quantised && !o->dequantise,
-        .quant = part->quant,
-        .dtype = part->dtype};
+    *target = (mc_target){.left_out = is_left_out(source, part),
+                          .quantised = part->quantised && !o->dequantise,
+                          .quant = part->quant,
+                          .dtype = part->dtype};
     if (plan->cast && mica_dtype_is_float(part->dtype)) target->dtype = plan->dtype;
     if (o->quantise) plan_quant(source, o, plan, part, target);
 }

@@ -42,11 +42,10 @@ int mc_module_layer(const char *module) {
     return layer < MC_MAX_LAYERS ? (int)layer : -1;
 }
 
-int mc_recipe_bits(const mc_recipe *recipe, const char *module, int n_layers) {
+int mc_recipe_bits(const mc_recipe *recipe, const char *module, bool head, int n_layers) {
     int layer = mc_module_layer(module), eighth = n_layers / 8;
     layer = layer < 0 ? 0 : layer;
     bool more = layer < eighth || layer >= 7 * n_layers / 8 ||
                 (layer > eighth && (layer - eighth) % 3 == 2);
-    bool high = (more && mc_block_is_sensitive(module)) || strstr(module, "lm_head");
-    return high ? recipe->high_bits : recipe->low_bits;
+    return head || (more && mc_block_is_sensitive(module)) ? recipe->high_bits : recipe->low_bits;
 }

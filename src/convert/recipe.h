@@ -4,6 +4,8 @@
 
 #include <mica/ops.h>
 
+#include <stdbool.h>
+
 /* A mixed recipe of two numbers of bits. */
 typedef struct mc_recipe {
     const char *name;
@@ -13,8 +15,8 @@ typedef struct mc_recipe {
 /* The recipe of a name; NULL: there is none. */
 const mc_recipe *mc_recipe_find(const char *name);
 
-/* The bits of a matrix. module: "model.layers.3.mlp.down_proj". */
-int mc_recipe_bits(const mc_recipe *recipe, const char *module, int n_layers);
+/* The bits of a matrix. module: "model.layers.3.mlp.down_proj"; head: it is the decoder's head. */
+int mc_recipe_bits(const mc_recipe *recipe, const char *module, bool head, int n_layers);
 
 /* The index of a module's layer, below MC_MAX_LAYERS; -1: it is in none. */
 int mc_module_layer(const char *module);

@@ -54,14 +54,41 @@ const mc_part *mc_source_find(const mc_source *source, const char *name) {
     return NULL;
 }
 
+static const char *end_name(const mc_source *source, mc_end end) {
+    const mc_decoder_names *names = mc_family_names(source->spec);
+    return end == MC_END_EMBED ? names->embed : names->head;
+}
+
+mc_end mc_source_end(const mc_source *source, const char *name) {
+    mc_str own = mc_decoder_name(mc_str_of(name));
+    mc_end end = MC_END_EMBED;
+    for (; end < MC_END_NONE; end++) {
+        mc_str module = mc_str_of(end_name(source, end));
+        if (mc_str_starts(own, module) && (own.len == module.len || own.ptr[module.len] == '.'))
+            break;
+    }
+    return end;
+}
+
+const mc_part *mc_source_find_end(const mc_source *source, mc_end end) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s.weight", end_name(source, end));
+    return mc_source_find(source, name);
+}
+
 mica_status mc_source_untie(mc_source *source) {
     static const mc_str outer = {"language_model.model.", 21};
-    const mc_part *embed = mc_source_find(source, "embed_tokens.weight");
+    const mc_part *embed = mc_source_find_end(source, MC_END_EMBED);
     if (!embed) return mc_fail(MICA_ENOENT, "the model has no embedding");
     bool inner = mc_str_starts(mc_str_of(embed->name), outer);
+    char name[NAME_BYTES];
+    int n = snprintf(name, sizeof name, "%s%s.weight", inner ? "language_model." : "",
+                     end_name(source, MC_END_HEAD));
+    char *own = mc_arena_strndup(&source->arena, name, (size_t)n);
+    if (!own) return mc_fail_nomem("the head of a model");
     mc_part *head = &source->parts[source->count++]; /* sources leave room for it */
     *head = *embed;
-    head->name = inner ? "language_model.lm_head.weight" : "lm_head.weight";
+    head->name = own;
     head->copy_of = (size_t)(embed - source->parts) + 1;
     source->own_head = true;
     return MICA_OK;
@@ -226,8 +253,7 @@ static mica_status check_streams(check *c, const mc_decoder_spec *spec, const ch
 }
 
 static mica_status check_all(check *c, const mc_decoder_spec *spec) {
-    uint64_t head;
-    bool has_head = mc_map_find(&c->parts, MC_STR("lm_head.weight"), &head);
+    bool has_head = mc_source_find_end(c->source, MC_END_HEAD) != NULL;
     const wanted table = {.rows = spec->vocab, .columns = spec->hidden};
     const int64_t inputs = spec->n_layers * spec->layer_width;
     const wanted inputs_of = {.rows = spec->layer_rows, .columns = inputs};

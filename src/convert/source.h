@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 typedef struct mc_part {
-    const char *name; /* "model.layers.0.mlp.up_proj.weight" */
+    const char *name; /* as in files: "model.layers.0.mlp.up_proj.weight" */
     int ndim;
     int64_t shape[MICA_MAX_NDIM]; /* of the elements that it stands for */
     mica_dtype dtype; /* of the elements; of the scales if they are affine; bf16 for other modes */
@@ -94,6 +94,14 @@ mica_status mc_source_untie(mc_source *source);
 
 /* A part by its name behind the prefix of the decoder; NULL: there is none. */
 const mc_part *mc_source_find(const mc_source *source, const char *name);
+
+typedef enum mc_end { MC_END_EMBED, MC_END_HEAD, MC_END_NONE } mc_end;
+
+/* Which end of the decoder a module, or a tensor of it, is by its name. */
+mc_end mc_source_end(const mc_source *source, const char *name);
+
+/* The matrix of an end; NULL: there is none. */
+const mc_part *mc_source_find_end(const mc_source *source, mc_end end);
 
 /* The part that a cross-encoder's logits are made with; NULL: the model has no such head. */
 const mc_part *mc_source_ranker(const mc_source *source);

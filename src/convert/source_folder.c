@@ -160,8 +160,8 @@ static void strip_ending(const mc_part *part, char module[NAME_BYTES]) {
 /* Whether there is a head unlike the embedding, whatever the config says. */
 static bool has_own_head(const mc_source *source) {
     char one[NAME_BYTES], other[NAME_BYTES];
-    const mc_part *head = mc_source_find(source, "lm_head.weight");
-    const mc_part *embed = mc_source_find(source, "embed_tokens.weight");
+    const mc_part *head = mc_source_find_end(source, MC_END_HEAD);
+    const mc_part *embed = mc_source_find_end(source, MC_END_EMBED);
     if (!head || !embed) return false;
     strip_ending(head, one);
     strip_ending(embed, other);
@@ -179,8 +179,9 @@ static mica_status open_folder(mc_source *source, folder *f, const char *path,
     source->weights = f->weights;
     source->config = mc_config_root(f->config).object;
     MC_TRY(add_parts(source, f));
-    source->own_head = mc_config_is_tied(source->config) && has_own_head(source);
     mica_status status = mc_source_know(source); /* other families have no matrices of experts */
+    source->own_head = mc_config_is_tied(source->config) && has_own_head(source);
+    if (source->own_head && source->spec) source->spec->tied = MC_TIED_NO;
     return status == MICA_ENOMEM ? status : MICA_OK;
 }
 

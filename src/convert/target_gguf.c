@@ -569,8 +569,7 @@ static mica_status open_target(target *t, const char *from, const char *to) {
     MC_TRY(mc_gguf_describe_sentence(&c->source, t->arch, t->behind, &t->pairs));
     MC_TRY(list_tensors(t));
     for (size_t i = 0; i < t->count; i++)
-        if (strcmp(t->tensors[i].name, "token_embd.weight") == 0)
-            t->spec->vocab = t->tensors[i].shape[0];
+        if (strcmp(t->tensors[i].name, MC_GGUF_EMBED) == 0) t->spec->vocab = t->tensors[i].shape[0];
     MC_TRY(mc_gguf_describe(t->arch, t->spec, &t->pairs));
     MC_TRY(mc_gguf_describe_tokenizer(&c->source, t->spec->vocab, &t->pairs));
     return mc_gguf_writer_open(to, &t->pairs, t->tensors, t->count, &t->writer);

@@ -397,6 +397,10 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
 static const mc_decoder_names plain_names = {
     .embed = "embed_tokens", .norm = "norm", .head = "lm_head"};
 
+const mc_decoder_names *mc_family_names(const mc_decoder_spec *spec) {
+    return spec ? &spec->names : &plain_names;
+}
+
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     MC_TRY(mc_family_text(root, &text));

@@ -49,6 +49,10 @@ const char *mc_family_prefix_at(size_t i);
  * "model.layers.0.mlp.up_proj.weight" it is "layers.0.mlp.up_proj.weight". */
 mc_str mc_decoder_name(mc_str name);
 
+/* Names of tensors outside the layers. spec NULL, a family that mica does not know: those of most
+ * families. */
+const mc_decoder_names *mc_family_names(const mc_decoder_spec *spec);
+
 /* Sets what the files alone say: query_rows, converted. weights  NULL: none */
 void mc_family_look(const mc_weights *weights, mc_decoder_spec *spec);
 

@@ -329,21 +329,85 @@ static void test_common(void **state) {
     free(config);
 }
 
-/* A head of its own is kept, and the new config no longer denies it. */
+/* A head of its own is kept, and the new config no longer denies it, whatever its family calls the
+ * embedding. */
 static void test_own_head(void **state) {
     (void)state;
-    const mica_convert_options options = {.dequantise = true};
-    char *from = fixture_copy("q4g32_llama", "config.json", "\"tie_word_embeddings\": false",
-                              "\"tie_word_embeddings\": true");
+    static const char *const models[] = {"q4g32_llama", "../families/nemotron_h_hf"};
+    for (int i = 0; i < 2; i++) {
+        const mica_convert_options options = {.dequantise = i == 0};
+        char *from = fixture_copy(models[i], "config.json", "\"tie_word_embeddings\": false",
+                                  "\"tie_word_embeddings\": true");
+        if (mica_convert(from, made, &options, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
+        char *config = test_format("%s/config.json", made), *text = test_read_file(config, NULL);
+        assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
+        mc_weights *w;
+        assert_int_equal(mc_weights_open(made, NULL, &w), MICA_OK);
+        assert_non_null(mc_weights_find(w, "lm_head.weight"));
+        mc_weights_close(&w);
+        free(text);
+        free(config);
+        test_temp_dir_remove(from);
+        discard();
+    }
+}
+
+/* A nemotron_h whose head is its embedding, and PEFT's factors of the latter. */
+static char *make_tied(const char *adapter) {
+    char *from = fixture_copy("../families/nemotron_h_hf", "config.json",
+                              "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+    char *path = test_format("%s/model.safetensors", from);
+    char *factors = test_format("%s/adapter_model.safetensors", adapter);
+    mica_named_array *arrays,
+        pair[2] = {{"base_model.model.backbone.embeddings.lora_embedding_A", MICA_NONE},
+                   {"base_model.model.backbone.embeddings.lora_embedding_B", MICA_NONE}};
+    mica_device *device;
+    mica_scope *s;
+    size_t n, kept = 0;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_load_safetensors(path, s, &arrays, &n), MICA_OK);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(arrays[i].name, "backbone.embeddings.weight") == 0)
+            for (int k = 0; k < 2; k++) {
+                int64_t size = mica_array_dim(arrays[i].array, k);
+                pair[k].array =
+                    mica_ones(s, k ? (int64_t[]){size, 2} : (int64_t[]){2, size}, 2, MICA_F32);
+            }
+        if (strcmp(arrays[i].name, "lm_head.weight") != 0) arrays[kept++] = arrays[i];
+    }
+    assert_true(kept == n - 1 && mica_valid(pair[0].array));
+    test_write_below(adapter, "adapter_config.json",
+                     "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 2}");
+    assert_int_equal(mica_save_safetensors(factors, pair, 2, NULL, 0), MICA_OK);
+    assert_int_equal(mica_save_safetensors(path, arrays, kept, NULL, 0), MICA_OK);
+    mica_free(arrays);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    free(factors);
+    free(path);
+    return from;
+}
+
+/* PEFT changes an embedding alone, which the head is then no longer, whatever it is called. */
+static void test_fused_ends(void **state) {
+    (void)state;
+    char *adapter = test_temp_dir(), *from = make_tied(adapter);
+    const mica_convert_options options = {.adapter = adapter};
     if (mica_convert(from, made, &options, NULL) != MICA_OK) fail_msg("%s", mica_last_error());
-    char *config = test_format("%s/config.json", made), *text = test_read_file(config, NULL);
-    assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
-    mc_weights *w;
+    mc_weights *was, *w;
+    assert_int_equal(mc_weights_open(from, NULL, &was), MICA_OK);
     assert_int_equal(mc_weights_open(made, NULL, &w), MICA_OK);
-    assert_non_null(mc_weights_find(w, "lm_head.weight"));
+    const mc_weight_tensor *head = mc_weights_find(w, "lm_head.weight"),
+                           *embed = mc_weights_find(w, "backbone.embeddings.weight"),
+                           *old = mc_weights_find(was, "backbone.embeddings.weight");
+    assert_non_null(head);
+    assert_true(head->bytes == old->bytes && embed->bytes == old->bytes);
+    assert_memory_equal(head->data, old->data, old->bytes);
+    assert_memory_not_equal(embed->data, old->data, old->bytes);
+    mc_weights_close(&was);
     mc_weights_close(&w);
-    free(text);
-    free(config);
+    test_temp_dir_remove(adapter);
     test_temp_dir_remove(from);
 }
 
@@ -547,7 +611,7 @@ int main(void) {
         TEST(test_files),         TEST(test_modules),     TEST(test_refused),
         TEST(test_existing),      TEST(test_twins),       TEST(test_cancelled),
         TEST(test_out_of_memory), TEST(test_long_scales), TEST(test_common),
-        TEST(test_own_head),
+        TEST(test_own_head),      TEST(test_fused_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

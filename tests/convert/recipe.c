@@ -34,14 +34,14 @@ static void test_layers(void **state) {
     for (int i = 0; i < 24; i++) {
         char *name = test_format("model.layers.%d.self_attn.v_proj", i);
         bool high = next < sizeof more / sizeof *more && more[next] == i;
-        assert_int_equal(mc_recipe_bits(r, name, 24), high ? 6 : 2);
+        assert_int_equal(mc_recipe_bits(r, name, false, 24), high ? 6 : 2);
         next += high;
         free(name);
     }
-    assert_int_equal(mc_recipe_bits(r, "model.layers.0.self_attn.q_proj", 24), 2);
-    assert_int_equal(mc_recipe_bits(r, "model.layers.0.mlp.down_proj", 24), 6);
-    assert_int_equal(mc_recipe_bits(r, "lm_head", 24), 6);
-    assert_int_equal(mc_recipe_bits(r, "model.embed_tokens", 24), 2);
+    assert_int_equal(mc_recipe_bits(r, "model.layers.0.self_attn.q_proj", false, 24), 2);
+    assert_int_equal(mc_recipe_bits(r, "model.layers.0.mlp.down_proj", false, 24), 6);
+    assert_int_equal(mc_recipe_bits(r, "lm_head", true, 24), 6);
+    assert_int_equal(mc_recipe_bits(r, "model.embed_tokens", false, 24), 2);
 }
 
 int main(void) {
