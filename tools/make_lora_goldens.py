@@ -4,9 +4,10 @@
     python3 tools/make_lora_goldens.py [CASE...]    (needs torch, transformers and peft; made with
                                                      torch 2.15, transformers 5.24 and peft 0.21)
 
-Cases are the folders of tests/fixtures/families that transformers reads and that are not quantised.
-Factors of rank 2 are beside each linear module of the layers, and beside stacked experts. B is
-zero at first; number k of A, in rows of `in` numbers, is
+Cases are the folders of tests/fixtures/families. Those in mlx-lm's form, which transformers does
+not read, are dequantised and renamed first (mlx_weights.py). A folder counts if its logits are
+those of its golden. Factors of rank 2 are beside each linear module of the layers, and beside
+stacked experts. B is zero at first; number k of A, in rows of `in` numbers, is
 
     (2 (k * 0x9e3779b1 mod 2^32) / 2^32 - 1) / sqrt(in)
 
@@ -30,7 +31,9 @@ import transformers
 from peft import LoraConfig, get_peft_model
 from safetensors.numpy import load_file
 from safetensors.torch import load_file as load_weights
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, DeepseekV3Config
+
+from mlx_weights import load_hub_weights
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -42,34 +45,56 @@ ALLOWED = 1e-3  # for each loss so far, in the test
 DRAWS, LAST_BITS = 8, 2.0 ** -22
 RENAMED = ("qwen3_next", "deepseek_v3", "glm4_moe_lite")
 MLP = (".gate_proj", ".up_proj", ".down_proj")
-UNKNOWN = ("kimi_k2",)  # to transformers
+SPLIT = (".kv_b_proj", ".shared_mlp.input_linear")  # by mlx-lm
+IN_MLX = {"shared_mlp.output_linear": "mlp.down_proj"}
 MAMBA = ("nemotron_h", "granitemoehybrid")
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures"
 TEXTS = ("gemma3n_hf", "ministral3_hf")
 OUT = FIXTURES / "tune/families.json"
 
 
-def open_text(folder):
-    """The text model of a folder with others, whose loader wants all of them."""
-    config = AutoConfig.from_pretrained(folder).get_text_config()
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32,
-                                             attn_implementation="eager").eval()
+def read_config(folder):
+    """Kimi K2 is DeepSeek V3 by another name, which transformers knows by its own code alone."""
+    config = json.loads((folder / "config.json").read_text())
+    if config["model_type"] == "kimi_k2":
+        return DeepseekV3Config.from_dict({**config, "model_type": "deepseek_v3"})
+    return AutoConfig.from_pretrained(folder)
+
+
+def text_weights(folder):
+    """The tensors of the text model of a folder with others."""
     prefix = re.compile(r"^(language_model\.model\.|model\.language_model\.)")
-    weights = {prefix.sub("model.", k): v.float() for k, v in
-               load_weights(folder / "model.safetensors").items()
-               if prefix.match(k) or "lm_head" in k}
+    return {prefix.sub("model.", k): v.float() for k, v in
+            load_weights(folder / "model.safetensors").items()
+            if prefix.match(k) or "lm_head" in k}
+
+
+def open_text(config, weights):
+    """The text model of tensors by the names of its modules."""
+    config = config.get_text_config()
+    config.quantization_config = None
+    model = AutoModelForCausalLM.from_config(
+        config, dtype=torch.float32, attn_implementation="eager",
+        experts_implementation="eager").eval()
     missing = model.load_state_dict(weights, strict=False).missing_keys
     assert missing in ([], ["lm_head.weight"]), missing
     model.tie_weights()
     return model
 
 
+def form(folder):
+    return json.loads((folder / "golden.json").read_text())["form"]
+
+
 def open_model(folder):
     """The model in f32."""
+    config = read_config(folder)
+    if form(folder) == "mlx-lm":
+        return open_text(config, load_hub_weights(folder))
     if folder.name in TEXTS:
-        return open_text(folder)
+        return open_text(config, text_weights(folder))
     return AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager",
+        folder, config=config, dtype=torch.float32, attn_implementation="eager",
         experts_implementation="eager").eval()
 
 
@@ -87,12 +112,14 @@ def first_a(rows, columns):
 def targets(folder, model):
     """Names within a layer: of linear modules, and of stacked experts; and their whole names.
 
-    PEFT takes no out_proj of models with Mamba. Where files have a tensor for each expert, gate and
-    up have factors of their own in mica, and one pair in PEFT: these are left out. So are dense and
-    shared MLPs beside them (RENAMED), whose names PEFT takes for those of the experts.
+    PEFT takes no out_proj of models with Mamba. Where files have a tensor for each expert, or for
+    gate and up, these have factors of their own in mica, and one pair in PEFT: they are left out.
+    So are dense and shared MLPs beside them (RENAMED), whose names PEFT takes for those of the
+    experts, and the projection that mlx-lm splits by heads.
     """
     modules, experts, names = set(), set(), []
-    single = any(".experts.0." in k for k in load_weights(folder / "model.safetensors"))
+    mlx = form(folder) == "mlx-lm"
+    single = mlx or any(".experts.0." in k for k in load_weights(folder / "model.safetensors"))
     layer = re.compile(r"^(?!.*(vision|audio|visual)).*\blayers\.\d+\.(.*)$")
     for name, module in model.named_modules():
         found = layer.match(name)
@@ -100,8 +127,9 @@ def targets(folder, model):
             continue
         shared = model.config.model_type in RENAMED and name.endswith(MLP)
         mamba = model.config.model_type in MAMBA and name.endswith("out_proj")
-        if isinstance(module, torch.nn.Linear) and not mamba and not shared:
-            modules.add(found[2])
+        split = mlx and name.endswith(SPLIT)
+        if isinstance(module, torch.nn.Linear) and not (mamba or shared or split):
+            modules.add(IN_MLX.get(found[2], found[2]) if mlx else found[2])
             names.append(name)
         for key, p in module.named_parameters(recurse=False):
             if p.ndim == 3 and "conv" not in name and not (single and "gate_up" in key):
@@ -165,10 +193,6 @@ def find_case(folder, texts):
 
 def make(folder):
     golden = json.loads((folder / "golden.json").read_text())
-    if golden.get("quantised") or golden.get("form") != "hub":
-        return None
-    if json.loads((folder / "config.json").read_text())["model_type"] in UNKNOWN:
-        return None
     tensors = load_file(folder / "golden.safetensors")
     texts = {p: torch.tensor(tensors[p + ".ids"][None].astype(np.int64)) for p in PROMPTS}
     model = open_model(folder)

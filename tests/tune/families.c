@@ -149,33 +149,68 @@ static void check_losses(const model_fixture *f, mc_json golden, mc_trainable *t
     free(mask);
 }
 
-/* The logits of a text, with what was saved in a format beside the model. */
-static float *logits_with(const model_fixture *f, const mica_tuner *tuner,
-                          mica_adapter_format format, const char *dir, size_t *n) {
+static double loss_of(const float *logits, const int32_t *ids, size_t n, size_t vocab) {
+    double sum = 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        const float *row = logits + i * vocab;
+        double all = 0;
+        for (size_t k = 0; k < vocab; k++)
+            all += exp((double)row[k]);
+        sum += log(all) - (double)row[ids[i + 1]];
+    }
+    return sum / (double)(n - 1);
+}
+
+/* The logits with what was saved in a folder, whose loss is that behind the last step. */
+static float *check_loaded(const model_fixture *f, mc_json golden, const char *folder,
+                           size_t *count) {
+    size_t n;
     mc_lm *lm = NULL;
-    const int32_t *ids = fixture_ints(f, n, "prompt2.ids");
-    char *folder = test_format("%s/%d", dir, (int)format);
-    if (mica_tuner_save(tuner, folder, format) != MICA_OK ||
-        mc_lm_open(f->path, f->device, NULL, &lm) != MICA_OK || mc_lm_adapt(lm, folder) != MICA_OK)
+    double want = 0;
+    const int32_t *ids = text_ids(f, golden, &n);
+    for (mc_json_iter it = mc_json_begin(mc_json_find(golden, "losses")); mc_json_next(&it);)
+        assert_true(mc_json_get_float(it.value, &want));
+    if (mc_lm_open(f->path, f->device, NULL, &lm) != MICA_OK || mc_lm_adapt(lm, folder) != MICA_OK)
         fail_msg("%s: %s", f->name, mica_last_error());
-    float *logits = fixture_logits(f->device, lm, ids, *n);
-    *n *= (size_t)lm->spec.vocab;
+    float *logits = fixture_logits(f->device, lm, ids, n);
+    double loss = loss_of(logits, ids, n, (size_t)lm->spec.vocab);
+    if (!(fabs(loss - want) <= 6e-3))
+        fail_msg("%s: %s has loss %.9g, want %.9g", f->name, folder, loss, want);
+    *count = n * (size_t)lm->spec.vocab;
     mc_lm_close(&lm);
-    free(folder);
     return logits;
 }
 
+/* PEFT's format has no names for experts as mlx-lm stacks them, and the error says so. */
+static void check_nameless(const model_fixture *f) {
+    const char *error = mica_last_error();
+    if (!strstr(error, "PEFT's format has no name for factors of ") ||
+        !strstr(error, "mlp.switch_mlp.") || !f->lm->quant.bits)
+        fail_msg("%s: %s", f->name, error);
+}
+
 /* mlx-lm's format and PEFT's say the same. */
-static void check_saved(const model_fixture *f, const mc_trainable *t) {
-    char *dir = test_temp_dir();
+static void check_saved(const model_fixture *f, mc_json golden, const mc_trainable *t) {
+    char *dir = test_temp_dir(), *folder = test_format("%s/mlx", dir);
     const mica_tuner tuner = {
         .device = f->device, .lm = f->lm, .path = f->path, .applied = true, .trainable = *t};
     size_t n;
-    float *mlx = logits_with(f, &tuner, MICA_ADAPTER_MLX, dir, &n);
-    float *peft = logits_with(f, &tuner, MICA_ADAPTER_PEFT, dir, &n);
-    fixture_compare(peft, mlx, n, 1e-4, "%s: saved in two formats", f->name);
+    if (mica_tuner_save(&tuner, folder, MICA_ADAPTER_MLX) != MICA_OK)
+        fail_msg("%s: %s", f->name, mica_last_error());
+    float *mlx = check_loaded(f, golden, folder, &n);
+    free(folder);
+    folder = test_format("%s/peft", dir);
+    mica_status status = mica_tuner_save(&tuner, folder, MICA_ADAPTER_PEFT);
+    if (status == MICA_OK) {
+        float *peft = check_loaded(f, golden, folder, &n);
+        fixture_compare(peft, mlx, n, 1e-4, "%s: saved in two formats", f->name);
+        free(peft);
+    } else {
+        assert_int_equal(status, MICA_EUNSUPPORTED);
+        check_nameless(f);
+    }
     free(mlx);
-    free(peft);
+    free(folder);
     test_temp_dir_remove(dir);
 }
 
@@ -193,7 +228,7 @@ static void check_case(const model_fixture *f, mc_json golden) {
     double size = size_of_b(&t), want = number(f, golden, "norm");
     if (!(fabs(size - want) <= 1e-3 * want))
         fail_msg("%s: the size of B is %.9g, want %.9g", f->name, size, want);
-    check_saved(f, &t);
+    check_saved(f, golden, &t);
     mc_trainable_deinit(&t);
 }
 
