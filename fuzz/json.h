@@ -25,8 +25,8 @@ static inline int fuzz_json(const uint8_t *data, size_t size, void (*read)(mc_js
 static inline void fuzz_conversation(const mc_buffer *messages) {
     mc_chat_json conversation;
     memset(&conversation, 0, sizeof conversation);
-    mica_status status =
-        mc_chat_json_read(messages->data, messages->len, MC_ARGUMENTS_OBJECT, true, &conversation);
+    mica_status status = mc_chat_json_read(messages->data, messages->len, MC_ARGUMENTS_OBJECT, true,
+                                           false, &conversation);
     if (status != MICA_OK && !*mica_last_error()) abort();
     mc_chat_json_deinit(&conversation);
 }

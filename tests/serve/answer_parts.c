@@ -770,6 +770,21 @@ static void test_shown(void **state) {
     free(text);
 }
 
+/* Thoughts that go on are thoughts in the answer, too, up to their end. */
+static void test_thoughts_go_on(void **state) {
+    (void)state;
+    mc_json_doc *doc = client_json(
+        server, "POST", "/v1/chat/completions",
+        "{\"model\": \"all\", \"temperature\": 0, \"continue_final_message\": true, "
+        "\"add_generation_prompt\": false, \"messages\": [{\"role\": \"user\", \"content\": "
+        "\"Is it</think>so\"}, {\"role\": \"assistant\", \"content\": \"\", "
+        "\"reasoning_content\": \"Well, \"}]}",
+        200);
+    check_text(mc_json_root(doc), "choices.0.message.reasoning_content", MC_STR("(user:Is it"));
+    check_text(mc_json_root(doc), "choices.0.message.content", MC_STR("so)(assistant:~Well, "));
+    mc_json_close(&doc);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),
@@ -786,6 +801,7 @@ int main(void) {
         cmocka_unit_test(test_forced),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_place),
+        cmocka_unit_test(test_thoughts_go_on),
         cmocka_unit_test_setup_teardown(test_shown, served_open_shared, served_close_shared),
         cmocka_unit_test(test_no_memory),
     };

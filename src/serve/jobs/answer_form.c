@@ -128,6 +128,7 @@ bool mc_answer_form_compile(mc_answer_form *form, const mica_model *model, const
     const char *name = name_of(form);
     mica_status status = mc_answer_format_find_open(&form->format, mica_model_tokenizer(model), ids,
                                                     n, &form->is_open);
+    if (form->in_thoughts && form->format.think_end) form->is_open = true;
     if (status == MICA_OK && is_document(form)) status = compile_document(form);
     if (status == MICA_OK && form->tools_text.len)
         status = mc_answer_grammar_tools(&form->tools, form->choice,

@@ -39,6 +39,7 @@ typedef struct mc_answer_form { /* zero: as the model likes */
     mc_json_doc *parsed;       /* that the schema is of; NULL: another one */
     mica_constraint_kind kind; /* of the document, but for a schema; NONE: there is no other */
     mc_buffer source;          /* the text of that kind */
+    bool in_thoughts;          /* the answer continues those of the prompt */
     bool advised;              /* thoughts are advice: a model that marks none has none */
     char left_out[256];        /* tools that are left out, for mc_exchange_leave_out; "": none */
     const char *fields[4];     /* names in failures: of tools, thinking, the document, the budget */

@@ -24,7 +24,9 @@ const mc_field mc_chat_fields[MC_CHAT_FIELDS] = {
     MC_FIELD_AT(BOOL, "add_generation_prompt", AT(turn), .initial = 1,
                 .help = "begin the model's turn behind the messages"),
     MC_FIELD_AT(BOOL, "continue_final_message", AT(continues),
-                .help = "the answer continues the last message, the assistant's"),
+                .help =
+                    "the answer continues the last message, the assistant's: its content, or its "
+                    "thoughts if it has nothing else"),
 };
 
 mc_str mc_chat_effort(int effort) {
@@ -107,6 +109,7 @@ static mica_status render(mc_exchange *http, const mica_model *model, const mc_c
         .messages_len = chat->messages.len,
         .open = chat->open,
         .continue_last = chat->continues,
+        .in_thoughts = chat->in_thoughts,
         .cancel = &http->cancel,
     };
     bool made = add_system(http, &chat->messages, &messages) && put_variables(chat, &variables) &&
@@ -236,6 +239,7 @@ static void mark_system(mc_exchange *http, const mica_model *model, const mc_cha
     beginning.messages = (mc_buffer){0};
     beginning.open = true;
     beginning.continues = false;
+    beginning.in_thoughts = NULL;
     if (mc_json_parse(chat->messages.data, chat->messages.len, "messages", &doc) != MICA_OK) return;
     int64_t count = put_beginning(mc_json_root(doc), &beginning.messages);
     mc_json_close(&doc);
@@ -284,6 +288,7 @@ bool mc_chat_prompt_prepare(mc_completion *job, mc_chat_prompt *chat) {
     mc_completion_prompt *prompt = &job->prompts[0];
     const mc_session_model *local; /* other engines have no constraints */
     chat->form = form;
+    chat->in_thoughts = &form->in_thoughts;
     if (form->left_out[0]) mc_exchange_leave_out(http, form->left_out);
     if (!mc_answer_form_prepare(form, model, &http->failure)) return false;
     if (mc_model_local(model, &local) == MICA_OK)

@@ -14,6 +14,7 @@ typedef struct mc_chat_prompt {
     const mc_answer_form *form; /* its tools, and the template's enable_thinking */
     bool open;                  /* no beginning of the model's turn behind the messages */
     bool continues;             /* the answer continues the last message, the assistant's */
+    bool *in_thoughts;          /* receives whether that continues thoughts; NULL: not asked */
     const char *field;          /* of the messages, for failures; NULL: "messages" */
 } mc_chat_prompt;
 

@@ -9,9 +9,15 @@
 typedef struct reader {
     mc_chat_json *out;
     mc_arguments arguments;
-    bool developer;
+    bool developer, continues;
+    size_t count;
     size_t message; /* number of the message that is read */
+    bool marks;     /* the end of its thoughts is marked: an answer goes on there */
 } reader;
+
+/* Where the thoughts end that an answer goes on with. What templates do with white space at the
+ * ends of thoughts does not reach what is in front of it. */
+#define MARK "\xee\x80\x80go on\xee\x80\x80"
 
 /* Whether a value says nothing: clients send back what they were sent, with null members. */
 static bool is_nothing(mc_json v) {
@@ -194,11 +200,31 @@ static mica_status read_text(reader *r, const char *key, mc_json v) {
     return put(mc_json_put_str(&r->out->json, text));
 }
 
+static bool is_blank(mc_str text) {
+    return !text.len || mc_space_at_start(text.ptr, text.len) == text.len;
+}
+
+static mica_status read_thoughts(reader *r, mc_json v) {
+    mc_str text;
+    if (!r->marks || !mc_json_get_str(v, &text) || is_blank(text))
+        return read_text(r, "reasoning_content", v);
+    mc_buffer marked = {0};
+    mica_status status =
+        put(mc_buffer_add(&marked, text.ptr, text.len) && mc_buffer_add_text(&marked, MARK));
+    if (status == MICA_OK) status = put_key(r, "reasoning_content");
+    if (status == MICA_OK)
+        status = put(mc_json_put_str(&r->out->json, (mc_str){marked.data, marked.len}));
+    mc_buffer_deinit(&marked);
+    r->out->marked = true;
+    return status;
+}
+
 static mica_status read_member(reader *r, mc_str key, mc_json v) {
-    static const char *const texts[] = {"name", "tool_call_id", "reasoning_content"};
+    static const char *const texts[] = {"name", "tool_call_id"};
     if (mc_str_is(key, "role") || mc_str_is(key, "content") || is_advice(key) || is_nothing(v))
         return MICA_OK;
     if (mc_str_is(key, "tool_calls")) return read_calls(r, v);
+    if (mc_str_is(key, "reasoning_content")) return read_thoughts(r, v);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (mc_str_is(key, texts[i])) return read_text(r, texts[i], v);
     return mc_fail(MICA_EUNSUPPORTED, "messages[%zu].%.*s: not supported", r->message,
@@ -215,6 +241,9 @@ static mica_status read_message(reader *r, mc_json message) {
     MC_TRY(put((!r->message || mc_buffer_add_byte(json, ',')) &&
                mc_buffer_add_text(json, "{\"role\":") && mc_json_put_str(json, role)));
     MC_TRY(read_content(r, mc_json_find(message, "content")));
+    r->marks = r->continues && r->message + 1 == r->count && r->out->last_is_assistant &&
+               is_blank((mc_str){r->out->last.data, r->out->last.len}) &&
+               is_nothing(mc_json_find(message, "tool_calls"));
     for (mc_json_iter it = mc_json_begin(message); mc_json_next(&it);)
         MC_TRY(read_member(r, it.key, it.value));
     return put(mc_buffer_add_byte(json, '}'));
@@ -223,6 +252,7 @@ static mica_status read_message(reader *r, mc_json message) {
 static mica_status read_messages(reader *r, mc_json messages) {
     if (mc_json_get_type(messages) != MC_JSON_ARRAY || mc_json_count(messages) == 0)
         return mc_fail(MICA_EFORMAT, "messages: want an array of at least one message");
+    r->count = mc_json_count(messages);
     MC_TRY(put(mc_buffer_add_byte(&r->out->json, '[')));
     for (mc_json_iter it = mc_json_begin(messages); mc_json_next(&it); r->message++)
         MC_TRY(read_message(r, it.value));
@@ -230,9 +260,12 @@ static mica_status read_messages(reader *r, mc_json messages) {
 }
 
 mica_status mc_chat_json_read(const char *messages, size_t len, mc_arguments arguments,
-                              bool developer, mc_chat_json *conversation) {
+                              bool developer, bool continues, mc_chat_json *conversation) {
     mc_json_doc *doc = NULL;
-    reader r = {.out = conversation, .arguments = arguments, .developer = developer};
+    reader r = {.out = conversation,
+                .arguments = arguments,
+                .developer = developer,
+                .continues = continues};
     *conversation = (mc_chat_json){0};
     mica_status status = mc_json_parse(messages, len, "messages", &doc);
     if (status == MICA_OK) status = read_messages(&r, mc_json_root(doc));
@@ -305,13 +338,24 @@ static size_t find_last(mc_str text, mc_str pattern) {
     return last;
 }
 
+static mica_status cut_thoughts(mc_buffer *text) {
+    size_t at = find_last((mc_str){text->data, text->len}, mc_str_of(MARK));
+    if (at == text->len)
+        return mc_fail(MICA_EINVAL, "the chat template leaves out the last message's thoughts, so "
+                                    "that they cannot be continued");
+    text->len = at;
+    return MICA_OK;
+}
+
 mica_status mc_chat_json_cut(const mc_chat_json *conversation, mc_buffer *text) {
     mc_str whole = {conversation->last.data, conversation->last.len};
     if (!conversation->last_is_assistant)
         return mc_fail(MICA_EINVAL, "to continue the last message it must be the assistant's");
-    size_t before = whole.len ? mc_space_at_start(whole.ptr, whole.len) : 0;
-    if (before == whole.len)
-        return mc_fail(MICA_EINVAL, "to continue the last message it must have a content");
+    if (conversation->marked) return cut_thoughts(text);
+    if (is_blank(whole))
+        return mc_fail(MICA_EINVAL, "to continue the last message it must have a content, or "
+                                    "thoughts and no calls");
+    size_t before = mc_space_at_start(whole.ptr, whole.len);
     size_t after = mc_space_at_end(whole.ptr, whole.len);
     const mc_str kept = {whole.ptr + before, whole.len - before};
     const mc_str core = {kept.ptr, kept.len - after}, all = {text->data, text->len};

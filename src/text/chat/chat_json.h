@@ -29,17 +29,19 @@ typedef struct mc_chat_json { /* zero is empty */
     mc_buffer last;           /* the content of the last message */
     bool calls;               /* some message has tool calls */
     bool last_is_assistant;
+    bool marked; /* the end of the last message's thoughts, for mc_chat_json_cut */
 } mc_chat_json;
 
 /* Reads a JSON array of messages. Contents in parts become one text, a line break between two, as
  * vLLM and llama.cpp join them; absent contents become "".
  *
  *  developer  whether the role "developer" is left as it is; else it becomes "system".
+ *  continues  whether mc_chat_json_cut follows.
  *  errors     MICA_EFORMAT not a JSON array of such messages; MICA_EUNSUPPORTED a member or part
  *             that is not supported, such as images and audio. Texts name the place:
  *             "messages[1].content[0]: ...". MICA_ENOMEM. conversation must be freed, too */
 mica_status mc_chat_json_read(const char *messages, size_t len, mc_arguments arguments,
-                              bool developer, mc_chat_json *conversation);
+                              bool developer, bool continues, mc_chat_json *conversation);
 void mc_chat_json_deinit(mc_chat_json *conversation);
 
 /* The messages for a built-in chat format, which has no tool calls. Both are freed with
@@ -50,9 +52,10 @@ mica_status mc_chat_json_messages(const mc_chat_json *conversation, mc_chat_mess
 void mc_chat_json_free_messages(mc_chat_message *messages, size_t count);
 
 /* Cuts a rendered prompt behind the last message's content, so that an answer continues it. White
- * space at its end stays only if the template keeps it.
- * errors  MICA_EINVAL the last message is not the assistant's, or has no content; the template
- *         changes the content
+ * space at its end stays only if the template keeps it. A message without a content or calls is
+ * cut behind its thoughts.
+ * errors  MICA_EINVAL the last message is not the assistant's, or has neither; the template changes
+ *         the content, or leaves out the thoughts
  * source  the behaviour of transformers' continue_final_message */
 mica_status mc_chat_json_cut(const mc_chat_json *conversation, mc_buffer *text);
 

@@ -181,7 +181,7 @@ static mica_status read_conversation(const mc_prompt *prompt, const mc_prompt_re
                                      mc_arguments arguments, mc_chat_json *conversation) {
     bool developer = prompt->chat && mc_chat_template_has_developer(prompt->chat);
     MC_TRY(mc_chat_json_read(request->messages, request->messages_len, arguments, developer,
-                             conversation));
+                             request->continue_last, conversation));
     bool placed = has_word(prompt, MC_STR("tools")),
          called = placed || has_word(prompt, MC_STR("tool_calls"));
     if (request->tools ? placed : called || !conversation->calls) return MICA_OK;
@@ -241,6 +241,7 @@ static mica_status render_form(const mc_prompt *prompt, const char *format,
         status = render_messages(prompt, format, request, form, &conversation, text, out);
     if (status == MICA_OK && *out == IS_DONE && request->continue_last)
         status = mc_chat_json_cut(&conversation, text);
+    if (request->in_thoughts) *request->in_thoughts = conversation.marked;
     mc_chat_json_deinit(&conversation);
     return status;
 }

@@ -62,6 +62,7 @@ typedef struct mc_prompt_request {
     const char *variables;     /* a JSON object of the template's variables; NULL: none */
     bool open;                 /* no beginning of the model's turn behind the messages */
     bool continue_last;        /* the answer continues the last message, the assistant's */
+    bool *in_thoughts;         /* receives whether it continues thoughts; NULL: not asked */
     const mica_cancel *cancel; /* NULL: none */
 } mc_prompt_request;
 

@@ -37,15 +37,16 @@ static bool is_of_an_api(mc_json messages) {
 /* Arguments as text, read again, are the arguments as objects. */
 static void check_arguments(const char *messages, const mc_chat_json *objects) {
     mc_chat_json texts, again;
-    assert_int_equal(mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_TEXT, true, &texts),
-                     MICA_OK);
+    assert_int_equal(
+        mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_TEXT, true, false, &texts),
+        MICA_OK);
     if (objects->calls) {
         assert_non_null(strstr(texts.json.data, "\"arguments\":\"{"));
         assert_non_null(strstr(objects->json.data, "\"arguments\":{"));
     }
-    assert_int_equal(
-        mc_chat_json_read(texts.json.data, texts.json.len, MC_ARGUMENTS_OBJECT, true, &again),
-        MICA_OK);
+    assert_int_equal(mc_chat_json_read(texts.json.data, texts.json.len, MC_ARGUMENTS_OBJECT, true,
+                                       false, &again),
+                     MICA_OK);
     assert_string_equal(again.json.data, objects->json.data);
     mc_chat_json_deinit(&texts);
     mc_chat_json_deinit(&again);
@@ -60,7 +61,8 @@ static void check_case(const mc_chat_template *t, mc_json entry, const struct tm
     mc_buffer out = {0};
     mc_str want;
     assert_true(mc_json_get_str(mc_json_find(entry, "text"), &want));
-    if (mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, true, &c) != MICA_OK)
+    if (mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, true, false, &c) !=
+        MICA_OK)
         fail_msg("case %zu: %s", number, mica_last_error());
     const mc_chat_request request = {.messages = c.json.data,
                                      .tools = strcmp(tools, "null") ? tools : NULL,
@@ -121,7 +123,8 @@ static void test_goldens(void **state) {
 
 static void expect_json(const char *messages, const char *want) {
     mc_chat_json c;
-    if (mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, false, &c) != MICA_OK)
+    if (mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, false, false, &c) !=
+        MICA_OK)
         fail_msg("%s", mica_last_error());
     assert_string_equal(c.json.data, want);
     mc_chat_json_deinit(&c);
@@ -129,8 +132,9 @@ static void expect_json(const char *messages, const char *want) {
 
 static void expect_refusal(const char *messages, mica_status status, const char *word) {
     mc_chat_json c;
-    assert_int_equal(mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, false, &c),
-                     status);
+    assert_int_equal(
+        mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, false, false, &c),
+        status);
     if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
     mc_chat_json_deinit(&c);
 }
@@ -248,6 +252,8 @@ static const char question[] = "[{\"role\": \"user\", \"content\": [{\"type\": \
                                "\"text\": \"What is curl?\"}]}]";
 static const char half[] = "[{\"role\": \"user\", \"content\": \"q\"},"
                            "{\"role\": \"assistant\", \"content\": \" half a \"}]";
+static const char thought[] = "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\","
+                              "\"content\": \"\", \"reasoning_content\": \"Well, q \"}]";
 static const char call[] = "[{\"role\": \"assistant\", \"tool_calls\":"
                            "[{\"function\": {\"name\": \"f\", \"arguments\": {\"a\": 1}}}]}]";
 
@@ -285,6 +291,32 @@ static void test_templates(void **state) {
     expect_prompt(&prompt,
                   (mc_prompt_request){.messages = "[{\"role\":\"developer\",\"content\":\"a\"}]"},
                   "[system]a;");
+    mc_prompt_close(&prompt);
+
+    /* What was only thought goes on as a thought, its white space with it. */
+    open_prompt("{% for m in messages %}[{{ m.role }}]{% if m.reasoning_content %}<think>"
+                "{{ m.reasoning_content.strip() }}</think>{% endif %}{{ m.content }};{% endfor %}",
+                &prompt);
+    expect_prompt(&prompt, (mc_prompt_request){.messages = thought, .continue_last = true},
+                  "[user]q;[assistant]<think>Well, q ");
+    expect_prompt(&prompt, (mc_prompt_request){.messages = thought, .open = true},
+                  "[user]q;[assistant]<think>Well, q</think>;");
+    expect_no_prompt(&prompt,
+                     (mc_prompt_request){.messages = "[{\"role\": \"assistant\", \"content\": null,"
+                                                     "\"reasoning_content\": \" \"}]",
+                                         .continue_last = true},
+                     MICA_EINVAL, "thoughts");
+    expect_no_prompt(
+        &prompt,
+        (mc_prompt_request){.messages = "[{\"role\": \"assistant\", \"tool_calls\": "
+                                        "[{\"function\": {\"name\": \"f\", \"arguments\": {}}}],"
+                                        "\"reasoning_content\": \"a\"}]",
+                            .continue_last = true},
+        MICA_EINVAL, "no calls");
+    mc_prompt_close(&prompt);
+    open_prompt("{% for m in messages %}{{ m.content }}{% endfor %}", &prompt);
+    expect_no_prompt(&prompt, (mc_prompt_request){.messages = thought, .continue_last = true},
+                     MICA_EINVAL, "leaves out");
     mc_prompt_close(&prompt);
 
     open_prompt("{{ messages[0].role }}{# developer #}", &prompt);

@@ -20,8 +20,9 @@ static const char conversation[] =
 /* A conversation as a template with these words gets it. */
 static char *shape_of(const char *messages, const char *source, const char *tools) {
     mc_chat_json c;
-    assert_int_equal(mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, false, &c),
-                     MICA_OK);
+    assert_int_equal(
+        mc_chat_json_read(messages, strlen(messages), MC_ARGUMENTS_OBJECT, false, false, &c),
+        MICA_OK);
     assert_int_equal(mc_chat_shape_write(&c, mc_str_of(source), tools), MICA_OK);
     char *text = mc_buffer_take(&c.json);
     mc_chat_json_deinit(&c);
@@ -164,7 +165,7 @@ static void test_variables(void **state) {
 static bool shape_once(void *context) {
     mc_chat_json c;
     bool done = mc_chat_json_read(conversation, strlen(conversation), MC_ARGUMENTS_OBJECT, false,
-                                  &c) == MICA_OK &&
+                                  false, &c) == MICA_OK &&
                 mc_chat_shape_write(&c, mc_str_of(context), "[]") == MICA_OK;
     mc_chat_json_deinit(&c);
     return done;
