@@ -159,7 +159,9 @@ function wireMessages(path: Message[], continues: boolean): object[] {
     const messages: object[] = [];
     let last: Message | undefined;
     for (const message of path) {
-        if (message.role === "assistant" && !message.content && !message.toolCalls?.length)
+        const { role, content, reasoning, toolCalls } = message;
+        const goesOn = continues && message === path[path.length - 1];
+        if (role === "assistant" && !content && !toolCalls?.length && !(goesOn && reasoning))
             continue;
         if (message.role === "user" && last?.role === "user") {
             const files = [...(last.files ?? []), ...(message.files ?? [])];
@@ -168,7 +170,7 @@ function wireMessages(path: Message[], continues: boolean): object[] {
         } else {
             last = message;
         }
-        messages.push(wireMessage(last, continues && message === path[path.length - 1]));
+        messages.push(wireMessage(last, goesOn));
     }
     return messages;
 }
@@ -220,6 +222,7 @@ export interface Delta {
 }
 export interface WireToken {
     token: string;
+    bytes?: number[] | null;
     logprob: number;
     top_logprobs?: { token: string; logprob: number }[];
 }

@@ -392,6 +392,7 @@ export class App {
     }
 
     private sendResults(message: Message, results: string[]): void {
+        if (!this.ready()) return;
         let parent = message;
         message.toolCalls!.forEach((call, i) => {
             parent = addMessage(this.current, parent.id, {
@@ -400,7 +401,7 @@ export class App {
                 toolCallId: call.id,
             });
         });
-        if (this.ready()) this.answer(parent);
+        this.answer(parent);
     }
 
     editLast(): void {

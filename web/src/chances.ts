@@ -14,21 +14,47 @@ function spell(text: string): string {
     return text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/ /g, "␣") || "(nothing)";
 }
 
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+// The text in front of each token, and behind the last one; null within a character, and behind
+// what is none.
+export function textsBefore(tokens: TokenChance[]): (string | null)[] {
+    const texts: (string | null)[] = [""];
+    let text = "";
+    let rest: number[] = []; // bytes of a character that is not whole
+    for (const token of tokens) {
+        if (rest.length <= 4) rest.push(...(token.bytes ?? encoder.encode(token.text)));
+        try {
+            text += decoder.decode(Uint8Array.from(rest));
+            rest = [];
+            texts.push(text);
+        } catch {
+            texts.push(null);
+        }
+    }
+    return texts;
+}
+
 // fork: the reader wants the answer to go on from another token, of this place.
 export class Chances {
     readonly element: HTMLElement;
     private spans: HTMLElement[];
     private card = h("div", { "class": "chance-card", "aria-live": "polite" });
     private at = -1;
+    private before: (string | null)[];
 
     constructor(
-        message: Message,
+        { content, tokens: known = [] }: Message,
         private fork: ((before: string, text: string) => void) | null,
     ) {
-        const tokens = [...(message.tokens ?? [])];
-        const known = tokens.map(({ text }) => text).join("");
-        if (message.content.startsWith(known) && known.length < message.content.length)
-            tokens.push({ text: message.content.slice(known.length), p: null, others: [] });
+        const tokens = [...known];
+        this.before = textsBefore(tokens);
+        const whole = this.before[tokens.length]!; // null, of an answer that was stopped, say
+        const same = whole === null || content.startsWith(whole);
+        if (whole !== null && same && whole.length < content.length)
+            tokens.push({ text: content.slice(whole.length), p: null, others: [] });
+        if (!same && !whole.startsWith(content)) this.fork = null; // the answer is another one
         this.spans = tokens.map((token) => tokenSpan(token));
         const text = h(
             "div",
@@ -72,10 +98,7 @@ export class Chances {
         this.spans[i]!.setAttribute("aria-selected", "true");
         this.spans[i]!.setAttribute("tabindex", "0");
         const { text, p, others } = tokens[i]!;
-        const before = tokens
-            .slice(0, i)
-            .map((token) => token.text)
-            .join("");
+        const before = this.before[i]!;
         const list =
             others.some(([other]) => other === text) || p === null
                 ? others
@@ -86,7 +109,7 @@ export class Chances {
         );
     }
 
-    private row(text: string, p: number, chosen: boolean, before: string): HTMLElement {
+    private row(text: string, p: number, chosen: boolean, before: string | null): HTMLElement {
         const { fork } = this;
         const meter = h("meter", { "value": p, "min": 0, "max": 1, "aria-hidden": "true" });
         return h(
@@ -95,7 +118,7 @@ export class Chances {
             h("code", null, spell(text)),
             meter,
             h("span", { class: "figures" }, percent(p)),
-            !chosen && fork && text
+            !chosen && fork && before !== null && text && !text.includes("\ufffd")
                 ? h(
                       "button",
                       {

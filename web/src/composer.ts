@@ -1,7 +1,7 @@
 // Where messages are written.
 
 import { readFiles } from "./attach";
-import { h, icon, iconButton, isSending, notice } from "./dom";
+import { dismiss, h, icon, iconButton, isSending, notice } from "./dom";
 import type { TextFile } from "./types";
 
 export class Composer {
@@ -40,6 +40,7 @@ export class Composer {
 
     setRunning(running: boolean): void {
         this.running = running;
+        if (!running) dismiss("running");
         const label = running ? "Stop" : "Send";
         this.send.replaceChildren(icon(running ? "stop" : "send"));
         this.send.setAttribute("aria-label", label);
@@ -55,7 +56,9 @@ export class Composer {
     private key(event: KeyboardEvent): void {
         if (!isSending(event)) return;
         event.preventDefault();
-        if (!this.running) this.submit();
+        if (!this.running) return this.submit();
+        if (this.area.value.trim())
+            notice("running", "An answer is under way: stop it (Escape), or wait for its end.");
     }
 
     private submit(): void {

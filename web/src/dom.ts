@@ -100,7 +100,7 @@ export async function copyText(text: string, button: HTMLElement): Promise<void>
     try {
         await navigator.clipboard.writeText(text);
     } catch {
-        if (!copyBySelection(text)) return announce("Copying is not allowed here.");
+        if (!copyBySelection(text)) return notice("copy", "Copying is not allowed here.");
     }
     announce("Copied.");
     button.dataset["copied"] = "";

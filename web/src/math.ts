@@ -1,6 +1,7 @@
 // Formulas in answers: where they are in Markdown, and TeX as MathML (KaTeX), which the browser sets
 // in the fonts that it has. `$$`, `\[` and `\(` hold formulas, and `$` where it cannot be a price or
-// a variable of a shell. What is no TeX, or too long, is shown as it was written.
+// a variable of a shell; LaTeX's environments of formulas are some without marks, too. What is no
+// TeX, or too long, is shown as it was written.
 
 import katex from "katex";
 import type { MarkedExtension, TokenizerAndRendererExtension, Tokens } from "marked";
@@ -52,16 +53,23 @@ interface Found {
 }
 
 const closings: Record<string, string> = { "$$": "$$", "\\[": "\\]", "\\(": "\\)" };
+const environment = /^\\begin\{((?:equation|align|alignat|gather|CD)\*?)\}/;
+
+// What ends the formula that begins here; undefined: none does.
+function closingOf(src: string): string | undefined {
+    const name = environment.exec(src)?.[1];
+    return name ? `\\end{${name}}` : closings[src.slice(0, 2)];
+}
 
 // A formula at the beginning of the text, in its marks.
 function marked(src: string): Found | undefined {
-    const mark = src.slice(0, 2);
-    const closing = closings[mark];
+    const closing = closingOf(src);
     if (!closing) return undefined;
     const end = src.indexOf(closing, 2);
-    const text = src.slice(2, end).trim();
-    if (end < 0 || !text) return undefined;
-    return { raw: src.slice(0, end + 2), text, display: mark !== "\\(" };
+    if (end < 0) return undefined;
+    const raw = src.slice(0, end + closing.length);
+    const text = closing.length > 2 ? raw : raw.slice(2, -2).trim();
+    return text ? { raw, text, display: closing !== "\\)" } : undefined;
 }
 
 const dollars = /^\$((?:\\[^\n]|[^\\$\n]){1,500}?)\$(?![\p{L}\p{N}$])/u;
@@ -77,7 +85,7 @@ const inline: TokenizerAndRendererExtension = {
     name: "formula",
     level: "inline",
     start: (src) => {
-        const at = src.search(/\$|\\[([]/);
+        const at = src.search(/\$|\\[([]|\\begin\{/);
         return at < 0 ? undefined : at;
     },
     tokenizer(src, tokens) {
@@ -92,16 +100,16 @@ const block: TokenizerAndRendererExtension = {
     name: "formulaBlock",
     level: "block",
     start: (src) => {
-        const at = src.search(/\n {0,3}(?:\$\$|\\\[)/);
+        const at = src.search(/\n {0,3}(?:\$\$|\\\[|\\begin\{)/);
         return at < 0 ? undefined : at + 1;
     },
     tokenizer(src) {
-        const indent = /^ {0,3}(?=\$\$|\\\[)/.exec(src)?.[0].length;
+        const indent = /^ {0,3}(?=\$\$|\\\[|\\begin\{)/.exec(src)?.[0].length;
         if (indent === undefined) return undefined;
         const found = marked(src.slice(indent));
         if (!found) {
-            const closing = closings[src.slice(indent, indent + 2)]!;
-            if (!open || src.includes(closing, indent + 2)) return undefined;
+            const closing = closingOf(src.slice(indent));
+            if (!closing || !open || src.includes(closing, indent + 2)) return undefined;
             return { type: "formulaBlock", raw: src, text: src, pending: true };
         }
         const rest = /^[ \t]*[.,;]?[ \t]*(?:\n+|$)/.exec(src.slice(indent + found.raw.length));

@@ -137,8 +137,8 @@ export class MessageView {
 
     // What an answer may be followed by is more of it, if it is the last message.
     private canGoOn(): boolean {
-        const { role, content, toolCalls } = this.message;
-        return this.last && role === "assistant" && content !== "" && !toolCalls?.length;
+        const { role, content, reasoning, toolCalls } = this.message;
+        return this.last && role === "assistant" && !!(content || reasoning) && !toolCalls?.length;
     }
 
     private showChances(shown: boolean): void {
@@ -148,9 +148,7 @@ export class MessageView {
         this.body.hidden = shown;
         if (!shown) return;
         const fork = (before: string, text: string) => act.fork(message, before + text);
-        const known = message.tokens!.map(({ text }) => text).join("");
-        const whole = known.startsWith(message.content) || message.content.startsWith(known);
-        this.chances = new Chances(message, whole && !message.toolCalls?.length ? fork : null);
+        this.chances = new Chances(message, message.toolCalls?.length ? null : fork);
         this.body.after(this.chances.element);
     }
 

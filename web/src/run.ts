@@ -15,7 +15,7 @@ export interface Run {
     lastAt: number;
     pieces: number; // deltas, about one a token
     waitsFor: string; // what is shown before the first token
-    before: { tokens: number; prompt: number; seconds: number } | null; // of an answer that goes on
+    before: { tokens: number; prompt: number; seconds: number; thought: number } | null; // of an answer that goes on
 }
 
 export interface RunEvents {
@@ -51,7 +51,7 @@ export async function startRun(
     events: RunEvents,
     { continues = false, waitsFor = "Reading the prompt…" } = {},
 ): Promise<void> {
-    const { usage, seconds = 0 } = message;
+    const { usage, seconds = 0, reasoningSeconds: thought = 0 } = message;
     const run: Run = {
         conversation,
         message,
@@ -66,6 +66,7 @@ export async function startRun(
                   tokens: usage?.completion_tokens ?? 0,
                   prompt: usage?.prompt_tokens ?? 0,
                   seconds,
+                  thought,
               }
             : null,
     };
@@ -127,7 +128,7 @@ function addChunk(run: Run, chunk: Chunk): void {
     }
     if (reasoning) {
         message.reasoning = (message.reasoning ?? "") + reasoning;
-        message.reasoningSeconds = (now - run.firstAt) / 1000;
+        message.reasoningSeconds = (now - run.firstAt) / 1000 + (run.before?.thought ?? 0);
     }
     if (content) message.content += content;
     for (const call of calls ?? []) addCall(message, call);
@@ -154,7 +155,8 @@ function addCall(message: Message, delta: NonNullable<Delta["tool_calls"]>[numbe
 const chance = (logprob: number) => Number(Math.exp(logprob).toPrecision(4));
 
 // Text that came without probabilities is one token with none.
-function addToken(message: Message, { token, logprob, top_logprobs: top }: WireToken): void {
+function addToken(message: Message, wire: WireToken): void {
+    const { token, bytes, logprob, top_logprobs: top } = wire;
     const tokens: TokenChance[] = (message.tokens ??= message.content
         ? [{ text: message.content, p: null, others: [] }]
         : []);
@@ -163,5 +165,6 @@ function addToken(message: Message, { token, logprob, top_logprobs: top }: WireT
         other.token,
         chance(other.logprob),
     ]);
-    tokens.push({ text: token, p: chance(logprob), others });
+    const part = bytes && token.includes("\ufffd") ? { bytes } : {};
+    tokens.push({ text: token, ...part, p: chance(logprob), others });
 }

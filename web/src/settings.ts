@@ -2,6 +2,7 @@
 
 import { apiKey, setApiKey } from "./api";
 import { announce, h, iconButton } from "./dom";
+import { numberProblem, numbers, rangeOf, type NumberField } from "./numbers";
 import {
     deletePreset,
     listPresets,
@@ -10,74 +11,7 @@ import {
     sameSettings,
     savePreset,
 } from "./presets";
-import { maxStops } from "./transfer";
 import type { Settings } from "./types";
-
-interface NumberField {
-    name: string;
-    label: string;
-    hint: string;
-    min: number;
-    max: number;
-    whole?: boolean;
-    range?: string; // as it is told; "min to max" otherwise
-}
-
-// With the limits of the server.
-const numbers: NumberField[] = [
-    { name: "temperature", label: "Temperature", hint: "0 is greedy", min: 0, max: 100 },
-    { name: "top_p", label: "Top p", hint: "likeliest tokens up to this sum", min: 0, max: 1 },
-    {
-        name: "top_k",
-        label: "Top k",
-        hint: "this many of the likeliest",
-        min: 0,
-        max: 1e9,
-        whole: true,
-        range: "0: all",
-    },
-    { name: "min_p", label: "Min p", hint: "relative to the likeliest", min: 0, max: 1 },
-    {
-        name: "max_tokens",
-        label: "Tokens at most",
-        hint: "of an answer",
-        min: 1,
-        max: 2147483647,
-        whole: true,
-        range: "1 or more",
-    },
-    {
-        name: "seed",
-        label: "Seed",
-        hint: "same seed, same answer",
-        min: -9007199254740991,
-        max: 9007199254740991,
-        whole: true,
-        range: "whole",
-    },
-    { name: "frequency_penalty", label: "Frequency penalty", hint: "by count", min: -2, max: 2 },
-    { name: "presence_penalty", label: "Presence penalty", hint: "once", min: -2, max: 2 },
-    {
-        name: "repetition_penalty",
-        label: "Repetition penalty",
-        hint: "1 is none",
-        min: 0.01,
-        max: 100,
-    },
-];
-
-const told = (n: number) => n.toLocaleString("en-US").replace("-", "−");
-const rangeOf = ({ min, max, range }: NumberField) => range ?? `${told(min)} to ${told(max)}`;
-
-// What is wrong with a number's field; "" if nothing is.
-export function numberProblem(field: NumberField, text: string, value: number): string {
-    const { min, max, whole } = field;
-    if (!text) return "";
-    if (Number.isNaN(value)) return "This is no number.";
-    if (value < min) return `At least ${told(min)}.`;
-    if (value > max) return `At most ${told(max)}.`;
-    return whole && !Number.isInteger(value) ? "A whole number." : "";
-}
 
 const efforts = [
     ["", "Default"],
@@ -92,6 +26,8 @@ const switches = [
     ["on", "On"],
     ["off", "Off"],
 ];
+
+const maxStops = 4; // of the server
 
 let nextId = 0;
 
@@ -343,20 +279,23 @@ export class SettingsPanel {
             "data-name": name,
             "value": String(this.settings!.sampling[name] ?? ""),
             "oninput": () => {
-                const text = input.value
-                    .trim()
-                    .replace("−", "-")
-                    .replace(/^(-?\d*),(\d+)$/, "$1.$2");
-                const value = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)
-                    ? Number(text)
-                    : NaN;
-                const problem = numberProblem(wanted, text, value);
-                if (text && !problem) this.settings!.sampling[name] = value;
-                else delete this.settings!.sampling[name];
-                this.mark(input, error, label, problem);
+                const value = check();
+                if (value === undefined) delete this.settings!.sampling[name];
+                else this.settings!.sampling[name] = value;
                 this.changed();
             },
         });
+        // What is out of the range is kept, too, and told: also that of another day, or of a file.
+        const check = (): number | undefined => {
+            const text = input.value
+                .trim()
+                .replace("−", "-")
+                .replace(/^(-?\d*),(\d+)$/, "$1.$2");
+            const value = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : NaN;
+            this.mark(input, error, label, numberProblem(wanted, text, value));
+            return Number.isFinite(value) ? value : undefined;
+        };
+        check();
         return field(label, hint, input, error, rangeOf(wanted));
     }
 
@@ -366,13 +305,17 @@ export class SettingsPanel {
             rows: 2,
             value: this.settings!.stop.join("\n"),
             oninput: () => {
-                const texts = area.value.split("\n").filter(Boolean);
-                this.settings!.stop = texts.slice(0, maxStops);
-                const problem = texts.length > maxStops ? `${texts.length} are too many.` : "";
-                this.mark(area, error, "Stop texts", problem);
+                this.settings!.stop = area.value.split("\n").filter(Boolean);
+                check();
                 this.changed();
             },
         });
+        const check = () => {
+            const { length } = this.settings!.stop;
+            const problem = length > maxStops ? `${length} are too many.` : "";
+            this.mark(area, error, "Stop texts", problem);
+        };
+        check();
         return field("Stop texts", "One a line; each ends an answer.", area, error, "4 at most");
     }
 

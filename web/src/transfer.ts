@@ -1,6 +1,7 @@
 // Conversations as files: JSON, which can be read again, and Markdown for people.
 
 import { h } from "./dom";
+import { numbers } from "./numbers";
 import { emptySettings, maxMessages, newId, shownPath } from "./tree";
 import type {
     Conversation,
@@ -51,7 +52,7 @@ export function fileName(conversation: Conversation, extension: string): string 
     return `${words.slice(0, 50) || "conversation"}.${extension}`;
 }
 
-export const maxStops = 4;
+const maxKeptStops = 100;
 
 type Bag = Record<string, unknown>;
 const bag = (value: unknown): Bag =>
@@ -153,7 +154,14 @@ function readToken(entry: Bag): TokenChance {
     const others: TokenChance["others"] = [];
     for (const other of list(entry["others"]).map(list))
         others.push([text(other[0]), number(other[1]) ?? 0]);
-    return { text: text(entry["text"]), p: number(entry["p"]) ?? null, others };
+    const bytes = list(entry["bytes"]).slice(0, 1000) as number[];
+    const part = bytes.length && bytes.every((b) => Number.isInteger(b) && b >= 0 && b < 256);
+    return {
+        text: text(entry["text"]),
+        ...(part && { bytes }),
+        p: number(entry["p"]) ?? null,
+        others,
+    };
 }
 
 export function readSettings(value: unknown): Settings {
@@ -164,9 +172,11 @@ export function readSettings(value: unknown): Settings {
     settings.chances = given["chances"] === true;
     settings.schemaOn = given["schemaOn"] === true;
     settings.toolsOn = given["toolsOn"] === true;
-    settings.stop = list(given["stop"]).map(text).filter(Boolean).slice(0, maxStops);
-    for (const [name, entry] of Object.entries(bag(given["sampling"])))
-        if (/^[a-z_]{1,40}$/.test(name) && typeof entry === "number")
-            settings.sampling[name] = entry;
+    settings.stop = list(given["stop"]).map(text).filter(Boolean).slice(0, maxKeptStops);
+    const sampling = bag(given["sampling"]);
+    for (const { name } of numbers) {
+        const entry = number(sampling[name]);
+        if (entry !== undefined) settings.sampling[name] = entry;
+    }
     return settings;
 }

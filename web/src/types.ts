@@ -19,6 +19,7 @@ export interface Usage {
 // A token of an answer: its text, its probability (null: not known) and the likeliest in its place.
 export interface TokenChance {
     text: string;
+    bytes?: number[]; // of a token that is no text of its own, but a part of a character
     p: number | null;
     others: [text: string, p: number][];
 }

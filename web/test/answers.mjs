@@ -75,6 +75,18 @@ It costs $5, or $6 in $HOME/$USER; BACKTICK$x$BACKTICK is code, and so is
 |---|---|
 | $\alpha$ | \(\boxed{z}\) |`.replaceAll("BACKTICK", "`");
 
+const environments = String.raw`Text \begin{equation} a_1 *b* a_2 \end{equation} and
+
+\begin{align*}
+x &= 1 \\
+
+y &= 2
+\end{align*}
+
+   \begin{gather}z\end{gather}.
+
+This is \begin{itemize} no formula \end{itemize}, nor is \begin{equation} x.`;
+
 const display = String.raw`Look:
 
 $$
@@ -111,6 +123,9 @@ const call = (index, id, name, pieces) => [
     ...pieces.map((part) => ({ tool_calls: [{ index, function: { arguments: part } }] })),
 ];
 
+// A token that is a part of a character: the text comes with the last one.
+const part = (bytes) => ({ bytes });
+
 export const answers = {
     "plain": () => ({ pieces: words("Mica splits into thin sheets. That is all.") }),
     "code": () => ({ pieces: tokens(code) }),
@@ -142,6 +157,7 @@ export const answers = {
     "endless prompt": () => ({ firstMs: 2 ** 31 - 1, pieces: ["late"] }),
     "going on": () => ({ pieces: words(" ginning, and **this is the end**.") }),
     "formulas": () => ({ pieces: tokens(formulas) }),
+    "environments": () => ({ pieces: tokens(environments) }),
     "long display": () => ({ ms: 15, pauseAt: 12, pieces: tokens(display) }),
     "bad formulas": () => ({ pieces: [badFormulas] }),
     "json": () => ({ pieces: tokens('{"name": "mica"}') }),
@@ -183,5 +199,10 @@ export const answers = {
         message: "the prompt has 40,000 tokens, the context 32,768",
     }),
     "busy": () => ({ status: 429, message: "the queue is full", headers: { "Retry-After": "7" } }),
+    "only thoughts": () => ({
+        finish: "length",
+        pieces: words("First I count").map((part) => ({ reasoning_content: part })),
+    }),
+    "emoji": () => ({ pieces: ["It is ", part([0xf0, 0x9f]), part([0x91, 0x8d]), "."] }),
     "cut": () => ({ finish: "length", pieces: words("Once upon a") }),
 };

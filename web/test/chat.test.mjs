@@ -258,6 +258,70 @@ test("an answer that was cut goes on where it ended", async () => {
     assert.doesNotMatch((await texts(page, ".meta")).at(-1), /stopped/);
 });
 
+test("an answer that was cut in its thoughts goes on with them", async () => {
+    const { page, mock } = own;
+    await ask(page, "only thoughts");
+    assert.match(await page.locator(".assistant .meta").innerText(), /limit of tokens/);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.locator(".assistant strong", { hasText: "this is the end" }).waitFor();
+    await finished(page);
+    const { messages, ...body } = mock.requests[1];
+    assert.deepEqual(messages[1], {
+        role: "assistant",
+        content: "",
+        reasoning_content: "First I count",
+    });
+    assert.equal(body.continue_final_message, true);
+    await ask(page, "plain");
+    assert.equal("reasoning_content" in mock.requests[2].messages[1], false);
+});
+
+test("what cannot be sent now is told, and stays", async () => {
+    const { page, mock } = own;
+    await send(page, "slow");
+    await page.locator(".running").waitFor();
+    await send(page, "plain");
+    await page.locator(".notice", { hasText: "An answer is under way" }).waitFor();
+    assert.equal(await page.locator("#input").inputValue(), "plain");
+    await page.keyboard.press("Escape");
+    await finished(page);
+    assert.equal(await page.locator(".notice").count(), 0);
+    await ask(page, "tool");
+    await page.getByRole("button", { name: "Settings", exact: true }).click();
+    await page.getByLabel("Temperature").fill("900");
+    await page.getByLabel("Result of get_weather").fill("rain");
+    await page.getByRole("button", { name: "Send the results" }).click();
+    await page.locator(".notice", { hasText: "At most 100." }).waitFor();
+    assert.equal(await page.getByLabel("Result of get_weather").inputValue(), "rain");
+    await page.getByLabel("Temperature").fill("");
+    await page.getByRole("button", { name: "Send the results" }).click();
+    await page.locator(".assistant", { hasText: "It is raining there." }).waitFor();
+    const results = mock.requests.at(-1).messages.filter(({ role }) => role === "tool");
+    assert.deepEqual(
+        results.map(({ content }) => content),
+        ["rain", ""],
+    );
+});
+
+test("tokens that are parts of a character", async () => {
+    const { page, mock } = own;
+    await page.getByRole("button", { name: "Settings", exact: true }).click();
+    await page.getByLabel("Token probabilities").check();
+    await ask(page, "emoji");
+    await page.getByRole("button", { name: "Token probabilities" }).click();
+    const forks = page.getByRole("button", { name: "Go on with ␣other instead" });
+    const offered = [];
+    for (let i = 0; i < 4; i++) {
+        await page.locator(".token").nth(i).click();
+        offered.push(await forks.count());
+    }
+    assert.deepEqual(offered, [1, 1, 0, 1]);
+    await forks.click();
+    await page.getByText("2 / 2").waitFor();
+    await finished(page);
+    assert.equal(mock.requests[1].messages[1].content, "It is 👍 other");
+});
+
 test("tokens: how likely they were, and another one instead", async () => {
     const { page, mock } = own;
     await page.getByRole("button", { name: "Settings", exact: true }).click();
@@ -307,6 +371,16 @@ test("formulas are set, prices and code are not", async () => {
         await answer.locator("annotation").first().textContent(),
         String.raw`x_{1,2} = \frac{-b \pm \sqrt{b^2-4ac}}{2a}`,
     );
+});
+
+test("environments of LaTeX are formulas, if they are any of these", async () => {
+    const { page } = own;
+    await ask(page, "environments");
+    const answer = page.locator(".assistant .body");
+    assert.equal(await answer.locator('math[display="block"]').count(), 3);
+    assert.equal(await answer.locator("em").count(), 0);
+    assert.match(await answer.innerText(), /This is .begin\{itemize\} no formula/);
+    assert.match(await answer.innerText(), /nor is .begin\{equation\} x\.$/);
 });
 
 test("a formula that streams is shown as it is written until it is whole", async () => {

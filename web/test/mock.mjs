@@ -192,6 +192,7 @@ export class Mock {
 
     async stream(response, body, answer) {
         let tokens = 0;
+        const decoder = new TextDecoder();
         const send = (choices, extra = {}) =>
             response.write(
                 `data: ${JSON.stringify({
@@ -203,10 +204,11 @@ export class Mock {
                     ...extra,
                 })}\n\n`,
             );
-        const chances = (piece) => ({
+        const chances = (piece, bytes = [...Buffer.from(piece)]) => ({
             content: [
                 {
                     token: piece,
+                    bytes,
                     logprob: Math.log(0.7),
                     top_logprobs: [
                         { token: piece, logprob: Math.log(0.7) },
@@ -215,12 +217,12 @@ export class Mock {
                 },
             ],
         });
-        const delta = (value, piece) =>
+        const delta = (value, ...token) =>
             send([
                 {
                     index: 0,
                     delta: value,
-                    logprobs: piece && body.logprobs ? chances(piece) : null,
+                    logprobs: token.length && body.logprobs ? chances(...token) : null,
                     finish_reason: null,
                 },
             ]);
@@ -231,6 +233,12 @@ export class Mock {
             if (response.destroyed) return;
             if (tokens === answer.pauseAt) await this.mayGoOn;
             if (typeof piece === "string") delta({ content: piece }, piece);
+            else if (piece.bytes)
+                delta(
+                    { content: decoder.decode(Uint8Array.from(piece.bytes), { stream: true }) },
+                    "\ufffd",
+                    piece.bytes,
+                );
             else delta(piece);
             tokens++;
             if (answer.ms) await wait(answer.ms);

@@ -122,8 +122,7 @@ test("letters of the alphabets of formulas", async () => {
 });
 
 test("the limits of numbers are told", async () => {
-    globalThis.document ??= { addEventListener() {} };
-    const { numberProblem } = await load("settings");
+    const { numberProblem } = await load("numbers");
     const limits = { name: "x", label: "X", hint: "", min: -2, max: 1000, whole: true };
     const problem = (text) => numberProblem(limits, text, Number(text));
     assert.deepEqual(["", "0", "-2", "1000", "-2.5", "1001", "1.5", "x"].map(problem), [
@@ -237,7 +236,7 @@ test("files that are imported: only what is known, nothing else", async () => {
         f: message("f", null, "user", { content: { toString: "x" }, created: "now" }),
     };
     const settings = {
-        sampling: { temperature: 0.5, BAD: 1, top_p: "x" },
+        sampling: { temperature: 0.5, nonsense: 1, top_p: "x" },
         stop: ["a", 5],
         schemaOn: 1,
     };

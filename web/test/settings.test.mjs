@@ -82,6 +82,35 @@ test("ranges stand beside the fields, and what is out of them is told, not chang
     assert.equal(mock.requests[0].temperature, 0.5);
 });
 
+test("a file's numbers out of their range are told, and not sent", async () => {
+    const { page, mock } = own;
+    const settings = { sampling: { temperature: 900 }, stop: ["a", "b", "c", "d", "e"] };
+    const messages = { a: { id: "a", parent: null, role: "user", content: "q", created: 1 } };
+    const file = {
+        format: "mica-conversations",
+        version: 1,
+        conversations: [{ messages, settings }],
+    };
+    await page.locator("[data-name=import]").setInputFiles({
+        name: "x.json",
+        mimeType: "",
+        buffer: Buffer.from(JSON.stringify(file)),
+    });
+    await page.locator(".message.user").waitFor();
+    await openSettings(page);
+    const errors = page.locator("#settings .error:visible");
+    assert.deepEqual(await errors.allTextContents(), ["At most 100.", "5 are too many."]);
+    await send(page, "plain");
+    await page.locator(".notice", { hasText: "At most 100." }).waitFor();
+    assert.equal(mock.requests.length, 0);
+    await page.locator("#new").click();
+    await page.locator("#conversations .open").first().click();
+    await page.getByLabel("Temperature").fill("90");
+    await page.getByLabel("Stop texts").fill("a\nb");
+    await ask(page, "plain");
+    assert.equal(mock.requests[0].temperature, 90);
+});
+
 test("presets: saved, used, replaced, deleted, and beside conversations in files", async () => {
     const { page, mock } = own;
     await openSettings(page);
