@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes an archive of a build that is unpacked anywhere: the command with its pages, the library
-with its headers, licences. And, the same for all, one of the model that comes with mica.
+with its headers and the module for Go, licences. And, the same for all, one of the model that comes
+with mica.
 
     tools/make_archive.py BUILD OUT PLATFORM [--pages FOLDER] [--licences FOLDER]
 
@@ -31,6 +32,10 @@ def contents(arguments):
     yield 'lib/' + library, (build / library).read_bytes(), True
     for path in (ROOT / 'include/mica').iterdir():
         yield 'include/mica/' + path.name, path.read_bytes(), False
+    for path in (ROOT / 'bindings/go').rglob('*'):
+        if path.is_file() and not path.name.endswith('_test.go'):
+            yield 'share/mica/go/%s' % path.relative_to(ROOT / 'bindings/go'), \
+                path.read_bytes(), False
     # The static library, for which Libs.private is, is not here.
     packed = re.sub(r'Libs.private:.*\n', '', (build / 'mica.pc').read_text(encoding='utf-8'))
     yield 'lib/pkgconfig/mica.pc', packed.encode(), False

@@ -3,9 +3,11 @@
 # race detector where that can be had, and one of them for long without it. Asks the program of
 # examples/go, which is built outside of mica's folder with the module that was installed.
 #
-#   go.sh BUILD-FOLDER ROOT COMMAND...    COMMAND... PROGRAM asks; 77 without Go 1.23 or later
+#   go.sh BUILD ROOT COMMAND...    COMMAND... PROGRAM asks; 77 without Go 1.23 or later
 #
-# $EMULATOR runs programs of another machine, for which Go then builds.
+# BUILD: a build's folder, or an archive of tools/portable, whose Linux $CC compiles for: the race
+# detector, which takes this machine's own, is left out then. $EMULATOR runs programs of 64-bit ARM,
+# for which Go then builds.
 set -eu
 build=$1 root=$2
 shift 2
@@ -17,15 +19,24 @@ if [ "${minor:-0}" -lt 23 ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-stage=$build/go/stage # one place: what Go has compiled stays good
-rm -rf "$stage"
-DESTDIR=$stage cmake --install "$build" --prefix /opt/mica > /dev/null
+if [ -d "$build" ]; then
+  place=$build/go race=-race
+  stage=$place/stage # one place: what Go has compiled stays good
+  rm -rf "$stage"
+  DESTDIR=$stage cmake --install "$build" --prefix /opt/mica > /dev/null
+else
+  place=$root/build/go race=
+  stage=$place/$(basename "$build" .tar.gz)
+  rm -rf "$stage"
+  mkdir -p "$stage"
+  tar -xzf "$build" -C "$stage"
+fi
 PKG_CONFIG_PATH=$(dirname "$(find "$stage" -name mica.pc)")
 module=$(PKG_CONFIG_PATH=$PKG_CONFIG_PATH pkg-config --variable=go mica)
 # Go's cache does not see that headers have changed, but flags.
 headers=$(find "$stage" -name '*.h' -exec cat {} + | cksum | tr ' ' _)
-export PKG_CONFIG_PATH GOCACHE="$build/go/cache" GOTOOLCHAIN=local GOPROXY=off GOFLAGS='' \
-  CGO_LDFLAGS='' CGO_CFLAGS="-Wall -Werror -DMICA_HEADERS_$headers" CGO_ENABLED=1 \
+export PKG_CONFIG_PATH GOCACHE="$place/cache" GOTOOLCHAIN=local GOPROXY=off GOFLAGS='' \
+  CGO_LDFLAGS='' CGO_CFLAGS="-O2 -Wall -Werror -DMICA_HEADERS_$headers" CGO_ENABLED=1 \
   MICA_TEST_ROOT="$root"
 [ ! "${EMULATOR-}" ] || export GOARCH=arm64
 run=${EMULATOR:-env}
@@ -36,11 +47,10 @@ unformatted=$(gofmt -l . "$root/examples/go")
 [ ! "$unformatted" ] || { echo "gofmt -w $unformatted"; exit 1; }
 go vet ./...
 if command -v staticcheck > /dev/null; then staticcheck ./...; fi
-race=-race
 [ "$(go env GOARCH)" = amd64 ] || race=
-go test $race -count=1 -exec "$run" ./...
+go test $race -count=1 -timeout=20m -exec "$run" ./...
 # The process's memory, without what the race detector keeps of each thread.
-[ "${EMULATOR-}" ] || MICA_TEST_ROUNDS=10000 go test -count=1 -timeout=20m -run TestStress .
+[ ! -d "$build" ] || MICA_TEST_ROUNDS=10000 go test -count=1 -timeout=20m -run TestStress .
 
 cp -R "$root/examples/go" "$work/chat"
 cd "$work/chat"

@@ -11,7 +11,8 @@ files=$(tar -tvzf "$archive")
 for name in bin/mica include/mica/mica.h share/man/man1/mica.1 share/man/man1/mica-run.1 \
   share/bash-completion/completions/mica share/zsh/site-functions/_mica \
   share/fish/vendor_completions.d/mica.fish share/doc/mica/licences/LICENSE \
-  share/doc/mica/licences/page.txt share/doc/mica/licences/simdjson.txt lib/pkgconfig/mica.pc; do
+  share/doc/mica/licences/page.txt share/doc/mica/licences/simdjson.txt lib/pkgconfig/mica.pc \
+  share/mica/go/go.mod share/mica/go/mica.go share/mica/go/inference/inference.go; do
   case $files in *"/$name"*) ;; *) echo "$archive has no $name"; exit 1 ;; esac
 done
 if tar -xzOf "$archive" | grep -qF "$(cd "$(dirname "$0")/../.." && pwd)"; then
