@@ -78,7 +78,7 @@ def check(path):
         want = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()
         if name != record and rows.get(name) != 'sha256=%s,%d' % (want, len(data)):
             yield '%s is not what RECORD says' % name
-    programs = [name for name in files if 'libmica' in name or name.endswith('scripts/mica')]
+    programs = [name for name in files if 'libmica.' in name or name.endswith('scripts/mica')]
     if len(programs) != 2:
         yield 'it has the programs %s' % programs
     for name in programs:

@@ -95,6 +95,8 @@ def contents(arguments):
         if path.suffix == '.py' or path.name == 'py.typed':
             yield 'mica/' + path.name, path.read_bytes(), False
     yield 'mica/' + library, (pathlib.Path(arguments.build) / library).read_bytes(), False
+    for path in pathlib.Path(arguments.build).glob('libmica_mpi-*'):  # which it looks for beside it
+        yield 'mica/' + path.name, path.read_bytes(), False
     for file, content, program in (*installed(arguments), *model()):
         place = 'scripts/' + file[len('bin/'):] if program else 'data/' + file
         yield data + place, content, program
