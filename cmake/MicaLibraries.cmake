@@ -21,8 +21,9 @@ if(APPLE)
     target_link_options(mica_shared PRIVATE "-Wl,-exported_symbol,_mica_*")
   endif()
 else()
+  # Not -Wl, which divides the path of a folder with a comma in its name.
   target_link_options(mica_shared PRIVATE
-    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map)
+    "SHELL:-Xlinker \"--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map\"")
   if(NOT MICA_SANITIZE) # the sanitizers' own names come with the program
     target_link_options(mica_shared PRIVATE -Wl,-z,defs)
   endif()

@@ -16,7 +16,7 @@ tar -xzf "$archive" -C "$work"
 mica=$(echo "$work"/mica-*/bin/mica)
 if [ "${machine%-*}" != "$(uname -m)" ]; then
   command -v qemu-aarch64 > /dev/null || { echo "there is no QEMU"; exit 77; }
-  for root in build/root/bare-$machine*; do EMULATOR="qemu-aarch64 -L $PWD/$root"; done
+  for root in "build/root/bare-$machine"*; do EMULATOR="qemu-aarch64 -L $PWD/$root"; done
   export EMULATOR MICA_TEST_ROUNDS=32
   printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$EMULATOR" "$mica" > "$work/mica"
   chmod +x "$work/mica"
