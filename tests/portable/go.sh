@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Go module of an archive (tools/make_archive.py), and a program outside of mica's folder that is
-# built with it, by ziglang's compiler: what tests/examples/go.sh asks of an installed one. 64-bit
-# ARM's is run by QEMU, and opens fewer models.
+# The Go module of an archive (tools/make_archive.py), and a program outside of mica's folder that
+# is built with it, by ziglang's compiler: what tests/examples/go.sh asks of an installed one.
+# 64-bit ARM's is run by QEMU, and opens fewer models.
 #
 #   go.sh ARCHIVE MACHINE      MACHINE: x86_64-gnu, aarch64-gnu; tests/portable/bare.sh has run
 #
