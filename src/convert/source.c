@@ -47,7 +47,8 @@ mica_status mc_source_know(mc_source *source) {
     return status;
 }
 
-const mc_part *mc_source_find(const mc_source *source, const char *name) {
+/* A part by its name behind the prefix of the decoder; NULL: there is none. */
+static const mc_part *find_part(const mc_source *source, const char *name) {
     for (size_t i = 0; i < source->count; i++)
         if (mc_str_is(mc_decoder_name(mc_str_of(source->parts[i].name)), name))
             return &source->parts[i];
@@ -73,7 +74,7 @@ mc_end mc_source_end(const mc_source *source, const char *name) {
 const mc_part *mc_source_find_end(const mc_source *source, mc_end end) {
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%s.weight", end_name(source, end));
-    return mc_source_find(source, name);
+    return find_part(source, name);
 }
 
 mica_status mc_source_untie(mc_source *source) {
@@ -99,7 +100,7 @@ mica_status mc_source_untie(mc_source *source) {
 static const mc_part *find_module(const mc_source *source, const char *module) {
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%s.weight", module);
-    return mc_source_find(source, name);
+    return find_part(source, name);
 }
 
 /* NULL: the model has none. */

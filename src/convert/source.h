@@ -92,9 +92,6 @@ bool mc_source_is_matrix(const mc_source *source, const mc_part *part);
  * errors  MICA_ENOENT there is no embedding; MICA_ENOMEM */
 mica_status mc_source_untie(mc_source *source);
 
-/* A part by its name behind the prefix of the decoder; NULL: there is none. */
-const mc_part *mc_source_find(const mc_source *source, const char *name);
-
 typedef enum mc_end { MC_END_EMBED, MC_END_HEAD, MC_END_NONE } mc_end;
 
 /* Which end of the decoder a module, or a tensor of it, is by its name. */
