@@ -1,5 +1,6 @@
 /* The command mica: finds the verb, parses its options, runs it. */
 #define _POSIX_C_SOURCE 200809L
+#include "console.h"
 #include "fault.h"
 #include "interrupt.h"
 #include "parse.h"
@@ -57,6 +58,7 @@ static void guard_streams(void) {
 
 int main(int argc, char **argv) {
     guard_streams();
+    argv = cli_console_init(argv);
     cli_ui_init();
     cli_interrupt_init();
     cli_fault_init();

@@ -6,18 +6,14 @@
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 
+#include "dot.h"
 #include "print.h"
 #include "report.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { INDENT = 4, MAX_DEPTH = 40 };
 
@@ -191,30 +187,17 @@ void cli_program_dot(const char *text, FILE *out) {
 
 /* ---- pictures ---- */
 
-/* Starts dot, which reads one file and writes another.  returns  errno, or 0 */
-static int start_dot(const char *path, FILE *from, FILE *picture, pid_t *child) {
-    char kind[8] = "-T", *args[] = {(char *)"dot", kind, NULL};
-    posix_spawn_file_actions_t actions;
-    snprintf(kind, sizeof kind, "-T%.4s", strrchr(path, '.') + 1);
-    if (posix_spawn_file_actions_init(&actions) != 0) return ENOMEM;
-    int error = posix_spawn_file_actions_adddup2(&actions, fileno(from), STDIN_FILENO);
-    if (error == 0)
-        error = posix_spawn_file_actions_adddup2(&actions, fileno(picture), STDOUT_FILENO);
-    if (error == 0) error = posix_spawnp(child, "dot", &actions, NULL, args, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
 /* Has dot draw what is in one file into the other. */
 static int run_dot(const char *path, FILE *from, FILE *picture) {
-    pid_t child;
-    int state = 0, error = start_dot(path, from, picture, &child);
+    char kind[8];
+    bool drawn;
+    snprintf(kind, sizeof kind, "-T%.4s", strrchr(path, '.') + 1);
+    int error = cli_dot_run(kind, from, picture, &drawn);
     if (error != 0)
         return cli_fail("%s: pictures are drawn by Graphviz's dot, which cannot be started: %s; "
                         "--dot prints the graph for it",
                         path, strerror(error));
-    waitpid(child, &state, 0);
-    return state == 0 ? CLI_DONE : cli_fail("%s: Graphviz's dot failed", path);
+    return drawn ? CLI_DONE : cli_fail("%s: Graphviz's dot failed", path);
 }
 
 /* Saves what a file without a name holds, whole or not at all. */

@@ -7,15 +7,14 @@
 #include "report.h"
 #include "serve_keys.h"
 #include "serve_models.h"
+#include "serve_system.h"
 #include "ui.h"
 #include "verb.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 typedef struct serve_values {
@@ -80,6 +79,7 @@ static void tell_waiting(const mica_server *server) {
     (void)written;
 }
 
+/* The first signal drains the server, the second ends it, the third ends the program. */
 static void on_stop(int signo) {
     int saved = errno;
     (void)signo;
@@ -89,26 +89,6 @@ static void on_stop(int signo) {
     if (before == 0) tell_waiting(server);
     mica_server_stop(server);
     errno = saved;
-}
-
-/* The first signal drains the server, the second ends it, the third ends the program. */
-static void watch_signals(mica_server *server) {
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    atomic_store(&stopped, server);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    struct sigaction hangup; /* nohup lets it be ignored */
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
-}
-
-/* Each connection takes a file: as many as the system lets this process open. */
-static void raise_files(void) {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files); /* without, there are fewer connections */
 }
 
 static void log_line(void *user, const char *line) {
@@ -314,13 +294,14 @@ static int run(const void *verb_values, char **args, int count) {
     if (code == CLI_DONE) code = cli_keys_read(values->api_key, values->api_key_file, &keys);
     if (code != CLI_DONE) return code;
     cli_heap_set_up();
-    raise_files();
+    cli_serve_raise_files();
     mica_server *server = NULL;
     mica_server_options options = server_options(values, &keys, host, port);
     mica_status status = mica_server_open(&options, &server);
     cli_keys_free(&keys);
     if (status != MICA_OK) return fail_to_open(status, values);
-    watch_signals(server);
+    atomic_store(&stopped, server);
+    cli_serve_watch_signals(on_stop);
     code = serve(values, args, count, server);
     atomic_store(&stopped, NULL);
     mica_server_close(&server);

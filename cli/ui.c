@@ -1,15 +1,12 @@
-#define _DEFAULT_SOURCE
-#define _DARWIN_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include "ui.h"
 
 #include "clean.h"
+#include "console.h"
 
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,16 +17,12 @@ static struct {
 } ui;
 
 void cli_ui_init(void) {
-    /* $TERM: dumb: no colours, no progress bars */
-    const char *term = getenv("TERM");
     /* $NO_COLOR: set to anything: no colours */
     const char *no_color = getenv("NO_COLOR");
-    setlocale(LC_CTYPE, "");
-    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
     ui.in = isatty(STDIN_FILENO);
     ui.out = isatty(STDOUT_FILENO);
     ui.err = isatty(STDERR_FILENO);
-    ui.dumb = !term || !*term || strcmp(term, "dumb") == 0;
+    ui.dumb = !cli_console_has_escapes();
     ui.coloured = ui.err && !ui.dumb && !(no_color && *no_color);
 }
 
@@ -68,9 +61,8 @@ double cli_seconds(void) {
 }
 
 int cli_columns(FILE *stream) {
-    struct winsize size;
-    bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return known ? size.ws_col : 80;
+    int columns = cli_console_columns(stream);
+    return columns > 0 ? columns : 80;
 }
 
 /* ---- progress ---- */

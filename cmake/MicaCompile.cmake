@@ -24,6 +24,13 @@ target_compile_options(mica_compile INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>
   $<$<BOOL:${MICA_WERROR}>:-Werror>)
 
+if(WIN32) # what POSIX has, in UTF-8: src/base/windows/posix.h
+  target_include_directories(mica_compile BEFORE INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src/base/windows/include>)
+  target_compile_definitions(mica_compile INTERFACE
+    _FILE_OFFSET_BITS=64 _POSIX_C_SOURCE=200809L)
+endif()
+
 if(MICA_SANITIZE)
   target_compile_options(mica_compile INTERFACE
     -fsanitize=${MICA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

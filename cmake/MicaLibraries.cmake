@@ -3,7 +3,8 @@
 # What a user of the static library must link besides.
 set(mica_private_libraries simdjson::simdjson PkgConfig::PCRE2 PkgConfig::UTF8PROC Threads::Threads
   ${mica_unpackers}
-  $<$<NOT:$<PLATFORM_ID:Darwin>>:m> ${CMAKE_DL_LIBS})
+  $<$<NOT:$<PLATFORM_ID:Darwin>>:m> ${CMAKE_DL_LIBS}
+  $<$<PLATFORM_ID:Windows>:ws2_32$<SEMICOLON>bcrypt$<SEMICOLON>advapi32>)
 
 add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects> ${mica_kernel_objects})
 target_link_libraries(mica_static PRIVATE ${mica_private_libraries})
@@ -20,7 +21,7 @@ if(APPLE)
   if(MICA_HAVE_EXPORTED_SYMBOL) # not with the linker of tools/setup-zig
     target_link_options(mica_shared PRIVATE "-Wl,-exported_symbol,_mica_*")
   endif()
-else()
+elseif(NOT WIN32)
   # Not -Wl, which divides the path of a folder with a comma in its name.
   target_link_options(mica_shared PRIVATE
     "SHELL:-Xlinker \"--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map\"")

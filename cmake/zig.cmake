@@ -1,5 +1,5 @@
-# Toolchain: the clang of PyPI's ziglang, as tools/setup-zig sets it up, for any Linux and macOS.
-# MICA_ZIG_MACHINE: one of that script's.
+# Toolchain: the clang of PyPI's ziglang, as tools/setup-zig sets it up, for any Linux, macOS and
+# Windows. MICA_ZIG_MACHINE: one of that script's.
 if(NOT MICA_ZIG)
   get_filename_component(MICA_ZIG ${CMAKE_CURRENT_LIST_DIR}/../build/zig ABSOLUTE)
 endif()
@@ -42,6 +42,10 @@ if(MICA_ZIG_MACHINE MATCHES "macos")
     get_filename_component(mlx ${mlx} ABSOLUTE)
     set(MICA_MLX_INCLUDE ${mlx} CACHE PATH "")
   endif()
+elseif(MICA_ZIG_MACHINE MATCHES "windows")
+  set(CMAKE_SYSTEM_NAME Windows)
+  set(CMAKE_RC_COMPILER ${bin}/rc)
+  add_compile_definitions(PCRE2_STATIC UTF8PROC_STATIC YAML_DECLARE_STATIC)
 else()
   set(CMAKE_SYSTEM_NAME Linux)
   # What mica loads and does not link, by the names that most systems have.

@@ -9,6 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef _WIN32 /* free does not take blocks of _aligned_malloc: all blocks are of that */
+#include <malloc.h>
+#define BLOCK_ALIGN 16
+#define malloc(bytes) _aligned_malloc(bytes, BLOCK_ALIGN)
+#define realloc(ptr, bytes) _aligned_realloc(ptr, bytes, BLOCK_ALIGN)
+#define free _aligned_free
+
+static void *zeroed(size_t bytes) {
+    void *ptr = malloc(bytes);
+    return ptr ? memset(ptr, 0, bytes) : NULL;
+}
+#define calloc(n, bytes) zeroed((n) * (bytes))
+
+static int posix_memalign(void **ptr, size_t align, size_t bytes) {
+    *ptr = _aligned_malloc(bytes, align);
+    return *ptr ? 0 : 1;
+}
+#endif
+
 static _Atomic uint64_t allocations; /* since the last mc_alloc_fail_at */
 static _Atomic uint64_t fail_at;     /* 0: never */
 static _Atomic uint64_t fail_to;     /* the last one that fails */

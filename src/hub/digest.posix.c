@@ -1,7 +1,7 @@
 #include "hub/digest.h"
 
 #include "base/alloc.h"
-#include "hub/library.h"
+#include "hub/crypto.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@ mica_status mc_digest_open(bool sha256, uint64_t size, mc_digest **out) {
     int len = snprintf(header, sizeof header, "blob %" PRIu64, size) + 1; /* with its NUL */
     mc_digest *digest = mc_calloc(1, sizeof *digest);
     *out = digest;
-    if (digest) digest->context = mc_hub.MD_CTX_new();
+    if (digest) digest->context = mc_crypto.MD_CTX_new();
     if (digest && digest->context &&
-        mc_hub.DigestInit_ex(digest->context, sha256 ? mc_hub.sha256() : mc_hub.sha1(), NULL) ==
-            1 &&
+        mc_crypto.DigestInit_ex(digest->context, sha256 ? mc_crypto.sha256() : mc_crypto.sha1(),
+                                NULL) == 1 &&
         (sha256 || mc_digest_add(digest, header, (size_t)len)))
         return MICA_OK;
     mc_digest_close(out);
@@ -26,13 +26,13 @@ mica_status mc_digest_open(bool sha256, uint64_t size, mc_digest **out) {
 }
 
 bool mc_digest_add(mc_digest *digest, const void *bytes, size_t count) {
-    return mc_hub.DigestUpdate(digest->context, bytes, count) == 1;
+    return mc_crypto.DigestUpdate(digest->context, bytes, count) == 1;
 }
 
 bool mc_digest_end(mc_digest *digest, char text[MC_DIGEST_TEXT]) {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned len = 0;
-    if (mc_hub.DigestFinal_ex(digest->context, bytes, &len) != 1 || 2 * len >= MC_DIGEST_TEXT)
+    if (mc_crypto.DigestFinal_ex(digest->context, bytes, &len) != 1 || 2 * len >= MC_DIGEST_TEXT)
         return false;
     for (unsigned i = 0; i < len; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
@@ -41,7 +41,7 @@ bool mc_digest_end(mc_digest *digest, char text[MC_DIGEST_TEXT]) {
 
 void mc_digest_close(mc_digest **digest) {
     if (!*digest) return;
-    mc_hub.MD_CTX_free((*digest)->context);
+    mc_crypto.MD_CTX_free((*digest)->context);
     mc_free(*digest);
     *digest = NULL;
 }

@@ -1,19 +1,18 @@
-/* libcurl and OpenSSL's libcrypto, loaded when something is first downloaded, and never unloaded.
- * Some thirty libraries come with them, which would take every start of the command ten
- * milliseconds. */
+/* libcurl, and OpenSSL's libcrypto (hub/crypto.h), loaded when something is first downloaded, and
+ * never unloaded. Some thirty libraries come with them, which would take every start of the command
+ * ten milliseconds. On Windows libcurl is linked, and the system has what checksums take. */
 #ifndef HUB_LIBRARY_H
 #define HUB_LIBRARY_H
 
 #include "base/status.h"
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
 #undef curl_easy_setopt /* macros that check types */
 #undef curl_easy_getinfo
 
 typedef struct mc_hub_library {
 #define CURL_SYMBOL(name) __typeof__(&curl_##name) name;
-#define CRYPTO_SYMBOL(name) __typeof__(&EVP_##name) name;
+#define CRYPTO_SYMBOL(name)
 #include "hub/symbol_list.h"
 } mc_hub_library;
 

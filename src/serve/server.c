@@ -88,7 +88,7 @@ static mica_status read_tls(const mica_server_options *options, tls *files) {
 
 static void add_connection(void *user, int fd, const struct sockaddr *address, unsigned bytes) {
     mica_server *server = user;
-    mc_mhd.add_connection(server->daemon, fd, address, bytes);
+    mc_mhd.add_connection(server->daemon, (MHD_socket)fd, address, (socklen_t)bytes);
 }
 
 static mica_status start_front(mica_server *server) {

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <sys/event.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_EVENTS = 64 };
 
@@ -17,6 +18,10 @@ static bool set(int events, int fd, int16_t filter, bool on, void *user) {
     struct kevent change;
     EV_SET(&change, (uintptr_t)fd, filter, on ? EV_ADD : EV_DELETE, 0, 0, user);
     return kevent(events, &change, 1, NULL, 0, NULL) == 0;
+}
+
+void mc_events_close(int events) {
+    close(events);
 }
 
 bool mc_events_set(int events, int fd, unsigned before, unsigned now, void *user) {

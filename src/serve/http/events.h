@@ -7,7 +7,8 @@
 
 enum { MC_EVENT_READ = 1, MC_EVENT_WRITE = 2 };
 
-int mc_events_open(void); /* a descriptor; -1: errno says why */
+int mc_events_open(void); /* names a set of sockets; -1: errno says why */
+void mc_events_close(int events);
 
 /* Waits for other things than before; 0: for nothing. false: errno says why. */
 bool mc_events_set(int events, int fd, unsigned before, unsigned now, void *user);

@@ -1,11 +1,16 @@
 #include "serve/http/events.h"
 
 #include <sys/epoll.h>
+#include <unistd.h>
 
 enum { MAX_EVENTS = 64 };
 
 int mc_events_open(void) {
     return epoll_create1(EPOLL_CLOEXEC);
+}
+
+void mc_events_close(int events) {
+    close(events);
 }
 
 bool mc_events_set(int events, int fd, unsigned before, unsigned now, void *user) {

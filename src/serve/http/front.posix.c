@@ -308,7 +308,7 @@ static void give_to_library(mc_front *front, int fd, const struct sockaddr *addr
     if (front->closed)
         close(fd);
     else
-        front->options.add(front->options.user, fd, address, bytes);
+        front->options.add(front->options.user, fd, address, (unsigned)bytes);
     pthread_mutex_unlock(&front->lock);
 }
 
@@ -431,7 +431,7 @@ static void free_front(mc_front *front) {
     while (front->first)
         bury(front, front->first);
     free_dead(front);
-    if (front->events >= 0) close(front->events);
+    if (front->events >= 0) mc_events_close(front->events);
     for (int i = 0; i < 2; i++)
         if (front->wake[i] >= 0) close(front->wake[i]);
     pthread_mutex_destroy(&front->lock);

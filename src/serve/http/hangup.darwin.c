@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <sys/event.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_EVENTS = 64 };
 
@@ -15,6 +16,10 @@ int mc_hangup_open(void) {
 
 /* So much must have come before a socket counts as readable: more than its buffer holds. Its end is
  * told nevertheless. */
+void mc_hangup_close(int watcher) {
+    close(watcher);
+}
+
 bool mc_hangup_add(int watcher, int fd, void *user) {
     struct kevent change;
     EV_SET(&change, (uintptr_t)fd, EVFILT_READ, EV_ADD | EV_CLEAR, NOTE_LOWAT, INT32_MAX, user);

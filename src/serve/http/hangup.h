@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-int mc_hangup_open(void);                            /* a descriptor; -1: errno says why */
+int mc_hangup_open(void); /* a descriptor; -1: errno says why */
+void mc_hangup_close(int watcher);
 bool mc_hangup_add(int watcher, int fd, void *user); /* false: errno says why */
 void mc_hangup_remove(int watcher, int fd);
 /* Takes the users of up to `max` sockets that have hung up, each told once. Does not wait. */

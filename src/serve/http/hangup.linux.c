@@ -1,11 +1,16 @@
 #include "serve/http/hangup.h"
 
 #include <sys/epoll.h>
+#include <unistd.h>
 
 enum { MAX_EVENTS = 64 };
 
 int mc_hangup_open(void) {
     return epoll_create1(EPOLL_CLOEXEC);
+}
+
+void mc_hangup_close(int watcher) {
+    close(watcher);
 }
 
 bool mc_hangup_add(int watcher, int fd, void *user) {

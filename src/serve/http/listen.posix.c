@@ -114,8 +114,8 @@ static mica_status open_address(const struct addrinfo *at, mc_listen *out) {
     if (out->fd < 0) return fail_at(out, "open");
     int on = 1;
     setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(out->fd, at->ai_addr, at->ai_addrlen) != 0 || listen(out->fd, BACKLOG) != 0 ||
-        !describe(out))
+    if (bind(out->fd, at->ai_addr, (socklen_t)at->ai_addrlen) != 0 ||
+        listen(out->fd, BACKLOG) != 0 || !describe(out))
         return fail_at(out, "listen at");
     return MICA_OK;
 }

@@ -74,14 +74,14 @@ mica_status mc_watch_open(mc_watch *watch, int request_seconds, int comment_seco
     if (watch->watcher < 0) return mc_fail_errno(errno, "cannot watch connections");
     if (pipe(watch->wake) != 0) {
         int error = errno;
-        close(watch->watcher);
+        mc_hangup_close(watch->watcher);
         return mc_fail_errno(error, "cannot open a pipe");
     }
     for (int i = 0; i < 2; i++)
         fcntl(watch->wake[i], F_SETFD, FD_CLOEXEC);
     pthread_mutex_init(&watch->lock, NULL);
     if (mc_thread_start(&watch->thread, run_watch, watch) == 0) return MICA_OK;
-    close(watch->watcher);
+    mc_hangup_close(watch->watcher);
     close(watch->wake[0]);
     close(watch->wake[1]);
     return mc_fail_nomem("a thread of the server");
@@ -91,7 +91,7 @@ void mc_watch_close(mc_watch *watch) {
     close(watch->wake[1]); /* the other end becomes readable */
     pthread_join(watch->thread, NULL);
     close(watch->wake[0]);
-    close(watch->watcher);
+    mc_hangup_close(watch->watcher);
     pthread_mutex_destroy(&watch->lock);
 }
 

@@ -1,0 +1,2 @@
+/* Windows: see sys/socket.h. */
+#include <sys/socket.h>

@@ -1,0 +1,23 @@
+/* Windows: see windows/posix.h. */
+#ifndef POSIX_STDLIB_H
+#define POSIX_STDLIB_H
+
+#pragma GCC system_header /* include_next */
+#include_next <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The text lives until the same thread asks for many others: the program keeps none. HOME is also
+ * the user's folder (USERPROFILE). */
+char *getenv(const char *name) __asm__("mc_posix_getenv");
+int setenv(const char *name, const char *value, int replace) __asm__("mc_posix_setenv");
+int unsetenv(const char *name) __asm__("mc_posix_unsetenv");
+char *realpath(const char *path, char *resolved) __asm__("mc_posix_realpath"); /* resolved: NULL */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
