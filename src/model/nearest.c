@@ -38,17 +38,22 @@ static mc_str module_of(mc_str name) {
     return name;
 }
 
-static void find_strange(const mc_decoder_spec *spec, const mc_weights *weights, difference *d) {
+/* false: the files' layers have other names altogether, so that none of them is strange. */
+static bool find_strange(const mc_decoder_spec *spec, const mc_weights *weights, difference *d) {
     const mc_str layers = mc_str_of(mc_spec_layers(spec));
     mc_spec_slot at;
+    bool any = false;
     for (size_t i = 0; i < mc_weights_count(weights); i++) {
         mc_str module = module_of(mc_decoder_name(mc_str_of(mc_weights_at(weights, i)->name)));
-        if (mc_str_starts(module, layers) && !mc_spec_find(spec, module, &at))
+        if (!mc_str_starts(module, layers)) continue;
+        any = true;
+        if (!mc_spec_find(spec, module, &at))
             note(&d->strange, d->first_strange, (int)module.len, module.ptr);
     }
+    return any;
 }
 
-/* false: the family cannot read the config. */
+/* false: the family cannot read the config, or has no such layers. */
 static bool compare(const mc_config_scope *root, const mc_weights *weights, mc_decoder_spec *spec,
                     difference *d) {
     *spec = (mc_decoder_spec){0};
@@ -56,8 +61,7 @@ static bool compare(const mc_config_scope *root, const mc_weights *weights, mc_d
     if (d->family->read(root, spec) != MICA_OK) return false;
     mc_family_find_forms(weights, spec);
     find_missing(spec, weights, d);
-    find_strange(spec, weights, d);
-    return true;
+    return find_strange(spec, weights, d);
 }
 
 static bool find_nearest(const mc_config_scope *root, const mc_weights *weights,
