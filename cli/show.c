@@ -98,9 +98,14 @@ static void print_text(const mica_model_info *info, const needs *n) {
     if (info->sliding_layers > 0)
         cli_print(stdout, ", %" PRId64 " with a window of %s tokens", info->sliding_layers,
                   cli_format_count((uint64_t)info->sliding_window, a));
-    cli_print(stdout, "\nhidden        %s, MLP %s\n",
-              cli_format_count((uint64_t)info->hidden_size, a),
-              cli_format_count((uint64_t)info->intermediate_size, b));
+    cli_print(stdout, "\nhidden        %s", cli_format_count((uint64_t)info->hidden_size, a));
+    if (info->intermediate_size)
+        cli_print(stdout, ", MLP %s", cli_format_count((uint64_t)info->intermediate_size, b));
+    if (info->experts)
+        cli_print(stdout, "\nexperts       %" PRId64 " of %s, of which a token picks %" PRId64,
+                  info->experts, cli_format_count((uint64_t)info->expert_size, a),
+                  info->experts_per_token);
+    puts("");
     printf("heads         %" PRId64 " of %" PRId64 ", %" PRId64 " for keys and values\n",
            info->heads, info->head_dim, info->kv_heads);
     cli_print(stdout, "vocabulary    %s\n", cli_format_count((uint64_t)info->vocab_size, a));
@@ -130,6 +135,9 @@ static void print_json(const mica_model_info *info, const needs *n) {
         {"layers", info->layers},
         {"hidden_size", info->hidden_size},
         {"intermediate_size", info->intermediate_size},
+        {"experts", info->experts},
+        {"experts_per_token", info->experts_per_token},
+        {"expert_size", info->expert_size},
         {"heads", info->heads},
         {"kv_heads", info->kv_heads},
         {"head_dim", info->head_dim},

@@ -187,7 +187,7 @@ typedef struct mica_model_info {
     int64_t heads;               /* of the queries */
     int64_t kv_heads;            /* of keys and values */
     int64_t head_dim;            /* width of a head */
-    int64_t intermediate_size;   /* width inside the MLP */
+    int64_t intermediate_size;   /* width inside the MLP, of layers or beside experts; 0: none */
     int64_t vocab_size;          /* rows of the head: the logits of a token */
     int64_t context_length;      /* maximum number of tokens in a session's caches */
     int64_t sliding_window;      /* 0: none */
@@ -208,6 +208,9 @@ typedef struct mica_model_info {
     const char *thinking_variable; /* the chat template's, for how hard it thinks or whether it
                                       does: "reasoning_effort", "enable_thinking", "thinking" ...;
                                       NULL: none, or no thought_mark was found */
+    int64_t experts;               /* of a layer that has any; 0: none has, or it is not known */
+    int64_t experts_per_token;     /* those that a token picks there */
+    int64_t expert_size;           /* width inside an expert */
 } mica_model_info;
 
 /** Fills *info with what the model is; all zero for a NULL model. */

@@ -199,7 +199,7 @@ void mica_model_close(mica_model **model) {
 
 void mica_model_get_info(const mica_model *model, mica_model_info *info) {
     const mica_model_info none = {0};
-    MC_INFO_COPY(mica_model_info, thinking_variable, info, model ? &model->opened.info : &none);
+    MC_INFO_COPY(mica_model_info, expert_size, info, model ? &model->opened.info : &none);
 }
 
 bool mica_model_get_kernels(const mica_model *model, size_t i, mica_model_kernels *kernels) {

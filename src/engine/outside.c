@@ -51,7 +51,7 @@ static mica_status read_info(const outside_model *model, const mc_family *family
                              mica_model_info *info) {
     const mica_engine *calls = model->calls;
     const mica_model_info *told = calls->model_info ? calls->model_info(model->state) : NULL;
-    MC_TRY(MC_OPTIONS_COPY(mica_model_info, thinking_variable, info, told));
+    MC_TRY(MC_OPTIONS_COPY(mica_model_info, expert_size, info, told));
     if (!info->family) info->family = family ? family->name : "";
     if (!info->architecture) info->architecture = info->family;
     if (!info->dtype) info->dtype = "";

@@ -12,6 +12,22 @@ static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
     return count;
 }
 
+/* The first block of a kind; NULL: no layer has one. */
+static const mc_block_spec *find_block(const mc_decoder_spec *spec, const mc_block *kind) {
+    const mc_block_spec *block;
+    for (int layer = 0; layer < spec->n_layers; layer++)
+        for (int i = 0; (block = mc_spec_block(spec, layer, i)); i++)
+            if (block->kind == kind) return block;
+    return NULL;
+}
+
+/* Of layers' MLPs, else of those beside experts. */
+static int64_t mlp_width(const mc_decoder_spec *spec) {
+    const mc_block_spec *experts = find_block(spec, &mc_block_experts);
+    if (find_block(spec, &mc_block_gated)) return spec->intermediate;
+    return experts && experts->names[MC_EXPERTS_SHARED_DOWN] ? experts->experts.shared_width : 0;
+}
+
 /* Experts of a matrix that a token does not pick. */
 static int64_t idle_experts(const mc_lm *lm, const mc_lm_slot *w) {
     const mc_block_spec *block = mc_spec_block(&lm->spec, w->layer, w->block);
@@ -69,7 +85,7 @@ mica_model_info mc_lm_describe(const mc_lm *lm) {
         .heads = spec->heads,
         .kv_heads = spec->kv_heads,
         .head_dim = spec->head_dim,
-        .intermediate_size = spec->intermediate,
+        .intermediate_size = mlp_width(spec),
         .vocab_size = spec->vocab,
         .context_length = spec->context,
         .adapter = lm->adapter,
@@ -79,6 +95,12 @@ mica_model_info mc_lm_describe(const mc_lm *lm) {
         .active_parameters = lm->parameters - idle_parameters(lm),
         .active_bytes = active_bytes(lm),
     };
+    const mc_block_spec *experts = find_block(spec, &mc_block_experts);
+    if (experts) {
+        info.experts = experts->experts.count;
+        info.experts_per_token = experts->experts.picks;
+        info.expert_size = experts->experts.width;
+    }
     info.sliding_layers = sliding_layers(spec, &info.sliding_window);
     if (lm->notes.len) info.note = lm->notes.data; /* mc_lm_note ends it with a NUL */
     return info;

@@ -41,7 +41,7 @@ mica_status mc_family_shared_experts(const mc_config_scope *text, int64_t count,
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     int net, experts;
-    spec->intermediate = 512; /* no layer has an MLP */
+    spec->intermediate = 1; /* no layer has an MLP */
     MC_TRY(mc_family_text(root, &text));
     MC_TRY(mc_family_gated_qwen(root, &text, spec));
     MC_TRY(mc_family_delta_net(&text, spec, &net));

@@ -114,7 +114,7 @@ void mica_tuner_get_info(const mica_tuner *t, mica_model_info *info) {
         found.path = t->path;
         found.engine = "native";
     }
-    MC_INFO_COPY(mica_model_info, thinking_variable, info, &found);
+    MC_INFO_COPY(mica_model_info, expert_size, info, &found);
 }
 
 mica_device *mica_tuner_device(const mica_tuner *t) {

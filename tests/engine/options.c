@@ -600,8 +600,8 @@ typedef struct info_case {
     { sizeof(type), offsetof(type, last), END(type, last), fill }
 static const info_case infos[] = {
     INFO(mica_device_info, working_set_bytes, fill_device_info),
-    INFO(mica_model_info, thinking_variable, fill_model_info),
-    INFO(mica_model_info, thinking_variable, fill_tuner_info),
+    INFO(mica_model_info, expert_size, fill_model_info),
+    INFO(mica_model_info, expert_size, fill_tuner_info),
     INFO(mica_model_kernels, many_rows, fill_kernels),
     INFO(mica_metrics, total_seconds, fill_metrics),
     INFO(mica_port, symbols, fill_port),

@@ -148,6 +148,30 @@ static bool is_of_others(const char *name, int64_t layers, int64_t shared) {
     return number && has_any(name, parts) && atoll(number + strlen("layers.")) >= layers - shared;
 }
 
+/* Rows of the first MLP, or of the first beside experts; 0: there is none of these names. */
+static int64_t mlp_rows(const mc_weights *weights) {
+    static const char *const ends[] = {".mlp.up_proj.weight", ".shared_expert.up_proj.weight"};
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+        for (size_t i = 0; i < mc_weights_count(weights); i++) {
+            const mc_weight_tensor *t = mc_weights_at(weights, i);
+            if (mc_str_ends(mc_str_of(t->name), mc_str_of(ends[k]))) return t->shape[0];
+        }
+    return 0;
+}
+
+/* Widths and numbers of experts are those of config.json, and of tensors. */
+static void check_widths(const model_fixture *f, const mica_model_info *info, mc_json config,
+                         int64_t all, int64_t some) {
+    static const char *const widths[] = {"moe_intermediate_size", "intermediate_size", NULL};
+    int64_t mlp = mlp_rows(f->lm->weights), width = all ? count_in(config, widths) : 0;
+    if (info->experts != all || info->experts_per_token != (all ? some : 0) ||
+        info->expert_size != width || (mlp && info->intermediate_size != mlp))
+        fail_msg("%s: %lld experts of %lld, %lld a token, MLP %lld; want %lld of %lld, %lld, %lld",
+                 f->name, (long long)info->experts, (long long)info->expert_size,
+                 (long long)info->experts_per_token, (long long)info->intermediate_size,
+                 (long long)all, (long long)width, (long long)some, (long long)mlp);
+}
+
 static int counted;
 
 /* Parameters are the elements of the files' tensors; a token is computed with the experts that it
@@ -184,6 +208,7 @@ static void check_counts(const model_fixture *f) {
         fail_msg("%s: %llu parameters, want %llu; %llu active, want %llu\n", f->name,
                  (unsigned long long)info.parameters, (unsigned long long)sum,
                  (unsigned long long)info.active_parameters, (unsigned long long)(sum - idle));
+    check_widths(f, &info, mc_json_root(config), all, some);
     counted += idle > 0;
     mc_json_close(&config);
     free(path);

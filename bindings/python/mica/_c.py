@@ -302,6 +302,9 @@ class mica_model_info(Structure):
     call_format: Any
     thought_mark: Any
     thinking_variable: Any
+    experts: int
+    experts_per_token: int
+    expert_size: int
 
 
 class mica_model_kernels(Structure):
@@ -1391,6 +1394,9 @@ mica_model_info._fields_ = [
     ("call_format", c_char_p),
     ("thought_mark", c_char_p),
     ("thinking_variable", c_char_p),
+    ("experts", c_int64),
+    ("experts_per_token", c_int64),
+    ("expert_size", c_int64),
 ]
 mica_model_kernels._fields_ = [
     ("struct_bytes", c_size_t),

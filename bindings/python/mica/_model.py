@@ -58,6 +58,9 @@ class ModelInfo(NamedTuple):
     call_format: Optional[str]
     thought_mark: Optional[str]
     thinking_variable: Optional[str]
+    experts: int
+    experts_per_token: int
+    expert_size: int
 
 
 class Completion(NamedTuple):

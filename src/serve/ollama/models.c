@@ -143,7 +143,13 @@ static void put_properties(mc_put *put, const mica_model_info *info, bool loaded
     put_property(put, info, "context_length", info->context_length);
     put_property(put, info, "embedding_length", info->hidden_size);
     put_property(put, info, "block_count", info->layers);
-    put_property(put, info, "feed_forward_length", info->intermediate_size);
+    if (info->intermediate_size)
+        put_property(put, info, "feed_forward_length", info->intermediate_size);
+    if (info->experts) {
+        put_property(put, info, "expert_count", info->experts);
+        put_property(put, info, "expert_used_count", info->experts_per_token);
+        put_property(put, info, "expert_feed_forward_length", info->expert_size);
+    }
     put_property(put, info, "attention.head_count", info->heads);
     put_property(put, info, "attention.head_count_kv", info->kv_heads);
     put_property(put, info, "attention.key_length", info->head_dim);
