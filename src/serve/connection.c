@@ -236,7 +236,7 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
     if (!preflight) {
         http->endpoint = mc_endpoint_find(http->method, http->path, &http->tail, failure);
         open = http->endpoint && http->endpoint->flags & MC_ENDPOINT_OPEN;
-        if (http->endpoint) http->api = http->endpoint->api;
+        http->api = http->endpoint ? http->endpoint->api : mc_endpoint_api(http->path);
         if (head.anthropic && http->api == MC_API_OPENAI) http->api = MC_API_ANTHROPIC;
         if (failure->status == 404 && strcmp(http->method, "other") == 0)
             mc_failure_set(failure, 501, "method_not_known", NULL, "the method is not known");

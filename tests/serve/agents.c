@@ -114,6 +114,11 @@ static const struct {
      "\"content\": \"Ok.\", \"reasoning_details\": [{\"type\": \"reasoning.text\"}]}, {\"role\": "
      "\"user\", \"content\": \"Go on.\"}], " FUNCTION "}",
      NULL},
+    {"an editor with predictions, made for llama-server", "/v1/chat/completions",
+     "{\"model\": \"default\", \"max_tokens\": 6, \"cache_prompt\": true, \"prediction\": "
+     "{\"type\": \"content\", \"content\": \"Write it.\"}, \"messages\": [{\"role\": \"user\", "
+     "\"content\": \"Write it.\"}]}",
+     NULL},
     {"like Continue", "/v1/chat/completions",
      "{\"model\": \"default\", \"max_tokens\": 6, \"stream\": true, \"stop\": [\"zzz\"], "
      "\"store\": false, \"metadata\": {\"a\": \"b\"}, \"verbosity\": \"low\", \"service_tier\": "

@@ -15,7 +15,7 @@ typedef struct values {
     struct {
         bool usage;
     } inner;
-    int64_t shared;
+    int64_t shared, limit;
     mc_seed seed;
 } values;
 
@@ -49,6 +49,11 @@ static const mc_field fields[] = {
     {.name = "store", .kind = MC_FIELD_ONLY, .choices = "false", .help = "nothing is stored"},
     {.name = "audio", .kind = MC_FIELD_REFUSED, .help = "models speak no sounds"},
     {.name = "user", .kind = MC_FIELD_NOTED},
+    {.name = "limit",
+     .kind = MC_FIELD_INT,
+     .max = INT32_MAX,
+     .initial = 7,
+     .offset = offsetof(values, limit)},
     {.name = "seed", .kind = MC_FIELD_SEED, .offset = offsetof(values, seed)},
 };
 static const mc_field shared_fields[] = {
@@ -110,6 +115,27 @@ static void test_seeds(void **state) {
     assert_true(read("{\"text\": \"\"}", &v, &failure) && !v.seed.given);
     assert_false(read("{\"text\": \"\", \"seed\": 9223372036854775808}", &v, &failure));
     assert_non_null(strstr(failure.message, "-9223372036854775808 to 9223372036854775807"));
+    mc_json_close(&doc);
+}
+
+/* A range that is told without its end has one all the same. */
+static void test_ranges(void **state) {
+    (void)state;
+    static const struct {
+        const char *json, *says;
+    } cases[] = {{"\"limit\": 2147483648", "limit: 2147483648 is out of range: integer, 0 or more, "
+                                           "up to 2147483647"},
+                 {"\"limit\": -1", "limit: -1 is out of range: integer, 0 or more"},
+                 {"\"count\": 9", "count: 9 is out of range: integer, 1 to 8"},
+                 {"\"rate\": 2.5", "rate: 2.5 is out of range: number, 0 to 2"}};
+    values v;
+    mc_failure failure;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *json = test_format("{\"text\": \"\", %s}", cases[i].json);
+        assert_false(read(json, &v, &failure));
+        assert_string_equal(failure.message, cases[i].says);
+        free(json);
+    }
     mc_json_close(&doc);
 }
 
@@ -210,8 +236,9 @@ static void test_status_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_types),  cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_help),   cmocka_unit_test(test_status_texts)};
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_types),
+        cmocka_unit_test(test_seeds),       cmocka_unit_test(test_help),
+        cmocka_unit_test(test_status_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,28 @@ static void check_misspelt(void) {
     }
 }
 
+/* What is no endpoint is refused in the form of the API that it is of. */
+static void check_forms(void) {
+    static const struct {
+        const char *method, *path, *begin;
+        int status;
+    } rows[] = {{"GET", "/v1/messages", "{\"type\":\"error\",\"error\":{", 405},
+                {"GET", "/v1/messages/batches", "{\"type\":\"error\",\"error\":{", 404},
+                {"GET", "/api/chat", "{\"error\":\"", 405},
+                {"POST", "/api/push", "{\"error\":\"", 404},
+                {"GET", "/v1/chat/completions", "{\"error\":{", 405},
+                {"POST", "/v1/assistants", "{\"error\":{", 404},
+                {"POST", "/apis", "{\"error\":{", 404}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        answer a = client_ask(shared.server, rows[i].method, rows[i].path,
+                              *rows[i].method == 'P' ? "{}" : NULL);
+        assert_int_equal(a.status, rows[i].status);
+        if (strncmp(a.body, rows[i].begin, strlen(rows[i].begin)) != 0)
+            fail_msg("%s: %s", rows[i].path, a.body);
+        answer_free(&a);
+    }
+}
+
 static void test_bodies(void **state) {
     (void)state;
     client_refused(shared.server, "/tokenize", "{}", 400, "missing_field", "prompt");
@@ -156,6 +178,7 @@ static void test_bodies(void **state) {
     client_refused(shared.server, "/tokenise", "{}", 404, "unknown_url", "");
     client_refused(shared.server, "/health", "{}", 405, "method_not_allowed", "");
     check_misspelt();
+    check_forms();
     client_refused(shared.server, "/tokenize?prompt=a", "{}", 400, "unknown_field", "prompt");
     size_t depth = 100000; /* nothing recurses over it */
     char *deep = malloc(2 * depth + 32);

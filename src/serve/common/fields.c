@@ -94,6 +94,11 @@ static unsigned type_bit(mc_json value) {
     return 0;
 }
 
+/* Whether what people are told of a range has its end: else only the type, or nobody, limits it. */
+static bool tells_end(const mc_field *field) {
+    return field->max < 1e9;
+}
+
 static bool read_number(const mc_field *field, mc_json value, void *member, place *at,
                         mc_failure *failure) {
     double number = NAN;
@@ -103,11 +108,13 @@ static bool read_number(const mc_field *field, mc_json value, void *member, plac
         return wrong(failure, at, field);
     if (whole) number = (double)integer;
     if (number < field->min || number > field->max) {
-        char type[160];
+        char type[160], most[40] = "";
         mc_field_type(field, type, sizeof type);
         const char *name = name_of(at);
-        return mc_failure_set(failure, 400, "invalid_value", name, "%s: %g is out of range: %s",
-                              name, number, type);
+        if (number > field->max && !tells_end(field))
+            snprintf(most, sizeof most, ", up to %.0f", field->max);
+        return mc_failure_set(failure, 400, "invalid_value", name, "%s: %.*g is out of range: %s%s",
+                              name, whole ? 19 : 6, number, type, most);
     }
     if (whole)
         *(int64_t *)member = integer;
@@ -295,8 +302,7 @@ static void print_types(unsigned types, char *out, size_t bytes) {
 }
 
 static void print_range(const mc_field *field, const char *noun, char *out, size_t bytes) {
-    bool ends = field->max < 1e9; /* else only the type, or nobody, limits it */
-    if (ends)
+    if (tells_end(field))
         snprintf(out, bytes, "%s, %g to %g", noun, field->min, field->max);
     else if (field->min > -9e15)
         snprintf(out, bytes, "%s, %g or more", noun, field->min);

@@ -57,6 +57,7 @@ const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
     MC_FIELD(NOTED, "safety_identifier", .help = "another name for user"),
     MC_FIELD(NOTED, "metadata", .help = "of what is stored, and nothing is; /v1/responses has it"),
     MC_FIELD(NOTED, "prompt_cache_key", .help = "beginnings of prompts are found without it"),
+    MC_FIELD(NOTED, "cache_prompt", .help = "the same; llama-server's name"),
     MC_FIELD(ONLY, "prompt_cache_retention", .choices = "\"in_memory\" \"in-memory\" \"24h\"",
              .help = "beginnings of prompts are kept until others need the room"),
     MC_FIELD(NOTED, "store", .help = "nothing is stored"),

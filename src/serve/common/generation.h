@@ -18,7 +18,7 @@ typedef struct mc_generation {
     bool ignore_eos, truncate, stream, include_usage;
 } mc_generation;
 
-enum { MC_GENERATION_FIELDS = 33, MC_MAX_PRIORITY = 100000 };
+enum { MC_GENERATION_FIELDS = 34, MC_MAX_PRIORITY = 100000 };
 extern const mc_field mc_generation_fields[MC_GENERATION_FIELDS];
 
 /* ---- what requests say of sampling ----

@@ -77,3 +77,24 @@ const mc_endpoint *mc_endpoint_find(const char *method, const char *path, const 
     snprintf(failure->allow, sizeof failure->allow, "%s", methods);
     return NULL;
 }
+
+/* How much of a path is that of an endpoint, in whole parts. */
+static size_t alike(const char *pattern, const char *path) {
+    size_t n = 0, parts = 0;
+    for (; path[n] && path[n] == pattern[n]; n++)
+        if (path[n] == '/') parts = n;
+    return path[n] || pattern[n] ? parts : n + 1;
+}
+
+mc_api mc_endpoint_api(const char *path) {
+    mc_api api = MC_API_OPENAI;
+    size_t most = 0;
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (size_t i = 0; i < lists[l]->count; i++) {
+            size_t n = alike(lists[l]->endpoints[i].path, path);
+            if (n <= most) continue;
+            most = n;
+            api = lists[l]->endpoints[i].api;
+        }
+    return api;
+}

@@ -25,4 +25,8 @@ const mc_endpoint_list *mc_endpoint_list_at(size_t i);
 const mc_endpoint *mc_endpoint_find(const char *method, const char *path, const char **tail,
                                     mc_failure *failure);
 
+/* The form of errors about a path that has no such method, or is none: that of the endpoint whose
+ * path is alike for the most parts. */
+mc_api mc_endpoint_api(const char *path);
+
 #endif

@@ -60,7 +60,9 @@ static const mc_field fields[] = {
     MC_FIELD(ONLY, "verbosity", .choices = "\"low\" \"medium\" \"high\"",
              .help = "advice that no chat template has a place for"),
     MC_FIELD(REFUSED, "audio", .help = "models write text only"),
-    MC_FIELD(REFUSED, "prediction", .help = "--draft-tokens drafts from the conversation itself"),
+    MC_FIELD(NOTED, "prediction",
+             .help = "advice of what the answer will be, which makes none faster here: "
+                     "--draft-tokens drafts from the conversation itself"),
     MC_FIELD(REFUSED, "web_search_options", .help = "there is no search"),
     MC_FIELD(REFUSED, "functions", .help = "tools took their place"),
     MC_FIELD(REFUSED, "function_call", .help = "tool_choice took its place"),
