@@ -1041,10 +1041,112 @@ def peepholes():
     return nodes, [value("x", F, 5, 2, 3), value("v", F, "rows", 3)], outputs, init, feeds
 
 
+def ratios():
+    """An image that gets a size by a ratio of its lengths, and lengths that are multiples of 4, as
+    torchvision's detectors have it; the k of TopK by a least length; in three sizes."""
+    nodes = [
+        node("Shape", "x", "shape"), node("Slice", "shape i1 far i0", "sides"),
+        node("ReduceMin", "sides", "low", keepdims=0), node("ReduceMax", "sides", "high"),
+        node("Cast", "low", "lowf", to=F), node("Cast", "high", "highf", to=F),
+        node("Reciprocal", "lowf", "lowi"), node("Mul", "lowi min", "by_low"),
+        node("Div", "max highf", "by_high"), node("Min", "by_low by_high", "ratio"),
+        node("Cast", "sides", "sidesf", to=F), node("Mul", "sidesf ratio", "scaled"),
+        node("Floor", "scaled", "floor"), node("Cast", "floor", "small", to=I),
+        node("Ceil", "scaled", "ceil"), node("Cast", "ceil", "large", to=I),
+        node("Concat", "one3 small", "sizes", axis=0), node("Unsqueeze", "x i0", "x4"),
+        helper.make_node("Resize", ["x4", "", "", "sizes"], ["resized"], mode="linear",
+                         coordinate_transformation_mode="half_pixel"),
+        node("Div", "floor four", "quarters"), node("Ceil", "quarters", "blocks"),
+        node("Mul", "blocks four", "padded"), node("Cast", "padded", "whole", to=I),
+        node("Sub", "whole small", "more"), node("Gather", "more one_0", "more_h", axis=0),
+        node("Gather", "more one_1", "more_w", axis=0),
+        node("Concat", "i0 more_w i0 more_h i0 i0 i0 i0", "pads", axis=0),
+        node("Reshape", "pads pairs", "pads2"), node("Slice", "pads2 minus least i0 minus", "turned"),
+        node("Transpose", "turned", "columns", perm=[1, 0]),
+        node("Reshape", "columns minus", "all_pads"),
+        helper.make_node("Pad", ["resized", "all_pads", ""], ["y"]),
+        node("Mul", "y ratio", "z0"), node("Neg", "scaled", "negative"),
+        node("Add", "negative half", "sums"), node("Sub", "sums half", "numbers"),
+        node("Max", "numbers half", "most"), node("ReduceSum", "scaled", "sum", keepdims=0),
+        node("Sub", "z0 sum", "z"), node("Concat", "large five", "lengths", axis=0),
+        node("ReduceMin", "lengths", "k", keepdims=1), node("Reshape", "resized minus", "flat"),
+        node("TopK", "flat k", "best best_at")]
+    init = weights(i0=np.array([0]), i1=np.array([1]), far=np.array([2**63 - 1]),
+                   min=np.float32(12), max=np.float32(20), one3=np.array([1, 3]),
+                   four=np.float32(4), one_0=np.array([0]), one_1=np.array([1]),
+                   pairs=np.array([-1, 2]), minus=np.array([-1]), least=np.array([1 - 2**63]),
+                   half=np.float32(0.5), five=np.array([5]))
+    feeds = [dict(x=normal(3, h, w)) for h, w in ((14, 10), (7, 31), (12, 12))]
+    outputs = [value("y", F, *[None] * 4), value("z", F, *[None] * 4), value("numbers", F, 2),
+               value("most", F, 2), value("large", I, 2), value("best", F, None),
+               value("best_at", I, None)]
+    return nodes, [value("x", F, 3, "h", "w")], outputs, init, feeds, 17
+
+
+def regions():
+    """Boxes as torchvision's detectors choose and pool them: shapes of what is counted, a branch
+    without boxes, parts of several levels that are put into one; in three sizes, of which the last
+    has none."""
+    graph = lambda nodes, name, out: helper.make_graph(nodes, name, [], [value(out, I, None)])
+    none = helper.make_node("Constant", [], ["none"], value=numpy_helper.from_array(
+        np.zeros(0, "i8"), "none"))
+    chosen = [node("ReduceMax", "boxes", "end", keepdims=0), node("Add", "boxes end", "moved"),
+              node("Unsqueeze", "moved i0", "moved3"), node("Unsqueeze", "scores i01", "scores3"),
+              node("NonMaxSuppression", "moved3 scores3 many half", "all"),
+              node("Gather", "all two", "column", axis=1), node("Squeeze", "column i1", "keep")]
+    level = lambda i: [
+        node("Equal", f"levels level{i}", f"at{i}"), node("NonZero", f"at{i}", f"places{i}"),
+        node("Squeeze", f"places{i} i0", f"rows{i}"), node("Gather", f"rois rows{i}", f"rois{i}"),
+        node("Gather", f"zeros rows{i}", f"zeros{i}"), node("Squeeze", f"zeros{i} i1", f"none{i}"),
+        node("Cast", f"none{i}", f"images{i}", to=I),
+        node("RoiAlign", f"features{i} rois{i} images{i}", f"pooled{i}", output_height=2,
+             output_width=2, spatial_scale=1 / (1 + i), sampling_ratio=2,
+             coordinate_transformation_mode="output_half_pixel"),
+        node("Shape", f"pooled{i}", f"shape{i}"), node("Reshape", f"rows{i} four", f"rows4{i}"),
+        node("Expand", f"rows4{i} shape{i}", f"index{i}"),
+        node("ScatterElements", f"sum{i} index{i} pooled{i}", f"sum{i + 1}")]
+    nodes = [
+        node("Greater", "likely low", "mask"), node("NonZero", "mask", "at"),
+        node("Squeeze", "at i0", "rows"), node("Gather", "all_boxes rows", "boxes"),
+        node("Gather", "likely rows", "scores"), node("Shape", "boxes", "size"),
+        node("ReduceProd", "size", "numbers", keepdims=0), node("Equal", "numbers zero", "empty"),
+        helper.make_node("If", ["empty"], ["kept"], then_branch=graph([none], "then", "none"),
+                         else_branch=graph(chosen, "else", "keep")),
+        node("Slice", "kept i0 limit i0", "first"), node("Gather", "boxes first", "rois"),
+        node("Concat", "rois", "joined", axis=0), node("Slice", "joined i0 i1 i1", "column0"),
+        node("Shape", "column0", "shape_of"), node("ConstantOfShape", "shape_of", "zeros"),
+        node("Squeeze", "column0 i1", "flat0"), node("Floor", "flat0", "floor0"),
+        node("Mod", "floor0 twof", "levelsf", fmod=1), node("Cast", "levelsf", "levels", to=I),
+        node("Shape", "levels", "counted"), node("Concat", "counted channels", "whole", axis=0),
+        node("ConstantOfShape", "whole", "sum0"), *level(0), *level(1),
+        node("Gather", "counted zero", "count", axis=0), node("Mul", "count zero1", "nothing"),
+        node("Add", "count nothing", "found"), node("Unsqueeze", "found i0", "end1"),
+        node("Slice", "sum2 i0 end1 i0", "pooled"), node("Cast", "found", "found_f", to=F),
+        node("Sqrt", "found_f", "root"), node("Div", "found_f twof", "half_count"),
+        node("Ceil", "half_count", "halves")]
+    init = weights(low=np.float32(0.3), i0=np.array([0]), i1=np.array([1]), i01=np.array([0, 1]),
+                   zero=np.array(0), zero1=np.array(0), many=np.array([100]),
+                   half=np.float32(0.5), two=np.array([2]), limit=np.array([6]),
+                   twof=np.float32(2), level0=np.array(0), level1=np.array(1),
+                   channels=np.array([2, 2, 2]), four=np.array([-1, 1, 1, 1]))
+    feeds = []
+    for count, scale in ((20, 1), (4, 1), (5, 0)):
+        corner = random.uniform(0, 8, (count, 2))
+        boxes = np.concatenate([corner, corner + random.uniform(1, 6, (count, 2))], 1)
+        feeds.append(dict(all_boxes=boxes.astype("f4"), features0=normal(1, 2, 12, 12),
+                          features1=normal(1, 2, 6, 6),
+                          likely=(scale * random.uniform(0, 1, count)).astype("f4")))
+    inputs = [value("all_boxes", F, "n", 4), value("likely", F, "n"),
+              value("features0", F, 1, 2, 12, 12), value("features1", F, 1, 2, 6, 6)]
+    outputs = [value("rois", F, None, 4), value("pooled", F, *[None] * 4), value("found", I),
+               value("root", F), value("halves", F), value("first", I, None)]
+    return nodes, inputs, outputs, init, feeds, 17
+
+
 CASES = (mlp, cnn, shapes, branch, loops, numbers, outside, vision, quantised, recurrent, halves,
          corners, old, older, old_resize, lengths, integers, microsoft, counted, ends, varied,
          published, functions, small_types, sampling, signals, firsts, trees,
-         linear_models, sequences, peepholes)
+         linear_models, sequences, peepholes, ratios, regions)
 
 
 def remake(names):

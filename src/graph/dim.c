@@ -22,7 +22,8 @@ typedef struct mc_dim_size {
     int depth, weight;
 } mc_dim_size;
 
-/* An expression: of a symbol the name, of a quotient two dimensions, of a sum terms. */
+/* An expression: of a symbol the name, of a quotient two dimensions, of a sum terms; of what is
+ * computed two dimensions and the mc_dim_op. */
 typedef struct entry {
     int64_t handle;
     mc_dim_kind kind;
@@ -174,10 +175,11 @@ void mc_dim_get(int64_t d, parts *p) {
     const entry *e = find_dim(d);
     if (e) p->kind = e->kind;
     if (e && e->kind == MC_DIM_SYMBOL) memcpy(p->name, e->data, e->bytes);
-    if (e && e->kind == MC_DIM_QUOTIENT) {
+    if (e && (e->kind == MC_DIM_QUOTIENT || e->kind == MC_DIM_COMPUTED)) {
         p->over = ((const int64_t *)e->data)[0];
         p->under = ((const int64_t *)e->data)[1];
     }
+    if (e && e->kind == MC_DIM_COMPUTED) p->op = (mc_dim_op)((const int64_t *)e->data)[2];
     if (e && e->kind == MC_DIM_SUM) {
         p->n = (int64_t)(e->bytes / sizeof *p->terms);
         memcpy(p->terms, e->data, e->bytes);
@@ -486,6 +488,112 @@ int64_t mc_dim_mod(int64_t a, int64_t b) {
     return is_number(&rest) && !mc_dim_has_symbols(b) ? number_of(&rest) : 0;
 }
 
+/* ---- what is computed in f32 ---- */
+
+static float float_of(int64_t bits) {
+    uint32_t low = (uint32_t)bits;
+    float x;
+    memcpy(&x, &low, sizeof x);
+    return x;
+}
+
+int64_t mc_dim_real(float x) {
+    uint32_t bits;
+    if (!(fabsf(x) < (float)LARGE)) return fail(MICA_ESHAPE);
+    if (x == floorf(x)) return (int64_t)x;
+    memcpy(&bits, &x, sizeof bits);
+    const int64_t data[3] = {bits, 0, MC_DIM_CONSTANT};
+    return intern(MC_DIM_COMPUTED, data, sizeof data, (mc_dim_size){0, 1});
+}
+
+int64_t mc_dim_real_of(int64_t bits) {
+    return mc_dim_real(float_of(bits));
+}
+
+bool mc_dim_is_constant(int64_t d, double *x) {
+    parts p;
+    mc_dim_get(d, &p);
+    *x = p.kind == MC_DIM_NUMBER ? (double)d : (double)float_of(p.over);
+    return p.kind == MC_DIM_NUMBER || (p.kind == MC_DIM_COMPUTED && p.op == MC_DIM_CONSTANT);
+}
+
+bool mc_dim_is_whole(int64_t d) {
+    parts p;
+    if (!mc_dim_in_range(d)) return true;
+    mc_dim_get(d, &p);
+    if (p.kind != MC_DIM_COMPUTED) return true;
+    if (p.op == MC_DIM_MIN || p.op == MC_DIM_MAX)
+        return mc_dim_is_whole(p.over) && mc_dim_is_whole(p.under);
+    return p.op >= MC_DIM_FLOOR;
+}
+
+static double compute(mc_dim_op op, double a, double b) {
+    float x = (float)a, y = (float)b;
+    switch (op) {
+    case MC_DIM_ADD_F32:
+        return (double)(x + y);
+    case MC_DIM_SUB_F32:
+        return (double)(x - y);
+    case MC_DIM_MUL_F32:
+        return (double)(x * y);
+    case MC_DIM_DIV_F32:
+        return (double)(x / y);
+    case MC_DIM_MIN:
+        return fmin(a, b);
+    case MC_DIM_MAX:
+        return fmax(a, b);
+    case MC_DIM_FLOOR:
+        return floor(a);
+    case MC_DIM_CEIL:
+        return ceil(a);
+    default:
+        return trunc(a);
+    }
+}
+
+/* Rounds d / n, or d times a fraction of small numbers, by whole numbers: that has one form
+ * whatever it was computed by. What f32 makes of it is the same below 2^24. */
+static bool round_exactly(mc_dim_op op, int64_t d, int64_t *y) {
+    parts p;
+    double by;
+    int64_t under = 1;
+    mc_dim_get(d, &p);
+    bool divides = p.op == MC_DIM_DIV_F32;
+    if (p.kind != MC_DIM_COMPUTED || (!divides && p.op != MC_DIM_MUL_F32)) return false;
+    bool second = mc_dim_is_constant(p.under, &by), first = !second && !divides;
+    if (!second && !(first && mc_dim_is_constant(p.over, &by))) return false;
+    int64_t over = first ? p.under : p.over;
+    while (!divides && by != floor(by) && under < 64)
+        by *= 2, under *= 2;
+    if (by != floor(by) || !(by >= 1 && by <= 1 << 16) || !mc_dim_is_whole(over)) return false;
+    if (divides)
+        under = (int64_t)by;
+    else
+        over = mc_dim_mul(over, (int64_t)by);
+    if (op == MC_DIM_TRUNC && mc_dim_sign(over) <= 0) return false;
+    *y = op == MC_DIM_CEIL ? mc_dim_div_up(over, under) : mc_dim_div(over, under);
+    return true;
+}
+
+int64_t mc_dim_compute(mc_dim_op op, int64_t a, int64_t b) {
+    double x, y;
+    int64_t exact;
+    bool chooses = op == MC_DIM_MIN || op == MC_DIM_MAX;
+    if (is_none(a, b)) return MC_DIM_NONE;
+    if (op >= MC_DIM_FLOOR && mc_dim_is_whole(a)) return a;
+    if (op >= MC_DIM_FLOOR && round_exactly(op, a, &exact)) return exact;
+    if (chooses && !mc_dim_has_symbols(a) && !mc_dim_has_symbols(b))
+        return (a < b) == (op == MC_DIM_MIN) ? a : b;
+    if (mc_dim_is_constant(a, &x) && mc_dim_is_constant(b, &y))
+        return mc_dim_real((float)compute(op, x, y));
+    if (chooses && b <= a) return a == b ? a : mc_dim_compute(op, b, a);
+    const int64_t data[3] = {a, b, (int64_t)op};
+    mc_dim_size size = size_of(a);
+    join_size(&size, size_of(b));
+    size.depth++;
+    return intern(MC_DIM_COMPUTED, data, sizeof data, size);
+}
+
 /* ---- comparisons ---- */
 
 static int sign_of(const sum *s) {
@@ -521,7 +629,7 @@ bool mc_dim_depends(int64_t d, int64_t symbol) {
     if (!mc_dim_in_range(d)) return false;
     mc_dim_get(d, &p);
     if (p.kind == MC_DIM_SYMBOL) return d == symbol;
-    if (p.kind == MC_DIM_QUOTIENT)
+    if (p.kind == MC_DIM_QUOTIENT || p.kind == MC_DIM_COMPUTED)
         return mc_dim_depends(p.over, symbol) || mc_dim_depends(p.under, symbol);
     for (int64_t i = 0; i < p.n; i++)
         for (int64_t k = 0; k < p.terms[i].degree; k++)
@@ -548,7 +656,7 @@ bool mc_dim_is_of(int64_t d, const mc_symbol *symbols, size_t n) {
     parts p;
     bool all = true;
     mc_dim_get(d, &p);
-    if (p.kind == MC_DIM_QUOTIENT)
+    if (p.kind == MC_DIM_QUOTIENT || p.kind == MC_DIM_COMPUTED)
         return mc_dim_is_of(p.over, symbols, n) && mc_dim_is_of(p.under, symbols, n);
     for (size_t i = 0; p.kind == MC_DIM_SYMBOL && i < n; i++)
         if (symbols[i].dim == d) return true;
@@ -570,6 +678,31 @@ static mica_status value_of_quotient(const parts *p, const mc_dim_values *values
     MC_TRY(mc_dim_value(p->under, values, &b));
     if (b <= 0) return mc_fail(MICA_ESHAPE, "a length is divided by %lld", (long long)b);
     *value = a / b - (a % b < 0);
+    return MICA_OK;
+}
+
+static mica_status value_of_real(int64_t d, const mc_dim_values *values, double *value) {
+    parts p;
+    int64_t whole;
+    double a, b;
+    if (mc_dim_is_constant(d, value)) return MICA_OK;
+    mc_dim_get(d, &p);
+    if (p.kind != MC_DIM_COMPUTED) {
+        MC_TRY(mc_dim_value(d, values, &whole));
+        *value = (double)whole;
+        return MICA_OK;
+    }
+    MC_TRY(value_of_real(p.over, values, &a));
+    MC_TRY(value_of_real(p.under, values, &b));
+    *value = compute(p.op, a, b);
+    return MICA_OK;
+}
+
+static mica_status value_of_computed(int64_t d, const mc_dim_values *values, int64_t *value) {
+    double real;
+    MC_TRY(value_of_real(d, values, &real));
+    if (!(fabs(real) < 0x1p62)) return too_large();
+    *value = (int64_t)real;
     return MICA_OK;
 }
 
@@ -608,6 +741,8 @@ mica_status mc_dim_value(int64_t d, const mc_dim_values *values, int64_t *value)
         return value_of_quotient(&p, values, value);
     case MC_DIM_SUM:
         return value_of_sum(&p, values, value);
+    case MC_DIM_COMPUTED:
+        return value_of_computed(d, values, value);
     default:
         return MICA_OK;
     }
@@ -625,6 +760,19 @@ static bool print_operand(mc_buffer *text, int64_t d, bool brackets) {
 static bool print_quotient(mc_buffer *text, const parts *p) {
     return print_operand(text, p->over, true) && mc_buffer_add_byte(text, '/') &&
            print_operand(text, p->under, true);
+}
+
+static bool print_computed(mc_buffer *text, int64_t d, const parts *p) {
+    static const char *const names[MC_DIM_OPS] = {"",    "+",   "-",     "*",    "/",
+                                                  "min", "max", "floor", "ceil", "trunc"};
+    double x;
+    if (mc_dim_is_constant(d, &x)) return mc_buffer_printf(text, "%.9g", x);
+    bool infix = p->op < MC_DIM_MIN;
+    return (infix || mc_buffer_add_text(text, names[p->op])) && mc_buffer_add_byte(text, '(') &&
+           mc_dim_print(text, p->over) &&
+           (p->op >= MC_DIM_FLOOR || (mc_buffer_add_text(text, infix ? names[p->op] : ", ") &&
+                                      print_operand(text, p->under, infix))) &&
+           mc_buffer_add_byte(text, ')');
 }
 
 static bool print_term(mc_buffer *text, const term *t, bool first) {
@@ -647,6 +795,7 @@ bool mc_dim_print(mc_buffer *text, int64_t d) {
     if (p.kind == MC_DIM_NUMBER) return mc_buffer_printf(text, "%lld", (long long)d);
     if (p.kind == MC_DIM_SYMBOL) return mc_buffer_add_text(text, p.name);
     if (p.kind == MC_DIM_QUOTIENT) return print_quotient(text, &p);
+    if (p.kind == MC_DIM_COMPUTED) return print_computed(text, d, &p);
     for (int64_t i = 0; ok && i < p.n; i++)
         ok = print_term(text, &p.terms[i], i == 0);
     return ok;

@@ -1,9 +1,9 @@
 /* Dimensions: lengths of axes, as expressions.
  *
  * A dimension is an int64_t: a number, or the handle of an expression that has symbols. Expressions
- * are polynomials of symbols and quotients with whole factors, in one form each: equal ones have
- * equal handles, so that axes are compared and copied like numbers. Arithmetic is what this header
- * has. Numbers go the way of C's operators.
+ * are polynomials of symbols, quotients and what is computed in f32, with whole factors, in one
+ * form each: equal ones have equal handles, so that axes are compared and copied like numbers.
+ * Arithmetic is what this header has. Numbers go the way of C's operators.
  *
  * A handle has bit 51 set and none above it, so a double holds it. The others are spread, that what
  * C's operators make of a handle is none, which mc_dim_check finds, and its low 32 bits are
@@ -105,6 +105,35 @@ static inline bool mc_dim_mul_to(int64_t *product, int64_t d) {
 /* What is left of a / b, b > 0: not 0 only where it is a number for all values of symbols. */
 int64_t mc_dim_mod(int64_t a, int64_t b);
 
+/* What lengths are computed by in f32, as networks do it that resize by a ratio: each step is
+ * rounded as that of an array. What has a fraction is a handle, too, but no length: the last three
+ * make one of it. Minimum and maximum are exact, and those of lengths are lengths. */
+typedef enum mc_dim_op {
+    MC_DIM_CONSTANT, /* for files */
+    MC_DIM_ADD_F32,
+    MC_DIM_SUB_F32,
+    MC_DIM_MUL_F32,
+    MC_DIM_DIV_F32,
+    MC_DIM_MIN,
+    MC_DIM_MAX,
+    MC_DIM_FLOOR,
+    MC_DIM_CEIL,
+    MC_DIM_TRUNC,
+    MC_DIM_OPS
+} mc_dim_op;
+
+/* Of one operand with b = 0. errors  MC_DIM_NONE */
+int64_t mc_dim_compute(mc_dim_op op, int64_t a, int64_t b);
+/* A number with a fraction; of a whole one the number itself. errors  MC_DIM_NONE it is not finite
+ */
+int64_t mc_dim_real(float x);
+/* The same of the bits that a file has. */
+int64_t mc_dim_real_of(int64_t bits);
+/* Whether a dimension is a length, and not a number with a fraction. */
+bool mc_dim_is_whole(int64_t d);
+/* Whether it is the same number for all values of symbols: *x. */
+bool mc_dim_is_constant(int64_t d, double *x);
+
 /* 1: above 0, -1: below it, for all values of symbols but some small ones; 0: neither, and of
  * MC_DIM_NONE. */
 int mc_dim_sign_slow(int64_t d);
@@ -146,7 +175,13 @@ const char *mc_dim_text(int64_t d, char text[MC_DIM_TEXT]); /* cut to fit */
 
 enum { MC_DIM_DEGREE = 6, MC_DIM_TERMS = 48, MC_DIM_DEPTH = 16, MC_DIM_WEIGHT = 128 };
 
-typedef enum mc_dim_kind { MC_DIM_NUMBER, MC_DIM_SYMBOL, MC_DIM_QUOTIENT, MC_DIM_SUM } mc_dim_kind;
+typedef enum mc_dim_kind {
+    MC_DIM_NUMBER,
+    MC_DIM_SYMBOL,
+    MC_DIM_QUOTIENT,
+    MC_DIM_SUM,
+    MC_DIM_COMPUTED
+} mc_dim_kind;
 
 /* factor times a product of symbols and quotients [degree], in their order. */
 typedef struct mc_dim_term {
@@ -157,8 +192,9 @@ typedef struct mc_dim_term {
 typedef struct mc_dim_parts {
     mc_dim_kind kind;
     char name[64];       /* of a symbol */
-    int64_t over, under; /* of a quotient */
-    int64_t n;           /* of a sum */
+    int64_t over, under; /* of a quotient, or the operands of op; a constant's bits */
+    mc_dim_op op;
+    int64_t n; /* of a sum */
     mc_dim_term terms[MC_DIM_TERMS];
 } mc_dim_parts;
 

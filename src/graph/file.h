@@ -8,7 +8,8 @@
  *     symbols    how many there are; of each its name
  *     lengths    how many expressions there are; of each its kind (mc_dim_kind), of a quotient what
  *                is divided and by what, of a sum the number of terms, of each its factor, how many
- *                it multiplies, and these. Here, and in shapes and attributes, 2^51 + i is the
+ *                it multiplies, and these, of one that is computed its mc_dim_op and two operands,
+ *                or the bits of an f32 and 0. Here, and in shapes and attributes, 2^51 + i is the
  *                symbol i, or that expression behind the symbols; one names those before it
  *     parameter  its name; its node and 1 where it is donated (two u32)
  *     result     its name, "" where it has none; its node

@@ -178,6 +178,17 @@ static mica_status take_quotient(reader *r, int64_t *dim) {
     return MICA_OK;
 }
 
+static mica_status take_computed(reader *r, int64_t *dim) {
+    uint64_t op;
+    int64_t a, b;
+    MC_TRY(take_word(r, &op));
+    if (op >= MC_DIM_OPS) return malformed(r, "a length is computed in an unknown way");
+    MC_TRY(take_dim(r, &a));
+    MC_TRY(take_dim(r, &b));
+    *dim = op == MC_DIM_CONSTANT ? mc_dim_real_of(a) : mc_dim_compute((mc_dim_op)op, a, b);
+    return MICA_OK;
+}
+
 static mica_status take_term(reader *r, mc_dim_term *term) {
     uint64_t degree;
     MC_TRY(take_word(r, (uint64_t *)&term->factor));
@@ -194,6 +205,7 @@ static mica_status take_expression(reader *r, int64_t *dim) {
     mc_dim_term terms[MC_DIM_TERMS];
     MC_TRY(take_word(r, &kind));
     if (kind == MC_DIM_QUOTIENT) return take_quotient(r, dim);
+    if (kind == MC_DIM_COMPUTED) return take_computed(r, dim);
     MC_TRY(take_word(r, &n));
     if (kind != MC_DIM_SUM || n > MC_DIM_TERMS)
         return malformed(r, "a length is of an unknown kind, or has too many terms");

@@ -118,7 +118,8 @@ static bool list_dim(writer *w, int64_t d) {
     bool ok = true;
     if (!mc_dim_has_symbols(d) || dim_word(w, d) != 0) return true;
     mc_dim_get(d, &parts);
-    if (parts.kind == MC_DIM_QUOTIENT) ok = list_dim(w, parts.over) && list_dim(w, parts.under);
+    if (parts.kind == MC_DIM_QUOTIENT || parts.kind == MC_DIM_COMPUTED)
+        ok = list_dim(w, parts.over) && list_dim(w, parts.under);
     for (int64_t i = 0; ok && i < parts.n; i++)
         for (int64_t k = 0; ok && k < parts.terms[i].degree; k++)
             ok = list_dim(w, parts.terms[i].atoms[k]);
@@ -162,6 +163,10 @@ static bool add_dim(writer *w, int64_t d) {
     mc_dim_get(d, &parts);
     if (parts.kind == MC_DIM_QUOTIENT)
         return add_word(w, MC_DIM_QUOTIENT) && add_word(w, (uint64_t)dim_word(w, parts.over)) &&
+               add_word(w, (uint64_t)dim_word(w, parts.under));
+    if (parts.kind == MC_DIM_COMPUTED)
+        return add_word(w, MC_DIM_COMPUTED) && add_word(w, parts.op) &&
+               add_word(w, (uint64_t)dim_word(w, parts.over)) &&
                add_word(w, (uint64_t)dim_word(w, parts.under));
     bool ok = add_word(w, MC_DIM_SUM) && add_word(w, (uint64_t)parts.n);
     for (int64_t i = 0; ok && i < parts.n; i++) {

@@ -125,6 +125,10 @@ static const row rows[] = {
     {"Shape", OWN, 0},
     {"TopK", OWN, 0},
     {"RoiAlign", ROWS, 0},
+    {"ConstantOfShape", OWN, 0},
+    {"ScatterElements", OWN, 0},
+    {"Sin", EACH, 0},
+    {"Cos", EACH, 0},
 };
 
 static const row *find_row(const char *name) {
@@ -170,7 +174,7 @@ static bool cuts_first(const mc_onnx_node *n, int axis, mica_array y, mica_array
     if (mc_onnx_operand_ints(n, 4, MICA_MAX_NDIM, steps, &n_steps) != MICA_OK ||
         mc_onnx_axes(n, 3, mica_array_ndim(n->in[0].x), axes, &n_axes) != MICA_OK ||
         mc_onnx_dims_or(n, 1, "starts", MICA_MAX_NDIM, starts, &n_starts) != MICA_OK ||
-        mc_onnx_dims_or(n, 2, "ends", MICA_MAX_NDIM, ends, &n_ends) != MICA_OK)
+        mc_onnx_slice_ends(n, ends, &n_ends) != MICA_OK)
         return false;
     for (int i = 0; i < n_starts; i++)
         if ((n_axes < 0 ? i : axes[i]) == axis) at = i;
@@ -180,6 +184,7 @@ static bool cuts_first(const mc_onnx_node *n, int axis, mica_array y, mica_array
     int64_t length = mica_array_dim(y, axis);
     if (starts[at] == 0 && length == mica_array_dim(n->in[0].x, axis)) return true;
     mica_array none = mica_scalar(n->s, 0, MICA_I64);
+    if (starts[at] == 0 && ends[at] >= INT32_MAX) return true;
     mica_array left = mica_subtract(n->s, *count, mica_scalar(n->s, (double)starts[at], MICA_I64));
     *count = mica_clip(n->s, left, none, mica_scalar(n->s, (double)length, MICA_I64));
     return true;
@@ -226,6 +231,7 @@ static int carried_axis(const mc_onnx_node *n, const row *r, size_t i, mica_arra
         return cuts_first(n, b->axis, y, count) ? b->axis : -1;
     case JOIN:
         axis = (int)mc_onnx_int(n, "axis", 0);
+        if (n->n_in == 1 && n->n_out == 1) return b->axis;
         return (axis < 0 ? axis + ndim : axis) != b->axis ? b->axis : -1;
     case ROWS:
         return i == 0 && b->axis < ndim - 1 && !mc_onnx_int(n, "transA", 0) ? b->axis

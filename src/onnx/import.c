@@ -332,7 +332,7 @@ static mica_status build_node(mc_onnx_node *n, const mc_onnx_op *op) {
     if (!known) MC_TRY(mc_onnx_fold_lengths(n, &folded));
     if (folded) return MICA_OK;
     for (size_t i = 0; i < n->n_in; i++)
-        MC_TRY(mc_onnx_record_lengths(n->names->s, &n->in[i]));
+        MC_TRY(mc_onnx_record_lengths(n->import, n->names->s, &n->in[i]));
     if (!known) return build(n, op, n->names->s);
     uint32_t first = mc_scope_count(n->import->constants);
     MC_TRY(build(n, op, n->import->constants));

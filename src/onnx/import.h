@@ -36,10 +36,12 @@ typedef struct mc_onnx_form {
     uint64_t charged; /* bytes that it took of those that known values may take */
 } mc_onnx_form;
 
-/* Small integers of which some have symbols: what Shape tells of a length that varies. */
+/* Small integers of which some have symbols: what Shape tells of a length that varies; and what is
+ * computed of them in f32, which may have a fraction. */
 enum { MC_ONNX_LENGTHS = 64 };
 typedef struct mc_onnx_lengths {
-    int ndim, count; /* 0 and 1, or 1 and how many there are */
+    int ndim, count; /* 0 and 1, or 1 or 2 and how many there are */
+    int columns;     /* of two axes */
     mica_dtype dtype;
     int64_t at[MC_ONNX_LENGTHS]; /* dimensions (graph/dim.h) */
 } mc_onnx_lengths;
@@ -87,6 +89,9 @@ struct mc_onnx_sequence {
     mc_onnx_value *items; /* [n] */
 };
 
+/* Lengths that a run counts (count.c). */
+typedef struct mc_onnx_count mc_onnx_count;
+
 typedef struct mc_onnx_import {
     mica_device *device;
     mica_scope *constants; /* of known values */
@@ -101,6 +106,7 @@ typedef struct mc_onnx_import {
     const char *mistyped; /* an attribute that a builder asked for as another type; or NULL */
     const mc_onnx_model *model;
     bool *dims_used, *inputs_used; /* by option */
+    const mc_onnx_count *counts;   /* or NULL */
     bool misnamed;                 /* an option has a name that is not there */
     mc_buffer missing;             /* what mica lacks (missing.c) */
     mc_buffer notes;               /* lines of text */
@@ -244,7 +250,23 @@ mica_status mc_onnx_fold_lengths(mc_onnx_node *n, bool *done);
 /* Sets the result to lengths; to a known value where none has a symbol. */
 mica_status mc_onnx_give_lengths(mc_onnx_node *n, size_t i, const mc_onnx_lengths *lengths);
 /* Records the array of a value of lengths in s; nothing for others. */
-mica_status mc_onnx_record_lengths(mica_scope *s, mc_onnx_value *value);
+mica_status mc_onnx_record_lengths(const mc_onnx_import *import, mica_scope *s,
+                                   mc_onnx_value *value);
+
+/* ---- lengths that a run counts (count.c) ---- */
+
+/* The length that is `count`, an i64 [], of a room; the same one for the same array. */
+mica_status mc_onnx_count_dim(mc_onnx_import *import, mica_array count, int64_t room, int64_t *dim);
+bool mc_onnx_is_counted(const mc_onnx_import *import, int64_t d);
+/* The most that a length can be: with the rooms for what is counted; MC_DIM_NONE: that is not
+ * known. */
+int64_t mc_onnx_room(const mc_onnx_import *import, int64_t d);
+/* A length as an array []: i64, or f32 where it has a fraction. */
+mica_array mc_onnx_record_dim(const mc_onnx_import *import, mica_scope *s, int64_t d);
+/* mc_onnx_operand_dims for the shape of a result, with rooms; *axis: the one that has a count,
+ * which is *counted; -1: none. */
+mica_status mc_onnx_operand_shape(mc_onnx_node *n, size_t i, int64_t shape[MICA_MAX_NDIM],
+                                  int *count, int *axis, mica_array *counted);
 
 /* ---- lengths that depend on values (bound.c) ---- */
 
@@ -332,6 +354,9 @@ mica_status mc_onnx_need_number(const char *what, int64_t length);
 /* As mc_onnx_operand_dims; of an older file the attribute that the operand was. */
 mica_status mc_onnx_dims_or(const mc_onnx_node *n, size_t i, const char *name, int max,
                             int64_t *list, int *count);
+
+/* The ends of a Slice. */
+mica_status mc_onnx_slice_ends(const mc_onnx_node *n, int64_t ends[MICA_MAX_NDIM], int *count);
 
 /* Axes of an operand (from operand `at`, else the attribute "axes") as numbers from 0 on. */
 mica_status mc_onnx_axes(const mc_onnx_node *n, size_t at, int ndim, int axes[MICA_MAX_NDIM],

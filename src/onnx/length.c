@@ -23,12 +23,19 @@ typedef struct fold {
 
 /* ---- values ---- */
 
+static void get_shape(const mc_onnx_lengths *l, int64_t shape[2]) {
+    shape[0] = l->ndim < 2 ? l->count : l->count / l->columns;
+    shape[1] = l->columns;
+}
+
 mica_status mc_onnx_give_lengths(mc_onnx_node *n, size_t i, const mc_onnx_lengths *lengths) {
-    bool open = false;
+    bool open = false, whole = true;
+    double numbers[MC_ONNX_LENGTHS];
     if (i >= n->n_out) return MICA_OK;
     for (int k = 0; k < lengths->count; k++) {
         MC_TRY(mc_dim_check(lengths->at[k]));
-        open = open || mc_dim_has_symbols(lengths->at[k]);
+        open = open || !mc_dim_is_constant(lengths->at[k], &numbers[k]);
+        whole = whole && mc_dim_is_whole(lengths->at[k]);
     }
     if (open) {
         mc_onnx_lengths *kept = mc_arena_alloc(&n->import->arena, sizeof *kept);
@@ -38,35 +45,47 @@ mica_status mc_onnx_give_lengths(mc_onnx_node *n, size_t i, const mc_onnx_length
         return MICA_OK;
     }
     mica_scope *s = n->import->constants;
-    const int64_t shape[] = {lengths->count};
-    mica_array x = mica_from_data(s, lengths->at, MICA_I64, shape, lengths->ndim);
+    int64_t shape[2];
+    get_shape(lengths, shape);
+    mica_array x = mica_from_data(s, whole ? (const void *)lengths->at : numbers,
+                                  whole ? MICA_I64 : MICA_F64, shape, lengths->ndim);
     x = mica_astype(s, x, lengths->dtype);
     MC_TRY(mica_eval(s, x));
     n->out[i] = (mc_onnx_value){.x = x, .known = true};
     return MICA_OK;
 }
 
-mica_status mc_onnx_record_lengths(mica_scope *s, mc_onnx_value *value) {
+mica_status mc_onnx_record_lengths(const mc_onnx_import *import, mica_scope *s,
+                                   mc_onnx_value *value) {
     const mc_onnx_lengths *l = value->lengths;
     mica_array xs[MC_ONNX_LENGTHS];
+    int64_t shape[2];
     if (!l || value->x.scope) return MICA_OK;
-    for (int i = 0; i < l->count; i++)
-        xs[i] = mica_scalar(s, (double)l->at[i], l->dtype);
+    for (int i = 0; i < l->count; i++) {
+        bool plain = mc_dim_is_whole(l->at[i]) && !mc_onnx_is_counted(import, l->at[i]);
+        xs[i] = plain ? mica_scalar(s, (double)l->at[i], l->dtype)
+                      : mica_astype(s, mc_onnx_record_dim(import, s, l->at[i]), l->dtype);
+    }
     value->x = l->ndim == 0 ? xs[0] : mica_stack(s, xs, l->count, 0);
+    get_shape(l, shape);
+    if (l->ndim == 2) value->x = mica_reshape(s, value->x, shape, 2);
     return mica_scope_status(s);
 }
 
-/* Whether floats are the numbers of l. */
-static bool are_whole(mica_scope *s, mica_array x, const mc_onnx_lengths *l) {
+/* f32 that a node has as constants: whole numbers, or such with a fraction. */
+static bool read_reals(mica_scope *s, mica_array x, mc_onnx_lengths *l) {
     float numbers[MC_ONNX_LENGTHS];
     mica_array reals = mica_astype(s, x, MICA_F32);
     if (mica_read(reals, numbers, (size_t)l->count * sizeof *numbers) != MICA_OK) return false;
-    for (int i = 0; i < l->count; i++)
-        if (!(fabsf(numbers[i]) < 1 << 24) || numbers[i] != (float)l->at[i]) return false;
+    for (int i = 0; i < l->count; i++) {
+        if (!(fabsf(numbers[i]) < 1 << 24)) return false;
+        if (l->dtype != MICA_F32 && numbers[i] != floorf(numbers[i])) return false;
+        l->at[i] = mc_dim_real(numbers[i]);
+    }
     return true;
 }
 
-/* The integers of a value. false: it has no such ones, or too many. */
+/* The numbers of a value. false: it has no such ones, or too many. */
 static bool read_lengths(mica_scope *s, const mc_onnx_value *value, mc_onnx_lengths *l) {
     if (value->lengths) {
         *l = *value->lengths;
@@ -79,9 +98,9 @@ static bool read_lengths(mica_scope *s, const mc_onnx_value *value, mc_onnx_leng
     int ndim = mica_array_ndim(value->x);
     if (!value->known || dtype == MICA_C64 || ndim > 1 || size > MC_ONNX_LENGTHS) return false;
     *l = (mc_onnx_lengths){.count = (int)size, .ndim = ndim, .dtype = dtype};
+    if (mica_dtype_is_float(dtype)) return read_reals(s, value->x, l);
     mica_array x = mica_astype(s, value->x, MICA_I64);
-    if (mica_read(x, l->at, (size_t)size * sizeof *l->at) != MICA_OK) return false;
-    return !mica_dtype_is_float(dtype) || are_whole(s, value->x, l);
+    return mica_read(x, l->at, (size_t)size * sizeof *l->at) == MICA_OK;
 }
 
 /* ---- element by element ---- */
@@ -174,7 +193,7 @@ static int64_t element(const mc_onnx_lengths *l, int i) {
 static bool broadcast(const mc_onnx_lengths *in, size_t n, mc_onnx_lengths *y) {
     *y = (mc_onnx_lengths){.count = 1, .dtype = in[n - 1].dtype};
     for (size_t i = 0; i < n; i++) {
-        if (in[i].count < 0) return false;
+        if (in[i].count < 0 || in[i].ndim > 1) return false;
         if (in[i].ndim > y->ndim) y->ndim = in[i].ndim;
         if (in[i].count == 1 || in[i].count == y->count) continue;
         if (y->count != 1) return false;
@@ -183,39 +202,50 @@ static bool broadcast(const mc_onnx_lengths *in, size_t n, mc_onnx_lengths *y) {
     return true;
 }
 
-static bool fold_binary(fold *f, binary_fn fn, bool compares) {
+/* Two numbers, exactly; where that cannot be, and there is an op, by it. */
+static bool combine(mica_dtype dtype, binary_fn fn, mc_dim_op op, int64_t a, int64_t b,
+                    int64_t *y) {
+    bool real = mica_dtype_is_float(dtype);
+    if (mc_dim_is_whole(a) && mc_dim_is_whole(b) && fn(a, b, y)) {
+        if (!real || op != MC_DIM_DIV_F32 || mc_dim_mul(*y, b) == a) return true;
+    }
+    if (op == MC_DIM_CONSTANT || (real ? dtype != MICA_F32 : op < MC_DIM_MIN)) return false;
+    *y = mc_dim_compute(op, a, b);
+    return *y != MC_DIM_NONE;
+}
+
+static bool fold_binary(fold *f, binary_fn fn, mc_dim_op op) {
     mc_onnx_lengths *y = &f->out[0];
     if (f->n_in != 2 || !broadcast(f->in, 2, y)) return false;
-    if (compares) y->dtype = MICA_BOOL;
     for (int i = 0; i < y->count; i++)
-        if (!fn(element(&f->in[0], i), element(&f->in[1], i), &y->at[i])) return false;
+        if (!combine(y->dtype, fn, op, element(&f->in[0], i), element(&f->in[1], i), &y->at[i]))
+            return false;
     return true;
 }
 
-#define BINARY(name, compares)                 \
-    static bool fold_##name(fold *f) {         \
-        return fold_binary(f, name, compares); \
+#define BINARY(name, op)                 \
+    static bool fold_##name(fold *f) {   \
+        return fold_binary(f, name, op); \
     }
-BINARY(add, false)
-BINARY(subtract, false)
-BINARY(multiply, false)
-BINARY(remainder_of, false)
-BINARY(minimum, false)
-BINARY(maximum, false)
-BINARY(equal, true)
-BINARY(less, true)
-BINARY(less_equal, true)
-BINARY(greater, true)
-BINARY(greater_equal, true)
+BINARY(add, MC_DIM_ADD_F32)
+BINARY(subtract, MC_DIM_SUB_F32)
+BINARY(multiply, MC_DIM_MUL_F32)
+BINARY(divide, MC_DIM_DIV_F32)
+BINARY(minimum, MC_DIM_MIN)
+BINARY(maximum, MC_DIM_MAX)
+BINARY(remainder_of, MC_DIM_CONSTANT)
 
-/* Of floats where nothing is left of it. */
-static bool fold_divide(fold *f) {
-    if (!fold_binary(f, divide, false)) return false;
-    const mc_onnx_lengths *y = &f->out[0];
-    for (int i = 0; mica_dtype_is_float(y->dtype) && i < y->count; i++)
-        if (mc_dim_mul(y->at[i], element(&f->in[1], i)) != element(&f->in[0], i)) return false;
-    return true;
-}
+#define COMPARISON(name)                                   \
+    static bool fold_##name(fold *f) {                     \
+        bool told = fold_binary(f, name, MC_DIM_CONSTANT); \
+        f->out[0].dtype = MICA_BOOL;                       \
+        return told;                                       \
+    }
+COMPARISON(equal)
+COMPARISON(less)
+COMPARISON(less_equal)
+COMPARISON(greater)
+COMPARISON(greater_equal)
 
 static bool fold_where(fold *f) {
     mc_onnx_lengths *y = &f->out[0];
@@ -228,11 +258,21 @@ static bool fold_where(fold *f) {
     return true;
 }
 
-static bool fold_negative(fold *f) {
+/* fn of a number and each element. */
+static bool fold_from(fold *f, binary_fn fn, mc_dim_op op, int64_t number) {
     f->out[0] = f->in[0];
     for (int i = 0; i < f->in[0].count; i++)
-        if (!subtract(0, f->in[0].at[i], &f->out[0].at[i])) return false;
+        if (!combine(f->in[0].dtype, fn, op, number, f->in[0].at[i], &f->out[0].at[i]))
+            return false;
     return true;
+}
+
+static bool fold_negative(fold *f) {
+    return fold_from(f, subtract, MC_DIM_SUB_F32, 0);
+}
+
+static bool fold_reciprocal(fold *f) {
+    return fold_from(f, divide, MC_DIM_DIV_F32, 1);
 }
 
 static bool fold_identity(fold *f) {
@@ -240,10 +280,27 @@ static bool fold_identity(fold *f) {
     return f->in[0].count >= 0;
 }
 
+static bool fold_rounded(fold *f, mc_dim_op op) {
+    f->out[0] = f->in[0];
+    for (int i = 0; i < f->in[0].count; i++) {
+        f->out[0].at[i] = mc_dim_compute(op, f->in[0].at[i], 0);
+        if (f->out[0].at[i] == MC_DIM_NONE) return false;
+    }
+    return f->in[0].count >= 0;
+}
+
+static bool fold_floor(fold *f) {
+    return fold_rounded(f, MC_DIM_FLOOR);
+}
+
+static bool fold_ceil(fold *f) {
+    return fold_rounded(f, MC_DIM_CEIL);
+}
+
 static bool fold_cast(fold *f) {
     mica_dtype dtype;
     if (mc_onnx_dtype(mc_onnx_int(f->n, "to", 0), &dtype) != MICA_OK) return false;
-    f->out[0] = f->in[0];
+    if (!(dtype == MICA_F32 ? fold_identity(f) : fold_rounded(f, MC_DIM_TRUNC))) return false;
     f->out[0].dtype = dtype;
     return dtype == MICA_I64 || dtype == MICA_I32 || dtype == MICA_F32;
 }
@@ -297,11 +354,37 @@ static bool fold_unsqueeze(fold *f) {
 
 static bool fold_reshape(fold *f) {
     const mc_onnx_lengths *shape = &f->in[1];
-    f->out[0] = f->in[0];
-    f->out[0].ndim = shape->count;
-    if (shape->ndim != 1 || shape->count < 0 || shape->count > 1) return false;
-    if (shape->count == 0) return f->in[0].count == 1;
-    return shape->at[0] == -1 || shape->at[0] == f->in[0].count;
+    mc_onnx_lengths *y = &f->out[0];
+    int64_t known = 1, open = 0, to[2] = {1, 1};
+    *y = f->in[0];
+    y->ndim = shape->count;
+    if (shape->ndim != 1 || shape->count < 0 || shape->count > 2) return false;
+    for (int i = 0; i < shape->count; i++) {
+        to[i] = shape->at[i];
+        if (to[i] != -1 && (to[i] <= 0 || to[i] > MC_ONNX_LENGTHS)) return false;
+        if (to[i] == -1)
+            open++;
+        else
+            known *= to[i];
+    }
+    if (open > 1 || y->count == 0 || y->count % known != 0) return false;
+    y->columns = (int)(to[1] == -1 ? y->count / known : to[1]);
+    return open == 1 || known == y->count;
+}
+
+static bool fold_transpose(fold *f) {
+    mc_onnx_lengths *y = &f->out[0];
+    const mc_onnx_lengths *x = &f->in[0];
+    int64_t perm[2] = {1, 0};
+    int count, columns = x->columns, rows = x->ndim == 2 ? x->count / columns : 0;
+    if (mc_onnx_ints(f->n, "perm", 2, perm, &count) != MICA_OK) return false;
+    *y = *x;
+    if (x->ndim < 2) return x->count >= 0;
+    if (perm[0] != 1 || perm[1] != 0) return perm[0] == 0 && perm[1] == 1;
+    y->columns = rows;
+    for (int i = 0; i < x->count; i++)
+        y->at[i % columns * rows + i / columns] = x->at[i];
+    return true;
 }
 
 static bool one_number(const mc_onnx_lengths *l, int64_t otherwise, int64_t *value) {
@@ -324,19 +407,26 @@ static bool operand_or_attribute(fold *f, size_t i, const char *name, int64_t ot
     return true;
 }
 
+/* Along the first axis. */
 static bool fold_slice(fold *f) {
-    int64_t start, stop, step, n = f->in[0].count;
+    int64_t start, stop, step, axis;
+    const mc_onnx_lengths *x = &f->in[0];
     mc_onnx_lengths *y = &f->out[0];
-    if (f->in[0].ndim != 1 || !operand_or_attribute(f, 1, "starts", 0, &start) ||
+    if (x->ndim < 1 || !operand_or_attribute(f, 1, "starts", 0, &start) ||
         !operand_or_attribute(f, 2, "ends", INT64_MAX, &stop) ||
-        !operand_or_attribute(f, 4, "", 1, &step) || step != 1)
+        !operand_or_attribute(f, 3, "axes", 0, &axis) ||
+        !operand_or_attribute(f, 4, "", 1, &step) || (step != 1 && step != -1) ||
+        (axis != 0 && axis != -x->ndim))
         return false;
-    if (start < 0) start = mc_max(start + n, 0);
-    if (stop < 0) stop = mc_max(stop + n, 0);
-    stop = mc_min(stop, n);
-    *y = (mc_onnx_lengths){.ndim = 1, .dtype = f->in[0].dtype};
-    for (; start < stop; start++)
-        y->at[y->count++] = f->in[0].at[start];
+    int64_t each = x->ndim == 2 ? x->columns : 1, n = x->count / each, back = step < 0;
+    if (start < 0) start += n;
+    if (stop < 0) stop += n;
+    start = mc_max(0, mc_min(start, n - back));
+    stop = mc_max(-back, mc_min(stop, n));
+    *y = (mc_onnx_lengths){.ndim = x->ndim, .columns = x->columns, .dtype = x->dtype};
+    for (; n > 0 && (back ? start > stop : start < stop); start += step)
+        for (int64_t k = 0; k < each; k++)
+            y->at[y->count++] = x->at[start * each + k];
     return true;
 }
 
@@ -367,6 +457,7 @@ static bool fold_expand(fold *f) {
     const mc_onnx_lengths *shape = &f->in[1];
     mc_onnx_lengths *y = &f->out[0];
     if (shape->ndim != 1 || shape->count != 1 || mc_dim_has_symbols(shape->at[0])) return false;
+    if (f->in[0].ndim > 1) return false;
     *y = f->in[0];
     y->ndim = 1;
     if (shape->at[0] == 1 || shape->at[0] == y->count) return true;
@@ -379,24 +470,28 @@ static bool fold_expand(fold *f) {
 
 /* ---- all of them ---- */
 
-static bool reduce(fold *f, binary_fn fn, int64_t first) {
+/* Where there are none, `none`; -1: that cannot be told. */
+static bool reduce(fold *f, binary_fn fn, mc_dim_op op, int64_t none) {
     mc_onnx_lengths *y = &f->out[0];
     const mc_onnx_lengths *x = &f->in[0];
     bool keepdims = mc_onnx_int(f->n, "keepdims", 1) != 0;
     if (x->ndim != 1 || mc_onnx_int(f->n, "noop_with_empty_axes", 0)) return false;
-    *y = (mc_onnx_lengths){.ndim = keepdims, .count = 1, .dtype = x->dtype, .at = {first}};
-    for (int i = 0; i < x->count; i++)
-        if (!fn(y->at[0], x->at[i], &y->at[0])) return false;
+    *y = (mc_onnx_lengths){.ndim = keepdims, .count = 1, .dtype = x->dtype, .at = {none}};
+    if (x->count == 0) return none >= 0;
+    y->at[0] = x->at[0];
+    for (int i = 1; i < x->count; i++)
+        if (!combine(x->dtype, fn, op, y->at[0], x->at[i], &y->at[0])) return false;
     return true;
 }
 
-static bool fold_product(fold *f) {
-    return reduce(f, multiply, 1);
-}
-
-static bool fold_sum(fold *f) {
-    return reduce(f, add, 0);
-}
+#define REDUCTION(name, fn, op, none)   \
+    static bool fold_##name(fold *f) {  \
+        return reduce(f, fn, op, none); \
+    }
+REDUCTION(product, multiply, MC_DIM_MUL_F32, 1)
+REDUCTION(sum, add, MC_DIM_ADD_F32, 0)
+REDUCTION(smallest, minimum, MC_DIM_MIN, -1)
+REDUCTION(largest, maximum, MC_DIM_MAX, -1)
 
 /* ---- nodes ---- */
 
@@ -418,20 +513,24 @@ static const struct {
     {"GreaterOrEqual", fold_greater_equal},
     {"Where", fold_where},
     {"Neg", fold_negative},
+    {"Reciprocal", fold_reciprocal},
     {"Identity", fold_identity},
-    {"Floor", fold_identity},
-    {"Ceil", fold_identity},
+    {"Floor", fold_floor},
+    {"Ceil", fold_ceil},
     {"Cast", fold_cast},
     {"Gather", fold_gather},
     {"Concat", fold_concat},
     {"Squeeze", fold_squeeze},
     {"Unsqueeze", fold_unsqueeze},
     {"Reshape", fold_reshape},
+    {"Transpose", fold_transpose},
     {"Slice", fold_slice},
     {"Split", fold_split},
     {"Expand", fold_expand},
     {"ReduceProd", fold_product},
     {"ReduceSum", fold_sum},
+    {"ReduceMin", fold_smallest},
+    {"ReduceMax", fold_largest},
 };
 
 static bool has_lengths(const mc_onnx_node *n) {

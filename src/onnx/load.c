@@ -295,7 +295,7 @@ static mica_status find_results(mc_onnx_import *import, mc_onnx_names *names,
         if (value.missing) continue; /* which fails below */
         if (value.sequence)
             return mc_fail(MICA_EUNSUPPORTED, "result '%.100s': it is no tensor", o->names[i]);
-        MC_TRY(mc_onnx_record_lengths(import->s, &value));
+        MC_TRY(mc_onnx_record_lengths(import, import->s, &value));
         results[i] = value.x.scope == import->s ? value.x : mica_detach(import->s, value.x);
         if (is_double(graph->output[i])) results[i] = mica_astype(import->s, results[i], MICA_F64);
         if (!value.bound) continue;

@@ -82,11 +82,19 @@ mica_status mc_onnx_need_number(const char *what, int64_t length) {
                    what, mc_dim_text(length, text));
 }
 
+/* Whether an operand is lengths, and none has a fraction or is counted by a run. */
+static bool is_lengths(const mc_onnx_node *n, size_t i) {
+    const mc_onnx_lengths *l = n->in[i].lengths;
+    for (int k = 0; l && k < l->count; k++)
+        if (!mc_dim_is_whole(l->at[k]) || mc_onnx_is_counted(n->import, l->at[k])) return false;
+    return l != NULL;
+}
+
 mica_status mc_onnx_operand_dims(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count) {
     *count = -1;
     if (!mc_onnx_has(n, i)) return MICA_OK;
-    if (n->in[i].lengths) {
+    if (is_lengths(n, i)) {
         const mc_onnx_lengths *l = n->in[i].lengths;
         if (l->count > max) return mc_fail(MICA_EFORMAT, "operand %zu has %d numbers", i, l->count);
         memcpy(list, l->at, (size_t)l->count * sizeof *list);
@@ -125,7 +133,7 @@ mica_status mc_onnx_operand_scalar(const mc_onnx_node *n, size_t i, double other
                                    double *value) {
     *value = otherwise;
     if (!mc_onnx_has(n, i)) return MICA_OK;
-    if (n->in[i].lengths) {
+    if (is_lengths(n, i)) {
         if (n->in[i].lengths->count != 1)
             return mc_fail(MICA_EFORMAT, "operand %zu is not one number", i);
         *value = (double)n->in[i].lengths->at[0];

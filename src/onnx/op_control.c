@@ -77,7 +77,7 @@ static mica_status record_graph(body *b, mica_scope *s, const mica_array *args, 
         values[i].x = args[i];
     mica_status status = read_graph(b->n, b->graph, s, values, values + n_args);
     for (size_t i = 0; status == MICA_OK && i < n; i++) {
-        status = mc_onnx_record_lengths(s, &values[n_args + i]);
+        status = mc_onnx_record_lengths(b->n->import, s, &values[n_args + i]);
         results[i] = values[n_args + i].x;
     }
     mc_free(values);
@@ -132,6 +132,33 @@ static bool only_squeezes(const mc_onnx_node *n, const mc_onnx_graph *then_graph
     return open;
 }
 
+/* Whether a graph is a constant without elements, as torch has it where there is no box. */
+static bool is_empty(mc_onnx_node *n, const mc_onnx_graph *graph, mc_onnx_value *value) {
+    bool one = graph->n_node == 1 && graph->n_output == 1 && !graph->n_input &&
+               strcmp(graph->node[0]->op_type, "Constant") == 0;
+    return one && read_graph(n, graph, n->s, NULL, value) == MICA_OK && value->known &&
+           mica_array_size(value->x) == 0;
+}
+
+/* A branch that counts its result, where the other one has none: the result, or none of it.
+ * *done: it is so. */
+static mica_status count_or_none(mc_onnx_node *n, const mc_onnx_graph *const graphs[2],
+                                 bool *done) {
+    for (int i = 0; i < 2 && !*done; i++) {
+        mc_onnx_value none = {0}, y = {0};
+        if (!is_empty(n, graphs[i], &none)) continue;
+        MC_TRY(read_graph(n, graphs[1 - i], n->s, NULL, &y));
+        if (!y.bound || mica_array_ndim(y.x) != mica_array_ndim(none.x)) return MICA_OK;
+        *done = true;
+        mica_array zero = mica_scalar(n->s, 0, MICA_I64),
+                   yes = mica_reshape(n->s, n->in[0].x, NULL, 0);
+        mica_array count = i == 0 ? mica_where(n->s, yes, zero, y.bound->count)
+                                  : mica_where(n->s, yes, y.bound->count, zero);
+        MC_TRY(mc_onnx_give_counted(n, 0, y.x, y.bound->axis, count));
+    }
+    return MICA_OK;
+}
+
 /* Both branches. Where one cannot be built, a run that takes it fails. */
 static mica_status record_branches(mc_onnx_node *n, branches *b, mica_array *results) {
     mc_onnx_import *import = n->import;
@@ -170,6 +197,10 @@ mica_status mc_onnx_if(mc_onnx_node *n) {
     }
     if (only_squeezes(n, then_graph, else_graph))
         return read_graph(n, then_graph, n->s, NULL, n->out);
+    bool done = false;
+    if (n->s == n->import->s)
+        MC_TRY(count_or_none(n, (const mc_onnx_graph *const[]){then_graph, else_graph}, &done));
+    if (done) return MICA_OK;
     MC_TRY(record_branches(n, &b, results));
     for (size_t i = 0; i < n->n_out; i++)
         MC_TRY(mc_onnx_give(n, i, results[i]));
@@ -205,7 +236,7 @@ static mica_status write_out(mc_onnx_node *n, const mc_onnx_graph *graph, int64_
         MC_TRY(mc_onnx_constant(n->import, &r, MICA_I64, NULL, 0, &values[0]));
         MC_TRY(read_graph(n, graph, n->s, values, values + 1)); /* results follow the number */
         for (size_t i = 0; i < graph->n_output; i++)
-            MC_TRY(mc_onnx_record_lengths(n->s, &values[1 + i]));
+            MC_TRY(mc_onnx_record_lengths(n->import, n->s, &values[1 + i]));
         *open = !values[1].known;
         for (size_t i = 0; i < collected; i++) {
             if (values[2 + carried + i].bound)
@@ -321,7 +352,7 @@ static mica_status record_step(void *user, mica_scope *s, const mica_array *args
     if (status == MICA_OK && go == 0)
         status = mc_onnx_refuse("loops that collect results and may end early");
     for (size_t i = 0; status == MICA_OK && i < n_results; i++) {
-        status = mc_onnx_record_lengths(s, &values[n_args + 2 + i]);
+        status = mc_onnx_record_lengths(b->n->import, s, &values[n_args + 2 + i]);
         results[i] = given[1 + i].x;
     }
     mc_free(values);

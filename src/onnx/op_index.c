@@ -34,10 +34,10 @@ mica_status mc_onnx_constant_op(mc_onnx_node *n) {
 
 mica_status mc_onnx_constant_of_shape(mc_onnx_node *n) {
     int64_t shape[MICA_MAX_NDIM];
-    int count;
+    int count, axis;
     const mc_onnx_attribute *a = mc_onnx_attr(n, "value");
-    mica_array value = mica_scalar(n->s, 0, MICA_F32);
-    MC_TRY(mc_onnx_operand_dims(n, 0, MICA_MAX_NDIM, shape, &count));
+    mica_array value = mica_scalar(n->s, 0, MICA_F32), counted;
+    MC_TRY(mc_onnx_operand_shape(n, 0, shape, &count, &axis, &counted));
     if (a && a->t) {
         if (mc_onnx_small_of(a->t->data_type)) return mc_onnx_refuse("filling with this dtype");
         MC_TRY(mc_onnx_tensor_array(a->t, &n->import->outside, n->import->constants, &value));
@@ -46,7 +46,8 @@ mica_status mc_onnx_constant_of_shape(mc_onnx_node *n) {
         value = mica_reshape(n->import->constants, value, NULL, 0);
         MC_TRY(mica_eval(n->import->constants, value));
     }
-    return mc_onnx_give(n, 0, mica_full(n->s, shape, count, value));
+    mica_array y = mica_full(n->s, shape, count, value);
+    return axis < 0 ? mc_onnx_give(n, 0, y) : mc_onnx_give_counted(n, 0, y, axis, counted);
 }
 
 mica_status mc_onnx_range(mc_onnx_node *n) {
@@ -141,6 +142,29 @@ static mica_status find_mode(const mc_onnx_node *n, mica_scatter_mode *mode) {
     return mc_onnx_refuse("this reduction");
 }
 
+/* Where updates have a count: x has one element more along the axis, which those beyond it go to.
+ */
+static mica_status add_place(mc_onnx_node *n, int axis, mica_array *x, mica_array *at) {
+    const mc_onnx_bound *b = n->in[1].bound ? n->in[1].bound : n->in[2].bound;
+    const mc_onnx_bound *own = n->in[0].bound;
+    int ndim = mica_array_ndim(*x);
+    int64_t shape[MICA_MAX_NDIM], length = mica_array_dim(*x, axis);
+    if ((n->in[1].bound && n->in[2].bound && n->in[1].bound->axis != n->in[2].bound->axis) ||
+        (own && own->axis != axis))
+        return mc_onnx_refuse("operands whose lengths depend on values along different axes");
+    mica_array end = own ? own->count : mica_scalar(n->s, (double)length, MICA_I64);
+    mica_array last = mica_scalar(n->s, (double)length, MICA_I64), zero;
+    zero = mica_scalar(n->s, 0, MICA_I64);
+    *at = mica_astype(n->s, *at, MICA_I64);
+    *at = mica_where(n->s, mica_less(n->s, *at, zero), mica_add(n->s, *at, end), *at);
+    if (b) *at = mica_where(n->s, mc_onnx_count_mask(n->s, *at, b), *at, last);
+    memcpy(shape, mica_array_shape(*x), (size_t)ndim * sizeof *shape);
+    shape[axis] = 1;
+    mica_array more = mica_zeros(n->s, shape, ndim, mica_array_dtype(*x));
+    *x = mica_concatenate(n->s, (mica_array[]){*x, more}, 2, axis);
+    return mica_scope_status(n->s);
+}
+
 /* x[.., at[.., i, ..], ..] = updates[.., i, ..]: the places along other axes are counted. */
 mica_status mc_onnx_scatter_elements(mc_onnx_node *n) {
     mica_array x = n->in[0].x, at = n->in[1].x, updates = n->in[2].x, index[MICA_MAX_NDIM];
@@ -152,6 +176,9 @@ mica_status mc_onnx_scatter_elements(mc_onnx_node *n) {
     if (mica_array_ndim(at) != ndim || mica_array_ndim(updates) != ndim)
         return mc_fail(MICA_ESHAPE, "its operands do not fit");
     if (2 * ndim > MICA_MAX_NDIM) return mc_onnx_refuse("so many axes");
+    int64_t length = mica_array_dim(x, axis);
+    bool counted = mc_onnx_has_bounds(n);
+    if (counted) MC_TRY(add_place(n, axis, &x, &at));
     for (int k = 0; k < ndim; k++) {
         mica_array places = mica_arange(n->s, 0, (double)mica_array_dim(at, k), 1, MICA_I64);
         axes[k] = k;
@@ -162,7 +189,10 @@ mica_status mc_onnx_scatter_elements(mc_onnx_node *n) {
         shape[ndim + k] = 1;
     }
     updates = mica_reshape(n->s, updates, shape, 2 * ndim);
-    return mc_onnx_give(n, 0, mica_scatter(n->s, x, index, ndim, axes, updates, mode));
+    x = mica_scatter(n->s, x, index, ndim, axes, updates, mode);
+    if (counted) x = mica_slice_axis(n->s, x, axis, 0, length);
+    if (n->in[0].bound) return mc_onnx_give_counted(n, 0, x, axis, n->in[0].bound->count);
+    return mc_onnx_give(n, 0, x);
 }
 
 /* A cache with rows of an update from each example's place on, which may go on at the beginning. */

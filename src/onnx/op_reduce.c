@@ -209,10 +209,10 @@ mica_status mc_onnx_topk(mc_onnx_node *n) {
     mica_array x = n->in[0].x, indices, y;
     bool largest = mc_onnx_int(n, "largest", 1) != 0;
     MC_TRY(mc_onnx_axis(n, -1, mica_array_ndim(x), &axis));
-    bool open = mc_onnx_has(n, 1) && (!n->in[1].known || n->in[0].bound);
+    bool open = mc_onnx_has(n, 1) && (!(n->in[1].known || n->in[1].lengths) || n->in[0].bound);
     if (open && mica_dtype_is_signed(mica_array_dtype(x)))
         return give_counted_topk(n, axis, largest);
-    MC_TRY(mc_onnx_operand_ints(n, 1, 1, &k, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 1, 1, &k, &count));
     if (count < 0) { /* an attribute before opset 10 */
         k = mc_onnx_int(n, "k", -1);
         count = mc_onnx_attr(n, "k") != NULL;

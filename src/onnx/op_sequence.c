@@ -178,7 +178,7 @@ mica_status mc_onnx_concat_from_sequence(mc_onnx_node *n) {
     for (size_t i = 0; i < sequence->n; i++) {
         mc_onnx_value item = sequence->items[i];
         if (item.bound || item.small) return mc_onnx_refuse("joining such a sequence");
-        MC_TRY(mc_onnx_record_lengths(n->s, &item));
+        MC_TRY(mc_onnx_record_lengths(n->import, n->s, &item));
         xs[i] = item.x;
     }
     MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(xs[0]) + (stacked ? 1 : 0), &axis));

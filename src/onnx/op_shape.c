@@ -18,14 +18,13 @@ static mica_status give_lengths(mc_onnx_node *n, const int64_t *lengths, int cou
     return mc_onnx_give_lengths(n, 0, &l);
 }
 
-/* The same of an array that has a count: a value of the run. */
-static mica_status give_counted_shape(mc_onnx_node *n, int start, int end) {
-    mica_array lengths[MICA_MAX_NDIM];
-    for (int k = start; k < end; k++)
-        lengths[k] = k == n->in[0].bound->axis
-                         ? n->in[0].bound->count
-                         : mica_scalar(n->s, (double)mica_array_dim(n->in[0].x, k), MICA_I64);
-    return mc_onnx_give(n, 0, mica_stack(n->s, lengths + start, end - start, 0));
+/* The lengths [ndim] of an operand, of which a run may count one. */
+static mica_status get_lengths(mc_onnx_node *n, int64_t *lengths) {
+    const mc_onnx_bound *b = n->in[0].bound;
+    memcpy(lengths, mica_array_shape(n->in[0].x),
+           (size_t)mica_array_ndim(n->in[0].x) * sizeof *lengths);
+    if (!b) return MICA_OK;
+    return mc_onnx_count_dim(n->import, b->count, lengths[b->axis], &lengths[b->axis]);
 }
 
 mica_status mc_onnx_shape(mc_onnx_node *n) {
@@ -36,11 +35,10 @@ mica_status mc_onnx_shape(mc_onnx_node *n) {
     if (end < 0) end = mc_max(end + ndim, 0);
     start = mc_min(start, ndim);
     end = mc_min(end, ndim);
-    int64_t none = 0;
-    if (n->in[0].bound && start <= n->in[0].bound->axis && n->in[0].bound->axis < end)
-        return give_counted_shape(n, (int)start, (int)end);
-    if (end <= start) return give_lengths(n, &none, 0, 1);
-    return give_lengths(n, mica_array_shape(x) + start, (int)(end - start), 1);
+    int64_t lengths[MICA_MAX_NDIM + 1];
+    MC_TRY(get_lengths(n, lengths));
+    if (end <= start) return give_lengths(n, lengths, 0, 1);
+    return give_lengths(n, lengths + start, (int)(end - start), 1);
 }
 
 mica_status mc_onnx_size(mc_onnx_node *n) {
@@ -57,9 +55,11 @@ mica_status mc_onnx_identity(mc_onnx_node *n) {
 
 mica_status mc_onnx_reshape(mc_onnx_node *n) {
     int64_t shape[MICA_MAX_NDIM];
-    int count;
-    mica_array x = n->in[0].x;
-    MC_TRY(mc_onnx_operand_dims(n, 1, MICA_MAX_NDIM, shape, &count));
+    int count, axis;
+    mica_array x = n->in[0].x, counted;
+    MC_TRY(mc_onnx_operand_shape(n, 1, shape, &count, &axis, &counted));
+    if (axis >= 0 && !n->in[0].bound)
+        return mc_onnx_refuse("a shape that depends on values of an operand that does not");
     for (int i = 0; i < count && !mc_onnx_int(n, "allowzero", 0); i++)
         if (shape[i] == 0) shape[i] = mica_array_dim(x, i);
     return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, count));
@@ -129,8 +129,9 @@ mica_status mc_onnx_transpose(mc_onnx_node *n) {
 mica_status mc_onnx_expand(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int64_t want[MICA_MAX_NDIM], shape[MICA_MAX_NDIM];
-    int count, own = mica_array_ndim(x);
-    MC_TRY(mc_onnx_operand_dims(n, 1, MICA_MAX_NDIM, want, &count));
+    int count, axis, own = mica_array_ndim(x);
+    mica_array counted;
+    MC_TRY(mc_onnx_operand_shape(n, 1, want, &count, &axis, &counted));
     int ndim = count > own ? count : own;
     for (int k = 0; k < ndim; k++) {
         int64_t a = k < ndim - own ? 1 : mica_array_dim(x, k - (ndim - own));
@@ -138,7 +139,10 @@ mica_status mc_onnx_expand(mc_onnx_node *n) {
         shape[k] = a == 1 ? b : a;
         if (b != 1 && b != shape[k]) return mc_fail(MICA_ESHAPE, "axis %d does not broadcast", k);
     }
-    return mc_onnx_give(n, 0, mica_broadcast_to(n->s, x, shape, ndim));
+    x = mica_broadcast_to(n->s, x, shape, ndim);
+    if (axis >= 0 && !n->in[0].bound)
+        return mc_onnx_give_counted(n, 0, x, axis + ndim - count, counted);
+    return mc_onnx_give(n, 0, x); /* an operand's count goes on */
 }
 
 mica_status mc_onnx_tile(mc_onnx_node *n) {
@@ -229,6 +233,23 @@ static void cut(int64_t length, int64_t *start, int64_t *stop, int64_t *step) {
     if (*step < 0 && *stop < 0) *stop = MICA_END_OF_AXIS;
 }
 
+/* Ends that are the operand's own count are those of the axis. */
+mica_status mc_onnx_slice_ends(const mc_onnx_node *n, int64_t ends[MICA_MAX_NDIM], int *count) {
+    const mc_onnx_lengths *l = n->n_in > 2 ? n->in[2].lengths : NULL;
+    const mc_onnx_bound *b = n->in[0].bound;
+    int64_t own;
+    if (!l || !b || l->count > MICA_MAX_NDIM)
+        return mc_onnx_dims_or(n, 2, "ends", MICA_MAX_NDIM, ends, count);
+    MC_TRY(mc_onnx_count_dim(n->import, b->count, mica_array_dim(n->in[0].x, b->axis), &own));
+    *count = l->count;
+    for (int i = 0; i < l->count; i++) {
+        ends[i] = l->at[i] == own ? INT64_MAX : l->at[i];
+        if (mc_onnx_is_counted(n->import, ends[i]) || !mc_dim_is_whole(ends[i]))
+            return mc_onnx_refuse("an end that depends on values so");
+    }
+    return MICA_OK;
+}
+
 mica_status mc_onnx_slice(mc_onnx_node *n) {
     int64_t starts[MICA_MAX_NDIM], ends[MICA_MAX_NDIM], steps[MICA_MAX_NDIM];
     int64_t start[MICA_MAX_NDIM], stop[MICA_MAX_NDIM], step[MICA_MAX_NDIM];
@@ -236,7 +257,7 @@ mica_status mc_onnx_slice(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
     int ndim = mica_array_ndim(x);
     MC_TRY(mc_onnx_dims_or(n, 1, "starts", MICA_MAX_NDIM, starts, &n_starts));
-    MC_TRY(mc_onnx_dims_or(n, 2, "ends", MICA_MAX_NDIM, ends, &n_ends));
+    MC_TRY(mc_onnx_slice_ends(n, ends, &n_ends));
     MC_TRY(mc_onnx_axes(n, 3, ndim, axes, &n_axes));
     MC_TRY(mc_onnx_operand_ints(n, 4, MICA_MAX_NDIM, steps, &n_steps));
     if (n_starts < 0 || n_starts != n_ends || (n_axes >= 0 && n_axes != n_starts) ||
@@ -254,6 +275,9 @@ mica_status mc_onnx_slice(mc_onnx_node *n) {
         step[k] = n_steps < 0 ? 1 : steps[i];
         if (step[k] == 0) return mc_fail(MICA_EFORMAT, "a step is 0");
         step[k] = mc_max(step[k], -INT32_MAX);
+        bool counted = n->in[0].bound && n->in[0].bound->axis == k;
+        if (counted && stop[k] > 0 && stop[k] < NO_END) /* there may be fewer */
+            stop[k] = mc_dim_compute(MC_DIM_MIN, stop[k], mica_array_dim(x, k));
         cut(mica_array_dim(x, k), &start[k], &stop[k], &step[k]);
     }
     return mc_onnx_give(n, 0, mica_slice(n->s, x, start, stop, step));

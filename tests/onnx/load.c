@@ -291,6 +291,12 @@ static void test_ends(void **state) {
     check_sizes("ends");
     check_sizes("firsts");
 }
+/* Lengths by ratios in f32, and shapes of what is counted, as torchvision's detectors have them. */
+static void test_detector(void **state) {
+    (void)state;
+    check_sizes("ratios");
+    check_sizes("regions");
+}
 static void test_peepholes(void **state) {
     (void)state;
     check_sizes("peepholes");
@@ -447,6 +453,7 @@ int main(void) {
         cmocka_unit_test(test_fixed_inputs),
         cmocka_unit_test(test_counted),
         cmocka_unit_test(test_peepholes),
+        cmocka_unit_test(test_detector),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_cases),
