@@ -1,5 +1,6 @@
 /* mica batch: answers to a file of prompts. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* flock */
+#define _DARWIN_C_SOURCE
 #include "batch_row.h"
 #include "ids.h"
 #include "info.h"
