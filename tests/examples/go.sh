@@ -11,7 +11,8 @@
 set -eu
 build=$1 root=$2
 shift 2
-PATH=$root/build/go-root/go/bin:$PATH:/usr/local/go/bin # of tools/setup-go; Go's own archive
+# Of tools/setup-go; Go's own archive.
+PATH=$root/build/go-root/go/bin:$root/build/go-tools:$PATH:/usr/local/go/bin
 minor=$(go version 2> /dev/null | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
 if [ "${minor:-0}" -lt 23 ]; then
   echo "there is no Go 1.23 or later: tools/setup-go fetches one"
@@ -46,7 +47,9 @@ cd "$root/bindings/go"
 unformatted=$(gofmt -l . "$root/examples/go")
 [ ! "$unformatted" ] || { echo "gofmt -w $unformatted"; exit 1; }
 go vet ./...
-if command -v staticcheck > /dev/null; then staticcheck ./...; fi
+if command -v staticcheck > /dev/null; then # tools/setup-go staticcheck
+  for module in . ../../examples/go ../../bench/go; do (cd $module && staticcheck ./...); done
+fi
 [ "$(go env GOARCH)" = amd64 ] || race=
 go test $race -count=1 -timeout=20m -exec "$run" ./...
 # The process's memory, without what the race detector keeps of each thread.
