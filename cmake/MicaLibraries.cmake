@@ -16,6 +16,8 @@ endforeach()
 set_target_properties(mica_shared PROPERTIES
   EXPORT_NAME mica VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
 if(APPLE)
+  # CMake's default, but where it runs on another system.
+  set_target_properties(mica_shared PROPERTIES INSTALL_NAME_DIR @rpath BUILD_WITH_INSTALL_NAME_DIR ON)
   include(CheckLinkerFlag)
   check_linker_flag(C "-Wl,-exported_symbol,_mica_*" MICA_HAVE_EXPORTED_SYMBOL)
   if(MICA_HAVE_EXPORTED_SYMBOL) # not with the linker of tools/setup-zig
