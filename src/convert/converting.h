@@ -30,10 +30,6 @@ mica_status mc_convert_kept(const char *from, const char *to, const mica_convert
  * part is dequantised, and elements before an adapter is added, as mlx-lm does. */
 mica_status mc_make_value(mc_converting *c, size_t i, mc_value *value);
 
-/* The elements of a quantised value of a part. */
-mica_array mc_dequantise_value(mica_scope *s, const mc_part *part, mica_quant quant,
-                               const mc_value *value, mica_dtype dtype);
-
 /* Ends the work on the i-th part: frees its memory, and tells the progress. */
 void mc_end_part(mc_converting *c, size_t i);
 

@@ -396,16 +396,20 @@ static mica_status make_value(target *t, size_t k, mc_value *value) {
     return status == MICA_OK ? mica_scope_status(s) : status;
 }
 
+/* The values of quantised weights, rounded once: not at all where the tensor is f32. */
+static mica_array dequantise(target *t, size_t k, const mc_target *plan, const mc_value *value) {
+    return mica_dequantize(t->c->s, value->weight, value->scales, value->biases, plan->quant,
+                           is_wide(t, k) ? MICA_F32 : plan->dtype);
+}
+
 /* Of MLA, what a head's plain queries meet is transposed. */
-static mica_status turn_keys(target *t, const origin *o, const mc_target *plan, bool *quantised,
+static mica_status turn_keys(target *t, size_t k, const mc_target *plan, bool *quantised,
                              mc_value *value) {
     mica_scope *s = t->c->s;
+    const origin *o = &t->origins[k];
     const mc_mla_spec *m = &o->slot.spec->mla;
     const int64_t split[] = {m->attention.heads, m->plain, m->attention.latent};
-    mc_part part = t->c->source.parts[o->part];
-    part.shape[0] = m->attention.heads * m->plain;
-    mica_array x = value->weight;
-    if (*quantised) x = mc_dequantise_value(s, &part, plan->quant, value, plan->dtype);
+    mica_array x = *quantised ? dequantise(t, k, plan, value) : value->weight;
     *quantised = false;
     *value = (mc_value){mica_swapaxes(s, mica_reshape(s, x, split, 3), 1, 2), MICA_NONE, MICA_NONE};
     return mica_scope_status(s);
@@ -418,8 +422,7 @@ static mica_status take_top_rows(target *t, size_t k, const mc_target *plan, boo
     const origin *o = &t->origins[k];
     const mc_part *part = &t->c->source.parts[o->part];
     if (*quantised && o->top.wide) {
-        *value = (mc_value){mc_dequantise_value(s, part, plan->quant, value, plan->dtype),
-                            MICA_NONE, MICA_NONE};
+        *value = (mc_value){dequantise(t, k, plan, value), MICA_NONE, MICA_NONE};
         *quantised = false;
     }
     if (!o->top.skipped && !o->top.rows) return mica_scope_status(s);
@@ -447,13 +450,11 @@ static mica_status arrange(target *t, size_t k, const mc_target *plan, bool *qua
         value->weight = mica_swapaxes(s, value->weight, -1, -2);
     MC_TRY(take_rows(t, o, value));
     if (o->joined && o->slot.spec->kind == &mc_block_mla && o->own == MC_MLA_K_UP)
-        return turn_keys(t, o, plan, quantised, value);
+        return turn_keys(t, k, plan, quantised, value);
     mc_gguf_column_places(t->arch, o->slot.spec, o->own, &run, NULL);
     if (!run || o->bias) return MICA_OK;
     if (*quantised && run % plan->quant.group_size != 0) {
-        const mc_part *part = &t->c->source.parts[o->part];
-        *value = (mc_value){mc_dequantise_value(s, part, plan->quant, value, plan->dtype),
-                            MICA_NONE, MICA_NONE};
+        *value = (mc_value){dequantise(t, k, plan, value), MICA_NONE, MICA_NONE};
         *quantised = false;
     }
     return take_columns(t, o, run, value);
@@ -473,7 +474,7 @@ static mica_status write_part(target *t, size_t k) {
     if (quantised) {
         MC_TRY(write_quantised(t, &whole, plan->quant, &value, &done));
         if (done) return MICA_OK;
-        value.weight = mc_dequantise_value(c->s, &whole, plan->quant, &value, plan->dtype);
+        value.weight = dequantise(t, k, plan, &value);
     }
     if (plan->quantised && (!o->joined || o->own == o->joined->first)) {
         c->plan.result.dequantised++;

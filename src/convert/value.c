@@ -25,8 +25,8 @@ static mica_array dequantise_affine(mica_scope *s, const mc_part *part, mica_qua
     return mica_reshape(s, x, part->shape, part->ndim);
 }
 
-mica_array mc_dequantise_value(mica_scope *s, const mc_part *part, mica_quant quant,
-                               const mc_value *value, mica_dtype dtype) {
+static mica_array dequantise(mica_scope *s, const mc_part *part, mica_quant quant,
+                             const mc_value *value, mica_dtype dtype) {
     if (quant.mode == MICA_QUANT_AFFINE) return dequantise_affine(s, part, quant, value, dtype);
     return mica_dequantize(s, value->weight, value->scales, value->biases, quant, dtype);
 }
@@ -41,7 +41,7 @@ mica_status mc_make_value(mc_converting *c, size_t i, mc_value *value) {
     if (part->has_biases) cast_scales(c->s, target->dtype, value);
     if (part->quantised && target->quantised && !changes) return mica_scope_status(c->s);
     mica_array x = value->weight;
-    if (part->quantised) x = mc_dequantise_value(c->s, part, part->quant, value, target->dtype);
+    if (part->quantised) x = dequantise(c->s, part, part->quant, value, target->dtype);
     x = mica_astype(c->s, x, target->dtype);
     if (changes) x = mc_fuse_apply(c->s, &c->fuse, part, i, x);
     *value = (mc_value){x, MICA_NONE, MICA_NONE};

@@ -126,6 +126,52 @@ static bool is_refused(const model_fixture *f, mica_status status) {
     return true;
 }
 
+static float *values_of(const model_fixture *f, const mc_linear *router, size_t *n) {
+    mica_scope *s;
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array x = router->weight;
+    if (router->quantised)
+        x = mica_dequantize(s, x, router->scales, router->biases, router->quant, MICA_F32);
+    x = mica_contiguous(s, mica_astype(s, x, MICA_F32));
+    if (mica_eval(s, x) != MICA_OK) fail_msg("%s: %s", f->name, mica_last_error());
+    *n = (size_t)mica_array_size(x);
+    float *values = malloc(*n * sizeof *values);
+    assert_non_null(values);
+    assert_int_equal(mica_read(x, values, *n * sizeof *values), MICA_OK);
+    mica_scope_close(&s);
+    return values;
+}
+
+static const mc_lm_slot *next_router(const mc_lm *lm, size_t *i) {
+    const mc_lm_slot *w;
+    while ((w = mc_lm_next_matrix(lm, i)) && !w->slot->exact)
+        ;
+    return w;
+}
+
+static int routers;
+
+/* Routers are f32 in GGUF, with the very values that quantised ones stand for. */
+static void check_routers(const model_fixture *f) {
+    mc_lm *lm;
+    const mc_lm_slot *a, *b;
+    char *folder = test_format("%s/routers", dir);
+    convert(file, folder, NULL, NULL);
+    if (mc_lm_open(folder, f->device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (size_t i = 0, k = 0; (a = next_router(f->lm, &i)); routers++) {
+        size_t m, n;
+        b = next_router(lm, &k);
+        assert_non_null(b);
+        float *want = values_of(f, &a->linear, &m), *got = values_of(f, &b->linear, &n);
+        assert_int_equal(m, n);
+        fixture_compare(got, want, n, 0, "%s: %s", f->name, a->module);
+        free(want);
+        free(got);
+    }
+    mc_lm_close(&lm);
+    free(folder);
+}
+
 static void check_fixture(const model_fixture *f) {
     const mica_convert_options wide = {.dtype = "float32", .dequantise = true};
     mica_convert_result result = {.struct_bytes = sizeof result};
@@ -135,6 +181,7 @@ static void check_fixture(const model_fixture *f) {
     kept += result.quantised;
     dequantised += result.dequantised;
     bool published = f->lm->notes.len && strstr(f->lm->notes.data, "published as ");
+    if (!published) check_routers(f);
     if (result.dequantised || published) { /* to bf16, f16 or 8 bits, which rounds: f32 does not */
         renew();
         convert(f->path, file, &wide, NULL);
@@ -158,6 +205,7 @@ static void test_fixtures(void **state) {
                   refused, (unsigned long long)kept, (unsigned long long)dequantised);
     assert_true(written >= 50);
     assert_true(kept > 100);
+    assert_true(routers > 20);
 }
 
 /* Layers that slide otherwise than every sixth, and the default model's tokenizer. */
