@@ -171,13 +171,12 @@ static mica_status refuse_type(const reader *r, const char *tensor, const mc_ggm
     bool coded = type->name[0] == 'I';
     return mc_fail(MICA_EUNSUPPORTED,
                    "%s: tensor %s has blocks of %s, %s: take another file of the model, such as "
-                   "one with %s in its name",
+                   "one with %s in its name%s",
                    r->path, tensor, type->name,
                    coded ? "whose codebook mica does not have"
                          : "whose matrices have scales in tensors of their own",
-                   coded ? "Q2_K, Q3_K_S or IQ4_XS"
-                         : "MXFP4, IQ4_XS or Q4_K_M, or the folder that "
-                           "it was made of, which mica reads as it is");
+                   coded ? "Q2_K, Q3_K_S or IQ4_XS" : "MXFP4, IQ4_XS or Q4_K_M",
+                   coded ? "" : ", or the folder that it was made of");
 }
 
 static mica_status read_tensor(reader *r, mc_gguf *g) {

@@ -209,21 +209,59 @@ static void test_malformed(void **state) {
     expect("axes", MICA_EUNSUPPORTED, "9 axes");
 }
 
-/* The second tensor is put where the first one is. */
-static void test_overlap(void **state) {
-    (void)state;
-    mc_gguf *g = open_types();
-    char entry[40] = "", *path = path_of("types.gguf");
-    const char *name = mc_gguf_at(g, 1)->name;
-    size_t size, at = 0, len = strlen(name);
-    char *bytes = test_read_file(path, &size);
-    uint64_t offset = 0;
+/* Where the type of a tensor of two axes is in a file; its offset is behind it. */
+static size_t type_at(const char *bytes, const char *name) {
+    char entry[40] = "";
+    size_t at = 0, len = strlen(name);
     assert_true(len < 32);
     memcpy(entry, &(uint64_t){len}, 8);
     memcpy(entry + 8, name, len);
     while (memcmp(bytes + at, entry, 8 + len) != 0)
         at++;
-    at += 8 + len + 4 + 2 * 8 + 4; /* the number of axes, two of them, the type */
+    return at + 8 + len + 4 + 2 * 8; /* the number of axes, two of them */
+}
+
+/* Blocks that mica cannot read are refused by their name, with another file to take. */
+static void test_refused_types(void **state) {
+    (void)state;
+    mc_gguf *g = open_types(), *refused;
+    char *path = path_of("types.gguf");
+    size_t size, n = 0;
+    char *bytes = test_read_file(path, &size);
+    size_t at = type_at(bytes, mc_gguf_at(g, 1)->name);
+    const mc_ggml_type *type;
+    for (size_t i = 0; (type = mc_ggml_type_at(i)); i++) {
+        if (type->decode) continue;
+        memcpy(bytes + at, &type->id, sizeof type->id);
+        char *says = test_format("has blocks of %s, ", type->name);
+        assert_int_equal(mc_gguf_parse(bytes, size, "x", &refused), MICA_EUNSUPPORTED);
+        if (!strstr(mica_last_error(), says) || !strstr(mica_last_error(), "IQ4_XS") ||
+            !strstr(mica_last_error(), " in its name"))
+            fail_msg("%s: %s", type->name, mica_last_error());
+        if (strcmp(type->name, "NVFP4") == 0)
+            assert_true(strstr(mica_last_error(), " in its name, or the folder"));
+        free(says);
+        n++;
+    }
+    assert_int_equal(n, 8);
+    memcpy(bytes + at, &(uint32_t){99}, 4);
+    assert_int_equal(mc_gguf_parse(bytes, size, "x", &refused), MICA_EUNSUPPORTED);
+    if (!strstr(mica_last_error(), "ggml's type 99")) fail_msg("%s", mica_last_error());
+    mc_gguf_close(&g);
+    free(bytes);
+    free(path);
+}
+
+/* The second tensor is put where the first one is. */
+static void test_overlap(void **state) {
+    (void)state;
+    mc_gguf *g = open_types();
+    const char *name = mc_gguf_at(g, 1)->name;
+    char *path = path_of("types.gguf");
+    size_t size;
+    char *bytes = test_read_file(path, &size);
+    size_t at = type_at(bytes, name) + 4;
+    uint64_t offset = 0;
     memcpy(bytes + at, &offset, sizeof offset);
     char *says = test_format("tensors %s and %s overlap", mc_gguf_at(g, 0)->name, name);
     char *other = test_format("tensors %s and %s overlap", name, mc_gguf_at(g, 0)->name);
@@ -255,11 +293,11 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metadata),      cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_join),          cmocka_unit_test(test_cut_anywhere),
-        cmocka_unit_test(test_malformed),     cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_metadata),  cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_blocks),    cmocka_unit_test(test_split),
+        cmocka_unit_test(test_join),      cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_malformed), cmocka_unit_test(test_refused_types),
+        cmocka_unit_test(test_overlap),   cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
