@@ -79,6 +79,10 @@ macos: ## library and command linked for macOS, on arm64 and x86_64, and checked
 	@tools/install-deps.sh check
 	@tools/run_tests macos
 
+windows: ## library and command linked for Windows, tests and golden answers run by Wine (needs apt)
+	@tools/install-deps.sh check
+	@tools/run_tests windows
+
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
@@ -128,4 +132,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages reproducible macos cuda fuzz mutants bench docs wheel portable web format install uninstall clean help
+.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages reproducible macos windows cuda fuzz mutants bench docs wheel portable web format install uninstall clean help

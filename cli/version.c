@@ -22,7 +22,7 @@ static int run(const void *verb_values, char **args, int count) {
     const char *feature;
     for (size_t i = 0, n = 0; (feature = mica_feature_name(i)); i++)
         if (mica_has(feature)) cli_print(stdout, "%s%s", n++ ? ", " : "", feature);
-    cli_print(stdout, "\nline editing  %s\n", MICA_HAVE_LIBEDIT ? "libedit" : "none");
+    cli_print(stdout, "\nline editing  %s\n", MICA_LINE_EDITOR);
     cli_print(stdout, "compiler      %s\n", __VERSION__);
     cli_print(stdout, "models        %s\n", MICA_INSTALLED_MODELS);
     return CLI_DONE;

@@ -13,7 +13,7 @@ endif()
 
 # Optional parts: AUTO takes what is there, ON fails where it is not.
 set(MICA_HAVE_LIBEDIT OFF)
-if(MICA_BUILD_CLI AND NOT MICA_LIBEDIT STREQUAL "OFF")
+if(MICA_BUILD_CLI AND NOT WIN32 AND NOT MICA_LIBEDIT STREQUAL "OFF")
   pkg_check_modules(LIBEDIT IMPORTED_TARGET libedit)
   if(LIBEDIT_FOUND)
     set(MICA_HAVE_LIBEDIT ON)
@@ -83,12 +83,13 @@ if(NOT MICA_XXHASH STREQUAL "OFF")
   endif()
 endif()
 
-# Only headers: the libraries are loaded when something is first downloaded.
+# Only headers: the libraries are loaded when something is first downloaded. On Windows libcurl is
+# linked, and so is libmicrohttpd below, as no system has them; of libcrypto nothing is needed.
 set(MICA_HAVE_HUB OFF)
 if(NOT MICA_HUB STREQUAL "OFF")
-  pkg_check_modules(CURL libcurl)
+  pkg_check_modules(CURL IMPORTED_TARGET libcurl)
   pkg_check_modules(CRYPTO libcrypto>=3)
-  if(CURL_FOUND AND CRYPTO_FOUND)
+  if(CURL_FOUND AND (CRYPTO_FOUND OR WIN32))
     set(MICA_HAVE_HUB ON)
   elseif(MICA_HUB STREQUAL "ON")
     message(FATAL_ERROR "MICA_HUB is ON and libcurl or libcrypto was not found")
@@ -100,7 +101,7 @@ endif()
 # The same: the library is loaded when a server is opened.
 set(MICA_HAVE_SERVE OFF)
 if(NOT MICA_SERVE STREQUAL "OFF")
-  pkg_check_modules(MICROHTTPD libmicrohttpd>=0.9.71)
+  pkg_check_modules(MICROHTTPD IMPORTED_TARGET libmicrohttpd>=0.9.71)
   if(MICROHTTPD_FOUND)
     set(MICA_HAVE_SERVE ON)
   elseif(MICA_SERVE STREQUAL "ON")
@@ -129,7 +130,9 @@ function(mica_library_name out library)
   endif()
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
-if(MICA_HAVE_HUB)
+if(MICA_HAVE_HUB AND WIN32)
+  list(APPEND mica_unpackers PkgConfig::CURL)
+elseif(MICA_HAVE_HUB)
   mica_library_name(MICA_CURL_LIBRARY curl ${CURL_LIBRARY_DIRS})
   mica_library_name(MICA_CRYPTO_LIBRARY crypto ${CRYPTO_LIBRARY_DIRS})
   # macOS ends a program that loads its own libcrypto, which is for the system alone.
@@ -142,7 +145,9 @@ if(MICA_HAVE_HUB)
     set(MICA_HAVE_HUB OFF)
   endif()
 endif()
-if(MICA_HAVE_SERVE)
+if(MICA_HAVE_SERVE AND WIN32)
+  list(APPEND mica_unpackers PkgConfig::MICROHTTPD)
+elseif(MICA_HAVE_SERVE)
   mica_library_name(MICA_MICROHTTPD_LIBRARY microhttpd ${MICROHTTPD_LIBRARY_DIRS})
 endif()
 
@@ -191,7 +196,7 @@ endif()
 
 # Nothing is needed to build the engine mlx_lm: it looks for Python and mlx-lm when it is asked.
 set(MICA_HAVE_MLX_LM ON)
-if(MICA_MLX_LM STREQUAL "OFF")
+if(MICA_MLX_LM STREQUAL "OFF" OR WIN32) # which lacks process.windows.c
   set(MICA_HAVE_MLX_LM OFF)
 endif()
 

@@ -9,8 +9,8 @@
 #          protobuf-c, libmicrohttpd, xxhash (make deps)
 #   test   full, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, Go (where
-#          there is apt, tools/setup-go has it), and with apt a compiler for 64-bit ARM, QEMU, what
-#          make macos and make packages need, and Node and Chromium for the page
+#          there is apt, tools/setup-go has it), and with apt a compiler for 64-bit ARM, QEMU, Wine,
+#          what make macos, make windows and make packages need, and Node and Chromium for the page
 #   mlx    full, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
 #   page   full, and Node and the browser that tests of the page are quickest in
 #
@@ -98,6 +98,8 @@ if [ "$tier" = check ]; then
     have chromium-headless-shell || have chromium || have google-chrome || need headless-shell
   fi
   ! have apt-get || have qemu-aarch64 || need qemu
+  ! have apt-get || [ "$(uname -m)" != x86_64 ] || have wine64 || [ -x /usr/lib/wine/wine64 ] ||
+    need wine
 fi
 [ "$missing" ] || exit 0
 
@@ -126,6 +128,7 @@ package() { # MANAGER WORD: the packages that a word stands for
       apt-cache show gcc-aarch64-linux-gnu > /dev/null 2>&1 &&
         echo gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross ;;
     apt:qemu) echo qemu-user ;;
+    apt:wine) echo wine64 ;;
     apt:llvm) echo llvm-14 ;;
     apt:node) echo nodejs npm ;;
     apt:headless-shell) # a part of Chromium, where the distribution divides it

@@ -1,4 +1,3 @@
-#define CURL_STATICLIB
 #include "hub/library.h"
 
 #include <pthread.h>

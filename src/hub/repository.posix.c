@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/filemap.h"
 #include "base/lock.h"
+#include "hub/link.h"
 #include "io/hub_cache.h"
 
 #include <mica/file.h>
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 enum { MAX_NAME = 96, MAX_REVISION = 255, MAX_PATH_BYTES = 1024, MAX_FOLDERS = 16 };
-enum { LINK_TRIES = 10 }; /* where processes link the same file at once */
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -203,28 +203,6 @@ static char *relative_blob(const char *path, const char *blob) {
     return take_path(&text, whole);
 }
 
-/* Whether a link already has that text. */
-static bool links_to(const char *link, const char *target) {
-    char text[256];
-    ssize_t len = readlink(link, text, sizeof text);
-    return len >= 0 && (size_t)len == strlen(target) && memcmp(text, target, (size_t)len) == 0;
-}
-
-/* Makes the link, or replaces it at once, by another one that gets its name. That has the same name
- * in every process: the next one removes what a killed one left, and one that links the same
- * meanwhile may take ours. */
-static mica_status replace_link(const char *link, const char *target, const char *other) {
-    int error = EBUSY;
-    for (int tries = 0; tries < LINK_TRIES && !links_to(link, target); tries++) {
-        (void)unlink(other);
-        if (symlink(target, other) == 0 && rename(other, link) == 0) break;
-        error = errno;
-        if (error != EEXIST && error != ENOENT) break;
-    }
-    (void)unlink(other);
-    return links_to(link, target) ? MICA_OK : mc_fail_errno(error, "cannot link %s", link);
-}
-
 /* Where a link is made: among the blobs, for below a snapshot any name may be a file's of the
  * repository. One name has links of one text. */
 static char *new_link(const mc_repository *r, const char *blob, const char *target) {
@@ -243,7 +221,7 @@ mica_status mc_repository_link(const mc_repository *r, const char *commit, const
         status = no_memory();
     else
         status = mc_make_folders(link);
-    if (status == MICA_OK) status = replace_link(link, target, other);
+    if (status == MICA_OK) status = mc_hub_link(link, target, other);
     mc_free(target);
     mc_free(link);
     mc_free(other);

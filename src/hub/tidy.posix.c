@@ -88,7 +88,9 @@ static bool has_name(const walk *w, const char *name) {
 
 static mica_status remove_entry(walk *w, const char *path, const struct stat *info) {
     bool folder = S_ISDIR(info->st_mode);
-    if (S_ISREG(info->st_mode)) w->bytes += (uint64_t)info->st_size;
+    /* The last of a file's names counts: of several, which stay in a dry run, each a part. */
+    uint64_t names = info->st_nlink, bytes = S_ISREG(info->st_mode) ? (uint64_t)info->st_size : 0;
+    w->bytes += w->dry_run && names > 1 ? bytes / names : names > 1 ? 0 : bytes;
     if (w->dry_run || (folder ? rmdir(path) : unlink(path)) == 0 || errno == ENOENT) return MICA_OK;
     return mc_fail_errno(errno, "cannot remove %s", path);
 }
@@ -114,8 +116,10 @@ static mica_status note_link(walk *w, const char *path, const struct stat *info)
     return add_name(w, name, strlen(name));
 }
 
+/* A blob with a second name is a snapshot's, where links are hard ones (hub/link.h). */
 static mica_status remove_unlinked(walk *w, const char *path, const struct stat *info) {
-    if (S_ISDIR(info->st_mode) || has_name(w, mc_path_name(path))) return MICA_OK;
+    if (S_ISDIR(info->st_mode) || info->st_nlink > 1 || has_name(w, mc_path_name(path)))
+        return MICA_OK;
     return remove_entry(w, path, info);
 }
 

@@ -73,6 +73,31 @@ static void test_collect(void **state) {
     hub_test_close(&t);
 }
 
+/* Where links are hard ones, a blob that a snapshot has stays, and counts once when both go. */
+static void test_collect_hard(void **state) {
+    (void)state;
+    uint64_t bytes;
+    hub_test t = open_pulled();
+    add_old_revision(&t);
+    char *config = hub_test_path(&t, "snapshots/" MOCK_COMMIT "/hard.json");
+    char *older = hub_test_path(&t, "snapshots/" OLD "/hard.json");
+    char *kept = hub_test_path(&t, "blobs/dddd"), *gone = hub_test_path(&t, "blobs/eeee");
+    write_in_cache(&t, "blobs/dddd", "kept");
+    write_in_cache(&t, "blobs/eeee", "gone");
+    assert_int_equal(link(kept, config), 0);
+    assert_int_equal(link(gone, older), 0);
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 5 + 4);
+    assert_int_equal(access(kept, F_OK), 0);
+    assert_int_equal(access(gone, F_OK), -1);
+    check_whole(&t);
+    free(config);
+    free(older);
+    free(kept);
+    free(gone);
+    hub_test_close(&t);
+}
+
 /* If no ref names a snapshot, all of them stay. */
 static void test_collect_unnamed(void **state) {
     (void)state;
@@ -220,7 +245,7 @@ int main(void) {
         cmocka_unit_test(test_busy),      cmocka_unit_test(test_remove),
         cmocka_unit_test(test_links_out), cmocka_unit_test(test_no_cache),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_busy_of_others),
-        cmocka_unit_test(test_long_link),
+        cmocka_unit_test(test_long_link), cmocka_unit_test(test_collect_hard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

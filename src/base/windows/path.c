@@ -174,6 +174,17 @@ ssize_t readlink(const char *path, char *text, size_t bytes) {
     return (ssize_t)n;
 }
 
+/* Not all file systems have second names. */
+int link(const char *from, const char *to) {
+    wchar_t *old = mc_utf16_path(from), *new = old ? mc_utf16_path(to) : NULL;
+    bool ready = new != NULL;
+    bool made = ready && (CreateHardLinkW(new, old, NULL) || CopyFileW(old, new, TRUE));
+    DWORD error = GetLastError();
+    free(old);
+    free(new);
+    return made ? 0 : ready ? mc_set_errno(error) : -1;
+}
+
 /* Windows asks for a privilege, or for its developer mode. */
 int symlink(const char *target, const char *path) {
     wchar_t *to = mc_utf16(target), *from = mc_utf16_path(path);

@@ -1,4 +1,5 @@
-/* The system's support of AMX tiles: has_amx.linux.c, has_amx.darwin.c. */
+/* The system's support of AMX tiles: has_amx.linux.c, has_amx.darwin.c,
+ * has_amx.windows.c. */
 #ifndef CPU_KERN_HAS_AMX_H
 #define CPU_KERN_HAS_AMX_H
 

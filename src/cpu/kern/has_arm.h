@@ -1,4 +1,5 @@
-/* What the system reports about an ARM processor: has_arm.linux.c, has_arm.darwin.c. */
+/* What the system reports about an ARM processor: has_arm.linux.c, has_arm.darwin.c,
+ * has_arm.windows.c. */
 #ifndef CPU_KERN_HAS_ARM_H
 #define CPU_KERN_HAS_ARM_H
 

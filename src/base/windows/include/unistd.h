@@ -24,6 +24,7 @@ extern "C" {
 int access(const char *path, int mode) __asm__("mc_posix_access");
 int unlink(const char *path) __asm__("mc_posix_unlink");
 int rmdir(const char *path) __asm__("mc_posix_rmdir");
+int link(const char *from, const char *to) __asm__("mc_posix_link"); /* or a copy */
 int symlink(const char *target, const char *path) __asm__("mc_posix_symlink");
 ssize_t readlink(const char *path, char *text, size_t bytes) __asm__("mc_posix_readlink");
 ssize_t pread(int fd, void *bytes, size_t n, off_t at) __asm__("mc_posix_pread");

@@ -1,0 +1,66 @@
+/* What tests ask of the system. */
+#include "support/support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <process.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WIN32_LEAN_AND_MEAN /* without sockets */
+#include <windows.h>
+
+bool test_process_lives(int64_t pid) {
+    HANDLE process = OpenProcess(SYNCHRONIZE, FALSE, (DWORD)pid);
+    bool lives = process && WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
+    if (process) CloseHandle(process);
+    return lives;
+}
+
+bool test_spawn_tells(void) {
+    return true;
+}
+
+char *test_temp_dir(void) {
+    static int number;
+    const char *base = getenv("TEMP");
+    for (;;) {
+        char *dir = test_format("%s/mica-test-%d-%d", base ? base : ".", _getpid(), number++);
+        for (char *at = dir; *at; at++)
+            if (*at == '\\') *at = '/';
+        if (mkdir(dir, 0700) == 0) return dir;
+        if (errno != EEXIST) fail_msg("%s: %s", dir, strerror(errno));
+        free(dir);
+    }
+}
+
+/* Removes all below a path, and the path. */
+static bool remove_tree(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return false;
+    DIR *dir = S_ISDIR(info.st_mode) ? opendir(path) : NULL;
+    bool done = true;
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        char *below = test_format("%s/%s", path, entry->d_name);
+        done = remove_tree(below) && done;
+        free(below);
+    }
+    if (dir) closedir(dir);
+    return remove(path) == 0 && done;
+}
+
+void test_temp_dir_remove(char *dir) {
+    if (!dir) return;
+    if (!remove_tree(dir)) fail_msg("%s: not removed", dir);
+    free(dir);
+}
+
+bool test_lose_rights(void) {
+    return false;
+}
+
+void test_regain_rights(void) {}
