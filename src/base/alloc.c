@@ -12,8 +12,10 @@
 #ifdef _WIN32 /* free does not take blocks of _aligned_malloc: all blocks are of that */
 #include <malloc.h>
 #define BLOCK_ALIGN 16
-#define malloc(bytes) _aligned_malloc(bytes, BLOCK_ALIGN)
-#define realloc(ptr, bytes) _aligned_realloc(ptr, bytes, BLOCK_ALIGN)
+/* Wine's add what they need themselves to any size, and forget what does not fit. */
+#define IS_SIZE(bytes) ((bytes) <= SIZE_MAX / 2)
+#define malloc(bytes) (IS_SIZE(bytes) ? _aligned_malloc(bytes, BLOCK_ALIGN) : NULL)
+#define realloc(ptr, bytes) (IS_SIZE(bytes) ? _aligned_realloc(ptr, bytes, BLOCK_ALIGN) : NULL)
 #define free _aligned_free
 
 static void *zeroed(size_t bytes) {
@@ -23,7 +25,7 @@ static void *zeroed(size_t bytes) {
 #define calloc(n, bytes) zeroed((n) * (bytes))
 
 static int posix_memalign(void **ptr, size_t align, size_t bytes) {
-    *ptr = _aligned_malloc(bytes, align);
+    *ptr = IS_SIZE(bytes) ? _aligned_malloc(bytes, align) : NULL;
     return *ptr ? 0 : 1;
 }
 #endif

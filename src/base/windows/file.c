@@ -159,7 +159,9 @@ int ftruncate(int fd, off_t bytes) {
 int fsync(int fd) {
     HANDLE file = mc_handle_of(fd);
     if (file == INVALID_HANDLE_VALUE) return -1;
-    if (GetFileType(file) != FILE_TYPE_DISK) {
+    BY_HANDLE_FILE_INFORMATION info;
+    if (!GetFileInformationByHandle(file, &info) ||
+        info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) { /* NTFS keeps names in order itself */
         errno = EINVAL;
         return -1;
     }
