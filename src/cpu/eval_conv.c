@@ -24,6 +24,7 @@
 #define BLOCK_MIN 12             /* places of a block */
 #define BLOCK_MAX 200
 #define NEAR_BYTES (256 * 1024) /* of panels that one block meets, which are put together for it */
+#define NEAR_PANELS 4           /* of them, at least */
 #define UNITS_EACH 4            /* units for a thread, at least */
 #define GATHER_BELOW 16         /* channels of a group: windows of fewer are copied */
 #define DEPTHWISE_MIN 4         /* channels */
@@ -40,6 +41,7 @@ typedef struct work {
     const float *w; /* [groups * outs, depth], or NULL: its layout is another one */
     float *panels;  /* of each group; NULL: each unit makes its own; depthwise: [taps, channels] */
     int64_t panels_each, near; /* of a group; of a unit at a time */
+    int64_t part_taps, part;   /* terms of these at a time: taps, and elements of each */
     int64_t block, blocks;     /* places */
     int64_t ranges, range;     /* units: groups * blocks * ranges of `range` channels */
     mc_tail tail;
@@ -66,21 +68,22 @@ static const float *see_rows(const work *w, int64_t begin, int64_t end, float *c
     return copy;
 }
 
-/* Panels [begin, end) of all. */
-static void pack(const work *w, int64_t begin, int64_t end, float *copy, float *to) {
-    for (int64_t p = begin; p < end; p++, to += w->depth * MK_PANEL) {
+/* Panels [begin, end) of all, of `count` elements of each row of w from `at` on. */
+static void pack(const work *w, int64_t begin, int64_t end, int64_t at, int64_t count, float *copy,
+                 float *to) {
+    for (int64_t p = begin; p < end; p++, to += count * MK_PANEL) {
         int64_t first = p % w->panels_each * MK_PANEL, group = p / w->panels_each;
         int64_t columns = mc_min(MK_PANEL, w->outs - first);
         first += group * w->outs;
-        w->kern->conv_pack(columns, w->depth, see_rows(w, first, first + columns, copy), w->depth,
-                           to);
+        const float *rows = see_rows(w, first, first + columns, copy);
+        w->kern->conv_pack(columns, count, rows + at, w->depth, to);
     }
 }
 
 static void pack_panels(void *context, int64_t begin, int64_t end, int worker) {
     const work *w = context;
     float *copy = (float *)(void *)(w->scratch + (size_t)worker * w->worker_bytes + w->list_bytes);
-    pack(w, begin, end, copy, w->panels + begin * w->depth * MK_PANEL);
+    pack(w, begin, end, 0, w->depth, copy, w->panels + begin * w->depth * MK_PANEL);
 }
 
 /* The kernel's elements of each tap side by side. */
@@ -114,37 +117,63 @@ static const float *const *find_block(const work *w, int64_t group, int64_t firs
     return (const float *const *)(const void *)list;
 }
 
+/* A row of x as conv_panels has it: addresses, and elements at each. */
+static mk_terms all_terms(const work *w) {
+    int64_t taps = w->gathers ? 1 : w->windows.taps;
+    return (mk_terms){.taps = taps, .apart = taps, .c = w->gathers ? w->depth : w->each};
+}
+
 /* Computes a part of the result: `count` places from `first` on, channels [begin, end) of a group,
  * whose panels these are. */
 static void compute(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
-                    int64_t end, const float *const *list, const float *panels, float *y,
-                    int64_t y_stride) {
-    int64_t taps = w->windows.taps, n = end - begin;
+                    int64_t end, const float *const *list, float *y, int64_t y_stride) {
     const mk_epilogue last = mc_tail_end(&w->tail, first, group * w->outs + begin);
+    const mk_terms terms = all_terms(w);
+    int64_t at = group * w->panels_each + begin / MK_PANEL;
     if (w->depthwise)
-        w->kern->conv_taps(count, w->groups, taps, list, w->panels, &last, y, y_stride);
-    else if (w->gathers)
-        w->kern->conv_panels(count, n, 1, w->depth, list, panels, &last, y, y_stride);
+        w->kern->conv_taps(count, w->groups, terms.taps, list, w->panels, &last, y, y_stride);
     else
-        w->kern->conv_panels(count, n, taps, w->each, list, panels, &last, y, y_stride);
+        w->kern->conv_panels(count, end - begin, &terms, list, w->panels + at * MK_PANEL * w->depth,
+                             &last, y, y_stride);
+}
+
+/* The same of few panels, which are made of some terms at a time: sums are in scratch between. */
+static void compute_near(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
+                         int64_t end, const float *const *list, float *near, float *y,
+                         int64_t y_stride) {
+    const mk_terms all = all_terms(w);
+    const mk_epilogue last = mc_tail_end(&w->tail, first, group * w->outs + begin), none = {0};
+    int64_t n = end - begin, at = group * w->panels_each + begin / MK_PANEL;
+    int64_t panels = (n + MK_PANEL - 1) / MK_PANEL;
+    float *sums = near + w->near * MK_PANEL * w->part_taps * w->part;
+    float *copy = sums + (w->part_taps * w->part < w->depth ? w->near * MK_PANEL * w->block : 0);
+    mk_terms terms = {.apart = all.apart};
+    for (int64_t t = 0; t < all.taps; t += terms.taps)
+        for (int64_t l = 0; l < all.c; l += terms.c) {
+            terms.taps = mc_min(w->part_taps, all.taps - t);
+            terms.c = mc_min(w->part, all.c - l);
+            terms.first = l;
+            bool ends = t + terms.taps == all.taps && l + terms.c == all.c;
+            pack(w, at, at + panels, t * all.c + l, terms.taps * terms.c, copy, near);
+            w->kern->conv_panels(count, n, &terms, list + t, near, ends ? &last : &none,
+                                 ends ? y : sums, ends ? y_stride : w->near * MK_PANEL);
+            terms.from = sums;
+            terms.from_stride = w->near * MK_PANEL;
+        }
 }
 
 /* The same by panels that are there, or made a few at a time. */
 static void compute_all(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
                         int64_t end, char *scratch, float *y, int64_t y_stride) {
     const float *const *list = find_block(w, group, first, count, scratch);
-    int64_t at = group * w->panels_each + begin / MK_PANEL;
     if (w->panels) {
-        compute(w, first, count, group, begin, end, list, w->panels + at * MK_PANEL * w->depth, y,
-                y_stride);
+        compute(w, first, count, group, begin, end, list, y, y_stride);
         return;
     }
     float *near = (float *)(void *)(scratch + w->list_bytes + w->copy_bytes);
-    float *copy = near + w->near * MK_PANEL * w->depth;
-    for (int64_t j = begin, to; j < end; j = to, at += w->near) {
+    for (int64_t j = begin, to; j < end; j = to) {
         to = mc_min(j + w->near * MK_PANEL, end);
-        pack(w, at, at + (to - j + MK_PANEL - 1) / MK_PANEL, copy, near);
-        compute(w, first, count, group, j, to, list, near, y + (j - begin), y_stride);
+        compute_near(w, first, count, group, j, to, list, near, y + (j - begin), y_stride);
     }
 }
 
@@ -209,17 +238,31 @@ static void divide(work *w, int threads) {
     w->range = ((outs + w->ranges - 1) / w->ranges + MK_PANEL - 1) / MK_PANEL * MK_PANEL;
     w->ranges = (outs + w->range - 1) / w->range;
     w->range = mc_min(w->range, outs);
-    int64_t near = NEAR_BYTES / (MK_PANEL * (int64_t)sizeof(float) * mc_max(w->depth, 1));
-    w->near = mc_min(mc_max(near, 1), (w->range + MK_PANEL - 1) / MK_PANEL);
 }
 
 static bool is_dense_f32(const mc_layout *l) {
     return l->dtype == MICA_F32 && mc_layout_is_dense(l);
 }
 
+/* Panels that are made at a time, so many that there are enough sums at once; of all terms, or, of
+ * long rows, of as many as a near cache has room for. */
+static void divide_near(work *w) {
+    const mk_terms all = all_terms(w);
+    const int64_t room = NEAR_BYTES / (MK_PANEL * (int64_t)sizeof(float)); /* terms of a panel */
+    int64_t panels = (w->range + MK_PANEL - 1) / MK_PANEL;
+    bool parts = is_dense_f32(w->call->in[1].layout);
+    w->near = mc_min(mc_max(room / mc_max(w->depth, 1), parts ? NEAR_PANELS : 1), panels);
+    w->part = all.c;
+    w->part_taps = all.taps;
+    int64_t terms = room / w->near;
+    if (!parts || w->depth <= terms) return;
+    w->part = mc_min(all.c, terms);
+    w->part_taps = mc_max(1, w->part < all.c ? 1 : terms / all.c);
+}
+
 /* Whether units make their own panels. */
 static bool packs_near(const work *w) {
-    return !w->depthwise && w->blocks == 1;
+    return !w->depthwise && w->blocks == 1 && w->depth > 0;
 }
 
 /* Sizes of a worker's scratch: a panel's rows of w lie behind the panels, or where copies of
@@ -229,7 +272,9 @@ static void measure_worker(work *w) {
     int64_t copies = w->gathers ? w->block * w->depth : 0, rows = 0;
     if (!is_dense_f32(w->call->in[1].layout)) rows = (w->depthwise ? 1 : MK_PANEL) * w->depth;
     bool wide = w->call->out.layout->dtype != MICA_F32, near = packs_near(w);
-    int64_t panels = near ? w->near * MK_PANEL * w->depth + rows : 0;
+    int64_t terms = w->part_taps * w->part;
+    int64_t panels = near ? w->near * MK_PANEL * terms + rows : 0;
+    if (near && terms < w->depth) panels += w->near * MK_PANEL * w->block; /* sums */
     w->list_bytes = pad((size_t)(w->block * taps) * sizeof(float *));
     w->copy_bytes = pad((size_t)(near ? copies : mc_max(copies, rows)) * sizeof(float));
     w->near_bytes = pad((size_t)panels * sizeof(float));
@@ -277,6 +322,7 @@ mica_status mc_eval_conv(const mc_call *call) {
                        (long long)kernel);
     describe(call, &w);
     divide(&w, mc_cpu_of(call)->threads);
+    divide_near(&w);
     MC_TRY(prepare(&w, &done));
     if (done) return MICA_OK;
     if (w.depthwise)

@@ -61,6 +61,33 @@ static mk_epilogue end_at(const mk_epilogue *end, int64_t i, int64_t j) {
     return one;
 }
 
+/* Sums of some terms after others: half of the taps, or of a tap's elements, at a time. */
+static void in_parts(check *c, int64_t m, int64_t n, int64_t taps, int64_t depth,
+                     const float *const *rows, const float *w, const mk_epilogue *end,
+                     const float *whole) {
+    const mk_epilogue none = {0};
+    int64_t k = taps * depth, tap = (taps + 1) / 2, each = taps > 1 ? depth : (depth + 1) / 2;
+    int64_t room = (n + MK_PANEL - 1) / MK_PANEL * MK_PANEL * (tap * each + 1);
+    float *panels = malloc((size_t)(room + 2 * m * n) * sizeof *panels), *sums = panels + room;
+    if (panels == NULL) exit(EXIT_FAILURE);
+    float *y = sums + m * n;
+    mk_terms terms = {.apart = taps};
+    for (int64_t t = 0; t < taps; t += terms.taps)
+        for (int64_t l = 0; l < depth; l += terms.c) {
+            terms.taps = taps - t < tap ? taps - t : tap;
+            terms.c = depth - l < each ? depth - l : each;
+            terms.first = l;
+            const bool ends = t + terms.taps == taps && l + terms.c == depth;
+            c->kern->conv_pack(n, terms.taps * terms.c, w + t * depth + l, k, panels);
+            c->kern->conv_panels(m, n, &terms, rows + t, panels, ends ? end : &none,
+                                 ends ? y : sums, n);
+            terms.from = sums;
+            terms.from_stride = n;
+        }
+    if (k > 0) same_bits(c, y, whole, m * n, "sums in parts differ from whole ones");
+    free(panels);
+}
+
 /* Rows lie anywhere: a few, which windows share. */
 static void panels_of(check *c, int64_t m, int64_t n, int64_t taps, int64_t depth, int which) {
     enum { LINES = 5 };
@@ -76,7 +103,9 @@ static void panels_of(check *c, int64_t m, int64_t n, int64_t taps, int64_t dept
     for (int64_t i = 0; i < m * taps; i++)
         rows[i] = (const float *)x.data + (i * 3 + i / 7) % LINES * depth;
     c->kern->conv_pack(n, k, w, k, panels.data);
-    c->kern->conv_panels(m, n, taps, depth, rows, panels.data, &e.end, y.data, n);
+    const mk_terms terms = {.taps = taps, .c = depth, .apart = taps};
+    c->kern->conv_panels(m, n, &terms, rows, panels.data, &e.end, y.data, n);
+    in_parts(c, m, n, taps, depth, rows, w, &e.end, y.data);
     float *alone = malloc((size_t)(k * MK_PANEL) * sizeof *alone);
     if (alone == NULL) exit(EXIT_FAILURE);
     for (int64_t j = 0; j < n; j++) {
@@ -91,8 +120,7 @@ static void panels_of(check *c, int64_t m, int64_t n, int64_t taps, int64_t dept
             sum = ended(&e.end, i, j, sum, &size);
             judge(c, (double)((float *)y.data)[i * n + j], sum, (double)(k + 4) * UNIT * size);
             mk_epilogue end = end_at(&e.end, i, j);
-            c->kern->conv_panels(1, 1, taps, depth, rows + i * taps, alone, &end, one + i * n + j,
-                                 1);
+            c->kern->conv_panels(1, 1, &terms, rows + i * taps, alone, &end, one + i * n + j, 1);
         }
     }
     same_bits(c, one, y.data, m * n, "a block differs from its elements");

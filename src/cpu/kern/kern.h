@@ -111,6 +111,15 @@ typedef struct mk_epilogue {
     float lo, hi; /* no NaN */
 } mk_epilogue;
 
+/* Terms of sums that conv_panels adds: of a row those of some taps, and of each some elements. */
+typedef struct mk_terms {
+    int64_t taps, c;   /* how many, and elements of each */
+    int64_t apart;     /* taps that a row has in the list of rows */
+    int64_t first;     /* element of each */
+    const float *from; /* sums that they are added to, rows from_stride apart; NULL: 0 */
+    int64_t from_stride;
+} mk_terms;
+
 /* One of several ops that run as one loop (elem_list.h): what it does to v, the value that goes
  * through them. Binary ops take an array, a number (x[0]) or v itself beside v; those that end in
  * from_array and from_number take v as their second operand. */

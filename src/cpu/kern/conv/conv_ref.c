@@ -28,17 +28,22 @@ static void store(const mk_epilogue *end, int64_t i, int64_t j, int64_t count, c
     }
 }
 
-static void conv_panels(int64_t m, int64_t n, int64_t taps, int64_t c, const float *const *rows,
+static void conv_panels(int64_t m, int64_t n, const mk_terms *terms, const float *const *rows,
                         const float *panels, const mk_epilogue *end, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j += MK_PANEL, panels += taps * c * MK_PANEL)
+    for (int64_t j = 0; j < n; j += MK_PANEL, panels += terms->taps * terms->c * MK_PANEL)
         for (int64_t i = 0; i < m; i++) {
+            const int64_t count = n - j < MK_PANEL ? n - j : MK_PANEL;
             float sums[MK_PANEL] = {0};
             const float *w = panels;
-            for (int64_t t = 0; t < taps; t++)
-                for (int64_t l = 0; l < c; l++, w += MK_PANEL)
+            for (int64_t at = 0; terms->from && at < count; at++)
+                sums[at] = terms->from[i * terms->from_stride + j + at];
+            for (int64_t t = 0; t < terms->taps; t++) {
+                const float *x = rows[i * terms->apart + t] + terms->first;
+                for (int64_t l = 0; l < terms->c; l++, w += MK_PANEL)
                     for (int column = 0; column < MK_PANEL; column++)
-                        sums[column] += rows[i * taps + t][l] * w[column];
-            store(end, i, j, n - j < MK_PANEL ? n - j : MK_PANEL, sums, y + i * y_stride + j);
+                        sums[column] += x[l] * w[column];
+            }
+            store(end, i, j, count, sums, y + i * y_stride + j);
         }
 }
 

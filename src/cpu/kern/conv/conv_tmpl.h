@@ -35,20 +35,32 @@ MK_INLINE void store_sums(int rows, int panels, int64_t columns, const mk_epilog
         }
 }
 
+/* What sums of `columns` <= panels * MK_PANEL columns begin with. */
+MK_INLINE void load_sums(int rows, int panels, int64_t columns, const mk_terms *terms, int64_t i,
+                         int64_t j, mk_vec sum[ROWS][PANELS * REGS]) {
+    for (int r = 0; r < rows; r++)
+        for (int at = 0; at < panels * REGS; at++) {
+            const int64_t left = columns - at * MK_WIDTH;
+            sum[r][at] = mk_zero();
+            if (terms->from && left > 0)
+                sum[r][at] =
+                    mk_load_tail(terms->from + (i + r) * terms->from_stride + j + at * MK_WIDTH,
+                                 mk_tail_of(left < MK_WIDTH ? left : MK_WIDTH));
+        }
+}
+
 /* Rows i to i + rows of the result, of the panels from column j on. */
-MK_INLINE void panel_tile(int rows, int panels, int64_t columns, int64_t taps, int64_t c,
+MK_INLINE void panel_tile(int rows, int panels, int64_t columns, const mk_terms *terms,
                           const float *const *x, const float *w, const mk_epilogue *end, int64_t i,
                           int64_t j, float *y, int64_t y_stride) {
-    const int64_t step = taps * c * MK_PANEL;
+    const int64_t step = terms->taps * terms->c * MK_PANEL;
     mk_vec sum[ROWS][PANELS * REGS];
-    for (int r = 0; r < rows; r++)
-        for (int at = 0; at < panels * REGS; at++)
-            sum[r][at] = mk_zero();
-    for (int64_t t = 0; t < taps; t++) {
+    load_sums(rows, panels, columns, terms, i, j, sum);
+    for (int64_t t = 0; t < terms->taps; t++) {
         const float *from[ROWS];
         for (int r = 0; r < rows; r++)
-            from[r] = x[r * taps + t];
-        for (int64_t l = 0; l < c; l++, w += MK_PANEL) {
+            from[r] = x[r * terms->apart + t] + terms->first;
+        for (int64_t l = 0; l < terms->c; l++, w += MK_PANEL) {
             mk_vec b[PANELS * REGS];
             for (int at = 0; at < panels * REGS; at++)
                 b[at] = mk_load_vec(w + at / REGS * step + at % REGS * MK_WIDTH);
@@ -66,24 +78,24 @@ MK_INLINE void panel_tile(int rows, int panels, int64_t columns, int64_t taps, i
 }
 
 /* All rows of the result, of the panels from column j on: these stay in a near cache. */
-MK_INLINE void panel_rows(int panels, int64_t columns, int64_t m, int64_t taps, int64_t c,
+MK_INLINE void panel_rows(int panels, int64_t columns, int64_t m, const mk_terms *terms,
                           const float *const *x, const float *w, const mk_epilogue *end, int64_t j,
                           float *y, int64_t y_stride) {
     const int64_t block = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += block)
         MK_WITH_ROWS(m - i < block ? m - i : block, ROWS,
-                     panel_tile(MK_R, panels, columns, taps, c, x + i * taps, w, end, i, j,
+                     panel_tile(MK_R, panels, columns, terms, x + i * terms->apart, w, end, i, j,
                                 y + i * y_stride, y_stride));
 }
 
-static void conv_panels(int64_t m, int64_t n, int64_t taps, int64_t c, const float *const *rows,
+static void conv_panels(int64_t m, int64_t n, const mk_terms *terms, const float *const *rows,
                         const float *panels, const mk_epilogue *end, float *y, int64_t y_stride) {
-    const int64_t step = taps * c, wide = PANELS * MK_PANEL;
+    const int64_t step = terms->taps * terms->c, wide = PANELS * MK_PANEL;
     for (int64_t j = 0; j < n; j += wide) {
         const int64_t columns = n - j < wide ? n - j : wide;
-        MK_WITH_ROWS((columns + MK_PANEL - 1) / MK_PANEL, PANELS,
-                     panel_rows(MK_R, columns, m, taps, c, rows, panels + j * step, end, j, y + j,
-                                y_stride));
+        MK_WITH_ROWS(
+            (columns + MK_PANEL - 1) / MK_PANEL, PANELS,
+            panel_rows(MK_R, columns, m, terms, rows, panels + j * step, end, j, y + j, y_stride));
     }
 }
 
