@@ -48,8 +48,9 @@ static mica_status parse(mc_chat_template *t, mc_str source, const char *name, m
 static mica_status load_jinja(const char *path, mc_chat_template *t) {
     mc_filemap map = {0};
     MC_TRY(mc_filemap_read(path, MC_FILE_CHAT_TEMPLATE, 0, NULL, &map));
-    const char *text = map.data ? (const char *)map.data : "";
-    mica_status status = parse(t, (mc_str){text, map.size}, path, &t->usual);
+    mc_str text = {map.data ? (const char *)map.data : "", map.size};
+    if (mc_str_starts(text, MC_STR("\xEF\xBB\xBF"))) text = mc_str_from(text, 3); /* U+FEFF */
+    mica_status status = parse(t, text, path, &t->usual);
     mc_filemap_close(&map);
     return status;
 }

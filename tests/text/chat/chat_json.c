@@ -293,6 +293,11 @@ static void test_templates(void **state) {
                   "[system]a;");
     mc_prompt_close(&prompt);
 
+    /* A byte order mark, which some editors write, is no part of the prompt. */
+    open_prompt("\xEF\xBB\xBF{{ messages[0].content }}", &prompt);
+    expect_prompt(&prompt, (mc_prompt_request){.messages = half}, "q");
+    mc_prompt_close(&prompt);
+
     /* What was only thought goes on as a thought, its white space with it. */
     open_prompt("{% for m in messages %}[{{ m.role }}]{% if m.reasoning_content %}<think>"
                 "{{ m.reasoning_content.strip() }}</think>{% endif %}{{ m.content }};{% endfor %}",
