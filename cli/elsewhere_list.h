@@ -17,6 +17,11 @@ ELSEWHERE("quantise llama-quantize awq dwq gptq dynamic_quant",
           "did you mean 'quantize'? With --calibrate it chooses the bits of each layer")
 ELSEWHERE("imatrix llama-imatrix", "did you mean 'quantize --calibrate FILE'?")
 ELSEWHERE("ls", "did you mean 'list'?")
+ELSEWHERE("info inspect", "did you mean 'show'?")
+ELSEWHERE("remove delete", "did you mean 'rm'?")
+ELSEWHERE("scan-cache", "did you mean 'list'?")
+ELSEWHERE("status", "did you mean 'ps'?")
+ELSEWHERE("merge", "did you mean 'fuse', or 'convert'?")
 ELSEWHERE("manage", "did you mean 'list', 'rm' or 'gc'?")
 ELSEWHERE("perplexity evaluate llama-perplexity", "did you mean 'eval'?")
 ELSEWHERE("complete completion llama-completion", "did you mean 'generate'?")
@@ -29,7 +34,7 @@ ELSEWHERE("gguf-split llama-gguf-split convert_hf_to_gguf.py", "did you mean 'co
 ELSEWHERE("export-lora", "did you mean 'fuse'?")
 ELSEWHERE("cache_prompt", "did you mean 'chat --session FILE'? It keeps the caches beside it")
 ELSEWHERE("collect-env", "did you mean 'version' or 'devices'?")
-ELSEWHERE("cp", "a model is a folder: copy it, or name it by --name when you serve it")
+ELSEWHERE("cp copy", "a model is a folder: copy it, or name it by --name when you serve it")
 ELSEWHERE("push upload share", "mica uploads nothing: the command hf of huggingface_hub does")
 ELSEWHERE("login logout signin signout", "set HF_TOKEN to a token of the hub: mica help pull")
 ELSEWHERE("launch", "mica starts no other programs: have them ask mica serve (docs/serve.md)")
@@ -80,12 +85,34 @@ LEFT_OUT(YES, "--delay", "runs follow each other at once")
 LEFT_OUT(YES, "--quantized-kv-start --kv-group-size",
          "--cache int8 has a scale for each 32 values, from the first token on")
 
+LEFT_OUT(NO, "-dio --direct-io", "files are mapped, or read once with --no-mmap")
+LEFT_OUT(NO, "--use-temp-file --lazy", "weights are read one after another, as they are written")
+
 ELSEWHERE("--lora-layers", "did you mean --num-layers?")
+ELSEWHERE("--use-dora", "did you mean --fine-tune-type dora?")
+ELSEWHERE("--lr-schedule --optimizer-config --lora-parameters --hf-dataset",
+          "did you mean a key of --config FILE?")
+ELSEWHERE("--outfile", "did you mean --output FILE.gguf?")
+ELSEWHERE("--outtype", "did you mean --dtype, or mica quantize?")
+ELSEWHERE("--vocab-only --bigendian", "mica writes whole models, and little-endian files")
+ELSEWHERE("--model-name --metadata", "a model is named where it is served: mica serve --name")
+ELSEWHERE("--remote", "name the model ORG/NAME: it is downloaded, if you want that")
+ELSEWHERE("--mistral-format --sentence-transformers-dense-modules",
+          "leave it out: a folder in the layout of Hugging Face says what it holds")
+ELSEWHERE("--input-file", "name the file without an option: mica batch FILE")
+ELSEWHERE("--num-prompts --request-rate --max-concurrency --dataset-* --endpoint --backend "
+          "--input-len --output-len --random-*",
+          "mica bench measures a model without a server; --prompt and --generate are lengths")
+ELSEWHERE("--local-dir", "did you mean --cache-dir FOLDER?")
+ELSEWHERE("--max-workers", "did you mean --connections?")
+ELSEWHERE("--force-download", "leave it out: the checksum of every file is checked")
+ELSEWHERE("--repo-type", "leave it out: mica pull downloads models only")
+ELSEWHERE("--experimental*", "mica run calls no tools; programs that ask mica serve may")
 ELSEWHERE("--lora --lora-scaled", "did you mean --adapter, a folder of mlx-lm or PEFT?")
 ELSEWHERE("--lora-init-without-apply", "leave --adapter out")
 ELSEWHERE("-mu --model-url -dr --docker-repo -hff --hf-file",
           "did you mean --model? It takes the name of a repository, ORG/NAME")
-ELSEWHERE("-hft --hf-token", "set HF_TOKEN in the environment: mica help pull")
+ELSEWHERE("-hft --hf-token --token", "set HF_TOKEN in the environment: mica help pull")
 ELSEWHERE("--offline", "set HF_HUB_OFFLINE=1 in the environment")
 ELSEWHERE("--insecure", "a hub is asked over HTTPS; HF_ENDPOINT names another hub: mica help pull")
 ELSEWHERE("--revision --code-revision --tokenizer-revision",
@@ -163,7 +190,7 @@ LEFT_OUT(NO,
          "-cb -nocb --cont-batching --cache-prompt --enable-prefix-caching "
          "--enable-chunked-prefill --async-scheduling",
          "mica serve always does that")
-LEFT_OUT(YES, "--cache-reuse -sps --slot-prompt-similarity",
+LEFT_OUT(YES, "--cache-reuse -sps --sps --slot-prompt-similarity",
          "mica serve finds the longest common beginning by itself")
 LEFT_OUT(NO, "--enable-auto-tool-choice --enable-reasoning",
          "mica tells tool calls and thoughts by the model's chat template")
@@ -255,7 +282,8 @@ ELSEWHERE("--spm-infill --fim-* --gpt-oss-* --embd-gemma-default",
           "did you mean --model FOLDER? docs/serve.md says what models can fill in the middle")
 ELSEWHERE("--ssl-ca-certs --ssl-cert-reqs --ssl-ciphers --enable-ssl-refresh",
           "did you mean --tls-cert and --tls-key? A proxy can check clients")
-ELSEWHERE("--report-to --project-name --wandb", "did you mean --log FILE, or --tensorboard FOLDER?")
+ELSEWHERE("--report-to --project-name --wandb*",
+          "did you mean --log FILE, or --tensorboard FOLDER?")
 ELSEWHERE("--train-yaml", "did you mean --config FILE?")
 ELSEWHERE("--export-gguf --gguf-path",
           "mica fuse makes a folder; then mica convert FOLDER FILE.gguf")
