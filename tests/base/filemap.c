@@ -6,6 +6,7 @@
 
 #include "support/support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -164,6 +165,51 @@ static int lock_beyond_limit(mc_filemap *map) {
     return strstr(error, "some.safetensors") && strstr(error, "4096") && strstr(error, "ulimit")
                ? 0
                : 5;
+}
+
+/* Bytes of the process that are in memory; 0 where the system does not tell. */
+static size_t resident_bytes(void) {
+    char text[200];
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (!fgets(text, sizeof text, file) || sscanf(text, "%*u %llu", &pages) != 1) pages = 0;
+    fclose(file);
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Reads a byte of each page. */
+static void touch(const mc_filemap *map) {
+    for (size_t at = 0; at < map->size; at += 4096)
+        (void)*((const volatile uint8_t *)map->data + at);
+}
+
+/* What is let go is out of memory, and nothing else: the same as after the system's own call, which
+ * emulators ignore. */
+static void test_release_memory(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
+    mc_filemap map;
+    free(bytes);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
+    touch(&map);
+    size_t all = resident_bytes();
+    int called = madvise((void *)(uintptr_t)map.data, map.size, MADV_DONTNEED);
+    bool told = called == 0 && resident_bytes() + LARGE / 4 * 3 < all;
+    touch(&map);
+    all = resident_bytes();
+    mc_filemap_release(&map, map.data, map.size / 2);
+    size_t half = resident_bytes();
+    mc_filemap_release(&map, map.data, map.size);
+    size_t none = resident_bytes();
+    if (told) {
+        assert_in_range(all - half, LARGE / 8 * 3, LARGE / 8 * 5);
+        assert_in_range(all - none, LARGE / 4 * 3, LARGE / 4 * 5);
+    }
+    mc_filemap_close(&map);
+    free(path);
+    test_temp_dir_remove(dir);
+    if (!told) skip();
 }
 
 /* Bytes are the same after their pages were let go, those of a part of a page as well. */
@@ -350,11 +396,17 @@ static void test_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),       cmocka_unit_test(test_read),
-        cmocka_unit_test(test_read_head), cmocka_unit_test(test_prefetch),
-        cmocka_unit_test(test_release),   cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_look),      cmocka_unit_test(test_what_cannot_be_mapped),
-        cmocka_unit_test(test_too_large), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_head),
+        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_release),
+        cmocka_unit_test(test_release_memory),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_look),
+        cmocka_unit_test(test_what_cannot_be_mapped),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_paths),
         cmocka_unit_test(test_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
