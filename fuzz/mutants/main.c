@@ -272,9 +272,13 @@ static bool make_file(const job *j, unsigned readers, const char *dir) {
     child_options options = j->child;
     options.dir = dir;
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
-        if (readers & makers[i].reads &&
-            child_run(&options, makers[i].words, count_words(&makers[i])).code != 0)
-            return false;
+        if (readers & makers[i].reads) {
+            int code = child_run(&options, makers[i].words, count_words(&makers[i])).code;
+            if (code == 1 || code == 2) return false;
+            if (code == 0) continue;
+            fprintf(stderr, "mutants: convert ended by %d in the valid folder %s\n", code, dir);
+            exit(2);
+        }
     return true;
 }
 
