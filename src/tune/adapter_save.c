@@ -281,10 +281,8 @@ static const mc_lm_slot *find_nameless(const mc_trainable *t) {
     return NULL;
 }
 
-mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
-                            mica_adapter_format format) {
-    MC_TRY(mc_tuner_check(tuner, "mica_tuner_save"));
-    if (!folder) return mc_fail(MICA_EINVAL, "mica_tuner_save: folder is NULL");
+mica_status mc_tuner_check_format(const mica_tuner *tuner, const char *folder,
+                                  mica_adapter_format format) {
     bool peft = format == MICA_ADAPTER_PEFT;
     if (peft && tuner->trainable.options.kind == MICA_TUNE_FULL)
         return mc_fail(MICA_EUNSUPPORTED,
@@ -294,6 +292,15 @@ mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: PEFT's format has no name for factors of %s: save mlx-lm's", folder,
                        nameless->name);
+    return MICA_OK;
+}
+
+mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
+                            mica_adapter_format format) {
+    bool peft = format == MICA_ADAPTER_PEFT;
+    MC_TRY(mc_tuner_check(tuner, "mica_tuner_save"));
+    if (!folder) return mc_fail(MICA_EINVAL, "mica_tuner_save: folder is NULL");
+    MC_TRY(mc_tuner_check_format(tuner, folder, format));
     MC_TRY(mc_folder_make(folder));
     char *tensors =
         mc_path_join(folder, peft ? "adapter_model.safetensors" : "adapters.safetensors");

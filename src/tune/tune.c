@@ -460,7 +460,10 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         .loss_user = l->o.loss_user,
         .alike = l->o.average == MICA_TUNE_AVERAGE_STEPS,
     };
-    if (l->o.adapter) MC_TRY(check_existing(l));
+    if (l->o.adapter) {
+        if (!l->o.no_train) MC_TRY(mc_tuner_check_format(l->tuner, l->o.adapter, l->o.format));
+        MC_TRY(check_existing(l));
+    }
     MC_TRY(mc_data_open(&l->data, l->tuner, &l->o, pairs, l->mask_prompt));
     MC_TRY(check_memory(l, &estimate)); /* before moments and all that follows are made */
     MC_TRY(mc_steps_open(&l->tuner->trainable, l->tuner->device, &steps, &l->steps));

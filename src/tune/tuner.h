@@ -18,4 +18,8 @@ struct mica_tuner {
 /* MICA_EINVAL: there are no parameters yet. */
 mica_status mc_tuner_check(const mica_tuner *tuner, const char *function);
 
+/* Whether what is trained can be saved in a format. errors  MICA_EUNSUPPORTED, of the folder */
+mica_status mc_tuner_check_format(const mica_tuner *tuner, const char *folder,
+                                  mica_adapter_format format);
+
 #endif

@@ -658,6 +658,29 @@ static void test_bad_options(void **state) {
     end(&b);
 }
 
+/* What the format has no place for is refused before the first step, not when it is saved. */
+static void test_format_first(void **state) {
+    (void)state;
+    bench b = {.dir = test_temp_dir()};
+    b.adapter = test_format("%s/adapter", b.dir);
+    b.model = test_format("%s/models/qwen3_tied", test_cases_dir());
+    b.optimizer = (mica_optimizer_options){.name = "sgd", .learning_rate = 1e-3};
+    test_write_below(b.dir, "train.jsonl", "{\"text\": \"one two three\"}\n");
+    if (mica_tuner_open(b.model, NULL, &b.tuner) != MICA_OK) fail_msg("%s", mica_last_error());
+    apply(&b, &(mica_lora_options){.kind = MICA_TUNE_FULL});
+    b.options = (mica_tune_options){.data = b.dir,
+                                    .adapter = b.adapter,
+                                    .format = MICA_ADAPTER_PEFT,
+                                    .iterations = 1,
+                                    .optimizer = &b.optimizer,
+                                    .batch_size = 1};
+    expect_error(&b, MICA_EUNSUPPORTED, "PEFT's format has no place for full parameters");
+    assert_false(mc_path_is_dir(b.adapter));
+    b.options.format = MICA_ADAPTER_MLX;
+    assert_int_equal(tune(&b).iteration, 1);
+    end(&b);
+}
+
 /* A rate that is far too high ends with a report, and the checkpoint stays as it was. */
 static void test_not_finite(void **state) {
     (void)state;
@@ -1254,6 +1277,7 @@ int main(void) {
         cmocka_unit_test(test_packing),
         cmocka_unit_test(test_bad_data),
         cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_format_first),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cancel_at_once),
