@@ -24,8 +24,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GLIBC = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1',
          'ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'}
-MUSL = {'libc.so', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'ld-musl-x86_64.so.1',
-        'ld-musl-aarch64.so.1'}
+MUSL = {'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1'}
 MACHINES = {'x86_64': 'Advanced Micro Devices X86-64', 'aarch64': 'AArch64'}
 
 
@@ -96,6 +95,9 @@ def self_test():
  Name: GLIBC_2.14  Name: GLIBC_2.28
  GNU_STACK 0x000000 RW 0'''
     assert not list(faults_of(good, 'manylinux_2_28_x86_64'))
+    musl = re.sub(r'libc.so.6|Name:.*', lambda m: 'libc.musl-x86_64.so.1' * (m[0][0] == 'l'), good)
+    assert not list(faults_of(musl, 'musllinux_1_2_x86_64'))
+    assert list(faults_of(musl.replace('libc.musl-x86_64.so.1', 'libc.so'), 'musllinux_1_2_x86_64'))
     for old, new, platform in (('libc.so.6', 'libstdc++.so.6', 'manylinux_2_28_x86_64'),
                                ('2.28', '2.29', 'manylinux_2_28_x86_64'),
                                ('2.28', '2.28', 'manylinux_2_17_x86_64'),
