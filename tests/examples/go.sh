@@ -48,7 +48,7 @@ unformatted=$(gofmt -l . "$root/examples/go")
 [ ! "$unformatted" ] || { echo "gofmt -w $unformatted"; exit 1; }
 go vet ./...
 if command -v staticcheck > /dev/null; then # tools/setup-go staticcheck
-  for module in . ../../examples/go ../../bench/go; do (cd $module && staticcheck ./...); done
+  for folder in . ../../examples/go ../../bench/go; do (cd $folder && staticcheck ./...); done
 fi
 [ "$(go env GOARCH)" = amd64 ] || race=
 go test $race -count=1 -timeout=20m -exec "$run" ./...
