@@ -362,8 +362,8 @@ static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int
     return mc_cuda_start(call, tiles_kernel(format_of(a), is_fast(call), large), grid, &args);
 }
 
-static mica_status run(const mc_call *call, const mc_cuda_matmul *a, int n,
-                       const mc_cuda_picks *picks) {
+static mica_status run_planes(const mc_call *call, const mc_cuda_matmul *a, int n,
+                              const mc_cuda_picks *picks) {
     planes p = planes_of(call, a, picks);
     if (mc_run_is_measured(call->run)) return make_planes(call, a, &p);
     if (a->m <= FEW_ROWS && part_bytes_of(a) <= MOST_PART_BYTES)
@@ -373,10 +373,10 @@ static mica_status run(const mc_call *call, const mc_cuda_matmul *a, int n,
 }
 
 mica_status mc_cuda_run_planes(const mc_call *call, const mc_cuda_matmul *a, int n) {
-    return run(call, a, n, NULL);
+    return run_planes(call, a, n, NULL);
 }
 
 mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a,
                                const mc_cuda_picks *picks) {
-    return run(call, a, 1, picks);
+    return run_planes(call, a, 1, picks);
 }

@@ -30,7 +30,7 @@ enum { MAX_WATCHERS = 256, LOOK_MS = 50 };
 static watcher *watchers[MAX_WATCHERS];
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
-static watcher *find(int fd) {
+static watcher *find_watcher(int fd) {
     watcher *found = NULL;
     pthread_mutex_lock(&table);
     for (int i = 0; i < MAX_WATCHERS && !found; i++)
@@ -59,7 +59,7 @@ static void look(watcher *w) {
     if (news && !w->signalled) w->signalled = write(w->ends[1], "", 1) == 1;
 }
 
-static void *run(void *context) {
+static void *run_watcher(void *context) {
     watcher *w = context;
     for (bool ending = false; !ending;) {
         Sleep(LOOK_MS);
@@ -96,7 +96,7 @@ int mc_hangup_open(void) {
     }
     pthread_mutex_init(&w->lock, NULL);
     if (enter(w)) {
-        if (mc_thread_start(&w->thread, run, w) == 0) return w->ends[0];
+        if (mc_thread_start(&w->thread, run_watcher, w) == 0) return w->ends[0];
         leave(w);
     }
     close(w->ends[0]);
@@ -108,7 +108,7 @@ int mc_hangup_open(void) {
 }
 
 void mc_hangup_close(int fd) {
-    watcher *w = find(fd);
+    watcher *w = find_watcher(fd);
     if (!w) return;
     pthread_mutex_lock(&w->lock);
     w->ending = true;
@@ -123,7 +123,7 @@ void mc_hangup_close(int fd) {
 }
 
 bool mc_hangup_add(int watching, int fd, void *user) {
-    watcher *w = find(watching);
+    watcher *w = find_watcher(watching);
     pthread_mutex_lock(&w->lock);
     if (w->count == w->room) {
         size_t room = w->room ? 2 * w->room : 64;
@@ -139,7 +139,7 @@ bool mc_hangup_add(int watching, int fd, void *user) {
 }
 
 void mc_hangup_remove(int watching, int fd) {
-    watcher *w = find(watching);
+    watcher *w = find_watcher(watching);
     pthread_mutex_lock(&w->lock);
     for (size_t i = 0; i < w->count; i++)
         if (w->rows[i].fd == (SOCKET)(fd & ~MC_SOCKET)) {
@@ -150,7 +150,7 @@ void mc_hangup_remove(int watching, int fd) {
 }
 
 size_t mc_hangup_take(int watching, void **users, size_t max) {
-    watcher *w = find(watching);
+    watcher *w = find_watcher(watching);
     size_t found = 0;
     char byte;
     bool more = false;
