@@ -23,4 +23,5 @@ if [ "${machine%-*}" != "$(uname -m)" ]; then
   mica=$work/mica
 fi
 export CC="$PWD/build/zig/$machine/bin/cc" MICA_TEST_COMMAND="$mica"
-tests/examples/go.sh "$archive" "$PWD" python3 tests/examples/answers.py "$mica" models/default
+tests/examples/go.sh "$archive" "$PWD" python3 "$PWD/tests/examples/answers.py" "$mica" \
+  "$PWD/models/default"
