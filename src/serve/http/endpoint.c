@@ -73,7 +73,8 @@ const mc_endpoint *mc_endpoint_find(const char *method, const char *path, const 
         return NULL;
     }
     mc_failure_set(failure, 405, "method_not_allowed", NULL,
-                   "%s is not a method of %.200s, which takes %s", method, path, methods);
+                   "%s is not a method of %.200s, which takes %s",
+                   strcmp(method, "other") == 0 ? "this" : method, path, methods);
     snprintf(failure->allow, sizeof failure->allow, "%s", methods);
     return NULL;
 }
