@@ -167,6 +167,23 @@ static int axis_in_shape(mica_array x, int k, mica_array y, int64_t *times) {
     return -1;
 }
 
+/* Ends that are the operand's own count are those of the axis. */
+mica_status mc_onnx_slice_ends(const mc_onnx_node *n, int64_t ends[MICA_MAX_NDIM], int *count) {
+    const mc_onnx_lengths *l = n->n_in > 2 ? n->in[2].lengths : NULL;
+    const mc_onnx_bound *b = n->in[0].bound;
+    int64_t own;
+    if (!l || !b || l->count > MICA_MAX_NDIM)
+        return mc_onnx_dims_or(n, 2, "ends", MICA_MAX_NDIM, ends, count);
+    MC_TRY(mc_onnx_count_dim(n->import, b->count, mica_array_dim(n->in[0].x, b->axis), &own));
+    *count = l->count;
+    for (int i = 0; i < l->count; i++) {
+        ends[i] = l->at[i] == own ? INT64_MAX : l->at[i];
+        if (mc_onnx_is_counted(n->import, ends[i]) || !mc_dim_is_whole(ends[i]))
+            return mc_onnx_refuse("an end that depends on values so");
+    }
+    return MICA_OK;
+}
+
 /* Whether a Slice leaves the first elements of an axis first; how many of them are in y. */
 static bool cuts_first(const mc_onnx_node *n, int axis, mica_array y, mica_array *count) {
     int64_t steps[MICA_MAX_NDIM], starts[MICA_MAX_NDIM], ends[MICA_MAX_NDIM];

@@ -263,10 +263,6 @@ bool mc_onnx_is_counted(const mc_onnx_import *import, int64_t d);
 int64_t mc_onnx_room(const mc_onnx_import *import, int64_t d);
 /* A length as an array []: i64, or f32 where it has a fraction. */
 mica_array mc_onnx_record_dim(const mc_onnx_import *import, mica_scope *s, int64_t d);
-/* mc_onnx_operand_dims for the shape of a result, with rooms; *axis: the one that has a count,
- * which is *counted; -1: none. */
-mica_status mc_onnx_operand_shape(mc_onnx_node *n, size_t i, int64_t shape[MICA_MAX_NDIM],
-                                  int *count, int *axis, mica_array *counted);
 
 /* ---- lengths that depend on values (bound.c) ---- */
 
@@ -343,6 +339,10 @@ mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64
 /* The same where lengths with symbols will do. */
 mica_status mc_onnx_operand_dims(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count);
+/* mc_onnx_operand_dims for the shape of a result, with rooms; *axis: the one that has a count,
+ * which is *counted; -1: none. */
+mica_status mc_onnx_operand_shape(mc_onnx_node *n, size_t i, int64_t shape[MICA_MAX_NDIM],
+                                  int *count, int *axis, mica_array *counted);
 /* The same of an operand of one number. errors  also MICA_EFORMAT it has another number */
 mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwise, double *value);
 /* A number, or a length with symbols as mica_scalar takes it. */

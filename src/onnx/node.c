@@ -112,6 +112,28 @@ mica_status mc_onnx_operand_dims(const mc_onnx_node *n, size_t i, int max, int64
     return MICA_OK;
 }
 
+mica_status mc_onnx_operand_shape(mc_onnx_node *n, size_t i, int64_t shape[MICA_MAX_NDIM],
+                                  int *count, int *axis, mica_array *counted) {
+    const mc_onnx_lengths *l = n->in[i].lengths;
+    *axis = -1;
+    *counted = MICA_NONE;
+    for (int k = 0; l && k < l->count && k < MICA_MAX_NDIM; k++) {
+        if (!mc_onnx_is_counted(n->import, l->at[k])) continue;
+        if (*axis >= 0) return mc_onnx_refuse("a shape with several lengths that depend on values");
+        *axis = k;
+        *counted = mc_onnx_record_dim(n->import, n->s, l->at[k]);
+    }
+    if (*axis < 0 || l->count > MICA_MAX_NDIM)
+        return mc_onnx_operand_dims(n, i, MICA_MAX_NDIM, shape, count);
+    *count = l->count;
+    for (int k = 0; k < l->count; k++) {
+        shape[k] = mc_onnx_room(n->import, l->at[k]);
+        if (shape[k] == MC_DIM_NONE || !mc_dim_is_whole(shape[k]))
+            return mc_onnx_refuse("a length that depends on values so");
+    }
+    return MICA_OK;
+}
+
 mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count) {
     char what[64];
