@@ -105,9 +105,18 @@ typedef struct part {
     int64_t y_stride, n; /* columns of y that are there */
 } part;
 
+/* Loops over rows are unrolled, so that sums are in registers. gcc does so itself; clang, which
+ * compiles what is published, keeps an array in memory where it leaves one of its loops. */
+#if defined(__clang__)
+#define MK_ROWS_UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define MK_ROWS_UNROLLED
+#endif
+
 /* Sums of a group's codes, for m rows of x from a on, `count` tiles. */
 MK_INLINE void dot_tiles(int m, int wide, const mk_xrows *x, const int8_t *a, const uint8_t *codes,
                          __m512i dot[HIGH][WIDE]) {
+    MK_ROWS_UNROLLED
     for (int i = 0; i < m; i++)
         for (int j = 0; j < wide; j++)
             dot[i][j] = _mm512_setzero_si512();
@@ -115,6 +124,7 @@ MK_INLINE void dot_tiles(int m, int wide, const mk_xrows *x, const int8_t *a, co
         __m512i w[WIDE];
         for (int j = 0; j < wide; j++)
             w[j] = _mm512_loadu_si512(codes + j * LANES * x->k);
+        MK_ROWS_UNROLLED
         for (int i = 0; i < m; i++) {
             __m512i all = all_of(a + i * x->k);
             __asm__("" : "+v"(all)); /* one load for all tiles, not one for each product */
@@ -130,6 +140,7 @@ MK_INLINE void dot_winograd(int m, int wide, const mk_xrows *x, const int8_t *a,
                             int64_t groups, __m512i dot[HIGH][WIDE]) {
     for (int j = 0; j < wide; j++) {
         __m512i offset = _mm512_loadu_si512(offsets + j * LANES * groups);
+        MK_ROWS_UNROLLED
         for (int i = 0; i < m; i++)
             dot[i][j] = _mm512_sub_epi32(offset, _mm512_set1_epi32(winograd[i * groups]));
     }
@@ -139,6 +150,7 @@ MK_INLINE void dot_winograd(int m, int wide, const mk_xrows *x, const int8_t *a,
             even[j] = _mm512_loadu_si512(codes + j * LANES * x->k);
             odd[j] = _mm512_loadu_si512(codes + j * LANES * x->k + 4 * LANES);
         }
+        MK_ROWS_UNROLLED
         for (int i = 0; i < m; i++) {
             __m512i x_even = all_of(a + i * x->k), x_odd = all_of(a + i * x->k + 4);
             for (int j = 0; j < wide; j++)
@@ -152,11 +164,13 @@ MK_INLINE void tile_matmul(bool winograd, int m, int wide, const part *p) {
     const mk_xrows *x = &p->x;
     int64_t groups = x->k / x->group;
     __m512 sum[HIGH][WIDE];
+    MK_ROWS_UNROLLED
     for (int i = 0; i < m; i++)
         for (int j = 0; j < wide; j++)
             sum[i][j] = p->first == 0 ? _mm512_setzero_ps()
                                       : _mm512_maskz_loadu_ps(mk_first(p->n - j * LANES),
                                                               p->y + i * p->y_stride + j * LANES);
+    MK_ROWS_UNROLLED
     for (int i = 0; i < m; i++) /* a row's lines of y are a row apart: stores would wait for each */
         for (int j = 0; j < wide; j++)
             __builtin_prefetch(p->y + i * p->y_stride + j * LANES, 1);
@@ -178,12 +192,14 @@ MK_INLINE void tile_matmul(bool winograd, int m, int wide, const part *p) {
             bias[j] = _mm512_loadu_ps(scales + j * LANES * 2 * groups + LANES);
         }
         const float *x_scale = x->scales + g, *x_sum = x->sums + g;
+        MK_ROWS_UNROLLED
         for (int i = 0; i < m; i++, x_scale += groups, x_sum += groups) {
             __asm__("" : "+r"(x_scale), "+r"(x_sum)); /* not all rows' addresses at once */
             for (int j = 0; j < wide; j++)
                 sum[i][j] = add_group(sum[i][j], dot[i][j], scale[j], bias[j], *x_scale, *x_sum);
         }
     }
+    MK_ROWS_UNROLLED
     for (int i = 0; i < m; i++)
         for (int j = 0; j < wide; j++)
             _mm512_mask_storeu_ps(p->y + i * p->y_stride + j * LANES, mk_first(p->n - j * LANES),
