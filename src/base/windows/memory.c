@@ -20,7 +20,12 @@ long sysconf(int name) {
 }
 
 void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t from) {
-    (void)at, (void)rights, (void)flags, (void)from;
+    (void)at, (void)rights, (void)from;
+    if (flags & MAP_ANONYMOUS) {
+        void *pages = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+        if (!pages) mc_set_errno(GetLastError());
+        return pages ? pages : MAP_FAILED;
+    }
     HANDLE file = mc_handle_of(fd);
     if (file == INVALID_HANDLE_VALUE) return MAP_FAILED;
     HANDLE section = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -33,8 +38,19 @@ void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t from) {
 }
 
 int munmap(void *memory, size_t bytes) {
+    MEMORY_BASIC_INFORMATION info;
     (void)bytes;
+    bool known = VirtualQuery(memory, &info, sizeof info) == sizeof info;
+    if (known && info.Type == MEM_PRIVATE)
+        return VirtualFree(memory, 0, MEM_RELEASE) ? 0 : mc_set_errno(GetLastError());
     return UnmapViewOfFile(memory) ? 0 : mc_set_errno(GetLastError());
+}
+
+int mprotect(void *memory, size_t bytes, int rights) {
+    DWORD before, now = rights & PROT_WRITE  ? PAGE_READWRITE
+                        : rights & PROT_READ ? PAGE_READONLY
+                                             : PAGE_NOACCESS;
+    return VirtualProtect(memory, bytes, now, &before) ? 0 : mc_set_errno(GetLastError());
 }
 
 /* Windows locks no more than fits into the working set's lower limit, which is small. */
