@@ -128,24 +128,39 @@ static void depthwise(void **state) {
     bench_close(&b);
 }
 
-/* Many places and channels, so that there are several blocks, tiles and ranges. */
+/* Many places and channels, so that there are several blocks, tiles and ranges; few places and
+ * long sums, which are added in parts: of taps, of a tap's channels, of copied windows; and what
+ * is added to them. */
 static void threads_change_nothing(void **state) {
     (void)state;
-    float *first = NULL;
-    for (int threads = 1; threads < 5; threads++) {
-        bench b = bench_open_cpu(&(mica_device_options){.threads = threads});
-        mica_array x = noise(b.s, 1, MICA_F32, SHAPE(1, 15, 14, 130));
-        mica_array w = noise(b.s, 2, MICA_F32, SHAPE(70, 3, 3, 130));
-        const mica_conv_options o = {.padding_lo = {1, 1}, .padding_hi = {1, 1}};
-        mica_array y = mica_conv_general(b.s, x, w, &o);
-        if (threads == 1) expect_near(b.s, y, decomposed(b.s, y), 4e-6);
-        float *got = floats_of(b.s, y);
-        if (first) assert_memory_equal(got, first, (size_t)mica_array_size(y) * sizeof *got);
+    static const int64_t shapes[][4] = {/* height, width, channels, taps of an axis */
+                                        {15, 14, 130, 3},
+                                        {7, 7, 300, 3},
+                                        {2, 3, 3000, 1},
+                                        {12, 11, 12, 11}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        float *first = NULL;
+        const int64_t *r = shapes[i];
+        for (int threads = 1; threads < 5; threads++) {
+            bench b = bench_open_cpu(&(mica_device_options){.threads = threads});
+            mica_array x = noise(b.s, 1, MICA_F32, SHAPE(1, r[0], r[1], r[2]));
+            mica_array w = noise(b.s, 2, MICA_F32, SHAPE(70, r[3], r[3], r[2]));
+            const mica_conv_options o = {.padding_lo = {1, 1}, .padding_hi = {1, 1}};
+            mica_array conv = mica_conv_general(b.s, x, w, &o);
+            mica_array more = noise(b.s, 3, MICA_F32, mica_array_shape(conv), 4);
+            mica_array y = mica_maximum(b.s, mica_add(b.s, conv, more), mica_f32(b.s, 0));
+            if (threads == 1) {
+                mica_array want = mica_add(b.s, decomposed(b.s, conv), more);
+                expect_near(b.s, y, mica_maximum(b.s, want, mica_f32(b.s, 0)), 1e-5);
+            }
+            float *got = floats_of(b.s, y);
+            if (first) assert_memory_equal(got, first, (size_t)mica_array_size(y) * sizeof *got);
+            free(first);
+            first = got;
+            bench_close(&b);
+        }
         free(first);
-        first = got;
-        bench_close(&b);
     }
-    free(first);
 }
 
 static void empty_ones(void **state) {
