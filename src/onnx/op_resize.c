@@ -1,5 +1,5 @@
-/* Resize: each axis by itself, by picking elements, or by a product with a matrix of weights that
- * is made while importing. Where an axis has a length with symbols the program computes the places
+/* Resize: each axis by itself, by picking elements, or by sums of few of them; where one is a sum
+ * of many, by a product with a matrix of weights that is made while importing. Where an axis has a length with symbols the program computes the places
  * and weights of the few elements that each one comes from. */
 #include "onnx/import.h"
 
@@ -116,6 +116,58 @@ static mica_status weights(mc_onnx_node *n, const resize *r, const axis *a, mica
     }
     *w = mica_from_data(n->s, rows, MICA_F32, (int64_t[]){a->out, a->length}, 2);
     mc_free(rows);
+    return mica_scope_status(n->s);
+}
+
+/* The most elements that one of the result is a sum of; 0: too many. */
+static int taps_of(const resize *r, const axis *a) {
+    if (r->antialias && a->scale < 1) return 0;
+    return mc_str_is(r->mode, "linear") ? 2 : 4;
+}
+
+/* The weights of the elements that one of the result comes from, and their numbers: one set of
+ * each of `taps`, which are `out` apart. */
+static void fill_taps(const resize *r, const axis *a, double at, int taps, int64_t *from,
+                      float *w) {
+    double sum = 0, weight[4];
+    int64_t first = (int64_t)floor(at) + 1 - taps / 2;
+    for (int t = 0; t < taps; t++) {
+        int64_t k = first + t;
+        bool left_out = r->exclude && (k < 0 || k >= a->length);
+        weight[t] = left_out ? 0 : weight_of(r, (double)k - at);
+        sum += weight[t];
+        from[t * a->out] = mc_max(0, mc_min(k, a->length - 1));
+    }
+    for (int t = 0; t < taps; t++)
+        w[t * a->out] = (float)(sum != 0 ? weight[t] / sum : weight[t]);
+}
+
+/* x with axis k resized, as a sum of few elements along it, each times its weight. */
+static mica_status sum_few(mc_onnx_node *n, const resize *r, const axis *a, int k, int taps,
+                           mica_array x, mica_array *y) {
+    if (a->out > MAX_WEIGHTS / taps) return mc_onnx_refuse("images of this size");
+    size_t count = (size_t)(a->out * taps);
+    MC_TRY(mc_onnx_charge(n->import, count * (sizeof(int64_t) + sizeof(float))));
+    int64_t *from = mc_calloc(count + 1, sizeof *from);
+    float *w = mc_calloc(count + 1, sizeof *w);
+    if (!from || !w) {
+        mc_free(from);
+        mc_free(w);
+        return mc_fail_nomem("a resize");
+    }
+    for (int64_t i = 0; i < a->out; i++) {
+        double at = place_of(r, a, i);
+        if (!is_outside(r, a, at) && fabs(at) < 1e15) fill_taps(r, a, at, taps, from + i, w + i);
+    }
+    for (int t = 0; t < taps; t++) {
+        mica_array index = mica_from_data(n->s, from + t * a->out, MICA_I64, &a->out, 1);
+        mica_array weight = mica_from_data(n->s, w + t * a->out, MICA_F32, &a->out, 1);
+        weight = mc_onnx_along(n->s, weight, k, mica_array_ndim(x));
+        mica_array part = mica_multiply(n->s, mica_take(n->s, x, index, k), weight);
+        *y = t == 0 ? part : mica_add(n->s, *y, part);
+    }
+    mc_free(from);
+    mc_free(w);
     return mica_scope_status(n->s);
 }
 
@@ -256,10 +308,15 @@ static mica_status resize_axis(mc_onnx_node *n, const resize *r, const axis *a, 
         return resize_open(n, r, a, k, x);
     if (mc_str_is(r->mode, "nearest")) return pick(n, r, a, k, x);
     mica_array w, y;
-    MC_TRY(weights(n, r, a, &w));
     mica_dtype dtype = mica_array_dtype(*x);
-    y = mica_moveaxis(n->s, mica_astype(n->s, *x, MICA_F32), k, -1);
-    y = mica_moveaxis(n->s, mica_matmul(n->s, y, mica_transpose(n->s, w, NULL)), -1, k);
+    int taps = taps_of(r, a);
+    if (taps > 0) {
+        MC_TRY(sum_few(n, r, a, k, taps, mica_astype(n->s, *x, MICA_F32), &y));
+    } else {
+        MC_TRY(weights(n, r, a, &w));
+        y = mica_moveaxis(n->s, mica_astype(n->s, *x, MICA_F32), k, -1);
+        y = mica_moveaxis(n->s, mica_matmul(n->s, y, mica_transpose(n->s, w, NULL)), -1, k);
+    }
     *x = mica_astype(n->s, y, dtype);
     return mica_scope_status(n->s);
 }
