@@ -1,6 +1,7 @@
 /* Resize: each axis by itself, by picking elements, or by sums of few of them; where one is a sum
- * of many, by a product with a matrix of weights that is made while importing. Where an axis has a length with symbols the program computes the places
- * and weights of the few elements that each one comes from. */
+ * of many, by a product with a matrix of weights that is made while importing. Where an axis has a
+ * length with symbols the program computes the places and weights of the few elements that each one
+ * comes from. */
 #include "onnx/import.h"
 
 #include "base/alloc.h"
