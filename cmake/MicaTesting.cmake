@@ -104,6 +104,9 @@ endfunction()
 # run once more as valgrind.<name>, whose only label is `memcheck`. Where MICA_TEST_LABEL is set, a
 # target whose last test lacks that label is not built by default, unless it is a room's program.
 function(mica_add_test name target)
+  if(name IN_LIST MICA_LEFT_OUT)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
   mica_label_sanitized(${name} arg_LABELS)
   if(CMAKE_CROSSCOMPILING AND name IN_LIST MICA_QEMU_SLOW)
