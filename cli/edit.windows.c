@@ -3,6 +3,7 @@
 #include "edit.h"
 
 #include "interrupt.h"
+#include "print.h"
 #include "report.h"
 #include "ui.h"
 
@@ -56,7 +57,7 @@ static cli_typed fail_memory(void) {
 
 cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line) {
     edit->len = 0;
-    fputs(more ? "... " : "> ", stderr);
+    cli_print(stderr, "%s", more ? "... " : "> ");
     fflush(stderr);
     while (edit->len == 0 || edit->wide[edit->len - 1] != L'\n') {
         DWORD n = 0;
