@@ -51,6 +51,12 @@ static mica_status cuda_available(const char *variant) {
     return find_device(variant, &device);
 }
 
+/* Whether kernels of a file are started with more shared memory than each may have. */
+static bool takes_shared(int file) {
+    return file == MC_CUDA_FILE_planes || file == MC_CUDA_FILE_tiles || file == MC_CUDA_FILE_gemm ||
+           file == MC_CUDA_FILE_attention_tiles;
+}
+
 static mica_status load_kernels(mc_cuda_state *st) {
     static const struct {
         mc_cuda_file file;
@@ -65,12 +71,9 @@ static mica_status load_kernels(mc_cuda_state *st) {
     for (int i = 0; i < MC_CUDA_KERNELS && !error; i++)
         error =
             mc_cuda.module_kernel(&st->kernels[i], st->modules[kernels[i].file], kernels[i].name);
-    for (int i = MC_CUDA_PLANES_Q4_PAIRED_KERNEL;
-         i <= MC_CUDA_TILES_BF16_EXACT_SMALL_KERNEL && !error; i++)
-        error = mc_cuda.kernel_set(st->kernels[i], MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
-    if (!error)
-        error = mc_cuda.kernel_set(st->kernels[MC_CUDA_ATTENTION_TILES_KERNEL],
-                                   MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
+    for (int i = 0; i < MC_CUDA_KERNELS && !error; i++)
+        if (takes_shared(kernels[i].file))
+            error = mc_cuda.kernel_set(st->kernels[i], MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
     return mc_cuda_check(error, "loading its kernels");
 }
 
@@ -84,6 +87,7 @@ static mica_status describe(mc_cuda_state *st) {
     (void)mc_cuda.device_attribute(&st->multiprocessors, MC_CUDA_MULTIPROCESSORS, st->device);
     (void)mc_cuda.device_attribute(&st->shared_bytes, MC_CUDA_SHARED_OF_BLOCK, st->device);
     if (st->multiprocessors < 1) st->multiprocessors = 1;
+    st->has_wgmma = major == 9;
     /* $MICA_CUDA_GRAPHS: off: launches are not kept as graphs */
     const char *graphs = getenv("MICA_CUDA_GRAPHS");
     st->keeps_graphs = !graphs || strcmp(graphs, "off") != 0;

@@ -51,6 +51,7 @@ typedef struct mc_cuda_state {
     void *context, *stream, *modules[MC_CUDA_FILES];
     void *kernels[MC_CUDA_KERNELS];
     int multiprocessors, shared_bytes; /* shared_bytes: that a block may have */
+    bool has_wgmma;                    /* of Hopper: kern/gemm.cu runs */
     bool keeps_graphs;                 /* launches that are repeated become graphs */
     struct mc_cuda_profile *profile;   /* NULL: none is wanted (cuda/profile.h) */
     size_t memory_bytes;

@@ -10,6 +10,9 @@ enum { WHOLE_STAGES = 2, MAX_STAGES = 6 }; /* of whole ones, more take as long *
 enum { PART_BYTES = 32 << 10, MOST_PART_BYTES = 64 << 10, MOST_BATCHES = 65535 };
 enum { MOST_OWN_BYTES = 48 << 10 };
 enum { LARGE_TILE = 128, SMALL_TILE = 64, TILE_STAGES = 4, STEP_GROUPS = 2 };
+/* As kern/gemm.cu has them: rows of a matrix, and the most of x, of a tile. */
+enum { PROMPT_ROWS = 32, GEMM_TILE = 128, GEMM_ROWS = 256, GEMM_SIZES = 3 };
+enum { GEMM_COLUMNS = 128, GEMM_SLOTS = 3 };
 
 mc_cuda_tuning mc_cuda_planes_tuning;
 
@@ -362,10 +365,96 @@ static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int
     return mc_cuda_start(call, tiles_kernel(format_of(a), is_fast(call), large), grid, &args);
 }
 
+/* ---- prompts: rows that are rounded to bf16 ---- */
+
+/* Rows of one text, whatever is beside it, decide: so a text has the same bits alone. */
+static bool is_prompt(const mc_call *call) {
+    const mc_layout *x = call->in[0].layout;
+    return x->ndim >= 2 && x->shape[x->ndim - 2] >= PROMPT_ROWS;
+}
+
+/* Whether kern/gemm.cu has these products. */
+static bool fits_gemm(const mc_call *call, const mc_cuda_matmul *a, int n,
+                      const mc_cuda_planes_matmul *args) {
+    const mc_cuda_state *state = call->state;
+    const mc_cuda_quant *q = &a->quant;
+    bool fits =
+        !a->is_quantised || (q->mode == MC_CUDA_AFFINE && q->bits == 4 && q->biases.is_there);
+    for (int i = 0; i < n; i++)
+        fits = fits && a[i].out.dtype == MC_CUDA_F32;
+    return fits && state->has_wgmma && a->batches == 1 && args->code_width == 16;
+}
+
+static mc_cuda_kernel gemm_kernel(const mc_cuda_matmul *a, int size) {
+    static const mc_cuda_kernel kernels[3][GEMM_SIZES] = {
+        {MC_CUDA_GEMM_Q4_256_KERNEL, MC_CUDA_GEMM_Q4_128_KERNEL, MC_CUDA_GEMM_Q4_64_KERNEL},
+        {MC_CUDA_GEMM_Q4_F16_256_KERNEL, MC_CUDA_GEMM_Q4_F16_128_KERNEL,
+         MC_CUDA_GEMM_Q4_F16_64_KERNEL},
+        {MC_CUDA_GEMM_BF16_256_KERNEL, MC_CUDA_GEMM_BF16_128_KERNEL, MC_CUDA_GEMM_BF16_64_KERNEL}};
+    return kernels[!a->is_quantised ? 2 : a->quant.scales.dtype == MC_CUDA_F16][size];
+}
+
+/* Rows of x of a tile, by what the tiles of the busiest multiprocessor take: its rows, and what
+ * making fragments of weights takes beside them. */
+static int gemm_size(const mc_call *call, int64_t m, int64_t w_tiles) {
+    const mc_cuda_state *state = call->state;
+    int64_t least = INT64_MAX;
+    int best = 0;
+    for (int size = 0; size < GEMM_SIZES; size++) {
+        int64_t tiles = w_tiles * parts_of(m, GEMM_ROWS >> size);
+        int64_t time = parts_of(tiles, state->multiprocessors) * ((GEMM_ROWS >> size) + 64);
+        if (time >= least) continue;
+        least = time;
+        best = size;
+    }
+    return best;
+}
+
+/* Whole tiles of x as bf16. */
+static planes bf16_of(const mc_call *call, const mc_cuda_matmul *a, int tile) {
+    planes p = {.count = 1,
+                .group = a->is_quantised ? a->quant.group : 0,
+                .rows = parts_of(a->m, tile) * tile,
+                .padded = parts_of(a->k, GEMM_COLUMNS) * GEMM_COLUMNS};
+    p.codes = mc_run_scratch(call->run, (size_t)(p.rows * p.padded) * 2);
+    return p;
+}
+
+static mica_status run_gemm(const mc_call *call, const mc_cuda_matmul *a,
+                            mc_cuda_planes_matmul *args) {
+    const mc_cuda_state *state = call->state;
+    int size = gemm_size(call, a->m, args->tiles), rows = GEMM_ROWS >> size;
+    planes p = bf16_of(call, a, rows);
+    if (!p.codes) return MICA_ENOMEM;
+    mc_cuda_to_planes source = source_of(a, &p);
+    source.group = p.group;
+    source.rows_there = a->m;
+    args->padded = p.padded;
+    args->x = p.codes;
+    for (int i = a->quant.group; i > 1; i /= 2)
+        args->group_log++;
+    MC_TRY(mc_cuda_start(call, MC_CUDA_TO_BF16_KERNEL, mc_cuda_over(call, p.rows * p.padded / 8),
+                         &source));
+    mc_cuda_grid grid = {.x = smaller(args->tiles * parts_of(a->m, rows), state->multiprocessors),
+                         .y = 1,
+                         .z = 1,
+                         .threads = 256,
+                         .shared_bytes = 1024 + GEMM_SLOTS * rows * GEMM_COLUMNS * 2};
+    return mc_cuda_start(call, gemm_kernel(a, size), grid, args);
+}
+
 static mica_status run_planes(const mc_call *call, const mc_cuda_matmul *a, int n,
                               const mc_cuda_picks *picks) {
     planes p = planes_of(call, a, picks);
-    if (mc_run_is_measured(call->run)) return make_planes(call, a, &p);
+    bool prompt = is_fast(call) && !picks && is_prompt(call);
+    if (mc_run_is_measured(call->run)) {
+        if (prompt) (void)bf16_of(call, a, GEMM_ROWS);
+        return make_planes(call, a, &p);
+    }
+    if (prompt) {
+        mc_cuda_planes_matmul args = args_of(call, a, n, &p, GEMM_TILE);
+        if (fits_gemm(call, a, n, &args)) return run_gemm(call, a, &args);
+    }
     if (a->m <= FEW_ROWS && part_bytes_of(a) <= MOST_PART_BYTES)
         return start_few_rows(call, a, n, &p);
     MC_TRY(make_planes(call, a, &p));

@@ -22,6 +22,7 @@
 #include "cuda/kern/attention_tiles.cu"
 #include "cuda/kern/elements.cu"
 #include "cuda/kern/gated.cu"
+#include "cuda/kern/gemm.cu"
 #include "cuda/kern/heads.cu"
 #include "cuda/kern/matmul.cu"
 #include "cuda/kern/move.cu"
@@ -129,12 +130,13 @@ struct kernel {
     const char *name;
     size_t args_bytes;
     void (*run)(const void *args);
+    unsigned most_shared; /* of a block, until it is set otherwise */
 };
 
 #define KERNEL_ROW(file, ENUM, name) \
     {#name, sizeof(args_of_##name),  \
-     [](const void *a) { name(*static_cast<const args_of_##name *>(a)); }},
-const kernel kernels[] = {
+     [](const void *a) { name(*static_cast<const args_of_##name *>(a)); }, 48 * 1024},
+kernel kernels[] = {
 #include "cuda/kern/kernel_list.h"
 };
 
@@ -247,7 +249,8 @@ static int copy(void *to, const void *from, size_t bytes) {
 static int run_kernel(const kernel *k, const unsigned *grid, const unsigned *block, unsigned shared,
                       const void *args) {
     static const char *traces = getenv("MICA_EMULATED_TRACE");
-    if (block[0] * block[1] > MOST_THREADS || block[2] != 1 || shared > 227 * 1024) return UNKNOWN;
+    if (block[0] * block[1] > MOST_THREADS || block[2] != 1 || shared > k->most_shared)
+        return UNKNOWN;
     if (traces) fprintf(stderr, "%s %u %u %u\n", k->name, grid[0], grid[1], grid[2]);
     pthread_mutex_lock(&lock);
     memset(emulated_shared, 0x5a, sizeof emulated_shared); /* of anything */
@@ -403,15 +406,17 @@ int cuModuleUnload(void *module) {
 }
 int cuModuleGetFunction(void **function, void *, const char *name) {
     if (fails()) return UNKNOWN;
-    for (const kernel &k : kernels) {
+    for (kernel &k : kernels) {
         if (strcmp(k.name, name) != 0) continue;
-        *function = const_cast<kernel *>(&k);
+        *function = &k;
         return FINE;
     }
     return NOT_FOUND;
 }
-int cuFuncSetAttribute(void *, int, int) {
-    return succeed();
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+    if (fails() || attribute != 8 || value > 227 * 1024) return UNKNOWN;
+    static_cast<kernel *>(function)->most_shared = static_cast<unsigned>(value);
+    return FINE;
 }
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *,

@@ -17,16 +17,25 @@ typedef struct format {
     mica_quant quant; /* bits 0: bf16 */
     int64_t k;
     double fast; /* the largest error of a fast product, of the sum of its terms' sizes */
+    bool f16;    /* scales and biases are of f16, not bf16 */
 } format;
 
 static const format formats[] = {
-    {{MICA_QUANT_AFFINE, 4, 64}, 576, 1e-4},  {{MICA_QUANT_AFFINE, 4, 128}, 1152, 1e-4},
-    {{MICA_QUANT_AFFINE, 4, 64}, 1024, 1e-4}, {{MICA_QUANT_AFFINE, 4, 32}, 288, 1e-4},
-    {{MICA_QUANT_AFFINE, 2, 64}, 320, 1e-4},  {{MICA_QUANT_AFFINE, 3, 32}, 96, 1e-4},
-    {{MICA_QUANT_AFFINE, 5, 64}, 384, 1e-4},  {{MICA_QUANT_AFFINE, 6, 128}, 640, 1e-4},
-    {{MICA_QUANT_AFFINE, 8, 64}, 576, 1e-4},  {{MICA_QUANT_AFFINE, 8, 128}, 128, 1e-4},
-    {{MICA_QUANT_MXFP4, 4, 32}, 544, 1e-4},   {{MICA_QUANT_AFFINE, 0, 0}, 300, 0x1p-8},
-    {{MICA_QUANT_AFFINE, 0, 0}, 37, 0x1p-8},
+    {{MICA_QUANT_AFFINE, 4, 64}, 576, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 4, 128}, 1152, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 4, 64}, 1024, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 4, 32}, 288, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 2, 64}, 320, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 3, 32}, 96, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 5, 64}, 384, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 6, 128}, 640, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 8, 64}, 576, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 8, 128}, 128, 1e-4, false},
+    {{MICA_QUANT_MXFP4, 4, 32}, 544, 1e-4, false},
+    {{MICA_QUANT_AFFINE, 0, 0}, 300, 0x1p-8, false},
+    {{MICA_QUANT_AFFINE, 0, 0}, 37, 0x1p-8, false},
+    {{MICA_QUANT_AFFINE, 0, 0}, 424, 0x1p-8, false},
+    {{MICA_QUANT_AFFINE, 4, 64}, 448, 1e-4, true},
 };
 
 /* Weights of the device cuda, and what they stand for. */
@@ -62,7 +71,8 @@ static weights weights_of(mica_scope *s, mica_scope *cpu, const format *f, uint3
     const int64_t shape[] = {N, f->k};
     for (int64_t i = 0; i < N * f->k; i++)
         w.values[i] = next(&seed);
-    mica_array x = mica_astype(cpu, mica_from_data(cpu, w.values, MICA_F32, shape, 2), MICA_BF16);
+    mica_array x = mica_astype(cpu, mica_from_data(cpu, w.values, MICA_F32, shape, 2),
+                               f->f16 ? MICA_F16 : MICA_BF16);
     mica_array codes = x, scales = MICA_NONE, biases = MICA_NONE;
     if (f->quant.bits > 0) {
         must(mica_quantize(cpu, x, f->quant, &codes, &scales, &biases));
@@ -101,6 +111,31 @@ static void expect_sums(const float *y, const float *x, const float *w, int64_t 
         }
 }
 
+/* Rows of a text, which are rounded to bf16: near the sums, and the same bits where weights are
+ * multiplied one by one, the text is shorter, or one of two. */
+static void check_prompts(mica_scope *s, const format *f, const weights *w, const float *rows) {
+    enum { FIRST = 33 };
+    bool in_bf16 = f->quant.mode == MICA_QUANT_AFFINE && f->quant.bits == 4;
+    float *y = malloc(ROWS * N * sizeof *y), *other = malloc(ROWS * N * sizeof *other);
+    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){ROWS, f->k}, 2), joint[JOINT];
+    mica_array two = mica_from_data(s, rows, MICA_F32, (int64_t[]){2, ROWS / 2, f->k}, 3);
+    for (int i = 0; i < JOINT; i++)
+        joint[i] = product(s, f, &w[i], x, true);
+    must(mica_eval_n(s, joint, JOINT));
+    w += JOINT - 1;
+    must(mica_read(joint[JOINT - 1], y, ROWS * N * sizeof *y));
+    expect_sums(y, rows, w->values, f->k, in_bf16 ? 0x1p-7 : f->fast);
+    must(mica_read(product(s, f, w, x, true), other, ROWS * N * sizeof *y));
+    assert_memory_equal(y, other, ROWS * N * sizeof *y);
+    must(mica_read(product(s, f, w, two, true), other, ROWS * N * sizeof *y));
+    assert_memory_equal(y, other, ROWS * N * sizeof *y);
+    x = mica_slice_axis(s, x, 0, 0, FIRST);
+    must(mica_read(product(s, f, w, x, true), other, FIRST * N * sizeof *y));
+    assert_memory_equal(y, other, FIRST * N * sizeof *y);
+    free(y);
+    free(other);
+}
+
 /* Rows [first, first + count) alone have the bits that they have among all. */
 static void expect_rows(mica_scope *s, const format *f, const weights *w, mica_array x,
                         const float *all, bool fast, int64_t first, int64_t count) {
@@ -122,7 +157,7 @@ static void check_format(mica_device *device, mica_device *cpu_device, const for
     for (int64_t i = 0; i < ROWS * f->k; i++)
         rows[i] = next(&seed);
     weights w[JOINT];
-    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){ROWS, f->k}, 2);
+    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){ROWS, 1, f->k}, 3);
     must(mica_eval(s, x));
     for (uint32_t i = 0; i < JOINT; i++)
         w[i] = weights_of(s, cpu, f, 100 + i);
@@ -141,6 +176,7 @@ static void check_format(mica_device *device, mica_device *cpu_device, const for
         for (int i = 0; i < JOINT; i++)
             free(y[i]);
     }
+    check_prompts(s, f, w, rows);
     for (int i = 0; i < JOINT; i++)
         free(w[i].values);
     free(rows);

@@ -270,11 +270,12 @@ typedef struct mc_cuda_dequantize {
 enum { MC_CUDA_UNIT_GROUPS = 8, MC_CUDA_JOINT = 8 };
 typedef struct mc_cuda_to_planes {
     int64_t rows, k, padded;
+    int64_t rows_there; /* of mc_to_bf16, which makes the others 0 */
     int32_t ndim, planes, group; /* ndim: of the axes that tell rows */
     int64_t shape[MC_CUDA_AXES];
     mc_cuda_view x; /* strides of those axes, then of k */
     int8_t *codes;  /* [planes, rows, padded]: the highest first; of eight codes the even ones, then
-                       the odd ones */
+                       the odd ones; mc_to_bf16: [rows, padded] of bf16 in kern/gemm.cu's order */
     float *scales;  /* [rows, padded / group, 2]: the scale, and it times the sum of the codes */
 } mc_cuda_to_planes;
 
@@ -292,6 +293,7 @@ typedef struct mc_cuda_planes_matmul {
     mc_cuda_planes_matrix matrices[MC_CUDA_JOINT];
     int32_t n_matrices, tiles; /* of all matrices of a batch */
     int32_t m, units, bits, mode, scale_bytes, scale_is_f16, spread;
+    int32_t group_log;               /* of 2: of `group` */
     int32_t code_width, scale_width; /* bytes that copies to shared memory have */
     int32_t stages, bunch;           /* see kern/planes.cu */
     int64_t k, padded, group, batches, x_rows;
@@ -303,7 +305,7 @@ typedef struct mc_cuda_planes_matmul {
     int64_t lhs_count, rhs_count;
     int32_t op;
     mc_cuda_fault **fault;
-    const int8_t *x; /* NULL: each block makes planes of `source` for itself */
+    const int8_t *x; /* NULL: each block makes planes of `source` for itself; kern/gemm.cu: bf16 */
     const float *x_scales;
     mc_cuda_to_planes source;
 } mc_cuda_planes_matmul;
