@@ -101,7 +101,8 @@ static bool is_tiled(const mc_call *call, mc_cuda_attention *a, mc_cuda_grid *gr
         shared > MC_CUDA_TILE_ROWS || a->keys < 1 || a->kv_heads > MAX_GRID ||
         call->in[MASK].layout || bytes > state->shared_bytes ||
         call->in[K].layout->dtype != MICA_BF16 || call->in[V].layout->dtype != MICA_BF16 ||
-        !is_wide(&call->in[K], 8) || !is_wide(&call->in[V], 8))
+        call->in[Q].layout->dtype != MICA_F32 || call->out.layout->dtype != MICA_F32 ||
+        !is_wide(&call->in[Q], 4) || !is_wide(&call->in[K], 8) || !is_wide(&call->in[V], 8))
         return false;
     a->shared = (int32_t)shared;
     a->head_groups = 1;

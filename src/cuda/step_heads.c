@@ -28,14 +28,29 @@ bool mc_cuda_overlap(const mc_operand *a, const mc_operand *b) {
     return x.from < y.to && y.from < x.to;
 }
 
+enum { NORM = 1, ROPE, CONVERT, COPY };
+
+/* Rows [d] along two axes of a layout at most: a single one is the second. */
+typedef struct head_rows {
+    int64_t n[2], strides[2];
+    int axes[2];
+} head_rows;
+
+/* What a call of a track reads or writes, with strides along the track's two axes. */
+typedef struct end {
+    const mc_operand *x;
+    int64_t strides[2];
+} end;
+
 /* A track as it is put together: its calls, in order. */
 typedef struct track {
     const mc_call *calls[MC_MAX_CHAIN];
-    int n;
-    int step; /* of the last call */
+    end from[COPY + 1], to[COPY + 1]; /* of each */
+    int64_t n[2];
+    int n_calls;
+    int step;     /* of the last call */
+    int position; /* the axis that tells positions; -1: all are at one */
 } track;
-
-enum { NORM = 1, ROPE, CONVERT, COPY };
 
 static int step_of(const mc_call *call) {
     bool floats = call->out.layout->dtype == MICA_BF16 || call->out.layout->dtype == MICA_F16 ||
@@ -58,132 +73,161 @@ static const mc_operand *rows_of(const mc_call *call) {
     return &call->in[call->op == MC_OP_SLICE_UPDATE_AT];
 }
 
-/* Rows [n, d] whose numbers follow each other, along one axis: their stride, -1: they are not. */
-static int64_t stride_of(const mc_layout *l, int64_t *n) {
-    int64_t stride = 0;
-    *n = 1;
-    if (l->ndim < 2 || (l->shape[l->ndim - 1] > 1 && l->strides[l->ndim - 1] != 1)) return -1;
-    for (int k = 0; k < l->ndim - 1; k++) {
+/* Whether a layout's last axis has numbers that follow each other, and two axes before it at most
+ * are longer than 1. */
+static bool find_rows(const mc_layout *l, head_rows *r) {
+    int at = 1;
+    *r = (head_rows){.n = {1, 1}, .axes = {-1, -1}};
+    if (l->ndim < 2 || (l->shape[l->ndim - 1] > 1 && l->strides[l->ndim - 1] != 1)) return false;
+    for (int k = l->ndim - 2; k >= 0; k--) {
         if (l->shape[k] == 1) continue;
-        if (*n != 1) return -1;
-        *n = l->shape[k];
-        stride = l->strides[k];
+        if (at < 0) return false;
+        r->n[at] = l->shape[k];
+        r->strides[at] = l->strides[k];
+        r->axes[at--] = k;
     }
-    return stride;
-}
-
-static bool has_rows(const mc_operand *x, mica_dtype dtype, int64_t n, int64_t d) {
-    int64_t own = 0, stride = x->data ? stride_of(x->layout, &own) : -1;
-    return x->data && x->layout->dtype == dtype && stride >= 0 && own == n &&
-           x->layout->shape[x->layout->ndim - 1] == d;
-}
-
-static bool is_dense_rows(const mc_operand *x, mica_dtype dtype, int64_t n, int64_t d) {
-    return has_rows(x, dtype, n, d) && mc_layout_is_dense(x->layout);
+    return true;
 }
 
 static bool fits_rope(const mc_call *call, int64_t d) {
     const mc_attr_rope *attr = call->attr;
-    const mc_layout *x = call->in[0].layout;
     int64_t half = attr->dims / 2;
-    return !attr->traditional && x->shape[0] == 1 && x->shape[x->ndim - 2] == 1 &&
-           attr->dims <= d && attr->dims % 2 == 0 &&
+    return !attr->traditional && call->in[0].layout->shape[0] == 1 && attr->dims <= d &&
+           attr->dims % 2 == 0 &&
            (half == MC_CUDA_HEAD_LANES || half == 2 * MC_CUDA_HEAD_LANES ||
             half == 4 * MC_CUDA_HEAD_LANES);
 }
 
-/* Whether the kernel does what call does, behind the track's other calls. */
-static bool fits(const mc_call *call, int64_t n, int64_t d) {
+static bool is_same(const int64_t *x, const int64_t *y, bool turned) {
+    return x[0] == y[turned] && x[1] == y[!turned];
+}
+
+/* Whether a call's rows, whose axes may be the other way round, are those that the track has. */
+static bool goes_on(const track *t, const head_rows *r, bool *turned) {
+    const end *last = &t->to[t->n_calls - 1];
+    *turned = !is_same(t->n, r->n, false) || !is_same(last->strides, r->strides, false);
+    return is_same(t->n, r->n, *turned) && is_same(last->strides, r->strides, *turned);
+}
+
+/* Puts a call, which fits, behind the others of its track. */
+static bool add_call(track *t, const mc_call *call) {
     const mc_operand *x = rows_of(call);
+    head_rows in, out;
+    bool turned = false, copies = call->op == MC_OP_SLICE_UPDATE_AT;
+    if (!find_rows(x->layout, &in) || (t->n_calls > 0 && !goes_on(t, &in, &turned))) return false;
+    if (!copies && (!find_rows(call->out.layout, &out) || !is_same(in.n, out.n, false)))
+        return false;
+    end *from = &t->from[t->n_calls], *to = &t->to[t->n_calls];
+    from->x = x;
+    to->x = &call->out;
+    for (int i = 0; i < 2; i++) {
+        int k = turned ? 1 - i : i, axis = in.axes[k];
+        t->n[i] = in.n[k];
+        from->strides[i] = in.strides[k];
+        to->strides[i] = axis >= 0 ? call->out.layout->strides[axis] : 0;
+        if (call->op == MC_OP_ROPE && axis == x->layout->ndim - 2) t->position = i;
+    }
+    t->step = step_of(call);
+    t->calls[t->n_calls++] = call;
+    return true;
+}
+
+/* Whether the kernel does what call does, to rows of d. */
+static bool fits(const mc_call *call, int64_t d) {
+    const mc_operand *x = rows_of(call);
+    const mc_layout *out = call->out.layout;
     bool ends = call->op == MC_OP_SLICE_UPDATE_AT;
-    if (!has_rows(x, ends ? call->out.layout->dtype : MICA_F32, n, d)) return false;
-    if (ends) return call->out.layout->strides[call->out.layout->ndim - 1] == 1;
-    if (call->op == MC_OP_ROPE && !fits_rope(call, d)) return false;
-    mica_dtype dtype = call->op == MC_OP_ASTYPE ? call->out.layout->dtype : MICA_F32;
-    return is_dense_rows(&call->out, dtype, n, d);
+    mica_dtype dtype = ends || call->op == MC_OP_ASTYPE ? out->dtype : MICA_F32;
+    return x->data && x->layout->ndim == out->ndim && out->strides[out->ndim - 1] == 1 &&
+           x->layout->dtype == (ends ? out->dtype : MICA_F32) && out->dtype == dtype &&
+           x->layout->shape[x->layout->ndim - 1] == d &&
+           (call->op != MC_OP_ROPE || fits_rope(call, d));
 }
 
 /* Puts a call behind that whose result it takes, or begins a track. */
 static bool place_call(const mc_call *call, track *tracks, int *n_tracks) {
     const mc_operand *x = rows_of(call);
     int step = step_of(call);
-    if (!step || !x->data) return false;
     track *t = NULL;
+    if (!step || !x->data || x->layout->ndim < 2) return false;
+    int64_t d = x->layout->shape[x->layout->ndim - 1];
+    if (d % MC_CUDA_HEAD_LANES != 0 || d > MC_CUDA_MAX_HEAD || !fits(call, d)) return false;
     for (int i = 0; i < *n_tracks; i++)
-        if (tracks[i].calls[tracks[i].n - 1]->out.data == x->data) t = &tracks[i];
+        if (tracks[i].to[tracks[i].n_calls - 1].x->data == x->data) t = &tracks[i];
     if (!t) {
         if (*n_tracks == MC_CUDA_TRACKS || x->layout->dtype != MICA_F32) return false;
         t = &tracks[(*n_tracks)++];
-        *t = (track){.n = 0};
+        *t = (track){.position = -1};
     }
-    if (step <= t->step) return false;
-    t->step = step;
-    t->calls[t->n++] = call;
-    return true;
+    return step > t->step && add_call(t, call);
 }
 
-/* Whether element i of both lies at the same place: what a lane of the kernel writes, it has
- * read. */
-static bool is_same_place(const mc_operand *x, const mc_operand *y) {
-    return x->data == y->data && x->layout->dtype == MICA_F32 && y->layout->dtype == MICA_F32 &&
-           mc_layout_is_dense(x->layout) && mc_layout_is_dense(y->layout);
+/* Whether a row lies at the same place in both: what a lane of the kernel writes, it has read. */
+static bool is_same_place(const end *x, const end *y) {
+    return x->x->data == y->x->data && x->x->layout->dtype == MICA_F32 &&
+           y->x->layout->dtype == MICA_F32 && is_same(x->strides, y->strides, false);
 }
 
 /* Rows are computed at once: nothing is written where another one may still be read, or was
  * written. */
 static bool is_apart(const track *tracks, int n_tracks) {
-    const mc_operand *from[MC_CUDA_TRACKS * COPY], *to[MC_CUDA_TRACKS * COPY];
+    const end *from[MC_CUDA_TRACKS * COPY], *to[MC_CUDA_TRACKS * COPY];
     int n = 0, track_of[MC_CUDA_TRACKS * COPY];
     for (int i = 0; i < n_tracks; i++)
-        for (int k = 0; k < tracks[i].n; k++) {
+        for (int k = 0; k < tracks[i].n_calls; k++) {
             track_of[n] = i;
-            from[n] = rows_of(tracks[i].calls[k]);
-            to[n++] = &tracks[i].calls[k]->out;
+            from[n] = &tracks[i].from[k];
+            to[n++] = &tracks[i].to[k];
         }
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++) {
             bool own = track_of[i] == track_of[k];
             bool given = own && k == i + 1; /* what the call before it wrote, which is not read */
             if (!given && !(own && is_same_place(from[k], to[i])) &&
-                mc_cuda_overlap(from[k], to[i]))
+                mc_cuda_overlap(from[k]->x, to[i]->x))
                 return false;
-            if (k != i && !(own && is_same_place(to[k], to[i])) && mc_cuda_overlap(to[k], to[i]))
+            if (k != i && !(own && is_same_place(to[k], to[i])) &&
+                mc_cuda_overlap(to[k]->x, to[i]->x))
                 return false;
         }
     return true;
 }
 
-/* The stride of rows [d] in the result of a copy whose shape has one axis of them at most. */
-static int64_t row_stride(const mc_cuda_copy *copy, int64_t d) {
-    for (int k = 0; k < copy->ndim - 1; k++)
-        if (copy->shape[k] > 1) return copy->out.strides[k];
-    return d; /* they follow each other, or there is one */
+static mc_cuda_head_rows kernel_rows(const end *e) {
+    return (mc_cuda_head_rows){{e->strides[0], e->strides[1]}};
 }
 
 static void set_track(const track *t, mc_cuda_track *to) {
-    const mc_operand *x = rows_of(t->calls[0]);
+    const mc_operand *x = t->from[0].x;
     to->d = x->layout->shape[x->layout->ndim - 1];
+    to->rows = t->n[0] * t->n[1];
+    to->inner = t->n[1];
+    to->position_axis = t->position;
     to->x = mc_cuda_view_of(t->calls[0], x);
-    to->x.strides[0] = stride_of(x->layout, &to->rows);
-    for (int k = 0; k < t->n; k++) {
+    to->x_rows = kernel_rows(&t->from[0]);
+    for (int k = 0; k < t->n_calls; k++) {
         const mc_call *call = t->calls[k];
+        mc_cuda_head_rows rows = kernel_rows(&t->to[k]);
         switch (step_of(call)) {
         case NORM:
             to->norms = 1;
             to->norm = mc_cuda_norm_of(call);
+            to->norm_rows = rows;
             break;
         case ROPE:
             to->rotates = 1;
             to->rope = mc_cuda_rope_of(call);
+            to->rope_rows = rows;
             break;
         case CONVERT:
             to->converts = 1;
             to->converted = mc_cuda_view_of(call, &call->out);
+            to->converted_rows = rows;
             break;
         default:
             to->copies = 1;
             to->copy = mc_cuda_slice_update_at_of(call);
-            to->copy_stride = row_stride(&to->copy, to->d);
+            to->copy_rows = rows;
         }
     }
 }
@@ -196,14 +240,9 @@ bool mc_cuda_heads_of(const mc_call *call, mc_cuda_heads *a) {
     memset(a, 0, sizeof *a);
     a->n = n_tracks;
     for (int i = 0; i < n_tracks; i++) {
-        const mc_layout *l = rows_of(tracks[i].calls[0])->layout;
-        int64_t n, d = l->shape[l->ndim - 1];
-        if (stride_of(l, &n) < 0 || d % MC_CUDA_HEAD_LANES != 0 || d > MC_CUDA_MAX_HEAD)
-            return false;
-        for (int k = 0; k < tracks[i].n; k++)
-            if (!fits(tracks[i].calls[k], n, d)) return false;
         set_track(&tracks[i], &a->tracks[i]);
-        a->blocks[i] = (n + WARPS - 1) / WARPS;
+        if (a->tracks[i].rows > INT32_MAX) return false;
+        a->blocks[i] = (a->tracks[i].rows + WARPS - 1) / WARPS;
     }
     return is_apart(tracks, n_tracks);
 }

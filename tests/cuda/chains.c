@@ -11,7 +11,7 @@
 
 #include "support/support.h"
 
-enum { MOST = 1 << 15, LENGTH = 9, STEPS = 5 };
+enum { MOST = 1 << 15, LENGTH = 26, STEPS = 5 };
 
 /* Numbers in [-2, 2), the same for the same seed. */
 static const float *numbers(uint32_t seed, int64_t n) {
@@ -73,21 +73,26 @@ typedef struct example {
     int dims;
     mica_dtype weight, cache;
     bool norms_values; /* by a norm without a weight */
+    int tokens;        /* of heads; 0: one. Norms of several come before their axes are swapped */
 } example;
 
 static const example examples[] = {
-    {"mc_add_norm", 1, 0, 0, 1024, 0, MICA_BF16, 0, false},
-    {"mc_add_norm", 3, 0, 0, 1024, 0, MICA_F32, 0, false},
-    {"mc_add_norm", 1, 0, 0, 4096, 0, MICA_BF16, 0, false},
-    {"mc_add_norm", 2, 0, 0, 700, 0, MICA_BF16, 0, false},
-    {"mc_heads", 0, 16, 8, 128, 128, MICA_BF16, MICA_BF16, false},
-    {"mc_heads", 0, 4, 2, 128, 64, MICA_F32, MICA_F16, false},
-    {"mc_heads", 0, 6, 3, 64, 64, MICA_BF16, MICA_F32, false},
-    {"mc_heads", 0, 4, 1, 256, 256, MICA_F32, MICA_BF16, false},
-    {"mc_heads", 0, 4, 2, 128, 128, MICA_F32, MICA_F16, true},
-    {"mc_heads", 0, 2, 1, 256, 128, MICA_BF16, MICA_F32, true},
-    {"mc_gated", 5, 0, 0, 300, 0, 0, 0, false},
-    {"mc_gated", 1, 0, 0, 1, 0, 0, 0, false},
+    {"mc_add_norm", 1, 0, 0, 1024, 0, MICA_BF16, 0, false, 0},
+    {"mc_add_norm", 3, 0, 0, 1024, 0, MICA_F32, 0, false, 0},
+    {"mc_add_norm", 1, 0, 0, 4096, 0, MICA_BF16, 0, false, 0},
+    {"mc_add_norm", 2, 0, 0, 700, 0, MICA_BF16, 0, false, 0},
+    {"mc_heads", 0, 16, 8, 128, 128, MICA_BF16, MICA_BF16, false, 0},
+    {"mc_heads", 0, 4, 2, 128, 64, MICA_F32, MICA_F16, false, 0},
+    {"mc_heads", 0, 6, 3, 64, 64, MICA_BF16, MICA_F32, false, 0},
+    {"mc_heads", 0, 4, 1, 256, 256, MICA_F32, MICA_BF16, false, 0},
+    {"mc_heads", 0, 4, 2, 128, 128, MICA_F32, MICA_F16, true, 0},
+    {"mc_heads", 0, 2, 1, 256, 128, MICA_BF16, MICA_F32, true, 0},
+    {"mc_gated", 5, 0, 0, 300, 0, 0, 0, false, 0},
+    {"mc_gated", 1, 0, 0, 1, 0, 0, 0, false, 0},
+    {"mc_heads", 0, 16, 8, 128, 128, MICA_BF16, MICA_BF16, false, 3},
+    {"mc_heads", 0, 4, 2, 64, 64, MICA_F32, MICA_F32, true, 4},
+    {"mc_heads", 0, 5, 5, 128, 64, MICA_F32, MICA_F16, false, 5},
+    {"mc_heads", 0, 1, 1, 256, 256, MICA_BF16, MICA_BF16, true, 2},
 };
 
 enum { MOST_RESULTS = 3 };
@@ -121,11 +126,19 @@ static void add_and_norm(mica_scope *s, const example *e, uint32_t seed, bool ap
     keep(s, out, 2, r);
 }
 
-/* [1, 1, n d] of a product as heads [1, n, 1, d]. */
-static mica_array as_heads(mica_scope *s, uint32_t seed, int64_t n, int64_t d) {
-    const int64_t flat[] = {1, 1, n * d}, shape[] = {1, 1, n, d};
-    mica_array x = filled(s, seed, flat, 3, MICA_F32);
-    return mica_swapaxes(s, mica_reshape(s, x, shape, 4), 1, 2);
+static int64_t tokens_of(const example *e) {
+    return e->tokens > 0 ? e->tokens : 1;
+}
+
+/* [1, tokens, n d] of a product as heads [1, n, tokens, d], behind a norm. */
+static mica_array as_heads(mica_scope *s, const example *e, uint32_t seed, int64_t n,
+                           mica_array weight, bool normed, bool apart) {
+    const int64_t flat[] = {1, tokens_of(e), n * e->d}, shape[] = {1, tokens_of(e), n, e->d};
+    mica_array x = mica_reshape(s, filled(s, seed, flat, 3, MICA_F32), shape, 4);
+    bool before = normed && e->tokens > 1;
+    if (before) x = done(s, mica_rms_norm(s, x, weight, 1e-6f), apart);
+    x = mica_swapaxes(s, x, 1, 2);
+    return normed && !before ? done(s, mica_rms_norm(s, x, weight, 1e-6f), apart) : x;
 }
 
 static mica_array rotated(mica_scope *s, const example *e, uint32_t seed, int64_t n,
@@ -133,7 +146,7 @@ static mica_array rotated(mica_scope *s, const example *e, uint32_t seed, int64_
     const mica_rope_options options = {
         .struct_bytes = sizeof options, .dims = e->dims, .base = 1e6f};
     mica_array weight = filled(s, seed + 9, &e->d, 1, e->weight);
-    mica_array x = done(s, mica_rms_norm(s, as_heads(s, seed, n, e->d), weight, 1e-6f), apart);
+    mica_array x = as_heads(s, e, seed, n, weight, true, apart);
     return done(s, mica_rope(s, x, position, MICA_NONE, &options), apart);
 }
 
@@ -158,10 +171,10 @@ static void prepare_heads(mica_device *device, const example *e, uint32_t seed, 
         mica_array old_k = mica_move(s, k), old_v = mica_move(s, v);
         mica_array rows = rotated(s, e, own + 3, e->kv_heads, at, apart), out[3];
         out[0] = rotated(s, e, own + 2, e->heads, at, apart);
-        out[1] = cached(s, old_k, rows, i, apart);
-        mica_array values = as_heads(s, own + 4, e->kv_heads, e->d);
-        if (e->norms_values) values = done(s, mica_rms_norm(s, values, MICA_NONE, 1e-6f), apart);
-        out[2] = cached(s, old_v, values, i, apart);
+        int32_t to = i * (int32_t)tokens_of(e);
+        out[1] = cached(s, old_k, rows, to, apart);
+        mica_array values = as_heads(s, e, own + 4, e->kv_heads, MICA_NONE, e->norms_values, apart);
+        out[2] = cached(s, old_v, values, to, apart);
         must(mica_eval_n(s, out, 3));
         q = mica_materialize(all, out[0]);
         k = mica_materialize(all, out[1]);

@@ -43,17 +43,6 @@ static __device__ inline i64 first_query(const mc_cuda_attention &a) {
     return (i64)(gridDim.x - 1 - blockIdx.x) * a.queries_of_block;
 }
 
-static __device__ inline float query_at(const mc_cuda_attention &a, attend_place p, int row,
-                                        int i) {
-    i64 at = p.b * a.q.strides[0] + head_of(a, row) * a.q.strides[1] +
-             (first_query(a) + row / a.shared) * a.q.strides[2] + i * a.q.strides[3];
-    return row < p.rows ? load_f32(a.q.dtype, data_of(a.q), at) : 0.0f;
-}
-
-static __device__ inline uint32_t pair_of(float low, float high) {
-    return (uint32_t)f32_to_bf16(low) | (uint32_t)f32_to_bf16(high) << 16;
-}
-
 /* Dims 8t to 8t + 7 of every 32 make two products of 16: of a lane, four numbers in each. */
 template <int D>
 static __device__ inline void load_rows(const mc_cuda_attention &a, attend_place p,
@@ -62,16 +51,20 @@ static __device__ inline void load_rows(const mc_cuda_attention &a, attend_place
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int row = row_of_lane(i);
+        row = row < p.rows ? row : p.rows - 1;
+        i64 query = first_query(a) + row / a.shared;
+        const float *q = (const float *)a.q.data + p.b * a.q.strides[0] +
+                         head_of(a, row) * a.q.strides[1] + query * a.q.strides[2];
 #pragma unroll
-        for (int j = 0; j < D / 32; j++)
-#pragma unroll
-            for (int w = 0; w < 4; w++) {
-                int k = j * 32 + t * 8 + w * 2;
-                r.q[j][w / 2][w % 2 * 2 + i] =
-                    pair_of(query_at(a, p, row, k), query_at(a, p, row, k + 1));
-            }
-        int seen = row < p.rows ? row : p.rows - 1;
-        r.reach[i] = reach_of(a, p.b, first_query(a) + seen / a.shared);
+        for (int j = 0; j < D / 32; j++) {
+            const float4 low = *(const float4 *)(q + j * 32 + t * 8);
+            const float4 high = *(const float4 *)(q + j * 32 + t * 8 + 4);
+            r.q[j][0][i] = f32_to_bf16_pair(low.x, low.y);
+            r.q[j][0][2 + i] = f32_to_bf16_pair(low.z, low.w);
+            r.q[j][1][i] = f32_to_bf16_pair(high.x, high.y);
+            r.q[j][1][2 + i] = f32_to_bf16_pair(high.z, high.w);
+        }
+        r.reach[i] = reach_of(a, p.b, query);
         r.max[i] = -INFINITY;
         r.total[i] = 0;
     }
@@ -90,15 +83,18 @@ template <int D>
 static __device__ inline void fetch(const mc_cuda_attention &a, attend_place p, i64 number,
                                     i64 last, unsigned char *to) {
     typedef tile<D> of;
-    for (int i = (int)threadIdx.x; i < of::KEYS * of::PIECES; i += THREADS) {
-        int key = i / of::PIECES, piece = i % of::PIECES;
+    enum { AT_ONCE = THREADS / of::PIECES };
+    int piece = (int)threadIdx.x % of::PIECES, first = (int)threadIdx.x / of::PIECES;
+    const uint16_t *k = (const uint16_t *)a.k.data + piece * 8;
+    const uint16_t *v = (const uint16_t *)a.v.data + piece * 8;
+    to += piece * 16;
+#pragma unroll 4
+    for (int key = first; key < of::KEYS; key += AT_ONCE) {
         i64 t = number * of::KEYS + key;
-        if (t > last) t = last;
+        t = t > last ? last : t;
         i64 block = block_of(a, p.b, t);
-        const uint16_t *k = (const uint16_t *)a.k.data + key_place(a, a.k, p, t, block);
-        const uint16_t *v = (const uint16_t *)a.v.data + key_place(a, a.v, p, t, block);
-        copy_async<16>(to + key * of::K_PITCH + piece * 16, k + piece * 8, true);
-        copy_async<16>(to + of::V_AT + key * of::V_PITCH + piece * 16, v + piece * 8, true);
+        copy_async<16>(to + key * of::K_PITCH, k + key_place(a, a.k, p, t, block), true);
+        copy_async<16>(to + of::V_AT + key * of::V_PITCH, v + key_place(a, a.v, p, t, block), true);
     }
     commit_copies();
 }
@@ -122,13 +118,24 @@ static __device__ inline void find_scores(const mc_cuda_attention &a, const unsi
             mma_bf16(d, q[0][0], q[0][1], q[0][2], q[0][3], k.x, k.y);
             mma_bf16(d, q[1][0], q[1][1], q[1][2], q[1][3], k.z, k.w);
         }
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            d[e] *= a.scale;
-            if (a.softcap != 0) d[e] = a.softcap * tanhf(d[e] / a.softcap);
-            d[e] *= LOG2_E;
-        }
     }
+    float scale = a.softcap != 0 ? a.scale / a.softcap : a.scale * LOG2_E;
+#pragma unroll
+    for (int n = 0; n < of::KEYS / 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            scores[n][e] *= scale;
+    if (a.softcap == 0) return;
+#pragma unroll
+    for (int n = 0; n < of::KEYS / 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            scores[n][e] = a.softcap * LOG2_E * tanhf(scores[n][e]);
+}
+
+/* x, where it is far off, as a number of 32 bits. */
+static __device__ inline int near(i64 x) {
+    return (int)(x < -(1 << 30) ? -(1 << 30) : x > 1 << 30 ? 1 << 30 : x);
 }
 
 /* Hides what a row does not see. */
@@ -137,10 +144,22 @@ static __device__ inline void hide(const mc_cuda_attention &a, i64 number, const
                                    float (*scores)[4]) {
     i64 first = number * tile<D>::KEYS + lane_of_warp() % 4 * 2;
 #pragma unroll
-    for (int n = 0; n < tile<D>::KEYS / 8; n++)
+    for (int i = 0; i < 2; i++) {
+        int last = near(a.keys - 1 - first), begin = -1, keep = 0;
+        if (a.causal) {
+            int position = near(r.reach[i].position - first);
+            last = position < last ? position : last;
+            begin = near(r.reach[i].first - first);
+            keep = near(a.keep - first);
+        }
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (!is_seen(a, r.reach[e / 2], first + n * 8 + e % 2)) scores[n][e] = -INFINITY;
+        for (int n = 0; n < tile<D>::KEYS / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                int t = n * 8 + e;
+                if (t > last || (t < begin && t >= keep)) scores[n][2 * i + e] = -INFINITY;
+            }
+    }
 }
 
 /* Scores become weights by the largest so far, to which sums and totals are brought. */
@@ -158,12 +177,12 @@ template <int D> static __device__ inline void weigh(lane_rows<D> &r, float (*sc
             float theirs = __shfl_xor_sync(0xffffffffu, max, other);
             max = theirs > max ? theirs : max;
         }
-        float base = max == -INFINITY ? 0.0f : max, to = exp2f(r.max[i] - base);
+        float base = max == -INFINITY ? 0.0f : max, to = power_of_2(r.max[i] - base);
 #pragma unroll
         for (int n = 0; n < tile<D>::KEYS / 8; n++)
 #pragma unroll
             for (int e = 2 * i; e < 2 * i + 2; e++) {
-                scores[n][e] = exp2f(scores[n][e] - base);
+                scores[n][e] = power_of_2(scores[n][e] - base);
                 sum += scores[n][e];
             }
 #pragma unroll
@@ -191,8 +210,8 @@ static __device__ inline void add_values(const unsigned char *values, const floa
 #pragma unroll
     for (int k = 0; k < of::KEYS / 16; k++) {
         const float *low = weights[2 * k], *high = weights[2 * k + 1];
-        uint32_t p0 = pair_of(low[0], low[1]), p1 = pair_of(low[2], low[3]);
-        uint32_t p2 = pair_of(high[0], high[1]), p3 = pair_of(high[2], high[3]);
+        uint32_t p0 = f32_to_bf16_pair(low[0], low[1]), p1 = f32_to_bf16_pair(low[2], low[3]);
+        uint32_t p2 = f32_to_bf16_pair(high[0], high[1]), p3 = f32_to_bf16_pair(high[2], high[3]);
         const unsigned char *from = values + (k * 16 + 2 * t) * of::V_PITCH + g * 16;
 #pragma unroll
         for (int j = 0; j < D / 64; j++) {
@@ -230,8 +249,8 @@ static __device__ inline void store_rows(const mc_cuda_attention &a, attend_plac
         for (int j = 0; j < D / 64; j++)
 #pragma unroll
             for (int k = 0; k < 16; k++)
-                store_f32(a.out.dtype, a.out.data, at * D + j * 64 + t * 16 + k,
-                          result_of(r.sums[j][k % 8][2 * i + k / 8], to, total));
+                ((float *)a.out.data)[at * D + j * 64 + t * 16 + k] =
+                    result_of(r.sums[j][k % 8][2 * i + k / 8], to, total);
     }
 }
 

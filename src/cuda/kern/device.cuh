@@ -42,6 +42,28 @@ static __device__ inline uint16_t f32_to_bf16(float x) { /* to the nearest, ties
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Two, the first one below. */
+static __device__ inline uint32_t f32_to_bf16_pair(float low, float high) {
+#ifdef MICA_EMULATED
+    return (uint32_t)f32_to_bf16(low) | (uint32_t)f32_to_bf16(high) << 16;
+#else
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+#endif
+}
+
+/* 2^x, to a few units of the last place. */
+static __device__ inline float power_of_2(float x) {
+#ifdef MICA_EMULATED
+    return exp2f(x);
+#else
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+
 static __device__ inline float f16_to_f32(uint16_t x) {
 #ifdef MICA_EMULATED
     return emulated_f16_to_f32(x);

@@ -31,17 +31,17 @@ static __device__ inline void to_bf16(const mc_cuda_to_planes &a, i64 row, i64 f
     i64 block = first / COLUMNS * COLUMNS, stride = a.x.strides[a.ndim];
     i64 at = place(row, a.ndim, a.shape, a.x.strides);
     const void *data = data_of(a.x);
-    uint32_t x[8];
+    float x[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         i64 k = block + column_at((int)(first - block) + i, a.group == 0);
-        float v = 0.0f;
+        x[i] = 0.0f;
         if (k < a.k && row < a.rows_there)
-            v = a.x.dtype == MC_CUDA_F32 ? ((const float *)data)[at + k * stride]
-                                         : load_f32(a.x.dtype, data, at + k * stride);
-        x[i] = f32_to_bf16(v);
+            x[i] = a.x.dtype == MC_CUDA_F32 ? ((const float *)data)[at + k * stride]
+                                            : load_f32(a.x.dtype, data, at + k * stride);
     }
-    uint4 packed = {x[0] | x[1] << 16, x[2] | x[3] << 16, x[4] | x[5] << 16, x[6] | x[7] << 16};
+    uint4 packed = {f32_to_bf16_pair(x[0], x[1]), f32_to_bf16_pair(x[2], x[3]),
+                    f32_to_bf16_pair(x[4], x[5]), f32_to_bf16_pair(x[6], x[7])};
     *(uint4 *)(a.codes + (row * a.padded + first) * 2) = packed;
 }
 
@@ -126,9 +126,7 @@ static __device__ inline uint32_t weights_of_codes(uint32_t word, uint32_t s, ui
             : "r"(word), "n"(0x000f000f), "r"(0x64006400));
         asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(c), "r"(0x64006400));
         asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(c) : "r"(c), "r"(s), "r"(b));
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
-            : "=r"(out)
-            : "f"(f16_to_f32((uint16_t)(c >> 16))), "f"(f16_to_f32((uint16_t)c)));
+        out = f32_to_bf16_pair(f16_to_f32((uint16_t)c), f16_to_f32((uint16_t)(c >> 16)));
     }
     return out;
 #else

@@ -6,17 +6,24 @@
 
 enum { MC_CUDA_TRACKS = 4, MC_CUDA_HEAD_LANES = 32, MC_CUDA_MAX_HEAD = 256 };
 
+/* The strides of rows along two axes. */
+typedef struct mc_cuda_head_rows {
+    int64_t strides[2];
+} mc_cuda_head_rows;
+
 /* Rows [d] of f32 that go through some of these ops, in this order; what each gives is written,
- * too. A row is the same one in all of them. */
+ * too. A row is the same one in all of them, and its numbers follow each other. */
 typedef struct mc_cuda_track {
     int64_t rows, d;
-    mc_cuda_view x; /* stride 0 is that of rows; a row's numbers follow each other */
+    int64_t inner; /* rows along the second axis */
+    mc_cuda_view x;
     int32_t norms, rotates, converts, copies;
+    int64_t position_axis; /* which tells positions; -1: all rows are at one */
+    mc_cuda_head_rows x_rows, norm_rows, rope_rows, converted_rows, copy_rows; /* of the results */
     mc_cuda_norm norm; /* its weight, eps and result */
-    mc_cuda_rope rope; /* of one position */
+    mc_cuda_rope rope;
     mc_cuda_view converted;
     mc_cuda_copy copy;
-    int64_t copy_stride; /* of rows, in its result */
 } mc_cuda_track;
 
 typedef struct mc_cuda_heads {
