@@ -48,7 +48,8 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
                .placeholder = "FILE", .help = "read the Jinja template from FILE"),
     CLI_OPTION(INT, "prefill-chunk", cli_model_values, prefill_chunk, .placeholder = "N",
                .initial = "0", .max = 1e6,
-               .help = "number of the prompt's tokens computed at once; 0: 512"),
+               .help = "number of the prompt's tokens computed at once; 0: 512, "
+                       "2048 on cuda"),
 };
 
 mica_model_options cli_model_get_options(const cli_model_values *values) {

@@ -249,7 +249,8 @@ MICA_API mica_device *mica_model_device(const mica_model *model);
 /** Options of mica_session_open; zero means the default. */
 typedef struct mica_session_options {
     size_t struct_bytes;           /* see mica/api.h */
-    int64_t prefill_chunk;         /* tokens computed at once in prefill; 0: 512 */
+    int64_t prefill_chunk;         /* tokens computed at once in prefill; 0: 512,
+                                      2,048 on cuda */
     const mica_model *draft_model; /* a smaller model with the same vocabulary that drafts tokens
                                       (mica_generate_options.draft_tokens). If it fails, for example
                                       without memory, an answer goes on without drafts. NULL: none.

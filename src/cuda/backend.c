@@ -285,6 +285,7 @@ const mc_backend mc_backend_cuda = {
     .name = "cuda",
     .late = true,
     .keys_together = MC_CUDA_PART,
+    .prompt_tokens = 2048,
     .available = cuda_available,
     .open = cuda_open,
     .close = cuda_close,

@@ -143,6 +143,9 @@ typedef struct mc_backend {
      * drops a multiple of it changes no bits. 0: any number. */
     int keys_together;
 
+    /* How many tokens of a prompt are computed at once, unless somebody says it. 0: 512. */
+    int prompt_tokens;
+
     /* Whether a variant can be opened here, without opening it: what open says first. NULL: it
      * always can. errors  MICA_EDEVICE, MICA_EINVAL as of open */
     mica_status (*available)(const char *variant);

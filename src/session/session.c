@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/integer.h"
+#include "device/device.h"
 #include "exec/read.h"
 
 #include <stdio.h>
@@ -14,6 +15,12 @@ static int64_t spare_room(int64_t chunk) {
     return chunk > MIN_ROOM ? chunk : MIN_ROOM;
 }
 
+/* A pool has room for what passes of 512 tokens take. */
+static int default_chunk(const mc_session_model *model) {
+    int tokens = model->pool ? 0 : model->device->backend->prompt_tokens;
+    return tokens > 0 ? tokens : DEFAULT_CHUNK;
+}
+
 static mc_cache_options cache_options(const mc_session_model *model, int64_t chunk) {
     return (mc_cache_options){.pool = model->pool,
                               .states = model->states,
@@ -22,7 +29,7 @@ static mc_cache_options cache_options(const mc_session_model *model, int64_t chu
 }
 
 uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
-    const mc_cache_options options = cache_options(model, DEFAULT_CHUNK);
+    const mc_cache_options options = cache_options(model, default_chunk(model));
     uint64_t bytes;
     return mc_cache_bytes(model->lm, &options, tokens, &bytes) == MICA_OK ? bytes : UINT64_MAX;
 }
@@ -46,7 +53,7 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     *out = NULL;
     if (chunk < 0 || chunk > INT32_MAX)
         return mc_fail(MICA_EINVAL, "prefill_chunk %lld: want 1 or more, or 0 for %d",
-                       (long long)chunk, DEFAULT_CHUNK);
+                       (long long)chunk, default_chunk(model));
     if (model->lm->spec.both_ways)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s is an encoder, which says no next token: it makes vectors (mica embed) "
@@ -55,7 +62,7 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     mc_session *session = mc_calloc(1, sizeof *session);
     if (!session) return mc_fail_nomem("a session");
     session->model = model;
-    session->chunk = chunk ? chunk : DEFAULT_CHUNK;
+    session->chunk = chunk ? chunk : default_chunk(model);
     mica_status status = open_parts(session);
     if (status == MICA_OK)
         *out = session;

@@ -99,7 +99,7 @@ typedef struct mc_session {
     uint64_t streams;           /* streams begun, and resets; only the last stream may go on */
 } mc_session;
 
-/*  chunk   max tokens of a prefill pass; 0: 512
+/*  chunk   max tokens of a prefill pass; 0: 512, or as many as the device is fast with
  *  errors  MICA_EINVAL a chunk below 0; MICA_ENOMEM */
 mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **session);
 void mc_session_close(mc_session **session); /* takes NULL */

@@ -78,7 +78,7 @@ typedef struct mc_cuda_region {
     mc_cuda_elements ops[MC_CUDA_OPS];
 } mc_cuda_region;
 
-/* Moves items of 1, 2, 4 or 8 bytes; from `start` on along an axis of the result, where it is
+/* Moves items of 1, 2, 4, 8 or 16 bytes; from `start` on along an axis of the result, where it is
  * there. */
 typedef struct mc_cuda_copy {
     int64_t size;

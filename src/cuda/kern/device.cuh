@@ -235,6 +235,9 @@ static __device__ inline void copy_item(int item, void *to, i64 to_at, const voi
     case 4:
         ((uint32_t *)to)[to_at] = ((const uint32_t *)from)[from_at];
         break;
+    case 16:
+        ((uint4 *)to)[to_at] = ((const uint4 *)from)[from_at];
+        break;
     default:
         ((u64 *)to)[to_at] = ((const u64 *)from)[from_at];
     }
