@@ -202,13 +202,16 @@ static bool is_add_norm(const mc_call *call, mc_cuda_add_norm *a) {
     a->weight = weight->data;
     a->sum = sum->data;
     a->out = norm->out.data;
-    return true;
+    uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->weight | (uintptr_t)a->sum |
+                   (uintptr_t)a->out;
+    return a->d % 4 == 0 && at % 16 == 0;
 }
 
 static mica_status run_add_norm(const mc_call *call, const mc_cuda_add_norm *a) {
     const mc_cuda_state *state = call->state;
-    int64_t most = (int64_t)state->multiprocessors * 16;
-    mc_cuda_grid grid = {.x = a->rows < most ? a->rows : most, .y = 1, .z = 1, .threads = THREADS};
+    int64_t most = (int64_t)state->multiprocessors * 16, warps = (a->d / 4 + 31) / 32;
+    mc_cuda_grid grid = {
+        .x = a->rows < most ? a->rows : most, .y = 1, .z = 1, .threads = (int)warps * 32};
     return mc_cuda_start(call, MC_CUDA_ADD_NORM_KERNEL, grid, a);
 }
 

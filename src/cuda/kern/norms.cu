@@ -16,40 +16,41 @@ KERNEL_OF(mc_norm, mc_cuda_norm, ROW_THREADS) {
 
 /* ---- a sum and its norm ---- */
 
+enum { ADD_THREADS = MC_CUDA_ADD_NORM_D / 4 };
+
+/* Four weights. */
+static __device__ inline float4 weights_at(const mc_cuda_add_norm &a, int i) {
+    if (!a.weight_is_bf16) return *(const float4 *)((const float *)a.weight + i);
+    const uint2 w = *(const uint2 *)((const uint16_t *)a.weight + i);
+    float4 out = {bits_to_f32(w.x << 16), bits_to_f32(w.x & 0xffff0000u), bits_to_f32(w.y << 16),
+                  bits_to_f32(w.y & 0xffff0000u)};
+    return out;
+}
+
 /* What mc_chain does of an addition and a norm of dense rows of f32, in little code: that is what
- * one block waits for. */
-KERNEL_OF(mc_add_norm, mc_cuda_add_norm, NORM_THREADS) {
-    __shared__ double partial[2][NORM_THREADS];
-    enum { MOST = MC_CUDA_ADD_NORM_D / NORM_THREADS };
-    int use = 0, d = (int)a.d, thread = (int)threadIdx.x;
-    for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x) {
-        const float *x = a.x + row * a.d, *y = a.y + row * a.d;
-        float numbers[MOST] = {0}, weights[MOST];
-        double squares = 0;
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            int i = thread + k * NORM_THREADS;
-            if (k * NORM_THREADS >= d) break;
-            numbers[k] = i < d ? x[i] + y[i] : 0.0f;
-            weights[k] = 0;
-            if (i < d)
-                weights[k] = a.weight_is_bf16 ? bf16_to_f32(((const uint16_t *)a.weight)[i])
-                                              : ((const float *)a.weight)[i];
+ * one block waits for. A thread has four numbers. The sum of squares, of f64, has an order of its
+ * own. */
+KERNEL_OF(mc_add_norm, mc_cuda_add_norm, ADD_THREADS) {
+    __shared__ double of_warps[2][ROW_LANES];
+    int thread = (int)threadIdx.x, lane = thread % ROW_LANES, i = thread * 4, use = 0;
+    bool has = i < a.d;
+    float4 none = {0, 0, 0, 0}, w = has ? weights_at(a, i) : none;
+    for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x, use ^= 1) {
+        i64 at = row * a.d + i;
+        float4 x = none;
+        if (has) {
+            const float4 u = *(const float4 *)(a.x + at), v = *(const float4 *)(a.y + at);
+            x.x = u.x + v.x, x.y = u.y + v.y, x.z = u.z + v.z, x.w = u.w + v.w;
+            *(float4 *)(a.sum + at) = x;
         }
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            int i = thread + k * NORM_THREADS;
-            if (k * NORM_THREADS >= d) break;
-            if (i < d) a.sum[row * a.d + i] = numbers[k];
-            squares += (double)numbers[k] * (double)numbers[k];
-        }
-        squares = sum_of_block(squares, partial, &use);
+        double squares = sum_of_warp((double)x.x * (double)x.x + (double)x.y * (double)x.y +
+                                     (double)x.z * (double)x.z + (double)x.w * (double)x.w);
+        if (lane == 0) of_warps[use][thread / ROW_LANES] = squares;
+        __syncthreads(); /* the other half is read till the next one */
+        squares = sum_of_warp(lane < (int)blockDim.x / ROW_LANES ? of_warps[use][lane] : 0.0);
         float scale = (float)rsqrt(squares / (double)a.d + a.eps);
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            int i = thread + k * NORM_THREADS;
-            if (k * NORM_THREADS >= d) break;
-            if (i < d) a.out[row * a.d + i] = numbers[k] * scale * weights[k];
-        }
+        x.x = x.x * scale * w.x, x.y = x.y * scale * w.y;
+        x.z = x.z * scale * w.z, x.w = x.w * scale * w.w;
+        if (has) *(float4 *)(a.out + at) = x;
     }
 }
