@@ -570,7 +570,7 @@ static void measure_answer(const mc_session_model *shared, const mica_generate_o
 static void test_an_endless_answer_is_flat(void **state) {
     (void)state;
     /* Others take their time, and MLX most of all. */
-    const int64_t early = !test_device_is_other() ? 3000 : test_device_keeps_order() ? 300 : 200;
+    const int64_t early = !test_device_is_other() ? 3000 : test_device_keeps_order() ? 900 : 200;
     const mica_generate_options options[] = {
         {.max_tokens = 3 * early},
         {.max_tokens = 3 * early,

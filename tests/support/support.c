@@ -235,6 +235,10 @@ bool test_device_keeps_order(void) {
     return strncmp(device_name(), "mlx", 3) != 0;
 }
 
+bool test_device_rounds_prompts(void) {
+    return strncmp(device_name(), "cuda", 4) == 0;
+}
+
 bool test_device_is_gpu(void) {
     return strcmp(device_name(), "mlx:gpu") == 0;
 }
