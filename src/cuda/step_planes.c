@@ -367,10 +367,12 @@ static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int
 
 /* ---- prompts: rows that are rounded to bf16 ---- */
 
-/* Rows of one text, whatever is beside it, decide: so a text has the same bits alone. */
+/* Whether the rows are a part of one text. Those of a batch are not, for how many a text has there
+ * is told by the longest one: it would have other bits beside others. */
 static bool is_prompt(const mc_call *call) {
     const mc_layout *x = call->in[0].layout;
-    return x->ndim >= 2 && x->shape[x->ndim - 2] >= PROMPT_ROWS;
+    return x->ndim >= 2 && x->shape[x->ndim - 2] >= PROMPT_ROWS &&
+           mc_layout_size(x) == x->shape[x->ndim - 2] * x->shape[x->ndim - 1];
 }
 
 /* Whether kern/gemm.cu has these products. */

@@ -66,7 +66,8 @@ static void add_row(const float *p_logits, const float *q_logits, int32_t next,
 static void expect_near(const mica_comparison *got, const mica_comparison *want, double each) {
     double all = each * (double)want->count;
     assert_int_equal(got->count, want->count);
-    assert_int_equal(got->same, want->same);
+    uint64_t off = test_device_rounds_prompts(); /* near ties of passes of other lengths */
+    assert_true(got->same + off >= want->same && got->same <= want->same + off);
     assert_true(fabs(got->divergence - want->divergence) <= all);
     assert_true(fabs(got->max - want->max) <= each);
     assert_true(fabs(got->reference_logprob - want->reference_logprob) <= all);
