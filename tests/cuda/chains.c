@@ -81,6 +81,8 @@ static const example examples[] = {
     {"mc_add_norm", 3, 0, 0, 1024, 0, MICA_F32, 0, false, 0},
     {"mc_add_norm", 1, 0, 0, 4096, 0, MICA_BF16, 0, false, 0},
     {"mc_add_norm", 2, 0, 0, 700, 0, MICA_BF16, 0, false, 0},
+    {"mc_add_norm", 40, 0, 0, 516, 0, MICA_F32, 0, false, 0},
+    {"mc_add_norm", 7, 0, 0, 4096, 0, MICA_F32, 0, false, 0},
     {"mc_heads", 0, 16, 8, 128, 128, MICA_BF16, MICA_BF16, false, 0},
     {"mc_heads", 0, 4, 2, 128, 64, MICA_F32, MICA_F16, false, 0},
     {"mc_heads", 0, 6, 3, 64, 64, MICA_BF16, MICA_F32, false, 0},

@@ -28,8 +28,7 @@ static __device__ inline float4 weights_at(const mc_cuda_add_norm &a, int i) {
 }
 
 /* What mc_chain does of an addition and a norm of dense rows of f32, in little code: that is what
- * one block waits for. A thread has four numbers. The sum of squares, of f64, has an order of its
- * own. */
+ * one block waits for. A thread has four numbers; the order of the sum is sum_by_block's. */
 KERNEL_OF(mc_add_norm, mc_cuda_add_norm, ADD_THREADS) {
     __shared__ double of_warps[2][ROW_LANES];
     int thread = (int)threadIdx.x, lane = thread % ROW_LANES, i = thread * 4, use = 0;

@@ -17,40 +17,49 @@ static __device__ inline double sum_of_warp(double x) {
     return x;
 }
 
-/* Of NORM_THREADS threads, for each: those of equal lanes first. *use counts the calls. */
-static __device__ inline double sum_of_block(double x, double (*partial)[NORM_THREADS], int *use) {
-    double *shared = partial[*use], sum[NORM_WARPS];
-    *use ^= 1; /* the other one is read till the next barrier but one */
-    shared[threadIdx.x] = x;
-    __syncthreads();
-    for (int w = 0; w < NORM_WARPS; w++)
-        sum[w] = shared[threadIdx.x % ROW_LANES + w * ROW_LANES];
-    for (int half = NORM_WARPS / 2; half > 0; half /= 2)
-        for (int w = 0; w < half; w++)
-            sum[w] += sum[w + half];
-    return sum_of_warp(sum[0]);
-}
+/* A long row's sum: four numbers that follow each other, a lane's, then 128 of them by a warp, then
+ * those of every 32nd 128, one after the other, then all of these by a warp. */
+enum { OF_LANE = 4, OF_WARP = OF_LANE * ROW_LANES };
 
 static __device__ inline float number_of_row(const mc_cuda_norm &a, i64 base, i64 i) {
     return load_f32(a.x.dtype, data_of(a.x), base + i * a.x.strides[a.ndim]);
 }
 
-/* What a thread has of a row, from its first number on. */
-static __device__ inline double part_of_sum(const mc_cuda_norm &a, i64 base, i64 first, i64 step) {
-    double sum = 0;
-    for (i64 i = first; i < a.d; i += step)
-        sum += (double)number_of_row(a, base, i);
-    return sum;
+/* A number less the mean, squared; or, without a mean, as it is. */
+static __device__ inline double term_of_row(const mc_cuda_norm &a, i64 base, const float *mean,
+                                            i64 i) {
+    float x = number_of_row(a, base, i);
+    if (!mean) return (double)x;
+    x -= *mean;
+    return (double)x * (double)x;
 }
 
-static __device__ inline double part_of_squares(const mc_cuda_norm &a, i64 base, float mean,
-                                                i64 first, i64 step) {
+static __device__ inline double sum_by_warp(const mc_cuda_norm &a, i64 base, const float *mean) {
     double sum = 0;
-    for (i64 i = first; i < a.d; i += step) {
-        float x = number_of_row(a, base, i) - mean;
-        sum += (double)x * (double)x;
+    for (i64 i = threadIdx.x % ROW_LANES; i < a.d; i += ROW_LANES)
+        sum += term_of_row(a, base, mean, i);
+    return sum_of_warp(sum);
+}
+
+/* By NORM_THREADS threads, for each. *use counts the calls. */
+static __device__ inline double sum_by_block(const mc_cuda_norm &a, i64 base, const float *mean,
+                                             double (*partial)[NORM_THREADS], int *use) {
+    int lane = threadIdx.x % ROW_LANES, warp = threadIdx.x / ROW_LANES;
+    double *shared = partial[*use];
+    *use ^= 1; /* the other one is read till the next barrier but one */
+    if (lane == 0)
+        for (int c = warp; c < ROW_LANES; c += NORM_WARPS)
+            shared[c] = 0;
+    for (i64 c = warp; c * OF_WARP < a.d; c += NORM_WARPS) {
+        i64 first = c * OF_WARP + lane * OF_LANE;
+        double sum = 0;
+        for (int e = 0; e < OF_LANE; e++)
+            if (first + e < a.d) sum += term_of_row(a, base, mean, first + e);
+        sum = sum_of_warp(sum);
+        if (lane == 0) shared[c % ROW_LANES] += sum;
     }
-    return sum;
+    __syncthreads();
+    return sum_of_warp(shared[lane]);
 }
 
 static __device__ inline void scale_row(const mc_cuda_norm &a, i64 row, i64 base, float mean,
@@ -69,8 +78,8 @@ static __device__ inline void norm_by_warp(const mc_cuda_norm &a, i64 row) {
     i64 base = place(row, a.ndim, a.shape, a.x.strides);
     int lane = threadIdx.x % ROW_LANES;
     float mean = 0;
-    if (a.centred) mean = (float)(sum_of_warp(part_of_sum(a, base, lane, ROW_LANES)) / (double)a.d);
-    double squares = sum_of_warp(part_of_squares(a, base, mean, lane, ROW_LANES));
+    if (a.centred) mean = (float)(sum_by_warp(a, base, NULL) / (double)a.d);
+    double squares = sum_by_warp(a, base, &mean);
     scale_row(a, row, base, mean, squares, lane, ROW_LANES);
 }
 
@@ -79,11 +88,8 @@ static __device__ inline void norm_by_block(const mc_cuda_norm &a, i64 row,
     i64 base = place(row, a.ndim, a.shape, a.x.strides);
     int thread = threadIdx.x;
     float mean = 0;
-    if (a.centred)
-        mean = (float)(sum_of_block(part_of_sum(a, base, thread, NORM_THREADS), partial, use) /
-                       (double)a.d);
-    double squares =
-        sum_of_block(part_of_squares(a, base, mean, thread, NORM_THREADS), partial, use);
+    if (a.centred) mean = (float)(sum_by_block(a, base, NULL, partial, use) / (double)a.d);
+    double squares = sum_by_block(a, base, &mean, partial, use);
     scale_row(a, row, base, mean, squares, thread, NORM_THREADS);
 }
 
