@@ -213,7 +213,7 @@ Each verb explains itself, in lines of 80 columns at most.
         --chat-template-file FILE
                                   read the Jinja template from FILE
         --prefill-chunk N         number of the prompt's tokens computed at once;
-                                  0: 512 (default: 0)
+                                  0: 512, 2048 on cuda (default: 0)
   
   Help:
     -h, --help                    print this help and exit
@@ -376,7 +376,7 @@ Each verb explains itself, in lines of 80 columns at most.
         --chat-template-file FILE
                                   read the Jinja template from FILE
         --prefill-chunk N         number of the prompt's tokens computed at once;
-                                  0: 512 (default: 0)
+                                  0: 512, 2048 on cuda (default: 0)
   
   Help:
     -h, --help                    print this help and exit
@@ -523,7 +523,7 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Session:
         --prefill-chunk N         number of the prompt's tokens computed at once;
-                                  0: 512 (default: 0)
+                                  0: 512, 2048 on cuda (default: 0)
   
   Help:
     -h, --help                    print this help and exit
