@@ -270,7 +270,7 @@ typedef struct mc_cuda_dequantize {
 enum { MC_CUDA_UNIT_GROUPS = 8, MC_CUDA_JOINT = 8 };
 typedef struct mc_cuda_to_planes {
     int64_t rows, k, padded;
-    int64_t rows_there; /* of mc_to_bf16, which makes the others 0 */
+    int64_t rows_there;          /* of mc_to_bf16, which makes the others 0 */
     int32_t ndim, planes, group; /* ndim: of the axes that tell rows */
     int64_t shape[MC_CUDA_AXES];
     mc_cuda_view x; /* strides of those axes, then of k */
