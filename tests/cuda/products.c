@@ -112,7 +112,8 @@ static void expect_sums(const float *y, const float *x, const float *w, int64_t 
 }
 
 /* Rows of a text, which are rounded to bf16: near the sums, and the same bits where weights are
- * multiplied one by one, or the text is shorter. Rows of a batch have those that they have alone. */
+ * multiplied one by one, or the text is shorter. Rows of a batch have those that they have alone.
+ */
 static void check_prompts(mica_scope *s, const format *f, const weights *w, const float *rows) {
     enum { FIRST = 33 };
     bool in_bf16 = f->quant.mode == MICA_QUANT_AFFINE && f->quant.bits == 4;

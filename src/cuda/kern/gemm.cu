@@ -19,8 +19,8 @@ enum { Q4, Q4_F16, BF16 };
 /* ---- activations: a thread has eight columns ---- */
 
 /* Of 128 columns of x the one that lies at i. A lane t has in a quarter of a step eight columns of
- * weights: those of 4 bits lie side by side, those of bf16 in each 32. The first and the fifth are a
- * pair, the second and the sixth ... */
+ * weights: those of 4 bits lie side by side, those of bf16 in each 32. The first and the fifth are
+ * a pair, the second and the sixth ... */
 static __device__ inline int column_at(int i, bool is_bf16) {
     int s = i / 16, r = i % 16, far = r / 8, t = r % 8 / 2, second = r % 2;
     int eight = is_bf16 ? s / 2 * 32 + t * 8 : t * 32 + s / 2 * 8;

@@ -1,9 +1,10 @@
-/* Products by wgmma, of the four warps of a warp group: a [64, 16] of bf16 from registers, b [NT, 16]
- * from shared memory, d [64, NT] of f32. They go on while the warps compute. In PTX for Hopper, or by
- * the emulator.
+/* Products by wgmma, of the four warps of a warp group: a [64, 16] of bf16 from registers, b
+ * [NT, 16] from shared memory, d [64, NT] of f32. They go on while the warps compute. In PTX for
+ * Hopper, or by the emulator.
  *
- * b lies in shared memory as panels of 64 columns: rows of 128 bytes, whose pieces of 16 bytes change
- * places by the row's number (the swizzle of 128 bytes), from a multiple of 1,024 bytes on. */
+ * b lies in shared memory as panels of 64 columns: rows of 128 bytes, whose pieces of 16 bytes
+ * change places by the row's number (the swizzle of 128 bytes), from a multiple of 1,024 bytes on.
+ */
 #ifndef CUDA_KERN_WGMMA_CUH
 #define CUDA_KERN_WGMMA_CUH
 
@@ -94,9 +95,10 @@ static __device__ inline void share_with_wgmma() {
                  : D_##COUNT(d, 0)                                                          \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(at), "r"((int)adds))
 
-/* d = a b, to which `adds` adds d. A lane g, t = lane / 4, lane % 4 of a warp w has of a rows 16w + g
- * and 8 further, columns 2t, 2t + 1 (a[0], a[1]) and 8 further (a[2], a[3]); of d the same rows,
- * columns 8j + 2t and 8j + 2t + 1 (d[4j] to d[4j + 3]). b: panels of the slot; s: columns 16s on. */
+/* d = a b, to which `adds` adds d. A lane g, t = lane / 4, lane % 4 of a warp w has of a rows
+ * 16w + g and 8 further, columns 2t, 2t + 1 (a[0], a[1]) and 8 further (a[2], a[3]); of d the same
+ * rows, columns 8j + 2t and 8j + 2t + 1 (d[4j] to d[4j + 3]). b: panels of the slot; s: columns 16s
+ * on. */
 template <int NT>
 static __device__ inline void wgmma_bf16(float *d, const uint32_t *a, const unsigned char *b, int s,
                                          bool adds) {
