@@ -23,7 +23,20 @@ if(APPLE)
   if(MICA_HAVE_EXPORTED_SYMBOL) # not with the linker of tools/setup-zig
     target_link_options(mica_shared PRIVATE "-Wl,-exported_symbol,_mica_*")
   endif()
-elseif(NOT WIN32)
+elseif(WIN32) # no visibility there: what the public headers declare, by name
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/mica/*.h)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
+  set(exports)
+  foreach(header ${headers})
+    file(READ ${header} text)
+    string(REGEX MATCHALL "MICA_API[^;(]*[ *]mica_[a-z0-9_]+\\(" found "${text}")
+    list(TRANSFORM found REPLACE ".*[ *](mica_[a-z0-9_]+)\\(" "\\1")
+    list(APPEND exports ${found})
+  endforeach()
+  list(JOIN exports "\n" exports)
+  file(CONFIGURE OUTPUT mica.def CONTENT "EXPORTS\n${exports}\n" @ONLY)
+  target_sources(mica_shared PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/mica.def)
+else()
   # Not -Wl, which divides the path of a folder with a comma in its name.
   target_link_options(mica_shared PRIVATE
     "SHELL:-Xlinker \"--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map\"")
