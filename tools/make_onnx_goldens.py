@@ -1143,10 +1143,32 @@ def regions():
     return nodes, inputs, outputs, init, feeds, 17
 
 
+def signs():
+    """Lengths by f32 that are below 0 for some sizes; in three of them."""
+    row = lambda i, *nodes: [*nodes, node("Floor", f"real{i}", f"floor{i}"),
+                             node("Cast", f"floor{i}", f"whole{i}", to=I)]
+    nodes = [
+        node("Shape", "x", "n"), node("Cast", "n", "nf", to=F),
+        *row(0, node("Mul", "nf half", "halves"), node("Sub", "halves two", "real0")),
+        node("Max", "whole0 zero", "y0"),
+        *row(1, node("Sub", "most nf", "left"), node("Mul", "left part", "real1")),
+        node("Max", "whole1 zero", "y1"),
+        *row(2, node("Mul", "nf part", "parts"), node("Sub", "parts more", "real2")),
+        node("Div", "whole2 by", "y2"), node("Less", "whole2 zero", "y3"),
+        node("Min", "whole2 zero", "y4"), node("Concat", "y1 y0", "pads", axis=0),
+        node("Pad", "x pads", "y5")]
+    init = weights(half=np.float32(0.5), two=np.float32(2), zero=np.array([0]),
+                   most=np.float32(24), part=np.float32(0.3), more=np.float32(3.5),
+                   by=np.array([2]))
+    outputs = [value(f"y{i}", B if i == 3 else I, 1) for i in range(5)]
+    return (nodes, [value("x", F, "n")], [*outputs, value("y5", F, None)], init,
+            [dict(x=normal(n)) for n in (3, 8, 30)], 18)
+
+
 CASES = (mlp, cnn, shapes, branch, loops, numbers, outside, vision, quantised, recurrent, halves,
          corners, old, older, old_resize, lengths, integers, microsoft, counted, ends, varied,
          published, functions, small_types, sampling, signals, firsts, trees,
-         linear_models, sequences, peepholes, ratios, regions)
+         linear_models, sequences, peepholes, ratios, regions, signs)
 
 
 def remake(names):

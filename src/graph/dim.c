@@ -596,15 +596,54 @@ int64_t mc_dim_compute(mc_dim_op op, int64_t a, int64_t b) {
 
 /* ---- comparisons ---- */
 
+static bool is_positive(int64_t d);
+
+/* Of a quotient: with operands whose atoms are 0 or more. */
+static bool has_positive_atoms(int64_t d) {
+    const sum s = sum_of(d);
+    bool all = s.ok;
+    for (int i = 0; i < s.n; i++)
+        for (int64_t k = 0; k < s.terms[i].degree; k++)
+            all = all && is_positive(s.terms[i].atoms[k]);
+    return all;
+}
+
+static bool is_computed_positive(const parts *p) {
+    switch (p->op) {
+    case MC_DIM_CONSTANT:
+        return float_of(p->over) >= 0;
+    case MC_DIM_SUB_F32:
+        return false;
+    case MC_DIM_MAX:
+        return is_positive(p->over) || is_positive(p->under);
+    default: /* the second operand of what rounds is 0 */
+        return is_positive(p->over) && is_positive(p->under);
+    }
+}
+
 static int sign_of(const sum *s) {
     int sign = 0;
     if (!s->ok) return 0;
     for (int i = 0; i < s->n; i++) {
         int own = s->terms[i].factor > 0 ? 1 : -1;
         if (sign != 0 && own != sign) return 0;
+        for (int64_t k = 0; k < s->terms[i].degree; k++)
+            if (!is_positive(s->terms[i].atoms[k])) return 0;
         sign = own;
     }
     return sign;
+}
+
+/* Whether d is 0 or more for all values of symbols but some small ones. */
+static bool is_positive(int64_t d) {
+    parts p;
+    if (!mc_dim_has_symbols(d)) return d >= 0;
+    mc_dim_get(d, &p);
+    if (p.kind == MC_DIM_SYMBOL) return true;
+    if (p.kind == MC_DIM_QUOTIENT) return has_positive_atoms(p.over) && has_positive_atoms(p.under);
+    if (p.kind == MC_DIM_COMPUTED) return is_computed_positive(&p);
+    const sum s = sum_of(d);
+    return sign_of(&s) > 0;
 }
 
 int mc_dim_sign_slow(int64_t d) {
