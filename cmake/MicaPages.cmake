@@ -4,10 +4,15 @@
 #   cmake -D RUN=<what starts it,its argument,...> -D MICA=<the command> -D FOLDER=<folder>
 #     -D VERBS=<verb,...> -P MicaPages.cmake
 
-# mica_page(<file> <argument>...): what `mica <argument>...` prints.
+# mica_page(<file> <argument>...): what `mica <argument>...` prints. Errors go through a file: what
+# Wine leaves running holds a pipe open.
 function(mica_page file)
   execute_process(COMMAND ${RUN} ${MICA} ${ARGN} OUTPUT_FILE ${FOLDER}/${file}
-    COMMAND_ERROR_IS_FATAL ANY)
+    ERROR_FILE ${FOLDER}/errors RESULT_VARIABLE failed)
+  if(failed)
+    file(READ ${FOLDER}/errors errors)
+    message(FATAL_ERROR "mica ${ARGN}: ${failed}\n${errors}")
+  endif()
 endfunction()
 
 string(REPLACE "," ";" RUN "${RUN}")
@@ -22,3 +27,4 @@ endforeach()
 mica_page(bash/mica completions bash)
 mica_page(zsh/_mica completions zsh)
 mica_page(fish/mica.fish completions fish)
+file(REMOVE ${FOLDER}/errors)

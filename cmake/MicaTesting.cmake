@@ -293,6 +293,9 @@ endfunction()
 # layer (tests/support/witness_steps.c).
 function(mica_test_steps room)
   foreach(name IN LISTS ARGN)
+    if(${room}.${name} IN_LIST MICA_LEFT_OUT)
+      continue()
+    endif()
     mica_add_test(${room}.${name}.witness_steps test_${room} LABELS slow ARGS ${name})
     set_property(TEST ${room}.${name}.witness_steps APPEND PROPERTY ENVIRONMENT
       MICA_TEST_DEVICE=witness:steps)
