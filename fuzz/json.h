@@ -21,14 +21,22 @@ static inline int fuzz_json(const uint8_t *data, size_t size, void (*read)(mc_js
     return 0;
 }
 
-/* Messages that one of the APIs took: the reader of conversations takes them, or says why not. */
+/* Messages that one of the APIs took: the reader of conversations takes them, or says why not. The
+ * last one is continued, too, in a prompt that is all of them. */
 static inline void fuzz_conversation(const mc_buffer *messages) {
-    mc_chat_json conversation;
-    memset(&conversation, 0, sizeof conversation);
-    mica_status status = mc_chat_json_read(messages->data, messages->len, MC_ARGUMENTS_OBJECT, true,
-                                           false, &conversation);
-    if (status != MICA_OK && !*mica_last_error()) abort();
-    mc_chat_json_deinit(&conversation);
+    for (int continues = 0; continues < 2; continues++) {
+        mc_chat_json conversation;
+        mc_buffer prompt = {0};
+        memset(&conversation, 0, sizeof conversation);
+        mica_status status = mc_chat_json_read(messages->data, messages->len, MC_ARGUMENTS_OBJECT,
+                                               true, continues, &conversation);
+        if (status == MICA_OK && continues &&
+            mc_buffer_add(&prompt, conversation.json.data, conversation.json.len))
+            status = mc_chat_json_cut(&conversation, &prompt);
+        if (status != MICA_OK && !*mica_last_error()) abort();
+        mc_buffer_deinit(&prompt);
+        mc_chat_json_deinit(&conversation);
+    }
 }
 
 #endif

@@ -138,7 +138,10 @@ func describe(handle *C.mica_model) Info {
 		Heads: int(i.heads), KVHeads: int(i.kv_heads), HeadDim: int(i.head_dim),
 		VocabSize: int(i.vocab_size), ContextLen: int(i.context_length),
 		SlidingWindow: int(i.sliding_window), QuantBits: int(i.bits), QuantGroup: int(i.group_size),
-		Adapter: C.GoString(i.adapter), CallFormat: C.GoString(i.call_format),
+		Experts: int(i.experts), ExpertsPerToken: int(i.experts_per_token),
+		ExpertSize: int(i.expert_size),
+		Adapter:    C.GoString(i.adapter), CallFormat: C.GoString(i.call_format),
+		ThoughtMark: C.GoString(i.thought_mark), ThinkingVariable: C.GoString(i.thinking_variable),
 		Note: C.GoString(i.note),
 	}
 }

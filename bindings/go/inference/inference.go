@@ -80,7 +80,10 @@ type Info struct {
 	ContextLen, SlidingWindow                               int
 	QuantBits, QuantGroup                                   int
 	Adapter                                                 string // the folder; "": none
+	Experts, ExpertsPerToken, ExpertSize                    int    // of a layer; 0: it has none
 	CallFormat                                              string // how it calls tools; "": it does not
+	ThoughtMark                                             string // what begins a thought; "": none
+	ThinkingVariable                                        string // of the template, for how it thinks
 	Note                                                    string // remarks from opening
 }
 
