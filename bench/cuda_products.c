@@ -211,6 +211,7 @@ int main(int argc, char **argv) {
     must(mica_device_open("cuda", NULL, &b.device));
     b.state = mc_backend_state(b.device);
     b.run.device = b.device;
+    b.plan.fills_cache = true; /* as where a session reads a prompt */
     b.run.plan = &b.plan;
     b.run.launched = &launch;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);

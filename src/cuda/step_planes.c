@@ -11,7 +11,7 @@ enum { PART_BYTES = 32 << 10, MOST_PART_BYTES = 64 << 10, MOST_BATCHES = 65535 }
 enum { MOST_OWN_BYTES = 48 << 10 };
 enum { LARGE_TILE = 128, SMALL_TILE = 64, TILE_STAGES = 4, STEP_GROUPS = 2 };
 /* As kern/gemm.cu has them: rows of a matrix, and the most of x, of a tile. */
-enum { PROMPT_ROWS = 32, GEMM_TILE = 128, GEMM_ROWS = 256, GEMM_SIZES = 3 };
+enum { PROMPT_ROWS = 65, GEMM_TILE = 128, GEMM_ROWS = 256, GEMM_SIZES = 3 };
 enum { GEMM_COLUMNS = 128, GEMM_SLOTS = 3 };
 
 mc_cuda_tuning mc_cuda_planes_tuning;
@@ -367,24 +367,24 @@ static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int
 
 /* ---- prompts: rows that are rounded to bf16 ---- */
 
-/* Whether the rows are a part of one text. Those of a batch are not, for how many a text has there
- * is told by the longest one: it would have other bits beside others. */
+/* Whether the rows are a part of the one text that a session reads. Those of a batch are not, nor
+ * those of a text without caches: they have the bits that they have alone, or beside others. Nor
+ * are tokens that are looked ahead at, of which there are fewer. */
 static bool is_prompt(const mc_call *call) {
     const mc_layout *x = call->in[0].layout;
     return x->ndim >= 2 && x->shape[x->ndim - 2] >= PROMPT_ROWS &&
-           mc_layout_size(x) == x->shape[x->ndim - 2] * x->shape[x->ndim - 1];
+           mc_layout_size(x) == x->shape[x->ndim - 2] * x->shape[x->ndim - 1] &&
+           mc_run_fills_cache(call->run);
 }
 
 /* Whether kern/gemm.cu has these products. */
-static bool fits_gemm(const mc_call *call, const mc_cuda_matmul *a, int n,
-                      const mc_cuda_planes_matmul *args) {
-    const mc_cuda_state *state = call->state;
+static bool fits_gemm(const mc_cuda_matmul *a, int n, const mc_cuda_planes_matmul *args) {
     const mc_cuda_quant *q = &a->quant;
     bool fits =
         !a->is_quantised || (q->mode == MC_CUDA_AFFINE && q->bits == 4 && q->biases.is_there);
     for (int i = 0; i < n; i++)
         fits = fits && a[i].out.dtype == MC_CUDA_F32;
-    return fits && state->has_wgmma && a->batches == 1 && args->code_width == 16;
+    return fits && a->batches == 1 && args->code_width == 16;
 }
 
 static mc_cuda_kernel gemm_kernel(const mc_cuda_matmul *a, int size) {
@@ -448,14 +448,15 @@ static mica_status run_gemm(const mc_call *call, const mc_cuda_matmul *a,
 static mica_status run_planes(const mc_call *call, const mc_cuda_matmul *a, int n,
                               const mc_cuda_picks *picks) {
     planes p = planes_of(call, a, picks);
-    bool prompt = is_fast(call) && !picks && is_prompt(call);
+    const mc_cuda_state *state = call->state;
+    bool prompt = state->has_wgmma && is_fast(call) && !picks && is_prompt(call);
     if (mc_run_is_measured(call->run)) {
         if (prompt) (void)bf16_of(call, a, GEMM_ROWS);
         return make_planes(call, a, &p);
     }
     if (prompt) {
         mc_cuda_planes_matmul args = args_of(call, a, n, &p, GEMM_TILE);
-        if (fits_gemm(call, a, n, &args)) return run_gemm(call, a, &args);
+        if (fits_gemm(a, n, &args)) return run_gemm(call, a, &args);
     }
     if (a->m <= FEW_ROWS && part_bytes_of(a) <= MOST_PART_BYTES)
         return start_few_rows(call, a, n, &p);

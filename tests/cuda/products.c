@@ -111,29 +111,49 @@ static void expect_sums(const float *y, const float *x, const float *w, int64_t 
         }
 }
 
-/* Rows of a text, which are rounded to bf16: near the sums, and the same bits where weights are
- * multiplied one by one, or the text is shorter. Rows of a batch have those that they have alone.
- */
+/* Computes arrays in a pass that writes to a cache, as one of a session does. */
+static void compute_prompt(mica_scope *s, const mica_array *x, int n) {
+    const float zeros[8] = {0};
+    mica_array all[JOINT + 1];
+    mica_array cache = mica_from_data(s, zeros, MICA_F32, (int64_t[]){4, 2}, 2);
+    mica_array row = mica_from_data(s, zeros, MICA_F32, (int64_t[]){1, 2}, 2);
+    for (int i = 0; i < n; i++)
+        all[i] = x[i];
+    all[n] = mica_slice_update_at(s, cache, row, mica_i32(s, 1), 0);
+    must(mica_eval_n(s, all, (size_t)n + 1));
+}
+
+/* Rows of a text that a session reads, which are rounded to bf16: near the sums, and the same bits
+ * where weights are multiplied one by one, or the text is shorter. Rows of a batch, and of a text
+ * without a cache, have those that they have alone. */
 static void check_prompts(mica_scope *s, const format *f, const weights *w, const float *rows) {
-    enum { FIRST = 33 };
+    enum { FIRST = 66 };
     bool in_bf16 = f->quant.mode == MICA_QUANT_AFFINE && f->quant.bits == 4;
     float *y = malloc(ROWS * N * sizeof *y), *other = malloc(ROWS * N * sizeof *other);
-    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){ROWS, f->k}, 2), joint[JOINT];
+    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){1, ROWS, f->k}, 3), out[JOINT];
     for (int i = 0; i < JOINT; i++)
-        joint[i] = product(s, f, &w[i], x, true);
-    must(mica_eval_n(s, joint, JOINT));
+        out[i] = product(s, f, &w[i], x, true);
+    compute_prompt(s, out, JOINT);
     w += JOINT - 1;
-    must(mica_read(joint[JOINT - 1], y, ROWS * N * sizeof *y));
+    must(mica_read(out[JOINT - 1], y, ROWS * N * sizeof *y));
     expect_sums(y, rows, w->values, f->k, in_bf16 ? 0x1p-7 : f->fast);
-    must(mica_read(product(s, f, w, x, true), other, ROWS * N * sizeof *y));
+    out[0] = product(s, f, w, x, true);
+    compute_prompt(s, out, 1);
+    must(mica_read(out[0], other, ROWS * N * sizeof *y));
     assert_memory_equal(y, other, ROWS * N * sizeof *y);
-    x = mica_slice_axis(s, x, 0, 0, FIRST);
-    must(mica_read(product(s, f, w, x, true), other, FIRST * N * sizeof *y));
+    out[0] = product(s, f, w, mica_slice_axis(s, x, 1, 0, FIRST), true);
+    compute_prompt(s, out, 1);
+    must(mica_read(out[0], other, FIRST * N * sizeof *y));
     assert_memory_equal(y, other, FIRST * N * sizeof *y);
+
     mica_array two = mica_from_data(s, rows, MICA_F32, (int64_t[]){2, ROWS / 2, f->k}, 3);
     mica_array each = mica_from_data(s, rows, MICA_F32, (int64_t[]){ROWS, 1, f->k}, 3);
-    must(mica_read(product(s, f, w, two, true), y, ROWS * N * sizeof *y));
-    must(mica_read(product(s, f, w, each, true), other, ROWS * N * sizeof *y));
+    must(mica_read(product(s, f, w, each, true), y, ROWS * N * sizeof *y));
+    must(mica_read(product(s, f, w, x, true), other, ROWS * N * sizeof *y));
+    assert_memory_equal(y, other, ROWS * N * sizeof *y);
+    out[0] = product(s, f, w, two, true);
+    compute_prompt(s, out, 1);
+    must(mica_read(out[0], other, ROWS * N * sizeof *y));
     assert_memory_equal(y, other, ROWS * N * sizeof *y);
     free(y);
     free(other);
@@ -245,7 +265,59 @@ static void test_weights_of_all_forms(void **state) {
     mica_device_close(&cpu);
 }
 
+/* Tiles of all sizes, whole ones and parts, several of weights: x [rows, k] as it lies, and as a
+ * part of wider rows. */
+static void check_tiles(mica_scope *s, int64_t rows, int64_t n, int64_t k) {
+    uint32_t seed = 11;
+    float *x = malloc((size_t)(rows * (k + 8)) * sizeof *x), *y = malloc((size_t)(rows * n * 4));
+    float *w = malloc((size_t)(n * k) * sizeof *w);
+    for (int64_t i = 0; i < rows * (k + 8); i++)
+        x[i] = next(&seed);
+    for (int64_t i = 0; i < n * k; i++)
+        w[i] = next(&seed);
+    mica_array codes =
+        mica_astype(s, mica_from_data(s, w, MICA_F32, (int64_t[]){n, k}, 2), MICA_BF16);
+    must(mica_read(mica_astype(s, codes, MICA_F32), w, (size_t)(n * k) * sizeof *w));
+    must(mica_eval(s, codes));
+    mica_array wide = mica_from_data(s, x, MICA_F32, (int64_t[]){1, rows, k + 8}, 3);
+    mica_array out = mc_matmul_rows(s, mica_slice_axis(s, wide, 2, 8, k + 8), codes, true);
+    compute_prompt(s, &out, 1);
+    must(mica_read(out, y, (size_t)(rows * n) * sizeof *y));
+    for (int64_t m = 0; m < rows; m++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t i = 0; i < k; i++) {
+                double term = (double)x[m * (k + 8) + 8 + i] * (double)w[j * k + i];
+                sum += term;
+                size += fabs(term);
+            }
+            if (!(fabs((double)y[m * n + j] - sum) <= 0x1p-8 * size))
+                fail_msg("row %lld, column %lld: %.9g, not %.9g", (long long)m, (long long)j,
+                         (double)y[m * n + j], sum);
+        }
+    free(x);
+    free(y);
+    free(w);
+}
+
+static void test_tiles_of_prompts(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_scope *s;
+    setenv("MICA_CUDA_LIBRARY", MICA_EMULATED_DRIVER, 1);
+    must(mica_device_open("cuda", NULL, &device));
+    must(mica_scope_open(device, &s));
+    check_tiles(s, 65, 300, 136);
+    check_tiles(s, 128, 128, 64);
+    check_tiles(s, 257, 40, 264);
+    check_tiles(s, 256, 384, 8);
+    assert_int_equal(mica_device_fallback_ops(device), 0);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_of_all_forms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_of_all_forms),
+                                       cmocka_unit_test(test_tiles_of_prompts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

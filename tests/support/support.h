@@ -128,7 +128,8 @@ uint64_t test_active_bytes(mica_device *device);
  * others and in any layout: the cpu's, and the witness's, which computes with one. MLX's do not. */
 bool test_device_keeps_order(void);
 
-/* Whether passes of 32 tokens of a text or more are rounded to bf16, in fast arithmetic: cuda's. */
+/* Whether passes of more than 64 tokens of a text are rounded to bf16, in fast arithmetic: cuda's.
+ */
 bool test_device_rounds_prompts(void);
 
 /* Whether it is a GPU, whose kernels also go by the lengths of operands that lie alike. */

@@ -45,6 +45,8 @@ static __device__ inline void to_bf16(const mc_cuda_to_planes &a, i64 row, i64 f
     *(uint4 *)(a.codes + (row * a.padded + first) * 2) = packed;
 }
 
+#if HAS_WGMMA
+
 /* ---- weights ---- */
 
 /* What a lane has of rows g and g + 8 of its warp in a step. */
@@ -112,7 +114,7 @@ static __device__ inline uint32_t weights_of_codes(uint32_t word, uint32_t s, ui
     float bf = FORMAT == Q4 ? bf16_to_f32((uint16_t)b) : f16_to_f32((uint16_t)b);
     return f32_to_bf16(fmaf(sf, (float)(word & 15u), bf)) |
            (uint32_t)f32_to_bf16(fmaf(sf, (float)(word >> 16 & 15u), bf)) << 16;
-#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#else
     uint32_t c, out;
     if constexpr (FORMAT == Q4) { /* 128 + the code, whose last bits are a bf16's */
         asm("lop3.b32 %0, %1, %2, %3, 0xEA;"
@@ -129,8 +131,6 @@ static __device__ inline uint32_t weights_of_codes(uint32_t word, uint32_t s, ui
         out = f32_to_bf16_pair(f16_to_f32((uint16_t)c), f16_to_f32((uint16_t)(c >> 16)));
     }
     return out;
-#else
-    return 0;
 #endif
 }
 
@@ -282,6 +282,8 @@ template <int FORMAT, int NT> static __device__ inline void run(const mc_cuda_pl
     }
 }
 
+#endif
+
 } // namespace gemm
 
 KERNEL(mc_to_bf16, mc_cuda_to_planes) {
@@ -290,9 +292,14 @@ KERNEL(mc_to_bf16, mc_cuda_to_planes) {
         gemm::to_bf16(a, i * 8 / a.padded, i * 8 % a.padded);
 }
 
+#if HAS_WGMMA
+#define GEMM_RUN(FORMAT, NT) gemm::run<gemm::FORMAT, NT>(a)
+#else
+#define GEMM_RUN(FORMAT, NT) __trap() /* on others no step starts it */
+#endif
 #define GEMM_KERNEL(name, FORMAT, NT)             \
     KERNEL_OF(name, mc_cuda_planes_matmul, 256) { \
-        gemm::run<gemm::FORMAT, NT>(a);           \
+        GEMM_RUN(FORMAT, NT);                     \
     }
 GEMM_KERNEL(mc_gemm_q4_256, Q4, 256)
 GEMM_KERNEL(mc_gemm_q4_128, Q4, 128)

@@ -2,7 +2,7 @@
 #include "cuda/kern/row.cuh"
 
 KERNEL_OF(mc_norm, mc_cuda_norm, ROW_THREADS) {
-    __shared__ double partial[2][NORM_THREADS];
+    __shared__ double partial[2][ROW_LANES];
     int use = 0;
     if (a.d <= WARP_ROW) {
         i64 first = (i64)blockIdx.x * ROW_WARPS, stride = (i64)gridDim.x * ROW_WARPS;

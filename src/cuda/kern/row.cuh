@@ -43,7 +43,7 @@ static __device__ inline double sum_by_warp(const mc_cuda_norm &a, i64 base, con
 
 /* By NORM_THREADS threads, for each. *use counts the calls. */
 static __device__ inline double sum_by_block(const mc_cuda_norm &a, i64 base, const float *mean,
-                                             double (*partial)[NORM_THREADS], int *use) {
+                                             double (*partial)[ROW_LANES], int *use) {
     int lane = threadIdx.x % ROW_LANES, warp = threadIdx.x / ROW_LANES;
     double *shared = partial[*use];
     *use ^= 1; /* the other one is read till the next barrier but one */
@@ -84,7 +84,7 @@ static __device__ inline void norm_by_warp(const mc_cuda_norm &a, i64 row) {
 }
 
 static __device__ inline void norm_by_block(const mc_cuda_norm &a, i64 row,
-                                            double (*partial)[NORM_THREADS], int *use) {
+                                            double (*partial)[ROW_LANES], int *use) {
     i64 base = place(row, a.ndim, a.shape, a.x.strides);
     int thread = threadIdx.x;
     float mean = 0;

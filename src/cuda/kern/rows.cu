@@ -229,7 +229,7 @@ static __device__ inline i64 number_of(const mc_cuda_chain &a, const mc_cuda_sta
 
 /* A row of one op, by the block. */
 static __device__ inline void run_stage(const mc_cuda_chain &a, const mc_cuda_stage &s, i64 row,
-                                        int turns, double (*partial)[NORM_THREADS], int *use) {
+                                        int turns, double (*partial)[ROW_LANES], int *use) {
     i64 n = s.outer * s.inner, from;
     int thread = ((int)threadIdx.x + ROW_THREADS - turns * ROW_LANES % ROW_THREADS) % ROW_THREADS;
     switch (s.kind) {
@@ -272,7 +272,7 @@ static __device__ inline void run_stage(const mc_cuda_chain &a, const mc_cuda_st
 /* A block takes a row through all ops, and waits where one reads what another one wrote. */
 KERNEL_OF(mc_chain, mc_cuda_chain, ROW_THREADS) {
     __shared__ mc_cuda_chain c;
-    __shared__ double partial[2][NORM_THREADS];
+    __shared__ double partial[2][ROW_LANES];
     int use = 0;
     take_args(c, a, offsetof(mc_cuda_chain, stages) + a.n * sizeof(mc_cuda_stage));
     for (i64 row = blockIdx.x; row < c.rows; row += gridDim.x) {

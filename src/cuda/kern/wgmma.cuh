@@ -17,6 +17,13 @@ static __device__ inline int swizzled(int row, int piece) {
     return row * PANEL_ROW + ((piece ^ (row & 7)) << 4);
 }
 
+/* Whether there are kernels of wgmma: code for other GPUs than Hopper has none. */
+#if defined(MICA_EMULATED) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define HAS_WGMMA 1
+#else
+#define HAS_WGMMA 0
+#endif
+
 #ifdef MICA_EMULATED
 
 static inline void wgmma_fence() {}
@@ -44,7 +51,7 @@ static inline void wgmma_bf16(float *d, const uint32_t *a, const unsigned char *
     }
 }
 
-#else
+#elif HAS_WGMMA
 
 /* Before wgmma reads registers that were written. */
 static __device__ inline void wgmma_fence() {
@@ -102,7 +109,6 @@ static __device__ inline void share_with_wgmma() {
 template <int NT>
 static __device__ inline void wgmma_bf16(float *d, const uint32_t *a, const unsigned char *b, int s,
                                          bool adds) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
     uint32_t from = (uint32_t)__cvta_generic_to_shared(b) + s / 4 * NT * PANEL_ROW + s % 4 * 32;
     u64 at = (u64)((from & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
     if constexpr (NT == 64)
@@ -111,7 +117,6 @@ static __device__ inline void wgmma_bf16(float *d, const uint32_t *a, const unsi
         WGMMA("128", 64, "%64", "%65", "%66", "%67", "%68", "%69");
     else
         WGMMA("256", 128, "%128", "%129", "%130", "%131", "%132", "%133");
-#endif
 }
 
 #endif

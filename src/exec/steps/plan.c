@@ -84,6 +84,7 @@ static mica_status add_step(builder *b, const mc_node *node, const uint32_t *in,
                                        .joint = 1,
                                        .form = form};
     p->n_operands += n_in + n_out - 1;
+    p->fills_cache = p->fills_cache || op == MC_OP_SLICE_UPDATE_AT || op == MC_OP_KV_WRITE;
     return MICA_OK;
 }
 

@@ -59,6 +59,7 @@ typedef struct mc_plan {
     mc_step *steps;
     uint32_t *targets; /* [n_targets] values */
     int64_t temp_bytes;
+    bool fills_cache;                /* a step writes at a place that is told in each run */
     uint32_t changed[MC_PASS_COUNT]; /* the spans that each pass found */
 } mc_plan;
 

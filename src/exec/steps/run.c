@@ -145,6 +145,10 @@ uint32_t mc_run_steps(const mc_run *run) {
     return run->plan->n_steps;
 }
 
+bool mc_run_fills_cache(const mc_run *run) {
+    return run->plan->fills_cache;
+}
+
 static void *key_of(const mc_kept *k) {
     return k->key ? k->key : (char *)k->storage->host + k->bytes;
 }

@@ -71,8 +71,10 @@ int mc_run_number(const mc_run *run, const mc_operand *operand);
 /* What the device keeps with a run from launch to launch, for these bring other numbers and
  * addresses to the same kernels: NULL at first, and the device's to free (mc_step_ops.forget). */
 void **mc_run_own(mc_run *run);
-/* The steps of the run's plan. */
+/* The steps of the run's plan; and whether one writes to a cache: it computes the tokens of a
+ * session or of a batch that is decoded. */
 uint32_t mc_run_steps(const mc_run *run);
+bool mc_run_fills_cache(const mc_run *run);
 
 /* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
  * block a call. errors: NULL, with the text set (MICA_ENOMEM); NULL in a run that is measured */
