@@ -265,10 +265,22 @@ int rmdir(const char *path) {
     return gone ? 0 : mc_set_errno(error);
 }
 
+/* After DeleteFileW has failed: POSIX asks for the rights of the folder alone. */
+static bool delete_read_only(const wchar_t *path) {
+    DWORD error = GetLastError(), flags = GetFileAttributesW(path);
+    if (flags != INVALID_FILE_ATTRIBUTES && flags & FILE_ATTRIBUTE_READONLY &&
+        SetFileAttributesW(path, flags & ~(DWORD)FILE_ATTRIBUTE_READONLY)) {
+        if (DeleteFileW(path)) return true;
+        (void)SetFileAttributesW(path, flags);
+    }
+    SetLastError(error);
+    return false;
+}
+
 int unlink(const char *path) {
     wchar_t *wide = mc_utf16_path(path);
     if (!wide) return -1;
-    bool gone = DeleteFileW(wide);
+    bool gone = DeleteFileW(wide) || delete_read_only(wide);
     DWORD error = GetLastError();
     free(wide);
     return gone ? 0 : mc_set_errno(error);

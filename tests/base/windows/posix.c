@@ -123,6 +123,18 @@ static void test_held_by_another(void **state) {
     free(new);
 }
 
+/* A file without rights of its own may be removed, as by POSIX. */
+static void test_read_only(void **state) {
+    (void)state;
+    char *path = in_dir("a");
+    test_write_file(path, "x", 1);
+    assert_int_equal(chmod(path, 0400), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(path), -1);
+    assert_int_equal(errno, ENOENT);
+    free(path);
+}
+
 static void test_locks(void **state) {
     (void)state;
     char *path = in_dir("lock"), byte;
@@ -233,6 +245,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_long_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replace_open, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_held_by_another, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_read_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_locks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_descriptors, set_up, tear_down),
