@@ -1165,10 +1165,36 @@ def signs():
             [dict(x=normal(n)) for n in (3, 8, 30)], 18)
 
 
+def limits():
+    """Ends behind a least length, a length that is squeezed of two axes, a symbol of the name that
+    a count would get, and a branch without elements beside one that fits no length; in three
+    sizes."""
+    graph = lambda nodes, name: helper.make_graph(nodes, name, [], [value(name, F, None)])
+    none = helper.make_node("Constant", [], ["none"], value=numpy_helper.from_array(
+        np.zeros(0, "f4"), "none"))
+    nodes = [
+        node("Shape", "x", "n"), node("Min", "n four", "least"),
+        node("Slice", "x zero least", "first"), node("Slice", "first zero six", "cut"),
+        node("TopK", "x least", "top at"), node("Slice", "top zero six", "best"),
+        node("Reshape", "n one_one", "n2"), node("Squeeze", "n2 zero", "n1"),
+        node("Concat", "n1 six", "lengths", axis=0),
+        node("NonZero", "x", "places"), node("Squeeze", "places zero", "there"),
+        node("Shape", "there", "count"), node("Sub", "n count", "left"),
+        node("ReduceSum", "x", "sum", keepdims=0), node("Less", "sum many", "always"),
+        helper.make_node("If", ["always"], ["branch"], then_branch=graph([none], "none"),
+                         else_branch=graph([node("Add", "x nine", "more")], "more"))]
+    init = weights(zero=np.array([0]), four=np.array([4]), six=np.array([6]),
+                   one_one=np.array([1, 1]), many=np.float32(1e9), nine=np.ones(9, "f4"))
+    feeds = [dict(x=normal(n) * (np.arange(n) % 3 != 1).astype("f4")) for n in (3, 5, 12)]
+    outputs = [value(name, F, None) for name in ("cut", "best", "branch")]
+    outputs += [value("lengths", I, 2), value("left", I, 1)]
+    return nodes, [value("x", F, "count 0")], outputs, init, feeds, 18
+
+
 CASES = (mlp, cnn, shapes, branch, loops, numbers, outside, vision, quantised, recurrent, halves,
          corners, old, older, old_resize, lengths, integers, microsoft, counted, ends, varied,
          published, functions, small_types, sampling, signals, firsts, trees,
-         linear_models, sequences, peepholes, ratios, regions, signs)
+         linear_models, sequences, peepholes, ratios, regions, signs, limits)
 
 
 def remake(names):

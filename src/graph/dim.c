@@ -676,6 +676,17 @@ bool mc_dim_depends(int64_t d, int64_t symbol) {
     return false;
 }
 
+bool mc_dim_is_computed(int64_t d) {
+    parts p;
+    mc_dim_get(d, &p);
+    if (p.kind == MC_DIM_COMPUTED) return true;
+    if (p.kind == MC_DIM_QUOTIENT) return mc_dim_is_computed(p.over) || mc_dim_is_computed(p.under);
+    for (int64_t i = 0; i < p.n; i++)
+        for (int64_t k = 0; k < p.terms[i].degree; k++)
+            if (mc_dim_is_computed(p.terms[i].atoms[k])) return true;
+    return false;
+}
+
 /* Whether a has a symbol that b has not; a has no quotients. */
 static bool has_another_symbol(int64_t a, int64_t b) {
     const sum s = sum_of(a);

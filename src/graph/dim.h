@@ -158,6 +158,8 @@ bool mc_dim_may_equal(int64_t a, int64_t b);
 /* Whether an expression has a symbol in it, and whether all those that it has are among [n]. */
 bool mc_dim_depends(int64_t d, int64_t symbol);
 bool mc_dim_is_of(int64_t d, const mc_symbol *symbols, size_t n);
+/* Whether some part of it is computed (mc_dim_compute). */
+bool mc_dim_is_computed(int64_t d);
 
 /* The value of a dimension. errors  MICA_ESHAPE it is above 2^63, or has another symbol, or divides
  * by 0 */

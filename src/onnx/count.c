@@ -4,6 +4,7 @@
 #include "onnx/import.h"
 
 #include "graph/dim.h"
+#include "graph/graph.h"
 
 #include <mica/ops.h>
 
@@ -29,8 +30,14 @@ mica_status mc_onnx_count_dim(mc_onnx_import *import, mica_array count, int64_t 
     }
     mc_onnx_count *c = mc_arena_alloc(&import->arena, sizeof *c);
     if (!c) return mc_fail_nomem("a count");
-    snprintf(name, sizeof name, "count %u", number); /* ONNX's names may have no spaces */
-    *c = (mc_onnx_count){mc_dim_symbol(name), room, count, number, import->counts};
+    const mc_symbol *symbols;
+    size_t n = mc_scope_symbols(import->s, &symbols);
+    int64_t own;
+    do { /* a name that the file has not */
+        snprintf(name, sizeof name, "count %u", number++);
+        own = mc_dim_symbol(name);
+    } while (mc_dim_is_symbol(own) && mc_dim_is_of(own, symbols, n));
+    *c = (mc_onnx_count){own, room, count, number - 1, import->counts};
     import->counts = c;
     *dim = c->dim;
     return mc_dim_check(c->dim);
@@ -49,6 +56,19 @@ bool mc_onnx_is_counted(const mc_onnx_import *import, int64_t d) {
     return false;
 }
 
+/* The room of a term with a count: no such one is subtracted, and of a product no factor is
+ * below 0. */
+static int64_t room_of_term(const mc_onnx_import *import, const mc_dim_term *t) {
+    int64_t product = t->factor;
+    bool counted = false, positive = t->factor > 0;
+    for (int64_t k = 0; k < t->degree; k++) {
+        counted = counted || mc_onnx_is_counted(import, t->atoms[k]);
+        positive = positive && (t->degree == 1 || mc_dim_sign(t->atoms[k]) > 0);
+        product = mc_dim_mul(product, mc_onnx_room(import, t->atoms[k]));
+    }
+    return counted && !positive ? MC_DIM_NONE : product;
+}
+
 int64_t mc_onnx_room(const mc_onnx_import *import, int64_t d) {
     mc_dim_parts p;
     int64_t sum = 0;
@@ -60,15 +80,8 @@ int64_t mc_onnx_room(const mc_onnx_import *import, int64_t d) {
     if (p.kind == MC_DIM_COMPUTED && p.op == MC_DIM_MIN)
         return mc_dim_compute(p.op, mc_onnx_room(import, p.over), mc_onnx_room(import, p.under));
     if (p.kind != MC_DIM_SUM) return MC_DIM_NONE;
-    for (int64_t i = 0; i < p.n; i++) {
-        int64_t product = p.terms[i].factor;
-        for (int64_t k = 0; k < p.terms[i].degree; k++) {
-            int64_t atom = p.terms[i].atoms[k];
-            if (product < 0 && mc_onnx_is_counted(import, atom)) return MC_DIM_NONE;
-            product = mc_dim_mul(product, mc_onnx_room(import, atom));
-        }
-        sum = mc_dim_add(sum, product);
-    }
+    for (int64_t i = 0; i < p.n; i++)
+        sum = mc_dim_add(sum, room_of_term(import, &p.terms[i]));
     return sum;
 }
 

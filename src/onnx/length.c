@@ -335,11 +335,11 @@ static bool fold_concat(fold *f) {
     return true;
 }
 
-/* Of one element, or of one axis, whatever axes are asked for. */
+/* Of one axis of one element, whatever axes are asked for. */
 static bool fold_squeeze(fold *f) {
     f->out[0] = f->in[0];
     f->out[0].ndim = 0;
-    return f->in[0].count == 1;
+    return f->in[0].count == 1 && f->in[0].ndim <= 1;
 }
 
 static bool fold_unsqueeze(fold *f) {

@@ -140,6 +140,21 @@ static bool is_empty(mc_onnx_node *n, const mc_onnx_graph *graph, mc_onnx_value 
            mica_array_size(value->x) == 0;
 }
 
+/* The result of a branch, where it can be built: else what it lacks is set aside, for
+ * record_branches tells it. */
+static mica_status try_branch(mc_onnx_node *n, const mc_onnx_graph *graph, mc_onnx_value *y) {
+    mc_onnx_missing before;
+    mc_onnx_set_missing_aside(n->import, &before);
+    mica_status status = read_graph(n, graph, n->s, NULL, y);
+    bool fails = status == MICA_EUNSUPPORTED || status == MICA_ESHAPE || status == MICA_EINVAL;
+    MC_TRY(mc_onnx_merge_missing(n->import, &before, status == MICA_OK && y->bound));
+    if (!fails || n->import->nodes_left < 0) return status;
+    mica_scope_clear_error(n->import->constants);
+    mica_scope_clear_error(n->s);
+    *y = (mc_onnx_value){0};
+    return MICA_OK;
+}
+
 /* A branch that counts its result, where the other one has none: the result, or none of it.
  * *done: it is so. */
 static mica_status count_or_none(mc_onnx_node *n, const mc_onnx_graph *const graphs[2],
@@ -147,8 +162,10 @@ static mica_status count_or_none(mc_onnx_node *n, const mc_onnx_graph *const gra
     for (int i = 0; i < 2 && !*done; i++) {
         mc_onnx_value none = {0}, y = {0};
         if (!is_empty(n, graphs[i], &none)) continue;
-        MC_TRY(read_graph(n, graphs[1 - i], n->s, NULL, &y));
-        if (!y.bound || mica_array_ndim(y.x) != mica_array_ndim(none.x)) return MICA_OK;
+        MC_TRY(try_branch(n, graphs[1 - i], &y));
+        if (!y.bound || mica_array_ndim(y.x) != mica_array_ndim(none.x) ||
+            mica_array_dtype(y.x) != mica_array_dtype(none.x))
+            return MICA_OK;
         *done = true;
         mica_array zero = mica_scalar(n->s, 0, MICA_I64),
                    yes = mica_reshape(n->s, n->in[0].x, NULL, 0);
@@ -198,7 +215,7 @@ mica_status mc_onnx_if(mc_onnx_node *n) {
     if (only_squeezes(n, then_graph, else_graph))
         return read_graph(n, then_graph, n->s, NULL, n->out);
     bool done = false;
-    if (n->s == n->import->s)
+    if (n->s == n->import->s && n->n_out == 1)
         MC_TRY(count_or_none(n, (const mc_onnx_graph *const[]){then_graph, else_graph}, &done));
     if (done) return MICA_OK;
     MC_TRY(record_branches(n, &b, results));

@@ -218,6 +218,9 @@ static void cut(int64_t length, int64_t *start, int64_t *stop, int64_t *step) {
     int64_t lo = *step > 0 ? 0 : -1, hi = *step > 0 ? length : length - 1;
     if (mc_dim_has_symbols(length) && !mc_dim_has_symbols(*stop) && *stop >= NO_END)
         *stop = MICA_END_OF_AXIS;
+    if (*step > 0 && *stop != MICA_END_OF_AXIS && mc_dim_sign(*stop) > 0 &&
+        mc_dim_is_computed(length)) /* which it may lie behind */
+        *stop = mc_dim_compute(MC_DIM_MIN, *stop, length);
     if (mc_dim_has_symbols(length) || mc_dim_has_symbols(*start) || mc_dim_has_symbols(*stop))
         return; /* mica_slice does it */
     if (length == 0) {

@@ -296,6 +296,7 @@ static void test_detector(void **state) {
     (void)state;
     check_sizes("ratios");
     check_sizes("signs");
+    check_sizes("limits");
     check_sizes("regions");
 }
 static void test_peepholes(void **state) {

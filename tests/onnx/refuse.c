@@ -447,6 +447,64 @@ static void test_counts(void **state) {
                  "Softmax of an operand whose length depends on values");
 }
 
+/* 100 - length * count: the fewer there are, the longer it is, whatever the length's name is. */
+static void test_subtracted_counts(void **state) {
+    (void)state;
+    static const char *const names[] = {"n", "m", "batch", "zz", "q1", "height"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        message a = {.n = 0};
+        put_port(&a, 11, "x", 0, names[i]);
+        put_numbers(&a, "zero", 7, (int64_t[]){0}, 1);
+        put_numbers(&a, "most", 7, (int64_t[]){100}, 1);
+        put_node(&a, "", "Shape", "x", NULL, "length");
+        put_node(&a, "", "NonZero", "x", NULL, "at");
+        put_node(&a, "", "Squeeze", "at", "zero", "places");
+        put_node(&a, "", "Shape", "places", NULL, "count");
+        put_node(&a, "", "Mul", "length", "count", "product");
+        put_node(&a, "", "Sub", "most", "product", "left");
+        put_node(&a, "", "ConstantOfShape", "left", NULL, "y");
+        put_port(&a, 12, "y", 0, "left");
+        refuse(&a, MICA_EUNSUPPORTED, "a length that depends on values so");
+    }
+}
+
+/* A count of i64 beside a branch of f32 without elements is no result of both. */
+static void test_branches_of_two_dtypes(void **state) {
+    (void)state;
+    message a = {.n = 0}, none = {.n = 0}, counted = {.n = 0}, value, branches[2];
+    message tensor = {.n = 0};
+    put_port(&a, 11, "x", 0, "n");
+    put_port(&a, 11, "f", 1, NULL);
+    put_numbers(&a, "zero", 7, (int64_t[]){0}, 1);
+    put_numbers(&a, "zeros", 1, (float[]){0}, 1);
+    put_int(&tensor, 1, 0);
+    put_int(&tensor, 2, 1);
+    value = attribute_of("value", KIND_TENSOR);
+    put(&value, 5, &tensor);
+    put_node_with(&none, "Constant", "", "e", &value, 1);
+    put_port(&none, 12, "e", 0, NULL);
+    put_node(&counted, "", "NonZero", "x", NULL, "at");
+    put_node(&counted, "", "Squeeze", "at", "zero", "places");
+    put_port(&counted, 12, "places", 0, "k");
+    branches[0] = attribute_of("then_branch", KIND_GRAPH);
+    put(&branches[0], 6, &none);
+    branches[1] = attribute_of("else_branch", KIND_GRAPH);
+    put(&branches[1], 6, &counted);
+    put_node(&a, "", "Less", "f", "zeros", "less");
+    put_node(&a, "", "Squeeze", "less", "zero", "flag");
+    put_node_with(&a, "If", "flag", "y", branches, 2);
+    put_port(&a, 12, "y", 0, "k");
+    message model = model_of(&a, 18);
+    mica_program *program = NULL;
+    mica_port port = {.struct_bytes = sizeof port};
+    if (mica_onnx_decode(device, model.data, model.n, NULL, &program) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_program_result_count(program), 1); /* and no count */
+    assert_int_equal(mica_program_get_result(program, 0, &port), MICA_OK);
+    assert_int_equal(port.dtype, MICA_F32);
+    mica_program_close(&program);
+}
+
 /* ---- tensors ---- */
 
 static void put_tensor(message *graph, const char *name, int64_t dim, int64_t type, size_t bytes,
@@ -1227,6 +1285,8 @@ int main(void) {
         cmocka_unit_test(test_operands),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_subtracted_counts),
+        cmocka_unit_test(test_branches_of_two_dtypes),
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_many_nodes),
         cmocka_unit_test(test_float_rounds),
