@@ -110,6 +110,7 @@ typedef struct mc_onnx_import {
     bool misnamed;                 /* an option has a name that is not there */
     mc_buffer missing;             /* what mica lacks (missing.c) */
     mc_buffer notes;               /* lines of text */
+    bool casts_to_f64;             /* a node does: noted once */
     size_t missed;                 /* how often something was */
     mc_buffer holders;             /* uint32_t by node of the constants: how often it is held */
     uint64_t fold_left;            /* bytes that known values may still take */

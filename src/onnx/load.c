@@ -373,6 +373,8 @@ static mica_status print_failure(const mc_onnx_import *import, mica_status statu
 static mica_status give_notes(mc_onnx_import *import, mica_status status, mc_buffer *text) {
     mc_buffer *notes = &import->notes;
     char **receiver = import->options->notes;
+    if (status == MICA_OK && import->outside.rounds_f64)
+        status = mc_onnx_note(import, "numbers of f64 tensors are rounded to f32, of 24 bits");
     if (status != MICA_OK || notes->len == 0) return status;
     if (text && !mc_buffer_add(text, notes->data, notes->len))
         return mc_fail_nomem("the text of a graph");

@@ -327,7 +327,7 @@ static mica_status from_lists(const mc_onnx_tensor *t, mica_dtype dtype, size_t 
 
 /* Doubles, which are computed with as f32. */
 static mica_status from_doubles(const mc_onnx_tensor *t, const uint8_t *data, size_t bytes,
-                                size_t n, mica_scope *s, mica_array *x) {
+                                size_t n, mica_scope *s, mica_array *x, bool *rounds) {
     if (bytes != n * sizeof(double))
         return mc_fail(MICA_EFORMAT, "its shape takes %zu bytes, its data has %zu",
                        n * sizeof(double), bytes);
@@ -338,6 +338,7 @@ static mica_status from_doubles(const mc_onnx_tensor *t, const uint8_t *data, si
         double value;
         memcpy(&value, data + i * sizeof value, sizeof value);
         floats[i] = (float)value;
+        *rounds = *rounds || (value == value && (double)floats[i] != value);
     }
     *x = mica_from_data(s, floats, MICA_F32, t->dims, (int)t->n_dims);
     mc_free(floats);
@@ -393,6 +394,7 @@ mica_status mc_onnx_tensor_array(const mc_onnx_tensor *t, mc_onnx_outside *outsi
         return from_lists(t, dtype, (size_t)n, s, x);
     }
     if (small) return from_packed(t, small, data, bytes, (size_t)n, s, x);
-    if (t->data_type == MC_ONNX_DOUBLE) return from_doubles(t, data, bytes, (size_t)n, s, x);
+    if (t->data_type == MC_ONNX_DOUBLE)
+        return from_doubles(t, data, bytes, (size_t)n, s, x, &outside->rounds_f64);
     return from_bytes(t, data, bytes, dtype, want, s, x);
 }

@@ -44,6 +44,7 @@ typedef struct mc_onnx_outside {
     mc_filemap map;
     mc_buffer seen;  /* mc_path_info.id of files */
     uint64_t unread; /* bytes of the files seen that no tensor took yet */
+    bool rounds_f64; /* a tensor of f64 was read that has numbers which f32 has not */
 } mc_onnx_outside;
 void mc_onnx_outside_close(mc_onnx_outside *outside);
 

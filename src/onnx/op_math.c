@@ -207,6 +207,10 @@ mica_status mc_onnx_cast(mc_onnx_node *n) {
     const mc_onnx_small *small;
     bool done = false;
     MC_TRY(mc_onnx_any_dtype(mc_onnx_int(n, "to", 0), &dtype, &small));
+    if (mc_onnx_int(n, "to", 0) == MC_ONNX_DOUBLE && !n->import->casts_to_f64) {
+        n->import->casts_to_f64 = true;
+        MC_TRY(mc_onnx_note(n->import, "what nodes make f64 is computed in f32, of 24 bits"));
+    }
     if (small || n->in[0].small) return cast_small(n, small, dtype);
     MC_TRY(mc_onnx_join_cast(n, dtype, &done));
     return done ? MICA_OK : cast_to(n, dtype);

@@ -366,6 +366,26 @@ static void test_notes(void **state) {
     mica_program_close(&program);
     free(onnx);
 }
+
+static void expect_note(const char *name, const char *want) {
+    char *onnx = test_format("%s/onnx/%s.onnx", test_cases_dir(), name), *notes = NULL;
+    const mica_onnx_options options = {.struct_bytes = sizeof options, .notes = &notes};
+    mica_program *program = NULL;
+    must(mica_onnx_load(device, onnx, &options, &program));
+    assert_non_null(notes);
+    assert_non_null(strstr(notes, want));
+    mica_program_close(&program);
+    mica_free(notes);
+    free(onnx);
+}
+
+/* f64 within a graph, too. */
+static void test_f64_within(void **state) {
+    (void)state;
+    expect_note("f64_cast", "note what nodes make f64 is computed in f32, of 24 bits");
+    expect_note("f64_constant", "note numbers of f64 tensors are rounded to f32, of 24 bits");
+}
+
 static void test_boxes(void **state) {
     (void)state;
     check_sizes("det_nms");
@@ -460,6 +480,7 @@ int main(void) {
         cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_f64_within),
         cmocka_unit_test(test_varied),
         cmocka_unit_test(test_few_steps),
         cmocka_unit_test(test_shared_convolution),
