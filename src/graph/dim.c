@@ -584,8 +584,10 @@ int64_t mc_dim_compute(mc_dim_op op, int64_t a, int64_t b) {
     if (op >= MC_DIM_FLOOR && round_exactly(op, a, &exact)) return exact;
     if (chooses && !mc_dim_has_symbols(a) && !mc_dim_has_symbols(b))
         return (a < b) == (op == MC_DIM_MIN) ? a : b;
-    if (mc_dim_is_constant(a, &x) && mc_dim_is_constant(b, &y))
+    if (mc_dim_is_constant(a, &x) && mc_dim_is_constant(b, &y)) {
+        if (chooses) return (x < y) == (op == MC_DIM_MIN) ? a : b;
         return mc_dim_real((float)compute(op, x, y));
+    }
     if (chooses && b <= a) return a == b ? a : mc_dim_compute(op, b, a);
     const int64_t data[3] = {a, b, (int64_t)op};
     mc_dim_size size = size_of(a);

@@ -168,10 +168,15 @@ static mica_status take_dim(reader *r, int64_t *dim) {
     return dim_of(r, (int64_t)word, dim);
 }
 
+static mica_status take_whole(reader *r, int64_t *dim) {
+    MC_TRY(take_dim(r, dim));
+    return mc_dim_is_whole(*dim) ? MICA_OK : malformed(r, "a part of a length has a fraction");
+}
+
 static mica_status take_quotient(reader *r, int64_t *dim) {
     int64_t over, under;
-    MC_TRY(take_dim(r, &over));
-    MC_TRY(take_dim(r, &under));
+    MC_TRY(take_whole(r, &over));
+    MC_TRY(take_whole(r, &under));
     if (under <= 0 || (mc_dim_numbers(over, under)))
         return malformed(r, "a length is divided by 0, or has no symbol");
     *dim = mc_dim_div(over, under);
@@ -185,6 +190,9 @@ static mica_status take_computed(reader *r, int64_t *dim) {
     if (op >= MC_DIM_OPS) return malformed(r, "a length is computed in an unknown way");
     MC_TRY(take_dim(r, &a));
     MC_TRY(take_dim(r, &b));
+    bool one = op == MC_DIM_CONSTANT || op >= MC_DIM_FLOOR;
+    if ((one && b != 0) || (op == MC_DIM_CONSTANT && (a < 0 || a > UINT32_MAX)))
+        return malformed(r, "a length is computed from something else");
     *dim = op == MC_DIM_CONSTANT ? mc_dim_real_of(a) : mc_dim_compute((mc_dim_op)op, a, b);
     return MICA_OK;
 }
@@ -196,7 +204,7 @@ static mica_status take_term(reader *r, mc_dim_term *term) {
     if (degree > MC_DIM_DEGREE) return malformed(r, "a length has too large a term");
     term->degree = (int64_t)degree;
     for (uint64_t k = 0; k < degree; k++)
-        MC_TRY(take_dim(r, &term->atoms[k]));
+        MC_TRY(take_whole(r, &term->atoms[k]));
     return MICA_OK;
 }
 

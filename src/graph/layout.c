@@ -129,6 +129,7 @@ static mica_status check_lengths(mica_dtype dtype, const int64_t *shape, int ndi
         if (shape[i] < 0)
             return mc_fail(MICA_EINVAL, "axis %d has the negative length %lld", i,
                            (long long)shape[i]);
+        if (!mc_dim_is_whole(shape[i])) return mc_fail(MICA_EINVAL, "axis %d has a fraction", i);
         /* Zero lengths are left out, so that every partial product fits too; so does a stride times
          * a length, which may pass the end of the array by as much as its size. */
         int64_t factor = shape[i] > 0 && !mc_dim_has_symbols(shape[i]) ? shape[i] : 1;

@@ -326,6 +326,7 @@ mica_status mc_scope_check_dim(const mica_scope *s, int64_t d) {
     const mc_symbol *symbols;
     size_t n = mc_scope_symbols(s, &symbols);
     if (n > 0) MC_TRY(mc_dim_check(d));
+    if (!mc_dim_is_whole(d)) return mc_fail(MICA_EINVAL, "a length has a fraction");
     return !mc_dim_has_symbols(d) || mc_dim_is_of(d, symbols, n)
                ? MICA_OK
                : mc_fail(MICA_EINVAL, "a length has a symbol of another scope (mica_program_dim)");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "graph/dim.h"
 #include "graph/graphs.h"
 #include "support/support.h"
 
@@ -529,6 +530,92 @@ static void test_an_unregistered_op_of_version_4(void **state) {
     mc_buffer_deinit(&file);
 }
 
+/* A parameter [n, d], where d is a word, of a file with these words as lengths. */
+static mc_buffer lengths(uint64_t n_lengths, const uint64_t *words, size_t n_words, uint64_t d) {
+    mc_buffer file = {0};
+    const uint64_t head[9] = {0, UINT64_C(0x01020304) << 32 | 6, 0, 0, 0, 1, 1};
+    assert_true(mc_buffer_add(&file, head, sizeof head));
+    memcpy(file.data, "MICAGRPH", 8);
+    add(&file, 1); /* symbols */
+    add_name(&file, "n");
+    add(&file, n_lengths);
+    assert_true(mc_buffer_add(&file, words, n_words * sizeof *words));
+    add_name(&file, "x");
+    add(&file, 0);
+    add(&file, 0); /* custom */
+    add(&file, 0); /* subgraphs */
+    add(&file, UINT32_MAX);
+    add(&file, UINT64_C(2) << 32 | MICA_F32);
+    add(&file, MC_DIM_FIRST);
+    add(&file, d);
+    while (file.len % 64)
+        add(&file, 0);
+    memcpy(file.data + 64, &file.len, sizeof file.len);
+    mend(file.data, file.len);
+    return file;
+}
+
+/* What is computed in f32 is no length until it is rounded, and has as many operands as its op. */
+static void test_lengths_with_fractions(void **state) {
+    const uint64_t n = MC_DIM_FIRST, tenths = 0x3E99999A; /* 0.3 in f32 */
+    const struct {
+        uint64_t count, words[16];
+        size_t n;
+        uint64_t d;
+        const char *error;
+    } cases[] = {
+        /* floor(n * 0.3) */
+        {3, {4, 0, tenths, 0, 4, 3, n, n + 1, 4, 7, n + 2, 0}, 12, n + 3, NULL},
+        {2, {4, 0, tenths, 0, 4, 3, n, n + 1}, 8, n + 2, "axis 1 has a fraction"},
+        {1, {4, 0, tenths, 0}, 4, n + 1, "axis 1 has a fraction"},
+        {2,
+         {4, 0, tenths, 0, 3, 1, 2, 2, n, n + 1},
+         10,
+         n + 2,
+         "a part of a length has a fraction"},
+        {2, {4, 0, tenths, 0, 2, n, n + 1}, 7, n + 2, "a part of a length has a fraction"},
+        {3, {4, 0, tenths, 0, 4, 3, n, n + 1, 4, 7, n + 2, 1}, 12, n + 3, "from something else"},
+        {1, {4, 0, tenths, 1}, 4, n, "from something else"},
+        {1, {4, 0, tenths | UINT64_C(1) << 40, 0}, 4, n, "from something else"}};
+    mc_graph_loader loader = {.inside = inside};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mc_buffer file = lengths(cases[i].count, cases[i].words, cases[i].n, cases[i].d);
+        if (cases[i].error) {
+            expect_unloaded(*state, &loader, file.data, file.len, MICA_EFORMAT, cases[i].error);
+        } else {
+            loaded l = load(*state, &loader, file.data, file.len);
+            if (l.status != MICA_OK) fail_msg("%s", mica_last_error());
+            unload(&l);
+        }
+        mc_buffer_deinit(&file);
+    }
+}
+
+/* As a number, too. */
+static void test_numbers_with_fractions(void **state) {
+    mica_scope *s = NULL;
+    assert_int_equal(mica_scope_open(*state, &s), MICA_OK);
+    int64_t n = mica_program_dim(s, "n");
+    int64_t part = mc_dim_compute(MC_DIM_MUL_F32, n, mc_dim_real(0.3f));
+    assert_true(mica_valid(mica_scalar(s, (double)mc_dim_compute(MC_DIM_CEIL, part, 0), MICA_I64)));
+    assert_false(mica_valid(mica_scalar(s, (double)part, MICA_I64)));
+    assert_non_null(strstr(mica_last_error(), "a length has a fraction"));
+    mica_scope_close(&s);
+}
+
+/* Of two numbers the one itself, though f32 does not hold it. */
+static void test_least_and_greatest_numbers(void **state) {
+    (void)state;
+    enum { LARGE = (1 << 24) + 1 };
+    mc_dims_retain();
+    int64_t half = mc_dim_real(0.5f);
+    assert_true(mc_dim_compute(MC_DIM_MAX, LARGE, half) == LARGE);
+    assert_true(mc_dim_compute(MC_DIM_MAX, half, LARGE) == LARGE);
+    assert_true(mc_dim_compute(MC_DIM_MIN, LARGE, half) == half);
+    assert_true(mc_dim_compute(MC_DIM_MIN, LARGE, LARGE + 1) == LARGE);
+    mc_dims_release();
+}
+
 static void test_what_subgraphs_take_is_bounded(void **state) {
     mc_graph_loader loader = {.inside = inside};
     mc_buffer file = branches(100, 100);
@@ -591,6 +678,9 @@ int main(void) {
         cmocka_unit_test(test_a_result_of_several),
         cmocka_unit_test(test_files_that_were_cut),
         cmocka_unit_test(test_files_that_were_changed),
+        cmocka_unit_test(test_lengths_with_fractions),
+        cmocka_unit_test(test_numbers_with_fractions),
+        cmocka_unit_test(test_least_and_greatest_numbers),
         cmocka_unit_test(test_what_subgraphs_take_is_bounded),
         cmocka_unit_test(test_every_failing_allocation_is_an_error),
     };
