@@ -15,7 +15,7 @@ Needs curl.
   $ export MICA_ARITHMETIC=exact; e=$ROOT/tests/fixtures/embedders
   > mica convert $e/bert_minilm minilm.gguf --quiet > /dev/null
   > mica convert $e/xlmr_reranker ranker.gguf --quiet > /dev/null
-  > mica serve minilm.gguf ranker.gguf --port 0 2> said &
+  > rm said; mica serve minilm.gguf ranker.gguf --port 0 2> said &
   > server=$!; until grep -q curl said || ! kill -0 $server; do :; done
   > url=http://$(sed -n 's|.*serving.*http://||p' said)
   > curl -s $url/v1/embeddings -d '{"model": "minilm.gguf", "input": "curl is"}' > got

@@ -44,7 +44,7 @@ answer, and a model's chat format.
   $ printf 'wait Try\n' | pty mica run --prefill x; echo $?
   2
   $ mica run x --prefill " " 2>&1; mica generate x --prefill y 2>&1 | head -1
-  mica: to continue the last message it must have a content
+  mica: to continue the last message it must have a content, or thoughts and no calls
   mica: generate has no option --prefill; mica run has --prefill
   $ echo '{{ messages[-1].content | upper }}' > upper; mica run x --chat-template-file upper --prefill y 2>&1
   mica: the chat template changes the last message's content, so that it cannot be continued

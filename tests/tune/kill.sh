@@ -99,7 +99,7 @@ if $plain true 2> /dev/null; then
   via=$plain
   begin late
   chmod 555 late # in mid-run
-  wait $pid || grep -q 'late: .*Permission denied' late.out ||
+  wait $pid || grep -q 'late.*Permission denied' late.out ||
     fail "a folder that turns read-only: $(cat late.out)"
   via=
   chmod 755 late
